@@ -18,6 +18,7 @@ import (
 	"github.com/racflow/racflow/engine/cluster/definition"
 	"github.com/racflow/racflow/engine/governor"
 	"github.com/racflow/racflow/engine/journal"
+	"github.com/racflow/racflow/engine/observe"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/spend"
 )
@@ -41,6 +42,9 @@ type Options struct {
 	Say  func(format string, args ...any) // sentences for a person; nil: nobody reads them
 	Log  *slog.Logger                     // nil: nothing
 	Idle time.Duration                    // after which it is said that nobody takes part; 0: 5 s
+
+	// Observe hears how far the run is, as often as that is told at the servers; nil: nobody watches.
+	Observe observe.Observer
 
 	// Spent hears at the end what the workers' calls of services came to; nil: nobody wants to know.
 	Spent func(governor.Snapshot)
@@ -68,6 +72,8 @@ type Caller struct {
 	room *semaphore.Weighted // batches that may be under way: Window less what is held back
 	held int64               // of it: held back until there are more workers
 	wide int64               // batches that Window allows
+
+	observing sync.Mutex // what is told last is the newest
 
 	mu      sync.Mutex
 	state   definition.CallerState

@@ -48,6 +48,7 @@ func (c *Caller) End(ctx context.Context, err error) error {
 		return nil
 	}
 	c.crew.settle(ctx)
+	c.observe()
 	if spent := c.crew.spent(); c.o.Spent != nil && len(spent.Stages) > 0 {
 		c.o.Spent(spent)
 	}

@@ -66,7 +66,9 @@ func (c *Caller) report() {
 		}
 		err := c.put(c.work)
 		switch {
-		case err == nil || c.work.Err() != nil:
+		case err == nil:
+			c.observe()
+		case c.work.Err() != nil:
 		case errors.Is(err, bus.ErrNoRun) || errors.As(err, new(*takenError)):
 			c.stop(err)
 		default:

@@ -64,6 +64,7 @@ func (s *Status) caller(states map[string]bus.State, now time.Time) {
 		return
 	}
 	s.Caller = &Caller{Name: c.Name, Host: c.Host, Part: c.Part, Seen: at.At, Gone: gone(at, now) && !c.Detached, Detached: c.Detached}
+	_ = json.Unmarshal(states[definition.AttachedKey].Value, &s.Caller.Attached) // nobody did
 	b := &s.Batches
 	b.Published, b.Done, b.Total = c.Published, c.Done, c.Total
 	b.Answered = max(b.Published-int64(b.Waiting+b.UnderWay), b.Done)
@@ -118,10 +119,11 @@ func (s *Status) keeper(states map[string]bus.State, now time.Time) {
 	if !ok || json.Unmarshal(at.Value, &l) != nil {
 		return
 	}
-	if sign, ok := states[keeperKey]; ok { // the ledger is written when something changes
-		at = sign
+	k := &Keeper{Seen: at.At, Budget: l.Limits.Budget, Blocks: l.Limits.Blocks, Spent: l.Spent}
+	var claim lease.Claim
+	if at, ok := states[keeperKey]; ok && json.Unmarshal(at.Value, &claim) == nil { // the ledger is written when something changes
+		k.Name, k.Seen, k.Gone = claim.Name, at.At, gone(at, now)
 	}
-	k := &Keeper{Name: l.Keeper, Seen: at.At, Gone: gone(at, now), Budget: l.Limits.Budget, Blocks: l.Limits.Blocks, Spent: l.Spent}
 	for _, h := range l.Holders {
 		k.Leased.Cost += h.Most.Cost - h.Base.Cost
 		k.Leased.Tokens += h.Most.Tokens - h.Base.Tokens

@@ -67,6 +67,7 @@ type Caller struct {
 	Seen     time.Time `json:"seen"`
 	Gone     bool      `json:"gone,omitempty"` // it has said nothing for long
 	Detached bool      `json:"detached,omitempty"`
+	Attached string    `json:"attached,omitempty"` // who came back last to the run that it detached; empty: nobody yet
 }
 
 // Worker is a process that takes part, or cannot.
@@ -78,9 +79,9 @@ type Worker struct {
 
 // Keeper is who hands out the leases of limits and budget.
 type Keeper struct {
-	Name    string        `json:"name"`
+	Name    string        `json:"name"` // empty: nobody, another takes over
 	Seen    time.Time     `json:"seen"`
-	Gone    bool          `json:"gone,omitempty"`   // another takes over
+	Gone    bool          `json:"gone,omitempty"`   // it has said nothing for long: another takes over
 	Holders int           `json:"holders"`          // workers that have leases
 	Leased  lease.Amount  `json:"leased,omitzero"`  // of the budget: what workers have spent or may spend
 	Budget  lease.Amount  `json:"budget,omitzero"`  // 0: any

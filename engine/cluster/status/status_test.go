@@ -41,12 +41,12 @@ func TestStatus(t *testing.T) {
 	b := definition.Worker{Name: "b", Host: "two", State: definition.Working, Batches: 40, Items: 2560, Failed: 1, Rate: 150, Cost: .25, Tokens: 500}
 	c := definition.Worker{Name: "c", Host: "three", State: definition.Lacks, Lacks: []string{"the environment has no KEY"}}
 	caller := definition.CallerState{Name: "here-1", Host: "here", Part: 2, Published: 160, Done: 90, Total: 160, Items: 10200}
-	ledger := lease.Ledger{Keeper: "here-1", Limits: lease.Limits{Budget: lease.Amount{Cost: 5}, Blocks: []lease.Limit{{Name: "api", Concurrency: 64}}}, Holders: map[string]lease.Account{
+	ledger := lease.Ledger{Keeper: "id", Limits: lease.Limits{Budget: lease.Amount{Cost: 5}, Blocks: []lease.Limit{{Name: "api", Concurrency: 64}}}, Holders: map[string]lease.Account{
 		"a": {Most: lease.Amount{Cost: 1.5}, Base: lease.Amount{Cost: .5}}, "b": {Most: lease.Amount{Cost: .25}, Gone: true},
 	}}
 	got := decide(what, map[string]bus.State{
 		"caller": put(t, soon, caller), "worker.a": put(t, soon, a), "worker.b": put(t, long, b), "worker.c": put(t, soon, c),
-		"worker.d": {Value: []byte("{"), At: soon}, "ledger": put(t, long, ledger), "keeper": put(t, soon, "here-1"),
+		"worker.d": {Value: []byte("{"), At: soon}, "ledger": put(t, long, ledger), "keeper": put(t, soon, lease.Claim{ID: "id", Name: "here-1"}),
 	}, bus.Backlog{Waiting: 50, UnderWay: 10, Oldest: now.Add(-12 * time.Second), Now: now})
 	oldest := now.Add(-12 * time.Second)
 	want := &Status{
@@ -65,6 +65,8 @@ func TestStatus(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{got.Keeper.String(), `here-1 leases to 1 worker, 1.25 of 5.00, limit "api" of 64 at a time`},
 		{got.Caller.String(), "here-1 on here, part 2"},
+		{(&Keeper{Holders: 2}).String(), "nobody leases to 2 workers"},
+		{(&Caller{Name: "a", Host: "b", Detached: true, Attached: "c"}).String(), "a on b, has left the run to its workers; c has come back to it"},
 		{got.Workers[1].Is(), "gone since 17:59:00"},
 	} {
 		if c.got != c.want {

@@ -39,6 +39,8 @@ func (c *Caller) String() string {
 		text += fmt.Sprintf(", part %d", c.Part)
 	}
 	switch {
+	case c.Detached && c.Attached != "":
+		text += ", has left the run to its workers; " + c.Attached + " has come back to it"
 	case c.Detached:
 		text += ", has left the run to its workers"
 	case c.Gone:
@@ -50,8 +52,11 @@ func (c *Caller) String() string {
 // String says who hands out leases, and what of.
 func (k *Keeper) String() string {
 	text := k.Name
-	if k.Gone {
-		text += ", gone since " + k.Seen.Format(time.TimeOnly) + ", until another takes over,"
+	switch {
+	case text == "":
+		text = "nobody"
+	case k.Gone:
+		text += ", gone since " + k.Seen.Format(time.TimeOnly) + ","
 	}
 	text += " leases to " + terminal.Plural(k.Holders, "worker")
 	if k.Budget.Cost > 0 {
