@@ -23,7 +23,7 @@ log.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newInit(), newRun(), newAsk(), newServe(), newEval(), newTest(), newTune(), newDoctor(), newPlan(), newValidate(), newStages(), newPlugin(), newFormat(), newLSP(),
+	root.AddCommand(newInit(), newRun(), newAsk(), newServe(), newWorker(), newEval(), newTest(), newTune(), newDoctor(), newPlan(), newValidate(), newStages(), newPlugin(), newFormat(), newLSP(),
 		newConsole(), newGraph(), newModel(), newKnowledge(), newRuns(), newExplain(), newReport(), newReview(), newExport(), newStore(), newCache(), newVersion())
 	completions(root)
 	return root

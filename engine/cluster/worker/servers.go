@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"regexp"
 	"time"
 
 	"github.com/racflow/racflow/engine/cluster/bus"
@@ -27,13 +28,19 @@ func (s natsServers) Room(ctx context.Context, id string) (room, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &natsRoom{r, definition.WorkerPrefix + s.Name()}
+	n := &natsRoom{r, keyOf(s.Name())}
 	over, err := n.over(ctx)
 	if over || err != nil {
 		return nil, err
 	}
 	return n, nil
 }
+
+// noKey are characters of names that keys have not.
+var noKey = regexp.MustCompile(`[^-_=.a-zA-Z0-9]+`)
+
+// keyOf is the key of a worker's state.
+func keyOf(name string) string { return definition.WorkerPrefix + noKey.ReplaceAllString(name, "_") }
 
 // natsRoom is a run at servers.
 type natsRoom struct {

@@ -30,7 +30,10 @@ func Work(ctx context.Context, conn *bus.Conn, o Options) (err error) {
 		o.Engine.Log.Warn("files that no run has asked for in a long time stay", "folder", kept.Dir, "error", err)
 	}
 	there, err := conn.Runs(ctx)
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case err != nil:
 		return err
 	}
 	if err := f.clear(there); err != nil {
