@@ -12,6 +12,7 @@ import (
 	"github.com/racflow/racflow/engine/cluster/bundle"
 	"github.com/racflow/racflow/engine/cluster/bus"
 	"github.com/racflow/racflow/engine/cluster/definition"
+	"github.com/racflow/racflow/engine/cluster/lease"
 	"github.com/racflow/racflow/engine/cluster/packet"
 	"github.com/racflow/racflow/engine/cluster/ship"
 	"github.com/racflow/racflow/engine/governor"
@@ -31,10 +32,10 @@ type joiner struct {
 // opened is a pipeline that takes part in a run.
 type opened struct {
 	*engine.Pipeline
-	size int
-	keep journal.Keep // of which items the run's journal has what was seen
-	list bool         // what was found has texts
-	hold holding
+	size   int
+	keep   journal.Keep  // of which items the run's journal has what was seen
+	lists  bool          // what was found has texts
+	holder *lease.Holder // of the run's limits; nil: no stage calls a service
 
 	mu    sync.Mutex
 	ended error // why the stages cannot go on here; it stays so
@@ -43,11 +44,9 @@ type opened struct {
 // open brings what the run needs to this machine, and opens its pipeline, which ends with ctx.
 func (j *joiner) open(ctx context.Context, at room, d *definition.Definition) (joined, error) {
 	r := at.(*natsRoom).Run
-	p := &opened{keep: d.Keep, list: d.Lists}
+	p := &opened{keep: d.Keep, lists: d.Lists}
 	if err := p.join(ctx, j, r, d); err != nil {
-		if p.Pipeline != nil {
-			p.Close()
-		}
+		p.Close()
 		return nil, lacking(err)
 	}
 	return p, nil
@@ -71,7 +70,10 @@ func (p *opened) join(ctx context.Context, j *joiner, r *bus.Run, d *definition.
 	o.Services = &engine.Services{
 		Mode:      d.Mode,
 		Responses: func(local *cache.Cache) governor.Responses { return answers.New(ctx, local, r) },
-		Governed:  func(g *governor.Governor) error { return p.hold.begin(ctx, r, g, o.Log) },
+		Governed: func(g *governor.Governor) (err error) {
+			p.holder, err = lease.Hold(ctx, r, g, lease.Options{Limits: d.Limits, Name: j.conn.Name(), Log: o.Log})
+			return err
+		},
 	}
 	if p.Pipeline, err = engine.Open(ctx, file, o); err != nil {
 		return err
@@ -94,7 +96,7 @@ func (p *opened) Size() int { return p.size }
 // Take implements joined.
 func (p *opened) Take(ctx context.Context, o run.Order) (run.Answers, error) {
 	a, err := p.Pipeline.Take(ctx, o)
-	return packet.Trim(a, p.keep, p.list), err
+	return packet.Trim(a, p.keep, p.lists), err
 }
 
 // Trouble implements joined. A budget that is spent is no trouble of this machine: it is the run's.
@@ -126,6 +128,10 @@ func (p *opened) Calls() governor.Snapshot {
 
 // Close implements joined.
 func (p *opened) Close() {
-	p.Pipeline.Close()
-	p.hold.end()
+	if p.Pipeline != nil {
+		p.Pipeline.Close()
+	}
+	if p.holder != nil {
+		p.holder.Close()
+	}
 }
