@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -52,6 +53,9 @@ type natsServers struct {
 type natsServer struct {
 	t            *testing.T
 	dir, address string
+	config       string   // but for what its streams may take
+	file         string   // in place of the one in dir
+	env          []string // beside that of the test
 	command      *exec.Cmd
 }
 
@@ -66,16 +70,41 @@ func startServers(t *testing.T, n int, extra string) *natsServers {
 	}
 	for i := range n {
 		s := &natsServer{t: t, dir: t.TempDir(), address: freeAddress(t)}
-		config := fmt.Sprintf("server_name: n%d\nlisten: %q\nlog_file: %q\njetstream { store_dir: %q }\n%s\n", i+1, s.address, filepath.Join(s.dir, "log"), filepath.Join(s.dir, "store"), extra)
+		s.config = fmt.Sprintf("server_name: n%d\nlisten: %q\nlog_file: %q\n%s\n", i+1, s.address, filepath.Join(s.dir, "log"), extra)
 		if n > 1 {
-			config += fmt.Sprintf("cluster {\n  name: test\n  listen: %q\n  no_advertise: true\n  routes: [\"nats://%s\"]\n}\n", routes[i], strings.Join(routes, `", "nats://`))
+			s.config += fmt.Sprintf("cluster {\n  name: test\n  listen: %q\n  no_advertise: true\n  routes: [\"nats://%s\"]\n}\n", routes[i], strings.Join(routes, `", "nats://`))
 		}
-		write(t, s.dir, "nats.conf", config)
+		s.holds("1GB")
 		s.start()
 		c.all = append(c.all, s)
 	}
 	c.await()
 	return c
+}
+
+// startBare starts a server with what stands in config and no streams, and returns its address.
+func startBare(t *testing.T, config string) string {
+	t.Helper()
+	s := &natsServer{t: t, dir: t.TempDir(), address: freeAddress(t)}
+	write(t, s.dir, "nats.conf", fmt.Sprintf("listen: %q\n%s", s.address, config))
+	s.start()
+	s.listens()
+	return s.address
+}
+
+// listens waits until the server does.
+func (s *natsServer) listens() {
+	s.t.Helper()
+	for start := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		c, err := net.Dial("tcp", s.address)
+		if err == nil {
+			_ = c.Close()
+			return
+		}
+		if time.Since(start) > patience {
+			s.t.Fatal(err)
+		}
+	}
 }
 
 // freeAddress is one that nobody listens on.
@@ -89,6 +118,11 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
+// holds says how much its streams may take on its disk, from its next start on.
+func (s *natsServer) holds(bytes string) {
+	write(s.t, s.dir, "nats.conf", fmt.Sprintf("%sjetstream { store_dir: %q, max_file_store: %s }\n", s.config, filepath.Join(s.dir, "store"), bytes))
+}
+
 func (s *natsServer) start() {
 	s.t.Helper()
 	program := filepath.Join(s.dir, "racflow-nats")
@@ -97,7 +131,8 @@ func (s *natsServer) start() {
 			s.t.Fatal(err)
 		}
 	}
-	s.command = exec.Command(program, filepath.Join(s.dir, "nats.conf"))
+	s.command = exec.Command(program, cmp.Or(s.file, filepath.Join(s.dir, "nats.conf")))
+	s.command.Env = append(os.Environ(), s.env...)
 	s.command.Stderr = os.Stderr
 	s.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := s.command.Start(); err != nil {

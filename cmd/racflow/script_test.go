@@ -25,6 +25,7 @@ var programs = map[string]func(){
 	"racflow-plugin-leak":   leakPlugin,
 	"racflow-plugin-oracle": oraclePlugin,
 	"racflow-plugin-model":  modelPlugin,
+	"racflow-plugin-nap":    napPlugin,
 }
 
 // TestMain makes the test binary racflow itself: the scripts call it by that

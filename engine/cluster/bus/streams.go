@@ -12,10 +12,10 @@ import (
 const maxWaiting = 32768
 
 // bucket is a key-value bucket of NATS with one value for a key, as nats kv shows it. It is made without direct reading, which any
-// replica answers, be it behind or not.
+// replica answers, be it behind or not; and without rollups, by which whoever may write one key could clear all.
 func bucket(stream, prefix string, replicas int) jetstream.StreamConfig {
 	return jetstream.StreamConfig{Name: stream, Subjects: []string{prefix + ">"}, MaxMsgsPerSubject: 1,
-		Discard: jetstream.DiscardNew, AllowRollup: true, DenyDelete: true, Replicas: replicas}
+		Discard: jetstream.DiscardNew, DenyDelete: true, Replicas: replicas}
 }
 
 func (c *Conn) createStream(ctx context.Context, config jetstream.StreamConfig) error {

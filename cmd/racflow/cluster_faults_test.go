@@ -1,0 +1,125 @@
+//go:build linux
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/racflow/racflow/sdk/sdktest/modelserver"
+)
+
+// TestClusterServersAway takes away what the servers need, in the middle of a run: the caller waits, says so, and
+// goes on once they have it again.
+func TestClusterServersAway(t *testing.T) {
+	needCluster(t)
+	const items = 1500
+	dir := clusterFolder(t, items)
+	model := modelserver.Serve(t, modelserver.Options{Answer: labelOf, Latency: 50 * time.Millisecond})
+	args := []string{"-var", "url=" + model.URL, "-var", "concurrency=16"}
+	ends(t, clusterRun(t, dir, "local", "", args...), 2*patience)
+	halfway := func(p *process) {
+		t.Helper()
+		before := model.Calls()
+		for start := time.Now(); model.Calls() < before+items/4; time.Sleep(5 * time.Millisecond) {
+			select {
+			case <-p.ended:
+				t.Fatalf("it ended early\n%s", p.said())
+			default:
+			}
+			if time.Since(start) > patience {
+				t.Fatalf("%d calls\n%s", model.Calls()-before, p.said())
+			}
+		}
+	}
+	finish := func(p *process, name string) {
+		t.Helper()
+		if code := p.wait(2 * patience); code != 0 {
+			t.Fatalf("exit code %d\n%s", code, p.said())
+		}
+		sameOutput(t, dir, "local", name)
+		t.Logf("%s", p.said())
+	}
+	t.Run("no quorum", func(t *testing.T) {
+		servers := startServers(t, 3, "")
+		for range 2 {
+			startWorker(t, servers.url())
+		}
+		p := begin(t, clusterRun(t, dir, "quorum", servers.url(), args...))
+		halfway(p)
+		servers.all[0].kill()
+		servers.all[1].kill()
+		p.says("wait")
+		servers.all[0].start()
+		servers.all[1].start()
+		finish(p, "quorum")
+	})
+	t.Run("no server", func(t *testing.T) {
+		servers := startServers(t, 1, "")
+		startWorker(t, servers.url())
+		p := begin(t, clusterRun(t, dir, "server", servers.url(), args...))
+		halfway(p)
+		servers.all[0].kill()
+		p.says("wait")
+		servers.all[0].start()
+		finish(p, "server")
+	})
+	t.Run("a full disk", func(t *testing.T) {
+		servers := startServers(t, 1, "")
+		s := servers.all[0]
+		s.kill()
+		s.holds("300KB") // less than the items and their results take
+		s.start()
+		servers.await()
+		startWorker(t, servers.url())
+		p := begin(t, clusterRun(t, dir, "disk", servers.url(), args...))
+		p.says("wait")
+		s.kill()
+		s.holds("1GB")
+		s.start()
+		finish(p, "disk")
+	})
+}
+
+// TestClusterRefused has servers and workers that a caller cannot work with.
+func TestClusterRefused(t *testing.T) {
+	needCluster(t)
+	dir := clusterFolder(t, 10)
+	plain := startServers(t, 1, "")
+	none := startBare(t, "server_name: bare\n")
+	closed := startBare(t, "server_name: closed\nauthorization { user: someone, password: secret }\n")
+	for _, test := range []struct {
+		name, urls string
+		args       []string
+		says       []string
+	}{
+		{"nobody listens", "nats://" + freeAddress(t), nil, []string{"connection refused"}},
+		{"no JetStream", "nats://" + none, nil, []string{"JetStream"}},
+		{"another account", "nats://" + closed, nil, []string{"--on-credentials"}},
+		{"no TLS", "tls://" + plain.all[0].address, nil, []string{"TLS"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			for _, c := range []*process{
+				begin(t, clusterRun(t, dir, "refused", test.urls, test.args...)),
+				startWorker(t, test.urls),
+			} {
+				code := c.wait(patience)
+				t.Logf("exit code %d: %s", code, c.said())
+				if code != exitFailed {
+					t.Errorf("exit code %d", code)
+				}
+				for _, text := range test.says {
+					if !strings.Contains(c.said(), text) {
+						t.Errorf("it does not say %q", text)
+					}
+				}
+			}
+		})
+	}
+	if _, err := os.Stat(filepath.Join(dir, "refused.jsonl")); err == nil {
+		t.Error("there is an output")
+	}
+}

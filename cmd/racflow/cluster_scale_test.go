@@ -1,0 +1,185 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/serve"
+)
+
+type napConfig struct {
+	Each time.Duration `config:"each" doc:"How long it sleeps for an item."`
+}
+
+// nap is a voter that takes its time, one batch after the other, and no processor.
+type nap struct {
+	config napConfig
+	mu     sync.Mutex
+}
+
+func napPlugin() {
+	stage := sdk.SampleStage("voter", "", func(_ context.Context, _ sdk.Setup, c napConfig) (sdk.Sampler, error) {
+		return &nap{config: c}, nil
+	}, sdk.Reads(sdk.ColumnText))
+	serve.Plugin(sdk.Plugin{Name: "nap", Version: "0.1.0", Stages: []sdk.Stage{stage}})
+}
+
+func (n *nap) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	time.Sleep(time.Duration(len(b.Items)) * n.config.Each)
+	all := make([][]sdk.Sample, len(b.Items))
+	for i := range all {
+		all[i] = []sdk.Sample{{Answers: []sdk.Answer{{Label: "rested", Weight: 1}}}}
+	}
+	return all, nil
+}
+
+const napFile = `
+pipeline "p" {
+  input { path = "items.tsv" }
+  sample "nap" {
+    use = "nap/voter"
+    config { each = "2ms" }
+  }
+  elect "e" { use = "majority" }
+}
+`
+
+// TestClusterScale has a stage that sleeps: four workers do four times what one does.
+func TestClusterScale(t *testing.T) {
+	needCluster(t)
+	items := 6000
+	if testing.Short() {
+		items = 3000
+	}
+	servers := startServers(t, 1, "")
+	dir := clusterFolder(t, items)
+	write(t, dir, "p.hcl", napFile)
+	plugins := t.TempDir()
+	if err := linkSelf(filepath.Join(plugins, "racflow-plugin-nap")); err != nil {
+		t.Fatal(err)
+	}
+	rates := map[int]float64{}
+	running := 0
+	for _, n := range []int{1, 4} {
+		for ; running < n; running++ {
+			startWorker(t, servers.url(), "--plugins", plugins)
+		}
+		name := map[int]string{1: "one", 4: "four"}[n]
+		p := begin(t, clusterRun(t, dir, name, servers.url(), "--plugins", plugins))
+		rates[n] = steadyRate(p, filepath.Join(dir, name+".jsonl.part"), items)
+		if code := p.wait(2 * patience); code != 0 {
+			t.Fatalf("exit code %d\n%s", code, p.said())
+		}
+	}
+	sameOutput(t, dir, "one", "four")
+	times := rates[4] / rates[1]
+	t.Logf("%.0f and %.0f items a second: %.2f times", rates[1], rates[4], times)
+	least := 3.0 // of a machine that may do other things
+	if os.Getenv("RACFLOW_RATE") != "" {
+		least = 3.7
+	}
+	if times < least {
+		t.Errorf("four workers do %.2f times what one does", times)
+	}
+}
+
+// steadyRate is how many results a run writes in a second between a fifth and four fifths of all.
+func steadyRate(p *process, path string, items int) float64 {
+	p.t.Helper()
+	var file *os.File
+	for start := time.Now(); file == nil; time.Sleep(5 * time.Millisecond) {
+		file, _ = os.Open(path)
+		if time.Since(start) > patience {
+			p.t.Fatalf("there is no %s\n%s", path, p.said())
+		}
+	}
+	defer file.Close()
+	buffer, lines := make([]byte, 1<<20), 0
+	var began time.Time
+	var from int
+	for start := time.Now(); time.Since(start) < 2*patience; time.Sleep(2 * time.Millisecond) {
+		n, _ := file.Read(buffer)
+		if n == 0 {
+			continue
+		}
+		lines += bytes.Count(buffer[:n], []byte("\n"))
+		if began.IsZero() && lines >= items/5 {
+			began, from = time.Now(), lines
+		}
+		if lines >= items*4/5 {
+			return float64(lines-from) / time.Since(began).Seconds()
+		}
+	}
+	p.t.Fatalf("%d of %d results after %v\n%s", lines, items, 2*patience, p.said())
+	return 0
+}
+
+// TestClusterOverhead compares the processor time of a run here with that of the same on one worker, with the
+// servers: of all processes, in turns.
+func TestClusterOverhead(t *testing.T) {
+	needCluster(t)
+	if testing.Short() {
+		t.Skip("it compares long runs")
+	}
+	const items, turns = 20_000, 3
+	dir := clusterFolder(t, items)
+	var here, there, wallHere, wallThere time.Duration
+	for range turns {
+		start := time.Now()
+		local := begin(t, clusterRun(t, dir, "local", ""))
+		if code := local.wait(2 * patience); code != 0 {
+			t.Fatalf("exit code %d\n%s", code, local.said())
+		}
+		wallHere += time.Since(start)
+		here += processorTime(local)
+
+		servers := startServers(t, 1, "")
+		w := startWorker(t, servers.url())
+		start = time.Now()
+		caller := begin(t, clusterRun(t, dir, "remote", servers.url()))
+		if code := caller.wait(2 * patience); code != 0 {
+			t.Fatalf("exit code %d\n%s", code, caller.said())
+		}
+		wallThere += time.Since(start)
+		if err := w.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		w.wait(patience)
+		servers.all[0].kill()
+		server := servers.all[0].command.ProcessState
+		there += processorTime(caller) + processorTime(w) + server.UserTime() + server.SystemTime()
+		t.Logf("caller %v, worker %v, server %v", processorTime(caller), processorTime(w), server.UserTime()+server.SystemTime())
+	}
+	sameOutput(t, dir, "local", "remote")
+	more, longer := float64(there)/float64(here)-1, float64(wallThere)/float64(wallHere)-1
+	t.Logf("%d items: %v of processors here, %v on a worker: %.0f %% more; %v and %v of time: %.0f %% more", items, here/turns, there/turns, 100*more, wallHere/turns, wallThere/turns, 100*longer)
+	if more > 1 {
+		t.Errorf("a worker takes %.0f %% more of processors", 100*more)
+	}
+}
+
+// processorTime is that of a process that has ended, and of its stages, which it has waited for.
+func processorTime(p *process) time.Duration {
+	return p.ProcessState.UserTime() + p.ProcessState.SystemTime()
+}
+
+func readFile(t *testing.T, dir, name string) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.ToValidUTF8(string(content), "?")
+}
