@@ -112,8 +112,28 @@ func (c *Caller) create(ctx context.Context, p *engine.Pipeline) error {
 	return c.tell(ctx, definition.CallerState{Part: 1})
 }
 
+// keep hands out the limits of the run. After a death of the caller it waits until whoever has done so
+// meanwhile gives that back.
+func (c *Caller) keep(ctx context.Context) error {
+	within, cancel := context.WithCancel(c.work)
+	stop := context.AfterFunc(ctx, cancel)
+	keeper, err := lease.Keep(within, c.run, c.defined.Limits, lease.Options{Name: c.conn.Name(), Log: c.o.Log})
+	if !stop() || err != nil {
+		cancel()
+		return cmp.Or(err, ctx.Err())
+	}
+	c.leave = append(c.leave, func() {
+		keeper.Close()
+		cancel()
+	})
+	return nil
+}
+
 // serve begins what runs beside the batches.
 func (c *Caller) serve(ctx context.Context, p *engine.Pipeline) error {
+	if err := c.keep(ctx); err != nil {
+		return err
+	}
 	var err error
 	if c.answers, err = c.serveAnswers(ctx, c.run); err != nil {
 		return err
