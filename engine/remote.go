@@ -33,6 +33,8 @@ type Beginning struct {
 	// Keep gives the journal results that earlier parts of the run left elsewhere; their items are
 	// not asked about again. nil: the run takes several passes, and has no use for them.
 	Keep func([]outcome.Result) error
+	// Place notes in the journal where the run is, from now on; nil: there is no journal.
+	Place func(manifest.Cluster) error
 }
 
 // begin tells Options.Remote what the run is.
@@ -48,6 +50,10 @@ func (p *Pipeline) begin(ctx context.Context, book *journal.Journal, resumed, tw
 		}
 	} else {
 		b.Manifest = book.Manifest
+		b.Place = func(at manifest.Cluster) error {
+			book.Manifest.Cluster = &at
+			return book.Manifest.Write(book.Folder(), true)
+		}
 	}
 	if book != nil && resumed && !twice {
 		book.Index() // what is kept now is an answer when its row is read

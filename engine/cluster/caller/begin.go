@@ -24,7 +24,6 @@ func (c *Caller) Begin(ctx context.Context, b engine.Beginning) error {
 	if b.Resumed && b.Manifest.Cluster != nil {
 		id = b.Manifest.Cluster.Run
 	}
-	c.crew = newCrew(id, c.o)
 	c.sending.SetLimit(sendAtOnce)
 	c.work, c.stop = context.WithCancelCause(context.WithoutCancel(ctx))
 	if err := c.define(ctx, id, b); err != nil {
@@ -42,8 +41,11 @@ func (c *Caller) Begin(ctx context.Context, b engine.Beginning) error {
 	} else {
 		if b.Resumed && b.Manifest.Cluster != nil {
 			c.o.Say("run %s is not at %s any more: what the journal lacks is asked again", id, c.o.Servers)
+			err = c.move(b)
 		}
-		err = c.create(ctx, b.Pipeline)
+		if err == nil {
+			err = c.create(ctx, b.Pipeline)
+		}
 	}
 	if err != nil {
 		return err
@@ -96,9 +98,6 @@ func (c *Caller) upload(ctx context.Context, p *engine.Pipeline) error {
 // create makes the run at the servers. Files are looked at again afterwards: before, nothing has kept
 // another caller from sweeping them.
 func (c *Caller) create(ctx context.Context, p *engine.Pipeline) error {
-	if err := c.forgetAnswers(c.defined.Run); err != nil {
-		return err
-	}
 	text, err := c.defined.Encode()
 	if err != nil {
 		return err
@@ -131,6 +130,7 @@ func (c *Caller) keep(ctx context.Context) error {
 
 // serve begins what runs beside the batches.
 func (c *Caller) serve(ctx context.Context, p *engine.Pipeline) error {
+	c.crew = newCrew(c.Run(), c.o)
 	if err := c.keep(ctx); err != nil {
 		return err
 	}

@@ -45,8 +45,7 @@ func (a *answering) close(ctx context.Context, all bool) error {
 	return errors.Join(err, a.server.Close(), a.folder.Close())
 }
 
-// bring takes all answers of a run here that is about to be removed. Of a run under the same ID nothing is
-// here then.
+// bring takes all answers of a run here that is about to be removed.
 func (c *Caller) bring(ctx context.Context, run *bus.Run) error {
 	a, err := c.serveAnswers(ctx, run)
 	if err != nil {

@@ -112,8 +112,8 @@ func (o *Options) fill() {
 
 // Run is the ID of the run; of a resumed one, once it has begun.
 func (c *Caller) Run() string {
-	if c.run != nil {
-		return c.run.ID()
+	if c.defined != nil {
+		return c.defined.Run
 	}
 	return c.o.Run
 }

@@ -14,7 +14,7 @@
 // its answer in the new part counts: paid calls are repeated only where they were under way, since
 // answers of services are kept in a bucket by their key before they count. A
 // resumed run whose definition has changed, or that had come to its end, is removed after its results
-// are in the journal, and begins anew under its ID.
+// are in the journal, and begins anew under another ID, so that no worker mixes both up.
 //
 // # The end
 //

@@ -9,6 +9,7 @@ import (
 	"github.com/racflow/racflow/engine/cluster/bus"
 	"github.com/racflow/racflow/engine/cluster/definition"
 	"github.com/racflow/racflow/engine/cluster/packet"
+	"github.com/racflow/racflow/engine/journal/manifest"
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/terminal"
 )
@@ -45,14 +46,33 @@ func (c *Caller) resume(ctx context.Context, earlier *bus.Run, b engine.Beginnin
 	if over == 0 && same {
 		return nil
 	}
+	if _, err := earlier.Put(ctx, definition.EndKey, []byte(`{}`)); err != nil {
+		return err
+	}
 	if err := c.bring(ctx, earlier); err != nil {
+		return err
+	}
+	if err := c.move(b); err != nil {
 		return err
 	}
 	if err := earlier.Remove(ctx); err != nil {
 		return err
 	}
-	c.stated, c.after = 0, 0
+	c.run, c.stated, c.after = nil, 0, 0
 	return c.create(ctx, b.Pipeline)
+}
+
+// move gives a resumed run a new ID, so that no worker takes it for what it was.
+func (c *Caller) move(b engine.Beginning) error {
+	before := c.defined.Run
+	c.defined.Run = definition.NewID()
+	to := manifest.Cluster{Run: c.defined.Run, Servers: c.o.Servers}
+	c.defined.Manifest.Cluster = &to
+	c.o.Say("run %s goes on as run %s", before, c.defined.Run)
+	if b.Place == nil {
+		return nil
+	}
+	return b.Place(to)
 }
 
 // defines reports whether a run at the servers has the definition that it would have now.
