@@ -59,7 +59,7 @@ func passes(err error) bool {
 		case codeUnavailable, codeNotLeader, codeResources:
 			return true
 		case codeNoPeers:
-			return strings.Contains(api.Description, "offline") || strings.Contains(api.Description, "storage")
+			return strings.Contains(api.Description, ",") // it says why: a server is away, has no room or was not heard from yet
 		case codeStore:
 			return !strings.Contains(api.Description, takenDescription)
 		}

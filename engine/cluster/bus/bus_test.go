@@ -72,6 +72,7 @@ func results(t *testing.T, r *Run, after uint64, n int) []Result {
 }
 
 func TestBatchesAndResults(t *testing.T) {
+	t.Parallel()
 	s := natstest.Start(t, 1)
 	ctx := bounded(t)
 	caller, worker := connect(t, s.URL(), "caller"), connect(t, s.URL(), "worker")
@@ -118,6 +119,7 @@ func TestBatchesAndResults(t *testing.T) {
 }
 
 func TestReturnAndDrop(t *testing.T) {
+	t.Parallel()
 	s := natstest.Start(t, 1)
 	ctx := bounded(t)
 	r := create(t, connect(t, s.URL(), "x"), Config{ID: "a1"})
@@ -149,6 +151,7 @@ func TestReturnAndDrop(t *testing.T) {
 }
 
 func TestState(t *testing.T) {
+	t.Parallel()
 	s := natstest.Start(t, 1)
 	ctx := bounded(t)
 	r := create(t, connect(t, s.URL(), "x"), Config{ID: "a1"})
@@ -200,6 +203,7 @@ func TestState(t *testing.T) {
 }
 
 func TestAnswers(t *testing.T) {
+	t.Parallel()
 	s := natstest.Start(t, 1)
 	ctx := bounded(t)
 	r := create(t, connect(t, s.URL(), "x"), Config{ID: "a1"})
@@ -219,6 +223,7 @@ func TestAnswers(t *testing.T) {
 }
 
 func TestQuestions(t *testing.T) {
+	t.Parallel()
 	s := natstest.Start(t, 1)
 	ctx := bounded(t)
 	a, b := connect(t, s.URL(), "a"), connect(t, s.URL(), "b")
@@ -246,6 +251,7 @@ func TestQuestions(t *testing.T) {
 }
 
 func TestRuns(t *testing.T) {
+	t.Parallel()
 	s := natstest.Start(t, 1)
 	ctx := bounded(t)
 	c := connect(t, s.URL(), "x")
@@ -289,6 +295,7 @@ func TestRuns(t *testing.T) {
 }
 
 func TestFiles(t *testing.T) {
+	t.Parallel()
 	s := natstest.Start(t, 1)
 	ctx := bounded(t)
 	c := connect(t, s.URL(), "x")

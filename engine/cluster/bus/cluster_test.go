@@ -67,14 +67,22 @@ func (l *load) end() {
 	close(l.stop)
 	l.done.Wait()
 	seen := map[int]bool{}
-	for _, result := range results(l.t, l.r, 0, l.last+1) {
-		if result.Part == 9 {
+	for result, err := range l.r.Results(bounded(l.t), 0) {
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		if result.Part != 1 {
 			continue
 		}
 		if seen[result.Seq] || string(result.Data) != fmt.Sprint(result.Seq) {
 			l.t.Errorf("batch %d again, or with another answer: %s", result.Seq, result.Data)
 		}
-		seen[result.Seq] = true
+		if seen[result.Seq] = true; len(seen) == l.last {
+			break
+		}
+	}
+	if len(seen) != l.last {
+		l.t.Errorf("%d results of %d batches", len(seen), l.last)
 	}
 	l.t.Logf("%d batches", l.last)
 }

@@ -20,12 +20,14 @@ type Conn struct {
 	log     *slog.Logger
 	waits   *waits
 	denied  denials
-	servers string
-	streams sync.Map // handles by name
+	servers string        // for people
+	timeout time.Duration // of an attempt
+	streams sync.Map      // handles by name
 
 	mu      sync.Mutex
-	lost    chan struct{} // closed when the connection is lost; another once it is back
-	back    chan struct{} // closed while there is a connection, or will never be one again
+	life    context.Context    // of this connection: ends when it is lost; another once it is back
+	lose    context.CancelFunc // ends it
+	back    chan struct{}      // closed while there is a connection, or will never be one again
 	closing bool
 }
 
@@ -40,7 +42,8 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Conn{name: o.Name, log: o.Log, waits: &waits{tell: o.Waiting}, servers: hosts(urls), lost: make(chan struct{}), back: make(chan struct{})}
+	c := &Conn{name: o.Name, log: o.Log, waits: &waits{tell: o.Waiting}, servers: hosts(urls), back: make(chan struct{}), timeout: attemptTimeout}
+	c.life, c.lose = context.WithCancel(context.Background())
 	close(c.back)
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
@@ -79,7 +82,7 @@ func (c *Conn) check(ctx context.Context) (err error) {
 		return err
 	}
 	for {
-		err = c.attempt(ctx, attemptTimeout, []string{"$JS.API.INFO"}, func(ctx context.Context) error {
+		err = c.attempt(ctx, 0, []string{"$JS.API.INFO"}, func(ctx context.Context) error {
 			_, err := c.js.AccountInfo(ctx)
 			return err
 		})

@@ -75,6 +75,7 @@ func elsewhere(c *x509.Certificate) { c.DNSNames = []string{"elsewhere.example"}
 
 // What does not pass by itself is refused at once, with what to do; what may pass, after a bounded time, with the servers' names.
 func TestConnectErrors(t *testing.T) {
+	t.Parallel()
 	ours, others := newAuthority(t), newAuthority(t)
 	ours.sign("server", local)
 	ours.sign("stranger", elsewhere)

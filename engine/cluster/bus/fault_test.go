@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -42,6 +43,7 @@ func (w *watchWaiting) next(t *testing.T, begins bool) error {
 
 // Connections that are cut and that hang again and again lose and repeat nothing: batches, results, state and files.
 func TestLostConnections(t *testing.T) {
+	t.Parallel()
 	s := natstest.Start(t, 1)
 	ctx := bounded(t)
 	proxies := []*natstest.Proxy{s.Proxy(0), s.Proxy(0)}
@@ -104,6 +106,7 @@ func TestLostConnections(t *testing.T) {
 
 // A network that swallows everything is noticed; what was asked meanwhile is done afterwards, once.
 func TestHangingConnection(t *testing.T) {
+	t.Parallel()
 	s := natstest.Start(t, 1)
 	ctx := bounded(t)
 	proxy := s.Proxy(0)
@@ -151,6 +154,7 @@ func TestHangingConnection(t *testing.T) {
 // A batch goes to another when the claim of its worker ends, which is when it stops telling that it lives; the late answer of the first
 // is dropped.
 func TestClaims(t *testing.T) {
+	t.Parallel()
 	s := natstest.Start(t, 1)
 	ctx := bounded(t)
 	proxy := s.Proxy(0)
@@ -209,6 +213,7 @@ func TestClaims(t *testing.T) {
 
 // A batch whose answer is stored is not worked at again.
 func TestAnsweredIsNotTakenAgain(t *testing.T) {
+	t.Parallel()
 	s := natstest.Start(t, 1)
 	ctx := bounded(t)
 	c := connect(t, s.URL(), "c")
@@ -247,6 +252,7 @@ func TestAnsweredIsNotTakenAgain(t *testing.T) {
 
 // A user that the servers do not take any more, after they were away, ends waiting with what to do.
 func TestUserIsGone(t *testing.T) {
+	t.Parallel()
 	s := natstest.Start(t, 1, func(_ int, o *server.Options) { o.Username, o.Password = "a", "b" })
 	ctx := bounded(t)
 	c := connect(t, "nats://a:b@"+s.Host(0), "c")
@@ -266,6 +272,7 @@ func TestUserIsGone(t *testing.T) {
 
 // A full store: whoever writes waits, says so, and goes on once there is room.
 func TestFullStore(t *testing.T) {
+	t.Parallel()
 	s := natstest.Start(t, 1, func(_ int, o *server.Options) { o.JetStreamMaxStore = 4 << 20 })
 	ctx := bounded(t)
 	waiting := newWaiting()
@@ -306,4 +313,139 @@ func TestFullStore(t *testing.T) {
 		}
 	}
 	waiting.next(t, false)
+}
+
+// What was stored though the word of it was lost is known again: nothing is stored twice, and whoever wrote first learns that it did.
+func TestLostWord(t *testing.T) {
+	t.Parallel()
+	s := natstest.Start(t, 1)
+	ctx := bounded(t)
+	proxy := s.Proxy(0)
+	c, other := connect(t, proxy.URL(), "c"), connect(t, s.URL(), "other")
+	c.timeout = 200 * time.Millisecond
+	mine := create(t, c, Config{ID: "a1"})
+	theirs := must(other.Open(ctx, "a1"))(t)
+	for name, f := range map[string]func() error{
+		"answer": func() error {
+			first, err := mine.Answer(ctx, Position{1, 7}, []byte("mine"))
+			if !first {
+				t.Error("the first answer does not count")
+			}
+			return err
+		},
+		"swap": func() error {
+			revision, err := mine.Swap(ctx, "k", []byte("mine"), 0)
+			if revision == 0 {
+				t.Error("no revision")
+			}
+			return err
+		},
+		"keep": func() error {
+			stands, err := mine.KeepAnswer(ctx, "k", []byte("mine"))
+			if string(stands) != "mine" {
+				t.Errorf("%q stands", stands)
+			}
+			return err
+		},
+		"publish": func() error { return mine.Publish(ctx, Position{1, 1}, []byte("mine")) },
+	} {
+		proxy.Mute()
+		done := make(chan error, 1)
+		go func() { done <- f() }()
+		var err error
+		switch name { // it is there, and then others do what they do with it
+		case "answer":
+			results(t, theirs, 0, 1)
+		case "swap":
+			for value := []byte(nil); value == nil && err == nil; {
+				value, _, err = theirs.Get(ctx, "k")
+			}
+		case "keep":
+			for value := []byte(nil); value == nil && err == nil; {
+				value, err = theirs.Answered(ctx, "k")
+			}
+		case "publish":
+			b := must(theirs.Take(ctx))(t)
+			must(theirs.Answer(ctx, b.Position, nil))(t)
+			err = b.Done(ctx)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		proxy.Heal()
+		if err := <-done; err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if b := must(mine.Backlog(ctx))(t); b.Waiting+b.UnderWay > 0 {
+		t.Errorf("a batch that is answered is in the queue again: %+v", b)
+	}
+}
+
+// A server that stops and starts again, with nobody to take its place, loses nothing and ends nothing.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	s := natstest.Start(t, 1)
+	ctx := bounded(t)
+	c, w := connect(t, s.URL(), "c"), connect(t, s.URL(), "w")
+	mine := create(t, c, Config{ID: "a1"})
+	theirs := must(w.Open(ctx, "a1"))(t)
+	changes := must(theirs.Follow(ctx, ""))(t)
+	ids := must(w.Watch(ctx))(t)
+	if id := <-ids; id != "a1" {
+		t.Error(id)
+	}
+	stop := must(mine.Serve("q", func([]byte) []byte { return []byte("yes") }))(t)
+	defer stop()
+	l := begin(t, mine, theirs)
+	for range 3 {
+		l.further(50)
+		s.Stop(0)
+		s.Start(0)
+		s.Wait()
+	}
+	l.further(50)
+	l.end()
+	must(mine.Put(ctx, "k", []byte("x")))(t)
+	if change := <-changes; string(change.Value) != "x" {
+		t.Errorf("%s", change.Value)
+	}
+	create(t, c, Config{ID: "a2"})
+	if id := <-ids; id != "a2" {
+		t.Error(id)
+	}
+	if answer := must(theirs.Ask(ctx, "q", nil))(t); string(answer) != "yes" {
+		t.Errorf("%s", answer)
+	}
+}
+
+// Whoever waits ends when the connection is closed here.
+func TestClose(t *testing.T) {
+	t.Parallel()
+	s := natstest.Start(t, 1)
+	ctx := bounded(t)
+	c := connect(t, s.URL(), "c")
+	r := create(t, c, Config{ID: "a1"})
+	changes := must(r.Follow(ctx, ""))(t)
+	done := make(chan error, 2)
+	go func() { _, err := r.Take(ctx); done <- err }()
+	go func() {
+		for _, err := range r.Results(ctx, 0) {
+			done <- err
+		}
+	}()
+	must(r.Put(ctx, "k", nil))(t)
+	<-changes
+	c.Close()
+	for range 2 {
+		if err := <-done; !errors.Is(err, nats.ErrConnectionClosed) {
+			t.Error(err)
+		}
+	}
+	if change, ok := <-changes; ok {
+		t.Error(change)
+	}
+	if _, err := r.Put(ctx, "k", nil); !errors.Is(err, nats.ErrConnectionClosed) {
+		t.Error(err)
+	}
 }

@@ -2,9 +2,8 @@ package bus
 
 import (
 	"context"
-	"crypto/sha256"
+	"crypto/rand"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"regexp"
 	"time"
 
-	"crypto/rand"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -28,7 +26,6 @@ const (
 	filesStream = "OBJ_" + filesBucket
 	filesMeta   = "$O." + filesBucket + ".M."
 	filesChunk  = "$O." + filesBucket + ".C."
-	chunkSize   = 1 << 20
 )
 
 var digestForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
@@ -83,12 +80,12 @@ func (c *Conn) PutFile(ctx context.Context, digest string, r io.Reader) error {
 	if there || err != nil {
 		return err
 	}
-	replicas := 1
-	if c.nc.ConnectedClusterName() != "" {
-		replicas = 3
+	config := jetstream.StreamConfig{Name: filesStream, Subjects: []string{filesMeta + ">", filesChunk + ">"},
+		Discard: jetstream.DiscardNew, AllowRollup: true, Replicas: c.replicas()}
+	if err = c.createStream(ctx, config); noPeers(err) {
+		config.Replicas = 1
+		err = c.createStream(ctx, config)
 	}
-	err = c.createStream(ctx, jetstream.StreamConfig{Name: filesStream, Subjects: []string{filesMeta + ">", filesChunk + ">"},
-		Discard: jetstream.DiscardNew, AllowRollup: true, Replicas: replicas})
 	if err != nil {
 		return fmt.Errorf("store file %s: %w", digest, err)
 	}
@@ -110,36 +107,6 @@ func (c *Conn) PutFile(ctx context.Context, digest string, r io.Reader) error {
 	return nil
 }
 
-func (c *Conn) putChunks(ctx context.Context, unique, digest string, r io.Reader) (*jetstream.ObjectInfo, error) {
-	info := &jetstream.ObjectInfo{ObjectMeta: jetstream.ObjectMeta{Name: digest}, Bucket: filesBucket, NUID: unique, ModTime: time.Now().UTC()}
-	sum, chunk, sequence := sha256.New(), make([]byte, min(chunkSize, c.room())), uint64(0)
-	for {
-		n, err := io.ReadFull(r, chunk)
-		if n > 0 {
-			sum.Write(chunk[:n])
-			m := nats.NewMsg(filesChunk + unique)
-			m.Data = chunk[:n]
-			if sequence, err = c.swap(ctx, filesStream, m, sequence, false); err != nil {
-				return nil, err
-			}
-			info.Size, info.Chunks = info.Size+uint64(n), info.Chunks+1
-			if n == len(chunk) {
-				continue
-			}
-			err = io.EOF
-		}
-		if !errors.Is(err, io.EOF) {
-			return nil, err
-		}
-		break
-	}
-	if found := hex.EncodeToString(sum.Sum(nil)); found != digest {
-		return nil, fmt.Errorf("what was read has the digest %s: it was changed meanwhile", found)
-	}
-	info.Digest = "SHA-256=" + base64.URLEncoding.EncodeToString(sum.Sum(nil))
-	return info, nil
-}
-
 // GetFile writes a file and checks its digest: where that fails, what was written is worth nothing. ErrNoFile: it is not there.
 func (c *Conn) GetFile(ctx context.Context, digest string, w io.Writer) error {
 	info, err := c.object(ctx, digest)
@@ -151,31 +118,6 @@ func (c *Conn) GetFile(ctx context.Context, digest string, w io.Writer) error {
 	}
 	if err != nil {
 		return fmt.Errorf("load file %s: %w", digest, err)
-	}
-	return nil
-}
-
-func (c *Conn) getChunks(ctx context.Context, info *jetstream.ObjectInfo, w io.Writer) error {
-	sum, left := sha256.New(), int64(info.Size)
-	if left > 0 {
-		for m, err := range c.tail(ctx, filesStream, filesChunk+info.NUID, 0) {
-			if err != nil {
-				return err
-			}
-			sum.Write(m.data)
-			if _, err := w.Write(m.data); err != nil {
-				return err
-			}
-			if left -= int64(len(m.data)); left <= 0 {
-				break
-			}
-		}
-	}
-	if err := ctx.Err(); left > 0 && err != nil {
-		return err
-	}
-	if found := hex.EncodeToString(sum.Sum(nil)); found != info.Name {
-		return fmt.Errorf("it has the digest %s: what the servers keep is damaged; remove it there", found)
 	}
 	return nil
 }

@@ -2,10 +2,10 @@ package bus
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"strconv"
 
-	"crypto/rand"
 	"github.com/nats-io/nats.go/jetstream"
 )
 

@@ -7,23 +7,13 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-func over(c chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
 func (c *Conn) disconnected(_ *nats.Conn, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if over(c.lost) {
+	if c.life.Err() != nil {
 		return
 	}
-	close(c.lost)
-	if c.closing {
+	if c.lose(); c.closing {
 		return
 	}
 	c.back = make(chan struct{})
@@ -34,10 +24,10 @@ func (c *Conn) disconnected(_ *nats.Conn, err error) {
 func (c *Conn) reconnected(nc *nats.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !over(c.lost) {
+	if c.life.Err() == nil {
 		return
 	}
-	c.lost = make(chan struct{})
+	c.life, c.lose = context.WithCancel(context.Background())
 	close(c.back)
 	c.log.Info("the connection with the servers is back", "server", nc.ConnectedUrlRedacted())
 	c.waits.leave()
@@ -47,10 +37,10 @@ func (c *Conn) reconnected(nc *nats.Conn) {
 func (c *Conn) closed(*nats.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !over(c.lost) {
-		close(c.lost)
-	}
-	if !over(c.back) {
+	c.lose()
+	select {
+	case <-c.back:
+	default:
 		close(c.back)
 		c.waits.leave()
 	}
@@ -59,17 +49,14 @@ func (c *Conn) closed(*nats.Conn) {
 // connected is a context that ends when the connection is lost: what was under way then did not arrive.
 func (c *Conn) connected(ctx context.Context) (context.Context, context.CancelFunc) {
 	c.mu.Lock()
-	lost := c.lost
+	life := c.life
 	c.mu.Unlock()
 	ctx, cancel := context.WithCancelCause(ctx)
-	go func() {
-		select {
-		case <-lost:
-			cancel(errLost)
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, func() { cancel(nil) }
+	stop := context.AfterFunc(life, func() { cancel(errLost) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
 }
 
 // awaitBack returns when there is a connection, or ctx ends.

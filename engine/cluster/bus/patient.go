@@ -15,7 +15,8 @@ const (
 	attemptTimeout = 5 * time.Second
 	firstPause     = 50 * time.Millisecond
 	longestPause   = 2 * time.Second
-	missingTimes   = 4 // in a row, before a stream counts as gone: a server that has just started may not know it yet
+	missingTimes   = 4 // in a row, before a stream counts as gone: servers that have just started may not know it yet
+	missingPause   = 200 * time.Millisecond
 )
 
 var errLost = errors.New("the connection with the servers was lost")
@@ -24,7 +25,7 @@ var errLost = errors.New("the connection with the servers was lost")
 type operation struct {
 	uses    []string      // subjects whose refusal ends it
 	stream  string        // what it cannot do without; empty: nothing
-	timeout time.Duration // of an attempt; 0: attemptTimeout
+	timeout time.Duration // of an attempt; 0: the connection's
 	do      func(ctx context.Context, again bool) error
 }
 
@@ -56,6 +57,7 @@ func (c *Conn) patient(ctx context.Context, o operation) error {
 			if missing++; missing == missingTimes {
 				return fmt.Errorf("%w: stream %s is not there", ErrNoRun, o.stream)
 			}
+			pause = missingPause
 		} else {
 			missing = 0
 			if !passes(err) {
@@ -76,7 +78,7 @@ func (c *Conn) patient(ctx context.Context, o operation) error {
 }
 
 func (c *Conn) absent(ctx context.Context, stream string) bool {
-	err := c.attempt(ctx, attemptTimeout, []string{"$JS.API.STREAM.INFO." + stream}, func(ctx context.Context) error {
+	err := c.attempt(ctx, 0, []string{"$JS.API.STREAM.INFO." + stream}, func(ctx context.Context) error {
 		_, err := c.js.Stream(ctx, stream)
 		return err
 	})
@@ -86,7 +88,7 @@ func (c *Conn) absent(ctx context.Context, stream string) bool {
 // attempt asks once, for a limited time.
 func (c *Conn) attempt(ctx context.Context, timeout time.Duration, uses []string, do func(context.Context) error) error {
 	if timeout == 0 {
-		timeout = attemptTimeout
+		timeout = c.timeout
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -39,6 +39,7 @@ func as(role Role, s *natstest.Servers) string {
 
 // A whole run works with the permissions that are listed.
 func TestPermissionsSuffice(t *testing.T) {
+	t.Parallel()
 	s := restricted(t)
 	ctx := bounded(t)
 	c, w := connect(t, as(Caller, s), "c"), connect(t, as(Worker, s), "w")
@@ -118,6 +119,7 @@ func TestPermissionsSuffice(t *testing.T) {
 
 // What a worker's key must not do is refused at once, and says so.
 func TestPermissionsAreLeast(t *testing.T) {
+	t.Parallel()
 	s := restricted(t)
 	ctx := bounded(t)
 	c, w := connect(t, as(Caller, s), "c"), connect(t, as(Worker, s), "w")

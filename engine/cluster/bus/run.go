@@ -41,29 +41,12 @@ func (c *Conn) Create(ctx context.Context, config Config) (*Run, error) {
 	if config.Claim <= 0 {
 		config.Claim = defaultClaim
 	}
-	if config.Replicas <= 0 {
-		config.Replicas = 1
-		if c.nc.ConnectedClusterName() != "" {
-			config.Replicas = 3
-		}
+	err := c.createStreams(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("create run %s: %w", config.ID, err)
 	}
 	id := config.ID
-	streams := []jetstream.StreamConfig{bucket(indexStream, indexPrefix, config.Replicas), bucket(stateStream(id), statePrefix(id), config.Replicas), {
-		Name: itemsStream(id), Subjects: []string{subject(id, "items", ">")}, Retention: jetstream.WorkQueuePolicy,
-		MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, DiscardNewPerSubject: true, Replicas: config.Replicas,
-	}, {
-		Name: resultsStream(id), Subjects: []string{subject(id, "definition"), subject(id, "results", ">"), subject(id, "pieces", ">")},
-		MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, DiscardNewPerSubject: true, DenyDelete: true, Replicas: config.Replicas,
-	}, {
-		Name: answersStream(id), Subjects: []string{answerSubject(id, ">")},
-		MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, DiscardNewPerSubject: true, DenyDelete: true, Replicas: config.Replicas,
-	}}
-	for _, s := range streams {
-		if err := c.createStream(ctx, s); err != nil {
-			return nil, fmt.Errorf("create run %s: %w", id, err)
-		}
-	}
-	err := c.patient(ctx, operation{uses: []string{"$JS.API.CONSUMER.CREATE." + itemsStream(id)}, do: func(ctx context.Context, _ bool) error {
+	err = c.patient(ctx, operation{uses: []string{"$JS.API.CONSUMER.CREATE." + itemsStream(id)}, do: func(ctx context.Context, _ bool) error {
 		_, err := c.js.CreateConsumer(ctx, itemsStream(id), jetstream.ConsumerConfig{Durable: consumer, AckPolicy: jetstream.AckExplicitPolicy,
 			AckWait: config.Claim, MaxDeliver: -1, MaxAckPending: -1, MaxWaiting: maxWaiting, FilterSubject: subject(id, "items", ">")})
 		return err

@@ -48,16 +48,18 @@ func (r *Run) Put(ctx context.Context, key string, value []byte) (revision uint6
 
 // Swap writes a key if its revision is this one; 0: if nothing is there. ErrRevision: it is another.
 func (r *Run) Swap(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
-	if revision == 0 { // a deleted key has a revision of its own
-		m, err := r.c.last(ctx, stateStream(r.id), statePrefix(r.id)+key)
-		if err != nil {
-			return 0, fmt.Errorf("write %s: %w", key, err)
-		}
-		if m != nil && m.Header.Get(headerKV) != "" {
-			revision = m.Sequence
-		}
+	written, err := r.write(ctx, key, value, revision, false)
+	if revision != 0 || !errors.Is(err, ErrRevision) {
+		return written, err
 	}
-	return r.write(ctx, key, value, revision, false)
+	m, err := r.c.last(ctx, stateStream(r.id), statePrefix(r.id)+key)
+	if err != nil {
+		return 0, fmt.Errorf("write %s: %w", key, err)
+	}
+	if m == nil || m.Header.Get(headerKV) == "" {
+		return 0, fmt.Errorf("write %s: %w", key, ErrRevision)
+	}
+	return r.write(ctx, key, value, m.Sequence, false) // a deleted key has a revision of its own
 }
 
 func (r *Run) write(ctx context.Context, key string, value []byte, revision uint64, any bool) (uint64, error) {

@@ -2,11 +2,11 @@ package bus
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"iter"
 	"time"
 
-	"crypto/rand"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -100,7 +100,7 @@ func (c *Conn) read(ctx context.Context, reader jetstream.Consumer, after *uint6
 
 // whole says whether all arrived that was sent: where servers lose each other for a moment, what was under way between them is gone.
 func (c *Conn) whole(ctx context.Context, reader jetstream.Consumer, n uint64) bool {
-	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	info, err := reader.Info(ctx)
 	return err == nil && info.Delivered.Consumer == n && info.NumPending == 0

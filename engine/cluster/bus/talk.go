@@ -4,33 +4,36 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 )
 
-// askTime bounds a question where ctx does not: an answer may be lost.
+// askTime bounds a question where ctx does not: answers may be lost.
 const askTime = 10 * time.Second
 
-// Ask sends a question to whoever serves the subject in this run and waits for the answer. ErrNobody: nobody serves it, known at once.
+// Ask sends a question to whoever serves the subject in this run and waits for the answer until ctx ends, without a deadline ten seconds.
+// It asks once: a lost connection is an error. ErrNobody: nobody serves it, known at once.
 func (r *Run) Ask(ctx context.Context, on string, data []byte) ([]byte, error) {
 	m, err := r.pack(ctx, subject(r.id, "ask", on), data)
 	if err != nil {
 		return nil, fmt.Errorf("ask %s: %w", on, err)
 	}
-	if _, bounded := ctx.Deadline(); !bounded {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, askTime)
-		defer cancel()
+	timeout := askTime
+	if end, bounded := ctx.Deadline(); bounded {
+		timeout = time.Until(end)
 	}
-	refusable, done := r.c.denied.watch(ctx, []string{m.Subject})
-	defer done()
-	answer, err := r.c.nc.RequestMsgWithContext(refusable, m)
+	var answer *nats.Msg
+	err = r.c.attempt(ctx, timeout, []string{m.Subject}, func(ctx context.Context) error {
+		answer, err = r.c.nc.RequestMsgWithContext(ctx, m)
+		return err
+	})
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
 		return nil, fmt.Errorf("ask %s: %w", on, ErrNobody)
-	case errors.Is(context.Cause(refusable), nats.ErrPermissionViolation):
-		return nil, fmt.Errorf("ask %s: %w", on, r.c.advise(context.Cause(refusable)))
+	case errors.Is(err, nats.ErrPermissionViolation):
+		return nil, fmt.Errorf("ask %s: %w", on, r.c.advise(err))
 	case err != nil:
 		return nil, fmt.Errorf("ask %s: %w", on, err)
 	}
@@ -88,19 +91,14 @@ func (r *Run) subscribe(subject, queue string, f func(*nats.Msg, []byte)) (stop 
 			}()
 		}
 	}
-	ctx, done := r.c.denied.watch(context.Background(), []string{subject})
-	defer done()
 	sub, err := r.c.nc.QueueSubscribe(subject, queue, handle)
 	if err != nil {
 		return nil, fmt.Errorf("subscribe to %s: %w", subject, err)
 	}
-	// Once the server has answered, others' messages arrive, and a refusal has been told.
-	if err = r.c.nc.FlushTimeout(attemptTimeout); err == nil {
-		if err = r.c.nc.LastError(); !errors.Is(err, nats.ErrPermissionViolation) || context.Cause(ctx) == nil {
-			err = nil
-		}
-	}
-	if err != nil {
+	// Once the server has answered, others' messages arrive, and a refusal was told before. Where it does not answer, the subscription
+	// is made again with the connection.
+	_ = r.c.nc.FlushTimeout(r.c.timeout)
+	if err := r.c.nc.LastError(); errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), `"`+subject+`"`) {
 		_ = sub.Unsubscribe()
 		return nil, fmt.Errorf("subscribe to %s: %w", subject, r.c.advise(err))
 	}

@@ -13,7 +13,7 @@ type Proxy struct {
 
 	mu     sync.Mutex
 	cut    bool
-	frozen chan struct{} // closed: bytes flow
+	frozen [2]chan struct{} // by direction, to the server and from it; closed: bytes flow
 	conns  map[net.Conn]bool
 }
 
@@ -27,8 +27,11 @@ func newProxy(t testing.TB, target string) *Proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{listener: l, target: target, frozen: make(chan struct{}), conns: map[net.Conn]bool{}}
-	close(p.frozen)
+	p := &Proxy{listener: l, target: target, conns: map[net.Conn]bool{}}
+	for i := range p.frozen {
+		p.frozen[i] = make(chan struct{})
+		close(p.frozen[i])
+	}
 	go func() {
 		for {
 			c, err := l.Accept()
@@ -60,17 +63,24 @@ func (p *Proxy) Cut() {
 }
 
 // Freeze lets connections stand and nothing flow, either way, until Heal.
-func (p *Proxy) Freeze() {
+func (p *Proxy) Freeze() { p.freeze(0, 1) }
+
+// Mute lets everything through to the server and nothing from it, until Heal.
+func (p *Proxy) Mute() { p.freeze(1) }
+
+func (p *Proxy) freeze(directions ...int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	select {
-	case <-p.frozen:
-		p.frozen = make(chan struct{})
-	default:
+	for _, i := range directions {
+		select {
+		case <-p.frozen[i]:
+			p.frozen[i] = make(chan struct{})
+		default:
+		}
 	}
 }
 
-// Heal ends Cut and Freeze.
+// Heal ends Cut, Freeze and Mute; what was held back flows.
 func (p *Proxy) Heal() {
 	p.mu.Lock()
 	p.cut = false
@@ -81,10 +91,12 @@ func (p *Proxy) Heal() {
 func (p *Proxy) thaw() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	select {
-	case <-p.frozen:
-	default:
-		close(p.frozen)
+	for _, frozen := range p.frozen {
+		select {
+		case <-frozen:
+		default:
+			close(frozen)
+		}
 	}
 }
 
@@ -109,12 +121,12 @@ func (p *Proxy) serve(in net.Conn) {
 		delete(p.conns, out)
 	}()
 	done := make(chan struct{}, 2)
-	pass := func(to, from net.Conn) {
+	pass := func(to, from net.Conn, direction int) {
 		buffer := make([]byte, 32<<10)
 		for {
 			n, err := from.Read(buffer)
 			p.mu.Lock()
-			frozen := p.frozen
+			frozen := p.frozen[direction]
 			p.mu.Unlock()
 			<-frozen
 			if n > 0 {
@@ -128,7 +140,7 @@ func (p *Proxy) serve(in net.Conn) {
 		}
 		done <- struct{}{}
 	}
-	go pass(in, out)
-	go pass(out, in)
+	go pass(in, out, 1)
+	go pass(out, in, 0)
 	<-done
 }
