@@ -32,7 +32,8 @@ func (r *Run) Backlog(ctx context.Context) (Backlog, error) {
 			return err
 		}
 		waiting := queue.CachedInfo()
-		b = Backlog{Waiting: int(waiting.NumPending), UnderWay: waiting.NumAckPending, Now: info.TimeStamp} //nolint:gosec // fewer than 2^63
+		// A consumer counts what is new in its stream a moment later; what is in the stream and was not handed out waits.
+		b = Backlog{Waiting: max(0, int(info.State.Msgs)-waiting.NumAckPending), UnderWay: waiting.NumAckPending, Now: info.TimeStamp} //nolint:gosec // fewer than 2^63
 		if info.State.Msgs > 0 {
 			b.Oldest = info.State.FirstTime
 		}
