@@ -97,6 +97,14 @@ func (b *book) report(now time.Time, r report) (a *answer, write bool) {
 	return a, write
 }
 
+// all are the holders; none where nobody keeps the book.
+func (b *book) all() map[string]*holder {
+	if b == nil {
+		return nil
+	}
+	return b.holders
+}
+
 // isFrozen reports whether leases of an earlier keeper may hold that are not known.
 func (b *book) isFrozen() bool {
 	return len(b.former) > 0

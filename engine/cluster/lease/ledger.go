@@ -9,7 +9,7 @@ type Ledger struct {
 	Keeper  string             `json:"keeper"`
 	Number  uint64             `json:"number"` // grows with every one that a keeper writes
 	Limits  Limits             `json:"limits"`
-	Holders map[string]Account `json:"holders,omitempty"` // all that there ever were; by their names
+	Holders map[string]Account `json:"holders,omitempty"` // that have a lease, and, of a budget, all that ever had; by their names
 	Rates   []Rates            `json:"rates,omitempty"`
 	Spent   string             `json:"spent,omitempty"` // why the budget is spent
 }
@@ -38,7 +38,9 @@ type rates struct {
 func (b *book) ledger(now time.Time) Ledger {
 	l := Ledger{Keeper: b.keeper, Limits: b.limits, Holders: map[string]Account{}, Spent: b.purse.spent}
 	for id, h := range b.holders {
-		l.Holders[id] = Account{Gone: h.until.IsZero() && !b.former[id]}
+		if gone := h.until.IsZero() && !b.former[id]; !gone || b.limits.Budget != (Amount{}) {
+			l.Holders[id] = Account{Gone: gone}
+		}
 	}
 	for id, a := range b.purse.holders {
 		account := l.Holders[id]

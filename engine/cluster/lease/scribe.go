@@ -54,6 +54,12 @@ func (s *scribe) run(ctx context.Context) error {
 			if err := s.write(ctx); err != nil {
 				return err
 			}
+			s.k.mu.Lock()
+			rest := time.Duration(len(s.k.book.all())) * 100 * time.Microsecond // a large ledger is not written all the time
+			s.k.mu.Unlock()
+			if sleep(ctx, rest) != nil {
+				return nil
+			}
 		case <-ctx.Done():
 			return nil
 		}
