@@ -14,12 +14,11 @@ type model struct {
 	name string
 	dead bool
 	// stall is until when it stands still, as a process that was stopped.
-	stall  time.Time
-	jobs   int            // calls that its batches make at a time
-	took   time.Duration  // of a call, at most
-	size   func() float64 // of a call, in tokens
-	spent  string
-	backed []func() // what it notices when it goes on
+	stall time.Time
+	jobs  int            // calls that its batches make at a time
+	took  time.Duration  // of a call, at most
+	size  func() float64 // of a call, in tokens
+	spent string
 
 	number    uint64
 	awaits    uint64

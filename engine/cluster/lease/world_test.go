@@ -6,8 +6,6 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
-
-	"github.com/racflow/racflow/engine/governor"
 )
 
 // world is a run in a time of its own: workers that call a service, processes that may keep the
@@ -115,7 +113,6 @@ type call struct {
 	estimate, took float64
 	done, gone     bool
 	orphan         bool // it outlived a lease of its worker
-	tally          *governor.Use
 }
 
 // arrive checks the limits.
