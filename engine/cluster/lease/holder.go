@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	mrand "math/rand/v2"
 	"sync"
 	"time"
 
@@ -151,74 +150,3 @@ func (h *Holder) ask(ctx context.Context, r report) (a answer, err error) {
 }
 
 var errNobody = errors.New("no process hands out the limits of the run")
-
-// told is an event with who tells it.
-type told struct {
-	Holder string `json:"holder"`
-	governor.Event
-}
-
-// tell tells the others what the Governor learns of endpoints.
-func (h *Holder) tell(ctx context.Context) {
-	for {
-		select {
-		case e := <-h.g.Learnt():
-			data, err := json.Marshal(told{h.id, e})
-			if err == nil {
-				err = h.run.Tell(breakers, data)
-			}
-			if err != nil {
-				h.log.Debug("what was learnt of a service is not told", "endpoint", e.Endpoint, "error", err)
-			}
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-func (h *Holder) hear(data []byte) {
-	var t told
-	if err := json.Unmarshal(data, &t); err != nil {
-		h.log.Debug("what another learnt of a service cannot be read", "error", err)
-		return
-	}
-	if t.Holder != h.id {
-		h.g.Hear(t.Event)
-	}
-}
-
-// watch takes the claim over where nobody answers.
-func (h *Holder) watch(ctx context.Context) {
-	k := newKeeper(h.run, h.o.Limits, h.o)
-	for sleep(ctx, h.terms.every+mrand.N(h.terms.every)) == nil {
-		h.mu.Lock()
-		waits := time.Since(h.heard) < h.terms.claim/3 || time.Since(h.yielded) < h.terms.claim
-		h.mu.Unlock()
-		if waits {
-			continue
-		}
-		bounded, done := context.WithTimeout(ctx, h.terms.claim/3)
-		mine, err := k.claim.take(bounded)
-		done()
-		if err != nil {
-			h.log.Debug("the limits of the run are not taken over", "error", err)
-		}
-		if mine {
-			h.log.Info("nobody hands out the limits of the run: this process does")
-			err := h.stand(ctx, k)
-			h.log.Info("this process hands out the limits of the run no more", "reason", err)
-		}
-	}
-}
-
-// stand keeps the book until the caller wants to.
-func (h *Holder) stand(ctx context.Context, k *Keeper) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	stop, err := h.run.Hear(yields, func([]byte) { cancel(errYield) })
-	if err != nil {
-		return err
-	}
-	defer stop()
-	return k.reign(ctx)
-}
