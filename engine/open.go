@@ -34,6 +34,9 @@ type Pipeline struct {
 	// spendable is what a resumed run began with, where Options.Spend is not set.
 	spendable spend.Limit
 
+	shipping sync.Mutex
+	shipped  []ShipFile // nil: nobody has asked for them
+
 	mu    sync.Mutex
 	ready *run.Run // nil: not started
 	// spender is set with ready; nil: every voter is asked about every item.

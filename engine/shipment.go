@@ -19,12 +19,26 @@ type ShipFile struct {
 	Fixed bool   // whoever has it never changes it, so that it may be linked
 }
 
-// Shipment is what a worker needs of the state folder: the generations that the pipeline searches, as
-// they are now, of stores that keep them in folders; what stages learnt from them; samples of
-// collections that somebody else makes; and what is known of the models that are asked. The files
-// stay as they are until the workspace is closed, whoever writes to the stores meanwhile. A
-// generation that another process has changed since the pipeline started is an error.
+// Shipment is what a worker needs of the state folder: the generations that the pipeline searches, of
+// stores that keep them in folders; what stages learnt from them; samples of collections that
+// somebody else makes; and what is known of the models that are asked. The files are those of the
+// first call, and stay as they are until the workspace is closed, whoever writes to the stores
+// meanwhile. A generation that another process has changed between the start of the pipeline and
+// that call is an error.
 func (p *Pipeline) Shipment() ([]ShipFile, error) {
+	p.shipping.Lock()
+	defer p.shipping.Unlock()
+	if p.shipped == nil {
+		files, err := p.ship()
+		if err != nil {
+			return nil, err
+		}
+		p.shipped = files
+	}
+	return slices.Clone(p.shipped), nil
+}
+
+func (p *Pipeline) ship() ([]ShipFile, error) {
 	ctx := p.workspace.ctx
 	r, err := p.Start(ctx)
 	if err != nil {
@@ -61,5 +75,5 @@ func (p *Pipeline) Shipment() ([]ShipFile, error) {
 		return nil, err
 	}
 	slices.SortFunc(s.files, func(a, b ShipFile) int { return strings.Compare(a.Name, b.Name) })
-	return s.files, nil
+	return append([]ShipFile{}, s.files...), nil // which is not nil: it was taken
 }

@@ -228,12 +228,19 @@ func TestShipmentChanged(t *testing.T) {
 	writeFile(t, path, strings.Replace(shippedFile, "STORE", "", 1))
 	writeFile(t, filepath.Join(dir, "items.tsv"), "text\na\n")
 	writeFile(t, filepath.Join(dir, "rows.tsv"), "id\ttext\tlabel\n1\tone\ta\n2\ttwo\tb\n")
-	p, err := engine.Open(t.Context(), path, o)
-	if err != nil {
-		t.Fatal(err)
+	var opened [2]*engine.Pipeline
+	for i := range opened {
+		p, err := engine.Open(t.Context(), path, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		if _, err := p.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		opened[i] = p
 	}
-	defer p.Close()
-	before, err := p.Shipment()
+	before, err := opened[0].Shipment()
 	if err != nil || len(before) < 2 {
 		t.Fatalf("%v, %v", before, err)
 	}
@@ -250,7 +257,10 @@ func TestShipmentChanged(t *testing.T) {
 	if diff := cmp.Diff(was, contents()); diff != "" {
 		t.Errorf("what was taken has changed:\n%s", diff)
 	}
-	if _, err := p.Shipment(); err == nil || !strings.Contains(err.Error(), "another process has changed generation") {
+	if again, err := opened[0].Shipment(); err != nil || cmp.Diff(before, again) != "" {
+		t.Errorf("another shipment of the same run: %v, %v", again, err)
+	}
+	if _, err := opened[1].Shipment(); err == nil || !strings.Contains(err.Error(), "another process has changed generation") {
 		t.Errorf("%v", err)
 	}
 }

@@ -87,3 +87,24 @@ func TestRun(t *testing.T) {
 	}
 	get(t, again, `{"n":3}`)
 }
+
+// TestProfileFile: the file that is shipped of a model is the one that the run goes by.
+func TestProfileFile(t *testing.T) {
+	all, run := New(t.TempDir()), t.TempDir()
+	if file, err := all.File("http://a", "m"); err == nil {
+		t.Errorf("nothing is known, and it is in %s", file)
+	}
+	if err := all.Put("http://a", "m", []byte(`{"a":1}`)); err != nil {
+		t.Fatal(err)
+	}
+	before, err := all.File("http://a", "m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := all.KeepIn(run); err != nil {
+		t.Fatal(err)
+	}
+	if now, err := all.File("http://a", "m"); err != nil || now == before || filepath.Dir(now) != run {
+		t.Errorf("%s, %v", now, err)
+	}
+}

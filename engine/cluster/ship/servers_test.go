@@ -2,6 +2,7 @@ package ship
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -9,7 +10,6 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/cluster/bus"
@@ -43,8 +43,7 @@ func noise(t testing.TB, dir, name string, size int64) engine.ShipFile {
 	return engine.ShipFile{Name: "knowledge/k/" + name, Path: path, Fixed: true}
 }
 
-// Over real servers: what is sent arrives, the second time nothing is sent or loaded, and what no run names is swept
-// once it is old.
+// Over real servers: what is sent arrives, the second time nothing is sent or loaded, and what was removed is sent again.
 func TestServers(t *testing.T) {
 	servers := natstest.Start(t, 1)
 	caller, worker := connect(t, servers), connect(t, servers)
@@ -73,23 +72,25 @@ func TestServers(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	named := map[string]bool{shipped[0].Digest: true}
-	now := time.Now()
-	if s, err := Sweep(t.Context(), caller, named, now); err != nil || s.Files != 0 {
-		t.Errorf("what is young: %+v, %v", s, err)
-	}
-	if s, err := Sweep(t.Context(), caller, named, now.Add(Young+time.Minute)); err != nil || s != (Swept{3, 1<<20 + 100}) {
-		t.Errorf("%+v, %v", s, err)
-	}
-	left, err := caller.Files(t.Context())
-	if err != nil || len(left) != 1 || left[0].Digest != shipped[0].Digest {
-		t.Errorf("left: %+v, %v", left, err)
+	for _, f := range shipped[1:] { // as a caller does when its run is over
+		if err := caller.RemoveFile(t.Context(), f.Digest); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := Get(t.Context(), worker, shipped, state); err != nil { // it has them
 		t.Error(err)
 	}
-	if err := Get(t.Context(), worker, shipped, t.TempDir()); err == nil {
-		t.Error("what was removed was loaded")
+	if err := Get(t.Context(), worker, shipped, t.TempDir()); !errors.Is(err, bus.ErrNoFile) {
+		t.Errorf("what was removed: %v", err)
+	}
+	again, err = Put(t.Context(), caller, files) // as a caller does once its run is there
+	for i, s := range again {
+		if s.Moved != (i > 0) {
+			t.Errorf("%s was removed: %v, and sent again: %v", s.Name, i > 0, s.Moved)
+		}
+	}
+	if err != nil {
+		t.Error(err)
 	}
 }
 
