@@ -150,8 +150,10 @@ func (s *shipment) models(ctx context.Context, p *Pipeline) error {
 		}
 		err := p.models(ctx, a, looker.Stage(governor.Stage{Name: a.Name}), func(m sdk.Model) error {
 			file, err := profiles.File(m.Endpoint(), m.Name())
-			if err != nil || seen[file] {
-				return nil // nothing is known yet
+			if errors.Is(err, fs.ErrNotExist) || err == nil && seen[file] { // nothing is known yet, or another stage asks it
+				return nil
+			} else if err != nil {
+				return err
 			}
 			seen[file] = true
 			to := filepath.Join(s.dir, filepath.Base(file))

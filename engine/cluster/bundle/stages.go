@@ -93,11 +93,10 @@ func (c *collector) stages(f *pipeline.File, p *pipeline.Pipeline) error {
 
 // model adds a folder that an argument names, or the model on this machine that it stands for.
 func (c *collector) model(path string) error {
-	dir, err := sdk.FindModel(sdk.Path(path))
-	if err != nil {
-		return nil // the stage has said so, or makes it
+	if dir, err := sdk.FindModel(sdk.Path(path)); err == nil {
+		return c.modelIn(dir, path, filepath.Base(path))
 	}
-	return c.modelIn(dir, path, filepath.Base(path))
+	return nil // the stage says so, or makes it
 }
 
 func (c *collector) modelIn(dir, path, name string) error {
@@ -119,7 +118,8 @@ func (c *collector) modelIn(dir, path, name string) error {
 // named.
 func (c *collector) preset(s *pipeline.Stage) error {
 	takes := slices.ContainsFunc(s.Info.Arguments, func(a sdk.Argument) bool { return a.Name == "model" && a.Type == sdk.TypePath })
-	if _, err := model.Find(s.Use); s.Program != nil || !takes || s.Config.Model() != "" || err != nil {
+	listed := slices.ContainsFunc(model.Known(), func(m model.Model) bool { return m.Name == s.Use })
+	if s.Program != nil || !takes || !listed || s.Config.Model() != "" {
 		return nil
 	}
 	dir, err := sdk.ModelDir(s.Use)

@@ -25,7 +25,7 @@ func (l log) frame(kind byte, payload []byte) log {
 	head := append(binary.LittleEndian.AppendUint32(nil, uint32(len(payload))), kind)
 	table := crc32.MakeTable(crc32.Castagnoli)
 	sum := crc32.Update(crc32.Checksum(head, table), table, payload)
-	return append(append(binary.LittleEndian.AppendUint32(append(l, head...), sum)), payload...)
+	return append(binary.LittleEndian.AppendUint32(append(l, head...), sum), payload...)
 }
 
 func (l log) commit(note string) log {
