@@ -17,6 +17,7 @@ import (
 	"github.com/racflow/racflow/engine/cluster/bus"
 	"github.com/racflow/racflow/engine/cluster/definition"
 	"github.com/racflow/racflow/engine/cluster/status"
+	"github.com/racflow/racflow/engine/journal/runs"
 	"github.com/racflow/racflow/engine/terminal"
 )
 
@@ -70,8 +71,18 @@ func (f *clusterFlags) list(c *cobra.Command, asJSON bool) error {
 	return tw.Flush()
 }
 
-// show shows one run at the servers.
-func (f *clusterFlags) show(c *cobra.Command, id string, asJSON bool) error {
+// show shows one run at the servers, which may be named by the run in a state folder that began it.
+func (f *clusterFlags) show(c *cobra.Command, state, id string, asJSON bool) error {
+	if runs.IsID(id) {
+		m, err := runs.Of(state).Manifest(id)
+		if err != nil {
+			return err
+		}
+		if m.Cluster == nil {
+			return fmt.Errorf("run %s is of this machine alone: leave out --on", id)
+		}
+		id = m.Cluster.Run
+	}
 	conn, err := f.connect(c.Context(), saying(c))
 	if err != nil {
 		return err

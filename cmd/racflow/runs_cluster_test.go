@@ -5,6 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -91,8 +94,26 @@ func TestRunsAtServers(t *testing.T) {
 	put(run, definition.WorkerPrefix+"one-1", definition.Worker{Name: "one-1", Host: "one", State: definition.Working, Batches: 1, Items: 64, Failed: 2, Rate: 12.4, Tokens: 640, Cost: .5})
 	put(run, definition.WorkerPrefix+"two-1", definition.Worker{Name: "two-1", Host: "two\x1b[31m", State: definition.Lacks, Lacks: []string{"the environment has no KEY"}})
 
+	state := t.TempDir()
+	for n, cluster := range []*manifest.Cluster{{Run: "k3v9q2"}, nil} {
+		name := fmt.Sprintf("run-%06d", n+1)
+		if err := os.MkdirAll(filepath.Join(state, "runs", name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		data, err := json.Marshal(manifest.Manifest{ID: name, Cluster: cluster})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(state, "runs", name, "manifest.json"), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := verb(t, "runs", "show", "run-000002", "--state", state, "--on", s.URL()); err == nil || !strings.Contains(err.Error(), "leave out --on") {
+		t.Errorf("a run of this machine: %v", err)
+	}
+
 	t.Setenv(serversVariable, s.URL())
-	for _, args := range [][]string{{"k3v9q2"}, {"k3v9q2", "--on", s.URL()}, {"newest", "--on", s.URL()}} {
+	for _, args := range [][]string{{"k3v9q2"}, {"k3v9q2", "--on", s.URL()}, {"newest", "--on", s.URL()}, {"run-000001", "--state", state, "--on", s.URL()}} {
 		out, err := verb(t, append([]string{"runs", "show"}, args...)...)
 		for _, want := range []string{
 			`run +k3v9q2, working\n`, `file +/elsewhere/p.hcl, pipeline p\n`, `items +64 of 320 answered, 2 failed, 12/s now, 21s left\n`,

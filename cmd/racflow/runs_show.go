@@ -37,7 +37,7 @@ With --on SERVERS, or where ID is that of a run at servers of NATS and
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			if on.has(args[0]) {
-				return on.show(c, args[0], asJSON)
+				return on.show(c, state, args[0], asJSON)
 			}
 			kept, id, err := runOf(state, args[0])
 			if err != nil {

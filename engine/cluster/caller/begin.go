@@ -19,7 +19,7 @@ import (
 
 // Begin implements engine.Remote. It makes the run at the servers, or another part of it.
 func (c *Caller) Begin(ctx context.Context, b engine.Beginning) error {
-	c.kept = b.Manifest.ID != ""
+	c.kept, c.watched = b.Manifest.ID != "", b.Pipeline.Workspace().Options().Observe
 	id := c.o.Run
 	if b.Resumed && b.Manifest.Cluster != nil {
 		id = b.Manifest.Cluster.Run

@@ -43,9 +43,6 @@ type Options struct {
 	Log  *slog.Logger                     // nil: nothing
 	Idle time.Duration                    // after which it is said that nobody takes part; 0: 5 s
 
-	// Observe hears how far the run is, as often as that is told at the servers; nil: nobody watches.
-	Observe observe.Observer
-
 	// Spent hears at the end what the workers' calls of services came to; nil: nobody wants to know.
 	Spent func(governor.Snapshot)
 }
@@ -73,7 +70,8 @@ type Caller struct {
 	held int64               // of it: held back until there are more workers
 	wide int64               // batches that Window allows
 
-	observing sync.Mutex // what is told last is the newest
+	watched   observe.Observer // nil: nobody watches
+	observing sync.Mutex       // what is told last is the newest
 
 	mu      sync.Mutex
 	state   definition.CallerState

@@ -4,9 +4,9 @@ import (
 	"github.com/racflow/racflow/engine/observe"
 )
 
-// observe tells Options.Observe how far the run is.
+// observe tells who watches the pipeline how far the run is.
 func (c *Caller) observe() {
-	if c.o.Observe == nil {
+	if c.watched == nil {
 		return
 	}
 	c.observing.Lock()
@@ -18,7 +18,7 @@ func (c *Caller) observe() {
 	c.mu.Lock()
 	done := c.state.Done
 	c.mu.Unlock()
-	c.o.Observe.Cluster(c.defined.Manifest.Pipeline, observe.Cluster{Workers: c.crew.states(), Waiting: b.Waiting, UnderWay: b.UnderWay, Done: int(done)})
+	c.watched.Cluster(c.defined.Manifest.Pipeline, observe.Cluster{Workers: c.crew.states(), Waiting: b.Waiting, UnderWay: b.UnderWay, Done: int(done)})
 }
 
 // states counts the workers that are there by what they do.

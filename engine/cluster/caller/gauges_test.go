@@ -21,8 +21,10 @@ func TestObserved(t *testing.T) {
 	w := newWorld(t, 100)
 	w.worker(nil)
 	seen := &watcher{Observer: observe.Or(nil)}
-	c, _ := w.caller(caller.Options{Observe: seen})
-	if _, _, err := w.work(t.Context(), w.options("far", c), nil); err != nil {
+	c, _ := w.caller(caller.Options{})
+	o := w.options("far", c)
+	o.Observe = seen
+	if _, _, err := w.work(t.Context(), o, nil); err != nil {
 		t.Fatal(err)
 	}
 	if seen.pipeline != "p" || seen.now.Done == 0 || seen.now.Waiting != 0 {
