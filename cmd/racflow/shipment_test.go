@@ -106,8 +106,8 @@ func (e *elsewhere) End(context.Context, error) error {
 	return nil
 }
 
-// resultsOf runs a file and returns its results as JSON lines, without how long they took.
-func resultsOf(t *testing.T, path string, o engine.Options) string {
+// runResults runs a file and returns its results as JSON lines, without how long they took.
+func runResults(t *testing.T, path string, o engine.Options) string {
 	t.Helper()
 	p, err := engine.Open(t.Context(), path, o)
 	if err != nil {
@@ -169,10 +169,10 @@ func TestShipment(t *testing.T) {
 			work := func() (sent []string) {
 				t.Helper()
 				o := engine.Options{Builtin: builtin, State: home}
-				want := resultsOf(t, path, o)
+				want := runResults(t, path, o)
 				remote := &elsewhere{t: t, conn: conn, state: state, hide: dir}
 				o.Remote = remote
-				if diff := cmp.Diff(want, resultsOf(t, path, o)); diff != "" {
+				if diff := cmp.Diff(want, runResults(t, path, o)); diff != "" {
 					t.Errorf("(-here +elsewhere):\n%s", diff)
 				}
 				return remote.sent
@@ -253,7 +253,7 @@ func TestShipmentChanged(t *testing.T) {
 	}
 	was := contents()
 	writeFile(t, filepath.Join(dir, "rows.tsv"), "id\ttext\tlabel\n1\tone\ta\n3\tthree\tb\n")
-	resultsOf(t, path, o)
+	runResults(t, path, o)
 	if diff := cmp.Diff(was, contents()); diff != "" {
 		t.Errorf("what was taken has changed:\n%s", diff)
 	}

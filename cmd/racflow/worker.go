@@ -100,7 +100,7 @@ func (w *working) run(c *cobra.Command) (err error) {
 		return err
 	}
 	defer func() { ended(err) }()
-	d.print("%s takes part in runs at %s", conn.Name(), w.cluster.servers)
+	d.print("%s takes part in runs at %s", conn.Name(), withoutUsers(w.cluster.servers))
 	return worker.Work(c.Context(), conn, o)
 }
 
