@@ -52,6 +52,11 @@ func (c *Counter) Add(r outcome.Result) {
 			of.accepted++
 		}
 	}
+	for _, rest := range r.Rest {
+		of := c.voter(rest.Voter)
+		of.given += rest.Votes
+		of.accepted += rest.Accepted
+	}
 	if !Scored(r) {
 		if labelled(r) {
 			c.decided++

@@ -27,6 +27,7 @@ type Result struct {
 	Reason     string    // why there is no answer, or who decided it
 	Decided    *Decision // by whom and when, where a person has decided about the text; nil: the stages have answered
 	Votes      []Vote
+	Rest       []Rest          // votes that it is without, of a result that another machine has made
 	Citations  []Citation      // what the answer cites; nil: it is no text that cites passages
 	Candidates []sdk.Candidate // of the last retrieve or rerank stage
 	Lists      []List          // of all of them in file order; with texts where the run keeps these

@@ -1,8 +1,10 @@
 package packet_test
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,8 +17,8 @@ import (
 )
 
 // neighbours is a batch as a pipeline gives it that searches labelled texts and votes by them:
-// 40 candidates, of which the votes of 10 labels come; or, without an election, passages.
-func neighbours(n int, passages bool) ([]source.Row, run.Answers) {
+// 40 candidates, and a share for each of some labels; or, without an election, passages.
+func neighbours(n, labels int, passages bool) ([]source.Row, run.Answers) {
 	f := rand.New(rand.NewPCG(1, 1))
 	rows, a := make([]source.Row, n), run.Answers{Distributions: []string{"knn"}, Times: []outcome.StageTime{{Stage: "retrieve.intents", Rows: n, Busy: time.Second}}}
 	prose := func(length int) (text string) {
@@ -39,9 +41,10 @@ func neighbours(n int, passages bool) ([]source.Row, run.Answers) {
 		r.Lists = []outcome.List{{Stage: "retrieve.intents", Candidates: found}}
 		if r.Votes = []outcome.Vote{}; !passages {
 			r.Answer, r.Agreement, r.Confidence, r.Flagged = rows[i].Label, f.Float64(), f.Float64(), i%10 == 0
-			for k := range 10 {
-				r.Votes = append(r.Votes, outcome.Vote{Voter: "knn", Answer: fmt.Sprintf("label_%d", k), Weight: f.Float64(), Accepted: true})
+			for k := range labels {
+				r.Votes = append(r.Votes, outcome.Vote{Voter: "knn", Answer: fmt.Sprintf("label_%d", k), Weight: f.Float64() / float64(k+2), Accepted: true})
 			}
+			slices.SortFunc(r.Votes, func(a, b outcome.Vote) int { return cmp.Compare(b.Weight, a.Weight) })
 		}
 		a.Results = append(a.Results, r)
 	}
@@ -50,20 +53,23 @@ func neighbours(n int, passages bool) ([]source.Row, run.Answers) {
 
 var kinds = []struct {
 	name     string
+	labels   int
 	passages bool
 	trim     bool
 	keep     journal.Keep
 }{
-	{"knn", false, true, journal.KeepNotable},
-	{"knn, all is kept", false, true, journal.KeepAll},
-	{"knn, with lists", false, false, ""},
-	{"passages", true, true, journal.KeepNotable},
+	{"knn", 10, false, true, journal.KeepNotable},
+	{"knn, all is kept", 10, false, true, journal.KeepAll},
+	{"knn, with lists", 10, false, false, ""},
+	{"150 labels", 150, false, true, journal.KeepNotable},
+	{"150 labels, with lists", 150, false, false, ""},
+	{"passages", 0, true, true, journal.KeepNotable},
 }
 
 func BenchmarkEncode(b *testing.B) {
 	for _, k := range kinds {
 		b.Run(k.name, func(b *testing.B) {
-			rows, a := neighbours(64, k.passages)
+			rows, a := neighbours(64, k.labels, k.passages)
 			size := 0
 			b.ReportAllocs()
 			for b.Loop() {
@@ -85,7 +91,7 @@ func BenchmarkEncode(b *testing.B) {
 func BenchmarkDecode(b *testing.B) {
 	for _, k := range kinds {
 		b.Run(k.name, func(b *testing.B) {
-			rows, a := neighbours(64, k.passages)
+			rows, a := neighbours(64, k.labels, k.passages)
 			if k.trim {
 				a = packet.Trim(a, k.keep, false)
 			}
@@ -104,7 +110,7 @@ func BenchmarkDecode(b *testing.B) {
 }
 
 func BenchmarkOrder(b *testing.B) {
-	rows, _ := neighbours(64, false)
+	rows, _ := neighbours(64, 10, false)
 	size := 0
 	for b.Loop() {
 		data, err := packet.EncodeOrder(run.Order{Rows: rows})

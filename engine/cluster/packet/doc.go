@@ -18,9 +18,9 @@
 //     have of it
 //   - nothing else, unless Trim drops it before: what only a journal or a report of lists reads
 //
-// Votes travel whole, although outputs and journals have the heaviest ones alone
-// (outcome.Heaviest): evaluations count all, and take each voter's heaviest accepted answer,
-// which may be any of them.
+// Trim leaves out most votes of a distribution with many labels, too. Outputs and journals have
+// the heaviest ones alone, but evaluations count all, and take each voter's heaviest accepted
+// one, which may be any of them: outcome.Shorten keeps that one, and the number of the others.
 //
 // The package knows nothing of servers (package bus), and nothing of who may write what: a
 // packet that is read is checked, and one that is damaged, of another version, or too large

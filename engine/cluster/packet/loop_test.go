@@ -52,6 +52,8 @@ func (m *mood) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
 			failed[i] = sdk.Transient(errors.New("the model is busy"), 0)
 		case words[0] == "never":
 			failed[i] = sdk.Refused(errors.New("the model does not want to talk about it"))
+		case words[0] == "stop":
+			failed[i] = &sdk.Error{Code: sdk.CodeStopped, Err: errors.New("the budget is spent: raise it, and resume the run")}
 		case words[0] == "broken":
 			failed[i] = sdk.Invalid(errors.New("the model cannot read this: shorten it"))
 		default:
@@ -242,6 +244,36 @@ func TestLoop(t *testing.T) {
 	}
 }
 
+// TestLoopStops has a voter there that must stop: what is answered, what is left, and how the run
+// ends is as it is here.
+func TestLoopStops(t *testing.T) {
+	alone := strings.Replace(loops["passages"], `on_error = "skip"`, "", 1)
+	for name, test := range map[string]struct{ text, shows string }{
+		"others vote": {loops["cascade"], `.Provisional = `},
+		"nobody else": {alone, `.Left = `},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path, collection := filepath.Join(dir, "p.hcl"), filepath.Join(dir, "collection.json")
+			for name, content := range map[string]string{
+				path: strings.Replace(test.text, "COLLECTION", collection, 1), collection: entries(t),
+				filepath.Join(dir, "items.tsv"): "text\tlabel\nred fruit\tfruit\nstop red apple pear\tfruit\nbroken\tfruit\nblue car vehicle\tvehicle\n",
+			} {
+				if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			o := engine.Options{Builtin: builtin, State: filepath.Join(dir, "state"), Input: filepath.Join(dir, "items.tsv"), Journal: true, Keep: journal.KeepAll}
+			here := work(t, path, o, nil)
+			o.Remote = &loop{t: t, path: path, o: engine.Options{Builtin: builtin, State: o.State}, took: map[int]time.Duration{}}
+			alike(t, "a run there", here, work(t, path, o, nil))
+			if !strings.Contains(here["totals"], test.shows) || !strings.Contains(here["totals"], "the budget is spent") {
+				t.Errorf("the run shows little:\n%s\n%s", here["totals"], here["error"])
+			}
+		})
+	}
+}
+
 // entries are those of a collection.
 func entries(t *testing.T) string {
 	t.Helper()
@@ -293,9 +325,10 @@ func work(t *testing.T, path string, o engine.Options, each func(outcome.Result)
 		}
 		return nil
 	}, nil)
-	if err != nil {
+	if out == nil {
 		t.Fatal(err)
 	}
+	all["error"] = fmt.Sprintf("%v, %d", err, sdk.CodeOf(err))
 	for _, w := range writers {
 		if err := w.Close(); err != nil {
 			t.Fatal(err)

@@ -21,6 +21,7 @@ type item struct {
 	FreeText   bool          `json:"free,omitempty"`
 	Reason     int           `json:"reason,omitempty"`
 	Decided    *decided      `json:"decided,omitempty"`
+	Rest       []int         `json:"rest,omitzero"` // voter, votes and how many of these are accepted
 	Votes      *votes        `json:"votes,omitempty"`
 	Citations  *cited        `json:"citations,omitempty"`
 	Candidates *found        `json:"candidates,omitempty"`
@@ -97,7 +98,7 @@ func (w *writer) result(r *outcome.Result, row source.Row) *item {
 	}
 	out := &item{
 		Of: w.of(r, row), Answer: w.text(r.Answer), Flagged: r.Flagged, Retrieval: r.RetrievalOnly, FreeText: r.FreeText, Reason: w.text(r.Reason),
-		Decided: w.decided(r.Decided), Votes: w.votes(r.Votes), Citations: w.cited(r.Citations), Prompts: w.prompts(r.Prompts), Requests: w.requests(r.Requests),
+		Decided: w.decided(r.Decided), Votes: w.votes(r.Votes), Rest: w.rest(r.Rest), Citations: w.cited(r.Citations), Prompts: w.prompts(r.Prompts), Requests: w.requests(r.Requests),
 		Found: w.text(r.Basis.Found), Drawn: w.pairs(r.Basis.Drawn), From: w.text(r.From), Usages: w.usages(r.Usages),
 		Failure: w.failure(r.Failure), Skipped: each(r.Skipped, w.failure), Missing: each(r.Missing, w.failure), Latency: r.Latency,
 		Rules: w.rules(r.Rules), Retries: w.retries(r.Retries), Unasked: billOf(r.Unasked), Asked: billOf(r.Asked),
@@ -119,7 +120,7 @@ func (r *reader) result(in *item, row source.Row) outcome.Result {
 	}
 	out := r.of(in.Of, row)
 	out.Answer, out.Flagged, out.RetrievalOnly, out.FreeText, out.Reason = r.text(in.Answer), in.Flagged, in.Retrieval, in.FreeText, r.text(in.Reason)
-	out.Decided, out.Votes, out.Citations = r.decided(in.Decided), r.votes(in.Votes), r.cited(in.Citations)
+	out.Decided, out.Votes, out.Rest, out.Citations = r.decided(in.Decided), r.votes(in.Votes), r.rest(in.Rest), r.cited(in.Citations)
 	out.Prompts, out.Requests = r.prompts(in.Prompts), r.requests(in.Requests)
 	out.Basis, out.From = outcome.Basis{Found: r.text(in.Found), Drawn: r.pairs(in.Drawn)}, r.text(in.From)
 	out.Usages, out.Costs = r.usages(in.Usages), r.costs(in.Priced, in.Costs)

@@ -180,7 +180,7 @@ func (f *filler) likely(r *outcome.Result) {
 	}
 	if r.Votes != nil && f.IntN(2) == 0 {
 		for i := range 12 { // more than outputs show
-			r.Votes = append(r.Votes, outcome.Vote{Voter: "knn", Answer: string(rune('a' + i)), Weight: 1 / float64(2+i), Accepted: i > 6})
+			r.Votes = append(r.Votes, outcome.Vote{Voter: "knn", Answer: string(rune('a' + i)), Weight: 1 / float64(2+i), Accepted: i > 6 && i != 9, Reason: []string{"", "", "rare"}[i%3]})
 		}
 	}
 	if f.IntN(2) == 0 {

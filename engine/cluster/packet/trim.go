@@ -24,6 +24,9 @@ func Trim(a run.Answers, keep journal.Keep, lists bool) run.Answers {
 }
 
 func trim(r *outcome.Result, all bool) {
+	if r.Rest == nil {
+		r.Votes, r.Rest = shorten(r.Votes)
+	}
 	if !r.RetrievalOnly {
 		r.Candidates = nil
 	}
@@ -47,6 +50,14 @@ func trim(r *outcome.Result, all bool) {
 			l.Candidates = bare(l.Candidates)
 		}
 	}
+}
+
+// shorten is outcome.Shorten, where that leaves something out.
+func shorten(votes []outcome.Vote) ([]outcome.Vote, []outcome.Rest) {
+	if kept, rest := outcome.Shorten(votes); rest != nil {
+		return kept, rest
+	}
+	return votes, nil
 }
 
 // bare are candidates with what a journal keeps of them.

@@ -1,6 +1,10 @@
 package packet
 
-import "github.com/racflow/racflow/engine/outcome"
+import (
+	"slices"
+
+	"github.com/racflow/racflow/engine/outcome"
+)
 
 // votes are columns, of which those at the end are left out where nothing stands in them.
 type votes struct {
@@ -67,6 +71,28 @@ func (r *reader) votes(in *votes) []outcome.Vote {
 				*c.text = r.text(c.column[i])
 			}
 		}
+	}
+	return all
+}
+
+func (w *writer) rest(all []outcome.Rest) []int {
+	if all == nil {
+		return nil
+	}
+	out := make([]int, 0, 3*len(all))
+	for _, one := range all {
+		out = append(out, w.text(one.Voter), one.Votes, one.Accepted)
+	}
+	return out
+}
+
+func (r *reader) rest(in []int) []outcome.Rest {
+	if in == nil || !r.tuples("votes left out", in, 3) {
+		return nil
+	}
+	all := make([]outcome.Rest, 0, len(in)/3)
+	for one := range slices.Chunk(in, 3) {
+		all = append(all, outcome.Rest{Voter: r.text(one[0]), Votes: one[1], Accepted: one[2]})
 	}
 	return all
 }
