@@ -53,7 +53,7 @@ type results struct {
 // and a file that is not to be replaced. resume is the run that is resumed; empty: a new one
 // begins.
 func (f *resultFlags) open(c *cobra.Command, a *app, p *engine.Pipeline, resume string) (r *results, err error) {
-	return f.openOf(c, a.Workspace, resultsOf{
+	return f.openOf(c, a.Workspace, resultSource{
 		reads: p.Reads(), resume: func() (string, error) {
 			if resume != engine.Newest {
 				return resume, nil
@@ -65,8 +65,8 @@ func (f *resultFlags) open(c *cobra.Command, a *app, p *engine.Pipeline, resume 
 	})
 }
 
-// resultsOf says whose results are written.
-type resultsOf struct {
+// resultSource says whose results are written.
+type resultSource struct {
 	reads   []string                                      // files that are not to be written over
 	resume  func() (string, error)                        // the run that is resumed; empty: a new one begins
 	reaches func(n int64) (bool, error)                   // there may be so many results
@@ -74,7 +74,7 @@ type resultsOf struct {
 }
 
 // openOf is open for any run.
-func (f *resultFlags) openOf(c *cobra.Command, w *engine.Workspace, of resultsOf) (r *results, err error) {
+func (f *resultFlags) openOf(c *cobra.Command, w *engine.Workspace, of resultSource) (r *results, err error) {
 	file, err := output.Open(f.name, c.OutOrStdout(), of.reads...)
 	if err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func (f *resultFlags) formatOf(file *output.File, terminal bool) (format, compre
 
 // keep refuses to replace a file with more results than there will be, and results that a run
 // left that ended early.
-func (r *results) keep(w *engine.Workspace, of resultsOf, format, compression string) error {
+func (r *results) keep(w *engine.Workspace, of resultSource, format, compression string) error {
 	name, part := r.file.Name(), r.file.Part()
 	resume, err := of.resume()
 	if err != nil {
