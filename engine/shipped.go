@@ -67,8 +67,11 @@ func StoreFolder(path string) string {
 // PathsOf are the paths that arguments of a stage name, absolute, as the file has them.
 func PathsOf(s *pipeline.Stage) []string { return pathsIn(s.Info.Arguments, s.Config.Public) }
 
-// StorePaths are the folders that the config of a store names; none: it keeps its collections in the state folder.
+// StorePaths are the folders that the config of a store names; none: it keeps its collections in the state folder, or on a server.
 func StorePaths(store *pipeline.Stage) (folders []string) {
+	if store.Info.Network {
+		return nil
+	}
 	for _, path := range PathsOf(store) {
 		if info, err := os.Stat(path); err != nil || info.IsDir() { // a folder that is not there is made
 			folders = append(folders, path)

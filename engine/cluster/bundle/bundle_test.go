@@ -27,7 +27,7 @@ import (
 var builtin engine.Builtin
 
 func TestMain(m *testing.M) {
-	builtin = engine.Serve(append(enginetest.Stages(), teller()))
+	builtin = engine.Serve(append(enginetest.Stages(), teller(), minilm()))
 	os.Exit(m.Run())
 }
 
@@ -43,6 +43,15 @@ type telling struct {
 // teller is a voter that is only opened.
 func teller() sdk.Stage {
 	return sdk.SampleStage("teller", "Tells nothing.", func(context.Context, sdk.Setup, telling) (sdk.Sampler, error) {
+		return nil, errors.New("nobody asks it")
+	})
+}
+
+// minilm is called as a model of racflow's list, which it works with where no other is named.
+func minilm() sdk.Stage {
+	return sdk.EmbedStage("minilm", "Embeds nothing.", func(context.Context, sdk.Setup, struct {
+		Model sdk.Path `config:"model" doc:"Folder of a model."`
+	}) (sdk.Embedder, error) {
 		return nil, errors.New("nobody asks it")
 	})
 }
@@ -265,6 +274,71 @@ func TestSamePipeline(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// A model that is called by its name is found by that on every machine; where the weights are others, it is lacking. The model of
+// a stage that names none has to be where the stage looks for it.
+func TestModels(t *testing.T) {
+	install := func(name, weights string) {
+		t.Helper()
+		dir := filepath.Join(os.Getenv(sdk.ModelsVariable), name)
+		if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "model.safetensors"), []byte(weights), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv(sdk.ModelsVariable, t.TempDir())
+	install("minilm", "mini")
+	install("named", "weights")
+	w := newWorld(t)
+	w.write("project/p.hcl", strings.NewReplacer(`"models/m"`, `"named"`, `use = "hashing"`, `use = "minilm"`).Replace(file))
+	b := w.bundled()
+	if len(b.Models) != 2 {
+		t.Fatalf("%+v", b.Models)
+	}
+	w.gone()
+	at, _ := worker(t)
+	at.Models = nil
+	for _, c := range []struct {
+		name, weights string
+		lacks         []string
+	}{
+		{"named", "others", []string{"model named, which", "model minilm is not here: racflow model pull minilm"}},
+		{"elsewhere", "weights", []string{"model minilm is not here: racflow model pull minilm"}},
+		{"elsewhere2", "mini", []string{"model minilm is not here: racflow model pull minilm"}},
+		{"minilm", "mini", nil},
+	} {
+		install(c.name, c.weights)
+		_, o, err := b.Unpack(t.Context(), objects{}, at)
+		var lacks *bundle.LacksError
+		if errors.As(err, &lacks); err != nil && lacks == nil || err == nil && len(c.lacks) > 0 {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if err == nil {
+			if got := o.Away(w.path("project/named")); got != filepath.Join(os.Getenv(sdk.ModelsVariable), "elsewhere") {
+				t.Errorf("it is at %s", got)
+			}
+			continue
+		}
+		slices.Sort(lacks.Lacks)
+		slices.Sort(c.lacks)
+		if len(lacks.Lacks) != len(c.lacks) || !slices.EqualFunc(lacks.Lacks, c.lacks, strings.HasPrefix) {
+			t.Errorf("%s: %q, want %q", c.name, lacks.Lacks, c.lacks)
+		}
+	}
+}
+
+// The same file has the same bundle, also where variables are taken out of it.
+func TestOneBundle(t *testing.T) {
+	w := newWorld(t)
+	w.write("project/p.hcl", strings.Replace(file, `secret("TELLER_KEY", "none-at-all")`, "var.topic", 1))
+	delete(w.o.Vars, "topic")
+	w.write("desk/vars.hcl", "depth = 2\ntopic = \"sk-8db2f01c\"\nplace = \"a\"\nnotes = \"notes.txt\"\n")
+	first := w.bundled().Digest()
+	for range 20 {
+		if w.bundled().Digest() != first {
+			t.Fatal("another bundle")
+		}
 	}
 }
 

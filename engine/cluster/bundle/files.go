@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -81,10 +83,10 @@ func (c *collector) varFile(src *hcl.File) string {
 	}
 	var kept strings.Builder
 	attributes, _ := src.Body.JustAttributes() // it was read without an error
-	for name, a := range attributes {
+	for _, a := range slices.SortedFunc(maps.Values(attributes), func(x, y *hcl.Attribute) int { return x.Range.Start.Byte - y.Range.Start.Byte }) {
 		line := string(a.Range.SliceBytes(src.Bytes))
 		if c.secrets.in(line) {
-			c.environment(Environment{"RACFLOW_VAR_" + name, true, true})
+			c.environment(Environment{"RACFLOW_VAR_" + a.Name, true, true})
 			continue
 		}
 		kept.WriteString(line + "\n")

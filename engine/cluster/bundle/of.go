@@ -37,7 +37,8 @@ func Of(p *engine.Pipeline) (Bundle, error) {
 	if err := c.stages(f, p.Definition()); err != nil {
 		return b, err
 	}
-	slices.SortFunc(b.Files, func(x, y File) int { return strings.Compare(x.Path, y.Path) })
+	slices.SortFunc(b.Files, func(x, y File) int { return strings.Compare(x.Path, y.Path) }) // one file has one bundle
+	slices.SortFunc(b.Environment, func(x, y Environment) int { return strings.Compare(x.Name, y.Name) })
 	return b, nil
 }
 

@@ -58,14 +58,21 @@ func started(p *pipeline.Pipeline) (all []*pipeline.Stage) {
 // stages adds the files that arguments name, models, the folders of stores, and plugins.
 func (c *collector) stages(f *pipeline.File, p *pipeline.Pipeline) error {
 	needed := started(p)
-	for s := range stagesOf(f) {
-		if s.Kind == sdk.KindStore {
-			c.bundle.Stores = append(c.bundle.Stores, engine.StorePaths(s)...)
+	for _, k := range f.Knowledge {
+		for _, path := range engine.StorePaths(k.Store) {
+			if k.Attached() {
+				c.stay(path, fmt.Sprintf("somebody else makes the collection of knowledge %q in it", k.Name))
+			} else {
+				c.bundle.Stores = append(c.bundle.Stores, path)
+			}
 		}
+	}
+	for s := range stagesOf(f) {
 		for _, path := range engine.PathsOf(s) {
 			info, err := os.Stat(path)
 			switch {
 			case s.Kind == sdk.KindStore && (err != nil || info.IsDir()):
+				err = nil
 			case err == nil && info.Mode().IsRegular():
 				err = c.file(path)
 			case slices.Contains(needed, s):
