@@ -18,6 +18,7 @@ var (
 	ErrExists   = errors.New("a run of this ID is at the servers already")
 	ErrRevision = errors.New("somebody else wrote this key meanwhile")
 	ErrNobody   = errors.New("nobody serves this")
+	ErrNoFile   = errors.New("no such file at the servers")
 )
 
 // Codes of JetStream's errors that nats.go has no names for (errors.json of nats-server).
@@ -82,7 +83,7 @@ func taken(err error) bool {
 
 // advise says what to do about an error that does not pass.
 func (c *Conn) advise(err error) error {
-	advice := ""
+	var advice string
 	switch {
 	case err == nil:
 		return nil

@@ -22,8 +22,10 @@
 // and against anybody with a worker's key. A message carries a number of its publishing (header Racflow-Id): whoever repeats it because
 // the servers' word was lost knows its own by that.
 //
-// Reading is from the leader of a stream, never directly from replicas, which may lag; only Results, Follow and Watch read through
-// consumers, for which being late does no harm. Acknowledging a batch twice, or after it was handed to another, does no harm either,
+// Reading is from the leader of a stream, never directly from replicas, which may lag; only Results, Answers, Follow and Watch read
+// through consumers, for which being late does no harm. These consumers live in the memory of one server and may be lost with it: another
+// begins behind the last message that arrived. (nats.go's ordered consumers do the same, but notice what was lost on the way only when
+// the next message comes.) Acknowledging a batch twice, or after it was handed to another, does no harm either,
 // since its answer is stored before.
 //
 // Permissions lists the subjects that callers and workers need, by prefix; a test holds it against a server.

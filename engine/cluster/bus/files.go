@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -29,9 +28,6 @@ const (
 )
 
 var digestForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
-
-// ErrNoFile: there is none of this digest.
-var ErrNoFile = errors.New("no such file at the servers")
 
 func checkDigest(digest string) error {
 	if !digestForm.MatchString(digest) {

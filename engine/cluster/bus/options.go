@@ -47,7 +47,7 @@ func servers(list string) ([]*url.URL, error) {
 		}
 		u, err := url.Parse(each)
 		if err != nil || u.Hostname() == "" {
-			return nil, errors.New("the list of servers cannot be read: write nats://HOST:PORT,HOST,... or tls://...") // err may hold a password
+			return nil, errors.New("the list of servers cannot be read: write nats:// or tls:// and HOST:PORT,HOST") // err may hold a password
 		}
 		if u.Scheme != "nats" && u.Scheme != "tls" {
 			return nil, fmt.Errorf("server %s: write nats://%s or tls://%s", u.Host, u.Host, u.Host)
@@ -64,7 +64,7 @@ func servers(list string) ([]*url.URL, error) {
 		urls = append(urls, u)
 	}
 	if len(urls) == 0 {
-		return nil, errors.New("no servers are named: write nats://HOST:PORT,HOST,...")
+		return nil, errors.New("no servers are named: write nats:// or tls:// and HOST:PORT,HOST")
 	}
 	return urls, nil
 }

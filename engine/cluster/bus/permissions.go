@@ -22,7 +22,7 @@ type Subjects struct {
 // an answer or a definition, nor make, change or remove streams, consumers of queues, runs or files, nor publish batches.
 func Permissions(role Role) Subjects {
 	reading := []string{"$JS.API.INFO", "$JS.API.STREAM.INFO.*", "$JS.API.STREAM.MSG.GET.*", "$JS.API.CONSUMER.INFO.*.*", "$JS.API.CONSUMER.MSG.NEXT.*.*", "$JS.ACK.>",
-		"$JS.API.CONSUMER.CREATE.*.*.$KV.>", "$JS.API.CONSUMER.CREATE.*.*.$O.>"}
+		"$JS.API.CONSUMER.CREATE.*.*.$KV.>"}
 	if role == Worker {
 		return Subjects{
 			Publish: append(reading, "racflow.*.results.*.*", "racflow.*.pieces.*.*", "racflow.*.ask.>", "racflow.*.tell.>",

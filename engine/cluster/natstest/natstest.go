@@ -70,7 +70,8 @@ func (s *Servers) URL() string {
 // Host is host and port of one server.
 func (s *Servers) Host(i int) string { return fmt.Sprintf("127.0.0.1:%d", s.options[i].Port) }
 
-// Stop ends a server as kill does, but for the process: connections break, and what it had stored stays. A stopped one stays stopped.
+// Stop ends a server as SIGTERM does: it gives away what it leads, its connections break, and what it had stored stays. A stopped one
+// stays stopped.
 func (s *Servers) Stop(i int) {
 	if s.servers[i] == nil {
 		return
@@ -128,11 +129,11 @@ func freePorts(t testing.TB, n int) []int {
 	t.Helper()
 	ports := make([]int, n)
 	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer l.Close()
+		defer func() { _ = l.Close() }()
 		ports[i] = l.Addr().(*net.TCPAddr).Port
 	}
 	return ports

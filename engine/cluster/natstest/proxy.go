@@ -1,6 +1,7 @@
 package natstest
 
 import (
+	"context"
 	"net"
 	"sync"
 	"testing"
@@ -10,6 +11,7 @@ import (
 type Proxy struct {
 	listener net.Listener
 	target   string
+	ctx      context.Context // of the test
 
 	mu     sync.Mutex
 	cut    bool
@@ -23,11 +25,11 @@ func (s *Servers) Proxy(i int) *Proxy { return newProxy(s.t, s.Host(i)) }
 
 func newProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{listener: l, target: target, conns: map[net.Conn]bool{}}
+	p := &Proxy{listener: l, target: target, ctx: t.Context(), conns: map[net.Conn]bool{}}
 	for i := range p.frozen {
 		p.frozen[i] = make(chan struct{})
 		close(p.frozen[i])
@@ -42,7 +44,7 @@ func newProxy(t testing.TB, target string) *Proxy {
 		}
 	}()
 	t.Cleanup(func() {
-		l.Close()
+		_ = l.Close()
 		p.Cut()
 		p.thaw()
 	})
@@ -58,7 +60,7 @@ func (p *Proxy) Cut() {
 	defer p.mu.Unlock()
 	p.cut = true
 	for c := range p.conns {
-		c.Close()
+		_ = c.Close()
 	}
 }
 
@@ -101,12 +103,12 @@ func (p *Proxy) thaw() {
 }
 
 func (p *Proxy) serve(in net.Conn) {
-	defer in.Close()
-	out, err := net.Dial("tcp", p.target)
+	defer func() { _ = in.Close() }()
+	out, err := new(net.Dialer).DialContext(p.ctx, "tcp", p.target)
 	if err != nil {
 		return
 	}
-	defer out.Close()
+	defer func() { _ = out.Close() }()
 	p.mu.Lock()
 	if p.cut {
 		p.mu.Unlock()
