@@ -27,7 +27,7 @@
 // from before the report was sent, for the keeper from after it. No clocks are compared between machines.
 //
 // The claim to keep the book stands in the run's bucket (key "keeper"), is renewed every 2 s and is
-// over after 6 s, or when it is given back. A holder that was not answered for 2 s tries to take it
+// over after 6 s, or when it is given back. A holder that was not answered for a second tries to take it
 // (Options.Limits are what it keeps to), and gives it back when the caller asks. Meanwhile leases
 // go on. What the next keeper must know of rates and of the budget (key "ledger") is written before
 // a grant that relies on it goes out, by the revision of the one before: a keeper that lost its

@@ -16,15 +16,14 @@ import (
 
 // Holder reports what the calls of a Governor need, and grants it what it gets.
 type Holder struct {
-	run    *bus.Run
-	g      *governor.Governor
-	o      Options
-	terms  terms
-	id     string
-	log    *slog.Logger
-	cancel context.CancelFunc
-	all    sync.WaitGroup
-	stops  []func()
+	run   *bus.Run
+	g     *governor.Governor
+	o     Options
+	terms terms
+	id    string
+	log   *slog.Logger
+	loops [2]loops // those that end first; then what may keep the book
+	stops []func()
 
 	keeper string // whom to ask; empty: it is not known
 
@@ -51,11 +50,27 @@ func Hold(ctx context.Context, run *bus.Run, g *governor.Governor, o Options) (*
 		}
 		h.stops = append(h.stops, stop)
 	}
-	ctx, h.cancel = context.WithCancel(ctx)
-	for _, loop := range []func(context.Context){h.report, h.tell, h.watch} {
-		h.all.Go(func() { loop(ctx) })
-	}
+	h.loops[0].begin(ctx, h.report, h.tell)
+	h.loops[1].begin(ctx, h.watch)
 	return h, nil
+}
+
+// loops run until they are ended.
+type loops struct {
+	cancel context.CancelFunc
+	all    sync.WaitGroup
+}
+
+func (l *loops) begin(ctx context.Context, all ...func(context.Context)) {
+	ctx, l.cancel = context.WithCancel(ctx)
+	for _, loop := range all {
+		l.all.Go(func() { loop(ctx) })
+	}
+}
+
+func (l *loops) end() {
+	l.cancel()
+	l.all.Wait()
 }
 
 func (h *Holder) stop() {
@@ -67,9 +82,14 @@ func (h *Holder) stop() {
 // Close gives back what was granted: no call is admitted any more. Calls that are under way count
 // until they would have been over.
 func (h *Holder) Close() {
-	h.cancel()
-	h.all.Wait()
+	h.loops[0].end()
+	h.leave()
+	h.loops[1].end()
 	h.stop()
+}
+
+// leave tells the keeper, which may be this process, that nothing is needed any more.
+func (h *Holder) leave() {
 	h.g.Grant(governor.Grant{})
 	ctx, done := context.WithTimeout(context.Background(), h.terms.asking())
 	defer done()

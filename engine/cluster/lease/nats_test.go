@@ -189,7 +189,14 @@ func TestTogether(t *testing.T) {
 		machines = append(machines, p.join(fmt.Sprint("worker", i)))
 	}
 	stop := p.team(machines, 64, s)
-	p.until("64 calls under way", func() bool { return s.underWay.Load() == 64 })
+	p.until("16 calls under way of each machine", func() bool {
+		for _, m := range machines {
+			if m.g.Snapshot().Total.InFlight != 16 {
+				return false
+			}
+		}
+		return true
+	})
 	rate := func(during time.Duration) float64 { // calls under way on average, of 64
 		sum, n := 0, 0
 		for end := time.Now().Add(during); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {

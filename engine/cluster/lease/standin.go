@@ -11,7 +11,7 @@ func (h *Holder) watch(ctx context.Context) {
 	k := newKeeper(h.run, h.o.Limits, h.o)
 	for sleep(ctx, h.terms.every+mrand.N(h.terms.every)) == nil {
 		h.mu.Lock()
-		waits := time.Since(h.heard) < h.terms.claim/3 || time.Since(h.yielded) < h.terms.claim
+		waits := time.Since(h.heard) < h.terms.claim/6 || time.Since(h.yielded) < h.terms.claim
 		h.mu.Unlock()
 		if waits {
 			continue
