@@ -170,7 +170,7 @@ func (f *follower) partake(ctx context.Context) error {
 	f.lacks = nil
 	f.status.set(definition.Working)
 	f.say("joined run %s of %s", f.id, d.Caller)
-	part := &part{worker: f.worker, room: f.room, pipeline: p, status: f.status, log: f.log}
+	part := &part{worker: f.worker, id: f.id, room: f.room, pipeline: p, status: f.status, log: f.log}
 	why := part.work(ctx)
 	f.say("left run %s: %s", f.id, said(ctx, why))
 	return why

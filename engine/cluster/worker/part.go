@@ -10,6 +10,7 @@ import (
 
 	"github.com/racflow/racflow/engine/cluster/bus"
 	"github.com/racflow/racflow/engine/cluster/definition"
+	"github.com/racflow/racflow/engine/terminal"
 )
 
 // Why a worker leaves a run, beside trouble.
@@ -21,6 +22,7 @@ var (
 // part is a run that this worker takes part in, once its pipeline is open.
 type part struct {
 	*worker
+	id       string // of the run
 	room     room
 	pipeline joined
 	status   *status
@@ -57,7 +59,7 @@ func (p *part) work(ctx context.Context) error {
 	why := context.Cause(taking)
 	watches.Wait()
 	if ctx.Err() != nil {
-		p.status.set(definition.Draining)
+		p.drains()
 	}
 	if errors.Is(why, errOver) {
 		cut() // nobody waits for what is under way
@@ -66,6 +68,17 @@ func (p *part) work(ctx context.Context) error {
 	defer late.Stop()
 	batches.Wait()
 	return why
+}
+
+// drains says that no more batches are taken.
+func (p *part) drains() {
+	p.status.set(definition.Draining)
+	p.mu.Lock()
+	under := len(p.under)
+	p.mu.Unlock()
+	if under > 0 {
+		p.say("run %s: no more batches are taken; %s under way, for at most %s", p.id, terminal.Plural(under, "batch"), p.grace)
+	}
 }
 
 // takeAll gives batches to goroutines until ctx ends. What is under way lives as long as life.
