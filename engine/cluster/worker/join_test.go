@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -30,23 +31,31 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// mortal is a voter whose answer is the text. Its process ends at a text "die" as long as the folder has a file
-// deadly.
+// mortal is a voter whose answer is the text. The first time that it is asked about a text "die" its process ends, and
+// starts no more as long as its folder has a file broken.
 func mortal() sdk.Stage {
 	return sdk.SampleStage("mortal", "A voter of the test.", func(_ context.Context, _ sdk.Setup, c mortalConfig) (sdk.Sampler, error) {
+		if there(filepath.Join(c.Folder, "broken")) {
+			return nil, errors.New("it is broken")
+		}
 		return c, nil
 	}, sdk.Reads(sdk.ColumnText))
 }
 
 type mortalConfig struct {
-	Folder string `config:"folder" affects_output:"false" doc:"Where the file deadly is."`
+	Folder string `config:"folder" affects_output:"false" doc:"Where the files broken and died are."`
 	Key    string `config:"key" doc:"A secret."`
 }
 
 func (m mortalConfig) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
 	samples := make([][]sdk.Sample, len(b.Items))
 	for i, it := range b.Items {
-		if _, err := os.Stat(filepath.Join(m.Folder, "deadly")); err == nil && it.Text == "die" {
+		if m.Folder != "" && it.Text == "die" && !there(filepath.Join(m.Folder, "died")) {
+			for _, name := range []string{"broken", "died"} {
+				if err := os.WriteFile(filepath.Join(m.Folder, name), nil, 0o600); err != nil {
+					return nil, err
+				}
+			}
 			os.Exit(9)
 		}
 		samples[i] = []sdk.Sample{{Answers: []sdk.Answer{{Label: it.Text, Weight: 1}}}}
@@ -263,4 +272,41 @@ type waiting struct {
 func (w waiting) Begin(ctx context.Context, b engine.Beginning) error {
 	defer close(w.began)
 	return w.remote.Begin(ctx, b)
+}
+
+// Where the process of a stage does not start any more, the worker gives its batch back and opens the pipeline anew, as
+// often as it takes: no item fails.
+func TestStageIsBroken(t *testing.T) {
+	t.Setenv("WORKER_TEST_KEY", "hush")
+	path, deadly := texts(t, 20), t.TempDir()
+	items, err := os.ReadFile(filepath.Join(filepath.Dir(path), "items.tsv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "items.tsv"), append(items, "q20\tdie\n"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := natstest.Start(t, 1)
+	r := &remote{t: t, conn: connect(t, s, "caller"), id: "a1"}
+	began, done := make(chan struct{}), make(chan []string)
+	go func() {
+		done <- answered(t, path, engine.Options{Remote: waiting{r, began}, Vars: map[string]string{"folder": deadly}})
+	}()
+	<-began
+	worksAt(t, s, "worker", filepath.Join(t.TempDir(), "state"), Options{})
+	state(t, r.run, "worker", func(w *definition.Worker) bool {
+		return w != nil && w.State == definition.Lacks && len(w.Lacks) == 1 && strings.Contains(w.Lacks[0], "it is broken")
+	})
+	if err := os.Remove(filepath.Join(deadly, "broken")); err != nil {
+		t.Fatal(err)
+	}
+	all := <-done
+	if len(all) != 21 || !strings.Contains(all[20], "die") {
+		t.Errorf("%d results, the last %s", len(all), all[len(all)-1])
+	}
+	for _, one := range all {
+		if !strings.Contains(one, "Error:<nil>") {
+			t.Errorf("an item failed: %s", one)
+		}
+	}
 }
