@@ -116,7 +116,11 @@ func (c *Caller) create(ctx context.Context, p *engine.Pipeline) error {
 func (c *Caller) keep(ctx context.Context) error {
 	within, cancel := context.WithCancel(c.work)
 	stop := context.AfterFunc(ctx, cancel)
-	keeper, err := lease.Keep(within, c.run, c.defined.Limits, lease.Options{Name: c.conn.Name(), Log: c.o.Log})
+	limits := c.defined.Limits
+	c.mu.Lock()
+	limits.Part = c.state.Part // each has a budget of its own, as a run that is resumed on one machine
+	c.mu.Unlock()
+	keeper, err := lease.Keep(within, c.run, limits, lease.Options{Name: c.conn.Name(), Log: c.o.Log})
 	if !stop() || err != nil {
 		cancel()
 		return cmp.Or(err, ctx.Err())

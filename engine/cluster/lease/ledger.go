@@ -70,7 +70,7 @@ func takeOver(now time.Time, keeper string, l Ledger, limits Limits, age time.Du
 	if l.Keeper == "" { // nobody has kept it yet
 		return newBook(keeper, limits, t)
 	}
-	again := limits.Part > l.Limits.Part
+	again := max(limits.Part, 1) > max(l.Limits.Part, 1)
 	if !again {
 		limits = l.Limits
 	}

@@ -16,7 +16,7 @@ type Limits struct {
 	Budget   Amount `json:"budget,omitzero"` // 0: any
 	// Spent is what counts towards the budget already: what building the knowledge took, say.
 	Spent Amount `json:"spent,omitzero"`
-	// Part is that of the run, from 1: what an earlier one spent does not count.
+	// Part is that of the run, from 1, and 0 is 1: what an earlier one spent does not count.
 	Part int `json:"part,omitempty"`
 }
 
