@@ -316,6 +316,6 @@ func startWorker(t *testing.T, urls string, args ...string) *process {
 func workerIn(t *testing.T, dir, urls string, args ...string) *process {
 	t.Helper()
 	c := racflow(t, dir, append([]string{"worker", "--on", urls, "--state", filepath.Join(dir, "state")}, args...)...)
-	c.Env = append(os.Environ(), "RACFLOW_DUMPABLE=1", "XDG_CONFIG_HOME="+filepath.Join(dir, "config"))
+	c.Env = append(os.Environ(), "CLUSTER_KEY=sk-cluster-hush", "RACFLOW_DUMPABLE=1", "XDG_CONFIG_HOME="+filepath.Join(dir, "config"))
 	return begin(t, c)
 }
