@@ -40,6 +40,7 @@ type Environment struct {
 	Name   string
 	Secret bool // with secret(), not with env()
 	Set    bool // the environment has it
+	Off    bool // a stage reads it that is off, and may miss it
 	// Default is what the file has in its place, where that is used.
 	Default string
 }

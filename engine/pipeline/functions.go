@@ -61,7 +61,7 @@ func (l *loader) environment(what string, finish func(cty.Value) cty.Value) func
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 			name := args[0].AsString()
 			value, ok := l.Getenv(name)
-			read := Environment{Name: name, Secret: what == "secret", Set: ok}
+			read := Environment{Name: name, Secret: what == "secret", Set: ok, Off: l.off}
 			if !ok && len(args) == 2 {
 				read.Default = args[1].AsString()
 			}

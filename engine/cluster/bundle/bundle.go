@@ -42,7 +42,7 @@ func (f File) large() bool { return f.Content == nil && f.Size > 0 }
 type Environment struct {
 	Name   string `json:"name"`
 	Secret bool   `json:"secret,omitempty"` // read with secret(), or in place of a variable of the file that holds a secret
-	Set    bool   `json:"set,omitempty"`    // the caller has it; else the file has a default
+	Set    bool   `json:"set,omitempty"`    // the caller has it, and so has a worker; else the file has a default, or can do without
 }
 
 // Model is a folder that an argument names: it is found by what is in it.

@@ -405,9 +405,14 @@ func TestSecrets(t *testing.T) {
 		"in the environment":  {func(w *world) { w.env["TELLER_KEY"] = key }, "the environment has no TELLER_KEY", ""},
 		"env() in its place":  {func(w *world) { configure(`env("TELLER_KEY")`)(w); w.env["TELLER_KEY"] = key }, "the environment has no TELLER_KEY", ""},
 		"no secret, of env()": {func(w *world) { w.env["TELLER_REGION"] = key }, "the environment has no TELLER_REGION", ""},
-		"in the file":         {configure(`"` + key + `"`), "", "a secret is written in"},
-		"short, in the file":  {configure(`"` + key[:4] + `"`), "", "a secret is written in"},
-		"a variable":          {func(w *world) { configure("var.topic")(w); w.o.Vars["topic"] = key }, "the environment has no RACFLOW_VAR_topic", ""},
+		"of a stage that is off": {func(w *world) {
+			off := "sample \"off\" {\n use = \"teller\"\n enabled = false\n config { api_key = secret(\"OFF_KEY\") }\n}\n"
+			w.write("project/p.hcl", strings.Replace(file, "elect \"e\"", off+"elect \"e\"", 1))
+			w.env["OFF_KEY"] = key
+		}, "", ""},
+		"in the file":        {configure(`"` + key + `"`), "", "a secret is written in"},
+		"short, in the file": {configure(`"` + key[:4] + `"`), "", "a secret is written in"},
+		"a variable":         {func(w *world) { configure("var.topic")(w); w.o.Vars["topic"] = key }, "the environment has no RACFLOW_VAR_topic", ""},
 		"a file's variable": {func(w *world) {
 			configure("var.topic")(w)
 			delete(w.o.Vars, "topic")
@@ -459,6 +464,19 @@ func TestSecrets(t *testing.T) {
 			}
 			w.gone()
 			at, env := worker(t)
+			if c.lacks == "" {
+				path, o, err := b.Unpack(t.Context(), servers, at)
+				if err != nil {
+					t.Fatal(err)
+				}
+				o.Builtin, o.Part = builtin, &engine.Part{}
+				p, err := engine.Open(t.Context(), path, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				p.Close()
+				return
+			}
 			var lacks *bundle.LacksError
 			if _, _, err = b.Unpack(t.Context(), servers, at); !errors.As(err, &lacks) || len(lacks.Lacks) != 1 || !strings.Contains(lacks.Lacks[0], c.lacks) {
 				t.Fatalf("%v; want %q alone", err, c.lacks)

@@ -75,7 +75,7 @@ type collector struct {
 func (c *collector) variables(f *pipeline.File, o engine.Options) error {
 	b := c.bundle
 	for _, e := range f.Environment {
-		c.environment(Environment{e.Name, e.Secret, e.Set})
+		c.environment(Environment{e.Name, e.Secret, e.Set && !e.Off})
 	}
 	given := map[string]string{}
 	for name, value := range o.Vars {
@@ -104,8 +104,8 @@ func (c *collector) variables(f *pipeline.File, o engine.Options) error {
 
 func (c *collector) environment(e Environment) {
 	for i, have := range c.bundle.Environment {
-		if have.Name == e.Name { // read both as a secret and not
-			c.bundle.Environment[i].Secret = have.Secret || e.Secret
+		if have.Name == e.Name { // read both as a secret and not, or by a stage that is off, too
+			c.bundle.Environment[i].Secret, c.bundle.Environment[i].Set = have.Secret || e.Secret, have.Set || e.Set
 			return
 		}
 	}
