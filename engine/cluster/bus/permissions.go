@@ -18,8 +18,12 @@ type Subjects struct {
 // Permissions are what a role needs at the servers, and nothing more.
 //
 // A worker's key allows what workers do for each other, too: it acknowledges any batch, answers any position that has no answer yet,
-// writes any worker's state, the keeper's ledger and, first, any key of the answers. It reads all runs. It can neither replace a result,
-// an answer or a definition, nor make, change or remove streams, consumers of queues, runs or files, nor publish batches.
+// writes any worker's state, the keeper's ledger and, first, any key of the answers. It reads all runs. It is refused to replace a result,
+// an answer or a definition, to make, change or remove streams, queues, runs or files, and to publish batches.
+//
+// That is for the names in requests. A request also names where its reply goes, and servers send it there whatever the user may
+// publish: in the account of the streams a malicious worker could have a batch delivered to a subject that is refused to it. Against
+// that workers need an account of their own, to which these subjects are exported (examples/cluster).
 func Permissions(role Role) Subjects {
 	reading := []string{"$JS.API.INFO", "$JS.API.STREAM.INFO.*", "$JS.API.STREAM.MSG.GET.*", "$JS.API.CONSUMER.INFO.*.*", "$JS.API.CONSUMER.MSG.NEXT.*.*", "$JS.ACK.>",
 		"$JS.API.CONSUMER.CREATE.*.*.$KV.>"}
