@@ -59,15 +59,19 @@ func (p *place) open(name string) *bus.Run {
 
 func (p *place) log() *slog.Logger { return slog.New(slog.NewTextHandler(p.t.Output(), nil)) }
 
-// keep begins a keeper as the caller has it. end ends it as if it had died.
-func (p *place) keep(ctx context.Context) *Keeper {
+// keep begins a keeper as the caller has it. die ends it so that it answers nothing, and gives nothing back.
+func (p *place) keep() (k *Keeper, die func()) {
 	p.t.Helper()
-	k, err := Keep(ctx, p.open("caller"), p.limits, Options{Name: "caller", Log: p.log(), terms: &p.terms})
+	c := p.connect("caller")
+	run, err := c.Open(p.t.Context(), "r1")
+	if err == nil {
+		k, err = Keep(p.t.Context(), run, p.limits, Options{Name: "caller", Log: p.log(), terms: &p.terms})
+	}
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	p.t.Cleanup(k.Close)
-	return k
+	return k, c.Close
 }
 
 // machine is a worker: a governor that holds its part.
@@ -177,12 +181,7 @@ func api(l Limit) []Limit {
 // TestTogether keeps 64 calls in flight over four machines, with a keeper that dies in the middle.
 func TestTogether(t *testing.T) {
 	p := newPlace(t, Limits{Blocks: api(Limit{Concurrency: 64})}, terms{lease: 5 * time.Second, every: 200 * time.Millisecond, claim: time.Second})
-	ctx, die := context.WithCancel(t.Context())
-	run := p.open("caller")
-	k, err := Keep(ctx, run, p.limits, Options{Name: "caller", Log: p.log(), terms: &p.terms})
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, die := p.keep()
 	s := &server{took: 600 * time.Millisecond, spread: 4 * time.Millisecond}
 	var machines []*machine
 	for i := range 4 {
@@ -206,17 +205,14 @@ func TestTogether(t *testing.T) {
 	}
 	kept := rate(3 * time.Second)
 	t.Logf("%.3f of the ideal rate with a keeper", kept)
-	// It dies: it answers nothing and gives nothing back.
-	k.claim.until = time.Time{}
 	die()
-	<-k.ended
 	taken := rate(4 * time.Second)
 	t.Logf("%.3f of the ideal rate while another takes over", taken)
-	value, _, err := run.Get(t.Context(), claimKey)
+	value, _, err := p.open("who looks").Get(t.Context(), claimKey)
 	if err != nil || !strings.Contains(string(value), "worker") {
 		t.Errorf("%s keeps the book: %v", value, err)
 	}
-	back := p.keep(t.Context()) // the caller comes back
+	back, _ := p.keep() // the caller comes back
 	p.until("the caller answers", func() bool {
 		back.mu.Lock()
 		defer back.mu.Unlock()
@@ -238,7 +234,7 @@ func TestTogether(t *testing.T) {
 // TestSlowDown: where one machine is told to wait, all do.
 func TestSlowDown(t *testing.T) {
 	p := newPlace(t, Limits{Blocks: api(Limit{Concurrency: 8})}, usual())
-	p.keep(t.Context())
+	p.keep()
 	var machines []*machine
 	for i := range 4 {
 		machines = append(machines, p.join(fmt.Sprint("worker", i)))
@@ -267,16 +263,27 @@ func TestSlowDown(t *testing.T) {
 	}
 }
 
-// TestBudget spends the budget of a run, and not more, on four machines.
+// TestBudget spends the budget of a run, and not more, on four machines, also where its keeper dies.
 func TestBudget(t *testing.T) {
-	p := newPlace(t, Limits{Blocks: api(Limit{Concurrency: 16}), Budget: Amount{Tokens: 30_050}, Spent: Amount{Tokens: 10_000}}, usual())
-	k := p.keep(t.Context())
+	for name, dies := range map[string]bool{"kept": false, "the keeper dies": true} {
+		t.Run(name, func(t *testing.T) { spend(t, dies) })
+	}
+}
+
+func spend(t *testing.T, dies bool) {
+	p := newPlace(t, Limits{Blocks: api(Limit{Concurrency: 16}), Budget: Amount{Tokens: 30_050}, Spent: Amount{Tokens: 10_000}},
+		terms{lease: 5 * time.Second, every: 200 * time.Millisecond, claim: time.Second})
+	k, die := p.keep()
 	var machines []*machine
 	for i := range 4 {
 		machines = append(machines, p.join(fmt.Sprint("worker", i)))
 	}
 	s := &server{took: 5 * time.Millisecond}
 	stop := p.team(machines, 8, s)
+	if dies {
+		p.until("half of the calls", func() bool { return s.calls.Load() >= 100 })
+		die()
+	}
 	p.until("the budget is spent", func() bool {
 		for _, m := range machines {
 			if !m.g.Refuses("sample.llm") {
@@ -291,7 +298,7 @@ func TestBudget(t *testing.T) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-	if got := k.Spent(); s.calls.Load() != 200 || got.Tokens != 30_000 {
+	if got := k.Spent(); s.calls.Load() != 200 || !dies && got.Tokens != 30_000 {
 		t.Errorf("%d calls were made, %+v is spent", s.calls.Load(), got)
 	}
 }
@@ -299,7 +306,7 @@ func TestBudget(t *testing.T) {
 // TestTokens: what may be used at once is used at once, and then no more than what a minute brings.
 func TestTokens(t *testing.T) {
 	p := newPlace(t, Limits{Blocks: api(Limit{Concurrency: 16, Tokens: 60_000})}, usual()) // 1,000 a second, 10,000 at once
-	p.keep(t.Context())
+	p.keep()
 	machines := []*machine{p.join("worker0"), p.join("worker1")}
 	s := &server{took: 5 * time.Millisecond}
 	began := time.Now()
