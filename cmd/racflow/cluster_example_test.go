@@ -19,6 +19,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/racflow/racflow/engine/cluster/bus"
+	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
 const clusterExample = "../../examples/cluster"
@@ -163,6 +164,42 @@ func TestClusterExampleRights(t *testing.T) {
 	}
 	if n := 2*len(bus.Permissions(bus.Worker).Publish) + 2; strings.Count(content, "      { service: ")+strings.Count(content, "      { stream: ") != n {
 		t.Errorf("there are other exports or imports than %d", n)
+	}
+}
+
+// TestClusterExampleRun takes items through a pipeline with the rights of examples/cluster, and without them.
+func TestClusterExampleRun(t *testing.T) {
+	needCluster(t)
+	e := newExample(t)
+	e.start(t, 3)
+	e.bus(t, "caller").Close() // they serve
+	dir := clusterFolder(t, 300)
+	model := modelserver.Serve(t, modelserver.Options{Answer: labelOf})
+	paid := []string{"-var", "url=" + model.URL, "-var", "concurrency=16"}
+	ends(t, clusterRun(t, dir, "local", "", paid...), patience)
+	for range 2 {
+		startWorker(t, e.urls, e.as("worker")...)
+	}
+	said := ends(t, clusterRun(t, dir, "remote", e.urls, append(e.as("caller"), paid...)...), 2*patience)
+	sameOutput(t, dir, "local", "remote")
+	if strings.Contains(strings.ToLower(said), "permission") {
+		t.Errorf("something was refused\n%s", said)
+	}
+	newSeed(t, e.dir, "stranger")
+	other := newExample(t)
+	for name, test := range map[string]struct {
+		flags []string
+		says  string
+	}{
+		"a key that nobody knows": {e.as("stranger"), "check the credentials"},
+		"no key":                  {[]string{"--on-ca", e.file("ca.pem")}, "check the credentials"},
+		"a worker's key":          {e.as("worker"), "permissions"},
+		"another authority":       {[]string{"--on-credentials", e.file("caller.nk"), "--on-ca", other.file("ca.pem")}, "compare the certificates"},
+	} {
+		p := begin(t, clusterRun(t, dir, "refused", e.urls, test.flags...))
+		if code := p.wait(patience); code != exitFailed || !strings.Contains(p.said(), test.says) {
+			t.Errorf("%s: exit code %d\n%s", name, code, p.said())
+		}
 	}
 }
 

@@ -50,9 +50,10 @@ func TestClusterServersAway(t *testing.T) {
 		}
 		p := begin(t, clusterRun(t, dir, "quorum", servers.url(), args...))
 		halfway(p)
+		waits := strings.Count(p.said(), "waiting: ")
 		servers.all[0].kill()
 		servers.all[1].kill()
-		p.says("wait")
+		p.waits(waits + 1)
 		servers.all[0].start()
 		servers.all[1].start()
 		finish(p, "quorum")
@@ -63,7 +64,7 @@ func TestClusterServersAway(t *testing.T) {
 		p := begin(t, clusterRun(t, dir, "server", servers.url(), args...))
 		halfway(p)
 		servers.all[0].kill()
-		p.says("wait")
+		p.waits(1)
 		servers.all[0].start()
 		finish(p, "server")
 	})
@@ -76,7 +77,7 @@ func TestClusterServersAway(t *testing.T) {
 		servers.await()
 		startWorker(t, servers.url())
 		p := begin(t, clusterRun(t, dir, "disk", servers.url(), args...))
-		p.says("wait")
+		p.waits(1)
 		s.kill()
 		s.holds("1GB")
 		s.start()
@@ -96,9 +97,9 @@ func TestClusterRefused(t *testing.T) {
 		args       []string
 		says       []string
 	}{
-		{"nobody listens", "nats://" + freeAddress(t), nil, []string{"connection refused"}},
+		{"nobody listens", "nats://" + freeAddress(t), nil, []string{"nobody answers there", "start the servers"}},
 		{"no JetStream", "nats://" + none, nil, []string{"JetStream"}},
-		{"another account", "nats://" + closed, nil, []string{"--on-credentials"}},
+		{"another account", "nats://" + closed, nil, []string{"check the credentials"}},
 		{"no TLS", "tls://" + plain.all[0].address, nil, []string{"TLS"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -3,16 +3,17 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/racflow/racflow/engine/cluster/bus"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/serve"
 )
@@ -49,7 +50,8 @@ const napFile = `
 pipeline "p" {
   input { path = "items.tsv" }
   sample "nap" {
-    use = "nap/voter"
+    use     = "nap/voter"
+    workers = 1 # process
     config { each = "2ms" }
   }
   elect "e" { use = "majority" }
@@ -77,15 +79,16 @@ func TestClusterScale(t *testing.T) {
 			startWorker(t, servers.url(), "--plugins", plugins)
 		}
 		name := map[int]string{1: "one", 4: "four"}[n]
+		rate := arrivals(t, servers.url())
 		p := begin(t, clusterRun(t, dir, name, servers.url(), "--plugins", plugins))
-		rates[n] = steadyRate(p, filepath.Join(dir, name+".jsonl.part"), items)
 		if code := p.wait(2 * patience); code != 0 {
 			t.Fatalf("exit code %d\n%s", code, p.said())
 		}
+		rates[n] = rate()
 	}
 	sameOutput(t, dir, "one", "four")
 	times := rates[4] / rates[1]
-	t.Logf("%.0f and %.0f items a second: %.2f times", rates[1], rates[4], times)
+	t.Logf("%.1f and %.1f batches a second: %.2f times", rates[1], rates[4], times)
 	least := 3.0 // of a machine that may do other things
 	if os.Getenv("RACFLOW_RATE") != "" {
 		least = 3.7
@@ -95,35 +98,53 @@ func TestClusterScale(t *testing.T) {
 	}
 }
 
-// steadyRate is how many results a run writes in a second between a fifth and four fifths of all.
-func steadyRate(p *process, path string, items int) float64 {
-	p.t.Helper()
-	var file *os.File
-	for start := time.Now(); file == nil; time.Sleep(5 * time.Millisecond) {
-		file, _ = os.Open(path)
-		if time.Since(start) > patience {
-			p.t.Fatalf("there is no %s\n%s", path, p.said())
-		}
+// arrivals notes when the batches of the next run are answered at the servers, until the test ends or stop is
+// called, which returns how many there are in a second between a fifth and four fifths of them.
+func arrivals(t *testing.T, urls string) (stop func() float64) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	conn, err := bus.Connect(ctx, bus.Options{Servers: urls, Name: "watch"})
+	if err != nil {
+		t.Fatal(err)
 	}
-	defer file.Close()
-	buffer, lines := make([]byte, 1<<20), 0
-	var began time.Time
-	var from int
-	for start := time.Now(); time.Since(start) < 2*patience; time.Sleep(2 * time.Millisecond) {
-		n, _ := file.Read(buffer)
-		if n == 0 {
-			continue
-		}
-		lines += bytes.Count(buffer[:n], []byte("\n"))
-		if began.IsZero() && lines >= items/5 {
-			began, from = time.Now(), lines
-		}
-		if lines >= items*4/5 {
-			return float64(lines-from) / time.Since(began).Seconds()
-		}
+	before, err := conn.Runs(ctx)
+	if err != nil {
+		t.Fatal(err)
 	}
-	p.t.Fatalf("%d of %d results after %v\n%s", lines, items, 2*patience, p.said())
-	return 0
+	ids, err := conn.Watch(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var at []time.Time
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for id := range ids {
+			if slices.Contains(before, id) {
+				continue
+			}
+			run, err := conn.Open(ctx, id)
+			if err != nil {
+				continue
+			}
+			for _, err := range run.Results(ctx, 0) {
+				if err == nil {
+					at = append(at, time.Now())
+				}
+			}
+			return
+		}
+	}()
+	return func() float64 {
+		cancel()
+		<-done
+		conn.Close()
+		if len(at) < 20 {
+			t.Fatalf("%d batches were answered", len(at))
+		}
+		from, to := len(at)/5, len(at)*4/5
+		return float64(to-from) / at[to].Sub(at[from]).Seconds()
+	}
 }
 
 // TestClusterOverhead compares the processor time of a run here with that of the same on one worker, with the

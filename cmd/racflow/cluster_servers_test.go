@@ -306,6 +306,21 @@ func (p *process) says(text string) {
 	}
 }
 
+// waits waits until it has said so often that it waits for the servers.
+func (p *process) waits(times int) {
+	p.t.Helper()
+	for start := time.Now(); strings.Count(p.said(), "waiting: ") < times; time.Sleep(20 * time.Millisecond) {
+		select {
+		case <-p.ended:
+			p.t.Fatalf("%v ended and did not wait\n%s", p.Args[1:], p.said())
+		default:
+		}
+		if time.Since(start) > patience {
+			p.t.Fatalf("%v does not say that it waits\n%s", p.Args[1:], p.said())
+		}
+	}
+}
+
 // startWorker starts a worker of the servers at these addresses, with a state folder of its own.
 func startWorker(t *testing.T, urls string, args ...string) *process {
 	t.Helper()
