@@ -154,7 +154,7 @@ func TestClusterOverhead(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it compares long runs")
 	}
-	const items, turns = 20_000, 3
+	const items, turns = 10_000, 2
 	dir := clusterFolder(t, items)
 	var here, there, wallHere, wallThere time.Duration
 	for range turns {
@@ -181,7 +181,7 @@ func TestClusterOverhead(t *testing.T) {
 		servers.all[0].kill()
 		server := servers.all[0].command.ProcessState
 		there += processorTime(caller) + processorTime(w) + server.UserTime() + server.SystemTime()
-		t.Logf("caller %v, worker %v, server %v", processorTime(caller), processorTime(w), server.UserTime()+server.SystemTime())
+		t.Logf("here %v; caller %v, worker %v, server %v", processorTime(local), processorTime(caller), processorTime(w), server.UserTime()+server.SystemTime())
 	}
 	sameOutput(t, dir, "local", "remote")
 	more, longer := float64(there)/float64(here)-1, float64(wallThere)/float64(wallHere)-1
