@@ -25,7 +25,7 @@ func TestClusterAnswers(t *testing.T) {
 	needCluster(t)
 	t.Setenv("CLUSTER_KEY", "sk-cluster-hush") // workers lack it otherwise
 	const items = 120
-	servers, dir, model := startServers(t, 1, ""), clusterFolder(t, items), changingModel(t)
+	servers, dir, model := startServers(t, 1, ""), clusterFolder(t, items), fickleModel(t)
 	run := func(output, urls string, calls int, args ...string) {
 		t.Helper()
 		before := model.Calls()
@@ -59,6 +59,21 @@ func TestClusterAnswers(t *testing.T) {
 	if text, other := contentOf(t, dir, "paid.jsonl"), contentOf(t, dir, "refreshed.jsonl"); text == other {
 		t.Error("what was asked again has the answers of before")
 	}
+}
+
+// fickleModel is a model that says something else when it is asked again about an item.
+func fickleModel(t *testing.T) *modelserver.Server {
+	t.Helper()
+	var mu sync.Mutex
+	times := map[string]int{} // that a text was asked about
+	return modelserver.Serve(t, modelserver.Options{Answer: func(a modelserver.Ask, choice int) string {
+		mu.Lock()
+		defer mu.Unlock()
+		if choice == 0 {
+			times[a.Text()]++
+		}
+		return []string{"order_status", "refund_status"}[(times[a.Text()]+choice)%2]
+	}})
 }
 
 func contentOf(t *testing.T, dir, name string) string {
