@@ -48,13 +48,12 @@ pipeline "p" {
 // elsewhere has a pipeline in another state folder answer, which has nothing of the first one's disk but what is
 // shipped.
 type elsewhere struct {
-	t       *testing.T
-	conn    *bus.Conn
-	state   string
-	sent    []string // names of what was uploaded
-	part    *engine.Pipeline
-	hide    string // folder of the file's sources
-	entries int
+	t     *testing.T
+	conn  *bus.Conn
+	state string
+	sent  []string // names of what was uploaded
+	part  *engine.Pipeline
+	hide  string // folder of the file's sources
 }
 
 func (e *elsewhere) Begin(ctx context.Context, b engine.Beginning) error {

@@ -1,11 +1,9 @@
 package bundle_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -277,57 +275,6 @@ func TestSamePipeline(t *testing.T) {
 	}
 }
 
-// A model that is called by its name is found by that on every machine; where the weights are others, it is lacking. The model of
-// a stage that names none has to be where the stage looks for it.
-func TestModels(t *testing.T) {
-	install := func(name, weights string) {
-		t.Helper()
-		dir := filepath.Join(os.Getenv(sdk.ModelsVariable), name)
-		if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "model.safetensors"), []byte(weights), 0o644)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Setenv(sdk.ModelsVariable, t.TempDir())
-	install("minilm", "mini")
-	install("named", "weights")
-	w := newWorld(t)
-	w.write("project/p.hcl", strings.NewReplacer(`"models/m"`, `"named"`, `use = "hashing"`, `use = "minilm"`).Replace(file))
-	b := w.bundled()
-	if len(b.Models) != 2 {
-		t.Fatalf("%+v", b.Models)
-	}
-	w.gone()
-	at, _ := worker(t)
-	at.Models = nil
-	for _, c := range []struct {
-		name, weights string
-		lacks         []string
-	}{
-		{"named", "others", []string{"model named, which", "model minilm is not here: racflow model pull minilm"}},
-		{"elsewhere", "weights", []string{"model minilm is not here: racflow model pull minilm"}},
-		{"elsewhere2", "mini", []string{"model minilm is not here: racflow model pull minilm"}},
-		{"minilm", "mini", nil},
-	} {
-		install(c.name, c.weights)
-		_, o, err := b.Unpack(t.Context(), objects{}, at)
-		var lacks *bundle.LacksError
-		if errors.As(err, &lacks); err != nil && lacks == nil || err == nil && len(c.lacks) > 0 {
-			t.Fatalf("%s: %v", c.name, err)
-		}
-		if err == nil {
-			if got := o.Away(w.path("project/named")); got != filepath.Join(os.Getenv(sdk.ModelsVariable), "elsewhere") {
-				t.Errorf("it is at %s", got)
-			}
-			continue
-		}
-		slices.Sort(lacks.Lacks)
-		slices.Sort(c.lacks)
-		if len(lacks.Lacks) != len(c.lacks) || !slices.EqualFunc(lacks.Lacks, c.lacks, strings.HasPrefix) {
-			t.Errorf("%s: %q, want %q", c.name, lacks.Lacks, c.lacks)
-		}
-	}
-}
-
 // The same file has the same bundle, also where variables are taken out of it.
 func TestOneBundle(t *testing.T) {
 	w := newWorld(t)
@@ -386,146 +333,6 @@ func TestLarge(t *testing.T) {
 	w.write("project/templates/a.tmpl", large+"more")
 	if err := b.Put(t.Context(), objects{}); err == nil || !strings.Contains(err.Error(), "has changed since") {
 		t.Errorf("a file that was changed: %v", err)
-	}
-}
-
-// No secret leaves the caller's machine, wherever it stands; what a worker then needs, it is told.
-func TestSecrets(t *testing.T) {
-	const key = "sk-8db2f01c"
-	configure := func(argument string) func(*world) {
-		return func(w *world) {
-			w.write("project/p.hcl", strings.Replace(file, `secret("TELLER_KEY", "none-at-all")`, argument, 1))
-		}
-	}
-	for name, c := range map[string]struct {
-		change  func(*world)
-		lacks   string // of a worker
-		refused string
-	}{
-		"in the environment":  {func(w *world) { w.env["TELLER_KEY"] = key }, "the environment has no TELLER_KEY", ""},
-		"env() in its place":  {func(w *world) { configure(`env("TELLER_KEY")`)(w); w.env["TELLER_KEY"] = key }, "the environment has no TELLER_KEY", ""},
-		"no secret, of env()": {func(w *world) { w.env["TELLER_REGION"] = key }, "the environment has no TELLER_REGION", ""},
-		"of a stage that is off": {func(w *world) {
-			off := "sample \"off\" {\n use = \"teller\"\n enabled = false\n config { api_key = secret(\"OFF_KEY\") }\n}\n"
-			w.write("project/p.hcl", strings.Replace(file, "elect \"e\"", off+"elect \"e\"", 1))
-			w.env["OFF_KEY"] = key
-		}, "", ""},
-		"in the file":        {configure(`"` + key + `"`), "", "a secret is written in"},
-		"short, in the file": {configure(`"` + key[:4] + `"`), "", "a secret is written in"},
-		"a variable":         {func(w *world) { configure("var.topic")(w); w.o.Vars["topic"] = key }, "the environment has no RACFLOW_VAR_topic", ""},
-		"a file's variable": {func(w *world) {
-			configure("var.topic")(w)
-			delete(w.o.Vars, "topic")
-			w.write("desk/vars.hcl", "depth = 2\ntopic = \""+key+"\"\n")
-		}, "the environment has no RACFLOW_VAR_topic", ""},
-		"a variable, secretly": {func(w *world) {
-			delete(w.o.Vars, "topic")
-			w.env["TOPIC"] = key
-			w.write("desk/vars.hcl", "depth = 2\ntopic = secret(\"TOPIC\")\n")
-		}, "the environment has no TOPIC", ""},
-		"a file": {func(w *world) { configure(`chomp(file("key.txt"))`)(w); w.write("project/key.txt", key+"\n") }, "key.txt is not here and does not travel, because it holds a secret", ""},
-		"a private key": {func(w *world) {
-			w.write("project/p.hcl", strings.Replace(file, "region ", "cert = \"key.pem\"\n region ", 1))
-			w.write("project/key.pem", "-----BEGIN EC PRIVATE KEY-----\n"+key)
-		}, "key.pem is not here and does not travel, because it is a private key", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			c.change(w)
-			b, err := bundle.Of(w.open())
-			if c.refused != "" {
-				if err == nil || !strings.Contains(err.Error(), c.refused) || strings.Contains(err.Error(), key) {
-					t.Errorf("%v; want %q", err, c.refused)
-				}
-				return
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			servers := objects{}
-			if err := b.Put(t.Context(), servers); err != nil {
-				t.Fatal(err)
-			}
-			text, err := json.Marshal(b)
-			if err != nil {
-				t.Fatal(err)
-			}
-			all := [][]byte{text}
-			for _, f := range b.Files {
-				all = append(all, f.Content)
-			}
-			for _, o := range servers {
-				all = append(all, o)
-			}
-			for _, sent := range all {
-				if bytes.Contains(sent, []byte(key)) {
-					t.Errorf("the secret travels: %s", sent)
-				}
-			}
-			w.gone()
-			at, env := worker(t)
-			if c.lacks == "" {
-				path, o, err := b.Unpack(t.Context(), servers, at)
-				if err != nil {
-					t.Fatal(err)
-				}
-				o.Builtin, o.Part = builtin, &engine.Part{}
-				p, err := engine.Open(t.Context(), path, o)
-				if err != nil {
-					t.Fatal(err)
-				}
-				p.Close()
-				return
-			}
-			var lacks *bundle.LacksError
-			if _, _, err = b.Unpack(t.Context(), servers, at); !errors.As(err, &lacks) || len(lacks.Lacks) != 1 || !strings.Contains(lacks.Lacks[0], c.lacks) {
-				t.Fatalf("%v; want %q alone", err, c.lacks)
-			}
-			if variable, ok := strings.CutPrefix(c.lacks, "the environment has no "); ok {
-				env[variable] = "their own"
-				path, o, err := b.Unpack(t.Context(), servers, at)
-				if err != nil {
-					t.Fatal(err)
-				}
-				o.Builtin, o.Part = builtin, &engine.Part{}
-				p, err := engine.Open(t.Context(), path, o)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer p.Close()
-				if got := fmt.Sprint(configOf(t, p)); !strings.Contains(got, "their own") {
-					t.Errorf("the worker's own is not used: %s", got)
-				}
-			}
-		})
-	}
-}
-
-// What is not here is told, each with what to do.
-func TestLacks(t *testing.T) {
-	w := newWorld(t)
-	w.env["TELLER_REGION"] = "west"
-	b := w.bundled()
-	b.Plugins = []bundle.Plugin{{Name: "mine", Version: "1.2", Hash: "sha256:" + strings.Repeat("a", 64)}, {Name: "new", Hash: "x", Development: true}}
-	b.Models = append(b.Models, bundle.Model{Name: "minilm", Digest: "d", Size: 1})
-	w.gone()
-	at, _ := worker(t)
-	at.Models = nil
-	_, _, err := b.Unpack(t.Context(), objects{}, at)
-	var lacks *bundle.LacksError
-	if !errors.As(err, &lacks) {
-		t.Fatal(err)
-	}
-	for i, want := range []string{
-		"the environment has no TELLER_REGION, which the file reads: set it",
-		"model m, which the file has as " + w.path("project/models/m") + ", is not here, or has other weights: racflow model pull",
-		"model minilm is not here: racflow model pull minilm",
-		`the plugin "mine", version 1.2, has no program for`,
-		`the plugin "new" is being developed`,
-	} {
-		if len(lacks.Lacks) <= i || !strings.Contains(lacks.Lacks[i], want) {
-			t.Errorf("%q is missing: %q", want, lacks.Lacks)
-		}
 	}
 }
 
