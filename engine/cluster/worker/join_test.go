@@ -17,17 +17,17 @@ import (
 	"github.com/racflow/racflow/engine/cluster/definition"
 	"github.com/racflow/racflow/engine/cluster/natstest"
 	"github.com/racflow/racflow/engine/cluster/packet"
+	"github.com/racflow/racflow/engine/enginetest"
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/engine/run"
-	"github.com/racflow/racflow/plugins"
 	"github.com/racflow/racflow/sdk"
 )
 
 var builtin engine.Builtin
 
 func TestMain(m *testing.M) {
-	builtin = engine.Serve(append(plugins.All(), mortal()))
+	builtin = engine.Serve([]sdk.Stage{mortal(), enginetest.Majority()})
 	os.Exit(m.Run())
 }
 
