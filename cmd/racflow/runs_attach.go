@@ -125,7 +125,7 @@ func attach(c *cobra.Command, on *clusterFlags, to *resultFlags, state, id strin
 		},
 	})
 	if err != nil {
-		return err
+		return errors.Join(err, run.Elsewhere().End(c.Context(), err))
 	}
 	defer func() { err = errors.Join(err, results.close()) }()
 	o, err := w.Attach(c.Context(), run.Elsewhere(), results.write, results.finish)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"sync"
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/cluster/bus"
@@ -19,7 +18,6 @@ type Attached struct {
 	caller *Caller // of which it uses what watches and ends a run
 	state  definition.CallerState
 	shelf  *shelf
-	parts  sync.WaitGroup
 }
 
 // Attach comes back to a run that its caller has left. Results are kept in a temporary file of a

@@ -50,7 +50,7 @@ func (c *Caller) Begin(ctx context.Context, b engine.Beginning) error {
 	if err != nil {
 		return err
 	}
-	return c.serve(ctx, b.Pipeline)
+	return c.serve(ctx)
 }
 
 // define makes the definition, and uploads the files that it names.
@@ -133,7 +133,7 @@ func (c *Caller) keep(ctx context.Context) error {
 }
 
 // serve begins what runs beside the batches.
-func (c *Caller) serve(ctx context.Context, p *engine.Pipeline) error {
+func (c *Caller) serve(ctx context.Context) error {
 	c.crew = newCrew(c.Run(), c.o)
 	if err := c.keep(ctx); err != nil {
 		return err

@@ -77,10 +77,8 @@ type Caller struct {
 	state   definition.CallerState
 	stated  uint64 // its revision
 	waiting map[bus.Position]chan bus.Result
-	workers map[string]*seen
-	changed chan struct{} // is closed and made anew when a worker has said something
-	items   int           // that travel together
-	bytes   int64         // of the batches of a detached run
+	items   int   // that travel together
+	bytes   int64 // of the batches of a detached run
 }
 
 var _ engine.Leaver = (*Caller)(nil)

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/cluster/bus"
@@ -151,19 +150,14 @@ func (w *world) connect(name string) *bus.Conn {
 
 // said collects sentences.
 type said struct {
-	mu   sync.Mutex
-	all  []string
-	some chan struct{}
+	mu  sync.Mutex
+	all []string
 }
 
 func (s *said) say(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all = append(s.all, fmt.Sprintf(format, args...))
-	if s.some != nil {
-		close(s.some)
-		s.some = nil
-	}
 }
 
 func (s *said) has(part string) bool {
@@ -171,30 +165,6 @@ func (s *said) has(part string) bool {
 	defer s.mu.Unlock()
 	return strings.Contains(strings.Join(s.all, "\n"), part)
 }
-
-// wait waits until something is said.
-func (s *said) wait(t *testing.T, part string) {
-	t.Helper()
-	late := time.After(patience)
-	for !s.has(part) {
-		s.mu.Lock()
-		if s.some == nil {
-			s.some = make(chan struct{})
-		}
-		some := s.some
-		s.mu.Unlock()
-		if s.has(part) {
-			return
-		}
-		select {
-		case <-some:
-		case <-late:
-			t.Fatalf("nobody said %q, but:\n%s", part, strings.Join(s.all, "\n"))
-		}
-	}
-}
-
-const patience = time.Minute
 
 // caller makes a caller.
 func (w *world) caller(o caller.Options) (*caller.Caller, *said) {

@@ -28,6 +28,7 @@ type crew struct {
 	ahead time.Duration // of this machine's clock before the servers'
 
 	mu      sync.Mutex
+	over    bool // the run is: nothing more is said of them
 	workers map[string]*seen
 	changed chan struct{} // is closed and made anew when one has said something
 }
@@ -153,7 +154,7 @@ func (c *crew) tell(w *seen) {
 	case w.State == definition.Lacks:
 		text = "takes no part: " + strings.Join(w.Lacks, "; ")
 	}
-	changed := text != "" && text != w.told
+	changed := text != "" && text != w.told && !c.over
 	if changed {
 		w.told = text
 	}
@@ -209,6 +210,7 @@ func (c *crew) settle(ctx context.Context) {
 	defer cancel()
 	for {
 		c.mu.Lock()
+		c.over = true
 		changed := c.changed
 		c.mu.Unlock()
 		if !c.anyone() {

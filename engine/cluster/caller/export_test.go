@@ -1,0 +1,9 @@
+package caller
+
+import (
+	"context"
+	"time"
+)
+
+// SweepAt is Sweep at another time.
+func (c *Caller) SweepAt(ctx context.Context, now time.Time) error { return c.sweep(ctx, now) }

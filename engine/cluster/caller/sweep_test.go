@@ -1,0 +1,104 @@
+package caller_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/racflow/racflow/engine/cluster/bus"
+	"github.com/racflow/racflow/engine/cluster/caller"
+	"github.com/racflow/racflow/engine/cluster/definition"
+	"github.com/racflow/racflow/engine/cluster/ship"
+)
+
+// Files go that no run needs, and runs that are over, once they are old enough.
+func TestSweep(t *testing.T) {
+	w := newWorld(t, 10)
+	conn := w.connect("looker")
+	put := func(content string) (digest string) {
+		t.Helper()
+		sum := sha256.Sum256([]byte(content))
+		digest = hex.EncodeToString(sum[:])
+		if err := conn.PutFile(t.Context(), digest, strings.NewReader(content)); err != nil {
+			t.Fatal(err)
+		}
+		return digest
+	}
+	create := func(files ...string) *bus.Run {
+		t.Helper()
+		d := definition.Definition{Format: definition.Format, Run: definition.NewID()}
+		for _, f := range files {
+			d.Files = append(d.Files, ship.Shipped{Digest: f})
+		}
+		text, err := d.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := conn.Create(t.Context(), bus.Config{ID: d.Run, Definition: text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	needed, over, idle := put("needed"), put("of a run that is over"), put("idle")
+	alive, ended := create(needed), create(over)
+	if _, err := ended.Put(t.Context(), definition.EndKey, nil); err != nil {
+		t.Fatal(err)
+	}
+	c, _ := w.caller(caller.Options{})
+	has := func(want ...bool) {
+		t.Helper()
+		for i, digest := range []string{needed, over, idle} {
+			if got, err := conn.HasFile(t.Context(), digest); err != nil || got != want[i] {
+				t.Errorf("file %d is there: %v, %v", i, got, err)
+			}
+		}
+	}
+	now := time.Now()
+	for _, test := range []struct {
+		after time.Duration
+		runs  int
+		files []bool
+	}{{time.Hour, 2, []bool{true, true, true}}, {25 * time.Hour, 1, []bool{true, true, true}}, {8 * 24 * time.Hour, 1, []bool{true, false, false}}} {
+		if err := c.SweepAt(t.Context(), now.Add(test.after)); err != nil {
+			t.Fatal(err)
+		}
+		if ids, err := conn.Runs(t.Context()); err != nil || len(ids) != test.runs || ids[0] != alive.ID() {
+			t.Errorf("after %v: %v, %v", test.after, ids, err)
+		}
+		has(test.files...)
+	}
+}
+
+// The items of standard input are answered elsewhere, too. Nobody can resume such a run, so none stays.
+func TestStandardInput(t *testing.T) {
+	w := newWorld(t, 100)
+	w.worker(nil)
+	for name, interrupt := range map[string]bool{"whole": false, "interrupted": true} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var rows strings.Builder
+			for range 100 {
+				rows.WriteString("{\"text\": \"item 7\"}\n")
+			}
+			c, _ := w.caller(caller.Options{})
+			o := w.options("stdin", c)
+			o.Input, o.Stdin = "-", strings.NewReader(rows.String())
+			got, out, err := w.work(ctx, o, func(int) {
+				if interrupt {
+					cancel()
+				}
+			})
+			if (err == nil) == interrupt || !interrupt && (out.Items != 100 || strings.Count(got, "\n") != 100) {
+				t.Fatalf("%+v, %v", out, err)
+			}
+			if !w.gone() {
+				t.Error("the run is at the servers")
+			}
+		})
+	}
+}
