@@ -59,7 +59,7 @@ Exit code 0: it was ended; 1: it could not start, or the servers refuse it.`,
 	}
 	w.cluster.register(c, "take part in runs there")
 	w.telemetry.register(c)
-	c.Flags().IntVar(&w.jobs, "jobs", 0, "work on at most `N` batches at a time, of all runs together")
+	c.Flags().IntVar(&w.jobs, "jobs", 0, "work on `N` batches at a time, of all runs together")
 	c.Flags().StringVar(&w.state, "state", worker.DefaultState, "`DIR` that keeps what runs bring; several workers may share one")
 	c.Flags().StringArrayVar(&w.models, "models", nil, "look in `DIR` for models that no hub has, by what is in them (may be repeated)")
 	c.Flags().DurationVar(&w.grace, "grace", time.Minute, "give batches to others that have not ended so long after SIGTERM")

@@ -8,12 +8,14 @@ import (
 
 // line lets a few in at a time, and the others in the order in which they came.
 type line struct {
+	places int
+
 	mu      sync.Mutex
 	free    int
 	waiting []chan struct{} // is closed when it may enter
 }
 
-func newLine(places int) *line { return &line{free: places} }
+func newLine(places int) *line { return &line{places: places, free: places} }
 
 // stand takes a place in the line. The function waits for its turn, and returns the error of ctx
 // where that ends before: then nothing is to be left.

@@ -12,7 +12,7 @@ type Options struct {
 	// of a run, its state folder among it, is set for each.
 	Engine engine.Options
 	Models []string      // folders of models beside the user's own
-	Jobs   int           // batches at a time, of all runs; 0: as many as each pipeline has under way at a time
+	Jobs   int           // batches at a time, of all runs together; 0: as many as each pipeline has under way at a time on one machine
 	State  string        // folder that keeps what runs bring; empty: DefaultState
 	Grace  time.Duration // how long batches that are under way may take once ctx has ended; 0: a minute
 	// Again says that something may have changed that the worker lacks; nil: that is looked at now and

@@ -83,7 +83,11 @@ func (p *part) drains() {
 
 // takeAll gives batches to goroutines until ctx ends. What is under way lives as long as life.
 func (p *part) takeAll(ctx, life context.Context, batches *sync.WaitGroup) {
-	own := newLine(max(p.pipeline.Size(), 1))
+	most := max(p.pipeline.Size(), 1)
+	if p.jobs != nil {
+		most = p.jobs.places
+	}
+	own := newLine(most)
 	for {
 		// Who waits for a batch keeps no other run from working, and asks for none before there is
 		// room for it: others could work on it.

@@ -111,6 +111,26 @@ func TestJobs(t *testing.T) {
 	})
 }
 
+// Who names a number of jobs has that many under way of one run, too.
+func TestJobsOfOneRun(t *testing.T) {
+	for jobs, want := range map[int]int{0: 2, 1: 1, 5: 5} {
+		synctest.Test(t, func(t *testing.T) {
+			p := newPlace(t)
+			r := p.add("a")
+			r.work = func(*fake, batch) error { time.Sleep(time.Second); return nil }
+			for seq := range 20 {
+				r.publish(seq, 1, 0)
+			}
+			_, end := p.start(jobs)
+			synctest.Wait()
+			if got := strings.Count(p.noted("begin"), "begin"); got != want {
+				t.Errorf("with %d jobs, %d batches are under way, want %d", jobs, got, want)
+			}
+			end()
+		})
+	}
+}
+
 // What a worker lacks is told, and looked for again from time to time.
 func TestLacks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
