@@ -128,7 +128,6 @@ func (c *chaos) later(w *chaoticWorker, ms int, repair func()) {
 // on one machine gives, and only calls that were under way are paid for twice. RACFLOW_TEST_CLUSTER_KILLS says how often,
 // RACFLOW_TEST_SEED repeats what was drawn.
 func TestClusterChaos(t *testing.T) {
-	needCluster(t)
 	kills, items := envNumber(t, "RACFLOW_TEST_CLUSTER_KILLS", 10), 1500
 	if testing.Short() {
 		kills, items = min(kills, 4), 500

@@ -169,7 +169,6 @@ func TestClusterExampleRights(t *testing.T) {
 
 // TestClusterExampleRun takes items through a pipeline with the rights of examples/cluster, and without them.
 func TestClusterExampleRun(t *testing.T) {
-	needCluster(t)
 	e := newExample(t)
 	e.start(t, 3)
 	e.bus(t, "caller").Close() // they serve

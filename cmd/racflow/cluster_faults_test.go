@@ -3,19 +3,21 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/racflow/racflow/engine/cluster/bus"
+	"github.com/racflow/racflow/engine/cluster/definition"
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
 // TestClusterServersAway takes away what the servers need, in the middle of a run: the caller waits, says so, and
 // goes on once they have it again.
 func TestClusterServersAway(t *testing.T) {
-	needCluster(t)
 	const items = 1500
 	dir := clusterFolder(t, items)
 	model := modelserver.Serve(t, modelserver.Options{Answer: labelOf, Latency: 50 * time.Millisecond})
@@ -87,7 +89,6 @@ func TestClusterServersAway(t *testing.T) {
 
 // TestClusterRefused has servers and workers that a caller cannot work with.
 func TestClusterRefused(t *testing.T) {
-	needCluster(t)
 	dir := clusterFolder(t, 10)
 	plain := startServers(t, 1, "")
 	none := startBare(t, "server_name: bare\n")
@@ -122,5 +123,65 @@ func TestClusterRefused(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "refused.jsonl")); err == nil {
 		t.Error("there is an output")
+	}
+}
+
+// TestClusterOtherVersion has a run that another version began: a worker says so, and takes no part.
+func TestClusterOtherVersion(t *testing.T) {
+	servers := startServers(t, 1, "")
+	dir := clusterFolder(t, 100)
+	p := begin(t, clusterRun(t, dir, "out", servers.url()))
+	conn, err := bus.Connect(t.Context(), bus.Options{Servers: servers.url(), Name: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	ids, err := conn.Watch(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := conn.Open(t.Context(), <-ids)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := definition.Decode(run.Definition())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Run, d.Version = "another", "9.9.9"
+	data, err := d.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	another, err := conn.Create(t.Context(), bus.Config{ID: d.Run, Definition: data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := another.Publish(t.Context(), bus.Position{Part: 1, Seq: 1}, []byte("for that version alone")); err != nil {
+		t.Fatal(err)
+	}
+	startWorker(t, servers.url())
+	if code := p.wait(patience); code != 0 { // it works for the other
+		t.Fatalf("exit code %d\n%s", code, p.said())
+	}
+	changes, err := another.Follow(t.Context(), definition.WorkerPrefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for c := range changes {
+		var w definition.Worker
+		if err := json.Unmarshal(c.Value, &w); err != nil {
+			t.Fatal(err)
+		}
+		if w.State != definition.Lacks {
+			continue
+		}
+		if text := strings.Join(w.Lacks, "; "); !strings.Contains(text, "9.9.9") || !strings.Contains(text, "install") {
+			t.Errorf("it says %q", text)
+		}
+		break
+	}
+	if n, err := another.Stored(t.Context()); n != 0 || err != nil {
+		t.Errorf("%d results of a worker of another version, %v", n, err)
 	}
 }

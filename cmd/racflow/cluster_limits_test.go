@@ -48,7 +48,6 @@ func tokensOf(asks []modelserver.Ask) int {
 // more, and gets as many for nearly all the time. With RACFLOW_RATE the machine has to do nothing else, and the
 // rate is held to what is promised.
 func TestClusterConcurrency(t *testing.T) {
-	needCluster(t)
 	const atOnce, latency = 64, 600 * time.Millisecond
 	asked, least := 640, 0.6
 	if os.Getenv("RACFLOW_RATE") != "" {
@@ -75,7 +74,6 @@ func TestClusterConcurrency(t *testing.T) {
 // TestClusterTokensPerMinute has a run that would take more tokens than a minute has: no more are
 // taken, and a share of them is used within seconds.
 func TestClusterTokensPerMinute(t *testing.T) {
-	needCluster(t)
 	const limit = 60_000
 	m := newClusterModel(t, 300, modelserver.Options{Latency: 20 * time.Millisecond})
 	p := m.begin(t, "-var", "concurrency=16", "-var", "tokens=60000")
@@ -99,7 +97,6 @@ func TestClusterTokensPerMinute(t *testing.T) {
 
 // TestClusterBudget spends a budget on four workers: not more, and nearly all of it.
 func TestClusterBudget(t *testing.T) {
-	needCluster(t)
 	const budget = 60_000
 	m := newClusterModel(t, 300, modelserver.Options{Latency: 20 * time.Millisecond})
 	p := m.begin(t, "-var", "concurrency=16", "--max-tokens", "60000")
@@ -114,7 +111,6 @@ func TestClusterBudget(t *testing.T) {
 
 // TestClusterTooMany has a service that asks one worker to wait: all wait.
 func TestClusterTooMany(t *testing.T) {
-	needCluster(t)
 	const latency, pause = 50 * time.Millisecond, 4 * time.Second
 	m := newClusterModel(t, 1000, modelserver.Options{Latency: latency, Faults: []modelserver.Fault{
 		{Kind: modelserver.Status, Status: http.StatusTooManyRequests, Calls: []int{200}, Wait: pause, Form: modelserver.Seconds},

@@ -169,7 +169,6 @@ func sameOutput(t *testing.T, dir, want, got string) {
 
 // TestClusterSame takes the same items through a pipeline here and on workers: the output is the same to the byte.
 func TestClusterSame(t *testing.T) {
-	needCluster(t)
 	items, workers := 5000, []int{1, 2, 4}
 	if testing.Short() {
 		items, workers = 500, []int{1, 2}

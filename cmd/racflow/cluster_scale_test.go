@@ -60,7 +60,6 @@ pipeline "p" {
 
 // TestClusterScale has a stage that sleeps: four workers do four times what one does.
 func TestClusterScale(t *testing.T) {
-	needCluster(t)
 	items := 6000
 	if testing.Short() {
 		items = 3000
@@ -150,7 +149,6 @@ func arrivals(t *testing.T, urls string) (stop func() float64) {
 // TestClusterOverhead compares the processor time of a run here with that of the same on one worker, with the
 // servers: of all processes, in turns.
 func TestClusterOverhead(t *testing.T) {
-	needCluster(t)
 	if testing.Short() {
 		t.Skip("it compares long runs")
 	}
