@@ -27,10 +27,9 @@
 // # Memory
 //
 // Batches under way are bounded by items: floorItems, or two batches for each batch that workers can
-// have in hand, at most maxItems. Of one, the caller holds the row, and the result from when
-// it is stored until those before it have been written. A result with the lists of 40
-// candidates takes about 20 kB, so a caller at maxItems with the first batch missing holds 2.6 GB, and
-// one with few workers 160 MB.
+// have in hand, at most maxItems. Rows are read ahead up to maxItems; of each item, the caller holds the
+// row, and the result from when it is stored until those before it have been written. So a first batch that
+// is missing for long, as one that kills its workers, has it hold the results of up to maxItems.
 //
 // # Detached
 //
