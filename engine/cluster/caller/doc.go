@@ -36,5 +36,6 @@
 // A detached caller publishes all of its input and leaves; the leases are kept by a worker then. Attach
 // comes back, from any machine: it takes rows and results from the servers in the order of the input.
 //
-// The package knows nothing of how workers answer, and writes no file.
+// The package knows nothing of how workers answer. It writes neither journal nor output: its only files are
+// results of a detached run that are not taken yet, and the cache of answers.
 package caller
