@@ -129,18 +129,21 @@ func (c *chaos) later(w *chaoticWorker, ms int, repair func()) {
 // RACFLOW_TEST_SEED repeats what was drawn.
 func TestClusterChaos(t *testing.T) {
 	kills, items := envNumber(t, "RACFLOW_TEST_CLUSTER_KILLS", 10), 1500
+	if kills <= 20 {
+		items = 500
+	}
 	if testing.Short() {
-		kills, items = min(kills, 4), 500
+		kills, items = min(kills, 4), 250
 	}
 	seed := uint64(envNumber(t, "RACFLOW_TEST_SEED", int(time.Now().UnixNano()&0xffffff)))
 	t.Logf("RACFLOW_TEST_SEED=%d", seed)
 
 	dir := clusterFolder(t, items)
-	args := []string{"-var", "below=2", "-var", "concurrency=16"}
+	args := []string{"-var", "below=2", "-var", "concurrency=4"}
 	quick := modelserver.Serve(t, modelserver.Options{Answer: labelOf})
 	ends(t, clusterRun(t, dir, "local", "", append(args, "-var", "url="+quick.URL)...), 2*patience)
 
-	c := &chaos{t: t, servers: startServers(t, 3, ""), draw: rand.New(rand.NewPCG(seed, 22)), claim: 3 * time.Second, did: map[string]int{}, atOnce: 16}
+	c := &chaos{t: t, servers: startServers(t, 3, ""), draw: rand.New(rand.NewPCG(seed, 22)), claim: 3 * time.Second, did: map[string]int{}, atOnce: 4}
 	for range 4 {
 		w := &chaoticWorker{dir: t.TempDir(), net: newPartition(t, c.servers)}
 		w.start(t)
@@ -148,7 +151,7 @@ func TestClusterChaos(t *testing.T) {
 	}
 	happened := 0
 	for round := 1; happened < kills; round++ {
-		model := modelserver.Serve(t, modelserver.Options{Answer: labelOf, Latency: 100 * time.Millisecond})
+		model := modelserver.Serve(t, modelserver.Options{Answer: labelOf, Latency: 200 * time.Millisecond})
 		name := fmt.Sprintf("round%d", round)
 		c.underway = 0
 		c.callerRun = func(resume bool) *process {
