@@ -44,7 +44,7 @@ func (p *Pipeline) Join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	now.Parts, now.Input, now.Limit = part.Manifest.Parts, part.Manifest.Input, part.Manifest.Limit // the file came from there
+	now.Input, now.Limit = part.Manifest.Input, part.Manifest.Limit // of which this process has nothing
 	all := part.Manifest.Differences(now)
 	if was := part.Manifest.Revision; was != "" && now.Revision != "" && was != now.Revision { // one version has many of them
 		all = append(all, fmt.Sprintf("racflow was built from revision %s, there from %s", now.Revision, was))

@@ -147,7 +147,7 @@ pipeline "p" {
 				return all, out
 			}
 			here, told := work("here", nil)
-			far := &other{t: t, path: path, o: engine.Options{Builtin: builtin, State: filepath.Join(dir, "far")}}
+			far := &other{t: t, path: path, o: engine.Options{Builtin: builtin, State: filepath.Join(dir, "far"), Input: o.Input}}
 			there, toldThere := work("there", far)
 			if len(here) != 180 || !slices.EqualFunc(here, there, func(a, b result.Result) bool { return fmt.Sprint(a) == fmt.Sprint(b) }) {
 				t.Errorf("%d results here, %d there, or others:\n%v\n%v", len(here), len(there), here[0], there[0])
