@@ -131,7 +131,7 @@ func TestDetach(t *testing.T) {
 	}
 	want, wanted := here()
 
-	l := &leaver{other: other{t: t, path: path, o: engine.Options{Builtin: builtin, State: filepath.Join(dir, "far")}}, known: map[int]outcome.Result{}}
+	l := &leaver{other: other{t: t, path: path, o: engine.Options{Builtin: builtin, State: filepath.Join(dir, "far"), Input: o.Input}}, known: map[int]outcome.Result{}}
 	o.Remote, o.Cluster = l, &manifest.Cluster{Run: "k3v9q2", Servers: "nats://a"}
 	detach := func(o engine.Options) (*engine.Detached, error) {
 		p, err := engine.Open(t.Context(), path, o)
