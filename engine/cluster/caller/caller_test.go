@@ -228,7 +228,7 @@ func (w *world) takePart(ctx context.Context, conn *bus.Conn, id string, before 
 	if err != nil {
 		return err
 	}
-	p := w.open(engine.Options{State: filepath.Join(w.t.TempDir(), "worker"), Part: &engine.Part{Manifest: d.Manifest, Spend: d.Spend}})
+	p := w.open(engine.Options{State: filepath.Join(w.t.TempDir(), "worker"), Input: d.Bundle.Input, Part: &engine.Part{Manifest: d.Manifest, Spend: d.Spend}})
 	defer p.Close()
 	if err := p.Join(ctx); err != nil {
 		return err

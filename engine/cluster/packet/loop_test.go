@@ -223,7 +223,7 @@ func TestLoop(t *testing.T) {
 				}
 				o := engine.Options{Builtin: builtin, State: filepath.Join(dir, "state"), Input: filepath.Join(dir, "items-*.tsv"), Journal: true, Keep: keep}
 				here := work(t, path, o, nil)
-				far := &loop{t: t, path: path, o: engine.Options{Builtin: builtin, State: o.State}, keep: keep, trim: keep == journal.KeepNotable, took: map[int]time.Duration{}}
+				far := &loop{t: t, path: path, o: engine.Options{Builtin: builtin, State: o.State, Input: o.Input}, keep: keep, trim: keep == journal.KeepNotable, took: map[int]time.Duration{}}
 				o.Remote = far
 				alike(t, "a run there", here, work(t, path, o, func(r outcome.Result) {
 					if took, asked := far.took[r.Line]; asked && took != r.Latency {
@@ -265,7 +265,7 @@ func TestLoopStops(t *testing.T) {
 			}
 			o := engine.Options{Builtin: builtin, State: filepath.Join(dir, "state"), Input: filepath.Join(dir, "items.tsv"), Journal: true, Keep: journal.KeepAll}
 			here := work(t, path, o, nil)
-			o.Remote = &loop{t: t, path: path, o: engine.Options{Builtin: builtin, State: o.State}, took: map[int]time.Duration{}}
+			o.Remote = &loop{t: t, path: path, o: engine.Options{Builtin: builtin, State: o.State, Input: o.Input}, took: map[int]time.Duration{}}
 			alike(t, "a run there", here, work(t, path, o, nil))
 			if !strings.Contains(here["totals"], test.shows) || !strings.Contains(here["totals"], "the budget is spent") {
 				t.Errorf("the run shows little:\n%s\n%s", here["totals"], here["error"])
