@@ -95,7 +95,11 @@ func (w *Workspace) Attach(ctx context.Context, from Elsewhere, write func([]out
 	if closed := book.Close(journal.NewTotals(out.Totals, why)); closed != nil {
 		err = errors.Join(err, fmt.Errorf("journal of the run: %w", closed))
 	}
-	err = errors.Join(err, from.End(ctx, err))
+	ended = err
+	if ended == nil && (out.Totals.Left > 0 || out.Totals.Provisional > 0) { // a resumed run asks about them
+		ended = errors.New("some items lack an answer, or a voter")
+	}
+	err = errors.Join(err, from.End(ctx, ended))
 	out.Evaluation = counter.Report(out.Totals)
 	out.Evaluation.Cost = cost
 	out.Evaluation.Dropped = dropped.Of(out.Totals, &pipeline.Pipeline{}, from.Labels)

@@ -126,9 +126,6 @@ func (p *Pipeline) manifest(ctx context.Context) (manifest.Manifest, error) {
 	}
 	m.Limit, m.Output, m.Spend = p.workspace.options.Limit, p.workspace.options.Output, p.workspace.options.Spend
 	m.Command = p.command()
-	for i := range m.Variables { // what was given as a text may be a secret elsewhere
-		m.Variables[i].Value = p.workspace.host.Secrets().Message(m.Variables[i].Value)
-	}
 	if m.File, err = filepath.Abs(p.file.Path); err != nil {
 		return m, err
 	}
@@ -153,6 +150,9 @@ func (p *Pipeline) depends(ctx context.Context) (manifest.Manifest, error) {
 		m.Revision = b.Revision
 	}
 	m.Define(p.file, p.chosen)
+	for i := range m.Variables { // what was given as a text may be a secret elsewhere
+		m.Variables[i].Value = p.workspace.host.Secrets().Message(m.Variables[i].Value)
+	}
 	r, err := p.Start(ctx)
 	if err != nil {
 		return m, err

@@ -49,7 +49,9 @@ func (p *Pipeline) begin(ctx context.Context, book *journal.Journal, resumed, tw
 			return err
 		}
 	} else {
-		b.Manifest = book.Manifest
+		if b.Manifest, err = p.begun(ctx, book.Manifest); err != nil {
+			return err
+		}
 		b.Place = func(at manifest.Cluster) error {
 			book.Manifest.Cluster = &at
 			return book.Manifest.Write(book.Folder(), true)
@@ -60,6 +62,15 @@ func (p *Pipeline) begin(ctx context.Context, book *journal.Journal, resumed, tw
 		b.Keep = lacking(book)
 	}
 	return remote.Begin(ctx, b)
+}
+
+// begun is the manifest of a run as it goes on: what a resumed one depends on is not what it began
+// with, where Options.ResumeAnyway lets it.
+func (p *Pipeline) begun(ctx context.Context, kept manifest.Manifest) (manifest.Manifest, error) {
+	now, err := p.depends(ctx)
+	kept.Version, kept.Revision, kept.Parts, kept.Variables, kept.Rules = now.Version, now.Revision, now.Parts, now.Variables, now.Rules
+	kept.Knowledge, kept.Labels, kept.Stages, kept.Answers = now.Knowledge, now.Labels, now.Stages, now.Answers
+	return kept, err
 }
 
 // lacking keeps those results in a journal that it does not have.

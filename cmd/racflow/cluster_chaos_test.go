@@ -176,6 +176,9 @@ func TestClusterChaos(t *testing.T) {
 			if happened >= kills {
 				t.Fatalf("round %d does not end\n%s", round, caller.said())
 			}
+			if model.Calls() == 0 { // until then nothing is paid for
+				continue
+			}
 			if what := c.happens(&caller); what != "" {
 				happened++
 				c.did[what]++
