@@ -30,7 +30,7 @@ func TestClusterAnswers(t *testing.T) {
 		t.Helper()
 		before := model.Calls()
 		c := clusterRun(t, dir, output, urls, append([]string{"--state", "state", "-var", "url=" + model.URL}, args...)...)
-		said := ends(t, c, patience)
+		said := ends(t, c, slow)
 		if made := model.Calls() - before; made != calls {
 			t.Errorf("%s: %d calls of the model, want %d\n%s", output, made, calls, said)
 		}
@@ -119,7 +119,7 @@ func TestClusterSeen(t *testing.T) {
 					return
 				}
 			}
-			if time.Since(start) > patience {
+			if time.Since(start) > slow {
 				t.Fatalf("it is not seen: %s\n%s\n%s", text, caller.said(), worker.said())
 			}
 		}
@@ -145,7 +145,7 @@ func TestClusterSeen(t *testing.T) {
 			if _ = reply.Body.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if page = string(text); time.Since(start) > patience {
+			if page = string(text); time.Since(start) > slow {
 				t.Fatalf("no %s in\n%s", want, page)
 			}
 		}
@@ -158,7 +158,7 @@ func TestClusterSeen(t *testing.T) {
 		t.Errorf("a run is removed whose caller is at work: %v", err)
 	}
 	release()
-	if code := caller.wait(2 * patience); code != 0 {
+	if code := caller.wait(slow); code != 0 {
 		t.Fatalf("exit code %d\n%s", code, caller.said())
 	}
 	has(worker, `racflow_items_total\{outcome="answered",pipeline="p",worker="[^"]+"\} [1-9]`)

@@ -141,7 +141,7 @@ func TestClusterChaos(t *testing.T) {
 	dir := clusterFolder(t, items)
 	args := []string{"-var", "below=2", "-var", "concurrency=4"}
 	quick := modelserver.Serve(t, modelserver.Options{Answer: labelOf})
-	ends(t, clusterRun(t, dir, "local", "", append(args, "-var", "url="+quick.URL)...), 2*patience)
+	ends(t, clusterRun(t, dir, "local", "", append(args, "-var", "url="+quick.URL)...), slow)
 
 	c := &chaos{t: t, servers: startServers(t, 3, ""), draw: rand.New(rand.NewPCG(seed, 22)), claim: 3 * time.Second, did: map[string]int{}, atOnce: 4}
 	for range 4 {

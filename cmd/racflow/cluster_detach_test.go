@@ -17,8 +17,8 @@ func TestClusterDetach(t *testing.T) {
 	needCluster(t)
 	servers := startServers(t, 1, "")
 	dir := clusterFolder(t, 400)
-	ends(t, racflow(t, dir, "run", "--state", "here.state", "--output", "here.tsv", "p.hcl"), patience)
-	said := ends(t, racflow(t, dir, "run", "--state", "left.state", "--on", servers.url(), "--detach", "p.hcl"), patience)
+	ends(t, racflow(t, dir, "run", "--state", "here.state", "--output", "here.tsv", "p.hcl"), slow)
+	said := ends(t, racflow(t, dir, "run", "--state", "left.state", "--on", servers.url(), "--detach", "p.hcl"), slow)
 	named := regexp.MustCompile(`racflow runs attach ([a-z0-9]+) --on `).FindStringSubmatch(said)
 	if named == nil || !strings.Contains(said, ": 400 items in 7 batches (") {
 		t.Fatalf("it does not say how to come back:\n%s", said)
@@ -30,11 +30,11 @@ func TestClusterDetach(t *testing.T) {
 	if err := first.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	if code := first.wait(patience); code != exitInterrupted || !strings.Contains(first.said(), "run "+named[1]+" stays at ") {
+	if code := first.wait(slow); code != exitInterrupted || !strings.Contains(first.said(), "run "+named[1]+" stays at ") {
 		t.Fatalf("exit code %d\n%s", code, first.said())
 	}
 	startWorker(t, servers.url())
-	ends(t, racflow(t, far, attach...), 2*patience)
+	ends(t, racflow(t, far, attach...), slow)
 	want, err := os.ReadFile(filepath.Join(dir, "here.tsv"))
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func TestClusterDetach(t *testing.T) {
 	if got, err := os.ReadFile(filepath.Join(far, "there.tsv")); err != nil || string(got) != string(want) {
 		t.Errorf("%v: %d bytes came back, want %d", err, len(got), len(want))
 	}
-	if p := begin(t, racflow(t, far, attach...)); p.wait(patience) != exitFailed || !strings.Contains(p.said(), "has ended, and its results were written") {
+	if p := begin(t, racflow(t, far, attach...)); p.wait(slow) != exitFailed || !strings.Contains(p.said(), "has ended, and its results were written") {
 		t.Errorf("it was attached to again:\n%s", p.said())
 	}
 }

@@ -106,7 +106,7 @@ func (e *exampleServers) as(user string) []string {
 func (e *exampleServers) bus(t *testing.T, user string) *bus.Conn {
 	t.Helper()
 	var err error
-	for start := time.Now(); time.Since(start) < patience; time.Sleep(100 * time.Millisecond) {
+	for start := time.Now(); time.Since(start) < slow; time.Sleep(100 * time.Millisecond) {
 		var c *bus.Conn
 		if c, err = bus.Connect(t.Context(), bus.Options{Servers: e.urls, Name: user, Credentials: e.file(user + ".nk"), CA: e.file("ca.pem")}); err == nil {
 			t.Cleanup(c.Close)
@@ -175,11 +175,11 @@ func TestClusterExampleRun(t *testing.T) {
 	dir := clusterFolder(t, 300)
 	model := modelserver.Serve(t, modelserver.Options{Answer: labelOf})
 	paid := []string{"-var", "url=" + model.URL, "-var", "concurrency=16"}
-	ends(t, clusterRun(t, dir, "local", "", paid...), patience)
+	ends(t, clusterRun(t, dir, "local", "", paid...), slow)
 	for range 2 {
 		startWorker(t, e.urls, e.as("worker")...)
 	}
-	said := ends(t, clusterRun(t, dir, "remote", e.urls, append(e.as("caller"), paid...)...), 2*patience)
+	said := ends(t, clusterRun(t, dir, "remote", e.urls, append(e.as("caller"), paid...)...), slow)
 	sameOutput(t, dir, "local", "remote")
 	if strings.Contains(strings.ToLower(said), "permission") {
 		t.Errorf("something was refused\n%s", said)
@@ -196,7 +196,7 @@ func TestClusterExampleRun(t *testing.T) {
 		"another authority":       {[]string{"--on-credentials", e.file("caller.nk"), "--on-ca", other.file("ca.pem")}, "compare the certificates"},
 	} {
 		p := begin(t, clusterRun(t, dir, "refused", e.urls, test.flags...))
-		if code := p.wait(patience); code != exitFailed || !strings.Contains(p.said(), test.says) {
+		if code := p.wait(slow); code != exitFailed || !strings.Contains(p.said(), test.says) {
 			t.Errorf("%s: exit code %d\n%s", name, code, p.said())
 		}
 	}

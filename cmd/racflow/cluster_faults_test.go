@@ -22,7 +22,7 @@ func TestClusterServersAway(t *testing.T) {
 	dir := clusterFolder(t, items)
 	model := modelserver.Serve(t, modelserver.Options{Answer: labelOf, Latency: 50 * time.Millisecond})
 	args := []string{"-var", "url=" + model.URL, "-var", "concurrency=16"}
-	ends(t, clusterRun(t, dir, "local", "", args...), 2*patience)
+	ends(t, clusterRun(t, dir, "local", "", args...), slow)
 	halfway := func(p *process) {
 		t.Helper()
 		before := model.Calls()
@@ -32,14 +32,14 @@ func TestClusterServersAway(t *testing.T) {
 				t.Fatalf("it ended early\n%s", p.said())
 			default:
 			}
-			if time.Since(start) > patience {
+			if time.Since(start) > slow {
 				t.Fatalf("%d calls\n%s", model.Calls()-before, p.said())
 			}
 		}
 	}
 	finish := func(p *process, name string) {
 		t.Helper()
-		if code := p.wait(2 * patience); code != 0 {
+		if code := p.wait(slow); code != 0 {
 			t.Fatalf("exit code %d\n%s", code, p.said())
 		}
 		sameOutput(t, dir, "local", name)
@@ -108,7 +108,7 @@ func TestClusterRefused(t *testing.T) {
 				begin(t, clusterRun(t, dir, "refused", test.urls, test.args...)),
 				startWorker(t, test.urls),
 			} {
-				code := c.wait(patience)
+				code := c.wait(slow)
 				t.Logf("exit code %d: %s", code, c.said())
 				if code != exitFailed {
 					t.Errorf("exit code %d", code)
@@ -161,7 +161,7 @@ func TestClusterOtherVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	startWorker(t, servers.url())
-	if code := p.wait(patience); code != 0 { // it works for the other
+	if code := p.wait(slow); code != 0 { // it works for the other
 		t.Fatalf("exit code %d\n%s", code, p.said())
 	}
 	changes, err := another.Follow(t.Context(), definition.WorkerPrefix)

@@ -192,7 +192,7 @@ func TestClusterSame(t *testing.T) {
 		if test.paid {
 			args = append(args, "-var", "url="+model.URL)
 		}
-		ends(t, clusterRun(t, dir, test.name, "", args...), patience)
+		ends(t, clusterRun(t, dir, test.name, "", args...), slow)
 		if calls[test.name] = model.Calls(); test.paid != (model.Calls() > 0) {
 			t.Fatalf("%s: %d calls of the model", test.name, model.Calls())
 		}
@@ -209,7 +209,7 @@ func TestClusterSame(t *testing.T) {
 					args = append(args, "-var", "url="+model.URL)
 				}
 				name := fmt.Sprintf("%s-%d", test.name, n)
-				ends(t, clusterRun(t, dir, name, servers.url(), args...), patience)
+				ends(t, clusterRun(t, dir, name, servers.url(), args...), slow)
 				sameOutput(t, dir, test.name, name)
 				if model.Calls() != calls[test.name] {
 					t.Errorf("%d calls, and %d by a run here", model.Calls(), calls[test.name])

@@ -67,7 +67,7 @@ func (v *valve) full(t *testing.T, calls int, also ...*process) {
 		if waiting >= calls {
 			return
 		}
-		if time.Since(start) > patience {
+		if time.Since(start) > slow {
 			for _, p := range also {
 				t.Log(p.said())
 			}
@@ -93,7 +93,7 @@ func TestWorker(t *testing.T) {
 		return begin(t, c)
 	}
 	free := modelserver.Serve(t, modelserver.Options{Key: key, Answer: (*valve)(nil).answer})
-	if p := run("here", free.URL); p.wait(patience) != 0 {
+	if p := run("here", free.URL); p.wait(slow) != 0 {
 		t.Fatal(p.said())
 	}
 
@@ -125,7 +125,7 @@ func TestWorker(t *testing.T) {
 			calls.let(2)
 		}
 	}
-	if code := ended.wait(patience); code != 0 {
+	if code := ended.wait(slow); code != 0 {
 		t.Errorf("exit code %d of one that was told to end\n%s", code, ended.said())
 	}
 	calls.full(t, 1, killed, caller)
@@ -137,7 +137,7 @@ func TestWorker(t *testing.T) {
 	}
 	last := startWorker(t, servers.url())
 	calls.let(1 << 20)
-	if code := caller.wait(2 * patience); code != 0 {
+	if code := caller.wait(slow); code != 0 {
 		t.Fatalf("exit code %d\n%s\n%s", code, caller.said(), last.said())
 	}
 	sameOutput(t, dir, "here", "there")
