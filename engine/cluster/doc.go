@@ -19,6 +19,8 @@
 //   - ship: files of knowledge, by their digests
 //   - lease: limits, budget and breakers of the run, held together
 //   - answers: what services answered, for all workers
+//   - definition: what a run is, and what its parts tell each other
+//   - status: how a run is, from what is at the servers
 //   - caller: the run as its caller sees it
 //   - worker: taking part in runs
 //
