@@ -205,6 +205,10 @@ func (w *world) worker(before func(*bus.Batch) bool) (stop func()) {
 				if err == nil || ctx.Err() != nil {
 					return
 				}
+				if different := new(engine.DifferentError); errors.As(err, &different) { // it takes no part, as a worker
+					w.t.Logf("worker: %v", err)
+					return
+				}
 				if _, gone := conn.Open(ctx, id); !errors.Is(gone, bus.ErrNoRun) && ctx.Err() == nil {
 					w.t.Errorf("worker: %v", err)
 				}
