@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -98,28 +97,11 @@ func clusterFolder(t *testing.T, n int) string {
 
 // labelOf is what the model says about a request: one of two labels, or none that is known, as the
 // number of the item decides.
-func labelOf(a modelserver.Ask, choice int) string { return labelled(a, choice) }
-
-func labelled(a modelserver.Ask, draw int) string {
+func labelOf(a modelserver.Ask, choice int) string {
 	h := fnv.New32a()
 	text := a.Text()
 	_, _ = h.Write([]byte(text[max(0, strings.LastIndex(text, "(number ")):]))
-	return []string{"order_status", "refund_status", "nothing that is known", "nothing that is known"}[(int(h.Sum32())+draw)%4]
-}
-
-// changingModel is a model that says something else when it is asked again about an item.
-func changingModel(t *testing.T) *modelserver.Server {
-	t.Helper()
-	var mu sync.Mutex
-	times := map[string]int{} // that a text was asked about
-	return modelserver.Serve(t, modelserver.Options{Answer: func(a modelserver.Ask, choice int) string {
-		mu.Lock()
-		defer mu.Unlock()
-		if choice == 0 {
-			times[a.Text()]++
-		}
-		return labelled(a, choice+times[a.Text()]-1)
-	}})
+	return []string{"order_status", "refund_status", "nothing that is known", "nothing that is known"}[(int(h.Sum32())+choice)%4]
 }
 
 // clusterRun is a run of the pipeline in a folder; where urls is empty, on this machine. Its output is NAME.jsonl.

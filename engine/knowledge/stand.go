@@ -37,7 +37,7 @@ func reopened(ctx context.Context, block *pipeline.Knowledge, starter stages.Sta
 	if err != nil {
 		return nil, err
 	}
-	have, note, err := find(ctx, store, s)
+	_, note, err := find(ctx, store, s)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,8 @@ func reopened(ctx context.Context, block *pipeline.Knowledge, starter stages.Sta
 		return nil, err
 	}
 	schema := sdk.Schema{Dimension: embedder.Dimension(), Analyzer: block.Analyzer}
-	if have, err = store.Open(ctx, s.Collection, schema); err != nil {
+	have, err := store.Open(ctx, s.Collection, schema)
+	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	centroids := generation.Centroids(s.Collection)
