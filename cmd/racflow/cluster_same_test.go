@@ -150,8 +150,9 @@ func sameOutput(t *testing.T, dir, want, got string) {
 }
 
 // TestClusterSame takes the same items through a pipeline here and on workers: the output is the same to the byte.
+// RACFLOW_TEST_CLUSTER_ITEMS says how many.
 func TestClusterSame(t *testing.T) {
-	items, workers := 5000, []int{1, 2, 4}
+	items, workers := envNumber(t, "RACFLOW_TEST_CLUSTER_ITEMS", 1000), []int{1, 2, 4}
 	if testing.Short() {
 		items, workers = 500, []int{1, 2}
 	}
