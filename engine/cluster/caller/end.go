@@ -47,10 +47,12 @@ func (c *Caller) End(ctx context.Context, err error) error {
 		c.remains(err)
 		return nil
 	}
-	c.crew.settle(ctx)
-	c.observe()
-	if spent := c.crew.spent(); c.o.Spent != nil && len(spent.Stages) > 0 {
-		c.o.Spent(spent)
+	if c.crew != nil { // else Begin failed before it looked for workers
+		c.crew.settle(ctx)
+		c.observe()
+		if spent := c.crew.spent(); c.o.Spent != nil && len(spent.Stages) > 0 {
+			c.o.Spent(spent)
+		}
 	}
 	c.part(ctx, true)
 	if err := c.run.Remove(ctx); err != nil {

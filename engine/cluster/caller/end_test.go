@@ -1,0 +1,50 @@
+package caller_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/cluster/caller"
+	"github.com/racflow/racflow/engine/cluster/definition"
+	"github.com/racflow/racflow/engine/outcome"
+)
+
+// A run without a journal ends where its beginning failed halfway: it is there, and nobody has looked for
+// workers yet.
+func TestEndOfHalfABeginning(t *testing.T) {
+	w := newWorld(t, 10)
+	c, _ := w.caller(caller.Options{})
+	conn, err := nats.Connect(w.servers.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "racflow_" + c.Run()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := state.Put(t.Context(), definition.CallerKey, []byte(`{"name":"another"}`)); err != nil {
+		t.Fatal(err)
+	}
+	o := w.options("far", c)
+	o.Builtin, o.Dir = builtin, w.dir
+	p, err := engine.Open(t.Context(), filepath.Join(w.dir, "p.hcl"), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if _, err = p.Work(t.Context(), func([]outcome.Result) error { return nil }, nil); err == nil {
+		t.Fatal("another caller has the run")
+	}
+	if !w.gone() {
+		t.Error("the run is at the servers")
+	}
+}
