@@ -25,7 +25,7 @@ run: build ## Run the main pipeline on the example utterances
 test: build ## Run the tests
 	@$(BIN) model pull minilm --if-missing || \
 		echo "The model could not be had: tests that need it are skipped." >&2
-	@go test -timeout 40m ./...
+	@go test -timeout 60m ./...
 
 .PHONY: check
 check: ## What must hold before a commit: format, vet, lint, generated code, race detector
@@ -58,7 +58,7 @@ reference = for kind in chunk enrich embed store rerank prompt sample elect; do 
 
 .PHONY: race
 race: ## Run the tests with the race detector (needs a C compiler)
-	@CGO_ENABLED=1 GORACE=atexit_sleep_ms=10 go test -race -short -timeout 40m ./... # else each process takes a second to end
+	@CGO_ENABLED=1 GORACE=atexit_sleep_ms=10 go test -race -short -timeout 60m ./... # else each process takes a second to end
 
 .PHONY: milvus
 milvus: ## Run a Milvus engine for development (MILVUS="19531 FILE": another port and file)

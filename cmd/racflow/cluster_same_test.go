@@ -154,7 +154,7 @@ func sameOutput(t *testing.T, dir, want, got string) {
 func TestClusterSame(t *testing.T) {
 	items, workers := envNumber(t, "RACFLOW_TEST_CLUSTER_ITEMS", 1000), []int{1, 2, 4}
 	if testing.Short() {
-		items, workers = 500, []int{1, 2}
+		items, workers = 250, []int{2}
 	}
 	servers := startServers(t, 1, "")
 	dir := clusterFolder(t, items)
