@@ -122,8 +122,8 @@ func (s Snapshot) Since(earlier Snapshot) Snapshot {
 	return s
 }
 
-// And returns the sum of two snapshots, of governors of which one came after the other.
-func (s Snapshot) And(o Snapshot) Snapshot {
+// Plus returns the sum of two snapshots: of governors on several machines, or of which one came after the other.
+func (s Snapshot) Plus(o Snapshot) Snapshot {
 	s.Stages = slices.Clone(s.Stages)
 	for _, stage := range o.Stages {
 		at, found := slices.BinarySearchFunc(s.Stages, stage.Stage, func(c StageCounts, name string) int { return cmp.Compare(c.Stage, name) })

@@ -72,7 +72,7 @@ func (s *status) sum() governor.Snapshot {
 	if s.calls == nil {
 		return s.before
 	}
-	return s.before.And(s.calls())
+	return s.before.Plus(s.calls())
 }
 
 // count adds a batch that was answered.
