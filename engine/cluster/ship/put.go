@@ -10,6 +10,8 @@ import (
 	"os"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/racflow/racflow/engine"
 )
 
@@ -74,30 +76,18 @@ func (f *first) is(digest string) bool {
 
 // each calls do for the numbers below n, a few at a time, until one fails.
 func each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var working sync.WaitGroup
-	slots := make(chan struct{}, parallel)
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(parallel)
 	for i := range n {
-		select {
-		case slots <- struct{}{}:
-		case <-ctx.Done():
-		}
-		if ctx.Err() != nil {
+		if gctx.Err() != nil {
 			break
 		}
-		working.Go(func() {
-			defer func() { <-slots }()
-			if err := do(ctx, i); err != nil {
-				cancel(err) // of the first; the others end because of it
-			}
-		})
+		g.Go(func() error { return do(gctx, i) })
 	}
-	working.Wait()
-	if err := context.Cause(ctx); err != nil {
+	if err := g.Wait(); err != nil {
 		return err
 	}
-	return nil
+	return context.Cause(ctx) // it may have ended before any began
 }
 
 // errDamaged says that what was loaded is not what was asked for.
