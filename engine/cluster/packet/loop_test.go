@@ -226,7 +226,10 @@ func TestLoop(t *testing.T) {
 				far := &loop{t: t, path: path, o: engine.Options{Builtin: builtin, State: o.State, Input: o.Input}, keep: keep, trim: keep == journal.KeepNotable, took: map[int]time.Duration{}}
 				o.Remote = far
 				alike(t, "a run there", here, work(t, path, o, func(r outcome.Result) {
-					if took, asked := far.took[r.Line]; asked && took != r.Latency {
+					far.mu.Lock() // later batches are still being answered
+					took, asked := far.took[r.Line]
+					far.mu.Unlock()
+					if asked && took != r.Latency {
 						t.Errorf("line %d took %v there, and is said to have taken %v", r.Line, took, r.Latency)
 					}
 				}))
