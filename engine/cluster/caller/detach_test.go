@@ -50,7 +50,7 @@ func (w *world) attach(ctx context.Context, id, state string, each func([]outcom
 // leaves again, and when the caller had died before it was all there.
 func TestDetach(t *testing.T) {
 	w := newWorld(t, 1000)
-	c := w.interrupted(caller.Options{})
+	c := w.interrupted()
 	second, said := w.caller(caller.Options{})
 	o := w.options("far", second)
 	o.Resume = engine.Newest
@@ -116,7 +116,7 @@ func TestAttachTwice(t *testing.T) {
 // from those who attached.
 func TestAttachRefuses(t *testing.T) {
 	w := newWorld(t, 300)
-	c := w.interrupted(caller.Options{})
+	c := w.interrupted()
 	if _, _, _, err := w.attach(t.Context(), c.Run(), "elsewhere", nil); err == nil || !strings.Contains(err.Error(), "was not detached") {
 		t.Fatal(err)
 	}
@@ -137,11 +137,7 @@ func TestAttachRefuses(t *testing.T) {
 		ended <- err
 	}()
 	<-attached
-	there, err := w.connect("other").Open(t.Context(), c.Run())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := there.Put(t.Context(), definition.CallerKey, []byte(`{"name":"other-1","part":9}`)); err != nil {
+	if _, err := w.opened(c.Run()).Put(t.Context(), definition.CallerKey, []byte(`{"name":"other-1","part":9}`)); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), "was taken over by other-1") {

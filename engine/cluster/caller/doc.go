@@ -22,7 +22,8 @@
 // closed and the output renamed after that, and only then Remove takes the streams away. Who dies in
 // between leaves a run with an end at the servers: a resumed run takes from it what its journal
 // lacks, and Sweep of a later caller removes it after a day. A run that ends early has no end and
-// stays.
+// stays; batches that no worker has begun are taken out of its queue, so that nobody pays for what was
+// interrupted.
 //
 // # Memory
 //

@@ -13,6 +13,8 @@ const (
 	// endWait bounds what the end of a run waits for at the servers: what is not done then, a later
 	// caller sweeps.
 	endWait = 30 * time.Second
+	// takeBackWait bounds how long the end of a run that is to be resumed waits for the servers.
+	takeBackWait = 10 * time.Second
 	// settleWait bounds how long the end of a run waits for the last words of its workers.
 	settleWait = 3 * time.Second
 )
@@ -40,7 +42,7 @@ func (c *Caller) End(ctx context.Context, err error) error {
 	case errors.As(cause, &taken) || errors.Is(cause, bus.ErrNoRun):
 		return nil
 	case err != nil && c.kept:
-		c.o.Say("run %s stays at %s with all that is answered there, which a resumed run takes from it", c.Run(), c.o.Servers)
+		c.takeBack(ctx)
 		return nil
 	}
 	if _, err := c.run.Put(ctx, definition.EndKey, []byte(`{}`)); err != nil {
@@ -64,6 +66,34 @@ func (c *Caller) End(ctx context.Context, err error) error {
 	}
 	c.Sweep(ctx)
 	return nil
+}
+
+// takeBack takes what no worker has begun out of the queue of a run that stays: who interrupts it does
+// not want to pay for that now.
+func (c *Caller) takeBack(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, takeBackWait)
+	defer cancel()
+	c.stop(errEnded)
+	c.parts.Wait() // nobody else tells how far the caller is
+	c.mu.Lock()
+	part, detached := c.state.Part, c.state.Detached
+	c.mu.Unlock()
+	more := ""
+	if !detached { // else it is the workers' own already, as far as they know
+		err := c.put(ctx) // where another caller has taken the run over, what waits there is that one's
+		if err == nil {
+			err = c.run.Drop(ctx, part+1)
+		}
+		switch {
+		case errors.As(err, new(*takenError)):
+			return
+		case err != nil:
+			c.o.Log.Warn("batches that wait at the servers could not be taken back: workers answer them, too", "run", c.Run(), "servers", c.o.Servers, "error", err)
+		default:
+			more = "; workers finish what they have in hand, and begin nothing more"
+		}
+	}
+	c.o.Say("run %s stays at %s with all that is answered there, which a resumed run takes from it%s", c.Run(), c.o.Servers, more)
 }
 
 // part ends what serves workers. With all, their answers of services are here then.

@@ -3,6 +3,7 @@ package caller_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -19,11 +20,13 @@ import (
 	"github.com/racflow/racflow/engine/run"
 )
 
-// deadly is a caller that dies without a word, once so many batches were answered or on the way.
+// deadly is a caller that dies without a word, once so many batches were answered or on the way; or that
+// ends then.
 type deadly struct {
 	*caller.Caller
 	left atomic.Int64
-	kill context.CancelFunc
+	kill func()
+	ends bool
 }
 
 func (d *deadly) Answer(ctx context.Context, o run.Order) (run.Answers, error) {
@@ -33,8 +36,14 @@ func (d *deadly) Answer(ctx context.Context, o run.Order) (run.Answers, error) {
 	return d.Caller.Answer(ctx, o)
 }
 
-// End of a dead process does not happen.
-func (d *deadly) End(context.Context, error) error { return nil }
+// End of a dead process does not happen: its work stops.
+func (d *deadly) End(ctx context.Context, err error) error {
+	if d.ends {
+		return d.Caller.End(ctx, err)
+	}
+	d.Stop()
+	return nil
+}
 
 // Whenever the caller dies, a resumed run gives the same output, and each item is answered once but for
 // those that were under way.
@@ -90,43 +99,119 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// interrupted begins a run that nobody answers, and ends it early.
-func (w *world) interrupted(o caller.Options) *caller.Caller {
+// early begins a run that ends early, once 30 batches are on the way. before is called then.
+func (w *world) early(ends bool, before func(*caller.Caller)) (*caller.Caller, *said) {
 	w.t.Helper()
 	ctx, interrupt := context.WithCancel(w.t.Context())
 	defer interrupt()
-	c, said := w.caller(o)
-	answer := &deadly{Caller: c, kill: interrupt}
-	answer.left.Store(30)
-	options := w.options("far", c)
-	options.Remote = ender{answer}
-	if _, _, err := w.work(ctx, options, nil); !errors.Is(err, context.Canceled) {
+	c, said := w.caller(caller.Options{})
+	remote := &deadly{Caller: c, ends: ends, kill: func() {
+		before(c)
+		interrupt()
+	}}
+	remote.left.Store(30)
+	o := w.options("far", c)
+	o.Remote = remote
+	if _, _, err := w.work(ctx, o, nil); !errors.Is(err, context.Canceled) {
 		w.t.Fatal(err)
 	}
+	return c, said
+}
+
+// interrupted begins a run that nobody answers, and ends it early.
+func (w *world) interrupted() *caller.Caller {
+	w.t.Helper()
+	c, said := w.early(true, func(*caller.Caller) {})
 	if !said.has("run " + c.Run() + " stays at ") {
 		w.t.Errorf("said %q", said.all)
 	}
 	return c
 }
 
-// ender is deadly, but for its end.
-type ender struct{ *deadly }
+// opened is a run as others see it.
+func (w *world) opened(id string) *bus.Run {
+	w.t.Helper()
+	r, err := w.connect("other").Open(w.t.Context(), id)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return r
+}
 
-func (e ender) End(ctx context.Context, err error) error { return e.Caller.End(ctx, err) }
+// queued is how many batches are in the queue of a run.
+func (w *world) queued(id string) int {
+	w.t.Helper()
+	b, err := w.opened(id).Backlog(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return b.Waiting + b.UnderWay
+}
 
-// A run that ended early is resumed with what workers have answered meanwhile, although the caller has not
+// Who interrupts a run takes back what no worker has begun; what one has in hand is finished, and not asked
+// again.
+func TestInterrupted(t *testing.T) {
+	w := newWorld(t, 600)
+	held, release := make(chan struct{}), make(chan struct{})
+	begun := 0
+	stop := w.worker(func(*bus.Batch) bool {
+		if begun++; begun == 1 {
+			close(held)
+			<-release
+		}
+		return true
+	})
+	c, said := w.early(true, func(*caller.Caller) { <-held })
+	if n := w.queued(c.Run()); n > 0 || !said.has("workers finish what they have in hand, and begin nothing more") {
+		t.Errorf("%d batches wait, said %q", n, said.all)
+	}
+	close(release)
+	for _, err := range w.opened(c.Run()).Results(t.Context(), 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		break
+	}
+	stop()
+	w.worker(nil)
+	second, _ := w.caller(caller.Options{})
+	o := w.options("far", second)
+	o.Resume = engine.Newest
+	got, out, err := w.work(t.Context(), o, nil)
+	if err != nil || got != w.want || begun != 1 || out.Earlier == 0 {
+		t.Fatalf("%v, %d batches begun, %+v", err, begun, out)
+	}
+}
+
+// Who interrupts a run that another caller has taken over leaves its batches alone.
+func TestInterruptedTooLate(t *testing.T) {
+	w := newWorld(t, 300)
+	for name, part := range map[string]int{"it is in the next part": 2, "it began the same part first": 1} {
+		t.Run(name, func(t *testing.T) {
+			c, said := w.early(true, func(c *caller.Caller) {
+				there := w.opened(c.Run())
+				if _, err := there.Put(t.Context(), definition.CallerKey, fmt.Appendf(nil, `{"name":"other-1","part":%d}`, part)); err != nil {
+					t.Error(err)
+				}
+				if err := there.Publish(t.Context(), bus.Position{Part: part, Seq: 1000}, nil); err != nil {
+					t.Error(err)
+				}
+			})
+			if n := w.queued(c.Run()); n == 0 || said.has("stays at") {
+				t.Errorf("%d batches wait, said %q", n, said.all)
+			}
+		})
+	}
+}
+
+// A run whose caller died is resumed with what workers have answered meanwhile, although the caller has not
 // seen it.
 func TestResumeTakesWhatIsThere(t *testing.T) {
 	w := newWorld(t, 600)
-	c := w.interrupted(caller.Options{})
+	c, _ := w.early(false, func(*caller.Caller) {})
 	stop := w.worker(nil)
-	look := w.connect("looker")
-	there, err := look.Open(t.Context(), c.Run())
-	if err != nil {
-		t.Fatal(err)
-	}
 	n := 0
-	for _, err := range there.Results(t.Context(), 0) {
+	for _, err := range w.opened(c.Run()).Results(t.Context(), 0) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,13 +250,9 @@ func TestResumeChanged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, 300)
-			c := w.interrupted(caller.Options{})
-			there, err := w.connect("looker").Open(t.Context(), c.Run())
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := w.interrupted()
 			if test.ended {
-				if _, err := there.Put(t.Context(), definition.EndKey, nil); err != nil {
+				if _, err := w.opened(c.Run()).Put(t.Context(), definition.EndKey, nil); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -204,12 +285,8 @@ func TestResumeChanged(t *testing.T) {
 // Of a run that is not at the servers any more, what the journal lacks is asked again.
 func TestResumeRemoved(t *testing.T) {
 	w := newWorld(t, 300)
-	c := w.interrupted(caller.Options{})
-	there, err := w.connect("looker").Open(t.Context(), c.Run())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := there.Remove(t.Context()); err != nil {
+	c := w.interrupted()
+	if err := w.opened(c.Run()).Remove(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	w.worker(nil)
@@ -243,11 +320,7 @@ func TestTakenOver(t *testing.T) {
 		ended <- err
 	}()
 	<-held
-	there, err := w.connect("other").Open(t.Context(), c.Run())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := there.Put(t.Context(), definition.CallerKey, []byte(`{"name":"other-1","part":2}`)); err != nil {
+	if _, err := w.opened(c.Run()).Put(t.Context(), definition.CallerKey, []byte(`{"name":"other-1","part":2}`)); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), "was taken over by other-1") {
