@@ -48,7 +48,6 @@ pipeline "p" {
 // elsewhere has a pipeline in another state folder answer, which has nothing of the first one's disk but what is
 // shipped.
 type elsewhere struct {
-	t     *testing.T
 	conn  *bus.Conn
 	state string
 	sent  []string // names of what was uploaded
@@ -74,9 +73,10 @@ func (e *elsewhere) Begin(ctx context.Context, b engine.Beginning) error {
 	if err != nil {
 		return err
 	}
-	path, o, err := packed.Unpack(ctx, e.conn, bundle.Place{State: e.state})
+	kept := ship.Kept{Dir: filepath.Join(e.state, "kept")}
+	path, o, err := packed.Unpack(ctx, e.conn, bundle.Place{State: e.state, Kept: kept})
 	if err == nil {
-		err = ship.Get(ctx, e.conn, shipped, e.state)
+		err = kept.Get(ctx, e.conn, shipped, e.state)
 	}
 	if err != nil {
 		return err
@@ -169,7 +169,7 @@ func TestShipment(t *testing.T) {
 				t.Helper()
 				o := engine.Options{Builtin: builtin, State: home}
 				want := runResults(t, path, o)
-				remote := &elsewhere{t: t, conn: conn, state: state, hide: dir}
+				remote := &elsewhere{conn: conn, state: state, hide: dir}
 				o.Remote = remote
 				if diff := cmp.Diff(want, runResults(t, path, o)); diff != "" {
 					t.Errorf("(-here +elsewhere):\n%s", diff)

@@ -196,10 +196,27 @@ func worker(t *testing.T) (bundle.Place, map[string]string) {
 	}
 	t.Setenv(sdk.ModelsVariable, t.TempDir())
 	env := map[string]string{}
-	return bundle.Place{State: filepath.Join(t.TempDir(), "state"), Models: []string{models}, Getenv: func(name string) (string, bool) {
+	state := filepath.Join(t.TempDir(), "state")
+	return bundle.Place{State: state, Kept: ship.Kept{Dir: filepath.Join(state, "kept")}, Models: []string{models}, Getenv: func(name string) (string, bool) {
 		value, ok := env[name]
 		return value, ok
 	}}, env
+}
+
+// unpacked is the pipeline as a worker opens it.
+func unpacked(t *testing.T, b bundle.Bundle, servers objects, at bundle.Place) *engine.Pipeline {
+	t.Helper()
+	path, o, err := b.Unpack(t.Context(), servers, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Builtin, o.Part = builtin, &engine.Part{}
+	p, err := engine.Open(t.Context(), path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
 }
 
 // configOf is what a stage opens with, with the contents of files in the place of their paths.
@@ -235,16 +252,7 @@ func TestSamePipeline(t *testing.T) {
 	w.gone()
 	at, env := worker(t)
 	env["RACFLOW_VAR_place"], env["RACFLOW_VAR_depth"], env["TELLER_REGION"], env["TELLER_KEY"] = "Oslo", "7", "north", "their own key"
-	path, o, err := b.Unpack(t.Context(), objects{}, at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.Builtin, o.Part = builtin, &engine.Part{}
-	p, err := engine.Open(t.Context(), path, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
+	p := unpacked(t, b, objects{}, at)
 	if diff := cmp.Diff(parts, identity.Parts(p.Definition())); diff != "" {
 		t.Errorf("what results depend on (-caller +worker):\n%s", diff)
 	}
@@ -260,7 +268,7 @@ func TestSamePipeline(t *testing.T) {
 			t.Errorf("knowledge %q differs", before.Name)
 		}
 	}
-	err = filepath.WalkDir(at.State, func(path string, e fs.DirEntry, err error) error {
+	err := filepath.WalkDir(at.State, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -281,10 +289,10 @@ func TestOneBundle(t *testing.T) {
 	w.write("project/p.hcl", strings.Replace(file, `secret("TELLER_KEY", "none-at-all")`, "var.topic", 1))
 	delete(w.o.Vars, "topic")
 	w.write("desk/vars.hcl", "depth = 2\ntopic = \"sk-8db2f01c\"\nplace = \"a\"\nnotes = \"notes.txt\"\n")
-	first := w.bundled().Digest()
+	first := w.bundled()
 	for range 20 {
-		if w.bundled().Digest() != first {
-			t.Fatal("another bundle")
+		if diff := cmp.Diff(first, w.bundled()); diff != "" {
+			t.Fatal(diff)
 		}
 	}
 }
@@ -315,19 +323,9 @@ func TestLarge(t *testing.T) {
 	at, env := worker(t)
 	env["RACFLOW_VAR_place"] = "Bergen"
 	for range 2 {
-		path, o, err := b.Unpack(t.Context(), servers, at)
-		if err != nil {
-			t.Fatal(err)
-		}
-		o.Builtin, o.Part = builtin, &engine.Part{}
-		p, err := engine.Open(t.Context(), path, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if configOf(t, p)["template"] != large {
+		if configOf(t, unpacked(t, b, servers, at))["template"] != large {
 			t.Error("another template")
 		}
-		p.Close()
 		clear(servers) // the second time nothing is loaded
 	}
 	w.write("project/templates/a.tmpl", large+"more")
@@ -367,7 +365,7 @@ func TestHostile(t *testing.T) {
 			if left, err := os.ReadDir(outer); err != nil || len(left) != 1 {
 				t.Errorf("left outside: %v, %v", left, err)
 			}
-			kept, _ := os.ReadDir(filepath.Join(at.State, ship.KeptFolder))
+			kept, _ := os.ReadDir(at.Kept.Dir)
 			if len(kept) > 0 {
 				t.Errorf("kept: %v", kept)
 			}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/cluster/bundle"
 )
 
@@ -88,16 +87,7 @@ func TestSecrets(t *testing.T) {
 			w.gone()
 			at, env := worker(t)
 			if c.lacks == "" {
-				path, o, err := b.Unpack(t.Context(), servers, at)
-				if err != nil {
-					t.Fatal(err)
-				}
-				o.Builtin, o.Part = builtin, &engine.Part{}
-				p, err := engine.Open(t.Context(), path, o)
-				if err != nil {
-					t.Fatal(err)
-				}
-				p.Close()
+				unpacked(t, b, servers, at)
 				return
 			}
 			var lacks *bundle.LacksError
@@ -106,17 +96,7 @@ func TestSecrets(t *testing.T) {
 			}
 			if variable, ok := strings.CutPrefix(c.lacks, "the environment has no "); ok {
 				env[variable] = "their own"
-				path, o, err := b.Unpack(t.Context(), servers, at)
-				if err != nil {
-					t.Fatal(err)
-				}
-				o.Builtin, o.Part = builtin, &engine.Part{}
-				p, err := engine.Open(t.Context(), path, o)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer p.Close()
-				if got := fmt.Sprint(configOf(t, p)); !strings.Contains(got, "their own") {
+				if got := fmt.Sprint(configOf(t, unpacked(t, b, servers, at))); !strings.Contains(got, "their own") {
 					t.Errorf("the worker's own is not used: %s", got)
 				}
 			}

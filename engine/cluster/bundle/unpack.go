@@ -2,7 +2,6 @@ package bundle
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -19,21 +18,17 @@ import (
 
 // Place is where a worker unpacks bundles.
 type Place struct {
-	// State is the state folder that the pipeline is opened with; files are unpacked in BundlesFolder
-	// below it, private to its owner.
+	// State is the state folder that the pipeline is opened with; files are unpacked in the folder
+	// bundles below it, private to its owner.
 	State string
-	Kept  ship.Kept // of files that come as objects; without a Dir: ship.KeptFolder below State
+	Kept  ship.Kept // of files that come as objects
 
 	Models  []string // folders of models beside the user's own
 	Plugins []string // folders of plugins that are being developed
 	Getenv  func(name string) (string, bool)
 }
 
-// BundlesFolder is where files are unpacked below a state folder, each bundle by its digest.
-const BundlesFolder = "bundles"
-
-// Digest identifies the bundle.
-func (b Bundle) Digest() string {
+func (b Bundle) digest() string {
 	text, _ := json.Marshal(b) // texts, numbers and maps of them always encode
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
@@ -48,11 +43,11 @@ func (b Bundle) Unpack(ctx context.Context, conn ship.Objects, at Place) (file s
 	if err != nil {
 		return "", o, err
 	}
-	at.State, at.Kept.Dir = state, cmp.Or(at.Kept.Dir, filepath.Join(state, ship.KeptFolder))
+	at.State = state
 	if at.Getenv == nil {
 		at.Getenv = os.LookupEnv
 	}
-	u := &unpacking{Bundle: b, place: at, dir: filepath.Join(state, BundlesFolder, b.Digest()[:16]), away: map[string]string{}}
+	u := &unpacking{Bundle: b, place: at, dir: filepath.Join(state, "bundles", b.digest()[:16]), away: map[string]string{}}
 	if err := private.MakeBelow(state, u.dir); err != nil {
 		return "", o, err
 	}

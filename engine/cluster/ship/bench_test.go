@@ -29,7 +29,7 @@ func BenchmarkShip(b *testing.B) {
 			if name == "put" || name == "put-again" {
 				shipped, err = Put(b.Context(), caller, files)
 			} else {
-				err = Get(b.Context(), worker, shipped, state)
+				err = get(b.Context(), worker, shipped, state)
 			}
 			if err != nil {
 				b.Fatal(err)

@@ -8,26 +8,17 @@ import (
 	"path/filepath"
 
 	"github.com/racflow/racflow/engine/private"
+	"github.com/racflow/racflow/engine/program"
 )
-
-// KeptFolder is where files are kept by their digests below a worker's state folder.
-const KeptFolder = "shipped"
-
-// Get puts files into a worker's state folder, and loads what is missing. It keeps them by their
-// digests in the folder KeptFolder of the same.
-//
-// A file of that name with another content is replaced, which changes it for whoever opens it
-// next: where runs with different contents of one knowledge may be under way at a time, each gets
-// a state folder of its own (Folder), and Kept has what they share.
-func Get(ctx context.Context, conn Objects, files []Shipped, dir string) error {
-	return Kept{filepath.Join(dir, KeptFolder)}.Get(ctx, conn, files, dir)
-}
 
 // Kept is a folder of files by their digests, which workers may share.
 type Kept struct{ Dir string }
 
 // Get puts files into a state folder, each whole or not at all, and loads what is missing, once for all
-// workers that share the folder. Names that lead out of the state folder are refused.
+// workers that share the folder of kept ones. Names that lead out of the state folder are refused.
+//
+// A file of that name with another content is replaced, which changes it for whoever opens it
+// next: runs that may be under way at a time get a state folder each.
 func (k Kept) Get(ctx context.Context, conn Objects, files []Shipped, state string) error {
 	if err := private.MakeFolder(k.Dir); err != nil {
 		return err
@@ -56,11 +47,11 @@ func (f Shipped) check() error {
 	if !filepath.IsLocal(name) || filepath.Clean(name) != name {
 		return fmt.Errorf("%q is no name of a file below a state folder", f.Name)
 	}
-	return CheckDigest(f.Digest)
+	return checkDigest(f.Digest)
 }
 
-// CheckDigest refuses what is no SHA-256 in hexadecimal: it becomes the name of a file.
-func CheckDigest(digest string) error {
+// checkDigest refuses what is no SHA-256 in hexadecimal: it becomes the name of a file.
+func checkDigest(digest string) error {
 	for _, c := range digest {
 		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
 			return fmt.Errorf("%q is no digest", digest)
@@ -75,12 +66,12 @@ func CheckDigest(digest string) error {
 // path is that of a kept file.
 func (k Kept) path(digest string) string { return filepath.Join(k.Dir, digest) }
 
-// Path is the kept file of a digest, checked, or os.ErrNotExist.
-func (k Kept) Path(digest string) (string, error) {
-	if err := CheckDigest(digest); err != nil {
+// find is the kept file of a digest, checked, or os.ErrNotExist.
+func (k Kept) find(digest string) (string, error) {
+	if err := checkDigest(digest); err != nil {
 		return "", err
 	}
-	found, _, err := digestOf(k.path(digest))
+	found, err := program.HashFile(k.path(digest))
 	if err == nil && found != digest {
 		err = fmt.Errorf("%s: %w: %w", k.path(digest), errDamaged, os.ErrNotExist)
 	}
@@ -94,7 +85,7 @@ func (k Kept) load(ctx context.Context, conn Objects, f Shipped) error {
 		return err
 	}
 	defer unlock()
-	if _, err := k.Path(f.Digest); !errors.Is(err, os.ErrNotExist) {
+	if _, err := k.find(f.Digest); !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	for try := 1; ; try++ {
@@ -118,7 +109,7 @@ func (k Kept) loadOnce(ctx context.Context, conn Objects, f Shipped) error {
 	if err = errors.Join(err, out.Sync(), out.Close()); err != nil {
 		return err
 	}
-	if found, _, err := digestOf(out.Name()); err != nil || found != f.Digest {
+	if found, err := program.HashFile(out.Name()); err != nil || found != f.Digest {
 		return errors.Join(err, errDamaged)
 	}
 	return os.Rename(out.Name(), k.path(f.Digest))

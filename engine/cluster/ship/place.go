@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine/private"
+	"github.com/racflow/racflow/engine/program"
+	"github.com/racflow/racflow/sdk/backoff"
 	"github.com/racflow/racflow/sdk/lock"
 )
 
@@ -31,10 +33,8 @@ func (k Kept) lock(ctx context.Context, digest string) (unlock func(), err error
 		case !errors.Is(err, lock.ErrBusy):
 			return nil, err
 		}
-		select {
-		case <-time.After(again):
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		if err := backoff.Sleep(ctx, again); err != nil {
+			return nil, err
 		}
 	}
 }
@@ -79,7 +79,7 @@ func holds(path, kept string, f Shipped) (bool, error) {
 	if there.Size() != f.Size {
 		return false, nil
 	}
-	digest, _, err := digestOf(path)
+	digest, err := program.HashFile(path)
 	return digest == f.Digest, err
 }
 

@@ -2,17 +2,15 @@ package ship
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/program"
 )
 
 // parallel is how many files are on their way at a time.
@@ -22,15 +20,19 @@ const parallel = 4
 // broken off goes on with the files that are missing.
 func Put(ctx context.Context, conn Objects, files []engine.ShipFile) ([]Shipped, error) {
 	all := make([]Shipped, len(files))
-	var once first
+	var seen sync.Map // digests
 	err := each(ctx, len(files), func(ctx context.Context, i int) error {
 		f := files[i]
-		digest, size, err := digestOf(f.Path)
+		info, err := os.Stat(f.Path)
 		if err != nil {
 			return fmt.Errorf("ship %s: %w", f.Name, err)
 		}
-		all[i] = Shipped{Name: f.Name, Digest: digest, Size: size, Fixed: f.Fixed}
-		if !once.is(digest) {
+		digest, err := program.HashFile(f.Path)
+		if err != nil {
+			return fmt.Errorf("ship %s: %w", f.Name, err)
+		}
+		all[i] = Shipped{Name: f.Name, Digest: digest, Size: info.Size(), Fixed: f.Fixed}
+		if _, sent := seen.LoadOrStore(digest, true); sent {
 			return nil
 		}
 		if all[i].Moved, err = put(ctx, conn, f.Path, digest); err != nil {
@@ -52,26 +54,6 @@ func put(ctx context.Context, conn Objects, path, digest string) (sent bool, err
 	}
 	defer in.Close()
 	return true, conn.PutFile(ctx, digest, in)
-}
-
-// digestOf is the SHA-256 of a file's content, and its size.
-func digestOf(path string) (digest string, size int64, err error) {
-	in, err := os.Open(path)
-	if err != nil {
-		return "", 0, err
-	}
-	defer in.Close()
-	h := sha256.New()
-	size, err = io.Copy(h, in)
-	return hex.EncodeToString(h.Sum(nil)), size, err
-}
-
-// first tells which of several with the same digest comes first.
-type first struct{ seen sync.Map }
-
-func (f *first) is(digest string) bool {
-	_, seen := f.seen.LoadOrStore(digest, true)
-	return !seen
 }
 
 // each calls do for the numbers below n, a few at a time, until one fails.

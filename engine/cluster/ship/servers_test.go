@@ -14,6 +14,7 @@ import (
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/cluster/bus"
 	"github.com/racflow/racflow/engine/cluster/natstest"
+	"github.com/racflow/racflow/engine/program"
 )
 
 func connect(t testing.TB, s *natstest.Servers) *bus.Conn {
@@ -53,12 +54,12 @@ func TestServers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Get(t.Context(), worker, shipped, state); err != nil {
+	if err := get(t.Context(), worker, shipped, state); err != nil {
 		t.Fatal(err)
 	}
 	for i, s := range shipped {
-		digest, _, err := digestOf(filepath.Join(state, filepath.FromSlash(s.Name)))
-		if want, _, _ := digestOf(files[i].Path); err != nil || digest != want || !s.Moved {
+		digest, err := program.HashFile(filepath.Join(state, filepath.FromSlash(s.Name)))
+		if want, _ := program.HashFile(files[i].Path); err != nil || digest != want || !s.Moved {
 			t.Errorf("%s: %v, sent: %v", s.Name, err, s.Moved)
 		}
 	}
@@ -77,10 +78,10 @@ func TestServers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := Get(t.Context(), worker, shipped, state); err != nil { // it has them
+	if err := get(t.Context(), worker, shipped, state); err != nil { // it has them
 		t.Error(err)
 	}
-	if err := Get(t.Context(), worker, shipped, t.TempDir()); !errors.Is(err, bus.ErrNoFile) {
+	if err := get(t.Context(), worker, shipped, t.TempDir()); !errors.Is(err, bus.ErrNoFile) {
 		t.Errorf("what was removed: %v", err)
 	}
 	again, err = Put(t.Context(), caller, files) // as a caller does once its run is there

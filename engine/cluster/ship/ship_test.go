@@ -106,6 +106,11 @@ func sent(t *testing.T, o *objects, content map[string]string) []Shipped {
 	return all
 }
 
+// get keeps files in a folder below the state folder.
+func get(ctx context.Context, conn Objects, files []Shipped, state string) error {
+	return Kept{filepath.Join(state, "kept")}.Get(ctx, conn, files, state)
+}
+
 // check compares a state folder with what was shipped to it.
 func check(t *testing.T, state string, want map[string]string) {
 	t.Helper()
@@ -131,7 +136,7 @@ func check(t *testing.T, state string, want map[string]string) {
 func TestThereAndBack(t *testing.T) {
 	o, state := newObjects(), t.TempDir()
 	all := sent(t, o, some)
-	if err := Get(t.Context(), o, all, state); err != nil {
+	if err := get(t.Context(), o, all, state); err != nil {
 		t.Fatal(err)
 	}
 	check(t, state, some)
@@ -147,7 +152,7 @@ func TestThereAndBack(t *testing.T) {
 			t.Errorf("%s: sent: %v", s.Name, s.Moved)
 		}
 	}
-	if err := Get(t.Context(), o, again, state); err != nil {
+	if err := get(t.Context(), o, again, state); err != nil {
 		t.Fatal(err)
 	}
 	check(t, state, more)
@@ -161,12 +166,12 @@ func TestThereAndBack(t *testing.T) {
 func TestLinks(t *testing.T) {
 	o, state := newObjects(), t.TempDir()
 	all := sent(t, o, some)
-	if err := Get(t.Context(), o, all, state); err != nil {
+	if err := get(t.Context(), o, all, state); err != nil {
 		t.Fatal(err)
 	}
 	same := func(name, content string) bool {
 		a, err := os.Stat(filepath.Join(state, filepath.FromSlash(name)))
-		b, err2 := os.Stat(filepath.Join(state, KeptFolder, sum(content)))
+		b, err2 := os.Stat(filepath.Join(state, "kept", sum(content)))
 		if err != nil || err2 != nil {
 			t.Fatal(err, err2)
 		}
@@ -180,7 +185,7 @@ func TestLinks(t *testing.T) {
 // A process that has a file open which is replaced goes on with what it has.
 func TestOpenFile(t *testing.T) {
 	o, state := newObjects(), t.TempDir()
-	if err := Get(t.Context(), o, sent(t, o, map[string]string{"log": "before"}), state); err != nil {
+	if err := get(t.Context(), o, sent(t, o, map[string]string{"log": "before"}), state); err != nil {
 		t.Fatal(err)
 	}
 	held, err := os.Open(filepath.Join(state, "log"))
@@ -188,7 +193,7 @@ func TestOpenFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer held.Close()
-	if err := Get(t.Context(), o, sent(t, o, map[string]string{"log": "after"}), state); err != nil {
+	if err := get(t.Context(), o, sent(t, o, map[string]string{"log": "after"}), state); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := io.ReadAll(held); err != nil || string(got) != "before" {
@@ -248,25 +253,25 @@ func TestDamaged(t *testing.T) {
 		}
 		return b
 	}
-	if err := Get(t.Context(), o, all, state); err != nil || o.gets[sum("content")] != 3 {
+	if err := get(t.Context(), o, all, state); err != nil || o.gets[sum("content")] != 3 {
 		t.Fatalf("%v, loaded %d times", err, o.gets[sum("content")])
 	}
 	check(t, state, map[string]string{"a": "content"})
 
-	kept := filepath.Join(state, KeptFolder, sum("content"))
+	kept := filepath.Join(state, "kept", sum("content"))
 	if err := os.WriteFile(kept, []byte("CONTENT"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := Get(t.Context(), o, all, state); err != nil || o.gets[sum("content")] != 4 {
+	if err := get(t.Context(), o, all, state); err != nil || o.gets[sum("content")] != 4 {
 		t.Fatalf("%v, loaded %d times", err, o.gets[sum("content")])
 	}
 
 	bad = 99
 	other := t.TempDir()
-	if err := Get(t.Context(), o, all, other); !errors.Is(err, errDamaged) {
+	if err := get(t.Context(), o, all, other); !errors.Is(err, errDamaged) {
 		t.Errorf("always damaged: %v", err)
 	}
-	if left, err := os.ReadDir(filepath.Join(other, KeptFolder)); err != nil || len(left) > 0 {
+	if left, err := os.ReadDir(filepath.Join(other, "kept")); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
 	if _, err := os.Stat(filepath.Join(other, "a")); !errors.Is(err, os.ErrNotExist) {
@@ -307,14 +312,14 @@ func TestHostile(t *testing.T) {
 		state := t.TempDir()
 		bad := good
 		bad.Name = name
-		if err := Get(t.Context(), o, []Shipped{bad}, state); err == nil {
+		if err := get(t.Context(), o, []Shipped{bad}, state); err == nil {
 			t.Errorf("the name %q was taken", name)
 		}
 	}
 	for _, digest := range []string{"", "../a", strings.Repeat("A", 64), strings.Repeat("a", 63), strings.Repeat("a", 63) + "/"} {
 		bad := good
 		bad.Digest = digest
-		if err := Get(t.Context(), o, []Shipped{bad}, t.TempDir()); err == nil || o.gets[digest] > 0 {
+		if err := get(t.Context(), o, []Shipped{bad}, t.TempDir()); err == nil || o.gets[digest] > 0 {
 			t.Errorf("the digest %q was taken", digest)
 		}
 	}
@@ -323,11 +328,11 @@ func TestHostile(t *testing.T) {
 // What nobody has asked for goes; a state folder keeps what it has.
 func TestTrim(t *testing.T) {
 	o, state := newObjects(), t.TempDir()
-	kept := Kept{filepath.Join(state, KeptFolder)}
+	kept := Kept{filepath.Join(state, "kept")}
 	if err := kept.Trim(time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if err := Get(t.Context(), o, sent(t, o, some), state); err != nil {
+	if err := get(t.Context(), o, sent(t, o, some), state); err != nil {
 		t.Fatal(err)
 	}
 	old := time.Now().Add(-48 * time.Hour)
@@ -338,22 +343,10 @@ func TestTrim(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(t, state, some)
-	if _, err := kept.Path(sum("one")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := kept.find(sum("one")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("an old file is there: %v", err)
 	}
-	if _, err := kept.Path(sum("two")); err != nil {
+	if _, err := kept.find(sum("two")); err != nil {
 		t.Errorf("a new file is gone: %v", err)
-	}
-}
-
-// The same files have the same folder in any order, others another one.
-func TestFolder(t *testing.T) {
-	a, b := Shipped{Name: "a", Digest: "1"}, Shipped{Name: "b", Digest: "2"}
-	name := Folder([]Shipped{a, b})
-	if name != Folder([]Shipped{b, a}) || name == Folder([]Shipped{a}) || name == Folder([]Shipped{a, {Name: "b", Digest: "3"}}) || len(name) != 16 {
-		t.Error(name)
-	}
-	if a.Moved = true; name != Folder([]Shipped{a, b}) {
-		t.Error("whether a file was sent counts")
 	}
 }
