@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -37,6 +38,12 @@ func (k kind) String() string {
 // most: no element of a packet is smaller than a tenth of what is made of it.
 const maxSize = 256 << 20
 
+// encoder compresses packets, as many at a time as there are processors. It is kept, for its history takes a
+// megabyte: to make that anew for each packet takes longer than to fill it.
+var encoder = sync.OnceValues(func() (*zstd.Encoder, error) {
+	return zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithLowerEncoderMem(true))
+})
+
 // seal writes a packet: two bytes, and compressed JSON.
 func seal(k kind, content any) ([]byte, error) { return sealTo(k, content, maxSize) }
 
@@ -50,7 +57,7 @@ func sealTo(k kind, content any, most int) ([]byte, error) {
 	if plain.Len() > most {
 		return nil, fmt.Errorf("%s of %d MB is more than travels at a time, which is %d MB: set a smaller batch in the pipeline block", k, plain.Len()>>20, most>>20)
 	}
-	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithLowerEncoderMem(true))
+	z, err := encoder()
 	if err != nil {
 		return nil, err
 	}
