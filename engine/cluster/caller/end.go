@@ -49,7 +49,8 @@ func (c *Caller) End(ctx context.Context, err error) error {
 		c.remains(err)
 		return nil
 	}
-	if c.crew != nil { // else Begin failed before it looked for workers
+	_ = c.run.Tell(definition.EndKey, nil) // who does not hear it looks
+	if c.crew != nil {                     // else Begin failed before it looked for workers
 		c.crew.settle(ctx)
 		c.observe()
 		if spent := c.crew.spent(); c.o.Spent != nil && len(spent.Stages) > 0 {

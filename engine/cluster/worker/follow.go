@@ -44,11 +44,11 @@ func (w *worker) follow(ctx context.Context, id string, enter func(context.Conte
 	tells.Go(func() { f.status.keep(telling, r) })
 	for f.once(ctx) && w.places.enter(ctx) == nil {
 	}
+	stop()
+	tells.Wait()
 	if ctx.Err() == nil {
 		w.drop(id)
 	}
-	stop()
-	tells.Wait()
 }
 
 // drop removes what is kept of a run that is over.

@@ -67,6 +67,9 @@ func (p *part) work(ctx context.Context) error {
 	late := time.AfterFunc(p.grace, cut) // what has not ended is given back
 	defer late.Stop()
 	batches.Wait()
+	if errors.Is(why, errOver) {
+		p.status.set(definition.Draining) // the caller waits for the last word on what was spent
+	}
 	return why
 }
 

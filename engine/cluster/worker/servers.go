@@ -9,11 +9,10 @@ import (
 
 	"github.com/racflow/racflow/engine/cluster/bus"
 	"github.com/racflow/racflow/engine/cluster/definition"
-	"github.com/racflow/racflow/sdk/backoff"
 )
 
-// lookOver is how often a worker looks whether a run is over. Following the run's state would bring
-// every worker what all others say.
+// lookOver is how often a worker looks whether a run is over of whose end it has not heard. Following
+// the run's state would bring every worker what all others say.
 const lookOver = 2 * time.Second
 
 // natsServers are servers by a connection.
@@ -28,7 +27,7 @@ func (s natsServers) Room(ctx context.Context, id string) (room, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &natsRoom{r, keyOf(s.Name())}
+	n := &natsRoom{r, keyOf(s.Name()), lookOver}
 	over, err := n.over(ctx)
 	if over || err != nil {
 		return nil, err
@@ -45,7 +44,8 @@ func keyOf(name string) string { return definition.WorkerPrefix + noKey.ReplaceA
 // natsRoom is a run at servers.
 type natsRoom struct {
 	*bus.Run
-	key string // of this worker's state
+	key  string        // of this worker's state
+	look time.Duration // how often Over looks where it hears nothing
 }
 
 // over reports whether the run is over.
@@ -59,12 +59,30 @@ func (n *natsRoom) over(ctx context.Context) (bool, error) {
 
 // Over implements room.
 func (n *natsRoom) Over(ctx context.Context) error {
+	if over, _ := n.over(ctx); over { // before it listens, which waits for the servers whatever ctx says
+		return nil
+	}
+	heard := make(chan struct{}, 1)
+	stop, err := n.Hear(definition.EndKey, func([]byte) {
+		select {
+		case heard <- struct{}{}:
+		default:
+		}
+	})
+	if err == nil {
+		defer stop()
+	} // else it takes longer
+	tick := time.NewTicker(n.look)
+	defer tick.Stop()
 	for {
 		if over, _ := n.over(ctx); over {
 			return nil
 		}
-		if err := backoff.Sleep(ctx, lookOver); err != nil {
-			return err
+		select {
+		case <-heard:
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
 }

@@ -215,3 +215,29 @@ func TestLate(t *testing.T) {
 		t.Errorf("the answer of %s stands", result.Worker)
 	}
 }
+
+// A worker hears that a run is over, and does not only look from time to time.
+func TestHearsTheEnd(t *testing.T) {
+	s := natstest.Start(t, 1)
+	r := begin(t, connect(t, s, "caller"), definition.Definition{Run: "r1"}, 0)
+	there, err := connect(t, s, "worker").Open(t.Context(), "r1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	over := make(chan error)
+	go func() { over <- (&natsRoom{there, "worker.1", time.Hour}).Over(ctx) }()
+	if err := r.Tell(definition.EndKey, nil); err != nil { // whoever listens looks, and finds that it is not
+		t.Fatal(err)
+	}
+	if _, err := r.Put(t.Context(), definition.EndKey, []byte(`{}`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Tell(definition.EndKey, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-over; err != nil {
+		t.Fatal(err)
+	}
+}

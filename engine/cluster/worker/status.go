@@ -101,12 +101,18 @@ func (s *status) state(now time.Time) definition.Worker {
 	return w
 }
 
-// keep tells the state until ctx ends, and then has it forgotten.
+// keep tells the state until ctx ends, once more then, and has it forgotten.
 func (s *status) keep(ctx context.Context, r room) {
-	for ctx.Err() == nil {
-		within, cancel := context.WithTimeout(ctx, told)
+	for last := false; ; last = ctx.Err() != nil {
+		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), told)
 		_ = r.Tell(within, s.state(time.Now())) // the next one says the same and more
+		if last {
+			_ = r.Forget(within) // else it ages, and others see that
+		}
 		cancel()
+		if last {
+			return
+		}
 		next := time.NewTimer(definition.WorkerEvery)
 		select {
 		case <-s.changed:
@@ -115,7 +121,4 @@ func (s *status) keep(ctx context.Context, r room) {
 		}
 		next.Stop()
 	}
-	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), told)
-	defer cancel()
-	_ = r.Forget(within) // else it ages, and others see that
 }

@@ -338,6 +338,9 @@ func TestOver(t *testing.T) {
 		if got := p.noted("answer", "return", "close", "forget", "say left"); got != "return a/1, say left run a: the run is over, close a, forget a" {
 			t.Error(got)
 		}
+		if got := r.last(); got.State != definition.Draining || got.Calls.Total.Cost != .5 {
+			t.Errorf("its last word is %+v", got)
+		}
 		end()
 	})
 }
