@@ -75,7 +75,7 @@ func (b *book) report(now time.Time, r report) (a *answer, write bool) {
 	write = !known // the next keeper has to know of its lease
 	h.until = now.Add(b.terms.lease)
 	delete(b.former, r.Holder)
-	frozen := b.isFrozen()
+	frozen := len(b.former) > 0 // leases of an earlier keeper may hold that are not known
 	a = &answer{Keeper: b.keeper, Lease: b.terms.lease, Every: max(b.terms.every, time.Duration(len(b.holders))*500*time.Microsecond)}
 	for _, n := range r.Limiters {
 		if !known { // its lease was over before the report came
@@ -93,19 +93,6 @@ func (b *book) report(now time.Time, r report) (a *answer, write bool) {
 	}
 	a.Trials = b.permit(now, r)
 	return a, write
-}
-
-// all are the holders; none where nobody keeps the book.
-func (b *book) all() map[string]*holder {
-	if b == nil {
-		return nil
-	}
-	return b.holders
-}
-
-// isFrozen reports whether leases of an earlier keeper may hold that are not known.
-func (b *book) isFrozen() bool {
-	return len(b.former) > 0
 }
 
 // pool returns that of a limiter.

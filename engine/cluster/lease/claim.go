@@ -12,8 +12,8 @@ import (
 
 // Keys of the run's bucket.
 const (
-	claimKey  = "keeper"
-	ledgerKey = "ledger"
+	ClaimKey  = "keeper" // a Claim
+	LedgerKey = "ledger" // a Ledger
 )
 
 // Subjects of the run.
@@ -38,7 +38,7 @@ type claim struct {
 	since time.Time
 }
 
-// Claim is what the bucket has under the key "keeper".
+// Claim is what the bucket has under ClaimKey.
 type Claim struct {
 	ID   string `json:"id"`
 	Name string `json:"name"` // of the process, for people
@@ -46,7 +46,7 @@ type Claim struct {
 
 // take tries to get the claim.
 func (c *claim) take(ctx context.Context) (mine bool, err error) {
-	value, revision, err := c.run.Get(ctx, claimKey)
+	value, revision, err := c.run.Get(ctx, ClaimKey)
 	if err != nil {
 		return false, err
 	}
@@ -82,7 +82,7 @@ func (c *claim) write(ctx context.Context, revision uint64) (mine bool, err erro
 		return false, err
 	}
 	before := time.Now()
-	now, err := c.run.Swap(ctx, claimKey, value, revision)
+	now, err := c.run.Swap(ctx, ClaimKey, value, revision)
 	if errors.Is(err, bus.ErrRevision) {
 		return false, nil
 	}
@@ -99,5 +99,5 @@ func (c *claim) give(ctx context.Context) error {
 		return nil // another may have it by the time it is deleted
 	}
 	c.until = time.Time{}
-	return c.run.Delete(ctx, claimKey)
+	return c.run.Delete(ctx, ClaimKey)
 }

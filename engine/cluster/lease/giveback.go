@@ -31,13 +31,10 @@ func (b *book) expire(now time.Time) {
 func (b *book) leave(r report) {
 	b.holders[r.Holder].until = time.Time{}
 	for _, p := range b.pools {
-		if h := p.holders[r.Holder]; h != nil {
-			p.lose(r.Holder)
-		}
+		p.lose(r.Holder)
 	}
 	if b.limits.Budget != (Amount{}) {
-		s := r.Budget
-		a := b.purse.report(time.Time{}, r.Holder, s)
+		a := b.purse.report(time.Time{}, r.Holder, r.Budget)
 		a.most, a.gone = a.took, true
 	}
 	delete(b.former, r.Holder)

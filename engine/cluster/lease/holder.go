@@ -12,6 +12,7 @@ import (
 	"github.com/racflow/racflow/engine/cluster/bus"
 	"github.com/racflow/racflow/engine/governor"
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/sdk/backoff"
 )
 
 // Holder reports what the calls of a Governor need, and grants it what it gets.
@@ -124,7 +125,7 @@ func (h *Holder) report(ctx context.Context) {
 			h.mu.Unlock()
 			h.g.Grant(governor.Grant{Until: asked.Add(a.Lease), Limiters: a.Limiters, Budget: a.Budget, Spent: a.Spent, Trials: a.Trials})
 		}
-		if sleep(ctx, every/10-time.Since(asked)) != nil {
+		if backoff.Sleep(ctx, every/10-time.Since(asked)) != nil {
 			return
 		}
 		due := time.NewTimer(every - time.Since(asked))
@@ -143,7 +144,7 @@ func (h *Holder) ask(ctx context.Context, r report) (a answer, err error) {
 		return a, err
 	}
 	if h.keeper == "" {
-		value, revision, err := h.run.Get(ctx, claimKey)
+		value, revision, err := h.run.Get(ctx, ClaimKey)
 		if err != nil {
 			return a, err
 		}

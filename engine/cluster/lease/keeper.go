@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine/cluster/bus"
+	"github.com/racflow/racflow/sdk/backoff"
 )
 
 // Options say who takes part.
@@ -69,7 +70,7 @@ func Keep(ctx context.Context, run *bus.Run, limits Limits, o Options) (*Keeper,
 		defer close(k.ended)
 		for ctx.Err() == nil {
 			err := k.reign(ctx)
-			if sleep(ctx, k.terms.claim/6) != nil {
+			if backoff.Sleep(ctx, k.terms.claim/6) != nil {
 				return
 			}
 			k.log.Warn("another process may hand out the limits of the run now", "error", err)
@@ -94,32 +95,10 @@ func (k *Keeper) await(ctx context.Context) error {
 		if err := k.run.Tell(yields, nil); err != nil {
 			k.log.Debug("who keeps the limits of the run is not asked for them", "error", err)
 		}
-		if err := sleep(ctx, k.terms.every); err != nil {
-			return err
+		if backoff.Sleep(ctx, k.terms.every) != nil {
+			return context.Cause(ctx)
 		}
 	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// Spent is what the run has spent of its budget, and what calls under way may take: of what the
-// budget limits.
-func (k *Keeper) Spent() Amount {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.book == nil {
-		return Amount{}
-	}
-	return minus(k.book.purse.limit, k.book.purse.state().unspent)
 }
 
 // Close gives the claim up, so that another takes it at once.

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"slices"
 	"time"
 
 	"github.com/racflow/racflow/engine/governor"
@@ -129,16 +130,7 @@ func (p *pool) lose(holder string) {
 			w.hold(-c.unused)
 		}
 	}
-	p.forget(h)
-}
-
-func (p *pool) forget(h *holding) {
-	delete(p.holders, h.holder)
-	for i, s := range p.shares {
-		if s == &h.share {
-			p.shares = append(p.shares[:i:i], p.shares[i+1:]...)
-			break
-		}
-	}
+	delete(p.holders, holder)
+	p.shares = slices.DeleteFunc(p.shares, func(s *share) bool { return s == &h.share })
 	p.divided = time.Time{}
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/racflow/racflow/sdk/backoff"
 )
 
 // Why a process does not keep the book any more.
@@ -51,8 +53,8 @@ func (k *Keeper) reign(ctx context.Context) error {
 // renew keeps the claim until ctx ends or it is lost.
 func (k *Keeper) renew(ctx context.Context) error {
 	for {
-		if err := sleep(ctx, k.terms.claim/3); err != nil {
-			return err
+		if backoff.Sleep(ctx, k.terms.claim/3) != nil {
+			return context.Cause(ctx)
 		}
 		bounded, done := context.WithDeadline(ctx, k.claim.until)
 		mine, err := k.claim.renew(bounded)

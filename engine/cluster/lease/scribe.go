@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine/cluster/bus"
+	"github.com/racflow/racflow/sdk/backoff"
 )
 
 // scribe writes the ledger: one writing at a time, each for all grants that were decided since the
@@ -20,21 +21,21 @@ type scribe struct {
 
 // open takes over the ledger and makes it its own: from then on nobody who had the claim before can write it.
 func (k *Keeper) open(ctx context.Context) (*scribe, error) {
-	states, err := k.run.All(ctx, ledgerKey)
+	states, err := k.run.All(ctx, LedgerKey)
 	if err != nil {
 		return nil, err
 	}
-	claims, err := k.run.All(ctx, claimKey)
+	claims, err := k.run.All(ctx, ClaimKey)
 	if err != nil {
 		return nil, err
 	}
 	var l Ledger
-	state, age := states[ledgerKey], time.Duration(0)
+	state, age := states[LedgerKey], time.Duration(0)
 	if state.Revision > 0 {
 		if err := json.Unmarshal(state.Value, &l); err != nil {
 			return nil, fmt.Errorf("the ledger of the run cannot be read: %w", err)
 		}
-		age = claims[claimKey].At.Sub(state.At) - time.Second // servers' clocks differ
+		age = claims[ClaimKey].At.Sub(state.At) - time.Second // servers' clocks differ
 	}
 	k.mu.Lock()
 	k.book = takeOver(time.Now(), k.claim.id, l, k.limits, age, k.terms)
@@ -54,10 +55,13 @@ func (s *scribe) run(ctx context.Context) error {
 			if err := s.write(ctx); err != nil {
 				return err
 			}
+			holders := 0
 			s.k.mu.Lock()
-			rest := time.Duration(len(s.k.book.all())) * 100 * time.Microsecond // a large ledger is not written all the time
+			if s.k.book != nil {
+				holders = len(s.k.book.holders)
+			}
 			s.k.mu.Unlock()
-			_ = sleep(ctx, rest) // or ctx has ended, as is seen next
+			_ = backoff.Sleep(ctx, time.Duration(holders)*100*time.Microsecond) // a large ledger is not written all the time
 		case <-ctx.Done():
 			return nil
 		}
@@ -79,7 +83,7 @@ func (s *scribe) write(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	revision, err := k.run.Swap(ctx, ledgerKey, data, s.revision)
+	revision, err := k.run.Swap(ctx, LedgerKey, data, s.revision)
 	if errors.Is(err, bus.ErrRevision) {
 		return errLost
 	}

@@ -114,14 +114,14 @@ func (s *Status) state(ended bool) (state, why string) {
 
 // keeper says who hands out leases, and what of.
 func (s *Status) keeper(states map[string]bus.State, now time.Time) {
-	at, ok := states[ledgerKey]
+	at, ok := states[lease.LedgerKey]
 	var l lease.Ledger
 	if !ok || json.Unmarshal(at.Value, &l) != nil {
 		return
 	}
 	k := &Keeper{Seen: at.At, Budget: l.Limits.Budget, Blocks: l.Limits.Blocks, Spent: l.Spent}
 	var claim lease.Claim
-	if at, ok := states[keeperKey]; ok && json.Unmarshal(at.Value, &claim) == nil { // the ledger is written when something changes
+	if at, ok := states[lease.ClaimKey]; ok && json.Unmarshal(at.Value, &claim) == nil { // the ledger is written when something changes
 		k.Name, k.Seen, k.Gone = claim.Name, at.At, gone(at, now)
 	}
 	for _, h := range l.Holders {
@@ -133,9 +133,3 @@ func (s *Status) keeper(states map[string]bus.State, now time.Time) {
 	}
 	s.Keeper = k
 }
-
-// Keys of package lease.
-const (
-	keeperKey = "keeper"
-	ledgerKey = "ledger"
-)
