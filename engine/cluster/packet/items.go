@@ -3,6 +3,7 @@ package packet
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/source"
@@ -18,6 +19,39 @@ func each[A, B any](all []A, of func(A) B) []B {
 		out[i] = of(all[i])
 	}
 	return out
+}
+
+// flat is a list of tuples as numbers, one behind the other; nil of nil.
+func flat[T any](all []T, add func(out []int, one T) []int) []int {
+	if all == nil {
+		return nil
+	}
+	out := []int{}
+	for _, one := range all {
+		out = add(out, one)
+	}
+	return out
+}
+
+// unflat makes something of each tuple of n numbers.
+func unflat[T any](r *reader, what string, in []int, n int, of func([]int) T) []T {
+	if in == nil || !r.tuples(what, in, n) {
+		return nil
+	}
+	out := make([]T, 0, len(in)/n)
+	for one := range slices.Chunk(in, n) {
+		out = append(out, of(one))
+	}
+	return out
+}
+
+// tuples reports whether a list is one of tuples of n.
+func (r *reader) tuples(what string, list []int, n int) bool {
+	if len(list)%n != 0 {
+		r.fail("%s of %d numbers, which is no multiple of %d", what, len(list), n)
+		return false
+	}
+	return true
 }
 
 // decoded reads items that are JSON of their own, so that it is known how many there are before

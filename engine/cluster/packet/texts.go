@@ -109,7 +109,6 @@ func floatsOf(numbers ...float64) floats {
 	return all
 }
 
-// numbers returns n numbers. Where there are none, and that is allowed, all are 0.
 func (r *reader) numbers(f floats, n int) []float64 {
 	if len(f) != 8*n {
 		r.fail("%d bytes are not %d numbers", len(f), n)

@@ -3,7 +3,6 @@ package packet
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 
 	"github.com/racflow/racflow/engine/source"
@@ -75,34 +74,15 @@ func (r *reader) value(from []int) (name string, value any) {
 }
 
 func (w *writer) fields(fields []source.Field) []int {
-	if fields == nil {
-		return nil
-	}
-	all := make([]int, 0, 3*len(fields))
-	for _, f := range fields {
+	return flat(fields, func(out []int, f source.Field) []int {
 		one := w.value(f.Name, f.Value)
-		all = append(all, one[:]...)
-	}
-	return all
+		return append(out, one[:]...)
+	})
 }
 
 func (r *reader) fields(from []int) []source.Field {
-	if from == nil || !r.tuples("fields", from, 3) {
-		return nil
-	}
-	all := make([]source.Field, 0, len(from)/3)
-	for one := range slices.Chunk(from, 3) {
+	return unflat(r, "fields", from, 3, func(one []int) source.Field {
 		name, value := r.value(one)
-		all = append(all, source.Field{Name: name, Value: value})
-	}
-	return all
-}
-
-// tuples reports whether a list is one of tuples of n.
-func (r *reader) tuples(what string, list []int, n int) bool {
-	if len(list)%n != 0 {
-		r.fail("%s of %d numbers, which is no multiple of %d", what, len(list), n)
-		return false
-	}
-	return true
+		return source.Field{Name: name, Value: value}
+	})
 }

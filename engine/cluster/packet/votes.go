@@ -1,10 +1,6 @@
 package packet
 
-import (
-	"slices"
-
-	"github.com/racflow/racflow/engine/outcome"
-)
+import "github.com/racflow/racflow/engine/outcome"
 
 // votes are columns, of which those at the end are left out where nothing stands in them.
 type votes struct {
@@ -76,23 +72,13 @@ func (r *reader) votes(in *votes) []outcome.Vote {
 }
 
 func (w *writer) rest(all []outcome.Rest) []int {
-	if all == nil {
-		return nil
-	}
-	out := make([]int, 0, 3*len(all))
-	for _, one := range all {
-		out = append(out, w.text(one.Voter), one.Votes, one.Accepted)
-	}
-	return out
+	return flat(all, func(out []int, one outcome.Rest) []int {
+		return append(out, w.text(one.Voter), one.Votes, one.Accepted)
+	})
 }
 
 func (r *reader) rest(in []int) []outcome.Rest {
-	if in == nil || !r.tuples("votes left out", in, 3) {
-		return nil
-	}
-	all := make([]outcome.Rest, 0, len(in)/3)
-	for one := range slices.Chunk(in, 3) {
-		all = append(all, outcome.Rest{Voter: r.text(one[0]), Votes: one[1], Accepted: one[2]})
-	}
-	return all
+	return unflat(r, "votes left out", in, 3, func(one []int) outcome.Rest {
+		return outcome.Rest{Voter: r.text(one[0]), Votes: one[1], Accepted: one[2]}
+	})
 }
