@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/racflow/racflow/engine/cluster/natstest"
 )
@@ -321,6 +322,50 @@ func TestFiles(t *testing.T) {
 		}
 		if err := c.RemoveFile(ctx, digest); err != nil || must(c.HasFile(ctx, digest))(t) {
 			t.Error("not removed", err)
+		}
+	}
+}
+
+// forgetful servers say some times that a stream is not there.
+type forgetful struct {
+	jetstream.JetStream
+	times int
+}
+
+func (f *forgetful) Stream(ctx context.Context, name string) (jetstream.Stream, error) {
+	if f.times > 0 {
+		f.times--
+		return nil, jetstream.ErrStreamNotFound
+	}
+	return f.JetStream.Stream(ctx, name)
+}
+
+// Servers that have just started may not know a stream yet. A run and a file are not taken for gone because they say so a few times.
+func TestNotKnownYet(t *testing.T) {
+	t.Parallel()
+	s := natstest.Start(t, 1)
+	ctx := bounded(t)
+	maker := connect(t, s.URL(), "maker")
+	create(t, maker, Config{ID: "a1"})
+	create(t, maker, Config{ID: "a2"})
+	if err := maker.PutFile(ctx, emptyDigest, strings.NewReader("")); err != nil {
+		t.Fatal(err)
+	}
+	for name, ask := range map[string]func(c *Conn) (there bool, err error){
+		"open":   func(c *Conn) (bool, error) { r, err := c.Open(ctx, "a1"); return r != nil, err },
+		"listed": func(c *Conn) (bool, error) { return c.Listed(ctx, "a1") },
+		"runs":   func(c *Conn) (bool, error) { ids, err := c.Runs(ctx); return slices.Contains(ids, "a1"), err },
+		"file":   func(c *Conn) (bool, error) { return c.HasFile(ctx, emptyDigest) },
+		"unlist": func(c *Conn) (bool, error) {
+			err := c.unlist(ctx, "a2")
+			there, _ := maker.Listed(ctx, "a2")
+			return !there, err
+		},
+	} {
+		c := connect(t, s.URL(), "c")
+		c.js = &forgetful{c.js, missingTimes - 1}
+		if there, err := ask(c); !there || err != nil {
+			t.Errorf("%s: %v, %v", name, there, err)
 		}
 	}
 }

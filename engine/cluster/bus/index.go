@@ -28,17 +28,22 @@ func (c *Conn) unlist(ctx context.Context, id string) error {
 	return c.purge(ctx, indexStream, indexPrefix+id)
 }
 
-// hasStream is false where the servers say that there is none.
+// Listed says whether the index has a run. What belongs to it may be missing for now: servers that have just started may not know it yet.
+func (c *Conn) Listed(ctx context.Context, id string) (bool, error) {
+	entry, err := c.entry(ctx, id)
+	return entry != nil, err
+}
+
+// hasStream is false where the servers say again and again that there is none.
 func (c *Conn) hasStream(ctx context.Context, name string) (bool, error) {
-	there := false
-	err := c.patient(ctx, operation{uses: []string{"$JS.API.STREAM.INFO." + name}, do: func(ctx context.Context, _ bool) error {
+	err := c.patient(ctx, operation{stream: name, uses: []string{"$JS.API.STREAM.INFO." + name}, do: func(ctx context.Context, _ bool) error {
 		_, err := c.stream(ctx, name)
-		if there = err == nil; errors.Is(err, jetstream.ErrStreamNotFound) {
-			return nil
-		}
 		return err
 	}})
-	return there, err
+	if errors.Is(err, ErrNoRun) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // Runs are the IDs of the runs that are there, oldest first.
@@ -76,7 +81,7 @@ func (c *Conn) Watch(ctx context.Context) (<-chan string, error) {
 			}
 			// The first run makes the index, and who watches may not.
 			sleep(ctx, lookAgain)
-			there, _ = c.hasStream(ctx, indexStream)
+			there = !c.absent(ctx, indexStream)
 		}
 	}()
 	return ids, nil

@@ -90,14 +90,15 @@ func (c *Conn) deleteStream(ctx context.Context, name string) error {
 
 // purge removes what lies below a subject of a stream. A stream that is not there has nothing.
 func (c *Conn) purge(ctx context.Context, stream, below string) error {
-	return c.patient(ctx, operation{uses: []string{"$JS.API.STREAM.PURGE." + stream, "$JS.API.STREAM.INFO." + stream}, do: func(ctx context.Context, _ bool) error {
+	err := c.patient(ctx, operation{stream: stream, uses: []string{"$JS.API.STREAM.PURGE." + stream, "$JS.API.STREAM.INFO." + stream}, do: func(ctx context.Context, _ bool) error {
 		s, err := c.stream(ctx, stream)
 		if err == nil {
 			err = s.Purge(ctx, jetstream.WithPurgeSubject(below))
 		}
-		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			return nil
-		}
 		return err
 	}})
+	if errors.Is(err, ErrNoRun) {
+		return nil
+	}
+	return err
 }

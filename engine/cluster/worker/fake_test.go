@@ -81,6 +81,7 @@ type fakeRoom struct {
 	lacks      []error                  // of attempts to open its pipeline, one after the other
 	trouble    func(run.Answers) error  // nil: none
 	size       int                      // batches at a time
+	again      chan struct{}            // Options.Again
 	mu         sync.Mutex
 	results    map[bus.Position]run.Answers
 	told       []definition.Worker

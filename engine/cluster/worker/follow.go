@@ -31,8 +31,8 @@ func (w *worker) follow(ctx context.Context, id string, enter func(context.Conte
 	}
 	r := w.look(ctx, id)
 	if r == nil {
-		w.places.leave()
 		if ctx.Err() == nil {
+			w.places.leave()
 			w.drop(id)
 		}
 		return
@@ -58,7 +58,8 @@ func (w *worker) drop(id string) {
 	}
 }
 
-// look opens a run as soon as the servers let it; nil: it is over, or ctx has ended.
+// look opens a run as soon as the servers let it; nil: it is over, or ctx has ended. While it waits,
+// another run has its place.
 func (w *worker) look(ctx context.Context, id string) room {
 	for failures := 1; ; failures++ {
 		r, err := w.at.Room(ctx, id)
@@ -68,7 +69,8 @@ func (w *worker) look(ctx context.Context, id string) room {
 		if ctx.Err() == nil {
 			w.log.Warn("a run cannot be looked at", "run", id, "error", err)
 		}
-		if backoff.Sleep(ctx, pauses.Delay(failures)) != nil {
+		w.places.leave()
+		if backoff.Sleep(ctx, pauses.Delay(failures)) != nil || w.places.enter(ctx) != nil {
 			return nil
 		}
 	}
@@ -85,8 +87,7 @@ func (f *follower) once(ctx context.Context) (again bool) {
 	switch {
 	case ctx.Err() != nil:
 		return false
-	case errors.Is(why, errOver):
-		return false
+	case errors.Is(why, errOver): // so it seems: wait asks whether it is
 	case errors.Is(why, errIdle):
 		f.status.set(definition.Joining)
 		return true

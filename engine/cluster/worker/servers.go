@@ -21,18 +21,29 @@ type natsServers struct{ *bus.Conn }
 // Room implements servers.
 func (s natsServers) Room(ctx context.Context, id string) (room, error) {
 	r, err := s.Open(ctx, id)
-	if errors.Is(err, bus.ErrNoRun) {
-		return nil, nil
-	}
 	if err != nil {
-		return nil, err
+		return nil, s.unlisted(ctx, id, err)
 	}
-	n := &natsRoom{r, keyOf(s.Name()), lookOver}
+	n := &natsRoom{r, s, keyOf(s.Name()), lookOver}
 	over, err := n.over(ctx)
 	if over || err != nil {
 		return nil, err
 	}
 	return n, nil
+}
+
+// unlisted is nil where a run is not there because it was removed; else why it cannot be opened or
+// read. Servers that have just started may not know all that belongs to a run yet, and nobody names
+// a run again that was taken for one that is over.
+func (s natsServers) unlisted(ctx context.Context, id string, why error) error {
+	if !errors.Is(why, bus.ErrNoRun) {
+		return why
+	}
+	listed, err := s.Listed(ctx, id)
+	if listed {
+		err = why
+	}
+	return err
 }
 
 // noKey are characters of names that keys have not.
@@ -44,6 +55,7 @@ func keyOf(name string) string { return definition.WorkerPrefix + noKey.ReplaceA
 // natsRoom is a run at servers.
 type natsRoom struct {
 	*bus.Run
+	at   natsServers
 	key  string        // of this worker's state
 	look time.Duration // how often Over looks where it hears nothing
 }
@@ -51,10 +63,11 @@ type natsRoom struct {
 // over reports whether the run is over.
 func (n *natsRoom) over(ctx context.Context) (bool, error) {
 	end, _, err := n.Get(ctx, definition.EndKey)
-	if errors.Is(err, bus.ErrNoRun) {
-		return true, nil
+	if err != nil {
+		err = n.at.unlisted(ctx, n.ID(), err)
+		return err == nil, err
 	}
-	return end != nil, err
+	return end != nil, nil
 }
 
 // Over implements room.

@@ -3,11 +3,14 @@ package worker
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/cluster/bus"
@@ -111,7 +114,7 @@ func faked(t *testing.T, c *bus.Conn, f *fakeRoom) (end func()) {
 	w := o.worker(c, func(context.Context, room, *definition.Definition) (joined, error) { return &fake{f}, nil })
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- w.until(ctx, nil) }()
+	go func() { ended <- w.until(ctx, f.again) }()
 	end = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -227,7 +230,7 @@ func TestHearsTheEnd(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	over := make(chan error)
-	go func() { over <- (&natsRoom{there, "worker.1", time.Hour}).Over(ctx) }()
+	go func() { over <- (&natsRoom{Run: there, key: "worker.1", look: time.Hour}).Over(ctx) }()
 	if err := r.Tell(definition.EndKey, nil); err != nil { // whoever listens looks, and finds that it is not
 		t.Fatal(err)
 	}
@@ -239,5 +242,87 @@ func TestHearsTheEnd(t *testing.T) {
 	}
 	if err := <-over; err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A run whose streams the servers do not know for now, though it is in the index, is not over: a worker comes back to it.
+func TestStreamsAreAway(t *testing.T) {
+	s := natstest.Start(t, 1)
+	r := begin(t, connect(t, s, "caller"), definition.Definition{Run: "a1", Version: engine.Version()}, 0)
+	js := s.JetStream(t)
+	again := map[string]func(){} // by stream: how it is made again
+	lose := func(names ...string) {
+		for _, name := range names {
+			stream, err := js.Stream(t.Context(), name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var queue *jetstream.ConsumerInfo
+			for queue = range stream.ListConsumers(t.Context()).Info() {
+			}
+			again[name] = func() {
+				if _, err := js.CreateStream(t.Context(), stream.CachedInfo().Config); err != nil {
+					t.Fatal(err)
+				}
+				if queue != nil {
+					if _, err := js.CreateConsumer(t.Context(), name, queue.Config); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if err := js.DeleteStream(t.Context(), name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	conn := connect(t, s, "worker")
+	at := natsServers{conn}
+	here, err := at.Room(t.Context(), "a1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fakeRoom{id: "a1", again: make(chan struct{})}
+	end := faked(t, conn, f)
+	publish(t, r, 1, 1)
+	results(t, r, 1)
+	woken := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case f.again <- struct{}{}: // as SIGHUP: it need not wait for its next look
+				time.Sleep(10 * time.Millisecond)
+			case <-woken:
+				return
+			}
+		}
+	}()
+	lose("racflow_a1_items", "KV_racflow_a1")
+	if over, err := here.(*natsRoom).over(t.Context()); over || !errors.Is(err, bus.ErrNoRun) {
+		t.Errorf("a run without streams, in the index: over %v, %v", over, err)
+	}
+	if there, err := at.Room(t.Context(), "a1"); there != nil || !errors.Is(err, bus.ErrNoRun) {
+		t.Errorf("a run without streams, in the index: room %v, %v", there, err)
+	}
+	// It leaves as what it waits on ends, comes back, and finds nothing.
+	for start := time.Now(); strings.Count(f.noted("close"), "close") < 2; time.Sleep(10 * time.Millisecond) {
+		if time.Since(start) > patience {
+			t.Fatalf("it does not come back: %s", f.noted("close"))
+		}
+	}
+	for _, remake := range again {
+		remake()
+	}
+	publish(t, r, 2, 2)
+	results(t, r, 2)
+	close(woken)
+	end()
+	if err := r.Remove(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if over, err := here.(*natsRoom).over(t.Context()); !over || err != nil {
+		t.Errorf("a run that was removed: over %v, %v", over, err)
+	}
+	if there, err := at.Room(t.Context(), "a1"); there != nil || err != nil {
+		t.Errorf("a run that was removed: room %v, %v", there, err)
 	}
 }
