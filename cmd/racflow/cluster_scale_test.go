@@ -152,7 +152,7 @@ func TestClusterOverhead(t *testing.T) {
 	if os.Getenv("RACFLOW_RATE") == "" {
 		t.Skip("RACFLOW_RATE is not set: it compares long runs, on a machine that does nothing else")
 	}
-	const items, turns = 10_000, 2
+	const items, turns = 30_000, 2 // so many that the start of processes is a small part
 	dir := clusterFolder(t, items)
 	var here, there, wallHere, wallThere time.Duration
 	for range turns {
@@ -184,7 +184,7 @@ func TestClusterOverhead(t *testing.T) {
 	sameOutput(t, dir, "local", "remote")
 	more, longer := float64(there)/float64(here)-1, float64(wallThere)/float64(wallHere)-1
 	t.Logf("%d items: %v of processors here, %v on a worker: %.0f %% more; %v and %v of time: %.0f %% more", items, here/turns, there/turns, 100*more, wallHere/turns, wallThere/turns, 100*longer)
-	if more > 1 {
+	if more > 0.2 { // 0.15 is aimed at; the rest is for other things that the machine does
 		t.Errorf("a worker takes %.0f %% more of processors", 100*more)
 	}
 }
