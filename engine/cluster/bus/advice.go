@@ -97,7 +97,7 @@ func (c *Conn) advise(err error) error {
 		errors.Is(err, nats.ErrNkeysNotSupported):
 		advice = "the servers do not know this account or user: check the credentials file, or the user and password"
 	case errors.Is(err, nats.ErrPermissionViolation):
-		advice = "the user's permissions do not allow this: package bus lists what callers and workers need"
+		advice = "the user's permissions do not allow this: examples/cluster/accounts.conf has what those need who run pipelines, and what workers need"
 	case errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
 		advice = "this account has no JetStream: enable it for the account"
 	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, nats.ErrNoResponders):

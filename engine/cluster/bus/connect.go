@@ -57,18 +57,26 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	}, nats.DisconnectErrHandler(c.disconnected), nats.ReconnectHandler(c.reconnected), nats.ClosedHandler(c.closed), nats.ErrorHandler(c.denied.handle))
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
+	slow := time.AfterFunc(sayAfter, func() {
+		c.waits.enter(fmt.Errorf("%s: cannot be used yet; tried for some seconds more", c.servers))
+	})
 	for {
 		c.nc, err = nats.Connect("", options...)
 		if err == nil || !unreachable(err) || !sleep(ctx, reconnectWait) {
 			break
 		}
 	}
-	if err != nil {
-		return nil, c.advise(err)
+	if err == nil {
+		if err = c.check(ctx); err != nil {
+			c.Close()
+		}
+	} else {
+		err = c.advise(err)
 	}
-	if err := c.check(ctx); err != nil {
-		c.Close()
+	if said := !slow.Stop(); err != nil {
 		return nil, err
+	} else if said {
+		c.waits.leave()
 	}
 	return c, nil
 }

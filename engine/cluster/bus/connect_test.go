@@ -166,6 +166,27 @@ func TestConnectErrors(t *testing.T) {
 	}
 }
 
+// A first connection that takes its time says so, and when it is over.
+func TestConnectSays(t *testing.T) {
+	t.Parallel()
+	servers := natstest.Start(t, 1)
+	servers.Stop(0)
+	var said []string
+	c, err := Connect(t.Context(), Options{Servers: servers.URL(), Waiting: func(why error) {
+		said = append(said, fmt.Sprint(why))
+		if why != nil {
+			servers.Start(0)
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if len(said) != 2 || !strings.Contains(said[0], servers.Host(0)+": cannot be used yet") || said[1] != "<nil>" {
+		t.Errorf("%q", said)
+	}
+}
+
 // newKey is a user's key: the file of its seed, and what a server knows of it.
 func newKey(t *testing.T) (path, public string) {
 	pair := must(nkeys.CreateUser())(t)

@@ -28,6 +28,7 @@ const (
 	reconnectWait  = 500 * time.Millisecond
 	oldestVersion  = "2.10.0" // consumers with filters in their subjects, subjects in a stream's info
 	connectTimeout = 10 * time.Second
+	sayAfter       = 2 * time.Second // people are told that a first connection takes its time
 )
 
 // servers gives each server of a list the scheme and the user of the first.
