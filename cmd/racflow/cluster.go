@@ -31,7 +31,7 @@ type clusterFlags struct {
 // register adds the flags to a verb. what says what happens at the servers, such as "answer on workers
 // there".
 func (f *clusterFlags) register(c *cobra.Command, what string) {
-	c.Flags().StringVar(&f.servers, "on", "", what+": the `SERVERS` of NATS, such as nats://a,b,c:4222, or tls://...; the address alone, and no password")
+	c.Flags().Var((*serversFlag)(&f.servers), "on", what+": the `SERVERS` of NATS, such as nats://a,b,c:4222, or tls://...; the address alone, and no password")
 	c.Flags().StringVar(&f.credentials, "on-credentials", "", "`FILE` with the credentials for --on (.creds), or "+credentialsVariable)
 	c.Flags().StringVar(&f.ca, "on-ca", "", "`FILE` with the authority that signed the certificates of --on, or "+caVariable)
 	c.Flags().StringVar(&f.cert, "on-cert", "", "`FILE` with the certificate to show to --on, or "+certVariable)
@@ -42,6 +42,22 @@ func (f *clusterFlags) register(c *cobra.Command, what string) {
 		}
 	}
 }
+
+// serversFlag names servers. An empty name, as of a variable of the shell that is not set, would have this machine do
+// everything.
+type serversFlag string
+
+func (f *serversFlag) Set(servers string) error {
+	if servers == "" {
+		return errors.New("it names no servers; is a variable of the shell not set?")
+	}
+	*f = serversFlag(servers)
+	return nil
+}
+
+func (f *serversFlag) String() string { return string(*f) }
+
+func (*serversFlag) Type() string { return "string" }
 
 // connect reaches the servers. say is given sentences for people, such as that the servers are waited
 // for.

@@ -50,6 +50,7 @@ func TestClusterDetach(t *testing.T) {
 // Flags that do not go together are refused before anything starts, and before the servers are asked.
 func TestClusterRefuses(t *testing.T) {
 	for line, says := range map[string]string{
+		"run --on= p.hcl":                                 "it names no servers",
 		"run --detach p.hcl":                              "name their NATS servers with --on",
 		"run --on none --detach p.hcl":                    "--on none has none",
 		"run --on nats://a --detach --calls 3 p.hcl":      "leave out --detach",

@@ -7,6 +7,17 @@ import (
 	"testing"
 )
 
+// TestClusterServersFlag names servers as racflow runs resume repeats them.
+func TestClusterServersFlag(t *testing.T) {
+	on := newRun().Flags().Lookup("on").Value
+	if err := on.Set("nats://a,b"); err != nil || on.String() != "nats://a,b" {
+		t.Errorf("%q, %v", on, err)
+	}
+	if err := on.Set(""); err == nil {
+		t.Error("it takes no servers")
+	}
+}
+
 func TestClusterFlags(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "worker.creds")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
