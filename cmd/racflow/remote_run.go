@@ -86,16 +86,9 @@ func (r *remoteRun) open(c *cobra.Command, flags *fileFlags, file string) error 
 	if r.conn, err = r.flags.connect(c.Context(), r.say); err != nil {
 		return err
 	}
-	mode := governor.Normal
-	switch {
-	case flags.offline:
-		mode = governor.Offline
-	case flags.refresh:
-		mode = governor.Refresh
-	}
 	r.caller, err = caller.New(r.conn, caller.Options{
-		Servers: withoutUsers(r.flags.servers), Mode: mode, Budget: flags.budget, Keep: flags.more.Keep, Spend: flags.more.Spend, State: flags.state,
-		Claim: r.claim, Say: r.say, Log: log, Spent: func(s governor.Snapshot) {
+		Servers: withoutUsers(r.flags.servers), State: flags.state, Claim: r.claim,
+		Say: r.say, Log: log, Spent: func(s governor.Snapshot) {
 			if r.display != nil {
 				r.display.spent(s)
 			}

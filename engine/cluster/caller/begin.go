@@ -62,10 +62,11 @@ func (c *Caller) define(ctx context.Context, id string, b engine.Beginning) erro
 	m := b.Manifest
 	m.Command, m.Output = nil, "" // of this machine alone
 	m.Cluster = &manifest.Cluster{Run: id, Servers: c.o.Servers}
+	o := b.Pipeline.Workspace().Options()
 	d := &definition.Definition{
 		Format: definition.Format, Run: id, Caller: c.conn.Name(), Version: engine.Version(), Started: m.Started,
-		Manifest: m, Labels: b.Labels, Bundle: packed, Limits: lease.LimitsOf(b.Pipeline.Definition(), c.o.Budget),
-		Keep: cmp.Or(c.o.Keep, journal.Keep(b.Pipeline.Definition().Journal.Keep)), Lists: c.o.Lists, Spend: c.o.Spend, Mode: c.o.Mode,
+		Manifest: m, Labels: b.Labels, Bundle: packed, Limits: lease.LimitsOf(b.Pipeline.Definition(), o.Services.Budget),
+		Keep: cmp.Or(o.Keep, journal.Keep(b.Pipeline.Definition().Journal.Keep)), Lists: o.Lists, Spend: o.Spend, Mode: o.Services.Mode,
 	}
 	if !d.Spend.IsSet() {
 		d.Spend = m.Spend // of a resumed run that is not given another

@@ -17,10 +17,7 @@ import (
 	"github.com/racflow/racflow/engine/cluster/bus"
 	"github.com/racflow/racflow/engine/cluster/definition"
 	"github.com/racflow/racflow/engine/governor"
-	"github.com/racflow/racflow/engine/journal"
 	"github.com/racflow/racflow/engine/observe"
-	"github.com/racflow/racflow/engine/pipeline"
-	"github.com/racflow/racflow/engine/spend"
 )
 
 // Options are what a caller adds to its connection.
@@ -28,13 +25,7 @@ type Options struct {
 	// Run is the ID of a new run; empty: New makes one. A resumed run has that of its manifest.
 	Run     string
 	Servers string // as a person names them, for sentences
-
-	Mode   governor.Mode   // how the cache of answers is used
-	Budget pipeline.Budget // in place of the pipeline's, part by part
-	Keep   journal.Keep    // engine.Options.Keep
-	Lists  bool            // engine.Options.Lists
-	Spend  spend.Limit     // engine.Options.Spend
-	State  string          // state folder, whose answers of services workers may ask for; empty: none
+	State   string // folder whose answers of services workers may ask for; empty: none
 
 	Replicas int           // bus.Config.Replicas
 	Claim    time.Duration // bus.Config.Claim
