@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -22,7 +20,6 @@ import (
 // caller paid for, and what they pay for is the caller's afterwards. The model says something else when it is asked again, so that an
 // output shows whose answers it has.
 func TestClusterAnswers(t *testing.T) {
-	needCluster(t)
 	t.Setenv("CLUSTER_KEY", "sk-cluster-hush") // workers lack it otherwise
 	const items = 120
 	servers, dir, model := startServers(t, 1, ""), clusterFolder(t, items), fickleModel(t)
@@ -56,7 +53,7 @@ func TestClusterAnswers(t *testing.T) {
 	stop()
 	run("later", "", 0)
 	sameOutput(t, dir, "refreshed", "later")
-	if text, other := contentOf(t, dir, "paid.jsonl"), contentOf(t, dir, "refreshed.jsonl"); text == other {
+	if text, other := readFile(t, dir, "paid.jsonl"), readFile(t, dir, "refreshed.jsonl"); text == other {
 		t.Error("what was asked again has the answers of before")
 	}
 }
@@ -76,19 +73,9 @@ func fickleModel(t *testing.T) *modelserver.Server {
 	}})
 }
 
-func contentOf(t *testing.T, dir, name string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(dir, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
 // TestClusterSeen looks at a run from elsewhere while its workers wait for a model, and at the metrics of
 // its processes.
 func TestClusterSeen(t *testing.T) {
-	needCluster(t)
 	t.Setenv("CLUSTER_KEY", "sk-cluster-hush") // workers lack it otherwise
 	servers, dir := startServers(t, 1, ""), clusterFolder(t, 600)
 	answer := make(chan struct{})
@@ -158,9 +145,7 @@ func TestClusterSeen(t *testing.T) {
 		t.Errorf("a run is removed whose caller is at work: %v", err)
 	}
 	release()
-	if code := caller.wait(slow); code != 0 {
-		t.Fatalf("exit code %d\n%s", code, caller.said())
-	}
+	caller.good(slow)
 	has(worker, `racflow_items_total\{outcome="answered",pipeline="p",worker="[^"]+"\} [1-9]`)
 	if text, err := verb(t, "runs", "list", "--json", "--on", servers.url()); err != nil || text != "" {
 		t.Errorf("a run that is over is at the servers: %v\n%s", err, text)

@@ -155,7 +155,7 @@ func TestClusterChaos(t *testing.T) {
 		name := fmt.Sprintf("round%d", round)
 		c.underway = 0
 		c.callerRun = func(resume bool) *process {
-			more := append(claimed(c.claim), append(args, "-var", "url="+model.URL)...)
+			more := append(args, "-var", "url="+model.URL, "--claim", c.claim.String())
 			if kept, _ := filepath.Glob(filepath.Join(dir, name+".state", "runs", "*", "manifest.json")); resume && len(kept) > 0 {
 				more = append(more, "--resume")
 			}
@@ -203,15 +203,6 @@ func TestClusterChaos(t *testing.T) {
 		c.repairs.Wait()
 	}
 	t.Log(c.did)
-}
-
-// claimed are the arguments of a run whose batches are a worker's own for so long without a sign of life.
-func claimed(d time.Duration) []string {
-	run, _, err := newRoot().Find([]string{"run"})
-	if err != nil || run.Flags().Lookup("claim") == nil {
-		return nil
-	}
-	return []string{"--claim", d.String()}
 }
 
 // envNumber is the number that an environment variable holds, or another where it holds none.

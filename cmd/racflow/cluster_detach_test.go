@@ -3,8 +3,6 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -14,7 +12,6 @@ import (
 // TestClusterDetach leaves a run to a worker, comes back to it from a folder that has nothing of it, is
 // interrupted and comes back again.
 func TestClusterDetach(t *testing.T) {
-	needCluster(t)
 	servers := startServers(t, 1, "")
 	dir := clusterFolder(t, 400)
 	ends(t, racflow(t, dir, "run", "--state", "here.state", "--output", "here.tsv", "p.hcl"), slow)
@@ -35,12 +32,8 @@ func TestClusterDetach(t *testing.T) {
 	}
 	startWorker(t, servers.url())
 	ends(t, racflow(t, far, attach...), slow)
-	want, err := os.ReadFile(filepath.Join(dir, "here.tsv"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := os.ReadFile(filepath.Join(far, "there.tsv")); err != nil || string(got) != string(want) {
-		t.Errorf("%v: %d bytes came back, want %d", err, len(got), len(want))
+	if got, want := readFile(t, far, "there.tsv"), readFile(t, dir, "here.tsv"); got != want {
+		t.Errorf("%d bytes came back, want %d", len(got), len(want))
 	}
 	if p := begin(t, racflow(t, far, attach...)); p.wait(slow) != exitFailed || !strings.Contains(p.said(), "has ended, and its results were written") {
 		t.Errorf("it was attached to again:\n%s", p.said())

@@ -54,9 +54,7 @@ func TestClusterConcurrency(t *testing.T) {
 	}
 	m := newClusterModel(t, asked, modelserver.Options{Latency: latency})
 	p := m.begin(t, "-var", "concurrency=64")
-	if code := p.wait(slow); code != 0 {
-		t.Fatalf("exit code %d\n%s", code, p.said())
-	}
+	p.good(slow)
 	asks := m.model.Asks()
 	if len(asks) != asked || m.model.MostAtOnce() > atOnce {
 		t.Errorf("%d calls, at most %d at once", len(asks), m.model.MostAtOnce())
@@ -75,16 +73,7 @@ func TestClusterTokensPerMinute(t *testing.T) {
 	const limit = 60_000
 	m := newClusterModel(t, 300, modelserver.Options{Latency: 20 * time.Millisecond})
 	p := m.begin(t, "-var", "concurrency=16", "-var", "tokens=60000")
-	for start := time.Now(); m.model.Calls() == 0 || time.Since(m.model.Asks()[0].At) < 20*time.Second; time.Sleep(50 * time.Millisecond) {
-		select {
-		case <-p.ended:
-			t.Fatalf("it did not wait\n%s", p.said())
-		default:
-		}
-		if time.Since(start) > slow {
-			t.Fatalf("%d calls\n%s", m.model.Calls(), p.said())
-		}
-	}
+	p.until("it waits for a while", func() bool { return m.model.Calls() > 0 && time.Since(m.model.Asks()[0].At) >= 20*time.Second })
 	asks := m.model.Asks()
 	used, took := tokensOf(asks), asks[len(asks)-1].At.Sub(asks[0].At)
 	t.Logf("%d of %d tokens in %v, by %d calls", used, limit, took, len(asks))
@@ -114,9 +103,7 @@ func TestClusterTooMany(t *testing.T) {
 		{Kind: modelserver.Status, Status: http.StatusTooManyRequests, Calls: []int{200}, Wait: pause, Form: modelserver.Seconds},
 	}})
 	p := m.begin(t, "-var", "concurrency=16")
-	if code := p.wait(slow); code != 0 {
-		t.Fatalf("exit code %d\n%s", code, p.said())
-	}
+	p.good(slow)
 	asks := m.model.Asks()
 	refused := asks[200].At.Add(latency)
 	in := func(from, to time.Duration) int {

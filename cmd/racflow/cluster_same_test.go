@@ -3,12 +3,10 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -74,22 +72,14 @@ pipeline "p" {
 func clusterFolder(t *testing.T, n int) string {
 	t.Helper()
 	dir := t.TempDir()
-	examples, err := os.ReadFile("../../examples/intent/train.tsv")
-	if err != nil {
-		t.Fatal(err)
-	}
-	tests, err := os.ReadFile("../../examples/intent/test.tsv")
-	if err != nil {
-		t.Fatal(err)
-	}
-	texts := strings.Split(strings.TrimSpace(string(tests)), "\n")[1:]
+	texts := strings.Split(strings.TrimSpace(readFile(t, "../../examples/intent", "test.tsv")), "\n")[1:]
 	var items strings.Builder
 	items.WriteString("id\ttext\n")
 	for i := range n {
 		text := strings.Split(texts[i%len(texts)], "\t")[1]
 		fmt.Fprintf(&items, "q%06d\t%s (number %06d)\n", i, text, i)
 	}
-	for name, content := range map[string]string{"p.hcl": clusterFile, "rows.tsv": string(examples), "items.tsv": items.String()} {
+	for name, content := range map[string]string{"p.hcl": clusterFile, "rows.tsv": readFile(t, "../../examples/intent", "train.tsv"), "items.tsv": items.String()} {
 		write(t, dir, name, content)
 	}
 	return dir
@@ -119,25 +109,17 @@ func clusterRun(t *testing.T, dir, name, urls string, args ...string) *exec.Cmd 
 // ends runs a command to its end, which has to be a good one, and returns what it said.
 func ends(t *testing.T, c *exec.Cmd, within time.Duration) string {
 	t.Helper()
-	p := begin(t, c)
-	if code := p.wait(within); code != 0 {
-		t.Fatalf("%v: exit code %d\n%s", c.Args[1:], code, p.said())
-	}
-	return p.said()
+	return begin(t, c).good(within)
 }
 
 // sameOutput compares the outputs of two runs in a folder byte by byte.
 func sameOutput(t *testing.T, dir, want, got string) {
 	t.Helper()
-	a, err := os.ReadFile(filepath.Join(dir, want+".jsonl"))
-	b, missing := os.ReadFile(filepath.Join(dir, got+".jsonl"))
-	if err := errors.Join(err, missing); err != nil {
-		t.Fatal(err)
-	}
-	if string(a) == string(b) {
+	a, b := readFile(t, dir, want+".jsonl"), readFile(t, dir, got+".jsonl")
+	if a == b {
 		return
 	}
-	ours, theirs := strings.Split(string(a), "\n"), strings.Split(string(b), "\n")
+	ours, theirs := strings.Split(a, "\n"), strings.Split(b, "\n")
 	differ, first := 0, ""
 	for i := range min(len(ours), len(theirs)) {
 		if ours[i] != theirs[i] {

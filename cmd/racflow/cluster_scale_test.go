@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -79,10 +78,7 @@ func TestClusterScale(t *testing.T) {
 		}
 		name := map[int]string{1: "one", 4: "four"}[n]
 		rate := arrivals(t, servers.url())
-		p := begin(t, clusterRun(t, dir, name, servers.url(), "--plugins", plugins))
-		if code := p.wait(slow); code != 0 {
-			t.Fatalf("exit code %d\n%s", code, p.said())
-		}
+		ends(t, clusterRun(t, dir, name, servers.url(), "--plugins", plugins), slow)
 		rates[n] = rate()
 	}
 	sameOutput(t, dir, "one", "four")
@@ -158,9 +154,7 @@ func TestClusterOverhead(t *testing.T) {
 	for range turns {
 		start := time.Now()
 		local := begin(t, clusterRun(t, dir, "local", ""))
-		if code := local.wait(slow); code != 0 {
-			t.Fatalf("exit code %d\n%s", code, local.said())
-		}
+		local.good(slow)
 		wallHere += time.Since(start)
 		here += processorTime(local)
 
@@ -168,9 +162,7 @@ func TestClusterOverhead(t *testing.T) {
 		w := startWorker(t, servers.url())
 		start = time.Now()
 		caller := begin(t, clusterRun(t, dir, "remote", servers.url()))
-		if code := caller.wait(slow); code != 0 {
-			t.Fatalf("exit code %d\n%s", code, caller.said())
-		}
+		caller.good(slow)
 		wallThere += time.Since(start)
 		if err := w.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
@@ -200,5 +192,5 @@ func readFile(t *testing.T, dir, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.ToValidUTF8(string(content), "?")
+	return string(content)
 }

@@ -225,17 +225,6 @@ func (s *natsServer) serves(replicas int) error {
 	return nil
 }
 
-// needCluster ends a test where the command lacks what runs on many machines take.
-func needCluster(t *testing.T) {
-	t.Helper()
-	root := newRoot()
-	run, _, err := root.Find([]string{"run"})
-	worker, _, missing := root.Find([]string{"worker"})
-	if err != nil || missing != nil || run.Flags().Lookup("on") == nil || worker.Name() != "worker" {
-		t.Fatal("racflow has no worker")
-	}
-}
-
 // process is a racflow that runs beside the test. What it says goes into a file, so that nobody waits
 // for its stages.
 type process struct {
@@ -292,37 +281,40 @@ func (p *process) wait(within time.Duration) int {
 	return p.ProcessState.ExitCode()
 }
 
+// good waits for its end, which has to be a good one, and returns what it said.
+func (p *process) good(within time.Duration) string {
+	p.t.Helper()
+	if code := p.wait(within); code != 0 {
+		p.t.Fatalf("%v: exit code %d\n%s", p.Args[1:], code, p.said())
+	}
+	return p.said()
+}
+
+// until waits until something is so, which has to be before its end.
+func (p *process) until(what string, is func() bool) {
+	p.t.Helper()
+	for start, ended := time.Now(), false; !is(); time.Sleep(20 * time.Millisecond) {
+		if ended || time.Since(start) > slow {
+			p.t.Fatalf("%v has not come to this: %s\n%s", p.Args[1:], what, p.said())
+		}
+		select {
+		case <-p.ended:
+			ended = true // what it did last may not have been seen
+		default:
+		}
+	}
+}
+
 // says waits until standard error has a text.
 func (p *process) says(text string) {
 	p.t.Helper()
-	for start := time.Now(); !strings.Contains(p.said(), text); time.Sleep(20 * time.Millisecond) {
-		select {
-		case <-p.ended:
-			if !strings.Contains(p.said(), text) {
-				p.t.Fatalf("%v ended and did not say %q\n%s", p.Args[1:], text, p.said())
-			}
-			return
-		default:
-		}
-		if time.Since(start) > slow {
-			p.t.Fatalf("%v does not say %q\n%s", p.Args[1:], text, p.said())
-		}
-	}
+	p.until("it says "+text, func() bool { return strings.Contains(p.said(), text) })
 }
 
 // waits waits until it has said so often that it waits for the servers.
 func (p *process) waits(times int) {
 	p.t.Helper()
-	for start := time.Now(); strings.Count(p.said(), "waiting: ") < times; time.Sleep(20 * time.Millisecond) {
-		select {
-		case <-p.ended:
-			p.t.Fatalf("%v ended and did not wait\n%s", p.Args[1:], p.said())
-		default:
-		}
-		if time.Since(start) > slow {
-			p.t.Fatalf("%v does not say that it waits\n%s", p.Args[1:], p.said())
-		}
-	}
+	p.until("it waits for the servers", func() bool { return strings.Count(p.said(), "waiting: ") >= times })
 }
 
 // startWorker starts a worker of the servers at these addresses, with a state folder of its own.

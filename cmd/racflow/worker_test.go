@@ -80,7 +80,6 @@ func (v *valve) full(t *testing.T, calls int, also ...*process) {
 // killed and one has no key of the model: the results are those of a run on one machine, what is under way is
 // answered by the one that ends, only calls that were under way at the kill are paid twice, and the key stays on its machine.
 func TestWorker(t *testing.T) {
-	needCluster(t)
 	if testing.Short() {
 		t.Skip("it starts many processes")
 	}
@@ -93,9 +92,7 @@ func TestWorker(t *testing.T) {
 		return begin(t, c)
 	}
 	free := modelserver.Serve(t, modelserver.Options{Key: key, Answer: (*valve)(nil).answer})
-	if p := run("here", free.URL); p.wait(slow) != 0 {
-		t.Fatal(p.said())
-	}
+	run("here", free.URL).good(slow)
 
 	servers := startServers(t, 1, "")
 	calls := newValve(30)

@@ -106,9 +106,6 @@ func (s *Servers) start(i int) {
 // Options of a server, for its next start.
 func (s *Servers) Options(i int) *server.Options { return s.options[i] }
 
-// Server is one of them, nil if it is stopped.
-func (s *Servers) Server(i int) *server.Server { return s.servers[i] }
-
 // Wait waits until the servers that run keep streams: in a cluster, until they have a leader, which needs most of them.
 func (s *Servers) Wait() {
 	s.t.Helper()

@@ -21,9 +21,10 @@ type Proxy struct {
 
 // Proxy begins one for a server, until the test ends. In a cluster set NoAdvertise of the servers' cluster options, else clients learn of
 // the ways around it.
-func (s *Servers) Proxy(i int) *Proxy { return newProxy(s.t, s.Host(i)) }
+func (s *Servers) Proxy(i int) *Proxy { return NewProxy(s.t, s.Host(i)) }
 
-func newProxy(t testing.TB, target string) *Proxy {
+// NewProxy is Proxy for a server by its host and port.
+func NewProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
