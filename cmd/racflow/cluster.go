@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/racflow/racflow/engine/cluster/bus"
+	"github.com/racflow/racflow/engine/cluster/definition"
 )
 
 // Variables of the environment that say what the flags of clusterFlags do not. Servers may name a user and a password
@@ -81,13 +82,14 @@ func (f *clusterFlags) connect(ctx context.Context, say func(format string, args
 	})
 }
 
-// processName names this process among those of all machines.
+// processName names this process among those of all machines. Containers may have one host name and
+// process number: its end is random.
 func processName() string {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
 	}
-	return fmt.Sprintf("%s-%d", host, os.Getpid())
+	return fmt.Sprintf("%s-%d-%s", host, os.Getpid(), definition.NewID()[:6])
 }
 
 // given reports whether the command line names servers. Where a verb has nothing to do without any,

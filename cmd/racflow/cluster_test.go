@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -54,5 +55,14 @@ func TestClusterFlags(t *testing.T) {
 				t.Errorf("%+v, want %+v", c.flags, c.want)
 			}
 		})
+	}
+}
+
+// Two processes have two names, though host and process number be the same, as in containers.
+func TestProcessName(t *testing.T) {
+	form := regexp.MustCompile(`.-[0-9]+-[2-9a-z]{6}$`)
+	one, other := processName(), processName()
+	if one == other || !form.MatchString(one) || !form.MatchString(other) {
+		t.Errorf("%s and %s", one, other)
 	}
 }

@@ -15,7 +15,7 @@ import (
 // Options say how the servers are reached.
 type Options struct {
 	Servers              string          // "nats://a:4222,b,c", or tls://...; a user and password of the first hold for all
-	Name                 string          // of this process, for people: "host-1234"
+	Name                 string          // of this process, unlike all others: "host-1234-k3v9q2"
 	Credentials          string          // file: .creds (JWT and key) or a seed (NKEY); empty: none
 	CA, Certificate, Key string          // PEM files for TLS; empty: the system's authorities, no certificate
 	Log                  *slog.Logger    // nil: nothing is logged
