@@ -75,7 +75,7 @@ func (p *Pipeline) Take(ctx context.Context, o run.Order) (run.Answers, error) {
 	for i, row := range o.Rows {
 		lines[i] = row.Line
 	}
-	if err := p.clerk.Begin(lines, o.Pass == run.Asking); err != nil {
+	if err := p.clerk.Begin(ctx, lines, o.Pass == run.Asking); err != nil {
 		return run.Answers{}, err
 	}
 	a, err := r.Work(ctx, o.Rows)

@@ -1,7 +1,8 @@
 package spend
 
 import (
-	"fmt"
+	"context"
+	"slices"
 	"sync"
 
 	"github.com/racflow/racflow/engine/outcome"
@@ -16,28 +17,43 @@ type Clerk struct {
 	spender *Spender
 
 	mu     sync.Mutex
-	asking map[int]bool // by line of the items under way: the paid voters are asked
+	asking map[int]bool  // by line of the items under way: the paid voters are asked
+	ended  chan struct{} // is closed and made anew when some have ended
 }
 
 // NewClerk makes the Clerk of a part of a run. Of the options it needs Forecast.
 func NewClerk(o Options) *Clerk {
-	return &Clerk{spender: New(o), asking: map[int]bool{}}
+	return &Clerk{spender: New(o), asking: map[int]bool{}, ended: make(chan struct{})}
 }
 
-// Begin says of the items of some lines whether the paid voters are asked about them. A
-// line that is under way already is an error.
-func (c *Clerk) Begin(lines []int, ask bool) error {
+// Begin says of the items of some lines whether the paid voters are asked about them. Where one is
+// under way already, it waits until that has ended: a run that is resumed hands out items again that
+// were under way, and what services have answered about them is kept by then.
+func (c *Clerk) Begin(ctx context.Context, lines []int, ask bool) error {
+	for {
+		ended, ok := c.begin(lines, ask)
+		if ok {
+			return nil
+		}
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// begin begins all items or none.
+func (c *Clerk) begin(lines []int, ask bool) (ended <-chan struct{}, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, line := range lines {
-		if _, ok := c.asking[line]; ok {
-			return fmt.Errorf("the item of line %d is being answered here already", line)
-		}
+	if slices.ContainsFunc(lines, func(line int) bool { _, ok := c.asking[line]; return ok }) {
+		return c.ended, false
 	}
 	for _, line := range lines {
 		c.asking[line] = ask
 	}
-	return nil
+	return nil, true
 }
 
 // End returns what the items of some lines took, or would take, by position, and forgets them.
@@ -53,6 +69,8 @@ func (c *Clerk) End(lines []int) map[int]outcome.Bill {
 			bills[i] = *b
 		}
 	}
+	close(c.ended)
+	c.ended = make(chan struct{})
 	return bills
 }
 
