@@ -66,16 +66,13 @@ func checkDigest(digest string) error {
 // path is that of a kept file.
 func (k Kept) path(digest string) string { return filepath.Join(k.Dir, digest) }
 
-// find is the kept file of a digest, checked, or os.ErrNotExist.
-func (k Kept) find(digest string) (string, error) {
-	if err := checkDigest(digest); err != nil {
-		return "", err
-	}
+// whole reads the kept file of a digest: os.ErrNotExist, it is not there, or damaged.
+func (k Kept) whole(digest string) error {
 	found, err := program.HashFile(k.path(digest))
 	if err == nil && found != digest {
 		err = fmt.Errorf("%s: %w: %w", k.path(digest), errDamaged, os.ErrNotExist)
 	}
-	return k.path(digest), err
+	return err
 }
 
 // load brings a file to the folder of kept ones unless it is there, whole.
@@ -85,7 +82,7 @@ func (k Kept) load(ctx context.Context, conn Objects, f Shipped) error {
 		return err
 	}
 	defer unlock()
-	if _, err := k.find(f.Digest); !errors.Is(err, os.ErrNotExist) {
+	if err := k.whole(f.Digest); !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	for try := 1; ; try++ {

@@ -343,10 +343,10 @@ func TestTrim(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(t, state, some)
-	if _, err := kept.find(sum("one")); !errors.Is(err, os.ErrNotExist) {
+	if err := kept.whole(sum("one")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("an old file is there: %v", err)
 	}
-	if _, err := kept.find(sum("two")); err != nil {
+	if err := kept.whole(sum("two")); err != nil {
 		t.Errorf("a new file is gone: %v", err)
 	}
 }

@@ -36,6 +36,16 @@ func put(t *testing.T, at time.Time, value any) bus.State {
 	return bus.State{Value: data, At: at}
 }
 
+// Before the caller knows how many batches there are, what workers say counts. Who has said nothing for WorkerGone is not gone yet.
+func TestTotalUnknown(t *testing.T) {
+	last := put(t, now.Add(-definition.WorkerGone), definition.Worker{State: definition.Working, Items: 7})
+	caller := put(t, soon, definition.CallerState{Published: 3})
+	s := decide(what, map[string]bus.State{"caller": caller, "worker.a": last}, bus.Backlog{Waiting: 2, Now: now})
+	if s.Items != (Items{Answered: 7}) || s.Working() != 1 {
+		t.Errorf("%+v, %d workers", s.Items, s.Working())
+	}
+}
+
 func TestStatus(t *testing.T) {
 	a := definition.Worker{Name: "a", Host: "one", State: definition.Working, Batches: 60, Items: 3840, Failed: 3, Rate: 200, Cost: .5, Tokens: 1000}
 	b := definition.Worker{Name: "b", Host: "two", State: definition.Working, Batches: 40, Items: 2560, Failed: 1, Rate: 150, Cost: .25, Tokens: 500}
