@@ -77,7 +77,8 @@ func EncodeAnswers(rows []source.Row, a run.Answers) ([]byte, error) {
 }
 
 // DecodeAnswers reads what EncodeAnswers wrote. The error says that something else did, or
-// another version of racflow.
+// another version of racflow; or it is why there are no rows: Ended, of a batch that nobody could
+// read.
 func DecodeAnswers(data []byte) ([]source.Row, run.Answers, error) {
 	var in answered[json.RawMessage, json.RawMessage]
 	if err := open(answers, data, &in); err != nil {
@@ -89,6 +90,9 @@ func DecodeAnswers(data []byte) ([]source.Row, run.Answers, error) {
 	out.Results = r.results(in.Results, rows)
 	if r.err != nil {
 		return nil, run.Answers{}, r.err
+	}
+	if len(rows) == 0 && out.Ended != nil {
+		return nil, run.Answers{}, out.Ended
 	}
 	return rows, out, nil
 }

@@ -23,13 +23,17 @@ const (
 func (p *part) answer(life context.Context, b batch) (answered bool) {
 	order, err := packet.DecodeOrder(b.Data)
 	if err != nil {
-		p.fail(b, fmt.Errorf("batch %s cannot be read: %w", b.Position, err))
-		return false
+		err = fmt.Errorf("batch %s cannot be read: %w", b.Position, err)
+		if b.Deliveries <= most || !p.unreadable(life, b, err) {
+			p.fail(b, err)
+			return false
+		}
+		return true
 	}
 	rows := order.Rows
 	if b.Deliveries > most {
 		p.log.Warn("a batch was given out too often: its items fail", "batch", b.Position, "times", b.Deliveries-1)
-		order = refused(order, b.Deliveries-1)
+		order = refused(order, fmt.Errorf("it was given to workers %s with others, and none of them has answered: they may have ended over one of these items (their logs say more)", terminal.Plural(b.Deliveries-1, "time")))
 	}
 	answers, err := p.pipeline.Take(life, order)
 	if err != nil {
@@ -42,6 +46,12 @@ func (p *part) answer(life context.Context, b batch) (answered bool) {
 		return false
 	}
 	data, err := packet.EncodeAnswers(rows, answers)
+	if err != nil { // as it would at any worker
+		p.log.Warn("the answers of a batch cannot travel: its items fail", "batch", b.Position, "error", err)
+		if answers, err = p.pipeline.Take(life, refused(order, fmt.Errorf("the answers of its batch cannot travel: %w", err))); err == nil {
+			data, err = packet.EncodeAnswers(rows, answers)
+		}
+	}
 	if err == nil {
 		_, err = p.room.Answer(life, b.Position, data) // another's may stand already: it is as good
 	}
@@ -83,12 +93,26 @@ func (p *part) giveBack(b batch) {
 	}
 }
 
+// unreadable answers a batch that nobody can read: without an answer it would go around for ever. Whoever
+// reads the answer fails with the reason.
+func (p *part) unreadable(life context.Context, b batch, why error) (answered bool) {
+	data, err := packet.EncodeAnswers(nil, run.Answers{Ended: why})
+	if err == nil {
+		_, err = p.room.Answer(life, b.Position, data)
+	}
+	if err != nil {
+		return false
+	}
+	p.done(life, b)
+	return true
+}
+
 // refused is an order whose rows fail: no stage sees them.
-func refused(o run.Order, times int) run.Order {
+func refused(o run.Order, why error) run.Order {
 	o.Rows = slices.Clone(o.Rows)
 	for i := range o.Rows {
 		if o.Rows[i].Err == nil {
-			o.Rows[i].Err = fmt.Errorf("it was given to workers %s with others, and none of them has answered: they may have ended over one of these items (their logs say more)", terminal.Plural(times, "time"))
+			o.Rows[i].Err = why
 		}
 	}
 	return o

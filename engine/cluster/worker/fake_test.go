@@ -20,6 +20,9 @@ import (
 	"github.com/racflow/racflow/engine/source"
 )
 
+// The encoder of packets is made once and kept: not in the bubble of the test that happens to be the first.
+var _, _ = packet.EncodeOrder(run.Order{})
+
 // place has runs, as the servers have them.
 type place struct {
 	t     *testing.T
@@ -82,6 +85,7 @@ type fakeRoom struct {
 	trouble    func(run.Answers) error  // nil: none
 	size       int                      // batches at a time
 	again      chan struct{}            // Options.Again
+	strange    bool                     // stages answer what cannot travel
 	mu         sync.Mutex
 	results    map[bus.Position]run.Answers
 	told       []definition.Worker
@@ -155,7 +159,8 @@ func (r *fakeRoom) Answer(ctx context.Context, at bus.Position, data []byte) (bo
 	}
 	_, answers, err := packet.DecodeAnswers(data)
 	if err != nil {
-		r.t.Error(err)
+		r.note("unread %s/%d: %v", r.id, at.Seq, err)
+		return true, nil
 	}
 	r.note("answer %s/%d", r.id, at.Seq)
 	r.mu.Lock()
@@ -226,6 +231,9 @@ func (f *fake) Take(ctx context.Context, o run.Order) (run.Answers, error) {
 			f.note("fails %s/%d: %v", f.id, seq, row.Err)
 		}
 		a.Results = append(a.Results, r)
+	}
+	if f.strange && o.Rows[0].Err == nil {
+		a.Results = append(a.Results, outcome.Result{})
 	}
 	return a, nil
 }

@@ -264,6 +264,40 @@ func TestPoison(t *testing.T) {
 	})
 }
 
+// Answers that cannot travel fail at once, with the reason.
+func TestCannotTravel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlace(t)
+		r := p.add("a")
+		r.strange = true
+		r.publish(1, 2, 0)
+		_, end := p.start(0)
+		synctest.Wait()
+		if got := p.noted("answer", "return", "done"); got != "answer a/1, done a/1" {
+			t.Error(got)
+		}
+		if got := p.noted("fails"); strings.Count(got, "the answers of its batch cannot travel: 3 results are not those of 2 rows") != 2 {
+			t.Error(got)
+		}
+		end()
+	})
+}
+
+// What nobody can read is answered at last, so that the caller fails with the reason.
+func TestUnreadableAnywhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlace(t)
+		r := p.add("a")
+		r.deliver(batch{Position: bus.Position{Part: 1, Seq: 1}, Data: []byte("\x09 no batch"), Deliveries: most})
+		_, end := p.start(0)
+		time.Sleep(time.Minute)
+		if got := p.noted("answer", "return", "done", "unread"); !strings.HasPrefix(got, "return a/1, unread a/1: batch 1.1 cannot be read: ") || !strings.HasSuffix(got, ", done a/1") {
+			t.Error(got)
+		}
+		end()
+	})
+}
+
 // What cannot be read is given back.
 func TestUnreadable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
