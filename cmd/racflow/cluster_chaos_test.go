@@ -70,6 +70,7 @@ func (c *chaos) happens(caller **process) string {
 	case n < 14 && !c.broken:
 		s := c.servers.all[c.draw.IntN(len(c.servers.all))]
 		s.kill()
+		c.underway += c.atOnce // claims may end while the others elect who leads
 		c.broken = true
 		away := time.Duration(c.draw.IntN(2000)) * time.Millisecond
 		c.repairs.Go(func() {

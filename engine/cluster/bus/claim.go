@@ -3,15 +3,18 @@ package bus
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
 
+// extensions is how often the servers hear of a batch while its claim lasts: some of that may get lost.
+const extensions = 6
+
 // batch begins a claim. It is nil where the batch has an answer already: who had it before has answered, and could not say that it is done.
 func (r *Run) batch(ctx context.Context, m jetstream.Msg, claim time.Duration) (*Batch, error) {
-	b := &Batch{r: r, m: m, stop: r.extend(m, claim)}
+	b := &Batch{r: r, m: m}
+	b.lost, b.stop = r.extend(m, claim)
 	err := func() (err error) {
 		if b.Position, err = positionOf(m.Subject()); err != nil {
 			return err
@@ -48,25 +51,46 @@ func (r *Run) batch(ctx context.Context, m jetstream.Msg, claim time.Duration) (
 	return b, nil
 }
 
-// extend keeps the claim alive until it is stopped.
-func (r *Run) extend(m jetstream.Msg, claim time.Duration) (stop func()) {
-	done := make(chan struct{})
+// extend keeps the claim alive until it is stopped. lost is closed when the servers have not said for as long as it lasts that they heard
+// of that.
+func (r *Run) extend(m jetstream.Msg, claim time.Duration) (lost <-chan struct{}, stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	gone := make(chan struct{})
+	expire := time.AfterFunc(claim, func() {
+		close(gone)
+		cancel()
+	})
 	go func() {
-		ticker := time.NewTicker(claim / 3)
+		ticker := time.NewTicker(claim / extensions)
 		defer ticker.Stop()
 		for {
 			select {
 			case <-ticker.C:
-				if err := m.InProgress(); err != nil && r.c.nc.IsClosed() {
-					return
-				}
-			case <-done:
+			case <-ctx.Done():
 				return
 			}
+			asked := time.Now()
+			within, done := context.WithTimeout(ctx, claim/extensions)
+			_, err := r.c.nc.RequestWithContext(within, m.Reply(), []byte("+WPI")) // InProgress with an answer
+			done()
+			if err != nil {
+				continue
+			}
+			if !expire.Stop() {
+				return
+			}
+			expire.Reset(claim - time.Since(asked))
 		}
 	}()
-	return sync.OnceFunc(func() { close(done) })
+	return gone, func() {
+		expire.Stop()
+		cancel()
+	}
 }
+
+// Lost is closed when another may have the batch: the servers have not heard from this process for as long as the claim lasts. It is
+// neither returned nor worked on then.
+func (b *Batch) Lost() <-chan struct{} { return b.lost }
 
 // Done takes the batch out of the queue, after its answer is stored. Where it was handed to another meanwhile, that one's is taken out as well.
 func (b *Batch) Done(ctx context.Context) error {

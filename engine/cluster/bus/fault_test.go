@@ -170,10 +170,10 @@ func TestClaims(t *testing.T) {
 		b, _ := theirs.Take(ctx)
 		taken <- b
 	}()
-	// The claim lasts while the first one lives: there are three signs of life in its time.
+	// The claim lasts while the first one lives: there are six signs of life in its time.
 	signs := make(chan []byte, 100)
 	tap := must(caller.nc.Subscribe("$JS.ACK.>", func(m *nats.Msg) { signs <- m.Data }))(t)
-	for n := 0; n < 4; {
+	for n := 0; n < extensions+2; {
 		if string(<-signs) == "+WPI" {
 			n++
 		}
@@ -182,10 +182,20 @@ func TestClaims(t *testing.T) {
 	if info := must(must(s.JetStream(t).Consumer(ctx, itemsStream("a1"), consumer))(t).Info(ctx))(t); info.NumRedelivered != 0 {
 		t.Error("a claim that is extended ended")
 	}
+	select {
+	case <-first.Lost():
+		t.Error("a claim that is extended is lost")
+	default:
+	}
 	proxy.Freeze() // as SIGSTOP does
 	second := <-taken
 	if second == nil || second.Position != first.Position || second.Deliveries < 2 {
 		t.Fatal(second)
+	}
+	select {
+	case <-first.Lost():
+	case <-ctx.Done():
+		t.Error("a claim has ended, and who had it does not know")
 	}
 	if ok := must(theirs.Answer(ctx, second.Position, []byte("second")))(t); !ok {
 		t.Error("not the first answer")

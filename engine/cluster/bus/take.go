@@ -17,6 +17,7 @@ type Batch struct {
 
 	r    *Run
 	m    jetstream.Msg
+	lost <-chan struct{}
 	stop func()
 }
 

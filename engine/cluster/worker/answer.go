@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -35,7 +36,11 @@ func (p *part) answer(life context.Context, b batch) (answered bool) {
 		p.log.Warn("a batch was given out too often: its items fail", "batch", b.Position, "times", b.Deliveries-1)
 		order = refused(order, fmt.Errorf("it was given to workers %s with others, and none of them has answered: they may have ended over one of these items (their logs say more)", terminal.Plural(b.Deliveries-1, "time")))
 	}
-	answers, err := p.pipeline.Take(life, order)
+	answers, err := p.take(life, b, order)
+	if errors.Is(err, errLost) {
+		p.log.Warn("a batch is another worker's by now: the servers have not heard from this one for as long as its claim lasts", "batch", b.Position)
+		return false
+	}
 	if err != nil {
 		p.fail(b, fmt.Errorf("the stages cannot answer: %w", err))
 		return false
@@ -71,6 +76,25 @@ func (p *part) answer(life context.Context, b batch) (answered bool) {
 		p.leave(trouble)
 	}
 	return true
+}
+
+// take takes an order through the stages as long as its batch is this worker's own. errLost: it is not any
+// more. Who has it then asks what is not answered yet, and both would pay for that.
+func (p *part) take(life context.Context, b batch, o run.Order) (run.Answers, error) {
+	held, drop := context.WithCancelCause(life)
+	defer drop(nil)
+	go func() {
+		select {
+		case <-b.Lost:
+			drop(errLost)
+		case <-held.Done():
+		}
+	}()
+	answers, err := p.pipeline.Take(held, o)
+	if cause := context.Cause(held); errors.Is(cause, errLost) {
+		return run.Answers{}, cause
+	}
+	return answers, err
 }
 
 // done acknowledges a batch that is answered.

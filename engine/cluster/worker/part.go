@@ -19,6 +19,8 @@ var (
 	errIdle = errors.New("there is nothing to do, and other runs wait")
 )
 
+var errLost = errors.New("the batch is another worker's by now")
+
 // part is a run that this worker takes part in, once its pipeline is open.
 type part struct {
 	*worker

@@ -28,6 +28,7 @@ type batch struct {
 	Deliveries int
 	Done       func(ctx context.Context) error
 	Return     func() error
+	Lost       <-chan struct{} // is closed when another may have it
 }
 
 // joined is a run's pipeline once this worker takes part in it.

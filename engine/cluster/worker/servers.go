@@ -106,7 +106,7 @@ func (n *natsRoom) Take(ctx context.Context) (batch, error) {
 	if err != nil {
 		return batch{}, err
 	}
-	return batch{Position: b.Position, Data: b.Data, Deliveries: b.Deliveries, Done: b.Done, Return: b.Return}, nil
+	return batch{Position: b.Position, Data: b.Data, Deliveries: b.Deliveries, Done: b.Done, Return: b.Return, Lost: b.Lost()}, nil
 }
 
 // Tell implements room.

@@ -10,7 +10,9 @@ import (
 
 	"github.com/racflow/racflow/engine/cluster/bus"
 	"github.com/racflow/racflow/engine/cluster/definition"
+	"github.com/racflow/racflow/engine/cluster/packet"
 	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/source"
 )
 
 // A batch is answered before it is acknowledged, and counts.
@@ -374,6 +376,37 @@ func TestOver(t *testing.T) {
 		}
 		if got := r.last(); got.State != definition.Draining || got.Calls.Total.Cost != .5 {
 			t.Errorf("its last word is %+v", got)
+		}
+		end()
+	})
+}
+
+// A batch that is another's by now is dropped, and the worker goes on.
+func TestLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlace(t)
+		r := p.add("a")
+		gate, lost := make(chan struct{}), make(chan struct{})
+		r.work = func(_ *fake, b batch) error {
+			if b.Seq == 1 {
+				<-gate
+			}
+			return nil
+		}
+		data, err := packet.EncodeOrder(run.Order{Rows: []source.Row{{Line: 100}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.deliver(batch{Position: bus.Position{Part: 1, Seq: 1}, Data: data, Deliveries: 1, Lost: lost})
+		_, end := p.start(0)
+		synctest.Wait()
+		close(lost)
+		synctest.Wait()
+		close(gate)
+		r.publish(2, 1, 0)
+		synctest.Wait()
+		if got := p.noted("answer", "done", "return", "close", "say left"); got != "answer a/2, done a/2" {
+			t.Error(got)
 		}
 		end()
 	})
