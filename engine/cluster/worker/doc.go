@@ -10,7 +10,9 @@
 //
 // A batch is answered at the servers before it is acknowledged: whatever ends in between, it is
 // answered again, and the first answer stands. So a worker that was stopped for long and wakes does
-// no harm, and its late answers are dropped without a word. A batch that was given out many times is
+// no harm, and its late answers are dropped without a word. A worker from whom the servers have not
+// heard for as long as a claim lasts drops its batch: another has it, and both would pay for the
+// same calls. A batch that was given out many times is
 // answered with failed items, for it may be what ends workers.
 //
 // Where the stages cannot go on here, the worker gives its batches to others and opens the pipeline
