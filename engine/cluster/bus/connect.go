@@ -10,6 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/racflow/racflow/sdk/backoff"
 )
 
 // Conn is a connection with the servers. It re-establishes itself until it is closed.
@@ -62,7 +64,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	})
 	for {
 		c.nc, err = nats.Connect("", options...)
-		if err == nil || !unreachable(err) || !sleep(ctx, reconnectWait) {
+		if err == nil || !unreachable(err) || backoff.Sleep(ctx, reconnectWait) != nil {
 			break
 		}
 	}
@@ -98,7 +100,7 @@ func (c *Conn) check(ctx context.Context) (err error) {
 		if !off && !errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) && passes(err) || err == nil {
 			return nil // streams are on and cannot be asked just now: whoever asks them waits
 		}
-		if !off || !sleep(ctx, reconnectWait) {
+		if !off || backoff.Sleep(ctx, reconnectWait) != nil {
 			return c.advise(err)
 		}
 	}
@@ -113,16 +115,4 @@ func (c *Conn) Close() {
 	c.closing = true
 	c.mu.Unlock()
 	c.nc.Close()
-}
-
-// sleep is false when ctx ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/racflow/racflow/sdk/backoff"
 )
 
 // lookAgain is how often Watch looks whether there is a first run.
@@ -80,7 +82,7 @@ func (c *Conn) Watch(ctx context.Context) (<-chan string, error) {
 				after = c.watch(ctx, after, ids)
 			}
 			// The first run makes the index, and who watches may not.
-			sleep(ctx, lookAgain)
+			_ = backoff.Sleep(ctx, lookAgain)
 			there = !c.absent(ctx, indexStream)
 		}
 	}()

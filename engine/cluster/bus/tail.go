@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/racflow/racflow/sdk/backoff"
 )
 
 // stored is a message of a stream, as tail gives it.
@@ -47,7 +49,7 @@ func (c *Conn) tail(ctx context.Context, stream, filter string, after uint64) it
 				return
 			}
 			if after == before {
-				sleep(ctx, firstPause)
+				_ = backoff.Sleep(ctx, firstPause)
 			}
 		}
 	}
