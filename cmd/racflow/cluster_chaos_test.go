@@ -89,6 +89,7 @@ func (c *chaos) happens(caller **process) string {
 		default:
 		}
 		(*caller).kill()
+		c.underway += c.atOnce // workers drop what they have in hand when the next one begins
 		*caller = c.callerRun(true)
 		return "kill -9 of the caller"
 	case n < 18 && !w.busy:

@@ -28,6 +28,7 @@ func (c *Caller) resume(ctx context.Context, earlier *bus.Run, b engine.Beginnin
 	if err := c.tell(ctx, definition.CallerState{Part: state.Part + 1}); err != nil { // nobody waits for what is dropped now
 		return err
 	}
+	_ = earlier.Tell(definition.CallerKey, nil) // workers drop what they have in hand of earlier parts; who does not hear it sees a batch of this one
 	if err := earlier.Drop(ctx, state.Part+1); err != nil {
 		return err
 	}

@@ -41,6 +41,10 @@ func (p *part) answer(life context.Context, b batch) (answered bool) {
 		p.log.Warn("a batch is another worker's by now: the servers have not heard from this one for as long as its claim lasts", "batch", b.Position)
 		return false
 	}
+	if errors.Is(err, errPast) {
+		p.done(life, b)
+		return true
+	}
 	if err != nil {
 		p.fail(b, fmt.Errorf("the stages cannot answer: %w", err))
 		return false
@@ -78,8 +82,8 @@ func (p *part) answer(life context.Context, b batch) (answered bool) {
 	return true
 }
 
-// take takes an order through the stages as long as its batch is this worker's own. errLost: it is not any
-// more. Who has it then asks what is not answered yet, and both would pay for that.
+// take takes an order through the stages as long as somebody waits for this worker's answer. Else it is
+// errLost or errPast: who has the items by now asks what is not answered yet, and both would pay for that.
 func (p *part) take(life context.Context, b batch, o run.Order) (run.Answers, error) {
 	held, drop := context.WithCancelCause(life)
 	defer drop(nil)
@@ -87,11 +91,13 @@ func (p *part) take(life context.Context, b batch, o run.Order) (run.Answers, er
 		select {
 		case <-b.Lost:
 			drop(errLost)
+		case <-b.Past:
+			drop(errPast)
 		case <-held.Done():
 		}
 	}()
 	answers, err := p.pipeline.Take(held, o)
-	if cause := context.Cause(held); errors.Is(cause, errLost) {
+	if cause := context.Cause(held); errors.Is(cause, errLost) || errors.Is(cause, errPast) {
 		return run.Answers{}, cause
 	}
 	return answers, err

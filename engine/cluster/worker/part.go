@@ -19,7 +19,11 @@ var (
 	errIdle = errors.New("there is nothing to do, and other runs wait")
 )
 
-var errLost = errors.New("the batch is another worker's by now")
+// Why a worker drops a batch.
+var (
+	errLost = errors.New("the batch is another worker's by now")
+	errPast = errors.New("a later part of the run is on")
+)
 
 // part is a run that this worker takes part in, once its pipeline is open.
 type part struct {

@@ -29,6 +29,7 @@ type batch struct {
 	Done       func(ctx context.Context) error
 	Return     func() error
 	Lost       <-chan struct{} // is closed when another may have it
+	Past       <-chan struct{} // is closed when a later part of the run is on
 }
 
 // joined is a run's pipeline once this worker takes part in it.

@@ -24,7 +24,7 @@ func (s natsServers) Room(ctx context.Context, id string) (room, error) {
 	if err != nil {
 		return nil, s.unlisted(ctx, id, err)
 	}
-	n := &natsRoom{r, s, keyOf(s.Name()), lookOver}
+	n := &natsRoom{Run: r, at: s, key: keyOf(s.Name()), look: lookOver}
 	over, err := n.over(ctx)
 	if over || err != nil {
 		return nil, err
@@ -58,6 +58,7 @@ type natsRoom struct {
 	at   natsServers
 	key  string        // of this worker's state
 	look time.Duration // how often Over looks where it hears nothing
+	on   parts
 }
 
 // over reports whether the run is over.
@@ -75,16 +76,9 @@ func (n *natsRoom) Over(ctx context.Context) error {
 	if over, _ := n.over(ctx); over { // before it listens, which waits for the servers whatever ctx says
 		return nil
 	}
-	heard := make(chan struct{}, 1)
-	stop, err := n.Hear(definition.EndKey, func([]byte) {
-		select {
-		case heard <- struct{}{}:
-		default:
-		}
-	})
-	if err == nil {
-		defer stop()
-	} // else it takes longer
+	ended, begun := n.hear(definition.EndKey), n.hear(definition.CallerKey)
+	defer ended.stop()
+	defer begun.stop()
 	tick := time.NewTicker(n.look)
 	defer tick.Stop()
 	for {
@@ -92,11 +86,43 @@ func (n *natsRoom) Over(ctx context.Context) error {
 			return nil
 		}
 		select {
-		case <-heard:
+		case <-ended.rings:
+		case <-begun.rings:
+			n.follow(ctx)
 		case <-tick.C:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+	}
+}
+
+// heard rings when something was told to all.
+type heard struct {
+	rings chan struct{}
+	stop  func()
+}
+
+// hear listens. Where the servers cannot do that, it never rings, and things take longer.
+func (n *natsRoom) hear(on string) heard {
+	h := heard{make(chan struct{}, 1), func() {}}
+	stop, err := n.Hear(on, func([]byte) {
+		select {
+		case h.rings <- struct{}{}:
+		default:
+		}
+	})
+	if err == nil {
+		h.stop = stop
+	}
+	return h
+}
+
+// follow looks which part of the run is on. What was told does not say it: any worker may tell that.
+func (n *natsRoom) follow(ctx context.Context) {
+	var state definition.CallerState
+	text, _, err := n.Get(ctx, definition.CallerKey)
+	if err == nil && json.Unmarshal(text, &state) == nil {
+		n.on.begin(state.Part)
 	}
 }
 
@@ -106,7 +132,7 @@ func (n *natsRoom) Take(ctx context.Context) (batch, error) {
 	if err != nil {
 		return batch{}, err
 	}
-	return batch{Position: b.Position, Data: b.Data, Deliveries: b.Deliveries, Done: b.Done, Return: b.Return, Lost: b.Lost()}, nil
+	return batch{Position: b.Position, Data: b.Data, Deliveries: b.Deliveries, Done: b.Done, Return: b.Return, Lost: b.Lost(), Past: n.on.begin(b.Part)}, nil
 }
 
 // Tell implements room.

@@ -326,3 +326,52 @@ func TestStreamsAreAway(t *testing.T) {
 		t.Errorf("a run that was removed: room %v, %v", there, err)
 	}
 }
+
+// Batches of an earlier part are dropped when the caller says that another has begun, and no worker can
+// say that in its place; also when a batch of a later part arrives.
+func TestLaterPart(t *testing.T) {
+	s := natstest.Start(t, 1)
+	r := begin(t, connect(t, s, "caller"), definition.Definition{Run: "r1"}, 0)
+	at := natsServers{connect(t, s, "worker")}
+	there, err := at.Open(t.Context(), "r1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &natsRoom{Run: there, at: at, key: "worker.1", look: time.Hour}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	publish(t, r, 1, 1)
+	b, err := n.Take(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.follow(ctx) // nobody has said anything
+	select {
+	case <-b.Past:
+		t.Fatal("a batch of the only part is past")
+	default:
+	}
+	over := make(chan error, 1)
+	go func() { over <- n.Over(ctx) }()
+	if _, err := r.Put(ctx, definition.CallerKey, []byte(`{"part":2}`)); err != nil {
+		t.Fatal(err)
+	}
+	for told := false; !told; { // until it listens
+		if err := r.Tell(definition.CallerKey, nil); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-b.Past:
+			told = true
+		case <-ctx.Done():
+			t.Fatal("nobody hears of the second part")
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	cancel()
+	<-over
+	second := n.on.begin(2)
+	n.on.begin(3)
+	<-second
+	<-n.on.begin(2)
+}

@@ -381,35 +381,48 @@ func TestOver(t *testing.T) {
 	})
 }
 
-// A batch that is another's by now is dropped, and the worker goes on.
-func TestLost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPlace(t)
-		r := p.add("a")
-		gate, lost := make(chan struct{}), make(chan struct{})
-		r.work = func(_ *fake, b batch) error {
-			if b.Seq == 1 {
-				<-gate
-			}
-			return nil
-		}
-		data, err := packet.EncodeOrder(run.Order{Rows: []source.Row{{Line: 100}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.deliver(batch{Position: bus.Position{Part: 1, Seq: 1}, Data: data, Deliveries: 1, Lost: lost})
-		_, end := p.start(0)
-		synctest.Wait()
-		close(lost)
-		synctest.Wait()
-		close(gate)
-		r.publish(2, 1, 0)
-		synctest.Wait()
-		if got := p.noted("answer", "done", "return", "close", "say left"); got != "answer a/2, done a/2" {
-			t.Error(got)
-		}
-		end()
-	})
+// A batch that is another's by now, or of an earlier part of the run, is dropped, and the worker goes on.
+func TestDropped(t *testing.T) {
+	for name, test := range map[string]struct {
+		of   func(*batch, <-chan struct{})
+		want string
+	}{
+		"another has it": {func(b *batch, c <-chan struct{}) { b.Lost = c }, "answer a/2, done a/2"},
+		"a later part":   {func(b *batch, c <-chan struct{}) { b.Past = c }, "done a/1, answer a/2, done a/2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPlace(t)
+				r := p.add("a")
+				gate, dropped := make(chan struct{}), make(chan struct{})
+				r.work = func(_ *fake, b batch) error {
+					if b.Seq == 1 {
+						<-gate
+					}
+					return nil
+				}
+				data, err := packet.EncodeOrder(run.Order{Rows: []source.Row{{Line: 100}}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				first := batch{Position: bus.Position{Part: 1, Seq: 1}, Data: data, Deliveries: 1}
+				test.of(&first, dropped)
+				r.deliver(first)
+				_, end := p.start(0)
+				synctest.Wait()
+				close(dropped)
+				synctest.Wait()
+				close(gate)
+				synctest.Wait()
+				r.publish(2, 1, 0)
+				synctest.Wait()
+				if got := p.noted("answer", "done", "return", "close", "say left"); got != test.want {
+					t.Error(got)
+				}
+				end()
+			})
+		})
+	}
 }
 
 // A batch that comes again while it is under way here is answered once: this process had been stopped.
