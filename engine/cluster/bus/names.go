@@ -38,6 +38,11 @@ func resultsStream(id string) string { return "racflow_" + id + "_results" }
 func stateStream(id string) string   { return "KV_racflow_" + id }
 func answersStream(id string) string { return "KV_racflow_" + id + "_answers" }
 
+// streamNames are those of all streams that a run has alone.
+func streamNames(id string) []string {
+	return []string{itemsStream(id), resultsStream(id), stateStream(id), answersStream(id)}
+}
+
 func subject(id string, parts ...string) string {
 	return "racflow." + id + "." + strings.Join(parts, ".")
 }

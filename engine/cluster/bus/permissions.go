@@ -37,7 +37,7 @@ func Permissions(role Role) Subjects {
 		}
 	}
 	return Subjects{
-		Publish: append(reading, "$JS.API.CONSUMER.CREATE.*.*.racflow.>", "$JS.API.STREAM.CREATE.*", "$JS.API.STREAM.DELETE.*", "$JS.API.STREAM.PURGE.*",
+		Publish: append(reading, "$JS.API.CONSUMER.CREATE.*.*.racflow.>", "$JS.API.STREAM.CREATE.*", "$JS.API.STREAM.DELETE.*", "$JS.API.STREAM.PURGE.*", "$JS.API.STREAM.NAMES",
 			"racflow.>", "$KV.>", "$O."+filesBucket+".>"),
 		Subscribe: []string{"_INBOX.>", "racflow.*.ask.>", "racflow.*.tell.>"},
 		Respond:   true,

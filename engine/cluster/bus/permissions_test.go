@@ -106,6 +106,9 @@ func TestPermissionsSuffice(t *testing.T) {
 		<-heard
 		stop()
 	}
+	if all := must(c.Unlisted(ctx))(t); len(all) != 0 {
+		t.Error(all)
+	}
 	if err := mine.Drop(ctx, 3); err != nil {
 		t.Error(err)
 	}

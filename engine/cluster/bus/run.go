@@ -103,7 +103,7 @@ func (r *Run) Remove(ctx context.Context) error {
 	if err := r.c.unlist(ctx, r.id); err != nil {
 		return fmt.Errorf("remove run %s: %w", r.id, err)
 	}
-	for _, name := range []string{itemsStream(r.id), resultsStream(r.id), stateStream(r.id), answersStream(r.id)} {
+	for _, name := range streamNames(r.id) {
 		if err := r.c.deleteStream(ctx, name); err != nil {
 			return fmt.Errorf("remove run %s: %w", r.id, err)
 		}

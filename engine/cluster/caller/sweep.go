@@ -18,7 +18,7 @@ const (
 	filesKept = 7 * 24 * time.Hour
 )
 
-// Sweep removes what nobody needs any more from the servers: runs that are over, and files. What
+// Sweep removes what nobody needs any more from the servers: runs that are over or never began, and files. What
 // cannot be removed is logged.
 //
 // A file may be removed while another caller is about to begin a run that needs it, which has
@@ -74,6 +74,19 @@ func (c *Caller) sweep(ctx context.Context, now time.Time) error {
 	for _, f := range files {
 		if !needed[f.Digest] && now.Sub(f.At) > filesKept {
 			failed = append(failed, c.conn.RemoveFile(ctx, f.Digest))
+		}
+	}
+	return errors.Join(append(failed, c.sweepUnlisted(ctx, now))...)
+}
+
+// sweepUnlisted removes streams of runs whose callers died before they entered them, or after they took
+// them out.
+func (c *Caller) sweepUnlisted(ctx context.Context, now time.Time) error {
+	all, err := c.conn.Unlisted(ctx)
+	failed := []error{err}
+	for _, r := range all {
+		if definition.IsID(r.ID()) && now.Sub(r.Made) > overKept {
+			failed = append(failed, r.Remove(ctx))
 		}
 	}
 	return errors.Join(failed...)

@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/racflow/racflow/engine/cluster/bus"
 	"github.com/racflow/racflow/engine/cluster/caller"
 	"github.com/racflow/racflow/engine/cluster/definition"
@@ -70,6 +73,41 @@ func TestSweep(t *testing.T) {
 			t.Errorf("after %v: %v, %v", test.after, ids, err)
 		}
 		has(test.files...)
+	}
+}
+
+// Streams go whose run was never entered, once they are old enough.
+func TestSweepUnlisted(t *testing.T) {
+	w := newWorld(t, 10)
+	conn, err := nats.Connect(w.servers.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bucket := range []string{"racflow_" + definition.NewID(), "racflow_settings"} { // the second is somebody else's
+		if _, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: bucket}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, _ := w.caller(caller.Options{})
+	for _, test := range []struct {
+		after time.Duration
+		left  int
+	}{{23 * time.Hour, 2}, {25 * time.Hour, 1}} {
+		if err := c.SweepAt(t.Context(), time.Now().Add(test.after)); err != nil {
+			t.Fatal(err)
+		}
+		left := 0
+		for range js.StreamNames(t.Context()).Name() {
+			left++
+		}
+		if left != test.left {
+			t.Errorf("after %v: %d streams, want %d", test.after, left, test.left)
+		}
 	}
 }
 
