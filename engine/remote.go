@@ -31,8 +31,9 @@ type Beginning struct {
 	Labels   []string // of the knowledge
 	Resumed  bool     // an earlier part of the run has answered items
 	// Keep gives the journal results that earlier parts of the run left elsewhere; their items are
-	// not asked about again. nil: the run takes several passes, and has no use for them.
-	Keep func([]outcome.Result) error
+	// not asked about again. It says how many the journal did not have. nil: the run takes several passes, and has no
+	// use for them.
+	Keep func([]outcome.Result) (fresh int, err error)
 	// Place notes in the journal where the run is, from now on; nil: there is no journal.
 	Place func(manifest.Cluster) error
 }
@@ -74,13 +75,13 @@ func (p *Pipeline) begun(ctx context.Context, kept manifest.Manifest) (manifest.
 }
 
 // lacking keeps those results in a journal that it does not have.
-func lacking(book *journal.Journal) func([]outcome.Result) error {
-	return func(all []outcome.Result) error {
+func lacking(book *journal.Journal) func([]outcome.Result) (int, error) {
+	return func(all []outcome.Result) (int, error) {
 		fresh := slices.DeleteFunc(slices.Clone(all), func(r outcome.Result) bool {
 			_, has := book.Answered(source.Row{Line: r.Line, ID: r.ID})
 			return has
 		})
-		return book.Keep(fresh)
+		return len(fresh), book.Keep(fresh)
 	}
 }
 

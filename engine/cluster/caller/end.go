@@ -78,6 +78,9 @@ func (c *Caller) takeBack(ctx context.Context) {
 	c.parts.Wait() // nobody else tells how far the caller is
 	c.mu.Lock()
 	part, detached := c.state.Part, c.state.Detached
+	if !detached {
+		c.state.Published = c.state.Done // what is not in the queue counts as answered
+	}
 	c.mu.Unlock()
 	more := ""
 	if !detached { // else it is the workers' own already, as far as they know

@@ -92,7 +92,7 @@ func (c *Caller) defines(earlier *bus.Run) (bool, error) {
 
 // recall gives the journal what is stored of earlier parts. Items that failed or lack a voter are asked
 // again, as in any resumed run.
-func (c *Caller) recall(ctx context.Context, earlier *bus.Run, upTo uint64, keep func([]outcome.Result) error) error {
+func (c *Caller) recall(ctx context.Context, earlier *bus.Run, upTo uint64, keep func([]outcome.Result) (int, error)) error {
 	items := 0
 	for r, err := range stored(ctx, earlier, upTo) {
 		if err != nil {
@@ -109,13 +109,14 @@ func (c *Caller) recall(ctx context.Context, earlier *bus.Run, upTo uint64, keep
 				whole = append(whole, one)
 			}
 		}
-		if err := keep(whole); err != nil {
+		fresh, err := keep(whole) // an item may have an answer in several parts
+		if err != nil {
 			return err
 		}
-		items += len(whole)
+		items += fresh
 	}
 	if items > 0 {
-		c.o.Say("run %s: %s answered so far at %s", c.Run(), terminal.Plural(items, "item"), c.o.Servers)
+		c.o.Say("run %s: %s answered meanwhile at %s", c.Run(), terminal.Plural(items, "item"), c.o.Servers)
 	}
 	return nil
 }

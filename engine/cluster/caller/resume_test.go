@@ -2,6 +2,7 @@ package caller_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -165,21 +166,32 @@ func TestInterrupted(t *testing.T) {
 	if n := w.queued(c.Run()); n > 0 || !said.has("workers finish what they have in hand, and begin nothing more") {
 		t.Errorf("%d batches wait, said %q", n, said.all)
 	}
+	there := w.opened(c.Run())
+	var state definition.CallerState
+	if text, _, err := there.Get(t.Context(), definition.CallerKey); err != nil || json.Unmarshal(text, &state) != nil || state.Published != state.Done {
+		t.Errorf("%v, %+v: what was taken back counts as answered", err, state)
+	}
 	close(release)
-	for _, err := range w.opened(c.Run()).Results(t.Context(), 0) {
+	for r, err := range there.Results(t.Context(), 0) {
 		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := there.Answer(t.Context(), bus.Position{Part: 1, Seq: 1000}, r.Data); err != nil { // as another part would
 			t.Fatal(err)
 		}
 		break
 	}
 	stop()
 	w.worker(nil)
-	second, _ := w.caller(caller.Options{})
+	second, said := w.caller(caller.Options{})
 	o := w.options("far", second)
 	o.Resume = engine.Newest
 	got, out, err := w.work(t.Context(), o, nil)
 	if err != nil || got != w.want || begun != 1 || out.Earlier == 0 {
 		t.Fatalf("%v, %d batches begun, %+v", err, begun, out)
+	}
+	if !said.has(fmt.Sprintf(": %d items answered meanwhile", out.Earlier)) {
+		t.Errorf("%d items are from before; said %q", out.Earlier, said.all)
 	}
 }
 
@@ -228,7 +240,7 @@ func TestResumeTakesWhatIsThere(t *testing.T) {
 	if err != nil || got != w.want || out.Earlier < 78 {
 		t.Fatalf("%v, %+v", err, out)
 	}
-	if !said.has(" items answered so far at ") || !w.gone() {
+	if !said.has(" items answered meanwhile at ") || !w.gone() {
 		t.Errorf("said %q", said.all)
 	}
 }
