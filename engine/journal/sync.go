@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/racflow/racflow/engine/private"
+	"github.com/racflow/racflow/sdk/lock"
 )
 
 // Sync says which results a power failure leaves. The end of the process loses nothing that
@@ -68,7 +69,12 @@ func (system) open(path string, flags int) (file, error) {
 	return os.OpenFile(path, flags, private.FileMode)
 }
 
-func (system) locked(f *os.File) file { return f }
+func (system) locked(f *os.File) file { return lockedFile{f} }
+
+// lockedFile is not locked any more once it is closed, whatever processes are being started.
+type lockedFile struct{ *os.File }
+
+func (f lockedFile) Close() error { return lock.Close(f.File) }
 
 func (system) syncFolder(path string) error {
 	folder, err := os.Open(path)

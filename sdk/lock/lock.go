@@ -42,6 +42,10 @@ func open(path string, flags int, perm fs.FileMode, try func(*os.File) error) (*
 	}
 }
 
+// Close unlocks a file and closes it. To close it is enough where no processes are started meanwhile: one that is
+// just being started has the file open, too, until its program begins, and keeps the lock for as long.
+func Close(f *os.File) error { return errors.Join(unlock(f), f.Close()) }
+
 // Names reports whether a path still leads to an open file.
 func Names(path string, f *os.File) (bool, error) {
 	named, err := os.Stat(path)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/racflow/racflow/sdk/lock"
@@ -45,6 +46,26 @@ func TestOneWriter(t *testing.T) {
 	defer open(t, path, os.O_CREATE).Close() // the name is free, the renamed file stays locked
 	if _, err := lock.Open(path+".new", os.O_WRONLY, 0); !errors.Is(err, lock.ErrBusy) {
 		t.Errorf("a second writer of a renamed file: %v", err)
+	}
+}
+
+// A process that is just being started has a copy of every open file: Close does not wait for its end.
+func TestCloseUnlocks(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	f := open(t, path, os.O_CREATE)
+	started, err := syscall.Dup(int(f.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Close(started) }()
+	if err := lock.Close(f); err != nil {
+		t.Fatal(err)
+	}
+	if err := lock.Close(open(t, path, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if err := lock.Close(f); !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("a file that is closed: %v", err)
 	}
 }
 

@@ -15,3 +15,5 @@ func try(f *os.File) error {
 
 // tryShared refuses for the same reason.
 func tryShared(f *os.File) error { return try(f) }
+
+func unlock(*os.File) error { return nil }

@@ -23,3 +23,10 @@ func flock(f *os.File, how int) error {
 	}
 	return nil
 }
+
+func unlock(f *os.File) error {
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_UN); err != nil {
+		return fmt.Errorf("unlock %s: %w", f.Name(), err)
+	}
+	return nil
+}
