@@ -70,7 +70,7 @@ func (r *Run) extend(m jetstream.Msg, claim time.Duration) (lost <-chan struct{}
 				return
 			}
 			asked := time.Now()
-			within, done := context.WithTimeout(ctx, claim/extensions)
+			within, done := context.WithTimeout(ctx, claim/3)                      // servers may be slow, and a message may be lost
 			_, err := r.c.nc.RequestWithContext(within, m.Reply(), []byte("+WPI")) // InProgress with an answer
 			done()
 			if err != nil {
