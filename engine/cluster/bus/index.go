@@ -15,7 +15,7 @@ import (
 )
 
 // lookAgain is how often Watch looks whether there is a first run.
-const lookAgain = 2 * time.Second
+const lookAgain = 500 * time.Millisecond
 
 func (c *Conn) entry(ctx context.Context, id string) (*jetstream.RawStreamMsg, error) {
 	there, err := c.hasStream(ctx, indexStream)
