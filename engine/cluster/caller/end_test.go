@@ -4,7 +4,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/racflow/racflow/engine"
@@ -18,15 +17,7 @@ import (
 func TestEndOfHalfABeginning(t *testing.T) {
 	w := newWorld(t, 10)
 	c, _ := w.caller(caller.Options{})
-	conn, err := nats.Connect(w.servers.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(conn.Close)
-	js, err := jetstream.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := w.servers.JetStream(t)
 	state, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "racflow_" + c.Run()})
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/racflow/racflow/engine/cluster/bus"
@@ -79,15 +78,7 @@ func TestSweep(t *testing.T) {
 // Streams go whose run was never entered, once they are old enough.
 func TestSweepUnlisted(t *testing.T) {
 	w := newWorld(t, 10)
-	conn, err := nats.Connect(w.servers.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(conn.Close)
-	js, err := jetstream.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := w.servers.JetStream(t)
 	for _, bucket := range []string{"racflow_" + definition.NewID(), "racflow_settings"} { // the second is somebody else's
 		if _, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: bucket}); err != nil {
 			t.Fatal(err)
