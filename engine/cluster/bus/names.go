@@ -24,7 +24,9 @@ const (
 	headerKV     = "KV-Operation"   // of buckets of NATS
 )
 
-var idForm = regexp.MustCompile(`^[A-Za-z0-9]{1,64}$`)
+const idPattern = `[A-Za-z0-9]{1,64}`
+
+var idForm = regexp.MustCompile(`^` + idPattern + `$`)
 
 func checkID(id string) error {
 	if !idForm.MatchString(id) {

@@ -17,7 +17,7 @@ type Unlisted struct {
 	Made time.Time // the newest of its streams, by the servers' clock
 }
 
-var streamForm = regexp.MustCompile(`^(?:KV_)?racflow_([A-Za-z0-9]{1,64})(?:_[a-z]+)?$`)
+var streamForm = regexp.MustCompile(`^(?:KV_)?racflow_(` + idPattern + `)(?:_[a-z]+)?$`)
 
 // Unlisted finds what is left of runs that nobody sees. Streams of others whose names have the form of a run's are among them.
 func (c *Conn) Unlisted(ctx context.Context) ([]Unlisted, error) {
