@@ -13,8 +13,7 @@
 // no harm, and its late answers are dropped without a word. A worker from whom the servers have not
 // heard for as long as a claim lasts drops its batch: another has it, and both would pay for the
 // same calls. So it does with batches of an earlier part, once a run has been resumed. A batch that
-// was given out many times is
-// answered with failed items, for it may be what ends workers.
+// was given out many times is answered with failed items, for it may be what ends workers.
 //
 // Where the stages cannot go on here, the worker gives its batches to others and opens the pipeline
 // anew. Only where others have had them, too, does the run hear that stages had to stop: one

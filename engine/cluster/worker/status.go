@@ -103,16 +103,8 @@ func (s *status) state(now time.Time) definition.Worker {
 
 // keep tells the state until ctx ends, once more then, and has it forgotten.
 func (s *status) keep(ctx context.Context, r room) {
-	for last := false; ; last = ctx.Err() != nil {
-		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), told)
-		_ = r.Tell(within, s.state(time.Now())) // the next one says the same and more
-		if last {
-			_ = r.Forget(within) // else it ages, and others see that
-		}
-		cancel()
-		if last {
-			return
-		}
+	for ctx.Err() == nil {
+		s.tell(ctx, r)
 		next := time.NewTimer(definition.WorkerEvery)
 		select {
 		case <-s.changed:
@@ -121,4 +113,15 @@ func (s *status) keep(ctx context.Context, r room) {
 		}
 		next.Stop()
 	}
+	s.tell(ctx, r)
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), told)
+	defer cancel()
+	_ = r.Forget(within) // else it ages, and others see that
+}
+
+// tell puts the state, also once ctx has ended. Where that fails, the next one says the same and more.
+func (s *status) tell(ctx context.Context, r room) {
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), told)
+	defer cancel()
+	_ = r.Tell(within, s.state(time.Now()))
 }
