@@ -124,7 +124,7 @@ func (r *Rows) read(ctx context.Context, centroids bool) error {
 		_, chosen := r.folds[e.ID]
 		if chosen {
 			r.Items = append(r.Items, source.Row{ID: e.ID, Text: e.Text, Label: e.Label, Meta: e.Meta})
-			r.vectors[e.ID] = e.Vector
+			r.vectors[e.ID] = slices.Clone(e.Vector) // which would keep those of its page in memory
 		}
 		l := r.labels[e.Label]
 		if l == nil || !centroids {

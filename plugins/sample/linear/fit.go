@@ -65,7 +65,7 @@ func (v *voter) learn(ctx context.Context, r *rows) (*model, error) {
 			return nil, err
 		}
 		label, _ := slices.BinarySearch(labels, row.label)
-		examples[i] = example{vector: row.vector, features: hashText(x, row.text, v.Features), label: label}
+		examples[i] = example{vector: row.vector, inputs: row.inputs, features: hashText(x, row.text, v.Features), label: label}
 	}
 	fresh := func(from []example) *model { return newModel(labels, r.dimension, learnIDF(from, v.Features)) }
 	c, held, err := choose(ctx, fresh, examples)

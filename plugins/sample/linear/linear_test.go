@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/plugins/internal/golden"
+	"github.com/racflow/racflow/plugins/internal/simd"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest"
 )
@@ -346,6 +347,62 @@ func TestGradient(t *testing.T) {
 }
 
 // What a text has beyond its beginning counts for nothing.
+// TestMostlyZero: vectors that are mostly 0 are worked on without their zeros, which changes no
+// bit of what is learnt, and of them only the other numbers are kept in memory.
+func TestMostlyZero(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 5))
+	labels, dimension := []string{"a", "b", "c"}, 300
+	dense, inputs := make([]example, 70), make([]example, 70)
+	kept := &rows{max: 100, byLabel: map[string][]row{}}
+	models := [2]*model{}
+	for i := range models {
+		models[i] = newModel(labels, dimension, []float32{.5, 1, 2, 3})
+	}
+	for i := range dense {
+		vector := make([]float32, dimension)
+		for range 1 + r.IntN(dimension/mostlyZero-1) {
+			vector[r.IntN(dimension)] = float32(r.NormFloat64())
+		}
+		features := models[0].weigh([]feature{{Row: 0, Factor: .5}, {Row: int32(1 + i%3), Factor: -1}})
+		dense[i] = example{vector: vector, features: features, label: i % 3}
+		inputs[i] = example{inputs: inputsOf(vector), features: features, label: i % 3}
+		if err := kept.add(&sdk.TrainingRow{ID: fmt.Sprint(i), Label: labels[i%3], Vector: vector}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, examples := range [][]example{dense, inputs} {
+		p := newProblem(models[i], examples)
+		p.c = usual
+		if err := p.minimise(t.Context(), 20); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(models[0].weights, models[1].weights) || simd.Dot(models[0].weights, models[0].weights) == 0 {
+		t.Error("other weights are learnt without zeros")
+	}
+	scores := [2][]float32{make([]float32, len(dense)*models[0].width), make([]float32, len(dense)*models[0].width)}
+	models[0].score(scores[0], dense, newScratch())
+	models[1].score(scores[1], inputs, newScratch())
+	if !slices.Equal(scores[0], scores[1]) {
+		t.Error("other scores without zeros")
+	}
+	_, all, err := kept.sorted()
+	if err != nil || len(all) != len(dense) || slices.ContainsFunc(all, func(one row) bool { return one.vector != nil }) {
+		t.Errorf("%d rows, %v: their zeros are kept", len(all), err)
+	}
+	full := make([]float32, dimension)
+	for i := range full {
+		full[i] = 1
+	}
+	if err := kept.add(&sdk.TrainingRow{ID: "full", Label: "a", Vector: full}); err != nil {
+		t.Fatal(err)
+	}
+	_, all, _ = kept.sorted()
+	if len(all) != len(dense)+1 || slices.ContainsFunc(all, func(one row) bool { return len(one.vector) != dimension || one.inputs != nil }) {
+		t.Error("beside one that is not, not all rows are whole")
+	}
+}
+
 func TestLongText(t *testing.T) {
 	for _, text := range []string{strings.Repeat("é", 2000), "x" + strings.Repeat("é", 2000), strings.Repeat("a", 5000)} {
 		if got := beginning(text); len(got) > textBytes || len(got) < textBytes-1 || !strings.HasPrefix(text, got) || strings.ContainsRune(got, '\uFFFD') {

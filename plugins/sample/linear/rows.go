@@ -3,12 +3,12 @@ package linear
 import (
 	"cmp"
 	"fmt"
-	"hash/fnv"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/stratified"
 )
 
 // What the rows that are learnt from may take, in floats of 4 bytes.
@@ -21,7 +21,8 @@ const (
 type row struct {
 	rank        uint64 // random, and the same for the same row
 	label, text string
-	vector      []float32
+	vector      []float32 // nil: inputs stand for it
+	inputs      []feature
 }
 
 // rows is a sample of the knowledge. Of each label it has the rows that rank first, as
@@ -49,11 +50,12 @@ func (r *rows) add(t *sdk.TrainingRow) error {
 	if len(t.Vector) != r.dimension {
 		return wrongDimension(len(t.Vector), r.dimension)
 	}
-	h := fnv.New64a()
-	h.Write([]byte(t.ID))
-	rank := h.Sum64() * 0x9e3779b97f4a7c15
 	label := strings.Clone(t.Label)
-	r.byLabel[label] = append(r.byLabel[label], row{rank ^ rank>>32, label, beginning(strings.Clone(t.Text)), slices.Clone(t.Vector)})
+	one := row{rank: stratified.Rank(t.ID), label: label, text: beginning(strings.Clone(t.Text)), inputs: inputsOf(t.Vector)}
+	if one.inputs == nil {
+		one.vector = slices.Clone(t.Vector)
+	}
+	r.byLabel[label] = append(r.byLabel[label], one)
 	if r.count++; r.count > r.max+r.max/4 {
 		r.trim()
 	}
@@ -67,15 +69,7 @@ func (r *rows) trim() {
 	for _, of := range r.byLabel {
 		sizes = append(sizes, len(of))
 	}
-	slices.Sort(sizes)
-	left, each := bound, bound
-	for i, n := range sizes { // the smallest labels stay whole
-		if each = left / (len(sizes) - i); n > each {
-			break
-		}
-		left -= n
-		each = bound
-	}
+	each := stratified.Each(sizes, bound)
 	r.count = 0
 	for label, of := range r.byLabel {
 		if len(of) > each {
@@ -90,7 +84,23 @@ func (r *rows) trim() {
 // before orders rows by rank. Texts and vectors stand for the ids of rows that have the
 // same one: equal rows may change places.
 func before(a, b row) int {
-	return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.label, b.label), cmp.Compare(a.text, b.text), slices.Compare(a.vector, b.vector))
+	if order := cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.label, b.label), cmp.Compare(a.text, b.text)); order != 0 {
+		return order
+	}
+	return slices.Compare(a.whole(), b.whole())
+}
+
+// whole is the vector of a row.
+func (r *row) whole() []float32 {
+	if r.inputs == nil {
+		return r.vector
+	}
+	last := len(r.inputs) - 1 // the constant input
+	vector := make([]float32, r.inputs[last].Row)
+	for _, f := range r.inputs[:last] {
+		vector[f.Row] = f.Factor
+	}
+	return vector
 }
 
 // sorted returns the labels, and the rows by rank.
@@ -106,5 +116,10 @@ func (r *rows) sorted() (labels []string, all []row, err error) {
 		all = append(all, r.byLabel[label]...)
 	}
 	slices.SortFunc(all, before)
+	if slices.ContainsFunc(all, func(one row) bool { return one.inputs == nil }) { // then all are dense
+		for i := range all {
+			all[i].vector, all[i].inputs = all[i].whole(), nil
+		}
+	}
 	return labels, all, nil
 }

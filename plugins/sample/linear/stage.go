@@ -62,7 +62,11 @@ func (v *voter) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error)
 			failed[i] = wrongDimension(len(item.Vector), m.dimension)
 			continue
 		}
-		samples[i] = []sdk.Sample{{Answers: m.answers(s, example{vector: item.Vector, features: m.weigh(hashText(x, item.Text, len(m.idf)))})}}
+		e := example{inputs: inputsOf(item.Vector), features: m.weigh(hashText(x, item.Text, len(m.idf)))}
+		if e.inputs == nil {
+			e.vector = item.Vector
+		}
+		samples[i] = []sdk.Sample{{Answers: m.answers(s, e)}}
 	}
 	if len(failed) > 0 {
 		return samples, failed

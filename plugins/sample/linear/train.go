@@ -25,42 +25,53 @@ type problem struct {
 	c        float64     // as in scikit-learn
 	residual []float32   // a row for each example: probabilities less the truth
 	losses   []float64   // of the examples
-	having   [][]feature // by input behind the dense ones: the examples that have it
+	first    int         // input that not every example has
+	having   [][]feature // by input from first on: the examples that have it
 	memory   sync.Pool   // of *scratch
 }
 
 func newProblem(m *model, examples []example) *problem {
 	p := &problem{
 		model: m, examples: examples, residual: make([]float32, len(examples)*m.width),
-		losses: make([]float64, len(examples)), having: make([][]feature, m.used),
+		losses: make([]float64, len(examples)), first: m.dense(),
 		memory: sync.Pool{New: func() any { return newScratch() }},
 	}
-	counts := make([]int, m.used)
-	for _, e := range examples {
-		for _, f := range e.features {
-			counts[int(f.Row)-m.dense()]++
-		}
+	if sparse(examples) {
+		p.first = 0
 	}
+	counts := make([]int, m.inputs()-p.first)
+	p.terms(func(_ int, f feature) { counts[int(f.Row)-p.first]++ })
+	p.having = make([][]feature, len(counts))
 	for i, n := range counts {
 		p.having[i] = make([]feature, 0, n)
 	}
-	for i, e := range examples {
+	p.terms(func(i int, f feature) {
+		having := &p.having[int(f.Row)-p.first]
+		*having = append(*having, feature{Row: int32(i), Factor: f.Factor})
+	})
+	return p
+}
+
+// terms calls do with what is not dense of each example.
+func (p *problem) terms(do func(example int, f feature)) {
+	for i, e := range p.examples {
+		for _, f := range e.inputs {
+			do(i, f)
+		}
 		for _, f := range e.features {
-			at := int(f.Row) - m.dense()
-			p.having[at] = append(p.having[at], feature{Row: int32(i), Factor: f.Factor})
+			do(i, f)
 		}
 	}
-	return p
 }
 
 // evaluate returns the value at the model's weights, and sets g to the gradient.
 func (p *problem) evaluate(g []float32) float64 {
 	p.blocks(len(p.examples), rowBlock, p.predict)
-	p.blocks(p.dense(), inputBlock, func(lo, hi int, s *scratch) { p.slopeDense(g, lo, hi, s) })
+	p.blocks(p.first, inputBlock, func(lo, hi int, s *scratch) { p.slopeDense(g, lo, hi, s) })
 	residual := simd.NewView(p.residual, len(p.examples), p.width)
-	p.blocks(p.used, inputBlock, func(lo, hi int, _ *scratch) {
+	p.blocks(len(p.having), inputBlock, func(lo, hi int, _ *scratch) {
 		for i := lo; i < hi; i++ {
-			to := g[(p.dense()+i)*p.width:][:p.width]
+			to := g[(p.first+i)*p.width:][:p.width]
 			clear(to)
 			simd.Best().AddRows(to, residual, p.having[i])
 		}
