@@ -10,11 +10,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/racflow/racflow/engine/identity"
 	"github.com/racflow/racflow/engine/knowledge"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/private"
+	"github.com/racflow/racflow/engine/progress"
 	"github.com/racflow/racflow/engine/retry"
 	"github.com/racflow/racflow/sdk"
 )
@@ -30,7 +33,7 @@ type Job struct {
 	// Launch starts the stage with a state_dir; empty: the one of a stage that
 	// learns nothing.
 	Launch   func(ctx context.Context, stateDir string) (any, error)
-	Progress func(done, total int) // with rows
+	Progress progress.Func // of rows that are read ("fitting"), then of what is made of them ("learning")
 }
 
 // fitter is a running stage.
@@ -48,7 +51,7 @@ func Start(ctx context.Context, j Job) (process any, learnt string, err error) {
 	if err := private.MakeBelow(filepath.Dir(j.Dir), dir); err != nil {
 		return nil, "", j.failed(err)
 	}
-	content = digest(content, rows, j.From)
+	content = digest(content, rows, j.from())
 	if process, learnt := j.again(ctx, dir, content); process != nil {
 		return process, learnt, nil
 	}
@@ -137,17 +140,22 @@ func (j Job) learn(ctx context.Context, f fitter) error {
 // batchSize is how many of Rows a stage gets at a time.
 const batchSize = 64
 
-// All are the rows of the knowledge. Progress is told how far they are read.
+// All are the rows of the knowledge, or a sample of more than Most.
 func (j Job) All(ctx context.Context) iter.Seq2[[]sdk.TrainingRow, error] {
 	return func(yield func([]sdk.TrainingRow, error) bool) {
+		chosen, rows, err := j.draw(ctx)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
 		done := 0
-		_, _, rows := j.Knowledge.Learnt()
 		for batch, err := range j.Knowledge.Rows(ctx, j.Stage.Info.FitReads) {
+			batch = chosen.of(batch)
 			if !yield(batch, err) {
 				return
 			}
 			done += len(batch)
-			j.Progress(done, rows)
+			j.Progress.Report(progress.Step{Doing: "fitting", Unit: "row", Done: int64(done), Total: int64(rows)})
 		}
 	}
 }
@@ -178,9 +186,37 @@ func (j Job) Once(ctx context.Context, rows iter.Seq2[[]sdk.TrainingRow, error])
 // fit gives the stage rows, again where its process ended meanwhile.
 func (j Job) fit(ctx context.Context, f fitter, rows iter.Seq2[[]sdk.TrainingRow, error]) error {
 	w := retry.Work{Retries: j.Stage.Retries, Call: func(ctx context.Context, _ []int) error {
-		return f.Fit(ctx, rows)
+		return j.watch(ctx, f, rows)
 	}}
 	return w.Do(ctx, 1)[0]
+}
+
+// watch gives the stage rows once, and reports how long it learns from them.
+func (j Job) watch(ctx context.Context, f fitter, rows iter.Seq2[[]sdk.TrainingRow, error]) error {
+	begun, n, learnt := time.Now(), 0, make(chan struct{})
+	var reports sync.WaitGroup
+	defer reports.Wait()
+	defer close(learnt)
+	return f.Fit(ctx, func(yield func([]sdk.TrainingRow, error) bool) {
+		for batch, err := range rows {
+			if !yield(batch, err) {
+				return
+			}
+			n += len(batch)
+		}
+		reports.Go(func() {
+			every := time.NewTicker(time.Second)
+			defer every.Stop()
+			for {
+				j.Progress.Report(progress.Step{Doing: "learning", Unit: "row", Done: int64(n), Elapsed: time.Since(begun)})
+				select {
+				case <-learnt:
+					return
+				case <-every.C:
+				}
+			}
+		})
+	})
 }
 
 // digest identifies the rows of a generation, and what was made of them. The number of

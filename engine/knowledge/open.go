@@ -36,6 +36,7 @@ type Knowledge struct {
 	store    stages.Store
 	entries  string // their collection
 	content  string
+	wide     int // dimension of the vectors
 	backing  backing
 	attached *attached.Collection // the backing, where somebody else makes it; nil: racflow has built it
 	all      *all                 // of the backing, whole
@@ -123,7 +124,7 @@ func Open(ctx context.Context, block *pipeline.Knowledge, starter stages.Starter
 
 // of makes a knowledge that of a generation.
 func (k *Knowledge) of(store stages.Store, collection, content string, dimension int) *Knowledge {
-	k.store, k.entries, k.content = store, collection, content
+	k.store, k.entries, k.content, k.wide = store, collection, content, dimension
 	k.all = &all{}
 	k.drawn = k.all
 	k.backing = &built{store, collection, content, sdk.Schema{Dimension: dimension, Analyzer: k.block.Analyzer}, k.search}
@@ -229,6 +230,9 @@ func (k *Knowledge) Learnt() (folder, content string, rows int) {
 	}
 	return k.entries, k.content, k.Report.Entries
 }
+
+// Dimension is that of the entries' vectors.
+func (k *Knowledge) Dimension() int { return k.wide }
 
 // Entries calls f with every entry that is wanted, in no particular order, and with
 // those of its parts that are.

@@ -1,5 +1,7 @@
 package progress
 
+import "time"
+
 // Step is how far a piece of work is.
 type Step struct {
 	Doing string // "answering", "embedding", ...
@@ -13,6 +15,8 @@ type Step struct {
 	Flagged  int64   // of the items that are done
 	Failed   int64   // of these
 	Paid     float64 // what calls of services came to so far, in the currency of the prices
+
+	Elapsed time.Duration // of work that does not say how far it is
 }
 
 // Bytes is the unit of work that is measured in bytes.

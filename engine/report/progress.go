@@ -26,6 +26,9 @@ func Progress(s progress.Step, m *progress.Meter, now time.Time) []string {
 	if left, ok := m.Left(now); ok {
 		parts = append(parts, "about "+duration(left)+" left")
 	}
+	if s.Elapsed > 0 {
+		parts = append(parts, duration(s.Elapsed)+" so far")
+	}
 	for _, one := range []struct {
 		n    int64
 		what string

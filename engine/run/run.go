@@ -64,9 +64,7 @@ type Run struct {
 
 // Open brings the pipeline's knowledge up to date and starts its stages.
 func Open(ctx context.Context, p *pipeline.Pipeline, o Options) (*Run, error) {
-	o.Fitting = func(stage string, done, total int) {
-		o.Progress.Report(progress.Step{Doing: "fitting", Name: stage, Unit: "row", Done: int64(done), Total: int64(total)})
-	}
+	o.Fitting = o.Progress
 	r := &Run{pipeline: p, observe: observe.Or(o.Observe), graph: stage.New(p, o.Options), fitted: o.Fitted, remote: o.Remote, spending: o.Spending}
 	if o.Ballots {
 		r.records = map[int]*stage.Record{}

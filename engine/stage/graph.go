@@ -12,6 +12,7 @@ import (
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/pending"
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/progress"
 	"github.com/racflow/racflow/engine/rule"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/engine/waiting"
@@ -42,8 +43,7 @@ type Options struct {
 	Waits   *waiting.Reporter // hears what stages wait for; nil: nobody does
 	Pending *pending.Book     // handles of results that come later; nil: those are errors
 	Fitted  string            // folder of what stages learn from knowledge
-	// Fitting is called while a stage, as "sample.mine", learns; may be nil.
-	Fitting func(stage string, done, total int)
+	Fitting progress.Func     // of stages, as "sample.mine", that learn
 }
 
 // Graph is the stages of a pipeline that run.

@@ -11,6 +11,7 @@ import (
 	"github.com/racflow/racflow/engine/holdout"
 	"github.com/racflow/racflow/engine/launch"
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/progress"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -110,7 +111,7 @@ func (g *Graph) voted(ctx context.Context, election *stage) (rows []sdk.Training
 			}
 			rows = append(rows, sdk.TrainingRow{ID: rec.id, Label: rec.Row.Label, Samples: samples, HeldOut: true})
 		}
-		election.progress(records[len(records)-1].Row.Line, len(items))
+		election.progress(progress.Step{Doing: "fitting", Unit: "row", Done: int64(records[len(records)-1].Row.Line), Total: int64(len(items))})
 	}
 	if len(rows) > 0 {
 		return rows, nil

@@ -12,6 +12,7 @@ import (
 	"github.com/racflow/racflow/engine/identity"
 	"github.com/racflow/racflow/engine/launch"
 	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/progress"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -37,10 +38,9 @@ func (s *stage) learning(start launch.Func) fitted.Job {
 	return j
 }
 
-func (s *stage) progress(done, total int) {
-	if report := s.graph.options.Fitting; report != nil {
-		report(s.String(), done, total)
-	}
+func (s *stage) progress(step progress.Step) {
+	step.Name = s.String()
+	s.graph.options.Fitting.Report(step)
 }
 
 // votes returns rows of the knowledge with the votes on them of the voters above an
