@@ -25,7 +25,7 @@
 //
 // The package does not know the engine. What travels between the two is
 // defined in sdk/proto and converted in sdk/wire, whose ends are sdk/serve and
-// sdk/remote; sdk/fuse and sdk/ballot hold the formulas that engine and
+// sdk/remote; sdk/fuse, sdk/ballot and sdk/stratified hold the formulas that engine and
 // plugins share; sdk/lock keeps a file to one writer; sdk/answer reads what a
 // language model wrote; sdk/conformance is the suite that every plugin must pass, and sdk/sdktest
 // runs it in a Go test.

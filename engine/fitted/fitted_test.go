@@ -1,6 +1,9 @@
 package fitted_test
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +16,7 @@ import (
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/enginetest"
+	"github.com/racflow/racflow/engine/fitted"
 	"github.com/racflow/racflow/engine/journal/manifest"
 )
 
@@ -24,6 +28,7 @@ type bench struct {
 	dir     string
 	mu      sync.Mutex
 	fitting []string // stages, once for each page of rows that they got
+	steps   []engine.Progress
 }
 
 const file = `
@@ -67,7 +72,11 @@ func (b *bench) open() *engine.Pipeline {
 		Events: engine.Events{Progress: func(s engine.Progress) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
-			if s.Doing == "fitting" && strings.HasPrefix(s.Name, "sample.") {
+			if !strings.HasPrefix(s.Name, "sample.") {
+				return
+			}
+			b.steps = append(b.steps, s)
+			if s.Doing == "fitting" {
 				b.fitting = append(b.fitting, s.Name)
 			}
 		}},
@@ -81,7 +90,7 @@ func (b *bench) open() *engine.Pipeline {
 // answer asks about an apple, and returns which stages were fitted for that.
 func (b *bench) answer() (answer string, fitted []string, err error) {
 	b.t.Helper()
-	b.fitting = nil
+	b.fitting, b.steps = nil, nil
 	p := b.open()
 	defer p.Close()
 	r, err := p.Answer(b.t.Context(), engine.Item{Text: "apple"})
@@ -127,6 +136,50 @@ func TestFittedOnce(t *testing.T) {
 	b.want("fruit") // what was learnt from these rows is still there
 	if n := len(b.kept()); n != 2 {
 		t.Errorf("%d folders are kept", n)
+	}
+}
+
+// TestSample: of many rows a stage gets no more than the bound, of every label as many as
+// it allows, whatever their order; of no more rows than that, all, as without a bound.
+func TestSample(t *testing.T) {
+	rows := []string{"s1\tsmallone\tsmall", "s2\tsmalltwo\tsmall", "o\tsingle\tone"}
+	for i := range 12 {
+		rows = append(rows, fmt.Sprintf("b%d\tbig%c\tbig", i, 'a'+i))
+	}
+	learn := func(most int) (name string, learnt map[string]map[string]int) {
+		defer fitted.Lower(most)()
+		b := newBench(t)
+		b.write("rows.tsv", "id\ttext\tlabel\n"+strings.Join(rows, "\n")+"\n")
+		if _, _, err := b.answer(); err != nil || len(b.kept()) != 1 {
+			t.Fatalf("kept %q, %v", b.kept(), err)
+		}
+		raw, err := os.ReadFile(filepath.Join(b.kept()[0], "labels.json"))
+		if err = errors.Join(err, json.Unmarshal(raw, &learnt)); err != nil {
+			t.Fatal(err)
+		}
+		n := int64(min(most, len(rows)))
+		for _, want := range []engine.Progress{
+			{Doing: "fitting", Name: "sample.one", Unit: "row", Done: n, Total: n},
+			{Doing: "learning", Name: "sample.one", Unit: "row", Done: n},
+		} {
+			if !slices.ContainsFunc(b.steps, func(s engine.Progress) bool { s.Elapsed = 0; return s == want }) {
+				t.Errorf("of %+v no %+v", b.steps, want)
+			}
+		}
+		return filepath.Base(b.kept()[0]), learnt
+	}
+	whole, all := learn(1000)
+	same, _ := learn(len(rows))
+	if whole != same || len(all) != len(rows) {
+		t.Errorf("%d rows are %s with a bound that they do not exceed, and %s without", len(all), same, whole)
+	}
+	name, some := learn(6)
+	if len(some) != 6 || some["single"] == nil || some["smallone"] == nil || some["smalltwo"] == nil || name == whole {
+		t.Errorf("%s, as %s of all rows: %v", name, whole, some)
+	}
+	slices.Reverse(rows)
+	if _, again := learn(6); !cmp.Equal(some, again) {
+		t.Errorf("in another order other rows are learnt from: %s", cmp.Diff(some, again))
 	}
 }
 

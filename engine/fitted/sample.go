@@ -11,10 +11,9 @@ import (
 
 // What a stage learns from at most of the rows of a knowledge: of more, it gets a sample that
 // treats labels alike.
-const (
-	maxRows   = 200_000
-	maxFloats = 64 << 20 // of their vectors, where it reads those: 256 MiB
-)
+const maxFloats = 64 << 20 // of their vectors, where it reads those: 256 MiB
+
+var maxRows = 200_000 // tests lower it
 
 // Most returns how many rows a stage learns from at most, of a knowledge with vectors of a
 // dimension. There are more only where there are more labels.

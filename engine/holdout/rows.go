@@ -121,10 +121,8 @@ func (r *Rows) divide(chosen []drawn) {
 // read reads the chosen rows and, where centroids are asked for, the vectors.
 func (r *Rows) read(ctx context.Context, centroids bool) error {
 	err := r.knowledge.Entries(ctx, sdk.Scan{Texts: true, Vectors: centroids}, func(e sdk.Entry) {
-		_, chosen := r.folds[e.ID]
-		if chosen {
-			r.Items = append(r.Items, source.Row{ID: e.ID, Text: e.Text, Label: e.Label, Meta: e.Meta})
-			r.vectors[e.ID] = slices.Clone(e.Vector) // which would keep those of its page in memory
+		if _, chosen := r.folds[e.ID]; chosen {
+			r.keep(e)
 		}
 		l := r.labels[e.Label]
 		if l == nil || !centroids {
@@ -144,6 +142,13 @@ func (r *Rows) read(ctx context.Context, centroids bool) error {
 		r.Items[i].Line = i + 1
 	}
 	return err
+}
+
+// keep keeps what is needed of a chosen row. Its vector alone would keep all of its page in
+// memory.
+func (r *Rows) keep(e sdk.Entry) {
+	r.Items = append(r.Items, source.Row{ID: e.ID, Text: e.Text, Label: e.Label, Meta: e.Meta})
+	r.vectors[e.ID] = slices.Clone(e.Vector)
 }
 
 // Of reports whether the rows are held out of a knowledge; nil rows are of none.

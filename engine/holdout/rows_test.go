@@ -68,6 +68,16 @@ func TestPrototypes(t *testing.T) {
 	}
 }
 
+// The vectors of a page are one piece of memory, which goes with the page.
+func TestKeep(t *testing.T) {
+	r, page := &Rows{vectors: map[string][]float32{}}, []float32{1, 0, 0, 1}
+	r.keep(sdk.Entry{ID: "a", Vector: page[:2:2]})
+	clear(page)
+	if got := r.vectors["a"]; !slices.Equal(got, []float32{1, 0}) {
+		t.Errorf("%v is a part of the page", got)
+	}
+}
+
 // A row that is held out is searched for among the others, also where a filter stands.
 func TestExcept(t *testing.T) {
 	r := &Rows{}

@@ -4,12 +4,17 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/racflow/racflow/plugins/internal/simd"
 	"github.com/racflow/racflow/plugins/store/local/internal/filter"
+	"github.com/racflow/racflow/plugins/store/local/internal/image"
 	"github.com/racflow/racflow/plugins/store/local/internal/row"
 	"github.com/racflow/racflow/plugins/store/local/internal/segment"
 	"github.com/racflow/racflow/plugins/store/local/internal/snapshot"
@@ -41,7 +46,7 @@ func denseTable(t testing.TB, r *rand.Rand, k *simd.Kernel, dimension int, rows 
 			parts = append(parts, snapshot.Whole(made))
 		}
 	}
-	return &Leg{s.With(parts), k}
+	return NewLeg(s.With(parts), k)
 }
 
 // without returns the same without some rows.
@@ -50,7 +55,7 @@ func without(s *Leg, rows ...int) *Leg {
 	for _, r := range rows {
 		removed.Remove(s.of.IDOf(int32(r)))
 	}
-	return &Leg{s.of.With(removed.Parts), s.kernel}
+	return NewLeg(s.of.With(removed.Parts), s.kernel)
 }
 
 // bruteForce scores every row and sorts them all.
@@ -126,6 +131,65 @@ func vectorsOf(n, dimension int, value func(i, j int) float64) [][]float32 {
 		}
 	}
 	return rows
+}
+
+// TestLooked: of a large collection in a file, the vectors that were looked at do not stay in
+// this process's memory, and the nearest are the same.
+func TestLooked(t *testing.T) {
+	const n, dimension = 4000, 256
+	r := rand.New(rand.NewPCG(1, 2))
+	var d segment.Draft
+	for i, x := range fillings["near duplicates"](r, n, dimension) { // codes rule out few of these
+		unit, _ := row.Normalise(nil, x)
+		d.Add(&row.Batch{Rows: []row.Row{{Sequence: uint64(i), ID: fmt.Sprint(i)}}, Vectors: unit})
+	}
+	path := filepath.Join(t.TempDir(), "one"+segment.Suffix)
+	f, err := os.Create(path)
+	must(t, err)
+	must(t, segment.Build(image.NewWriter(f), 1, dimension, false, []segment.Input{{Source: d.Source(nil)}}))
+	must(t, f.Close())
+	empty, err := snapshot.Empty(sdk.Schema{Dimension: dimension})
+	must(t, err)
+	search := func(keep int64) (found []topk.Scored, resident int) {
+		s, err := segment.Open(path)
+		must(t, err)
+		leg := NewLeg(empty.With([]snapshot.Part{snapshot.Whole(s)}), simd.Best())
+		leg.keep = keep
+		query := slices.Clone(s.Vector(17))
+		s.Release()
+		all, err := leg.Search(t.Context(), [][]float32{query}, make([]*filter.Selection, 1), n)
+		must(t, err)
+		defer s.Release()
+		return all[0], residentOf(t, path)
+	}
+	want, whole := search(0)
+	got, some := search(8)
+	if !slices.Equal(want, got) {
+		t.Error("other rows are found where vectors are let go of")
+	}
+	if whole < 4*n*dimension || some > whole/2 {
+		t.Errorf("%d bytes of the file are in memory, and %d where all are kept", some, whole)
+	}
+}
+
+// residentOf is how many bytes of a mapped file are in this process's memory.
+func residentOf(t *testing.T, path string) (bytes int) {
+	maps, err := os.ReadFile("/proc/self/smaps")
+	if err != nil {
+		t.Skip("this system does not say what is in memory")
+	}
+	of := false
+	for line := range strings.Lines(string(maps)) {
+		fields := strings.Fields(line)
+		if !strings.HasSuffix(fields[0], ":") {
+			of = strings.HasSuffix(strings.TrimSpace(line), path)
+		}
+		if of && fields[0] == "Rss:" {
+			kb, _ := strconv.Atoi(fields[1])
+			bytes += kb << 10
+		}
+	}
+	return bytes
 }
 
 // TestNearestIsExact wants what brute force has, to the last bit and in order.
@@ -265,7 +329,7 @@ func BenchmarkNearest(b *testing.B) {
 		must(b, err)
 		made, err := s.InMemory([]segment.Input{{Source: d.Source(nil)}})
 		must(b, err)
-		leg := Leg{s.With([]snapshot.Part{snapshot.Whole(made)}), simd.Best()}
+		leg := NewLeg(s.With([]snapshot.Part{snapshot.Whole(made)}), simd.Best())
 		for _, count := range []int{1, 4, 64} {
 			queries := make([][]float32, count)
 			for i := range queries {

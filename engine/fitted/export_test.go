@@ -1,0 +1,8 @@
+package fitted
+
+// Lower makes stages learn from at most so many rows, until restore is called.
+func Lower(rows int) (restore func()) {
+	before := maxRows
+	maxRows = rows
+	return func() { maxRows = before }
+}
