@@ -20,6 +20,7 @@ import (
 	"github.com/racflow/racflow/engine/progress"
 	"github.com/racflow/racflow/engine/retry"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/stratified"
 )
 
 // Job says which stage learns, and from what.
@@ -51,7 +52,10 @@ func Start(ctx context.Context, j Job) (process any, learnt string, err error) {
 	if err := private.MakeBelow(filepath.Dir(j.Dir), dir); err != nil {
 		return nil, "", j.failed(err)
 	}
-	content = digest(content, rows, j.from())
+	if n := j.bound(); n < rows && j.Rows == nil { // else what was learnt from all rows stands
+		j.From += fmt.Sprint(" sample ", n)
+	}
+	content = digest(content, rows, j.From)
 	if process, learnt := j.again(ctx, dir, content); process != nil {
 		return process, learnt, nil
 	}
@@ -140,17 +144,19 @@ func (j Job) learn(ctx context.Context, f fitter) error {
 // batchSize is how many of Rows a stage gets at a time.
 const batchSize = 64
 
-// All are the rows of the knowledge, or a sample of more than Most.
+// All are the rows of the knowledge, or a sample of them where there are too many.
 func (j Job) All(ctx context.Context) iter.Seq2[[]sdk.TrainingRow, error] {
 	return func(yield func([]sdk.TrainingRow, error) bool) {
-		chosen, rows, err := j.draw(ctx)
+		last, rows, err := j.draw(ctx)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
 		done := 0
 		for batch, err := range j.Knowledge.Rows(ctx, j.Stage.Info.FitReads) {
-			batch = chosen.of(batch)
+			if last != nil {
+				batch = slices.DeleteFunc(batch, func(r sdk.TrainingRow) bool { return stratified.Rank(r.ID) > last[r.Label] })
+			}
 			if !yield(batch, err) {
 				return
 			}
@@ -191,12 +197,13 @@ func (j Job) fit(ctx context.Context, f fitter, rows iter.Seq2[[]sdk.TrainingRow
 	return w.Do(ctx, 1)[0]
 }
 
-// watch gives the stage rows once, and reports how long it learns from them.
+// watch gives the stage rows, and then reports every second for how long it learns.
 func (j Job) watch(ctx context.Context, f fitter, rows iter.Seq2[[]sdk.TrainingRow, error]) error {
-	begun, n, learnt := time.Now(), 0, make(chan struct{})
+	begun, n := time.Now(), 0
 	var reports sync.WaitGroup
 	defer reports.Wait()
-	defer close(learnt)
+	ctx, learnt := context.WithCancel(ctx)
+	defer learnt()
 	return f.Fit(ctx, func(yield func([]sdk.TrainingRow, error) bool) {
 		for batch, err := range rows {
 			if !yield(batch, err) {
@@ -205,14 +212,12 @@ func (j Job) watch(ctx context.Context, f fitter, rows iter.Seq2[[]sdk.TrainingR
 			n += len(batch)
 		}
 		reports.Go(func() {
-			every := time.NewTicker(time.Second)
-			defer every.Stop()
-			for {
+			for second := time.Tick(time.Second); ; {
 				j.Progress.Report(progress.Step{Doing: "learning", Unit: "row", Done: int64(n), Elapsed: time.Since(begun)})
 				select {
-				case <-learnt:
+				case <-ctx.Done():
 					return
-				case <-every.C:
+				case <-second:
 				}
 			}
 		})

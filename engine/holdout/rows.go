@@ -144,8 +144,7 @@ func (r *Rows) read(ctx context.Context, centroids bool) error {
 	return err
 }
 
-// keep keeps what is needed of a chosen row. Its vector alone would keep all of its page in
-// memory.
+// keep keeps what is needed of a chosen row. Its vector is a part of its page.
 func (r *Rows) keep(e sdk.Entry) {
 	r.Items = append(r.Items, source.Row{ID: e.ID, Text: e.Text, Label: e.Label, Meta: e.Meta})
 	r.vectors[e.ID] = slices.Clone(e.Vector)

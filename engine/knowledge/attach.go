@@ -25,7 +25,7 @@ func attach(ctx context.Context, block *pipeline.Knowledge, starter stages.Start
 
 // from makes a knowledge that of an attached collection.
 func (k *Knowledge) from(c *attached.Collection, store stages.Store, content string) {
-	k.store, k.entries, k.content, k.wide = store, c.Name, content, c.Dimension
+	k.store, k.entries, k.content, k.Dimension = store, c.Name, content, c.Dimension
 	k.backing, k.attached = c, c
 	k.all, k.drawn = &all{}, &all{}
 }

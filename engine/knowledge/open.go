@@ -26,8 +26,9 @@ import (
 
 // Knowledge is a knowledge block that is ready to be searched.
 type Knowledge struct {
-	Labels []string     // sorted
-	Report build.Report // of the Open that made it
+	Labels    []string     // sorted
+	Dimension int          // of the vectors
+	Report    build.Report // of the Open that made it
 	// Decided is what people have decided about texts, where a source says so.
 	Decided reviewed.Decisions
 
@@ -36,7 +37,6 @@ type Knowledge struct {
 	store    stages.Store
 	entries  string // their collection
 	content  string
-	wide     int // dimension of the vectors
 	backing  backing
 	attached *attached.Collection // the backing, where somebody else makes it; nil: racflow has built it
 	all      *all                 // of the backing, whole
@@ -124,7 +124,7 @@ func Open(ctx context.Context, block *pipeline.Knowledge, starter stages.Starter
 
 // of makes a knowledge that of a generation.
 func (k *Knowledge) of(store stages.Store, collection, content string, dimension int) *Knowledge {
-	k.store, k.entries, k.content, k.wide = store, collection, content, dimension
+	k.store, k.entries, k.content, k.Dimension = store, collection, content, dimension
 	k.all = &all{}
 	k.drawn = k.all
 	k.backing = &built{store, collection, content, sdk.Schema{Dimension: dimension, Analyzer: k.block.Analyzer}, k.search}
@@ -230,9 +230,6 @@ func (k *Knowledge) Learnt() (folder, content string, rows int) {
 	}
 	return k.entries, k.content, k.Report.Entries
 }
-
-// Dimension is that of the entries' vectors.
-func (k *Knowledge) Dimension() int { return k.wide }
 
 // Entries calls f with every entry that is wanted, in no particular order, and with
 // those of its parts that are.

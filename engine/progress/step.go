@@ -11,12 +11,11 @@ type Step struct {
 	Total int64 // 0: not known
 	About bool  // Total is estimated, from how much of a file has been read
 
-	Passages int64   // of a knowledge that is built of documents, so far
-	Flagged  int64   // of the items that are done
-	Failed   int64   // of these
-	Paid     float64 // what calls of services came to so far, in the currency of the prices
-
-	Elapsed time.Duration // of work that does not say how far it is
+	Passages int64         // of a knowledge that is built of documents, so far
+	Flagged  int64         // of the items that are done
+	Failed   int64         // of these
+	Paid     float64       // what calls of services came to so far, in the currency of the prices
+	Elapsed  time.Duration // of work that does not say how far it is
 }
 
 // Bytes is the unit of work that is measured in bytes.

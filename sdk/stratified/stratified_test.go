@@ -2,6 +2,7 @@ package stratified
 
 import (
 	"fmt"
+	"math"
 	"testing"
 )
 
@@ -10,10 +11,10 @@ func TestEach(t *testing.T) {
 		rows        []int
 		bound, want int
 	}{
-		"all fit":                {[]int{3, 5}, 8, 8},
+		"all fit":                {[]int{3, 5}, 8, math.MaxInt},
 		"as many of each":        {[]int{9, 9, 9}, 10, 3},
 		"a small one stays":      {[]int{90, 2, 90}, 42, 20},
-		"no rows":                {nil, 5, 5},
+		"no rows":                {nil, 5, math.MaxInt},
 		"more labels than bound": {[]int{1, 1, 1}, 2, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -21,30 +21,19 @@ const (
 // feature is one coordinate of a text: its bucket and, once weighed, the model's input.
 type feature = simd.Term
 
-// mostlyZero is how many numbers a vector has for each that is not 0, from which on it is
-// worked on as inputs.
+// mostlyZero is how many numbers a vector has at least for each that is not 0, to be worked
+// on as inputs.
 const mostlyZero = 8
 
-// inputsOf returns the numbers of a vector that are not 0, and the constant input; nil:
-// those are too many. A sum over them has the bits of the one over all numbers, because
-// both kinds of products add in the order of the inputs.
-func inputsOf(vector []float32) []feature {
-	n := 0
-	for _, x := range vector {
-		if x != 0 {
-			n++
-		}
-	}
-	if n*mostlyZero > len(vector) {
-		return nil
-	}
-	inputs := make([]feature, 0, n+1)
+// inputsOf returns the numbers of a vector that are not 0, and the constant input. A sum over
+// them has the bits of the one over all: both kinds of products add in the order of inputs.
+func inputsOf(vector []float32) (inputs []feature) {
 	for i, x := range vector {
 		if x != 0 {
 			inputs = append(inputs, feature{Row: int32(i), Factor: x})
 		}
 	}
-	return append(inputs, feature{Row: int32(len(vector)), Factor: 1})
+	return append(slices.Clip(inputs), feature{Row: int32(len(vector)), Factor: 1})
 }
 
 // vocabulary says what the features of a text mean to a model.

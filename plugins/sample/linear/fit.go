@@ -83,7 +83,7 @@ func (v *voter) learn(ctx context.Context, r *rows) (*model, error) {
 func (m *model) weighAll(examples []example) []example {
 	all := slices.Clone(examples)
 	for i := range all {
-		all[i].features = m.weigh(all[i].features)
+		all[i].features = append(slices.Clip(all[i].inputs), m.weigh(all[i].features)...)
 	}
 	return all
 }

@@ -36,13 +36,10 @@ func (m *model) inputs() int { return m.dense() + m.used }
 // example is a row or item as the model sees it.
 type example struct {
 	vector   []float32 // nil: inputs stand for it
-	inputs   []feature
+	inputs   []feature // of the vector, before features are weighed; then they are among those
 	features []feature
 	label    int // -1: of an item
 }
-
-// sparse reports whether examples have inputs for their vectors: all have, or none has.
-func sparse(examples []example) bool { return len(examples) > 0 && examples[0].vector == nil }
 
 // scratch is memory for products. One goroutine at a time may use it.
 type scratch struct {
@@ -65,10 +62,9 @@ func (s *scratch) row(width int) []float32 { return floats(&s.r, width) }
 
 // score sets dst to the scores of examples, a row of m.width each.
 func (m *model) score(dst []float32, examples []example, s *scratch) {
-	if sparse(examples) {
+	if dense := m.dense(); examples[0].vector == nil {
 		clear(dst)
 	} else {
-		dense := m.dense()
 		x := floats(&s.inputs, len(examples)*dense)
 		for i, e := range examples {
 			to := x[i*dense:][:dense]
@@ -80,9 +76,7 @@ func (m *model) score(dst []float32, examples []example, s *scratch) {
 	}
 	weights := simd.NewView(m.weights, m.inputs(), m.width)
 	for i, e := range examples {
-		to := dst[i*m.width:][:m.width]
-		simd.Best().AddRows(to, weights, e.inputs)
-		simd.Best().AddRows(to, weights, e.features)
+		simd.Best().AddRows(dst[i*m.width:][:m.width], weights, e.features)
 	}
 }
 

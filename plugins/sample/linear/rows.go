@@ -21,8 +21,8 @@ const (
 type row struct {
 	rank        uint64 // random, and the same for the same row
 	label, text string
-	vector      []float32 // nil: inputs stand for it
-	inputs      []feature
+	vector      []float32
+	inputs      []feature // of the vector, in its place
 }
 
 // rows is a sample of the knowledge. Of each label it has the rows that rank first, as
@@ -30,6 +30,7 @@ type row struct {
 type rows struct {
 	max       int
 	dimension int
+	sparse    bool // the first vector was mostly 0, so others are
 	count     int
 	byLabel   map[string][]row
 }
@@ -46,13 +47,16 @@ func (r *rows) add(t *sdk.TrainingRow) error {
 	if r.dimension == 0 {
 		r.dimension = len(t.Vector)
 		r.max = min(r.max, maxFloats/r.dimension)
+		r.sparse = len(inputsOf(t.Vector))*mostlyZero <= r.dimension
 	}
 	if len(t.Vector) != r.dimension {
 		return wrongDimension(len(t.Vector), r.dimension)
 	}
 	label := strings.Clone(t.Label)
-	one := row{rank: stratified.Rank(t.ID), label: label, text: beginning(strings.Clone(t.Text)), inputs: inputsOf(t.Vector)}
-	if one.inputs == nil {
+	one := row{rank: stratified.Rank(t.ID), label: label, text: beginning(strings.Clone(t.Text))}
+	if r.sparse {
+		one.inputs = inputsOf(t.Vector)
+	} else {
 		one.vector = slices.Clone(t.Vector)
 	}
 	r.byLabel[label] = append(r.byLabel[label], one)
@@ -84,23 +88,8 @@ func (r *rows) trim() {
 // before orders rows by rank. Texts and vectors stand for the ids of rows that have the
 // same one: equal rows may change places.
 func before(a, b row) int {
-	if order := cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.label, b.label), cmp.Compare(a.text, b.text)); order != 0 {
-		return order
-	}
-	return slices.Compare(a.whole(), b.whole())
-}
-
-// whole is the vector of a row.
-func (r *row) whole() []float32 {
-	if r.inputs == nil {
-		return r.vector
-	}
-	last := len(r.inputs) - 1 // the constant input
-	vector := make([]float32, r.inputs[last].Row)
-	for _, f := range r.inputs[:last] {
-		vector[f.Row] = f.Factor
-	}
-	return vector
+	return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.label, b.label), cmp.Compare(a.text, b.text), slices.Compare(a.vector, b.vector),
+		slices.CompareFunc(a.inputs, b.inputs, func(x, y feature) int { return cmp.Or(cmp.Compare(x.Row, y.Row), cmp.Compare(x.Factor, y.Factor)) }))
 }
 
 // sorted returns the labels, and the rows by rank.
@@ -116,10 +105,5 @@ func (r *rows) sorted() (labels []string, all []row, err error) {
 		all = append(all, r.byLabel[label]...)
 	}
 	slices.SortFunc(all, before)
-	if slices.ContainsFunc(all, func(one row) bool { return one.inputs == nil }) { // then all are dense
-		for i := range all {
-			all[i].vector, all[i].inputs = all[i].whole(), nil
-		}
-	}
 	return labels, all, nil
 }

@@ -62,10 +62,7 @@ func (v *voter) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error)
 			failed[i] = wrongDimension(len(item.Vector), m.dimension)
 			continue
 		}
-		e := example{inputs: inputsOf(item.Vector), features: m.weigh(hashText(x, item.Text, len(m.idf)))}
-		if e.inputs == nil {
-			e.vector = item.Vector
-		}
+		e := example{features: append(inputsOf(item.Vector), m.weigh(hashText(x, item.Text, len(m.idf)))...)}
 		samples[i] = []sdk.Sample{{Answers: m.answers(s, e)}}
 	}
 	if len(failed) > 0 {

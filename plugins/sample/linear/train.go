@@ -36,32 +36,26 @@ func newProblem(m *model, examples []example) *problem {
 		losses: make([]float64, len(examples)), first: m.dense(),
 		memory: sync.Pool{New: func() any { return newScratch() }},
 	}
-	if sparse(examples) {
+	if len(examples) > 0 && examples[0].vector == nil {
 		p.first = 0
 	}
 	counts := make([]int, m.inputs()-p.first)
-	p.terms(func(_ int, f feature) { counts[int(f.Row)-p.first]++ })
+	for _, e := range examples {
+		for _, f := range e.features {
+			counts[int(f.Row)-p.first]++
+		}
+	}
 	p.having = make([][]feature, len(counts))
 	for i, n := range counts {
 		p.having[i] = make([]feature, 0, n)
 	}
-	p.terms(func(i int, f feature) {
-		having := &p.having[int(f.Row)-p.first]
-		*having = append(*having, feature{Row: int32(i), Factor: f.Factor})
-	})
-	return p
-}
-
-// terms calls do with what is not dense of each example.
-func (p *problem) terms(do func(example int, f feature)) {
-	for i, e := range p.examples {
-		for _, f := range e.inputs {
-			do(i, f)
-		}
+	for i, e := range examples {
 		for _, f := range e.features {
-			do(i, f)
+			at := int(f.Row) - p.first
+			p.having[at] = append(p.having[at], feature{Row: int32(i), Factor: f.Factor})
 		}
 	}
+	return p
 }
 
 // evaluate returns the value at the model's weights, and sets g to the gradient.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/racflow/racflow/plugins/internal/simd"
 	"github.com/racflow/racflow/plugins/store/local/internal/filter"
-	"github.com/racflow/racflow/plugins/store/local/internal/image"
 	"github.com/racflow/racflow/plugins/store/local/internal/segment"
 	"github.com/racflow/racflow/plugins/store/local/internal/snapshot"
 	"github.com/racflow/racflow/plugins/store/local/internal/topk"
@@ -35,49 +34,36 @@ const (
 	passRows = 64
 	// fewRows is the number of selected vectors up to which a pass skips the codes.
 	fewRows = 6
-	// largeVectors is from how many bytes of vectors in files on a leg lets go of those
-	// that it has looked at, and rereadBytes about how many of them it keeps.
-	largeVectors = 1 << 30
-	rereadBytes  = 256 << 20
-	faultBytes   = 64 << 10 // that a look at a file takes into memory at least
+	// keptRows is after how many looks at vectors, of 64 KiB of a file, these leave memory.
+	keptRows = 4096
 )
+
+var largeFloats = 256 << 20 // of a collection that is large; tests lower it
 
 // Leg searches the vectors of a snapshot. It is safe for concurrent use.
 type Leg struct {
 	of     *snapshot.Snapshot
 	kernel *simd.Kernel
-
-	keep   int64 // rows that may be looked at before they are let go of; 0: all
-	looked atomic.Int64
+	looked atomic.Int64 // rows
 }
 
 // NewLeg returns the dense leg of a snapshot, with the kernel that does the work.
-func NewLeg(of *snapshot.Snapshot, kernel *simd.Kernel) *Leg {
-	s, bytes := &Leg{of: of, kernel: kernel}, 0
-	for i := range of.Parts[:snapshot.Files(of.Parts)] {
-		bytes += 4 * len(of.Parts[i].Vectors)
-	}
-	if bytes >= largeVectors {
-		s.keep = int64(rereadBytes / max(faultBytes, 4*of.Dimension))
-	}
-	return s
-}
+func NewLeg(of *snapshot.Snapshot, kernel *simd.Kernel) *Leg { return &Leg{of: of, kernel: kernel} }
 
-// look counts rows whose vectors were read. Those of a large collection, looked at here and
+// look counts rows whose vectors are read. Those of a large collection, looked at here and
 // there, would in time be in this process's memory as a whole: they are taken out of it.
 func (s *Leg) look(rows int) {
-	if s.keep == 0 || s.looked.Add(int64(rows)) < s.keep {
+	if s.of.Rows*s.of.Dimension < largeFloats || s.looked.Add(int64(rows)) < keptRows {
 		return
 	}
 	s.looked.Store(0)
-	for i := range s.of.Parts[:snapshot.Files(s.of.Parts)] {
-		s.of.Parts[i].ReleaseSection(image.Vectors)
+	for i := range s.of.Parts {
+		s.of.Parts[i].Release()
 	}
 }
 
 // Cosine returns that of a normalised query and a row.
 func (s *Leg) Cosine(query []float32, row int32) float32 {
-	defer s.look(1)
 	return s.kernel.Dot(query, s.of.Vector(row))
 }
 
@@ -290,7 +276,6 @@ func (p *probe) settle(s *Leg) {
 // gather scores the selected rows, where they are few.
 func (p *probe) gather(s *Leg) {
 	for i, rows := range p.among.Rows {
-		s.look(len(rows))
 		part := &s.of.Parts[i]
 		for _, r := range rows {
 			p.score(s.kernel, part.Vector(int32(r)), part.Base+int32(r))

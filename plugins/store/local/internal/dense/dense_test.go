@@ -136,7 +136,8 @@ func vectorsOf(n, dimension int, value func(i, j int) float64) [][]float32 {
 // TestLooked: of a large collection in a file, the vectors that were looked at do not stay in
 // this process's memory, and the nearest are the same.
 func TestLooked(t *testing.T) {
-	const n, dimension = 4000, 256
+	const n, dimension = 10_000, 256
+	defer func(before int) { largeFloats = before }(largeFloats)
 	r := rand.New(rand.NewPCG(1, 2))
 	var d segment.Draft
 	for i, x := range fillings["near duplicates"](r, n, dimension) { // codes rule out few of these
@@ -150,11 +151,11 @@ func TestLooked(t *testing.T) {
 	must(t, f.Close())
 	empty, err := snapshot.Empty(sdk.Schema{Dimension: dimension})
 	must(t, err)
-	search := func(keep int64) (found []topk.Scored, resident int) {
+	search := func(large int) (found []topk.Scored, resident int) {
 		s, err := segment.Open(path)
 		must(t, err)
 		leg := NewLeg(empty.With([]snapshot.Part{snapshot.Whole(s)}), simd.Best())
-		leg.keep = keep
+		largeFloats = large
 		query := slices.Clone(s.Vector(17))
 		s.Release()
 		all, err := leg.Search(t.Context(), [][]float32{query}, make([]*filter.Selection, 1), n)
@@ -162,8 +163,8 @@ func TestLooked(t *testing.T) {
 		defer s.Release()
 		return all[0], residentOf(t, path)
 	}
-	want, whole := search(0)
-	got, some := search(8)
+	want, whole := search(n*dimension + 1)
+	got, some := search(n * dimension)
 	if !slices.Equal(want, got) {
 		t.Error("other rows are found where vectors are let go of")
 	}

@@ -3,7 +3,6 @@ package image
 import (
 	"encoding/binary"
 	"fmt"
-	"os"
 	"slices"
 	"unsafe"
 
@@ -170,15 +169,6 @@ func (m *Image) VerifyEach(others bool) error {
 func (m *Image) Release() {
 	if m.Path != "" {
 		forget(m.Bytes)
-	}
-}
-
-// ReleaseSection is Release for one section.
-func (m *Image) ReleaseSection(s Section) {
-	page := uint64(os.Getpagesize())
-	from, to := m.Table[s].Offset, m.Table[s].Offset+m.Table[s].Length
-	if from, to = (from+page-1)/page*page, to/page*page; m.Path != "" && from < to {
-		forget(m.Bytes[from:to])
 	}
 }
 
