@@ -16,6 +16,9 @@
 // with such a name is whole, however a fit ends, and of two that are made at a time the
 // first stays. Changed rows are another CONTENT: the stage learns anew.
 //
+// Of a large knowledge a stage gets a sample of the rows (sample.go), which CONTENT names with its bound;
+// without one CONTENT is that of all rows.
+//
 // What was superseded, or left by a process that was killed, goes a day later; all of a
 // generation goes with it (Remove).
 //

@@ -37,6 +37,9 @@
 // stay whole; more labels than rows that fit are an error. Memory is bounded by that, and
 // by sixteen times the weights: labels times features and dimensions, 4 bytes each.
 //
+// Of vectors that are mostly 0, as those of the embedder hashing, only the other numbers are
+// kept and multiplied, to the same bits.
+//
 // Nothing depends on the clock, on the number of threads or on the order of rows: sums run
 // over fixed blocks in a fixed order, and the same rows and arguments give the same bytes
 // on one kind of processor. Processors with other vector instructions round differently,

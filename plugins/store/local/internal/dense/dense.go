@@ -35,7 +35,7 @@ const (
 	// fewRows is the number of selected vectors up to which a pass skips the codes.
 	fewRows = 6
 	// keptRows is after how many looks at vectors, of 64 KiB of a file, these leave memory.
-	keptRows = 4096
+	keptRows = 1024
 )
 
 var largeFloats = 256 << 20 // of a collection that is large; tests lower it
@@ -64,6 +64,7 @@ func (s *Leg) look(rows int) {
 
 // Cosine returns that of a normalised query and a row.
 func (s *Leg) Cosine(query []float32, row int32) float32 {
+	s.look(1)
 	return s.kernel.Dot(query, s.of.Vector(row))
 }
 
