@@ -14,7 +14,8 @@ func Attaches(argument string) Option { return func(s *Stage) { s.Attaches = arg
 //   - An Entry has no Hash. Keys that are not strings are ids as text, such as "17".
 //   - A row that can be no entry, since it has no id, is left out.
 //   - Hits.Dense has the cosine, whatever the server measures by. Where the server's metric depends on
-//     the lengths of vectors, it may choose other entries than those with the best cosines.
+//     the lengths of vectors, it may choose other entries than those with the best cosines. The first rows
+//     do not show the lengths of all: Search.Norm is from many more.
 //   - Hits.Lexical has the server's own score, greater for better. Where Attached.Lexical is
 //     false, it is nil in a hybrid search, and a lexical search is refused.
 //   - Rows that the owner writes meanwhile show when the server shows them.

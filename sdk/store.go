@@ -82,6 +82,9 @@ type Search struct {
 	Mode          Mode
 	NumCandidates int  // entries that each leg, dense and lexical, finds
 	Texts         bool // with Text, Context and Meta of what is found; else ID and Label are enough
+	// Norm is the mean norm of an attached collection's vectors in the engine's sample, where one of them is
+	// not 1; 0: all are, or nobody looked. Scores of a metric that depends on norms are then no cosines.
+	Norm float64
 }
 
 // Query is one query of a search. Its vector is nil in a lexical search.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/racflow/racflow/sdk"
 )
@@ -19,6 +20,8 @@ type Theirs struct {
 	gone    error
 	attach  int
 	scanned int // entries
+
+	Searched atomic.Pointer[sdk.Search] // the latest search; nil: there was none
 }
 
 // NewTheirs makes a collection called "theirs", with labels where an entry has one.
@@ -164,6 +167,9 @@ func (a *attacher) read(name string) error {
 func (a *attacher) Search(ctx context.Context, name string, s sdk.Search, queries []sdk.Query) ([]sdk.Hits, error) {
 	if err := a.read(name); err != nil {
 		return nil, err
+	}
+	if t, err := a.theirs(); err == nil {
+		t.Searched.Store(&s)
 	}
 	return a.memory.Search(ctx, name, s, queries)
 }

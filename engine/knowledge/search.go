@@ -83,6 +83,9 @@ func (k *Knowledge) Prototypes(ctx context.Context, vectors [][]float32, limit i
 func (k *Knowledge) search(ctx context.Context, collection string, r sdk.Ranking, queries []sdk.Query, fresh int) ([][]sdk.Candidate, error) {
 	defer k.searches.add(fresh, time.Now())
 	ctx, done := k.call(ctx, k.block.Store, fresh)
+	if k.attached != nil {
+		r.Norm = k.attached.Norm()
+	}
 	found, err := k.store.Retrieve(ctx, collection, r, queries)
 	done(observe.Ended(err))
 	return found, err

@@ -2,6 +2,7 @@ package run_test
 
 import (
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/racflow/racflow/engine/enginetest"
 	"github.com/racflow/racflow/engine/knowledge/build"
+	"github.com/racflow/racflow/engine/knowledge/centroid"
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/run/runtest"
@@ -122,6 +124,33 @@ func TestAttachedAnswersAsBuilt(t *testing.T) {
 	}
 	if labels := theirs.Labels(); !slices.Equal(labels, []string{"fruit", "vehicle"}) {
 		t.Errorf("labels %q", labels)
+	}
+}
+
+// A store hears with each search of the lengths that the sample has.
+func TestAttachedNorms(t *testing.T) {
+	for _, length := range []float32{1, 3} {
+		entries := fruits()
+		for i := range entries {
+			v := entries[i].Vector
+			norm := float32(math.Sqrt(centroid.Dot(v, v)))
+			for d := range v {
+				v[d] *= length / norm
+			}
+		}
+		theirs := enginetest.NewTheirs("1", true, entries...)
+		r, _, err := openAttached(t, theirs, "hybrid", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		answered(t, r, "apple")
+		want := 0.0
+		if length != 1 {
+			want = float64(length)
+		}
+		if s := theirs.Searched.Load(); s == nil || math.Abs(s.Norm-want) > 1e-5 {
+			t.Errorf("vectors of length %v: %+v, want the norm %v", length, s, want)
+		}
 	}
 }
 

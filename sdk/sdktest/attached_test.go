@@ -63,6 +63,7 @@ func TestFaultyAttachersFail(t *testing.T) {
 		"scans any label":                 {"rows", "a scan of the labels"},
 		"unknown ids give the first":      {"get", `the unknown id "unknown" gives`},
 		"takes products for cosines":      {"vectors of any length", "its cosine is"},
+		"looks at the first row alone":    {"vectors of any length", "its cosine is"},
 		"finds half":                      {"dense", "candidates, want"},
 		"filters after the cut":           {"filters", "0 candidates, want 1"},
 		"compares texts with numbers":     {"filters", "candidates, want 0"},

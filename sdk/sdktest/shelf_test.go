@@ -183,7 +183,11 @@ func (s *shelf) Search(_ context.Context, _ string, search sdk.Search, queries [
 
 func (s *shelf) cosine(a, b []float32) float32 {
 	n := math.Sqrt(dot(a, a) * dot(b, b))
-	if s.fault == "takes products for cosines" {
+	first := func() float64 {
+		x := slices.MinFunc(s.rows, func(a, b sdk.Entry) int { return strings.Compare(a.ID, b.ID) }).Vector
+		return dot(x, x)
+	}
+	if s.fault == "takes products for cosines" || s.fault == "looks at the first row alone" && math.Abs(first()-1) < .001 {
 		n = math.Sqrt(dot(a, a))
 	}
 	return float32(dot(a, b) / n)

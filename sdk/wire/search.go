@@ -25,7 +25,7 @@ func EncodeSearch(collection string, r sdk.Ranking, queries []sdk.Query) (*stage
 	return &stagepb.SearchRequest{
 		Collection: Valid(collection), Mode: modes[r.Mode], TopK: uint32(r.TopK), NumCandidates: uint32(r.NumCandidates),
 		Fusion: fusions[r.Method], DenseWeight: r.DenseWeight, RrfK: uint32(r.K), Texts: r.Texts, Queries: rows,
-		Filters: filters, QueryFilter: numbers,
+		Filters: filters, QueryFilter: numbers, Norm: r.Norm,
 	}, nil
 }
 
@@ -33,7 +33,7 @@ func EncodeSearch(collection string, r sdk.Ranking, queries []sdk.Query) (*stage
 func DecodeSearch(s *stagepb.SearchRequest) (sdk.Ranking, []sdk.Query, error) {
 	rows := s.GetQueries()
 	r := sdk.Ranking{
-		Search: sdk.Search{NumCandidates: int(s.GetNumCandidates()), Texts: s.GetTexts()},
+		Search: sdk.Search{NumCandidates: int(s.GetNumCandidates()), Texts: s.GetTexts(), Norm: s.GetNorm()},
 		Fusion: sdk.Fusion{DenseWeight: s.GetDenseWeight(), K: int(s.GetRrfK())},
 		TopK:   int(s.GetTopK()),
 	}

@@ -32,8 +32,19 @@ type Collection struct {
 // Identity names what stands behind the collection's name, the sample, and what else Moved looks at: what
 // the answers of a run depend on, as far as anybody but the owner of the collection knows.
 func (c *Collection) Identity() string {
-	looked := short(fmt.Sprintf("%d %q %t", c.sample.Count, sampled(c.sample.Fields), c.Lexical))
-	return short(c.ID) + "-" + short(c.sample.Digest) + "-" + looked
+	looked := fmt.Sprintf("%d %q %t", c.sample.Count, sampled(c.sample.Fields), c.Lexical)
+	if norm := c.Norm(); norm != 0 {
+		looked += fmt.Sprint(" ", norm)
+	}
+	return short(c.ID) + "-" + short(c.sample.Digest) + "-" + short(looked)
+}
+
+// Norm is that of an sdk.Search in the collection.
+func (c *Collection) Norm() float64 {
+	if c.sample == nil {
+		return 0
+	}
+	return c.sample.Norms.differ()
 }
 
 // Sampled returns the name of a folder for what stages learn from the sample, what identifies

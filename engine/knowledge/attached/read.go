@@ -96,6 +96,7 @@ func (s *sample) add(e *sdk.Entry, bytes int64) {
 		return
 	}
 	norm := math.Sqrt(centroid.Dot(e.Vector, e.Vector))
+	s.Norms.add(norm, s.Entries-s.Pointless)
 	for i, x := range e.Vector {
 		e.Vector[i] = float32(float64(x) / norm)
 	}

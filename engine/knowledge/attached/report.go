@@ -40,6 +40,9 @@ func (c *Collection) Report() *Report {
 	if n := c.sample.Pointless; n > 0 {
 		note("%s of the sample without a vector, or with one that is all zero: no centroid and no voter learns from them.", terminal.Plural(n, "entry"))
 	}
+	if n := c.sample.Norms; n.differ() != 0 {
+		note("The norms of the sample's vectors reach from %.3g to %.3g.", n.Least, n.Most)
+	}
 	if !r.Whole && len(c.sample.centroids) > 0 {
 		note("The labels are those of the sample.")
 	}

@@ -18,7 +18,7 @@ const (
 )
 
 // layout is that of the files of a sample: raise it when they are written in another way.
-const layout = 1
+const layout = 2
 
 // moved is the part of the entries by which their number may differ before a sample is read
 // again.
@@ -38,12 +38,35 @@ type sample struct {
 	Whole     bool   `json:"whole"`               // it has every entry that there was
 	Textless  int    `json:"textless,omitempty"`  // entries without a text
 	Pointless int    `json:"pointless,omitempty"` // entries whose vector has no direction
+	Norms     norms  `json:"norms"`               // of the other vectors
 	Rows      int64  `json:"rows"`                // bytes of the entries in the file; the centroids follow
 	Size      int64  `json:"size"`                // of the file
 	Digest    string `json:"digest"`              // of the file
 
 	file      *os.File    // ends with the sample: the runtime closes it
 	centroids []sdk.Entry // of the labels, sorted by them
+}
+
+// norms are those of the vectors with a direction: a file of rows has the directions alone.
+type norms struct{ Least, Most, Mean float64 }
+
+// unit is how far from 1 a norm may be, so that a score by it is a cosine but for 0.005 by every metric.
+const unit = 0.0025
+
+// add counts the norm of the nth vector.
+func (n *norms) add(norm float64, nth int) {
+	if nth == 1 {
+		n.Least = norm
+	}
+	n.Least, n.Most, n.Mean = min(n.Least, norm), max(n.Most, norm), n.Mean+(norm-n.Mean)/float64(nth)
+}
+
+// differ is the mean where a norm is not 1, else 0.
+func (n norms) differ() float64 {
+	if n.Least >= 1-unit && n.Most <= 1+unit {
+		return 0
+	}
+	return n.Mean
 }
 
 // fits reports whether the sample may stand for what was found now.

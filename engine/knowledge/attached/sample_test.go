@@ -2,6 +2,7 @@ package attached
 
 import (
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -56,8 +57,11 @@ func TestSample(t *testing.T) {
 		if got := ids(all(t, c.Whole(t.Context(), sdk.Scan{Texts: true}))); got != ids(texts) {
 			t.Errorf("%s: whole %q", opening, got)
 		}
+		if want := (30*math.Sqrt2 + 2 + 5) / 7; math.Abs(c.Norm()-want) > 1e-5 {
+			t.Errorf("%s: the mean norm is %v, want %v", opening, c.Norm(), want)
+		}
 		r := c.Report()
-		if r.Sample != 8 || !r.Whole || r.Kept != (opening == "kept") || len(r.Notes) != 3 || !strings.HasPrefix(r.Notes[1], "1 entry of the sample without a text") {
+		if r.Sample != 8 || !r.Whole || r.Kept != (opening == "kept") || len(r.Notes) != 4 || !strings.HasPrefix(r.Notes[1], "1 entry of the sample without a text") || !strings.HasSuffix(r.Notes[3], "from 1 to 42.4.") {
 			t.Errorf("%s: %+v", opening, r)
 		}
 	}
@@ -101,7 +105,7 @@ func TestKept(t *testing.T) {
 		"rows are gone":      {func(b *bench) { _ = os.Remove(file(b, ".rows")) }, 100},
 		"no JSON":            {func(b *bench) { change(b, ".json", func([]byte) []byte { return []byte("{") }) }, 100},
 		"another layout": {func(b *bench) {
-			change(b, ".json", func(t []byte) []byte { return []byte(strings.Replace(string(t), `"layout":1`, `"layout":0`, 1)) })
+			change(b, ".json", func(t []byte) []byte { return []byte(strings.Replace(string(t), `"layout":2`, `"layout":1`, 1)) })
 		}, 100},
 		"other fields": {func(b *bench) {
 			change(b, ".json", func(t []byte) []byte { return []byte(strings.Replace(string(t), "content", "body", 1)) })
@@ -157,6 +161,31 @@ func TestMoved(t *testing.T) {
 		if first.Identity() == second.Identity() {
 			t.Errorf("%s: both are %s", name, first.Identity())
 		}
+	}
+}
+
+// Only lengths that differ from 1 count, and they are a part of what answers depend on.
+func TestNorms(t *testing.T) {
+	entries := many(30)
+	b := newBench(t, entries...)
+	plain := b.must()
+	entries[29].Vector[0] *= 1.001
+	b.theirs.Change("1", entries...)
+	refresh := func(o *Options) { o.Refresh = true }
+	if about := b.must(refresh); plain.Norm() != 0 || about.Norm() != 0 || len(about.Report().Notes) != 1 {
+		t.Errorf("norms %v and %v: %q", plain.Norm(), about.Norm(), about.Report().Notes)
+	}
+	for d := range entries[29].Vector {
+		entries[29].Vector[d] = 4 * entries[28].Vector[d]
+	}
+	b.theirs.Change("1", entries...)
+	four := b.must(refresh)
+	for d := range entries[29].Vector {
+		entries[29].Vector[d] *= 2
+	}
+	b.theirs.Change("1", entries...)
+	if eight := b.must(refresh); math.Abs(four.Norm()-33./30) > 1e-6 || eight.sample.Digest != four.sample.Digest || eight.Identity() == four.Identity() {
+		t.Errorf("norms %v and %v; identities %s and %s", four.Norm(), eight.Norm(), four.Identity(), eight.Identity())
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"net"
 	"slices"
 	"strconv"
@@ -168,6 +169,26 @@ func newScripted() *scripted {
 	return &scripted{
 		fields:  []*schemapb.FieldSchema{primary(field("pk", schemapb.DataType_Int64)), text, field("vector", schemapb.DataType_FloatVector, "dim", "2")},
 		metrics: map[string]string{"vector": "COSINE"}, rows: 2500,
+	}
+}
+
+// The first rows have norm 1; where the engine's sample has others, scores by a metric that depends on norms are
+// no cosines. The server says 1 of the vector (1, 1).
+func TestAttachedNorms(t *testing.T) {
+	for _, test := range []struct {
+		metric     string
+		norm, want float64
+	}{{"IP", 0, 1}, {"IP", 2, math.Sqrt2 / 2}, {"L2", 0, .5}, {"L2", 2, math.Sqrt2 / 2}, {"COSINE", 2, 1}} {
+		s := newScripted()
+		s.metrics["vector"], s.rows = test.metric, 1
+		r, _ := attach(t, s.start(t), attached.Arguments{Collection: "docs"})
+		for _, norm := range []float64{test.norm, 0, test.norm} {
+			hits, err := r.Search(t.Context(), "docs", sdk.Search{Mode: sdk.ModeDense, NumCandidates: 3, Norm: norm}, []sdk.Query{{Vector: []float32{1, 0}}})
+			must(t, err)
+			if got := float64(hits[0].Dense[0].Dense); norm == test.norm && math.Abs(got-test.want) > 1e-6 {
+				t.Errorf("%s with a mean norm of %v: %v, want %v", test.metric, norm, got, test.want)
+			}
+		}
 	}
 }
 

@@ -2950,6 +2950,7 @@ type SearchRequest struct {
 	Queries       *Rows                  `protobuf:"bytes,9,opt,name=queries,proto3" json:"queries,omitempty"`                                     // text and vector
 	Filters       []*Filter              `protobuf:"bytes,10,rep,name=filters,proto3" json:"filters,omitempty"`                                    // each once
 	QueryFilter   []uint32               `protobuf:"varint,11,rep,packed,name=query_filter,json=queryFilter,proto3" json:"query_filter,omitempty"` // per query: 1 + index into filters, 0 for none; absent: none at all
+	Norm          float64                `protobuf:"fixed64,12,opt,name=norm,proto3" json:"norm,omitempty"`                                        // of an attached collection whose vectors do not all have norm 1: their mean norm in a sample; 0: they have, or none was read
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3059,6 +3060,13 @@ func (x *SearchRequest) GetQueryFilter() []uint32 {
 		return x.QueryFilter
 	}
 	return nil
+}
+
+func (x *SearchRequest) GetNorm() float64 {
+	if x != nil {
+		return x.Norm
+	}
+	return 0
 }
 
 // Filter selects the entries that a query is searched among. AND, OR and NOT
@@ -5705,7 +5713,7 @@ const file_stage_proto_rawDesc = "" +
 	"\n" +
 	"WriteReply\x122\n" +
 	"\x06errors\x18\x01 \x03(\v2\x1a.racflow.stage.v2.RowErrorR\x06errors\x123\n" +
-	"\afailure\x18\x02 \x01(\v2\x19.racflow.stage.v2.FailureR\afailure\"\xa0\x03\n" +
+	"\afailure\x18\x02 \x01(\v2\x19.racflow.stage.v2.FailureR\afailure\"\xb4\x03\n" +
 	"\rSearchRequest\x12\x1e\n" +
 	"\n" +
 	"collection\x18\x01 \x01(\tR\n" +
@@ -5720,7 +5728,8 @@ const file_stage_proto_rawDesc = "" +
 	"\aqueries\x18\t \x01(\v2\x16.racflow.stage.v2.RowsR\aqueries\x122\n" +
 	"\afilters\x18\n" +
 	" \x03(\v2\x18.racflow.stage.v2.FilterR\afilters\x12!\n" +
-	"\fquery_filter\x18\v \x03(\rR\vqueryFilter\"\xd6\x01\n" +
+	"\fquery_filter\x18\v \x03(\rR\vqueryFilter\x12\x12\n" +
+	"\x04norm\x18\f \x01(\x01R\x04norm\"\xd6\x01\n" +
 	"\x06Filter\x12*\n" +
 	"\x02op\x18\x01 \x01(\x0e2\x1a.racflow.stage.v2.FilterOpR\x02op\x12.\n" +
 	"\x05parts\x18\x02 \x03(\v2\x18.racflow.stage.v2.FilterR\x05parts\x12-\n" +

@@ -92,6 +92,7 @@ class Search:
     mode: str  # "hybrid", "dense" or "lexical"
     num_candidates: int  # that the dense and the lexical search each find
     texts: bool  # with text, context and meta of what is found
+    norm: float = 0.0  # mean norm of an attached collection's vectors in a sample, where one is not 1; 0: all are, or nobody looked
 
 
 @dataclasses.dataclass
@@ -324,7 +325,7 @@ def _search(call: typing.Callable, request, reply) -> None:
                for i, text in enumerate(rows.text)]
     depth = request.num_candidates if mode == "hybrid" else min(request.num_candidates, request.top_k)
     failed = Failed()
-    results = failed.take(listed(call("search", request.collection, Search(mode, depth, request.texts), queries), n))
+    results = failed.take(listed(call("search", request.collection, Search(mode, depth, request.texts, request.norm), queries), n))
     lists = [[] if hits is None else fuse(hits, method, request.dense_weight, request.rrf_k, request.top_k) for hits in results]
     bare = list(dict.fromkeys(found.id for one in lists for found in one if found.entry is None))
     known = dict(zip(bare, listed(call("get", request.collection, bare), len(bare)))) if bare else {}

@@ -13,21 +13,24 @@ import (
 // dimension is that of all vectors.
 const dimension = 8
 
+// count is how many rows there are.
+const count = 200
+
 // words are in the texts of the rows, row i having the words i and i+1.
 var words = strings.Fields("walrus lantern meadow copper violin harbour pepper saddle glacier thimble " +
 	"orchard magnet puzzle ribbon tunnel basket canyon drummer feather goblin")
 
 // rows are what a collection under test holds. Their ids are decimal numbers, so that they fit keys
 // of either type, every row has every key of the metadata, and no number needs more than a float32.
-// Their vectors have the norm 1, or any other.
-func rows(anyLength bool) []sdk.Entry {
+// The vectors of the first ones by id have the norm 1, the others any.
+func rows(unit int) []sdk.Entry {
 	random := rand.New(rand.NewPCG(11, 23))
 	labels := []string{"refund", "parcel", "", "größe"}
 	languages := []string{"en", "de", "日本語", ""}
-	all := make([]sdk.Entry, 200)
+	all := make([]sdk.Entry, count)
 	for i := range all {
 		all[i] = sdk.Entry{
-			ID:      strconv.Itoa(1000 + 37*i%200),
+			ID:      strconv.Itoa(1000 + 37*i%count),
 			Text:    fmt.Sprintf("%s %s\n%d \"quoted\" ünï 日本", words[i%len(words)], words[(i+1)%len(words)], i),
 			Context: fmt.Sprint("title ", i),
 			Label:   labels[i%len(labels)],
@@ -36,7 +39,7 @@ func rows(anyLength bool) []sdk.Entry {
 			},
 			Vector: vector(random),
 		}
-		if anyLength {
+		if 37*i%count >= unit {
 			scale := float32(math.Exp2(float64(random.IntN(8) - 4)))
 			for d := range all[i].Vector {
 				all[i].Vector[d] *= scale

@@ -13,7 +13,7 @@ import (
 // retrieve searches for the n best of each query, with their texts.
 func (v *view) retrieve(mode sdk.Mode, n int, queries ...sdk.Query) ([][]sdk.Candidate, error) {
 	return v.process.Stage.Retrieve(v.Context(), v.found.Name, sdk.Ranking{
-		Search: sdk.Search{Mode: mode, NumCandidates: n, Texts: true}, Fusion: sdk.Fusion{Method: fuse.Weighted, DenseWeight: 0.7}, TopK: n,
+		Search: sdk.Search{Mode: mode, NumCandidates: n, Texts: true, Norm: v.norm}, Fusion: sdk.Fusion{Method: fuse.Weighted, DenseWeight: 0.7}, TopK: n,
 	}, queries)
 }
 
@@ -89,7 +89,17 @@ func (v *view) dense() {
 }
 
 func (v *view) anyLength() {
-	v.make(rows(true))
+	v.make(rows(0))
+	v.cosines()
+	v.make(rows(count / 2))
+	for _, e := range v.rows {
+		v.norm += norm(e.Vector) / count
+	}
+	v.cosines()
+}
+
+// cosines checks the scores, and the places where all are found.
+func (v *view) cosines() {
 	all := queries(6)
 	lists, err := v.retrieve(sdk.ModeDense, len(v.rows), all...)
 	if err != nil {

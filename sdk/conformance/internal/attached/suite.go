@@ -33,7 +33,7 @@ var Cases = []Case{
 	{"dense", "Rules compare dense scores with thresholds, which mean the same with every store.",
 		"Return the cosine of the vectors, whatever the server measures by.", (*view).dense},
 	{"vectors of any length", "Whoever made the collection may not have normalised its vectors.",
-		"Where the metric depends on the lengths, compute the cosine from the vectors of what was found.", (*view).anyLength},
+		"Where the metric depends on the lengths, compute the cosine from the vectors of what was found; sdk.Search.Norm is of more than the first rows.", (*view).anyLength},
 	{"filters", "Filters choose entries before the best are chosen; one too many or too few is a wrong answer that nobody sees.",
 		"Let the server select what sdk.Filter selects; where it cannot, have it select more, and check what it found.", (*view).filters},
 	{"words", "A hybrid search uses what the collection has, and says what it goes without.",
@@ -51,7 +51,7 @@ var Cases = []Case{
 // Run runs a case on a stage whose collections somebody else makes.
 func (c Case) Run(t harness.T, subject *harness.Subject, foreign Foreign) {
 	v := &view{T: t, Subject: subject, foreign: foreign}
-	v.make(rows(false))
+	v.make(rows(count))
 	c.run(v)
 }
 
@@ -65,6 +65,7 @@ type view struct {
 	found   sdk.Attached
 	rows    []sdk.Entry
 	byID    map[string]sdk.Entry
+	norm    float64 // of sdk.Search
 }
 
 // make makes a collection, and attaches it in a process of its own.

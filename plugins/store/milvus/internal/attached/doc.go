@@ -8,7 +8,8 @@
 // Dense scores are cosines. Attach searches with the vector of one of the first rows
 // and compares: where the server's scores of a metric can be turned into the
 // cosines (COSINE; IP and L2 of vectors with norm 1), they are; by L2 also the
-// shortest vector of all is looked at. Else the server chooses twice the candidates by
+// shortest vector of all is looked at. They are, as long as the engine's sample has no
+// vector with another norm (sdk.Search.Norm). Else the server chooses twice the candidates by
 // its metric, for a query with the norm that the vectors have on average, and their
 // cosines are computed from their vectors.
 //

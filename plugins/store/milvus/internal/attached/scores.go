@@ -13,7 +13,7 @@ import (
 type scores struct {
 	metric string
 	exact  bool    // they do; else cosines are computed from the vectors
-	norm   float64 // that the vectors of the first rows have on average; 0: there are none
+	norm   float64 // that the vectors have on average, as far as they are known; 0: there are none
 	note   string  // a sentence for people
 }
 
@@ -88,10 +88,24 @@ func (c *Collection) calibrate(ctx context.Context, first []*column.Row) error {
 		}
 	}
 	c.scores.note = "The server's scores (" + c.scores.metric + ") are read as cosines."
+	if c.scores.exact && c.scores.metric != mapping.MetricCosine {
+		c.scores.note = "The server's scores (" + c.scores.metric + ") are read as cosines if the norms in the sample are 1; else racflow orders by the cosine what the server chooses by them, twice the candidates."
+	}
 	if !c.scores.exact {
 		c.scores.note = "The server's scores (" + c.scores.metric + ") are no cosines, as where vectors have not norm 1: it chooses twice the candidates by them, and racflow orders these by the cosine."
 	}
 	return nil
+}
+
+// measured is the collection where vectors beyond the first rows have this mean norm; 0: there is none that
+// is not 1.
+func (c *Collection) measured(norm float64) *Collection {
+	if norm == 0 || c.scores.metric == mapping.MetricCosine {
+		return c
+	}
+	other := *c
+	other.scores.exact, other.scores.norm = false, norm
+	return &other
 }
 
 // allLong reports whether no vector of the collection is shorter than norm 1: the one

@@ -36,6 +36,7 @@ type hit struct {
 
 // Search finds the best entries of each leg.
 func (c *Collection) Search(ctx context.Context, search sdk.Search, given []sdk.Query) ([]sdk.Hits, error) {
+	c = c.measured(search.Norm)
 	dense, lexical := search.Mode != sdk.ModeLexical, search.Mode != sdk.ModeDense
 	switch {
 	case dense && lexical && search.Mode != sdk.ModeHybrid:
