@@ -28,6 +28,7 @@ const (
 	codeResources    jetstream.ErrorCode = 10002 // of the account
 	codeNoPeers      jetstream.ErrorCode = 10005 // not as many servers as replicas
 	codeStore        jetstream.ErrorCode = 10077 // could not be stored
+	codeUnderWay     jetstream.ErrorCode = 10158 // a busy server is still storing the same message, as an earlier attempt sent it
 	takenDescription                     = "maximum messages per subject exceeded"
 )
 
@@ -57,7 +58,7 @@ func passes(err error) bool {
 	}
 	if api != nil || errors.As(err, &api) {
 		switch api.ErrorCode {
-		case codeUnavailable, codeNotLeader, codeResources:
+		case codeUnavailable, codeNotLeader, codeResources, codeUnderWay:
 			return true
 		case codeNoPeers:
 			return strings.Contains(api.Description, ",") // it says why: a server is away, has no room or was not heard from yet

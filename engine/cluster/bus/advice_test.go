@@ -35,6 +35,7 @@ func TestPasses(t *testing.T) {
 		{api(400, 10005, "no suitable peers for placement, peer offline"), true},
 		{api(400, 10005, "no suitable peers for placement"), false},
 		{api(400, 10071, "wrong last sequence: 3"), false},
+		{api(409, 10158, "duplicate message id is in process"), true},
 		{api(404, 10037, "no message found"), false},
 		{jetstream.ErrStreamNotFound, false},
 		{nats.ErrMaxPayload, false},

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/racflow/racflow/engine/cluster/natstest"
@@ -367,5 +368,42 @@ func TestNotKnownYet(t *testing.T) {
 		if there, err := ask(c); !there || err != nil {
 			t.Errorf("%s: %v, %v", name, there, err)
 		}
+	}
+}
+
+// busy servers store a batch whose sender hears nothing of it, and say of the same batch for a while that it is under way.
+type busy struct {
+	jetstream.JetStream
+	answers []error
+}
+
+func (b *busy) PublishMsg(ctx context.Context, m *nats.Msg, options ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
+	if len(b.answers) == 0 {
+		return b.JetStream.PublishMsg(ctx, m, options...)
+	}
+	err := b.answers[0]
+	if b.answers = b.answers[1:]; errors.Is(err, context.DeadlineExceeded) {
+		if _, lost := b.JetStream.PublishMsg(ctx, m, options...); lost != nil {
+			return nil, lost
+		}
+	}
+	return nil, err
+}
+
+// A batch that is sent again while a busy server still stores it is in the queue once.
+func TestPublishUnderWay(t *testing.T) {
+	t.Parallel()
+	s := natstest.Start(t, 1)
+	ctx := bounded(t)
+	c := connect(t, s.URL(), "c")
+	r := create(t, c, Config{ID: "a1"})
+	underWay := &jetstream.APIError{Code: 409, ErrorCode: 10158, Description: "duplicate message id is in process"}
+	slow := &busy{c.js, []error{context.DeadlineExceeded, underWay, underWay}}
+	c.js = slow
+	if err := r.Publish(ctx, Position{Part: 1, Seq: 1}, []byte("rows")); err != nil || len(slow.answers) > 0 {
+		t.Fatalf("%v, with %d answers left", err, len(slow.answers))
+	}
+	if info := must(must(s.JetStream(t).Stream(ctx, itemsStream("a1")))(t).Info(ctx))(t); info.State.Msgs != 1 {
+		t.Errorf("%d messages are in the queue", info.State.Msgs)
 	}
 }
