@@ -37,7 +37,10 @@ func message(err error) string {
 }
 
 func writeDiagnostics(w io.Writer, found *engine.DiagnosticsError) {
-	width, colour := terminalWidth(w), obeysEscapes(w)
+	width, colour := uint(0), obeysEscapes(w) // 0: what is no terminal gets whole lines, to be searched
+	if isTerminal(w) {
+		width = terminalWidth(w)
+	}
 	for _, d := range found.Diagnostics {
 		located, sources, first := *d, map[string]*hcl.File(nil), 1
 		located.Detail = flagNames.Replace(d.Detail)
