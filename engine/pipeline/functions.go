@@ -11,6 +11,7 @@ import (
 	"github.com/zclconf/go-cty/cty/function/stdlib"
 
 	"github.com/racflow/racflow/engine/bounded"
+	"github.com/racflow/racflow/engine/redact"
 )
 
 // maxFile is the size of the largest file that file() reads.
@@ -65,7 +66,9 @@ func (l *loader) environment(what string, finish func(cty.Value) cty.Value) func
 			if !ok && len(args) == 2 {
 				read.Default = args[1].AsString()
 			}
-			l.note(read)
+			if l.note(read) && read.Secret && value != "" && len(value) < redact.Shortest {
+				l.short = append(l.short, name)
+			}
 			switch {
 			case len(args) > 2:
 				return cty.NilVal, errors.New("it takes a name and at most one default")
@@ -82,11 +85,13 @@ func (l *loader) environment(what string, finish func(cty.Value) cty.Value) func
 	})
 }
 
-// note remembers what of the environment was read.
-func (l *loader) note(e Environment) {
-	if l.file != nil && !slices.Contains(l.file.Environment, e) {
-		l.file.Environment = append(l.file.Environment, e)
+// note remembers what of the environment was read, and reports whether that is new.
+func (l *loader) note(e Environment) bool {
+	if l.file == nil || slices.Contains(l.file.Environment, e) {
+		return false
 	}
+	l.file.Environment = append(l.file.Environment, e)
+	return true
 }
 
 func (l *loader) markSecret(v cty.Value) cty.Value {

@@ -85,6 +85,7 @@ type loader struct {
 	visible      map[string]cty.Value // the variables as rules see them
 	overrides    []*replacement
 	targets      []string // that an override could have had, as far as stages of its name have been read
+	short        []string // names of short secrets that the expression at hand reads, and none before it
 	off          bool     // a stage that is not enabled is being read: its environment may be missing
 }
 

@@ -42,7 +42,7 @@ const intent = `-var model=gpt
 -var-file my.vars
 -env RACFLOW_VAR_store=milvus
 -env RACFLOW_VAR_model=ignored
--env KEY=hush
+-env KEY=hushhush
 -env ADDRESS=db:1
 -dir elsewhere
 -- p.hcl --
@@ -206,7 +206,7 @@ func TestLoad(t *testing.T) {
 	if got := string(p.Stages[3].Config.Open); got != `{"template":"`+filepath.Join(root, "prompts/x.tmpl")+`"}` {
 		t.Errorf("prompt config: %s", got)
 	}
-	open := `{"headers":{"Authorization":"Bearer hush"},"key":"plain but the tag says secret","logs":true,` +
+	open := `{"headers":{"Authorization":"Bearer hushhush"},"key":"plain but the tag says secret","logs":true,` +
 		`"max_tokens":1000,"model":"gpt","patience":"5s","stop":["x","y"]}`
 	if d := cmp.Diff(open, string(llm.Config.Open)); d != "" {
 		t.Errorf("open (-want +got):\n%s", d)
@@ -219,7 +219,7 @@ func TestLoad(t *testing.T) {
 	if d := cmp.Diff(identity, string(llm.Config.Identity)); d != "" {
 		t.Errorf("identity (-want +got):\n%s", d)
 	}
-	if d := cmp.Diff([]string{"Bearer hush", "hush", "plain but the tag says secret"}, llm.Config.Secrets); d != "" {
+	if d := cmp.Diff([]string{"Bearer hushhush", "hushhush", "plain but the tag says secret"}, llm.Config.Secrets); d != "" {
 		t.Errorf("secrets (-want +got):\n%s", d)
 	}
 	if k.Store.Config.Secrets != nil {

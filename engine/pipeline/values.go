@@ -62,6 +62,10 @@ func (l *loader) eval(e hcl.Expression) cty.Value {
 		d.Detail = l.Secrets.Message(d.Detail) // a function may quote what it cannot use
 	}
 	l.add(diags)
+	for _, name := range l.short {
+		l.warn(e.Range(), "Short secret", "The secret %s has fewer than %d bytes. Where messages hold it as a word it is replaced, within longer words and in results it is not: use a longer one if it is worth keeping.", name, redact.Shortest)
+	}
+	l.short = nil
 	if diags.HasErrors() {
 		return cty.DynamicVal
 	}

@@ -22,7 +22,7 @@ func BenchmarkResult(b *testing.B) {
 		if n > 0 {
 			b.Run(fmt.Sprintf("%d secrets, all at once", n), func(b *testing.B) {
 				b.SetBytes(int64(len(text)))
-				r := s.get().results.all
+				r := s.get().long.all
 				for b.Loop() {
 					r.Replace(text)
 				}

@@ -11,9 +11,10 @@ import (
 // Placeholder stands in place of a secret.
 const Placeholder = "(secret)"
 
-// shortest is how many bytes a secret has at least that is replaced in results:
-// a shorter one is a part of many words, and results would no longer be true.
-const shortest = 6
+// Shortest is how many bytes a secret has at least that is replaced wherever it stands. A shorter one is
+// a part of many words: in messages it is replaced as a whole word, and in results, which would no longer be
+// true, not at all.
+const Shortest = 6
 
 // Secrets are the secrets that are known so far. The zero value knows none; its
 // methods may be called by several goroutines at once.
@@ -26,8 +27,9 @@ type Secrets struct {
 
 // known is what texts are searched for.
 type known struct {
-	messages, results replacer
-	longest           int
+	long    replacer
+	short   words
+	longest int
 }
 
 // Add makes secrets known. Of one with several lines, each line is a secret, too.
@@ -57,26 +59,27 @@ func (s *Secrets) get() *known {
 		return k
 	}
 	k := &known{}
-	var all, long []string
+	var long, short []string
 	for _, v := range s.values {
 		forms := formsOf(v)
-		all = append(all, forms...)
-		if len(v) >= shortest {
+		for _, form := range forms {
+			k.longest = max(k.longest, len(form))
+		}
+		if len(v) >= Shortest {
 			long = append(long, forms...)
+		} else {
+			short = append(short, forms...)
 		}
 	}
-	k.messages, k.results = newReplacer(all), newReplacer(long)
-	for _, form := range all {
-		k.longest = max(k.longest, len(form))
-	}
+	k.long, k.short = newReplacer(long), newWords(short)
 	s.known.Store(k)
 	return k
 }
 
-// Message replaces every secret in a message that people read.
+// Message replaces every secret in a message that people read, a short one where it is a whole word.
 func (s *Secrets) Message(text string) string {
 	if k := s.get(); k != nil {
-		return k.messages.replace(text)
+		return k.short.replace(k.long.replace(text))
 	}
 	return text
 }
@@ -85,7 +88,7 @@ func (s *Secrets) Message(text string) string {
 // stay, since results are also compared and searched.
 func (s *Secrets) Result(text string) string {
 	if k := s.get(); k != nil {
-		return k.results.replace(text)
+		return k.long.replace(text)
 	}
 	return text
 }
@@ -93,7 +96,7 @@ func (s *Secrets) Result(text string) string {
 // InResults reports whether Result could replace anything.
 func (s *Secrets) InResults() bool {
 	k := s.get()
-	return k != nil && k.results.all != nil
+	return k != nil && k.long.all != nil
 }
 
 // Longest is how many bytes the longest form of a secret has.

@@ -9,12 +9,8 @@ import (
 	"github.com/racflow/racflow/engine/redact"
 )
 
-// shortest is how many bytes a secret has at least that is looked for anywhere in a text. A shorter one is a part
-// of many words: it counts where it stands in quotes.
-const shortest = 6
-
 // secrets are those that a file works with. What the file itself has in their place, where the
-// environment has none, is no secret.
+// environment has none, is no secret. A short one counts where it stands in quotes.
 type secrets struct {
 	all   *redact.Secrets
 	short []string
@@ -31,7 +27,7 @@ func secretsOf(f *pipeline.File, o engine.Options) secrets {
 	add := func(value string) {
 		switch {
 		case value == "" || slices.Contains(open, value):
-		case len(value) < shortest:
+		case len(value) < redact.Shortest:
 			s.short = append(s.short, value)
 		default:
 			s.all.Add(value)

@@ -30,7 +30,10 @@ func client(t *testing.T, c api.Config, handle http.HandlerFunc) (*api.Client, *
 	server := httptest.NewServer(handle)
 	t.Cleanup(server.Close)
 	host := &apitest.Host{}
-	c.BaseURL, c.APIKey, c.Host = server.URL+"/v1/", key+"\n", host
+	if c.APIKey == "" {
+		c.APIKey = key
+	}
+	c.BaseURL, c.APIKey, c.Host = server.URL+"/v1/", c.APIKey+"\n", host
 	if c.Timeout == 0 {
 		c.Timeout = 5 * time.Second
 	}
@@ -118,16 +121,19 @@ func TestReadsAndJoins(t *testing.T) {
 	}
 }
 
-// TestRefusalOf: what a server says of a request that it refuses, without secrets.
+// TestRefusalOf: what a server says of a request that it refuses, without secrets. A short one may be a part of
+// the name by which it refuses a field: that stays.
 func TestRefusalOf(t *testing.T) {
-	c, _ := client(t, api.Config{}, func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(http.StatusBadRequest)
-		fmt.Fprintf(w, `{"error": {"message": "no temperature for %s", "param": "temperature", "code": "unsupported"}}`, key)
-	})
-	err := (&api.Request{Client: c}).Post(t.Context(), "/ask", map[string]any{}, &struct{}{})
-	want := api.Refusal{Status: 400, Param: "temperature", Code: "unsupported", Message: "no temperature for (secret)"}
-	if got, ok := api.RefusalOf(err); !ok || got != want {
-		t.Errorf("%+v, want %+v", got, want)
+	for given, message := range map[string]string{"": "no temperature for (secret)", "x": "no temperature for " + key, "per": "no temperature for " + key, "temperature": "no (secret) for " + key} {
+		c, _ := client(t, api.Config{Service: api.Service{APIKey: given}}, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprintf(w, `{"error": {"message": "no temperature for %s", "param": "temp", "code": "unsupported"}}`, key)
+		})
+		err := (&api.Request{Client: c}).Post(t.Context(), "/ask", map[string]any{}, &struct{}{})
+		want := api.Refusal{Status: 400, Param: "temp", Code: "unsupported", Message: message}
+		if got, ok := api.RefusalOf(err); !ok || got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
 	}
 	if _, ok := api.RefusalOf(errors.New("another")); ok {
 		t.Error("another error is a refusal")
