@@ -232,7 +232,7 @@ func replayStore(t *testing.T, same func(want, got any, err error)) {
 	}
 	same(nil, nil, errors.Join(store.Delete(ctx, "k", []string{"c"}), store.Commit(ctx, "k", []byte("of the engine"))))
 	only := &sdk.Filter{Op: sdk.FilterIn, Field: sdk.FieldLabel, Values: []any{"x", "y"}}
-	lists, err := store.Retrieve(ctx, "k", sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeDense, NumCandidates: 60, Texts: true}, Fusion: sdk.Fusion{Method: "rrf", K: 60}, TopK: 2},
+	lists, err := store.Retrieve(ctx, "k", sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeDense, NumCandidates: 60, Texts: true, Norm: 1.5}, Fusion: sdk.Fusion{Method: "rrf", K: 60}, TopK: 2},
 		[]sdk.Query{{Text: "one", Vector: []float32{1, 0}, Filter: only}})
 	if err != nil || len(lists[0]) != 2 || lists[0][0].Text != "two" || lists[0][0].Dense != .5 {
 		t.Errorf("got %+v, %v", lists, err)

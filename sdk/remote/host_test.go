@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -87,7 +88,12 @@ func (idle) Sample(context.Context, sdk.Batch) ([][]sdk.Sample, error) { return 
 // listen serves a gRPC server in memory and connects to it.
 func listen(t *testing.T, register func(*grpc.Server), options ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "s")
+	dir, err := os.MkdirTemp("/tmp", "s") // the path of a socket is short, whatever TMPDIR is
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	path := filepath.Join(dir, "s")
 	listener, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)

@@ -36,7 +36,7 @@ func (a *advice) add(text string) {
 // start serves a proxy and returns a client that has no other network.
 func start(t *testing.T, d dialer, allowed ...string) (*http.Client, *Proxy, *advice) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "p") // the path of a socket is short
+	dir, err := os.MkdirTemp("/tmp", "p") // the path of a socket is short, whatever TMPDIR is
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +251,7 @@ func TestHalves(t *testing.T) {
 
 // At most as many connections are open as are allowed; the end of one lets the next in.
 func TestLimit(t *testing.T) {
-	dir, err := os.MkdirTemp("", "p")
+	dir, err := os.MkdirTemp("/tmp", "p")
 	if err != nil {
 		t.Fatal(err)
 	}
