@@ -40,7 +40,11 @@ func hangs(t *testing.T) *program.Program {
 
 func TestPluginsThatDoNotStart(t *testing.T) {
 	h, _ := newHost(t)
-	h.sockets = t.TempDir()
+	var err error
+	if h.sockets, err = os.MkdirTemp("/tmp", "h"); err != nil { // the path of a socket is short, whatever TMPDIR is
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(h.sockets) })
 	dir := t.TempDir()
 	file := func(name, content string, mode os.FileMode) *program.Program {
 		path := filepath.Join(dir, program.Prefix+name)
@@ -227,7 +231,7 @@ func TestDescribeWaitsOnlySoLong(t *testing.T) {
 func TestDescribe(t *testing.T) {
 	h, _ := newHost(t)
 	dir := t.TempDir()
-	plugin := scripted(dir, "sh -c 'echo started >> "+dir+"/starts; exec "+self(t)+" plugin'")
+	plugin := scripted(dir, `sh -c 'echo started >> "`+dir+`/starts"; exec "`+self(t)+`" plugin'`)
 	plugin.Allow.Write = []string{dir}
 	if _, ok := h.Known(*plugin); ok {
 		t.Error("known before it was asked")
