@@ -201,7 +201,7 @@ func (p *Pipeline) command() *manifest.Command {
 	if given == nil {
 		return nil
 	}
-	kept, secrets := manifest.Command{Dir: given.Dir}, p.workspace.host.Secrets()
+	kept, secrets := manifest.Command{Dir: given.Dir, Apart: given.Apart}, p.workspace.host.Secrets()
 	for _, f := range given.Flags {
 		if secrets.Message(f.Value) == f.Value {
 			kept.Flags = append(kept.Flags, f)

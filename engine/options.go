@@ -47,11 +47,12 @@ type Options struct {
 	Getenv func(name string) (string, bool)
 
 	Input string // file of items in place of the input block's; "-": Stdin
-	// Columns are those of rows, by what they mean ("id", "text", "label", "context" or "gold"),
-	// in place of what the input and the knowledge made of rows name.
-	Columns map[string]string
-	Limit   int       // items; 0: all
-	Stdin   io.Reader // what "-" reads; nil: there is none
+	// Columns are those of the input's rows, by what they mean ("id", "text", "label" or "gold"), in
+	// place of what the input block names. KnowledgeColumns are those of the knowledge's rows ("id",
+	// "text", "label" or "context"), in place of what source blocks name.
+	Columns, KnowledgeColumns map[string]string
+	Limit                     int       // items; 0: all
+	Stdin                     io.Reader // what "-" reads; nil: there is none
 
 	// Journal keeps the results of Run over the input in the state folder as they are
 	// reached, if that can be read again. Resume is the ID of a run that left items

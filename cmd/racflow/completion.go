@@ -25,7 +25,7 @@ func completions(c *cobra.Command) {
 		c.ValidArgsFunction = arguments(c)
 	}
 	for name, complete := range map[string]cobra.CompletionFunc{
-		"var": completeVariable, "pipeline": completePipeline, "column": completeColumn, "format": completeFormat,
+		"var": completeVariable, "pipeline": completePipeline, "column": completeColumn, "knowledge-column": completeColumn, "format": completeFormat,
 		"var-file": cobra.FixedCompletions([]string{"hcl", "tfvars"}, cobra.ShellCompDirectiveFilterFileExt),
 		"state":    cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs),
 		"plugins":  cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs),
@@ -141,7 +141,7 @@ func completeRun(c *cobra.Command, args []string, _ string) ([]string, cobra.She
 }
 
 func completeColumn(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return []string{"text=", "label=", "id=", "context=", "gold="}, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	return []string{"text=", "label=", "id="}, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
 // completeFormat completes --format, whose usage names the formats before anything in brackets.

@@ -28,9 +28,9 @@ type fileFlags struct {
 	state          string
 	plugins        []string
 
-	input   string
-	limit   int
-	columns []string
+	input                     string
+	limit                     int
+	columns, knowledgeColumns []string
 
 	offline, refresh bool
 	budget           pipeline.Budget
@@ -44,7 +44,8 @@ type fileFlags struct {
 func (f *fileFlags) register(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.vars, "var", nil, "set a variable of the file: `NAME=VALUE` (may be repeated)")
 	c.Flags().StringArrayVar(&f.varFiles, "var-file", nil, "read variables from an HCL `FILE` (may be repeated)")
-	c.Flags().StringArrayVar(&f.columns, "column", nil, "read the text, label, id, context or gold of rows from a column, in input and knowledge alike: `text=NAME` (may be repeated)")
+	c.Flags().StringArrayVar(&f.columns, "column", nil, "read the text, label, id or gold of the input's rows from a column: `text=NAME` (may be repeated)")
+	c.Flags().StringArrayVar(&f.knowledgeColumns, "knowledge-column", nil, "read the text, label, id or context of the knowledge's rows from a column: `text=NAME` (may be repeated)")
 	c.Flags().StringVar(&f.pipeline, "pipeline", "", "the pipeline to use where the file holds several")
 	c.Flags().StringVar(&f.state, "state", stateDir, "`DIR` that keeps knowledge between runs")
 	f.registerPlugins(c)
@@ -119,11 +120,13 @@ func (f *fileFlags) options(stdin io.Reader) (engine.Options, error) {
 		}
 		o.Vars[name] = value
 	}
-	columns, err := columnsOf(f.columns)
-	if err != nil {
+	var err error
+	if o.Columns, err = columnsOf("--column", f.columns, "gold"); err != nil {
 		return o, err
 	}
-	o.Columns = columns
+	if o.KnowledgeColumns, err = columnsOf("--knowledge-column", f.knowledgeColumns, "context"); err != nil {
+		return o, err
+	}
 	o.Builtin, o.Plugins, o.State, o.VarFiles, o.Pipeline = builtin, f.plugins, f.state, f.varFiles, f.pipeline
 	o.Input, o.Limit, o.Stdin = f.input, f.limit, stdin
 	o.Services = &engine.Services{Budget: f.budget}
@@ -136,16 +139,16 @@ func (f *fileFlags) options(stdin io.Reader) (engine.Options, error) {
 	return o, nil
 }
 
-// columnsOf reads what --column says.
-func columnsOf(given []string) (map[string]string, error) {
+// columnsOf reads what a flag says of columns, which may also be what own means.
+func columnsOf(flag string, given []string, own string) (map[string]string, error) {
 	columns := map[string]string{}
 	for _, c := range given {
 		means, column, ok := strings.Cut(c, "=")
 		if !ok || column == "" {
-			return nil, fmt.Errorf("--column %s: write text=NAME", c)
+			return nil, fmt.Errorf("%s %s: write text=NAME", flag, c)
 		}
-		if !slices.Contains([]string{"id", "text", "label", "context", "gold"}, means) {
-			return nil, fmt.Errorf("--column %s: what rows have are text, label, id, context and gold; write one of them before the =", c)
+		if !slices.Contains([]string{"id", "text", "label", own}, means) {
+			return nil, fmt.Errorf("%s %s: what its rows have are text, label, id and %s; write one of them before the = (--column is of the input, --knowledge-column of the knowledge)", flag, c, own)
 		}
 		columns[means] = column
 	}

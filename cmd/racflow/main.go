@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/racflow/racflow/engine"
@@ -19,6 +20,7 @@ import (
 const (
 	exitOK          = 0
 	exitFailed      = 1 // could not start, or broke off
+	exitUsage       = 2 // a word or flag of the command line is unknown, and nothing was done
 	exitItemsFailed = 3 // finished, but some items or rows failed or lack a voter
 	exitUnexpected  = 4 // finished, and what a file expects does not hold
 	exitInterrupted = 130
@@ -79,6 +81,8 @@ func execute(ctx context.Context, args []string) int {
 		err = nil
 	case errors.As(err, &exit):
 		code, err = exit.code, exit.err
+	case strings.HasPrefix(err.Error(), "unknown command "): // of a command that takes no words
+		code = exitUsage
 	}
 	switch {
 	case ctx.Err() != nil:

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 
 	"github.com/spf13/cobra"
 )
@@ -38,18 +37,6 @@ itself.
 While a plugin is being developed it goes before what is locked: one that was
 installed with --dev, or that lies in a folder of --plugins or RACFLOW_PLUGINS.
 Every run, evaluation and plan says which these are.`,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			err := fmt.Errorf("there is no racflow plugin %s", args[0])
-			if likely := c.SuggestionsFor(args[0]); len(likely) > 0 {
-				err = fmt.Errorf("%w: it is racflow plugin %s", err, likely[0])
-			}
-			return err
-		},
-		RunE:                       func(c *cobra.Command, _ []string) error { return c.Help() },
-		SuggestionsMinimumDistance: 2,
 	}
 	c.AddCommand(
 		newPluginNew(), newPluginVerify(), newPluginInstall(),

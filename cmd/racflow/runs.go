@@ -31,17 +31,6 @@ killed or interrupted, broke off, has items that were left or lack a voter, or
 items that failed after a model had been asked about them. Of the others the
 newest 20 are kept, or what the journal block of the pipeline says; a run that
 removes old ones says which.`,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			err := fmt.Errorf("there is no racflow runs %s", args[0])
-			if likely := c.SuggestionsFor(args[0]); len(likely) > 0 {
-				err = fmt.Errorf("%w: it is racflow runs %s", err, likely[0])
-			}
-			return err
-		},
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newRunsList(), newRunsShow(), newRunsDiff(), newRunsResume(), newRunsAttach(), newRunsRm())
 	return c

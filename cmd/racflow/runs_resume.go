@@ -26,7 +26,7 @@ func commandOf(c *cobra.Command) (*manifest.Command, error) {
 	if err != nil {
 		return nil, err
 	}
-	given := &manifest.Command{Dir: dir}
+	given := &manifest.Command{Dir: dir, Apart: true}
 	c.Flags().Visit(func(f *pflag.Flag) {
 		values := []string{f.Value.String()}
 		if list, ok := f.Value.(pflag.SliceValue); ok {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/racflow/racflow/engine/source"
 )
 
 const (
@@ -42,7 +44,7 @@ func (s *Set) swapped(labels map[string]int) (f Finding, found bool) {
 	return Finding{
 		Check: "swapped", Severity: Error, Count: labelled, Rows: s.first(),
 		Message: fmt.Sprintf("%s: the columns of text and label seem to be swapped: %s have %d labels, and only %s", s.Name, many(labelled, "row", "rows"), len(labels), many(len(texts), "text", "different texts")),
-		Advice:  fmt.Sprintf("take them the other way round: --column text=%s --column label=%s", s.Mapping.Label, s.Mapping.Text),
+		Advice:  "take them the other way round: " + source.Mapping{Text: s.Mapping.Label, Label: s.Mapping.Text, Flag: s.Mapping.Flag}.Flags(),
 	}, true
 }
 

@@ -15,12 +15,15 @@ import (
 // asBefore are the options with which a file is loaded as a run loaded it, to look at it
 // alone: no service is called.
 func asBefore(o engine.Options, m manifest.Manifest) engine.Options {
-	o.Vars, o.Columns = maps.Clone(o.Vars), maps.Clone(o.Columns)
+	o.Vars, o.Columns, o.KnowledgeColumns = maps.Clone(o.Vars), maps.Clone(o.Columns), maps.Clone(o.KnowledgeColumns)
 	if o.Vars == nil {
 		o.Vars = map[string]string{}
 	}
 	if o.Columns == nil {
 		o.Columns = map[string]string{}
+	}
+	if o.KnowledgeColumns == nil {
+		o.KnowledgeColumns = map[string]string{}
 	}
 	o.Pipeline, o.Input, o.Limit = m.Pipeline, m.Input.Path, m.Limit
 	o.Journal, o.Resume, o.Services = false, "", &engine.Services{Mode: governor.Offline}
@@ -32,6 +35,8 @@ func asBefore(o engine.Options, m manifest.Manifest) engine.Options {
 			switch f.Name {
 			case "column":
 				o.Columns[name] = value
+			case "knowledge-column":
+				o.KnowledgeColumns[name] = value
 			case "var-file":
 				path := within(o.Dir, f.Value)
 				if _, err := os.Stat(path); err == nil {

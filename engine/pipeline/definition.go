@@ -148,12 +148,13 @@ type Source struct {
 	// Reviewed says that the rows are people's decisions, as package reviewed has them; then none
 	// of the columns above counts, and the file need not exist.
 	Reviewed bool      `identity:"knowledge"`
+	Flag     string    `identity:"-,a message has it"` // of the command line, that gives its columns
 	Range    hcl.Range `identity:"-,a position"`
 }
 
 // Mapping says which columns of a source of rows mean what.
 func (s Source) Mapping() source.Mapping {
-	return source.Mapping{ID: s.ID, Text: s.Text, Label: s.Label, Context: s.Context, Gold: s.Gold, Meta: s.Meta}
+	return source.Mapping{ID: s.ID, Text: s.Text, Label: s.Label, Context: s.Context, Gold: s.Gold, Meta: s.Meta, Flag: s.Flag}
 }
 
 // Open opens a source of rows, or stdin where its path is "-".

@@ -79,14 +79,14 @@ func (a arguments) part() (part [2]float64) {
 // mapColumns sets the columns that the command line names. Only a knowledge has contexts, and
 // only an input has gold passages.
 func (l *loader) mapColumns(s *Source, input bool) {
-	columns := map[string]*string{"id": &s.ID, "text": &s.Text, "label": &s.Label}
+	columns, given := map[string]*string{"id": &s.ID, "text": &s.Text, "label": &s.Label}, l.Columns
 	if input {
-		columns["gold"] = &s.Gold
+		columns["gold"], s.Flag = &s.Gold, "--column"
 	} else {
-		columns["context"] = &s.Context
+		columns["context"], s.Flag, given = &s.Context, "--knowledge-column", l.KnowledgeColumns
 	}
 	for means, to := range columns {
-		if column := l.Columns[means]; column != "" {
+		if column := given[means]; column != "" {
 			*to = column
 		}
 	}

@@ -21,18 +21,19 @@ import (
 
 // Options are what the command line adds to a file.
 type Options struct {
-	Vars     map[string]string                // of -var
-	VarFiles []string                         // of -var-file, later ones win
-	Getenv   func(name string) (string, bool) // the environment
-	Dir      string                           // what paths given on the command line are relative to
-	Input    string                           // replaces the path of every input block; "-" is standard input
-	Columns  map[string]string                // of rows, by what they mean: id, text, label, context or gold; for each source and input
-	Set      []Override                       // of arguments, by target
-	Absent   bool                             // sources and inputs are on another machine: they are not looked for
-	Text     []byte                           // of the file, as an editor has it; nil: what the disk has
-	Catalog  Catalog
-	Prices   Prices          // of what the file does not say; nil: nobody knows
-	Secrets  *redact.Secrets // gets those of the file; may be nil
+	Vars             map[string]string                // of -var
+	VarFiles         []string                         // of -var-file, later ones win
+	Getenv           func(name string) (string, bool) // the environment
+	Dir              string                           // what paths given on the command line are relative to
+	Input            string                           // replaces the path of every input block; "-" is standard input
+	Columns          map[string]string                // of the rows of inputs, by what they mean: id, text, label or gold
+	KnowledgeColumns map[string]string                // of the rows of each source: id, text, label or context
+	Set              []Override                       // of arguments, by target
+	Absent           bool                             // sources and inputs are on another machine: they are not looked for
+	Text             []byte                           // of the file, as an editor has it; nil: what the disk has
+	Catalog          Catalog
+	Prices           Prices          // of what the file does not say; nil: nobody knows
+	Secrets          *redact.Secrets // gets those of the file; may be nil
 	// Away says where something lies on this machine that the file names as it lies on another one, where it
 	// was opened first. The checked file has the paths of that machine, so that the same depends on it;
 	// but configs that stages open with have those of this one. nil: this is the machine.

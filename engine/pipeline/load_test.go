@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -190,5 +191,40 @@ func TestDiagnostics(t *testing.T) {
 				t.Errorf("diagnostics (-want +got):\n%s", d)
 			}
 		})
+	}
+}
+
+// TestColumns: the columns of the input are not those of the knowledge, and each says with which flag they are given.
+func TestColumns(t *testing.T) {
+	path, o := unpack(t, txtar.Parse([]byte(`-- p.hcl --
+knowledge "k" {
+  source {
+    path  = "rows.tsv"
+    label = "intent"
+  }
+  embed { use = "minilm" }
+  store { use = "local" }
+}
+pipeline "p" {
+  retrieve "r" { from = knowledge.k }
+}
+-- rows.tsv --
+`)))
+	o.Input = "new.tsv"
+	o.Columns, o.KnowledgeColumns = map[string]string{"text": "message", "gold": "found"}, map[string]string{"text": "utterance", "context": "title"}
+	file, diags := Load(t.Context(), path, o)
+	if diags.HasErrors() {
+		t.Fatal(diags)
+	}
+	for _, s := range []struct {
+		name      string
+		got, want source.Mapping
+	}{
+		{"input", file.Pipelines[0].Input.Mapping(), source.Mapping{ID: "id", Text: "message", Label: "label", Gold: "found", Flag: "--column"}},
+		{"knowledge", file.Knowledge[0].Sources[0].Mapping(), source.Mapping{ID: "id", Text: "utterance", Label: "intent", Context: "title", Flag: "--knowledge-column"}},
+	} {
+		if d := cmp.Diff(s.want, s.got, cmp.AllowUnexported(source.Mapping{})); d != "" {
+			t.Errorf("%s (-want +got):\n%s", s.name, d)
+		}
 	}
 }

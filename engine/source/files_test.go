@@ -126,6 +126,12 @@ func TestMissingColumns(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Fatalf("got  %v\nwant %s", err, tt.want)
 			}
+			other := columns
+			other.Flag = "--other"
+			_, err = Open(path, Form{}, other, nil)
+			if want := strings.ReplaceAll(tt.want, "--column", "--other"); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("with another flag: %v\nwant %s", err, want)
+			}
 			seen, err := Sniff(path, Form{})
 			if err != nil {
 				t.Fatal(err)

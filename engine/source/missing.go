@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -29,20 +30,21 @@ func (f *file) missing(names []string) error {
 	}
 	var advice []string
 	if guess.Text != "" {
-		advice = append(advice, fmt.Sprintf("This may be what you want: %s on the command line, or %s in the block", guess.flags(), guess.arguments()))
+		guess.Flag = f.mapping.Flag
+		advice = append(advice, fmt.Sprintf("This may be what you want: %s on the command line, or %s in the block", guess.Flags(), guess.arguments()))
 	}
 	if f.form.Format.OfTexts() && byName(names).Text == "" {
 		advice = append(advice, `If the first line is a row already, add a header line that names the columns, or write header = false and name columns by position, as text = "1"`)
 	}
 	if len(advice) == 0 {
-		advice = append(advice, "Name the column that holds the text: --column text=NAME")
+		advice = append(advice, "Name the column that holds the text: "+Mapping{Text: "NAME", Flag: f.mapping.Flag}.Flags())
 	}
 	return fmt.Errorf("there is no column %q; the columns are %s. %s", f.mapping.Text, quoteAll(names), strings.Join(advice, ". "))
 }
 
-// flags are the flags of a command that give a mapping.
-func (m Mapping) flags() string {
-	return m.written("--column %s=%s", " ", func(name string) string {
+// Flags are the flags of a command that give a mapping.
+func (m Mapping) Flags() string {
+	return m.written(cmp.Or(m.Flag, "--column")+" %s=%s", " ", func(name string) string {
 		if strings.ContainsAny(name, " \t\n'\"\\$`*?[]{}()<>|&;!#~") {
 			return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
 		}

@@ -23,6 +23,7 @@ type Mapping struct {
 	Gold            string   // column of the gold passages; empty: none
 	Meta            []string // columns kept as metadata; nil: all others
 	Fields          bool     // Row.Fields is filled
+	Flag            string   // of a command line, that gives columns; empty: --column
 
 	look bool // rows need no text: nothing is mapped, and it is looked at what there is
 }

@@ -9,15 +9,16 @@ import (
 // Bundle is what a worker needs to open the pipeline file of a run. Paths are those of the caller's
 // machine, absolute where nothing else is said.
 type Bundle struct {
-	File     string              `json:"file"`          // the pipeline file, one of Files
-	Dir      string              `json:"dir,omitempty"` // that relative paths in VarFiles, Vars and Input begin at
-	Files    []File              `json:"files"`
-	Pipeline string              `json:"pipeline"`
-	Input    string              `json:"input,omitempty"` // in place of the file's, as it was given
-	Columns  map[string]string   `json:"columns,omitempty"`
-	Set      []pipeline.Override `json:"set,omitempty"`
-	Vars     map[string]string   `json:"vars,omitempty"`
-	VarFiles []string            `json:"varFiles,omitempty"` // as they were given; among Files; later ones win
+	File             string              `json:"file"`          // the pipeline file, one of Files
+	Dir              string              `json:"dir,omitempty"` // that relative paths in VarFiles, Vars and Input begin at
+	Files            []File              `json:"files"`
+	Pipeline         string              `json:"pipeline"`
+	Input            string              `json:"input,omitempty"`   // in place of the file's, as it was given
+	Columns          map[string]string   `json:"columns,omitempty"` // of the input
+	KnowledgeColumns map[string]string   `json:"knowledgeColumns,omitempty"`
+	Set              []pipeline.Override `json:"set,omitempty"`
+	Vars             map[string]string   `json:"vars,omitempty"`
+	VarFiles         []string            `json:"varFiles,omitempty"` // as they were given; among Files; later ones win
 
 	Environment []Environment `json:"environment,omitempty"` // what the file reads of it
 	Models      []Model       `json:"models,omitempty"`

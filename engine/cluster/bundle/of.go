@@ -19,7 +19,7 @@ import (
 // secret stands where it would travel.
 func Of(p *engine.Pipeline) (Bundle, error) {
 	o, f := p.Workspace().Options(), p.File()
-	b := Bundle{Pipeline: p.Definition().Name, Input: o.Input, Columns: o.Columns, Set: o.Set, VarFiles: o.VarFiles}
+	b := Bundle{Pipeline: p.Definition().Name, Input: o.Input, Columns: o.Columns, KnowledgeColumns: o.KnowledgeColumns, Set: o.Set, VarFiles: o.VarFiles}
 	var err error
 	if b.File, err = filepath.Abs(f.Path); err != nil {
 		return b, err

@@ -65,7 +65,7 @@ func (b Bundle) Unpack(ctx context.Context, conn ship.Objects, at Place) (file s
 	}
 	return b.File, engine.Options{
 		State: at.State, Plugins: at.Plugins, Dir: b.Dir, Vars: b.Vars, VarFiles: b.VarFiles, Set: b.Set, Pipeline: b.Pipeline,
-		Input: b.Input, Columns: b.Columns, Away: u.at, Getenv: u.getenv,
+		Input: b.Input, Columns: b.Columns, KnowledgeColumns: b.KnowledgeColumns, Away: u.at, Getenv: u.getenv,
 	}, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/racflow/racflow/engine/identity"
@@ -74,6 +75,30 @@ type Command struct {
 	// Withheld are variables whose values were given on the command line and are secret: they
 	// are not kept.
 	Withheld []string `json:"withheld,omitempty"`
+	// Apart says that the flag column was of the input alone, and knowledge-column of the knowledge. Older
+	// commands have one flag for both, and are read as if they had been given the two.
+	Apart bool `json:"apart,omitempty"`
+}
+
+// UnmarshalJSON reads also what an older racflow kept.
+func (c *Command) UnmarshalJSON(text []byte) error {
+	type plain Command
+	if err := json.Unmarshal(text, (*plain)(c)); err != nil || c.Apart {
+		return err
+	}
+	c.Apart = true
+	var flags []Flag
+	for _, f := range c.Flags {
+		means, _, _ := strings.Cut(f.Value, "=")
+		if f.Name != "column" || means != "context" {
+			flags = append(flags, f)
+		}
+		if f.Name == "column" && means != "gold" {
+			flags = append(flags, Flag{Name: "knowledge-column", Value: f.Value})
+		}
+	}
+	c.Flags = flags
+	return nil
 }
 
 // Flag is a flag with the value that it was given, as text.
