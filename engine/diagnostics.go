@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 
 	"github.com/hashicorp/hcl/v2"
 
@@ -57,9 +58,23 @@ func (p *Pipeline) explain(err error) error {
 		diags = p.blame(config)
 	}
 	if len(diags) == 0 {
-		return err
+		return p.workspace.unwritable(err)
 	}
 	return &DiagnosticsError{diags, p.file.Sources}
+}
+
+// unwritable adds what to do to an error of a state folder that cannot be written. It may come
+// from another process, so that its text is all there is.
+func (w *Workspace) unwritable(err error) error {
+	if err == nil || !strings.Contains(err.Error(), w.state) {
+		return err
+	}
+	for _, why := range []error{syscall.EACCES, syscall.EROFS} {
+		if strings.Contains(err.Error(), why.Error()) {
+			return fmt.Errorf("%w; this is not in the state folder yet, which cannot be written: name another with Options.State", err)
+		}
+	}
+	return err
 }
 
 // blame makes diagnostics of the arguments that a stage refused. A mistake of

@@ -128,7 +128,7 @@ func (p *Pipeline) Start(ctx context.Context) (*run.Run, error) {
 		ask, spending = spender.Ask, passes{spender}
 	}
 	r, err := run.Open(ctx, p.chosen, run.Options{
-		Options: stage.Options{Ballots: o.ballots, Lists: o.Lists, Basis: o.Journal || o.Part != nil, Strict: o.strict, Refuses: p.refuses, Ask: ask, Fitted: p.workspace.fitted(), Pending: p.workspace.pending, Waits: p.workspace.waits, Observe: o.Observe},
+		Options: stage.Options{Ballots: o.ballots, Lists: o.Lists, Basis: o.Journal || o.Part != nil, Strict: o.strict, Refuses: p.refuses, Ask: ask, Fitted: p.workspace.fitted(), Scratch: p.workspace.host.Scratch, Pending: p.workspace.pending, Waits: p.workspace.waits, Observe: o.Observe},
 		Remote:  o.Remote, Spending: spending, Stands: o.Part.stands(),
 		Launch: p.launch, Stdin: o.Stdin, Vectors: p.vectors(),
 		Knowledge: func(r build.Report) {

@@ -21,7 +21,7 @@ func (p *Pipeline) resume() (manifest.Manifest, error) {
 	last, left := runs.Newest(file, p.chosen.Name)
 	switch {
 	case id == Newest && !left:
-		return last, fmt.Errorf("no run of %s in %s left anything to do, but for those that another process is at work on", p.file.Path, filepath.Join(p.workspace.state, "runs"))
+		return last, runs.NothingLeft(file, p.chosen.Name)
 	case id != Newest:
 		if last, err = runs.Manifest(id); err != nil {
 			return last, err

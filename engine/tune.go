@@ -287,7 +287,7 @@ func (p *Pipeline) fit(s *tune.Subject) func(context.Context, iter.Seq2[[]sdk.Tr
 		if err != nil {
 			return nil, err
 		}
-		dir, err := os.MkdirTemp(p.workspace.state, "tune-")
+		dir, err := p.workspace.host.Scratch()
 		if err != nil {
 			return nil, err
 		}

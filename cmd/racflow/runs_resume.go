@@ -97,7 +97,7 @@ func resumable(state, name string) (manifest.Manifest, error) {
 			return r.Manifest, nil
 		}
 	}
-	return manifest.Manifest{}, fmt.Errorf("no run in %s left anything to do, but for those that another process is at work on", state)
+	return manifest.Manifest{}, kept.NothingLeft("", "")
 }
 
 // resuming is the command line that resumes a run, with further flags.

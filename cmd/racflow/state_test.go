@@ -3,12 +3,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
@@ -136,5 +138,88 @@ func TestStateIsForItsOwnerAlone(t *testing.T) {
 		if found := wide(filepath.Join(dir, "old", folder)); found != nil {
 			t.Errorf("others may still look into\n%s", strings.Join(found, "\n"))
 		}
+	}
+}
+
+// readOnlyFile needs no state that has not been made by the one before, but for what an election learns.
+const readOnlyFile = `
+variable "election" { default = "soft" }
+knowledge "k" {
+  source { path = "rows.tsv" }
+  embed { use = "hashing" }
+  store { use = "local" }
+}
+pipeline "p" {
+  input { path = "rows.tsv" }
+  retrieve "near" { from = knowledge.k }
+  sample "knn" { use = "neighbours" }
+  sample "linear" { use = "linear" }
+  elect "e" { use = var.election }
+}
+`
+
+// TestReadOnlyState answers from the knowledge of a state folder that the process may only read: as another user where
+// the tests are root's, whom no mode keeps out.
+func TestReadOnlyState(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "p.hcl", readOnlyFile)
+	write(t, dir, "rows.tsv", rows(40))
+	run := func(c *exec.Cmd) (stdout, stderr string, code int) {
+		t.Helper()
+		var out, errs strings.Builder
+		c.Stdout, c.Stderr = &out, &errs
+		switch err := c.Run(); {
+		case errors.Is(err, fs.ErrPermission): // of a container, or of a folder above
+			t.Skip(err)
+		case c.ProcessState == nil:
+			t.Fatal(err)
+		}
+		return out.String(), errs.String(), c.ProcessState.ExitCode()
+	}
+	warm, stderr, code := run(racflow(t, dir, "run", "--state", "state", "p.hcl"))
+	if code != exitOK {
+		t.Fatal(stderr)
+	}
+	root := os.Geteuid() == 0
+	set := func(mode fs.FileMode) {
+		err := filepath.WalkDir(filepath.Join(dir, "state"), func(path string, _ fs.DirEntry, err error) error {
+			if err == nil {
+				err = os.Chmod(path, mode)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(0o555)
+	defer set(0o755)
+	for _, path := range []string{filepath.Dir(dir), dir, filepath.Join(dir, "p.hcl"), filepath.Join(dir, "rows.tsv")} {
+		if err := os.Chmod(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reading := func(args ...string) (stdout, stderr string, code int) {
+		t.Helper()
+		c := racflow(t, dir, append(args, "--state", "state")...)
+		if root {
+			c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		}
+		return run(c)
+	}
+	if out, stderr, code := reading("run", "--no-journal", "p.hcl"); code != exitOK || out != warm || !strings.Contains(stderr, "up to date") {
+		t.Errorf("run: %d\n%s\n%s; want what the folder's owner got\n%s", code, out, stderr, warm)
+	}
+	for _, args := range [][]string{{"ask", "p.hcl", "order number 3"}, {"eval", "p.hcl"}, {"run", "--no-journal", "--var", "election=learned", "p.hcl"}} {
+		if out, stderr, code := reading(args...); code != exitOK || out == "" {
+			t.Errorf("%s: %d\n%s", args, code, stderr)
+		}
+	}
+	if _, stderr, code := reading("run", "p.hcl"); code != exitFailed || !strings.Contains(stderr, "name another state folder with --state, or run with --no-journal") {
+		t.Errorf("with a journal: %d\n%s", code, stderr)
+	}
+	write(t, dir, "rows.tsv", rows(41))
+	if _, stderr, code := reading("run", "--no-journal", "p.hcl"); code != exitFailed || !strings.Contains(stderr, "cannot be written: name another with --state") {
+		t.Errorf("with other rows: %d\n%s", code, stderr)
 	}
 }

@@ -22,5 +22,7 @@
 // What was superseded, or left by a process that was killed, goes a day later; all of a
 // generation goes with it (Remove).
 //
+// Where STATE cannot be written and this is not there yet, it is learnt into a folder that ends with the process.
+//
 // What an embedder learns is part of its generation, and kept by package build.
 package fitted

@@ -25,7 +25,9 @@ import (
 
 // Job says which stage learns, and from what.
 type Job struct {
-	Dir       string // of all generations: STATE/fitted
+	Dir string // of all generations: STATE/fitted
+	// Scratch makes a folder that what is learnt goes to where Dir cannot be written; nil: that is an error.
+	Scratch   func() (string, error)
 	Stage     *pipeline.Stage
 	Knowledge *knowledge.Knowledge
 	// Rows are what the stage learns from; nil: the rows of the knowledge.
@@ -49,7 +51,7 @@ type fitter interface {
 func Start(ctx context.Context, j Job) (process any, learnt string, err error) {
 	folder, content, rows := j.Knowledge.Learnt()
 	dir := filepath.Join(j.Dir, folder)
-	if err := private.MakeBelow(filepath.Dir(j.Dir), dir); err != nil {
+	if err := private.MakeBelow(filepath.Dir(j.Dir), dir); err != nil && !private.ReadOnly(err) {
 		return nil, "", j.failed(err)
 	}
 	if n := j.bound(); n < rows && j.Rows == nil { // else what was learnt from all rows stands
@@ -59,7 +61,7 @@ func Start(ctx context.Context, j Job) (process any, learnt string, err error) {
 	if process, learnt := j.again(ctx, dir, content); process != nil {
 		return process, learnt, nil
 	}
-	fresh, err := os.MkdirTemp(dir, unfinished)
+	dir, fresh, err := j.fresh(dir)
 	if err != nil {
 		return nil, "", j.failed(err)
 	}
@@ -89,6 +91,19 @@ func Start(ctx context.Context, j Job) (process any, learnt string, err error) {
 	}
 	process, err = j.Launch(ctx, whole)
 	return process, learnt, err
+}
+
+// fresh makes a folder in dir, or in one that stands in for it.
+func (j Job) fresh(dir string) (in, fresh string, err error) {
+	if err = private.MakeBelow(filepath.Dir(j.Dir), dir); err == nil {
+		fresh, err = os.MkdirTemp(dir, unfinished)
+	}
+	if private.ReadOnly(err) && j.Scratch != nil {
+		if dir, err = j.Scratch(); err == nil {
+			fresh, err = os.MkdirTemp(dir, unfinished)
+		}
+	}
+	return dir, fresh, err
 }
 
 // name is that of the folder of what a stage learns.
@@ -171,10 +186,7 @@ func (j Job) All(ctx context.Context) iter.Seq2[[]sdk.TrainingRow, error] {
 func (j Job) Once(ctx context.Context, rows iter.Seq2[[]sdk.TrainingRow, error]) (process any, remove func(), err error) {
 	folder, _, _ := j.Knowledge.Learnt()
 	dir := filepath.Join(j.Dir, folder)
-	if err := private.MakeBelow(filepath.Dir(j.Dir), dir); err != nil {
-		return nil, nil, j.failed(err)
-	}
-	if dir, err = os.MkdirTemp(dir, unfinished); err != nil {
+	if _, dir, err = j.fresh(dir); err != nil {
 		return nil, nil, j.failed(err)
 	}
 	remove = func() { _ = os.RemoveAll(dir) } // sweep does it later

@@ -38,7 +38,11 @@ func (h *Host) foreign(ctx context.Context, l launch, sockets string) (p prepare
 	if err != nil {
 		return p, err
 	}
-	own, err := os.MkdirTemp(h.sockets, "racflow")
+	temp, err := h.temporary()
+	if err != nil {
+		return p, err
+	}
+	own, err := os.MkdirTemp(temp, "own")
 	if err != nil {
 		return p, err
 	}
@@ -58,7 +62,7 @@ func (h *Host) foreign(ctx context.Context, l launch, sockets string) (p prepare
 		}
 	}
 	if l.services {
-		if policy.Services, err = h.shared.open(h.sockets); err != nil {
+		if policy.Services, err = h.shared.open(temp); err != nil {
 			return p, err
 		}
 	}

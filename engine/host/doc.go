@@ -38,6 +38,9 @@
 // socket: a process shows the certificate and the token that Configure gave it, and its
 // end frees what it holds.
 //
+// All sockets and folders of a host's processes are in one temporary folder (private.Temp). A state folder that
+// cannot be made or written is replaced by one in there, but for a store's.
+//
 // The package knows neither pipelines nor records: what is asked of a stage,
 // in which batches and how often, is the engine's affair. It needs unix
 // sockets and process groups.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/racflow/racflow/engine/host/memory"
 	"github.com/racflow/racflow/engine/host/replay"
+	"github.com/racflow/racflow/engine/private"
 	"github.com/racflow/racflow/engine/redact"
 	"github.com/racflow/racflow/sdk/backoff"
 )
@@ -48,7 +49,9 @@ type Host struct {
 	secrets redact.Secrets
 	replays replay.Files
 	memory  *memory.Watch
-	sockets string // folder in which the folders of sockets are made
+	sockets string // folder in which the host's own is made
+	temp    string // the host's own, for sockets and what else ends with it; empty: not made yet
+	forget  func() // removes it
 
 	ctx       context.Context // ends with Close
 	end       context.CancelFunc
@@ -116,9 +119,10 @@ func New(o Options) (*Host, error) {
 }
 
 // socketFolder is the folder for temporary files, unless the path of a socket
-// in it would be longer than a socket's address may be (104 bytes).
+// in it would be longer than a socket's address may be (104 bytes): below it are the host's own,
+// that of a process, and the socket.
 func socketFolder() string {
-	if dir := os.TempDir(); len(dir) <= 60 {
+	if dir := os.TempDir(); len(dir) <= 32 {
 		return dir
 	}
 	return "/tmp"
@@ -146,6 +150,33 @@ func (h *Host) Close() {
 	}
 	all.Wait()
 	h.shared.close()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.temp != "" {
+		h.forget()
+	}
+}
+
+// temporary returns the host's own folder.
+func (h *Host) temporary() (dir string, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return "", ErrClosed
+	}
+	if h.temp == "" {
+		h.temp, h.forget, err = private.Temp(h.sockets)
+	}
+	return h.temp, err
+}
+
+// Scratch makes a folder that stands in for one that cannot be written. It ends with the host.
+func (h *Host) Scratch() (string, error) {
+	dir, err := h.temporary()
+	if err != nil {
+		return "", err
+	}
+	return os.MkdirTemp(dir, "state")
 }
 
 // Failed is why a stage's process is not started any more, so that each of its requests fails; nil: there

@@ -108,15 +108,25 @@ type foreign struct{ name, version, hash string }
 // stage refuses its config. The process lives until Close, not until ctx ends.
 func (h *Host) Start(ctx context.Context, spec Spec) (*Process, error) {
 	if spec.StateDir != "" {
-		if err := private.MakeBelow(h.options.StateDir, spec.StateDir); err != nil {
+		err := private.MakeBelow(h.options.StateDir, spec.StateDir)
+		if private.ReadOnly(err) && spec.Kind != sdk.KindStore { // what a store would make there is worth keeping
+			spec.StateDir, err = h.Scratch()
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%s.%s: make its state folder: %w", spec.Kind, spec.Block, err)
 		}
 	}
 	if spec.Fits {
-		var err error
-		if spec.StateDir, err = remote.StateDir(spec.StateDir, spec.State); err != nil {
+		dir, err := remote.StateDir(spec.StateDir, spec.State)
+		if private.ReadOnly(err) {
+			if dir, err = h.Scratch(); err == nil {
+				dir, err = remote.StateDir(dir, spec.State)
+			}
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%s.%s: %w", spec.Kind, spec.Block, err)
 		}
+		spec.StateDir = dir
 	}
 	h.secrets.Add(spec.Secrets...)
 	log := h.options.Log
@@ -239,7 +249,11 @@ func (p *Process) configure(ctx context.Context, c *process) (instance, error) {
 	}
 	in := instance{process: c, ended: newEnded(), unshare: func() {}}
 	if p.spec.Host != nil {
-		if request.Host, in.unshare, err = p.host.shared.share(p.host.sockets, sharedHost{p.spec.Host, p.out.secrets}); err != nil {
+		temp, err := p.host.temporary()
+		if err != nil {
+			return instance{}, err
+		}
+		if request.Host, in.unshare, err = p.host.shared.share(temp, sharedHost{p.spec.Host, p.out.secrets}); err != nil {
 			return instance{}, err
 		}
 	}

@@ -55,7 +55,7 @@ func (s *services) open(dir string) (opened string, err error) {
 			err = fmt.Errorf("offer the engine's services: %w", err)
 		}
 	}()
-	if s.dir, err = os.MkdirTemp(dir, "racflow"); err != nil {
+	if s.dir, err = os.MkdirTemp(dir, "host"); err != nil {
 		return "", err
 	}
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(s.dir, "host"), Net: "unix"})

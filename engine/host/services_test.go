@@ -90,7 +90,7 @@ func TestServices(t *testing.T) {
 	}
 
 	// Who has the token and no certificate, or the other way round, gets nothing.
-	at, remove, err := h.shared.share(h.sockets, s)
+	at, remove, err := h.shared.share(h.temp, s)
 	if err != nil {
 		t.Fatal(err)
 	}

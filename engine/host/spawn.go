@@ -52,11 +52,16 @@ func (h *Host) spawn(ctx context.Context, l launch) (*process, error) {
 	if l.program == nil {
 		marks = append(marks, wire.StageKey+"="+l.name)
 	} else {
-		var err error
-		if hash, err = l.program.Check(); err != nil {
+		checked, err := l.program.Check()
+		if err != nil {
 			return nil, err
 		}
+		hash = checked
 		path = l.program.Path
+	}
+	temp, err := h.temporary()
+	if err != nil {
+		return nil, err
 	}
 	within := cmp.Or(l.start, h.limits.start)
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("it was not ready within %v", within))
@@ -86,7 +91,7 @@ func (h *Host) spawn(ctx context.Context, l launch) (*process, error) {
 		Logger:           hclog.NewNullLogger(),
 		GRPCDialOptions:  wire.DialOptions(),
 		SkipHostEnv:      true,
-		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: h.sockets},
+		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: temp},
 	})
 	c := &process{hash: hash, running: running, client: client}
 	stop := context.AfterFunc(ctx, func() {

@@ -103,8 +103,16 @@ func TestPluginsThatDoNotStart(t *testing.T) {
 			}
 		})
 	}
-	if left, err := os.ReadDir(h.sockets); err != nil || len(left) > 0 {
+	if left, err := os.ReadDir(h.temp); err != nil || len(left) != 1 { // its lock
 		t.Errorf("socket folders are left: %v, %v", left, err)
+	}
+	start(t, h, Spec{})
+	if own, err := os.ReadDir(h.sockets); err != nil || len(own) != 1 || filepath.Join(h.sockets, own[0].Name()) != h.temp {
+		t.Errorf("not all is in the folder that the next process removes after a kill: %v, %v", own, err)
+	}
+	h.Close()
+	if left, err := os.ReadDir(h.sockets); err != nil || len(left) > 0 {
+		t.Errorf("folders are left: %v, %v", left, err)
 	}
 }
 

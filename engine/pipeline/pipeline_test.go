@@ -167,7 +167,7 @@ func TestLoad(t *testing.T) {
 	k := file.Knowledge[0]
 	source := Source{
 		Path: filepath.Join(root, "elsewhere/given.csv"), Form: source.Form{Format: source.CSV}, ID: "nr", Text: "text", Label: "label",
-		Context: "title", Meta: []string{"lang"}, Range: k.Sources[0].Range,
+		Context: "title", Meta: []string{"lang"}, Flag: "--knowledge-column", Range: k.Sources[0].Range,
 	}
 	if d := cmp.Diff(source, k.Sources[0]); d != "" {
 		t.Errorf("source (-want +got):\n%s", d)

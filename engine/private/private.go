@@ -1,6 +1,6 @@
 // Package private makes folders that only their owner can look into. What racflow
 // keeps holds texts of its user, and answers that were paid for: other users of the
-// machine have no business there.
+// machine have no business there. Temporary ones end with their process, or when the next one starts (Temp).
 package private
 
 import (
@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // FileMode is that of files in such a folder.
@@ -47,8 +48,13 @@ func Tighten(dir string) error {
 	if err == nil && info.Mode()&0o077 != 0 {
 		err = os.Chmod(dir, info.Mode()&^0o077)
 	}
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+	if errors.Is(err, fs.ErrNotExist) || ReadOnly(err) {
 		return nil
 	}
 	return err
+}
+
+// ReadOnly reports whether an error says that this user may not write something, or nobody may.
+func ReadOnly(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
 }

@@ -38,12 +38,13 @@ type Options struct {
 	// Holdout are the items, where those are rows of a knowledge that are held out of it;
 	// nil: they are none.
 	Holdout *holdout.Rows
-	Observe observe.Observer  // hears of calls; nil: nobody listens
-	Calls   bool              // with Holdout: stages that ask services run, and the election
-	Waits   *waiting.Reporter // hears what stages wait for; nil: nobody does
-	Pending *pending.Book     // handles of results that come later; nil: those are errors
-	Fitted  string            // folder of what stages learn from knowledge
-	Fitting progress.Func     // of stages, as "sample.mine", that learn
+	Observe observe.Observer       // hears of calls; nil: nobody listens
+	Calls   bool                   // with Holdout: stages that ask services run, and the election
+	Waits   *waiting.Reporter      // hears what stages wait for; nil: nobody does
+	Pending *pending.Book          // handles of results that come later; nil: those are errors
+	Fitted  string                 // folder of what stages learn from knowledge
+	Scratch func() (string, error) // makes a folder in its place where that cannot be written; may be nil
+	Fitting progress.Func          // of stages, as "sample.mine", that learn
 }
 
 // Graph is the stages of a pipeline that run.

@@ -24,7 +24,7 @@ const maxVoted = 1000
 // learning is what a stage learns, and from what.
 func (s *stage) learning(start launch.Func) fitted.Job {
 	j := fitted.Job{
-		Dir: s.graph.options.Fitted, Stage: s.Stage, Knowledge: s.knowledge,
+		Dir: s.graph.options.Fitted, Scratch: s.graph.options.Scratch, Stage: s.Stage, Knowledge: s.knowledge,
 
 		Launch: func(ctx context.Context, dir string) (any, error) {
 			return start(ctx, launch.Request{Stage: s.Stage, StateDir: dir})

@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"time"
+
+	"github.com/racflow/racflow/engine/private"
 )
 
 // Time is how long one file may take.
@@ -43,11 +45,11 @@ func Read(ctx context.Context, kind string, raw []byte, most int64, within time.
 	if err != nil {
 		return "", "", fmt.Errorf("find the running program, to read a %s: %w", kind, err)
 	}
-	folder, err := os.MkdirTemp("", "racflow-read-")
+	folder, remove, err := private.Temp(os.TempDir())
 	if err != nil {
 		return "", "", fmt.Errorf("make a folder for temporary files, to read a %s: %w", kind, err)
 	}
-	defer os.RemoveAll(folder) //nolint:errcheck // nothing depends on it
+	defer remove()
 	limited, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	reader := exec.CommandContext(limited, program)

@@ -43,7 +43,7 @@ func (r Runs) Begin(m manifest.Manifest, o journal.Options, keep Retention) (*jo
 }
 
 func unkept(err error) error {
-	return fmt.Errorf("keep the run: %w; run without Options.Journal to keep nothing", err)
+	return fmt.Errorf("keep the run: %w; name another state folder with Options.State, or run without Options.Journal to keep nothing", err)
 }
 
 // create makes the folder of a run that begins now.
@@ -127,6 +127,23 @@ func (r Runs) Newest(file, pipeline string) (manifest.Manifest, bool) {
 		}
 	}
 	return manifest.Manifest{}, false
+}
+
+// NothingLeft is the error of who looks for the newest run to resume, and finds none: of a file and pipeline,
+// or of any where file is empty. A run that another process is at work on left something, but not yet.
+func (r Runs) NothingLeft(file, pipeline string) error {
+	of := ""
+	if file != "" {
+		of = " of " + file
+	}
+	ids, _ := r.list()
+	for _, id := range slices.Backward(ids) {
+		m, _ := r.Manifest(id)
+		if journal.Busy(r.folder(id)) && (file == "" || m.File == file && m.Pipeline == pipeline) {
+			return fmt.Errorf("another process is at work on run %s, and no other run%s in %s left anything to do: wait until it has ended", id, of, r.dir)
+		}
+	}
+	return fmt.Errorf("no run%s in %s left anything to do; a run without Options.Resume begins anew", of, r.dir)
 }
 
 // End returns how a run ended; nil: it was cut off, or is at work.

@@ -51,6 +51,16 @@ func TestRunsAreKeptApart(t *testing.T) {
 	if _, ok := kept.Newest("/p.hcl", "p"); ok {
 		t.Error("a run at work is offered")
 	}
+	const other, none = "another process is at work on run run-000001", "no run"
+	nothing := func(file, pipeline, want string) {
+		t.Helper()
+		if err := kept.NothingLeft(file, pipeline); !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v; want %s", err, want)
+		}
+	}
+	nothing("/p.hcl", "p", other)
+	nothing("", "", other)
+	nothing("/p.hcl", "q", none)
 	if err := j.Close(journal.NewTotals(outcome.Totals{Items: 1}, errors.New("interrupted"))); err != nil {
 		t.Fatal(err)
 	}
@@ -73,6 +83,11 @@ func TestRunsAreKeptApart(t *testing.T) {
 	if _, ok := kept.Newest("/p.hcl", "p"); ok {
 		t.Error("a finished run is offered")
 	}
+	if err := os.Mkdir(filepath.Join(state, "runs", "run-000002"), 0o700); err != nil { // by a process that was killed at once
+		t.Fatal(err)
+	}
+	nothing("/p.hcl", "p", none)
+	nothing("", "", none)
 	for _, id := range []string{"../x", "", "20260101-000000-00000g", "run-", "run-1x"} {
 		if _, err := kept.Resume(id, journal.Options{}); err == nil {
 			t.Errorf("run %q was opened", id)
