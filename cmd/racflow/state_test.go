@@ -204,11 +204,12 @@ func TestReadOnlyState(t *testing.T) {
 		c := racflow(t, dir, append(args, "--state", "state")...)
 		if root {
 			c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+			c.Env = append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME=", "XDG_CACHE_HOME=")
 		}
 		return run(c)
 	}
 	if out, stderr, code := reading("run", "--no-journal", "p.hcl"); code != exitOK || out != warm || !strings.Contains(stderr, "up to date") {
-		t.Errorf("run: %d\n%s\n%s; want what the folder's owner got\n%s", code, out, stderr, warm)
+		t.Errorf("run: %d\n%s\n%.1000s\nwant what the folder's owner got: %.1000s", code, stderr, out, warm)
 	}
 	for _, args := range [][]string{{"ask", "p.hcl", "order number 3"}, {"eval", "p.hcl"}, {"run", "--no-journal", "--var", "election=learned", "p.hcl"}} {
 		if out, stderr, code := reading(args...); code != exitOK || out == "" {

@@ -42,7 +42,7 @@ func (o *Options) runs(s *pipeline.Stage) *pipeline.Stage {
 // one for each fold. With calls it keeps ballots, services are asked, and the election is
 // that of g; else neither takes part.
 func (g *Graph) HoldOut(ctx context.Context, rows *holdout.Rows, calls bool, start launch.Func) (held *Graph, done func(), err error) {
-	o := Options{Holdout: rows, Calls: calls, Ballots: calls, Strict: true, Refuses: g.options.Refuses, Fitted: g.options.Fitted, Fitting: g.options.Fitting}
+	o := Options{Holdout: rows, Calls: calls, Ballots: calls, Strict: true, Refuses: g.options.Refuses, Fitted: g.options.Fitted, Scratch: g.options.Scratch, Fitting: g.options.Fitting}
 	held = New(g.pipeline, o)
 	held.knowledge, held.labels = g.knowledge, g.labels
 	var mu sync.Mutex
