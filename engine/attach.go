@@ -65,7 +65,9 @@ func (w *Workspace) Attach(ctx context.Context, from Elsewhere, write func([]out
 				cost += c
 			}
 		}
-		out.Totals.Left += len(a.Left)
+		for _, why := range a.Left {
+			out.Totals.AddLeft(outcome.FailureOf(why))
+		}
 		worked(&out.Totals, a)
 		if ended == nil {
 			ended = a.Ended

@@ -143,6 +143,9 @@ func (p *Pipeline) Start(ctx context.Context) (*run.Run, error) {
 		return nil, p.explain(err)
 	}
 	p.relax()
+	if o.Edition {
+		p.cover(r) // who asks a question does not wait for long
+	}
 	p.ready, p.spender = r, spender
 	return r, nil
 }

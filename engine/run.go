@@ -157,6 +157,7 @@ func (p *Pipeline) AnswerRow(ctx context.Context, row source.Row) (outcome.Resul
 	if err != nil {
 		return outcome.Result{}, err
 	}
+	p.cover(r)
 	var answered outcome.Result
 	given := false
 	totals, err := r.Items(ctx, func() (source.Row, error) {

@@ -10,6 +10,7 @@ import (
 	"github.com/racflow/racflow/engine/governor"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/profile"
+	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/waiting"
 	"github.com/racflow/racflow/sdk"
 )
@@ -213,6 +214,19 @@ func (p *Pipeline) relax() {
 			control.Relax("embed." + s.Retrieve.From.Name)
 		}
 	}
+}
+
+// cover lets items be answered without those services at once that are down, where other voters call none. It reports
+// whether that may happen: who calls it asks again, or has one question.
+func (p *Pipeline) cover(r *run.Run) bool {
+	p.workspace.mu.Lock()
+	control := p.workspace.control
+	p.workspace.mu.Unlock()
+	names := r.Graph().Covered()
+	if control != nil {
+		control.Cover(names...)
+	}
+	return control != nil && len(names) > 0
 }
 
 // refuses reports whether no call of a stage is let through any more.

@@ -113,7 +113,7 @@ func (p *Pipeline) passes(ctx context.Context, r *run.Run, book *journal.Journal
 		return first, err
 	}
 	defer rows.Close() //nolint:errcheck // it was only read
-	totals, err = r.Kept(ctx, rows.Next, func(row source.Row) outcome.Result { return s.Result(book, row) }, sink)
+	totals, err = r.Kept(ctx, rows.Next, func(row source.Row) (outcome.Result, *outcome.Failure) { return s.Result(book, row), nil }, sink)
 	totals.Elapsed += first.Elapsed
 	totals.Earlier = totals.Items - totals.Failed - s.Fresh()
 	return totals, err

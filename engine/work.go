@@ -10,12 +10,14 @@ import (
 	"github.com/racflow/racflow/engine/again"
 	"github.com/racflow/racflow/engine/dropped"
 	"github.com/racflow/racflow/engine/eval"
+	"github.com/racflow/racflow/engine/governor"
 	"github.com/racflow/racflow/engine/journal"
 	"github.com/racflow/racflow/engine/journal/manifest"
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/engine/spend"
+	"github.com/racflow/racflow/sdk"
 )
 
 // Outcome is what came of an input, also where the run ended early.
@@ -106,6 +108,12 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 	if events.Begun != nil {
 		events.Begun(begun)
 	}
+	// Items that lack a service wait for it to the end of the input, and so do results from the first of them on.
+	var later unasked
+	if book != nil && p.spender == nil && o.Remote == nil && !o.strict && o.Services.Mode != governor.Offline && p.cover(r) {
+		book.Index()
+		r.OnLater(later.add)
+	}
 	var counted tally
 	counter := eval.NewCounter(out.Labels...)
 	sink := func(batch []outcome.Result) error {
@@ -121,7 +129,7 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 		if !twice { // what takes long is over then
 			p.workspace.progress(counted.add(batch, rows.step("answering")))
 		}
-		return write(batch)
+		return write(later.before(batch))
 	}
 	switch err = p.begin(ctx, book, begun.Resumed, twice, r.Labels()); {
 	case err != nil:
@@ -129,6 +137,20 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 		out.Totals, err = p.passes(ctx, r, book, sink)
 	default:
 		out.Totals, err = r.Items(ctx, rows.Next, kept, sink)
+	}
+	switch {
+	case err != nil:
+	case len(later.lines) > 0:
+		counter = eval.NewCounter(out.Labels...)
+		out.Totals, err = p.askLater(ctx, r, book, &later, out.Totals, func(batch []outcome.Result) error {
+			for _, one := range batch {
+				counter.Add(one)
+			}
+			return write(later.after(batch))
+		})
+	case o.strict && out.Left > 0:
+		m := out.Missing[0]
+		err = &sdk.Error{Code: sdk.CodeStopped, Err: fmt.Errorf("%d of %d items have no answer of %s: %w", out.Left, out.Items+out.Left, m.Stage, m.First)}
 	}
 	if p.spender != nil {
 		spent := p.spender.Report()

@@ -90,7 +90,9 @@ func (c Call) Believes(u Usage) bool {
 // Result says how a call ended.
 type Result struct {
 	Status     Status
-	RetryAfter time.Duration // StatusBusy: how long the service wants to be left alone; 0: it did not say
+	// RetryAfter is how long the service wants to be left alone (StatusBusy), or a call is not worth a
+	// try, since it is not one request that fails, but the service (StatusDown); 0: nobody knows.
+	RetryAfter time.Duration
 	Usage      Usage
 	Lost       bool   // it was sent and got no complete reply: its cost is unknown, and it may have to be paid for
 	Reason     string // StatusBusy, StatusDown, StatusDenied: what went wrong, StatusOK: a usage that cannot be, as the service wrote it; for people to read, without a secret

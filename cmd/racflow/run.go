@@ -234,7 +234,11 @@ func summarize(w io.Writer, o *engine.Outcome, where string) {
 			}
 		}
 	}
-	if r := o.Evaluation; r.Scored > 0 && r.Scored >= o.Items/2 {
+	switch r := o.Evaluation; {
+	case r.Scored == 0 || r.Scored < o.Items/2:
+	case o.Provisional+o.Left > 0:
+		fmt.Fprintf(w, "; no accuracy, which would be of a mixture: %d of %s are not final", o.Provisional+o.Left, terminal.Plural(o.Items+o.Left, "item"))
+	default:
 		fmt.Fprintf(w, "; accuracy %.3f against the input's labels", r.Accuracy)
 	}
 	if where != "" {
@@ -292,8 +296,12 @@ func reportMissing(w io.Writer, o *engine.Outcome) {
 	for _, m := range o.Missing {
 		why := terminal.Sanitize(strings.TrimPrefix(m.First.Error(), m.Stage+": "))
 		switch {
+		case m.Items > 0 && m.Left > 0:
+			fmt.Fprintf(w, "%s answered, and %d not, without %s: %s%s\n", terminal.Plural(m.Items, "item"), m.Left, m.Stage, why, again)
 		case m.Items > 0:
 			fmt.Fprintf(w, "%s answered without %s: %s%s\n", terminal.Plural(m.Items, "item"), m.Stage, why, again)
+		case m.Left > 0 && o.Err == nil:
+			fmt.Fprintf(w, "%s not answered for want of %s: %s%s\n", terminal.Plural(m.Left, "item"), m.Stage, why, again)
 		case o.Err == nil:
 			fmt.Fprintf(w, "%s had to stop: %s%s\n", m.Stage, why, again)
 		}

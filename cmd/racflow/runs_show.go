@@ -107,7 +107,7 @@ func (s *runShown) measure(j *journal.Journal) {
 			}
 		}
 	}
-	if s.Scored > 0 {
+	if s.Scored > 0 && s.Provisional == 0 {
 		share, within := float64(right)/float64(s.Scored), interval.Wilson(right, s.Scored)
 		s.Accuracy, s.Interval = &share, &within
 	}
@@ -161,6 +161,9 @@ func (s *runShown) write(w io.Writer, folder string) error {
 	line("items", "%s", items)
 	if s.Accuracy != nil {
 		line("accuracy", "%.3f (%s) of %s", *s.Accuracy, between(*s.Interval), terminal.Plural(s.Scored, "item"))
+	}
+	if s.Accuracy == nil && s.Scored > 0 {
+		line("accuracy", "none while answers are provisional: racflow runs resume %s asks for the rest", s.Run)
 	}
 	line("took", "%d tokens, cost %s", s.Tokens, costOf(s.Cost))
 	line("kept", "%s in %s; what was seen of %s", size(s.Bytes), folder, terminal.Plural(s.Noted, "item"))

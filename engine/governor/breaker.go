@@ -15,6 +15,7 @@ const (
 	downInARow = 5               // consecutive failures until an endpoint counts as down,
 	downFor    = 5 * time.Second // and the shortest time over which: many calls fail together when a service restarts
 	downPause  = time.Second     // the longest pause meanwhile, after each failure
+	goneInARow = 3               // consecutive failures of the whole service, where others answer meanwhile
 
 	firstCoolDown = 10 * time.Second // until an open circuit admits a trial call
 	maxCoolDown   = 2 * time.Minute  // the cool-down doubles up to this
@@ -152,7 +153,7 @@ func (b *breaker) end(now, began time.Time, trial bool, o sdk.Result) {
 		b.refuse(now, began, o.RetryAfter)
 	case sdk.StatusDown:
 		b.hold(now, o.Reason)
-		b.down(now, began, trial)
+		b.down(now, began, trial, o.RetryAfter > 0)
 	}
 }
 
@@ -175,7 +176,8 @@ func (b *breaker) refuse(now, began time.Time, after time.Duration) {
 	}
 }
 
-func (b *breaker) down(now, began time.Time, trial bool) {
+// down records a failure; gone: nobody waits for the service, which as a whole does not serve.
+func (b *breaker) down(now, began time.Time, trial, gone bool) {
 	if b.downs++; b.downs == 1 {
 		b.since = now
 	}
@@ -184,6 +186,9 @@ func (b *breaker) down(now, began time.Time, trial bool) {
 		b.coolDown = min(2*b.coolDown, maxCoolDown)
 	case !b.open && b.downs >= downInARow && now.Sub(b.since) >= downFor:
 		b.open, b.coolDown = true, firstCoolDown
+		b.warnDown()
+	case !b.open && b.downs >= goneInARow && gone:
+		b.open, b.coolDown = true, downPause
 		b.warnDown()
 	case !b.open && b.downs >= downInARow && !began.Before(b.paused):
 		// It may only be restarting: without a pause many items would use up their retries.

@@ -31,6 +31,7 @@ type stage struct {
 	stopped   error    // why it gets no more calls; nil: it does
 	trouble   *breaker // that kept its last call from an answer; nil: none
 	relaxed   bool     // it is not required any more
+	covered   bool     // others answer its items until its service is back
 	unbounded bool     // its calls do not say what they take at most, and that was reported
 }
 

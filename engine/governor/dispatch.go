@@ -124,7 +124,11 @@ func (c *Governor) dispatchOne(g *limiter, now time.Time) (wait time.Duration, a
 		switch {
 		case waits && w.call.Alternative:
 			err = sdk.Transient(fmt.Errorf("%s wants no calls for another %s%s", w.breaker.name, pause.Round(time.Millisecond), w.breaker.because()), pause)
-		case err != nil && w.host.waits(w.call):
+		case err != nil && w.host.waits() && w.call.Alternative:
+			if pause, late := w.breaker.requiredWait(now); late == nil {
+				err = sdk.Transient(err, max(pause, downPause)) // any of the services may be back first
+			}
+		case err != nil && w.host.waits():
 			waits = true
 			if pause, err = w.breaker.requiredWait(now); err != nil {
 				c.stop(w.host, err)
@@ -200,6 +204,9 @@ func (c *Governor) release(w *waiter) {
 func (c *Governor) end(w *waiter, o sdk.Result) {
 	if w.call.Batch {
 		return
+	}
+	if o.Status == sdk.StatusDown && !w.host.stage.covered {
+		o.RetryAfter = 0 // who waits gives a service that restarts some seconds
 	}
 	now, before := time.Now(), *w.breaker
 	w.breaker.end(now, w.began, w.trial, o)

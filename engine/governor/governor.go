@@ -149,7 +149,7 @@ func (c *Governor) finish(w *waiter, o sdk.Result) observe.Reply {
 	}
 	c.budget.spend(took.cost, took.tokens)
 	w.host.stage.count(o, price, w.call.Alternative)
-	if s := w.host.stage; w.host.waits(w.call) && o.Status == sdk.StatusDenied && s.stopped == nil {
+	if s := w.host.stage; w.host.needed() && !w.call.Alternative && o.Status == sdk.StatusDenied && s.stopped == nil {
 		switch {
 		case !s.served && s.denied >= deniedAtOnce:
 			c.stop(w.host, fmt.Errorf("none of its calls was served: %s", o.Reason))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/racflow/racflow/engine/observe"
 	"github.com/racflow/racflow/engine/pipeline"
@@ -54,7 +55,7 @@ func (c *Governor) Stage(s Stage) sdk.Host {
 	if c.stages[s.Name] == nil {
 		c.stages[s.Name] = &stage{}
 	}
-	c.stages[s.Name].relaxed = false
+	c.stages[s.Name].relaxed, c.stages[s.Name].covered = false, false
 	h := &host{
 		governor: c, name: s.Name, stage: c.stages[s.Name], title: fmt.Sprintf("%s.%s", s.Kind, s.Use), kind: s.Kind, use: s.Use,
 		limit: s.Limit, required: s.Required, kept: map[sdk.Key]bool{},
@@ -77,8 +78,35 @@ func (c *Governor) Relax(name string) {
 	}
 }
 
-// waits reports whether a call waits for a service that is down.
-func (h *host) waits(call sdk.Call) bool { return h.required && !h.stage.relaxed && !call.Alternative }
+// Cover notes that others answer the items of some stages while their services do not serve them, and
+// that these are asked again: calls of the stages do not wait for a service that is down, and
+// a circuit opens as soon as one cannot be reached.
+func (c *Governor) Cover(names ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, name := range names {
+		if s := c.stages[name]; s != nil {
+			s.covered = true
+		}
+	}
+	c.dispatch()
+}
+
+// TryAll lets services that are down be tried at once, when it is their last chance.
+func (c *Governor) TryAll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, b := range c.breakers {
+		b.retry = time.Time{}
+	}
+	c.dispatch()
+}
+
+// waits reports whether calls of the stage wait for a service that is down.
+func (h *host) waits() bool { return h.needed() && !h.stage.covered }
+
+// needed reports whether nothing takes over the items of the stage for good.
+func (h *host) needed() bool { return h.required && !h.stage.relaxed }
 
 // KeyOf is a stage's key in the cache, where plugins do not see each other's values.
 func KeyOf(kind sdk.Kind, use string, key sdk.Key) sdk.Key {
@@ -167,7 +195,10 @@ var errOffline = errors.New("its response is not in the cache and the run is off
 // Acquire implements sdk.Host.
 func (h *host) Acquire(ctx context.Context, call sdk.Call) (func(sdk.Result), error) {
 	if h.governor.options.Mode == Offline {
-		return nil, sdk.Invalid(errOffline)
+		if h.kind == sdk.KindEnrich {
+			return nil, sdk.Invalid(errOffline) // the passage stays as it is, and the build goes on
+		}
+		return nil, &sdk.Error{Code: sdk.CodeUnavailable, Err: errOffline}
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err

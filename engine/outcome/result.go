@@ -2,6 +2,7 @@ package outcome
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -184,6 +185,15 @@ var Origins = []string{"path", "title", "headings", "first_line", "last_line", "
 type Failure struct {
 	Stage string // as "sample.knn"; empty: the row itself cannot be used
 	Err   error
+}
+
+// FailureOf is the failure that an error is about; of no stage where it is none.
+func FailureOf(err error) *Failure {
+	f := new(Failure)
+	if !errors.As(err, &f) {
+		f = &Failure{Err: err}
+	}
+	return f
 }
 
 func (f *Failure) Error() string {

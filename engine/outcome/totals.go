@@ -14,8 +14,8 @@ type Totals struct {
 	Earlier     int // of Items: taken from the journal
 	Taken       int // of Items: their answers are those of another run
 	Decided     int // of Answered: people have decided about their texts
-	Left        int // not among Items: read and left unanswered, because a stage had to stop
-	Provisional int // of Items: answered without a voter that had to stop
+	Left        int // not among Items: read and left unanswered, because a stage is missing
+	Provisional int // of Items: answered without a voter that had to stop, or whose service could not be asked
 	FailedPaid  int // of Failed: a model had been asked about them
 
 	Usage   sdk.Usage
@@ -23,7 +23,7 @@ type Totals struct {
 	Elapsed time.Duration
 	Stages  []StageTime // in file order
 	Skipped []Skipped   // stages with on_error = "skip", and voters whose service refused items
-	Missing []Skipped   // stages that had to stop, and the voters that need them, with the provisional items
+	Missing []Skipped   // stages that had to stop or could not be asked, and the voters that need them, with the provisional items
 	Reasons []Reason    // why items are undecided, as they first came up
 	// Distributions names the voters that return distributions, whose labels are no
 	// answers.
@@ -45,6 +45,7 @@ type StageTime struct {
 type Skipped struct {
 	Stage string // as "sample.llm"
 	Items int
+	Left  int   // of Missing: items without an answer
 	First error // why the first of the input was
 }
 
@@ -81,6 +82,13 @@ func (t *Totals) Add(r Result) {
 	if r.Flagged {
 		t.Flagged++
 	}
+}
+
+// AddLeft counts an item that is left unanswered for want of a stage.
+func (t *Totals) AddLeft(f *Failure) {
+	t.Left++
+	Count(&t.Missing, f, 0)
+	t.Missing[slices.IndexFunc(t.Missing, func(s Skipped) bool { return s.Stage == f.Stage })].Left++
 }
 
 // Count counts items that were answered without a stage.

@@ -3,12 +3,14 @@ package run
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/racflow/racflow/engine/observe"
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/engine/stage"
+	"github.com/racflow/racflow/sdk"
 )
 
 // Journal keeps results as soon as they are known, so that a run that ended early can
@@ -35,10 +37,17 @@ type Recaller interface {
 // answered is what became of a batch.
 type answered struct {
 	results []outcome.Result // without those that are left
-	left    []int            // positions of these in the batch
+	left    []left           // these
+	later   []int            // lines of items, left or not, for want of a service
 	earlier int
 	taken   int
 	err     error
+}
+
+// left is an item without an answer, by its position in the batch, and why.
+type left struct {
+	at  int
+	why *outcome.Failure
 }
 
 // answer takes the items that the journal has no answer to through the stages, and
@@ -69,10 +78,13 @@ func (r *Run) answer(ctx context.Context, records []*stage.Record, journal Journ
 	}
 	var fresh, taken []outcome.Result
 	for i, rec := range records {
-		result, left := r.graph.Result(rec)
+		result, isLeft := r.graph.Result(rec)
+		if slices.ContainsFunc(result.Missing, func(f *outcome.Failure) bool { return sdk.CodeOf(f.Err) == sdk.CodeUnavailable }) {
+			a.later = append(a.later, rec.Row.Line)
+		}
 		switch {
-		case left:
-			a.left = append(a.left, i)
+		case isLeft:
+			a.left = append(a.left, left{i, result.Missing[0]})
 			continue
 		case rec.Taken:
 			a.taken++

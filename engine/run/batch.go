@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/racflow/racflow/engine/observe"
@@ -14,7 +15,7 @@ import (
 // batches of them.
 type Batch struct {
 	Results []outcome.Result // of each row; of those that are left, nothing
-	// Left are the rows, by position, that have no answer because a voter had to stop
+	// Left are the rows, by position, that have no answer because a voter is missing
 	// and the others have none; the error is that voter's.
 	Left map[int]error
 }
@@ -45,12 +46,12 @@ func (r *Run) together(ctx context.Context, rows []source.Row, journal Journal, 
 	}
 	b := Batch{Results: make([]outcome.Result, 0, len(rows))}
 	for i, left := 0, a.left; i < len(rows); i++ {
-		if len(left) > 0 && left[0] == i {
-			left = left[1:]
+		if len(left) > 0 && left[0].at == i {
 			if b.Left == nil {
 				b.Left = map[int]error{}
 			}
-			b.Left[i] = r.why()
+			b.Left[i] = cmp.Or(r.graph.Err(), error(left[0].why))
+			left = left[1:]
 			b.Results = append(b.Results, outcome.Result{})
 			continue
 		}
@@ -58,17 +59,6 @@ func (r *Run) together(ctx context.Context, rows []source.Row, journal Journal, 
 		a.results = a.results[1:]
 	}
 	return b, a.err
-}
-
-// why is the reason for which items are left.
-func (r *Run) why() error {
-	if err := r.graph.Err(); err != nil {
-		return err
-	}
-	for _, f := range r.graph.Halted() {
-		return f
-	}
-	return nil
 }
 
 // FoundAll is Found for rows that travel together: what was found for each, or why it failed.

@@ -43,8 +43,11 @@ func (r *Run) elsewhere(ctx context.Context, records []*stage.Record) error {
 	r.graph.Worked(a.Times, a.Distributions)
 	r.graph.Halt(a.Halted, a.Ended)
 	for i, rec := range open {
-		_, left := a.Left[i]
+		why, left := a.Left[i]
 		rec.Answer = &stage.Answer{Result: a.Results[i], Left: left}
+		if left {
+			rec.Answer.Result.Missing = []*outcome.Failure{outcome.FailureOf(why)}
+		}
 		if b, ok := a.Bills[i]; ok && r.spending != nil {
 			r.spending.Note(rec.Row.Line, b)
 		}

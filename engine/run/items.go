@@ -18,7 +18,8 @@ import (
 // Rows that the journal has an answer to are not worked on again, and what becomes of
 // the others is kept in it; nil: there is none.
 //
-// A stage that has to stop (sdk.CodeStopped) is not called again. The other voters
+// A stage that has to stop (sdk.CodeStopped) is not called again; one whose service cannot be asked about an
+// item now (sdk.CodeUnavailable) is asked about the next ones. The other voters
 // answer the items that need it, which Result.Missing says; those for which they have
 // no acceptable answer are left. Where the election cannot be held without the stage,
 // the run ends early: what does not need it is still answered, and the error is that
@@ -77,7 +78,14 @@ func (r *Run) Items(ctx context.Context, next func() (source.Row, error), journa
 			}
 			totals.Earlier += batch.earlier
 			totals.Taken += batch.taken
-			totals.Left += len(batch.left)
+			for _, l := range batch.left {
+				totals.AddLeft(l.why)
+			}
+			for _, line := range batch.later {
+				if r.later != nil {
+					r.later(line)
+				}
+			}
 			if err := sink(batch.results); err != nil {
 				return err
 			}

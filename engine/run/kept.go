@@ -12,9 +12,9 @@ import (
 
 // Kept gives sink the results of all rows that next returns (io.EOF ends them), in their
 // order and a batch at a time, where each has been answered before: kept says what became of
-// a row, of which the result needs no more than what the stages made of it. No stage is
-// called.
-func (r *Run) Kept(ctx context.Context, next func() (source.Row, error), kept func(source.Row) outcome.Result, sink func([]outcome.Result) error) (outcome.Totals, error) {
+// a row, of which the result needs no more than what the stages made of it, or for want of what it
+// is left. No stage is called.
+func (r *Run) Kept(ctx context.Context, next func() (source.Row, error), kept func(source.Row) (outcome.Result, *outcome.Failure), sink func([]outcome.Result) error) (outcome.Totals, error) {
 	start := time.Now()
 	var totals outcome.Totals
 	for ended := false; !ended; {
@@ -32,7 +32,11 @@ func (r *Run) Kept(ctx context.Context, next func() (source.Row, error), kept fu
 			}
 			rec := r.graph.NewRecord(row)
 			if row.Err == nil {
-				earlier := kept(row)
+				earlier, left := kept(row)
+				if left != nil {
+					totals.AddLeft(left)
+					continue
+				}
 				rec.Earlier = &earlier
 			}
 			result, _ := r.graph.Result(rec)

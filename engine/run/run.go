@@ -59,8 +59,16 @@ type Run struct {
 
 	mu      sync.Mutex
 	told    []outcome.StageTime   // to other machines
+	later   Later                 // nil: nobody asks
 	records map[int]*stage.Record // by line of the input, where ballots are kept; else nil
 }
+
+// Later hears of the items, in the order of the input, that a service could not be asked about, before their results are
+// given to a sink: they may be asked about again.
+type Later func(line int)
+
+// OnLater sets what hears of such items from now on; nil: nobody does.
+func (r *Run) OnLater(l Later) { r.later = l }
 
 // Open brings the pipeline's knowledge up to date and starts its stages.
 func Open(ctx context.Context, p *pipeline.Pipeline, o Options) (*Run, error) {

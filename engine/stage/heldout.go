@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"slices"
@@ -105,7 +106,7 @@ func (g *Graph) voted(ctx context.Context, election *stage) (rows []sdk.Training
 			if err := election.accept(ctx, rec, samples); err != nil {
 				rec.fail(election, err)
 			}
-			if f := rec.failure(needs); f != nil {
+			if f := cmp.Or(rec.failure(needs), rec.missing(needs)); f != nil {
 				err = f
 				continue
 			}

@@ -89,7 +89,7 @@ func (s *stage) run(ctx context.Context, records []*Record) {
 	for _, rec := range records {
 		out := &rec.outputs[s.index]
 		switch f := out.failure; {
-		case stops(f):
+		case stops(f), s.OnError == pipeline.FailItem && s.unavailable(f):
 			*out = output{trace: out.trace, missing: f}
 		case f != nil && s.OnError == pipeline.SkipItem:
 			*out = output{trace: out.trace, skipped: f}

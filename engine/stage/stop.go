@@ -72,6 +72,13 @@ func stopOf(err error) error {
 // stops reports whether the item did not fail, but its stage had to stop.
 func stops(f *outcome.Failure) bool { return f != nil && sdk.CodeOf(f.Err) == sdk.CodeStopped }
 
+// unavailable reports whether the item did not fail, but the service of the stage cannot be asked about it
+// now: it is down, has no quota left for us, or the run is offline.
+func (s *stage) unavailable(f *outcome.Failure) bool {
+	network := s.Info.Network || s.Retrieve != nil && s.Retrieve.From.Embed.Info.Network
+	return f != nil && network && sdk.CodeOf(f.Err) == sdk.CodeUnavailable
+}
+
 // stop notes that a stage has to stop. Where the election can be held without it,
 // items are read on; else the graph ends.
 func (g *Graph) stop(s *stage, cause error) {
@@ -83,7 +90,7 @@ func (g *Graph) stop(s *stage, cause error) {
 		g.lost[s.index] = true
 		g.halted = append(g.halted, &outcome.Failure{Stage: s.String(), Err: cause})
 	}
-	if g.electsWithout() {
+	if g.electsWithout(g.lost) {
 		return
 	}
 	g.ending.begin(cause)
@@ -97,17 +104,33 @@ func (g *Graph) stop(s *stage, cause error) {
 	}
 }
 
+// Covered returns the stages, as "sample.llm", whose services the election can do without for a time: it can be
+// held without any stage that calls one.
+func (g *Graph) Covered() []string {
+	lost := make([]bool, len(g.stages))
+	var names []string
+	for i, s := range g.stages {
+		if lost[i] = s != nil && s.Info.Network; lost[i] {
+			names = append(names, s.String())
+		}
+	}
+	if !g.electsWithout(lost) {
+		return nil
+	}
+	return names
+}
+
 // electsWithout reports whether the election can be held without the stages that are
-// lost and those that need them. The caller holds mu.
-func (g *Graph) electsWithout() bool {
+// lost and those that need them.
+func (g *Graph) electsWithout(lost []bool) bool {
 	if g.options.Strict || g.elect < 0 {
 		return false
 	}
 	gone := func(i int) bool {
-		return g.lost[i] || slices.ContainsFunc(g.stages[i].in.needs, func(n int) bool { return g.lost[n] })
+		return lost[i] || slices.ContainsFunc(g.stages[i].in.needs, func(n int) bool { return lost[n] })
 	}
 	e := g.stages[g.elect]
-	if g.lost[g.elect] || slices.ContainsFunc(e.in.firm, gone) {
+	if lost[g.elect] || slices.ContainsFunc(e.in.firm, gone) {
 		return false
 	}
 	return slices.ContainsFunc(e.in.voters, func(v int) bool { return !gone(v) && !g.stages[v].abstains() })
@@ -148,10 +171,16 @@ func (s *stage) asks(rec *Record) bool {
 }
 
 // without returns the voters that are missing for an item, and whether it is left for
-// a resumed run: without them there is no answer to it, or none is wanted.
+// a resumed run: without them there is no answer to it, or none is wanted. What is left is without one stage at
+// least.
 func (g *Graph) without(rec *Record) (voters []*outcome.Failure, left bool) {
 	if g.options.Strict || g.elect < 0 {
-		return nil, slices.ContainsFunc(rec.outputs, func(o output) bool { return o.missing != nil })
+		for i := range rec.outputs {
+			if f := rec.outputs[i].missing; f != nil {
+				return []*outcome.Failure{f}, true
+			}
+		}
+		return nil, false
 	}
 	for _, v := range g.voters {
 		if f := rec.outputs[v].missing; f != nil {
@@ -159,5 +188,9 @@ func (g *Graph) without(rec *Record) (voters []*outcome.Failure, left bool) {
 		}
 	}
 	decided := rec.verdict.Answer != "" || rec.verdict.Reason == ballot.NoLabelFits || rec.verdict.Reason == notAnswered
-	return voters, rec.outputs[g.elect].missing != nil || len(voters) > 0 && !decided
+	f := rec.outputs[g.elect].missing
+	if f != nil && len(voters) == 0 {
+		voters = []*outcome.Failure{f}
+	}
+	return voters, f != nil || len(voters) > 0 && !decided
 }

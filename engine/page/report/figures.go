@@ -14,7 +14,7 @@ import (
 
 // figures are what a run's answers are worth and took.
 type figures struct {
-	// Eval is nil where no item has an expected label.
+	// Eval is nil where no item has an expected label, or some answers are provisional.
 	Eval  *eval.Report    `json:"eval,omitempty"`
 	Curve []eval.Coverage `json:"curve,omitempty"`
 	Bins  []eval.Bin      `json:"bins,omitempty"`
@@ -46,7 +46,7 @@ func measure(ctx context.Context, run Run) (f figures, items []one, err error) {
 	if end := run.Totals(); end != nil {
 		totals.Elapsed = time.Duration(end.Seconds * float64(time.Second))
 	}
-	if report := counter.Report(totals); report.Scored > 0 {
+	if report := counter.Report(totals); report.Scored > 0 && totals.Provisional == 0 {
 		report.Calibration = sure.Report()
 		report.Voters, report.Labels, report.Confused = some(report.Voters), some(report.Labels), some(report.Confused)
 		f.Eval, f.Curve, f.Bins = &report, sure.Curve(), sure.Bins()

@@ -155,10 +155,14 @@ func (c *Client) failure(res *http.Response, body []byte, now time.Time) (sdk.Re
 	after := retryAfter(res.Header, now)
 	if !retryable(res, code) {
 		switch res.StatusCode {
-		case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound:
+		case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
 			err.denied = true
 		}
-		if err.denied = err.denied || code == noQuota || res.StatusCode < 400; err.denied {
+		if code == noQuota || res.StatusCode == http.StatusPaymentRequired { // no item is to blame
+			err.denied = true
+			return sdk.Result{Status: sdk.StatusDenied}, &sdk.Error{Code: sdk.CodeUnavailable, Err: err}
+		}
+		if err.denied = err.denied || res.StatusCode < 400; err.denied {
 			return sdk.Result{Status: sdk.StatusDenied}, sdk.Invalid(err)
 		}
 		return sdk.Result{Status: sdk.StatusRefused}, sdk.Invalid(err)
@@ -174,7 +178,7 @@ func (c *Client) failure(res *http.Response, body []byte, now time.Time) (sdk.Re
 	case res.StatusCode == http.StatusInternalServerError && standard:
 		// A server that can say what went wrong is alive: the next request may succeed.
 	case res.StatusCode == http.StatusServiceUnavailable: // a model that is being loaded
-		return sdk.Result{Status: sdk.StatusDown}, sdk.Transient(err, requeue)
+		return sdk.Result{Status: sdk.StatusDown, RetryAfter: requeue}, sdk.Transient(err, requeue)
 	case res.StatusCode >= 500, res.StatusCode == http.StatusRequestTimeout:
 		result.Status = sdk.StatusDown
 	}

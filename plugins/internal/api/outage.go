@@ -43,7 +43,7 @@ func (o *outage) judge(body []byte, result *sdk.Result, err error) error {
 	if o.answered && len(o.failing) < outageOf {
 		return err
 	}
-	result.Status = sdk.StatusDown
+	result.Status, result.RetryAfter = sdk.StatusDown, requeue
 	if coded.RetryAfter > 0 {
 		return err
 	}

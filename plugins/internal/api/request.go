@@ -178,7 +178,9 @@ func (c *Client) send(req *http.Request, join func([]byte) ([]byte, error)) ([]b
 	lost := sdk.Result{Status: sdk.StatusDown, Lost: true}
 	res, err := c.http.Do(req)
 	if err != nil {
-		lost.Lost = !unsent(err)
+		if lost.Lost = !unsent(err); !lost.Lost {
+			lost.RetryAfter = requeue
+		}
 		return nil, lost, c.lost(req, err)
 	}
 	defer res.Body.Close()

@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/racflow/racflow/plugins/internal/api"
 	"github.com/racflow/racflow/plugins/internal/chatmodel"
@@ -33,14 +31,11 @@ type Backend struct {
 type Set struct {
 	All []*Backend // main first
 
-	mu    sync.Mutex
-	since time.Time // when none served first; zero: one did after that
-	now   func() time.Time
 }
 
 // New returns the services of configs that Check finds no error in.
 func New(main chatmodel.Config, c Arguments, setup sdk.Setup) *Set {
-	s := &Set{now: time.Now}
+	s := &Set{}
 	for i, config := range c.all(main) {
 		name := Main
 		if i > 0 {
@@ -99,49 +94,37 @@ func (s *Set) Has(model string) bool {
 	return slices.ContainsFunc(s.All, func(b *Backend) bool { return b.Name() == model })
 }
 
-const (
-	// maxDenied is how many requests in a row a service may deny until it is not asked any more.
-	maxDenied = 3
-	// patience is how long rows are sent back to wait while no service serves. Then they do what
-	// those of a stage with a single service do.
-	patience = 2 * time.Minute
-	// pause is how long they wait at a time, which is no retry of theirs.
-	pause = time.Second
-)
+// maxDenied is how many requests in a row a service may deny until it is not asked any more.
+const maxDenied = 3
 
 // Do asks the chosen service, and the others where that does not serve. Its error is one that no
-// other service would spare, or says that none serves now.
+// other service would spare, or says that none serves now. Where the rows are to wait for one of them, it is
+// transient: the host decides that.
 func (s *Set) Do(ctx context.Context, chosen *Backend, ask func(context.Context, *Backend) error) error {
 	if len(s.All) == 1 {
 		return ask(ctx, chosen)
 	}
 	order := s.order(chosen)
-	var later, gone error
+	var later error
 	for _, b := range order {
 		err := ask(api.WithAlternative(ctx), b)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if !elsewhere(err) {
-			s.served(b)
+			b.denied.Store(0)
 			return err
 		}
 		b.WarnOnce("backend", "a service does not serve the voter: the next one is asked", "service", b.name, "address", b.Address(), "error", err)
 		switch {
 		case sdk.CodeOf(err) == sdk.CodeTransient:
 			later = sooner(later, err)
-		default:
-			if api.Denied(err) {
-				b.denied.Add(1)
-			}
-			gone = err
+		case api.Denied(err):
+			b.denied.Add(1)
 		}
 	}
-	switch {
-	case later != nil: // it may pass
+	if later != nil { // it may pass
 		return later
-	case sdk.CodeOf(gone) == sdk.CodeUnavailable && s.waits():
-		return sdk.Transient(fmt.Errorf("none of the voter's services serves it: %w", gone), pause)
 	}
 	return ask(ctx, order[0])
 }
@@ -178,22 +161,4 @@ func sooner(a, b error) error {
 		return b
 	}
 	return a
-}
-
-// served notes that a service works on what it is asked.
-func (s *Set) served(b *Backend) {
-	b.denied.Store(0)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.since = time.Time{}
-}
-
-// waits reports whether it is too early to give up, where no service serves.
-func (s *Set) waits() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.since.IsZero() {
-		s.since = s.now()
-	}
-	return s.now().Sub(s.since) < patience
 }

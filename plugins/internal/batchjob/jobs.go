@@ -95,7 +95,7 @@ func (j *Jobs) pass(ctx context.Context, r *round, h handle, work func(context.C
 		return err
 	}
 	later, failed := j.send(ctx, r, h)
-	if sdk.CodeOf(failed) == sdk.CodeInvalid { // no better for fewer rows
+	if code := sdk.CodeOf(failed); code == sdk.CodeInvalid || code == sdk.CodeUnavailable { // no better for fewer rows
 		return instead(err, failed)
 	}
 	return either(later, failed)

@@ -129,7 +129,7 @@ func (j *Jobs) later(h handle, err error) error {
 	switch {
 	case errors.Is(err, errNoRoom):
 		return &sdk.Pending{Handle: h.String(), PollAfter: room, Note: errNoRoom.Error()}
-	case len(h.Jobs) > 0 && sdk.CodeOf(err) == sdk.CodeInvalid: // the run is offline
+	case len(h.Jobs) > 0 && sdk.CodeOf(err) == sdk.CodeUnavailable: // the run is offline
 		return &sdk.Error{Code: sdk.CodeUnavailable, Err: fmt.Errorf("its batch is under way: %w", err)}
 	}
 	return err

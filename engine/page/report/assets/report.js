@@ -23,7 +23,7 @@ fill("cards",
   totals && (totals.cost || totals.input_tokens) ? card("Cost", money(totals.cost || 0), `${count(totals.input_tokens)} tokens in, ${count(totals.output_tokens)} out`) : null);
 if (!totals) fill("notices", notice("The run was cut off: racflow runs resume ", run.id, " resumes it. What is here is what it had answered."));
 else if (!totals.complete) fill("notices", notice("The run is not complete", totals.reason ? [": ", quoted(totals.reason)] : "", "."));
-if (totals?.provisional) fill("notices", notice(`${plural(totals.provisional, "answer")} lack a voter that had to stop`, totals.reason ? [": ", quoted(totals.reason)] : "", "."));
+if (totals?.provisional) fill("notices", notice(`${plural(totals.provisional, "answer")} are provisional, without a voter: there is no accuracy until racflow runs resume asks it`, totals.reason ? [": ", quoted(totals.reason)] : "", "."));
 if (rows.length < data.all) fill("notices", notice(`The table lists ${count(rows.length)} of ${plural(data.all, "item")}: those first that failed, are wrong or flagged. The figures are of all.`));
 if (data.explained < rows.length) fill("notices", notice(`This file holds what made the answers of ${plural(data.explained, "item")}, which is as much as a page can hold. racflow explain ${run.id} ID shows that of any other.`));
 run.gone.forEach((g) => fill("notices", notice("Not there any more: ", quoted(g))));
