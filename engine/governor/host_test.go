@@ -66,8 +66,12 @@ func TestModes(t *testing.T) {
 	offline := control(Offline).Stage(openai)
 	recall(offline, "2")
 	_, err := offline.Acquire(t.Context(), sdk.Call{Endpoint: "api"})
-	if sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), "not in the cache and the run is offline") {
+	if sdk.CodeOf(err) != sdk.CodeUnavailable || !strings.Contains(err.Error(), "not in the cache and the run is offline") {
 		t.Errorf("a call of a run that is offline: %v", err)
+	}
+	enricher := control(Offline).Stage(Stage{Name: "enrich.k", Kind: sdk.KindEnrich, Use: "context"})
+	if _, err := enricher.Acquire(t.Context(), sdk.Call{Endpoint: "api"}); sdk.CodeOf(err) != sdk.CodeInvalid {
+		t.Errorf("a passage of a build that is offline: %v", err)
 	}
 
 	nothing, _ := newControl(Options{})

@@ -181,3 +181,52 @@ func TestRequired(t *testing.T) {
 		})
 	}
 }
+
+// TestCovered: where others answer meanwhile nobody waits for a service that nobody can reach, which is tried
+// again less and less often, and once more where that is asked for. Denials stop the stage as ever.
+func TestCovered(t *testing.T) {
+	gone := sdk.Result{Status: sdk.StatusDown, RetryAfter: time.Second, Reason: "connection refused"}
+	good := sdk.Result{Status: sdk.StatusOK}
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newControl(Options{})
+		h := c.Stage(Stage{Name: "sample.llm", Required: true})
+		c.Cover("sample.llm", "sample.other")
+		refused := func(o sdk.Result) bool {
+			t.Helper()
+			waited, err := ask(t, h, o)
+			if waited > 0 || err != nil && sdk.CodeOf(err) != sdk.CodeUnavailable {
+				t.Errorf("it waited %s: %v", waited, err)
+			}
+			return err != nil
+		}
+		for n := range goneInARow + 1 {
+			if refused(gone) != (n == goneInARow) {
+				t.Errorf("after %d failures", n)
+			}
+		}
+		calls := 0
+		for range 60 {
+			time.Sleep(time.Second)
+			if !refused(gone) {
+				calls++
+			}
+		}
+		if calls != 5 { // after 1, 2, 4, 8, 16 and 32 seconds: the last is still to come
+			t.Errorf("%d trial calls in a minute", calls)
+		}
+		c.TryAll()
+		if refused(good) || refused(good) {
+			t.Error("the service is back")
+		}
+		other := c.Stage(Stage{Name: "sample.other", Required: true})
+		c.Cover("sample.other")
+		for range deniedAtOnce {
+			if _, err := ask(t, other, sdk.Result{Status: sdk.StatusDenied}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := ask(t, other, good); sdk.CodeOf(err) != sdk.CodeStopped || !c.Refuses("sample.other") {
+			t.Errorf("denied: %v", err)
+		}
+	})
+}

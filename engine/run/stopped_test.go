@@ -475,3 +475,63 @@ func TestNoAnswerFromTheOthers(t *testing.T) {
 		t.Errorf("totals %+v, %v", totals, err)
 	}
 }
+
+// TestAServiceThatCannotAnswer has a voter whose service cannot be asked about some items: these alone lack it, nothing
+// fails, and they are what may be asked again. Where the file says what to do then, that is done.
+func TestAServiceThatCannotAnswer(t *testing.T) {
+	others := func(item sdk.Item) ([]string, error) {
+		if item.Text == "silence" {
+			return nil, nil
+		}
+		return []string{"x"}, nil
+	}
+	two := `
+		sample "other" { use = "other" }
+		sample "v" {
+			use = "llm"
+			MORE
+		}
+		elect "e" { use = "majority" }`
+	one := strings.Replace(two, `sample "other" { use = "other" }`, "", 1)
+	fallback := "fallback \"other\" {\n when = \"failed\"\n use = \"other\"\n }"
+	for name, test := range map[string]struct {
+		body, more         string
+		network, strict    bool
+		provisional, later int
+		left, failed       int
+	}{
+		"others vote":       {body: two, network: true, provisional: 2, left: 1, later: 3},
+		"the only voter":    {body: one, network: true, left: 3, later: 3},
+		"figures":           {body: two, network: true, strict: true, left: 3, later: 3},
+		"skip":              {body: two, more: `on_error = "skip"`, network: true},
+		"fall back":         {body: two, more: fallback, network: true},
+		"without a service": {body: two, failed: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			down, asked := true, 0
+			llm := voter("llm", func(item sdk.Item) ([]string, error) {
+				asked++
+				if down && item.Text != "cached" {
+					return nil, &sdk.Error{Code: sdk.CodeUnavailable, Err: errors.New("the service is down")}
+				}
+				return []string{"x"}, nil
+			})
+			llm.Network, llm.Batch = test.network, 1
+			r := openWith(t, newCatalog(llm, voter("other", others)), run.Options{Options: stage.Options{Strict: test.strict}}, strings.Replace(test.body, "MORE", "workers = 1\n"+test.more, 1))
+			var later []int
+			r.OnLater(func(line int) { later = append(later, line) })
+			texts := []string{"cached", "a", "silence", "b"}
+			_, totals, err := part(t, r, nil, texts, 0)
+			if err != nil || totals.Provisional != test.provisional || totals.Left != test.left || totals.Failed != test.failed || len(later) != test.later || asked != 4 {
+				t.Errorf("asked %d times, later %v; totals %+v, %v", asked, later, totals, err)
+			}
+			if m := totals.Missing; (test.later > 0) != (len(m) == 1) || len(m) == 1 && (m[0].Stage != "sample.v" || m[0].Items != test.provisional || m[0].Left != test.left) {
+				t.Errorf("missing %+v", m)
+			}
+			down, later = false, nil
+			if _, totals, err = part(t, r, nil, texts, 0); err != nil || totals.Answered != 4 || len(totals.Missing)+len(later) > 0 {
+				t.Errorf("with the service back: later %v, totals %+v, %v", later, totals, err)
+			}
+		})
+	}
+}

@@ -220,9 +220,9 @@ func TestFailures(t *testing.T) {
 		{"seconds", 429, map[string]string{"Retry-After": "2"}, message(""), sdk.CodeTransient, sdk.StatusBusy, 2 * time.Second, "429"},
 		{"a date", 429, map[string]string{"Retry-After": soon}, message(""), sdk.CodeTransient, sdk.StatusBusy, 30 * time.Second, "429"},
 		{"not to be retried", 429, map[string]string{"X-Should-Retry": "false"}, message("no money"), sdk.CodeInvalid, sdk.StatusRefused, 0, "no money"},
-		{"no money", 429, nil, `{"error": {"message": "quota", "code": "insufficient_quota"}}`, sdk.CodeInvalid, sdk.StatusDenied, 0, "quota; the account has insufficient quota"},
-		{"no money, in words", 400, nil, `{"type": "error", "error": {"type": "invalid_request_error", "message": "Your credit balance is too low to access the API."}}`, sdk.CodeInvalid, sdk.StatusDenied, 0, "the account has insufficient quota"},
-		{"no money, by status", 402, nil, message("Insufficient Balance"), sdk.CodeInvalid, sdk.StatusDenied, 0, "Insufficient Balance; the account has insufficient quota"},
+		{"no money", 429, nil, `{"error": {"message": "quota", "code": "insufficient_quota"}}`, sdk.CodeUnavailable, sdk.StatusDenied, 0, "quota; the account has insufficient quota"},
+		{"no money, in words", 400, nil, `{"type": "error", "error": {"type": "invalid_request_error", "message": "Your credit balance is too low to access the API."}}`, sdk.CodeUnavailable, sdk.StatusDenied, 0, "the account has insufficient quota"},
+		{"no money, by status", 402, nil, message("Insufficient Balance"), sdk.CodeUnavailable, sdk.StatusDenied, 0, "Insufficient Balance; the account has insufficient quota"},
 		{"overload with a time", 503, map[string]string{"Retry-After": "1"}, "<html>\n <b>busy</b></html>", sdk.CodeTransient, sdk.StatusBusy, time.Second, "<html> <b>busy</b></html>"},
 		{"overload without", 503, nil, "", sdk.CodeTransient, sdk.StatusDown, time.Second, "503"},
 		{"overloaded", 529, nil, message("Overloaded"), sdk.CodeTransient, sdk.StatusBusy, 0, "Overloaded"},
@@ -406,7 +406,7 @@ func TestLost(t *testing.T) {
 	if !errors.As(err, &coded) || coded.Code != sdk.CodeTransient || coded.RetryAfter != time.Second || !strings.Contains(fmt.Sprint(err), "check base_url") {
 		t.Errorf("error %#v, want one whose row waits its turn", err)
 	}
-	if diff := cmp.Diff([]sdk.Result{{Status: sdk.StatusDown, Reason: fmt.Sprint(err)}}, host.Results(t)); diff != "" {
+	if diff := cmp.Diff([]sdk.Result{{Status: sdk.StatusDown, RetryAfter: time.Second, Reason: fmt.Sprint(err)}}, host.Results(t)); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)
 	}
 }

@@ -134,6 +134,7 @@ func TestDo(t *testing.T) {
 		"all are busy":                {[]error{busier, failed, busy}, "012", busy},
 		"all fail":                    {[]error{failed, failed, failed}, "012", failed},
 		"one is busy, others down":    {[]error{down, busy, down}, "012", busy},
+		"nobody waits for any":        {[]error{down, down, down}, "0120", down},
 		"a bad request elsewhere too": {[]error{down, sdk.Invalid(errors.New("400")), nil}, "01", sdk.Invalid(errors.New("400"))},
 	} {
 		s := set(2, nil)
@@ -145,39 +146,5 @@ func TestDo(t *testing.T) {
 		if asked != test.asked || fmt.Sprint(err) != fmt.Sprint(test.want) {
 			t.Errorf("%s: asked %s, error %v", name, asked, err)
 		}
-	}
-}
-
-// Where no service serves the rows wait for some time, and then the chosen one is asked as
-// if it were alone.
-func TestPatience(t *testing.T) {
-	s := set(1, nil)
-	now := time.Now()
-	s.now = func() time.Time { return now }
-	down := &sdk.Error{Code: sdk.CodeUnavailable, Err: errors.New("down")}
-	asked := 0
-	do := func(err error) error {
-		asked = 0
-		return s.Do(t.Context(), s.All[1], func(_ context.Context, b *Backend) error {
-			asked++
-			return err
-		})
-	}
-	for range 3 {
-		var coded *sdk.Error
-		if err := do(down); !errors.As(err, &coded) || coded.Code != sdk.CodeTransient || coded.RetryAfter != pause || asked != 2 {
-			t.Errorf("at first: %v after %d requests", err, asked)
-		}
-		now = now.Add(patience / 4)
-	}
-	now = now.Add(patience)
-	if err := do(down); sdk.CodeOf(err) != sdk.CodeUnavailable || asked != 3 {
-		t.Errorf("later: %v after %d requests", err, asked)
-	}
-	if err := do(nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := do(down); sdk.CodeOf(err) != sdk.CodeTransient {
-		t.Errorf("after it has served: %v", err)
 	}
 }

@@ -313,12 +313,12 @@ func TestServiceFails(t *testing.T) {
 	if err := do(with("http://127.0.0.1:1/v1", "right"), later.Handle); !errors.As(err, &later) || !strings.Contains(later.Note, "does not say how far") {
 		t.Errorf("nobody answers: %v", err)
 	}
-	host.Refuse = sdk.Invalid(errors.New("the run is offline"))
-	if err := do(with(server.URL, "right"), later.Handle); sdk.CodeOf(err) != sdk.CodeUnavailable {
+	host.Refuse = &sdk.Error{Code: sdk.CodeUnavailable, Err: errors.New("the run is offline")}
+	if err := do(with(server.URL, "right"), later.Handle); sdk.CodeOf(err) != sdk.CodeUnavailable || !strings.Contains(err.Error(), "under way") {
 		t.Errorf("offline, with a handle: %v", err)
 	}
 	var rows sdk.RowErrors
-	if err := do(with(server.URL, "right"), ""); !errors.As(err, &rows) || sdk.CodeOf(rows[0]) != sdk.CodeInvalid {
+	if err := do(with(server.URL, "right"), ""); !errors.As(err, &rows) || sdk.CodeOf(rows[0]) != sdk.CodeUnavailable {
 		t.Errorf("offline, without one: %v", err)
 	}
 	host.Refuse = nil
