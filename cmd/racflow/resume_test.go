@@ -62,8 +62,9 @@ const paidItems = 120
 type paid struct {
 	dir    string
 	server *modelserver.Server
-	hold   atomic.Bool   // the second half of the answers, until it is released
-	free   chan struct{} // closed when it is
+	answer func(modelserver.Ask, int) string // of the server
+	hold   atomic.Bool                       // the second half of the answers, until it is released
+	free   chan struct{}                     // closed when it is
 }
 
 func newPaid(t *testing.T) *paid {
@@ -75,16 +76,14 @@ func newPaidItems(t *testing.T, n int) *paid {
 	t.Helper()
 	p := &paid{dir: t.TempDir(), free: make(chan struct{})}
 	labels := []string{"fruit", "vehicle", "none that is known"}
-	p.server = modelserver.Serve(t, modelserver.Options{
-		Latency: 40 * time.Millisecond,
-		Answer: func(a modelserver.Ask, choice int) string {
-			if p.hold.Load() && a.Number >= paidItems/2 {
-				<-p.free
-			}
-			at := strings.LastIndex(a.Text(), "number ")
-			return labels[(int(a.Text()[at+8])+choice)%len(labels)]
-		},
-	})
+	p.answer = func(a modelserver.Ask, choice int) string {
+		if p.hold.Load() && a.Number >= paidItems/2 {
+			<-p.free
+		}
+		at := strings.LastIndex(a.Text(), "number ")
+		return labels[(int(a.Text()[at+8])+choice)%len(labels)]
+	}
+	p.server = modelserver.Serve(t, modelserver.Options{Latency: 40 * time.Millisecond, Answer: p.answer})
 	var rows, items strings.Builder
 	rows.WriteString("text\tlabel\n")
 	items.WriteString("id\ttext\n")

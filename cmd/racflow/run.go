@@ -54,8 +54,8 @@ calls wherever it is.
 Where more than 5 % of a voter's answers do not count, a warning has the most frequent of
 them, and arguments that would make them count.
 
-Where the budget of --max-cost is spent, or a voter's service stays away, the other voters
-answer the rest of the items. Such an answer is provisional: its result names the
+Where the budget of --max-cost is spent, or a voter's service cannot answer (it is down, the
+quota is spent, or --offline finds nothing in the cache), the other voters answer the items. Such an answer is provisional: its result names the
 voters that are missing, and --resume asks for them. Where no other voter remains,
 the run breaks off.
 

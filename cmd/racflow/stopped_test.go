@@ -4,6 +4,8 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -118,4 +120,95 @@ func TestDroppedAnswers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAServiceThatCannotAnswer takes the service away, its quota, or the network: the other voters answer every item,
+// nothing fails, and no accuracy is of a mixture. With the service back, a resumed run has the answers of one that nothing
+// disturbed, and pays for none twice.
+func TestAServiceThatCannotAnswer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts many processes")
+	}
+	const items = 40
+	labelled := func(t *testing.T) *paid {
+		t.Helper()
+		p := newPaidItems(t, items)
+		rows := strings.Split(strings.TrimSpace(p.file(t, "items.tsv")), "\n")
+		for i := range rows {
+			rows[i] += "\t" + map[bool]string{true: "label", false: "fruit"}[i == 0]
+		}
+		for name, text := range map[string]string{"items.tsv": strings.Join(rows, "\n") + "\n", "p.hcl": strings.Replace(paidPipeline, `{ path = "items.tsv" }`, "{\n    path  = \"items.tsv\"\n    label = \"label\"\n  }", 1)} {
+			if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return p
+	}
+	undisturbed := labelled(t)
+	if code, stderr := undisturbed.run(t); code != 0 || !strings.Contains(stderr, "; accuracy ") {
+		t.Fatalf("exit code %d\n%s", code, stderr)
+	}
+	quota := modelserver.Options{Faults: []modelserver.Fault{{Kind: modelserver.Status, Status: 429, Code: "insufficient_quota", Message: "You exceeded your current quota.", Share: 1}}}
+	for name, test := range map[string]struct {
+		flags  []string
+		server func(*testing.T) string // nil: the one that answers
+		known  int                     // items that are asked about before
+		want   string
+	}{
+		"a closed port": {nil, func(*testing.T) string { return "http://127.0.0.1:1/v1" }, 0, "is down .*connection refused"},
+		"no quota":      {nil, func(t *testing.T) string { return modelserver.Serve(t, quota).URL }, 0, "the account has insufficient quota"},
+		"offline":       {[]string{"--offline"}, nil, 4, "its response is not in the cache and the run is offline"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := labelled(t)
+			url := p.server.URL
+			if test.server != nil {
+				url = test.server(t)
+			}
+			if test.known > 0 {
+				if code, stderr := p.run(t, "--limit", fmt.Sprint(test.known), "--no-journal"); code != 0 {
+					t.Fatalf("exit code %d\n%s", code, stderr)
+				}
+			}
+			code, stderr := p.run(t, append([]string{"-var", "url=" + url, "--overwrite"}, test.flags...)...)
+			out, without := p.output(t), items-test.known
+			if code != 3 || strings.Count(out, "\n") != items || strings.Count(out, `"missing":["sample.llm"]`) != without || strings.Contains(out, `"error":`) {
+				t.Errorf("exit code %d\n%s", code, stderr)
+			}
+			for _, want := range []string{
+				fmt.Sprintf("%d items in .*, %d provisional; no accuracy, which would be of a mixture: %d of %d items are not final", items, without, without, items),
+				fmt.Sprintf("\n%d items answered without sample.llm: .*%s.*; the same command with --resume=%s asks for it\n", without, test.want, p.runID(t)),
+			} {
+				if !regexp.MustCompile(want).MatchString(stderr) {
+					t.Errorf("standard error does not say %q:\n%s", want, stderr)
+				}
+			}
+			if code, stderr := p.run(t, "--resume"); code != 0 || !strings.Contains(stderr, "; accuracy ") {
+				t.Errorf("exit code %d\n%s", code, stderr)
+			}
+			if p.output(t) != undisturbed.output(t) || p.server.Calls() != undisturbed.server.Calls() {
+				t.Errorf("%d calls, not %d, or another output than that of a run that nothing disturbed", p.server.Calls(), undisturbed.server.Calls())
+			}
+		})
+	}
+	t.Run("figures", func(t *testing.T) {
+		c := racflow(t, undisturbed.dir, "eval", "-var", "url=http://127.0.0.1:1/v1", "--offline", "p.hcl")
+		out, _ := c.CombinedOutput()
+		if c.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), "40 of 40 items have no answer of sample.llm: its response is not in the cache") || strings.Contains(string(out), "accuracy") {
+			t.Errorf("exit code %d\n%s", c.ProcessState.ExitCode(), out)
+		}
+	})
+	t.Run("back in time", func(t *testing.T) { // those who were not asked are, at the end of the input
+		p := labelled(t)
+		text := strings.Replace(p.file(t, "p.hcl"), "concurrency = 8", "concurrency = 1", 1)
+		text = strings.Replace(text, "base_url = var.url", "base_url = var.url\n      probe    = false", 1) // probes are answered
+		if err := os.WriteFile(filepath.Join(p.dir, "p.hcl"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		loading := modelserver.Serve(t, modelserver.Options{Answer: p.answer, Faults: []modelserver.Fault{{Kind: modelserver.Status, Status: 503, First: 3}}})
+		code, stderr := p.run(t, "-var", "url="+loading.URL)
+		if code != 0 || !strings.Contains(stderr, "a service is down") || p.output(t) != undisturbed.output(t) {
+			t.Errorf("exit code %d\n%s", code, stderr)
+		}
+	})
 }
