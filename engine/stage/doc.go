@@ -40,6 +40,10 @@
 // (Options.Strict), the graph ends (Graph.Ended): items that need the stage are left,
 // which is no failure, and the others of those that were read are answered.
 //
+// Where the service of a stage cannot be asked about an item (sdk.CodeUnavailable: it is down, has no quota left,
+// or the run is offline), and neither a fallback nor on_error = "skip" takes over, the item lacks the
+// stage in the same way. The stage is asked about the next ones.
+//
 // Whether a voter that calls a service is asked about an item may be decided elsewhere
 // (Options.Ask). Where it is not asked, it is as if its when rule did not hold.
 //
