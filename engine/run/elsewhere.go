@@ -46,7 +46,11 @@ func (r *Run) elsewhere(ctx context.Context, records []*stage.Record) error {
 		why, left := a.Left[i]
 		rec.Answer = &stage.Answer{Result: a.Results[i], Left: left}
 		if left {
-			rec.Answer.Result.Missing = []*outcome.Failure{outcome.FailureOf(why)}
+			f := *outcome.FailureOf(why)
+			if f.Stage == "" && len(a.Halted) > 0 {
+				f.Stage = a.Halted[0].Stage
+			}
+			rec.Answer.Result.Missing = []*outcome.Failure{&f}
 		}
 		if b, ok := a.Bills[i]; ok && r.spending != nil {
 			r.spending.Note(rec.Row.Line, b)
