@@ -141,7 +141,7 @@ func (v *Examined) Measure(ctx context.Context, o eval.Options) (r eval.Report, 
 	if err != nil {
 		return r, false, err
 	}
-	passages, confidences, additions := eval.NewPassages(o.Cuts), eval.NewConfidences(started.Labels()...), eval.NewAdditions(started.Labels()...)
+	passages, confidences, additions := eval.NewPassages(o.Cuts), eval.NewConfidences(started.Labels()...), eval.NewAdditions(eval.NewCounter(started.Labels()...).Of(v.chosen))
 	mistakes := eval.NewMistakes(o.Errors, started.Labels()...)
 	out, err := v.Work(ctx, func(batch []outcome.Result) error {
 		for _, one := range batch {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 
 	"github.com/racflow/racflow/engine/again"
 	"github.com/racflow/racflow/engine/dropped"
@@ -115,7 +116,7 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 		r.OnLater(later.add)
 	}
 	var counted tally
-	counter := eval.NewCounter(out.Labels...)
+	counter := eval.NewCounter(out.Labels...).Of(p.chosen)
 	sink := func(batch []outcome.Result) error {
 		for _, one := range batch {
 			counter.Add(one)
@@ -179,6 +180,11 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 	out.Evaluation.Cost = cost
 	out.Evaluation.Dropped = dropped.Of(out.Totals, p.chosen, out.Labels)
 	p.asked(&out.Evaluation, out.Totals)
+	for _, id := range r.Graph().Identities() {
+		if strings.HasPrefix(id.Stage, "elect.") {
+			out.Evaluation.Weigh(p.chosen.WeightsOf(id.Resolved))
+		}
+	}
 	out.Invalid, out.Err = p.Invalid(), err
 	if events.Ended != nil {
 		events.Ended(out)

@@ -58,8 +58,9 @@ for it. --output FILE writes the results of all items, as racflow run does.
 Where more than 5 % of a voter's answers do not count, a warning (dropped in JSON) has
 the most frequent of them, and arguments that would make them count.
 
-Of each of several voters it says by how many points it is better alone than the
-election, and what it adds: the election is held again without it. Nobody is asked
+Of each voter it says how often it is right alone, and of several by how many points it
+is better than the election, all of the items that it was asked about; what weight it
+has in an election that weighs; and what it adds: the election is held again without it. Nobody is asked
 again, so the others' votes stay as they are, also of a voter that was asked because
 of what this one said; and so do weights that the election has learned.
 

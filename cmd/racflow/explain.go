@@ -111,9 +111,14 @@ func (e explained) write(w io.Writer) error {
 		return err
 	}
 	if len(e.Votes) > 0 {
-		fmt.Fprintln(tw, "\nVOTER\tANSWER\tWEIGHT\tCOUNTS\tWHY NOT")
+		fmt.Fprintln(tw, "\nVOTER\tANSWER\tWEIGHT\tVOTER'S WEIGHT\tCOUNTS\tWHY NOT")
 		for _, v := range e.Votes {
-			fmt.Fprintf(tw, "%s\t%s\t%.3f\t%v\t%s\n", v.Voter, shownAnswer(v.Answer), v.Weight, v.Accepted, terminal.Escape(v.Reason))
+			of := "-"
+			counts, why := e.Counts(v)
+			if weight, known := e.Weights[v.Voter]; known {
+				of = fmt.Sprintf("%.3f", weight)
+			}
+			fmt.Fprintf(tw, "%s\t%s\t%.3f\t%s\t%v\t%s\n", v.Voter, shownAnswer(v.Answer), v.Weight, of, counts, terminal.Escape(why))
 		}
 	}
 	e.writeSeen(tw)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine/outcome"
+	"github.com/racflow/racflow/engine/pipeline"
 )
 
 // Counter gathers results.
@@ -16,6 +17,7 @@ type Counter struct {
 	labels        map[string]*tally
 	voters        []string // in order of appearance, which is file order
 	byVoter       map[string]*voter
+	always        map[string]bool // voters that are asked about every item
 	known         map[string]bool // the knowledge's labels; empty: none are known
 	in, out       scope
 	flags         Flags
@@ -36,6 +38,19 @@ func NewCounter(labels ...string) *Counter {
 	return c
 }
 
+// Of lets the counter know which voters the pipeline asks about every item: those without a rule that
+// call no service. Of any other one, and of all where the pipeline is nil, an item counts as asked where
+// the voter has left something.
+func (c *Counter) Of(p *pipeline.Pipeline) *Counter {
+	c.always = map[string]bool{}
+	if p != nil {
+		for _, s := range p.Stages {
+			c.always[s.Name] = c.always[s.Name] || s.Block == "sample" && s.When == nil && !s.Info.Network
+		}
+	}
+	return c
+}
+
 // Add counts one result.
 func (c *Counter) Add(r outcome.Result) {
 	if r.Failure == nil || r.Latency > 0 {
@@ -46,14 +61,14 @@ func (c *Counter) Add(r outcome.Result) {
 		c.agreement += r.Agreement
 	}
 	for _, v := range r.Votes {
-		of := c.voter(v.Voter)
+		of := c.votes(v.Voter)
 		of.given++
 		if v.Accepted {
 			of.accepted++
 		}
 	}
 	for _, rest := range r.Rest {
-		of := c.voter(rest.Voter)
+		of := c.votes(rest.Voter)
 		of.given += rest.Votes
 		of.accepted += rest.Accepted
 	}
@@ -67,6 +82,9 @@ func (c *Counter) Add(r outcome.Result) {
 	outside := c.Outside(r)
 	right := c.score(r, outside)
 	c.flag(r, right)
+	for _, name := range asked(r) {
+		c.voter(name).ask(right)
+	}
 	for _, top := range topAnswers(r.Votes) {
 		alone := top.Answer == r.Expected || outside && top.Answer == ""
 		c.voter(top.Voter).score(alone, right)

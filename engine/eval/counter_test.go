@@ -11,6 +11,9 @@ import (
 
 	"github.com/racflow/racflow/engine/interval"
 	"github.com/racflow/racflow/engine/outcome"
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/rule"
+	"github.com/racflow/racflow/sdk"
 )
 
 // What people have decided measures nothing: figures are those of the other items.
@@ -50,7 +53,8 @@ func TestReport(t *testing.T) {
 	vote := func(voter, answer string, weight float64, accepted bool) outcome.Vote {
 		return outcome.Vote{Voter: voter, Answer: answer, Weight: weight, Accepted: accepted}
 	}
-	c := NewCounter()
+	// knn is asked about every item, also where it has nothing to say; llm about some.
+	c := NewCounter().Of(&pipeline.Pipeline{Stages: []*pipeline.Stage{{Block: "sample", Name: "knn"}, {Block: "sample", Name: "llm", Info: sdk.Stage{Network: true}}}})
 	for i, r := range []outcome.Result{
 		{Expected: "a", Answer: "a", Agreement: 1, Votes: []outcome.Vote{
 			vote("knn", "a", .4, true), vote("knn", "b", .6, false),
@@ -58,7 +62,7 @@ func TestReport(t *testing.T) {
 		{Expected: "a", Answer: "b", Agreement: .5, Votes: []outcome.Vote{vote("knn", "b", 1, true)}},
 		{Expected: "b", Answer: "b", Agreement: .6},
 		{Expected: "b"}, // undecided
-		{Expected: "c", Failure: &outcome.Failure{Err: errors.New("down")}},
+		{Expected: "c", Failure: &outcome.Failure{Stage: "sample.llm", Err: errors.New("down")}},
 		{Answer: "z", Agreement: .9}, // nothing expected
 	} {
 		r.Latency = time.Duration(i+1) * time.Millisecond
@@ -77,10 +81,10 @@ func TestReport(t *testing.T) {
 		},
 		Confused: []Confused{{"a", "b", 1}, {"b", "", 1}},
 		Voters: []Voter{
-			{Name: "knn", Accuracy: .2, AccuracyInterval: interval.Wilson(1, 5), Accepted: .4, Answers: 3, Acceptable: 2. / 3,
+			{Name: "knn", Asked: 5, Accuracy: .2, AccuracyInterval: interval.Wilson(1, 5), Accepted: .4, Answers: 3, Acceptable: 2. / 3,
 				Alone: interval.Paired{Items: 5, Lost: 1}},
-			{Name: "llm", Accuracy: .2, AccuracyInterval: interval.Wilson(1, 5), Accepted: .2, Answers: 3, Acceptable: 1,
-				Alone: interval.Paired{Items: 5, Lost: 1}},
+			{Name: "llm", Asked: 2, Accuracy: .5, AccuracyInterval: interval.Wilson(1, 2), Accepted: .5, Answers: 3, Acceptable: 1,
+				Alone: interval.Paired{Items: 2}},
 		},
 	}
 	if d := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9)); d != "" {
@@ -121,7 +125,7 @@ func TestScope(t *testing.T) {
 	if d := cmp.Diff(want, r.Scope, cmpopts.EquateApprox(0, 1e-9)); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	if r.Accuracy != 2./7 || r.Voters[0].Accuracy != 1./7 {
+	if r.Accuracy != 2./7 || r.Voters[0].Accuracy != 1./2 {
 		t.Errorf("accuracy %v, of the voter %v", r.Accuracy, r.Voters[0])
 	}
 	// An answer to what is out of scope is a wrong one of its label.
@@ -158,9 +162,17 @@ func TestFlags(t *testing.T) {
 }
 
 // TestWorth: what a voter alone gains and loses against the election, and what the
-// election gains by it.
+// election gains by it: of all items, or of those that it is asked about.
 func TestWorth(t *testing.T) {
-	c, a := NewCounter(), NewAdditions()
+	always := &pipeline.Pipeline{Stages: []*pipeline.Stage{{Block: "sample", Name: "v"}}}
+	t.Run("always asked", func(t *testing.T) { worth(t, NewCounter().Of(always), 8, 2) })
+	always.Stages[0].When = new(rule.Rule)
+	t.Run("asked by a rule", func(t *testing.T) { worth(t, NewCounter().Of(always), 7, 1) })
+	t.Run("the file is gone", func(t *testing.T) { worth(t, NewCounter().Of(nil), 7, 1) })
+}
+
+func worth(t *testing.T, c *Counter, items, lost int) {
+	a := NewAdditions(c)
 	for _, test := range []struct{ elected, alone, without string }{
 		{"x", "x", "x"}, {"x", "x", ""}, {"x", "y", "y"}, {"x", "", "x"}, {"y", "x", "x"}, {"y", "x", "x"}, {"y", "x", "y"}, {"y", "y", "x"},
 	} {
@@ -173,10 +185,10 @@ func TestWorth(t *testing.T) {
 	}
 	r := c.Report(outcome.Totals{})
 	a.Report(r.Voters)
-	if want := (interval.Paired{Items: 8, Lost: 2, Gained: 3}); r.Voters[0].Alone != want {
+	if want := (interval.Paired{Items: items, Lost: lost, Gained: 3}); r.Voters[0].Alone != want {
 		t.Errorf("alone %+v, want %+v", r.Voters[0].Alone, want)
 	}
-	if want := (interval.Paired{Items: 8, Lost: 3, Gained: 2}); r.Voters[0].Adds == nil || *r.Voters[0].Adds != want {
+	if want := (interval.Paired{Items: items, Lost: 3, Gained: 2}); r.Voters[0].Adds == nil || *r.Voters[0].Adds != want {
 		t.Errorf("it adds %+v, want %+v", r.Voters[0].Adds, want)
 	}
 }

@@ -42,7 +42,7 @@ func (c *Counter) Report(t outcome.Totals) Report {
 		r.MacroF1 += l.F1 / float64(len(c.labels))
 	}
 	for _, name := range c.voters {
-		r.Voters = append(r.Voters, c.byVoter[name].report(name, c.right, c.scored))
+		r.Voters = append(r.Voters, c.report(name))
 	}
 	for _, s := range t.Stages {
 		r.Stages = append(r.Stages, StageTime{s.Stage, s.Rows, s.Busy.Seconds()})

@@ -2,18 +2,25 @@ package eval
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/racflow/racflow/engine/interval"
 	"github.com/racflow/racflow/engine/outcome"
+	"github.com/racflow/racflow/engine/pipeline"
 )
 
 // Voter is what a voter's heaviest accepted answer alone would have reached, and what
-// the voter is worth to the election.
+// the voter is worth to the election, of the scored items that it was asked about.
 type Voter struct {
 	Name             string            `json:"name"`
+	Asked            int               `json:"asked"` // scored items that it was asked about
 	Accuracy         float64           `json:"accuracy"`
 	AccuracyInterval interval.Interval `json:"accuracy_interval"`
-	Accepted         float64           `json:"accepted"` // share of the scored items with an accepted answer of its
+	Accepted         float64           `json:"accepted"` // share of these items with an accepted answer of its
+	// Weight is that of the voter in the election; nil: the election has none for it. Leads: its answer
+	// stands wherever it has one.
+	Weight *float64 `json:"weight,omitempty"`
+	Leads  bool     `json:"leads,omitempty"`
 	// Answers is how many answers it gave, to scored items or not; Acceptable is
 	// the share of them that were accepted. A distribution has an answer per
 	// label, a model one per sample.
@@ -32,9 +39,17 @@ type Voter struct {
 
 // voter counts items, and answers.
 type voter struct {
+	asked, elected  int // items; of these: right by the election
 	answered, right int // items with an accepted answer
 	both            int // of these: right by the voter and by the election
 	given, accepted int // answers
+}
+
+// ask counts an item that the voter was asked about.
+func (v *voter) ask(elected bool) {
+	if v.asked++; elected {
+		v.elected++
+	}
 }
 
 // score counts an item with an accepted answer of the voter.
@@ -48,28 +63,67 @@ func (v *voter) score(alone, elected bool) {
 	}
 }
 
-// report sums up a voter. The election has right of the scored items.
-func (v *voter) report(name string, right, scored int) Voter {
+// report sums up a voter.
+func (c *Counter) report(name string) Voter {
+	v := *c.byVoter[name]
+	if c.always[name] {
+		v.asked, v.elected = c.scored, c.right
+	}
 	return Voter{
-		Name: name, Accuracy: share(v.right, scored), AccuracyInterval: interval.Wilson(v.right, scored),
-		Accepted: share(v.answered, scored), Answers: v.given, Acceptable: share(v.accepted, v.given),
-		Alone: interval.Paired{Items: scored, Lost: right - v.both, Gained: v.right - v.both},
+		Name: name, Asked: v.asked, Accuracy: share(v.right, v.asked), AccuracyInterval: interval.Wilson(v.right, v.asked),
+		Accepted: share(v.answered, v.asked), Answers: v.given, Acceptable: share(v.accepted, v.given),
+		Alone: interval.Paired{Items: v.asked, Lost: v.elected - v.both, Gained: v.right - v.both},
+	}
+}
+
+// asked names the voters that have left something of an item: answers, or why there are none.
+func asked(r outcome.Result) (all []string) {
+	add := func(voter string) {
+		if !slices.Contains(all, voter) {
+			all = append(all, voter)
+		}
+	}
+	for i := range r.Votes {
+		add(r.Votes[i].Voter)
+	}
+	for _, f := range append(slices.Clip(r.Skipped), r.Failure) {
+		if f != nil {
+			stage, _, _ := strings.Cut(f.Stage, ",") // before its fallback
+			if voter, ok := strings.CutPrefix(stage, "sample."); ok {
+				add(voter)
+			}
+		}
+	}
+	return all
+}
+
+// Weigh adds the weights of an election to the voters.
+func (r *Report) Weigh(w pipeline.Weights) {
+	for i := range r.Voters {
+		v := &r.Voters[i]
+		if weight, ok := w.Weights[v.Name]; ok {
+			v.Weight = &weight
+		}
+		v.Leads = v.Name == w.Leader
 	}
 }
 
 // Additions counts what each voter adds to an election.
 type Additions struct {
-	counter *Counter // knows which answers are right
+	counter *Counter
 	pairs   map[string]*interval.Paired
 }
 
-// NewAdditions returns an empty counter. The labels are those of the knowledge.
-func NewAdditions(labels ...string) *Additions {
-	return &Additions{NewCounter(labels...), map[string]*interval.Paired{}}
+// NewAdditions returns an empty counter, for which another one knows what is right and who was asked.
+func NewAdditions(c *Counter) *Additions {
+	return &Additions{c, map[string]*interval.Paired{}}
 }
 
-// Add counts an item as it was answered, and as it was without a voter.
+// Add counts an item as it was answered, and as it was without a voter, if that was asked.
 func (a *Additions) Add(voter string, answered, without outcome.Result) {
+	if !a.counter.always[voter] && !slices.Contains(asked(answered), voter) {
+		return
+	}
 	if a.pairs[voter] == nil {
 		a.pairs[voter] = &interval.Paired{}
 	}
@@ -86,6 +140,13 @@ func (a *Additions) Report(voters []Voter) {
 func (c *Counter) voter(name string) *voter {
 	if c.byVoter[name] == nil {
 		c.byVoter[name] = &voter{}
+	}
+	return c.byVoter[name]
+}
+
+// votes is a voter that has given an answer.
+func (c *Counter) votes(name string) *voter {
+	if of := c.voter(name); of.given == 0 {
 		c.voters = append(c.voters, name)
 	}
 	return c.byVoter[name]

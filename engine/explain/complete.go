@@ -36,9 +36,11 @@ func (k *kept) lose(format string, args ...any) {
 func (r *Run) complete(ctx context.Context, items []*kept) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	weights := r.Weights().Weights
 	for _, k := range items {
 		r.list(k)
 		r.decide(k)
+		k.Weights = weights
 		if k.passed && r.journal.Manifest.Answers != manifest.Passages {
 			k.lose("what was seen: the run keeps that of items that are flagged, failed, wrong or without an answer; keep = \"all\" in the pipeline's journal block keeps it of every item")
 		}

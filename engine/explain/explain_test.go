@@ -66,6 +66,7 @@ pipeline "p" {
   elect "e" {
     use  = "majority"
     flag = "item.text contains 'odd'"
+    config { weights = { knn = 0 } }
   }
 }
 `
@@ -182,6 +183,13 @@ func TestItem(t *testing.T) {
 		t.Errorf("usages %+v, cost %v", a.Usages, a.Cost)
 	}
 
+	// Accepted votes of a voter whose weight is 0 do not count.
+	for _, v := range a.Votes {
+		if counts, why := a.Counts(v); !v.Accepted || counts == (v.Voter == "knn") || v.Voter == "knn" && why != "the election has the weight 0 for knn" {
+			t.Errorf("vote %+v counts: %v, %s", v, counts, why)
+		}
+	}
+
 	// A voter that was not asked.
 	b := item(t, r, "b")
 	want := []explain.Rule{keep, {Stage: "sample.llm", Rule: "when", Text: "item.text != 'a car'", What: "it does not hold, so the stage did nothing for the item"}}
@@ -248,7 +256,7 @@ func TestJSON(t *testing.T) {
 	if err := json.Unmarshal(text, &got); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"agreement", "answer", "cost", "expected", "fields", "flagged", "id", "line", "lists", "prompts", "replies", "retries", "rules", "runner_up", "seen", "status", "text", "usages", "votes"}
+	want := []string{"agreement", "answer", "cost", "expected", "fields", "flagged", "id", "line", "lists", "prompts", "replies", "retries", "rules", "runner_up", "seen", "status", "text", "usages", "votes", "weights"}
 	keys := slices.Sorted(maps.Keys(got))
 	keys = slices.DeleteFunc(keys, func(k string) bool { return k == "confidence" || k == "runner_up" })
 	want = slices.DeleteFunc(want, func(k string) bool { return k == "runner_up" })

@@ -29,12 +29,22 @@ type Usage struct {
 // Item is all that is known of an item.
 type Item struct {
 	Brief
-	Lists   []List     `json:"lists,omitempty"`   // of the retrieve and rerank stages, in file order
-	Prompts []Prompted `json:"prompts,omitempty"` // by stage
-	Replies []Reply    `json:"replies,omitempty"` // by voter, in the order of their samples
-	Rules   []Rule     `json:"rules,omitempty"`   // that decided something, in file order
-	Retries []Retry    `json:"retries,omitempty"`
-	Gone    []string   `json:"gone,omitempty"` // what is not there any more, and why: sentences
+	// Weights are those of the voters in the election, where it has some.
+	Weights map[string]float64 `json:"weights,omitempty"`
+	Lists   []List             `json:"lists,omitempty"`   // of the retrieve and rerank stages, in file order
+	Prompts []Prompted         `json:"prompts,omitempty"` // by stage
+	Replies []Reply            `json:"replies,omitempty"` // by voter, in the order of their samples
+	Rules   []Rule             `json:"rules,omitempty"`   // that decided something, in file order
+	Retries []Retry            `json:"retries,omitempty"`
+	Gone    []string           `json:"gone,omitempty"` // what is not there any more, and why: sentences
+}
+
+// Counts reports whether a vote counts in the election, or why not.
+func (i *Item) Counts(v result.Vote) (counts bool, why string) {
+	if weight, known := i.Weights[v.Voter]; known && weight == 0 && v.Accepted {
+		return false, "the election has the weight 0 for " + v.Voter
+	}
+	return v.Accepted, v.Reason
 }
 
 // List are the candidates that a stage left for those below it, best first. One whose text

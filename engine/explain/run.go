@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/racflow/racflow/engine"
@@ -102,6 +103,17 @@ func (r *Run) Definition() *pipeline.Pipeline {
 		return nil
 	}
 	return r.pipeline.Definition()
+}
+
+// Weights are those of the voters in the run's election.
+func (r *Run) Weights() pipeline.Weights {
+	var resolved map[string]any
+	for _, s := range r.journal.Manifest.Stages {
+		if strings.HasPrefix(s.Stage, "elect.") {
+			resolved = s.Resolved
+		}
+	}
+	return r.Definition().WeightsOf(resolved)
 }
 
 // Totals are how the run ended; nil: it was cut off.

@@ -105,6 +105,28 @@ func (c Config) Model() string {
 	return named.Model
 }
 
+// Weights are how much voters count in an election.
+type Weights struct {
+	Weights map[string]float64 // by voter; nil: none are known
+	Leader  string             // the voter whose answer stands wherever it has one; empty: none
+}
+
+// WeightsOf returns the weights that an election has resolved, as it learns them, or else those of
+// its config. The pipeline may be nil.
+func (p *Pipeline) WeightsOf(resolved map[string]any) (w Weights) {
+	text, _ := json.Marshal(resolved) // it was JSON
+	_ = json.Unmarshal(text, &w)      // what another election calls so may be no weights
+	if len(resolved) > 0 || p == nil {
+		return w
+	}
+	for _, s := range p.Stages {
+		if s.Enabled && s.Block == "elect" {
+			_ = json.Unmarshal(s.Config.Public, &w)
+		}
+	}
+	return w
+}
+
 // is reports whether a bool argument is true.
 func (c Config) is(name string, arguments []sdk.Argument) bool {
 	var given map[string]json.RawMessage

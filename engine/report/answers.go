@@ -78,11 +78,25 @@ func coverage(w io.Writer, c *eval.Calibration) {
 }
 
 // voters writes what each voter is worth.
-func voters(w io.Writer, all []eval.Voter) {
-	fmt.Fprintf(w, "\nVOTER\tACCURACY ALONE\t95 %% INTERVAL\tITEMS\tACCEPTABLE ANSWERS\n")
+func voters(w io.Writer, all []eval.Voter, scored int) {
+	weighed, partly := false, false
 	for _, v := range all {
-		fmt.Fprintf(w, "%s\t%.4f\t%s\t%.1f %%\t%.1f %% of %d\n", v.Name, v.Accuracy, between(v.AccuracyInterval), 100*v.Accepted, 100*v.Acceptable, v.Answers)
+		weighed, partly = weighed || v.Weight != nil, partly || v.Asked < scored
 	}
+	fmt.Fprintf(w, "\nVOTER\tASKED\tACCURACY ALONE\t95 %% INTERVAL\tANSWERED\tACCEPTABLE")
+	if weighed {
+		fmt.Fprint(w, "\tWEIGHT")
+	}
+	for _, v := range all {
+		fmt.Fprintf(w, "\n%s\t%d of %d\t%.4f\t%s\t%.1f %%\t%.1f %% of %d", v.Name, v.Asked, scored, v.Accuracy, between(v.AccuracyInterval), 100*v.Accepted, 100*v.Acceptable, v.Answers)
+		if v.Weight != nil {
+			fmt.Fprintf(w, "\t%.3f", *v.Weight)
+		}
+		if v.Leads {
+			fmt.Fprint(w, ", leads")
+		}
+	}
+	fmt.Fprintln(w)
 	if len(all) < 2 {
 		return
 	}
@@ -94,13 +108,16 @@ func voters(w io.Writer, all []eval.Voter) {
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\n", v.Name, points(v.Alone), adds)
 	}
+	if partly {
+		fmt.Fprintln(w, "figures of a voter are of the items that it was asked about")
+	}
 	var harm []string
 	for _, v := range all {
 		switch {
 		case v.Alone.Interval().Low > 0:
-			fmt.Fprintf(w, "warning: %s\n", lead(v))
+			fmt.Fprintf(w, "warning: %s\n", lead(v, scored))
 		case v.Alone.Gained > v.Alone.Lost:
-			fmt.Fprintf(w, "%s, which may be chance\n", lead(v))
+			fmt.Fprintf(w, "%s, which may be chance\n", lead(v, scored))
 		}
 		if v.Adds != nil && v.Adds.Interval().High < 0 {
 			harm = append(harm, v.Name)
@@ -118,7 +135,10 @@ func points(p interval.Paired) string {
 }
 
 // lead says by how much a voter alone is better than the election.
-func lead(v eval.Voter) string {
-	i := v.Alone.Interval()
-	return fmt.Sprintf("%s alone is right on %.1f points more than the election [%.1f, %.1f]", v.Name, 100*v.Alone.Difference(), 100*i.Low, 100*i.High)
+func lead(v eval.Voter, scored int) string {
+	i, of := v.Alone.Interval(), ""
+	if v.Asked < scored {
+		of = fmt.Sprintf(" on %d of %d items", v.Asked, scored)
+	}
+	return fmt.Sprintf("%s alone is right on %.1f points more than the election [%.1f, %.1f]%s", v.Name, 100*v.Alone.Difference(), 100*i.Low, 100*i.High, of)
 }

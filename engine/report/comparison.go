@@ -115,7 +115,10 @@ func Comparison(w io.Writer, c eval.Comparison) error {
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	return warn(w, rows)
+	if err := warn(w, rows); err != nil {
+		return err
+	}
+	return weightless(w, c)
 }
 
 // Columns that a table has where there is room.
@@ -151,9 +154,34 @@ func warn(w io.Writer, rows []eval.Row) error {
 			if v.Alone.Interval().Low <= 0 {
 				continue
 			}
-			if _, err := fmt.Fprintf(w, "warning: with %s: %s\n", strings.Join(r.Set, ", "), lead(v)); err != nil {
+			if _, err := fmt.Fprintf(w, "warning: with %s: %s\n", strings.Join(r.Set, ", "), lead(v, r.Report.Scored)); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// weightless says of which voters no change can change an answer, of those that a target may be about.
+func weightless(w io.Writer, c eval.Comparison) error {
+	var names []string
+	rows := map[string]int{} // in which the voter counts nothing
+	for _, r := range c.Rows {
+		for _, v := range r.Report.Voters {
+			about := func(target string) bool {
+				return strings.HasPrefix(target, "var.") || slices.Contains(strings.Split(target, "."), v.Name)
+			}
+			if v.Weight == nil || *v.Weight != 0 || !slices.ContainsFunc(c.Targets, about) {
+				continue
+			}
+			if rows[v.Name]++; rows[v.Name] == 1 {
+				names = append(names, v.Name)
+			}
+		}
+	}
+	for _, name := range names {
+		if _, err := fmt.Fprintf(w, "the election learned, or was given, the weight 0 for %s in %d of %s: there its answers change none\n", name, rows[name], terminal.Plural(len(c.Rows), "row")); err != nil {
+			return err
 		}
 	}
 	return nil

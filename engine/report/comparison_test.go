@@ -35,10 +35,26 @@ func TestAcceptable(t *testing.T) {
 	}
 }
 
+// Rows that are equal because the election has the weight 0 for a voter say so, where a target may be
+// about it.
+func TestComparisonOfNoWeight(t *testing.T) {
+	knn, linear := eval.Voter{Name: "knn", Weight: new(0.)}, eval.Voter{Name: "linear", Weight: new(3.5)}
+	rows := []eval.Row{{Set: []string{"3"}, Report: eval.Report{Voters: []eval.Voter{knn, linear}}}, {Set: []string{"9"}, Report: eval.Report{Voters: []eval.Voter{knn, linear}}}}
+	for target, says := range map[string]bool{"sample.knn.k": true, "knn.k": true, "var.k": true, "linear.k": false, "retrieve.near.top_k": false} {
+		var out strings.Builder
+		if err := Comparison(&out, eval.Comparison{Targets: []string{target}, Rows: rows}); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(out.String(), "the weight 0 for knn in 2 of 2 rows"); got != says || strings.Contains(out.String(), "for linear") {
+			t.Errorf("%s:\n%s", target, out.String())
+		}
+	}
+}
+
 // What a table has no room for is left out: first the calibration, then the interval. A
 // voter that is better than the election by more than chance is named.
 func TestComparisonFits(t *testing.T) {
-	voter := eval.Voter{Name: "knn", Alone: interval.Paired{Items: 100, Lost: 2, Gained: 20}}
+	voter := eval.Voter{Name: "knn", Asked: 100, Alone: interval.Paired{Items: 100, Lost: 2, Gained: 20}}
 	lucky := eval.Voter{Name: "lucky", Alone: interval.Paired{Items: 100, Lost: 2, Gained: 4}}
 	row := eval.Report{
 		Scored: 100, Accuracy: .7, AccuracyInterval: interval.Wilson(70, 100), MacroF1: .6,

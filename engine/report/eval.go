@@ -47,7 +47,7 @@ func Eval(w io.Writer, r eval.Report) error {
 		coverage(tw, r.Calibration)
 	}
 	if r.Scored > 0 && len(r.Voters) > 0 {
-		voters(tw, r.Voters)
+		voters(tw, r.Voters, r.Scored)
 	}
 	fmt.Fprintf(tw, "\nSTAGE\tITEMS\tBUSY (s)\n")
 	for _, s := range r.Stages {

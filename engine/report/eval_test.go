@@ -21,12 +21,12 @@ func TestEval(t *testing.T) {
 			Coverage: []eval.Coverage{{Share: .5, Accuracy: .999, Confidence: .93}, {Share: .95, Accuracy: .91, Confidence: .4}, {Share: 1, Accuracy: .8845}},
 		},
 		Voters: []eval.Voter{
-			{Name: "neighbours", Accuracy: .9055, AccuracyInterval: interval.Wilson(1811, 2000), Accepted: 1, Answers: 9000, Acceptable: 1,
+			{Name: "neighbours", Asked: 2000, Weight: new(3.8641), Leads: true, Accuracy: .9055, AccuracyInterval: interval.Wilson(1811, 2000), Accepted: 1, Answers: 9000, Acceptable: 1,
 				Alone: interval.Paired{Items: 2000, Lost: 30, Gained: 72}, Adds: &interval.Paired{Items: 2000, Lost: 10, Gained: 60}},
-			{Name: "prototype", Accuracy: .8865, AccuracyInterval: interval.Wilson(1773, 2000), Accepted: 1, Answers: 9000, Acceptable: 1,
+			{Name: "prototype", Asked: 2000, Weight: new(0.), Accuracy: .8865, AccuracyInterval: interval.Wilson(1773, 2000), Accepted: 1, Answers: 9000, Acceptable: 1,
 				Alone: interval.Paired{Items: 2000, Lost: 40, Gained: 44}, Adds: &interval.Paired{Items: 2000, Lost: 60, Gained: 30}},
-			{Name: "llm", Accuracy: .4, AccuracyInterval: interval.Wilson(800, 2000), Accepted: .5, Answers: 3000, Acceptable: .9, Network: true,
-				Alone: interval.Paired{Items: 2000, Lost: 1000, Gained: 31}},
+			{Name: "llm", Asked: 100, Accuracy: .8, AccuracyInterval: interval.Wilson(80, 100), Accepted: .95, Answers: 3000, Acceptable: .9, Network: true,
+				Alone: interval.Paired{Items: 100, Lost: 10, Gained: 31}},
 		},
 		Labels: []eval.Label{{Label: "a", Support: 2000, Answered: 2000, Precision: .8845, Recall: .8845, F1: .8845}},
 	}
@@ -58,17 +58,19 @@ SUREST          50 %    95 %    100 %
 accuracy        0.9990  0.9100  0.8845
 agreement from  0.9300  0.4000  0.0000
 
-VOTER       ACCURACY ALONE  95 % INTERVAL     ITEMS    ACCEPTABLE ANSWERS
-neighbours  0.9055          0.8919 to 0.9176  100.0 %  100.0 % of 9000
-prototype   0.8865          0.8719 to 0.8997  100.0 %  100.0 % of 9000
-llm         0.4000          0.3787 to 0.4216  50.0 %   90.0 % of 3000
+VOTER       ASKED         ACCURACY ALONE  95 % INTERVAL     ANSWERED  ACCEPTABLE       WEIGHT
+neighbours  2000 of 2000  0.9055          0.8919 to 0.9176  100.0 %   100.0 % of 9000  3.864, leads
+prototype   2000 of 2000  0.8865          0.8719 to 0.8997  100.0 %   100.0 % of 9000  0.000
+llm         100 of 2000   0.8000          0.7112 to 0.8666  95.0 %    90.0 % of 3000
 
 POINTS [95 %]  ALONE, AGAINST THE ELECTION  WHAT IT ADDS TO THE ELECTION
 neighbours     +2.1 [1.1, 3.1]              +2.5 [1.7, 3.4]
 prototype      +0.2 [-0.7, 1.1]             -1.5 [-2.5, -0.6]
-llm            -48.4 [-50.8, -46.1]         -
+llm            +21.0 [8.8, 32.8]            -
+figures of a voter are of the items that it was asked about
 warning: neighbours alone is right on 2.1 points more than the election [1.1, 3.1]
 prototype alone is right on 0.2 points more than the election [-0.7, 1.1], which may be chance
+warning: llm alone is right on 21.0 points more than the election [8.8, 32.8] on 100 of 2000 items
 warning: the election would be better without prototype
 
 STAGE  ITEMS  BUSY (s)

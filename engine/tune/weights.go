@@ -49,7 +49,7 @@ func (w *work) accuracies(items []int) map[string]float64 {
 	}
 	all := map[string]float64{}
 	for _, v := range c.Report(outcome.Totals{}).Voters {
-		n := float64(len(items)) // all have a label
+		n := float64(v.Asked)
 		if v.Accepted > 0 {
 			all[v.Name] = math.Round(1e4*(v.Accuracy*n+1)/(v.Accepted*n+2)) / 1e4
 		}

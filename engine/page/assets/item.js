@@ -52,6 +52,7 @@ function summary(it, counts = it.answer === it.expected) {
 
 function votes(it) {
   const most = Math.max(...it.votes.map((v) => v.weight), 1e-9);
+  const idle = (v) => v.accepted && it.weights?.[v.voter] === 0;
   const any = (key) => it.votes.some((v) => v[key]);
   const notes = (v) => [v.model && "by " + v.model, v.reading && "read: " + v.reading, v.explanation].filter(Boolean).join("; ");
   return table({
@@ -60,7 +61,8 @@ function votes(it) {
       { name: "Voter", class: "label", value: (v) => v.voter, cell: (v) => quoted(v.voter) },
       { name: "Answer", class: "label", value: (v) => v.answer, cell: (v) => [answer(v.answer), " ", v.answer && v.answer === it.answer ? badge("elected", "accent") : null, " ", it.expected && v.answer === it.expected ? badge("expected", "good") : null] },
       { name: "Weight", number: true, value: (v) => v.weight, cell: (v) => meter(v.weight / most, v.weight.toFixed(3)) },
-      { name: "Counts", class: "text short", value: (v) => (v.accepted ? "yes" : "no"), cell: (v) => (v.accepted ? badge("yes") : element("span", {}, badge("no", "bad"), " ", v.reason ? quoted(v.reason) : "")) },
+      it.weights && { name: "Voter's weight", number: true, cell: (v) => it.weights[v.voter]?.toFixed(3) ?? "" },
+      { name: "Counts", class: "text short", value: (v) => (v.accepted && !idle(v) ? "yes" : "no"), cell: (v) => (idle(v) ? element("span", {}, badge("no"), " the voter's weight is 0") : v.accepted ? badge("yes") : element("span", {}, badge("no", "bad"), " ", v.reason ? quoted(v.reason) : "")) },
       (any("model") || any("reading") || any("explanation")) && { name: "Note", class: "text", cell: (v) => quoted(notes(v)) },
     ].filter(Boolean),
   }).element;

@@ -26,7 +26,7 @@ type figures struct {
 // measure goes through the items of a run once.
 func measure(ctx context.Context, run Run) (f figures, items []one, err error) {
 	labels, m := run.Labels(), run.Manifest()
-	counter, sure := eval.NewCounter(labels...), eval.NewConfidences(labels...)
+	counter, sure := eval.NewCounter(labels...).Of(run.Definition()), eval.NewConfidences(labels...)
 	var totals outcome.Totals
 	f.took, f.costs = map[string]*explain.Usage{}, map[string]float64{}
 	for b, err := range run.Briefs(ctx) {
@@ -48,6 +48,7 @@ func measure(ctx context.Context, run Run) (f figures, items []one, err error) {
 	}
 	if report := counter.Report(totals); report.Scored > 0 && totals.Provisional == 0 {
 		report.Calibration = sure.Report()
+		report.Weigh(run.Weights())
 		report.Voters, report.Labels, report.Confused = some(report.Voters), some(report.Labels), some(report.Confused)
 		f.Eval, f.Curve, f.Bins = &report, sure.Curve(), sure.Bins()
 	}

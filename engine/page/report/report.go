@@ -12,12 +12,15 @@ import (
 	"github.com/racflow/racflow/engine/journal"
 	"github.com/racflow/racflow/engine/journal/manifest"
 	"github.com/racflow/racflow/engine/page"
+	"github.com/racflow/racflow/engine/pipeline"
 )
 
 // Run is what a page is made of: an explain.Run.
 type Run interface {
 	ID() string
 	Manifest() manifest.Manifest
+	Definition() *pipeline.Pipeline // nil: the file is gone
+	Weights() pipeline.Weights
 	Totals() *journal.Totals
 	Labels() []string
 	Gone() []string

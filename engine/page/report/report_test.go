@@ -23,6 +23,7 @@ import (
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/page"
 	"github.com/racflow/racflow/engine/page/report"
+	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/result"
 )
 
@@ -37,6 +38,10 @@ type run struct {
 func (r run) ID() string { return r.id }
 func (r run) Manifest() manifest.Manifest {
 	return manifest.Manifest{ID: r.id, File: "/home/ada/secret/intent.hcl", Pipeline: "p", Answers: manifest.Labels, Stages: []manifest.Stage{{Stage: "sample.llm", Use: "openai", Model: "m"}, {Stage: "elect.e", Use: "learned"}}}
+}
+func (r run) Definition() *pipeline.Pipeline { return nil }
+func (r run) Weights() pipeline.Weights {
+	return pipeline.Weights{Weights: map[string]float64{"llm": 1.5}}
 }
 func (r run) Totals() *journal.Totals { return r.totals }
 func (r run) Labels() []string        { return []string{"a", "b"} }

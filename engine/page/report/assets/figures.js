@@ -144,10 +144,12 @@ export function voters(report) {
       { name: "Voter", value: (v) => v.name, cell: (v) => quoted(v.name) },
       { name: "Accuracy alone", number: true, value: (v) => v.accuracy, cell: (v) => meter(v.accuracy, percent(v.accuracy)) },
       { name: "95 % interval", number: true, cell: (v) => between(v.accuracy_interval) },
-      { name: "Items answered", number: true, value: (v) => v.accepted, cell: (v) => percent(v.accepted) },
+      { name: "Asked", number: true, value: (v) => v.asked, cell: (v) => `${count(v.asked)} of ${count(report.scored)}` },
+      { name: "Of these answered", number: true, value: (v) => v.accepted, cell: (v) => percent(v.accepted) },
       { name: "Answers that count", number: true, value: (v) => v.acceptable, cell: (v) => percent(v.acceptable) },
       { name: "Alone, against the election", number: true, value: (v) => v.alone.difference, cell: (v) => difference(v.alone) },
-    ],
+      report.voters.some((v) => v.weight != null) && { name: "Weight", number: true, value: (v) => v.weight ?? -1, cell: (v) => (v.weight?.toFixed(3) ?? "") + (v.leads ? ", leads" : "") },
+    ].filter(Boolean),
   }).element;
 }
 
