@@ -60,9 +60,9 @@ the most frequent of them, and arguments that would make them count.
 
 Of each voter it says how often it is right alone, and of several by how many points it
 is better than the election, all of the items that it was asked about; what weight it
-has in an election that weighs; and what it adds: the election is held again without it. Nobody is asked
-again, so the others' votes stay as they are, also of a voter that was asked because
-of what this one said; and so do weights that the election has learned.
+has in an election that weighs; and what it adds: the election is held again without
+it. Nobody is asked again, so the others' votes stay as they are, also of a voter that
+was asked because of what this one said; and so do weights that the election has learned.
 
 Where the input says which passages should be found, in a column gold, it measures
 what each retrieve and rerank stage left: recall@k, the mean share of an item's gold
