@@ -226,8 +226,8 @@ func TestVotes(t *testing.T) {
 		}
 		return r
 	}
-	if r := look(votes, nil); !slices.Equal(lines(r), []string{"warning suspect 1: 22->card"}) || r.Voted != 21 {
-		t.Errorf("%q, %d voted", lines(r), r.Voted)
+	if r := look(votes, nil); !slices.Equal(lines(r), []string{"warning suspect 1: 22->card"}) || r.Voted != 21 || r.Findings[0].Expected < .95 || !strings.Contains(r.Findings[0].Message, "; 100 % of these labels are expected to be wrong") {
+		t.Errorf("%q, %d voted, %+v", lines(r), r.Voted, r.Findings)
 	}
 	if r := look(votes[10:], nil); len(r.Findings) > 0 {
 		t.Errorf("of few rows: %q", lines(r))

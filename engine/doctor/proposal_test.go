@@ -22,7 +22,7 @@ const rowsToCorrect = "id\ttext\tlabel\tfrom\n" +
 	"9\tas it was, nearly the same\torder\t\n"
 
 func TestProposal(t *testing.T) {
-	const why = "voters that have not seen it: order 0.90, its own label 0.01"
+	const why = "voters that have not seen it: order 0.90, its own label 0.01, 97 % likely wrong"
 	for _, c := range []struct {
 		format source.Format
 		want   string
@@ -33,25 +33,25 @@ func TestProposal(t *testing.T) {
 			"4\twhere is my parcel\torder\t\treview\t\tthe same text has the label \"card_lost\" in k.tsv:6\n" +
 			"5\twhere is my parcel\tcard_lost\t\treview\torder\tthe same text has the label \"order\" in k.tsv:5; " + why + "\n" +
 			"6\tanother parcel, please\torder\t\trelabel\tcard_lost\t" + why + "\n" +
-			"7\tperhaps a parcel\tcard_lost\t\treview\torder\tvoters that have not seen it: order 0.60, its own label 0.20\n" +
+			"7\tperhaps a parcel\tcard_lost\t\treview\torder\tvoters that have not seen it: order 0.60, its own label 0.20, 60 % likely wrong\n" +
 			"8\tas it was\torder\t\t\t\t\n" +
-			"9\tas it was, nearly the same\torder\t\treview\tcard_lost\tvoters that have not seen it: card_lost 0.95, its own label 0.01\n"},
+			"9\tas it was, nearly the same\torder\t\treview\tcard_lost\tvoters that have not seen it: card_lost 0.95, its own label 0.01, 98 % likely wrong\n"},
 		{source.CSV, "id,text,label,from,doctor_action,doctor_label,doctor_why\n" +
 			"1,My card is lost,card_lost,mail,,,copies removed: k.tsv:3\n" +
 			"3,it was stolen,card_lost,,relabel,Card Lost,another spelling is commoner\n" +
 			"4,where is my parcel,order,,review,,\"the same text has the label \"\"card_lost\"\" in k.tsv:6\"\n" +
 			"5,where is my parcel,card_lost,,review,order,\"the same text has the label \"\"order\"\" in k.tsv:5; " + why + "\"\n" +
 			"6,\"another parcel, please\",order,,relabel,card_lost,\"" + why + "\"\n" +
-			"7,perhaps a parcel,card_lost,,review,order,\"voters that have not seen it: order 0.60, its own label 0.20\"\n" +
+			"7,perhaps a parcel,card_lost,,review,order,\"voters that have not seen it: order 0.60, its own label 0.20, 60 % likely wrong\"\n" +
 			"8,as it was,order,,,,\n" +
-			"9,\"as it was, nearly the same\",order,,review,card_lost,\"voters that have not seen it: card_lost 0.95, its own label 0.01\"\n"},
+			"9,\"as it was, nearly the same\",order,,review,card_lost,\"voters that have not seen it: card_lost 0.95, its own label 0.01, 98 % likely wrong\"\n"},
 	} {
 		s := read(t, "k", source.TSV, rowsToCorrect, false)
 		s.suspected = []suspect{
-			{confident.Suspect{Label: "order", Share: .9, Self: .01, Relabel: true}, 4},
-			{confident.Suspect{Label: "order", Share: .9, Self: .01, Relabel: true}, 5},
-			{confident.Suspect{Label: "order", Share: .6, Self: .2}, 6},
-			{confident.Suspect{Label: "card_lost", Share: .95, Self: .01, Relabel: true}, 8},
+			{confident.Suspect{Label: "order", Share: .9, Self: .01, Wrong: .97, Relabel: true}, 4},
+			{confident.Suspect{Label: "order", Share: .9, Self: .01, Wrong: .97, Relabel: true}, 5},
+			{confident.Suspect{Label: "order", Share: .6, Self: .2, Wrong: .6}, 6},
+			{confident.Suspect{Label: "card_lost", Share: .95, Self: .01, Wrong: .98, Relabel: true}, 8},
 		}
 		s.disputed = map[int][]int{8: {7}} // a copy with a word changed has the other label
 		var b strings.Builder
@@ -94,7 +94,7 @@ func TestProposalOfJSON(t *testing.T) {
 // Each row that is found has all reasons, the worst severity, and the labels that it may have.
 func TestDoubts(t *testing.T) {
 	s := read(t, "k", source.TSV, rowsToCorrect, false)
-	s.suspected = []suspect{{confident.Suspect{Label: "order", Share: .9, Self: .01, Relabel: true}, 5}}
+	s.suspected = []suspect{{confident.Suspect{Label: "order", Share: .9, Self: .01, Wrong: .97, Relabel: true}, 5}}
 	s.disputed = map[int][]int{4: {8}}
 	want := []Doubt{
 		{Row: 1, Severity: Info, Why: []string{"a copy of k.tsv:2"}, Copy: true},
@@ -104,7 +104,7 @@ func TestDoubts(t *testing.T) {
 			`the same text has the label "order" in k.tsv:5`,
 			`nearly the same as k.tsv:10 "as it was, nearly the same", which has the label "order"`,
 		}, Labels: []string{"order"}},
-		{Row: 5, Severity: Warning, Why: []string{"voters that have not seen it: order 0.90, its own label 0.01"}, Labels: []string{"order"}, Sure: .9},
+		{Row: 5, Severity: Warning, Why: []string{"voters that have not seen it: order 0.90, its own label 0.01, 97 % likely wrong"}, Labels: []string{"order"}, Sure: .9},
 	}
 	if d := cmp.Diff(want, Doubts(s)); d != "" {
 		t.Errorf("-want +got:\n%s", d)

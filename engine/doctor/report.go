@@ -36,7 +36,9 @@ type Finding struct {
 	Message  string   `json:"message"` // a sentence with counts
 	Advice   string   `json:"advice"`  // what to do
 	Count    int      `json:"count"`   // of rows, or labels
-	Rows     []Place  `json:"rows,omitempty"`
+	// Expected is the share of the rows whose label is expected to be wrong, by voters; 0: they were not asked.
+	Expected float64 `json:"expected,omitempty"`
+	Rows     []Place `json:"rows,omitempty"`
 }
 
 // Report is what a look found.

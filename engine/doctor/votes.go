@@ -31,9 +31,13 @@ func (k *Source) suspects(ctx context.Context, r *Report) {
 	if len(found) == 0 {
 		return
 	}
+	expected := 0.
+	for _, s := range found {
+		expected += s.Wrong / float64(len(found))
+	}
 	f := Finding{
-		Check: "suspect", Severity: Warning, Count: len(found),
-		Message: fmt.Sprintf("%s: %s probably another label, of %d that were checked: votes by voters that have not seen the row", k.Name, many(len(found), "row has", "rows have"), len(votes)),
+		Check: "suspect", Severity: Warning, Count: len(found), Expected: expected,
+		Message: fmt.Sprintf("%s: %s probably a wrong label, of %d that were checked: voters that have not seen the row contradict it; %.0f %% of these labels are expected to be wrong", k.Name, many(len(found), "row has", "rows have"), len(votes), 100*expected),
 		Advice:  "look at them; --fix FILE writes a copy in which each is marked, and those that are nearly certain are relabelled",
 	}
 	for _, s := range found[:min(maxPlaces, len(found))] {
@@ -46,7 +50,7 @@ func (k *Source) suspects(ctx context.Context, r *Report) {
 }
 
 func (s suspect) why() string {
-	return fmt.Sprintf("%s %.2f, its own label %.2f", s.Label, s.Share, s.Self)
+	return fmt.Sprintf("%s %.2f, its own label %.2f, %.0f %% likely wrong", s.Label, s.Share, s.Self, 100*s.Wrong)
 }
 
 // join finds the rows of votes again.

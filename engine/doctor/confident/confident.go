@@ -2,6 +2,8 @@ package confident
 
 import (
 	"cmp"
+	"maps"
+	"math"
 	"slices"
 )
 
@@ -13,71 +15,117 @@ type Row struct {
 
 // Suspect is a row whose label is probably wrong.
 type Suspect struct {
-	Row     int    // among those that were given
-	Label   string // that it may have instead: the likeliest
-	Share   float64
-	Self    float64 // the probability of the label that it has
-	Relabel bool    // it is so sure that the label can be replaced
+	Row     int     // among those that were given
+	Label   string  // that it may have instead: the likeliest
+	Share   float64 // of the votes for it
+	Self    float64 // of the votes for the label that it has
+	Wrong   float64 // the probability that the label that it has is wrong, at least minWrong
+	Relabel bool    // it is so sure which one is right that the label can be replaced
 }
 
-// minVoted is what another label must have at least. Where voters know little, they have no
-// favourite: they contradict a row's label, and say nothing.
-const minVoted = .4
-
-// The bounds of Relabel, chosen on HWU64 and TREC with the hashing embedder: with 5 % of the
-// labels swapped, 94 and 97 in 100 of such rows were swapped ones.
 const (
-	maxSelf  = .02
-	minShare = .8
+	minWrong = .5  // else more of what is named is right than wrong
+	minSure  = .95 // of the label that a row gets instead
 )
 
-// Suspects returns rows whose label is probably wrong, the least likely ones first.
+// Suspects returns rows whose label is probably wrong, the surest first. As many of them are expected
+// to be wrong as the probabilities sum to.
 func Suspects(rows []Row) []Suspect {
-	thresholds := thresholds(rows)
-	wrong := 0 // as the confident joint counts them
+	n := noiseOf(rows)
 	var all []Suspect
 	for i, row := range rows {
-		best := likeliest(row.Votes, nil)
-		if best == "" || best == row.Label {
+		best := n.likeliest[i]
+		wrong, instead := n.wrong(i)
+		if best == row.Label || wrong < minWrong {
 			continue
 		}
-		self, share := row.Votes[row.Label], row.Votes[best]
-		if confident := likeliest(row.Votes, thresholds); confident != "" && confident != row.Label {
-			wrong++
-		}
-		all = append(all, Suspect{Row: i, Label: best, Share: share, Self: self, Relabel: self < maxSelf && share >= minShare})
+		all = append(all, Suspect{Row: i, Label: best, Share: row.Votes[best], Self: row.Votes[row.Label], Wrong: wrong, Relabel: instead >= minSure})
 	}
-	slices.SortFunc(all, func(a, b Suspect) int {
-		return cmp.Or(cmp.Compare(a.Self, b.Self), cmp.Compare(b.Share, a.Share), cmp.Compare(a.Row, b.Row))
-	})
-	return slices.DeleteFunc(all[:wrong], func(s Suspect) bool { return s.Share < minVoted })
+	slices.SortFunc(all, func(a, b Suspect) int { return cmp.Or(cmp.Compare(b.Wrong, a.Wrong), cmp.Compare(a.Row, b.Row)) })
+	return all
 }
 
-// thresholds are the labels' mean self-confidences.
-func thresholds(rows []Row) map[string]float64 {
-	sums, counts := map[string]float64{}, map[string]float64{}
+// noise is the model of labels that package confident describes, fitted to rows.
+type noise struct {
+	labels      float64 // how many there are
+	logs        [][]float64
+	likeliest   []string // label of each row by the votes
+	logOwn, top []float64
+
+	rate        float64   // the share of labels that are random
+	self, other []float64 // calibrated probabilities of each row's label, and of the likeliest one
+}
+
+// least is the probability of a label that nobody votes for.
+const least = 1e-6
+
+// noiseOf fits the noise to rows: the exponent by ternary search, the rate for each exponent by
+// expectation maximization.
+func noiseOf(rows []Row) *noise {
+	labels := map[string]bool{}
 	for _, row := range rows {
-		sums[row.Label] += row.Votes[row.Label]
-		counts[row.Label]++
+		labels[row.Label] = true
+		for label := range row.Votes {
+			labels[label] = true
+		}
 	}
-	for label := range sums {
-		sums[label] /= counts[label]
+	n := &noise{labels: float64(len(labels)), self: make([]float64, len(rows)), other: make([]float64, len(rows))}
+	for _, row := range rows {
+		best, most, logs := row.Label, 0., make([]float64, 0, len(row.Votes))
+		for _, label := range slices.Sorted(maps.Keys(row.Votes)) { // sums depend on the order
+			p := max(row.Votes[label], least)
+			if logs = append(logs, math.Log(p)); p > most {
+				best, most = label, p
+			}
+		}
+		n.logs, n.likeliest = append(n.logs, logs), append(n.likeliest, best)
+		n.logOwn, n.top = append(n.logOwn, math.Log(max(row.Votes[row.Label], least))), append(n.top, math.Log(max(most, least)))
 	}
-	return sums
+	low, high := .2, 4.
+	for high-low > .01 {
+		a, b := low+(high-low)/3, high-(high-low)/3
+		if n.fit(a) >= n.fit(b) {
+			high = b
+		} else {
+			low = a
+		}
+	}
+	n.fit((low + high) / 2)
+	return n
 }
 
-// likeliest is the likeliest of the labels that reach their thresholds; empty: none does.
-// Without thresholds it is that of all.
-func likeliest(votes map[string]float64, thresholds map[string]float64) string {
-	best, most := "", 0.
-	for label, p := range votes {
-		least, known := thresholds[label]
-		if thresholds != nil && (!known || p < least) {
-			continue
+// fit calibrates the probabilities by an exponent, finds the rate that makes the labels the likeliest,
+// and returns the logarithm of their likelihood.
+func (n *noise) fit(exponent float64) (likelihood float64) {
+	for i, logs := range n.logs {
+		sum := (n.labels - float64(len(logs))) * math.Pow(least, exponent)
+		for _, l := range logs {
+			sum += math.Exp(exponent * l)
 		}
-		if p > most || p == most && label < best {
-			best, most = label, p
+		n.self[i], n.other[i] = math.Exp(exponent*n.logOwn[i])/sum, math.Exp(exponent*n.top[i])/sum
+	}
+	n.rate = .05
+	for range 200 {
+		random := 0.
+		for i := range n.self {
+			random += n.rate / n.labels / n.probability(i)
+		}
+		before := n.rate
+		if n.rate = random / float64(len(n.self)); math.Abs(n.rate-before) < 1e-6 {
+			break
 		}
 	}
-	return best
+	for i := range n.self {
+		likelihood += math.Log(n.probability(i))
+	}
+	return likelihood
+}
+
+// probability is that of the label that a row has.
+func (n *noise) probability(i int) float64 { return (1-n.rate)*n.self[i] + n.rate/n.labels }
+
+// wrong is the probability that the label of a row is wrong, and that the likeliest one is right instead.
+func (n *noise) wrong(i int) (wrong, instead float64) {
+	random := n.rate / n.labels / n.probability(i)
+	return random * (1 - n.self[i]), random * n.other[i]
 }
