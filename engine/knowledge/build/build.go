@@ -133,6 +133,9 @@ func (b *builder) build(ctx context.Context) error {
 		if b.Edition {
 			b.Report.Invalid, b.Report.InvalidCount = slices.Clone(b.Source.Invalid), b.note.Invalid
 		}
+		if err := b.noteResolved(ctx); err != nil {
+			return err
+		}
 	} else if labels, err = b.update(ctx, have); err != nil {
 		return err
 	}
@@ -217,6 +220,19 @@ func (b *builder) begin(ctx context.Context, fresh, refit bool) error {
 		return err
 	}
 	return b.fit(ctx)
+}
+
+// noteResolved notes what a generation is used with that was built before its embedder had a
+// choice: who opens it as it stands knows no more than the note.
+func (b *builder) noteResolved(ctx context.Context) error {
+	if b.Plan || b.Origin.Resolved == nil || b.note.Resolved != nil {
+		return nil
+	}
+	if err := written("lock", b.Store.Delete(ctx, b.Collection, nil)); err != nil {
+		return err
+	}
+	b.note.Resolved = b.Origin.Resolved
+	return b.commit(ctx)
 }
 
 // Read reads the source, unless that was done before: standard input cannot be read again.

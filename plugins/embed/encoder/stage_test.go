@@ -195,24 +195,32 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// The preset computes in float32 where the file names no precision, on every processor: its
-// vectors are those of earlier versions.
-func TestMiniLMIsFloat32(t *testing.T) {
+// The preset computes in int8 where the file names no precision, on every processor, and says so; what an
+// earlier version made in float32 without saying so has the fingerprint of float32.
+func TestMiniLMIsInt8(t *testing.T) {
 	models := t.TempDir()
 	t.Setenv(sdk.ModelsVariable, models)
 	if err := os.CopyFS(filepath.Join(models, "minilm"), os.DirFS(tiny)); err != nil {
 		t.Fatal(err)
 	}
 	stage := MiniLM()
-	print := func(config string) string {
+	open := func(config string) (print string, resolved any) {
 		t.Helper()
 		e, err := stage.Open(t.Context(), sdk.Setup{}, []byte(config))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return stage.Fingerprint(e)
+		if r, ok := e.(sdk.Resolver); ok {
+			resolved = r.Resolved()["precision"]
+		}
+		return stage.Fingerprint(e), resolved
 	}
-	if left := print(`{}`); left != print(`{"precision": "float32"}`) || left == print(`{"precision": "int8"}`) {
-		t.Errorf("fingerprint %q", left)
+	left, resolved := open(`{}`)
+	small, given := open(`{"precision": "int8"}`)
+	if left != small || resolved != "int8" || given != nil {
+		t.Errorf("fingerprint %q, resolved %v; of int8 %q, %v", left, resolved, small, given)
+	}
+	if exact, _ := open(`{"precision": "float32"}`); exact != "1 6080ed193eb058b591fdffbb41cdd697d6d5f2a1f5fe5857e8c8b11cd0d45037" {
+		t.Errorf("fingerprint %q of float32", exact)
 	}
 }
