@@ -57,6 +57,13 @@ func withUnit(t testing.TB, k *simd.Kernel, p Precision, i int) *simd.Kernel {
 	return &other
 }
 
+// EachInt8Unit is [eachUnit] for int8 and one kernel, for tests of what is made of layers.
+func EachInt8Unit(t *testing.T, k *simd.Kernel, f func(name string, k *simd.Kernel)) {
+	for i, u := range unitsFor(k, Int8) {
+		f(u.name, withUnit(t, k, Int8, i))
+	}
+}
+
 // multiply returns the product with a layer, some columns of the inputs and
 // of the outputs at a time, or the inputs in slices.
 func multiply(k *simd.Kernel, p Precision, l *Layer, r *rand.Rand) func(dst, x simd.View) {
