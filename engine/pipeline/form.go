@@ -13,7 +13,7 @@ import (
 )
 
 // formArguments say how the rows of a file are written.
-var formArguments = []string{"format", "delimiter", "quote", "encoding", "header", "sheet", "part"}
+var formArguments = []string{"format", "delimiter", "quote", "encoding", "header", "header_row", "sheet", "part", "where"}
 
 // form reads how the rows of a file are written.
 func (a arguments) form(path string) source.Form {
@@ -27,8 +27,27 @@ func (a arguments) form(path string) source.Form {
 		header := false
 		f.Header = &header
 	}
-	f.Part = a.part()
+	f.HeaderRow = a.int("header_row", 0, 1)
+	if f.HeaderRow > 0 && f.Header != nil {
+		a.errorAt(a.attrs["header_row"].NameRange, "Contradiction", "header_row names the row with the names of the columns, and header = false says that there is none: write one of them.")
+	}
+	f.Part, f.Where = a.part(), a.where()
 	return f
+}
+
+// where reads which value of a column the rows have that count.
+func (a arguments) where() (where [2]string) {
+	v, at, ok := a.value("where", cty.Map(cty.String))
+	if !ok {
+		return where
+	}
+	for name, value := range v.AsValueMap() {
+		if v.LengthInt() == 1 && name != "" && !value.IsNull() {
+			return [2]string{name, strings.TrimSpace(value.AsString())}
+		}
+	}
+	a.errorAt(at, "Value out of range", "where has one column and the value that it has in the rows that count, such as { split = \"train\" }.")
+	return where
 }
 
 // character reads a text of one character, or one of the words that stand for something else.

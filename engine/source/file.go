@@ -23,6 +23,7 @@ type file struct {
 
 	next    func() (Row, error)
 	columns func() []string
+	unnamed []string   // columns that the header has no name for
 	fields  []string   // names of Row.Fields in each row; nil: none, or rows differ
 	lines   func() int // so far
 	digest  func() (string, error)

@@ -26,10 +26,15 @@ type Form struct {
 	Quote     string `json:"quote,omitempty"`     // around fields of TSV and CSV: one character, or NoQuote
 	Encoding  string `json:"encoding,omitempty"`  // of texts: its IANA name
 	Header    *bool  `json:"header,omitempty"`    // nil: there is one; false: columns are called "1", "2", ...
-	Sheet     string `json:"sheet,omitempty"`     // of a workbook, or array of an object in JSON: its name; "": the first with rows
+	// HeaderRow is the row that names the columns, from 1 on, where other lines stand before it; 0: the
+	// first one. In a text it is a line.
+	HeaderRow int    `json:"header_row,omitempty"`
+	Sheet     string `json:"sheet,omitempty"` // of a workbook, or array of an object in JSON: its name; "": the first with rows
 	// Part are the rows that count: those whose text's hash falls into [from, to) of 0..1, so
 	// that parts of one file share no text. Zero: all.
 	Part [2]float64 `json:"part,omitzero"`
+	// Where is a column and the value that it has in the rows that count. Zero: all rows count.
+	Where [2]string `json:"where,omitzero"`
 }
 
 // NoQuote is the Quote of a file in which nothing is quoted.

@@ -3,6 +3,7 @@ package source
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -83,7 +84,10 @@ func (o *object) row(line int, members []Field) Row {
 		}
 		return text
 	}
-	row.ID, row.Text, row.Label = take(0, o.id, true), take(1, o.text, false), take(2, o.label, true)
+	row.ID, row.Text = take(0, o.id, true), take(1, o.text, false)
+	var label any
+	label, taken[2] = o.label.of(members)
+	row.Label, row.Err = labelOf(o.label.name, label, row.Err)
 	o.found = o.found || taken[1] >= 0 || row.Text != ""
 	row.Context = take(3, o.context, false)
 	var gold any
@@ -151,6 +155,38 @@ func textOf(value any, numbers bool) (text string, ok bool) {
 		}
 	}
 	return "", false
+}
+
+// ErrSeveralLabels says that the label of a row is a list of several.
+var ErrSeveralLabels = errors.New("several labels")
+
+// labelOf is the label in a value: a text, a number, or a list of one of them. An error of the row
+// before it stays.
+func labelOf(name string, value any, before error) (string, error) {
+	if list, ok := value.(json.RawMessage); ok && list[0] == '[' {
+		all, err := jsonrows.Members(nil, list, true)
+		switch {
+		case err == nil && len(all) > 1:
+			return "", cmp.Or(before, fmt.Errorf("%q holds %w, %s, and a row has one: write one, or take the first of each row with %q in place of %[1]q", name, ErrSeveralLabels, short(list), name+"[0]"))
+		case err == nil && len(all) == 0:
+			value = nil
+		case err == nil:
+			value = all[0].Value
+		}
+	}
+	text, ok := textOf(value, true)
+	if !ok {
+		return "", cmp.Or(before, fmt.Errorf("%q is not a string", name))
+	}
+	return text, before
+}
+
+// short is the beginning of a JSON value.
+func short(raw json.RawMessage) string {
+	if len(raw) > 60 {
+		return strings.ToValidUTF8(string(raw[:60]), "") + "..."
+	}
+	return string(raw)
 }
 
 // goldOfAny reads the passages in a value.

@@ -8,6 +8,9 @@ import (
 
 // Shares reports whether two parts of the same rows have any in common.
 func (f Form) Shares(other Form) bool {
+	if f.Where[0] == other.Where[0] && f.Where[1] != other.Where[1] || f.Sheet != "" && other.Sheet != "" && f.Sheet != other.Sheet {
+		return false
+	}
 	whole := func(part [2]float64) [2]float64 {
 		if part == [2]float64{} {
 			part[1] = 1

@@ -86,7 +86,7 @@ func (r *Reader) Next() (Row, error) {
 			row.File, row.before = r.files[r.opened-1], r.before[r.opened-1]
 			row.Line += row.before
 		}
-		if r.form.Part == [2]float64{} || in(r.form.Part, row.Text) {
+		if !row.out && (r.form.Part == [2]float64{} || in(r.form.Part, row.Text)) {
 			return row, nil
 		}
 	}

@@ -46,7 +46,8 @@ type Row struct {
 	Fields []Field
 	Err    error // set: the row cannot be used
 
-	before int // lines of the files before this one
+	before int  // lines of the files before this one
+	out    bool // Form.Where leaves it out
 }
 
 // Place is the file of a glob in which the row stands, and the line of that file. The file

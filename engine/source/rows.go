@@ -2,6 +2,7 @@ package source
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -18,7 +19,12 @@ func (f *file) startCells(first delimited.Record, next func() (delimited.Record,
 	for i, name := range first.Fields {
 		if names[i] = strings.Clone(strings.TrimSpace(name)); !headed || names[i] == "" {
 			names[i] = strconv.Itoa(i + 1)
+			f.unnamed = append(f.unnamed, names[i])
 		}
+	}
+	where := position(names, f.form.Where[0])
+	if where < 0 && f.form.Where[0] != "" {
+		return f.errorAt(first.Line, f.noWhere(names))
 	}
 	h, err := f.mapping.header(names)
 	if errors.Is(err, errMissing) {
@@ -33,6 +39,7 @@ func (f *file) startCells(first delimited.Record, next func() (delimited.Record,
 			return Row{Line: r.Line, Err: r.Err}
 		}
 		row = h.row(r.Line, r.Fields)
+		row.out = where >= 0 && (where >= len(r.Fields) || strings.TrimSpace(r.Fields[where]) != f.form.Where[1])
 		f.checkDecoded(&row)
 		return row
 	}
@@ -53,6 +60,11 @@ func (f *file) startCells(first delimited.Record, next func() (delimited.Record,
 		return row(&r), nil
 	}
 	return nil
+}
+
+// noWhere is the error of a file without the column that Form.Where names.
+func (f *file) noWhere(names []string) error {
+	return fmt.Errorf("there is no column %q, which where names; the columns are %s", f.form.Where[0], quoteAll(names))
 }
 
 // firstRows is how many rows of objects are looked at for the column with the text.
@@ -82,7 +94,7 @@ func (f *file) startObjects(next func() (jsonrows.Row, error), arrays bool) erro
 // startFields makes rows of the fields that next returns with their line, or with what is
 // wrong with that row.
 func (f *file) startFields(next func() (line int, fields []Field, invalid, err error)) error {
-	o := f.mapping.object()
+	o, where := f.mapping.object(), columnOf(f.form.Where[0])
 	f.columns = func() []string { return slices.Clip(o.columns) }
 	read := func() (Row, error) {
 		line, fields, invalid, err := next()
@@ -93,6 +105,11 @@ func (f *file) startFields(next func() (line int, fields []Field, invalid, err e
 			return Row{Line: line, Err: invalid}, nil //nolint:nilerr // the row fails alone
 		}
 		row := o.row(line, fields)
+		if where.name != "" {
+			value, _ := where.of(fields)
+			text, _ := textOf(value, true)
+			row.out = strings.TrimSpace(text) != f.form.Where[1]
+		}
 		f.checkDecoded(&row)
 		return row, nil
 	}

@@ -31,6 +31,7 @@ type Column struct {
 	Distinct, Empty             int
 	MedianLength, LongestLength int
 	Numeric                     bool // all values are numbers; there are some
+	Unnamed                     bool // the header has no name for it, as for the index of a data frame
 }
 
 const (
@@ -40,8 +41,11 @@ const (
 )
 
 // Sniff looks at the first rows of a file, or of the files of a glob.
-func Sniff(path string, f Form) (Seen, error) {
-	r, err := Open(path, f, Mapping{Meta: []string{}, Fields: true, look: true}, nil)
+func Sniff(path string, f Form) (Seen, error) { return SniffStream(path, f, nil) }
+
+// SniffStream looks at the first rows of a source as Open takes it.
+func SniffStream(path string, f Form, stdin io.Reader) (Seen, error) {
+	r, err := Open(path, f, Mapping{Meta: []string{}, Fields: true, look: true}, stdin)
 	if err != nil {
 		return Seen{}, err
 	}
@@ -67,6 +71,9 @@ func Sniff(path string, f Form) (Seen, error) {
 		}
 	}
 	seen.Form, seen.Notes, seen.Columns = r.Form(), r.Notes(), l.result(seen.Rows)
+	for i, c := range seen.Columns {
+		seen.Columns[i].Unnamed = slices.Contains(r.at.unnamed, c.Name)
+	}
 	return seen, nil
 }
 

@@ -1,7 +1,9 @@
 package source
 
 import (
+	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"os"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/racflow/racflow/engine/source/decode"
 	"github.com/racflow/racflow/engine/source/delimited"
+	"github.com/racflow/racflow/engine/source/jsonrows"
 	"github.com/racflow/racflow/engine/source/table"
 )
 
@@ -106,6 +109,7 @@ func (f *file) startWorkbook(in io.ReaderAt, size int64, read *atomic.Int64) err
 	}
 	read.Add(size) // it is unpacked as a whole
 	f.form.Sheet = w.Sheet()
+	w.Skip(f.form.HeaderRow - 1)
 	f.lines, f.close = w.Row, both(w.Close, f.close)
 	next := func() (delimited.Record, error) {
 		cells, err := w.Next()
@@ -122,4 +126,35 @@ func (f *file) startWorkbook(in io.ReaderAt, size int64, read *atomic.Int64) err
 // both closes a file after what reads it.
 func both(first, then func() error) func() error {
 	return func() error { return errors.Join(first(), then()) }
+}
+
+// Sheets are the names of the sheets of a workbook, or of the arrays of rows in a JSON object; nil: it is
+// neither.
+func Sheets(path string, f Form) ([]string, error) {
+	in, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close() //nolint:errcheck // it was only read
+	if format := cmp.Or(f.Format, FormatOf(path)); tableOf(format, in) == XLSX {
+		info, err := in.Stat()
+		if err != nil {
+			return nil, err
+		}
+		w, err := table.OpenWorkbook(in, info.Size(), "")
+		if err != nil {
+			return nil, err
+		}
+		defer w.Close() //nolint:errcheck // it was only read
+		return w.Sheets(), nil
+	}
+	unpacked, _, err := decode.Unpack(bufio.NewReaderSize(in, decode.Size))
+	if err != nil {
+		return nil, err
+	}
+	text, err := decode.NewText(unpacked, f.Encoding, true)
+	if err != nil {
+		return nil, err
+	}
+	return jsonrows.Arrays(text.Reader), nil
 }

@@ -108,12 +108,23 @@ func formOf(format Format, head []byte) Format {
 
 // startDelimited finds out how fields are separated, where that is not given.
 func (f *file) startDelimited(head []byte, end byte) error {
+	skipped := max(f.form.HeaderRow-1, 0)
+	if d := separator(head, end); d != "" {
+		skipped = max(skipped, 1)
+		f.form.Delimiter = cmp.Or(f.form.Delimiter, d)
+	}
+	text := lines.New(f.text.Reader, end)
+	for range skipped {
+		if _, err := text.Next(); err != nil && !errors.Is(err, lines.ErrTooLong) {
+			return f.errorAt(text.Line(), fmt.Errorf("the file has no line %d that could name the columns", skipped+1))
+		}
+		_, head, _ = bytes.Cut(head, []byte{end})
+	}
 	style, err := f.style(head, end)
 	if err != nil {
 		return f.errorAt(1, err)
 	}
 	f.form.Delimiter = string(style.Delimiter)
-	text := lines.New(f.text.Reader, end)
 	f.lines = text.Line
 	records := delimited.New(text, style)
 	first, err := records.Next()
@@ -124,6 +135,16 @@ func (f *file) startDelimited(head []byte, end byte) error {
 		return f.errorAt(max(first.Line, 1), err)
 	}
 	return f.startCells(first, records.Next)
+}
+
+// separator is the delimiter that a first line as Excel knows it names, such as sep=; on a line of its own.
+func separator(head []byte, end byte) string {
+	first, _, _ := bytes.Cut(head, []byte{end})
+	d, ok := strings.CutPrefix(strings.ToLower(strings.Trim(string(first), "\"\r\n")), "sep=")
+	if !ok || utf8.RuneCountInString(d) != 1 {
+		return ""
+	}
+	return d
 }
 
 // style is how fields are separated and quoted.

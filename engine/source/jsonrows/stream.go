@@ -33,6 +33,13 @@ func NewStream(in *bufio.Reader, array string) *Stream {
 	return s
 }
 
+// Arrays are the names of the members of an object that are arrays of rows; nil: it is no object.
+func Arrays(in *bufio.Reader) []string {
+	s := NewStream(in, "\x00") // which is no member
+	_, _ = s.Next()            // an object that is cut off has those before
+	return s.found
+}
+
 // Line is the line up to which the stream has been read.
 func (s *Stream) Line() int { return s.line }
 
@@ -89,7 +96,7 @@ func (s *Stream) member() (Row, error) {
 			if rows {
 				s.found = append(s.found, name)
 				if s.array == "" && len(s.found) == 2 {
-					return Row{}, fmt.Errorf("the object holds several arrays of rows, %q and %q: say which one counts with sheet = %q", s.found[0], name, s.found[0])
+					return Row{}, fmt.Errorf("the object holds several arrays of rows, %q and %q: say which one counts with sheet = %q in the file, or --sheet of racflow init", s.found[0], name, s.found[0])
 				}
 				if s.array == "" || s.array == name {
 					s.open, s.state = s.line, s.element

@@ -37,8 +37,11 @@ func OpenParquet(in io.ReaderAt, size int64) (p *Parquet, err error) {
 		return nil, err
 	}
 	p = &Parquet{batch: make([]any, batchSize)}
+	classes := classesOf(file)
 	for _, c := range file.Root().Columns() {
-		p.names, p.means = append(p.names, c.Name()), append(p.means, meaningOf(c))
+		m := meaningOf(c)
+		m.classes = classes[c.Name()]
+		p.names, p.means = append(p.names, c.Name()), append(p.means, m)
 	}
 	if len(p.names) == 0 {
 		return nil, errors.New("the file has no columns")

@@ -20,6 +20,54 @@ type meaning struct {
 	decimals int           // of a number; -1: it is none that is written so
 	date     bool          // days since 1970
 	unit     time.Duration // since 1970; 0: it is no time
+	classes  []string      // names that its numbers stand for; nil: they are numbers
+}
+
+// classesOf are the names of classes by column, as the library datasets of Hugging Face writes them beside
+// the rows, of columns of numbers and of lists of them.
+func classesOf(file *parquet.File) map[string][]string {
+	text, _ := file.Lookup("huggingface")
+	var said struct {
+		Info struct {
+			Features map[string]json.RawMessage `json:"features"`
+		} `json:"info"`
+	}
+	if json.Unmarshal([]byte(text), &said) != nil {
+		return nil // another's, or none
+	}
+	classes := map[string][]string{}
+	for name, raw := range said.Info.Features {
+		var f struct {
+			Names   []string        `json:"names"`
+			Feature json.RawMessage `json:"feature"` // of the elements of a list
+		}
+		if json.Unmarshal(raw, &f) == nil && f.Feature != nil {
+			_ = json.Unmarshal(f.Feature, &f) // another kind has no names
+		}
+		if len(f.Names) > 0 {
+			classes[name] = f.Names
+		}
+	}
+	return classes
+}
+
+// named puts the names of classes in place of their numbers; -1 stands for none.
+func (m meaning) named(value any) any {
+	switch v := value.(type) {
+	case int32:
+		return m.named(int64(v))
+	case int64:
+		if v >= 0 && v < int64(len(m.classes)) {
+			return m.classes[v]
+		} else if v == -1 {
+			return nil
+		}
+	case []any:
+		for i := range v {
+			v[i] = m.named(v[i])
+		}
+	}
+	return value
 }
 
 func meaningOf(column parquet.Node) meaning {
@@ -49,6 +97,9 @@ func meaningOf(column parquet.Node) meaning {
 
 // valueOf is a value of a column as rows have it.
 func (m meaning) valueOf(value any) any {
+	if m.classes != nil {
+		value = m.named(value)
+	}
 	switch v := value.(type) {
 	case nil, bool:
 		return v

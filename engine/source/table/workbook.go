@@ -29,6 +29,7 @@ type Workbook struct {
 	rows  *excelize.Rows
 	n     int
 	width int
+	skip  int // rows before the first that is returned
 }
 
 // OpenWorkbook opens a file of a size in bytes: of the sheet of that name or, where it is
@@ -93,6 +94,12 @@ func (w *Workbook) choose(sheet string) error {
 	return errors.New("the workbook has no rows: put the table into one of its sheets, with the names of the columns in its first row")
 }
 
+// Sheets are the names of all sheets.
+func (w *Workbook) Sheets() []string { return w.file.GetSheetList() }
+
+// Skip leaves out so many rows of the sheet, blank ones too.
+func (w *Workbook) Skip(rows int) { w.skip = rows }
+
 // Sheet is the name of the sheet.
 func (w *Workbook) Sheet() string { return w.sheet }
 
@@ -108,7 +115,7 @@ func (w *Workbook) Next() (cells []string, err error) {
 		if cells, err = w.rows.Columns(); err != nil {
 			return nil, fmt.Errorf("the sheet is damaged at row %d: %w", w.n, err)
 		}
-		if !slices.ContainsFunc(cells, func(c string) bool { return strings.TrimSpace(c) != "" }) {
+		if w.n <= w.skip || !slices.ContainsFunc(cells, func(c string) bool { return strings.TrimSpace(c) != "" }) {
 			continue
 		}
 		if w.width == 0 {
