@@ -10,13 +10,16 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/racflow/racflow/engine/grammar"
 	"github.com/racflow/racflow/engine/interrupt"
 	"github.com/racflow/racflow/engine/model"
 	"github.com/racflow/racflow/engine/scaffold"
+	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/engine/terminal"
 	"github.com/racflow/racflow/examples"
 	"github.com/racflow/racflow/pipelines"
@@ -26,6 +29,9 @@ import (
 type initFlags struct {
 	output, example string
 	columns         []string
+	sheet, header   string
+	delimiter       string
+	format          string
 	yes, overwrite  bool
 }
 
@@ -71,7 +77,11 @@ data, into a folder; no checkout is needed.`,
 	}
 	c.Flags().StringVar(&f.output, "output", "pipeline.hcl", "write the pipeline to `FILE.hcl`")
 	c.Flags().StringVar(&f.example, "example", "", "write an example instead, into the folder DATA (default: one by its name): "+strings.Join(scaffold.Examples(pipelines.Files), ", "))
-	c.Flags().StringArrayVar(&f.columns, "column", nil, "take the text, label or id of rows from a column: `text=NAME` (may be repeated)")
+	c.Flags().StringArrayVar(&f.columns, "column", nil, "take the text, label or id of rows from a column, or of JSON from a path such as messages[1].content: `text=NAME` (may be repeated)")
+	c.Flags().StringVar(&f.format, "format", "", "how DATA is written, where that is found out wrongly: "+strings.Join(slices.Concat(grammar.Formats(), scaffold.Forms()), ", "))
+	c.Flags().StringVar(&f.sheet, "sheet", "", "read the `SHEET` of a workbook, or the array of that name in a JSON object")
+	c.Flags().StringVar(&f.header, "header", "", "the columns are named in `ROW`, from 1 on; none: no row names them")
+	c.Flags().StringVar(&f.delimiter, "delimiter", "", "the `CHARACTER` between the fields of a line")
 	c.Flags().BoolVar(&f.yes, "yes", false, "take the guess, and ask nothing")
 	c.Flags().BoolVar(&f.overwrite, "overwrite", false, "replace files that are there")
 	return c
@@ -95,7 +105,11 @@ func (f *initFlags) write(c *cobra.Command, paths []string) error {
 	if err != nil {
 		return err
 	}
-	data, err := scaffold.Look(c.Context(), paths)
+	how, err := f.how()
+	if err != nil {
+		return err
+	}
+	data, err := scaffold.Look(c.Context(), paths, how)
 	if err != nil {
 		return err
 	}
@@ -105,14 +119,16 @@ func (f *initFlags) write(c *cobra.Command, paths []string) error {
 		if err := r.Map(columns); err != nil {
 			return err
 		}
-		if !f.yes && isTerminal(c.InOrStdin()) && isTerminal(out) {
-			asked, err := interrupt.Do(c.Context(), func() (map[string]string, error) { return confirm(out, in, r) })
-			if err != nil {
+		if !f.yes && isTerminal(c.InOrStdin()) && isTerminal(out) && !r.Other {
+			if columns, err = interrupt.Do(c.Context(), func() (map[string]string, error) { return confirm(out, in, r) }); err != nil {
 				return err
 			}
-			if err := r.Map(asked); err != nil {
+			if err := r.Map(columns); err != nil {
 				return err
 			}
+		}
+		if len(r.Unsure) > 0 && !f.yes {
+			return errors.New(r.Unsure[0] + "; --yes takes the first")
 		}
 		if _, err := interrupt.Do(c.Context(), func() (struct{}, error) { return struct{}{}, r.Read() }); err != nil {
 			return err
@@ -122,6 +138,16 @@ func (f *initFlags) write(c *cobra.Command, paths []string) error {
 	plan, err := scaffold.Make(data, scaffold.Options{Output: f.output, MiniLM: hasMiniLM(), Pipelines: pipelines.Files})
 	if err != nil {
 		return err
+	}
+	for _, path := range slices.Sorted(maps.Keys(plan.Rows)) {
+		if err := f.free(path); err != nil {
+			return err
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(plan.Rows)) {
+		if err := f.create(path, plan.Rows[path]); err != nil {
+			return err
+		}
 	}
 	if err := f.create(f.output, plan.File); err != nil {
 		return err
@@ -138,6 +164,33 @@ func (f *initFlags) write(c *cobra.Command, paths []string) error {
 		fmt.Fprintf(table, "  %s\t# %s\n", terminal.Line(s.Command), terminal.Line(s.What))
 	}
 	return table.Flush()
+}
+
+// how reads the flags that say how rows are written.
+func (f *initFlags) how() (how scaffold.How, err error) {
+	how.Form.Sheet, how.Form.Delimiter = f.sheet, f.delimiter
+	if f.delimiter == `\t` || f.delimiter == "tab" {
+		how.Form.Delimiter = "\t"
+	}
+	switch row, err := strconv.Atoi(f.header); {
+	case f.header == "":
+	case f.header == "none" || err == nil && row == 0:
+		how.Form.Header = new(bool)
+	case err == nil && row > 0:
+		how.Form.HeaderRow = row
+	default:
+		return how, fmt.Errorf("--header %s: write the number of the row that names the columns, from 1 on, or none", f.header)
+	}
+	switch {
+	case f.format == "":
+	case slices.Contains(grammar.Formats(), f.format):
+		how.Form.Format = source.Format(f.format)
+	case slices.Contains(scaffold.Forms(), f.format):
+		how.As = f.format
+	default:
+		return how, fmt.Errorf("--format %s: there are %s", f.format, strings.Join(slices.Concat(grammar.Formats(), scaffold.Forms()), ", "))
+	}
+	return how, nil
 }
 
 // mapping reads --column, of which a label or an id may be empty: there is none.
@@ -177,7 +230,7 @@ func confirm(out io.Writer, in *bufio.Reader, r *scaffold.Rows) (map[string]stri
 				columns[ask.means] = ""
 				break
 			}
-			if slices.Contains(r.Columns(), answer) {
+			if r.Has(answer) {
 				columns[ask.means] = answer
 				break
 			}

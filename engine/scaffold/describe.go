@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/racflow/racflow/engine/language"
@@ -27,6 +28,9 @@ func (d Data) Describe(w io.Writer) {
 
 func (r *Rows) describe(w io.Writer) {
 	how := []string{strings.ToUpper(string(r.Seen.Format))}
+	if r.From != nil {
+		how[0] = r.From.what + ", --format " + r.From.name
+	}
 	if d := r.Seen.Delimiter; d != "" && d != "," && d != "\t" {
 		how = append(how, fmt.Sprintf("fields end with %q", d))
 	}
@@ -39,7 +43,11 @@ func (r *Rows) describe(w io.Writer) {
 	if r.Seen.Sheet != "" {
 		how = append(how, fmt.Sprintf("sheet %q", r.Seen.Sheet))
 	}
-	line(w, "%s: %s (%s)", r.Path, terminal.Plural(r.Count, "row"), strings.Join(how, ", "))
+	line(w, "%s: %s (%s)", r.name(), terminal.Plural(r.Count, "row"), strings.Join(how, ", "))
+	if r.Other {
+		r.seen(w)
+		return
+	}
 	for _, note := range r.Seen.Notes {
 		line(w, "  %s", note)
 	}
@@ -51,6 +59,37 @@ func (r *Rows) describe(w io.Writer) {
 		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\n", terminal.Shorten(c.Name, 30), r.role(c), values(c, r.Seen.Rows), example(c))
 	}
 	_ = table.Flush() // w is a terminal or a file whose own errors show elsewhere
+	r.guesses(w)
+	r.seen(w)
+}
+
+// name is how the rows are called.
+func (r *Rows) name() string {
+	switch {
+	case r.Form.Where[0] != "":
+		return fmt.Sprintf("%s, %s %q", r.Path, r.Form.Where[0], r.Form.Where[1])
+	case r.Other, r.divided[1] != "":
+		return fmt.Sprintf("%s, %q", r.Path, r.Form.Sheet)
+	}
+	return r.Path
+}
+
+// guesses says what was taken for what, what came second, and how to say it otherwise.
+func (r *Rows) guesses(w io.Writer) {
+	or := func(name, second string) string {
+		switch {
+		case name == "" && second == "":
+			return "none"
+		case second == "" || second == name:
+			return strconv.Quote(clean(name))
+		}
+		return fmt.Sprintf("%q, or else %q", clean(name), clean(second))
+	}
+	line(w, "  the text is in %s; the label in %s. Otherwise: --column text=NAME --column label=NAME (label= for none)", or(r.Mapping.Text, r.Second.Text), or(r.Mapping.Label, r.Second.Label))
+}
+
+// seen says what was found in the texts and labels.
+func (r *Rows) seen(w io.Writer) {
 	if r.Count == 0 {
 		return
 	}

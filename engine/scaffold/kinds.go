@@ -28,7 +28,7 @@ variable "held_out" {
 // labelled plans a classification.
 func labelled(known, tried *Rows, o Options) (*Plan, error) {
 	p := &Plan{}
-	train, err := o.path(known.Path)
+	train, err := p.place(known, o)
 	if err != nil {
 		return nil, err
 	}
@@ -41,12 +41,12 @@ func labelled(known, tried *Rows, o Options) (*Plan, error) {
 	run, eval := "racflow run "+quoted(o.Output), "racflow eval "+quoted(o.Output)
 	switch {
 	case tried != nil:
-		p.Next = []Step{{run, "answers the rows of " + tried.Path}}
+		p.Next = []Step{{run, "answers the rows of " + tried.name()}}
 		if tried.Labelled() {
 			p.Next = append(p.Next, Step{eval, "compares the answers with their labels"})
 		}
 		if n := known.shared(tried); n > 0 {
-			p.Said = append(p.Said, fmt.Sprintf("%s of %s in %s, too: accuracy there means little.", terminal.Plural(n, "text"), tried.Path, known.Path))
+			p.Said = append(p.Said, fmt.Sprintf("%s of %s in %s, too: accuracy there means little.", terminal.Plural(n, "text"), tried.name(), known.name()))
 		}
 	case share > 0:
 		p.Said = append(p.Said, fmt.Sprintf("%.0f %% of the rows are held out of the knowledge, to try the pipeline on; rows with the same text stay together.", 100*share))
@@ -80,11 +80,13 @@ func labelled(known, tried *Rows, o Options) (*Plan, error) {
 	input := []string{"pipeline intent", "input"}
 	switch {
 	case tried != nil:
-		path, err := o.path(tried.Path)
+		path, err := p.place(tried, o)
 		if err != nil {
 			return nil, err
 		}
-		t.set("path", path, input...)
+		if t.set("path", path, input...); tried.Other {
+			t.set("path", expression("var.train"), input...)
+		}
 		t.columns(tried, p.mapped(tried), input...)
 	case share > 0:
 		t.set("part", expression("[0, 1 - var.held_out]"), from...)
@@ -117,7 +119,12 @@ Written by racflow init for %s: look through it before you rely on it.
 
 // unlabelled plans a search among rows.
 func unlabelled(known, tried *Rows, o Options) (*Plan, error) {
-	return retrieval(known.Path, "rows", tried, o, func(p *Plan, t *template) {
+	return retrieval(known.Path, "rows", tried, o, func(p *Plan, t *template) error {
+		path, err := p.place(known, o)
+		if err != nil {
+			return err
+		}
+		t.set("default", path, "variable docs")
 		m := p.mapped(known)
 		m.Label = ""
 		t.columns(known, m, "knowledge docs", "source")
@@ -129,6 +136,7 @@ func unlabelled(known, tried *Rows, o Options) (*Plan, error) {
 		if name := analyzer(known.Languages); name != "" {
 			t.set("default", name, "variable analyzer")
 		}
+		return nil
 	})
 }
 
@@ -138,7 +146,7 @@ func documents(d Data, o Options) (*Plan, error) {
 	if len(d.Rows) > 0 {
 		questions = d.Rows[0]
 	}
-	return retrieval(d.Documents.Path, "passages", questions, o, func(p *Plan, t *template) {
+	return retrieval(d.Documents.Path, "passages", questions, o, func(p *Plan, t *template) error {
 		if d.Documents.Code > d.Documents.Read/2 {
 			t.set("default", "code", "variable chunker")
 			t.set("default", "code", "variable analyzer")
@@ -150,11 +158,12 @@ func documents(d Data, o Options) (*Plan, error) {
 			languages = nil // comments do not decide
 		}
 		t.set("default", p.embedder(o, languages), "variable embedder")
+		return nil
 	})
 }
 
 // retrieval plans a search, with the rows that are asked; nil: none.
-func retrieval(data, what string, asked *Rows, o Options, set func(*Plan, *template)) (*Plan, error) {
+func retrieval(data, what string, asked *Rows, o Options, set func(*Plan, *template) error) (*Plan, error) {
 	p := &Plan{Next: []Step{{`racflow ask ` + quoted(o.Output) + ` "YOUR QUESTION"`, "shows the passages nearest to a question"}}}
 	path, err := o.path(data)
 	if err != nil {
@@ -175,10 +184,12 @@ func retrieval(data, what string, asked *Rows, o Options, set func(*Plan, *templ
 	}
 	t := open(o.Pipelines, "contextual.hcl", fmt.Sprintf(aboutTexts, what, clean(filepath.Base(filepath.Clean(data))), clean(data), commands), "")
 	t.set("default", path, "variable docs")
-	set(p, t)
+	if err := set(p, t); err != nil {
+		return nil, err
+	}
 	input := []string{"pipeline contextual", "input"}
 	if asked != nil {
-		path, err := o.path(asked.Path)
+		path, err := p.place(asked, o)
 		if err != nil {
 			return nil, err
 		}

@@ -1,8 +1,11 @@
 package scaffold
 
 import (
+	"archive/zip"
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +15,7 @@ import (
 	"github.com/racflow/racflow/engine/document"
 	"github.com/racflow/racflow/engine/language"
 	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/engine/source/decode"
 )
 
 // Data is what was looked at: rows, documents, or questions about documents.
@@ -20,14 +24,27 @@ type Data struct {
 	Documents *Documents
 }
 
+// How says how data is read, in place of what is found out.
+type How struct {
+	Form source.Form
+	As   string // one of Forms; empty: that is found out
+}
+
+func (h How) plain() bool { return h == How{} }
+
 // Look looks at files of rows, and at folders, globs and files of documents.
-func Look(ctx context.Context, paths []string) (Data, error) {
+func Look(ctx context.Context, paths []string, how How) (Data, error) {
 	var d Data
+	if len(paths) == 1 && how.plain() {
+		if known, tried := split(paths[0]); tried != "" {
+			paths = []string{known, tried}
+		}
+	}
 	for _, path := range paths {
-		rows, isRows, err := rowsAt(path)
+		rows, isRows, err := rowsAt(path, how)
 		switch {
 		case err != nil:
-			return d, err
+			return d, fmt.Errorf("look at the data: %w", err)
 		case isRows:
 			d.Rows = append(d.Rows, rows)
 		case d.Documents != nil:
@@ -38,48 +55,126 @@ func Look(ctx context.Context, paths []string) (Data, error) {
 			}
 		}
 	}
+	if len(paths) == 1 && len(d.Rows) == 1 {
+		if err := d.divide(); err != nil {
+			return d, err
+		}
+	}
 	return d, ctx.Err()
 }
 
 // rowsAt looks at a path that holds rows; false: it holds documents.
-func rowsAt(path string) (*Rows, bool, error) {
+func rowsAt(path string, how How) (*Rows, bool, error) {
 	info, err := os.Stat(path)
 	glob := err != nil && document.IsGlob(path)
+	read := exportIn
 	switch {
 	case err != nil && !glob:
-		return nil, false, fmt.Errorf("look at the data: %w", err)
+		return nil, false, err
+	case how.As == asDocuments:
+		return nil, false, nil
 	case err == nil && info.IsDir():
-		if path = rowsIn(path); path == "" {
-			return nil, false, nil
+		read = folderIn
+	case err == nil:
+		if err := refuse(path); err != nil {
+			return nil, true, err
 		}
-	case source.Is(path):
+	}
+	if !glob && how.Form == (source.Form{}) {
+		form, rows, err := read(path, how.As)
+		switch {
+		case err != nil:
+			return nil, true, err
+		case form != nil:
+			r := &Rows{Path: path, From: form, converted: rows.rows.Bytes()}
+			r.Seen, err = source.SniffStream("-", source.Form{Format: source.JSONL}, r.stream())
+			r.Seen.Notes = append(r.Seen.Notes, rows.notes()...)
+			r.guess()
+			return r, true, err
+		}
+	}
+	r := &Rows{Path: path, Form: how.Form}
+	switch {
+	case err == nil && info.IsDir():
+		if r.Path, err = rowsIn(path); r.Path == "" {
+			return nil, false, err
+		}
+	case source.Is(path), how.Form.Format != "":
 	case glob || document.Is(path):
 		return nil, false, nil
 	}
-	seen, err := source.Sniff(path, source.Form{})
-	if err != nil || seen.Rows == 0 {
-		if !source.Is(path) { // a text of prose, say
+	mustBe := source.Is(r.Path) || how.Form != (source.Form{})
+	if err := r.choose(); err != nil {
+		return nil, true, err
+	}
+	if r.Seen, err = source.Sniff(r.Path, r.Form); err != nil || r.Seen.Rows == 0 || r.untitled() {
+		if !mustBe { // a text of prose, say
 			return nil, false, nil //nolint:nilerr // it is read as a document
 		}
-		if err == nil {
-			err = fmt.Errorf("%s holds no usable row", path)
+		if row := r.headerRow(); row > 0 {
+			r.Form.HeaderRow, err = row, nil
+			if r.Seen, err = source.Sniff(r.Path, r.Form); err == nil {
+				r.Seen.Notes = append(r.Seen.Notes, fmt.Sprintf("row %d names the columns; --header says otherwise", row))
+			}
 		}
-		return nil, true, fmt.Errorf("look at the data: %w", err)
+		if err == nil && r.Seen.Rows == 0 {
+			err = fmt.Errorf("%s holds no usable row: if lines stand before the names of the columns, --header ROW says in which row these are", path)
+		}
+		if err != nil {
+			return nil, true, err
+		}
 	}
-	if !source.Is(path) && (len(seen.Columns) < 2 || seen.Rows < 3 || 10*seen.Invalid > seen.Rows || slices.ContainsFunc(seen.Columns, sentence)) {
+	if !mustBe && (len(r.Seen.Columns) < 2 || r.Seen.Rows < 3 || 10*r.Seen.Invalid > r.Seen.Rows || slices.ContainsFunc(r.Seen.Columns, sentence)) {
 		return nil, false, nil
 	}
-	r := &Rows{Path: path, Seen: seen}
-	if headless(seen) {
+	if r.Form.Header == nil && r.Form.HeaderRow == 0 && headless(r.Seen) {
 		no := false
 		r.Form.Header = &no
-		if r.Seen, err = source.Sniff(path, r.Form); err != nil {
-			return nil, true, fmt.Errorf("look at the data: %w", err)
+		if r.Seen, err = source.Sniff(r.Path, r.Form); err != nil {
+			return nil, true, err
 		}
-		r.Seen.Notes = append(r.Seen.Notes, "the first line looks like a row, so columns are called by their numbers")
+		r.Seen.Notes = append(r.Seen.Notes, "the first line looks like a row, so columns are called by their numbers; --header 1 says otherwise")
 	}
-	r.Mapping = source.Guess(r.Seen)
+	if r.Form.Sheet != how.Form.Sheet {
+		r.Seen.Notes = append(r.Seen.Notes, fmt.Sprintf("of several tables, %q is read; --sheet says otherwise", r.Form.Sheet))
+	}
+	r.guess()
 	return r, true, nil
+}
+
+// refuse returns what can be done with a file whose rows nobody can read, by how it begins.
+func refuse(path string) error {
+	if source.Is(path) || document.Is(path) || document.IsWorkbook(path) {
+		return nil // the one who reads it says so
+	}
+	in, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer in.Close() //nolint:errcheck // it was only read
+	var head [512]byte
+	n, _ := io.ReadFull(in, head[:]) // a short file is whole
+	err = decode.Refuse(head[:n])
+	if err == nil || bytes.HasPrefix(head[:], []byte("%PDF-")) || bytes.HasPrefix(head[:], []byte("PAR1")) {
+		return nil
+	}
+	text := strings.ReplaceAll(err.Error(), "FILE", path)
+	if z, zerr := zip.OpenReader(path); zerr == nil {
+		defer z.Close() //nolint:errcheck // it was only read
+		var names []string
+		for _, f := range z.File {
+			names = append(names, f.Name)
+			if strings.HasPrefix(f.Name, "xl/") || f.Name == "[Content_Types].xml" { // an office file by another name
+				return nil
+			}
+		}
+		folder := strings.TrimSuffix(path, filepath.Ext(path))
+		text = fmt.Sprintf("the file is a zip archive of %s: unpack it, with unzip -d %s %s, and then: racflow init %[2]s", list(names), quoted(folder), quoted(path))
+		if len(names) == 1 {
+			text += "/" + quoted(names[0])
+		}
+	}
+	return fmt.Errorf("%s: %s", path, text)
 }
 
 // sentence reports whether a column is called by what looks like a text.
@@ -91,35 +186,67 @@ func headless(s source.Seen) bool {
 	if s.Format != source.TSV && s.Format != source.CSV {
 		return false
 	}
+	named := slices.ContainsFunc(s.Columns, func(c source.Column) bool { return !c.Unnamed && source.Usual(c.Name) })
 	return slices.ContainsFunc(s.Columns, func(c source.Column) bool {
+		if c.Unnamed {
+			return false
+		}
 		_, err := strconv.ParseFloat(c.Name, 64)
-		return sentence(c) && !c.Numeric || c.Numeric && err == nil || 2*c.Distinct <= s.Rows && slices.Contains(c.Values, c.Name)
+		return sentence(c) && !c.Numeric && !named || c.Numeric && err == nil || 2*c.Distinct <= s.Rows && slices.Contains(c.Values, c.Name) && !named
 	})
+}
+
+// untitled reports whether the names of columns are elsewhere: more of them lack one than the index of a
+// data frame, or most rows have other fields.
+func (r *Rows) untitled() bool {
+	n := 0
+	for _, c := range r.Seen.Columns {
+		if c.Unnamed {
+			n++
+		}
+	}
+	return r.Form.Header == nil && r.Form.HeaderRow == 0 && (n > 1 || n == 1 && !r.Seen.Columns[0].Unnamed || r.Seen.Invalid > r.Seen.Rows)
+}
+
+// headerRow looks for the row that names all columns; 0: there is none.
+func (r *Rows) headerRow() int {
+	form := r.Form
+	if form.Header != nil || form.HeaderRow > 0 {
+		return 0
+	}
+	for form.HeaderRow = 2; form.HeaderRow <= 15; form.HeaderRow++ {
+		seen, err := source.Sniff(r.Path, form)
+		try := Rows{Seen: seen}
+		if !seen.Format.OfTexts() && err == nil {
+			return 0
+		}
+		if err == nil && seen.Rows > 0 && len(seen.Columns) > 1 && !try.untitled() && !slices.ContainsFunc(seen.Columns, sentence) && !headless(seen) {
+			return form.HeaderRow
+		}
+	}
+	return 0
 }
 
 // rowsIn is a glob of all files in a folder where they hold rows and have one suffix;
 // empty: it has others, too.
-func rowsIn(folder string) string {
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		return ""
-	}
+func rowsIn(folder string) (string, error) {
+	dirs, files := visible(folder)
 	suffix := ""
-	for _, e := range entries {
-		name := e.Name()
-		if strings.HasPrefix(name, ".") {
-			continue
+	for _, f := range files {
+		name := f.Name()
+		if strings.HasSuffix(name, ".arrow") {
+			return "", fmt.Errorf("%s is a folder of Arrow files, which are binary: write the rows as Parquet, with python3 -c \"import datasets; datasets.load_from_disk('%[1]s').to_parquet('rows.parquet')\"", folder)
 		}
 		_, ext, _ := strings.Cut(name, ".")
-		if e.IsDir() || !source.Is(name) || suffix != "" && ext != suffix {
-			return ""
+		if !source.Is(name) || suffix != "" && ext != suffix {
+			return "", nil
 		}
 		suffix = ext
 	}
-	if suffix == "" || document.IsGlob(folder) {
-		return ""
+	if suffix == "" || len(dirs) > 0 || document.IsGlob(folder) {
+		return "", nil
 	}
-	return filepath.Join(folder, "*."+suffix)
+	return filepath.Join(folder, "*."+suffix), nil
 }
 
 // maxTexts bounds how many texts are kept for telling their language.

@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -22,7 +23,8 @@ type Options struct {
 // Plan is a pipeline file with what to do next.
 type Plan struct {
 	File []byte
-	Said []string // what was decided, a sentence each
+	Said []string          // what was decided, a sentence each
+	Rows map[string][]byte // files of rows that go with it, by path: exports, as JSONL
 	Next []Step
 }
 
@@ -60,6 +62,9 @@ func Make(d Data, o Options) (*Plan, error) {
 	}
 	if known.Labelled() {
 		return labelled(known, tried, o)
+	}
+	if tried != nil && tried.Other && known.Form.Where[0] != "" { // a search is among all rows
+		known.Form.Where, tried = [2]string{}, nil
 	}
 	return unlabelled(known, tried, o)
 }
@@ -109,6 +114,27 @@ func (p *Plan) embedder(o Options, languages []language.Share) string {
 		return "hashing"
 	}
 	return "minilm"
+}
+
+// place is where rows lie, as the pipeline file says it. Those of an export lie beside that file.
+func (p *Plan) place(r *Rows, o Options) (string, error) {
+	if r.From == nil {
+		return o.path(r.Path)
+	}
+	base := filepath.Base(filepath.Clean(r.Path))
+	name := strings.TrimSuffix(base, filepath.Ext(base)) + ".rows.jsonl"
+	path := filepath.Join(filepath.Dir(o.Output), name)
+	if before, again := p.Rows[path]; again && !bytes.Equal(before, r.converted) {
+		return "", fmt.Errorf("the rows of two exports would be written to %s: rename one of them", path)
+	}
+	if p.Rows == nil {
+		p.Rows = map[string][]byte{}
+	}
+	if _, again := p.Rows[path]; !again {
+		p.Said = append(p.Said, fmt.Sprintf("%s is %s: its rows are written to %s, which the pipeline reads. After a change of %[1]s repeat this command with --overwrite.", r.Path, r.From.what, path))
+	}
+	p.Rows[path] = r.converted
+	return o.path(path)
 }
 
 // path is where data lies, as the pipeline file says it.

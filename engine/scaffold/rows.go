@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"errors"
@@ -20,7 +21,14 @@ type Rows struct {
 	Form    source.Form // what a file has to say of how the rows are written, beyond what is found out
 	Seen    source.Seen
 	Mapping source.Mapping // guessed, and perhaps corrected
+	Second  source.Mapping // what else may hold the text and the label; empty: nothing
 	Named   bool           // a person has named the column of labels
+	Unsure  []string       // what is guessed and may well be wrong, each with how to say it
+	From    *export        // the rows are those of an export; nil: of the file itself
+	Other   bool           // the rows before these are of the same file
+
+	converted []byte // of an export, as JSONL
+	divided   [2]string
 
 	// What Read finds in all rows.
 	Count, Invalid  int
@@ -46,11 +54,12 @@ const maxLabels = 100_000
 
 // Read reads all rows by the mapping.
 func (r *Rows) Read() error {
-	in, err := source.Open(r.Path, r.Form, r.Mapping, nil)
+	in, err := r.open(r.Form, r.Mapping)
 	if err != nil {
 		return fmt.Errorf("read the rows: %w", err)
 	}
 	defer in.Close() //nolint:errcheck // it was only read
+	several, first := 0, error(nil)
 	r.Count, r.Invalid, r.Unlabelled, r.Duplicates, r.Contradicting, r.SameIDs = 0, 0, 0, 0, 0, 0
 	labels, ids, lengths := map[string]int{}, map[[16]byte]bool{}, []int{}
 	of := map[[16]byte]string{} // the label of a text
@@ -65,7 +74,10 @@ func (r *Rows) Read() error {
 			return fmt.Errorf("read the rows: %w", err)
 		}
 		if row.Err != nil {
-			r.Invalid++
+			if r.Invalid++; errors.Is(row.Err, source.ErrSeveralLabels) {
+				several++
+				first = cmp.Or(first, fmt.Errorf("line %d: %w", row.Line, row.Err))
+			}
 			continue
 		}
 		r.Count++
@@ -106,7 +118,89 @@ func (r *Rows) Read() error {
 		r.Labels = append(r.Labels, Label{name, labels[name]})
 	}
 	slices.SortStableFunc(r.Labels, func(a, b Label) int { return cmp.Compare(b.Rows, a.Rows) })
+	if several == 0 && !r.Named {
+		if several, first, err = r.severalBelow(); err != nil {
+			return err
+		}
+	}
+	column := r.Mapping.Label
+	switch combined := r.combined(); {
+	case several > 0:
+		return fmt.Errorf("%s: %s several labels (%v), and a pipeline answers with one; --column label=%s takes the first of each row, --column label=NAME another column, --column label= none",
+			r.Path, have(several, "row"), first, quoted(strings.TrimSuffix(column, "[0]")+"[0]"))
+	case combined != "" && !r.Named:
+		return fmt.Errorf("%s: column %q holds several labels in one cell, such as %q, and a pipeline answers with one: write one, or name another column with --column label=NAME; --column label=%s takes each cell for one label, as it is",
+			r.Path, column, combined, quoted(column))
+	case r.Named && column != "" && r.Count > 0 && len(labels) == 0:
+		return fmt.Errorf("%s: no row has a label in %q; name another column with --column label=NAME, or none with --column label=", r.Path, column)
+	}
 	return nil
+}
+
+// open opens the rows.
+func (r *Rows) open(form source.Form, m source.Mapping) (*source.Reader, error) {
+	if r.From != nil {
+		return source.Open("-", source.Form{Format: source.JSONL, Part: form.Part}, m, r.stream())
+	}
+	return source.Open(r.Path, form, m, nil)
+}
+
+func (r *Rows) stream() io.Reader { return bytes.NewReader(r.converted) }
+
+// severalBelow counts rows in which the guessed path leads to the first of several labels, such as
+// labels[0].name.
+func (r *Rows) severalBelow() (n int, first, err error) {
+	list, rest, ok := strings.Cut(r.Mapping.Label, "[0]")
+	if !ok || rest == "" {
+		return 0, nil, nil
+	}
+	in, err := r.open(r.Form, source.Mapping{Text: r.Mapping.Text, Label: list, Meta: []string{}})
+	if err != nil {
+		return 0, nil, err
+	}
+	defer in.Close() //nolint:errcheck // it was only read
+	for {
+		row, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return n, first, nil
+		}
+		if err != nil {
+			return 0, nil, err
+		}
+		if errors.Is(row.Err, source.ErrSeveralLabels) {
+			n++
+			first = cmp.Or(first, fmt.Errorf("line %d: %w", row.Line, row.Err))
+		}
+	}
+}
+
+// combined is a label that is made of others; empty: none looks so. Its parts stand in other labels, too,
+// which parts of names hardly do.
+func (r *Rows) combined() string {
+	for _, separator := range []string{"|", ";", ",", "+", "&"} {
+		in, example, n := map[string]int{}, "", 0
+		parts := func(label string) (all []string) {
+			for part := range strings.SplitSeq(label, separator) {
+				all = append(all, strings.ToLower(strings.Trim(part, " \t[]'\"")))
+			}
+			return all
+		}
+		for _, l := range r.Labels {
+			for _, part := range parts(l.Name) {
+				in[part]++
+			}
+		}
+		for _, l := range r.Labels {
+			if all := parts(l.Name); len(all) > 1 && !slices.ContainsFunc(all, func(part string) bool { return in[part] < 2 }) {
+				n++
+				example = cmp.Or(example, l.Name)
+			}
+		}
+		if n > 1 {
+			return example
+		}
+	}
+	return ""
 }
 
 // Labelled reports whether the rows can be learned from: they have two labels at least, and
@@ -149,7 +243,7 @@ func (r *Rows) heldOut() (float64, error) {
 func (r *Rows) count(part [2]float64) (n int, err error) {
 	form := r.Form
 	form.Part = part
-	in, err := source.Open(r.Path, form, r.Mapping, nil)
+	in, err := r.open(form, r.Mapping)
 	if err != nil {
 		return 0, err
 	}
@@ -172,32 +266,4 @@ func (r *Rows) count(part [2]float64) (n int, err error) {
 func hashed(text string) [16]byte {
 	sum := sha256.Sum256([]byte(strings.ToLower(strings.Join(strings.Fields(text), " "))))
 	return [16]byte(sum[:16])
-}
-
-// Columns are the names of the columns.
-func (r *Rows) Columns() []string {
-	var names []string
-	for _, c := range r.Seen.Columns {
-		names = append(names, c.Name)
-	}
-	return names
-}
-
-// Map corrects the guess: text, label and id by the column that holds them; empty: none does.
-func (r *Rows) Map(columns map[string]string) error {
-	for means, to := range map[string]*string{"text": &r.Mapping.Text, "label": &r.Mapping.Label, "id": &r.Mapping.ID} {
-		name, given := columns[means]
-		if !given {
-			continue
-		}
-		if name != "" && !slices.Contains(r.Columns(), name) {
-			return fmt.Errorf("%s has no column %q; it has %s", r.Path, name, strings.Join(r.Columns(), ", "))
-		}
-		*to = name
-		r.Named = r.Named || means == "label" && name != ""
-	}
-	if r.Mapping.Text == "" {
-		return fmt.Errorf("%s: no column looks like texts; name it with --column text=NAME: it has %s", r.Path, strings.Join(r.Columns(), ", "))
-	}
-	return nil
 }

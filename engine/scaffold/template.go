@@ -120,6 +120,8 @@ func (t *template) set(argument string, value any, path ...string) {
 		b.Body().SetAttributeValue(argument, cty.StringVal(v))
 	case bool:
 		b.Body().SetAttributeValue(argument, cty.BoolVal(v))
+	case int:
+		b.Body().SetAttributeValue(argument, cty.NumberIntVal(int64(v)))
 	case hclwrite.Tokens:
 		b.Body().SetAttributeRaw(argument, v)
 	}
@@ -152,11 +154,30 @@ func (t *template) columns(r *Rows, m source.Mapping, path ...string) {
 	if m.Label != "" {
 		t.set("label", m.Label, path...)
 	}
-	if r.Form.Header != nil {
-		t.set("header", *r.Form.Header, path...)
+	if r.From == nil {
+		t.form(r.Form, path...)
 	}
 	if m.ID != "" || slices.Contains(r.Columns(), "id") {
 		t.set("id", m.ID, path...)
+	}
+}
+
+// form says how rows are written, where that is not found out anew.
+func (t *template) form(f source.Form, path ...string) {
+	for _, a := range []struct{ name, value string }{{"format", string(f.Format)}, {"delimiter", f.Delimiter}, {"sheet", f.Sheet}} {
+		if a.value != "" {
+			t.set(a.name, a.value, path...)
+		}
+	}
+	if f.Header != nil && !*f.Header {
+		t.set("header", false, path...)
+	}
+	if f.HeaderRow > 1 {
+		t.set("header_row", f.HeaderRow, path...)
+	}
+	if f.Where[0] != "" {
+		where := hclwrite.TokensForObject([]hclwrite.ObjectAttrTokens{{Name: hclwrite.TokensForValue(cty.StringVal(f.Where[0])), Value: hclwrite.TokensForValue(cty.StringVal(f.Where[1]))}})
+		t.set("where", where, path...)
 	}
 }
 

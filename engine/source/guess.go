@@ -26,6 +26,18 @@ func Guess(s Seen) Mapping {
 		names[i] = c.Name
 	}
 	m := byName(names)
+	if m.Text != "" { // one that is mostly empty is taken where no other is
+		filled := slices.Clone(names)
+		for i, c := range s.Columns {
+			if 2*c.Empty > s.Rows {
+				filled[i] = ""
+			}
+		}
+		if other := byName(filled); other.Text != "" {
+			m.Text = other.Text
+		}
+	}
+	m.Label = inWords(s, m.Label)
 	taken := func(c Column) bool { return c.Name == m.ID || c.Name == m.Text || c.Name == m.Label }
 	best := func(worth func(Column) float64) string {
 		name, most := "", 0.0
@@ -64,6 +76,25 @@ func Guess(s Seen) Mapping {
 		})
 	}
 	return m
+}
+
+// inWords is the column that says in words what labels that are numbers mean, such as label_text.
+func inWords(s Seen, label string) string {
+	at := slices.IndexFunc(s.Columns, func(c Column) bool { return c.Name == label })
+	if at < 0 || !s.Columns[at].Numeric {
+		return label
+	}
+	for _, c := range s.Columns {
+		if c.Name != label && !c.Numeric && c.Distinct == s.Columns[at].Distinct && strings.HasPrefix(spelt(c.Name), spelt(label)) {
+			return c.Name
+		}
+	}
+	return label
+}
+
+// Usual reports whether a column is called as those of texts or labels often are.
+func Usual(name string) bool {
+	return slices.ContainsFunc(slices.Concat(usual.text, usual.label), func(word string) bool { return says(name, word, true) })
 }
 
 // byName is the mapping that names of columns propose.

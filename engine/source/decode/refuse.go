@@ -16,11 +16,13 @@ var known = []struct{ begins, advice string }{
 	{"7z\xBC\xAF\x27\x1C", "the file is a 7z archive, which is binary: unpack it and name the file in it"},
 	{"Rar!", "the file is a rar archive, which is binary: unpack it and name the file in it"},
 	{"%PDF-", "the file is a PDF, which is no file of rows: name it as the documents of a knowledge, or export its table as CSV"},
-	{"SQLite format 3\x00", "the file is a SQLite database, which is binary: export the table, with sqlite3 -header -csv FILE 'select * from TABLE' > rows.csv"},
-	{"ARROW1", "the file is Arrow, which is binary: write it as Parquet or CSV"},
+	{"SQLite format 3\x00", "the file is a SQLite database, which is binary: list its tables with sqlite3 FILE .tables, and export one with sqlite3 -header -csv FILE 'select * from TABLE' > rows.csv"},
+	{"ARROW1", `the file is Arrow or Feather, which is binary: write it as Parquet, with python3 -c "import pandas; pandas.read_feather('FILE').to_parquet('rows.parquet')"`},
+	{"FEA1", `the file is Feather, which is binary: write it as Parquet, with python3 -c "import pandas; pandas.read_feather('FILE').to_parquet('rows.parquet')"`},
+	{"\xFF\xFF\xFF\xFF", `the file is a stream of Arrow, which is binary: write it as Parquet, with python3 -c "import datasets; datasets.Dataset.from_file('FILE').to_parquet('rows.parquet')"`},
 	{"Obj\x01", "the file is Avro, which is binary: write it as JSONL, with avro-tools tojson, or as Parquet"},
 	{"ORC", "the file is ORC, which is binary: write it as Parquet or CSV"},
-	{"\x80\x04\x95", "the file is a pickle of Python, which is binary: write it with to_parquet or to_csv"},
+	{"\x80\x04\x95", `the file is a pickle of Python, which is binary: if you trust it, write it as Parquet, with python3 -c "import pandas; pandas.read_pickle('FILE').to_parquet('rows.parquet')"`},
 	{"\x89HDF", "the file is HDF5, which is binary: write it as Parquet or CSV"},
 }
 

@@ -1,0 +1,207 @@
+package scaffold
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/engine/terminal"
+)
+
+// Columns are the names of the columns; of JSON, paths.
+func (r *Rows) Columns() []string {
+	var names []string
+	for _, c := range r.Seen.Columns {
+		if list, ok := strings.CutSuffix(c.Name, "[0]"); ok {
+			names = append(names, list) // which may be the label
+		}
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// Has reports whether there is a column of a name, of a position or, in JSON, at a path.
+func (r *Rows) Has(name string) bool {
+	n, err := strconv.Atoi(name)
+	return slices.Contains(r.Columns(), name) || err == nil && n > 0 && n <= len(r.Seen.Columns) && r.Seen.Format.OfTexts() ||
+		strings.ContainsAny(name, ".[") && !r.Seen.Format.OfTexts()
+}
+
+// Map corrects the guess: text, label and id by the column that holds them; empty: none does.
+func (r *Rows) Map(columns map[string]string) error {
+	for means, to := range map[string]*string{"text": &r.Mapping.Text, "label": &r.Mapping.Label, "id": &r.Mapping.ID} {
+		name, given := columns[means]
+		if !given {
+			continue
+		}
+		if name != "" && !r.Has(name) {
+			return fmt.Errorf("%s has no column %q; it has %s", r.Path, name, strings.Join(r.Columns(), ", "))
+		}
+		*to = name
+		r.Named = r.Named || means == "label" && name != ""
+		r.Unsure = slices.DeleteFunc(r.Unsure, func(why string) bool { return strings.Contains(why, "--column "+means+"=") })
+	}
+	if r.Mapping.Text == "" {
+		return fmt.Errorf("%s: no column looks like texts; name it with --column text=NAME: it has %s", r.Path, strings.Join(r.Columns(), ", "))
+	}
+	return nil
+}
+
+// guess guesses the columns, and what else they may be.
+func (r *Rows) guess() {
+	seen := r.Seen
+	if column, _ := splitIn(seen); column != "" {
+		seen = without(seen, column)
+	}
+	r.Mapping = source.Guess(seen)
+	r.Second.Text = source.Guess(without(seen, r.Mapping.Text, r.Mapping.Label, r.Mapping.ID)).Text
+	second := source.Guess(without(seen, r.Mapping.Label))
+	if second.Text == r.Mapping.Text {
+		r.Second.Label = whole(second.Label)
+	}
+	doubt := func(means, guess, other string) {
+		why := fmt.Sprintf("it may be %q", guess)
+		if other != "" {
+			why += fmt.Sprintf(" or %q", other)
+		}
+		all := fmt.Sprintf("--column %s=%s", means, quoted(guess))
+		if other != "" {
+			all += fmt.Sprintf(" or --column %s=%s", means, quoted(other))
+		}
+		if means == "label" {
+			all += ", and --column label= where none does"
+		}
+		r.Unsure = append(r.Unsure, fmt.Sprintf("%s: which column holds the %ss cannot be told for sure: %s. Say %s", r.Path, means, why, all))
+	}
+	column := func(name string) (c source.Column) {
+		if at := slices.IndexFunc(seen.Columns, func(c source.Column) bool { return c.Name == name }); at >= 0 {
+			c = seen.Columns[at]
+		}
+		return c
+	}
+	if text, other := column(r.Mapping.Text), column(r.Second.Text); text.Name != "" && !source.Usual(text.Name) && 2*other.MedianLength >= text.MedianLength && other.Name != "" && r.Form.Header == nil {
+		doubt("text", text.Name, other.Name)
+	}
+	if label := column(r.Mapping.Label); label.Name != "" && !source.Usual(label.Name) && (label.Numeric || r.Second.Label != "" && !column(r.Second.Label).Numeric) {
+		doubt("label", whole(label.Name), r.Second.Label)
+	}
+	r.Mapping.Label = whole(r.Mapping.Label)
+}
+
+// whole is the column of a list where a name is the path to its first element: of labels, the list says
+// whether there are more.
+func whole(name string) string { return strings.TrimSuffix(name, "[0]") }
+
+// without is what was seen, but for some columns.
+func without(s source.Seen, names ...string) source.Seen {
+	s.Columns = slices.DeleteFunc(slices.Clone(s.Columns), func(c source.Column) bool { return c.Name != "" && slices.Contains(names, c.Name) })
+	return s
+}
+
+// splitIn is the column that says for each row whether it is for training or for tests, with its values by
+// what they stand for; empty: there is none.
+func splitIn(s source.Seen) (column string, values map[string]string) {
+	for _, c := range s.Columns {
+		if !slices.Contains([]string{"split", "subset", "partition", "fold", "set", "datasplit", "dataset", "datasettype", "mltag"}, strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(c.Name))) {
+			continue
+		}
+		values := map[string]string{}
+		for _, v := range c.Values {
+			if kind := splitOf(v); kind != "" {
+				values[kind] = strings.TrimSpace(v)
+			}
+		}
+		if c.Distinct == len(c.Values) && c.Distinct <= len(values)+1 && values["train"] != "" && len(values) > 1 {
+			return c.Name, values
+		}
+	}
+	return "", nil
+}
+
+// divide makes two of rows that say themselves what is to be known and what it is tried on: by a column,
+// or by sheets.
+func (d *Data) divide() error {
+	known := d.Rows[0]
+	tried := *known
+	switch column, values := splitIn(known.Seen); {
+	case known.divided[1] != "":
+		known.Form.Sheet, tried.Form.Sheet = known.divided[0], known.divided[1]
+		seen, err := source.Sniff(known.Path, tried.Form)
+		if err != nil {
+			return err
+		}
+		tried.Seen = seen
+		tried.guess()
+	case column != "" && known.Mapping.Label != "" && known.From == nil && known.Form.Part == [2]float64{}:
+		used := triedOf(func(kind string) string { return values[kind] })
+		known.Form.Where, tried.Form.Where = [2]string{column, values["train"]}, [2]string{column, used}
+		note := fmt.Sprintf("column %q says what is for training: the pipeline knows the rows of %q and is tried on those of %q", column, values["train"], used)
+		if other := values["validation"]; other != "" && other != used {
+			note += fmt.Sprintf("; those of %q are not used", other)
+		}
+		known.Seen.Notes = append(known.Seen.Notes, note)
+	default:
+		return nil
+	}
+	tried.Other = true
+	d.Rows = append(d.Rows, &tried)
+	return nil
+}
+
+// choose chooses the sheet of a workbook, or the array of a JSON object: the one with texts.
+func (r *Rows) choose() error {
+	format := cmp.Or(r.Form.Format, source.FormatOf(r.Path))
+	if r.Form.Sheet != "" || source.IsGlob(r.Path) || format != source.XLSX && format != source.JSON {
+		return nil
+	}
+	names, err := source.Sheets(r.Path, r.Form)
+	if err != nil || len(names) < 2 {
+		return nil //nolint:nilerr // the one who reads the rows says why
+	}
+	var tables, texts []Rows
+	of := map[string]string{}
+	for _, name := range names {
+		try := Rows{Path: r.Path, Form: r.Form}
+		try.Form.Sheet = name
+		seen, err := source.Sniff(r.Path, try.Form)
+		try.Seen = seen
+		if err == nil && (seen.Rows == 0 || try.untitled()) {
+			if row := try.headerRow(); row > 0 {
+				try.Form.HeaderRow = row
+				try.Seen, err = source.Sniff(r.Path, try.Form)
+			}
+		}
+		if err != nil || try.Seen.Rows == 0 || len(try.Seen.Columns) < 2 {
+			continue
+		}
+		if kind := splitOf(name); kind != "" {
+			of[kind] = name
+		}
+		if tables = append(tables, try); source.Guess(try.Seen).Text != "" && source.Guess(try.Seen).Label != "" {
+			texts = append(texts, try)
+		}
+	}
+	if len(texts) > 0 {
+		tables = texts
+	}
+	if len(tables) == 0 {
+		return nil
+	}
+	r.Form.Sheet = tables[0].Form.Sheet
+	switch tried := triedOf(func(kind string) string { return of[kind] }); {
+	case of["train"] != "" && tried != "":
+		r.divided = [2]string{of["train"], tried}
+		r.Form.Sheet = of["train"]
+	case len(tables) > 1:
+		var all, said []string
+		for _, t := range tables {
+			all = append(all, fmt.Sprintf("%q", clean(t.Form.Sheet)))
+			said = append(said, "--sheet "+quoted(t.Form.Sheet))
+		}
+		r.Unsure = append(r.Unsure, fmt.Sprintf("%s has %s of rows, %s: say which one counts, with %s", r.Path, terminal.Plural(len(tables), "table"), strings.Join(all, ", "), strings.Join(said, " or ")))
+	}
+	return nil
+}

@@ -1,0 +1,564 @@
+package scaffold
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/engine/source/decode"
+	"github.com/racflow/racflow/engine/source/jsonrows"
+	"github.com/racflow/racflow/engine/terminal"
+)
+
+// export is a form in which other programs write texts and labels, and which is no table. Its rows are
+// written beside the pipeline as JSONL.
+type export struct {
+	name, what string
+	read       func(*data, *converted) bool // false: the data has another form
+}
+
+// exports are the known forms. The first one that fits is taken.
+var exports = []export{
+	{"label-studio", "an export of Label Studio", each(labelStudio)},
+	{"chat", "chats: the last question is the text, and what was answered to it the label", each(chat)},
+	{"prodigy", "annotations of Prodigy", each(prodigy)},
+	{"cats", "examples of spaCy: the category with a score of at least 0.5 is the label", each(categories)},
+	{"rasa", "training data of Rasa", rasa},
+	{"intents", "intents with their phrases", each(intents)},
+	{"fasttext", "lines of fastText", fastText},
+	{"dataframe", "columns of a data frame", dataFrame},
+	{"dialogflow", "an agent of Dialogflow", nil}, // the folders are read in folders.go
+	{"folders", "a folder for each label", nil},
+}
+
+// Documents is the form that says that a file or folder holds documents, whatever it looks like.
+const asDocuments = "documents"
+
+// Forms are the names of the forms that are no formats of a source.
+func Forms() []string {
+	names := []string{asDocuments}
+	for _, e := range exports {
+		names = append(names, e.name)
+	}
+	return names
+}
+
+// maxExport is how much of an export is read, in bytes: it is held in memory.
+const maxExport = 256 << 20
+
+// data is what a file holds.
+type data struct {
+	text    []byte
+	records []json.RawMessage // of JSON: lines, elements, or those of the only array in an object
+}
+
+// converted are the rows of an export.
+type converted struct {
+	rows bytes.Buffer // JSONL
+	n    int
+	left map[string]int // what was left out, and how often
+}
+
+// field is a column of a row: a text, a number, or a list of labels.
+type field struct {
+	name  string
+	value any
+}
+
+// add adds a row. Of two fields of a name, the second gets another.
+func (c *converted) add(row ...field) {
+	c.rows.WriteByte('{')
+	named := map[string]bool{}
+	for i, f := range row {
+		for named[f.name] {
+			f.name += "_"
+		}
+		named[f.name] = true
+		if i > 0 {
+			c.rows.WriteByte(',')
+		}
+		name, _ := json.Marshal(f.name) // texts, numbers and lists of them always encode
+		value, _ := json.Marshal(f.value)
+		c.rows.Write(name)
+		c.rows.WriteByte(':')
+		c.rows.Write(value)
+	}
+	c.rows.WriteString("}\n")
+	c.n++
+}
+
+// leave counts what was left out.
+func (c *converted) leave(what string) {
+	if c.left == nil {
+		c.left = map[string]int{}
+	}
+	c.left[what]++
+}
+
+// notes say what was left out.
+func (c *converted) notes() (notes []string) {
+	for _, what := range slices.Sorted(maps.Keys(c.left)) {
+		notes = append(notes, fmt.Sprintf("%s: %s", what, terminal.Plural(c.left[what], "time")))
+	}
+	return notes
+}
+
+// exportIn finds the form of a file, or takes the one that is named. nil: it has none of them.
+func exportIn(path, name string) (*export, *converted, error) {
+	ext := strings.ToLower(filepath.Ext(strings.TrimSuffix(path, ".gz")))
+	if f := source.FormatOf(path); name == "" && f != source.JSON && f != source.JSONL && !slices.Contains([]string{"", ".txt", ".yml", ".yaml", ".md", ".ft", ".train", ".valid", ".test"}, ext) {
+		return nil, nil, nil
+	}
+	text, err := readText(path)
+	if err != nil {
+		if name == "" {
+			err = nil // the one who reads it as what it is says why
+		}
+		return nil, nil, err
+	}
+	d := &data{text: text, records: recordsOf(text)}
+	for _, e := range exports {
+		c := &converted{}
+		if e.read != nil && (name == "" || name == e.name) && e.read(d, c) && c.n > 0 {
+			return &e, c, nil
+		}
+	}
+	if name != "" {
+		return nil, nil, fmt.Errorf("look at the data: %s has not the form %s", path, name)
+	}
+	return nil, nil, nil
+}
+
+// readText reads a text of bounded size.
+func readText(path string) ([]byte, error) {
+	in, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close() //nolint:errcheck // it was only read
+	unpacked, _, err := decode.Unpack(bufio.NewReaderSize(in, decode.Size))
+	if err != nil {
+		return nil, err
+	}
+	text, err := decode.NewText(unpacked, "", true)
+	if err != nil {
+		return nil, err
+	}
+	all, err := io.ReadAll(io.LimitReader(text, maxExport+1))
+	if err == nil && len(all) > maxExport {
+		err = fmt.Errorf("%s is longer than %d MiB: split it", path, maxExport>>20)
+	}
+	return all, err
+}
+
+// recordsOf are the objects of a text of JSON.
+func recordsOf(text []byte) (all []json.RawMessage) {
+	text = bytes.TrimSpace(text)
+	if len(text) == 0 || text[0] != '[' && text[0] != '{' {
+		return nil
+	}
+	if first, _, more := bytes.Cut(text, []byte("\n")); more && text[0] == '{' && json.Valid(first) {
+		for line := range bytes.Lines(text) {
+			if line = bytes.TrimSpace(line); len(line) > 0 {
+				all = append(all, line)
+			}
+		}
+		return all
+	}
+	if text[0] == '{' {
+		var arrays []json.RawMessage
+		for _, m := range objectOf(text) {
+			if in := elements(m.Value); len(in) > 0 && in[0][0] == '{' {
+				arrays = append(arrays, m.Value)
+			}
+		}
+		if len(arrays) != 1 || objectOf(text).get("messages") != nil {
+			return []json.RawMessage{text}
+		}
+		text = arrays[0]
+	}
+	return elements(text)
+}
+
+// object are the members of an object, in their order.
+type object []jsonrows.Member
+
+func objectOf(raw json.RawMessage) object {
+	if raw = bytes.TrimSpace(raw); len(raw) == 0 || raw[0] != '{' {
+		return nil
+	}
+	members, err := jsonrows.Members(nil, raw, false)
+	if err != nil {
+		return nil
+	}
+	return members
+}
+
+func elements(raw json.RawMessage) (all []json.RawMessage) {
+	if len(raw) == 0 || raw[0] != '[' {
+		return nil
+	}
+	members, err := jsonrows.Members(nil, raw, true)
+	if err != nil {
+		return nil
+	}
+	for _, m := range members {
+		all = append(all, m.Value)
+	}
+	return all
+}
+
+// get is a member; of several names the first that there is.
+func (o object) get(names ...string) json.RawMessage {
+	for _, name := range names {
+		for _, m := range o {
+			if m.Name == name {
+				return m.Value
+			}
+		}
+	}
+	return nil
+}
+
+// text is a member that is a text.
+func (o object) text(names ...string) string { return textOf(o.get(names...)) }
+
+func textOf(raw json.RawMessage) (text string) {
+	_ = json.Unmarshal(raw, &text) // what is no text is none
+	return text
+}
+
+// texts are the elements of an array that are texts; several is false where one is none.
+func texts(raw json.RawMessage) (all []string, ok bool) {
+	in := elements(raw)
+	for _, e := range in {
+		if e[0] != '"' {
+			return nil, false
+		}
+		all = append(all, textOf(e))
+	}
+	return all, len(in) > 0
+}
+
+// scalars are the members that are no objects and no arrays, but for some.
+func (o object) scalars(without ...string) (row []field) {
+	for _, m := range o {
+		if c := m.Value[0]; c != '{' && c != '[' && !strings.HasPrefix(m.Name, "_") && !slices.Contains(without, m.Name) {
+			row = append(row, field{m.Name, m.Value})
+		}
+	}
+	return row
+}
+
+// labels is one label, or a list of several.
+func labels(all []string) any {
+	if len(all) == 1 {
+		return all[0]
+	}
+	return all
+}
+
+// each reads records by a function that is false for a record of another form.
+func each(read func(object, *converted) bool) func(*data, *converted) bool {
+	return func(d *data, c *converted) bool {
+		others := 0
+		for i, raw := range d.records {
+			if o := objectOf(raw); o == nil || !read(o, c) {
+				if others++; i == 0 {
+					return false
+				}
+				c.leave("a record of another form was left out")
+			}
+		}
+		return 2*others <= len(d.records)
+	}
+}
+
+func labelStudio(o object, c *converted) bool {
+	task, annotations := objectOf(o.get("data")), o.get("annotations", "completions")
+	if task == nil || len(annotations) == 0 || annotations[0] != '[' {
+		return false
+	}
+	row := task.scalars()
+	if id := o.get("id"); id != nil && task.get("id") == nil {
+		row = append([]field{{"id", id}}, row...)
+	}
+	n := 0
+	for _, a := range elements(annotations) {
+		o := objectOf(a)
+		if string(o.get("was_cancelled")) == "true" {
+			continue
+		}
+		if n++; n > 1 {
+			c.leave("a further annotation of a task was left out")
+			break
+		}
+		for _, r := range elements(o.get("result")) {
+			o := objectOf(r)
+			if chosen, ok := texts(objectOf(o.get("value")).get("choices")); ok {
+				row = append(row, field{o.text("from_name"), labels(chosen)})
+			} else {
+				c.leave("an annotation that is no choice was left out")
+			}
+		}
+	}
+	c.add(row...)
+	return true
+}
+
+// chat reads messages of OpenAI's form, of ShareGPT's and of Gemini's.
+func chat(o object, c *converted) bool {
+	turns := elements(o.get("messages", "conversations", "contents"))
+	question, answer, questions := "", "", 0
+	for _, t := range turns {
+		turn := objectOf(t)
+		said := turn.get("content", "value", "parts")
+		text := textOf(said)
+		for _, part := range elements(said) {
+			text += objectOf(part).text("text")
+		}
+		switch turn.text("role", "from") {
+		case "user", "human":
+			question, answer, questions = text, "", questions+1
+		case "assistant", "gpt", "model":
+			answer = text
+		case "system", "developer", "tool", "function":
+		default:
+			return false
+		}
+	}
+	if questions == 0 {
+		return false
+	}
+	if questions > 1 {
+		c.leave("a chat has several questions, of which the last counts")
+	}
+	c.add(append([]field{{"text", question}, {"answer", strings.TrimSpace(answer)}}, o.scalars("text", "answer")...)...)
+	return true
+}
+
+func prodigy(o object, c *converted) bool {
+	decision, chosen := o.text("answer"), o.get("accept")
+	if o.text("text") == "" || !slices.Contains([]string{"accept", "reject", "ignore"}, decision) || chosen == nil && o.get("label", "_task_hash", "options") == nil {
+		return false
+	}
+	if decision != "accept" {
+		c.leave("a text that was not accepted was left out")
+		return true
+	}
+	row := o.scalars("answer")
+	if all, ok := texts(chosen); ok {
+		row = append(row, field{"label", labels(all)})
+	}
+	c.add(row...)
+	return true
+}
+
+func categories(o object, c *converted) bool {
+	scores := objectOf(o.get("cats"))
+	if scores == nil || o.text("text") == "" {
+		return false
+	}
+	var all []string
+	for _, s := range scores {
+		if score, err := strconv.ParseFloat(string(s.Value), 64); string(s.Value) == "true" || err == nil && score >= 0.5 {
+			all = append(all, s.Name)
+		}
+	}
+	c.add(append(o.scalars("label"), field{"label", labels(all)})...)
+	return true
+}
+
+// intents reads a label with its phrases.
+func intents(o object, c *converted) bool {
+	label := o.text("tag", "intent", "name", "label", "class", "category")
+	raw := o.get("patterns", "examples", "utterances", "samples", "phrases")
+	phrases, ok := texts(raw)
+	if label == "" || !ok && string(raw) != "[]" {
+		return false
+	}
+	for _, phrase := range phrases {
+		c.add(field{"text", phrase}, field{"label", label})
+	}
+	return true
+}
+
+// entity is a part of a phrase that Rasa marks, such as [Berlin](city) or [Berlin]{"entity": "city"}.
+var entity = regexp.MustCompile(`\[([^\]]+)\](\([^)]*\)|\{[^}]*\}|\[\{[^\]]*\}\])`)
+
+// rasa reads the YAML of Rasa 2 and 3, of which it knows no more than this form, and the Markdown and
+// JSON of Rasa 1.
+func rasa(d *data, c *converted) bool {
+	for _, e := range elements(objectOf(objectOf(d.text).get("rasa_nlu_data")).get("common_examples")) {
+		o := objectOf(e)
+		c.add(field{"text", o.text("text")}, field{"label", o.text("intent")})
+	}
+	if c.n > 0 || !bytes.Contains(d.text, []byte("intent:")) {
+		return c.n > 0
+	}
+	intent, in := "", false // the intent, and whether its examples are read
+	for line := range strings.Lines(string(d.text)) {
+		indent := len(line) - len(strings.TrimLeft(line, " "))
+		line = strings.TrimSpace(line)
+		item, isItem := strings.CutPrefix(line, "- ")
+		key, value, _ := strings.Cut(item, ":")
+		switch {
+		case strings.HasPrefix(line, "## "): // of Markdown
+			intent, in = strings.TrimPrefix(line, "## intent:"), strings.HasPrefix(line, "## intent:")
+		case isItem && slices.Contains([]string{"intent", "synonym", "regex", "lookup", "story", "rule"}, key) && !(in && indent > 3):
+			intent, in = "", false
+			if key == "intent" {
+				intent = strings.Trim(strings.TrimSpace(value), `"'`)
+			}
+		case strings.HasPrefix(line, "examples:"):
+			in = intent != ""
+		case in && isItem && key == "text" && strings.Trim(value, " |>-") == "": // the text is on the next line
+		case in && (isItem || !strings.HasSuffix(key, "metadata") && !strings.HasPrefix(line, "#") && indent > 6 && line != ""):
+			if !isItem {
+				if item = strings.TrimPrefix(line, "- "); strings.Contains(item, ": ") {
+					continue // of an example's metadata
+				}
+			} else if key == "text" {
+				item = strings.TrimSpace(value)
+			}
+			if item = strings.TrimSpace(entity.ReplaceAllString(item, "$1")); item != "" {
+				c.add(field{"text", item}, field{"label", intent})
+			}
+		case indent == 0 && line != "" && !isItem:
+			intent, in = "", false
+		}
+	}
+	return c.n > 0
+}
+
+// fastText reads lines that begin with labels.
+func fastText(d *data, c *converted) bool {
+	const mark = "__label__"
+	if !bytes.Contains(d.text[:min(len(d.text), decode.Size)], []byte(mark)) {
+		return false
+	}
+	others := 0
+	for line := range strings.Lines(string(d.text)) {
+		var all []string
+		line = strings.TrimSpace(line)
+		rest := line
+		for strings.HasPrefix(rest, mark) {
+			label, after, _ := strings.Cut(rest, " ")
+			all, rest = append(all, strings.TrimPrefix(label, mark)), strings.TrimSpace(after)
+		}
+		switch {
+		case line == "":
+		case len(all) == 0:
+			others++
+			c.leave("a line without a label was left out")
+		default:
+			c.add(field{"text", strings.TrimPrefix(rest, ", ")}, field{"label", labels(all)})
+		}
+	}
+	return others <= c.n
+}
+
+// dataFrame reads columns: of objects, as pandas writes a data frame by rows' names, of arrays, and
+// labels with their texts.
+func dataFrame(d *data, c *converted) bool {
+	columns := objectOf(d.text)
+	var names []string
+	for _, m := range columns {
+		names = append(names, m.Name)
+	}
+	if len(columns) == 0 {
+		return false
+	}
+	if all, ok := texts(columns.get("columns")); ok && columns.get("data") != nil { // orient="split"
+		for _, e := range elements(columns.get("data")) {
+			var row []field
+			for i, cell := range elements(e) {
+				if i < len(all) {
+					row = append(row, field{all[i], cell})
+				}
+			}
+			c.add(row...)
+		}
+		return true
+	}
+	if columns[0].Value[0] == '[' {
+		return columnLists(columns, names, c)
+	}
+	inner := make([]object, len(columns))
+	for i, m := range columns {
+		if inner[i] = objectOf(m.Value); inner[i] == nil || len(inner[i]) != len(inner[0]) || inner[i].get(inner[0][0].Name) == nil {
+			return false
+		}
+	}
+	isNumber := func(name string) bool { _, err := strconv.Atoi(name); return err == nil }
+	if !slices.ContainsFunc(names, func(name string) bool { return !isNumber(name) }) && !isNumber(inner[0][0].Name) { // orient="index"
+		for i, o := range inner {
+			c.add(append([]field{{"index", names[i]}}, o.scalars("index")...)...)
+		}
+		return true
+	}
+	byName := make([]map[string]json.RawMessage, len(inner))
+	for i, o := range inner {
+		byName[i] = map[string]json.RawMessage{}
+		for _, m := range o {
+			byName[i][m.Name] = m.Value
+		}
+	}
+	for _, at := range inner[0] {
+		var row []field
+		for i, name := range names {
+			if value := byName[i][at.Name]; value != nil {
+				row = append(row, field{name, value})
+			}
+		}
+		c.add(row...)
+	}
+	return true
+}
+
+// columnLists reads columns that are arrays: {"text": [...], "label": [...]}, or labels with their texts.
+func columnLists(columns object, names []string, c *converted) bool {
+	var all [][]json.RawMessage
+	same := true
+	for _, m := range columns {
+		in := elements(m.Value)
+		if len(in) == 0 || in[0][0] == '{' || in[0][0] == '[' {
+			return false
+		}
+		same = same && (len(all) == 0 || len(in) == len(all[0]))
+		all = append(all, in)
+	}
+	seen := source.Seen{}
+	for _, name := range names {
+		seen.Columns = append(seen.Columns, source.Column{Name: name})
+	}
+	if same && source.Guess(seen).Text != "" {
+		for i := range all[0] {
+			var row []field
+			for j, name := range names {
+				row = append(row, field{name, all[j][i]})
+			}
+			c.add(row...)
+		}
+		return true
+	}
+	for i, name := range names {
+		for _, text := range all[i] {
+			if text[0] != '"' {
+				return false
+			}
+			c.add(field{"text", text}, field{"label", name})
+		}
+	}
+	return len(names) > 1
+}
