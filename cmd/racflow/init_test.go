@@ -28,7 +28,7 @@ func TestConfirm(t *testing.T) {
 		"the end":          {"body\n", nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, err := scaffold.Look(t.Context(), []string{"t.csv"})
+			d, err := scaffold.Look(t.Context(), []string{"t.csv"}, scaffold.How{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -209,22 +209,20 @@ func (r *Rows) untitled() bool {
 }
 
 // headerRow looks for the row that names all columns; 0: there is none.
-func (r *Rows) headerRow() int {
-	form := r.Form
-	if form.Header != nil || form.HeaderRow > 0 {
-		return 0
-	}
-	for form.HeaderRow = 2; form.HeaderRow <= 15; form.HeaderRow++ {
+func (r *Rows) headerRow() (row int) {
+	form, named := r.Form, ""
+	for form.HeaderRow = 2; form.HeaderRow <= 15 && r.Form.Header == nil && r.Form.HeaderRow == 0; form.HeaderRow++ {
 		seen, err := source.Sniff(r.Path, form)
-		try := Rows{Seen: seen}
-		if !seen.Format.OfTexts() && err == nil {
-			return 0
-		}
-		if err == nil && seen.Rows > 0 && len(seen.Columns) > 1 && !try.untitled() && !slices.ContainsFunc(seen.Columns, sentence) && !headless(seen) {
-			return form.HeaderRow
+		try := Rows{Path: r.Path, Seen: seen}
+		names := strings.Join(try.Columns(), "\t")
+		switch {
+		case row > 0 && names != named || err == nil && !seen.Format.OfTexts():
+			return row
+		case err == nil && seen.Rows > 0 && len(seen.Columns) > 1 && !try.untitled() && !slices.ContainsFunc(seen.Columns, sentence) && !headless(seen):
+			row, named = form.HeaderRow, names // and those before the next blank row
 		}
 	}
-	return 0
+	return row
 }
 
 // rowsIn is a glob of all files in a folder where they hold rows and have one suffix;

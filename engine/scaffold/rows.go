@@ -124,10 +124,13 @@ func (r *Rows) Read() error {
 		}
 	}
 	column := r.Mapping.Label
+	if several > 0 && !strings.Contains(column, "[0]") {
+		column += "[0]"
+	}
 	switch combined := r.combined(); {
 	case several > 0:
-		return fmt.Errorf("%s: %s several labels (%v), and a pipeline answers with one; --column label=%s takes the first of each row, --column label=NAME another column, --column label= none",
-			r.Path, have(several, "row"), first, quoted(strings.TrimSuffix(column, "[0]")+"[0]"))
+		return fmt.Errorf("%s: %s several labels (%v), and a pipeline answers with one; --column %s takes the first of each row, --column label=NAME another column, --column label= none",
+			r.Path, have(several, "row"), first, quoted("label="+column))
 	case combined != "" && !r.Named:
 		return fmt.Errorf("%s: column %q holds several labels in one cell, such as %q, and a pipeline answers with one: write one, or name another column with --column label=NAME; --column label=%s takes each cell for one label, as it is",
 			r.Path, column, combined, quoted(column))

@@ -33,7 +33,7 @@ func write(t *testing.T, files map[string]string) {
 // look is what init does with data, but for asking.
 func look(t *testing.T, output string, columns map[string]string, paths ...string) (Data, *Plan, error) {
 	t.Helper()
-	d, err := Look(t.Context(), paths)
+	d, err := Look(t.Context(), paths, How{})
 	if err != nil {
 		return d, nil, err
 	}
