@@ -152,14 +152,23 @@ func (d *Data) divide() error {
 }
 
 // choose chooses the sheet of a workbook, or the array of a JSON object: the one with texts.
-func (r *Rows) choose() error {
+func (r *Rows) choose() {
 	format := cmp.Or(r.Form.Format, source.FormatOf(r.Path))
 	if r.Form.Sheet != "" || source.IsGlob(r.Path) || format != source.XLSX && format != source.JSON {
-		return nil
+		return
 	}
-	names, err := source.Sheets(r.Path, r.Form)
-	if err != nil || len(names) < 2 {
-		return nil //nolint:nilerr // the one who reads the rows says why
+	var names []string
+	if format == source.XLSX {
+		names, _ = source.Sheets(r.Path) // the one who reads the rows says what is wrong
+	} else if text, err := readText(r.Path); err == nil {
+		for _, m := range objectOf(text) {
+			if in := elements(m.Value); len(in) > 0 && strings.IndexByte("[{", in[0][0]) >= 0 {
+				names = append(names, m.Name)
+			}
+		}
+	}
+	if len(names) < 2 {
+		return
 	}
 	var tables, texts []Rows
 	of := map[string]string{}
@@ -188,7 +197,7 @@ func (r *Rows) choose() error {
 		tables = texts
 	}
 	if len(tables) == 0 {
-		return nil
+		return
 	}
 	r.Form.Sheet = tables[0].Form.Sheet
 	switch tried := triedOf(func(kind string) string { return of[kind] }); {
@@ -203,5 +212,4 @@ func (r *Rows) choose() error {
 		}
 		r.Unsure = append(r.Unsure, fmt.Sprintf("%s has %s of rows, %s: say which one counts, with %s", r.Path, terminal.Plural(len(tables), "table"), strings.Join(all, ", "), strings.Join(said, " or ")))
 	}
-	return nil
 }

@@ -396,46 +396,28 @@ func intents(o object, c *converted) bool {
 // entity is a part of a phrase that Rasa marks, such as [Berlin](city) or [Berlin]{"entity": "city"}.
 var entity = regexp.MustCompile(`\[([^\]]+)\](\([^)]*\)|\{[^}]*\}|\[\{[^\]]*\}\])`)
 
-// rasa reads the YAML of Rasa 2 and 3, of which it knows no more than this form, and the Markdown and
-// JSON of Rasa 1.
+// rasa reads the JSON of Rasa 1 and the YAML of later ones, of which it knows no more than phrases that
+// stand in a block, one a line.
 func rasa(d *data, c *converted) bool {
 	for _, e := range elements(objectOf(objectOf(d.text).get("rasa_nlu_data")).get("common_examples")) {
-		o := objectOf(e)
-		c.add(field{"text", o.text("text")}, field{"label", o.text("intent")})
+		c.add(field{"text", objectOf(e).text("text")}, field{"label", objectOf(e).text("intent")})
 	}
-	if c.n > 0 || !bytes.Contains(d.text, []byte("intent:")) {
-		return c.n > 0
-	}
-	intent, in := "", false // the intent, and whether its examples are read
+	intent, in := "", -1 // and how far its phrases are indented at least; -1: there are none
 	for line := range strings.Lines(string(d.text)) {
 		indent := len(line) - len(strings.TrimLeft(line, " "))
 		line = strings.TrimSpace(line)
-		item, isItem := strings.CutPrefix(line, "- ")
-		key, value, _ := strings.Cut(item, ":")
+		name, isIntent := strings.CutPrefix(line, "- intent:")
+		phrase, isItem := strings.CutPrefix(line, "- ")
 		switch {
-		case strings.HasPrefix(line, "## "): // of Markdown
-			intent, in = strings.TrimPrefix(line, "## intent:"), strings.HasPrefix(line, "## intent:")
-		case isItem && slices.Contains([]string{"intent", "synonym", "regex", "lookup", "story", "rule"}, key) && !(in && indent > 3):
-			intent, in = "", false
-			if key == "intent" {
-				intent = strings.Trim(strings.TrimSpace(value), `"'`)
-			}
-		case strings.HasPrefix(line, "examples:"):
-			in = intent != ""
-		case in && isItem && key == "text" && strings.Trim(value, " |>-") == "": // the text is on the next line
-		case in && (isItem || !strings.HasSuffix(key, "metadata") && !strings.HasPrefix(line, "#") && indent > 6 && line != ""):
-			if !isItem {
-				if item = strings.TrimPrefix(line, "- "); strings.Contains(item, ": ") {
-					continue // of an example's metadata
-				}
-			} else if key == "text" {
-				item = strings.TrimSpace(value)
-			}
-			if item = strings.TrimSpace(entity.ReplaceAllString(item, "$1")); item != "" {
-				c.add(field{"text", item}, field{"label", intent})
-			}
-		case indent == 0 && line != "" && !isItem:
-			intent, in = "", false
+		case line == "":
+		case in > 0 && indent > in && isItem:
+			c.add(field{"text", entity.ReplaceAllString(strings.TrimSpace(phrase), "$1")}, field{"label", intent})
+		case isIntent:
+			intent, in = strings.Trim(name, ` "'`), -1
+		case intent != "" && strings.HasPrefix(line, "examples:") && strings.HasSuffix(line, "|"):
+			in = indent
+		case indent <= in || isItem:
+			intent, in = "", -1
 		}
 	}
 	return c.n > 0
@@ -468,97 +450,30 @@ func fastText(d *data, c *converted) bool {
 	return others <= c.n
 }
 
-// dataFrame reads columns: of objects, as pandas writes a data frame by rows' names, of arrays, and
-// labels with their texts.
+// dataFrame reads columns of objects, as pandas writes a data frame: {"text": {"0": ...}, "label": {"0": ...}}.
 func dataFrame(d *data, c *converted) bool {
-	columns := objectOf(d.text)
-	var names []string
-	for _, m := range columns {
-		names = append(names, m.Name)
-	}
-	if len(columns) == 0 {
-		return false
-	}
-	if all, ok := texts(columns.get("columns")); ok && columns.get("data") != nil { // orient="split"
-		for _, e := range elements(columns.get("data")) {
-			var row []field
-			for i, cell := range elements(e) {
-				if i < len(all) {
-					row = append(row, field{all[i], cell})
-				}
-			}
-			c.add(row...)
-		}
-		return true
-	}
-	if columns[0].Value[0] == '[' {
-		return columnLists(columns, names, c)
-	}
-	inner := make([]object, len(columns))
+	columns, cells := objectOf(d.text), []map[string]json.RawMessage(nil)
 	for i, m := range columns {
-		if inner[i] = objectOf(m.Value); inner[i] == nil || len(inner[i]) != len(inner[0]) || inner[i].get(inner[0][0].Name) == nil {
+		in := objectOf(m.Value)
+		cells = append(cells, map[string]json.RawMessage{})
+		for _, cell := range in {
+			cells[i][cell.Name] = cell.Value
+		}
+		if _, err := strconv.Atoi(m.Name); err == nil || in == nil || len(in) != len(cells[0]) {
 			return false
 		}
 	}
-	isNumber := func(name string) bool { _, err := strconv.Atoi(name); return err == nil }
-	if !slices.ContainsFunc(names, func(name string) bool { return !isNumber(name) }) && !isNumber(inner[0][0].Name) { // orient="index"
-		for i, o := range inner {
-			c.add(append([]field{{"index", names[i]}}, o.scalars("index")...)...)
-		}
-		return true
+	if len(columns) < 2 {
+		return false
 	}
-	byName := make([]map[string]json.RawMessage, len(inner))
-	for i, o := range inner {
-		byName[i] = map[string]json.RawMessage{}
-		for _, m := range o {
-			byName[i][m.Name] = m.Value
-		}
-	}
-	for _, at := range inner[0] {
+	for _, at := range objectOf(columns[0].Value) {
 		var row []field
-		for i, name := range names {
-			if value := byName[i][at.Name]; value != nil {
-				row = append(row, field{name, value})
+		for i, m := range columns {
+			if value := cells[i][at.Name]; value != nil {
+				row = append(row, field{m.Name, value})
 			}
 		}
 		c.add(row...)
 	}
 	return true
-}
-
-// columnLists reads columns that are arrays: {"text": [...], "label": [...]}, or labels with their texts.
-func columnLists(columns object, names []string, c *converted) bool {
-	var all [][]json.RawMessage
-	same := true
-	for _, m := range columns {
-		in := elements(m.Value)
-		if len(in) == 0 || in[0][0] == '{' || in[0][0] == '[' {
-			return false
-		}
-		same = same && (len(all) == 0 || len(in) == len(all[0]))
-		all = append(all, in)
-	}
-	seen := source.Seen{}
-	for _, name := range names {
-		seen.Columns = append(seen.Columns, source.Column{Name: name})
-	}
-	if same && source.Guess(seen).Text != "" {
-		for i := range all[0] {
-			var row []field
-			for j, name := range names {
-				row = append(row, field{name, all[j][i]})
-			}
-			c.add(row...)
-		}
-		return true
-	}
-	for i, name := range names {
-		for _, text := range all[i] {
-			if text[0] != '"' {
-				return false
-			}
-			c.add(field{"text", text}, field{"label", name})
-		}
-	}
-	return len(names) > 1
 }

@@ -6,9 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/racflow/racflow/engine/document"
-	"github.com/racflow/racflow/engine/source"
 )
 
 // visible are the entries of a folder, without those that programs leave there.
@@ -29,7 +26,7 @@ func visible(folder string) (dirs, files []fs.DirEntry) {
 // folderIn finds the form of a folder, or takes the one that is named. nil: it has none of them.
 func folderIn(folder, name string) (*export, *converted, error) {
 	for _, e := range exports {
-		read := map[string]func(string, *converted) (bool, error){"rasa": rasaFolder, "dialogflow": dialogflow, "folders": labelFolders}[e.name]
+		read := map[string]func(string, *converted) (bool, error){"dialogflow": dialogflow, "folders": labelFolders}[e.name]
 		if read == nil || name != "" && name != e.name {
 			continue
 		}
@@ -39,24 +36,6 @@ func folderIn(folder, name string) (*export, *converted, error) {
 		}
 	}
 	return nil, nil, nil
-}
-
-// rasaFolder reads a folder of YAML, of which some files hold phrases.
-func rasaFolder(folder string, c *converted) (bool, error) {
-	_, files := visible(folder)
-	for _, f := range files {
-		if ext := filepath.Ext(f.Name()); ext != ".yml" && ext != ".yaml" {
-			return false, nil
-		}
-	}
-	for _, f := range files {
-		text, err := readText(filepath.Join(folder, f.Name()))
-		if err != nil {
-			return false, err
-		}
-		rasa(&data{text: text}, c)
-	}
-	return true, nil
 }
 
 // dialogflow reads the phrases of an agent of Dialogflow ES that has been unpacked.
@@ -114,40 +93,6 @@ func labelFolders(folder string, c *converted) (bool, error) {
 		c.add(field{"id", filepath.ToSlash(path)}, field{"text", string(text)}, field{"label", filepath.Dir(path)})
 	}
 	return true, nil
-}
-
-// split finds the two parts of a folder: what is to be known, and what it is tried on. Empty: it has none.
-func split(folder string) (known, tried string) {
-	dirs, files := visible(folder)
-	if document.IsGlob(folder) || len(dirs) > 0 && len(files) > 0 {
-		return "", ""
-	}
-	of := map[string]string{}
-	for _, e := range append(dirs, files...) {
-		name, ext, _ := strings.Cut(e.Name(), ".")
-		if !e.IsDir() && !source.Is(e.Name()) {
-			return "", ""
-		}
-		kind := splitOf(strings.FieldsFunc(name, func(r rune) bool { return strings.ContainsRune("-_ ", r) })[0])
-		path := filepath.Join(folder, e.Name())
-		if first, again := of[kind]; again && !e.IsDir() {
-			path = filepath.Join(folder, name[:len(common(filepath.Base(first), name))]+"*."+ext)
-		}
-		of[kind] = path
-	}
-	if of["train"] == "" || of[""] != "" {
-		return "", ""
-	}
-	return of["train"], triedOf(func(kind string) string { return of[kind] })
-}
-
-// common is how two names begin.
-func common(a, b string) string {
-	n := 0
-	for n < min(len(a), len(b)) && a[n] == b[n] {
-		n++
-	}
-	return a[:n]
 }
 
 // splitOf is the part of the data that a word stands for; empty: none.

@@ -30,16 +30,9 @@ type How struct {
 	As   string // one of Forms; empty: that is found out
 }
 
-func (h How) plain() bool { return h == How{} }
-
 // Look looks at files of rows, and at folders, globs and files of documents.
 func Look(ctx context.Context, paths []string, how How) (Data, error) {
 	var d Data
-	if len(paths) == 1 && how.plain() {
-		if known, tried := split(paths[0]); tried != "" {
-			paths = []string{known, tried}
-		}
-	}
 	for _, path := range paths {
 		rows, isRows, err := rowsAt(path, how)
 		switch {
@@ -104,9 +97,7 @@ func rowsAt(path string, how How) (*Rows, bool, error) {
 		return nil, false, nil
 	}
 	mustBe := source.Is(r.Path) || how.Form != (source.Form{})
-	if err := r.choose(); err != nil {
-		return nil, true, err
-	}
+	r.choose()
 	if r.Seen, err = source.Sniff(r.Path, r.Form); err != nil || r.Seen.Rows == 0 || r.untitled() {
 		if !mustBe { // a text of prose, say
 			return nil, false, nil //nolint:nilerr // it is read as a document

@@ -203,12 +203,10 @@ func TestFilesOfPeople(t *testing.T) {
 	var table []plainRow
 	var classes []classRow
 	labelled := map[string]map[string]any{"text": {}, "label": {}}
-	byIndex := map[string]any{}
 	folders := map[string]string{"data/README": "texts by label"}
 	for i, p := range pairs() {
 		table, classes = append(table, plainRow{p.Text, p.Label}), append(classes, classRow{p.Text, int64(i % 2)})
 		labelled["text"][fmt.Sprint(i)], labelled["label"][fmt.Sprint(i)] = p.Text, p.Label
-		byIndex[fmt.Sprint(i)] = map[string]string{"text": p.Text, "label": p.Label}
 		fmt.Fprintln(&unlabelled, p.Text)
 		folders[fmt.Sprintf("data/%s/%d.txt", p.Label, i)] = p.Text
 	}
@@ -303,13 +301,9 @@ func TestFilesOfPeople(t *testing.T) {
 		{name: "sep.csv", content: lines("sep=;\r\ntext;label\r\n", "%s;%s\r\n")},
 		{name: "sep-bar.csv", content: lines("sep=|\ntext|label\n", "%s|%s\n")},
 		{name: "to_json.json", content: text(labelled)},
-		{name: "to_json-index.json", content: text(byIndex)},
-		{name: "to_json-split.json", content: array(`{"columns": ["text", "label"], "index": [0], "data": [`, `[%q, %q]`, "]}")},
 		{name: "to_json-table.json", content: array(`{"schema": {"fields": [{"name": "text"}]}, "data": [`, `{"index": %[3]d, "text": %[1]q, "label": %[2]q}`, "]}")},
-		{name: "to_dict-list.json", content: array(`{"text": [`, "%q", "]") + array(`, "label": [`, "%[2]q", "]}")},
 		{name: "class-labels.parquet", content: parquetOf(t, classes, names)},
 		{name: "class-labels-of-others.parquet", content: parquetOf(t, classes, "{"), want: numbered()},
-		{name: "setfit.jsonl", content: setfit()},
 		{name: "read-me-first.xlsx", content: book(t, tab{"Read me", [][]any{{"Tickets of the year"}, {"Ask Ann about them"}}}, tab{"Tickets", sheet(head)}), says: `sheet "Tickets"`},
 		{name: "title.xlsx", content: book(t, tab{"A", sheet([]any{"Tickets of the year"}, []any{}, head)}), says: "row 3 names the columns"},
 		{name: "two-headers.xlsx", content: book(t, tab{"A", sheet([]any{"Ticket", "", "Class"}, head)}), says: "row 2 names the columns"},
@@ -321,8 +315,6 @@ func TestFilesOfPeople(t *testing.T) {
 		{name: "split.csv", content: "text,label,split\n" + half(0, 8, "%q,%s,train\n") + half(8, 12, "%q,%s,test\n"), says: `tried on those of "test"`},
 		{name: "split.jsonl", content: half(0, 8, `{"text": %q, "label": %q, "subset": "training"}`+"\n") + half(8, 12, `{"text": %q, "label": %q, "subset": "val"}`+"\n"), says: `tried on those of "val"`},
 		{name: "split-of-texts.csv", content: "text,split\n" + half(0, 8, "%q,train\n") + half(8, 12, "%q,test\n"), texts: true},
-		{name: "a folder of a split", files: map[string]string{"d/train.csv": "text,label\n" + half(0, 8, "%q,%s\n"), "d/test.csv": "text,label\n" + half(8, 12, "%q,%s\n")}, data: "d", says: "answers the rows of d/test.csv"},
-		{name: "a folder of shards", files: map[string]string{"d/train-00000-of-00002.parquet": parquetOf(t, table[:4], ""), "d/train-00001-of-00002.parquet": parquetOf(t, table[4:8], ""), "d/test-00000-of-00001.parquet": parquetOf(t, table[8:], "")}, data: "d"},
 		{name: "a folder of Spark", files: map[string]string{"d/_SUCCESS": "", "d/._SUCCESS.crc": "\x00", "d/part-0.snappy.parquet": parquetOf(t, table[:4], ""), "d/part-1.snappy.parquet": parquetOf(t, table[4:], "")}, data: "d"},
 		{name: "train-and-test.json", content: `{"train": [` + strings.TrimSuffix(half(0, 8, `{"text": %q, "label": %q},`), ",") + `], "test": [` + strings.TrimSuffix(half(8, 12, `{"text": %q, "label": %q},`), ",") + "]}"},
 		{name: "tables.json", content: array(`{"a": [`, `{"text": %q, "label": %q}`, "]") + array(`, "b": [`, `{"text": %q, "label": %q}`, "]}"), outcome: asked, says: `"a", "b": say which one counts, with --sheet a or --sheet b`},
@@ -342,12 +334,10 @@ func TestFilesOfPeople(t *testing.T) {
 		{name: "spacy.jsonl", content: strings.NewReplacer(`"order": 1`, `"order": 1.0, "refund": 0.0`, `"refund": 1`, `"order": 0.0, "refund": 1.0`).Replace(lines("", `{"text": %q, "cats": {%q: 1}}`+"\n"))},
 		{name: "spacy-several.jsonl", content: lines("", `{"text": %q, "cats": {%q: 1, "x": true}}`+"\n"), outcome: refused, says: "12 rows have several labels"},
 		{name: "nlu.yml", content: nlu, says: "nlu.rows.jsonl"},
-		{name: "a folder of Rasa", files: map[string]string{"d/nlu.yml": nlu, "d/stories.yml": "stories:\n- story: happy\n  steps:\n  - intent: order\n  - action: utter\n"}, data: "d"},
 		{name: "nlu.json", content: array(`{"rasa_nlu_data": {"regex_features": [], "common_examples": [`, `{"text": %q, "intent": %q, "entities": []}`, "]}}")},
 		{name: "fasttext.txt", content: lines("", "__label__%[2]s %[1]s\n")},
 		{name: "fasttext-several.txt", content: lines("", "__label__%[2]s __label__x %[1]s\n"), outcome: refused, says: "several labels"},
 		{name: "intents.json", content: text(map[string]any{"intents": []any{map[string]any{"tag": "order", "patterns": byLabel("order"), "responses": []string{"ok"}}, map[string]any{"tag": "refund", "patterns": byLabel("refund")}}})},
-		{name: "by-label.json", content: text(map[string]any{"order": byLabel("order"), "refund": byLabel("refund")})},
 		{name: "folders", files: folders, data: "data", says: "data.rows.jsonl"},
 		{name: "a folder of documents", files: map[string]string{"d/a/x.md": english, "d/b/y.md": english}, data: "d", want: []pair{}},
 		{name: "agent.zip", content: zipped(t, "agent.json", "intents/order_usersays_en.json"), outcome: refused, says: "unzip -d agent agent.zip, and then: racflow init agent"},
@@ -464,10 +454,3 @@ func changed(change func(i int, p *pair)) []pair {
 func numbered() []pair            { return changed(func(i int, p *pair) { p.Label = fmt.Sprint(i % 2) }) }
 func suffixed(with string) []pair { return changed(func(_ int, p *pair) { p.Label += with }) }
 func prefixed(with string) []pair { return changed(func(_ int, p *pair) { p.Label = with + p.Label }) }
-
-func setfit() (all string) {
-	for i, p := range pairs() {
-		all += fmt.Sprintf(`{"text": %q, "label": %d, "label_text": %q}`+"\n", p.Text, i%2, p.Label)
-	}
-	return all
-}

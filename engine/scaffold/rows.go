@@ -118,12 +118,12 @@ func (r *Rows) Read() error {
 		r.Labels = append(r.Labels, Label{name, labels[name]})
 	}
 	slices.SortStableFunc(r.Labels, func(a, b Label) int { return cmp.Compare(b.Rows, a.Rows) })
-	if several == 0 && !r.Named {
-		if several, first, err = r.severalBelow(); err != nil {
-			return err
+	column := r.Mapping.Label
+	for _, c := range r.Seen.Columns {
+		if c.Name == column && c.Several && !r.Named { // a path to the first of several, such as labels[0].name
+			several, first = r.Count, fmt.Errorf("%q is the first of them", column)
 		}
 	}
-	column := r.Mapping.Label
 	if several > 0 && !strings.Contains(column, "[0]") {
 		column += "[0]"
 	}
@@ -149,33 +149,6 @@ func (r *Rows) open(form source.Form, m source.Mapping) (*source.Reader, error) 
 }
 
 func (r *Rows) stream() io.Reader { return bytes.NewReader(r.converted) }
-
-// severalBelow counts rows in which the guessed path leads to the first of several labels, such as
-// labels[0].name.
-func (r *Rows) severalBelow() (n int, first, err error) {
-	list, rest, ok := strings.Cut(r.Mapping.Label, "[0]")
-	if !ok || rest == "" {
-		return 0, nil, nil
-	}
-	in, err := r.open(r.Form, source.Mapping{Text: r.Mapping.Text, Label: list, Meta: []string{}})
-	if err != nil {
-		return 0, nil, err
-	}
-	defer in.Close() //nolint:errcheck // it was only read
-	for {
-		row, err := in.Next()
-		if errors.Is(err, io.EOF) {
-			return n, first, nil
-		}
-		if err != nil {
-			return 0, nil, err
-		}
-		if errors.Is(row.Err, source.ErrSeveralLabels) {
-			n++
-			first = cmp.Or(first, fmt.Errorf("line %d: %w", row.Line, row.Err))
-		}
-	}
-}
 
 // combined is a label that is made of others; empty: none looks so. Its parts stand in other labels, too,
 // which parts of names hardly do.

@@ -37,7 +37,6 @@ func Guess(s Seen) Mapping {
 			m.Text = other.Text
 		}
 	}
-	m.Label = inWords(s, m.Label)
 	taken := func(c Column) bool { return c.Name == m.ID || c.Name == m.Text || c.Name == m.Label }
 	best := func(worth func(Column) float64) string {
 		name, most := "", 0.0
@@ -76,20 +75,6 @@ func Guess(s Seen) Mapping {
 		})
 	}
 	return m
-}
-
-// inWords is the column that says in words what labels that are numbers mean, such as label_text.
-func inWords(s Seen, label string) string {
-	at := slices.IndexFunc(s.Columns, func(c Column) bool { return c.Name == label })
-	if at < 0 || !s.Columns[at].Numeric {
-		return label
-	}
-	for _, c := range s.Columns {
-		if c.Name != label && !c.Numeric && c.Distinct == s.Columns[at].Distinct && strings.HasPrefix(spelt(c.Name), spelt(label)) {
-			return c.Name
-		}
-	}
-	return label
 }
 
 // Usual reports whether a column is called as those of texts or labels often are.

@@ -31,6 +31,7 @@ type Column struct {
 	Distinct, Empty             int
 	MedianLength, LongestLength int
 	Numeric                     bool // all values are numbers; there are some
+	Several                     bool // it is the first of several, or in the first: the name has [0]
 	Unnamed                     bool // the header has no name for it, as for the index of a data frame
 }
 
@@ -51,7 +52,7 @@ func SniffStream(path string, f Form, stdin io.Reader) (Seen, error) {
 	}
 	defer r.Close() //nolint:errcheck // it was only read
 	seen := Seen{Compression: r.at.compression}
-	l := looker{columns: map[string]*looked{}}
+	l := looker{columns: map[string]*looked{}, several: map[string]bool{}}
 	for seen.Rows < sniffedRows && l.bytes < sniffedBytes {
 		row, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -81,6 +82,7 @@ func SniffStream(path string, f Form, stdin io.Reader) (Seen, error) {
 type looker struct {
 	order   []string
 	columns map[string]*looked
+	several map[string]bool // paths to the first of several
 	bytes   int
 }
 
@@ -139,6 +141,9 @@ func (l *looker) inside(name string, nested json.RawMessage, depth int) {
 		return
 	}
 	if nested[0] == '[' {
+		if len(members) > 1 {
+			l.several[name+"[0]"] = true
+		}
 		l.add(name+"[0]", decoded(members[0].Value), depth+1)
 		return
 	}
@@ -152,6 +157,9 @@ func (l *looker) result(rows int) []Column {
 	for _, name := range l.order {
 		c := l.columns[name]
 		column := Column{Name: name, Values: c.values, Distinct: len(c.distinct), Empty: rows - len(c.lengths), Numeric: c.numbers > 0 && c.numbers == len(c.lengths)}
+		if at := strings.LastIndex(name, "[0]"); at >= 0 {
+			column.Several = l.several[name[:at+len("[0]")]]
+		}
 		if len(c.lengths) > 0 {
 			slices.Sort(c.lengths)
 			column.MedianLength, column.LongestLength = c.lengths[len(c.lengths)/2], c.lengths[len(c.lengths)-1]

@@ -1,9 +1,7 @@
 package source
 
 import (
-	"bufio"
 	"bytes"
-	"cmp"
 	"errors"
 	"io"
 	"os"
@@ -12,7 +10,6 @@ import (
 
 	"github.com/racflow/racflow/engine/source/decode"
 	"github.com/racflow/racflow/engine/source/delimited"
-	"github.com/racflow/racflow/engine/source/jsonrows"
 	"github.com/racflow/racflow/engine/source/table"
 )
 
@@ -128,33 +125,21 @@ func both(first, then func() error) func() error {
 	return func() error { return errors.Join(first(), then()) }
 }
 
-// Sheets are the names of the sheets of a workbook, or of the arrays of rows in a JSON object; nil: it is
-// neither.
-func Sheets(path string, f Form) ([]string, error) {
+// Sheets are the names of the sheets of a workbook.
+func Sheets(path string) ([]string, error) {
 	in, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer in.Close() //nolint:errcheck // it was only read
-	if format := cmp.Or(f.Format, FormatOf(path)); tableOf(format, in) == XLSX {
-		info, err := in.Stat()
-		if err != nil {
-			return nil, err
-		}
-		w, err := table.OpenWorkbook(in, info.Size(), "")
-		if err != nil {
-			return nil, err
-		}
-		defer w.Close() //nolint:errcheck // it was only read
-		return w.Sheets(), nil
-	}
-	unpacked, _, err := decode.Unpack(bufio.NewReaderSize(in, decode.Size))
+	info, err := in.Stat()
 	if err != nil {
 		return nil, err
 	}
-	text, err := decode.NewText(unpacked, f.Encoding, true)
+	w, err := table.OpenWorkbook(in, info.Size(), "")
 	if err != nil {
 		return nil, err
 	}
-	return jsonrows.Arrays(text.Reader), nil
+	defer w.Close() //nolint:errcheck // it was only read
+	return w.Sheets(), nil
 }

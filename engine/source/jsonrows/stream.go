@@ -33,13 +33,6 @@ func NewStream(in *bufio.Reader, array string) *Stream {
 	return s
 }
 
-// Arrays are the names of the members of an object that are arrays of rows; nil: it is no object.
-func Arrays(in *bufio.Reader) []string {
-	s := NewStream(in, "\x00") // which is no member
-	_, _ = s.Next()            // an object that is cut off has those before
-	return s.found
-}
-
 // Line is the line up to which the stream has been read.
 func (s *Stream) Line() int { return s.line }
 
