@@ -121,34 +121,21 @@ func splitIn(s source.Seen) (column string, values map[string]string) {
 	return "", nil
 }
 
-// divide makes two of rows that say themselves what is to be known and what it is tried on: by a column,
-// or by sheets.
-func (d *Data) divide() error {
+// divide makes two of rows of which a column says what is to be known and what it is tried on.
+func (d *Data) divide() {
 	known := d.Rows[0]
-	tried := *known
-	switch column, values := splitIn(known.Seen); {
-	case known.divided[1] != "":
-		known.Form.Sheet, tried.Form.Sheet = known.divided[0], known.divided[1]
-		seen, err := source.Sniff(known.Path, tried.Form)
-		if err != nil {
-			return err
-		}
-		tried.Seen = seen
-		tried.guess()
-	case column != "" && known.Mapping.Label != "" && known.From == nil && known.Form.Part == [2]float64{}:
-		used := triedOf(func(kind string) string { return values[kind] })
-		known.Form.Where, tried.Form.Where = [2]string{column, values["train"]}, [2]string{column, used}
-		note := fmt.Sprintf("column %q says what is for training: the pipeline knows the rows of %q and is tried on those of %q", column, values["train"], used)
-		if other := values["validation"]; other != "" && other != used {
-			note += fmt.Sprintf("; those of %q are not used", other)
-		}
-		known.Seen.Notes = append(known.Seen.Notes, note)
-	default:
-		return nil
+	column, values := splitIn(known.Seen)
+	if column == "" || known.Mapping.Label == "" || known.From != nil {
+		return
 	}
-	tried.Other = true
+	tried, used := *known, cmp.Or(values["test"], values["validation"])
+	known.Form.Where, tried.Form.Where, tried.Other = [2]string{column, values["train"]}, [2]string{column, used}, true
+	note := fmt.Sprintf("column %q says what is for training: the pipeline knows the rows of %q and is tried on those of %q", column, values["train"], used)
+	if other := values["validation"]; other != "" && other != used {
+		note += fmt.Sprintf("; those of %q are not used", other)
+	}
+	known.Seen.Notes = append(known.Seen.Notes, note)
 	d.Rows = append(d.Rows, &tried)
-	return nil
 }
 
 // choose chooses the sheet of a workbook, or the array of a JSON object: the one with texts.
@@ -171,7 +158,6 @@ func (r *Rows) choose() {
 		return
 	}
 	var tables, texts []Rows
-	of := map[string]string{}
 	for _, name := range names {
 		try := Rows{Path: r.Path, Form: r.Form}
 		try.Form.Sheet = name
@@ -186,9 +172,6 @@ func (r *Rows) choose() {
 		if err != nil || try.Seen.Rows == 0 || len(try.Seen.Columns) < 2 {
 			continue
 		}
-		if kind := splitOf(name); kind != "" {
-			of[kind] = name
-		}
 		if tables = append(tables, try); source.Guess(try.Seen).Text != "" && source.Guess(try.Seen).Label != "" {
 			texts = append(texts, try)
 		}
@@ -200,11 +183,7 @@ func (r *Rows) choose() {
 		return
 	}
 	r.Form.Sheet = tables[0].Form.Sheet
-	switch tried := triedOf(func(kind string) string { return of[kind] }); {
-	case of["train"] != "" && tried != "":
-		r.divided = [2]string{of["train"], tried}
-		r.Form.Sheet = of["train"]
-	case len(tables) > 1:
+	if len(tables) > 1 {
 		var all, said []string
 		for _, t := range tables {
 			all = append(all, fmt.Sprintf("%q", clean(t.Form.Sheet)))

@@ -65,11 +65,8 @@ func (r *Rows) describe(w io.Writer) {
 
 // name is how the rows are called.
 func (r *Rows) name() string {
-	switch {
-	case r.Form.Where[0] != "":
+	if r.Form.Where[0] != "" {
 		return fmt.Sprintf("%s, %s %q", r.Path, r.Form.Where[0], r.Form.Where[1])
-	case r.Other, r.divided[1] != "":
-		return fmt.Sprintf("%s, %q", r.Path, r.Form.Sheet)
 	}
 	return r.Path
 }

@@ -24,24 +24,25 @@ import (
 // written beside the pipeline as JSONL.
 type export struct {
 	name, what string
+	folder     bool                         // it is a folder, and no file
 	read       func(*data, *converted) bool // false: the data has another form
 }
 
 // exports are the known forms. The first one that fits is taken.
 var exports = []export{
-	{"label-studio", "an export of Label Studio", each(labelStudio)},
-	{"chat", "chats: the last question is the text, and what was answered to it the label", each(chat)},
-	{"prodigy", "annotations of Prodigy", each(prodigy)},
-	{"cats", "examples of spaCy: the category with a score of at least 0.5 is the label", each(categories)},
-	{"rasa", "training data of Rasa", rasa},
-	{"intents", "intents with their phrases", each(intents)},
-	{"fasttext", "lines of fastText", fastText},
-	{"dataframe", "columns of a data frame", dataFrame},
-	{"dialogflow", "an agent of Dialogflow", nil}, // the folders are read in folders.go
-	{"folders", "a folder for each label", nil},
+	{"label-studio", "an export of Label Studio", false, each(labelStudio)},
+	{"chat", "chats: the last question is the text, and what was answered to it the label", false, each(chat)},
+	{"prodigy", "annotations of Prodigy", false, each(prodigy)},
+	{"cats", "examples of spaCy: the category with a score of at least 0.5 is the label", false, each(categories)},
+	{"rasa", "training data of Rasa", false, rasa},
+	{"intents", "intents with their phrases", false, each(intents)},
+	{"fasttext", "lines of fastText", false, fastText},
+	{"dataframe", "columns of a data frame", false, dataFrame},
+	{"dialogflow", "an agent of Dialogflow", true, dialogflow},
+	{"folders", "a folder for each label", true, labelFolders},
 }
 
-// Documents is the form that says that a file or folder holds documents, whatever it looks like.
+// asDocuments is the form that says that a file or folder holds documents, whatever it looks like.
 const asDocuments = "documents"
 
 // Forms are the names of the forms that are no formats of a source.
@@ -58,6 +59,7 @@ const maxExport = 256 << 20
 
 // data is what a file holds.
 type data struct {
+	folder  string // empty: a file
 	text    []byte
 	records []json.RawMessage // of JSON: lines, elements, or those of the only array in an object
 }
@@ -113,30 +115,26 @@ func (c *converted) notes() (notes []string) {
 	return notes
 }
 
-// exportIn finds the form of a file, or takes the one that is named. nil: it has none of them.
-func exportIn(path, name string) (*export, *converted, error) {
-	ext := strings.ToLower(filepath.Ext(strings.TrimSuffix(path, ".gz")))
-	if f := source.FormatOf(path); name == "" && f != source.JSON && f != source.JSONL && !slices.Contains([]string{"", ".txt", ".yml", ".yaml", ".md", ".ft", ".train", ".valid", ".test"}, ext) {
-		return nil, nil, nil
-	}
-	text, err := readText(path)
-	if err != nil {
-		if name == "" {
-			err = nil // the one who reads it as what it is says why
+// exportIn finds the form of a file or folder, or takes the one that is named. nil: it has none of them.
+func exportIn(path string, folder bool, name string) (*export, *converted) {
+	d, ext := &data{folder: path}, strings.ToLower(filepath.Ext(strings.TrimSuffix(path, ".gz")))
+	if !folder {
+		if f := source.FormatOf(path); name == "" && f != source.JSON && f != source.JSONL && !slices.Contains([]string{"", ".txt", ".yml", ".yaml", ".ft", ".train", ".valid", ".test"}, ext) {
+			return nil, nil
 		}
-		return nil, nil, err
+		text, err := readText(path)
+		if err != nil {
+			return nil, nil // the one who reads it as what it is says why
+		}
+		d = &data{text: text, records: recordsOf(text)}
 	}
-	d := &data{text: text, records: recordsOf(text)}
 	for _, e := range exports {
 		c := &converted{}
-		if e.read != nil && (name == "" || name == e.name) && e.read(d, c) && c.n > 0 {
-			return &e, c, nil
+		if e.folder == folder && (name == "" || name == e.name) && e.read(d, c) && c.n > 0 {
+			return &e, c
 		}
 	}
-	if name != "" {
-		return nil, nil, fmt.Errorf("look at the data: %s has not the form %s", path, name)
-	}
-	return nil, nil, nil
+	return nil, nil
 }
 
 // readText reads a text of bounded size.
@@ -161,33 +159,31 @@ func readText(path string) ([]byte, error) {
 	return all, err
 }
 
-// recordsOf are the objects of a text of JSON.
+// recordsOf are the values in a text of JSON: of its lines, or in its only array.
 func recordsOf(text []byte) (all []json.RawMessage) {
-	text = bytes.TrimSpace(text)
-	if len(text) == 0 || text[0] != '[' && text[0] != '{' {
-		return nil
-	}
-	if first, _, more := bytes.Cut(text, []byte("\n")); more && text[0] == '{' && json.Valid(first) {
-		for line := range bytes.Lines(text) {
-			if line = bytes.TrimSpace(line); len(line) > 0 {
-				all = append(all, line)
-			}
+	for d := json.NewDecoder(bytes.NewReader(text)); ; {
+		var value json.RawMessage
+		if d.Decode(&value) != nil {
+			break
 		}
+		all = append(all, value)
+	}
+	if len(all) != 1 {
 		return all
 	}
-	if text[0] == '{' {
-		var arrays []json.RawMessage
-		for _, m := range objectOf(text) {
-			if in := elements(m.Value); len(in) > 0 && in[0][0] == '{' {
-				arrays = append(arrays, m.Value)
-			}
+	var arrays []json.RawMessage
+	for _, m := range objectOf(all[0]) {
+		if in := elements(m.Value); len(in) > 0 && in[0][0] == '{' && m.Name != "messages" {
+			arrays = append(arrays, m.Value)
 		}
-		if len(arrays) != 1 || objectOf(text).get("messages") != nil {
-			return []json.RawMessage{text}
-		}
-		text = arrays[0]
 	}
-	return elements(text)
+	if len(arrays) == 1 {
+		all = arrays
+	}
+	if in := elements(all[0]); in != nil {
+		return in
+	}
+	return all
 }
 
 // object are the members of an object, in their order.

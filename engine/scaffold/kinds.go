@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"strconv"
@@ -119,11 +120,9 @@ Written by racflow init for %s: look through it before you rely on it.
 
 // unlabelled plans a search among rows.
 func unlabelled(known, tried *Rows, o Options) (*Plan, error) {
-	return retrieval(known.Path, "rows", tried, o, func(p *Plan, t *template) error {
+	return retrieval(known.Path, "rows", tried, o, func(p *Plan, t *template) {
 		path, err := p.place(known, o)
-		if err != nil {
-			return err
-		}
+		t.err = cmp.Or(t.err, err)
 		t.set("default", path, "variable docs")
 		m := p.mapped(known)
 		m.Label = ""
@@ -136,7 +135,6 @@ func unlabelled(known, tried *Rows, o Options) (*Plan, error) {
 		if name := analyzer(known.Languages); name != "" {
 			t.set("default", name, "variable analyzer")
 		}
-		return nil
 	})
 }
 
@@ -146,7 +144,7 @@ func documents(d Data, o Options) (*Plan, error) {
 	if len(d.Rows) > 0 {
 		questions = d.Rows[0]
 	}
-	return retrieval(d.Documents.Path, "passages", questions, o, func(p *Plan, t *template) error {
+	return retrieval(d.Documents.Path, "passages", questions, o, func(p *Plan, t *template) {
 		if d.Documents.Code > d.Documents.Read/2 {
 			t.set("default", "code", "variable chunker")
 			t.set("default", "code", "variable analyzer")
@@ -158,12 +156,11 @@ func documents(d Data, o Options) (*Plan, error) {
 			languages = nil // comments do not decide
 		}
 		t.set("default", p.embedder(o, languages), "variable embedder")
-		return nil
 	})
 }
 
 // retrieval plans a search, with the rows that are asked; nil: none.
-func retrieval(data, what string, asked *Rows, o Options, set func(*Plan, *template) error) (*Plan, error) {
+func retrieval(data, what string, asked *Rows, o Options, set func(*Plan, *template)) (*Plan, error) {
 	p := &Plan{Next: []Step{{`racflow ask ` + quoted(o.Output) + ` "YOUR QUESTION"`, "shows the passages nearest to a question"}}}
 	path, err := o.path(data)
 	if err != nil {
@@ -184,9 +181,7 @@ func retrieval(data, what string, asked *Rows, o Options, set func(*Plan, *templ
 	}
 	t := open(o.Pipelines, "contextual.hcl", fmt.Sprintf(aboutTexts, what, clean(filepath.Base(filepath.Clean(data))), clean(data), commands), "")
 	t.set("default", path, "variable docs")
-	if err := set(p, t); err != nil {
-		return nil, err
-	}
+	set(p, t)
 	input := []string{"pipeline contextual", "input"}
 	if asked != nil {
 		path, err := p.place(asked, o)

@@ -49,9 +49,7 @@ func Look(ctx context.Context, paths []string, how How) (Data, error) {
 		}
 	}
 	if len(paths) == 1 && len(d.Rows) == 1 {
-		if err := d.divide(); err != nil {
-			return d, err
-		}
+		d.divide()
 	}
 	return d, ctx.Err()
 }
@@ -60,30 +58,27 @@ func Look(ctx context.Context, paths []string, how How) (Data, error) {
 func rowsAt(path string, how How) (*Rows, bool, error) {
 	info, err := os.Stat(path)
 	glob := err != nil && document.IsGlob(path)
-	read := exportIn
 	switch {
 	case err != nil && !glob:
 		return nil, false, err
 	case how.As == asDocuments:
 		return nil, false, nil
-	case err == nil && info.IsDir():
-		read = folderIn
-	case err == nil:
+	case err == nil && !info.IsDir():
 		if err := refuse(path); err != nil {
 			return nil, true, err
 		}
 	}
 	if !glob && how.Form == (source.Form{}) {
-		form, rows, err := read(path, how.As)
+		form, rows := exportIn(path, info.IsDir(), how.As)
 		switch {
-		case err != nil:
-			return nil, true, err
 		case form != nil:
 			r := &Rows{Path: path, From: form, converted: rows.rows.Bytes()}
 			r.Seen, err = source.SniffStream("-", source.Form{Format: source.JSONL}, r.stream())
 			r.Seen.Notes = append(r.Seen.Notes, rows.notes()...)
 			r.guess()
 			return r, true, err
+		case how.As != "":
+			return nil, true, fmt.Errorf("%s has not the form %s", path, how.As)
 		}
 	}
 	r := &Rows{Path: path, Form: how.Form}
@@ -146,7 +141,7 @@ func refuse(path string) error {
 	var head [512]byte
 	n, _ := io.ReadFull(in, head[:]) // a short file is whole
 	err = decode.Refuse(head[:n])
-	if err == nil || bytes.HasPrefix(head[:], []byte("%PDF-")) || bytes.HasPrefix(head[:], []byte("PAR1")) {
+	if err == nil || bytes.HasPrefix(head[:], []byte("PAR1")) {
 		return nil
 	}
 	text := strings.ReplaceAll(err.Error(), "FILE", path)
@@ -154,8 +149,7 @@ func refuse(path string) error {
 		defer z.Close() //nolint:errcheck // it was only read
 		var names []string
 		for _, f := range z.File {
-			names = append(names, f.Name)
-			if strings.HasPrefix(f.Name, "xl/") || f.Name == "[Content_Types].xml" { // an office file by another name
+			if names = append(names, f.Name); f.Name == "[Content_Types].xml" { // an office file by another name
 				return nil
 			}
 		}

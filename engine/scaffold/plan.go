@@ -63,7 +63,7 @@ func Make(d Data, o Options) (*Plan, error) {
 	if known.Labelled() {
 		return labelled(known, tried, o)
 	}
-	if tried != nil && tried.Other && known.Form.Where[0] != "" { // a search is among all rows
+	if tried != nil && tried.Other { // a search is among all rows
 		known.Form.Where, tried = [2]string{}, nil
 	}
 	return unlabelled(known, tried, o)

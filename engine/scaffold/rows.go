@@ -28,7 +28,6 @@ type Rows struct {
 	Other   bool           // the rows before these are of the same file
 
 	converted []byte // of an export, as JSONL
-	divided   [2]string
 
 	// What Read finds in all rows.
 	Count, Invalid  int

@@ -26,17 +26,6 @@ func Guess(s Seen) Mapping {
 		names[i] = c.Name
 	}
 	m := byName(names)
-	if m.Text != "" { // one that is mostly empty is taken where no other is
-		filled := slices.Clone(names)
-		for i, c := range s.Columns {
-			if 2*c.Empty > s.Rows {
-				filled[i] = ""
-			}
-		}
-		if other := byName(filled); other.Text != "" {
-			m.Text = other.Text
-		}
-	}
 	taken := func(c Column) bool { return c.Name == m.ID || c.Name == m.Text || c.Name == m.Label }
 	best := func(worth func(Column) float64) string {
 		name, most := "", 0.0

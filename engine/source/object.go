@@ -167,7 +167,7 @@ func labelOf(name string, value any, before error) (string, error) {
 		all, err := jsonrows.Members(nil, list, true)
 		switch {
 		case err == nil && len(all) > 1:
-			return "", cmp.Or(before, fmt.Errorf("%q holds %w, %s, and a row has one: write one, or take the first of each row with %q in place of %[1]q", name, ErrSeveralLabels, short(list), name+"[0]"))
+			return "", cmp.Or(before, fmt.Errorf("%q holds %w, and a row has one: write one, or take the first of each row with %q in place of %[1]q", name, ErrSeveralLabels, name+"[0]"))
 		case err == nil && len(all) == 0:
 			value = nil
 		case err == nil:
@@ -179,14 +179,6 @@ func labelOf(name string, value any, before error) (string, error) {
 		return "", cmp.Or(before, fmt.Errorf("%q is not a string", name))
 	}
 	return text, before
-}
-
-// short is the beginning of a JSON value.
-func short(raw json.RawMessage) string {
-	if len(raw) > 60 {
-		return strings.ToValidUTF8(string(raw[:60]), "") + "..."
-	}
-	return string(raw)
 }
 
 // goldOfAny reads the passages in a value.
