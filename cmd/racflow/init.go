@@ -123,9 +123,11 @@ func (f *initFlags) write(c *cobra.Command, paths []string) error {
 			if columns, err = interrupt.Do(c.Context(), func() (map[string]string, error) { return confirm(out, in, r) }); err != nil {
 				return err
 			}
+			guess, asIs := r.Mapping.Label, r.AsIs
 			if err := r.Map(columns); err != nil {
 				return err
 			}
+			r.AsIs = asIs || r.Mapping.Label != guess
 		}
 		if len(r.Unsure) > 0 && !f.yes {
 			return errors.New(r.Unsure[0] + "; --yes takes the first")
@@ -172,23 +174,21 @@ func (f *initFlags) how() (how scaffold.How, err error) {
 	if f.delimiter == `\t` || f.delimiter == "tab" {
 		how.Form.Delimiter = "\t"
 	}
-	switch row, err := strconv.Atoi(f.header); {
-	case f.header == "":
+	row, err := strconv.Atoi(f.header)
+	switch {
 	case f.header == "none" || err == nil && row == 0:
 		how.Form.Header = new(bool)
-	case err == nil && row > 0:
-		how.Form.HeaderRow = row
-	default:
+	case f.header != "" && (err != nil || row < 0):
 		return how, fmt.Errorf("--header %s: write the number of the row that names the columns, from 1 on, or none", f.header)
 	}
-	switch {
-	case f.format == "":
-	case slices.Contains(grammar.Formats(), f.format):
-		how.Form.Format = source.Format(f.format)
-	case slices.Contains(scaffold.Forms(), f.format):
+	how.Form.HeaderRow = row
+	if all := slices.Concat(grammar.Formats(), scaffold.Forms()); f.format != "" && !slices.Contains(all, f.format) {
+		return how, fmt.Errorf("--format %s: there are %s", f.format, strings.Join(all, ", "))
+	}
+	if slices.Contains(scaffold.Forms(), f.format) {
 		how.As = f.format
-	default:
-		return how, fmt.Errorf("--format %s: there are %s", f.format, strings.Join(slices.Concat(grammar.Formats(), scaffold.Forms()), ", "))
+	} else {
+		how.Form.Format = source.Format(f.format)
 	}
 	return how, nil
 }

@@ -41,8 +41,10 @@ func (r *Rows) Map(columns map[string]string) error {
 			return fmt.Errorf("%s has no column %q; it has %s", r.Path, name, strings.Join(r.Columns(), ", "))
 		}
 		*to = name
-		r.Named = r.Named || means == "label" && name != ""
-		r.Unsure = slices.DeleteFunc(r.Unsure, func(why string) bool { return strings.Contains(why, "--column "+means+"=") })
+		if means == "label" && name != "" {
+			r.Named, r.AsIs = true, true
+		}
+		r.Unsure = slices.DeleteFunc(r.Unsure, func(why string) bool { return strings.Contains(why, "holds the "+means) })
 	}
 	if r.Mapping.Text == "" {
 		return fmt.Errorf("%s: no column looks like texts; name it with --column text=NAME: it has %s", r.Path, strings.Join(r.Columns(), ", "))
@@ -62,19 +64,12 @@ func (r *Rows) guess() {
 	if second.Text == r.Mapping.Text {
 		r.Second.Label = whole(second.Label)
 	}
-	doubt := func(means, guess, other string) {
-		why := fmt.Sprintf("it may be %q", guess)
+	doubt := func(means, guess, other, none string) {
+		why, all := strconv.Quote(guess), "--column "+quoted(means+"="+guess)
 		if other != "" {
-			why += fmt.Sprintf(" or %q", other)
+			why, all = why+fmt.Sprintf(" or %q", other), all+" or --column "+quoted(means+"="+other)
 		}
-		all := fmt.Sprintf("--column %s=%s", means, quoted(guess))
-		if other != "" {
-			all += fmt.Sprintf(" or --column %s=%s", means, quoted(other))
-		}
-		if means == "label" {
-			all += ", and --column label= where none does"
-		}
-		r.Unsure = append(r.Unsure, fmt.Sprintf("%s: which column holds the %ss cannot be told for sure: %s. Say %s", r.Path, means, why, all))
+		r.Unsure = append(r.Unsure, fmt.Sprintf("%s: which column holds the %ss cannot be told for sure: it may be %s. Say %s%s", r.Path, means, why, all, none))
 	}
 	column := func(name string) (c source.Column) {
 		if at := slices.IndexFunc(seen.Columns, func(c source.Column) bool { return c.Name == name }); at >= 0 {
@@ -83,10 +78,10 @@ func (r *Rows) guess() {
 		return c
 	}
 	if text, other := column(r.Mapping.Text), column(r.Second.Text); text.Name != "" && !source.Usual(text.Name) && 2*other.MedianLength >= text.MedianLength && other.Name != "" && r.Form.Header == nil {
-		doubt("text", text.Name, other.Name)
+		doubt("text", text.Name, other.Name, "")
 	}
 	if label := column(r.Mapping.Label); label.Name != "" && !source.Usual(label.Name) && (label.Numeric || r.Second.Label != "" && !column(r.Second.Label).Numeric) {
-		doubt("label", whole(label.Name), r.Second.Label)
+		doubt("label", whole(label.Name), r.Second.Label, ", and --column label= where none does")
 	}
 	r.Mapping.Label = whole(r.Mapping.Label)
 }
@@ -161,15 +156,7 @@ func (r *Rows) choose() {
 	for _, name := range names {
 		try := Rows{Path: r.Path, Form: r.Form}
 		try.Form.Sheet = name
-		seen, err := source.Sniff(r.Path, try.Form)
-		try.Seen = seen
-		if err == nil && (seen.Rows == 0 || try.untitled()) {
-			if row := try.headerRow(); row > 0 {
-				try.Form.HeaderRow = row
-				try.Seen, err = source.Sniff(r.Path, try.Form)
-			}
-		}
-		if err != nil || try.Seen.Rows == 0 || len(try.Seen.Columns) < 2 {
+		if try.sniff(true) != nil || len(try.Seen.Columns) < 2 {
 			continue
 		}
 		if tables = append(tables, try); source.Guess(try.Seen).Text != "" && source.Guess(try.Seen).Label != "" {

@@ -1,11 +1,11 @@
 package scaffold
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/racflow/racflow/engine/language"
@@ -74,13 +74,10 @@ func (r *Rows) name() string {
 // guesses says what was taken for what, what came second, and how to say it otherwise.
 func (r *Rows) guesses(w io.Writer) {
 	or := func(name, second string) string {
-		switch {
-		case name == "" && second == "":
-			return "none"
-		case second == "" || second == name:
-			return strconv.Quote(clean(name))
+		if second == "" || second == name {
+			return cmp.Or(clean(name), "no column")
 		}
-		return fmt.Sprintf("%q, or else %q", clean(name), clean(second))
+		return fmt.Sprintf("%s, or else in %s", clean(name), clean(second))
 	}
 	line(w, "  the text is in %s; the label in %s. Otherwise: --column text=NAME --column label=NAME (label= for none)", or(r.Mapping.Text, r.Second.Text), or(r.Mapping.Label, r.Second.Label))
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -17,7 +16,6 @@ import (
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/engine/source/decode"
 	"github.com/racflow/racflow/engine/source/jsonrows"
-	"github.com/racflow/racflow/engine/terminal"
 )
 
 // export is a form in which other programs write texts and labels, and which is no table. Its rows are
@@ -68,7 +66,7 @@ type data struct {
 type converted struct {
 	rows bytes.Buffer // JSONL
 	n    int
-	left map[string]int // what was left out, and how often
+	left []string // what was left out
 }
 
 // field is a column of a row: a text, a number, or a list of labels.
@@ -99,20 +97,11 @@ func (c *converted) add(row ...field) {
 	c.n++
 }
 
-// leave counts what was left out.
+// leave notes what was left out.
 func (c *converted) leave(what string) {
-	if c.left == nil {
-		c.left = map[string]int{}
+	if !slices.Contains(c.left, what) {
+		c.left = append(c.left, what)
 	}
-	c.left[what]++
-}
-
-// notes say what was left out.
-func (c *converted) notes() (notes []string) {
-	for _, what := range slices.Sorted(maps.Keys(c.left)) {
-		notes = append(notes, fmt.Sprintf("%s: %s", what, terminal.Plural(c.left[what], "time")))
-	}
-	return notes
 }
 
 // exportIn finds the form of a file or folder, or takes the one that is named. nil: it has none of them.
@@ -273,7 +262,7 @@ func each(read func(object, *converted) bool) func(*data, *converted) bool {
 				if others++; i == 0 {
 					return false
 				}
-				c.leave("a record of another form was left out")
+				c.leave("records of another form were left out")
 			}
 		}
 		return 2*others <= len(d.records)
@@ -296,7 +285,7 @@ func labelStudio(o object, c *converted) bool {
 			continue
 		}
 		if n++; n > 1 {
-			c.leave("a further annotation of a task was left out")
+			c.leave("further annotations of a task were left out")
 			break
 		}
 		for _, r := range elements(o.get("result")) {
@@ -304,7 +293,7 @@ func labelStudio(o object, c *converted) bool {
 			if chosen, ok := texts(objectOf(o.get("value")).get("choices")); ok {
 				row = append(row, field{o.text("from_name"), labels(chosen)})
 			} else {
-				c.leave("an annotation that is no choice was left out")
+				c.leave("annotations that are no choice were left out")
 			}
 		}
 	}
@@ -337,7 +326,7 @@ func chat(o object, c *converted) bool {
 		return false
 	}
 	if questions > 1 {
-		c.leave("a chat has several questions, of which the last counts")
+		c.leave("of several questions in a chat, the last counts")
 	}
 	c.add(append([]field{{"text", question}, {"answer", strings.TrimSpace(answer)}}, o.scalars("text", "answer")...)...)
 	return true
@@ -349,7 +338,7 @@ func prodigy(o object, c *converted) bool {
 		return false
 	}
 	if decision != "accept" {
-		c.leave("a text that was not accepted was left out")
+		c.leave("texts that were not accepted were left out")
 		return true
 	}
 	row := o.scalars("answer")
@@ -438,7 +427,7 @@ func fastText(d *data, c *converted) bool {
 		case line == "":
 		case len(all) == 0:
 			others++
-			c.leave("a line without a label was left out")
+			c.leave("lines without a label were left out")
 		default:
 			c.add(field{"text", strings.TrimPrefix(rest, ", ")}, field{"label", labels(all)})
 		}

@@ -33,7 +33,7 @@ func dialogflow(d *data, c *converted) bool {
 		}
 		text, err := readText(filepath.Join(d.folder, "intents", f.Name()))
 		if err != nil {
-			c.leave("a file that is no text was left out")
+			c.leave("files that are no text were left out")
 		}
 		for _, phrase := range elements(text) {
 			said := ""
@@ -62,7 +62,7 @@ func labelFolders(d *data, c *converted) bool {
 			id := filepath.Join(label.Name(), f.Name())
 			text, err := readText(filepath.Join(d.folder, id))
 			if err != nil {
-				c.leave("a file that is no text was left out")
+				c.leave("files that are no text were left out")
 				continue
 			}
 			c.add(field{"id", filepath.ToSlash(id)}, field{"text", string(text)}, field{"label", label.Name()})

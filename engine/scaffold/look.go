@@ -74,7 +74,7 @@ func rowsAt(path string, how How) (*Rows, bool, error) {
 		case form != nil:
 			r := &Rows{Path: path, From: form, converted: rows.rows.Bytes()}
 			r.Seen, err = source.SniffStream("-", source.Form{Format: source.JSONL}, r.stream())
-			r.Seen.Notes = append(r.Seen.Notes, rows.notes()...)
+			r.Seen.Notes = append(r.Seen.Notes, rows.left...)
 			r.guess()
 			return r, true, err
 		case how.As != "":
@@ -93,22 +93,10 @@ func rowsAt(path string, how How) (*Rows, bool, error) {
 	}
 	mustBe := source.Is(r.Path) || how.Form != (source.Form{})
 	r.choose()
-	if r.Seen, err = source.Sniff(r.Path, r.Form); err != nil || r.Seen.Rows == 0 || r.untitled() {
-		if !mustBe { // a text of prose, say
-			return nil, false, nil //nolint:nilerr // it is read as a document
-		}
-		if row := r.headerRow(); row > 0 {
-			r.Form.HeaderRow, err = row, nil
-			if r.Seen, err = source.Sniff(r.Path, r.Form); err == nil {
-				r.Seen.Notes = append(r.Seen.Notes, fmt.Sprintf("row %d names the columns; --header says otherwise", row))
-			}
-		}
-		if err == nil && r.Seen.Rows == 0 {
-			err = fmt.Errorf("%s holds no usable row: if lines stand before the names of the columns, --header ROW says in which row these are", path)
-		}
-		if err != nil {
-			return nil, true, err
-		}
+	if err := r.sniff(mustBe); err != nil && mustBe {
+		return nil, true, err
+	} else if err != nil { // a text of prose, say
+		return nil, false, nil //nolint:nilerr // it is read as a document
 	}
 	if !mustBe && (len(r.Seen.Columns) < 2 || r.Seen.Rows < 3 || 10*r.Seen.Invalid > r.Seen.Rows || slices.ContainsFunc(r.Seen.Columns, sentence)) {
 		return nil, false, nil
@@ -126,6 +114,21 @@ func rowsAt(path string, how How) (*Rows, bool, error) {
 	}
 	r.guess()
 	return r, true, nil
+}
+
+// sniff looks at the rows, and for the row that names their columns where it is not the first.
+func (r *Rows) sniff(titled bool) (err error) {
+	if r.Seen, err = source.Sniff(r.Path, r.Form); titled && (err != nil || r.Seen.Rows == 0 || r.untitled()) {
+		if row := r.headerRow(); row > 0 {
+			r.Form.HeaderRow = row
+			r.Seen, err = source.Sniff(r.Path, r.Form)
+			r.Seen.Notes = append(r.Seen.Notes, fmt.Sprintf("row %d names the columns; --header says otherwise", row))
+		}
+	}
+	if err == nil && r.Seen.Rows == 0 {
+		err = fmt.Errorf("%s holds no usable row: if lines stand before the names of the columns, --header ROW says in which row these are", r.Path)
+	}
+	return err
 }
 
 // refuse returns what can be done with a file whose rows nobody can read, by how it begins.

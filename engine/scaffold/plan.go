@@ -130,10 +130,8 @@ func (p *Plan) place(r *Rows, o Options) (string, error) {
 	if p.Rows == nil {
 		p.Rows = map[string][]byte{}
 	}
-	if _, again := p.Rows[path]; !again {
-		p.Said = append(p.Said, fmt.Sprintf("%s is %s: its rows are written to %s, which the pipeline reads. After a change of %[1]s repeat this command with --overwrite.", r.Path, r.From.what, path))
-	}
 	p.Rows[path] = r.converted
+	p.Said = append(p.Said, fmt.Sprintf("%s is %s: its rows are written to %s, which the pipeline reads. After a change of %[1]s repeat this command with --overwrite.", r.Path, r.From.what, path))
 	return o.path(path)
 }
 

@@ -25,6 +25,7 @@ type Rows struct {
 	Named   bool           // a person has named the column of labels
 	Unsure  []string       // what is guessed and may well be wrong, each with how to say it
 	From    *export        // the rows are those of an export; nil: of the file itself
+	AsIs    bool           // what the column of labels holds is one label each, whatever it looks like
 	Other   bool           // the rows before these are of the same file
 
 	converted []byte // of an export, as JSONL
@@ -118,19 +119,16 @@ func (r *Rows) Read() error {
 	}
 	slices.SortStableFunc(r.Labels, func(a, b Label) int { return cmp.Compare(b.Rows, a.Rows) })
 	column := r.Mapping.Label
-	for _, c := range r.Seen.Columns {
-		if c.Name == column && c.Several && !r.Named { // a path to the first of several, such as labels[0].name
-			several, first = r.Count, fmt.Errorf("%q is the first of them", column)
-		}
-	}
-	if several > 0 && !strings.Contains(column, "[0]") {
-		column += "[0]"
+	if slices.ContainsFunc(r.Seen.Columns, func(c source.Column) bool { return c.Name == column && c.Several && !r.AsIs }) {
+		several, first = r.Count, fmt.Errorf("%q is the first of them", column) // such as labels[0].name
+	} else if several > 0 {
+		column = whole(column) + "[0]"
 	}
 	switch combined := r.combined(); {
 	case several > 0:
 		return fmt.Errorf("%s: %s several labels (%v), and a pipeline answers with one; --column %s takes the first of each row, --column label=NAME another column, --column label= none",
 			r.Path, have(several, "row"), first, quoted("label="+column))
-	case combined != "" && !r.Named:
+	case combined != "" && !r.AsIs:
 		return fmt.Errorf("%s: column %q holds several labels in one cell, such as %q, and a pipeline answers with one: write one, or name another column with --column label=NAME; --column label=%s takes each cell for one label, as it is",
 			r.Path, column, combined, quoted(column))
 	case r.Named && column != "" && r.Count > 0 && len(labels) == 0:
