@@ -51,9 +51,18 @@ them in quotes), or a folder, a glob or a file of documents.
                      a file that is called test, dev or the like is the second
   documents, rows    the rows are questions about the documents
 
+What other programs export (label-studio, prodigy, cats of spaCy, rasa, dialogflow,
+fasttext, chat, intents, a dataframe, folders by label) is converted: its rows are
+written beside the pipeline as NAME.rows.jsonl, which the pipeline reads. A column
+split with train and test is used as it is.
+
+--format, --sheet, --header and --delimiter say how DATA is written where that is
+found out wrongly, and the pipeline has them, too.
+
 Which columns hold the text, the label and the id is guessed by their names and
 their values. On a terminal the guess is shown, and can be corrected; elsewhere
-nothing is asked. --column says it otherwise, and label= that there is none.
+nothing is asked, and a guess that may well be wrong is an error that says what to
+type. --column says it otherwise, and label= that there is none.
 
 The file has the variables of the file that it is like, so what the documentation says of
 that one holds for it. The default embedder is minilm where the model is on this machine and the

@@ -8,5 +8,9 @@
 // documents contextual.hcl. A tenth of labelled rows, a fifth of fewer than 500, is held
 // out of the knowledge, and is what the pipeline is tried on.
 //
+// What other programs export is no table (exports.go has the known forms): its rows are written beside the
+// pipeline file as JSONL, once, so that a run reads rows and nothing else. What is guessed and may well be
+// wrong stands in Rows.Unsure, with what to type; rows with several labels are refused.
+//
 // It asks nobody, and starts no stage. Whether a file may be replaced is the caller's choice.
 package scaffold

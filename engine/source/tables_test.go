@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -259,5 +260,38 @@ func TestRefusedTables(t *testing.T) {
 		if _, err := Open("-", Form{Format: format}, columns, strings.NewReader(content)); err == nil || !strings.Contains(err.Error(), "standard input") {
 			t.Errorf("%s from standard input: %v", format, err)
 		}
+	}
+}
+
+// A label is one text, or a list of one; a list of several is an error of that row alone.
+func TestListsOfLabels(t *testing.T) {
+	content := "{\"text\": \"a\", \"label\": [\"x\"]}\n{\"text\": \"b\", \"label\": [\"x\", \"y\"]}\n{\"text\": \"c\", \"label\": []}\n{\"text\": \"d\", \"label\": [{}]}\n"
+	rows, _ := read(t, "-", Form{Format: JSONL}, Mapping{Text: "text", Label: "label"}, content)
+	if rows[0].Label != "x" || rows[0].Err != nil || !errors.Is(rows[1].Err, ErrSeveralLabels) || rows[2].Label != "" || rows[2].Err != nil || rows[3].Err == nil || errors.Is(rows[3].Err, ErrSeveralLabels) {
+		t.Errorf("got %+v", rows)
+	}
+	if rows, _ = read(t, "-", Form{Format: JSONL}, Mapping{Text: "text", Label: "label[0]"}, content); rows[1].Label != "x" || rows[1].Err != nil {
+		t.Errorf("the first of them: %+v", rows[1])
+	}
+}
+
+// Rows that count are chosen by a column, in tables and in objects; parts of one file that differ in it
+// share none.
+func TestWhere(t *testing.T) {
+	for format, content := range map[Format]string{
+		CSV:   "text,label,split\na,x,train\nb,y, test \nc,x,\n",
+		JSONL: "{\"text\": \"a\", \"split\": \"train\"}\n{\"text\": \"b\", \"split\": \"test\"}\n{\"text\": \"c\"}\n",
+	} {
+		rows, _ := read(t, "-", Form{Format: format, Where: [2]string{"split", "test"}}, Mapping{Text: "text"}, content)
+		if len(rows) != 1 || rows[0].Text != "b" {
+			t.Errorf("%s: %+v", format, rows)
+		}
+	}
+	if _, err := Open("-", Form{Format: CSV, Where: [2]string{"set", "test"}}, Mapping{Text: "text"}, strings.NewReader("text,split\na,test\n")); err == nil || !strings.Contains(err.Error(), `no column "set"`) {
+		t.Errorf("a column that is not there: %v", err)
+	}
+	train, test := Form{Where: [2]string{"split", "train"}}, Form{Where: [2]string{"split", "test"}}
+	if train.Shares(test) || !train.Shares(train) || !train.Shares(Form{}) {
+		t.Error("parts that share rows")
 	}
 }
