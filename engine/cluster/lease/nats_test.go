@@ -279,21 +279,18 @@ func spend(t *testing.T, dies bool) {
 		machines = append(machines, p.join(fmt.Sprint("worker", i)))
 	}
 	s := &server{took: 5 * time.Millisecond}
-	stop := p.team(machines, 8, s)
+	errs := make([]error, len(machines))
+	var all sync.WaitGroup
+	for i, m := range machines {
+		all.Go(func() { errs[i] = p.work(m, 8, s, nil) }) // until it is refused
+	}
 	if dies {
 		p.until("half of the calls", func() bool { return s.calls.Load() >= 100 })
 		die()
 	}
-	p.until("the budget is spent", func() bool {
-		for _, m := range machines {
-			if !m.g.Refuses("sample.llm") {
-				return false
-			}
-		}
-		return true
-	})
+	all.Wait()
 	want := "the budget of 30050 tokens is spent: 30000 in 200 calls, and the next may take 100"
-	for _, err := range stop() {
+	for _, err := range errs {
 		if sdk.CodeOf(err) != sdk.CodeStopped || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
