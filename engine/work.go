@@ -142,7 +142,7 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 	switch {
 	case err != nil:
 	case len(later.lines) > 0:
-		counter = eval.NewCounter(out.Labels...)
+		counter = eval.NewCounter(out.Labels...).Of(p.chosen)
 		out.Totals, err = p.askLater(ctx, r, book, &later, out.Totals, func(batch []outcome.Result) error {
 			for _, one := range batch {
 				counter.Add(one)
