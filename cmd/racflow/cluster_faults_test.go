@@ -18,9 +18,7 @@ import (
 // TestClusterServersAway takes away what the servers need, in the middle of a run: the caller waits, says so, and
 // goes on once they have it again.
 func TestClusterServersAway(t *testing.T) {
-	if testing.Short() {
-		t.Skip("servers take long to agree again")
-	}
+	skipShort(t, "servers take long to agree again")
 	const items = 1500
 	dir := clusterFolder(t, items)
 	model := modelserver.Serve(t, modelserver.Options{Answer: labelOf, Latency: 50 * time.Millisecond})

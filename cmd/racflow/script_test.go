@@ -193,3 +193,11 @@ func damage(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(os.WriteFile(path, content, 0o600))
 	}
 }
+
+// skipShort leaves a test to make torture and to .ci/run, and says what make test has in its place.
+func skipShort(t *testing.T, why string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip(why)
+	}
+}
