@@ -89,7 +89,7 @@ func (c Call) Believes(u Usage) bool {
 
 // Result says how a call ended.
 type Result struct {
-	Status     Status
+	Status Status
 	// RetryAfter is how long the service wants to be left alone (StatusBusy), or a call is not worth a
 	// try, since it is not one request that fails, but the service (StatusDown); 0: nobody knows.
 	RetryAfter time.Duration
