@@ -101,6 +101,9 @@ func rowsAt(path string, how How) (*Rows, bool, error) {
 	if !mustBe && (len(r.Seen.Columns) < 2 || r.Seen.Rows < 3 || 10*r.Seen.Invalid > r.Seen.Rows || slices.ContainsFunc(r.Seen.Columns, sentence)) {
 		return nil, false, nil
 	}
+	if r.Seen.Format == source.JSONL && r.Seen.Rows == 1 && source.FormatOf(r.Path) == source.JSON && how.Form.Format == "" {
+		return nil, true, fmt.Errorf("%s is one object without an array of rows: write each row as an object on a line of its own, with pandas by to_json('rows.jsonl', orient='records', lines=True); --format jsonl takes it for one row", path)
+	}
 	if r.Form.Header == nil && r.Form.HeaderRow == 0 && headless(r.Seen) {
 		no := false
 		r.Form.Header = &no
