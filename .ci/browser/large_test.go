@@ -19,6 +19,7 @@ import (
 	"github.com/racflow/racflow/engine/journal"
 	"github.com/racflow/racflow/engine/journal/manifest"
 	"github.com/racflow/racflow/engine/page/report"
+	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/result"
 )
 
@@ -29,6 +30,8 @@ func (large) ID() string { return "run-000042" }
 func (large) Manifest() manifest.Manifest {
 	return manifest.Manifest{ID: "run-000042", File: "large.hcl", Pipeline: "large", Answers: manifest.Labels, Started: time.Unix(1.8e9, 0).UTC()}
 }
+func (large) Definition() *pipeline.Pipeline { return nil }
+func (large) Weights() pipeline.Weights      { return pipeline.Weights{} }
 func (l large) Totals() *journal.Totals {
 	return &journal.Totals{Complete: true, Items: len(l.items), Answered: len(l.items), Seconds: 60, Cost: 1.25, InputTokens: 1 << 20, OutputTokens: 1 << 12,
 		Stages: []journal.StageTime{{Stage: "search.local", Rows: len(l.items), Busy: 5}, {Stage: "rerank.best", Rows: len(l.items), Busy: 12}, {Stage: "sample.llm", Rows: len(l.items), Busy: 200}}}
