@@ -69,7 +69,7 @@ func (r *Rows) guess() {
 		if other != "" {
 			why, all = why+fmt.Sprintf(" or %q", other), all+" or --column "+quoted(means+"="+other)
 		}
-		r.Unsure = append(r.Unsure, fmt.Sprintf("%s: which column holds the %ss cannot be told for sure: it may be %s. Say %s%s", r.Path, means, why, all, none))
+		r.Unsure = append(r.Unsure, fmt.Sprintf("%s: which column holds the %ss is not certain: it may be %s. Say %s%s", r.Path, means, why, all, none))
 	}
 	column := func(name string) (c source.Column) {
 		if at := slices.IndexFunc(seen.Columns, func(c source.Column) bool { return c.Name == name }); at >= 0 {
