@@ -3,6 +3,7 @@ package verify
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -95,20 +96,22 @@ func (v *subject) alive(t conformance.T) error {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	calls, calling := errgroup.WithContext(ctx)
+	var answered atomic.Bool
 	for range 8 {
 		calls.Go(func() error {
 			for calling.Err() == nil {
 				if _, err := l.Rows(calling, 0, l.Batch()); err != nil && calling.Err() == nil {
 					return err
 				}
+				answered.Store(true)
 			}
 			return nil
 		})
 	}
-	for range 3 {
-		if err != nil {
-			break
-		}
+	// It is asked while it works: until a call is answered, or for as long as a sign may take.
+	begun := time.Now()
+	working := func() bool { return !answered.Load() && calling.Err() == nil && time.Since(begun) < signOfLife }
+	for asked := 0; err == nil && (asked < 3 || working()); asked++ {
 		within, cancel := context.WithTimeout(ctx, signOfLife)
 		if ok := r.Alive(within); !ok && ctx.Err() == nil {
 			err = fmt.Errorf("no sign of life within %v while it worked on 8 calls", signOfLife)
