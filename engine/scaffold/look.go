@@ -201,8 +201,11 @@ func (r *Rows) untitled() bool {
 
 // headerRow looks for the row that names all columns; 0: there is none.
 func (r *Rows) headerRow() (row int) {
+	if r.Form.Header != nil || r.Form.HeaderRow != 0 { // a person has said it
+		return 0
+	}
 	form, named := r.Form, ""
-	for form.HeaderRow = 2; form.HeaderRow <= 15 && r.Form.Header == nil && r.Form.HeaderRow == 0; form.HeaderRow++ {
+	for form.HeaderRow = 2; form.HeaderRow <= 15; form.HeaderRow++ {
 		seen, err := source.Sniff(r.Path, form)
 		try := Rows{Path: r.Path, Seen: seen}
 		names := strings.Join(try.Columns(), "\t")
