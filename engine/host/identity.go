@@ -14,10 +14,12 @@ import (
 
 // identity is what host and plugins show each other.
 type identity struct {
-	dialing   *tls.Config // to plugins; go-plugin adds the plugin's own certificate
+	dialing   *tls.Config // to plugins; go-plugin adds the certificate of a plugin that made its own
 	authority string      // what plugins trust, as PEM
 	// What a plugin shows where it asks for the engine's services, as PEM.
 	certificate, key string
+	// What the process of a built-in stage shows to the host, certificate and key, as PEM.
+	builtin string
 }
 
 // newIdentity makes the certificates of the host and of its plugins, under an authority of
@@ -50,30 +52,42 @@ func newIdentity() (*identity, error) {
 		return nil, err
 	}
 	leaf.Subject.CommonName, leaf.DNSNames = "localhost", []string{"localhost"}
+	served := leaf
+	served.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	builtin, builtinKey, err := certificate(&served, root, rootKey)
+	if err != nil {
+		return nil, err
+	}
+	builtinDER, err := x509.MarshalPKCS8PrivateKey(builtinKey)
+	if err != nil {
+		return nil, err
+	}
 	leaf.ExtKeyUsage = append(leaf.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
 	own, key, err := certificate(&leaf, root, rootKey)
 	if err != nil {
 		return nil, err
 	}
+	trusted := x509.NewCertPool()
+	trusted.AddCert(root)
 	return &identity{
 		dialing: &tls.Config{
+			RootCAs:      trusted,
 			Certificates: []tls.Certificate{{Certificate: [][]byte{own.Raw}, PrivateKey: key, Leaf: own}},
 			MinVersion:   tls.VersionTLS12,
 			ServerName:   "localhost",
 		},
 		authority:   pemOf("CERTIFICATE", root.Raw),
 		certificate: pemOf("CERTIFICATE", shown.Raw), key: pemOf("PRIVATE KEY", der),
+		builtin: pemOf("CERTIFICATE", builtin.Raw) + pemOf("PRIVATE KEY", builtinDER),
 	}, nil
 }
 
 // serving is the configuration of the engine's services: who asks shows the certificate that
 // plugins were given.
 func (id *identity) serving() *tls.Config {
-	trusted := x509.NewCertPool()
-	trusted.AppendCertsFromPEM([]byte(id.authority))
 	return &tls.Config{
 		Certificates: id.dialing.Certificates, MinVersion: tls.VersionTLS12,
-		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: trusted,
+		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: id.dialing.RootCAs,
 	}
 }
 

@@ -67,8 +67,11 @@ func (h *Host) spawn(ctx context.Context, l launch) (*process, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("it was not ready within %v", within))
 	defer cancel()
 	running := newRunningProcess(path, l.out)
+	if l.program == nil {
+		running.shown = h.id.builtin
+	}
 	var sockets string
-	config := h.id.dialing.Clone() // go-plugin adds the plugin's certificate to it
+	config := h.id.dialing.Clone() // go-plugin makes a plugin's certificate the only one that it trusts
 	client := plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig: wire.Handshake(),
 		Plugins:         plugin.PluginSet{},
