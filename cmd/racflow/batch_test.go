@@ -234,6 +234,7 @@ func (b *batched) asked(t *testing.T) map[string]int {
 // TestKilledWithABatch kills racflow at every step of a batch, in a run and while a knowledge is
 // built: the next one loses nothing and asks for nothing twice.
 func TestKilledWithABatch(t *testing.T) {
+	leaveTo(t, "command", "it is a run for each place; package pending shows them without a process")
 	for name, pipeline := range map[string]string{"votes": batchVotes, "contexts": batchContexts} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -106,6 +106,7 @@ func workflow(t *testing.T, dir string, pull bool) (name string, code int, outpu
 // TestWorkflow runs the steps of examples/ci/workflow.yml: a push passes, and a pull request that
 // spoils the examples does not.
 func TestWorkflow(t *testing.T) {
+	leaveTo(t, "command", "it is a run for each command")
 	clone := repository(t)
 	if name, code, out := workflow(t, clone, false); code != 0 {
 		t.Fatalf("%s: exit code %d\n%s", name, code, out)
@@ -138,6 +139,7 @@ func TestWorkflow(t *testing.T) {
 
 // TestCIExample runs the commands of examples/ci/README.md, one after the other.
 func TestCIExample(t *testing.T) {
+	leaveTo(t, "command", "it is a run for each command")
 	dir := t.TempDir()
 	for _, part := range []string{"ci", "intent"} {
 		if err := os.CopyFS(filepath.Join(dir, part), os.DirFS(filepath.Join("../../examples", part))); err != nil {

@@ -20,6 +20,7 @@ import (
 // caller paid for, and what they pay for is the caller's afterwards. The model says something else when it is asked again, so that an
 // output shows whose answers it has.
 func TestClusterAnswers(t *testing.T) {
+	leaveTo(t, "cluster", "packages caller and worker show it in one process")
 	t.Setenv("CLUSTER_KEY", "sk-cluster-hush") // workers lack it otherwise
 	const items = 120
 	servers, dir, model := startServers(t, 1, ""), clusterFolder(t, items), fickleModel(t)
@@ -76,6 +77,7 @@ func fickleModel(t *testing.T) *modelserver.Server {
 // TestClusterSeen looks at a run from elsewhere while its workers wait for a model, and at the metrics of
 // its processes.
 func TestClusterSeen(t *testing.T) {
+	leaveTo(t, "cluster", "packages caller and worker show it in one process")
 	t.Setenv("CLUSTER_KEY", "sk-cluster-hush") // workers lack it otherwise
 	servers, dir := startServers(t, 1, ""), clusterFolder(t, 600)
 	answer := make(chan struct{})

@@ -130,7 +130,7 @@ func (c *chaos) later(w *chaoticWorker, ms int, repair func()) {
 // on one machine gives, and only calls that were under way are paid for twice. RACFLOW_TEST_CLUSTER_KILLS says how often,
 // RACFLOW_TEST_SEED repeats what was drawn.
 func TestClusterChaos(t *testing.T) {
-	skipShort(t, "servers take long to agree again")
+	leaveTo(t, "cluster", "servers take long to agree again")
 	kills, items := envNumber(t, "RACFLOW_TEST_CLUSTER_KILLS", 10), 1500
 	if kills <= 20 {
 		items = 500

@@ -12,6 +12,7 @@ import (
 // TestClusterDetach leaves a run to a worker, comes back to it from a folder that has nothing of it, is
 // interrupted and comes back again.
 func TestClusterDetach(t *testing.T) {
+	leaveTo(t, "cluster", "packages caller and worker show it in one process")
 	servers := startServers(t, 1, "")
 	dir := clusterFolder(t, 400)
 	ends(t, racflow(t, dir, "run", "--state", "here.state", "--output", "here.tsv", "p.hcl"), slow)

@@ -169,6 +169,7 @@ func TestClusterExampleRights(t *testing.T) {
 
 // TestClusterExampleRun takes items through a pipeline with the rights of examples/cluster, and without them.
 func TestClusterExampleRun(t *testing.T) {
+	leaveTo(t, "cluster", "packages caller and worker show it in one process")
 	e := newExample(t)
 	e.start(t, 3)
 	e.bus(t, "caller").Close() // they serve
@@ -205,6 +206,7 @@ func TestClusterExampleRun(t *testing.T) {
 // TestClusterExampleAttacks does with a worker's key what its owner must not be able to do, on the servers of
 // examples/cluster.
 func TestClusterExampleAttacks(t *testing.T) {
+	leaveTo(t, "cluster", "packages caller and worker show it in one process")
 	e := newExample(t)
 	e.start(t, 3)
 	ctx := t.Context()

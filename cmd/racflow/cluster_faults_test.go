@@ -18,7 +18,7 @@ import (
 // TestClusterServersAway takes away what the servers need, in the middle of a run: the caller waits, says so, and
 // goes on once they have it again.
 func TestClusterServersAway(t *testing.T) {
-	skipShort(t, "servers take long to agree again")
+	leaveTo(t, "cluster", "servers take long to agree again")
 	const items = 1500
 	dir := clusterFolder(t, items)
 	model := modelserver.Serve(t, modelserver.Options{Answer: labelOf, Latency: 50 * time.Millisecond})
@@ -78,6 +78,7 @@ func TestClusterServersAway(t *testing.T) {
 
 // TestClusterRefused has servers and workers that a caller cannot work with.
 func TestClusterRefused(t *testing.T) {
+	leaveTo(t, "cluster", "packages caller and worker show it in one process")
 	dir := clusterFolder(t, 10)
 	plain := startServers(t, 1, "")
 	none := startBare(t, "server_name: bare\n")
@@ -117,6 +118,7 @@ func TestClusterRefused(t *testing.T) {
 
 // TestClusterOtherVersion has a run that another version began: a worker says so, and takes no part.
 func TestClusterOtherVersion(t *testing.T) {
+	leaveTo(t, "cluster", "packages caller and worker show it in one process")
 	servers := startServers(t, 1, "")
 	dir := clusterFolder(t, 100)
 	p := begin(t, clusterRun(t, dir, "out", servers.url()))

@@ -47,7 +47,7 @@ func tokensOf(asks []modelserver.Ask) int {
 // TestClusterConcurrency has a service that takes 600 ms and 64 calls at a time, by four workers: it never gets
 // more. With RACFLOW_RATE, where the machine does nothing else, it gets as many for nearly all the time.
 func TestClusterConcurrency(t *testing.T) {
-	skipShort(t, "package lease shows it on one machine")
+	leaveTo(t, "cluster", "package lease shows it on one machine")
 	const atOnce, latency = 64, 600 * time.Millisecond
 	asked, least := 640, 0.0
 	if os.Getenv("RACFLOW_RATE") != "" {
@@ -71,7 +71,7 @@ func TestClusterConcurrency(t *testing.T) {
 
 // TestClusterTokensPerMinute has a run that would take more tokens than a minute has: no more are taken.
 func TestClusterTokensPerMinute(t *testing.T) {
-	skipShort(t, "package lease shows it on one machine")
+	leaveTo(t, "cluster", "package lease shows it on one machine")
 	const limit = 60_000
 	m := newClusterModel(t, 300, modelserver.Options{Latency: 20 * time.Millisecond})
 	p := m.begin(t, "-var", "concurrency=16", "-var", "tokens=60000")
@@ -86,6 +86,7 @@ func TestClusterTokensPerMinute(t *testing.T) {
 
 // TestClusterBudget spends a budget on four workers: not more, and nearly all of it.
 func TestClusterBudget(t *testing.T) {
+	leaveTo(t, "cluster", "packages caller and worker show it in one process")
 	const budget = 60_000
 	m := newClusterModel(t, 300, modelserver.Options{Latency: 20 * time.Millisecond})
 	p := m.begin(t, "-var", "concurrency=16", "--max-tokens", "60000")
@@ -100,7 +101,7 @@ func TestClusterBudget(t *testing.T) {
 
 // TestClusterTooMany has a service that asks one worker to wait: all wait.
 func TestClusterTooMany(t *testing.T) {
-	skipShort(t, "package lease shows it on one machine")
+	leaveTo(t, "cluster", "package lease shows it on one machine")
 	const latency, pause = 50 * time.Millisecond, 8 * time.Second
 	m := newClusterModel(t, 1000, modelserver.Options{Latency: latency, Faults: []modelserver.Fault{
 		{Kind: modelserver.Status, Status: http.StatusTooManyRequests, Calls: []int{200}, Wait: pause, Form: modelserver.Seconds},

@@ -11,6 +11,7 @@ import (
 // counts by real tokenizers when they run: no more than at most, and about as much as
 // expected. The model was probed, and sixteen other items went before.
 func TestForecastHolds(t *testing.T) {
+	leaveTo(t, "command", "it is many runs; package estimate shows it without a process")
 	configurations := uint64(200)
 	if testing.Short() {
 		configurations = 20

@@ -201,6 +201,7 @@ func credentialRun(t *testing.T, dir, address string, login []string, args ...st
 // TestMilvusCredentialsOfAFailure gives credentials to runs that fail in every
 // way that has to do with the server.
 func TestMilvusCredentialsOfAFailure(t *testing.T) {
+	leaveTo(t, "command", "it is a run for each way to fail")
 	for _, test := range []struct {
 		name    string
 		address func(*testing.T) string

@@ -123,6 +123,7 @@ func await(t *testing.T, what string, holds func() bool) {
 // file is the old one or the new one, whole, and the run that was killed can be resumed to the
 // very same file. RACFLOW_TEST_KILLS says how often, of all formats together.
 func TestKilledOutput(t *testing.T) {
+	leaveTo(t, "kills", "packages columnar and run show what is left where a run ends early")
 	kills := 12
 	if testing.Short() {
 		kills = 3

@@ -95,7 +95,9 @@ func scripts(t *testing.T) testscript.Params {
 			"remove": remove,
 			"serve":  serveModel,
 		},
-		Condition: func(condition string) (bool, error) { return false, onlyMilvus(condition) },
+		Condition: func(condition string) (bool, error) {
+			return condition == "left" && leftTo("command"), known(condition)
+		},
 	}
 }
 
@@ -194,10 +196,12 @@ func damage(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// skipShort leaves a test to make torture and to .ci/run, and says what make test has in its place.
-func skipShort(t *testing.T, why string) {
+// leaveTo leaves a test to that step of .ci/run and to make torture, and says what make test has in its place.
+func leaveTo(t *testing.T, step, why string) {
 	t.Helper()
-	if testing.Short() {
+	if leftTo(step) {
 		t.Skip(why)
 	}
 }
+
+func leftTo(step string) bool { return testing.Short() && os.Getenv("RACFLOW_TEST_ALSO") != step }

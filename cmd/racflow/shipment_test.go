@@ -134,6 +134,7 @@ func runResults(t *testing.T, path string, o engine.Options) string {
 // answers there is the same, also what stages have learnt. What both have is not sent again, once the knowledge
 // changes.
 func TestShipment(t *testing.T) {
+	leaveTo(t, "command", "it is a run for each case; package ship shows them without a process")
 	for name, c := range map[string]struct {
 		store string
 		rows  int

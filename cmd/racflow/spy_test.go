@@ -122,6 +122,7 @@ pipeline "p" {
 // TestNoStageReadsAnotherProcess runs a spy beside a stage with a key, as a user
 // who is not root: root reads everything.
 func TestNoStageReadsAnotherProcess(t *testing.T) {
+	leaveTo(t, "command", "it is a run for each stage")
 	user := &syscall.Credential{Uid: uint32(os.Getuid()), Gid: uint32(os.Getgid())}
 	if user.Uid == 0 {
 		user = &syscall.Credential{Uid: 65534, Gid: 65534}

@@ -81,6 +81,7 @@ func (s *stable) run(t *testing.T, train, items []string, args ...string) map[st
 // those prompts that show the row before or after; what else a hybrid search changes, by
 // scores that depend on all rows, is logged.
 func TestStablePrompts(t *testing.T) {
+	leaveTo(t, "command", "each case is three runs of RAGE")
 	header, train := example(t, "train.tsv")
 	itemHeader, items := example(t, "test.tsv")
 	items = items[:60]

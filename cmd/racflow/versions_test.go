@@ -76,6 +76,7 @@ pipeline "p" {
 // TestAnotherBinaryOfAPlugin replaces the plugin of a stage by other binaries: each
 // searches only what it made itself, and the report says why that is made again.
 func TestAnotherBinaryOfAPlugin(t *testing.T) {
+	leaveTo(t, "command", "it is two dozen runs")
 	dir := t.TempDir()
 	write(t, dir, "p.hcl", mineFile)
 	write(t, dir, "rows.tsv", rows(20))

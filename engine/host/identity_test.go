@@ -38,4 +38,15 @@ func TestIdentity(t *testing.T) {
 	if _, err := shown.Leaf.Verify(x509.VerifyOptions{Roots: roots}); err == nil {
 		t.Error("the plugin's certificate is a server's")
 	}
+	// A built-in stage's is a server's alone: what it leaks does not make anybody the host.
+	builtin, err := tls.X509KeyPair([]byte(id.builtin), []byte(id.builtin))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for usage, fits := range map[x509.ExtKeyUsage]bool{x509.ExtKeyUsageServerAuth: true, x509.ExtKeyUsageClientAuth: false} {
+		_, err := builtin.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: "localhost", KeyUsages: []x509.ExtKeyUsage{usage}})
+		if (err == nil) != fits || builtin.Leaf.IsCA {
+			t.Errorf("the certificate of built-in stages: usage %v, %v", usage, err)
+		}
+	}
 }
