@@ -35,11 +35,11 @@ func TestMilvusScripts(t *testing.T) {
 		s.Setenv("MILVUS_ADDRESS", e.address())
 		return storeInMilvus(s.WorkDir)
 	}
-	p.Condition = func(condition string) (bool, error) { return condition == "milvus", known(condition) }
+	p.Condition = func(condition string) (bool, error) { return condition == "milvus", isCondition(condition) }
 	testscript.Run(t, p)
 }
 
-func known(condition string) error {
+func isCondition(condition string) error {
 	if condition != "milvus" && condition != "left" {
 		return fmt.Errorf("there is no condition %q", condition)
 	}

@@ -96,7 +96,7 @@ func scripts(t *testing.T) testscript.Params {
 			"serve":  serveModel,
 		},
 		Condition: func(condition string) (bool, error) {
-			return condition == "left" && leftTo("command"), known(condition)
+			return condition == "left" && leftTo("command"), isCondition(condition)
 		},
 	}
 }
