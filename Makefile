@@ -25,7 +25,7 @@ run: build ## Run the main pipeline on the example utterances
 test: build ## Run the tests
 	@$(BIN) model pull minilm --if-missing || \
 		echo "The model could not be had: tests that need it are skipped." >&2
-	@go test -short -timeout 20m ./...
+	@go test -short -p 4 -timeout 20m ./... # some of them wait
 
 .PHONY: torture
 torture: ## Run what takes hours: whole data sets, kills, millions of rows, all Milvus engines (TORTURE="Milvus": some)

@@ -32,9 +32,10 @@ func TestStagesAreProcesses(t *testing.T) {
 		{"terminate", func(c *exec.Cmd, _ io.Closer) error { return c.Process.Signal(syscall.SIGTERM) }, 130},
 		{"kill -9", func(c *exec.Cmd, _ io.Closer) error { return c.Process.Kill() }, -1},
 	}
+	state := t.TempDir() // what the first of them learns
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			run, stdin, stderr := startRun(t)
+			run, stdin, stderr := startRun(t, state)
 			children := childrenOf(run.Process.Pid)
 			if len(children) != 6 {
 				t.Errorf("%d stage processes, want 6: %v", len(children), children)
@@ -70,9 +71,9 @@ func TestStagesAreProcesses(t *testing.T) {
 
 // startRun starts a run, gives it one item and waits for the answer, so that
 // all stages are at work. Its input stays open.
-func startRun(t *testing.T) (*exec.Cmd, io.WriteCloser, *bytes.Buffer) {
+func startRun(t *testing.T, state string) (*exec.Cmd, io.WriteCloser, *bytes.Buffer) {
 	t.Helper()
-	run := racflow(t, t.TempDir(), "run", "-var", "embedder=hashing", "-var", "election=soft", "--input", "-", intent(t))
+	run := racflow(t, t.TempDir(), "run", "--state", state, "-var", "embedder=hashing", "-var", "election=soft", "--input", "-", intent(t))
 	run.Env = append(os.Environ(), "OPENAI_API_KEY=hush", "SOME_TOKEN=hush", "RACFLOW_DUMPABLE=1") // to look into its stages
 	stderr := &bytes.Buffer{}
 	run.Stderr = stderr

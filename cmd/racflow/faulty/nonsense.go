@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 
@@ -24,7 +25,7 @@ import (
 // for, which serve.Plugin's never are.
 func Serve(stages []sdk.Stage) {
 	go func() { // until the engine lets go
-		_, _ = os.Stdin.Read(make([]byte, 1))
+		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(0)
 	}()
 	if err := nodump.Set(); err != nil {
