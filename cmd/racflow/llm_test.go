@@ -107,7 +107,7 @@ func checkFiles(t *testing.T, dir, secret string) {
 
 // racflow is the command as another process: under its own name the test
 // binary is racflow; see TestMain.
-func racflow(t *testing.T, dir string, args ...string) *exec.Cmd {
+func racflow(t testing.TB, dir string, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -127,7 +127,7 @@ func racflow(t *testing.T, dir string, args ...string) *exec.Cmd {
 }
 
 // intent is the path of the main pipeline.
-func intent(t *testing.T) string {
+func intent(t testing.TB) string {
 	t.Helper()
 	path, err := filepath.Abs("../../pipelines/intent.hcl")
 	if err != nil {

@@ -110,7 +110,7 @@ required_plugins {
 
 // withRememberedMiniLM returns arguments with which a run embeds by minilm, each text
 // once in all tests; the file says rememberedReach. A test is skipped where the model is not there.
-func withRememberedMiniLM(t *testing.T, dir string) []string {
+func withRememberedMiniLM(t testing.TB, dir string) []string {
 	t.Helper()
 	if m, err := model.Find("minilm"); err != nil {
 		t.Fatal(err)

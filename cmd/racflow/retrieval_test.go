@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -41,32 +40,17 @@ pipeline "passages" {
 }
 `
 
-// passages writes a pipeline over public data, which may not be part of the
-// project: it is looked for beside the checkout.
-func passages(t *testing.T, set, corpus, columns string) string {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("reads thousands of texts")
-	}
-	data, err := filepath.Abs(filepath.Join("../../../shared/data", set))
-	if err != nil {
-		t.Fatal(err)
-	}
-	queries := map[string]string{"scifact": "queries_test_public.jsonl", "anthropic_codebases": "queries_public.jsonl"}[set]
-	corpus, queries = filepath.Join(data, corpus), filepath.Join(data, queries)
-	if _, err := os.Stat(queries); err != nil {
-		t.Skip("the data is not here: ", err)
-	}
-	file := filepath.Join(t.TempDir(), "passages.hcl")
-	if err := os.WriteFile(file, fmt.Appendf(nil, passagesFile, corpus, columns, queries), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file
+// passages writes a pipeline over public data.
+func passages(b *testing.B, corpus, queries, columns string) string {
+	b.Helper()
+	dir := b.TempDir()
+	write(b, dir, "passages.hcl", fmt.Sprintf(passagesFile, sharedData(b, corpus), columns, sharedData(b, queries)))
+	return filepath.Join(dir, "passages.hcl")
 }
 
 // compared returns what the last list of each row of a comparison is worth, by
 // the row's values.
-func compared(t *testing.T, dir string, args ...string) map[string]eval.Ranking {
+func compared(t testing.TB, dir string, args ...string) map[string]eval.Ranking {
 	t.Helper()
 	out, err := racflow(t, dir, append([]string{"eval", "--json"}, args...)...).Output()
 	if err != nil {
@@ -89,38 +73,34 @@ func compared(t *testing.T, dir string, args ...string) map[string]eval.Ranking 
 	return all
 }
 
-// The parts of identifiers are worth four points to BM25 over source code.
-func TestIdentifiers(t *testing.T) {
-	file := passages(t, "anthropic_codebases", "chunks.jsonl", "")
-	found := compared(t, t.TempDir(), "--sweep", "var.analyzer=standard,code", "--sweep", "near.mode=lexical", "--k", "20", file)
-	standard, code := found["standard lexical"].Recall[0].Share, found["code lexical"].Recall[0].Share
-	if code < standard+.04 {
-		t.Errorf("recall at 20 is %.4f with the analyzer standard and %.4f with code", standard, code)
+// BenchmarkIdentifiers shows what the parts of identifiers are worth to BM25 over source code.
+func BenchmarkIdentifiers(b *testing.B) {
+	file := passages(b, "anthropic_codebases/chunks.jsonl", "anthropic_codebases/queries_public.jsonl", "")
+	for b.Loop() {
+		found := compared(b, b.TempDir(), "--sweep", "var.analyzer=standard,code", "--sweep", "near.mode=lexical", "--k", "20", file)
+		b.ReportMetric(found["standard lexical"].Recall[0].Share, "recall@20-standard")
+		b.ReportMetric(found["code lexical"].Recall[0].Share, "recall@20-code")
 	}
 }
 
-// wantMiniLM skips a test that embeds for minutes unless it is asked for.
-func wantMiniLM(t *testing.T) {
-	t.Helper()
-	if os.Getenv("RACFLOW_RETRIEVAL") == "" {
-		t.Skip("set RACFLOW_RETRIEVAL=1 to measure it")
-	}
+// wantMiniLM skips what embeds by the model where it is not there.
+func wantMiniLM(b *testing.B) {
+	b.Helper()
 	if minilm, err := model.Find("minilm"); err == nil {
 		if status, err := minilm.Status(); err != nil || !status.Installed {
-			t.Skip("the model is not here: racflow model pull minilm")
+			b.Skip("the model is not here: racflow model pull minilm")
 		}
 	}
 }
 
-// Both sides together find more than either alone. This embeds five thousand
-// abstracts, which takes minutes.
-func TestHybrid(t *testing.T) {
-	wantMiniLM(t)
-	file := passages(t, "scifact", "corpus.jsonl", `context = "title"`)
-	found := compared(t, t.TempDir(), "-var", "embedder=minilm", "-var", "analyzer=english", "--ablate", "dense,lexical", file)
-	whole := found["nothing"].NDCG
-	t.Logf("nDCG@10 %.4f; dense alone %.4f, lexical alone %.4f", whole, found["lexical"].NDCG, found["dense"].NDCG)
-	if whole < .67 || whole <= found["dense"].NDCG || whole <= found["lexical"].NDCG {
-		t.Errorf("nDCG@10 %.4f is below 0.67 or below a side alone", whole)
+// BenchmarkHybrid shows what both sides find together, and each alone, among five thousand abstracts.
+func BenchmarkHybrid(b *testing.B) {
+	wantMiniLM(b)
+	file := passages(b, "scifact/corpus.jsonl", "scifact/queries_test_public.jsonl", `context = "title"`)
+	for b.Loop() {
+		found := compared(b, b.TempDir(), "-var", "embedder=minilm", "-var", "analyzer=english", "--ablate", "dense,lexical", file)
+		for without, unit := range map[string]string{"nothing": "nDCG@10", "lexical": "nDCG@10-dense", "dense": "nDCG@10-lexical"} {
+			b.ReportMetric(found[without].NDCG, unit)
+		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"hash/fnv"
 	"maps"
 	"os"
@@ -131,7 +130,7 @@ type tuneSet struct {
 }
 
 // newTuneSet splits rows into two halves.
-func newTuneSet(t *testing.T, train, rows string, args ...string) tuneSet {
+func newTuneSet(t testing.TB, train, rows string, args ...string) tuneSet {
 	t.Helper()
 	s := tuneSet{dir: t.TempDir(), tune: "tune.tsv", other: "other.tsv"}
 	s.args = append([]string{"--plugins", ".", "-var", "train=" + train, "-var", "rows=" + rows}, args...)
@@ -160,7 +159,7 @@ func newTuneSet(t *testing.T, train, rows string, args ...string) tuneSet {
 }
 
 // call runs a verb on the cascade.
-func (s tuneSet) call(t *testing.T, verb string, args ...string) (stdout, stderr string) {
+func (s tuneSet) call(t testing.TB, verb string, args ...string) (stdout, stderr string) {
 	t.Helper()
 	c := racflow(t, s.dir, slices.Concat([]string{verb}, s.args, args, []string{"cascade.hcl"})...)
 	var out, errs bytes.Buffer
@@ -171,7 +170,7 @@ func (s tuneSet) call(t *testing.T, verb string, args ...string) (stdout, stderr
 	return out.String(), errs.String()
 }
 
-func (s tuneSet) eval(t *testing.T, args ...string) eval.Report {
+func (s tuneSet) eval(t testing.TB, args ...string) eval.Report {
 	t.Helper()
 	stdout, _ := s.call(t, "eval", append(args, "--json", "--input", s.other)...)
 	var r eval.Report
@@ -181,52 +180,32 @@ func (s tuneSet) eval(t *testing.T, args ...string) eval.Report {
 	return r
 }
 
-// TestTune holds a tuned cascade to what it is for, on rows that it was not
-// tuned on: as accurate as sending everything, at half of the calls.
-func TestTune(t *testing.T) {
-	if testing.Short() {
-		t.Skip("embeds thousands of texts")
-	}
-	train, rows := sharedData(t, "rage/train.tsv"), sharedData(t, "rage/clinc_gold_test_public.tsv")
-	s := newTuneSet(t, train, rows)
-	s.args = append(s.args, withRememberedMiniLM(t, s.dir)...)
-	if err := os.WriteFile(filepath.Join(s.dir, "cascade.hcl"), []byte(rememberedReach+cascade), 0o600); err != nil {
-		t.Fatal(err)
-	}
+// BenchmarkTune shows what a tuned cascade reaches on rows that it was not tuned on, and which share of the tokens of
+// sending everything it takes.
+func BenchmarkTune(b *testing.B) {
+	train, rows := sharedData(b, "rage/train.tsv"), sharedData(b, "rage/clinc_gold_test_public.tsv")
+	s := newTuneSet(b, train, rows)
+	s.args = append(s.args, withRememberedMiniLM(b, s.dir)...)
+	write(b, s.dir, "cascade.hcl", rememberedReach+cascade)
 	for _, election := range []string{"soft", "weighted"} {
-		t.Run(election, func(t *testing.T) {
-			choice := []string{"-var", "election=" + election}
+		b.Run(election, func(b *testing.B) {
 			file := election + ".hclvars"
-			stdout, _ := s.call(t, "tune", append(choice, "--input", s.tune, "--output", file)...)
-			t.Log(stdout)
-			content, err := os.ReadFile(filepath.Join(s.dir, file))
-			if err != nil {
-				t.Fatal(err)
+			choice := []string{"-var", "election=" + election, "-var-file", file}
+			var tuned, everything eval.Report
+			for b.Loop() {
+				_, _ = s.call(b, "tune", append(choice[:2:2], "--input", s.tune, "--output", file)...)
+				tuned, everything = s.eval(b, choice...), s.eval(b, append(choice, "-var", "margin_below=2")...)
 			}
-			t.Log(string(content))
-			tuned := s.eval(t, append(choice, "-var-file", file)...)
-			everything := s.eval(t, append(choice, "-var-file", file, "-var", "margin_below=2")...)
-			untuned := everything
-			if bytes.Contains(content, []byte("{")) { // weights, too
-				untuned = s.eval(t, choice...)
-			}
-			share := float64(tuned.InputTokens) / float64(everything.InputTokens)
-			t.Logf("accuracy %.4f tuned, %.4f with everything sent, %.4f with everything sent and no weights; %.1f %% of the calls",
-				tuned.Accuracy, everything.Accuracy, untuned.Accuracy, 100*share)
-			if tuned.Accuracy < max(everything.Accuracy, untuned.Accuracy)-.005 || share > .5 {
-				t.Errorf("the cascade loses too much, or sends too much")
-			}
-			_, stderr := s.call(t, "eval", append(choice, "-var-file", file, "--input", s.tune, "--limit", "1")...)
-			if want := fmt.Sprintf("warning: %s was tuned on", file); !strings.Contains(stderr, want) {
-				t.Errorf("no warning of figures on the rows that were tuned on:\n%s", stderr)
-			}
+			b.ReportMetric(tuned.Accuracy, "accuracy")
+			b.ReportMetric(everything.Accuracy, "accuracy-of-sending-all")
+			b.ReportMetric(float64(tuned.InputTokens)/float64(everything.InputTokens), "share-of-tokens")
 		})
 	}
 }
 
 // sharedData is a file of the public data beside the checkout; a test is
 // skipped where it is not there.
-func sharedData(t *testing.T, name string) string {
+func sharedData(t testing.TB, name string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("../../../shared/data", name))
 	if err != nil {
