@@ -62,7 +62,7 @@ reference = for kind in chunk enrich embed store rerank prompt sample elect; do 
 
 .PHONY: race
 race: ## Run the tests of packages that start goroutines with the race detector (needs a C compiler)
-	@CGO_ENABLED=1 GORACE=atexit_sleep_ms=10 go test -race -short -p 4 -timeout 20m -skip '^Test(KernelsAgree|Reference|Parity|Model|SameBytes)$$' $$(git grep -lE '\bgo (func\(|[a-zA-Z.]+\()|\.Go\(' -- 'engine/*.go' 'plugins/*.go' 'sdk/*.go' ':!engine/pipeline' | \
+	@CGO_ENABLED=1 GORACE=atexit_sleep_ms=10 go test -race -short -p 4 -timeout 20m $(RACE) -skip '^Test(KernelsAgree|Reference|Parity|Model|SameBytes)$$' $$(git grep -lE '\bgo (func\(|[a-zA-Z.]+\()|\.Go\(' -- 'engine/*.go' 'plugins/*.go' 'sdk/*.go' ':!engine/pipeline' | \
 		xargs -n 1 dirname | sort -u | sed 's|^|./|') # else each process takes a second to end; what is skipped compares numbers
 
 .PHONY: milvus
