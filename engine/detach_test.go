@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -52,9 +51,7 @@ func (l *leaver) elsewhere(t *testing.T, m manifest.Manifest) engine.Elsewhere {
 	last := 0
 	for _, o := range l.orders {
 		a, err := l.part.Take(t.Context(), o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for i, row := range o.Rows {
 			one := run.Answers{Results: a.Results[i : i+1]}
 			if i == 0 {
@@ -93,15 +90,10 @@ func TestDetach(t *testing.T) {
 		items += fmt.Sprintf("i%d\tred %d car\tn%d\n", i, i, i)
 	}
 	items += "bad\t \tx\nlast\tgreen pear\ty\n"
-	if err := os.WriteFile(filepath.Join(dir, "items.tsv"), []byte(items), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	o.Input, o.Journal = filepath.Join(dir, "items.tsv"), true
+	o.Input, o.Journal = beside(t, path, "items.tsv", items), true
 	lines := func(text *bytes.Buffer) (write func([]outcome.Result) error, finish func(error) error) {
 		w, err := result.NewWriter(text, result.JSONL, result.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return func(all []outcome.Result) error {
 				for _, one := range all {
 					if err := w.Write(one); err != nil {
@@ -116,17 +108,12 @@ func TestDetach(t *testing.T) {
 	here := func() (string, *engine.Outcome) {
 		o := o
 		o.State = filepath.Join(dir, "here")
-		p, err := engine.Open(t.Context(), path, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := mustOpen(t, path, o)
 		defer p.Close()
 		var text bytes.Buffer
 		write, finish := lines(&text)
 		out, err := p.Work(t.Context(), write, finish)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return text.String(), out
 	}
 	want, wanted := here()
@@ -134,10 +121,7 @@ func TestDetach(t *testing.T) {
 	l := &leaver{other: other{t: t, path: path, o: engine.Options{Builtin: builtin, State: filepath.Join(dir, "far"), Input: o.Input}}, known: map[int]outcome.Result{}}
 	o.Remote, o.Cluster = l, &manifest.Cluster{Run: "k3v9q2", Servers: "nats://a"}
 	detach := func(o engine.Options) (*engine.Detached, error) {
-		p, err := engine.Open(t.Context(), path, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := mustOpen(t, path, o)
 		defer p.Close()
 		return p.Detach(t.Context())
 	}
@@ -159,9 +143,7 @@ func TestDetach(t *testing.T) {
 	state := t.TempDir()
 	for _, whole := range []bool{false, true} {
 		w, err := engine.NewWorkspace(t.Context(), engine.Options{Builtin: builtin, State: state})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var text bytes.Buffer
 		write, finish := lines(&text)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -191,9 +173,7 @@ func TestDetach(t *testing.T) {
 		}
 	}
 	kept, err := runs.Of(state).Open("run-000001")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer kept.Close(nil) //nolint:errcheck // it was only read
 	if kept.Known() != 151 || kept.Manifest.Cluster.Run != "k3v9q2" {
 		t.Errorf("%d known, %+v", kept.Known(), kept.Manifest)
@@ -201,9 +181,7 @@ func TestDetach(t *testing.T) {
 
 	// What did not come back is missed.
 	w, err := engine.NewWorkspace(t.Context(), engine.Options{Builtin: builtin, State: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer w.Close()
 	from := l.elsewhere(t, l.begun.Manifest)
 	from.Items++
@@ -223,11 +201,8 @@ func TestDetachRefuses(t *testing.T) {
 		o := o
 		o.Remote, o.Journal = l, true
 		change(&o)
-		p, err := engine.Open(t.Context(), path, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = p.Detach(t.Context())
+		p := mustOpen(t, path, o)
+		_, err := p.Detach(t.Context())
 		p.Close()
 		var option *engine.OptionError
 		if !errors.As(err, &option) || option.Option != name {

@@ -41,21 +41,30 @@ func write(t *testing.T, text string) (path string, o engine.Options) {
 	dir := t.TempDir()
 	rows := "text\tlabel\nred apple\tfruit\ngreen pear\tfruit\nblue car\tvehicle\nfast train\tvehicle\n"
 	path = filepath.Join(dir, "p.hcl")
-	for name, content := range map[string]string{path: text, filepath.Join(dir, "rows.tsv"): rows} {
-		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	must(t, os.WriteFile(path, []byte(text), 0o600))
+	beside(t, path, "rows.tsv", rows)
 	return path, engine.Options{Builtin: builtin, State: filepath.Join(dir, "state")}
+}
+
+// beside writes a file into the folder of a pipeline file.
+func beside(t *testing.T, pipeline, name, content string) (path string) {
+	t.Helper()
+	path = filepath.Join(filepath.Dir(pipeline), name)
+	must(t, os.WriteFile(path, []byte(content), 0o600))
+	return path
+}
+
+func mustOpen(t *testing.T, path string, o engine.Options) *engine.Pipeline {
+	t.Helper()
+	p, err := engine.Open(t.Context(), path, o)
+	must(t, err)
+	return p
 }
 
 func opened(t *testing.T, text string) *engine.Pipeline {
 	t.Helper()
 	path, o := write(t, text)
-	p, err := engine.Open(t.Context(), path, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := mustOpen(t, path, o)
 	t.Cleanup(p.Close)
 	return p
 }
@@ -88,27 +97,19 @@ func TestOpenRefuses(t *testing.T) {
 			t.Fatalf("%v does not name the option", err)
 		}
 		o.Pipeline = "q"
-		p, err := engine.Open(t.Context(), path, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := mustOpen(t, path, o)
 		p.Close()
 	})
 }
 
-// What a stage refuses when it starts is blamed where it stands, too.
 // TestStateFolder: the state folder is tightened where it is nobody else's.
 func TestStateFolder(t *testing.T) {
 	_, o := write(t, knowledge)
 	for name, want := range map[string]os.FileMode{engine.DefaultState: 0o700, "shared": 0o755} {
 		o.State = filepath.Join(t.TempDir(), name)
-		if err := errors.Join(os.Mkdir(o.State, 0o700), os.Chmod(o.State, 0o755)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.Mkdir(o.State, 0o700), os.Chmod(o.State, 0o755)))
 		w, err := engine.NewWorkspace(t.Context(), o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		w.Close()
 		if info, err := os.Stat(o.State); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%s: %v, %v", name, info.Mode(), err)
@@ -116,11 +117,10 @@ func TestStateFolder(t *testing.T) {
 	}
 }
 
+// What a stage refuses when it starts is blamed where it stands, too.
 func TestStartRefuses(t *testing.T) {
 	p := opened(t, knowledge+election)
-	if err := os.WriteFile(filepath.Join(filepath.Dir(p.File().Path), "rows.tsv"), []byte("\x00\x00\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	beside(t, p.File().Path, "rows.tsv", "\x00\x00\n")
 	_, err := p.Answer(t.Context(), engine.Item{Text: "x"})
 	var found *engine.DiagnosticsError
 	if !errors.As(err, &found) || !strings.Contains(err.Error(), "p.hcl:3:") {
@@ -302,47 +302,24 @@ func TestRunResumed(t *testing.T) {
 
 // A run that takes answers of another one takes them, too, when it is resumed.
 func TestRunAgainResumed(t *testing.T) {
-	path, o := write(t, knowledge+election)
-	o.Journal, o.Input = true, filepath.Join(filepath.Dir(path), "items.tsv")
-	if err := os.WriteFile(o.Input, []byte("text\n"+strings.Repeat("red apple\n", 500)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	path, o := writeApples(t, election)
 	var begun engine.Begun
 	o.Events.Begun = func(b engine.Begun) { begun = b }
 	var out *engine.Outcome
 	o.Events.Ended = func(o *engine.Outcome) { out = o }
-	take := func(most int) (n int) {
-		t.Helper()
-		p, err := engine.Open(t.Context(), path, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer p.Close()
-		for r, err := range p.Run(t.Context(), nil) {
-			if err != nil || r.Answer != "fruit" {
-				t.Fatalf("%+v, %v", r, err)
-			}
-			if n++; n == most {
-				break
-			}
-		}
-		return n
-	}
-	take(0)
+	takeApples(t, path, o, 0)
 	o.Again = engine.Newest
-	take(1)
+	takeApples(t, path, o, 1)
 	if begun.Again == nil || !begun.Again.All {
 		t.Fatalf("begun: %+v", begun)
 	}
 	o.Again, o.Resume = "", engine.Newest
-	if n := take(0); n != 500 || !begun.Resumed || begun.Again == nil || out.Taken+out.Earlier != 500 || out.Earlier != begun.Answered {
+	n := takeApples(t, path, o, 0)
+	if n != 500 || !begun.Resumed || begun.Again == nil || out.Taken+out.Earlier != 500 || out.Earlier != begun.Answered {
 		t.Errorf("%d results, begun %+v, %+v", n, begun, out.Totals)
 	}
 	o.Resume, o.Again, o.Journal = "", engine.Newest, false
-	p, err := engine.Open(t.Context(), path, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := mustOpen(t, path, o)
 	defer p.Close()
 	var option *engine.OptionError
 	if _, err := p.Work(t.Context(), nil, nil); !errors.As(err, &option) || option.Option != "Again" {
@@ -350,50 +327,48 @@ func TestRunAgainResumed(t *testing.T) {
 	}
 }
 
+// writeApples writes a pipeline file beside an input of 500 apples.
+func writeApples(t *testing.T, election string) (path string, o engine.Options) {
+	t.Helper()
+	path, o = write(t, knowledge+election)
+	o.Journal, o.Input = true, beside(t, path, "items.tsv", "text\n"+strings.Repeat("red apple\n", 500))
+	return path, o
+}
+
+// takeApples takes results of a run, at most so many or, with 0, all of them.
+func takeApples(t *testing.T, path string, o engine.Options, most int) (n int) {
+	t.Helper()
+	p := mustOpen(t, path, o)
+	defer p.Close()
+	for r, err := range p.Run(t.Context(), nil) {
+		if err != nil || r.Answer != "fruit" {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		if n++; n == most {
+			break
+		}
+	}
+	return n
+}
+
 func testRunResumed(t *testing.T, election string) {
 	t.Helper()
-	path, o := write(t, knowledge+election)
-	o.Journal, o.Input = true, filepath.Join(filepath.Dir(path), "items.tsv")
-	if err := os.WriteFile(o.Input, []byte("text\n"+strings.Repeat("red apple\n", 500)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	results := func(most int) (n int) {
-		t.Helper()
-		p, err := engine.Open(t.Context(), path, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer p.Close()
-		for r, err := range p.Run(t.Context(), nil) {
-			if err != nil || r.Answer != "fruit" {
-				t.Fatalf("%+v, %v", r, err)
-			}
-			if n++; n == most {
-				break
-			}
-		}
-		return n
-	}
-	results(1)
+	path, o := writeApples(t, election)
+	takeApples(t, path, o, 1)
 	kept := runs.Of(o.State).List()
 	if len(kept) != 1 || kept[0].Answered == 0 || kept[0].State != runs.Unfinished {
 		t.Fatalf("after the first result: %+v", kept)
 	}
 	o.Resume = engine.Newest
-	if n := results(0); n != 500 {
+	if n := takeApples(t, path, o, 0); n != 500 {
 		t.Errorf("%d results", n)
 	}
 	if kept = runs.Of(o.State).List(); len(kept) != 1 || kept[0].Answered != 500 || kept[0].State != runs.Complete {
 		t.Errorf("in the end: %+v", kept)
 	}
-	if err := os.WriteFile(o.Input, []byte("text\nblue car\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(o.Input, []byte("text\nblue car\n"), 0o600))
 	o.Resume = kept[0].ID
-	p, err := engine.Open(t.Context(), path, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := mustOpen(t, path, o)
 	defer p.Close()
 	for _, err := range p.Run(t.Context(), nil) {
 		var changed *engine.ChangedError
@@ -451,26 +426,16 @@ pipeline "p" {
 }
 `
 	path, o := write(t, text)
-	dir := filepath.Dir(path)
-	o.Journal, o.Input = true, filepath.Join(dir, "items.tsv")
-	for name, content := range map[string]string{"starts": "", "items.tsv": "text\n" + strings.Repeat("x\n", 5000)} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	beside(t, path, "starts", "")
+	o.Journal, o.Input = true, beside(t, path, "items.tsv", "text\n"+strings.Repeat("x\n", 5000))
 	run := func(most int) (answers map[string]int, cost float64) {
 		t.Helper()
-		p, err := engine.Open(t.Context(), path, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := mustOpen(t, path, o)
 		defer p.Close()
 		answers = map[string]int{}
 		n := 0
 		for r, err := range p.Run(t.Context(), nil) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			answers[string(r.Answer)]++
 			cost = max(cost, r.Cost)
 			if n++; n == most {
@@ -482,9 +447,7 @@ pipeline "p" {
 	if answers, cost := run(1); answers["level 1"] != 1 || cost != 0.001 {
 		t.Fatalf("begun: %v at %v", answers, cost)
 	}
-	if err := os.WriteFile(path, []byte(strings.Replace(text, "input  = 1", "input  = 3", 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(strings.Replace(text, "input  = 1", "input  = 3", 1)), 0o600))
 	o.Resume = engine.Newest
 	if answers, cost := run(0); len(answers) != 1 || answers["level 1"] != 5000 || cost != 0.001 {
 		t.Errorf("resumed: %v at %v", answers, cost)
@@ -492,5 +455,12 @@ pipeline "p" {
 	o.Resume = ""
 	if answers, cost := run(1); answers["level 2"] != 1 || cost != 0.003 {
 		t.Errorf("begun anew: %v at %v", answers, cost)
+	}
+}
+
+func must(t testing.TB, err error) {
+	if err != nil {
+		t.Helper()
+		t.Fatal(err)
 	}
 }

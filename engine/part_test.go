@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -111,29 +110,19 @@ pipeline "p" {
 		t.Run(name, func(t *testing.T) {
 			path, o := write(t, text)
 			dir := filepath.Dir(path)
-			for name, content := range map[string]string{"starts": "", "items.tsv": "text\n" + strings.Repeat("x\ny\nz\n", 60)} {
-				if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			o.Journal, o.Input = true, filepath.Join(dir, "items.tsv")
+			o.Journal, o.Input = true, beside(t, path, "items.tsv", "text\n"+strings.Repeat("x\ny\nz\n", 60))
 			if calls >= 0 {
 				o.Spend = spend.Limit{Calls: &calls}
 			}
 			work := func(state string, remote engine.Remote) (all []result.Result, out *engine.Outcome) {
 				t.Helper()
-				if err := os.WriteFile(filepath.Join(dir, "starts"), nil, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				beside(t, path, "starts", "")
 				o := o
 				o.State, o.Remote = filepath.Join(dir, state), remote
-				p, err := engine.Open(t.Context(), path, o)
-				if err != nil {
-					t.Fatal(err)
-				}
+				p := mustOpen(t, path, o)
 				defer p.Close()
 				var mu sync.Mutex
-				out, err = p.Work(t.Context(), func(batch []outcome.Result) error {
+				out, err := p.Work(t.Context(), func(batch []outcome.Result) error {
 					mu.Lock()
 					defer mu.Unlock()
 					for _, one := range batch {
@@ -141,9 +130,7 @@ pipeline "p" {
 					}
 					return nil
 				}, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				return all, out
 			}
 			here, told := work("here", nil)
@@ -178,10 +165,7 @@ pipeline "p" {
 `)
 	o.Part = &engine.Part{}
 	o.Part.Manifest.Version = "0.0.1"
-	p, err := engine.Open(t.Context(), path, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := mustOpen(t, path, o)
 	defer p.Close()
 	var different *engine.DifferentError
 	if err := p.Join(t.Context()); !errors.As(err, &different) || !strings.Contains(err.Error(), "racflow is version") {

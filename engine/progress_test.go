@@ -2,8 +2,6 @@ package engine_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -24,10 +22,7 @@ func TestProgress(t *testing.T) {
 	for name, limit := range map[string]int{"all": 0, "limited": 100} {
 		t.Run(name, func(t *testing.T) {
 			path, o := write(t, knowledge+election)
-			o.Input, o.Limit = filepath.Join(filepath.Dir(path), "items.tsv"), limit
-			if err := os.WriteFile(o.Input, []byte(input.String()), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			o.Input, o.Limit = beside(t, path, "items.tsv", input.String()), limit
 			var mu sync.Mutex
 			var all []engine.Progress
 			o.Events.Progress = func(s engine.Progress) {
@@ -37,10 +32,7 @@ func TestProgress(t *testing.T) {
 					all = append(all, s)
 				}
 			}
-			p, err := engine.Open(t.Context(), path, o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := mustOpen(t, path, o)
 			defer p.Close()
 			if _, err := p.Work(t.Context(), func([]outcome.Result) error { return nil }, nil); err != nil {
 				t.Fatal(err)

@@ -51,29 +51,17 @@ func liarsOf(t *testing.T, text string) (path string, o engine.Options) {
 	for i := range 40 {
 		rows += fmt.Sprintf("red apple a%d\tfruit\nblue car b%d\tvehicle\n", i, i)
 	}
-	for name, content := range map[string]string{
-		"wrong.tsv": "text\tlabel\nred apple\tvehicle\ngreen pear\tvehicle\nblue car\tfruit\nfast train\tfruit\n",
-		"in.tsv":    rows,
-	} {
-		if err := os.WriteFile(filepath.Join(filepath.Dir(path), name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	o.Input = filepath.Join(filepath.Dir(path), "in.tsv")
+	beside(t, path, "wrong.tsv", "text\tlabel\nred apple\tvehicle\ngreen pear\tvehicle\nblue car\tfruit\nfast train\tfruit\n")
+	o.Input = beside(t, path, "in.tsv", rows)
 	return path, o
 }
 
 func tuned(t *testing.T, path string, o engine.Options, to tune.Options) *engine.Tuned {
 	t.Helper()
-	p, err := engine.Open(t.Context(), path, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := mustOpen(t, path, o)
 	defer p.Close()
 	found, err := p.Tune(t.Context(), to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return found
 }
 
@@ -89,14 +77,9 @@ func TestTuneLearns(t *testing.T) {
 		t.Errorf("variables are\n%s, want\n%s", found.Variables, want)
 	}
 	file := filepath.Join(filepath.Dir(path), "tuned.hclvars")
-	if err := os.WriteFile(file, []byte(found.Variables), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(found.Variables), 0o600))
 	o.VarFiles = []string{file}
-	p, err := engine.Open(t.Context(), path, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := mustOpen(t, path, o)
 	defer p.Close()
 	if r, err := p.Answer(t.Context(), engine.Item{Text: "red apple"}); err != nil || r.Answer != "fruit" {
 		t.Errorf("with them the answer is %q, error %v", r.Answer, err)
@@ -219,10 +202,7 @@ func TestTuneOver(t *testing.T) {
 
 func openAndTune(t *testing.T, path string, o engine.Options, to tune.Options) (*engine.Tuned, error) {
 	t.Helper()
-	p, err := engine.Open(t.Context(), path, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := mustOpen(t, path, o)
 	defer p.Close()
 	return p.Tune(t.Context(), to)
 }
@@ -236,16 +216,11 @@ func TestTuneSearch(t *testing.T) {
 		crowd += fmt.Sprintf("%d\tthing n%d of many words here\tfruit\n", i, i)
 		rows += fmt.Sprintf("thing n%d\t%d\n", i, (i+1)%40) // the gold passage is never the first
 	}
-	for name, content := range map[string]string{"rows.tsv": crowd, "in.tsv": rows} {
-		if err := os.WriteFile(filepath.Join(filepath.Dir(path), name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	beside(t, path, "rows.tsv", crowd)
+	beside(t, path, "in.tsv", rows)
 	o.Vars = map[string]string{"found": "1"}
 	recall, err := values.ReadMetric("recall@40")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, metric := range []values.Metric{{}, recall} {
 		found := tuned(t, path, o, tune.Options{Folds: 4, Metric: metric, Over: []eval.Target{{Name: "var.found", Values: []string{"40"}}}})
 		best, ok := found.Values[0].Best()
@@ -269,9 +244,7 @@ func TestTuneHeldOut(t *testing.T) {
 	for i := range 30 {
 		rows += fmt.Sprintf("red apple a%d\tfruit\nblue car b%d\tvehicle\n", i, i)
 	}
-	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "rows.tsv"), []byte(rows), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	beside(t, path, "rows.tsv", rows)
 	if _, err := openAndTune(t, path, o, tune.Options{Folds: 4, Calls: 40}); err == nil || !strings.Contains(err.Error(), "Options.Calls tunes on rows of the knowledge") {
 		t.Errorf("error %v with an input", err)
 	}
@@ -283,9 +256,7 @@ func TestTuneHeldOut(t *testing.T) {
 	if !strings.Contains(found.Variables, `40 items of "rows.tsv"`) || !strings.Contains(found.Variables, "weights = {") {
 		t.Errorf("variables are\n%s", found.Variables)
 	}
-	if err := os.WriteFile(path, []byte(liars), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(liars), 0o600))
 	found = tuned(t, path, o, tune.Options{Folds: 4, Calls: 40}) // an election that learns is told which rows these are
 	if want := "honest = 2\n"; !strings.Contains(found.Variables, want) {
 		t.Errorf("variables are\n%s, want %s", found.Variables, want)

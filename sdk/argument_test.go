@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -179,37 +178,6 @@ func TestOptionalArguments(t *testing.T) {
 	}
 	if _, err := s.Open(t.Context(), Setup{}, []byte(`{"count": -1}`)); err == nil || !strings.Contains(err.Error(), "at least 0") {
 		t.Errorf("error %v", err)
-	}
-}
-
-// A struct that cannot be described is a mistake in a program.
-func TestImpossibleConfigs(t *testing.T) {
-	for name, describe := range map[string]func(){
-		"no struct": func() { arguments(reflect.TypeFor[int]()) },
-		"unknown type": func() {
-			arguments(reflect.TypeFor[struct {
-				F []uint8 `config:"f"`
-			}]())
-		},
-		"a pointer to a path": func() {
-			arguments(reflect.TypeFor[struct {
-				F *Path `config:"f"`
-			}]())
-		},
-		"wrong default": func() {
-			arguments(reflect.TypeFor[struct {
-				F int `config:"f" default:"many"`
-			}]())
-		},
-	} {
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Errorf("%s: no panic", name)
-				}
-			}()
-			describe()
-		}()
 	}
 }
 

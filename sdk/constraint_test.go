@@ -104,9 +104,20 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// Tags that contradict a type, each other or the default are mistakes in a program.
-func TestImpossibleTags(t *testing.T) {
+// A struct that cannot be described, and tags that contradict a type, each other or the
+// default, are mistakes in a program.
+func TestImpossibleConfigs(t *testing.T) {
 	for name, config := range map[string]any{
+		"no struct": 0,
+		"unknown type": struct {
+			F []uint8 `config:"f"`
+		}{},
+		"a pointer to a path": struct {
+			F *Path `config:"f"`
+		}{},
+		"wrong default": struct {
+			F int `config:"f" default:"many"`
+		}{},
 		"a range of a text": struct {
 			F string `config:"f" min:"1"`
 		}{},

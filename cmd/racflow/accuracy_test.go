@@ -1,8 +1,6 @@
 package main
 
 import (
-	"encoding/json"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -23,22 +21,14 @@ func BenchmarkAccuracy(b *testing.B) {
 			embedder := []string{"-var", "embedder=" + set.embedder}
 			if set.embedder == "minilm" {
 				embedder = withRememberedMiniLM(b, dir)
-				content, err := os.ReadFile(file)
-				if err != nil {
-					b.Fatal(err)
-				}
-				write(b, dir, "intent.hcl", rememberedReach+string(content))
+				write(b, dir, "intent.hcl", rememberedReach+readFile(b, "", file))
 				file = filepath.Join(dir, "intent.hcl")
 			}
 			var r eval.Report
 			for b.Loop() {
-				out, err := racflow(b, dir, append([]string{"eval", "--json", "-var", "train=" + train, "--input", input, file}, embedder...)...).Output()
-				if err == nil {
-					err = json.Unmarshal(out, &r)
-				}
-				if err != nil {
-					b.Fatal(err)
-				}
+				args := append([]string{"eval", "--json", "-var", "train=" + train, "--input", input, file}, embedder...)
+				out, _ := good(b, racflow(b, dir, args...))
+				r = jsonLines[eval.Report](b, out)[0]
 			}
 			b.ReportMetric(r.Accuracy, "accuracy")
 			b.ReportMetric(r.Calibration.ECE, "ECE")

@@ -1,12 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
@@ -47,44 +41,30 @@ func TestServiceDies(t *testing.T) {
 	const items, served = 40, 15
 	first := modelserver.Serve(t, modelserver.Options{Faults: []modelserver.Fault{{Kind: modelserver.Reset, If: func(a modelserver.Ask) bool { return a.Number >= served }}}})
 	second := modelserver.Serve(t, modelserver.Options{Faults: []modelserver.Fault{{Kind: modelserver.Status, Status: 429, First: 3}}})
-	dir := t.TempDir()
-	var input strings.Builder
-	input.WriteString("text\n")
-	for i := range items {
-		fmt.Fprintf(&input, "where is card number %d\n", i)
-	}
-	for name, text := range map[string]string{"p.hcl": backendsPipeline, "items.tsv": input.String(), "rows.tsv": "text\tlabel\nmy card is gone\tcard_lost\n"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	run := func(args ...string) []byte {
+	dir := folder(t, map[string]string{
+		"p.hcl": backendsPipeline, "items.tsv": "text\n" + numbered(items, "where is card number %d\n"),
+		"rows.tsv": "text\tlabel\nmy card is gone\tcard_lost\n",
+	})
+	run := func(args ...string) string {
 		t.Helper()
-		c := racflow(t, dir, append([]string{"run", "-var", "first=" + first.URL, "-var", "second=" + second.URL, "p.hcl"}, args...)...)
-		var stderr bytes.Buffer
-		c.Stderr = &stderr
-		out, err := c.Output()
-		if err != nil {
-			t.Fatalf("%v\n%s", err, stderr.String())
-		}
+		out, _ := good(t, racflow(t, dir, append([]string{"run", "-var", "first=" + first.URL, "-var", "second=" + second.URL, "p.hcl"}, args...)...))
 		return out
 	}
 	out := run()
 	by := map[string]int{}
-	for line := range bytes.Lines(out) {
-		var r struct {
-			Answer string
-			Votes  []struct{ Model string }
-		}
-		if err := json.Unmarshal(line, &r); err != nil || r.Answer != "card_lost" || len(r.Votes) != 1 {
-			t.Fatalf("%s: %v", line, err)
+	for _, r := range jsonLines[struct {
+		Answer string
+		Votes  []struct{ Model string }
+	}](t, out) {
+		if r.Answer != "card_lost" || len(r.Votes) != 1 {
+			t.Fatalf("%+v in\n%s", r, out)
 		}
 		by[r.Votes[0].Model]++
 	}
 	if by["first"] != served || by["second"] != items-served || first.Doubled(1)+second.Doubled(1) != 0 {
 		t.Errorf("answered by %v, %d answers too many", by, first.Doubled(1)+second.Doubled(1))
 	}
-	if again := run("--offline"); !bytes.Equal(out, again) {
+	if again := run("--offline"); out != again {
 		t.Errorf("offline:\n%s\nonline:\n%s", again, out)
 	}
 }

@@ -129,7 +129,7 @@ const collected modelserver.BatchStep = "collected"
 
 func newBatched(t *testing.T, pipeline string) *batched {
 	t.Helper()
-	b := &batched{dir: t.TempDir()}
+	b := &batched{}
 	labels := []string{"fruit", "vehicle", "none that is known", "nor this"}
 	b.server = modelserver.Serve(t, modelserver.Options{
 		Key: "sk-batch-hush",
@@ -149,27 +149,12 @@ func newBatched(t *testing.T, pipeline string) *batched {
 		},
 		Batches: modelserver.Batches{Polls: 1, On: b.step},
 	})
-	var rows, items strings.Builder
-	rows.WriteString("text\tlabel\n")
-	items.WriteString("id\ttext\n")
-	for i := range 20 {
-		fmt.Fprintf(&rows, "apple and pear %d\tfruit\ncar and bus %d\tvehicle\n", i, i)
-	}
-	for i := range batchItems {
-		fmt.Fprintf(&items, "q%d\tan apple or a car, number %03d\n", i, i)
-	}
-	if err := os.Mkdir(filepath.Join(b.dir, "docs"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	files := map[string]string{"p.hcl": pipeline, "rows.tsv": rows.String(), "items.tsv": items.String()}
+	files := applesAndCars(batchItems)
+	files["p.hcl"] = pipeline
 	for i := range 5 {
 		files[fmt.Sprintf("docs/%d.txt", i)] = strings.Repeat(fmt.Sprintf("Sentence of document %d about a thing. ", i), 12)
 	}
-	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(b.dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	b.dir = folder(t, files)
 	return b
 }
 
@@ -242,7 +227,7 @@ func TestKilledWithABatch(t *testing.T) {
 			if code, stderr := quiet.run(t); code != 0 {
 				t.Fatalf("exit code %d\n%s", code, stderr)
 			}
-			want, batches, out := quiet.asked(t), quiet.server.Batches(), quiet.output(t)
+			want, batches, out := quiet.asked(t), quiet.server.Batches(), readFile(t, quiet.dir, "out.jsonl")
 			if len(want) == 0 || batches == 0 {
 				t.Fatalf("%d questions in %d batches", len(want), batches)
 			}
@@ -272,7 +257,7 @@ func TestKilledWithABatch(t *testing.T) {
 					if got := b.server.Batches(); got != batches {
 						t.Errorf("%d batches, want %d", got, batches)
 					}
-					if got := b.output(t); got != out {
+					if got := readFile(t, b.dir, "out.jsonl"); got != out {
 						t.Errorf("results %s\nwant %s", got, out)
 					}
 					if left, err := filepath.Glob(filepath.Join(b.dir, ".racflow", "pending", "*")); err != nil || len(left) > 0 {
@@ -283,16 +268,6 @@ func TestKilledWithABatch(t *testing.T) {
 			}
 		})
 	}
-}
-
-// output is what came out, without what differs from run to run.
-func (b *batched) output(t *testing.T) string {
-	t.Helper()
-	raw, err := os.ReadFile(filepath.Join(b.dir, "out.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(raw)
 }
 
 // llmCost is what a run reports of its batches.
@@ -322,9 +297,7 @@ func TestBatchesAndSingleCalls(t *testing.T) {
 			t.Errorf("%s: exit code %d\n%s", name, code, first)
 		}
 		asked := b.server.Given()
-		if err := os.WriteFile(filepath.Join(b.dir, "p.hcl"), []byte(order[1]), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, b.dir, "p.hcl", order[1])
 		if code, second := b.run(t); code != 0 || strings.Contains(second, "batch of") {
 			t.Errorf("%s: exit code %d\n%s", name, code, second)
 		}

@@ -3,13 +3,8 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -89,12 +84,8 @@ func behave(t *testing.T, o modelserver.Options, replacements ...string) (code i
 		return []float32{0, 1}
 	}
 	server := modelserver.Serve(t, o)
-	var rows, items strings.Builder
-	rows.WriteString("text\tlabel\n")
-	items.WriteString("id\ttext\n")
-	for i := range 12 {
-		fmt.Fprintf(&rows, "my card is lost %d\tcard_lost\nsend me the invoice %d\tinvoice_request\n", i, i)
-	}
+	rows := "text\tlabel\n" + numbered(12, "my card is lost %[1]d\tcard_lost\nsend me the invoice %[1]d\tinvoice_request\n")
+	items := "id\ttext\n"
 	for i := range behaviourItems {
 		text := []string{"where is my card, number", "an invoice, please, number"}[i%2]
 		switch i {
@@ -103,34 +94,23 @@ func behave(t *testing.T, o modelserver.Options, replacements ...string) (code i
 		case 5:
 			text = "an invoice " + modelserver.Endless + ", number"
 		}
-		fmt.Fprintf(&items, "q%d\t%s %d\n", i, text, i)
+		items += fmt.Sprintf("q%d\t%s %d\n", i, text, i)
 	}
-	dir := t.TempDir()
 	hcl := strings.NewReplacer(append(replacements, "EMBEDDER", "hashing", "EMBED", "", "PROMPT", "completion", "TIMEOUT", "1m")...).Replace(behaviourPipeline)
-	for name, content := range map[string]string{"p.hcl": hcl, "rows.tsv": rows.String(), "items.tsv": items.String()} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	dir := folder(t, map[string]string{"p.hcl": hcl, "rows.tsv": rows, "items.tsv": items})
 	c := racflow(t, dir, "run", "-var", "url="+server.URL, "p.hcl")
 	c.Env = append(os.Environ(), "BEHAVIOUR_KEY=sk-behaviour-hush")
-	var out, failed bytes.Buffer
-	c.Stdout, c.Stderr = &out, &failed
-	if err, exit := c.Run(), new(exec.ExitError); err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
-	}
-	if strings.Contains(out.String()+failed.String(), "hush") {
+	code, results, stderr = ran(t, c)
+	if strings.Contains(results+stderr, "hush") {
 		t.Error("the key is shown")
 	}
-	return c.ProcessState.ExitCode(), failed.String(), out.String()
+	return code, stderr, results
 }
 
 // TestBehaviours runs a pipeline against every behaviour of the model server. What it
 // checks is what the table in modelserver's README says.
 func TestBehaviours(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts many processes")
-	}
+	long(t)
 	for _, b := range modelserver.Behaviours() {
 		t.Run(b.Name, func(t *testing.T) {
 			var replacements []string
@@ -155,18 +135,14 @@ func TestBehaviours(t *testing.T) {
 				t.Error("something is reported that the table does not say")
 			}
 			items, votes := 0, 0
-			for line := range strings.Lines(results) {
-				var r struct {
-					Text, Answer string
-					Error        any
-					Votes        []struct {
-						Voter, Answer string
-						Accepted      bool
-					}
+			for _, r := range jsonLines[struct {
+				Text, Answer string
+				Error        any
+				Votes        []struct {
+					Voter, Answer string
+					Accepted      bool
 				}
-				if err := json.Unmarshal([]byte(line), &r); err != nil {
-					t.Fatal(err)
-				}
+			}](t, results) {
 				items++
 				if r.Answer != behaviourLabel(r.Text) && (b.Exit == 0 || r.Error == nil) {
 					t.Errorf("%q is answered %q", r.Text, r.Answer)

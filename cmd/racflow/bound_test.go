@@ -149,14 +149,13 @@ func TestPlanIsABound(t *testing.T) {
 	if err := profile.New(filepath.Join(p.dir, ".racflow", "profiles")).Put(p.server.URL, "test", []byte(`{"thinking": "no"}`)); err != nil {
 		t.Fatal(err)
 	}
-	c := racflow(t, p.dir, "plan", "-var", "url="+p.server.URL, "p.hcl")
-	out, err := c.Output()
-	if err != nil || p.server.Calls() > 0 {
-		t.Fatalf("%v, %d calls\n%s", err, p.server.Calls(), out)
+	out, _ := good(t, racflow(t, p.dir, "plan", "-var", "url="+p.server.URL, "p.hcl"))
+	if p.server.Calls() > 0 {
+		t.Fatalf("%d calls\n%s", p.server.Calls(), out)
 	}
 	const line = `(?s)sample\.llm +120 +240 +expected .* at most +[0-9]+ +`
-	requests := count(t, string(out), `sample\.llm +120 +240 +expected +([0-9]+) `)
-	in, most := count(t, string(out), line+`([0-9]+)`), count(t, string(out), line+`[0-9]+ +([0-9]+)`)
+	requests := count(t, out, `sample\.llm +120 +240 +expected +([0-9]+) `)
+	in, most := count(t, out, line+`([0-9]+)`), count(t, out, line+`[0-9]+ +([0-9]+)`)
 	code, stderr := p.run(t)
 	tookIn, tookOut := count(t, stderr, `([0-9]+) tokens in`), count(t, stderr, `([0-9]+) out`)
 	if code != 0 || tookIn == 0 || tookIn > in || tookOut == 0 || tookOut > most || requests != p.server.Calls() {
@@ -168,32 +167,24 @@ func TestPlanIsABound(t *testing.T) {
 // was probed, plan knows both, and the run that follows takes about what is expected, and no
 // more than at most.
 func TestThoughtsAreForeseen(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts many processes")
-	}
+	long(t)
 	server := modelserver.Serve(t, modelserver.Options{Thinks: modelserver.Silently, IgnoreN: true})
-	file, err := filepath.Abs("../../pipelines/intent.hcl")
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
-	do := func(verb []string, more ...string) []byte {
-		c := racflow(t, dir, slices.Concat(verb, []string{"-var", "embedder=hashing", "-var", "model=o9", "-var", "base_url=" + server.URL, "-var", "price={ input = 1, output = 4 }", file}, more)...)
-		out, err := c.Output()
-		if err != nil {
-			t.Fatalf("%v: %v", verb, err)
-		}
+	flags := []string{"-var", "embedder=hashing", "-var", "model=o9", "-var", "base_url=" + server.URL,
+		"-var", "price={ input = 1, output = 4 }", intent(t)}
+	do := func(verb []string, more ...string) string {
+		out, _ := good(t, racflow(t, dir, slices.Concat(verb, flags, more)...))
 		return out
 	}
 	do([]string{"model", "probe"})
-	var said struct {
+	said := jsonLines[struct {
 		Stages []struct {
 			Expected amount `json:"expected"`
 			Most     amount `json:"at_most"`
 		}
-	}
-	if err := json.Unmarshal(do([]string{"plan", "--json"}, "--limit", "20"), &said); err != nil || len(said.Stages) != 1 {
-		t.Fatalf("%+v, %v", said, err)
+	}](t, do([]string{"plan", "--json"}, "--limit", "20"))[0]
+	if len(said.Stages) != 1 {
+		t.Fatalf("%+v", said)
 	}
 	do([]string{"run"}, "--limit", "20", "--output", "out.jsonl")
 	var took amount

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"os"
 	"os/exec"
@@ -12,6 +11,18 @@ import (
 	"testing"
 )
 
+// ciFolder has examples/ci and its data.
+func ciFolder(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, part := range []string{"ci", "intent"} {
+		if err := os.CopyFS(filepath.Join(dir, part), os.DirFS(filepath.Join("../../examples", part))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
 // repository is a git repository with the example of examples/ci and its data, and a
 // clone of it.
 func repository(t *testing.T) (clone string) {
@@ -19,13 +30,7 @@ func repository(t *testing.T) (clone string) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("there is no git")
 	}
-	dir := t.TempDir()
-	origin := filepath.Join(dir, "origin")
-	for _, part := range []string{"ci", "intent"} {
-		if err := os.CopyFS(filepath.Join(origin, part), os.DirFS(filepath.Join("../../examples", part))); err != nil {
-			t.Fatal(err)
-		}
-	}
+	origin, dir := ciFolder(t), t.TempDir()
 	git(t, origin, "init", "--quiet", "--initial-branch=main")
 	git(t, origin, "add", ".")
 	git(t, origin, "commit", "--quiet", "-m", "all")
@@ -38,9 +43,7 @@ func git(t *testing.T, dir string, args ...string) {
 	t.Helper()
 	c := exec.Command("git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.com"}, args...)...)
 	c.Dir = dir
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Fatalf("git %v: %v\n%s", args, err, out)
-	}
+	must(t, c)
 }
 
 // step is a step of the workflow that runs a script.
@@ -49,11 +52,7 @@ type step struct{ name, condition, script string }
 // steps reads the steps of examples/ci/workflow.yml.
 func steps(t *testing.T) (all []step) {
 	t.Helper()
-	text, err := os.ReadFile("../../examples/ci/workflow.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, part := range strings.Split(string(text), "\n      - ")[1:] {
+	for _, part := range strings.Split(readFile(t, "../../examples/ci", "workflow.yml"), "\n      - ")[1:] {
 		s := step{}
 		lines := strings.Split(part, "\n")
 		for i, line := range lines {
@@ -111,59 +110,40 @@ func TestWorkflow(t *testing.T) {
 	if name, code, out := workflow(t, clone, false); code != 0 {
 		t.Fatalf("%s: exit code %d\n%s", name, code, out)
 	}
-	report, err := os.ReadFile(filepath.Join(clone, "racflow.xml"))
-	if err != nil || !strings.Contains(string(report), `<testsuites tests="4" failures="0" skipped="0">`) {
-		t.Errorf("%v\n%s", err, report)
+	if report := readFile(t, clone, "racflow.xml"); !strings.Contains(report, `<testsuites tests="4" failures="0" skipped="0">`) {
+		t.Error(report)
 	}
 
-	train := filepath.Join(clone, "intent", "train.tsv")
-	rows, err := os.ReadFile(train)
-	if err != nil {
-		t.Fatal(err)
-	}
-	spoilt := regexp.MustCompile(`(?m)\t[a-f][a-z_]*$`).ReplaceAll(rows, []byte("\tspoilt"))
-	if bytes.Equal(spoilt, rows) {
+	rows := readFile(t, clone, "intent/train.tsv")
+	spoilt := regexp.MustCompile(`(?m)\t[a-f][a-z_]*$`).ReplaceAllString(rows, "\tspoilt")
+	if spoilt == rows {
 		t.Fatal("nothing is spoilt")
 	}
-	if err := os.WriteFile(train, spoilt, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, clone, "intent/train.tsv", spoilt)
 	name, code, out := workflow(t, clone, true)
 	if name != "Test what is expected" || code != exitUnexpected || !strings.Contains(out, "worse than the baseline") {
 		t.Errorf("%s: exit code %d\n%s", name, code, out)
 	}
-	if report, err = os.ReadFile(filepath.Join(clone, "racflow.xml")); err != nil || !strings.Contains(string(report), `type="baseline"`) {
-		t.Errorf("%v\n%s", err, report)
+	if report := readFile(t, clone, "racflow.xml"); !strings.Contains(report, `type="baseline"`) {
+		t.Error(report)
 	}
 }
 
 // TestCIExample runs the commands of examples/ci/README.md, one after the other.
 func TestCIExample(t *testing.T) {
 	leaveTo(t, "command", "it is a run for each command")
-	dir := t.TempDir()
-	for _, part := range []string{"ci", "intent"} {
-		if err := os.CopyFS(filepath.Join(dir, part), os.DirFS(filepath.Join("../../examples", part))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	text, err := os.ReadFile("../../examples/ci/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir, text := ciFolder(t), readFile(t, "../../examples/ci", "README.md")
 	outputs := map[string]string{}
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(text) {
 		if command, ok := strings.CutPrefix(line, "    racflow "); ok {
-			out, err := racflow(t, filepath.Join(dir, "ci"), strings.Fields(command)...).Output()
-			if outputs[strings.TrimSpace(command)] = string(out); err != nil {
-				t.Errorf("%s: %v\n%s", command, err, out)
-			}
+			outputs[strings.TrimSpace(command)], _ = good(t, racflow(t, filepath.Join(dir, "ci"), strings.Fields(command)...))
 		}
 	}
 	if len(outputs) != 5 {
 		t.Errorf("the README has %d commands", len(outputs))
 	}
-	shown := regexp.MustCompile(`(?m)^    (tickets\.hcl, pipeline.*\n(?:    .*\n)*?)    \.\.\.\n`).FindSubmatch(text)
-	if shown == nil || !strings.HasPrefix(outputs["test tickets.hcl"], strings.ReplaceAll("\n"+string(shown[1]), "\n    ", "\n")[1:]) {
+	shown := regexp.MustCompile(`(?m)^    (tickets\.hcl, pipeline.*\n(?:    .*\n)*?)    \.\.\.\n`).FindStringSubmatch(text)
+	if shown == nil || !strings.HasPrefix(outputs["test tickets.hcl"], strings.ReplaceAll("\n"+shown[1], "\n    ", "\n")[1:]) {
 		t.Errorf("the README shows another output than\n%s", outputs["test tickets.hcl"])
 	}
 }

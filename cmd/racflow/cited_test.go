@@ -1,10 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -62,30 +58,13 @@ var citedFiles = map[string]string{
 
 func cites(t *testing.T, dir string, args ...string) string {
 	t.Helper()
-	c := racflow(t, dir, args...)
-	var stderr bytes.Buffer
-	c.Stderr = &stderr
-	out, err := c.Output()
-	if err != nil {
-		t.Fatalf("racflow %q: %v\n%s", args, err, stderr.String())
-	}
-	return string(out)
+	out, _ := good(t, racflow(t, dir, args...))
+	return out
 }
 
 func TestCitedAnswers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts many processes")
-	}
-	dir := t.TempDir()
-	for name, content := range citedFiles {
-		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	long(t)
+	dir := folder(t, citedFiles)
 	server := modelserver.Serve(t, modelserver.Options{Answer: func(a modelserver.Ask, _ int) string {
 		switch question := a.Messages[len(a.Messages)-1].Content; {
 		case strings.Contains(question, "loan"):
@@ -108,16 +87,9 @@ func TestCitedAnswers(t *testing.T) {
 		}
 		Votes []struct{ Reason string }
 	}
-	var results []cited
 	run := []string{"run", "-var", "url=" + server.URL, "p.hcl"}
 	out := cites(t, dir, append(slices.Clone(run), "--format", "jsonl")...)
-	for line := range strings.Lines(out) {
-		var r cited
-		if err := json.Unmarshal([]byte(line), &r); err != nil {
-			t.Fatal(err)
-		}
-		results = append(results, r)
-	}
+	results := jsonLines[cited](t, out)
 	if len(results) != 4 {
 		t.Fatalf("got %s", out)
 	}

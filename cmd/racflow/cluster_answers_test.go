@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"io"
 	"net/http"
 	"regexp"
@@ -100,11 +99,7 @@ func TestClusterSeen(t *testing.T) {
 				t.Fatal(err, text)
 			}
 			if text = strings.TrimSpace(text); text != "" {
-				seen = status.Status{}
-				if err := json.Unmarshal([]byte(text), &seen); err != nil {
-					t.Fatal(err, text)
-				}
-				if enough() {
+				if seen = jsonLines[status.Status](t, text)[0]; enough() {
 					return
 				}
 			}

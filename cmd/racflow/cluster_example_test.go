@@ -40,15 +40,9 @@ func newExample(t *testing.T) *exampleServers {
 		t.Skip("there is no openssl")
 	}
 	e := &exampleServers{dir: t.TempDir()}
-	script, err := filepath.Abs(clusterExample + "/certificates.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := exec.Command(script, "IP:127.0.0.1")
+	c := exec.Command(absolute(t, clusterExample+"/certificates.sh"), "IP:127.0.0.1")
 	c.Dir = e.dir
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	must(t, c)
 	for name, variable := range map[string]string{"caller": "RACFLOW_CALLER", "worker": "RACFLOW_WORKER", "admin": "NATS_ADMIN"} {
 		e.env = append(e.env, variable+"="+newSeed(t, e.dir, name))
 	}
@@ -64,11 +58,8 @@ func newSeed(t *testing.T, dir, name string) string {
 		t.Fatal(err)
 	}
 	seed, err := user.Seed()
-	if err != nil {
-		t.Fatal(err)
-	}
-	public, err := user.PublicKey()
-	if err != nil {
+	public, failed := user.PublicKey()
+	if err := errors.Join(err, failed); err != nil {
 		t.Fatal(err)
 	}
 	write(t, dir, name+".nk", string(seed))
@@ -220,14 +211,10 @@ func TestClusterExampleAttacks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	at := bus.Position{Part: 1, Seq: 1}
-	if err := run.Publish(ctx, at, []byte("a batch")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := run.Answer(ctx, bus.Position{Part: 1, Seq: 2}, []byte("a result")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := run.KeepAnswer(ctx, "known", []byte("an answer")); err != nil {
+	err = run.Publish(ctx, bus.Position{Part: 1, Seq: 1}, []byte("a batch"))
+	_, answered := run.Answer(ctx, bus.Position{Part: 1, Seq: 2}, []byte("a result"))
+	_, kept := run.KeepAnswer(ctx, "known", []byte("an answer"))
+	if err := errors.Join(err, answered, kept); err != nil {
 		t.Fatal(err)
 	}
 	owner, err := jetstream.New(e.raw(t, "caller"))
@@ -260,53 +247,42 @@ func TestClusterExampleAttacks(t *testing.T) {
 	before := state()
 
 	attacker := e.raw(t, "worker")
-	send := func(subject, reply, data string, header nats.Header) {
-		t.Helper()
-		m := &nats.Msg{Subject: subject, Reply: reply, Data: []byte(data), Header: header}
+	const readers = "$JS.API.CONSUMER.CREATE.KV_racflow_victim."
+	attacks := map[string]struct {
+		subject, reply, data string
+		header               nats.Header
+	}{
+		"delete":             {"$JS.API.STREAM.DELETE.racflow_victim_results", "", "", nil},
+		"purge":              {"$JS.API.STREAM.PURGE.racflow_victim_items", "", "", nil},
+		"delete a message":   {"$JS.API.STREAM.MSG.DELETE.racflow_victim_results", "", `{"seq":1}`, nil},
+		"create":             {"$JS.API.STREAM.CREATE.mine", "", `{"name":"mine","subjects":["mine"]}`, nil},
+		"update":             {"$JS.API.STREAM.UPDATE.racflow_victim_items", "", `{"name":"racflow_victim_items","max_msgs":1}`, nil},
+		"delete the queue":   {"$JS.API.CONSUMER.DELETE.racflow_victim_items.workers", "", "", nil},
+		"publish a batch":    {"racflow.victim.items.1.3", "", "forged", nil},
+		"another definition": {"racflow.victim.definition", "", "forged", nil},
+		"another result":     {"racflow.victim.results.1.2", "", "forged", nil},
+		"another answer":     {"$KV.racflow_victim_answers.answer.known", "", "forged", nil},
+		"end the run":        {"$KV.racflow_victim.end", "", "forged", nil},
+		"be the caller":      {"$KV.racflow_victim.caller", "", "forged", nil},
+		"unlist the run":     {"$KV.racflow_runs.victim", "", "", nats.Header{"KV-Operation": {"DEL"}}},
+		"clear all keys":     {"$KV.racflow_victim.worker.other", "", "before", nats.Header{"Nats-Rollup": {"all"}}},
+		"clear the index":    {"$KV.racflow_runs.worker.x", "", "", nats.Header{"Nats-Rollup": {"all"}}},
+		"clear the answers":  {"$KV.racflow_victim_answers.answer.known", "", "", nats.Header{"Nats-Rollup": {"all"}}},
+		"clear results":      {"racflow.victim.results.1.9", "", "", nats.Header{"Nats-Rollup": {"all"}}},
+		"delete by a reply": {"$JS.API.CONSUMER.MSG.NEXT.racflow_victim_items.workers", "$JS.API.STREAM.DELETE.racflow_victim_items",
+			`{"batch":1,"no_wait":true}`, nil},
+		"a batch by a reply":  {"$JS.API.STREAM.MSG.GET.racflow_victim_results", "racflow.victim.items.1.4", `{"seq":1}`, nil},
+		"a key by a reply":    {"$JS.API.STREAM.INFO.racflow_victim_items", "$KV.racflow_victim.end", "", nil},
+		"a batch by a reader": {readers + "evil.$KV.racflow_victim.>", "", reader("evil", "racflow.victim.items.1.5"), nil},
+		"delete by a reader":  {readers + "worse.$KV.racflow_victim.>", "", reader("worse", "$JS.API.STREAM.DELETE.racflow_victim_results"), nil},
+		"another queue":       {"$JS.API.CONSUMER.CREATE.racflow_victim_items.workers.$KV.x", "", reader("workers", ""), nil},
+		"the system":          {"$SYS.REQ.SERVER.PING", "", "", nil},
+	}
+	for name, attack := range attacks {
+		m := &nats.Msg{Subject: attack.subject, Reply: attack.reply, Data: []byte(attack.data), Header: attack.header}
 		if err := errors.Join(attacker.PublishMsg(m), attacker.Flush()); err != nil {
 			t.Fatal(err)
 		}
-	}
-	attacks := map[string]func(){
-		"delete":           func() { send("$JS.API.STREAM.DELETE.racflow_victim_results", "", "", nil) },
-		"purge":            func() { send("$JS.API.STREAM.PURGE.racflow_victim_items", "", "", nil) },
-		"delete a message": func() { send("$JS.API.STREAM.MSG.DELETE.racflow_victim_results", "", `{"seq":1}`, nil) },
-		"create":           func() { send("$JS.API.STREAM.CREATE.mine", "", `{"name":"mine","subjects":["mine"]}`, nil) },
-		"update": func() {
-			send("$JS.API.STREAM.UPDATE.racflow_victim_items", "", `{"name":"racflow_victim_items","max_msgs":1}`, nil)
-		},
-		"delete the queue":   func() { send("$JS.API.CONSUMER.DELETE.racflow_victim_items.workers", "", "", nil) },
-		"publish a batch":    func() { send("racflow.victim.items.1.3", "", "forged", nil) },
-		"another definition": func() { send("racflow.victim.definition", "", "forged", nil) },
-		"another result":     func() { send("racflow.victim.results.1.2", "", "forged", nil) },
-		"another answer":     func() { send("$KV.racflow_victim_answers.answer.known", "", "forged", nil) },
-		"end the run":        func() { send("$KV.racflow_victim.end", "", "forged", nil) },
-		"be the caller":      func() { send("$KV.racflow_victim.caller", "", "forged", nil) },
-		"unlist the run":     func() { send("$KV.racflow_runs.victim", "", "", nats.Header{"KV-Operation": {"DEL"}}) },
-		"clear all keys":     func() { send("$KV.racflow_victim.worker.other", "", "before", nats.Header{"Nats-Rollup": {"all"}}) },
-		"clear the index":    func() { send("$KV.racflow_runs.worker.x", "", "", nats.Header{"Nats-Rollup": {"all"}}) },
-		"clear the answers":  func() { send("$KV.racflow_victim_answers.answer.known", "", "", nats.Header{"Nats-Rollup": {"all"}}) },
-		"clear results":      func() { send("racflow.victim.results.1.9", "", "", nats.Header{"Nats-Rollup": {"all"}}) },
-		"delete by a reply": func() {
-			send("$JS.API.CONSUMER.MSG.NEXT.racflow_victim_items.workers", "$JS.API.STREAM.DELETE.racflow_victim_items", `{"batch":1,"no_wait":true}`, nil)
-		},
-		"a batch by a reply": func() {
-			send("$JS.API.STREAM.MSG.GET.racflow_victim_results", "racflow.victim.items.1.4", `{"seq":1}`, nil)
-		},
-		"a key by a reply": func() { send("$JS.API.STREAM.INFO.racflow_victim_items", "$KV.racflow_victim.end", "", nil) },
-		"a batch by a reader": func() {
-			send("$JS.API.CONSUMER.CREATE.KV_racflow_victim.evil.$KV.racflow_victim.>", "", reader("evil", "racflow.victim.items.1.5"), nil)
-		},
-		"delete by a reader": func() {
-			send("$JS.API.CONSUMER.CREATE.KV_racflow_victim.worse.$KV.racflow_victim.>", "", reader("worse", "$JS.API.STREAM.DELETE.racflow_victim_results"), nil)
-		},
-		"another queue": func() {
-			send("$JS.API.CONSUMER.CREATE.racflow_victim_items.workers.$KV.x", "", reader("workers", ""), nil)
-		},
-		"the system": func() { send("$SYS.REQ.SERVER.PING", "", "", nil) },
-	}
-	for name, attack := range attacks {
-		attack()
 		// Whatever an attack begins ends at the same server, before it answers this.
 		if _, err := attacker.RequestWithContext(ctx, "$JS.API.STREAM.INFO.racflow_victim_items", nil); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -317,10 +293,8 @@ func TestClusterExampleAttacks(t *testing.T) {
 		}
 	}
 	for _, subject := range []string{"racflow.victim.results.>", "$KV.>", "$JS.>", "$SYS.>", "_INBOX_other.>", ">"} {
-		if _, err := attacker.SubscribeSync(subject); err != nil {
-			t.Fatal(err)
-		}
-		if err := attacker.Flush(); err != nil {
+		_, err := attacker.SubscribeSync(subject)
+		if err := errors.Join(err, attacker.Flush()); err != nil {
 			t.Fatal(err)
 		}
 		if err := attacker.LastError(); !errors.Is(err, nats.ErrPermissionViolation) || !strings.Contains(err.Error(), fmt.Sprintf("%q", subject)) {

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -116,17 +115,24 @@ func TestClusterRefused(t *testing.T) {
 	}
 }
 
+// connect takes part in what servers pass on, until the test ends.
+func connect(t *testing.T, urls string) *bus.Conn {
+	t.Helper()
+	conn, err := bus.Connect(t.Context(), bus.Options{Servers: urls, Name: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	return conn
+}
+
 // TestClusterOtherVersion has a run that another version began: a worker says so, and takes no part.
 func TestClusterOtherVersion(t *testing.T) {
 	leaveTo(t, "cluster", "packages caller and worker show it in one process")
 	servers := startServers(t, 1, "")
 	dir := clusterFolder(t, 100)
 	p := begin(t, clusterRun(t, dir, "out", servers.url()))
-	conn, err := bus.Connect(t.Context(), bus.Options{Servers: servers.url(), Name: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(conn.Close)
+	conn := connect(t, servers.url())
 	ids, err := conn.Watch(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -158,10 +164,7 @@ func TestClusterOtherVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	for c := range changes {
-		var w definition.Worker
-		if err := json.Unmarshal(c.Value, &w); err != nil {
-			t.Fatal(err)
-		}
+		w := jsonLines[definition.Worker](t, string(c.Value))[0]
 		if w.State != definition.Lacks {
 			continue
 		}

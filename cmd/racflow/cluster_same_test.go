@@ -71,7 +71,6 @@ pipeline "p" {
 // clusterFolder is a folder with the pipeline, its examples and so many items.
 func clusterFolder(t *testing.T, n int) string {
 	t.Helper()
-	dir := t.TempDir()
 	texts := strings.Split(strings.TrimSpace(readFile(t, "../../examples/intent", "test.tsv")), "\n")[1:]
 	var items strings.Builder
 	items.WriteString("id\ttext\n")
@@ -79,10 +78,9 @@ func clusterFolder(t *testing.T, n int) string {
 		text := strings.Split(texts[i%len(texts)], "\t")[1]
 		fmt.Fprintf(&items, "q%06d\t%s (number %06d)\n", i, text, i)
 	}
-	for name, content := range map[string]string{"p.hcl": clusterFile, "rows.tsv": readFile(t, "../../examples/intent", "train.tsv"), "items.tsv": items.String()} {
-		write(t, dir, name, content)
-	}
-	return dir
+	return folder(t, map[string]string{
+		"p.hcl": clusterFile, "rows.tsv": readFile(t, "../../examples/intent", "train.tsv"), "items.tsv": items.String(),
+	})
 }
 
 // labelOf is what the model says about a request: one of two labels, or none that is known, as the

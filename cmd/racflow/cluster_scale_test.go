@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
@@ -67,9 +66,7 @@ func TestClusterScale(t *testing.T) {
 	dir := clusterFolder(t, items)
 	write(t, dir, "p.hcl", napFile)
 	plugins := t.TempDir()
-	if err := linkSelf(filepath.Join(plugins, "racflow-plugin-nap")); err != nil {
-		t.Fatal(err)
-	}
+	linkPlugin(t, plugins, "nap")
 	rates := map[int]float64{}
 	running := 0
 	for _, n := range []int{1, 4} {
@@ -184,13 +181,4 @@ func TestClusterOverhead(t *testing.T) {
 // processorTime is that of a process that has ended, and of its stages, which it has waited for.
 func processorTime(p *process) time.Duration {
 	return p.ProcessState.UserTime() + p.ProcessState.SystemTime()
-}
-
-func readFile(t *testing.T, dir, name string) string {
-	t.Helper()
-	content, err := os.ReadFile(filepath.Join(dir, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(content)
 }

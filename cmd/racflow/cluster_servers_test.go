@@ -99,14 +99,20 @@ func startBare(t *testing.T, config string) string {
 // listens waits until the server does.
 func (s *natsServer) listens() {
 	s.t.Helper()
+	if err := awaitListener(s.address, slow); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// awaitListener waits until somebody listens at an address.
+func awaitListener(address string, within time.Duration) error {
 	for start := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-		c, err := net.Dial("tcp", s.address)
+		c, err := net.Dial("tcp", address)
 		if err == nil {
-			_ = c.Close()
-			return
+			return c.Close()
 		}
-		if time.Since(start) > slow {
-			s.t.Fatal(err)
+		if time.Since(start) > within {
+			return err
 		}
 	}
 }
@@ -149,18 +155,6 @@ func (s *natsServer) start() {
 func (s *natsServer) kill() {
 	_ = s.command.Process.Kill()
 	_ = s.command.Wait()
-}
-
-// linkSelf makes the test binary available by another name.
-func linkSelf(path string) error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	if err := os.Link(self, path); err == nil {
-		return nil
-	}
-	return os.Symlink(self, path)
 }
 
 // url has the addresses of all servers.

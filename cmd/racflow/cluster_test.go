@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -20,10 +19,7 @@ func TestClusterServersFlag(t *testing.T) {
 }
 
 func TestClusterFlags(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "worker.creds")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := filepath.Join(folder(t, map[string]string{"worker.creds": ""}), "worker.creds")
 	for name, c := range map[string]struct {
 		flags   clusterFlags
 		env     map[string]string

@@ -71,9 +71,7 @@ pipeline "passages" {
 func BenchmarkCodebases(b *testing.B) {
 	wantMiniLM(b)
 	dir := codebases(b)
-	if err := os.Symlink("racflow", filepath.Join(dir, "racflow-plugin-given")); err != nil {
-		b.Fatal(err)
-	}
+	linkPlugin(b, dir, "given")
 	for b.Loop() {
 		found := compared(b, dir, "--plugins", ".", "--k", "5,10,20",
 			"--sweep", "enrich.place.enabled=false,true", "--sweep", "near.mode=dense,lexical,hybrid", "--sweep", "rerank.best.enabled=false,true", "passages.hcl")

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -34,9 +33,7 @@ func documentOf(a modelserver.Ask) string {
 // TestContextual takes the example documents through contextual.hcl with a model:
 // it contextualizes every chunk once, document first, and answers with its sources.
 func TestContextual(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts many processes")
-	}
+	long(t)
 	const latency = 20 * time.Millisecond
 	const fact = "It waits at most 30 seconds for the consumers"
 	cite := regexp.MustCompile(`<passage (\d+)>`)
@@ -57,20 +54,11 @@ func TestContextual(t *testing.T) {
 	if err := os.CopyFS(docs, os.DirFS("../../examples/docs/quern")); err != nil {
 		t.Fatal(err)
 	}
-	path, err := filepath.Abs("../../pipelines/contextual.hcl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := absolute(t, "../../pipelines/contextual.hcl")
 	run := func(verb string, args ...string) (stdout, stderr string) {
 		t.Helper()
 		flags := []string{verb, "-var", "docs=" + docs, "-var", "embedder=hashing", "-var", "model=test-model", "-var", "base_url=" + server.URL}
-		c := racflow(t, dir, append(append(flags, path), args...)...)
-		var out, errors bytes.Buffer
-		c.Stdout, c.Stderr = &out, &errors
-		if err := c.Run(); err != nil {
-			t.Fatalf("%s: %v\n%s", verb, err, errors.String())
-		}
-		return out.String(), errors.String()
+		return good(t, racflow(t, dir, append(append(flags, path), args...)...))
 	}
 	const question = "How long does the broker wait for consumers when it is shut down?"
 
@@ -125,14 +113,8 @@ func TestContextual(t *testing.T) {
 	if kept, _ := run("ask", "--offline", question); kept != answer || server.Calls() != calls {
 		t.Errorf("offline: asked %d times\n%s", server.Calls()-calls, kept)
 	}
-	changed := filepath.Join(docs, "guide", "producers.md")
-	text, err := os.ReadFile(changed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(changed, append(text, "\n## Priorities\n\nThere are none: use two lanes.\n"...), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	const changed = "guide/producers.md"
+	write(t, docs, changed, readFile(t, docs, changed)+"\n## Priorities\n\nThere are none: use two lanes.\n")
 	run("ask", question)
 	for _, a := range server.Asks()[calls:] {
 		if chunkOf(a) != "" && !strings.Contains(documentOf(a), "There are none: use two lanes.") {
@@ -146,7 +128,7 @@ func TestContextual(t *testing.T) {
 	// A file that is renamed is the same document, which names itself: nothing is asked about its
 	// chunks again.
 	calls = server.Calls()
-	if err := os.Rename(changed, filepath.Join(docs, "guide", "senders.md")); err != nil {
+	if err := os.Rename(filepath.Join(docs, changed), filepath.Join(docs, "guide", "senders.md")); err != nil {
 		t.Fatal(err)
 	}
 	if _, stderr := run("ask", question); !strings.Contains(stderr, "contextualize: ") || !strings.Contains(stderr, " removed") {
@@ -175,9 +157,7 @@ func TestContextual(t *testing.T) {
 // TestKeywords has a model name terms for every chunk: they are found by, and not
 // shown; and the file runs without a model.
 func TestKeywords(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts many processes")
-	}
+	long(t)
 	server := modelserver.Serve(t, modelserver.Options{Answer: func(a modelserver.Ask, _ int) string {
 		if strings.Contains(a.Text(), "questions that this passage answers") {
 			return "1. Who sings the zebulon song?\n2. Why?"
@@ -187,30 +167,14 @@ func TestKeywords(t *testing.T) {
 		}
 		return "- nothing special"
 	}})
-	dir := t.TempDir()
-	for name, content := range map[string]string{
+	dir, path := folder(t, map[string]string{
 		"docs/a.md": "# A\n\nIt writes nothing.\n", "docs/b.md": "# B\n\nSomething else, and longer.\n",
 		"ask.tsv": "id\ttext\tgold\n1\txylophone\ta.md\"writes nothing\"\n",
-	} {
-		if err := os.MkdirAll(filepath.Join(dir, "docs"), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	path, err := filepath.Abs("../../pipelines/keywords.hcl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	}), absolute(t, "../../pipelines/keywords.hcl")
 	run := func(verb string, args ...string) string {
 		t.Helper()
 		flags := []string{verb, "--input", "ask.tsv", "-var", "docs=docs", "-var", "embedder=hashing", "-var", "base_url=" + server.URL, path}
-		out, err := racflow(t, dir, append(flags, args...)...).CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-		return string(out)
+		return must(t, racflow(t, dir, append(flags, args...)...))
 	}
 	if out := run("run", "-var", "model="); server.Calls() != 0 || !strings.Contains(out, "enrich.keywords (keywords) is off") || !strings.Contains(out, "enrich.questions (questions) is off") {
 		t.Errorf("%d calls without a model\n%s", server.Calls(), out)

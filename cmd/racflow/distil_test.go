@@ -1,10 +1,7 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -121,11 +118,7 @@ type distilling struct {
 // table reads the rows of a TSV file.
 func (d *distilling) table(path string) (all [][]string) {
 	d.t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	for _, line := range strings.Split(strings.TrimSpace(string(text)), "\n")[1:] {
+	for _, line := range strings.Split(strings.TrimSpace(readFile(d.t, "", path)), "\n")[1:] {
 		all = append(all, strings.Split(line, "\t"))
 	}
 	return all
@@ -139,18 +132,6 @@ func (d *distilling) write(name string, rows [][]string) {
 	write(d.t, d.dir, name, text)
 }
 
-func (d *distilling) run(args ...string) []byte {
-	d.t.Helper()
-	c := racflow(d.t, d.dir, args...)
-	var stderr bytes.Buffer
-	c.Stderr = &stderr
-	out, err := c.Output()
-	if err != nil {
-		d.t.Fatalf("%v: %v\n%s", args, err, &stderr)
-	}
-	return out
-}
-
 // answer takes items through a pipeline over a knowledge, and says which were answered
 // right.
 func (d *distilling) answer(pipeline string, known, items [][]string, args ...string) map[string]bool {
@@ -159,11 +140,8 @@ func (d *distilling) answer(pipeline string, known, items [][]string, args ...st
 	d.write("items.tsv", items)
 	args = append(args, "-var", "rows="+filepath.Join(d.dir, "known.tsv"), "-var", "answers="+d.answers, "--pipeline", pipeline, "--input", "items.tsv", "p.hcl")
 	right := map[string]bool{}
-	for out := json.NewDecoder(bytes.NewReader(d.run(append(append([]string{"run"}, d.flags...), args...)...))); out.More(); {
-		var r result.Result
-		if err := out.Decode(&r); err != nil {
-			d.t.Fatal(err)
-		}
+	out, _ := good(d.t, racflow(d.t, d.dir, slices.Concat([]string{"run"}, d.flags, args)...))
+	for _, r := range jsonLines[result.Result](d.t, out) {
 		right[r.ID] = string(r.Answer) == r.Expected
 	}
 	return right
@@ -184,11 +162,8 @@ func (d *distilling) teacher(election string, models []string, confident string,
 	}
 	write(d.t, d.dir, "p.hcl", rememberedReach+fmt.Sprintf(distilFile, voters))
 	right = d.answer("teacher", known, items, "-var", "election="+election)
-	for rows := json.NewDecoder(bytes.NewReader(d.run("export", "newest", "--state", sharedState(), "--confident", confident))); rows.More(); {
-		var r distil.Row
-		if err := rows.Decode(&r); err != nil {
-			d.t.Fatal(err)
-		}
+	rows, _ := good(d.t, racflow(d.t, d.dir, "export", "newest", "--state", sharedState(), "--confident", confident))
+	for _, r := range jsonLines[distil.Row](d.t, rows) {
 		exported = append(exported, []string{r.ID, r.Text, r.Label})
 	}
 	return right, exported

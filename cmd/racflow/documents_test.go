@@ -3,8 +3,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -34,10 +32,10 @@ func newLibrary(t *testing.T, documents, size int) library {
 			}
 			text.WriteString("\n")
 		}
-		l.write(t, filepath.Join("docs", strconv.Itoa(i%100), fmt.Sprintf("%d.md", i)), text.String())
+		write(t, l.dir, filepath.Join("docs", strconv.Itoa(i%100), fmt.Sprintf("%d.md", i)), text.String())
 	}
-	l.write(t, "items.tsv", "text\nw0007 w0008\n")
-	l.write(t, "p.hcl", `
+	write(t, l.dir, "items.tsv", "text\nw0007 w0008\n")
+	write(t, l.dir, "p.hcl", `
 knowledge "k" {
   source { path = "docs" }
   chunk { use = "markdown" }
@@ -55,37 +53,33 @@ pipeline "p" {
 	return l
 }
 
-func (l library) write(t *testing.T, name, content string) {
-	t.Helper()
-	path := filepath.Join(l.dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // run runs the pipeline and returns what was reported, and the most memory that its
 // processes held together.
 func (l library) run(t *testing.T) (reported string, most memory) {
 	t.Helper()
-	c := racflow(t, l.dir, "run", "p.hcl")
-	var stderr bytes.Buffer
-	c.Stderr = &stderr
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
+	code, _, reported, most := measure(t, racflow(t, l.dir, "run", "p.hcl"))
+	if code != 0 {
+		t.Fatalf("exit code %d\n%s", code, reported)
 	}
-	done := make(chan error, 1)
-	go func() { done <- c.Wait() }()
+	return reported, most
+}
+
+// measure runs a command to its end, and looks again and again how much memory its processes hold.
+func measure(t *testing.T, c *exec.Cmd) (code int, stdout, stderr string, most memory) {
+	t.Helper()
+	var out, errs strings.Builder
+	c.Stdout, c.Stderr = &out, &errs
+	start(t, c)
+	ended := make(chan struct{})
+	go func() {
+		_ = c.Wait() // its exit code is returned
+		close(ended)
+	}()
 	for {
 		select {
-		case err := <-done:
-			if err != nil {
-				t.Fatalf("%v\n%s", err, &stderr)
-			}
-			return stderr.String(), most
-		case <-time.After(50 * time.Millisecond):
+		case <-ended:
+			return c.ProcessState.ExitCode(), out.String(), errs.String(), most
+		case <-time.After(20 * time.Millisecond):
 			now := memoryOf(c.Process.Pid)
 			most.resident, most.own = max(most.resident, now.resident), max(most.own, now.own)
 		}
@@ -148,21 +142,8 @@ func (l library) stored() (size int64) {
 // ids returns the ids of all entries, which must be there once each.
 func (l library) ids(t *testing.T) map[string]bool {
 	t.Helper()
-	collections, err := filepath.Glob(filepath.Join(l.dir, ".racflow", "knowledge", "k", "k-*[0-9a-f]"))
-	if err != nil || len(collections) != 1 {
-		t.Fatalf("collections %q, %v", collections, err)
-	}
-	c := racflow(t, l.dir, "store", "export", collections[0])
-	out, err := c.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
 	all := map[string]bool{}
-	for line := range bytes.Lines(out) {
-		var e struct{ ID string }
-		if err := json.Unmarshal(line, &e); err != nil {
-			t.Fatal(err)
-		}
+	for _, e := range jsonLines[struct{ ID string }](t, entriesOf(t, l.dir, "k")) {
 		if all[e.ID] {
 			t.Errorf("%s is there twice", e.ID)
 		}
@@ -180,18 +161,16 @@ func counts(t *testing.T, reported string) (documents, entries, embedded int) {
 	if m == nil {
 		t.Fatalf("the run does not tell about its knowledge:\n%s", reported)
 	}
-	documents, _ = strconv.Atoi(m[1])
-	entries, _ = strconv.Atoi(m[2])
-	embedded, _ = strconv.Atoi(m[3])
+	for i, n := range []*int{&documents, &entries, &embedded} {
+		*n, _ = strconv.Atoi(m[i+1])
+	}
 	return documents, entries, embedded
 }
 
 // TestKilledChunks kills a first build and starts it again: it ends with the
 // same entries as one that nobody disturbed, each once.
 func TestKilledChunks(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts many processes")
-	}
+	long(t)
 	l := newLibrary(t, 400, 3000)
 	l.kill(t, 100_000)
 	reported, _ := l.run(t)
@@ -239,7 +218,7 @@ func TestManyDocuments(t *testing.T) {
 	if !strings.Contains(reported, "up to date") || again.resident > mostHeld {
 		t.Errorf("again: %v, %s", again, reported)
 	}
-	l.write(t, filepath.Join("docs", "0", "0.md"), "# Another\n\nw0007\n")
+	write(t, l.dir, filepath.Join("docs", "0", "0.md"), "# Another\n\nw0007\n")
 	reported, _ = l.run(t)
 	if _, _, embedded := counts(t, reported); embedded != 1 {
 		t.Errorf("a changed document: %d entries were embedded", embedded)

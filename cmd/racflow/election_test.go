@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -99,10 +98,7 @@ func elected(t *testing.T, casts []cast, weights string) []outcome.Result {
 			fmt.Fprintf(&rows, "%d\tknn\t%s\n", id, c.knn)
 		}
 	}
-	path := filepath.Join(t.TempDir(), "answers.tsv")
-	if err := os.WriteFile(path, []byte(rows.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	path := filepath.Join(folder(t, map[string]string{"answers.tsv": rows.String()}), "answers.tsv")
 	body := `
 		retrieve "near" {
 			from = knowledge.k

@@ -1,13 +1,10 @@
 package main
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -83,10 +80,10 @@ func newHandbooks(t *testing.T) *handbooks {
 			return refuse != "" && strings.Contains(last, refuse)
 		},
 	})
-	l.write(t, "p.hcl", enrichedPipeline)
-	l.write(t, "questions.tsv", "id\ttext\nq1\tzebrafish\n")
+	write(t, l.dir, "p.hcl", enrichedPipeline)
+	write(t, l.dir, "questions.tsv", "id\ttext\nq1\tzebrafish\n")
 	for i := range 6 {
-		l.write(t, fmt.Sprintf("docs/%d.txt", i), l.text(i, 4+i))
+		write(t, l.dir, fmt.Sprintf("docs/%d.txt", i), l.text(i, 4+i))
 	}
 	return l
 }
@@ -98,17 +95,6 @@ func (l *handbooks) text(number, paragraphs int) string {
 		fmt.Fprintf(&b, "Paragraph %d of text %d says that the water is changed every %d days, and the light goes off %d hours later.\n\n", i, number, i+2, i+3)
 	}
 	return b.String()
-}
-
-func (l *handbooks) write(t *testing.T, name, content string) {
-	t.Helper()
-	path := filepath.Join(l.dir, filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func (l *handbooks) command(t *testing.T, args ...string) *exec.Cmd {
@@ -123,17 +109,11 @@ func (l *handbooks) command(t *testing.T, args ...string) *exec.Cmd {
 func (l *handbooks) do(t *testing.T, args ...string) (code, calls int, stdout, stderr string) {
 	t.Helper()
 	before := l.server.Calls()
-	c := l.command(t, args...)
-	var out, reported bytes.Buffer
-	c.Stdout, c.Stderr = &out, &reported
-	var exit *exec.ExitError
-	if err := c.Run(); err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
+	code, stdout, stderr = ran(t, l.command(t, args...))
+	if strings.Contains(stdout+stderr, "hush") {
+		t.Errorf("the key is reported:\n%s%s", stdout, stderr)
 	}
-	if strings.Contains(out.String()+reported.String(), "hush") {
-		t.Errorf("the key is reported:\n%s%s", out.String(), reported.String())
-	}
-	return c.ProcessState.ExitCode(), l.server.Calls() - before, out.String(), reported.String()
+	return code, l.server.Calls() - before, stdout, stderr
 }
 
 // count is the number that a pattern finds in what was reported.
@@ -177,7 +157,7 @@ func TestEnrichByModel(t *testing.T) {
 	if code, calls, _, stderr = l.do(t, "run"); code != 0 || calls != 0 || strings.Contains(stderr, "embedded") {
 		t.Errorf("again: exit code %d, %d calls\n%s", code, calls, stderr)
 	}
-	l.write(t, "docs/3.txt", l.text(3, 9))
+	write(t, l.dir, "docs/3.txt", l.text(3, 9))
 	if code, calls, _, stderr = l.do(t, "run"); code != 0 || calls != count(t, stderr, embedded) || calls > 12 {
 		t.Errorf("a changed document: exit code %d, %d calls\n%s", code, calls, stderr)
 	}
@@ -245,9 +225,7 @@ func TestEnrichAfterKill(t *testing.T) {
 		},
 	})
 	c := l.command(t, "run")
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	start(t, c)
 	<-half
 	if err := c.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -266,14 +244,13 @@ func TestEnrichAfterKill(t *testing.T) {
 // Failures that pass are tried again.
 func TestEnrichAgainstFaults(t *testing.T) {
 	l := newHandbooks(t)
-	server := modelserver.Serve(t, modelserver.Options{
+	l.server = modelserver.Serve(t, modelserver.Options{
 		Answer: func(modelserver.Ask, int) string { return "It is from a handbook." },
 		Faults: []modelserver.Fault{
 			{Kind: modelserver.Status, Status: http.StatusTooManyRequests, Calls: []int{2, 9}, Wait: 1, Form: modelserver.Milliseconds},
 			{Kind: modelserver.Drop, Calls: []int{5}},
 		},
 	})
-	l.server = server
 	code, calls, _, stderr := l.do(t, "run")
 	if chunks := count(t, stderr, embedded); code != 0 || calls != chunks+3 {
 		t.Errorf("exit code %d, %d calls for %d chunks\n%s", code, calls, chunks, stderr)

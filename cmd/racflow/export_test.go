@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
@@ -17,16 +16,9 @@ func TestExportModels(t *testing.T) {
 	if code, stderr := p.run(t); code != 0 {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
-	out, err := racflow(t, p.dir, "export", p.runID(t), "--confident", "0.3").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out, _ := good(t, racflow(t, p.dir, "export", p.runID(t), "--confident", "0.3"))
 	with, without := 0, 0
-	for d := json.NewDecoder(strings.NewReader(string(out))); d.More(); {
-		var r distil.Row
-		if err := d.Decode(&r); err != nil {
-			t.Fatal(err)
-		}
+	for _, r := range jsonLines[distil.Row](t, out) {
 		asked := strings.Contains(r.Voters, "llm")
 		if asked {
 			with++
@@ -37,7 +29,7 @@ func TestExportModels(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	if with == 0 || without == 0 || strings.Contains(string(out), "hush") {
+	if with == 0 || without == 0 || strings.Contains(out, "hush") {
 		t.Errorf("%d rows with the model, %d without\n%s", with, without, out)
 	}
 }

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/racflow/racflow/sdk"
@@ -141,17 +143,8 @@ pipeline "p" {
 // TestNoStageTellsTheSecretOfAnother runs stages that say the key of another one
 // wherever they can say something.
 func TestNoStageTellsTheSecretOfAnother(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts many processes")
-	}
-	const key = "sk-hush-4711"
-	dir := t.TempDir()
-	from := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(from, []byte(key), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	write(t, dir, "p.hcl", gossipFile)
-	write(t, dir, "rows.tsv", rows(40))
+	long(t)
+	run := newGossip(t, 40)
 	for _, test := range []struct {
 		args []string
 		want string // of the many places where the key was said
@@ -166,57 +159,51 @@ func TestNoStageTellsTheSecretOfAnother(t *testing.T) {
 		{[]string{"plan", "-var", "model=m", "p.hcl"}, "user: (secret) about"},
 		{[]string{"knowledge", "list", "--json", "p.hcl"}, "opened by (secret)"},
 	} {
-		c := racflow(t, dir, append(test.args, "--plugins", ".", "-var", "from="+from)...)
-		_ = os.Symlink("racflow", filepath.Join(dir, "racflow-plugin-leak"))
-		c.Env = append(os.Environ(), "LEAK_KEY="+key, "RACFLOW_LOG=debug")
+		c := run("debug", test.args...)
 		out, err := c.CombinedOutput()
 		if n := bytes.Count(out, []byte("sk-hush")); n > 0 || err != nil || !bytes.Contains(out, []byte(test.want)) {
 			t.Errorf("%v: %v, the key is said %d times, want %q in\n%.4000s", test.args, err, n, test.want, out)
 		}
 	}
-	checkFiles(t, dir, "sk-hush")
+}
+
+// newGossip is a folder with so many rows, whose files must not have the key when the test ends. It returns what
+// makes a command there.
+func newGossip(t *testing.T, n int) func(log string, args ...string) *exec.Cmd {
+	t.Helper()
+	const key = "sk-hush-4711"
+	dir := folder(t, map[string]string{"p.hcl": gossipFile, "rows.tsv": rows(n)})
+	from := filepath.Join(folder(t, map[string]string{"key": key}), "key")
+	linkPlugin(t, dir, "leak")
+	t.Cleanup(func() { checkFiles(t, dir, "sk-hush") })
+	return func(log string, args ...string) *exec.Cmd {
+		c := racflow(t, dir, append(args, "--plugins", ".", "-var", "from="+from)...)
+		c.Env = append(os.Environ(), "LEAK_KEY="+key, "RACFLOW_LOG="+log)
+		return c
+	}
 }
 
 // TestASecretIsSaidOften has a stage say the key of another one in two lines of its log for each of many
 // rows, and in each result. All of it is masked, and nothing of it is missing.
 func TestASecretIsSaidOften(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts many processes")
-	}
-	const key, items = "sk-hush-4711", 299
-	dir := t.TempDir()
-	from := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(from, []byte(key), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	write(t, dir, "p.hcl", gossipFile)
-	write(t, dir, "rows.tsv", rows(items))
-	c := racflow(t, dir, "run", "p.hcl", "--plugins", ".", "-var", "from="+from)
-	if err := os.Symlink("racflow", filepath.Join(dir, "racflow-plugin-leak")); err != nil {
-		t.Fatal(err)
-	}
-	c.Env = append(os.Environ(), "LEAK_KEY="+key, "RACFLOW_LOG=info")
-	var results, log bytes.Buffer
-	c.Stdout, c.Stderr = &results, &log
-	if err := c.Run(); err != nil {
-		t.Fatalf("%v\n%.4000s", err, log.String())
-	}
-	said := func(text []byte, with string) (n int) {
-		for line := range bytes.Lines(text) {
-			if bytes.Contains(line, []byte(with)) && bytes.Contains(line, []byte("(secret)")) {
+	long(t)
+	const items = 299
+	results, log := good(t, newGossip(t, items)("info", "run", "p.hcl"))
+	said := func(text, with string) (n int) {
+		for line := range strings.Lines(text) {
+			if strings.Contains(line, with) && strings.Contains(line, "(secret)") {
 				n++
 			}
 		}
 		return n
 	}
-	lines, structured, inResults := said(log.Bytes(), "of item"), said(log.Bytes(), "msg=again"), said(results.Bytes(), `"id"`)
+	lines, structured, inResults := said(log, "of item"), said(log, "msg=again"), said(results, `"id"`)
 	if lines != items || structured != items || inResults != items {
 		t.Errorf("it was masked in %d and %d lines of the log and in %d results, want %d of each", lines, structured, inResults, items)
 	}
-	for name, text := range map[string][]byte{"log": log.Bytes(), "results": results.Bytes()} {
-		if n := bytes.Count(text, []byte("sk-hush")); n > 0 {
+	for name, text := range map[string]string{"log": log, "results": results} {
+		if n := strings.Count(text, "sk-hush"); n > 0 {
 			t.Errorf("the %s has the key %d times", name, n)
 		}
 	}
-	checkFiles(t, dir, "sk-hush")
 }

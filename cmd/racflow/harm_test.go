@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -88,25 +86,11 @@ func (h harm) Enrich(_ context.Context, passages []sdk.Passage) ([]sdk.Addition,
 // printed.
 func harmed(t *testing.T, file, poison string, args ...string) (code int, stdout []string, stderr string) {
 	t.Helper()
-	dir := t.TempDir()
-	rows := make([]string, 200)
-	for i := range rows {
-		rows[i] = fmt.Sprint("text ", i)
-	}
-	rows[77] = poison
-	for name, content := range map[string]string{"p.hcl": file, "rows.tsv": "text\n" + strings.Join(rows, "\n") + "\n"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c := racflow(t, dir, append(append([]string{"run", "--plugins", "."}, args...), "p.hcl")...)
-	if err := os.Symlink("racflow", filepath.Join(dir, "racflow-plugin-harm")); err != nil {
-		t.Fatal(err)
-	}
-	var out, errs bytes.Buffer
-	c.Stdout, c.Stderr = &out, &errs
-	_ = c.Run() // its exit code is looked at
-	return c.ProcessState.ExitCode(), strings.SplitAfter(out.String(), "\n"), errs.String()
+	rows := strings.Replace("text\n"+numbered(200, "text %d\n"), "text 77\n", poison+"\n", 1)
+	dir := folder(t, map[string]string{"p.hcl": file, "rows.tsv": rows})
+	linkPlugin(t, dir, "harm")
+	code, out, stderr := ran(t, racflow(t, dir, append(append([]string{"run", "--plugins", "."}, args...), "p.hcl")...))
+	return code, strings.SplitAfter(out, "\n"), stderr
 }
 
 // The words of an error about a row that ends the process of a stage of harmPlugin. How often it has done so
@@ -121,9 +105,7 @@ var harmWords = map[string]string{
 // TestARowThatEndsItsStage: exactly that row fails, its message says how, and the
 // others are as if it were not there.
 func TestARowThatEndsItsStage(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts many processes")
-	}
+	long(t)
 	const file = `
 variable "harmless" { default = false }
 pipeline "p" {
@@ -156,9 +138,7 @@ pipeline "p" {
 
 // TestARowThatEndsABuild: the same where knowledge is built, by whichever stage.
 func TestARowThatEndsABuild(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts many processes")
-	}
+	long(t)
 	const embed = `embed { use = "hashing" }`
 	for name, c := range map[string]struct{ stages, poison, reported string }{
 		"embed":  {`embed { use = "harm/embedder" }`, "panic", `rows\.tsv:79: embed\.k`},

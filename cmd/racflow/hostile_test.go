@@ -3,8 +3,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -13,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 	"unicode"
 )
 
@@ -61,7 +58,7 @@ func TestHostileDocuments(t *testing.T) {
 		"docs/deep.html":             strings.Repeat("<div>", 1_000_000),
 		"docs/large.txt":             "", "docs/large.pdf": "%PDF-1.4\n",
 	} {
-		l.write(t, name, content)
+		write(t, l.dir, name, content)
 	}
 	for _, name := range []string{"large.txt", "large.pdf"} {
 		if err := os.Truncate(filepath.Join(l.dir, "docs", name), 500<<20); err != nil { // it takes no room
@@ -79,59 +76,26 @@ func TestHostileDocuments(t *testing.T) {
 		"deep.html": "HTML cannot be read", "know.md": "binary",
 	}
 
-	c := racflow(t, l.dir, "run", "--format", "table", "p.hcl")
-	var stdout, stderr bytes.Buffer
-	c.Stdout, c.Stderr = &stdout, &stderr
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error, 1)
-	go func() { done <- c.Wait() }()
-	var most memory
-	for running := true; running; {
-		select {
-		case <-done:
-			running = false
-		case <-time.After(20 * time.Millisecond):
-			now := memoryOf(c.Process.Pid)
-			most.resident, most.own = max(most.resident, now.resident), max(most.own, now.own)
-		}
-	}
-	t.Logf("%v held\n%s%s", most, &stdout, &stderr)
-	if code := c.ProcessState.ExitCode(); code != exitItemsFailed {
+	code, stdout, stderr, most := measure(t, racflow(t, l.dir, "run", "--format", "table", "p.hcl"))
+	t.Logf("%v held\n%s%s", most, stdout, stderr)
+	if code != exitItemsFailed {
 		t.Errorf("exit code %d", code)
 	}
 	if most.resident > mostHeld {
 		t.Errorf("%v held", most)
 	}
 	for name, why := range left {
-		if at := strings.Index(stderr.String(), name); at < 0 || !strings.Contains(strings.SplitN(stderr.String()[at:], "\n", 2)[0], why) {
+		if at := strings.Index(stderr, name); at < 0 || !strings.Contains(strings.SplitN(stderr[at:], "\n", 2)[0], why) {
 			t.Errorf("%s is not named with %q", name, why)
 		}
 	}
-	if n := strings.Count(stderr.String(), "is left out"); n != len(left) {
+	if n := strings.Count(stderr, "is left out"); n != len(left) {
 		t.Errorf("%d files are left out, want %d", n, len(left))
 	}
-	for _, r := range stdout.String() + stderr.String() {
-		if unicode.IsControl(r) && r != '\n' || unicode.Is(unicode.Bidi_Control, r) {
-			t.Fatalf("%q reaches the terminal", r)
-		}
-	}
+	harmless(t, stdout+stderr)
 
-	collections, _ := filepath.Glob(filepath.Join(l.dir, stateDir, "knowledge", "k", "k-*[0-9a-f]"))
-	if len(collections) != 1 {
-		t.Fatalf("collections %q", collections)
-	}
-	out, err := racflow(t, l.dir, "store", "export", collections[0]).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
 	texts := map[string]string{}
-	for line := range bytes.Lines(out) {
-		var e struct{ ID, Text string }
-		if err := json.Unmarshal(line, &e); err != nil {
-			t.Fatal(err)
-		}
+	for _, e := range jsonLines[struct{ ID, Text string }](t, entriesOf(t, l.dir, "k")) {
 		texts[e.ID] = e.Text
 	}
 	for id, want := range map[string]string{
@@ -143,6 +107,16 @@ func TestHostileDocuments(t *testing.T) {
 	}
 	if texts["line.txt#0"] == "" || texts["word.md#0"] == "" || texts["fences.md#0"] == "" {
 		t.Error("a document is not there")
+	}
+}
+
+// harmless fails where a text does something to a terminal.
+func harmless(t *testing.T, text string) {
+	t.Helper()
+	for _, r := range text {
+		if unicode.IsControl(r) && r != '\n' || unicode.Is(unicode.Bidi_Control, r) {
+			t.Fatalf("%q reaches the terminal", r)
+		}
 	}
 }
 
@@ -161,10 +135,6 @@ func TestHostileService(t *testing.T) {
 		if got != code || !strings.Contains(stderr, "orders: \uFFFD[2J") {
 			t.Errorf("%d: exit code %d, want %d\n%s", status, got, code, stderr)
 		}
-		for _, r := range stdout + stderr {
-			if unicode.IsControl(r) && r != '\n' || unicode.Is(unicode.Bidi_Control, r) {
-				t.Fatalf("%d: %q reaches the terminal", status, r)
-			}
-		}
+		harmless(t, stdout+stderr)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -90,43 +89,25 @@ func TestInitForms(t *testing.T) {
 			if testing.Short() && !strings.HasSuffix(name, ".xlsx") && !strings.HasSuffix(name, ".parquet") {
 				t.Skip("the others, too, in the long tests")
 			}
-			dir := t.TempDir()
 			files, data := map[string]string{name: content}, name
 			if filepath.Dir(name) != "." { // a glob of two
 				data = "parts/*.csv"
 				files = map[string]string{name: commas, "parts/b.csv": strings.ReplaceAll(semicolons, "no.", "number")}
 			}
-			for name, content := range files {
-				if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if out, err := racflow(t, dir, "init", data).CombinedOutput(); err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
-			run := racflow(t, dir, "run", "-var", "embedder=hashing", "--format", "jsonl", "pipeline.hcl")
-			var errs bytes.Buffer
-			run.Stderr = &errs
-			out, err := run.Output()
-			if err != nil {
-				t.Fatalf("%v\n%s", err, errs.String())
-			}
-			items := 0
-			for line := range strings.Lines(string(out)) {
-				var item struct{ Text, Expected, Answer string }
-				if err := json.Unmarshal([]byte(line), &item); err != nil || item.Expected != "order" && item.Expected != "refund" || item.Answer == "" {
-					t.Fatalf("%v: %s", err, line)
+			dir := folder(t, files)
+			must(t, racflow(t, dir, "init", data))
+			out, errs := good(t, racflow(t, dir, "run", "-var", "embedder=hashing", "--format", "jsonl", "pipeline.hcl"))
+			items := jsonLines[struct{ Text, Expected, Answer string }](t, out)
+			for _, item := range items {
+				if item.Expected != "order" && item.Expected != "refund" || item.Answer == "" {
+					t.Fatalf("%+v", item)
 				}
 				if strings.Contains(item.Text, "caf") && !strings.HasSuffix(item.Text, "café") {
 					t.Errorf("the text is %q", item.Text)
 				}
-				items++
 			}
-			if items == 0 || items > len(all) {
-				t.Errorf("%d items\n%s", items, errs.String())
+			if len(items) == 0 || len(items) > len(all) {
+				t.Errorf("%d items\n%s", len(items), errs)
 			}
 		})
 	}

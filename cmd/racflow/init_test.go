@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"maps"
-	"os"
 	"strings"
 	"testing"
 
@@ -12,10 +11,10 @@ import (
 
 // What a person answers is taken, and Return takes the guess.
 func TestConfirm(t *testing.T) {
-	t.Chdir(t.TempDir())
-	if err := os.WriteFile("t.csv", []byte("nr,body,queue\n1,where is the parcel that I sent,parcel\n2,how high is the fee for a card,fee\n3,when is the parcel here,parcel\n4,what is the fee,fee\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	t.Chdir(folder(t, map[string]string{
+		"t.csv": "nr,body,queue\n1,where is the parcel that I sent,parcel\n2,how high is the fee for a card,fee\n" +
+			"3,when is the parcel here,parcel\n4,what is the fee,fee\n",
+	}))
 	for name, test := range map[string]struct {
 		typed string
 		want  map[string]string

@@ -20,24 +20,15 @@ import (
 // TestLoadingIsInterrupted sends a signal to each verb while it reads a file of
 // variables that never ends.
 func TestLoadingIsInterrupted(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts many processes")
-	}
-	dir := t.TempDir()
-	for name, content := range map[string]string{"p.hcl": hostilePipeline, "items.tsv": "text\tlabel\na\tb\n"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	long(t)
+	dir := folder(t, map[string]string{"p.hcl": hostilePipeline, "items.tsv": "text\tlabel\na\tb\n"})
 	pipe := filepath.Join(dir, "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for i, verb := range []string{"validate p.hcl", "graph p.hcl", "plan p.hcl", "run p.hcl", "eval p.hcl", "tune --input items.tsv p.hcl", "ask p.hcl question", "knowledge list p.hcl"} {
 		t.Run(verb, func(t *testing.T) {
-			args := strings.Fields(verb)
-			args = append(args, "-var-file", pipe)
-			c := racflow(t, dir, args...)
+			c := racflow(t, dir, append(strings.Fields(verb), "-var-file", pipe)...)
 			var stderr bytes.Buffer
 			c.Stderr = &stderr
 			start(t, c)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -17,11 +16,6 @@ import (
 // anew; the build resumes from what it had, and then replaces the old one.
 func TestKilledBuildLeavesTheOldGeneration(t *testing.T) {
 	dir := t.TempDir()
-	write := func(name, content string) {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
 	var rows strings.Builder
 	rows.WriteString("text\tlabel\n")
 	n := 8000
@@ -32,9 +26,9 @@ func TestKilledBuildLeavesTheOldGeneration(t *testing.T) {
 	for i := range n {
 		fmt.Fprintf(&rows, "text %d of label %d, and %x more words\tlabel %d\n", i, i%100, i*i, i%100)
 	}
-	write("rows.tsv", rows.String())
-	write("items.tsv", "text\ntext 7 of label 7\n")
-	write("p.hcl", `
+	write(t, dir, "rows.tsv", rows.String())
+	write(t, dir, "items.tsv", "text\ntext 7 of label 7\n")
+	write(t, dir, "p.hcl", `
 variable "analyzer" { default = "standard" }
 knowledge "k" {
   source { path = "rows.tsv" }
@@ -55,13 +49,7 @@ pipeline "p" {
 	logs := filepath.Join(dir, ".racflow", "knowledge", "k", "k-*", "log")
 	ask := func(args ...string) (string, string) {
 		t.Helper()
-		c := racflow(t, dir, args...)
-		var stdout, stderr bytes.Buffer
-		c.Stdout, c.Stderr = &stdout, &stderr
-		if err := c.Run(); err != nil {
-			t.Fatalf("racflow %s: %v\n%s", strings.Join(args, " "), err, &stderr)
-		}
-		return stdout.String(), stderr.String()
+		return good(t, racflow(t, dir, args...))
 	}
 	before, _ := ask("run", "p.hcl")
 	old, err := filepath.Glob(logs)

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -54,28 +52,19 @@ func (l leak) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
 func TestNobodyLearnsASecret(t *testing.T) {
 	for _, how := range []string{"open", "error", "row", "panic"} {
 		t.Run(how, func(t *testing.T) {
-			dir := t.TempDir()
-			if err := os.WriteFile(filepath.Join(dir, "leak.hcl"), []byte(leakFile), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(dir, "rows.tsv"), []byte("text\tlabel\nwhere is it\tstatus\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			dir := folder(t, map[string]string{"leak.hcl": leakFile, "rows.tsv": "text\tlabel\nwhere is it\tstatus\n"})
+			linkPlugin(t, dir, "leak")
 			c := racflow(t, dir, "run", "--plugins", ".", "-var", "how="+how, "leak.hcl")
-			if err := os.Symlink("racflow", filepath.Join(dir, "racflow-plugin-leak")); err != nil {
-				t.Fatal(err)
-			}
 			c.Env = append(os.Environ(), "LEAK_KEY=sk-hush", "LEAK_TOKEN=tok\"hush&", "RACFLOW_LOG=debug")
-			var stdout, stderr bytes.Buffer
-			c.Stdout, c.Stderr = &stdout, &stderr
-			if err := c.Run(); err == nil {
+			code, stdout, stderr := ran(t, c)
+			if code == 0 {
 				t.Error("the run succeeds")
 			}
-			if all := stdout.String() + stderr.String(); strings.Contains(all, "hush") {
-				t.Errorf("a secret is reported:\n%s", all)
+			if strings.Contains(stdout+stderr, "hush") {
+				t.Errorf("a secret is reported:\n%s%s", stdout, stderr)
 			}
-			if !strings.Contains(stderr.String(), "opened with (secret)") {
-				t.Errorf("what the plugin says is not reported:\n%s", stderr.String())
+			if !strings.Contains(stderr, "opened with (secret)") {
+				t.Errorf("what the plugin says is not reported:\n%s", stderr)
 			}
 			checkFiles(t, dir, "hush")
 		})

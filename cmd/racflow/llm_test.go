@@ -1,14 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -47,16 +44,14 @@ func TestLanguageModelVotes(t *testing.T) {
 	run := func(apiKey string, flags ...string) (result map[string]any, stderr string) {
 		c := racflow(t, dir, append([]string{"run", "-var", "embedder=hashing", "-var", "election=soft", "-var", "model=test-model", "-var", "base_url=" + server.URL + "/v1", "--limit", "1", intent(t)}, flags...)...)
 		c.Env = append(os.Environ(), "OPENAI_API_KEY="+apiKey, "RACFLOW_LOG=debug")
-		var stdout, errors bytes.Buffer
-		c.Stdout, c.Stderr = &stdout, &errors
-		_ = c.Run() // the exit code is 3 where the item fails
-		if err := json.Unmarshal(stdout.Bytes(), &result); err != nil {
-			t.Fatalf("%v in %q\n%s", err, stdout.String(), errors.String())
+		_, stdout, stderr := ran(t, c) // the exit code is 3 where the item fails
+		if err := json.Unmarshal([]byte(stdout), &result); err != nil {
+			t.Fatalf("%v in %q\n%s", err, stdout, stderr)
 		}
-		if all := stdout.String() + errors.String(); strings.Contains(all, "hush") {
-			t.Errorf("the key is reported:\n%s", all)
+		if strings.Contains(stdout+stderr, "hush") {
+			t.Errorf("the key is reported:\n%s%s", stdout, stderr)
 		}
-		return result, errors.String()
+		return result, stderr
 	}
 
 	result, _ := run(key)
@@ -85,53 +80,4 @@ func TestLanguageModelVotes(t *testing.T) {
 	}
 
 	checkFiles(t, dir, key)
-}
-
-// checkFiles checks that nothing that a run leaves behind holds a secret.
-func checkFiles(t *testing.T, dir, secret string) {
-	t.Helper()
-	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() || d.Name() == "racflow" {
-			return err
-		}
-		content, err := os.ReadFile(path)
-		if bytes.Contains(content, []byte(secret)) {
-			t.Errorf("%s holds the secret", path)
-		}
-		return err
-	})
-	if err != nil {
-		t.Error(err)
-	}
-}
-
-// racflow is the command as another process: under its own name the test
-// binary is racflow; see TestMain.
-func racflow(t testing.TB, dir string, args ...string) *exec.Cmd {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	binary := filepath.Join(dir, "racflow")
-	if _, err := os.Stat(binary); err != nil {
-		if err := os.Link(self, binary); err != nil {
-			if err := os.Symlink(self, binary); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	c := exec.Command(binary, args...)
-	c.Dir = dir
-	return c
-}
-
-// intent is the path of the main pipeline.
-func intent(t testing.TB) string {
-	t.Helper()
-	path, err := filepath.Abs("../../pipelines/intent.hcl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
 }

@@ -3,13 +3,10 @@
 package main
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -43,12 +40,8 @@ func measured() {
 // peak is what a measured process held at most, in bytes.
 func peak(t *testing.T, dir string) int {
 	t.Helper()
-	status, err := os.ReadFile(filepath.Join(dir, peakFile))
-	if err != nil {
-		t.Fatal(err)
-	}
 	kilobytes := 0
-	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	_, rest, _ := strings.Cut(readFile(t, dir, peakFile), "VmHWM:")
 	if _, err := fmt.Sscan(rest, &kilobytes); err != nil {
 		t.Fatal(err)
 	}
@@ -73,13 +66,6 @@ func chained(n int, first, next string) string {
 func TestLoadingIsBounded(t *testing.T) {
 	again := strings.Repeat
 	const exponential = `"${#}${#}"`
-	numbered := func(n int, format string) string {
-		var b strings.Builder
-		for i := range n {
-			fmt.Fprintf(&b, format, i)
-		}
-		return b.String()
-	}
 	ten := `[` + again("1,", 10) + `]`
 	loops := "locals {\n  l = " + ten + "\n  a = " + again("[for x in local.l: ", 12) + "x" + again("]", 12) + "\n}\n"
 	for name, test := range map[string]struct {
@@ -105,9 +91,7 @@ func TestLoadingIsBounded(t *testing.T) {
 		"fmt": {file: "a = " + again("(", 30_000), args: "fmt p.hcl", want: []string{"p.hcl:1:", "stand in each other"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			write(t, dir, "p.hcl", test.file)
-			write(t, dir, "v.hclvars", test.vars)
+			dir := folder(t, map[string]string{"p.hcl": test.file, "v.hclvars": test.vars})
 			if test.args == "" {
 				test.args = "validate p.hcl"
 			}
@@ -117,19 +101,18 @@ func TestLoadingIsBounded(t *testing.T) {
 			}
 			c := exec.Command(path, strings.Fields(test.args)...)
 			c.Dir = dir
-			var stderr bytes.Buffer
-			c.Stdin, c.Stderr = strings.NewReader(test.stdin), &stderr
-			var exit *exec.ExitError
-			if err := c.Run(); !errors.As(err, &exit) || exit.ExitCode() != exitFailed {
-				t.Errorf("got %v", err)
+			c.Stdin = strings.NewReader(test.stdin)
+			code, _, stderr := ran(t, c)
+			if code != exitFailed {
+				t.Errorf("exit code %d", code)
 			}
 			for _, want := range test.want {
-				if !strings.Contains(strings.Join(strings.Fields(stderr.String()), " "), strings.TrimSpace(want)) {
-					t.Errorf("no %q in\n%.2000s", want, stderr.String())
+				if !strings.Contains(strings.Join(strings.Fields(stderr), " "), strings.TrimSpace(want)) {
+					t.Errorf("no %q in\n%.2000s", want, stderr)
 				}
 			}
-			if stderr.Len() > 100<<10 {
-				t.Errorf("%d KiB are printed", stderr.Len()>>10)
+			if len(stderr) > 100<<10 {
+				t.Errorf("%d KiB are printed", len(stderr)>>10)
 			}
 			held, took := peak(t, dir), busy(c)
 			if testing.Short() {
@@ -145,16 +128,11 @@ func TestLoadingIsBounded(t *testing.T) {
 // TestLoadingEndsAtOnce interrupts verbs at random moments while they load files that are a
 // lot of work, start stages, or wait for what does not come.
 func TestLoadingEndsAtOnce(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts many processes")
-	}
+	long(t)
 	dir := t.TempDir()
 	write(t, dir, "rows.tsv", rows(50))
 	write(t, dir, "heavy.hcl", hostilePipeline+chained(8, `["x"]`, "concat(#, #, #)")+"locals {\n  b = [for i, x in local.a8: regex(\"(a?){20}b\", \"aaaaaaaaaaaaaaaa\") if false]\n}\n")
 	write(t, dir, "run.hcl", strings.ReplaceAll(strings.ReplaceAll(hostilePipeline, `"items.tsv"`, `"rows.tsv"`), `"docs"`, `"pages"`))
-	if err := os.Mkdir(filepath.Join(dir, "pages"), 0o700); err != nil {
-		t.Fatal(err)
-	}
 	write(t, dir, "pages/a.md", strings.Repeat("# A title\n\nSome words of a page.\n\n", 2000))
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, args := range []string{

@@ -60,7 +60,7 @@ func edit(t *testing.T, dir string, env ...string) *editor {
 	t.Helper()
 	e := &editor{t: t, published: make(chan published, 100), heard: &bytes.Buffer{}, stderr: &bytes.Buffer{}, uri: "file://" + filepath.Join(dir, "p.hcl")}
 	e.process = racflow(t, dir, "lsp", "--plugins", dir)
-	e.process.Dir, e.process.Env, e.process.Stderr = dir, append(os.Environ(), env...), e.stderr
+	e.process.Env, e.process.Stderr = append(os.Environ(), env...), e.stderr
 	in, err := e.process.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -69,10 +69,7 @@ func edit(t *testing.T, dir string, env ...string) *editor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.process.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = e.process.Process.Kill() })
+	start(t, e.process)
 	e.Client = jrpc2.NewClient(channel.LSP(io.TeeReader(out, e.heard), in), &jrpc2.ClientOptions{OnNotify: func(r *jrpc2.Request) {
 		var p published
 		if err := r.UnmarshalParams(&p); err != nil || r.Method() != "textDocument/publishDiagnostics" {
@@ -180,11 +177,7 @@ pipeline "p" {
 // An editor's session over the pipes of a process: what is wrong, completion, hover,
 // definition, formatting, and the end.
 func TestEditor(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "train.tsv"), []byte("text\tlabel\nhi\tgreet\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	e := edit(t, dir, "RACFLOW_TEST_KEY=hush-hush")
+	e := edit(t, folder(t, map[string]string{"train.tsv": "text\tlabel\nhi\tgreet\n"}), "RACFLOW_TEST_KEY=hush-hush")
 	var early *jrpc2.Error
 	if err := e.CallResult(t.Context(), "textDocument/hover", e.at(0, 0), nil); !errors.As(err, &early) || early.Code != -32002 {
 		t.Errorf("a request before initialize: %v", err)
@@ -306,7 +299,6 @@ func TestEditorKnowsAllStages(t *testing.T) {
 func TestEditorStartsNothing(t *testing.T) {
 	dir := t.TempDir()
 	validate := racflow(t, dir, "validate", "--plugins", dir, "p.hcl")
-	validate.Dir = dir
 	script := filepath.Join(dir, "racflow-plugin-given")
 	given, err := exec.LookPath("racflow-plugin-given")
 	if err != nil {
@@ -317,9 +309,7 @@ func TestEditorStartsNothing(t *testing.T) {
 	}
 	text := "knowledge \"k\" {\n  chunk {\n    use = \"given/ends\"\n  }\n}\n" +
 		"required_plugins {\n  given = { confined = false }\n}\n" // it leaves a mark
-	if err := os.WriteFile(filepath.Join(dir, "p.hcl"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, dir, "p.hcl", text)
 	started := func() bool {
 		_, err := os.Stat(filepath.Join(dir, "started"))
 		return err == nil

@@ -1,12 +1,8 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"math"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,27 +16,9 @@ import (
 // the results.
 func method(t *testing.T, server *modelserver.Server, file string, args ...string) []map[string]any {
 	t.Helper()
-	path, err := filepath.Abs("../../pipelines/" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
 	args = append([]string{"run", "-var", "model=test-model", "-var", "base_url=" + server.URL}, args...)
-	c := racflow(t, t.TempDir(), append(args, path)...)
-	var stderr bytes.Buffer
-	c.Stderr = &stderr
-	out, err := c.Output()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, stderr.String())
-	}
-	var results []map[string]any
-	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
-		var r map[string]any
-		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
-			t.Fatal(err)
-		}
-		results = append(results, r)
-	}
-	return results
+	out, _ := good(t, racflow(t, t.TempDir(), append(args, absolute(t, "../../pipelines/"+file))...))
+	return jsonLines[map[string]any](t, out)
 }
 
 // The labels of the neighbours are the only ones that RAC allows and accepts,
@@ -272,14 +250,11 @@ func TestRAGEAsPublished(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var sent struct {
+		sent := jsonLines[struct {
 			Temperature float64
 			Stop        []string
 			MaxTokens   int `json:"max_tokens"`
-		}
-		if err := json.Unmarshal(a.Body, &sent); err != nil {
-			t.Fatal(err)
-		}
+		}](t, string(a.Body))[0]
 		if a.Path != "/v1/completions" || a.N != 1 || sent.Temperature != .5 || sent.MaxTokens != 10 || !slices.Equal(sent.Stop, []string{"\n"}) || a.Labels != nil {
 			t.Errorf("asked at %s: %s", a.Path, a.Body)
 		}
@@ -352,17 +327,10 @@ func TestAcceptableByShots(t *testing.T) {
 		}
 		return "lost card"
 	}})
-	path, err := filepath.Abs("../../pipelines/rage.hcl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := racflow(t, t.TempDir(), "eval", "-var", "model=test-model", "-var", "base_url="+server.URL, "-var", "embedder=hashing",
-		"-var", "n=5", "-var", "l=1", "--limit", "4", "--sweep", "var.k=4,19", path).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out, _ := good(t, racflow(t, t.TempDir(), "eval", "-var", "model=test-model", "-var", "base_url="+server.URL, "-var", "embedder=hashing",
+		"-var", "n=5", "-var", "l=1", "--limit", "4", "--sweep", "var.k=4,19", absolute(t, "../../pipelines/rage.hcl")))
 	for _, line := range []string{`(?m)^var\.k .* ACCEPTABLE BY llm_1 `, `(?m)^4 .* 20\.0 % of 20 `, `(?m)^19 .* 80\.0 % of 20 `} {
-		if !regexp.MustCompile(line).Match(out) {
+		if !regexp.MustCompile(line).MatchString(out) {
 			t.Errorf("no %s in\n%s", line, out)
 		}
 	}
@@ -374,11 +342,7 @@ func TestAcceptableByShots(t *testing.T) {
 // Without a model the files that need one say so, and point at it.
 func TestMethodsNeedAModel(t *testing.T) {
 	for _, file := range []string{"rac.hcl", "zero-shot.hcl"} {
-		path, err := filepath.Abs("../../pipelines/" + file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, err := racflow(t, t.TempDir(), "run", "-var", "model=", "--limit", "1", path).CombinedOutput()
+		out, err := racflow(t, t.TempDir(), "run", "-var", "model=", "--limit", "1", absolute(t, "../../pipelines/"+file)).CombinedOutput()
 		if err == nil || !strings.Contains(string(out), "var.model") || !strings.Contains(string(out), "model of openai") {
 			t.Errorf("%s: error %v\n%s", file, err, out)
 		}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -113,12 +112,8 @@ func TestMilvusAttachedAlias(t *testing.T) {
 		return all
 	}
 	answer := func() string {
-		var r result.Result
 		body, _ := json.Marshal(map[string]any{"text": rows[0]["text"]})
-		if err := json.NewDecoder(bytes.NewReader(post("answer", string(body)))).Decode(&r); err != nil {
-			t.Fatal(err)
-		}
-		return string(r.Answer)
+		return string(jsonLines[result.Result](t, string(post("answer", string(body))))[0].Answer)
 	}
 	if got := answer(); !isNew(got) {
 		t.Errorf("it is served as %q", got)

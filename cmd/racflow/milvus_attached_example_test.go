@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -18,20 +17,12 @@ import (
 // TestMilvusAttachedExample answers from a collection of somebody else's as
 // examples/milvus/attached.hcl says, with no more than a reader's rights.
 func TestMilvusAttachedExample(t *testing.T) {
-	file, err := filepath.Abs("../../examples/milvus/attached.hcl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if out, err := racflow(t, t.TempDir(), "validate", file).CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
+	file := absolute(t, "../../examples/milvus/attached.hcl")
+	must(t, racflow(t, t.TempDir(), "validate", file))
 	e := startEngine(t)
 	makeDocs(t, e)
-	r := record(t, e)
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "questions.tsv"), []byte("text\nwhere is number 42?\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	r := startProxy(t, e)
+	dir := folder(t, map[string]string{"questions.tsv": "text\nwhere is number 42?\n"})
 	for _, test := range []struct {
 		args []string
 		want string
@@ -40,7 +31,7 @@ func TestMilvusAttachedExample(t *testing.T) {
 		{[]string{"ask", "-var", "embedder=hashing", file, "number 42 of topic0"}, "the note number 42 of topic0"},
 	} {
 		c := racflow(t, dir, test.args...)
-		c.Env = append(os.Environ(), "MILVUS_ADDRESS="+r.address)
+		c.Env = append(os.Environ(), "MILVUS_ADDRESS="+r.engine.address())
 		out, err := c.CombinedOutput()
 		if err != nil || !strings.Contains(string(out), test.want) {
 			t.Errorf("%v: %v, want %q in\n%s", test.args, err, test.want, out)
@@ -71,11 +62,6 @@ func makeDocs(t *testing.T, e *milvusEngine) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := client.NewClient(t.Context(), client.Config{Address: e.address()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
 	field := func(name string, typ entity.FieldType) *entity.Field {
 		return entity.NewField().WithName(name).WithDataType(typ)
 	}
@@ -86,17 +72,30 @@ func makeDocs(t *testing.T, e *milvusEngine) {
 		WithField(field("embedding", entity.FieldTypeFloatVector).WithDim(int64(dimension))).
 		WithField(field("lang", entity.FieldTypeVarChar).WithMaxLength(10)).
 		WithField(field("year", entity.FieldTypeInt64))
-	if err := m.CreateCollection(t.Context(), schema, 1); err != nil {
+	makeCollection(t, e.client(), schema, entity.COSINE, entity.NewColumnInt64("pk", pks), entity.NewColumnVarChar("content", texts),
+		entity.NewColumnFloatVector("embedding", dimension, vectors), entity.NewColumnVarChar("lang", languages), entity.NewColumnInt64("year", years))
+}
+
+// makeCollection makes a collection with an index of its vectors, loads it and inserts rows.
+func makeCollection(t *testing.T, m client.Client, schema *entity.Schema, metric entity.MetricType, columns ...entity.Column) {
+	t.Helper()
+	ctx, name, vectors := t.Context(), schema.CollectionName, ""
+	for _, f := range schema.Fields {
+		if f.DataType == entity.FieldTypeFloatVector {
+			vectors = f.Name
+		}
+	}
+	index := entity.NewGenericIndex(vectors, "FLAT", map[string]string{"metric_type": string(metric)})
+	if err := m.CreateCollection(ctx, schema, 1); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.CreateIndex(t.Context(), "docs", "embedding", entity.NewGenericIndex("embedding", "FLAT", map[string]string{"metric_type": "COSINE"}), false); err != nil {
+	if err := m.CreateIndex(ctx, name, vectors, index, false); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.LoadCollection(t.Context(), "docs", false); err != nil {
+	if err := m.LoadCollection(ctx, name, false); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Insert(t.Context(), "docs", "", entity.NewColumnInt64("pk", pks), entity.NewColumnVarChar("content", texts),
-		entity.NewColumnFloatVector("embedding", dimension, vectors), entity.NewColumnVarChar("lang", languages), entity.NewColumnInt64("year", years)); err != nil {
+	if _, err := m.Insert(ctx, name, "", columns...); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -59,10 +59,7 @@ func TestMilvusAttachedDropped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Process.Kill() })
+	start(t, c)
 	lines := bufio.NewReader(stdout)
 	ask := func(id string) string {
 		if _, err := fmt.Fprintf(stdin, "{\"id\": %q, \"text\": \"where is my parcel\"}\n", id); err != nil {

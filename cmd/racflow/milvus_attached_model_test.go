@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -51,10 +50,7 @@ func TestMilvusAttachedAsk(t *testing.T) {
 	f := startForeign(t, chunks(t), `context = "context"`)
 	names := []string{"langchain", "llama"}
 	f.make(names...)
-	questions, err := filepath.Abs("../../examples/docs/questions.tsv")
-	if err != nil {
-		t.Fatal(err)
-	}
+	questions := absolute(t, "../../examples/docs/questions.tsv")
 	server := modelserver.Serve(t, modelserver.Options{Answer: func(modelserver.Ask, int) string { return "At most 30 seconds [1]." }})
 	ask := func(file string) (answer result.Result, prompts []string, figures string) {
 		before := server.Calls()
@@ -96,34 +92,15 @@ func TestMilvusAttachedAsk(t *testing.T) {
 // chunks are those of the example documents as contextual.hcl cuts them.
 func chunks(t *testing.T) (rows []map[string]any) {
 	t.Helper()
-	dir := t.TempDir()
-	path, err := filepath.Abs("../../pipelines/contextual.hcl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(t, dir, "items.tsv", "text\nlease\n")
-	c := racflow(t, dir, "run", "-var", "embedder=hashing", "--input", "items.tsv", path)
+	dir := folder(t, map[string]string{"items.tsv": "text\nlease\n"})
+	c := racflow(t, dir, "run", "-var", "embedder=hashing", "--input", "items.tsv", absolute(t, "../../pipelines/contextual.hcl"))
 	c.Env = append(os.Environ(), "RACFLOW_MODEL=")
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	folders, err := filepath.Glob(filepath.Join(dir, ".racflow/knowledge/docs/docs-????????????"))
-	if err != nil || len(folders) != 1 {
-		t.Fatal(folders, err)
-	}
-	out, err := racflow(t, dir, "store", "export", folders[0]).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for d := json.NewDecoder(strings.NewReader(string(out))); d.More(); {
-		row := map[string]any{}
-		if err := d.Decode(&row); err != nil {
-			t.Fatal(err)
-		}
+	must(t, c)
+	rows = jsonLines[map[string]any](t, entriesOf(t, dir, "docs"))
+	for _, row := range rows {
 		maps.DeleteFunc(row, func(key string, _ any) bool { // langchain-milvus makes a field of each, which then every row needs
 			return !slices.Contains([]string{"id", "text", "context", "document", "path", "title", "start", "end"}, key)
 		})
-		rows = append(rows, row)
 	}
 	return rows
 }

@@ -45,18 +45,11 @@ pipeline "p" {
 func TestMilvusKilledAtAWrite(t *testing.T) {
 	e := engineFor(t)
 	proxy := startProxy(t, e)
-	dir := t.TempDir()
-	write(t, dir, "p.hcl", buildsFile)
-	write(t, dir, "rows.tsv", rows(300))
-	write(t, dir, "items.tsv", rows(5))
+	dir := folder(t, map[string]string{"p.hcl": buildsFile, "rows.tsv": rows(300), "items.tsv": rows(5)})
 	run := func(at *milvusEngine, dimension int) (answers, reported string) {
 		t.Helper()
-		c, stderr := buildRun(t, dir, at, dimension)
-		out, err := c.Output()
-		if err != nil {
-			t.Fatalf("dimension %d: %v\n%s", dimension, err, stderr)
-		}
-		return string(out), stderr.String()
+		c, _ := buildRun(t, dir, at, dimension)
+		return good(t, c)
 	}
 	dimension := 64
 	before, _ := run(e, dimension)
@@ -122,9 +115,7 @@ func sameAnswers(a, b string) bool {
 // then change it at once: both answer, alike, from one generation with all entries.
 func TestMilvusTwoBuilds(t *testing.T) {
 	e := engineFor(t)
-	dir := t.TempDir()
-	write(t, dir, "p.hcl", buildsFile)
-	write(t, dir, "items.tsv", rows(20))
+	dir := folder(t, map[string]string{"p.hcl": buildsFile, "items.tsv": rows(20)})
 	for _, n := range []int{1500, 1700} {
 		write(t, dir, "rows.tsv", rows(n))
 		var runs [2]*exec.Cmd

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"fmt"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -10,9 +9,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
+
+	"github.com/milvus-io/milvus-sdk-go/v2/client"
 )
 
 // milvusEngine is a Milvus server of a test's own, as `make milvus` starts one.
@@ -74,6 +74,17 @@ func freePort(t *testing.T) string {
 
 func (e *milvusEngine) address() string { return "127.0.0.1:" + e.port }
 
+// client is one of the server; it is closed when the test ends.
+func (e *milvusEngine) client() client.Client {
+	e.t.Helper()
+	m, err := client.NewClient(e.t.Context(), client.Config{Address: e.address()})
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	e.t.Cleanup(func() { m.Close() })
+	return m
+}
+
 func (e *milvusEngine) start() {
 	e.t.Helper()
 	e.cmd = exec.Command("../../.ci/milvus", "run", e.port, e.file)
@@ -87,16 +98,9 @@ func (e *milvusEngine) launch() {
 	if err := e.cmd.Start(); err != nil {
 		e.t.Fatal(err)
 	}
-	for until := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		conn, err := net.Dial("tcp", e.address())
-		if err == nil {
-			conn.Close()
-			return
-		}
-		if time.Now().After(until) {
-			e.kill()
-			e.t.Fatalf("the engine did not start: %s", e.log.Bytes())
-		}
+	if err := awaitListener(e.address(), 2*time.Minute); err != nil {
+		e.kill()
+		e.t.Fatalf("the engine did not start: %v: %s", err, e.log.Bytes())
 	}
 }
 
@@ -143,24 +147,8 @@ pipeline "p" {
 }
 `
 
-// rows are labelled texts that differ.
-func rows(n int) string {
-	var b strings.Builder
-	b.WriteString("id\ttext\tlabel\n")
-	for i := range n {
-		fmt.Fprintf(&b, "r%d\tthe order number %d of topic%d\ttopic%d\n", i, i, i%7, i%7)
-	}
-	return b.String()
-}
-
 // milvusFolder makes a folder with a pipeline over n rows and items to answer.
 func milvusFolder(t *testing.T, n, items int) string {
 	t.Helper()
-	dir := t.TempDir()
-	for name, content := range map[string]string{"p.hcl": milvusFile, "rows.tsv": rows(n), "items.tsv": rows(items)} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
+	return folder(t, map[string]string{"p.hcl": milvusFile, "rows.tsv": rows(n), "items.tsv": rows(items)})
 }

@@ -1,17 +1,13 @@
 package main
 
 import (
-	"bytes"
-	"path/filepath"
 	"strings"
 	"testing"
 )
 
 // The example is valid wherever it is read.
 func TestMilvusExample(t *testing.T) {
-	if out, err := racflow(t, t.TempDir(), "validate", milvusExample(t)).CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
+	must(t, racflow(t, t.TempDir(), "validate", milvusExample(t)))
 }
 
 // TestMilvusInPlace runs the example and the main pipeline as README says: a
@@ -23,13 +19,11 @@ func TestMilvusInPlace(t *testing.T) {
 		t.Helper()
 		c := racflow(t, dir, append([]string{"run", "--format", "tsv", "-var", "embedder=hashing"}, args...)...)
 		c.Env = e.env()
-		var stderr bytes.Buffer
-		c.Stderr = &stderr
-		out, err := c.Output()
-		if err != nil || !strings.Contains(stderr.String(), wants) {
-			t.Errorf("%v: %v, want %q\n%s", args, err, wants, stderr.Bytes())
+		out, stderr := good(t, c)
+		if !strings.Contains(stderr, wants) {
+			t.Errorf("%v: want %q\n%s", args, wants, stderr)
 		}
-		return string(out)
+		return out
 	}
 	run("560 entries, 560 embedded", milvusExample(t))
 	run("560 entries, up to date", milvusExample(t))
@@ -56,11 +50,4 @@ func answerOf(line string) string {
 	return strings.Join(columns[:min(3, len(columns))], "\t")
 }
 
-func milvusExample(t *testing.T) string {
-	t.Helper()
-	path, err := filepath.Abs("../../examples/milvus/intent.hcl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
+func milvusExample(t *testing.T) string { return absolute(t, "../../examples/milvus/intent.hcl") }

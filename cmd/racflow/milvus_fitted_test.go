@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"io/fs"
 	"maps"
 	"os"
@@ -53,36 +51,22 @@ pipeline "p" {
 // learns again.
 func TestMilvusFitted(t *testing.T) {
 	e := startEngine(t)
-	var examples [2]string
-	for i, name := range []string{"train.tsv", "test.tsv"} {
-		text, err := os.ReadFile(filepath.Join("../../examples/intent", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		examples[i] = string(text)
-	}
+	examples := [2]string{readFile(t, "../../examples/intent", "train.tsv"), readFile(t, "../../examples/intent", "test.tsv")}
 	for _, election := range []string{"soft", "learned"} {
 		t.Run(election, func(t *testing.T) {
-			dir := t.TempDir()
-			write(t, dir, "p.hcl", fittedFile)
-			write(t, dir, "items.tsv", examples[1]+"new\tmoo like a cow, please\t\n")
+			dir := folder(t, map[string]string{"p.hcl": fittedFile, "items.tsv": examples[1] + "new\tmoo like a cow, please\t\n"})
 			run := func(store string) (results string, learnt map[string]string) {
 				t.Helper()
 				c := racflow(t, dir, "run", "--state", store, "-var", "store="+store, "-var", "election="+election, "--input", "items.tsv", "p.hcl")
 				c.Env = e.env()
-				var stderr bytes.Buffer
-				c.Stderr = &stderr
-				out, err := c.Output()
-				if err != nil {
-					t.Fatalf("%s: %v\n%s", store, err, &stderr)
-				}
-				return string(out), fittedFiles(t, filepath.Join(dir, store))
+				out, _ := good(t, c)
+				return out, fittedFiles(t, filepath.Join(dir, store))
 			}
 			both := func() (results string, learnt map[string]string) {
 				t.Helper()
 				results, learnt = run("milvus")
 				other, otherLearnt := run("local")
-				if d := cmp.Diff(decoded(t, results), decoded(t, other), cmpopts.EquateApprox(0, 1e-5)); d != "" {
+				if d := cmp.Diff(jsonLines[result.Result](t, results), jsonLines[result.Result](t, other), cmpopts.EquateApprox(0, 1e-5)); d != "" {
 					t.Errorf("results (-milvus +local):\n%s", d)
 				}
 				if !slices.Equal(slices.Sorted(maps.Values(learnt)), slices.Sorted(maps.Values(otherLearnt))) {
@@ -105,18 +89,6 @@ func TestMilvusFitted(t *testing.T) {
 			}
 		})
 	}
-}
-
-func decoded(t *testing.T, results string) (all []result.Result) {
-	t.Helper()
-	for d := json.NewDecoder(strings.NewReader(results)); d.More(); {
-		var r result.Result
-		if err := d.Decode(&r); err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, r)
-	}
-	return all
 }
 
 // fittedFiles are the files that stages have learnt into a state folder, by their paths.

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/milvus-io/milvus-sdk-go/v2/client"
 	"github.com/milvus-io/milvus-sdk-go/v2/entity"
 )
 
@@ -18,11 +17,7 @@ func TestMilvusForeignCollection(t *testing.T) {
 		t.Fatalf("the first run: %s", stderr)
 	}
 	ctx := t.Context()
-	m, err := client.NewClient(ctx, client.Config{Address: e.address()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
+	m := e.client()
 	list := racflow(t, dir, "knowledge", "list", "--json", "p.hcl")
 	list.Env = e.env()
 	out, err := list.Output()
@@ -51,29 +46,15 @@ func TestMilvusForeignCollection(t *testing.T) {
 			schema := entity.NewSchema().WithName(name).WithDescription(test.description).
 				WithField(entity.NewField().WithName("pk").WithDataType(entity.FieldTypeInt64).WithIsPrimaryKey(true)).
 				WithField(entity.NewField().WithName("v").WithDataType(entity.FieldTypeFloatVector).WithDim(64))
-			index := entity.NewGenericIndex("v", "FLAT", map[string]string{"metric_type": "IP"})
-			if err := m.CreateCollection(ctx, schema, 1); err != nil {
-				t.Fatal(err)
-			}
-			if err := m.CreateIndex(ctx, name, "v", index, false); err != nil {
-				t.Fatal(err)
-			}
-			if err := m.LoadCollection(ctx, name, false); err != nil {
-				t.Fatal(err)
-			}
 			vectors := [][]float32{make([]float32, 64), make([]float32, 64)}
-			if _, err := m.Insert(ctx, name, "", entity.NewColumnInt64("pk", []int64{1, 2}), entity.NewColumnFloatVector("v", 64, vectors)); err != nil {
-				t.Fatal(err)
-			}
+			makeCollection(t, m, schema, entity.IP, entity.NewColumnInt64("pk", []int64{1, 2}), entity.NewColumnFloatVector("v", 64, vectors))
 			c, stderr := milvusRun(t, e, dir)
 			if _ = c.Run(); c.ProcessState.ExitCode() != 1 || !strings.Contains(stderr.String(), test.want) {
 				t.Errorf("exit code %d, want 1 and %q\n%s", c.ProcessState.ExitCode(), test.want, stderr)
 			}
 			collect := racflow(t, dir, "knowledge", "gc", "--all", "p.hcl") // it is nothing to remove, either
 			collect.Env = e.env()
-			if out, err := collect.CombinedOutput(); err != nil {
-				t.Errorf("knowledge gc: %v\n%s", err, out)
-			}
+			must(t, collect)
 			rows, err := m.Query(ctx, name, nil, "pk > 0", []string{"pk"})
 			if err != nil || rows.Len() != 2 {
 				t.Errorf("then it has %d rows, %v", rows.Len(), err)

@@ -60,18 +60,7 @@ func (f *foreign) write(name string, rows []map[string]any) {
 
 func (f *foreign) read(name string) (rows []map[string]any) {
 	f.t.Helper()
-	content, err := os.ReadFile(filepath.Join(f.dir, name))
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	for d := json.NewDecoder(bytes.NewReader(content)); d.More(); {
-		row := map[string]any{}
-		if err := d.Decode(&row); err != nil {
-			f.t.Fatal(err)
-		}
-		rows = append(rows, row)
-	}
-	return rows
+	return jsonLines[map[string]any](f.t, readFile(f.t, f.dir, name))
 }
 
 // embed writes the rows with racflow's vectors to vectors.jsonl.
@@ -80,30 +69,15 @@ func (f *foreign) embed(rows []map[string]any, columns string) {
 	f.write("rows.jsonl", rows)
 	write(f.t, f.dir, "embedded.hcl", fmt.Sprintf(foreignPipelines, fmt.Sprintf(embeddedKnowledge, columns)))
 	f.run("embedded.hcl", "--pipeline", "found", "--limit", "1", "--input", "rows.jsonl")
-	folders, err := filepath.Glob(filepath.Join(f.dir, ".racflow/knowledge/rows/rows-????????????"))
-	if err != nil || len(folders) != 1 {
-		f.t.Fatal(folders, err)
-	}
-	vectors, err := racflow(f.t, f.dir, "store", "export", "--vectors", folders[0]).Output()
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	write(f.t, f.dir, "vectors.jsonl", string(vectors))
+	write(f.t, f.dir, "vectors.jsonl", entriesOf(f.t, f.dir, "rows", "--vectors"))
 }
 
 // python lets the libraries do something with the server.
 func (f *foreign) python(verb string, args ...string) string {
 	f.t.Helper()
 	c := exec.Command(filepath.Join(f.programs, "python"), append([]string{"../../.ci/milvus-foreign.py", verb, f.address()}, args...)...)
-	out, err := c.Output()
-	if err != nil {
-		var said []byte
-		if exit, ok := err.(*exec.ExitError); ok {
-			said = exit.Stderr
-		}
-		f.t.Fatalf("%s %v: %v\n%s", verb, args, err, said)
-	}
-	return string(out)
+	out, _ := good(f.t, c)
+	return out
 }
 
 // make makes collections of kinds that .ci/milvus-foreign.py knows.
@@ -136,22 +110,15 @@ func (f *foreign) command(verb, file string, args ...string) (c *exec.Cmd, stder
 // run takes items through a pipeline; none may fail.
 func (f *foreign) run(file string, args ...string) (results []result.Result, stderr string) {
 	f.t.Helper()
-	c, said := f.command("run", file, append([]string{"--format", "jsonl"}, args...)...)
-	out, err := c.Output()
-	if err != nil {
-		f.t.Fatalf("run %v %s: %v\n%s", args, file, err, said)
-	}
-	return decoded(f.t, string(out)), said.String()
+	c, _ := f.command("run", file, append([]string{"--format", "jsonl"}, args...)...)
+	out, stderr := good(f.t, c)
+	return jsonLines[result.Result](f.t, out), stderr
 }
 
 // foreignRows are the example utterances with metadata of each type.
 func foreignRows(t *testing.T, name string) (rows []map[string]any) {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join("../../examples/intent", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := strings.Split(strings.TrimSpace(string(content)), "\n")
+	lines := strings.Split(strings.TrimSpace(readFile(t, "../../examples/intent", name)), "\n")
 	for i, line := range lines[1:] {
 		columns := strings.Split(line, "\t")
 		row := map[string]any{

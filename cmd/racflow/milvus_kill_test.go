@@ -5,9 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -70,10 +68,7 @@ func TestMilvusKilledInARun(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := c.Start(); err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = c.Process.Kill() })
+			start(t, c)
 			got := &answers{t: t, reasons: map[string]bool{}}
 			lines := bufio.NewReader(stdout)
 			var killed time.Time
@@ -167,10 +162,7 @@ func TestMilvusKilledInABuild(t *testing.T) {
 			}
 			write(t, dir, "rows.tsv", rows(entries))
 			c, stderr := milvusRun(t, e, dir, "-var", "retry="+test.retry, "-var", "analyzer=code")
-			if err := c.Start(); err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = c.Process.Kill() })
+			start(t, c)
 			e.awaitBuild(dir)
 			time.Sleep(1500 * time.Millisecond) // it takes several seconds
 			e.kill()
@@ -209,13 +201,6 @@ func TestMilvusKilledInABuild(t *testing.T) {
 				t.Errorf("it is built again: %s", stderr)
 			}
 		})
-	}
-}
-
-func write(t testing.TB, dir, name, content string) {
-	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-		t.Fatal(err)
 	}
 }
 

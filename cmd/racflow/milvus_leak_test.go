@@ -144,10 +144,7 @@ func untrusted(t *testing.T) (address string) {
 // its files when the test ends.
 func leakedFolder(t *testing.T) string {
 	t.Helper()
-	dir := t.TempDir()
-	write(t, dir, "p.hcl", milvusLoginFile)
-	write(t, dir, "rows.tsv", rows(20))
-	write(t, dir, "items.tsv", rows(5))
+	dir := folder(t, map[string]string{"p.hcl": milvusLoginFile, "rows.tsv": rows(20), "items.tsv": rows(5)})
 	t.Cleanup(func() {
 		for _, credential := range credentials {
 			checkFiles(t, dir, credential)

@@ -22,14 +22,15 @@ type milvusProxy struct {
 	server *grpc.ClientConn
 
 	mu     sync.Mutex
-	writes int           // that are passed on; below 0: all
-	cut    chan struct{} // closed once a write was one too many
+	writes int             // that are passed on; below 0: all
+	cut    chan struct{}   // closed once a write was one too many
+	called map[string]bool // methods
 }
 
 func startProxy(t *testing.T, e *milvusEngine) *milvusProxy {
 	t.Helper()
 	conn, err := grpc.NewClient(e.address(), grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.ForceCodec(asItIs{}), grpc.MaxCallRecvMsgSize(64<<20)))
+		grpc.WithDefaultCallOptions(grpc.ForceCodec(asItIs{}), grpc.MaxCallRecvMsgSize(1<<30), grpc.MaxCallSendMsgSize(1<<30)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,8 +39,11 @@ func startProxy(t *testing.T, e *milvusEngine) *milvusProxy {
 		t.Fatal(err)
 	}
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	p := &milvusProxy{engine: &milvusEngine{t: t, port: port, prefix: e.prefix}, server: conn, writes: -1, cut: make(chan struct{})}
-	s := grpc.NewServer(grpc.ForceServerCodec(asItIs{}), grpc.MaxRecvMsgSize(64<<20), grpc.UnknownServiceHandler(p.pass))
+	p := &milvusProxy{
+		engine: &milvusEngine{t: t, port: port, prefix: e.prefix}, server: conn,
+		writes: -1, cut: make(chan struct{}), called: map[string]bool{},
+	}
+	s := grpc.NewServer(grpc.ForceServerCodec(asItIs{}), grpc.MaxRecvMsgSize(1<<30), grpc.UnknownServiceHandler(p.pass))
 	go s.Serve(listener)
 	t.Cleanup(func() { s.Stop(); conn.Close() })
 	return p
@@ -53,10 +57,20 @@ func (p *milvusProxy) cutAfter(writes int) <-chan struct{} {
 	return p.cut
 }
 
-// admit reports whether a call gets through.
+// take returns the methods that were called since it was called last.
+func (p *milvusProxy) take() map[string]bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	called := p.called
+	p.called = map[string]bool{}
+	return called
+}
+
+// admit reports whether a call gets through, and keeps its method in mind.
 func (p *milvusProxy) admit(method string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.called[method] = true
 	select {
 	case <-p.cut:
 		return false

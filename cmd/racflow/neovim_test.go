@@ -14,28 +14,15 @@ func TestNeovim(t *testing.T) {
 	if err != nil {
 		t.Skip("nvim is not installed (apt-get install neovim)")
 	}
-	dir := t.TempDir()
-	setup, err := filepath.Abs("../../examples/editor/nvim.lua")
-	if err != nil {
-		t.Fatal(err)
-	}
-	probe, err := filepath.Abs("testdata/neovim.lua")
-	if err != nil {
-		t.Fatal(err)
-	}
 	text := "pipeline \"p\" {\n  elect \"e\" {\n    use = \"sfot\"\n    flag = \"answer == ''\"\n  }\n}\n"
-	if err := os.WriteFile(filepath.Join(dir, "edited.racflow.hcl"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	dir := folder(t, map[string]string{"edited.racflow.hcl": text})
 	racflow(t, dir) // which the editor finds in PATH
 	c := exec.CommandContext(t.Context(), nvim, "--headless", "-u", "NONE", "-i", "NONE", "-n",
-		"-c", "luafile "+setup, "-c", "edit edited.racflow.hcl", "-c", "luafile "+probe)
+		"-c", "luafile "+absolute(t, "../../examples/editor/nvim.lua"),
+		"-c", "edit edited.racflow.hcl", "-c", "luafile "+absolute(t, "testdata/neovim.lua"))
 	c.Dir = dir
 	c.Env = append(os.Environ(), "HOME="+dir, "XDG_STATE_HOME="+dir, "XDG_CACHE_HOME="+dir, "XDG_DATA_HOME="+dir, "PATH="+dir+":"+os.Getenv("PATH"))
-	out, err := c.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	out := must(t, c)
 	seen, err := os.ReadFile(filepath.Join(dir, "seen"))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -41,26 +40,13 @@ type quick struct{ dir string }
 
 func newQuick(t *testing.T, items int) quick {
 	t.Helper()
-	q := quick{t.TempDir()}
-	var text strings.Builder
-	text.WriteString("id\ttext\n")
-	for i := range items {
-		fmt.Fprintf(&text, "q%d\tan apple or a car, number %d\n", i, i)
-	}
-	q.write(t, "p.hcl", quickPipeline)
-	q.write(t, "rows.tsv", "text\tlabel\napple and pear\tfruit\nplum\tfruit\ncar and bus\tvehicle\n")
-	q.write(t, "items.tsv", text.String())
-	return q
+	return quick{folder(t, map[string]string{
+		"p.hcl": quickPipeline, "rows.tsv": "text\tlabel\napple and pear\tfruit\nplum\tfruit\ncar and bus\tvehicle\n",
+		"items.tsv": "id\ttext\n" + numbered(items, "q%[1]d\tan apple or a car, number %[1]d\n"),
+	})}
 }
 
 func (q quick) path(name string) string { return filepath.Join(q.dir, name) }
-
-func (q quick) write(t *testing.T, name, content string) {
-	t.Helper()
-	if err := os.WriteFile(q.path(name), []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // read returns a file's content; "" where there is none.
 func (q quick) read(name string) string {
@@ -79,13 +65,7 @@ func (q quick) size(name string) int64 {
 // run runs to the end of the process.
 func (q quick) run(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	c := racflow(t, q.dir, args...)
-	var out, errs bytes.Buffer
-	c.Stdout, c.Stderr = &out, &errs
-	if err := c.Run(); err != nil && c.ProcessState == nil {
-		t.Fatal(err)
-	}
-	return c.ProcessState.ExitCode(), out.String(), errs.String()
+	return ran(t, racflow(t, q.dir, args...))
 }
 
 // open starts a run over standard input, which stays open.
@@ -128,12 +108,7 @@ func TestKilledOutput(t *testing.T) {
 	if testing.Short() {
 		kills = 3
 	}
-	if text := os.Getenv("RACFLOW_TEST_KILLS"); text != "" {
-		var err error
-		if kills, err = strconv.Atoi(text); err != nil {
-			t.Fatal(err)
-		}
-	}
+	kills = envNumber(t, "RACFLOW_TEST_KILLS", kills)
 	q := newQuick(t, 2000)
 	for i, name := range []string{"out.jsonl", "out.csv", "out.parquet"} {
 		t.Run(name, func(t *testing.T) {
@@ -186,7 +161,7 @@ func (k *killed) newest() string {
 // kill kills a run a while after its journal has come so far, from 0 to 1, and resumes it.
 func (k *killed) kill(t *testing.T, far float64, after time.Duration) {
 	t.Helper()
-	k.write(t, k.name, k.old)
+	write(t, k.dir, k.name, k.old)
 	before := k.newest()
 	c := racflow(t, k.dir, "run", "--output", k.name, "p.hcl")
 	start(t, c)
@@ -237,7 +212,7 @@ func (k *killed) kill(t *testing.T, far float64, after time.Duration) {
 func TestKilledStream(t *testing.T) {
 	const old = "{\"id\":\"of an older run\"}\n"
 	q := newQuick(t, 2)
-	q.write(t, "out.jsonl", old)
+	write(t, q.dir, "out.jsonl", old)
 	c, stdin, stderr := q.open(t, "--output", "out.jsonl")
 	start(t, c)
 	// With more input to come, it is under way for certain.
@@ -362,7 +337,7 @@ func TestStreams(t *testing.T) {
 
 	// What a shell appends to is appended to, under each name.
 	for _, to := range []string{"-", "/dev/stdout", "log"} {
-		q.write(t, "log", "before\n")
+		write(t, q.dir, "log", "before\n")
 		log, err := os.OpenFile(q.path("log"), os.O_WRONLY|os.O_APPEND, 0)
 		if err != nil {
 			t.Fatal(err)

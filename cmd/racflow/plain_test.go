@@ -39,7 +39,7 @@ func pseudoterminal(t *testing.T) (screen, terminal *os.File) {
 // is written over, unless the environment asks for plain text.
 func TestPlainText(t *testing.T) {
 	q := newQuick(t, 3000)
-	q.write(t, "bad.hcl", "knowledge {\n")
+	write(t, q.dir, "bad.hcl", "knowledge {\n")
 	for _, test := range []struct {
 		env   []string
 		plain bool
@@ -68,9 +68,7 @@ func (q quick) shown(t *testing.T, env []string, args ...string) string {
 	c := racflow(t, q.dir, args...)
 	c.Env = append(os.Environ(), env...)
 	c.Stdout, c.Stderr = terminal, terminal
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	start(t, c)
 	_ = terminal.Close() // the process has it
 	text, err := io.ReadAll(screen)
 	if err != nil && !errors.Is(err, unix.EIO) { // how a terminal says that nobody writes

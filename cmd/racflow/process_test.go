@@ -16,7 +16,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // TestStagesAreProcesses runs a pipeline whose input stays open, looks for the
@@ -41,17 +40,17 @@ func TestStagesAreProcesses(t *testing.T) {
 				t.Errorf("%d stage processes, want 6: %v", len(children), children)
 			}
 			for _, child := range children {
-				if args := readProc(child, "cmdline"); !strings.Contains(args, "plugin\x00") || !strings.Contains(args, ".") {
+				args, env := readProc(child, "cmdline"), readProc(child, "environ")
+				if !strings.Contains(args, "plugin\x00") || !strings.Contains(args, ".") {
 					t.Errorf("process %d does not show its stage: %q", child, args)
 				}
-				if args, env := readProc(child, "cmdline"), readProc(child, "environ"); strings.Contains(args+env, "hush") {
+				if strings.Contains(args+env, "hush") {
 					t.Errorf("process %d shows the secret of the environment: %q", child, args)
 				}
 			}
 			if err := test.end(run, stdin); err != nil {
 				t.Fatal(err)
 			}
-			ended := time.Now()
 			var exit *exec.ExitError
 			if err := run.Wait(); err != nil && !errors.As(err, &exit) {
 				t.Fatal(err)
@@ -59,12 +58,7 @@ func TestStagesAreProcesses(t *testing.T) {
 			if got := run.ProcessState.ExitCode(); got != test.code {
 				t.Errorf("exit code %d, want %d\n%s", got, test.code, stderr)
 			}
-			for slices.ContainsFunc(children, lives) {
-				if time.Since(ended) > patience {
-					t.Fatalf("long after the run ended, of %v there lives %v", children, slices.IndexFunc(children, lives))
-				}
-				time.Sleep(5 * time.Millisecond)
-			}
+			await(t, fmt.Sprintf("ended: all of %v", children), func() bool { return !slices.ContainsFunc(children, lives) })
 		})
 	}
 }
@@ -85,10 +79,7 @@ func startRun(t *testing.T, state string) (*exec.Cmd, io.WriteCloser, *bytes.Buf
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := run.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = run.Process.Kill() })
+	start(t, run)
 	if _, err := io.WriteString(stdin, "text\nwhere is my parcel\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -103,8 +94,7 @@ func childrenOf(parent int) []int {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range stats {
 		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		_, rest, _ := strings.Cut(readProc(pid, "stat"), ") ")
-		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
+		if parentOf(pid) == parent {
 			children = append(children, pid)
 		}
 	}

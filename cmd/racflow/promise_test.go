@@ -1,12 +1,7 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,19 +12,10 @@ import (
 // weights of its voters, and runs the pipeline with all of them: the answers that are
 // not flagged are those that were counted.
 func TestPromiseIsWhatARunDoes(t *testing.T) {
-	examples := func(name string) string {
-		path, err := filepath.Abs(filepath.Join("../../examples/intent", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	s := newTuneSet(t, examples("train.tsv"), examples("test.tsv"), "-var", "embedder=hashing")
+	s := newTuneSet(t, absolute(t, "../../examples/intent/train.tsv"), absolute(t, "../../examples/intent/test.tsv"), "-var", "embedder=hashing")
 	flagged := strings.Replace(cascade, `accept = "answer in labels"`, `accept = "answer in labels"
     flag   = "confidence < var.flag_below"`, 1) + "\nvariable \"flag_below\" { default = 0.4 }\n"
-	if err := os.WriteFile(filepath.Join(s.dir, "cascade.hcl"), []byte(flagged), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, s.dir, "cascade.hcl", flagged)
 	stdout, _ := s.call(t, "tune", "--accuracy", "0.95", "--confidence", "0.6", "--share", "0.5", "--input", s.tune, "--output", "tuned.hclvars")
 	t.Log(stdout)
 	var rows, answered, right int
@@ -41,21 +27,11 @@ func TestPromiseIsWhatARunDoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _ = s.call(t, "run", "-var-file", "tuned.hclvars", "--input", s.tune, "--output", "answers.jsonl")
-	answers, err := os.ReadFile(filepath.Join(s.dir, "answers.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var gotRows, gotAnswered, gotRight int
-	lines := bufio.NewScanner(bytes.NewReader(answers))
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var r struct {
-			Text, Answer, Expected string
-			Flagged                bool
-		}
-		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
-			t.Fatal(err)
-		}
+	for _, r := range jsonLines[struct {
+		Text, Answer, Expected string
+		Flagged                bool
+	}](t, readFile(t, s.dir, "answers.jsonl")) {
 		if !flagging.Reserved(r.Text) {
 			continue
 		}

@@ -3,10 +3,8 @@
 package main
 
 import (
-	"fmt"
 	"net/http"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -43,23 +41,11 @@ func TestRate(t *testing.T) {
 			p := newPaid(t)
 			p.server = modelserver.Serve(t, modelserver.Options{Latency: latency, Faults: test.faults, Seed: 7, Answer: func(modelserver.Ask, int) string { return "fruit" }})
 			file := strings.NewReplacer("concurrency = 8", "concurrency = 64", "n     = 2", "n = 1\n"+test.when).Replace(paidPipeline)
-			write := func(name, content string) {
-				if err := os.WriteFile(filepath.Join(p.dir, name), []byte(content), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			write("p.hcl", file)
+			write(t, p.dir, "p.hcl", file)
 			// What the model takes is found out by an earlier run: the rate is that of one that knows.
-			write("items.tsv", "id\ttext\nq\tan apple or a car, number 0\n")
-			if code, stderr := p.run(t); code != 0 {
-				t.Fatalf("exit code %d\n%s", code, stderr)
-			}
-			var items strings.Builder
-			items.WriteString("id\ttext\n")
-			for i := range asked * test.part {
-				fmt.Fprintf(&items, "q%d\tan apple or a car, number %05d\n", i, i)
-			}
-			write("items.tsv", items.String())
+			write(t, p.dir, "items.tsv", "id\ttext\nq\tan apple or a car, number 0\n")
+			good(t, p.command(t))
+			write(t, p.dir, "items.tsv", "id\ttext\n"+numbered(asked*test.part, "q%[1]d\tan apple or a car, number %05[1]d\n"))
 			code, stderr := p.run(t)
 			took := regexp.MustCompile(`items in ([0-9.]+) s`).FindStringSubmatch(stderr)
 			if code != 0 || took == nil || strings.Count(p.output(t), "\n") != asked*test.part {

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -42,13 +40,7 @@ func TestAnswersWithMarkup(t *testing.T) {
 		}`)
 	run := func(args ...string) (stdout, stderr string) {
 		t.Helper()
-		c := racflow(t, dir, append(args, filepath.Join(dir, "p.hcl"))...)
-		var out, messages bytes.Buffer
-		c.Stdout, c.Stderr = &out, &messages
-		if err := c.Run(); err != nil {
-			t.Fatalf("%v: %v\n%s", args, err, messages.String())
-		}
-		return out.String(), messages.String()
+		return good(t, racflow(t, dir, append(args, filepath.Join(dir, "p.hcl"))...))
 	}
 	results, stderr := run("run", "--format", "jsonl")
 	if vote := `{"voter":"llm","answer":"card_lost","weight":1,"accepted":true,"reading":"without markup"}`; strings.Count(results, vote) != 6 || strings.Contains(stderr, "do not count") {
@@ -59,15 +51,15 @@ func TestAnswersWithMarkup(t *testing.T) {
 		t.Errorf("letter by letter: no warning\n%s", stderr)
 	}
 	figures, stderr := run("eval", "--json", "-var", "read=exact")
-	var report struct {
+	report := jsonLines[struct {
 		Dropped []struct {
 			Voter            string
 			Answers, Dropped int
 			Advice           []string
 		}
-	}
-	if err := json.Unmarshal([]byte(figures), &report); err != nil || len(report.Dropped) != 1 || report.Dropped[0].Dropped != 6 || len(report.Dropped[0].Advice) != 1 || !strings.Contains(stderr, warning) {
-		t.Errorf("evaluation: %+v, error %v\n%s", report, err, stderr)
+	}](t, figures)[0]
+	if d := report.Dropped; len(d) != 1 || d[0].Dropped != 6 || len(d[0].Advice) != 1 || !strings.Contains(stderr, warning) {
+		t.Errorf("evaluation: %+v\n%s", report, stderr)
 	}
 	if n := len(server.Asks()); n > 2 {
 		t.Errorf("%d requests: how an answer is read changes no question", n)

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"path/filepath"
 	"testing"
 )
@@ -21,26 +19,12 @@ type voted struct {
 // TestRecordedAnswersVote runs the example with annotators, and then lets the
 // results of that run vote in their place.
 func TestRecordedAnswersVote(t *testing.T) {
-	path, err := filepath.Abs("../../examples/recorded/vote.hcl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
+	dir, path := t.TempDir(), absolute(t, "../../examples/recorded/vote.hcl")
 	run := func(args ...string) map[string]voted {
-		var stderr bytes.Buffer
-		c := racflow(t, dir, append(append([]string{"run", "--limit", "40", "-var", "embedder=hashing"}, args...), path)...)
-		c.Stderr = &stderr
-		out, err := c.Output()
-		if err != nil {
-			t.Fatalf("%v\n%s", err, &stderr)
-		}
-		write(t, dir, "earlier.jsonl", string(out))
+		out, _ := good(t, racflow(t, dir, append(append([]string{"run", "--limit", "40", "-var", "embedder=hashing"}, args...), path)...))
+		write(t, dir, "earlier.jsonl", out)
 		results := map[string]voted{}
-		for d := json.NewDecoder(bytes.NewReader(out)); d.More(); {
-			var r voted
-			if err := d.Decode(&r); err != nil {
-				t.Fatal(err)
-			}
+		for _, r := range jsonLines[voted](t, out) {
 			results[r.ID] = r
 		}
 		return results

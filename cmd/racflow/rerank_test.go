@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -35,8 +33,7 @@ func TestRerankService(t *testing.T) {
 		fmt.Fprintf(w, `{"results": [%s], "usage": {"total_tokens": 10}}`, strings.Join(results, ","))
 	}))
 	defer server.Close()
-	dir := t.TempDir()
-	for name, content := range map[string]string{
+	dir := folder(t, map[string]string{
 		"docs.jsonl": `{"id": "a", "text": "a card"}` + "\n" + `{"id": "b", "text": "the longest card of all"}` + "\n" + `{"id": "c", "text": "some card"}` + "\n",
 		"in.jsonl":   `{"id": "1", "text": "card"}` + "\n" + `{"id": "2", "text": "a card"}` + "\n" + `{"id": "3", "text": "some card"}` + "\n",
 		"p.hcl": `
@@ -66,31 +63,22 @@ pipeline "p" {
     }
   }
 }
-`} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+`})
 	run := func(flags ...string) (first []string, stderr string) {
 		t.Helper()
 		c := racflow(t, dir, append([]string{"run", "-var", "address=" + server.URL + "/v1", "p.hcl"}, flags...)...)
 		c.Env = append(os.Environ(), "RERANK_KEY="+key)
-		var stdout, errors bytes.Buffer
-		c.Stdout, c.Stderr = &stdout, &errors
-		if err := c.Run(); err != nil {
-			t.Fatalf("%v\n%s", err, errors.String())
-		}
-		for line := range strings.Lines(stdout.String()) {
-			var result struct{ Candidates []struct{ ID string } }
-			if err := json.Unmarshal([]byte(line), &result); err != nil || len(result.Candidates) != 2 {
-				t.Fatalf("%v in %s", err, line)
+		stdout, stderr := good(t, c)
+		for _, result := range jsonLines[struct{ Candidates []struct{ ID string } }](t, stdout) {
+			if len(result.Candidates) != 2 {
+				t.Fatalf("%+v", result)
 			}
 			first = append(first, result.Candidates[0].ID)
 		}
-		if all := stdout.String() + errors.String(); strings.Contains(all, "hush") {
-			t.Errorf("the key is reported:\n%s", all)
+		if strings.Contains(stdout+stderr, "hush") {
+			t.Errorf("the key is reported:\n%s%s", stdout, stderr)
 		}
-		return first, errors.String()
+		return first, stderr
 	}
 	for range 2 {
 		if first, stderr := run(); strings.Join(first, "") != "bbb" || calls.Load() != 3 {

@@ -4,8 +4,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -74,7 +72,7 @@ func newPaid(t *testing.T) *paid {
 
 func newPaidItems(t *testing.T, n int) *paid {
 	t.Helper()
-	p := &paid{dir: t.TempDir(), free: make(chan struct{})}
+	p := &paid{free: make(chan struct{})}
 	labels := []string{"fruit", "vehicle", "none that is known"}
 	p.answer = func(a modelserver.Ask, choice int) string {
 		if p.hold.Load() && a.Number >= paidItems/2 {
@@ -84,21 +82,17 @@ func newPaidItems(t *testing.T, n int) *paid {
 		return labels[(int(a.Text()[at+8])+choice)%len(labels)]
 	}
 	p.server = modelserver.Serve(t, modelserver.Options{Latency: 40 * time.Millisecond, Answer: p.answer})
-	var rows, items strings.Builder
-	rows.WriteString("text\tlabel\n")
-	items.WriteString("id\ttext\n")
-	for i := range 20 {
-		fmt.Fprintf(&rows, "apple and pear %d\tfruit\ncar and bus %d\tvehicle\n", i, i)
-	}
-	for i := range n {
-		fmt.Fprintf(&items, "q%d\tan apple or a car, number %03d\n", i, i)
-	}
-	for name, content := range map[string]string{"p.hcl": paidPipeline, "rows.tsv": rows.String(), "items.tsv": items.String()} {
-		if err := os.WriteFile(filepath.Join(p.dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	p.dir = folder(t, applesAndCars(n))
+	write(t, p.dir, "p.hcl", paidPipeline)
 	return p
+}
+
+// applesAndCars are files of labelled rows, and of so many items that may be either.
+func applesAndCars(items int) map[string]string {
+	return map[string]string{
+		"rows.tsv":  "text\tlabel\n" + numbered(20, "apple and pear %[1]d\tfruit\ncar and bus %[1]d\tvehicle\n"),
+		"items.tsv": "id\ttext\n" + numbered(items, "q%[1]d\tan apple or a car, number %03[1]d\n"),
+	}
 }
 
 func (p *paid) command(t *testing.T, args ...string) *exec.Cmd {
@@ -111,14 +105,8 @@ func (p *paid) command(t *testing.T, args ...string) *exec.Cmd {
 // run runs to the end of the process.
 func (p *paid) run(t *testing.T, args ...string) (code int, stderr string) {
 	t.Helper()
-	c := p.command(t, args...)
-	var out bytes.Buffer
-	c.Stderr = &out
-	var exit *exec.ExitError
-	if err := c.Run(); err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
-	}
-	return c.ProcessState.ExitCode(), out.String()
+	code, _, stderr = ran(t, p.command(t, args...))
+	return code, stderr
 }
 
 func (p *paid) output(t *testing.T) string {
@@ -128,11 +116,13 @@ func (p *paid) output(t *testing.T) string {
 
 func (p *paid) file(t *testing.T, name string) string {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(p.dir, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(content)
+	return readFile(t, p.dir, name)
+}
+
+// change writes the file of the pipeline with replacements.
+func (p *paid) change(t *testing.T, replacements ...string) {
+	t.Helper()
+	write(t, p.dir, "p.hcl", strings.NewReplacer(replacements...).Replace(p.file(t, "p.hcl")))
 }
 
 // runID is the name of the only run.
@@ -150,9 +140,7 @@ func (p *paid) runID(t *testing.T) string {
 // and the output is that of a run that nothing disturbed.
 func TestResume(t *testing.T) {
 	undisturbed := newPaid(t)
-	if code, stderr := undisturbed.run(t); code != 0 {
-		t.Fatalf("exit code %d\n%s", code, stderr)
-	}
+	good(t, undisturbed.command(t))
 	want := undisturbed.output(t)
 	if n := strings.Count(want, "\n"); n != paidItems || undisturbed.server.Calls() != paidItems {
 		t.Fatalf("%d results, %d calls", n, undisturbed.server.Calls())
@@ -165,15 +153,8 @@ func TestResume(t *testing.T) {
 			p.hold.Store(true)
 			release := sync.OnceFunc(func() { close(p.free) })
 			defer release()
-			if err := c.Start(); err != nil {
-				t.Fatal(err)
-			}
-			for start := time.Now(); p.server.Calls() < paidItems/2+8; time.Sleep(time.Millisecond) {
-				if time.Since(start) > patience {
-					_ = c.Process.Kill()
-					t.Fatalf("%d calls after %v\n%s", p.server.Calls(), patience, stderr.String())
-				}
-			}
+			start(t, c)
+			await(t, "at half of the calls", func() bool { return p.server.Calls() >= paidItems/2+8 })
 			if err := end(c.Process); err != nil {
 				t.Fatal(err)
 			}
@@ -273,9 +254,7 @@ func TestResumeWithoutTheCache(t *testing.T) {
 
 // TestResumeRefuses names what has changed since.
 func TestResumeRefuses(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts many processes")
-	}
+	long(t)
 	p := newPaid(t)
 	if code, stderr := p.run(t, "--max-tokens", "40000"); code != 3 {
 		t.Fatalf("exit code %d\n%s", code, stderr)
@@ -299,14 +278,8 @@ func TestResumeRefuses(t *testing.T) {
 	before := p.output(t)
 	for name, change := range changes {
 		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(p.dir, change.file)
-			old, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, []byte(strings.Replace(string(old), change.old, change.new, 1)), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			old := p.file(t, change.file)
+			write(t, p.dir, change.file, strings.Replace(old, change.old, change.new, 1))
 			code, stderr := p.run(t, append([]string{"--resume=" + id}, change.args...)...)
 			if code != 1 || !strings.Contains(stderr, change.want) {
 				t.Errorf("exit code %d, want %q in\n%s", code, change.want, stderr)
@@ -314,17 +287,11 @@ func TestResumeRefuses(t *testing.T) {
 			if p.output(t) != before {
 				t.Error("the partial output was touched")
 			}
-			if err := os.WriteFile(path, old, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			write(t, p.dir, change.file, old)
 		})
 	}
 	// What costs money or time may change.
-	path := filepath.Join(p.dir, "p.hcl")
-	changed := strings.NewReplacer("concurrency = 8", "concurrency = 4", "input  = 1", "input  = 2").Replace(paidPipeline)
-	if err := os.WriteFile(path, []byte(changed), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	p.change(t, "concurrency = 8", "concurrency = 4", "input  = 1", "input  = 2")
 	if code, stderr := p.run(t, "--resume"); code != 0 {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -43,27 +40,17 @@ pipeline "passages" {
 // passages writes a pipeline over public data.
 func passages(b *testing.B, corpus, queries, columns string) string {
 	b.Helper()
-	dir := b.TempDir()
-	write(b, dir, "passages.hcl", fmt.Sprintf(passagesFile, sharedData(b, corpus), columns, sharedData(b, queries)))
-	return filepath.Join(dir, "passages.hcl")
+	text := fmt.Sprintf(passagesFile, sharedData(b, corpus), columns, sharedData(b, queries))
+	return filepath.Join(folder(b, map[string]string{"passages.hcl": text}), "passages.hcl")
 }
 
 // compared returns what the last list of each row of a comparison is worth, by
 // the row's values.
 func compared(t testing.TB, dir string, args ...string) map[string]eval.Ranking {
 	t.Helper()
-	out, err := racflow(t, dir, append([]string{"eval", "--json"}, args...)...).Output()
-	if err != nil {
-		failed := new(exec.ExitError)
-		errors.As(err, &failed)
-		t.Fatalf("%v\n%s", err, failed.Stderr)
-	}
-	var table struct{ Rows []eval.Row }
-	if err := json.Unmarshal(out, &table); err != nil {
-		t.Fatal(err)
-	}
+	out, _ := good(t, racflow(t, dir, append([]string{"eval", "--json"}, args...)...))
 	all := map[string]eval.Ranking{}
-	for _, r := range table.Rows {
+	for _, r := range jsonLines[struct{ Rows []eval.Row }](t, out)[0].Rows {
 		if got := r.Report.Retrieval; got.Failed+got.Without+got.Absent > 0 {
 			t.Errorf("%s: %+v", r.Set, got)
 		}

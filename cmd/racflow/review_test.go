@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -57,17 +56,24 @@ func startReview(t *testing.T, dir string, args ...string) *reviewing {
 	}
 	start(t, r.Cmd)
 	r.said = bufio.NewReader(stderr)
+	readUntil(t, r.said, func(line string) (found bool) {
+		r.base, r.token, found = strings.Cut(strings.TrimSpace(line), "/#")
+		return found
+	})
+	return r
+}
+
+// readUntil reads lines until one is the one.
+func readUntil(t *testing.T, from *bufio.Reader, is func(line string) bool) {
+	t.Helper()
 	var said strings.Builder
-	for {
-		line, err := r.said.ReadString('\n')
+	for found := false; !found; {
+		line, err := from.ReadString('\n')
 		said.WriteString(line)
 		if err != nil {
 			t.Fatalf("%v: %s", err, &said)
 		}
-		if base, token, ok := strings.Cut(strings.TrimSpace(line), "/#"); ok {
-			r.base, r.token = base, token
-			return r
-		}
+		found = is(line)
 	}
 }
 
@@ -126,28 +132,11 @@ func (r *reviewing) finish() string {
 // answers are the answers of a file of results, by id.
 func answersIn(t *testing.T, path string) map[string]string {
 	t.Helper()
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
 	all := map[string]string{}
-	for line := range strings.Lines(string(content)) {
-		var r struct{ ID, Answer string }
-		if err := json.Unmarshal([]byte(line), &r); err != nil {
-			t.Fatal(err)
-		}
+	for _, r := range jsonLines[struct{ ID, Answer string }](t, readFile(t, "", path)) {
 		all[r.ID] = r.Answer
 	}
 	return all
-}
-
-func must(t *testing.T, c *exec.Cmd) string {
-	t.Helper()
-	said, err := c.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, said)
-	}
-	return string(said)
 }
 
 // TestReviewTeaches: a label that is decided on the page is on the disk at once, survives that the
@@ -233,10 +222,9 @@ func TestReviewOfFindings(t *testing.T) {
 }
 
 func TestReviewRefuses(t *testing.T) {
-	dir := t.TempDir()
-	write(t, dir, "p.hcl", reviewFile)
-	write(t, dir, "rows.tsv", "text\tlabel\nI lost my card\tlost\n")
-	write(t, dir, "items.tsv", "text\nparcel\n")
+	dir := folder(t, map[string]string{
+		"p.hcl": reviewFile, "rows.tsv": "text\tlabel\nI lost my card\tlost\n", "items.tsv": "text\nparcel\n",
+	})
 	for name, test := range map[string]struct{ args, want string }{
 		"nothing named":       {"", "name one run, or newest, or a pipeline file with --findings"},
 		"no run":              {"newest", "no run is kept"},

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -37,11 +36,7 @@ func TestRunsAtServers(t *testing.T) {
 	s := natstest.Start(t, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	conn, err := bus.Connect(ctx, bus.Options{Servers: s.URL(), Name: "here-1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(conn.Close)
+	conn := connect(t, s.URL())
 	out, err := verb(t, "runs", "list", "--on", s.URL())
 	if lines := strings.Count(out, "\n"); err != nil || lines != 1 {
 		t.Errorf("no run: %s, %v", out, err)
@@ -83,11 +78,9 @@ func TestRunsAtServers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := batch.Done(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := run.Take(ctx); err != nil {
-		t.Fatal(err)
+	err = batch.Done(ctx)
+	if _, taken := run.Take(ctx); errors.Join(err, taken) != nil {
+		t.Fatal(err, taken)
 	}
 	caller := definition.CallerState{Name: "here-1", Host: "here", Part: 1, Published: 5, Total: 5, Items: 320}
 	put(run, definition.CallerKey, caller)
@@ -97,16 +90,11 @@ func TestRunsAtServers(t *testing.T) {
 	state := t.TempDir()
 	for n, cluster := range []*manifest.Cluster{{Run: "k3v9q2"}, nil} {
 		name := fmt.Sprintf("run-%06d", n+1)
-		if err := os.MkdirAll(filepath.Join(state, "runs", name), 0o700); err != nil {
-			t.Fatal(err)
-		}
 		data, err := json.Marshal(manifest.Manifest{ID: name, Cluster: cluster})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(state, "runs", name, "manifest.json"), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, state, filepath.Join("runs", name, "manifest.json"), string(data))
 	}
 	if _, err := verb(t, "runs", "show", "run-000002", "--state", state, "--on", s.URL()); err == nil || !strings.Contains(err.Error(), "leave out --on") {
 		t.Errorf("a run of this machine: %v", err)

@@ -52,18 +52,7 @@ func TestScripts(t *testing.T) { testscript.Run(t, scripts(t)) }
 // scripts are all scripts, over the embedded store.
 func scripts(t *testing.T) testscript.Params {
 	t.Helper()
-	examples, err := filepath.Abs("../../examples")
-	if err != nil {
-		t.Fatal(err)
-	}
-	pipelines, err := filepath.Abs("../../pipelines")
-	if err != nil {
-		t.Fatal(err)
-	}
-	built, err := filepath.Abs("../../plugins")
-	if err != nil {
-		t.Fatal(err)
-	}
+	examples, pipelines, built := absolute(t, "../../examples"), absolute(t, "../../pipelines"), absolute(t, "../../plugins")
 	return testscript.Params{
 		Dir:                 "testdata",
 		RequireExplicitExec: true,

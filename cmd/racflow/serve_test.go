@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"errors"
 	"net"
 	"os"
 	"os/exec"
@@ -16,11 +15,7 @@ import (
 // commandsIn are the commands of a README's indented blocks.
 func commandsIn(t *testing.T, path string) (commands []string) {
 	t.Helper()
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(content)) {
+	for line := range strings.Lines(readFile(t, "", path)) {
 		if command, ok := strings.CutPrefix(line, "    "); ok {
 			commands = append(commands, strings.TrimSpace(command))
 		}
@@ -38,8 +33,7 @@ func TestServeExample(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for _, folder := range []string{"pipelines", "examples"} {
-		whole, err := filepath.Abs("../../" + folder)
-		if err := errors.Join(err, os.Symlink(whole, filepath.Join(dir, folder))); err != nil {
+		if err := os.Symlink(absolute(t, "../../"+folder), filepath.Join(dir, folder)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -109,25 +103,15 @@ func startServer(t *testing.T, c *exec.Cmd) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Process.Kill() })
+	start(t, c)
 	s := &server{Cmd: c, said: bufio.NewReader(stderr)}
-	var said strings.Builder
-	for {
-		line, err := s.said.ReadString('\n')
-		said.WriteString(line)
-		if err != nil {
-			t.Fatalf("%v: %s", err, &said)
-		}
+	readUntil(t, s.said, func(line string) bool {
 		if _, address, ok := strings.Cut(line, "://"); ok {
 			s.address = strings.TrimSpace(address)
 		}
-		if line == "ready\n" {
-			return s
-		}
-	}
+		return line == "ready\n"
+	})
+	return s
 }
 
 // end ends the server as a service manager does.
@@ -152,18 +136,21 @@ func (s *server) end(t *testing.T) {
 	}
 }
 
+const servedFile = `
+knowledge "k" {
+  source { path = "rows.tsv" }
+  embed { use = "hashing" }
+  store { use = "local" }
+}
+pipeline "p" {
+  retrieve "r" { from = knowledge.k }
+}
+`
+
 func TestServeRefuses(t *testing.T) {
-	dir := t.TempDir()
-	for name, text := range map[string]string{
-		"good.hcl":  "knowledge \"k\" {\n  source { path = \"rows.tsv\" }\n  embed { use = \"hashing\" }\n  store { use = \"local\" }\n}\npipeline \"p\" {\n  retrieve \"r\" { from = knowledge.k }\n}\n",
-		"wrong.hcl": "pipeline \"p\" {\n  sampel \"s\" {}\n}\n",
-		"rows.tsv":  "no columns\n",
-		"tokens":    "short\n",
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	dir := folder(t, map[string]string{
+		"good.hcl": servedFile, "wrong.hcl": "pipeline \"p\" {\n  sampel \"s\" {}\n}\n", "rows.tsv": "no columns\n", "tokens": "short\n",
+	})
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -200,15 +187,7 @@ func TestServeRefuses(t *testing.T) {
 
 // TestServeStdioEnds: a signal ends the Model Context Protocol on standard input as it does the server.
 func TestServeStdioEnds(t *testing.T) {
-	dir := t.TempDir()
-	for name, text := range map[string]string{
-		"good.hcl": "knowledge \"k\" {\n  source { path = \"rows.tsv\" }\n  embed { use = \"hashing\" }\n  store { use = \"local\" }\n}\npipeline \"p\" {\n  retrieve \"r\" { from = knowledge.k }\n}\n",
-		"rows.tsv": "text\tlabel\nred apple\tfruit\n",
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	dir := folder(t, map[string]string{"good.hcl": servedFile, "rows.tsv": "text\tlabel\nred apple\tfruit\n"})
 	c := racflow(t, dir, "serve", "--mcp", "good.hcl")
 	in, err := c.StdinPipe()
 	if err != nil {
@@ -219,10 +198,7 @@ func TestServeStdioEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Process.Kill() })
+	start(t, c)
 	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`
 	if _, err := in.Write([]byte(hello + "\n")); err != nil {
 		t.Fatal(err)

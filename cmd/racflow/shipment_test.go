@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -154,17 +153,12 @@ func TestShipment(t *testing.T) {
 				for i := from; i < to; i++ {
 					fmt.Fprintf(&text, "%d\tsomebody asks for thing %d of kind %d\tkind %d\n", i, i, i%7, i%7)
 				}
-				writeFile(t, filepath.Join(dir, "rows.tsv"), text.String())
+				write(t, dir, "rows.tsv", text.String())
 			}
-			writeFile(t, filepath.Join(dir, "p.hcl"), file)
-			writeFile(t, filepath.Join(dir, "items.tsv"), "text\nthing 4 of kind 4\nsomebody asks for kind 2\nthing 250\nkind 0\n")
+			write(t, dir, "p.hcl", file)
+			write(t, dir, "items.tsv", "text\nthing 4 of kind 4\nsomebody asks for kind 2\nthing 250\nkind 0\n")
 			path, state := filepath.Join(dir, "p.hcl"), filepath.Join(t.TempDir(), "worker")
-			servers := natstest.Start(t, 1)
-			conn, err := bus.Connect(t.Context(), bus.Options{Servers: servers.URL(), Name: "test"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
+			conn := connect(t, natstest.Start(t, 1).URL())
 			home := filepath.Join(t.TempDir(), "state")
 			work := func() (sent []string) {
 				t.Helper()
@@ -225,9 +219,9 @@ func sound(t *testing.T, state string, rows int) {
 func TestShipmentChanged(t *testing.T) {
 	dir := t.TempDir()
 	path, o := filepath.Join(dir, "p.hcl"), engine.Options{Builtin: builtin, State: filepath.Join(dir, "state")}
-	writeFile(t, path, strings.Replace(shippedFile, "STORE", "", 1))
-	writeFile(t, filepath.Join(dir, "items.tsv"), "text\na\n")
-	writeFile(t, filepath.Join(dir, "rows.tsv"), "id\ttext\tlabel\n1\tone\ta\n2\ttwo\tb\n")
+	write(t, dir, "p.hcl", strings.Replace(shippedFile, "STORE", "", 1))
+	write(t, dir, "items.tsv", "text\na\n")
+	write(t, dir, "rows.tsv", "id\ttext\tlabel\n1\tone\ta\n2\ttwo\tb\n")
 	var opened [2]*engine.Pipeline
 	for i := range opened {
 		p, err := engine.Open(t.Context(), path, o)
@@ -252,7 +246,7 @@ func TestShipmentChanged(t *testing.T) {
 		return all
 	}
 	was := contents()
-	writeFile(t, filepath.Join(dir, "rows.tsv"), "id\ttext\tlabel\n1\tone\ta\n3\tthree\tb\n")
+	write(t, dir, "rows.tsv", "id\ttext\tlabel\n1\tone\ta\n3\tthree\tb\n")
 	runResults(t, path, o)
 	if diff := cmp.Diff(was, contents()); diff != "" {
 		t.Errorf("what was taken has changed:\n%s", diff)
@@ -262,12 +256,5 @@ func TestShipmentChanged(t *testing.T) {
 	}
 	if _, err := opened[1].Shipment(); err == nil || !strings.Contains(err.Error(), "another process has changed generation") {
 		t.Errorf("%v", err)
-	}
-}
-
-func writeFile(t *testing.T, path, content string) {
-	t.Helper()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644)); err != nil {
-		t.Fatal(err)
 	}
 }

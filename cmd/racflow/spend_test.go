@@ -3,7 +3,7 @@
 package main
 
 import (
-	"encoding/json"
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -29,12 +29,8 @@ func newSpend(t *testing.T, o modelserver.Options) *paid {
 		k := i * 7 % 10
 		fmt.Fprintf(&items, "q%03d\t%s%s number %03d\n", i, strings.Repeat("apple ", 10-k), strings.Repeat("bus ", k), i)
 	}
-	hcl := strings.NewReplacer(`"majority"`, `"soft"`, `n     = 2`, `n     = 1`).Replace(paidPipeline)
-	for name, content := range map[string]string{"items.tsv": items.String(), "p.hcl": hcl} {
-		if err := os.WriteFile(filepath.Join(p.dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	p.change(t, `"majority"`, `"soft"`, `n     = 2`, `n     = 1`)
+	write(t, p.dir, "items.tsv", items.String())
 	if o.Answer == nil {
 		o.Answer = func(modelserver.Ask, int) string { return "vehicle" }
 	}
@@ -55,19 +51,6 @@ func (s spent) asked() bool {
 	return slices.ContainsFunc(s.Votes, func(v struct{ Voter string }) bool { return v.Voter == "llm" })
 }
 
-func readSpent(t *testing.T, output string) []spent {
-	t.Helper()
-	var all []spent
-	for line := range strings.Lines(output) {
-		var s spent
-		if err := json.Unmarshal([]byte(line), &s); err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, s)
-	}
-	return all
-}
-
 // leastSure are the ids of the n items on which the free voters agree least, by a run that
 // may ask nobody.
 func leastSure(t *testing.T, n int) []string {
@@ -77,7 +60,7 @@ func leastSure(t *testing.T, n int) []string {
 	if code != 0 || p.server.Calls() != 0 || !strings.Contains(stderr, "\n0 of 100 items sent to llm, chosen by confidence: 0 of 0 calls\n") {
 		t.Fatalf("exit code %d, %d calls\n%s", code, p.server.Calls(), stderr)
 	}
-	all := readSpent(t, p.output(t))
+	all := jsonLines[spent](t, p.output(t))
 	if len(all) != spendItems {
 		t.Fatalf("%d items", len(all))
 	}
@@ -86,15 +69,7 @@ func leastSure(t *testing.T, n int) []string {
 			t.Fatalf("%+v", s)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b spent) int {
-		switch {
-		case a.Agreement < b.Agreement:
-			return -1
-		case a.Agreement > b.Agreement:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(all, func(a, b spent) int { return cmp.Compare(a.Agreement, b.Agreement) })
 	var ids []string
 	for _, s := range all[:n] {
 		ids = append(ids, s.ID)
@@ -125,7 +100,7 @@ func TestCalls(t *testing.T) {
 			t.Fatalf("exit code %d, %d calls\n%s", code, p.server.Calls(), stderr)
 		}
 		got := p.output(t)
-		if ids := askedIDs(readSpent(t, got)); !slices.Equal(ids, want) {
+		if ids := askedIDs(jsonLines[spent](t, got)); !slices.Equal(ids, want) {
 			t.Errorf("asked %v, want %v", ids, want)
 		}
 		if first == "" {
@@ -146,10 +121,7 @@ func TestBudget(t *testing.T) {
 	want := leastSure(t, spendItems)
 	const budget = 0.012
 	p := newSpend(t, modelserver.Options{})
-	limited := strings.Replace(p.file(t, "p.hcl"), `model    = "test"`, "model    = \"test\"\n max_tokens = 10\n profile { thinking = false }", 1)
-	if err := os.WriteFile(filepath.Join(p.dir, "p.hcl"), []byte(limited), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	p.change(t, `model    = "test"`, "model    = \"test\"\n max_tokens = 10\n profile { thinking = false }")
 	code, stderr := p.run(t, "--budget", fmt.Sprint(budget))
 	calls, first := p.server.Calls(), p.output(t)
 	var cost float64
@@ -157,7 +129,7 @@ func TestBudget(t *testing.T) {
 	if _, err := fmt.Sscanf(stderr[at:], "cost %g", &cost); err != nil || code != 0 || cost > budget || cost < 0.8*budget || calls < 10 || calls == spendItems {
 		t.Fatalf("exit code %d, %d calls, %v\n%s", code, calls, err, stderr)
 	}
-	if ids := askedIDs(readSpent(t, first)); len(ids) != calls || len(want) != spendItems {
+	if ids := askedIDs(jsonLines[spent](t, first)); len(ids) != calls || len(want) != spendItems {
 		t.Errorf("asked %v", ids)
 	}
 	if code, stderr = p.run(t, "--budget", fmt.Sprint(budget)); code != 0 || p.server.Calls() != calls || p.output(t) != first {
@@ -173,10 +145,7 @@ func TestBudget(t *testing.T) {
 func TestBudgetOfAKnownModel(t *testing.T) {
 	const budget = 0.012
 	p := newSpend(t, modelserver.Options{})
-	limited := strings.Replace(p.file(t, "p.hcl"), `model    = "test"`, "model    = \"test\"\n max_tokens = 10", 1)
-	if err := os.WriteFile(filepath.Join(p.dir, "p.hcl"), []byte(limited), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	p.change(t, `model    = "test"`, "model    = \"test\"\n max_tokens = 10")
 	if code, stderr := p.run(t, "--calls", "1"); code != 0 || len(p.server.Probes()) == 0 {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
@@ -191,12 +160,10 @@ func TestBudgetOfAKnownModel(t *testing.T) {
 // TestSpendWithoutTheService takes the service away in the second pass: every item has the
 // answer of the free voters, and those whose turn it was say what they lack.
 func TestSpendWithoutTheService(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts many processes")
-	}
+	long(t)
 	free := newSpend(t, modelserver.Options{})
 	free.run(t, "--calls", "0")
-	first := readSpent(t, free.output(t))
+	first := jsonLines[spent](t, free.output(t))
 	for name, test := range map[string]struct {
 		status int
 		flag   string // of the election
@@ -207,20 +174,14 @@ func TestSpendWithoutTheService(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ruled := func(p *paid) *paid {
-				text := strings.Replace(p.file(t, "p.hcl"), `accept = "answer in labels"`, `accept = "answer in labels"`+test.flag, 1)
-				if err := os.WriteFile(filepath.Join(p.dir, "p.hcl"), []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				p.change(t, `accept = "answer in labels"`, `accept = "answer in labels"`+test.flag)
 				return p
 			}
 			const served = 4
-			faults := make([]int, 1000)
-			for i := range faults {
-				faults[i] = served + i
-			}
-			p := ruled(newSpend(t, modelserver.Options{Faults: []modelserver.Fault{{Kind: modelserver.Status, Status: test.status, Calls: faults}}}))
+			fault := modelserver.Fault{Kind: modelserver.Status, Status: test.status, If: func(a modelserver.Ask) bool { return a.Number >= served }}
+			p := ruled(newSpend(t, modelserver.Options{Faults: []modelserver.Fault{fault}}))
 			code, stderr := p.run(t, "--calls", "50")
-			all := readSpent(t, p.output(t))
+			all := jsonLines[spent](t, p.output(t))
 			asked, missing := 0, 0
 			for i, s := range all {
 				switch {
@@ -253,9 +214,7 @@ func TestSpendWithoutTheService(t *testing.T) {
 // TestResumeSpend ends a run in each of its passes. The resumed one gives the output of one
 // that nothing disturbed, asks no more, and knows its limit.
 func TestResumeSpend(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts many processes")
-	}
+	long(t)
 	undisturbed := newSpend(t, modelserver.Options{})
 	undisturbed.run(t, "--calls", "60")
 	want := undisturbed.output(t)
@@ -273,15 +232,8 @@ func TestResumeSpend(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p, release := newHeld(t)
 			c := p.command(t, "--calls", "60")
-			if err := c.Start(); err != nil {
-				t.Fatal(err)
-			}
-			for start := time.Now(); p.server.Calls() < 38; time.Sleep(time.Millisecond) {
-				if time.Since(start) > patience {
-					_ = c.Process.Kill()
-					t.Fatalf("%d calls after %v", p.server.Calls(), patience)
-				}
-			}
+			start(t, c)
+			await(t, "at 38 calls", func() bool { return p.server.Calls() >= 38 })
 			if err := c.Process.Signal(end); err != nil {
 				t.Fatal(err)
 			}
@@ -306,10 +258,8 @@ func TestResumeSpend(t *testing.T) {
 		}
 		id := p.runID(t)
 		dir := filepath.Join(p.dir, stateDir, "runs", id)
-		journal := p.file(t, filepath.Join(stateDir, "runs", id, "journal.jsonl"))
-		if err := os.WriteFile(filepath.Join(dir, "journal.jsonl"), []byte(journal[:len(journal)/2]), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		journal := readFile(t, dir, "journal.jsonl")
+		write(t, dir, "journal.jsonl", journal[:len(journal)/2])
 		if err := os.Remove(filepath.Join(dir, "totals.json")); err != nil {
 			t.Fatal(err)
 		}
@@ -330,42 +280,29 @@ func TestResumeSpend(t *testing.T) {
 // TestSpendInput has an input that cannot be read twice, and limits that nothing can be made
 // of.
 func TestSpendInput(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts many processes")
-	}
+	long(t)
 	p := newSpend(t, modelserver.Options{})
 	ruled := strings.Replace(p.file(t, "p.hcl"), `use   = "openai"`, "use   = \"openai\"\n when = \"margin < 0.5\"", 1)
 	alone := strings.NewReplacer(`sample "knn" { use = "neighbours" }`, "", `sample "prototype" { use = "prototype" }`, "").Replace(p.file(t, "p.hcl"))
 	unasked := strings.Replace(p.file(t, "p.hcl"), `use   = "openai"`, "use   = \"openai\"\n enabled = false", 1)
 	free := p.file(t, "p.hcl")
 	free = free[:strings.Index(free, "price {")] + free[strings.Index(free, "config {"):]
-	for name, content := range map[string]string{"ruled.hcl": ruled, "alone.hcl": alone, "unasked.hcl": unasked, "free.hcl": free} {
-		if err := os.WriteFile(filepath.Join(p.dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	writeAll(t, p.dir, map[string]string{"ruled.hcl": ruled, "alone.hcl": alone, "unasked.hcl": unasked, "free.hcl": free})
 	run := func(file string, args ...string) (int, string) {
 		c := p.command(t, args...)
 		c.Args[slices.Index(c.Args, "p.hcl")] = file
 		c.Stdin = strings.NewReader(p.file(t, "items.tsv"))
-		var stderr strings.Builder
-		c.Stderr = &stderr
-		_ = c.Run() // its exit code is compared
-		return c.ProcessState.ExitCode(), stderr.String()
+		code, _, stderr := ran(t, c)
+		return code, stderr
 	}
 	code, stderr := run("ruled.hcl", "--calls", "7")
-	eligible := 0
-	for _, s := range readSpent(t, p.output(t)) {
-		if s.asked() {
-			eligible++
-		}
-	}
+	eligible := len(askedIDs(jsonLines[spent](t, p.output(t))))
 	if code != 0 || eligible != 7 || !strings.Contains(stderr, "\n7 of 100 items sent to llm, chosen by confidence among the ") {
 		t.Errorf("exit code %d, %d asked\n%s", code, eligible, stderr)
 	}
 	calls := p.server.Calls()
 	code, stderr = run("p.hcl", "--input", "-", "--calls", "12")
-	if n := len(askedIDs(readSpent(t, p.output(t)))); code != 0 || n != 12 || p.server.Calls()-calls > 12 || !strings.Contains(stderr, "\n12 of 100 items sent to llm, as they came: 12 of 12 calls\n") {
+	if n := len(askedIDs(jsonLines[spent](t, p.output(t)))); code != 0 || n != 12 || p.server.Calls()-calls > 12 || !strings.Contains(stderr, "\n12 of 100 items sent to llm, as they came: 12 of 12 calls\n") {
 		t.Errorf("exit code %d, %d asked, %d calls\n%s", code, n, p.server.Calls()-calls, stderr)
 	}
 	for _, test := range []struct {

@@ -4,7 +4,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -55,11 +54,9 @@ func (spy) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
 
 func parentOf(pid int) int {
 	_, rest, _ := strings.Cut(readProc(pid, "stat"), ") ")
-	fields := strings.Fields(rest)
-	if len(fields) < 2 {
-		return 0
-	}
-	parent, _ := strconv.Atoi(fields[1])
+	var state string
+	var parent int
+	_, _ = fmt.Sscan(rest, &state, &parent) // 0: it has ended
 	return parent
 }
 
@@ -179,11 +176,8 @@ func TestNoStageReadsAnotherProcess(t *testing.T) {
 		c.Dir = dir
 		c.SysProcAttr = &syscall.SysProcAttr{Credential: user}
 		c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "SPIED_KEY=sk-spied-" + strings.Repeat("4711", 3), "RACFLOW_DUMPABLE=" + test.dumpable}
-		var stderr bytes.Buffer
-		c.Stderr = &stderr
-		out, err := c.Output()
-		if err != nil || !bytes.Contains(out, []byte(test.want)) {
-			t.Errorf("RACFLOW_DUMPABLE=%s, confined %s: %v, want %s\n%s\n%s", test.dumpable, test.confined, err, test.want, out, stderr.Bytes())
+		if out, stderr := good(t, c); !strings.Contains(out, test.want) {
+			t.Errorf("RACFLOW_DUMPABLE=%s, confined %s: want %s\n%s\n%s", test.dumpable, test.confined, test.want, out, stderr)
 		}
 	}
 }

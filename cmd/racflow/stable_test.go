@@ -1,11 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -24,31 +21,16 @@ func newStable(t *testing.T, mode string) *stable {
 	t.Helper()
 	s := &stable{dir: t.TempDir(), mode: mode}
 	s.server = modelserver.Serve(t, modelserver.Options{Answer: func(modelserver.Ask, int) string { return "card_lost" }})
-	for name, from := range map[string]string{"rage.hcl": "../../pipelines/rage.hcl", "rage.tmpl": "../../pipelines/rage.tmpl"} {
-		raw, err := os.ReadFile(from)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.write(t, name, strings.Replace(string(raw), `mode  = "dense"`, fmt.Sprintf("mode  = %q", mode), 1))
+	for _, name := range []string{"rage.hcl", "rage.tmpl"} {
+		write(t, s.dir, name, strings.Replace(readFile(t, "../../pipelines", name), `mode  = "dense"`, fmt.Sprintf("mode  = %q", mode), 1))
 	}
 	return s
-}
-
-func (s *stable) write(t *testing.T, name, content string) {
-	t.Helper()
-	if err := os.WriteFile(filepath.Join(s.dir, name), []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // example returns the header and the lines of a file of examples/intent.
 func example(t *testing.T, name string) (header string, lines []string) {
 	t.Helper()
-	raw, err := os.ReadFile("../../examples/intent/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines = strings.Split(strings.TrimSpace(string(raw)), "\n")
+	lines = strings.Split(strings.TrimSpace(readFile(t, "../../examples/intent", name)), "\n")
 	return lines[0], lines[1:]
 }
 
@@ -56,19 +38,14 @@ func example(t *testing.T, name string) (header string, lines []string) {
 // asked, each with how often.
 func (s *stable) run(t *testing.T, train, items []string, args ...string) map[string]int {
 	t.Helper()
-	s.write(t, "train.tsv", strings.Join(train, "\n")+"\n")
-	s.write(t, "items.tsv", strings.Join(items, "\n")+"\n")
+	write(t, s.dir, "train.tsv", strings.Join(train, "\n")+"\n")
+	write(t, s.dir, "items.tsv", strings.Join(items, "\n")+"\n")
 	before := s.server.Calls()
 	args = append([]string{
 		"run", "-var", "model=m", "-var", "base_url=" + s.server.URL, "-var", "embedder=hashing", "-var", "k=15", "-var", "l=5",
 		"-var", "train=train.tsv", "--input", "items.tsv", "--output", "out.jsonl",
 	}, args...)
-	c := racflow(t, s.dir, append(args, "rage.hcl")...)
-	var stderr bytes.Buffer
-	c.Stderr = &stderr
-	if err := c.Run(); err != nil {
-		t.Fatalf("%v\n%s", err, &stderr)
-	}
+	good(t, racflow(t, s.dir, append(args, "rage.hcl")...))
 	asked := map[string]int{}
 	for _, a := range s.server.Asks()[before:] {
 		asked[a.Text()]++

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -16,15 +15,10 @@ import (
 
 // The example of each stage stands in a file that is valid.
 func TestStageExamples(t *testing.T) {
-	dir := t.TempDir()
+	dir := folder(t, map[string]string{"rows.tsv": "text\tlabel\nx\ty\n", "doc.md": "# x\n"})
 	known, err := catalog.New(t.Context(), nil, plugins.All(), nil)
 	if err != nil {
 		t.Fatal(err)
-	}
-	for name, text := range map[string]string{"rows.tsv": "text\tlabel\nx\ty\n", "doc.md": "# x\n"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
 	}
 	for _, stage := range plugins.All() {
 		blocks := map[sdk.Kind]string{
@@ -37,13 +31,12 @@ func TestStageExamples(t *testing.T) {
 			path, blocks[sdk.KindChunk] = "doc.md", `chunk { use = "recursive" }`
 		}
 		blocks[stage.Kind] = schema.Of(stage.Name, stage).Example
-		file := filepath.Join(dir, string(stage.Kind)+stage.Name+".hcl")
+		name := string(stage.Kind) + stage.Name + ".hcl"
 		text := fmt.Sprintf("knowledge \"k\" {\n source { path = %q }\n%s\n%s\n%s\n%s\n}\npipeline \"p\" {\n retrieve \"near\" { from = knowledge.k }\n%s\n%s\n%s\n%s\n}\n",
 			path, blocks[sdk.KindChunk], blocks[sdk.KindEnrich], blocks[sdk.KindEmbed], blocks[sdk.KindStore],
 			blocks[sdk.KindRerank], blocks[sdk.KindPrompt], blocks[sdk.KindSample], blocks[sdk.KindElect])
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, dir, name, text)
+		file := filepath.Join(dir, name)
 		loaded, diags := pipeline.Load(t.Context(), file, pipeline.Options{
 			Dir: dir, Getenv: func(string) (string, bool) { return "x", true }, Catalog: known,
 		})

@@ -74,13 +74,11 @@ func TestStateIsForItsOwnerAlone(t *testing.T) {
 	o := modelserver.Options{}
 	o.Batches.Polls = 1
 	server := modelserver.Serve(t, o)
-	dir := t.TempDir()
-	write(t, dir, "p.hcl", stateFile)
-	write(t, dir, "rows.tsv", rows(5))
+	dir := folder(t, map[string]string{"p.hcl": stateFile, "rows.tsv": rows(5)})
+	linkPlugin(t, dir, "leak")
 	run := func(state string, verbs ...string) {
 		t.Helper()
 		binary := racflow(t, dir).Path
-		_ = os.Symlink("racflow", filepath.Join(dir, "racflow-plugin-leak"))
 		for _, verb := range append(verbs, "run --output "+state+".jsonl p.hcl") {
 			args := append([]string{"-c", `umask 0; exec "$@"`, "sh", binary}, strings.Fields(verb)...)
 			if !strings.HasPrefix(verb, "cache") {
@@ -88,9 +86,7 @@ func TestStateIsForItsOwnerAlone(t *testing.T) {
 			}
 			c := exec.Command("sh", append(args, "--state", state)...)
 			c.Dir = dir
-			if out, err := c.CombinedOutput(); err != nil {
-				t.Fatalf("%s: %v\n%s", verb, err, out)
-			}
+			must(t, c)
 		}
 		if info, err := os.Stat(filepath.Join(dir, state+".jsonl")); err != nil || info.Mode().Perm() != 0o666 {
 			t.Errorf("results get the rights that the user's umask gives: %v, %v", info, err)
@@ -126,10 +122,7 @@ func TestStateIsForItsOwnerAlone(t *testing.T) {
 
 	for _, folder := range folders {
 		old := filepath.Join(dir, "old", folder)
-		if err := os.MkdirAll(old, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(old, 0o755); err != nil {
+		if err := errors.Join(os.MkdirAll(old, 0o700), os.Chmod(old, 0o755)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -161,9 +154,7 @@ pipeline "p" {
 // TestReadOnlyState answers from the knowledge of a state folder that the process may only read: as another user where
 // the tests are root's, whom no mode keeps out.
 func TestReadOnlyState(t *testing.T) {
-	dir := t.TempDir()
-	write(t, dir, "p.hcl", readOnlyFile)
-	write(t, dir, "rows.tsv", rows(40))
+	dir := folder(t, map[string]string{"p.hcl": readOnlyFile, "rows.tsv": rows(40)})
 	run := func(c *exec.Cmd) (stdout, stderr string, code int) {
 		t.Helper()
 		var out, errs strings.Builder

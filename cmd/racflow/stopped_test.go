@@ -4,8 +4,6 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -17,14 +15,10 @@ import (
 // statistical voters answer what the model was not asked about, the exit code and
 // standard error say so, and a resumed run with more money asks for the rest.
 func TestAnswersWithoutTheModel(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts many processes")
-	}
+	long(t)
 	const items = 400
 	undisturbed := newPaidItems(t, items)
-	if code, stderr := undisturbed.run(t); code != 0 {
-		t.Fatalf("exit code %d\n%s", code, stderr)
-	}
+	good(t, undisturbed.command(t))
 	p := newPaidItems(t, items)
 	code, stderr := p.run(t, "--max-cost", "0.04")
 	first, asked, id := p.output(t), p.server.Calls(), p.runID(t)
@@ -126,9 +120,7 @@ func TestDroppedAnswers(t *testing.T) {
 // nothing fails, and no accuracy is of a mixture. With the service back, a resumed run has the answers of one that nothing
 // disturbed, and pays for none twice.
 func TestAServiceThatCannotAnswer(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts many processes")
-	}
+	long(t)
 	const items = 40
 	labelled := func(t *testing.T) *paid {
 		t.Helper()
@@ -137,11 +129,8 @@ func TestAServiceThatCannotAnswer(t *testing.T) {
 		for i := range rows {
 			rows[i] += "\t" + map[bool]string{true: "label", false: "fruit"}[i == 0]
 		}
-		for name, text := range map[string]string{"items.tsv": strings.Join(rows, "\n") + "\n", "p.hcl": strings.Replace(paidPipeline, `{ path = "items.tsv" }`, "{\n    path  = \"items.tsv\"\n    label = \"label\"\n  }", 1)} {
-			if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
+		write(t, p.dir, "items.tsv", strings.Join(rows, "\n")+"\n")
+		p.change(t, `{ path = "items.tsv" }`, "{\n    path  = \"items.tsv\"\n    label = \"label\"\n  }")
 		return p
 	}
 	undisturbed := labelled(t)
@@ -166,9 +155,7 @@ func TestAServiceThatCannotAnswer(t *testing.T) {
 				url = test.server(t)
 			}
 			if test.known > 0 {
-				if code, stderr := p.run(t, "--limit", fmt.Sprint(test.known), "--no-journal"); code != 0 {
-					t.Fatalf("exit code %d\n%s", code, stderr)
-				}
+				good(t, p.command(t, "--limit", fmt.Sprint(test.known), "--no-journal"))
 			}
 			code, stderr := p.run(t, append([]string{"-var", "url=" + url, "--overwrite"}, test.flags...)...)
 			out, without := p.output(t), items-test.known
@@ -201,11 +188,8 @@ func TestAServiceThatCannotAnswer(t *testing.T) {
 	})
 	t.Run("back in time", func(t *testing.T) { // those who were not asked are, at the end of the input
 		p := labelled(t)
-		text := strings.Replace(p.file(t, "p.hcl"), "concurrency = 8", "concurrency = 1", 1)
-		text = strings.Replace(text, "base_url = var.url", "base_url = var.url\n      probe    = false", 1) // probes are answered
-		if err := os.WriteFile(filepath.Join(p.dir, "p.hcl"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		// Probes are answered.
+		p.change(t, "concurrency = 8", "concurrency = 1", "base_url = var.url", "base_url = var.url\n      probe    = false")
 		loading := modelserver.Serve(t, modelserver.Options{Answer: p.answer, Faults: []modelserver.Fault{{Kind: modelserver.Status, Status: 503, First: 3}}})
 		code, stderr := p.run(t, "-var", "url="+loading.URL)
 		if code != 0 || !strings.Contains(stderr, "a service is down") || p.output(t) != undisturbed.output(t) {

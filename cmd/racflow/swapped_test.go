@@ -3,11 +3,11 @@ package main
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,22 +21,16 @@ import (
 // is relabelled gets its own label back. RACFLOW_DOCTOR=SET/EMBEDDER takes another set.
 func BenchmarkSwappedLabels(b *testing.B) {
 	set, embedder, _ := strings.Cut(cmp.Or(os.Getenv("RACFLOW_DOCTOR"), "snips/hashing"), "/")
-	file, err := os.ReadFile(sharedData(b, set+"/train.tsv"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	file := readFile(b, "", sharedData(b, set+"/train.tsv"))
 	for b.Loop() {
-		swappedLabels(b, strings.Split(strings.TrimSpace(string(file)), "\n"), embedder)
+		swappedLabels(b, strings.Split(strings.TrimSpace(file), "\n"), embedder)
 	}
 }
 
 func swappedLabels(t *testing.B, lines []string, embedder string) {
-	dir := t.TempDir()
-	own, swapped := swap(lines, filepath.Join(dir, "rows.tsv"))
+	rows, own, swapped := swap(lines)
 	pipeline := fmt.Sprintf("knowledge \"k\" {\n  source { path = \"rows.tsv\" }\n  embed { use = %q }\n  store { use = \"local\" }\n}\n", embedder)
-	if err := os.WriteFile(filepath.Join(dir, "p.hcl"), []byte(pipeline), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	dir := folder(t, map[string]string{"p.hcl": pipeline, "rows.tsv": rows})
 	w, err := engine.NewWorkspace(t.Context(), engine.Options{Builtin: builtin, State: filepath.Join(dir, "state")})
 	if err != nil {
 		t.Fatal(err)
@@ -51,15 +45,11 @@ func swappedLabels(t *testing.B, lines []string, embedder string) {
 		t.Fatal(err)
 	}
 	var named, right, relabelled, back float64
-	for line := range strings.Lines(out.String()) {
-		var row struct {
-			ID, Label string
-			Action    string `json:"doctor_action"`
-			Why       string `json:"doctor_why"`
-		}
-		if err := json.Unmarshal([]byte(line), &row); err != nil {
-			t.Fatal(err)
-		}
+	for _, row := range jsonLines[struct {
+		ID, Label string
+		Action    string `json:"doctor_action"`
+		Why       string `json:"doctor_why"`
+	}](t, out.String()) {
 		if !strings.Contains(row.Why, "voters") {
 			continue
 		}
@@ -101,17 +91,15 @@ func TestExampleLabels(t *testing.T) {
 	}
 }
 
-// swap writes rows with 5 % of the labels swapped, and returns the rows' own ones
+// swap returns a file of rows with 5 % of the labels swapped, the rows' own ones
 // and which were swapped.
-func swap(lines []string, to string) (own map[string]string, swapped map[string]bool) {
+func swap(lines []string) (file string, own map[string]string, swapped map[string]bool) {
 	random := rand.New(rand.NewPCG(7, 7))
 	rows := lines[1:]
 	random.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
 	var labels []string
-	seen := map[string]bool{}
 	for _, row := range rows {
-		if l := strings.Split(row, "\t")[1]; !seen[l] {
-			seen[l] = true
+		if l := strings.Split(row, "\t")[1]; !slices.Contains(labels, l) {
 			labels = append(labels, l)
 		}
 	}
@@ -128,8 +116,5 @@ func swap(lines []string, to string) (own map[string]string, swapped map[string]
 		}
 		fmt.Fprintf(&b, "%s\t%s\t%s\n", id, fields[0], label)
 	}
-	if err := os.WriteFile(to, []byte(b.String()), 0o600); err != nil {
-		panic(err)
-	}
-	return own, swapped
+	return b.String(), own, swapped
 }

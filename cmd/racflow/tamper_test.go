@@ -87,8 +87,7 @@ func installProgram(t *testing.T) *installed {
 		Programs: map[string]string{runtime.GOOS + "/" + runtime.GOARCH: hash},
 	}
 	do(i.lock())
-	do(os.WriteFile(filepath.Join(i.dir, "p.hcl"), []byte(tampered), 0o600))
-	do(os.WriteFile(filepath.Join(i.dir, "rows.tsv"), []byte("text\tlabel\na\tb\nc\td\n"), 0o600))
+	writeAll(t, i.dir, map[string]string{"p.hcl": tampered, "rows.tsv": "text\tlabel\na\tb\nc\td\n"})
 	for _, name := range []string{"one", "two"} {
 		do(os.MkdirAll(filepath.Join(i.dir, name), 0o700))
 		do(os.WriteFile(filepath.Join(i.dir, name, "racflow-plugin-mine"), []byte(script), 0o700))
@@ -109,9 +108,7 @@ func (i *installed) write(name, content string, mode fs.FileMode) error {
 // Of a plugin that is not what was locked, or that somebody else could change, no program is
 // executed, by no verb: the exit code is 1, with a diagnostic where the file uses it.
 func TestTampered(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts many processes")
-	}
+	long(t)
 	for name, c := range map[string]struct {
 		change func(*installed) error
 		args   []string

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"hash/fnv"
 	"maps"
 	"os"
@@ -134,50 +132,28 @@ func newTuneSet(t testing.TB, train, rows string, args ...string) tuneSet {
 	t.Helper()
 	s := tuneSet{dir: t.TempDir(), tune: "tune.tsv", other: "other.tsv"}
 	s.args = append([]string{"--plugins", ".", "-var", "train=" + train, "-var", "rows=" + rows}, args...)
-	write := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	content, err := os.ReadFile(rows)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := strings.SplitAfter(string(content), "\n")
+	lines := strings.SplitAfter(readFile(t, "", rows), "\n")
 	halves := [2]strings.Builder{}
 	for i, line := range lines[1:] {
 		halves[i%2].WriteString(line)
 	}
-	write(s.tune, lines[0]+halves[0].String())
-	write(s.other, lines[0]+halves[1].String())
-	write("cascade.hcl", cascade)
-	racflow(t, s.dir) // links the binary
-	if err := os.Symlink("racflow", filepath.Join(s.dir, "racflow-plugin-model")); err != nil {
-		t.Fatal(err)
-	}
+	writeAll(t, s.dir, map[string]string{
+		s.tune: lines[0] + halves[0].String(), s.other: lines[0] + halves[1].String(), "cascade.hcl": cascade,
+	})
+	linkPlugin(t, s.dir, "model")
 	return s
 }
 
 // call runs a verb on the cascade.
 func (s tuneSet) call(t testing.TB, verb string, args ...string) (stdout, stderr string) {
 	t.Helper()
-	c := racflow(t, s.dir, slices.Concat([]string{verb}, s.args, args, []string{"cascade.hcl"})...)
-	var out, errs bytes.Buffer
-	c.Stdout, c.Stderr = &out, &errs
-	if err := c.Run(); err != nil {
-		t.Fatalf("%s: %v\n%s", verb, err, errs.String())
-	}
-	return out.String(), errs.String()
+	return good(t, racflow(t, s.dir, slices.Concat([]string{verb}, s.args, args, []string{"cascade.hcl"})...))
 }
 
 func (s tuneSet) eval(t testing.TB, args ...string) eval.Report {
 	t.Helper()
 	stdout, _ := s.call(t, "eval", append(args, "--json", "--input", s.other)...)
-	var r eval.Report
-	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return jsonLines[eval.Report](t, stdout)[0]
 }
 
 // BenchmarkTune shows what a tuned cascade reaches on rows that it was not tuned on, and which share of the tokens of
@@ -207,10 +183,7 @@ func BenchmarkTune(b *testing.B) {
 // skipped where it is not there.
 func sharedData(t testing.TB, name string) string {
 	t.Helper()
-	path, err := filepath.Abs(filepath.Join("../../../shared/data", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := absolute(t, filepath.Join("../../../shared/data", name))
 	if _, err := os.Stat(path); err != nil {
 		t.Skip("the data is not here: ", err)
 	}

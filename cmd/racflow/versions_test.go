@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -77,19 +78,15 @@ pipeline "p" {
 // searches only what it made itself, and the report says why that is made again.
 func TestAnotherBinaryOfAPlugin(t *testing.T) {
 	leaveTo(t, "command", "it is two dozen runs")
-	dir := t.TempDir()
-	write(t, dir, "p.hcl", mineFile)
-	write(t, dir, "rows.tsv", rows(20))
+	dir := folder(t, map[string]string{"p.hcl": mineFile, "rows.tsv": rows(20)})
 	self, err := os.ReadFile(racflow(t, dir).Path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, version := range []string{"0.1.0", "0.2.0", "rebuilt/0.2.0"} {
 		self = append(self, 0) // another hash
-		if err := os.MkdirAll(filepath.Join(dir, version), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, version, "racflow-plugin-mine"), self, 0o700); err != nil {
+		path := filepath.Join(dir, version, "racflow-plugin-mine")
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, self, 0o700)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -103,11 +100,7 @@ func TestAnotherBinaryOfAPlugin(t *testing.T) {
 			verb := func(plugins string, args ...string) string {
 				t.Helper()
 				c := racflow(t, dir, append(args, "--state", test.stage, "--plugins", plugins, "-var", test.stage+"=mine/"+test.stage, "p.hcl")...)
-				out, err := c.CombinedOutput()
-				if err != nil {
-					t.Fatalf("%v: %v\n%s", args, err, out)
-				}
-				return string(out)
+				return must(t, c)
 			}
 			const made, kept = "20 entries, 20 embedded with", "20 entries, up to date"
 			for _, step := range []struct{ plugins, verb, want, why string }{

@@ -9,8 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -172,18 +170,14 @@ func TestSlowToStart(t *testing.T) {
 // TestEmbedderFailsFirst: so does the service of an embedder, which is asked as the stage
 // opens, and of a build.
 func TestEmbedderFailsFirst(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts many processes")
-	}
+	long(t)
 	p := newPaidItems(t, 4)
 	p.server = modelserver.Serve(t, modelserver.Options{
 		Answer: func(modelserver.Ask, int) string { return "fruit" }, Dimension: 8,
 		Faults: []modelserver.Fault{{Kind: modelserver.Status, Status: http.StatusInternalServerError, Calls: []int{0, 2}}},
 	})
 	embedder := "embed {\n    use = \"openai\"\n    config {\n      base_url = var.url\n      model = \"e\"\n    }\n  }"
-	if err := os.WriteFile(filepath.Join(p.dir, "p.hcl"), []byte(strings.Replace(paidPipeline, `embed { use = "hashing" }`, embedder, 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	p.change(t, `embed { use = "hashing" }`, embedder)
 	code, stderr := p.run(t)
 	if n := strings.Count(p.output(t), "\n"); code != 0 || n != 4 || !strings.Contains(stderr, "2 failed") {
 		t.Errorf("exit code %d, %d answers\n%s", code, n, stderr)
@@ -193,9 +187,7 @@ func TestEmbedderFailsFirst(t *testing.T) {
 // TestFailsFirst: a service that fails on its first calls costs the run nothing but
 // time.
 func TestFailsFirst(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts many processes")
-	}
+	long(t)
 	for _, status := range []int{http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			p := newPaid(t)

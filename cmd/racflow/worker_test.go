@@ -3,11 +3,8 @@
 package main
 
 import (
-	"bytes"
 	"hash/fnv"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -80,9 +77,7 @@ func (v *valve) full(t *testing.T, calls int, also ...*process) {
 // killed and one has no key of the model: the results are those of a run on one machine, what is under way is
 // answered by the one that ends, only calls that were under way at the kill are paid twice, and the key stays on its machine.
 func TestWorker(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts many processes")
-	}
+	long(t)
 	const key, items, claim = "sk-worker-hush", "150", "3s"
 	t.Setenv("OPENAI_API_KEY", key)
 	dir := t.TempDir()
@@ -146,26 +141,6 @@ func TestWorker(t *testing.T) {
 	}
 	last.says("left run")
 	for _, s := range servers.all {
-		holdNot(t, s.dir, key)
-	}
-}
-
-// holdNot looks whether a text is in a file of a folder.
-func holdNot(t *testing.T, dir, text string) {
-	t.Helper()
-	files := 0
-	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || !e.Type().IsRegular() || e.Name() == "racflow-nats" {
-			return err
-		}
-		content, err := os.ReadFile(path)
-		if bytes.Contains(content, []byte(text)) {
-			t.Errorf("%s has the secret", path)
-		}
-		files++
-		return err
-	})
-	if err != nil || files == 0 {
-		t.Errorf("%d files, %v", files, err)
+		checkFiles(t, s.dir, key)
 	}
 }

@@ -15,9 +15,7 @@ func BenchmarkCache(b *testing.B) {
 	c := open(b, dir)
 	b.Run("Put", func(b *testing.B) {
 		for i := range b.N {
-			if err := c.Put(sdk.KeyOf(strconv.Itoa(i)), "sample.openai", value); err != nil {
-				b.Fatal(err)
-			}
+			must(b, c.Put(sdk.KeyOf(strconv.Itoa(i)), "sample.openai", value))
 		}
 	})
 	b.Run("Get", func(b *testing.B) {
@@ -35,12 +33,8 @@ func BenchmarkCache(b *testing.B) {
 	b.Run("Open", func(b *testing.B) {
 		for b.Loop() {
 			again, err := Open(dir, slog.New(slog.DiscardHandler))
-			if err != nil {
-				b.Fatal(err)
-			}
-			if err := again.Close(); err != nil {
-				b.Fatal(err)
-			}
+			must(b, err)
+			must(b, again.Close())
 		}
 		b.ReportMetric(float64(len(c.index)), "entries")
 	})

@@ -11,9 +11,7 @@ import (
 func TestCopied(t *testing.T) {
 	dir := t.TempDir()
 	c, err := Open(dir, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	check := func(source string, want uint64) {
 		t.Helper()
 		if n, err := c.Copied(source); n != want || err != nil {
@@ -22,18 +20,12 @@ func TestCopied(t *testing.T) {
 	}
 	check("k3v9q2", 0)
 	for _, n := range []uint64{7, 1 << 60} {
-		if err := c.KeepCopied("k3v9q2", n); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.KeepCopied("k3v9q2", n))
 		check("k3v9q2", n)
 	}
 	check("other", 0)
-	if err := c.Put(sdk.KeyOf("a"), "test", []byte("1")); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Put(sdk.KeyOf("a"), "test", []byte("1")))
+	must(t, c.Close())
 	if s, err := ReadStats(dir); err != nil || s.Entries != 1 || s.Files != 1 || s.Damages != 0 {
 		t.Errorf("the folder holds %+v, %v", s, err)
 	}

@@ -35,19 +35,13 @@ func TestFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	c := openTelling(t, dir, func(string) {})
 	var before syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: uint64(len(answers.magic)) / 2, Max: before.Max}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before))
+	must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: uint64(len(answers.magic)) / 2, Max: before.Max}))
 	var errs []error
 	for range 3 {
 		errs = append(errs, c.Put(sdk.KeyOf("a"), "about", []byte("value")))
 	}
-	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before))
 	for _, err := range errs {
 		if err == nil {
 			t.Error("an answer was kept on a full disk")

@@ -191,9 +191,7 @@ func TestVectorsThatCannotBeKept(t *testing.T) {
 	root := t.TempDir()
 	var reported []string
 	v := openVectors(t, VectorOptions{Root: root}, "e", 3, &reported)
-	if err := os.WriteFile(v.cache.dir, nil, 0o600); err != nil { // where its folder would be
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(v.cache.dir, nil, 0o600)) // where its folder would be
 	putVectors(v, "a")
 	putVectors(v, "bb")
 	wantVectors(t, v, []string{"a", "bb"})
@@ -227,9 +225,7 @@ func TestVectorsAreBounded(t *testing.T) {
 	}
 	// All were used an hour ago, the first vectors now.
 	for _, path := range paths {
-		if err := os.Chtimes(path, time.Time{}, time.Now().Add(-time.Hour)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chtimes(path, time.Time{}, time.Now().Add(-time.Hour)))
 	}
 	v := openVectors(t, VectorOptions{Root: root}, "e", dimension, nil)
 	wantVectors(t, v, texts[:1], texts[0])
@@ -256,9 +252,7 @@ func TestVectorsAreBounded(t *testing.T) {
 		t.Errorf("%d bytes are left of a build that was larger than the limit", size)
 	}
 	old := vectorFiles(t, root)[0]
-	if err := os.Chtimes(old, time.Time{}, time.Now().Add(-time.Hour)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(old, time.Time{}, time.Now().Add(-time.Hour)))
 	if done, err := TrimVectors(root, Limits{Age: 30 * time.Minute}); err != nil || done.Records == 0 {
 		t.Errorf("by age: %+v, %v", done, err)
 	}
@@ -274,9 +268,7 @@ func TestTrim(t *testing.T) {
 	for i := range 100 {
 		put(t, c, fmt.Sprint(i), strings.Repeat("x", 1000))
 	}
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Close())
 	for _, l := range []Limits{{}, {Bytes: 1 << 20}, {Age: time.Hour}} {
 		if done, err := Trim(dir, l); err != nil || done != (Cleared{}) {
 			t.Errorf("%+v: %+v, %v", l, done, err)
@@ -290,9 +282,7 @@ func TestTrim(t *testing.T) {
 	again := open(t, dir)
 	want(t, again, fmt.Sprint(done.Records-1), "-")
 	want(t, again, fmt.Sprint(done.Records), strings.Repeat("x", 1000))
-	if err := again.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, again.Close())
 	if done, err := Trim(dir, Limits{Age: time.Nanosecond}); err != nil || done.Records != s.Entries || len(files(t, dir)) != 0 {
 		t.Errorf("by age: %+v, %v", done, err)
 	}
@@ -306,30 +296,20 @@ func someVectors(t testing.TB) (content []byte, first int, name string) {
 	putVectors(v, "a", "bb")
 	path := onlyFile(t, root)
 	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	putVectors(v, "ccc")
 	v.Close()
 	content, err = os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	name, err = filepath.Rel(root, path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return content, int(info.Size()), name
 }
 
 func writeVectors(t testing.TB, root, name string, content []byte) {
 	path := filepath.Join(root, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must(t, os.WriteFile(path, content, 0o600))
 }
 
 func vectorFiles(t testing.TB, root string) []string { return files(t, filepath.Join(root, "*")) }

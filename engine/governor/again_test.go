@@ -16,24 +16,22 @@ func TestAgain(t *testing.T) {
 		"down":   {Status: sdk.StatusDown, Reason: "connection refused"},
 		"denied": {Status: sdk.StatusDenied, Reason: "401"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c, _ := newControl(Options{})
-				h := c.Stage(Stage{Name: "sample.llm", Required: true})
-				if c.Again() {
-					t.Error("nothing was stopped")
-				}
-				for err := error(nil); err == nil; {
-					_, err = ask(t, h, bad)
-				}
-				if !c.Refuses("sample.llm") || !c.Again() || c.Refuses("sample.llm") {
-					t.Error("it is not let call again")
-				}
-				time.Sleep(time.Second)
-				if _, err := ask(t, h, sdk.Result{Status: sdk.StatusOK}); err != nil {
-					t.Errorf("it calls again: %v", err)
-				}
-			})
+		bubble(t, name, func(t *testing.T) {
+			c, _ := newControl(Options{})
+			h := c.Stage(Stage{Name: "sample.llm", Required: true})
+			if c.Again() {
+				t.Error("nothing was stopped")
+			}
+			for err := error(nil); err == nil; {
+				_, err = ask(t, h, bad)
+			}
+			if !c.Refuses("sample.llm") || !c.Again() || c.Refuses("sample.llm") {
+				t.Error("it is not let call again")
+			}
+			time.Sleep(time.Second)
+			if _, err := ask(t, h, sdk.Result{Status: sdk.StatusOK}); err != nil {
+				t.Errorf("it calls again: %v", err)
+			}
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {

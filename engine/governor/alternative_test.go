@@ -2,7 +2,6 @@ package governor
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/racflow/racflow/sdk"
@@ -18,40 +17,38 @@ func TestAlternative(t *testing.T) {
 		"denied": {Status: sdk.StatusDenied, Reason: "401: check api_key"},
 	}
 	for name, result := range results {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c, _ := newControl(Options{})
-				h := c.Stage(Stage{Name: "sample.llm", Required: true})
-				refused := map[sdk.Code]int{}
-				for range 2 * deniedInARow {
-					release, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "http://first/v1", Alternative: true})
-					if err == nil {
-						release(result)
-						continue
-					}
-					refused[sdk.CodeOf(err)]++
-					time.Sleep(time.Second / 5)
+		bubble(t, name, func(t *testing.T) {
+			c, _ := newControl(Options{})
+			h := c.Stage(Stage{Name: "sample.llm", Required: true})
+			refused := map[sdk.Code]int{}
+			for range 2 * deniedInARow {
+				release, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "http://first/v1", Alternative: true})
+				if err == nil {
+					release(result)
+					continue
 				}
-				// The stage waits until one of its services is back.
-				if (refused[sdk.CodeTransient] > 0) != (name != "denied") || len(refused) > 1 {
-					t.Errorf("refused: %v", refused)
-				}
-				c.Cover("sample.llm")
-				if _, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "http://first/v1", Alternative: true}); name == "down" && sdk.CodeOf(err) != sdk.CodeUnavailable {
-					t.Errorf("where others answer meanwhile: %v", err)
-				}
-				h = c.Stage(Stage{Name: "sample.llm", Required: true})
-				begin := time.Now()
-				waited, err := ask(t, h, good)
-				if err != nil || waited > 0 || time.Since(begin) > time.Second {
-					t.Errorf("the other service: waited %s, error %v", waited, err)
-				}
-				if release, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "http://first/v1"}); err != nil {
-					t.Errorf("a call without an alternative does not wait: %v", err)
-				} else {
-					release(good)
-				}
-			})
+				refused[sdk.CodeOf(err)]++
+				time.Sleep(time.Second / 5)
+			}
+			// The stage waits until one of its services is back.
+			if (refused[sdk.CodeTransient] > 0) != (name != "denied") || len(refused) > 1 {
+				t.Errorf("refused: %v", refused)
+			}
+			c.Cover("sample.llm")
+			if _, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "http://first/v1", Alternative: true}); name == "down" && sdk.CodeOf(err) != sdk.CodeUnavailable {
+				t.Errorf("where others answer meanwhile: %v", err)
+			}
+			h = c.Stage(Stage{Name: "sample.llm", Required: true})
+			begin := time.Now()
+			waited, err := ask(t, h, good)
+			if err != nil || waited > 0 || time.Since(begin) > time.Second {
+				t.Errorf("the other service: waited %s, error %v", waited, err)
+			}
+			if release, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "http://first/v1"}); err != nil {
+				t.Errorf("a call without an alternative does not wait: %v", err)
+			} else {
+				release(good)
+			}
 		})
 	}
 }

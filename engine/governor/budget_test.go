@@ -18,52 +18,50 @@ func TestBudget(t *testing.T) {
 	price := &pipeline.Price{Input: 2, Cached: 0.5, Output: 8}
 	const most = 2000 // tokens of a call
 	for seed := range uint64(20) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := rand.New(rand.NewPCG(seed, 2))
-				b := pipeline.Budget{Cost: 0.1 + r.Float64()}
-				if seed%2 == 1 {
-					b = pipeline.Budget{Tokens: 10000 + r.Int64N(100000)}
+		bubble(t, fmt.Sprint(seed), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 2))
+			b := pipeline.Budget{Cost: 0.1 + r.Float64()}
+			if seed%2 == 1 {
+				b = pipeline.Budget{Tokens: 10000 + r.Int64N(100000)}
+			}
+			c, _ := newControl(Options{Budget: b})
+			var all sync.WaitGroup
+			stopped := 0
+			var mu sync.Mutex
+			for stage := range 2 {
+				h := c.Stage(Stage{Name: fmt.Sprint("sample.", stage), Price: price})
+				for range 400 {
+					latency := time.Duration(r.Int64N(int64(time.Second)))
+					estimate := 1 + r.IntN(most)
+					in := r.IntN(estimate)
+					usage := sdk.Usage{InputTokens: uint64(in), CachedTokens: uint64(r.IntN(in + 1)), OutputTokens: uint64(estimate - in)}
+					all.Go(func() {
+						release, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "api", Tokens: estimate})
+						if err == nil {
+							time.Sleep(latency)
+							release(sdk.Result{Status: sdk.StatusOK, Usage: usage})
+							return
+						}
+						mu.Lock()
+						defer mu.Unlock()
+						if stopped++; sdk.CodeOf(err) != sdk.CodeStopped || err.Error() != c.spent.Error() {
+							t.Errorf("got %v, the budget says %v", err, c.spent)
+						}
+					})
 				}
-				c, _ := newControl(Options{Budget: b})
-				var all sync.WaitGroup
-				stopped := 0
-				var mu sync.Mutex
-				for stage := range 2 {
-					h := c.Stage(Stage{Name: fmt.Sprint("sample.", stage), Price: price})
-					for range 400 {
-						latency := time.Duration(r.Int64N(int64(time.Second)))
-						estimate := 1 + r.IntN(most)
-						in := r.IntN(estimate)
-						usage := sdk.Usage{InputTokens: uint64(in), CachedTokens: uint64(r.IntN(in + 1)), OutputTokens: uint64(estimate - in)}
-						all.Go(func() {
-							release, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "api", Tokens: estimate})
-							if err == nil {
-								time.Sleep(latency)
-								release(sdk.Result{Status: sdk.StatusOK, Usage: usage})
-								return
-							}
-							mu.Lock()
-							defer mu.Unlock()
-							if stopped++; sdk.CodeOf(err) != sdk.CodeStopped || err.Error() != c.spent.Error() {
-								t.Errorf("got %v, the budget says %v", err, c.spent)
-							}
-						})
-					}
-				}
-				all.Wait()
-				got := c.Snapshot().Total
-				tokens := int64(got.InputTokens + got.OutputTokens)
-				if b.Cost > 0 && (got.Cost > b.Cost || got.Cost < b.Cost-most*price.Output/1e6) {
-					t.Errorf("%f was spent of %f", got.Cost, b.Cost)
-				}
-				if b.Tokens > 0 && (tokens > b.Tokens || tokens < b.Tokens-most) {
-					t.Errorf("%d tokens were spent of %d", tokens, b.Tokens)
-				}
-				if stopped+got.Calls != 800 || stopped == 0 {
-					t.Errorf("%d calls were sent, %d were not", got.Calls, stopped)
-				}
-			})
+			}
+			all.Wait()
+			got := c.Snapshot().Total
+			tokens := int64(got.InputTokens + got.OutputTokens)
+			if b.Cost > 0 && (got.Cost > b.Cost || got.Cost < b.Cost-most*price.Output/1e6) {
+				t.Errorf("%f was spent of %f", got.Cost, b.Cost)
+			}
+			if b.Tokens > 0 && (tokens > b.Tokens || tokens < b.Tokens-most) {
+				t.Errorf("%d tokens were spent of %d", tokens, b.Tokens)
+			}
+			if stopped+got.Calls != 800 || stopped == 0 {
+				t.Errorf("%d calls were sent, %d were not", got.Calls, stopped)
+			}
 		})
 	}
 }
@@ -94,28 +92,26 @@ func TestBudgetByHand(t *testing.T) {
 		"refused":         {pipeline.Budget{Tokens: 7}, []call{{5, sdk.Result{Status: sdk.StatusRefused}}, {5, ok(4, 0, 0)}}, 4, "the budget of 7 tokens is spent: 4 in 1 calls, and the next may take 4"},
 		"not reported":    {pipeline.Budget{Tokens: 7}, []call{{5, sdk.Result{Status: sdk.StatusOK}}}, 3, "the budget of 7 tokens is spent: 5 in 1 calls, and the next may take 3"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c, _ := newControl(Options{Budget: test.budget})
-				h := c.Stage(Stage{Name: "sample.llm", Price: price})
-				for i, call := range test.calls {
-					release, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "api", Tokens: call.estimate})
-					if err != nil {
-						t.Fatalf("call %d: %v", i, err)
-					}
-					release(call.outcome)
+		bubble(t, name, func(t *testing.T) {
+			c, _ := newControl(Options{Budget: test.budget})
+			h := c.Stage(Stage{Name: "sample.llm", Price: price})
+			for i, call := range test.calls {
+				release, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "api", Tokens: call.estimate})
+				if err != nil {
+					t.Fatalf("call %d: %v", i, err)
 				}
-				if err := c.spent; err != nil || c.Refuses("sample.llm") {
-					t.Errorf("stopped too early: %v", err)
-				}
-				_, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "api", Tokens: test.next})
-				if sdk.CodeOf(err) != sdk.CodeStopped || err.Error() != test.want {
-					t.Errorf("got %v, want %s", err, test.want)
-				}
-				if !c.Refuses("sample.llm") || !c.Refuses("sample.another") {
-					t.Error("a budget that is spent refuses nobody's calls")
-				}
-			})
+				release(call.outcome)
+			}
+			if err := c.spent; err != nil || c.Refuses("sample.llm") {
+				t.Errorf("stopped too early: %v", err)
+			}
+			_, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "api", Tokens: test.next})
+			if sdk.CodeOf(err) != sdk.CodeStopped || err.Error() != test.want {
+				t.Errorf("got %v, want %s", err, test.want)
+			}
+			if !c.Refuses("sample.llm") || !c.Refuses("sample.another") {
+				t.Error("a budget that is spent refuses nobody's calls")
+			}
 		})
 	}
 }

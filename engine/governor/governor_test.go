@@ -80,46 +80,44 @@ func (s *service) arrive(estimate, took int) (end func()) {
 // from several stages at once.
 func TestLimits(t *testing.T) {
 	for seed := range uint64(30) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := rand.New(rand.NewPCG(seed, 1))
-				limit := pipeline.Limit{Name: "api", Concurrency: 1 + r.IntN(12)}
-				if r.IntN(4) > 0 {
-					limit.Requests = 1 + r.IntN(200)
+		bubble(t, fmt.Sprint(seed), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 1))
+			limit := pipeline.Limit{Name: "api", Concurrency: 1 + r.IntN(12)}
+			if r.IntN(4) > 0 {
+				limit.Requests = 1 + r.IntN(200)
+			}
+			if r.IntN(4) > 0 {
+				limit.Tokens = 1000 + r.IntN(50000)
+			}
+			s := &service{t: t, limit: limit}
+			c, _ := newControl(Options{})
+			var all sync.WaitGroup
+			sent := 0
+			for stage := range 3 {
+				h := c.Stage(Stage{Name: fmt.Sprint("sample.", stage), Limit: &limit})
+				for range 100 {
+					sent++
+					pause, latency := time.Duration(r.Int64N(int64(3*time.Minute))), time.Duration(r.Int64N(int64(20*time.Second)))
+					estimate := r.IntN(2000)
+					took := r.IntN(estimate + 1)
+					all.Go(func() {
+						time.Sleep(pause)
+						release, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "api", Tokens: estimate})
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						end := s.arrive(estimate, took)
+						time.Sleep(latency)
+						end()
+						release(sdk.Result{Status: sdk.StatusOK, Usage: sdk.Usage{InputTokens: uint64(took)}})
+					})
 				}
-				if r.IntN(4) > 0 {
-					limit.Tokens = 1000 + r.IntN(50000)
-				}
-				s := &service{t: t, limit: limit}
-				c, _ := newControl(Options{})
-				var all sync.WaitGroup
-				sent := 0
-				for stage := range 3 {
-					h := c.Stage(Stage{Name: fmt.Sprint("sample.", stage), Limit: &limit})
-					for range 100 {
-						sent++
-						pause, latency := time.Duration(r.Int64N(int64(3*time.Minute))), time.Duration(r.Int64N(int64(20*time.Second)))
-						estimate := r.IntN(2000)
-						took := r.IntN(estimate + 1)
-						all.Go(func() {
-							time.Sleep(pause)
-							release, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "api", Tokens: estimate})
-							if err != nil {
-								t.Error(err)
-								return
-							}
-							end := s.arrive(estimate, took)
-							time.Sleep(latency)
-							end()
-							release(sdk.Result{Status: sdk.StatusOK, Usage: sdk.Usage{InputTokens: uint64(took)}})
-						})
-					}
-				}
-				all.Wait()
-				if got := c.Snapshot().Total; got.Calls != sent || got.InFlight != 0 {
-					t.Errorf("%d calls were sent: %+v", sent, got)
-				}
-			})
+			}
+			all.Wait()
+			if got := c.Snapshot().Total; got.Calls != sent || got.InFlight != 0 {
+				t.Errorf("%d calls were sent: %+v", sent, got)
+			}
 		})
 	}
 }
@@ -142,36 +140,34 @@ func TestRate(t *testing.T) {
 		// Five calls of 500 tokens leave no room for one that may take 1,000.
 		"large": {pipeline.Limit{Name: "api", Concurrency: 64, Tokens: 3200}, 600 * time.Millisecond, 125, 25 * time.Minute},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := &service{t: t, limit: test.limit}
-				c, _ := newControl(Options{})
-				h := c.Stage(Stage{Name: "sample.llm", Limit: &test.limit})
-				begin := time.Now()
-				var all sync.WaitGroup
-				slots := make(chan struct{}, 64)
-				for range test.calls {
-					slots <- struct{}{}
-					all.Go(func() {
-						defer func() { <-slots }()
-						release, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "api", Tokens: 1000})
-						if err != nil {
-							t.Error(err)
-							return
-						}
-						end := s.arrive(1000, 500)
-						time.Sleep(test.latency)
-						end()
-						release(sdk.Result{Status: sdk.StatusOK, Usage: sdk.Usage{InputTokens: 400, OutputTokens: 100}})
-					})
-				}
-				all.Wait()
-				share := test.ideal.Seconds() / time.Since(begin).Seconds()
-				t.Logf("%.3f of the ideal rate", share)
-				if share < 0.97 {
-					t.Errorf("it took %s: %.3f of the ideal rate", time.Since(begin), share)
-				}
-			})
+		bubble(t, name, func(t *testing.T) {
+			s := &service{t: t, limit: test.limit}
+			c, _ := newControl(Options{})
+			h := c.Stage(Stage{Name: "sample.llm", Limit: &test.limit})
+			begin := time.Now()
+			var all sync.WaitGroup
+			slots := make(chan struct{}, 64)
+			for range test.calls {
+				slots <- struct{}{}
+				all.Go(func() {
+					defer func() { <-slots }()
+					release, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "api", Tokens: 1000})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					end := s.arrive(1000, 500)
+					time.Sleep(test.latency)
+					end()
+					release(sdk.Result{Status: sdk.StatusOK, Usage: sdk.Usage{InputTokens: 400, OutputTokens: 100}})
+				})
+			}
+			all.Wait()
+			share := test.ideal.Seconds() / time.Since(begin).Seconds()
+			t.Logf("%.3f of the ideal rate", share)
+			if share < 0.97 {
+				t.Errorf("it took %s: %.3f of the ideal rate", time.Since(begin), share)
+			}
 		})
 	}
 }
@@ -235,9 +231,7 @@ func TestNobodyStarves(t *testing.T) {
 		send("large", 1, 9000) // more than the limit
 		send("b", 2, 10)
 		all.Wait()
-		if d := cmp.Diff([]string{"a0", "a1", "large0", "b0", "a2", "b1", "a3", "a4", "a5"}, order); d != "" {
-			t.Errorf("order (-want +got):\n%s", d)
-		}
+		equal(t, "order", []string{"a0", "a1", "large0", "b0", "a2", "b1", "a3", "a4", "a5"}, order)
 	})
 }
 
@@ -262,9 +256,7 @@ func TestImplicitLimit(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if d := cmp.Diff(map[string]int{"one": 8, "two": 8}, admitted); d != "" {
-			t.Errorf("in flight (-want +got):\n%s", d)
-		}
+		equal(t, "in flight", map[string]int{"one": 8, "two": 8}, admitted)
 		cancel()
 	})
 }
@@ -275,10 +267,7 @@ func TestWithdraw(t *testing.T) {
 		c, _ := newControl(Options{})
 		limit := &pipeline.Limit{Name: "api", Concurrency: 2, Tokens: 1000}
 		h := c.Stage(Stage{Name: "sample.llm", Limit: limit})
-		release, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "api", Tokens: 900})
-		if err != nil {
-			t.Fatal(err)
-		}
+		release := must(h.Acquire(t.Context(), sdk.Call{Endpoint: "api", Tokens: 900}))(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		refused, small := make(chan error, 1), make(chan error, 1)
 		go func() {
@@ -333,11 +322,7 @@ func TestBusy(t *testing.T) {
 		other := c.Stage(Stage{Name: "sample.other", Limit: &pipeline.Limit{Name: "other", Concurrency: 1}})
 		busy := func(after time.Duration) time.Duration {
 			t.Helper()
-			waited, err := ask(t, h, sdk.Result{Status: sdk.StatusBusy, RetryAfter: after})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return waited
+			return must(ask(t, h, sdk.Result{Status: sdk.StatusBusy, RetryAfter: after}))(t)
 		}
 		busy(7 * time.Second)
 		if waited, err := ask(t, other, sdk.Result{Status: sdk.StatusOK}); waited != 7*time.Second || err != nil {
@@ -353,9 +338,7 @@ func TestBusy(t *testing.T) {
 			ceiling = min(2*ceiling, pauses.Max)
 		}
 		for range 20 {
-			if _, err := ask(t, h, sdk.Result{Status: sdk.StatusOK}); err != nil {
-				t.Fatal(err)
-			}
+			must(ask(t, h, sdk.Result{Status: sdk.StatusOK}))(t)
 		}
 		busy(0)
 		if waited := busy(0); waited > pauses.First {
@@ -364,16 +347,11 @@ func TestBusy(t *testing.T) {
 
 		// Calls that were in flight together are one refusal.
 		for range 20 {
-			if _, err := ask(t, h, sdk.Result{Status: sdk.StatusOK}); err != nil {
-				t.Fatal(err)
-			}
+			must(ask(t, h, sdk.Result{Status: sdk.StatusOK}))(t)
 		}
 		var together []func(sdk.Result)
 		for range 8 {
-			release, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "http://api/v1"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			release := must(h.Acquire(t.Context(), sdk.Call{Endpoint: "http://api/v1"}))(t)
 			together = append(together, release)
 		}
 		time.Sleep(time.Second)
@@ -404,9 +382,7 @@ func TestCircuit(t *testing.T) {
 		tell := func(status sdk.Status, n int) {
 			t.Helper()
 			for range n {
-				if _, err := ask(t, h, sdk.Result{Status: status, Reason: "no such host"}); err != nil {
-					t.Fatal(err)
-				}
+				must(ask(t, h, sdk.Result{Status: status, Reason: "no such host"}))(t)
 			}
 		}
 		refused := func() {
@@ -442,10 +418,7 @@ func TestCircuit(t *testing.T) {
 		time.Sleep(pause)
 		// One call is let through at a time, and one that says nothing leaves
 		// the place to another.
-		release, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "http://api/v1"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		release := must(h.Acquire(t.Context(), sdk.Call{Endpoint: "http://api/v1"}))(t)
 		refused()
 		release(sdk.Result{Status: sdk.StatusLeft})
 		tell(sdk.StatusOK, 1)
@@ -455,10 +428,7 @@ func TestCircuit(t *testing.T) {
 		tell(sdk.StatusOK, 1)
 		var together []func(sdk.Result)
 		for range downInARow + 2 {
-			release, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "http://api/v1"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			release := must(h.Acquire(t.Context(), sdk.Call{Endpoint: "http://api/v1"}))(t)
 			together = append(together, release)
 		}
 		for _, release := range together { // all of one moment
@@ -475,10 +445,7 @@ func TestCircuit(t *testing.T) {
 		h = c.Stage(Stage{Name: "sample.llm", Limit: limit})
 		var open []func(sdk.Result)
 		for range limit.Concurrency {
-			release, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "http://api/v1"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			release := must(h.Acquire(t.Context(), sdk.Call{Endpoint: "http://api/v1"}))(t)
 			open = append(open, release)
 		}
 		waiting := make(chan error, 1)
@@ -509,9 +476,7 @@ func TestAShortOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := newControl(Options{})
 		h := c.Stage(Stage{Name: "sample.llm", Limit: &pipeline.Limit{Name: "api", Concurrency: 8}})
-		if _, err := ask(t, h, sdk.Result{Status: sdk.StatusOK}); err != nil {
-			t.Fatal(err)
-		}
+		must(ask(t, h, sdk.Result{Status: sdk.StatusOK}))(t)
 		back := time.Now().Add(downFor - 2*downPause)
 		var all sync.WaitGroup
 		var failed atomic.Int64
@@ -576,10 +541,7 @@ func TestNothingIsAdmittedAfterTheEnd(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	c := New(ctx, Options{Log: slog.New(slog.DiscardHandler)})
 	h := c.Stage(Stage{Name: "sample.llm", Limit: &pipeline.Limit{Concurrency: 1}})
-	release, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "api"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	release := must(h.Acquire(t.Context(), sdk.Call{Endpoint: "api"}))(t)
 	waiting := make(chan error)
 	go func() {
 		_, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "api"})
@@ -595,4 +557,28 @@ func TestNothingIsAdmittedAfterTheEnd(t *testing.T) {
 	if err := <-waiting; !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
+}
+
+// must is what a call returns beside its error, which ends the test.
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// equal reports where two values differ.
+func equal(t *testing.T, what string, want, got any, options ...cmp.Option) {
+	t.Helper()
+	if d := cmp.Diff(want, got, options...); d != "" {
+		t.Errorf("%s (-want +got):\n%s", what, d)
+	}
+}
+
+// bubble is a subtest in a time of its own.
+func bubble(t *testing.T, name string, test func(*testing.T)) {
+	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
 }

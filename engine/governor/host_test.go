@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/racflow/racflow/engine/cache"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
@@ -16,10 +14,7 @@ import (
 func TestModes(t *testing.T) {
 	dir := t.TempDir()
 	control := func(mode Mode) *Governor {
-		kept, err := cache.Open(dir, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kept := must(cache.Open(dir, slog.New(slog.DiscardHandler)))(t)
 		t.Cleanup(func() {
 			if err := kept.Close(); err != nil {
 				t.Error(err)
@@ -54,9 +49,7 @@ func TestModes(t *testing.T) {
 	recall(c.Stage(Stage{Name: "sample.other", Kind: sdk.KindSample, Use: "openai"}), "1")
 	recall(c.Stage(Stage{Name: "sample.third", Kind: sdk.KindSample, Use: "acme/openai"}), "-")
 	recall(c.Stage(Stage{Name: "embed.k", Kind: sdk.KindEmbed, Use: "openai"}), "-")
-	if d := cmp.Diff(Counts{CacheHits: 2, CachePuts: 1}, c.Snapshot().Total); d != "" {
-		t.Errorf("counts (-want +got):\n%s", d)
-	}
+	equal(t, "counts", Counts{CacheHits: 2, CachePuts: 1}, c.Snapshot().Total)
 
 	refresh := control(Refresh).Stage(openai)
 	recall(refresh, "-")
@@ -95,10 +88,7 @@ func TestCounts(t *testing.T) {
 		{Stage{Name: "embed.a"}, sdk.Result{Status: sdk.StatusOK, Usage: sdk.Usage{InputTokens: 7}}},
 		{Stage{Name: "embed.a", Price: price}, sdk.Result{Status: sdk.StatusDown}},
 	} {
-		release, err := c.Stage(call.stage).Acquire(t.Context(), sdk.Call{Endpoint: "api"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		release := must(c.Stage(call.stage).Acquire(t.Context(), sdk.Call{Endpoint: "api"}))(t)
 		release(call.outcome)
 	}
 	const cost = (400*3 + 600*1 + 50*10) / 1e6
@@ -109,23 +99,14 @@ func TestCounts(t *testing.T) {
 		},
 		Total: Counts{Calls: 4, Failed: 2, InputTokens: 1007, CachedTokens: 600, OutputTokens: 50, Cost: cost},
 	}
-	if d := cmp.Diff(want, c.Snapshot()); d != "" {
-		t.Errorf("counts (-want +got):\n%s", d)
-	}
+	equal(t, "counts", want, c.Snapshot())
 	before := c.Snapshot()
-	release, err := c.Stage(Stage{Name: "embed.a"}).Acquire(t.Context(), sdk.Call{Endpoint: "api"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	release := must(c.Stage(Stage{Name: "embed.a"}).Acquire(t.Context(), sdk.Call{Endpoint: "api"}))(t)
 	release(sdk.Result{Status: sdk.StatusOK, Usage: sdk.Usage{InputTokens: 5, OutputTokens: 1}})
 	want = Snapshot{
 		Stages: []StageCounts{{"embed.a", Counts{Calls: 1, InputTokens: 5, OutputTokens: 1}}, {"sample.b", Counts{}}},
 		Total:  Counts{Calls: 1, InputTokens: 5, OutputTokens: 1},
 	}
-	if d := cmp.Diff(want, c.Snapshot().Since(before)); d != "" {
-		t.Errorf("since then (-want +got):\n%s", d)
-	}
-	if d := cmp.Diff(before.Stages[0].Counts, Counts{Calls: 2, Failed: 1, InputTokens: 7}); d != "" {
-		t.Errorf("a snapshot has changed:\n%s", d)
-	}
+	equal(t, "since then", want, c.Snapshot().Since(before))
+	equal(t, "a snapshot has changed", before.Stages[0].Counts, Counts{Calls: 2, Failed: 1, InputTokens: 7})
 }

@@ -20,9 +20,7 @@ func TestRequired(t *testing.T) {
 	fail := func(t *testing.T, h sdk.Host) {
 		t.Helper()
 		for range downInARow {
-			if _, err := ask(t, h, down); err != nil {
-				t.Fatal(err)
-			}
+			must(ask(t, h, down))(t)
 			time.Sleep(downFor)
 		}
 	}
@@ -127,9 +125,7 @@ func TestRequired(t *testing.T) {
 		},
 		"denied": func(t *testing.T, c *Governor, h sdk.Host) error {
 			for range deniedAtOnce {
-				if _, err := ask(t, h, denied); err != nil {
-					t.Fatal(err)
-				}
+				must(ask(t, h, denied))(t)
 			}
 			other := c.Stage(Stage{Name: "sample.other", Required: true})
 			if _, err := ask(t, other, good); err != nil {
@@ -153,9 +149,7 @@ func TestRequired(t *testing.T) {
 		"denied from now on": func(t *testing.T, _ *Governor, h sdk.Host) error {
 			_, _ = ask(t, h, good)
 			for range deniedInARow {
-				if _, err := ask(t, h, denied); err != nil {
-					t.Fatal(err)
-				}
+				must(ask(t, h, denied))(t)
 			}
 			_, err := ask(t, h, good)
 			return err
@@ -169,15 +163,13 @@ func TestRequired(t *testing.T) {
 		"denied from now on": "sample.llm: its last 25 calls were denied: 401: check api_key",
 	}
 	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c, _ := newControl(Options{})
-				err := test(t, c, c.Stage(Stage{Name: "sample.llm", Required: true}))
-				want := wants[name]
-				if want == "" && err != nil || want != "" && (sdk.CodeOf(err) != sdk.CodeStopped || !strings.Contains(err.Error(), want)) {
-					t.Errorf("error %v, want %q", err, want)
-				}
-			})
+		bubble(t, name, func(t *testing.T) {
+			c, _ := newControl(Options{})
+			err := test(t, c, c.Stage(Stage{Name: "sample.llm", Required: true}))
+			want := wants[name]
+			if want == "" && err != nil || want != "" && (sdk.CodeOf(err) != sdk.CodeStopped || !strings.Contains(err.Error(), want)) {
+				t.Errorf("error %v, want %q", err, want)
+			}
 		})
 	}
 }
@@ -223,9 +215,7 @@ func TestCovered(t *testing.T) {
 		other := c.Stage(Stage{Name: "sample.other", Required: true})
 		c.Cover("sample.other")
 		for range deniedAtOnce {
-			if _, err := ask(t, other, sdk.Result{Status: sdk.StatusDenied}); err != nil {
-				t.Fatal(err)
-			}
+			must(ask(t, other, sdk.Result{Status: sdk.StatusDenied}))(t)
 		}
 		if _, err := ask(t, other, good); sdk.CodeOf(err) != sdk.CodeStopped || !c.Refuses("sample.other") {
 			t.Errorf("denied: %v", err)

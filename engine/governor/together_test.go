@@ -180,9 +180,7 @@ func TestGrants(t *testing.T) {
 			}
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { test(t, newLent(t, pipeline.Budget{})) })
-		})
+		bubble(t, name, func(t *testing.T) { test(t, newLent(t, pipeline.Budget{})) })
 	}
 }
 

@@ -8,8 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/waiting"
 	"github.com/racflow/racflow/sdk"
@@ -62,10 +60,7 @@ func TestWaiting(t *testing.T) {
 			}
 		}, nil},
 		"a pause among answers": {func(t *testing.T, h sdk.Host) {
-			late, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "http://api/v1"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			late := must(h.Acquire(t.Context(), sdk.Call{Endpoint: "http://api/v1"}))(t)
 			_, _ = ask(t, h, busy(20*time.Second))
 			late(good)
 			_, _ = ask(t, h, good)
@@ -76,29 +71,25 @@ func TestWaiting(t *testing.T) {
 		}, nil},
 	}
 	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				start, got := time.Now(), []string(nil)
-				reporter := waiting.New(func(w waiting.Report) {
-					if since := time.Since(start) - w.For; since < 0 || since > 10*time.Millisecond {
-						t.Errorf("it has waited for %s", w.For)
-					}
-					if strings.HasPrefix(w.Why, down.Reason) { // when it is tried depends on chance
-						if w.Again > firstCoolDown<<3 {
-							t.Errorf("it is tried again in %s", w.Again)
-						}
-						w.Again, w.Why = 0, strings.TrimSuffix(w.Why, ", it is being tried again")
-					}
-					got = append(got, fmt.Sprintf("%d %s", time.Since(start)/time.Second, w))
-				})
-				defer reporter.Close()
-				c, _ := newControl(Options{Waiting: reporter})
-				reporter.Watch(c.Waits)
-				test.do(t, c.Stage(Stage{Name: "sample.llm", Required: true}))
-				if d := cmp.Diff(test.want, got); d != "" {
-					t.Errorf("reported (-want +got):\n%s", d)
+		bubble(t, name, func(t *testing.T) {
+			start, got := time.Now(), []string(nil)
+			reporter := waiting.New(func(w waiting.Report) {
+				if since := time.Since(start) - w.For; since < 0 || since > 10*time.Millisecond {
+					t.Errorf("it has waited for %s", w.For)
 				}
+				if strings.HasPrefix(w.Why, down.Reason) { // when it is tried depends on chance
+					if w.Again > firstCoolDown<<3 {
+						t.Errorf("it is tried again in %s", w.Again)
+					}
+					w.Again, w.Why = 0, strings.TrimSuffix(w.Why, ", it is being tried again")
+				}
+				got = append(got, fmt.Sprintf("%d %s", time.Since(start)/time.Second, w))
 			})
+			defer reporter.Close()
+			c, _ := newControl(Options{Waiting: reporter})
+			reporter.Watch(c.Waits)
+			test.do(t, c.Stage(Stage{Name: "sample.llm", Required: true}))
+			equal(t, "reported", test.want, got)
 		})
 	}
 }
@@ -156,19 +147,15 @@ func TestWaitsForOthers(t *testing.T) {
 		}, []string{"30 waiting for sample.llm: 1 call, the budget has no room until calls under way have ended"}},
 	}
 	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				start, got := time.Now(), []string(nil)
-				reporter := waiting.New(func(w waiting.Report) { got = append(got, fmt.Sprintf("%d %s", time.Since(start)/time.Second, w)) })
-				defer reporter.Close()
-				c, _ := newControl(Options{Waiting: reporter, Budget: test.budget})
-				reporter.Watch(c.Waits)
-				test.do(t, c.Stage(Stage{Name: "sample.llm", Required: true, Limit: test.limit}))
-				time.Sleep(time.Hour) // nobody waits
-				if d := cmp.Diff(test.want, got); d != "" {
-					t.Errorf("reported (-want +got):\n%s", d)
-				}
-			})
+		bubble(t, name, func(t *testing.T) {
+			start, got := time.Now(), []string(nil)
+			reporter := waiting.New(func(w waiting.Report) { got = append(got, fmt.Sprintf("%d %s", time.Since(start)/time.Second, w)) })
+			defer reporter.Close()
+			c, _ := newControl(Options{Waiting: reporter, Budget: test.budget})
+			reporter.Watch(c.Waits)
+			test.do(t, c.Stage(Stage{Name: "sample.llm", Required: true, Limit: test.limit}))
+			time.Sleep(time.Hour) // nobody waits
+			equal(t, "reported", test.want, got)
 		})
 	}
 }

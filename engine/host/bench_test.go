@@ -81,8 +81,6 @@ func BenchmarkStart(b *testing.B) {
 		begin := time.Now()
 		p := start(b, h, Spec{})
 		b.ReportMetric(float64(time.Since(begin).Microseconds())/1e3, "ms/start")
-		if err := p.Close(); err != nil {
-			b.Fatal(err)
-		}
+		must(b, p.Close())
 	}
 }

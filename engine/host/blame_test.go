@@ -17,9 +17,7 @@ import (
 func TestReplay(t *testing.T) {
 	h, _ := newHost(t)
 	dir := t.TempDir()
-	if err := h.Replays().Into(dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.Replays().Into(dir))
 	p := start(t, h, Spec{Config: []byte(`{"token": "hush-hush", "dir": "` + t.TempDir() + `"}`), Secrets: []string{"hush-hush"}})
 	blamed := remote.Blamed(t.Context())
 	for n, text := range []string{"exit hush-hush", "panic", "negative"} {

@@ -23,9 +23,7 @@ func TestMemoryOfAStage(t *testing.T) {
 		!strings.Contains(err.Error(), "more than the 384.0 MiB of memory of sample.it") {
 		t.Errorf("got %v", err)
 	}
-	if got, err := ask(t, p, "a"); got != "a" || err != nil {
-		t.Errorf("then %q, %v", got, err)
-	}
+	wantEcho(t, p, "a")
 	if got, _ := ask(t, p, "environment"); !strings.Contains(got+"\n", fmt.Sprintf("\nGOMEMLIMIT=%d\n", 384<<20/10*9)) {
 		t.Errorf("the environment is %s", got)
 	}
@@ -46,9 +44,7 @@ func TestMemoryOfAll(t *testing.T) {
 		t.Errorf("the environment is %s", got)
 	}
 	before, err := ask(t, small, "pid")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := ask(t, small, "keep 100"); err != nil {
 		t.Fatal(err)
 	}

@@ -15,9 +15,7 @@ func TestNoBytecode(t *testing.T) {
 		t.Skip("there is no python3")
 	}
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "module.py"), []byte("x = 1\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "module.py"), []byte("x = 1\n"), 0o600))
 	load := exec.CommandContext(t.Context(), python, "-c", "import sys; sys.path.insert(0, sys.argv[1]); import module", dir)
 	load.Env = environment(nil, false)
 	if out, err := load.CombinedOutput(); err != nil {

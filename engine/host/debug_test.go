@@ -36,9 +36,7 @@ func TestDebug(t *testing.T) {
 	}
 	var n int
 	_, _ = fmt.Sscan(pid, &n)
-	if err := syscall.Kill(n, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(n, syscall.SIGSTOP))
 	h.limits.start = patience
 	start(t, h, Spec{}) // by the time that this one is ended for standing still, the other would have been, too
 	other := 0
@@ -74,9 +72,7 @@ func TestAttached(t *testing.T) {
 	c := exec.Command("cat")
 	c.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
 	stdin, err := c.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := c.Start(); err != nil {
 		t.Skip("nothing may be traced here:", err)
 	}

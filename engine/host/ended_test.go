@@ -37,9 +37,7 @@ func TestEndIsExplained(t *testing.T) {
 			t.Errorf("%s: got %v, want %s", text, err, want)
 		}
 	}
-	if got, err := ask(t, p, "a"); got != "a" || err != nil {
-		t.Errorf("then %q, %v", got, err)
-	}
+	wantEcho(t, p, "a")
 }
 
 // A row is not blamed for the end of a process that had answered others.
@@ -98,9 +96,7 @@ func TestNextRequestFindsAProcess(t *testing.T) {
 			}
 			p := start(t, h, Spec{Config: echoConfigOf(t, dir)})
 			before, err := ask(t, p, "pid")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			ctx := deadline{t.Context(), make(chan struct{})}
 			done := make(chan error, 1)
 			go func() { _, err := p.Sample(ctx, say(text)); done <- err }()

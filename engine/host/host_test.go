@@ -45,9 +45,7 @@ func newHost(t testing.TB) (*Host, *logged) {
 	t.Helper()
 	log := &logged{}
 	h, err := New(Options{StateDir: t.TempDir(), Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	h.limits.backoff.First = 5 * time.Millisecond
 	t.Cleanup(func() {
 		begin := time.Now()
@@ -69,17 +67,13 @@ func start(t testing.TB, h *Host, spec Spec) *Process {
 	}
 	spec.Block = "it"
 	p, err := h.Start(t.Context(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return p
 }
 
 func echoConfigOf(t testing.TB, dir string) json.RawMessage {
 	raw, err := json.Marshal(map[string]any{"dir": dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return raw
 }
 
@@ -99,6 +93,14 @@ func ask(t testing.TB, p *Process, text string) (string, error) {
 		return "", err
 	}
 	return out[0][0].Answers[0].Label, nil
+}
+
+// wantEcho sends one text, which comes back from a process that works.
+func wantEcho(t testing.TB, p *Process, text string) {
+	t.Helper()
+	if got, err := ask(t, p, text); err != nil || got != text {
+		t.Errorf("got %q, %v, want %q", got, err, text)
+	}
 }
 
 // learning is what a stage learns from: batches of texts.
@@ -192,9 +194,7 @@ func TestStore(t *testing.T) {
 	if _, err := s.Open(ctx, "c", sdk.Schema{Dimension: 1}); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(s.Put(ctx, "c", entries), s.Delete(ctx, "c", []string{"z"}), s.Commit(ctx, "c", []byte("note"))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(s.Put(ctx, "c", entries), s.Delete(ctx, "c", []string{"z"}), s.Commit(ctx, "c", []byte("note"))))
 	c, err := s.Open(ctx, "c", sdk.Schema{Dimension: 1})
 	if diff := cmp.Diff(sdk.Collection{Entries: 2, Dimension: 1, Note: []byte("note")}, c); diff != "" || err != nil {
 		t.Error(diff, err)
@@ -269,9 +269,7 @@ func TestLargeBatch(t *testing.T) {
 	if _, err := p.Sample(t.Context(), say(strings.Repeat("x", 65<<20))); sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), "smaller batches") {
 		t.Errorf("65 MiB: %v", err)
 	}
-	if got, err := ask(t, p, "still there"); err != nil || got != "still there" {
-		t.Errorf("after it: %q, %v", got, err)
-	}
+	wantEcho(t, p, "still there")
 }
 
 func TestReplyBeyondTheLimitFailsAlone(t *testing.T) {
@@ -342,9 +340,7 @@ func TestCancelAndDeadline(t *testing.T) {
 		})
 	}
 	calls.Wait()
-	if got, err := ask(t, p, "next"); err != nil || got != "next" {
-		t.Errorf("got %q, %v", got, err)
-	}
+	wantEcho(t, p, "next")
 }
 
 func TestCloseClosesTheStage(t *testing.T) {
@@ -380,9 +376,7 @@ func TestCloseKillsWhatDoesNotListen(t *testing.T) {
 	p := start(t, h, Spec{Config: echoConfigOf(t, dir)})
 	pid, _ := ask(t, p, "pid")
 	child, err := ask(t, p, "child")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	go func() { _, _ = p.Sample(context.Background(), say("stop-once")) }()
 	waitFor(t, "the process has stopped", func() bool { _, err := os.Stat(filepath.Join(dir, "stop-once")); return err == nil })
 	begin := time.Now()

@@ -10,9 +10,7 @@ import (
 // and the authority that the plugin is told to trust has signed it.
 func TestIdentity(t *testing.T) {
 	id, err := newIdentity()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM([]byte(id.authority)) {
 		t.Fatalf("no certificate in %q", id.authority)
@@ -29,9 +27,7 @@ func TestIdentity(t *testing.T) {
 	}
 	// A plugin's is a peer's too, and no server's: it cannot pass for the host.
 	shown, err := tls.X509KeyPair([]byte(id.certificate), []byte(id.key))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := shown.Leaf.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil || shown.Leaf.IsCA {
 		t.Errorf("the plugin's certificate: %v, an authority's %v", err, shown.Leaf.IsCA)
 	}
@@ -40,9 +36,7 @@ func TestIdentity(t *testing.T) {
 	}
 	// A built-in stage's is a server's alone: what it leaks does not make anybody the host.
 	builtin, err := tls.X509KeyPair([]byte(id.builtin), []byte(id.builtin))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for usage, fits := range map[x509.ExtKeyUsage]bool{x509.ExtKeyUsageServerAuth: true, x509.ExtKeyUsageClientAuth: false} {
 		_, err := builtin.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: "localhost", KeyUsages: []x509.ExtKeyUsage{usage}})
 		if (err == nil) != fits || builtin.Leaf.IsCA {

@@ -58,9 +58,7 @@ func TestSecretsInPieces(t *testing.T) {
 				}
 				o.secrets.Add(strings.Repeat("another", 20)) // more of a line is held from now on
 			}
-			if err := lines.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, lines.Close())
 			for _, part := range []string{"sk-first", "half"} {
 				if said := log.String() + o.tail(); strings.Contains(said, part) {
 					t.Errorf("the log says %q of it: %s", part, said[max(0, len(said)-200):])

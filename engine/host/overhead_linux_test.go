@@ -50,9 +50,7 @@ func BenchmarkOverhead(b *testing.B) {
 // ownCPU is the time that this process has worked.
 func ownCPU(b *testing.B) time.Duration {
 	var used unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &used); err != nil {
-		b.Fatal(err)
-	}
+	must(b, unix.Getrusage(unix.RUSAGE_SELF, &used))
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
@@ -67,9 +65,7 @@ func cpuOf(b *testing.B, pid string) time.Duration {
 	var ticks int64 // of a hundredth of a second
 	for _, field := range fields[11:13] {
 		n, err := strconv.ParseInt(field, 10, 64)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		ticks += n
 	}
 	return time.Duration(ticks) * 10 * time.Millisecond

@@ -11,9 +11,7 @@ import (
 // TestProbe ends a process in the ways in which checks of a plugin do, and finds it started again.
 func TestProbe(t *testing.T) {
 	h, err := New(Options{StopTimeout: patience})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(h.Close)
 	p := start(t, h, Spec{Kind: sdk.KindSample, Use: "echo", Block: "echo"})
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -31,28 +31,16 @@ func python(t testing.TB) program.Program {
 	}
 	const name = "racflow-plugin-length"
 	script, err := os.ReadFile(filepath.Join("../../examples/plugin-python", name, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, wheel, err := packaged.Wheel()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	archive, err := zip.NewReader(bytes.NewReader(wheel), int64(len(wheel)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir := filepath.Join(t.TempDir(), name)
-	if err := os.CopyFS(filepath.Join(dir, "vendor"), archive); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, name), script, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.CopyFS(filepath.Join(dir, "vendor"), archive))
+	must(t, os.WriteFile(filepath.Join(dir, name), script, 0o700))
 	length, err := program.At(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return length
 }
 
@@ -127,9 +115,7 @@ func TestPython(t *testing.T) {
 			}
 		})
 	}
-	if err := running().cmd.Process.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, running().cmd.Process.Signal(syscall.SIGKILL))
 	calls.Wait()
 	check("after a kill")
 	if !strings.Contains(log.String(), "started again") {

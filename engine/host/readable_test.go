@@ -23,16 +23,10 @@ func TestReadable(t *testing.T) {
 		}
 		c.Dir = "/"
 		stdin, err := c.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		out, err := c.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, c.Start())
 		if !bufio.NewScanner(out).Scan() {
 			t.Fatal("it does not start")
 		}

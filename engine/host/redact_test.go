@@ -71,9 +71,7 @@ func TestEveryTextOfAReply(t *testing.T) {
 	for i := range methods.Len() {
 		method := methods.Get(i)
 		typ, err := protoregistry.GlobalTypes.FindMessageByName(method.Output().FullName())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		reply := typ.New().Interface()
 		if _, work := reply.(failing); !work {
 			switch method.Name() {
@@ -93,9 +91,7 @@ func TestEveryTextOfAReply(t *testing.T) {
 			t.Error("nothing is replaced")
 		}
 		raw, err := proto.Marshal(reply)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if n := bytes.Count(raw, []byte("it is (secret).")); n != texts {
 			t.Errorf("%s: %d texts are redacted, want %d", method.Name(), n, texts)
 		}
@@ -126,9 +122,7 @@ func TestRedactedReplies(t *testing.T) {
 			"n": 4711471147.0, hushed: true, "s": `"` + hushed, "plain": 1.5,
 		}}},
 	}, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// What another encoder of JSON may write, and a note that is none.
 	reply := &stagepb.RowsReply{Rows: rows}
 	listed := &stagepb.ListCollectionsReply{Collections: []*stagepb.Collection{
@@ -138,9 +132,7 @@ func TestRedactedReplies(t *testing.T) {
 	p.hide(reply)
 	p.hide(listed)
 	got, err := wire.DecodeCandidates(reply.Rows, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if a, b, c := got[0][0], got[0][1], got[1][0]; a.ID != "a(secret)" || b.ID != "b" || c.ID != "c" ||
 		a.Label != "x" || b.Label != "(secret)" || c.Label != "x" || c.Context != "of (secret)" ||
 		fmt.Sprint(c.Meta) != fmt.Sprint(sdk.Meta{"n": "(secret)", "(secret)": true, "s": `"(secret)`, "plain": 1.5}) {
@@ -175,9 +167,7 @@ func BenchmarkHide(b *testing.B) {
 		}
 	}
 	rows, err := wire.EncodeCandidates(lists, true)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	for _, n := range []int{0, 1, 4, 16} {
 		p := &Process{out: &output{log: slog.New(slog.DiscardHandler), secrets: &redact.Secrets{}}}
 		for i := range n {

@@ -91,14 +91,10 @@ func TestServices(t *testing.T) {
 
 	// Who has the token and no certificate, or the other way round, gets nothing.
 	at, remove, err := h.shared.share(h.temp, s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer remove()
 	pair, err := tls.X509KeyPair([]byte(at.CertificatePem), []byte(at.KeyPem))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, c := range map[string]struct {
 		shown []tls.Certificate
 		token string
@@ -111,9 +107,7 @@ func TestServices(t *testing.T) {
 		config := h.id.serving()
 		config.RootCAs, config.Certificates, config.ServerName = config.ClientCAs, c.shown, "localhost"
 		conn, err := grpc.NewClient(at.Address, grpc.WithTransportCredentials(credentials.NewTLS(config)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		ctx := metadata.AppendToOutgoingContext(t.Context(), wire.TokenKey, c.token)
 		_, err = stagepb.NewHostClient(conn).CacheGet(ctx, &stagepb.CacheGetRequest{})
 		if status.Code(err) != c.want {

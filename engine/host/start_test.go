@@ -26,9 +26,7 @@ import (
 func self(t testing.TB) string {
 	t.Helper()
 	path, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return path
 }
 
@@ -49,14 +47,10 @@ func TestPluginsThatDoNotStart(t *testing.T) {
 	file := func(name, content string, mode os.FileMode) *program.Program {
 		path := filepath.Join(dir, program.Prefix+name)
 		if content != "" {
-			if err := os.WriteFile(path, []byte(content), mode); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(path, []byte(content), mode))
 		}
 		p, err := program.At(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return &p
 	}
 	plain := file("plain", "echo hi", 0o644)
@@ -120,27 +114,21 @@ func TestPinnedProgramStarts(t *testing.T) {
 	h, _ := newHost(t)
 	plugin := acting(t, "plugin")
 	hash, err := plugin.Check()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	plugin.Hash = hash
 	for range 2 {
 		p := start(t, h, Spec{Program: plugin, Kind: sdk.KindSample, Use: "test/echo"})
 		if _, _, got := p.Plugin(); got != hash {
 			t.Errorf("it has the hash %s, not %s", got, hash)
 		}
-		if got, err := ask(t, p, "a"); err != nil || got != "a" {
-			t.Errorf("got %q, %v", got, err)
-		}
+		wantEcho(t, p, "a")
 	}
 }
 
 func TestOutputOfAnyKindIsHarmless(t *testing.T) {
 	h, log := newHost(t)
 	p := start(t, h, Spec{Program: acting(t, "noisy"), Kind: sdk.KindSample, Use: "echo"})
-	if got, err := ask(t, p, "shout"); err != nil || got != "shout" {
-		t.Errorf("got %q, %v", got, err)
-	}
+	wantEcho(t, p, "shout")
 	waitFor(t, "all output is in the log", func() bool {
 		s := log.String()
 		return strings.Contains(s, "@message") && strings.Contains(s, "eeee...") && strings.Contains(s, "oooo...") &&
@@ -149,9 +137,7 @@ func TestOutputOfAnyKindIsHarmless(t *testing.T) {
 	if len(log.String()) > 64<<10 {
 		t.Errorf("the log has %d bytes", len(log.String()))
 	}
-	if got, err := ask(t, p, "a"); err != nil || got != "a" {
-		t.Errorf("got %q, %v", got, err)
-	}
+	wantEcho(t, p, "a")
 }
 
 func TestSecretsStayInside(t *testing.T) {
@@ -189,29 +175,21 @@ func TestSecretsStayInside(t *testing.T) {
 func TestNobodyOutlivesAKilledHost(t *testing.T) {
 	cmd := exec.Command(self(t), "host")
 	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	var pids []int
 	var sockets []string
 	lines := bufio.NewScanner(stdout)
 	for lines.Scan() && lines.Text() != "ready" {
 		pid, rest, _ := strings.Cut(lines.Text(), " ")
 		n, err := strconv.Atoi(pid)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		pids, sockets = append(pids, n), append(sockets, rest)
 	}
 	if len(pids) != 3 || !alive(pids[0]) {
 		t.Fatalf("the host has started %v", pids)
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Process.Kill())
 	_ = cmd.Wait()
 	for i, pid := range pids {
 		waitFor(t, "the plugin is gone", func() bool { return !alive(pid) })
@@ -257,9 +235,7 @@ func TestDescribe(t *testing.T) {
 		t.Errorf("it was started %q times, %v", starts, err)
 	}
 	p := start(t, h, Spec{Kind: sdk.KindSample, Use: "test/echo", Program: plugin})
-	if got, err := ask(t, p, "a"); err != nil || got != "a" {
-		t.Errorf("got %q, %v", got, err)
-	}
+	wantEcho(t, p, "a")
 	scripted(dir, "'"+self(t)+"' plugin")
 	if _, ok := h.Known(*plugin); ok {
 		t.Error("a program that has changed is known")
@@ -271,20 +247,14 @@ func TestDescribe(t *testing.T) {
 func TestModulesAreSeen(t *testing.T) {
 	h, _ := newHost(t)
 	dir := filepath.Join(t.TempDir(), program.Prefix+"test")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(dir, 0o755))
 	allow := scripted(dir, "'"+self(t)+"' plugin").Allow
 	plugin, err := program.At(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	plugin.Allow = allow
 	hashes := map[string]bool{}
 	for _, module := range []string{"words = 1", "words = 2"} {
-		if err := os.WriteFile(filepath.Join(dir, "words.py"), []byte(module), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, "words.py"), []byte(module), 0o644))
 		if _, ok := h.Known(plugin); ok {
 			t.Errorf("with %s it is known before it was asked", module)
 		}
@@ -341,9 +311,7 @@ func TestServerOfThisMachine(t *testing.T) {
 // A confined plugin reads the certificates that the environment names, wherever they lie.
 func TestCertificatesAreReadable(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "trusted.pem")
-	if err := os.WriteFile(file, []byte("trusted"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte("trusted"), 0o600))
 	t.Setenv("SSL_CERT_FILE", file)
 	h, _ := newHost(t)
 	p := start(t, h, Spec{Kind: sdk.KindSample, Use: "test/echo", Program: acting(t, "plugin")})
@@ -371,5 +339,12 @@ func TestValidate(t *testing.T) {
 	}
 	if err := h.Validate(t.Context(), program.Program{Path: "/nonexistent"}, sdk.KindSample, "echo", nil); err == nil || !strings.Contains(err.Error(), "did not start") {
 		t.Errorf("error %v", err)
+	}
+}
+
+func must(t testing.TB, err error) {
+	if err != nil {
+		t.Helper()
+		t.Fatal(err)
 	}
 }

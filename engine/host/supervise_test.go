@@ -82,9 +82,7 @@ func TestStoppedProcessIsReplaced(t *testing.T) {
 	h.limits.healthEvery, h.limits.healthWithin = 50*time.Millisecond, time.Second
 	p := start(t, h, Spec{Config: echoConfigOf(t, t.TempDir())})
 	begin := time.Now()
-	if got, err := ask(t, p, "stop-once"); err != nil || got != "stop-once" {
-		t.Errorf("got %q, %v", got, err)
-	}
+	wantEcho(t, p, "stop-once")
 	if took := time.Since(begin); took > patience {
 		t.Errorf("it took %v", took)
 	}
@@ -115,9 +113,7 @@ func TestGivesUpOnAPluginThatWillNotStart(t *testing.T) {
 	plugin, dir := acting(t, "plugin"), t.TempDir()
 	plugin.Allow.Write = []string{dir}
 	p := start(t, h, Spec{Config: echoConfigOf(t, dir), Program: plugin})
-	if err := os.Remove(plugin.Path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(plugin.Path))
 	if _, err := ask(t, p, "crash-once"); err == nil || !strings.Contains(err.Error(), "there is no program "+plugin.Path) {
 		t.Errorf("got %v", err)
 	}
@@ -136,15 +132,11 @@ func TestCrashOfAStoreLosesNothingSilently(t *testing.T) {
 	if _, err := s.Open(ctx, "c", sdk.Schema{Dimension: 1}); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(put("a", "one"), s.Commit(ctx, "c", nil)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(put("a", "one"), s.Commit(ctx, "c", nil)))
 
 	// A reading crash in the middle of writing: the read is replayed on the
 	// collection as it was committed, opened again; the writes are refused.
-	if err := put("b", "two"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, put("b", "two"))
 	r := sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeDense, NumCandidates: 9}, Fusion: sdk.Fusion{Method: "rrf", K: 60}, TopK: 5}
 	if _, err := s.Retrieve(ctx, "c", r, []sdk.Query{{Text: "crash", Vector: []float32{1}}}); err == nil {
 		t.Error("a poisonous query was answered")
@@ -185,12 +177,8 @@ func TestCrashAfterACollectionWasRemoved(t *testing.T) {
 	if _, err := s.Open(ctx, "c", sdk.Schema{Dimension: 1}); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(s.Put(ctx, "c", []sdk.Entry{{ID: "a", Vector: []float32{1}}}), s.Commit(ctx, "c", []byte("note"))); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(filepath.Join(dir, "c.json")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(s.Put(ctx, "c", []sdk.Entry{{ID: "a", Vector: []float32{1}}}), s.Commit(ctx, "c", []byte("note"))))
+	must(t, os.Remove(filepath.Join(dir, "c.json")))
 	r := sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeDense, NumCandidates: 9}, Fusion: sdk.Fusion{Method: "rrf", K: 60}, TopK: 5}
 	if _, err := s.Retrieve(ctx, "c", r, []sdk.Query{{Text: "crash", Vector: []float32{1}}}); err == nil {
 		t.Fatal("a poisonous query was answered")
@@ -208,9 +196,7 @@ func TestCrashOfAnAttachedStore(t *testing.T) {
 	theirs := func(id string) {
 		t.Helper()
 		file := filepath.Join(dir, "docs.json")
-		if err := os.WriteFile(file, []byte(`{"Committed": {"a": {"ID": "a", "Vector": [1]}}, "Note": "`+base64.StdEncoding.EncodeToString([]byte(id))+`"}`), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(`{"Committed": {"a": {"ID": "a", "Vector": [1]}}, "Note": "`+base64.StdEncoding.EncodeToString([]byte(id))+`"}`), 0o600))
 	}
 	s := start(t, h, Spec{Kind: sdk.KindStore, Use: "memory", Config: []byte(`{"collection": "docs"}`), StateDir: dir})
 	refused := new(ConfigError)
@@ -246,9 +232,7 @@ func TestFittedStateSurvivesACrash(t *testing.T) {
 	h, _ := newHost(t)
 	ctx := t.Context()
 	e := start(t, h, Spec{Kind: sdk.KindEmbed, Use: "length", StateDir: t.TempDir()})
-	if err := e.Fit(ctx, learning([]string{"a"})); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Fit(ctx, learning([]string{"a"})))
 	fitted := func() {
 		t.Helper()
 		if v, err := e.Embed(ctx, sdk.RoleQuery, []string{""}); err != nil || v[0][1] != 1 {

@@ -26,18 +26,14 @@ import (
 func begin(t testing.TB, state string, m manifest.Manifest) *journal.Journal {
 	t.Helper()
 	j, _, err := runs.Of(state).Begin(m, journal.Options{}, runs.Retention{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return j
 }
 
 func resume(t testing.TB, state, id string) *journal.Journal {
 	t.Helper()
 	j, err := runs.Of(state).Resume(id, journal.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return j
 }
 
@@ -68,17 +64,11 @@ func written(t *testing.T, results []outcome.Result) string {
 	var out bytes.Buffer
 	for _, format := range []string{result.JSONL, result.TSV, result.CSV, result.Parquet, result.Table} {
 		w, err := result.NewWriter(&out, format, result.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, r := range results {
-			if err := w.Write(r); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.Write(r))
 		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Close())
 	}
 	return out.String()
 }
@@ -102,9 +92,7 @@ func TestDecidedIsKept(t *testing.T) {
 	all := []outcome.Result{{Line: 2, ID: "a", Text: "one", Answer: "x", Agreement: 1, Confidence: 1, Reason: "decided by Ada on 2026-11-23",
 		Decided: &outcome.Decision{By: "Ada", At: time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)}}}
 	j := begin(t, state, manifest.Manifest{})
-	if err := errors.Join(j.Keep(all), j.Close(nil)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(j.Keep(all), j.Close(nil)))
 	again := again(resume(t, state, j.ID()), all)
 	if d := cmp.Diff(all, again, cmpopts.EquateEmpty()); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -115,13 +103,9 @@ func TestOutputIsTheSame(t *testing.T) {
 	state, all := t.TempDir(), results()
 	j := begin(t, state, manifest.Manifest{})
 	for _, i := range []int{2, 0, 4, 3, 1} { // in the order of completion
-		if err := j.Keep(all[i : i+1]); err != nil {
-			t.Fatal(err)
-		}
+		must(t, j.Keep(all[i:i+1]))
 	}
-	if err := j.Close(nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, j.Close(nil))
 	failures, err := os.ReadFile(filepath.Join(state, "runs", j.ID(), "failures.jsonl"))
 	if err != nil || string(failures) != `{"line":7,"id":"f","stage":"sample.llm","error":"the model is away","sum":"27d92ec8"}`+"\n" {
 		t.Errorf("failures %q, %v", failures, err)
@@ -157,16 +141,12 @@ func TestFailuresDoNotAddUp(t *testing.T) {
 	state, all := t.TempDir(), results()
 	j := begin(t, state, manifest.Manifest{})
 	id := j.ID()
-	if err := errors.Join(j.Keep(all), j.Close(nil)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(j.Keep(all), j.Close(nil)))
 	sizes := func() (all []int64) {
 		t.Helper()
 		for _, name := range []string{"journal.jsonl", "failures.jsonl"} {
 			info, err := os.Stat(filepath.Join(state, "runs", id, name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			all = append(all, info.Size())
 		}
 		return all
@@ -174,9 +154,7 @@ func TestFailuresDoNotAddUp(t *testing.T) {
 	before := sizes()
 	for range 3 {
 		j := resume(t, state, id)
-		if err := errors.Join(j.Keep(all[4:]), j.Close(nil)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(j.Keep(all[4:]), j.Close(nil)))
 	}
 	if now := sizes(); !slices.Equal(now, before) {
 		t.Errorf("the journal and its failures have %d bytes, %d at first", now, before)
@@ -192,9 +170,7 @@ func TestProvisional(t *testing.T) {
 	j := begin(t, state, m)
 	for range 3 {
 		totals := outcome.Totals{Items: 2, Provisional: 1, Missing: []outcome.Skipped{{Stage: "sample.llm", Items: 1, First: stop}}}
-		if err := errors.Join(j.Keep([]outcome.Result{results()[0], lacks}), j.Close(journal.NewTotals(totals, nil))); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(j.Keep([]outcome.Result{results()[0], lacks}), j.Close(journal.NewTotals(totals, nil))))
 		kept, err := os.ReadFile(filepath.Join(state, "runs", j.ID(), "provisional.jsonl"))
 		if want := `{"line":9,"id":"g","answer":"a","agreement":1,"votes":[],"missing":["sample.llm"],"sum":"b5d4c995"}` + "\n"; err != nil || string(kept) != want {
 			t.Errorf("provisional answers %q, %v", kept, err)
@@ -210,15 +186,12 @@ func TestProvisional(t *testing.T) {
 			t.Errorf("the item is not asked again: %d known", j.Known())
 		}
 	}
-	if err := j.Close(journal.NewTotals(outcome.Totals{Items: 2}, nil)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, j.Close(journal.NewTotals(outcome.Totals{Items: 2}, nil)))
 	if _, ok := runs.Of(state).Newest("/p.hcl", "p"); ok {
 		t.Error("a run that lacks nothing any more is offered")
 	}
 }
 
-// TestTornLines cuts a journal at every byte of its last line, as a kill may.
 // A line whose numbers could not be written is no answer: the item is worked on
 // again, and its line then counts.
 func TestLinesWithoutANumber(t *testing.T) {
@@ -227,25 +200,17 @@ func TestLinesWithoutANumber(t *testing.T) {
 	answer := func(line int, weight, agreement float64) outcome.Result {
 		return outcome.Result{Line: line, ID: "i", Answer: "a", Agreement: agreement, Votes: []outcome.Vote{{Voter: "v", Answer: `"weight":null`, Weight: weight, Accepted: true}}}
 	}
-	if err := j.Keep([]outcome.Result{answer(2, 1, 1), answer(3, math.Inf(1), 1), answer(4, 1, math.NaN())}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, j.Keep([]outcome.Result{answer(2, 1, 1), answer(3, math.Inf(1), 1), answer(4, 1, math.NaN())}))
 	id := j.ID()
-	if err := j.Close(nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, j.Close(nil))
 	j = resume(t, state, id)
 	for line, want := range map[int]bool{2: true, 3: false, 4: false} {
 		if _, ok := j.Answered(source.Row{Line: line, ID: "i"}); ok != want {
 			t.Errorf("line %d is answered: %v", line, ok)
 		}
 	}
-	if err := j.Keep([]outcome.Result{answer(3, .5, 1)}); err != nil {
-		t.Fatal(err)
-	}
-	if err := j.Close(nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, j.Keep([]outcome.Result{answer(3, .5, 1)}))
+	must(t, j.Close(nil))
 	j = resume(t, state, id)
 	defer j.Close(nil)
 	if r, ok := j.Answered(source.Row{Line: 3, ID: "i"}); !ok || r.Votes[0].Weight != .5 {
@@ -253,39 +218,28 @@ func TestLinesWithoutANumber(t *testing.T) {
 	}
 }
 
+// TestTornLines cuts a journal at every byte of its last line, as a kill may.
 func TestTornLines(t *testing.T) {
 	state, all := t.TempDir(), results()[:3]
 	j := begin(t, state, manifest.Manifest{})
 	path := filepath.Join(state, "runs", j.ID(), "journal.jsonl")
-	if err := j.Keep(all[:2]); err != nil {
-		t.Fatal(err)
-	}
+	must(t, j.Keep(all[:2]))
 	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := j.Close(nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, j.Close(nil))
 	first := bytes.IndexByte(whole, '\n') + 1
 	for at := first; at < len(whole); at++ {
-		if err := os.WriteFile(path, whole[:at], 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, whole[:at], 0o600))
 		j := resume(t, state, j.ID())
 		if got := again(j, all); len(got) != 1 {
 			t.Fatalf("cut at byte %d: %d answers", at, len(got))
 		}
-		if err := errors.Join(j.Keep(all[1:]), j.Close(nil)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(j.Keep(all[1:]), j.Close(nil)))
 		j = resume(t, state, j.ID())
 		if got := again(j, all); written(t, got) != written(t, all) {
 			t.Fatalf("cut at byte %d and resumed: %d answers", at, len(got))
 		}
-		if err := j.Close(nil); err != nil {
-			t.Fatal(err)
-		}
+		must(t, j.Close(nil))
 	}
 }
 
@@ -307,9 +261,7 @@ func BenchmarkKeep(b *testing.B) {
 	}
 	b.ResetTimer()
 	for b.Loop() {
-		if err := j.Keep(batch); err != nil {
-			b.Fatal(err)
-		}
+		must(b, j.Keep(batch))
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(batch))/1e3, "µs/item")
 }
@@ -333,34 +285,33 @@ func TestIndex(t *testing.T) {
 		}
 	}
 	j := begin(t, state, manifest.Manifest{})
-	if err := j.Keep([]outcome.Result{{Line: 9, ID: "before", Answer: "x"}}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, j.Keep([]outcome.Result{{Line: 9, ID: "before", Answer: "x"}}))
 	if _, ok := j.Answered(source.Row{Line: 9, ID: "before"}); ok {
 		t.Error("it is read back without an index")
 	}
 	j.Index()
-	if err := j.Keep([]outcome.Result{{Line: 8, ID: "failed", Failure: &outcome.Failure{Err: errors.New("broken")}}, first, other}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, j.Keep([]outcome.Result{{Line: 8, ID: "failed", Failure: &outcome.Failure{Err: errors.New("broken")}}, first, other}))
 	check(j, first)
 	check(j, other)
 	if _, ok := j.Answered(source.Row{Line: 8, ID: "failed"}); ok {
 		t.Error("a failure counts as an answer")
 	}
-	if err := j.Keep([]outcome.Result{second}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, j.Keep([]outcome.Result{second}))
 	check(j, second)
 	check(j, other)
-	if err := j.Close(nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, j.Close(nil))
 	j = resume(t, state, j.ID())
 	defer j.Close(nil)
 	check(j, second)
 	check(j, other)
 	if j.Known() != 3 {
 		t.Errorf("%d known", j.Known())
+	}
+}
+
+func must(t testing.TB, err error) {
+	if err != nil {
+		t.Helper()
+		t.Fatal(err)
 	}
 }

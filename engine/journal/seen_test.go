@@ -68,14 +68,10 @@ func TestSeen(t *testing.T) {
 	}
 	for keep, lines := range map[journal.Keep][]int{journal.KeepNotable: {3, 4, 5, 6}, journal.KeepAll: {1, 2, 3, 4, 5, 6, 7, 8}} {
 		j, _, err := runs.Of(t.TempDir()).Begin(manifest.Manifest{}, journal.Options{Keep: keep}, runs.Retention{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer j.Close(nil)
 		j.Index()
-		if err := j.Keep(all); err != nil {
-			t.Fatal(err)
-		}
+		must(t, j.Keep(all))
 		var got []int
 		for item := range j.Kept() {
 			if item.Seen == nil {
@@ -103,9 +99,7 @@ func TestSeen(t *testing.T) {
 // TestOlderSeen reads what an older racflow kept: the candidates of the last stage alone.
 func TestOlderSeen(t *testing.T) {
 	var seen journal.Seen
-	if err := json.Unmarshal([]byte(`{"candidates":[["a",0.5],["7",2]]}`), &seen); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(`{"candidates":[["a",0.5],["7",2]]}`), &seen))
 	want := []journal.Scored{{ID: "a", Score: 0.5, Dense: sdk.Unscored, Lexical: sdk.Unscored}, {ID: "7", Score: 2, Dense: sdk.Unscored, Lexical: sdk.Unscored}}
 	if d := cmp.Diff(want, seen.Candidates, cmpopts.EquateNaNs()); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -128,17 +122,13 @@ func TestSpentByVoter(t *testing.T) {
 	other := outcome.Result{Line: 3, ID: "3", Answer: "x", Usage: sdk.Usage{InputTokens: 5}, Cost: 2} // of whom, nobody knows
 	state := t.TempDir()
 	j := begin(t, state, manifest.Manifest{})
-	if err := errors.Join(j.Keep([]outcome.Result{r, failed, other}), j.Close(nil)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(j.Keep([]outcome.Result{r, failed, other}), j.Close(nil)))
 	text, err := os.ReadFile(filepath.Join(j.Folder(), "journal.jsonl"))
 	if want := `"spent":{"a":[1152921504606846976,0,2,0.1],"b":[10,4,0]}`; err != nil || !bytes.Contains(text, []byte(want)) || bytes.Count(text, []byte(`"tokens"`)) != 1 {
 		t.Errorf("%s, %v; want %s, and tokens once", text, err, want)
 	}
 	j, err = runs.Of(state).Open(j.ID())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer j.Close(nil)
 	for item := range j.Kept() {
 		got := item.Result

@@ -11,10 +11,7 @@ import (
 func TestAround(t *testing.T) {
 	s := newShelf(t, map[string]string{"a.txt": "w0 w1 w2 w3 w4 w5 ", "b.txt": "x y"})
 	k, _, _ := s.look(knowledge.Options{})
-	all, err := k.All(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must(k.All(t.Context()))(t)
 	of := func(id string) sdk.Candidate {
 		for _, c := range all {
 			if c.ID == id {

@@ -76,17 +76,11 @@ func (s *shelf) write(files map[string]string) {
 	for name, content := range files {
 		path := filepath.Join(s.dir, filepath.FromSlash(name))
 		if content == "" {
-			if err := os.Remove(path); err != nil {
-				s.t.Fatal(err)
-			}
+			noErr(s.t, os.Remove(path))
 			continue
 		}
-		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-			s.t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			s.t.Fatal(err)
-		}
+		noErr(s.t, os.MkdirAll(filepath.Dir(path), 0o750))
+		put(s.t, path, content)
 	}
 }
 
@@ -95,10 +89,7 @@ func (s *shelf) write(files map[string]string) {
 func (s *shelf) look(o knowledge.Options) (k *knowledge.Knowledge, cut, embedded []string) {
 	s.t.Helper()
 	s.chunker.cut, s.embedder.passages = nil, nil
-	k, err := knowledge.Open(s.t.Context(), s.block, s.stages, o)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	k = must(knowledge.Open(s.t.Context(), s.block, s.stages, o))(s.t)
 	slices.Sort(s.embedder.passages)
 	return k, s.chunker.cut, s.embedder.passages
 }
@@ -107,9 +98,7 @@ func (s *shelf) look(o knowledge.Options) (k *knowledge.Knowledge, cut, embedded
 func ids(t *testing.T, k *knowledge.Knowledge) []string {
 	t.Helper()
 	var all []string
-	if err := k.Entries(t.Context(), sdk.Scan{}, func(e sdk.Entry) { all = append(all, e.ID) }); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, k.Entries(t.Context(), sdk.Scan{}, func(e sdk.Entry) { all = append(all, e.ID) }))
 	slices.Sort(all)
 	return all
 }
@@ -151,15 +140,9 @@ func TestChunksAreKeptInStep(t *testing.T) {
 			t.Errorf("%s: the plan embedded %q", step.name, embedded)
 		}
 		k, cut, embedded := s.look(knowledge.Options{})
-		if diff := cmp.Diff(step.cut, cut, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("%s: documents cut: %s", step.name, diff)
-		}
-		if diff := cmp.Diff(step.words, embedded, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("%s: embedded: %s", step.name, diff)
-		}
-		if diff := cmp.Diff(step.ids, ids(t, k)); diff != "" {
-			t.Errorf("%s: entries: %s", step.name, diff)
-		}
+		equal(t, step.name+": documents cut", step.cut, cut, cmpopts.EquateEmpty())
+		equal(t, step.name+": embedded", step.words, embedded, cmpopts.EquateEmpty())
+		equal(t, step.name+": entries", step.ids, ids(t, k))
 		for what, got := range map[string]build.Report{"plan": planned.Report, "report": k.Report} {
 			if diff := cmp.Diff(step.report, got, counts, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s: %s: %s", step.name, what, diff)
@@ -264,13 +247,9 @@ func TestChunksGoOn(t *testing.T) {
 	slices.Sort(want)
 	s := newShelf(t, files)
 	s.embedder.failAfter = 900
-	t.Run("cut off", func(t *testing.T) { // its processes end with it
-		own := s.stages
-		own.t = t
-		if _, err := knowledge.Open(t.Context(), s.block, own, knowledge.Options{}); err == nil {
-			t.Fatal("the build was not cut off")
-		}
-	})
+	if err := s.opening(t.Context(), knowledge.Options{}); err == nil {
+		t.Fatal("the build was not cut off")
+	}
 	s.embedder.failAfter = 0
 	s.write(map[string]string{"39.txt": "ab"})
 	want = slices.DeleteFunc(want, func(id string) bool { return strings.HasPrefix(id, "39.txt#") && id != "39.txt#0" })
@@ -286,9 +265,7 @@ func TestRowsAreCut(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rows.jsonl")
 	s.block.Sources[0] = pipeline.Source{Path: path, Form: source.Form{Format: source.JSONL}, ID: "id", Text: "text", Label: "label"}
 	rows := `{"id":"x","text":"a b","label":"l","kind":"k"}` + "\n" + `{"text":"c"}` + "\n" + `{"id":"y"}` + "\n"
-	if err := os.WriteFile(path, []byte(rows), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, path, rows)
 	k, _, embedded := s.look(knowledge.Options{})
 	if diff := cmp.Diff(build.Report{Documents: 2, Entries: 3, Added: 3, InvalidCount: 1}, k.Report, counts, cmpopts.EquateEmpty()); diff != "" {
 		t.Error(diff)
@@ -296,9 +273,7 @@ func TestRowsAreCut(t *testing.T) {
 	if !slices.Equal(embedded, []string{"a", "b", "c"}) || !slices.Equal(k.Labels, []string{"l"}) || len(ids(t, k)) != 3 {
 		t.Errorf("embedded %q, labels %q, entries %q", embedded, k.Labels, ids(t, k))
 	}
-	if err := os.WriteFile(path, []byte(strings.Replace(rows, "a b", "a d", 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(path, []byte(strings.Replace(rows, "a b", "a d", 1)), 0o600))
 	if _, cut, embedded := s.look(knowledge.Options{}); !slices.Equal(cut, []string{"x"}) || !slices.Equal(embedded, []string{"a", "d"}) {
 		t.Errorf("a changed row: cut %q, embedded %q", cut, embedded)
 	}

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/racflow/racflow/engine/cache"
 	"github.com/racflow/racflow/engine/enginetest"
 	"github.com/racflow/racflow/engine/knowledge"
@@ -46,9 +44,7 @@ func keptVectors(t *testing.T) cache.VectorOptions {
 func everything(t *testing.T, k *knowledge.Knowledge) map[string]sdk.Entry {
 	t.Helper()
 	all := map[string]sdk.Entry{}
-	if err := k.Entries(t.Context(), sdk.Scan{Texts: true, Vectors: true}, func(e sdk.Entry) { all[e.ID] = e }); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, k.Entries(t.Context(), sdk.Scan{Texts: true, Vectors: true}, func(e sdk.Entry) { all[e.ID] = e }))
 	return all
 }
 
@@ -96,9 +92,7 @@ func TestVectorsAreKept(t *testing.T) {
 		}
 	}
 	for n, step := range steps { // what is searched is the same, bit by bit
-		if d := cmp.Diff(built[0][n], built[1][n]); d != "" {
-			t.Errorf("%s: (-without +with):\n%s", step.name, d)
-		}
+		equal(t, step.name+": without and with kept vectors", built[0][n], built[1][n])
 	}
 }
 
@@ -119,9 +113,7 @@ func (s *shelf) embed(config string) {
 func (s *shelf) move() {
 	s.t.Helper()
 	to := filepath.Join(s.t.TempDir(), "moved")
-	if err := os.Rename(s.dir, to); err != nil {
-		s.t.Fatal(err)
-	}
+	noErr(s.t, os.Rename(s.dir, to))
 	set := *s.block.Sources[0].Documents
 	set.Path, s.dir, s.block.Sources[0].Path = to, to, to
 	s.block.Sources[0].Documents = &set
@@ -176,9 +168,7 @@ func TestVectorsOfPartsOfABatch(t *testing.T) {
 	b := newBench(t)
 	b.embedder.strict = true
 	o := knowledge.Options{Vectors: keptVectors(t)}
-	if err := os.WriteFile(b.block.Sources[0].Path, []byte("id\ttext\n1\ta\n2\tunreadable\n3\tb\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(b.block.Sources[0].Path, []byte("id\ttext\n1\ta\n2\tunreadable\n3\tb\n"), 0o600))
 	for i, want := range []int{2, 0} {
 		b.stages.memory, b.embedder.passages = enginetest.Memory(), nil
 		k, err := knowledge.Open(t.Context(), b.block, b.stages, o)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -128,6 +129,15 @@ func newEnriched(t *testing.T, files map[string]string) *enriched {
 	return e
 }
 
+// numbered are n files with the same content.
+func numbered(n int, content string) map[string]string {
+	files := map[string]string{}
+	for i := range n {
+		files[fmt.Sprintf("%02d.txt", i)] = content
+	}
+	return files
+}
+
 // look opens the knowledge and tells what was asked and embedded.
 func (e *enriched) look() (k *knowledge.Knowledge, asked, embedded []string) {
 	e.t.Helper()
@@ -168,9 +178,7 @@ func find(t *testing.T, k *knowledge.Knowledge, text string) []sdk.Candidate {
 
 func same(t *testing.T, what string, got []string, want ...string) {
 	t.Helper()
-	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
+	equal(t, what, want, got, cmpopts.EquateEmpty())
 }
 
 // A block's own delimiter stands in what is embedded, and nobody sees it.
@@ -318,13 +326,7 @@ func TestSeveralEnrichers(t *testing.T) {
 // As many documents are under way as the limit lets through, and they are stored
 // in their order, whichever is ready first.
 func TestDocumentsUnderWay(t *testing.T) {
-	files := map[string]string{}
-	var want []string
-	for i := range 30 {
-		name := fmt.Sprintf("%02d.txt", i)
-		files[name] = "a b"
-		want = append(want, name)
-	}
+	files := numbered(30, "a b")
 	e := newEnriched(t, files)
 	e.stage.Limit = &pipeline.Limit{Concurrency: 3}
 	var three sync.WaitGroup // three are under way at a time, and the first is ready last
@@ -346,15 +348,13 @@ func TestDocumentsUnderWay(t *testing.T) {
 		}
 	}
 	e.embedder.passages = nil
-	if _, err := knowledge.Open(t.Context(), e.block, e.stages, knowledge.Options{}); err != nil {
-		t.Fatal(err)
-	}
+	must(knowledge.Open(t.Context(), e.block, e.stages, knowledge.Options{}))(t)
 	var order []string
 	for _, text := range e.embedder.passages {
 		of, _, _ := strings.Cut(text, "\n")
 		order = append(order, strings.TrimPrefix(of, "of "))
 	}
-	same(t, "order", slices.Compact(order), want...)
+	same(t, "order", slices.Compact(order), slices.Sorted(maps.Keys(files))...)
 	if e.adder.most != 3 {
 		t.Errorf("%d documents were under way at a time, want 3", e.adder.most)
 	}
@@ -374,11 +374,7 @@ func TestDocumentsUnderWay(t *testing.T) {
 // A document that takes long does not hold up those behind it, until four times as
 // many as are worked on are held.
 func TestSlowDocuments(t *testing.T) {
-	files := map[string]string{}
-	for i := range 30 {
-		files[fmt.Sprintf("%02d.txt", i)] = "a"
-	}
-	e := newEnriched(t, files)
+	e := newEnriched(t, numbered(30, "a"))
 	e.stage.Limit = &pipeline.Limit{Concurrency: 3}
 	var others sync.WaitGroup
 	others.Add(11)
@@ -404,11 +400,7 @@ func TestSlowDocuments(t *testing.T) {
 
 // Once a service cannot go on, no other document is begun.
 func TestNothingIsBegunAfterTheEnd(t *testing.T) {
-	files := map[string]string{}
-	for i := range 30 {
-		files[fmt.Sprintf("%02d.txt", i)] = "a"
-	}
-	e := newEnriched(t, files)
+	e := newEnriched(t, numbered(30, "a"))
 	e.stage.Limit, e.stage.Retries = &pipeline.Limit{Concurrency: 2}, 5
 	ended := make(chan struct{})
 	e.adder.slow = func(p sdk.Passage) {
@@ -569,11 +561,8 @@ func TestTransientFailures(t *testing.T) {
 func TestBuildsThatEnd(t *testing.T) {
 	for _, code := range []sdk.Code{sdk.CodeStopped, sdk.CodeUnavailable} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
-			files := map[string]string{}
-			var want []string
-			for i := range 20 {
-				name := fmt.Sprintf("%02d.txt", i)
-				files[name] = "a b"
+			files, want := numbered(20, "a b"), []string(nil)
+			for _, name := range slices.Sorted(maps.Keys(files)) {
 				want = append(want, name+"#0", name+"#1")
 			}
 			e := newEnriched(t, files)
@@ -629,11 +618,7 @@ func TestUpdatesThatEnd(t *testing.T) {
 // A build that is cut off elsewhere does no chunk twice, and asks nothing
 // again.
 func TestEnrichedGoOn(t *testing.T) {
-	files := map[string]string{}
-	for i := range 60 {
-		files[fmt.Sprintf("%02d.txt", i)] = strings.Repeat("ab cd ", 10)
-	}
-	e := newEnriched(t, files)
+	e := newEnriched(t, numbered(60, strings.Repeat("ab cd ", 10)))
 	e.embedder.failAfter = 600
 	_ = e.fails()
 	e.embedder.failAfter = 0

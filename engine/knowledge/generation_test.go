@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/racflow/racflow/engine/knowledge"
 	"github.com/racflow/racflow/engine/knowledge/generation"
 	"github.com/racflow/racflow/engine/knowledge/stages"
@@ -28,11 +26,7 @@ func (k keeper) Drop(context.Context, string) error { return k.err }
 
 func (b *bench) history() *generation.History {
 	b.t.Helper()
-	h, err := generation.List(b.t.Context(), b.block, b.stages)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return h
+	return must(generation.List(b.t.Context(), b.block, b.stages))(b.t)
 }
 
 // states lists the generations as "analyzer embedder state".
@@ -48,21 +42,14 @@ func (b *bench) states() []string {
 
 func (b *bench) store() stages.Store {
 	b.t.Helper()
-	store, err := b.stages.Store(b.t.Context())
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return store
+	return must(b.stages.Store(b.t.Context()))(b.t)
 }
 
 // rewrite commits other notes to the generations.
 func (b *bench) rewrite(change func(note map[string]any)) {
 	b.t.Helper()
 	store := b.store()
-	all, err := store.List(b.t.Context())
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	all := must(store.List(b.t.Context()))(b.t)
 	for _, c := range all {
 		var note map[string]any
 		if json.Unmarshal(c.Note, &note) != nil {
@@ -91,18 +78,12 @@ func (b *bench) age() {
 
 func (b *bench) collections() int {
 	b.t.Helper()
-	all, err := b.store().List(b.t.Context())
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return len(all)
+	return len(must(b.store().List(b.t.Context()))(b.t))
 }
 
 func (b *bench) wantStates(what string, want ...string) {
 	b.t.Helper()
-	if d := cmp.Diff(want, b.states()); d != "" {
-		b.t.Errorf("%s: generations (-want +got):\n%s", what, d)
-	}
+	equal(b.t, what+": generations", want, b.states())
 }
 
 func TestGenerationsSwitchWhenComplete(t *testing.T) {
@@ -269,9 +250,7 @@ func TestIncompleteGenerations(t *testing.T) {
 	if len(gone) != 1 || gone[0].State != generation.Incomplete {
 		t.Fatalf("superseded: %+v", gone)
 	}
-	if err := h.Remove(t.Context(), gone[0]); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, h.Remove(t.Context(), gone[0]))
 	b.wantStates("removed", "standard letters current")
 }
 
@@ -308,20 +287,14 @@ func TestRemoveWhatIsBeingWritten(t *testing.T) {
 	b.block.Analyzer = "code"
 	b.open("1\ta\tx")
 	writer := b.store()
-	if _, err := writer.Open(t.Context(), old, sdk.Schema{Dimension: 4, Analyzer: "standard"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := writer.Put(t.Context(), old, []sdk.Entry{{ID: "2", Text: "b", Vector: []float32{0, 1, 0, 0}}}); err != nil {
-		t.Fatal(err)
-	}
+	must(writer.Open(t.Context(), old, sdk.Schema{Dimension: 4, Analyzer: "standard"}))(t)
+	noErr(t, writer.Put(t.Context(), old, []sdk.Entry{{ID: "2", Text: "b", Vector: []float32{0, 1, 0, 0}}}))
 	h := b.history()
 	if err := h.Remove(t.Context(), h.Superseded(false)[0]); sdk.CodeOf(err) != sdk.CodeTransient {
 		t.Errorf("removing it gives %v", err)
 	}
 	b.wantStates("while it is written", "code letters current", "standard letters old")
-	if err := writer.Commit(t.Context(), old, []byte(`{"source": "x", "complete": true}`)); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, writer.Commit(t.Context(), old, []byte(`{"source": "x", "complete": true}`)))
 	if err := h.Remove(t.Context(), h.Superseded(false)[0]); err != nil {
 		t.Error(err)
 	}
@@ -336,9 +309,7 @@ func TestASearchOutlivesItsGeneration(t *testing.T) {
 	b.open("1\ta\tx", "2\tb\ty")
 	h := b.history()
 	for _, g := range h.Superseded(false) {
-		if err := h.Remove(t.Context(), g); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, h.Remove(t.Context(), g))
 	}
 	if n := b.collections(); n != 2 {
 		t.Fatalf("%d collections are left", n)
@@ -392,12 +363,8 @@ func TestWhatIsNoGeneration(t *testing.T) {
 		"racflow":                     good,
 		"k-8123456789ab-0123456789ab": good,
 	} {
-		if _, err := store.Open(t.Context(), name, sdk.Schema{Dimension: 4}); err != nil {
-			t.Fatal(err)
-		}
-		if err := store.Commit(t.Context(), name, []byte(note)); err != nil {
-			t.Fatal(err)
-		}
+		must(store.Open(t.Context(), name, sdk.Schema{Dimension: 4}))(t)
+		noErr(t, store.Commit(t.Context(), name, []byte(note)))
 	}
 	b.wantStates("beside collections of others", "standard letters current")
 	if n := b.collections(); n != before+12 {
@@ -433,9 +400,7 @@ func TestEditionThatIsRemoved(t *testing.T) {
 		_, err := knowledge.Open(t.Context(), b.block, b.stages, knowledge.Options{Edition: true})
 		return err
 	}
-	if err := open(); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, open())
 	when = true
 	if err := open(); !errors.Is(err, generation.ErrRemoved) || !strings.Contains(err.Error(), "it is gone") {
 		t.Errorf("while it was removed: %v", err)

@@ -84,19 +84,30 @@ func TestAnEmbedderThatIsGoneInTheMiddle(t *testing.T) {
 	}
 }
 
-// Of a document that ends the enricher, only the passage that does so is kept bare.
+// Of a document that ends the enricher, or of which it makes nonsense, only the passage that does so is kept bare.
 func TestAPassageThatEndsTheEnricher(t *testing.T) {
-	e := newEnriched(t, map[string]string{"a.txt": "a b c d e", "x.txt": "f"})
-	e.adder.ends = func(p sdk.Passage) error { return crashesOn("d")(p.Text()) }
-	k, asked, _ := e.look()
-	same(t, "asked", asked, "a.txt:a", "a.txt:b", "a.txt:c", "a.txt:e", "x.txt:f")
-	if r := k.Report; r.Unenriched != 1 || !errors.Is(r.FirstUnenriched.Err, sdk.ErrCrashed) || !strings.Contains(r.FirstUnenriched.String(), "a.txt: chunk 3: enrich.situate: ") {
-		t.Errorf("report %+v", r)
-	}
-	for _, text := range []string{"cc", "ee", "ff"} {
-		if found := find(t, k, text); len(found) != 1 || !strings.HasPrefix(found[0].Context, "of ") {
-			t.Errorf("%s: found %+v", text, found)
-		}
+	nonsense := &sdk.Error{Code: sdk.CodeInternal, Err: errors.New("the stage returned 4 results for 5 rows")}
+	for name, fault := range map[string]error{"ends": errCrash, "nonsense": nonsense} {
+		t.Run(name, func(t *testing.T) {
+			e := newEnriched(t, map[string]string{"a.txt": "a b c d e", "x.txt": "f"})
+			e.adder.ends = func(p sdk.Passage) error {
+				if p.Text() == "d" {
+					return fault
+				}
+				return nil
+			}
+			k, asked, _ := e.look()
+			same(t, "asked", asked, "a.txt:a", "a.txt:b", "a.txt:c", "a.txt:e", "x.txt:f")
+			r, got := k.Report, k.Report.FirstUnenriched
+			if r.Unenriched != 1 || !errors.Is(got.Err, fault) || !strings.Contains(got.String(), "a.txt: chunk 3: enrich.situate: ") {
+				t.Errorf("report %+v", r)
+			}
+			for _, text := range []string{"cc", "ee", "ff"} {
+				if found := find(t, k, text); len(found) != 1 || !strings.HasPrefix(found[0].Context, "of ") {
+					t.Errorf("%s: found %+v", text, found)
+				}
+			}
+		})
 	}
 }
 
@@ -114,23 +125,6 @@ func TestARowThatEndsTheEmbedderAgain(t *testing.T) {
 	k, embedded := b.open(append(rows, "5\tpoison, once more\tx")...)
 	same(t, "embedded", embedded, "a") // whether it works
 	if r := k.Report; r.Entries != 2 || r.InvalidCount != 3 {
-		t.Errorf("report %+v", r)
-	}
-}
-
-// Of a document of which the enricher makes nonsense, only the passage that it cannot
-// work on is kept bare.
-func TestAPassageThatMakesNonsense(t *testing.T) {
-	e := newEnriched(t, map[string]string{"a.txt": "a b c d e", "x.txt": "f"})
-	e.adder.ends = func(p sdk.Passage) error {
-		if p.Text() == "d" {
-			return &sdk.Error{Code: sdk.CodeInternal, Err: errors.New("the stage returned 4 results for 5 rows")}
-		}
-		return nil
-	}
-	k, asked, _ := e.look()
-	same(t, "asked", asked, "a.txt:a", "a.txt:b", "a.txt:c", "a.txt:e", "x.txt:f")
-	if r := k.Report; r.Unenriched != 1 || !strings.Contains(r.FirstUnenriched.String(), "a.txt: chunk 3: enrich.situate: the stage returned") {
 		t.Errorf("report %+v", r)
 	}
 }
@@ -182,10 +176,7 @@ func TestARowThatEndsTheStore(t *testing.T) {
 	if ends == 0 || ends > 3*3*10 {
 		t.Errorf("the store ended %d times", ends)
 	}
-	store, err := b.stages.Store(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := must(b.stages.Store(t.Context()))(t)
 	all, err := store.List(t.Context())
 	if err != nil || len(all) != 2 {
 		t.Errorf("got %v, %v", all, err)

@@ -196,32 +196,39 @@ func newBench(t *testing.T) *bench {
 func (b *bench) open(rows ...string) (*knowledge.Knowledge, []string) {
 	b.t.Helper()
 	content := strings.Join(append([]string{"id\ttext\tlabel"}, rows...), "\n") + "\n"
-	if err := os.WriteFile(b.block.Sources[0].Path, []byte(content), 0o600); err != nil {
-		b.t.Fatal(err)
-	}
+	put(b.t, b.block.Sources[0].Path, content)
 	b.embedder.passages = nil
-	k, err := knowledge.Open(b.t.Context(), b.block, b.stages, knowledge.Options{})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	k := must(knowledge.Open(b.t.Context(), b.block, b.stages, knowledge.Options{}))(b.t)
 	slices.Sort(b.embedder.passages)
 	return k, b.embedder.passages
 }
 
 // openFailing opens the knowledge over a file's content. Its processes end with
 // it, as they do when a run ends.
-func (b *bench) openFailing(content string) (err error) {
+func (b *bench) openFailing(content string) error {
 	b.t.Helper()
-	if err := os.WriteFile(b.block.Sources[0].Path, []byte(content), 0o600); err != nil {
-		b.t.Fatal(err)
-	}
+	put(b.t, b.block.Sources[0].Path, content)
 	b.embedder.passages = nil
-	b.t.Run("failing", func(t *testing.T) {
+	return b.opening(b.t.Context(), knowledge.Options{})
+}
+
+// opening opens the knowledge as it is, and ends its processes.
+func (b *bench) opening(ctx context.Context, o knowledge.Options) (err error) {
+	b.t.Helper()
+	b.t.Run("opening", func(t *testing.T) {
 		own := b.stages
 		own.t = t
-		_, err = knowledge.Open(t.Context(), b.block, own, knowledge.Options{})
+		_, err = knowledge.Open(ctx, b.block, own, o)
 	})
 	return err
+}
+
+// faults are those of rows, without the path of their file.
+func (b *bench) faults(k *knowledge.Knowledge) (told []string) {
+	for _, f := range k.Report.Invalid {
+		told = append(told, strings.TrimPrefix(f.String(), filepath.Dir(b.block.Sources[0].Path)))
+	}
+	return told
 }
 
 func (b *bench) nearest(k *knowledge.Knowledge, text string) []string {
@@ -266,28 +273,17 @@ func TestIncremental(t *testing.T) {
 	for _, step := range steps {
 		k, embedded := b.open(step.rows...)
 		step.report.Name, step.report.Embedder, step.report.Store = "k", "letters", "memory"
-		if d := cmp.Diff(step.report, k.Report); d != "" {
-			t.Errorf("%s: report (-want +got):\n%s", step.name, d)
-		}
-		if d := cmp.Diff(step.embedded, embedded); d != "" {
-			t.Errorf("%s: embedded (-want +got):\n%s", step.name, d)
-		}
-		if d := cmp.Diff(step.labels, k.Labels); d != "" {
-			t.Errorf("%s: labels (-want +got):\n%s", step.name, d)
-		}
-		if d := cmp.Diff(step.nearestA, b.nearest(k, "a")); d != "" {
-			t.Errorf("%s: nearest to a (-want +got):\n%s", step.name, d)
-		}
+		equal(t, step.name+": report", step.report, k.Report)
+		equal(t, step.name+": embedded", step.embedded, embedded)
+		equal(t, step.name+": labels", step.labels, k.Labels)
+		equal(t, step.name+": nearest to a", step.nearestA, b.nearest(k, "a"))
 	}
 }
 
 func TestPrototypes(t *testing.T) {
 	b := newBench(t)
 	nearest := func(k *knowledge.Knowledge) map[string]float32 {
-		found, err := k.Prototypes(t.Context(), [][]float32{{1, 0, 0, 0}}, 10)
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := must(k.Prototypes(t.Context(), [][]float32{{1, 0, 0, 0}}, 10))(t)
 		all := map[string]float32{}
 		for _, c := range found[0] {
 			all[c.Label] = c.Dense
@@ -297,27 +293,9 @@ func TestPrototypes(t *testing.T) {
 	close := cmp.Comparer(func(a, b float32) bool { return a-b < 1e-6 && b-a < 1e-6 })
 	k, _ := b.open("1\ta\tx", "2\tb\tx", "3\tc\ty")
 	// x is the mean of a and b, so 45 degrees from a.
-	if d := cmp.Diff(map[string]float32{"x": 0.70710678, "y": 0}, nearest(k), close); d != "" {
-		t.Errorf("(-want +got):\n%s", d)
-	}
+	equal(t, "at first", map[string]float32{"x": 0.70710678, "y": 0}, nearest(k), close)
 	k, _ = b.open("1\ta\tx", "3\tac\ty")
-	if d := cmp.Diff(map[string]float32{"x": 1, "y": 0.70710678}, nearest(k), close); d != "" {
-		t.Errorf("after changes (-want +got):\n%s", d)
-	}
-}
-
-func TestAnotherEmbedderBuildsAnew(t *testing.T) {
-	b := newBench(t)
-	rows := []string{"1\ta\tx", "2\tb\ty"}
-	b.open(rows...)
-	b.embedder.fingerprint = "another"
-	if k, embedded := b.open(rows...); len(embedded) != 2 || k.Report.Added != 2 {
-		t.Errorf("another embedder embedded %q", embedded)
-	}
-	b.embedder.fingerprint = ""
-	if k, embedded := b.open(rows...); len(embedded) != 0 || !k.Report.Unchanged {
-		t.Errorf("back to the first one it embedded %q", embedded)
-	}
+	equal(t, "after changes", map[string]float32{"x": 1, "y": 0.70710678}, nearest(k), close)
 }
 
 func TestFitting(t *testing.T) {
@@ -402,11 +380,8 @@ func TestFaults(t *testing.T) {
 	b := newBench(t)
 	for range 2 { // faults are told again though nothing changed
 		k, _ := b.open("1\ta\tx", "2\t\tx", "1\tb\ty", "4\tc\ty")
-		var told []string
-		for _, f := range k.Report.Invalid {
-			told = append(told, strings.TrimPrefix(f.String(), b.block.Sources[0].Path))
-		}
-		want := []string{":3: it has no text", `:4: its id "1" stands on line 2 already; ids must be unique`}
+		told := b.faults(k)
+		want := []string{"/rows.tsv:3: it has no text", `/rows.tsv:4: its id "1" stands on line 2 already; ids must be unique`}
 		if d := cmp.Diff(want, told); d != "" || k.Report.Entries != 2 {
 			t.Errorf("%d entries, faults (-want +got):\n%s", k.Report.Entries, d)
 		}
@@ -420,10 +395,7 @@ func TestRefusedRows(t *testing.T) {
 	b.stages.strict, b.embedder.strict = true, true
 	check := func(k *knowledge.Knowledge, entries, added, changed, removed int, want ...string) {
 		t.Helper()
-		var told []string
-		for _, f := range k.Report.Invalid {
-			told = append(told, strings.TrimPrefix(f.String(), b.block.Sources[0].Path))
-		}
+		told := b.faults(k)
 		r := k.Report
 		if d := cmp.Diff(want, told); d != "" || r.Entries != entries || r.Added != added || r.Changed != changed || r.Removed != removed || r.InvalidCount != len(want) {
 			t.Errorf("%+v, faults (-want +got):\n%s", r, d)
@@ -434,13 +406,11 @@ func TestRefusedRows(t *testing.T) {
 	}
 	for _, added := range []int{2, 0} { // told again though nothing changed
 		k, _ := b.open("1\ta\tx", "2\tunstorable\tx", "3\t\tx", "4\tb\ty", "5\tunreadable\tz")
-		check(k, 2, added, 0, 0, ":3: the text is unstorable", ":4: it has no text", ":6: the text is unreadable")
-		if d := cmp.Diff([]string{"x", "y"}, k.Labels); d != "" {
-			t.Errorf("labels (-want +got):\n%s", d)
-		}
+		check(k, 2, added, 0, 0, "/rows.tsv:3: the text is unstorable", "/rows.tsv:4: it has no text", "/rows.tsv:6: the text is unreadable")
+		equal(t, "labels", []string{"x", "y"}, k.Labels)
 	}
 	k, _ := b.open("1\tunstorable\tx", "2\tc\tx", "4\tb\ty")
-	check(k, 2, 1, 0, 1, ":2: the text is unstorable")
+	check(k, 2, 1, 0, 1, "/rows.tsv:2: the text is unstorable")
 	k, _ = b.open("1\ta\tx", "2\tc\tx", "4\tb\ty")
 	check(k, 3, 1, 0, 0)
 	if err := b.openFailing("id\ttext\tlabel\n1\tunstorable\tx\n2\tunreadable\tx\n"); err == nil || !strings.Contains(err.Error(), "rows.tsv:2: the text is unstorable") {
@@ -498,27 +468,12 @@ func TestLongTexts(t *testing.T) {
 func TestSourceErrors(t *testing.T) {
 	b := newBench(t)
 	for name, content := range map[string]string{"empty": "", "only a header": "id\ttext\tlabel\n", "no header": "1\ta\tx\n", "utf-16": "\xff\xfea\x00"} {
-		if err := os.WriteFile(b.block.Sources[0].Path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		put(t, b.block.Sources[0].Path, content)
 		_, err := knowledge.Open(t.Context(), b.block, b.stages, knowledge.Options{})
 		var source *units.SourceError
 		if !errors.As(err, &source) {
 			t.Errorf("%s: got %v, want a SourceError", name, err)
 		}
-	}
-}
-
-func TestFailedBuildLeavesWhatWasThere(t *testing.T) {
-	b := newBench(t)
-	b.open("1\ta\tx", "2\tb\ty")
-	b.embedder.fail = errors.New("out of order")
-	if err := b.openFailing("id\ttext\tlabel\n9\td\tz\n"); err == nil || !strings.Contains(err.Error(), "out of order") {
-		t.Fatalf("got %v", err)
-	}
-	b.embedder.fail = nil
-	if k, embedded := b.open("1\ta\tx", "2\tb\ty"); len(embedded) > 0 || k.Report.Entries != 2 {
-		t.Errorf("%d entries, embedded again: %q", k.Report.Entries, embedded)
 	}
 }
 
@@ -538,18 +493,11 @@ func TestEmbeddingIsTriedAgain(t *testing.T) {
 func TestPlanWritesNothing(t *testing.T) {
 	b := newBench(t)
 	b.open("1\ta\tx", "2\tb\ty")
-	if err := os.WriteFile(b.block.Sources[0].Path, []byte("id\ttext\tlabel\n1\tc\tx\n3\td\ty\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(b.block.Sources[0].Path, []byte("id\ttext\tlabel\n1\tc\tx\n3\td\ty\n"), 0o600))
 	for range 2 {
-		k, err := knowledge.Open(t.Context(), b.block, b.stages, knowledge.Options{Plan: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		k := must(knowledge.Open(t.Context(), b.block, b.stages, knowledge.Options{Plan: true}))(t)
 		want := build.Report{Name: "k", Embedder: "letters", Store: "memory", Entries: 2, Added: 1, Changed: 1, Removed: 1}
-		if d := cmp.Diff(want, k.Report); d != "" {
-			t.Errorf("(-want +got):\n%s", d)
-		}
+		equal(t, "report", want, k.Report)
 	}
 }
 
@@ -561,9 +509,7 @@ func TestTwoBuilders(t *testing.T) {
 	for i := range 2000 {
 		rows = append(rows, fmt.Sprintf("%d\t%s\tx%d", i, strings.Repeat("a", i%7+1)+strings.Repeat("b", i%5), i%3))
 	}
-	if err := os.WriteFile(b.block.Sources[0].Path, []byte(strings.Join(rows, "\n")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(b.block.Sources[0].Path, []byte(strings.Join(rows, "\n")), 0o600))
 	errs := make(chan error)
 	for range 2 {
 		own := starter{t: t, memory: b.stages.memory, embedder: &letters{}}
@@ -579,5 +525,30 @@ func TestTwoBuilders(t *testing.T) {
 		if err := <-errs; err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// must is what a call returns beside its error, which ends the test.
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		noErr(t, err)
+		return v
+	}
+}
+
+// noErr ends a test at an error.
+func noErr(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// equal reports where two values differ.
+func equal(t *testing.T, what string, want, got any, options ...cmp.Option) {
+	t.Helper()
+	if d := cmp.Diff(want, got, options...); d != "" {
+		t.Errorf("%s (-want +got):\n%s", what, d)
 	}
 }

@@ -3,7 +3,6 @@ package knowledge_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -32,20 +31,13 @@ func TestResultsThatComeLater(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "pending")
 			ctx, cancel := context.WithCancel(t.Context())
 			asks := pend(e, cancel)
-			t.Run("interrupted", func(t *testing.T) { // its processes end with it
-				own := e.stages
-				own.t = t
-				if _, err := knowledge.Open(ctx, e.block, own, knowledge.Options{Pending: pending.NewBook(dir, nil)}); !errors.Is(err, context.Canceled) {
-					t.Fatalf("error %v", err)
-				}
-			})
+			if err := e.opening(ctx, knowledge.Options{Pending: pending.NewBook(dir, nil)}); !errors.Is(err, context.Canceled) {
+				t.Fatalf("error %v", err)
+			}
 			if files, err := os.ReadDir(dir); err != nil || len(files) != 1 || *asks != 1 {
 				t.Fatalf("%d handles are kept of %d, %v", len(files), *asks, err)
 			}
-			k, err := knowledge.Open(t.Context(), e.block, e.stages, knowledge.Options{Pending: pending.NewBook(dir, nil)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			k := must(knowledge.Open(t.Context(), e.block, e.stages, knowledge.Options{Pending: pending.NewBook(dir, nil)}))(t)
 			if k.Report.Entries != 3 || k.Report.Unenriched != 0 || *asks != 1 {
 				t.Errorf("%+v after %d asks", k.Report, *asks)
 			}
@@ -60,11 +52,7 @@ func TestResultsThatComeLater(t *testing.T) {
 // by one, as ever.
 func TestBatchesOfDocuments(t *testing.T) {
 	const n = 700
-	files := map[string]string{}
-	for i := range n {
-		files[fmt.Sprintf("%03d.txt", i)] = "a bb"
-	}
-	e := newEnriched(t, files)
+	e := newEnriched(t, numbered(n, "a bb"))
 	e.stage.Info.Pends, e.stage.Info.PendsIf = true, "batch"
 	other := &adder{add: situate}
 	e.stages.enrich["other"] = other
@@ -74,17 +62,10 @@ func TestBatchesOfDocuments(t *testing.T) {
 	book := pending.NewBook(filepath.Join(t.TempDir(), "pending"), nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	e.adder.pends = cancel
-	t.Run("interrupted", func(t *testing.T) { // its processes end with it
-		own := e.stages
-		own.t = t
-		if _, err := knowledge.Open(ctx, e.block, own, knowledge.Options{Pending: book}); !errors.Is(err, context.Canceled) {
-			t.Fatalf("error %v", err)
-		}
-	})
-	k, err := knowledge.Open(t.Context(), e.block, e.stages, knowledge.Options{Pending: book})
-	if err != nil {
-		t.Fatal(err)
+	if err := e.opening(ctx, knowledge.Options{Pending: book}); !errors.Is(err, context.Canceled) {
+		t.Fatalf("error %v", err)
 	}
+	k := must(knowledge.Open(t.Context(), e.block, e.stages, knowledge.Options{Pending: book}))(t)
 	if k.Report.Entries != 2*n || k.Report.Unenriched != 0 || e.adder.asks != 1 || len(e.adder.calls) != 1 || len(e.adder.calls[0]) != n {
 		t.Errorf("%+v after %d asks and %d calls", k.Report, e.adder.asks, len(e.adder.calls))
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/racflow/racflow/engine/knowledge"
@@ -18,13 +17,8 @@ import (
 func TestRandomExamples(t *testing.T) {
 	b := newBench(t)
 	k, _ := b.open("1\ta\tx", "2\tb\ty", "3\tc\tz", "4\td\tz")
-	first, err := k.Random(t.Context(), []string{"p", "q", "p"}, sdk.Draw{Count: 3}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(first[0], first[2], cmpopts.EquateNaNs()); d != "" {
-		t.Errorf("the same item gets other examples:\n%s", d)
-	}
+	first := must(k.Random(t.Context(), []string{"p", "q", "p"}, sdk.Draw{Count: 3}, false))(t)
+	equal(t, "the same item gets other examples", first[0], first[2], cmpopts.EquateNaNs())
 	seen := map[string]bool{}
 	for _, c := range first[1] {
 		seen[c.ID] = c.Text != "" && c.Label != ""
@@ -61,10 +55,7 @@ func items(n int) (ids []string) {
 // drawn are the ids and texts of a draw's parts, each in one text.
 func drawn(t *testing.T, k *knowledge.Knowledge, ids []string, draw sdk.Draw, others bool) map[string]string {
 	t.Helper()
-	all, err := k.Random(t.Context(), ids, draw, others)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must(k.Random(t.Context(), ids, draw, others))(t)
 	parts := map[string]string{}
 	in := max(1, draw.Parts)
 	each := (draw.Count + in - 1) / in
@@ -138,10 +129,7 @@ func regexpRow(id string) *regexp.Regexp { return regexp.MustCompile(" " + id + 
 func TestRandomExamplesAreRandom(t *testing.T) {
 	k, _ := newBench(t).open(rows(200, nil)...)
 	ids := items(6000)
-	all, err := k.Random(t.Context(), ids, sdk.Draw{Count: 10, Parts: 2}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must(k.Random(t.Context(), ids, sdk.Draw{Count: 10, Parts: 2}, false))(t)
 	times, pairs := map[string]int{}, map[string]int{}
 	for _, of := range all {
 		for j, c := range of {

@@ -33,9 +33,7 @@ func several(t *testing.T) (b *bench, second, decisions string) {
 
 func put(t *testing.T, path, content string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(path, []byte(content), 0o600))
 }
 
 // entries lists the entries as "id text label reviewer".
@@ -61,9 +59,7 @@ func TestSources(t *testing.T) {
 	decide := func(r reviewed.Row) func() {
 		return func() {
 			r.Reviewer, r.ReviewedAt = "Ada", at
-			if err := reviewed.Write(decisions, []reviewed.Row{r}); err != nil {
-				t.Fatal(err)
-			}
+			noErr(t, reviewed.Write(decisions, []reviewed.Row{r}))
 		}
 	}
 	added := reviewed.ID("ca", "") + " ca z Ada"
@@ -103,36 +99,20 @@ func TestSources(t *testing.T) {
 			b.t = t
 			step.do()
 			k, embedded := b.open(rows...)
-			if d := cmp.Diff(step.embedded, embedded); d != "" {
-				t.Errorf("embedded (-want +got):\n%s", d)
-			}
+			equal(t, "embedded", step.embedded, embedded)
 			if d := cmp.Diff(step.report, k.Report, cmpopts.IgnoreFields(build.Report{}, "Name", "Embedder", "Store", "Documents", "Invalid")); d != "" {
 				t.Errorf("report (-want +got):\n%s", d)
 			}
-			if d := cmp.Diff(step.entries, entries(t, k)); d != "" {
-				t.Errorf("entries (-want +got):\n%s", d)
-			}
-			if d := cmp.Diff(step.labels, k.Labels); d != "" {
-				t.Errorf("labels (-want +got):\n%s", d)
-			}
-			var invalid []string
-			for _, row := range k.Report.Invalid {
-				invalid = append(invalid, strings.TrimPrefix(row.String(), filepath.Dir(decisions)))
-			}
-			if d := cmp.Diff(step.invalid, invalid); d != "" {
-				t.Errorf("invalid (-want +got):\n%s", d)
-			}
+			equal(t, "entries", step.entries, entries(t, k))
+			equal(t, "labels", step.labels, k.Labels)
+			equal(t, "invalid", step.invalid, b.faults(k))
 		})
 	}
 }
 
 func lines(t *testing.T, path string) []byte {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
+	return must(os.ReadFile(path))(t)
 }
 
 // TestSourcesAreLoadedAgain: rows that are cut are read a second time, decisions among them.
@@ -141,9 +121,7 @@ func TestSourcesAreLoadedAgain(t *testing.T) {
 	b.stages.chunker = &words{}
 	b.block.Chunk = &pipeline.Stage{Block: "chunk", Use: "words"}
 	for _, r := range []reviewed.Row{{Text: "c a", Label: "z"}, {Text: "b", Label: "z", Replaces: "2"}, {Replaces: "s1"}} {
-		if err := reviewed.Write(decisions, []reviewed.Row{r}); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, reviewed.Write(decisions, []reviewed.Row{r}))
 	}
 	k, embedded := b.open("1\ta\tx", "2\tab\tx")
 	if want := []string{"a", "a", "b", "c"}; !slices.Equal(embedded, want) {
@@ -159,14 +137,8 @@ func TestSourcesAreLoadedAgain(t *testing.T) {
 func TestOneSourceIsAsEver(t *testing.T) {
 	b := newBench(t)
 	k, _ := b.open("1\ta\tx")
-	digest, err := source.Digest(b.block.Sources[0].Path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := b.store().List(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	digest := must(source.Digest(b.block.Sources[0].Path))(t)
+	all := must(b.store().List(t.Context()))(t)
 	_, content := k.Generation()
 	if i := slices.IndexFunc(all, func(c sdk.Collection) bool { return strings.Contains(string(c.Note), digest) }); i < 0 || content == "" {
 		t.Errorf("no note has the digest %s of the file", digest)

@@ -22,10 +22,7 @@ func TestAll(t *testing.T) {
 	s.look(knowledge.Options{})
 	s.write(map[string]string{"a.txt": "first of all"})
 	k, _, _ := s.look(knowledge.Options{})
-	all, err := k.All(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must(k.All(t.Context()))(t)
 	var got []string
 	for _, c := range all {
 		got = append(got, c.Text)

@@ -27,11 +27,7 @@ func collection(t *testing.T, id, label string, entries int) string {
 		text := "apple " + strings.Repeat("b", i)
 		now.Entries = append(now.Entries, sdk.Entry{ID: text, Text: text, Label: label, Vector: enginetest.AlphabetOf(text)})
 	}
-	text, err := json.Marshal(now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return string(must(json.Marshal(now))(t))
 }
 
 // An attached collection is looked at now and then. A version that has opened it anew takes over where another one stands
@@ -98,10 +94,7 @@ func TestWatchUnusable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "collection.json")
 	write(t, path, `{"ID": "1", "Entries": [{"ID": "a", "Text": "a", "Vector": [1]}]}`)
 	dir, o := folder(t, map[string]string{"p.hcl": attachedTo(path)})
-	s, err := Open(t.Context(), []string{filepath.Join(dir, "p.hcl")}, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must(Open(t.Context(), []string{filepath.Join(dir, "p.hcl")}, o))(t)
 	defer s.Close()
 	if err := s.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "have 1 dimensions") {
 		t.Fatalf("%v", err)
@@ -130,14 +123,9 @@ func TestSwapUnderARequest(t *testing.T) {
 	write(t, path, collection(t, "1", "fruit", 10))
 	dir, o := folder(t, map[string]string{"p.hcl": attachedTo(path)})
 	p := started(t, o, filepath.Join(dir, "p.hcl")).Pipeline("intent")
-	under, err := p.serving()
-	if err != nil {
-		t.Fatal(err)
-	}
+	under := must(p.serving())(t)
 	write(t, path, collection(t, "2", "dessert", 10))
-	if err := p.Rebuild(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, p.Rebuild(t.Context()))
 	if got := strings.Join(under.run.Labels(), " "); got != "fruit" {
 		t.Errorf("labels %q", got)
 	}

@@ -46,15 +46,9 @@ func embedder() string {
 // warm opens the kNN path over the example's rows, and reads the example's items.
 func warm(b *testing.B) (*Pipeline, []source.Row) {
 	b.Helper()
-	examples, err := filepath.Abs("../../examples/intent")
-	if err != nil {
-		b.Fatal(err)
-	}
+	examples := must(filepath.Abs("../../examples/intent"))(b)
 	dir, o := folder(b, map[string]string{"p.hcl": fmt.Sprintf(neighbours, filepath.Join(examples, "train.tsv"), embedder())})
-	s, err := Open(context.Background(), []string{filepath.Join(dir, "p.hcl")}, o)
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := must(Open(context.Background(), []string{filepath.Join(dir, "p.hcl")}, o))(b)
 	b.Cleanup(s.Close)
 	if err := s.Start(b.Context()); err != nil {
 		b.Skipf("the pipeline does not start: %v", err)
@@ -155,9 +149,7 @@ func BenchmarkCallers(b *testing.B) {
 	var alone []time.Duration
 	for _, row := range rows {
 		begun := time.Now()
-		if _, err := p.Answer(b.Context(), engine.Item{Text: row.Text}); err != nil {
-			b.Fatal(err)
-		}
+		must(p.Answer(b.Context(), engine.Item{Text: row.Text}))(b)
 		alone = append(alone, time.Since(begun))
 	}
 	percentiles(b, alone, "alone")

@@ -70,9 +70,7 @@ func testKilled(t *testing.T, intent string) {
 		for name := range before {
 			at := answered.Load()
 			if pid, ok := stages(t)[name]; ok {
-				if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-					t.Fatal(err)
-				}
+				noErr(t, syscall.Kill(pid, syscall.SIGKILL))
 			}
 			for answered.Load() < at+20 && !t.Failed() && t.Context().Err() == nil {
 				ask(t, p, "red apple")
@@ -94,14 +92,10 @@ func TestMended(t *testing.T) {
 	first := p.current()
 	// The store's process finds its collection gone when it is started again.
 	collection := p.Status().Knowledge[0].Collection
-	if err := os.RemoveAll(filepath.Join(dir, "state/knowledge/k", collection)); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.RemoveAll(filepath.Join(dir, "state/knowledge/k", collection)))
 	for name, pid := range stages(t) {
 		if strings.Contains(name, "store") {
-			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
+			noErr(t, syscall.Kill(pid, syscall.SIGKILL))
 		}
 	}
 	for p.current() == first && t.Context().Err() == nil {
@@ -127,9 +121,7 @@ func TestHeld(t *testing.T) {
 		t.Fatalf("two that serve the same have %s and %s", collection, got)
 	}
 	write(t, filepath.Join(dir, "rows.tsv"), turned)
-	if err := other.Rebuild(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, other.Rebuild(t.Context()))
 	other.settled(t)
 	there := func() bool {
 		_, err := os.Stat(filepath.Join(dir, "state/knowledge/k", collection))
@@ -154,16 +146,12 @@ func TestHeld(t *testing.T) {
 	if got := ask(t, p, "red apple"); got != "fruit" {
 		t.Errorf("it is %q", got)
 	}
-	if err := p.Rebuild(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, p.Rebuild(t.Context()))
 	if p.settled(t); there() {
 		t.Error("what nobody serves any more stays")
 	}
 	first := p.current()
-	if err := os.RemoveAll(filepath.Join(dir, "state/knowledge/k", p.Status().Knowledge[0].Collection)); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.RemoveAll(filepath.Join(dir, "state/knowledge/k", p.Status().Knowledge[0].Collection)))
 	for p.holdOnce(); p.current() == first && t.Context().Err() == nil; {
 		if got := ask(t, p, "red apple"); got != "vehicle" {
 			t.Fatalf("it is %q", got)

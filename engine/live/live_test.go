@@ -14,10 +14,7 @@ import (
 
 func TestAnswers(t *testing.T) {
 	dir, o := folder(t, map[string]string{"p.hcl": intent, "rows.tsv": fruit})
-	s, err := Open(t.Context(), []string{filepath.Join(dir, "p.hcl")}, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must(Open(t.Context(), []string{filepath.Join(dir, "p.hcl")}, o))(t)
 	defer s.Close()
 	p := s.Pipeline("intent")
 	if p == nil || s.Pipeline("other") != nil || len(s.Pipelines()) != 1 || p.Definition().Name != "intent" {
@@ -29,9 +26,7 @@ func TestAnswers(t *testing.T) {
 	if s := p.Status(); s.Ready || len(s.Knowledge) > 0 {
 		t.Errorf("%+v", s)
 	}
-	if err := s.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, s.Start(t.Context()))
 	if got := p.Status(); !got.Ready || got.Since.IsZero() || strings.Join(got.Labels, " ") != "fruit vehicle" || got.Answers != manifest.Labels || len(got.Knowledge) != 1 {
 		t.Errorf("%+v", got)
 	}

@@ -15,12 +15,7 @@ import (
 	"github.com/racflow/racflow/plugins"
 )
 
-var builtin engine.Builtin
-
-func TestMain(m *testing.M) {
-	builtin = engine.Serve(append(plugins.All(), gate(), caller(), enginetest.Alphabet(), enginetest.TheirsFile()))
-	os.Exit(m.Run())
-}
+var builtin = engine.Serve(append(plugins.All(), gate(), caller(), enginetest.Alphabet(), enginetest.TheirsFile()))
 
 // intent is a pipeline of a folder's rows.
 const intent = `
@@ -56,22 +51,15 @@ func folder(t testing.TB, files map[string]string) (string, Options) {
 
 func write(t testing.TB, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 // started opens and starts the pipelines of files in a folder.
 func started(t testing.TB, o Options, files ...string) *Set {
 	t.Helper()
-	s, err := Open(context.Background(), files, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must(Open(context.Background(), files, o))(t)
 	t.Cleanup(s.Close)
-	if err := s.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, s.Start(t.Context()))
 	return s
 }
 
@@ -91,10 +79,7 @@ func ask(t testing.TB, p *Pipeline, text string) string {
 // generations are those of the knowledge of a file, and those of them that a build would remove.
 func generations(t testing.TB, o Options, file string) (all, superseded []generation.Generation) {
 	t.Helper()
-	w, err := engine.NewWorkspace(t.Context(), o.Engine)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must(engine.NewWorkspace(t.Context(), o.Engine))(t)
 	defer w.Close()
 	if err := w.Histories(t.Context(), file, func(_ *pipeline.Knowledge, h *generation.History) error {
 		all, superseded = append(all, h.Generations...), append(superseded, h.Superseded(true)...)
@@ -112,4 +97,21 @@ func many(n int, row func(int) string) string {
 		fmt.Fprintln(&b, row(i))
 	}
 	return b.String()
+}
+
+// must is what a call returns beside its error, which ends the test.
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		noErr(t, err)
+		return v
+	}
+}
+
+// noErr ends a test at an error.
+func noErr(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

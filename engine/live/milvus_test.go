@@ -37,9 +37,7 @@ func milvus(t *testing.T) string {
 		}
 	}
 	c := exec.Command("../../.ci/milvus", "run", port, filepath.Join(t.TempDir(), "milvus.db"))
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, c.Start())
 	milvusServer = c.Process.Pid
 	t.Cleanup(func() {
 		_ = c.Process.Kill()
@@ -105,10 +103,7 @@ func TestMilvusRunsBesideALoad(t *testing.T) {
 	for turn := 1; turn <= 4; turn++ {
 		write(t, filepath.Join(dir, "rows.tsv"), rows(turn))
 		serving, before := fmt.Sprintf("label%d", (turn+1)%2), answered.Load()
-		beside, err := engine.Open(t.Context(), path, o.Engine)
-		if err != nil {
-			t.Fatal(err)
-		}
+		beside := must(engine.Open(t.Context(), path, o.Engine))(t)
 		r, err := beside.Answer(t.Context(), engine.Item{Text: "word4 thing4"})
 		beside.Close()
 		if want := fmt.Sprintf("label%d", turn%2); err != nil || string(r.Answer) != want {
@@ -121,9 +116,7 @@ func TestMilvusRunsBesideALoad(t *testing.T) {
 			}
 			_ = backoff.Sleep(t.Context(), 50e6)
 		}
-		if err := p.Rebuild(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, p.Rebuild(t.Context()))
 		if got := ask(t, p, "word4 thing4"); got == serving {
 			t.Errorf("turn %d: it is %q after the swap", turn, got)
 		}

@@ -19,10 +19,7 @@ import (
 func TestObserved(t *testing.T) {
 	dir, o := folder(t, map[string]string{"p.hcl": intent, "rows.tsv": fruit})
 	file := filepath.Join(dir, "traces.jsonl")
-	tel, err := telemetry.New(t.Context(), telemetry.Options{TraceFile: file})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tel := must(telemetry.New(t.Context(), telemetry.Options{TraceFile: file}))(t)
 	o.Engine.Observe = tel
 	p := started(t, o, filepath.Join(dir, "p.hcl")).Pipeline("intent")
 	const trace = "0af7651916cd43dd8448eb211c80319c"
@@ -40,9 +37,7 @@ func TestObserved(t *testing.T) {
 		t.Error(err)
 	}
 	write(t, filepath.Join(dir, "rows.tsv"), fruit+"old bike\tvehicle\n")
-	if err := p.Rebuild(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, p.Rebuild(t.Context()))
 	got := exposed(t, tel)
 	for _, want := range []string{
 		`racflow_items_total{outcome="answered",pipeline="intent"} 51`, `racflow_queue_items{pipeline="intent"} 0`,
@@ -52,9 +47,7 @@ func TestObserved(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, got)
 		}
 	}
-	if err := tel.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, tel.Close(t.Context()))
 	text := read(t, file)
 	if n := strings.Count(text, `"traceId":"`+trace+`","spanId"`); n < 51 || strings.Count(text, `"name":"item intent"`) != 51 {
 		t.Errorf("%d spans are in the requests' trace", n)
@@ -71,9 +64,5 @@ func exposed(t *testing.T, tel *telemetry.Telemetry) string {
 
 func read(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return string(must(os.ReadFile(path))(t))
 }

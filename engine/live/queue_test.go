@@ -146,16 +146,11 @@ func TestServiceBack(t *testing.T) {
 	p := started(t, o, filepath.Join(dir, "p.hcl")).Pipeline("intent")
 	first := p.current()
 	for p.current() == first { // some calls are denied until the voter is stopped
-		if _, err := p.Answer(t.Context(), engine.Item{Text: "red apple"}); err != nil {
-			t.Fatal(err)
-		}
+		must(p.Answer(t.Context(), engine.Item{Text: "red apple"}))(t)
 	}
 	write(t, filepath.Join(up, "up"), "")
 	for {
-		r, err := p.Answer(t.Context(), engine.Item{Text: "red apple"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must(p.Answer(t.Context(), engine.Item{Text: "red apple"}))(t)
 		if len(r.Votes) > 0 && r.Votes[0].Voter == "caller" && r.Error == nil && len(r.Missing) == 0 {
 			return
 		}

@@ -71,9 +71,7 @@ func testRebuild(t *testing.T, intent string) {
 	if got := ask(t, p, "red apple"); got != "fruit" {
 		t.Fatalf("before the rebuild it is %q", got)
 	}
-	if err := p.Rebuild(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, p.Rebuild(t.Context()))
 	if got := ask(t, p, "red apple"); got != "vehicle" {
 		t.Errorf("after the rebuild it is %q", got)
 	}
@@ -86,12 +84,9 @@ func testRebuild(t *testing.T, intent string) {
 		t.Errorf("the store has %+v", all)
 	}
 	for name, text := range map[string]string{"rows.tsv": "\x00", "p.hcl": strings.Replace(intent, "soft", "sofd", 1)} {
-		before, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		before := must(os.ReadFile(filepath.Join(dir, name)))(t)
 		write(t, filepath.Join(dir, name), text)
-		err = p.Rebuild(t.Context())
+		err := p.Rebuild(t.Context())
 		found := new(engine.DiagnosticsError)
 		if !errors.As(err, &found) || !strings.Contains(p.Status().Error, "p.hcl:") {
 			t.Errorf("%s: %v, %+v", name, err, p.Status())
@@ -105,9 +100,7 @@ func testRebuild(t *testing.T, intent string) {
 		}
 	}
 	write(t, filepath.Join(dir, "p.hcl"), strings.Replace(intent, "answer in labels", "answer in labels && answer != \\\"vehicle\\\"", 1))
-	if err := p.Rebuild(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, p.Rebuild(t.Context()))
 	if got := ask(t, p, "red apple"); got != "fruit" {
 		t.Errorf("the rule takes %q", got)
 	}
@@ -124,10 +117,7 @@ func testRunBeside(t *testing.T, intent string) {
 	p := started(t, o, file).Pipeline("intent")
 	for _, rows := range []string{fruit, turned} {
 		write(t, filepath.Join(dir, "rows.tsv"), rows)
-		beside, err := engine.Open(t.Context(), file, o.Engine)
-		if err != nil {
-			t.Fatal(err)
-		}
+		beside := must(engine.Open(t.Context(), file, o.Engine))(t)
 		r, err := beside.Answer(t.Context(), engine.Item{Text: "red apple"})
 		beside.Close()
 		if err != nil || (r.Answer == "fruit") != (rows == fruit) {
@@ -150,14 +140,9 @@ func testSwapUnderLoad(t *testing.T, intent string) {
 	t.Helper()
 	goroutines, files := runtime.NumGoroutine(), open(t)
 	dir, o := folder(t, map[string]string{"p.hcl": intent, "rows.tsv": fruit})
-	s, err := Open(context.Background(), []string{filepath.Join(dir, "p.hcl")}, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must(Open(context.Background(), []string{filepath.Join(dir, "p.hcl")}, o))(t)
 	defer s.Close()
-	if err := s.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, s.Start(t.Context()))
 	p := s.Pipeline("intent")
 	one := len(children(t))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -183,9 +168,7 @@ func testSwapUnderLoad(t *testing.T, intent string) {
 	for i := range 6 {
 		write(t, filepath.Join(dir, "rows.tsv"), []string{turned, fruit}[i%2])
 		before := answered.Load()
-		if err := p.Rebuild(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, p.Rebuild(t.Context()))
 		if got, want := ask(t, p, "red apple"), []string{"vehicle", "fruit"}[i%2]; got != want {
 			t.Errorf("swap %d: it is %q", i, got)
 		}
@@ -291,10 +274,7 @@ func TestKeptWhileOthersStart(t *testing.T) {
 			<-goOn
 		}
 	}
-	s, err := Open(t.Context(), []string{filepath.Join(dir, "p.hcl"), filepath.Join(dir, "slow.hcl")}, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must(Open(t.Context(), []string{filepath.Join(dir, "p.hcl"), filepath.Join(dir, "slow.hcl")}, o))(t)
 	defer s.Close()
 	started := make(chan error, 1)
 	go func() { started <- s.Start(t.Context()) }()

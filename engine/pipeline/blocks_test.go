@@ -24,9 +24,7 @@ func (anything) Uses(sdk.Kind) []string { return []string{"x"} }
 // The defaults that the format describes are those that the loader fills in.
 func TestDescribedDefaults(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "rows.tsv"), []byte("text\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "rows.tsv"), []byte("text\n"), 0o600))
 	file, diags := Load(t.Context(), "p.hcl", Options{Dir: dir, Catalog: anything{}, Text: []byte(`
 limit "l" { requests_per_minute = 1 }
 cache {}
@@ -89,9 +87,7 @@ pipeline "p" {
 	delete(want, "prompt.on_error")
 	for name, value := range got {
 		raw, err := json.Marshal(value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got[name] = string(raw)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -106,9 +102,7 @@ pipeline "p" {
 func TestLoadText(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "p.hcl")
-	if err := os.WriteFile(path, []byte("locals {}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte("locals {}\n"), 0o600))
 	for _, path := range []string{path, filepath.Join(dir, "missing.hcl")} {
 		_, diags := Load(t.Context(), path, Options{Dir: dir, Catalog: anything{}, Text: []byte("loc {}\n")})
 		if len(diags) != 1 || diags[0].Subject.Filename != path {

@@ -177,14 +177,10 @@ const maxAllocated = 256 << 20
 // diagnostic in the file, after a bounded amount of work.
 func TestHostileFiles(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "big.txt"), []byte(strings.Repeat("x", maxFile)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "big.txt"), []byte(strings.Repeat("x", maxFile)), 0o600))
 	for name, src := range hostile() {
 		t.Run(name, func(t *testing.T) {
-			if err := os.WriteFile(filepath.Join(dir, "p.hcl"), []byte(src), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(dir, "p.hcl"), []byte(src), 0o600))
 			before := allocated()
 			file, diags := Load(t.Context(), "p.hcl", Options{Dir: dir, Catalog: stages()})
 			if n := allocated() - before; n > maxAllocated {
@@ -247,12 +243,8 @@ func expectShort(t *testing.T, diags hcl.Diagnostics) {
 func TestHostileValues(t *testing.T) {
 	dir := t.TempDir()
 	again := strings.Repeat
-	if err := os.WriteFile(filepath.Join(dir, "long.vars"), []byte(`v = "`+again("x", 10<<20)+`"`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "deep.vars"), []byte("v = "+again("[", 90_000)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "long.vars"), []byte(`v = "`+again("x", 10<<20)+`"`), 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, "deep.vars"), []byte("v = "+again("[", 90_000)), 0o600))
 	file := func(name string) Options { return Options{VarFiles: []string{name}} }
 	given := func(value string) Options { return Options{Vars: map[string]string{"v": value}} }
 	for name, test := range map[string]struct {

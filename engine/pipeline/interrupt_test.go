@@ -16,9 +16,7 @@ import (
 func waiting(t *testing.T, release <-chan struct{}) (o Options, asked chan struct{}) {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "p.hcl"), []byte("locals {\n  a = upper(env(\"X\"))\n}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "p.hcl"), []byte("locals {\n  a = upper(env(\"X\"))\n}\n"), 0o600))
 	asked = make(chan struct{})
 	return Options{Dir: dir, Catalog: stages(), Getenv: func(string) (string, bool) {
 		close(asked)

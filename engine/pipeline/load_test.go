@@ -110,12 +110,8 @@ func unpack(t testing.TB, a *txtar.Archive) (path string, o Options) {
 	root := t.TempDir()
 	for _, f := range a.Files {
 		name := filepath.Join(root, f.Name)
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, f.Data, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		must(t, os.WriteFile(name, f.Data, 0o644))
 	}
 	env := map[string]string{}
 	o = Options{Dir: root, Vars: map[string]string{}, Catalog: stages()}
@@ -152,9 +148,7 @@ func TestDiagnostics(t *testing.T) {
 	for _, name := range names {
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
 			a, err := txtar.ParseFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			path, o := unpack(t, a)
 			file, diags := Load(t.Context(), path, o)
 			var out bytes.Buffer
@@ -163,9 +157,7 @@ func TestDiagnostics(t *testing.T) {
 				if d.Subject != nil { // the writer shows columns only in colour
 					fmt.Fprintf(&out, "[%s]\n", d.Subject)
 				}
-				if err := w.WriteDiagnostic(d); err != nil {
-					t.Fatal(err)
-				}
+				must(t, w.WriteDiagnostic(d))
 			}
 			root := filepath.Dir(absolute(path, o.Dir))
 			got := strings.ReplaceAll(out.String(), root, "$DIR")
@@ -179,9 +171,7 @@ func TestDiagnostics(t *testing.T) {
 				}
 			}
 			if *update {
-				if err := os.WriteFile(name, txtar.Format(a), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(name, txtar.Format(a), 0o644))
 				return
 			}
 			if !diags.HasErrors() {
@@ -226,5 +216,12 @@ pipeline "p" {
 		if d := cmp.Diff(s.want, s.got, cmp.AllowUnexported(source.Mapping{})); d != "" {
 			t.Errorf("%s (-want +got):\n%s", s.name, d)
 		}
+	}
+}
+
+func must(t testing.TB, err error) {
+	if err != nil {
+		t.Helper()
+		t.Fatal(err)
 	}
 }

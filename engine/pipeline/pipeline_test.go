@@ -233,14 +233,17 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-func TestDisabledStageMayMissItsEnvironment(t *testing.T) {
-	file, _ := load(t, `
--- p.hcl --
-knowledge "k" {
+// hashed is the knowledge of most pipelines of the tests.
+const hashed = `knowledge "k" {
   source { path = "-" }
   embed { use = "hashing" }
   store { use = "local" }
-}
+}`
+
+func TestDisabledStageMayMissItsEnvironment(t *testing.T) {
+	file, _ := load(t, `
+-- p.hcl --
+`+hashed+`
 pipeline "p" {
   retrieve "r" { from = knowledge.k }
   sample "knn" { use = "neighbours" }
@@ -268,11 +271,7 @@ pipeline "p" {
 func TestKeepAndMode(t *testing.T) {
 	path, o := unpack(t, txtar.Parse([]byte(`
 -- p.hcl --
-knowledge "k" {
-  source { path = "-" }
-  embed { use = "hashing" }
-  store { use = "local" }
-}
+`+hashed+`
 pipeline "p" {
   retrieve "r" {
     from = knowledge.k
@@ -483,11 +482,7 @@ func TestOrder(t *testing.T) {
 
 const orderFile = `
 -- p.hcl --
-knowledge "k" {
-  source { path = "-" }
-  embed { use = "hashing" }
-  store { use = "local" }
-}
+` + hashed + `
 pipeline "all" {
   prompt "off" {                                      # 0
     use     = "completion"
@@ -551,9 +546,7 @@ variable "x" {
   default = "data/x.tsv"
 }`), "sub/p.hcl", Options{Dir: ".", Catalog: stages()})
 	want, err := filepath.Abs("sub/data/x.tsv")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diags.HasErrors() || file.Variables[0].Value != want {
 		t.Errorf("got %+v, %v, want %s", file.Variables, diags, want)
 	}
@@ -595,14 +588,10 @@ func TestFormat(t *testing.T) {
 // diagnostic points into the file.
 func FuzzLoad(f *testing.F) {
 	names, err := filepath.Glob("testdata/*.txtar")
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	for _, name := range names {
 		a, err := txtar.ParseFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
+		must(f, err)
 		f.Add(string(a.Files[0].Data))
 	}
 	f.Add(string(txtar.Parse([]byte(intent)).Files[0].Data))

@@ -32,11 +32,7 @@ func reranking(t *testing.T, blocks string) (*Pipeline, string) {
 	path, o := unpack(t, txtar.Parse([]byte(`
 -- p.hcl --
 limit "few" { concurrency = 2 }
-knowledge "k" {
-  source { path = "-" }
-  embed { use = "hashing" }
-  store { use = "local" }
-}
+`+hashed+`
 pipeline "p" {
 `+blocks+`
 }

@@ -170,11 +170,7 @@ variable "price" {
   type    = map(number)
   default = `+test.price+`
 }
-knowledge "k" {
-  source { path = "-" }
-  embed { use = "hashing" }
-  store { use = "local" }
-}
+`+hashed+`
 pipeline "p" {
   max_cost = 5
   retrieve "near" { from = knowledge.k }

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/racflow/racflow/engine/enginetest"
 	"github.com/racflow/racflow/engine/knowledge/build"
 	"github.com/racflow/racflow/engine/knowledge/centroid"
@@ -62,35 +60,24 @@ func fruits() []sdk.Entry {
 	return all
 }
 
-func openAttached(t *testing.T, theirs *enginetest.Theirs, mode, stages string) (*run.Run, build.Report, error) {
+// openAttached opens it; report, where there is one, is what is told of the knowledge.
+func openAttached(t *testing.T, theirs *enginetest.Theirs, mode, stages string, report ...*build.Report) (*run.Run, error) {
 	t.Helper()
 	catalog := append(enginetest.Catalog(enginetest.Stages()), enginetest.Alphabet(), theirs.Stage())
-	var report build.Report
 	dir := t.TempDir()
-	o := run.Options{Samples: filepath.Join(dir, "attached"), Knowledge: func(r build.Report) { report = r }}
+	o := run.Options{Samples: filepath.Join(dir, "attached")}
 	o.Fitted = filepath.Join(dir, "fitted")
-	r, err := runtest.Open(t, catalog, o, map[string]string{runtest.File: strings.NewReplacer("MODE", mode, "STAGES", stages).Replace(attachedFile)})
-	return r, report, err
-}
-
-func answered(t *testing.T, r *run.Run, texts ...string) (all []outcome.Result) {
-	t.Helper()
-	if _, err := r.Items(t.Context(), runtest.Feed(texts...), nil, runtest.Each(func(one outcome.Result) error {
-		all = append(all, one)
-		return nil
-	})); err != nil {
-		t.Fatal(err)
+	for _, to := range report {
+		o.Knowledge = func(r build.Report) { *to = r }
 	}
-	return all
+	return runtest.Open(t, catalog, o, map[string]string{runtest.File: strings.NewReplacer("MODE", mode, "STAGES", stages).Replace(attachedFile)})
 }
 
 // The same rows answer alike, whether racflow has built the knowledge from them or somebody else has.
 func TestAttachedAnswersAsBuilt(t *testing.T) {
 	texts := []string{"apple", "tram", "pear bus", "a", "zzz"}
-	theirs, report, err := openAttached(t, enginetest.NewTheirs("1", true, fruits()...), "hybrid", voting)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var report build.Report
+	theirs := must(openAttached(t, enginetest.NewTheirs("1", true, fruits()...), "hybrid", voting, &report))(t)
 	if a := report.Attached; a == nil || report.Entries != 12 || a.Sample != 12 || !a.Whole || a.Cosine < 0.999 || a.Compared != 12 {
 		t.Errorf("%+v, %+v", report, report.Attached)
 	}
@@ -116,9 +103,7 @@ func TestAttachedAnswersAsBuilt(t *testing.T) {
 		return brief
 	}
 	want, got := answered(t, built, texts...), answered(t, theirs, texts...)
-	if d := cmp.Diff(brief(want), brief(got)); d != "" {
-		t.Errorf("(-built +attached):\n%s", d)
-	}
+	equal(t, "built and attached", brief(want), brief(got))
 	if got[0].Answer != "fruit" || got[1].Answer != "vehicle" {
 		t.Errorf("%+v", got)
 	}
@@ -139,10 +124,7 @@ func TestAttachedNorms(t *testing.T) {
 			}
 		}
 		theirs := enginetest.NewTheirs("1", true, entries...)
-		r, _, err := openAttached(t, theirs, "hybrid", "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must(openAttached(t, theirs, "hybrid", ""))(t)
 		answered(t, r, "apple")
 		want := 0.0
 		if length != 1 {
@@ -159,14 +141,11 @@ func TestAttachedWithoutWords(t *testing.T) {
 	vote := `
   sample "near" { use = "neighbours" }
   elect "e" { use = "soft" }`
-	r, _, err := openAttached(t, enginetest.NewTheirs("1", false, fruits()...), "hybrid", vote)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(openAttached(t, enginetest.NewTheirs("1", false, fruits()...), "hybrid", vote))(t)
 	if got := answered(t, r, "apple"); got[0].Answer != "fruit" {
 		t.Errorf("%+v", got)
 	}
-	_, _, err = openAttached(t, enginetest.NewTheirs("1", false, fruits()...), "lexical", vote)
+	_, err := openAttached(t, enginetest.NewTheirs("1", false, fruits()...), "lexical", vote)
 	if err == nil || !strings.Contains(err.Error(), `retrieve.near: knowledge "k": collection theirs cannot be searched by words alone: use mode = "dense", or name a field`) {
 		t.Errorf("lexical: %v", err)
 	}
@@ -178,14 +157,11 @@ func TestAttachedWithoutLabels(t *testing.T) {
 		entries[i].Label = ""
 	}
 	theirs := enginetest.NewTheirs("1", true, entries...)
-	_, _, err := openAttached(t, theirs, "hybrid", voting)
+	_, err := openAttached(t, theirs, "hybrid", voting)
 	if err == nil || !strings.Contains(err.Error(), `no entry of theirs has a label`) || !strings.Contains(err.Error(), `name the field that holds it with label = "..." in the config of its store`) {
 		t.Errorf("%v", err)
 	}
-	r, _, err := openAttached(t, theirs, "hybrid", "") // what is found is the answer
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(openAttached(t, theirs, "hybrid", ""))(t) // what is found is the answer
 	if got := answered(t, r, "apple"); len(got[0].Candidates) != 3 || got[0].Candidates[0].Text == "" {
 		t.Errorf("%+v", got)
 	}
@@ -195,10 +171,7 @@ func TestAttachedWithoutLabels(t *testing.T) {
 // before keep their answers.
 func TestAttachedIsDropped(t *testing.T) {
 	theirs := enginetest.NewTheirs("1", true, fruits()...)
-	r, _, err := openAttached(t, theirs, "hybrid", voting)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(openAttached(t, theirs, "hybrid", voting))(t)
 	rows := make([]source.Row, 2000)
 	for i := range rows {
 		rows[i] = source.Row{Line: i + 2, Text: "apple"}
@@ -224,10 +197,7 @@ func TestAttachedIsDropped(t *testing.T) {
 }
 
 func TestAttachedAbsent(t *testing.T) {
-	r, _, err := openAttached(t, enginetest.NewTheirs("1", true, fruits()...), "hybrid", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(openAttached(t, enginetest.NewTheirs("1", true, fruits()...), "hybrid", ""))(t)
 	absent, err := r.Absent(t.Context(), []source.Gold{{IDs: []string{"e03"}}, {IDs: []string{"gone"}}, {IDs: []string{"gone"}, Quote: "no such words"}})
 	if err != nil || len(absent) != 1 || absent[0].IDs[0] != "gone" || absent[0].Quote != "" {
 		t.Errorf("%+v, %v", absent, err)
@@ -237,10 +207,7 @@ func TestAttachedAbsent(t *testing.T) {
 // Another collection behind the name, or many more entries, are noticed.
 func TestAttachedMoves(t *testing.T) {
 	theirs := enginetest.NewTheirs("1", true, fruits()...)
-	r, _, err := openAttached(t, theirs, "hybrid", voting)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(openAttached(t, theirs, "hybrid", voting))(t)
 	for _, step := range []struct {
 		id    string
 		rows  int
@@ -255,10 +222,7 @@ func TestAttachedMoves(t *testing.T) {
 
 // A rule may give the whole collection, where the sample had all of it.
 func TestAttachedAsAWhole(t *testing.T) {
-	r, _, err := openAttached(t, enginetest.NewTheirs("1", true, fruits()...), "hybrid\"\n    whole = \"knowledge.entries < 13 && knowledge.tokens < 1000", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(openAttached(t, enginetest.NewTheirs("1", true, fruits()...), "hybrid\"\n    whole = \"knowledge.entries < 13 && knowledge.tokens < 1000", ""))(t)
 	if got := answered(t, r, "apple"); len(got[0].Candidates) != 12 {
 		t.Errorf("%d candidates", len(got[0].Candidates))
 	}

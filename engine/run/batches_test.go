@@ -11,8 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/racflow/racflow/engine/enginetest"
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/pending"
@@ -134,12 +132,8 @@ pipeline "p" {
 				slices.SortFunc(voter.jobs, func(a, b int) int { return b - a })
 				slices.SortFunc(test.calls, func(a, b int) int { return b - a })
 				slices.SortFunc(test.jobs, func(a, b int) int { return b - a })
-				if d := cmp.Diff(test.calls, voter.calls); d != "" {
-					t.Errorf("calls (-want +got):\n%s", d)
-				}
-				if d := cmp.Diff(test.jobs, voter.jobs); d != "" {
-					t.Errorf("batches (-want +got):\n%s", d)
-				}
+				equal(t, "calls", test.calls, voter.calls)
+				equal(t, "batches", test.jobs, voter.jobs)
 				if most > 64 {
 					t.Errorf("another stage got %d items at a time", most)
 				}

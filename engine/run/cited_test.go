@@ -9,7 +9,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/run/runtest"
 	"github.com/racflow/racflow/engine/stage"
@@ -207,13 +206,9 @@ func TestWhole(t *testing.T) {
 	  keep  = "text != 'old train'"`, 1)
 	body = strings.Replace(body, `{ use = "shortest" }`, "{\nuse = \"shortest\"\ntop_k = 2\n}", 1)
 	r := openWith(t, c, run.Options{Options: stage.Options{Lists: true}}, body, unlabelled...)
-	var results []outcome.Result
-	totals, err := r.Items(t.Context(), runtest.Feed(questions...), nil, runtest.Each(func(r outcome.Result) error {
-		results = append(results, r)
-		return nil
-	}))
-	if err != nil || totals.Answered != 0 || totals.Undecided != len(questions) {
-		t.Fatalf("%+v, error %v: [6] is not among the five that keep leaves", totals, err)
+	results, totals := taken(t, r, runtest.Feed(questions...))
+	if totals.Answered != 0 || totals.Undecided != len(questions) {
+		t.Fatalf("%+v: [6] is not among the five that keep leaves", totals)
 	}
 	// Rows without an id are named after their content, so this is their order.
 	want := []string{"red apple", "yellow banana", "green apple", "slow bus", "fast car"}

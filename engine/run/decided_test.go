@@ -38,31 +38,21 @@ func TestDecided(t *testing.T) {
   }
   sample "v" { use = "counts" }
   elect "e" { use = "soft" }`, withDecisions...))
-	err := reviewed.Write(filepath.Join(dir, "reviewed.jsonl"), []reviewed.Row{
+	noErr(t, reviewed.Write(filepath.Join(dir, "reviewed.jsonl"), []reviewed.Row{
 		{Text: "a Flying  saucer", Label: "vehicle", Reviewer: "Ada", ReviewedAt: at},
 		{Text: "fast car", Label: "toy", ReviewedAt: at, Replaces: "none"}, // it is gone, and what was decided holds
 		{Text: "old train", Replaces: "none too"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	o := run.Options{Launch: runtest.Launch(t, dir)}
 	o.Lists = true
-	r, err := run.Open(t.Context(), runtest.Load(t, c, dir).Pipelines[0], o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(run.Open(t.Context(), runtest.Load(t, c, dir).Pipelines[0], o))(t)
 	rows := []source.Row{
 		{Line: 1, ID: "a", Text: "A flying saucer", Label: "fruit"}, {Line: 2, ID: "b", Text: "flying saucer"},
 		{Line: 3, ID: "c", Text: " FAST car"}, {Line: 4, ID: "d", Text: "old train"},
 	}
-	var got []outcome.Result
-	totals, err := r.Items(t.Context(), runtest.Rows(rows...), nil, runtest.Each(func(r outcome.Result) error {
-		got = append(got, r)
-		return nil
-	}))
-	if err != nil || len(got) != 4 || totals.Decided != 2 || totals.Answered != 4 || totals.Items != 4 {
-		t.Fatalf("%d results, %+v, %v", len(got), totals, err)
+	got, totals := taken(t, r, runtest.Rows(rows...))
+	if len(got) != 4 || totals.Decided != 2 || totals.Answered != 4 || totals.Items != 4 {
+		t.Fatalf("%d results, %+v", len(got), totals)
 	}
 	if n := asked.Load(); n != 2 {
 		t.Errorf("the voter was asked about %d items", n)
@@ -92,15 +82,10 @@ func TestDecisionsAreHeldOut(t *testing.T) {
   retrieve "near" { from = knowledge.k }
   sample "v" { use = "neighbours" }
   elect "e" { use = "witness" }`, withDecisions...))
-	if err := reviewed.Write(filepath.Join(dir, "reviewed.jsonl"), []reviewed.Row{{Text: "slow car", Label: "vehicle"}}); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, reviewed.Write(filepath.Join(dir, "reviewed.jsonl"), []reviewed.Row{{Text: "slow car", Label: "vehicle"}}))
 	o := run.Options{Launch: runtest.Launch(t, dir)}
 	o.Fitted = t.TempDir()
-	r, err := run.Open(t.Context(), runtest.Load(t, enginetest.Stages(), dir).Pipelines[0], o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(run.Open(t.Context(), runtest.Load(t, enginetest.Stages(), dir).Pipelines[0], o))(t)
 	n := 0
 	held, _, done, err := r.HeldOut(t.Context(), 7, o.Launch, runtest.Each(func(r outcome.Result) error {
 		if n++; r.Decided != nil || len(r.Votes) == 0 {

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine/enginetest"
-	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/run/runtest"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
@@ -100,9 +99,7 @@ const tenants = `{"id": "a1", "text": "red apple", "label": "fruit", "tenant": "
 func filtered(t *testing.T, s *sieve, arguments string, items ...source.Row) []string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "rows.jsonl")
-	if err := os.WriteFile(path, []byte(tenants), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(path, []byte(tenants), 0o600))
 	s.seen = map[string]string{}
 	r := open(t, newCatalog(s.stage()), `
 		retrieve "near" {
@@ -110,7 +107,8 @@ func filtered(t *testing.T, s *sieve, arguments string, items ...source.Row) []s
 			`+arguments+`
 		}`, `"rows.tsv"`, `"`+path+`"`, `use = "memory"`, `use = "sieve"`)
 	var got []string
-	_, err := r.Items(t.Context(), runtest.Rows(items...), nil, runtest.Each(func(result outcome.Result) error {
+	all, _ := taken(t, r, runtest.Rows(items...))
+	for _, result := range all {
 		var ids []string
 		for _, c := range result.Candidates {
 			ids = append(ids, c.ID)
@@ -121,10 +119,6 @@ func filtered(t *testing.T, s *sieve, arguments string, items ...source.Row) []s
 			found = "!" + result.Failure.Error()
 		}
 		got = append(got, found)
-		return nil
-	}))
-	if err != nil {
-		t.Fatal(err)
 	}
 	return got
 }

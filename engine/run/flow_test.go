@@ -170,15 +170,11 @@ func TestTries(t *testing.T) {
 		}
 		elect "e" { use = "majority" }`)
 	votes := map[string][]outcome.Vote{}
-	_, err := r.Items(t.Context(), runtest.Feed("at once", "second", "never", "none fits", "abstains"), nil, runtest.Each(func(result outcome.Result) error {
+	for _, result := range answered(t, r, "at once", "second", "never", "none fits", "abstains") {
 		votes[result.Text] = result.Votes
 		if want := result.Text == "at once" || result.Text == "second"; want != (result.Answer == "x") {
 			t.Errorf("%s: answer %q, %v", result.Text, result.Answer, result.Failure)
 		}
-		return nil
-	}))
-	if err != nil {
-		t.Fatal(err)
 	}
 	for text, want := range map[string][]int{"at once": {0}, "second": {0, 2}, "never": {0, 2, 4}, "none fits": {0}, "abstains": {0}} {
 		if !slices.Equal(drawn[text], want) {

@@ -67,10 +67,7 @@ pipeline "p" {
 }`})
 			p := runtest.Load(t, catalog, dir).Pipelines[0]
 			o := run.Options{Launch: runtest.Launch(t, dir), Options: stage.Options{Fitted: filepath.Join(dir, "fitted")}}
-			r, err := run.Open(t.Context(), p, o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must(run.Open(t.Context(), p, o))(t)
 			var results []outcome.Result
 			held, totals, done, err := r.HeldOut(t.Context(), 3, o.Launch, func(batch []outcome.Result) error {
 				results = append(results, batch...)
@@ -94,10 +91,7 @@ pipeline "p" {
 					t.Errorf("row %s: answer %q, and it was shown %q", one.ID, one.Answer, heard)
 				}
 			}
-			election, err := reelect.New(t.Context(), held, p, o.Launch)
-			if err != nil {
-				t.Fatal(err)
-			}
+			election := must(reelect.New(t.Context(), held, p, o.Launch))(t)
 			again, err := election.Elect(t.Context(), results, func(a reelect.Ask) bool { return a.Stage.Name == "gossip" })
 			if err != nil || len(again) != 3 || again[0].Answer != "3 found, 3 drawn" {
 				t.Errorf("elected again: %+v, %v", again, err)

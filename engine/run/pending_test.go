@@ -75,11 +75,7 @@ pipeline "p" {
 			return answers, err
 		}
 		left := func() int {
-			files, err := os.ReadDir(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return len(files)
+			return len(must(os.ReadDir(dir))(t))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

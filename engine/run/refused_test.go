@@ -6,9 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/run/runtest"
 	"github.com/racflow/racflow/sdk"
 )
@@ -75,7 +72,8 @@ func TestRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := open(t, newCatalog(picky, voter("other", always("other")), voter("second", always("second")), voter("refuses", refuse)), test.body+elect)
 			var got, votes []string
-			totals, err := r.Items(t.Context(), runtest.Feed("kind", "rude"), nil, runtest.Each(func(r outcome.Result) error {
+			results, totals := taken(t, r, runtest.Feed("kind", "rude"))
+			for _, r := range results {
 				answer := r.Answer
 				if r.Failure != nil {
 					answer = "!" + r.Failure.Error()
@@ -87,14 +85,8 @@ func TestRefusals(t *testing.T) {
 						t.Errorf("vote %+v", v)
 					}
 				}
-				return nil
-			}))
-			if err != nil {
-				t.Fatal(err)
 			}
-			if d := cmp.Diff([][]string{test.want, test.votes}, [][]string{got, votes}); d != "" {
-				t.Errorf("answers and votes (-want +got):\n%s", d)
-			}
+			equal(t, "answers and votes", [][]string{test.want, test.votes}, [][]string{got, votes})
 			skipped := 0
 			for _, s := range totals.Skipped {
 				skipped += s.Items

@@ -15,7 +15,6 @@ import (
 
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/run"
-	"github.com/racflow/racflow/engine/run/runtest"
 	"github.com/racflow/racflow/engine/stage"
 	"github.com/racflow/racflow/sdk"
 )
@@ -63,14 +62,7 @@ func (s *shortest) Rerank(_ context.Context, b sdk.Batch) ([][]sdk.Ranked, error
 // found runs one text through and returns the result.
 func found(t *testing.T, r *run.Run, text string) outcome.Result {
 	t.Helper()
-	var all []outcome.Result
-	if _, err := r.Items(t.Context(), runtest.Feed(text), nil, runtest.Each(func(result outcome.Result) error {
-		all = append(all, result)
-		return nil
-	})); err != nil {
-		t.Fatal(err)
-	}
-	return all[0]
+	return answered(t, r, text)[0]
 }
 
 func texts(candidates []sdk.Candidate) (all []string) {
@@ -136,9 +128,7 @@ func TestStagesBelowSeeTheRerankedList(t *testing.T) {
 		}
 		elect "all" { use = "soft" }`)
 	want(t, answers(t, r, "green apple"), "fruit")
-	if d := cmp.Diff([]string{"fruit -11"}, seen); d != "" {
-		t.Errorf("the voter saw (-want +got):\n%s", d)
-	}
+	equal(t, "the voter saw", []string{"fruit -11"}, seen)
 }
 
 func TestRerankThatDoesNotWork(t *testing.T) {
@@ -176,9 +166,7 @@ func TestRerankThatDoesNotWork(t *testing.T) {
 			if result.Failure != nil {
 				t.Fatal(result.Failure)
 			}
-			if d := cmp.Diff(c.texts, texts(result.Candidates)); d != "" {
-				t.Errorf("candidates (-want +got):\n%s", d)
-			}
+			equal(t, "candidates", c.texts, texts(result.Candidates))
 		})
 	}
 }
@@ -217,9 +205,7 @@ func TestLists(t *testing.T) {
 			t.Errorf("list %d: %s %q, want %v", i, got.Stage, texts(got.Candidates), want)
 		}
 	}
-	if d := cmp.Diff(texts(result.Lists[3].Candidates), texts(result.Candidates)); d != "" {
-		t.Errorf("the last list is not the result's:\n%s", d)
-	}
+	equal(t, "the last list is not the result's", texts(result.Lists[3].Candidates), texts(result.Candidates))
 	// The rule of the second search asks what the first one found.
 	result = found(t, openWith(t, stages, run.Options{Options: stage.Options{Lists: true}}, body), "green apple")
 	if len(result.Lists[1].Candidates) != 0 || result.Failure != nil {

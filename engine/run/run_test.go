@@ -91,11 +91,7 @@ func open(t testing.TB, c catalog, body string, replace ...string) *run.Run {
 // openWith is open with further options.
 func openWith(t testing.TB, c catalog, o run.Options, body string, replace ...string) *run.Run {
 	t.Helper()
-	r, err := runtest.Open(t, c, o, files(body, replace...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return must(runtest.Open(t, c, o, files(body, replace...)))(t)
 }
 
 func files(body string, replace ...string) map[string]string {
@@ -109,23 +105,38 @@ func files(body string, replace ...string) map[string]string {
 // bare has a knowledge without labels made of one row.
 var bare = []string{`"rows.tsv"`, `"bare.tsv"`}
 
+// taken are the results of rows, and what is summed up of them.
+func taken(t *testing.T, r *run.Run, next func() (source.Row, error)) (all []outcome.Result, totals outcome.Totals) {
+	t.Helper()
+	totals, err := r.Items(t.Context(), next, nil, func(batch []outcome.Result) error {
+		all = append(all, batch...)
+		return nil
+	})
+	noErr(t, err)
+	return all, totals
+}
+
+// answered are the results of texts.
+func answered(t *testing.T, r *run.Run, texts ...string) []outcome.Result {
+	t.Helper()
+	all, _ := taken(t, r, runtest.Feed(texts...))
+	return all
+}
+
 // answers runs texts through and returns "answer" or "!error" of each.
 func answers(t *testing.T, r *run.Run, texts ...string) []string {
 	t.Helper()
 	var all []string
-	totals, err := r.Items(t.Context(), runtest.Feed(texts...), nil, runtest.Each(func(result outcome.Result) error {
-		if result.Text != texts[len(all)] {
-			t.Errorf("result %d is of %q, want %q", len(all), result.Text, texts[len(all)])
+	results, totals := taken(t, r, runtest.Feed(texts...))
+	for i, result := range results {
+		if result.Text != texts[i] {
+			t.Errorf("result %d is of %q, want %q", i, result.Text, texts[i])
 		}
 		if result.Failure != nil {
 			all = append(all, "!"+result.Failure.Error())
 		} else {
 			all = append(all, result.Answer)
 		}
-		return nil
-	}))
-	if err != nil {
-		t.Fatal(err)
 	}
 	if totals.Items != len(texts) {
 		t.Errorf("%d items counted, want %d", totals.Items, len(texts))
@@ -218,10 +229,7 @@ func TestTotalsSayWhy(t *testing.T) {
 			accept = "answer in labels"
 		}
 		elect "e" { use = "majority" }`)
-	totals, err := r.Items(t.Context(), runtest.Feed("one", "two", "fine", "three"), nil, func([]outcome.Result) error { return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, totals := taken(t, r, runtest.Feed("one", "two", "fine", "three"))
 	if s := totals.Skipped; len(s) != 1 || s[0].Stage != "sample.v" || s[0].Items != 3 || s[0].First.Error() != "one is poisoned" {
 		t.Errorf("skipped: %+v", s)
 	}
@@ -234,21 +242,11 @@ func TestRowFaultsAreKept(t *testing.T) {
 	r := open(t, newCatalog(voter("v", always("x"))), `
 		sample "v" { use = "v" }
 		elect "e" { use = "majority" }`)
-	given := []source.Row{{Line: 2, Text: "a"}, {Line: 3, Err: errors.New("no text")}, {Line: 4, ID: "c", Text: "c"}}
 	var got []string
-	_, err := r.Items(t.Context(), func() (source.Row, error) {
-		if len(given) == 0 {
-			return source.Row{}, io.EOF
-		}
-		row := given[0]
-		given = given[1:]
-		return row, nil
-	}, nil, runtest.Each(func(r outcome.Result) error {
+	given := []source.Row{{Line: 2, Text: "a"}, {Line: 3, Err: errors.New("no text")}, {Line: 4, ID: "c", Text: "c"}}
+	all, _ := taken(t, r, runtest.Rows(given...))
+	for _, r := range all {
 		got = append(got, fmt.Sprintf("%d %s %s %v", r.Line, r.ID, r.Answer, r.Failure))
-		return nil
-	}))
-	if err != nil {
-		t.Fatal(err)
 	}
 	want(t, got, "2 2 x <nil>", "3 3  no text", "4 c x <nil>")
 }
@@ -429,34 +427,6 @@ func (l lengths) Embed(_ context.Context, _ sdk.Role, texts []string) ([][]float
 	return vectors, nil
 }
 
-func TestOnlyDoubtfulItemsGoOn(t *testing.T) {
-	var asked []string
-	var mu sync.Mutex
-	costly := func(item sdk.Item) ([]string, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		asked = append(asked, item.Text)
-		return []string{"b", "b", "b"}, nil
-	}
-	cheap := func(item sdk.Item) ([]string, error) {
-		if item.Text == "sure" {
-			return []string{"a", "a"}, nil
-		}
-		return []string{"a", "b"}, nil
-	}
-	r := open(t, newCatalog(voter("cheap", cheap), voter("costly", costly)), `
-		sample "cheap" { use = "cheap" }
-		sample "costly" {
-			use  = "costly"
-			when = "margin < 0.5"
-		}
-		elect "e" { use = "majority" }`)
-	want(t, answers(t, r, "sure", "doubtful", "sure"), "a", "b", "a")
-	if !slices.Equal(asked, []string{"doubtful"}) {
-		t.Errorf("the costly voter was asked about %q", asked)
-	}
-}
-
 func TestKeepAndFallback(t *testing.T) {
 	seen := func(item sdk.Item) ([]string, error) {
 		return []string{fmt.Sprint(len(item.Candidates) > 0)}, nil
@@ -498,17 +468,11 @@ func TestAccept(t *testing.T) {
 			accept = "answer in labels"
 			flag   = "agreement < 1.1 && answer == \"vehicle\""
 		}`)
-	var votes []outcome.Vote
-	_, err := r.Items(t.Context(), runtest.Feed("x"), nil, runtest.Each(func(result outcome.Result) error {
-		votes = result.Votes
-		if result.Answer != "vehicle" || !result.Flagged {
-			t.Errorf("answer %q, flagged %v", result.Answer, result.Flagged)
-		}
-		return nil
-	}))
-	if err != nil {
-		t.Fatal(err)
+	result := found(t, r, "x")
+	if result.Answer != "vehicle" || !result.Flagged {
+		t.Errorf("answer %q, flagged %v", result.Answer, result.Flagged)
 	}
+	votes := result.Votes
 	for _, v := range votes {
 		if v.Accepted != (v.Answer == "vehicle") {
 			t.Errorf("vote %+v", v)
@@ -546,31 +510,6 @@ func TestBackPressure(t *testing.T) {
 	})
 }
 
-func TestASlowInputIsAnsweredAsItComes(t *testing.T) {
-	timeless(t, func(t *testing.T) {
-		r := open(t, newCatalog(voter("v", always("x"))), `
-		sample "v" { use = "v" }
-		elect "e" { use = "majority" }`)
-		answered := make(chan struct{})
-		asked := false
-		next := func() (source.Row, error) {
-			if !asked {
-				asked = true
-				return source.Row{Text: "first"}, nil
-			}
-			select {
-			case <-answered:
-				return source.Row{}, io.EOF
-			case <-time.After(20 * time.Second):
-				return source.Row{}, errors.New("the first row was not answered before the second came")
-			}
-		}
-		if _, err := r.Items(t.Context(), next, nil, func([]outcome.Result) error { close(answered); return nil }); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
 func TestCancel(t *testing.T) {
 	timeless(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -592,12 +531,27 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-func TestNoLabelsToVoteFor(t *testing.T) {
-	_, err := runtest.Open(t, newCatalog(), run.Options{}, files(`
-		retrieve "near" { from = knowledge.k }
-		sample "knn" { use = "neighbours" }
-		elect "e" { use = "soft" }`, bare...))
-	if err == nil || !strings.Contains(err.Error(), "nothing to vote for") {
-		t.Errorf("got %v", err)
+// must is what a call returns beside its error, which ends the test.
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		noErr(t, err)
+		return v
+	}
+}
+
+// noErr ends a test at an error.
+func noErr(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// equal reports where two values differ.
+func equal(t *testing.T, what string, want, got any, options ...cmp.Option) {
+	t.Helper()
+	if d := cmp.Diff(want, got, options...); d != "" {
+		t.Errorf("%s (-want +got):\n%s", what, d)
 	}
 }

@@ -84,10 +84,7 @@ func numbers(n int) []string {
 func part(t *testing.T, r *run.Run, j run.Journal, texts []string, cutOff int) (string, outcome.Totals, error) {
 	t.Helper()
 	var out bytes.Buffer
-	w, err := result.NewWriter(&out, result.JSONL, result.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must(result.NewWriter(&out, result.JSONL, result.Options{}))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	written := 0
@@ -97,9 +94,7 @@ func part(t *testing.T, r *run.Run, j run.Journal, texts []string, cutOff int) (
 		}
 		return w.Write(result)
 	}))
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, w.Flush())
 	return out.String(), totals, err
 }
 
@@ -155,18 +150,14 @@ func TestAVoterStops(t *testing.T) {
 			if missing != test.asks-int(p.asked.Load()) || p.denied.Load() != 1 {
 				t.Errorf("%d lack the voter, which answered %d of %d and was called %d times more", missing, p.asked.Load(), test.asks, p.denied.Load())
 			}
-			if err := j.Close(journal.NewTotals(totals, nil)); err != nil {
-				t.Fatal(err)
-			}
+			noErr(t, j.Close(journal.NewTotals(totals, nil)))
 			if end := runs.Of(state).End(j.ID()); !end.Complete || !end.Unfinished() || end.Provisional != missing || !strings.Contains(end.Reason, "budget") {
 				t.Errorf("end %+v", end)
 			}
 
 			// A resumed run is cut off; the next one completes it.
 			for _, cutOff := range []int{items / 2, 0} {
-				if j, err = runs.Of(state).Resume(j.ID(), journal.Options{}); err != nil {
-					t.Fatal(err)
-				}
+				j = must(runs.Of(state).Resume(j.ID(), journal.Options{}))(t)
 				p, known := &paid{}, j.Known() // the calls of the part before may still be under way
 				p.money.Store(items)
 				got, totals, err = part(t, stopping(t, p, body), j, numbers(items), cutOff)
@@ -176,9 +167,7 @@ func TestAVoterStops(t *testing.T) {
 				if known < items-missing || int(p.asked.Load()) > items-known {
 					t.Errorf("%d asked, %d known of %d, of which %d lacked the voter", p.asked.Load(), known, items, missing)
 				}
-				if err := j.Close(nil); err != nil {
-					t.Fatal(err)
-				}
+				noErr(t, j.Close(nil))
 			}
 			if got != want || totals.Provisional != 0 || len(totals.Missing) != 0 {
 				t.Errorf("another output than that of a run that nothing disturbed; totals %+v", totals)
@@ -463,16 +452,16 @@ func TestNoAnswerFromTheOthers(t *testing.T) {
 		sample "other" { use = "other" }
 		sample "v" { use = "paid" }
 		elect "e" { use = "majority" }`)
-	totals, err := r.Items(t.Context(), runtest.Feed(texts...), nil, runtest.Each(func(result outcome.Result) error {
+	results, totals := taken(t, r, runtest.Feed(texts...))
+	for _, result := range results {
 		if !slices.Equal(result.Without(), []string{"sample.v"}) {
 			t.Errorf("%+v", result)
 		}
 		got = append(got, result.Text+" "+result.Answer)
-		return nil
-	}))
+	}
 	want(t, got, "label x", "none ", "label x")
-	if err != nil || totals.Left != 2 || totals.Provisional != 3 || totals.Items != 3 || totals.Undecided != 1 {
-		t.Errorf("totals %+v, %v", totals, err)
+	if totals.Left != 2 || totals.Provisional != 3 || totals.Items != 3 || totals.Undecided != 1 {
+		t.Errorf("totals %+v", totals)
 	}
 }
 

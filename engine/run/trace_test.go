@@ -4,10 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/racflow/racflow/engine/outcome"
-	"github.com/racflow/racflow/engine/run/runtest"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -75,7 +72,7 @@ func TestRulesAndRetries(t *testing.T) {
 			"skipped": {[]outcome.Rule{keep, {Stage: "sample.bad", Rule: "on_error", Why: "it cannot"}}, nil},
 		}
 		texts := []string{"plain", "twice", "idle", "down", "again", "skipped"}
-		_, err := r.Items(t.Context(), runtest.Feed(texts...), nil, runtest.Each(func(result outcome.Result) error {
+		for _, result := range answered(t, r, texts...) {
 			var rules []outcome.Rule
 			for _, one := range result.Rules {
 				if one.Stage == "elect.e" && one.Rule == "accept" && result.Text != "down" { // what knn says of each text is no matter here
@@ -83,13 +80,8 @@ func TestRulesAndRetries(t *testing.T) {
 				}
 				rules = append(rules, one)
 			}
-			if d := cmp.Diff(want[result.Text].rules, rules) + cmp.Diff(want[result.Text].retries, result.Retries); d != "" {
-				t.Errorf("%s (-want +got):\n%s", result.Text, d)
-			}
-			return nil
-		}))
-		if err != nil {
-			t.Fatal(err)
+			equal(t, result.Text+": rules", want[result.Text].rules, rules)
+			equal(t, result.Text+": retries", want[result.Text].retries, result.Retries)
 		}
 	})
 }

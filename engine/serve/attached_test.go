@@ -18,10 +18,7 @@ func theirs(t *testing.T, path, id string, label func(string) string) {
 	for text, l := range right {
 		now.Entries = append(now.Entries, sdk.Entry{ID: text, Text: text, Label: label(l), Vector: enginetest.AlphabetOf(text)})
 	}
-	content, err := json.Marshal(now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := must(json.Marshal(now))(t)
 	write(t, path, string(content))
 }
 
@@ -30,34 +27,21 @@ func theirs(t *testing.T, path, id string, label func(string) string) {
 func TestAttached(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "collection.json")
-	same, renamed := func(l string) string { return l }, func(l string) string { return "a " + l }
+	renamed := func(l string) string { return "a " + l }
 	theirs(t, path, "1", same)
 	r := startIn(t, dir, strings.NewReplacer(`  source { path = "rows.tsv" }`+"\n", "", `use = "hashing"`, `use = "alphabet"`,
 		`store { use = "local" }`, "store {\n    use = \"theirs_file\"\n    config { collection = \""+path+"\" }\n  }").Replace(intent), Options{})
 	defer r.stop()
-	expect := func(name string, label func(string) string) {
-		t.Helper()
-		for text, want := range right {
-			if status, answer, body := r.ask(t, text); status != http.StatusOK || answer != label(want) {
-				t.Errorf("%s: %s: %d %s", name, text, status, body)
-			}
-		}
-	}
 	call := func(method, route, body string, status int, want ...string) {
 		t.Helper()
-		request, err := http.NewRequestWithContext(t.Context(), method, r.url+"/v1/pipelines"+route, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		request.Header.Set("Content-Type", "application/json")
-		reply, text := send(t, request)
+		reply, text := send(t, request(t, method, r.url+"/v1/pipelines"+route, body, "Content-Type", "application/json"))
 		for _, part := range want {
 			if reply.StatusCode != status || !strings.Contains(text, part) {
 				t.Errorf("%s %s: %s, without %q: %s", method, route, reply.Status, part, text)
 			}
 		}
 	}
-	expect("at first", same)
+	r.answers(t, same) // at first
 	call("GET", "", "", http.StatusOK, `"collection":"theirs"`, `"attached":true`)
 	call("POST", "/intent/retrieve", `{"text": "red apple"}`, http.StatusOK, `"id":"red apple"`)
 
@@ -67,9 +51,9 @@ func TestAttached(t *testing.T) {
 	call("POST", "/intent/retrieve", `{"text": "red apple"}`, http.StatusBadGateway, why)
 	call("POST", "/intent/rebuild?wait=true", "", http.StatusConflict, why)
 	theirs(t, path, "1", same)
-	expect("back again", same)
+	r.answers(t, same) // back again
 
 	theirs(t, path, "2", renamed)
 	call("POST", "/intent/rebuild?wait=true", "", http.StatusOK, `"attached":true`)
-	expect("another one", renamed)
+	r.answers(t, renamed) // another one
 }

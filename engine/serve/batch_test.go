@@ -64,10 +64,7 @@ func TestBatch(t *testing.T) {
 func conversation(t *testing.T, url string) (io.WriteCloser, *bufio.Reader) {
 	t.Helper()
 	from, to := io.Pipe()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(http.NewRequestWithContext(t.Context(), http.MethodPost, url, from))(t)
 	r.Header.Set("Content-Type", linesType)
 	got := make(chan *http.Response)
 	go func() {
@@ -166,9 +163,7 @@ func TestCutBatch(t *testing.T) {
 	}
 	_, url := serving(t, Options{}, p)
 	to, from := conversation(t, url+"/v1/pipelines/p/answer")
-	if _, err := from.ReadString('\n'); err != nil {
-		t.Fatal(err)
-	}
+	must(from.ReadString('\n'))(t)
 	_, _ = io.WriteString(to, "{\"text\": \"second\"}\n")
 	_ = to.(*io.PipeWriter).CloseWithError(errors.New("gone"))
 	if err := <-ended; !errors.Is(err, context.Canceled) {

@@ -28,27 +28,13 @@ import (
 func BenchmarkServe(b *testing.B) {
 	file, texts := neighbours(b)
 	o := engine.Options{Builtin: builtin, State: b.TempDir()}
-	set, err := live.Open(context.Background(), []string{file}, live.Options{Engine: o})
-	if err != nil {
-		b.Fatal(err)
-	}
+	set := must(live.Open(context.Background(), []string{file}, live.Options{Engine: o}))(b)
 	defer set.Close()
-	if err := set.Start(b.Context()); err != nil {
-		b.Fatal(err)
-	}
-	beside, err := engine.Open(b.Context(), file, o)
-	if err != nil {
-		b.Fatal(err)
-	}
+	noErr(b, set.Start(b.Context()))
+	beside := must(engine.Open(b.Context(), file, o))(b)
 	defer beside.Close()
-	s, err := New(Of(set), Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := must(New(Of(set), Options{}))(b)
+	l := must(net.Listen("tcp", "127.0.0.1:0"))(b)
 	ctx, end := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ctx, l) }()
@@ -99,10 +85,7 @@ func BenchmarkServe(b *testing.B) {
 // neighbours are a pipeline of the example utterances, and texts for it. They are embedded
 // with a model where there is one.
 func neighbours(b *testing.B) (file string, texts []string) {
-	examples, err := filepath.Abs("../../examples/intent")
-	if err != nil {
-		b.Fatal(err)
-	}
+	examples := must(filepath.Abs("../../examples/intent"))(b)
 	embedder := "minilm"
 	if dir, err := sdk.ModelDir(embedder); err != nil {
 		embedder = "hashing"
@@ -112,13 +95,8 @@ func neighbours(b *testing.B) (file string, texts []string) {
 	b.Logf("embedded with %s", embedder)
 	file = filepath.Join(b.TempDir(), "p.hcl")
 	text := strings.NewReplacer(`"rows.tsv"`, fmt.Sprintf("%q", filepath.Join(examples, "train.tsv")), "hashing", embedder, "top_k = 3", "top_k = 60").Replace(intent)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		b.Fatal(err)
-	}
-	rows, err := os.ReadFile(filepath.Join(examples, "test.tsv"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	noErr(b, os.WriteFile(file, []byte(text), 0o600))
+	rows := must(os.ReadFile(filepath.Join(examples, "test.tsv")))(b)
 	for turn := range 4 {
 		for i, line := range strings.Split(strings.TrimSpace(string(rows)), "\n") {
 			if i > 0 {

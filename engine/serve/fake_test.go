@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,24 +33,26 @@ func shout(_ context.Context, i engine.Item) (engine.Result, error) {
 // serving starts a server of pipelines on a loopback address.
 func serving(t *testing.T, o Options, all ...Pipeline) (*Server, string) {
 	t.Helper()
-	s, err := New(func() []Pipeline { return all }, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must(New(func() []Pipeline { return all }, o))(t)
 	server := httptest.NewServer(s.Handler())
 	t.Cleanup(server.Close)
 	return s, server.URL
 }
 
+// request is one with a header, as names and values.
+func request(t *testing.T, method, url, body string, header ...string) *http.Request {
+	t.Helper()
+	r := must(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body)))(t)
+	for pair := range slices.Chunk(header, 2) {
+		r.Header.Set(pair[0], pair[1])
+	}
+	return r
+}
+
 // post sends a body, and returns what comes back.
 func post(t *testing.T, url, contentType, body string) (reply, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", contentType)
-	return send(t, r)
+	return send(t, request(t, http.MethodPost, url, body, "Content-Type", contentType))
 }
 
 // reply is what comes beside a body.
@@ -62,13 +65,8 @@ type reply struct {
 func send(t *testing.T, r *http.Request) (reply, string) {
 	t.Helper()
 	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	defer response.Body.Close() //nolint:errcheck // it was only read
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(io.ReadAll(response.Body))(t)
 	return reply{response.StatusCode, response.Status, response.Header}, string(text)
 }

@@ -35,11 +35,7 @@ func TestKilledStages(t *testing.T) {
 		l.more(8)
 	}
 	l.end()
-	for text, want := range right {
-		if status, answer, body := r.ask(t, text); status != 200 || answer != want {
-			t.Errorf("%s: %d %s", text, status, body)
-		}
-	}
+	r.answers(t, same)
 	r.stop()
 	before.givenBack(t)
 }
@@ -53,30 +49,16 @@ func TestSwap(t *testing.T) {
 	l := r.load(t, 4, func(text, answer string) bool { return answer == right[text] || answer == renamed(right[text]) })
 	l.more(8)
 	rows := strings.NewReplacer("\tfruit", "\ta fruit", "\tvehicle", "\ta vehicle").Replace(fruit)
-	for i, want := range []func(string) string{renamed, func(s string) string { return s }, renamed} {
+	for i, want := range []func(string) string{renamed, same, renamed} {
 		write(t, filepath.Join(r.dir, "rows.tsv"), []string{rows, fruit, rows}[i])
-		response, err := http.Post(r.url+"/v1/pipelines/intent/rebuild?wait=true", "", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = response.Body.Close()
-		if response.StatusCode != http.StatusOK {
+		if response, _ := post(t, r.url+"/v1/pipelines/intent/rebuild?wait=true", "", ""); response.StatusCode != http.StatusOK {
 			t.Errorf("%s", response.Status)
 		}
-		for text, label := range right {
-			if status, answer, body := r.ask(t, text); status != 200 || answer != want(label) {
-				t.Errorf("%s: %d %s", text, status, body)
-			}
-		}
+		r.answers(t, want)
 		l.more(8)
 	}
 	write(t, filepath.Join(r.dir, "rows.tsv"), "no columns\n")
-	response, err := http.Post(r.url+"/v1/pipelines/intent/rebuild?wait=true", "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = response.Body.Close()
-	if response.StatusCode != http.StatusConflict {
+	if response, _ := post(t, r.url+"/v1/pipelines/intent/rebuild?wait=true", "", ""); response.StatusCode != http.StatusConflict {
 		t.Errorf("rows that are none: %s", response.Status)
 	}
 	l.more(8)
@@ -101,21 +83,12 @@ func TestIdleConnections(t *testing.T) {
 	others := exec.Command(os.Args[0]) // so that this process holds one end of each
 	others.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d", idling, strings.TrimPrefix(r.url, "http://"), n))
 	others.Stderr = os.Stderr
-	out, err := others.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := others.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must(others.StdoutPipe())(t)
+	noErr(t, others.Start())
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "connected\n" {
 		t.Fatalf("%q, %v", line, err)
 	}
-	for text, want := range right {
-		if status, answer, body := r.ask(t, text); status != 200 || answer != want {
-			t.Errorf("%s: %d %s", text, status, body)
-		}
-	}
+	r.answers(t, same)
 	if err := others.Wait(); err != nil { // until the server has closed them all
 		t.Error(err)
 	}
@@ -158,10 +131,7 @@ func TestHugeBodies(t *testing.T) {
 		"one line":           {fmt.Sprintf("Content-Type: application/x-ndjson\r\nContent-Length: %d", size), `{"text": "red apple"}` + "\n", 200, "it is longer than 1048576 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := must(net.Dial("tcp", strings.TrimPrefix(r.url, "http://")))(t)
 			defer c.Close() //nolint:errcheck // what it says is known
 			body := &endless{head: test.head}
 			sending := make(chan struct{})
@@ -256,12 +226,8 @@ func TestRealPipeline(t *testing.T) {
 	if n != 1000 {
 		t.Errorf("%d lines", n)
 	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url+"/v1/pipelines/intent/answer", strings.NewReader(`{"text": "red apple"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Accept", "text/event-stream")
-	_, text = send(t, req)
+	url := r.url + "/v1/pipelines/intent/answer"
+	_, text = send(t, request(t, http.MethodPost, url, `{"text": "red apple"}`, "Accept", "text/event-stream"))
 	for _, want := range []string{`"stage":"retrieve.near"`, `"stage":"sample.vote"`, `"stage":"elect.e"`, "event: result", `"answer":"fruit"`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("there is no %s in\n%s", want, text)

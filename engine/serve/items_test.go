@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -81,14 +82,8 @@ func TestStatus(t *testing.T) {
 				o.Guard.Body = 1 << 20
 			}
 			_, url := serving(t, o, p)
-			path, contentType := test.path, test.contentType
-			if path == "" {
-				path = "/v1/pipelines/p/answer"
-			}
-			if contentType == "" {
-				contentType = "application/json"
-			}
-			response, text := post(t, url+path, contentType, test.body)
+			path := cmp.Or(test.path, "/v1/pipelines/p/answer")
+			response, text := post(t, url+path, cmp.Or(test.contentType, "application/json"), test.body)
 			if response.StatusCode != test.status || response.Header.Get("Retry-After") != test.retry {
 				t.Fatalf("%s %q\n%s", response.Status, response.Header.Get("Retry-After"), text)
 			}
@@ -124,12 +119,8 @@ func TestEvents(t *testing.T) {
 	p := newFake("p")
 	_, url := serving(t, Options{}, p)
 	ask := func(text string) (reply, string) {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v1/pipelines/p/answer", strings.NewReader(`{"text": "`+text+`"}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Accept", "application/json;q=0.5, text/event-stream")
-		return send(t, r)
+		accept := "application/json;q=0.5, text/event-stream"
+		return send(t, request(t, http.MethodPost, url+"/v1/pipelines/p/answer", `{"text": "`+text+`"}`, "Accept", accept))
 	}
 	response, text := ask(`a\nb`)
 	want := `event: stage
@@ -167,11 +158,7 @@ func TestGone(t *testing.T) {
 		}
 		_, url := serving(t, Options{Timeout: time.Hour}, p)
 		ctx, cancel := context.WithCancel(t.Context())
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/pipelines/p/answer", strings.NewReader(`{"text": "a"}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Accept", accept)
+		r := request(t, http.MethodPost, url+"/v1/pipelines/p/answer", `{"text": "a"}`, "Accept", accept).WithContext(ctx)
 		go func() {
 			<-begun
 			cancel()

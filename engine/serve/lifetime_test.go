@@ -38,14 +38,8 @@ func TestEnd(t *testing.T) {
 			}
 			return shout(ctx, i)
 		}
-		s, err := New(func() []Pipeline { return []Pipeline{p} }, Options{Grace: test.grace, Timeout: time.Hour})
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must(New(func() []Pipeline { return []Pipeline{p} }, Options{Grace: test.grace, Timeout: time.Hour}))(t)
+		l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 		ctx, stop := context.WithCancel(t.Context())
 		ended, answered := make(chan error), make(chan int)
 		go func() { ended <- s.Serve(ctx, l) }()
@@ -87,17 +81,11 @@ func TestEnd(t *testing.T) {
 
 func TestHealth(t *testing.T) {
 	p := newFake("p")
-	all, err := guard.NewTokens("0123456789abcdef", "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must(guard.NewTokens("0123456789abcdef", "", nil))(t)
 	s, url := serving(t, Options{Guard: guard.Options{Tokens: all}}, p)
 	s.Mount("GET /other/", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("other")) }))
 	get := func(path, token string) (int, string) {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := request(t, http.MethodGet, url+path, "")
 		if token != "" {
 			r.Header.Set("Authorization", "Bearer "+token)
 		}
@@ -122,9 +110,7 @@ func TestHealth(t *testing.T) {
 func TestDocument(t *testing.T) {
 	_, url := serving(t, Options{}, newFake("p"))
 	response, err := http.Get(url + "/openapi.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	defer response.Body.Close() //nolint:errcheck // it was only read
 	var d struct {
 		OpenAPI string
@@ -171,11 +157,7 @@ func TestManagement(t *testing.T) {
 	p.State.Labels, p.State.Answers = []string{"a", "b"}, "labels"
 	_, url := serving(t, Options{}, p)
 	get := func(path string) string {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, text := send(t, r)
+		_, text := send(t, request(t, http.MethodGet, url+path, ""))
 		return strings.TrimSpace(text)
 	}
 	one := `{"name":"p","answers":"labels","ready":true,"rebuilding":false,"waiting":0,"working":0,"knowledge":[]}`

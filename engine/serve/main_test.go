@@ -99,17 +99,9 @@ func startIn(t testing.TB, dir, intent string, o Options) *real {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := set.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	s, err := New(Of(set), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, set.Start(t.Context()))
+	s := must(New(Of(set), o))(t)
+	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	ctx, end := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ctx, l) }()
@@ -124,12 +116,8 @@ func startIn(t testing.TB, dir, intent string, o Options) *real {
 
 func write(t testing.TB, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(path+".new", []byte(text), 0o600))
+	noErr(t, os.Rename(path+".new", path))
 }
 
 // children are the processes that this one has started: stages and their keepers.
@@ -148,4 +136,21 @@ func children(t testing.TB) (pids []int) {
 		}
 	}
 	return pids
+}
+
+// must is what a call returns beside its error, which ends the test.
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		noErr(t, err)
+		return v
+	}
+}
+
+// noErr ends a test at an error.
+func noErr(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -14,24 +14,13 @@ import (
 // traces; what they ask is in neither.
 func TestMetrics(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "trace.jsonl")
-	seen, err := telemetry.New(t.Context(), telemetry.Options{TraceFile: file})
-	if err != nil {
-		t.Fatal(err)
-	}
+	seen := must(telemetry.New(t.Context(), telemetry.Options{TraceFile: file}))(t)
 	_, url := serving(t, Options{Telemetry: seen}, newFake("p"))
 	for _, path := range []string{"/v1/pipelines/p/answer", "/v1/pipelines/p/answer", "/v1/pipelines/q/answer", "/v1/answer/secret-path"} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+path, strings.NewReader(`{"text": "a secret text"}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
-		send(t, r)
+		trace := "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+		send(t, request(t, http.MethodPost, url+path, `{"text": "a secret text"}`, "Traceparent", trace))
 	}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/metrics", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, text := send(t, r)
+	_, text := send(t, request(t, http.MethodGet, url+"/metrics", ""))
 	for _, want := range []string{
 		`racflow_http_requests_total{code="200",route="POST /v1/pipelines/{name}/answer"} 2`,
 		`racflow_http_requests_total{code="404",route="POST /v1/pipelines/{name}/answer"} 1`,
@@ -43,13 +32,8 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("there is no %s in\n%s", want, text)
 		}
 	}
-	if err := seen.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	spans, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, seen.Close(t.Context()))
+	spans := must(os.ReadFile(file))(t)
 	if n := strings.Count(string(spans), "0af7651916cd43dd8448eb211c80319c"); n < 4 {
 		t.Errorf("%d parts of the trace in\n%s", n, spans)
 	}

@@ -15,9 +15,7 @@ func folder(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}
 	return dir
 }
@@ -30,14 +28,10 @@ func TestGlob(t *testing.T) {
 		"d.txt":   "text\nfour\n",
 	})
 	r, err := Open(filepath.Join(dir, "*.{csv,jsonl}"), Form{}, columns, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer r.Close()
 	rows, err := rowsOf(r, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got []string
 	lines := map[int]bool{}
 	for _, row := range rows {
@@ -86,9 +80,7 @@ func TestPart(t *testing.T) {
 	of := func(from, to float64) map[string]int {
 		texts := map[string]int{}
 		rows, err := rowsOf(Open("-", Form{Format: TSV, Part: [2]float64{from, to}}, columns, strings.NewReader(b.String())))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, row := range rows {
 			texts[strings.ToLower(spaced(row.Text))]++
 		}
@@ -133,9 +125,7 @@ func TestMissingColumns(t *testing.T) {
 				t.Errorf("with another flag: %v\nwant %s", err, want)
 			}
 			seen, err := Sniff(path, Form{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if m := Guess(seen); m.Text != "" { // what it proposes works
 				if _, err := rowsOf(Open(path, Form{}, m, nil)); err != nil {
 					t.Error(err)

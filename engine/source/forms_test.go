@@ -3,7 +3,6 @@ package source
 import (
 	"bytes"
 	"compress/gzip"
-	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -45,9 +44,7 @@ func written(delimiter, quote, end string, names ...string) string {
 func encoded(t testing.TB, e encoding.Encoding, text string) string {
 	t.Helper()
 	out, err := e.NewEncoder().String(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return out
 }
 
@@ -62,9 +59,7 @@ func gzipped(text string) string {
 func zstandard(t testing.TB, text string) string {
 	t.Helper()
 	w, err := zstd.NewWriter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(w.EncodeAll([]byte(text), nil))
 }
 
@@ -141,9 +136,7 @@ func TestForms(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), tt.name)
-			if err := os.WriteFile(path, []byte(tt.content), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(path, []byte(tt.content), 0o600))
 			if tt.mapping.Text == "" {
 				tt.mapping = columns
 			}
@@ -156,6 +149,9 @@ func TestForms(t *testing.T) {
 				want[i] = p
 			}
 			tt.mapping.Meta = []string{}
+			if tt.form.Encoding != "" {
+				tt.found.Encoding = tt.form.Encoding
+			}
 			for _, from := range []string{path, "-"} {
 				form := tt.form
 				if from == "-" { // which has no name
@@ -165,7 +161,7 @@ func TestForms(t *testing.T) {
 				if d := cmp.Diff(want, rows, sameText); d != "" {
 					t.Errorf("from %s, rows differ (-want +got):\n%s", from, d)
 				}
-				if tt.found.Delimiter != "" && seen.Delimiter != tt.found.Delimiter || seen.Encoding != cmp2(tt.form.Encoding, tt.found.Encoding) {
+				if tt.found.Delimiter != "" && seen.Delimiter != tt.found.Delimiter || seen.Encoding != tt.found.Encoding {
 					t.Errorf("from %s, found %+v, want %+v", from, seen, tt.found)
 				}
 			}
@@ -173,32 +169,13 @@ func TestForms(t *testing.T) {
 	}
 }
 
-func cmp2(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
-}
-
 // read returns all rows, and how the file was found to be written.
 func read(t *testing.T, path string, f Form, m Mapping, stdin string) ([]Row, Form) {
 	t.Helper()
 	r, err := Open(path, f, m, strings.NewReader(stdin))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	var rows []Row
-	for {
-		row, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		rows = append(rows, row)
-	}
+	must(t, err)
+	rows, err := rowsOf(r, nil)
+	must(t, err)
 	if path != "-" {
 		if whole, err := Digest(path); err != nil || whole != r.Digest() {
 			t.Errorf("the digest is %s, and %s of all that was read (%v)", whole, r.Digest(), err)

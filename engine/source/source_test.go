@@ -120,9 +120,7 @@ func TestRows(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := readAll(t, tt.format, tt.mapping, tt.content)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if d := cmp.Diff(tt.want, got, sameText); d != "" {
 				t.Errorf("rows differ (-want +got):\n%s", d)
 			}
@@ -162,9 +160,7 @@ func TestFileErrors(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "file")
-			if err := os.WriteFile(path, []byte(tt.content), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(path, []byte(tt.content), 0o600))
 			if _, err := rowsOf(Open(path, Form{Format: tt.format}, columns, nil)); !strings.Contains(fmt.Sprint(err), strings.TrimPrefix(tt.want, "-")) {
 				t.Errorf("as a file: got %v, want %q", err, tt.want)
 			}
@@ -183,9 +179,7 @@ func TestFileErrors(t *testing.T) {
 func TestDigest(t *testing.T) {
 	digest := func(content string) string {
 		r, err := Open("-", Form{Format: TSV}, columns, strings.NewReader(content))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for err == nil {
 			_, err = r.Next()
 		}

@@ -17,9 +17,7 @@ import (
 func open(t *testing.T, path string, flags int) *os.File {
 	t.Helper()
 	f, err := lock.Open(path, os.O_WRONLY|flags, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return f
 }
 
@@ -32,14 +30,10 @@ func TestOneWriter(t *testing.T) {
 	if _, err := lock.Open(path, os.O_WRONLY, 0); !errors.Is(err, lock.ErrBusy) {
 		t.Errorf("a second writer: %v", err)
 	}
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, first.Close())
 	second := open(t, path, 0)
 	defer second.Close()
-	if err := os.Rename(path, path+".new"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(path, path+".new"))
 	if same, err := lock.Names(path, second); same || err != nil {
 		t.Errorf("a renamed file: %v, %v", same, err)
 	}
@@ -54,16 +48,10 @@ func TestCloseUnlocks(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	f := open(t, path, os.O_CREATE)
 	started, err := syscall.Dup(int(f.Fd()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = syscall.Close(started) }()
-	if err := lock.Close(f); err != nil {
-		t.Fatal(err)
-	}
-	if err := lock.Close(open(t, path, 0)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, lock.Close(f))
+	must(t, lock.Close(open(t, path, 0)))
 	if err := lock.Close(f); !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("a file that is closed: %v", err)
 	}
@@ -107,17 +95,20 @@ func TestReaders(t *testing.T) {
 	if _, err := lock.OpenShared(path, os.O_RDONLY); !errors.Is(err, lock.ErrBusy) {
 		t.Errorf("a reader beside a writer: %v", err)
 	}
-	if err := writer.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, writer.Close())
 	for range 2 {
 		reader, err := lock.OpenShared(path, os.O_RDONLY)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer reader.Close()
 	}
 	if _, err := lock.Open(path, os.O_WRONLY, 0); !errors.Is(err, lock.ErrBusy) {
 		t.Errorf("a writer beside readers: %v", err)
+	}
+}
+
+func must(t testing.TB, err error) {
+	if err != nil {
+		t.Helper()
+		t.Fatal(err)
 	}
 }

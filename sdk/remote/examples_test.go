@@ -44,14 +44,10 @@ func example[M proto.Message](t *testing.T, name string, made M) M {
 			header := fmt.Sprintf("# proto-file: stage.proto\n# proto-message: %s\n\n", made.ProtoReflect().Descriptor().FullName())
 			err = os.WriteFile(file, append([]byte(header), text...), 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	read := made.ProtoReflect().New().Interface()
 	if err := prototext.Unmarshal(text, read); err != nil {
 		t.Fatalf("%s: %v", file, err)
@@ -104,13 +100,9 @@ func refer(t *testing.T, kind sdk.Kind) (*remote.Stage, *replay) {
 	conn := listen(t, server.Register)
 	client := stagepb.NewStageClient(conn)
 	described, err := client.Describe(t.Context(), &stagepb.DescribeRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	plugin, err := wire.DecodePlugin(described)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, info := range plugin.Stages {
 		if info.Kind != kind {
 			continue
@@ -121,9 +113,7 @@ func refer(t *testing.T, kind sdk.Kind) (*remote.Stage, *replay) {
 			t.Fatalf("configure: %v, %v", reply, err)
 		}
 		stage, err := remote.Described(info, dir, reply)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		r := &replay{Conn: remote.NewConn(conn), t: t}
 		stage.Conn = r
 		return stage, r
@@ -260,9 +250,7 @@ func replayOthers(t *testing.T) {
 		t.Helper()
 		conn := listen(t, server.Register)
 		request = example(t, method+".request", request)
-		if err := conn.Invoke(t.Context(), "/racflow.stage.v2.Stage/"+method, request, reply); err != nil {
-			t.Fatal(err)
-		}
+		must(t, conn.Invoke(t.Context(), "/racflow.stage.v2.Stage/"+method, request, reply))
 		example(t, method+".reply", reply)
 	}
 	described := &stagepb.DescribeReply{}
@@ -348,12 +336,17 @@ func replayHost(t *testing.T) {
 		t.Errorf("got %s, %v", profile, err)
 	}
 	release, err := host.Acquire(t.Context(), sdk.Call{Endpoint: "http://model.example/v1", Tokens: 120, Most: sdk.Usage{InputTokens: 400, OutputTokens: 20}, Batch: true, Alternative: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	result := sdk.Result{Status: sdk.StatusBusy, RetryAfter: time.Second, Usage: sdk.Usage{InputTokens: 98}, Reason: "429: slow down"}
 	release(result)
 	if got := <-e.ended; got != result {
 		t.Errorf("got %+v", got)
+	}
+}
+
+func must(t testing.TB, err error) {
+	if err != nil {
+		t.Helper()
+		t.Fatal(err)
 	}
 }

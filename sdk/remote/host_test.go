@@ -89,23 +89,17 @@ func (idle) Sample(context.Context, sdk.Batch) ([][]sdk.Sample, error) { return 
 func listen(t *testing.T, register func(*grpc.Server), options ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "s") // the path of a socket is short, whatever TMPDIR is
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	path := filepath.Join(dir, "s")
 	listener, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	g := grpc.NewServer(wire.ServerOptions()...)
 	register(g)
 	go func() { _ = g.Serve(listener) }()
 	t.Cleanup(g.Stop)
 	conn, err := grpc.NewClient("unix:"+path, append(append(wire.DialOptions(), options...), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
@@ -142,9 +136,7 @@ func TestCache(t *testing.T) {
 	host, _ := start(t, &engine{kept: map[sdk.Key][]byte{}})
 	a, b := sdk.KeyOf("a", ""), sdk.KeyOf("", "a")
 	for key, value := range map[sdk.Key]string{a: "x", sdk.KeyOf("empty"): ""} {
-		if err := host.CachePut(t.Context(), key, []byte(value)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, host.CachePut(t.Context(), key, []byte(value)))
 	}
 	got, err := host.CacheGet(t.Context(), []sdk.Key{b, a, sdk.KeyOf("empty")})
 	if err != nil || got[0] != nil || string(got[1]) != "x" || got[2] == nil || len(got[2]) != 0 {
@@ -221,9 +213,7 @@ func TestAcquire(t *testing.T) {
 		t.Errorf("a service that is down: %v", err)
 	}
 	release, err := host.Acquire(t.Context(), sdk.Call{Endpoint: "a", Tokens: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// A second one waits, and is withdrawn: the engine forgets it.
 	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()

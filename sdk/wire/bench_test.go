@@ -25,17 +25,11 @@ func BenchmarkCandidates(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		rows, err := EncodeBatch(batch, sdk.Of(sdk.ColumnCandidates))
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		raw, err := proto.Marshal(rows)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		got := &stagepb.Rows{}
-		if err := proto.Unmarshal(raw, got); err != nil {
-			b.Fatal(err)
-		}
+		must(b, proto.Unmarshal(raw, got))
 		if _, err := DecodeBatch(got); err != nil {
 			b.Fatal(err)
 		}

@@ -24,9 +24,7 @@ func someChunks() [][]sdk.Chunk {
 
 func TestDocumentsRoundTrip(t *testing.T) {
 	rows, err := EncodeDocuments(someDocuments())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got, err := DecodeDocuments(overWire(t, rows))
 	if diff := cmp.Diff(someDocuments(), got, same); err != nil || diff != "" {
 		t.Errorf("%v %s", err, diff)
@@ -43,17 +41,13 @@ func TestDocumentsRoundTrip(t *testing.T) {
 
 func TestChunksRoundTrip(t *testing.T) {
 	rows, err := EncodeChunks(someChunks())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got, err := DecodeChunks(overWire(t, rows), someDocuments())
 	if diff := cmp.Diff(someChunks(), got, same); err != nil || diff != "" {
 		t.Errorf("%v %s", err, diff)
 	}
 	none, err := EncodeChunks(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got, err := DecodeChunks(overWire(t, none), nil); err != nil || len(got) != 0 {
 		t.Errorf("no rows gave %v, %v", got, err)
 	}
@@ -84,9 +78,7 @@ func TestChunksAreRefused(t *testing.T) {
 		"metadata that is none":         func(r *stagepb.Rows) { r.Chunks.Meta[1] = []byte(`{"a":[]}`) },
 	} {
 		rows, err := EncodeChunks(someChunks())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		rows = overWire(t, rows)
 		spoil(rows)
 		if _, err := DecodeChunks(rows, someDocuments()); err == nil {
@@ -95,9 +87,7 @@ func TestChunksAreRefused(t *testing.T) {
 	}
 	// What a faulty stage hands over is refused at the other end.
 	rows, err := EncodeChunks([][]sdk.Chunk{{{Start: -1, End: 3}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := DecodeChunks(rows, someDocuments()[:1]); err == nil {
 		t.Error("a negative position was accepted")
 	}

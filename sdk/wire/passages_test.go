@@ -31,9 +31,7 @@ func someAdditions() []sdk.Addition {
 func passageRows(t testing.TB, passages []sdk.Passage) *stagepb.Rows {
 	t.Helper()
 	rows, err := EncodePassages(passages)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return overWire(t, rows)
 }
 
@@ -57,9 +55,7 @@ func TestPassagesRoundTrip(t *testing.T) {
 	}
 	// A document may come without passages.
 	documents, err := EncodeDocuments(someDocuments())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	documents.Chunks = &stagepb.Chunks{Offsets: make([]uint32, 4)}
 	if got, err := DecodePassages(overWire(t, documents)); err != nil || len(got) != 0 {
 		t.Errorf("documents without passages gave %v, %v", got, err)
@@ -169,9 +165,7 @@ func TestAdditionsAreRefused(t *testing.T) {
 func FuzzEnrich(f *testing.F) {
 	for _, rows := range []*stagepb.Rows{passageRows(f, somePassages()), passageRows(f, nil), EncodeAdditions(someAdditions()), {N: math.MaxUint32}} {
 		raw, err := proto.Marshal(rows)
-		if err != nil {
-			f.Fatal(err)
-		}
+		must(f, err)
 		f.Add(raw)
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {

@@ -15,9 +15,7 @@ func TestRankingsRoundTrip(t *testing.T) {
 	want := [][]sdk.Ranked{{{Candidate: 2, Score: .5}, {Candidate: 0, Score: -1}}, {}, {{Candidate: 0}}}
 	rows := overWire(t, EncodeRankings(want))
 	got, err := DecodeRankings(rows, []int{3, 9, 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(want, got, same); diff != "" {
 		t.Error(diff)
 	}

@@ -23,21 +23,12 @@ func TestAtServers(t *testing.T) {
 	defer cancel()
 	waiting := make(chan error, 16)
 	open := func(name string, told func(error)) *bus.Run {
-		c, err := bus.Connect(ctx, bus.Options{Servers: s.URL(), Name: name, Waiting: told})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must(bus.Connect(ctx, bus.Options{Servers: s.URL(), Name: name, Waiting: told}))(t)
 		t.Cleanup(c.Close)
 		if name == "caller" {
-			if _, err := c.Create(ctx, bus.Config{ID: "a1"}); err != nil {
-				t.Fatal(err)
-			}
+			must(c.Create(ctx, bus.Config{ID: "a1"}))(t)
 		}
-		run, err := c.Open(ctx, "a1")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return run
+		return must(c.Open(ctx, "a1"))(t)
 	}
 	callers, firsts, seconds := machine(t), machine(t), machine(t)
 	caller := open("caller", nil)
@@ -47,10 +38,7 @@ func TestAtServers(t *testing.T) {
 	large := string(bytes.Repeat([]byte("0123456789abcdef"), 1<<17))
 	keeps(t, callers.Put, key(1), "of an earlier run")
 	keeps(t, callers.Put, key(2), large)
-	server, err := Serve(ctx, caller, callers, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := must(Serve(ctx, caller, callers, slog.New(slog.DiscardHandler)))(t)
 	gets(t, a, key(1), false, "of an earlier run")
 	gets(t, a, key(2), false, large)
 	gets(t, a, key(1), true, "")
@@ -84,12 +72,25 @@ func TestAtServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	gets(t, a, key(4), false, "while no server is there")
-	if err := server.Bring(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Close(); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, server.Bring(ctx))
+	noErr(t, server.Close())
 	has(t, callers, key(3), "of a")
 	has(t, callers, key(4), "while no server is there")
+}
+
+// must is what a call returns beside its error, which ends the test.
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		noErr(t, err)
+		return v
+	}
+}
+
+// noErr ends a test at an error.
+func noErr(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

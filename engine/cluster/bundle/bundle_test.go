@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,12 +23,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-var builtin engine.Builtin
-
-func TestMain(m *testing.M) {
-	builtin = engine.Serve(append(enginetest.Stages(), teller(), minilm()))
-	os.Exit(m.Run())
-}
+var builtin = engine.Serve(append(enginetest.Stages(), teller(), minilm()))
 
 type telling struct {
 	Key      string   `config:"api_key,secret" doc:"Key."`
@@ -125,17 +121,12 @@ func (w *world) path(name string) string { return filepath.Join(w.root, filepath
 
 func (w *world) write(name, content string) {
 	w.t.Helper()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(w.path(name)), 0o755), os.WriteFile(w.path(name), []byte(content), 0o644)); err != nil {
-		w.t.Fatal(err)
-	}
+	noErr(w.t, errors.Join(os.MkdirAll(filepath.Dir(w.path(name)), 0o755), os.WriteFile(w.path(name), []byte(content), 0o644)))
 }
 
 func (w *world) open() *engine.Pipeline {
 	w.t.Helper()
-	p, err := engine.Open(w.t.Context(), w.path("project/p.hcl"), w.o)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	p := must(engine.Open(w.t.Context(), w.path("project/p.hcl"), w.o))(w.t)
 	w.t.Cleanup(p.Close)
 	return p
 }
@@ -143,27 +134,17 @@ func (w *world) open() *engine.Pipeline {
 // bundled is the bundle as it arrives at a worker.
 func (w *world) bundled() bundle.Bundle {
 	w.t.Helper()
-	b, err := bundle.Of(w.open())
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	text, err := json.Marshal(b)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	b := must(bundle.Of(w.open()))(w.t)
+	text := must(json.Marshal(b))(w.t)
 	var arrived bundle.Bundle
-	if err := json.Unmarshal(text, &arrived); err != nil {
-		w.t.Fatal(err)
-	}
+	noErr(w.t, json.Unmarshal(text, &arrived))
 	return arrived
 }
 
 // gone makes the caller's machine another one.
 func (w *world) gone() {
 	w.t.Helper()
-	if err := os.Rename(w.root, w.root+".gone"); err != nil {
-		w.t.Fatal(err)
-	}
+	noErr(w.t, os.Rename(w.root, w.root+".gone"))
 }
 
 // objects are files at servers.
@@ -211,10 +192,7 @@ func unpacked(t *testing.T, b bundle.Bundle, servers objects, at bundle.Place) *
 		t.Fatal(err)
 	}
 	o.Builtin, o.Part = builtin, &engine.Part{}
-	p, err := engine.Open(t.Context(), path, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must(engine.Open(t.Context(), path, o))(t)
 	t.Cleanup(p.Close)
 	return p
 }
@@ -225,9 +203,7 @@ func configOf(t *testing.T, p *engine.Pipeline) map[string]string {
 	var config map[string]string
 	for _, s := range p.Definition().Stages {
 		if s.Name == "tell" {
-			if err := json.Unmarshal(s.Config.Open, &config); err != nil {
-				t.Fatal(err)
-			}
+			noErr(t, json.Unmarshal(s.Config.Open, &config))
 		}
 	}
 	for name, value := range config {
@@ -302,19 +278,10 @@ func TestLarge(t *testing.T) {
 	w := newWorld(t)
 	large := strings.Repeat("A large template. ", 10_000)
 	w.write("project/templates/a.tmpl", large)
-	b, err := bundle.Of(w.open())
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must(bundle.Of(w.open()))(t)
 	servers := objects{}
-	if err := b.Put(t.Context(), servers); err != nil {
-		t.Fatal(err)
-	}
-	if len(servers) != 1 || !slices.Equal(b.Digests(), slices.Collect(func(yield func(string) bool) {
-		for digest := range servers {
-			yield(digest)
-		}
-	})) {
+	noErr(t, b.Put(t.Context(), servers))
+	if len(servers) != 1 || !slices.Equal(b.Digests(), slices.Collect(maps.Keys(servers))) {
 		t.Errorf("%d objects, %v", len(servers), b.Digests())
 	}
 	if text, _ := json.Marshal(b); len(text) > 20_000 {
@@ -370,5 +337,22 @@ func TestHostile(t *testing.T) {
 				t.Errorf("kept: %v", kept)
 			}
 		})
+	}
+}
+
+// must is what a call returns beside its error, which ends the test.
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		noErr(t, err)
+		return v
+	}
+}
+
+// noErr ends a test at an error.
+func noErr(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -18,9 +18,7 @@ func TestModels(t *testing.T) {
 	install := func(name, weights string) {
 		t.Helper()
 		dir := filepath.Join(os.Getenv(sdk.ModelsVariable), name)
-		if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "model.safetensors"), []byte(weights), 0o644)); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "model.safetensors"), []byte(weights), 0o644)))
 	}
 	t.Setenv(sdk.ModelsVariable, t.TempDir())
 	install("minilm", "mini")

@@ -65,13 +65,8 @@ func TestSecrets(t *testing.T) {
 				t.Fatal(err)
 			}
 			servers := objects{}
-			if err := b.Put(t.Context(), servers); err != nil {
-				t.Fatal(err)
-			}
-			text, err := json.Marshal(b)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noErr(t, b.Put(t.Context(), servers))
+			text := must(json.Marshal(b))(t)
 			all := [][]byte{text}
 			for _, f := range b.Files {
 				all = append(all, f.Content)

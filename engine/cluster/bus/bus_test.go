@@ -28,10 +28,7 @@ func connect(t *testing.T, url, name string, change ...func(*Options)) *Conn {
 	for _, f := range change {
 		f(&o)
 	}
-	c, err := Connect(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(Connect(t.Context(), o))(t)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -50,6 +47,12 @@ func must[T any](v T, err error) func(*testing.T) T {
 		}
 		return v
 	}
+}
+
+// single is a run at a server of its own.
+func single(t *testing.T) (context.Context, *Run) {
+	t.Helper()
+	return bounded(t), create(t, connect(t, natstest.Start(t, 1).URL(), "x"), Config{ID: "a1"})
 }
 
 func create(t *testing.T, c *Conn, config Config) *Run {
@@ -84,13 +87,9 @@ func TestBatchesAndResults(t *testing.T) {
 		t.Errorf("definition %q", theirs.Definition())
 	}
 	for seq := range 3 {
-		if err := mine.Publish(ctx, Position{1, seq + 1}, fmt.Appendf(nil, "batch %d", seq+1)); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, mine.Publish(ctx, Position{1, seq + 1}, fmt.Appendf(nil, "batch %d", seq+1)))
 	}
-	if err := mine.Publish(ctx, Position{1, 2}, []byte("again")); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, mine.Publish(ctx, Position{1, 2}, []byte("again")))
 	for seq := range 3 {
 		b := must(theirs.Take(ctx))(t)
 		if want := fmt.Sprintf("batch %d", seq+1); b.Position != (Position{1, seq + 1}) || string(b.Data) != want || b.Deliveries != 1 {
@@ -102,9 +101,7 @@ func TestBatchesAndResults(t *testing.T) {
 		if first := must(theirs.Answer(ctx, b.Position, []byte("late")))(t); first {
 			t.Error("a second first answer")
 		}
-		if err := b.Done(ctx); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, b.Done(ctx))
 	}
 	all := results(t, mine, 0, 3)
 	for i, result := range all {
@@ -122,31 +119,21 @@ func TestBatchesAndResults(t *testing.T) {
 
 func TestReturnAndDrop(t *testing.T) {
 	t.Parallel()
-	s := natstest.Start(t, 1)
-	ctx := bounded(t)
-	r := create(t, connect(t, s.URL(), "x"), Config{ID: "a1"})
+	ctx, r := single(t)
 	publish := func(part int) {
-		if err := r.Publish(ctx, Position{part, 1}, []byte("x")); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, r.Publish(ctx, Position{part, 1}, []byte("x")))
 	}
 	publish(1)
 	b := must(r.Take(ctx))(t)
-	if err := b.Return(); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, b.Return())
 	b = must(r.Take(ctx))(t)
 	if b.Position != (Position{1, 1}) || b.Deliveries != 2 {
 		t.Errorf("taken %v, delivery %d", b.Position, b.Deliveries)
 	}
-	if err := b.Return(); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, b.Return())
 	publish(2)
 	publish(3)
-	if err := r.Drop(ctx, 3); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, r.Drop(ctx, 3))
 	if b = must(r.Take(ctx))(t); b.Position != (Position{3, 1}) {
 		t.Errorf("taken %v", b.Position)
 	}
@@ -154,9 +141,7 @@ func TestReturnAndDrop(t *testing.T) {
 
 func TestState(t *testing.T) {
 	t.Parallel()
-	s := natstest.Start(t, 1)
-	ctx := bounded(t)
-	r := create(t, connect(t, s.URL(), "x"), Config{ID: "a1"})
+	ctx, r := single(t)
 	if value, revision, err := r.Get(ctx, "k"); value != nil || revision != 0 || err != nil {
 		t.Error(value, revision, err)
 	}
@@ -169,9 +154,7 @@ func TestState(t *testing.T) {
 	if value, revision, err := r.Get(ctx, "k"); string(value) != "2" || revision != second || err != nil {
 		t.Error(value, revision, err)
 	}
-	if err := r.Delete(ctx, "k"); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, r.Delete(ctx, "k"))
 	if value, revision, err := r.Get(ctx, "k"); value != nil || revision != 0 || err != nil {
 		t.Error(value, revision, err)
 	}
@@ -181,9 +164,7 @@ func TestState(t *testing.T) {
 	if change := <-changes; change.Key != "worker.a" || string(change.Value) != "a" {
 		t.Error(change)
 	}
-	if err := r.Delete(ctx, "worker.a"); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, r.Delete(ctx, "worker.a"))
 	all := must(r.All(ctx, "work"))(t)
 	if len(all) != 1 || string(all["worker.b"].Value) != "b" || time.Since(all["worker.b"].At).Abs() > time.Hour {
 		t.Error(all)
@@ -200,26 +181,6 @@ func TestState(t *testing.T) {
 	for _, key := range []string{"", "a b", "a..b", ".a", "a.*", ">"} {
 		if _, err := r.Put(ctx, key, nil); err == nil {
 			t.Errorf("key %q is taken", key)
-		}
-	}
-}
-
-func TestAnswers(t *testing.T) {
-	t.Parallel()
-	s := natstest.Start(t, 1)
-	ctx := bounded(t)
-	r := create(t, connect(t, s.URL(), "x"), Config{ID: "a1"})
-	if value := must(r.Answered(ctx, "k"))(t); value != nil {
-		t.Error(value)
-	}
-	big := bytes.Repeat([]byte("0123456789abcdef"), 1<<18) // more than max_payload
-	for i, want := range []string{"small", string(big)} {
-		key := fmt.Sprintf("k%d", i)
-		if stands := must(r.KeepAnswer(ctx, key, []byte(want)))(t); string(stands) != want {
-			t.Errorf("%d bytes stand", len(stands))
-		}
-		if stands := must(r.KeepAnswer(ctx, key, []byte("late")))(t); string(stands) != want {
-			t.Errorf("%d bytes stand", len(stands))
 		}
 	}
 }
@@ -244,9 +205,7 @@ func TestQuestions(t *testing.T) {
 	stop()
 	heard := make(chan string, 1)
 	must(mine.Hear("news", func(data []byte) { heard <- string(data) }))(t)
-	if err := theirs.Tell("news", []byte("hi")); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, theirs.Tell("news", []byte("hi")))
 	if got := <-heard; got != "hi" {
 		t.Error(got)
 	}
@@ -277,9 +236,7 @@ func TestRuns(t *testing.T) {
 	if got := must(c.Runs(ctx))(t); !slices.Equal(got, []string{"zz", "aa"}) {
 		t.Error(got)
 	}
-	if err := r.Remove(ctx); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, r.Remove(ctx))
 	if got := must(c.Runs(ctx))(t); !slices.Equal(got, []string{"zz"}) {
 		t.Error(got)
 	}
@@ -310,9 +267,7 @@ func TestFiles(t *testing.T) {
 		if err := c.PutFile(ctx, digest, strings.NewReader(data+"!")); err == nil || must(c.HasFile(ctx, digest))(t) {
 			t.Error("a file with another digest is stored", err)
 		}
-		if err := c.PutFile(ctx, digest, strings.NewReader(data)); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, c.PutFile(ctx, digest, strings.NewReader(data)))
 		var got bytes.Buffer
 		if err := c.GetFile(ctx, digest, &got); err != nil || got.String() != data {
 			t.Errorf("%d bytes, %v", got.Len(), err)
@@ -349,9 +304,7 @@ func TestNotKnownYet(t *testing.T) {
 	maker := connect(t, s.URL(), "maker")
 	create(t, maker, Config{ID: "a1"})
 	create(t, maker, Config{ID: "a2"})
-	if err := maker.PutFile(ctx, emptyDigest, strings.NewReader("")); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, maker.PutFile(ctx, emptyDigest, strings.NewReader("")))
 	for name, ask := range map[string]func(c *Conn) (there bool, err error){
 		"open":   func(c *Conn) (bool, error) { r, err := c.Open(ctx, "a1"); return r != nil, err },
 		"listed": func(c *Conn) (bool, error) { return c.Listed(ctx, "a1") },
@@ -405,5 +358,13 @@ func TestPublishUnderWay(t *testing.T) {
 	}
 	if info := must(must(s.JetStream(t).Stream(ctx, itemsStream("a1")))(t).Info(ctx))(t); info.State.Msgs != 1 {
 		t.Errorf("%d messages are in the queue", info.State.Msgs)
+	}
+}
+
+// noErr ends a test at an error.
+func noErr(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -154,9 +154,7 @@ func TestReplicas(t *testing.T) {
 		}
 		c := connect(t, s.URL(), "c")
 		create(t, c, Config{ID: "a1"})
-		if err := c.PutFile(ctx, emptyDigest, strings.NewReader("")); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, c.PutFile(ctx, emptyDigest, strings.NewReader("")))
 		for _, name := range []string{indexStream, itemsStream("a1"), filesStream} {
 			if got := must(c.js.Stream(ctx, name))(t).CachedInfo().Config.Replicas; got != want {
 				t.Errorf("%d servers: %s has %d replicas", servers, name, got)

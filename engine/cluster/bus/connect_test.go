@@ -56,9 +56,7 @@ func (a *authority) sign(name string, change func(*x509.Certificate)) (*x509.Cer
 	der := must(x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer))(a.t)
 	private := must(x509.MarshalECPrivateKey(key))(a.t)
 	for path, block := range map[string]*pem.Block{a.file(name): {Type: "CERTIFICATE", Bytes: der}, a.file(name + "-key"): {Type: "EC PRIVATE KEY", Bytes: private}} {
-		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
-			a.t.Fatal(err)
-		}
+		noErr(a.t, os.WriteFile(path, pem.EncodeToMemory(block), 0o600))
 	}
 	return must(x509.ParseCertificate(der))(a.t), key
 }
@@ -191,9 +189,7 @@ func TestConnectSays(t *testing.T) {
 func newKey(t *testing.T) (path, public string) {
 	pair := must(nkeys.CreateUser())(t)
 	path = filepath.Join(t.TempDir(), "seed")
-	if err := os.WriteFile(path, must(pair.Seed())(t), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(path, must(pair.Seed())(t), 0o600))
 	return path, must(pair.PublicKey())(t)
 }
 

@@ -29,9 +29,7 @@ func TestCredentialsFile(t *testing.T) {
 		if id == accountID {
 			claims.Limits.JetStreamLimits = jwt.JetStreamLimits{DiskStorage: jwt.NoLimit, MemoryStorage: jwt.NoLimit, Streams: jwt.NoLimit, Consumer: jwt.NoLimit}
 		}
-		if err := resolver.Store(id, must(claims.Encode(operator))(t)); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, resolver.Store(id, must(claims.Encode(operator))(t)))
 	}
 	s := natstest.Start(t, 1, func(_ int, o *server.Options) {
 		o.TrustedKeys, o.SystemAccount, o.AccountResolver = []string{operatorID}, systemID, resolver
@@ -43,9 +41,7 @@ func TestCredentialsFile(t *testing.T) {
 	claims.Resp = &jwt.ResponsePermission{MaxMsgs: 1}
 	text := must(jwt.FormatUserConfig(must(claims.Encode(account))(t), must(user.Seed())(t)))(t)
 	path := filepath.Join(t.TempDir(), "caller.creds")
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(path, text, 0o600))
 	c := connect(t, s.URL(), "c", func(o *Options) { o.Credentials = path })
 	r := create(t, c, Config{ID: "a1"})
 	if first := must(r.Answer(bounded(t), Position{1, 1}, nil))(t); !first {

@@ -120,9 +120,7 @@ func TestHangingConnection(t *testing.T) {
 	data := bytes.Repeat([]byte("0123456789abcdef"), 1<<18)
 	sum := sha256.Sum256(data)
 	digest := hex.EncodeToString(sum[:])
-	if err := direct.PutFile(ctx, digest, bytes.NewReader(data)); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, direct.PutFile(ctx, digest, bytes.NewReader(data)))
 	proxy.Freeze()
 	done := make(chan error, 3)
 	go func() { done <- mine.Publish(ctx, Position{1, 1}, nil) }()
@@ -160,9 +158,7 @@ func TestClaims(t *testing.T) {
 	proxy := s.Proxy(0)
 	caller, sleeper, other := connect(t, s.URL(), "caller"), connect(t, proxy.URL(), "sleeper"), connect(t, s.URL(), "other")
 	mine := create(t, caller, Config{ID: "a1", Claim: 2 * time.Second})
-	if err := mine.Publish(ctx, Position{1, 1}, []byte("x")); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, mine.Publish(ctx, Position{1, 1}, []byte("x")))
 	first := must(must(sleeper.Open(ctx, "a1"))(t).Take(ctx))(t)
 	theirs := must(other.Open(ctx, "a1"))(t)
 	taken := make(chan *Batch, 1)
@@ -200,9 +196,7 @@ func TestClaims(t *testing.T) {
 	if ok := must(theirs.Answer(ctx, second.Position, []byte("second")))(t); !ok {
 		t.Error("not the first answer")
 	}
-	if err := second.Done(ctx); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, second.Done(ctx))
 	proxy.Heal()
 	if ok := must(first.r.Answer(ctx, first.Position, []byte("first")))(t); ok {
 		t.Error("a late answer counts")
@@ -213,9 +207,7 @@ func TestClaims(t *testing.T) {
 	if all := results(t, mine, 0, 1); string(all[0].Data) != "second" {
 		t.Errorf("%s", all[0].Data)
 	}
-	if err := mine.Publish(ctx, Position{1, 2}, nil); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, mine.Publish(ctx, Position{1, 2}, nil))
 	if b := must(first.r.Take(ctx))(t); b.Seq != 2 {
 		t.Error(b.Position)
 	}
@@ -231,9 +223,7 @@ func TestAnsweredIsNotTakenAgain(t *testing.T) {
 	signs := make(chan string, 100)
 	must(c.nc.Subscribe("$JS.ACK.>", func(m *nats.Msg) { signs <- string(m.Data) }))(t)
 	for seq := range 2 {
-		if err := r.Publish(ctx, Position{1, seq + 1}, nil); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, r.Publish(ctx, Position{1, seq + 1}, nil))
 	}
 	b := must(r.Take(ctx))(t)
 	must(r.Answer(ctx, b.Position, nil))(t)
@@ -252,9 +242,7 @@ func TestAnsweredIsNotTakenAgain(t *testing.T) {
 			break
 		}
 	}
-	if err := r.Publish(ctx, Position{1, 3}, nil); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, r.Publish(ctx, Position{1, 3}, nil))
 	if b := <-taken; b == nil || b.Seq != 3 {
 		t.Errorf("taken %v", b)
 	}
@@ -314,9 +302,7 @@ func TestFullStore(t *testing.T) {
 	go func() { _, err := r.KeepAnswer(ctx, "k", make([]byte, 64<<10)); done <- err }()
 	t.Log(waiting.next(t, true))
 	stop()
-	if err := other.Remove(ctx); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, other.Remove(ctx))
 	for range cap(done) {
 		if err := <-done; err != nil {
 			t.Error(err)

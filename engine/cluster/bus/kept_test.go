@@ -5,16 +5,16 @@ import (
 	"context"
 	"fmt"
 	"testing"
-
-	"github.com/racflow/racflow/engine/cluster/natstest"
 )
 
+// The first answer to a key stands, and all are read in the order in which they were kept.
 func TestAnswersInOrder(t *testing.T) {
-	s := natstest.Start(t, 1)
-	ctx := bounded(t)
-	r := create(t, connect(t, s.URL(), "x"), Config{ID: "a1"})
+	ctx, r := single(t)
 	if last := must(r.LastAnswer(ctx))(t); last != 0 {
 		t.Errorf("the last of none is %d", last)
+	}
+	if value := must(r.Answered(ctx, "k0"))(t); value != nil {
+		t.Error(value)
 	}
 	big := bytes.Repeat([]byte("0123456789abcdef"), 1<<17) // more than max_payload
 	keep := func(i int) {
@@ -22,8 +22,11 @@ func TestAnswersInOrder(t *testing.T) {
 		if i == 1 {
 			value = big
 		}
-		must(r.KeepAnswer(ctx, fmt.Sprintf("k%d", i), value))(t)
-		must(r.KeepAnswer(ctx, fmt.Sprintf("k%d", i), []byte("late")))(t)
+		for _, late := range [][]byte{value, []byte("late")} {
+			if stands := must(r.KeepAnswer(ctx, fmt.Sprintf("k%d", i), late))(t); !bytes.Equal(stands, value) {
+				t.Errorf("answer %d: %d bytes stand", i, len(stands))
+			}
+		}
 	}
 	for i := range 3 {
 		keep(i)
@@ -63,16 +66,12 @@ func TestAnswersInOrder(t *testing.T) {
 }
 
 func TestBacklog(t *testing.T) {
-	s := natstest.Start(t, 1)
-	ctx := bounded(t)
-	r := create(t, connect(t, s.URL(), "x"), Config{ID: "a1"})
+	ctx, r := single(t)
 	if b := must(r.Backlog(ctx))(t); b.Waiting+b.UnderWay != 0 || !b.Oldest.IsZero() || b.Now.IsZero() {
 		t.Errorf("an empty queue: %+v", b)
 	}
 	for seq := range 3 {
-		if err := r.Publish(ctx, Position{1, seq + 1}, nil); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, r.Publish(ctx, Position{1, seq + 1}, nil))
 	}
 	first := must(r.Backlog(ctx))(t)
 	if first.Waiting != 3 || first.UnderWay != 0 || first.Oldest.IsZero() || first.Oldest.After(first.Now) {
@@ -82,9 +81,7 @@ func TestBacklog(t *testing.T) {
 	if b := must(r.Backlog(ctx))(t); b.Waiting != 2 || b.UnderWay != 1 || !b.Oldest.Equal(first.Oldest) {
 		t.Errorf("one is under way: %+v", b)
 	}
-	if err := batch.Done(ctx); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, batch.Done(ctx))
 	if b := must(r.Backlog(ctx))(t); b.Waiting != 2 || b.UnderWay != 0 || !b.Oldest.After(first.Oldest) {
 		t.Errorf("one is done: %+v", b)
 	}

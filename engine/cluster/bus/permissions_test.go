@@ -48,9 +48,7 @@ func TestPermissionsSuffice(t *testing.T) {
 	sum := sha256.Sum256([]byte(data))
 	digest := hex.EncodeToString(sum[:])
 	mine := create(t, c, Config{ID: "a1", Definition: bytes.Repeat([]byte("d"), 2<<20)})
-	if err := c.PutFile(ctx, digest, strings.NewReader(data)); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, c.PutFile(ctx, digest, strings.NewReader(data)))
 	theirs := must(w.Open(ctx, <-ids))(t)
 	if runs := must(w.Runs(ctx))(t); len(runs) != 1 {
 		t.Error(runs)
@@ -61,19 +59,13 @@ func TestPermissionsSuffice(t *testing.T) {
 	}
 	big := bytes.Repeat([]byte("x"), 2<<20)
 	for seq := range 2 {
-		if err := mine.Publish(ctx, Position{1, seq + 1}, big); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, mine.Publish(ctx, Position{1, seq + 1}, big))
 	}
 	b := must(theirs.Take(ctx))(t)
-	if err := b.Return(); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, b.Return())
 	b = must(theirs.Take(ctx))(t)
 	must(theirs.Answer(ctx, b.Position, big))(t)
-	if err := b.Done(ctx); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, b.Done(ctx))
 	if result := results(t, mine, 0, 1)[0]; !bytes.Equal(result.Data, big) {
 		t.Error("another answer")
 	}
@@ -100,9 +92,7 @@ func TestPermissionsSuffice(t *testing.T) {
 		stop()
 		heard := make(chan []byte, 1)
 		stop = must(server.Hear("news", func(data []byte) { heard <- data }))(t)
-		if err := asker.Tell("news", []byte("x")); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, asker.Tell("news", []byte("x")))
 		<-heard
 		stop()
 	}

@@ -17,17 +17,13 @@ func TestUnlisted(t *testing.T) {
 		t.Errorf("%d of one that is seen", len(all))
 	}
 	for _, stream := range append(streamsOf("b1", 1), bucket("KV_racflow_other_thing", "$KV.racflow_other_thing.", 1)) {
-		if err := c.createStream(ctx, stream); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, c.createStream(ctx, stream))
 	}
 	all := must(c.Unlisted(ctx))(t)
 	if len(all) != 1 || all[0].ID() != "b1" || all[0].Made.IsZero() {
 		t.Fatalf("%+v", all)
 	}
-	if err := all[0].Remove(ctx); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, all[0].Remove(ctx))
 	if all := must(c.Unlisted(ctx))(t); len(all) != 0 {
 		t.Errorf("%+v", all)
 	}

@@ -18,13 +18,8 @@ func TestDefinition(t *testing.T) {
 	c, _ := w.caller(caller.Options{})
 	o := w.options("far", c)
 	o.Lists, o.Keep, o.Services = true, journal.KeepAll, &engine.Services{Mode: governor.Offline, Budget: pipeline.Budget{Tokens: 7}}
-	if _, err := w.detach(o); err != nil {
-		t.Fatal(err)
-	}
-	d, err := definition.Decode(w.opened(c.Run()).Definition())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(w.detach(o))(t)
+	d := must(definition.Decode(w.opened(c.Run()).Definition()))(t)
 	if !d.Lists || d.Keep != o.Keep || d.Mode != o.Services.Mode || d.Limits.Budget != lease.Amount(o.Services.Budget) {
 		t.Errorf("%+v", d)
 	}

@@ -30,10 +30,7 @@ func (w *world) attach(ctx context.Context, id, state string, each func([]outcom
 	if err != nil {
 		return "", nil, s, err
 	}
-	ws, err := engine.NewWorkspace(w.t.Context(), engine.Options{Builtin: builtin, State: w.state(state)})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	ws := must(engine.NewWorkspace(w.t.Context(), engine.Options{Builtin: builtin, State: w.state(state)}))(w.t)
 	defer ws.Close()
 	var text bytes.Buffer
 	write, finish := w.lines(&text)
@@ -51,9 +48,7 @@ func (w *world) attach(ctx context.Context, id, state string, each func([]outcom
 func TestDetach(t *testing.T) {
 	w := newWorld(t, 1000)
 	c := w.interrupted()
-	second, said := w.caller(caller.Options{})
-	o := w.options("far", second)
-	o.Resume = engine.Newest
+	second, said, o := w.second()
 	left, err := w.detach(o)
 	if err != nil || left.Items != 1000 || second.Run() != c.Run() {
 		t.Fatalf("%+v, %v", left, err)
@@ -88,14 +83,9 @@ func TestDetach(t *testing.T) {
 func TestAttachTwice(t *testing.T) {
 	w := newWorld(t, 300)
 	c, _ := w.caller(caller.Options{})
-	if _, err := w.detach(w.options("far", c)); err != nil {
-		t.Fatal(err)
-	}
+	must(w.detach(w.options("far", c)))(t)
 	w.worker(nil)
-	a, err := caller.Attach(t.Context(), w.connect("attached"), c.Run(), t.TempDir(), caller.Options{Servers: w.servers.URL()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must(caller.Attach(t.Context(), w.connect("attached"), c.Run(), t.TempDir(), caller.Options{Servers: w.servers.URL()}))(t)
 	for range 2 {
 		var in result.Input
 		n := 0
@@ -107,9 +97,7 @@ func TestAttachTwice(t *testing.T) {
 			t.Fatalf("%d results, %+v, %v", n, in, err)
 		}
 	}
-	if err := a.Close(); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, a.Close())
 }
 
 // Only who has the input can go on with a run that was not detached, and who goes on with one that was takes it
@@ -120,12 +108,8 @@ func TestAttachRefuses(t *testing.T) {
 	if _, _, _, err := w.attach(t.Context(), c.Run(), "elsewhere", nil); err == nil || !strings.Contains(err.Error(), "was not detached") {
 		t.Fatal(err)
 	}
-	second, _ := w.caller(caller.Options{})
-	o := w.options("far", second)
-	o.Resume = engine.Newest
-	if _, err := w.detach(o); err != nil {
-		t.Fatal(err)
-	}
+	_, _, o := w.second()
+	must(w.detach(o))(t)
 	ended := make(chan error, 1)
 	attached := make(chan struct{})
 	go func() {
@@ -137,9 +121,7 @@ func TestAttachRefuses(t *testing.T) {
 		ended <- err
 	}()
 	<-attached
-	if _, err := w.opened(c.Run()).Put(t.Context(), definition.CallerKey, []byte(`{"name":"other-1","part":9}`)); err != nil {
-		t.Fatal(err)
-	}
+	must(w.opened(c.Run()).Put(t.Context(), definition.CallerKey, []byte(`{"name":"other-1","part":9}`)))(t)
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), "was taken over by other-1") {
 		t.Fatal(err)
 	}

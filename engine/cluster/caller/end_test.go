@@ -22,15 +22,10 @@ func TestEndOfHalfABeginning(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := state.Put(t.Context(), definition.CallerKey, []byte(`{"name":"another"}`)); err != nil {
-		t.Fatal(err)
-	}
+	must(state.Put(t.Context(), definition.CallerKey, []byte(`{"name":"another"}`)))(t)
 	o := w.options("far", c)
 	o.Builtin, o.Dir = builtin, w.dir
-	p, err := engine.Open(t.Context(), filepath.Join(w.dir, "p.hcl"), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must(engine.Open(t.Context(), filepath.Join(w.dir, "p.hcl"), o))(t)
 	defer p.Close()
 	if _, err = p.Work(t.Context(), func([]outcome.Result) error { return nil }, nil); err == nil {
 		t.Fatal("another caller has the run")

@@ -129,23 +129,25 @@ func (w *world) interrupted() *caller.Caller {
 	return c
 }
 
+// second is another caller, and the options with which it resumes the run.
+func (w *world) second() (*caller.Caller, *said, engine.Options) {
+	w.t.Helper()
+	c, said := w.caller(caller.Options{})
+	o := w.options("far", c)
+	o.Resume = engine.Newest
+	return c, said, o
+}
+
 // opened is a run as others see it.
 func (w *world) opened(id string) *bus.Run {
 	w.t.Helper()
-	r, err := w.connect("other").Open(w.t.Context(), id)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return r
+	return must(w.connect("other").Open(w.t.Context(), id))(w.t)
 }
 
 // queued is how many batches are in the queue of a run.
 func (w *world) queued(id string) int {
 	w.t.Helper()
-	b, err := w.opened(id).Backlog(w.t.Context())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	b := must(w.opened(id).Backlog(w.t.Context()))(w.t)
 	return b.Waiting + b.UnderWay
 }
 
@@ -183,9 +185,7 @@ func TestInterrupted(t *testing.T) {
 	}
 	stop()
 	w.worker(nil)
-	second, said := w.caller(caller.Options{})
-	o := w.options("far", second)
-	o.Resume = engine.Newest
+	_, said, o := w.second()
 	got, out, err := w.work(t.Context(), o, nil)
 	if err != nil || got != w.want || begun != 1 || out.Earlier == 0 {
 		t.Fatalf("%v, %d batches begun, %+v", err, begun, out)
@@ -232,9 +232,7 @@ func TestResumeTakesWhatIsThere(t *testing.T) {
 		}
 	}
 	stop()
-	second, said := w.caller(caller.Options{})
-	o := w.options("far", second)
-	o.Resume = engine.Newest
+	_, said, o := w.second()
 	w.worker(nil)
 	got, out, err := w.work(t.Context(), o, nil)
 	if err != nil || got != w.want || out.Earlier < 78 {
@@ -253,9 +251,7 @@ func TestResumeChanged(t *testing.T) {
 	}{
 		"the file": {change: func(w *world, o *engine.Options) {
 			text := strings.Replace(pipelineFile, "contains '7'", "contains '8'", 1)
-			if err := os.WriteFile(filepath.Join(w.dir, "p.hcl"), []byte(text), 0o600); err != nil {
-				w.t.Fatal(err)
-			}
+			noErr(w.t, os.WriteFile(filepath.Join(w.dir, "p.hcl"), []byte(text), 0o600))
 			o.ResumeAnyway = true
 		}},
 		"it was over": {change: func(*world, *engine.Options) {}, ended: true},
@@ -264,13 +260,9 @@ func TestResumeChanged(t *testing.T) {
 			w := newWorld(t, 300)
 			c := w.interrupted()
 			if test.ended {
-				if _, err := w.opened(c.Run()).Put(t.Context(), definition.EndKey, nil); err != nil {
-					t.Fatal(err)
-				}
+				must(w.opened(c.Run()).Put(t.Context(), definition.EndKey, nil))(t)
 			}
-			second, _ := w.caller(caller.Options{})
-			o := w.options("far", second)
-			o.Resume = engine.Newest
+			second, _, o := w.second()
 			test.change(w, &o)
 			var mu sync.Mutex
 			parts := map[int]bool{}
@@ -298,13 +290,9 @@ func TestResumeChanged(t *testing.T) {
 func TestResumeRemoved(t *testing.T) {
 	w := newWorld(t, 300)
 	c := w.interrupted()
-	if err := w.opened(c.Run()).Remove(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, w.opened(c.Run()).Remove(t.Context()))
 	w.worker(nil)
-	second, said := w.caller(caller.Options{})
-	o := w.options("far", second)
-	o.Resume = engine.Newest
+	_, said, o := w.second()
 	got, _, err := w.work(t.Context(), o, nil)
 	if err != nil || got != w.want || !said.has("is not at "+w.servers.URL()+" any more") {
 		t.Fatalf("%v, said %q", err, said.all)
@@ -317,13 +305,9 @@ func TestTakenOver(t *testing.T) {
 	c, _ := w.caller(caller.Options{})
 	o := w.options("far", c)
 	held := make(chan struct{})
-	var once sync.Once
+	first := sync.OnceFunc(func() { close(held) })
 	w.worker(func(*bus.Batch) bool {
-		once.Do(func() { close(held) })
-		select {
-		case <-w.t.Context().Done():
-		default:
-		}
+		first()
 		return false
 	})
 	ended := make(chan error, 1)
@@ -332,9 +316,7 @@ func TestTakenOver(t *testing.T) {
 		ended <- err
 	}()
 	<-held
-	if _, err := w.opened(c.Run()).Put(t.Context(), definition.CallerKey, []byte(`{"name":"other-1","part":2}`)); err != nil {
-		t.Fatal(err)
-	}
+	must(w.opened(c.Run()).Put(t.Context(), definition.CallerKey, []byte(`{"name":"other-1","part":2}`)))(t)
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), "was taken over by other-1") {
 		t.Fatal(err)
 	}

@@ -15,11 +15,7 @@ func TestClaim(t *testing.T) {
 	a, b := claim{run: p.open("a"), id: "a", lasts: lasts}, claim{run: p.open("b"), id: "b", lasts: lasts}
 	take := func(c *claim) bool {
 		t.Helper()
-		mine, err := c.take(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return mine
+		return must(c.take(ctx))(t)
 	}
 	if !take(&a) || take(&b) {
 		t.Fatal("two have the claim, or none")
@@ -59,10 +55,7 @@ func TestFence(t *testing.T) {
 	for range 2 {
 		k := newKeeper(p.open("x"), p.limits, Options{Log: p.log()})
 		k.claim.until = time.Now().Add(time.Minute)
-		s, err := k.open(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must(k.open(t.Context()))(t)
 		keepers, scribes = append(keepers, k), append(scribes, s)
 		if k == keepers[0] { // a holder is granted something
 			a, write := k.book.report(time.Now(), report{Holder: "w", Demand: governor.Demand{Number: 1,

@@ -27,10 +27,7 @@ func TestLedger(t *testing.T) {
 	if a := ask(b, 2, 2, 900, 900); a.Spent != "the budget of 1000 tokens is spent: 900 in 3 calls, and the next may take 200" {
 		t.Fatalf("%q", a.Spent)
 	}
-	data, err := json.Marshal(b.ledger(now))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must(json.Marshal(b.ledger(now)))(t)
 	var l Ledger
 	if err := json.Unmarshal(data, &l); err != nil {
 		t.Fatal(err)

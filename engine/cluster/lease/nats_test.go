@@ -32,29 +32,20 @@ func newPlace(t *testing.T, limits Limits, made terms) *place {
 	for _, l := range limits.Blocks {
 		p.limit = &pipeline.Limit{Name: l.Name, Concurrency: l.Concurrency, Requests: l.Requests, Tokens: l.Tokens}
 	}
-	if _, err := p.connect("begin").Create(t.Context(), bus.Config{ID: "r1", Definition: []byte("{}"), Replicas: 1}); err != nil {
-		t.Fatal(err)
-	}
+	must(p.connect("begin").Create(t.Context(), bus.Config{ID: "r1", Definition: []byte("{}"), Replicas: 1}))(t)
 	return p
 }
 
 func (p *place) connect(name string) *bus.Conn {
 	p.t.Helper()
-	c, err := bus.Connect(p.t.Context(), bus.Options{Servers: p.servers.URL(), Name: name, Log: p.log()})
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	c := must(bus.Connect(p.t.Context(), bus.Options{Servers: p.servers.URL(), Name: name, Log: p.log()}))(p.t)
 	p.t.Cleanup(c.Close)
 	return c
 }
 
 func (p *place) open(name string) *bus.Run {
 	p.t.Helper()
-	run, err := p.connect(name).Open(p.t.Context(), "r1")
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	return run
+	return must(p.connect(name).Open(p.t.Context(), "r1"))(p.t)
 }
 
 func (p *place) log() *slog.Logger { return slog.New(slog.NewTextHandler(p.t.Output(), nil)) }
@@ -83,10 +74,7 @@ type machine struct {
 func (p *place) join(name string) *machine {
 	p.t.Helper()
 	g := governor.New(p.t.Context(), governor.Options{Log: p.log()})
-	h, err := Hold(p.t.Context(), p.open(name), g, Options{Name: name, Log: p.log(), Limits: p.limits, terms: &p.terms})
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	h := must(Hold(p.t.Context(), p.open(name), g, Options{Name: name, Log: p.log(), Limits: p.limits, terms: &p.terms}))(p.t)
 	p.t.Cleanup(h.Close)
 	return &machine{g, h}
 }
@@ -343,5 +331,16 @@ func TestTrial(t *testing.T) {
 	now = now.Add(b.terms.lease)
 	if got := ask("a", 4, wants); len(got) != 1 {
 		t.Error("who tried it is gone, and no other may")
+	}
+}
+
+// must is what a call returns beside its error, which ends the test.
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
 	}
 }

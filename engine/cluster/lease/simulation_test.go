@@ -11,8 +11,7 @@ import (
 var seeds = flag.Int("seeds", 2000, "how many schedules TestSimulation goes through")
 
 func newWorld(t testing.TB, seed uint64, limits Limits) *world {
-	w := &world{t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 22)), now: time.Unix(0, 0), limits: limits}
-	return w
+	return &world{t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 22)), now: time.Unix(0, 0), limits: limits}
 }
 
 func (w *world) post() *post {

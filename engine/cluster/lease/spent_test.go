@@ -2,6 +2,7 @@ package lease
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 )
@@ -19,22 +20,12 @@ func TestSpent(t *testing.T) {
 		for range 1 + r.IntN(5) {
 			w.add(1+r.IntN(30), w.between(20*time.Millisecond, 3*time.Second), func() float64 { return float64(1 + int(w.r.Float64()*most)) })
 		}
-		for range 1000 { // until all know
-			told := 0
-			for _, m := range w.workers {
-				if m.spent != "" {
-					told++
-				}
-			}
-			if told == len(w.workers) {
-				break
-			}
+		unaware := func(m *model) bool { return m.spent == "" }
+		for n := 0; n < 1000 && slices.ContainsFunc(w.workers, unaware); n++ {
 			w.run(time.Second)
 		}
-		for _, m := range w.workers {
-			if m.spent == "" {
-				t.Fatalf("seed %d: %s does not know that the budget is spent: %d of %d", seed, m.name, w.service.cost, limits.Budget.Tokens)
-			}
+		if i := slices.IndexFunc(w.workers, unaware); i >= 0 {
+			t.Fatalf("seed %d: worker %d does not know that the budget is spent: %d of %d", seed, i, w.service.cost, limits.Budget.Tokens)
 		}
 		if left := limits.Budget.Tokens - limits.Spent.Tokens - w.service.cost; left < 0 || float64(left) > most {
 			t.Fatalf("seed %d: %d of %d are left, and a call takes %g at most", seed, left, limits.Budget.Tokens, most)

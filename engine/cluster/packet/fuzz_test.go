@@ -12,22 +12,6 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// examples are what the fuzzer begins with: each packet as it is, and its content.
-func examples(f *testing.F, data []byte) {
-	f.Helper()
-	z, err := zstd.NewReader(nil)
-	if err != nil {
-		f.Fatal(err)
-	}
-	defer z.Close()
-	content, err := z.DecodeAll(data[2:], nil)
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(data, false)
-	f.Add(content, true)
-}
-
 var exampleRows = []source.Row{
 	source.Row{Line: 7, ID: "a", Text: "one", Label: "x", Meta: sdk.Meta{"n": 1.5, "s": "t", "b": true}, Gold: []source.Gold{{IDs: []string{"p"}, Quote: "q", Grade: 2}}}.At("in/a.tsv", 3),
 	{Line: 8, Text: "two", Fields: []source.Field{{Name: "n", Value: json.Number("1e5")}, {Name: "j", Value: json.RawMessage(`{"a":1}`)}, {Name: "x", Value: "a\xff"}}},
@@ -45,32 +29,47 @@ func plain(k kind, data []byte, bare bool) []byte {
 	return z.EncodeAll(data, []byte{Version, byte(k)})
 }
 
-// FuzzDecodeOrder reads anything. What can be read can be written, and read again.
-func FuzzDecodeOrder(f *testing.F) {
-	data, err := EncodeOrder(run.Order{Rows: exampleRows, Pass: run.Survey})
+// fuzz reads anything as a packet of a kind, beginning with an example and its content. What can be read can be
+// written, and read again.
+func fuzz[T any](f *testing.F, k kind, example T, encode func(T) ([]byte, error), decode func([]byte) (T, error)) {
+	f.Helper()
+	data, err := encode(example)
 	if err != nil {
 		f.Fatal(err)
 	}
-	examples(f, data)
+	z, err := zstd.NewReader(nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer z.Close()
+	content, err := z.DecodeAll(data[2:], nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data, false)
+	f.Add(content, true)
 	f.Fuzz(func(t *testing.T, data []byte, bare bool) {
-		o, err := DecodeOrder(plain(orders, data, bare))
+		read, err := decode(plain(k, data, bare))
 		if err != nil {
 			return
 		}
-		again, err := EncodeOrder(o)
+		again, err := encode(read)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if o, err = DecodeOrder(again); err != nil {
+		if read, err = decode(again); err != nil {
 			t.Fatal(err)
 		}
-		if third, err := EncodeOrder(o); err != nil || string(third) != string(again) {
-			t.Fatalf("written twice, an order is another one: %v", err)
+		if third, err := encode(read); err != nil || string(third) != string(again) {
+			t.Fatalf("written twice, it is another one: %v", err)
 		}
 	})
 }
 
-// FuzzDecodeAnswers reads anything. What can be read can be written, and read again.
+func FuzzDecodeOrder(f *testing.F) {
+	fuzz(f, orders, run.Order{Rows: exampleRows, Pass: run.Survey}, EncodeOrder, DecodeOrder)
+}
+
 func FuzzDecodeAnswers(f *testing.F) {
 	found := []sdk.Candidate{{ID: "c", Text: "t", Score: 1, Dense: sdk.Unscored, Meta: sdk.Meta{"path": "a.md"}}}
 	r := about(exampleRows[0])
@@ -80,29 +79,16 @@ func FuzzDecodeAnswers(f *testing.F) {
 	r.Rules, r.Retries = []outcome.Rule{{Stage: "s", Rule: "keep", N: 1, Of: 2}}, []outcome.Retry{{Stage: "s", Why: "w", Times: 2}}
 	r.Usages, r.Costs, r.Usage = map[string]sdk.Usage{"llm": {InputTokens: 1}}, map[string]float64{"llm": .5}, sdk.Usage{InputTokens: 1}
 	r.Missing, r.Unasked = []*outcome.Failure{{Stage: "sample.b", Err: sdk.Refused(errFuzz)}}, &outcome.Bill{Calls: 1, Cost: 2}
-	data, err := EncodeAnswers(exampleRows, run.Answers{
+	type packet struct {
+		rows    []source.Row
+		answers run.Answers
+	}
+	fuzz(f, answers, packet{exampleRows, run.Answers{
 		Results: []outcome.Result{r, {}}, Left: map[int]error{1: errFuzz}, Bills: map[int]outcome.Bill{0: {Calls: 1}},
 		Halted: r.Missing, Ended: errFuzz, Distributions: []string{"knn"}, Times: []outcome.StageTime{{Stage: "s", Rows: 1, Busy: 2}},
-	})
-	if err != nil {
-		f.Fatal(err)
-	}
-	examples(f, data)
-	f.Fuzz(func(t *testing.T, data []byte, bare bool) {
-		rows, a, err := DecodeAnswers(plain(answers, data, bare))
-		if err != nil {
-			return
-		}
-		again, err := EncodeAnswers(rows, a)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if rows, a, err = DecodeAnswers(again); err != nil {
-			t.Fatal(err)
-		}
-		if third, err := EncodeAnswers(rows, a); err != nil || string(third) != string(again) {
-			t.Fatalf("written twice, answers are others: %v", err)
-		}
+	}}, func(p packet) ([]byte, error) { return EncodeAnswers(p.rows, p.answers) }, func(data []byte) (packet, error) {
+		rows, a, err := DecodeAnswers(data)
+		return packet{rows, a}, err
 	})
 }
 

@@ -24,14 +24,8 @@ func golden(t *testing.T) map[string][]byte {
 	f := &filler{Rand: rand.New(rand.NewPCG(22, 1)), full: true}
 	rows, a := f.batch(1)
 	a.Results[0].Lists[0].Candidates = a.Results[0].Candidates
-	order, err := packet.EncodeOrder(run.Order{Rows: rows, Pass: run.Asking})
-	if err != nil {
-		t.Fatal(err)
-	}
-	answers, err := packet.EncodeAnswers(rows, a)
-	if err != nil {
-		t.Fatal(err)
-	}
+	order := must(packet.EncodeOrder(run.Order{Rows: rows, Pass: run.Asking}))(t)
+	answers := must(packet.EncodeAnswers(rows, a))(t)
 	return map[string][]byte{"order": order, "answers": answers}
 }
 
@@ -47,16 +41,9 @@ func read(what string, data []byte) (string, error) {
 
 func unzipped(t *testing.T, data []byte) []byte {
 	t.Helper()
-	z, err := zstd.NewReader(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	z := must(zstd.NewReader(nil))(t)
 	defer z.Close()
-	out, err := z.DecodeAll(data[2:], nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
+	return must(z.DecodeAll(data[2:], nil))(t)
 }
 
 // TestGolden reads packets as each version wrote them. What this version writes is as it was
@@ -67,25 +54,12 @@ func TestGolden(t *testing.T) {
 		for what, data := range now {
 			name := filepath.Join("testdata", fmt.Sprintf("%s-%d", what, version))
 			if *update && version == packet.Version {
-				text, err := read(what, data)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(name+".packet", data, 0o600); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(name+".txt", []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				text := must(read(what, data))(t)
+				noErr(t, os.WriteFile(name+".packet", data, 0o600))
+				noErr(t, os.WriteFile(name+".txt", []byte(text), 0o600))
 			}
-			old, err := os.ReadFile(name + ".packet")
-			if err != nil {
-				t.Fatal(err)
-			}
-			want, err := os.ReadFile(name + ".txt")
-			if err != nil {
-				t.Fatal(err)
-			}
+			old := must(os.ReadFile(name + ".packet"))(t)
+			want := must(os.ReadFile(name + ".txt"))(t)
 			text, err := read(what, old)
 			if err != nil || text != string(want) {
 				a, b := strings.Split(string(want), "\n"), strings.Split(text, "\n")

@@ -210,18 +210,10 @@ func TestLoop(t *testing.T) {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s, %s", name, keep), func(t *testing.T) {
-				dir := t.TempDir()
-				path, collection := filepath.Join(dir, "p.hcl"), filepath.Join(dir, "collection.json")
-				for name, content := range map[string]string{
-					path: strings.Replace(text, "COLLECTION", collection, 1), collection: entries(t),
-					filepath.Join(dir, "items-1.tsv"): "text\tlabel\tnumber\tother\n" + items.String(),
-					filepath.Join(dir, "items-2.tsv"): "text\tlabel\tnumber\tother\nlast pear fruit\tfruit\t1\tx\n\tfruit\t1\tno text\n",
-				} {
-					if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
-						t.Fatal(err)
-					}
-				}
-				o := engine.Options{Builtin: builtin, State: filepath.Join(dir, "state"), Input: filepath.Join(dir, "items-*.tsv"), Journal: true, Keep: keep}
+				path, o := scene(t, text, map[string]string{
+					"items-1.tsv": "text\tlabel\tnumber\tother\n" + items.String(),
+					"items-2.tsv": "text\tlabel\tnumber\tother\nlast pear fruit\tfruit\t1\tx\n\tfruit\t1\tno text\n",
+				}, keep)
 				here := work(t, path, o, nil)
 				far := &loop{t: t, path: path, o: engine.Options{Builtin: builtin, State: o.State, Input: o.Input}, keep: keep, trim: keep == journal.KeepNotable, took: map[int]time.Duration{}}
 				o.Remote = far
@@ -256,17 +248,9 @@ func TestLoopStops(t *testing.T) {
 		"nobody else": {alone, `.Left = `},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			path, collection := filepath.Join(dir, "p.hcl"), filepath.Join(dir, "collection.json")
-			for name, content := range map[string]string{
-				path: strings.Replace(test.text, "COLLECTION", collection, 1), collection: entries(t),
-				filepath.Join(dir, "items.tsv"): "text\tlabel\nred fruit\tfruit\nstop red apple pear\tfruit\nbroken\tfruit\nblue car vehicle\tvehicle\n",
-			} {
-				if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			o := engine.Options{Builtin: builtin, State: filepath.Join(dir, "state"), Input: filepath.Join(dir, "items.tsv"), Journal: true, Keep: journal.KeepAll}
+			path, o := scene(t, test.text, map[string]string{
+				"items-1.tsv": "text\tlabel\nred fruit\tfruit\nstop red apple pear\tfruit\nbroken\tfruit\nblue car vehicle\tvehicle\n",
+			}, journal.KeepAll)
 			here := work(t, path, o, nil)
 			o.Remote = &loop{t: t, path: path, o: engine.Options{Builtin: builtin, State: o.State, Input: o.Input}, took: map[int]time.Duration{}}
 			alike(t, "a run there", here, work(t, path, o, nil))
@@ -275,6 +259,19 @@ func TestLoopStops(t *testing.T) {
 			}
 		})
 	}
+}
+
+// scene writes a pipeline, its collection and its items, and returns the path of the first and the options of a run.
+func scene(t *testing.T, pipeline string, items map[string]string, keep journal.Keep) (path string, o engine.Options) {
+	t.Helper()
+	dir := t.TempDir()
+	items["collection.json"] = entries(t)
+	items["p.hcl"] = strings.Replace(pipeline, "COLLECTION", filepath.Join(dir, "collection.json"), 1)
+	for name, content := range items {
+		noErr(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
+	}
+	o = engine.Options{Builtin: builtin, State: filepath.Join(dir, "state"), Input: filepath.Join(dir, "items-*.tsv"), Journal: true, Keep: keep}
+	return filepath.Join(dir, "p.hcl"), o
 }
 
 // entries are those of a collection.
@@ -291,20 +288,13 @@ func entries(t *testing.T) string {
 			Meta: sdk.Meta{"path": "guide.md", "first_line": float64(i), "last_line": float64(i + 2), "new": i%3 == 0},
 		})
 	}
-	text, err := json.Marshal(all)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return string(must(json.Marshal(all))(t))
 }
 
 // work runs a pipeline, and returns what came of it.
 func work(t *testing.T, path string, o engine.Options, each func(outcome.Result)) map[string]string {
 	t.Helper()
-	p, err := engine.Open(t.Context(), path, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must(engine.Open(t.Context(), path, o))(t)
 	defer p.Close()
 	all, outs, writers := map[string]string{}, map[string]*bytes.Buffer{}, []result.Writer{}
 	for _, format := range []string{result.JSONL, result.TSV, result.CSV, result.Table} {
@@ -333,9 +323,7 @@ func work(t *testing.T, path string, o engine.Options, each func(outcome.Result)
 	}
 	all["error"] = fmt.Sprintf("%v, %d", err, sdk.CodeOf(err))
 	for _, w := range writers {
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, w.Close())
 	}
 	for format, text := range outs {
 		all[format] = text.String()

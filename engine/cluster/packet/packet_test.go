@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,10 +59,7 @@ func (f *filler) aboutRow(r *outcome.Result, row source.Row) {
 
 func sent(t testing.TB, rows []source.Row, a run.Answers) ([]source.Row, run.Answers) {
 	t.Helper()
-	data, err := packet.EncodeAnswers(rows, a)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must(packet.EncodeAnswers(rows, a))(t)
 	gotRows, got, err := packet.DecodeAnswers(data)
 	if err != nil {
 		t.Fatal(err)
@@ -71,13 +69,10 @@ func sent(t testing.TB, rows []source.Row, a run.Answers) ([]source.Row, run.Ans
 
 // hashed are answers with the hashes of their prompts, which is what arrives.
 func hashed(a run.Answers) run.Answers {
-	a.Results = append([]outcome.Result(nil), a.Results...)
+	a.Results = slices.Clone(a.Results)
 	for i := range a.Results {
 		prompts := a.Results[i].Prompts
-		a.Results[i].Prompts = append(prompts[:0:0], prompts...)
-		if prompts == nil {
-			a.Results[i].Prompts = nil
-		}
+		a.Results[i].Prompts = slices.Clone(prompts)
 		for j := range prompts {
 			a.Results[i].Prompts[j] = outcome.Prompted{Stage: prompts[j].Stage, Hashes: journal.Hashes(prompts[j])}
 		}
@@ -109,14 +104,8 @@ func TestOrder(t *testing.T) {
 		f := &filler{Rand: rand.New(rand.NewPCG(seed, 2)), full: seed%3 == 0}
 		rows, _ := f.batch(1 + f.IntN(12))
 		want := run.Order{Rows: rows, Pass: run.Pass(seed % 3)}
-		data, err := packet.EncodeOrder(want)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := packet.DecodeOrder(data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must(packet.EncodeOrder(want))(t)
+		got := must(packet.DecodeOrder(data))(t)
 		if d := differ(want, got); d != "" {
 			t.Fatalf("seed %d: %s", seed, d)
 		}
@@ -278,5 +267,22 @@ func TestTrim(t *testing.T) {
 	}
 	if told(given) != before {
 		t.Error("the given answers were changed")
+	}
+}
+
+// must is what a call returns beside its error, which ends the test.
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		noErr(t, err)
+		return v
+	}
+}
+
+// noErr ends a test at an error.
+func noErr(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

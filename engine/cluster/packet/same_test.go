@@ -33,10 +33,7 @@ func outputs(t *testing.T, rows []source.Row, results []outcome.Result) map[stri
 	for _, format := range result.Formats {
 		for name, columns := range map[string][]string{"": nil, " with all columns": every} {
 			var out bytes.Buffer
-			w, err := result.NewWriter(&out, format, result.Options{Columns: columns, Input: input})
-			if err != nil {
-				t.Fatal(err)
-			}
+			w := must(result.NewWriter(&out, format, result.Options{Columns: columns, Input: input}))(t)
 			for _, r := range results {
 				if err := w.Write(r); err != nil {
 					fmt.Fprintln(&out, "error:", err) // of a number that is none, in both cases
@@ -59,16 +56,11 @@ func outputs(t *testing.T, rows []source.Row, results []outcome.Result) map[stri
 func kept(t *testing.T, results []outcome.Result, keep journal.Keep) map[string]string {
 	t.Helper()
 	dir := t.TempDir()
-	j, err := journal.Create(dir, manifest.Manifest{ID: "a", Format: 1}, journal.Options{Keep: keep})
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := must(journal.Create(dir, manifest.Manifest{ID: "a", Format: 1}, journal.Options{Keep: keep}))(t)
 	for i := range results { // one that cannot be kept does not hide the others
 		_ = j.Keep(results[i : i+1])
 	}
-	if err := j.Close(nil); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, j.Close(nil))
 	all := map[string]string{}
 	for _, name := range []string{journal.File, "failures.jsonl", "provisional.jsonl"} {
 		text, err := os.ReadFile(filepath.Join(dir, name))
@@ -90,18 +82,13 @@ func reports(t *testing.T, results []outcome.Result) map[string]string {
 		counter.Add(r)
 		sure.Add(r)
 	}
-	if err := spender.Counting().Keep(results); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, spender.Counting().Keep(results))
 	book := &memory{}
-	if err := spender.Survey(book).Keep(results); err != nil {
-		t.Fatal(err)
-	}
-	all := map[string]string{
+	noErr(t, spender.Survey(book).Keep(results))
+	return map[string]string{
 		"totals": told(totals), "dropped": told(totals.Dropped()), "evaluation": told(counter.Report(totals)), "spent": told(spender.Report()),
 		"survey": told(book.results),
 	}
-	return all
 }
 
 type memory struct{ results []outcome.Result }
@@ -140,12 +127,15 @@ func TestSame(t *testing.T) {
 		gotRows, got := sent(t, rows, a)
 		what := fmt.Sprintf("seed %d", seed)
 		alike(t, what, outputs(t, rows, a.Results), outputs(t, gotRows, got.Results))
-		var present, arrived []outcome.Result // without those that are left
-		for i := range a.Results {
-			if _, left := a.Left[i]; !left {
-				present, arrived = append(present, a.Results[i]), append(arrived, got.Results[i])
+		stay := func(all []outcome.Result) (some []outcome.Result) { // without those that are left
+			for i, r := range all {
+				if _, left := a.Left[i]; !left {
+					some = append(some, r)
+				}
 			}
+			return some
 		}
+		present, arrived := stay(a.Results), stay(got.Results)
 		alike(t, what, reports(t, hashedResults(present)), reports(t, arrived))
 		for _, keep := range []journal.Keep{journal.KeepAll, journal.KeepNotable} {
 			want := kept(t, present, keep)
@@ -157,12 +147,7 @@ func TestSame(t *testing.T) {
 			// What is dropped before it travels makes no difference either.
 			_, trimmed := sent(t, rows, packet.Trim(a, keep, false))
 			alike(t, what+", trimmed", outputs(t, rows, a.Results), outputs(t, gotRows, trimmed.Results))
-			var small []outcome.Result
-			for i := range a.Results {
-				if _, left := a.Left[i]; !left {
-					small = append(small, trimmed.Results[i])
-				}
-			}
+			small := stay(trimmed.Results)
 			alike(t, what+", trimmed", want, kept(t, small, keep))
 			alike(t, what+", trimmed", without(reports(t, present), "survey"), reports(t, small))
 		}

@@ -19,10 +19,7 @@ import (
 
 func connect(t testing.TB, s *natstest.Servers) *bus.Conn {
 	t.Helper()
-	c, err := bus.Connect(context.Background(), bus.Options{Servers: s.URL(), Name: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(bus.Connect(context.Background(), bus.Options{Servers: s.URL(), Name: "test"}))(t)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -38,9 +35,7 @@ func noise(t testing.TB, dir, name string, size int64) engine.ShipFile {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, f.Close())
 	return engine.ShipFile{Name: "knowledge/k/" + name, Path: path, Fixed: true}
 }
 
@@ -50,13 +45,8 @@ func TestServers(t *testing.T) {
 	caller, worker := connect(t, servers), connect(t, servers)
 	dir, state := t.TempDir(), t.TempDir()
 	files := []engine.ShipFile{noise(t, dir, "a.segment", 3<<20), noise(t, dir, "b.segment", 1<<20), noise(t, dir, "log", 100), noise(t, dir, "empty", 0)}
-	shipped, err := Put(t.Context(), caller, files)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := get(t.Context(), worker, shipped, state); err != nil {
-		t.Fatal(err)
-	}
+	shipped := must(Put(t.Context(), caller, files))(t)
+	noErr(t, get(t.Context(), worker, shipped, state))
 	for i, s := range shipped {
 		digest, err := program.HashFile(filepath.Join(state, filepath.FromSlash(s.Name)))
 		if want, _ := program.HashFile(files[i].Path); err != nil || digest != want || !s.Moved {
@@ -74,9 +64,7 @@ func TestServers(t *testing.T) {
 	}
 
 	for _, f := range shipped[1:] { // as a caller does when its run is over
-		if err := caller.RemoveFile(t.Context(), f.Digest); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, caller.RemoveFile(t.Context(), f.Digest))
 	}
 	if err := get(t.Context(), worker, shipped, state); err != nil { // it has them
 		t.Error(err)
@@ -106,8 +94,8 @@ func TestKilled(t *testing.T) {
 	first := connect(t, servers)
 	ctx, kill := context.WithCancel(t.Context())
 	arrived := &counting{Objects: first, after: 4, do: kill}
-	if _, err := Put(ctx, arrived, files); err == nil {
-		t.Fatal("it was not killed")
+	if _, err := Put(ctx, arrived, files); !errors.Is(err, context.Canceled) {
+		t.Fatalf("it was not killed: %v", err)
 	}
 	first.Close()
 	second := connect(t, servers)
@@ -115,10 +103,7 @@ func TestKilled(t *testing.T) {
 	if err != nil || len(there) < 4 || len(there) == len(files) {
 		t.Fatalf("%d files are there, %v", len(there), err)
 	}
-	shipped, err := Put(t.Context(), second, files)
-	if err != nil {
-		t.Fatal(err)
-	}
+	shipped := must(Put(t.Context(), second, files))(t)
 	sent := 0
 	for _, s := range shipped {
 		if s.Moved {
@@ -140,10 +125,25 @@ type counting struct {
 
 func (c *counting) PutFile(ctx context.Context, digest string, r io.Reader) error {
 	err := c.Objects.PutFile(ctx, digest, r)
-	if err == nil {
-		if c.seen.Add(1) == c.after {
-			c.do()
-		}
+	if err == nil && c.seen.Add(1) == c.after {
+		c.do()
 	}
 	return err
+}
+
+// must is what a call returns beside its error, which ends the test.
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		noErr(t, err)
+		return v
+	}
+}
+
+// noErr ends a test at an error.
+func noErr(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -23,7 +23,6 @@ type objects struct {
 	content map[string][]byte
 	puts    map[string]int
 	gets    map[string]int
-	putting func(digest string) error            // before an upload; may be nil
 	getting func(digest string, b []byte) []byte // what is sent in place of an object; may be nil
 }
 
@@ -39,11 +38,6 @@ func (o *objects) HasFile(_ context.Context, digest string) (bool, error) {
 }
 
 func (o *objects) PutFile(ctx context.Context, digest string, r io.Reader) error {
-	if o.putting != nil {
-		if err := o.putting(digest); err != nil {
-			return err
-		}
-	}
 	b, err := io.ReadAll(r)
 	if err = errors.Join(err, ctx.Err()); err != nil {
 		return err
@@ -84,9 +78,7 @@ func files(t *testing.T, content map[string]string) (all []engine.ShipFile) {
 	dir := t.TempDir()
 	for name, text := range content {
 		path := filepath.Join(dir, strings.ReplaceAll(name, "/", "_"))
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.WriteFile(path, []byte(text), 0o600))
 		all = append(all, engine.ShipFile{Name: name, Path: path, Fixed: strings.HasSuffix(name, ".segment")})
 	}
 	return all
@@ -99,11 +91,7 @@ var some = map[string]string{
 
 func sent(t *testing.T, o *objects, content map[string]string) []Shipped {
 	t.Helper()
-	all, err := Put(t.Context(), o, files(t, content))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
+	return must(Put(t.Context(), o, files(t, content)))(t)
 }
 
 // get keeps files in a folder below the state folder.
@@ -136,9 +124,7 @@ func check(t *testing.T, state string, want map[string]string) {
 func TestThereAndBack(t *testing.T) {
 	o, state := newObjects(), t.TempDir()
 	all := sent(t, o, some)
-	if err := get(t.Context(), o, all, state); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, get(t.Context(), o, all, state))
 	check(t, state, some)
 	for digest, n := range o.puts {
 		if n != 1 || o.gets[digest] != 1 {
@@ -152,9 +138,7 @@ func TestThereAndBack(t *testing.T) {
 			t.Errorf("%s: sent: %v", s.Name, s.Moved)
 		}
 	}
-	if err := get(t.Context(), o, again, state); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, get(t.Context(), o, again, state))
 	check(t, state, more)
 	if o.gets[sum("one")] != 1 || o.gets[sum("a longer log")] != 1 {
 		t.Errorf("loaded: %v", o.gets)
@@ -166,9 +150,7 @@ func TestThereAndBack(t *testing.T) {
 func TestLinks(t *testing.T) {
 	o, state := newObjects(), t.TempDir()
 	all := sent(t, o, some)
-	if err := get(t.Context(), o, all, state); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, get(t.Context(), o, all, state))
 	same := func(name, content string) bool {
 		a, err := os.Stat(filepath.Join(state, filepath.FromSlash(name)))
 		b, err2 := os.Stat(filepath.Join(state, "kept", sum(content)))
@@ -185,60 +167,14 @@ func TestLinks(t *testing.T) {
 // A process that has a file open which is replaced goes on with what it has.
 func TestOpenFile(t *testing.T) {
 	o, state := newObjects(), t.TempDir()
-	if err := get(t.Context(), o, sent(t, o, map[string]string{"log": "before"}), state); err != nil {
-		t.Fatal(err)
-	}
-	held, err := os.Open(filepath.Join(state, "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, get(t.Context(), o, sent(t, o, map[string]string{"log": "before"}), state))
+	held := must(os.Open(filepath.Join(state, "log")))(t)
 	defer held.Close()
-	if err := get(t.Context(), o, sent(t, o, map[string]string{"log": "after"}), state); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, get(t.Context(), o, sent(t, o, map[string]string{"log": "after"}), state))
 	if got, err := io.ReadAll(held); err != nil || string(got) != "before" {
 		t.Errorf("%q, %v", got, err)
 	}
 	check(t, state, map[string]string{"log": "after"})
-}
-
-// An upload that ends in the middle sends only the rest when it is begun again.
-func TestBrokenOff(t *testing.T) {
-	o := newObjects()
-	all := files(t, map[string]string{"a": "1", "b": "2", "c": "3", "d": "4", "e": "5", "f": "6"})
-	killed := errors.New("killed")
-	begun := 0
-	o.putting = func(string) error {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		if begun++; begun > 3 {
-			return killed
-		}
-		return nil
-	}
-	if _, err := Put(t.Context(), o, all); !errors.Is(err, killed) {
-		t.Fatal(err)
-	}
-	before := len(o.content)
-	o.putting = nil
-	shipped, err := Put(t.Context(), o, all)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	for _, s := range shipped {
-		if s.Moved {
-			n++
-		}
-	}
-	if before == 0 || n != 6-before || len(o.content) != 6 {
-		t.Errorf("%d were there, %d were sent, %d are there", before, n, len(o.content))
-	}
-	for digest, n := range o.puts {
-		if n != 1 {
-			t.Errorf("%s was sent %d times", digest, n)
-		}
-	}
 }
 
 // What comes damaged is refused, and loaded again; so is what was damaged on the worker's disk. Nothing
@@ -259,9 +195,7 @@ func TestDamaged(t *testing.T) {
 	check(t, state, map[string]string{"a": "content"})
 
 	kept := filepath.Join(state, "kept", sum("content"))
-	if err := os.WriteFile(kept, []byte("CONTENT"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(kept, []byte("CONTENT"), 0o600))
 	if err := get(t.Context(), o, all, state); err != nil || o.gets[sum("content")] != 4 {
 		t.Fatalf("%v, loaded %d times", err, o.gets[sum("content")])
 	}
@@ -329,19 +263,11 @@ func TestHostile(t *testing.T) {
 func TestTrim(t *testing.T) {
 	o, state := newObjects(), t.TempDir()
 	kept := Kept{filepath.Join(state, "kept")}
-	if err := kept.Trim(time.Now()); err != nil {
-		t.Fatal(err)
-	}
-	if err := get(t.Context(), o, sent(t, o, some), state); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, kept.Trim(time.Now()))
+	noErr(t, get(t.Context(), o, sent(t, o, some), state))
 	old := time.Now().Add(-48 * time.Hour)
-	if err := os.Chtimes(filepath.Join(kept.Dir, sum("one")), old, old); err != nil {
-		t.Fatal(err)
-	}
-	if err := kept.Trim(time.Now().Add(-24 * time.Hour)); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.Chtimes(filepath.Join(kept.Dir, sum("one")), old, old))
+	noErr(t, kept.Trim(time.Now().Add(-24*time.Hour)))
 	check(t, state, some)
 	if err := kept.whole(sum("one")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("an old file is there: %v", err)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/racflow/racflow/engine/cluster/bus"
@@ -35,6 +36,14 @@ type place struct {
 
 func newPlace(t *testing.T) *place {
 	return &place{t: t, ids: make(chan string, 100), rooms: map[string]*fakeRoom{}}
+}
+
+// alone tests a worker at one run, in a time of their own.
+func alone(t *testing.T, test func(t *testing.T, p *place, r *fakeRoom)) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlace(t)
+		test(t, p, p.add("a"))
+	})
 }
 
 func (p *place) Watch(context.Context) (<-chan string, error) { return p.ids, nil }
@@ -93,10 +102,7 @@ type fakeRoom struct {
 
 func (p *place) add(id string) *fakeRoom {
 	d := definition.Definition{Format: definition.Format, Run: id, Caller: "caller-1", Version: "1"}
-	text, err := d.Encode()
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	text := must(d.Encode())(p.t)
 	r := &fakeRoom{place: p, id: id, definition: text, queue: make(chan batch, 1000), over: make(chan struct{}), size: 2, results: map[bus.Position]run.Answers{}}
 	p.rooms[id] = r
 	p.ids <- id
@@ -109,10 +115,7 @@ func (r *fakeRoom) publish(seq, items, before int) {
 	for i := range items {
 		o.Rows = append(o.Rows, source.Row{Line: seq*100 + i, Text: "t"})
 	}
-	data, err := packet.EncodeOrder(o)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	data := must(packet.EncodeOrder(o))(r.t)
 	r.deliver(batch{Position: bus.Position{Part: 1, Seq: seq}, Data: data, Deliveries: before + 1})
 }
 
@@ -238,7 +241,7 @@ func (f *fake) Take(ctx context.Context, o run.Order) (run.Answers, error) {
 	return a, nil
 }
 
-// start lets a worker take part in the runs of a place. The function ends it, and waits for that.
+// start lets a worker take part in the runs of a place until the test ends. The function ends it earlier, and waits for that.
 func (p *place) start(jobs int) (w *worker, end func()) {
 	w = &worker{
 		name: "here-1", version: "1", at: p, gone: func(string) error { return nil }, places: newLine(together), idle: idle, grace: time.Minute, again: &bell{},
@@ -260,10 +263,12 @@ func (p *place) start(jobs int) (w *worker, end func()) {
 	ctx, cancel := context.WithCancel(p.t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- w.run(ctx) }()
-	return w, sync.OnceFunc(func() {
+	end = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			p.t.Error(err)
 		}
 	})
+	p.t.Cleanup(end)
+	return w, end
 }

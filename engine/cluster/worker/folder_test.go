@@ -16,30 +16,18 @@ func TestFolderShared(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state")
 	open := func() *folder {
 		t.Helper()
-		f, err := openFolder(state)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return f
+		return must(openFolder(state))(t)
 	}
 	first, second := open(), open()
 	if first.own == second.own || first.Files() != second.Files() {
 		t.Fatalf("%s and %s, files in %s and %s", first.own, second.own, first.Files(), second.Files())
 	}
-	dir, err := first.Run("abc")
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := second.Run("abc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must(first.Run("abc"))(t)
+	other := must(second.Run("abc"))(t)
 	if dir == other {
 		t.Fatalf("both work in %s", dir)
 	}
-	if err := first.Remove("abc"); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, first.Remove("abc"))
 	if there(dir) || !there(other) {
 		t.Errorf("removed for one worker: %s is there: %t; the other's: %t", dir, there(dir), there(other))
 	}
@@ -53,13 +41,8 @@ func TestFolderShared(t *testing.T) {
 	if third.own != second.own || !there(other) {
 		t.Errorf("%s: the part of one that died, %s, does not serve again", third.own, second.own)
 	}
-	gone, err := third.Run("gone")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := third.clear([]string{"abc"}); err != nil {
-		t.Fatal(err)
-	}
+	gone := must(third.Run("gone"))(t)
+	noErr(t, third.clear([]string{"abc"}))
 	if there(gone) || !there(other) {
 		t.Errorf("a run that is over is there: %t; one that goes on: %t", there(gone), there(other))
 	}

@@ -26,10 +26,7 @@ const patience = time.Minute
 
 func connect(t *testing.T, s *natstest.Servers, name string) *bus.Conn {
 	t.Helper()
-	c, err := bus.Connect(t.Context(), bus.Options{Servers: s.URL(), Name: name})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(bus.Connect(t.Context(), bus.Options{Servers: s.URL(), Name: name}))(t)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -38,28 +35,16 @@ func connect(t *testing.T, s *natstest.Servers, name string) *bus.Conn {
 func begin(t *testing.T, c *bus.Conn, d definition.Definition, claim time.Duration) *bus.Run {
 	t.Helper()
 	d.Format = definition.Format
-	text, err := d.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := c.Create(t.Context(), bus.Config{ID: d.Run, Definition: text, Claim: claim})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	text := must(d.Encode())(t)
+	return must(c.Create(t.Context(), bus.Config{ID: d.Run, Definition: text, Claim: claim}))(t)
 }
 
 // publish sends batches of one item each.
 func publish(t *testing.T, r *bus.Run, from, to int) {
 	t.Helper()
 	for seq := from; seq <= to; seq++ {
-		data, err := packet.EncodeOrder(run.Order{Rows: []source.Row{{Line: seq * 100, Text: "t"}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := r.Publish(t.Context(), bus.Position{Part: 1, Seq: seq}, data); err != nil {
-			t.Fatal(err)
-		}
+		data := must(packet.EncodeOrder(run.Order{Rows: []source.Row{{Line: seq * 100, Text: "t"}}}))(t)
+		noErr(t, r.Publish(t.Context(), bus.Position{Part: 1, Seq: seq}, data))
 	}
 }
 
@@ -95,9 +80,7 @@ func state(t *testing.T, r *bus.Run, name string, is func(*definition.Worker) bo
 		}
 		if last = nil; value != nil {
 			last = &definition.Worker{}
-			if err := json.Unmarshal(value, last); err != nil {
-				t.Fatal(err)
-			}
+			noErr(t, json.Unmarshal(value, last))
 		}
 		if is(last) {
 			return
@@ -145,9 +128,7 @@ func TestServers(t *testing.T) {
 			t.Errorf("batch %s was answered by %s", at, result.Worker)
 		}
 	}
-	if _, err := r.Put(t.Context(), definition.EndKey, []byte("{}")); err != nil {
-		t.Fatal(err)
-	}
+	must(r.Put(t.Context(), definition.EndKey, []byte("{}")))(t)
 	state(t, r, "second", func(w *definition.Worker) bool { return w == nil })
 	if got := second.noted("close"); got != "close second" {
 		t.Errorf("its pipeline stays open: %q", got)
@@ -164,9 +145,7 @@ func TestRemoved(t *testing.T) {
 	f := &fakeRoom{id: "a1"}
 	end := faked(t, connect(t, s, "worker"), f)
 	state(t, r, "worker", func(w *definition.Worker) bool { return w != nil && w.State == definition.Working })
-	if err := r.Remove(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, r.Remove(t.Context()))
 	for start := time.Now(); f.noted("close") == ""; time.Sleep(10 * time.Millisecond) {
 		if time.Since(start) > patience {
 			t.Fatal("it does not notice that the run is gone")
@@ -175,58 +154,11 @@ func TestRemoved(t *testing.T) {
 	end()
 }
 
-// A worker of another version says so where the run is, and takes no batch.
-func TestAnotherVersion(t *testing.T) {
-	s := natstest.Start(t, 1)
-	r := begin(t, connect(t, s, "caller"), definition.Definition{Run: "a1", Version: "0.0.1"}, 0)
-	publish(t, r, 1, 1)
-	f := &fakeRoom{id: "a1"}
-	faked(t, connect(t, s, "worker"), f)
-	state(t, r, "worker", func(w *definition.Worker) bool {
-		return w != nil && w.State == definition.Lacks && len(w.Lacks) == 1 && strings.Contains(w.Lacks[0], "racflow 0.0.1")
-	})
-	if b, err := r.Take(t.Context()); err != nil || b.Deliveries != 1 {
-		t.Errorf("the batch was taken: %v, %v", b, err)
-	}
-}
-
-// A worker that has lost its claim and answers late changes nothing.
-func TestLate(t *testing.T) {
-	s := natstest.Start(t, 1)
-	caller := connect(t, s, "caller")
-	r := begin(t, caller, definition.Definition{Run: "a1", Version: engine.Version()}, 0)
-	publish(t, r, 1, 1)
-	gate, begun := make(chan struct{}), make(chan struct{})
-	slow := &fakeRoom{id: "slow", work: func(*fake, batch) error {
-		close(begun)
-		<-gate
-		return nil
-	}}
-	faked(t, connect(t, s, "slow"), slow)
-	<-begun
-	other, err := packet.EncodeAnswers(nil, run.Answers{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	// Another one was given the batch meanwhile, and has answered.
-	if first, err := r.Answer(t.Context(), bus.Position{Part: 1, Seq: 1}, other); err != nil || !first {
-		t.Fatalf("%v, %v", first, err)
-	}
-	close(gate)
-	state(t, r, "slow", func(w *definition.Worker) bool { return w != nil && w.Batches == 1 })
-	if result := results(t, r, 1)[bus.Position{Part: 1, Seq: 1}]; result.Worker != "caller" {
-		t.Errorf("the answer of %s stands", result.Worker)
-	}
-}
-
 // A worker hears that a run is over, and does not only look from time to time.
 func TestHearsTheEnd(t *testing.T) {
 	s := natstest.Start(t, 1)
 	r := begin(t, connect(t, s, "caller"), definition.Definition{Run: "r1"}, 0)
-	there, err := connect(t, s, "worker").Open(t.Context(), "r1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	there := must(connect(t, s, "worker").Open(t.Context(), "r1"))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	over := make(chan error)
@@ -234,12 +166,8 @@ func TestHearsTheEnd(t *testing.T) {
 	if err := r.Tell(definition.EndKey, nil); err != nil { // whoever listens looks, and finds that it is not
 		t.Fatal(err)
 	}
-	if _, err := r.Put(t.Context(), definition.EndKey, []byte(`{}`)); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Tell(definition.EndKey, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(r.Put(t.Context(), definition.EndKey, []byte(`{}`)))(t)
+	noErr(t, r.Tell(definition.EndKey, nil))
 	if err := <-over; err != nil {
 		t.Fatal(err)
 	}
@@ -253,34 +181,22 @@ func TestStreamsAreAway(t *testing.T) {
 	again := map[string]func(){} // by stream: how it is made again
 	lose := func(names ...string) {
 		for _, name := range names {
-			stream, err := js.Stream(t.Context(), name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			stream := must(js.Stream(t.Context(), name))(t)
 			var queue *jetstream.ConsumerInfo
 			for queue = range stream.ListConsumers(t.Context()).Info() {
 			}
 			again[name] = func() {
-				if _, err := js.CreateStream(t.Context(), stream.CachedInfo().Config); err != nil {
-					t.Fatal(err)
-				}
+				must(js.CreateStream(t.Context(), stream.CachedInfo().Config))(t)
 				if queue != nil {
-					if _, err := js.CreateConsumer(t.Context(), name, queue.Config); err != nil {
-						t.Fatal(err)
-					}
+					must(js.CreateConsumer(t.Context(), name, queue.Config))(t)
 				}
 			}
-			if err := js.DeleteStream(t.Context(), name); err != nil {
-				t.Fatal(err)
-			}
+			noErr(t, js.DeleteStream(t.Context(), name))
 		}
 	}
 	conn := connect(t, s, "worker")
 	at := natsServers{conn}
-	here, err := at.Room(t.Context(), "a1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	here := must(at.Room(t.Context(), "a1"))(t)
 	f := &fakeRoom{id: "a1", again: make(chan struct{})}
 	end := faked(t, conn, f)
 	publish(t, r, 1, 1)
@@ -316,9 +232,7 @@ func TestStreamsAreAway(t *testing.T) {
 	results(t, r, 2)
 	close(woken)
 	end()
-	if err := r.Remove(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, r.Remove(t.Context()))
 	if over, err := here.(*natsRoom).over(t.Context()); !over || err != nil {
 		t.Errorf("a run that was removed: over %v, %v", over, err)
 	}
@@ -333,18 +247,12 @@ func TestLaterPart(t *testing.T) {
 	s := natstest.Start(t, 1)
 	r := begin(t, connect(t, s, "caller"), definition.Definition{Run: "r1"}, 0)
 	at := natsServers{connect(t, s, "worker")}
-	there, err := at.Open(t.Context(), "r1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	there := must(at.Open(t.Context(), "r1"))(t)
 	n := &natsRoom{Run: there, at: at, key: "worker.1", look: time.Hour}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	publish(t, r, 1, 1)
-	b, err := n.Take(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must(n.Take(ctx))(t)
 	n.follow(ctx) // nobody has said anything
 	select {
 	case <-b.Past:
@@ -353,13 +261,9 @@ func TestLaterPart(t *testing.T) {
 	}
 	over := make(chan error, 1)
 	go func() { over <- n.Over(ctx) }()
-	if _, err := r.Put(ctx, definition.CallerKey, []byte(`{"part":2}`)); err != nil {
-		t.Fatal(err)
-	}
+	must(r.Put(ctx, definition.CallerKey, []byte(`{"part":2}`)))(t)
 	for told := false; !told; { // until it listens
-		if err := r.Tell(definition.CallerKey, nil); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, r.Tell(definition.CallerKey, nil))
 		select {
 		case <-b.Past:
 			told = true
@@ -374,4 +278,21 @@ func TestLaterPart(t *testing.T) {
 	n.on.begin(3)
 	<-second
 	<-n.on.begin(2)
+}
+
+// must is what a call returns beside its error, which ends the test.
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		noErr(t, err)
+		return v
+	}
+}
+
+// noErr ends a test at an error.
+func noErr(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -17,9 +17,7 @@ import (
 
 // A batch is answered before it is acknowledged, and counts.
 func TestAnswered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPlace(t)
-		r := p.add("a")
+	alone(t, func(t *testing.T, p *place, r *fakeRoom) {
 		r.away = 2
 		for seq := range 3 {
 			r.publish(seq+1, 4, 0)
@@ -116,19 +114,16 @@ func TestJobs(t *testing.T) {
 // Who names a number of jobs has that many under way of one run, too.
 func TestJobsOfOneRun(t *testing.T) {
 	for jobs, want := range map[int]int{0: 2, 1: 1, 5: 5} {
-		synctest.Test(t, func(t *testing.T) {
-			p := newPlace(t)
-			r := p.add("a")
+		alone(t, func(t *testing.T, p *place, r *fakeRoom) {
 			r.work = func(*fake, batch) error { time.Sleep(time.Second); return nil }
 			for seq := range 20 {
 				r.publish(seq, 1, 0)
 			}
-			_, end := p.start(jobs)
+			p.start(jobs)
 			synctest.Wait()
 			if got := strings.Count(p.noted("begin"), "begin"); got != want {
 				t.Errorf("with %d jobs, %d batches are under way, want %d", jobs, got, want)
 			}
-			end()
 		})
 	}
 }
@@ -140,7 +135,7 @@ func TestLacks(t *testing.T) {
 		needs := func(what ...string) error { return &lacksError{what} }
 		r := p.add("a")
 		r.lacks = []error{needs("no KEY", "no plugin"), needs("no KEY"), needs("no KEY"), errors.New("broken")}
-		w, end := p.start(0)
+		w, _ := p.start(0)
 		synctest.Wait()
 		if got := r.last(); got.State != definition.Lacks || strings.Join(got.Lacks, ";") != "no KEY;no plugin" {
 			t.Errorf("%+v", got)
@@ -164,7 +159,6 @@ func TestLacks(t *testing.T) {
 		if got := p.noted("answer"); got != "answer a/1" {
 			t.Error(got)
 		}
-		end()
 	})
 }
 
@@ -180,7 +174,7 @@ func TestLacksIsNoTurn(t *testing.T) {
 		}
 		r := p.add("last")
 		r.publish(1, 1, 0)
-		_, end := p.start(0)
+		p.start(0)
 		synctest.Wait()
 		if got := p.noted("answer"); got != "answer last/1" {
 			t.Error(got)
@@ -190,7 +184,6 @@ func TestLacksIsNoTurn(t *testing.T) {
 		if got := p.noted("forget"); got != "forget 0" {
 			t.Error(got)
 		}
-		end()
 	})
 }
 
@@ -201,12 +194,10 @@ func TestVersions(t *testing.T) {
 		`{"format":9,"run":"a","racflow":"2"}`: "a newer racflow (2) began the run",
 		`{}`:                                   "something else than racflow wrote it",
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			p := newPlace(t)
-			r := p.add("a")
+		alone(t, func(t *testing.T, p *place, r *fakeRoom) {
 			r.definition = []byte(text)
 			r.publish(1, 1, 0)
-			_, end := p.start(0)
+			p.start(0)
 			time.Sleep(5 * lookAgain)
 			if got := r.last(); got.State != definition.Lacks || len(got.Lacks) != 1 || !strings.Contains(got.Lacks[0], says) {
 				t.Errorf("%s: %+v", text, got)
@@ -214,7 +205,6 @@ func TestVersions(t *testing.T) {
 			if got := p.noted("open", "answer"); got != "" {
 				t.Errorf("%s: %s", text, got)
 			}
-			end()
 		})
 	}
 }
@@ -222,14 +212,12 @@ func TestVersions(t *testing.T) {
 // Where stages cannot go on here, others have their turn with the batch. If they cannot either, the run hears
 // of it.
 func TestTrouble(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPlace(t)
-		r := p.add("a")
+	alone(t, func(t *testing.T, p *place, r *fakeRoom) {
 		r.size = 1
 		broken := errors.New("the process of sample.llm does not start")
 		r.trouble = func(run.Answers) error { return broken }
 		r.publish(1, 2, 0)
-		_, end := p.start(0)
+		p.start(0)
 		synctest.Wait()
 		if got := r.last(); got.State != definition.Lacks || strings.Join(got.Lacks, ";") != broken.Error() {
 			t.Errorf("%+v", got)
@@ -242,18 +230,15 @@ func TestTrouble(t *testing.T) {
 		if got := r.last(); got.Cost != 4*.5 {
 			t.Errorf("%v was spent, by the last of its pipelines alone", got.Cost)
 		}
-		end()
 	})
 }
 
 // A batch that was given out over and over fails, and no stage sees it.
 func TestPoison(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPlace(t)
-		r := p.add("a")
+	alone(t, func(t *testing.T, p *place, r *fakeRoom) {
 		r.publish(1, 2, most)
 		r.publish(2, 1, most-1)
-		_, end := p.start(0)
+		p.start(0)
 		time.Sleep(definition.WorkerEvery)
 		synctest.Wait()
 		if got := p.noted("fails"); strings.Count(got, "it was given to workers 10 times with others") != 2 {
@@ -262,18 +247,15 @@ func TestPoison(t *testing.T) {
 		if got := r.last(); got.Items != 3 || got.Failed != 2 {
 			t.Errorf("%+v", got)
 		}
-		end()
 	})
 }
 
 // Answers that cannot travel fail at once, with the reason.
 func TestCannotTravel(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPlace(t)
-		r := p.add("a")
+	alone(t, func(t *testing.T, p *place, r *fakeRoom) {
 		r.strange = true
 		r.publish(1, 2, 0)
-		_, end := p.start(0)
+		p.start(0)
 		synctest.Wait()
 		if got := p.noted("answer", "return", "done"); got != "answer a/1, done a/1" {
 			t.Error(got)
@@ -281,48 +263,36 @@ func TestCannotTravel(t *testing.T) {
 		if got := p.noted("fails"); strings.Count(got, "the answers of its batch cannot travel: 3 results are not those of 2 rows") != 2 {
 			t.Error(got)
 		}
-		end()
 	})
 }
 
-// What nobody can read is answered at last, so that the caller fails with the reason.
-func TestUnreadableAnywhere(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPlace(t)
-		r := p.add("a")
-		r.deliver(batch{Position: bus.Position{Part: 1, Seq: 1}, Data: []byte("\x09 no batch"), Deliveries: most})
-		_, end := p.start(0)
-		time.Sleep(time.Minute)
-		if got := p.noted("answer", "return", "done", "unread"); !strings.HasPrefix(got, "return a/1, unread a/1: batch 1.1 cannot be read: ") || !strings.HasSuffix(got, ", done a/1") {
-			t.Error(got)
-		}
-		end()
-	})
-}
-
-// What cannot be read is given back.
+// What cannot be read is given back. Where nobody can read it, it is answered at last, so that the caller fails with the reason.
 func TestUnreadable(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPlace(t)
-		r := p.add("a")
-		r.deliver(batch{Position: bus.Position{Part: 1, Seq: 1}, Data: []byte("\x09 no batch"), Deliveries: 1})
-		_, end := p.start(0)
-		synctest.Wait()
-		if got := r.last(); got.State != definition.Lacks || len(got.Lacks) != 1 || !strings.Contains(got.Lacks[0], "batch 1.1 cannot be read") {
-			t.Errorf("%+v", got)
-		}
-		if got := p.noted("answer", "return"); !strings.HasPrefix(got, "return a/1") || strings.Contains(got, "answer") {
-			t.Error(got)
-		}
-		end()
-	})
+	for deliveries, want := range map[int]string{1: "return a/1", most: "return a/1, unread a/1: batch 1.1 cannot be read: "} {
+		alone(t, func(t *testing.T, p *place, r *fakeRoom) {
+			r.deliver(batch{Position: bus.Position{Part: 1, Seq: 1}, Data: []byte("\x09 no batch"), Deliveries: deliveries})
+			p.start(0)
+			synctest.Wait()
+			if got := r.last(); got.State != definition.Lacks || len(got.Lacks) != 1 || !strings.Contains(got.Lacks[0], "batch 1.1 cannot be read") {
+				t.Errorf("%+v", got)
+			}
+			if got := p.noted("answer", "return"); got != "return a/1" {
+				t.Error(got)
+			}
+			if deliveries == most {
+				time.Sleep(time.Minute)
+			}
+			got := p.noted("return", "unread", "done")
+			if !strings.HasPrefix(got, want) || strings.HasSuffix(got, ", done a/1") != (deliveries == most) {
+				t.Error(got)
+			}
+		})
+	}
 }
 
 // At the end no more are taken, and those that are under way are answered; those that take too long go to others.
 func TestDrain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPlace(t)
-		r := p.add("a")
+	alone(t, func(t *testing.T, p *place, r *fakeRoom) {
 		gate, long := make(chan struct{}), make(chan struct{})
 		r.work = func(_ *fake, b batch) error {
 			if b.Seq == 1 {
@@ -359,13 +329,11 @@ func TestDrain(t *testing.T) {
 
 // The batches of a run that is over are dropped.
 func TestOver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPlace(t)
-		r := p.add("a")
+	alone(t, func(t *testing.T, p *place, r *fakeRoom) {
 		gate := make(chan struct{})
 		r.work = func(*fake, batch) error { <-gate; return nil }
 		r.publish(1, 1, 0)
-		_, end := p.start(0)
+		p.start(0)
 		synctest.Wait()
 		close(r.over)
 		synctest.Wait()
@@ -377,7 +345,6 @@ func TestOver(t *testing.T) {
 		if got := r.last(); got.State != definition.Draining || got.Calls.Total.Cost != .5 {
 			t.Errorf("its last word is %+v", got)
 		}
-		end()
 	})
 }
 
@@ -391,9 +358,7 @@ func TestDropped(t *testing.T) {
 		"a later part":   {func(b *batch, c <-chan struct{}) { b.Past = c }, "done a/1, answer a/2, done a/2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				p := newPlace(t)
-				r := p.add("a")
+			alone(t, func(t *testing.T, p *place, r *fakeRoom) {
 				gate, dropped := make(chan struct{}), make(chan struct{})
 				r.work = func(_ *fake, b batch) error {
 					if b.Seq == 1 {
@@ -401,14 +366,11 @@ func TestDropped(t *testing.T) {
 					}
 					return nil
 				}
-				data, err := packet.EncodeOrder(run.Order{Rows: []source.Row{{Line: 100}}})
-				if err != nil {
-					t.Fatal(err)
-				}
+				data := must(packet.EncodeOrder(run.Order{Rows: []source.Row{{Line: 100}}}))(t)
 				first := batch{Position: bus.Position{Part: 1, Seq: 1}, Data: data, Deliveries: 1}
 				test.of(&first, dropped)
 				r.deliver(first)
-				_, end := p.start(0)
+				p.start(0)
 				synctest.Wait()
 				close(dropped)
 				synctest.Wait()
@@ -419,7 +381,6 @@ func TestDropped(t *testing.T) {
 				if got := p.noted("answer", "done", "return", "close", "say left"); got != test.want {
 					t.Error(got)
 				}
-				end()
 			})
 		})
 	}
@@ -427,14 +388,12 @@ func TestDropped(t *testing.T) {
 
 // A batch that comes again while it is under way here is answered once: this process had been stopped.
 func TestComesAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPlace(t)
-		r := p.add("a")
+	alone(t, func(t *testing.T, p *place, r *fakeRoom) {
 		gate := make(chan struct{})
 		r.work = func(*fake, batch) error { <-gate; return nil }
 		r.publish(1, 1, 0)
 		r.publish(1, 1, 1)
-		_, end := p.start(0)
+		p.start(0)
 		synctest.Wait()
 		if got := p.noted("begin"); got != "begin a/1" {
 			t.Error(got)
@@ -444,23 +403,19 @@ func TestComesAgain(t *testing.T) {
 		if got := p.noted("answer", "done", "return"); got != "answer a/1, done a/1, done a/1" {
 			t.Error(got)
 		}
-		end()
 	})
 }
 
 // An answer that another has given stands, and this one is dropped without a word.
 func TestSecond(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPlace(t)
-		r := p.add("a")
+	alone(t, func(t *testing.T, p *place, r *fakeRoom) {
 		r.results[bus.Position{Part: 1, Seq: 1}] = run.Answers{}
 		r.publish(1, 1, 0)
-		_, end := p.start(0)
+		p.start(0)
 		synctest.Wait()
 		if got := p.noted("answer", "done", "return"); got != "answer a/1, done a/1" || len(r.results[bus.Position{Part: 1, Seq: 1}].Results) != 0 {
 			t.Error(got)
 		}
-		end()
 	})
 }
 

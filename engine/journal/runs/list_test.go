@@ -26,20 +26,14 @@ func TestNumbers(t *testing.T) {
 	at := noon
 	kept := runs.Of(state).At(func() time.Time { return at })
 	for _, old := range []string{"20260301-120000-ffffff", "29991231-235959-000000"} {
-		if err := os.MkdirAll(filepath.Join(state, "runs", old), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Join(state, "runs", old), 0o700))
 	}
 	beginAt := func(when time.Time, want string) {
 		t.Helper()
 		at = when
 		j, _, err := kept.Begin(manifest.Manifest{File: "/p.hcl", Pipeline: "p"}, journal.Options{}, runs.Retention{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := j.Close(nil); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, j.Close(nil))
 		if started := j.Manifest.Started; !started.Equal(when.Truncate(time.Millisecond)) {
 			t.Errorf("run %s says that it began at %v, and not at %v", j.ID(), started, when)
 		}
@@ -51,9 +45,7 @@ func TestNumbers(t *testing.T) {
 	}
 	remove := func(id string) {
 		t.Helper()
-		if err := kept.Remove(id); err != nil {
-			t.Fatal(err)
-		}
+		must(t, kept.Remove(id))
 	}
 	beginAt(noon, "run-000001")
 	beginAt(noon, "run-000002")
@@ -64,13 +56,9 @@ func TestNumbers(t *testing.T) {
 	remove("run-000004")
 	remove("run-000002")
 	beginAt(noon, "run-000005")
-	if err := os.RemoveAll(filepath.Join(state, "runs", "run-000005")); err != nil { // by hand
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(filepath.Join(state, "runs", "run-000005"))) // by hand
 	beginAt(noon, "run-000006")
-	if err := os.Mkdir(filepath.Join(state, "runs", "run-1000000"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(state, "runs", "run-1000000"), 0o700))
 	beginAt(noon, "run-1000001")
 	beginAt(noon, "run-1000002")
 	want := []string{"20260301-120000-ffffff", "29991231-235959-000000", "run-000006", "run-1000000", "run-1000001", "run-1000002"}
@@ -143,17 +131,13 @@ func TestListAndRemove(t *testing.T) {
 	}
 	for _, e := range ends {
 		j := begin(t, state, m)
-		if err := errors.Join(j.Keep(results()[:e.answers]), j.Close(e.end)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(j.Keep(results()[:e.answers]), j.Close(e.end)))
 		want = append(want, runs.Info{ID: j.ID(), Manifest: j.Manifest, Answered: e.answers, State: e.state, End: e.end, Items: e.items, Tokens: e.tokens})
 	}
 	busy := begin(t, state, m)
 	want = append(want, runs.Info{ID: busy.ID(), Manifest: busy.Manifest, State: runs.AtWork})
 	dead := "run-000099"
-	if err := os.Mkdir(filepath.Join(state, "runs", dead), 0o700); err != nil { // killed as it began
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(state, "runs", dead), 0o700)) // killed as it began
 	want = append(want, runs.Info{ID: dead, State: runs.Unfinished})
 	list := kept.List()
 	for i := range list {
@@ -169,9 +153,7 @@ func TestListAndRemove(t *testing.T) {
 	if err := kept.Remove(busy.ID()); !errors.Is(err, lock.ErrBusy) {
 		t.Errorf("a run at work is removed: %v", err)
 	}
-	if err := busy.Close(nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, busy.Close(nil))
 	for _, id := range folders(t, state) {
 		if err := kept.Remove(id); err != nil {
 			t.Error(err)
@@ -187,5 +169,12 @@ func TestListAndRemove(t *testing.T) {
 	}
 	if left := folders(t, state); len(left) > 0 {
 		t.Errorf("left are %q", left)
+	}
+}
+
+func must(t testing.TB, err error) {
+	if err != nil {
+		t.Helper()
+		t.Fatal(err)
 	}
 }

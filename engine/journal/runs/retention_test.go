@@ -33,18 +33,12 @@ func TestOwingRunsStay(t *testing.T) {
 		journal.NewTotals(outcome.Totals{Items: 5, Failed: 3, FailedPaid: 1, Usage: paid}, nil),
 	} {
 		j := begin(t, state, manifest.Manifest{})
-		if err := j.Close(end); err != nil {
-			t.Fatal(err)
-		}
+		must(t, j.Close(end))
 		want = append(want, j.ID())
 	}
 	damaged := begin(t, state, manifest.Manifest{})
-	if err := damaged.Close(journal.NewTotals(outcome.Totals{}, nil)); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(damaged.Folder(), "manifest.json"), []byte("{}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, damaged.Close(journal.NewTotals(outcome.Totals{}, nil)))
+	must(t, os.WriteFile(filepath.Join(damaged.Folder(), "manifest.json"), []byte("{}\n"), 0o600))
 	if n := runs.Of(state).Unfinished(); n != len(want) {
 		t.Errorf("%d unfinished runs are counted, want %d", n, len(want))
 	}
@@ -60,9 +54,7 @@ func TestOwingRunsStay(t *testing.T) {
 		if err == nil {
 			err = j.Close(journal.NewTotals(totals, nil))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		removed = append(removed, gone...)
 		all = append(all, j.ID())
 	}
@@ -109,15 +101,11 @@ func TestRetention(t *testing.T) {
 				if err == nil {
 					err = j.Close(journal.NewTotals(outcome.Totals{}, nil))
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 			}
 			at = now
 			j, removed, err := kept.Begin(manifest.Manifest{}, journal.Options{}, test.keep)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer j.Close(nil)
 			var want []string
 			for _, n := range test.left {

@@ -17,18 +17,14 @@ import (
 func begin(t testing.TB, state string, m manifest.Manifest) *journal.Journal {
 	t.Helper()
 	j, _, err := runs.Of(state).Begin(m, journal.Options{}, runs.Retention{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return j
 }
 
 func resume(t testing.TB, state, id string) *journal.Journal {
 	t.Helper()
 	j, err := runs.Of(state).Resume(id, journal.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return j
 }
 
@@ -61,9 +57,7 @@ func TestRunsAreKeptApart(t *testing.T) {
 	nothing("/p.hcl", "p", other)
 	nothing("", "", other)
 	nothing("/p.hcl", "q", none)
-	if err := j.Close(journal.NewTotals(outcome.Totals{Items: 1}, errors.New("interrupted"))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, j.Close(journal.NewTotals(outcome.Totals{Items: 1}, errors.New("interrupted"))))
 	if got, ok := kept.Newest("/p.hcl", "p"); !ok || got.ID != j.ID() {
 		t.Errorf("newest %v, %v", got.ID, ok)
 	}
@@ -77,15 +71,11 @@ func TestRunsAreKeptApart(t *testing.T) {
 	if kept.End(j.ID()) != nil {
 		t.Error("a run that is resumed has ended")
 	}
-	if err := j.Close(journal.NewTotals(outcome.Totals{Items: 2}, nil)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, j.Close(journal.NewTotals(outcome.Totals{Items: 2}, nil)))
 	if _, ok := kept.Newest("/p.hcl", "p"); ok {
 		t.Error("a finished run is offered")
 	}
-	if err := os.Mkdir(filepath.Join(state, "runs", "run-000002"), 0o700); err != nil { // by a process that was killed at once
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(state, "runs", "run-000002"), 0o700)) // by a process that was killed at once
 	nothing("/p.hcl", "p", none)
 	nothing("", "", none)
 	for _, id := range []string{"../x", "", "20260101-000000-00000g", "run-", "run-1x"} {
@@ -99,9 +89,7 @@ func TestRunsAreKeptApart(t *testing.T) {
 func folders(t *testing.T, state string) (names []string) {
 	t.Helper()
 	left, err := os.ReadDir(filepath.Join(state, "runs"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, d := range left {
 		if d.IsDir() {
 			names = append(names, d.Name())

@@ -91,9 +91,7 @@ func TestTokenFile(t *testing.T) {
 		{"HF_TOKEN_PATH", filepath.Join(home, "mine"), filepath.Join(home, "mine")},
 	} {
 		t.Setenv(step.variable, step.value)
-		if err := os.MkdirAll(filepath.Dir(step.file), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(step.file), 0o700))
 		write(t, step.file, step.file+"\n")
 		if got := token(); got != step.file {
 			t.Errorf("%s: got %q", step.variable, got)
@@ -108,9 +106,7 @@ func TestOffline(t *testing.T) {
 		client(t, h)
 		t.Setenv("HF_HUB_OFFLINE", value)
 		c, err := New()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_, err = c.Fetch(context.Background(), at(t, c), "config.json", target(t))
 		if offline := errors.Is(err, ErrOffline); offline != want || !offline && err != nil {
 			t.Errorf("HF_HUB_OFFLINE=%q: %v", value, err)
@@ -142,9 +138,7 @@ func TestQuick(t *testing.T) {
 func TestRepository(t *testing.T) {
 	t.Setenv("HF_ENDPOINT", "https://hub.example/mirror")
 	c, err := New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, test := range []struct{ text, revision, want, wantErr string }{
 		{"owner/model", "", "https://hub.example/mirror/owner/model/resolve/main/a/b.json", ""},
 		{"owner/model", "refs/pr/1", "https://hub.example/mirror/owner/model/resolve/refs%2Fpr%2F1/a/b.json", ""},

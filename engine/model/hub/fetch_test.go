@@ -28,9 +28,7 @@ func client(t *testing.T, h *fakehub.Hub) *Client {
 	t.Setenv("HF_TOKEN_PATH", filepath.Join(t.TempDir(), "none"))
 	t.Setenv("HF_ENDPOINT", h.URL)
 	c, err := New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c.sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 	return c
 }
@@ -38,9 +36,7 @@ func client(t *testing.T, h *fakehub.Hub) *Client {
 func at(t *testing.T, c *Client) Repository {
 	t.Helper()
 	r, err := c.Repository(repository, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return r
 }
 
@@ -100,9 +96,7 @@ func TestNoWayInside(t *testing.T) {
 	c := client(t, h)
 	c.http.Transport = outside.Client().Transport
 	r, err := c.Repository(outside.URL+"/"+repository, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := c.Fetch(t.Context(), r, "config.json", target(t)); err == nil || !strings.Contains(err.Error(), "redirects to an address that is not https") {
 		t.Errorf("got %v", err)
 	}
@@ -184,9 +178,7 @@ func TestFetch(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			want := weights
 			if test.file == "config.json" {
 				want = "{\"a\": 1}"
@@ -209,9 +201,7 @@ func TestNotThere(t *testing.T) {
 		t.Errorf("a file that is not there: %v", err)
 	}
 	r, err := c.Repository("owner/other", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := c.Fetch(context.Background(), r, "config.json", target(t)); err == nil || errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a repository that is not there: %v", err)
 	}
@@ -264,9 +254,7 @@ func TestResume(t *testing.T) {
 			if test.file == "tokenizer.json" { // as the process before left it
 				h.SetWrong(nil)
 				f, err := c.Fetch(context.Background(), at(t, c), test.file, to)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				write(t, to.State, f.ETag)
 				write(t, to.Path, weights[:half])
 			} else if _, err := c.Fetch(context.Background(), at(t, c), test.file, to); err == nil {
@@ -281,9 +269,7 @@ func TestResume(t *testing.T) {
 			}
 			h.Requests()
 			f, err := c.Fetch(context.Background(), at(t, c), test.file, to)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			sent := h.Requests()
 			if last := sent[len(sent)-1]; (last.Range != "") != test.ranged && len(sent) != 1 || len(sent) != test.sent {
 				t.Errorf("requests %+v", sent)
@@ -374,5 +360,12 @@ func TestInterrupted(t *testing.T) {
 	}
 	if n := len(h.Requests()); n != 1 {
 		t.Errorf("%d requests", n)
+	}
+}
+
+func must(t testing.TB, err error) {
+	if err != nil {
+		t.Helper()
+		t.Fatal(err)
 	}
 }

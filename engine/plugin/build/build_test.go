@@ -27,9 +27,7 @@ func TestGo(t *testing.T) {
 	}
 	var log bytes.Buffer
 	p, err := Project(t.Context(), dir, &log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if p.Name != "mine" || p.Path != filepath.Join(dir, "racflow-plugin-mine") || p.Folder != "" || p.Project != dir {
 		t.Errorf("the program is %+v", p)
 	}
@@ -78,9 +76,7 @@ func TestErrors(t *testing.T) {
 			dir := t.TempDir()
 			for name, content := range row.files {
 				to := filepath.Join(dir, "mine", name)
-				if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, []byte(content), 0o600)); err != nil {
-					t.Fatal(err)
-				}
+				must(t, errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, []byte(content), 0o600)))
 			}
 			for name, value := range row.env {
 				t.Setenv(name, value)
@@ -101,9 +97,7 @@ func TestErrors(t *testing.T) {
 // TestCancelled ends with its context.
 func TestCancelled(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.org/racflow-plugin-mine\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.org/racflow-plugin-mine\n"), 0o600))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := Project(ctx, dir, &bytes.Buffer{}); !errors.Is(err, context.Canceled) {

@@ -25,9 +25,7 @@ if [ "$2" = venv ]; then mkdir -p "$3/bin" && cp "$0" "$3/bin/python" && cp "$0"
 func TestPython(t *testing.T) {
 	tools, project := t.TempDir(), filepath.Join(t.TempDir(), "mine")
 	calls := filepath.Join(tools, "calls")
-	if err := os.WriteFile(filepath.Join(tools, "python3"), []byte(interpreter), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(tools, "python3"), []byte(interpreter), 0o700))
 	t.Setenv("CALLS", calls)
 	t.Setenv("PATH", tools+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	if _, err := create.Write(project, create.Options{Kind: sdk.KindStore, Name: "mine", Lang: create.Python, SDK: "0.1.0"}); err != nil {
@@ -37,9 +35,7 @@ func TestPython(t *testing.T) {
 	build := func(want ...string) {
 		t.Helper()
 		p, err := Project(t.Context(), project, &bytes.Buffer{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if p.Name != "mine" || p.Folder != folder || p.Path != filepath.Join(folder, "racflow-plugin-mine") || p.Project != project {
 			t.Errorf("the program is %+v", p)
 		}
@@ -65,9 +61,7 @@ func TestPython(t *testing.T) {
 		}
 	}
 	name, content, err := python.Wheel()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	environment := filepath.Join(folder, ".venv")
 	wheel := filepath.Join(environment, Wheels, name)
 	venv := "-m venv " + environment
@@ -79,25 +73,24 @@ func TestPython(t *testing.T) {
 	build() // nothing has changed
 	t.Setenv("PATH", filepath.Join(environment, "bin")+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	build() // the author has activated it
-	if err := os.WriteFile(filepath.Join(folder, "module.py"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(folder, "module.py"), nil, 0o600))
 	build() // the stage's own code needs nothing
 	requirements := filepath.Join(project, "requirements.txt")
-	if err := os.WriteFile(requirements, []byte("numpy<3\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(requirements, []byte("numpy<3\n"), 0o600))
 	build(venv, install)
 
 	broken := filepath.Join(project, "broken")
-	if err := errors.Join(os.WriteFile(broken, nil, 0o600), os.WriteFile(requirements, []byte("never\n"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.WriteFile(broken, nil, 0o600), os.WriteFile(requirements, []byte("never\n"), 0o600)))
 	if _, err := Project(t.Context(), project, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "No matching distribution") || !strings.Contains(err.Error(), "python3-venv") {
 		t.Errorf("got %v, want what the interpreter said, and advice", err)
 	}
-	if err := errors.Join(os.Remove(broken), os.Remove(calls)); err != nil {
+	must(t, errors.Join(os.Remove(broken), os.Remove(calls)))
+	build(venv, install) // what failed is made again
+}
+
+func must(t testing.TB, err error) {
+	if err != nil {
+		t.Helper()
 		t.Fatal(err)
 	}
-	build(venv, install) // what failed is made again
 }

@@ -23,9 +23,7 @@ func open(t *testing.T) *Store {
 	dir := filepath.Join(t.TempDir(), "cache")
 	t.Cleanup(func() { _ = removeAll(dir) })
 	s, err := Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
@@ -34,9 +32,7 @@ func description(t *testing.T) []byte {
 	raw, err := Encode(sdk.Plugin{Name: "mine", Version: "1.2.3", Stages: []sdk.Stage{
 		sdk.SampleStage("words", "Counts words.", func(context.Context, sdk.Setup, struct{}) (sdk.Sampler, error) { return nil, nil }, sdk.Reads(sdk.ColumnText)),
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return raw
 }
 
@@ -62,18 +58,14 @@ func packed(t *testing.T, entries ...string) []byte {
 		case strings.HasPrefix(content, "#!"):
 			h.Mode = 0o777
 		}
-		if err := archive.WriteHeader(h); err != nil {
-			t.Fatal(err)
-		}
+		must(t, archive.WriteHeader(h))
 		if h.Size > 0 {
 			if _, err := archive.Write([]byte(content)); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if err := errors.Join(archive.Close(), zipped.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(archive.Close(), zipped.Close()))
 	return out.Bytes()
 }
 
@@ -87,9 +79,7 @@ func TestStore(t *testing.T) {
 	hashes := map[string]string{}
 	for kind, layer := range map[string][]byte{"file": []byte("#!/bin/sh"), "tree": tree} {
 		hash, err := s.Add("mine", bytes.NewReader(layer), kind == "tree", "", description(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if again, err := s.Add("mine", bytes.NewReader(layer), kind == "tree", hash, description(t)); err != nil || again != hash {
 			t.Errorf("%s again: %s, %v", kind, again, err)
 		}
@@ -200,35 +190,25 @@ func TestChanged(t *testing.T) {
 	add := func() program.Program {
 		t.Helper()
 		hash, err := s.Add("mine", strings.NewReader("#!/bin/sh"), false, "", description(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		p, err := s.Program("mine", hash)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return p
 	}
 	p := add()
 	for range 2 {
-		if err := errors.Join(os.Chmod(p.Path, 0o700), os.WriteFile(p.Path, []byte("#!/bin/sl"), 0o700), os.Chmod(p.Path, 0o500)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.Chmod(p.Path, 0o700), os.WriteFile(p.Path, []byte("#!/bin/sl"), 0o700), os.Chmod(p.Path, 0o500)))
 		if _, err := s.Program("mine", p.Hash); err == nil || !strings.Contains(err.Error(), "racflow plugin remove mine") {
 			t.Errorf("a changed program: %v", err)
 		}
 		add()
 	}
-	if err := os.Chmod(s.dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(s.dir, 0o777))
 	if _, err := s.Program("mine", p.Hash); err == nil || !strings.Contains(err.Error(), "chmod go-w "+s.dir) {
 		t.Errorf("a store for everybody: %v", err)
 	}
 	add() // takes the right away
-	if err := os.WriteFile(filepath.Join(filepath.Dir(p.Path), "racflow-plugin-other"), nil, 0o500); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(filepath.Dir(p.Path), "racflow-plugin-other"), nil, 0o500))
 	if _, err := s.Program("mine", p.Hash); err == nil || !strings.Contains(err.Error(), "several programs") {
 		t.Errorf("two programs: %v", err)
 	}
@@ -265,5 +245,12 @@ func TestAnotherProtocol(t *testing.T) {
 	about, protocol, err := Decode([]byte(`{"protocol": 3, "name": 7}`))
 	if err != nil || protocol != 3 || about.Name != "" {
 		t.Errorf("%+v, %d, %v", about, protocol, err)
+	}
+}
+
+func must(t testing.TB, err error) {
+	if err != nil {
+		t.Helper()
+		t.Fatal(err)
 	}
 }

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -29,20 +30,19 @@ func echo(w http.ResponseWriter, r *http.Request) {
 
 func guarded(t *testing.T, h http.HandlerFunc, o Options) *Guard {
 	t.Helper()
-	g, err := New(h, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
+	return must(New(h, o))(t)
+}
+
+// replace writes a file beside its place first, as who replaces it at once.
+func replace(t *testing.T, path string, content []byte) {
+	t.Helper()
+	noErr(t, os.WriteFile(path+".new", content, 0o600))
+	noErr(t, os.Rename(path+".new", path))
 }
 
 func tokens(t *testing.T) *Tokens {
 	t.Helper()
-	all, err := NewTokens("# of the first program\n"+token+"\n\nfedcba9876543210\r\n", "", slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
+	return must(NewTokens("# of the first program\n"+token+"\n\nfedcba9876543210\r\n", "", slog.New(slog.DiscardHandler)))(t)
 }
 
 func TestGuard(t *testing.T) {
@@ -109,21 +109,9 @@ func TestGuard(t *testing.T) {
 			test.options.Watch = func(r *http.Request) (*http.Request, func(Seen)) {
 				return r, func(s Seen) { seen = append(seen, s) }
 			}
-			method, path, host := test.method, test.path, test.host
-			if method == "" {
-				method = http.MethodPost
-			}
-			if path == "" {
-				path = "/"
-			}
-			if host == "" {
-				host = "127.0.0.1:8080"
-			}
-			r := httptest.NewRequest(method, path, strings.NewReader(test.body))
-			r.Host = strings.TrimSpace(host)
-			if test.remote != "" {
-				r.RemoteAddr = test.remote
-			}
+			r := httptest.NewRequest(cmp.Or(test.method, http.MethodPost), cmp.Or(test.path, "/"), strings.NewReader(test.body))
+			r.Host = strings.TrimSpace(cmp.Or(test.host, "127.0.0.1:8080"))
+			r.RemoteAddr = cmp.Or(test.remote, r.RemoteAddr)
 			for name, value := range test.header {
 				r.Header.Set(name, value)
 			}
@@ -207,9 +195,7 @@ func TestSlow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := connect(t, echo, test.options)
-			if _, err := io.WriteString(c, test.sent); err != nil {
-				t.Fatal(err)
-			}
+			must(io.WriteString(c, test.sent))(t)
 			got, _ := io.ReadAll(c) // the server ends it
 			if !strings.HasPrefix(string(got), test.want) || test.want == "" && len(got) > 0 {
 				t.Errorf("%s", got)
@@ -227,9 +213,7 @@ func TestSlow(t *testing.T) {
 			}
 			written <- err
 		}, Options{Stall: soon})
-		if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
-			t.Fatal(err)
-		}
+		must(io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"))(t)
 		if err := <-written; !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%v", err)
 		}
@@ -239,10 +223,7 @@ func TestSlow(t *testing.T) {
 // connect starts a server, and opens a connection to it.
 func connect(t *testing.T, h http.HandlerFunc, o Options) net.Conn {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	server := NewServer(guarded(t, h, o), o)
 	ended := make(chan struct{})
 	go func() {
@@ -253,10 +234,7 @@ func connect(t *testing.T, h http.HandlerFunc, o Options) net.Conn {
 		_ = server.Close()
 		<-ended
 	})
-	c, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(net.Dial("tcp", l.Addr().String()))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -296,20 +274,12 @@ func TestTokensOfFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(path+".new", path); err != nil {
-			t.Fatal(err)
-		}
+		replace(t, path, []byte(text))
 	}
 	var log strings.Builder
 	logger := slog.New(slog.NewTextHandler(&log, nil))
 	write("first-secret-token\n")
-	all, err := NewTokens("", path, logger)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must(NewTokens("", path, logger))(t)
 	check := func(when, token string, want bool) {
 		t.Helper()
 		if got := all.admit("Bearer " + token); got != want {
@@ -323,9 +293,7 @@ func TestTokensOfFile(t *testing.T) {
 	write("short\n")
 	check("unusable", "short", false)
 	check("unusable", "second-secret-token", true)
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.Remove(path))
 	check("removed", "second-secret-token", true)
 	write("third-secret-token\n")
 	check("back", "second-secret-token", false)
@@ -340,5 +308,22 @@ func TestTokensOfFile(t *testing.T) {
 	}
 	if all, err := NewTokens("", "", logger); all != nil || err != nil {
 		t.Errorf("%v, %v", all, err)
+	}
+}
+
+// must is what a call returns beside its error, which ends the test.
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		noErr(t, err)
+		return v
+	}
+}
+
+// noErr ends a test at an error.
+func noErr(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

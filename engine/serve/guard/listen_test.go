@@ -11,7 +11,6 @@ import (
 	"math/big"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -21,36 +20,17 @@ import (
 // certify writes a certificate for 127.0.0.1 with a serial number, and its key.
 func certify(t *testing.T, dir string, serial int64) *x509.Certificate {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		IsCA: true, BasicConstraintsValid: true,
 	}
-	content, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := must(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key))(t)
+	private := must(x509.MarshalECPrivateKey(key))(t)
 	for name, block := range map[string]*pem.Block{"key.pem": {Type: "EC PRIVATE KEY", Bytes: private}, "cert.pem": {Type: "CERTIFICATE", Bytes: content}} {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path+".new", pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(path+".new", path); err != nil {
-			t.Fatal(err)
-		}
+		replace(t, filepath.Join(dir, name), pem.EncodeToMemory(block))
 	}
-	c, err := x509.ParseCertificate(content)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return must(x509.ParseCertificate(content))(t)
 }
 
 func TestListen(t *testing.T) {
@@ -120,9 +100,7 @@ func TestRenewedCertificate(t *testing.T) {
 		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}
 		defer transport.CloseIdleConnections()
 		response, err := (&http.Client{Transport: transport}).Get("https://" + l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, err)
 		_ = response.Body.Close()
 		if response.ProtoMajor != 2 {
 			t.Errorf("it speaks %s", response.Proto)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/racflow/racflow/plugins/internal/golden"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -67,3 +68,5 @@ func TestUnknownLanguage(t *testing.T) {
 		t.Errorf("error %v, want one that names the languages", err)
 	}
 }
+
+func TestGolden(t *testing.T) { golden.Check(t, Stage(), `{"size": 100}`, "2 b025fbc66dbdfdf7") }

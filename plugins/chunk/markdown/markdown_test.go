@@ -6,8 +6,22 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/racflow/racflow/plugins/internal/golden"
 	"github.com/racflow/racflow/sdk"
 )
+
+func chunks(t *testing.T, size int, d sdk.Document) []sdk.Chunk {
+	t.Helper()
+	stage, err := Stage().Open(t.Context(), sdk.Setup{}, fmt.Appendf(nil, `{"size": %d}`, size))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lists, err := stage.(sdk.Chunker).Chunk(t.Context(), []sdk.Document{d})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lists[0]
+}
 
 func TestChunks(t *testing.T) {
 	five := "one two three four five\n"
@@ -45,16 +59,8 @@ func TestChunks(t *testing.T) {
 		"white space":         {10, " \n\n", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			stage, err := Stage().Open(t.Context(), sdk.Setup{}, fmt.Appendf(nil, `{"size": %d}`, c.size))
-			if err != nil {
-				t.Fatal(err)
-			}
-			lists, err := stage.(sdk.Chunker).Chunk(t.Context(), []sdk.Document{{Text: c.text}})
-			if err != nil {
-				t.Fatal(err)
-			}
 			var got []string
-			for _, chunk := range lists[0] {
+			for _, chunk := range chunks(t, c.size, sdk.Document{Text: c.text}) {
 				headings, _ := chunk.Meta["headings"].(string)
 				first, _, _ := strings.Cut(c.text[chunk.Start:chunk.End], "\n")
 				got = append(got, headings+": "+first)
@@ -75,16 +81,8 @@ func TestTables(t *testing.T) {
 		"not wide":    {"# A\n\n| " + strings.Repeat("wide ", 30) + "|\n|---|\n" + rows, ""},
 		"two tables":  {"# A\n\n" + header + rows + "\n" + strings.ReplaceAll(header, "a", "x") + rows, ""},
 	} {
-		stage, err := Stage().Open(t.Context(), sdk.Setup{}, []byte(`{"size": 28}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		lists, err := stage.(sdk.Chunker).Chunk(t.Context(), []sdk.Document{{Text: c.text}})
-		if err != nil {
-			t.Fatal(err)
-		}
 		var got []string
-		for _, chunk := range lists[0] {
+		for _, chunk := range chunks(t, 28, sdk.Document{Text: c.text}) {
 			got = append(got, chunk.In(c.text))
 		}
 		switch joined := strings.Join(got, "/"); {
@@ -102,13 +100,11 @@ func TestTables(t *testing.T) {
 func TestCode(t *testing.T) {
 	text := "# one two three\nx = 1\n# four five six\ny = 2\n"
 	for format, want := range map[string]any{"code": nil, "markdown": "one two three"} {
-		stage, err := Stage().Open(t.Context(), sdk.Setup{}, []byte(`{"size": 12}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		chunks, err := stage.(sdk.Chunker).Chunk(t.Context(), []sdk.Document{{Text: text, Meta: sdk.Meta{"format": format}}})
-		if err != nil || len(chunks[0]) != 2 || chunks[0][0].Meta["headings"] != want {
-			t.Errorf("%s: %+v, error %v", format, chunks, err)
+		got := chunks(t, 12, sdk.Document{Text: text, Meta: sdk.Meta{"format": format}})
+		if len(got) != 2 || got[0].Meta["headings"] != want {
+			t.Errorf("%s: %+v", format, got)
 		}
 	}
 }
+
+func TestGolden(t *testing.T) { golden.Check(t, Stage(), `{"size": 100}`, "4 a2623f8ae2dce363") }

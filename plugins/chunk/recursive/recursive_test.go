@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/racflow/racflow/plugins/internal/golden"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -24,7 +25,7 @@ func TestChunks(t *testing.T) {
 		"white space":                 {`{}`, " \n\t\u00a0", ""},
 	} {
 		var got []string
-		for _, chunk := range chunks(t, c.config, c.text) {
+		for _, chunk := range chunks(t, c.config, sdk.Document{Text: c.text}) {
 			got = append(got, c.text[chunk.Start:chunk.End])
 		}
 		if want := slices.DeleteFunc(strings.Split(c.want, "|"), func(s string) bool { return s == "" }); !slices.Equal(got, want) {
@@ -36,33 +37,25 @@ func TestChunks(t *testing.T) {
 // A chunk that begins in the rows of a table repeats its header; source code has no tables.
 func TestTables(t *testing.T) {
 	text := "Some fees.\n\n| a | b |\n|---|---|\n" + strings.Repeat("| c | d |\n", 20) + "\nThe end of them.\n"
-	for i, c := range chunks(t, `{"size": 40, "overlap": 5}`, text) {
+	for i, c := range chunks(t, `{"size": 40, "overlap": 5}`, sdk.Document{Text: text}) {
 		if got := c.In(text); strings.Count(got, "|---|---|") != 1 || i > 0 && !strings.HasPrefix(got, "| a | b |\n|---|---|\n| c | d |\n") {
 			t.Errorf("chunk %d: %q", i, got)
 		}
 	}
-	stage, err := Stage().Open(t.Context(), sdk.Setup{}, []byte(`{"size": 40}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	lists, err := stage.(sdk.Chunker).Chunk(t.Context(), []sdk.Document{{Text: text, Meta: sdk.Meta{"format": "code"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range lists[0] {
+	for _, c := range chunks(t, `{"size": 40}`, sdk.Document{Text: text, Meta: sdk.Meta{"format": "code"}}) {
 		if c.Header != (sdk.Span{}) {
 			t.Errorf("code has a table: %+v", c)
 		}
 	}
 }
 
-func chunks(t *testing.T, config, text string) []sdk.Chunk {
+func chunks(t *testing.T, config string, d sdk.Document) []sdk.Chunk {
 	t.Helper()
 	stage, err := Stage().Open(t.Context(), sdk.Setup{}, []byte(config))
 	if err != nil {
 		t.Fatal(err)
 	}
-	lists, err := stage.(sdk.Chunker).Chunk(t.Context(), []sdk.Document{{Text: text}})
+	lists, err := stage.(sdk.Chunker).Chunk(t.Context(), []sdk.Document{d})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +65,7 @@ func chunks(t *testing.T, config, text string) []sdk.Chunk {
 func TestOverlap(t *testing.T) {
 	text := "One two three four. Five six. Seven eight nine ten. Eleven."
 	var got []string
-	for _, c := range chunks(t, `{"size": 9, "overlap": 4}`, text) {
+	for _, c := range chunks(t, `{"size": 9, "overlap": 4}`, sdk.Document{Text: text}) {
 		got = append(got, text[c.Start:c.End])
 	}
 	want := []string{"One two three four. Five six. ", "Five six. Seven eight nine ten. ", "eight nine ten. Eleven."}
@@ -100,3 +93,5 @@ func TestErrors(t *testing.T) {
 		}
 	}
 }
+
+func TestGolden(t *testing.T) { golden.Check(t, Stage(), `{"size": 100}`, "3 1e0a579a728c8454") }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/racflow/racflow/plugins/internal/golden"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -55,3 +56,5 @@ func TestErrors(t *testing.T) {
 		}
 	}
 }
+
+func TestGolden(t *testing.T) { golden.Check(t, Stage(), `{"size": 100}`, "2 1ad15b29ce20b6c0") }

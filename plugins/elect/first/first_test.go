@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/plugins/elect/first"
+	"github.com/racflow/racflow/plugins/internal/golden"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest"
 )
@@ -61,3 +62,5 @@ func TestElect(t *testing.T) {
 }
 
 func TestConformance(t *testing.T) { sdktest.Stage(t, first.Stage(), `{}`) }
+
+func TestGolden(t *testing.T) { golden.Check(t, first.Stage(), `{}`, "1 22012f2431d39b33") }

@@ -16,9 +16,7 @@ import (
 func open(t testing.TB, stage sdk.Stage, config string) sdk.Elector {
 	t.Helper()
 	e, err := stage.Open(t.Context(), sdk.Setup{StateDir: t.TempDir()}, []byte(config))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return e.(sdk.Elector)
 }
 
@@ -26,9 +24,7 @@ func open(t testing.TB, stage sdk.Stage, config string) sdk.Elector {
 func fitted(t testing.TB, rows []sdk.TrainingRow) sdk.Elector {
 	t.Helper()
 	e := open(t, learned.Stage(), `{}`)
-	if err := fit(t.Context(), e, rows); err != nil {
-		t.Fatal(err)
-	}
+	must(t, fit(t.Context(), e, rows))
 	return e
 }
 

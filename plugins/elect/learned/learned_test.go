@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/plugins/elect/learned"
+	"github.com/racflow/racflow/plugins/internal/golden"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest"
 )
@@ -164,9 +165,7 @@ func TestNoLabels(t *testing.T) {
 func state(t *testing.T, dir string) []byte {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(dir, "weights.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return raw
 }
 
@@ -181,9 +180,7 @@ func openIn(t *testing.T, dir, config string) (sdk.Elector, error) {
 func resolved(t *testing.T, e sdk.Elector) []byte {
 	t.Helper()
 	raw, err := json.Marshal(e.(sdk.Resolver).Resolved())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return raw
 }
 
@@ -195,9 +192,7 @@ func learn(t *testing.T, rows []sdk.TrainingRow) []byte {
 	if err == nil {
 		err = fit(t.Context(), e, rows)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return state(t, dir)
 }
 
@@ -304,27 +299,19 @@ func TestStateIsCarriedOver(t *testing.T) {
 	labels, rows := generate(7, 600)
 	dir := t.TempDir()
 	e, err := openIn(t, dir, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if e.(sdk.Resolver).Resolved() != nil {
 		t.Error("something is resolved before it has learnt")
 	}
-	if err := fit(t.Context(), e, rows[:300]); err != nil {
-		t.Fatal(err)
-	}
+	must(t, fit(t.Context(), e, rows[:300]))
 	want := elect(t, e, labels, rows[300:])
 	later, err := openIn(t, dir, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := elect(t, later, labels, rows[300:]); !reflect.DeepEqual(got, want) {
 		t.Error("a later process elects others")
 	}
 	config, err := sdk.CompleteConfig(nil, resolved(t, later))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	given := open(t, learned.Stage(), string(config))
 	if got := elect(t, given, labels, rows[300:]); !reflect.DeepEqual(got, want) {
 		t.Error("the weights that were resolved elect others")
@@ -333,13 +320,9 @@ func TestStateIsCarriedOver(t *testing.T) {
 		t.Error("it wants to learn although it has weights")
 	}
 	edited := `{"weights": {"weak": 3, "good": 0}}`
-	if err := os.WriteFile(filepath.Join(dir, "weights.json"), []byte(edited), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "weights.json"), []byte(edited), 0o600))
 	later, err = openIn(t, dir, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got, want := elect(t, later, labels, rows), elect(t, open(t, learned.Stage(), edited), labels, rows); !reflect.DeepEqual(got, want) {
 		t.Error("what a person has written does not count")
 	}
@@ -348,9 +331,7 @@ func TestStateIsCarriedOver(t *testing.T) {
 func TestDamagedState(t *testing.T) {
 	dir := t.TempDir()
 	for _, raw := range []string{"", "{", `{"weights": {"llm": -1}}`, `{"weights": {"llm": 1e7}}`, `{"weight": {}}`} {
-		if err := os.WriteFile(filepath.Join(dir, "weights.json"), []byte(raw), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, "weights.json"), []byte(raw), 0o600))
 		if _, err := openIn(t, dir, ""); err == nil || !strings.Contains(err.Error(), "weights.json") {
 			t.Errorf("%s: error %v", raw, err)
 		}
@@ -367,17 +348,13 @@ func TestFitFails(t *testing.T) {
 	if err == nil {
 		err = fit(t.Context(), e, rows)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	before := state(t, dir)
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	torn := errors.New("torn")
 	homeless, err := openIn(t, "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, test := range map[string]struct {
 		err  error
 		want string
@@ -410,9 +387,7 @@ func TestArguments(t *testing.T) {
 func TestAnUnknownVoterIsReported(t *testing.T) {
 	var out strings.Builder
 	e, err := learned.Stage().Open(t.Context(), sdk.Setup{Log: slog.New(slog.NewTextHandler(&out, nil))}, []byte(`{"weights": {"nkn": 1}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	elect(t, e.(sdk.Elector), []string{"a"}, []sdk.TrainingRow{{Samples: []sdk.Sample{sample("knn", "a", 1.)}}})
 	if err := e.(interface{ Close() error }).Close(); err != nil || !strings.Contains(out.String(), "absent=nkn") {
 		t.Errorf("error %v, warned %q", err, &out)
@@ -422,4 +397,21 @@ func TestAnUnknownVoterIsReported(t *testing.T) {
 func TestConformance(t *testing.T) {
 	sdktest.Stage(t, learned.Stage(), `{}`)
 	sdktest.Stage(t, learned.Stage(), `{"weights": {"neighbours": 2}}`)
+}
+
+func TestGolden(t *testing.T) {
+	golden.Check(t, learned.Stage(), `{"weights": {"llm": 3}}`, "2 aaeb35ed2a46a176")
+}
+
+// The weights that are learnt are part of what the election gives, too.
+func TestGoldenFit(t *testing.T) {
+	labels, rows := generate(1, 300)
+	golden.Compare(t, learned.Stage(), elect(t, fitted(t, rows[:280]), labels, rows[280:]), "2 c307e2e970e5ac2d")
+}
+
+func must(t testing.TB, err error) {
+	if err != nil {
+		t.Helper()
+		t.Fatal(err)
+	}
 }

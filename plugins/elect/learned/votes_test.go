@@ -34,9 +34,7 @@ func table(t *testing.T, name string) [][]string {
 	r := csv.NewReader(f)
 	r.Comma, r.LazyQuotes = '\t', true
 	all, err := r.ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return all[1:]
 }
 
@@ -45,9 +43,7 @@ func table(t *testing.T, name string) [][]string {
 func recordedVotes(t *testing.T) (labels []string, rows []sdk.TrainingRow, models []string) {
 	train := table(t, "train.tsv")
 	e, err := hashing.Stage().Open(t.Context(), sdk.Setup{StateDir: t.TempDir()}, []byte(`{"dimension": 512}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	embed := e.(sdk.Embedder)
 	var known []sdk.TrainingRow
 	named := map[string]bool{}
@@ -56,14 +52,10 @@ func recordedVotes(t *testing.T) (labels []string, rows []sdk.TrainingRow, model
 		named[r[2]] = true
 	}
 	labels = slices.Sorted(maps.Keys(named))
-	if err := e.(sdk.Fitter).Fit(t.Context(), func(yield func([]sdk.TrainingRow, error) bool) { yield(known, nil) }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.(sdk.Fitter).Fit(t.Context(), func(yield func([]sdk.TrainingRow, error) bool) { yield(known, nil) }))
 	vectors := func(role sdk.Role, texts []string) [][]float32 {
 		v, err := embed.Embed(t.Context(), role, texts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return v
 	}
 	var texts []string
@@ -105,13 +97,9 @@ func recordedVotes(t *testing.T) (labels []string, rows []sdk.TrainingRow, model
 	}
 	for _, s := range []sdk.Stage{neighbours.Stage(), prototype.Stage()} {
 		voter, err := s.Open(t.Context(), sdk.Setup{}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		samples, err := voter.(sdk.Sampler).Sample(t.Context(), sdk.Batch{Items: items, Labels: labels})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for i, ballots := range samples {
 			for _, b := range ballots {
 				for j := range b.Answers {
@@ -204,9 +192,7 @@ func TestAccuracyOnRecordedVotes(t *testing.T) {
 				accuracy[v] = share(alone(learnt, v))
 			}
 			config, err := json.Marshal(map[string]any{"accuracy": accuracy})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for election, e := range map[string]sdk.Elector{
 				"soft": open(t, soft.Stage(), ""), "majority": open(t, majority.Stage(), ""),
 				"weighted": open(t, weighted.Stage(), string(config)), "learned": fitted(t, learnt),

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/plugins/elect/majority"
+	"github.com/racflow/racflow/plugins/internal/golden"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest"
 )
@@ -107,3 +108,5 @@ func TestArguments(t *testing.T) {
 		t.Errorf("error %v, want one about weights", err)
 	}
 }
+
+func TestGolden(t *testing.T) { golden.Check(t, majority.Stage(), `{}`, "1 61f154eb9e958c0a") }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/plugins/elect/soft"
+	"github.com/racflow/racflow/plugins/internal/golden"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest"
 )
@@ -75,3 +76,5 @@ func TestArguments(t *testing.T) {
 		t.Errorf("error %v, want one about weights", err)
 	}
 }
+
+func TestGolden(t *testing.T) { golden.Check(t, soft.Stage(), `{}`, "1 b89839a4841a7ace") }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/plugins/elect/weighted"
+	"github.com/racflow/racflow/plugins/internal/golden"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/ballot"
 	"github.com/racflow/racflow/sdk/sdktest"
@@ -117,4 +118,8 @@ func TestAnUnknownVoterIsTold(t *testing.T) {
 	if err := stage.(interface{ Close() error }).Close(); err != nil || !strings.Contains(out.String(), "absent=nkn") {
 		t.Errorf("error %v, warned %q", err, &out)
 	}
+}
+
+func TestGolden(t *testing.T) {
+	golden.Check(t, weighted.Stage(), `{"accuracy": {"llm": 0.9}}`, "1 03b6c54aa2ba47ad")
 }

@@ -129,9 +129,7 @@ func TestDecisionIsCarriedOver(t *testing.T) {
 			if _, ok := any(first).(sdk.Resolver); ok {
 				t.Error("it was resolved before it was decided on")
 			}
-			if err := first.Fit(t.Context(), given(numbered(fewest-1))); err != nil {
-				t.Fatal(err)
-			}
+			must(t, first.Fit(t.Context(), given(numbered(fewest-1))))
 			// Another process, which would have measured something else.
 			later := start(t, stage, setup, map[string]any{})
 			if _, ok := later.(sdk.Fitter); ok {
@@ -148,9 +146,7 @@ func TestDecisionIsCarriedOver(t *testing.T) {
 				t.Errorf("decision %+v, %v", d, err)
 			}
 			d.Precision = encoder.Int8
-			if err := d.write(setup.StateDir); err != nil {
-				t.Fatal(err)
-			}
+			must(t, d.write(setup.StateDir))
 			slow := start(t, stage, setup, map[string]any{})
 			given := start(t, stage, sdk.Setup{}, map[string]any{"precision": "int8"})
 			if got := slow.(sdk.Resolver).Resolved()["precision"]; got != "int8" || stage.Fingerprint(slow) != stage.Fingerprint(given) {
@@ -165,9 +161,7 @@ func TestFitMeasures(t *testing.T) {
 	setup := sdk.Setup{StateDir: t.TempDir()}
 	first := start(t, Stage(), setup, map[string]any{}).(*undecided)
 	first.fast = true
-	if err := first.Fit(t.Context(), given(numbered(300))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, first.Fit(t.Context(), given(numbered(300))))
 	d, ok, err := readDecision(setup.StateDir)
 	if err != nil || !ok || d.Texts != sampled || d.Mean < .9 || d.Mean >= 1 || d.Lowest > d.Mean || d.Overlap <= 0 || d.Overlap > 1 {
 		t.Errorf("decision %+v, %v, %v", d, ok, err)
@@ -180,9 +174,7 @@ func TestFitMeasures(t *testing.T) {
 func TestDamagedDecision(t *testing.T) {
 	for _, content := range []string{"", "{", `{"precision": "int4"}`, `{"precision": 8}`} {
 		setup := sdk.Setup{StateDir: t.TempDir()}
-		if err := os.WriteFile(filepath.Join(setup.StateDir, decisionFile), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(setup.StateDir, decisionFile), []byte(content), 0o600))
 		_, err := Stage().Open(t.Context(), setup, []byte(arguments(t, map[string]any{})))
 		if err == nil || !strings.Contains(err.Error(), "rebuild the knowledge") {
 			t.Errorf("%q: got %v", content, err)

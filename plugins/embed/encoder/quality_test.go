@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -45,9 +44,7 @@ func TestQuality(t *testing.T) {
 	}
 	for _, p := range []encoder.Precision{encoder.Float32, encoder.Int8} {
 		e, err := encoder.Open(modelDir(t), encoder.Options{Precision: p, MiniLM: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		m.encoders[p] = e
 	}
 	var right, gain []float64 // int8 less float32, for each item
@@ -202,22 +199,16 @@ func (m *measurement) embed(p encoder.Precision, texts []string) [][]float32 {
 	values := make([]float32, len(texts)*e.Dim())
 	if f, err := os.Open(file); err == nil {
 		defer f.Close()
-		if err := binary.Read(f, binary.LittleEndian, values); err != nil {
-			m.t.Fatal(err)
-		}
+		must(m.t, binary.Read(f, binary.LittleEndian, values))
 		return slices.Collect(slices.Chunk(values, e.Dim()))
 	}
 	vectors, err := e.Encode(m.t.Context(), texts)
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	must(m.t, err)
 	content, err := binary.Append(nil, binary.LittleEndian, slices.Concat(vectors...))
 	if err == nil {
 		err = os.WriteFile(file, content, 0o600)
 	}
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	must(m.t, err)
 	return vectors
 }
 
@@ -234,9 +225,7 @@ func texts(rows []row) []string {
 // rows reads a file of tab-separated columns.
 func (m *measurement) rows(set, name string) (rows []row) {
 	content, err := os.ReadFile(filepath.Join(m.data, set, name+".tsv"))
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	must(m.t, err)
 	lines := strings.Split(strings.TrimRight(string(content), "\n"), "\n")
 	header := strings.Split(lines[0], "\t")
 	text, label := slices.Index(header, "text"), slices.Index(header, "label")
@@ -255,21 +244,14 @@ type line struct {
 
 func (m *measurement) lines(set, name string) (lines []line) {
 	f, err := os.Open(filepath.Join(m.data, set, name+".jsonl"))
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	must(m.t, err)
 	defer f.Close()
-	for decoder := json.NewDecoder(f); ; {
+	for decoder := json.NewDecoder(f); decoder.More(); {
 		var l line
-		switch err := decoder.Decode(&l); err {
-		case nil:
-			lines = append(lines, l)
-		case io.EOF:
-			return lines
-		default:
-			m.t.Fatal(err)
-		}
+		must(m.t, decoder.Decode(&l))
+		lines = append(lines, l)
 	}
+	return lines
 }
 
 func mean(values []float64) float64 {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/racflow/racflow/plugins/internal/golden"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest"
 )
@@ -174,3 +175,5 @@ func TestErrors(t *testing.T) {
 		}
 	}
 }
+
+func TestGolden(t *testing.T) { golden.Check(t, Stage(), `{}`, "1 d519274d95aa63d5") }

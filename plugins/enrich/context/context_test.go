@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/racflow/racflow/plugins/internal/api/apitest"
+	"github.com/racflow/racflow/plugins/internal/golden"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest"
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
@@ -311,3 +312,5 @@ func TestConformance(t *testing.T) {
 	server := modelserver.Serve(t, modelserver.Options{})
 	sdktest.Stage(t, Stage(), fmt.Sprintf(`{"base_url": %q, "model": "tiny"}`, server.URL))
 }
+
+func TestGolden(t *testing.T) { golden.Asking(t, Stage(), "2 9810c2fea68cd40e") }

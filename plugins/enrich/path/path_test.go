@@ -8,6 +8,7 @@ import (
 	"github.com/racflow/racflow/plugins/chunk/code"
 	"github.com/racflow/racflow/plugins/chunk/markdown"
 	"github.com/racflow/racflow/plugins/chunk/recursive"
+	"github.com/racflow/racflow/plugins/internal/golden"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest"
 )
@@ -163,3 +164,5 @@ func FuzzEnrich(f *testing.F) {
 		}
 	})
 }
+
+func TestGolden(t *testing.T) { golden.Check(t, Stage(), `{}`, "3 24387c084457cc43") }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/racflow/racflow/plugins/internal/api/apitest"
+	"github.com/racflow/racflow/plugins/internal/golden"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest"
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
@@ -50,3 +51,5 @@ func TestConformance(t *testing.T) {
 	server := modelserver.Serve(t, modelserver.Options{Answer: func(modelserver.Ask, int) string { return "Is it free?" }})
 	sdktest.Stage(t, Stage(), fmt.Sprintf(`{"base_url": %q, "model": "tiny"}`, server.URL))
 }
+
+func TestGolden(t *testing.T) { golden.Asking(t, Stage(), "1 2a90a0f5f06225ba") }

@@ -33,9 +33,7 @@ func setNumber(t *testing.T, weights, tensor string, v float64) string {
 		Offsets [2]int `json:"data_offsets"`
 	}
 	n := 8 + int(binary.LittleEndian.Uint64([]byte(weights)))
-	if err := json.Unmarshal([]byte(weights[8:n]), &header); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(weights[8:n]), &header))
 	text := []byte(weights)
 	binary.LittleEndian.PutUint32(text[n+header[tensor].Offsets[1]-4:], math.Float32bits(float32(v)))
 	return string(text)
@@ -112,9 +110,7 @@ func TestNotFinite(t *testing.T) {
 	files := tinyFiles(t)
 	files["model.safetensors"] = setNumber(t, files["model.safetensors"], "encoder.layer.1.output.LayerNorm.weight", 3e38)
 	e, err := Open(writeFolder(t, files), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := e.Encode(t.Context(), []string{"the red house"}); err == nil || !strings.Contains(err.Error(), "not finite") {
 		t.Errorf("error %v, want one of numbers that are not finite", err)
 	}
@@ -176,9 +172,7 @@ func TestMemory(t *testing.T) {
 			}
 			_, after, _ := bytes.Cut(said, []byte("VmHWM:"))
 			peak, err := strconv.Atoi(strings.Fields(string(after))[0])
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			t.Logf("%d MB of weights, %d MB at most", weights>>20, peak>>10)
 			if limit := weights/10*13 + processes; peak<<10 > limit {
 				t.Errorf("%d MB of weights take %d MB, at most %d wanted", weights>>20, peak>>10, limit>>20)
@@ -196,8 +190,6 @@ func TestMemoryChild(t *testing.T) {
 	e := openFor(t, dir, Options{})
 	encode(t, e, "able ! unx un", strings.Repeat("able ", 100))
 	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	fmt.Println(string(status))
 }

@@ -43,18 +43,14 @@ func loadFor(t testing.TB, dir string, k *simd.Kernel) *Encoder {
 func openFor(t testing.TB, dir string, o Options) *Encoder {
 	t.Helper()
 	m, err := Open(dir, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return m
 }
 
 func encode(t testing.TB, m *Encoder, texts ...string) [][]float32 {
 	t.Helper()
 	vectors, err := m.Encode(t.Context(), texts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return vectors
 }
 
@@ -79,9 +75,7 @@ func TestOriginal(t *testing.T) {
 		texts = append(texts, text)
 	})
 	raw, err := os.ReadFile("testdata/vectors.f16")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for p, lowest := range map[Precision]float64{Float32: 0.9999, BFloat16: 0.999, Int8: 0.993} {
 		t.Run(string(p), func(t *testing.T) {
 			m := openFor(t, modelDir(t), Options{Precision: p, MiniLM: true})
@@ -199,18 +193,14 @@ func TestEncodeCancelled(t *testing.T) {
 func lines(t testing.TB, name string, f func(line []byte)) {
 	t.Helper()
 	file, err := os.Open(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer file.Close()
 	s := bufio.NewScanner(file)
 	s.Buffer(nil, 1<<20)
 	for s.Scan() {
 		f(s.Bytes())
 	}
-	if err := s.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Err())
 }
 
 // parts decodes a JSON array into the values that vs point to.

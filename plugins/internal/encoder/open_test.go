@@ -15,12 +15,8 @@ func writeFolder(t *testing.T, files map[string]string) string {
 	dir := t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	return dir
 }
@@ -34,9 +30,7 @@ func tinyFiles(t *testing.T) map[string]string {
 		"sentence_bert_config.json", "tokenizer_config.json", "1_Pooling/config.json",
 	} {
 		text, err := os.ReadFile(filepath.Join("testdata/tiny", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		files[name] = string(text)
 	}
 	return files
@@ -83,9 +77,7 @@ func TestFingerprint(t *testing.T) {
 		files := tinyFiles(t)
 		change(files)
 		m, err := Open(writeFolder(t, files), Options{MiniLM: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return m.Fingerprint()
 	}
 	same := fingerprint(func(map[string]string) {})
@@ -133,14 +125,10 @@ func TestConfigNeeded(t *testing.T) {
 func TestCased(t *testing.T) {
 	files := tinyFiles(t)
 	uncased, err := Open(writeFolder(t, files), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	files["tokenizer_config.json"] = `{"do_lower_case":false}`
 	cased, err := Open(writeFolder(t, files), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if cosine(encode(t, uncased, "The RED house")[0], encode(t, uncased, "the red house")[0]) < 0.9999 {
 		t.Error("case makes a difference in an uncased model")
 	}

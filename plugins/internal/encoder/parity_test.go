@@ -79,13 +79,9 @@ func TestParity(t *testing.T) {
 	for _, dir := range parityDirs(t) {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			text, err := os.ReadFile(filepath.Join(dir, "expected.json"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var want recording
-			if err := json.Unmarshal(text, &want); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal(text, &want))
 			texts := sampleTexts(t, len(want.IDs))
 			kernels := simd.Kernels()
 			if testing.Short() || os.Getenv("RACFLOW_PARITY") != "" {
@@ -106,9 +102,7 @@ func parityVectors(t *testing.T, dir string, k *simd.Kernel, texts []string, wan
 		t.Errorf("prompts %q and %q, want %q for passages", query, passage, want.Prompt)
 	}
 	vectors, err := e.EncodePrompt(t.Context(), want.Prompt, texts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	lowest := 1.0
 	for i, got := range vectors {
 		if ids := e.tokenizer.Encode(want.Prompt+texts[i], e.limit); !slices.Equal(ids, want.IDs[i]) {
@@ -126,9 +120,7 @@ func parityVectors(t *testing.T, dir string, k *simd.Kernel, texts []string, wan
 func parityScores(t *testing.T, dir string, k *simd.Kernel, texts []string, want recording) {
 	t.Helper()
 	c, err := OpenCrossEncoder(dir, Options{Kernel: k})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	pairs := make([]Pair, len(texts))
 	for i := range texts {
 		pairs[i] = Pair{texts[i], texts[(i+1)%len(texts)]}
@@ -137,9 +129,7 @@ func parityScores(t *testing.T, dir string, k *simd.Kernel, texts []string, want
 		}
 	}
 	scores, err := c.Score(t.Context(), pairs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	largest := 0.0
 	for i, got := range scores {
 		d := math.Abs(float64(got) - want.Scores[i])

@@ -124,9 +124,7 @@ func (m *randomModel) files(t *testing.T, shift int) map[string]string {
 	}
 	asJSON := func(v any) string {
 		text, err := json.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return string(text)
 	}
 	modules := []map[string]string{{"type": "sentence_transformers.models.Transformer"}, {"type": "sentence_transformers.models.Pooling"}}

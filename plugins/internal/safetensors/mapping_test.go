@@ -9,17 +9,11 @@ import (
 func TestMapping(t *testing.T) {
 	for _, text := range []string{"", "x", string(make([]byte, 10000)) + "end"} {
 		path := filepath.Join(t.TempDir(), "file")
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(text), 0o644))
 		f, err := os.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		m, err := openMapping(f, int64(len(text)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		f.Close()
 		m.forget(m.data)
 		m.forget(m.data[len(text)/2:])

@@ -17,9 +17,7 @@ func folder(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 	return dir
 }
@@ -35,9 +33,7 @@ func TestShards(t *testing.T) {
 		"m-1.safetensors": a, "m-2.safetensors": b,
 		FileName + ".index.json": `{"metadata":{},"weight_map":{"b":"m-2.safetensors","a":"m-1.safetensors"}}`,
 	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var sum bytes.Buffer
 	if err := w.Sum(t.Context(), &sum); err != nil || sum.String() != a+b {
 		t.Errorf("sum of %q, %v", sum.String(), err)
@@ -128,14 +124,10 @@ func FuzzIndex(f *testing.F) {
 	f.Add(`{"weight_map":{"a":"m.safetensors"}}`)
 	f.Add(`{"weight_map":{"a":"../m.safetensors","b":5}}`)
 	dir := f.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "m.safetensors"), []byte(one("a", "\x80\x3f")), 0o644); err != nil {
-		f.Fatal(err)
-	}
+	must(f, os.WriteFile(filepath.Join(dir, "m.safetensors"), []byte(one("a", "\x80\x3f")), 0o644))
 	index := filepath.Join(dir, FileName+".index.json")
 	f.Fuzz(func(t *testing.T, text string) {
-		if err := os.WriteFile(index, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(index, []byte(text), 0o644))
 		w, err := Open(dir)
 		if err != nil {
 			return
@@ -153,9 +145,7 @@ func FuzzIndex(f *testing.F) {
 // disk.
 func TestSparse(t *testing.T) {
 	path := filepath.Join(t.TempDir(), FileName)
-	if err := os.WriteFile(path, tensorFile(`{}`), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, tensorFile(`{}`), 0o644))
 	if err := os.Truncate(path, 1<<40); err != nil {
 		t.Skip(err)
 	}
@@ -166,13 +156,18 @@ func TestSparse(t *testing.T) {
 
 func TestSumEnds(t *testing.T) {
 	w, err := Open(folder(t, map[string]string{FileName: one("a", "\x80\x3f")}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer w.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := w.Sum(ctx, &bytes.Buffer{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
+	}
+}
+
+func must(t testing.TB, err error) {
+	if err != nil {
+		t.Helper()
+		t.Fatal(err)
 	}
 }

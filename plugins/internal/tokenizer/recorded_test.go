@@ -15,17 +15,11 @@ import (
 func readRecorded(t testing.TB, name string, v any) {
 	t.Helper()
 	f, err := os.Open(filepath.Join("testdata", name+".json.gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.NewDecoder(z).Decode(v); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, json.NewDecoder(z).Decode(v))
 }
 
 // kinds are the recorded tokenizers.
@@ -71,9 +65,7 @@ func readKind(t testing.TB, name string) (*Tokenizer, kind, []string) {
 	var texts []string
 	readRecorded(t, "texts", &texts)
 	tok, err := New(k.Tokenizer, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(texts) != 1000 || len(k.IDs) != 1000 || len(k.kind.Pairs) != 1000 {
 		t.Fatalf("%d texts, %d ids, %d pairs", len(texts), len(k.IDs), len(k.kind.Pairs))
 	}

@@ -21,18 +21,14 @@ const recorded = "../encoder/testdata"
 func lines(t testing.TB, name string, f func(line []byte)) {
 	t.Helper()
 	file, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer file.Close()
 	s := bufio.NewScanner(file)
 	s.Buffer(nil, 1<<20)
 	for s.Scan() {
 		f(s.Bytes())
 	}
-	if err := s.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Err())
 }
 
 // parts decodes a JSON array into the values that vs point to.
@@ -54,9 +50,7 @@ func miniLM(t testing.TB) *Tokenizer {
 		t.Skip("no model in ", dir)
 	}
 	tok, err := openVocab(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return tok
 }
 
@@ -80,9 +74,7 @@ const smallVocab = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nun\n##able\n##a\n!\nable
 func small(t testing.TB, s settings) *Tokenizer {
 	t.Helper()
 	tok, err := newVocab([]byte(smallVocab), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return tok
 }
 
@@ -225,5 +217,12 @@ func BenchmarkEncode(b *testing.B) {
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
 		tok.Encode(text, 1<<20)
+	}
+}
+
+func must(t testing.TB, err error) {
+	if err != nil {
+		t.Helper()
+		t.Fatal(err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/racflow/racflow/plugins/internal/golden"
 	"github.com/racflow/racflow/plugins/prompt/answer"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest"
@@ -247,3 +248,5 @@ func withTemplate(t *testing.T, text, more string) string {
 	}
 	return `{` + more + `"template": ` + strconv.Quote(path) + `}`
 }
+
+func TestGolden(t *testing.T) { golden.Check(t, answer.Stage(), `{}`, "1 2cf893489a499347") }

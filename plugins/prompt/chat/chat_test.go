@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/racflow/racflow/plugins/internal/golden"
 	"github.com/racflow/racflow/plugins/prompt/chat"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/answer"
@@ -254,3 +255,5 @@ func TestItemsFailAlone(t *testing.T) {
 		t.Errorf("got %v, error %v", got, err)
 	}
 }
+
+func TestGolden(t *testing.T) { golden.Check(t, chat.Stage(), `{}`, "2 8596ab099c1219dd") }

@@ -26,9 +26,7 @@ func BenchmarkPrompt(b *testing.B) {
 	}
 	for _, config := range []string{`{}`, `{"max_tokens": 850}`} {
 		stage, err := completion.Stage().Open(b.Context(), sdk.Setup{}, []byte(config))
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		b.Run(config, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

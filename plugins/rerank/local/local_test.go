@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/racflow/racflow/plugins/internal/golden"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest"
 )
@@ -16,9 +17,7 @@ func TestConformance(t *testing.T) { sdktest.Stage(t, Stage(), "{}") }
 func opened(t testing.TB, config string) *reranker {
 	t.Helper()
 	r, err := Stage().Open(t.Context(), sdk.Setup{}, []byte(config))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return r.(*reranker)
 }
 
@@ -235,3 +234,5 @@ func BenchmarkRerank(b *testing.B) {
 		r.rank(&it)
 	}
 }
+
+func TestGolden(t *testing.T) { golden.Check(t, Stage(), `{}`, "2 07b58c9eb9ccc42e") }

@@ -24,9 +24,7 @@ import (
 func opened(t testing.TB, dir, config string) *voter {
 	t.Helper()
 	stage, err := Stage().Open(t.Context(), sdk.Setup{StateDir: dir}, []byte(config))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return stage.(*voter)
 }
 
@@ -44,18 +42,14 @@ func fit(ctx context.Context, v *voter, all []sdk.TrainingRow) error {
 func fitted(t testing.TB, config string, all []sdk.TrainingRow) *voter {
 	t.Helper()
 	v := opened(t, t.TempDir(), config)
-	if err := fit(t.Context(), v, all); err != nil {
-		t.Fatal(err)
-	}
+	must(t, fit(t.Context(), v, all))
 	return v
 }
 
 func state(t testing.TB, v *voter) []byte {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(v.dir, stateFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return raw
 }
 
@@ -216,9 +210,7 @@ func TestStateIsCarriedOver(t *testing.T) {
 	if a, b := sample(t, first, items(all)...), sample(t, second, items(all)...); !reflect.DeepEqual(a, b) {
 		t.Error("a later process votes differently")
 	}
-	if err := fit(t.Context(), second, cloud(90, 2, 8, .3)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, fit(t.Context(), second, cloud(90, 2, 8, .3)))
 	if m := opened(t, first.dir, `{}`).model.Load(); len(m.labels) != 2 {
 		t.Errorf("labels %q after another fit", m.labels)
 	}
@@ -230,9 +222,7 @@ func TestDamagedState(t *testing.T) {
 	flipped := slices.Clone(whole)
 	flipped[len(flipped)/2] ^= 1
 	for name, raw := range map[string][]byte{"empty": {}, "short": whole[:len(whole)-1], "flipped": flipped, "other": []byte(strings.Repeat("no state ", 10))} {
-		if err := os.WriteFile(filepath.Join(v.dir, stateFile), raw, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(v.dir, stateFile), raw, 0o600))
 		_, err := Stage().Open(t.Context(), sdk.Setup{StateDir: v.dir}, nil)
 		if err == nil || !strings.Contains(err.Error(), "remove the folder "+v.dir) {
 			t.Errorf("%s: error %v", name, err)
@@ -277,17 +267,13 @@ func TestSample(t *testing.T) {
 		case i%3 == 0:
 			label = "middle"
 		}
-		if err := r.add(&sdk.TrainingRow{ID: fmt.Sprint(i), Label: label, Vector: []float32{1}}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.add(&sdk.TrainingRow{ID: fmt.Sprint(i), Label: label, Vector: []float32{1}}))
 		if r.count > 125 {
 			t.Fatalf("%d rows are kept", r.count)
 		}
 	}
 	_, all, err := r.sorted()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got := map[string]int{}
 	for _, row := range all {
 		got[row.label]++
@@ -337,9 +323,7 @@ func TestGradient(t *testing.T) {
 		}
 	}
 	start := p.evaluate(g)
-	if err := p.minimise(t.Context(), 60); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.minimise(t.Context(), 60))
 	end := p.evaluate(g)
 	if length := math.Sqrt(p.dot(g, g)); end >= start || length > 1e-3 {
 		t.Errorf("from %v to %v, where the gradient is %v long", start, end, length)
@@ -366,16 +350,12 @@ func TestMostlyZero(t *testing.T) {
 		features := models[0].weigh([]feature{{Row: 0, Factor: .5}, {Row: int32(1 + i%3), Factor: -1}})
 		dense[i] = example{vector: vector, features: features, label: i % 3}
 		inputs[i] = example{features: append(inputsOf(vector), features...), label: i % 3}
-		if err := kept.add(&sdk.TrainingRow{ID: fmt.Sprint(i), Label: labels[i%3], Vector: vector}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, kept.add(&sdk.TrainingRow{ID: fmt.Sprint(i), Label: labels[i%3], Vector: vector}))
 	}
 	for i, examples := range [][]example{dense, inputs} {
 		p := newProblem(models[i], examples)
 		p.c = usual
-		if err := p.minimise(t.Context(), 20); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.minimise(t.Context(), 20))
 	}
 	if !slices.Equal(models[0].weights, models[1].weights) || simd.Dot(models[0].weights, models[0].weights) == 0 {
 		t.Error("other weights are learnt without zeros")
@@ -444,5 +424,12 @@ func BenchmarkSample(b *testing.B) {
 	one := items(all[:1])
 	for b.Loop() {
 		sample(b, v, one...)
+	}
+}
+
+func must(t testing.TB, err error) {
+	if err != nil {
+		t.Helper()
+		t.Fatal(err)
 	}
 }

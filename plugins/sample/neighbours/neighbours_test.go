@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/racflow/racflow/plugins/internal/golden"
 	"github.com/racflow/racflow/plugins/sample/neighbours"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest"
@@ -103,3 +104,5 @@ func open(t *testing.T, config string) sdk.Sampler {
 	}
 	return stage.(sdk.Sampler)
 }
+
+func TestGolden(t *testing.T) { golden.Check(t, neighbours.Stage(), `{}`, "1 ccd1a286b50d988a") }

@@ -97,24 +97,16 @@ func TestAgain(t *testing.T) {
 // What a further try takes at most is forecast before anybody knows what is rejected.
 func TestForecastOfFurtherTries(t *testing.T) {
 	f := opened(t, 1, modelserver.Options{}, "")
-	if err := f.host.KeepProfile(t.Context(), f.Address(), "tiny", json.RawMessage(`{"thinking": "no"}`)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.host.KeepProfile(t.Context(), f.Address(), "tiny", json.RawMessage(`{"thinking": "no"}`)))
 	item := sdk.Item{Prompts: []sdk.Prompt{{Text: "p", Labels: []string{"a", "b"}}}}
 	first, err := f.Forecast(item)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	item.Drawn = 1
 	most, err := f.Forecast(item)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	item.Rejected = []sdk.Rejection{{Text: strings.Repeat("é", 9000), Reason: strings.Repeat("r", 9000)}, {Text: strings.Repeat("ü", 9000), Reason: strings.Repeat("ß", 9000)}}
 	known, err := f.Forecast(item)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if a, b, c := first.Most.InputTokens, known.Most.InputTokens, most.Most.InputTokens; a >= b || b > c {
 		t.Errorf("at most %d tokens the first time, %d the second, %d where nobody knows what is rejected", a, b, c)
 	}

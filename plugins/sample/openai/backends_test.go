@@ -109,9 +109,7 @@ func TestShares(t *testing.T) {
 		f.reopen(t, 4, arguments)
 		for i := range 30 {
 			samples, err := f.one(t, texts(fmt.Sprint("q", i)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			got := gave(samples)
 			if run == 0 {
 				first = append(first, got)

@@ -21,9 +21,7 @@ func outcomes(t *testing.T, url string, host sdk.Host, dir, arguments string, it
 	t.Helper()
 	setup := sdk.Setup{Samples: 3, Host: host, StateDir: dir, Log: slog.New(slog.DiscardHandler)}
 	opened, err := Stage().Open(t.Context(), setup, fmt.Appendf(nil, `{"base_url": %q, "model": "tiny"%s}`, url, arguments))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	v := opened.(*voter)
 	defer v.Close() //nolint:errcheck // its connections are idle
 	samples, err := v.Sample(t.Context(), sdk.Batch{Items: items})

@@ -19,9 +19,7 @@ func TestKeptAnswersAreNotAskedForAgain(t *testing.T) {
 	f := opened(t, 4, modelserver.Options{Answer: numbered(), Key: key}, `, "headers": {"X-Gateway": "hush-hush"}`)
 	item := texts(strings.Repeat("the same beginning ", 20))
 	first, err := f.one(t, item)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if cached := values(f.host); len(cached) != 4 || strings.Contains(fmt.Sprint(cached), key) {
 		t.Errorf("cached %v", cached)
 	}
@@ -41,9 +39,7 @@ func TestKeptAnswersAreNotAskedForAgain(t *testing.T) {
 	f.host.Forget(forgotten)
 	f.reopen(t, 6, "")
 	more, err := f.one(t, item)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := labels(more); !slices.Equal(got, []string{"a", "e", "c", "d", "f", "g"}) {
 		t.Errorf("answers %v", got)
 	}
@@ -59,9 +55,7 @@ func TestKeptAnswersAreNotAskedForAgain(t *testing.T) {
 func (v *voter) mustKey(t *testing.T, item sdk.Item, number int) sdk.Key {
 	t.Helper()
 	q, err := v.question(item.Prompts[0], item.Rejected)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return q.key(v.Backend, number)
 }
 
@@ -203,9 +197,7 @@ func TestItemsThatAskTheSameTakeTurns(t *testing.T) {
 		b.Items = append(b.Items, texts("p", "q"), texts("q", "p"))
 	}
 	all, err := f.Sample(t.Context(), b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i, samples := range all {
 		if diff := cmp.Diff(all[i%2], samples); diff != "" {
 			t.Errorf("item %d differs (-want +got):\n%s", i, diff)
@@ -232,9 +224,7 @@ func TestAnswersCountThatCannotBeKept(t *testing.T) {
 
 func TestABrokenKeptValueIsAskedForAgain(t *testing.T) {
 	f := opened(t, 1, modelserver.Options{}, "")
-	if err := f.host.CachePut(t.Context(), f.voter.mustKey(t, texts("p"), 0), []byte(`{"text": 7`)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.host.CachePut(t.Context(), f.voter.mustKey(t, texts("p"), 0), []byte(`{"text": 7`)))
 	samples, err := f.one(t, texts("p"))
 	if err != nil || !slices.Equal(labels(samples), []string{"answer"}) {
 		t.Errorf("answers %v, error %v", samples, err)

@@ -46,9 +46,7 @@ func TestForecast(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := opened(t, test.samples, test.server, test.arguments)
 			for model, known := range map[string]string{"tiny": `{"thinking": "no"}`, "gives-one": `{"thinking": "no", "n": "no"}`, "thinks": `{"thinking": "yes", "thoughts": 101}`} {
-				if err := f.host.KeepProfile(t.Context(), f.Address(), model, json.RawMessage(known)); err != nil {
-					t.Fatal(err)
-				}
+				must(t, f.host.KeepProfile(t.Context(), f.Address(), model, json.RawMessage(known)))
 			}
 			item := sdk.Item{Prompts: test.prompts}
 			said, err := f.Forecast(item)

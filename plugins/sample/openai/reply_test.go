@@ -76,9 +76,7 @@ func TestAnswersWeighTheirProbability(t *testing.T) {
 		}
 		f := opened(t, 1, o, test.arguments)
 		samples, err := f.one(t, sdk.Item{Prompts: []sdk.Prompt{test.prompt}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := samples[0].Answers[0].Weight; math.Abs(got-test.want) > 1e-9 {
 			t.Errorf("%s %q: weight %v, want %v", test.arguments, test.text, got, test.want)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/racflow/racflow/plugins/internal/golden"
 	"github.com/racflow/racflow/plugins/sample/prototype"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest"
@@ -68,3 +69,5 @@ func TestArguments(t *testing.T) {
 		t.Errorf("error %v, want one about sharpness", err)
 	}
 }
+
+func TestGolden(t *testing.T) { golden.Check(t, prototype.Stage(), `{}`, "1 edcac355026ab15c") }

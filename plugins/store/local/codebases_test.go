@@ -33,8 +33,7 @@ func TestCodebases(t *testing.T) {
 		for _, c := range chunks {
 			entries = append(entries, sdk.Entry{ID: c.ID, Text: c.Text})
 		}
-		must(t, s.Put(ctx, "c", entries))
-		must(t, s.Commit(ctx, "c", nil))
+		commit(t, s, nil, entries...)
 		var queries []sdk.Query
 		for _, q := range questions {
 			queries = append(queries, sdk.Query{Text: q.Query})

@@ -22,8 +22,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	dir := t.TempDir()
 	s := openSmall(t, dir)
-	must(t, s.Put(ctx, "c", []sdk.Entry{entry("a", "red", 1, 0)}))
-	must(t, s.Commit(ctx, "c", []byte("note")))
+	commit(t, s, []byte("note"), entry("a", "red", 1, 0))
 	size := logSize(t, dir)
 
 	signal.Ignore(syscall.SIGXFSZ)
@@ -51,8 +50,7 @@ func TestFullDisk(t *testing.T) {
 		}
 	}
 	mustOpen(t, s, 2)
-	must(t, s.Put(ctx, "c", []sdk.Entry{entry("d", "green", 1, 0)}))
-	must(t, s.Commit(ctx, "c", nil))
+	commit(t, s, nil, entry("d", "green", 1, 0))
 	if got := ids(everything(t, openSmall(t, dir))); got != "a d" {
 		t.Errorf("entries %q", got)
 	}
@@ -124,8 +122,7 @@ func TestFullDiskAtEveryStep(t *testing.T) {
 			t.Fatalf("room for %d: %d entries, want %d", room, len(all), len(committed))
 		}
 		mustOpen(t, s, 2)
-		must(t, s.Put(ctx, "c", []sdk.Entry{entry("new", "text", 1, 0)}))
-		must(t, s.Commit(ctx, "c", nil))
+		commit(t, s, nil, entry("new", "text", 1, 0))
 		s.Close()
 		must(t, Check(ctx, Location{dir, "c"}))
 		if all := everything(t, openSmall(t, dir)); len(all) != len(committed)+1 {

@@ -138,8 +138,7 @@ func measureLarge(t *testing.T, dir string, n int) {
 		upsert := c.Entries(n/2, 500)
 		upsert = append(upsert, c.Entries(n, 500)...)
 		start := time.Now()
-		must(t, s.Put(ctx, "c", upsert))
-		must(t, s.Commit(ctx, "c", fmt.Append(nil, start)))
+		commit(t, s, fmt.Append(nil, start), upsert...)
 		upserted = time.Since(start)
 		t.Logf("upsert of %d rows: %v", len(upsert), upserted)
 	}

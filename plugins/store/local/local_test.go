@@ -27,9 +27,7 @@ var ctx = context.Background()
 func openStore(t testing.TB, dir string) *store {
 	t.Helper()
 	s, err := open(ctx, sdk.Setup{StateDir: dir, Log: slog.New(slog.DiscardHandler)}, config{K1: 1.2, B: 0.75, Sync: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { s.(*store).Close() })
 	return s.(*store)
 }
@@ -45,9 +43,7 @@ func openSmall(t testing.TB, dir string) *store {
 func mustOpen(t testing.TB, s *store, dimension int) sdk.Collection {
 	t.Helper()
 	c, err := s.Open(ctx, "c", sdk.Schema{Dimension: dimension, Analyzer: "standard"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -56,6 +52,13 @@ func must(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// commit puts entries into "c" and commits them with a note.
+func commit(t testing.TB, s *store, note []byte, entries ...sdk.Entry) {
+	t.Helper()
+	must(t, s.Put(ctx, "c", entries))
+	must(t, s.Commit(ctx, "c", note))
 }
 
 func entry(id, text string, vector ...float32) sdk.Entry {
@@ -100,8 +103,7 @@ func TestEntriesComeBackWhole(t *testing.T) {
 			Meta: sdk.Meta{"s": "v", "empty": "", "n": -1.5, "t": true, "f": false}},
 		{ID: "a/ü", Vector: []float32{0, 0}},
 	}
-	must(t, s.Put(ctx, "c", want))
-	must(t, s.Commit(ctx, "c", []byte("note")))
+	commit(t, s, []byte("note"), want...)
 	for _, from := range []string{"memory", "disk"} {
 		if diff := cmp.Diff(want, everything(t, s)); diff != "" {
 			t.Errorf("from %s: %s", from, diff)
@@ -149,8 +151,7 @@ func TestUncommittedIsForgotten(t *testing.T) {
 	if n := len(everything(t, s)); n != 0 {
 		t.Fatalf("%d entries of a collection that was never committed", n)
 	}
-	must(t, s.Put(ctx, "c", []sdk.Entry{entry("b", "two", 1, 0)}))
-	must(t, s.Commit(ctx, "c", nil))
+	commit(t, s, nil, entry("b", "two", 1, 0))
 	must(t, s.Delete(ctx, "c", []string{"b"}))
 	s.Close()
 	if got := ids(everything(t, openSmall(t, dir))); got != "b" {
@@ -246,8 +247,7 @@ func TestScan(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(-1))
 	s := openSmall(t, t.TempDir())
-	must(t, s.Put(ctx, "c", []sdk.Entry{entry("a", "one", 1, 0)}))
-	must(t, s.Commit(ctx, "c", nil))
+	commit(t, s, nil, entry("a", "one", 1, 0))
 	_, err := s.Open(ctx, "dense", sdk.Schema{Dimension: 2})
 	must(t, err)
 	_, err = s.Open(ctx, "lexical", sdk.Schema{Analyzer: "code"})
@@ -297,8 +297,7 @@ func TestRefusals(t *testing.T) {
 
 func TestBadQueryFailsAlone(t *testing.T) {
 	s := openSmall(t, t.TempDir())
-	must(t, s.Put(ctx, "c", []sdk.Entry{entry("a", "one", 1, 0)}))
-	must(t, s.Commit(ctx, "c", nil))
+	commit(t, s, nil, entry("a", "one", 1, 0))
 	hits, err := s.Search(ctx, "c", sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 3}, []sdk.Query{
 		{Text: "one", Vector: []float32{1}}, {Text: "one", Vector: []float32{1, 0}},
 	})
@@ -366,8 +365,7 @@ func TestRewrittenLogStaysBounded(t *testing.T) {
 		for i := range 100 {
 			batch = append(batch, entry(fmt.Sprintf("%03d", i), fmt.Sprint(text, round), r.Float32(), 1))
 		}
-		must(t, s.Put(ctx, "c", batch))
-		must(t, s.Commit(ctx, "c", fmt.Append(nil, round)))
+		commit(t, s, fmt.Append(nil, round), batch...)
 		if size := logSize(t, dir); size > 350_000 { // 100 kB live
 			t.Fatalf("the log has %d bytes after round %d", size, round)
 		}
@@ -398,8 +396,7 @@ func TestScanGoesOnAfterARewrite(t *testing.T) {
 	for i := range 140 {
 		must(t, s.Delete(ctx, "c", []string{fmt.Sprintf("%03d", i)}))
 	}
-	must(t, s.Put(ctx, "c", []sdk.Entry{entry("new", "", 1, 0)}))
-	must(t, s.Commit(ctx, "c", nil))
+	commit(t, s, nil, entry("new", "", 1, 0))
 	if s.collections["c"].now.Load().ID == before {
 		t.Fatal("the log was not rewritten")
 	}
@@ -420,8 +417,7 @@ func TestLargeBatchesTakeSeveralFrames(t *testing.T) {
 	for i := range 8 {
 		batch = append(batch, entry(fmt.Sprint(i), big, 1, float32(i)))
 	}
-	must(t, s.Put(ctx, "c", batch))
-	must(t, s.Commit(ctx, "c", nil))
+	commit(t, s, nil, batch...)
 	if n := len(putFrames(t, dir)); n != 3 {
 		t.Errorf("%d frames", n)
 	}

@@ -21,8 +21,7 @@ func threeCommits(t testing.TB, dir string) (log []byte, ends []int64) {
 	t.Helper()
 	s := openSmall(t, dir)
 	for _, id := range []string{"a", "b", "c"} {
-		must(t, s.Put(ctx, "c", []sdk.Entry{entry(id, "text of "+id, 1, 0)}))
-		must(t, s.Commit(ctx, "c", []byte(id)))
+		commit(t, s, []byte(id), entry(id, "text of "+id, 1, 0))
 		ends = append(ends, logSize(t, dir))
 	}
 	s.Close()
@@ -51,8 +50,7 @@ func TestTornTails(t *testing.T) {
 				t.Fatalf("log cut at %d: entries %q, want %q", size, got, want)
 			}
 			if size%16 == 0 {
-				must(t, s.Put(ctx, "c", []sdk.Entry{entry("new", "", 0, 1)}))
-				must(t, s.Commit(ctx, "c", []byte("new")))
+				commit(t, s, []byte("new"), entry("new", "", 0, 1))
 				s.Close()
 				if got := ids(everything(t, openSmall(t, dir))); got != strings.Join(append(want, "new"), " ") {
 					t.Fatalf("log cut at %d, then written: entries %q", size, got)
@@ -155,8 +153,7 @@ func TestOneWriterManyReaders(t *testing.T) {
 	if c := mustOpen(t, other, 2); c.Entries != 1 {
 		t.Fatalf("opened again: %d entries", c.Entries)
 	}
-	must(t, other.Put(ctx, "c", []sdk.Entry{entry("b", "red", 1, 0)}))
-	must(t, other.Commit(ctx, "c", nil))
+	commit(t, other, nil, entry("b", "red", 1, 0))
 	if c := mustOpen(t, writer, 2); c.Entries != 2 {
 		t.Errorf("the first writer, opened again: %d entries", c.Entries)
 	}
@@ -180,8 +177,7 @@ func TestReadOnlyFolder(t *testing.T) {
 func basedLog(t testing.TB, dir string) (segment string, content, log []byte) {
 	t.Helper()
 	s := openSmall(t, dir)
-	must(t, s.Put(ctx, "c", []sdk.Entry{entry("a", "red", 1, 0), entry("b", "green red", 1, 0), entry("d", "red", 1, 0)}))
-	must(t, s.Commit(ctx, "c", nil))
+	commit(t, s, nil, entry("a", "red", 1, 0), entry("b", "green red", 1, 0), entry("d", "red", 1, 0))
 	_, err := Compact(ctx, Location{dir, "c"})
 	must(t, err)
 	mustOpen(t, s, 2)
@@ -193,8 +189,7 @@ func basedLog(t testing.TB, dir string) (segment string, content, log []byte) {
 	must(t, err)
 	c.now.Store(next)
 	c.end()
-	must(t, s.Put(ctx, "c", []sdk.Entry{entry("c", "blue", 1, 0)}))
-	must(t, s.Commit(ctx, "c", nil))
+	commit(t, s, nil, entry("c", "blue", 1, 0))
 	segment = c.now.Load().Listed[0]
 	content, err = os.ReadFile(segment)
 	must(t, err)
@@ -268,8 +263,7 @@ func FuzzLog(f *testing.F) {
 			return
 		}
 		all := everything(t, s)
-		must(t, s.Put(ctx, "c", []sdk.Entry{entry("new", "text", 1, 0)}))
-		must(t, s.Commit(ctx, "c", nil))
+		commit(t, s, nil, entry("new", "text", 1, 0))
 		if n := len(everything(t, s)); n != len(all) && n != len(all)+1 {
 			t.Fatalf("%d entries, and %d after another put", len(all), n)
 		}

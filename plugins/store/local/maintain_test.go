@@ -53,8 +53,7 @@ func TestMaintenance(t *testing.T) {
 	for i := range 130 {
 		e := randomEntry(r, fmt.Sprint(i), 2)
 		e.Meta, e.Label = sdk.Meta{"n": float64(i)}, fmt.Sprint("label ", i%7)
-		must(t, s.Put(ctx, "c", []sdk.Entry{e}))
-		must(t, s.Commit(ctx, "c", fmt.Append(nil, i)))
+		commit(t, s, fmt.Append(nil, i), e)
 	}
 	must(t, s.Delete(ctx, "c", []string{"3", "10", "129"}))
 	must(t, s.Commit(ctx, "c", []byte("note")))
@@ -177,8 +176,7 @@ func TestDamageIsNotCopied(t *testing.T) {
 			must(t, os.WriteFile(path, b, 0o644))
 			s := openStore(t, dir)
 			mustOpen(t, s, 2)
-			must(t, s.Put(ctx, "c", []sdk.Entry{entry("new", "red", 1, 0)})) // or there is nothing to compact
-			must(t, s.Commit(ctx, "c", nil))
+			commit(t, s, nil, entry("new", "red", 1, 0)) // or there is nothing to compact
 			s.Close()
 			_, compactErr := Compact(ctx, Location{dir, "c"})
 			exportErr := Export(ctx, Location{dir, "c"}, func(sdk.Entry) error { return errors.New("an entry came out") })
@@ -219,8 +217,7 @@ func TestMaintenanceOfNothing(t *testing.T) {
 		}
 	}
 	s := openSmall(t, dir)
-	must(t, s.Put(ctx, "c", []sdk.Entry{entry("a", "x", 1, 0)}))
-	must(t, s.Commit(ctx, "c", nil))
+	commit(t, s, nil, entry("a", "x", 1, 0))
 	must(t, s.Delete(ctx, "c", []string{"a"}))
 	must(t, s.Commit(ctx, "c", nil))
 	s.Close()
@@ -247,10 +244,8 @@ func TestRemovedFilesAreForgotten(t *testing.T) {
 	}
 	must(t, s.Commit(ctx, "c", nil))
 	must(t, s.Delete(ctx, "c", all))
-	must(t, s.Put(ctx, "c", []sdk.Entry{entry("new", "x", 1, 0)}))
-	must(t, s.Commit(ctx, "c", nil))
-	must(t, s.Put(ctx, "c", []sdk.Entry{entry("newer", "x", 1, 0)}))
-	must(t, s.Commit(ctx, "c", nil))
+	commit(t, s, nil, entry("new", "x", 1, 0))
+	commit(t, s, nil, entry("newer", "x", 1, 0))
 	if files, _ := filepath.Glob(filepath.Join(dir, "c", "*"+segment.Suffix)); len(files) > 0 {
 		t.Errorf("files %q", files)
 	}

@@ -261,8 +261,7 @@ func TestSearchEqualsReference(t *testing.T) {
 
 func TestSides(t *testing.T) {
 	s := openSmall(t, t.TempDir())
-	must(t, s.Put(ctx, "c", []sdk.Entry{entry("a", "red", 1, 0), entry("b", "green", 1, 1), entry("c", "red", 1, 0)}))
-	must(t, s.Commit(ctx, "c", nil))
+	commit(t, s, nil, entry("a", "red", 1, 0), entry("b", "green", 1, 1), entry("c", "red", 1, 0))
 	tests := []struct {
 		name           string
 		mode           sdk.Mode
@@ -302,8 +301,7 @@ func TestSides(t *testing.T) {
 
 func TestSearchStops(t *testing.T) {
 	s := openSmall(t, t.TempDir())
-	must(t, s.Put(ctx, "c", []sdk.Entry{entry("a", "red", 1, 0)}))
-	must(t, s.Commit(ctx, "c", nil))
+	commit(t, s, nil, entry("a", "red", 1, 0))
 	stopped, stop := context.WithCancel(ctx)
 	stop()
 	_, err := s.Search(stopped, "c", sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 1}, []sdk.Query{{Text: "red", Vector: []float32{1, 0}}})

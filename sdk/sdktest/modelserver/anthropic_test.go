@@ -15,20 +15,14 @@ func askMessage(t *testing.T, s *Server, key, fields string) (int, string) {
 	t.Helper()
 	body := `{"model": "m", "max_tokens": 2000, "messages": [{"role": "user", "content": "p"}]` + fields + `}`
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/messages", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	req.Header.Set("anthropic-version", "2023-06-01")
 	req.Header.Set("x-api-key", key)
 	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return res.StatusCode, string(text)
 }
 
@@ -116,9 +110,7 @@ func TestMessagesUsage(t *testing.T) {
 	} {
 		_, text := askMessage(t, s, "", system)
 		var got struct{ Usage map[string]float64 }
-		if err := json.Unmarshal([]byte(text), &got); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(text), &got))
 		for field, counted := range want {
 			if n := got.Usage[field]; counted != (n > 0) || n < 0 {
 				t.Errorf("request %d: %s is %v", i, field, n)

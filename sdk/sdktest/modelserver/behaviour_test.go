@@ -15,9 +15,7 @@ import (
 func chat(t *testing.T, s *Server, fields string) (status int, first map[string]any, usage map[string]any) {
 	t.Helper()
 	status, _, reply, err := post(t, t.Context(), s, "/chat/completions", `{"model": "m", "messages": [{"role": "user", "content": "p"}]`+fields+`}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if choices, ok := reply["choices"].([]any); ok && len(choices) > 0 {
 		first = choices[0].(map[string]any)
 		first, _ = first["message"].(map[string]any)
@@ -133,9 +131,7 @@ func TestStreams(t *testing.T) {
 		}
 		s = Serve(t, Named(behaviour))
 		res, err := http.Post(s.URL+"/chat/completions", "application/json", strings.NewReader(strings.Replace(hello, "{", `{"n": 2, "stream": true, "stream_options": {"include_usage": true}, `, 1)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer res.Body.Close()
 		texts, ends, tokens, done := map[float64]string{}, 0, 0., false
 		for lines := bufio.NewScanner(res.Body); lines.Scan(); {
@@ -162,9 +158,7 @@ func TestStreams(t *testing.T) {
 			if !is || data == "[DONE]" {
 				continue
 			}
-			if err := json.Unmarshal([]byte(data), &chunk); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal([]byte(data), &chunk))
 			tokens += chunk.Usage.Completion
 			for _, c := range chunk.Choices {
 				texts[c.Index] += c.Delta.Thoughts + c.Delta.Content + c.Delta.Refusal

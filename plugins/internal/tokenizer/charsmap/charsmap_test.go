@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
-	"io"
 	"os"
 	"strings"
 	"testing"
@@ -26,15 +24,14 @@ func recorded(t testing.TB) ([]byte, [][2]string) {
 		t.Fatal(err)
 	}
 	var texts [][2]string
-	for {
+	for lines.More() {
 		var text [2]string
-		if err := lines.Decode(&text); errors.Is(err, io.EOF) {
-			return encoded, texts
-		} else if err != nil {
+		if err := lines.Decode(&text); err != nil {
 			t.Fatal(err)
 		}
 		texts = append(texts, text)
 	}
+	return encoded, texts
 }
 
 func TestRecorded(t *testing.T) {

@@ -2,8 +2,6 @@ package unigram
 
 import (
 	"encoding/json"
-	"errors"
-	"io"
 	"os"
 	"slices"
 	"testing"
@@ -35,11 +33,9 @@ func records(t testing.TB, least int) []record {
 	}
 	defer file.Close()
 	var all []record
-	for lines := json.NewDecoder(file); ; {
+	for lines := json.NewDecoder(file); lines.More(); {
 		var r record
-		if err := lines.Decode(&r); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
+		if err := lines.Decode(&r); err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, r)
