@@ -74,7 +74,7 @@ func TestFaultyProcesses(t *testing.T) {
 		{"mine", "talks", "little output", "lines"},
 		{"mine", "prints", "little output", "it wrote to standard output"},
 		{"mine", "leaks", "bounded memory", "MiB at the end"},
-		{"mine", "locks", "killed and started again", "calls to a process that was killed"},
+		{"mine", "locks", "killed and started again", "was killed: "},
 		{"alone", "good", "ends with standard input", "it was still there after 1s"},
 		{"mine", "lingers", "ends when asked", "after it was asked to end: it "},
 	} {
