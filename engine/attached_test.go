@@ -21,6 +21,7 @@ import (
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/report"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 const attachedFile = `
@@ -65,13 +66,13 @@ func newTheirs(t *testing.T) *theirs {
 
 func (c *theirs) file(path, text string) {
 	c.t.Helper()
-	must(c.t, os.WriteFile(path, []byte(text), 0o600))
+	must.Do(c.t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func (c *theirs) change(id string, entries ...sdk.Entry) {
 	c.t.Helper()
 	text, err := json.Marshal(enginetest.Filed{ID: id, Entries: entries})
-	must(c.t, err)
+	must.Do(c.t, err)
 	c.file(c.collection, string(text))
 }
 
@@ -90,7 +91,7 @@ func (c *theirs) open(t *testing.T, change ...func(*engine.Options)) *engine.Pip
 func (c *theirs) workspace() *engine.Workspace {
 	c.t.Helper()
 	w, err := engine.NewWorkspace(c.t.Context(), c.o)
-	must(c.t, err)
+	must.Do(c.t, err)
 	c.t.Cleanup(w.Close)
 	return w
 }
@@ -111,9 +112,9 @@ func fruit() []sdk.Entry {
 func TestPlanOfAttached(t *testing.T) {
 	c := newTheirs(t)
 	plan, err := c.open(t).Plan(t.Context())
-	must(t, err)
+	must.Do(t, err)
 	var text, numbers bytes.Buffer
-	must(t, errors.Join(report.Plan(&text, plan), report.PlanJSON(&numbers, plan)))
+	must.Do(t, errors.Join(report.Plan(&text, plan), report.PlanJSON(&numbers, plan)))
 	for _, want := range []string{
 		"20       read only", "collection theirs: all of it read as the sample, mean cosine 1.000 with the vectors of alphabet over 20 entries",
 		"text from content (the only text)", "A note of the store.", "k, dense (hybrid, without words)",
@@ -136,7 +137,7 @@ func TestPlanOfAttached(t *testing.T) {
 			}
 		}
 	}
-	must(t, json.Unmarshal(numbers.Bytes(), &shown))
+	must.Do(t, json.Unmarshal(numbers.Bytes(), &shown))
 	k := shown.Knowledge[0]
 	if a := k.Attached; k.Entries != 20 || k.ToEmbed != 0 || a.Collection != "theirs" || len(a.Fields) != 1 || a.Fields[0].Field != "content" || a.Lexical || !a.Whole || a.Sample != 20 || a.Compared != 20 || a.Cosine < 0.999 || len(a.Notes) != 1 {
 		t.Errorf("%s", numbers.String())
@@ -152,7 +153,7 @@ func TestWorkOnAttached(t *testing.T) {
 		p := c.open(t, append(change, func(o *engine.Options) { o.Journal, o.Keep = true, journal.KeepAll })...)
 		defer p.Close()
 		out, err := p.Work(t.Context(), func(batch []outcome.Result) error { results = append(results, batch...); return nil }, nil)
-		must(t, err)
+		must.Do(t, err)
 		return results, out
 	}
 	results, out := work()
@@ -181,10 +182,10 @@ func TestWorkOnAttached(t *testing.T) {
 	look := func() *explain.Item {
 		t.Helper()
 		r, err := explain.Open(t.Context(), engine.Options{Builtin: builtin, State: c.o.State}, engine.Newest)
-		must(t, err)
+		must.Do(t, err)
 		defer r.Close()
 		one, err := r.Item(t.Context(), "a")
-		must(t, err)
+		must.Do(t, err)
 		return one
 	}
 	if one := look(); len(one.Gone) > 0 || len(one.Lists) != 1 || len(one.Lists[0].Candidates) != 3 || !strings.Contains(one.Lists[0].Candidates[0].Text, "apple") {
@@ -205,7 +206,7 @@ func TestAgainOverAttached(t *testing.T) {
 		p := c.open(t, func(o *engine.Options) { o.Journal = true }, change)
 		defer p.Close()
 		out, err := p.Work(t.Context(), func([]outcome.Result) error { return nil }, nil)
-		must(t, err)
+		must.Do(t, err)
 		return out
 	}
 	again := func(o *engine.Options) { o.Again = engine.Newest }
@@ -253,7 +254,7 @@ func TestRefresh(t *testing.T) {
 	labels := func() string {
 		t.Helper()
 		r, err := c.open(t).Start(t.Context())
-		must(t, err)
+		must.Do(t, err)
 		return strings.Join(r.Labels(), " ")
 	}
 	before := labels()
@@ -263,13 +264,13 @@ func TestRefresh(t *testing.T) {
 	if got := labels(); got != before {
 		t.Errorf("labels %q, want %q still", got, before)
 	}
-	must(t, c.workspace().Refresh(t.Context(), c.path))
+	must.Do(t, c.workspace().Refresh(t.Context(), c.path))
 	if got := labels(); got != "dessert fruit vehicle" {
 		t.Errorf("labels %q", got)
 	}
 	built, o := write(t, knowledge+election)
 	w, err := engine.NewWorkspace(t.Context(), o)
-	must(t, err)
+	must.Do(t, err)
 	defer w.Close()
 	if err := w.Refresh(t.Context(), built); err == nil || !strings.Contains(err.Error(), "attaches no collection") {
 		t.Errorf("knowledge that is built: %v", err)
@@ -301,7 +302,7 @@ func TestUnusableCollection(t *testing.T) {
 		}
 	}
 	c := newTheirs(t)
-	must(t, os.Remove(c.collection))
+	must.Do(t, os.Remove(c.collection))
 	if _, err := c.open(t).Start(t.Context()); err == nil || !strings.Contains(err.Error(), "was dropped: attach another one") {
 		t.Errorf("dropped: %v", err)
 	}

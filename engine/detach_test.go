@@ -16,6 +16,7 @@ import (
 	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // leaver is an other that may be left: it keeps what it is given.
@@ -51,7 +52,7 @@ func (l *leaver) elsewhere(t *testing.T, m manifest.Manifest) engine.Elsewhere {
 	last := 0
 	for _, o := range l.orders {
 		a, err := l.part.Take(t.Context(), o)
-		must(t, err)
+		must.Do(t, err)
 		for i, row := range o.Rows {
 			one := run.Answers{Results: a.Results[i : i+1]}
 			if i == 0 {
@@ -93,7 +94,7 @@ func TestDetach(t *testing.T) {
 	o.Input, o.Journal = beside(t, path, "items.tsv", items), true
 	lines := func(text *bytes.Buffer) (write func([]outcome.Result) error, finish func(error) error) {
 		w, err := result.NewWriter(text, result.JSONL, result.Options{})
-		must(t, err)
+		must.Do(t, err)
 		return func(all []outcome.Result) error {
 				for _, one := range all {
 					if err := w.Write(one); err != nil {
@@ -113,7 +114,7 @@ func TestDetach(t *testing.T) {
 		var text bytes.Buffer
 		write, finish := lines(&text)
 		out, err := p.Work(t.Context(), write, finish)
-		must(t, err)
+		must.Do(t, err)
 		return text.String(), out
 	}
 	want, wanted := here()
@@ -143,7 +144,7 @@ func TestDetach(t *testing.T) {
 	state := t.TempDir()
 	for _, whole := range []bool{false, true} {
 		w, err := engine.NewWorkspace(t.Context(), engine.Options{Builtin: builtin, State: state})
-		must(t, err)
+		must.Do(t, err)
 		var text bytes.Buffer
 		write, finish := lines(&text)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -173,7 +174,7 @@ func TestDetach(t *testing.T) {
 		}
 	}
 	kept, err := runs.Of(state).Open("run-000001")
-	must(t, err)
+	must.Do(t, err)
 	defer kept.Close(nil) //nolint:errcheck // it was only read
 	if kept.Known() != 151 || kept.Manifest.Cluster.Run != "k3v9q2" {
 		t.Errorf("%d known, %+v", kept.Known(), kept.Manifest)
@@ -181,7 +182,7 @@ func TestDetach(t *testing.T) {
 
 	// What did not come back is missed.
 	w, err := engine.NewWorkspace(t.Context(), engine.Options{Builtin: builtin, State: t.TempDir()})
-	must(t, err)
+	must.Do(t, err)
 	defer w.Close()
 	from := l.elsewhere(t, l.begun.Manifest)
 	from.Items++

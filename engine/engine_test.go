@@ -17,6 +17,7 @@ import (
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/journal/runs"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 const knowledge = `
@@ -41,7 +42,7 @@ func write(t *testing.T, text string) (path string, o engine.Options) {
 	dir := t.TempDir()
 	rows := "text\tlabel\nred apple\tfruit\ngreen pear\tfruit\nblue car\tvehicle\nfast train\tvehicle\n"
 	path = filepath.Join(dir, "p.hcl")
-	must(t, os.WriteFile(path, []byte(text), 0o600))
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	beside(t, path, "rows.tsv", rows)
 	return path, engine.Options{Builtin: builtin, State: filepath.Join(dir, "state")}
 }
@@ -50,14 +51,14 @@ func write(t *testing.T, text string) (path string, o engine.Options) {
 func beside(t *testing.T, pipeline, name, content string) (path string) {
 	t.Helper()
 	path = filepath.Join(filepath.Dir(pipeline), name)
-	must(t, os.WriteFile(path, []byte(content), 0o600))
+	must.Do(t, os.WriteFile(path, []byte(content), 0o600))
 	return path
 }
 
 func mustOpen(t *testing.T, path string, o engine.Options) *engine.Pipeline {
 	t.Helper()
 	p, err := engine.Open(t.Context(), path, o)
-	must(t, err)
+	must.Do(t, err)
 	return p
 }
 
@@ -107,9 +108,9 @@ func TestStateFolder(t *testing.T) {
 	_, o := write(t, knowledge)
 	for name, want := range map[string]os.FileMode{engine.DefaultState: 0o700, "shared": 0o755} {
 		o.State = filepath.Join(t.TempDir(), name)
-		must(t, errors.Join(os.Mkdir(o.State, 0o700), os.Chmod(o.State, 0o755)))
+		must.Do(t, errors.Join(os.Mkdir(o.State, 0o700), os.Chmod(o.State, 0o755)))
 		w, err := engine.NewWorkspace(t.Context(), o)
-		must(t, err)
+		must.Do(t, err)
 		w.Close()
 		if info, err := os.Stat(o.State); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%s: %v, %v", name, info.Mode(), err)
@@ -366,7 +367,7 @@ func testRunResumed(t *testing.T, election string) {
 	if kept = runs.Of(o.State).List(); len(kept) != 1 || kept[0].Answered != 500 || kept[0].State != runs.Complete {
 		t.Errorf("in the end: %+v", kept)
 	}
-	must(t, os.WriteFile(o.Input, []byte("text\nblue car\n"), 0o600))
+	must.Do(t, os.WriteFile(o.Input, []byte("text\nblue car\n"), 0o600))
 	o.Resume = kept[0].ID
 	p := mustOpen(t, path, o)
 	defer p.Close()
@@ -435,7 +436,7 @@ pipeline "p" {
 		answers = map[string]int{}
 		n := 0
 		for r, err := range p.Run(t.Context(), nil) {
-			must(t, err)
+			must.Do(t, err)
 			answers[string(r.Answer)]++
 			cost = max(cost, r.Cost)
 			if n++; n == most {
@@ -447,7 +448,7 @@ pipeline "p" {
 	if answers, cost := run(1); answers["level 1"] != 1 || cost != 0.001 {
 		t.Fatalf("begun: %v at %v", answers, cost)
 	}
-	must(t, os.WriteFile(path, []byte(strings.Replace(text, "input  = 1", "input  = 3", 1)), 0o600))
+	must.Do(t, os.WriteFile(path, []byte(strings.Replace(text, "input  = 1", "input  = 3", 1)), 0o600))
 	o.Resume = engine.Newest
 	if answers, cost := run(0); len(answers) != 1 || answers["level 1"] != 5000 || cost != 0.001 {
 		t.Errorf("resumed: %v at %v", answers, cost)
@@ -455,12 +456,5 @@ pipeline "p" {
 	o.Resume = ""
 	if answers, cost := run(1); answers["level 2"] != 1 || cost != 0.003 {
 		t.Errorf("begun anew: %v at %v", answers, cost)
-	}
-}
-
-func must(t testing.TB, err error) {
-	if err != nil {
-		t.Helper()
-		t.Fatal(err)
 	}
 }

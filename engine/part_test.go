@@ -19,6 +19,7 @@ import (
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/spend"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // other is a Remote that has another process answer: another workspace, which takes part in the run.
@@ -130,7 +131,7 @@ pipeline "p" {
 					}
 					return nil
 				}, nil)
-				must(t, err)
+				must.Do(t, err)
 				return all, out
 			}
 			here, told := work("here", nil)

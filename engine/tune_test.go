@@ -15,6 +15,7 @@ import (
 	"github.com/racflow/racflow/engine/tune"
 	"github.com/racflow/racflow/engine/tune/values"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // liars is a pipeline in which two voters know the labels the wrong way round, and outvote
@@ -61,7 +62,7 @@ func tuned(t *testing.T, path string, o engine.Options, to tune.Options) *engine
 	p := mustOpen(t, path, o)
 	defer p.Close()
 	found, err := p.Tune(t.Context(), to)
-	must(t, err)
+	must.Do(t, err)
 	return found
 }
 
@@ -77,7 +78,7 @@ func TestTuneLearns(t *testing.T) {
 		t.Errorf("variables are\n%s, want\n%s", found.Variables, want)
 	}
 	file := filepath.Join(filepath.Dir(path), "tuned.hclvars")
-	must(t, os.WriteFile(file, []byte(found.Variables), 0o600))
+	must.Do(t, os.WriteFile(file, []byte(found.Variables), 0o600))
 	o.VarFiles = []string{file}
 	p := mustOpen(t, path, o)
 	defer p.Close()
@@ -220,7 +221,7 @@ func TestTuneSearch(t *testing.T) {
 	beside(t, path, "in.tsv", rows)
 	o.Vars = map[string]string{"found": "1"}
 	recall, err := values.ReadMetric("recall@40")
-	must(t, err)
+	must.Do(t, err)
 	for _, metric := range []values.Metric{{}, recall} {
 		found := tuned(t, path, o, tune.Options{Folds: 4, Metric: metric, Over: []eval.Target{{Name: "var.found", Values: []string{"40"}}}})
 		best, ok := found.Values[0].Best()
@@ -256,7 +257,7 @@ func TestTuneHeldOut(t *testing.T) {
 	if !strings.Contains(found.Variables, `40 items of "rows.tsv"`) || !strings.Contains(found.Variables, "weights = {") {
 		t.Errorf("variables are\n%s", found.Variables)
 	}
-	must(t, os.WriteFile(path, []byte(liars), 0o600))
+	must.Do(t, os.WriteFile(path, []byte(liars), 0o600))
 	found = tuned(t, path, o, tune.Options{Folds: 4, Calls: 40}) // an election that learns is told which rows these are
 	if want := "honest = 2\n"; !strings.Contains(found.Variables, want) {
 		t.Errorf("variables are\n%s, want %s", found.Variables, want)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // BenchmarkCache keeps short answers, gets them, and opens a folder of them.
@@ -15,7 +16,7 @@ func BenchmarkCache(b *testing.B) {
 	c := open(b, dir)
 	b.Run("Put", func(b *testing.B) {
 		for i := range b.N {
-			must(b, c.Put(sdk.KeyOf(strconv.Itoa(i)), "sample.openai", value))
+			must.Do(b, c.Put(sdk.KeyOf(strconv.Itoa(i)), "sample.openai", value))
 		}
 	})
 	b.Run("Get", func(b *testing.B) {
@@ -33,8 +34,8 @@ func BenchmarkCache(b *testing.B) {
 	b.Run("Open", func(b *testing.B) {
 		for b.Loop() {
 			again, err := Open(dir, slog.New(slog.DiscardHandler))
-			must(b, err)
-			must(b, again.Close())
+			must.Do(b, err)
+			must.Do(b, again.Close())
 		}
 		b.ReportMetric(float64(len(c.index)), "entries")
 	})

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // writerVariable makes the test binary a process that keeps answers: its value
@@ -64,7 +65,7 @@ func open(t testing.TB, dir string) *Cache {
 func openTelling(t testing.TB, dir string, tell func(string)) *Cache {
 	t.Helper()
 	c, err := Open(dir, slog.New(slog.NewTextHandler(lines(tell), nil)))
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)
@@ -79,7 +80,7 @@ func (l lines) Write(p []byte) (int, error) { l(string(p)); return len(p), nil }
 
 func put(t testing.TB, c *Cache, key string, value string) {
 	t.Helper()
-	must(t, c.Put(sdk.KeyOf(key), "test", []byte(value)))
+	must.Do(t, c.Put(sdk.KeyOf(key), "test", []byte(value)))
 }
 
 // want checks what a cache holds; "-" is nothing.
@@ -94,7 +95,7 @@ func want(t testing.TB, c *Cache, key, value string) {
 func files(t testing.TB, dir string) []string {
 	t.Helper()
 	all, err := filepath.Glob(filepath.Join(dir, "*"))
-	must(t, err)
+	must.Do(t, err)
 	return all
 }
 
@@ -116,7 +117,7 @@ func TestCache(t *testing.T) {
 	if err := c.Put(sdk.KeyOf("larger"), "test", make([]byte, sdk.MaxCached+1)); sdk.CodeOf(err) != sdk.CodeInvalid {
 		t.Errorf("a value that is too large: %v", err)
 	}
-	must(t, c.Close())
+	must.Do(t, c.Close())
 	want(t, c, "a", "-")
 	if err := c.Put(sdk.Key{}, "", nil); err == nil {
 		t.Error("a closed cache takes answers")
@@ -151,7 +152,7 @@ func TestTheFirstAnswerStays(t *testing.T) {
 	one, two := open(t, dir), open(t, dir)
 	add := func(c *Cache, value string) {
 		t.Helper()
-		must(t, c.Add(sdk.KeyOf("a"), "test", []byte(value)))
+		must.Do(t, c.Add(sdk.KeyOf("a"), "test", []byte(value)))
 	}
 	want(t, two, "a", "-")
 	add(one, "first")
@@ -205,13 +206,13 @@ func TestTornTail(t *testing.T) {
 	c := open(t, dir)
 	put(t, c, "a", "first")
 	one, err := os.Stat(c.own.path)
-	must(t, err)
+	must.Do(t, err)
 	put(t, c, "b", strings.Repeat("second", 40)) // so long that what is left of it could be taken for a record behind the next
 	whole, err := os.ReadFile(c.own.path)
-	must(t, err)
+	must.Do(t, err)
 	for cut := range whole {
 		dir := t.TempDir()
-		must(t, os.WriteFile(filepath.Join(dir, "x"+answers.suffix), whole[:cut], 0o600))
+		must.Do(t, os.WriteFile(filepath.Join(dir, "x"+answers.suffix), whole[:cut], 0o600))
 		a := "first"
 		if cut < int(one.Size()) {
 			a = "-"
@@ -239,12 +240,12 @@ func TestDamage(t *testing.T) {
 	put(t, c, "a", "first")
 	put(t, c, "b", "second")
 	whole, err := os.ReadFile(c.own.path)
-	must(t, err)
+	must.Do(t, err)
 	for at := range whole {
 		dir := t.TempDir()
 		broken := bytes.Clone(whole)
 		broken[at] ^= 0xff
-		must(t, os.WriteFile(filepath.Join(dir, "x"+answers.suffix), broken, 0o600))
+		must.Do(t, os.WriteFile(filepath.Join(dir, "x"+answers.suffix), broken, 0o600))
 		var reported []string
 		c := openTelling(t, dir, func(line string) { reported = append(reported, line) })
 		lost := 0
@@ -269,7 +270,7 @@ func TestForeignFilesAreLeftAlone(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "newer"+answers.suffix)
 	const newer = "racflow cache 9\nand more"
-	must(t, os.WriteFile(path, []byte(newer), 0o600))
+	must.Do(t, os.WriteFile(path, []byte(newer), 0o600))
 	reported := 0
 	c := openTelling(t, dir, func(string) { reported++ })
 	put(t, c, "a", "1")
@@ -296,7 +297,7 @@ func TestClear(t *testing.T) {
 	if d := cmp.Diff(Cleared{Busy: 1}, got); d != "" || err != nil {
 		t.Errorf("while it is written: %v (-want +got):\n%s", err, d)
 	}
-	must(t, w.Close())
+	must.Do(t, w.Close())
 	got, err = Clear(dir, between)
 	if d := cmp.Diff(Cleared{Records: 1, Bytes: headerSize + 1}, got); d != "" || err != nil {
 		t.Errorf("older ones: %v (-want +got):\n%s", err, d)
@@ -314,7 +315,7 @@ func TestClear(t *testing.T) {
 	want(t, reader, "new", "22")
 	put(t, reader, "more", "3")
 	want(t, open(t, dir), "more", "3")
-	must(t, reader.Close())
+	must.Do(t, reader.Close())
 	if got, err = Clear(dir, time.Now()); err != nil || got.Records != 2 || got.Busy != 0 {
 		t.Errorf("all: %+v, %v", got, err)
 	}
@@ -402,7 +403,7 @@ func startWriter(t *testing.T, dir, name string, n int) (*exec.Cmd, io.Reader) {
 	if err == nil {
 		err = c.Start()
 	}
-	must(t, err)
+	must.Do(t, err)
 	return c, out
 }
 
@@ -447,7 +448,7 @@ func TestKill(t *testing.T) {
 				t.Fatal(err)
 			}
 			if kept == 100+round*37 {
-				must(t, c.Process.Kill())
+				must.Do(t, c.Process.Kill())
 			}
 		}
 		if c.Wait() == nil || kept < 100 {
@@ -462,12 +463,5 @@ func TestKill(t *testing.T) {
 	}
 	if s, err := ReadStats(dir); err != nil || s.Files != 1 || s.Damages != 0 {
 		t.Errorf("stats: %+v, %v", s, err)
-	}
-}
-
-func must(t testing.TB, err error) {
-	if err != nil {
-		t.Helper()
-		t.Fatal(err)
 	}
 }

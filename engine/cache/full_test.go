@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // fullVariable says that this process is the one with the full disk.
@@ -35,13 +36,13 @@ func TestFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	c := openTelling(t, dir, func(string) {})
 	var before syscall.Rlimit
-	must(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before))
-	must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: uint64(len(answers.magic)) / 2, Max: before.Max}))
+	must.Do(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before))
+	must.Do(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: uint64(len(answers.magic)) / 2, Max: before.Max}))
 	var errs []error
 	for range 3 {
 		errs = append(errs, c.Put(sdk.KeyOf("a"), "about", []byte("value")))
 	}
-	must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before))
+	must.Do(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before))
 	for _, err := range errs {
 		if err == nil {
 			t.Error("an answer was kept on a full disk")

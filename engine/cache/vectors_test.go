@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // openVectors opens the vectors of an embedder with the given options. They must have
@@ -191,7 +193,7 @@ func TestVectorsThatCannotBeKept(t *testing.T) {
 	root := t.TempDir()
 	var reported []string
 	v := openVectors(t, VectorOptions{Root: root}, "e", 3, &reported)
-	must(t, os.WriteFile(v.cache.dir, nil, 0o600)) // where its folder would be
+	must.Do(t, os.WriteFile(v.cache.dir, nil, 0o600)) // where its folder would be
 	putVectors(v, "a")
 	putVectors(v, "bb")
 	wantVectors(t, v, []string{"a", "bb"})
@@ -225,7 +227,7 @@ func TestVectorsAreBounded(t *testing.T) {
 	}
 	// All were used an hour ago, the first vectors now.
 	for _, path := range paths {
-		must(t, os.Chtimes(path, time.Time{}, time.Now().Add(-time.Hour)))
+		must.Do(t, os.Chtimes(path, time.Time{}, time.Now().Add(-time.Hour)))
 	}
 	v := openVectors(t, VectorOptions{Root: root}, "e", dimension, nil)
 	wantVectors(t, v, texts[:1], texts[0])
@@ -252,7 +254,7 @@ func TestVectorsAreBounded(t *testing.T) {
 		t.Errorf("%d bytes are left of a build that was larger than the limit", size)
 	}
 	old := vectorFiles(t, root)[0]
-	must(t, os.Chtimes(old, time.Time{}, time.Now().Add(-time.Hour)))
+	must.Do(t, os.Chtimes(old, time.Time{}, time.Now().Add(-time.Hour)))
 	if done, err := TrimVectors(root, Limits{Age: 30 * time.Minute}); err != nil || done.Records == 0 {
 		t.Errorf("by age: %+v, %v", done, err)
 	}
@@ -268,7 +270,7 @@ func TestTrim(t *testing.T) {
 	for i := range 100 {
 		put(t, c, fmt.Sprint(i), strings.Repeat("x", 1000))
 	}
-	must(t, c.Close())
+	must.Do(t, c.Close())
 	for _, l := range []Limits{{}, {Bytes: 1 << 20}, {Age: time.Hour}} {
 		if done, err := Trim(dir, l); err != nil || done != (Cleared{}) {
 			t.Errorf("%+v: %+v, %v", l, done, err)
@@ -282,7 +284,7 @@ func TestTrim(t *testing.T) {
 	again := open(t, dir)
 	want(t, again, fmt.Sprint(done.Records-1), "-")
 	want(t, again, fmt.Sprint(done.Records), strings.Repeat("x", 1000))
-	must(t, again.Close())
+	must.Do(t, again.Close())
 	if done, err := Trim(dir, Limits{Age: time.Nanosecond}); err != nil || done.Records != s.Entries || len(files(t, dir)) != 0 {
 		t.Errorf("by age: %+v, %v", done, err)
 	}
@@ -296,20 +298,20 @@ func someVectors(t testing.TB) (content []byte, first int, name string) {
 	putVectors(v, "a", "bb")
 	path := onlyFile(t, root)
 	info, err := os.Stat(path)
-	must(t, err)
+	must.Do(t, err)
 	putVectors(v, "ccc")
 	v.Close()
 	content, err = os.ReadFile(path)
-	must(t, err)
+	must.Do(t, err)
 	name, err = filepath.Rel(root, path)
-	must(t, err)
+	must.Do(t, err)
 	return content, int(info.Size()), name
 }
 
 func writeVectors(t testing.TB, root, name string, content []byte) {
 	path := filepath.Join(root, name)
-	must(t, os.MkdirAll(filepath.Dir(path), 0o700))
-	must(t, os.WriteFile(path, content, 0o600))
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must.Do(t, os.WriteFile(path, content, 0o600))
 }
 
 func vectorFiles(t testing.TB, root string) []string { return files(t, filepath.Join(root, "*")) }

@@ -14,10 +14,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // newControl makes a Control with a log that a test can read after it.
@@ -231,7 +230,7 @@ func TestNobodyStarves(t *testing.T) {
 		send("large", 1, 9000) // more than the limit
 		send("b", 2, 10)
 		all.Wait()
-		equal(t, "order", []string{"a0", "a1", "large0", "b0", "a2", "b1", "a3", "a4", "a5"}, order)
+		must.Equal(t, "order", []string{"a0", "a1", "large0", "b0", "a2", "b1", "a3", "a4", "a5"}, order)
 	})
 }
 
@@ -256,7 +255,7 @@ func TestImplicitLimit(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		equal(t, "in flight", map[string]int{"one": 8, "two": 8}, admitted)
+		must.Equal(t, "in flight", map[string]int{"one": 8, "two": 8}, admitted)
 		cancel()
 	})
 }
@@ -267,7 +266,7 @@ func TestWithdraw(t *testing.T) {
 		c, _ := newControl(Options{})
 		limit := &pipeline.Limit{Name: "api", Concurrency: 2, Tokens: 1000}
 		h := c.Stage(Stage{Name: "sample.llm", Limit: limit})
-		release := must(h.Acquire(t.Context(), sdk.Call{Endpoint: "api", Tokens: 900}))(t)
+		release := must.Get(h.Acquire(t.Context(), sdk.Call{Endpoint: "api", Tokens: 900}))(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		refused, small := make(chan error, 1), make(chan error, 1)
 		go func() {
@@ -322,7 +321,7 @@ func TestBusy(t *testing.T) {
 		other := c.Stage(Stage{Name: "sample.other", Limit: &pipeline.Limit{Name: "other", Concurrency: 1}})
 		busy := func(after time.Duration) time.Duration {
 			t.Helper()
-			return must(ask(t, h, sdk.Result{Status: sdk.StatusBusy, RetryAfter: after}))(t)
+			return must.Get(ask(t, h, sdk.Result{Status: sdk.StatusBusy, RetryAfter: after}))(t)
 		}
 		busy(7 * time.Second)
 		if waited, err := ask(t, other, sdk.Result{Status: sdk.StatusOK}); waited != 7*time.Second || err != nil {
@@ -338,7 +337,7 @@ func TestBusy(t *testing.T) {
 			ceiling = min(2*ceiling, pauses.Max)
 		}
 		for range 20 {
-			must(ask(t, h, sdk.Result{Status: sdk.StatusOK}))(t)
+			must.Get(ask(t, h, sdk.Result{Status: sdk.StatusOK}))(t)
 		}
 		busy(0)
 		if waited := busy(0); waited > pauses.First {
@@ -347,11 +346,11 @@ func TestBusy(t *testing.T) {
 
 		// Calls that were in flight together are one refusal.
 		for range 20 {
-			must(ask(t, h, sdk.Result{Status: sdk.StatusOK}))(t)
+			must.Get(ask(t, h, sdk.Result{Status: sdk.StatusOK}))(t)
 		}
 		var together []func(sdk.Result)
 		for range 8 {
-			release := must(h.Acquire(t.Context(), sdk.Call{Endpoint: "http://api/v1"}))(t)
+			release := must.Get(h.Acquire(t.Context(), sdk.Call{Endpoint: "http://api/v1"}))(t)
 			together = append(together, release)
 		}
 		time.Sleep(time.Second)
@@ -382,7 +381,7 @@ func TestCircuit(t *testing.T) {
 		tell := func(status sdk.Status, n int) {
 			t.Helper()
 			for range n {
-				must(ask(t, h, sdk.Result{Status: status, Reason: "no such host"}))(t)
+				must.Get(ask(t, h, sdk.Result{Status: status, Reason: "no such host"}))(t)
 			}
 		}
 		refused := func() {
@@ -418,7 +417,7 @@ func TestCircuit(t *testing.T) {
 		time.Sleep(pause)
 		// One call is let through at a time, and one that says nothing leaves
 		// the place to another.
-		release := must(h.Acquire(t.Context(), sdk.Call{Endpoint: "http://api/v1"}))(t)
+		release := must.Get(h.Acquire(t.Context(), sdk.Call{Endpoint: "http://api/v1"}))(t)
 		refused()
 		release(sdk.Result{Status: sdk.StatusLeft})
 		tell(sdk.StatusOK, 1)
@@ -428,7 +427,7 @@ func TestCircuit(t *testing.T) {
 		tell(sdk.StatusOK, 1)
 		var together []func(sdk.Result)
 		for range downInARow + 2 {
-			release := must(h.Acquire(t.Context(), sdk.Call{Endpoint: "http://api/v1"}))(t)
+			release := must.Get(h.Acquire(t.Context(), sdk.Call{Endpoint: "http://api/v1"}))(t)
 			together = append(together, release)
 		}
 		for _, release := range together { // all of one moment
@@ -445,7 +444,7 @@ func TestCircuit(t *testing.T) {
 		h = c.Stage(Stage{Name: "sample.llm", Limit: limit})
 		var open []func(sdk.Result)
 		for range limit.Concurrency {
-			release := must(h.Acquire(t.Context(), sdk.Call{Endpoint: "http://api/v1"}))(t)
+			release := must.Get(h.Acquire(t.Context(), sdk.Call{Endpoint: "http://api/v1"}))(t)
 			open = append(open, release)
 		}
 		waiting := make(chan error, 1)
@@ -476,7 +475,7 @@ func TestAShortOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := newControl(Options{})
 		h := c.Stage(Stage{Name: "sample.llm", Limit: &pipeline.Limit{Name: "api", Concurrency: 8}})
-		must(ask(t, h, sdk.Result{Status: sdk.StatusOK}))(t)
+		must.Get(ask(t, h, sdk.Result{Status: sdk.StatusOK}))(t)
 		back := time.Now().Add(downFor - 2*downPause)
 		var all sync.WaitGroup
 		var failed atomic.Int64
@@ -541,7 +540,7 @@ func TestNothingIsAdmittedAfterTheEnd(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	c := New(ctx, Options{Log: slog.New(slog.DiscardHandler)})
 	h := c.Stage(Stage{Name: "sample.llm", Limit: &pipeline.Limit{Concurrency: 1}})
-	release := must(h.Acquire(t.Context(), sdk.Call{Endpoint: "api"}))(t)
+	release := must.Get(h.Acquire(t.Context(), sdk.Call{Endpoint: "api"}))(t)
 	waiting := make(chan error)
 	go func() {
 		_, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "api"})
@@ -556,25 +555,6 @@ func TestNothingIsAdmittedAfterTheEnd(t *testing.T) {
 	release(sdk.Result{Status: sdk.StatusLeft})
 	if err := <-waiting; !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
-	}
-}
-
-// must is what a call returns beside its error, which ends the test.
-func must[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
-
-// equal reports where two values differ.
-func equal(t *testing.T, what string, want, got any, options ...cmp.Option) {
-	t.Helper()
-	if d := cmp.Diff(want, got, options...); d != "" {
-		t.Errorf("%s (-want +got):\n%s", what, d)
 	}
 }
 

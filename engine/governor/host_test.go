@@ -9,12 +9,13 @@ import (
 	"github.com/racflow/racflow/engine/cache"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 func TestModes(t *testing.T) {
 	dir := t.TempDir()
 	control := func(mode Mode) *Governor {
-		kept := must(cache.Open(dir, slog.New(slog.DiscardHandler)))(t)
+		kept := must.Get(cache.Open(dir, slog.New(slog.DiscardHandler)))(t)
 		t.Cleanup(func() {
 			if err := kept.Close(); err != nil {
 				t.Error(err)
@@ -49,7 +50,7 @@ func TestModes(t *testing.T) {
 	recall(c.Stage(Stage{Name: "sample.other", Kind: sdk.KindSample, Use: "openai"}), "1")
 	recall(c.Stage(Stage{Name: "sample.third", Kind: sdk.KindSample, Use: "acme/openai"}), "-")
 	recall(c.Stage(Stage{Name: "embed.k", Kind: sdk.KindEmbed, Use: "openai"}), "-")
-	equal(t, "counts", Counts{CacheHits: 2, CachePuts: 1}, c.Snapshot().Total)
+	must.Equal(t, "counts", Counts{CacheHits: 2, CachePuts: 1}, c.Snapshot().Total)
 
 	refresh := control(Refresh).Stage(openai)
 	recall(refresh, "-")
@@ -88,7 +89,7 @@ func TestCounts(t *testing.T) {
 		{Stage{Name: "embed.a"}, sdk.Result{Status: sdk.StatusOK, Usage: sdk.Usage{InputTokens: 7}}},
 		{Stage{Name: "embed.a", Price: price}, sdk.Result{Status: sdk.StatusDown}},
 	} {
-		release := must(c.Stage(call.stage).Acquire(t.Context(), sdk.Call{Endpoint: "api"}))(t)
+		release := must.Get(c.Stage(call.stage).Acquire(t.Context(), sdk.Call{Endpoint: "api"}))(t)
 		release(call.outcome)
 	}
 	const cost = (400*3 + 600*1 + 50*10) / 1e6
@@ -99,14 +100,14 @@ func TestCounts(t *testing.T) {
 		},
 		Total: Counts{Calls: 4, Failed: 2, InputTokens: 1007, CachedTokens: 600, OutputTokens: 50, Cost: cost},
 	}
-	equal(t, "counts", want, c.Snapshot())
+	must.Equal(t, "counts", want, c.Snapshot())
 	before := c.Snapshot()
-	release := must(c.Stage(Stage{Name: "embed.a"}).Acquire(t.Context(), sdk.Call{Endpoint: "api"}))(t)
+	release := must.Get(c.Stage(Stage{Name: "embed.a"}).Acquire(t.Context(), sdk.Call{Endpoint: "api"}))(t)
 	release(sdk.Result{Status: sdk.StatusOK, Usage: sdk.Usage{InputTokens: 5, OutputTokens: 1}})
 	want = Snapshot{
 		Stages: []StageCounts{{"embed.a", Counts{Calls: 1, InputTokens: 5, OutputTokens: 1}}, {"sample.b", Counts{}}},
 		Total:  Counts{Calls: 1, InputTokens: 5, OutputTokens: 1},
 	}
-	equal(t, "since then", want, c.Snapshot().Since(before))
-	equal(t, "a snapshot has changed", before.Stages[0].Counts, Counts{Calls: 2, Failed: 1, InputTokens: 7})
+	must.Equal(t, "since then", want, c.Snapshot().Since(before))
+	must.Equal(t, "a snapshot has changed", before.Stages[0].Counts, Counts{Calls: 2, Failed: 1, InputTokens: 7})
 }

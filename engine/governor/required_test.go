@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // TestRequired: a stage that nothing stands in for waits for its service, and the
@@ -20,7 +21,7 @@ func TestRequired(t *testing.T) {
 	fail := func(t *testing.T, h sdk.Host) {
 		t.Helper()
 		for range downInARow {
-			must(ask(t, h, down))(t)
+			must.Get(ask(t, h, down))(t)
 			time.Sleep(downFor)
 		}
 	}
@@ -125,7 +126,7 @@ func TestRequired(t *testing.T) {
 		},
 		"denied": func(t *testing.T, c *Governor, h sdk.Host) error {
 			for range deniedAtOnce {
-				must(ask(t, h, denied))(t)
+				must.Get(ask(t, h, denied))(t)
 			}
 			other := c.Stage(Stage{Name: "sample.other", Required: true})
 			if _, err := ask(t, other, good); err != nil {
@@ -149,7 +150,7 @@ func TestRequired(t *testing.T) {
 		"denied from now on": func(t *testing.T, _ *Governor, h sdk.Host) error {
 			_, _ = ask(t, h, good)
 			for range deniedInARow {
-				must(ask(t, h, denied))(t)
+				must.Get(ask(t, h, denied))(t)
 			}
 			_, err := ask(t, h, good)
 			return err
@@ -215,7 +216,7 @@ func TestCovered(t *testing.T) {
 		other := c.Stage(Stage{Name: "sample.other", Required: true})
 		c.Cover("sample.other")
 		for range deniedAtOnce {
-			must(ask(t, other, sdk.Result{Status: sdk.StatusDenied}))(t)
+			must.Get(ask(t, other, sdk.Result{Status: sdk.StatusDenied}))(t)
 		}
 		if _, err := ask(t, other, good); sdk.CodeOf(err) != sdk.CodeStopped || !c.Refuses("sample.other") {
 			t.Errorf("denied: %v", err)

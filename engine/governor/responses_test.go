@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // together is a response cache that others write, too.
@@ -53,7 +54,7 @@ func TestShared(t *testing.T) {
 		kept := &together{old: map[sdk.Key]string{own[0]: "1"}, run: map[sdk.Key]string{own[1]: "2"}}
 		c, _ := newControl(Options{Cache: kept, Mode: mode})
 		h := c.Stage(stage)
-		values := must(h.CacheGet(t.Context(), keys))(t)
+		values := must.Get(h.CacheGet(t.Context(), keys))(t)
 		for i, v := range values {
 			if got := string(v); got != want[i] && (v != nil || want[i] != "-") {
 				t.Errorf("mode %d: value %d is %q, want %s", mode, i, v, want[i])

@@ -11,6 +11,7 @@ import (
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/waiting"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // TestWaiting: people hear of a service that keeps calls waiting after five
@@ -60,7 +61,7 @@ func TestWaiting(t *testing.T) {
 			}
 		}, nil},
 		"a pause among answers": {func(t *testing.T, h sdk.Host) {
-			late := must(h.Acquire(t.Context(), sdk.Call{Endpoint: "http://api/v1"}))(t)
+			late := must.Get(h.Acquire(t.Context(), sdk.Call{Endpoint: "http://api/v1"}))(t)
 			_, _ = ask(t, h, busy(20*time.Second))
 			late(good)
 			_, _ = ask(t, h, good)
@@ -89,7 +90,7 @@ func TestWaiting(t *testing.T) {
 			c, _ := newControl(Options{Waiting: reporter})
 			reporter.Watch(c.Waits)
 			test.do(t, c.Stage(Stage{Name: "sample.llm", Required: true}))
-			equal(t, "reported", test.want, got)
+			must.Equal(t, "reported", test.want, got)
 		})
 	}
 }
@@ -155,7 +156,7 @@ func TestWaitsForOthers(t *testing.T) {
 			reporter.Watch(c.Waits)
 			test.do(t, c.Stage(Stage{Name: "sample.llm", Required: true, Limit: test.limit}))
 			time.Sleep(time.Hour) // nobody waits
-			equal(t, "reported", test.want, got)
+			must.Equal(t, "reported", test.want, got)
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // itemsOf are items as a run sends them.
@@ -81,6 +82,6 @@ func BenchmarkStart(b *testing.B) {
 		begin := time.Now()
 		p := start(b, h, Spec{})
 		b.ReportMetric(float64(time.Since(begin).Microseconds())/1e3, "ms/start")
-		must(b, p.Close())
+		must.Do(b, p.Close())
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/racflow/racflow/engine/host/replay"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/remote"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // A request with the row to blame is kept without secrets, and fails in the same way when
@@ -17,7 +18,7 @@ import (
 func TestReplay(t *testing.T) {
 	h, _ := newHost(t)
 	dir := t.TempDir()
-	must(t, h.Replays().Into(dir))
+	must.Do(t, h.Replays().Into(dir))
 	p := start(t, h, Spec{Config: []byte(`{"token": "hush-hush", "dir": "` + t.TempDir() + `"}`), Secrets: []string{"hush-hush"}})
 	blamed := remote.Blamed(t.Context())
 	for n, text := range []string{"exit hush-hush", "panic", "negative"} {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // A process that holds more than its bound is ended, the row that makes it do so fails and says why,
@@ -44,7 +45,7 @@ func TestMemoryOfAll(t *testing.T) {
 		t.Errorf("the environment is %s", got)
 	}
 	before, err := ask(t, small, "pid")
-	must(t, err)
+	must.Do(t, err)
 	if _, err := ask(t, small, "keep 100"); err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // TestNoBytecode loads a module as a plugin would. Nothing may appear beside it, or the installed
@@ -15,7 +17,7 @@ func TestNoBytecode(t *testing.T) {
 		t.Skip("there is no python3")
 	}
 	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "module.py"), []byte("x = 1\n"), 0o600))
+	must.Do(t, os.WriteFile(filepath.Join(dir, "module.py"), []byte("x = 1\n"), 0o600))
 	load := exec.CommandContext(t.Context(), python, "-c", "import sys; sys.path.insert(0, sys.argv[1]); import module", dir)
 	load.Env = environment(nil, false)
 	if out, err := load.CombinedOutput(); err != nil {

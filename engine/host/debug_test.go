@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // A stage that a debugger looks at waits before it is opened, stays readable, and is not ended
@@ -36,7 +38,7 @@ func TestDebug(t *testing.T) {
 	}
 	var n int
 	_, _ = fmt.Sscan(pid, &n)
-	must(t, syscall.Kill(n, syscall.SIGSTOP))
+	must.Do(t, syscall.Kill(n, syscall.SIGSTOP))
 	h.limits.start = patience
 	start(t, h, Spec{}) // by the time that this one is ended for standing still, the other would have been, too
 	other := 0
@@ -72,7 +74,7 @@ func TestAttached(t *testing.T) {
 	c := exec.Command("cat")
 	c.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
 	stdin, err := c.StdinPipe()
-	must(t, err)
+	must.Do(t, err)
 	if err := c.Start(); err != nil {
 		t.Skip("nothing may be traced here:", err)
 	}

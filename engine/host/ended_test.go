@@ -19,6 +19,7 @@ import (
 	"github.com/racflow/racflow/engine/waiting"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/remote"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // Who reads the error of a row that ended the process learns how, whatever is logged.
@@ -96,7 +97,7 @@ func TestNextRequestFindsAProcess(t *testing.T) {
 			}
 			p := start(t, h, Spec{Config: echoConfigOf(t, dir)})
 			before, err := ask(t, p, "pid")
-			must(t, err)
+			must.Do(t, err)
 			ctx := deadline{t.Context(), make(chan struct{})}
 			done := make(chan error, 1)
 			go func() { _, err := p.Sample(ctx, say(text)); done <- err }()

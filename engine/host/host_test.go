@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // logged is a log that a test can read.
@@ -45,7 +46,7 @@ func newHost(t testing.TB) (*Host, *logged) {
 	t.Helper()
 	log := &logged{}
 	h, err := New(Options{StateDir: t.TempDir(), Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
-	must(t, err)
+	must.Do(t, err)
 	h.limits.backoff.First = 5 * time.Millisecond
 	t.Cleanup(func() {
 		begin := time.Now()
@@ -67,13 +68,13 @@ func start(t testing.TB, h *Host, spec Spec) *Process {
 	}
 	spec.Block = "it"
 	p, err := h.Start(t.Context(), spec)
-	must(t, err)
+	must.Do(t, err)
 	return p
 }
 
 func echoConfigOf(t testing.TB, dir string) json.RawMessage {
 	raw, err := json.Marshal(map[string]any{"dir": dir})
-	must(t, err)
+	must.Do(t, err)
 	return raw
 }
 
@@ -194,7 +195,7 @@ func TestStore(t *testing.T) {
 	if _, err := s.Open(ctx, "c", sdk.Schema{Dimension: 1}); err != nil {
 		t.Fatal(err)
 	}
-	must(t, errors.Join(s.Put(ctx, "c", entries), s.Delete(ctx, "c", []string{"z"}), s.Commit(ctx, "c", []byte("note"))))
+	must.Do(t, errors.Join(s.Put(ctx, "c", entries), s.Delete(ctx, "c", []string{"z"}), s.Commit(ctx, "c", []byte("note"))))
 	c, err := s.Open(ctx, "c", sdk.Schema{Dimension: 1})
 	if diff := cmp.Diff(sdk.Collection{Entries: 2, Dimension: 1, Note: []byte("note")}, c); diff != "" || err != nil {
 		t.Error(diff, err)
@@ -376,7 +377,7 @@ func TestCloseKillsWhatDoesNotListen(t *testing.T) {
 	p := start(t, h, Spec{Config: echoConfigOf(t, dir)})
 	pid, _ := ask(t, p, "pid")
 	child, err := ask(t, p, "child")
-	must(t, err)
+	must.Do(t, err)
 	go func() { _, _ = p.Sample(context.Background(), say("stop-once")) }()
 	waitFor(t, "the process has stopped", func() bool { _, err := os.Stat(filepath.Join(dir, "stop-once")); return err == nil })
 	begin := time.Now()

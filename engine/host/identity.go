@@ -42,23 +42,14 @@ func newIdentity() (*identity, error) {
 	}
 	leaf := template
 	leaf.KeyUsage, leaf.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
-	plugin := leaf
-	shown, shownKey, err := certificate(&plugin, root, rootKey)
-	if err != nil {
-		return nil, err
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(shownKey)
+	shown, shownKey, err := pemPair(leaf, root, rootKey)
 	if err != nil {
 		return nil, err
 	}
 	leaf.Subject.CommonName, leaf.DNSNames = "localhost", []string{"localhost"}
 	served := leaf
 	served.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	builtin, builtinKey, err := certificate(&served, root, rootKey)
-	if err != nil {
-		return nil, err
-	}
-	builtinDER, err := x509.MarshalPKCS8PrivateKey(builtinKey)
+	builtin, builtinKey, err := pemPair(served, root, rootKey)
 	if err != nil {
 		return nil, err
 	}
@@ -77,8 +68,8 @@ func newIdentity() (*identity, error) {
 			ServerName:   "localhost",
 		},
 		authority:   pemOf("CERTIFICATE", root.Raw),
-		certificate: pemOf("CERTIFICATE", shown.Raw), key: pemOf("PRIVATE KEY", der),
-		builtin: pemOf("CERTIFICATE", builtin.Raw) + pemOf("PRIVATE KEY", builtinDER),
+		certificate: shown, key: shownKey,
+		builtin: builtin + builtinKey,
 	}, nil
 }
 
@@ -93,6 +84,16 @@ func (id *identity) serving() *tls.Config {
 
 func pemOf(kind string, der []byte) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+}
+
+// pemPair makes a certificate and its key, as PEM.
+func pemPair(template x509.Certificate, parent *x509.Certificate, signer *ecdsa.PrivateKey) (shown, key string, err error) {
+	made, private, err := certificate(&template, parent, signer)
+	if err != nil {
+		return "", "", err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	return pemOf("CERTIFICATE", made.Raw), pemOf("PRIVATE KEY", der), err
 }
 
 // certificate makes a key and its certificate, signed by a parent or, without one, by

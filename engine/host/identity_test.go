@@ -4,13 +4,15 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"testing"
+
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // A plugin's TLS library takes the host for a peer: its certificate is no authority's,
 // and the authority that the plugin is told to trust has signed it.
 func TestIdentity(t *testing.T) {
 	id, err := newIdentity()
-	must(t, err)
+	must.Do(t, err)
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM([]byte(id.authority)) {
 		t.Fatalf("no certificate in %q", id.authority)
@@ -27,7 +29,7 @@ func TestIdentity(t *testing.T) {
 	}
 	// A plugin's is a peer's too, and no server's: it cannot pass for the host.
 	shown, err := tls.X509KeyPair([]byte(id.certificate), []byte(id.key))
-	must(t, err)
+	must.Do(t, err)
 	if _, err := shown.Leaf.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil || shown.Leaf.IsCA {
 		t.Errorf("the plugin's certificate: %v, an authority's %v", err, shown.Leaf.IsCA)
 	}
@@ -36,7 +38,7 @@ func TestIdentity(t *testing.T) {
 	}
 	// A built-in stage's is a server's alone: what it leaks does not make anybody the host.
 	builtin, err := tls.X509KeyPair([]byte(id.builtin), []byte(id.builtin))
-	must(t, err)
+	must.Do(t, err)
 	for usage, fits := range map[x509.ExtKeyUsage]bool{x509.ExtKeyUsageServerAuth: true, x509.ExtKeyUsageClientAuth: false} {
 		_, err := builtin.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: "localhost", KeyUsages: []x509.ExtKeyUsage{usage}})
 		if (err == nil) != fits || builtin.Leaf.IsCA {

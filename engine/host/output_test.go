@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine/redact"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // TestSecretsInAnyForm writes a secret in the ways in which logs write texts.
@@ -58,7 +59,7 @@ func TestSecretsInPieces(t *testing.T) {
 				}
 				o.secrets.Add(strings.Repeat("another", 20)) // more of a line is held from now on
 			}
-			must(t, lines.Close())
+			must.Do(t, lines.Close())
 			for _, part := range []string{"sk-first", "half"} {
 				if said := log.String() + o.tail(); strings.Contains(said, part) {
 					t.Errorf("the log says %q of it: %s", part, said[max(0, len(said)-200):])

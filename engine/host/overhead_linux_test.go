@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // BenchmarkOverhead is what the boundary costs per item in batches of 64, in time and in
@@ -50,7 +52,7 @@ func BenchmarkOverhead(b *testing.B) {
 // ownCPU is the time that this process has worked.
 func ownCPU(b *testing.B) time.Duration {
 	var used unix.Rusage
-	must(b, unix.Getrusage(unix.RUSAGE_SELF, &used))
+	must.Do(b, unix.Getrusage(unix.RUSAGE_SELF, &used))
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
@@ -65,7 +67,7 @@ func cpuOf(b *testing.B, pid string) time.Duration {
 	var ticks int64 // of a hundredth of a second
 	for _, field := range fields[11:13] {
 		n, err := strconv.ParseInt(field, 10, 64)
-		must(b, err)
+		must.Do(b, err)
 		ticks += n
 	}
 	return time.Duration(ticks) * 10 * time.Millisecond

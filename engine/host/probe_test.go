@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // TestProbe ends a process in the ways in which checks of a plugin do, and finds it started again.
 func TestProbe(t *testing.T) {
 	h, err := New(Options{StopTimeout: patience})
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(h.Close)
 	p := start(t, h, Spec{Kind: sdk.KindSample, Use: "echo", Block: "echo"})
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -16,6 +16,7 @@ import (
 	"github.com/racflow/racflow/engine/program"
 	"github.com/racflow/racflow/sdk"
 	packaged "github.com/racflow/racflow/sdk/python"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // python makes a folder of the example in Python, with racflow-plugin in vendor/ as an author would have it
@@ -31,16 +32,16 @@ func python(t testing.TB) program.Program {
 	}
 	const name = "racflow-plugin-length"
 	script, err := os.ReadFile(filepath.Join("../../examples/plugin-python", name, name))
-	must(t, err)
+	must.Do(t, err)
 	_, wheel, err := packaged.Wheel()
-	must(t, err)
+	must.Do(t, err)
 	archive, err := zip.NewReader(bytes.NewReader(wheel), int64(len(wheel)))
-	must(t, err)
+	must.Do(t, err)
 	dir := filepath.Join(t.TempDir(), name)
-	must(t, os.CopyFS(filepath.Join(dir, "vendor"), archive))
-	must(t, os.WriteFile(filepath.Join(dir, name), script, 0o700))
+	must.Do(t, os.CopyFS(filepath.Join(dir, "vendor"), archive))
+	must.Do(t, os.WriteFile(filepath.Join(dir, name), script, 0o700))
 	length, err := program.At(dir)
-	must(t, err)
+	must.Do(t, err)
 	return length
 }
 
@@ -115,7 +116,7 @@ func TestPython(t *testing.T) {
 			}
 		})
 	}
-	must(t, running().cmd.Process.Signal(syscall.SIGKILL))
+	must.Do(t, running().cmd.Process.Signal(syscall.SIGKILL))
 	calls.Wait()
 	check("after a kill")
 	if !strings.Contains(log.String(), "started again") {

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"syscall"
 	"testing"
+
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // A process that is not dumpable is told from one that is, if it is not root's.
@@ -23,10 +25,10 @@ func TestReadable(t *testing.T) {
 		}
 		c.Dir = "/"
 		stdin, err := c.StdinPipe()
-		must(t, err)
+		must.Do(t, err)
 		out, err := c.StdoutPipe()
-		must(t, err)
-		must(t, c.Start())
+		must.Do(t, err)
+		must.Do(t, c.Start())
 		if !bufio.NewScanner(out).Scan() {
 			t.Fatal("it does not start")
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/racflow/racflow/engine/redact"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 	"github.com/racflow/racflow/sdk/wire"
 )
 
@@ -71,7 +72,7 @@ func TestEveryTextOfAReply(t *testing.T) {
 	for i := range methods.Len() {
 		method := methods.Get(i)
 		typ, err := protoregistry.GlobalTypes.FindMessageByName(method.Output().FullName())
-		must(t, err)
+		must.Do(t, err)
 		reply := typ.New().Interface()
 		if _, work := reply.(failing); !work {
 			switch method.Name() {
@@ -91,7 +92,7 @@ func TestEveryTextOfAReply(t *testing.T) {
 			t.Error("nothing is replaced")
 		}
 		raw, err := proto.Marshal(reply)
-		must(t, err)
+		must.Do(t, err)
 		if n := bytes.Count(raw, []byte("it is (secret).")); n != texts {
 			t.Errorf("%s: %d texts are redacted, want %d", method.Name(), n, texts)
 		}
@@ -122,7 +123,7 @@ func TestRedactedReplies(t *testing.T) {
 			"n": 4711471147.0, hushed: true, "s": `"` + hushed, "plain": 1.5,
 		}}},
 	}, true)
-	must(t, err)
+	must.Do(t, err)
 	// What another encoder of JSON may write, and a note that is none.
 	reply := &stagepb.RowsReply{Rows: rows}
 	listed := &stagepb.ListCollectionsReply{Collections: []*stagepb.Collection{
@@ -132,7 +133,7 @@ func TestRedactedReplies(t *testing.T) {
 	p.hide(reply)
 	p.hide(listed)
 	got, err := wire.DecodeCandidates(reply.Rows, 2)
-	must(t, err)
+	must.Do(t, err)
 	if a, b, c := got[0][0], got[0][1], got[1][0]; a.ID != "a(secret)" || b.ID != "b" || c.ID != "c" ||
 		a.Label != "x" || b.Label != "(secret)" || c.Label != "x" || c.Context != "of (secret)" ||
 		fmt.Sprint(c.Meta) != fmt.Sprint(sdk.Meta{"n": "(secret)", "(secret)": true, "s": `"(secret)`, "plain": 1.5}) {
@@ -167,7 +168,7 @@ func BenchmarkHide(b *testing.B) {
 		}
 	}
 	rows, err := wire.EncodeCandidates(lists, true)
-	must(b, err)
+	must.Do(b, err)
 	for _, n := range []int{0, 1, 4, 16} {
 		p := &Process{out: &output{log: slog.New(slog.DiscardHandler), secrets: &redact.Secrets{}}}
 		for i := range n {

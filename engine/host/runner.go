@@ -137,6 +137,7 @@ func (p *runningProcess) begin() error {
 func (p *runningProcess) readStdout(stdout io.Reader, hello *io.PipeWriter) {
 	buffered := bufio.NewReaderSize(stdout, 8<<10)
 	line, err := buffered.ReadSlice('\n')
+	wrong := checkHello(string(line), p.shown, p.out.secrets)
 	switch {
 	case errors.Is(err, io.EOF) && len(line) == 0:
 		p.fail(errors.New("it ended before it was ready"))
@@ -145,8 +146,8 @@ func (p *runningProcess) readStdout(stdout io.Reader, hello *io.PipeWriter) {
 		case <-time.After(500 * time.Millisecond):
 		}
 		_ = hello.Close()
-	case checkHello(string(line), p.shown, p.out.secrets) != nil:
-		p.fail(checkHello(string(line), p.shown, p.out.secrets))
+	case wrong != nil:
+		p.fail(wrong)
 		_ = hello.Close()
 		_ = p.Kill(context.Background())
 	default:

@@ -16,6 +16,7 @@ import (
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 	"github.com/racflow/racflow/sdk/wire"
 )
 
@@ -91,10 +92,10 @@ func TestServices(t *testing.T) {
 
 	// Who has the token and no certificate, or the other way round, gets nothing.
 	at, remove, err := h.shared.share(h.temp, s)
-	must(t, err)
+	must.Do(t, err)
 	defer remove()
 	pair, err := tls.X509KeyPair([]byte(at.CertificatePem), []byte(at.KeyPem))
-	must(t, err)
+	must.Do(t, err)
 	for name, c := range map[string]struct {
 		shown []tls.Certificate
 		token string
@@ -107,7 +108,7 @@ func TestServices(t *testing.T) {
 		config := h.id.serving()
 		config.RootCAs, config.Certificates, config.ServerName = config.ClientCAs, c.shown, "localhost"
 		conn, err := grpc.NewClient(at.Address, grpc.WithTransportCredentials(credentials.NewTLS(config)))
-		must(t, err)
+		must.Do(t, err)
 		ctx := metadata.AppendToOutgoingContext(t.Context(), wire.TokenKey, c.token)
 		_, err = stagepb.NewHostClient(conn).CacheGet(ctx, &stagepb.CacheGetRequest{})
 		if status.Code(err) != c.want {

@@ -21,12 +21,13 @@ import (
 	"github.com/racflow/racflow/engine/confine"
 	"github.com/racflow/racflow/engine/program"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 func self(t testing.TB) string {
 	t.Helper()
 	path, err := os.Executable()
-	must(t, err)
+	must.Do(t, err)
 	return path
 }
 
@@ -47,10 +48,10 @@ func TestPluginsThatDoNotStart(t *testing.T) {
 	file := func(name, content string, mode os.FileMode) *program.Program {
 		path := filepath.Join(dir, program.Prefix+name)
 		if content != "" {
-			must(t, os.WriteFile(path, []byte(content), mode))
+			must.Do(t, os.WriteFile(path, []byte(content), mode))
 		}
 		p, err := program.At(path)
-		must(t, err)
+		must.Do(t, err)
 		return &p
 	}
 	plain := file("plain", "echo hi", 0o644)
@@ -114,7 +115,7 @@ func TestPinnedProgramStarts(t *testing.T) {
 	h, _ := newHost(t)
 	plugin := acting(t, "plugin")
 	hash, err := plugin.Check()
-	must(t, err)
+	must.Do(t, err)
 	plugin.Hash = hash
 	for range 2 {
 		p := start(t, h, Spec{Program: plugin, Kind: sdk.KindSample, Use: "test/echo"})
@@ -175,21 +176,21 @@ func TestSecretsStayInside(t *testing.T) {
 func TestNobodyOutlivesAKilledHost(t *testing.T) {
 	cmd := exec.Command(self(t), "host")
 	stdout, err := cmd.StdoutPipe()
-	must(t, err)
-	must(t, cmd.Start())
+	must.Do(t, err)
+	must.Do(t, cmd.Start())
 	var pids []int
 	var sockets []string
 	lines := bufio.NewScanner(stdout)
 	for lines.Scan() && lines.Text() != "ready" {
 		pid, rest, _ := strings.Cut(lines.Text(), " ")
 		n, err := strconv.Atoi(pid)
-		must(t, err)
+		must.Do(t, err)
 		pids, sockets = append(pids, n), append(sockets, rest)
 	}
 	if len(pids) != 3 || !alive(pids[0]) {
 		t.Fatalf("the host has started %v", pids)
 	}
-	must(t, cmd.Process.Kill())
+	must.Do(t, cmd.Process.Kill())
 	_ = cmd.Wait()
 	for i, pid := range pids {
 		waitFor(t, "the plugin is gone", func() bool { return !alive(pid) })
@@ -247,14 +248,14 @@ func TestDescribe(t *testing.T) {
 func TestModulesAreSeen(t *testing.T) {
 	h, _ := newHost(t)
 	dir := filepath.Join(t.TempDir(), program.Prefix+"test")
-	must(t, os.Mkdir(dir, 0o755))
+	must.Do(t, os.Mkdir(dir, 0o755))
 	allow := scripted(dir, "'"+self(t)+"' plugin").Allow
 	plugin, err := program.At(dir)
-	must(t, err)
+	must.Do(t, err)
 	plugin.Allow = allow
 	hashes := map[string]bool{}
 	for _, module := range []string{"words = 1", "words = 2"} {
-		must(t, os.WriteFile(filepath.Join(dir, "words.py"), []byte(module), 0o644))
+		must.Do(t, os.WriteFile(filepath.Join(dir, "words.py"), []byte(module), 0o644))
 		if _, ok := h.Known(plugin); ok {
 			t.Errorf("with %s it is known before it was asked", module)
 		}
@@ -311,7 +312,7 @@ func TestServerOfThisMachine(t *testing.T) {
 // A confined plugin reads the certificates that the environment names, wherever they lie.
 func TestCertificatesAreReadable(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "trusted.pem")
-	must(t, os.WriteFile(file, []byte("trusted"), 0o600))
+	must.Do(t, os.WriteFile(file, []byte("trusted"), 0o600))
 	t.Setenv("SSL_CERT_FILE", file)
 	h, _ := newHost(t)
 	p := start(t, h, Spec{Kind: sdk.KindSample, Use: "test/echo", Program: acting(t, "plugin")})
@@ -339,12 +340,5 @@ func TestValidate(t *testing.T) {
 	}
 	if err := h.Validate(t.Context(), program.Program{Path: "/nonexistent"}, sdk.KindSample, "echo", nil); err == nil || !strings.Contains(err.Error(), "did not start") {
 		t.Errorf("error %v", err)
-	}
-}
-
-func must(t testing.TB, err error) {
-	if err != nil {
-		t.Helper()
-		t.Fatal(err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 func TestCrashIsReplayed(t *testing.T) {
@@ -113,7 +114,7 @@ func TestGivesUpOnAPluginThatWillNotStart(t *testing.T) {
 	plugin, dir := acting(t, "plugin"), t.TempDir()
 	plugin.Allow.Write = []string{dir}
 	p := start(t, h, Spec{Config: echoConfigOf(t, dir), Program: plugin})
-	must(t, os.Remove(plugin.Path))
+	must.Do(t, os.Remove(plugin.Path))
 	if _, err := ask(t, p, "crash-once"); err == nil || !strings.Contains(err.Error(), "there is no program "+plugin.Path) {
 		t.Errorf("got %v", err)
 	}
@@ -132,11 +133,11 @@ func TestCrashOfAStoreLosesNothingSilently(t *testing.T) {
 	if _, err := s.Open(ctx, "c", sdk.Schema{Dimension: 1}); err != nil {
 		t.Fatal(err)
 	}
-	must(t, errors.Join(put("a", "one"), s.Commit(ctx, "c", nil)))
+	must.Do(t, errors.Join(put("a", "one"), s.Commit(ctx, "c", nil)))
 
 	// A reading crash in the middle of writing: the read is replayed on the
 	// collection as it was committed, opened again; the writes are refused.
-	must(t, put("b", "two"))
+	must.Do(t, put("b", "two"))
 	r := sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeDense, NumCandidates: 9}, Fusion: sdk.Fusion{Method: "rrf", K: 60}, TopK: 5}
 	if _, err := s.Retrieve(ctx, "c", r, []sdk.Query{{Text: "crash", Vector: []float32{1}}}); err == nil {
 		t.Error("a poisonous query was answered")
@@ -177,8 +178,8 @@ func TestCrashAfterACollectionWasRemoved(t *testing.T) {
 	if _, err := s.Open(ctx, "c", sdk.Schema{Dimension: 1}); err != nil {
 		t.Fatal(err)
 	}
-	must(t, errors.Join(s.Put(ctx, "c", []sdk.Entry{{ID: "a", Vector: []float32{1}}}), s.Commit(ctx, "c", []byte("note"))))
-	must(t, os.Remove(filepath.Join(dir, "c.json")))
+	must.Do(t, errors.Join(s.Put(ctx, "c", []sdk.Entry{{ID: "a", Vector: []float32{1}}}), s.Commit(ctx, "c", []byte("note"))))
+	must.Do(t, os.Remove(filepath.Join(dir, "c.json")))
 	r := sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeDense, NumCandidates: 9}, Fusion: sdk.Fusion{Method: "rrf", K: 60}, TopK: 5}
 	if _, err := s.Retrieve(ctx, "c", r, []sdk.Query{{Text: "crash", Vector: []float32{1}}}); err == nil {
 		t.Fatal("a poisonous query was answered")
@@ -196,7 +197,7 @@ func TestCrashOfAnAttachedStore(t *testing.T) {
 	theirs := func(id string) {
 		t.Helper()
 		file := filepath.Join(dir, "docs.json")
-		must(t, os.WriteFile(file, []byte(`{"Committed": {"a": {"ID": "a", "Vector": [1]}}, "Note": "`+base64.StdEncoding.EncodeToString([]byte(id))+`"}`), 0o600))
+		must.Do(t, os.WriteFile(file, []byte(`{"Committed": {"a": {"ID": "a", "Vector": [1]}}, "Note": "`+base64.StdEncoding.EncodeToString([]byte(id))+`"}`), 0o600))
 	}
 	s := start(t, h, Spec{Kind: sdk.KindStore, Use: "memory", Config: []byte(`{"collection": "docs"}`), StateDir: dir})
 	refused := new(ConfigError)
@@ -232,7 +233,7 @@ func TestFittedStateSurvivesACrash(t *testing.T) {
 	h, _ := newHost(t)
 	ctx := t.Context()
 	e := start(t, h, Spec{Kind: sdk.KindEmbed, Use: "length", StateDir: t.TempDir()})
-	must(t, e.Fit(ctx, learning([]string{"a"})))
+	must.Do(t, e.Fit(ctx, learning([]string{"a"})))
 	fitted := func() {
 		t.Helper()
 		if v, err := e.Embed(ctx, sdk.RoleQuery, []string{""}); err != nil || v[0][1] != 1 {

@@ -14,6 +14,7 @@ import (
 	"github.com/racflow/racflow/engine/journal/runs"
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // TestChangedLines edits a journal in each way: what is not as it was written is answered
@@ -40,11 +41,11 @@ func TestChangedLines(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			state := t.TempDir()
 			j := begin(t, state, manifest.Manifest{})
-			must(t, j.Keep(all))
-			must(t, j.Close(nil))
+			must.Do(t, j.Keep(all))
+			must.Do(t, j.Close(nil))
 			path := filepath.Join(j.Folder(), journal.File)
 			text, err := os.ReadFile(path)
-			must(t, err)
+			must.Do(t, err)
 			lines := bytes.SplitAfter(text, []byte("\n"))
 			switch test.old {
 			case `(?)`:
@@ -63,7 +64,7 @@ func TestChangedLines(t *testing.T) {
 			default:
 				text = bytes.Replace(text, []byte(test.old), []byte(test.new), 1)
 			}
-			must(t, os.WriteFile(path, text, 0o600))
+			must.Do(t, os.WriteFile(path, text, 0o600))
 			j = resume(t, state, j.ID())
 			var known []int
 			for _, r := range again(j, all) {
@@ -72,8 +73,8 @@ func TestChangedLines(t *testing.T) {
 			if j.Changed != test.changed || !slices.Equal(known, test.known) || j.Known() != len(known) {
 				t.Errorf("%d lines changed, %v known, want %d and %v", j.Changed, known, test.changed, test.known)
 			}
-			must(t, j.Keep(all)) // they are answered again
-			must(t, j.Close(nil))
+			must.Do(t, j.Keep(all)) // they are answered again
+			must.Do(t, j.Close(nil))
 			j = resume(t, state, j.ID())
 			defer j.Close(nil)
 			left := 0
@@ -92,7 +93,7 @@ func TestChangedFiles(t *testing.T) {
 	state := t.TempDir()
 	kept := runs.Of(state)
 	j := begin(t, state, manifest.Manifest{File: "/p.hcl", Pipeline: "p"})
-	must(t, j.Close(journal.NewTotals(outcome.Totals{Items: 3}, nil)))
+	must.Do(t, j.Close(journal.NewTotals(outcome.Totals{Items: 3}, nil)))
 	edit := func(name, old, new string) {
 		t.Helper()
 		path := filepath.Join(j.Folder(), name)
@@ -100,7 +101,7 @@ func TestChangedFiles(t *testing.T) {
 		if err != nil || !bytes.Contains(text, []byte(old)) {
 			t.Fatalf("%s, %v", text, err)
 		}
-		must(t, os.WriteFile(path, bytes.Replace(text, []byte(old), []byte(new), 1), 0o600))
+		must.Do(t, os.WriteFile(path, bytes.Replace(text, []byte(old), []byte(new), 1), 0o600))
 	}
 	edit("totals.json", `"items": 3`, `"items": 4`)
 	if end := kept.End(j.ID()); end != nil {
@@ -128,19 +129,19 @@ func TestChangedFiles(t *testing.T) {
 func TestOldFormat(t *testing.T) {
 	state, id := t.TempDir(), "20260131-235959-0a1b2c"
 	dir := filepath.Join(state, "runs", id)
-	must(t, os.MkdirAll(dir, 0o700))
+	must.Do(t, os.MkdirAll(dir, 0o700))
 	for name, text := range map[string]string{
 		"manifest.json": `{"id": "` + id + `", "racflow": "0", "file": "/p.hcl", "pipeline": "p"}`,
 		"journal.jsonl": `{"line":2,"id":"a","answer":"x","votes":[]}` + "\n" + `{"line":3,"id":"b","answer":"y","votes":[{"voter":"v","answer":"y","weight":null}]}` + "\n" + `{"line":4,"id":"c","stage":"s","error":"e"}` + "\n",
 	} {
-		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	j := resume(t, state, id)
 	if j.Known() != 1 || j.Changed != 0 {
 		t.Errorf("%d known, %d changed", j.Known(), j.Changed)
 	}
-	must(t, j.Keep([]outcome.Result{{Line: 3, ID: "b", Answer: "z"}}))
-	must(t, j.Close(nil))
+	must.Do(t, j.Keep([]outcome.Result{{Line: 3, ID: "b", Answer: "z"}}))
+	must.Do(t, j.Close(nil))
 	j = resume(t, state, id)
 	defer j.Close(nil)
 	if got := again(j, []outcome.Result{{Line: 2, ID: "a"}, {Line: 3, ID: "b"}}); len(got) != 2 || got[0].Answer != "x" || got[1].Answer != "z" {
@@ -162,14 +163,14 @@ func TestResults(t *testing.T) {
 	}
 	j := begin(t, state, manifest.Manifest{Limit: 5, Answers: manifest.Texts})
 	j.Index()
-	must(t, j.Keep(kept[:2]))
-	must(t, j.Keep(kept[2:]))
+	must.Do(t, j.Keep(kept[:2]))
+	must.Do(t, j.Keep(kept[2:]))
 	check := func(j *journal.Journal) {
 		t.Helper()
 		n := 0
 		var got []journal.Item
 		for item, err := range j.Results(func() (source.Row, error) { n++; return rows[n-1], nil }) {
-			must(t, err)
+			must.Do(t, err)
 			got = append(got, item)
 		}
 		want := []journal.Status{journal.Answered, journal.Provisional, journal.Unreached, journal.Failed, journal.Failed}
@@ -203,9 +204,9 @@ func TestResults(t *testing.T) {
 		}
 	}
 	check(j)
-	must(t, j.Close(nil))
+	must.Do(t, j.Close(nil))
 	j, err := runs.Of(state).Open(j.ID())
-	must(t, err)
+	must.Do(t, err)
 	defer j.Close(nil)
 	check(j)
 	failing := func() (source.Row, error) { return source.Row{}, io.ErrClosedPipe }

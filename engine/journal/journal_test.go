@@ -21,19 +21,20 @@ import (
 	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 func begin(t testing.TB, state string, m manifest.Manifest) *journal.Journal {
 	t.Helper()
 	j, _, err := runs.Of(state).Begin(m, journal.Options{}, runs.Retention{})
-	must(t, err)
+	must.Do(t, err)
 	return j
 }
 
 func resume(t testing.TB, state, id string) *journal.Journal {
 	t.Helper()
 	j, err := runs.Of(state).Resume(id, journal.Options{})
-	must(t, err)
+	must.Do(t, err)
 	return j
 }
 
@@ -64,11 +65,11 @@ func written(t *testing.T, results []outcome.Result) string {
 	var out bytes.Buffer
 	for _, format := range []string{result.JSONL, result.TSV, result.CSV, result.Parquet, result.Table} {
 		w, err := result.NewWriter(&out, format, result.Options{})
-		must(t, err)
+		must.Do(t, err)
 		for _, r := range results {
-			must(t, w.Write(r))
+			must.Do(t, w.Write(r))
 		}
-		must(t, w.Close())
+		must.Do(t, w.Close())
 	}
 	return out.String()
 }
@@ -92,7 +93,7 @@ func TestDecidedIsKept(t *testing.T) {
 	all := []outcome.Result{{Line: 2, ID: "a", Text: "one", Answer: "x", Agreement: 1, Confidence: 1, Reason: "decided by Ada on 2026-11-23",
 		Decided: &outcome.Decision{By: "Ada", At: time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)}}}
 	j := begin(t, state, manifest.Manifest{})
-	must(t, errors.Join(j.Keep(all), j.Close(nil)))
+	must.Do(t, errors.Join(j.Keep(all), j.Close(nil)))
 	again := again(resume(t, state, j.ID()), all)
 	if d := cmp.Diff(all, again, cmpopts.EquateEmpty()); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -103,9 +104,9 @@ func TestOutputIsTheSame(t *testing.T) {
 	state, all := t.TempDir(), results()
 	j := begin(t, state, manifest.Manifest{})
 	for _, i := range []int{2, 0, 4, 3, 1} { // in the order of completion
-		must(t, j.Keep(all[i:i+1]))
+		must.Do(t, j.Keep(all[i:i+1]))
 	}
-	must(t, j.Close(nil))
+	must.Do(t, j.Close(nil))
 	failures, err := os.ReadFile(filepath.Join(state, "runs", j.ID(), "failures.jsonl"))
 	if err != nil || string(failures) != `{"line":7,"id":"f","stage":"sample.llm","error":"the model is away","sum":"27d92ec8"}`+"\n" {
 		t.Errorf("failures %q, %v", failures, err)
@@ -141,12 +142,12 @@ func TestFailuresDoNotAddUp(t *testing.T) {
 	state, all := t.TempDir(), results()
 	j := begin(t, state, manifest.Manifest{})
 	id := j.ID()
-	must(t, errors.Join(j.Keep(all), j.Close(nil)))
+	must.Do(t, errors.Join(j.Keep(all), j.Close(nil)))
 	sizes := func() (all []int64) {
 		t.Helper()
 		for _, name := range []string{"journal.jsonl", "failures.jsonl"} {
 			info, err := os.Stat(filepath.Join(state, "runs", id, name))
-			must(t, err)
+			must.Do(t, err)
 			all = append(all, info.Size())
 		}
 		return all
@@ -154,7 +155,7 @@ func TestFailuresDoNotAddUp(t *testing.T) {
 	before := sizes()
 	for range 3 {
 		j := resume(t, state, id)
-		must(t, errors.Join(j.Keep(all[4:]), j.Close(nil)))
+		must.Do(t, errors.Join(j.Keep(all[4:]), j.Close(nil)))
 	}
 	if now := sizes(); !slices.Equal(now, before) {
 		t.Errorf("the journal and its failures have %d bytes, %d at first", now, before)
@@ -170,7 +171,7 @@ func TestProvisional(t *testing.T) {
 	j := begin(t, state, m)
 	for range 3 {
 		totals := outcome.Totals{Items: 2, Provisional: 1, Missing: []outcome.Skipped{{Stage: "sample.llm", Items: 1, First: stop}}}
-		must(t, errors.Join(j.Keep([]outcome.Result{results()[0], lacks}), j.Close(journal.NewTotals(totals, nil))))
+		must.Do(t, errors.Join(j.Keep([]outcome.Result{results()[0], lacks}), j.Close(journal.NewTotals(totals, nil))))
 		kept, err := os.ReadFile(filepath.Join(state, "runs", j.ID(), "provisional.jsonl"))
 		if want := `{"line":9,"id":"g","answer":"a","agreement":1,"votes":[],"missing":["sample.llm"],"sum":"b5d4c995"}` + "\n"; err != nil || string(kept) != want {
 			t.Errorf("provisional answers %q, %v", kept, err)
@@ -186,7 +187,7 @@ func TestProvisional(t *testing.T) {
 			t.Errorf("the item is not asked again: %d known", j.Known())
 		}
 	}
-	must(t, j.Close(journal.NewTotals(outcome.Totals{Items: 2}, nil)))
+	must.Do(t, j.Close(journal.NewTotals(outcome.Totals{Items: 2}, nil)))
 	if _, ok := runs.Of(state).Newest("/p.hcl", "p"); ok {
 		t.Error("a run that lacks nothing any more is offered")
 	}
@@ -200,17 +201,17 @@ func TestLinesWithoutANumber(t *testing.T) {
 	answer := func(line int, weight, agreement float64) outcome.Result {
 		return outcome.Result{Line: line, ID: "i", Answer: "a", Agreement: agreement, Votes: []outcome.Vote{{Voter: "v", Answer: `"weight":null`, Weight: weight, Accepted: true}}}
 	}
-	must(t, j.Keep([]outcome.Result{answer(2, 1, 1), answer(3, math.Inf(1), 1), answer(4, 1, math.NaN())}))
+	must.Do(t, j.Keep([]outcome.Result{answer(2, 1, 1), answer(3, math.Inf(1), 1), answer(4, 1, math.NaN())}))
 	id := j.ID()
-	must(t, j.Close(nil))
+	must.Do(t, j.Close(nil))
 	j = resume(t, state, id)
 	for line, want := range map[int]bool{2: true, 3: false, 4: false} {
 		if _, ok := j.Answered(source.Row{Line: line, ID: "i"}); ok != want {
 			t.Errorf("line %d is answered: %v", line, ok)
 		}
 	}
-	must(t, j.Keep([]outcome.Result{answer(3, .5, 1)}))
-	must(t, j.Close(nil))
+	must.Do(t, j.Keep([]outcome.Result{answer(3, .5, 1)}))
+	must.Do(t, j.Close(nil))
 	j = resume(t, state, id)
 	defer j.Close(nil)
 	if r, ok := j.Answered(source.Row{Line: 3, ID: "i"}); !ok || r.Votes[0].Weight != .5 {
@@ -223,23 +224,23 @@ func TestTornLines(t *testing.T) {
 	state, all := t.TempDir(), results()[:3]
 	j := begin(t, state, manifest.Manifest{})
 	path := filepath.Join(state, "runs", j.ID(), "journal.jsonl")
-	must(t, j.Keep(all[:2]))
+	must.Do(t, j.Keep(all[:2]))
 	whole, err := os.ReadFile(path)
-	must(t, err)
-	must(t, j.Close(nil))
+	must.Do(t, err)
+	must.Do(t, j.Close(nil))
 	first := bytes.IndexByte(whole, '\n') + 1
 	for at := first; at < len(whole); at++ {
-		must(t, os.WriteFile(path, whole[:at], 0o600))
+		must.Do(t, os.WriteFile(path, whole[:at], 0o600))
 		j := resume(t, state, j.ID())
 		if got := again(j, all); len(got) != 1 {
 			t.Fatalf("cut at byte %d: %d answers", at, len(got))
 		}
-		must(t, errors.Join(j.Keep(all[1:]), j.Close(nil)))
+		must.Do(t, errors.Join(j.Keep(all[1:]), j.Close(nil)))
 		j = resume(t, state, j.ID())
 		if got := again(j, all); written(t, got) != written(t, all) {
 			t.Fatalf("cut at byte %d and resumed: %d answers", at, len(got))
 		}
-		must(t, j.Close(nil))
+		must.Do(t, j.Close(nil))
 	}
 }
 
@@ -261,7 +262,7 @@ func BenchmarkKeep(b *testing.B) {
 	}
 	b.ResetTimer()
 	for b.Loop() {
-		must(b, j.Keep(batch))
+		must.Do(b, j.Keep(batch))
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(batch))/1e3, "µs/item")
 }
@@ -285,33 +286,26 @@ func TestIndex(t *testing.T) {
 		}
 	}
 	j := begin(t, state, manifest.Manifest{})
-	must(t, j.Keep([]outcome.Result{{Line: 9, ID: "before", Answer: "x"}}))
+	must.Do(t, j.Keep([]outcome.Result{{Line: 9, ID: "before", Answer: "x"}}))
 	if _, ok := j.Answered(source.Row{Line: 9, ID: "before"}); ok {
 		t.Error("it is read back without an index")
 	}
 	j.Index()
-	must(t, j.Keep([]outcome.Result{{Line: 8, ID: "failed", Failure: &outcome.Failure{Err: errors.New("broken")}}, first, other}))
+	must.Do(t, j.Keep([]outcome.Result{{Line: 8, ID: "failed", Failure: &outcome.Failure{Err: errors.New("broken")}}, first, other}))
 	check(j, first)
 	check(j, other)
 	if _, ok := j.Answered(source.Row{Line: 8, ID: "failed"}); ok {
 		t.Error("a failure counts as an answer")
 	}
-	must(t, j.Keep([]outcome.Result{second}))
+	must.Do(t, j.Keep([]outcome.Result{second}))
 	check(j, second)
 	check(j, other)
-	must(t, j.Close(nil))
+	must.Do(t, j.Close(nil))
 	j = resume(t, state, j.ID())
 	defer j.Close(nil)
 	check(j, second)
 	check(j, other)
 	if j.Known() != 3 {
 		t.Errorf("%d known", j.Known())
-	}
-}
-
-func must(t testing.TB, err error) {
-	if err != nil {
-		t.Helper()
-		t.Fatal(err)
 	}
 }

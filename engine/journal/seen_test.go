@@ -20,6 +20,7 @@ import (
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // TestSeen keeps what was seen of those items that a person may ask about, or of all.
@@ -68,10 +69,10 @@ func TestSeen(t *testing.T) {
 	}
 	for keep, lines := range map[journal.Keep][]int{journal.KeepNotable: {3, 4, 5, 6}, journal.KeepAll: {1, 2, 3, 4, 5, 6, 7, 8}} {
 		j, _, err := runs.Of(t.TempDir()).Begin(manifest.Manifest{}, journal.Options{Keep: keep}, runs.Retention{})
-		must(t, err)
+		must.Do(t, err)
 		defer j.Close(nil)
 		j.Index()
-		must(t, j.Keep(all))
+		must.Do(t, j.Keep(all))
 		var got []int
 		for item := range j.Kept() {
 			if item.Seen == nil {
@@ -99,7 +100,7 @@ func TestSeen(t *testing.T) {
 // TestOlderSeen reads what an older racflow kept: the candidates of the last stage alone.
 func TestOlderSeen(t *testing.T) {
 	var seen journal.Seen
-	must(t, json.Unmarshal([]byte(`{"candidates":[["a",0.5],["7",2]]}`), &seen))
+	must.Do(t, json.Unmarshal([]byte(`{"candidates":[["a",0.5],["7",2]]}`), &seen))
 	want := []journal.Scored{{ID: "a", Score: 0.5, Dense: sdk.Unscored, Lexical: sdk.Unscored}, {ID: "7", Score: 2, Dense: sdk.Unscored, Lexical: sdk.Unscored}}
 	if d := cmp.Diff(want, seen.Candidates, cmpopts.EquateNaNs()); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -122,13 +123,13 @@ func TestSpentByVoter(t *testing.T) {
 	other := outcome.Result{Line: 3, ID: "3", Answer: "x", Usage: sdk.Usage{InputTokens: 5}, Cost: 2} // of whom, nobody knows
 	state := t.TempDir()
 	j := begin(t, state, manifest.Manifest{})
-	must(t, errors.Join(j.Keep([]outcome.Result{r, failed, other}), j.Close(nil)))
+	must.Do(t, errors.Join(j.Keep([]outcome.Result{r, failed, other}), j.Close(nil)))
 	text, err := os.ReadFile(filepath.Join(j.Folder(), "journal.jsonl"))
 	if want := `"spent":{"a":[1152921504606846976,0,2,0.1],"b":[10,4,0]}`; err != nil || !bytes.Contains(text, []byte(want)) || bytes.Count(text, []byte(`"tokens"`)) != 1 {
 		t.Errorf("%s, %v; want %s, and tokens once", text, err, want)
 	}
 	j, err = runs.Of(state).Open(j.ID())
-	must(t, err)
+	must.Do(t, err)
 	defer j.Close(nil)
 	for item := range j.Kept() {
 		got := item.Result

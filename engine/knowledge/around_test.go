@@ -5,13 +5,14 @@ import (
 
 	"github.com/racflow/racflow/engine/knowledge"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // What stands around a chunk is that of its own document, as far as it reaches.
 func TestAround(t *testing.T) {
 	s := newShelf(t, map[string]string{"a.txt": "w0 w1 w2 w3 w4 w5 ", "b.txt": "x y"})
 	k, _, _ := s.look(knowledge.Options{})
-	all := must(k.All(t.Context()))(t)
+	all := must.Get(k.All(t.Context()))(t)
 	of := func(id string) sdk.Candidate {
 		for _, c := range all {
 			if c.ID == id {

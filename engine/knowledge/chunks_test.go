@@ -21,6 +21,7 @@ import (
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // words cuts at spaces and line ends. It remembers which documents it cut.
@@ -76,10 +77,10 @@ func (s *shelf) write(files map[string]string) {
 	for name, content := range files {
 		path := filepath.Join(s.dir, filepath.FromSlash(name))
 		if content == "" {
-			noErr(s.t, os.Remove(path))
+			must.Do(s.t, os.Remove(path))
 			continue
 		}
-		noErr(s.t, os.MkdirAll(filepath.Dir(path), 0o750))
+		must.Do(s.t, os.MkdirAll(filepath.Dir(path), 0o750))
 		put(s.t, path, content)
 	}
 }
@@ -89,7 +90,7 @@ func (s *shelf) write(files map[string]string) {
 func (s *shelf) look(o knowledge.Options) (k *knowledge.Knowledge, cut, embedded []string) {
 	s.t.Helper()
 	s.chunker.cut, s.embedder.passages = nil, nil
-	k = must(knowledge.Open(s.t.Context(), s.block, s.stages, o))(s.t)
+	k = must.Get(knowledge.Open(s.t.Context(), s.block, s.stages, o))(s.t)
 	slices.Sort(s.embedder.passages)
 	return k, s.chunker.cut, s.embedder.passages
 }
@@ -98,7 +99,7 @@ func (s *shelf) look(o knowledge.Options) (k *knowledge.Knowledge, cut, embedded
 func ids(t *testing.T, k *knowledge.Knowledge) []string {
 	t.Helper()
 	var all []string
-	noErr(t, k.Entries(t.Context(), sdk.Scan{}, func(e sdk.Entry) { all = append(all, e.ID) }))
+	must.Do(t, k.Entries(t.Context(), sdk.Scan{}, func(e sdk.Entry) { all = append(all, e.ID) }))
 	slices.Sort(all)
 	return all
 }
@@ -140,9 +141,9 @@ func TestChunksAreKeptInStep(t *testing.T) {
 			t.Errorf("%s: the plan embedded %q", step.name, embedded)
 		}
 		k, cut, embedded := s.look(knowledge.Options{})
-		equal(t, step.name+": documents cut", step.cut, cut, cmpopts.EquateEmpty())
-		equal(t, step.name+": embedded", step.words, embedded, cmpopts.EquateEmpty())
-		equal(t, step.name+": entries", step.ids, ids(t, k))
+		must.Equal(t, step.name+": documents cut", step.cut, cut, cmpopts.EquateEmpty())
+		must.Equal(t, step.name+": embedded", step.words, embedded, cmpopts.EquateEmpty())
+		must.Equal(t, step.name+": entries", step.ids, ids(t, k))
 		for what, got := range map[string]build.Report{"plan": planned.Report, "report": k.Report} {
 			if diff := cmp.Diff(step.report, got, counts, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s: %s: %s", step.name, what, diff)
@@ -273,7 +274,7 @@ func TestRowsAreCut(t *testing.T) {
 	if !slices.Equal(embedded, []string{"a", "b", "c"}) || !slices.Equal(k.Labels, []string{"l"}) || len(ids(t, k)) != 3 {
 		t.Errorf("embedded %q, labels %q, entries %q", embedded, k.Labels, ids(t, k))
 	}
-	noErr(t, os.WriteFile(path, []byte(strings.Replace(rows, "a b", "a d", 1)), 0o600))
+	must.Do(t, os.WriteFile(path, []byte(strings.Replace(rows, "a b", "a d", 1)), 0o600))
 	if _, cut, embedded := s.look(knowledge.Options{}); !slices.Equal(cut, []string{"x"}) || !slices.Equal(embedded, []string{"a", "d"}) {
 		t.Errorf("a changed row: cut %q, embedded %q", cut, embedded)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/racflow/racflow/engine/knowledge"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // pieces cuts after every so many words.
@@ -44,7 +45,7 @@ func keptVectors(t *testing.T) cache.VectorOptions {
 func everything(t *testing.T, k *knowledge.Knowledge) map[string]sdk.Entry {
 	t.Helper()
 	all := map[string]sdk.Entry{}
-	noErr(t, k.Entries(t.Context(), sdk.Scan{Texts: true, Vectors: true}, func(e sdk.Entry) { all[e.ID] = e }))
+	must.Do(t, k.Entries(t.Context(), sdk.Scan{Texts: true, Vectors: true}, func(e sdk.Entry) { all[e.ID] = e }))
 	return all
 }
 
@@ -92,7 +93,7 @@ func TestVectorsAreKept(t *testing.T) {
 		}
 	}
 	for n, step := range steps { // what is searched is the same, bit by bit
-		equal(t, step.name+": without and with kept vectors", built[0][n], built[1][n])
+		must.Equal(t, step.name+": without and with kept vectors", built[0][n], built[1][n])
 	}
 }
 
@@ -113,7 +114,7 @@ func (s *shelf) embed(config string) {
 func (s *shelf) move() {
 	s.t.Helper()
 	to := filepath.Join(s.t.TempDir(), "moved")
-	noErr(s.t, os.Rename(s.dir, to))
+	must.Do(s.t, os.Rename(s.dir, to))
 	set := *s.block.Sources[0].Documents
 	set.Path, s.dir, s.block.Sources[0].Path = to, to, to
 	s.block.Sources[0].Documents = &set
@@ -168,7 +169,7 @@ func TestVectorsOfPartsOfABatch(t *testing.T) {
 	b := newBench(t)
 	b.embedder.strict = true
 	o := knowledge.Options{Vectors: keptVectors(t)}
-	noErr(t, os.WriteFile(b.block.Sources[0].Path, []byte("id\ttext\n1\ta\n2\tunreadable\n3\tb\n"), 0o600))
+	must.Do(t, os.WriteFile(b.block.Sources[0].Path, []byte("id\ttext\n1\ta\n2\tunreadable\n3\tb\n"), 0o600))
 	for i, want := range []int{2, 0} {
 		b.stages.memory, b.embedder.passages = enginetest.Memory(), nil
 		k, err := knowledge.Open(t.Context(), b.block, b.stages, o)

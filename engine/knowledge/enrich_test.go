@@ -24,6 +24,7 @@ import (
 	"github.com/racflow/racflow/engine/progress"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/fuse"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // adder is an enricher. What it has answered it does not ask again, as one with a
@@ -178,7 +179,7 @@ func find(t *testing.T, k *knowledge.Knowledge, text string) []sdk.Candidate {
 
 func same(t *testing.T, what string, got []string, want ...string) {
 	t.Helper()
-	equal(t, what, want, got, cmpopts.EquateEmpty())
+	must.Equal(t, what, want, got, cmpopts.EquateEmpty())
 }
 
 // A block's own delimiter stands in what is embedded, and nobody sees it.
@@ -348,7 +349,7 @@ func TestDocumentsUnderWay(t *testing.T) {
 		}
 	}
 	e.embedder.passages = nil
-	must(knowledge.Open(t.Context(), e.block, e.stages, knowledge.Options{}))(t)
+	must.Get(knowledge.Open(t.Context(), e.block, e.stages, knowledge.Options{}))(t)
 	var order []string
 	for _, text := range e.embedder.passages {
 		of, _, _ := strings.Cut(text, "\n")

@@ -14,6 +14,7 @@ import (
 	"github.com/racflow/racflow/engine/knowledge/stages"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // keeper is a store that drops nothing.
@@ -26,7 +27,7 @@ func (k keeper) Drop(context.Context, string) error { return k.err }
 
 func (b *bench) history() *generation.History {
 	b.t.Helper()
-	return must(generation.List(b.t.Context(), b.block, b.stages))(b.t)
+	return must.Get(generation.List(b.t.Context(), b.block, b.stages))(b.t)
 }
 
 // states lists the generations as "analyzer embedder state".
@@ -42,14 +43,14 @@ func (b *bench) states() []string {
 
 func (b *bench) store() stages.Store {
 	b.t.Helper()
-	return must(b.stages.Store(b.t.Context()))(b.t)
+	return must.Get(b.stages.Store(b.t.Context()))(b.t)
 }
 
 // rewrite commits other notes to the generations.
 func (b *bench) rewrite(change func(note map[string]any)) {
 	b.t.Helper()
 	store := b.store()
-	all := must(store.List(b.t.Context()))(b.t)
+	all := must.Get(store.List(b.t.Context()))(b.t)
 	for _, c := range all {
 		var note map[string]any
 		if json.Unmarshal(c.Note, &note) != nil {
@@ -78,12 +79,12 @@ func (b *bench) age() {
 
 func (b *bench) collections() int {
 	b.t.Helper()
-	return len(must(b.store().List(b.t.Context()))(b.t))
+	return len(must.Get(b.store().List(b.t.Context()))(b.t))
 }
 
 func (b *bench) wantStates(what string, want ...string) {
 	b.t.Helper()
-	equal(b.t, what+": generations", want, b.states())
+	must.Equal(b.t, what+": generations", want, b.states())
 }
 
 func TestGenerationsSwitchWhenComplete(t *testing.T) {
@@ -250,7 +251,7 @@ func TestIncompleteGenerations(t *testing.T) {
 	if len(gone) != 1 || gone[0].State != generation.Incomplete {
 		t.Fatalf("superseded: %+v", gone)
 	}
-	noErr(t, h.Remove(t.Context(), gone[0]))
+	must.Do(t, h.Remove(t.Context(), gone[0]))
 	b.wantStates("removed", "standard letters current")
 }
 
@@ -287,14 +288,14 @@ func TestRemoveWhatIsBeingWritten(t *testing.T) {
 	b.block.Analyzer = "code"
 	b.open("1\ta\tx")
 	writer := b.store()
-	must(writer.Open(t.Context(), old, sdk.Schema{Dimension: 4, Analyzer: "standard"}))(t)
-	noErr(t, writer.Put(t.Context(), old, []sdk.Entry{{ID: "2", Text: "b", Vector: []float32{0, 1, 0, 0}}}))
+	must.Get(writer.Open(t.Context(), old, sdk.Schema{Dimension: 4, Analyzer: "standard"}))(t)
+	must.Do(t, writer.Put(t.Context(), old, []sdk.Entry{{ID: "2", Text: "b", Vector: []float32{0, 1, 0, 0}}}))
 	h := b.history()
 	if err := h.Remove(t.Context(), h.Superseded(false)[0]); sdk.CodeOf(err) != sdk.CodeTransient {
 		t.Errorf("removing it gives %v", err)
 	}
 	b.wantStates("while it is written", "code letters current", "standard letters old")
-	noErr(t, writer.Commit(t.Context(), old, []byte(`{"source": "x", "complete": true}`)))
+	must.Do(t, writer.Commit(t.Context(), old, []byte(`{"source": "x", "complete": true}`)))
 	if err := h.Remove(t.Context(), h.Superseded(false)[0]); err != nil {
 		t.Error(err)
 	}
@@ -309,7 +310,7 @@ func TestASearchOutlivesItsGeneration(t *testing.T) {
 	b.open("1\ta\tx", "2\tb\ty")
 	h := b.history()
 	for _, g := range h.Superseded(false) {
-		noErr(t, h.Remove(t.Context(), g))
+		must.Do(t, h.Remove(t.Context(), g))
 	}
 	if n := b.collections(); n != 2 {
 		t.Fatalf("%d collections are left", n)
@@ -363,8 +364,8 @@ func TestWhatIsNoGeneration(t *testing.T) {
 		"racflow":                     good,
 		"k-8123456789ab-0123456789ab": good,
 	} {
-		must(store.Open(t.Context(), name, sdk.Schema{Dimension: 4}))(t)
-		noErr(t, store.Commit(t.Context(), name, []byte(note)))
+		must.Get(store.Open(t.Context(), name, sdk.Schema{Dimension: 4}))(t)
+		must.Do(t, store.Commit(t.Context(), name, []byte(note)))
 	}
 	b.wantStates("beside collections of others", "standard letters current")
 	if n := b.collections(); n != before+12 {
@@ -400,7 +401,7 @@ func TestEditionThatIsRemoved(t *testing.T) {
 		_, err := knowledge.Open(t.Context(), b.block, b.stages, knowledge.Options{Edition: true})
 		return err
 	}
-	noErr(t, open())
+	must.Do(t, open())
 	when = true
 	if err := open(); !errors.Is(err, generation.ErrRemoved) || !strings.Contains(err.Error(), "it is gone") {
 		t.Errorf("while it was removed: %v", err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/racflow/racflow/engine/knowledge/stages"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 var errCrash = fmt.Errorf("embed.k: %w", sdk.ErrCrashed)
@@ -176,7 +177,7 @@ func TestARowThatEndsTheStore(t *testing.T) {
 	if ends == 0 || ends > 3*3*10 {
 		t.Errorf("the store ended %d times", ends)
 	}
-	store := must(b.stages.Store(t.Context()))(t)
+	store := must.Get(b.stages.Store(t.Context()))(t)
 	all, err := store.List(t.Context())
 	if err != nil || len(all) != 2 {
 		t.Errorf("got %v, %v", all, err)

@@ -23,6 +23,7 @@ import (
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/fuse"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // letters embeds a text as its counts of the letters a to d. It remembers what
@@ -198,7 +199,7 @@ func (b *bench) open(rows ...string) (*knowledge.Knowledge, []string) {
 	content := strings.Join(append([]string{"id\ttext\tlabel"}, rows...), "\n") + "\n"
 	put(b.t, b.block.Sources[0].Path, content)
 	b.embedder.passages = nil
-	k := must(knowledge.Open(b.t.Context(), b.block, b.stages, knowledge.Options{}))(b.t)
+	k := must.Get(knowledge.Open(b.t.Context(), b.block, b.stages, knowledge.Options{}))(b.t)
 	slices.Sort(b.embedder.passages)
 	return k, b.embedder.passages
 }
@@ -224,11 +225,11 @@ func (b *bench) opening(ctx context.Context, o knowledge.Options) (err error) {
 }
 
 // faults are those of rows, without the path of their file.
-func (b *bench) faults(k *knowledge.Knowledge) (told []string) {
+func (b *bench) faults(k *knowledge.Knowledge) (reported []string) {
 	for _, f := range k.Report.Invalid {
-		told = append(told, strings.TrimPrefix(f.String(), filepath.Dir(b.block.Sources[0].Path)))
+		reported = append(reported, strings.TrimPrefix(f.String(), filepath.Dir(b.block.Sources[0].Path)))
 	}
-	return told
+	return reported
 }
 
 func (b *bench) nearest(k *knowledge.Knowledge, text string) []string {
@@ -273,17 +274,17 @@ func TestIncremental(t *testing.T) {
 	for _, step := range steps {
 		k, embedded := b.open(step.rows...)
 		step.report.Name, step.report.Embedder, step.report.Store = "k", "letters", "memory"
-		equal(t, step.name+": report", step.report, k.Report)
-		equal(t, step.name+": embedded", step.embedded, embedded)
-		equal(t, step.name+": labels", step.labels, k.Labels)
-		equal(t, step.name+": nearest to a", step.nearestA, b.nearest(k, "a"))
+		must.Equal(t, step.name+": report", step.report, k.Report)
+		must.Equal(t, step.name+": embedded", step.embedded, embedded)
+		must.Equal(t, step.name+": labels", step.labels, k.Labels)
+		must.Equal(t, step.name+": nearest to a", step.nearestA, b.nearest(k, "a"))
 	}
 }
 
 func TestPrototypes(t *testing.T) {
 	b := newBench(t)
 	nearest := func(k *knowledge.Knowledge) map[string]float32 {
-		found := must(k.Prototypes(t.Context(), [][]float32{{1, 0, 0, 0}}, 10))(t)
+		found := must.Get(k.Prototypes(t.Context(), [][]float32{{1, 0, 0, 0}}, 10))(t)
 		all := map[string]float32{}
 		for _, c := range found[0] {
 			all[c.Label] = c.Dense
@@ -293,9 +294,9 @@ func TestPrototypes(t *testing.T) {
 	close := cmp.Comparer(func(a, b float32) bool { return a-b < 1e-6 && b-a < 1e-6 })
 	k, _ := b.open("1\ta\tx", "2\tb\tx", "3\tc\ty")
 	// x is the mean of a and b, so 45 degrees from a.
-	equal(t, "at first", map[string]float32{"x": 0.70710678, "y": 0}, nearest(k), close)
+	must.Equal(t, "at first", map[string]float32{"x": 0.70710678, "y": 0}, nearest(k), close)
 	k, _ = b.open("1\ta\tx", "3\tac\ty")
-	equal(t, "after changes", map[string]float32{"x": 1, "y": 0.70710678}, nearest(k), close)
+	must.Equal(t, "after changes", map[string]float32{"x": 1, "y": 0.70710678}, nearest(k), close)
 }
 
 func TestFitting(t *testing.T) {
@@ -378,11 +379,11 @@ func (l lossy) Put(ctx context.Context, collection string, entries []sdk.Entry) 
 
 func TestFaults(t *testing.T) {
 	b := newBench(t)
-	for range 2 { // faults are told again though nothing changed
+	for range 2 { // faults are reported again though nothing changed
 		k, _ := b.open("1\ta\tx", "2\t\tx", "1\tb\ty", "4\tc\ty")
-		told := b.faults(k)
+		reported := b.faults(k)
 		want := []string{"/rows.tsv:3: it has no text", `/rows.tsv:4: its id "1" stands on line 2 already; ids must be unique`}
-		if d := cmp.Diff(want, told); d != "" || k.Report.Entries != 2 {
+		if d := cmp.Diff(want, reported); d != "" || k.Report.Entries != 2 {
 			t.Errorf("%d entries, faults (-want +got):\n%s", k.Report.Entries, d)
 		}
 	}
@@ -395,19 +396,19 @@ func TestRefusedRows(t *testing.T) {
 	b.stages.strict, b.embedder.strict = true, true
 	check := func(k *knowledge.Knowledge, entries, added, changed, removed int, want ...string) {
 		t.Helper()
-		told := b.faults(k)
+		reported := b.faults(k)
 		r := k.Report
-		if d := cmp.Diff(want, told); d != "" || r.Entries != entries || r.Added != added || r.Changed != changed || r.Removed != removed || r.InvalidCount != len(want) {
+		if d := cmp.Diff(want, reported); d != "" || r.Entries != entries || r.Added != added || r.Changed != changed || r.Removed != removed || r.InvalidCount != len(want) {
 			t.Errorf("%+v, faults (-want +got):\n%s", r, d)
 		}
 		if found := b.nearest(k, "a"); len(found) != entries {
 			t.Errorf("found %q, want %d entries", found, entries)
 		}
 	}
-	for _, added := range []int{2, 0} { // told again though nothing changed
+	for _, added := range []int{2, 0} { // reported again though nothing changed
 		k, _ := b.open("1\ta\tx", "2\tunstorable\tx", "3\t\tx", "4\tb\ty", "5\tunreadable\tz")
 		check(k, 2, added, 0, 0, "/rows.tsv:3: the text is unstorable", "/rows.tsv:4: it has no text", "/rows.tsv:6: the text is unreadable")
-		equal(t, "labels", []string{"x", "y"}, k.Labels)
+		must.Equal(t, "labels", []string{"x", "y"}, k.Labels)
 	}
 	k, _ := b.open("1\tunstorable\tx", "2\tc\tx", "4\tb\ty")
 	check(k, 2, 1, 0, 1, "/rows.tsv:2: the text is unstorable")
@@ -493,11 +494,11 @@ func TestEmbeddingIsTriedAgain(t *testing.T) {
 func TestPlanWritesNothing(t *testing.T) {
 	b := newBench(t)
 	b.open("1\ta\tx", "2\tb\ty")
-	noErr(t, os.WriteFile(b.block.Sources[0].Path, []byte("id\ttext\tlabel\n1\tc\tx\n3\td\ty\n"), 0o600))
+	must.Do(t, os.WriteFile(b.block.Sources[0].Path, []byte("id\ttext\tlabel\n1\tc\tx\n3\td\ty\n"), 0o600))
 	for range 2 {
-		k := must(knowledge.Open(t.Context(), b.block, b.stages, knowledge.Options{Plan: true}))(t)
+		k := must.Get(knowledge.Open(t.Context(), b.block, b.stages, knowledge.Options{Plan: true}))(t)
 		want := build.Report{Name: "k", Embedder: "letters", Store: "memory", Entries: 2, Added: 1, Changed: 1, Removed: 1}
-		equal(t, "report", want, k.Report)
+		must.Equal(t, "report", want, k.Report)
 	}
 }
 
@@ -509,7 +510,7 @@ func TestTwoBuilders(t *testing.T) {
 	for i := range 2000 {
 		rows = append(rows, fmt.Sprintf("%d\t%s\tx%d", i, strings.Repeat("a", i%7+1)+strings.Repeat("b", i%5), i%3))
 	}
-	noErr(t, os.WriteFile(b.block.Sources[0].Path, []byte(strings.Join(rows, "\n")), 0o600))
+	must.Do(t, os.WriteFile(b.block.Sources[0].Path, []byte(strings.Join(rows, "\n")), 0o600))
 	errs := make(chan error)
 	for range 2 {
 		own := starter{t: t, memory: b.stages.memory, embedder: &letters{}}
@@ -525,30 +526,5 @@ func TestTwoBuilders(t *testing.T) {
 		if err := <-errs; err != nil {
 			t.Error(err)
 		}
-	}
-}
-
-// must is what a call returns beside its error, which ends the test.
-func must[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		noErr(t, err)
-		return v
-	}
-}
-
-// noErr ends a test at an error.
-func noErr(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// equal reports where two values differ.
-func equal(t *testing.T, what string, want, got any, options ...cmp.Option) {
-	t.Helper()
-	if d := cmp.Diff(want, got, options...); d != "" {
-		t.Errorf("%s (-want +got):\n%s", what, d)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/racflow/racflow/engine/pending"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // A build that is interrupted while it waits has its handles on the disk; the next one
@@ -37,7 +38,7 @@ func TestResultsThatComeLater(t *testing.T) {
 			if files, err := os.ReadDir(dir); err != nil || len(files) != 1 || *asks != 1 {
 				t.Fatalf("%d handles are kept of %d, %v", len(files), *asks, err)
 			}
-			k := must(knowledge.Open(t.Context(), e.block, e.stages, knowledge.Options{Pending: pending.NewBook(dir, nil)}))(t)
+			k := must.Get(knowledge.Open(t.Context(), e.block, e.stages, knowledge.Options{Pending: pending.NewBook(dir, nil)}))(t)
 			if k.Report.Entries != 3 || k.Report.Unenriched != 0 || *asks != 1 {
 				t.Errorf("%+v after %d asks", k.Report, *asks)
 			}
@@ -65,7 +66,7 @@ func TestBatchesOfDocuments(t *testing.T) {
 	if err := e.opening(ctx, knowledge.Options{Pending: book}); !errors.Is(err, context.Canceled) {
 		t.Fatalf("error %v", err)
 	}
-	k := must(knowledge.Open(t.Context(), e.block, e.stages, knowledge.Options{Pending: book}))(t)
+	k := must.Get(knowledge.Open(t.Context(), e.block, e.stages, knowledge.Options{Pending: book}))(t)
 	if k.Report.Entries != 2*n || k.Report.Unenriched != 0 || e.adder.asks != 1 || len(e.adder.calls) != 1 || len(e.adder.calls[0]) != n {
 		t.Errorf("%+v after %d asks and %d calls", k.Report, e.adder.asks, len(e.adder.calls))
 	}

@@ -12,13 +12,14 @@ import (
 
 	"github.com/racflow/racflow/engine/knowledge"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 func TestRandomExamples(t *testing.T) {
 	b := newBench(t)
 	k, _ := b.open("1\ta\tx", "2\tb\ty", "3\tc\tz", "4\td\tz")
-	first := must(k.Random(t.Context(), []string{"p", "q", "p"}, sdk.Draw{Count: 3}, false))(t)
-	equal(t, "the same item gets other examples", first[0], first[2], cmpopts.EquateNaNs())
+	first := must.Get(k.Random(t.Context(), []string{"p", "q", "p"}, sdk.Draw{Count: 3}, false))(t)
+	must.Equal(t, "the same item gets other examples", first[0], first[2], cmpopts.EquateNaNs())
 	seen := map[string]bool{}
 	for _, c := range first[1] {
 		seen[c.ID] = c.Text != "" && c.Label != ""
@@ -55,7 +56,7 @@ func items(n int) (ids []string) {
 // drawn are the ids and texts of a draw's parts, each in one text.
 func drawn(t *testing.T, k *knowledge.Knowledge, ids []string, draw sdk.Draw, others bool) map[string]string {
 	t.Helper()
-	all := must(k.Random(t.Context(), ids, draw, others))(t)
+	all := must.Get(k.Random(t.Context(), ids, draw, others))(t)
 	parts := map[string]string{}
 	in := max(1, draw.Parts)
 	each := (draw.Count + in - 1) / in
@@ -129,7 +130,7 @@ func regexpRow(id string) *regexp.Regexp { return regexp.MustCompile(" " + id + 
 func TestRandomExamplesAreRandom(t *testing.T) {
 	k, _ := newBench(t).open(rows(200, nil)...)
 	ids := items(6000)
-	all := must(k.Random(t.Context(), ids, sdk.Draw{Count: 10, Parts: 2}, false))(t)
+	all := must.Get(k.Random(t.Context(), ids, sdk.Draw{Count: 10, Parts: 2}, false))(t)
 	times, pairs := map[string]int{}, map[string]int{}
 	for _, of := range all {
 		for j, c := range of {

@@ -17,6 +17,7 @@ import (
 	"github.com/racflow/racflow/engine/reviewed"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // several gives a bench a second file of rows, and a file of decisions, which is not there yet.
@@ -33,7 +34,7 @@ func several(t *testing.T) (b *bench, second, decisions string) {
 
 func put(t *testing.T, path, content string) {
 	t.Helper()
-	noErr(t, os.WriteFile(path, []byte(content), 0o600))
+	must.Do(t, os.WriteFile(path, []byte(content), 0o600))
 }
 
 // entries lists the entries as "id text label reviewer".
@@ -59,7 +60,7 @@ func TestSources(t *testing.T) {
 	decide := func(r reviewed.Row) func() {
 		return func() {
 			r.Reviewer, r.ReviewedAt = "Ada", at
-			noErr(t, reviewed.Write(decisions, []reviewed.Row{r}))
+			must.Do(t, reviewed.Write(decisions, []reviewed.Row{r}))
 		}
 	}
 	added := reviewed.ID("ca", "") + " ca z Ada"
@@ -99,20 +100,20 @@ func TestSources(t *testing.T) {
 			b.t = t
 			step.do()
 			k, embedded := b.open(rows...)
-			equal(t, "embedded", step.embedded, embedded)
+			must.Equal(t, "embedded", step.embedded, embedded)
 			if d := cmp.Diff(step.report, k.Report, cmpopts.IgnoreFields(build.Report{}, "Name", "Embedder", "Store", "Documents", "Invalid")); d != "" {
 				t.Errorf("report (-want +got):\n%s", d)
 			}
-			equal(t, "entries", step.entries, entries(t, k))
-			equal(t, "labels", step.labels, k.Labels)
-			equal(t, "invalid", step.invalid, b.faults(k))
+			must.Equal(t, "entries", step.entries, entries(t, k))
+			must.Equal(t, "labels", step.labels, k.Labels)
+			must.Equal(t, "invalid", step.invalid, b.faults(k))
 		})
 	}
 }
 
 func lines(t *testing.T, path string) []byte {
 	t.Helper()
-	return must(os.ReadFile(path))(t)
+	return must.Get(os.ReadFile(path))(t)
 }
 
 // TestSourcesAreLoadedAgain: rows that are cut are read a second time, decisions among them.
@@ -121,7 +122,7 @@ func TestSourcesAreLoadedAgain(t *testing.T) {
 	b.stages.chunker = &words{}
 	b.block.Chunk = &pipeline.Stage{Block: "chunk", Use: "words"}
 	for _, r := range []reviewed.Row{{Text: "c a", Label: "z"}, {Text: "b", Label: "z", Replaces: "2"}, {Replaces: "s1"}} {
-		noErr(t, reviewed.Write(decisions, []reviewed.Row{r}))
+		must.Do(t, reviewed.Write(decisions, []reviewed.Row{r}))
 	}
 	k, embedded := b.open("1\ta\tx", "2\tab\tx")
 	if want := []string{"a", "a", "b", "c"}; !slices.Equal(embedded, want) {
@@ -137,8 +138,8 @@ func TestSourcesAreLoadedAgain(t *testing.T) {
 func TestOneSourceIsAsEver(t *testing.T) {
 	b := newBench(t)
 	k, _ := b.open("1\ta\tx")
-	digest := must(source.Digest(b.block.Sources[0].Path))(t)
-	all := must(b.store().List(t.Context()))(t)
+	digest := must.Get(source.Digest(b.block.Sources[0].Path))(t)
+	all := must.Get(b.store().List(t.Context()))(t)
 	_, content := k.Generation()
 	if i := slices.IndexFunc(all, func(c sdk.Collection) bool { return strings.Contains(string(c.Note), digest) }); i < 0 || content == "" {
 		t.Errorf("no note has the digest %s of the file", digest)

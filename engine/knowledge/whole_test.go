@@ -10,6 +10,7 @@ import (
 	"github.com/racflow/racflow/engine/knowledge"
 	"github.com/racflow/racflow/engine/rule"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // All entries stand in the order of the documents, however the store came to them.
@@ -22,7 +23,7 @@ func TestAll(t *testing.T) {
 	s.look(knowledge.Options{})
 	s.write(map[string]string{"a.txt": "first of all"})
 	k, _, _ := s.look(knowledge.Options{})
-	all := must(k.All(t.Context()))(t)
+	all := must.Get(k.All(t.Context()))(t)
 	var got []string
 	for _, c := range all {
 		got = append(got, c.Text)

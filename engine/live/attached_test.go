@@ -11,6 +11,7 @@ import (
 
 	"github.com/racflow/racflow/engine/enginetest"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // attachedTo is the intent pipeline over a collection that somebody else makes.
@@ -27,7 +28,7 @@ func collection(t *testing.T, id, label string, entries int) string {
 		text := "apple " + strings.Repeat("b", i)
 		now.Entries = append(now.Entries, sdk.Entry{ID: text, Text: text, Label: label, Vector: enginetest.AlphabetOf(text)})
 	}
-	return string(must(json.Marshal(now))(t))
+	return string(must.Get(json.Marshal(now))(t))
 }
 
 // An attached collection is looked at now and then. A version that has opened it anew takes over where another one stands
@@ -94,7 +95,7 @@ func TestWatchUnusable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "collection.json")
 	write(t, path, `{"ID": "1", "Entries": [{"ID": "a", "Text": "a", "Vector": [1]}]}`)
 	dir, o := folder(t, map[string]string{"p.hcl": attachedTo(path)})
-	s := must(Open(t.Context(), []string{filepath.Join(dir, "p.hcl")}, o))(t)
+	s := must.Get(Open(t.Context(), []string{filepath.Join(dir, "p.hcl")}, o))(t)
 	defer s.Close()
 	if err := s.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "have 1 dimensions") {
 		t.Fatalf("%v", err)
@@ -123,9 +124,9 @@ func TestSwapUnderARequest(t *testing.T) {
 	write(t, path, collection(t, "1", "fruit", 10))
 	dir, o := folder(t, map[string]string{"p.hcl": attachedTo(path)})
 	p := started(t, o, filepath.Join(dir, "p.hcl")).Pipeline("intent")
-	under := must(p.serving())(t)
+	under := must.Get(p.serving())(t)
 	write(t, path, collection(t, "2", "dessert", 10))
-	noErr(t, p.Rebuild(t.Context()))
+	must.Do(t, p.Rebuild(t.Context()))
 	if got := strings.Join(under.run.Labels(), " "); got != "fruit" {
 		t.Errorf("labels %q", got)
 	}

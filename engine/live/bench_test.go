@@ -16,6 +16,7 @@ import (
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // neighbours is the kNN path: an embedder, a search and a vote.
@@ -46,9 +47,9 @@ func embedder() string {
 // warm opens the kNN path over the example's rows, and reads the example's items.
 func warm(b *testing.B) (*Pipeline, []source.Row) {
 	b.Helper()
-	examples := must(filepath.Abs("../../examples/intent"))(b)
+	examples := must.Get(filepath.Abs("../../examples/intent"))(b)
 	dir, o := folder(b, map[string]string{"p.hcl": fmt.Sprintf(neighbours, filepath.Join(examples, "train.tsv"), embedder())})
-	s := must(Open(context.Background(), []string{filepath.Join(dir, "p.hcl")}, o))(b)
+	s := must.Get(Open(context.Background(), []string{filepath.Join(dir, "p.hcl")}, o))(b)
 	b.Cleanup(s.Close)
 	if err := s.Start(b.Context()); err != nil {
 		b.Skipf("the pipeline does not start: %v", err)
@@ -149,7 +150,7 @@ func BenchmarkCallers(b *testing.B) {
 	var alone []time.Duration
 	for _, row := range rows {
 		begun := time.Now()
-		must(p.Answer(b.Context(), engine.Item{Text: row.Text}))(b)
+		must.Get(p.Answer(b.Context(), engine.Item{Text: row.Text}))(b)
 		alone = append(alone, time.Since(begun))
 	}
 	percentiles(b, alone, "alone")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/knowledge/generation"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // stages are the processes of stages, by what the list of processes shows of them.
@@ -70,7 +71,7 @@ func testKilled(t *testing.T, intent string) {
 		for name := range before {
 			at := answered.Load()
 			if pid, ok := stages(t)[name]; ok {
-				noErr(t, syscall.Kill(pid, syscall.SIGKILL))
+				must.Do(t, syscall.Kill(pid, syscall.SIGKILL))
 			}
 			for answered.Load() < at+20 && !t.Failed() && t.Context().Err() == nil {
 				ask(t, p, "red apple")
@@ -92,10 +93,10 @@ func TestMended(t *testing.T) {
 	first := p.current()
 	// The store's process finds its collection gone when it is started again.
 	collection := p.Status().Knowledge[0].Collection
-	noErr(t, os.RemoveAll(filepath.Join(dir, "state/knowledge/k", collection)))
+	must.Do(t, os.RemoveAll(filepath.Join(dir, "state/knowledge/k", collection)))
 	for name, pid := range stages(t) {
 		if strings.Contains(name, "store") {
-			noErr(t, syscall.Kill(pid, syscall.SIGKILL))
+			must.Do(t, syscall.Kill(pid, syscall.SIGKILL))
 		}
 	}
 	for p.current() == first && t.Context().Err() == nil {
@@ -121,7 +122,7 @@ func TestHeld(t *testing.T) {
 		t.Fatalf("two that serve the same have %s and %s", collection, got)
 	}
 	write(t, filepath.Join(dir, "rows.tsv"), turned)
-	noErr(t, other.Rebuild(t.Context()))
+	must.Do(t, other.Rebuild(t.Context()))
 	other.settled(t)
 	there := func() bool {
 		_, err := os.Stat(filepath.Join(dir, "state/knowledge/k", collection))
@@ -146,12 +147,12 @@ func TestHeld(t *testing.T) {
 	if got := ask(t, p, "red apple"); got != "fruit" {
 		t.Errorf("it is %q", got)
 	}
-	noErr(t, p.Rebuild(t.Context()))
+	must.Do(t, p.Rebuild(t.Context()))
 	if p.settled(t); there() {
 		t.Error("what nobody serves any more stays")
 	}
 	first := p.current()
-	noErr(t, os.RemoveAll(filepath.Join(dir, "state/knowledge/k", p.Status().Knowledge[0].Collection)))
+	must.Do(t, os.RemoveAll(filepath.Join(dir, "state/knowledge/k", p.Status().Knowledge[0].Collection)))
 	for p.holdOnce(); p.current() == first && t.Context().Err() == nil; {
 		if got := ask(t, p, "red apple"); got != "vehicle" {
 			t.Fatalf("it is %q", got)

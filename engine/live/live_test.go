@@ -10,11 +10,12 @@ import (
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/journal/manifest"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 func TestAnswers(t *testing.T) {
 	dir, o := folder(t, map[string]string{"p.hcl": intent, "rows.tsv": fruit})
-	s := must(Open(t.Context(), []string{filepath.Join(dir, "p.hcl")}, o))(t)
+	s := must.Get(Open(t.Context(), []string{filepath.Join(dir, "p.hcl")}, o))(t)
 	defer s.Close()
 	p := s.Pipeline("intent")
 	if p == nil || s.Pipeline("other") != nil || len(s.Pipelines()) != 1 || p.Definition().Name != "intent" {
@@ -26,7 +27,7 @@ func TestAnswers(t *testing.T) {
 	if s := p.Status(); s.Ready || len(s.Knowledge) > 0 {
 		t.Errorf("%+v", s)
 	}
-	noErr(t, s.Start(t.Context()))
+	must.Do(t, s.Start(t.Context()))
 	if got := p.Status(); !got.Ready || got.Since.IsZero() || strings.Join(got.Labels, " ") != "fruit vehicle" || got.Answers != manifest.Labels || len(got.Knowledge) != 1 {
 		t.Errorf("%+v", got)
 	}

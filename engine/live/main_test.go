@@ -13,6 +13,7 @@ import (
 	"github.com/racflow/racflow/engine/knowledge/generation"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/plugins"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 var builtin = engine.Serve(append(plugins.All(), gate(), caller(), enginetest.Alphabet(), enginetest.TheirsFile()))
@@ -51,15 +52,15 @@ func folder(t testing.TB, files map[string]string) (string, Options) {
 
 func write(t testing.TB, path, text string) {
 	t.Helper()
-	noErr(t, os.WriteFile(path, []byte(text), 0o600))
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 // started opens and starts the pipelines of files in a folder.
 func started(t testing.TB, o Options, files ...string) *Set {
 	t.Helper()
-	s := must(Open(context.Background(), files, o))(t)
+	s := must.Get(Open(context.Background(), files, o))(t)
 	t.Cleanup(s.Close)
-	noErr(t, s.Start(t.Context()))
+	must.Do(t, s.Start(t.Context()))
 	return s
 }
 
@@ -79,7 +80,7 @@ func ask(t testing.TB, p *Pipeline, text string) string {
 // generations are those of the knowledge of a file, and those of them that a build would remove.
 func generations(t testing.TB, o Options, file string) (all, superseded []generation.Generation) {
 	t.Helper()
-	w := must(engine.NewWorkspace(t.Context(), o.Engine))(t)
+	w := must.Get(engine.NewWorkspace(t.Context(), o.Engine))(t)
 	defer w.Close()
 	if err := w.Histories(t.Context(), file, func(_ *pipeline.Knowledge, h *generation.History) error {
 		all, superseded = append(all, h.Generations...), append(superseded, h.Superseded(true)...)
@@ -97,21 +98,4 @@ func many(n int, row func(int) string) string {
 		fmt.Fprintln(&b, row(i))
 	}
 	return b.String()
-}
-
-// must is what a call returns beside its error, which ends the test.
-func must[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		noErr(t, err)
-		return v
-	}
-}
-
-// noErr ends a test at an error.
-func noErr(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

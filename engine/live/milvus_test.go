@@ -17,6 +17,7 @@ import (
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/knowledge/generation"
 	"github.com/racflow/racflow/sdk/backoff"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // milvusServer is the process of the server that the test at hand has started; 0: none.
@@ -37,7 +38,7 @@ func milvus(t *testing.T) string {
 		}
 	}
 	c := exec.Command("../../.ci/milvus", "run", port, filepath.Join(t.TempDir(), "milvus.db"))
-	noErr(t, c.Start())
+	must.Do(t, c.Start())
 	milvusServer = c.Process.Pid
 	t.Cleanup(func() {
 		_ = c.Process.Kill()
@@ -103,7 +104,7 @@ func TestMilvusRunsBesideALoad(t *testing.T) {
 	for turn := 1; turn <= 4; turn++ {
 		write(t, filepath.Join(dir, "rows.tsv"), rows(turn))
 		serving, before := fmt.Sprintf("label%d", (turn+1)%2), answered.Load()
-		beside := must(engine.Open(t.Context(), path, o.Engine))(t)
+		beside := must.Get(engine.Open(t.Context(), path, o.Engine))(t)
 		r, err := beside.Answer(t.Context(), engine.Item{Text: "word4 thing4"})
 		beside.Close()
 		if want := fmt.Sprintf("label%d", turn%2); err != nil || string(r.Answer) != want {
@@ -116,7 +117,7 @@ func TestMilvusRunsBesideALoad(t *testing.T) {
 			}
 			_ = backoff.Sleep(t.Context(), 50e6)
 		}
-		noErr(t, p.Rebuild(t.Context()))
+		must.Do(t, p.Rebuild(t.Context()))
 		if got := ask(t, p, "word4 thing4"); got == serving {
 			t.Errorf("turn %d: it is %q after the swap", turn, got)
 		}

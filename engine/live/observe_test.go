@@ -12,6 +12,7 @@ import (
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/telemetry"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // Items that travel together are counted, and each is a part of the trace of its request.
@@ -19,7 +20,7 @@ import (
 func TestObserved(t *testing.T) {
 	dir, o := folder(t, map[string]string{"p.hcl": intent, "rows.tsv": fruit})
 	file := filepath.Join(dir, "traces.jsonl")
-	tel := must(telemetry.New(t.Context(), telemetry.Options{TraceFile: file}))(t)
+	tel := must.Get(telemetry.New(t.Context(), telemetry.Options{TraceFile: file}))(t)
 	o.Engine.Observe = tel
 	p := started(t, o, filepath.Join(dir, "p.hcl")).Pipeline("intent")
 	const trace = "0af7651916cd43dd8448eb211c80319c"
@@ -37,7 +38,7 @@ func TestObserved(t *testing.T) {
 		t.Error(err)
 	}
 	write(t, filepath.Join(dir, "rows.tsv"), fruit+"old bike\tvehicle\n")
-	noErr(t, p.Rebuild(t.Context()))
+	must.Do(t, p.Rebuild(t.Context()))
 	got := exposed(t, tel)
 	for _, want := range []string{
 		`racflow_items_total{outcome="answered",pipeline="intent"} 51`, `racflow_queue_items{pipeline="intent"} 0`,
@@ -47,7 +48,7 @@ func TestObserved(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, got)
 		}
 	}
-	noErr(t, tel.Close(t.Context()))
+	must.Do(t, tel.Close(t.Context()))
 	text := read(t, file)
 	if n := strings.Count(text, `"traceId":"`+trace+`","spanId"`); n < 51 || strings.Count(text, `"name":"item intent"`) != 51 {
 		t.Errorf("%d spans are in the requests' trace", n)
@@ -64,5 +65,5 @@ func exposed(t *testing.T, tel *telemetry.Telemetry) string {
 
 func read(t *testing.T, path string) string {
 	t.Helper()
-	return string(must(os.ReadFile(path))(t))
+	return string(must.Get(os.ReadFile(path))(t))
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/sdk/backoff"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // gatedPipeline is served with a voter that waits, in batches of two.
@@ -146,11 +147,11 @@ func TestServiceBack(t *testing.T) {
 	p := started(t, o, filepath.Join(dir, "p.hcl")).Pipeline("intent")
 	first := p.current()
 	for p.current() == first { // some calls are denied until the voter is stopped
-		must(p.Answer(t.Context(), engine.Item{Text: "red apple"}))(t)
+		must.Get(p.Answer(t.Context(), engine.Item{Text: "red apple"}))(t)
 	}
 	write(t, filepath.Join(up, "up"), "")
 	for {
-		r := must(p.Answer(t.Context(), engine.Item{Text: "red apple"}))(t)
+		r := must.Get(p.Answer(t.Context(), engine.Item{Text: "red apple"}))(t)
 		if len(r.Votes) > 0 && r.Votes[0].Voter == "caller" && r.Error == nil && len(r.Missing) == 0 {
 			return
 		}

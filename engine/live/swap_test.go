@@ -17,6 +17,7 @@ import (
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/knowledge/build"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // turned has the labels of fruit the other way round.
@@ -71,7 +72,7 @@ func testRebuild(t *testing.T, intent string) {
 	if got := ask(t, p, "red apple"); got != "fruit" {
 		t.Fatalf("before the rebuild it is %q", got)
 	}
-	noErr(t, p.Rebuild(t.Context()))
+	must.Do(t, p.Rebuild(t.Context()))
 	if got := ask(t, p, "red apple"); got != "vehicle" {
 		t.Errorf("after the rebuild it is %q", got)
 	}
@@ -84,7 +85,7 @@ func testRebuild(t *testing.T, intent string) {
 		t.Errorf("the store has %+v", all)
 	}
 	for name, text := range map[string]string{"rows.tsv": "\x00", "p.hcl": strings.Replace(intent, "soft", "sofd", 1)} {
-		before := must(os.ReadFile(filepath.Join(dir, name)))(t)
+		before := must.Get(os.ReadFile(filepath.Join(dir, name)))(t)
 		write(t, filepath.Join(dir, name), text)
 		err := p.Rebuild(t.Context())
 		found := new(engine.DiagnosticsError)
@@ -100,7 +101,7 @@ func testRebuild(t *testing.T, intent string) {
 		}
 	}
 	write(t, filepath.Join(dir, "p.hcl"), strings.Replace(intent, "answer in labels", "answer in labels && answer != \\\"vehicle\\\"", 1))
-	noErr(t, p.Rebuild(t.Context()))
+	must.Do(t, p.Rebuild(t.Context()))
 	if got := ask(t, p, "red apple"); got != "fruit" {
 		t.Errorf("the rule takes %q", got)
 	}
@@ -117,7 +118,7 @@ func testRunBeside(t *testing.T, intent string) {
 	p := started(t, o, file).Pipeline("intent")
 	for _, rows := range []string{fruit, turned} {
 		write(t, filepath.Join(dir, "rows.tsv"), rows)
-		beside := must(engine.Open(t.Context(), file, o.Engine))(t)
+		beside := must.Get(engine.Open(t.Context(), file, o.Engine))(t)
 		r, err := beside.Answer(t.Context(), engine.Item{Text: "red apple"})
 		beside.Close()
 		if err != nil || (r.Answer == "fruit") != (rows == fruit) {
@@ -140,9 +141,9 @@ func testSwapUnderLoad(t *testing.T, intent string) {
 	t.Helper()
 	goroutines, files := runtime.NumGoroutine(), open(t)
 	dir, o := folder(t, map[string]string{"p.hcl": intent, "rows.tsv": fruit})
-	s := must(Open(context.Background(), []string{filepath.Join(dir, "p.hcl")}, o))(t)
+	s := must.Get(Open(context.Background(), []string{filepath.Join(dir, "p.hcl")}, o))(t)
 	defer s.Close()
-	noErr(t, s.Start(t.Context()))
+	must.Do(t, s.Start(t.Context()))
 	p := s.Pipeline("intent")
 	one := len(children(t))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -168,7 +169,7 @@ func testSwapUnderLoad(t *testing.T, intent string) {
 	for i := range 6 {
 		write(t, filepath.Join(dir, "rows.tsv"), []string{turned, fruit}[i%2])
 		before := answered.Load()
-		noErr(t, p.Rebuild(t.Context()))
+		must.Do(t, p.Rebuild(t.Context()))
 		if got, want := ask(t, p, "red apple"), []string{"vehicle", "fruit"}[i%2]; got != want {
 			t.Errorf("swap %d: it is %q", i, got)
 		}
@@ -274,7 +275,7 @@ func TestKeptWhileOthersStart(t *testing.T) {
 			<-goOn
 		}
 	}
-	s := must(Open(t.Context(), []string{filepath.Join(dir, "p.hcl"), filepath.Join(dir, "slow.hcl")}, o))(t)
+	s := must.Get(Open(t.Context(), []string{filepath.Join(dir, "p.hcl"), filepath.Join(dir, "slow.hcl")}, o))(t)
 	defer s.Close()
 	started := make(chan error, 1)
 	go func() { started <- s.Start(t.Context()) }()

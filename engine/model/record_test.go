@@ -12,6 +12,7 @@ import (
 	"github.com/racflow/racflow/engine/model/hub"
 	"github.com/racflow/racflow/engine/model/internal/fakehub"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 func TestVerify(t *testing.T) {
@@ -41,7 +42,7 @@ func TestVerify(t *testing.T) {
 			isolate(t, h.URL)
 			h.Put("owner/model", tiny())
 			dir, _, err := Pull(context.Background(), Request{Model: "owner/model"})
-			must(t, err)
+			must.Do(t, err)
 			test.damage(dir)
 			v, err := Verify("model")
 			if test.err != "" {

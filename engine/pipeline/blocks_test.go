@@ -11,6 +11,7 @@ import (
 	"github.com/racflow/racflow/engine/document"
 	"github.com/racflow/racflow/engine/grammar"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // anything offers every stage that a file uses.
@@ -24,7 +25,7 @@ func (anything) Uses(sdk.Kind) []string { return []string{"x"} }
 // The defaults that the format describes are those that the loader fills in.
 func TestDescribedDefaults(t *testing.T) {
 	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "rows.tsv"), []byte("text\n"), 0o600))
+	must.Do(t, os.WriteFile(filepath.Join(dir, "rows.tsv"), []byte("text\n"), 0o600))
 	file, diags := Load(t.Context(), "p.hcl", Options{Dir: dir, Catalog: anything{}, Text: []byte(`
 limit "l" { requests_per_minute = 1 }
 cache {}
@@ -87,7 +88,7 @@ pipeline "p" {
 	delete(want, "prompt.on_error")
 	for name, value := range got {
 		raw, err := json.Marshal(value)
-		must(t, err)
+		must.Do(t, err)
 		got[name] = string(raw)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -102,7 +103,7 @@ pipeline "p" {
 func TestLoadText(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "p.hcl")
-	must(t, os.WriteFile(path, []byte("locals {}\n"), 0o600))
+	must.Do(t, os.WriteFile(path, []byte("locals {}\n"), 0o600))
 	for _, path := range []string{path, filepath.Join(dir, "missing.hcl")} {
 		_, diags := Load(t.Context(), path, Options{Dir: dir, Catalog: anything{}, Text: []byte("loc {}\n")})
 		if len(diags) != 1 || diags[0].Subject.Filename != path {

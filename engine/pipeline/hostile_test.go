@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/racflow/racflow/engine/bounded"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // chain writes locals a0 to aN: the first as it is, each other one with the
@@ -177,10 +178,10 @@ const maxAllocated = 256 << 20
 // diagnostic in the file, after a bounded amount of work.
 func TestHostileFiles(t *testing.T) {
 	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "big.txt"), []byte(strings.Repeat("x", maxFile)), 0o600))
+	must.Do(t, os.WriteFile(filepath.Join(dir, "big.txt"), []byte(strings.Repeat("x", maxFile)), 0o600))
 	for name, src := range hostile() {
 		t.Run(name, func(t *testing.T) {
-			must(t, os.WriteFile(filepath.Join(dir, "p.hcl"), []byte(src), 0o600))
+			must.Do(t, os.WriteFile(filepath.Join(dir, "p.hcl"), []byte(src), 0o600))
 			before := allocated()
 			file, diags := Load(t.Context(), "p.hcl", Options{Dir: dir, Catalog: stages()})
 			if n := allocated() - before; n > maxAllocated {
@@ -243,8 +244,8 @@ func expectShort(t *testing.T, diags hcl.Diagnostics) {
 func TestHostileValues(t *testing.T) {
 	dir := t.TempDir()
 	again := strings.Repeat
-	must(t, os.WriteFile(filepath.Join(dir, "long.vars"), []byte(`v = "`+again("x", 10<<20)+`"`), 0o600))
-	must(t, os.WriteFile(filepath.Join(dir, "deep.vars"), []byte("v = "+again("[", 90_000)), 0o600))
+	must.Do(t, os.WriteFile(filepath.Join(dir, "long.vars"), []byte(`v = "`+again("x", 10<<20)+`"`), 0o600))
+	must.Do(t, os.WriteFile(filepath.Join(dir, "deep.vars"), []byte("v = "+again("[", 90_000)), 0o600))
 	file := func(name string) Options { return Options{VarFiles: []string{name}} }
 	given := func(value string) Options { return Options{Vars: map[string]string{"v": value}} }
 	for name, test := range map[string]struct {

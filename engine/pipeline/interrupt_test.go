@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine/bounded"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // waiting writes a file whose second line asks for an environment variable, and
@@ -16,7 +17,7 @@ import (
 func waiting(t *testing.T, release <-chan struct{}) (o Options, asked chan struct{}) {
 	t.Helper()
 	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "p.hcl"), []byte("locals {\n  a = upper(env(\"X\"))\n}\n"), 0o600))
+	must.Do(t, os.WriteFile(filepath.Join(dir, "p.hcl"), []byte("locals {\n  a = upper(env(\"X\"))\n}\n"), 0o600))
 	asked = make(chan struct{})
 	return Options{Dir: dir, Catalog: stages(), Getenv: func(string) (string, bool) {
 		close(asked)

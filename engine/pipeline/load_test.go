@@ -17,6 +17,7 @@ import (
 
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 var update = flag.Bool("update", false, "write the diagnostics that Load gives into testdata")
@@ -110,8 +111,8 @@ func unpack(t testing.TB, a *txtar.Archive) (path string, o Options) {
 	root := t.TempDir()
 	for _, f := range a.Files {
 		name := filepath.Join(root, f.Name)
-		must(t, os.MkdirAll(filepath.Dir(name), 0o755))
-		must(t, os.WriteFile(name, f.Data, 0o644))
+		must.Do(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		must.Do(t, os.WriteFile(name, f.Data, 0o644))
 	}
 	env := map[string]string{}
 	o = Options{Dir: root, Vars: map[string]string{}, Catalog: stages()}
@@ -148,7 +149,7 @@ func TestDiagnostics(t *testing.T) {
 	for _, name := range names {
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
 			a, err := txtar.ParseFile(name)
-			must(t, err)
+			must.Do(t, err)
 			path, o := unpack(t, a)
 			file, diags := Load(t.Context(), path, o)
 			var out bytes.Buffer
@@ -157,7 +158,7 @@ func TestDiagnostics(t *testing.T) {
 				if d.Subject != nil { // the writer shows columns only in colour
 					fmt.Fprintf(&out, "[%s]\n", d.Subject)
 				}
-				must(t, w.WriteDiagnostic(d))
+				must.Do(t, w.WriteDiagnostic(d))
 			}
 			root := filepath.Dir(absolute(path, o.Dir))
 			got := strings.ReplaceAll(out.String(), root, "$DIR")
@@ -171,7 +172,7 @@ func TestDiagnostics(t *testing.T) {
 				}
 			}
 			if *update {
-				must(t, os.WriteFile(name, txtar.Format(a), 0o644))
+				must.Do(t, os.WriteFile(name, txtar.Format(a), 0o644))
 				return
 			}
 			if !diags.HasErrors() {
@@ -216,12 +217,5 @@ pipeline "p" {
 		if d := cmp.Diff(s.want, s.got, cmp.AllowUnexported(source.Mapping{})); d != "" {
 			t.Errorf("%s (-want +got):\n%s", s.name, d)
 		}
-	}
-}
-
-func must(t testing.TB, err error) {
-	if err != nil {
-		t.Helper()
-		t.Fatal(err)
 	}
 }

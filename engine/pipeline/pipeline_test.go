@@ -16,6 +16,7 @@ import (
 	"github.com/racflow/racflow/engine/rule"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // load loads an archive that must be without fault.
@@ -546,7 +547,7 @@ variable "x" {
   default = "data/x.tsv"
 }`), "sub/p.hcl", Options{Dir: ".", Catalog: stages()})
 	want, err := filepath.Abs("sub/data/x.tsv")
-	must(t, err)
+	must.Do(t, err)
 	if diags.HasErrors() || file.Variables[0].Value != want {
 		t.Errorf("got %+v, %v, want %s", file.Variables, diags, want)
 	}
@@ -588,10 +589,10 @@ func TestFormat(t *testing.T) {
 // diagnostic points into the file.
 func FuzzLoad(f *testing.F) {
 	names, err := filepath.Glob("testdata/*.txtar")
-	must(f, err)
+	must.Do(f, err)
 	for _, name := range names {
 		a, err := txtar.ParseFile(name)
-		must(f, err)
+		must.Do(f, err)
 		f.Add(string(a.Files[0].Data))
 	}
 	f.Add(string(txtar.Parse([]byte(intent)).Files[0].Data))

@@ -16,6 +16,7 @@ import (
 	"github.com/racflow/racflow/engine/run/runtest"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // attachedFile is a pipeline over a collection of somebody else.
@@ -60,7 +61,7 @@ func fruits() []sdk.Entry {
 	return all
 }
 
-// openAttached opens it; report, where there is one, is what is told of the knowledge.
+// openAttached opens a run over a collection that another program has made. A report that is given is filled.
 func openAttached(t *testing.T, theirs *enginetest.Theirs, mode, stages string, report ...*build.Report) (*run.Run, error) {
 	t.Helper()
 	catalog := append(enginetest.Catalog(enginetest.Stages()), enginetest.Alphabet(), theirs.Stage())
@@ -77,7 +78,7 @@ func openAttached(t *testing.T, theirs *enginetest.Theirs, mode, stages string, 
 func TestAttachedAnswersAsBuilt(t *testing.T) {
 	texts := []string{"apple", "tram", "pear bus", "a", "zzz"}
 	var report build.Report
-	theirs := must(openAttached(t, enginetest.NewTheirs("1", true, fruits()...), "hybrid", voting, &report))(t)
+	theirs := must.Get(openAttached(t, enginetest.NewTheirs("1", true, fruits()...), "hybrid", voting, &report))(t)
 	if a := report.Attached; a == nil || report.Entries != 12 || a.Sample != 12 || !a.Whole || a.Cosine < 0.999 || a.Compared != 12 {
 		t.Errorf("%+v, %+v", report, report.Attached)
 	}
@@ -103,7 +104,7 @@ func TestAttachedAnswersAsBuilt(t *testing.T) {
 		return brief
 	}
 	want, got := answered(t, built, texts...), answered(t, theirs, texts...)
-	equal(t, "built and attached", brief(want), brief(got))
+	must.Equal(t, "built and attached", brief(want), brief(got))
 	if got[0].Answer != "fruit" || got[1].Answer != "vehicle" {
 		t.Errorf("%+v", got)
 	}
@@ -124,7 +125,7 @@ func TestAttachedNorms(t *testing.T) {
 			}
 		}
 		theirs := enginetest.NewTheirs("1", true, entries...)
-		r := must(openAttached(t, theirs, "hybrid", ""))(t)
+		r := must.Get(openAttached(t, theirs, "hybrid", ""))(t)
 		answered(t, r, "apple")
 		want := 0.0
 		if length != 1 {
@@ -141,7 +142,7 @@ func TestAttachedWithoutWords(t *testing.T) {
 	vote := `
   sample "near" { use = "neighbours" }
   elect "e" { use = "soft" }`
-	r := must(openAttached(t, enginetest.NewTheirs("1", false, fruits()...), "hybrid", vote))(t)
+	r := must.Get(openAttached(t, enginetest.NewTheirs("1", false, fruits()...), "hybrid", vote))(t)
 	if got := answered(t, r, "apple"); got[0].Answer != "fruit" {
 		t.Errorf("%+v", got)
 	}
@@ -161,7 +162,7 @@ func TestAttachedWithoutLabels(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `no entry of theirs has a label`) || !strings.Contains(err.Error(), `name the field that holds it with label = "..." in the config of its store`) {
 		t.Errorf("%v", err)
 	}
-	r := must(openAttached(t, theirs, "hybrid", ""))(t) // what is found is the answer
+	r := must.Get(openAttached(t, theirs, "hybrid", ""))(t) // what is found is the answer
 	if got := answered(t, r, "apple"); len(got[0].Candidates) != 3 || got[0].Candidates[0].Text == "" {
 		t.Errorf("%+v", got)
 	}
@@ -171,7 +172,7 @@ func TestAttachedWithoutLabels(t *testing.T) {
 // before keep their answers.
 func TestAttachedIsDropped(t *testing.T) {
 	theirs := enginetest.NewTheirs("1", true, fruits()...)
-	r := must(openAttached(t, theirs, "hybrid", voting))(t)
+	r := must.Get(openAttached(t, theirs, "hybrid", voting))(t)
 	rows := make([]source.Row, 2000)
 	for i := range rows {
 		rows[i] = source.Row{Line: i + 2, Text: "apple"}
@@ -197,7 +198,7 @@ func TestAttachedIsDropped(t *testing.T) {
 }
 
 func TestAttachedAbsent(t *testing.T) {
-	r := must(openAttached(t, enginetest.NewTheirs("1", true, fruits()...), "hybrid", ""))(t)
+	r := must.Get(openAttached(t, enginetest.NewTheirs("1", true, fruits()...), "hybrid", ""))(t)
 	absent, err := r.Absent(t.Context(), []source.Gold{{IDs: []string{"e03"}}, {IDs: []string{"gone"}}, {IDs: []string{"gone"}, Quote: "no such words"}})
 	if err != nil || len(absent) != 1 || absent[0].IDs[0] != "gone" || absent[0].Quote != "" {
 		t.Errorf("%+v, %v", absent, err)
@@ -207,7 +208,7 @@ func TestAttachedAbsent(t *testing.T) {
 // Another collection behind the name, or many more entries, are noticed.
 func TestAttachedMoves(t *testing.T) {
 	theirs := enginetest.NewTheirs("1", true, fruits()...)
-	r := must(openAttached(t, theirs, "hybrid", voting))(t)
+	r := must.Get(openAttached(t, theirs, "hybrid", voting))(t)
 	for _, step := range []struct {
 		id    string
 		rows  int
@@ -222,7 +223,7 @@ func TestAttachedMoves(t *testing.T) {
 
 // A rule may give the whole collection, where the sample had all of it.
 func TestAttachedAsAWhole(t *testing.T) {
-	r := must(openAttached(t, enginetest.NewTheirs("1", true, fruits()...), "hybrid\"\n    whole = \"knowledge.entries < 13 && knowledge.tokens < 1000", ""))(t)
+	r := must.Get(openAttached(t, enginetest.NewTheirs("1", true, fruits()...), "hybrid\"\n    whole = \"knowledge.entries < 13 && knowledge.tokens < 1000", ""))(t)
 	if got := answered(t, r, "apple"); len(got[0].Candidates) != 12 {
 		t.Errorf("%d candidates", len(got[0].Candidates))
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/racflow/racflow/engine/run/runtest"
 	"github.com/racflow/racflow/engine/stage"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // batcher is a voter that asks in batches where its argument says so. At first it answers only
@@ -132,8 +133,8 @@ pipeline "p" {
 				slices.SortFunc(voter.jobs, func(a, b int) int { return b - a })
 				slices.SortFunc(test.calls, func(a, b int) int { return b - a })
 				slices.SortFunc(test.jobs, func(a, b int) int { return b - a })
-				equal(t, "calls", test.calls, voter.calls)
-				equal(t, "batches", test.jobs, voter.jobs)
+				must.Equal(t, "calls", test.calls, voter.calls)
+				must.Equal(t, "batches", test.jobs, voter.jobs)
 				if most > 64 {
 					t.Errorf("another stage got %d items at a time", most)
 				}

@@ -13,6 +13,7 @@ import (
 	"github.com/racflow/racflow/engine/run/runtest"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // withDecisions is the knowledge with a file of what people have decided.
@@ -38,14 +39,14 @@ func TestDecided(t *testing.T) {
   }
   sample "v" { use = "counts" }
   elect "e" { use = "soft" }`, withDecisions...))
-	noErr(t, reviewed.Write(filepath.Join(dir, "reviewed.jsonl"), []reviewed.Row{
+	must.Do(t, reviewed.Write(filepath.Join(dir, "reviewed.jsonl"), []reviewed.Row{
 		{Text: "a Flying  saucer", Label: "vehicle", Reviewer: "Ada", ReviewedAt: at},
 		{Text: "fast car", Label: "toy", ReviewedAt: at, Replaces: "none"}, // it is gone, and what was decided holds
 		{Text: "old train", Replaces: "none too"},
 	}))
 	o := run.Options{Launch: runtest.Launch(t, dir)}
 	o.Lists = true
-	r := must(run.Open(t.Context(), runtest.Load(t, c, dir).Pipelines[0], o))(t)
+	r := must.Get(run.Open(t.Context(), runtest.Load(t, c, dir).Pipelines[0], o))(t)
 	rows := []source.Row{
 		{Line: 1, ID: "a", Text: "A flying saucer", Label: "fruit"}, {Line: 2, ID: "b", Text: "flying saucer"},
 		{Line: 3, ID: "c", Text: " FAST car"}, {Line: 4, ID: "d", Text: "old train"},
@@ -82,10 +83,10 @@ func TestDecisionsAreHeldOut(t *testing.T) {
   retrieve "near" { from = knowledge.k }
   sample "v" { use = "neighbours" }
   elect "e" { use = "witness" }`, withDecisions...))
-	noErr(t, reviewed.Write(filepath.Join(dir, "reviewed.jsonl"), []reviewed.Row{{Text: "slow car", Label: "vehicle"}}))
+	must.Do(t, reviewed.Write(filepath.Join(dir, "reviewed.jsonl"), []reviewed.Row{{Text: "slow car", Label: "vehicle"}}))
 	o := run.Options{Launch: runtest.Launch(t, dir)}
 	o.Fitted = t.TempDir()
-	r := must(run.Open(t.Context(), runtest.Load(t, enginetest.Stages(), dir).Pipelines[0], o))(t)
+	r := must.Get(run.Open(t.Context(), runtest.Load(t, enginetest.Stages(), dir).Pipelines[0], o))(t)
 	n := 0
 	held, _, done, err := r.HeldOut(t.Context(), 7, o.Launch, runtest.Each(func(r outcome.Result) error {
 		if n++; r.Decided != nil || len(r.Votes) == 0 {

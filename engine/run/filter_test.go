@@ -14,6 +14,7 @@ import (
 	"github.com/racflow/racflow/engine/run/runtest"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // sieve is a store that finds everything and lets through what the filter of
@@ -99,7 +100,7 @@ const tenants = `{"id": "a1", "text": "red apple", "label": "fruit", "tenant": "
 func filtered(t *testing.T, s *sieve, arguments string, items ...source.Row) []string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "rows.jsonl")
-	noErr(t, os.WriteFile(path, []byte(tenants), 0o600))
+	must.Do(t, os.WriteFile(path, []byte(tenants), 0o600))
 	s.seen = map[string]string{}
 	r := open(t, newCatalog(s.stage()), `
 		retrieve "near" {

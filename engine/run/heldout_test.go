@@ -14,6 +14,7 @@ import (
 	"github.com/racflow/racflow/engine/run/runtest"
 	"github.com/racflow/racflow/engine/stage"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // gossip is a voter over the network that answers with what it should not have been shown.
@@ -67,7 +68,7 @@ pipeline "p" {
 }`})
 			p := runtest.Load(t, catalog, dir).Pipelines[0]
 			o := run.Options{Launch: runtest.Launch(t, dir), Options: stage.Options{Fitted: filepath.Join(dir, "fitted")}}
-			r := must(run.Open(t.Context(), p, o))(t)
+			r := must.Get(run.Open(t.Context(), p, o))(t)
 			var results []outcome.Result
 			held, totals, done, err := r.HeldOut(t.Context(), 3, o.Launch, func(batch []outcome.Result) error {
 				results = append(results, batch...)
@@ -91,7 +92,7 @@ pipeline "p" {
 					t.Errorf("row %s: answer %q, and it was shown %q", one.ID, one.Answer, heard)
 				}
 			}
-			election := must(reelect.New(t.Context(), held, p, o.Launch))(t)
+			election := must.Get(reelect.New(t.Context(), held, p, o.Launch))(t)
 			again, err := election.Elect(t.Context(), results, func(a reelect.Ask) bool { return a.Stage.Name == "gossip" })
 			if err != nil || len(again) != 3 || again[0].Answer != "3 found, 3 drawn" {
 				t.Errorf("elected again: %+v, %v", again, err)

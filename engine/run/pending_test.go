@@ -19,6 +19,7 @@ import (
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/engine/stage"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // late is a voter whose service takes an hour.
@@ -75,7 +76,7 @@ pipeline "p" {
 			return answers, err
 		}
 		left := func() int {
-			return len(must(os.ReadDir(dir))(t))
+			return len(must.Get(os.ReadDir(dir))(t))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/racflow/racflow/engine/run/runtest"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // TestRefusals takes items through a pipeline of which a voter's service refuses one: the
@@ -86,7 +87,7 @@ func TestRefusals(t *testing.T) {
 					}
 				}
 			}
-			equal(t, "answers and votes", [][]string{test.want, test.votes}, [][]string{got, votes})
+			must.Equal(t, "answers and votes", [][]string{test.want, test.votes}, [][]string{got, votes})
 			skipped := 0
 			for _, s := range totals.Skipped {
 				skipped += s.Items

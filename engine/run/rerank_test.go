@@ -17,6 +17,7 @@ import (
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/stage"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // shortest is a reranker that puts the shortest texts first and leaves out those
@@ -128,7 +129,7 @@ func TestStagesBelowSeeTheRerankedList(t *testing.T) {
 		}
 		elect "all" { use = "soft" }`)
 	want(t, answers(t, r, "green apple"), "fruit")
-	equal(t, "the voter saw", []string{"fruit -11"}, seen)
+	must.Equal(t, "the voter saw", []string{"fruit -11"}, seen)
 }
 
 func TestRerankThatDoesNotWork(t *testing.T) {
@@ -166,7 +167,7 @@ func TestRerankThatDoesNotWork(t *testing.T) {
 			if result.Failure != nil {
 				t.Fatal(result.Failure)
 			}
-			equal(t, "candidates", c.texts, texts(result.Candidates))
+			must.Equal(t, "candidates", c.texts, texts(result.Candidates))
 		})
 	}
 }
@@ -205,7 +206,7 @@ func TestLists(t *testing.T) {
 			t.Errorf("list %d: %s %q, want %v", i, got.Stage, texts(got.Candidates), want)
 		}
 	}
-	equal(t, "the last list is not the result's", texts(result.Lists[3].Candidates), texts(result.Candidates))
+	must.Equal(t, "the last list is not the result's", texts(result.Lists[3].Candidates), texts(result.Candidates))
 	// The rule of the second search asks what the first one found.
 	result = found(t, openWith(t, stages, run.Options{Options: stage.Options{Lists: true}}, body), "green apple")
 	if len(result.Lists[1].Candidates) != 0 || result.Failure != nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/racflow/racflow/engine/run/runtest"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // timeless runs a test on a clock that stands still while anything is at work,
@@ -91,7 +92,7 @@ func open(t testing.TB, c catalog, body string, replace ...string) *run.Run {
 // openWith is open with further options.
 func openWith(t testing.TB, c catalog, o run.Options, body string, replace ...string) *run.Run {
 	t.Helper()
-	return must(runtest.Open(t, c, o, files(body, replace...)))(t)
+	return must.Get(runtest.Open(t, c, o, files(body, replace...)))(t)
 }
 
 func files(body string, replace ...string) map[string]string {
@@ -112,7 +113,7 @@ func taken(t *testing.T, r *run.Run, next func() (source.Row, error)) (all []out
 		all = append(all, batch...)
 		return nil
 	})
-	noErr(t, err)
+	must.Do(t, err)
 	return all, totals
 }
 
@@ -529,29 +530,4 @@ func TestCancel(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
-}
-
-// must is what a call returns beside its error, which ends the test.
-func must[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		noErr(t, err)
-		return v
-	}
-}
-
-// noErr ends a test at an error.
-func noErr(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// equal reports where two values differ.
-func equal(t *testing.T, what string, want, got any, options ...cmp.Option) {
-	t.Helper()
-	if d := cmp.Diff(want, got, options...); d != "" {
-		t.Errorf("%s (-want +got):\n%s", what, d)
-	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/engine/stage"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 var errStop = &sdk.Error{Code: sdk.CodeStopped, Err: errors.New("the budget of 1.00 is spent")}
@@ -84,7 +85,7 @@ func numbers(n int) []string {
 func part(t *testing.T, r *run.Run, j run.Journal, texts []string, cutOff int) (string, outcome.Totals, error) {
 	t.Helper()
 	var out bytes.Buffer
-	w := must(result.NewWriter(&out, result.JSONL, result.Options{}))(t)
+	w := must.Get(result.NewWriter(&out, result.JSONL, result.Options{}))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	written := 0
@@ -94,7 +95,7 @@ func part(t *testing.T, r *run.Run, j run.Journal, texts []string, cutOff int) (
 		}
 		return w.Write(result)
 	}))
-	noErr(t, w.Flush())
+	must.Do(t, w.Flush())
 	return out.String(), totals, err
 }
 
@@ -150,14 +151,14 @@ func TestAVoterStops(t *testing.T) {
 			if missing != test.asks-int(p.asked.Load()) || p.denied.Load() != 1 {
 				t.Errorf("%d lack the voter, which answered %d of %d and was called %d times more", missing, p.asked.Load(), test.asks, p.denied.Load())
 			}
-			noErr(t, j.Close(journal.NewTotals(totals, nil)))
+			must.Do(t, j.Close(journal.NewTotals(totals, nil)))
 			if end := runs.Of(state).End(j.ID()); !end.Complete || !end.Unfinished() || end.Provisional != missing || !strings.Contains(end.Reason, "budget") {
 				t.Errorf("end %+v", end)
 			}
 
 			// A resumed run is cut off; the next one completes it.
 			for _, cutOff := range []int{items / 2, 0} {
-				j = must(runs.Of(state).Resume(j.ID(), journal.Options{}))(t)
+				j = must.Get(runs.Of(state).Resume(j.ID(), journal.Options{}))(t)
 				p, known := &paid{}, j.Known() // the calls of the part before may still be under way
 				p.money.Store(items)
 				got, totals, err = part(t, stopping(t, p, body), j, numbers(items), cutOff)
@@ -167,7 +168,7 @@ func TestAVoterStops(t *testing.T) {
 				if known < items-missing || int(p.asked.Load()) > items-known {
 					t.Errorf("%d asked, %d known of %d, of which %d lacked the voter", p.asked.Load(), known, items, missing)
 				}
-				noErr(t, j.Close(nil))
+				must.Do(t, j.Close(nil))
 			}
 			if got != want || totals.Provisional != 0 || len(totals.Missing) != 0 {
 				t.Errorf("another output than that of a run that nothing disturbed; totals %+v", totals)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // TestRulesAndRetries: a result says which rules decided something, and which stages were
@@ -80,8 +81,8 @@ func TestRulesAndRetries(t *testing.T) {
 				}
 				rules = append(rules, one)
 			}
-			equal(t, result.Text+": rules", want[result.Text].rules, rules)
-			equal(t, result.Text+": retries", want[result.Text].retries, result.Retries)
+			must.Equal(t, result.Text+": rules", want[result.Text].rules, rules)
+			must.Equal(t, result.Text+": retries", want[result.Text].retries, result.Retries)
 		}
 	})
 }

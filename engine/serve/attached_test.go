@@ -9,6 +9,7 @@ import (
 
 	"github.com/racflow/racflow/engine/enginetest"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // theirs writes a collection that somebody else makes: the rows of fruit with a label of each text.
@@ -18,7 +19,7 @@ func theirs(t *testing.T, path, id string, label func(string) string) {
 	for text, l := range right {
 		now.Entries = append(now.Entries, sdk.Entry{ID: text, Text: text, Label: label(l), Vector: enginetest.AlphabetOf(text)})
 	}
-	content := must(json.Marshal(now))(t)
+	content := must.Get(json.Marshal(now))(t)
 	write(t, path, string(content))
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/live"
 	"github.com/racflow/racflow/engine/result"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // TestBatch: lines are answered in their order; one that cannot be used fails alone.
@@ -64,7 +65,7 @@ func TestBatch(t *testing.T) {
 func conversation(t *testing.T, url string) (io.WriteCloser, *bufio.Reader) {
 	t.Helper()
 	from, to := io.Pipe()
-	r := must(http.NewRequestWithContext(t.Context(), http.MethodPost, url, from))(t)
+	r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, url, from))(t)
 	r.Header.Set("Content-Type", linesType)
 	got := make(chan *http.Response)
 	go func() {
@@ -163,7 +164,7 @@ func TestCutBatch(t *testing.T) {
 	}
 	_, url := serving(t, Options{}, p)
 	to, from := conversation(t, url+"/v1/pipelines/p/answer")
-	must(from.ReadString('\n'))(t)
+	must.Get(from.ReadString('\n'))(t)
 	_, _ = io.WriteString(to, "{\"text\": \"second\"}\n")
 	_ = to.(*io.PipeWriter).CloseWithError(errors.New("gone"))
 	if err := <-ended; !errors.Is(err, context.Canceled) {

@@ -18,6 +18,7 @@ import (
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/live"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // BenchmarkServe compares 64 connections that send single requests with a run over the same
@@ -28,13 +29,13 @@ import (
 func BenchmarkServe(b *testing.B) {
 	file, texts := neighbours(b)
 	o := engine.Options{Builtin: builtin, State: b.TempDir()}
-	set := must(live.Open(context.Background(), []string{file}, live.Options{Engine: o}))(b)
+	set := must.Get(live.Open(context.Background(), []string{file}, live.Options{Engine: o}))(b)
 	defer set.Close()
-	noErr(b, set.Start(b.Context()))
-	beside := must(engine.Open(b.Context(), file, o))(b)
+	must.Do(b, set.Start(b.Context()))
+	beside := must.Get(engine.Open(b.Context(), file, o))(b)
 	defer beside.Close()
-	s := must(New(Of(set), Options{}))(b)
-	l := must(net.Listen("tcp", "127.0.0.1:0"))(b)
+	s := must.Get(New(Of(set), Options{}))(b)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(b)
 	ctx, end := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ctx, l) }()
@@ -85,7 +86,7 @@ func BenchmarkServe(b *testing.B) {
 // neighbours are a pipeline of the example utterances, and texts for it. They are embedded
 // with a model where there is one.
 func neighbours(b *testing.B) (file string, texts []string) {
-	examples := must(filepath.Abs("../../examples/intent"))(b)
+	examples := must.Get(filepath.Abs("../../examples/intent"))(b)
 	embedder := "minilm"
 	if dir, err := sdk.ModelDir(embedder); err != nil {
 		embedder = "hashing"
@@ -95,8 +96,8 @@ func neighbours(b *testing.B) (file string, texts []string) {
 	b.Logf("embedded with %s", embedder)
 	file = filepath.Join(b.TempDir(), "p.hcl")
 	text := strings.NewReplacer(`"rows.tsv"`, fmt.Sprintf("%q", filepath.Join(examples, "train.tsv")), "hashing", embedder, "top_k = 3", "top_k = 60").Replace(intent)
-	noErr(b, os.WriteFile(file, []byte(text), 0o600))
-	rows := must(os.ReadFile(filepath.Join(examples, "test.tsv")))(b)
+	must.Do(b, os.WriteFile(file, []byte(text), 0o600))
+	rows := must.Get(os.ReadFile(filepath.Join(examples, "test.tsv")))(b)
 	for turn := range 4 {
 		for i, line := range strings.Split(strings.TrimSpace(string(rows)), "\n") {
 			if i > 0 {

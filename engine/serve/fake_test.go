@@ -13,6 +13,7 @@ import (
 	"github.com/racflow/racflow/engine/live"
 	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/engine/serve/servetest"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // newFake is a pipeline that answers with the text in capitals.
@@ -33,7 +34,7 @@ func shout(_ context.Context, i engine.Item) (engine.Result, error) {
 // serving starts a server of pipelines on a loopback address.
 func serving(t *testing.T, o Options, all ...Pipeline) (*Server, string) {
 	t.Helper()
-	s := must(New(func() []Pipeline { return all }, o))(t)
+	s := must.Get(New(func() []Pipeline { return all }, o))(t)
 	server := httptest.NewServer(s.Handler())
 	t.Cleanup(server.Close)
 	return s, server.URL
@@ -42,7 +43,7 @@ func serving(t *testing.T, o Options, all ...Pipeline) (*Server, string) {
 // request is one with a header, as names and values.
 func request(t *testing.T, method, url, body string, header ...string) *http.Request {
 	t.Helper()
-	r := must(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body)))(t)
+	r := must.Get(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body)))(t)
 	for pair := range slices.Chunk(header, 2) {
 		r.Header.Set(pair[0], pair[1])
 	}
@@ -65,8 +66,8 @@ type reply struct {
 func send(t *testing.T, r *http.Request) (reply, string) {
 	t.Helper()
 	response, err := http.DefaultClient.Do(r)
-	noErr(t, err)
+	must.Do(t, err)
 	defer response.Body.Close() //nolint:errcheck // it was only read
-	text := must(io.ReadAll(response.Body))(t)
+	text := must.Get(io.ReadAll(response.Body))(t)
 	return reply{response.StatusCode, response.Status, response.Header}, string(text)
 }

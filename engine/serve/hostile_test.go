@@ -19,6 +19,7 @@ import (
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/serve/guard"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // TestKilledStages: each stage is killed while requests are answered. They get the right
@@ -83,8 +84,8 @@ func TestIdleConnections(t *testing.T) {
 	others := exec.Command(os.Args[0]) // so that this process holds one end of each
 	others.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d", idling, strings.TrimPrefix(r.url, "http://"), n))
 	others.Stderr = os.Stderr
-	out := must(others.StdoutPipe())(t)
-	noErr(t, others.Start())
+	out := must.Get(others.StdoutPipe())(t)
+	must.Do(t, others.Start())
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "connected\n" {
 		t.Fatalf("%q, %v", line, err)
 	}
@@ -131,7 +132,7 @@ func TestHugeBodies(t *testing.T) {
 		"one line":           {fmt.Sprintf("Content-Type: application/x-ndjson\r\nContent-Length: %d", size), `{"text": "red apple"}` + "\n", 200, "it is longer than 1048576 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := must(net.Dial("tcp", strings.TrimPrefix(r.url, "http://")))(t)
+			c := must.Get(net.Dial("tcp", strings.TrimPrefix(r.url, "http://")))(t)
 			defer c.Close() //nolint:errcheck // what it says is known
 			body := &endless{head: test.head}
 			sending := make(chan struct{})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/serve/guard"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // TestEnd: a server that ends says that it is not ready, lets requests end, and cuts off
@@ -38,8 +39,8 @@ func TestEnd(t *testing.T) {
 			}
 			return shout(ctx, i)
 		}
-		s := must(New(func() []Pipeline { return []Pipeline{p} }, Options{Grace: test.grace, Timeout: time.Hour}))(t)
-		l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
+		s := must.Get(New(func() []Pipeline { return []Pipeline{p} }, Options{Grace: test.grace, Timeout: time.Hour}))(t)
+		l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 		ctx, stop := context.WithCancel(t.Context())
 		ended, answered := make(chan error), make(chan int)
 		go func() { ended <- s.Serve(ctx, l) }()
@@ -81,7 +82,7 @@ func TestEnd(t *testing.T) {
 
 func TestHealth(t *testing.T) {
 	p := newFake("p")
-	all := must(guard.NewTokens("0123456789abcdef", "", nil))(t)
+	all := must.Get(guard.NewTokens("0123456789abcdef", "", nil))(t)
 	s, url := serving(t, Options{Guard: guard.Options{Tokens: all}}, p)
 	s.Mount("GET /other/", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("other")) }))
 	get := func(path, token string) (int, string) {
@@ -110,7 +111,7 @@ func TestHealth(t *testing.T) {
 func TestDocument(t *testing.T) {
 	_, url := serving(t, Options{}, newFake("p"))
 	response, err := http.Get(url + "/openapi.json")
-	noErr(t, err)
+	must.Do(t, err)
 	defer response.Body.Close() //nolint:errcheck // it was only read
 	var d struct {
 		OpenAPI string

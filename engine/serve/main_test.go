@@ -15,6 +15,7 @@ import (
 	"github.com/racflow/racflow/engine/enginetest"
 	"github.com/racflow/racflow/engine/live"
 	"github.com/racflow/racflow/plugins"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 var builtin engine.Builtin
@@ -99,9 +100,9 @@ func startIn(t testing.TB, dir, intent string, o Options) *real {
 	if err != nil {
 		t.Fatal(err)
 	}
-	noErr(t, set.Start(t.Context()))
-	s := must(New(Of(set), o))(t)
-	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	must.Do(t, set.Start(t.Context()))
+	s := must.Get(New(Of(set), o))(t)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	ctx, end := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ctx, l) }()
@@ -116,8 +117,8 @@ func startIn(t testing.TB, dir, intent string, o Options) *real {
 
 func write(t testing.TB, path, text string) {
 	t.Helper()
-	noErr(t, os.WriteFile(path+".new", []byte(text), 0o600))
-	noErr(t, os.Rename(path+".new", path))
+	must.Do(t, os.WriteFile(path+".new", []byte(text), 0o600))
+	must.Do(t, os.Rename(path+".new", path))
 }
 
 // children are the processes that this one has started: stages and their keepers.
@@ -136,21 +137,4 @@ func children(t testing.TB) (pids []int) {
 		}
 	}
 	return pids
-}
-
-// must is what a call returns beside its error, which ends the test.
-func must[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		noErr(t, err)
-		return v
-	}
-}
-
-// noErr ends a test at an error.
-func noErr(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

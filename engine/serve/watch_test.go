@@ -8,13 +8,14 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine/telemetry"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // TestMetrics: requests are counted by route and status, and are spans of their callers'
 // traces; what they ask is in neither.
 func TestMetrics(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "trace.jsonl")
-	seen := must(telemetry.New(t.Context(), telemetry.Options{TraceFile: file}))(t)
+	seen := must.Get(telemetry.New(t.Context(), telemetry.Options{TraceFile: file}))(t)
 	_, url := serving(t, Options{Telemetry: seen}, newFake("p"))
 	for _, path := range []string{"/v1/pipelines/p/answer", "/v1/pipelines/p/answer", "/v1/pipelines/q/answer", "/v1/answer/secret-path"} {
 		trace := "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -32,8 +33,8 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("there is no %s in\n%s", want, text)
 		}
 	}
-	noErr(t, seen.Close(t.Context()))
-	spans := must(os.ReadFile(file))(t)
+	must.Do(t, seen.Close(t.Context()))
+	spans := must.Get(os.ReadFile(file))(t)
 	if n := strings.Count(string(spans), "0af7651916cd43dd8448eb211c80319c"); n < 4 {
 		t.Errorf("%d parts of the trace in\n%s", n, spans)
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // folder writes files into a folder of the test's own.
@@ -15,7 +17,7 @@ func folder(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, content := range files {
-		must(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}
 	return dir
 }
@@ -28,10 +30,10 @@ func TestGlob(t *testing.T) {
 		"d.txt":   "text\nfour\n",
 	})
 	r, err := Open(filepath.Join(dir, "*.{csv,jsonl}"), Form{}, columns, nil)
-	must(t, err)
+	must.Do(t, err)
 	defer r.Close()
 	rows, err := rowsOf(r, nil)
-	must(t, err)
+	must.Do(t, err)
 	var got []string
 	lines := map[int]bool{}
 	for _, row := range rows {
@@ -80,7 +82,7 @@ func TestPart(t *testing.T) {
 	of := func(from, to float64) map[string]int {
 		texts := map[string]int{}
 		rows, err := rowsOf(Open("-", Form{Format: TSV, Part: [2]float64{from, to}}, columns, strings.NewReader(b.String())))
-		must(t, err)
+		must.Do(t, err)
 		for _, row := range rows {
 			texts[strings.ToLower(spaced(row.Text))]++
 		}
@@ -125,7 +127,7 @@ func TestMissingColumns(t *testing.T) {
 				t.Errorf("with another flag: %v\nwant %s", err, want)
 			}
 			seen, err := Sniff(path, Form{})
-			must(t, err)
+			must.Do(t, err)
 			if m := Guess(seen); m.Text != "" { // what it proposes works
 				if _, err := rowsOf(Open(path, Form{}, m, nil)); err != nil {
 					t.Error(err)

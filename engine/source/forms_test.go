@@ -16,6 +16,8 @@ import (
 	"golang.org/x/text/encoding/japanese"
 	"golang.org/x/text/encoding/simplifiedchinese"
 	"golang.org/x/text/encoding/unicode"
+
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // people are what the files below hold.
@@ -44,7 +46,7 @@ func written(delimiter, quote, end string, names ...string) string {
 func encoded(t testing.TB, e encoding.Encoding, text string) string {
 	t.Helper()
 	out, err := e.NewEncoder().String(text)
-	must(t, err)
+	must.Do(t, err)
 	return out
 }
 
@@ -59,7 +61,7 @@ func gzipped(text string) string {
 func zstandard(t testing.TB, text string) string {
 	t.Helper()
 	w, err := zstd.NewWriter(nil)
-	must(t, err)
+	must.Do(t, err)
 	return string(w.EncodeAll([]byte(text), nil))
 }
 
@@ -136,7 +138,7 @@ func TestForms(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), tt.name)
-			must(t, os.WriteFile(path, []byte(tt.content), 0o600))
+			must.Do(t, os.WriteFile(path, []byte(tt.content), 0o600))
 			if tt.mapping.Text == "" {
 				tt.mapping = columns
 			}
@@ -173,9 +175,9 @@ func TestForms(t *testing.T) {
 func read(t *testing.T, path string, f Form, m Mapping, stdin string) ([]Row, Form) {
 	t.Helper()
 	r, err := Open(path, f, m, strings.NewReader(stdin))
-	must(t, err)
+	must.Do(t, err)
 	rows, err := rowsOf(r, nil)
-	must(t, err)
+	must.Do(t, err)
 	if path != "-" {
 		if whole, err := Digest(path); err != nil || whole != r.Digest() {
 			t.Errorf("the digest is %s, and %s of all that was read (%v)", whole, r.Digest(), err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/racflow/racflow/engine/source/jsonrows"
 	"github.com/racflow/racflow/engine/source/table"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // exhaust reads all rows of a text, which is not worse for being cut anywhere: no more come out
@@ -63,7 +64,7 @@ func FuzzEncodings(f *testing.F) {
 func FuzzPacked(f *testing.F) {
 	f.Add([]byte(gzipped("text\nhello\n")))
 	w, err := zstd.NewWriter(nil)
-	must(f, err)
+	must.Do(f, err)
 	f.Add(w.EncodeAll([]byte("text\nhello\n"), nil))
 	f.Add([]byte(gzipped(gzipped("text\nhello\n"))))
 	f.Fuzz(func(t *testing.T, content []byte) { exhaust(t, Form{}, Mapping{Text: "text"}, content) })
@@ -127,13 +128,13 @@ func FuzzWorkbook(f *testing.F) {
 func TestPieces(t *testing.T) {
 	for _, content := range []string{written(";", `"`, "\r\n", "id", "text", "label"), written("\t", "", "\n", "id", "text", "label"), written("\t", "", "\r", "id", "text", "label"), gzipped(written(",", `"`, "\n", "id", "text", "label"))} {
 		whole, err := rowsOf(Open("-", Form{}, columns, strings.NewReader(content)))
-		must(t, err)
+		must.Do(t, err)
 		pieces, err := rowsOf(Open("-", Form{}, columns, iotest.OneByteReader(strings.NewReader(content))))
 		if err != nil || len(whole) != len(people) || len(pieces) != len(people) {
 			t.Errorf("%d rows, and %d byte by byte (%v) of %q", len(whole), len(pieces), err, content)
 		}
 		path := filepath.Join(t.TempDir(), "rows.txt")
-		must(t, os.WriteFile(path, []byte(content), 0o600))
+		must.Do(t, os.WriteFile(path, []byte(content), 0o600))
 		if file, err := rowsOf(Open(path, Form{}, columns, nil)); err != nil || len(file) != len(people) {
 			t.Errorf("%d rows of a file (%v)", len(file), err)
 		}

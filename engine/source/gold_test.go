@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 func TestGold(t *testing.T) {
@@ -45,7 +46,7 @@ func TestGold(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := readAll(t, tt.format, m, tt.content)
-			must(t, err)
+			must.Do(t, err)
 			if d := cmp.Diff(tt.want, got, sameText); d != "" {
 				t.Errorf("rows differ (-want +got):\n%s", d)
 			}
@@ -57,12 +58,12 @@ func TestContext(t *testing.T) {
 	m := Mapping{Text: "text", Context: "title"}
 	want := []Row{{Line: 2, Text: "a", Context: "T", Meta: sdk.Meta{"gold": "x"}}, {Line: 3, Text: "b", Meta: sdk.Meta{"gold": "y"}}}
 	got, err := readAll(t, TSV, m, "text\ttitle\tgold\na\tT\tx\nb\t\ty\n")
-	must(t, err)
+	must.Do(t, err)
 	if d := cmp.Diff(want, got, sameText); d != "" {
 		t.Errorf("tsv (-want +got):\n%s", d)
 	}
 	got, err = readAll(t, JSONL, m, "\n"+`{"text": "a", "title": "T", "gold": "x"}`+"\n"+`{"text": "b", "gold": "y"}`+"\n"+`{"text": "c", "title": ["T"]}`)
-	must(t, err)
+	must.Do(t, err)
 	want = append(want, Row{Line: 4, Text: "c", Err: errors.New(`"title" is not a string`)})
 	if d := cmp.Diff(want, got, sameText); d != "" {
 		t.Errorf("jsonl (-want +got):\n%s", d)

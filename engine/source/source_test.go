@@ -15,6 +15,7 @@ import (
 	"github.com/racflow/racflow/engine/source/delimited"
 	"github.com/racflow/racflow/engine/source/lines"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 var columns = Mapping{ID: "id", Text: "text", Label: "label"}
@@ -120,7 +121,7 @@ func TestRows(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := readAll(t, tt.format, tt.mapping, tt.content)
-			must(t, err)
+			must.Do(t, err)
 			if d := cmp.Diff(tt.want, got, sameText); d != "" {
 				t.Errorf("rows differ (-want +got):\n%s", d)
 			}
@@ -160,7 +161,7 @@ func TestFileErrors(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "file")
-			must(t, os.WriteFile(path, []byte(tt.content), 0o600))
+			must.Do(t, os.WriteFile(path, []byte(tt.content), 0o600))
 			if _, err := rowsOf(Open(path, Form{Format: tt.format}, columns, nil)); !strings.Contains(fmt.Sprint(err), strings.TrimPrefix(tt.want, "-")) {
 				t.Errorf("as a file: got %v, want %q", err, tt.want)
 			}
@@ -179,7 +180,7 @@ func TestFileErrors(t *testing.T) {
 func TestDigest(t *testing.T) {
 	digest := func(content string) string {
 		r, err := Open("-", Form{Format: TSV}, columns, strings.NewReader(content))
-		must(t, err)
+		must.Do(t, err)
 		for err == nil {
 			_, err = r.Next()
 		}

@@ -15,6 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/parquet-go/parquet-go"
 	"github.com/xuri/excelize/v2"
+
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 type spoken struct {
@@ -42,7 +44,7 @@ func parquetOf[T any](t testing.TB, rows ...T) string {
 	if _, err := w.Write(rows); err != nil {
 		t.Fatal(err)
 	}
-	must(t, w.Close())
+	must.Do(t, w.Close())
 	return b.String()
 }
 
@@ -55,11 +57,11 @@ func workbook(t testing.TB, options excelize.Options, sheets map[string][][]any)
 			t.Fatal(err)
 		}
 		for i, row := range rows {
-			must(t, f.SetSheetRow(name, fmt.Sprintf("A%d", i+1), &row))
+			must.Do(t, f.SetSheetRow(name, fmt.Sprintf("A%d", i+1), &row))
 		}
 	}
 	var b bytes.Buffer
-	must(t, f.Write(&b, options))
+	must.Do(t, f.Write(&b, options))
 	return b.String()
 }
 
@@ -124,7 +126,7 @@ func TestWorkbook(t *testing.T) {
 	for _, name := range []string{"rows.xlsx", "no-name"} {
 		r, err := Open(filepath.Join(dir, name), Form{Sheet: "data"}, m, nil)
 		rows, err := rowsOf(r, err)
-		must(t, err)
+		must.Do(t, err)
 		want := []Row{
 			{Line: 2, ID: "a", Text: "hello & <bye>", Label: "greet", Meta: map[string]any{"n": "7", "on": rows[0].Meta["on"]}},
 			{Line: 4, Text: " ", Label: "greet", Err: fmt.Errorf("it has no text")},
@@ -151,7 +153,7 @@ func read2(t *testing.T, path string, f Form) ([]Row, Form) {
 	t.Helper()
 	r, err := Open(path, f, columns, nil)
 	rows, err := rowsOf(r, err)
-	must(t, err)
+	must.Do(t, err)
 	return rows, r.Form()
 }
 
@@ -162,14 +164,14 @@ func archive(t testing.TB, sizes map[string]int) string {
 	w := zip.NewWriter(&b)
 	for name, size := range sizes {
 		f, err := w.Create(name)
-		must(t, err)
+		must.Do(t, err)
 		for spaces := bytes.Repeat([]byte(" "), 1<<20); size > 0; size -= len(spaces) {
 			if _, err := f.Write(spaces[:min(size, len(spaces))]); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	must(t, w.Close())
+	must.Do(t, w.Close())
 	return b.String()
 }
 
@@ -177,24 +179,24 @@ func archive(t testing.TB, sizes map[string]int) string {
 func edited(t *testing.T, book, from, to string) string {
 	t.Helper()
 	in, err := zip.NewReader(strings.NewReader(book), int64(len(book)))
-	must(t, err)
+	must.Do(t, err)
 	var b bytes.Buffer
 	out := zip.NewWriter(&b)
 	for _, f := range in.File {
 		part, err := f.Open()
-		must(t, err)
+		must.Do(t, err)
 		text, err := io.ReadAll(part)
-		must(t, err)
+		must.Do(t, err)
 		if strings.HasPrefix(f.Name, "xl/worksheets/") {
 			text = []byte(strings.Replace(string(text), from, to, 1))
 		}
 		w, err := out.Create(f.Name)
-		must(t, err)
+		must.Do(t, err)
 		if _, err := w.Write(text); err != nil {
 			t.Fatal(err)
 		}
 	}
-	must(t, out.Close())
+	must.Do(t, out.Close())
 	return b.String()
 }
 
@@ -269,12 +271,5 @@ func TestWhere(t *testing.T) {
 	train, test := Form{Where: [2]string{"split", "train"}}, Form{Where: [2]string{"split", "test"}}
 	if train.Shares(test) || !train.Shares(train) || !train.Shares(Form{}) {
 		t.Error("parts that share rows")
-	}
-}
-
-func must(t testing.TB, err error) {
-	if err != nil {
-		t.Helper()
-		t.Fatal(err)
 	}
 }

@@ -12,12 +12,13 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/sdk/lock"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 func open(t *testing.T, path string, flags int) *os.File {
 	t.Helper()
 	f, err := lock.Open(path, os.O_WRONLY|flags, 0o600)
-	must(t, err)
+	must.Do(t, err)
 	return f
 }
 
@@ -30,10 +31,10 @@ func TestOneWriter(t *testing.T) {
 	if _, err := lock.Open(path, os.O_WRONLY, 0); !errors.Is(err, lock.ErrBusy) {
 		t.Errorf("a second writer: %v", err)
 	}
-	must(t, first.Close())
+	must.Do(t, first.Close())
 	second := open(t, path, 0)
 	defer second.Close()
-	must(t, os.Rename(path, path+".new"))
+	must.Do(t, os.Rename(path, path+".new"))
 	if same, err := lock.Names(path, second); same || err != nil {
 		t.Errorf("a renamed file: %v, %v", same, err)
 	}
@@ -48,10 +49,10 @@ func TestCloseUnlocks(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	f := open(t, path, os.O_CREATE)
 	started, err := syscall.Dup(int(f.Fd()))
-	must(t, err)
+	must.Do(t, err)
 	defer func() { _ = syscall.Close(started) }()
-	must(t, lock.Close(f))
-	must(t, lock.Close(open(t, path, 0)))
+	must.Do(t, lock.Close(f))
+	must.Do(t, lock.Close(open(t, path, 0)))
 	if err := lock.Close(f); !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("a file that is closed: %v", err)
 	}
@@ -95,20 +96,13 @@ func TestReaders(t *testing.T) {
 	if _, err := lock.OpenShared(path, os.O_RDONLY); !errors.Is(err, lock.ErrBusy) {
 		t.Errorf("a reader beside a writer: %v", err)
 	}
-	must(t, writer.Close())
+	must.Do(t, writer.Close())
 	for range 2 {
 		reader, err := lock.OpenShared(path, os.O_RDONLY)
-		must(t, err)
+		must.Do(t, err)
 		defer reader.Close()
 	}
 	if _, err := lock.Open(path, os.O_WRONLY, 0); !errors.Is(err, lock.ErrBusy) {
 		t.Errorf("a writer beside readers: %v", err)
-	}
-}
-
-func must(t testing.TB, err error) {
-	if err != nil {
-		t.Helper()
-		t.Fatal(err)
 	}
 }

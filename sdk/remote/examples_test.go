@@ -26,6 +26,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
 	"github.com/racflow/racflow/sdk/remote"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 	"github.com/racflow/racflow/sdk/serve"
 	"github.com/racflow/racflow/sdk/wire"
 )
@@ -44,10 +45,10 @@ func example[M proto.Message](t *testing.T, name string, made M) M {
 			header := fmt.Sprintf("# proto-file: stage.proto\n# proto-message: %s\n\n", made.ProtoReflect().Descriptor().FullName())
 			err = os.WriteFile(file, append([]byte(header), text...), 0o600)
 		}
-		must(t, err)
+		must.Do(t, err)
 	}
 	text, err := os.ReadFile(file)
-	must(t, err)
+	must.Do(t, err)
 	read := made.ProtoReflect().New().Interface()
 	if err := prototext.Unmarshal(text, read); err != nil {
 		t.Fatalf("%s: %v", file, err)
@@ -100,9 +101,9 @@ func refer(t *testing.T, kind sdk.Kind) (*remote.Stage, *replay) {
 	conn := listen(t, server.Register)
 	client := stagepb.NewStageClient(conn)
 	described, err := client.Describe(t.Context(), &stagepb.DescribeRequest{})
-	must(t, err)
+	must.Do(t, err)
 	plugin, err := wire.DecodePlugin(described)
-	must(t, err)
+	must.Do(t, err)
 	for _, info := range plugin.Stages {
 		if info.Kind != kind {
 			continue
@@ -113,7 +114,7 @@ func refer(t *testing.T, kind sdk.Kind) (*remote.Stage, *replay) {
 			t.Fatalf("configure: %v, %v", reply, err)
 		}
 		stage, err := remote.Described(info, dir, reply)
-		must(t, err)
+		must.Do(t, err)
 		r := &replay{Conn: remote.NewConn(conn), t: t}
 		stage.Conn = r
 		return stage, r
@@ -250,7 +251,7 @@ func replayOthers(t *testing.T) {
 		t.Helper()
 		conn := listen(t, server.Register)
 		request = example(t, method+".request", request)
-		must(t, conn.Invoke(t.Context(), "/racflow.stage.v2.Stage/"+method, request, reply))
+		must.Do(t, conn.Invoke(t.Context(), "/racflow.stage.v2.Stage/"+method, request, reply))
 		example(t, method+".reply", reply)
 	}
 	described := &stagepb.DescribeReply{}
@@ -336,17 +337,10 @@ func replayHost(t *testing.T) {
 		t.Errorf("got %s, %v", profile, err)
 	}
 	release, err := host.Acquire(t.Context(), sdk.Call{Endpoint: "http://model.example/v1", Tokens: 120, Most: sdk.Usage{InputTokens: 400, OutputTokens: 20}, Batch: true, Alternative: true})
-	must(t, err)
+	must.Do(t, err)
 	result := sdk.Result{Status: sdk.StatusBusy, RetryAfter: time.Second, Usage: sdk.Usage{InputTokens: 98}, Reason: "429: slow down"}
 	release(result)
 	if got := <-e.ended; got != result {
 		t.Errorf("got %+v", got)
-	}
-}
-
-func must(t testing.TB, err error) {
-	if err != nil {
-		t.Helper()
-		t.Fatal(err)
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
 	"github.com/racflow/racflow/sdk/remote"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 	"github.com/racflow/racflow/sdk/serve"
 	"github.com/racflow/racflow/sdk/wire"
 )
@@ -89,17 +90,17 @@ func (idle) Sample(context.Context, sdk.Batch) ([][]sdk.Sample, error) { return 
 func listen(t *testing.T, register func(*grpc.Server), options ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "s") // the path of a socket is short, whatever TMPDIR is
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	path := filepath.Join(dir, "s")
 	listener, err := net.Listen("unix", path)
-	must(t, err)
+	must.Do(t, err)
 	g := grpc.NewServer(wire.ServerOptions()...)
 	register(g)
 	go func() { _ = g.Serve(listener) }()
 	t.Cleanup(g.Stop)
 	conn, err := grpc.NewClient("unix:"+path, append(append(wire.DialOptions(), options...), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
@@ -136,7 +137,7 @@ func TestCache(t *testing.T) {
 	host, _ := start(t, &engine{kept: map[sdk.Key][]byte{}})
 	a, b := sdk.KeyOf("a", ""), sdk.KeyOf("", "a")
 	for key, value := range map[sdk.Key]string{a: "x", sdk.KeyOf("empty"): ""} {
-		must(t, host.CachePut(t.Context(), key, []byte(value)))
+		must.Do(t, host.CachePut(t.Context(), key, []byte(value)))
 	}
 	got, err := host.CacheGet(t.Context(), []sdk.Key{b, a, sdk.KeyOf("empty")})
 	if err != nil || got[0] != nil || string(got[1]) != "x" || got[2] == nil || len(got[2]) != 0 {
@@ -213,7 +214,7 @@ func TestAcquire(t *testing.T) {
 		t.Errorf("a service that is down: %v", err)
 	}
 	release, err := host.Acquire(t.Context(), sdk.Call{Endpoint: "a", Tokens: 3})
-	must(t, err)
+	must.Do(t, err)
 	// A second one waits, and is withdrawn: the engine forgets it.
 	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()

@@ -72,8 +72,8 @@ func Plugin(p sdk.Plugin) {
 }
 
 // showing is the configuration of a built-in stage, which shows a certificate that the host has made for all of them:
-// go-plugin's own, with a P-521 key for each process, take as long as all else at a start. Whoever calls has to show
-// one of the authority.
+// go-plugin would make a P-521 key in each process, which takes as long as all else at a start. Whoever calls has to show a
+// certificate of the authority.
 func showing(given []byte, authority string) (*tls.Config, error) {
 	given = bytes.TrimSuffix(given, []byte{0})
 	own, err := tls.X509KeyPair(given, given)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // BenchmarkCandidates takes 256 items with 60 candidates each over the wire,
@@ -25,11 +26,11 @@ func BenchmarkCandidates(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		rows, err := EncodeBatch(batch, sdk.Of(sdk.ColumnCandidates))
-		must(b, err)
+		must.Do(b, err)
 		raw, err := proto.Marshal(rows)
-		must(b, err)
+		must.Do(b, err)
 		got := &stagepb.Rows{}
-		must(b, proto.Unmarshal(raw, got))
+		must.Do(b, proto.Unmarshal(raw, got))
 		if _, err := DecodeBatch(got); err != nil {
 			b.Fatal(err)
 		}

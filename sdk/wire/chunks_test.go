@@ -8,6 +8,7 @@ import (
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 func someDocuments() []sdk.Document {
@@ -24,7 +25,7 @@ func someChunks() [][]sdk.Chunk {
 
 func TestDocumentsRoundTrip(t *testing.T) {
 	rows, err := EncodeDocuments(someDocuments())
-	must(t, err)
+	must.Do(t, err)
 	got, err := DecodeDocuments(overWire(t, rows))
 	if diff := cmp.Diff(someDocuments(), got, same); err != nil || diff != "" {
 		t.Errorf("%v %s", err, diff)
@@ -41,13 +42,13 @@ func TestDocumentsRoundTrip(t *testing.T) {
 
 func TestChunksRoundTrip(t *testing.T) {
 	rows, err := EncodeChunks(someChunks())
-	must(t, err)
+	must.Do(t, err)
 	got, err := DecodeChunks(overWire(t, rows), someDocuments())
 	if diff := cmp.Diff(someChunks(), got, same); err != nil || diff != "" {
 		t.Errorf("%v %s", err, diff)
 	}
 	none, err := EncodeChunks(nil)
-	must(t, err)
+	must.Do(t, err)
 	if got, err := DecodeChunks(overWire(t, none), nil); err != nil || len(got) != 0 {
 		t.Errorf("no rows gave %v, %v", got, err)
 	}
@@ -78,7 +79,7 @@ func TestChunksAreRefused(t *testing.T) {
 		"metadata that is none":         func(r *stagepb.Rows) { r.Chunks.Meta[1] = []byte(`{"a":[]}`) },
 	} {
 		rows, err := EncodeChunks(someChunks())
-		must(t, err)
+		must.Do(t, err)
 		rows = overWire(t, rows)
 		spoil(rows)
 		if _, err := DecodeChunks(rows, someDocuments()); err == nil {
@@ -87,7 +88,7 @@ func TestChunksAreRefused(t *testing.T) {
 	}
 	// What a faulty stage hands over is refused at the other end.
 	rows, err := EncodeChunks([][]sdk.Chunk{{{Start: -1, End: 3}}})
-	must(t, err)
+	must.Do(t, err)
 	if _, err := DecodeChunks(rows, someDocuments()[:1]); err == nil {
 		t.Error("a negative position was accepted")
 	}

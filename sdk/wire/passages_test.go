@@ -10,6 +10,7 @@ import (
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // somePassages are those of someChunks in someDocuments.
@@ -31,7 +32,7 @@ func someAdditions() []sdk.Addition {
 func passageRows(t testing.TB, passages []sdk.Passage) *stagepb.Rows {
 	t.Helper()
 	rows, err := EncodePassages(passages)
-	must(t, err)
+	must.Do(t, err)
 	return overWire(t, rows)
 }
 
@@ -55,7 +56,7 @@ func TestPassagesRoundTrip(t *testing.T) {
 	}
 	// A document may come without passages.
 	documents, err := EncodeDocuments(someDocuments())
-	must(t, err)
+	must.Do(t, err)
 	documents.Chunks = &stagepb.Chunks{Offsets: make([]uint32, 4)}
 	if got, err := DecodePassages(overWire(t, documents)); err != nil || len(got) != 0 {
 		t.Errorf("documents without passages gave %v, %v", got, err)
@@ -165,7 +166,7 @@ func TestAdditionsAreRefused(t *testing.T) {
 func FuzzEnrich(f *testing.F) {
 	for _, rows := range []*stagepb.Rows{passageRows(f, somePassages()), passageRows(f, nil), EncodeAdditions(someAdditions()), {N: math.MaxUint32}} {
 		raw, err := proto.Marshal(rows)
-		must(f, err)
+		must.Do(f, err)
 		f.Add(raw)
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {

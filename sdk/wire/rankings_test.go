@@ -9,13 +9,14 @@ import (
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 func TestRankingsRoundTrip(t *testing.T) {
 	want := [][]sdk.Ranked{{{Candidate: 2, Score: .5}, {Candidate: 0, Score: -1}}, {}, {{Candidate: 0}}}
 	rows := overWire(t, EncodeRankings(want))
 	got, err := DecodeRankings(rows, []int{3, 9, 1})
-	must(t, err)
+	must.Do(t, err)
 	if diff := cmp.Diff(want, got, same); diff != "" {
 		t.Error(diff)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 const everything = sdk.Columns(math.MaxUint32)
@@ -55,9 +56,9 @@ func fullBatch() sdk.Batch {
 func overWire(t testing.TB, rows *stagepb.Rows) *stagepb.Rows {
 	t.Helper()
 	raw, err := proto.Marshal(rows)
-	must(t, err)
+	must.Do(t, err)
 	out := &stagepb.Rows{}
-	must(t, proto.Unmarshal(raw, out))
+	must.Do(t, proto.Unmarshal(raw, out))
 	return out
 }
 
@@ -65,9 +66,9 @@ var same = cmp.Options{cmpopts.EquateEmpty(), cmpopts.EquateNaNs()}
 
 func TestBatchRoundTrip(t *testing.T) {
 	rows, err := EncodeBatch(fullBatch(), everything)
-	must(t, err)
+	must.Do(t, err)
 	got, err := DecodeBatch(overWire(t, rows))
-	must(t, err)
+	must.Do(t, err)
 	if diff := cmp.Diff(fullBatch(), got, same); diff != "" {
 		t.Error(diff)
 	}
@@ -92,9 +93,9 @@ func TestProjectionSendsOnlyWhatIsRead(t *testing.T) {
 		{sdk.Of(sdk.ColumnSamples), func(it *sdk.Item) { it.Samples = all.Items[0].Samples }},
 	} {
 		rows, err := EncodeBatch(all, c.reads)
-		must(t, err)
+		must.Do(t, err)
 		got, err := DecodeBatch(rows)
-		must(t, err)
+		must.Do(t, err)
 		want := sdk.Item{ID: "1"}
 		c.want(&want)
 		if diff := cmp.Diff(want, got.Items[0], same); diff != "" {
@@ -141,10 +142,10 @@ func TestPromptsKeepNoPassages(t *testing.T) {
 
 func check[T any](t *testing.T, want []T, err error, rows *stagepb.Rows, decode func(*stagepb.Rows, int) ([]T, error)) {
 	t.Helper()
-	must(t, err)
+	must.Do(t, err)
 	rows = overWire(t, rows)
 	got, err := decode(rows, len(want))
-	must(t, err)
+	must.Do(t, err)
 	if diff := cmp.Diff(want, got, same); diff != "" {
 		t.Error(diff)
 	}
@@ -163,9 +164,9 @@ func TestSearchRoundTrip(t *testing.T) {
 	}
 	queries := []sdk.Query{{Text: "card", Vector: []float32{.5, .5}}, {Text: "", Vector: []float32{1, 0}}}
 	search, err := EncodeSearch("utterances", want, queries)
-	must(t, err)
+	must.Do(t, err)
 	got, gotQueries, err := DecodeSearch(search)
-	must(t, err)
+	must.Do(t, err)
 	if diff := cmp.Diff(want, got) + cmp.Diff(queries, gotQueries); diff != "" {
 		t.Error(diff)
 	}
@@ -198,11 +199,11 @@ func searchFor(t testing.TB, filters ...*sdk.Filter) *stagepb.SearchRequest {
 		queries[i].Filter = f
 	}
 	search, err := EncodeSearch("c", sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeDense}, Fusion: sdk.Fusion{Method: "rrf"}}, queries)
-	must(t, err)
+	must.Do(t, err)
 	raw, err := proto.Marshal(search)
-	must(t, err)
+	must.Do(t, err)
 	out := &stagepb.SearchRequest{}
-	must(t, proto.Unmarshal(raw, out))
+	must.Do(t, proto.Unmarshal(raw, out))
 	return out
 }
 
@@ -214,7 +215,7 @@ func TestFiltersRoundTrip(t *testing.T) {
 		t.Errorf("%d filters were sent, of which 2 differ", len(search.Filters))
 	}
 	_, queries, err := DecodeSearch(search)
-	must(t, err)
+	must.Do(t, err)
 	for i, q := range queries {
 		if diff := cmp.Diff(want[i], q.Filter, same); diff != "" {
 			t.Errorf("query %d: %s", i, diff)
@@ -275,7 +276,7 @@ func FuzzFilters(f *testing.F) {
 		{Mode: 1, Fusion: 1, Filters: []*stagepb.Filter{{Op: 3, Parts: []*stagepb.Filter{{Op: 3}}}}},
 	} {
 		raw, err := proto.Marshal(search)
-		must(f, err)
+		must.Do(f, err)
 		f.Add(raw)
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
@@ -312,9 +313,9 @@ func TestInvalidUTF8DoesNotStopABatch(t *testing.T) {
 		Samples:    []sdk.Sample{{Voter: bad, Answers: []sdk.Answer{{Label: bad}}}},
 	}}}
 	rows, err := EncodeBatch(b, everything)
-	must(t, err)
+	must.Do(t, err)
 	got, err := DecodeBatch(overWire(t, rows))
-	must(t, err)
+	must.Do(t, err)
 	if it := got.Items[0]; it.Text != "caf\uFFFD" || it.Candidates[0].Label != it.Text || it.Meta["m"] != it.Text {
 		t.Errorf("got %+v", it)
 	}
@@ -345,7 +346,7 @@ func TestDecodersRefuse(t *testing.T) {
 		"answer offsets missing":    func(r *stagepb.Rows) { r.Samples.AnswerOffsets = nil },
 	} {
 		rows, err := EncodeBatch(fullBatch(), everything)
-		must(t, err)
+		must.Do(t, err)
 		spoil(rows)
 		if _, err := DecodeBatch(rows); err == nil {
 			t.Errorf("%s: no error", name)
@@ -418,7 +419,7 @@ func TestPluginRoundTrip(t *testing.T) {
 		sdk.StoreStage("shelf", "Keeps.", func(context.Context, sdk.Setup, config) (sdk.Store, error) { return nil, nil }, sdk.Filters()),
 	}}
 	got, err := DecodePlugin(EncodePlugin(want))
-	must(t, err)
+	must.Do(t, err)
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(sdk.Stage{}), same); diff != "" {
 		t.Error(diff)
 	}
@@ -449,12 +450,12 @@ func TestPluginRoundTrip(t *testing.T) {
 
 func FuzzDecode(f *testing.F) {
 	rows, err := EncodeBatch(fullBatch(), everything)
-	must(f, err)
+	must.Do(f, err)
 	entries, err := EncodeEntries([]sdk.Entry{{ID: "a", Hash: []byte{1}, Vector: []float32{1}}})
-	must(f, err)
+	must.Do(f, err)
 	for _, r := range []*stagepb.Rows{rows, entries, EncodeVerdicts([]sdk.Verdict{{Answer: "a"}}), EncodeRankings([][]sdk.Ranked{{{Candidate: 2, Score: 1}, {}}, nil}), {N: math.MaxUint32}} {
 		raw, err := proto.Marshal(r)
-		must(f, err)
+		must.Do(f, err)
 		f.Add(raw)
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
@@ -492,7 +493,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		if lists, err := DecodeChunks(rows, documents); err == nil {
 			sent, err := EncodeChunks(lists)
-			must(t, err)
+			must.Do(t, err)
 			again, err := DecodeChunks(sent, documents)
 			if diff := cmp.Diff(lists, again, same); err != nil || diff != "" {
 				t.Fatalf("decoded chunks do not survive: %v %s", err, diff)
@@ -516,12 +517,5 @@ func TestLeastMinor(t *testing.T) {
 	want := fmt.Sprintf("plugin acme 1.2.3 needs version 2.%d of the protocol, and this racflow speaks 2.%d: update racflow, or take an older release of the plugin", Minor+1, Minor)
 	if _, err := DecodePlugin(reply); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
-	}
-}
-
-func must(t testing.TB, err error) {
-	if err != nil {
-		t.Helper()
-		t.Fatal(err)
 	}
 }

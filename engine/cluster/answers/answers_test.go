@@ -11,12 +11,13 @@ import (
 
 	"github.com/racflow/racflow/engine/cache"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // folder is the response cache of a machine.
 func folder(t *testing.T, dir string) *cache.Cache {
 	t.Helper()
-	c := must(cache.Open(dir, slog.New(slog.DiscardHandler)))(t)
+	c := must.Get(cache.Open(dir, slog.New(slog.DiscardHandler)))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -44,20 +45,20 @@ func has(t *testing.T, c *cache.Cache, k sdk.Key, want string) {
 
 func keeps(t *testing.T, keep func(sdk.Key, string, []byte) error, k sdk.Key, value string) {
 	t.Helper()
-	noErr(t, keep(k, "sample.openai", []byte(value)))
+	must.Do(t, keep(k, "sample.openai", []byte(value)))
 }
 
 // serve begins the caller's side.
 func serve(t *testing.T, f *fake, local *cache.Cache) *Server {
 	t.Helper()
-	return must(Serve(t.Context(), f, local, slog.New(slog.DiscardHandler)))(t)
+	return must.Get(Serve(t.Context(), f, local, slog.New(slog.DiscardHandler)))(t)
 }
 
 // brought waits until the caller has everything, and ends its side.
 func brought(t *testing.T, s *Server) {
 	t.Helper()
-	noErr(t, s.Bring(t.Context()))
-	noErr(t, s.Close())
+	must.Do(t, s.Bring(t.Context()))
+	must.Do(t, s.Close())
 }
 
 // Where an answer is: the folder, the bucket, the caller's folder, in this order; in a run that asks again, the
@@ -220,7 +221,7 @@ func TestLarge(t *testing.T) {
 		keeps(t, callers.Put, keys[i], string(bytes.Repeat([]byte{byte(i)}, size)))
 	}
 	f.serves = (&Server{local: callers, run: f, ctx: t.Context()}).reply
-	values := must(New(t.Context(), machine(t), f).GetAll(t.Context(), keys, false))(t)
+	values := must.Get(New(t.Context(), machine(t), f).GetAll(t.Context(), keys, false))(t)
 	for i, v := range values {
 		if v == nil || len(v) != sizes[i] || bytes.Count(v, []byte{byte(i)}) != sizes[i] {
 			t.Errorf("value %d has %d bytes, want %d", i, len(v), sizes[i])
@@ -251,7 +252,7 @@ func TestBring(t *testing.T) {
 	has(t, local, key(1), "known")
 	has(t, local, key(2), "newer")
 	has(t, local, key(3), "meanwhile")
-	noErr(t, local.Close())
+	must.Do(t, local.Close())
 
 	keeps(t, worker.Add, key(4), "while the caller was away")
 	local = folder(t, dir)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/racflow/racflow/engine/cluster/bus"
 	"github.com/racflow/racflow/engine/cluster/natstest"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 var (
@@ -22,13 +23,13 @@ func TestAtServers(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	waiting := make(chan error, 16)
-	open := func(name string, told func(error)) *bus.Run {
-		c := must(bus.Connect(ctx, bus.Options{Servers: s.URL(), Name: name, Waiting: told}))(t)
+	open := func(name string, waits func(error)) *bus.Run {
+		c := must.Get(bus.Connect(ctx, bus.Options{Servers: s.URL(), Name: name, Waiting: waits}))(t)
 		t.Cleanup(c.Close)
 		if name == "caller" {
-			must(c.Create(ctx, bus.Config{ID: "a1"}))(t)
+			must.Get(c.Create(ctx, bus.Config{ID: "a1"}))(t)
 		}
-		return must(c.Open(ctx, "a1"))(t)
+		return must.Get(c.Open(ctx, "a1"))(t)
 	}
 	callers, firsts, seconds := machine(t), machine(t), machine(t)
 	caller := open("caller", nil)
@@ -38,7 +39,7 @@ func TestAtServers(t *testing.T) {
 	large := string(bytes.Repeat([]byte("0123456789abcdef"), 1<<17))
 	keeps(t, callers.Put, key(1), "of an earlier run")
 	keeps(t, callers.Put, key(2), large)
-	server := must(Serve(ctx, caller, callers, slog.New(slog.DiscardHandler)))(t)
+	server := must.Get(Serve(ctx, caller, callers, slog.New(slog.DiscardHandler)))(t)
 	gets(t, a, key(1), false, "of an earlier run")
 	gets(t, a, key(2), false, large)
 	gets(t, a, key(1), true, "")
@@ -72,25 +73,8 @@ func TestAtServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	gets(t, a, key(4), false, "while no server is there")
-	noErr(t, server.Bring(ctx))
-	noErr(t, server.Close())
+	must.Do(t, server.Bring(ctx))
+	must.Do(t, server.Close())
 	has(t, callers, key(3), "of a")
 	has(t, callers, key(4), "while no server is there")
-}
-
-// must is what a call returns beside its error, which ends the test.
-func must[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		noErr(t, err)
-		return v
-	}
-}
-
-// noErr ends a test at an error.
-func noErr(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

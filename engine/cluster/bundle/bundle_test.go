@@ -21,6 +21,7 @@ import (
 	"github.com/racflow/racflow/engine/enginetest"
 	"github.com/racflow/racflow/engine/identity"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 var builtin = engine.Serve(append(enginetest.Stages(), teller(), minilm()))
@@ -121,12 +122,12 @@ func (w *world) path(name string) string { return filepath.Join(w.root, filepath
 
 func (w *world) write(name, content string) {
 	w.t.Helper()
-	noErr(w.t, errors.Join(os.MkdirAll(filepath.Dir(w.path(name)), 0o755), os.WriteFile(w.path(name), []byte(content), 0o644)))
+	must.Do(w.t, errors.Join(os.MkdirAll(filepath.Dir(w.path(name)), 0o755), os.WriteFile(w.path(name), []byte(content), 0o644)))
 }
 
 func (w *world) open() *engine.Pipeline {
 	w.t.Helper()
-	p := must(engine.Open(w.t.Context(), w.path("project/p.hcl"), w.o))(w.t)
+	p := must.Get(engine.Open(w.t.Context(), w.path("project/p.hcl"), w.o))(w.t)
 	w.t.Cleanup(p.Close)
 	return p
 }
@@ -134,17 +135,17 @@ func (w *world) open() *engine.Pipeline {
 // bundled is the bundle as it arrives at a worker.
 func (w *world) bundled() bundle.Bundle {
 	w.t.Helper()
-	b := must(bundle.Of(w.open()))(w.t)
-	text := must(json.Marshal(b))(w.t)
+	b := must.Get(bundle.Of(w.open()))(w.t)
+	text := must.Get(json.Marshal(b))(w.t)
 	var arrived bundle.Bundle
-	noErr(w.t, json.Unmarshal(text, &arrived))
+	must.Do(w.t, json.Unmarshal(text, &arrived))
 	return arrived
 }
 
 // gone makes the caller's machine another one.
 func (w *world) gone() {
 	w.t.Helper()
-	noErr(w.t, os.Rename(w.root, w.root+".gone"))
+	must.Do(w.t, os.Rename(w.root, w.root+".gone"))
 }
 
 // objects are files at servers.
@@ -192,7 +193,7 @@ func unpacked(t *testing.T, b bundle.Bundle, servers objects, at bundle.Place) *
 		t.Fatal(err)
 	}
 	o.Builtin, o.Part = builtin, &engine.Part{}
-	p := must(engine.Open(t.Context(), path, o))(t)
+	p := must.Get(engine.Open(t.Context(), path, o))(t)
 	t.Cleanup(p.Close)
 	return p
 }
@@ -203,7 +204,7 @@ func configOf(t *testing.T, p *engine.Pipeline) map[string]string {
 	var config map[string]string
 	for _, s := range p.Definition().Stages {
 		if s.Name == "tell" {
-			noErr(t, json.Unmarshal(s.Config.Open, &config))
+			must.Do(t, json.Unmarshal(s.Config.Open, &config))
 		}
 	}
 	for name, value := range config {
@@ -278,9 +279,9 @@ func TestLarge(t *testing.T) {
 	w := newWorld(t)
 	large := strings.Repeat("A large template. ", 10_000)
 	w.write("project/templates/a.tmpl", large)
-	b := must(bundle.Of(w.open()))(t)
+	b := must.Get(bundle.Of(w.open()))(t)
 	servers := objects{}
-	noErr(t, b.Put(t.Context(), servers))
+	must.Do(t, b.Put(t.Context(), servers))
 	if len(servers) != 1 || !slices.Equal(b.Digests(), slices.Collect(maps.Keys(servers))) {
 		t.Errorf("%d objects, %v", len(servers), b.Digests())
 	}
@@ -337,22 +338,5 @@ func TestHostile(t *testing.T) {
 				t.Errorf("kept: %v", kept)
 			}
 		})
-	}
-}
-
-// must is what a call returns beside its error, which ends the test.
-func must[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		noErr(t, err)
-		return v
-	}
-}
-
-// noErr ends a test at an error.
-func noErr(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

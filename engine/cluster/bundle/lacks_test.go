@@ -10,6 +10,7 @@ import (
 
 	"github.com/racflow/racflow/engine/cluster/bundle"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // A model that is called by its name is found by that on every machine; where the weights are others, it is lacking. The model of
@@ -18,7 +19,7 @@ func TestModels(t *testing.T) {
 	install := func(name, weights string) {
 		t.Helper()
 		dir := filepath.Join(os.Getenv(sdk.ModelsVariable), name)
-		noErr(t, errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "model.safetensors"), []byte(weights), 0o644)))
+		must.Do(t, errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "model.safetensors"), []byte(weights), 0o644)))
 	}
 	t.Setenv(sdk.ModelsVariable, t.TempDir())
 	install("minilm", "mini")

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine/cluster/bundle"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // No secret leaves the caller's machine, wherever it stands; what a worker then needs, it is told.
@@ -65,8 +66,8 @@ func TestSecrets(t *testing.T) {
 				t.Fatal(err)
 			}
 			servers := objects{}
-			noErr(t, b.Put(t.Context(), servers))
-			text := must(json.Marshal(b))(t)
+			must.Do(t, b.Put(t.Context(), servers))
+			text := must.Get(json.Marshal(b))(t)
 			all := [][]byte{text}
 			for _, f := range b.Files {
 				all = append(all, f.Content)

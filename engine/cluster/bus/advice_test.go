@@ -8,6 +8,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 func TestPasses(t *testing.T) {
@@ -57,7 +59,7 @@ func TestServers(t *testing.T) {
 		"tls://u:p@a, b":              "tls://a:4222, tls://b:4222",
 		"nats://[::1],nats://[::2]:5": "nats://[::1]:4222, nats://[::2]:5",
 	} {
-		urls := must(servers(list))(t)
+		urls := must.Get(servers(list))(t)
 		if got := hosts(urls); got != want {
 			t.Errorf("%s: %s", list, got)
 		}

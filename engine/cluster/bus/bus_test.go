@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/racflow/racflow/engine/cluster/natstest"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // patience bounds what a test waits for; it is never waited for in vain.
@@ -28,7 +29,7 @@ func connect(t *testing.T, url, name string, change ...func(*Options)) *Conn {
 	for _, f := range change {
 		f(&o)
 	}
-	c := must(Connect(t.Context(), o))(t)
+	c := must.Get(Connect(t.Context(), o))(t)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -39,16 +40,6 @@ func bounded(t *testing.T) context.Context {
 	return ctx
 }
 
-func must[T any](v T, err error) func(*testing.T) T {
-	return func(t *testing.T) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
-
 // single is a run at a server of its own.
 func single(t *testing.T) (context.Context, *Run) {
 	t.Helper()
@@ -57,7 +48,7 @@ func single(t *testing.T) (context.Context, *Run) {
 
 func create(t *testing.T, c *Conn, config Config) *Run {
 	t.Helper()
-	return must(c.Create(bounded(t), config))(t)
+	return must.Get(c.Create(bounded(t), config))(t)
 }
 
 // results reads n answers from a sequence on.
@@ -82,26 +73,26 @@ func TestBatchesAndResults(t *testing.T) {
 	ctx := bounded(t)
 	caller, worker := connect(t, s.URL(), "caller"), connect(t, s.URL(), "worker")
 	mine := create(t, caller, Config{ID: "a1", Definition: []byte("what it is")})
-	theirs := must(worker.Open(ctx, "a1"))(t)
+	theirs := must.Get(worker.Open(ctx, "a1"))(t)
 	if string(theirs.Definition()) != "what it is" {
 		t.Errorf("definition %q", theirs.Definition())
 	}
 	for seq := range 3 {
-		noErr(t, mine.Publish(ctx, Position{1, seq + 1}, fmt.Appendf(nil, "batch %d", seq+1)))
+		must.Do(t, mine.Publish(ctx, Position{1, seq + 1}, fmt.Appendf(nil, "batch %d", seq+1)))
 	}
-	noErr(t, mine.Publish(ctx, Position{1, 2}, []byte("again")))
+	must.Do(t, mine.Publish(ctx, Position{1, 2}, []byte("again")))
 	for seq := range 3 {
-		b := must(theirs.Take(ctx))(t)
+		b := must.Get(theirs.Take(ctx))(t)
 		if want := fmt.Sprintf("batch %d", seq+1); b.Position != (Position{1, seq + 1}) || string(b.Data) != want || b.Deliveries != 1 {
 			t.Errorf("taken: %v %q, delivery %d", b.Position, b.Data, b.Deliveries)
 		}
-		if first := must(theirs.Answer(ctx, b.Position, fmt.Appendf(nil, "answer %d", seq+1)))(t); !first {
+		if first := must.Get(theirs.Answer(ctx, b.Position, fmt.Appendf(nil, "answer %d", seq+1)))(t); !first {
 			t.Error("not the first answer")
 		}
-		if first := must(theirs.Answer(ctx, b.Position, []byte("late")))(t); first {
+		if first := must.Get(theirs.Answer(ctx, b.Position, []byte("late")))(t); first {
 			t.Error("a second first answer")
 		}
-		noErr(t, b.Done(ctx))
+		must.Do(t, b.Done(ctx))
 	}
 	all := results(t, mine, 0, 3)
 	for i, result := range all {
@@ -112,7 +103,7 @@ func TestBatchesAndResults(t *testing.T) {
 	if d := cmp.Diff(all[1:], results(t, mine, all[0].Sequence, 2)); d != "" {
 		t.Error(d)
 	}
-	if n := must(mine.Stored(ctx))(t); n != all[2].Sequence {
+	if n := must.Get(mine.Stored(ctx))(t); n != all[2].Sequence {
 		t.Errorf("stored %d, last %d", n, all[2].Sequence)
 	}
 }
@@ -121,20 +112,20 @@ func TestReturnAndDrop(t *testing.T) {
 	t.Parallel()
 	ctx, r := single(t)
 	publish := func(part int) {
-		noErr(t, r.Publish(ctx, Position{part, 1}, []byte("x")))
+		must.Do(t, r.Publish(ctx, Position{part, 1}, []byte("x")))
 	}
 	publish(1)
-	b := must(r.Take(ctx))(t)
-	noErr(t, b.Return())
-	b = must(r.Take(ctx))(t)
+	b := must.Get(r.Take(ctx))(t)
+	must.Do(t, b.Return())
+	b = must.Get(r.Take(ctx))(t)
 	if b.Position != (Position{1, 1}) || b.Deliveries != 2 {
 		t.Errorf("taken %v, delivery %d", b.Position, b.Deliveries)
 	}
-	noErr(t, b.Return())
+	must.Do(t, b.Return())
 	publish(2)
 	publish(3)
-	noErr(t, r.Drop(ctx, 3))
-	if b = must(r.Take(ctx))(t); b.Position != (Position{3, 1}) {
+	must.Do(t, r.Drop(ctx, 3))
+	if b = must.Get(r.Take(ctx))(t); b.Position != (Position{3, 1}) {
 		t.Errorf("taken %v", b.Position)
 	}
 }
@@ -145,27 +136,27 @@ func TestState(t *testing.T) {
 	if value, revision, err := r.Get(ctx, "k"); value != nil || revision != 0 || err != nil {
 		t.Error(value, revision, err)
 	}
-	changes := must(r.Follow(ctx, "worker."))(t)
-	first := must(r.Swap(ctx, "k", []byte("1"), 0))(t)
+	changes := must.Get(r.Follow(ctx, "worker."))(t)
+	first := must.Get(r.Swap(ctx, "k", []byte("1"), 0))(t)
 	if _, err := r.Swap(ctx, "k", []byte("2"), 0); !errors.Is(err, ErrRevision) {
 		t.Error(err)
 	}
-	second := must(r.Swap(ctx, "k", []byte("2"), first))(t)
+	second := must.Get(r.Swap(ctx, "k", []byte("2"), first))(t)
 	if value, revision, err := r.Get(ctx, "k"); string(value) != "2" || revision != second || err != nil {
 		t.Error(value, revision, err)
 	}
-	noErr(t, r.Delete(ctx, "k"))
+	must.Do(t, r.Delete(ctx, "k"))
 	if value, revision, err := r.Get(ctx, "k"); value != nil || revision != 0 || err != nil {
 		t.Error(value, revision, err)
 	}
-	must(r.Swap(ctx, "k", []byte("3"), 0))(t)
-	must(r.Put(ctx, "worker.a", []byte("a")))(t)
-	must(r.Put(ctx, "worker.b", []byte("b")))(t)
+	must.Get(r.Swap(ctx, "k", []byte("3"), 0))(t)
+	must.Get(r.Put(ctx, "worker.a", []byte("a")))(t)
+	must.Get(r.Put(ctx, "worker.b", []byte("b")))(t)
 	if change := <-changes; change.Key != "worker.a" || string(change.Value) != "a" {
 		t.Error(change)
 	}
-	noErr(t, r.Delete(ctx, "worker.a"))
-	all := must(r.All(ctx, "work"))(t)
+	must.Do(t, r.Delete(ctx, "worker.a"))
+	all := must.Get(r.All(ctx, "work"))(t)
 	if len(all) != 1 || string(all["worker.b"].Value) != "b" || time.Since(all["worker.b"].At).Abs() > time.Hour {
 		t.Error(all)
 	}
@@ -191,21 +182,21 @@ func TestQuestions(t *testing.T) {
 	ctx := bounded(t)
 	a, b := connect(t, s.URL(), "a"), connect(t, s.URL(), "b")
 	mine := create(t, a, Config{ID: "a1"})
-	theirs := must(b.Open(ctx, "a1"))(t)
+	theirs := must.Get(b.Open(ctx, "a1"))(t)
 	if _, err := theirs.Ask(ctx, "q", nil); !errors.Is(err, ErrNobody) {
 		t.Error(err)
 	}
-	stop := must(mine.Serve("q", func(data []byte) []byte { return append([]byte("re: "), data...) }))(t)
+	stop := must.Get(mine.Serve("q", func(data []byte) []byte { return append([]byte("re: "), data...) }))(t)
 	big := strings.Repeat("x", 3<<20)
 	for _, question := range []string{"hello", big} {
-		if answer := must(theirs.Ask(ctx, "q", []byte(question)))(t); string(answer) != "re: "+question {
+		if answer := must.Get(theirs.Ask(ctx, "q", []byte(question)))(t); string(answer) != "re: "+question {
 			t.Errorf("%d bytes", len(answer))
 		}
 	}
 	stop()
 	heard := make(chan string, 1)
-	must(mine.Hear("news", func(data []byte) { heard <- string(data) }))(t)
-	noErr(t, theirs.Tell("news", []byte("hi")))
+	must.Get(mine.Hear("news", func(data []byte) { heard <- string(data) }))(t)
+	must.Do(t, theirs.Tell("news", []byte("hi")))
 	if got := <-heard; got != "hi" {
 		t.Error(got)
 	}
@@ -219,7 +210,7 @@ func TestRuns(t *testing.T) {
 	if _, err := c.Open(ctx, "none"); !errors.Is(err, ErrNoRun) {
 		t.Error(err)
 	}
-	ids := must(c.Watch(ctx))(t)
+	ids := must.Get(c.Watch(ctx))(t)
 	for _, id := range []string{"zz", "aa"} {
 		create(t, c, Config{ID: id, Definition: bytes.Repeat([]byte(id), 1<<20)})
 		if seen := <-ids; seen != id {
@@ -229,15 +220,15 @@ func TestRuns(t *testing.T) {
 	if _, err := c.Create(ctx, Config{ID: "aa"}); !errors.Is(err, ErrExists) {
 		t.Error(err)
 	}
-	r := must(c.Open(ctx, "aa"))(t)
+	r := must.Get(c.Open(ctx, "aa"))(t)
 	if len(r.Definition()) != 2<<20 {
 		t.Errorf("%d bytes", len(r.Definition()))
 	}
-	if got := must(c.Runs(ctx))(t); !slices.Equal(got, []string{"zz", "aa"}) {
+	if got := must.Get(c.Runs(ctx))(t); !slices.Equal(got, []string{"zz", "aa"}) {
 		t.Error(got)
 	}
-	noErr(t, r.Remove(ctx))
-	if got := must(c.Runs(ctx))(t); !slices.Equal(got, []string{"zz"}) {
+	must.Do(t, r.Remove(ctx))
+	if got := must.Get(c.Runs(ctx))(t); !slices.Equal(got, []string{"zz"}) {
 		t.Error(got)
 	}
 	for name, f := range map[string]func() error{
@@ -264,19 +255,19 @@ func TestFiles(t *testing.T) {
 		if err := c.GetFile(ctx, digest, new(bytes.Buffer)); !errors.Is(err, ErrNoFile) {
 			t.Error(err)
 		}
-		if err := c.PutFile(ctx, digest, strings.NewReader(data+"!")); err == nil || must(c.HasFile(ctx, digest))(t) {
+		if err := c.PutFile(ctx, digest, strings.NewReader(data+"!")); err == nil || must.Get(c.HasFile(ctx, digest))(t) {
 			t.Error("a file with another digest is stored", err)
 		}
-		noErr(t, c.PutFile(ctx, digest, strings.NewReader(data)))
+		must.Do(t, c.PutFile(ctx, digest, strings.NewReader(data)))
 		var got bytes.Buffer
 		if err := c.GetFile(ctx, digest, &got); err != nil || got.String() != data {
 			t.Errorf("%d bytes, %v", got.Len(), err)
 		}
-		files := must(c.Files(ctx))(t)
+		files := must.Get(c.Files(ctx))(t)
 		if len(files) != 1 || files[0].Digest != digest || files[0].Size != int64(len(data)) {
 			t.Error(files)
 		}
-		if err := c.RemoveFile(ctx, digest); err != nil || must(c.HasFile(ctx, digest))(t) {
+		if err := c.RemoveFile(ctx, digest); err != nil || must.Get(c.HasFile(ctx, digest))(t) {
 			t.Error("not removed", err)
 		}
 	}
@@ -304,7 +295,7 @@ func TestNotKnownYet(t *testing.T) {
 	maker := connect(t, s.URL(), "maker")
 	create(t, maker, Config{ID: "a1"})
 	create(t, maker, Config{ID: "a2"})
-	noErr(t, maker.PutFile(ctx, emptyDigest, strings.NewReader("")))
+	must.Do(t, maker.PutFile(ctx, emptyDigest, strings.NewReader("")))
 	for name, ask := range map[string]func(c *Conn) (there bool, err error){
 		"open":   func(c *Conn) (bool, error) { r, err := c.Open(ctx, "a1"); return r != nil, err },
 		"listed": func(c *Conn) (bool, error) { return c.Listed(ctx, "a1") },
@@ -356,15 +347,7 @@ func TestPublishUnderWay(t *testing.T) {
 	if err := r.Publish(ctx, Position{Part: 1, Seq: 1}, []byte("rows")); err != nil || len(slow.answers) > 0 {
 		t.Fatalf("%v, with %d answers left", err, len(slow.answers))
 	}
-	if info := must(must(s.JetStream(t).Stream(ctx, itemsStream("a1")))(t).Info(ctx))(t); info.State.Msgs != 1 {
+	if info := must.Get(must.Get(s.JetStream(t).Stream(ctx, itemsStream("a1")))(t).Info(ctx))(t); info.State.Msgs != 1 {
 		t.Errorf("%d messages are in the queue", info.State.Msgs)
-	}
-}
-
-// noErr ends a test at an error.
-func noErr(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine/cluster/natstest"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // load publishes, answers and counts batches of a run until it is told to end; then it says how many are stored.
@@ -96,8 +97,8 @@ func TestThreeServers(t *testing.T) {
 	ctx := bounded(t)
 	c, w := connect(t, s.URL(), "c"), connect(t, s.URL(), "w")
 	mine := create(t, c, Config{ID: "a1", Definition: make([]byte, 3<<20)})
-	theirs := must(w.Open(ctx, "a1"))(t)
-	info := must(must(s.JetStream(t).Stream(ctx, resultsStream("a1")))(t).Info(ctx))(t)
+	theirs := must.Get(w.Open(ctx, "a1"))(t)
+	info := must.Get(must.Get(s.JetStream(t).Stream(ctx, resultsStream("a1")))(t).Info(ctx))(t)
 	if info.Config.Replicas != 3 {
 		t.Errorf("%d replicas", info.Config.Replicas)
 	}
@@ -113,7 +114,7 @@ func TestThreeServers(t *testing.T) {
 	l.further(50)
 	waiting := newWaiting()
 	last := connect(t, "nats://"+s.Host(2), "last", waiting.option) // its server stays, and can do nothing alone
-	its := must(last.Open(ctx, "a1"))(t)
+	its := must.Get(last.Open(ctx, "a1"))(t)
 	s.Stop(0)
 	s.Stop(1)
 	done := make(chan error, 4)
@@ -154,9 +155,9 @@ func TestReplicas(t *testing.T) {
 		}
 		c := connect(t, s.URL(), "c")
 		create(t, c, Config{ID: "a1"})
-		noErr(t, c.PutFile(ctx, emptyDigest, strings.NewReader("")))
+		must.Do(t, c.PutFile(ctx, emptyDigest, strings.NewReader("")))
 		for _, name := range []string{indexStream, itemsStream("a1"), filesStream} {
-			if got := must(c.js.Stream(ctx, name))(t).CachedInfo().Config.Replicas; got != want {
+			if got := must.Get(c.js.Stream(ctx, name))(t).CachedInfo().Config.Replicas; got != want {
 				t.Errorf("%d servers: %s has %d replicas", servers, name, got)
 			}
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/racflow/racflow/engine/cluster/natstest"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // authority signs certificates and keeps them in files.
@@ -45,7 +46,7 @@ func (a *authority) file(name string) string { return filepath.Join(a.dir, name+
 // sign leaves NAME.pem and NAME-key.pem.
 func (a *authority) sign(name string, change func(*x509.Certificate)) (*x509.Certificate, *ecdsa.PrivateKey) {
 	a.t.Helper()
-	key := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(a.t)
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(a.t)
 	template := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
 	change(template)
@@ -53,18 +54,18 @@ func (a *authority) sign(name string, change func(*x509.Certificate)) (*x509.Cer
 	if a.cert != nil {
 		parent, signer = a.cert, a.key
 	}
-	der := must(x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer))(a.t)
-	private := must(x509.MarshalECPrivateKey(key))(a.t)
+	der := must.Get(x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer))(a.t)
+	private := must.Get(x509.MarshalECPrivateKey(key))(a.t)
 	for path, block := range map[string]*pem.Block{a.file(name): {Type: "CERTIFICATE", Bytes: der}, a.file(name + "-key"): {Type: "EC PRIVATE KEY", Bytes: private}} {
-		noErr(a.t, os.WriteFile(path, pem.EncodeToMemory(block), 0o600))
+		must.Do(a.t, os.WriteFile(path, pem.EncodeToMemory(block), 0o600))
 	}
-	return must(x509.ParseCertificate(der))(a.t), key
+	return must.Get(x509.ParseCertificate(der))(a.t), key
 }
 
 func (a *authority) config(name string) *tls.Config {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.cert)
-	pair := must(tls.LoadX509KeyPair(a.file(name), a.file(name+"-key")))(a.t)
+	pair := must.Get(tls.LoadX509KeyPair(a.file(name), a.file(name+"-key")))(a.t)
 	return &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12}
 }
 
@@ -187,15 +188,15 @@ func TestConnectSays(t *testing.T) {
 
 // newKey is a user's key: the file of its seed, and what a server knows of it.
 func newKey(t *testing.T) (path, public string) {
-	pair := must(nkeys.CreateUser())(t)
+	pair := must.Get(nkeys.CreateUser())(t)
 	path = filepath.Join(t.TempDir(), "seed")
-	noErr(t, os.WriteFile(path, must(pair.Seed())(t), 0o600))
-	return path, must(pair.PublicKey())(t)
+	must.Do(t, os.WriteFile(path, must.Get(pair.Seed())(t), 0o600))
+	return path, must.Get(pair.PublicKey())(t)
 }
 
 // fakeServer says that it is a server of some version.
 func fakeServer(t *testing.T, version string) string {
-	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {

@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/racflow/racflow/engine/cluster/natstest"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // watchWaiting collects what Options.Waiting is told.
@@ -49,7 +50,7 @@ func TestLostConnections(t *testing.T) {
 	proxies := []*natstest.Proxy{s.Proxy(0), s.Proxy(0)}
 	caller, worker := connect(t, proxies[0].URL(), "caller"), connect(t, proxies[1].URL(), "worker")
 	mine := create(t, caller, Config{ID: "a1"})
-	theirs := must(worker.Open(ctx, "a1"))(t)
+	theirs := must.Get(worker.Open(ctx, "a1"))(t)
 	const batches = 300
 	var stored atomic.Int64
 	progress := make(chan int, batches)
@@ -98,7 +99,7 @@ func TestLostConnections(t *testing.T) {
 		seen[result.Position] = true
 	}
 	group.Wait()
-	left := must(must(s.JetStream(t).Consumer(ctx, itemsStream("a1"), consumer))(t).Info(ctx))(t)
+	left := must.Get(must.Get(s.JetStream(t).Consumer(ctx, itemsStream("a1"), consumer))(t).Info(ctx))(t)
 	if left.NumPending != 0 {
 		t.Errorf("%d batches are left", left.NumPending)
 	}
@@ -113,21 +114,21 @@ func TestHangingConnection(t *testing.T) {
 	waiting := newWaiting()
 	direct, behind := connect(t, s.URL(), "direct"), connect(t, proxy.URL(), "behind", waiting.option)
 	theirs := create(t, direct, Config{ID: "a1"})
-	mine := must(behind.Open(ctx, "a1"))(t)
-	changes := must(mine.Follow(ctx, ""))(t)
-	must(theirs.Put(ctx, "k", []byte("1")))(t)
+	mine := must.Get(behind.Open(ctx, "a1"))(t)
+	changes := must.Get(mine.Follow(ctx, ""))(t)
+	must.Get(theirs.Put(ctx, "k", []byte("1")))(t)
 	<-changes
 	data := bytes.Repeat([]byte("0123456789abcdef"), 1<<18)
 	sum := sha256.Sum256(data)
 	digest := hex.EncodeToString(sum[:])
-	noErr(t, direct.PutFile(ctx, digest, bytes.NewReader(data)))
+	must.Do(t, direct.PutFile(ctx, digest, bytes.NewReader(data)))
 	proxy.Freeze()
 	done := make(chan error, 3)
 	go func() { done <- mine.Publish(ctx, Position{1, 1}, nil) }()
 	go func() { _, err := mine.Answer(ctx, Position{1, 2}, nil); done <- err }()
 	var got bytes.Buffer
 	go func() { done <- behind.GetFile(ctx, digest, &got) }()
-	must(theirs.Put(ctx, "k", []byte("2")))(t)
+	must.Get(theirs.Put(ctx, "k", []byte("2")))(t)
 	if why := waiting.next(t, true); why == nil {
 		t.Error("no reason")
 	}
@@ -158,9 +159,9 @@ func TestClaims(t *testing.T) {
 	proxy := s.Proxy(0)
 	caller, sleeper, other := connect(t, s.URL(), "caller"), connect(t, proxy.URL(), "sleeper"), connect(t, s.URL(), "other")
 	mine := create(t, caller, Config{ID: "a1", Claim: 2 * time.Second})
-	noErr(t, mine.Publish(ctx, Position{1, 1}, []byte("x")))
-	first := must(must(sleeper.Open(ctx, "a1"))(t).Take(ctx))(t)
-	theirs := must(other.Open(ctx, "a1"))(t)
+	must.Do(t, mine.Publish(ctx, Position{1, 1}, []byte("x")))
+	first := must.Get(must.Get(sleeper.Open(ctx, "a1"))(t).Take(ctx))(t)
+	theirs := must.Get(other.Open(ctx, "a1"))(t)
 	taken := make(chan *Batch, 1)
 	go func() {
 		b, _ := theirs.Take(ctx)
@@ -168,14 +169,14 @@ func TestClaims(t *testing.T) {
 	}()
 	// The claim lasts while the first one lives: there are six signs of life in its time.
 	signs := make(chan []byte, 100)
-	tap := must(caller.nc.Subscribe("$JS.ACK.>", func(m *nats.Msg) { signs <- m.Data }))(t)
+	tap := must.Get(caller.nc.Subscribe("$JS.ACK.>", func(m *nats.Msg) { signs <- m.Data }))(t)
 	for n := 0; n < extensions+2; {
 		if string(<-signs) == "+WPI" {
 			n++
 		}
 	}
 	tap.Unsubscribe()
-	if info := must(must(s.JetStream(t).Consumer(ctx, itemsStream("a1"), consumer))(t).Info(ctx))(t); info.NumRedelivered != 0 {
+	if info := must.Get(must.Get(s.JetStream(t).Consumer(ctx, itemsStream("a1"), consumer))(t).Info(ctx))(t); info.NumRedelivered != 0 {
 		t.Error("a claim that is extended ended")
 	}
 	select {
@@ -193,12 +194,12 @@ func TestClaims(t *testing.T) {
 	case <-ctx.Done():
 		t.Error("a claim has ended, and who had it does not know")
 	}
-	if ok := must(theirs.Answer(ctx, second.Position, []byte("second")))(t); !ok {
+	if ok := must.Get(theirs.Answer(ctx, second.Position, []byte("second")))(t); !ok {
 		t.Error("not the first answer")
 	}
-	noErr(t, second.Done(ctx))
+	must.Do(t, second.Done(ctx))
 	proxy.Heal()
-	if ok := must(first.r.Answer(ctx, first.Position, []byte("first")))(t); ok {
+	if ok := must.Get(first.r.Answer(ctx, first.Position, []byte("first")))(t); ok {
 		t.Error("a late answer counts")
 	}
 	if err := first.Done(ctx); err != nil {
@@ -207,8 +208,8 @@ func TestClaims(t *testing.T) {
 	if all := results(t, mine, 0, 1); string(all[0].Data) != "second" {
 		t.Errorf("%s", all[0].Data)
 	}
-	noErr(t, mine.Publish(ctx, Position{1, 2}, nil))
-	if b := must(first.r.Take(ctx))(t); b.Seq != 2 {
+	must.Do(t, mine.Publish(ctx, Position{1, 2}, nil))
+	if b := must.Get(first.r.Take(ctx))(t); b.Seq != 2 {
 		t.Error(b.Position)
 	}
 }
@@ -221,14 +222,14 @@ func TestAnsweredIsNotTakenAgain(t *testing.T) {
 	c := connect(t, s.URL(), "c")
 	r := create(t, c, Config{ID: "a1", Claim: 200 * time.Millisecond})
 	signs := make(chan string, 100)
-	must(c.nc.Subscribe("$JS.ACK.>", func(m *nats.Msg) { signs <- string(m.Data) }))(t)
+	must.Get(c.nc.Subscribe("$JS.ACK.>", func(m *nats.Msg) { signs <- string(m.Data) }))(t)
 	for seq := range 2 {
-		noErr(t, r.Publish(ctx, Position{1, seq + 1}, nil))
+		must.Do(t, r.Publish(ctx, Position{1, seq + 1}, nil))
 	}
-	b := must(r.Take(ctx))(t)
-	must(r.Answer(ctx, b.Position, nil))(t)
+	b := must.Get(r.Take(ctx))(t)
+	must.Get(r.Answer(ctx, b.Position, nil))(t)
 	b.stop() // the process dies before it says that the batch is done
-	if b = must(r.Take(ctx))(t); b.Seq != 2 {
+	if b = must.Get(r.Take(ctx))(t); b.Seq != 2 {
 		t.Errorf("taken %v", b.Position)
 	}
 	// The first one's claim ends while the second's is extended.
@@ -242,7 +243,7 @@ func TestAnsweredIsNotTakenAgain(t *testing.T) {
 			break
 		}
 	}
-	noErr(t, r.Publish(ctx, Position{1, 3}, nil))
+	must.Do(t, r.Publish(ctx, Position{1, 3}, nil))
 	if b := <-taken; b == nil || b.Seq != 3 {
 		t.Errorf("taken %v", b)
 	}
@@ -302,7 +303,7 @@ func TestFullStore(t *testing.T) {
 	go func() { _, err := r.KeepAnswer(ctx, "k", make([]byte, 64<<10)); done <- err }()
 	t.Log(waiting.next(t, true))
 	stop()
-	noErr(t, other.Remove(ctx))
+	must.Do(t, other.Remove(ctx))
 	for range cap(done) {
 		if err := <-done; err != nil {
 			t.Error(err)
@@ -320,7 +321,7 @@ func TestLostWord(t *testing.T) {
 	c, other := connect(t, proxy.URL(), "c"), connect(t, s.URL(), "other")
 	c.timeout = 200 * time.Millisecond
 	mine := create(t, c, Config{ID: "a1"})
-	theirs := must(other.Open(ctx, "a1"))(t)
+	theirs := must.Get(other.Open(ctx, "a1"))(t)
 	for name, f := range map[string]func() error{
 		"answer": func() error {
 			first, err := mine.Answer(ctx, Position{1, 7}, []byte("mine"))
@@ -361,8 +362,8 @@ func TestLostWord(t *testing.T) {
 				value, err = theirs.Answered(ctx, "k")
 			}
 		case "publish":
-			b := must(theirs.Take(ctx))(t)
-			must(theirs.Answer(ctx, b.Position, nil))(t)
+			b := must.Get(theirs.Take(ctx))(t)
+			must.Get(theirs.Answer(ctx, b.Position, nil))(t)
 			err = b.Done(ctx)
 		}
 		if err != nil {
@@ -373,7 +374,7 @@ func TestLostWord(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if b := must(mine.Backlog(ctx))(t); b.Waiting+b.UnderWay > 0 {
+	if b := must.Get(mine.Backlog(ctx))(t); b.Waiting+b.UnderWay > 0 {
 		t.Errorf("a batch that is answered is in the queue again: %+v", b)
 	}
 }
@@ -385,13 +386,13 @@ func TestRestart(t *testing.T) {
 	ctx := bounded(t)
 	c, w := connect(t, s.URL(), "c"), connect(t, s.URL(), "w")
 	mine := create(t, c, Config{ID: "a1"})
-	theirs := must(w.Open(ctx, "a1"))(t)
-	changes := must(theirs.Follow(ctx, ""))(t)
-	ids := must(w.Watch(ctx))(t)
+	theirs := must.Get(w.Open(ctx, "a1"))(t)
+	changes := must.Get(theirs.Follow(ctx, ""))(t)
+	ids := must.Get(w.Watch(ctx))(t)
 	if id := <-ids; id != "a1" {
 		t.Error(id)
 	}
-	stop := must(mine.Serve("q", func([]byte) []byte { return []byte("yes") }))(t)
+	stop := must.Get(mine.Serve("q", func([]byte) []byte { return []byte("yes") }))(t)
 	defer stop()
 	l := begin(t, mine, theirs)
 	for range 3 {
@@ -402,7 +403,7 @@ func TestRestart(t *testing.T) {
 	}
 	l.further(50)
 	l.end()
-	must(mine.Put(ctx, "k", []byte("x")))(t)
+	must.Get(mine.Put(ctx, "k", []byte("x")))(t)
 	if change := <-changes; string(change.Value) != "x" {
 		t.Errorf("%s", change.Value)
 	}
@@ -410,7 +411,7 @@ func TestRestart(t *testing.T) {
 	if id := <-ids; id != "a2" {
 		t.Error(id)
 	}
-	if answer := must(theirs.Ask(ctx, "q", nil))(t); string(answer) != "yes" {
+	if answer := must.Get(theirs.Ask(ctx, "q", nil))(t); string(answer) != "yes" {
 		t.Errorf("%s", answer)
 	}
 }
@@ -422,7 +423,7 @@ func TestClose(t *testing.T) {
 	ctx := bounded(t)
 	c := connect(t, s.URL(), "c")
 	r := create(t, c, Config{ID: "a1"})
-	changes := must(r.Follow(ctx, ""))(t)
+	changes := must.Get(r.Follow(ctx, ""))(t)
 	done := make(chan error, 2)
 	go func() { _, err := r.Take(ctx); done <- err }()
 	go func() {
@@ -430,7 +431,7 @@ func TestClose(t *testing.T) {
 			done <- err
 		}
 	}()
-	must(r.Put(ctx, "k", nil))(t)
+	must.Get(r.Put(ctx, "k", nil))(t)
 	<-changes
 	c.Close()
 	for range 2 {

@@ -5,15 +5,17 @@ import (
 	"context"
 	"fmt"
 	"testing"
+
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // The first answer to a key stands, and all are read in the order in which they were kept.
 func TestAnswersInOrder(t *testing.T) {
 	ctx, r := single(t)
-	if last := must(r.LastAnswer(ctx))(t); last != 0 {
+	if last := must.Get(r.LastAnswer(ctx))(t); last != 0 {
 		t.Errorf("the last of none is %d", last)
 	}
-	if value := must(r.Answered(ctx, "k0"))(t); value != nil {
+	if value := must.Get(r.Answered(ctx, "k0"))(t); value != nil {
 		t.Error(value)
 	}
 	big := bytes.Repeat([]byte("0123456789abcdef"), 1<<17) // more than max_payload
@@ -23,7 +25,7 @@ func TestAnswersInOrder(t *testing.T) {
 			value = big
 		}
 		for _, late := range [][]byte{value, []byte("late")} {
-			if stands := must(r.KeepAnswer(ctx, fmt.Sprintf("k%d", i), late))(t); !bytes.Equal(stands, value) {
+			if stands := must.Get(r.KeepAnswer(ctx, fmt.Sprintf("k%d", i), late))(t); !bytes.Equal(stands, value) {
 				t.Errorf("answer %d: %d bytes stand", i, len(stands))
 			}
 		}
@@ -54,7 +56,7 @@ func TestAnswersInOrder(t *testing.T) {
 			t.Errorf("answer %d: %s, %d bytes, sequence %d", i, a.Key, len(a.Value), a.Sequence)
 		}
 	}
-	if last := must(r.LastAnswer(ctx))(t); len(all) != 4 || last != all[3].Sequence {
+	if last := must.Get(r.LastAnswer(ctx))(t); len(all) != 4 || last != all[3].Sequence {
 		t.Errorf("%d answers, the last is %d", len(all), last)
 	}
 	for a, err := range r.Answers(ctx, all[2].Sequence) {
@@ -67,22 +69,22 @@ func TestAnswersInOrder(t *testing.T) {
 
 func TestBacklog(t *testing.T) {
 	ctx, r := single(t)
-	if b := must(r.Backlog(ctx))(t); b.Waiting+b.UnderWay != 0 || !b.Oldest.IsZero() || b.Now.IsZero() {
+	if b := must.Get(r.Backlog(ctx))(t); b.Waiting+b.UnderWay != 0 || !b.Oldest.IsZero() || b.Now.IsZero() {
 		t.Errorf("an empty queue: %+v", b)
 	}
 	for seq := range 3 {
-		noErr(t, r.Publish(ctx, Position{1, seq + 1}, nil))
+		must.Do(t, r.Publish(ctx, Position{1, seq + 1}, nil))
 	}
-	first := must(r.Backlog(ctx))(t)
+	first := must.Get(r.Backlog(ctx))(t)
 	if first.Waiting != 3 || first.UnderWay != 0 || first.Oldest.IsZero() || first.Oldest.After(first.Now) {
 		t.Errorf("three wait: %+v", first)
 	}
-	batch := must(r.Take(ctx))(t)
-	if b := must(r.Backlog(ctx))(t); b.Waiting != 2 || b.UnderWay != 1 || !b.Oldest.Equal(first.Oldest) {
+	batch := must.Get(r.Take(ctx))(t)
+	if b := must.Get(r.Backlog(ctx))(t); b.Waiting != 2 || b.UnderWay != 1 || !b.Oldest.Equal(first.Oldest) {
 		t.Errorf("one is under way: %+v", b)
 	}
-	noErr(t, batch.Done(ctx))
-	if b := must(r.Backlog(ctx))(t); b.Waiting != 2 || b.UnderWay != 0 || !b.Oldest.After(first.Oldest) {
+	must.Do(t, batch.Done(ctx))
+	if b := must.Get(r.Backlog(ctx))(t); b.Waiting != 2 || b.UnderWay != 0 || !b.Oldest.After(first.Oldest) {
 		t.Errorf("one is done: %+v", b)
 	}
 }

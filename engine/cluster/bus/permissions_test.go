@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/racflow/racflow/engine/cluster/natstest"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // restricted is a server whose users caller and worker have what Permissions says, and no more.
@@ -43,14 +44,14 @@ func TestPermissionsSuffice(t *testing.T) {
 	s := restricted(t)
 	ctx := bounded(t)
 	c, w := connect(t, as(Caller, s), "c"), connect(t, as(Worker, s), "w")
-	ids := must(w.Watch(ctx))(t)
+	ids := must.Get(w.Watch(ctx))(t)
 	data := strings.Repeat("file", 1<<18)
 	sum := sha256.Sum256([]byte(data))
 	digest := hex.EncodeToString(sum[:])
 	mine := create(t, c, Config{ID: "a1", Definition: bytes.Repeat([]byte("d"), 2<<20)})
-	noErr(t, c.PutFile(ctx, digest, strings.NewReader(data)))
-	theirs := must(w.Open(ctx, <-ids))(t)
-	if runs := must(w.Runs(ctx))(t); len(runs) != 1 {
+	must.Do(t, c.PutFile(ctx, digest, strings.NewReader(data)))
+	theirs := must.Get(w.Open(ctx, <-ids))(t)
+	if runs := must.Get(w.Runs(ctx))(t); len(runs) != 1 {
 		t.Error(runs)
 	}
 	var got bytes.Buffer
@@ -59,44 +60,44 @@ func TestPermissionsSuffice(t *testing.T) {
 	}
 	big := bytes.Repeat([]byte("x"), 2<<20)
 	for seq := range 2 {
-		noErr(t, mine.Publish(ctx, Position{1, seq + 1}, big))
+		must.Do(t, mine.Publish(ctx, Position{1, seq + 1}, big))
 	}
-	b := must(theirs.Take(ctx))(t)
-	noErr(t, b.Return())
-	b = must(theirs.Take(ctx))(t)
-	must(theirs.Answer(ctx, b.Position, big))(t)
-	noErr(t, b.Done(ctx))
+	b := must.Get(theirs.Take(ctx))(t)
+	must.Do(t, b.Return())
+	b = must.Get(theirs.Take(ctx))(t)
+	must.Get(theirs.Answer(ctx, b.Position, big))(t)
+	must.Do(t, b.Done(ctx))
 	if result := results(t, mine, 0, 1)[0]; !bytes.Equal(result.Data, big) {
 		t.Error("another answer")
 	}
-	must(theirs.KeepAnswer(ctx, "k", big))(t)
-	must(theirs.KeepAnswer(ctx, "k", []byte("late")))(t)
-	changes := must(theirs.Follow(ctx, ""))(t)
+	must.Get(theirs.KeepAnswer(ctx, "k", big))(t)
+	must.Get(theirs.KeepAnswer(ctx, "k", []byte("late")))(t)
+	changes := must.Get(theirs.Follow(ctx, ""))(t)
 	for _, key := range []string{"worker.w", "keeper", "ledger", "lease.w"} {
-		must(theirs.Put(ctx, key, []byte("x")))(t)
+		must.Get(theirs.Put(ctx, key, []byte("x")))(t)
 		if change := <-changes; change.Key != key {
 			t.Error(change)
 		}
 	}
-	if all := must(theirs.All(ctx, ""))(t); len(all) != 4 {
+	if all := must.Get(theirs.All(ctx, ""))(t); len(all) != 4 {
 		t.Error(all)
 	}
-	must(mine.Put(ctx, "end", nil))(t)
+	must.Get(mine.Put(ctx, "end", nil))(t)
 	for asker, server := range map[*Run]*Run{mine: theirs, theirs: mine} {
-		stop := must(server.Serve("q", func([]byte) []byte { return []byte("yes") }))(t)
+		stop := must.Get(server.Serve("q", func([]byte) []byte { return []byte("yes") }))(t)
 		for range 3 {
-			if answer := must(asker.Ask(ctx, "q", nil))(t); string(answer) != "yes" {
+			if answer := must.Get(asker.Ask(ctx, "q", nil))(t); string(answer) != "yes" {
 				t.Error(answer)
 			}
 		}
 		stop()
 		heard := make(chan []byte, 1)
-		stop = must(server.Hear("news", func(data []byte) { heard <- data }))(t)
-		noErr(t, asker.Tell("news", []byte("x")))
+		stop = must.Get(server.Hear("news", func(data []byte) { heard <- data }))(t)
+		must.Do(t, asker.Tell("news", []byte("x")))
 		<-heard
 		stop()
 	}
-	if all := must(c.Unlisted(ctx))(t); len(all) != 0 {
+	if all := must.Get(c.Unlisted(ctx))(t); len(all) != 0 {
 		t.Error(all)
 	}
 	if err := mine.Drop(ctx, 3); err != nil {
@@ -117,9 +118,9 @@ func TestPermissionsAreLeast(t *testing.T) {
 	ctx := bounded(t)
 	c, w := connect(t, as(Caller, s), "c"), connect(t, as(Worker, s), "w")
 	mine := create(t, c, Config{ID: "a1"})
-	theirs := must(w.Open(ctx, "a1"))(t)
-	must(mine.Put(ctx, "end", []byte("x")))(t)
-	stream := must(w.js.Stream(ctx, itemsStream("a1")))(t)
+	theirs := must.Get(w.Open(ctx, "a1"))(t)
+	must.Get(mine.Put(ctx, "end", []byte("x")))(t)
+	stream := must.Get(w.js.Stream(ctx, itemsStream("a1")))(t)
 	for name, f := range map[string]func() error{
 		"create":   func() error { _, err := w.Create(ctx, Config{ID: "b1"}); return err },
 		"remove":   func() error { return theirs.Remove(ctx) },

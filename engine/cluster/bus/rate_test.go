@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine/cluster/natstest"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // Batches per second from the queue to the caller, of 120 bytes for each of 64 items, with one server and with three; RACFLOW_RATE says how many.
@@ -33,7 +34,7 @@ func TestRate(t *testing.T) {
 			})
 		}
 		for w := range 4 {
-			theirs := must(connect(t, s.URL(), fmt.Sprint("w", w)).Open(ctx, "a1"))(t)
+			theirs := must.Get(connect(t, s.URL(), fmt.Sprint("w", w)).Open(ctx, "a1"))(t)
 			for range 4 {
 				go func() {
 					for {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine/cluster/natstest"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // Streams of runs that nobody sees are found and can be removed; those of others are not among them.
@@ -13,19 +14,19 @@ func TestUnlisted(t *testing.T) {
 	ctx := bounded(t)
 	c := connect(t, s.URL(), "c")
 	create(t, c, Config{ID: "a1"})
-	if all := must(c.Unlisted(ctx))(t); len(all) != 0 {
+	if all := must.Get(c.Unlisted(ctx))(t); len(all) != 0 {
 		t.Errorf("%d of one that is seen", len(all))
 	}
 	for _, stream := range append(streamsOf("b1", 1), bucket("KV_racflow_other_thing", "$KV.racflow_other_thing.", 1)) {
-		noErr(t, c.createStream(ctx, stream))
+		must.Do(t, c.createStream(ctx, stream))
 	}
-	all := must(c.Unlisted(ctx))(t)
+	all := must.Get(c.Unlisted(ctx))(t)
 	if len(all) != 1 || all[0].ID() != "b1" || all[0].Made.IsZero() {
 		t.Fatalf("%+v", all)
 	}
-	noErr(t, all[0].Remove(ctx))
-	if all := must(c.Unlisted(ctx))(t); len(all) != 0 {
+	must.Do(t, all[0].Remove(ctx))
+	if all := must.Get(c.Unlisted(ctx))(t); len(all) != 0 {
 		t.Errorf("%+v", all)
 	}
-	must(c.Open(ctx, "a1"))(t)
+	must.Get(c.Open(ctx, "a1"))(t)
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 var builtin = engine.Serve(append(enginetest.Stages(), echo()))
@@ -78,7 +79,7 @@ func newWorld(t *testing.T, items int) *world {
 		fmt.Fprintf(&rows, "i%d\t%s\tnote %d\n", i, text, i)
 	}
 	for name, content := range map[string]string{"p.hcl": pipelineFile, "items.tsv": rows.String()} {
-		noErr(t, os.WriteFile(filepath.Join(w.dir, name), []byte(content), 0o600))
+		must.Do(t, os.WriteFile(filepath.Join(w.dir, name), []byte(content), 0o600))
 	}
 	var out *engine.Outcome
 	var err error
@@ -94,12 +95,12 @@ func (w *world) state(name string) string { return filepath.Join(w.dir, name) }
 func (w *world) open(o engine.Options) *engine.Pipeline {
 	w.t.Helper()
 	o.Builtin, o.Journal, o.Dir = builtin, o.Part == nil, w.dir
-	return must(engine.Open(w.t.Context(), filepath.Join(w.dir, "p.hcl"), o))(w.t)
+	return must.Get(engine.Open(w.t.Context(), filepath.Join(w.dir, "p.hcl"), o))(w.t)
 }
 
 // lines writes results as JSONL.
 func (w *world) lines(to *bytes.Buffer) (write func([]outcome.Result) error, finish func(error) error) {
-	out := must(result.NewWriter(to, result.JSONL, result.Options{}))(w.t)
+	out := must.Get(result.NewWriter(to, result.JSONL, result.Options{}))(w.t)
 	return func(all []outcome.Result) error {
 		for _, one := range all {
 			if err := out.Write(one); err != nil {
@@ -131,7 +132,7 @@ func (w *world) work(ctx context.Context, o engine.Options, each func(written in
 // connect is another connection to the servers.
 func (w *world) connect(name string) *bus.Conn {
 	w.t.Helper()
-	conn := must(bus.Connect(w.t.Context(), bus.Options{Servers: w.servers.URL(), Name: name}))(w.t)
+	conn := must.Get(bus.Connect(w.t.Context(), bus.Options{Servers: w.servers.URL(), Name: name}))(w.t)
 	w.t.Cleanup(conn.Close)
 	return conn
 }
@@ -159,7 +160,7 @@ func (w *world) caller(o caller.Options) (*caller.Caller, *said) {
 	w.t.Helper()
 	s := &said{}
 	o.Servers, o.Say = w.servers.URL(), s.say
-	c := must(caller.New(w.connect("caller"), o))(w.t)
+	c := must.Get(caller.New(w.connect("caller"), o))(w.t)
 	return c, s
 }
 
@@ -174,7 +175,7 @@ func (w *world) worker(before func(*bus.Batch) bool) (stop func()) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
 	conn := w.connect("worker")
-	ids := must(conn.Watch(ctx))(w.t)
+	ids := must.Get(conn.Watch(ctx))(w.t)
 	var done sync.WaitGroup
 	done.Go(func() {
 		for id := range ids {
@@ -250,7 +251,7 @@ func (w *world) takePart(ctx context.Context, conn *bus.Conn, id string, before 
 // gone reports whether the servers have nothing of any run.
 func (w *world) gone() bool {
 	w.t.Helper()
-	ids := must(w.connect("looker").Runs(w.t.Context()))(w.t)
+	ids := must.Get(w.connect("looker").Runs(w.t.Context()))(w.t)
 	return len(ids) == 0
 }
 
@@ -270,22 +271,5 @@ func TestRun(t *testing.T) {
 	}
 	if m, err := runs.Of(w.state("far")).Manifest(out.Run); err != nil || m.Cluster == nil || m.Cluster.Run != c.Run() {
 		t.Errorf("%+v, %v", m.Cluster, err)
-	}
-}
-
-// must is what a call returns beside its error, which ends the test.
-func must[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		noErr(t, err)
-		return v
-	}
-}
-
-// noErr ends a test at an error.
-func noErr(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

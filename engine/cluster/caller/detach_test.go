@@ -12,6 +12,7 @@ import (
 	"github.com/racflow/racflow/engine/cluster/definition"
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/result"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // detach leaves a run.
@@ -30,7 +31,7 @@ func (w *world) attach(ctx context.Context, id, state string, each func([]outcom
 	if err != nil {
 		return "", nil, s, err
 	}
-	ws := must(engine.NewWorkspace(w.t.Context(), engine.Options{Builtin: builtin, State: w.state(state)}))(w.t)
+	ws := must.Get(engine.NewWorkspace(w.t.Context(), engine.Options{Builtin: builtin, State: w.state(state)}))(w.t)
 	defer ws.Close()
 	var text bytes.Buffer
 	write, finish := w.lines(&text)
@@ -83,9 +84,9 @@ func TestDetach(t *testing.T) {
 func TestAttachTwice(t *testing.T) {
 	w := newWorld(t, 300)
 	c, _ := w.caller(caller.Options{})
-	must(w.detach(w.options("far", c)))(t)
+	must.Get(w.detach(w.options("far", c)))(t)
 	w.worker(nil)
-	a := must(caller.Attach(t.Context(), w.connect("attached"), c.Run(), t.TempDir(), caller.Options{Servers: w.servers.URL()}))(t)
+	a := must.Get(caller.Attach(t.Context(), w.connect("attached"), c.Run(), t.TempDir(), caller.Options{Servers: w.servers.URL()}))(t)
 	for range 2 {
 		var in result.Input
 		n := 0
@@ -97,7 +98,7 @@ func TestAttachTwice(t *testing.T) {
 			t.Fatalf("%d results, %+v, %v", n, in, err)
 		}
 	}
-	noErr(t, a.Close())
+	must.Do(t, a.Close())
 }
 
 // Only who has the input can go on with a run that was not detached, and who goes on with one that was takes it
@@ -109,7 +110,7 @@ func TestAttachRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, o := w.second()
-	must(w.detach(o))(t)
+	must.Get(w.detach(o))(t)
 	ended := make(chan error, 1)
 	attached := make(chan struct{})
 	go func() {
@@ -121,7 +122,7 @@ func TestAttachRefuses(t *testing.T) {
 		ended <- err
 	}()
 	<-attached
-	must(w.opened(c.Run()).Put(t.Context(), definition.CallerKey, []byte(`{"name":"other-1","part":9}`)))(t)
+	must.Get(w.opened(c.Run()).Put(t.Context(), definition.CallerKey, []byte(`{"name":"other-1","part":9}`)))(t)
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), "was taken over by other-1") {
 		t.Fatal(err)
 	}

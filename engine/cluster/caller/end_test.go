@@ -10,6 +10,7 @@ import (
 	"github.com/racflow/racflow/engine/cluster/caller"
 	"github.com/racflow/racflow/engine/cluster/definition"
 	"github.com/racflow/racflow/engine/outcome"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // A run without a journal ends where its beginning failed halfway: it is there, and nobody has looked for
@@ -22,10 +23,10 @@ func TestEndOfHalfABeginning(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	must(state.Put(t.Context(), definition.CallerKey, []byte(`{"name":"another"}`)))(t)
+	must.Get(state.Put(t.Context(), definition.CallerKey, []byte(`{"name":"another"}`)))(t)
 	o := w.options("far", c)
 	o.Builtin, o.Dir = builtin, w.dir
-	p := must(engine.Open(t.Context(), filepath.Join(w.dir, "p.hcl"), o))(t)
+	p := must.Get(engine.Open(t.Context(), filepath.Join(w.dir, "p.hcl"), o))(t)
 	defer p.Close()
 	if _, err = p.Work(t.Context(), func([]outcome.Result) error { return nil }, nil); err == nil {
 		t.Fatal("another caller has the run")

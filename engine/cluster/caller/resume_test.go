@@ -19,6 +19,7 @@ import (
 	"github.com/racflow/racflow/engine/cluster/definition"
 	"github.com/racflow/racflow/engine/journal/runs"
 	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // deadly is a caller that dies without a word, once so many batches were answered or on the way; or that
@@ -141,13 +142,13 @@ func (w *world) second() (*caller.Caller, *said, engine.Options) {
 // opened is a run as others see it.
 func (w *world) opened(id string) *bus.Run {
 	w.t.Helper()
-	return must(w.connect("other").Open(w.t.Context(), id))(w.t)
+	return must.Get(w.connect("other").Open(w.t.Context(), id))(w.t)
 }
 
 // queued is how many batches are in the queue of a run.
 func (w *world) queued(id string) int {
 	w.t.Helper()
-	b := must(w.opened(id).Backlog(w.t.Context()))(w.t)
+	b := must.Get(w.opened(id).Backlog(w.t.Context()))(w.t)
 	return b.Waiting + b.UnderWay
 }
 
@@ -251,7 +252,7 @@ func TestResumeChanged(t *testing.T) {
 	}{
 		"the file": {change: func(w *world, o *engine.Options) {
 			text := strings.Replace(pipelineFile, "contains '7'", "contains '8'", 1)
-			noErr(w.t, os.WriteFile(filepath.Join(w.dir, "p.hcl"), []byte(text), 0o600))
+			must.Do(w.t, os.WriteFile(filepath.Join(w.dir, "p.hcl"), []byte(text), 0o600))
 			o.ResumeAnyway = true
 		}},
 		"it was over": {change: func(*world, *engine.Options) {}, ended: true},
@@ -260,7 +261,7 @@ func TestResumeChanged(t *testing.T) {
 			w := newWorld(t, 300)
 			c := w.interrupted()
 			if test.ended {
-				must(w.opened(c.Run()).Put(t.Context(), definition.EndKey, nil))(t)
+				must.Get(w.opened(c.Run()).Put(t.Context(), definition.EndKey, nil))(t)
 			}
 			second, _, o := w.second()
 			test.change(w, &o)
@@ -290,7 +291,7 @@ func TestResumeChanged(t *testing.T) {
 func TestResumeRemoved(t *testing.T) {
 	w := newWorld(t, 300)
 	c := w.interrupted()
-	noErr(t, w.opened(c.Run()).Remove(t.Context()))
+	must.Do(t, w.opened(c.Run()).Remove(t.Context()))
 	w.worker(nil)
 	_, said, o := w.second()
 	got, _, err := w.work(t.Context(), o, nil)
@@ -316,7 +317,7 @@ func TestTakenOver(t *testing.T) {
 		ended <- err
 	}()
 	<-held
-	must(w.opened(c.Run()).Put(t.Context(), definition.CallerKey, []byte(`{"name":"other-1","part":2}`)))(t)
+	must.Get(w.opened(c.Run()).Put(t.Context(), definition.CallerKey, []byte(`{"name":"other-1","part":2}`)))(t)
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), "was taken over by other-1") {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/racflow/racflow/engine/cluster/caller"
 	"github.com/racflow/racflow/engine/cluster/definition"
 	"github.com/racflow/racflow/engine/cluster/ship"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // Files go that no run needs, and runs that are over, once they are old enough.
@@ -24,7 +25,7 @@ func TestSweep(t *testing.T) {
 		t.Helper()
 		sum := sha256.Sum256([]byte(content))
 		digest = hex.EncodeToString(sum[:])
-		noErr(t, conn.PutFile(t.Context(), digest, strings.NewReader(content)))
+		must.Do(t, conn.PutFile(t.Context(), digest, strings.NewReader(content)))
 		return digest
 	}
 	create := func(files ...string) *bus.Run {
@@ -33,12 +34,12 @@ func TestSweep(t *testing.T) {
 		for _, f := range files {
 			d.Files = append(d.Files, ship.Shipped{Digest: f})
 		}
-		text := must(d.Encode())(t)
-		return must(conn.Create(t.Context(), bus.Config{ID: d.Run, Definition: text}))(t)
+		text := must.Get(d.Encode())(t)
+		return must.Get(conn.Create(t.Context(), bus.Config{ID: d.Run, Definition: text}))(t)
 	}
 	needed, over, idle := put("needed"), put("of a run that is over"), put("idle")
 	alive, ended := create(needed), create(over)
-	must(ended.Put(t.Context(), definition.EndKey, nil))(t)
+	must.Get(ended.Put(t.Context(), definition.EndKey, nil))(t)
 	c, _ := w.caller(caller.Options{})
 	has := func(want ...bool) {
 		t.Helper()
@@ -54,7 +55,7 @@ func TestSweep(t *testing.T) {
 		runs  int
 		files []bool
 	}{{time.Hour, 2, []bool{true, true, true}}, {25 * time.Hour, 1, []bool{true, true, true}}, {8 * 24 * time.Hour, 1, []bool{true, false, false}}} {
-		noErr(t, c.SweepAt(t.Context(), now.Add(test.after)))
+		must.Do(t, c.SweepAt(t.Context(), now.Add(test.after)))
 		if ids, err := conn.Runs(t.Context()); err != nil || len(ids) != test.runs || ids[0] != alive.ID() {
 			t.Errorf("after %v: %v, %v", test.after, ids, err)
 		}
@@ -67,14 +68,14 @@ func TestSweepUnlisted(t *testing.T) {
 	w := newWorld(t, 10)
 	js := w.servers.JetStream(t)
 	for _, bucket := range []string{"racflow_" + definition.NewID(), "racflow_settings"} { // the second is somebody else's
-		must(js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: bucket}))(t)
+		must.Get(js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: bucket}))(t)
 	}
 	c, _ := w.caller(caller.Options{})
 	for _, test := range []struct {
 		after time.Duration
 		left  int
 	}{{23 * time.Hour, 2}, {25 * time.Hour, 1}} {
-		noErr(t, c.SweepAt(t.Context(), time.Now().Add(test.after)))
+		must.Do(t, c.SweepAt(t.Context(), time.Now().Add(test.after)))
 		left := 0
 		for range js.StreamNames(t.Context()).Name() {
 			left++

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine/governor"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // TestClaim: one process at a time has the claim, and another once it is over or given back.
@@ -15,7 +16,7 @@ func TestClaim(t *testing.T) {
 	a, b := claim{run: p.open("a"), id: "a", lasts: lasts}, claim{run: p.open("b"), id: "b", lasts: lasts}
 	take := func(c *claim) bool {
 		t.Helper()
-		return must(c.take(ctx))(t)
+		return must.Get(c.take(ctx))(t)
 	}
 	if !take(&a) || take(&b) {
 		t.Fatal("two have the claim, or none")
@@ -55,7 +56,7 @@ func TestFence(t *testing.T) {
 	for range 2 {
 		k := newKeeper(p.open("x"), p.limits, Options{Log: p.log()})
 		k.claim.until = time.Now().Add(time.Minute)
-		s := must(k.open(t.Context()))(t)
+		s := must.Get(k.open(t.Context()))(t)
 		keepers, scribes = append(keepers, k), append(scribes, s)
 		if k == keepers[0] { // a holder is granted something
 			a, write := k.book.report(time.Now(), report{Holder: "w", Demand: governor.Demand{Number: 1,

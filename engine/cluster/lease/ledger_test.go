@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/racflow/racflow/engine/governor"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // TestLedger: the next keeper knows what is spent; in another part of the run that begins anew.
@@ -27,7 +28,7 @@ func TestLedger(t *testing.T) {
 	if a := ask(b, 2, 2, 900, 900); a.Spent != "the budget of 1000 tokens is spent: 900 in 3 calls, and the next may take 200" {
 		t.Fatalf("%q", a.Spent)
 	}
-	data := must(json.Marshal(b.ledger(now)))(t)
+	data := must.Get(json.Marshal(b.ledger(now)))(t)
 	var l Ledger
 	if err := json.Unmarshal(data, &l); err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"github.com/racflow/racflow/engine/governor"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // place is a run at real servers.
@@ -32,20 +33,20 @@ func newPlace(t *testing.T, limits Limits, made terms) *place {
 	for _, l := range limits.Blocks {
 		p.limit = &pipeline.Limit{Name: l.Name, Concurrency: l.Concurrency, Requests: l.Requests, Tokens: l.Tokens}
 	}
-	must(p.connect("begin").Create(t.Context(), bus.Config{ID: "r1", Definition: []byte("{}"), Replicas: 1}))(t)
+	must.Get(p.connect("begin").Create(t.Context(), bus.Config{ID: "r1", Definition: []byte("{}"), Replicas: 1}))(t)
 	return p
 }
 
 func (p *place) connect(name string) *bus.Conn {
 	p.t.Helper()
-	c := must(bus.Connect(p.t.Context(), bus.Options{Servers: p.servers.URL(), Name: name, Log: p.log()}))(p.t)
+	c := must.Get(bus.Connect(p.t.Context(), bus.Options{Servers: p.servers.URL(), Name: name, Log: p.log()}))(p.t)
 	p.t.Cleanup(c.Close)
 	return c
 }
 
 func (p *place) open(name string) *bus.Run {
 	p.t.Helper()
-	return must(p.connect(name).Open(p.t.Context(), "r1"))(p.t)
+	return must.Get(p.connect(name).Open(p.t.Context(), "r1"))(p.t)
 }
 
 func (p *place) log() *slog.Logger { return slog.New(slog.NewTextHandler(p.t.Output(), nil)) }
@@ -74,7 +75,7 @@ type machine struct {
 func (p *place) join(name string) *machine {
 	p.t.Helper()
 	g := governor.New(p.t.Context(), governor.Options{Log: p.log()})
-	h := must(Hold(p.t.Context(), p.open(name), g, Options{Name: name, Log: p.log(), Limits: p.limits, terms: &p.terms}))(p.t)
+	h := must.Get(Hold(p.t.Context(), p.open(name), g, Options{Name: name, Log: p.log(), Limits: p.limits, terms: &p.terms}))(p.t)
 	p.t.Cleanup(h.Close)
 	return &machine{g, h}
 }
@@ -331,16 +332,5 @@ func TestTrial(t *testing.T) {
 	now = now.Add(b.terms.lease)
 	if got := ask("a", 4, wants); len(got) != 1 {
 		t.Error("who tried it is gone, and no other may")
-	}
-}
-
-// must is what a call returns beside its error, which ends the test.
-func must[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/racflow/racflow/engine/cluster/packet"
 	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 var update = flag.Bool("update", false, "write the golden packets of this version")
@@ -24,8 +25,8 @@ func golden(t *testing.T) map[string][]byte {
 	f := &filler{Rand: rand.New(rand.NewPCG(22, 1)), full: true}
 	rows, a := f.batch(1)
 	a.Results[0].Lists[0].Candidates = a.Results[0].Candidates
-	order := must(packet.EncodeOrder(run.Order{Rows: rows, Pass: run.Asking}))(t)
-	answers := must(packet.EncodeAnswers(rows, a))(t)
+	order := must.Get(packet.EncodeOrder(run.Order{Rows: rows, Pass: run.Asking}))(t)
+	answers := must.Get(packet.EncodeAnswers(rows, a))(t)
 	return map[string][]byte{"order": order, "answers": answers}
 }
 
@@ -41,9 +42,9 @@ func read(what string, data []byte) (string, error) {
 
 func unzipped(t *testing.T, data []byte) []byte {
 	t.Helper()
-	z := must(zstd.NewReader(nil))(t)
+	z := must.Get(zstd.NewReader(nil))(t)
 	defer z.Close()
-	return must(z.DecodeAll(data[2:], nil))(t)
+	return must.Get(z.DecodeAll(data[2:], nil))(t)
 }
 
 // TestGolden reads packets as each version wrote them. What this version writes is as it was
@@ -54,12 +55,12 @@ func TestGolden(t *testing.T) {
 		for what, data := range now {
 			name := filepath.Join("testdata", fmt.Sprintf("%s-%d", what, version))
 			if *update && version == packet.Version {
-				text := must(read(what, data))(t)
-				noErr(t, os.WriteFile(name+".packet", data, 0o600))
-				noErr(t, os.WriteFile(name+".txt", []byte(text), 0o600))
+				text := must.Get(read(what, data))(t)
+				must.Do(t, os.WriteFile(name+".packet", data, 0o600))
+				must.Do(t, os.WriteFile(name+".txt", []byte(text), 0o600))
 			}
-			old := must(os.ReadFile(name + ".packet"))(t)
-			want := must(os.ReadFile(name + ".txt"))(t)
+			old := must.Get(os.ReadFile(name + ".packet"))(t)
+			want := must.Get(os.ReadFile(name + ".txt"))(t)
 			text, err := read(what, old)
 			if err != nil || text != string(want) {
 				a, b := strings.Split(string(want), "\n"), strings.Split(text, "\n")

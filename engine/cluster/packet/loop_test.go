@@ -23,6 +23,7 @@ import (
 	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 var builtin = engine.Serve(append(enginetest.Stages(), enginetest.Alphabet(), enginetest.TheirsFile(), moody()))
@@ -268,7 +269,7 @@ func scene(t *testing.T, pipeline string, items map[string]string, keep journal.
 	items["collection.json"] = entries(t)
 	items["p.hcl"] = strings.Replace(pipeline, "COLLECTION", filepath.Join(dir, "collection.json"), 1)
 	for name, content := range items {
-		noErr(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}
 	o = engine.Options{Builtin: builtin, State: filepath.Join(dir, "state"), Input: filepath.Join(dir, "items-*.tsv"), Journal: true, Keep: keep}
 	return filepath.Join(dir, "p.hcl"), o
@@ -288,13 +289,13 @@ func entries(t *testing.T) string {
 			Meta: sdk.Meta{"path": "guide.md", "first_line": float64(i), "last_line": float64(i + 2), "new": i%3 == 0},
 		})
 	}
-	return string(must(json.Marshal(all))(t))
+	return string(must.Get(json.Marshal(all))(t))
 }
 
 // work runs a pipeline, and returns what came of it.
 func work(t *testing.T, path string, o engine.Options, each func(outcome.Result)) map[string]string {
 	t.Helper()
-	p := must(engine.Open(t.Context(), path, o))(t)
+	p := must.Get(engine.Open(t.Context(), path, o))(t)
 	defer p.Close()
 	all, outs, writers := map[string]string{}, map[string]*bytes.Buffer{}, []result.Writer{}
 	for _, format := range []string{result.JSONL, result.TSV, result.CSV, result.Table} {
@@ -323,7 +324,7 @@ func work(t *testing.T, path string, o engine.Options, each func(outcome.Result)
 	}
 	all["error"] = fmt.Sprintf("%v, %d", err, sdk.CodeOf(err))
 	for _, w := range writers {
-		noErr(t, w.Close())
+		must.Do(t, w.Close())
 	}
 	for format, text := range outs {
 		all[format] = text.String()

@@ -14,6 +14,7 @@ import (
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // batch makes rows and what became of them. Most results say of their rows what the rows say,
@@ -59,7 +60,7 @@ func (f *filler) aboutRow(r *outcome.Result, row source.Row) {
 
 func sent(t testing.TB, rows []source.Row, a run.Answers) ([]source.Row, run.Answers) {
 	t.Helper()
-	data := must(packet.EncodeAnswers(rows, a))(t)
+	data := must.Get(packet.EncodeAnswers(rows, a))(t)
 	gotRows, got, err := packet.DecodeAnswers(data)
 	if err != nil {
 		t.Fatal(err)
@@ -104,8 +105,8 @@ func TestOrder(t *testing.T) {
 		f := &filler{Rand: rand.New(rand.NewPCG(seed, 2)), full: seed%3 == 0}
 		rows, _ := f.batch(1 + f.IntN(12))
 		want := run.Order{Rows: rows, Pass: run.Pass(seed % 3)}
-		data := must(packet.EncodeOrder(want))(t)
-		got := must(packet.DecodeOrder(data))(t)
+		data := must.Get(packet.EncodeOrder(want))(t)
+		got := must.Get(packet.DecodeOrder(data))(t)
 		if d := differ(want, got); d != "" {
 			t.Fatalf("seed %d: %s", seed, d)
 		}
@@ -267,22 +268,5 @@ func TestTrim(t *testing.T) {
 	}
 	if told(given) != before {
 		t.Error("the given answers were changed")
-	}
-}
-
-// must is what a call returns beside its error, which ends the test.
-func must[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		noErr(t, err)
-		return v
-	}
-}
-
-// noErr ends a test at an error.
-func noErr(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

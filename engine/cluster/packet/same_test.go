@@ -19,6 +19,7 @@ import (
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/engine/spend"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // outputs are what the formats make of results, with the usual columns and with all.
@@ -33,7 +34,7 @@ func outputs(t *testing.T, rows []source.Row, results []outcome.Result) map[stri
 	for _, format := range result.Formats {
 		for name, columns := range map[string][]string{"": nil, " with all columns": every} {
 			var out bytes.Buffer
-			w := must(result.NewWriter(&out, format, result.Options{Columns: columns, Input: input}))(t)
+			w := must.Get(result.NewWriter(&out, format, result.Options{Columns: columns, Input: input}))(t)
 			for _, r := range results {
 				if err := w.Write(r); err != nil {
 					fmt.Fprintln(&out, "error:", err) // of a number that is none, in both cases
@@ -56,11 +57,11 @@ func outputs(t *testing.T, rows []source.Row, results []outcome.Result) map[stri
 func kept(t *testing.T, results []outcome.Result, keep journal.Keep) map[string]string {
 	t.Helper()
 	dir := t.TempDir()
-	j := must(journal.Create(dir, manifest.Manifest{ID: "a", Format: 1}, journal.Options{Keep: keep}))(t)
+	j := must.Get(journal.Create(dir, manifest.Manifest{ID: "a", Format: 1}, journal.Options{Keep: keep}))(t)
 	for i := range results { // one that cannot be kept does not hide the others
 		_ = j.Keep(results[i : i+1])
 	}
-	noErr(t, j.Close(nil))
+	must.Do(t, j.Close(nil))
 	all := map[string]string{}
 	for _, name := range []string{journal.File, "failures.jsonl", "provisional.jsonl"} {
 		text, err := os.ReadFile(filepath.Join(dir, name))
@@ -82,9 +83,9 @@ func reports(t *testing.T, results []outcome.Result) map[string]string {
 		counter.Add(r)
 		sure.Add(r)
 	}
-	noErr(t, spender.Counting().Keep(results))
+	must.Do(t, spender.Counting().Keep(results))
 	book := &memory{}
-	noErr(t, spender.Survey(book).Keep(results))
+	must.Do(t, spender.Survey(book).Keep(results))
 	return map[string]string{
 		"totals": told(totals), "dropped": told(totals.Dropped()), "evaluation": told(counter.Report(totals)), "spent": told(spender.Report()),
 		"survey": told(book.results),

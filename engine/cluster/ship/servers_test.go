@@ -15,11 +15,12 @@ import (
 	"github.com/racflow/racflow/engine/cluster/bus"
 	"github.com/racflow/racflow/engine/cluster/natstest"
 	"github.com/racflow/racflow/engine/program"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 func connect(t testing.TB, s *natstest.Servers) *bus.Conn {
 	t.Helper()
-	c := must(bus.Connect(context.Background(), bus.Options{Servers: s.URL(), Name: "test"}))(t)
+	c := must.Get(bus.Connect(context.Background(), bus.Options{Servers: s.URL(), Name: "test"}))(t)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -35,7 +36,7 @@ func noise(t testing.TB, dir, name string, size int64) engine.ShipFile {
 	if err != nil {
 		t.Fatal(err)
 	}
-	noErr(t, f.Close())
+	must.Do(t, f.Close())
 	return engine.ShipFile{Name: "knowledge/k/" + name, Path: path, Fixed: true}
 }
 
@@ -45,8 +46,8 @@ func TestServers(t *testing.T) {
 	caller, worker := connect(t, servers), connect(t, servers)
 	dir, state := t.TempDir(), t.TempDir()
 	files := []engine.ShipFile{noise(t, dir, "a.segment", 3<<20), noise(t, dir, "b.segment", 1<<20), noise(t, dir, "log", 100), noise(t, dir, "empty", 0)}
-	shipped := must(Put(t.Context(), caller, files))(t)
-	noErr(t, get(t.Context(), worker, shipped, state))
+	shipped := must.Get(Put(t.Context(), caller, files))(t)
+	must.Do(t, get(t.Context(), worker, shipped, state))
 	for i, s := range shipped {
 		digest, err := program.HashFile(filepath.Join(state, filepath.FromSlash(s.Name)))
 		if want, _ := program.HashFile(files[i].Path); err != nil || digest != want || !s.Moved {
@@ -64,7 +65,7 @@ func TestServers(t *testing.T) {
 	}
 
 	for _, f := range shipped[1:] { // as a caller does when its run is over
-		noErr(t, caller.RemoveFile(t.Context(), f.Digest))
+		must.Do(t, caller.RemoveFile(t.Context(), f.Digest))
 	}
 	if err := get(t.Context(), worker, shipped, state); err != nil { // it has them
 		t.Error(err)
@@ -103,7 +104,7 @@ func TestKilled(t *testing.T) {
 	if err != nil || len(there) < 4 || len(there) == len(files) {
 		t.Fatalf("%d files are there, %v", len(there), err)
 	}
-	shipped := must(Put(t.Context(), second, files))(t)
+	shipped := must.Get(Put(t.Context(), second, files))(t)
 	sent := 0
 	for _, s := range shipped {
 		if s.Moved {
@@ -129,21 +130,4 @@ func (c *counting) PutFile(ctx context.Context, digest string, r io.Reader) erro
 		c.do()
 	}
 	return err
-}
-
-// must is what a call returns beside its error, which ends the test.
-func must[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		noErr(t, err)
-		return v
-	}
-}
-
-// noErr ends a test at an error.
-func noErr(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // objects are the files of servers in memory.
@@ -78,7 +79,7 @@ func files(t *testing.T, content map[string]string) (all []engine.ShipFile) {
 	dir := t.TempDir()
 	for name, text := range content {
 		path := filepath.Join(dir, strings.ReplaceAll(name, "/", "_"))
-		noErr(t, os.WriteFile(path, []byte(text), 0o600))
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		all = append(all, engine.ShipFile{Name: name, Path: path, Fixed: strings.HasSuffix(name, ".segment")})
 	}
 	return all
@@ -91,7 +92,7 @@ var some = map[string]string{
 
 func sent(t *testing.T, o *objects, content map[string]string) []Shipped {
 	t.Helper()
-	return must(Put(t.Context(), o, files(t, content)))(t)
+	return must.Get(Put(t.Context(), o, files(t, content)))(t)
 }
 
 // get keeps files in a folder below the state folder.
@@ -124,7 +125,7 @@ func check(t *testing.T, state string, want map[string]string) {
 func TestThereAndBack(t *testing.T) {
 	o, state := newObjects(), t.TempDir()
 	all := sent(t, o, some)
-	noErr(t, get(t.Context(), o, all, state))
+	must.Do(t, get(t.Context(), o, all, state))
 	check(t, state, some)
 	for digest, n := range o.puts {
 		if n != 1 || o.gets[digest] != 1 {
@@ -138,7 +139,7 @@ func TestThereAndBack(t *testing.T) {
 			t.Errorf("%s: sent: %v", s.Name, s.Moved)
 		}
 	}
-	noErr(t, get(t.Context(), o, again, state))
+	must.Do(t, get(t.Context(), o, again, state))
 	check(t, state, more)
 	if o.gets[sum("one")] != 1 || o.gets[sum("a longer log")] != 1 {
 		t.Errorf("loaded: %v", o.gets)
@@ -150,7 +151,7 @@ func TestThereAndBack(t *testing.T) {
 func TestLinks(t *testing.T) {
 	o, state := newObjects(), t.TempDir()
 	all := sent(t, o, some)
-	noErr(t, get(t.Context(), o, all, state))
+	must.Do(t, get(t.Context(), o, all, state))
 	same := func(name, content string) bool {
 		a, err := os.Stat(filepath.Join(state, filepath.FromSlash(name)))
 		b, err2 := os.Stat(filepath.Join(state, "kept", sum(content)))
@@ -167,10 +168,10 @@ func TestLinks(t *testing.T) {
 // A process that has a file open which is replaced goes on with what it has.
 func TestOpenFile(t *testing.T) {
 	o, state := newObjects(), t.TempDir()
-	noErr(t, get(t.Context(), o, sent(t, o, map[string]string{"log": "before"}), state))
-	held := must(os.Open(filepath.Join(state, "log")))(t)
+	must.Do(t, get(t.Context(), o, sent(t, o, map[string]string{"log": "before"}), state))
+	held := must.Get(os.Open(filepath.Join(state, "log")))(t)
 	defer held.Close()
-	noErr(t, get(t.Context(), o, sent(t, o, map[string]string{"log": "after"}), state))
+	must.Do(t, get(t.Context(), o, sent(t, o, map[string]string{"log": "after"}), state))
 	if got, err := io.ReadAll(held); err != nil || string(got) != "before" {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -195,7 +196,7 @@ func TestDamaged(t *testing.T) {
 	check(t, state, map[string]string{"a": "content"})
 
 	kept := filepath.Join(state, "kept", sum("content"))
-	noErr(t, os.WriteFile(kept, []byte("CONTENT"), 0o600))
+	must.Do(t, os.WriteFile(kept, []byte("CONTENT"), 0o600))
 	if err := get(t.Context(), o, all, state); err != nil || o.gets[sum("content")] != 4 {
 		t.Fatalf("%v, loaded %d times", err, o.gets[sum("content")])
 	}
@@ -263,11 +264,11 @@ func TestHostile(t *testing.T) {
 func TestTrim(t *testing.T) {
 	o, state := newObjects(), t.TempDir()
 	kept := Kept{filepath.Join(state, "kept")}
-	noErr(t, kept.Trim(time.Now()))
-	noErr(t, get(t.Context(), o, sent(t, o, some), state))
+	must.Do(t, kept.Trim(time.Now()))
+	must.Do(t, get(t.Context(), o, sent(t, o, some), state))
 	old := time.Now().Add(-48 * time.Hour)
-	noErr(t, os.Chtimes(filepath.Join(kept.Dir, sum("one")), old, old))
-	noErr(t, kept.Trim(time.Now().Add(-24*time.Hour)))
+	must.Do(t, os.Chtimes(filepath.Join(kept.Dir, sum("one")), old, old))
+	must.Do(t, kept.Trim(time.Now().Add(-24*time.Hour)))
 	check(t, state, some)
 	if err := kept.whole(sum("one")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("an old file is there: %v", err)

@@ -19,6 +19,7 @@ import (
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // The encoder of packets is made once and kept: not in the bubble of the test that happens to be the first.
@@ -102,7 +103,7 @@ type fakeRoom struct {
 
 func (p *place) add(id string) *fakeRoom {
 	d := definition.Definition{Format: definition.Format, Run: id, Caller: "caller-1", Version: "1"}
-	text := must(d.Encode())(p.t)
+	text := must.Get(d.Encode())(p.t)
 	r := &fakeRoom{place: p, id: id, definition: text, queue: make(chan batch, 1000), over: make(chan struct{}), size: 2, results: map[bus.Position]run.Answers{}}
 	p.rooms[id] = r
 	p.ids <- id
@@ -115,7 +116,7 @@ func (r *fakeRoom) publish(seq, items, before int) {
 	for i := range items {
 		o.Rows = append(o.Rows, source.Row{Line: seq*100 + i, Text: "t"})
 	}
-	data := must(packet.EncodeOrder(o))(r.t)
+	data := must.Get(packet.EncodeOrder(o))(r.t)
 	r.deliver(batch{Position: bus.Position{Part: 1, Seq: seq}, Data: data, Deliveries: before + 1})
 }
 

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 func there(path string) bool {
@@ -16,18 +18,18 @@ func TestFolderShared(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state")
 	open := func() *folder {
 		t.Helper()
-		return must(openFolder(state))(t)
+		return must.Get(openFolder(state))(t)
 	}
 	first, second := open(), open()
 	if first.own == second.own || first.Files() != second.Files() {
 		t.Fatalf("%s and %s, files in %s and %s", first.own, second.own, first.Files(), second.Files())
 	}
-	dir := must(first.Run("abc"))(t)
-	other := must(second.Run("abc"))(t)
+	dir := must.Get(first.Run("abc"))(t)
+	other := must.Get(second.Run("abc"))(t)
 	if dir == other {
 		t.Fatalf("both work in %s", dir)
 	}
-	noErr(t, first.Remove("abc"))
+	must.Do(t, first.Remove("abc"))
 	if there(dir) || !there(other) {
 		t.Errorf("removed for one worker: %s is there: %t; the other's: %t", dir, there(dir), there(other))
 	}
@@ -41,8 +43,8 @@ func TestFolderShared(t *testing.T) {
 	if third.own != second.own || !there(other) {
 		t.Errorf("%s: the part of one that died, %s, does not serve again", third.own, second.own)
 	}
-	gone := must(third.Run("gone"))(t)
-	noErr(t, third.clear([]string{"abc"}))
+	gone := must.Get(third.Run("gone"))(t)
+	must.Do(t, third.clear([]string{"abc"}))
 	if there(gone) || !there(other) {
 		t.Errorf("a run that is over is there: %t; one that goes on: %t", there(gone), there(other))
 	}

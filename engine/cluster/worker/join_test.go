@@ -22,6 +22,7 @@ import (
 	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 var builtin = engine.Serve([]sdk.Stage{mortal(), enginetest.Majority()})
@@ -154,7 +155,7 @@ func texts(t *testing.T, n int) (path string) {
 		fmt.Fprintf(&items, "q%d\ttext %d\n", i, i%7)
 	}
 	for name, text := range map[string]string{"p.hcl": simple, "items.tsv": items.String()} {
-		noErr(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	return filepath.Join(dir, "p.hcl")
 }
@@ -165,7 +166,7 @@ func answered(t *testing.T, path string, o engine.Options) (all []string) {
 	o.Builtin, o.State, o.Journal = builtin, filepath.Join(t.TempDir(), "state"), true
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
-	p := must(engine.Open(ctx, path, o))(t)
+	p := must.Get(engine.Open(ctx, path, o))(t)
 	defer p.Close()
 	if _, err := p.Work(ctx, func(batch []outcome.Result) error {
 		for _, one := range batch {
@@ -243,7 +244,7 @@ func TestSecretIsNotHere(t *testing.T) {
 		done <- answered(t, path, engine.Options{Remote: waiting{r, began}})
 	}()
 	<-began
-	noErr(t, os.Unsetenv("WORKER_TEST_KEY"))
+	must.Do(t, os.Unsetenv("WORKER_TEST_KEY"))
 	again := make(chan struct{})
 	worksAt(t, s, "poor", filepath.Join(t.TempDir(), "state"), Options{Again: again})
 	state(t, r.run, "poor", func(w *definition.Worker) bool {
@@ -272,8 +273,8 @@ func (w waiting) Begin(ctx context.Context, b engine.Beginning) error {
 func TestStageIsBroken(t *testing.T) {
 	t.Setenv("WORKER_TEST_KEY", "hush")
 	path, deadly := texts(t, 20), t.TempDir()
-	items := must(os.ReadFile(filepath.Join(filepath.Dir(path), "items.tsv")))(t)
-	noErr(t, os.WriteFile(filepath.Join(filepath.Dir(path), "items.tsv"), append(items, "q20\tdie\n"...), 0o600))
+	items := must.Get(os.ReadFile(filepath.Join(filepath.Dir(path), "items.tsv")))(t)
+	must.Do(t, os.WriteFile(filepath.Join(filepath.Dir(path), "items.tsv"), append(items, "q20\tdie\n"...), 0o600))
 	s := natstest.Start(t, 1)
 	r := &remote{t: t, conn: connect(t, s, "caller"), id: "a1"}
 	began, done := make(chan struct{}), make(chan []string)
@@ -285,7 +286,7 @@ func TestStageIsBroken(t *testing.T) {
 	state(t, r.run, "worker", func(w *definition.Worker) bool {
 		return w != nil && w.State == definition.Lacks && len(w.Lacks) == 1 && strings.Contains(w.Lacks[0], "it is broken")
 	})
-	noErr(t, os.Remove(filepath.Join(deadly, "broken")))
+	must.Do(t, os.Remove(filepath.Join(deadly, "broken")))
 	all := <-done
 	if len(all) != 21 || !strings.Contains(all[20], "die") {
 		t.Errorf("%d results, the last %s", len(all), all[len(all)-1])

@@ -19,6 +19,7 @@ import (
 	"github.com/racflow/racflow/engine/cluster/packet"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // patience bounds what a test waits for.
@@ -26,7 +27,7 @@ const patience = time.Minute
 
 func connect(t *testing.T, s *natstest.Servers, name string) *bus.Conn {
 	t.Helper()
-	c := must(bus.Connect(t.Context(), bus.Options{Servers: s.URL(), Name: name}))(t)
+	c := must.Get(bus.Connect(t.Context(), bus.Options{Servers: s.URL(), Name: name}))(t)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -35,16 +36,16 @@ func connect(t *testing.T, s *natstest.Servers, name string) *bus.Conn {
 func begin(t *testing.T, c *bus.Conn, d definition.Definition, claim time.Duration) *bus.Run {
 	t.Helper()
 	d.Format = definition.Format
-	text := must(d.Encode())(t)
-	return must(c.Create(t.Context(), bus.Config{ID: d.Run, Definition: text, Claim: claim}))(t)
+	text := must.Get(d.Encode())(t)
+	return must.Get(c.Create(t.Context(), bus.Config{ID: d.Run, Definition: text, Claim: claim}))(t)
 }
 
 // publish sends batches of one item each.
 func publish(t *testing.T, r *bus.Run, from, to int) {
 	t.Helper()
 	for seq := from; seq <= to; seq++ {
-		data := must(packet.EncodeOrder(run.Order{Rows: []source.Row{{Line: seq * 100, Text: "t"}}}))(t)
-		noErr(t, r.Publish(t.Context(), bus.Position{Part: 1, Seq: seq}, data))
+		data := must.Get(packet.EncodeOrder(run.Order{Rows: []source.Row{{Line: seq * 100, Text: "t"}}}))(t)
+		must.Do(t, r.Publish(t.Context(), bus.Position{Part: 1, Seq: seq}, data))
 	}
 }
 
@@ -80,7 +81,7 @@ func state(t *testing.T, r *bus.Run, name string, is func(*definition.Worker) bo
 		}
 		if last = nil; value != nil {
 			last = &definition.Worker{}
-			noErr(t, json.Unmarshal(value, last))
+			must.Do(t, json.Unmarshal(value, last))
 		}
 		if is(last) {
 			return
@@ -128,7 +129,7 @@ func TestServers(t *testing.T) {
 			t.Errorf("batch %s was answered by %s", at, result.Worker)
 		}
 	}
-	must(r.Put(t.Context(), definition.EndKey, []byte("{}")))(t)
+	must.Get(r.Put(t.Context(), definition.EndKey, []byte("{}")))(t)
 	state(t, r, "second", func(w *definition.Worker) bool { return w == nil })
 	if got := second.noted("close"); got != "close second" {
 		t.Errorf("its pipeline stays open: %q", got)
@@ -145,7 +146,7 @@ func TestRemoved(t *testing.T) {
 	f := &fakeRoom{id: "a1"}
 	end := faked(t, connect(t, s, "worker"), f)
 	state(t, r, "worker", func(w *definition.Worker) bool { return w != nil && w.State == definition.Working })
-	noErr(t, r.Remove(t.Context()))
+	must.Do(t, r.Remove(t.Context()))
 	for start := time.Now(); f.noted("close") == ""; time.Sleep(10 * time.Millisecond) {
 		if time.Since(start) > patience {
 			t.Fatal("it does not notice that the run is gone")
@@ -158,7 +159,7 @@ func TestRemoved(t *testing.T) {
 func TestHearsTheEnd(t *testing.T) {
 	s := natstest.Start(t, 1)
 	r := begin(t, connect(t, s, "caller"), definition.Definition{Run: "r1"}, 0)
-	there := must(connect(t, s, "worker").Open(t.Context(), "r1"))(t)
+	there := must.Get(connect(t, s, "worker").Open(t.Context(), "r1"))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	over := make(chan error)
@@ -166,8 +167,8 @@ func TestHearsTheEnd(t *testing.T) {
 	if err := r.Tell(definition.EndKey, nil); err != nil { // whoever listens looks, and finds that it is not
 		t.Fatal(err)
 	}
-	must(r.Put(t.Context(), definition.EndKey, []byte(`{}`)))(t)
-	noErr(t, r.Tell(definition.EndKey, nil))
+	must.Get(r.Put(t.Context(), definition.EndKey, []byte(`{}`)))(t)
+	must.Do(t, r.Tell(definition.EndKey, nil))
 	if err := <-over; err != nil {
 		t.Fatal(err)
 	}
@@ -181,22 +182,22 @@ func TestStreamsAreAway(t *testing.T) {
 	again := map[string]func(){} // by stream: how it is made again
 	lose := func(names ...string) {
 		for _, name := range names {
-			stream := must(js.Stream(t.Context(), name))(t)
+			stream := must.Get(js.Stream(t.Context(), name))(t)
 			var queue *jetstream.ConsumerInfo
 			for queue = range stream.ListConsumers(t.Context()).Info() {
 			}
 			again[name] = func() {
-				must(js.CreateStream(t.Context(), stream.CachedInfo().Config))(t)
+				must.Get(js.CreateStream(t.Context(), stream.CachedInfo().Config))(t)
 				if queue != nil {
-					must(js.CreateConsumer(t.Context(), name, queue.Config))(t)
+					must.Get(js.CreateConsumer(t.Context(), name, queue.Config))(t)
 				}
 			}
-			noErr(t, js.DeleteStream(t.Context(), name))
+			must.Do(t, js.DeleteStream(t.Context(), name))
 		}
 	}
 	conn := connect(t, s, "worker")
 	at := natsServers{conn}
-	here := must(at.Room(t.Context(), "a1"))(t)
+	here := must.Get(at.Room(t.Context(), "a1"))(t)
 	f := &fakeRoom{id: "a1", again: make(chan struct{})}
 	end := faked(t, conn, f)
 	publish(t, r, 1, 1)
@@ -232,7 +233,7 @@ func TestStreamsAreAway(t *testing.T) {
 	results(t, r, 2)
 	close(woken)
 	end()
-	noErr(t, r.Remove(t.Context()))
+	must.Do(t, r.Remove(t.Context()))
 	if over, err := here.(*natsRoom).over(t.Context()); !over || err != nil {
 		t.Errorf("a run that was removed: over %v, %v", over, err)
 	}
@@ -247,12 +248,12 @@ func TestLaterPart(t *testing.T) {
 	s := natstest.Start(t, 1)
 	r := begin(t, connect(t, s, "caller"), definition.Definition{Run: "r1"}, 0)
 	at := natsServers{connect(t, s, "worker")}
-	there := must(at.Open(t.Context(), "r1"))(t)
+	there := must.Get(at.Open(t.Context(), "r1"))(t)
 	n := &natsRoom{Run: there, at: at, key: "worker.1", look: time.Hour}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	publish(t, r, 1, 1)
-	b := must(n.Take(ctx))(t)
+	b := must.Get(n.Take(ctx))(t)
 	n.follow(ctx) // nobody has said anything
 	select {
 	case <-b.Past:
@@ -261,9 +262,9 @@ func TestLaterPart(t *testing.T) {
 	}
 	over := make(chan error, 1)
 	go func() { over <- n.Over(ctx) }()
-	must(r.Put(ctx, definition.CallerKey, []byte(`{"part":2}`)))(t)
+	must.Get(r.Put(ctx, definition.CallerKey, []byte(`{"part":2}`)))(t)
 	for told := false; !told; { // until it listens
-		noErr(t, r.Tell(definition.CallerKey, nil))
+		must.Do(t, r.Tell(definition.CallerKey, nil))
 		select {
 		case <-b.Past:
 			told = true
@@ -278,21 +279,4 @@ func TestLaterPart(t *testing.T) {
 	n.on.begin(3)
 	<-second
 	<-n.on.begin(2)
-}
-
-// must is what a call returns beside its error, which ends the test.
-func must[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		noErr(t, err)
-		return v
-	}
-}
-
-// noErr ends a test at an error.
-func noErr(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/racflow/racflow/engine/cluster/packet"
 	"github.com/racflow/racflow/engine/run"
 	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // A batch is answered before it is acknowledged, and counts.
@@ -366,7 +367,7 @@ func TestDropped(t *testing.T) {
 					}
 					return nil
 				}
-				data := must(packet.EncodeOrder(run.Order{Rows: []source.Row{{Line: 100}}}))(t)
+				data := must.Get(packet.EncodeOrder(run.Order{Rows: []source.Row{{Line: 100}}}))(t)
 				first := batch{Position: bus.Position{Part: 1, Seq: 1}, Data: data, Deliveries: 1}
 				test.of(&first, dropped)
 				r.deliver(first)

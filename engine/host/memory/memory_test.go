@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 func TestParseSize(t *testing.T) {
@@ -47,8 +49,8 @@ func (m machine) has(pid, parent, group, anonymous, share int) {
 		files["smaps_rollup"] = fmt.Sprintf("Rss: 99999 kB\nPss: 77777 kB\nPss_Anon: %d kB\nPss_Shmem: 0 kB\nSwapPss: 0 kB\n", share<<10)
 	}
 	for name, text := range files {
-		must(m.t, os.MkdirAll(dir, 0o700))
-		must(m.t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+		must.Do(m.t, os.MkdirAll(dir, 0o700))
+		must.Do(m.t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 }
 
@@ -96,7 +98,7 @@ func TestWatch(t *testing.T) {
 				w.members[&member{pid: pid, bound: Bound{int64(bound) * mib, fmt.Sprint("memory of ", pid)}, end: func(err error) { ends <- end{pid, err.Error()} }}] = true
 			}
 			for range 3 { // what has been ended is not ended again
-				must(t, w.pass())
+				must.Do(t, w.pass())
 			}
 			for range test.want {
 				e := <-ends
@@ -134,7 +136,7 @@ func TestClock(t *testing.T) {
 	<-ended
 	<-slept
 	remove()
-	must(t, os.RemoveAll(m.dir))
+	must.Do(t, os.RemoveAll(m.dir))
 	wake <- time.Time{}
 	if err := <-warned; !strings.Contains(err.Error(), "not watched") {
 		t.Error(err)
@@ -159,14 +161,14 @@ func TestReal(t *testing.T) {
 		return
 	}
 	self, err := os.Executable()
-	must(t, err)
+	must.Do(t, err)
 	c := exec.Command(self, "-test.run=TestReal$")
 	c.Env = append(os.Environ(), "HOLD=outer")
 	stdin, err := c.StdinPipe()
-	must(t, err)
+	must.Do(t, err)
 	out, err := c.StdoutPipe()
-	must(t, err)
-	must(t, c.Start())
+	must.Do(t, err)
+	must.Do(t, c.Start())
 	lines := bufio.NewScanner(out)
 	for range 2 { // it and what it has started
 		if !lines.Scan() {
@@ -174,7 +176,7 @@ func TestReal(t *testing.T) {
 		}
 	}
 	table, err := look(proc)
-	must(t, err)
+	must.Do(t, err)
 	family := table.family(c.Process.Pid, 0)
 	for _, exact := range []bool{false, true} {
 		if n := table.held(family, exact); len(family) != 2 || n < 96<<20 || n > 512<<20 { // the race detector takes much of that
@@ -223,8 +225,8 @@ func TestKills(t *testing.T) {
 	} {
 		root := t.TempDir()
 		for path, text := range test.files {
-			must(t, os.MkdirAll(filepath.Dir(filepath.Join(root, path)), 0o700))
-			must(t, os.WriteFile(filepath.Join(root, path), []byte(text), 0o600))
+			must.Do(t, os.MkdirAll(filepath.Dir(filepath.Join(root, path)), 0o700))
+			must.Do(t, os.WriteFile(filepath.Join(root, path), []byte(text), 0o600))
 		}
 		if n, known := kills(root); n != test.want || known != test.known {
 			t.Errorf("%s: %d, %v", name, n, known)
@@ -232,12 +234,5 @@ func TestKills(t *testing.T) {
 	}
 	if _, known := Kills(); !known && runtime.GOOS == "linux" {
 		t.Error("this machine does not tell")
-	}
-}
-
-func must(t testing.TB, err error) {
-	if err != nil {
-		t.Helper()
-		t.Fatal(err)
 	}
 }

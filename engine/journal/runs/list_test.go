@@ -16,6 +16,7 @@ import (
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/lock"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // TestNumbers begins and removes runs while the clock stands and is set back, beside runs
@@ -26,14 +27,14 @@ func TestNumbers(t *testing.T) {
 	at := noon
 	kept := runs.Of(state).At(func() time.Time { return at })
 	for _, old := range []string{"20260301-120000-ffffff", "29991231-235959-000000"} {
-		must(t, os.MkdirAll(filepath.Join(state, "runs", old), 0o700))
+		must.Do(t, os.MkdirAll(filepath.Join(state, "runs", old), 0o700))
 	}
 	beginAt := func(when time.Time, want string) {
 		t.Helper()
 		at = when
 		j, _, err := kept.Begin(manifest.Manifest{File: "/p.hcl", Pipeline: "p"}, journal.Options{}, runs.Retention{})
-		must(t, err)
-		must(t, j.Close(nil))
+		must.Do(t, err)
+		must.Do(t, j.Close(nil))
 		if started := j.Manifest.Started; !started.Equal(when.Truncate(time.Millisecond)) {
 			t.Errorf("run %s says that it began at %v, and not at %v", j.ID(), started, when)
 		}
@@ -45,7 +46,7 @@ func TestNumbers(t *testing.T) {
 	}
 	remove := func(id string) {
 		t.Helper()
-		must(t, kept.Remove(id))
+		must.Do(t, kept.Remove(id))
 	}
 	beginAt(noon, "run-000001")
 	beginAt(noon, "run-000002")
@@ -56,9 +57,9 @@ func TestNumbers(t *testing.T) {
 	remove("run-000004")
 	remove("run-000002")
 	beginAt(noon, "run-000005")
-	must(t, os.RemoveAll(filepath.Join(state, "runs", "run-000005"))) // by hand
+	must.Do(t, os.RemoveAll(filepath.Join(state, "runs", "run-000005"))) // by hand
 	beginAt(noon, "run-000006")
-	must(t, os.Mkdir(filepath.Join(state, "runs", "run-1000000"), 0o700))
+	must.Do(t, os.Mkdir(filepath.Join(state, "runs", "run-1000000"), 0o700))
 	beginAt(noon, "run-1000001")
 	beginAt(noon, "run-1000002")
 	want := []string{"20260301-120000-ffffff", "29991231-235959-000000", "run-000006", "run-1000000", "run-1000001", "run-1000002"}
@@ -131,13 +132,13 @@ func TestListAndRemove(t *testing.T) {
 	}
 	for _, e := range ends {
 		j := begin(t, state, m)
-		must(t, errors.Join(j.Keep(results()[:e.answers]), j.Close(e.end)))
+		must.Do(t, errors.Join(j.Keep(results()[:e.answers]), j.Close(e.end)))
 		want = append(want, runs.Info{ID: j.ID(), Manifest: j.Manifest, Answered: e.answers, State: e.state, End: e.end, Items: e.items, Tokens: e.tokens})
 	}
 	busy := begin(t, state, m)
 	want = append(want, runs.Info{ID: busy.ID(), Manifest: busy.Manifest, State: runs.AtWork})
 	dead := "run-000099"
-	must(t, os.Mkdir(filepath.Join(state, "runs", dead), 0o700)) // killed as it began
+	must.Do(t, os.Mkdir(filepath.Join(state, "runs", dead), 0o700)) // killed as it began
 	want = append(want, runs.Info{ID: dead, State: runs.Unfinished})
 	list := kept.List()
 	for i := range list {
@@ -153,7 +154,7 @@ func TestListAndRemove(t *testing.T) {
 	if err := kept.Remove(busy.ID()); !errors.Is(err, lock.ErrBusy) {
 		t.Errorf("a run at work is removed: %v", err)
 	}
-	must(t, busy.Close(nil))
+	must.Do(t, busy.Close(nil))
 	for _, id := range folders(t, state) {
 		if err := kept.Remove(id); err != nil {
 			t.Error(err)
@@ -169,12 +170,5 @@ func TestListAndRemove(t *testing.T) {
 	}
 	if left := folders(t, state); len(left) > 0 {
 		t.Errorf("left are %q", left)
-	}
-}
-
-func must(t testing.TB, err error) {
-	if err != nil {
-		t.Helper()
-		t.Fatal(err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/racflow/racflow/engine/journal/runs"
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // TestOwingRunsStay ends runs in each way, and begins many after them: of those
@@ -33,12 +34,12 @@ func TestOwingRunsStay(t *testing.T) {
 		journal.NewTotals(outcome.Totals{Items: 5, Failed: 3, FailedPaid: 1, Usage: paid}, nil),
 	} {
 		j := begin(t, state, manifest.Manifest{})
-		must(t, j.Close(end))
+		must.Do(t, j.Close(end))
 		want = append(want, j.ID())
 	}
 	damaged := begin(t, state, manifest.Manifest{})
-	must(t, damaged.Close(journal.NewTotals(outcome.Totals{}, nil)))
-	must(t, os.WriteFile(filepath.Join(damaged.Folder(), "manifest.json"), []byte("{}\n"), 0o600))
+	must.Do(t, damaged.Close(journal.NewTotals(outcome.Totals{}, nil)))
+	must.Do(t, os.WriteFile(filepath.Join(damaged.Folder(), "manifest.json"), []byte("{}\n"), 0o600))
 	if n := runs.Of(state).Unfinished(); n != len(want) {
 		t.Errorf("%d unfinished runs are counted, want %d", n, len(want))
 	}
@@ -54,7 +55,7 @@ func TestOwingRunsStay(t *testing.T) {
 		if err == nil {
 			err = j.Close(journal.NewTotals(totals, nil))
 		}
-		must(t, err)
+		must.Do(t, err)
 		removed = append(removed, gone...)
 		all = append(all, j.ID())
 	}
@@ -101,11 +102,11 @@ func TestRetention(t *testing.T) {
 				if err == nil {
 					err = j.Close(journal.NewTotals(outcome.Totals{}, nil))
 				}
-				must(t, err)
+				must.Do(t, err)
 			}
 			at = now
 			j, removed, err := kept.Begin(manifest.Manifest{}, journal.Options{}, test.keep)
-			must(t, err)
+			must.Do(t, err)
 			defer j.Close(nil)
 			var want []string
 			for _, n := range test.left {

@@ -12,19 +12,20 @@ import (
 	"github.com/racflow/racflow/engine/journal/runs"
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 func begin(t testing.TB, state string, m manifest.Manifest) *journal.Journal {
 	t.Helper()
 	j, _, err := runs.Of(state).Begin(m, journal.Options{}, runs.Retention{})
-	must(t, err)
+	must.Do(t, err)
 	return j
 }
 
 func resume(t testing.TB, state, id string) *journal.Journal {
 	t.Helper()
 	j, err := runs.Of(state).Resume(id, journal.Options{})
-	must(t, err)
+	must.Do(t, err)
 	return j
 }
 
@@ -57,7 +58,7 @@ func TestRunsAreKeptApart(t *testing.T) {
 	nothing("/p.hcl", "p", other)
 	nothing("", "", other)
 	nothing("/p.hcl", "q", none)
-	must(t, j.Close(journal.NewTotals(outcome.Totals{Items: 1}, errors.New("interrupted"))))
+	must.Do(t, j.Close(journal.NewTotals(outcome.Totals{Items: 1}, errors.New("interrupted"))))
 	if got, ok := kept.Newest("/p.hcl", "p"); !ok || got.ID != j.ID() {
 		t.Errorf("newest %v, %v", got.ID, ok)
 	}
@@ -71,11 +72,11 @@ func TestRunsAreKeptApart(t *testing.T) {
 	if kept.End(j.ID()) != nil {
 		t.Error("a run that is resumed has ended")
 	}
-	must(t, j.Close(journal.NewTotals(outcome.Totals{Items: 2}, nil)))
+	must.Do(t, j.Close(journal.NewTotals(outcome.Totals{Items: 2}, nil)))
 	if _, ok := kept.Newest("/p.hcl", "p"); ok {
 		t.Error("a finished run is offered")
 	}
-	must(t, os.Mkdir(filepath.Join(state, "runs", "run-000002"), 0o700)) // by a process that was killed at once
+	must.Do(t, os.Mkdir(filepath.Join(state, "runs", "run-000002"), 0o700)) // by a process that was killed at once
 	nothing("/p.hcl", "p", none)
 	nothing("", "", none)
 	for _, id := range []string{"../x", "", "20260101-000000-00000g", "run-", "run-1x"} {
@@ -89,7 +90,7 @@ func TestRunsAreKeptApart(t *testing.T) {
 func folders(t *testing.T, state string) (names []string) {
 	t.Helper()
 	left, err := os.ReadDir(filepath.Join(state, "runs"))
-	must(t, err)
+	must.Do(t, err)
 	for _, d := range left {
 		if d.IsDir() {
 			names = append(names, d.Name())

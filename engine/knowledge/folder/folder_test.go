@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // log makes a log of frames, as format.md has them.
@@ -55,17 +57,17 @@ func collection(t *testing.T, content log) string {
 	dir := t.TempDir()
 	files := map[string]string{LogName: string(content), "0000000000000001.segment": "seg-1", "0000000000000002.segment": "seg-2", "0000000000000003.segment": "seg-3", "lock": "7"}
 	for name, content := range files {
-		noErr(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}
 	return dir
 }
 
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
-	entries := must(os.ReadDir(dir))(t)
+	entries := must.Get(os.ReadDir(dir))(t)
 	all := map[string]string{}
 	for _, e := range entries {
-		text := must(os.ReadFile(filepath.Join(dir, e.Name())))(t)
+		text := must.Get(os.ReadFile(filepath.Join(dir, e.Name())))(t)
 		all[e.Name()] = string(text)
 	}
 	return all
@@ -104,14 +106,14 @@ func TestCopy(t *testing.T) {
 func TestCopyStays(t *testing.T) {
 	l := newLog().base(1).commit("note")
 	dir, to := collection(t, l), filepath.Join(t.TempDir(), "copy")
-	must(Copy(dir, to))(t)
+	must.Get(Copy(dir, to))(t)
 	before := contents(t, to)
 	f, err := os.OpenFile(filepath.Join(dir, LogName), os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = f.WriteString("more")
-	noErr(t, errors.Join(err, f.Close(), os.Remove(filepath.Join(dir, "0000000000000001.segment"))))
+	must.Do(t, errors.Join(err, f.Close(), os.Remove(filepath.Join(dir, "0000000000000001.segment"))))
 	if diff := cmp.Diff(before, contents(t, to)); diff != "" {
 		t.Error(diff)
 	}
@@ -124,7 +126,7 @@ func TestCopyRefuses(t *testing.T) {
 	other := newLog()
 	binary.LittleEndian.PutUint32(other[len(magic):], version+1)
 	small := collection(t, newLog().base(1).commit("note"))
-	noErr(t, os.WriteFile(filepath.Join(small, "0000000000000001.segment"), []byte("seg"), 0o600))
+	must.Do(t, os.WriteFile(filepath.Join(small, "0000000000000001.segment"), []byte("seg"), 0o600))
 	for name, c := range map[string]struct {
 		dir  string
 		is   error
@@ -151,8 +153,8 @@ func TestCopyReplaced(t *testing.T) {
 	if _, err := attempt(dir, to); !errors.Is(err, errReplaced) {
 		t.Fatal(err)
 	}
-	noErr(t, os.WriteFile(filepath.Join(dir, LogName), newLog().base(3).commit("new"), 0o600))
-	noErr(t, os.RemoveAll(to))
+	must.Do(t, os.WriteFile(filepath.Join(dir, LogName), newLog().base(3).commit("new"), 0o600))
+	must.Do(t, os.RemoveAll(to))
 	c, err := Copy(dir, to)
 	if got := contents(t, to); err != nil || string(c.Note) != "new" || len(got) != 2 || got["0000000000000003.segment"] != "seg-3" {
 		t.Errorf("%+v, %v, %v", c, err, got)
@@ -172,29 +174,12 @@ func FuzzLog(f *testing.F) {
 	f.Add([]byte(newLog().frame(1, []byte("schema")).base(1, 2).commit("note")))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		path := filepath.Join(t.TempDir(), LogName)
-		noErr(t, os.WriteFile(path, content, 0o600))
-		in := must(os.Open(path))(t)
+		must.Do(t, os.WriteFile(path, content, 0o600))
+		in := must.Get(os.Open(path))(t)
 		defer in.Close()
 		if c, err := readLog(in); err == nil && (c.End < 0 || c.End > int64(len(content))) {
 			t.Errorf("%+v", c)
 		}
 		readBase(content)
 	})
-}
-
-// must is what a call returns beside its error, which ends the test.
-func must[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		noErr(t, err)
-		return v
-	}
-}
-
-// noErr ends a test at an error.
-func noErr(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

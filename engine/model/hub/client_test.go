@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine/model/internal/fakehub"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // TestToken: the token goes to the endpoint alone.
@@ -91,7 +92,7 @@ func TestTokenFile(t *testing.T) {
 		{"HF_TOKEN_PATH", filepath.Join(home, "mine"), filepath.Join(home, "mine")},
 	} {
 		t.Setenv(step.variable, step.value)
-		must(t, os.MkdirAll(filepath.Dir(step.file), 0o700))
+		must.Do(t, os.MkdirAll(filepath.Dir(step.file), 0o700))
 		write(t, step.file, step.file+"\n")
 		if got := token(); got != step.file {
 			t.Errorf("%s: got %q", step.variable, got)
@@ -106,7 +107,7 @@ func TestOffline(t *testing.T) {
 		client(t, h)
 		t.Setenv("HF_HUB_OFFLINE", value)
 		c, err := New()
-		must(t, err)
+		must.Do(t, err)
 		_, err = c.Fetch(context.Background(), at(t, c), "config.json", target(t))
 		if offline := errors.Is(err, ErrOffline); offline != want || !offline && err != nil {
 			t.Errorf("HF_HUB_OFFLINE=%q: %v", value, err)
@@ -138,7 +139,7 @@ func TestQuick(t *testing.T) {
 func TestRepository(t *testing.T) {
 	t.Setenv("HF_ENDPOINT", "https://hub.example/mirror")
 	c, err := New()
-	must(t, err)
+	must.Do(t, err)
 	for _, test := range []struct{ text, revision, want, wantErr string }{
 		{"owner/model", "", "https://hub.example/mirror/owner/model/resolve/main/a/b.json", ""},
 		{"owner/model", "refs/pr/1", "https://hub.example/mirror/owner/model/resolve/refs%2Fpr%2F1/a/b.json", ""},

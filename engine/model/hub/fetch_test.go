@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine/model/internal/fakehub"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 const repository = "owner/model"
@@ -28,7 +29,7 @@ func client(t *testing.T, h *fakehub.Hub) *Client {
 	t.Setenv("HF_TOKEN_PATH", filepath.Join(t.TempDir(), "none"))
 	t.Setenv("HF_ENDPOINT", h.URL)
 	c, err := New()
-	must(t, err)
+	must.Do(t, err)
 	c.sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 	return c
 }
@@ -36,7 +37,7 @@ func client(t *testing.T, h *fakehub.Hub) *Client {
 func at(t *testing.T, c *Client) Repository {
 	t.Helper()
 	r, err := c.Repository(repository, "")
-	must(t, err)
+	must.Do(t, err)
 	return r
 }
 
@@ -96,7 +97,7 @@ func TestNoWayInside(t *testing.T) {
 	c := client(t, h)
 	c.http.Transport = outside.Client().Transport
 	r, err := c.Repository(outside.URL+"/"+repository, "")
-	must(t, err)
+	must.Do(t, err)
 	if _, err := c.Fetch(t.Context(), r, "config.json", target(t)); err == nil || !strings.Contains(err.Error(), "redirects to an address that is not https") {
 		t.Errorf("got %v", err)
 	}
@@ -178,7 +179,7 @@ func TestFetch(t *testing.T) {
 				}
 				return
 			}
-			must(t, err)
+			must.Do(t, err)
 			want := weights
 			if test.file == "config.json" {
 				want = "{\"a\": 1}"
@@ -201,7 +202,7 @@ func TestNotThere(t *testing.T) {
 		t.Errorf("a file that is not there: %v", err)
 	}
 	r, err := c.Repository("owner/other", "")
-	must(t, err)
+	must.Do(t, err)
 	if _, err := c.Fetch(context.Background(), r, "config.json", target(t)); err == nil || errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a repository that is not there: %v", err)
 	}
@@ -254,7 +255,7 @@ func TestResume(t *testing.T) {
 			if test.file == "tokenizer.json" { // as the process before left it
 				h.SetWrong(nil)
 				f, err := c.Fetch(context.Background(), at(t, c), test.file, to)
-				must(t, err)
+				must.Do(t, err)
 				write(t, to.State, f.ETag)
 				write(t, to.Path, weights[:half])
 			} else if _, err := c.Fetch(context.Background(), at(t, c), test.file, to); err == nil {
@@ -269,7 +270,7 @@ func TestResume(t *testing.T) {
 			}
 			h.Requests()
 			f, err := c.Fetch(context.Background(), at(t, c), test.file, to)
-			must(t, err)
+			must.Do(t, err)
 			sent := h.Requests()
 			if last := sent[len(sent)-1]; (last.Range != "") != test.ranged && len(sent) != 1 || len(sent) != test.sent {
 				t.Errorf("requests %+v", sent)
@@ -360,12 +361,5 @@ func TestInterrupted(t *testing.T) {
 	}
 	if n := len(h.Requests()); n != 1 {
 		t.Errorf("%d requests", n)
-	}
-}
-
-func must(t testing.TB, err error) {
-	if err != nil {
-		t.Helper()
-		t.Fatal(err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/racflow/racflow/engine/plugin/create"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // TestGo builds a project as plugin new writes it, and it passes its own tests.
@@ -27,7 +28,7 @@ func TestGo(t *testing.T) {
 	}
 	var log bytes.Buffer
 	p, err := Project(t.Context(), dir, &log)
-	must(t, err)
+	must.Do(t, err)
 	if p.Name != "mine" || p.Path != filepath.Join(dir, "racflow-plugin-mine") || p.Folder != "" || p.Project != dir {
 		t.Errorf("the program is %+v", p)
 	}
@@ -76,7 +77,7 @@ func TestErrors(t *testing.T) {
 			dir := t.TempDir()
 			for name, content := range row.files {
 				to := filepath.Join(dir, "mine", name)
-				must(t, errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, []byte(content), 0o600)))
+				must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, []byte(content), 0o600)))
 			}
 			for name, value := range row.env {
 				t.Setenv(name, value)
@@ -97,7 +98,7 @@ func TestErrors(t *testing.T) {
 // TestCancelled ends with its context.
 func TestCancelled(t *testing.T) {
 	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.org/racflow-plugin-mine\n"), 0o600))
+	must.Do(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.org/racflow-plugin-mine\n"), 0o600))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := Project(ctx, dir, &bytes.Buffer{}); !errors.Is(err, context.Canceled) {

@@ -11,6 +11,7 @@ import (
 	"github.com/racflow/racflow/engine/plugin/create"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/python"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // interpreter stands in for Python: it notes how it was called, and makes an environment in which
@@ -25,7 +26,7 @@ if [ "$2" = venv ]; then mkdir -p "$3/bin" && cp "$0" "$3/bin/python" && cp "$0"
 func TestPython(t *testing.T) {
 	tools, project := t.TempDir(), filepath.Join(t.TempDir(), "mine")
 	calls := filepath.Join(tools, "calls")
-	must(t, os.WriteFile(filepath.Join(tools, "python3"), []byte(interpreter), 0o700))
+	must.Do(t, os.WriteFile(filepath.Join(tools, "python3"), []byte(interpreter), 0o700))
 	t.Setenv("CALLS", calls)
 	t.Setenv("PATH", tools+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	if _, err := create.Write(project, create.Options{Kind: sdk.KindStore, Name: "mine", Lang: create.Python, SDK: "0.1.0"}); err != nil {
@@ -35,7 +36,7 @@ func TestPython(t *testing.T) {
 	build := func(want ...string) {
 		t.Helper()
 		p, err := Project(t.Context(), project, &bytes.Buffer{})
-		must(t, err)
+		must.Do(t, err)
 		if p.Name != "mine" || p.Folder != folder || p.Path != filepath.Join(folder, "racflow-plugin-mine") || p.Project != project {
 			t.Errorf("the program is %+v", p)
 		}
@@ -61,7 +62,7 @@ func TestPython(t *testing.T) {
 		}
 	}
 	name, content, err := python.Wheel()
-	must(t, err)
+	must.Do(t, err)
 	environment := filepath.Join(folder, ".venv")
 	wheel := filepath.Join(environment, Wheels, name)
 	venv := "-m venv " + environment
@@ -73,24 +74,17 @@ func TestPython(t *testing.T) {
 	build() // nothing has changed
 	t.Setenv("PATH", filepath.Join(environment, "bin")+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	build() // the author has activated it
-	must(t, os.WriteFile(filepath.Join(folder, "module.py"), nil, 0o600))
+	must.Do(t, os.WriteFile(filepath.Join(folder, "module.py"), nil, 0o600))
 	build() // the stage's own code needs nothing
 	requirements := filepath.Join(project, "requirements.txt")
-	must(t, os.WriteFile(requirements, []byte("numpy<3\n"), 0o600))
+	must.Do(t, os.WriteFile(requirements, []byte("numpy<3\n"), 0o600))
 	build(venv, install)
 
 	broken := filepath.Join(project, "broken")
-	must(t, errors.Join(os.WriteFile(broken, nil, 0o600), os.WriteFile(requirements, []byte("never\n"), 0o600)))
+	must.Do(t, errors.Join(os.WriteFile(broken, nil, 0o600), os.WriteFile(requirements, []byte("never\n"), 0o600)))
 	if _, err := Project(t.Context(), project, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "No matching distribution") || !strings.Contains(err.Error(), "python3-venv") {
 		t.Errorf("got %v, want what the interpreter said, and advice", err)
 	}
-	must(t, errors.Join(os.Remove(broken), os.Remove(calls)))
+	must.Do(t, errors.Join(os.Remove(broken), os.Remove(calls)))
 	build(venv, install) // what failed is made again
-}
-
-func must(t testing.TB, err error) {
-	if err != nil {
-		t.Helper()
-		t.Fatal(err)
-	}
 }

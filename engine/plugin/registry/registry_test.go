@@ -15,6 +15,8 @@ import (
 	"time"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 func TestParse(t *testing.T) {
@@ -52,7 +54,7 @@ func TestParse(t *testing.T) {
 			got = "layout " + s.Layout
 		default:
 			a, err := s.At("1.2.3", "linux/arm64")
-			must(t, err)
+			must.Do(t, err)
 			got = "archive " + a.String()
 		}
 		want, isError := strings.CutPrefix(c.want, "error ")
@@ -89,11 +91,11 @@ func TestMatches(t *testing.T) {
 func TestVersions(t *testing.T) {
 	ctx := context.Background()
 	r, err := Create(ctx, Source{Layout: filepath.Join(t.TempDir(), "layout")})
-	must(t, err)
+	must.Do(t, err)
 	d, err := r.push(ctx, ocispec.MediaTypeImageIndex, []byte(`{"schemaVersion":2,"manifests":[]}`))
-	must(t, err)
+	must.Do(t, err)
 	for _, tag := range []string{"latest", "1.2", "v1.2.3", "1.10.0", "1.9.0", "2.0.0-rc.1", "1.9.0-rc.1", "sha256-0000.sig", "01.2.3"} {
-		must(t, r.to.Tag(ctx, d, tag))
+		must.Do(t, r.to.Tag(ctx, d, tag))
 	}
 	want := []string{"2.0.0-rc.1", "1.10.0", "1.9.0", "1.9.0-rc.1"}
 	if got, err := r.Versions(ctx); err != nil || !slices.Equal(got, want) {
@@ -116,9 +118,9 @@ func TestVersions(t *testing.T) {
 func TestBounds(t *testing.T) {
 	ctx := context.Background()
 	r, err := Create(ctx, Source{Layout: filepath.Join(t.TempDir(), "layout")})
-	must(t, err)
+	must.Do(t, err)
 	d, err := r.push(ctx, ocispec.MediaTypeImageIndex, []byte("{}"+strings.Repeat(" ", maxManifest)))
-	must(t, err)
+	must.Do(t, err)
 	if _, err := r.Release(ctx, "1.0.0", d.Digest.String()); err == nil || !strings.Contains(err.Error(), "more than 4 MiB") {
 		t.Errorf("got %v", err)
 	}
@@ -127,9 +129,9 @@ func TestBounds(t *testing.T) {
 // TestPlain leaves the query of an address, which may be a signature, out of errors.
 func TestPlain(t *testing.T) {
 	s, err := Parse("https://127.0.0.1:1/mine.tar.gz?signature=hunter2", "")
-	must(t, err)
+	must.Do(t, err)
 	a, err := s.At("", "linux/amd64")
-	must(t, err)
+	must.Do(t, err)
 	err = a.Download(context.Background(), strings.Repeat("0", 64), os.Stderr)
 	if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "https://127.0.0.1:1/mine.tar.gz") {
 		t.Errorf("got %v", err)
@@ -153,12 +155,5 @@ func TestSilence(t *testing.T) {
 	var network net.Error
 	if !errors.As(err, &network) || !network.Timeout() {
 		t.Errorf("got %v", err)
-	}
-}
-
-func must(t testing.TB, err error) {
-	if err != nil {
-		t.Helper()
-		t.Fatal(err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/racflow/racflow/engine/program"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // open opens a store in a folder that can be removed again.
@@ -23,7 +24,7 @@ func open(t *testing.T) *Store {
 	dir := filepath.Join(t.TempDir(), "cache")
 	t.Cleanup(func() { _ = removeAll(dir) })
 	s, err := Open(dir)
-	must(t, err)
+	must.Do(t, err)
 	return s
 }
 
@@ -32,7 +33,7 @@ func description(t *testing.T) []byte {
 	raw, err := Encode(sdk.Plugin{Name: "mine", Version: "1.2.3", Stages: []sdk.Stage{
 		sdk.SampleStage("words", "Counts words.", func(context.Context, sdk.Setup, struct{}) (sdk.Sampler, error) { return nil, nil }, sdk.Reads(sdk.ColumnText)),
 	}})
-	must(t, err)
+	must.Do(t, err)
 	return raw
 }
 
@@ -58,14 +59,14 @@ func packed(t *testing.T, entries ...string) []byte {
 		case strings.HasPrefix(content, "#!"):
 			h.Mode = 0o777
 		}
-		must(t, archive.WriteHeader(h))
+		must.Do(t, archive.WriteHeader(h))
 		if h.Size > 0 {
 			if _, err := archive.Write([]byte(content)); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	must(t, errors.Join(archive.Close(), zipped.Close()))
+	must.Do(t, errors.Join(archive.Close(), zipped.Close()))
 	return out.Bytes()
 }
 
@@ -79,7 +80,7 @@ func TestStore(t *testing.T) {
 	hashes := map[string]string{}
 	for kind, layer := range map[string][]byte{"file": []byte("#!/bin/sh"), "tree": tree} {
 		hash, err := s.Add("mine", bytes.NewReader(layer), kind == "tree", "", description(t))
-		must(t, err)
+		must.Do(t, err)
 		if again, err := s.Add("mine", bytes.NewReader(layer), kind == "tree", hash, description(t)); err != nil || again != hash {
 			t.Errorf("%s again: %s, %v", kind, again, err)
 		}
@@ -190,25 +191,25 @@ func TestChanged(t *testing.T) {
 	add := func() program.Program {
 		t.Helper()
 		hash, err := s.Add("mine", strings.NewReader("#!/bin/sh"), false, "", description(t))
-		must(t, err)
+		must.Do(t, err)
 		p, err := s.Program("mine", hash)
-		must(t, err)
+		must.Do(t, err)
 		return p
 	}
 	p := add()
 	for range 2 {
-		must(t, errors.Join(os.Chmod(p.Path, 0o700), os.WriteFile(p.Path, []byte("#!/bin/sl"), 0o700), os.Chmod(p.Path, 0o500)))
+		must.Do(t, errors.Join(os.Chmod(p.Path, 0o700), os.WriteFile(p.Path, []byte("#!/bin/sl"), 0o700), os.Chmod(p.Path, 0o500)))
 		if _, err := s.Program("mine", p.Hash); err == nil || !strings.Contains(err.Error(), "racflow plugin remove mine") {
 			t.Errorf("a changed program: %v", err)
 		}
 		add()
 	}
-	must(t, os.Chmod(s.dir, 0o777))
+	must.Do(t, os.Chmod(s.dir, 0o777))
 	if _, err := s.Program("mine", p.Hash); err == nil || !strings.Contains(err.Error(), "chmod go-w "+s.dir) {
 		t.Errorf("a store for everybody: %v", err)
 	}
 	add() // takes the right away
-	must(t, os.WriteFile(filepath.Join(filepath.Dir(p.Path), "racflow-plugin-other"), nil, 0o500))
+	must.Do(t, os.WriteFile(filepath.Join(filepath.Dir(p.Path), "racflow-plugin-other"), nil, 0o500))
 	if _, err := s.Program("mine", p.Hash); err == nil || !strings.Contains(err.Error(), "several programs") {
 		t.Errorf("two programs: %v", err)
 	}
@@ -245,12 +246,5 @@ func TestAnotherProtocol(t *testing.T) {
 	about, protocol, err := Decode([]byte(`{"protocol": 3, "name": 7}`))
 	if err != nil || protocol != 3 || about.Name != "" {
 		t.Errorf("%+v, %d, %v", about, protocol, err)
-	}
-}
-
-func must(t testing.TB, err error) {
-	if err != nil {
-		t.Helper()
-		t.Fatal(err)
 	}
 }

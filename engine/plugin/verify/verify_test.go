@@ -18,6 +18,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/conformance"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 	"github.com/racflow/racflow/sdk/wire"
 )
 
@@ -25,15 +26,15 @@ import (
 func named(t *testing.T, name string) *program.Program {
 	t.Helper()
 	self, err := os.Executable()
-	must(t, err)
+	must.Do(t, err)
 	path := filepath.Join(t.TempDir(), program.Prefix+name)
 	if os.Link(self, path) != nil { // on another file system
 		raw, err := os.ReadFile(self)
-		must(t, err)
-		must(t, os.WriteFile(path, raw, 0o700))
+		must.Do(t, err)
+		must.Do(t, os.WriteFile(path, raw, 0o700))
 	}
 	p, err := program.At(path)
-	must(t, err)
+	must.Do(t, err)
 	return &p
 }
 
@@ -99,7 +100,7 @@ func TestGoodStage(t *testing.T) {
 			t.Errorf("%s%v", &line, err)
 		}
 	})
-	must(t, err)
+	must.Do(t, err)
 	want := len(conformance.Checks(voter("good"))) + len((&subject{}).checks()) + 1
 	if all, failed, skipped := report.Count(); all != want || failed != 0 || skipped != 0 {
 		t.Errorf("%d checks, want %d; %d failed, %d skipped", all, want, failed, skipped)
@@ -117,9 +118,9 @@ func TestGoodStage(t *testing.T) {
 // that the file does not have.
 func TestReplay(t *testing.T) {
 	rows, err := wire.EncodeBatch(sdk.Batch{Items: []sdk.Item{{ID: "a", Text: "poison"}}}, sdk.Of(sdk.ColumnText))
-	must(t, err)
+	must.Do(t, err)
 	request, err := replay.NewRequest(stagepb.Stage_Sample_FullMethodName, &stagepb.SampleRequest{Rows: rows}, func(s string) string { return s })
-	must(t, err)
+	must.Do(t, err)
 	for stage, want := range map[string]string{"poisoned": "exit status 3", "good": ""} {
 		f := replay.File{
 			Plugin: "mine", Version: "0.1.0", Kind: sdk.KindSample, Stage: stage, Config: []byte(`{"label": "x", "token": "(secret)"}`), Request: request, How: "exit status 3",
@@ -152,9 +153,9 @@ func TestReport(t *testing.T) {
 	}}}}
 	var text, junit bytes.Buffer
 	for _, r := range report.Stages[0].Results {
-		must(t, Line(&text, "rerank/mine", r))
+		must.Do(t, Line(&text, "rerank/mine", r))
 	}
-	must(t, report.Summary(&text))
+	must.Do(t, report.Summary(&text))
 	const want = `ok    rerank/mine  starts  30ms
 FAIL  rerank/mine  scores fall  0s
       row 0: score 1 follows score 0
@@ -174,7 +175,7 @@ mine 1.2.3: 3 checks of 1 stage, 1 failed, 1 skipped
 		t.Errorf("got:\n%s", &text)
 	}
 	raw, err := json.Marshal(report)
-	must(t, err)
+	must.Do(t, err)
 	var back struct {
 		Failed int
 		Stages []struct {
@@ -184,7 +185,7 @@ mine 1.2.3: 3 checks of 1 stage, 1 failed, 1 skipped
 	if err := json.Unmarshal(raw, &back); err != nil || back.Failed != 1 || back.Stages[0].Checks[1].Fix != "sort." || back.Stages[0].Checks[2].Status != "skipped" {
 		t.Errorf("%s, %v", raw, err)
 	}
-	must(t, report.JUnit(&junit))
+	must.Do(t, report.JUnit(&junit))
 	var suites struct {
 		Suites []struct {
 			Failures int `xml:"failures,attr"`
@@ -203,7 +204,7 @@ func TestConfig(t *testing.T) {
 	t.Setenv("MINE_TOKEN", "hunter2")
 	dir := t.TempDir()
 	write := func(content string) {
-		must(t, os.WriteFile(filepath.Join(dir, FileName), []byte(content), 0o600))
+		must.Do(t, os.WriteFile(filepath.Join(dir, FileName), []byte(content), 0o600))
 	}
 	stage := voter("good")
 	for _, c := range []struct{ file, given, config, want string }{
@@ -272,12 +273,5 @@ func TestExamples(t *testing.T) {
 	}
 	if err != nil || !strings.Contains(string(config), `"w":{"a":1.5}`) {
 		t.Errorf("%s: %v", config, err)
-	}
-}
-
-func must(t testing.TB, err error) {
-	if err != nil {
-		t.Helper()
-		t.Fatal(err)
 	}
 }

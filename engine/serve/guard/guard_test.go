@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 const token = "0123456789abcdef"
@@ -30,19 +32,19 @@ func echo(w http.ResponseWriter, r *http.Request) {
 
 func guarded(t *testing.T, h http.HandlerFunc, o Options) *Guard {
 	t.Helper()
-	return must(New(h, o))(t)
+	return must.Get(New(h, o))(t)
 }
 
 // replace writes a file beside its place first, as who replaces it at once.
 func replace(t *testing.T, path string, content []byte) {
 	t.Helper()
-	noErr(t, os.WriteFile(path+".new", content, 0o600))
-	noErr(t, os.Rename(path+".new", path))
+	must.Do(t, os.WriteFile(path+".new", content, 0o600))
+	must.Do(t, os.Rename(path+".new", path))
 }
 
 func tokens(t *testing.T) *Tokens {
 	t.Helper()
-	return must(NewTokens("# of the first program\n"+token+"\n\nfedcba9876543210\r\n", "", slog.New(slog.DiscardHandler)))(t)
+	return must.Get(NewTokens("# of the first program\n"+token+"\n\nfedcba9876543210\r\n", "", slog.New(slog.DiscardHandler)))(t)
 }
 
 func TestGuard(t *testing.T) {
@@ -195,7 +197,7 @@ func TestSlow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := connect(t, echo, test.options)
-			must(io.WriteString(c, test.sent))(t)
+			must.Get(io.WriteString(c, test.sent))(t)
 			got, _ := io.ReadAll(c) // the server ends it
 			if !strings.HasPrefix(string(got), test.want) || test.want == "" && len(got) > 0 {
 				t.Errorf("%s", got)
@@ -213,7 +215,7 @@ func TestSlow(t *testing.T) {
 			}
 			written <- err
 		}, Options{Stall: soon})
-		must(io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"))(t)
+		must.Get(io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"))(t)
 		if err := <-written; !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%v", err)
 		}
@@ -223,7 +225,7 @@ func TestSlow(t *testing.T) {
 // connect starts a server, and opens a connection to it.
 func connect(t *testing.T, h http.HandlerFunc, o Options) net.Conn {
 	t.Helper()
-	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	server := NewServer(guarded(t, h, o), o)
 	ended := make(chan struct{})
 	go func() {
@@ -234,7 +236,7 @@ func connect(t *testing.T, h http.HandlerFunc, o Options) net.Conn {
 		_ = server.Close()
 		<-ended
 	})
-	c := must(net.Dial("tcp", l.Addr().String()))(t)
+	c := must.Get(net.Dial("tcp", l.Addr().String()))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -279,7 +281,7 @@ func TestTokensOfFile(t *testing.T) {
 	var log strings.Builder
 	logger := slog.New(slog.NewTextHandler(&log, nil))
 	write("first-secret-token\n")
-	all := must(NewTokens("", path, logger))(t)
+	all := must.Get(NewTokens("", path, logger))(t)
 	check := func(when, token string, want bool) {
 		t.Helper()
 		if got := all.admit("Bearer " + token); got != want {
@@ -293,7 +295,7 @@ func TestTokensOfFile(t *testing.T) {
 	write("short\n")
 	check("unusable", "short", false)
 	check("unusable", "second-secret-token", true)
-	noErr(t, os.Remove(path))
+	must.Do(t, os.Remove(path))
 	check("removed", "second-secret-token", true)
 	write("third-secret-token\n")
 	check("back", "second-secret-token", false)
@@ -308,22 +310,5 @@ func TestTokensOfFile(t *testing.T) {
 	}
 	if all, err := NewTokens("", "", logger); all != nil || err != nil {
 		t.Errorf("%v, %v", all, err)
-	}
-}
-
-// must is what a call returns beside its error, which ends the test.
-func must[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		noErr(t, err)
-		return v
-	}
-}
-
-// noErr ends a test at an error.
-func noErr(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

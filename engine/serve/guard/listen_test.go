@@ -15,22 +15,24 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // certify writes a certificate for 127.0.0.1 with a serial number, and its key.
 func certify(t *testing.T, dir string, serial int64) *x509.Certificate {
 	t.Helper()
-	key := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		IsCA: true, BasicConstraintsValid: true,
 	}
-	content := must(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key))(t)
-	private := must(x509.MarshalECPrivateKey(key))(t)
+	content := must.Get(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key))(t)
+	private := must.Get(x509.MarshalECPrivateKey(key))(t)
 	for name, block := range map[string]*pem.Block{"key.pem": {Type: "EC PRIVATE KEY", Bytes: private}, "cert.pem": {Type: "CERTIFICATE", Bytes: content}} {
 		replace(t, filepath.Join(dir, name), pem.EncodeToMemory(block))
 	}
-	return must(x509.ParseCertificate(content))(t)
+	return must.Get(x509.ParseCertificate(content))(t)
 }
 
 func TestListen(t *testing.T) {
@@ -100,7 +102,7 @@ func TestRenewedCertificate(t *testing.T) {
 		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}
 		defer transport.CloseIdleConnections()
 		response, err := (&http.Client{Transport: transport}).Get("https://" + l.Addr().String())
-		noErr(t, err)
+		must.Do(t, err)
 		_ = response.Body.Close()
 		if response.ProtoMajor != 2 {
 			t.Errorf("it speaks %s", response.Proto)

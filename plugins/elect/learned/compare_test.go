@@ -10,13 +10,14 @@ import (
 	"github.com/racflow/racflow/plugins/elect/learned"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/ballot"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // open opens an election that works by a config.
 func open(t testing.TB, stage sdk.Stage, config string) sdk.Elector {
 	t.Helper()
 	e, err := stage.Open(t.Context(), sdk.Setup{StateDir: t.TempDir()}, []byte(config))
-	must(t, err)
+	must.Do(t, err)
 	return e.(sdk.Elector)
 }
 
@@ -24,7 +25,7 @@ func open(t testing.TB, stage sdk.Stage, config string) sdk.Elector {
 func fitted(t testing.TB, rows []sdk.TrainingRow) sdk.Elector {
 	t.Helper()
 	e := open(t, learned.Stage(), `{}`)
-	must(t, fit(t.Context(), e, rows))
+	must.Do(t, fit(t.Context(), e, rows))
 	return e
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/racflow/racflow/plugins/internal/golden"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // sample makes a sample: labels and weights in turn. "!a" is not accepted, "-" is none of
@@ -165,7 +166,7 @@ func TestNoLabels(t *testing.T) {
 func state(t *testing.T, dir string) []byte {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(dir, "weights.json"))
-	must(t, err)
+	must.Do(t, err)
 	return raw
 }
 
@@ -180,7 +181,7 @@ func openIn(t *testing.T, dir, config string) (sdk.Elector, error) {
 func resolved(t *testing.T, e sdk.Elector) []byte {
 	t.Helper()
 	raw, err := json.Marshal(e.(sdk.Resolver).Resolved())
-	must(t, err)
+	must.Do(t, err)
 	return raw
 }
 
@@ -192,7 +193,7 @@ func learn(t *testing.T, rows []sdk.TrainingRow) []byte {
 	if err == nil {
 		err = fit(t.Context(), e, rows)
 	}
-	must(t, err)
+	must.Do(t, err)
 	return state(t, dir)
 }
 
@@ -299,19 +300,19 @@ func TestStateIsCarriedOver(t *testing.T) {
 	labels, rows := generate(7, 600)
 	dir := t.TempDir()
 	e, err := openIn(t, dir, "")
-	must(t, err)
+	must.Do(t, err)
 	if e.(sdk.Resolver).Resolved() != nil {
 		t.Error("something is resolved before it has learnt")
 	}
-	must(t, fit(t.Context(), e, rows[:300]))
+	must.Do(t, fit(t.Context(), e, rows[:300]))
 	want := elect(t, e, labels, rows[300:])
 	later, err := openIn(t, dir, "")
-	must(t, err)
+	must.Do(t, err)
 	if got := elect(t, later, labels, rows[300:]); !reflect.DeepEqual(got, want) {
 		t.Error("a later process elects others")
 	}
 	config, err := sdk.CompleteConfig(nil, resolved(t, later))
-	must(t, err)
+	must.Do(t, err)
 	given := open(t, learned.Stage(), string(config))
 	if got := elect(t, given, labels, rows[300:]); !reflect.DeepEqual(got, want) {
 		t.Error("the weights that were resolved elect others")
@@ -320,9 +321,9 @@ func TestStateIsCarriedOver(t *testing.T) {
 		t.Error("it wants to learn although it has weights")
 	}
 	edited := `{"weights": {"weak": 3, "good": 0}}`
-	must(t, os.WriteFile(filepath.Join(dir, "weights.json"), []byte(edited), 0o600))
+	must.Do(t, os.WriteFile(filepath.Join(dir, "weights.json"), []byte(edited), 0o600))
 	later, err = openIn(t, dir, "")
-	must(t, err)
+	must.Do(t, err)
 	if got, want := elect(t, later, labels, rows), elect(t, open(t, learned.Stage(), edited), labels, rows); !reflect.DeepEqual(got, want) {
 		t.Error("what a person has written does not count")
 	}
@@ -331,7 +332,7 @@ func TestStateIsCarriedOver(t *testing.T) {
 func TestDamagedState(t *testing.T) {
 	dir := t.TempDir()
 	for _, raw := range []string{"", "{", `{"weights": {"llm": -1}}`, `{"weights": {"llm": 1e7}}`, `{"weight": {}}`} {
-		must(t, os.WriteFile(filepath.Join(dir, "weights.json"), []byte(raw), 0o600))
+		must.Do(t, os.WriteFile(filepath.Join(dir, "weights.json"), []byte(raw), 0o600))
 		if _, err := openIn(t, dir, ""); err == nil || !strings.Contains(err.Error(), "weights.json") {
 			t.Errorf("%s: error %v", raw, err)
 		}
@@ -348,13 +349,13 @@ func TestFitFails(t *testing.T) {
 	if err == nil {
 		err = fit(t.Context(), e, rows)
 	}
-	must(t, err)
+	must.Do(t, err)
 	before := state(t, dir)
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	torn := errors.New("torn")
 	homeless, err := openIn(t, "", "")
-	must(t, err)
+	must.Do(t, err)
 	for name, test := range map[string]struct {
 		err  error
 		want string
@@ -387,7 +388,7 @@ func TestArguments(t *testing.T) {
 func TestAnUnknownVoterIsReported(t *testing.T) {
 	var out strings.Builder
 	e, err := learned.Stage().Open(t.Context(), sdk.Setup{Log: slog.New(slog.NewTextHandler(&out, nil))}, []byte(`{"weights": {"nkn": 1}}`))
-	must(t, err)
+	must.Do(t, err)
 	elect(t, e.(sdk.Elector), []string{"a"}, []sdk.TrainingRow{{Samples: []sdk.Sample{sample("knn", "a", 1.)}}})
 	if err := e.(interface{ Close() error }).Close(); err != nil || !strings.Contains(out.String(), "absent=nkn") {
 		t.Errorf("error %v, warned %q", err, &out)
@@ -407,11 +408,4 @@ func TestGolden(t *testing.T) {
 func TestGoldenFit(t *testing.T) {
 	labels, rows := generate(1, 300)
 	golden.Compare(t, learned.Stage(), elect(t, fitted(t, rows[:280]), labels, rows[280:]), "2 c307e2e970e5ac2d")
-}
-
-func must(t testing.TB, err error) {
-	if err != nil {
-		t.Helper()
-		t.Fatal(err)
-	}
 }

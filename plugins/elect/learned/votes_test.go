@@ -19,6 +19,7 @@ import (
 	"github.com/racflow/racflow/plugins/sample/neighbours"
 	"github.com/racflow/racflow/plugins/sample/prototype"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 const recorded = "../../../../shared/data/votes/"
@@ -34,7 +35,7 @@ func table(t *testing.T, name string) [][]string {
 	r := csv.NewReader(f)
 	r.Comma, r.LazyQuotes = '\t', true
 	all, err := r.ReadAll()
-	must(t, err)
+	must.Do(t, err)
 	return all[1:]
 }
 
@@ -43,7 +44,7 @@ func table(t *testing.T, name string) [][]string {
 func recordedVotes(t *testing.T) (labels []string, rows []sdk.TrainingRow, models []string) {
 	train := table(t, "train.tsv")
 	e, err := hashing.Stage().Open(t.Context(), sdk.Setup{StateDir: t.TempDir()}, []byte(`{"dimension": 512}`))
-	must(t, err)
+	must.Do(t, err)
 	embed := e.(sdk.Embedder)
 	var known []sdk.TrainingRow
 	named := map[string]bool{}
@@ -52,10 +53,10 @@ func recordedVotes(t *testing.T) (labels []string, rows []sdk.TrainingRow, model
 		named[r[2]] = true
 	}
 	labels = slices.Sorted(maps.Keys(named))
-	must(t, e.(sdk.Fitter).Fit(t.Context(), func(yield func([]sdk.TrainingRow, error) bool) { yield(known, nil) }))
+	must.Do(t, e.(sdk.Fitter).Fit(t.Context(), func(yield func([]sdk.TrainingRow, error) bool) { yield(known, nil) }))
 	vectors := func(role sdk.Role, texts []string) [][]float32 {
 		v, err := embed.Embed(t.Context(), role, texts)
-		must(t, err)
+		must.Do(t, err)
 		return v
 	}
 	var texts []string
@@ -97,9 +98,9 @@ func recordedVotes(t *testing.T) (labels []string, rows []sdk.TrainingRow, model
 	}
 	for _, s := range []sdk.Stage{neighbours.Stage(), prototype.Stage()} {
 		voter, err := s.Open(t.Context(), sdk.Setup{}, nil)
-		must(t, err)
+		must.Do(t, err)
 		samples, err := voter.(sdk.Sampler).Sample(t.Context(), sdk.Batch{Items: items, Labels: labels})
-		must(t, err)
+		must.Do(t, err)
 		for i, ballots := range samples {
 			for _, b := range ballots {
 				for j := range b.Answers {
@@ -192,7 +193,7 @@ func TestAccuracyOnRecordedVotes(t *testing.T) {
 				accuracy[v] = share(alone(learnt, v))
 			}
 			config, err := json.Marshal(map[string]any{"accuracy": accuracy})
-			must(t, err)
+			must.Do(t, err)
 			for election, e := range map[string]sdk.Elector{
 				"soft": open(t, soft.Stage(), ""), "majority": open(t, majority.Stage(), ""),
 				"weighted": open(t, weighted.Stage(), string(config)), "learned": fitted(t, learnt),

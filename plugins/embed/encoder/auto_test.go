@@ -14,6 +14,7 @@ import (
 
 	"github.com/racflow/racflow/plugins/internal/encoder"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // given are rows in batches of 64.
@@ -129,7 +130,7 @@ func TestDecisionIsCarriedOver(t *testing.T) {
 			if _, ok := any(first).(sdk.Resolver); ok {
 				t.Error("it was resolved before it was decided on")
 			}
-			must(t, first.Fit(t.Context(), given(numbered(fewest-1))))
+			must.Do(t, first.Fit(t.Context(), given(numbered(fewest-1))))
 			// Another process, which would have measured something else.
 			later := start(t, stage, setup, map[string]any{})
 			if _, ok := later.(sdk.Fitter); ok {
@@ -146,7 +147,7 @@ func TestDecisionIsCarriedOver(t *testing.T) {
 				t.Errorf("decision %+v, %v", d, err)
 			}
 			d.Precision = encoder.Int8
-			must(t, d.write(setup.StateDir))
+			must.Do(t, d.write(setup.StateDir))
 			slow := start(t, stage, setup, map[string]any{})
 			given := start(t, stage, sdk.Setup{}, map[string]any{"precision": "int8"})
 			if got := slow.(sdk.Resolver).Resolved()["precision"]; got != "int8" || stage.Fingerprint(slow) != stage.Fingerprint(given) {
@@ -161,7 +162,7 @@ func TestFitMeasures(t *testing.T) {
 	setup := sdk.Setup{StateDir: t.TempDir()}
 	first := start(t, Stage(), setup, map[string]any{}).(*undecided)
 	first.fast = true
-	must(t, first.Fit(t.Context(), given(numbered(300))))
+	must.Do(t, first.Fit(t.Context(), given(numbered(300))))
 	d, ok, err := readDecision(setup.StateDir)
 	if err != nil || !ok || d.Texts != sampled || d.Mean < .9 || d.Mean >= 1 || d.Lowest > d.Mean || d.Overlap <= 0 || d.Overlap > 1 {
 		t.Errorf("decision %+v, %v, %v", d, ok, err)
@@ -174,7 +175,7 @@ func TestFitMeasures(t *testing.T) {
 func TestDamagedDecision(t *testing.T) {
 	for _, content := range []string{"", "{", `{"precision": "int4"}`, `{"precision": 8}`} {
 		setup := sdk.Setup{StateDir: t.TempDir()}
-		must(t, os.WriteFile(filepath.Join(setup.StateDir, decisionFile), []byte(content), 0o600))
+		must.Do(t, os.WriteFile(filepath.Join(setup.StateDir, decisionFile), []byte(content), 0o600))
 		_, err := Stage().Open(t.Context(), setup, []byte(arguments(t, map[string]any{})))
 		if err == nil || !strings.Contains(err.Error(), "rebuild the knowledge") {
 			t.Errorf("%q: got %v", content, err)

@@ -17,6 +17,7 @@ import (
 	"github.com/racflow/racflow/plugins/internal/encoder"
 	"github.com/racflow/racflow/plugins/internal/simd"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // What int8 may lose against float32 for minilm to take it by itself: the one-sided 95 % bounds of the
@@ -44,7 +45,7 @@ func TestQuality(t *testing.T) {
 	}
 	for _, p := range []encoder.Precision{encoder.Float32, encoder.Int8} {
 		e, err := encoder.Open(modelDir(t), encoder.Options{Precision: p, MiniLM: true})
-		must(t, err)
+		must.Do(t, err)
 		m.encoders[p] = e
 	}
 	var right, gain []float64 // int8 less float32, for each item
@@ -199,16 +200,16 @@ func (m *measurement) embed(p encoder.Precision, texts []string) [][]float32 {
 	values := make([]float32, len(texts)*e.Dim())
 	if f, err := os.Open(file); err == nil {
 		defer f.Close()
-		must(m.t, binary.Read(f, binary.LittleEndian, values))
+		must.Do(m.t, binary.Read(f, binary.LittleEndian, values))
 		return slices.Collect(slices.Chunk(values, e.Dim()))
 	}
 	vectors, err := e.Encode(m.t.Context(), texts)
-	must(m.t, err)
+	must.Do(m.t, err)
 	content, err := binary.Append(nil, binary.LittleEndian, slices.Concat(vectors...))
 	if err == nil {
 		err = os.WriteFile(file, content, 0o600)
 	}
-	must(m.t, err)
+	must.Do(m.t, err)
 	return vectors
 }
 
@@ -225,7 +226,7 @@ func texts(rows []row) []string {
 // rows reads a file of tab-separated columns.
 func (m *measurement) rows(set, name string) (rows []row) {
 	content, err := os.ReadFile(filepath.Join(m.data, set, name+".tsv"))
-	must(m.t, err)
+	must.Do(m.t, err)
 	lines := strings.Split(strings.TrimRight(string(content), "\n"), "\n")
 	header := strings.Split(lines[0], "\t")
 	text, label := slices.Index(header, "text"), slices.Index(header, "label")
@@ -244,11 +245,11 @@ type line struct {
 
 func (m *measurement) lines(set, name string) (lines []line) {
 	f, err := os.Open(filepath.Join(m.data, set, name+".jsonl"))
-	must(m.t, err)
+	must.Do(m.t, err)
 	defer f.Close()
 	for decoder := json.NewDecoder(f); decoder.More(); {
 		var l line
-		must(m.t, decoder.Decode(&l))
+		must.Do(m.t, decoder.Decode(&l))
 		lines = append(lines, l)
 	}
 	return lines

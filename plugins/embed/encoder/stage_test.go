@@ -14,6 +14,7 @@ import (
 	"github.com/racflow/racflow/plugins/internal/simd"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // tiny is a random BERT of two layers, without a layer that normalises.
@@ -23,18 +24,18 @@ func arguments(t *testing.T, values map[string]any) string {
 	t.Helper()
 	if values["model"] == nil {
 		dir, err := filepath.Abs(tiny)
-		must(t, err)
+		must.Do(t, err)
 		values["model"] = dir
 	}
 	text, err := json.Marshal(values)
-	must(t, err)
+	must.Do(t, err)
 	return string(text)
 }
 
 func start(t *testing.T, stage sdk.Stage, setup sdk.Setup, values map[string]any) any {
 	t.Helper()
 	open, err := stage.Open(t.Context(), setup, []byte(arguments(t, values)))
-	must(t, err)
+	must.Do(t, err)
 	return open
 }
 
@@ -55,7 +56,7 @@ func TestGolden(t *testing.T) {
 			vectors, err := stage.(sdk.Embedder).Embed(t.Context(), sdk.RolePassage, []string{
 				"my card was lost", "somebody stole my card", "what is my account's balance?", "Book a flight from Zürich to 東京, please!",
 			})
-			must(t, err)
+			must.Do(t, err)
 			var cosines []float64
 			for i, a := range vectors {
 				for _, b := range vectors[i+1:] {
@@ -106,7 +107,7 @@ func TestEmbed(t *testing.T) {
 		t.Helper()
 		values["precision"] = "float32"
 		vectors, err := start(t, Stage(), sdk.Setup{}, values).(sdk.Embedder).Embed(t.Context(), role, []string{"hello world"})
-		must(t, err)
+		must.Do(t, err)
 		return vectors[0]
 	}
 	same := func(a, b []float32) bool { return simd.Best().Dot(a, b) > .99999 }
@@ -190,12 +191,12 @@ func TestErrors(t *testing.T) {
 func TestMiniLMIsInt8(t *testing.T) {
 	models := t.TempDir()
 	t.Setenv(sdk.ModelsVariable, models)
-	must(t, os.CopyFS(filepath.Join(models, "minilm"), os.DirFS(tiny)))
+	must.Do(t, os.CopyFS(filepath.Join(models, "minilm"), os.DirFS(tiny)))
 	stage := MiniLM()
 	open := func(config string) (print string, resolved any) {
 		t.Helper()
 		e, err := stage.Open(t.Context(), sdk.Setup{}, []byte(config))
-		must(t, err)
+		must.Do(t, err)
 		if r, ok := e.(sdk.Resolver); ok {
 			resolved = r.Resolved()["precision"]
 		}
@@ -208,12 +209,5 @@ func TestMiniLMIsInt8(t *testing.T) {
 	}
 	if exact, _ := open(`{"precision": "float32"}`); exact != "1 6080ed193eb058b591fdffbb41cdd697d6d5f2a1f5fe5857e8c8b11cd0d45037" {
 		t.Errorf("fingerprint %q of float32", exact)
-	}
-}
-
-func must(t testing.TB, err error) {
-	if err != nil {
-		t.Helper()
-		t.Fatal(err)
 	}
 }

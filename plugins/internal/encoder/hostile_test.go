@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // inHeader returns weights in whose header old was replaced by text; the header keeps its
@@ -33,7 +35,7 @@ func setNumber(t *testing.T, weights, tensor string, v float64) string {
 		Offsets [2]int `json:"data_offsets"`
 	}
 	n := 8 + int(binary.LittleEndian.Uint64([]byte(weights)))
-	must(t, json.Unmarshal([]byte(weights[8:n]), &header))
+	must.Do(t, json.Unmarshal([]byte(weights[8:n]), &header))
 	text := []byte(weights)
 	binary.LittleEndian.PutUint32(text[n+header[tensor].Offsets[1]-4:], math.Float32bits(float32(v)))
 	return string(text)
@@ -110,7 +112,7 @@ func TestNotFinite(t *testing.T) {
 	files := tinyFiles(t)
 	files["model.safetensors"] = setNumber(t, files["model.safetensors"], "encoder.layer.1.output.LayerNorm.weight", 3e38)
 	e, err := Open(writeFolder(t, files), Options{})
-	must(t, err)
+	must.Do(t, err)
 	if _, err := e.Encode(t.Context(), []string{"the red house"}); err == nil || !strings.Contains(err.Error(), "not finite") {
 		t.Errorf("error %v, want one of numbers that are not finite", err)
 	}
@@ -172,7 +174,7 @@ func TestMemory(t *testing.T) {
 			}
 			_, after, _ := bytes.Cut(said, []byte("VmHWM:"))
 			peak, err := strconv.Atoi(strings.Fields(string(after))[0])
-			must(t, err)
+			must.Do(t, err)
 			t.Logf("%d MB of weights, %d MB at most", weights>>20, peak>>10)
 			if limit := weights/10*13 + processes; peak<<10 > limit {
 				t.Errorf("%d MB of weights take %d MB, at most %d wanted", weights>>20, peak>>10, limit>>20)
@@ -190,6 +192,6 @@ func TestMemoryChild(t *testing.T) {
 	e := openFor(t, dir, Options{})
 	encode(t, e, "able ! unx un", strings.Repeat("able ", 100))
 	status, err := os.ReadFile("/proc/self/status")
-	must(t, err)
+	must.Do(t, err)
 	fmt.Println(string(status))
 }

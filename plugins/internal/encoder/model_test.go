@@ -15,6 +15,7 @@ import (
 
 	"github.com/racflow/racflow/plugins/internal/safetensors"
 	"github.com/racflow/racflow/plugins/internal/simd"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // modelDir returns the folder of the model, or skips the test where there is none.
@@ -43,14 +44,14 @@ func loadFor(t testing.TB, dir string, k *simd.Kernel) *Encoder {
 func openFor(t testing.TB, dir string, o Options) *Encoder {
 	t.Helper()
 	m, err := Open(dir, o)
-	must(t, err)
+	must.Do(t, err)
 	return m
 }
 
 func encode(t testing.TB, m *Encoder, texts ...string) [][]float32 {
 	t.Helper()
 	vectors, err := m.Encode(t.Context(), texts)
-	must(t, err)
+	must.Do(t, err)
 	return vectors
 }
 
@@ -75,7 +76,7 @@ func TestOriginal(t *testing.T) {
 		texts = append(texts, text)
 	})
 	raw, err := os.ReadFile("testdata/vectors.f16")
-	must(t, err)
+	must.Do(t, err)
 	for p, lowest := range map[Precision]float64{Float32: 0.9999, BFloat16: 0.999, Int8: 0.993} {
 		t.Run(string(p), func(t *testing.T) {
 			m := openFor(t, modelDir(t), Options{Precision: p, MiniLM: true})
@@ -193,14 +194,14 @@ func TestEncodeCancelled(t *testing.T) {
 func lines(t testing.TB, name string, f func(line []byte)) {
 	t.Helper()
 	file, err := os.Open(filepath.Join("testdata", name))
-	must(t, err)
+	must.Do(t, err)
 	defer file.Close()
 	s := bufio.NewScanner(file)
 	s.Buffer(nil, 1<<20)
 	for s.Scan() {
 		f(s.Bytes())
 	}
-	must(t, s.Err())
+	must.Do(t, s.Err())
 }
 
 // parts decodes a JSON array into the values that vs point to.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/plugins/internal/simd"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // writeFolder writes files, by name, to a new folder.
@@ -15,8 +16,8 @@ func writeFolder(t *testing.T, files map[string]string) string {
 	dir := t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(dir, filepath.FromSlash(name))
-		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		must(t, os.WriteFile(path, []byte(text), 0o644))
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	return dir
 }
@@ -30,7 +31,7 @@ func tinyFiles(t *testing.T) map[string]string {
 		"sentence_bert_config.json", "tokenizer_config.json", "1_Pooling/config.json",
 	} {
 		text, err := os.ReadFile(filepath.Join("testdata/tiny", name))
-		must(t, err)
+		must.Do(t, err)
 		files[name] = string(text)
 	}
 	return files
@@ -77,7 +78,7 @@ func TestFingerprint(t *testing.T) {
 		files := tinyFiles(t)
 		change(files)
 		m, err := Open(writeFolder(t, files), Options{MiniLM: true})
-		must(t, err)
+		must.Do(t, err)
 		return m.Fingerprint()
 	}
 	same := fingerprint(func(map[string]string) {})
@@ -125,10 +126,10 @@ func TestConfigNeeded(t *testing.T) {
 func TestCased(t *testing.T) {
 	files := tinyFiles(t)
 	uncased, err := Open(writeFolder(t, files), Options{})
-	must(t, err)
+	must.Do(t, err)
 	files["tokenizer_config.json"] = `{"do_lower_case":false}`
 	cased, err := Open(writeFolder(t, files), Options{})
-	must(t, err)
+	must.Do(t, err)
 	if cosine(encode(t, uncased, "The RED house")[0], encode(t, uncased, "the red house")[0]) < 0.9999 {
 		t.Error("case makes a difference in an uncased model")
 	}

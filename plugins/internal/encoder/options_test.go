@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // TestDimensions takes the first dimensions alone, with length 1 where the whole has.
@@ -65,16 +67,16 @@ func TestFingerprintOfOptions(t *testing.T) {
 		"pooling":    {"1_Pooling/config.json", `"cls"`, `"mean"`},
 	} {
 		dir := t.TempDir()
-		must(t, os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "parity", "distilbert"))))
+		must.Do(t, os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "parity", "distilbert"))))
 		path := filepath.Join(dir, change[0])
 		text, err := os.ReadFile(path)
-		must(t, err)
+		must.Do(t, err)
 		compact := strings.ReplaceAll(string(text), `": `, `":`)
 		changed := strings.Replace(compact, change[1], change[2], 1)
 		if changed == compact {
 			t.Fatalf("%s has no %s", change[0], change[1])
 		}
-		must(t, os.WriteFile(path, []byte(changed), 0o644))
+		must.Do(t, os.WriteFile(path, []byte(changed), 0o644))
 		add(name, dir, Options{})
 	}
 }
@@ -99,14 +101,14 @@ func TestFirstNames(t *testing.T) {
 // TestPromptCounts holds the mean without the prompt's tokens to the mean with them.
 func TestPromptCounts(t *testing.T) {
 	dir := t.TempDir()
-	must(t, os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "parity", "modernbert"))))
+	must.Do(t, os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "parity", "modernbert"))))
 	embed := func(include bool) []float32 {
 		text, err := json.Marshal(map[string]any{"pooling_mode": "mean", "include_prompt": include})
-		must(t, err)
-		must(t, os.WriteFile(filepath.Join(dir, "1_Pooling", "config.json"), text, 0o644))
+		must.Do(t, err)
+		must.Do(t, os.WriteFile(filepath.Join(dir, "1_Pooling", "config.json"), text, 0o644))
 		e := openFor(t, dir, Options{})
 		vectors, err := e.EncodePrompt(t.Context(), "search_document: ", []string{"the red house"})
-		must(t, err)
+		must.Do(t, err)
 		if include {
 			if plain := encode(t, e, "search_document: the red house")[0]; cosine(plain, vectors[0]) < 1-1e-6 {
 				t.Error("a prompt is not what goes before the text")
@@ -116,12 +118,5 @@ func TestPromptCounts(t *testing.T) {
 	}
 	if c := cosine(embed(true), embed(false)); c > 0.999 {
 		t.Errorf("cosine %.5f: the prompt makes no difference in the mean", c)
-	}
-}
-
-func must(t testing.TB, err error) {
-	if err != nil {
-		t.Helper()
-		t.Fatal(err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/racflow/racflow/plugins/internal/safetensors"
 	"github.com/racflow/racflow/plugins/internal/simd"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // recording is what sentence-transformers made of a model's texts and pairs; see
@@ -79,9 +80,9 @@ func TestParity(t *testing.T) {
 	for _, dir := range parityDirs(t) {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			text, err := os.ReadFile(filepath.Join(dir, "expected.json"))
-			must(t, err)
+			must.Do(t, err)
 			var want recording
-			must(t, json.Unmarshal(text, &want))
+			must.Do(t, json.Unmarshal(text, &want))
 			texts := sampleTexts(t, len(want.IDs))
 			kernels := simd.Kernels()
 			if testing.Short() || os.Getenv("RACFLOW_PARITY") != "" {
@@ -102,7 +103,7 @@ func parityVectors(t *testing.T, dir string, k *simd.Kernel, texts []string, wan
 		t.Errorf("prompts %q and %q, want %q for passages", query, passage, want.Prompt)
 	}
 	vectors, err := e.EncodePrompt(t.Context(), want.Prompt, texts)
-	must(t, err)
+	must.Do(t, err)
 	lowest := 1.0
 	for i, got := range vectors {
 		if ids := e.tokenizer.Encode(want.Prompt+texts[i], e.limit); !slices.Equal(ids, want.IDs[i]) {
@@ -120,7 +121,7 @@ func parityVectors(t *testing.T, dir string, k *simd.Kernel, texts []string, wan
 func parityScores(t *testing.T, dir string, k *simd.Kernel, texts []string, want recording) {
 	t.Helper()
 	c, err := OpenCrossEncoder(dir, Options{Kernel: k})
-	must(t, err)
+	must.Do(t, err)
 	pairs := make([]Pair, len(texts))
 	for i := range texts {
 		pairs[i] = Pair{texts[i], texts[(i+1)%len(texts)]}
@@ -129,7 +130,7 @@ func parityScores(t *testing.T, dir string, k *simd.Kernel, texts []string, want
 		}
 	}
 	scores, err := c.Score(t.Context(), pairs)
-	must(t, err)
+	must.Do(t, err)
 	largest := 0.0
 	for i, got := range scores {
 		d := math.Abs(float64(got) - want.Scores[i])

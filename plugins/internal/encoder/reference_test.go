@@ -11,6 +11,7 @@ import (
 
 	"github.com/racflow/racflow/plugins/internal/safetensors"
 	"github.com/racflow/racflow/plugins/internal/simd"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // config is what the models of these tests differ in.
@@ -124,7 +125,7 @@ func (m *randomModel) files(t *testing.T, shift int) map[string]string {
 	}
 	asJSON := func(v any) string {
 		text, err := json.Marshal(v)
-		must(t, err)
+		must.Do(t, err)
 		return string(text)
 	}
 	modules := []map[string]string{{"type": "sentence_transformers.models.Transformer"}, {"type": "sentence_transformers.models.Pooling"}}

@@ -4,16 +4,18 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 func TestMapping(t *testing.T) {
 	for _, text := range []string{"", "x", string(make([]byte, 10000)) + "end"} {
 		path := filepath.Join(t.TempDir(), "file")
-		must(t, os.WriteFile(path, []byte(text), 0o644))
+		must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 		f, err := os.Open(path)
-		must(t, err)
+		must.Do(t, err)
 		m, err := openMapping(f, int64(len(text)))
-		must(t, err)
+		must.Do(t, err)
 		f.Close()
 		m.forget(m.data)
 		m.forget(m.data[len(text)/2:])

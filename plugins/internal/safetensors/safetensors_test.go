@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // tensorFile puts together a safetensors file.
@@ -40,7 +42,7 @@ func TestReadTensor(t *testing.T) {
 			end := map[int]string{8: "8", 4: "4"}[len(c.data)]
 			ts, err := openBytes(tensorFile(`{"__metadata__":{"format":"pt"},"x":{"dtype":"`+c.dtype+
 				`","shape":[2,1],"data_offsets":[0,`+end+`]}}`, c.data...))
-			must(t, err)
+			must.Do(t, err)
 			got, err := ts.Read(nil, "x", 2, 1)
 			if err != nil || len(got) != 2 || got[0] != 1 || got[1] != -2.5 {
 				t.Errorf("got %v, %v", got, err)

@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // folder writes files, by name, to a new folder.
@@ -17,7 +19,7 @@ func folder(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range files {
-		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 	return dir
 }
@@ -33,7 +35,7 @@ func TestShards(t *testing.T) {
 		"m-1.safetensors": a, "m-2.safetensors": b,
 		FileName + ".index.json": `{"metadata":{},"weight_map":{"b":"m-2.safetensors","a":"m-1.safetensors"}}`,
 	}))
-	must(t, err)
+	must.Do(t, err)
 	var sum bytes.Buffer
 	if err := w.Sum(t.Context(), &sum); err != nil || sum.String() != a+b {
 		t.Errorf("sum of %q, %v", sum.String(), err)
@@ -124,10 +126,10 @@ func FuzzIndex(f *testing.F) {
 	f.Add(`{"weight_map":{"a":"m.safetensors"}}`)
 	f.Add(`{"weight_map":{"a":"../m.safetensors","b":5}}`)
 	dir := f.TempDir()
-	must(f, os.WriteFile(filepath.Join(dir, "m.safetensors"), []byte(one("a", "\x80\x3f")), 0o644))
+	must.Do(f, os.WriteFile(filepath.Join(dir, "m.safetensors"), []byte(one("a", "\x80\x3f")), 0o644))
 	index := filepath.Join(dir, FileName+".index.json")
 	f.Fuzz(func(t *testing.T, text string) {
-		must(t, os.WriteFile(index, []byte(text), 0o644))
+		must.Do(t, os.WriteFile(index, []byte(text), 0o644))
 		w, err := Open(dir)
 		if err != nil {
 			return
@@ -145,7 +147,7 @@ func FuzzIndex(f *testing.F) {
 // disk.
 func TestSparse(t *testing.T) {
 	path := filepath.Join(t.TempDir(), FileName)
-	must(t, os.WriteFile(path, tensorFile(`{}`), 0o644))
+	must.Do(t, os.WriteFile(path, tensorFile(`{}`), 0o644))
 	if err := os.Truncate(path, 1<<40); err != nil {
 		t.Skip(err)
 	}
@@ -156,18 +158,11 @@ func TestSparse(t *testing.T) {
 
 func TestSumEnds(t *testing.T) {
 	w, err := Open(folder(t, map[string]string{FileName: one("a", "\x80\x3f")}))
-	must(t, err)
+	must.Do(t, err)
 	defer w.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := w.Sum(ctx, &bytes.Buffer{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
-	}
-}
-
-func must(t testing.TB, err error) {
-	if err != nil {
-		t.Helper()
-		t.Fatal(err)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // with is the text of a tokenizer.json with some of its parts replaced.
@@ -33,7 +35,7 @@ func with(parts map[string]string) []byte {
 
 func TestWith(t *testing.T) {
 	tok, err := New(with(nil), "tokenizer.json")
-	must(t, err)
+	must.Do(t, err)
 	if got := fmt.Sprint(tok.Encode("AB new a", 9), tok.Size()); got != "[1 2 3 4 2 1] 5" {
 		t.Error(got)
 	}
@@ -154,7 +156,7 @@ func TestJunk(t *testing.T) {
 func TestOpen(t *testing.T) {
 	write := func(dir, name, text string) {
 		t.Helper()
-		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	for name, c := range map[string]struct {
 		files map[string]string
@@ -187,8 +189,8 @@ func TestOpen(t *testing.T) {
 	}
 	dir := t.TempDir()
 	f, err := os.Create(filepath.Join(dir, "tokenizer.json"))
-	must(t, err)
-	must(t, f.Truncate(1<<36)) // a hole
+	must.Do(t, err)
+	must.Do(t, f.Truncate(1<<36)) // a hole
 	f.Close()
 	if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), "more than 128 MiB are no tokenizer") {
 		t.Errorf("a huge file: %v", err)
@@ -231,7 +233,7 @@ func TestManyAddedTokens(t *testing.T) {
 func TestGrowth(t *testing.T) {
 	double := `{"type": "Replace", "pattern": {"String": "a"}, "content": "` + strings.Repeat("a", 32) + `"}`
 	tok, err := New(with(map[string]string{"normalizer": `{"type": "Sequence", "normalizers": [` + strings.Repeat(double+",", 40) + double + `]}`}), "tokenizer.json")
-	must(t, err)
+	must.Do(t, err)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	tok.Encode(strings.Repeat("a", 100), 10)

@@ -9,17 +9,19 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // readRecorded decodes a file of testdata.
 func readRecorded(t testing.TB, name string, v any) {
 	t.Helper()
 	f, err := os.Open(filepath.Join("testdata", name+".json.gz"))
-	must(t, err)
+	must.Do(t, err)
 	defer f.Close()
 	z, err := gzip.NewReader(f)
-	must(t, err)
-	must(t, json.NewDecoder(z).Decode(v))
+	must.Do(t, err)
+	must.Do(t, json.NewDecoder(z).Decode(v))
 }
 
 // kinds are the recorded tokenizers.
@@ -65,7 +67,7 @@ func readKind(t testing.TB, name string) (*Tokenizer, kind, []string) {
 	var texts []string
 	readRecorded(t, "texts", &texts)
 	tok, err := New(k.Tokenizer, name)
-	must(t, err)
+	must.Do(t, err)
 	if len(texts) != 1000 || len(k.IDs) != 1000 || len(k.kind.Pairs) != 1000 {
 		t.Fatalf("%d texts, %d ids, %d pairs", len(texts), len(k.IDs), len(k.kind.Pairs))
 	}

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // recorded is what the library makes of texts with MiniLM's vocabulary, recorded with its
@@ -21,14 +22,14 @@ const recorded = "../encoder/testdata"
 func lines(t testing.TB, name string, f func(line []byte)) {
 	t.Helper()
 	file, err := os.Open(name)
-	must(t, err)
+	must.Do(t, err)
 	defer file.Close()
 	s := bufio.NewScanner(file)
 	s.Buffer(nil, 1<<20)
 	for s.Scan() {
 		f(s.Bytes())
 	}
-	must(t, s.Err())
+	must.Do(t, s.Err())
 }
 
 // parts decodes a JSON array into the values that vs point to.
@@ -50,7 +51,7 @@ func miniLM(t testing.TB) *Tokenizer {
 		t.Skip("no model in ", dir)
 	}
 	tok, err := openVocab(dir)
-	must(t, err)
+	must.Do(t, err)
 	return tok
 }
 
@@ -74,7 +75,7 @@ const smallVocab = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nun\n##able\n##a\n!\nable
 func small(t testing.TB, s settings) *Tokenizer {
 	t.Helper()
 	tok, err := newVocab([]byte(smallVocab), s)
-	must(t, err)
+	must.Do(t, err)
 	return tok
 }
 
@@ -217,12 +218,5 @@ func BenchmarkEncode(b *testing.B) {
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
 		tok.Encode(text, 1<<20)
-	}
-}
-
-func must(t testing.TB, err error) {
-	if err != nil {
-		t.Helper()
-		t.Fatal(err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/racflow/racflow/plugins/prompt/completion"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // BenchmarkPrompt writes the prompt of an item with 20 neighbours, 10 random
@@ -26,7 +27,7 @@ func BenchmarkPrompt(b *testing.B) {
 	}
 	for _, config := range []string{`{}`, `{"max_tokens": 850}`} {
 		stage, err := completion.Stage().Open(b.Context(), sdk.Setup{}, []byte(config))
-		must(b, err)
+		must.Do(b, err)
 		b.Run(config, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

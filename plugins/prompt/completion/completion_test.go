@@ -15,6 +15,7 @@ import (
 	"github.com/racflow/racflow/plugins/prompt/completion"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 var batch = sdk.Batch{
@@ -81,9 +82,9 @@ func TestPrompt(t *testing.T) {
 				config = withTemplate(t, test.template)
 			}
 			stage, err := completion.Stage().Open(t.Context(), sdk.Setup{}, []byte(config))
-			must(t, err)
+			must.Do(t, err)
 			prompts, err := stage.(sdk.Prompter).Prompt(t.Context(), batch)
-			must(t, err)
+			must.Do(t, err)
 			if diff := cmp.Diff([][]sdk.Prompt{{{Text: test.want, Labels: batch.Labels}}}, prompts); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -95,7 +96,7 @@ func TestPrompt(t *testing.T) {
 func prompts(t *testing.T, config string, samples int, b sdk.Batch) ([]sdk.Prompt, error) {
 	t.Helper()
 	stage, err := completion.Stage().Open(t.Context(), sdk.Setup{Samples: samples}, []byte(config))
-	must(t, err)
+	must.Do(t, err)
 	all, err := stage.(sdk.Prompter).Prompt(t.Context(), b)
 	return all[0], err
 }
@@ -143,12 +144,12 @@ func TestRedraw(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			config := examples(t, test.config)
 			stage, err := completion.Stage().Open(t.Context(), sdk.Setup{Samples: test.samples}, []byte(config))
-			must(t, err)
+			must.Do(t, err)
 			if draw := stage.(sdk.Drawer).Random(); draw != test.draw {
 				t.Errorf("it wants %+v, want %+v", draw, test.draw)
 			}
 			got, err := prompts(t, config, test.samples, numbered())
-			must(t, err)
+			must.Do(t, err)
 			var texts []string
 			for _, p := range got {
 				texts = append(texts, p.Text)
@@ -178,7 +179,7 @@ func TestBudget(t *testing.T) {
 
 func TestNone(t *testing.T) {
 	got, err := prompts(t, `{"none": "balance"}`, 0, batch)
-	must(t, err)
+	must.Do(t, err)
 	if diff := cmp.Diff([]string{"alarm", "weather"}, got[0].Labels); diff != "" || got[0].None != "balance" {
 		t.Errorf("none is %q, labels (-want +got):\n%s", got[0].None, diff)
 	}
@@ -189,7 +190,7 @@ func TestNone(t *testing.T) {
 
 func TestItemWithoutExamples(t *testing.T) {
 	stage, err := completion.Stage().Open(t.Context(), sdk.Setup{}, nil)
-	must(t, err)
+	must.Do(t, err)
 	prompts, err := stage.(sdk.Prompter).Prompt(t.Context(), sdk.Batch{Items: []sdk.Item{{Text: "hello"}}})
 	if err != nil || !strings.HasSuffix(prompts[0][0].Text, "nothing else.\n\nText: hello\nLabel:") {
 		t.Errorf("prompts %+v, error %v", prompts, err)
@@ -199,7 +200,7 @@ func TestItemWithoutExamples(t *testing.T) {
 func TestFingerprintFollowsTheTemplate(t *testing.T) {
 	fingerprint := func(config string) string {
 		stage, err := completion.Stage().Open(t.Context(), sdk.Setup{}, []byte(config))
-		must(t, err)
+		must.Do(t, err)
 		return stage.(sdk.Fingerprinter).Fingerprint()
 	}
 	one, same, other := withTemplate(t, "{{.Text}} =>"), withTemplate(t, "{{.Text}} =>"), withTemplate(t, "{{.Text}}:")
@@ -241,15 +242,8 @@ func TestArguments(t *testing.T) {
 func withTemplate(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "prompt.tmpl")
-	must(t, os.WriteFile(path, []byte(text), 0o600))
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	return `{"template": ` + strconv.Quote(path) + `}`
 }
 
 func TestGolden(t *testing.T) { golden.Check(t, completion.Stage(), `{}`, "1 30b7bdaf0a193b3c") }
-
-func must(t testing.TB, err error) {
-	if err != nil {
-		t.Helper()
-		t.Fatal(err)
-	}
-}

@@ -16,6 +16,7 @@ import (
 	"github.com/racflow/racflow/plugins/enrich/path"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // shared holds public collections, where they are at hand.
@@ -42,33 +43,26 @@ func readLines[T any](t testing.TB, path string) (all []T) {
 	if errors.Is(err, fs.ErrNotExist) {
 		t.Skip("the data is not here: ", err)
 	}
-	must(t, err)
+	must.Do(t, err)
 	defer f.Close()
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
 		var v T
-		must(t, json.Unmarshal(lines.Bytes(), &v))
+		must.Do(t, json.Unmarshal(lines.Bytes(), &v))
 		all = append(all, v)
 	}
-	must(t, lines.Err())
+	must.Do(t, lines.Err())
 	return all
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // add makes entries of passages, with the context that enrich "path" gives them.
 func (s *set) add(t testing.TB, ids []string, passages []sdk.Passage) {
 	t.Helper()
 	enricher, err := sdktest.Open(t, path.Stage(), sdk.Setup{}, "{}")
-	must(t, err)
+	must.Do(t, err)
 	additions, err := enricher.Enrich(t.Context(), passages)
-	must(t, err)
+	must.Do(t, err)
 	for i, p := range passages {
 		s.entries = append(s.entries, sdk.Entry{ID: ids[i], Text: p.Text(), Context: additions[i].Context})
 	}
@@ -141,20 +135,20 @@ func manual(t testing.TB) *set {
 	const folder = "../../../examples/docs/"
 	s := &set{name: "manual", analyzer: "english"}
 	chunker, err := sdktest.Open(t, markdown.Stage(), sdk.Setup{}, "{}")
-	must(t, err)
+	must.Do(t, err)
 	formats := map[string]string{".md": "markdown", ".html": "html", ".py": "code"}
 	of := map[string][2]int{} // the entries of a document: from, up to
-	must(t, filepath.WalkDir(folder+"quern", func(file string, d fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(folder+"quern", func(file string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
 		text, err := os.ReadFile(file)
-		must(t, err)
+		must.Do(t, err)
 		name, err := filepath.Rel(folder+"quern", file)
-		must(t, err)
+		must.Do(t, err)
 		document := sdk.Document{ID: name, Text: string(text), Meta: sdk.Meta{"path": name, "format": formats[filepath.Ext(name)]}}
 		chunks, err := chunker.Chunk(t.Context(), []sdk.Document{document})
-		must(t, err)
+		must.Do(t, err)
 		var ids []string
 		var passages []sdk.Passage
 		for i, c := range chunks[0] {
@@ -167,7 +161,7 @@ func manual(t testing.TB) *set {
 		return nil
 	}))
 	questions, err := os.ReadFile(folder + "questions.tsv")
-	must(t, err)
+	must.Do(t, err)
 	for line := range strings.Lines(string(questions)) {
 		columns := strings.Split(strings.TrimRight(line, "\n"), "\t") // id, kind, text, gold
 		q := question{item: sdk.Item{ID: columns[0], Text: columns[2]}, group: s.name}

@@ -10,6 +10,7 @@ import (
 	"github.com/racflow/racflow/plugins/internal/golden"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 func TestConformance(t *testing.T) { sdktest.Stage(t, Stage(), "{}") }
@@ -17,7 +18,7 @@ func TestConformance(t *testing.T) { sdktest.Stage(t, Stage(), "{}") }
 func opened(t testing.TB, config string) *reranker {
 	t.Helper()
 	r, err := Stage().Open(t.Context(), sdk.Setup{}, []byte(config))
-	must(t, err)
+	must.Do(t, err)
 	return r.(*reranker)
 }
 

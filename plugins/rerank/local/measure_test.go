@@ -10,6 +10,7 @@ import (
 	store "github.com/racflow/racflow/plugins/store/local"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // The fusions of a retrieve block, by default and otherwise.
@@ -26,9 +27,9 @@ func (s *set) retrieve(t testing.TB, stage sdk.Stage, fusion sdk.Fusion) {
 		t.Skip("without the model: ", err)
 	}
 	shelf, err := sdktest.Open(t, store.Stage(), sdk.Setup{StateDir: t.TempDir()}, `{"sync": false}`)
-	must(t, err)
+	must.Do(t, err)
 	_, err = shelf.Open(t.Context(), "c", sdk.Schema{Dimension: embedder.Dimension(), Analyzer: s.analyzer})
-	must(t, err)
+	must.Do(t, err)
 	for part := range slices.Chunk(s.entries, 256) {
 		if part[0].Vector == nil { // else they were embedded for another fusion
 			var texts []string
@@ -36,14 +37,14 @@ func (s *set) retrieve(t testing.TB, stage sdk.Stage, fusion sdk.Fusion) {
 				texts = append(texts, strings.TrimSpace(e.Context+"\n"+e.Text))
 			}
 			vectors, err := embedder.Embed(t.Context(), sdk.RolePassage, texts)
-			must(t, err)
+			must.Do(t, err)
 			for i := range part {
 				part[i].Vector = vectors[i]
 			}
 		}
-		must(t, shelf.Put(t.Context(), "c", part))
+		must.Do(t, shelf.Put(t.Context(), "c", part))
 	}
-	must(t, shelf.Commit(t.Context(), "c", nil))
+	must.Do(t, shelf.Commit(t.Context(), "c", nil))
 	ranking := sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 600, Texts: true}, Fusion: fusion, TopK: 150}
 	for part := range slices.Chunk(s.questions, 32) {
 		texts, queries := make([]string, len(part)), make([]sdk.Query, len(part))
@@ -51,12 +52,12 @@ func (s *set) retrieve(t testing.TB, stage sdk.Stage, fusion sdk.Fusion) {
 			texts[i] = q.item.Text
 		}
 		vectors, err := embedder.Embed(t.Context(), sdk.RoleQuery, texts)
-		must(t, err)
+		must.Do(t, err)
 		for i := range part {
 			queries[i] = sdk.Query{Text: texts[i], Vector: vectors[i]}
 		}
 		lists, err := shelf.Retrieve(t.Context(), "c", ranking, queries)
-		must(t, err)
+		must.Do(t, err)
 		for i := range part {
 			part[i].item.Candidates = lists[i]
 		}

@@ -19,12 +19,13 @@ import (
 	"github.com/racflow/racflow/plugins/internal/simd"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 func opened(t testing.TB, dir, config string) *voter {
 	t.Helper()
 	stage, err := Stage().Open(t.Context(), sdk.Setup{StateDir: dir}, []byte(config))
-	must(t, err)
+	must.Do(t, err)
 	return stage.(*voter)
 }
 
@@ -42,14 +43,14 @@ func fit(ctx context.Context, v *voter, all []sdk.TrainingRow) error {
 func fitted(t testing.TB, config string, all []sdk.TrainingRow) *voter {
 	t.Helper()
 	v := opened(t, t.TempDir(), config)
-	must(t, fit(t.Context(), v, all))
+	must.Do(t, fit(t.Context(), v, all))
 	return v
 }
 
 func state(t testing.TB, v *voter) []byte {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(v.dir, stateFile))
-	must(t, err)
+	must.Do(t, err)
 	return raw
 }
 
@@ -210,7 +211,7 @@ func TestStateIsCarriedOver(t *testing.T) {
 	if a, b := sample(t, first, items(all)...), sample(t, second, items(all)...); !reflect.DeepEqual(a, b) {
 		t.Error("a later process votes differently")
 	}
-	must(t, fit(t.Context(), second, cloud(90, 2, 8, .3)))
+	must.Do(t, fit(t.Context(), second, cloud(90, 2, 8, .3)))
 	if m := opened(t, first.dir, `{}`).model.Load(); len(m.labels) != 2 {
 		t.Errorf("labels %q after another fit", m.labels)
 	}
@@ -222,7 +223,7 @@ func TestDamagedState(t *testing.T) {
 	flipped := slices.Clone(whole)
 	flipped[len(flipped)/2] ^= 1
 	for name, raw := range map[string][]byte{"empty": {}, "short": whole[:len(whole)-1], "flipped": flipped, "other": []byte(strings.Repeat("no state ", 10))} {
-		must(t, os.WriteFile(filepath.Join(v.dir, stateFile), raw, 0o600))
+		must.Do(t, os.WriteFile(filepath.Join(v.dir, stateFile), raw, 0o600))
 		_, err := Stage().Open(t.Context(), sdk.Setup{StateDir: v.dir}, nil)
 		if err == nil || !strings.Contains(err.Error(), "remove the folder "+v.dir) {
 			t.Errorf("%s: error %v", name, err)
@@ -267,13 +268,13 @@ func TestSample(t *testing.T) {
 		case i%3 == 0:
 			label = "middle"
 		}
-		must(t, r.add(&sdk.TrainingRow{ID: fmt.Sprint(i), Label: label, Vector: []float32{1}}))
+		must.Do(t, r.add(&sdk.TrainingRow{ID: fmt.Sprint(i), Label: label, Vector: []float32{1}}))
 		if r.count > 125 {
 			t.Fatalf("%d rows are kept", r.count)
 		}
 	}
 	_, all, err := r.sorted()
-	must(t, err)
+	must.Do(t, err)
 	got := map[string]int{}
 	for _, row := range all {
 		got[row.label]++
@@ -323,7 +324,7 @@ func TestGradient(t *testing.T) {
 		}
 	}
 	start := p.evaluate(g)
-	must(t, p.minimise(t.Context(), 60))
+	must.Do(t, p.minimise(t.Context(), 60))
 	end := p.evaluate(g)
 	if length := math.Sqrt(p.dot(g, g)); end >= start || length > 1e-3 {
 		t.Errorf("from %v to %v, where the gradient is %v long", start, end, length)
@@ -350,12 +351,12 @@ func TestMostlyZero(t *testing.T) {
 		features := models[0].weigh([]feature{{Row: 0, Factor: .5}, {Row: int32(1 + i%3), Factor: -1}})
 		dense[i] = example{vector: vector, features: features, label: i % 3}
 		inputs[i] = example{features: append(inputsOf(vector), features...), label: i % 3}
-		must(t, kept.add(&sdk.TrainingRow{ID: fmt.Sprint(i), Label: labels[i%3], Vector: vector}))
+		must.Do(t, kept.add(&sdk.TrainingRow{ID: fmt.Sprint(i), Label: labels[i%3], Vector: vector}))
 	}
 	for i, examples := range [][]example{dense, inputs} {
 		p := newProblem(models[i], examples)
 		p.c = usual
-		must(t, p.minimise(t.Context(), 20))
+		must.Do(t, p.minimise(t.Context(), 20))
 	}
 	if !slices.Equal(models[0].weights, models[1].weights) || simd.Dot(models[0].weights, models[0].weights) == 0 {
 		t.Error("other weights are learnt without zeros")
@@ -424,12 +425,5 @@ func BenchmarkSample(b *testing.B) {
 	one := items(all[:1])
 	for b.Loop() {
 		sample(b, v, one...)
-	}
-}
-
-func must(t testing.TB, err error) {
-	if err != nil {
-		t.Helper()
-		t.Fatal(err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/answer"
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // TestAsksAgain shows a model what was wrong, and leaves its first question as it is.
@@ -97,16 +98,16 @@ func TestAgain(t *testing.T) {
 // What a further try takes at most is forecast before anybody knows what is rejected.
 func TestForecastOfFurtherTries(t *testing.T) {
 	f := opened(t, 1, modelserver.Options{}, "")
-	must(t, f.host.KeepProfile(t.Context(), f.Address(), "tiny", json.RawMessage(`{"thinking": "no"}`)))
+	must.Do(t, f.host.KeepProfile(t.Context(), f.Address(), "tiny", json.RawMessage(`{"thinking": "no"}`)))
 	item := sdk.Item{Prompts: []sdk.Prompt{{Text: "p", Labels: []string{"a", "b"}}}}
 	first, err := f.Forecast(item)
-	must(t, err)
+	must.Do(t, err)
 	item.Drawn = 1
 	most, err := f.Forecast(item)
-	must(t, err)
+	must.Do(t, err)
 	item.Rejected = []sdk.Rejection{{Text: strings.Repeat("é", 9000), Reason: strings.Repeat("r", 9000)}, {Text: strings.Repeat("ü", 9000), Reason: strings.Repeat("ß", 9000)}}
 	known, err := f.Forecast(item)
-	must(t, err)
+	must.Do(t, err)
 	if a, b, c := first.Most.InputTokens, known.Most.InputTokens, most.Most.InputTokens; a >= b || b > c {
 		t.Errorf("at most %d tokens the first time, %d the second, %d where nobody knows what is rejected", a, b, c)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // answering answers with one word.
@@ -109,7 +110,7 @@ func TestShares(t *testing.T) {
 		f.reopen(t, 4, arguments)
 		for i := range 30 {
 			samples, err := f.one(t, texts(fmt.Sprint("q", i)))
-			must(t, err)
+			must.Do(t, err)
 			got := gave(samples)
 			if run == 0 {
 				first = append(first, got)

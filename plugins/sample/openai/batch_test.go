@@ -14,6 +14,7 @@ import (
 	"github.com/racflow/racflow/plugins/internal/api/apitest"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // outcomes asks about items until nothing is pending, and says what came of each.
@@ -21,7 +22,7 @@ func outcomes(t *testing.T, url string, host sdk.Host, dir, arguments string, it
 	t.Helper()
 	setup := sdk.Setup{Samples: 3, Host: host, StateDir: dir, Log: slog.New(slog.DiscardHandler)}
 	opened, err := Stage().Open(t.Context(), setup, fmt.Appendf(nil, `{"base_url": %q, "model": "tiny"%s}`, url, arguments))
-	must(t, err)
+	must.Do(t, err)
 	v := opened.(*voter)
 	defer v.Close() //nolint:errcheck // its connections are idle
 	samples, err := v.Sample(t.Context(), sdk.Batch{Items: items})

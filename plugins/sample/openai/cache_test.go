@@ -13,13 +13,14 @@ import (
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 func TestKeptAnswersAreNotAskedForAgain(t *testing.T) {
 	f := opened(t, 4, modelserver.Options{Answer: numbered(), Key: key}, `, "headers": {"X-Gateway": "hush-hush"}`)
 	item := texts(strings.Repeat("the same beginning ", 20))
 	first, err := f.one(t, item)
-	must(t, err)
+	must.Do(t, err)
 	if cached := values(f.host); len(cached) != 4 || strings.Contains(fmt.Sprint(cached), key) {
 		t.Errorf("cached %v", cached)
 	}
@@ -39,7 +40,7 @@ func TestKeptAnswersAreNotAskedForAgain(t *testing.T) {
 	f.host.Forget(forgotten)
 	f.reopen(t, 6, "")
 	more, err := f.one(t, item)
-	must(t, err)
+	must.Do(t, err)
 	if got := labels(more); !slices.Equal(got, []string{"a", "e", "c", "d", "f", "g"}) {
 		t.Errorf("answers %v", got)
 	}
@@ -55,7 +56,7 @@ func TestKeptAnswersAreNotAskedForAgain(t *testing.T) {
 func (v *voter) mustKey(t *testing.T, item sdk.Item, number int) sdk.Key {
 	t.Helper()
 	q, err := v.question(item.Prompts[0], item.Rejected)
-	must(t, err)
+	must.Do(t, err)
 	return q.key(v.Backend, number)
 }
 
@@ -197,7 +198,7 @@ func TestItemsThatAskTheSameTakeTurns(t *testing.T) {
 		b.Items = append(b.Items, texts("p", "q"), texts("q", "p"))
 	}
 	all, err := f.Sample(t.Context(), b)
-	must(t, err)
+	must.Do(t, err)
 	for i, samples := range all {
 		if diff := cmp.Diff(all[i%2], samples); diff != "" {
 			t.Errorf("item %d differs (-want +got):\n%s", i, diff)
@@ -224,7 +225,7 @@ func TestAnswersCountThatCannotBeKept(t *testing.T) {
 
 func TestABrokenKeptValueIsAskedForAgain(t *testing.T) {
 	f := opened(t, 1, modelserver.Options{}, "")
-	must(t, f.host.CachePut(t.Context(), f.voter.mustKey(t, texts("p"), 0), []byte(`{"text": 7`)))
+	must.Do(t, f.host.CachePut(t.Context(), f.voter.mustKey(t, texts("p"), 0), []byte(`{"text": 7`)))
 	samples, err := f.one(t, texts("p"))
 	if err != nil || !slices.Equal(labels(samples), []string{"answer"}) {
 		t.Errorf("answers %v, error %v", samples, err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // TestForecast compares what is said of an item with what the server then counts, a
@@ -46,7 +47,7 @@ func TestForecast(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := opened(t, test.samples, test.server, test.arguments)
 			for model, known := range map[string]string{"tiny": `{"thinking": "no"}`, "gives-one": `{"thinking": "no", "n": "no"}`, "thinks": `{"thinking": "yes", "thoughts": 101}`} {
-				must(t, f.host.KeepProfile(t.Context(), f.Address(), model, json.RawMessage(known)))
+				must.Do(t, f.host.KeepProfile(t.Context(), f.Address(), model, json.RawMessage(known)))
 			}
 			item := sdk.Item{Prompts: test.prompts}
 			said, err := f.Forecast(item)

@@ -11,6 +11,7 @@ import (
 	"github.com/racflow/racflow/plugins/internal/api/apitest"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/answer"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // TestRealServer asks llama.cpp, as .ci/llm with starts it. Its model is noise:
@@ -48,12 +49,12 @@ func TestRealServer(t *testing.T) {
 			config := fmt.Sprintf(`{"base_url": %q, "model": "tiny"%s}`, address, test.arguments)
 			open := func(samples int) *voter {
 				stage, err := Stage().Open(t.Context(), sdk.Setup{Samples: samples, Host: host}, []byte(config))
-				must(t, err)
+				must.Do(t, err)
 				return stage.(*voter)
 			}
 			sample := func(samples int) []sdk.Sample {
 				all, err := open(samples).Sample(t.Context(), sdk.Batch{Items: []sdk.Item{{Prompts: []sdk.Prompt{test.prompt}}}})
-				must(t, err)
+				must.Do(t, err)
 				return all[0]
 			}
 			three := sample(3)
@@ -86,7 +87,7 @@ func TestRealServer(t *testing.T) {
 	t.Run("more choices than it has slots", func(t *testing.T) {
 		host := &apitest.Host{}
 		stage, err := Stage().Open(t.Context(), sdk.Setup{Samples: 7, Host: host}, fmt.Appendf(nil, `{"base_url": %q, "model": "tiny", "max_tokens": 4}`, address))
-		must(t, err)
+		must.Do(t, err)
 		all, err := stage.(*voter).Sample(t.Context(), sdk.Batch{Items: []sdk.Item{{Prompts: []sdk.Prompt{plain}}}})
 		if err != nil || len(all[0]) != 7 || len(host.Calls()) != 4 { // 7 is refused; 3, 3 and 1 are not
 			t.Errorf("%d samples by %d requests, error %v", len(all[0]), len(host.Calls()), err)
@@ -100,7 +101,7 @@ func checkSchema(t *testing.T, value []byte, allowed []string) {
 	t.Helper()
 	var cached struct{ Text string }
 	var object map[string]string
-	must(t, json.Unmarshal(value, &cached))
+	must.Do(t, json.Unmarshal(value, &cached))
 	err := json.Unmarshal([]byte(cached.Text), &object)
 	if label := object["label"]; err != nil || len(object) != 1 || label != "none of these" && !slices.Contains(allowed, label) {
 		t.Errorf("%s does not fit the schema", cached.Text)

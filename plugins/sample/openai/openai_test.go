@@ -21,6 +21,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest"
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 const key = "sk-0123456789abcdef"
@@ -50,7 +51,7 @@ func (f *fixture) reopen(t *testing.T, samples int, arguments string) {
 	}
 	setup := sdk.Setup{Samples: samples, Host: f.host, Log: slog.New(slog.NewTextHandler(f.log, nil))}
 	stage, err := Stage().Open(t.Context(), setup, []byte(config))
-	must(t, err)
+	must.Do(t, err)
 	f.voter = stage.(*voter)
 	t.Cleanup(func() { _ = stage.(*voter).Close() })
 }
@@ -63,7 +64,7 @@ func (f *fixture) one(t *testing.T, item sdk.Item) ([]sdk.Sample, error) {
 	if errors.As(err, &rows) {
 		return nil, rows[0]
 	}
-	must(t, err)
+	must.Do(t, err)
 	return samples[0], nil
 }
 
@@ -141,10 +142,10 @@ func TestRequest(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			f := opened(t, 2, modelserver.Options{Key: key}, test.arguments)
 			samples, err := f.one(t, sdk.Item{Prompts: []sdk.Prompt{test.prompt}})
-			must(t, err)
+			must.Do(t, err)
 			ask := f.server.Asks()[0]
 			var got body
-			must(t, json.Unmarshal(ask.Body, &got))
+			must.Do(t, json.Unmarshal(ask.Body, &got))
 			delete(got, "stream") // false
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("asked at %s (-want +got):\n%s", ask.Path, diff)
@@ -183,7 +184,7 @@ func TestSchema(t *testing.T) {
 				JSONSchema struct{ Schema json.RawMessage } `json:"json_schema"`
 			} `json:"response_format"`
 		}
-		must(t, json.Unmarshal([]byte(body), &sent))
+		must.Do(t, json.Unmarshal([]byte(body), &sent))
 		if got := string(sent.ResponseFormat.JSONSchema.Schema); got != want || sent.ResponseFormat.Type != "json_schema" {
 			t.Errorf("%s: schema %s\nwant %s", endpoint, got, want)
 		}
@@ -316,7 +317,7 @@ func TestCountsOfChoices(t *testing.T) {
 			test.options.Answer = numbered()
 			f := opened(t, test.samples, test.options, test.arguments)
 			samples, err := f.one(t, texts("p"))
-			must(t, err)
+			must.Do(t, err)
 			got := labels(samples)
 			slices.Sort(got) // parallel requests may overtake each other
 			if want := strings.Split("abcdefgh", "")[:max(1, test.samples)]; !slices.Equal(got, want) {
@@ -374,7 +375,7 @@ func TestSingleAnswersAtOnce(t *testing.T) {
 		}
 		return "a"
 	}}, "")
-	must(t, f.host.KeepProfile(t.Context(), f.server.URL, "tiny", json.RawMessage(`{"n": "no"}`)))
+	must.Do(t, f.host.KeepProfile(t.Context(), f.server.URL, "tiny", json.RawMessage(`{"n": "no"}`)))
 	if _, err := f.one(t, texts("p")); err != nil || !slices.Equal(asked(f.server), []int{1, 1, 1}) {
 		t.Errorf("n of the requests %v, error %v", asked(f.server), err)
 	}
@@ -396,7 +397,7 @@ func TestPassages(t *testing.T) {
 		}
 		ask := f.server.Asks()[0]
 		var got map[string]any
-		must(t, json.Unmarshal(ask.Body, &got))
+		must.Do(t, json.Unmarshal(ask.Body, &got))
 		delete(got, "stream") // false
 		if want := []string{"max_tokens", "messages", "model", "n", "temperature"}; !slices.Equal(slices.Sorted(maps.Keys(got)), want) || got["max_tokens"] != 1024. {
 			t.Errorf("%s: asked %s", name, ask.Body)
@@ -566,10 +567,3 @@ func values(h *apitest.Host) []string {
 
 // keys are the keys of the cached values.
 func keys(h *apitest.Host) []sdk.Key { return slices.Collect(maps.Keys(h.Cached())) }
-
-func must(t testing.TB, err error) {
-	if err != nil {
-		t.Helper()
-		t.Fatal(err)
-	}
-}

@@ -10,6 +10,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/answer"
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 func TestReading(t *testing.T) {
@@ -76,7 +77,7 @@ func TestAnswersWeighTheirProbability(t *testing.T) {
 		}
 		f := opened(t, 1, o, test.arguments)
 		samples, err := f.one(t, sdk.Item{Prompts: []sdk.Prompt{test.prompt}})
-		must(t, err)
+		must.Do(t, err)
 		if got := samples[0].Answers[0].Weight; math.Abs(got-test.want) > 1e-9 {
 			t.Errorf("%s %q: weight %v, want %v", test.arguments, test.text, got, test.want)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/racflow/racflow/plugins/store/internal/corpus"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // The benchmarks work on 100,000 entries of 384 dimensions and 4 to 28 words.
@@ -21,9 +22,9 @@ func benchStore(b *testing.B, dir string, rows int) (*store, corpus.Corpus) {
 	s.config.Sync = false
 	mustOpen(b, s, corpus.Dimension)
 	for first := 0; first < rows; first += 1000 {
-		must(b, s.Put(ctx, "c", c.Entries(first, min(1000, rows-first))))
+		must.Do(b, s.Put(ctx, "c", c.Entries(first, min(1000, rows-first))))
 	}
-	must(b, s.Commit(ctx, "c", nil))
+	must.Do(b, s.Commit(ctx, "c", nil))
 	return s, c
 }
 
@@ -119,8 +120,8 @@ func BenchmarkCommit(b *testing.B) {
 					batch[i].ID = fmt.Sprint(n)
 					n++
 				}
-				must(b, s.Put(ctx, "c", batch))
-				must(b, s.Commit(ctx, "c", fmt.Append(nil, n)))
+				must.Do(b, s.Put(ctx, "c", batch))
+				must.Do(b, s.Commit(ctx, "c", fmt.Append(nil, n)))
 			}
 			b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "rows/s")
 		})

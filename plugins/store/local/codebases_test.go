@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // codebases holds Anthropic's contextual retrieval example, where it is at hand.
@@ -28,7 +29,7 @@ func TestCodebases(t *testing.T) {
 	for analyzer, least := range map[string]float64{"standard": 0.75, "code": 0.82} {
 		s := openStore(t, t.TempDir())
 		_, err := s.Open(ctx, "c", sdk.Schema{Analyzer: analyzer})
-		must(t, err)
+		must.Do(t, err)
 		var entries []sdk.Entry
 		for _, c := range chunks {
 			entries = append(entries, sdk.Entry{ID: c.ID, Text: c.Text})
@@ -39,7 +40,7 @@ func TestCodebases(t *testing.T) {
 			queries = append(queries, sdk.Query{Text: q.Query})
 		}
 		hits, err := s.Search(ctx, "c", sdk.Search{Mode: sdk.ModeLexical, NumCandidates: 20}, queries)
-		must(t, err)
+		must.Do(t, err)
 		pass := 0.0
 		for i, q := range questions {
 			for _, gold := range q.Gold {
@@ -62,15 +63,15 @@ func readLines[T any](t *testing.T, path string) (all []T) {
 	if errors.Is(err, fs.ErrNotExist) {
 		t.Skip("the data is not here")
 	}
-	must(t, err)
+	must.Do(t, err)
 	defer f.Close()
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		var v T
-		must(t, json.Unmarshal(lines.Bytes(), &v))
+		must.Do(t, json.Unmarshal(lines.Bytes(), &v))
 		all = append(all, v)
 	}
-	must(t, lines.Err())
+	must.Do(t, lines.Err())
 	return all
 }

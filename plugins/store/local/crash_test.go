@@ -18,6 +18,7 @@ import (
 
 	"github.com/racflow/racflow/plugins/store/local/internal/segment"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // The environment variables that make the test binary a writer or a reader of a
@@ -144,7 +145,7 @@ func TestKilledWriterLosesNoCommit(t *testing.T) {
 		}
 		s.Close()
 		if round%20 == 19 {
-			must(t, Check(ctx, Location{dir, "c"}))
+			must.Do(t, Check(ctx, Location{dir, "c"}))
 		}
 		total = n
 	}
@@ -161,8 +162,8 @@ func runAndKill(t *testing.T, dir string, after time.Duration) (last int) {
 	writer := exec.Command(os.Args[0], "-test.run=^$")
 	writer.Env = append(os.Environ(), crashDir+"="+dir)
 	output, err := writer.StdoutPipe()
-	must(t, err)
-	must(t, writer.Start())
+	must.Do(t, err)
+	must.Do(t, writer.Start())
 	limit := time.AfterFunc(time.Minute, func() { writer.Process.Kill() })
 	lines := bufio.NewScanner(output)
 	for killing := false; lines.Scan(); {
@@ -189,15 +190,15 @@ func TestReadersBesideAWriter(t *testing.T) {
 	s.config.Sync = false
 	s.limits = crashLimits
 	mustOpen(t, s, 2)
-	must(t, s.Commit(ctx, "c", []byte("0")))
+	must.Do(t, s.Commit(ctx, "c", []byte("0")))
 
 	reader := exec.Command(os.Args[0], "-test.run=^$")
 	reader.Env = append(os.Environ(), readDir+"="+dir)
 	told, err := reader.StdinPipe()
-	must(t, err)
+	must.Do(t, err)
 	var said strings.Builder
 	reader.Stdout = &said
-	must(t, reader.Start())
+	must.Do(t, reader.Start())
 
 	writing, done := context.WithCancel(ctx)
 	var readers sync.WaitGroup
@@ -214,18 +215,18 @@ func TestReadersBesideAWriter(t *testing.T) {
 	for n := 1; n <= 150 && !t.Failed(); n++ {
 		entries, _ := generation(n)
 		_, old := generation(n - 1)
-		must(t, s.Put(ctx, "c", entries))
-		must(t, s.Delete(ctx, "c", old))
-		must(t, s.Commit(ctx, "c", []byte(strconv.Itoa(n))))
+		must.Do(t, s.Put(ctx, "c", entries))
+		must.Do(t, s.Delete(ctx, "c", old))
+		must.Do(t, s.Commit(ctx, "c", []byte(strconv.Itoa(n))))
 		if n%20 == 0 {
 			_, err := Compact(ctx, Location{dir, "c"})
-			must(t, err)
+			must.Do(t, err)
 			mustOpen(t, s, 2)
 		}
 	}
 	done()
 	readers.Wait()
-	must(t, told.Close())
+	must.Do(t, told.Close())
 	if err := reader.Wait(); err != nil || !strings.Contains(said.String(), "read ") {
 		t.Errorf("the other process: %v\n%s", err, said.String())
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // TestFullDisk limits the size of files instead: a write beyond it fails with
@@ -28,11 +29,11 @@ func TestFullDisk(t *testing.T) {
 	signal.Ignore(syscall.SIGXFSZ)
 	defer signal.Reset(syscall.SIGXFSZ)
 	var before syscall.Rlimit
-	must(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before))
-	must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: uint64(size) + 1000, Max: before.Max}))
-	must(t, s.Put(ctx, "c", []sdk.Entry{entry("b", "red", 1, 0)}))
+	must.Do(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before))
+	must.Do(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: uint64(size) + 1000, Max: before.Max}))
+	must.Do(t, s.Put(ctx, "c", []sdk.Entry{entry("b", "red", 1, 0)}))
 	err := s.Put(ctx, "c", []sdk.Entry{entry("c", strings.Repeat("x", 2000), 1, 0)})
-	must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before))
+	must.Do(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before))
 
 	if err == nil || !strings.Contains(err.Error(), "it is as it was at the last commit") {
 		t.Fatalf("put on a full disk: %v", err)
@@ -87,7 +88,7 @@ func TestFullDiskAtEveryStep(t *testing.T) {
 	signal.Ignore(syscall.SIGXFSZ)
 	defer signal.Reset(syscall.SIGXFSZ)
 	var before syscall.Rlimit
-	must(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before))
+	must.Do(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before))
 	failed := 0
 	for room := uint64(100); room < 60_000; room += 1 + room/6 {
 		dir := t.TempDir()
@@ -95,8 +96,8 @@ func TestFullDiskAtEveryStep(t *testing.T) {
 		s.limits = limits{rows: 8, bytes: 1 << 20, spill: 2}
 		mustOpen(t, s, 2)
 		committed := map[string]bool{}
-		must(t, s.Commit(ctx, "c", []byte("0")))
-		must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: room, Max: before.Max}))
+		must.Do(t, s.Commit(ctx, "c", []byte("0")))
+		must.Do(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: room, Max: before.Max}))
 		for n := range 20 {
 			var batch []sdk.Entry
 			for i := range 1 + n%3*9 {
@@ -117,14 +118,14 @@ func TestFullDiskAtEveryStep(t *testing.T) {
 				committed[e.ID] = true
 			}
 		}
-		must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before))
+		must.Do(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before))
 		if all := everything(t, s); len(all) != len(committed) {
 			t.Fatalf("room for %d: %d entries, want %d", room, len(all), len(committed))
 		}
 		mustOpen(t, s, 2)
 		commit(t, s, nil, entry("new", "text", 1, 0))
 		s.Close()
-		must(t, Check(ctx, Location{dir, "c"}))
+		must.Do(t, Check(ctx, Location{dir, "c"}))
 		if all := everything(t, openSmall(t, dir)); len(all) != len(committed)+1 {
 			t.Fatalf("room for %d, opened again: %d entries, want %d", room, len(all), len(committed)+1)
 		}

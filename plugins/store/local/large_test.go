@@ -13,6 +13,7 @@ import (
 
 	"github.com/racflow/racflow/plugins/store/internal/corpus"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // largeDir names the environment variable with a folder for collections of up to
@@ -47,7 +48,7 @@ func TestLarge(t *testing.T) {
 		child.Env = append(os.Environ(), largeDir+"="+path, largeRows+"="+strconv.Itoa(n))
 		output, err := child.CombinedOutput()
 		t.Logf("%d rows:\n%s", n, output)
-		must(t, err)
+		must.Do(t, err)
 	}
 }
 
@@ -58,9 +59,9 @@ func fillLarge(t *testing.T, dir string, n int) {
 	mustOpen(t, s, corpus.Dimension)
 	const batch = 5000
 	for first := 0; first < n; first += batch {
-		must(t, s.Put(ctx, "c", c.Entries(first, batch)))
+		must.Do(t, s.Put(ctx, "c", c.Entries(first, batch)))
 	}
-	must(t, s.Commit(ctx, "c", []byte("built")))
+	must.Do(t, s.Commit(ctx, "c", []byte("built")))
 	s.Close()
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/racflow/racflow/plugins/store/local/internal/wal"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 var ctx = context.Background()
@@ -27,7 +28,7 @@ var ctx = context.Background()
 func openStore(t testing.TB, dir string) *store {
 	t.Helper()
 	s, err := open(ctx, sdk.Setup{StateDir: dir, Log: slog.New(slog.DiscardHandler)}, config{K1: 1.2, B: 0.75, Sync: true})
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { s.(*store).Close() })
 	return s.(*store)
 }
@@ -43,22 +44,15 @@ func openSmall(t testing.TB, dir string) *store {
 func mustOpen(t testing.TB, s *store, dimension int) sdk.Collection {
 	t.Helper()
 	c, err := s.Open(ctx, "c", sdk.Schema{Dimension: dimension, Analyzer: "standard"})
-	must(t, err)
+	must.Do(t, err)
 	return c
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // commit puts entries into "c" and commits them with a note.
 func commit(t testing.TB, s *store, note []byte, entries ...sdk.Entry) {
 	t.Helper()
-	must(t, s.Put(ctx, "c", entries))
-	must(t, s.Commit(ctx, "c", note))
+	must.Do(t, s.Put(ctx, "c", entries))
+	must.Do(t, s.Commit(ctx, "c", note))
 }
 
 func entry(id, text string, vector ...float32) sdk.Entry {
@@ -71,7 +65,7 @@ func everything(t testing.TB, s *store) []sdk.Entry {
 	var all []sdk.Entry
 	for after := ""; ; {
 		page, err := s.Scan(ctx, "c", sdk.Scan{Texts: true, Vectors: true, After: after})
-		must(t, err)
+		must.Do(t, err)
 		all = append(all, page.Entries...)
 		if after = page.Next; after == "" {
 			return all
@@ -109,7 +103,7 @@ func TestEntriesComeBackWhole(t *testing.T) {
 			t.Errorf("from %s: %s", from, diff)
 		}
 		got, err := s.Get(ctx, "c", []string{"a/ü", "unknown", "b"})
-		must(t, err)
+		must.Do(t, err)
 		b := want[0]
 		b.Vector = nil
 		if diff := cmp.Diff([]sdk.Entry{{ID: "a/ü"}, {}, b}, got); diff != "" {
@@ -125,17 +119,17 @@ func TestEntriesComeBackWhole(t *testing.T) {
 
 func TestCommitMakesChangesVisible(t *testing.T) {
 	s := openSmall(t, t.TempDir())
-	must(t, s.Put(ctx, "c", []sdk.Entry{entry("a", "one", 1, 0), entry("b", "two", 0, 1), entry("a", "three", 0, 2)}))
+	must.Do(t, s.Put(ctx, "c", []sdk.Entry{entry("a", "one", 1, 0), entry("b", "two", 0, 1), entry("a", "three", 0, 2)}))
 	if n := len(everything(t, s)); n != 0 {
 		t.Fatalf("%d entries before the commit", n)
 	}
-	must(t, s.Commit(ctx, "c", nil))
-	must(t, s.Delete(ctx, "c", []string{"b", "unknown"}))
-	must(t, s.Put(ctx, "c", []sdk.Entry{entry("c", "four", 1, 1)}))
+	must.Do(t, s.Commit(ctx, "c", nil))
+	must.Do(t, s.Delete(ctx, "c", []string{"b", "unknown"}))
+	must.Do(t, s.Put(ctx, "c", []sdk.Entry{entry("c", "four", 1, 1)}))
 	if got := ids(everything(t, s)); got != "b a" {
 		t.Fatalf("before the second commit: %s", got)
 	}
-	must(t, s.Commit(ctx, "c", nil))
+	must.Do(t, s.Commit(ctx, "c", nil))
 	all := everything(t, s)
 	if ids(all) != "a c" || all[0].Text != "three" || !slices.Equal(all[0].Vector, []float32{0, 1}) {
 		t.Fatalf("after the second commit: %+v", all)
@@ -145,14 +139,14 @@ func TestCommitMakesChangesVisible(t *testing.T) {
 func TestUncommittedIsForgotten(t *testing.T) {
 	dir := t.TempDir()
 	s := openSmall(t, dir)
-	must(t, s.Put(ctx, "c", []sdk.Entry{entry("a", "one", 1, 0)}))
+	must.Do(t, s.Put(ctx, "c", []sdk.Entry{entry("a", "one", 1, 0)}))
 	s.Close()
 	s = openSmall(t, dir)
 	if n := len(everything(t, s)); n != 0 {
 		t.Fatalf("%d entries of a collection that was never committed", n)
 	}
 	commit(t, s, nil, entry("b", "two", 1, 0))
-	must(t, s.Delete(ctx, "c", []string{"b"}))
+	must.Do(t, s.Delete(ctx, "c", []string{"b"}))
 	s.Close()
 	if got := ids(everything(t, openSmall(t, dir))); got != "b" {
 		t.Fatalf("%q after an uncommitted delete", got)
@@ -162,13 +156,13 @@ func TestUncommittedIsForgotten(t *testing.T) {
 func TestNoteAloneIsACommit(t *testing.T) {
 	dir := t.TempDir()
 	s := openSmall(t, dir)
-	must(t, s.Commit(ctx, "c", []byte("one")))
+	must.Do(t, s.Commit(ctx, "c", []byte("one")))
 	size := logSize(t, dir)
-	must(t, s.Commit(ctx, "c", []byte("one")))
+	must.Do(t, s.Commit(ctx, "c", []byte("one")))
 	if logSize(t, dir) != size {
 		t.Error("a commit that changes nothing was written")
 	}
-	must(t, s.Commit(ctx, "c", []byte("two")))
+	must.Do(t, s.Commit(ctx, "c", []byte("two")))
 	if c := mustOpen(t, openStore(t, dir), 2); string(c.Note) != "two" {
 		t.Errorf("note %q", c.Note)
 	}
@@ -177,7 +171,7 @@ func TestNoteAloneIsACommit(t *testing.T) {
 func logSize(t testing.TB, dir string) int64 {
 	t.Helper()
 	info, err := os.Stat(filepath.Join(dir, "c", "log"))
-	must(t, err)
+	must.Do(t, err)
 	return info.Size()
 }
 
@@ -185,7 +179,7 @@ func logSize(t testing.TB, dir string) int64 {
 func putFrames(t testing.TB, dir string) (rows []int) {
 	t.Helper()
 	f, err := os.Open(filepath.Join(dir, "c", "log"))
-	must(t, err)
+	must.Do(t, err)
 	defer f.Close()
 	frames := wal.NewFrameReader(f, int64(wal.HeaderSize), logSize(t, dir))
 	for {
@@ -193,7 +187,7 @@ func putFrames(t testing.TB, dir string) (rows []int) {
 		if err == io.EOF {
 			return rows
 		}
-		must(t, err)
+		must.Do(t, err)
 		if fr.Kind == wal.KindPut {
 			rows = append(rows, int(binary.LittleEndian.Uint32(fr.Payload)))
 		}
@@ -206,10 +200,10 @@ func TestScan(t *testing.T) {
 	for i := range 10 {
 		e := entry(fmt.Sprint(i), "text", 1, 0)
 		e.Label = []string{"even", "odd"}[i%2]
-		must(t, s.Put(ctx, "c", []sdk.Entry{e}))
+		must.Do(t, s.Put(ctx, "c", []sdk.Entry{e}))
 	}
-	must(t, s.Delete(ctx, "c", []string{"3", "9"}))
-	must(t, s.Commit(ctx, "c", nil))
+	must.Do(t, s.Delete(ctx, "c", []string{"3", "9"}))
+	must.Do(t, s.Commit(ctx, "c", nil))
 	tests := []struct {
 		scan sdk.Scan
 		want []string // a page each
@@ -224,7 +218,7 @@ func TestScan(t *testing.T) {
 		var pages []string
 		for {
 			page, err := s.Scan(ctx, "c", tt.scan)
-			must(t, err)
+			must.Do(t, err)
 			pages = append(pages, ids(page.Entries))
 			for _, e := range page.Entries {
 				if e.Label == "" || e.Text != "" || e.Vector != nil {
@@ -249,9 +243,9 @@ func TestRefusals(t *testing.T) {
 	s := openSmall(t, t.TempDir())
 	commit(t, s, nil, entry("a", "one", 1, 0))
 	_, err := s.Open(ctx, "dense", sdk.Schema{Dimension: 2})
-	must(t, err)
+	must.Do(t, err)
 	_, err = s.Open(ctx, "lexical", sdk.Schema{Analyzer: "code"})
-	must(t, err)
+	must.Do(t, err)
 	openErr := func(name string, schema sdk.Schema) error { _, err := s.Open(ctx, name, schema); return err }
 	putErr := func(e sdk.Entry) error { return s.Put(ctx, "c", []sdk.Entry{entry("b", "two", 1, 0), e}) }
 	searchErr := func(name string, mode sdk.Mode, vector ...float32) error {
@@ -321,8 +315,8 @@ func TestConfig(t *testing.T) {
 	}
 	dir := t.TempDir()
 	s, err := stage.Open(ctx, sdk.Setup{StateDir: t.TempDir()}, fmt.Appendf(nil, `{"path": %q}`, dir))
-	must(t, err)
-	must(t, put(s.(*store), "Ünit/A"))
+	must.Do(t, err)
+	must.Do(t, put(s.(*store), "Ünit/A"))
 	if _, err := os.Stat(filepath.Join(dir, "%C3%9Cnit%2F%41", "log")); err != nil {
 		t.Error(err)
 	}
@@ -387,21 +381,21 @@ func TestRewrittenLogStaysBounded(t *testing.T) {
 func TestScanGoesOnAfterARewrite(t *testing.T) {
 	s := openSmall(t, t.TempDir())
 	for i := range 200 {
-		must(t, s.Put(ctx, "c", []sdk.Entry{entry(fmt.Sprintf("%03d", i), strings.Repeat("x", 1000), 1, 0)}))
+		must.Do(t, s.Put(ctx, "c", []sdk.Entry{entry(fmt.Sprintf("%03d", i), strings.Repeat("x", 1000), 1, 0)}))
 	}
-	must(t, s.Commit(ctx, "c", nil))
+	must.Do(t, s.Commit(ctx, "c", nil))
 	page, err := s.Scan(ctx, "c", sdk.Scan{Limit: 150})
-	must(t, err)
+	must.Do(t, err)
 	before := s.collections["c"].now.Load().ID
 	for i := range 140 {
-		must(t, s.Delete(ctx, "c", []string{fmt.Sprintf("%03d", i)}))
+		must.Do(t, s.Delete(ctx, "c", []string{fmt.Sprintf("%03d", i)}))
 	}
 	commit(t, s, nil, entry("new", "", 1, 0))
 	if s.collections["c"].now.Load().ID == before {
 		t.Fatal("the log was not rewritten")
 	}
 	page, err = s.Scan(ctx, "c", sdk.Scan{After: page.Next})
-	must(t, err)
+	must.Do(t, err)
 	if len(page.Entries) != 51 || page.Entries[0].ID != "150" || page.Entries[50].ID != "new" {
 		t.Errorf("second page: %s", ids(page.Entries))
 	}
@@ -423,7 +417,7 @@ func TestLargeBatchesTakeSeveralFrames(t *testing.T) {
 	}
 	s = openSmall(t, dir)
 	first, err := s.Scan(ctx, "c", sdk.Scan{Texts: true})
-	must(t, err)
+	must.Do(t, err)
 	if n := len(first.Entries); n == 0 || n > 6 {
 		t.Errorf("a page of %d entries of 3.3 MB each does not fit a message", n)
 	}

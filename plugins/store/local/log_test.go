@@ -13,6 +13,7 @@ import (
 	"github.com/racflow/racflow/plugins/store/local/internal/integrity"
 	"github.com/racflow/racflow/plugins/store/local/internal/wal"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // threeCommits writes a log of three commits with an entry each and returns its
@@ -26,7 +27,7 @@ func threeCommits(t testing.TB, dir string) (log []byte, ends []int64) {
 	}
 	s.Close()
 	log, err := os.ReadFile(filepath.Join(dir, "c", "log"))
-	must(t, err)
+	must.Do(t, err)
 	return log, ends
 }
 
@@ -42,7 +43,7 @@ func TestTornTails(t *testing.T) {
 			}
 		}
 		for _, garbage := range []string{"", "garbage \xffcommit\n and more"} {
-			must(t, os.WriteFile(path, append(log[:size:size], garbage...), 0o644))
+			must.Do(t, os.WriteFile(path, append(log[:size:size], garbage...), 0o644))
 			s := openStore(t, dir)
 			s.config.Sync = false
 			mustOpen(t, s, 2)
@@ -68,9 +69,9 @@ func TestDamage(t *testing.T) {
 	for at := int64(wal.HeaderSize); at < ends[1]; at++ {
 		broken := bytes.Clone(log)
 		broken[at] ^= 0x10
-		must(t, os.WriteFile(path, broken, 0o644))
+		must.Do(t, os.WriteFile(path, broken, 0o644))
 		f, err := os.Open(path)
-		must(t, err)
+		must.Do(t, err)
 		_, err = wal.Inspect(f, wal.State{})
 		f.Close()
 		var d *integrity.Error
@@ -101,7 +102,7 @@ func TestForeignFiles(t *testing.T) {
 		"older": {older, "from before the first release"},
 	} {
 		path := filepath.Join(dir, "c", "log")
-		must(t, os.WriteFile(path, tt.content, 0o644))
+		must.Do(t, os.WriteFile(path, tt.content, 0o644))
 		_, err := openStore(t, dir).Open(ctx, "c", sdk.Schema{Dimension: 2, Analyzer: "standard"})
 		if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v", name, err)
@@ -120,11 +121,11 @@ func TestTextCannotForgeACommit(t *testing.T) {
 	forged := string(log[ends[0]:ends[1]])
 	s := openStore(t, dir)
 	mustOpen(t, s, 2)
-	must(t, s.Put(ctx, "c", []sdk.Entry{entry("d", forged, 1, 0)}))
+	must.Do(t, s.Put(ctx, "c", []sdk.Entry{entry("d", forged, 1, 0)}))
 	path := filepath.Join(dir, "c", "log")
 	torn, err := os.ReadFile(path)
-	must(t, err)
-	must(t, os.WriteFile(path, torn[:len(torn)-1], 0o644))
+	must.Do(t, err)
+	must.Do(t, os.WriteFile(path, torn[:len(torn)-1], 0o644))
 	if got := ids(everything(t, openSmall(t, dir))); got != "a b c" {
 		t.Errorf("entries %q", got)
 	}
@@ -133,7 +134,7 @@ func TestTextCannotForgeACommit(t *testing.T) {
 func TestOneWriterManyReaders(t *testing.T) {
 	dir := t.TempDir()
 	writer, other := openSmall(t, dir), openSmall(t, dir)
-	must(t, writer.Put(ctx, "c", []sdk.Entry{entry("a", "red", 1, 0)}))
+	must.Do(t, writer.Put(ctx, "c", []sdk.Entry{entry("a", "red", 1, 0)}))
 	err := other.Put(ctx, "c", []sdk.Entry{entry("b", "red", 1, 0)})
 	if sdk.CodeOf(err) != sdk.CodeTransient || !strings.Contains(err.Error(), "process "+strconv.Itoa(os.Getpid())) {
 		t.Fatalf("second writer: %v", err)
@@ -141,7 +142,7 @@ func TestOneWriterManyReaders(t *testing.T) {
 	if c := mustOpen(t, other, 2); c.Entries != 0 {
 		t.Fatalf("a reader sees %d staged entries", c.Entries)
 	}
-	must(t, writer.Commit(ctx, "c", nil))
+	must.Do(t, writer.Commit(ctx, "c", nil))
 
 	if n := len(everything(t, other)); n != 0 {
 		t.Errorf("a reader's state changed under it: %d entries", n)
@@ -165,7 +166,7 @@ func TestReadOnlyFolder(t *testing.T) {
 	}
 	dir := t.TempDir()
 	threeCommits(t, dir)
-	must(t, os.Chmod(filepath.Join(dir, "c"), 0o555))
+	must.Do(t, os.Chmod(filepath.Join(dir, "c"), 0o555))
 	t.Cleanup(func() { os.Chmod(filepath.Join(dir, "c"), 0o755) })
 	if got := ids(everything(t, openSmall(t, dir))); got != "a b c" {
 		t.Errorf("entries %q", got)
@@ -179,22 +180,22 @@ func basedLog(t testing.TB, dir string) (segment string, content, log []byte) {
 	s := openSmall(t, dir)
 	commit(t, s, nil, entry("a", "red", 1, 0), entry("b", "green red", 1, 0), entry("d", "red", 1, 0))
 	_, err := Compact(ctx, Location{dir, "c"})
-	must(t, err)
+	must.Do(t, err)
 	mustOpen(t, s, 2)
-	must(t, s.Delete(ctx, "c", []string{"a"}))
-	must(t, s.Commit(ctx, "c", nil))
+	must.Do(t, s.Delete(ctx, "c", []string{"a"}))
+	must.Do(t, s.Commit(ctx, "c", nil))
 	c := s.collections["c"] // a base with removed rows, as a merge writes it
-	must(t, c.begin())
+	must.Do(t, c.begin())
 	next, err := c.checkpoint(c.now.Load().State, c.now.Load().Snapshot)
-	must(t, err)
+	must.Do(t, err)
 	c.now.Store(next)
 	c.end()
 	commit(t, s, nil, entry("c", "blue", 1, 0))
 	segment = c.now.Load().Listed[0]
 	content, err = os.ReadFile(segment)
-	must(t, err)
+	must.Do(t, err)
 	log, err = os.ReadFile(c.path())
-	must(t, err)
+	must.Do(t, err)
 	s.Close()
 	return segment, content, log
 }
@@ -206,7 +207,7 @@ func TestDamagedBase(t *testing.T) {
 	for at := wal.HeaderSize; at < len(log); at += 7 {
 		broken := bytes.Clone(log)
 		broken[at] ^= 0x10
-		must(t, os.WriteFile(filepath.Join(dir, "c", "log"), broken, 0o644))
+		must.Do(t, os.WriteFile(filepath.Join(dir, "c", "log"), broken, 0o644))
 		s := openStore(t, dir)
 		_, err := s.Open(ctx, "c", sdk.Schema{Dimension: 2, Analyzer: "standard"})
 		var d *integrity.Error
@@ -220,15 +221,15 @@ func TestDamagedBase(t *testing.T) {
 	first := bytes.Index(log, []byte(wal.CommitMark)) - wal.FrameHeader
 	end := first + wal.FrameHeader + int(binary.LittleEndian.Uint32(log[first:]))
 	for size := wal.HeaderSize + wal.FrameHeader + len("standard") + 4 + 5; size < end; size += 5 {
-		must(t, os.WriteFile(filepath.Join(dir, "c", "log"), log[:size], 0o644))
+		must.Do(t, os.WriteFile(filepath.Join(dir, "c", "log"), log[:size], 0o644))
 		_, err := openStore(t, dir).Open(ctx, "c", sdk.Schema{Dimension: 2, Analyzer: "standard"})
 		var d *integrity.Error
 		if !errors.As(err, &d) {
 			t.Fatalf("log cut at %d: %v", size, err)
 		}
 	}
-	must(t, os.WriteFile(filepath.Join(dir, "c", "log"), log, 0o644))
-	must(t, Check(ctx, Location{dir, "c"}))
+	must.Do(t, os.WriteFile(filepath.Join(dir, "c", "log"), log, 0o644))
+	must.Do(t, Check(ctx, Location{dir, "c"}))
 	if got := ids(everything(t, openSmall(t, dir))); got != "b d c" {
 		t.Errorf("entries %q", got)
 	}
@@ -246,11 +247,11 @@ func FuzzLog(f *testing.F) {
 	f.Fuzz(func(t *testing.T, frames []byte) {
 		path := filepath.Join(dir, "c", "log")
 		if _, err := os.Stat(segment); err != nil { // the last input did not list it
-			must(t, os.WriteFile(segment, content, 0o644))
+			must.Do(t, os.WriteFile(segment, content, 0o644))
 		}
-		must(t, os.WriteFile(path, append(log[:wal.HeaderSize:wal.HeaderSize], reseal(frames)...), 0o644))
+		must.Do(t, os.WriteFile(path, append(log[:wal.HeaderSize:wal.HeaderSize], reseal(frames)...), 0o644))
 		file, err := os.Open(path)
-		must(t, err)
+		must.Do(t, err)
 		_, err = wal.Inspect(file, wal.State{})
 		file.Close()
 		if err != nil {

@@ -19,19 +19,20 @@ import (
 	"github.com/racflow/racflow/plugins/store/local/internal/image"
 	"github.com/racflow/racflow/plugins/store/local/internal/segment"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 func TestCollections(t *testing.T) {
 	dir := t.TempDir()
 	s := openStore(t, dir)
 	for _, name := range []string{"b", "Ünit/A", ".", "a.b"} {
-		must(t, put(s, name))
+		must.Do(t, put(s, name))
 	}
 	s.Close()
 	for _, other := range []string{"empty", "%zz", "%41", "UPPER"} {
-		must(t, os.MkdirAll(filepath.Join(dir, other), 0o755))
+		must.Do(t, os.MkdirAll(filepath.Join(dir, other), 0o755))
 		if other != "empty" {
-			must(t, os.WriteFile(filepath.Join(dir, other, "log"), nil, 0o644))
+			must.Do(t, os.WriteFile(filepath.Join(dir, other, "log"), nil, 0o644))
 		}
 	}
 	names, err := collections(dir)
@@ -55,26 +56,26 @@ func TestMaintenance(t *testing.T) {
 		e.Meta, e.Label = sdk.Meta{"n": float64(i)}, fmt.Sprint("label ", i%7)
 		commit(t, s, fmt.Append(nil, i), e)
 	}
-	must(t, s.Delete(ctx, "c", []string{"3", "10", "129"}))
-	must(t, s.Commit(ctx, "c", []byte("note")))
+	must.Do(t, s.Delete(ctx, "c", []string{"3", "10", "129"}))
+	must.Do(t, s.Commit(ctx, "c", []byte("note")))
 	want := everything(t, s)
 	got, err := Stats(Location{dir, "c"})
-	must(t, err)
+	must.Do(t, err)
 	if got.Entries != 127 || got.Removed == 0 || got.Segments == 0 || got.Logged == 0 || got.Labels != 7 || got.Dimension != 2 ||
 		got.Analyzer != "standard" || string(got.Note) != "note" || got.Bytes < 10_000 || got.Words < 127 {
 		t.Errorf("statistics %+v", got)
 	}
-	must(t, Check(ctx, Location{dir, "c"}))
+	must.Do(t, Check(ctx, Location{dir, "c"}))
 
-	must(t, s.Put(ctx, "c", []sdk.Entry{entry("x", "", 1, 0)}))
+	must.Do(t, s.Put(ctx, "c", []sdk.Entry{entry("x", "", 1, 0)}))
 	if _, err := Compact(ctx, Location{dir, "c"}); sdk.CodeOf(err) != sdk.CodeTransient {
 		t.Errorf("compacting while another writes: %v", err)
 	}
 	s.Close()
 	orphan := filepath.Join(dir, "c", "0123456789abcdef"+segment.Suffix)
-	must(t, os.WriteFile(orphan, make([]byte, 5000), 0o644))
+	must.Do(t, os.WriteFile(orphan, make([]byte, 5000), 0o644))
 	done, err := Compact(ctx, Location{dir, "c"})
-	must(t, err)
+	must.Do(t, err)
 	if done.After >= done.Before-5000 {
 		t.Errorf("compacted from %d to %d bytes", done.Before, done.After)
 	}
@@ -82,7 +83,7 @@ func TestMaintenance(t *testing.T) {
 		t.Errorf("a file that belongs to nothing is still there: %v", err)
 	}
 	after, err := Stats(Location{dir, "c"})
-	must(t, err)
+	must.Do(t, err)
 	if after.Segments != 1 || after.Removed != 0 || after.Logged != 0 || after.Entries != 127 || after.Words != got.Words || after.Bytes != done.After || string(after.Note) != "note" {
 		t.Errorf("statistics after compaction %+v", after)
 	}
@@ -90,9 +91,9 @@ func TestMaintenance(t *testing.T) {
 	if err != nil || again.After != again.Before {
 		t.Errorf("compacted again: %+v, %v", again, err)
 	}
-	must(t, Check(ctx, Location{dir, "c"}))
+	must.Do(t, Check(ctx, Location{dir, "c"}))
 	var exported []sdk.Entry
-	must(t, Export(ctx, Location{dir, "c"}, func(e sdk.Entry) error { exported = append(exported, e); return nil }))
+	must.Do(t, Export(ctx, Location{dir, "c"}, func(e sdk.Entry) error { exported = append(exported, e); return nil }))
 	if diff := cmp.Diff(want, exported); diff != "" {
 		t.Error(diff)
 	}
@@ -116,27 +117,27 @@ func TestMaintenance(t *testing.T) {
 func TestFind(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "[a] *") // means nothing else
 	for _, name := range []string{"whole", "unlocked", "logless", "begun"} {
-		must(t, os.MkdirAll(filepath.Join(root, name), 0o755))
+		must.Do(t, os.MkdirAll(filepath.Join(root, name), 0o755))
 		oneSegment(t, filepath.Join(root, name))
 	}
-	must(t, os.Remove(filepath.Join(root, "unlocked", "c", "lock")))
-	must(t, os.Remove(filepath.Join(root, "logless", "c", "log")))
+	must.Do(t, os.Remove(filepath.Join(root, "unlocked", "c", "lock")))
+	must.Do(t, os.Remove(filepath.Join(root, "logless", "c", "log")))
 	s := openSmall(t, filepath.Join(root, "begun"))
-	must(t, s.Drop(ctx, "c"))
+	must.Do(t, s.Drop(ctx, "c"))
 	mustOpen(t, s, 2)
-	must(t, s.Put(ctx, "c", []sdk.Entry{entry("a", "x", 1, 0)}))
-	must(t, os.MkdirAll(filepath.Join(root, "other"), 0o755))
-	must(t, os.WriteFile(filepath.Join(root, "other", "log"), []byte("of something else"), 0o644))
+	must.Do(t, s.Put(ctx, "c", []sdk.Entry{entry("a", "x", 1, 0)}))
+	must.Do(t, os.MkdirAll(filepath.Join(root, "other"), 0o755))
+	must.Do(t, os.WriteFile(filepath.Join(root, "other", "log"), []byte("of something else"), 0o644))
 	link := filepath.Join(t.TempDir(), "link")
-	must(t, os.Symlink(root, link))
+	must.Do(t, os.Symlink(root, link))
 
 	for _, from := range []string{root, link} {
 		found, err := Find(from)
-		must(t, err)
+		must.Do(t, err)
 		var dirs []string
 		for _, at := range found {
 			dir, err := filepath.Rel(from, at.Dir)
-			must(t, err)
+			must.Do(t, err)
 			dirs = append(dirs, dir)
 		}
 		if got := strings.Join(dirs, " "); got != "begun logless unlocked whole" {
@@ -156,7 +157,7 @@ func TestFind(t *testing.T) {
 	}
 	s.Close()
 	left, err := os.ReadDir(filepath.Join(root, "begun"))
-	must(t, err)
+	must.Do(t, err)
 	if len(left) != 1 {
 		t.Errorf("dropped, and still there: %v", left)
 	}
@@ -171,9 +172,9 @@ func TestDamageIsNotCopied(t *testing.T) {
 			dir := t.TempDir()
 			path, b := oneSegment(t, dir)
 			whole, err := segment.Open(path)
-			must(t, err)
+			must.Do(t, err)
 			b[whole.Table[part].Offset] ^= 1
-			must(t, os.WriteFile(path, b, 0o644))
+			must.Do(t, os.WriteFile(path, b, 0o644))
 			s := openStore(t, dir)
 			mustOpen(t, s, 2)
 			commit(t, s, nil, entry("new", "red", 1, 0)) // or there is nothing to compact
@@ -191,8 +192,8 @@ func TestDamageIsNotCopied(t *testing.T) {
 			for i := range 40 { // so that the rest is due to be merged
 				all = append(all, fmt.Sprint("e", i))
 			}
-			must(t, s.Delete(ctx, "c", all))
-			must(t, s.Commit(ctx, "c", nil))
+			must.Do(t, s.Delete(ctx, "c", all))
+			must.Do(t, s.Commit(ctx, "c", nil))
 			s.Close()
 			if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, b) {
 				t.Errorf("the damaged file was merged away: %v", err)
@@ -218,8 +219,8 @@ func TestMaintenanceOfNothing(t *testing.T) {
 	}
 	s := openSmall(t, dir)
 	commit(t, s, nil, entry("a", "x", 1, 0))
-	must(t, s.Delete(ctx, "c", []string{"a"}))
-	must(t, s.Commit(ctx, "c", nil))
+	must.Do(t, s.Delete(ctx, "c", []string{"a"}))
+	must.Do(t, s.Commit(ctx, "c", nil))
 	s.Close()
 	if _, err := Compact(ctx, Location{dir, "c"}); err != nil {
 		t.Error(err)
@@ -227,7 +228,7 @@ func TestMaintenanceOfNothing(t *testing.T) {
 	if n := mustOpen(t, openStore(t, dir), 2).Entries; n != 0 {
 		t.Errorf("%d entries", n)
 	}
-	must(t, Check(ctx, Location{dir, "c"}))
+	must.Do(t, Check(ctx, Location{dir, "c"}))
 }
 
 // TestRemovedFilesAreForgotten deletes all rows of a file: neither a process that
@@ -240,10 +241,10 @@ func TestRemovedFilesAreForgotten(t *testing.T) {
 	var all []string
 	for i := range 12 {
 		all = append(all, fmt.Sprint(i))
-		must(t, s.Put(ctx, "c", []sdk.Entry{entry(all[i], "x", 1, 0)}))
+		must.Do(t, s.Put(ctx, "c", []sdk.Entry{entry(all[i], "x", 1, 0)}))
 	}
-	must(t, s.Commit(ctx, "c", nil))
-	must(t, s.Delete(ctx, "c", all))
+	must.Do(t, s.Commit(ctx, "c", nil))
+	must.Do(t, s.Delete(ctx, "c", all))
 	commit(t, s, nil, entry("new", "x", 1, 0))
 	commit(t, s, nil, entry("newer", "x", 1, 0))
 	if files, _ := filepath.Glob(filepath.Join(dir, "c", "*"+segment.Suffix)); len(files) > 0 {
@@ -260,8 +261,8 @@ func TestReaderFindsTheNewFiles(t *testing.T) {
 	dir := t.TempDir()
 	path, _ := oneSegment(t, dir)
 	hidden := path + ".hidden"
-	must(t, os.Rename(path, hidden))
+	must.Do(t, os.Rename(path, hidden))
 	time.AfterFunc(70*time.Millisecond, func() { os.Rename(hidden, path) })
 	_, err := openStore(t, dir).Open(ctx, "c", sdk.Schema{Dimension: 2, Analyzer: "standard"})
-	must(t, err)
+	must.Do(t, err)
 }

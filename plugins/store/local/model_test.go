@@ -11,6 +11,7 @@ import (
 
 	"github.com/racflow/racflow/plugins/store/local/internal/row"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // smallLimits make files, merges and spills happen with few rows.
@@ -82,7 +83,7 @@ func (m *model) change(step int) {
 			batch = append(batch, e)
 			m.staged[e.ID] = e
 		}
-		must(m, m.s.Put(ctx, "c", batch))
+		must.Do(m, m.s.Put(ctx, "c", batch))
 		if len(m.s.collections["c"].staged.Parts.Parts) > 0 {
 			m.seen.spills++
 		}
@@ -92,10 +93,10 @@ func (m *model) change(step int) {
 			gone = append(gone, fmt.Sprint(r.IntN(120)))
 			delete(m.staged, gone[len(gone)-1])
 		}
-		must(m, m.s.Delete(ctx, "c", gone))
+		must.Do(m, m.s.Delete(ctx, "c", gone))
 	case 3, 4, 5:
 		before := m.s.collections["c"].now.Load()
-		must(m, m.s.Commit(ctx, "c", fmt.Append(nil, step)))
+		must.Do(m, m.s.Commit(ctx, "c", fmt.Append(nil, step)))
 		m.committed = maps.Clone(m.staged)
 		after := m.s.collections["c"].now.Load()
 		m.seen.files += len(after.Listed)
@@ -124,8 +125,8 @@ func (m *model) change(step int) {
 		other.limits, other.config.Sync = m.limits, false
 		mustOpen(m, other, 4)
 		e := randomEntry(r, fmt.Sprint(r.IntN(100)), 4)
-		must(m, other.Put(ctx, "c", []sdk.Entry{e}))
-		must(m, other.Commit(ctx, "c", fmt.Append(nil, step)))
+		must.Do(m, other.Put(ctx, "c", []sdk.Entry{e}))
+		must.Do(m, other.Commit(ctx, "c", fmt.Append(nil, step)))
 		m.staged[e.ID] = e
 		m.committed = maps.Clone(m.staged)
 		mustOpen(m, m.s, 4)

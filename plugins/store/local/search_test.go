@@ -14,6 +14,7 @@ import (
 	"github.com/racflow/racflow/plugins/store/local/internal/row"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/analyze"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // reference is search as its definition reads: everything scored, everything
@@ -224,23 +225,23 @@ func TestSearchEqualsReference(t *testing.T) {
 			var gone []string
 			for i := range tt.entries {
 				e := randomEntry(r, fmt.Sprint("e", i), dimension)
-				must(t, s.Put(ctx, "c", []sdk.Entry{e}))
+				must.Do(t, s.Put(ctx, "c", []sdk.Entry{e}))
 				if i%4 == 3 {
 					gone = append(gone, e.ID)
 				} else {
 					want.entries = append(want.entries, e)
 				}
 			}
-			must(t, s.Commit(ctx, "c", nil))
-			must(t, s.Delete(ctx, "c", gone))
-			must(t, s.Commit(ctx, "c", []byte("deleted")))
+			must.Do(t, s.Commit(ctx, "c", nil))
+			must.Do(t, s.Delete(ctx, "c", gone))
+			must.Do(t, s.Commit(ctx, "c", []byte("deleted")))
 
 			queries := make([]sdk.Query, tt.queries)
 			for i := range queries {
 				queries[i] = sdk.Query{Text: randomText(r, 1+i%9), Vector: append([]float32{5}, randomVector(r, dimension-1)...)}
 			}
 			hits, err := s.Search(ctx, "c", sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: tt.depth}, queries)
-			must(t, err)
+			must.Do(t, err)
 			for i, q := range queries {
 				dense, lexical := want.dense(q.Vector), want.lexical(q.Text)
 				if err := sameRanking(hits[i].Dense, denseScore, dense, tt.depth); err != nil {
@@ -281,7 +282,7 @@ func TestSides(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			all, err := s.Search(ctx, "c", sdk.Search{Mode: tt.mode, NumCandidates: tt.depth}, []sdk.Query{tt.query})
-			must(t, err)
+			must.Do(t, err)
 			hits := all[0]
 			if hitIDs(hits.Dense) != tt.dense || hitIDs(hits.Lexical) != tt.lexical {
 				t.Errorf("dense %q, lexical %q", hitIDs(hits.Dense), hitIDs(hits.Lexical))
@@ -314,16 +315,16 @@ func TestSearchStops(t *testing.T) {
 func TestLanguage(t *testing.T) {
 	s := openStore(t, t.TempDir())
 	_, err := s.Open(ctx, "c", sdk.Schema{Analyzer: "german"})
-	must(t, err)
-	must(t, s.Put(ctx, "c", []sdk.Entry{
+	must.Do(t, err)
+	must.Do(t, s.Put(ctx, "c", []sdk.Entry{
 		{ID: "houses", Text: "Zwei Häuser und ein Garten"},
 		{ID: "contract", Text: "Ich möchte den Vertrag kündigen"},
 		{ID: "bill", Text: "Rechnungen für das Haus, die nicht bezahlt sind"},
 	}))
-	must(t, s.Commit(ctx, "c", nil))
+	must.Do(t, s.Commit(ctx, "c", nil))
 	for text, want := range map[string]string{"Haus": "houses bill", "die Kündigungen des Vertrags": "contract", "Rechnung der Häuser": "bill houses", "der die das": ""} {
 		hits, err := s.Search(ctx, "c", sdk.Search{Mode: sdk.ModeLexical, NumCandidates: 10}, []sdk.Query{{Text: text}})
-		must(t, err)
+		must.Do(t, err)
 		if got := hitIDs(hits[0].Lexical); got != want {
 			t.Errorf("%q finds %q, want %q", text, got, want)
 		}

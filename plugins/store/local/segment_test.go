@@ -19,6 +19,7 @@ import (
 	"github.com/racflow/racflow/plugins/store/local/internal/snapshot"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/analyze"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // oneSegment writes a collection that is one segment in a file, and returns the
@@ -28,20 +29,20 @@ func oneSegment(t testing.TB, dir string) (path string, b []byte) {
 	r := rand.New(rand.NewPCG(5, 6))
 	s := openSmall(t, dir)
 	for i := range 70 {
-		must(t, s.Put(ctx, "c", []sdk.Entry{randomEntry(r, fmt.Sprint("e", i), 2)}))
+		must.Do(t, s.Put(ctx, "c", []sdk.Entry{randomEntry(r, fmt.Sprint("e", i), 2)}))
 	}
-	must(t, s.Commit(ctx, "c", nil))
+	must.Do(t, s.Commit(ctx, "c", nil))
 	s.Close()
 	_, err := Compact(ctx, Location{dir, "c"})
-	must(t, err)
+	must.Do(t, err)
 	files, err := fs.Glob(os.DirFS(dir), "c/*"+segment.Suffix)
-	must(t, err)
+	must.Do(t, err)
 	if len(files) != 1 {
 		t.Fatalf("files %q", files)
 	}
 	path = filepath.Join(dir, filepath.FromSlash(files[0]))
 	b, err = os.ReadFile(path)
-	must(t, err)
+	must.Do(t, err)
 	return path, b
 }
 
@@ -70,18 +71,18 @@ func TestMergingIsBuilding(t *testing.T) {
 			if r.IntN(10) == 0 {
 				var err error
 				parts, err = s.Append(parts, &some)
-				must(t, err)
+				must.Do(t, err)
 			}
 		}
 		parts, err := s.Append(parts, &some)
-		must(t, err)
+		must.Do(t, err)
 		removed := snapshot.NewRemover(parts, &analyzer)
 		for _, id := range gone {
 			removed.Remove(id)
 		}
 		var merged, built image.Memory
-		must(t, segment.Build(image.NewWriter(&merged), 1, dimension, true, snapshot.Inputs(removed.Parts)))
-		must(t, segment.Build(image.NewWriter(&built), 1, dimension, true, []segment.Input{{Source: whole.Source(&analyzer)}}))
+		must.Do(t, segment.Build(image.NewWriter(&merged), 1, dimension, true, snapshot.Inputs(removed.Parts)))
+		must.Do(t, segment.Build(image.NewWriter(&built), 1, dimension, true, []segment.Input{{Source: whole.Source(&analyzer)}}))
 		if !bytes.Equal(merged.Bytes, built.Bytes) {
 			t.Fatalf("seed %d: %d bytes merged and %d built differ", seed, len(merged.Bytes), len(built.Bytes))
 		}
@@ -94,7 +95,7 @@ func TestDamagedSegment(t *testing.T) {
 	dir := t.TempDir()
 	path, whole := oneSegment(t, dir)
 	s, err := segment.Open(path)
-	must(t, err)
+	must.Do(t, err)
 	inside := func(at int) bool { // not in the gaps between sections
 		for _, e := range s.Table {
 			if uint64(at) >= e.Offset && uint64(at) < e.Offset+e.Length {
@@ -109,7 +110,7 @@ func TestDamagedSegment(t *testing.T) {
 		if at%151 > 0 && at > image.Start || !inside(at) {
 			continue
 		}
-		must(t, os.WriteFile(path, broken, 0o644))
+		must.Do(t, os.WriteFile(path, broken, 0o644))
 		err := Check(ctx, Location{dir, "c"})
 		if err == nil || !strings.Contains(err.Error(), path) {
 			t.Fatalf("byte %d changed: %v", at, err)
@@ -130,11 +131,11 @@ func askAll(t testing.TB, dir string) {
 	few := &sdk.Filter{Op: sdk.FilterPrefix, Field: sdk.FieldMeta, Key: "s", Values: []any{strings.Repeat("c", 64)}}
 	for _, filter := range []*sdk.Filter{nil, f, few} {
 		_, err := s.Search(ctx, "c", sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 9}, []sdk.Query{{Text: "word1 word2 often", Vector: []float32{1, 2}, Filter: filter}})
-		must(t, err)
+		must.Do(t, err)
 	}
 	everything(t, s)
 	_, err := s.Get(ctx, "c", []string{"e1"})
-	must(t, err)
+	must.Do(t, err)
 }
 
 func TestForeignSegments(t *testing.T) {
@@ -155,13 +156,13 @@ func TestForeignSegments(t *testing.T) {
 		"longer":  {append(bytes.Clone(whole), 0), fmt.Sprintf("it should have %d bytes", len(whole))},
 		"another": {another, "another segment"},
 	} {
-		must(t, os.WriteFile(path, tt.content, 0o644))
+		must.Do(t, os.WriteFile(path, tt.content, 0o644))
 		_, err := openStore(t, dir).Open(ctx, "c", sdk.Schema{Dimension: 2, Analyzer: "standard"})
 		if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	must(t, os.Remove(path))
+	must.Do(t, os.Remove(path))
 	_, err := openStore(t, dir).Open(ctx, "c", sdk.Schema{Dimension: 2, Analyzer: "standard"})
 	if !errors.Is(err, errMissing) || !strings.Contains(err.Error(), "restore it from a copy") {
 		t.Errorf("missing: %v", err)
@@ -178,7 +179,7 @@ func FuzzSegment(f *testing.F) {
 		f.Add(i, uint32(4), []byte{255, 255, 255, 127, 0, 1})
 	}
 	m, err := image.Parse(whole, path)
-	must(f, err)
+	must.Do(f, err)
 	f.Fuzz(func(t *testing.T, number uint16, at uint32, change []byte) {
 		b := image.Aligned(whole)
 		if number < uint16(image.SectionCount) { // in a section, or anywhere
@@ -190,7 +191,7 @@ func FuzzSegment(f *testing.F) {
 			copy(b[int(at)%len(b):], change)
 		}
 		resealSegment(b)
-		must(t, os.WriteFile(path, b, 0o644))
+		must.Do(t, os.WriteFile(path, b, 0o644))
 		askAll(t, dir)
 		if err := Check(ctx, Location{dir, "c"}); err == nil && !bytes.Equal(b, whole) {
 			t.Skip() // the change means the same

@@ -12,6 +12,7 @@ import (
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // TestAttachedConformance runs the suite on collections of every metric, with keys of
@@ -48,7 +49,7 @@ func conformsAttached(t *testing.T, c config, server string) {
 				Make: func(t testing.TB, rows []sdk.Entry) string { return o.in(t).make(name, p, rows, server) },
 				Look: func(t testing.TB, given string) string {
 					var config struct{ Collection string }
-					must(t, json.Unmarshal([]byte(given), &config))
+					must.Do(t, json.Unmarshal([]byte(given), &config))
 					return o.in(t).rowsAndSchema(config.Collection)
 				},
 			})
@@ -98,9 +99,9 @@ func (o *owner) make(name string, p plan, rows []sdk.Entry, server string) strin
 	o.create(name, m)
 	o.insert(name, "", len(rows), columns...)
 	config := map[string]any{}
-	must(o.t, json.Unmarshal([]byte(server), &config))
+	must.Do(o.t, json.Unmarshal([]byte(server), &config))
 	config["collection"] = name
 	text, err := json.Marshal(config)
-	must(o.t, err)
+	must.Do(o.t, err)
 	return string(text)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/racflow/racflow/plugins/store/milvus/internal/attached"
 	"github.com/racflow/racflow/plugins/store/milvus/internal/mapping"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // scripted is a server with one collection, docs, of whole numbers as keys. Calls that
@@ -44,7 +45,7 @@ type scripted struct {
 func (s *scripted) start(t testing.TB) config {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	must.Do(t, err)
 	g := grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -184,7 +185,7 @@ func TestAttachedNorms(t *testing.T) {
 		r, _ := attach(t, s.start(t), attached.Arguments{Collection: "docs"})
 		for _, norm := range []float64{test.norm, 0, test.norm} {
 			hits, err := r.Search(t.Context(), "docs", sdk.Search{Mode: sdk.ModeDense, NumCandidates: 3, Norm: norm}, []sdk.Query{{Vector: []float32{1, 0}}})
-			must(t, err)
+			must.Do(t, err)
 			if got := float64(hits[0].Dense[0].Dense); norm == test.norm && math.Abs(got-test.want) > 1e-6 {
 				t.Errorf("%s with a mean norm of %v: %v, want %v", test.metric, norm, got, test.want)
 			}
@@ -219,9 +220,9 @@ func TestAttachedCallsNothingThatWrites(t *testing.T) {
 		t.Errorf("found %+v", found)
 	}
 	_, err := r.Search(t.Context(), "docs", sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 3, Texts: true}, []sdk.Query{{Text: "1", Vector: []float32{1, 1}}})
-	must(t, err)
+	must.Do(t, err)
 	_, err = r.Get(t.Context(), "docs", []string{"1", "2"})
-	must(t, err)
+	must.Do(t, err)
 	page, err := r.Scan(t.Context(), "docs", sdk.Scan{Texts: true, Limit: 2000})
 	if err != nil || len(page.Entries) != 2000 || page.Next != "1999" {
 		t.Errorf("%d entries up to %q, %v", len(page.Entries), page.Next, err)

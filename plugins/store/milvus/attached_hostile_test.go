@@ -10,6 +10,7 @@ import (
 
 	"github.com/racflow/racflow/plugins/store/milvus/internal/attached"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // A query without a filter and one with a filter that the server cannot check are sent
@@ -24,7 +25,7 @@ func TestAttachedMixedFilters(t *testing.T) {
 	red := sdk.Filter{Op: sdk.FilterIn, Field: sdk.FieldMeta, Key: "color", Values: []any{"red"}}
 	queries := []sdk.Query{{Vector: d.entries[0].Vector}, {Vector: d.entries[0].Vector, Filter: &sdk.Filter{Op: sdk.FilterNot, Parts: []sdk.Filter{red}}}}
 	hits, err := r.Search(t.Context(), "mixed", sdk.Search{Mode: sdk.ModeDense, NumCandidates: 100}, queries)
-	must(t, err)
+	must.Do(t, err)
 	want := 0
 	for _, e := range d.entries {
 		if !red.Match(e.ID, e.Label, e.Meta) {
@@ -55,7 +56,7 @@ func TestAttachedOddKeys(t *testing.T) {
 		o.insert(metric, "", 3, strs("pk", []string{"a\nb", "a\nc", "\ta"}), strs("content", []string{"tea tea", "tea milk", "milk"}), vectors("embedding", [][]float32{{1, 0}, {0, 1}, {.8, .6}}))
 		r, _ := attach(t, c, attached.Arguments{Collection: metric})
 		hits, err := r.Search(t.Context(), metric, sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 1}, []sdk.Query{{Text: "milk", Vector: []float32{0, 1}}})
-		must(t, err)
+		must.Do(t, err)
 		if h := hits[0].Dense; len(h) != 1 || h[0].ID != "a\nc" || h[0].Dense != 1 || h[0].Lexical == 0 {
 			t.Errorf("%s: %+v", metric, h)
 		}
@@ -91,7 +92,7 @@ func TestAttachedZeroVectors(t *testing.T) {
 			o.insert(name, "", 30, int64s("id", keys), strs("text", texts), vectors("vector", all))
 			r, info := attach(t, c, attached.Arguments{Collection: name})
 			hits, err := r.Search(t.Context(), name, sdk.Search{Mode: sdk.ModeDense, NumCandidates: 30}, []sdk.Query{{Vector: []float32{1, 0}}})
-			must(t, err)
+			must.Do(t, err)
 			for _, h := range hits[0].Dense {
 				if math.Abs(float64(h.Dense)-want[h.ID]) > 1e-5 {
 					t.Errorf("%s: entry %s has %v, want %v; %s", name, h.ID, h.Dense, want[h.ID], info.Notes[0])
@@ -168,7 +169,7 @@ func TestAttachedLargeRows(t *testing.T) {
 		queries = append(queries, sdk.Query{Vector: []float32{1, 1}})
 	}
 	hits, err := r.Search(t.Context(), "docs", sdk.Search{Mode: sdk.ModeDense, NumCandidates: 240, Texts: true}, queries)
-	must(t, err)
+	must.Do(t, err)
 	for i, h := range hits {
 		if len(h.Dense) != 1 {
 			t.Errorf("query %d: %d found", i, len(h.Dense))

@@ -12,6 +12,7 @@ import (
 	"github.com/racflow/racflow/plugins/store/milvus/internal/attached"
 	"github.com/racflow/racflow/plugins/store/milvus/internal/mapping"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // simple is a collection with a text and a vector for each id.
@@ -33,9 +34,9 @@ func (o *owner) simple(name, partition string, ids ...string) {
 func found(t testing.TB, r *reader, name string) string {
 	t.Helper()
 	hits, err := r.Search(t.Context(), name, sdk.Search{Mode: sdk.ModeDense, NumCandidates: 9}, []sdk.Query{{Vector: []float32{1, 0}}})
-	must(t, err)
+	must.Do(t, err)
 	page, err := r.Scan(t.Context(), name, sdk.Scan{})
-	must(t, err)
+	must.Do(t, err)
 	var searched, scanned []string
 	for _, h := range hits[0].Dense {
 		searched = append(searched, h.ID)
@@ -67,15 +68,15 @@ func TestAttachedID(t *testing.T) {
 		t.Errorf("notes %q", info.Notes)
 	}
 	all, err := r.Scan(t.Context(), "docs", sdk.Scan{Limit: 7})
-	must(t, err)
+	must.Do(t, err)
 	next, err := r.Scan(t.Context(), "docs", sdk.Scan{After: all.Next})
-	must(t, err)
+	must.Do(t, err)
 	var ids []string
 	for _, e := range append(all.Entries, next.Entries...) {
 		ids = append(ids, e.ID)
 	}
 	got, err := r.Get(t.Context(), "docs", append(ids, "none"))
-	must(t, err)
+	must.Do(t, err)
 	for i, e := range got[:60] {
 		if e.ID != ids[i] || !strings.HasPrefix(e.ID, "doc "+e.Text) {
 			t.Errorf("the entry of id %q is %+v", ids[i], e)
@@ -106,7 +107,7 @@ func readsDropped(t *testing.T, c config) {
 		t.Errorf("found %s", got)
 	}
 	_, err := o.DropCollection(t.Context(), &milvuspb.DropCollectionRequest{CollectionName: "short"})
-	must(t, err)
+	must.Do(t, err)
 	for range 2 {
 		_, err := r.Search(t.Context(), "short", sdk.Search{Mode: sdk.ModeDense, NumCandidates: 3}, []sdk.Query{{Vector: []float32{1, 1}}})
 		if sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), `collection "short" is gone`) {
@@ -125,14 +126,14 @@ func TestAttachedAliasElsewhere(t *testing.T) {
 	o.simple("first", "", "a")
 	o.simple("second", "", "b", "c")
 	_, err := o.CreateAlias(t.Context(), &milvuspb.CreateAliasRequest{CollectionName: "first", Alias: "current"})
-	must(t, err)
+	must.Do(t, err)
 	r, before := attach(t, c, attached.Arguments{Collection: "current"})
 	said := !slices.ContainsFunc(before.Notes, func(note string) bool { return strings.Contains(note, "does not say which collection the alias") })
 	if said && before.Name != "first" || found(t, r, before.Name) != "a" {
 		t.Errorf("attached %+v", before)
 	}
 	_, err = o.AlterAlias(t.Context(), &milvuspb.AlterAliasRequest{CollectionName: "second", Alias: "current"})
-	must(t, err)
+	must.Do(t, err)
 	if got := found(t, r, before.Name); said && got != "a" {
 		t.Errorf("after the swap, what was attached has %s", got)
 	}
@@ -152,7 +153,7 @@ func TestAttachedPartitionsElsewhere(t *testing.T) {
 	o.simple("parted", "", "none")
 	for _, name := range []string{"en", "de"} {
 		_, err := o.CreatePartition(t.Context(), &milvuspb.CreatePartitionRequest{CollectionName: "parted", PartitionName: name})
-		must(t, err)
+		must.Do(t, err)
 		o.simple("parted", name, name+"1", name+"2")
 	}
 	o.load("parted")
@@ -177,7 +178,7 @@ func TestAttachedReleasedElsewhere(t *testing.T) {
 	o.simple("released", "", "a")
 	r, _ := attach(t, c, attached.Arguments{Collection: "released"})
 	_, err := o.ReleaseCollection(t.Context(), &milvuspb.ReleaseCollectionRequest{CollectionName: "released"})
-	must(t, err)
+	must.Do(t, err)
 	if _, err := r.Scan(t.Context(), "released", sdk.Scan{}); sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), "load = true") {
 		t.Errorf("a scan gives %v", err)
 	}
@@ -228,7 +229,7 @@ func TestAttachedNullElsewhere(t *testing.T) {
 				}
 			}
 			hits, err := r.Search(t.Context(), "nulls", sdk.Search{Mode: sdk.ModeDense, NumCandidates: 3}, []sdk.Query{{Vector: []float32{1, 0}, Filter: &f}})
-			must(t, err)
+			must.Do(t, err)
 			var got []string
 			for _, h := range hits[0].Dense {
 				got = append(got, h.ID)
@@ -257,9 +258,9 @@ func TestAttachedHalfVectors(t *testing.T) {
 		o.insert(name, "", 2, strs("id", []string{"a", "b"}), strs("text", []string{"1", "2"}), &schemapb.FieldData{FieldName: "vector", Type: typ, Field: &schemapb.FieldData_Vectors{Vectors: data}})
 		r, info := attach(t, c, attached.Arguments{Collection: name})
 		hits, err := r.Search(t.Context(), name, sdk.Search{Mode: sdk.ModeDense, NumCandidates: 2}, []sdk.Query{{Vector: []float32{0.1, -0.1}}, {Vector: []float32{1, 1}}})
-		must(t, err)
+		must.Do(t, err)
 		page, err := r.Scan(t.Context(), name, sdk.Scan{Vectors: true})
-		must(t, err)
+		must.Do(t, err)
 		if diff := gocmp.Diff([][]float32{{1, 0}, {0, -2}}, [][]float32{page.Entries[0].Vector, page.Entries[1].Vector}); diff != "" || info.Dimension != 2 {
 			t.Errorf("%s: %+v (-want +got):\n%s", name, info, diff)
 		}

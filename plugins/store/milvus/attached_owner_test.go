@@ -17,6 +17,7 @@ import (
 	"github.com/racflow/racflow/plugins/store/milvus/internal/attached"
 	"github.com/racflow/racflow/plugins/store/milvus/internal/server"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // owner makes collections as their owners do, by the raw service.
@@ -28,10 +29,10 @@ type owner struct {
 func newOwner(t testing.TB, c config) *owner {
 	t.Helper()
 	s, err := server.New(c.Config)
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { s.Close() })
 	client, err := s.Client(t.Context())
-	must(t, err)
+	must.Do(t, err)
 	return &owner{t: t, MilvusServiceClient: client.Service}
 }
 
@@ -66,9 +67,9 @@ type made struct {
 func (o *owner) create(name string, m made) {
 	o.t.Helper()
 	schema, err := proto.Marshal(&schemapb.CollectionSchema{Name: name, Fields: m.fields, Functions: m.functions, EnableDynamicField: m.dynamic})
-	must(o.t, err)
+	must.Do(o.t, err)
 	_, err = o.CreateCollection(o.t.Context(), &milvuspb.CreateCollectionRequest{CollectionName: name, Schema: schema, ShardsNum: 1, ConsistencyLevel: commonpb.ConsistencyLevel_Strong})
-	must(o.t, err)
+	must.Do(o.t, err)
 	for field, metric := range m.metrics {
 		index := "FLAT"
 		if metric == "BM25" || metric == "SPARSE" {
@@ -77,7 +78,7 @@ func (o *owner) create(name string, m made) {
 		_, err = o.CreateIndex(o.t.Context(), &milvuspb.CreateIndexRequest{
 			CollectionName: name, FieldName: field, IndexName: field, ExtraParams: keyValues("index_type", index, "metric_type", strings.Replace(metric, "SPARSE", "IP", 1), "params", "{}"),
 		})
-		must(o.t, err)
+		must.Do(o.t, err)
 	}
 	if len(m.metrics) > 0 {
 		o.load(name)
@@ -87,10 +88,10 @@ func (o *owner) create(name string, m made) {
 func (o *owner) load(name string) {
 	o.t.Helper()
 	_, err := o.LoadCollection(o.t.Context(), &milvuspb.LoadCollectionRequest{CollectionName: name})
-	must(o.t, err)
+	must.Do(o.t, err)
 	for {
 		reply, err := o.GetLoadState(o.t.Context(), &milvuspb.GetLoadStateRequest{CollectionName: name})
-		must(o.t, err)
+		must.Do(o.t, err)
 		if reply.GetState() == commonpb.LoadState_LoadStateLoaded {
 			return
 		}
@@ -101,20 +102,20 @@ func (o *owner) load(name string) {
 func (o *owner) insert(name, partition string, n int, columns ...*schemapb.FieldData) {
 	o.t.Helper()
 	_, err := o.Insert(o.t.Context(), &milvuspb.InsertRequest{CollectionName: name, PartitionName: partition, NumRows: uint32(n), FieldsData: columns})
-	must(o.t, err)
+	must.Do(o.t, err)
 }
 
 // rowsAndSchema is what of a collection must not change.
 func (o *owner) rowsAndSchema(name string) string {
 	o.t.Helper()
 	d, err := o.DescribeCollection(o.t.Context(), &milvuspb.DescribeCollectionRequest{CollectionName: name})
-	must(o.t, err)
+	must.Do(o.t, err)
 	i, err := o.DescribeIndex(o.t.Context(), &milvuspb.DescribeIndexRequest{CollectionName: name})
-	must(o.t, err)
+	must.Do(o.t, err)
 	q, err := o.Query(o.t.Context(), &milvuspb.QueryRequest{CollectionName: name, OutputFields: []string{"count(*)"}})
-	must(o.t, err)
+	must.Do(o.t, err)
 	s, err := o.ShowCollections(o.t.Context(), &milvuspb.ShowCollectionsRequest{})
-	must(o.t, err)
+	must.Do(o.t, err)
 	var indexes []string // without how far they are, which changes by itself
 	for _, index := range i.IndexDescriptions {
 		indexes = append(indexes, fmt.Sprint(index.FieldName, index.IndexName, index.Params))
@@ -154,7 +155,7 @@ func objects(t testing.TB, name string, values []map[string]any) *schemapb.Field
 	var data [][]byte
 	for _, v := range values {
 		text, err := json.Marshal(v)
-		must(t, err)
+		must.Do(t, err)
 		data = append(data, text)
 	}
 	return column(name, schemapb.DataType_JSON, &schemapb.ScalarField{Data: &schemapb.ScalarField_JsonData{JsonData: &schemapb.JSONArray{Data: data}}})
@@ -171,7 +172,7 @@ func attach(t testing.TB, c config, a attached.Arguments) (*reader, sdk.Attached
 	t.Helper()
 	r := openReader(t, c, a)
 	found, err := r.Attach(t.Context())
-	must(t, err)
+	must.Do(t, err)
 	return r, found
 }
 
@@ -179,7 +180,7 @@ func openReader(t testing.TB, c config, a attached.Arguments) *reader {
 	t.Helper()
 	c.Arguments = a
 	s, err := open(context.Background(), sdk.Setup{}, c)
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { s.(*reader).Close() })
 	return s.(*reader)
 }

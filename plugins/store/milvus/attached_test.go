@@ -17,6 +17,7 @@ import (
 
 	"github.com/racflow/racflow/plugins/store/milvus/internal/attached"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // docs are rows of a collection that somebody else makes, and the entries that
@@ -153,7 +154,7 @@ func elsewhere(t testing.TB) config {
 		t.Skipf("%s is not set", configVariable)
 	}
 	var given struct{ Address, User, Password, CA string }
-	must(t, json.Unmarshal([]byte(text), &given))
+	must.Do(t, json.Unmarshal([]byte(text), &given))
 	c := (&engine{t: t, address: cmp.Or(given.Address, "127.0.0.1:19530")}).config()
 	c.User, c.Password, c.CA = given.User, given.Password, sdk.Path(given.CA)
 	return c
@@ -206,7 +207,7 @@ func sameScan(t *testing.T, r *reader, name string, d docs) {
 		scan := sdk.Scan{Limit: limit, Texts: true, Vectors: true}
 		for {
 			page, err := r.Scan(t.Context(), name, scan)
-			must(t, err)
+			must.Do(t, err)
 			all = append(all, page.Entries...)
 			if scan.After = page.Next; page.Next == "" || len(page.Entries) == 0 {
 				break
@@ -233,7 +234,7 @@ func sameGet(t *testing.T, r *reader, name string, d docs) {
 	}
 	ids = append(ids, "not there", ids[0], "07")
 	got, err := r.Get(t.Context(), name, ids)
-	must(t, err)
+	must.Do(t, err)
 	want := append(slices.Clone(d.entries), sdk.Entry{}, d.entries[0], sdk.Entry{})
 	if diff := gocmp.Diff(want, got, cmpopts.IgnoreFields(sdk.Entry{}, "Vector")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -247,7 +248,7 @@ func sameDense(t *testing.T, r *reader, name string, d docs, exact bool) {
 		queries = append(queries, sdk.Query{Text: "tea", Vector: d.entries[i*19].Vector})
 	}
 	got, err := r.Search(t.Context(), name, sdk.Search{Mode: sdk.ModeDense, NumCandidates: 10, Texts: true}, queries)
-	must(t, err)
+	must.Do(t, err)
 	for i, q := range queries {
 		want := slices.Clone(d.entries)
 		slices.SortFunc(want, func(a, b sdk.Entry) int {
@@ -297,13 +298,13 @@ func sameFilters(t *testing.T, r *reader, name string, d docs) {
 	}
 	var queries []sdk.Query
 	for i := range filters {
-		must(t, filters[i].Check())
+		must.Do(t, filters[i].Check())
 		queries = append(queries, sdk.Query{Vector: d.entries[0].Vector, Filter: &filters[i]})
 	}
 	all, err := r.Search(t.Context(), name, sdk.Search{Mode: sdk.ModeDense, NumCandidates: 400}, queries)
-	must(t, err)
+	must.Do(t, err)
 	few, err := r.Search(t.Context(), name, sdk.Search{Mode: sdk.ModeDense, NumCandidates: 3}, queries)
-	must(t, err)
+	must.Do(t, err)
 	for i, f := range filters {
 		want := map[string]bool{}
 		for _, e := range d.entries {
@@ -327,7 +328,7 @@ func findsWords(t *testing.T, r *reader, name string, d docs) {
 	german := &sdk.Filter{Op: sdk.FilterIn, Field: sdk.FieldMeta, Key: "lang", Values: []any{"de"}}
 	queries := []sdk.Query{{Text: "late delivery", Vector: d.entries[5].Vector}, {Text: "xyzzy", Vector: d.entries[6].Vector}, {Text: "tea", Vector: d.entries[7].Vector, Filter: german}}
 	lexical, err := r.Search(t.Context(), name, sdk.Search{Mode: sdk.ModeLexical, NumCandidates: 30, Texts: true}, queries)
-	must(t, err)
+	must.Do(t, err)
 	if len(lexical[1].Lexical) != 0 || len(lexical[0].Lexical) != 30 || len(lexical[2].Lexical) == 0 || lexical[0].Dense != nil {
 		t.Errorf("found %d, %d and %d entries", len(lexical[0].Lexical), len(lexical[1].Lexical), len(lexical[2].Lexical))
 	}
@@ -344,7 +345,7 @@ func findsWords(t *testing.T, r *reader, name string, d docs) {
 		}
 	}
 	both, err := r.Search(t.Context(), name, sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 30}, queries)
-	must(t, err)
+	must.Do(t, err)
 	for i, hits := range both {
 		scores := map[string]float32{}
 		for _, h := range lexical[i].Lexical {

@@ -21,6 +21,7 @@ import (
 	"github.com/racflow/racflow/plugins/store/milvus/internal/server"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/analyze"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 const benchDimension = 384
@@ -52,7 +53,7 @@ func TestAgainstBareClient(t *testing.T) {
 	s := openStore(t, e.config())
 	schema := sdk.Schema{Dimension: benchDimension, Analyzer: "standard"}
 	_, err = s.Open(t.Context(), "c", schema)
-	must(t, err)
+	must.Do(t, err)
 	var bare *bareClient
 	batches := benchBatches(random, n)
 	loads := []struct {
@@ -63,7 +64,7 @@ func TestAgainstBareClient(t *testing.T) {
 		{name: "bare", load: func() {
 			bare = newBareClient(t, e, "bare")
 			for _, entries := range batches {
-				must(t, bare.load(entries))
+				must.Do(t, bare.load(entries))
 			}
 		}},
 		{name: "bare, three at a time", load: func() {
@@ -73,15 +74,15 @@ func TestAgainstBareClient(t *testing.T) {
 			for _, entries := range batches {
 				g.Go(func() error { return parallel.load(entries) })
 			}
-			must(t, g.Wait())
+			must.Do(t, g.Wait())
 		}},
 		{name: "store", load: func() {
 			for _, entries := range batches {
 				for part := range slices.Chunk(entries, 250) { // as the engine does
-					must(t, s.Put(t.Context(), "c", part))
+					must.Do(t, s.Put(t.Context(), "c", part))
 				}
 			}
-			must(t, s.Commit(t.Context(), "c", []byte("note")))
+			must.Do(t, s.Commit(t.Context(), "c", []byte("note")))
 		}},
 	}
 	for i := range loads { // a round begins where the one before did not
@@ -100,7 +101,7 @@ func TestAgainstBareClient(t *testing.T) {
 			func(q sdk.Query) { bare.hybrid(q, depth, 2) },
 			func(q sdk.Query) {
 				_, err := s.Search(t.Context(), "c", sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: depth}, []sdk.Query{q})
-				must(t, err)
+				must.Do(t, err)
 			},
 		}
 		times, works := make([][]time.Duration, len(ways)), make([]time.Duration, len(ways))
@@ -130,9 +131,9 @@ func TestAgainstBareClient(t *testing.T) {
 		start := time.Now()
 		again := openStore(t, e.config())
 		_, err := again.Open(t.Context(), "c", schema)
-		must(t, err)
+		must.Do(t, err)
 		_, err = again.Search(t.Context(), "c", sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 240}, []sdk.Query{q})
-		must(t, err)
+		must.Do(t, err)
 		opening = append(opening, time.Since(start))
 	}
 	slices.Sort(opening)
@@ -197,9 +198,9 @@ type bareClient struct {
 func newBareClient(t testing.TB, e *engine, table string) *bareClient {
 	t.Helper()
 	server, err := server.New(e.config().Config)
-	must(t, err)
+	must.Do(t, err)
 	c, err := client.NewClient(t.Context(), client.Config{Address: e.address, DialOptions: server.DialOptions()})
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { c.Close() })
 	varchar := func(name string) *entity.Field {
 		return entity.NewField().WithName(name).WithDataType(entity.FieldTypeVarChar).WithMaxLength(row.MaxBytes)
@@ -208,11 +209,11 @@ func newBareClient(t testing.TB, e *engine, table string) *bareClient {
 		WithField(varchar("id").WithIsPrimaryKey(true)).WithField(varchar("label")).WithField(varchar("text")).
 		WithField(entity.NewField().WithName(row.FieldVector).WithDataType(entity.FieldTypeFloatVector).WithDim(benchDimension)).
 		WithField(entity.NewField().WithName(row.FieldWords).WithDataType(entity.FieldTypeSparseVector))
-	must(t, c.CreateCollection(t.Context(), schema, 1))
+	must.Do(t, c.CreateCollection(t.Context(), schema, 1))
 	for field, index := range map[string]string{row.FieldVector: "FLAT", row.FieldWords: "SPARSE_INVERTED_INDEX"} {
-		must(t, c.CreateIndex(t.Context(), table, field, entity.NewGenericIndex(field, entity.IndexType(index), map[string]string{"metric_type": "IP"}), false))
+		must.Do(t, c.CreateIndex(t.Context(), table, field, entity.NewGenericIndex(field, entity.IndexType(index), map[string]string{"metric_type": "IP"}), false))
 	}
-	must(t, c.LoadCollection(t.Context(), table, false))
+	must.Do(t, c.LoadCollection(t.Context(), table, false))
 	return &bareClient{t, c, table}
 }
 
@@ -234,9 +235,9 @@ func (b *bareClient) hybrid(q sdk.Query, depth, atOnce int) {
 	var g errgroup.Group
 	g.SetLimit(atOnce)
 	flat, err := entity.NewIndexFlatSearchParam()
-	must(b, err)
+	must.Do(b, err)
 	sparse, err := entity.NewIndexSparseInvertedSearchParam(0)
-	must(b, err)
+	must.Do(b, err)
 	g.Go(func() error {
 		_, err := b.Search(b.Context(), b.table, nil, "", []string{"id", "label"}, []entity.Vector{entity.FloatVector(q.Vector)}, row.FieldVector, entity.IP, depth, flat)
 		return err
@@ -249,5 +250,5 @@ func (b *bareClient) hybrid(q sdk.Query, depth, atOnce int) {
 		_, err := b.Search(b.Context(), b.table, nil, "", []string{"id", "label"}, []entity.Vector{bm25.Query(terms)}, row.FieldWords, entity.IP, depth, sparse)
 		return err
 	})
-	must(b, g.Wait())
+	must.Do(b, g.Wait())
 }

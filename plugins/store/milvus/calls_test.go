@@ -26,6 +26,7 @@ import (
 	"github.com/racflow/racflow/plugins/store/milvus/internal/snapshot"
 	"github.com/racflow/racflow/plugins/store/milvus/internal/table"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // counter is a server with one collection of ten entries that counts its calls. It
@@ -65,11 +66,11 @@ func newCounter(t *testing.T) (*counter, config) {
 		Commit: 1, Next: 10, Entries: 10, Words: int64(words), Lowest: 2, Highest: 2,
 		Note: note, Statistics: []snapshot.Blob{statistics},
 	})
-	must(t, err)
+	must.Do(t, err)
 	c.rows = slices.Concat(c.rows, notes, parts, []row.Row{row.System(snapshot.TurnKey(1, "record"), string(record))})
 
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	must.Do(t, err)
 	s := grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		c.mu.Lock()
 		c.calls = append(c.calls, info.FullMethod[strings.LastIndex(info.FullMethod, "/")+1:])
@@ -82,11 +83,11 @@ func newCounter(t *testing.T) (*counter, config) {
 	e := engine{address: listener.Addr().String()}
 	config := e.config()
 	maker, err := server.New(config.Config)
-	must(t, err)
+	must.Do(t, err)
 	defer maker.Close()
 	made, err := table.New(maker, config.Options, "c", c.schema)
-	must(t, err)
-	must(t, made.Create(t.Context()))
+	must.Do(t, err)
+	must.Do(t, made.Create(t.Context()))
 	c.count()
 	return c, config
 }
@@ -201,7 +202,7 @@ func TestCalls(t *testing.T) {
 		defer cancel()
 		q := sdk.Query{Text: "tea number3", Vector: []float32{1, 3}}
 		hits, err := test.searcher.Search(ctx, sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 4}, []sdk.Query{q})
-		must(t, err)
+		must.Do(t, err)
 		dense, lexical := hits[0].Dense, hits[0].Lexical
 		if len(dense) != 4 || len(lexical) != 4 || lexical[0].ID != "entry 3" || math.Abs(float64(lexical[0].Dense)-1) > 1e-6 {
 			t.Errorf("%s: %+v", test.what, hits[0])

@@ -8,11 +8,12 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 func TestConfigErrors(t *testing.T) {
 	junk := filepath.Join(t.TempDir(), "junk.pem")
-	must(t, os.WriteFile(junk, []byte("junk"), 0o600))
+	must.Do(t, os.WriteFile(junk, []byte("junk"), 0o600))
 	for config, argument := range map[string]string{
 		`{"address": "user:hunter2@host"}`:             "address",
 		`{"address": "ftp://host"}`:                    "address",

@@ -12,6 +12,7 @@ import (
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // TestConformance runs the suite that every store has to pass.
@@ -66,7 +67,7 @@ func ready(t *testing.T) string {
 // answers makes a collection, writes, searches and drops it.
 func answers(t *testing.T, config string) error {
 	opened, err := Stage().Open(t.Context(), sdk.Setup{}, []byte(config))
-	must(t, err)
+	must.Do(t, err)
 	s := opened.(*store)
 	defer s.Close()
 	_, err = s.Open(t.Context(), "ready", sdk.Schema{Dimension: 2})
@@ -106,9 +107,9 @@ func TestLoginElsewhere(t *testing.T) {
 		changed := maps.Clone(config)
 		maps.Copy(changed, changes)
 		text, err := json.Marshal(changed)
-		must(t, err)
+		must.Do(t, err)
 		s, err := Stage().Open(t.Context(), sdk.Setup{}, text)
-		must(t, err)
+		must.Do(t, err)
 		defer s.(*store).Close()
 		_, err = s.(sdk.Store).Open(t.Context(), "login", sdk.Schema{Dimension: 2})
 		return err

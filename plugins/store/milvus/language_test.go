@@ -5,6 +5,7 @@ import (
 
 	"github.com/racflow/racflow/plugins/store/local"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // TestLanguageSameAsLocal asks both stores in German: they find other forms of the
@@ -12,22 +13,22 @@ import (
 func TestLanguageSameAsLocal(t *testing.T) {
 	e := startEngine(t)
 	theirs, err := local.Stage().Open(t.Context(), sdk.Setup{StateDir: t.TempDir()}, nil)
-	must(t, err)
+	must.Do(t, err)
 	reference := theirs.(sdk.Store)
 	ours := openStore(t, e.config())
 	queries := []sdk.Query{{Text: "Haus"}, {Text: "die Kündigungen des Vertrags"}, {Text: "Rechnung der Häuser"}, {Text: "der die das"}}
 	var hits [2][]sdk.Hits
 	for i, s := range []sdk.Store{ours, reference} {
 		_, err := s.Open(t.Context(), "c", sdk.Schema{Dimension: 2, Analyzer: "german"})
-		must(t, err)
-		must(t, s.Put(t.Context(), "c", []sdk.Entry{
+		must.Do(t, err)
+		must.Do(t, s.Put(t.Context(), "c", []sdk.Entry{
 			{ID: "houses", Text: "Zwei Häuser und ein Garten", Vector: []float32{1, 0}},
 			{ID: "contract", Text: "Ich möchte den Vertrag kündigen", Vector: []float32{0, 1}},
 			{ID: "bill", Text: "Rechnungen für das Haus, die nicht bezahlt sind", Vector: []float32{1, 1}},
 		}))
-		must(t, s.Commit(t.Context(), "c", nil))
+		must.Do(t, s.Commit(t.Context(), "c", nil))
 		hits[i], err = s.Search(t.Context(), "c", sdk.Search{Mode: sdk.ModeLexical, NumCandidates: 10}, queries)
-		must(t, err)
+		must.Do(t, err)
 	}
 	for i, want := range [][]string{{"houses", "bill"}, {"contract"}, {"bill", "houses"}, nil} {
 		a, b := hits[0][i].Lexical, hits[1][i].Lexical

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // figures are what a process measured.
@@ -69,7 +70,7 @@ func peakMemory(t testing.TB, pid int) int {
 	for text := range strings.Lines(string(status)) {
 		if rest, ok := strings.CutPrefix(text, "VmHWM:"); ok {
 			kb, err := strconv.Atoi(strings.Fields(rest)[0])
-			must(t, err)
+			must.Do(t, err)
 			return kb << 10
 		}
 	}
@@ -80,7 +81,7 @@ func peakMemory(t testing.TB, pid int) int {
 // diskUsage is the size of the files below a folder, in bytes.
 func diskUsage(t testing.TB, folder string) (total int) {
 	t.Helper()
-	must(t, filepath.WalkDir(folder, func(_ string, d fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(folder, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/racflow/racflow/plugins/store/milvus/internal/snapshot"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/fuse"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // largeTask is the environment variable with the task of a process, as JSON.
@@ -39,7 +40,7 @@ func (w task) start(t *testing.T) (f figures) {
 	t.Helper()
 	w.Result = filepath.Join(t.TempDir(), "figures.json")
 	text, err := json.Marshal(w)
-	must(t, err)
+	must.Do(t, err)
 	child := exec.Command(os.Args[0], "-test.run=^TestLarge$", "-test.v")
 	child.Env = append(os.Environ(), largeTask+"="+string(text))
 	output, err := child.CombinedOutput()
@@ -47,28 +48,28 @@ func (w task) start(t *testing.T) (f figures) {
 		t.Fatalf("%s, %s: %v\n%s", w.Store, w.Step, err, output)
 	}
 	text, err = os.ReadFile(w.Result)
-	must(t, err)
-	must(t, json.Unmarshal(text, &f))
+	must.Do(t, err)
+	must.Do(t, json.Unmarshal(text, &f))
 	t.Logf("%s, %s: %v", w.Store, w.Step, f.Lines)
 	return f
 }
 
 func runLargeTask(t *testing.T, text string) {
 	var w task
-	must(t, json.Unmarshal([]byte(text), &w))
+	must.Do(t, json.Unmarshal([]byte(text), &w))
 	stage := Stage()
 	if w.Store == "local" {
 		stage = local.Stage()
 	}
 	opened, err := stage.Open(t.Context(), sdk.Setup{StateDir: w.Folder}, []byte(w.Config))
-	must(t, err)
+	must.Do(t, err)
 	r := &largeRun{TB: t, Store: opened.(sdk.Store), Corpus: corpus.New(8, 16), rows: w.Rows, folder: w.Folder}
 	map[string]func(){stepFill: r.fill, stepSearch: r.search, stepChange: r.change, stepOpen: r.open}[w.Step]()
 	r.Memory = peakMemory(t, os.Getpid())
 	r.Lines = append(r.Lines, megabytes("memory of racflow "+w.Step, r.Memory))
 	result, err := json.Marshal(r.figures)
-	must(t, err)
-	must(t, os.WriteFile(w.Result, result, 0o600))
+	must.Do(t, err)
+	must.Do(t, os.WriteFile(w.Result, result, 0o600))
 }
 
 // largeRun is a task in its own process.
@@ -83,12 +84,12 @@ type largeRun struct {
 
 func (r *largeRun) schema() {
 	_, err := r.Store.Open(r.Context(), "c", sdk.Schema{Dimension: corpus.Dimension, Analyzer: "standard"})
-	must(r, err)
+	must.Do(r, err)
 }
 
 func (r *largeRun) put(first, n int) {
 	for part := range slices.Chunk(r.Entries(first, n), 250) { // as the engine does
-		must(r, r.Put(r.Context(), "c", part))
+		must.Do(r, r.Put(r.Context(), "c", part))
 	}
 }
 
@@ -99,7 +100,7 @@ func (r *largeRun) fill() {
 		r.put(first, min(1000, r.rows-first))
 	}
 	loaded := time.Now()
-	must(r, r.Commit(r.Context(), "c", []byte("filled")))
+	must.Do(r, r.Commit(r.Context(), "c", []byte("filled")))
 	r.Lines = append(r.Lines, seconds("load", loaded.Sub(start)), seconds("commit and index", time.Since(loaded)))
 }
 
@@ -117,7 +118,7 @@ func (r *largeRun) query(filter *sdk.Filter) sdk.Query {
 
 func (r *largeRun) find(mode sdk.Mode, candidates int, q sdk.Query) sdk.Hits {
 	hits, err := r.Search(r.Context(), "c", sdk.Search{Mode: mode, NumCandidates: candidates}, []sdk.Query{q})
-	must(r, err)
+	must.Do(r, err)
 	return hits[0]
 }
 
@@ -160,7 +161,7 @@ func (r *largeRun) change() {
 	start := time.Now()
 	r.put(r.rows/2, half)
 	r.put(r.rows, half)
-	must(r, r.Commit(r.Context(), "c", []byte("changed")))
+	must.Do(r, r.Commit(r.Context(), "c", []byte("changed")))
 	r.Lines = append(r.Lines, seconds("change of 1,000 rows", time.Since(start)))
 	s, milvus := r.Store.(*store)
 	if milvus {
@@ -169,10 +170,10 @@ func (r *largeRun) change() {
 	}
 	start = time.Now()
 	if milvus {
-		must(r, r.Delete(r.Context(), "c", []string{"no entry"})) // the beginning of a change
+		must.Do(r, r.Delete(r.Context(), "c", []string{"no entry"})) // the beginning of a change
 	} else {
 		_, err := local.Compact(r.Context(), local.Location{Dir: r.folder, Name: "c"})
-		must(r, err)
+		must.Do(r, err)
 	}
 	r.Lines = append(r.Lines, seconds("clearing up", time.Since(start)))
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/racflow/racflow/plugins/store/local"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/fuse"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // shared holds public data sets, where they are at hand.
@@ -42,9 +43,9 @@ func TestSameAsLocal(t *testing.T) {
 				changed[i].Text = entries[len(entries)-1-i].Text
 			}
 			for _, s := range []sdk.Store{ours, reference} {
-				must(t, s.Put(t.Context(), "c", changed))
-				must(t, s.Delete(t.Context(), "c", []string{entries[len(entries)/2].ID}))
-				must(t, s.Commit(t.Context(), "c", []byte("changed")))
+				must.Do(t, s.Put(t.Context(), "c", changed))
+				must.Do(t, s.Delete(t.Context(), "c", []string{entries[len(entries)/2].ID}))
+				must.Do(t, s.Commit(t.Context(), "c", []byte("changed")))
 			}
 			for _, mode := range []sdk.Mode{sdk.ModeDense, sdk.ModeLexical, sdk.ModeHybrid} {
 				start := time.Now()
@@ -69,28 +70,21 @@ func TestSameAsLocal(t *testing.T) {
 	}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func fill(t testing.TB, s sdk.Store, entries []sdk.Entry) {
 	t.Helper()
 	_, err := s.Open(t.Context(), "c", sdk.Schema{Dimension: len(entries[0].Vector), Analyzer: "standard"})
-	must(t, err)
+	must.Do(t, err)
 	for part := range slices.Chunk(entries, 256) {
-		must(t, s.Put(t.Context(), "c", part))
+		must.Do(t, s.Put(t.Context(), "c", part))
 	}
-	must(t, s.Commit(t.Context(), "c", []byte("filled")))
+	must.Do(t, s.Commit(t.Context(), "c", []byte("filled")))
 }
 
 func hitsOf(t testing.TB, s sdk.Store, mode sdk.Mode, queries []sdk.Query) (all []sdk.Hits) {
 	t.Helper()
 	for part := range slices.Chunk(queries, 64) {
 		hits, err := s.Search(t.Context(), "c", sdk.Search{Mode: mode, NumCandidates: 240}, part)
-		must(t, err)
+		must.Do(t, err)
 		all = append(all, hits...)
 	}
 	return all
@@ -107,20 +101,20 @@ func embedHashed(t testing.TB, entries []sdk.Entry, texts []string) []sdk.Query 
 	t.Helper()
 	ctx := context.Background()
 	stage, err := hashing.Stage().Open(ctx, sdk.Setup{StateDir: t.TempDir()}, []byte(`{"dimension": 384}`))
-	must(t, err)
+	must.Do(t, err)
 	passages, rows := make([]string, len(entries)), make([]sdk.TrainingRow, len(entries))
 	for i, e := range entries {
 		passages[i] = e.Context + "\n" + e.Text
 		rows[i] = sdk.TrainingRow{ID: e.ID, Text: passages[i]}
 	}
-	must(t, stage.(sdk.Fitter).Fit(ctx, func(yield func([]sdk.TrainingRow, error) bool) { yield(rows, nil) }))
+	must.Do(t, stage.(sdk.Fitter).Fit(ctx, func(yield func([]sdk.TrainingRow, error) bool) { yield(rows, nil) }))
 	vectors, err := stage.(sdk.Embedder).Embed(ctx, sdk.RolePassage, passages)
-	must(t, err)
+	must.Do(t, err)
 	for i := range entries {
 		entries[i].Vector = vectors[i]
 	}
 	vectors, err = stage.(sdk.Embedder).Embed(ctx, sdk.RoleQuery, texts)
-	must(t, err)
+	must.Do(t, err)
 	queries := make([]sdk.Query, len(texts))
 	for i := range queries {
 		queries[i] = sdk.Query{Text: texts[i], Vector: vectors[i]}
@@ -134,7 +128,7 @@ func readLines(t testing.TB, path string) []string {
 	if os.IsNotExist(err) {
 		t.Skipf("%s is not there", path)
 	}
-	must(t, err)
+	must.Do(t, err)
 	defer f.Close()
 	var lines []string
 	scanner := bufio.NewScanner(f)
@@ -142,7 +136,7 @@ func readLines(t testing.TB, path string) []string {
 	for scanner.Scan() {
 		lines = append(lines, scanner.Text())
 	}
-	must(t, scanner.Err())
+	must.Do(t, scanner.Err())
 	return lines
 }
 
@@ -161,12 +155,12 @@ func rage(t testing.TB) (entries []sdk.Entry, queries []string) {
 func scifact(t testing.TB) (entries []sdk.Entry, queries []string) {
 	for _, line := range readLines(t, shared+"scifact/corpus.jsonl") {
 		var doc struct{ ID, Title, Text string }
-		must(t, json.Unmarshal([]byte(line), &doc))
+		must.Do(t, json.Unmarshal([]byte(line), &doc))
 		entries = append(entries, sdk.Entry{ID: doc.ID, Context: doc.Title, Text: doc.Text})
 	}
 	for _, line := range readLines(t, shared+"scifact/queries_test_public.jsonl") {
 		var query struct{ Query string }
-		must(t, json.Unmarshal([]byte(line), &query))
+		must.Do(t, json.Unmarshal([]byte(line), &query))
 		queries = append(queries, query.Query)
 	}
 	return entries, queries

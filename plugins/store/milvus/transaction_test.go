@@ -19,12 +19,13 @@ import (
 	"github.com/racflow/racflow/plugins/store/milvus/internal/snapshot"
 	"github.com/racflow/racflow/plugins/store/milvus/internal/table"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 func idsOf(t testing.TB, s *store) string {
 	t.Helper()
 	page, err := s.Scan(t.Context(), "c", sdk.Scan{})
-	must(t, err)
+	must.Do(t, err)
 	ids := make([]string, len(page.Entries))
 	for i, e := range page.Entries {
 		ids[i] = e.ID
@@ -51,19 +52,19 @@ func sent(c *config) func(t testing.TB, s *store, rows int) {
 func rowsOf(t testing.TB, s *store) int {
 	t.Helper()
 	n, err := snapshotOf(s).Count(t.Context(), expression.Between(0, row.SystemSequence))
-	must(t, err)
+	must.Do(t, err)
 	return n
 }
 
 func TestOneWriterAtATime(t *testing.T) {
 	e := startEngine(t)
 	a, b := small(t, e.config()), small(t, e.config())
-	must(t, a.Put(t.Context(), "c", []sdk.Entry{entry("a", "one")}))
+	must.Do(t, a.Put(t.Context(), "c", []sdk.Entry{entry("a", "one")}))
 	err := b.Put(t.Context(), "c", []sdk.Entry{entry("b", "two")})
 	if sdk.CodeOf(err) != sdk.CodeTransient || !strings.Contains(err.Error(), fmt.Sprint("process ", os.Getpid())) {
 		t.Errorf("a second writer gets %v", err)
 	}
-	must(t, a.Commit(t.Context(), "c", []byte("a")))
+	must.Do(t, a.Commit(t.Context(), "c", []byte("a")))
 	if err := b.Put(t.Context(), "c", []sdk.Entry{entry("b", "two")}); sdk.CodeOf(err) != sdk.CodeTransient || !strings.Contains(err.Error(), "open it again") {
 		t.Errorf("a writer that has not seen the commit gets %v", err)
 	}
@@ -82,25 +83,25 @@ func changeSystemRow(t testing.TB, s *store, kind, name string, value any) {
 	c := snapshotOf(s)
 	expr := fmt.Sprintf("%s == %d", row.FieldSequence, row.SystemSequence)
 	rows, err := c.Query(t.Context(), table.Newest, expr, row.FieldKey, row.FieldText)
-	must(t, err)
+	must.Do(t, err)
 	rows = slices.DeleteFunc(rows, func(r row.Found) bool { return !strings.Contains(r.Key, "-"+kind) })
 	last := slices.MaxFunc(rows, func(a, b row.Found) int { return strings.Compare(a.Key, b.Key) })
 	var values map[string]any
-	must(t, json.Unmarshal([]byte(last.Entry.Text), &values))
+	must.Do(t, json.Unmarshal([]byte(last.Entry.Text), &values))
 	if _, ok := values[name]; !ok {
 		t.Fatalf("row %s has no %s: %s", last.Key, name, last.Entry.Text)
 	}
 	values[name] = value
 	text, err := json.Marshal(values)
-	must(t, err)
-	must(t, c.PutSystem(t.Context(), row.System(last.Key, string(text))))
+	must.Do(t, err)
+	must.Do(t, c.PutSystem(t.Context(), row.System(last.Key, string(text))))
 }
 
 // endedProcess is the number of a process that is gone.
 func endedProcess(t testing.TB) int {
 	t.Helper()
 	cmd := exec.Command("true")
-	must(t, cmd.Run())
+	must.Do(t, cmd.Run())
 	return cmd.Process.Pid
 }
 
@@ -112,7 +113,7 @@ func TestWriterThatIsGone(t *testing.T) {
 	wait := sent(&config)
 	a := small(t, config)
 	putAll(t, a, entry("a", "one"))
-	must(t, a.Put(t.Context(), "c", []sdk.Entry{entry("a", "changed"), entry("left", "behind")}))
+	must.Do(t, a.Put(t.Context(), "c", []sdk.Entry{entry("a", "changed"), entry("left", "behind")}))
 	wait(t, a, 3)
 	changeSystemRow(t, a, "claim", "pid", float64(endedProcess(t)))
 
@@ -142,7 +143,7 @@ func TestWriterAtWork(t *testing.T) {
 	putAll(t, writer, entry("a", "one two"), entry("b", "one three"), entry("c", "one four"))
 	var log bytes.Buffer
 	opened, err := open(t.Context(), sdk.Setup{Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}, e.config())
-	must(t, err)
+	must.Do(t, err)
 	reader := opened.(*store)
 	defer reader.Close()
 	mustOpen(t, reader)
@@ -150,7 +151,7 @@ func TestWriterAtWork(t *testing.T) {
 		t.Helper()
 		for x, vector := range [][]float32{{1, .2}, {-1, 0}} {
 			hits, err := reader.Search(t.Context(), "c", sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 2}, []sdk.Query{{Text: "one", Vector: vector}})
-			must(t, err)
+			must.Do(t, err)
 			for _, leg := range [][]sdk.Hit{hits[0].Dense, hits[0].Lexical} {
 				if len(leg) != 2 || leg[0].ID != "a" || leg[1].ID != "b" || leg[0].Entry.Label != "label of a" {
 					t.Errorf("query %d finds %+v", x, leg)
@@ -167,7 +168,7 @@ func TestWriterAtWork(t *testing.T) {
 	for i := range many {
 		many[i] = sdk.Entry{ID: fmt.Sprint("new ", i), Text: "one one", Vector: []float32{1, .2}}
 	}
-	must(t, writer.Put(t.Context(), "c", many))
+	must.Do(t, writer.Put(t.Context(), "c", many))
 	for rowsOf(t, writer) < 203 {
 		time.Sleep(time.Millisecond)
 	}
@@ -189,9 +190,9 @@ func TestTidy(t *testing.T) {
 	}
 	changeSystemRow(t, s, "record", "time", float64(time.Now().Add(-2*snapshot.Grace-time.Second).Unix()))
 	mustOpen(t, s)
-	must(t, s.Delete(t.Context(), "c", []string{"no entry"})) // the beginning of a change
+	must.Do(t, s.Delete(t.Context(), "c", []string{"no entry"})) // the beginning of a change
 	rows, err := snapshotOf(s).Query(t.Context(), table.Newest, fmt.Sprintf("%s == %d", row.FieldSequence, row.SystemSequence), row.FieldKey)
-	must(t, err)
+	must.Do(t, err)
 	// A record, the note, the words twice, the dead row, and of the turn that has begun
 	// its claim and base.
 	if got := rowsOf(t, s); got != 3 || len(rows) != 7 {
@@ -214,9 +215,9 @@ func TestDrift(t *testing.T) {
 	e := startEngine(t)
 	s := small(t, e.config())
 	reference, err := local.Stage().Open(t.Context(), sdk.Setup{StateDir: t.TempDir()}, nil)
-	must(t, err)
+	must.Do(t, err)
 	_, err = reference.(sdk.Store).Open(t.Context(), "c", sdk.Schema{Dimension: 2, Analyzer: "standard"})
-	must(t, err)
+	must.Do(t, err)
 	var short, long []sdk.Entry
 	for i := range 300 {
 		short = append(short, entry(fmt.Sprintf("short %03d", i), fmt.Sprintf("tea number%d", i%50)))
@@ -224,8 +225,8 @@ func TestDrift(t *testing.T) {
 	}
 	for _, each := range []sdk.Store{s, reference.(sdk.Store)} {
 		for _, entries := range [][]sdk.Entry{short, long} {
-			must(t, each.Put(t.Context(), "c", entries))
-			must(t, each.Commit(t.Context(), "c", []byte(entries[0].ID)))
+			must.Do(t, each.Put(t.Context(), "c", entries))
+			must.Do(t, each.Commit(t.Context(), "c", []byte(entries[0].ID)))
 		}
 	}
 	r := snapshotOf(s).Record
@@ -240,9 +241,9 @@ func TestDrift(t *testing.T) {
 		for _, depth := range []int{1, 10, 90} {
 			q := []sdk.Query{{Text: text}}
 			a, err := s.Search(t.Context(), "c", sdk.Search{Mode: sdk.ModeLexical, NumCandidates: depth}, q)
-			must(t, err)
+			must.Do(t, err)
 			b, err := reference.(sdk.Store).Search(t.Context(), "c", sdk.Search{Mode: sdk.ModeLexical, NumCandidates: depth}, q)
-			must(t, err)
+			must.Do(t, err)
 			same := slices.EqualFunc(a[0].Lexical, b[0].Lexical, func(a, b sdk.Hit) bool {
 				return a.ID == b.ID && math.Abs(float64(a.Lexical-b.Lexical)) < 1e-5
 			})

@@ -18,6 +18,7 @@ import (
 	"github.com/racflow/racflow/plugins/store/milvus/internal/server"
 	"github.com/racflow/racflow/plugins/store/milvus/internal/table"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // small opens the collection "c" with vectors of two dimensions.
@@ -31,7 +32,7 @@ func small(t testing.TB, c config) *store {
 func mustOpen(t testing.TB, s *store) sdk.Collection {
 	t.Helper()
 	c, err := s.Open(t.Context(), "c", sdk.Schema{Dimension: 2, Analyzer: "standard"})
-	must(t, err)
+	must.Do(t, err)
 	return c
 }
 
@@ -41,15 +42,15 @@ func entry(id, text string) sdk.Entry {
 
 func putAll(t testing.TB, s *store, entries ...sdk.Entry) {
 	t.Helper()
-	must(t, s.Put(t.Context(), "c", entries))
-	must(t, s.Commit(t.Context(), "c", []byte("note")))
+	must.Do(t, s.Put(t.Context(), "c", entries))
+	must.Do(t, s.Commit(t.Context(), "c", []byte("note")))
 }
 
 // bareSDK is the SDK as the package uses it.
 func bareSDK(t testing.TB, s *store) *client.GrpcClient {
 	t.Helper()
 	c, err := s.server.Client(t.Context())
-	must(t, err)
+	must.Do(t, err)
 	return c
 }
 
@@ -73,7 +74,7 @@ func TestSilentErrors(t *testing.T) {
 	if err := c.Remove(t.Context(), "nothing == 5"); !errors.As(err, &answered) {
 		t.Errorf("a deletion that is refused gives %v", err)
 	}
-	must(t, bareSDK(t, s).DropCollection(t.Context(), c.Name))
+	must.Do(t, bareSDK(t, s).DropCollection(t.Context(), c.Name))
 	if _, err := c.Query(t.Context(), table.Newest, "sequence < 5", row.FieldKey); sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), "open it again") {
 		t.Errorf("a collection that is gone gives %v", err)
 	}
@@ -124,7 +125,7 @@ func TestAutomaticIndex(t *testing.T) {
 func TestHalfMadeCollection(t *testing.T) {
 	e := startEngine(t)
 	s := small(t, e.config())
-	must(t, snapshotOf(s).Create(t.Context()))
+	must.Do(t, snapshotOf(s).Create(t.Context()))
 	if c := mustOpen(t, s); c.Entries != 0 {
 		t.Errorf("%+v", c)
 	}
@@ -151,7 +152,7 @@ func TestNoServer(t *testing.T) {
 		t.Errorf("after %v: %v", time.Since(start), err)
 	}
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // it never answers
-	must(t, err)
+	must.Do(t, err)
 	defer silent.Close()
 	config.Address = silent.Addr().String()
 	s = openStore(t, config)
@@ -176,7 +177,7 @@ func TestServerGoesAway(t *testing.T) {
 		return err
 	}
 	patient := small(t, e.config())
-	must(t, search(s))
+	must.Do(t, search(s))
 	e.kill()
 	start := time.Now()
 	if err := search(s); sdk.CodeOf(err) != sdk.CodeDeadline || !strings.Contains(err.Error(), e.address) || time.Since(start) > inTime {
@@ -199,11 +200,11 @@ func TestServerKilledInATransaction(t *testing.T) {
 	wait := sent(&config)
 	s := small(t, config)
 	putAll(t, s, entry("a", "one"), entry("b", "two"))
-	must(t, s.Put(t.Context(), "c", []sdk.Entry{entry("c", "three")}))
+	must.Do(t, s.Put(t.Context(), "c", []sdk.Entry{entry("c", "three")}))
 	wait(t, s, 3)
 	e.kill()
 	e.start()
-	must(t, s.Put(t.Context(), "c", []sdk.Entry{entry("d", "four")}))
+	must.Do(t, s.Put(t.Context(), "c", []sdk.Entry{entry("d", "four")}))
 	want := 4
 	if err := s.Commit(t.Context(), "c", []byte("second")); err != nil {
 		t.Logf("the commit failed: %v", err)
@@ -224,11 +225,11 @@ func TestRecreatedCollection(t *testing.T) {
 	s := small(t, e.config())
 	putAll(t, s, entry("a", "one"))
 	other := openStore(t, e.config())
-	must(t, other.Drop(t.Context(), "c"))
+	must.Do(t, other.Drop(t.Context(), "c"))
 	_, err := other.Open(t.Context(), "c", sdk.Schema{Dimension: 3})
-	must(t, err)
-	must(t, other.Put(t.Context(), "c", []sdk.Entry{{ID: "x", Vector: []float32{1, 0, 0}}}))
-	must(t, other.Commit(t.Context(), "c", nil))
+	must.Do(t, err)
+	must.Do(t, other.Put(t.Context(), "c", []sdk.Entry{{ID: "x", Vector: []float32{1, 0, 0}}}))
+	must.Do(t, other.Commit(t.Context(), "c", nil))
 	c, err := s.Open(t.Context(), "c", sdk.Schema{Dimension: 3})
 	if err != nil || c.Entries != 1 || len(c.Note) != 0 { // the same number of a commit, and another commit
 		t.Fatalf("%+v, %v", c, err)
@@ -255,22 +256,22 @@ func TestForeignCollection(t *testing.T) {
 	}
 	ours := schema()
 	mustOpen(t, s)
-	must(t, snapshotOf(s).Create(t.Context()))
+	must.Do(t, snapshotOf(s).Create(t.Context()))
 	made, err := m.DescribeCollection(t.Context(), "racflow_c")
-	must(t, err)
+	must.Do(t, err)
 	ours.Description = made.Schema.Description
-	must(t, m.DropCollection(t.Context(), "racflow_c"))
+	must.Do(t, m.DropCollection(t.Context(), "racflow_c"))
 	for name, foreign := range map[string]*entity.Schema{"without an identity": schema(), "with other fields": ours} {
-		must(t, m.CreateCollection(t.Context(), foreign, 1))
-		must(t, m.CreateIndex(t.Context(), "racflow_c", "v", entity.NewGenericIndex("v", "FLAT", map[string]string{"metric_type": "IP"}), false))
-		must(t, m.LoadCollection(t.Context(), "racflow_c", false))
+		must.Do(t, m.CreateCollection(t.Context(), foreign, 1))
+		must.Do(t, m.CreateIndex(t.Context(), "racflow_c", "v", entity.NewGenericIndex("v", "FLAT", map[string]string{"metric_type": "IP"}), false))
+		must.Do(t, m.LoadCollection(t.Context(), "racflow_c", false))
 		_, err := m.Insert(t.Context(), "racflow_c", "", entity.NewColumnInt64("pk", []int64{1, 2}), entity.NewColumnFloatVector("v", 2, [][]float32{{1, 0}, {0, 1}}))
-		must(t, err)
+		must.Do(t, err)
 		if _, err := s.Open(t.Context(), "c", sdk.Schema{Dimension: 2, Analyzer: "standard"}); sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), "left as it is") {
 			t.Errorf("%s: opened with %v", name, err)
 		}
 		if name == "without an identity" {
-			must(t, s.Drop(t.Context(), "c")) // there is no such collection of ours
+			must.Do(t, s.Drop(t.Context(), "c")) // there is no such collection of ours
 			if list, err := s.List(t.Context()); err != nil || len(list) != 0 {
 				t.Errorf("%s: listed as %+v, %v", name, list, err)
 			}
@@ -279,7 +280,7 @@ func TestForeignCollection(t *testing.T) {
 		if err != nil || rows.Len() != 2 {
 			t.Errorf("%s: then it has %d rows, %v", name, rows.Len(), err)
 		}
-		must(t, m.DropCollection(t.Context(), "racflow_c"))
+		must.Do(t, m.DropCollection(t.Context(), "racflow_c"))
 	}
 }
 
@@ -299,7 +300,7 @@ func TestNoDatabases(t *testing.T) {
 // Newer versions of the protocol's Go code break the SDK.
 func TestProtocolVersion(t *testing.T) {
 	mod, err := os.ReadFile("../../../go.mod")
-	must(t, err)
+	must.Do(t, err)
 	_, line, ok := strings.Cut(string(mod), "github.com/milvus-io/milvus-proto/go-api/v2 ")
 	var major, minor, patch int
 	if n, err := fmt.Sscanf(line, "v%d.%d.%d", &major, &minor, &patch); !ok || n != 3 {
@@ -315,12 +316,12 @@ func TestReleasedCollection(t *testing.T) {
 	e := startEngine(t)
 	s := small(t, e.config())
 	putAll(t, s, entry("a", "one"))
-	must(t, bareSDK(t, s).ReleaseCollection(t.Context(), snapshotOf(s).Name))
+	must.Do(t, bareSDK(t, s).ReleaseCollection(t.Context(), snapshotOf(s).Name))
 	hits, err := s.Search(t.Context(), "c", sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 5}, []sdk.Query{{Text: "one", Vector: []float32{1, 1}}})
 	if err != nil || len(hits[0].Dense) != 1 || len(hits[0].Lexical) != 1 {
 		t.Errorf("hits %+v, %v", hits, err)
 	}
-	must(t, bareSDK(t, s).ReleaseCollection(t.Context(), snapshotOf(s).Name))
+	must.Do(t, bareSDK(t, s).ReleaseCollection(t.Context(), snapshotOf(s).Name))
 	if list, err := openStore(t, e.config()).List(t.Context()); err != nil || len(list) != 1 || list[0].Name != "c" || list[0].Entries != 1 || string(list[0].Note) != "note" {
 		t.Errorf("list %+v, %v", list, err)
 	}

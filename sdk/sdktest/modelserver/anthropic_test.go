@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // askMessage sends a request for a message, with further fields, in the version of the API.
@@ -15,14 +17,14 @@ func askMessage(t *testing.T, s *Server, key, fields string) (int, string) {
 	t.Helper()
 	body := `{"model": "m", "max_tokens": 2000, "messages": [{"role": "user", "content": "p"}]` + fields + `}`
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/messages", strings.NewReader(body))
-	must(t, err)
+	must.Do(t, err)
 	req.Header.Set("anthropic-version", "2023-06-01")
 	req.Header.Set("x-api-key", key)
 	res, err := http.DefaultClient.Do(req)
-	must(t, err)
+	must.Do(t, err)
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
-	must(t, err)
+	must.Do(t, err)
 	return res.StatusCode, string(text)
 }
 
@@ -110,7 +112,7 @@ func TestMessagesUsage(t *testing.T) {
 	} {
 		_, text := askMessage(t, s, "", system)
 		var got struct{ Usage map[string]float64 }
-		must(t, json.Unmarshal([]byte(text), &got))
+		must.Do(t, json.Unmarshal([]byte(text), &got))
 		for field, counted := range want {
 			if n := got.Usage[field]; counted != (n > 0) || n < 0 {
 				t.Errorf("request %d: %s is %v", i, field, n)

@@ -9,13 +9,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // chat asks for a label, with further fields, and returns the first choice of the reply.
 func chat(t *testing.T, s *Server, fields string) (status int, first map[string]any, usage map[string]any) {
 	t.Helper()
 	status, _, reply, err := post(t, t.Context(), s, "/chat/completions", `{"model": "m", "messages": [{"role": "user", "content": "p"}]`+fields+`}`)
-	must(t, err)
+	must.Do(t, err)
 	if choices, ok := reply["choices"].([]any); ok && len(choices) > 0 {
 		first = choices[0].(map[string]any)
 		first, _ = first["message"].(map[string]any)
@@ -131,7 +133,7 @@ func TestStreams(t *testing.T) {
 		}
 		s = Serve(t, Named(behaviour))
 		res, err := http.Post(s.URL+"/chat/completions", "application/json", strings.NewReader(strings.Replace(hello, "{", `{"n": 2, "stream": true, "stream_options": {"include_usage": true}, `, 1)))
-		must(t, err)
+		must.Do(t, err)
 		defer res.Body.Close()
 		texts, ends, tokens, done := map[float64]string{}, 0, 0., false
 		for lines := bufio.NewScanner(res.Body); lines.Scan(); {
@@ -158,7 +160,7 @@ func TestStreams(t *testing.T) {
 			if !is || data == "[DONE]" {
 				continue
 			}
-			must(t, json.Unmarshal([]byte(data), &chunk))
+			must.Do(t, json.Unmarshal([]byte(data), &chunk))
 			tokens += chunk.Usage.Completion
 			for _, c := range chunk.Choices {
 				texts[c.Index] += c.Delta.Thoughts + c.Delta.Content + c.Delta.Refusal

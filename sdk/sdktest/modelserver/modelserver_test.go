@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // post sends a body and returns the status, the headers and the reply, which
@@ -16,7 +18,7 @@ import (
 func post(t *testing.T, ctx context.Context, s *Server, path, body string) (int, http.Header, map[string]any, error) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+path, strings.NewReader(body))
-	must(t, err)
+	must.Do(t, err)
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return 0, nil, nil, err
@@ -121,7 +123,7 @@ func TestCounts(t *testing.T) {
 	}
 	cached := func(prompt string) float64 {
 		_, _, reply, err := post(t, t.Context(), s, "/completions", `{"model": "m", "prompt": "`+prompt+`"}`)
-		must(t, err)
+		must.Do(t, err)
 		return reply["usage"].(map[string]any)["prompt_tokens_details"].(map[string]any)["cached_tokens"].(float64)
 	}
 	beginning := strings.Repeat("0123456789abcdef", 10) // 160 characters: two blocks
@@ -134,10 +136,10 @@ func TestCounts(t *testing.T) {
 func TestProbes(t *testing.T) {
 	probe := func(s *Server) (int, string) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/chat/completions", strings.NewReader(hello))
-		must(t, err)
+		must.Do(t, err)
 		req.Header.Set("User-Agent", "racflow (probe)")
 		res, err := http.DefaultClient.Do(req)
-		must(t, err)
+		must.Do(t, err)
 		defer res.Body.Close()
 		text, _ := io.ReadAll(res.Body)
 		return res.StatusCode, string(text)
@@ -160,12 +162,5 @@ func TestProbes(t *testing.T) {
 	}
 	if status, text := probe(s); status != 200 || !strings.Contains(text, "of the test") || s.Calls() != 2 || len(s.Probes()) != 2 {
 		t.Errorf("status %d, %s; %d calls, %d probes", status, text, s.Calls(), len(s.Probes()))
-	}
-}
-
-func must(t testing.TB, err error) {
-	if err != nil {
-		t.Helper()
-		t.Fatal(err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/plugins/internal/encoder/internal/transformer"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // write writes files, by name, to a new folder.
@@ -17,8 +18,8 @@ func write(t testing.TB, files map[string]string) string {
 	dir := t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(dir, filepath.FromSlash(name))
-		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		must(t, os.WriteFile(path, []byte(text), 0o644))
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	return dir
 }

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 func TestHead(t *testing.T) {
@@ -27,7 +29,7 @@ func TestHead(t *testing.T) {
 				files["config_sentence_transformers.json"] = c.st
 			}
 			m, err := Read(write(t, files), true)
-			must(t, err)
+			must.Do(t, err)
 			if got, err := m.Head(); err != nil || got != c.want {
 				t.Errorf("got %+v, %v, want %+v", got, err, c.want)
 			}
@@ -50,7 +52,7 @@ func TestHeadRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, err := Read(write(t, map[string]string{"config.json": c.config}), true)
-			must(t, err)
+			must.Do(t, err)
 			if _, err := m.Head(); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "config.json") {
 				t.Errorf("error %v, want the file's name and %q", err, c.want)
 			}
@@ -62,13 +64,13 @@ func TestHeadOfPairs(t *testing.T) {
 	const config = `{"architectures":["BertForSequenceClassification"],"num_labels":1}`
 	for inputs, want := range map[string]bool{`["input_ids","attention_mask"]`: true, `["input_ids","token_type_ids"]`: false, `null`: false} {
 		m, err := Read(write(t, map[string]string{"config.json": config, "tokenizer_config.json": `{"model_input_names":` + inputs + `}`}), true)
-		must(t, err)
+		must.Do(t, err)
 		if h, err := m.Head(); err != nil || h.OneSegment != want {
 			t.Errorf("%s: %+v, %v", inputs, h, err)
 		}
 	}
 	m, err := Read(write(t, map[string]string{"config.json": config, promptsFile: `{"prompts":{"q":"query: "},"default_prompt_name":"q"}`}), true)
-	must(t, err)
+	must.Do(t, err)
 	if _, err := m.Head(); err == nil || !strings.Contains(err.Error(), promptsFile) || !strings.Contains(err.Error(), `default_prompt_name puts "query: "`) {
 		t.Errorf("a prompt before queries: %v", err)
 	}
@@ -80,13 +82,13 @@ func FuzzFolder(f *testing.F) {
 	f.Add(`{"model_type":"mpnet","hidden_size":8,"num_attention_heads":2}`, `[{"type":"a.Pooling"}]`, `{"pooling_mode_mean_tokens":true}`, `{"prompts":{"query":"q"},"default_prompt_name":"query"}`)
 	f.Add(`{"architectures":["XForSequenceClassification"],"id2label":{"1":"yes"}}`, `null`, `[]`, `{"model_max_length":1e30}`)
 	dir := f.TempDir()
-	must(f, os.Mkdir(filepath.Join(dir, "1_Pooling"), 0o755))
+	must.Do(f, os.Mkdir(filepath.Join(dir, "1_Pooling"), 0o755))
 	f.Fuzz(func(t *testing.T, config, modules, pooling, other string) {
 		for name, text := range map[string]string{
 			"config.json": config, "modules.json": modules, "1_Pooling/config.json": pooling, "sentence_bert_config.json": other,
 			"tokenizer_config.json": other, "config_sentence_transformers.json": other,
 		} {
-			must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+			must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 		}
 		m, err := Read(dir, false)
 		if err != nil {
@@ -100,11 +102,4 @@ func FuzzFolder(f *testing.F) {
 			t.Errorf("%q: %+v", config, h)
 		}
 	})
-}
-
-func must(t testing.TB, err error) {
-	if err != nil {
-		t.Helper()
-		t.Fatal(err)
-	}
 }

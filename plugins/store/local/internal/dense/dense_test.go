@@ -20,21 +20,15 @@ import (
 	"github.com/racflow/racflow/plugins/store/local/internal/snapshot"
 	"github.com/racflow/racflow/plugins/store/local/internal/topk"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // denseTable returns a table of vectors alone, a row for each, under ids that do
 // not follow the order of the rows.
 func denseTable(t testing.TB, r *rand.Rand, k *simd.Kernel, dimension int, rows [][]float32) *Leg {
 	t.Helper()
 	s, err := snapshot.Empty(sdk.Schema{Dimension: dimension})
-	must(t, err)
+	must.Do(t, err)
 	var parts []snapshot.Part
 	var d segment.Draft
 	for i, number := range r.Perm(len(rows)) {
@@ -42,7 +36,7 @@ func denseTable(t testing.TB, r *rand.Rand, k *simd.Kernel, dimension int, rows 
 		d.Add(&row.Batch{Rows: []row.Row{{Sequence: uint64(i), ID: fmt.Sprintf("%06d", number)}}, Vectors: unit})
 		if i+1 == len(rows) || r.IntN(len(rows)) < 2 {
 			made, err := s.InMemory([]segment.Input{{Source: d.Source(nil)}})
-			must(t, err)
+			must.Do(t, err)
 			parts = append(parts, snapshot.Whole(made))
 		}
 	}
@@ -146,20 +140,20 @@ func TestLooked(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "one"+segment.Suffix)
 	f, err := os.Create(path)
-	must(t, err)
-	must(t, segment.Build(image.NewWriter(f), 1, dimension, false, []segment.Input{{Source: d.Source(nil)}}))
-	must(t, f.Close())
+	must.Do(t, err)
+	must.Do(t, segment.Build(image.NewWriter(f), 1, dimension, false, []segment.Input{{Source: d.Source(nil)}}))
+	must.Do(t, f.Close())
 	empty, err := snapshot.Empty(sdk.Schema{Dimension: dimension})
-	must(t, err)
+	must.Do(t, err)
 	search := func(large int) (found []topk.Scored, resident int) {
 		s, err := segment.Open(path)
-		must(t, err)
+		must.Do(t, err)
 		leg := NewLeg(empty.With([]snapshot.Part{snapshot.Whole(s)}), simd.Best())
 		largeFloats = large
 		query := slices.Clone(s.Vector(17))
 		s.Release()
 		all, err := leg.Search(t.Context(), [][]float32{query}, make([]*filter.Selection, 1), n)
-		must(t, err)
+		must.Do(t, err)
 		defer s.Release()
 		return all[0], residentOf(t, path)
 	}
@@ -235,7 +229,7 @@ func TestNearestIsExact(t *testing.T) {
 						among[i] = filter.NewCache(tab.of).Selected(filters[i])
 					}
 					found, err := tab.Search(t.Context(), queries, among, depth)
-					must(t, err)
+					must.Do(t, err)
 					for i, q := range queries {
 						if want := bruteForce(tab, q, filters[i], depth); !slices.Equal(found[i], want) {
 							t.Fatalf("seed %d, %d × %d, query %d, depth %d: got %v, want %v", seed, n, dimension, i, depth, found[i], want)
@@ -258,7 +252,7 @@ func TestManyQueries(t *testing.T) {
 			queries[i], _ = row.Normalise(nil, fillings["independent"](r, 1, 48)[0])
 		}
 		found, err := tab.Search(t.Context(), queries, make([]*filter.Selection, count), 20)
-		must(t, err)
+		must.Do(t, err)
 		for i, q := range queries {
 			if want := bruteForce(tab, q, nil, 20); !slices.Equal(found[i], want) {
 				t.Fatalf("query %d of %d: got %v, want %v", i, count, found[i], want)
@@ -327,9 +321,9 @@ func BenchmarkNearest(b *testing.B) {
 			d.Add(&row.Batch{Rows: []row.Row{{ID: fmt.Sprint(i)}}, Vectors: vector()})
 		}
 		s, err := snapshot.Empty(sdk.Schema{Dimension: benchDimension})
-		must(b, err)
+		must.Do(b, err)
 		made, err := s.InMemory([]segment.Input{{Source: d.Source(nil)}})
-		must(b, err)
+		must.Do(b, err)
 		leg := NewLeg(s.With([]snapshot.Part{snapshot.Whole(made)}), simd.Best())
 		for _, count := range []int{1, 4, 64} {
 			queries := make([][]float32, count)

@@ -1,0 +1,36 @@
+// Package must ends a test at an error that it did not ask for, and reports values that differ. It imports nothing of
+// racflow, so that every package can use it in its tests.
+package must
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Do ends a test at an error.
+func Do(t testing.TB, err error) {
+	if err != nil { // before Helper, which would slow benchmarks down
+		t.Helper()
+		t.Fatal(err)
+	}
+}
+
+// Get is what a call returns beside its error, which ends the test: must.Get(os.Getwd())(t).
+func Get[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		if err != nil {
+			t.Helper()
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// Equal reports where two values differ. The test goes on.
+func Equal(t testing.TB, what string, want, got any, options ...cmp.Option) {
+	t.Helper()
+	if d := cmp.Diff(want, got, options...); d != "" {
+		t.Errorf("%s (-want +got):\n%s", what, d)
+	}
+}
