@@ -33,6 +33,9 @@ type exampleServers struct {
 	all  []*natsServer
 }
 
+// quoted is a path as NATS reads it from the environment: there may be spaces in it.
+func quoted(path string) string { return `"` + path + `"` }
+
 // newExample makes the users and what the configuration takes from the environment; nothing is started.
 func newExample(t *testing.T) *exampleServers {
 	t.Helper()
@@ -46,7 +49,7 @@ func newExample(t *testing.T) *exampleServers {
 	for name, variable := range map[string]string{"caller": "RACFLOW_CALLER", "worker": "RACFLOW_WORKER", "admin": "NATS_ADMIN"} {
 		e.env = append(e.env, variable+"="+newSeed(t, e.dir, name))
 	}
-	e.env = append(e.env, "NATS_CERT="+e.file("127.0.0.1.pem"), "NATS_KEY="+e.file("127.0.0.1-key.pem"), "NATS_CA="+e.file("ca.pem"), "NATS_DISK=1GB")
+	e.env = append(e.env, "NATS_CERT="+quoted(e.file("127.0.0.1.pem")), "NATS_KEY="+quoted(e.file("127.0.0.1-key.pem")), "NATS_CA="+quoted(e.file("ca.pem")), "NATS_DISK=1GB")
 	return e
 }
 
@@ -78,7 +81,7 @@ func (e *exampleServers) start(t *testing.T, n int) {
 	for i := range n {
 		s := &natsServer{t: t, dir: t.TempDir(), address: freeAddress(t), file: filepath.Join(clusterExample, "nats.conf")}
 		s.env = append(slices.Clone(e.env), fmt.Sprintf("NATS_NAME=n%d", i+1), "NATS_LISTEN="+s.address, "NATS_CLUSTER_LISTEN="+strings.TrimPrefix(routes[i], "nats://"),
-			`NATS_ROUTES=["`+strings.Join(routes, `", "`)+`"]`, "NATS_STORE="+filepath.Join(s.dir, "store"))
+			`NATS_ROUTES=["`+strings.Join(routes, `", "`)+`"]`, "NATS_STORE="+quoted(filepath.Join(s.dir, "store")))
 		s.start()
 		e.all, urls = append(e.all, s), append(urls, "tls://"+s.address)
 	}
@@ -126,7 +129,7 @@ func (e *exampleServers) raw(t *testing.T, user string) *nats.Conn {
 // TestClusterExampleRights compares the rights in examples/cluster/accounts.conf with those that racflow needs.
 func TestClusterExampleRights(t *testing.T) {
 	e := newExample(t)
-	for _, v := range append(e.env, "NATS_NAME=n1", "NATS_LISTEN=127.0.0.1:4222", "NATS_CLUSTER_LISTEN=127.0.0.1:6222", `NATS_ROUTES=["nats://127.0.0.1:6222"]`, "NATS_STORE="+t.TempDir()) {
+	for _, v := range append(e.env, "NATS_NAME=n1", "NATS_LISTEN=127.0.0.1:4222", "NATS_CLUSTER_LISTEN=127.0.0.1:6222", `NATS_ROUTES=["nats://127.0.0.1:6222"]`, "NATS_STORE="+quoted(t.TempDir())) {
 		name, value, _ := strings.Cut(v, "=")
 		t.Setenv(name, value)
 	}

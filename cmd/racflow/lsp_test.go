@@ -304,7 +304,7 @@ func TestEditorStartsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(script, fmt.Appendf(nil, "#!/bin/sh\ntouch %s/started\nexec %s\n", dir, given), 0o700); err != nil {
+	if err := os.WriteFile(script, fmt.Appendf(nil, "#!/bin/sh\ntouch '%s/started'\nexec '%s'\n", dir, given), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	text := "knowledge \"k\" {\n  chunk {\n    use = \"given/ends\"\n  }\n}\n" +

@@ -62,7 +62,7 @@ func installProgram(t *testing.T) *installed {
 	})
 	i.mark = filepath.Join(i.dir, "marks", "executed")
 	do(os.Mkdir(filepath.Dir(i.mark), 0o700))
-	script := "#!/bin/sh\necho executed >> " + i.mark + "\n"
+	script := "#!/bin/sh\necho executed >> '" + i.mark + "'\n"
 	var packed bytes.Buffer
 	zipped := gzip.NewWriter(&packed)
 	archive := tar.NewWriter(zipped)
@@ -116,7 +116,7 @@ func TestTampered(t *testing.T) {
 	}{
 		"as it was locked": {func(*installed) error { return nil }, nil, ""},
 		"a byte flipped": {func(i *installed) error {
-			return i.write("racflow-plugin-mine", "#!/bin/sh\necho executed >> "+i.mark+" \n", 0o500)
+			return i.write("racflow-plugin-mine", "#!/bin/sh\necho executed >> '"+i.mark+"' \n", 0o500)
 		}, nil, "is not the program that was locked"},
 		"a changed module": {func(i *installed) error { return i.write("words.py", "words = 2\n", 0o500) }, nil, "is not the program that was locked"},
 		"a compiled module": {func(i *installed) error {

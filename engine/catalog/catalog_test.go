@@ -63,7 +63,7 @@ func newMachine(t *testing.T) *machine {
 }
 
 func (m *machine) script(name string) string {
-	return "#!/bin/sh\n# " + name + "\necho executed >> " + m.mark + "\nexit 7\n"
+	return "#!/bin/sh\n# " + name + "\necho executed >> '" + m.mark + "'\nexit 7\n"
 }
 
 // develop puts a program into a folder of its own.

@@ -104,7 +104,7 @@ func dist(t *testing.T, version string, platforms ...string) string {
 	dir := t.TempDir()
 	for _, platform := range platforms {
 		path := filepath.Join(dir, platform, program.Prefix+"mine")
-		write(t, path, fmt.Sprintf("#!/bin/sh\n# %s for %s\ntouch %s\n", version, platform, filepath.Join(dir, executed)))
+		write(t, path, fmt.Sprintf("#!/bin/sh\n# %s for %s\ntouch '%s'\n", version, platform, filepath.Join(dir, executed)))
 	}
 	return dir
 }
