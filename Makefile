@@ -34,12 +34,11 @@ torture: ## Run what takes hours: whole data sets, kills, millions of rows, all 
 .PHONY: check
 check: ## What must hold before a commit: format, vet, lint, generated code
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$unformatted" || { echo "not gofmt-ed: $$unformatted"; exit 1; }
-	@go vet ./... ./.ci/bench/...
 	@GOARCH=arm64 go vet ./plugins/internal/simd ./plugins/internal/encoder # what is not the same on all processors, and its user
 	@$(MAKE) --no-print-directory lint generated
 
 .PHONY: lint
-lint: ## Run golangci-lint
+lint: ## Run golangci-lint, with all of go vet
 	@go tool -modfile=.ci/lint.mod golangci-lint run ./... ./.ci/bench/...
 
 .PHONY: generate
@@ -60,9 +59,11 @@ generated: build ## Check that what is generated is current, and that the wire b
 # reference writes a page about each kind of stage into a folder.
 reference = for kind in chunk enrich embed store rerank prompt sample elect; do $(BIN) stages --markdown $$kind >$(1)/$$kind.md || exit 1; done
 
+RACE = go test -race -short -p 4 -timeout 20m -skip '^Test(KernelsAgree|Reference|Parity|Model|SameBytes)$$'
+
 .PHONY: race
 race: ## Run the tests of packages that start goroutines with the race detector (needs a C compiler)
-	@CGO_ENABLED=1 GORACE=atexit_sleep_ms=10 go test -race -short -p 4 -timeout 20m $(RACE) -skip '^Test(KernelsAgree|Reference|Parity|Model|SameBytes)$$' $$(git grep -lE '\bgo (func\(|[a-zA-Z.]+\()|\.Go\(' -- 'engine/*.go' 'plugins/*.go' 'sdk/*.go' ':!engine/pipeline' | \
+	@CGO_ENABLED=1 GORACE=atexit_sleep_ms=10 $(RACE) $$(git grep -lE '\bgo (func\(|[a-zA-Z.]+\()|\.Go\(' -- 'engine/*.go' 'plugins/*.go' 'sdk/*.go' ':!engine/pipeline' | \
 		xargs -n 1 dirname | sort -u | sed 's|^|./|') # else each process takes a second to end; what is skipped compares numbers
 
 .PHONY: milvus

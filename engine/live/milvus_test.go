@@ -71,7 +71,12 @@ func TestMilvusRebuild(t *testing.T) { testRebuild(t, inMilvus(t)) }
 
 func TestMilvusRunBeside(t *testing.T) { testRunBeside(t, inMilvus(t)) }
 
-func TestMilvusSwapUnderLoad(t *testing.T) { testSwapUnderLoad(t, inMilvus(t)) }
+func TestMilvusSwapUnderLoad(t *testing.T) {
+	if testing.Short() {
+		t.Skip("TestMilvusRebuild swaps without a load, and TestSwapUnderLoad without Milvus")
+	}
+	testSwapUnderLoad(t, inMilvus(t))
+}
 
 func TestMilvusKilled(t *testing.T) { testKilled(t, inMilvus(t)) }
 
@@ -79,6 +84,9 @@ func TestMilvusKilled(t *testing.T) { testKilled(t, inMilvus(t)) }
 // has runs over the same file change their own generation meanwhile: every answer is that of one of
 // the two states, and that of the new one after each swap.
 func TestMilvusRunsBesideALoad(t *testing.T) {
+	if testing.Short() {
+		t.Skip("TestMilvusRunBeside has a run beside requests, without a load")
+	}
 	intent := inMilvus(t)
 	rows := func(turn int) string {
 		return many(300, func(i int) string { return fmt.Sprintf("word%d thing%d\tlabel%d", i, i%7, (i+turn)%2) })
