@@ -34,11 +34,12 @@ torture: ## Run what takes hours: whole data sets, kills, millions of rows, all 
 .PHONY: check
 check: ## What must hold before a commit: format, vet, lint, generated code
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$unformatted" || { echo "not gofmt-ed: $$unformatted"; exit 1; }
+	@go vet ./... ./.ci/bench/... # also assembly, which the linter does not look at
 	@GOARCH=arm64 go vet ./plugins/internal/simd ./plugins/internal/encoder # what is not the same on all processors, and its user
 	@$(MAKE) --no-print-directory lint generated
 
 .PHONY: lint
-lint: ## Run golangci-lint, with all of go vet
+lint: ## Run golangci-lint
 	@go tool -modfile=.ci/lint.mod golangci-lint run ./... ./.ci/bench/...
 
 .PHONY: generate
@@ -59,12 +60,13 @@ generated: build ## Check that what is generated is current, and that the wire b
 # reference writes a page about each kind of stage into a folder.
 reference = for kind in chunk enrich embed store rerank prompt sample elect; do $(BIN) stages --markdown $$kind >$(1)/$$kind.md || exit 1; done
 
+# What is skipped compares numbers.
 RACE = go test -race -short -p 4 -timeout 20m -skip '^Test(KernelsAgree|Reference|Parity|Model|SameBytes)$$'
 
 .PHONY: race
 race: ## Run the tests of packages that start goroutines with the race detector (needs a C compiler)
 	@CGO_ENABLED=1 GORACE=atexit_sleep_ms=10 $(RACE) $$(git grep -lE '\bgo (func\(|[a-zA-Z.]+\()|\.Go\(' -- 'engine/*.go' 'plugins/*.go' 'sdk/*.go' ':!engine/pipeline' | \
-		xargs -n 1 dirname | sort -u | sed 's|^|./|') # else each process takes a second to end; what is skipped compares numbers
+		xargs -n 1 dirname | sort -u | sed 's|^|./|') # else each process takes a second to end
 
 .PHONY: milvus
 milvus: ## Run a Milvus engine for development (MILVUS="19531 FILE": another port and file)

@@ -47,7 +47,9 @@ func (a *answers) take(line []byte) {
 // TestMilvusKilledInARun kills the server with -9 while items are answered. When
 // it stays away the run is resumed later.
 func TestMilvusKilledInARun(t *testing.T) {
-	leaveTo(t, "kills", "TestMilvusKilled of package live kills the server, too")
+	if testing.Short() {
+		t.Skip("TestMilvusKilled of package live kills the server, too")
+	}
 	const items, before = 4000, 500
 	for _, test := range []struct {
 		name, retry string

@@ -17,6 +17,7 @@ import (
 	"github.com/racflow/racflow/engine/plugin/store"
 	"github.com/racflow/racflow/engine/program"
 	"github.com/racflow/racflow/sdk"
+	folders "github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 const tampered = `required_plugins {
@@ -51,15 +52,7 @@ func installProgram(t *testing.T) *installed {
 			t.Fatal(err)
 		}
 	}
-	i := &installed{dir: t.TempDir()}
-	t.Cleanup(func() { // so that the folder can be removed
-		_ = filepath.WalkDir(i.dir, func(path string, e fs.DirEntry, err error) error {
-			if err == nil && e.IsDir() {
-				err = os.Chmod(path, 0o700)
-			}
-			return err
-		})
-	})
+	i := &installed{dir: folders.TempDir(t)}
 	i.mark = filepath.Join(i.dir, "marks", "executed")
 	do(os.Mkdir(filepath.Dir(i.mark), 0o700))
 	script := "#!/bin/sh\necho executed >> '" + i.mark + "'\n"

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"io"
-	"io/fs"
 	"log"
 	"net/http"
 	"net/http/httptest"
@@ -26,6 +25,7 @@ import (
 	"github.com/racflow/racflow/engine/plugin/store"
 	"github.com/racflow/racflow/engine/program"
 	"github.com/racflow/racflow/sdk"
+	folders "github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 func must[T any](v T, err error) T {
@@ -145,24 +145,9 @@ type place struct {
 	installer Installer
 }
 
-// newStore is a store in a folder that can be removed again.
-func newStore(t *testing.T) *store.Store {
-	t.Helper()
-	dir := t.TempDir()
-	t.Cleanup(func() {
-		_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-			if err == nil && e.IsDir() {
-				err = os.Chmod(path, 0o700)
-			}
-			return err
-		})
-	})
-	return must(store.Open(dir))
-}
-
 func newPlace(t *testing.T) *place {
 	t.Helper()
-	return &place{t, t.TempDir(), Installer{Store: newStore(t), Platform: "linux/amd64", Describe: func(context.Context, program.Program) (sdk.Plugin, error) {
+	return &place{t, t.TempDir(), Installer{Store: must(store.Open(folders.TempDir(t))), Platform: "linux/amd64", Describe: func(context.Context, program.Program) (sdk.Plugin, error) {
 		t.Error("a program was started to describe itself")
 		return sdk.Plugin{}, nil
 	}}}
@@ -223,5 +208,5 @@ func (p *place) locked() lock.Plugin {
 // machine gives the place another store, as on another machine.
 func (p *place) machine(platform string) {
 	p.t.Helper()
-	p.installer.Store, p.installer.Platform = newStore(p.t), platform
+	p.installer.Store, p.installer.Platform = must(store.Open(folders.TempDir(p.t))), platform
 }

@@ -18,12 +18,9 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// open opens a store in a folder that can be removed again.
 func open(t *testing.T) *Store {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "cache")
-	t.Cleanup(func() { _ = removeAll(dir) })
-	s, err := Open(dir)
+	s, err := Open(filepath.Join(must.TempDir(t), "cache"))
 	must.Do(t, err)
 	return s
 }

@@ -26,9 +26,9 @@ func (s *set) retrieve(t testing.TB, stage sdk.Stage, fusion sdk.Fusion) {
 	if err != nil {
 		t.Skip("without the model: ", err)
 	}
-	shelf, err := sdktest.Open(t, store.Stage(), sdk.Setup{StateDir: t.TempDir()}, `{"sync": false}`)
+	kept, err := sdktest.Open(t, store.Stage(), sdk.Setup{StateDir: t.TempDir()}, `{"sync": false}`)
 	must.Do(t, err)
-	_, err = shelf.Open(t.Context(), "c", sdk.Schema{Dimension: embedder.Dimension(), Analyzer: s.analyzer})
+	_, err = kept.Open(t.Context(), "c", sdk.Schema{Dimension: embedder.Dimension(), Analyzer: s.analyzer})
 	must.Do(t, err)
 	for part := range slices.Chunk(s.entries, 256) {
 		if part[0].Vector == nil { // else they were embedded for another fusion
@@ -42,9 +42,9 @@ func (s *set) retrieve(t testing.TB, stage sdk.Stage, fusion sdk.Fusion) {
 				part[i].Vector = vectors[i]
 			}
 		}
-		must.Do(t, shelf.Put(t.Context(), "c", part))
+		must.Do(t, kept.Put(t.Context(), "c", part))
 	}
-	must.Do(t, shelf.Commit(t.Context(), "c", nil))
+	must.Do(t, kept.Commit(t.Context(), "c", nil))
 	ranking := sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 600, Texts: true}, Fusion: fusion, TopK: 150}
 	for part := range slices.Chunk(s.questions, 32) {
 		texts, queries := make([]string, len(part)), make([]sdk.Query, len(part))
@@ -56,7 +56,7 @@ func (s *set) retrieve(t testing.TB, stage sdk.Stage, fusion sdk.Fusion) {
 		for i := range part {
 			queries[i] = sdk.Query{Text: texts[i], Vector: vectors[i]}
 		}
-		lists, err := shelf.Retrieve(t.Context(), "c", ranking, queries)
+		lists, err := kept.Retrieve(t.Context(), "c", ranking, queries)
 		must.Do(t, err)
 		for i := range part {
 			part[i].item.Candidates = lists[i]

@@ -194,7 +194,7 @@ func TestReadersBesideAWriter(t *testing.T) {
 
 	reader := exec.Command(os.Args[0], "-test.run=^$")
 	reader.Env = append(os.Environ(), readDir+"="+dir)
-	told, err := reader.StdinPipe()
+	stdin, err := reader.StdinPipe()
 	must.Do(t, err)
 	var said strings.Builder
 	reader.Stdout = &said
@@ -226,7 +226,7 @@ func TestReadersBesideAWriter(t *testing.T) {
 	}
 	done()
 	readers.Wait()
-	must.Do(t, told.Close())
+	must.Do(t, stdin.Close())
 	if err := reader.Wait(); err != nil || !strings.Contains(said.String(), "read ") {
 		t.Errorf("the other process: %v\n%s", err, said.String())
 	}

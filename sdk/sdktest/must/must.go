@@ -1,8 +1,11 @@
-// Package must ends a test at an error that it did not ask for, and reports values that differ. It imports nothing of
-// racflow, so that every package can use it in its tests.
+// Package must ends a test at an error that it did not ask for, reports values that differ, and makes folders that can
+// be removed afterwards. It imports nothing of racflow, so that every package can use it in its tests.
 package must
 
 import (
+	"io/fs"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -33,4 +36,19 @@ func Equal(t testing.TB, what string, want, got any, options ...cmp.Option) {
 	if d := cmp.Diff(want, got, options...); d != "" {
 		t.Errorf("%s (-want +got):\n%s", what, d)
 	}
+}
+
+// TempDir is t.TempDir for a test that makes folders which their owner may not write to: only root could remove those.
+func TempDir(t testing.TB) string {
+	t.Helper()
+	dir := t.TempDir()
+	t.Cleanup(func() {
+		_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+			if err == nil && e.IsDir() {
+				err = os.Chmod(path, 0o700)
+			}
+			return err
+		})
+	})
+	return dir
 }
