@@ -373,40 +373,66 @@ func TestWhatIsNoGeneration(t *testing.T) {
 	}
 }
 
-// removed is a store whose collections are removed when somebody reads one.
+// removed is a store whose collections are removed at the next call of a kind, as if another process had done that.
 type removed struct {
 	stages.Store
-	when *bool
+	at *string
 }
 
-func (r removed) Scan(ctx context.Context, collection string, s sdk.Scan) (sdk.Page, error) {
-	if !*r.when {
-		return r.Store.Scan(ctx, collection, s)
+func (r removed) gone(ctx context.Context, call string) error {
+	if *r.at != call {
+		return nil
 	}
-	*r.when = false
+	*r.at = ""
 	all, err := r.List(ctx)
 	for _, c := range all {
 		err = errors.Join(err, r.Drop(ctx, c.Name))
 	}
-	return sdk.Page{}, errors.Join(err, sdk.Invalid(errors.New("it is gone")))
+	return errors.Join(err, sdk.Invalid(errors.New("it is gone")))
 }
 
-// An edition that whoever held it removes while it is opened anew is known as removed: it can be built again.
+func (r removed) Scan(ctx context.Context, collection string, s sdk.Scan) (sdk.Page, error) {
+	if err := r.gone(ctx, "scan"); err != nil {
+		return sdk.Page{}, err
+	}
+	return r.Store.Scan(ctx, collection, s)
+}
+
+func (r removed) Open(ctx context.Context, collection string, s sdk.Schema) (sdk.Collection, error) {
+	if err := r.gone(ctx, "open"); err != nil {
+		return sdk.Collection{}, err
+	}
+	return r.Store.Open(ctx, collection, s)
+}
+
+func (r removed) Commit(ctx context.Context, collection string, note []byte) error {
+	if err := r.gone(ctx, "commit"); err != nil {
+		return err
+	}
+	return r.Store.Commit(ctx, collection, note)
+}
+
+// An edition that whoever held it removes while it is opened anew, or before it is held, is known as removed: it can be
+// built again.
 func TestEditionThatIsRemoved(t *testing.T) {
 	b := newBench(t)
 	b.open("1\ta\tx", "2\tb\ty")
-	when := false
-	b.stages.wrap = func(s stages.Store) stages.Store { return removed{s, &when} }
-	open := func() error {
-		_, err := knowledge.Open(t.Context(), b.block, b.stages, knowledge.Options{Edition: true})
-		return err
+	at := ""
+	b.stages.wrap = func(s stages.Store) stages.Store { return removed{s, &at} }
+	open := func() (*knowledge.Knowledge, error) {
+		return knowledge.Open(t.Context(), b.block, b.stages, knowledge.Options{Edition: true})
 	}
-	must.Do(t, open())
-	when = true
-	if err := open(); !errors.Is(err, generation.ErrRemoved) || !strings.Contains(err.Error(), "it is gone") {
+	must.Get(open())(t)
+	at = "scan"
+	if _, err := open(); !errors.Is(err, generation.ErrRemoved) || !strings.Contains(err.Error(), "it is gone") {
 		t.Errorf("while it was removed: %v", err)
 	}
-	if err := open(); err != nil {
-		t.Errorf("afterwards: %v", err)
+	for _, call := range []string{"open", "commit"} {
+		k := must.Get(open())(t)
+		at = call
+		if err := k.Hold(t.Context(), "somebody"); !errors.Is(err, generation.ErrRemoved) || !strings.Contains(err.Error(), "it is gone") {
+			t.Errorf("at %s, before it was held: %v", call, err)
+		}
 	}
+	must.Do(t, must.Get(open())(t).Hold(t.Context(), "somebody"))
 }

@@ -122,7 +122,7 @@ func change(ctx context.Context, store stages.Store, collection string, schema s
 		}
 		c, err := store.Open(ctx, collection, schema)
 		if err != nil {
-			return n, err
+			return n, Removed(ctx, store, collection, err)
 		}
 		var ours bool
 		if n, ours = ReadNote(c.Note); !ours || n.Content() != content {
@@ -143,8 +143,11 @@ func change(ctx context.Context, store stages.Store, collection string, schema s
 		}
 		err = store.Commit(ctx, collection, text)
 		coded := new(sdk.Error)
-		if err == nil || try == changes || !errors.As(err, &coded) || coded.Code != sdk.CodeTransient {
-			return n, err
+		if err == nil {
+			return n, nil
+		}
+		if try == changes || !errors.As(err, &coded) || coded.Code != sdk.CodeTransient {
+			return n, Removed(ctx, store, collection, err)
 		}
 		select {
 		case <-time.After(max(coded.RetryAfter, 20*time.Millisecond)):
