@@ -25,3 +25,6 @@ func Serve(stages []sdk.Stage) Builtin {
 	}
 	return Builtin{stages}
 }
+
+// Stages are those that Serve was given.
+func (b Builtin) Stages() []sdk.Stage { return b.stages }

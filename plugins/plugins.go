@@ -4,6 +4,8 @@
 package plugins
 
 import (
+	"github.com/spf13/cobra"
+
 	"github.com/racflow/racflow/plugins/chunk/code"
 	"github.com/racflow/racflow/plugins/chunk/markdown"
 	"github.com/racflow/racflow/plugins/chunk/recursive"
@@ -72,3 +74,6 @@ func All() []sdk.Stage {
 		first.Stage(),
 	}
 }
+
+// Commands are what built-in stages add to the command racflow.
+func Commands() []*cobra.Command { return []*cobra.Command{local.Command()} }

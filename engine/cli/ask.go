@@ -1,0 +1,236 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/interrupt"
+	"github.com/racflow/racflow/engine/outcome"
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/relevance"
+	"github.com/racflow/racflow/engine/report"
+	"github.com/racflow/racflow/engine/result"
+	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/sdk"
+)
+
+func newAsk() *cobra.Command {
+	var flags fileFlags
+	flags.more.Lists = true // with the texts of what was found
+	var format string
+	var passages, around int
+	var whole bool
+	c := &cobra.Command{
+		Use:   `ask FILE "QUESTION"`,
+		Short: "Ask a pipeline one question",
+		Long: `Take one question through a pipeline, and show the answer with the passages that
+it cites. Without a language model, show the passages that were found, the best
+first, each with its score, its place and those of its lines that match the
+question best; --whole shows all of them, and --around 1 also the passage
+before and the one after it in the document.
+
+Where no language model reads the passages, and it is likely that none of them
+answers the question, a line above them says so. That goes by how near they are and
+which of the question's words they have, so it finds questions about something else
+altogether, and few of those that the documents come close to answering.
+
+What the pipeline knows is brought up to date first: only what changed is embedded
+again. - reads the question from standard input. With --format json, the result is
+written as run writes it, with whether an answer is unlikely, and with minilm the
+probability that there is one.
+
+Exit code 0: the question went through, be it answered or not; 1: it could not;
+3: it failed, or a voter had to stop. A document that cannot be used is reported,
+and changes no exit code here, as it does that of run.`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 2 || strings.HasSuffix(args[1], ".hcl") && !strings.HasSuffix(args[0], ".hcl") {
+				return errors.New(`name one pipeline file, and behind it put the question in quotes, such as: racflow ask pipelines/contextual.hcl "how long is a message kept?"`)
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			switch {
+			case format != "" && format != "text" && format != "json":
+				return fmt.Errorf("unknown format %q: use text or json", format)
+			case passages < 1:
+				return fmt.Errorf("--passages: %d is no number of passages; it is at least 1", passages)
+			case around < 0:
+				return fmt.Errorf("--around: %d is no number of passages; 0 shows none around", around)
+			}
+			question, stdin, err := readQuestion(c.Context(), args[1], c.InOrStdin())
+			if err != nil {
+				return err
+			}
+			return flags.pipelineOf(c, args[0], stdin, func(a *app, p *engine.Pipeline) error {
+				r, err := p.AnswerRow(c.Context(), source.Row{Line: 1, ID: "question", Text: question})
+				if err != nil {
+					return err
+				}
+				out := c.OutOrStdout()
+				if r.Failure != nil {
+					a.print("the question failed: %v", r.Failure)
+				}
+				for _, skipped := range r.Skipped {
+					a.print("it continued without %v", skipped)
+				}
+				for _, missing := range r.Missing {
+					a.print("it was answered without %v", missing)
+				}
+				terms, judgement := p.Judge(r)
+				if err := widen(c.Context(), p, &r, around, passages); err != nil {
+					a.print("warning: %v", err)
+				}
+				a.progress.Clear()
+				if format == "json" {
+					err = writeAsked(out, p, r, judgement)
+				} else {
+					err = report.Ask(out, r, report.Asking{
+						Width: int(terminalWidth(out)), Passages: passages, More: "--passages %d shows them",
+						Whole: whole || around > 0, Bold: obeysEscapes(out), Terms: terms,
+						Judgement: judgement,
+					})
+				}
+				if err != nil {
+					return fmt.Errorf("write the result: %w", err)
+				}
+				if text := missing(p); text != "" && r.Answer == "" && len(r.Candidates) > 0 {
+					a.print("%s", text)
+				}
+				if r.Failure != nil || len(r.Missing) > 0 {
+					return &exitError{code: exitItemsFailed}
+				}
+				return nil
+			})
+		},
+	}
+	flags.register(c)
+	flags.registerCalls(c)
+	flags.registerTelemetry(c)
+	c.Flags().StringVar(&format, "format", "", "text or json (default text)")
+	c.Flags().IntVar(&passages, "passages", 5, "show `N` passages where there is no answer")
+	c.Flags().BoolVar(&whole, "whole", false, "show the whole text of passages")
+	c.Flags().IntVar(&around, "around", 0, "show whole passages with `N` passages before and after each in its document")
+	return c
+}
+
+// readQuestion returns the question, and what is left of standard input for the
+// knowledge.
+func readQuestion(ctx context.Context, given string, stdin io.Reader) (string, io.Reader, error) {
+	if given == "-" {
+		text, err := interrupt.Do(ctx, func() ([]byte, error) {
+			return io.ReadAll(io.LimitReader(stdin, source.MaxRow+1))
+		})
+		if err != nil {
+			return "", nil, fmt.Errorf("read the question: %w", err)
+		}
+		given, stdin = string(text), strings.NewReader("")
+	}
+	question := strings.TrimSpace(given)
+	switch {
+	case question == "":
+		return "", nil, errors.New("the question is empty")
+	case len(question) > source.MaxRow:
+		return "", nil, fmt.Errorf("the question is longer than %d bytes", source.MaxRow)
+	case !utf8.ValidString(question):
+		return "", nil, errors.New("the question is not UTF-8")
+	}
+	return question, stdin, nil
+}
+
+// widen replaces the text of what is shown by that of more of its document.
+func widen(ctx context.Context, p *engine.Pipeline, r *outcome.Result, around, passages int) error {
+	if around == 0 {
+		return nil
+	}
+	var failed error
+	wide := func(c *sdk.Candidate) {
+		more, err := p.Around(ctx, *c, around)
+		if *c = more; err != nil {
+			failed = err
+		}
+	}
+	for i := range r.Citations {
+		wide(&r.Citations[i].Passage)
+	}
+	r.Candidates = slices.Clone(r.Candidates)
+	for i := range r.Candidates[:min(passages, len(r.Candidates))] {
+		wide(&r.Candidates[i])
+	}
+	return failed
+}
+
+// asked is a result as run writes it, with what ask adds.
+type asked struct {
+	result.Result
+	Unlikely bool `json:"unlikely"` // probably none of the candidates answers the question
+	// Relevance is the probability that one of them does; absent where it is not known well.
+	Relevance *float64 `json:"relevance,omitempty"`
+}
+
+func writeAsked(w io.Writer, p *engine.Pipeline, r outcome.Result, j relevance.Judgement) error {
+	one := asked{Result: result.Of(r, p.Definition().Cost), Unlikely: j.Unlikely}
+	if !math.IsNaN(j.Probability) {
+		one.Relevance = &j.Probability
+	}
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(one)
+}
+
+// missing says what a language model would add, and how to give one; nothing
+// where one answers.
+func missing(p *engine.Pipeline) string {
+	definition := p.Definition()
+	var off []string
+	for _, k := range definition.Knowledge() {
+		for _, stage := range k.Enrich {
+			if !stage.Enabled && stage.Info.Network {
+				off = append(off, stage.Block+"."+stage.Name)
+			}
+		}
+	}
+	text := "no language model answers: one would write an answer from these passages and cite them"
+	if len(off) > 0 {
+		text += "; they are searched without what " + strings.Join(off, " and ") + " would add"
+	}
+	voter, searches := "", false
+	for _, stage := range definition.Stages {
+		searches = searches || stage.Retrieve != nil
+		if stage.Block == "sample" && stage.Info.Network {
+			if stage.Enabled {
+				return ""
+			}
+			voter = stage.Block + "." + stage.Name
+		}
+	}
+	switch {
+	case !searches:
+		return ""
+	case voter == "":
+		text += "; an answer takes a prompt, a sample and an elect block, as pipelines/contextual.hcl has them"
+	default:
+		off = append(off, voter)
+	}
+	has := func(variable string) bool {
+		return slices.ContainsFunc(p.File().Variables, func(v pipeline.Variable) bool { return v.Name == variable })
+	}
+	switch {
+	case len(off) > 0 && has("model") && has("base_url"):
+		text += "; add -var model=NAME (and -var base_url=URL for a server of your own)"
+	case len(off) > 0 && has("model"):
+		text += "; add -var model=NAME"
+	case len(off) > 0:
+		text += "; turn on " + strings.Join(off, " and ")
+	}
+	return text
+}

@@ -1,0 +1,331 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/racflow/racflow/sdk/sdktest/modelserver"
+)
+
+// batchVotes asks a model about items in batches, and another one alone about those that it has
+// voted on.
+const batchVotes = `
+variable "url" {}
+knowledge "k" {
+  source { path = "rows.tsv" }
+  embed { use = "hashing" }
+  store { use = "local" }
+}
+pipeline "p" {
+  input { path = "items.tsv" }
+  retrieve "near" { from = knowledge.k }
+  sample "knn" { use = "neighbours" }
+  prompt "shots" { use = "completion" }
+  sample "llm" {
+    use       = "openai"
+    n         = 2
+    accept    = "answer in labels"
+    resamples = 1
+    price {
+      input  = 1000
+      output = 1000
+    }
+    config {
+      base_url = var.url
+      model    = "batched"
+      api_key  = secret("BATCH_KEY", "")
+      batch    = true
+    }
+  }
+  sample "second" {
+    use  = "openai"
+    when = "len(votes) > 1"
+    price {
+      input  = 0
+      output = 0
+    }
+    config {
+      base_url = var.url
+      model    = "alone"
+      api_key  = secret("BATCH_KEY", "")
+    }
+  }
+  elect "e" {
+    use    = "majority"
+    accept = "answer in labels"
+  }
+}
+`
+
+// batchContexts builds a knowledge whose passages get their context in batches.
+const batchContexts = `
+variable "url" {}
+knowledge "k" {
+  source { path = "docs" }
+  chunk {
+    use = "recursive"
+    config {
+      size    = 20
+      overlap = 0
+    }
+  }
+  enrich "context" {
+    use = "context"
+    price {
+      input  = 1000
+      output = 1000
+    }
+    config {
+      base_url = var.url
+      model    = "batched"
+      api_key  = secret("BATCH_KEY", "")
+      batch    = true
+    }
+  }
+  embed {
+    use = "openai"
+    config {
+      base_url = var.url
+      model    = "alone"
+      api_key  = secret("BATCH_KEY", "")
+    }
+  }
+  store { use = "local" }
+}
+pipeline "p" {
+  input { path = "items.tsv" }
+  retrieve "near" { from = knowledge.k }
+}
+`
+
+const batchItems = 40
+
+// batched is a folder with a pipeline, and a server for it that may end racflow.
+type batched struct {
+	dir    string
+	server *modelserver.Server
+
+	mu     sync.Mutex
+	at     modelserver.BatchStep // when racflow is killed; empty: never
+	kill   func()
+	killed bool
+}
+
+// collected is the step after the last reply was read, and before what was made of it is stored: when
+// a model that is asked alone gets its first request.
+const collected modelserver.BatchStep = "collected"
+
+func newBatched(t *testing.T, pipeline string) *batched {
+	t.Helper()
+	b := &batched{}
+	labels := []string{"fruit", "vehicle", "none that is known", "nor this"}
+	b.server = modelserver.Serve(t, modelserver.Options{
+		Key: "sk-batch-hush",
+		Answer: func(a modelserver.Ask, choice int) string {
+			if a.Model == "alone" {
+				b.step(collected)
+				return "fruit"
+			}
+			if at := strings.LastIndex(a.Text(), "number "); at >= 0 {
+				return labels[(int(a.Text()[at+8])+choice)%len(labels)]
+			}
+			return "It stands somewhere in the document."
+		},
+		Vector: func(string) []float32 {
+			b.step(collected)
+			return []float32{1, 0}
+		},
+		Batches: modelserver.Batches{Polls: 1, On: b.step},
+	})
+	files := applesAndCars(batchItems)
+	files["p.hcl"] = pipeline
+	for i := range 5 {
+		files[fmt.Sprintf("docs/%d.txt", i)] = strings.Repeat(fmt.Sprintf("Sentence of document %d about a thing. ", i), 12)
+	}
+	b.dir = folder(t, files)
+	return b
+}
+
+// step kills racflow where that is to be done now, and returns when it has ended.
+func (b *batched) step(now modelserver.BatchStep) {
+	b.mu.Lock()
+	kill := b.kill
+	if now != b.at || b.killed {
+		kill = nil
+	} else {
+		b.killed = true
+	}
+	b.mu.Unlock()
+	if kill != nil {
+		kill()
+	}
+}
+
+// run runs racflow until it ends or is killed.
+func (b *batched) run(t *testing.T, args ...string) (code int, stderr string) {
+	t.Helper()
+	c := racflow(t, b.dir, append([]string{"run", "-var", "url=" + b.server.URL, "--output", "out.jsonl", "p.hcl"}, args...)...)
+	c.Env = append(os.Environ(), "BATCH_KEY=sk-batch-hush")
+	var out bytes.Buffer
+	c.Stderr = &out
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	b.mu.Lock()
+	b.kill = func() {
+		_ = c.Process.Kill()
+		<-ended
+	}
+	b.mu.Unlock()
+	err := c.Wait()
+	close(ended)
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return c.ProcessState.ExitCode(), out.String()
+}
+
+// asked is how many choices each question got that was answered in a batch, and fails where one was
+// asked alone.
+func (b *batched) asked(t *testing.T) map[string]int {
+	t.Helper()
+	given := map[string]int{}
+	for _, a := range b.server.Asks() {
+		switch {
+		case a.Model == "alone":
+		case a.Batch == "":
+			t.Errorf("a question was asked alone: %s", a.Text())
+		default:
+			given[a.Whole()] += a.N
+		}
+	}
+	return given
+}
+
+// TestKilledWithABatch kills racflow at every step of a batch, in a run and while a knowledge is
+// built: the next one loses nothing and asks for nothing twice.
+func TestKilledWithABatch(t *testing.T) {
+	leaveTo(t, "command", "it is a run for each place; package pending shows them without a process")
+	for name, pipeline := range map[string]string{"votes": batchVotes, "contexts": batchContexts} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			quiet := newBatched(t, pipeline)
+			if code, stderr := quiet.run(t); code != 0 {
+				t.Fatalf("exit code %d\n%s", code, stderr)
+			}
+			want, batches, out := quiet.asked(t), quiet.server.Batches(), readFile(t, quiet.dir, "out.jsonl")
+			if len(want) == 0 || batches == 0 {
+				t.Fatalf("%d questions in %d batches", len(want), batches)
+			}
+			for _, at := range []modelserver.BatchStep{
+				modelserver.BatchUploading, modelserver.BatchUploaded, modelserver.BatchCreated, modelserver.BatchPolled,
+				modelserver.BatchSending, modelserver.BatchSent, collected,
+			} {
+				if testing.Short() && at != modelserver.BatchCreated && at != collected {
+					continue
+				}
+				t.Run(string(at), func(t *testing.T) {
+					b := newBatched(t, pipeline)
+					b.at = at
+					if code, stderr := b.run(t); code != -1 || !b.killed {
+						t.Fatalf("exit code %d, killed: %t\n%s", code, b.killed, stderr)
+					}
+					var resume []string
+					if name == "votes" {
+						resume = []string{"--resume"}
+					}
+					if code, stderr := b.run(t, resume...); code != 0 {
+						t.Fatalf("exit code %d\n%s", code, stderr)
+					}
+					if d := cmp.Diff(want, b.asked(t)); d != "" {
+						t.Errorf("choices that were given (-want +got):\n%s", d)
+					}
+					if got := b.server.Batches(); got != batches {
+						t.Errorf("%d batches, want %d", got, batches)
+					}
+					if got := readFile(t, b.dir, "out.jsonl"); got != out {
+						t.Errorf("results %s\nwant %s", got, out)
+					}
+					if left, err := filepath.Glob(filepath.Join(b.dir, ".racflow", "pending", "*")); err != nil || len(left) > 0 {
+						t.Errorf("%d handles are left, %v", len(left), err)
+					}
+					checkFiles(t, b.dir, "sk-batch-hush")
+				})
+			}
+		})
+	}
+}
+
+// llmCost is what a run reports of its batches.
+func llmCost(t *testing.T, stderr string) float64 {
+	t.Helper()
+	m := regexp.MustCompile(`sample\.llm: \d+ calls.* cost ([0-9.]+)`).FindStringSubmatch(stderr)
+	if m == nil {
+		t.Fatalf("no cost is reported:\n%s", stderr)
+	}
+	cost, err := strconv.ParseFloat(m[1], 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cost
+}
+
+// A run after one with batches finds its answers, and so does one with batches after one without.
+// Batches cost half, and how far they are is reported.
+func TestBatchesAndSingleCalls(t *testing.T) {
+	alone := strings.ReplaceAll(batchVotes, "batch    = true", "batch    = false")
+	costs := map[string]float64{}
+	for name, order := range map[string][2]string{"batches": {batchVotes, alone}, "single calls": {alone, batchVotes}} {
+		b := newBatched(t, order[0])
+		code, first := b.run(t)
+		costs[name] = llmCost(t, first)
+		if said := strings.Contains(first, fmt.Sprintf("sample.llm: batch of %d requests, 0 done, at most 24 h", batchItems)); code != 0 || said != (name == "batches") {
+			t.Errorf("%s: exit code %d\n%s", name, code, first)
+		}
+		asked := b.server.Given()
+		write(t, b.dir, "p.hcl", order[1])
+		if code, second := b.run(t); code != 0 || strings.Contains(second, "batch of") {
+			t.Errorf("%s: exit code %d\n%s", name, code, second)
+		}
+		if d := cmp.Diff(asked, b.server.Given()); d != "" {
+			t.Errorf("%s: choices that were given (-want +got):\n%s", name, d)
+		}
+	}
+	if half, whole := costs["batches"], costs["single calls"]; half <= 0 || math.Abs(2*half-whole) > whole/20 { // probes of the model are single calls
+		t.Errorf("batches cost %v, single calls %v", half, whole)
+	}
+}
+
+// A budget that has no room for a batch sends none, and one that has keeps it reserved, also for the
+// process that fetches the answers.
+func TestBatchInABudget(t *testing.T) {
+	b := newBatched(t, batchVotes)
+	if code, stderr := b.run(t, "--max-cost", "5"); code == 0 || b.server.Batches() != 0 || !strings.Contains(stderr, "the budget of 5.00 is spent: ") {
+		t.Errorf("exit code %d, %d batches\n%s", code, b.server.Batches(), stderr)
+	}
+	b = newBatched(t, batchVotes)
+	b.at = modelserver.BatchPolled
+	if code, stderr := b.run(t, "--max-cost", "50"); code != -1 {
+		t.Fatalf("exit code %d\n%s", code, stderr)
+	}
+	if code, stderr := b.run(t, "--resume", "--max-cost", "5"); code == 0 || !strings.Contains(stderr, "the next may take") {
+		t.Errorf("exit code %d\n%s", code, stderr)
+	}
+	if code, stderr := b.run(t, "--resume", "--max-cost", "50"); code != 0 || llmCost(t, stderr) > 50 || b.server.Batches() != 2 {
+		t.Errorf("exit code %d, %d batches\n%s", code, b.server.Batches(), stderr)
+	}
+}

@@ -1,0 +1,150 @@
+//go:build linux
+
+package cli
+
+import (
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/racflow/racflow/engine/cluster/status"
+	"github.com/racflow/racflow/sdk/sdktest/modelserver"
+)
+
+// TestClusterAnswers holds that an answer is paid for once, whoever asked for it: workers take what earlier runs of the
+// caller paid for, and what they pay for is the caller's afterwards. The model says something else when it is asked again, so that an
+// output shows whose answers it has.
+func TestClusterAnswers(t *testing.T) {
+	leaveTo(t, "cluster", "packages caller and worker show it in one process")
+	t.Setenv("CLUSTER_KEY", "sk-cluster-hush") // workers lack it otherwise
+	const items = 120
+	servers, dir, model := startServers(t, 1, ""), clusterFolder(t, items), fickleModel(t)
+	run := func(output, urls string, calls int, args ...string) {
+		t.Helper()
+		before := model.Calls()
+		c := clusterRun(t, dir, output, urls, append([]string{"--state", "state", "-var", "url=" + model.URL}, args...)...)
+		said := ends(t, c, slow)
+		if made := model.Calls() - before; made != calls {
+			t.Errorf("%s: %d calls of the model, want %d\n%s", output, made, calls, said)
+		}
+	}
+	work := func() (stop func()) {
+		a, b := startWorker(t, servers.url()), startWorker(t, servers.url())
+		return func() {
+			a.kill()
+			b.kill()
+		}
+	}
+	stop := work()
+	run("paid", servers.url(), items)
+	run("there", servers.url(), 0)
+	stop()
+	run("here", "", 0)
+	stop = work() // which have answered nothing yet
+	run("others", servers.url(), 0)
+	for _, name := range []string{"there", "here", "others"} {
+		sameOutput(t, dir, "paid", name)
+	}
+	run("refreshed", servers.url(), items, "--refresh")
+	stop()
+	run("later", "", 0)
+	sameOutput(t, dir, "refreshed", "later")
+	if text, other := readFile(t, dir, "paid.jsonl"), readFile(t, dir, "refreshed.jsonl"); text == other {
+		t.Error("what was asked again has the answers of before")
+	}
+}
+
+// fickleModel is a model that says something else when it is asked again about an item.
+func fickleModel(t *testing.T) *modelserver.Server {
+	t.Helper()
+	var mu sync.Mutex
+	times := map[string]int{} // that a text was asked about
+	return modelserver.Serve(t, modelserver.Options{Answer: func(a modelserver.Ask, choice int) string {
+		mu.Lock()
+		defer mu.Unlock()
+		if choice == 0 {
+			times[a.Text()]++
+		}
+		return []string{"order_status", "refund_status"}[times[a.Text()]%2]
+	}})
+}
+
+// TestClusterSeen looks at a run from elsewhere while its workers wait for a model, and at the metrics of
+// its processes.
+func TestClusterSeen(t *testing.T) {
+	leaveTo(t, "cluster", "packages caller and worker show it in one process")
+	t.Setenv("CLUSTER_KEY", "sk-cluster-hush") // workers lack it otherwise
+	servers, dir := startServers(t, 1, ""), clusterFolder(t, 600)
+	answer := make(chan struct{})
+	release := sync.OnceFunc(func() { close(answer) })
+	defer release()
+	model := modelserver.Serve(t, modelserver.Options{Answer: func(a modelserver.Ask, choice int) string {
+		<-answer
+		return labelOf(a, choice)
+	}})
+	worker := startWorker(t, servers.url(), "--metrics", "127.0.0.1:0")
+	startWorker(t, servers.url())
+	caller := begin(t, clusterRun(t, dir, "seen", servers.url(), "--metrics", "127.0.0.1:0", "-var", "url="+model.URL))
+
+	var seen status.Status
+	look := func(enough func() bool) {
+		t.Helper()
+		for start := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+			text, err := verb(t, "runs", "list", "--json", "--on", servers.url())
+			if err != nil {
+				t.Fatal(err, text)
+			}
+			if text = strings.TrimSpace(text); text != "" {
+				if seen = jsonLines[status.Status](t, text)[0]; enough() {
+					return
+				}
+			}
+			if time.Since(start) > slow {
+				t.Fatalf("it is not seen: %s\n%s\n%s", text, caller.said(), worker.said())
+			}
+		}
+	}
+	look(func() bool { return seen.Working() == 2 && seen.Batches.UnderWay > 0 && seen.Batches.Published > 0 })
+	text, err := verb(t, "runs", "show", seen.Run, "--on", servers.url())
+	for _, want := range []string{`run +` + seen.Run + `, working`, `lag +[0-9]+ waiting, [1-9][0-9]* under way, the oldest for `, `limits .* leases to [0-9] workers?, limit "llm" of 8 at a time`, `caller +.* on `, `journal +run-000001`, `working +0 `} {
+		if !regexp.MustCompile(want).MatchString(text) || err != nil {
+			t.Errorf("no %s in %v\n%s", want, err, text)
+		}
+	}
+	has := func(p *process, want string) {
+		t.Helper()
+		p.says("metrics: http://")
+		at := regexp.MustCompile(`metrics: (http://\S+)`).FindStringSubmatch(p.said())[1]
+		page := ""
+		for start := time.Now(); !regexp.MustCompile(want).MatchString(page); time.Sleep(100 * time.Millisecond) {
+			reply, err := http.Get(at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(reply.Body)
+			if _ = reply.Body.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if page = string(text); time.Since(start) > slow {
+				t.Fatalf("no %s in\n%s", want, page)
+			}
+		}
+	}
+	has(caller, `racflow_workers\{pipeline="p",state="working"\} 2\n`)
+	has(caller, `racflow_batches\{pipeline="p",state="under_way"\} [1-9]`)
+	has(worker, `racflow_requests\{pipeline="p",stage="sample.llm",state="(sent|waiting)",worker="[^"]+"\} [1-9]`)
+
+	if _, err := verb(t, "runs", "rm", seen.Run, "--on", servers.url()); err == nil || !strings.Contains(err.Error(), "is at work on") {
+		t.Errorf("a run is removed whose caller is at work: %v", err)
+	}
+	release()
+	caller.good(slow)
+	has(worker, `racflow_items_total\{outcome="answered",pipeline="p",worker="[^"]+"\} [1-9]`)
+	if text, err := verb(t, "runs", "list", "--json", "--on", servers.url()); err != nil || text != "" {
+		t.Errorf("a run that is over is at the servers: %v\n%s", err, text)
+	}
+}

@@ -1,0 +1,241 @@
+//go:build linux
+
+package cli
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// library is a folder of documents with a pipeline file that searches it.
+type library struct{ dir string }
+
+func newLibrary(t *testing.T, documents, size int) library {
+	t.Helper()
+	l := library{t.TempDir()}
+	random := rand.New(rand.NewPCG(7, uint64(documents)))
+	for i := range documents {
+		var text strings.Builder
+		fmt.Fprintf(&text, "# Document %d\n", i)
+		for text.Len() < size {
+			fmt.Fprintf(&text, "\n## Section %d\n\n", text.Len())
+			for range 150 {
+				fmt.Fprintf(&text, "w%04x ", random.IntN(20_000))
+			}
+			text.WriteString("\n")
+		}
+		write(t, l.dir, filepath.Join("docs", strconv.Itoa(i%100), fmt.Sprintf("%d.md", i)), text.String())
+	}
+	write(t, l.dir, "items.tsv", "text\nw0007 w0008\n")
+	write(t, l.dir, "p.hcl", `
+knowledge "k" {
+  source { path = "docs" }
+  chunk { use = "markdown" }
+  embed {
+    use = "hashing"
+    config { dimension = 384 }
+  }
+  store { use = "local" }
+}
+pipeline "p" {
+  input { path = "items.tsv" }
+  retrieve "near" { from = knowledge.k }
+}
+`)
+	return l
+}
+
+// run runs the pipeline and returns what was reported, and the most memory that its
+// processes held together.
+func (l library) run(t *testing.T) (reported string, most memory) {
+	t.Helper()
+	code, _, reported, most := measure(t, racflow(t, l.dir, "run", "p.hcl"))
+	if code != 0 {
+		t.Fatalf("exit code %d\n%s", code, reported)
+	}
+	return reported, most
+}
+
+// measure runs a command to its end, and looks again and again how much memory its processes hold.
+func measure(t *testing.T, c *exec.Cmd) (code int, stdout, stderr string, most memory) {
+	t.Helper()
+	var out, errs strings.Builder
+	c.Stdout, c.Stderr = &out, &errs
+	start(t, c)
+	ended := make(chan struct{})
+	go func() {
+		_ = c.Wait() // its exit code is returned
+		close(ended)
+	}()
+	for {
+		select {
+		case <-ended:
+			return c.ProcessState.ExitCode(), out.String(), errs.String(), most
+		case <-time.After(20 * time.Millisecond):
+			now := memoryOf(c.Process.Pid)
+			most.resident, most.own = max(most.resident, now.resident), max(most.own, now.own)
+		}
+	}
+}
+
+// memory is what processes hold in bytes: all that is resident, and of that what
+// is not a file's, mapped or not, which the system may drop at any time.
+type memory struct{ resident, own int }
+
+func (m memory) String() string {
+	return fmt.Sprintf("%d MB (%d without files)", m.resident>>20, m.own>>20)
+}
+
+// memoryOf is the memory of a process and its children.
+func memoryOf(pid int) memory {
+	var total memory
+	if status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)); err == nil {
+		for field, to := range map[string]*int{"VmRSS": &total.resident, "RssAnon": &total.own} {
+			if m := regexp.MustCompile(field + `:\s+(\d+) kB`).FindSubmatch(status); m != nil {
+				kb, _ := strconv.Atoi(string(m[1]))
+				*to = kb << 10
+			}
+		}
+	}
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, task := range tasks {
+		children, _ := os.ReadFile(task)
+		for _, child := range strings.Fields(string(children)) {
+			if id, err := strconv.Atoi(child); err == nil {
+				of := memoryOf(id)
+				total.resident, total.own = total.resident+of.resident, total.own+of.own
+			}
+		}
+	}
+	return total
+}
+
+// kill starts a build and kills it once it has committed entries.
+func (l library) kill(t *testing.T, size int64) {
+	t.Helper()
+	killWhen(t, func() *exec.Cmd { return racflow(t, l.dir, "run", "p.hcl") }, func() bool { return l.stored() >= size }, func() {
+		if err := os.RemoveAll(filepath.Join(l.dir, stateDir)); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// stored is the size of what the store has written.
+func (l library) stored() (size int64) {
+	files, _ := filepath.Glob(filepath.Join(l.dir, ".racflow", "knowledge", "k", "k-*", "*"))
+	for _, f := range files {
+		if info, err := os.Stat(f); err == nil {
+			size += info.Size()
+		}
+	}
+	return size
+}
+
+// ids returns the ids of all entries, which must be there once each.
+func (l library) ids(t *testing.T) map[string]bool {
+	t.Helper()
+	all := map[string]bool{}
+	for _, e := range jsonLines[struct{ ID string }](t, entriesOf(t, l.dir, "k")) {
+		if all[e.ID] {
+			t.Errorf("%s is there twice", e.ID)
+		}
+		all[e.ID] = true
+	}
+	return all
+}
+
+var reportedOf = regexp.MustCompile(`(\d+) documents, (\d+) entries, (?:up to date|(\d+) embedded)`)
+
+// counts reads what a run tells of its knowledge.
+func counts(t *testing.T, reported string) (documents, entries, embedded int) {
+	t.Helper()
+	m := reportedOf.FindStringSubmatch(reported)
+	if m == nil {
+		t.Fatalf("the run does not tell about its knowledge:\n%s", reported)
+	}
+	for i, n := range []*int{&documents, &entries, &embedded} {
+		*n, _ = strconv.Atoi(m[i+1])
+	}
+	return documents, entries, embedded
+}
+
+// TestKilledChunks kills a first build and starts it again: it ends with the
+// same entries as one that nobody disturbed, each once.
+func TestKilledChunks(t *testing.T) {
+	long(t)
+	l := newLibrary(t, 400, 3000)
+	l.kill(t, 100_000)
+	reported, _ := l.run(t)
+	documents, entries, _ := counts(t, reported)
+	if all := l.ids(t); documents != 400 || len(all) != entries || !all["0/0.md#0"] || !all["99/399.md#0"] {
+		t.Errorf("%d entries stored, reported %s", len(all), reported)
+	}
+	undisturbed := newLibrary(t, 400, 3000)
+	reported, _ = undisturbed.run(t)
+	if _, want, _ := counts(t, reported); want != entries {
+		t.Errorf("%d entries, an undisturbed build has %d", entries, want)
+	}
+}
+
+const mostHeld = 1 << 30 // bytes of memory, of all processes together
+
+// TestManyDocuments indexes 10,000 documents of 10 KB. It measures memory and
+// rate, so it has to be asked for:
+// RACFLOW_TEST_DOCUMENTS=1 go test -timeout 20m -run TestManyDocuments -v ./cmd/racflow
+func TestManyDocuments(t *testing.T) {
+	if os.Getenv("RACFLOW_TEST_DOCUMENTS") == "" {
+		t.Skip("RACFLOW_TEST_DOCUMENTS is not set")
+	}
+	half := newLibrary(t, 5000, 10_000)
+	begun := time.Now()
+	half.run(t)
+	first := time.Since(begun)
+
+	l := newLibrary(t, 10_000, 10_000)
+	begun = time.Now()
+	reported, held := l.run(t)
+	took := time.Since(begun)
+	documents, entries, _ := counts(t, reported)
+	t.Logf("%d documents, %d entries: %.1f s, %.0f documents a second, %v held; half of them %.1f s",
+		documents, entries, took.Seconds(), float64(documents)/took.Seconds(), held, first.Seconds())
+	if documents != 10_000 || held.resident > mostHeld {
+		t.Errorf("%d documents, %v", documents, held)
+	}
+	if took > 3*first {
+		t.Errorf("twice the documents took %.1f times as long", took.Seconds()/first.Seconds())
+	}
+	begun = time.Now()
+	reported, again := l.run(t)
+	t.Logf("again: %.1f s, %v held", time.Since(begun).Seconds(), again)
+	if !strings.Contains(reported, "up to date") || again.resident > mostHeld {
+		t.Errorf("again: %v, %s", again, reported)
+	}
+	write(t, l.dir, filepath.Join("docs", "0", "0.md"), "# Another\n\nw0007\n")
+	reported, _ = l.run(t)
+	if _, _, embedded := counts(t, reported); embedded != 1 {
+		t.Errorf("a changed document: %d entries were embedded", embedded)
+	}
+}
+
+// TestManyDocumentsGoOn kills the build of as many documents after a checkpoint.
+func TestManyDocumentsGoOn(t *testing.T) {
+	if os.Getenv("RACFLOW_TEST_DOCUMENTS") == "" {
+		t.Skip("RACFLOW_TEST_DOCUMENTS is not set")
+	}
+	l := newLibrary(t, 10_000, 10_000)
+	l.kill(t, 150<<20)
+	reported, held := l.run(t)
+	documents, entries, embedded := counts(t, reported)
+	t.Logf("after a kill: %d of %d entries embedded, %v held", embedded, entries, held)
+	if documents != 10_000 || embedded == 0 || embedded >= entries || len(l.ids(t)) != entries || held.resident > mostHeld {
+		t.Errorf("after the kill: %v, %s", held, reported)
+	}
+}

@@ -1,0 +1,258 @@
+package cli
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/racflow/racflow/sdk/sdktest/modelserver"
+)
+
+const enrichedPipeline = `
+variable "url" {}
+limit "llm" { concurrency = 4 }
+knowledge "docs" {
+  source { path = "docs" }
+  chunk {
+    use = "recursive"
+    config {
+      size    = 30
+      overlap = 0
+    }
+  }
+  enrich "contextualize" {
+    use     = "context"
+    limit   = limit.llm
+    retries = 1
+    price {
+      input  = 3
+      cached = 0.3
+      output = 15
+    }
+    config {
+      model    = "test"
+      base_url = var.url
+      api_key  = secret("ENRICH_KEY")
+    }
+  }
+  embed {
+    use = "hashing"
+    config { dimension = 64 }
+  }
+  store { use = "local" }
+}
+pipeline "find" {
+  input { path = "questions.tsv" }
+  retrieve "near" {
+    from  = knowledge.docs
+    top_k = 3
+  }
+}
+`
+
+const enrichKey = "sk-enrich-hush"
+
+// handbooks is a folder of documents that a model enriches behind a server.
+type handbooks struct {
+	dir    string
+	server *modelserver.Server
+	refuse atomic.Value // a text: requests with it are answered with 400; empty: none
+}
+
+func newHandbooks(t *testing.T) *handbooks {
+	t.Helper()
+	l := &handbooks{dir: t.TempDir()}
+	l.refuse.Store("")
+	l.server = modelserver.Serve(t, modelserver.Options{
+		Key:    enrichKey,
+		Answer: func(modelserver.Ask, int) string { return "It is from the handbook of a zebrafish farm." },
+		Refuse: func(a modelserver.Ask) bool {
+			last := a.Messages[len(a.Messages)-1].Content
+			refuse := l.refuse.Load().(string)
+			return refuse != "" && strings.Contains(last, refuse)
+		},
+	})
+	write(t, l.dir, "p.hcl", enrichedPipeline)
+	write(t, l.dir, "questions.tsv", "id\ttext\nq1\tzebrafish\n")
+	for i := range 6 {
+		write(t, l.dir, fmt.Sprintf("docs/%d.txt", i), l.text(i, 4+i))
+	}
+	return l
+}
+
+// text is a document of so many paragraphs.
+func (l *handbooks) text(number, paragraphs int) string {
+	var b strings.Builder
+	for i := range paragraphs {
+		fmt.Fprintf(&b, "Paragraph %d of text %d says that the water is changed every %d days, and the light goes off %d hours later.\n\n", i, number, i+2, i+3)
+	}
+	return b.String()
+}
+
+func (l *handbooks) command(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	c := racflow(t, l.dir, append(args, "-var", "url="+l.server.URL, "p.hcl")...)
+	c.Env = append(os.Environ(), "ENRICH_KEY="+enrichKey)
+	return c
+}
+
+// do runs racflow to its end. It returns what was written and how many calls it
+// took.
+func (l *handbooks) do(t *testing.T, args ...string) (code, calls int, stdout, stderr string) {
+	t.Helper()
+	before := l.server.Calls()
+	code, stdout, stderr = ran(t, l.command(t, args...))
+	if strings.Contains(stdout+stderr, "hush") {
+		t.Errorf("the key is reported:\n%s%s", stdout, stderr)
+	}
+	return code, l.server.Calls() - before, stdout, stderr
+}
+
+// count is the number that a pattern finds in what was reported.
+func count(t *testing.T, text, pattern string) int {
+	t.Helper()
+	found := regexp.MustCompile(pattern).FindStringSubmatch(text)
+	if found == nil {
+		t.Fatalf("there is no %q in\n%s", pattern, text)
+	}
+	n, err := strconv.Atoi(found[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+const embedded = `([0-9]+) embedded with hashing`
+
+// As many calls as chunks, none the second time, and those of one document when
+// that has changed.
+func TestEnrichByModel(t *testing.T) {
+	l := newHandbooks(t)
+	code, calls, stdout, stderr := l.do(t, "plan")
+	if code != 0 || calls != 0 {
+		t.Fatalf("plan: exit code %d, %d calls\n%s", code, calls, stderr)
+	}
+	planned := count(t, stdout, `enrich\.contextualize of knowledge\.docs +context +([0-9]+) +expected +[0-9]+ +[0-9]+ +[0-9]+ +[0-9.]+\n`)
+
+	code, calls, stdout, stderr = l.do(t, "run")
+	chunks := count(t, stderr, embedded)
+	if code != 0 || calls != chunks || planned != chunks || chunks < 30 {
+		t.Errorf("exit code %d, %d calls for %d chunks, %d planned\n%s", code, calls, chunks, planned, stderr)
+	}
+	// The word of the question stands in what the model wrote, and in no text.
+	if !strings.Contains(stdout, `"lexical":0.0`) || !strings.Contains(stdout, `"text":"Paragraph`) || strings.Contains(stdout, `"text":"It is from`) {
+		t.Errorf("found %s", stdout)
+	}
+	if most := l.server.MostAtOnce(); most > 4 {
+		t.Errorf("%d calls at once", most)
+	}
+	if code, calls, _, stderr = l.do(t, "run"); code != 0 || calls != 0 || strings.Contains(stderr, "embedded") {
+		t.Errorf("again: exit code %d, %d calls\n%s", code, calls, stderr)
+	}
+	write(t, l.dir, "docs/3.txt", l.text(3, 9))
+	if code, calls, _, stderr = l.do(t, "run"); code != 0 || calls != count(t, stderr, embedded) || calls > 12 {
+		t.Errorf("a changed document: exit code %d, %d calls\n%s", code, calls, stderr)
+	}
+	for _, a := range l.server.Asks()[chunks:] {
+		if !strings.Contains(a.Whole(), "of text 3 says") || strings.Contains(a.Whole(), "of text 4 says") {
+			t.Errorf("asked about another document:\n%s", a.Whole())
+		}
+	}
+	if code, calls, _, stderr = l.do(t, "knowledge", "gc"); code != 0 || calls != 0 {
+		t.Errorf("gc: exit code %d, %d calls\n%s", code, calls, stderr)
+	}
+	checkFiles(t, l.dir, enrichKey)
+}
+
+// A passage that is refused is kept as it is, reported, and tried again.
+func TestEnrichmentThatFails(t *testing.T) {
+	l := newHandbooks(t)
+	l.refuse.Store("Paragraph 2 of text 1")
+	for again := range 2 {
+		code, calls, _, stderr := l.do(t, "run")
+		if code != exitItemsFailed || !regexp.MustCompile(`knowledge "docs": 1 passage without what an enrichment adds, which the next build tries again; the first because .*1.txt: chunk [0-9]+: enrich.contextualize: .*refused, as the test says`).MatchString(stderr) {
+			t.Errorf("exit code %d\n%s", code, stderr)
+		}
+		chunks := count(t, stderr, `documents, ([0-9]+) entries`)
+		if again == 0 && calls != chunks || again > 0 && calls != 1 {
+			t.Errorf("%d calls for %d chunks\n%s", calls, chunks, stderr)
+		}
+	}
+	l.refuse.Store("")
+	code, calls, _, stderr := l.do(t, "run")
+	if code != 0 || calls != 1 {
+		t.Errorf("once it works: exit code %d, %d calls\n%s", code, calls, stderr)
+	}
+	if code, calls, _, stderr = l.do(t, "run"); code != 0 || calls != 0 || !strings.Contains(stderr, "up to date") {
+		t.Errorf("again: exit code %d, %d calls\n%s", code, calls, stderr)
+	}
+}
+
+// What a budget ends is resumed, and nothing is paid twice.
+func TestEnrichWithinBudget(t *testing.T) {
+	l := newHandbooks(t)
+	code, first, _, stderr := l.do(t, "run", "--max-tokens", "9000")
+	if code != exitFailed || !strings.Contains(stderr, "the budget of 9000 tokens is spent") || !strings.Contains(stderr, "the same command resumes from there") {
+		t.Fatalf("exit code %d, %d calls\n%s", code, first, stderr)
+	}
+	code, rest, _, stderr := l.do(t, "run")
+	chunks := count(t, stderr, `documents, ([0-9]+) entries`)
+	if code != 0 || first+rest != chunks || first == 0 || rest == 0 {
+		t.Errorf("exit code %d, %d and %d calls for %d chunks\n%s", code, first, rest, chunks, stderr)
+	}
+}
+
+// A build that is killed keeps what was answered, and asks about no passage twice.
+func TestEnrichAfterKill(t *testing.T) {
+	l := newHandbooks(t)
+	half := make(chan struct{})
+	var once sync.Once
+	l.server = modelserver.Serve(t, modelserver.Options{
+		Latency: 10 * time.Millisecond,
+		Answer: func(a modelserver.Ask, _ int) string {
+			if a.Number == 20 {
+				once.Do(func() { close(half) })
+			}
+			return "It is from a handbook."
+		},
+	})
+	c := l.command(t, "run")
+	start(t, c)
+	<-half
+	if err := c.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Wait() // it was killed
+	code, _, stdout, stderr := l.do(t, "run")
+	chunks := count(t, stderr, `documents, ([0-9]+) entries`)
+	if calls := l.server.Calls(); code != 0 || chunks != 39 || calls > chunks+4 {
+		t.Errorf("exit code %d, %d calls for %d chunks\n%s%s", code, calls, chunks, stdout, stderr)
+	}
+	if code, calls, _, stderr := l.do(t, "run"); code != 0 || calls != 0 || !strings.Contains(stderr, "39 entries, up to date") {
+		t.Errorf("again: exit code %d, %d calls\n%s", code, calls, stderr)
+	}
+}
+
+// Failures that pass are tried again.
+func TestEnrichAgainstFaults(t *testing.T) {
+	l := newHandbooks(t)
+	l.server = modelserver.Serve(t, modelserver.Options{
+		Answer: func(modelserver.Ask, int) string { return "It is from a handbook." },
+		Faults: []modelserver.Fault{
+			{Kind: modelserver.Status, Status: http.StatusTooManyRequests, Calls: []int{2, 9}, Wait: 1, Form: modelserver.Milliseconds},
+			{Kind: modelserver.Drop, Calls: []int{5}},
+		},
+	})
+	code, calls, _, stderr := l.do(t, "run")
+	if chunks := count(t, stderr, embedded); code != 0 || calls != chunks+3 {
+		t.Errorf("exit code %d, %d calls for %d chunks\n%s", code, calls, chunks, stderr)
+	}
+}

@@ -1,0 +1,225 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/eval"
+	"github.com/racflow/racflow/engine/output"
+	"github.com/racflow/racflow/engine/report"
+)
+
+func newEval() *cobra.Command {
+	var flags fileFlags
+	var o eval.Options
+	var sweep []string
+	var asJSON bool
+	var to resultFlags
+	partNames := strings.Join(eval.Parts, ", ")
+	c := &cobra.Command{
+		Use:   "eval FILE",
+		Short: "Measure a pipeline on an input with labels or gold passages",
+		Long: `Measure a pipeline on an input with labels: accuracy, macro-averaged F1, a table
+per label, what each voter reaches alone and how many of its answers are
+acceptable, agreement, rate and latency. An item that failed or got no answer
+counts as wrong. An item whose label the knowledge does not have is out of
+scope: no answer is the right one there, and both kinds are counted by themselves.
+
+Accuracies have the interval that holds the true one in 95 of 100 cases (Wilson's
+score interval). Differences of accuracies have one, too, which compares item by item
+(Tango's for paired proportions).
+
+Of the confidence of answers or, where the election does not estimate any, of their
+agreement, it measures how far it can be taken at its word:
+
+  ECE    the mean distance between confidence and accuracy, over 15 bins (Guo et
+         al. 2017), beside what chance makes of perfectly calibrated confidences:
+         a greater one shows that these are not
+  NLL    the mean negative log-likelihood of whether the answer is right
+  Brier  the mean squared distance between the confidence and 1 or 0, as the
+         answer is right or not (Brier 1950)
+
+An item without an answer has the confidence 0 there, and no right answer. SUREST is
+the accuracy of the surest items (selective classification: Geifman and El-Yaniv 2017)
+and the confidence from which on they are; one that is rightly left without an answer
+is right there, as in the accuracy. flags says how many of the errors the flag rule
+catches, and how many of the flagged items are right. Where a file of variables states
+a promise of racflow tune --accuracy, promise says what became of it on these items.
+
+A table has the pairs of labels that are confused, the most frequent first (confused in
+JSON, with all of them). --errors N shows the N wrong answers that the pipeline was
+surest of, each with the entries found that have its label: the neighbours that speak
+for it. --output FILE writes the results of all items, as racflow run does.
+
+Where more than 5 % of a voter's answers do not count, a warning (dropped in JSON) has
+the most frequent of them, and arguments that would make them count.
+
+Of each voter it says how often it is right alone, and of several by how many points it
+is better than the election, all of the items that it was asked about; what weight it
+has in an election that weighs; and what it adds: the election is held again without
+it. Nobody is asked again, so the others' votes stay as they are, also of a voter that
+was asked because of what this one said; and so do weights that the election has learned.
+
+Where the input says which passages should be found, in a column gold, it measures
+what each retrieve and rerank stage left: recall@k, the mean share of an item's gold
+passages among the first k, which is published as Pass@k too; 1 - recall@20; nDCG@10;
+MRR. Items without gold passages are left out. Where an item failed, the stages
+that it did not get through count as if they had found nothing.
+
+--sweep runs the pipeline once for each value of an argument, or for each
+combination where it is given several times, and prints a row for each:
+
+  racflow eval --sweep neighbours.top_k=5,15,60 --sweep var.election=soft,majority FILE
+
+A target is STAGE.ARGUMENT, an argument of the block or of its config, or
+BLOCK.STAGE.ARGUMENT where several stages have the name, or var.NAME. Values are
+measured in the order given. llm.n=3,1 sends each prompt once, and its row for 1
+shows the tokens of the request for 3; llm.n=1,3 sends it again for two more. Of each
+voter that is asked over the network, such as a language model, a row says how many
+of its answers were acceptable.
+
+--ablate runs it whole, and once without each part that is named, and prints a row
+for each. Parts are ` + partNames + `.`,
+		Args: oneFile,
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			if o.Sweep, err = parseSweep(sweep); err != nil {
+				return err
+			}
+			for _, k := range o.Cuts {
+				if k < 1 {
+					return fmt.Errorf("--k: %d is no length of a list; it is at least 1", k)
+				}
+			}
+			several := len(o.Sweep)+len(o.Ablate) > 0
+			switch {
+			case len(o.Sweep) > 0 && len(o.Ablate) > 0:
+				return errors.New("give --sweep or --ablate: one table shows one or the other")
+			case several && (o.Errors > 0 || to.name != ""):
+				return errors.New("--output and --errors are of one pipeline: leave out --sweep and --ablate")
+			case o.Errors < 0:
+				return errors.New("--errors: it is at least 0")
+			case to.name == "" && (to.columns != nil || to.format != "" || to.overwrite):
+				return errors.New("--columns, --format and --overwrite are about the results that --output FILE writes")
+			case output.IsStdout(to.name, c.OutOrStdout()):
+				return errors.New("the evaluation goes to standard output: name a file for the results with --output")
+			case several && flags.input == "-":
+				return errors.New("the input is read several times, which standard input does not allow: name a file with --input")
+			}
+			if err := to.check(); err != nil {
+				return err
+			}
+			flags.more.Set = o.First()
+			return flags.pipelineOf(c, args[0], c.InOrStdin(), func(a *app, p *engine.Pipeline) (err error) {
+				var kept *results
+				if to.name != "" {
+					if kept, err = to.open(c, a, p, ""); err != nil {
+						return err
+					}
+					defer func() { err = errors.Join(err, kept.close()) }()
+					o.Results = kept.write
+				}
+				found, err := p.Evaluate(c.Context(), o)
+				if kept != nil {
+					err = kept.finish(err)
+					kept.report(c.ErrOrStderr())
+				}
+				if err != nil {
+					return withoutFigures(err)
+				}
+				out := c.OutOrStdout()
+				switch {
+				case several && asJSON:
+					err = writeJSON(out, found.Comparison)
+				case several:
+					err = report.Comparison(out, found.Comparison)
+				case asJSON:
+					err = writeJSON(out, found.Rows[0].Report)
+				default:
+					err = report.Eval(out, found.Rows[0].Report)
+				}
+				if err == nil && found.Incomplete {
+					err = &exitError{code: exitItemsFailed}
+				}
+				return err
+			})
+		},
+	}
+	flags.register(c)
+	flags.registerInput(c)
+	flags.registerCalls(c)
+	flags.registerTelemetry(c)
+	c.Flags().StringArrayVar(&sweep, "sweep", nil, "measure with each value of an argument: `TARGET=VALUE,VALUE` (may be repeated)")
+	c.Flags().StringSliceVar(&o.Ablate, "ablate", nil, "measure without each of these `PARTS`: "+partNames)
+	c.Flags().IntSliceVar(&o.Cuts, "k", eval.Cuts, "measure recall among the first `K,K` passages")
+	to.register(c)
+	c.Flags().IntVar(&o.Errors, "errors", 0, "show the `N` wrong answers that the pipeline was surest of, with the neighbours that speak for them")
+	c.Flags().BoolVar(&asJSON, "json", false, "print the evaluation as JSON")
+	return c
+}
+
+// maxCombinations bounds a product that was surely not meant.
+const maxCombinations = 1000
+
+// parseSweep reads --sweep flags.
+func parseSweep(flags []string) ([]eval.Target, error) {
+	all, err := parseTargets("--sweep", flags)
+	combinations := 1
+	for _, t := range all {
+		if combinations *= len(t.Values); combinations > maxCombinations {
+			return nil, fmt.Errorf("--sweep asks for more than %d combinations", maxCombinations)
+		}
+	}
+	return all, err
+}
+
+// parseTargets reads flags with a name: TARGET=VALUE,VALUE,... each.
+func parseTargets(name string, flags []string) ([]eval.Target, error) {
+	var all []eval.Target
+	for _, f := range flags {
+		target, values, ok := strings.Cut(f, "=")
+		t := eval.Target{Name: strings.TrimSpace(target), Values: splitValues(values)}
+		if !ok || t.Name == "" || len(t.Values) == 0 {
+			return nil, fmt.Errorf("%s %s: write TARGET=VALUE,VALUE, such as neighbours.top_k=5,15,60 or var.election=soft,majority", name, f)
+		}
+		for _, other := range all {
+			if other.Name == t.Name {
+				return nil, fmt.Errorf("%s %s is given twice: name all its values in one", name, t.Name)
+			}
+		}
+		all = append(all, t)
+	}
+	return all, nil
+}
+
+// splitValues splits at the commas that stand outside of quotes and brackets.
+func splitValues(text string) []string {
+	var values []string
+	depth, from, quoted := 0, 0, false
+	add := func(to int) {
+		if v := strings.TrimSpace(text[from:to]); v != "" {
+			values = append(values, v)
+		}
+	}
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case strings.IndexByte("([{", c) >= 0:
+			depth++
+		case strings.IndexByte(")]}", c) >= 0:
+			depth--
+		case c == ',' && depth <= 0:
+			add(i)
+			from = i + 1
+		}
+	}
+	add(len(text))
+	return values
+}

@@ -1,0 +1,176 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/racflow/racflow/engine/explain"
+	"github.com/racflow/racflow/engine/terminal"
+)
+
+func newExplain() *cobra.Command {
+	flags := fileFlags{}
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "explain RUN ID",
+		Short: "Show what made one answer of a run",
+		Long: `Show what came of an item of a run, and what made it: its answer and its votes, the
+candidates of every retrieve and rerank stage, prompts and replies, the rules that
+decided something, and which stages were called again. RUN is the id of a run that is
+kept (racflow runs list shows them), or newest; ID is the item's, or its line in the
+input.
+
+The journal has what was seen of items that are flagged, failed, wrong or without an
+answer, and with --keep all of every item: the ids and scores of candidates, hashes of
+the prompts, and where replies are in the response cache. Texts are found again: those
+of the candidates in the generation of the knowledge, prompts by writing them anew and
+comparing the hashes, replies in the cache. What is not there any more is said. No
+service is called, and no knowledge is built.`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return errors.New("name a run, or newest, and an item by its id or its line; racflow runs list shows the runs")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			o, err := flags.options(nil)
+			if err != nil {
+				return err
+			}
+			if o.Log, err = newLog(); err != nil {
+				return err
+			}
+			run, err := explain.Open(c.Context(), o, args[0])
+			if err != nil {
+				return err
+			}
+			defer run.Close()
+			item, err := run.Item(c.Context(), args[1])
+			if err != nil {
+				return err
+			}
+			shown := explained{Run: run.ID(), Item: item, RunGone: run.Gone()}
+			if asJSON {
+				return writeJSON(c.OutOrStdout(), shown)
+			}
+			return shown.write(c.OutOrStdout())
+		},
+	}
+	c.Flags().StringVar(&flags.state, "state", stateDir, "`DIR` that keeps runs")
+	flags.registerPlugins(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	return c
+}
+
+// explained is an item of a run with what made it.
+type explained struct {
+	Run string `json:"run"`
+	*explain.Item
+	RunGone []string `json:"run_gone,omitempty"` // of the run as a whole
+}
+
+func (e explained) write(w io.Writer) error {
+	fmt.Fprintf(w, "item %s, line %d of the input of %s: %s\n", terminal.Escape(e.ID), e.Line, e.Run, e.Status)
+	if e.Text != "" {
+		fmt.Fprintf(w, "\n%s\n\n", indented(e.Text))
+	}
+	tw := terminal.NewTable(w)
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(tw, "%s\t%s\n", name, terminal.Escape(fmt.Sprintf(format, args...)))
+	}
+	if e.Error != nil {
+		line("error", "%s", e.Error.Error())
+	} else {
+		line("answer", "%s", shownAnswer(string(e.Answer)))
+	}
+	for _, part := range [][2]string{{"expected", e.Expected}, {"reason", e.Reason}, {"without", strings.Join(e.Missing, ", ")}} {
+		if part[1] != "" {
+			line(part[0], "%s", part[1])
+		}
+	}
+	if e.Error == nil && len(e.Votes) > 0 {
+		line("agreement", "%.3f, confidence %.3f, flagged %v", e.Agreement, e.Confidence, e.Flagged)
+	}
+	for _, voter := range slices.Sorted(maps.Keys(e.Usages)) {
+		u := e.Usages[voter]
+		line("took", "sample.%s: %d tokens in, %d of them cached, and %d out, cost %s", voter, u.Input, u.Cached, u.Output, costOf(e.Cost[voter]))
+	}
+	for _, r := range e.Rules {
+		line("rule", "%s: %s", r.Stage, ruleShown(r))
+	}
+	for _, r := range e.Retries {
+		line("retry", "%s: called again %s: %s", r.Stage, times(r.Times), r.Why)
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	if len(e.Votes) > 0 {
+		fmt.Fprintln(tw, "\nVOTER\tANSWER\tWEIGHT\tVOTER'S WEIGHT\tCOUNTS\tWHY NOT")
+		for _, v := range e.Votes {
+			of := "-"
+			counts, why := e.Counts(v)
+			if weight, known := e.Weights[v.Voter]; known {
+				of = fmt.Sprintf("%.3f", weight)
+			}
+			fmt.Fprintf(tw, "%s\t%s\t%.3f\t%s\t%v\t%s\n", v.Voter, shownAnswer(v.Answer), v.Weight, of, counts, terminal.Escape(why))
+		}
+	}
+	e.writeSeen(tw)
+	for _, g := range slices.Concat(e.Gone, e.RunGone) {
+		fmt.Fprintf(tw, "\nnot there any more: %s\n", message(errors.New(g)))
+	}
+	return tw.Flush()
+}
+
+func ruleShown(r explain.Rule) string {
+	if r.Text == "" {
+		return fmt.Sprintf("%s: %s", r.Rule, r.What)
+	}
+	return fmt.Sprintf("%s = %q: %s", r.Rule, r.Text, r.What)
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// writeSeen writes the candidates, prompts and replies.
+func (e explained) writeSeen(w io.Writer) {
+	for _, l := range e.Lists {
+		fmt.Fprintf(w, "\n%s\nCANDIDATE\tSCORE\tLABEL\tTEXT\n", terminal.Escape(l.Stage))
+		for _, c := range l.Candidates {
+			fmt.Fprintf(w, "%s\t%.4f\t%s\t%s\n", terminal.Escape(c.ID), c.Score, terminal.Escape(c.Label), terminal.Escape(terminal.Shorten(c.Text, 60)))
+		}
+	}
+	for _, of := range e.Prompts {
+		for _, p := range of.Prompts {
+			fmt.Fprintf(w, "\nprompt of %s:\n", of.Stage)
+			if p.Text != "" {
+				fmt.Fprintf(w, "%s\n", indented(p.Text))
+			}
+			for _, m := range p.Messages {
+				fmt.Fprintf(w, "  [%s]\n%s\n", m.Role, indented(m.Text))
+			}
+		}
+	}
+	for _, reply := range e.Replies {
+		fmt.Fprintf(w, "\nreply to sample.%s:\n%s\n", reply.Voter, indented(reply.Text))
+	}
+}
+
+// indented is a text of several lines as a person may read it.
+func indented(text string) string {
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		out.WriteString("  " + terminal.Line(strings.TrimRight(line, "\r\n")) + "\n")
+	}
+	return strings.TrimRight(out.String(), "\n")
+}

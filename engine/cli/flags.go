@@ -1,0 +1,229 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/governor"
+	"github.com/racflow/racflow/engine/journal"
+	"github.com/racflow/racflow/engine/pipeline"
+)
+
+// stateDir is where knowledge is kept unless a flag says otherwise.
+const stateDir = engine.DefaultState
+
+// fileFlags are the flags of verbs that load a pipeline file: of all of them, and of
+// those that take items or call services.
+type fileFlags struct {
+	vars, varFiles []string
+	pipeline       string
+	state          string
+	plugins        []string
+
+	input                     string
+	limit                     int
+	columns, knowledgeColumns []string
+
+	offline, refresh bool
+	budget           pipeline.Budget
+
+	watched   bool // the verb can be watched from outside
+	telemetry telemetryFlags
+
+	more engine.Options // what a verb asks for beside its flags
+}
+
+func (f *fileFlags) register(c *cobra.Command) {
+	c.Flags().StringArrayVar(&f.vars, "var", nil, "set a variable of the file: `NAME=VALUE` (may be repeated)")
+	c.Flags().StringArrayVar(&f.varFiles, "var-file", nil, "read variables from an HCL `FILE` (may be repeated)")
+	c.Flags().StringArrayVar(&f.columns, "column", nil, "read the text, label, id or gold of the input's rows from a column: `text=NAME` (may be repeated)")
+	c.Flags().StringArrayVar(&f.knowledgeColumns, "knowledge-column", nil, "read the text, label, id or context of the knowledge's rows from a column: `text=NAME` (may be repeated)")
+	c.Flags().StringVar(&f.pipeline, "pipeline", "", "the pipeline to use where the file holds several")
+	c.Flags().StringVar(&f.state, "state", stateDir, "`DIR` that keeps knowledge between runs")
+	f.registerPlugins(c)
+}
+
+func (f *fileFlags) registerPlugins(c *cobra.Command) {
+	c.Flags().StringArrayVar(&f.plugins, "plugins", nil, "use the plugins in `DIR`, which are being developed, whatever the file has locked (may be repeated)")
+}
+
+// registerInput registers the flags that say which items to work on.
+func (f *fileFlags) registerInput(c *cobra.Command) {
+	c.Flags().StringVar(&f.input, "input", "", "read items from `FILE` (tsv, csv, jsonl, json, packed or not, parquet, xlsx; a glob of them, or - for standard input) in place of the pipeline's input")
+	c.Flags().IntVar(&f.limit, "limit", 0, "stop after `N` items")
+}
+
+// registerCalls registers the flags of verbs whose stages call services.
+func (f *fileFlags) registerCalls(c *cobra.Command) {
+	c.Flags().BoolVar(&f.offline, "offline", false, "answer from the cache alone: call no model")
+	c.Flags().BoolVar(&f.refresh, "refresh", false, "ask models again for what the cache holds, and replace it")
+	c.Flags().Var((*money)(&f.budget.Cost), "max-cost", "stop before calls cost more than `MONEY`, in place of the pipeline's max_cost; each stage that calls needs a price, and calls of which nobody knows what they take at most may go over it")
+	c.Flags().Var((*tokens)(&f.budget.Tokens), "max-tokens", "stop before calls take more than `N` tokens, in place of the pipeline's max_tokens; the same may go over it")
+	c.MarkFlagsMutuallyExclusive("offline", "refresh")
+	c.Flags().StringVar(&f.more.Debug, "debug", "", "start a `STAGE`, such as sample.mine or embed.intents, without confinement and time limits, and wait until a debugger is attached to it or Enter is pressed")
+}
+
+// registerTelemetry registers the flags of verbs that can be watched from outside.
+func (f *fileFlags) registerTelemetry(c *cobra.Command) {
+	f.watched = true
+	f.telemetry.register(c)
+}
+
+// registerSpend registers the flags that say what is spent where it counts most.
+func (f *fileFlags) registerSpend(c *cobra.Command) {
+	c.Flags().Var(wish[int]{&f.more.Spend.Calls, strconv.Atoi, "a whole number"}, "calls", "make `N` calls of voters' services, about the items that gain most from it")
+	c.Flags().Var(wish[float64]{&f.more.Spend.Money, func(text string) (float64, error) { return strconv.ParseFloat(text, 64) }, "an amount"}, "budget", "spend `MONEY` on voters, by the prices in the file, on the items that gain most from it")
+	c.MarkFlagsMutuallyExclusive("calls", "budget")
+}
+
+// wish is the value of a flag that may be left out, and may be 0.
+type wish[T int | float64] struct {
+	to    **T
+	parse func(string) (T, error)
+	is    string
+}
+
+func (w wish[T]) Type() string { return "number" }
+
+func (w wish[T]) String() string {
+	if w.to == nil || *w.to == nil {
+		return ""
+	}
+	return fmt.Sprint(**w.to)
+}
+
+func (w wish[T]) Set(text string) error {
+	v, err := w.parse(text)
+	if err != nil || !(v >= 0) || math.IsInf(float64(v), 0) {
+		return fmt.Errorf("it must be %s, at least 0", w.is)
+	}
+	*w.to = &v
+	return nil
+}
+
+// options are what the engine needs to know of the flags.
+func (f *fileFlags) options(stdin io.Reader) (engine.Options, error) {
+	o := f.more
+	o.Vars = map[string]string{}
+	for _, v := range f.vars {
+		name, value, ok := strings.Cut(v, "=")
+		if !ok {
+			return o, fmt.Errorf("-var %s: write NAME=VALUE", v)
+		}
+		o.Vars[name] = value
+	}
+	var err error
+	if o.Columns, err = columnsOf("--column", f.columns, "gold"); err != nil {
+		return o, err
+	}
+	if o.KnowledgeColumns, err = columnsOf("--knowledge-column", f.knowledgeColumns, "context"); err != nil {
+		return o, err
+	}
+	o.Builtin, o.Plugins, o.State, o.VarFiles, o.Pipeline = builtin, f.plugins, f.state, f.varFiles, f.pipeline
+	o.Input, o.Limit, o.Stdin = f.input, f.limit, stdin
+	o.Services = &engine.Services{Budget: f.budget}
+	switch {
+	case f.offline:
+		o.Services.Mode = governor.Offline
+	case f.refresh:
+		o.Services.Mode = governor.Refresh
+	}
+	return o, nil
+}
+
+// columnsOf reads what a flag says of columns, which may also be what own means.
+func columnsOf(flag string, given []string, own string) (map[string]string, error) {
+	columns := map[string]string{}
+	for _, c := range given {
+		means, column, ok := strings.Cut(c, "=")
+		if !ok || column == "" {
+			return nil, fmt.Errorf("%s %s: write text=NAME", flag, c)
+		}
+		if !slices.Contains([]string{"id", "text", "label", own}, means) {
+			return nil, fmt.Errorf("%s %s: what its rows have are text, label, id and %s; write one of them before the = (--column is of the input, --knowledge-column of the knowledge)", flag, c, own)
+		}
+		columns[means] = column
+	}
+	return columns, nil
+}
+
+// oneFile checks the arguments of a verb that works on a pipeline file.
+func oneFile(c *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("name one pipeline file, such as: %s pipelines/intent.hcl", c.CommandPath())
+	}
+	return nil
+}
+
+// singleDash lets -var and -var-file be written with one dash, as in other
+// tools that read HCL.
+func singleDash(args []string) []string {
+	out := make([]string, len(args))
+	for i, arg := range args {
+		name, _, _ := strings.Cut(arg, "=")
+		if name == "-var" || name == "-var-file" {
+			arg = "-" + arg
+		}
+		out[i] = arg
+		if arg == "--" {
+			copy(out[i:], args[i:])
+			break
+		}
+	}
+	return out
+}
+
+// keep is the value of a flag that says of which items a journal notes what was seen.
+type keep journal.Keep
+
+func (k *keep) Type() string   { return "which" }
+func (k *keep) String() string { return string(*k) }
+
+func (k *keep) Set(text string) error {
+	if which := journal.Keep(text); which != journal.KeepNotable && which != journal.KeepAll {
+		return fmt.Errorf("it must be %s or %s", journal.KeepNotable, journal.KeepAll)
+	}
+	*k = keep(text)
+	return nil
+}
+
+// money and tokens are the values of flags that set a bound. A bound of 0 would be
+// none, so it is refused.
+type (
+	money  float64
+	tokens int64
+)
+
+var errNoBound = errors.New("it must be more than 0; leave it out to set no bound")
+
+func (m *money) Type() string   { return "float" }
+func (m *money) String() string { return strconv.FormatFloat(float64(*m), 'g', -1, 64) }
+
+func (m *money) Set(text string) error {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(v > 0) || math.IsInf(v, 0) {
+		return errNoBound
+	}
+	*m = money(v)
+	return nil
+}
+
+func (t *tokens) Type() string   { return "int" }
+func (t *tokens) String() string { return strconv.FormatInt(int64(*t), 10) }
+
+func (t *tokens) Set(text string) error {
+	v, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || v <= 0 {
+		return fmt.Errorf("%w; it is a whole number", errNoBound)
+	}
+	*t = tokens(v)
+	return nil
+}

@@ -1,0 +1,274 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/racflow/racflow/engine/enginetest"
+	"github.com/racflow/racflow/engine/governor"
+	"github.com/racflow/racflow/engine/launch"
+	"github.com/racflow/racflow/engine/outcome"
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/plan"
+	"github.com/racflow/racflow/engine/profile"
+	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/run/runtest"
+	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/modelserver"
+)
+
+// world is a random configuration with its data and its server.
+type world struct {
+	t       *testing.T
+	dir     string
+	file    *pipeline.File
+	limited bool // an answer has a limit that somebody wrote
+	about   string
+}
+
+// How answers are scripted: a label that is drawn from those allowed, but for one in twenty,
+// which is not accepted; where reasons are wanted, 15 to 45 words of them, but no more than some
+// 300 tokens, since limits cut longer answers, which are asked for again; thoughts of half to
+// one and a half times as many tokens as the model thinks on average, which is 50 to 850.
+const (
+	refusedShare              = 0.05
+	leastReasons, mostReasons = 15, 45
+	reasonTokens              = 300
+	leastThoughts             = 50
+	mostThoughts              = 850
+)
+
+// randomWorld draws a configuration.
+func randomWorld(t *testing.T, seed uint64) *world {
+	r := rand.New(rand.NewPCG(seed, 1))
+	language, codec := languages[r.IntN(len(languages))], codecs()[r.IntN(len(codecs()))]
+	words := strings.Fields(sentences[language])
+	text := func(least, most int) string {
+		var some []string
+		for range least + r.IntN(most-least+1) {
+			some = append(some, words[r.IntN(len(words))])
+		}
+		return strings.Join(some, " ")
+	}
+	var labels []string
+	for i := range 2 + r.IntN(40) {
+		labels = append(labels, fmt.Sprintf("%s %d", text(1, 1), i))
+	}
+	rows := func(n int, labelled bool) string {
+		lines := []string{"text\tlabel"}
+		for i := range n {
+			line := fmt.Sprintf("%s %d\t", text(4, 24), i)
+			if labelled {
+				line += labels[i%len(labels)]
+			}
+			lines = append(lines, line)
+		}
+		return strings.Join(lines, "\n") + "\n"
+	}
+	thinks := []modelserver.Thinking{modelserver.NotAtAll, modelserver.NotAtAll, modelserver.InAField, modelserver.Silently}[r.IntN(4)]
+	thoughts := leastThoughts + r.IntN(mostThoughts-leastThoughts)
+	// script is the same for the same question, whenever it is asked.
+	script := func(a modelserver.Ask, choice int) *rand.Rand {
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(a.Whole())) // a hash takes everything
+		return rand.New(rand.NewPCG(seed+uint64(choice), h.Sum64()))
+	}
+	say := func(r *rand.Rand, enough func(string) bool) string {
+		said := words[r.IntN(len(words))]
+		for !enough(said) {
+			said += " " + words[r.IntN(len(words))]
+		}
+		return said
+	}
+	each := codec.count(strings.Join(words, " "))/len(words) + 1 // tokens of a word
+	think := func(r *rand.Rand, tokens int) string {
+		n := 0
+		return say(r, func(string) bool { n += each; return n >= tokens })
+	}
+	chat, reasoning := r.IntN(2) == 0, r.IntN(2) == 0
+	server := modelserver.Serve(t, modelserver.Options{
+		Count: codec.count, Template: 3 + r.IntN(40), Frame: 3 + r.IntN(4), Thinks: thinks, IgnoreN: r.IntN(4) == 0, Thoughts: think(r, thoughts),
+		ThoughtsOf: func(a modelserver.Ask, choice int) string {
+			r := script(a, choice)
+			return think(r, thoughts/2+r.IntN(thoughts))
+		},
+		Answer: func(a modelserver.Ask, choice int) string {
+			r := script(a, choice)
+			allowed := labels
+			if a.Labels != nil {
+				allowed = a.Labels
+			}
+			label := allowed[r.IntN(len(allowed))]
+			if r.Float64() < refusedShare {
+				label = "nothing of that"
+			}
+			switch {
+			case chat && reasoning:
+				n, reasons := 0, min(leastReasons+r.IntN(mostReasons-leastReasons), max(1, reasonTokens/each))
+				return fmt.Sprintf(`{"reasoning": %q, "label": %q}`, say(r, func(string) bool { n++; return n >= reasons }), label)
+			case chat:
+				return fmt.Sprintf(`{"label": %q}`, label)
+			}
+			return label
+		},
+	})
+	w := &world{t: t, limited: r.IntN(2) == 0}
+	prompt := fmt.Sprintf("  prompt \"p\" {\n    use = \"completion\"\n    config {\n      k = %d\n      random = %d\n      redraw = %q\n    }\n  }\n", r.IntN(20), r.IntN(20), []string{"item", "sample", "run"}[r.IntN(3)])
+	if chat {
+		prompt = fmt.Sprintf("  prompt \"p\" {\n    use = \"chat\"\n    config {\n      shots = %d\n      labels = %q\n      reasoning = %t\n    }\n  }\n", r.IntN(8), []string{"neighbours", "all"}[r.IntN(2)], reasoning)
+	}
+	n, resamples, when := 1+r.IntN(6), r.IntN(3), ""
+	if r.IntN(3) == 0 {
+		when = fmt.Sprintf("    when = \"margin < %.2f\"\n", 0.1+0.6*r.Float64())
+	}
+	most := 0
+	if w.limited {
+		most = 4000
+	}
+	structured := []string{"auto", "auto", "off", "json_schema"}[r.IntN(4)]
+	pipelineFile := fmt.Sprintf(`
+knowledge "k" {
+  source { path = "train.tsv" }
+  embed { use = "hashing" }
+  store { use = "local" }
+}
+pipeline "p" {
+  input { path = "items.tsv" }
+  retrieve "near" {
+    from = knowledge.k
+    top_k = 20
+  }
+  sample "near" { use = "neighbours" }
+%s  sample "llm" {
+    use = "openai"
+    n = %d
+    resamples = %d
+    accept = "answer in labels"
+%s    price {
+      input  = 1
+      output = 5
+    }
+    config {
+      base_url   = %q
+      model      = "any"
+      structured = %q
+      max_tokens = %d
+    }
+  }
+  elect "e" { use = "soft" }
+}
+`, prompt, n, resamples, when, server.URL, structured, most)
+	w.dir = runtest.Folder(t, map[string]string{
+		runtest.File: pipelineFile, "train.tsv": rows(len(labels)+r.IntN(60), true), "items.tsv": rows(24, false), "first.tsv": rows(16, false),
+	})
+	w.file = runtest.Load(t, enginetest.Catalog(builtin.Stages()), w.dir)
+	w.about = fmt.Sprintf("%s, %s, thinks %d (%d tokens), n %d, resamples %d, structured %s, %s%s", language, codec.GetName(), thinks, thoughts, n, resamples, structured, strings.Fields(prompt)[5], when)
+	return w
+}
+
+// launch opens stages in memory, those that call services with a host.
+func (w *world) launch(c *governor.Governor) launch.Func {
+	inMemory := runtest.Launch(w.t, filepath.Join(w.dir, "state"))
+	return func(ctx context.Context, l launch.Request) (any, error) {
+		if !l.Stage.Info.Network {
+			return inMemory(ctx, l)
+		}
+		return w.open(ctx, l.Stage, c)
+	}
+}
+
+func (w *world) open(ctx context.Context, s *pipeline.Stage, c *governor.Governor) (any, error) {
+	host := c.Stage(governor.Stage{Name: s.Block + "." + s.Name, Kind: s.Kind, Use: s.Use, Price: s.Price})
+	return s.Info.Open(ctx, sdk.Setup{Block: s.Name, Samples: s.N, Host: host, Log: slog.New(slog.DiscardHandler)}, s.Config.Open)
+}
+
+func (w *world) profiles() *profile.Store { return profile.New(filepath.Join(w.dir, "profiles")) }
+
+// governor is one of a run, or of a plan, that knows what others found out.
+func (w *world) governor(mode governor.Mode) *governor.Governor {
+	return governor.New(w.t.Context(), governor.Options{Profiles: w.profiles(), Mode: mode, Log: slog.New(slog.DiscardHandler)})
+}
+
+// probe finds out what the voter's model takes.
+func (w *world) probe() {
+	for _, s := range w.file.Pipelines[0].Stages {
+		if !s.Info.Network {
+			continue
+		}
+		opened, err := w.open(w.t.Context(), s, w.governor(governor.Normal))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		for _, m := range opened.(sdk.Prober).Models() {
+			if _, err := m.Probe(w.t.Context()); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// run takes the items of a file through the pipeline, and returns what was counted.
+func (w *world) run(input string) governor.Counts {
+	c := w.governor(governor.Normal)
+	ready, err := run.Open(w.t.Context(), w.file.Pipelines[0], run.Options{Launch: w.launch(c)})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	rows := w.rows(input)
+	defer rows.Close() //nolint:errcheck // it was only read
+	_, err = ready.Items(w.t.Context(), rows.Next, nil, runtest.Each(func(r outcome.Result) error {
+		if r.Failure != nil {
+			return r.Failure
+		}
+		return nil
+	}))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return c.Snapshot().Total
+}
+
+func (w *world) rows(input string) *source.Reader {
+	in := *w.file.Pipelines[0].Input
+	in.Path = filepath.Join(w.dir, input)
+	rows, err := in.Open(nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return rows
+}
+
+// plan returns the forecast of the voter.
+func (w *world) plan() plan.Call {
+	c := w.governor(governor.Offline)
+	ask := func(ctx context.Context, s *pipeline.Stage) (sdk.Forecaster, error) {
+		opened, err := w.open(ctx, s, c)
+		if err != nil {
+			return nil, err
+		}
+		f, ok := opened.(sdk.Forecaster)
+		if !ok {
+			return nil, errors.New("it says nothing")
+		}
+		return f, nil
+	}
+	p, err := plan.Make(w.t.Context(), w.file, w.file.Pipelines[0], plan.Options{
+		Launch: w.launch(c), Forecaster: ask, Models: func(context.Context) ([]plan.Model, error) { return nil, nil }, Fitted: filepath.Join(w.dir, "fitted"),
+		Rows: func() (plan.Rows, error) { return w.rows("items.tsv"), nil }, Knowledge: nil,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if p.Forecast == nil || p.Forecast.Unknown != "" || len(p.Calls()) != 1 || p.Forecast.Failed > 0 {
+		w.t.Fatalf("forecast %+v", p.Forecast)
+	}
+	return p.Calls()[0]
+}

@@ -1,0 +1,315 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/racflow/racflow/engine/grammar"
+	"github.com/racflow/racflow/engine/interrupt"
+	"github.com/racflow/racflow/engine/model"
+	"github.com/racflow/racflow/engine/scaffold"
+	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/engine/terminal"
+	"github.com/racflow/racflow/examples"
+	"github.com/racflow/racflow/pipelines"
+)
+
+// initFlags are what racflow init may be told.
+type initFlags struct {
+	output, example string
+	columns         []string
+	sheet, header   string
+	delimiter       string
+	format          string
+	yes, overwrite  bool
+}
+
+func newInit() *cobra.Command {
+	var f initFlags
+	c := &cobra.Command{
+		Use:   "init DATA...",
+		Short: "Write a pipeline file for your own data, or an example",
+		Long: `Look at data, say what was seen, and write a pipeline file that works on it at
+once. DATA is a file of rows (whatever run reads: TSV, CSV, JSONL ...; a glob of
+them in quotes), or a folder, a glob or a file of documents.
+
+  rows with labels   a classification like intent.hcl; a tenth of the rows is held
+                     out of the knowledge, so that run and eval work at once
+  other rows         a search among them, and documents likewise, like contextual.hcl
+  two files of rows  the first is what the pipeline knows, the second what it answers;
+                     a file that is called test, dev or the like is the second
+  documents, rows    the rows are questions about the documents
+
+What other programs export (label-studio, prodigy, cats of spaCy, rasa, dialogflow,
+fasttext, chat, intents, a dataframe, folders by label) is converted: its rows are
+written beside the pipeline as NAME.rows.jsonl, which the pipeline reads. A column
+split with train and test is used as it is.
+
+--format, --sheet, --header and --delimiter say how DATA is written where that is
+found out wrongly, and the pipeline has them, too.
+
+Which columns hold the text, the label and the id is guessed by their names and
+their values. On a terminal the guess is shown, and can be corrected; elsewhere
+nothing is asked, and a guess that may well be wrong is an error that says what to
+type. --column says it otherwise, and label= that there is none.
+
+The file has the variables of the file that it is like, so what the documentation says of
+that one holds for it. The default embedder is minilm where the model is on this machine and the
+texts are in English, and otherwise hashing, which needs no model.
+
+--example NAME writes one of the pipeline files that racflow comes with, and its
+data, into a folder; no checkout is needed.`,
+		Example: `  racflow init tickets.csv
+  racflow init --column text=body --column label=queue --output queues.hcl tickets.jsonl
+  racflow init handbook/
+  racflow init --example intent`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if f.example != "" {
+				return f.writeExample(c, args)
+			}
+			if len(args) == 0 {
+				return errors.New("name a file of rows or a folder of documents, such as: racflow init tickets.csv; or an example: racflow init --example intent")
+			}
+			return f.write(c, args)
+		},
+	}
+	c.Flags().StringVar(&f.output, "output", "pipeline.hcl", "write the pipeline to `FILE.hcl`")
+	c.Flags().StringVar(&f.example, "example", "", "write an example instead, into the folder DATA (default: one by its name): "+strings.Join(scaffold.Examples(pipelines.Files), ", "))
+	c.Flags().StringArrayVar(&f.columns, "column", nil, "take the text, label or id of rows from a column, or of JSON from a path such as messages[1].content: `text=NAME` (may be repeated)")
+	c.Flags().StringVar(&f.format, "format", "", "how DATA is written, where that is found out wrongly: "+strings.Join(slices.Concat(grammar.Formats(), scaffold.Forms()), ", "))
+	c.Flags().StringVar(&f.sheet, "sheet", "", "read the `SHEET` of a workbook, or the array of that name in a JSON object")
+	c.Flags().StringVar(&f.header, "header", "", "the columns are named in `ROW`, from 1 on; none: no row names them")
+	c.Flags().StringVar(&f.delimiter, "delimiter", "", "the `CHARACTER` between the fields of a line")
+	c.Flags().BoolVar(&f.yes, "yes", false, "take the guess, and ask nothing")
+	c.Flags().BoolVar(&f.overwrite, "overwrite", false, "replace files that are there")
+	return c
+}
+
+// hasMiniLM reports whether the embedding model is on this machine.
+func hasMiniLM() bool {
+	m, err := model.Find("minilm")
+	if err != nil {
+		return false
+	}
+	status, err := m.Status()
+	return err == nil && status.Installed
+}
+
+func (f *initFlags) write(c *cobra.Command, paths []string) error {
+	if err := f.free(f.output); err != nil { // before anything is read
+		return err
+	}
+	columns, err := f.mapping()
+	if err != nil {
+		return err
+	}
+	how, err := f.how()
+	if err != nil {
+		return err
+	}
+	data, err := scaffold.Look(c.Context(), paths, how)
+	if err != nil {
+		return err
+	}
+	out := c.OutOrStdout()
+	in := bufio.NewReader(c.InOrStdin())
+	for _, r := range data.Rows {
+		if err := r.Map(columns); err != nil {
+			return err
+		}
+		if !f.yes && isTerminal(c.InOrStdin()) && isTerminal(out) && !r.Other {
+			if columns, err = interrupt.Do(c.Context(), func() (map[string]string, error) { return confirm(out, in, r) }); err != nil {
+				return err
+			}
+			guess, asIs := r.Mapping.Label, r.AsIs
+			if err := r.Map(columns); err != nil {
+				return err
+			}
+			r.AsIs = asIs || r.Mapping.Label != guess
+		}
+		if len(r.Unsure) > 0 && !f.yes {
+			return errors.New(r.Unsure[0] + "; --yes takes the first")
+		}
+		if _, err := interrupt.Do(c.Context(), func() (struct{}, error) { return struct{}{}, r.Read() }); err != nil {
+			return err
+		}
+	}
+	data.Describe(out)
+	plan, err := scaffold.Make(data, scaffold.Options{Output: f.output, MiniLM: hasMiniLM(), Pipelines: pipelines.Files})
+	if err != nil {
+		return err
+	}
+	for _, path := range slices.Sorted(maps.Keys(plan.Rows)) {
+		if err := f.free(path); err != nil {
+			return err
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(plan.Rows)) {
+		if err := f.create(path, plan.Rows[path]); err != nil {
+			return err
+		}
+	}
+	if err := f.create(f.output, plan.File); err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	for _, said := range plan.Said {
+		for _, line := range terminal.Wrap(said, int(terminalWidth(out))) {
+			fmt.Fprintln(out, line)
+		}
+	}
+	fmt.Fprintf(out, "\n%s is written. Next:\n\n", terminal.Line(f.output))
+	table := terminal.NewTable(out)
+	for _, s := range plan.Next {
+		fmt.Fprintf(table, "  %s\t# %s\n", terminal.Line(s.Command), terminal.Line(s.What))
+	}
+	return table.Flush()
+}
+
+// how reads the flags that say how rows are written.
+func (f *initFlags) how() (how scaffold.How, err error) {
+	how.Form.Sheet, how.Form.Delimiter = f.sheet, f.delimiter
+	if f.delimiter == `\t` || f.delimiter == "tab" {
+		how.Form.Delimiter = "\t"
+	}
+	row, err := strconv.Atoi(f.header)
+	switch {
+	case f.header == "none" || err == nil && row == 0:
+		how.Form.Header = new(bool)
+	case f.header != "" && (err != nil || row < 0):
+		return how, fmt.Errorf("--header %s: write the number of the row that names the columns, from 1 on, or none", f.header)
+	}
+	how.Form.HeaderRow = row
+	if all := slices.Concat(grammar.Formats(), scaffold.Forms()); f.format != "" && !slices.Contains(all, f.format) {
+		return how, fmt.Errorf("--format %s: there are %s", f.format, strings.Join(all, ", "))
+	}
+	if slices.Contains(scaffold.Forms(), f.format) {
+		how.As = f.format
+	} else {
+		how.Form.Format = source.Format(f.format)
+	}
+	return how, nil
+}
+
+// mapping reads --column, of which a label or an id may be empty: there is none.
+func (f *initFlags) mapping() (map[string]string, error) {
+	columns := map[string]string{}
+	for _, given := range f.columns {
+		means, column, ok := strings.Cut(given, "=")
+		if !ok || !slices.Contains([]string{"text", "label", "id"}, means) {
+			return nil, fmt.Errorf("--column %s: write text=NAME, label=NAME or id=NAME", given)
+		}
+		columns[means] = column
+	}
+	return columns, nil
+}
+
+// confirm asks a person which columns hold what, with the guess as the default.
+func confirm(out io.Writer, in *bufio.Reader, r *scaffold.Rows) (map[string]string, error) {
+	columns := map[string]string{}
+	fmt.Fprintf(out, "%s has the columns %s. Return takes what stands in brackets, - says that there is none.\n",
+		terminal.Line(r.Path), terminal.Shorten(strings.Join(r.Columns(), ", "), 400))
+	for _, ask := range []struct{ means, guess string }{{"text", r.Mapping.Text}, {"label", r.Mapping.Label}, {"id", r.Mapping.ID}} {
+		guess := ask.guess
+		if guess == "" {
+			guess = "-"
+		}
+		for {
+			fmt.Fprintf(out, "column of the %s [%s]: ", ask.means, terminal.Shorten(guess, 60))
+			answer, err := in.ReadString('\n')
+			if err != nil && (!errors.Is(err, io.EOF) || answer == "") {
+				return nil, errors.New("the questions were not answered, and nothing is written; --yes takes the guess")
+			}
+			answer = strings.TrimSpace(answer)
+			if answer == "" {
+				answer = guess
+			}
+			if answer == "-" && ask.means != "text" {
+				columns[ask.means] = ""
+				break
+			}
+			if r.Has(answer) {
+				columns[ask.means] = answer
+				break
+			}
+			fmt.Fprintf(out, "there is no column %q\n", terminal.Shorten(answer, 60))
+		}
+	}
+	return columns, nil
+}
+
+func (f *initFlags) writeExample(c *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return errors.New("name one folder that the example is written to")
+	}
+	folder := f.example
+	if len(args) == 1 {
+		folder = args[0]
+	}
+	files, err := scaffold.Example(f.example, scaffold.Options{MiniLM: hasMiniLM(), Pipelines: pipelines.Files}, examples.Files)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if err := f.free(filepath.Join(folder, filepath.FromSlash(name))); err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		path := filepath.Join(folder, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return fmt.Errorf("write the example: %w", err)
+		}
+		if err := f.create(path, files[name]); err != nil {
+			return err
+		}
+	}
+	verb, question := "run", ""
+	if slices.Contains([]string{"contextual", "keywords"}, f.example) {
+		verb, question = "ask", ` "How long does the gateway wait when it is shut down?"`
+	}
+	weaker := ""
+	if !hasMiniLM() {
+		weaker = " Its embedder is hashing, since the model minilm is not on this machine: racflow model pull minilm brings it, and -var embedder=minilm uses it."
+	}
+	_, err = fmt.Fprintf(c.OutOrStdout(), "The example is in %s (%d files).%[6]s Next:\n\n  cd %[1]s\n  racflow %[3]s pipelines/%[4]s.hcl%[5]s\n", terminal.Line(folder), len(files), verb, f.example, question, weaker)
+	return err
+}
+
+// free refuses to write a file that is there.
+func (f *initFlags) free(path string) error {
+	if _, err := os.Lstat(path); f.overwrite || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	return fmt.Errorf("%s is there already: name another file with --output, or replace it with --overwrite", path)
+}
+
+// create writes a file that is not there, unless it may be replaced.
+func (f *initFlags) create(path string, text []byte) error {
+	how := os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	if f.overwrite {
+		how = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+	}
+	out, err := os.OpenFile(path, how, 0o644)
+	if err != nil {
+		return fmt.Errorf("write the pipeline: %w", err)
+	}
+	_, err = out.Write(text)
+	if err = errors.Join(err, out.Close()); err != nil {
+		return fmt.Errorf("write the pipeline: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+//go:build linux
+
+package cli
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// What loading any file may take. The time is the processor's: other work on the machine
+// does not count.
+const (
+	mostLoading = 2 * time.Second
+	mostLoaded  = 200 << 20 // bytes in memory at a time
+)
+
+// peakFile is where a measured process leaves what it held at most.
+const peakFile = "peak"
+
+// measured is racflow, and leaves in a file how much memory it held at most. Its parent cannot
+// ask for that: the kernel counts what the parent held when it started it.
+func measured() {
+	code := execute(interruptible(), os.Args[1:])
+	status, err := os.ReadFile("/proc/self/status")
+	if err == nil {
+		err = os.WriteFile(peakFile, status, 0o600)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	os.Exit(code)
+}
+
+// peak is what a measured process held at most, in bytes.
+func peak(t *testing.T, dir string) int {
+	t.Helper()
+	kilobytes := 0
+	_, rest, _ := strings.Cut(readFile(t, dir, peakFile), "VmHWM:")
+	if _, err := fmt.Sscan(rest, &kilobytes); err != nil {
+		t.Fatal(err)
+	}
+	return kilobytes << 10
+}
+
+// busy is the processor's time that a process that has ended took.
+func busy(c *exec.Cmd) time.Duration { return c.ProcessState.UserTime() + c.ProcessState.SystemTime() }
+
+// chained are locals each of which is made of the one before.
+func chained(n int, first, next string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "locals {\n  a0 = %s\n", first)
+	for i := range n {
+		fmt.Fprintf(&b, "  a%d = %s\n", i+1, strings.ReplaceAll(next, "#", fmt.Sprintf("local.a%d", i)))
+	}
+	return b.String() + "}\n"
+}
+
+// TestLoadingIsBounded gives verbs what would take minutes and gigabytes. Each says where the
+// trouble is and what to do, at once.
+func TestLoadingIsBounded(t *testing.T) {
+	again := strings.Repeat
+	const exponential = `"${#}${#}"`
+	ten := `[` + again("1,", 10) + `]`
+	loops := "locals {\n  l = " + ten + "\n  a = " + again("[for x in local.l: ", 12) + "x" + again("]", 12) + "\n}\n"
+	for name, test := range map[string]struct {
+		file, vars, stdin string // p.hcl, v.hclvars, standard input
+		args              string // in place of validate p.hcl
+		want              []string
+	}{
+		"exponential texts": {file: chained(20, `"`+again("x", 16)+`"`, exponential), want: []string{"p.hcl:20:", "at most 16 MiB", "Build less here"}},
+		"exponential lists": {file: chained(20, `["x"]`, "concat(#, #, #, #)"), want: []string{"p.hcl:", "at most 16 MiB", "Build less here"}},
+		"nested loops":      {file: loops, want: []string{"p.hcl:3:", "at most 16 MiB", "Build less here"}},
+		"a long heredoc":    {file: "locals {\n  a = <<E\n" + again(again("x", 99)+"\n", 1<<20) + "E\n}\n", want: []string{"p.hcl:1:1", "at most 256 KiB", "files of their own"}},
+		"a long text":       {file: "locals {\n  a = \"" + again("x", 100<<20) + "\"\n}\n", want: []string{"p.hcl:1:1", "files of their own"}},
+		"a million blocks":  {file: numbered(1_000_000, "knowledge \"k%d\" {}\n"), want: []string{"p.hcl:1:1", "at most 256 KiB"}},
+		"many errors":       {file: numbered(20_000, "a%d = 1\n"), want: []string{"p.hcl:1:1", "p.hcl:100:1", " 100: a99 = 1", "Only the first 100 are shown"}},
+		"deep nesting":      {file: "locals {\n  a = " + again("[", 30_000) + again("]", 30_000) + "\n}\n", want: []string{"p.hcl:2:", "stand in each other", "names of their own"}},
+		"a costly pattern":  {file: "locals {\n  a = regex(\"(a?){900}a{900}\", \"" + again("a", 100_000) + "\")\n}\n", want: []string{"p.hcl:2:", "a simpler pattern"}},
+		"a file of variables": {file: "variable \"v\" {}\n", vars: "v = \"" + again("x", 50<<20) + "\"\n", args: "validate -var-file v.hclvars p.hcl",
+			want: []string{"v.hclvars:1:1", "files of their own"}},
+		"a value":     {file: "variable \"v\" { type = list(string) }\n", args: "validate -var v=[" + again("1,", 60_000) + "] p.hcl", want: []string{"Wrong type at p.hcl:1:1", "…"}},
+		"the console": {file: chained(0, `"`+again("x", 16)+`"`, ""), stdin: again("[for x in "+ten+": ", 12) + "local.a0" + again("]", 12) + "\n", args: "console p.hcl", want: []string{"expression:1:", "at most 16 MiB"}},
+		"a rule in the console": {file: chained(0, "1", ""), stdin: ":item {\"text\": \"a\", \"candidates\": [" + again("{},", 200) + "{}]}\n:rule " + again("all(candidates, ", 9) + "true" + again(")", 9) + "\n", args: "console p.hcl",
+			want: []string{"nest fewer loops"}},
+		"fmt": {file: "a = " + again("(", 30_000), args: "fmt p.hcl", want: []string{"p.hcl:1:", "stand in each other"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := folder(t, map[string]string{"p.hcl": test.file, "v.hclvars": test.vars})
+			if test.args == "" {
+				test.args = "validate p.hcl"
+			}
+			path, err := exec.LookPath("racflow-measured")
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := exec.Command(path, strings.Fields(test.args)...)
+			c.Dir = dir
+			c.Stdin = strings.NewReader(test.stdin)
+			code, _, stderr := ran(t, c)
+			if code != exitFailed {
+				t.Errorf("exit code %d", code)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(strings.Join(strings.Fields(stderr), " "), strings.TrimSpace(want)) {
+					t.Errorf("no %q in\n%.2000s", want, stderr)
+				}
+			}
+			if len(stderr) > 100<<10 {
+				t.Errorf("%d KiB are printed", len(stderr)>>10)
+			}
+			held, took := peak(t, dir), busy(c)
+			if testing.Short() {
+				return // with the race detector, neither is the program's own
+			}
+			if t.Logf("%v, %d MiB", took, held>>20); took > mostLoading || held > mostLoaded {
+				t.Errorf("it took %v and %d MiB", took, held>>20)
+			}
+		})
+	}
+}
+
+// TestLoadingEndsAtOnce interrupts verbs at random moments while they load files that are a
+// lot of work, start stages, or wait for what does not come.
+func TestLoadingEndsAtOnce(t *testing.T) {
+	long(t)
+	dir := t.TempDir()
+	write(t, dir, "rows.tsv", rows(50))
+	write(t, dir, "heavy.hcl", hostilePipeline+chained(8, `["x"]`, "concat(#, #, #)")+"locals {\n  b = [for i, x in local.a8: regex(\"(a?){20}b\", \"aaaaaaaaaaaaaaaa\") if false]\n}\n")
+	write(t, dir, "run.hcl", strings.ReplaceAll(strings.ReplaceAll(hostilePipeline, `"items.tsv"`, `"rows.tsv"`), `"docs"`, `"pages"`))
+	write(t, dir, "pages/a.md", strings.Repeat("# A title\n\nSome words of a page.\n\n", 2000))
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, args := range []string{
+		"validate heavy.hcl", "plan heavy.hcl", "graph heavy.hcl", "console heavy.hcl", "run run.hcl", "eval run.hcl", "lsp",
+	} {
+		t.Run(args, func(t *testing.T) {
+			for range 4 {
+				moment := time.Duration(r.IntN(300)) * time.Millisecond
+				var took time.Duration
+				for range 5 { // the machine may be busy with other things, but not each time
+					c := racflow(t, dir, strings.Fields(args)...)
+					stdin, err := c.StdinPipe() // stays open
+					if err != nil {
+						t.Fatal(err)
+					}
+					start(t, c)
+					time.Sleep(moment) // whatever it is at then
+					since := time.Now()
+					_ = c.Process.Signal(os.Interrupt) // it may have ended
+					err = c.Wait()
+					took = time.Since(since)
+					_ = stdin.Close()
+					state := c.ProcessState.Sys().(syscall.WaitStatus)
+					if code := c.ProcessState.ExitCode(); code != exitInterrupted && code != exitFailed && code != exitOK && !(state.Signaled() && state.Signal() == syscall.SIGINT) {
+						t.Fatalf("after %v: %v", moment, err)
+					}
+					if took < time.Second {
+						break
+					}
+				}
+				if took >= time.Second {
+					t.Errorf("interrupted after %v, it ended after %v", moment, took)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,79 @@
+//go:build linux
+
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// pseudoterminal opens a terminal: what is written to one end is read at the
+// other.
+func pseudoterminal(t *testing.T) (screen, terminal *os.File) {
+	t.Helper()
+	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skipf("there are no pseudoterminals here: %v", err)
+	}
+	t.Cleanup(func() { _ = screen.Close() })
+	number, err := unix.IoctlGetInt(int(screen.Fd()), unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(int(screen.Fd()), unix.TIOCSPTLCK, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
+		t.Fatal(err)
+	}
+	return screen, terminal
+}
+
+// TestPlainText looks at what a terminal gets: diagnostics have colour, and progress
+// is written over, unless the environment asks for plain text.
+func TestPlainText(t *testing.T) {
+	q := newQuick(t, 3000)
+	write(t, q.dir, "bad.hcl", "knowledge {\n")
+	for _, test := range []struct {
+		env   []string
+		plain bool
+	}{
+		{[]string{"TERM=xterm", "NO_COLOR="}, false},
+		{[]string{"TERM=xterm", "NO_COLOR=1"}, true},
+		{[]string{"TERM=xterm", "NO_COLOR=false"}, true}, // any value
+		{[]string{"TERM=dumb", "NO_COLOR="}, true},
+	} {
+		bad := q.shown(t, test.env, "validate", "bad.hcl")
+		if !strings.Contains(bad, "bad.hcl line 1") || strings.Contains(bad, "\x1b") == test.plain {
+			t.Errorf("with %v: %q", test.env, bad)
+		}
+		// Whether there is progress to show depends on the machine.
+		run := q.shown(t, test.env, "run", "--output", "out.jsonl", "p.hcl")
+		if !strings.Contains(run, "3000 items in") || test.plain && strings.Contains(run, "\x1b") {
+			t.Errorf("with %v: %q", test.env, run)
+		}
+	}
+}
+
+// shown is what a terminal gets from a command.
+func (q quick) shown(t *testing.T, env []string, args ...string) string {
+	t.Helper()
+	screen, terminal := pseudoterminal(t)
+	c := racflow(t, q.dir, args...)
+	c.Env = append(os.Environ(), env...)
+	c.Stdout, c.Stderr = terminal, terminal
+	start(t, c)
+	_ = terminal.Close() // the process has it
+	text, err := io.ReadAll(screen)
+	if err != nil && !errors.Is(err, unix.EIO) { // how a terminal says that nobody writes
+		t.Fatal(err)
+	}
+	_ = c.Wait() // a bad file fails
+	return string(text)
+}

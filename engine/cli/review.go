@@ -1,0 +1,209 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/racflow/racflow/engine/journal/manifest"
+	page "github.com/racflow/racflow/engine/page/review"
+	"github.com/racflow/racflow/engine/review"
+	"github.com/racflow/racflow/engine/terminal"
+)
+
+func newReview() *cobra.Command {
+	var flags fileFlags
+	var o review.Options
+	var findings bool
+	var reviewer string
+	var port uint16
+	c := &cobra.Command{
+		Use:   "review RUN | FILE --findings",
+		Short: "Decide about doubtful answers, or about findings of doctor, on a local page",
+		Long: `Decide about the items of a run that are flagged, failed or have no answer, on a page in
+the browser, the most doubtful first. RUN is the id of a run that is kept (racflow runs
+list shows them), or newest. The page shows the text, the votes and what was found
+beside it, and is worked by keyboard: 1 to 9 take a suggested label, / finds another one
+by what is typed, s skips, u undoes, ? shows all keys.
+
+With --findings, decide about the rows of FILE's knowledge in which racflow doctor finds
+something wrong: give them another label, say that theirs is right, or drop them.
+
+Each decision is on the disk at once, as a line of a file of JSON lines that can be edited
+and committed: who decided what, when, and about which item or row. The file is the one
+that the knowledge reads decisions from:
+
+  knowledge "utterances" {
+    source { path = "utterances.tsv" }
+    source {
+      path     = "reviewed.jsonl"
+      reviewed = true
+    }
+
+Where the knowledge has no such source, decisions go to ` + review.DefaultFile + ` beside the pipeline's
+file, or to --decisions, and the lines that it lacks are printed. Then they are examples, items with
+their texts are answered by them, and racflow run FILE --again=RUN answers anew what depends
+on them.
+
+Several people can review at the same time, on several pages: each says who it is, sees
+what the others decide, and replaces nothing unseen. The page is served on this machine
+alone, at a loopback address, and its URL has a random token. The review ends with the
+button Finish, or with Ctrl-C.`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return errors.New("name one run, or newest, or a pipeline file with --findings; racflow runs list shows the runs")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			if o.Votes < 0 {
+				return errors.New("--votes: it is a number of rows, at least 0")
+			}
+			is, err := openReview(c, &flags, args[0], findings, o)
+			if err != nil {
+				return err
+			}
+			for _, gone := range is.Gone {
+				fmt.Fprintln(c.ErrOrStderr(), "not there any more:", terminal.Sanitize(gone))
+			}
+			if len(is.Cases()) == 0 {
+				fmt.Fprintf(c.ErrOrStderr(), "%s: there is nothing to decide\n", terminal.Sanitize(is.Title))
+				return nil
+			}
+			return serveReview(c, is, cmp.Or(reviewer, userName()), port, flags.state)
+		},
+	}
+	flags.register(c)
+	flags.registerInput(c)
+	c.Flags().BoolVar(&findings, "findings", false, "review what racflow doctor finds in the knowledge of FILE")
+	c.Flags().StringVar(&reviewer, "reviewer", "", "the `NAME` that decisions are kept with, unless the page gets another (default: yours on this machine)")
+	c.Flags().StringVar(&o.Knowledge, "knowledge", "", "the knowledge that learns from the decisions, by its `NAME`, where several are made of rows")
+	c.Flags().StringVar(&o.Path, "decisions", "", "keep decisions in `FILE`, in place of the one that the knowledge reads")
+	c.Flags().IntVar(&o.Votes, "votes", votedRows, "with --findings: ask voters about the labels of at most `N` rows; 0: of none")
+	c.Flags().Uint16Var(&port, "port", 0, "serve the page at this `PORT` (default: a free one)")
+	return c
+}
+
+// openReview reads what there is to decide.
+func openReview(c *cobra.Command, flags *fileFlags, name string, findings bool, o review.Options) (is *review.Review, err error) {
+	if findings {
+		err = flags.files(c, func(a *app) error {
+			is, err = review.OpenFindings(c.Context(), a.Workspace, name, o)
+			return err
+		})
+		return is, err
+	}
+	given, err := flags.options(nil)
+	if err != nil {
+		return nil, err
+	}
+	if given.Log, err = newLog(); err != nil {
+		return nil, err
+	}
+	is, err = review.OpenRun(c.Context(), given, name, o)
+	if _, missing := os.Stat(name); err != nil && missing == nil {
+		err = fmt.Errorf("%w; %s is a file: --findings reviews what racflow doctor finds in its knowledge", err, name)
+	}
+	return is, err
+}
+
+// serveReview shows the page until the review is finished.
+func serveReview(c *cobra.Command, is *review.Review, reviewer string, port uint16, state string) error {
+	var notes []string
+	if is.Place.Add != "" {
+		notes = []string{fmt.Sprintf("%s does not read these decisions yet. Add to knowledge %q:\n\n%s", is.File, is.Place.Knowledge, is.Place.Add)}
+	}
+	s, err := page.New(is.Queue, page.Options{Title: is.Title, Reviewer: reviewer, Notes: notes, Details: is.Details})
+	if err != nil {
+		return err
+	}
+	l, err := (&net.ListenConfig{}).Listen(c.Context(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))))
+	if err != nil {
+		return fmt.Errorf("%w; leave --port out for a free one", err)
+	}
+	before, _ := is.Decisions()
+	w := c.ErrOrStderr()
+	fmt.Fprintf(w, "%s to decide, %d decided; open this address in a browser of this machine:\n\n  %s\n\nFinish on the page, or press Ctrl-C\n", terminal.Plural(len(is.Cases()), "case"), len(before), s.URL(l.Addr()))
+	if err := s.Serve(c.Context(), l); err != nil {
+		return err
+	}
+	return reportReview(w, is, state)
+}
+
+// reportReview says what was decided, and what to do next.
+func reportReview(w io.Writer, is *review.Review, state string) error {
+	now, errs := is.Decisions()
+	fmt.Fprintf(w, "%d of %s decided, in %s\n", len(now), terminal.Plural(len(is.Cases()), "case"), shownPath(is.Path()))
+	for _, err := range errs {
+		fmt.Fprintln(w, "warning:", terminal.Sanitize(err.Error()))
+	}
+	if len(now) == 0 {
+		return nil
+	}
+	if is.Place.Add != "" {
+		fmt.Fprintf(w, "add to knowledge %q in %s:\n\n%s\n", is.Place.Knowledge, shownPath(is.File), is.Place.Add)
+	}
+	fmt.Fprintf(w, "then answer anew what depends on the decisions:\n\n  %s\n", strings.Join(againCommand(is, state), " "))
+	if given := is.Manifest.Command; given != nil && len(given.Withheld) > 0 {
+		fmt.Fprintf(w, "with what the run was given for %s, which is a secret and not kept\n", terminal.Sanitize(strings.Join(given.Withheld, ", ")))
+	}
+	return nil
+}
+
+// againCommand is the command that uses decisions, for a shell.
+func againCommand(is *review.Review, state string) []string {
+	args := []string{"racflow", "run", quotedArgument(shownPath(is.File))}
+	if is.Manifest.ID == "" { // findings: nothing is known of a run
+		return args
+	}
+	args = append(args, "--again="+is.Manifest.ID)
+	if state != stateDir {
+		args = append(args, "--state", quotedArgument(state))
+	}
+	given := is.Manifest.Command
+	if given == nil {
+		given = &manifest.Command{}
+	}
+	if dir, err := os.Getwd(); err == nil && given.Dir != "" && given.Dir != dir {
+		args = append([]string{"cd", quotedArgument(given.Dir), "&&", "racflow", "run", quotedArgument(is.File)}, args[3:]...)
+		if abs, err := filepath.Abs(state); err == nil && state == stateDir && abs != filepath.Join(given.Dir, stateDir) {
+			args = append(args, "--state", quotedArgument(abs))
+		}
+	}
+	for _, f := range given.Flags {
+		args = append(args, "--"+f.Name+"="+quotedArgument(f.Value))
+		if f.Name == "output" {
+			args = append(args, "--overwrite")
+		}
+	}
+	return args
+}
+
+// quotedArgument is a text as one argument of a shell.
+func quotedArgument(text string) string {
+	if text != "" && !strings.ContainsFunc(text, func(r rune) bool {
+		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%", r)
+	}) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+// userName is what this machine calls whoever runs racflow; empty: it does not say.
+func userName() string {
+	u, err := user.Current()
+	if err != nil {
+		return ""
+	}
+	name, _, _ := strings.Cut(u.Name, ",") // of passwd's other columns
+	return cmp.Or(strings.TrimSpace(name), u.Username)
+}

@@ -1,0 +1,233 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/live"
+	"github.com/racflow/racflow/engine/serve"
+	"github.com/racflow/racflow/engine/serve/chat"
+	"github.com/racflow/racflow/engine/serve/guard"
+	"github.com/racflow/racflow/engine/serve/mcp"
+	"github.com/racflow/racflow/engine/telemetry"
+)
+
+// tokensVariable is an environment variable with tokens.
+const tokensVariable = "RACFLOW_SERVE_TOKENS"
+
+// serving are the flags of serve beside those of the files.
+type serving struct {
+	network guard.Network
+	tokens  string
+	body    string
+	queue   int
+	watch   bool
+	stdio   bool // the Model Context Protocol in place of HTTP
+	trace   telemetry.Options
+	options serve.Options
+}
+
+func newServe() *cobra.Command {
+	var flags fileFlags
+	var s serving
+	c := &cobra.Command{
+		Use:   "serve FILE...",
+		Short: "Keep pipelines open and answer requests over HTTP",
+		Long: `Keep all pipelines of the files open, and answer requests over HTTP:
+
+    curl -H 'Content-Type: application/json' -d '{"text": "where is my parcel?"}' http://127.0.0.1:8080/v1/pipelines/intent/answer
+
+POST /v1/pipelines/NAME/answer takes an item through a pipeline, and
+POST /v1/pipelines/NAME/retrieve returns the passages or rows that are found for it.
+An item is an object with a text, and perhaps an id, the label that is expected, and
+meta, an object. With the type application/x-ndjson the body is a batch, one item a
+line, of any length; results come in its order while it is sent, one a line. With
+Accept: text/event-stream an answer comes by events, stage by stage.
+GET /v1/pipelines lists the pipelines, and POST /v1/pipelines/NAME/rebuild brings the
+knowledge of one up to date. GET /openapi.json describes all of it. GET /healthz says
+that the process answers, GET /readyz that all pipelines do, and GET /metrics has
+metrics for Prometheus.
+
+Clients of OpenAI's chat completions ask at /v1, where a pipeline is a model and the
+last user message its item; citations are annotations. Agents find each pipeline as a
+tool of the Model Context Protocol at /mcp, or with --mcp on standard input and output.
+
+The server listens before the pipelines are ready; until then they refuse. When the
+file, or rows or documents that it reads, have changed, the knowledge is built anew in
+the background and answers once it is complete; a change that is a mistake leaves what
+there was, and GET /v1/pipelines says what is wrong. --watch=false leaves it to rebuild.
+
+It listens on the loopback address, where every program of this machine may call, and
+no web page. Another address takes --tls-cert, --tls-key and tokens: a file for
+--tokens, or the variable ` + tokensVariable + `, with one token a line. Callers show one as
+Authorization: Bearer TOKEN; only /healthz and /readyz take none. Tokens, certificate
+and key are read again when their files change. --insecure allows to do without, where
+something in front of racflow has TLS and asks for tokens. --host names what this
+server is called beside its loopback address, and --cors a web page's origin that may
+call.
+
+What is too long, too slow or too much is refused: see --body, --timeout, --concurrency,
+--queue and --connections. An interrupt or SIGTERM ends the server: /readyz says so for
+as long as --drain is, then it takes no more connections, and requests have --grace to
+end. A second one ends it at once.
+
+Exit code 0: it was ended; 1: it could not start, or serve any more, or requests were
+cut off at the end.`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fmt.Errorf("name pipeline files, such as: %s pipelines/intent.hcl", c.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error { return s.run(c, &flags, args) },
+	}
+	flags.register(c)
+	flags.registerCalls(c)
+	f, o, g := c.Flags(), &s.options, &s.options.Guard
+	f.StringVar(&s.network.Address, "listen", "127.0.0.1:8080", "`ADDRESS` to listen on; port 0 is a free one")
+	f.StringVar(&s.tokens, "tokens", "", "`FILE` with the tokens that callers may show, one a line")
+	f.StringVar(&s.network.Cert, "tls-cert", "", "`FILE` with the certificate for TLS, in PEM")
+	f.StringVar(&s.network.Key, "tls-key", "", "`FILE` with its key")
+	f.BoolVar(&s.network.Insecure, "insecure", false, "listen without TLS or tokens where other machines can call")
+	f.StringArrayVar(&g.Hosts, "host", nil, "answer to this `NAME` as the Host (may be repeated)")
+	f.StringArrayVar(&g.Origins, "cors", nil, "let web pages of this `ORIGIN` call, such as https://example.com (may be repeated)")
+	f.StringVar(&s.body, "body", "4MiB", "refuse bodies that are longer than `SIZE`, unless they are batches")
+	f.IntVar(&g.Concurrency, "concurrency", 1024, "refuse requests while `N` are under way")
+	f.IntVar(&s.queue, "queue", 4096, "refuse items while `N` wait for a pipeline")
+	f.IntVar(&s.network.Connections, "connections", 16384, "take no more than `N` connections at a time")
+	f.DurationVar(&o.Timeout, "timeout", 2*time.Minute, "give up an answer after this")
+	f.DurationVar(&o.Drain, "drain", 0, "take connections for so long after SIGTERM, while /readyz says that the server ends")
+	f.DurationVar(&o.Grace, "grace", 30*time.Second, "cut requests off that have not ended so long after that")
+	f.BoolVar(&s.stdio, "mcp", false, "speak the Model Context Protocol on standard input and output, once the pipelines are ready, in place of HTTP")
+	f.BoolVar(&s.watch, "watch", true, "rebuild the knowledge when a file that it is made from changes")
+	registerTraces(c, &s.trace)
+	return c
+}
+
+func (s *serving) run(c *cobra.Command, flags *fileFlags, files []string) (err error) {
+	d := newDisplay()
+	o, err := flags.options(nil) // standard input could not be read for a rebuild
+	if err != nil {
+		return err
+	}
+	if o.Log, err = newLog(); err != nil {
+		return err
+	}
+	if s.options.Guard.Body, err = parseSize(s.body); err != nil {
+		return fmt.Errorf("--body %s: %w", s.body, err)
+	}
+	if err := s.check(); err != nil {
+		return err
+	}
+	s.options.Log, s.network.Log = o.Log, o.Log
+	tokens, err := guard.NewTokens(os.Getenv(tokensVariable), s.tokens, o.Log)
+	if err != nil {
+		return fmt.Errorf("tokens: %w", err)
+	}
+	s.options.Guard.Tokens, s.options.Guard.Local = tokens, guard.Loopback(s.network.Address)
+	// What serves lives on after the signal that ends the server, until requests have ended.
+	life, end := context.WithCancel(context.WithoutCancel(c.Context()))
+	defer end()
+	s.trace.Version, s.trace.Log = engine.Version(), o.Log
+	if s.options.Telemetry, err = telemetry.New(life, s.trace); err != nil {
+		return err
+	}
+	defer endTelemetry(life, s.options.Telemetry, o.Log)
+	o.Observe = s.options.Telemetry
+	o.Events = d.events()
+	set, err := live.Open(life, files, live.Options{Engine: o, Watch: s.watch, Queue: s.queue, Log: o.Log})
+	if err != nil {
+		return err
+	}
+	defer d.progress.Clear()
+	defer set.Close()
+	if s.stdio {
+		err := set.Start(c.Context())
+		if err == nil {
+			d.progress.Clear()
+			err = mcp.Stdio(c.Context(), serve.Of(set), s.options.Timeout, o.Log)
+		}
+		if c.Context().Err() != nil {
+			err = nil // it was ended
+		}
+		return err
+	}
+	server, err := serve.New(serve.Of(set), s.options)
+	if err != nil {
+		return err
+	}
+	chat.Mount(server)
+	mcp.Mount(server, o.Log)
+	l, err := guard.Listen(s.network, tokens)
+	if err != nil {
+		return err
+	}
+	return s.until(c.Context(), d, set, server, l)
+}
+
+// check refuses limits that nothing could come through.
+func (s *serving) check() error {
+	for flag, n := range map[string]int{"concurrency": s.options.Guard.Concurrency, "queue": s.queue, "connections": s.network.Connections} {
+		if n < 1 {
+			return fmt.Errorf("--%s %d: it is at least 1", flag, n)
+		}
+	}
+	for flag, d := range map[string]time.Duration{"timeout": s.options.Timeout, "grace": s.options.Grace} {
+		if d <= 0 {
+			return fmt.Errorf("--%s %s: it is more than 0", flag, d)
+		}
+	}
+	return nil
+}
+
+// until serves until ctx ends or the pipelines cannot be started.
+func (s *serving) until(ctx context.Context, d *display, set *live.Set, server *serve.Server, l net.Listener) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	s.announce(d, set, l.Addr().String())
+	started := make(chan error, 1)
+	go func() {
+		err := set.Start(ctx)
+		switch {
+		case err == nil:
+			d.print("ready")
+		case ctx.Err() != nil:
+			err = nil // the server was ended before
+		default:
+			stop()
+		}
+		started <- err
+	}()
+	err := server.Serve(ctx, l)
+	stop()
+	return errors.Join(<-started, err)
+}
+
+func (s *serving) announce(d *display, set *live.Set, address string) {
+	var names []string
+	for _, p := range set.Pipelines() {
+		names = append(names, p.Name())
+	}
+	scheme := "http"
+	if s.network.Cert != "" {
+		scheme = "https"
+	}
+	d.print("serving %s on %s://%s", strings.Join(names, ", "), scheme, address)
+	if !guard.Loopback(address) && s.network.Insecure {
+		for what, missing := range map[string]bool{"without TLS: others may read requests and answers": s.network.Cert == "", "without tokens: everybody may call": s.options.Guard.Tokens == nil} {
+			if missing {
+				d.print("warning: --insecure: %s", what)
+			}
+		}
+	}
+	s.options.Log.Info("serving", slog.String("address", address))
+}

@@ -1,0 +1,215 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// commandsIn are the commands of a README's indented blocks.
+func commandsIn(t *testing.T, path string) (commands []string) {
+	t.Helper()
+	for line := range strings.Lines(readFile(t, "", path)) {
+		if command, ok := strings.CutPrefix(line, "    "); ok {
+			commands = append(commands, strings.TrimSpace(command))
+		}
+	}
+	return commands
+}
+
+// TestServeExample types what examples/serve/README.md shows. The servers listen on free
+// ports, and embed without a model.
+func TestServeExample(t *testing.T) {
+	for _, program := range []string{"curl", "openssl"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip(err)
+		}
+	}
+	dir := t.TempDir()
+	for _, folder := range []string{"pipelines", "examples"} {
+		if err := os.Symlink(absolute(t, "../../"+folder), filepath.Join(dir, folder)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wants := []struct{ command, in string }{ // what is in the output of commands, in their order
+		{"/answer", `"answer":"delivery_missing_parcel"`},
+		{"/retrieve", `{"id":"1","candidates":[{"id":"`},
+		{"printf", `"answer":"payment_double_charge"`},
+		{"text/event-stream", "event: result\ndata: {"},
+		{"/v1/pipelines", `"name":"intent","answers":"labels","ready":true`},
+		{"rebuild", `"name":"intent"`},
+		{"/readyz", `{"status":"ready"}`},
+		{"/metrics", `racflow_http_requests_total{code="200",route="POST /v1/pipelines/{name}/rebuild"} 1`},
+		{"/openapi.json", `"/v1/pipelines/{name}/answer"`},
+		{"rand", ""}, {"req", ""},
+		{"Authorization", `"name":"intent"`},
+	}
+	var server *server
+	address := ""
+	for _, command := range commandsIn(t, "../../examples/serve/README.md") {
+		if args, ok := strings.CutPrefix(command, "bin/racflow serve "); ok {
+			if server != nil {
+				server.end(t)
+			}
+			address = "127.0.0.1:8080"
+			if strings.Contains(args, "0.0.0.0:8443") {
+				args, address = strings.Replace(args, "0.0.0.0:8443", "0.0.0.0:0", 1), "localhost:8443"
+			} else {
+				args = "--listen 127.0.0.1:0 " + args
+			}
+			server = startServer(t, racflow(t, dir, append([]string{"serve", "-var", "embedder=hashing", "-var", "election=soft"}, strings.Fields(args)...)...))
+			continue
+		}
+		if address != "" {
+			_, port, _ := net.SplitHostPort(server.address)
+			_, shown, _ := net.SplitHostPort(address)
+			command = strings.ReplaceAll(command, ":"+shown+"/", ":"+port+"/")
+		}
+		if len(wants) == 0 || !strings.Contains(command, wants[0].command) {
+			t.Fatalf("no output is known of %s", command)
+		}
+		c := exec.Command("sh", "-c", command)
+		c.Dir = dir
+		var stderr bytes.Buffer
+		c.Stderr = &stderr
+		if out, err := c.Output(); err != nil || !strings.Contains(string(out), wants[0].in) {
+			t.Errorf("%s\n%v\n%s%s", command, err, out, &stderr)
+		}
+		wants = wants[1:]
+	}
+	if len(wants) > 0 {
+		t.Errorf("README does not show %v", wants)
+	}
+	server.end(t)
+}
+
+// server is a process of racflow serve.
+type server struct {
+	*exec.Cmd
+	address string
+	said    *bufio.Reader
+}
+
+// startServer waits until it is ready.
+func startServer(t *testing.T, c *exec.Cmd) *server {
+	t.Helper()
+	stderr, err := c.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	start(t, c)
+	s := &server{Cmd: c, said: bufio.NewReader(stderr)}
+	readUntil(t, s.said, func(line string) bool {
+		if _, address, ok := strings.Cut(line, "://"); ok {
+			s.address = strings.TrimSpace(address)
+		}
+		return line == "ready\n"
+	})
+	return s
+}
+
+// end ends the server as a service manager does.
+func (s *server) end(t *testing.T) {
+	t.Helper()
+	children := childrenOf(s.Process.Pid)
+	if err := s.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	var rest bytes.Buffer
+	_, _ = s.said.WriteTo(&rest)
+	if err := s.Wait(); err != nil || strings.Contains(rest.String(), "racflow: ") {
+		t.Errorf("%v: %s", err, &rest)
+	}
+	if len(children) == 0 {
+		t.Error("there were no stages")
+	}
+	for _, child := range children {
+		if lives(child) {
+			t.Errorf("the stage %d outlives the server", child)
+		}
+	}
+}
+
+const servedFile = `
+knowledge "k" {
+  source { path = "rows.tsv" }
+  embed { use = "hashing" }
+  store { use = "local" }
+}
+pipeline "p" {
+  retrieve "r" { from = knowledge.k }
+}
+`
+
+func TestServeRefuses(t *testing.T) {
+	dir := folder(t, map[string]string{
+		"good.hcl": servedFile, "wrong.hcl": "pipeline \"p\" {\n  sampel \"s\" {}\n}\n", "rows.tsv": "no columns\n", "tokens": "short\n",
+	})
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close() //nolint:errcheck // nothing comes
+	for name, test := range map[string]struct {
+		args   string
+		tokens string
+		want   string
+	}{
+		"no file":            {"", "", "name pipeline files"},
+		"a mistake":          {"wrong.hcl", "", "wrong.hcl:2"},
+		"everybody":          {"--listen 0.0.0.0:0 good.hcl", "", "can be reached from other machines"},
+		"half of TLS":        {"--tls-cert tokens good.hcl", "", "give both"},
+		"a short token":      {"--tokens tokens good.hcl", "", "tokens: tokens: line 1: a token of 5 characters can be guessed"},
+		"one in the setting": {"good.hcl", "hush", "tokens: line 1: a token of 4 characters can be guessed"},
+		"a size":             {"--body much good.hcl", "", "--body much: a size is a number above 0"},
+		"no room":            {"--concurrency 0 good.hcl", "", "--concurrency 0: it is at least 1"},
+		"no time":            {"--timeout -1s good.hcl", "", "--timeout -1s: it is more than 0"},
+		"an origin":          {"--cors example.com good.hcl", "", `"example.com" is no origin`},
+		"a taken port":       {"--listen " + taken.Addr().String() + " good.hcl", "", "address already in use"},
+		"rows that are none": {"--listen 127.0.0.1:0 good.hcl", "", "good.hcl:"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := racflow(t, dir, append([]string{"serve"}, strings.Fields(test.args)...)...)
+			c.Env = append(os.Environ(), tokensVariable+"="+test.tokens)
+			out, err := c.CombinedOutput()
+			if c.ProcessState.ExitCode() != exitFailed || !strings.Contains(string(out), test.want) || strings.Contains(string(out), "hush") {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+// TestServeStdioEnds: a signal ends the Model Context Protocol on standard input as it does the server.
+func TestServeStdioEnds(t *testing.T) {
+	dir := folder(t, map[string]string{"good.hcl": servedFile, "rows.tsv": "text\tlabel\nred apple\tfruit\n"})
+	c := racflow(t, dir, "serve", "--mcp", "good.hcl")
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close() //nolint:errcheck // it is open until the end
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	start(t, c)
+	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`
+	if _, err := in.Write([]byte(hello + "\n")); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || !strings.Contains(line, "racflow") {
+		t.Fatalf("%q, %v", line, err)
+	}
+	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(); err != nil {
+		t.Error(err)
+	}
+}

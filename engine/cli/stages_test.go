@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/racflow/racflow/engine/catalog"
+	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/schema"
+	"github.com/racflow/racflow/sdk"
+)
+
+// The example of each stage stands in a file that is valid.
+func TestStageExamples(t *testing.T) {
+	dir := folder(t, map[string]string{"rows.tsv": "text\tlabel\nx\ty\n", "doc.md": "# x\n"})
+	known, err := catalog.New(t.Context(), nil, builtin.Stages(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, stage := range builtin.Stages() {
+		blocks := map[sdk.Kind]string{
+			sdk.KindEmbed: `embed { use = "hashing" }`, sdk.KindStore: `store { use = "local" }`,
+			sdk.KindPrompt: `prompt "p" { use = "completion" }`, sdk.KindElect: `elect "e" { use = "soft" }`,
+			sdk.KindSample: `sample "s" { use = "neighbours" }`,
+		}
+		path := "rows.tsv"
+		if stage.Kind == sdk.KindChunk || stage.Kind == sdk.KindEnrich {
+			path, blocks[sdk.KindChunk] = "doc.md", `chunk { use = "recursive" }`
+		}
+		blocks[stage.Kind] = schema.Of(stage.Name, stage).Example
+		name := string(stage.Kind) + stage.Name + ".hcl"
+		text := fmt.Sprintf("knowledge \"k\" {\n source { path = %q }\n%s\n%s\n%s\n%s\n}\npipeline \"p\" {\n retrieve \"near\" { from = knowledge.k }\n%s\n%s\n%s\n%s\n}\n",
+			path, blocks[sdk.KindChunk], blocks[sdk.KindEnrich], blocks[sdk.KindEmbed], blocks[sdk.KindStore],
+			blocks[sdk.KindRerank], blocks[sdk.KindPrompt], blocks[sdk.KindSample], blocks[sdk.KindElect])
+		write(t, dir, name, text)
+		file := filepath.Join(dir, name)
+		loaded, diags := pipeline.Load(t.Context(), file, pipeline.Options{
+			Dir: dir, Getenv: func(string) (string, bool) { return "x", true }, Catalog: known,
+		})
+		if diags.HasErrors() {
+			t.Errorf("%s/%s: %v\n%s", stage.Kind, stage.Name, diags, loaded.Sources[file].Bytes)
+		}
+	}
+}
+
+// A number without bounds is a check that somebody forgot, unless it says why.
+func TestNumbersHaveBounds(t *testing.T) {
+	unbounded := []string{} // kind/stage.argument, each with a reason beside its tags
+	for _, stage := range builtin.Stages() {
+		for _, a := range stage.Arguments {
+			isNumber := slices.Contains([]sdk.ArgumentType{sdk.TypeInt, sdk.TypeFloat, sdk.TypeDuration, sdk.TypeNumberList, sdk.TypeNumberMap}, a.Type)
+			name := fmt.Sprintf("%s/%s.%s", stage.Kind, stage.Name, a.Name)
+			if isNumber && a.Range.IsZero() && !slices.Contains(unbounded, name) {
+				t.Errorf("%s has no bounds", name)
+			}
+			if a.Doc == "" {
+				t.Errorf("%s has no doc", name)
+			}
+		}
+	}
+}
