@@ -189,7 +189,7 @@ const mostHeld = 1 << 30 // bytes of memory, of all processes together
 
 // TestManyDocuments indexes 10,000 documents of 10 KB. It measures memory and
 // rate, so it has to be asked for:
-// RACFLOW_TEST_DOCUMENTS=1 go test -timeout 20m -run TestManyDocuments -v ./cmd/racflow
+// RACFLOW_TEST_DOCUMENTS=1 go test -timeout 20m -run TestManyDocuments -v ./engine/cli
 func TestManyDocuments(t *testing.T) {
 	if os.Getenv("RACFLOW_TEST_DOCUMENTS") == "" {
 		t.Skip("RACFLOW_TEST_DOCUMENTS is not set")

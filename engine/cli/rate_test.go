@@ -16,7 +16,7 @@ import (
 
 // TestRate measures how much of the rate is reached that a service allows: 2,000
 // calls of 600 ms, 64 at a time. It takes minutes and a machine that does little
-// else, so it has to be asked for: RACFLOW_RATE=1 go test -run TestRate -v ./cmd/racflow
+// else, so it has to be asked for: RACFLOW_RATE=1 go test -run TestRate -v ./engine/cli
 func TestRate(t *testing.T) {
 	if os.Getenv("RACFLOW_RATE") == "" {
 		t.Skip("RACFLOW_RATE is not set")
