@@ -6,35 +6,22 @@ package plugins
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/racflow/racflow/plugins/chunk/code"
-	"github.com/racflow/racflow/plugins/chunk/markdown"
-	"github.com/racflow/racflow/plugins/chunk/recursive"
-	"github.com/racflow/racflow/plugins/chunk/sentences"
-	"github.com/racflow/racflow/plugins/elect/first"
-	"github.com/racflow/racflow/plugins/elect/learned"
-	"github.com/racflow/racflow/plugins/elect/majority"
-	"github.com/racflow/racflow/plugins/elect/soft"
-	"github.com/racflow/racflow/plugins/elect/weighted"
-	"github.com/racflow/racflow/plugins/embed/encoder"
-	"github.com/racflow/racflow/plugins/embed/hashing"
-	embedopenai "github.com/racflow/racflow/plugins/embed/openai"
-	enrichcontext "github.com/racflow/racflow/plugins/enrich/context"
-	"github.com/racflow/racflow/plugins/enrich/keywords"
-	"github.com/racflow/racflow/plugins/enrich/path"
-	"github.com/racflow/racflow/plugins/enrich/questions"
-	"github.com/racflow/racflow/plugins/prompt/answer"
-	"github.com/racflow/racflow/plugins/prompt/chat"
-	"github.com/racflow/racflow/plugins/prompt/completion"
-	"github.com/racflow/racflow/plugins/rerank/crossencoder"
-	rerankhttp "github.com/racflow/racflow/plugins/rerank/http"
-	reranklocal "github.com/racflow/racflow/plugins/rerank/local"
-	"github.com/racflow/racflow/plugins/sample/linear"
-	"github.com/racflow/racflow/plugins/sample/neighbours"
-	"github.com/racflow/racflow/plugins/sample/openai"
-	"github.com/racflow/racflow/plugins/sample/prototype"
-	"github.com/racflow/racflow/plugins/sample/recorded"
-	"github.com/racflow/racflow/plugins/store/local"
-	"github.com/racflow/racflow/plugins/store/milvus"
+	"github.com/racflow/racflow/plugins/internal/chunk"
+
+	"github.com/racflow/racflow/plugins/internal/elect"
+
+	"github.com/racflow/racflow/plugins/internal/embed"
+
+	"github.com/racflow/racflow/plugins/internal/enrich"
+
+	"github.com/racflow/racflow/plugins/internal/prompt"
+
+	"github.com/racflow/racflow/plugins/internal/rerank"
+
+	"github.com/racflow/racflow/plugins/internal/sample"
+
+	"github.com/racflow/racflow/plugins/internal/store/local"
+	"github.com/racflow/racflow/plugins/internal/store/milvus"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -42,36 +29,36 @@ import (
 // kinds.
 func All() []sdk.Stage {
 	return []sdk.Stage{
-		recursive.Stage(),
-		markdown.Stage(),
-		code.Stage(),
-		sentences.Stage(),
-		path.Stage(),
-		enrichcontext.Stage(),
-		keywords.Stage(),
-		questions.Stage(),
-		encoder.MiniLM(),
-		encoder.Stage(),
-		hashing.Stage(),
-		embedopenai.Stage(),
+		chunk.Recursive(),
+		chunk.Markdown(),
+		chunk.Code(),
+		chunk.Sentences(),
+		enrich.Path(),
+		enrich.Context(),
+		enrich.Keywords(),
+		enrich.Questions(),
+		embed.MiniLM(),
+		embed.Encoder(),
+		embed.Hashing(),
+		embed.OpenAI(),
 		local.Stage(),
 		milvus.Stage(),
-		reranklocal.Stage(),
-		crossencoder.Stage(),
-		rerankhttp.Stage(),
-		completion.Stage(),
-		chat.Stage(),
-		answer.Stage(),
-		neighbours.Stage(),
-		prototype.Stage(),
-		linear.Stage(),
-		openai.Stage(),
-		recorded.Stage(),
-		majority.Stage(),
-		soft.Stage(),
-		weighted.Stage(),
-		learned.Stage(),
-		first.Stage(),
+		rerank.Local(),
+		rerank.CrossEncoder(),
+		rerank.HTTP(),
+		prompt.Completion(),
+		prompt.Chat(),
+		prompt.Answer(),
+		sample.Neighbours(),
+		sample.Prototype(),
+		sample.Linear(),
+		sample.OpenAI(),
+		sample.Recorded(),
+		elect.Majority(),
+		elect.Soft(),
+		elect.Weighted(),
+		elect.Learned(),
+		elect.First(),
 	}
 }
 

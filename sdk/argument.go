@@ -2,7 +2,9 @@ package sdk
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -207,4 +209,229 @@ func (a *Argument) readBounds(tag reflect.StructTag) error {
 		}
 	}
 	return a.Valid()
+}
+
+// CheckArguments reports everything that tags say against the arguments that a file
+// gives: ArgumentErrors, joined. Values are JSON; null counts as not given, and nil as
+// given with a value that is not known.
+func CheckArguments(given map[string]json.RawMessage, arguments []Argument) error {
+	var errs []error
+	fail := func(name, format string, args ...any) {
+		errs = append(errs, &ArgumentError{Argument: name, Err: fmt.Errorf(format, args...)})
+	}
+	isGiven := func(name string) bool { raw, ok := given[name]; return ok && string(raw) != "null" }
+	says := func(name string) bool { return isGiven(name) && string(given[name]) != `""` } // env("X", "") says nothing
+	var known []string
+	for _, a := range arguments {
+		known = append(known, a.Name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		switch {
+		case len(known) == 0:
+			fail(name, "there is no such argument, nor any other")
+		case !slices.Contains(known, name):
+			fail(name, "there is no such argument; there are %s", strings.Join(known, ", "))
+		}
+	}
+	for _, a := range arguments {
+		if !isGiven(a.Name) {
+			if a.Required {
+				fail(a.Name, "it is required")
+			}
+			continue
+		}
+		if raw := given[a.Name]; raw != nil {
+			errs = append(errs, a.Check(raw))
+		}
+		if !says(a.Name) {
+			continue
+		}
+		for _, other := range a.Conflicts {
+			if says(other) {
+				fail(a.Name, "it cannot be given beside %s: leave one of them out", other)
+			}
+		}
+		for _, other := range a.Requires {
+			if !says(other) {
+				fail(a.Name, "it means nothing without %s: give both, or neither", other)
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkObject is CheckArguments for a JSON object.
+func checkObject(object []byte, arguments []Argument) error {
+	given, err := readObject(object)
+	if err != nil {
+		return err
+	}
+	return CheckArguments(given, arguments)
+}
+
+func readObject(object []byte) (map[string]json.RawMessage, error) {
+	given := map[string]json.RawMessage{}
+	if len(object) > 0 {
+		if err := json.Unmarshal(object, &given); err != nil {
+			return nil, fmt.Errorf("it is not a JSON object: %w", err)
+		}
+	}
+	return given, nil
+}
+
+// inside makes the errors of a block's arguments errors of the block.
+func inside(block string, err error) error {
+	var errs []error
+	for _, e := range ArgumentErrors(err) {
+		path := e.Path
+		if e.Argument != "" {
+			path = append([]string{e.Argument}, path...)
+		}
+		errs = append(errs, &ArgumentError{Argument: block, Path: path, Err: e.Err})
+	}
+	return errors.Join(errs...)
+}
+
+// decodeConfig fills the struct that config points at from a JSON object and
+// the arguments' defaults, and checks it. It reports every error.
+func decodeConfig(object []byte, arguments []Argument, config any) error {
+	given, err := readObject(object)
+	if err == nil {
+		err = CheckArguments(given, arguments)
+	}
+	if err != nil {
+		return err
+	}
+	return fill(reflect.ValueOf(config).Elem(), given, arguments)
+}
+
+// fill sets the fields of a config struct from values that were checked.
+func fill(v reflect.Value, given map[string]json.RawMessage, arguments []Argument) error {
+	for _, f := range reflect.VisibleFields(v.Type()) {
+		name, _, _ := strings.Cut(f.Tag.Get("config"), ",")
+		i := slices.IndexFunc(arguments, func(a Argument) bool { return a.Name == name })
+		if name == "" || i < 0 {
+			continue
+		}
+		a, to := arguments[i], v.FieldByIndex(f.Index)
+		raw, ok := given[name]
+		if !ok || string(raw) == "null" {
+			raw = a.Default
+		}
+		var err error
+		switch {
+		case a.Type == TypeBlock: // its arguments have defaults of their own
+			var object map[string]json.RawMessage
+			if object, err = readObject(raw); err == nil {
+				err = fill(to, object, a.Fields)
+			}
+		case raw != nil:
+			err = setField(to, a.Type, raw)
+		}
+		if err != nil {
+			return &ArgumentError{Argument: name, Err: err}
+		}
+	}
+	return nil
+}
+
+func setField(v reflect.Value, typ ArgumentType, raw json.RawMessage) error {
+	if typ == TypeDuration {
+		text, err := strconv.Unquote(string(raw))
+		if err != nil {
+			return errors.New(`a duration is written as a string such as "1m30s"`)
+		}
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return fmt.Errorf(`%q is not a duration; write one such as "1m30s"`, text)
+		}
+		v.SetInt(int64(d))
+		return nil
+	}
+	if err := json.Unmarshal(raw, v.Addr().Interface()); err != nil && typ == TypeInt {
+		return errors.New("it must be of type int, a whole number")
+	} else if err != nil {
+		return fmt.Errorf("it must be of type %s", typ)
+	}
+	return nil
+}
+
+// CheckResolved reports what is wrong with values that a stage has resolved: each must be one
+// that a file could give to one of its arguments.
+func CheckResolved(values map[string]json.RawMessage, arguments []Argument) error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		i := slices.IndexFunc(arguments, func(a Argument) bool { return a.Name == name })
+		if i < 0 {
+			errs = append(errs, &ArgumentError{Argument: name, Err: errors.New("there is no such argument")})
+			continue
+		}
+		errs = append(errs, arguments[i].Check(values[name]))
+	}
+	return errors.Join(errs...)
+}
+
+// Document is a text as a source has it, before it is cut into chunks.
+type Document struct {
+	ID   string
+	Text string // valid UTF-8
+	Meta Meta   // what the source knows: "path", "title", "format", ...
+}
+
+// Span is the part of a text from byte Start up to End.
+type Span struct{ Start, End int }
+
+// Chunk is a part of a document: the bytes from Start up to End of its text.
+type Chunk struct {
+	Start, End int
+	// Header is a part of the document before Start that the chunk repeats, since it
+	// cannot be understood without it: the header rows of a table that was cut. Zero: none.
+	Header Span `json:",omitzero"`
+	Meta   Meta // what the chunker knows: "headings", "declaration", ...
+}
+
+// In is the text of a chunk in the text of its document: its header, then its own part.
+func (c Chunk) In(document string) string {
+	return document[c.Header.Start:c.Header.End] + document[c.Start:c.End]
+}
+
+// Passage is a chunk with its document. A document that is not cut is one passage.
+type Passage struct {
+	Document *Document // the same for all of its passages
+	Chunk
+}
+
+// Text is the passage's text, with its header.
+func (p Passage) Text() string { return p.In(p.Document.Text) }
+
+// Addition is what an enricher adds to a passage. Either part may be empty.
+type Addition struct {
+	// Context places the passage in its document. The engine makes one line of it.
+	Context string
+	// Terms are keywords or questions by which people may search for the passage. The
+	// engine makes one line of each.
+	Terms []string
+}
+
+// CompleteConfig adds to a config the values that a stage has resolved. What the config
+// gives stays. Both are JSON objects, and each may be empty.
+func CompleteConfig(config, resolved []byte) ([]byte, error) {
+	if len(resolved) == 0 {
+		return config, nil
+	}
+	var values, given map[string]json.RawMessage
+	if err := json.Unmarshal(resolved, &values); err != nil {
+		return nil, fmt.Errorf("what a stage has resolved: %w", err)
+	}
+	if len(config) > 0 {
+		if err := json.Unmarshal(config, &given); err != nil {
+			return nil, fmt.Errorf("a stage's config: %w", err)
+		}
+	}
+	for name, value := range given {
+		if string(value) != "null" {
+			values[name] = value
+		}
+	}
+	return json.Marshal(values)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -225,4 +226,58 @@ func TestValidates(t *testing.T) {
 		}
 	}()
 	SampleStage("s", "d", open, Validates(func(int) error { return nil }))
+}
+
+func TestCompleteConfig(t *testing.T) {
+	for _, c := range []struct{ config, resolved, want string }{
+		{"", "", ""},
+		{`{"k":1}`, "", `{"k":1}`},
+		{"", `{"precision":"half"}`, `{"precision":"half"}`},
+		{`{"k":1,"precision":null}`, `{"precision":"half"}`, `{"k":1,"precision":"half"}`},
+		{`{"precision":"single"}`, `{"precision":"half"}`, `{"precision":"single"}`},
+	} {
+		if got, err := CompleteConfig([]byte(c.config), []byte(c.resolved)); err != nil || string(got) != c.want {
+			t.Errorf("%s with %s gives %s, %v; want %s", c.config, c.resolved, got, err, c.want)
+		}
+	}
+	for _, bad := range [][2]string{{"[]", "{}"}, {"{}", "[]"}} {
+		if _, err := CompleteConfig([]byte(bad[0]), []byte(bad[1])); err == nil {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+}
+
+func TestUsageSaturates(t *testing.T) {
+	u := Usage{InputTokens: 1, CachedTokens: 2, OutputTokens: math.MaxInt64}
+	u.Add(u)
+	u.Add(Usage{OutputTokens: math.MaxInt64})
+	if want := (Usage{InputTokens: 2, CachedTokens: 4, OutputTokens: math.MaxUint64}); u != want {
+		t.Errorf("got %+v, want %+v", u, want)
+	}
+}
+
+// TestBelieves: what a call cannot have taken is not believed, by what it takes at most and
+// by what models can do.
+func TestBelieves(t *testing.T) {
+	short := Usage{InputTokens: 100, OutputTokens: 32}
+	for _, test := range []struct {
+		most, used Usage
+		want       bool
+	}{
+		{Usage{}, Usage{}, true},
+		{Usage{}, Usage{InputTokens: 10_000_000, OutputTokens: 1_000_000}, true},
+		{Usage{}, Usage{InputTokens: 20_000_000}, false},
+		{Usage{}, Usage{OutputTokens: 2_000_000}, false},
+		{short, Usage{InputTokens: 300, OutputTokens: 64}, true},
+		{short, Usage{InputTokens: 100, OutputTokens: 80_000}, true}, // it thinks
+		{short, Usage{InputTokens: 100, OutputTokens: 600_000}, false},
+		{Usage{OutputTokens: 4_000_000}, Usage{OutputTokens: 4_000_000}, true},
+		{Usage{OutputTokens: 4_000_000}, Usage{OutputTokens: 4_000_001}, false},
+		{short, Usage{CachedTokens: 1 << 62}, false},
+		{Usage{InputTokens: math.MaxUint64, OutputTokens: math.MaxUint64}, Usage{OutputTokens: math.MaxInt64}, false},
+	} {
+		if got := (Call{Most: test.most}).Believes(test.used); got != test.want {
+			t.Errorf("a call of at most %+v that took %+v: %v", test.most, test.used, got)
+		}
+	}
 }

@@ -12,11 +12,11 @@
 //	}
 //
 //	func main() {
-//		serve.Plugin(sdk.Plugin{Name: "acme", Version: "0.1.0", Stages: []sdk.Stage{
-//			sdk.SampleStage("coin", "Votes for the first candidate's label.",
-//				func(ctx context.Context, s sdk.Setup, c config) (sdk.Sampler, error) {
+//		serve.Plugin(Plugin{Name: "acme", Version: "0.1.0", Stages: []Stage{
+//			SampleStage("coin", "Votes for the first candidate's label.",
+//				func(ctx enrich.Context, s Setup, c config) (Sampler, error) {
 //					return coin{c}, nil
-//				}, sdk.Reads(sdk.ColumnCandidates)),
+//				}, Reads(ColumnCandidates)),
 //		}})
 //	}
 //

@@ -15,7 +15,7 @@ var theirs = map[string][]sdk.Entry{"faq": {
 }}
 
 // table is a store that only reads tables of others. Get and Scan are left out here, and so are the
-// methods that write, which all return an error made by sdk.Invalid.
+// methods that write, which all return an error made by Invalid.
 type table struct {
 	sdk.Store
 	name string

@@ -7,6 +7,107 @@ import (
 	"time"
 )
 
+// Attaches declares that a store can serve a collection that somebody else makes: where its
+// string argument of that name is given, and not empty, what it opens is an Attacher. The
+// knowledge of a pipeline file then needs no source; of any other store it is refused without one.
+func Attaches(argument string) Option { return func(s *Stage) { s.Attaches = argument } }
+
+// Attacher is a Store that serves a collection that somebody else makes, to be read: an
+// attached collection. What Store promises of Search, Get and Scan holds for it, with these
+// differences:
+//
+//   - An Entry has no Hash. Keys that are not strings are ids as text, such as "17".
+//   - A row that can be no entry, since it has no id, is left out.
+//   - Hits.Dense has the cosine, whatever the server measures by. Where the server's metric depends on
+//     the lengths of vectors, it may choose other entries than those with the best cosines. The first rows
+//     do not show the lengths of all: Search.Norm is from many more.
+//   - Hits.Lexical has the server's own score, greater for better. Where Attached.Lexical is
+//     false, it is nil in a hybrid search, and a lexical search is refused.
+//   - Rows that the owner writes meanwhile show when the server shows them.
+type Attacher interface {
+	Store
+	// Attach opens the collection that the config names and says what it found there. It writes
+	// nothing, there or anywhere. Search, Get and Scan take Attached.Name from then on, and
+	// refuse it before; Put, Delete, Commit and Drop refuse it with an error made by Invalid.
+	// Attach may be called again, also while searches run, to look for changes: searches that
+	// begin afterwards get what it found. Where it returns another Name, those that it returned
+	// before are served on. An error says what the owner of the collection, or of
+	// the file, can do about it; an ArgumentError points at the argument in the file.
+	Attach(ctx context.Context) (Attached, error)
+}
+
+// Attached is what an Attacher found: a collection that somebody else makes.
+type Attached struct {
+	Name string // by which Search, Get and Scan know it
+	// ID is that of what stands behind the name: another one after the swap of an alias, or where the
+	// collection was made anew under its name. The rows may change under one ID.
+	ID        string
+	Entries   int  // as the server counts, deleted ones perhaps included
+	Dimension int  // of the vectors
+	Lexical   bool // it can be searched by words; else a hybrid search is dense, and a lexical one is refused
+	Labels    bool // entries have labels
+	Fields    []AttachedField
+	Notes     []string // what it goes without and why, and how scores are read, for people: a sentence each
+}
+
+// AttachedField says where a part of the entries comes from, for people.
+type AttachedField struct {
+	Part  string // "id", "text", "label", "context", "vector", "meta", or "sparse", by which words are searched
+	Field string // of the collection
+	Why   string // "named in the file", "the only vector field"
+}
+
+// Forecaster is a Sampler that knows what an item would cost without calling a service. The
+// engine asks built-in stages, which it opens in its own process for that, with a Host that
+// permits no call; for others it knows no bound.
+type Forecaster interface {
+	Forecast(item Item) (Forecast, error)
+}
+
+// EnrichForecaster is the same for an Enricher, and all passages of a document.
+type EnrichForecaster interface {
+	ForecastPassages(passages []Passage) (Forecast, error)
+}
+
+// Forecast is what it costs to ask about an item once. What the response cache of the Host
+// has costs nothing.
+type Forecast struct {
+	Cached  int // answers that are in the response cache
+	Answers int // the others, that are asked for
+
+	Requests int // for these, if the service gives as many answers as a request asks for
+	// Likely is what they are expected to take. Its CachedTokens, which a service may have in
+	// its own cache since an earlier request begins with them, are filled in by the engine.
+	Likely Usage
+
+	MostRequests int // if each gives one answer
+	// Most is what all requests take at most whose answers arrive.
+	Most    Usage
+	Unknown string // why Most is unknown, and what to do about that; empty: it is known
+}
+
+// Add adds the forecast of another item.
+func (f *Forecast) Add(o Forecast) {
+	f.Cached += o.Cached
+	f.Answers += o.Answers
+	f.Requests += o.Requests
+	f.MostRequests += o.MostRequests
+	f.Likely.Add(o.Likely)
+	f.Most.Add(o.Most)
+	if o.Unknown != "" {
+		f.Unknown = o.Unknown
+	}
+}
+
+// CharactersPerToken is about what English text has with the tokenizers of today's
+// models. Other languages have fewer characters to a token.
+const CharactersPerToken = 4
+
+// EstimateTokens estimates the tokens of so many characters, rounded up.
+func EstimateTokens(characters int) int {
+	return (characters + CharactersPerToken - 1) / CharactersPerToken
+}
+
 // Kind says what a stage does, and so which interface it implements.
 type Kind string
 
@@ -186,4 +287,160 @@ type Draw struct {
 // same.
 type Fingerprinter interface {
 	Fingerprint() string
+}
+
+// Store keeps collections of entries and searches them. It returns what each
+// leg of a search found; the SDK fuses the legs (package fuse), so that
+// every store ranks alike.
+//
+// What is written to a collection by Put and Delete becomes visible and
+// durable all at once with Commit: a reader always finds the state of one
+// Commit. Changes that are not committed are lost when the store is closed or killed.
+// Several processes may have a collection open. Of two that change it at once, or one after the other
+// without opening it again, one may be refused, by Put, Delete or Commit and with a transient error;
+// what was committed stays.
+//
+// Any non-empty name may be that of a collection. All strings may be any valid
+// UTF-8, NUL included. Ids have 1 to 512 bytes, labels up to 512, texts and
+// contexts up to 60,000; a store may refuse longer ones, with an error made by
+// Invalid, and then changes nothing, not even uncommitted changes. Unless stated otherwise,
+// methods but Open refuse a collection that this process has not opened.
+type Store interface {
+	// Open makes a collection ready and returns its state; one that does
+	// not exist is created. It drops uncommitted changes of earlier
+	// processes and of this one. A collection that was made with another schema is
+	// refused.
+	Open(ctx context.Context, collection string, schema Schema) (Collection, error)
+	// Put adds entries, replacing those with the same id; of several with one id
+	// the last counts. A batch is refused as a whole for an entry without an id,
+	// with a vector of another dimension, or with NaN or an infinity in it. Entries
+	// that are too long for the store fail alone, with RowErrors; the others are put.
+	Put(ctx context.Context, collection string, entries []Entry) error
+	// Delete removes entries; unknown ids are ignored.
+	Delete(ctx context.Context, collection string, ids []string) error
+	// Commit makes all changes since the last Commit durable and visible,
+	// together with a note of the engine's. There may be none.
+	Commit(ctx context.Context, collection string, note []byte) error
+	// Search returns for each query the best entries of each leg, best first;
+	// see Hits. A query that cannot be searched, for its vector, fails alone.
+	Search(ctx context.Context, collection string, s Search, queries []Query) ([]Hits, error)
+	// Get returns the entries with the given ids, without vectors, in the
+	// order of the ids, each as often as its id is there. An unknown id gives an
+	// Entry with an empty ID.
+	Get(ctx context.Context, collection string, ids []string) ([]Entry, error)
+	// Scan walks through a collection in a stable order of the store's choice. An
+	// entry that is neither put nor deleted meanwhile is in exactly one page,
+	// whatever is committed between two pages.
+	Scan(ctx context.Context, collection string, s Scan) (Page, error)
+	// List returns the collections of this store, opened or not, by name. Those that cannot be read are left out.
+	List(ctx context.Context) ([]Collection, error)
+	// Drop removes a collection and all that is in it, at once. It need not be
+	// open; one that does not exist is no error, and one that another process
+	// writes is not dropped (a transient error).
+	Drop(ctx context.Context, collection string) error
+}
+
+// Schema is what a collection is made for.
+type Schema struct {
+	Dimension int    // of the vectors
+	Analyzer  string // of the lexical leg; empty: the collection has no lexical leg
+}
+
+// Collection is the committed state of a collection.
+type Collection struct {
+	Name      string // as in List; Open may leave it out
+	Entries   int
+	Dimension int
+	Note      []byte // of the last Commit
+}
+
+// Mode chooses the legs of a search.
+type Mode string
+
+// The search modes.
+const (
+	ModeHybrid  Mode = "hybrid"
+	ModeDense   Mode = "dense"
+	ModeLexical Mode = "lexical"
+)
+
+// Search says how to search.
+type Search struct {
+	Mode          Mode
+	NumCandidates int  // entries that each leg, dense and lexical, finds
+	Texts         bool // with Text, Context and Meta of what is found; else ID and Label are enough
+	// Norm is the mean norm of an attached collection's vectors in the engine's sample, where one of them is
+	// not 1; 0: all are, or nobody looked. Scores of a metric that depends on norms are then no cosines.
+	Norm float64
+}
+
+// Query is one query of a search. Its vector is nil in a lexical search.
+type Query struct {
+	Text   string
+	Vector []float32
+	Filter *Filter // nil: among all entries; queries may share one
+}
+
+// Hits are the best entries of each leg, best first; ties stand in the order
+// of the bytes of their ids. A leg that was not asked is nil.
+//
+// The dense score is the cosine of the vectors, 0 where the entry's is all zero.
+// A query's vector that is all zero finds nothing.
+//
+// The lexical score is BM25 as in Lucene, with exact lengths, over the words that
+// the schema's analyzer (package analyze) finds in the context and in the text:
+//
+//	sum over the query's words of  idf * tf / (tf + k1*(1 - b + b*length/average))
+//	idf = ln(1 + (N - df + 0.5) / (df + 0.5))
+//
+// A word that a query has twice counts twice. N, df and the average length are
+// those of all committed entries, whatever a filter selects; k1 is 1.2 and b 0.75
+// unless configured. An entry that has none of the words is not found.
+type Hits struct {
+	Dense, Lexical []Hit
+}
+
+// Hit is an entry that one leg found. A store that knows the other leg's
+// score too should set it, and otherwise Unscored.
+type Hit struct {
+	ID             string
+	Dense, Lexical float32
+	Entry          *Entry // as much of it as Search.Texts asks for; nil: the SDK gets it by id
+}
+
+// Scan says which entries to return, and which parts of them. ID, Label and
+// Hash are always there.
+type Scan struct {
+	After   string   // Page.Next of the page before; empty: from the start
+	Limit   int      // most entries of a page, 0: no limit; a store ends it earlier to fit a message
+	Labels  []string // only entries with one of these labels; none: all
+	Texts   bool     // with Text, Context and Meta
+	Vectors bool     // with Vector, of which only the direction is kept
+}
+
+// Page is a part of a collection.
+type Page struct {
+	Entries []Entry
+	Next    string // empty: this was the last page
+}
+
+// Fusion says how the SDK makes one ranking of a search's legs; see package
+// fuse for the formulas.
+type Fusion struct {
+	Method      string  // "weighted" or "rrf"
+	DenseWeight float64 // weighted: the dense leg's share, 0 to 1
+	K           int     // rrf: the rank constant
+}
+
+// Ranking is a search, the fusion of its legs, and the length of the result.
+type Ranking struct {
+	Search
+	Fusion
+	TopK int
+}
+
+// Retriever is a Store as the engine sees it: the legs come back fused.
+type Retriever interface {
+	// Retrieve returns for each query its candidates, best first.
+	Retrieve(ctx context.Context, collection string, r Ranking, queries []Query) ([][]Candidate, error)
 }

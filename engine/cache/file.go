@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 
-	"github.com/racflow/racflow/sdk/lock"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // layout is how the files of a folder are written.
@@ -72,14 +72,14 @@ func (f *file) take(each func(record)) (bool, error) {
 	if f.out != nil || f.broken {
 		return false, nil
 	}
-	out, err := lock.Open(f.path, os.O_RDWR, 0)
-	if errors.Is(err, lock.ErrBusy) || errors.Is(err, fs.ErrNotExist) {
+	out, err := support.OpenLock(f.path, os.O_RDWR, 0)
+	if errors.Is(err, support.ErrBusy) || errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	same, err := lock.Names(f.path, f.in)
+	same, err := support.SameFile(f.path, f.in)
 	if err == nil && same {
 		if err = f.follow(each); err == nil {
 			if err = f.begin(out); err != nil && f.known == 0 {

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/racflow/racflow/sdk/lock"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // hitsFile holds, as a decimal number, how often values were used again.
@@ -19,7 +19,7 @@ func CountHits(dir string, n int64) {
 	if n <= 0 {
 		return
 	}
-	f, err := lock.Open(filepath.Join(dir, hitsFile), os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := support.OpenLock(filepath.Join(dir, hitsFile), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/racflow/racflow/engine/private"
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/lock"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // Stats say what a cache holds.
@@ -156,9 +156,9 @@ func Clear(dir string, before time.Time) (Cleared, error) {
 }
 
 func (c *Cleared) clear(path string, before time.Time) error {
-	out, err := lock.Open(path, os.O_RDWR, 0)
+	out, err := support.OpenLock(path, os.O_RDWR, 0)
 	switch {
-	case errors.Is(err, lock.ErrBusy):
+	case errors.Is(err, support.ErrBusy):
 		c.Busy++
 		return nil
 	case errors.Is(err, fs.ErrNotExist):

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/racflow/racflow/sdk/lock"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // Limits bound what is kept; 0: it is not bounded.
@@ -121,9 +121,9 @@ func TrimVectors(root string, l Limits) (Cleared, error) {
 
 // remove removes a file of vectors, unless a process writes it.
 func (c *Cleared) remove(path string) (bool, error) {
-	f, err := lock.Open(path, os.O_RDWR, 0)
+	f, err := support.OpenLock(path, os.O_RDWR, 0)
 	switch {
-	case errors.Is(err, lock.ErrBusy):
+	case errors.Is(err, support.ErrBusy):
 		c.Busy++
 		return false, nil
 	case errors.Is(err, fs.ErrNotExist):

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/sdk/nodump"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // Exit codes; README lists them for people.
@@ -49,7 +49,7 @@ var builtin engine.Builtin
 // commands that the stages bring along.
 func Run(stages engine.Builtin, more ...*cobra.Command) int {
 	builtin = stages
-	if err := nodump.Set(); err != nil { // the environment may hold secrets
+	if err := support.NoDump(); err != nil { // the environment may hold secrets
 		fmt.Fprintln(os.Stderr, "racflow: warning:", err)
 	}
 	return execute(interruptible(), os.Args[1:], more...)

@@ -18,7 +18,7 @@ import (
 	"github.com/racflow/racflow/engine/document/mail"
 	"github.com/racflow/racflow/engine/document/notebook"
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/section"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // Read makes the document of a file, and returns the hash of the content that it
@@ -130,7 +130,7 @@ func decode16(raw []byte, order binary.ByteOrder) (string, error) {
 // headingOf returns the first heading of a Markdown text that has a title; empty: there
 // is none.
 func headingOf(text string) string {
-	for _, s := range section.Read(text) {
+	for _, s := range support.ReadSections(text) {
 		if s.Title != "" {
 			return s.Title
 		}

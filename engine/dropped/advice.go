@@ -9,7 +9,7 @@ import (
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/answer"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // advice is what would make answers count.
@@ -25,9 +25,9 @@ func advice(d outcome.Dropped, p *pipeline.Pipeline, labels []string) []string {
 	reads, has := argument(voter, "read")
 	plain := 0
 	if reads != "plain" {
-		plain = readable(d.Texts, labels, answer.Options{})
+		plain = readable(d.Texts, labels, support.AnswerOptions{})
 	}
-	nearest := readable(d.Texts, labels, answer.Options{Exact: true, Nearest: 1})
+	nearest := readable(d.Texts, labels, support.AnswerOptions{Exact: true, Nearest: 1})
 	switch _, knows := argument(voter, "nearest"); {
 	case plain >= nearest && has:
 		say(plain, `read = "plain" would read %d of them as labels`, plain)
@@ -38,9 +38,9 @@ func advice(d outcome.Dropped, p *pipeline.Pipeline, labels []string) []string {
 	default:
 		say(nearest, "a voter with nearest = 1 would read %d of them as labels", nearest)
 	}
-	cut := count(d.Texts, func(t outcome.Text) bool { return t.Reason == answer.CutOff })
+	cut := count(d.Texts, func(t outcome.Text) bool { return t.Reason == support.CutOff })
 	say(cut, "%d were cut off: a larger max_tokens lets them end", cut)
-	empty := count(d.Texts, func(t outcome.Text) bool { return t.Reason == answer.Nothing })
+	empty := count(d.Texts, func(t outcome.Text) bool { return t.Reason == support.NoAnswer })
 	switch endpoint {
 	case "completions":
 		say(empty, `%d are empty: a chat model needs endpoint = "chat"`, empty)
@@ -54,7 +54,7 @@ func advice(d outcome.Dropped, p *pipeline.Pipeline, labels []string) []string {
 		say(first, "%d are but the beginning of an answer: stop = [] lets them go on", first)
 	}
 	if none, ok := argument(prompt, "none"); ok && none == "" && len(d.Texts) > 0 {
-		if t := d.Texts[0]; 2*t.Count > d.Dropped && t.Answer != "" && len(strings.Fields(t.Answer)) <= mostWords && !begins(t.Answer) && !slices.Contains(labels, t.Answer) && readable(d.Texts[:1], labels, answer.Options{Nearest: 1}) == 0 {
+		if t := d.Texts[0]; 2*t.Count > d.Dropped && t.Answer != "" && len(strings.Fields(t.Answer)) <= mostWords && !begins(t.Answer) && !slices.Contains(labels, t.Answer) && readable(d.Texts[:1], labels, support.AnswerOptions{Nearest: 1}) == 0 {
 			say(t.Count, "if %q says that no label fits, none = %[1]q in the config of prompt.%s makes it an answer", t.Answer, prompt.Name)
 		}
 	}
@@ -81,13 +81,13 @@ func count(texts []outcome.Text, is func(outcome.Text) bool) (n int) {
 
 // readable counts the answers that are read as a label with options, and are none
 // without.
-func readable(texts []outcome.Text, labels []string, o answer.Options) int {
+func readable(texts []outcome.Text, labels []string, o support.AnswerOptions) int {
 	known := map[string]bool{}
 	for _, l := range labels {
 		known[l] = true
 	}
 	return count(texts, func(t outcome.Text) bool {
-		return t.Answer != "" && !known[t.Answer] && known[answer.Read(t.Answer, sdk.Prompt{Labels: labels}, o).Label]
+		return t.Answer != "" && !known[t.Answer] && known[support.ReadAnswer(t.Answer, sdk.Prompt{Labels: labels}, o).Label]
 	})
 }
 

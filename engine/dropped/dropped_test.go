@@ -8,7 +8,7 @@ import (
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/answer"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // model is a voter with the arguments that matter, and a prompt above it.
@@ -53,11 +53,11 @@ func TestDropped(t *testing.T) {
 			`"card_lost" (9)`},
 		"a word for none": {plain, []outcome.Text{{Answer: "Unknown", Count: 8}, {Answer: "weather", Count: 1}},
 			`"Unknown" (8), "weather" (1); if "Unknown" says that no label fits, none = "Unknown" in the config of prompt.shots makes it an answer`},
-		"no answers": {plain, []outcome.Text{{Reason: answer.Nothing, Count: 9}},
+		"no answers": {plain, []outcome.Text{{Reason: support.NoAnswer, Count: 9}},
 			`"" (9: the model wrote nothing); 9 are empty: a model that is not made for chats needs endpoint = "completions", and one that thinks first more max_tokens`},
-		"no completions": {model(`{"endpoint": "completions"}`), []outcome.Text{{Reason: answer.Nothing, Count: 9}},
+		"no completions": {model(`{"endpoint": "completions"}`), []outcome.Text{{Reason: support.NoAnswer, Count: 9}},
 			`"" (9: the model wrote nothing); 9 are empty: a chat model needs endpoint = "chat"`},
-		"cut off": {plain, []outcome.Text{{Reason: answer.CutOff, Count: 9}},
+		"cut off": {plain, []outcome.Text{{Reason: support.CutOff, Count: 9}},
 			`"" (9: the answer was cut off; raise max_tokens); 9 were cut off: a larger max_tokens lets them end`},
 		"a voter that reads what is written": {other, []outcome.Text{{Answer: "Card lost", Count: 9}},
 			`"Card lost" (9); a voter with read = "plain" would read 9 of them as labels`},

@@ -14,7 +14,7 @@ import (
 	"slices"
 
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/analyze"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 const dimension = 256
@@ -81,7 +81,7 @@ func (e *hashing) Embed(_ context.Context, _ sdk.Role, texts []string) ([][]floa
 
 // wordsOf counts the words of a text.
 func wordsOf(text, analyzer string) map[string]int {
-	a, err := analyze.Named(analyzer)
+	a, err := support.NamedAnalyzer(analyzer)
 	if err != nil {
 		return nil
 	}

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/remote"
 	"github.com/racflow/racflow/sdk/sdktest"
+	"github.com/racflow/racflow/sdk/wire"
 )
 
 // Stages are all stages of this package. The store keeps its collections in memory,
@@ -39,7 +39,7 @@ func (c Catalog) Uses(kind sdk.Kind) []string {
 }
 
 // Process is an open stage, as the engine sees one that runs as a process.
-type Process struct{ *remote.Stage }
+type Process struct{ *wire.Stage }
 
 // Fingerprint says nothing: all stages of a test are of one version.
 func (Process) Fingerprint() string { return "" }

@@ -20,7 +20,7 @@ import (
 	"github.com/racflow/racflow/engine/progress"
 	"github.com/racflow/racflow/engine/retry"
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/stratified"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // Job says which stage learns, and from what.
@@ -170,7 +170,7 @@ func (j Job) All(ctx context.Context) iter.Seq2[[]sdk.TrainingRow, error] {
 		done := 0
 		for batch, err := range j.Knowledge.Rows(ctx, j.Stage.Info.FitReads) {
 			if last != nil {
-				batch = slices.DeleteFunc(batch, func(r sdk.TrainingRow) bool { return stratified.Rank(r.ID) > last[r.Label] })
+				batch = slices.DeleteFunc(batch, func(r sdk.TrainingRow) bool { return support.StratifiedRank(r.ID) > last[r.Label] })
 			}
 			if !yield(batch, err) {
 				return

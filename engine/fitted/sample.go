@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/stratified"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // A stage learns from at most so many rows of a knowledge, and fewer where the vectors that it
@@ -29,12 +29,12 @@ func (j Job) draw(ctx context.Context) (last map[string]uint64, n int, err error
 		return nil, n, nil
 	}
 	ranks := map[string][]uint64{}
-	err = j.Knowledge.Entries(ctx, sdk.Scan{}, func(e sdk.Entry) { ranks[e.Label] = append(ranks[e.Label], stratified.Rank(e.ID)) })
+	err = j.Knowledge.Entries(ctx, sdk.Scan{}, func(e sdk.Entry) { ranks[e.Label] = append(ranks[e.Label], support.StratifiedRank(e.ID)) })
 	var sizes []int
 	for _, of := range ranks {
 		sizes = append(sizes, len(of))
 	}
-	each := max(1, stratified.Each(sizes, j.bound())) // no label goes without
+	each := max(1, support.EachStratified(sizes, j.bound())) // no label goes without
 	last, n = map[string]uint64{}, 0
 	for label, of := range ranks {
 		slices.Sort(of)

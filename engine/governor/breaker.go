@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/backoff"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // When a circuit opens, and for how long.
@@ -22,7 +22,7 @@ const (
 )
 
 // pauses are for an endpoint that asks for fewer calls without saying for how long.
-var pauses = backoff.Backoff{First: 500 * time.Millisecond, Max: time.Minute}
+var pauses = support.Backoff{First: 500 * time.Millisecond, Max: time.Minute}
 
 // maxWait is how long calls wait at most for an endpoint that is down or asked for a
 // pause: a daily quota that is spent must not hold up a run for hours.
@@ -192,7 +192,7 @@ func (b *breaker) down(now, began time.Time, trial, gone bool) {
 		b.warnDown()
 	case !b.open && b.downs >= downInARow && !began.Before(b.paused):
 		// It may only be restarting: without a pause many items would use up their retries.
-		b.paused = now.Add(backoff.Backoff{First: downPause, Max: downPause}.Delay(1))
+		b.paused = now.Add(support.Backoff{First: downPause, Max: downPause}.Delay(1))
 		return
 	default:
 		return // the call was sent before the circuit opened or the pause began: nothing new

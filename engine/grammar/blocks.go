@@ -9,7 +9,7 @@ import (
 	"github.com/racflow/racflow/engine/rule"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/analyze"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // DefaultConcurrency is how many calls of stages are in flight at a time where no limit block
@@ -262,7 +262,7 @@ func analyzerArgument() Argument {
 }
 
 // Analyzers are those of package analyze, and "" for a store without a lexical leg.
-func Analyzers() []string { return append(analyze.Names(), "") }
+func Analyzers() []string { return append(support.AnalyzerNames(), "") }
 
 func ruleArgument(name string, kind rule.Kind, doc string) Argument {
 	a := given(name, "rule", "", doc)

@@ -11,7 +11,6 @@ import (
 	"github.com/racflow/racflow/engine/host/replay"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
-	"github.com/racflow/racflow/sdk/remote"
 	"github.com/racflow/racflow/sdk/wire"
 )
 
@@ -21,12 +20,12 @@ func (h *Host) Replays() *replay.Files { return &h.replays }
 // blame keeps a request with a single row that the stage failed on, or any with why it
 // is to blame.
 func (p caller) blame(ctx context.Context, method string, request any, why error) {
-	if remote.IsBlamed(ctx) && why != nil {
+	if wire.IsBlamed(ctx) && why != nil {
 		p.Nonsense(method, request.(proto.Message), why)
 	}
 }
 
-// Nonsense implements remote.Witness.
+// Nonsense implements wire.Witness.
 func (p caller) Nonsense(method string, request proto.Message, why error) {
 	files, secrets := &p.host.replays, p.out.secrets
 	if files.Full() {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/racflow/racflow/engine/host/replay"
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/remote"
 	"github.com/racflow/racflow/sdk/sdktest/must"
+	"github.com/racflow/racflow/sdk/wire"
 )
 
 // A request with the row to blame is kept without secrets, and fails in the same way when
@@ -20,7 +20,7 @@ func TestReplay(t *testing.T) {
 	dir := t.TempDir()
 	must.Do(t, h.Replays().Into(dir))
 	p := start(t, h, Spec{Config: []byte(`{"token": "hush-hush", "dir": "` + t.TempDir() + `"}`), Secrets: []string{"hush-hush"}})
-	blamed := remote.Blamed(t.Context())
+	blamed := wire.Blamed(t.Context())
 	for n, text := range []string{"exit hush-hush", "panic", "negative"} {
 		_, err := p.Sample(blamed, say(text))
 		if err == nil {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
-	"github.com/racflow/racflow/sdk/remote"
+	"github.com/racflow/racflow/sdk/wire"
 )
 
 // caller is a Process as its Stage calls it.
@@ -27,12 +27,12 @@ func (p caller) Invoke(ctx context.Context, method string, request, reply any, o
 	p.waits.begin()
 	defer func() { p.waits.end(err == nil) }()
 	attempts, most := p.host.limits.attempts, 2*p.host.limits.attempts
-	if remote.IsAlone(ctx) {
+	if wire.IsAlone(ctx) {
 		attempts = 1
 	}
 	answer := reply.(proto.Message)
 	for attempt := 0; ; {
-		remote.Await(ctx, true)
+		wire.Await(ctx, true)
 		now, err := p.live(ctx)
 		if err != nil {
 			return err
@@ -42,7 +42,7 @@ func (p caller) Invoke(ctx context.Context, method string, request, reply any, o
 		}
 		sending := ctx
 		if attempt > 0 {
-			sending = remote.Alone(ctx)
+			sending = wire.Alone(ctx)
 			proto.Reset(answer)
 		}
 		err = now.conn.Invoke(sending, method, request, reply, options...)
@@ -55,13 +55,13 @@ func (p caller) Invoke(ctx context.Context, method string, request, reply any, o
 				p.replay.after(request, reply)
 			}
 			return nil
-		case errors.Is(err, remote.ErrUnsent):
+		case errors.Is(err, wire.ErrUnsent):
 			continue
-		case !errors.Is(err, remote.ErrLost):
+		case !errors.Is(err, wire.ErrLost):
 			if sdk.CodeOf(err) == sdk.CodeDeadline {
 				p.settle(now)
 				p.blame(ctx, method, request, err)
-			} else if errors.As(err, new(*remote.StatusError)) {
+			} else if errors.As(err, new(*wire.StatusError)) {
 				p.blame(ctx, method, request, err)
 			}
 			return p.explain(err)
@@ -77,7 +77,7 @@ func (p caller) Invoke(ctx context.Context, method string, request, reply any, o
 		if now.ended.deaf.Load() {
 			continue // another request is to blame
 		}
-		worn := remote.IsBlamed(ctx) && !(remote.IsAlone(sending) && now.conn.Answered() == now.opened)
+		worn := wire.IsBlamed(ctx) && !(wire.IsAlone(sending) && now.conn.Answered() == now.opened)
 		if attempt++; attempt >= attempts && (!worn || attempt >= most) {
 			err := p.crashed(attempt, now.ended.why)
 			p.blame(ctx, method, request, err)
@@ -102,9 +102,9 @@ func (p caller) Fit(ctx context.Context, rows iter.Seq2[*stagepb.FitRequest, err
 			p.hide(reply)
 			p.sign(reply)
 			return reply, nil
-		case errors.Is(err, remote.ErrUnsent):
+		case errors.Is(err, wire.ErrUnsent):
 			continue
-		case errors.Is(err, remote.ErrLost):
+		case errors.Is(err, wire.ErrLost):
 			return nil, sdk.Transient(p.about(ErrRestarted), 0)
 		case sdk.CodeOf(err) == sdk.CodeDeadline:
 			p.settle(now)
@@ -135,7 +135,7 @@ func (p *Process) sign(answer proto.Message) {
 
 // explain names the stage in the error of a plugin that breaks the protocol, without secrets.
 func (p *Process) explain(err error) error {
-	if e := new(remote.StatusError); errors.As(err, &e) {
+	if e := new(wire.StatusError); errors.As(err, &e) {
 		e.Message = p.out.secrets.Message(e.Message)
 		return fmt.Errorf("%s: %w", p.title, e)
 	}
@@ -181,7 +181,7 @@ func (p *Process) live(ctx context.Context) (instance, error) {
 		case <-changed:
 		case <-p.ctx.Done():
 		case <-ctx.Done():
-			return instance{}, remote.Ended(ctx)
+			return instance{}, wire.Ended(ctx)
 		}
 	}
 }

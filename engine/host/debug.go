@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/racflow/racflow/sdk/nodump"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // Forever is the time limit of what a debugger looks at: ten years.
@@ -21,7 +21,7 @@ func (l *launch) debugged() {
 		p.Allow.Unconfined = true
 		l.program = &p
 	}
-	l.environment = append(l.environment, nodump.Variable+"=1")
+	l.environment = append(l.environment, support.NoDumpVariable+"=1")
 	l.start = Forever
 }
 

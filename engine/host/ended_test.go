@@ -18,8 +18,8 @@ import (
 	"github.com/racflow/racflow/engine/retry"
 	"github.com/racflow/racflow/engine/waiting"
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/remote"
 	"github.com/racflow/racflow/sdk/sdktest/must"
+	"github.com/racflow/racflow/sdk/wire"
 )
 
 // Who reads the error of a row that ended the process learns how, whatever is logged.
@@ -49,18 +49,18 @@ func TestAWornProcessIsNoRowsFault(t *testing.T) {
 		if got, err := ask(t, p, "a"); got != "a" || err != nil {
 			t.Fatalf("got %q, %v", got, err)
 		}
-		alone := remote.Alone(t.Context())
+		alone := wire.Alone(t.Context())
 		if _, err := p.Sample(alone, say("worn")); !errors.Is(err, sdk.ErrCrashed) { // it may be many rows
 			t.Errorf("got %v", err)
 		}
 		if got, err := ask(t, p, "a"); got != "a" || err != nil {
 			t.Fatalf("got %q, %v", got, err)
 		}
-		if out, err := p.Sample(remote.Blamed(alone), say("worn")); err != nil || out[0][0].Answers[0].Label != "worn" {
+		if out, err := p.Sample(wire.Blamed(alone), say("worn")); err != nil || out[0][0].Answers[0].Label != "worn" {
 			t.Errorf("got %v, %v", out, err)
 		}
 	}
-	if _, err := p.Sample(remote.Blamed(remote.Alone(t.Context())), say("crash")); !errors.Is(err, sdk.ErrCrashed) || !strings.Contains(err.Error(), "on this, 2 times: ") {
+	if _, err := p.Sample(wire.Blamed(wire.Alone(t.Context())), say("crash")); !errors.Is(err, sdk.ErrCrashed) || !strings.Contains(err.Error(), "on this, 2 times: ") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/racflow/racflow/engine/confine"
-	"github.com/racflow/racflow/sdk/nodump"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // noBytecode keeps Python from writing beside the modules that it loads: what an installed plugin
@@ -17,7 +17,7 @@ const noBytecode = "PYTHONDONTWRITEBYTECODE=1"
 // it may hold secrets that belong to other stages.
 var (
 	passed = []string{
-		"PATH", "HOME", "TMPDIR", "LANG", "TZ", "GOGC", "GOMAXPROCS", "GODEBUG", "GORACE", "GOCOVERDIR", models, nodump.Variable,
+		"PATH", "HOME", "TMPDIR", "LANG", "TZ", "GOGC", "GOMAXPROCS", "GODEBUG", "GORACE", "GOCOVERDIR", models, support.NoDumpVariable,
 	}
 	passedPrefixes = []string{"XDG_", "LC_", "SSL_CERT_"}
 	proxies        = []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY"} // and in lower case

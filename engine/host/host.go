@@ -13,7 +13,7 @@ import (
 	"github.com/racflow/racflow/engine/host/replay"
 	"github.com/racflow/racflow/engine/private"
 	"github.com/racflow/racflow/engine/redact"
-	"github.com/racflow/racflow/sdk/backoff"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // Options are what New needs.
@@ -68,7 +68,7 @@ type limits struct {
 	stop         time.Duration // for a process that was asked to end
 	healthEvery  time.Duration
 	healthWithin time.Duration   // then it counts as stopped
-	backoff      backoff.Backoff // before a restart
+	backoff      support.Backoff // before a restart
 	restarts     int             // attempts to start one anew
 	ends         int             // in a row, without an answer between them
 	attempts     int             // of one request, each but the first alone
@@ -105,7 +105,7 @@ func New(o Options) (*Host, error) {
 		limits: limits{
 			start: o.StartTimeout, describe: 10 * time.Second, stop: o.StopTimeout,
 			healthEvery: 5 * time.Second, healthWithin: 10 * time.Second,
-			backoff: backoff.Backoff{First: 50 * time.Millisecond, Max: 5 * time.Second}, restarts: 5, attempts: 3,
+			backoff: support.Backoff{First: 50 * time.Millisecond, Max: 5 * time.Second}, restarts: 5, attempts: 3,
 			// A batch of 256 rows whose first row ends the process ends it 11 times
 			// before that row stands alone, and four batches may do so at once: that
 			// says nothing of the stage yet. Twice as often does.

@@ -25,8 +25,8 @@ import (
 
 	"github.com/racflow/racflow/engine/program"
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/nodump"
 	"github.com/racflow/racflow/sdk/serve"
+	"github.com/racflow/racflow/sdk/support"
 	"github.com/racflow/racflow/sdk/wire"
 )
 
@@ -70,7 +70,7 @@ func TestMain(m *testing.M) {
 		time.Sleep(time.Minute)
 	case "open", "closed": // until its input ends
 		if os.Args[1] == "closed" {
-			if err := nodump.Set(); err != nil {
+			if err := support.NoDump(); err != nil {
 				panic(err)
 			}
 		}

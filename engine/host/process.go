@@ -14,7 +14,6 @@ import (
 	"github.com/racflow/racflow/engine/program"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
-	"github.com/racflow/racflow/sdk/remote"
 	"github.com/racflow/racflow/sdk/wire"
 )
 
@@ -60,7 +59,7 @@ func (e *ConfigError) Error() string {
 // them, and requests without a lasting effect are repeated; what was being
 // written fails with ErrRestarted.
 type Process struct {
-	*remote.Stage
+	*wire.Stage
 	host     *Host
 	spec     Spec
 	out      *output
@@ -85,11 +84,11 @@ type Process struct {
 // instance is one of the processes that a Process has over time.
 type instance struct {
 	process *process
-	conn    *remote.Conn
-	unshare func()        // ends what the engine shares with it
-	stage   *remote.Stage // as Configure described it
-	print   string        // the fingerprint
-	title   string        // the plugin's name and version
+	conn    *wire.Conn
+	unshare func()      // ends what the engine shares with it
+	stage   *wire.Stage // as Configure described it
+	print   string      // the fingerprint
+	title   string      // the plugin's name and version
 	plugin  foreign
 	opened  int // replies before it was ready
 	ended   *ended
@@ -117,10 +116,10 @@ func (h *Host) Start(ctx context.Context, spec Spec) (*Process, error) {
 		}
 	}
 	if spec.Fits {
-		dir, err := remote.StateDir(spec.StateDir, spec.State)
+		dir, err := wire.StateDir(spec.StateDir, spec.State)
 		if private.ReadOnly(err) {
 			if dir, err = h.Scratch(); err == nil {
-				dir, err = remote.StateDir(dir, spec.State)
+				dir, err = wire.StateDir(dir, spec.State)
 			}
 		}
 		if err != nil {
@@ -277,14 +276,14 @@ func (p *Process) open(ctx context.Context, client stagepb.StageClient, request 
 		return &ConfigError{Kind: p.spec.Kind, Block: p.spec.Block, Errors: faults}
 	}
 	reply.ResolvedJson = []byte(redactJSON(string(reply.GetResolvedJson()), p.out.secrets.Result))
-	if in.stage, err = remote.Described(info, p.spec.StateDir, reply); err != nil {
+	if in.stage, err = wire.Described(info, p.spec.StateDir, reply); err != nil {
 		return err
 	}
 	in.print, in.title = p.out.secrets.Result(reply.GetFingerprint()), p.out.secrets.Result(offered.Name+" "+offered.Version)
 	if p.spec.Program != nil {
 		in.plugin.name, in.plugin.version = p.out.secrets.Result(offered.Name), p.out.secrets.Result(offered.Version)
 	}
-	in.conn = remote.NewConn(in.process.conn)
+	in.conn = wire.NewConn(in.process.conn)
 	return nil
 }
 

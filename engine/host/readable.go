@@ -5,13 +5,13 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/racflow/racflow/sdk/nodump"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // reportReadable warns, once, of a third party's plugin that leaves its memory open to other programs
 // of the user: the secrets of its config come next.
 func (p *Process) reportReadable(c *process) {
-	if p.spec.Program == nil || p.spec.Debug || os.Getenv(nodump.Variable) == "1" || !isReadable(c.running.plugin(), os.Getuid()) {
+	if p.spec.Program == nil || p.spec.Debug || os.Getenv(support.NoDumpVariable) == "1" || !isReadable(c.running.plugin(), os.Getuid()) {
 		return
 	}
 	p.readable.Do(func() {

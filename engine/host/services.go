@@ -15,14 +15,13 @@ import (
 	"github.com/racflow/racflow/engine/redact"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
-	"github.com/racflow/racflow/sdk/remote"
 	"github.com/racflow/racflow/sdk/wire"
 )
 
 // services is the listener for what the engine shares with stages. It is opened when the first
 // stage needs it.
 type services struct {
-	remote.HostService
+	wire.HostService
 	identity *identity
 
 	mu     sync.Mutex

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/backoff"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
+	"github.com/racflow/racflow/sdk/support"
 	"github.com/racflow/racflow/sdk/wire"
 )
 
@@ -84,7 +84,7 @@ const longestCrashes = 3
 func (p *Process) restart(ends int) bool {
 	open := p.replay.restarted()
 	for failures := 0; ; {
-		if backoff.Sleep(p.ctx, p.host.limits.backoff.Delay(min(ends, longestCrashes)+failures)) != nil {
+		if support.SleepFor(p.ctx, p.host.limits.backoff.Delay(min(ends, longestCrashes)+failures)) != nil {
 			p.publish(p.current, p.about(ErrClosed))
 			return false
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/private"
 	"github.com/racflow/racflow/engine/source"
-	"github.com/racflow/racflow/sdk/lock"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // File is the one of the answers. Who works on a run holds its lock.
@@ -55,7 +55,7 @@ func (j *Journal) disk() disk {
 // Create begins a run in a folder that was just made.
 func Create(dir string, m manifest.Manifest, o Options) (*Journal, error) {
 	j := &Journal{Manifest: m, dir: dir, options: o}
-	err := j.locked(lock.Open(filepath.Join(j.dir, journalFile), os.O_RDWR|os.O_CREATE, private.FileMode))
+	err := j.locked(support.OpenLock(filepath.Join(j.dir, journalFile), os.O_RDWR|os.O_CREATE, private.FileMode))
 	if err == nil {
 		err = m.Write(dir, o.Sync.Forces())
 	}
@@ -70,7 +70,7 @@ func Create(dir string, m manifest.Manifest, o Options) (*Journal, error) {
 
 // locked takes the journal, which is open and locked, or says why it is not.
 func (j *Journal) locked(f *os.File, err error) error {
-	if errors.Is(err, lock.ErrBusy) {
+	if errors.Is(err, support.ErrBusy) {
 		return fmt.Errorf("run %s is being worked on by another process: wait until it is done", j.Manifest.ID)
 	}
 	if err == nil {
@@ -82,7 +82,7 @@ func (j *Journal) locked(f *os.File, err error) error {
 // Resume opens a run to resume it. The folder is that of the run from then on, and no
 // longer says how it ended before. An incomplete last line is dropped.
 func Resume(dir string, o Options) (*Journal, error) {
-	j, err := open(dir, o, func(path string) (*os.File, error) { return lock.Open(path, os.O_RDWR, private.FileMode) })
+	j, err := open(dir, o, func(path string) (*os.File, error) { return support.OpenLock(path, os.O_RDWR, private.FileMode) })
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func Resume(dir string, o Options) (*Journal, error) {
 // Open opens a run so that its results can be read. Nothing of it changes, and nobody
 // works on it until Close; others may read it.
 func Open(dir string) (*Journal, error) {
-	return open(dir, Options{}, func(path string) (*os.File, error) { return lock.OpenShared(path, os.O_RDWR) })
+	return open(dir, Options{}, func(path string) (*os.File, error) { return support.OpenSharedLock(path, os.O_RDWR) })
 }
 
 func open(dir string, o Options, locked func(path string) (*os.File, error)) (*Journal, error) {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/racflow/racflow/engine/journal/sealed"
 	"github.com/racflow/racflow/engine/outcome"
-	"github.com/racflow/racflow/sdk/lock"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // scan finds what earlier parts of the run have kept.
@@ -101,11 +101,11 @@ func unusable(line []byte) bool {
 
 // Busy reports whether a process is at work on the run of a folder.
 func Busy(dir string) bool {
-	f, err := lock.OpenShared(filepath.Join(dir, journalFile), os.O_RDWR)
+	f, err := support.OpenSharedLock(filepath.Join(dir, journalFile), os.O_RDWR)
 	if err == nil {
 		_ = f.Close() // nothing was written
 	}
-	return errors.Is(err, lock.ErrBusy)
+	return errors.Is(err, support.ErrBusy)
 }
 
 // Count sums up the answers that the journal of a folder has, also while a process is at

@@ -6,7 +6,7 @@ import (
 	"os"
 
 	"github.com/racflow/racflow/engine/private"
-	"github.com/racflow/racflow/sdk/lock"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // Sync says which results a power failure leaves. The end of the process loses nothing that
@@ -74,7 +74,7 @@ func (system) locked(f *os.File) file { return lockedFile{f} }
 // lockedFile is not locked any more once it is closed, whatever processes are being started.
 type lockedFile struct{ *os.File }
 
-func (f lockedFile) Close() error { return lock.Close(f.File) }
+func (f lockedFile) Close() error { return support.CloseLock(f.File) }
 
 func (system) syncFolder(path string) error {
 	folder, err := os.Open(path)

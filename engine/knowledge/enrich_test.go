@@ -23,8 +23,8 @@ import (
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/engine/progress"
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/fuse"
 	"github.com/racflow/racflow/sdk/sdktest/must"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // adder is an enricher. What it has answered it does not ask again, as one with a
@@ -169,7 +169,7 @@ func (e *enriched) fails() (err error) {
 // find searches by BM25.
 func find(t *testing.T, k *knowledge.Knowledge, text string) []sdk.Candidate {
 	t.Helper()
-	ranking := sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeLexical, NumCandidates: 10, Texts: true}, Fusion: sdk.Fusion{Method: fuse.Weighted}, TopK: 10}
+	ranking := sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeLexical, NumCandidates: 10, Texts: true}, Fusion: sdk.Fusion{Method: support.Weighted}, TopK: 10}
 	found, _, err := k.Retrieve(t.Context(), ranking, []sdk.Query{{Text: text}})
 	if err != nil {
 		t.Fatal(err)

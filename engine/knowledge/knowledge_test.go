@@ -22,8 +22,8 @@ import (
 	"github.com/racflow/racflow/engine/knowledge/units"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/fuse"
 	"github.com/racflow/racflow/sdk/sdktest/must"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // letters embeds a text as its counts of the letters a to d. It remembers what
@@ -234,7 +234,7 @@ func (b *bench) faults(k *knowledge.Knowledge) (reported []string) {
 
 func (b *bench) nearest(k *knowledge.Knowledge, text string) []string {
 	b.t.Helper()
-	ranking := sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeDense, NumCandidates: 10}, Fusion: sdk.Fusion{Method: fuse.Weighted, DenseWeight: 1}, TopK: 10}
+	ranking := sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeDense, NumCandidates: 10}, Fusion: sdk.Fusion{Method: support.Weighted, DenseWeight: 1}, TopK: 10}
 	found, vectors, err := k.Retrieve(b.t.Context(), ranking, []sdk.Query{{Text: text}})
 	if err != nil || len(vectors) != 1 {
 		b.t.Fatalf("retrieve gave %d vectors and %v", len(vectors), err)

@@ -12,7 +12,7 @@ import (
 	"github.com/racflow/racflow/engine/pending"
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/fuse"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // Retrieve embeds the texts of the queries where the ranking has a dense leg,
@@ -100,7 +100,7 @@ func (k *Knowledge) call(ctx context.Context, s *pipeline.Stage, rows int) (cont
 
 // nearest ranks by cosine alone.
 func nearest(n int) sdk.Ranking {
-	return sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeDense, NumCandidates: n}, Fusion: sdk.Fusion{Method: fuse.Weighted, DenseWeight: 1}, TopK: n}
+	return sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeDense, NumCandidates: n}, Fusion: sdk.Fusion{Method: support.Weighted, DenseWeight: 1}, TopK: n}
 }
 
 // Embed embeds texts as queries. With sdk.RowErrors, where single texts failed,

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/backoff"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 type gateConfig struct {
@@ -39,7 +39,7 @@ func (g gated) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) 
 			continue
 		}
 		for !there(string(g), "open") {
-			if err := backoff.Sleep(ctx, time.Millisecond); err != nil {
+			if err := support.SleepFor(ctx, time.Millisecond); err != nil {
 				return nil, os.WriteFile(filepath.Join(string(g), "ended-"+item.ID), nil, 0o600)
 			}
 		}
@@ -56,7 +56,7 @@ func there(dir, name string) bool {
 func await(t testing.TB, dir, name string) {
 	t.Helper()
 	for !there(dir, name) {
-		if backoff.Sleep(t.Context(), time.Millisecond) != nil {
+		if support.SleepFor(t.Context(), time.Millisecond) != nil {
 			t.Fatalf("%s does not come", name)
 		}
 	}

@@ -5,11 +5,11 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine/knowledge/generation"
-	"github.com/racflow/racflow/sdk/backoff"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // mends are the delays between attempts to replace a version that cannot answer any more.
-var mends = backoff.Backoff{First: time.Second, Max: time.Minute}
+var mends = support.Backoff{First: time.Second, Max: time.Minute}
 
 // steady is how long a version has to serve well for the next one that is sick to be replaced at once.
 const steady = 5 * time.Minute
@@ -30,7 +30,7 @@ func (p *Pipeline) keep() {
 		if time.Since(now.since) > steady {
 			failures = 0
 		}
-		if failures > 0 && backoff.Sleep(p.set.ctx, mends.Delay(failures)) != nil {
+		if failures > 0 && support.SleepFor(p.set.ctx, mends.Delay(failures)) != nil {
 			return
 		}
 		failures++

@@ -16,8 +16,8 @@ import (
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/knowledge/generation"
-	"github.com/racflow/racflow/sdk/backoff"
 	"github.com/racflow/racflow/sdk/sdktest/must"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // milvusServer is the process of the server that the test at hand has started; 0: none.
@@ -45,13 +45,13 @@ func milvus(t *testing.T) string {
 		_ = c.Wait()
 		milvusServer = 0
 	})
-	for again := (backoff.Backoff{First: 50e6, Max: 50e6}); ; {
+	for again := (support.Backoff{First: 50e6, Max: 50e6}); ; {
 		conn, err := net.Dial("tcp", address)
 		if err == nil {
 			conn.Close()
 			return address
 		}
-		if backoff.Sleep(t.Context(), again.Delay(1)) != nil {
+		if support.SleepFor(t.Context(), again.Delay(1)) != nil {
 			t.Fatalf("the engine did not start: %v", err)
 		}
 	}
@@ -123,7 +123,7 @@ func TestMilvusRunsBesideALoad(t *testing.T) {
 			if got := ask(t, p, "word4 thing4"); got != serving {
 				t.Fatalf("turn %d: what is served answers %q after a run beside it", turn, got)
 			}
-			_ = backoff.Sleep(t.Context(), 50e6)
+			_ = support.SleepFor(t.Context(), 50e6)
 		}
 		must.Do(t, p.Rebuild(t.Context()))
 		if got := ask(t, p, "word4 thing4"); got == serving {

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/sdk/backoff"
 	"github.com/racflow/racflow/sdk/sdktest/must"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // gatedPipeline is served with a voter that waits, in batches of two.
@@ -90,7 +90,7 @@ func TestQueue(t *testing.T) {
 func waits(t *testing.T, p *Pipeline, n int) {
 	t.Helper()
 	for p.Status().Waiting != n {
-		if backoff.Sleep(t.Context(), 1e6) != nil {
+		if support.SleepFor(t.Context(), 1e6) != nil {
 			t.Fatalf("%+v", p.Status())
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/document"
 	"github.com/racflow/racflow/engine/source"
-	"github.com/racflow/racflow/sdk/backoff"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // lookEvery is how often the files that a pipeline depends on are looked at. Files are looked at rather
@@ -26,7 +26,7 @@ const attachedEvery = 10 * time.Second
 
 // again are the delays after which a build is tried again that failed for another reason than its files,
 // or over a collection that somebody else may mend.
-var again = backoff.Backoff{First: 2 * time.Second, Max: time.Minute}
+var again = support.Backoff{First: 2 * time.Second, Max: time.Minute}
 
 // watch rebuilds the pipeline when a file that it depends on has changed.
 func (p *Pipeline) watch() {

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/lock"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // place is where a model is put together, beside the folder that it will have. Their names begin
@@ -34,11 +34,11 @@ func open(name string) (*place, error) {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil { // #nosec G301 -- models are for all users of the machine
 		return nil, err
 	}
-	held, err := lock.Open(beside(".lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	held, err := support.OpenLock(beside(".lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	switch {
 	case err == nil:
 		p.unlock = func() { _ = errors.Join(os.Remove(held.Name()), held.Close()) } // the lock ends with the process at the latest
-	case errors.Is(err, lock.ErrBusy):
+	case errors.Is(err, support.ErrBusy):
 		return nil, fmt.Errorf("another process is pulling or removing %s: try again when it is done", name)
 	case !errors.Is(err, errors.ErrUnsupported):
 		return nil, err

@@ -18,8 +18,8 @@ import (
 	"github.com/racflow/racflow/engine/model/internal/fakehub"
 	"github.com/racflow/racflow/engine/progress"
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/lock"
 	"github.com/racflow/racflow/sdk/sdktest/must"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // isolate keeps the user's models, token and hub out of a test, and returns the folder of models.
@@ -399,7 +399,7 @@ func TestLocked(t *testing.T) {
 	h := fakehub.New(t)
 	models := isolate(t, h.URL)
 	h.Put("owner/model", tiny())
-	held, err := lock.Open(filepath.Join(models, ".model.lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	held, err := support.OpenLock(filepath.Join(models, ".model.lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		t.Skip(err)
 	}

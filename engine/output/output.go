@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/racflow/racflow/sdk/lock"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // suffix is what the name of a file ends with until it is complete.
@@ -78,8 +78,8 @@ func (f *File) claim() error {
 	if info, err := os.Lstat(part); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("%s cannot be written: %s is in the way; remove it, or choose another file", f.name, part)
 	}
-	f.file, err = lock.Open(part, os.O_WRONLY|os.O_CREATE, 0o666)
-	if errors.Is(err, lock.ErrBusy) {
+	f.file, err = support.OpenLock(part, os.O_WRONLY|os.O_CREATE, 0o666)
+	if errors.Is(err, support.ErrBusy) {
 		return &BusyError{f.name}
 	}
 	if err == nil {
@@ -178,7 +178,7 @@ func (f *File) Commit() error {
 	part := f.target + suffix
 	if err == nil {
 		var ours bool
-		if ours, err = lock.Names(part, f.file); err == nil && !ours {
+		if ours, err = support.SameFile(part, f.file); err == nil && !ours {
 			return fmt.Errorf("%s is as it was: %s, which was to replace it, has been removed or replaced", f.name, part)
 		}
 	}

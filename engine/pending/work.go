@@ -9,7 +9,7 @@ import (
 
 	"github.com/racflow/racflow/engine/retry"
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/backoff"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // Work is a stage's work on a batch whose results may come later.
@@ -119,7 +119,7 @@ func (w Work) divide(rows []int) ([]*group, error) {
 }
 
 // pauses are those of a stage that does not say how long to wait.
-var pauses = backoff.Backoff{First: 2 * time.Second, Max: time.Minute}
+var pauses = support.Backoff{First: 2 * time.Second, Max: time.Minute}
 
 // do asks or collects, and waits and collects until the results are there.
 func (g *group) do(ctx context.Context) error {

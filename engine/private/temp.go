@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/racflow/racflow/sdk/lock"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // Bounds of what Temp does about folders that killed processes left.
@@ -38,14 +38,14 @@ func Temp(root string) (dir string, remove func(), err error) {
 			return "", nil, err
 		}
 		var held *os.File
-		held, err = lock.Open(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, FileMode)
+		held, err = support.OpenLock(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, FileMode)
 		if err == nil {
-			return dir, func() { _ = errors.Join(os.RemoveAll(dir), lock.Close(held)) }, nil
+			return dir, func() { _ = errors.Join(os.RemoveAll(dir), support.CloseLock(held)) }, nil
 		}
 		if errors.Is(err, errors.ErrUnsupported) { // then nobody removes what others left
 			return dir, func() { _ = os.RemoveAll(dir) }, nil
 		}
-		if _ = os.RemoveAll(dir); !errors.Is(err, lock.ErrBusy) && !errors.Is(err, fs.ErrNotExist) {
+		if _ = os.RemoveAll(dir); !errors.Is(err, support.ErrBusy) && !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
 	}
@@ -66,11 +66,11 @@ func sweep(root string) {
 			continue
 		}
 		dir := filepath.Join(root, name)
-		held, err := lock.Open(filepath.Join(dir, lockName), os.O_RDWR, 0)
+		held, err := support.OpenLock(filepath.Join(dir, lockName), os.O_RDWR, 0)
 		if err != nil {
 			continue // its process is alive, or about to lock it
 		}
-		_ = errors.Join(os.RemoveAll(dir), lock.Close(held))
+		_ = errors.Join(os.RemoveAll(dir), support.CloseLock(held))
 		removed++
 	}
 }

@@ -8,13 +8,13 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/racflow/racflow/sdk/lock"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // TestTemp: a folder is removed by its owner, or by a process that starts once its owner is dead; nothing else is touched.
 func TestTemp(t *testing.T) {
 	root, elsewhere := t.TempDir(), t.TempDir()
-	if f, err := lock.Open(filepath.Join(elsewhere, "probe"), os.O_RDWR|os.O_CREATE, FileMode); err != nil {
+	if f, err := support.OpenLock(filepath.Join(elsewhere, "probe"), os.O_RDWR|os.O_CREATE, FileMode); err != nil {
 		t.Skip(err)
 	} else if err := f.Close(); err != nil {
 		t.Fatal(err)

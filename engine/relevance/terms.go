@@ -7,12 +7,12 @@ import (
 	"unicode"
 
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/analyze"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // Terms are the words of a question that tell passages apart, each with a weight.
 type Terms struct {
-	analyzer analyze.Analyzer
+	analyzer support.Analyzer
 	weights  map[string]float64
 	total    float64
 }
@@ -23,8 +23,8 @@ var asking = strings.Fields("how what when where which who whom whose why i me m
 	"do does did doing can could should would may might must shall will am is are was were be been has have had any some there about")
 
 // english leaves out the words that nearly every text has.
-var english = func() analyze.Analyzer {
-	a, err := analyze.Named("english")
+var english = func() support.Analyzer {
+	a, err := support.NamedAnalyzer("english")
 	if err != nil {
 		panic(err)
 	}
@@ -38,7 +38,7 @@ var english = func() analyze.Analyzer {
 func TermsOf(question, analyzer string, among []sdk.Candidate) *Terms {
 	t := &Terms{weights: map[string]float64{}}
 	var err error
-	if t.analyzer, err = analyze.Named(analyzer); err != nil {
+	if t.analyzer, err = support.NamedAnalyzer(analyzer); err != nil {
 		t.analyzer = english
 	}
 	for _, word := range t.analyzer.Append(nil, t.plain(question)) {

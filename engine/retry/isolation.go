@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/remote"
+	"github.com/racflow/racflow/sdk/wire"
 )
 
 // maxHung is how many rows may hang one by one before the rest of their batch is
@@ -40,7 +40,7 @@ func (i *isolation) apart(ctx context.Context, at []int) []error {
 	}
 	calling := ctx
 	if len(at) == 1 {
-		calling = remote.Blamed(ctx)
+		calling = wire.Blamed(ctx)
 	}
 	err := i.call(calling, at)
 	var rows sdk.RowErrors
@@ -57,12 +57,12 @@ func (i *isolation) apart(ctx context.Context, at []int) []error {
 	case ctx.Err() != nil:
 		return same(err, len(at))
 	case errors.Is(err, sdk.ErrCrashed):
-		halves = remote.Alone(ctx)
+		halves = wire.Alone(ctx)
 	case errors.As(err, &late) && late.unsent && i.waited < maxWaits:
 		i.waited++
 		return i.apart(ctx, at)
-	case errors.As(err, &late) && len(at) == 1 && !late.network && !remote.IsAlone(ctx):
-		return i.apart(remote.Alone(ctx), at)
+	case errors.As(err, &late) && len(at) == 1 && !late.network && !wire.IsAlone(ctx):
+		return i.apart(wire.Alone(ctx), at)
 	case TimedOut(err):
 		if halves = withPart(ctx, partOf(ctx)/2); len(at) == 1 {
 			i.hung, i.last = i.hung+1, err

@@ -13,7 +13,7 @@ import (
 
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/remote"
+	"github.com/racflow/racflow/sdk/wire"
 )
 
 var errCrash = fmt.Errorf("x: %w", sdk.ErrCrashed)
@@ -25,8 +25,8 @@ func TestCrashIsIsolated(t *testing.T) {
 	for _, poison := range [][]int{{0}, {137}, {199}, {3, 4, 150}} {
 		crashes := 0
 		w := Work{Retries: 3, Call: func(ctx context.Context, rows []int) error {
-			if remote.IsAlone(ctx) != (len(rows) < n) {
-				t.Errorf("%d rows are sent alone: %v", len(rows), remote.IsAlone(ctx))
+			if wire.IsAlone(ctx) != (len(rows) < n) {
+				t.Errorf("%d rows are sent alone: %v", len(rows), wire.IsAlone(ctx))
 			}
 			if slices.ContainsFunc(rows, func(row int) bool { return slices.Contains(poison, row) }) {
 				crashes++
@@ -92,8 +92,8 @@ func TestAHeldUpRowIsNotBlamed(t *testing.T) {
 				w := Work{Call: func(ctx context.Context, rows []int) error {
 					return Bounded(ctx, &pipeline.Stage{Timeout: time.Minute, Info: sdk.Stage{Network: c.network}}, func(ctx context.Context) error {
 						calls++
-						remote.Await(ctx, calls <= c.waits)
-						if calls > c.waits && (c.waits > 0 || remote.IsAlone(ctx)) {
+						wire.Await(ctx, calls <= c.waits)
+						if calls > c.waits && (c.waits > 0 || wire.IsAlone(ctx)) {
 							return nil
 						}
 						<-ctx.Done()
@@ -116,7 +116,7 @@ func hanging(poison []int, timeout time.Duration) Work {
 				<-ctx.Done()
 				return ctx.Err()
 			}
-			if remote.IsAlone(ctx) {
+			if wire.IsAlone(ctx) {
 				return errors.New("a part of a batch that hangs is to wait for nobody")
 			}
 			return nil

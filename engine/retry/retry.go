@@ -9,7 +9,7 @@ import (
 
 	"github.com/racflow/racflow/engine/waiting"
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/backoff"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // Work is a stage's work on a batch.
@@ -102,7 +102,7 @@ func (w Work) Do(ctx context.Context, n int) []error {
 
 // pauses come on top of what a stage asks for: all that were sent away together
 // are told the same time to wait.
-var pauses = backoff.Backoff{First: 200 * time.Millisecond, Max: 200 * time.Millisecond << 7}
+var pauses = support.Backoff{First: 200 * time.Millisecond, Max: 200 * time.Millisecond << 7}
 
 // sleep waits, unless all ends before.
 func (w Work) sleep(ctx context.Context, d time.Duration) bool {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/racflow/racflow/engine/pipeline"
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/remote"
+	"github.com/racflow/racflow/sdk/wire"
 )
 
 // A call of a stage that sets no timeout is bounded, so that one that hangs does
@@ -70,7 +70,7 @@ func Bounded(ctx context.Context, s *pipeline.Stage, call func(context.Context) 
 	}
 	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	within, turn := remote.WithTurn(within)
+	within, turn := wire.WithTurn(within)
 	err := call(within)
 	// The stage has the same deadline, and may say that it has passed before within does.
 	if at, _ := within.Deadline(); err != nil && ctx.Err() == nil && !time.Now().Before(at) {

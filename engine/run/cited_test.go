@@ -13,7 +13,7 @@ import (
 	"github.com/racflow/racflow/engine/run/runtest"
 	"github.com/racflow/racflow/engine/stage"
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/answer"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // reader is a language model of the test: it answers questions by heart, and notes
@@ -48,7 +48,7 @@ func (m *reader) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) 
 		}
 		m.seen[item.Text] = item.Prompts[0]
 		for _, text := range m.answers[item.Text] {
-			samples[i] = append(samples[i], sdk.Sample{Answers: []sdk.Answer{answer.Read(text, item.Prompts[0], answer.Options{})}})
+			samples[i] = append(samples[i], sdk.Sample{Answers: []sdk.Answer{support.ReadAnswer(text, item.Prompts[0], support.AnswerOptions{})}})
 		}
 	}
 	return samples, nil

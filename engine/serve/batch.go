@@ -22,7 +22,7 @@ import (
 	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/engine/serve/guard"
 	"github.com/racflow/racflow/engine/source/lines"
-	"github.com/racflow/racflow/sdk/backoff"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // lineAnswer answers an item of a batch: a value that is written as JSON.
@@ -238,10 +238,10 @@ func failure(err error) *result.Failure {
 func patient[T any](ctx context.Context, s *Server, ask func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
 	defer cancel()
-	delays := backoff.Backoff{First: 5 * time.Millisecond, Max: 500 * time.Millisecond}
+	delays := support.Backoff{First: 5 * time.Millisecond, Max: 500 * time.Millisecond}
 	for failures := 1; ; failures++ {
 		value, err := ask(ctx)
-		if !errors.Is(err, live.ErrBusy) || backoff.Sleep(ctx, delays.Delay(failures)) != nil {
+		if !errors.Is(err, live.ErrBusy) || support.SleepFor(ctx, delays.Delay(failures)) != nil {
 			return value, err
 		}
 	}

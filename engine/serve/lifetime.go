@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine/serve/guard"
-	"github.com/racflow/racflow/sdk/backoff"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // cutOff is how long requests have that were told to end because the grace is over.
@@ -36,7 +36,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	s.end()
 	ctx = context.WithoutCancel(ctx)
-	if err := backoff.Sleep(ctx, s.options.Drain); err != nil {
+	if err := support.SleepFor(ctx, s.options.Drain); err != nil {
 		return err
 	}
 	grace, cancel := context.WithTimeout(ctx, s.options.Grace)

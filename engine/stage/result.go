@@ -10,8 +10,8 @@ import (
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/engine/source"
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/answer"
 	"github.com/racflow/racflow/sdk/ballot"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // Result returns what became of an item, and whether it is left for a resumed run:
@@ -159,7 +159,7 @@ func (g *Graph) citations(rec *Record) []outcome.Citation {
 			if len(p.Passages) == 0 || !accepts(s, rec.verdict.Answer) {
 				continue
 			}
-			numbers, _ := answer.Citations(rec.verdict.Answer, len(p.Passages))
+			numbers, _ := support.Citations(rec.verdict.Answer, len(p.Passages))
 			all := make([]outcome.Citation, 0, len(numbers))
 			for _, n := range numbers {
 				id := p.Passages[n-1]

@@ -2,8 +2,12 @@ package ballot
 
 import (
 	"context"
+	"iter"
 	"log/slog"
 	"maps"
+	"slices"
+	"strings"
+	"sync"
 
 	"github.com/racflow/racflow/sdk"
 )
@@ -37,4 +41,51 @@ func (e *election) Elect(_ context.Context, b sdk.Batch) ([]sdk.Verdict, error) 
 func (e *election) Close() error {
 	e.roll.Report(e.log, e.argument, maps.Keys(e.byVoter))
 	return nil
+}
+
+// Roll records who votes, so that a mistyped name in an argument is found: its voter
+// would silently have the default. The zero Roll is ready.
+type Roll struct {
+	mu    sync.Mutex
+	voted map[string]bool
+}
+
+// Note records the voters of a batch.
+func (r *Roll) Note(b sdk.Batch) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.voted == nil {
+		r.voted = map[string]bool{}
+	}
+	for i := range b.Items {
+		for j := range b.Items[i].Samples {
+			r.voted[b.Items[i].Samples[j].Voter] = true
+		}
+	}
+}
+
+// Report warns of names in an argument that no voter had, where a voter voted that the
+// argument does not name: it may be the one that was meant. Where the argument names
+// all that voted, the others were just not asked. Call it when the stage ends: a voter
+// may be asked about few items.
+func (r *Roll) Report(log *slog.Logger, argument string, given iter.Seq[string]) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var absent, unnamed []string
+	named := slices.Sorted(given)
+	for _, voter := range named {
+		if !r.voted[voter] {
+			absent = append(absent, voter)
+		}
+	}
+	for _, voter := range slices.Sorted(maps.Keys(r.voted)) {
+		if !slices.Contains(named, voter) {
+			unnamed = append(unnamed, voter)
+		}
+	}
+	if log == nil || len(absent) == 0 || len(unnamed) == 0 {
+		return
+	}
+	log.Warn("an argument names voters that gave no votes, and others that it does not name voted: no sample block has such a name, or it was not asked",
+		"argument", argument, "absent", strings.Join(absent, ", "), "unnamed", strings.Join(unnamed, ", "))
 }

@@ -8,6 +8,99 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
+// Mean returns the mean ballot of all voters that gave at least one accepted
+// answer: labels with their shares, best first, summing to 1; empty if there
+// is no such voter. Labels that tie stand in the order of the voters, and
+// within a voter in the order of its answers.
+//
+// The accepted answers of a sample are normalised to 1, a voter's ballot is
+// the average of its samples that have any, and the mean is weighted by the
+// voters' weights.
+func Mean(samples []sdk.Sample, weights Weights) []sdk.Answer {
+	counted := map[string]int{} // samples with an accepted answer, by voter
+	labels := 0
+	for _, s := range samples {
+		labels = max(labels, len(s.Answers))
+		if accepted(s) > 0 {
+			counted[s.Voter]++
+		}
+	}
+	var sum Tally
+	sum.Grow(labels)
+	for _, s := range samples {
+		whole := accepted(s) * float64(counted[s.Voter])
+		for _, a := range s.Answers {
+			if a.Accepted {
+				sum.Add(a.Label, weights.Of(s.Voter)*a.Weight/whole)
+			}
+		}
+	}
+	return sum.Shares()
+}
+
+// accepted is the weight of the accepted answers that Tally.Add would count.
+func accepted(s sdk.Sample) float64 {
+	sum := 0.0
+	for _, a := range s.Answers {
+		if a.Accepted && counts(a.Weight) {
+			sum += a.Weight
+		}
+	}
+	return sum
+}
+
+// Agreement is the best share of a ballot as Mean or Shares returns it; 0 if
+// it is empty.
+func Agreement(shares []sdk.Answer) float64 {
+	if len(shares) == 0 {
+		return 0
+	}
+	return shares[0].Weight
+}
+
+// Margin is the best share less the second best; 0 if the ballot is empty.
+func Margin(shares []sdk.Answer) float64 {
+	if len(shares) < 2 {
+		return Agreement(shares)
+	}
+	return shares[0].Weight - shares[1].Weight
+}
+
+// Best returns the label of a sample's best accepted answer: its vote, where each sample
+// has one.
+func Best(s sdk.Sample) (label string, ok bool) {
+	for _, a := range s.Answers {
+		if a.Accepted {
+			return a.Label, true
+		}
+	}
+	return "", false
+}
+
+// NoLabelFits is the reason of a verdict where that wins.
+const NoLabelFits = "the voters say that none of the labels fits"
+
+// Verdict elects the best of a ballot; its share is the agreement.
+func Verdict(shares []sdk.Answer) sdk.Verdict {
+	if len(shares) == 0 {
+		return sdk.Verdict{Reason: "no voter gave an acceptable answer"}
+	}
+	v := sdk.Verdict{Answer: shares[0].Label, Agreement: Agreement(shares)}
+	if v.Answer == "" {
+		v.Reason = NoLabelFits
+	}
+	return v
+}
+
+// Weighed is Verdict for the weighted shares of samples, with another reason where the
+// only acceptable answers are of voters with weight 0.
+func Weighed(shares []sdk.Answer, samples []sdk.Sample) sdk.Verdict {
+	if len(shares) == 0 && slices.ContainsFunc(samples, func(s sdk.Sample) bool { return accepted(s) > 0 }) {
+		return sdk.Verdict{Reason: "every voter that gave an acceptable answer has weight 0"}
+	}
+	return Verdict(shares)
+}
+
 // Tally sums weights by label. The zero Tally is empty and ready.
 type Tally struct {
 	answers []sdk.Answer // in the order in which labels were first added
@@ -110,4 +203,44 @@ func Softmax(scores []float32, sharpness float64) []float64 {
 		weights[i] /= sum
 	}
 	return weights
+}
+
+// Weights are the weights of voters, by the names of their blocks. A voter that is not
+// in it has weight 1; one with weight 0 does not vote.
+type Weights map[string]float64
+
+// Of returns the weight of a voter.
+func (w Weights) Of(voter string) float64 {
+	if weight, ok := w[voter]; ok {
+		return weight
+	}
+	return 1
+}
+
+// Unmeasured is the assumed accuracy of a voter without a measured one: half way between
+// chance and certainty.
+func Unmeasured(labels int) float64 { return (1/float64(max(2, labels)) + 1) / 2 }
+
+// maxAccuracy is the greatest accuracy that counts: a voter that made no mistake on a
+// small file is not infallible.
+const maxAccuracy = 0.999
+
+// Worth is the weight of a vote by a voter that is right on a share p of the
+// items, among so many labels (at least 2):
+//
+//	log((labels - 1) * p / (1 - p))
+//
+// Votes weighted so elect the likeliest label if voters err independently of
+// each other, on each wrong label as often as on any other, and labels are
+// equally frequent. For two labels it is the optimal rule of Nitzan and
+// Paroush, "Optimal decision rules in uncertain dichotomous choice
+// situations", International Economic Review 23(2), 1982; for more it is that
+// of Kuncheva and Rodríguez, "A weighted voting framework for classifiers
+// ensembles", Knowledge and Information Systems 38, 2014.
+//
+// Accuracies above 0.999 count as 0.999. A voter no better than chance has no weight, not
+// a negative one.
+func Worth(p float64, labels int) float64 {
+	p = min(p, maxAccuracy)
+	return max(0, math.Log(float64(max(2, labels)-1)*p/(1-p)))
 }

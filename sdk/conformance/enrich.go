@@ -2,16 +2,103 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
+	"math"
+	"os"
 	"slices"
 	"strings"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
-	"github.com/racflow/racflow/sdk/remote"
 	"github.com/racflow/racflow/sdk/wire"
 )
+
+// texts are the inputs that break embedders.
+var texts = []string{
+	"I lost my card yesterday", "what is the weather like", "", "   \t\n", "Größe, naïveté, Ελληνικά, 中文分词, 🙂",
+	"caf\xe9 is not UTF-8", "\x00 a zero byte", strings.Repeat("a long text ", 2000), strings.Repeat("x", 5000), "I lost my card yesterday",
+}
+
+var embedChecks = []Check{
+	{Name: "one vector per text", Within: Long,
+		Why: "Vectors are matched with texts by their place, also those of empty and odd texts.",
+		Fix: "Return a vector for each text, in their order; a text with nothing to embed has one of zeros.",
+		Run: opened(func(ctx context.Context, e *wire.Stage, _ sdk.Stage) error {
+			for _, role := range []sdk.Role{sdk.RolePassage, sdk.RoleQuery} {
+				if _, err := embedded(e.Embed(ctx, role, texts)); err != nil {
+					return err
+				}
+			}
+			empty, err := e.Embed(ctx, sdk.RoleQuery, nil)
+			if err != nil || len(empty) != 0 {
+				return fmt.Errorf("an empty batch gave %d vectors, %v", len(empty), err)
+			}
+			return nil
+		})},
+	{Name: "vectors are finite and of norm 1", Within: Long,
+		Why: "Stores compare vectors by their product, which is the cosine for vectors of norm 1; a number that is not finite spoils the index.",
+		Fix: "Divide each vector by its norm, unless that is 0, and look for infinite numbers of half precision.",
+		Run: opened(func(ctx context.Context, e *wire.Stage, _ sdk.Stage) error {
+			for _, role := range []sdk.Role{sdk.RolePassage, sdk.RoleQuery} {
+				// As in the engine, a vector that is neither of norm 1 nor zero is an error.
+				if _, err := e.Embed(ctx, role, texts); err != nil {
+					return err
+				}
+			}
+			return nil
+		})},
+	{Name: "same text, same vector", Within: Long,
+		Why: "Vectors are kept by their text, and a query has to find the text that it repeats.",
+		Fix: "Let a text's vector depend on that text alone, whatever is beside it in the batch.",
+		Run: opened(func(ctx context.Context, e *wire.Stage, _ sdk.Stage) error {
+			call := func(texts []string) ([][]float32, error) { return e.Embed(ctx, sdk.RolePassage, texts) }
+			return sameResults(texts, 0, eachRow(len(texts)), call, func(got, want []float32) string {
+				if d := distance(got, want); !(d < 1e-4) {
+					return fmt.Sprintf("it is %v away from its vector before", d)
+				}
+				return ""
+			})
+		})},
+	endsWhenCancelled(
+		func() []string {
+			many := make([]string, 5000)
+			for i := range many {
+				many[i] = fmt.Sprintf("utterance number %d about a lost card and the weather", i)
+			}
+			return many
+		},
+		func() []string { return []string{"probe"} },
+		func(ctx context.Context, e *wire.Stage, _ sdk.Kind, texts []string) error {
+			_, err := e.Embed(ctx, sdk.RoleQuery, texts)
+			return err
+		},
+	),
+}
+
+// embedded are vectors, whatever their numbers.
+func embedded(vectors [][]float32, err error) ([][]float32, error) {
+	var failed sdk.RowErrors
+	if !errors.As(err, &failed) {
+		return vectors, err
+	}
+	for row, err := range failed {
+		if number := new(wire.NumberError); !errors.As(err, &number) {
+			return nil, fmt.Errorf("text %d: %w", row, err)
+		}
+	}
+	return vectors, nil
+}
+
+func distance(a, b []float32) float64 {
+	sum := 0.0
+	for i := range a {
+		d := float64(a[i]) - float64(b[i])
+		sum += d * d
+	}
+	return math.Sqrt(sum)
+}
 
 // enrichChecks are those of enrichers. A stage may fail single passages, but
 // never all of them because of one.
@@ -19,7 +106,7 @@ var enrichChecks = []Check{
 	{Name: "one addition per passage", Within: Long,
 		Why: "Additions are matched with passages by their place; a passage that cannot be worked on fails alone.",
 		Fix: "Return as many additions as there are passages, in their order, and row errors for those that fail.",
-		Run: opened(func(ctx context.Context, e *remote.Stage, _ sdk.Stage) error {
+		Run: opened(func(ctx context.Context, e *wire.Stage, _ sdk.Stage) error {
 			all := passages()
 			for _, batch := range [][]sdk.Passage{nil, of(all, "one.txt"), of(all, "notes.md"), all} {
 				if _, err := flatten(e.Enrich(ctx, batch)); err != nil {
@@ -31,7 +118,7 @@ var enrichChecks = []Check{
 	{Name: "same document, same additions", Within: Long,
 		Why: "A build enriches changed documents alone; other additions to an unchanged one would be paid for again.",
 		Fix: "Let a document's additions depend on that document alone.",
-		Run: own(func(ctx context.Context, e *remote.Stage, _ sdk.Stage) error {
+		Run: own(func(ctx context.Context, e *wire.Stage, _ sdk.Stage) error {
 			all := passages()
 			call := func(passages []sdk.Passage) ([]string, error) { return flatten(e.Enrich(ctx, passages)) }
 			if err := sameResults(all, 4, byDocument(all), call, equal); err != nil {
@@ -59,7 +146,7 @@ var enrichChecks = []Check{
 			return many
 		},
 		func() []sdk.Passage { return nil },
-		func(ctx context.Context, e *remote.Stage, _ sdk.Kind, p []sdk.Passage) error {
+		func(ctx context.Context, e *wire.Stage, _ sdk.Kind, p []sdk.Passage) error {
 			_, err := e.Enrich(ctx, p)
 			return err
 		},
@@ -67,7 +154,7 @@ var enrichChecks = []Check{
 }
 
 // withoutPassages checks that documents may come with an empty list of passages.
-func withoutPassages(ctx context.Context, e *remote.Stage) error {
+func withoutPassages(ctx context.Context, e *wire.Stage) error {
 	rows, err := wire.EncodeDocuments(documents()[:3])
 	if err != nil {
 		return err
@@ -155,4 +242,86 @@ func backwards[T any](all []sdk.Passage, values []T) []T {
 	}
 	slices.Reverse(parts)
 	return slices.Concat(parts...)
+}
+
+// fit fits a stage, in two batches, and returns the folder with what it has learnt.
+func fit(t T, s *wire.Stage, stage sdk.Stage) (string, error) {
+	rows := trainingRows()
+	err := s.Fit(t.Context(), func(yield func([]sdk.TrainingRow, error) bool) {
+		_ = yield(rows[:7], nil) && yield(rows[7:], nil)
+	})
+	if err != nil {
+		return "", fmt.Errorf("fit: %w", err)
+	}
+	if stage.Kind == sdk.KindEmbed {
+		state, err := s.State()
+		if err != nil {
+			return "", err
+		}
+		return wire.StateDir(t.TempDir(), state)
+	}
+	files, err := os.ReadDir(s.StateDir)
+	if err == nil && len(files) == 0 {
+		err = errors.New("fit has written nothing into the state_dir")
+	}
+	return s.StateDir, err
+}
+
+// trainingRows have all that a stage may learn from: labels that texts, vectors and votes
+// tell apart. Some have no label, no text that is one, or no votes.
+func trainingRows() []sdk.TrainingRow {
+	b := items(30)
+	rows := make([]sdk.TrainingRow, len(b.Items))
+	for i, it := range b.Items {
+		label := i % len(b.Labels)
+		rows[i] = sdk.TrainingRow{ID: it.ID, Label: b.Labels[label], Text: it.Text + " " + b.Labels[label], Vector: make([]float32, 3), Samples: slices.Clone(it.Samples)}
+		rows[i].Vector[label] = 1
+	}
+	rows[4].Label = ""
+	return rows
+}
+
+// carriedOver checks that a later process does what the one does that was fitted. One that
+// was not fitted works, too: what it lacks fails rows at most.
+var carriedOver = Check{
+	Name: "what was learnt is carried over", Within: Longest,
+	Why: "A stage is fitted once; every later process works by what is in its state_dir.",
+	Fix: "Write all that Fit learns into state_dir, and read it when the stage opens.",
+	Run: func(t T, s *Subject) error {
+		setup := s.Setup(t)
+		first, err := s.Open(t, setup)
+		if err != nil || !first.Stage.Fits() {
+			return err
+		}
+		ctx, kind := t.Context(), s.Stage.Kind
+		if _, err := outputs(ctx, first.Stage, kind); err != nil {
+			return fmt.Errorf("before it was fitted: %w", err)
+		}
+		if setup.StateDir, err = fit(t, first.Stage, s.Stage); err != nil {
+			return err
+		}
+		want, err := outputs(ctx, first.Stage, kind)
+		if err != nil {
+			return fmt.Errorf("after it was fitted: %w", err)
+		}
+		later, err := s.Open(t, setup)
+		if err != nil {
+			return fmt.Errorf("with what was learnt: %w", err)
+		}
+		got, err := outputs(ctx, later.Stage, kind)
+		for i := range got {
+			if d := equal(got[i], want[i]); err == nil && d != "" && !s.Stage.Network {
+				err = fmt.Errorf("row %d in a later process: %s", i, d)
+			}
+		}
+		return err
+	},
+}
+
+// outputs are what a stage that may be fitted does with a few rows.
+func outputs(ctx context.Context, s *wire.Stage, kind sdk.Kind) ([]string, error) {
+	if kind == sdk.KindEmbed {
+		return flatten(s.Embed(ctx, sdk.RolePassage, texts))
+	}
+	return results(ctx, s, kind, items(9))
 }

@@ -13,7 +13,7 @@ import (
 	"sync"
 
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/analyze"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // Suffix ends all names that a Place is given. They consist of it and of hexadecimal digits.
@@ -86,7 +86,7 @@ func (s *store) Open(ctx context.Context, name string, schema sdk.Schema) (sdk.C
 		return sdk.Collection{}, sdk.Invalid(errors.New("a collection has a name, and vectors of at least one dimension"))
 	}
 	if schema.Analyzer != "" {
-		if _, err := analyze.Named(schema.Analyzer); err != nil {
+		if _, err := support.NamedAnalyzer(schema.Analyzer); err != nil {
 			return sdk.Collection{}, sdk.Invalid(err)
 		}
 	}

@@ -16,9 +16,9 @@
 // Where an engine cannot do something, the test of its store names the subtest
 // and the reason, which then show in the output:
 //
-//	sdktest.Stage(t, stage, config,
-//		sdktest.Without("filters/infinity", "the server's expressions have no literal for it"),
-//		sdktest.Restart(func(t testing.TB) { server.Kill(t); server.Start(t) }))
+//	Stage(t, stage, config,
+//		Without("filters/infinity", "the server's expressions have no literal for it"),
+//		Restart(func(t testing.TB) { table.Kill(t); table.Start(t) }))
 //
 // Package modelserver below is a server for stages that ask language models or embedders.
 package sdktest

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/analyze"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 func (m *memory) Search(ctx context.Context, name string, s sdk.Search, queries []sdk.Query) ([]sdk.Hits, error) {
@@ -161,9 +161,9 @@ func (m *memory) best(k kept, q sdk.Query, hits []sdk.Hit, depth int, score func
 }
 
 func (m *memory) lexical(k kept, q sdk.Query, depth int) []sdk.Hit {
-	analyzer, _ := analyze.Named(k.Schema.Analyzer)
+	analyzer, _ := support.NamedAnalyzer(k.Schema.Analyzer)
 	if m.fault == "queries through standard" {
-		analyzer, _ = analyze.Named("standard")
+		analyzer, _ = support.NamedAnalyzer("standard")
 	}
 	n, total := 0, 0
 	df := map[string]int{}

@@ -17,7 +17,7 @@ import (
 	"sync"
 
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/analyze"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // memory is a store that compares everything with everything, and writes all it
@@ -59,7 +59,7 @@ func (m *memory) Open(_ context.Context, name string, schema sdk.Schema) (sdk.Co
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	name = m.called(name)
-	if _, err := analyze.Named(schema.Analyzer); name == "" || err != nil && schema.Analyzer != "" {
+	if _, err := support.NamedAnalyzer(schema.Analyzer); name == "" || err != nil && schema.Analyzer != "" {
 		return sdk.Collection{}, sdk.Invalid(fmt.Errorf("collection %q: %w", name, err))
 	}
 	k, err := m.load(name)
@@ -212,7 +212,7 @@ func (m *memory) unit(schema sdk.Schema, e sdk.Entry) (unit, error) {
 	if schema.Analyzer == "" {
 		return u, nil
 	}
-	analyzer, err := analyze.Named(schema.Analyzer)
+	analyzer, err := support.NamedAnalyzer(schema.Analyzer)
 	for _, w := range analyzer.Append(nil, e.Context+"\n"+e.Text) {
 		u.Words[w]++
 		u.Total++

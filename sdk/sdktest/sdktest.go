@@ -1,15 +1,181 @@
 package sdktest
 
 import (
+	"context"
+	"errors"
 	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/conformance"
-	"github.com/racflow/racflow/sdk/remote"
+	"github.com/racflow/racflow/sdk/proto/stagepb"
+	"github.com/racflow/racflow/sdk/serve"
+	"github.com/racflow/racflow/sdk/wire"
 )
+
+// Foreign makes collections as somebody else would, for Attached.
+type Foreign struct {
+	// Make makes a new collection with the rows, by another client than the stage's, and returns the
+	// config, a JSON object, by which the stage attaches it. All of a row but its hash is there
+	// to be found again: its id (a decimal number, which fits keys of either type), text, context,
+	// label, metadata (a string, numbers that a float32 holds exactly, a bool) and vector.
+	Make func(t testing.TB, rows []sdk.Entry) (config string)
+	// Look says all of that collection that a write could change, as another client sees it: how
+	// many rows it has, its fields, its indexes. It is compared with what it said before.
+	Look func(t testing.TB, config string) string
+}
+
+// Attached checks a store with sdk.Attaches on collections that somebody else makes: their rows
+// come back letter by letter, dense scores are cosines, filters select what sdk.Filter
+// says, and nothing is written. Its subtests are below "attached".
+func Attached(t *testing.T, stage sdk.Stage, foreign Foreign, opts ...Option) {
+	t.Helper()
+	if stage.Attaches == "" {
+		t.Fatalf("stage %s does not say sdk.Attaches", stage.Name)
+	}
+	run(t, stage, "{}", conformance.AttachedChecks(foreign.in(t)), opts)
+}
+
+// in is the same with hooks whose failures are those of the check at hand.
+func (f Foreign) in(t *testing.T) conformance.Foreign {
+	return conformance.Foreign{
+		Make: func(c conformance.T, rows []sdk.Entry) string { return f.Make(hook{t, c}, rows) },
+		Look: func(c conformance.T, config string) string { return f.Look(hook{t, c}, config) },
+	}
+}
+
+// Option tells Stage what to take into account at the stage at hand. All but
+// Without and Parallel are for stores.
+type Option func(*testing.T, *conformance.Options)
+
+// Without leaves out a subtest, and those below it, that a stage cannot pass.
+// The path is that of the subtest's name below Stage, as in "filters/prefix".
+// It is shown as skipped, with the reason; a path that does not exist fails.
+func Without(path, reason string) Option {
+	return func(_ *testing.T, o *conformance.Options) { o.Without[path] = reason }
+}
+
+// DenseOnly tests a store, which lacks a lexical leg, on collections without
+// one. Subtests that need it are skipped with the reason.
+func DenseOnly(reason string) Option {
+	return func(_ *testing.T, o *conformance.Options) { o.DenseOnly = reason }
+}
+
+// Parallel runs the checks beside each other, for a stage that waits for a server more than it computes.
+func Parallel() Option {
+	return func(_ *testing.T, o *conformance.Options) { o.Parallel = true }
+}
+
+// Tolerance sets how far a score may be from the reference, relative to the
+// larger of 1 and the score. The default is 1e-5, which float32 keeps.
+func Tolerance(t float64) Option {
+	return func(_ *testing.T, o *conformance.Options) { o.Tolerance = t }
+}
+
+// Restart sets what happens between closing and opening a stage in the subtests
+// of "restart", such as killing the server and starting it again. The stage is
+// opened with the same state folder in any case.
+func Restart(restart func(testing.TB)) Option {
+	return func(t *testing.T, o *conformance.Options) {
+		o.Restart = func(c conformance.T) { restart(hook{t, c}) }
+	}
+}
+
+// hook is the test of the stage as a hook of it sees it: its failures are those of the check at hand.
+type hook struct {
+	*testing.T
+	check conformance.T
+}
+
+func (h hook) Error(args ...any)                 { h.check.Errorf("%s", fmt.Sprint(args...)) }
+func (h hook) Errorf(format string, args ...any) { h.check.Errorf(format, args...) }
+func (h hook) Fatal(args ...any)                 { h.check.Fatalf("%s", fmt.Sprint(args...)) }
+func (h hook) Fatalf(format string, args ...any) { h.check.Fatalf(format, args...) }
+func (h hook) Fail()                             { h.check.Errorf("a hook of the test failed") }
+func (h hook) FailNow()                          { h.check.Fatalf("a hook of the test failed") }
+
+// start starts a stage behind a gRPC server in memory.
+func start(ctx context.Context, stage sdk.Stage, setup sdk.Setup, config string, log io.Writer) (*conformance.Process, error) {
+	listener := bufconn.Listen(1 << 20)
+	arrived := make(chan struct{}, 1)
+	g := grpc.NewServer(append(wire.ServerOptions(), grpc.ChainUnaryInterceptor(
+		func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+			if info.FullMethod != stagepb.Stage_Configure_FullMethodName {
+				select {
+				case arrived <- struct{}{}:
+				default:
+				}
+			}
+			return handle(ctx, request)
+		}))...)
+	plugin := sdk.Plugin{Name: "test", Version: "0.0.0", Stages: []sdk.Stage{stage}}
+	server := serve.NewServer(plugin, slog.New(slog.NewTextHandler(log, nil)))
+	server.Register(g)
+	go func() { _ = g.Serve(listener) }()
+	conn, err := grpc.NewClient("passthrough:memory", append(wire.DialOptions(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))...)
+	if err != nil {
+		return nil, err
+	}
+	p := &conformance.Process{
+		Server: server, Arrived: arrived,
+		Close: sync.OnceFunc(func() { _ = conn.Close(); g.Stop(); server.Close() }),
+	}
+	if err := configure(ctx, p, conn, stage, setup, config); err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+func configure(ctx context.Context, p *conformance.Process, conn *grpc.ClientConn, stage sdk.Stage, setup sdk.Setup, config string) error {
+	reply, err := stagepb.NewStageClient(conn).Configure(ctx, &stagepb.ConfigureRequest{
+		Kind: wire.EncodeKind(stage.Kind), Name: stage.Name, Block: stage.Name, ConfigJson: []byte(config),
+		StateDir: setup.StateDir, Samples: uint32(setup.Samples),
+	})
+	if err != nil {
+		return err
+	}
+	var invalid []error
+	for _, e := range wire.DecodeArgumentErrors(reply.GetErrors()) {
+		invalid = append(invalid, e)
+	}
+	if len(invalid) > 0 {
+		return errors.Join(invalid...)
+	}
+	if p.Stage, err = wire.Described(stage, setup.StateDir, reply); err != nil {
+		return err
+	}
+	p.Stage.Conn, p.Fingerprint = wire.NewConn(conn), reply.GetFingerprint()
+	return nil
+}
+
+// inMemory is a Starter of a stage in this process.
+func inMemory(stage sdk.Stage) conformance.Starter {
+	return func(ctx context.Context, s conformance.Setup) (*conformance.Process, error) {
+		return start(ctx, stage, sdk.Setup{StateDir: s.StateDir, Samples: s.Samples}, s.Config, lines(s.Log))
+	}
+}
+
+// lines passes on what is logged, a line at a time as slog writes it.
+type lines func(string)
+
+func (l lines) Write(p []byte) (int, error) {
+	l(strings.TrimRight(string(p), "\n"))
+	return len(p), nil
+}
 
 // Stage checks one stage, opened with a config that is a JSON object.
 func Stage(t *testing.T, stage sdk.Stage, config string, opts ...Option) {
@@ -63,7 +229,7 @@ func unmet(o *conformance.Options) []string {
 
 // Open runs a stage behind a gRPC server in memory, as its process would, and
 // returns the engine's end. It ends with the test.
-func Open(t testing.TB, stage sdk.Stage, setup sdk.Setup, config string) (*remote.Stage, error) {
+func Open(t testing.TB, stage sdk.Stage, setup sdk.Setup, config string) (*wire.Stage, error) {
 	t.Helper()
 	p, err := start(t.Context(), stage, setup, config, t.Output())
 	if err != nil {
@@ -80,7 +246,7 @@ func StateDir(t testing.TB, stage sdk.Stage, dir string, state []byte) string {
 	if stage.Kind != sdk.KindEmbed || !stage.Fits {
 		return dir
 	}
-	dir, err := remote.StateDir(dir, state)
+	dir, err := wire.StateDir(dir, state)
 	if err != nil {
 		t.Fatal(err)
 	}

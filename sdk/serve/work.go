@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -12,8 +13,361 @@ import (
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
+	"github.com/racflow/racflow/sdk/support"
 	"github.com/racflow/racflow/sdk/wire"
 )
+
+// Embed implements the service.
+func (s *Server) Embed(ctx context.Context, req *stagepb.EmbedRequest) (*stagepb.RowsReply, error) {
+	reply := &stagepb.RowsReply{}
+	return reply, work(ctx, s, "Embed", reply, func(e sdk.Embedder) (err error) {
+		var vectors [][]float32
+		role, texts := sdk.Role(req.GetRole()), req.GetTexts()
+		if req.GetHandle() == "" {
+			vectors, err = e.Embed(ctx, role, texts)
+		} else if c, ok := e.(sdk.EmbedCollector); ok {
+			vectors, err = c.CollectVectors(ctx, req.GetHandle(), role, texts)
+		} else {
+			return sdk.Invalid(errNotOffered)
+		}
+		return fill(reply, len(texts), vectors, err, func(v [][]float32) (*stagepb.Rows, error) {
+			return wire.EncodeVectors(v, e.Dimension())
+		})
+	})
+}
+
+// Chunk implements the service.
+func (s *Server) Chunk(ctx context.Context, req *stagepb.ChunkRequest) (*stagepb.RowsReply, error) {
+	reply := &stagepb.RowsReply{}
+	return reply, work(ctx, s, "Chunk", reply, func(c sdk.Chunker) error {
+		documents, err := wire.DecodeDocuments(req.GetRows())
+		if err != nil {
+			return sdk.Invalid(err)
+		}
+		chunks, err := c.Chunk(ctx, documents)
+		return fill(reply, len(documents), chunks, err, wire.EncodeChunks)
+	})
+}
+
+// Enrich implements the service.
+func (s *Server) Enrich(ctx context.Context, req *stagepb.EnrichRequest) (*stagepb.RowsReply, error) {
+	reply := &stagepb.RowsReply{}
+	return reply, work(ctx, s, "Enrich", reply, func(e sdk.Enricher) error {
+		passages, err := wire.DecodePassages(req.GetRows())
+		if err != nil {
+			return sdk.Invalid(err)
+		}
+		var additions []sdk.Addition
+		if req.GetHandle() == "" {
+			additions, err = e.Enrich(ctx, passages)
+		} else if c, ok := e.(sdk.EnrichCollector); ok {
+			additions, err = c.CollectAdditions(ctx, req.GetHandle(), passages)
+		} else {
+			return sdk.Invalid(errNotOffered)
+		}
+		return fill(reply, len(passages), additions, err, infallible(wire.EncodeAdditions))
+	})
+}
+
+// Rerank implements the service.
+func (s *Server) Rerank(ctx context.Context, req *stagepb.RerankRequest) (*stagepb.RowsReply, error) {
+	reply := &stagepb.RowsReply{}
+	return reply, work(ctx, s, "Rerank", reply, func(r sdk.Reranker) error {
+		return batch(ctx, req.GetRows(), reply, r.Rerank, wire.EncodeRankings)
+	})
+}
+
+// Prompt implements the service.
+func (s *Server) Prompt(ctx context.Context, req *stagepb.PromptRequest) (*stagepb.RowsReply, error) {
+	reply := &stagepb.RowsReply{}
+	return reply, work(ctx, s, "Prompt", reply, func(p sdk.Prompter) error {
+		return batch(ctx, req.GetRows(), reply, p.Prompt, wire.EncodePrompts)
+	})
+}
+
+// Sample implements the service.
+func (s *Server) Sample(ctx context.Context, req *stagepb.SampleRequest) (*stagepb.RowsReply, error) {
+	reply := &stagepb.RowsReply{}
+	return reply, work(ctx, s, "Sample", reply, func(v sdk.Sampler) error {
+		sample := v.Sample
+		if req.GetHandle() != "" {
+			c, ok := v.(sdk.SampleCollector)
+			if !ok {
+				return sdk.Invalid(errNotOffered)
+			}
+			sample = func(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
+				return c.CollectSamples(ctx, req.GetHandle(), b)
+			}
+		}
+		return batch(ctx, req.GetRows(), reply, sample, wire.EncodeSamples)
+	})
+}
+
+// Elect implements the service.
+func (s *Server) Elect(ctx context.Context, req *stagepb.ElectRequest) (*stagepb.RowsReply, error) {
+	reply := &stagepb.RowsReply{}
+	return reply, work(ctx, s, "Elect", reply, func(e sdk.Elector) error {
+		return batch(ctx, req.GetRows(), reply, e.Elect, wire.EncodeVerdicts)
+	})
+}
+
+// Fit implements the service.
+func (s *Server) Fit(stream stagepb.Stage_FitServer) error {
+	ctx, reply := stream.Context(), &stagepb.FitReply{}
+	var broken error
+	err := work(ctx, s, "Fit", reply, func(f sdk.Fitter) error {
+		return f.Fit(ctx, func(yield func([]sdk.TrainingRow, error) bool) {
+			for {
+				req, err := stream.Recv()
+				if errors.Is(err, io.EOF) {
+					return
+				}
+				var rows []sdk.TrainingRow
+				if broken = err; err == nil {
+					rows, err = wire.DecodeTraining(req.GetRows())
+				}
+				if !yield(rows, err) || err != nil {
+					return
+				}
+			}
+		})
+	})
+	if err = errors.Join(err, broken); err != nil {
+		return err
+	}
+	return stream.SendAndClose(reply)
+}
+
+// Search implements the service. It asks a store that ranks by itself, or fuses the legs of
+// one that does not.
+func (s *Server) Search(ctx context.Context, req *stagepb.SearchRequest) (*stagepb.RowsReply, error) {
+	reply := &stagepb.RowsReply{}
+	return reply, work(ctx, s, "Search", reply, func(stage any) error {
+		r, queries, err := wire.DecodeSearch(req)
+		if err == nil {
+			err = support.CheckFusion(r.Fusion)
+		}
+		if err != nil {
+			return sdk.Invalid(err)
+		}
+		retriever, ok := stage.(sdk.Retriever)
+		if !ok {
+			store, ok := stage.(sdk.Store)
+			if !ok {
+				return sdk.Invalid(errNotOffered)
+			}
+			retriever = fused{store}
+		}
+		lists, err := retriever.Retrieve(ctx, req.GetCollection(), r, queries)
+		return fill(reply, len(queries), lists, err, func(lists [][]sdk.Candidate) (*stagepb.Rows, error) {
+			return wire.EncodeCandidates(lists, r.Texts)
+		})
+	})
+}
+
+// fused makes a Retriever of a store by the shared formulas.
+type fused struct{ sdk.Store }
+
+func (f fused) Retrieve(ctx context.Context, collection string, r sdk.Ranking, queries []sdk.Query) ([][]sdk.Candidate, error) {
+	if r.Mode != sdk.ModeHybrid { // fusion leaves the order of a side that stands alone as it is
+		r.NumCandidates = min(r.NumCandidates, r.TopK)
+	}
+	var failed sdk.RowErrors
+	hits, rowsErr := f.Search(ctx, collection, r.Search, queries)
+	if rowsErr != nil && !errors.As(rowsErr, &failed) {
+		return nil, rowsErr
+	}
+	if len(hits) != len(queries) {
+		return nil, fmt.Errorf("the store returned hits for %d of %d queries", len(hits), len(queries))
+	}
+	lists := make([][]sdk.Candidate, len(hits))
+	var bare missing
+	for i, h := range hits {
+		lists[i] = support.Fuse(h, r.Fusion, r.TopK)
+		bare.note(h, lists[i])
+	}
+	if len(bare.ids) == 0 {
+		return lists, rowsErr
+	}
+	entries, err := f.Get(ctx, collection, bare.ids)
+	if err != nil {
+		return nil, err
+	}
+	if len(entries) != len(bare.ids) {
+		return nil, fmt.Errorf("the store returned %d of %d entries", len(entries), len(bare.ids))
+	}
+	for i := range lists {
+		lists[i] = bare.complete(lists[i], entries, queries[i].Filter)
+	}
+	return lists, rowsErr
+}
+
+// missing are the candidates whose entry no hit carried.
+type missing struct {
+	ids   []string // each once
+	place map[string]int
+}
+
+// note takes in the candidates of one query that came without an entry.
+func (m *missing) note(h sdk.Hits, list []sdk.Candidate) {
+	carrying := 0
+	for _, side := range [][]sdk.Hit{h.Dense, h.Lexical} {
+		for i := range side {
+			if side[i].Entry != nil {
+				carrying++
+			}
+		}
+	}
+	if carrying == len(h.Dense)+len(h.Lexical) {
+		return
+	}
+	var carried map[string]bool
+	if carrying > 0 {
+		carried = carriers(h)
+	}
+	if m.place == nil {
+		m.place = make(map[string]int, 4*len(list)) // neighbours of many queries are the same
+	}
+	for i := range list {
+		id := list[i].ID
+		if _, ok := m.place[id]; !ok && !carried[id] {
+			m.place[id] = len(m.ids)
+			m.ids = append(m.ids, id)
+		}
+	}
+}
+
+// carriers are the ids of the hits that brought their entry.
+func carriers(h sdk.Hits) map[string]bool {
+	carried := map[string]bool{}
+	for _, side := range [][]sdk.Hit{h.Dense, h.Lexical} {
+		for _, hit := range side {
+			if hit.Entry != nil {
+				carried[hit.ID] = true
+			}
+		}
+	}
+	return carried
+}
+
+// complete fills in the entries that were asked for. A candidate is left out whose entry has been
+// deleted since the search, or changed so that the filter does not select it any more: it may belong to
+// somebody else by now.
+func (m *missing) complete(list []sdk.Candidate, entries []sdk.Entry, filter *sdk.Filter) []sdk.Candidate {
+	kept := list[:0]
+	for i := range list {
+		c := list[i]
+		if at, ok := m.place[c.ID]; ok {
+			e := &entries[at]
+			if e.ID == "" || !filter.Match(e.ID, e.Label, e.Meta) {
+				continue
+			}
+			c.Text, c.Label, c.Context, c.Meta = e.Text, e.Label, e.Context, e.Meta
+		}
+		kept = append(kept, c)
+	}
+	return kept
+}
+
+// OpenCollection implements the service.
+func (s *Server) OpenCollection(ctx context.Context, req *stagepb.OpenCollectionRequest) (*stagepb.OpenCollectionReply, error) {
+	reply := &stagepb.OpenCollectionReply{}
+	return reply, work(ctx, s, "OpenCollection", reply, func(store sdk.Store) error {
+		c, err := store.Open(ctx, req.GetCollection(), sdk.Schema{Dimension: int(req.GetDimension()), Analyzer: req.GetAnalyzer()})
+		reply.Collection = wire.EncodeCollection(c)
+		return err
+	})
+}
+
+// Attach implements the service.
+func (s *Server) Attach(ctx context.Context, _ *stagepb.AttachRequest) (*stagepb.AttachReply, error) {
+	reply := &stagepb.AttachReply{}
+	return reply, work(ctx, s, "Attach", reply, func(store sdk.Attacher) error {
+		a, err := store.Attach(ctx)
+		if errors.As(err, new(*sdk.ArgumentError)) {
+			reply.Errors = wire.EncodeArgumentErrors(err)
+			return nil
+		}
+		reply.Attached = wire.EncodeAttached(a)
+		return err
+	})
+}
+
+// ListCollections implements the service.
+func (s *Server) ListCollections(ctx context.Context, _ *stagepb.ListCollectionsRequest) (*stagepb.ListCollectionsReply, error) {
+	reply := &stagepb.ListCollectionsReply{}
+	return reply, work(ctx, s, "ListCollections", reply, func(store sdk.Store) error {
+		list, err := store.List(ctx)
+		for _, c := range list {
+			reply.Collections = append(reply.Collections, wire.EncodeCollection(c))
+		}
+		return err
+	})
+}
+
+// write does what changes a collection. Only Put leaves out single rows.
+func (s *Server) write(ctx context.Context, what string, do func(sdk.Store) error) (*stagepb.WriteReply, error) {
+	reply := &stagepb.WriteReply{}
+	return reply, work(ctx, s, what, reply, func(store sdk.Store) error {
+		err := do(store)
+		var failed sdk.RowErrors
+		if errors.As(err, &failed) {
+			reply.Errors, err = wire.EncodeRowErrors(failed), nil
+		}
+		return err
+	})
+}
+
+// Put implements the service.
+func (s *Server) Put(ctx context.Context, req *stagepb.PutRequest) (*stagepb.WriteReply, error) {
+	return s.write(ctx, "Put", func(store sdk.Store) error {
+		entries, err := wire.DecodeEntries(req.GetRows(), int(req.GetRows().GetN()))
+		if err != nil {
+			return sdk.Invalid(err)
+		}
+		return store.Put(ctx, req.GetCollection(), entries)
+	})
+}
+
+// Delete implements the service.
+func (s *Server) Delete(ctx context.Context, req *stagepb.DeleteRequest) (*stagepb.WriteReply, error) {
+	return s.write(ctx, "Delete", func(store sdk.Store) error { return store.Delete(ctx, req.GetCollection(), req.GetIds()) })
+}
+
+// Commit implements the service.
+func (s *Server) Commit(ctx context.Context, req *stagepb.CommitRequest) (*stagepb.WriteReply, error) {
+	return s.write(ctx, "Commit", func(store sdk.Store) error { return store.Commit(ctx, req.GetCollection(), req.GetNote()) })
+}
+
+// Drop implements the service.
+func (s *Server) Drop(ctx context.Context, req *stagepb.DropRequest) (*stagepb.WriteReply, error) {
+	return s.write(ctx, "Drop", func(store sdk.Store) error { return store.Drop(ctx, req.GetCollection()) })
+}
+
+// Get implements the service.
+func (s *Server) Get(ctx context.Context, req *stagepb.GetRequest) (*stagepb.RowsReply, error) {
+	reply := &stagepb.RowsReply{}
+	return reply, work(ctx, s, "Get", reply, func(store sdk.Store) error {
+		entries, err := store.Get(ctx, req.GetCollection(), req.GetIds())
+		return fill(reply, len(req.GetIds()), entries, err, wire.EncodeEntries)
+	})
+}
+
+// Scan implements the service.
+func (s *Server) Scan(ctx context.Context, req *stagepb.ScanRequest) (*stagepb.ScanReply, error) {
+	reply := &stagepb.ScanReply{}
+	return reply, work(ctx, s, "Scan", reply, func(store sdk.Store) error {
+		page, err := store.Scan(ctx, req.GetCollection(), sdk.Scan{
+			After: req.GetAfter(), Limit: int(req.GetLimit()), Labels: req.GetLabels(), Texts: req.GetTexts(), Vectors: req.GetVectors(),
+		})
+		if err != nil {
+			return err
+		}
+		reply.Rows, err = wire.EncodeEntries(page.Entries)
+		reply.Cursor = wire.Valid(page.Next)
+		return err
+	})
+}
 
 // work calls do with the stage as the interface T, and puts what goes wrong into the
 // reply: whatever happens, there is one. Its error is that of a call at the wrong time.

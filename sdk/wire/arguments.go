@@ -3,10 +3,12 @@ package wire
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 func encodeArguments(all []sdk.Argument) []*stagepb.Argument {
@@ -72,3 +74,159 @@ func decodeArgument(in *stagepb.Argument) (sdk.Argument, error) {
 	}
 	return a, nil
 }
+
+var identifier = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
+
+// EncodePlugin describes a plugin.
+func EncodePlugin(p sdk.Plugin) *stagepb.DescribeReply {
+	reply := &stagepb.DescribeReply{Name: Valid(p.Name), Version: Valid(p.Version), Minor: Minor, LeastMinor: LeastMinor}
+	for _, s := range p.Stages {
+		info := &stagepb.StageInfo{
+			Kind: kinds[s.Kind], Name: Valid(s.Name), Doc: Valid(s.Doc),
+			Network: s.Network, PreferredBatch: uint32(max(s.Batch, 0)), Filters: s.Filters, Validates: s.Validates, Example: Valid(s.Example),
+			Reads: encodeColumns(s.Reads), Fits: s.Fits, FitReads: encodeColumns(s.FitReads), Pends: s.Pends, PendsIf: Valid(s.PendsIf),
+			Attaches: Valid(s.Attaches), Arguments: encodeArguments(s.Arguments),
+		}
+		reply.Stages = append(reply.Stages, info)
+	}
+	return reply
+}
+
+func encodeColumns(set sdk.Columns) (all []stagepb.Column) {
+	for c := sdk.ColumnText; c <= sdk.ColumnSamples; c++ {
+		if set.Has(c) {
+			all = append(all, stagepb.Column(c))
+		}
+	}
+	return all
+}
+
+func decodeColumns(all []stagepb.Column) (set sdk.Columns, err error) {
+	for _, c := range all {
+		column := sdk.Column(c)
+		if column < sdk.ColumnText || column > sdk.ColumnSamples || stagepb.Column(column) != c {
+			return 0, fmt.Errorf("it reads column %v, which is unknown; a newer racflow may know it", c)
+		}
+		set |= sdk.Of(column)
+	}
+	return set, nil
+}
+
+// DecodePlugin returns the plugin that a reply describes. Its stages cannot be
+// opened: they run in the plugin's process only.
+func DecodePlugin(reply *stagepb.DescribeReply) (sdk.Plugin, error) {
+	p := sdk.Plugin{Name: reply.GetName(), Version: reply.GetVersion()}
+	if !identifier.MatchString(p.Name) {
+		return p, fmt.Errorf("the plugin's name is %q; a name has letters, digits, - and _", p.Name)
+	}
+	if least := reply.GetLeastMinor(); least > Minor {
+		return p, fmt.Errorf("plugin %s %s needs version %d.%d of the protocol, and this racflow speaks %d.%d: update racflow, or take an older release of the plugin",
+			p.Name, p.Version, ProtocolVersion, least, ProtocolVersion, Minor)
+	}
+	for _, info := range reply.GetStages() {
+		s, err := decodeStage(info)
+		if err != nil {
+			return p, fmt.Errorf("stage %q: %w", info.GetName(), err)
+		}
+		p.Stages = append(p.Stages, s)
+	}
+	return p, nil
+}
+
+func decodeStage(info *stagepb.StageInfo) (sdk.Stage, error) {
+	kind, ok := DecodeKind(info.GetKind())
+	if !ok {
+		return sdk.Stage{}, fmt.Errorf("kind %v is unknown; a newer racflow may know it", info.GetKind())
+	}
+	if !identifier.MatchString(info.GetName()) {
+		return sdk.Stage{}, fmt.Errorf("a name has letters, digits, - and _")
+	}
+	s := sdk.Stage{
+		Kind: kind, Name: info.GetName(), Doc: info.GetDoc(), Network: info.GetNetwork(), Batch: int(info.GetPreferredBatch()),
+		Filters: info.GetFilters(), Validates: info.GetValidates(), Example: info.GetExample(), Fits: info.GetFits(),
+		Pends: info.GetPends(), PendsIf: info.GetPendsIf(), Attaches: info.GetAttaches(),
+	}
+	var err error
+	if s.Reads, err = decodeColumns(info.GetReads()); err != nil {
+		return sdk.Stage{}, err
+	}
+	if s.FitReads, err = decodeColumns(info.GetFitReads()); err != nil {
+		return sdk.Stage{}, err
+	}
+	s.Arguments, err = decodeArguments(info.GetArguments())
+	return s, err
+}
+
+// The names of the SDK and their numbers on the wire.
+var (
+	kinds = map[sdk.Kind]stagepb.Kind{
+		sdk.KindEmbed:  stagepb.Kind_KIND_EMBED,
+		sdk.KindStore:  stagepb.Kind_KIND_STORE,
+		sdk.KindPrompt: stagepb.Kind_KIND_PROMPT,
+		sdk.KindSample: stagepb.Kind_KIND_SAMPLE,
+		sdk.KindElect:  stagepb.Kind_KIND_ELECT,
+		sdk.KindRerank: stagepb.Kind_KIND_RERANK,
+		sdk.KindChunk:  stagepb.Kind_KIND_CHUNK,
+		sdk.KindEnrich: stagepb.Kind_KIND_ENRICH,
+	}
+	argumentTypes = map[sdk.ArgumentType]stagepb.ArgumentType{
+		sdk.TypeString:     stagepb.ArgumentType_ARGUMENT_TYPE_STRING,
+		sdk.TypeInt:        stagepb.ArgumentType_ARGUMENT_TYPE_INT,
+		sdk.TypeFloat:      stagepb.ArgumentType_ARGUMENT_TYPE_FLOAT,
+		sdk.TypeBool:       stagepb.ArgumentType_ARGUMENT_TYPE_BOOL,
+		sdk.TypeDuration:   stagepb.ArgumentType_ARGUMENT_TYPE_DURATION,
+		sdk.TypePath:       stagepb.ArgumentType_ARGUMENT_TYPE_PATH,
+		sdk.TypeStringList: stagepb.ArgumentType_ARGUMENT_TYPE_STRING_LIST,
+		sdk.TypeStringMap:  stagepb.ArgumentType_ARGUMENT_TYPE_STRING_MAP,
+		sdk.TypeNumberList: stagepb.ArgumentType_ARGUMENT_TYPE_NUMBER_LIST,
+		sdk.TypeNumberMap:  stagepb.ArgumentType_ARGUMENT_TYPE_NUMBER_MAP,
+		sdk.TypeListMap:    stagepb.ArgumentType_ARGUMENT_TYPE_LIST_MAP,
+		sdk.TypeBlock:      stagepb.ArgumentType_ARGUMENT_TYPE_BLOCK,
+	}
+	modes = map[sdk.Mode]stagepb.Mode{
+		sdk.ModeHybrid:  stagepb.Mode_MODE_HYBRID,
+		sdk.ModeDense:   stagepb.Mode_MODE_DENSE,
+		sdk.ModeLexical: stagepb.Mode_MODE_LEXICAL,
+	}
+	fusions = map[string]stagepb.Fusion{
+		support.Weighted: stagepb.Fusion_FUSION_WEIGHTED,
+		support.RRF:      stagepb.Fusion_FUSION_RRF,
+	}
+	errorCodes = map[sdk.Code]stagepb.Code{
+		sdk.CodeInternal:  stagepb.Code_CODE_INTERNAL,
+		sdk.CodeInvalid:   stagepb.Code_CODE_INVALID,
+		sdk.CodeTransient: stagepb.Code_CODE_TRANSIENT,
+		sdk.CodeCancelled: stagepb.Code_CODE_CANCELLED,
+		sdk.CodeDeadline:  stagepb.Code_CODE_DEADLINE,
+
+		sdk.CodeUnavailable: stagepb.Code_CODE_UNAVAILABLE,
+		sdk.CodeStopped:     stagepb.Code_CODE_STOPPED,
+		sdk.CodeRefused:     stagepb.Code_CODE_REFUSED,
+	}
+	statuses = map[sdk.Status]stagepb.Status{
+		sdk.StatusOK:   stagepb.Status_STATUS_OK,
+		sdk.StatusBusy: stagepb.Status_STATUS_BUSY,
+		sdk.StatusDown: stagepb.Status_STATUS_DOWN,
+		sdk.StatusLeft: stagepb.Status_STATUS_LEFT,
+
+		sdk.StatusRefused: stagepb.Status_STATUS_REFUSED,
+		sdk.StatusDenied:  stagepb.Status_STATUS_DENIED,
+	}
+)
+
+// key finds the name of a number; there is none for unspecified ones.
+func key[K, V comparable](names map[K]V, number V) (K, bool) {
+	for k, v := range names {
+		if v == number {
+			return k, true
+		}
+	}
+	var none K
+	return none, false
+}
+
+// EncodeKind returns the number of a kind.
+func EncodeKind(k sdk.Kind) stagepb.Kind { return kinds[k] }
+
+// DecodeKind returns the kind of a number, or false for one that is unknown.
+func DecodeKind(k stagepb.Kind) (sdk.Kind, bool) { return key(kinds, k) }

@@ -2,6 +2,9 @@ package wire
 
 import (
 	"fmt"
+	"math"
+	"slices"
+	"unicode/utf8"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
@@ -121,4 +124,208 @@ func DecodeBatch(rows *stagepb.Rows) (sdk.Batch, error) {
 		}
 	}
 	return sdk.Batch{Items: items, Labels: rows.GetLabels()}, nil
+}
+
+// The bounds of what a reply may hold, beside MaxMessage. They are far beyond what means
+// anything. Without them a message of MaxMessage bytes could become a hundred times as much
+// in memory: in it a sample without content takes one byte.
+const (
+	// MaxElements bounds the elements of one column of lists, over all rows of a message:
+	// answers, chunks, ranks, terms.
+	MaxElements = 4 << 20
+	// MaxRecords bounds those that are large in memory: samples, candidates, prompts, entries.
+	MaxRecords = 1 << 20
+	// MaxSamples bounds the samples of an item, and MaxAnswers the answers of a sample: a
+	// distribution has one for each label.
+	MaxSamples = 10_000
+	MaxAnswers = 100_000
+	// MaxText bounds each text of a sample or verdict, in bytes: an answer, a reason, what a
+	// model wrote.
+	MaxText = 4 << 20
+	// MaxMeta bounds the metadata of an entry, chunk or document, in bytes of JSON.
+	MaxMeta = 4 << 20
+	// MaxErrorText bounds the text of an error, in bytes: what is longer is cut.
+	MaxErrorText = 16 << 10
+)
+
+// few checks that there are at most so many of what a message holds.
+func few(name string, n, most int) error {
+	if n > most {
+		return fmt.Errorf("column %s has %d elements; a message has at most %d of them: use smaller batches, or return less for each row", name, n, most)
+	}
+	return nil
+}
+
+// Cut cuts the text of an error to MaxErrorText bytes.
+func Cut(text string) string {
+	if len(text) <= MaxErrorText {
+		return text
+	}
+	cut := MaxErrorText
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return fmt.Sprintf("%s… (%d bytes in all)", text[:cut], len(text))
+}
+
+// checkAmount wants at most MaxSamples samples of MaxAnswers answers each, and no text of
+// more than MaxText bytes.
+func checkAmount(list []sdk.Sample) error {
+	if len(list) > MaxSamples {
+		return fmt.Errorf("%d samples for an item; there are at most %d", len(list), MaxSamples)
+	}
+	for i := range list {
+		s := &list[i]
+		if n := len(s.Answers); n > MaxAnswers {
+			return fmt.Errorf("%d answers in sample %d; a sample has at most %d", n, i+1, MaxAnswers)
+		}
+		longest := max(len(s.Text), len(s.Voter), len(s.Model))
+		for _, a := range s.Answers {
+			longest = max(longest, len(a.Label), len(a.Reason), len(a.Reading), len(a.Explanation))
+		}
+		if err := checkText(longest); err != nil {
+			return fmt.Errorf("%w (sample %d)", err, i+1)
+		}
+	}
+	return nil
+}
+
+func checkText(bytes int) error {
+	if bytes > MaxText {
+		return fmt.Errorf("a text of %d bytes; a text has at most %d", bytes, MaxText)
+	}
+	return nil
+}
+
+// EncodeTraining makes rows of what a stage learns from, with the columns that it wants.
+func EncodeTraining(rows []sdk.TrainingRow, reads sdk.Columns) (*stagepb.Rows, error) {
+	items := make([]sdk.Item, len(rows))
+	for i, r := range rows {
+		items[i] = sdk.Item{ID: r.ID, Text: r.Text, Vector: r.Vector, Samples: r.Samples}
+	}
+	out, err := EncodeBatch(sdk.Batch{Items: items}, reads)
+	if err != nil {
+		return nil, err
+	}
+	out.Label = column(rows, func(r *sdk.TrainingRow) string { return r.Label })
+	if slices.ContainsFunc(rows, func(r sdk.TrainingRow) bool { return r.HeldOut }) {
+		out.HeldOut = make([]bool, len(rows))
+		for i, r := range rows {
+			out.HeldOut[i] = r.HeldOut
+		}
+	}
+	return out, nil
+}
+
+// DecodeTraining returns what a stage learns from.
+func DecodeTraining(rows *stagepb.Rows) ([]sdk.TrainingRow, error) {
+	b, err := DecodeBatch(rows)
+	if err != nil {
+		return nil, err
+	}
+	if err := optional("label", len(rows.GetLabel()), len(b.Items)); err != nil {
+		return nil, err
+	}
+	if err := optional("held_out", len(rows.GetHeldOut()), len(b.Items)); err != nil {
+		return nil, err
+	}
+	out := make([]sdk.TrainingRow, len(b.Items))
+	for i, it := range b.Items {
+		out[i] = sdk.TrainingRow{ID: it.ID, Text: it.Text, Label: at(rows.GetLabel(), i), Vector: it.Vector, Samples: it.Samples, HeldOut: at(rows.GetHeldOut(), i)}
+	}
+	return out, nil
+}
+
+// EncodeRankings makes rows of lists of ranked candidates.
+func EncodeRankings(lists [][]sdk.Ranked) *stagepb.Rows {
+	total := 0
+	for _, list := range lists {
+		total += len(list)
+	}
+	out := &stagepb.Rankings{
+		Offsets: make([]uint32, 1, len(lists)+1), Candidate: make([]uint32, 0, total), Score: make([]float32, 0, total),
+	}
+	for _, list := range lists {
+		for _, r := range list {
+			// A negative index becomes one that no row has: the other side says so.
+			out.Candidate = append(out.Candidate, uint32(min(uint64(r.Candidate), math.MaxUint32)))
+			out.Score = append(out.Score, r.Score)
+		}
+		out.Offsets = append(out.Offsets, uint32(len(out.Candidate)))
+	}
+	return &stagepb.Rows{N: uint32(len(lists)), Rankings: out}
+}
+
+// DecodeRankings returns the lists of ranked candidates in rows, where row i had
+// candidates[i] of them.
+func DecodeRankings(rows *stagepb.Rows, candidates []int) ([][]sdk.Ranked, error) {
+	n, in := len(candidates), rows.GetRankings()
+	if n > 0 && in == nil {
+		return nil, fmt.Errorf("column rankings is missing")
+	}
+	for _, err := range []error{
+		whole("rankings", int(rows.GetN()), n),
+		spans("rankings", in.GetOffsets(), n, len(in.GetCandidate())),
+		whole("rankings.score", len(in.GetScore()), len(in.GetCandidate())),
+	} {
+		if err != nil {
+			return nil, err
+		}
+	}
+	all := make([]sdk.Ranked, len(in.GetCandidate()))
+	lists := make([][]sdk.Ranked, n)
+	for i := range lists {
+		lo, hi := in.Offsets[i], in.Offsets[i+1]
+		seen := make([]bool, candidates[i])
+		for j := lo; j < hi; j++ {
+			c, score := in.Candidate[j], in.Score[j]
+			switch {
+			case uint64(c) >= uint64(len(seen)):
+				return nil, fmt.Errorf("column rankings: candidate %d of %d in row %d", c, len(seen), i)
+			case seen[c]:
+				return nil, fmt.Errorf("column rankings: candidate %d stands twice in row %d", c, i)
+			}
+			seen[c] = true
+			all[j] = sdk.Ranked{Candidate: int(c), Score: score}
+		}
+		lists[i] = all[lo:hi:hi]
+	}
+	return lists, nil
+}
+
+// packRejected makes a column of the answers that were not accepted; nil where there are none.
+func packRejected(items []sdk.Item) *stagepb.Rejected {
+	var out stagepb.Rejected
+	out.Offsets = make([]uint32, 1, len(items)+1)
+	for i := range items {
+		for _, r := range items[i].Rejected {
+			out.Text = append(out.Text, Valid(r.Text))
+			out.Reason = append(out.Reason, Valid(r.Reason))
+		}
+		out.Offsets = append(out.Offsets, uint32(len(out.Text)))
+	}
+	if len(out.Text) == 0 {
+		return nil
+	}
+	return &out
+}
+
+func unpackRejected(in *stagepb.Rejected, n int) ([][]sdk.Rejection, error) {
+	lists := make([][]sdk.Rejection, n)
+	if in == nil {
+		return lists, nil
+	}
+	total := len(in.Text)
+	if err := spans("rejected", in.Offsets, n, total); err != nil {
+		return nil, err
+	}
+	if err := optional("rejected.reason", len(in.Reason), total); err != nil {
+		return nil, err
+	}
+	for i := range lists {
+		for k := in.Offsets[i]; k < in.Offsets[i+1]; k++ {
+			lists[i] = append(lists[i], sdk.Rejection{Text: in.Text[k], Reason: at(in.Reason, int(k))})
+		}
+	}
+	return lists, nil
 }

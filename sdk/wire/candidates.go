@@ -1,7 +1,10 @@
 package wire
 
 import (
+	"errors"
 	"fmt"
+	"math"
+	"unicode/utf8"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
@@ -152,3 +155,149 @@ func score(side []float32, i int) float32 {
 	}
 	return side[i]
 }
+
+var errNotUTF8 = errors.New("the text is not valid UTF-8, so that its bytes cannot be numbered")
+
+// EncodeDocuments makes rows of documents.
+func EncodeDocuments(documents []sdk.Document) (*stagepb.Rows, error) {
+	rows := &stagepb.Rows{N: uint32(len(documents)), Id: make([]string, len(documents)), Text: make([]string, len(documents))}
+	for i, d := range documents {
+		if !utf8.ValidString(d.Text) {
+			return nil, fmt.Errorf("row %d: %w", i, errNotUTF8)
+		}
+		rows.Id[i], rows.Text[i] = Valid(d.ID), d.Text
+	}
+	var err error
+	rows.Meta, err = metas(documents, func(d *sdk.Document) sdk.Meta { return d.Meta })
+	return rows, err
+}
+
+// DecodeDocuments returns the documents in rows.
+func DecodeDocuments(rows *stagepb.Rows) ([]sdk.Document, error) {
+	n := len(rows.GetId())
+	for _, err := range []error{
+		whole("id", n, int(rows.GetN())),
+		whole("text", len(rows.GetText()), n),
+		optional("meta", len(rows.GetMeta()), n),
+	} {
+		if err != nil {
+			return nil, err
+		}
+	}
+	documents := make([]sdk.Document, n)
+	for i := range documents {
+		meta, err := decodeMeta(at(rows.GetMeta(), i))
+		if err != nil {
+			return nil, fmt.Errorf("row %d: %w", i, err)
+		}
+		documents[i] = sdk.Document{ID: rows.Id[i], Text: rows.Text[i], Meta: meta}
+	}
+	return documents, nil
+}
+
+// EncodeChunks makes rows of lists of chunks.
+func EncodeChunks(lists [][]sdk.Chunk) (*stagepb.Rows, error) {
+	out := &stagepb.Chunks{Offsets: make([]uint32, 1, len(lists)+1)}
+	var all []sdk.Chunk
+	for _, list := range lists {
+		all = append(all, list...)
+		out.Offsets = append(out.Offsets, uint32(len(all)))
+	}
+	out.Start, out.End = make([]uint32, len(all)), make([]uint32, len(all))
+	for i, c := range all {
+		out.Start[i], out.End[i] = position(c.Start), position(c.End)
+		if c.Header == (sdk.Span{}) {
+			continue
+		}
+		if out.HeaderStart == nil {
+			out.HeaderStart, out.HeaderEnd = make([]uint32, len(all)), make([]uint32, len(all))
+		}
+		out.HeaderStart[i], out.HeaderEnd[i] = position(c.Header.Start), position(c.Header.End)
+	}
+	var err error
+	out.Meta, err = metas(all, func(c *sdk.Chunk) sdk.Meta { return c.Meta })
+	return &stagepb.Rows{N: uint32(len(lists)), Chunks: out}, err
+}
+
+// position encodes a number of bytes. What is no position becomes one that no text has: the
+// other side says so.
+func position(at int) uint32 { return uint32(min(uint64(at), math.MaxUint32)) }
+
+// DecodeChunks returns the lists of chunks in rows, where row i has chunks of
+// documents[i].
+func DecodeChunks(rows *stagepb.Rows, documents []sdk.Document) ([][]sdk.Chunk, error) {
+	n, in := len(documents), rows.GetChunks()
+	if n > 0 && in == nil {
+		return nil, errors.New("column chunks is missing")
+	}
+	total := len(in.GetStart())
+	for _, err := range []error{
+		whole("chunks", int(rows.GetN()), n),
+		spans("chunks", in.GetOffsets(), n, total),
+		whole("chunks.end", len(in.GetEnd()), total),
+		optional("chunks.meta", len(in.GetMeta()), total),
+		optional("chunks.header_start", len(in.GetHeaderStart()), total),
+		whole("chunks.header_end", len(in.GetHeaderEnd()), len(in.GetHeaderStart())),
+	} {
+		if err != nil {
+			return nil, err
+		}
+	}
+	all := make([]sdk.Chunk, total)
+	lists := make([][]sdk.Chunk, n)
+	for i := range lists {
+		lo, hi := in.Offsets[i], in.Offsets[i+1]
+		text, before := documents[i].Text, uint32(0)
+		for j := lo; j < hi; j++ {
+			start, end := in.Start[j], in.End[j]
+			if err := checkSpan(text, before, start, end); err != nil {
+				return nil, fmt.Errorf("column chunks: chunk %d of row %d: %w", j-lo, i, err)
+			}
+			header := sdk.Span{Start: int(at(in.GetHeaderStart(), int(j))), End: int(at(in.GetHeaderEnd(), int(j)))}
+			if err := checkHeader(text, header, int(start)); err != nil {
+				return nil, fmt.Errorf("column chunks: header of chunk %d of row %d: %w", j-lo, i, err)
+			}
+			meta, err := decodeMeta(at(in.GetMeta(), int(j)))
+			if err != nil {
+				return nil, fmt.Errorf("column chunks: chunk %d of row %d: %w", j-lo, i, err)
+			}
+			all[j] = sdk.Chunk{Start: int(start), End: int(end), Header: header, Meta: meta}
+			before = start
+		}
+		lists[i] = all[lo:hi:hi]
+	}
+	return lists, nil
+}
+
+// checkSpan checks one chunk of a text; the one before it starts at before.
+func checkSpan(text string, before, start, end uint32) error {
+	switch {
+	case start >= end:
+		return fmt.Errorf("bytes %d to %d are none", start, end)
+	case uint64(end) > uint64(len(text)):
+		return fmt.Errorf("it ends at byte %d of %d", end, len(text))
+	case start < before:
+		return fmt.Errorf("it starts at byte %d, before the one above it at %d", start, before)
+	case !between(text, int(start)) || !between(text, int(end)):
+		return fmt.Errorf("bytes %d to %d cut a character in two", start, end)
+	}
+	return nil
+}
+
+// checkHeader checks the header of a chunk that starts at the byte start.
+func checkHeader(text string, header sdk.Span, start int) error {
+	switch {
+	case header == sdk.Span{}:
+		return nil
+	case header.Start >= header.End:
+		return fmt.Errorf("bytes %d to %d are none", header.Start, header.End)
+	case header.End > start:
+		return fmt.Errorf("it ends at byte %d, behind the start of its chunk at %d", header.End, start)
+	case !between(text, header.Start) || !between(text, header.End):
+		return fmt.Errorf("bytes %d to %d cut a character in two", header.Start, header.End)
+	}
+	return nil
+}
+
+// between reports whether a byte of a text stands between two characters.
+func between(text string, at int) bool { return at == len(text) || utf8.RuneStart(text[at]) }

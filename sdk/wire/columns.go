@@ -1,12 +1,15 @@
 package wire
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/proto/stagepb"
 )
 
 // Valid returns s with U+FFFD in the place of bytes that are not UTF-8, which
@@ -179,4 +182,203 @@ func metas[T any](rows []T, field func(*T) sdk.Meta) ([][]byte, error) {
 		values[i] = raw
 	}
 	return values, nil
+}
+
+// The bounds of the numbers that a stage may return. They are far beyond what
+// means anything, and so far below what a type holds that sums stay finite.
+const (
+	// MaxWeight bounds the weight of an answer: a product of two such weights,
+	// added up over as many answers as memory holds, stays below the largest
+	// float64, 1.8e308.
+	MaxWeight = 1e100
+	// MaxScore bounds a score either side of 0: a hundred million of them add up
+	// in a float32, whose largest is 3.4e38.
+	MaxScore = 1e30
+	// NormTolerance is how far the norm of a vector may be from 1: what is
+	// computed with half the precision of a float32 passes, what is not
+	// normalised does not.
+	NormTolerance = 1e-3
+	// shareTolerance is how far rounding may take a share out of 0 to 1.
+	shareTolerance = 1e-9
+)
+
+// The Check functions below look at what a stage has returned for one row. Their
+// errors say the value and its place, from 1, and nothing that a plugin wrote: no
+// secret is in them. The comparisons are written so that they are false for NaN.
+
+// CheckVector wants a vector of norm 1, or one that is all zero.
+func CheckVector(v []float32) error {
+	square := squareOf(v)
+	if square == 0 || math.Abs(square-1) <= 2*NormTolerance {
+		return nil
+	}
+	if err := checkFinite(v); err != nil {
+		return err
+	}
+	return fmt.Errorf("a vector of norm %.6g; a vector has norm 1, or is all zero where a text has nothing to embed", math.Sqrt(square))
+}
+
+// CheckDirection wants a vector of any norm.
+func CheckDirection(v []float32) error {
+	if square := squareOf(v); square <= math.MaxFloat64 {
+		return nil
+	}
+	return checkFinite(v)
+}
+
+// squareOf is finite where all of v is.
+func squareOf(v []float32) (square float64) {
+	for _, x := range v {
+		square += float64(x) * float64(x)
+	}
+	return square
+}
+
+func checkFinite(v []float32) error {
+	for i, x := range v {
+		if !(math.Abs(float64(x)) <= math.MaxFloat32) {
+			return fmt.Errorf("a vector with %v at position %d; its numbers are finite", x, i+1)
+		}
+	}
+	return nil
+}
+
+// CheckCandidates wants scores within MaxScore; a side may leave a candidate
+// unscored.
+func CheckCandidates(list []sdk.Candidate) error {
+	for i := range list {
+		c := &list[i]
+		switch {
+		case !isScore(c.Score):
+			return scoreError("score", c.Score, i)
+		case c.Dense == c.Dense && !isScore(c.Dense):
+			return scoreError("dense score", c.Dense, i)
+		case c.Lexical == c.Lexical && !isScore(c.Lexical):
+			return scoreError("lexical score", c.Lexical, i)
+		}
+	}
+	return nil
+}
+
+func scoreError(what string, score float32, candidate int) error {
+	return fmt.Errorf("%s %v for candidate %d; a score is a number between -%g and %g", what, score, candidate+1, MaxScore, MaxScore)
+}
+
+func isScore(x float32) bool { return x >= -MaxScore && x <= MaxScore }
+
+// CheckRanking wants scores within MaxScore.
+func CheckRanking(list []sdk.Ranked) error {
+	for _, r := range list {
+		if !isScore(r.Score) {
+			return scoreError("score", r.Score, r.Candidate)
+		}
+	}
+	return nil
+}
+
+// CheckSamples wants weights from 0 to MaxWeight, token counts up to sdk.MaxTokens, and
+// samples, answers and texts within their bounds.
+func CheckSamples(list []sdk.Sample) error {
+	if err := checkAmount(list); err != nil {
+		return err
+	}
+	for i := range list {
+		for n, a := range list[i].Answers {
+			if !(a.Weight >= 0 && a.Weight <= MaxWeight) {
+				return fmt.Errorf("weight %v for answer %d; a weight is a number from 0 to %g", a.Weight, n+1, MaxWeight)
+			}
+		}
+		u := list[i].Usage
+		if !u.Plausible() {
+			return fmt.Errorf("a count of %d tokens; a sample has at most %d", max(u.InputTokens, u.CachedTokens, u.OutputTokens), uint64(sdk.MaxTokens))
+		}
+	}
+	return nil
+}
+
+// CheckVerdict wants an agreement and a confidence from 0 to 1, and texts within their bounds.
+func CheckVerdict(v sdk.Verdict) error {
+	if a := v.Agreement; !(a >= -shareTolerance && a <= 1+shareTolerance) {
+		return fmt.Errorf("agreement %v; an agreement is a share from 0 to 1", a)
+	}
+	if c := v.Confidence; !(c >= 0 && c <= 1) {
+		return fmt.Errorf("confidence %v; a confidence is a probability from 0 to 1", c)
+	}
+	return checkText(max(len(v.Answer), len(v.Reason)))
+}
+
+// EncodeVectors makes rows of vectors of the given dimension. A nil vector
+// travels as zeros.
+func EncodeVectors(vectors [][]float32, dimension int) (*stagepb.Rows, error) {
+	rows := &stagepb.Rows{N: uint32(len(vectors))}
+	err := packVectors(rows, dimension, func(i int) []float32 { return vectors[i] })
+	return rows, err
+}
+
+// DecodeVectors returns the n vectors of the given dimension in rows.
+func DecodeVectors(rows *stagepb.Rows, n, dimension int) ([][]float32, error) {
+	if err := whole("vectors", int(rows.GetN()), n); err != nil {
+		return nil, err
+	}
+	vectors, err := unpackVectors(rows)
+	if err != nil {
+		return nil, err
+	}
+	if n > 0 && (dimension == 0 || int(rows.GetDimension()) != dimension) {
+		return nil, fmt.Errorf("vectors have dimension %d, not %d", rows.GetDimension(), dimension)
+	}
+	return vectors, nil
+}
+
+// widest is the dimension of the first vector that there is.
+func widest(n int, vector func(int) []float32) int {
+	for i := range n {
+		if v := vector(i); v != nil {
+			return len(v)
+		}
+	}
+	return 0
+}
+
+func packVectors(rows *stagepb.Rows, dimension int, vector func(int) []float32) error {
+	n := int(rows.N)
+	if n == 0 || dimension == 0 {
+		return nil
+	}
+	packed := make([]byte, 4*n*dimension)
+	for i := range n {
+		v := vector(i)
+		if v == nil {
+			continue
+		}
+		if len(v) != dimension {
+			return fmt.Errorf("row %d: vector of dimension %d, not %d", i, len(v), dimension)
+		}
+		row := packed[4*i*dimension:][:4*dimension]
+		for j, x := range v {
+			binary.LittleEndian.PutUint32(row[4*j:], math.Float32bits(x))
+		}
+	}
+	rows.Dimension, rows.Vectors = uint32(dimension), packed
+	return nil
+}
+
+// unpackVectors returns a vector per row, or nil where rows has no vectors.
+func unpackVectors(rows *stagepb.Rows) ([][]float32, error) {
+	n, dimension, packed := int(rows.GetN()), int(rows.GetDimension()), rows.GetVectors()
+	if dimension == 0 && len(packed) == 0 {
+		return nil, nil
+	}
+	if len(packed) == 0 || n == 0 || len(packed)%n != 0 || len(packed)/n != 4*dimension {
+		return nil, fmt.Errorf("column vectors has %d bytes for %d rows of dimension %d", len(packed), n, dimension)
+	}
+	flat := make([]float32, n*dimension)
+	for i := range flat {
+		flat[i] = math.Float32frombits(binary.LittleEndian.Uint32(packed[4*i:]))
+	}
+	vectors := make([][]float32, n)
+	for i := range vectors {
+		vectors[i] = flat[i*dimension : (i+1)*dimension : (i+1)*dimension]
+	}
+	return vectors, nil
 }

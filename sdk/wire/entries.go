@@ -2,11 +2,44 @@ package wire
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
 )
+
+// EncodeAttached makes the message of what an Attacher found.
+func EncodeAttached(a sdk.Attached) *stagepb.Attached {
+	m := &stagepb.Attached{
+		Name: Valid(a.Name), Id: Valid(a.ID), Entries: uint64(max(a.Entries, 0)), Dimension: uint32(max(a.Dimension, 0)),
+		Lexical: a.Lexical, Labels: a.Labels, Notes: ValidAll(a.Notes),
+	}
+	for _, f := range a.Fields {
+		m.Fields = append(m.Fields, &stagepb.AttachedField{Part: Valid(f.Part), Field: Valid(f.Field), Why: Valid(f.Why)})
+	}
+	return m
+}
+
+// DecodeAttached is the inverse of EncodeAttached. It refuses what no later call could use.
+func DecodeAttached(m *stagepb.Attached) (sdk.Attached, error) {
+	a := sdk.Attached{
+		Name: m.GetName(), ID: m.GetId(), Entries: int(min(m.GetEntries(), 1<<48)), Dimension: int(m.GetDimension()),
+		Lexical: m.GetLexical(), Labels: m.GetLabels(), Notes: m.GetNotes(),
+	}
+	for _, f := range m.GetFields() {
+		a.Fields = append(a.Fields, sdk.AttachedField{Part: f.GetPart(), Field: f.GetField(), Why: f.GetWhy()})
+	}
+	switch {
+	case a.Name == "":
+		return a, errors.New("the attached collection has no name")
+	case a.ID == "":
+		return a, errors.New("the attached collection has no id")
+	case a.Dimension <= 0:
+		return a, errors.New("the attached collection has vectors of dimension 0")
+	}
+	return a, nil
+}
 
 // EncodeCollection makes the message of what a store tells of a collection.
 func EncodeCollection(c sdk.Collection) *stagepb.Collection {
@@ -76,4 +109,176 @@ func DecodeEntries(rows *stagepb.Rows, n int) ([]sdk.Entry, error) {
 		}
 	}
 	return entries, nil
+}
+
+// packFilters returns the filters of queries, each once, and the number of
+// each query's: 0 for none. Both are nil where no query has one.
+func packFilters(queries []sdk.Query) ([]*stagepb.Filter, []uint32, error) {
+	var filters []*stagepb.Filter
+	var numbers []uint32
+	known := map[*sdk.Filter]uint32{} // queries of one search mostly share one
+	equal := map[string]uint32{}
+	for i := range queries {
+		f := queries[i].Filter
+		if f == nil {
+			continue
+		}
+		number := known[f]
+		if number == 0 {
+			if err := f.Check(); err != nil {
+				return nil, nil, fmt.Errorf("query %d: %w", i, err)
+			}
+			text := f.String()
+			if number = equal[text]; number == 0 {
+				filters = append(filters, encodeFilter(f))
+				number = uint32(len(filters))
+				equal[text] = number
+			}
+			known[f] = number
+		}
+		if numbers == nil {
+			numbers = make([]uint32, len(queries))
+		}
+		numbers[i] = number
+	}
+	return filters, numbers, nil
+}
+
+// unpackFilters gives n queries their filters; those with the same number share
+// one.
+func unpackFilters(in []*stagepb.Filter, numbers []uint32, queries []sdk.Query) error {
+	if err := optional("query_filter", len(numbers), len(queries)); err != nil {
+		return err
+	}
+	filters := make([]sdk.Filter, len(in))
+	for i := range in {
+		err := decodeFilter(in[i], &filters[i], sdk.MaxFilterDepth)
+		if err == nil {
+			err = filters[i].Check()
+		}
+		if err != nil {
+			return fmt.Errorf("filter %d: %w", i, err)
+		}
+	}
+	for i, number := range numbers {
+		if uint64(number) > uint64(len(filters)) {
+			return fmt.Errorf("query %d has filter %d of %d", i, number, len(filters))
+		}
+		if number > 0 {
+			queries[i].Filter = &filters[number-1]
+		}
+	}
+	return nil
+}
+
+// encodeFilter encodes a checked filter. Its operators and fields have the
+// numbers of the wire.
+func encodeFilter(f *sdk.Filter) *stagepb.Filter {
+	out := &stagepb.Filter{Op: stagepb.FilterOp(f.Op), Field: stagepb.Field(f.Field), Key: Valid(f.Key)}
+	for i := range f.Parts {
+		out.Parts = append(out.Parts, encodeFilter(&f.Parts[i]))
+	}
+	for _, v := range f.Values {
+		value := &stagepb.Value{}
+		switch v := v.(type) {
+		case string:
+			value.Value = &stagepb.Value_Text{Text: Valid(v)}
+		case float64:
+			value.Value = &stagepb.Value_Number{Number: v}
+		case bool:
+			value.Value = &stagepb.Value_Truth{Truth: v}
+		}
+		out.Values = append(out.Values, value)
+	}
+	return out
+}
+
+// decodeFilter fills a filter that may nest depth deep. It is not checked yet
+// beyond that.
+func decodeFilter(in *stagepb.Filter, f *sdk.Filter, depth int) error {
+	if depth == 0 {
+		return fmt.Errorf("it nests more than %d deep", sdk.MaxFilterDepth)
+	}
+	if op := in.GetOp(); op <= 0 || op > stagepb.FilterOp(sdk.FilterPrefix) {
+		return fmt.Errorf("operator %v is unknown; a newer racflow may know it", op)
+	}
+	if field := in.GetField(); field < 0 || field > stagepb.Field(sdk.FieldMeta) {
+		return fmt.Errorf("field %v is unknown; a newer racflow may know it", field)
+	}
+	f.Op, f.Field, f.Key = sdk.FilterOp(in.GetOp()), sdk.Field(in.GetField()), in.GetKey()
+	if n := len(in.GetParts()); n > 0 {
+		f.Parts = make([]sdk.Filter, n)
+	}
+	for i, part := range in.GetParts() {
+		if err := decodeFilter(part, &f.Parts[i], depth-1); err != nil {
+			return err
+		}
+	}
+	for _, v := range in.GetValues() {
+		switch v := v.GetValue().(type) {
+		case *stagepb.Value_Text:
+			f.Values = append(f.Values, v.Text)
+		case *stagepb.Value_Number:
+			f.Values = append(f.Values, v.Number)
+		case *stagepb.Value_Truth:
+			f.Values = append(f.Values, v.Truth)
+		default:
+			return fmt.Errorf("a value is missing")
+		}
+	}
+	return nil
+}
+
+// EncodeSearch makes a search request.
+func EncodeSearch(collection string, r sdk.Ranking, queries []sdk.Query) (*stagepb.SearchRequest, error) {
+	n := len(queries)
+	rows := &stagepb.Rows{N: uint32(n), Text: make([]string, n)}
+	for i := range queries {
+		rows.Text[i] = Valid(queries[i].Text)
+	}
+	vector := func(i int) []float32 { return queries[i].Vector }
+	if err := packVectors(rows, widest(n, vector), vector); err != nil {
+		return nil, err
+	}
+	filters, numbers, err := packFilters(queries)
+	if err != nil {
+		return nil, err
+	}
+	return &stagepb.SearchRequest{
+		Collection: Valid(collection), Mode: modes[r.Mode], TopK: uint32(r.TopK), NumCandidates: uint32(r.NumCandidates),
+		Fusion: fusions[r.Method], DenseWeight: r.DenseWeight, RrfK: uint32(r.K), Texts: r.Texts, Queries: rows,
+		Filters: filters, QueryFilter: numbers, Norm: r.Norm,
+	}, nil
+}
+
+// DecodeSearch returns the ranking and the queries of a search request.
+func DecodeSearch(s *stagepb.SearchRequest) (sdk.Ranking, []sdk.Query, error) {
+	rows := s.GetQueries()
+	r := sdk.Ranking{
+		Search: sdk.Search{NumCandidates: int(s.GetNumCandidates()), Texts: s.GetTexts(), Norm: s.GetNorm()},
+		Fusion: sdk.Fusion{DenseWeight: s.GetDenseWeight(), K: int(s.GetRrfK())},
+		TopK:   int(s.GetTopK()),
+	}
+	var ok bool
+	if r.Mode, ok = key(modes, s.GetMode()); !ok {
+		return r, nil, fmt.Errorf("unknown search mode %v", s.GetMode())
+	}
+	if r.Method, ok = key(fusions, s.GetFusion()); !ok {
+		return r, nil, fmt.Errorf("unknown fusion %v", s.GetFusion())
+	}
+	if err := whole("text", len(rows.GetText()), int(rows.GetN())); err != nil {
+		return r, nil, err
+	}
+	vectors, err := unpackVectors(rows)
+	if err != nil {
+		return r, nil, err
+	}
+	queries := make([]sdk.Query, len(rows.GetText()))
+	for i := range queries {
+		queries[i] = sdk.Query{Text: rows.Text[i], Vector: at(vectors, i)}
+	}
+	if err := unpackFilters(s.GetFilters(), s.GetQueryFilter(), queries); err != nil {
+		return r, nil, err
+	}
+	return r, queries, nil
 }

@@ -1,14 +1,173 @@
 package wire
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
 )
+
+// EncodeFailure makes a failure of an error. The end of a context counts as
+// cancelled or out of time even where the stage gave it no code.
+func EncodeFailure(err error) *stagepb.Failure {
+	f := &stagepb.Failure{Code: errorCodes[sdk.CodeOf(err)], Message: Valid(err.Error())}
+	var coded *sdk.Error
+	switch {
+	case errors.As(err, &coded):
+		after := (coded.RetryAfter + time.Millisecond - 1) / time.Millisecond
+		f.RetryAfterMs = uint32(min(max(after, 0), math.MaxUint32))
+	case errors.Is(err, context.Canceled):
+		f.Code = stagepb.Code_CODE_CANCELLED
+	case errors.Is(err, context.DeadlineExceeded):
+		f.Code = stagepb.Code_CODE_DEADLINE
+	}
+	return f
+}
+
+// DecodeFailure returns the error of a failure. A code that is unknown, from a
+// newer plugin, counts as internal.
+func DecodeFailure(f *stagepb.Failure) error {
+	code, _ := key(errorCodes, f.GetCode())
+	message := Cut(f.GetMessage())
+	if message == "" {
+		message = "the plugin gave no reason"
+	}
+	return &sdk.Error{
+		Code: code, RetryAfter: time.Duration(f.GetRetryAfterMs()) * time.Millisecond, Err: errors.New(message),
+	}
+}
+
+// EncodeRowErrors lists the rows that failed alone, in order.
+func EncodeRowErrors(failed sdk.RowErrors) []*stagepb.RowError {
+	var all []*stagepb.RowError
+	for _, row := range slices.Sorted(maps.Keys(failed)) {
+		all = append(all, &stagepb.RowError{Row: uint32(row), Failure: EncodeFailure(failed[row])})
+	}
+	return all
+}
+
+// DecodeRowErrors returns the errors of single rows out of n.
+func DecodeRowErrors(all []*stagepb.RowError, n int) (sdk.RowErrors, error) {
+	if len(all) == 0 {
+		return nil, nil
+	}
+	failed := sdk.RowErrors{}
+	for _, e := range all {
+		if uint64(e.GetRow()) >= uint64(n) {
+			return nil, fmt.Errorf("error for row %d of %d", e.GetRow(), n)
+		}
+		failed[int(e.Row)] = DecodeFailure(e.GetFailure())
+	}
+	return failed, nil
+}
+
+// EncodeArgumentErrors makes the errors of a config out of one, joined ones one by
+// one.
+func EncodeArgumentErrors(err error) []*stagepb.ArgumentError {
+	var all []*stagepb.ArgumentError
+	for _, e := range sdk.ArgumentErrors(err) {
+		all = append(all, &stagepb.ArgumentError{Argument: Valid(e.Argument), Path: ValidAll(e.Path), Message: Valid(e.Err.Error())})
+	}
+	return all
+}
+
+// DecodeArgumentErrors returns the errors of a config. Those that name no argument
+// are of the stage as a whole.
+func DecodeArgumentErrors(all []*stagepb.ArgumentError) []*sdk.ArgumentError {
+	var errs []*sdk.ArgumentError
+	for _, e := range all {
+		errs = append(errs, &sdk.ArgumentError{Argument: e.GetArgument(), Path: e.GetPath(), Err: errors.New(Cut(e.GetMessage()))})
+	}
+	return errs
+}
+
+// EncodePending makes a message of results that come later.
+func EncodePending(p *sdk.Pending) *stagepb.Pending {
+	after := (p.PollAfter + time.Millisecond - 1) / time.Millisecond
+	return &stagepb.Pending{Handle: Valid(p.Handle), PollAfterMs: uint32(min(max(after, 0), math.MaxUint32)), Note: Valid(p.Note)}
+}
+
+// DecodePending is the inverse of EncodePending.
+func DecodePending(p *stagepb.Pending) (*sdk.Pending, error) {
+	if n := len(p.GetHandle()); n == 0 || n > MaxHandle {
+		return nil, fmt.Errorf("a handle of pending work has 1 to %d bytes, and this one %d", MaxHandle, n)
+	}
+	return &sdk.Pending{Handle: p.GetHandle(), PollAfter: time.Duration(p.GetPollAfterMs()) * time.Millisecond, Note: Cut(p.GetNote())}, nil
+}
+
+const (
+	// ProtocolVersion is the version of sdk/proto that this package speaks.
+	ProtocolVersion = 2
+	// Minor counts what was added to that version.
+	Minor = 0
+	// LeastMinor is the oldest Minor of the engine that plugins of this SDK work with.
+	LeastMinor = 0
+	// CookieKey is the environment variable by which a plugin knows that
+	// racflow has started it.
+	CookieKey = "RACFLOW_PLUGIN"
+	// CookieValue is what CookieKey must be set to.
+	CookieValue = "b6c0ce8b-stage"
+	// StageKey is the environment variable by which a program knows that it has
+	// been started to run one of its own stages. Its value is for people.
+	StageKey = "RACFLOW_STAGE"
+	// TokenKey is the metadata that carries the token of the service Host.
+	TokenKey = "racflow-token"
+)
+
+const (
+	// Window is how many calls a plugin gets at a time: as many items can wait for a
+	// language model at a time.
+	Window = 256
+	// MaxMessage is the size of the largest message in bytes, both ways.
+	MaxMessage = 64 << 20
+	// MaxHandle is the size of the largest handle of pending work in bytes.
+	MaxHandle = 64 << 10
+
+	flowWindow = 16 << 20 // bytes in flight: enough that a large batch is not sent in steps
+	buffer     = 256 << 10
+)
+
+// Handshake is what host and plugin check of each other before they speak.
+func Handshake() plugin.HandshakeConfig {
+	return plugin.HandshakeConfig{
+		ProtocolVersion:  ProtocolVersion,
+		MagicCookieKey:   CookieKey,
+		MagicCookieValue: CookieValue,
+	}
+}
+
+// ServerOptions are the limits of a plugin's gRPC server, and what takes the trace of a call
+// from its metadata.
+func ServerOptions() []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage),
+		grpc.InitialWindowSize(flowWindow), grpc.InitialConnWindowSize(flowWindow),
+		grpc.ReadBufferSize(buffer), grpc.WriteBufferSize(buffer),
+		grpc.ChainUnaryInterceptor(receiveUnary), grpc.ChainStreamInterceptor(receiveStream),
+	}
+}
+
+// DialOptions are the same limits for the host's end, and what puts the trace there.
+func DialOptions() []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessage), grpc.MaxCallSendMsgSize(MaxMessage)),
+		grpc.WithInitialWindowSize(flowWindow), grpc.WithInitialConnWindowSize(flowWindow),
+		grpc.WithReadBufferSize(buffer), grpc.WithWriteBufferSize(buffer),
+		grpc.WithChainUnaryInterceptor(sendUnary), grpc.WithChainStreamInterceptor(sendStream),
+		grpc.WithIdleTimeout(0), // a plugin that nobody calls for half an hour has not ended
+	}
+}
 
 // EncodeKeys makes bytes of keys.
 func EncodeKeys(keys []sdk.Key) [][]byte {
@@ -89,3 +248,59 @@ func DecodeResult(d *stagepb.Result) sdk.Result {
 		Reason: d.GetReason(), Lost: d.GetLost(),
 	}
 }
+
+// The metadata by which a trace is passed on, both ways: the names of W3C Trace Context.
+const (
+	traceParent = "traceparent"
+	traceState  = "tracestate"
+)
+
+// outgoing adds the trace of a context to what is sent with a call.
+func outgoing(ctx context.Context) context.Context {
+	t := sdk.TraceOf(ctx)
+	if t.Parent == "" {
+		return ctx
+	}
+	if ctx = metadata.AppendToOutgoingContext(ctx, traceParent, t.Parent); t.State != "" {
+		ctx = metadata.AppendToOutgoingContext(ctx, traceState, t.State)
+	}
+	return ctx
+}
+
+// incoming returns the context of a call with the trace that came with it.
+func incoming(ctx context.Context) context.Context {
+	parent, state := metadata.ValueFromIncomingContext(ctx, traceParent), metadata.ValueFromIncomingContext(ctx, traceState)
+	if len(parent) != 1 {
+		return ctx
+	}
+	t := sdk.Trace{Parent: parent[0]}
+	if len(state) == 1 {
+		t.State = state[0]
+	}
+	return sdk.WithTrace(ctx, t)
+}
+
+func sendUnary(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption) error {
+	return invoke(outgoing(ctx), method, req, reply, conn, o...)
+}
+
+func sendStream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, stream grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) {
+	return stream(outgoing(ctx), desc, conn, method, o...)
+}
+
+func receiveUnary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	return handle(incoming(ctx), req)
+}
+
+func receiveStream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+	return handle(srv, tracedStream{stream, incoming(stream.Context())})
+}
+
+// tracedStream is a stream whose context has a trace.
+type tracedStream struct {
+	grpc.ServerStream
+	ctx context.Context //nolint:containedctx // a stream has its own
+}
+
+// Context implements grpc.ServerStream.
+func (s tracedStream) Context() context.Context { return s.ctx }

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/racflow/racflow/sdk/backoff"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // Conn is a connection with the servers. It re-establishes itself until it is closed.
@@ -64,7 +64,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	})
 	for {
 		c.nc, err = nats.Connect("", options...)
-		if err == nil || !unreachable(err) || backoff.Sleep(ctx, reconnectWait) != nil {
+		if err == nil || !unreachable(err) || support.SleepFor(ctx, reconnectWait) != nil {
 			break
 		}
 	}
@@ -100,7 +100,7 @@ func (c *Conn) check(ctx context.Context) (err error) {
 		if !off && !errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) && passes(err) || err == nil {
 			return nil // streams are on and cannot be asked just now: whoever asks them waits
 		}
-		if !off || backoff.Sleep(ctx, reconnectWait) != nil {
+		if !off || support.SleepFor(ctx, reconnectWait) != nil {
 			return c.advise(err)
 		}
 	}

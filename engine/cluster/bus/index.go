@@ -11,7 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/racflow/racflow/sdk/backoff"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // lookAgain is how often Watch looks whether there is a first run.
@@ -82,7 +82,7 @@ func (c *Conn) Watch(ctx context.Context) (<-chan string, error) {
 				after = c.watch(ctx, after, ids)
 			}
 			// The first run makes the index, and who watches may not.
-			_ = backoff.Sleep(ctx, lookAgain)
+			_ = support.SleepFor(ctx, lookAgain)
 			there = !c.absent(ctx, indexStream)
 		}
 	}()

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/racflow/racflow/sdk/backoff"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 const (
@@ -73,7 +73,7 @@ func (c *Conn) patient(ctx context.Context, o operation) error {
 			}
 			c.log.Debug("the servers could not", "stream", o.stream, "err", err)
 		}
-		_ = backoff.Sleep(ctx, pause/2+mrand.N(pause/2)) // or ctx has ended, as the next attempt sees
+		_ = support.SleepFor(ctx, pause/2+mrand.N(pause/2)) // or ctx has ended, as the next attempt sees
 		c.awaitBack(ctx)
 		pause = min(2*pause, longestPause)
 	}

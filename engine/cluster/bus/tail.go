@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/racflow/racflow/sdk/backoff"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // stored is a message of a stream, as tail gives it.
@@ -49,7 +49,7 @@ func (c *Conn) tail(ctx context.Context, stream, filter string, after uint64) it
 				return
 			}
 			if after == before {
-				_ = backoff.Sleep(ctx, firstPause)
+				_ = support.SleepFor(ctx, firstPause)
 			}
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/racflow/racflow/engine/cluster/bus"
 	"github.com/racflow/racflow/engine/governor"
 	"github.com/racflow/racflow/engine/pipeline"
-	"github.com/racflow/racflow/sdk/backoff"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // Holder reports what the calls of a Governor need, and grants it what it gets.
@@ -125,7 +125,7 @@ func (h *Holder) report(ctx context.Context) {
 			h.mu.Unlock()
 			h.g.Grant(governor.Grant{Until: asked.Add(a.Lease), Limiters: a.Limiters, Budget: a.Budget, Spent: a.Spent, Trials: a.Trials})
 		}
-		if backoff.Sleep(ctx, every/10-time.Since(asked)) != nil {
+		if support.SleepFor(ctx, every/10-time.Since(asked)) != nil {
 			return
 		}
 		due := time.NewTimer(every - time.Since(asked))

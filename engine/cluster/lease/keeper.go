@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine/cluster/bus"
-	"github.com/racflow/racflow/sdk/backoff"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // Options say who takes part.
@@ -70,7 +70,7 @@ func Keep(ctx context.Context, run *bus.Run, limits Limits, o Options) (*Keeper,
 		defer close(k.ended)
 		for ctx.Err() == nil {
 			err := k.reign(ctx)
-			if backoff.Sleep(ctx, k.terms.claim/6) != nil {
+			if support.SleepFor(ctx, k.terms.claim/6) != nil {
 				return
 			}
 			k.log.Warn("another process may hand out the limits of the run now", "error", err)
@@ -95,7 +95,7 @@ func (k *Keeper) await(ctx context.Context) error {
 		if err := k.run.Tell(yields, nil); err != nil {
 			k.log.Debug("who keeps the limits of the run is not asked for them", "error", err)
 		}
-		if backoff.Sleep(ctx, k.terms.every) != nil {
+		if support.SleepFor(ctx, k.terms.every) != nil {
 			return context.Cause(ctx)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/racflow/racflow/sdk/backoff"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // Why a process does not keep the book any more.
@@ -53,7 +53,7 @@ func (k *Keeper) reign(ctx context.Context) error {
 // renew keeps the claim until ctx ends or it is lost.
 func (k *Keeper) renew(ctx context.Context) error {
 	for {
-		if backoff.Sleep(ctx, k.terms.claim/3) != nil {
+		if support.SleepFor(ctx, k.terms.claim/3) != nil {
 			return context.Cause(ctx)
 		}
 		bounded, done := context.WithDeadline(ctx, k.claim.until)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine/cluster/bus"
-	"github.com/racflow/racflow/sdk/backoff"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // scribe writes the ledger: one writing at a time, each for all grants that were decided since the
@@ -61,7 +61,7 @@ func (s *scribe) run(ctx context.Context) error {
 				holders = len(s.k.book.holders)
 			}
 			s.k.mu.Unlock()
-			_ = backoff.Sleep(ctx, time.Duration(holders)*100*time.Microsecond) // a large ledger is not written all the time
+			_ = support.SleepFor(ctx, time.Duration(holders)*100*time.Microsecond) // a large ledger is not written all the time
 		case <-ctx.Done():
 			return nil
 		}

@@ -5,13 +5,13 @@ import (
 	mrand "math/rand/v2"
 	"time"
 
-	"github.com/racflow/racflow/sdk/backoff"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // watch takes the claim over where nobody answers.
 func (h *Holder) watch(ctx context.Context) {
 	k := newKeeper(h.run, h.o.Limits, h.o)
-	for backoff.Sleep(ctx, h.terms.every+mrand.N(h.terms.every)) == nil {
+	for support.SleepFor(ctx, h.terms.every+mrand.N(h.terms.every)) == nil {
 		h.mu.Lock()
 		waits := time.Since(h.heard) < h.terms.claim/6 || time.Since(h.yielded) < h.terms.claim
 		h.mu.Unlock()

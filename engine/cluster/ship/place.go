@@ -10,8 +10,7 @@ import (
 
 	"github.com/racflow/racflow/engine/private"
 	"github.com/racflow/racflow/engine/program"
-	"github.com/racflow/racflow/sdk/backoff"
-	"github.com/racflow/racflow/sdk/lock"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // unfinished begins the names of files that are being written.
@@ -24,16 +23,16 @@ const again = 50 * time.Millisecond
 func (k Kept) lock(ctx context.Context, digest string) (unlock func(), err error) {
 	path := k.path(digest) + ".lock"
 	for {
-		held, err := lock.Open(path, os.O_RDWR|os.O_CREATE, private.FileMode)
+		held, err := support.OpenLock(path, os.O_RDWR|os.O_CREATE, private.FileMode)
 		switch {
 		case err == nil:
 			return func() { _ = errors.Join(os.Remove(path), held.Close()) }, nil // the lock ends with the process at the latest
 		case errors.Is(err, errors.ErrUnsupported):
 			return func() {}, nil // then two may load it
-		case !errors.Is(err, lock.ErrBusy):
+		case !errors.Is(err, support.ErrBusy):
 			return nil, err
 		}
-		if err := backoff.Sleep(ctx, again); err != nil {
+		if err := support.SleepFor(ctx, again); err != nil {
 			return nil, err
 		}
 	}

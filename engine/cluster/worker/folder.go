@@ -9,7 +9,7 @@ import (
 	"strconv"
 
 	"github.com/racflow/racflow/engine/private"
-	"github.com/racflow/racflow/sdk/lock"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // DefaultState is the state folder where Options names none.
@@ -46,11 +46,11 @@ func openFolder(state string) (*folder, error) {
 				return nil, err
 			}
 		}
-		f.held, err = lock.Open(filepath.Join(f.own, "lock"), os.O_RDWR|os.O_CREATE, private.FileMode)
+		f.held, err = support.OpenLock(filepath.Join(f.own, "lock"), os.O_RDWR|os.O_CREATE, private.FileMode)
 		switch {
 		case err == nil:
 			return f, nil
-		case errors.Is(err, lock.ErrBusy):
+		case errors.Is(err, support.ErrBusy):
 			continue
 		case errors.Is(err, errors.ErrUnsupported): // nobody can tell whose it is
 			if f.own, err = os.MkdirTemp(root, "own-*"); err != nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine/cluster/definition"
-	"github.com/racflow/racflow/sdk/backoff"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // follower takes part in a run, again and again.
@@ -70,7 +70,7 @@ func (w *worker) look(ctx context.Context, id string) room {
 			w.log.Warn("a run cannot be looked at", "run", id, "error", err)
 		}
 		w.places.leave()
-		if backoff.Sleep(ctx, pauses.Delay(failures)) != nil || w.places.enter(ctx) != nil {
+		if support.SleepFor(ctx, pauses.Delay(failures)) != nil || w.places.enter(ctx) != nil {
 			return nil
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/racflow/racflow/sdk/backoff"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 const (
@@ -20,7 +20,7 @@ const (
 )
 
 // pauses are those between attempts to go on where stages could not.
-var pauses = backoff.Backoff{First: time.Second, Max: time.Minute}
+var pauses = support.Backoff{First: time.Second, Max: time.Minute}
 
 // steady is how long a pipeline has to work for its next trouble to count as the first.
 const steady = 5 * time.Minute

@@ -15,9 +15,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/nodump"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
 	"github.com/racflow/racflow/sdk/serve"
+	"github.com/racflow/racflow/sdk/support"
 	"github.com/racflow/racflow/sdk/wire"
 )
 
@@ -28,7 +28,7 @@ func Serve(stages []sdk.Stage) {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(0)
 	}()
-	if err := nodump.Set(); err != nil {
+	if err := support.NoDump(); err != nil {
 		fmt.Fprintln(os.Stderr, "warning:", err)
 	}
 	stderr := os.Stderr

@@ -15,8 +15,8 @@ import (
 	"github.com/racflow/racflow/engine/journal/runs"
 	"github.com/racflow/racflow/engine/outcome"
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/lock"
 	"github.com/racflow/racflow/sdk/sdktest/must"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // TestNumbers begins and removes runs while the clock stands and is set back, beside runs
@@ -151,7 +151,7 @@ func TestListAndRemove(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 
-	if err := kept.Remove(busy.ID()); !errors.Is(err, lock.ErrBusy) {
+	if err := kept.Remove(busy.ID()); !errors.Is(err, support.ErrBusy) {
 		t.Errorf("a run at work is removed: %v", err)
 	}
 	must.Do(t, busy.Close(nil))

@@ -11,7 +11,7 @@ import (
 
 	"github.com/racflow/racflow/engine/journal"
 	"github.com/racflow/racflow/engine/journal/manifest"
-	"github.com/racflow/racflow/sdk/lock"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // DefaultRuns is how many finished runs are kept where Retention does not say it.
@@ -71,7 +71,7 @@ func (r Runs) prune(keep Retention) (removed []Removed, err error) {
 			break // those after it are newer
 		}
 		switch err := r.Remove(old.id); {
-		case errors.Is(err, lock.ErrBusy):
+		case errors.Is(err, support.ErrBusy):
 			continue
 		case err != nil:
 			return removed, fmt.Errorf("remove an old run: %w", err)
@@ -82,7 +82,7 @@ func (r Runs) prune(keep Retention) (removed []Removed, err error) {
 	return removed, nil
 }
 
-// Remove removes a run. The error is lock.ErrBusy where a process is at work on it.
+// Remove removes a run. The error is support.ErrBusy where a process is at work on it.
 func (r Runs) Remove(id string) error {
 	dir := r.folder(id)
 	if _, err := os.Stat(dir); err != nil || !IsID(id) {
@@ -91,7 +91,7 @@ func (r Runs) Remove(id string) error {
 	if err := r.mark(number(id)); err != nil {
 		return err
 	}
-	f, err := lock.Open(filepath.Join(dir, journal.File), os.O_RDWR, 0)
+	f, err := support.OpenLock(filepath.Join(dir, journal.File), os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) { // it was killed as it began
 		return os.RemoveAll(dir)
 	}

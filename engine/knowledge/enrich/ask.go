@@ -14,7 +14,7 @@ import (
 	"github.com/racflow/racflow/engine/pending"
 	"github.com/racflow/racflow/engine/retry"
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/remote"
+	"github.com/racflow/racflow/sdk/wire"
 )
 
 // Additions is what an enricher has for a document.
@@ -137,7 +137,7 @@ func (e *enricher) call(ctx context.Context, t turn, documents []units.Document,
 // a reply that makes no sense, a panic.
 func nonsense(err error) bool {
 	coded := new(sdk.Error)
-	return errors.As(err, &coded) && coded.Code == sdk.CodeInternal || errors.As(err, new(*remote.StatusError))
+	return errors.As(err, &coded) && coded.Code == sdk.CodeInternal || errors.As(err, new(*wire.StatusError))
 }
 
 // ask calls the process. An error that is not sdk.RowErrors is of all passages.
@@ -195,7 +195,7 @@ func seen(passages []sdk.Passage) [][]string {
 func (e *enricher) divide(ctx context.Context, t turn, passages []sdk.Passage, why error) ([]sdk.Addition, error) {
 	found, failed := make([]sdk.Addition, len(passages)), sdk.RowErrors{}
 	if errors.Is(why, sdk.ErrCrashed) {
-		ctx = remote.Alone(ctx)
+		ctx = wire.Alone(ctx)
 	}
 	half := len(passages) / 2
 	for _, part := range [][2]int{{0, half}, {half, len(passages)}} {

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/racflow/racflow/sdk/backoff"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 const publicHub = "https://huggingface.co"
@@ -57,7 +57,7 @@ func New() (*Client, error) {
 			Transport:     transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		answer: 30 * time.Second, stall: time.Minute, sleep: backoff.Sleep,
+		answer: 30 * time.Second, stall: time.Minute, sleep: support.SleepFor,
 	}, nil
 }
 
@@ -144,7 +144,7 @@ func delay(failures int, err error) (time.Duration, error) {
 		}
 		return status.After, nil
 	}
-	return backoff.Backoff{First: time.Second, Max: 30 * time.Second}.Delay(failures), nil
+	return support.Backoff{First: time.Second, Max: 30 * time.Second}.Delay(failures), nil
 }
 
 // retryAfter reads the header of that name: seconds or a date.

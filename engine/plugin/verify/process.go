@@ -10,7 +10,6 @@ import (
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/conformance"
-	"github.com/racflow/racflow/sdk/remote"
 	"github.com/racflow/racflow/sdk/wire"
 )
 
@@ -162,7 +161,7 @@ func (v *subject) deadline(t conformance.T) error {
 			return fmt.Errorf("a call that had %v was worked on until the engine ended the process", left)
 		}
 	}
-	alone, cancel := context.WithTimeout(remote.Alone(t.Context()), v.Options.Promptly)
+	alone, cancel := context.WithTimeout(wire.Alone(t.Context()), v.Options.Promptly)
 	defer cancel()
 	if _, err := l.Rows(alone, 0, 1); err != nil {
 		return fmt.Errorf("%v after the last of them: %w", v.Options.Promptly, err)

@@ -13,7 +13,6 @@ import (
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/conformance"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
-	"github.com/racflow/racflow/sdk/remote"
 	"github.com/racflow/racflow/sdk/wire"
 )
 
@@ -47,7 +46,7 @@ func Replay(ctx context.Context, o Options, f replay.File, done func(stage strin
 			if err != nil {
 				return err
 			}
-			return send(remote.Alone(t.Context()), p.Stage, f.Request)
+			return send(wire.Alone(t.Context()), p.Stage, f.Request)
 		},
 	}
 	v := o.subject(dir, s, config, secrets)
@@ -87,7 +86,7 @@ func (c Config) again(s sdk.Stage, had json.RawMessage) (config []byte, secrets 
 }
 
 // send makes the call as the engine does, so that its reply is checked as the engine does.
-func send(ctx context.Context, s *remote.Stage, r replay.Request) error {
+func send(ctx context.Context, s *wire.Stage, r replay.Request) error {
 	message, reply, err := r.Decode()
 	if err != nil {
 		return err

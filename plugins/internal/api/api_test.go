@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/racflow/racflow/plugins/internal/api"
-	"github.com/racflow/racflow/plugins/internal/api/apitest"
+	"github.com/racflow/racflow/plugins/internal/apitest"
 	"github.com/racflow/racflow/sdk"
 )
 

@@ -3,14 +3,17 @@ package api
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/racflow/racflow/sdk"
@@ -335,4 +338,189 @@ func (c *Client) hide(text string) string {
 		text = strings.ReplaceAll(text, secret, redacted)
 	}
 	return text
+}
+
+// maxNoAnswers is how many replies in a row may hold no answer before calls count as
+// denied: what answers there is not the service that the file means.
+const maxNoAnswers = 20
+
+// NoAnswer is an error for Request.OnReply: the reply is JSON and a success, but holds
+// nothing of what was asked for. It is transient.
+func NoAnswer(text string) error { return sdk.Transient(&noAnswerError{text}, 0) }
+
+type noAnswerError struct{ text string }
+
+func (e *noAnswerError) Error() string { return e.text }
+
+// statusOf is the status of a call whose reply was a success, by the error of reading it.
+func (c *Client) statusOf(err error) sdk.Status {
+	switch none := new(noAnswerError); {
+	case !errors.As(err, &none):
+		c.noAnswers.Store(0)
+		return sdk.StatusOK
+	case c.noAnswers.Add(1) > maxNoAnswers:
+		return sdk.StatusDenied
+	}
+	return sdk.StatusRefused
+}
+
+// outageOf is how many requests in a row, all different, have to fail until it is the
+// service that fails and not the requests: one that a server cannot stand is sent again
+// and again.
+const outageOf = 5
+
+// outage tells a service that fails from requests that do. Its zero value is ready.
+type outage struct {
+	mu       sync.Mutex
+	answered bool                       // ever
+	failing  map[[sha256.Size]byte]bool // requests since the last answer
+}
+
+// judge returns the error of a request, with its result changed where the service as a
+// whole fails, or has never answered and may be starting. The engine then decides how long
+// to wait, and that is no retry of the request.
+func (o *outage) judge(body []byte, result *sdk.Result, err error) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	coded, status := new(sdk.Error), new(statusError)
+	switch said := errors.As(err, &status); {
+	case err == nil, said && status.refusal.Status < 500, result.Status == sdk.StatusBusy:
+		o.answered, o.failing = true, nil
+		return err
+	case !said, !errors.As(err, &coded), coded.Code != sdk.CodeTransient: // it said nothing, or not to ask again
+		return err
+	}
+	if o.failing == nil {
+		o.failing = map[[sha256.Size]byte]bool{}
+	}
+	if len(o.failing) < outageOf {
+		o.failing[sha256.Sum256(body)] = true
+	}
+	if o.answered && len(o.failing) < outageOf {
+		return err
+	}
+	result.Status, result.RetryAfter = sdk.StatusDown, requeue
+	if coded.RetryAfter > 0 {
+		return err
+	}
+	return sdk.Transient(coded.Err, requeue)
+}
+
+// cause is what a service says against one text, where it would answer about others.
+type cause uint8
+
+const (
+	nothing  cause = iota
+	filtered       // it may not be answered
+	tooLong        // the model cannot take it
+)
+
+// causes are the codes and types by which services say so, in lower case and without
+// separators.
+var causes = map[string]cause{
+	"contentfilter": filtered, "contentfiltered": filtered, "responsibleaipolicyviolation": filtered, // Azure
+	"contentpolicyviolation": filtered, "moderationblocked": filtered, "invalidprompt": filtered, // OpenAI
+	"contentpolicyviolationerror": filtered, "contextwindowexceedederror": tooLong, // LiteLLM
+	"datainspectionfailed":   filtered, // DashScope
+	"1301":                   filtered, // Zhipu
+	"contextlengthexceeded":  tooLong,  // OpenAI, Groq
+	"exceedcontextsizeerror": tooLong,  // llama.cpp
+	"requesttoolarge":        tooLong,  // Anthropic
+	"3051":                   tooLong,  // Mistral
+}
+
+// wordings are how those say it that have no code for it.
+var wordings = []struct {
+	cause cause
+	words *regexp.Regexp
+}{
+	{filtered, regexp.MustCompile(`content[ _-]?(management|filter(ing|ed)?|safety|usage) ?polic|content_?filter|content exists risk|responsible ai|usage (guidelines|policy)|` +
+		`(flagged|blocked|rejected|filtered) (by|as|due to|because of|for|as a result of) .*(moderation|safety|polic|content|sensitive|prohibited)|` +
+		`inappropriate content|sensitive words|requires moderation`)},
+	{tooLong, regexp.MustCompile(`maximum (context|prompt|input) ?length|context (length|window|size|limit)|max(imum)? ?_?(model|context|sequence)[ _]len|` +
+		`(prompt|input|request|message|messages|text|sequence) (is|are) too (long|large|many)|too many (input )?tokens|too large for model|request too large|` +
+		`input token count .* exceeds|(inputs?|prompt)[^.]{0,60} must (be <=|have less than)|range of input length|input is too long|` +
+		`reduce (the|your) (length|size) of|max_tokens must be at least 1, got -|context the overflows`)},
+}
+
+// refused tells why a reply refuses one text; nothing: it refuses the request, whatever
+// its text, or says something else. A code counts before words, and neither counts where
+// the service names another field: a limit that is too high is one for every text.
+func refused(status int, body []byte) cause {
+	switch status {
+	case http.StatusBadRequest, http.StatusForbidden, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, http.StatusTooManyRequests, http.StatusBadGateway:
+	default:
+		return nothing
+	}
+	var reply struct {
+		Error   json.RawMessage
+		Message json.RawMessage
+		Detail  json.RawMessage
+		Code    any
+		Type    any
+	}
+	if json.Unmarshal(body, &reply) != nil {
+		if status == http.StatusRequestEntityTooLarge { // a proxy says so with a page
+			return tooLong
+		}
+		return nothing
+	}
+	var e struct {
+		Code, Type, Status any
+		Param              any
+		Inner              struct{ Code any } `json:"innererror"`
+		Metadata           struct {
+			Flagged json.RawMessage `json:"flagged_input"` // OpenRouter
+		}
+	}
+	_ = json.Unmarshal(reply.Error, &e) // a text: nothing
+	if e.Metadata.Flagged != nil {
+		return filtered
+	}
+	for _, code := range []any{e.Inner.Code, e.Code, e.Type, reply.Code, reply.Type} {
+		if c := causes[plain(code)]; c != nothing {
+			return c
+		}
+	}
+	if status == http.StatusRequestEntityTooLarge {
+		return tooLong
+	}
+	if param, _ := e.Param.(string); param != "" && !aboutText(param) {
+		return nothing
+	}
+	message, _, _ := errorMessage(body)
+	message = strings.ToLower(message)
+	for _, w := range wordings {
+		if w.words.MatchString(message) && (w.cause == tooLong || status != http.StatusTooManyRequests) {
+			return w.cause
+		}
+	}
+	return nothing
+}
+
+// aboutText reports whether a field of a request holds its text.
+func aboutText(param string) bool {
+	for _, field := range []string{"messages", "prompt", "input", "contents", "texts", "query", "documents"} {
+		if strings.HasPrefix(param, field) {
+			return true
+		}
+	}
+	return false
+}
+
+// plain is a code as causes have it.
+func plain(code any) string {
+	text, _ := code.(string)
+	if n, ok := code.(float64); ok {
+		raw, _ := json.Marshal(n)
+		text = string(raw)
+	}
+	return strings.NewReplacer("_", "", "-", "", ".", "", " ", "").Replace(strings.ToLower(text))
+}
+
+// TooLong reports whether an error is a refusal of a text that does not fit the model:
+// there is no other way to ask for the same.
+func TooLong(err error) bool {
+	e := new(statusError)
+	return errors.As(err, &e) && e.cause == tooLong
 }

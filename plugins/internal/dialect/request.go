@@ -2,10 +2,208 @@ package dialect
 
 import (
 	"encoding/json"
+	"net/http"
+	"net/url"
 	"slices"
+
+	"github.com/sashabaranov/go-openai"
 
 	"github.com/racflow/racflow/sdk"
 )
+
+// body is a request of both endpoints. go-openai's own types leave out a temperature of 0
+// and empty messages, round numbers to float32, and lack fields that servers have.
+type body struct {
+	Model               string                               `json:"model"`
+	Messages            []message                            `json:"messages,omitempty"`
+	Prompt              string                               `json:"prompt,omitempty"`
+	N                   int                                  `json:"n,omitempty"`
+	MaxTokens           int                                  `json:"max_tokens,omitempty"`
+	MaxCompletionTokens int                                  `json:"max_completion_tokens,omitempty"`
+	Temperature         *float64                             `json:"temperature,omitempty"`
+	TopP                *float64                             `json:"top_p,omitempty"`
+	Seed                *int                                 `json:"seed,omitempty"`
+	Stop                []string                             `json:"stop,omitempty"`
+	Logprobs            any                                  `json:"logprobs,omitempty"` // true for a chat, a number for a text
+	ResponseFormat      *openai.ChatCompletionResponseFormat `json:"response_format,omitempty"`
+	Tools               []openai.Tool                        `json:"tools,omitempty"`
+	ToolChoice          *openai.ToolChoice                   `json:"tool_choice,omitempty"`
+	StructuredOutputs   *structuredOutputs                   `json:"structured_outputs,omitempty"`
+	Grammar             string                               `json:"grammar,omitempty"`
+	ReasoningEffort     string                               `json:"reasoning_effort,omitempty"`
+	PromptCacheKey      string                               `json:"prompt_cache_key,omitempty"`
+	Stream              bool                                 `json:"stream,omitempty"`
+	StreamOptions       *openai.StreamOptions                `json:"stream_options,omitempty"`
+}
+
+type structuredOutputs struct {
+	Choice []string `json:"choice"`
+}
+
+// MaxCompletionTokens is the newer name of the field max_tokens.
+const MaxCompletionTokens = "max_completion_tokens"
+
+// Body implements Dialect.
+func (OpenAI) Body(r Request) (any, error) {
+	if r.Schema != nil && (r.Form == FormObject || r.Form == FormText) {
+		r = Instruct(r)
+	}
+	b := body{
+		Model: r.Model, Messages: messages(r), Prompt: r.Prompt, N: r.N,
+		Temperature: r.Temperature, TopP: r.TopP, Seed: r.Seed, Stop: r.Stop,
+		ReasoningEffort: r.Effort, PromptCacheKey: r.PromptCacheKey, Stream: r.Stream,
+	}
+	if r.MaxTokensField == MaxCompletionTokens {
+		b.MaxCompletionTokens = r.MaxTokens
+	} else {
+		b.MaxTokens = r.MaxTokens
+	}
+	if r.Logprobs {
+		b.Logprobs = true
+		if r.Messages == nil {
+			b.Logprobs = 1
+		}
+	}
+	if r.Choice != nil {
+		b.StructuredOutputs = &structuredOutputs{r.Choice}
+	}
+	if r.Stream {
+		b.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
+	}
+	b.structure(r)
+	return Merge(b, r.Extra)
+}
+
+// answerName is the name of a schema, and of the tool that takes an answer.
+const answerName = "answer"
+
+// structure adds what holds the answer to a schema.
+func (b *body) structure(r Request) {
+	if r.Schema == nil {
+		return
+	}
+	switch r.Form {
+	case FormSchema:
+		b.ResponseFormat = &openai.ChatCompletionResponseFormat{
+			Type:       openai.ChatCompletionResponseFormatTypeJSONSchema,
+			JSONSchema: &openai.ChatCompletionResponseFormatJSONSchema{Name: answerName, Schema: r.Schema, Strict: true},
+		}
+		if r.Messages == nil {
+			b.Grammar = r.Grammar
+		}
+	case FormObject:
+		b.ResponseFormat = &openai.ChatCompletionResponseFormat{Type: openai.ChatCompletionResponseFormatTypeJSONObject}
+	case FormTool:
+		b.Tools = []openai.Tool{{Type: openai.ToolTypeFunction, Function: &openai.FunctionDefinition{
+			Name: answerName, Description: "Takes the answer.", Strict: true, Parameters: r.Schema,
+		}}}
+		b.ToolChoice = &openai.ToolChoice{Type: openai.ToolTypeFunction, Function: openai.ToolFunction{Name: answerName}}
+	}
+}
+
+// message is one as OpenAI's endpoint takes it: its content is a text, or parts of it.
+type message struct {
+	Role    string `json:"role"`
+	Content any    `json:"content"`
+}
+
+type part struct {
+	Type         string            `json:"type"`
+	Text         string            `json:"text"`
+	CacheControl map[string]string `json:"cache_control"`
+}
+
+// maxMarks is how many parts of a request Anthropic allows to be marked.
+const maxMarks = 4
+
+// messages writes those of a chat; nil for a text to continue.
+func messages(r Request) []message {
+	sent, left := make([]message, len(r.Messages)), maxMarks
+	if !r.CacheMarks {
+		left = 0
+	}
+	for i := len(r.Messages) - 1; i >= 0; i-- { // the last mark covers most
+		it := r.Messages[i]
+		sent[i] = message{it.Role, it.Text}
+		if it.Shared && it.Text != "" && left > 0 {
+			sent[i].Content = []part{{"text", it.Text, map[string]string{"type": "ephemeral"}}}
+			left--
+		}
+	}
+	return sent
+}
+
+// Instruct is a request whose prompt asks for an answer that fits its schema, in words: at
+// the end of a chat, so that its beginning stays in the service's cache, and at the
+// beginning of a text, which has to end as it does.
+func Instruct(r Request) Request {
+	instruction := "Answer with a JSON object that fits this JSON schema, and with nothing else:\n" + string(r.Schema)
+	n := len(r.Messages)
+	switch {
+	case n == 0:
+		r.Prompt = instruction + "\n\n" + r.Prompt
+	case r.Messages[n-1].Role == sdk.MessageUser:
+		last := r.Messages[n-1]
+		last.Text, last.Shared = last.Text+"\n\n"+instruction, false
+		r.Messages = append(r.Messages[:n-1:n-1], last)
+	default:
+		r.Messages = append(r.Messages[:n:n], sdk.Message{Role: sdk.MessageUser, Text: instruction})
+	}
+	return r
+}
+
+// Merge is a body with further fields, which replace others of their name. Values stay as
+// they are: the order of a schema's properties matters.
+func Merge(body any, extra map[string]any) (any, error) {
+	if len(extra) == 0 {
+		return body, nil
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(text, &fields); err != nil {
+		return nil, err
+	}
+	for name, value := range extra {
+		if fields[name], err = json.Marshal(value); err != nil {
+			return nil, err
+		}
+	}
+	return fields, nil
+}
+
+// OpenAI is the form of OpenAI's chat and text completions, which most servers and
+// gateways have.
+type OpenAI struct {
+	APIVersion string // of Azure, whose deployments are the models; empty: another service
+}
+
+var _ Dialect = OpenAI{}
+
+// Path implements Dialect.
+func (o OpenAI) Path(r Request) string {
+	path := "/completions"
+	if r.Messages != nil {
+		path = "/chat/completions"
+	}
+	if o.APIVersion == "" {
+		return path
+	}
+	return "/openai/deployments/" + url.PathEscape(r.Model) + path + "?api-version=" + url.QueryEscape(o.APIVersion)
+}
+
+// Header implements Dialect.
+func (o OpenAI) Header(key string) http.Header {
+	switch {
+	case key == "":
+		return nil
+	case o.APIVersion != "":
+		return http.Header{"Api-Key": {key}}
+	}
+	return http.Header{"Authorization": {"Bearer " + key}}
+}
 
 // Request is what a model is asked for. A stage leaves Form, MaxTokensField and Stream
 // as they are where the file says nothing of them.

@@ -2,12 +2,21 @@ package encoder
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
+	"hash"
+	"io"
+	"io/fs"
 	"math"
+	"os"
+	"path/filepath"
+	"slices"
 
-	"github.com/racflow/racflow/plugins/internal/encoder/internal/folder"
 	"github.com/racflow/racflow/plugins/internal/linear"
 	"github.com/racflow/racflow/plugins/internal/simd"
+	"github.com/racflow/racflow/plugins/internal/tokenizer"
 )
 
 // Precision is the arithmetic of the linear layers; the rest is float32.
@@ -46,7 +55,7 @@ func (o Options) complete() (Options, error) {
 // Encoder is a loaded encoder of texts. It is safe for concurrent use.
 type Encoder struct {
 	*network
-	folder      folder.Model
+	folder      Folder
 	top         top
 	fingerprint string
 }
@@ -61,7 +70,7 @@ func Open(dir string, o Options) (*Encoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := folder.Read(dir, o.MiniLM)
+	f, err := ReadFolder(dir, o.MiniLM)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +95,7 @@ func Open(dir string, o Options) (*Encoder, error) {
 // Check reports what the configuration in a model's folder says against it: that it is no
 // encoder of texts, or one that cannot be computed. Weights and tokenizer are not read.
 func Check(dir string) error {
-	f, err := folder.Read(dir, false)
+	f, err := ReadFolder(dir, false)
 	if err != nil {
 		return err
 	}
@@ -94,7 +103,7 @@ func Check(dir string) error {
 }
 
 // embeds is an error where a model gives no vectors.
-func embeds(f folder.Model) error {
+func embeds(f Folder) error {
 	if class := f.Classifier(); class != "" && !f.Pooled {
 		return fmt.Errorf("%s: the model is a cross-encoder (%s), which gives scores of pairs and no vectors: it is for rerank", f.Dir, class)
 	}
@@ -170,4 +179,81 @@ func (e *Encoder) promptTokens(prompt string) int {
 		return len(tokens) - 1 // a token ends every text
 	}
 	return len(tokens)
+}
+
+// newSum returns a hash that configuration and options were written to, and files are to be
+// written to as they are read.
+func newSum(f Folder, o Options) hash.Hash {
+	sum := sha256.New()
+	if description, ok := first(f, o); ok {
+		fmt.Fprintf(sum, "minilm 1 %+v\n", description)
+		if o.Precision != Float32 {
+			fmt.Fprintf(sum, "%s 1\n", o.Precision)
+		}
+		return sum
+	}
+	// Raise the number where the same files give other vectors than before.
+	fmt.Fprintf(sum, "encoder 1 %s %d %+v %d %s %t %t\n",
+		o.Precision, o.Dimensions, f.Shape, f.MaxTokens, f.Pooling, f.IncludePrompt, f.Normalize)
+	for _, d := range f.Dense {
+		fmt.Fprintf(sum, "dense %d %d %t %s\n", d.In, d.Out, d.Bias, d.Activation)
+	}
+	return sum
+}
+
+func finish(sum hash.Hash) string { return hex.EncodeToString(sum.Sum(nil)) }
+
+// first describes a model as racflow did when there were no others than uncased BERT, so that
+// knowledge embedded then need not be embedded anew. ok is false for other models.
+func first(f Folder, o Options) (description any, ok bool) {
+	_, err := os.Stat(filepath.Join(f.Dir, "tokenizer.json"))
+	if err == nil || f.Shape.Family != BERT || f.Pooling == LastToken || !f.IncludePrompt || f.Dense != nil ||
+		o.Dimensions != 0 {
+		return nil, false
+	}
+	return struct {
+		Hidden, Layers, Heads, Intermediate, Positions int
+		Epsilon                                        float64
+		MaxTokens                                      int
+		MeanPooling, Normalize                         bool
+	}{
+		f.Shape.Hidden, f.Shape.Layers, f.Shape.Heads, f.Shape.Intermediate, f.Shape.Positions,
+		f.Shape.Epsilon, f.MaxTokens, f.Pooling == Mean, f.Normalize,
+	}, true
+}
+
+// openTokenizer reads the tokenizer in a folder, and writes what its ids depend on to sum.
+func openTokenizer(dir string, sum io.Writer) (*tokenizer.Tokenizer, error) {
+	t, err := tokenizer.Open(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: give the folder that holds tokenizer.json, or the vocab.txt of an uncased BERT", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(filepath.Join(dir, "tokenizer.json")); err == nil {
+		_, err = fmt.Fprintln(sum, t.Fingerprint())
+		return t, err
+	}
+	// The vocabulary of an uncased model goes into the sum as it did when there was nothing else.
+	vocabulary, err := os.ReadFile(filepath.Join(dir, "vocab.txt"))
+	if err != nil {
+		return nil, fmt.Errorf("open the model: %w", err)
+	}
+	own := sha256.Sum256(vocabulary)
+	if t.Fingerprint() != hex.EncodeToString(own[:]) {
+		vocabulary = append(vocabulary, t.Fingerprint()...)
+	}
+	_, err = sum.Write(vocabulary)
+	return t, err
+}
+
+// ignoresCase reports whether capital letters make no difference to the tokens.
+func ignoresCase(t *tokenizer.Tokenizer) bool {
+	for _, pair := range [][2]string{{"ABCDEFGHIJKLM", "abcdefghijklm"}, {"NOPQRSTUVWXYZ", "nopqrstuvwxyz"}, {"The House", "the house"}} {
+		if !slices.Equal(t.Encode(pair[0], 100), t.Encode(pair[1], 100)) {
+			return false
+		}
+	}
+	return true
 }

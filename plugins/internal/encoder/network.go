@@ -5,30 +5,170 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
 
-	"github.com/racflow/racflow/plugins/internal/encoder/internal/folder"
-	"github.com/racflow/racflow/plugins/internal/encoder/internal/transformer"
 	"github.com/racflow/racflow/plugins/internal/safetensors"
 	"github.com/racflow/racflow/plugins/internal/simd"
 	"github.com/racflow/racflow/plugins/internal/tokenizer"
 )
 
+// Pair is a query and a passage that may answer it.
+type Pair struct{ Query, Passage string }
+
+// CrossEncoder is a loaded model that reads a query and a passage together and says how
+// relevant one is to the other (Nogueira and Cho 2019, arXiv:1901.04085). It is safe for
+// concurrent use.
+type CrossEncoder struct {
+	*network
+	dir         string
+	head        head
+	fingerprint string
+}
+
+// OpenCrossEncoder reads the model in folder dir, as [Open] does. Its config.json names a
+// class with a head for classification, whose score is of the only label, or of the one
+// called relevant, relevance, positive, true, yes or entailment.
+func OpenCrossEncoder(dir string, o Options) (*CrossEncoder, error) {
+	o, err := o.complete()
+	if err != nil {
+		return nil, err
+	}
+	if o.Dimensions != 0 {
+		return nil, fmt.Errorf("a cross-encoder has no dimensions")
+	}
+	f, err := ReadFolder(dir, false)
+	if err != nil {
+		return nil, err
+	}
+	description, err := f.Head()
+	if err != nil {
+		return nil, err
+	}
+	if o.MaxTokens > 0 {
+		f.MaxTokens = min(f.MaxTokens, o.MaxTokens)
+	}
+	c := &CrossEncoder{dir: dir, head: head{Head: description}}
+	sum := newSum(f, o)
+	fmt.Fprintf(sum, "%+v\n", description)
+	c.network, err = openNetwork(f, o, sum, func(r *Reader) { c.head.read(r, f.Shape) })
+	if err != nil {
+		return nil, err
+	}
+	c.fingerprint = finish(sum)
+	return c, nil
+}
+
+// CheckCrossEncoder reports what the configuration in a model's folder says against it: that
+// it is no cross-encoder, or one that cannot be computed. Weights and tokenizer are not read.
+func CheckCrossEncoder(dir string) error {
+	f, err := ReadFolder(dir, false)
+	if err == nil {
+		_, err = f.Head()
+	}
+	return err
+}
+
+// Limit returns how many tokens of a pair are read, special ones included.
+func (c *CrossEncoder) Limit() int { return c.limit }
+
+// Fingerprint returns the SHA-256, in hexadecimal, of what the scores depend on.
+func (c *CrossEncoder) Fingerprint() string { return c.fingerprint }
+
+// Tokens returns how many tokens of a pair Score computes.
+func (c *CrossEncoder) Tokens(p Pair) int {
+	tokens, _ := c.tokenizer.EncodePair(p.Query, p.Passage, c.limit)
+	return len(tokens)
+}
+
+// Score returns a score for each pair, in their order: the higher, the more relevant.
+// A pair that is too long is truncated at the end of its longer text.
+//
+// Score uses as many goroutines as GOMAXPROCS allows and checks ctx between batches. Its
+// error is that of ctx, or that of a model whose numbers are not finite.
+func (c *CrossEncoder) Score(ctx context.Context, pairs []Pair) ([]float32, error) {
+	scores := make([]float32, len(pairs))
+	jobs := make([]job, 0, len(pairs))
+	for i, p := range pairs {
+		if ctx.Err() != nil {
+			break
+		}
+		tokens, second := c.tokenizer.EncodePair(p.Query, p.Passage, c.limit)
+		if c.head.OneSegment {
+			second = len(tokens)
+		}
+		if len(tokens) > 0 {
+			jobs = append(jobs, job{text: Text{Tokens: tokens, Second: second}, result: scores[i : i+1]})
+		}
+	}
+	c.run(ctx, jobs, func(j job, x simd.View) { j.result[0] = c.head.score(x) })
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("score %d pairs: %w", len(pairs), err)
+	}
+	for _, s := range scores {
+		if math.IsNaN(float64(s)) || math.IsInf(float64(s), 0) {
+			return nil, fmt.Errorf("score %d pairs: the model in %s computes numbers that are not finite: its weights are damaged", len(pairs), c.dir)
+		}
+	}
+	return scores, nil
+}
+
+// head makes a score of hidden states: a linear layer with an activation, in ModernBERT a
+// norm, and a linear layer with an output for each label.
+type head struct {
+	Head
+	hidden dense
+	norm   *Norm
+	labels dense
+}
+
+// read reads the head out of the weights. Families call its tensors by other names.
+func (h *head) read(r *Reader, c Config) {
+	hidden, labels := "classifier.dense", "classifier.out_proj"
+	h.hidden.activation = Tanh
+	optionalBias := false
+	switch c.Family {
+	case BERT:
+		hidden, labels = r.Inside("pooler.dense"), "classifier"
+	case DistilBERT:
+		hidden, labels, h.hidden.activation = "pre_classifier", "classifier", ReLU
+	case ModernBERT:
+		hidden, labels, h.hidden.activation = "head.dense", "classifier", GELU
+		optionalBias = true
+		h.norm = r.Norm("head.norm", c.Hidden, c.Epsilon, true)
+	}
+	h.hidden.read(r, hidden, c.Hidden, c.Hidden, optionalBias)
+	h.labels.read(r, labels, c.Hidden, h.Labels, false)
+}
+
+// score is the activation of the logit of the label that stands for relevance.
+func (h *head) score(x simd.View) float32 {
+	v := make([]float32, x.Cols)
+	n := pool(v, h.Pooling, x, 0)
+	scale(v, 1/float32(n))
+	v = h.hidden.apply(v)
+	if h.norm != nil {
+		h.norm.Apply(v)
+	}
+	row := h.labels.weights[h.Label*h.labels.in:][:h.labels.in]
+	return activate(h.Activation, simd.Dot(row, v)+h.labels.bias[h.Label])
+}
+
 // network is a tokenizer and the layers for its tokens.
 type network struct {
 	tokenizer  *tokenizer.Tokenizer
 	limit      int // tokens of a text
-	model      *transformer.Model
+	model      *Model
 	kernel     *simd.Kernel
-	workspaces sync.Pool // of *transformer.Workspace
+	workspaces sync.Pool // of *Workspace
 }
 
 // openNetwork reads tokenizer and weights, and adds them to sum. head, where there is one, reads
 // what else is in the weights.
-func openNetwork(f folder.Model, o Options, sum io.Writer, head func(*transformer.Reader)) (*network, error) {
+func openNetwork(f Folder, o Options, sum io.Writer, head func(*Reader)) (*network, error) {
 	n := &network{limit: f.MaxTokens, kernel: o.Kernel}
 	var err error
 	if n.tokenizer, err = openTokenizer(f.Dir, sum); err != nil {
@@ -37,8 +177,8 @@ func openNetwork(f folder.Model, o Options, sum io.Writer, head func(*transforme
 	if f.LowerCase && !ignoresCase(n.tokenizer) {
 		return nil, fmt.Errorf("%s: model is not supported: do_lower_case in sentence_bert_config.json with a tokenizer that keeps case", f.Dir)
 	}
-	err = readWeights(f.Dir, o, sum, func(r *transformer.Reader) {
-		n.model, _ = transformer.New(f.Shape, n.tokenizer.Size(), r) // r keeps the error
+	err = readWeights(f.Dir, o, sum, func(r *Reader) {
+		n.model, _ = NewModel(f.Shape, n.tokenizer.Size(), r) // r keeps the error
 		if head != nil {
 			head(r)
 		}
@@ -51,7 +191,7 @@ func openNetwork(f folder.Model, o Options, sum io.Writer, head func(*transforme
 }
 
 // readWeights calls read with the weights in a folder, and writes them to sum.
-func readWeights(dir string, o Options, sum io.Writer, read func(*transformer.Reader)) error {
+func readWeights(dir string, o Options, sum io.Writer, read func(*Reader)) error {
 	weights, err := safetensors.Open(dir)
 	if err != nil {
 		return err
@@ -63,7 +203,7 @@ func readWeights(dir string, o Options, sum io.Writer, read func(*transformer.Re
 	defer cancel()
 	summed := make(chan error, 1)
 	go func() { summed <- weights.Sum(ctx, sum) }()
-	r := transformer.NewReader(weights, o.Kernel, o.Precision)
+	r := NewReader(weights, o.Kernel, o.Precision)
 	if read(r); r.Err() != nil {
 		cancel()
 	}
@@ -81,14 +221,14 @@ const batchTokens = 512
 
 // job is one text, or one pair, and where its result goes.
 type job struct {
-	text   transformer.Text
+	text   Text
 	skip   int // tokens at its beginning that do not count
 	result []float32
 }
 
 // whole is a text that is no pair.
-func whole(tokens []int32) transformer.Text {
-	return transformer.Text{Tokens: tokens, Second: len(tokens)}
+func whole(tokens []int32) Text {
+	return Text{Tokens: tokens, Second: len(tokens)}
 }
 
 // run computes the hidden states of every job, and calls finish with them, until there are
@@ -101,7 +241,7 @@ func (n *network) run(ctx context.Context, jobs []job, finish func(j job, x simd
 	var workers sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), len(batches)) {
 		workers.Go(func() {
-			w := n.workspaces.Get().(*transformer.Workspace)
+			w := n.workspaces.Get().(*Workspace)
 			defer n.workspaces.Put(w)
 			for ctx.Err() == nil {
 				i := int(next.Add(1)) - 1
@@ -115,8 +255,8 @@ func (n *network) run(ctx context.Context, jobs []job, finish func(j job, x simd
 	workers.Wait()
 }
 
-func (n *network) runBatch(batch []job, w *transformer.Workspace, finish func(j job, x simd.View)) {
-	texts := make([]transformer.Text, len(batch))
+func (n *network) runBatch(batch []job, w *Workspace, finish func(j job, x simd.View)) {
+	texts := make([]Text, len(batch))
 	for i, j := range batch {
 		texts[i] = j.text
 	}
@@ -149,4 +289,123 @@ func cutBatches(jobs []job, workers int) [][]job {
 		start = end
 	}
 	return batches
+}
+
+// top makes vectors of hidden states: by pooling, linear layers, the first dimensions alone
+// (Kusupati et al. 2022, arXiv:2205.13147), and normalising.
+type top struct {
+	kernel    *simd.Kernel
+	pooling   Pooling
+	dense     []dense
+	dim       int
+	normalize bool
+}
+
+// readTop reads the linear layers that follow pooling, and adds them to sum.
+func readTop(f Folder, o Options, sum io.Writer) (top, error) {
+	t := top{kernel: o.Kernel, pooling: f.Pooling, dim: f.Shape.Hidden, normalize: f.Normalize}
+	for _, d := range f.Dense {
+		if d.In != t.dim {
+			return top{}, fmt.Errorf("%s: in_features is %d, but what comes before gives %d", d.Dir, d.In, t.dim)
+		}
+		layer := dense{activation: d.Activation}
+		err := readWeights(d.Dir, o, sum, func(r *Reader) {
+			layer.read(r, "linear", d.In, d.Out, !d.Bias)
+		})
+		if err != nil {
+			return top{}, err
+		}
+		t.dense = append(t.dense, layer)
+		t.dim = d.Out
+	}
+	if o.Dimensions < 0 || o.Dimensions > t.dim {
+		return top{}, fmt.Errorf("%d dimensions of a model that has %d", o.Dimensions, t.dim)
+	}
+	if o.Dimensions > 0 {
+		t.dim = o.Dimensions
+	}
+	return t, nil
+}
+
+// vector sets a job's result to the vector of its text.
+func (t *top) vector(j job, x simd.View) {
+	v := j.result
+	if len(v) != x.Cols {
+		v = make([]float32, x.Cols)
+	}
+	n := pool(v, t.pooling, x, j.skip)
+	scale(v, 1/float32(n))
+	for _, layer := range t.dense {
+		v = layer.apply(v)
+	}
+	if len(v) > 0 && &v[0] != &j.result[0] {
+		copy(j.result, v)
+	}
+	if t.normalize {
+		length := math.Sqrt(float64(t.kernel.Dot(j.result, j.result)))
+		scale(j.result, float32(1/max(length, 1e-12)))
+	}
+}
+
+// pool adds the tokens of a text that its vector is made of, but the first skip, to v,
+// and returns how many these are.
+func pool(v []float32, by Pooling, x simd.View, skip int) int {
+	switch by {
+	case CLS:
+		x = simd.View{Data: x.Row(skip), Rows: 1, Cols: x.Cols, Stride: x.Stride}
+	case LastToken:
+		x = simd.View{Data: x.Row(x.Rows - 1), Rows: 1, Cols: x.Cols, Stride: x.Stride}
+	default:
+		x = simd.View{Data: x.Data[skip*x.Stride:], Rows: x.Rows - skip, Cols: x.Cols, Stride: x.Stride}
+	}
+	for i := range x.Rows {
+		for col, value := range x.Row(i) {
+			v[col] += value
+		}
+	}
+	return x.Rows
+}
+
+func scale(v []float32, factor float32) {
+	for i := range v {
+		v[i] *= factor
+	}
+}
+
+// dense is a linear layer with an activation, for one vector at a time. It is computed in
+// float32 as it stands: there are few of them.
+type dense struct {
+	weights    []float32 // a row for each output
+	bias       []float32
+	in, out    int
+	activation Activation
+}
+
+func (d *dense) read(r *Reader, name string, in, out int, optionalBias bool) {
+	d.in, d.out = in, out
+	d.bias = r.Vector(name+".bias", out, optionalBias)
+	d.weights = slices.Clone(r.Matrix(name+".weight", out, in))
+}
+
+// apply returns activation(w·v + bias).
+func (d *dense) apply(v []float32) []float32 {
+	out := make([]float32, d.out)
+	for i := range out {
+		out[i] = activate(d.activation, simd.Dot(d.weights[i*d.in:][:d.in], v)+d.bias[i])
+	}
+	return out
+}
+
+func activate(a Activation, x float32) float32 {
+	switch a {
+	case Tanh:
+		return float32(math.Tanh(float64(x)))
+	case ReLU:
+		return max(x, 0)
+	case GELU:
+		return float32(float64(x) / 2 * math.Erfc(-float64(x)/math.Sqrt2))
+	case Sigmoid:
+		return float32(1 / (1 + math.Exp(-float64(x))))
+	}
+	return x
 }

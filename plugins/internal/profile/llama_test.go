@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/racflow/racflow/plugins/internal/api/apitest"
+	"github.com/racflow/racflow/plugins/internal/apitest"
 	"github.com/racflow/racflow/plugins/internal/profile"
 )
 

@@ -1,11 +1,179 @@
 package profile
 
 import (
+	"encoding/json"
 	"fmt"
+	"math/bits"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/racflow/racflow/plugins/internal/dialect"
+	"github.com/racflow/racflow/sdk"
 )
+
+// Apply returns the request as the model takes it. What is unknown stays as it is, and so
+// does what the request itself decides: its Form, its MaxTokensField, its Stream.
+func (p Profile) Apply(r dialect.Request) dialect.Request {
+	for _, f := range fields {
+		if *f.of(&p) == No {
+			f.remove(&r)
+		}
+	}
+	if p.Temperature == No && p.TopP != Yes { // models that refuse one refuse the other
+		r.TopP = nil
+	}
+	if p.Thinks == Yes {
+		r.Stop = nil // it might end the thoughts
+	}
+	switch {
+	case r.MaxTokensField != "" || p.Limit == "":
+	case p.Limit == LimitNone:
+		r.MaxTokens = 0
+	default:
+		r.MaxTokensField = string(p.Limit)
+	}
+	if r.MaxTokens > 0 { // also a person's limit, which is that of the answer: no model can think in the ten tokens of a label
+		r.MaxTokens += p.ThoughtTokens()
+	}
+	if r.Schema != nil && r.Form == dialect.FormSchema {
+		r.Form = p.Structured.form()
+	}
+	if p.Structured == StructureText {
+		r.Grammar = ""
+	}
+	if p.Streaming == Yes {
+		r.Stream = true
+	}
+	return r
+}
+
+// field is one of a request that a model may refuse.
+type field struct {
+	name   string // that a refusal has for it
+	of     func(*Profile) *Finding
+	has    func(dialect.Request) bool
+	add    func(*dialect.Request) // a value to probe with; nil: it is not probed
+	remove func(*dialect.Request)
+}
+
+// probeStop ends an answer to a probe: what most stages stop at.
+const probeStop = "\n"
+
+var fields = []field{
+	{
+		name: "temperature", of: func(p *Profile) *Finding { return &p.Temperature },
+		has:    func(r dialect.Request) bool { return r.Temperature != nil },
+		add:    func(r *dialect.Request) { r.Temperature = new(0.5) }, // some servers refuse 0 beside n
+		remove: func(r *dialect.Request) { r.Temperature = nil },
+	},
+	{
+		name: "n", of: func(p *Profile) *Finding { return &p.N },
+		has:    func(r dialect.Request) bool { return r.N > 1 },
+		add:    func(r *dialect.Request) { r.N = 2 },
+		remove: func(r *dialect.Request) { r.N = min(r.N, 1) },
+	},
+	{
+		name: "seed", of: func(p *Profile) *Finding { return &p.Seed },
+		has:    func(r dialect.Request) bool { return r.Seed != nil },
+		add:    func(r *dialect.Request) { r.Seed = new(1) },
+		remove: func(r *dialect.Request) { r.Seed = nil },
+	},
+	{
+		name: "stop", of: func(p *Profile) *Finding { return &p.Stop },
+		has:    func(r dialect.Request) bool { return r.Stop != nil },
+		add:    func(r *dialect.Request) { r.Stop = []string{probeStop} },
+		remove: func(r *dialect.Request) { r.Stop = nil },
+	},
+	{
+		name: "logprobs", of: func(p *Profile) *Finding { return &p.Logprobs },
+		has:    func(r dialect.Request) bool { return r.Logprobs },
+		add:    func(r *dialect.Request) { r.Logprobs = true },
+		remove: func(r *dialect.Request) { r.Logprobs = false },
+	},
+	{
+		name: "top_p", of: func(p *Profile) *Finding { return &p.TopP },
+		has:    func(r dialect.Request) bool { return r.TopP != nil },
+		remove: func(r *dialect.Request) { r.TopP = nil },
+	},
+	{
+		name: "reasoning_effort", of: func(p *Profile) *Finding { return &p.Effort },
+		has:    func(r dialect.Request) bool { return r.Effort != "" },
+		remove: func(r *dialect.Request) { r.Effort = "" },
+	},
+}
+
+// Given is the profile block of a stage's config: what a person knows of a model. It goes
+// before what is found out.
+type Given struct {
+	Temperature    *bool    `config:"temperature" doc:"The model takes temperature."`
+	TopP           *bool    `config:"top_p" doc:"It takes top_p."`
+	Stop           *bool    `config:"stop" doc:"It takes stop."`
+	N              *bool    `config:"n" doc:"It gives several answers to one request."`
+	Seed           *bool    `config:"seed" doc:"It takes seed."`
+	Logprobs       *bool    `config:"logprobs" doc:"It gives the probabilities of tokens."`
+	Structured     string   `config:"structured" one_of:"json_schema,json_object,tool,text" doc:"The strictest form of structured answers that it obeys."`
+	Streaming      *bool    `config:"streaming_only" doc:"It answers by a stream of events alone."`
+	Thinks         *bool    `config:"thinking" doc:"It thinks before it answers."`
+	Effort         string   `config:"effort" example:"low" pattern:"^([a-z]+|[1-9][0-9]*)$" doc:"How long it is to think, as the service says it: low, medium or high; none, where it knows that; for Anthropic's API also a number of tokens."`
+	Room           *int     `config:"thought_tokens" min:"1" doc:"Tokens that are added to max_tokens for thoughts."`
+	BytesPerToken  *float64 `config:"bytes_per_token" above:"0" doc:"Bytes of text in a token, for estimates."`
+	TemplateTokens *int     `config:"template_tokens" min:"0" doc:"Tokens that a chat of one message has beside its text, for estimates."`
+}
+
+// LeastBudget is the smallest budget of thinking tokens that Anthropic's API takes.
+const LeastBudget = 1024
+
+// over returns a profile with what is given in the place of what was found.
+func (g Given) over(p Profile) Profile {
+	for _, f := range []struct {
+		given *bool
+		found *Finding
+	}{
+		{g.Temperature, &p.Temperature}, {g.TopP, &p.TopP}, {g.Stop, &p.Stop}, {g.N, &p.N}, {g.Seed, &p.Seed},
+		{g.Logprobs, &p.Logprobs}, {g.Streaming, &p.Streaming}, {g.Thinks, &p.Thinks},
+	} {
+		if f.given != nil {
+			*f.found = finding(*f.given)
+		}
+	}
+	if g.Structured != "" {
+		p.Structured = Structure(g.Structured)
+	}
+	if g.Effort != "" {
+		p.Effort = Yes
+	}
+	if g.Effort != "" && g.Effort != "none" && g.Thinks == nil {
+		p.Thinks = Yes
+	}
+	if budget, err := strconv.Atoi(g.Effort); err == nil { // what a limit has to have room for
+		p.Room = max(budget, LeastBudget)
+	}
+	if g.Room != nil {
+		p.Room = *g.Room
+	}
+	if g.BytesPerToken != nil {
+		p.BytesPerToken, p.Seen.Bytes, p.Seen.Tokens = *g.BytesPerToken, 0, 0
+	}
+	if g.TemplateTokens != nil {
+		p.TemplateTokens = *g.TemplateTokens
+	}
+	return p
+}
+
+// Ask adds to a request what a person decides about it.
+func (g Given) Ask(r dialect.Request) dialect.Request {
+	r.Effort = g.Effort
+	return r
+}
+
+func finding(yes bool) Finding {
+	if yes {
+		return Yes
+	}
+	return No
+}
 
 // Finding says whether a model has a property.
 type Finding string
@@ -147,3 +315,133 @@ func (p Profile) ThoughtTokens() int {
 	}
 	return LeastRoom
 }
+
+// roomier is how many times the room for thoughts is larger than the most that were seen.
+const roomier = 4
+
+// mostRoom is the most room for thoughts that is found, in tokens.
+const mostRoom = 32768
+
+// silence is how many tokens of an answer need no text: those that end it, and the names of
+// channels and tools.
+const silence = 32
+
+// Saw returns what is known after a request was answered that was sent as it is.
+func (p Profile) Saw(sent dialect.Request, reply dialect.Reply) Profile {
+	if len(reply.Choices) == 0 {
+		return p
+	}
+	if reply.Usage.Plausible() && reply.Usage.CachedTokens > 0 {
+		p.CachedUsage = Yes
+	}
+	if reply.Streamed { // whether it was asked to or not: asked to, it reports its tokens
+		p.Streaming = Yes
+	}
+	texts := visible(reply)
+	starved := slices.ContainsFunc(reply.Choices, dialect.Choice.Starved)
+	switch thoughts, thinks := thoughts(reply, texts); {
+	case thinks || starved:
+		p.Thinks = Yes
+		p.Thoughts = max(p.Thoughts, thoughts)
+		if starved && sent.MaxTokens > fewTokens {
+			p.Room = min(max(p.Room, 2*sent.MaxTokens, LeastRoom), mostRoom)
+		}
+		if p.Room > 0 {
+			p.Room = min(max(p.Room, 2*p.Thoughts), mostRoom)
+		}
+	case p.Thinks == "" && !slices.Contains(texts, ""):
+		p.Thinks = No
+	}
+	if size := textBytes(sent); p.BytesPerToken == 0 && p.Usage != No && sent.Schema == nil && size >= leastText && reply.Usage.InputTokens > 0 && reply.Usage.Plausible() {
+		p.Usage, p.BytesPerToken = Yes, rounded(float64(size)/float64(reply.Usage.InputTokens))
+	}
+	return p
+}
+
+// leastText is how many bytes a prompt has at least beside which what the chat template
+// adds counts little.
+const leastText = 500
+
+// textBytes are the bytes of a prompt.
+func textBytes(r dialect.Request) int {
+	n := len(r.Prompt)
+	for _, m := range r.Messages {
+		n += len(m.Text)
+	}
+	return n
+}
+
+// thoughts is how many tokens a model thought before one answer, about, and whether it did.
+func thoughts(reply dialect.Reply, texts []string) (tokens int, thinks bool) {
+	written, seen, aloud := 0, 0, 0 // bytes
+	for i, c := range reply.Choices {
+		written += len(c.Text)
+		seen += len(texts[i])
+		aloud += len(c.Thoughts) + len(strings.TrimSpace(c.Text)) - len(texts[i])
+	}
+	n, u := len(reply.Choices), reply.Usage
+	if !u.Plausible() {
+		u = sdk.Usage{}
+	}
+	spent := int(u.OutputTokens)
+	switch {
+	case reply.ThoughtTokens > 0 && reply.ThoughtTokens <= sdk.MaxTokens:
+		return int(reply.ThoughtTokens) / n, true
+	case aloud > 0 && spent > 0:
+		return max(0, spent-sdk.EstimateTokens(seen)) / n, true
+	case aloud > 0:
+		return sdk.EstimateTokens(aloud) / n, true
+	case spent > written+silence*n:
+		return (spent - sdk.EstimateTokens(seen)) / n, true
+	}
+	return 0, false
+}
+
+// Seen adds up what the replies to real requests said, for estimates: texts of other
+// languages than the probe's have other tokens, and other questions other thoughts.
+type Seen struct {
+	Requests int `json:"requests"`
+	Bytes    int `json:"bytes"`  // of their prompts and schemas
+	Tokens   int `json:"tokens"` // that these had, without what the chat template adds
+	Answers  int `json:"answers"`
+	Thoughts int `json:"thoughts"` // tokens that the model thought before these
+	Objects  int `json:"objects"`  // answers that are JSON objects of several properties
+	Written  int `json:"written"`  // tokens of these, about
+}
+
+// enough is how many requests are counted in full: of more, earlier ones count less.
+const enough = 1024
+
+// add counts a reply to a request of a model with a profile, as the request was sent.
+func (s Seen) add(p Profile, sent dialect.Request, reply dialect.Reply) Seen {
+	in := int(reply.Usage.InputTokens)
+	if !reply.Usage.Plausible() || in == 0 || len(reply.Choices) == 0 || slices.ContainsFunc(reply.Choices, dialect.Choice.Starved) {
+		return s
+	}
+	if s.Requests >= enough {
+		s = Seen{s.Requests / 2, s.Bytes / 2, s.Tokens / 2, s.Answers / 2, s.Thoughts / 2, s.Objects / 2, s.Written / 2}
+	}
+	s.Requests++
+	s.Bytes += len(asked(sent)) + len(p.schema(sent))
+	s.Tokens += max(0, in-p.template(sent))
+	s.Answers += len(reply.Choices)
+	texts := visible(reply)
+	tokens, thinks := thoughts(reply, texts)
+	if thinks {
+		s.Thoughts += tokens * len(reply.Choices)
+	}
+	if slices.ContainsFunc(texts, several) {
+		s.Objects += len(texts)
+		s.Written += max(0, int(reply.Usage.OutputTokens)-tokens*len(texts))
+	}
+	return s
+}
+
+// several reports whether a text is a JSON object of several properties.
+func several(text string) bool {
+	var object map[string]json.RawMessage
+	return json.Unmarshal([]byte(text), &object) == nil && len(object) > 1
+}
+
+// due reports whether it is time to keep what was seen: after 1, 2, 4, 8 requests and so on.
+func (s Seen) due() bool { return bits.OnesCount(uint(s.Requests)) == 1 }

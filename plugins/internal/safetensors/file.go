@@ -1,10 +1,17 @@
 package safetensors
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"slices"
+	"unsafe"
 )
 
 // file is one file of weights, mapped.
@@ -109,4 +116,230 @@ func (f *file) sum(ctx context.Context, w io.Writer) error {
 		}
 	}
 	return ctx.Err()
+}
+
+const (
+	// maxHeader bounds the header of a file. Those of encoders have some 50 kB.
+	maxHeader = 8 << 20
+	// maxTensors bounds how many tensors a header lists, and so the memory for them.
+	maxTensors = 1 << 15
+	// maxDims bounds the dimensions of a tensor, and maxName the bytes of its name.
+	maxDims = 8
+	maxName = 512
+	// maxSpare bounds the bytes of a file that belong to no tensor, and are read for the sum
+	// alone.
+	maxSpare = 1 << 20
+)
+
+// entry is what a header says of a tensor.
+type entry struct {
+	Dtype   string   `json:"dtype"`
+	Shape   []int    `json:"shape"`
+	Offsets [2]int64 `json:"data_offsets"`
+}
+
+// readHeader reads the header of a file with the given contents: its length, 8 bytes
+// little endian, then JSON. It returns what the header says of each tensor, checked
+// against the data that follow, and these.
+func readHeader(file []byte, name string) (map[string]entry, []byte, error) {
+	if len(file) < 8 {
+		return nil, nil, fmt.Errorf("%s: too short for a safetensors file (%d bytes): fetch it again", name, len(file))
+	}
+	length, rest := binary.LittleEndian.Uint64(file), file[8:]
+	if length > uint64(len(rest)) {
+		return nil, nil, fmt.Errorf("%s: header of %d bytes in a file of %d: not a safetensors file, or cut off", name, length, len(file))
+	}
+	if length > maxHeader {
+		return nil, nil, fmt.Errorf("%s: header of %d bytes, at most %d are read: not the weights of an encoder", name, length, maxHeader)
+	}
+	data := rest[length:]
+	entries, err := readEntries(rest[:length])
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", name, err)
+	}
+	for tensor, e := range entries {
+		if err := e.check(int64(len(data))); err != nil {
+			return nil, nil, fmt.Errorf("%s: tensor %q: %w", name, tensor, err)
+		}
+	}
+	if err := checkApart(entries, int64(len(data))); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return entries, data, nil
+}
+
+// readEntries reads the JSON object of a header, entry by entry, so that no more than
+// maxTensors are kept.
+func readEntries(header []byte) (map[string]entry, error) {
+	d := json.NewDecoder(bytes.NewReader(header))
+	if start, err := d.Token(); err != nil || start != json.Delim('{') {
+		return nil, fmt.Errorf("header is not valid JSON: it does not begin with an object")
+	}
+	entries := map[string]entry{}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return nil, fmt.Errorf("header is not valid JSON: %w", err)
+		}
+		tensor := key.(string) // a key of an object is one, and others are errors
+		if len(tensor) > maxName {
+			return nil, fmt.Errorf("a tensor's name has %d bytes, at most %d are read", len(tensor), maxName)
+		}
+		var raw json.RawMessage
+		if err := d.Decode(&raw); err != nil {
+			return nil, fmt.Errorf("header is not valid JSON: tensor %q: %w", tensor, err)
+		}
+		if tensor == "__metadata__" {
+			continue
+		}
+		var e entry
+		if err := json.Unmarshal(raw, &e); err != nil {
+			return nil, fmt.Errorf("tensor %q: header entry: %.200v", tensor, err)
+		}
+		if _, twice := entries[tensor]; twice {
+			return nil, fmt.Errorf("tensor %q is there twice", tensor)
+		}
+		if len(entries) == maxTensors {
+			return nil, fmt.Errorf("more than %d tensors: not the weights of an encoder", maxTensors)
+		}
+		entries[tensor] = e
+	}
+	if _, err := d.Token(); err != nil {
+		return nil, fmt.Errorf("header is not valid JSON: %w", err)
+	}
+	return entries, nil
+}
+
+// check compares an entry with the number of data bytes in the file.
+func (e entry) check(size int64) error {
+	begin, end := e.Offsets[0], e.Offsets[1]
+	if begin < 0 || begin > end || end > size {
+		return fmt.Errorf("data from byte %d to %d, but the file holds %d: damaged or cut off", begin, end, size)
+	}
+	decode, ok := decoders[e.Dtype]
+	if !ok {
+		return nil // nobody can read it
+	}
+	if len(e.Shape) > maxDims {
+		return fmt.Errorf("impossible shape of %d dimensions", len(e.Shape))
+	}
+	bytes := int64(decode.size)
+	for _, n := range e.Shape {
+		if n < 0 || n > 0 && bytes > math.MaxInt64/int64(n) {
+			return fmt.Errorf("impossible shape %v", e.Shape)
+		}
+		bytes *= int64(n)
+	}
+	if bytes != end-begin {
+		return fmt.Errorf("shape %v of %s needs %d bytes, the file gives it %d", e.Shape, e.Dtype, bytes, end-begin)
+	}
+	return nil
+}
+
+// checkApart is an error where two tensors share bytes, and where many bytes of the data are
+// no tensor's.
+func checkApart(entries map[string]entry, size int64) error {
+	names := make([]string, 0, len(entries))
+	for name := range entries {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		x, y := entries[a].Offsets, entries[b].Offsets
+		return cmp.Or(cmp.Compare(x[0], y[0]), cmp.Compare(x[1], y[1]), cmp.Compare(a, b))
+	})
+	for i := 1; i < len(names); i++ {
+		a, b := entries[names[i-1]].Offsets, entries[names[i]].Offsets
+		if b[0] < a[1] {
+			return fmt.Errorf("tensors %q (bytes %d to %d) and %q (%d to %d) overlap: damaged", names[i-1], a[0], a[1], names[i], b[0], b[1])
+		}
+	}
+	for _, e := range entries {
+		size -= e.Offsets[1] - e.Offsets[0]
+	}
+	if size > maxSpare {
+		return fmt.Errorf("%d bytes belong to no tensor: damaged, fetch it again", size)
+	}
+	return nil
+}
+
+// littleEndian reports whether floats in memory have the byte order of the file.
+var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
+
+// decoders holds the types that convert to float32 without loss.
+var decoders = map[string]struct {
+	size  int
+	widen func(dst []float32, raw []byte)
+}{
+	"F32": {4, func(dst []float32, raw []byte) {
+		for i := range dst {
+			dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:]))
+		}
+	}},
+	"F16": {2, func(dst []float32, raw []byte) {
+		for i := range dst {
+			dst[i] = FromHalf(binary.LittleEndian.Uint16(raw[2*i:]))
+		}
+	}},
+	"BF16": {2, func(dst []float32, raw []byte) {
+		for i := range dst {
+			dst[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(raw[2*i:])) << 16)
+		}
+	}},
+}
+
+// asFloats returns the numbers of a tensor where they lie. ok is false where they have another
+// form there than in memory.
+func asFloats(dtype string, raw []byte) (values []float32, ok bool) {
+	if dtype != "F32" || len(raw) == 0 || !littleEndian || uintptr(unsafe.Pointer(&raw[0]))%4 != 0 {
+		return nil, false
+	}
+	return unsafe.Slice((*float32)(unsafe.Pointer(&raw[0])), len(raw)/4), true
+}
+
+// FromHalf converts an IEEE 754 half-precision number, given by its bits.
+func FromHalf(h uint16) float32 {
+	sign := uint32(h>>15) << 31
+	exponent, fraction := uint32(h>>10&0x1f), uint32(h&0x3ff)
+	switch exponent {
+	case 0: // zero, or a fraction without the leading one
+		v := float32(fraction) * (1.0 / (1 << 24))
+		return math.Float32frombits(math.Float32bits(v) | sign)
+	case 0x1f: // infinity or not a number
+		return math.Float32frombits(sign | 0xff<<23 | fraction<<13)
+	}
+	return math.Float32frombits(sign | (exponent+127-15)<<23 | fraction<<13)
+}
+
+// notFinite returns the index of the first number of a tensor that is infinite or none, or -1.
+// These have an exponent of ones alone, to which one bit more makes a carry.
+func notFinite(dtype string, raw []byte) int {
+	size := decoders[dtype].size
+	// Of the numbers in 8 bytes: the exponents, their lowest bits, and the signs.
+	exponent, low, sign := uint64(0x7f8000007f800000), uint64(0x0080000000800000), uint64(0x8000000080000000)
+	switch dtype {
+	case "BF16":
+		exponent, low, sign = 0x7f807f807f807f80, 0x0080008000800080, 0x8000800080008000
+	case "F16":
+		exponent, low, sign = 0x7c007c007c007c00, 0x0400040004000400, 0x8000800080008000
+	}
+	for start := 0; start < len(raw); {
+		end := min(start+1024, len(raw))
+		// The test of a block has no branch in it: most hold finite numbers alone.
+		var carries uint64
+		at := start
+		for ; at+8 <= end; at += 8 {
+			carries |= binary.LittleEndian.Uint64(raw[at:])&exponent + low
+		}
+		if carries&sign != 0 || at < end {
+			for at = start; at < end; at += size {
+				var last [8]byte
+				copy(last[:], raw[at:at+size])
+				if n := binary.LittleEndian.Uint64(last[:]); (n&exponent+low)&sign&(1<<(8*size)-1) != 0 {
+					return at / size
+				}
+			}
+		}
+		start = end
+	}
+	return -1
 }

@@ -2,6 +2,7 @@ package safetensors
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,8 +11,128 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strings"
 )
+
+const (
+	// maxIndex bounds the bytes of the list of tensors in several files.
+	maxIndex = 16 << 20
+	// maxShards bounds the number of files. Encoders have one, or a few.
+	maxShards = 256
+)
+
+// openShards opens weights in several files, which an index lists by tensor.
+func openShards(dir, index string) (*Weights, error) {
+	where, err := readIndex(index)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", index, err)
+	}
+	w := &Weights{name: index, tensors: make(map[string]*file, len(where))}
+	shards := map[string]*file{}
+	for _, name := range slices.Compact(slices.Sorted(maps.Values(where))) {
+		f, err := openFile(filepath.Join(dir, name))
+		if err != nil {
+			w.Close()
+			return nil, fmt.Errorf("%s: weights in %s: %w", index, name, err)
+		}
+		w.files = append(w.files, f)
+		shards[name] = f
+	}
+	for tensor, name := range where {
+		f := shards[name]
+		if _, ok := f.entries[tensor]; !ok {
+			w.Close()
+			return nil, fmt.Errorf("%s: tensor %.200q is missing in %s, where %s says it is", index, tensor, f.name, filepath.Base(index))
+		}
+		w.tensors[tensor] = f
+	}
+	return w, nil
+}
+
+// readIndex returns the name of the file that holds each tensor, all in the folder of the
+// index.
+func readIndex(path string) (map[string]string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxIndex {
+		return nil, fmt.Errorf("not a file, or one of more than %d bytes: not the index of an encoder's weights", maxIndex)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var index struct {
+		Map map[string]string `json:"weight_map"`
+	}
+	if err := json.Unmarshal(text, &index); err != nil {
+		return nil, fmt.Errorf("%.200v", err)
+	}
+	if len(index.Map) == 0 || len(index.Map) > maxTensors {
+		return nil, fmt.Errorf("weight_map lists %d tensors, expected 1 to %d", len(index.Map), maxTensors)
+	}
+	names := map[string]bool{}
+	for tensor, name := range index.Map {
+		if name != filepath.Base(name) || strings.ContainsAny(name, `/\`) || !strings.HasSuffix(name, ".safetensors") {
+			return nil, fmt.Errorf("tensor %.200q is in %.200q, expected the name of a .safetensors file beside the index", tensor, name)
+		}
+		if names[name] = true; len(names) > maxShards {
+			return nil, fmt.Errorf("more than %d files: not the weights of an encoder", maxShards)
+		}
+	}
+	return index.Map, nil
+}
+
+// Table is a tensor of which single rows are read, such as the embeddings of tokens: it
+// stays in the file. It is safe for concurrent use.
+type Table struct {
+	Rows, Cols int
+	weights    *Weights // whose memory raw is
+	raw        []byte
+	stride     int // bytes of a row
+	dtype      string
+	floats     []float32 // raw, where it needs no conversion
+}
+
+// Table returns a tensor of rows of cols numbers, which are checked to be finite.
+func (w *Weights) Table(tensor string, cols int) (*Table, error) {
+	f, err := w.file(tensor)
+	if err != nil {
+		return nil, err
+	}
+	raw, e, err := f.raw(tensor, []int{AnyRows, cols})
+	if err != nil {
+		return nil, err
+	}
+	t := &Table{Rows: e.Shape[0], Cols: cols, weights: w, raw: raw, stride: cols * decoders[e.Dtype].size, dtype: e.Dtype}
+	t.floats, _ = asFloats(e.Dtype, raw)
+	if cols == 0 {
+		return nil, fmt.Errorf("%s: tensor %q: shape %v has nothing in it", f.name, tensor, e.Shape)
+	}
+	// In parts, so that what was checked does not stay in memory.
+	const part = 4 << 20
+	for begin := 0; begin < len(raw); begin += part {
+		block := raw[begin:min(begin+part, len(raw))]
+		if i := notFinite(e.Dtype, block); i >= 0 {
+			return nil, damaged(f.name, tensor, e.Dtype, raw, begin/decoders[e.Dtype].size+i)
+		}
+		f.held.forget(block)
+	}
+	return t, nil
+}
+
+// Read sets dst to row i.
+func (t *Table) Read(dst []float32, i int) {
+	if t.floats != nil {
+		copy(dst[:t.Cols], t.floats[i*t.Cols:][:t.Cols])
+	} else {
+		decoders[t.dtype].widen(dst[:t.Cols], t.raw[i*t.stride:][:t.stride])
+	}
+	runtime.KeepAlive(t.weights)
+}
 
 // FileName is the name of the weights in a model's folder.
 const FileName = "model.safetensors"

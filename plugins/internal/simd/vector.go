@@ -1,6 +1,220 @@
 package simd
 
-import "math"
+import (
+	"math"
+)
+
+// The tables below are read by the assembly too, at the offsets in the comments.
+
+// expTable holds the constants of exp32, after expf in the Cephes library
+// (Moshier, netlib.org/cephes): exp(x) = 2^n · exp(f) with n = round(x·log2 e)
+// and |f| <= ln(2)/2, where ln(2) is split in two so that f keeps its bits.
+var expTable = [...]float32{
+	-87,               // 0: the smallest argument; below it exp is not normal
+	math.Log2E,        // 4
+	-0.693359375,      // 8: minus ln(2), upper part
+	2.12194440e-4,     // 12: minus ln(2), lower part
+	1.9875691500e-4,   // 16: the polynomial, highest power first
+	1.3981999507e-3,   // 20
+	8.3334519073e-3,   // 24
+	4.1665795894e-2,   // 28
+	1.6666665459e-1,   // 32
+	5.0000001201e-1,   // 36
+	1,                 // 40
+	127,               // 44: the bias of a float32's exponent
+	float32(negative), // 48: where a search for the maximum starts
+}
+
+// negative is the lowest finite float32.
+const negative = -math.MaxFloat32
+
+// exp32 returns exp(x) for x <= 88, and exp(-87) below -87.
+func exp32(x float32) float32 {
+	t := &expTable
+	x = max(x, t[0])
+	n := float32(math.RoundToEven(float64(x * t[1])))
+	f := x + n*t[2] + n*t[3]
+	p := t[4]
+	for _, c := range t[5:10] {
+		p = p*f + c
+	}
+	p = p*f*f + f + 1
+	return p * math.Float32frombits(uint32(int32(n+t[11]))<<23)
+}
+
+const (
+	geluRoot = 0.70710678118654752440 // the square root of 1/2
+	geluHalf = 0.5
+)
+
+// geluTable holds the constants of GELU and of erf32. The error function is the
+// rational approximation x·P(x²)/Q(x²) that Eigen uses for float32
+// (eigen.tuxfamily.org, MathFunctionsImpl.h).
+var geluTable = [...]float32{
+	3.925,                 // 0: erf is 1 to the last bit above this
+	-3.925,                // 4
+	geluRoot,              // 8
+	geluHalf,              // 12
+	1,                     // 16
+	-2.72614225801306e-10, // 20: P, highest power first
+	2.77068142495902e-08,  // 24
+	-2.10102402082508e-06, // 28
+	-5.69250639462346e-05, // 32
+	-7.34990630326855e-04, // 36
+	-2.95459980854025e-03, // 40
+	-1.60960333262415e-02, // 44
+	-1.45660718464996e-05, // 48: Q
+	-2.13374055278905e-04, // 52
+	-1.68282697438203e-03, // 56
+	-7.37332916720468e-03, // 60
+	-1.42647390514189e-02, // 64
+}
+
+// erf32 returns the error function of x.
+func erf32(x float32) float32 {
+	t := &geluTable
+	x = min(max(x, t[1]), t[0])
+	x2 := x * x
+	p, q := t[5], t[12]
+	for _, c := range t[6:12] {
+		p = p*x2 + c
+	}
+	for _, c := range t[13:17] {
+		q = q*x2 + c
+	}
+	return x * p / q
+}
+
+// DotInt8 sets dst[i] to the dot product of a query and row i of rows, which
+// stand one after another, each as long as the query. Values must be from -127
+// to 127 and the query at most 2^17 long; then the results are exact, so that
+// all kernels agree. It is fastest where the length is a multiple of 64. Wrong
+// shapes panic.
+func (k *Kernel) DotInt8(dst []int32, query, rows []int8) {
+	length := len(query)
+	if len(rows) != len(dst)*length {
+		panic("simd: shapes of a product do not fit")
+	}
+	n, whole := length&^(k.bytes-1), len(dst)&^(int8Rows-1)
+	clear(dst)
+	if n > 0 && whole > 0 {
+		k.dotInt8(dst[:whole], query[:n], rows, length)
+	} else {
+		n = 0
+	}
+	if n < length {
+		dotInt8Portable(dst[:whole], query[n:], rows[n:], length)
+	}
+	dotInt8Portable(dst[whole:], query, rows[whole*length:], length)
+}
+
+// int8Rows is the number of rows that dotInt8 works on at a time.
+const int8Rows = 4
+
+// dotInt8Portable adds the products of a query with rows that are stride apart.
+func dotInt8Portable(dst []int32, query, rows []int8, stride int) {
+	for i := range dst {
+		q, r := query, rows[i*stride:][:len(query)]
+		var s0, s1 int32
+		for len(q) >= 4 && len(r) >= 4 {
+			s0 += int32(q[0])*int32(r[0]) + int32(q[1])*int32(r[1])
+			s1 += int32(q[2])*int32(r[2]) + int32(q[3])*int32(r[3])
+			q, r = q[4:], r[4:]
+		}
+		for p, x := range q {
+			s0 += int32(x) * int32(r[p])
+		}
+		dst[i] += s0 + s1
+	}
+}
+
+// Quantise sets dst to x in whole numbers from -127 to 127, such that scale·dst
+// is close to x. It returns the scale and, as lost, the Euclidean length of the
+// difference x - scale·dst. A dst longer than x is filled up with zeros. The
+// values must be finite.
+func (k *Kernel) Quantise(dst []int8, x []float32) (scale, lost float32) {
+	clear(dst[len(x):])
+	n := k.whole(len(x))
+	top := max(k.magnitude(x[:n]), magnitudePortable(x[n:]))
+	inverse := 127 / top
+	if scale = top / 127; top < 1e-30 {
+		scale, inverse = 0, 0 // the quotients may not be finite
+	}
+	square := k.quantise(dst[:n], x[:n], inverse) + quantisePortable(dst[n:len(x)], x[n:], inverse)
+	return scale, scale * float32(math.Sqrt(float64(square)))
+}
+
+// magnitudePortable returns the largest |x[i]|.
+func magnitudePortable(x []float32) float32 {
+	var bits uint32 // without the sign they compare as the floats do
+	for _, v := range x {
+		bits = max(bits, math.Float32bits(v)&^(1<<31))
+	}
+	return math.Float32frombits(bits)
+}
+
+// quantisePortable sets dst to x times inverse, rounded to even, and returns the
+// sum of the squares of what rounding took off. The products must be within ±128.
+func quantisePortable(dst []int8, x []float32, inverse float32) float32 {
+	const rounder = 3 << 22 // near it, floats are whole numbers
+	var sum float32
+	for i, v := range x {
+		y := float32(v * inverse) // rounded: no fused multiplication
+		f := y + rounder
+		dst[i] = int8(math.Float32bits(f))
+		y -= f - rounder
+		sum += y * y
+	}
+	return sum
+}
+
+// Term is a row of a matrix and the factor that it is multiplied by.
+type Term struct {
+	Row    int32
+	Factor float32
+}
+
+// AddRows adds multiples of rows to dst, in the order of the terms: the product of a
+// sparse vector and a matrix. dst has as many floats as the matrix has columns; it may be
+// the one row that the terms name, and otherwise must not overlap the matrix. Wrong shapes
+// and rows panic.
+func (k *Kernel) AddRows(dst []float32, rows View, terms []Term) {
+	if len(dst) != rows.Cols {
+		panic("simd: row and matrix differ in size")
+	}
+	if len(terms) == 0 || len(dst) == 0 {
+		return
+	}
+	last := terms[0].Row
+	for _, t := range terms {
+		if last = max(last, t.Row); t.Row < 0 {
+			panic("simd: no row of the matrix")
+		}
+	}
+	if int(last) >= rows.Rows {
+		panic("simd: no row of the matrix")
+	}
+	rows.Row(int(last)) // panics where the data is too short
+	n := len(dst) / rowBlock * rowBlock
+	if n > 0 {
+		k.addRows(dst[:n], rows.Data, rows.Stride, terms)
+	}
+	if n < len(dst) {
+		addRowsPortable(dst[n:], rows.Data[n:], rows.Stride, terms)
+	}
+}
+
+// rowBlock is what the length of dst is a multiple of, for the functions in assembly.
+const rowBlock = 32
+
+func addRowsPortable(dst, rows []float32, stride int, terms []Term) {
+	for _, t := range terms {
+		row := rows[int(t.Row)*stride:][:len(dst)]
+		for j, x := range row {
+			dst[j] += t.Factor * x
+		}
+	}
+}
 
 // whole returns the part of n that the kernel's vector functions can take.
 func (k *Kernel) whole(n int) int { return n &^ (k.lanes - 1) }

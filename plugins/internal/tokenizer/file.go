@@ -10,12 +10,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
-	"github.com/racflow/racflow/plugins/internal/tokenizer/bpe"
 	"github.com/racflow/racflow/plugins/internal/tokenizer/normalizer"
-	"github.com/racflow/racflow/plugins/internal/tokenizer/pretokenizer"
-	"github.com/racflow/racflow/plugins/internal/tokenizer/unigram"
-	"github.com/racflow/racflow/plugins/internal/tokenizer/wordpiece"
 )
 
 const (
@@ -121,7 +118,7 @@ func parse(text []byte) (*Tokenizer, error) {
 	if t.normalizer, err = normalizer.New(f.Normalizer); err != nil {
 		return nil, fmt.Errorf("normalizer: %w", err)
 	}
-	if t.words, err = pretokenizer.New(f.PreTokenizer); err != nil {
+	if t.words, err = normalizer.NewPreTokenizer(f.PreTokenizer); err != nil {
 		return nil, fmt.Errorf("pre_tokenizer: %w", err)
 	}
 	if t.model, err = newModel(f.Model); err != nil {
@@ -150,11 +147,11 @@ func newModel(raw json.RawMessage) (model, error) {
 	}
 	switch kind {
 	case "WordPiece":
-		return wrap(wordpiece.New(raw))
+		return wrap(NewWordPiece(raw))
 	case "BPE":
-		return wrap(bpe.New(raw))
+		return wrap(NewBPE(raw))
 	case "Unigram":
-		return wrap(unigram.New(raw))
+		return wrap(NewUnigram(raw))
 	}
 	return nil, fmt.Errorf("type %.40q is not supported, only WordPiece, BPE and Unigram are", kind)
 }
@@ -216,4 +213,153 @@ func (f *file) fingerprint(tokens []addedToken) (string, error) {
 		sum.Write(b.Bytes())
 	}
 	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+const settingsFile = "tokenizer_config.json"
+
+// settings are what tokenizer_config.json says of BERT's normalizer, RoBERTa's space before texts,
+// and truncation.
+// transformers follows them where tokenizer.json says otherwise.
+type settings struct {
+	Lower   *bool  `json:"do_lower_case"`
+	Strip   *bool  `json:"strip_accents"`
+	Chinese *bool  `json:"tokenize_chinese_chars"`
+	Side    string `json:"truncation_side"`
+	Class   string `json:"tokenizer_class"`
+	Prefix  *bool  `json:"add_prefix_space"`
+}
+
+// readSettings reads those in a model's folder, which need not be there.
+func readSettings(dir string) (s settings, err error) {
+	path := filepath.Join(dir, settingsFile)
+	text, err := readFile(path, maxVocab)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &s)
+	}
+	if err == nil && s.Side == "left" {
+		err = errLeft
+	}
+	if err != nil {
+		return s, fmt.Errorf("%s: %w", path, err)
+	}
+	return s, nil
+}
+
+func (s settings) lower() bool   { return s.Lower == nil || *s.Lower }
+func (s settings) chinese() bool { return s.Chinese == nil || *s.Chinese }
+
+func (s settings) strip() bool {
+	if s.Strip == nil {
+		return s.lower()
+	}
+	return *s.Strip
+}
+
+// agree checks that a folder does not say two things about the same.
+func (s settings) agree(t *Tokenizer) error {
+	// Other classes take tokenizer.json's word.
+	if prefix, ok := t.words.PrefixSpace(); ok && s.Prefix != nil && *s.Prefix != prefix && strings.HasPrefix(s.Class, "Roberta") {
+		return fmt.Errorf("add_prefix_space is %t, but the pre-tokenizer of %s has it as %t: save the tokenizer again", *s.Prefix, jsonFile, prefix)
+	}
+	n := t.normalizer.BERT()
+	if n == nil {
+		return nil
+	}
+	for _, c := range []struct {
+		name  string
+		said  *bool
+		inner bool
+	}{{"do_lower_case", s.Lower, n.Lower}, {"strip_accents", s.Strip, n.Strip}, {"tokenize_chinese_chars", s.Chinese, n.Chinese}} {
+		if c.said != nil && *c.said != c.inner {
+			return fmt.Errorf("%s is %t, but the normalizer of %s has it as %t: save the tokenizer again", c.name, *c.said, jsonFile, c.inner)
+		}
+	}
+	return nil
+}
+
+const (
+	vocabFile = "vocab.txt"
+	maxVocab  = 16 << 20
+)
+
+// openVocab reads the vocab.txt of a BERT model, which is an uncased one if its
+// tokenizer_config.json does not say otherwise.
+func openVocab(dir string) (*Tokenizer, error) {
+	path := filepath.Join(dir, vocabFile)
+	text, err := readFile(path, maxVocab)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, noTokenizer(dir, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the tokenizer: %w", err)
+	}
+	s, err := readSettings(dir)
+	if err != nil {
+		return nil, err
+	}
+	t, err := newVocab(text, s)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return t, nil
+}
+
+// noTokenizer is the error of a folder without a tokenizer that can be read.
+func noTokenizer(dir string, err error) error {
+	for _, other := range []string{"sentencepiece.bpe.model", "spiece.model", "tokenizer.model", "merges.txt"} {
+		if path := filepath.Join(dir, other); exists(path) {
+			return fmt.Errorf("%s: tokenizers of this form are not supported: save the tokenizer as tokenizer.json", path)
+		}
+	}
+	return fmt.Errorf("open the tokenizer: %w: give a folder that holds tokenizer.json or vocab.txt", err)
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// newVocab is BERT's tokenizer with a vocabulary of one token a line.
+func newVocab(text []byte, s settings) (*Tokenizer, error) {
+	m, err := ReadVocab(bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	t := &Tokenizer{model: m}
+	var added []addedToken
+	ids := map[string]int32{}
+	for _, name := range []string{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"} {
+		id, ok := m.ID(name)
+		if !ok {
+			return nil, fmt.Errorf("the token %s is missing: use the vocab.txt of a BERT model", name)
+		}
+		ids[name] = id
+		added = append(added, addedToken{ID: id, Content: name, Special: true})
+	}
+	bertNormalizer, err := json.Marshal(map[string]any{"type": "BertNormalizer", "clean_text": true,
+		"handle_chinese_chars": s.chinese(), "strip_accents": s.strip(), "lowercase": s.lower()})
+	if err != nil {
+		return nil, err
+	}
+	if t.normalizer, err = normalizer.New(bertNormalizer); err != nil {
+		return nil, err
+	}
+	if t.words, err = normalizer.NewPreTokenizer([]byte(`{"type": "BertPreTokenizer"}`)); err != nil {
+		return nil, err
+	}
+	if err := t.readAdded(added); err != nil {
+		return nil, err
+	}
+	t.finish()
+	t.template = bertTemplate(ids["[CLS]"], ids["[SEP]"])
+	sum := sha256.New()
+	sum.Write(text)
+	if !s.lower() || !s.strip() || !s.chinese() {
+		fmt.Fprintf(sum, "\x00%s", bertNormalizer)
+	}
+	t.fingerprint = hex.EncodeToString(sum.Sum(nil))
+	return t, nil
 }

@@ -1,10 +1,268 @@
 package tokenizer
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/racflow/racflow/plugins/internal/tokenizer/normalizer"
 )
+
+const (
+	maxAdded    = 1 << 20 // tokens
+	maxAddedLen = 512     // bytes of one
+)
+
+// addedToken is a token that stands for itself wherever it occurs in a text.
+type addedToken struct {
+	ID         int32  `json:"id"`
+	Content    string `json:"content"`
+	SingleWord bool   `json:"single_word"`
+	Left       bool   `json:"lstrip"` // takes the white space before it
+	Right      bool   `json:"rstrip"` // takes that behind it
+	Normalized bool   `json:"normalized"`
+	Special    bool   `json:"special"`
+}
+
+// readAddedList reads the "added_tokens" of a tokenizer.json, up to their greatest number.
+func readAddedList(raw json.RawMessage) (tokens []addedToken, err error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil, nil
+	}
+	if raw[0] != '[' {
+		return nil, json.Unmarshal(raw, &tokens)
+	}
+	tokens = []addedToken{}
+	err = EachElement(raw, func(element []byte) error {
+		if len(tokens) == maxAdded {
+			return fmt.Errorf("more than %d tokens", maxAdded)
+		}
+		var a addedToken
+		if err := json.Unmarshal(element, &a); err != nil {
+			return err
+		}
+		tokens = append(tokens, a)
+		return nil
+	})
+	return tokens, err
+}
+
+// readAdded sets the added tokens. The library gives them the ids of the model, or the
+// next free ones, whatever the file says: a file that says otherwise is refused.
+func (t *Tokenizer) readAdded(tokens []addedToken) error {
+	ids := make(map[string]int32, len(tokens))
+	var plain, normalized []addedToken
+	next := int32(t.model.Size())
+	for _, a := range tokens {
+		id, known := t.model.ID(a.Content)
+		_, twice := ids[a.Content]
+		switch {
+		case a.Content == "":
+			return fmt.Errorf("the token with id %d is empty", a.ID)
+		case len(a.Content) > maxAddedLen:
+			return fmt.Errorf("token %.40q... has %d bytes: %d are possible", a.Content, len(a.Content), maxAddedLen)
+		case twice:
+			return fmt.Errorf("token %.40q occurs twice", a.Content)
+		case known && id != a.ID:
+			return fmt.Errorf("token %.40q has id %d, in the model it has %d", a.Content, a.ID, id)
+		case !known && a.ID != next:
+			return fmt.Errorf("token %.40q has id %d: the next free one is %d", a.Content, a.ID, next)
+		case !known:
+			next++
+		}
+		ids[a.Content] = a.ID
+		if !a.Normalized {
+			plain = append(plain, a)
+			continue
+		}
+		a.Content, _ = t.normalizer.String(a.Content, normalizer.Edges{})
+		if a.Content != "" {
+			normalized = append(normalized, a)
+		}
+	}
+	t.added, t.normalized = newAddedTokens(plain), newAddedTokens(normalized)
+	for i := 1; i < len(normalized); i++ {
+		if a, b := normalized[i-1], normalized[i]; a.Content == b.Content {
+			return fmt.Errorf("the tokens with ids %d and %d are both %.40q once they are normalised", a.ID, b.ID, a.Content)
+		}
+	}
+	return nil
+}
+
+// addedTokens finds tokens in a text.
+type addedTokens struct {
+	tokens []addedToken // sorted by content
+	begins [256]bool    // bytes that some token begins with
+	size   int          // the highest id plus one
+}
+
+func newAddedTokens(tokens []addedToken) *addedTokens {
+	slices.SortStableFunc(tokens, func(a, b addedToken) int { return cmp.Compare(a.Content, b.Content) })
+	a := &addedTokens{tokens: tokens}
+	for _, t := range tokens {
+		a.begins[t.Content[0]] = true
+		a.size = max(a.size, int(t.ID)+1)
+	}
+	return a
+}
+
+// found is a token in a text, with the white space that it takes.
+type found struct {
+	id         int32
+	start, end int
+}
+
+// next returns the first token in s behind byte at, and whether there is one. What is
+// before at is text of tokens that were found before.
+func (a *addedTokens) next(s string, at int) (found, bool) {
+	if len(a.tokens) == 0 {
+		return found{}, false
+	}
+	for i := at; i < len(s); {
+		if !a.begins[s[i]] {
+			i++
+			continue
+		}
+		t := a.longest(s[i:])
+		if t == nil {
+			i++
+			continue
+		}
+		end := i + len(t.Content)
+		if t.SingleWord && (endsInWord(s[:i]) || beginsWithWord(s[end:])) {
+			i = end
+			continue
+		}
+		f := found{t.ID, i, end}
+		if t.Left {
+			f.start = at + len(strings.TrimRightFunc(s[at:i], normalizer.IsSpace))
+		}
+		if t.Right {
+			f.end = len(s) - len(strings.TrimLeftFunc(s[end:], normalizer.IsSpace))
+		}
+		return f, true
+	}
+	return found{}, false
+}
+
+// longest returns the longest token that s begins with, or nil. It narrows the sorted
+// tokens down byte by byte.
+func (a *addedTokens) longest(s string) (best *addedToken) {
+	low, high := 0, len(a.tokens)
+	for n := 0; low < high; n++ {
+		if len(a.tokens[low].Content) == n {
+			best = &a.tokens[low]
+			low++
+		}
+		if n == len(s) {
+			break
+		}
+		tokens := a.tokens[low:high]
+		first, _ := slices.BinarySearchFunc(tokens, s[n], func(t addedToken, c byte) int { return cmp.Compare(t.Content[n], c) })
+		end, _ := slices.BinarySearchFunc(tokens[first:], s[n], func(t addedToken, c byte) int {
+			if t.Content[n] > c {
+				return 1
+			}
+			return -1
+		})
+		low, high = low+first, low+first+end
+	}
+	return best
+}
+
+func endsInWord(s string) bool {
+	r, _ := utf8.DecodeLastRuneInString(s)
+	return s != "" && normalizer.IsWord(r)
+}
+
+func beginsWithWord(s string) bool {
+	r, _ := utf8.DecodeRuneInString(s)
+	return s != "" && normalizer.IsWord(r)
+}
+
+// local reports whether no token goes beyond a single space between ASCII letters.
+func (a *addedTokens) local() bool {
+	letter := func(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+	for _, t := range a.tokens {
+		for i := range len(t.Content) - 1 {
+			if rest := t.Content[i+1:]; letter(t.Content[i]) && (rest[0] == ' ' || strings.HasPrefix(rest, "▁")) {
+				return false
+			}
+		}
+		if t.Right && letter(t.Content[len(t.Content)-1]) {
+			return false
+		}
+	}
+	return true
+}
+
+// piece is a part of a template in tokenizer.json: one of its fields is set.
+type piece struct {
+	Sequence *struct {
+		ID   string `json:"id"`
+		Kind int    `json:"type_id"`
+	}
+	SpecialToken *struct {
+		ID   string `json:"id"`
+		Kind int    `json:"type_id"`
+	}
+}
+
+func newTemplateProcessing(raw json.RawMessage) (t template, err error) {
+	var f struct {
+		Single, Pair []piece
+		Specials     map[string]struct {
+			IDs []int32 `json:"ids"`
+		} `json:"special_tokens"`
+	}
+	if err := json.Unmarshal(raw, &f); err != nil {
+		return t, err
+	}
+	parts := func(name string, pieces []piece, texts int) (all []part, err error) {
+		if len(pieces) > maxTemplate {
+			return nil, fmt.Errorf("%s has %d parts: %d are possible", name, len(pieces), maxTemplate)
+		}
+		count := [2]int{}
+		last := 0
+		for _, p := range pieces {
+			var next part
+			switch {
+			case p.Sequence != nil && p.Sequence.ID == "A":
+				next = part{kind: p.Sequence.Kind}
+				count[0]++
+			case p.Sequence != nil && p.Sequence.ID == "B":
+				next = part{text: 1, kind: p.Sequence.Kind}
+				count[1]++
+			case p.SpecialToken != nil:
+				s, ok := f.Specials[p.SpecialToken.ID]
+				if !ok || len(s.IDs) == 0 || len(s.IDs) > maxSpecials {
+					return nil, fmt.Errorf("%s uses the token %.40q, which special_tokens lacks", name, p.SpecialToken.ID)
+				}
+				next = part{ids: s.IDs, kind: p.SpecialToken.Kind}
+			default:
+				return nil, fmt.Errorf("%s has a part that is neither a sequence nor a special token", name)
+			}
+			if next.kind < last || next.kind > 1 {
+				return nil, fmt.Errorf("%s has the type id %d after %d, which is not supported", name, next.kind, last)
+			}
+			last = next.kind
+			all = append(all, next)
+		}
+		if count[0] != 1 || count[1] != texts-1 {
+			return nil, fmt.Errorf("%s does not have each of its sequences once", name)
+		}
+		return all, nil
+	}
+	if t.single, err = parts("single", f.Single, 1); err != nil {
+		return t, err
+	}
+	t.pair, err = parts("pair", f.Pair, 2)
+	return t, err
+}
 
 // template says which special tokens stand around texts.
 type template struct {

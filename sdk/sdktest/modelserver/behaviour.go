@@ -1,9 +1,18 @@
 package modelserver
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
 	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
+	"time"
 )
 
 // Behaviour is something that a service of language models does, by name.
@@ -88,3 +97,271 @@ func plain(f func(string) string) func(*Options) {
 func fault(f Fault) func(*Options) {
 	return func(o *Options) { o.Faults = append(o.Faults, f) }
 }
+
+// failing is what goes wrong and passes.
+var failing = []Behaviour{
+	busy("busy", "without a time to wait", "waits a second, and asks again", Unsaid, 0),
+	busy("busy-in-milliseconds", "and says in retry-after-ms how long to wait", obeys, Milliseconds, 10*time.Millisecond),
+	busy("busy-in-seconds", "and says in retry-after how long to wait, in seconds", obeys, Seconds, 10*time.Millisecond),
+	busy("busy-until", "and says in retry-after until when to wait, as a date", obeys, Date, time.Second),
+	{
+		Name: "fails-at-first", Server: "answers 500 to its first five requests",
+		Racflow: again, Says: "(5 failed)", set: fault(Fault{Kind: Status, Status: http.StatusInternalServerError, First: 5}),
+	},
+	{
+		Name: "loads-at-first", Server: "answers 503 to its first five requests, while it loads the model",
+		Racflow: again, Says: "(5 failed)", set: fault(Fault{Kind: Status, Status: http.StatusServiceUnavailable, Message: "Loading model", First: 5}),
+	},
+	{
+		Name: "resets-at-first", Server: "resets the connections of its first five requests",
+		Racflow: again, Says: "(5 failed)", set: fault(Fault{Kind: Reset, First: 5}),
+	},
+	{
+		Name: "hangs", Server: "does not reply to its first request",
+		Racflow: "gives the request up after `timeout`, and asks again", Says: failed, set: fault(Fault{Kind: Hang, First: 1}),
+	},
+	{
+		Name: "drops", Server: "closes the connection of its first request without a reply",
+		Racflow: again, Says: failed, set: fault(Fault{Kind: Drop, First: 1}),
+	},
+	{
+		Name: "sends-half", Server: "closes the connection in the middle of its first reply",
+		Racflow: again, Says: failed, set: fault(Fault{Kind: HalfBody, First: 1}),
+	},
+	{
+		Name: "sends-broken-json", Server: "sends JSON that is cut in its first reply",
+		Racflow: again, Says: failed, set: fault(Fault{Kind: Broken, First: 1}),
+	},
+	{
+		Name: "breaks-off", Server: "ends its first answer in the middle, with the finish_reason error",
+		Racflow: again, set: fault(Fault{Kind: BrokeOff, First: 1}),
+	},
+	{
+		Name: "breaks-streams", Server: "answers by streams alone, and closes the connection in the middle of the first one",
+		Racflow: again, Says: "failed)",
+		set: func(o *Options) {
+			broken := new(atomic.Bool)
+			field("whole")(o)
+			fault(Fault{Kind: HalfBody, If: func(a Ask) bool { return a.stream && broken.CompareAndSwap(false, true) }})(o)
+		},
+	},
+	{
+		Name: "fails-with-200", Server: "sends an error with status 200 as its first reply, as gateways do",
+		Racflow: again, Says: failed, set: fault(Fault{Kind: Error200, First: 1}),
+	},
+}
+
+const (
+	obeys  = "waits as long, and asks again"
+	again  = "waits, and asks again as often as `retries` says"
+	failed = "(1 failed)"
+)
+
+// busy is a 429 on the first requests.
+func busy(name, server, racflow string, form WaitForm, wait time.Duration) Behaviour {
+	return Behaviour{
+		Name: name, Server: "answers 429 to its first three requests, " + server, Racflow: racflow, Says: "(3 failed)",
+		set: fault(Fault{Kind: Status, Status: http.StatusTooManyRequests, Message: "too many requests", First: 3, Form: form, Wait: wait}),
+	}
+}
+
+// Kind is a kind of fault.
+type Kind uint8
+
+// The kinds of faults.
+const (
+	Status   Kind = iota + 1 // the status of Fault.Status, with Fault.Wait
+	HalfBody                 // the connection ends in the middle of the reply
+	Broken                   // the reply is cut, but whole for HTTP: invalid JSON
+	Page                     // a web page with status 200
+	Drop                     // the connection ends without a reply
+	Reset                    // the connection is reset, as by a host on which nobody listens any more
+	Hang                     // nothing until the client leaves
+	Fewer                    // one choice or embedding less than asked for
+	More                     // one choice or embedding more than asked for
+	Refusal                  // the model refuses
+	Length                   // every text is cut in the middle
+	Filter                   // a content filter takes every text
+	BrokeOff                 // every text is cut in the middle, and finish_reason is error
+	NaN                      // an embedding holds a null
+	Error200                 // an error with status 200, as gateways send it
+	Redirect                 // a redirect to another host
+)
+
+// WaitForm is the form in which a server says how long to wait.
+type WaitForm uint8
+
+// The forms.
+const (
+	Unsaid       WaitForm = iota
+	Milliseconds          // retry-after-ms
+	Seconds               // retry-after: 2
+	Date                  // retry-after: Wed, 01 May 2024 12:00:30 GMT
+)
+
+// Fault is injected into some requests: those that one of Share, Calls, First and If
+// names.
+type Fault struct {
+	Kind  Kind
+	Share float64        // of all requests; drawn by Options.Seed and the request's number
+	Calls []int          // numbers of requests, from 0
+	First int            // that many requests, from the beginning
+	If    func(Ask) bool // requests for which it is true
+
+	Status  int           // of Kind Status
+	Message string        // of its error; empty: one that names the status
+	Code    string        // of its error
+	Wait    time.Duration // that it asks for
+	Form    WaitForm      // of Wait
+}
+
+// fault returns the fault of a request; the zero Fault: none.
+func (s *Server) fault(a Ask) Fault {
+	for i, f := range s.options.Faults {
+		draw := rand.New(rand.NewPCG(s.options.Seed+uint64(i), uint64(a.Number))).Float64()
+		if slices.Contains(f.Calls, a.Number) || a.Number < f.First || draw < f.Share || f.If != nil && f.If(a) {
+			return f
+		}
+	}
+	return Fault{}
+}
+
+// ends reports whether the fault takes the place of a reply, and sends it.
+func (f Fault) ends(w http.ResponseWriter) bool {
+	switch f.Kind {
+	case Drop:
+		panic(http.ErrAbortHandler)
+	case Reset:
+		if c, _, err := http.NewResponseController(w).Hijack(); err == nil {
+			if tcp, ok := c.(*net.TCPConn); ok {
+				_ = tcp.SetLinger(0) // it ends by a reset
+			}
+			_ = c.Close()
+		}
+	case Status:
+		f.refuse(w)
+	case Page:
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = io.WriteString(w, "<html><body>Sign in to the network</body></html>")
+	case Error200:
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"error": {"message": "the provider behind this gateway failed", "code": 502}}`)
+	case Redirect:
+		w.Header().Set("Location", "https://elsewhere.example/v1")
+		w.WriteHeader(http.StatusTemporaryRedirect)
+	default:
+		return false
+	}
+	return true
+}
+
+// waits says how long the fault wants to be left alone.
+func (f Fault) waits(w http.ResponseWriter) {
+	switch f.Form {
+	case Milliseconds:
+		w.Header().Set("retry-after-ms", strconv.FormatInt(f.Wait.Milliseconds(), 10))
+	case Seconds:
+		w.Header().Set("retry-after", strconv.FormatFloat(f.Wait.Seconds(), 'f', -1, 64))
+	case Date:
+		w.Header().Set("retry-after", time.Now().Add(f.Wait).UTC().Format(http.TimeFormat))
+	}
+}
+
+// refuse answers with the fault's status.
+func (f Fault) refuse(w http.ResponseWriter) {
+	f.waits(w)
+	err := &refusal{message: f.Message, code: f.Code}
+	if f.Message == "" {
+		err.message = fmt.Sprintf("status %d, as the test says", f.Status)
+	}
+	refuse(w, f.Status, err)
+}
+
+// send writes a reply, or as much of it as the fault leaves.
+func (f Fault) send(w http.ResponseWriter, reply []byte) {
+	switch f.Kind {
+	case HalfBody:
+		w.Header().Set("Content-Length", strconv.Itoa(len(reply)))
+		_, _ = w.Write(reply[:len(reply)/2])
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	case Broken:
+		reply = reply[:len(reply)/2]
+	}
+	_, _ = w.Write(reply)
+}
+
+func refuse(w http.ResponseWriter, status int, err error) {
+	made := object{"message": err.Error(), "type": "invalid_request_error"}
+	if r := new(refusal); errors.As(err, &r) {
+		if r.param != "" {
+			made["param"] = r.param
+		}
+		if r.code != "" {
+			made["code"] = r.code
+		}
+	}
+	text, _ := json.Marshal(object{"error": made}) // made here
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(text)
+}
+
+// The words of prompts that some behaviours look for.
+const (
+	Harmful = "harmful" // filters-prompts
+	Endless = "endless" // limits-prompts
+)
+
+// refusing is what does not pass.
+var refusing = []Behaviour{
+	{
+		Name: "filters-prompts", Server: `answers 400 of its content filter to a prompt with the word "` + Harmful + `"`,
+		Racflow: abstains, Lost: true, Says: "content management policy",
+		set: fault(Fault{
+			Kind: Status, Status: http.StatusBadRequest, If: holds(Harmful),
+			Code: "content_filter", Message: "The prompt was filtered: it triggers the content management policy.",
+		}),
+	},
+	{
+		Name: "limits-prompts", Server: `answers 400 to a prompt with the word "` + Endless + `", as to one that is too long for the model`,
+		Racflow: abstains, Lost: true, Says: "max_tokens in the config of the prompt makes it shorter",
+		set: fault(Fault{
+			Kind: Status, Status: http.StatusBadRequest, If: holds(Endless),
+			Code: "context_length_exceeded", Message: "This model's maximum context length is 4096 tokens, but the messages are 5000 long.",
+		}),
+	},
+	{
+		Name: "sends-a-page", Server: "sends a web page with status 200, as a network does that wants a sign-in",
+		Racflow: stops, Lost: true, Exit: 3, Says: "the server's reply is not JSON (<html><body>Sign in", set: fault(Fault{Kind: Page, Share: 1}),
+	},
+	{
+		Name: "redirects", Server: "redirects to another host",
+		Racflow: stops + ": the key goes nowhere else", Lost: true, Exit: 3, Says: `the server redirects (307) to "https://elsewhere.example/v1"; write that as base_url if you trust it`,
+		set: fault(Fault{Kind: Redirect, Share: 1}),
+	},
+	{
+		Name: "wants-another-key", Server: "answers 401 to any key",
+		Racflow: stops, Lost: true, Exit: 3, Says: "check api_key", set: func(o *Options) { o.Key = "a key that nobody has" },
+	},
+	{
+		Name: "has-no-quota", Server: "answers 429 with the code insufficient_quota",
+		Racflow: stops + ": it is not waited for", Lost: true, Exit: 3, Says: "the account has insufficient quota",
+		set: fault(Fault{
+			Kind: Status, Status: http.StatusTooManyRequests, Code: "insufficient_quota", Message: "You exceeded your current quota.", Share: 1,
+		}),
+	},
+	{
+		Name: "wants-money", Server: "answers 402",
+		Racflow: stops, Lost: true, Exit: 3, Says: "the account has insufficient quota", set: fault(Fault{Kind: Status, Status: http.StatusPaymentRequired, Message: "Insufficient balance.", Share: 1}),
+	},
+	{
+		Name: "knows-no-model", Server: "answers 404, as for a model that it does not have",
+		Racflow: stops, Lost: true, Exit: 3, Says: "check base_url, endpoint and model", set: fault(Fault{Kind: Status, Status: http.StatusNotFound, Message: "The model does not exist.", Share: 1}),
+	},
+}
+
+const (
+	abstains = "abstains for this item, for which the other voters decide"
+	stops    = "asks no more after some items; the other voters answer, and a resumed run asks again"
+)

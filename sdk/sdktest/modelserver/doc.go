@@ -5,7 +5,7 @@
 // What services of language models do differently has names (Behaviours), so that a
 // test of a stage can be run against each of them:
 //
-//	server := modelserver.Serve(t, modelserver.Named("refuses-temperature", "thinks-in-tags"))
+//	server := Serve(t, Named("refuses-temperature", "thinks-in-tags"))
 //
 // README.md lists them, with what racflow does about each. Authors of plugins in other
 // languages start the server with examples/modelserver.

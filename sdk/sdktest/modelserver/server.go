@@ -15,6 +15,198 @@ import (
 	"time"
 )
 
+// usualThoughts are those of a model that nobody told what to think.
+var usualThoughts = strings.Repeat("Let me see. The text could be about one thing, or about quite another.\nBut wait: what does the list say?\n", 4)
+
+// think returns what the model thinks before an answer: what stands before it in the same
+// text, and what stands apart.
+func (s *Server) think(a Ask, choice int) (before, apart string) {
+	thoughts := usualThoughts
+	switch {
+	case s.options.ThoughtsOf != nil && !a.apart:
+		thoughts = s.options.ThoughtsOf(a, choice)
+	case s.options.Thoughts != "":
+		thoughts = s.options.Thoughts
+	}
+	switch a.effort {
+	case "low":
+		thoughts = thoughts[:len(thoughts)/4]
+	case "minimal", "none":
+		return "", ""
+	}
+	if a.thinking {
+		return "", thoughts
+	}
+	switch s.options.Thinks {
+	case InTags:
+		return "<think>\n" + thoughts + "\n</think>\n\n", ""
+	case InOtherTags:
+		return "<thinking>\n" + thoughts + "\n</thinking>\n\n", ""
+	case InChannels:
+		return "<|channel|>analysis<|message|>" + thoughts + "<|end|><|start|>assistant<|channel|>final<|message|>", ""
+	case InAField, Silently:
+		return "", thoughts
+	}
+	return "", ""
+}
+
+// refusal is an error that names the field that it is about.
+type refusal struct {
+	message string
+	param   string
+	code    string
+}
+
+func (r *refusal) Error() string { return r.message }
+
+// unsupported is the refusal of a field that the model does not take.
+func (s *Server) unsupported(a Ask) error {
+	if a.Inputs != nil {
+		return nil
+	}
+	for _, name := range s.options.Unsupported {
+		param := name
+		var given bool
+		switch name {
+		case "n":
+			given = a.N > 1
+		case "stop":
+			given = len(a.stop) > 0
+		case "logprobs":
+			given = a.logprobs
+		case "json_schema", "json_object":
+			param, given = "response_format", a.format == name
+		case "choice":
+			param = "structured_outputs"
+			_, given = a.sent[param]
+		case "whole":
+			param, given = "stream", !a.stream
+		default:
+			given = a.sent[name] != nil && string(a.sent[name]) != "null"
+		}
+		if !given {
+			continue
+		}
+		message := fmt.Sprintf("Unsupported parameter: '%s' is not supported with this model.", param)
+		switch {
+		case name == "whole":
+			message = "This model only supports streaming: set 'stream' to true."
+		case name != param:
+			message = fmt.Sprintf("Invalid parameter: '%s' of type '%s' is not supported with this model.", param, name)
+		}
+		if s.options.Nameless {
+			param = ""
+		}
+		return &refusal{message, param, "unsupported_parameter"}
+	}
+	return nil
+}
+
+// holds reports whether a request's own text holds a word.
+func holds(word string) func(Ask) bool {
+	return func(a Ask) bool { return strings.Contains(a.Whole(), word) }
+}
+
+// Options say how a server behaves. The zero Options answer at once and right. With adds
+// behaviours by name.
+type Options struct {
+	Latency time.Duration // of every reply
+	Key     string        // that requests must bring; empty: any
+	// Answer gives the text of one choice; without one it is the first label
+	// that the request allows, or "answer". Where the request asks for a JSON
+	// object, a text that is none becomes its label.
+	Answer func(a Ask, choice int) string
+	// Vector gives the embedding of a text; without one it is drawn from the
+	// text's hash, with Dimension numbers (8 if that is 0).
+	Vector    func(text string) []float32
+	Dimension int
+
+	Refuse func(Ask) bool // requests that are answered with 400; nil: none
+	// Unsupported are names of fields of a request, such as temperature, that the model
+	// does not take; n is refused from 2 on. "json_schema", "json_object" and "choice" are
+	// forms of an answer, and "whole" is a reply that is not streamed.
+	Unsupported []string
+	Nameless    bool // a refusal names its field in the message, but has no param
+
+	Forms    []Form   // of answers, each applied to what the one before gives
+	Shape    Shape    // of messages
+	Thinks   Thinking // before each answer
+	Thoughts string   // what it thinks; empty: some lines of 400 characters
+	// ThoughtsOf gives the thoughts of one choice in place of these, but to probes; nil: all are alike.
+	ThoughtsOf   func(a Ask, choice int) string
+	Stops        bool      // a text ends at a stop text of the request, also within thoughts
+	IgnoreFormat bool      // answers are plain, whatever form a request asks for
+	Usage        UsageKind // what replies say of their tokens
+	Bytes        bool      // a token is one byte, not four
+	Streams      bool      // replies are streams, also where the request does not say so
+	// Count counts the tokens of a text, as a tokenizer does, in place of that. Template and
+	// Frame are then the tokens that a chat, and each of its messages, has beside its texts.
+	Count           func(text string) int
+	Template, Frame int
+	IgnoreN         bool // one choice, whatever n says
+	MaxN            int  // a larger n is refused; 0: none
+	MaxInputs       int  // of one request for embeddings; more are refused; 0: 2,048
+	Base64          Base64
+	Shuffle         bool // embeddings come in another order, with their index
+
+	Faults []Fault // the first that applies to a request happens
+	Seed   uint64  // of the draws by Fault.Share
+
+	Batches Batches // files of requests that are answered later
+
+	// Probes makes probes requests like all others: they are counted, and Answer, Refuse
+	// and Faults apply to them. Otherwise they get the first label or "answer".
+	Probes bool
+}
+
+// Form changes how an answer is written, not what it says; object says that it is a JSON
+// object that the request asks for.
+type Form func(answer string, object bool) string
+
+// Shape is where a message has its answer.
+type Shape uint8
+
+// The shapes.
+const (
+	AsText     Shape = iota // content is a text
+	AsParts                 // content is a list with a part of type text
+	AsToolCall              // there is no content but the call of a tool, also where none is offered
+)
+
+// Thinking is where a model's thoughts are.
+type Thinking uint8
+
+// The ways of thinking. reasoning_effort = "low" makes thoughts a quarter as long,
+// "minimal" and "none" leave them out. max_tokens counts them.
+const (
+	NotAtAll    Thinking = iota
+	InTags               // <think> before the answer
+	InOtherTags          // <thinking> before the answer
+	InAField             // reasoning_content beside the answer
+	Silently             // nowhere, but counted
+	InChannels           // a channel of their own, before that of the answer, as gpt-oss writes
+)
+
+// UsageKind is what replies say of their tokens.
+type UsageKind uint8
+
+// The kinds.
+const (
+	UsageGiven   UsageKind = iota
+	UsageMissing           // nothing
+	UsageAbsurd            // an impossible number of completion tokens
+)
+
+// Base64 says what a server does with encoding_format = "base64".
+type Base64 uint8
+
+// What a server does with it.
+const (
+	Base64Given   Base64 = iota // it obeys
+	Base64Ignored               // it sends numbers
+	Base64Refused               // it answers 400
+)
+
 // Server is a running server.
 type Server struct {
 	URL string // base address, with /v1 at its end
@@ -161,4 +353,58 @@ func (s *Server) wait(r *http.Request, d time.Duration) bool {
 	case <-s.closed:
 	}
 	return false
+}
+
+// speaking is how services are asked: in another form of requests, or in files.
+var speaking = []Behaviour{
+	{
+		Name: "speaks-messages", Server: "speaks Anthropic's Messages API beside OpenAI's",
+		Racflow: "speaks it with `api = \"anthropic\"`, which has no n", Try: AsMessages, set: func(*Options) {},
+	},
+	{
+		Name: "takes-batches", Server: "answers files of requests some polls later",
+		Racflow: "asks by one file with `batch = true`, at half the price", Says: "sample.llm: batch of 12 requests, 0 done, at most 24 h", Try: AsBatch,
+		set: func(o *Options) { o.Batches.Polls = 2 },
+	},
+	{
+		Name: "expires-batches", Server: "has no time for the first five requests of its first file",
+		Racflow: "asks these again by another file", Says: "sample.llm: batch of 5 requests, 0 done, at most 24 h", Try: AsBatch,
+		set: func(o *Options) {
+			o.Batches.Expires = func(batch, request int) bool { return batch == 0 && request < 5 }
+		},
+	},
+	{
+		Name: "fails-batches", Server: "refuses every file of requests after it took it",
+		Racflow: "fails the items that wait for it; a resumed run tries them again", Lost: true, Exit: 3,
+		Says: "the service refused the batch batch_0: the organisation has too many tokens in batches", Try: AsBatch,
+		set: func(o *Options) { o.Batches.Fails = "the organisation has too many tokens in batches" },
+	},
+}
+
+// Table is a page about all behaviours, in Markdown.
+func Table() string {
+	var b strings.Builder
+	b.WriteString(`# Behaviours of the model server
+
+What services of language models do differently, and what racflow does about it. A test in
+Go takes behaviours by their names, ` + "`modelserver.Named(\"busy\", \"thinks-in-tags\")`" + `; the command
+[examples/modelserver](../../../examples/modelserver/README.md) serves them to a program in any language.
+
+Each row is tested (TestBehaviours): ` + "`racflow run`" + ` asks a server with this one behaviour for labels,
+with a second voter beside the model. The exit code and what the user sees are what came;
+where nothing is said, all answers of the model count and nothing is reported. What a model
+refuses shows among its calls as one that failed: it is the probe's, before the first item.
+
+`)
+	b.WriteString("| name | the server | racflow | exit code | the user sees |\n|---|---|---|---|---|\n")
+	for _, of := range Behaviours() {
+		says := ""
+		if of.Says != "" {
+			says = "`" + strings.ReplaceAll(of.Says, "|", `\|`) + "`"
+		}
+		server := strings.NewReplacer("|", `\|`, "<think>", "`<think>`", "<thinking>", "`<thinking>`").Replace(of.Server)
+		fmt.Fprintf(&b, "| %s | %s | %s | %d | %s |\n", of.Name, server, of.Racflow, of.Exit, says)
+	}
+	b.WriteString("\nThis page is generated: `make generate` writes it.\n")
+	return b.String()
 }

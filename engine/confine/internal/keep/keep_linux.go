@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/racflow/racflow/engine/confine/internal/spec"
-	"github.com/racflow/racflow/sdk/nodump"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // A process that was started to keep another one never gets to its main function. The
@@ -71,7 +71,7 @@ func run(host *os.File) error {
 	}
 	// Nobody reads this process any more, and its ends of the plugin's pipes are the
 	// plugin's alone.
-	_ = nodump.Set()
+	_ = support.NoDump()
 	detach()
 	_ = reports.Encode(spec.Report{Started: child})
 	ended := wait(child)

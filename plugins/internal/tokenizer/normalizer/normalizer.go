@@ -6,7 +6,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/racflow/racflow/plugins/internal/tokenizer/bert"
 	"golang.org/x/text/unicode/norm"
 )
 
@@ -136,10 +135,10 @@ func (n *Normalizer) String(text string, e Edges) (string, bool) {
 }
 
 // BERT returns the BertNormalizer that n is, or nil.
-func (n *Normalizer) BERT() *bert.Normalizer {
+func (n *Normalizer) BERT() *Bert {
 	if len(n.steps) == 1 {
 		if b, ok := n.steps[0].(bertStep); ok {
-			return &b.Normalizer
+			return &b.Bert
 		}
 	}
 	return nil

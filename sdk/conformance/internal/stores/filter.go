@@ -2,6 +2,7 @@ package stores
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -248,4 +249,156 @@ func (c *collection) randomFilters() {
 		}
 		c.selects(batch...)
 	}
+}
+
+// filterMeta are the metadata of the entries that the table is about. Under "v"
+// are values of all types, some of which are alike when written.
+var filterMeta = []sdk.Meta{
+	nil,
+	{"v": "1", "n": 1.0, "ok": true, "s": "apple"},
+	{"v": 1.0, "n": 0.0, "ok": false, "s": "Apple"},
+	{"v": true, "n": -1.0, "s": "apples"},
+	{"v": "true", "n": 2.5, "ok": true, "s": "app"},
+	{"v": 0.0, "n": -0.5, "s": ""},
+	{"v": false, "n": 0.1, "ok": false, "s": "b"},
+	{"v": "", "n": 0.3, "s": "banana"},
+	{"v": "0", "n": 1e300, "ok": true},
+	{"v": "false", "n": -1e300, "s": "éclair"},
+	{"v": -1.5, "n": float64(1<<53 - 1), "s": "日本"},
+	{"v": "-1.5", "n": float64(1 << 53), "s": "a%"},
+	{"n": "1", "ok": "true", "s": 1.0},
+	{"n": true, "ok": 1.0, "s": true},
+	{"v": "null", "n": 5e-324, "ok": true, "s": "null"},
+	{"v": "NaN", "n": 3.0, "s": "apple pie"},
+	{"other": "x"},
+	{"v": 2.0, "n": 10.0, "ok": false, "s": "zebra"},
+	{"v": 10.0, "n": 100.0, "ok": true, "s": "Zebra"},
+	{"v": "10", "n": 9.0, "s": "2"},
+	{"v": "9", "n": 1.0, "ok": false, "s": "10"},
+	{"V": "1", "N": 1.0, "OK": true, "S": "apple"},
+}
+
+// filterTable are filters by what they are about.
+var filterTable = []struct {
+	name    string
+	filters []sdk.Filter
+}{
+	{"id", []sdk.Filter{id.is("f03"), id.is("F03"), id.is("unknown"), id.is(""), id.is("f01", "f05", "f05", "unknown"), not(id.is("f03"))}},
+	{"label", []sdk.Filter{label.is("red"), label.is("Red"), label.is("grün"), label.is(""), label.is("red", "green"), not(label.is("red")), not(label.is(""))}},
+	{"string", []sdk.Filter{meta("s").is("apple"), meta("s").is("Apple"), meta("s").is(""), meta("s").is("日本"), meta("s").is("1"), meta("s").is("absent")}},
+	{"number", []sdk.Filter{number.is(1.0), number.is(0.0), number.is(math.Copysign(0, -1)), number.is(-0.5), number.is(0.1), number.is(0.3), number.is(1e300), number.is(5e-324), number.is(7.0)}},
+	{"exact number", []sdk.Filter{number.is(float64(1 << 53)), number.is(float64(1<<53 - 1)), number.compare(sdk.FilterLess, float64(1<<53)), number.is(0.1 + 0.2), number.is(math.Nextafter(0.1, 1))}},
+	{"bool", []sdk.Filter{meta("ok").is(true), meta("ok").is(false), not(meta("ok").is(true)), meta("ok").is(true, false)}},
+	{"types do not mix", []sdk.Filter{mixed.is("1"), mixed.is(1.0), mixed.is(true), mixed.is("true"), mixed.is(0.0), mixed.is(false), mixed.is(""), mixed.is("0"), mixed.is("-1.5"), mixed.is(-1.5), mixed.is("null")}},
+	{"values of several types", []sdk.Filter{mixed.is("1", 1.0, true), mixed.is(false, ""), not(mixed.is("1", 1.0, true)), mixed.is(10.0, "10", "9")}},
+	{"missing key", []sdk.Filter{meta("none").is("x"), not(meta("none").is("x")), meta("none").prefix(""), meta("none").compare(sdk.FilterLess, 1e9), not(meta("other").is("x"))}},
+	{"empty key", []sdk.Filter{meta("").is(""), meta("").is(1.0), not(meta("").is("x"))}},
+	{"key of another case", []sdk.Filter{meta("V").is("1"), meta("N").is(1.0), meta("OK").is(true), meta("S").prefix("app")}},
+	{"in nothing", []sdk.Filter{id.is(), mixed.is(), not(mixed.is()), and(id.is("f03"), not(label.is()))}},
+	{"number less", []sdk.Filter{number.compare(sdk.FilterLess, 1), number.compare(sdk.FilterLess, -0.5), number.compare(sdk.FilterLess, 0), number.compare(sdk.FilterLess, -1e300), number.compare(sdk.FilterLess, 1e301)}},
+	{"number less or equal", []sdk.Filter{number.compare(sdk.FilterLessEqual, 1), number.compare(sdk.FilterLessEqual, -0.5), number.compare(sdk.FilterLessEqual, 0), number.compare(sdk.FilterLessEqual, -1e300)}},
+	{"number greater", []sdk.Filter{number.compare(sdk.FilterGreater, 1), number.compare(sdk.FilterGreater, 0), number.compare(sdk.FilterGreater, 1e300), number.compare(sdk.FilterGreater, -1e301)}},
+	{"number greater or equal", []sdk.Filter{number.compare(sdk.FilterGreaterEqual, 1), number.compare(sdk.FilterGreaterEqual, 0.3), number.compare(sdk.FilterGreaterEqual, 1e300)}},
+	{"infinity", []sdk.Filter{number.compare(sdk.FilterLess, math.Inf(1)), number.compare(sdk.FilterGreater, math.Inf(-1)), number.is(math.Inf(1)), number.compare(sdk.FilterGreaterEqual, math.Inf(1)), number.is(1.0, math.Inf(-1))}},
+	{"range of numbers", []sdk.Filter{and(number.compare(sdk.FilterGreaterEqual, 0), number.compare(sdk.FilterLess, 3)), and(number.compare(sdk.FilterGreater, 3), number.compare(sdk.FilterLess, 0))}},
+	{"string less", []sdk.Filter{meta("s").compare(sdk.FilterLess, "apple"), meta("s").compare(sdk.FilterLess, "a"), meta("s").compare(sdk.FilterLess, ""), meta("s").compare(sdk.FilterLess, "é"), mixed.compare(sdk.FilterLess, "2")}},
+	{"string less or equal", []sdk.Filter{meta("s").compare(sdk.FilterLessEqual, "apple"), meta("s").compare(sdk.FilterLessEqual, ""), label.compare(sdk.FilterLessEqual, "green"), id.compare(sdk.FilterLessEqual, "f04")}},
+	{"string greater", []sdk.Filter{meta("s").compare(sdk.FilterGreater, "apple"), meta("s").compare(sdk.FilterGreater, ""), meta("s").compare(sdk.FilterGreater, "é"), label.compare(sdk.FilterGreater, "Red"), id.compare(sdk.FilterGreater, "f1")}},
+	{"string greater or equal", []sdk.Filter{meta("s").compare(sdk.FilterGreaterEqual, "apple"), meta("s").compare(sdk.FilterGreaterEqual, ""), mixed.compare(sdk.FilterGreaterEqual, "10"), label.compare(sdk.FilterGreaterEqual, "")}},
+	{"prefix of an id", []sdk.Filter{id.prefix("f0"), id.prefix("F0"), id.prefix("f03"), id.prefix("f030"), id.prefix("")}},
+	{"prefix of a label", []sdk.Filter{label.prefix("gr"), label.prefix("r"), label.prefix("R"), label.prefix("grü"), label.prefix(""), not(label.prefix("gr"))}},
+	{"prefix of metadata", []sdk.Filter{meta("s").prefix("app"), meta("s").prefix("App"), meta("s").prefix("a%"), meta("s").prefix("日"), meta("s").prefix("1"), mixed.prefix("tr"), not(meta("s").prefix("app"))}},
+	{"empty prefix", []sdk.Filter{meta("s").prefix(""), mixed.prefix(""), not(mixed.prefix("")), number.prefix("")}},
+	{"and", []sdk.Filter{and(), and(label.is("red")), and(label.is("red"), number.is(1.0)), and(label.is("red"), label.is("green")), and(meta("ok").is(true), number.compare(sdk.FilterGreater, 0), not(mixed.is("1")))}},
+	{"or", []sdk.Filter{or(), or(label.is("red")), or(label.is("red"), number.is(1.0)), or(label.is("red"), label.is("green"), label.is("nothing"))}},
+	{"not", []sdk.Filter{not(and()), not(or()), not(not(label.is("red"))), not(and(label.is("red"), number.is(1.0))), not(or(label.is("red"), number.is(1.0))), not(number.compare(sdk.FilterLess, 1)), not(mixed.prefix("t"))}},
+	{"nested", []sdk.Filter{
+		or(and(label.is("red"), number.compare(sdk.FilterGreater, 0)), and(label.is("green"), not(meta("ok").is(true)))),
+		and(or(label.is("red"), label.is("")), not(or(mixed.is(false), and(number.is(1.0), meta("s").prefix("a"))))),
+		deep(sdk.MaxFilterDepth),
+	}},
+	{"nothing selected", []sdk.Filter{label.is("no such label"), and(id.is("f01"), id.is("f02")), or()}},
+	{"everything selected", []sdk.Filter{and(), not(or()), id.prefix(""), not(label.is("no such label"))}},
+}
+
+// field is what a comparison compares.
+type field struct {
+	field sdk.Field
+	key   string
+}
+
+var (
+	id     = field{field: sdk.FieldID}
+	label  = field{field: sdk.FieldLabel}
+	number = meta("n")
+	mixed  = meta("v")
+)
+
+func meta(key string) field { return field{sdk.FieldMeta, key} }
+
+func (f field) is(values ...any) sdk.Filter {
+	return sdk.Filter{Op: sdk.FilterIn, Field: f.field, Key: f.key, Values: values}
+}
+
+func (f field) prefix(s string) sdk.Filter { return f.compare(sdk.FilterPrefix, s) }
+
+// compare takes whole numbers, too.
+func (f field) compare(op sdk.FilterOp, value any) sdk.Filter {
+	if i, ok := value.(int); ok {
+		value = float64(i)
+	}
+	return sdk.Filter{Op: op, Field: f.field, Key: f.key, Values: []any{value}}
+}
+
+func and(parts ...sdk.Filter) sdk.Filter { return sdk.Filter{Op: sdk.FilterAnd, Parts: parts} }
+func or(parts ...sdk.Filter) sdk.Filter  { return sdk.Filter{Op: sdk.FilterOr, Parts: parts} }
+func not(part sdk.Filter) sdk.Filter     { return sdk.Filter{Op: sdk.FilterNot, Parts: []sdk.Filter{part}} }
+
+// deep nests that many levels.
+func deep(levels int) sdk.Filter {
+	f := label.is("red")
+	for i := range levels - 1 {
+		f = []func(sdk.Filter) sdk.Filter{
+			not,
+			func(f sdk.Filter) sdk.Filter { return and(f) },
+			func(f sdk.Filter) sdk.Filter { return or(f) },
+		}[i%3](f)
+	}
+	return f
+}
+
+// randomFilter draws a tree over what filterMeta holds.
+func randomFilter(r *rand.Rand, depth int) sdk.Filter {
+	if depth > 0 && r.IntN(4) > 0 {
+		parts := make([]sdk.Filter, r.IntN(4))
+		for i := range parts {
+			parts[i] = randomFilter(r, depth-1)
+		}
+		switch r.IntN(3) {
+		case 0:
+			return and(parts...)
+		case 1:
+			return or(parts...)
+		}
+		return not(randomFilter(r, depth-1))
+	}
+	strings := []any{"", "1", "true", "apple", "app", "b", "é", "f05", "red", "Red", "10", "null"}
+	numbers := []any{-1.0, 0.0, 0.1, 1.0, 2.5, 9.0, 1e300}
+	f := []field{id, label, mixed, number, meta("s"), meta("ok"), meta("none")}[r.IntN(7)]
+	op := sdk.FilterIn + sdk.FilterOp(r.IntN(6))
+	pool := strings
+	if f.field == sdk.FieldMeta && op != sdk.FilterPrefix && r.IntN(2) == 0 {
+		pool = numbers
+	}
+	if op != sdk.FilterIn {
+		return f.compare(op, pool[r.IntN(len(pool))])
+	}
+	if f.field == sdk.FieldMeta && r.IntN(3) == 0 {
+		pool = append(append(numbers, strings...), true, false)
+	}
+	var values []any
+	for range r.IntN(4) {
+		values = append(values, pool[r.IntN(len(pool))])
+	}
+	return f.is(values...)
 }

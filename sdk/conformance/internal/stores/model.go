@@ -9,8 +9,7 @@ import (
 	"slices"
 
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/analyze"
-	"github.com/racflow/racflow/sdk/fuse"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // model is the content of a collection. Its searches are the definition that a
@@ -48,10 +47,10 @@ type statistics struct {
 	lengths map[string]float64            // id -> words
 	df      map[string]float64            // word -> entries
 	total   float64                       // words of all entries
-	words   analyze.Analyzer
+	words   support.Analyzer
 }
 
-func (m model) statistics(words analyze.Analyzer) *statistics {
+func (m model) statistics(words support.Analyzer) *statistics {
 	s := &statistics{m, map[string]map[string]float64{}, map[string]float64{}, map[string]float64{}, 0, words}
 	for id, e := range m {
 		all := words.Append(words.Append(nil, e.Context), e.Text)
@@ -126,7 +125,7 @@ func (f found) rank(r sdk.Ranking, x crossed) []sdk.Candidate {
 			return h
 		})
 	}
-	return fuse.Fuse(hits, r.Fusion, len(hits.Dense)+len(hits.Lexical))
+	return support.Fuse(hits, r.Fusion, len(hits.Dense)+len(hits.Lexical))
 }
 
 func head(all []scored, n int, hit func(scored) sdk.Hit) []sdk.Hit {

@@ -1,0 +1,194 @@
+package chatmodel
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/racflow/racflow/plugins/internal/api"
+	"github.com/racflow/racflow/plugins/internal/dialect"
+	"github.com/racflow/racflow/plugins/internal/profile"
+	"github.com/racflow/racflow/sdk"
+)
+
+// Config is embedded in the configs of stages that ask a language model.
+type Config struct {
+	API        string `config:"api" default:"openai" one_of:"openai,anthropic" doc:"The form of requests: openai, which most servers and gateways take, or anthropic, of Anthropic's Messages API."`
+	BaseURL    string `config:"base_url" default:"https://api.openai.com/v1" pattern:"^https?://[^\\s/]+" example:"http://127.0.0.1:8080/v1" doc:"Address of the server, up to and with its version; of Azure, without a path. With api = \"anthropic\" the default is https://api.anthropic.com/v1."`
+	Model      string `config:"model,required" example:"gpt-4o-mini" min_length:"1" doc:"Name of the model, as the server knows it; on Azure, of the deployment."`
+	APIVersion string `config:"api_version" example:"2024-10-21" pattern:"^[\\w.-]+$" doc:"Version of Azure's API: requests go to the deployment that model names; empty: another service."`
+	api.Service
+	MaxTokensField string        `config:"max_tokens_field" default:"auto" one_of:"auto,max_tokens,max_completion_tokens" doc:"The name that the server has for max_tokens; auto: max_tokens, or what the server turns out to take."`
+	Probe          bool          `config:"probe" affects_output:"false" default:"true" doc:"Find out what the model takes before its first call, by at most four short calls, where nothing is known of it yet."`
+	Profile        profile.Given `config:"profile" doc:"What is known of the model: it goes before what is found out."`
+	PromptCacheKey string        `config:"prompt_cache_key" affects_output:"false" doc:"Sent as it is, for servers that route requests of one key to one cache."`
+	Completion     bool          // texts are continued, chats are not
+	CacheControl   bool          `config:"cache_control" affects_output:"false" doc:"Mark what many requests begin with by cache_control, for services that cache only what is marked, as Anthropic's do."`
+	Batch          bool          `config:"batch" affects_output:"false" doc:"Ask by the service's batches: all requests in one file, whose answers come within 24 hours and cost half. The rows wait for each other; a run that ends meanwhile fetches them when it is resumed."`
+	Limited        string        // the name by which limits know the service; empty: its address
+}
+
+// apiAnthropic is the value of api for Anthropic's Messages API.
+const apiAnthropic = "anthropic"
+
+// openAIAddress is the default of base_url.
+const openAIAddress = "https://api.openai.com/v1"
+
+// dialect is the form of the service's requests and replies.
+func (c Config) dialect() dialect.Dialect {
+	if c.API == apiAnthropic {
+		return dialect.Anthropic{}
+	}
+	return dialect.OpenAI{APIVersion: c.APIVersion}
+}
+
+// Address is the address of the service. Nobody means OpenAI's, the default, with Anthropic's
+// API, which it does not have.
+func (c Config) Address() string {
+	if c.API == apiAnthropic && c.BaseURL == openAIAddress {
+		return dialect.AnthropicURL
+	}
+	return strings.TrimRight(c.BaseURL, "/")
+}
+
+// Default is the default of base_url.
+func (Config) Default() string { return openAIAddress }
+
+// reserved are the fields of a request that the body argument must not set: stages
+// count and read by them.
+var reserved = []string{"model", "messages", "prompt", "n", "stream", "stream_options"}
+
+func (c Config) service(setup sdk.Setup) api.Config {
+	reserved := reserved
+	if c.API == apiAnthropic {
+		reserved = append(slices.Clone(reserved), "system")
+	}
+	return api.Config{Service: c.Service, BaseURL: c.Address(), Limited: c.Limited, Key: c.dialect().Header, Reserved: reserved, Host: setup.Host, Log: setup.Log}
+}
+
+// Check reports the errors that tags cannot find: sdk.ArgumentErrors.
+func (c Config) Check() error {
+	var errs api.Errors
+	errs.Require(c.API != apiAnthropic || c.APIVersion == "", "api_version", "it is Azure's, and api is anthropic; leave one of them out")
+	errs.Require(c.API != apiAnthropic || !c.Completion, "api", "Anthropic's API continues no texts; write endpoint = \"chat\"")
+	errs.Require(!c.Batch || c.APIVersion == "", BatchArgument, "Azure takes batches only where api_version is not given and base_url ends in /openai/v1")
+	return errors.Join(errs.Err(), c.service(sdk.Setup{}).Check())
+}
+
+// Model is a language model behind a server. Its methods may be called by
+// several goroutines.
+type Model struct {
+	*api.Client
+	dialect dialect.Dialect
+	blank   dialect.Request // with what the config says of every request
+	keeper  *profile.Keeper
+	obeyed  atomic.Bool // a structured answer has come
+	turns   turns
+	jobs    *Jobs // nil: it is asked by single calls
+}
+
+// New returns the model of a config that Check finds no error in.
+func New(c Config, setup sdk.Setup) *Model {
+	m := &Model{Client: api.New(c.service(setup)), dialect: c.dialect(), turns: turns{taken: map[sdk.Key]chan struct{}{}}}
+	m.blank = dialect.Request{Model: c.Model, CacheMarks: c.CacheControl, PromptCacheKey: c.PromptCacheKey, Extra: m.Fields()}
+	if c.MaxTokensField != "auto" {
+		m.blank.MaxTokensField = c.MaxTokensField
+	}
+	m.blank = c.Profile.Ask(m.blank)
+	m.keeper = profile.NewKeeper(profile.Config{
+		Target:  profile.Target{Dialect: m.dialect, Model: c.Model, Completion: c.Completion, Ask: m.probe},
+		Address: m.Address(), Host: m.Host(), Given: c.Profile, Probe: c.Probe, Warn: m.WarnOnce,
+	})
+	m.jobs = m.batches(c, setup)
+	return m
+}
+
+// Name is the name of the model, as the server knows it.
+func (m *Model) Name() string { return m.blank.Model }
+
+// Models implements sdk.Prober.
+func (m *Model) Models() []sdk.Model { return []sdk.Model{m.keeper} }
+
+// Close waits for the end of a probe, and closes idle connections.
+func (m *Model) Close() error {
+	m.keeper.Close()
+	return m.Client.Close()
+}
+
+// Request is one without a question, with all that the config says of every request.
+// Answers have at most maxTokens tokens, without thoughts; -1 is no limit, and 0 the usual one.
+func (m *Model) Request(maxTokens, usual int) dialect.Request {
+	r := m.blank
+	switch {
+	case maxTokens == 0:
+		r.MaxTokens = usual
+	case maxTokens > 0:
+		r.MaxTokens = maxTokens
+	}
+	return r
+}
+
+// Key is the key of the first answer to a request in the response cache. Parts say
+// what is made of the answer before it is cached. What the model turns out to take or refuse does not
+// count: an answer that was paid for stays one.
+func (m *Model) Key(r dialect.Request, parts ...string) sdk.Key {
+	return r.Key(m.Address(), m.dialect.Path(r), parts...)
+}
+
+// Turn waits until nobody works on any of the keys, and has them until leave is
+// called: who asks the same at the same time finds what the first one kept.
+func (m *Model) Turn(ctx context.Context, keys ...sdk.Key) (leave func(), err error) {
+	return m.turns.take(ctx, keys)
+}
+
+// turns lets those who work on the same wait for each other.
+type turns struct {
+	mu    sync.Mutex
+	taken map[sdk.Key]chan struct{} // closed when it is free again
+}
+
+// take waits until nobody has any of the keys.
+func (t *turns) take(ctx context.Context, keys []sdk.Key) (leave func(), err error) {
+	keys = slices.Clone(keys)
+	// All in one order, so that nobody waits for one who waits for him.
+	slices.SortFunc(keys, func(a, b sdk.Key) int { return bytes.Compare(a[:], b[:]) })
+	keys = slices.Compact(keys)
+	for i, key := range keys {
+		if err := t.takeOne(ctx, key); err != nil {
+			t.leave(keys[:i])
+			return nil, err
+		}
+	}
+	return func() { t.leave(keys) }, nil
+}
+
+func (t *turns) takeOne(ctx context.Context, key sdk.Key) error {
+	for {
+		t.mu.Lock()
+		busy, ok := t.taken[key]
+		if !ok {
+			t.taken[key] = make(chan struct{})
+			t.mu.Unlock()
+			return nil
+		}
+		t.mu.Unlock()
+		select {
+		case <-busy:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (t *turns) leave(keys []sdk.Key) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, key := range keys {
+		close(t.taken[key])
+		delete(t.taken, key)
+	}
+}

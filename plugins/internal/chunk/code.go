@@ -1,0 +1,187 @@
+package chunk
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/racflow/racflow/plugins/internal/syntax"
+	"github.com/racflow/racflow/sdk"
+)
+
+// This file cuts source code by its declarations.
+//
+// A file is read into units, as plugins/internal/syntax tells them: at the top
+// level first, then inside what is too large. A unit that fits `size` stays whole,
+// and small ones that follow each other are joined up to size. What is larger is
+// cut at the units inside it: a class into methods, a method into statements, with
+// the lines above its body as the first part. What has no more units is cut at
+// empty lines, lines and words.
+//
+// A chunk's metadata "declaration" has the signatures of what it is in, from the
+// outside to the inside, and those that it holds: "class Cart > void add(Item i);
+// void clear()".
+//
+// The language is that of the argument `language`, or of the end of the document's
+// "path" (or its identity, where it has none); what has no known language is cut
+// as recursive does. Every chunk stays within size. The chunks joined are the
+// document: white space between two chunks belongs to the first.
+
+type codeConfig struct {
+	SizeConfig
+	Language string `config:"language" doc:"The language of all documents, such as go, java, c, cpp, csharp, javascript, typescript, rust, kotlin, swift, scala, php, python, yaml, ruby or shell; by default the end of a document's path decides."`
+}
+
+// Code describes the chunker.
+func Code() sdk.Stage {
+	return sdk.ChunkStage("code", "Cuts source code by its declarations, in languages with braces or indentation.", openCode, sdk.Revision(Revision), sdk.PreferBatch(16), sdk.Validates(codeConfig.check))
+}
+
+// check reports the errors that tags cannot find.
+func (c codeConfig) check() error {
+	if c.Language != "" && syntax.Named(c.Language) == nil {
+		return &sdk.ArgumentError{Argument: "language", Err: fmt.Errorf("%q is not one of %s", c.Language, strings.Join(syntax.Names(), ", "))}
+	}
+	return nil
+}
+
+func openCode(_ context.Context, _ sdk.Setup, c codeConfig) (sdk.Chunker, error) {
+	return c.Chunker(func(d *sdk.Document, x *SpanText) []sdk.Chunk {
+		l := syntax.Named(c.Language)
+		if l == nil {
+			l = syntax.LanguageOf(d)
+		}
+		if l == nil {
+			return Chunks(Splitter{Size: c.Size, Breaks: Prose()}.Split(x, 0, len(d.Text)))
+		}
+		f := file{File: l.Read(d.Text), text: x, size: c.Size}
+		f.cut(f.Units(), 0, nil, true)
+		return f.chunks()
+	})
+}
+
+// declarationLimit is how many bytes of signatures a chunk's metadata holds.
+const declarationLimit = 400
+
+// file is a document that is being cut.
+type file struct {
+	*syntax.File
+	text   *SpanText
+	size   int
+	pieces []piece
+}
+
+// piece is a unit that fits, or a part of one that does not.
+type piece struct {
+	Span
+	within    []string // the signatures of what it is in
+	signature string   // its own
+	head      bool     // it is above the body that the next are in
+}
+
+// cut cuts units. What is before the first, from byte start on, goes with it.
+// declared says whether they are declarations.
+func (f *file) cut(units []syntax.Unit, start int, within []string, declared bool) {
+	for _, u := range units {
+		p := piece{Span: Span{Start: start, End: u.End}, within: within}
+		start = p.End
+		if declared {
+			p.signature = f.Signature(u)
+		}
+		if f.text.Tokens(p.Start, p.End) <= f.size {
+			f.pieces = append(f.pieces, p)
+			continue
+		}
+		around := within
+		if p.signature != "" {
+			around = append(slices.Clip(within), p.signature)
+		}
+		inside := f.Inside(u)
+		if inside == nil {
+			f.split(p.Span, around)
+			continue
+		}
+		// The lines above the body are a part of their own, joined with what follows
+		// where that fits.
+		if at := inside[0].Start; f.text.Tokens(p.Start, at) > f.size {
+			f.split(Span{Start: p.Start, End: at}, around)
+		} else {
+			f.pieces = append(f.pieces, piece{Span: Span{Start: p.Start, End: at}, within: around, head: true})
+		}
+		f.cut(inside, inside[0].Start, around, declared && f.Declares(u, p.signature))
+	}
+}
+
+// split cuts what has no units.
+func (f *file) split(s Span, within []string) {
+	breaks := []Break{Paragraphs, Lines, Words}
+	for _, part := range (Splitter{Size: f.size, Breaks: breaks}).Split(f.text, s.Start, s.End) {
+		f.pieces = append(f.pieces, piece{Span: part, within: within})
+	}
+}
+
+// codeChunks joins pieces that follow each other: those in the same unit, what is above
+// a body with what is in it, and small ones with whatever is next to them.
+func (f *file) chunks() []sdk.Chunk {
+	var out []sdk.Chunk
+	for i := 0; i < len(f.pieces); {
+		next := i + 1
+		for next < len(f.pieces) && f.joins(i, next) {
+			next++
+		}
+		c := sdk.Chunk{Start: f.pieces[i].Start, End: f.pieces[next-1].End}
+		if d := f.declaration(f.pieces[i:next]); d != "" {
+			c.Meta = sdk.Meta{"declaration": d}
+		}
+		if n := len(out); n > 0 && f.text.Blank(c.Start, c.End) {
+			out[n-1].End = c.End
+		} else {
+			out = append(out, c)
+		}
+		i = next
+	}
+	if len(out) > 0 {
+		out[0].Start = 0
+		out[len(out)-1].End = len(f.text.String)
+	}
+	return out
+}
+
+// joins says whether a piece can join those from first on.
+func (f *file) joins(first, next int) bool {
+	a, b := f.pieces[next-1], f.pieces[next]
+	if f.text.Tokens(f.pieces[first].Start, b.End) > f.size {
+		return false
+	}
+	small := f.size / 8
+	return a.head || slices.Equal(a.within, b.within) ||
+		f.text.Tokens(f.pieces[first].Start, a.End) <= small || !b.head && f.text.Tokens(b.Start, b.End) <= small
+}
+
+// declaration is what a chunk's metadata say it is in, and holds. Where it is in
+// several units, the one counts that it has most of.
+func (f *file) declaration(pieces []piece) string {
+	main, most, tokens := pieces[0].within, 0, 0
+	for i, p := range pieces {
+		if i > 0 && !slices.Equal(p.within, pieces[i-1].within) {
+			tokens = 0
+		}
+		if tokens += f.text.Tokens(p.Start, p.End); tokens > most {
+			main, most = p.within, tokens
+		}
+	}
+	var own []string
+	size := 0
+	for _, p := range pieces {
+		if p.signature != "" && slices.Equal(p.within, main) && size+len(p.signature) < declarationLimit {
+			own = append(own, p.signature)
+			size += len(p.signature)
+		}
+	}
+	path := slices.Clip(main)
+	if len(own) > 0 {
+		path = append(path, strings.Join(own, "; "))
+	}
+	return strings.Join(path, " > ")
+}

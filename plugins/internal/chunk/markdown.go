@@ -1,0 +1,150 @@
+package chunk
+
+import (
+	"context"
+	"strings"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/support"
+)
+
+// This file cuts Markdown by its headings.
+//
+// A section is a heading with what follows, up to the next heading of any level;
+// its path is its own heading below those it belongs to, and becomes the chunk's
+// metadata "headings": "Guide > Install > Linux". What stands before the first
+// heading, front matter included, goes with the first section.
+//
+// A section that fits `size` stays whole. Small ones that follow each other are
+// joined up to size: a section with those below it, or sections below the same
+// heading; the chunk's path is then that of the one which all belong to.
+// A section that is too long is cut between its blocks, its heading with the
+// first of them. Tables, fenced and indented code, lists, quotes and paragraphs
+// are blocks, which are cut only where one alone is larger than size: at lines if
+// it is a table, code or list, otherwise as recursive does. A chunk that begins in the
+// rows of a table repeats the table's header (sdk.Chunk.Header), which counts towards
+// its size, unless that is more than half of it.
+//
+// What headings, blocks and front matter are, sdk/section says.
+//
+// Source code among the documents (by its metadata "format") has no headings, and is
+// cut as recursive does.
+//
+// The chunks joined are the document: white space between two chunks belongs to
+// the first.
+
+// Markdown describes the chunker.
+func Markdown() sdk.Stage {
+	return sdk.ChunkStage("markdown", "Cuts Markdown by its headings, with tables, code and lists kept whole where they fit.", openMarkdown, sdk.Revision("4"), sdk.PreferBatch(16))
+}
+
+func openMarkdown(_ context.Context, _ sdk.Setup, c SizeConfig) (sdk.Chunker, error) {
+	return c.Chunker(func(d *sdk.Document, x *SpanText) []sdk.Chunk {
+		if d.Meta["format"] == "code" { // a comment that begins with # is no heading
+			return Chunks(Splitter{Size: c.Size, Breaks: Prose()}.Split(x, 0, len(d.Text)))
+		}
+		p := packer{text: x, size: c.Size, sections: support.ReadSections(d.Text)}
+		return p.chunks()
+	})
+}
+
+// packer joins sections, and cuts those that are too long.
+type packer struct {
+	text     *SpanText
+	size     int
+	sections support.Sections
+	out      []sdk.Chunk
+}
+
+func (p *packer) chunks() []sdk.Chunk {
+	for i := 0; i < len(p.sections); {
+		first := p.sections[i]
+		if p.text.Tokens(first.Start(), first.End()) > p.size {
+			p.cut(i)
+			i++
+			continue
+		}
+		// of is the section that all joined sections belong to.
+		of, next := i, i+1
+		for ; next < len(p.sections); next++ {
+			s := p.sections[next]
+			if p.text.Tokens(first.Start(), s.End()) > p.size {
+				break
+			}
+			if p.below(next, of) {
+				continue
+			}
+			if of != i || s.Parent != first.Parent {
+				break
+			}
+			if of = first.Parent; of < 0 {
+				of = whole
+			}
+		}
+		p.add(sdk.Chunk{Start: first.Start(), End: p.sections[next-1].End()}, of)
+		i = next
+	}
+	return p.out
+}
+
+// whole stands for the section that all belong to.
+const whole = -2
+
+func (p *packer) below(i, of int) bool {
+	for of != whole && i > of {
+		i = p.sections[i].Parent
+	}
+	return of == whole || i == of
+}
+
+// cut cuts a section between its blocks. The blocks up to the heading stay with the one
+// behind it.
+func (p *packer) cut(i int) {
+	s := p.sections[i]
+	start := s.Start()
+	held := true // only the heading and what is before it, so far
+	for j, b := range s.Blocks {
+		end := b.End
+		if p.text.Tokens(start, end) > p.size {
+			if !held && start < b.Start {
+				p.add(sdk.Chunk{Start: start, End: b.Start}, i)
+				start = b.Start
+			}
+			if p.text.Tokens(start, end) > p.size {
+				p.split(start, b, i)
+				start, held = end, false
+				continue
+			}
+		}
+		held = held && (b.Kind == support.Heading || b.Kind == support.Matter)
+		if j == len(s.Blocks)-1 {
+			p.add(sdk.Chunk{Start: start, End: end}, i)
+		}
+	}
+}
+
+// split cuts one block, with the heading before it.
+func (p *packer) split(start int, b support.Block, of int) {
+	s := Splitter{Size: p.size, Breaks: Prose(), Tables: TableOf(b)}
+	if b.Kind == support.LineBlock {
+		s.Breaks = []Break{Lines, SentenceBreaks, Words}
+	}
+	for _, c := range s.Chunks(p.text, start, b.End) {
+		p.add(c, of)
+	}
+}
+
+// add adds a chunk; white space goes with the chunk before it.
+func (p *packer) add(c sdk.Chunk, of int) {
+	if len(p.out) > 0 {
+		c.Start = p.out[len(p.out)-1].End
+		if p.text.Blank(c.Start, c.End) {
+			p.out[len(p.out)-1].End = c.End
+			return
+		}
+	}
+	if path := p.sections.Path(of); len(path) > 0 {
+		c.Meta = sdk.Meta{"headings": strings.Join(path, " > ")}
+	}
+	p.out = append(p.out, c)
+}

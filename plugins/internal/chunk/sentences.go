@@ -1,0 +1,85 @@
+package chunk
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/racflow/racflow/plugins/internal/syntax"
+	"github.com/racflow/racflow/sdk"
+)
+
+// This file cuts prose into chunks of whole sentences.
+//
+// A chunk takes up to `sentences` sentences, and no more than `size` tokens; one
+// sentence that is longer than that is cut as recursive does. `overlap` sentences
+// at the end of a chunk are repeated in the next, as far as they leave room for a
+// new one. The rules of what a sentence is are those of package sentence; they
+// know abbreviations, decimals, quotes, lists, and the marks of Chinese, Japanese
+// and Hindi. An empty line ends a sentence, but not a chunk.
+//
+// Without overlap the chunks joined are the document: white space between two
+// chunks belongs to the first.
+
+type sentencesConfig struct {
+	SizeConfig
+	Sentences int `config:"sentences" default:"5" min:"0" doc:"Most sentences of a chunk; 0: as many as size allows."`
+	Overlap   int `config:"overlap" default:"1" min:"0" doc:"Sentences that a chunk repeats of the one before it."`
+}
+
+// Sentences describes the chunker.
+func Sentences() sdk.Stage {
+	return sdk.ChunkStage("sentences", "Cuts prose into chunks of whole sentences.", openSentences, sdk.Revision(Revision), sdk.PreferBatch(16), sdk.Validates(sentencesConfig.check))
+}
+
+func openSentences(_ context.Context, _ sdk.Setup, c sentencesConfig) (sdk.Chunker, error) {
+	return c.Chunker(func(_ *sdk.Document, x *SpanText) []sdk.Chunk { return Chunks(c.spans(x)) })
+}
+
+// check reports the errors that tags cannot find.
+func (c sentencesConfig) check() error {
+	if c.Sentences > 0 && c.Overlap >= c.Sentences {
+		return &sdk.ArgumentError{Argument: "overlap", Err: fmt.Errorf("it must be from 0 to %d, less than sentences", c.Sentences-1)}
+	}
+	return nil
+}
+
+// split finds the sentences of a text, and cuts those that are too long.
+func (c sentencesConfig) split(x *SpanText) []Span {
+	var all []Span
+	whole := Splitter{Size: c.Size, Breaks: Prose()}
+	start := len(x.String) - len(strings.TrimLeftFunc(x.String, unicode.IsSpace))
+	for start < len(x.String) {
+		end := syntax.NextSentence(x.String, start, len(x.String))
+		if end < 0 {
+			end = len(x.String)
+		}
+		if x.Blank(start, end) {
+			all[len(all)-1].End = end
+		} else {
+			all = append(all, whole.Split(x, start, end)...)
+		}
+		start = end
+	}
+	all[0].Start = 0 // with the white space before it
+	return all
+}
+
+// spans joins sentences to chunks.
+func (c sentencesConfig) spans(x *SpanText) []Span {
+	var out []Span
+	all := c.split(x)
+	for first, done := 0, 0; done < len(all); {
+		end := done + 1 // a new sentence is in every chunk
+		for first < done && x.Tokens(all[first].Start, all[end-1].End) > c.Size {
+			first++
+		}
+		for end < len(all) && (c.Sentences == 0 || end-first < c.Sentences) && x.Tokens(all[first].Start, all[end].End) <= c.Size {
+			end++
+		}
+		out = append(out, Span{Start: all[first].Start, End: all[end-1].End})
+		first, done = max(first+1, end-c.Overlap), end
+	}
+	return out
+}

@@ -1,0 +1,237 @@
+package chunk
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/bits"
+	"sort"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/racflow/racflow/plugins/internal/tokenizer"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/support"
+)
+
+// Table is a table of Markdown: its header from Start up to Rows, then its rows up to End.
+type Table struct{ Start, Rows, End int }
+
+// TableOf returns the table that a block is.
+func TableOf(b support.Block) []Table {
+	if b.Rows == 0 || b.Rows >= b.End {
+		return nil
+	}
+	return []Table{{b.Start, b.Rows, b.End}}
+}
+
+// Tables returns the tables of a text.
+func Tables(text string) (all []Table) {
+	if !strings.Contains(text, "|") {
+		return nil
+	}
+	for _, s := range support.ReadSections(text) {
+		for _, b := range s.Blocks {
+			all = append(all, TableOf(b)...)
+		}
+	}
+	return all
+}
+
+// Chunks splits a part of a text, and repeats the header of a table in each chunk that begins
+// in its rows.
+func (s Splitter) Chunks(x *SpanText, start, end int) []sdk.Chunk {
+	out := Chunks(s.Split(x, start, end))
+	for i := range out {
+		out[i].Header = s.header(x, out[i].Start)
+	}
+	return out
+}
+
+// header is that of the table in whose rows a byte is. One that would take more than half of a
+// chunk is not repeated.
+func (s Splitter) header(x *SpanText, at int) sdk.Span {
+	i := sort.Search(len(s.Tables), func(i int) bool { return s.Tables[i].End > at })
+	if i == len(s.Tables) || at < s.Tables[i].Rows || !s.repeats(x, s.Tables[i]) {
+		return sdk.Span{}
+	}
+	return sdk.Span{Start: s.Tables[i].Start, End: s.Tables[i].Rows}
+}
+
+func (s Splitter) repeats(x *SpanText, t Table) bool { return x.Tokens(t.Start, t.Rows) <= s.Size/2 }
+
+// beforeHeader is the place before a header that a span from start to stop would end in, or
+// with, else stop: a header stays with the first of its rows.
+func (s Splitter) beforeHeader(x *SpanText, start, done, stop int) int {
+	i := sort.Search(len(s.Tables), func(i int) bool { return s.Tables[i].Rows >= stop })
+	if i == len(s.Tables) {
+		return stop
+	}
+	if t := s.Tables[i]; t.Start < stop && t.Start > done && x.Tokens(start, t.Start) > 0 && s.repeats(x, t) {
+		return t.Start
+	}
+	return stop
+}
+
+// wordPart is the number of letters and digits that count as one token.
+const wordPart = 6
+
+// Tokenizer finds where the tokens of a text begin. It is safe for concurrent use.
+type Tokenizer struct {
+	begin func(text string, at func(int))
+}
+
+// Named returns a tokenizer by its name: words, characters or minilm. Its error is an
+// sdk.ArgumentError of the argument tokenizer.
+func Named(name string) (*Tokenizer, error) {
+	switch name {
+	case "words":
+		return &Tokenizer{words}, nil
+	case "characters":
+		return &Tokenizer{characters}, nil
+	case "minilm":
+		t, err := minilm()
+		if err != nil {
+			return nil, &sdk.ArgumentError{Argument: "tokenizer", Err: err}
+		}
+		return &Tokenizer{t.Each}, nil
+	}
+	return nil, &sdk.ArgumentError{Argument: "tokenizer", Err: fmt.Errorf("%q is not one of words, characters, minilm", name)}
+}
+
+func minilm() (*tokenizer.Tokenizer, error) {
+	dir, err := sdk.ModelDir("minilm")
+	if err != nil {
+		return nil, err
+	}
+	t, err := tokenizer.Open(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("the model's vocabulary is not on this machine (%s): racflow model pull minilm brings it; words needs no model", dir)
+	}
+	return t, err
+}
+
+func characters(text string, at func(int)) {
+	for i, r := range text {
+		if !unicode.IsSpace(r) {
+			at(i)
+		}
+	}
+}
+
+func words(text string, at func(int)) {
+	length := 0 // of the run so far
+	for i := 0; i < len(text); {
+		c := text[i]
+		if c < utf8.RuneSelf {
+			switch {
+			case 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9':
+				if length%wordPart == 0 {
+					at(i)
+				}
+				length++
+			default:
+				if c > ' ' || !unicode.IsSpace(rune(c)) {
+					at(i)
+				}
+				length = 0
+			}
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRuneInString(text[i:])
+		switch {
+		case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul):
+			at(i)
+			length = 0
+		case unicode.IsLetter(r) || unicode.IsDigit(r):
+			if length%wordPart == 0 {
+				at(i)
+			}
+			length++
+		case unicode.IsMark(r): // part of the letter before it
+			if length == 0 {
+				at(i)
+				length = 1
+			}
+		default:
+			if !unicode.IsSpace(r) {
+				at(i)
+			}
+			length = 0
+		}
+		i += n
+	}
+}
+
+// SpanText is a document with its tokens counted.
+type SpanText struct {
+	String string
+	begins []uint64 // a bit for each byte
+	before []int    // tokens that begin before each word of begins
+}
+
+// Read counts the tokens of a text.
+func (t *Tokenizer) Read(text string) *SpanText {
+	x := &SpanText{String: text, begins: make([]uint64, len(text)/64+1)}
+	t.begin(text, func(i int) { x.begins[i/64] |= 1 << (i % 64) })
+	x.before = make([]int, len(x.begins)+1)
+	for i, w := range x.begins {
+		x.before[i+1] = x.before[i] + bits.OnesCount64(w)
+	}
+	return x
+}
+
+// upTo is the number of tokens that begin before byte i.
+func (x *SpanText) upTo(i int) int {
+	return x.before[i/64] + bits.OnesCount64(x.begins[i/64]&(1<<(i%64)-1))
+}
+
+// Tokens is the number of tokens that begin in the bytes from start up to end.
+func (x *SpanText) Tokens(start, end int) int { return x.upTo(end) - x.upTo(start) }
+
+// token is the byte at which the token of a number begins, or the text's length where
+// there are fewer.
+func (x *SpanText) token(number int) int {
+	w := sort.SearchInts(x.before, number+1) - 1
+	if w >= len(x.begins) {
+		return len(x.String)
+	}
+	rest := x.begins[w]
+	for range number - x.before[w] {
+		rest &= rest - 1
+	}
+	return w*64 + bits.TrailingZeros64(rest)
+}
+
+// inside reports whether i is inside a character.
+func (x *SpanText) inside(i int) bool { return i < len(x.String) && !utf8.RuneStart(x.String[i]) }
+
+// Forward is the end of the longest part from start that has at most n tokens and ends
+// at limit at the latest. It has at least one character with tokens; n is 1 or more.
+func (x *SpanText) Forward(start, n, limit int) int {
+	begins := x.token(x.upTo(start) + n)
+	i := begins
+	for x.inside(i) {
+		i--
+	}
+	if x.Tokens(start, i) == 0 {
+		for i = begins; x.inside(i); {
+			i++
+		}
+	}
+	return min(i, limit)
+}
+
+// back is where the last n tokens before end begin.
+func (x *SpanText) back(end, n int) int {
+	i := x.token(max(0, x.upTo(end)-n))
+	for x.inside(i) {
+		i++
+	}
+	return i
+}
+
+// Blank reports whether there is only white space from start up to end.
+func (x *SpanText) Blank(start, end int) bool { return strings.TrimSpace(x.String[start:end]) == "" }

@@ -1,0 +1,405 @@
+package dialect
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/racflow/racflow/plugins/internal/api"
+	"github.com/racflow/racflow/sdk"
+)
+
+// This file is the dialect of Anthropic's Messages API
+// (https://docs.anthropic.com/en/api/messages), version 2023-06-01.
+//
+// What differs from OpenAI's form: system messages stand in a field of their own, wherever
+// they stood in the chat. Messages of one role that follow each other are one message, and
+// empty ones, which the API refuses, are left out. The limit of an answer is required:
+// where there is none, 4,096 tokens are asked for, or 16,384 with thoughts, which every model of theirs allows. Texts to stop at
+// that are nothing but white space are refused, so they are not sent. There are no n
+// choices, seeds and log probabilities: a stage that counts what came back asks n times.
+//
+// A schema goes as output_config.format, or as a tool that the model has to call; a model that
+// thinks cannot be made to call one, so it is only offered. There is no plain JSON mode: the schema
+// stands in the prompt then.
+//
+// An effort that is a word goes as output_config.effort, and the model thinks as much as it
+// finds right (adaptive). One that is a number is a budget of thinking tokens, which is added to a limit
+// that leaves no room for it; "none" switches thinking off. A model that
+// thinks takes no temperature and no top_p.
+//
+// The usage counts cached tokens apart: sdk.Usage.InputTokens has them all.
+//
+// The types of this package are those parts of the API that racflow uses. Anthropic's own Go library has
+// all of it, and would add a quarter to the program's size; .ci/anthropic holds this
+// package and the scripted server of the tests against it.
+
+// AnthropicURL is the address of Anthropic's own service.
+const AnthropicURL = "https://api.anthropic.com/v1"
+
+// version is the version of the API that is spoken.
+const version = "2023-06-01"
+
+// Anthropic is the form of Anthropic's Messages API. Its zero value is ready.
+type Anthropic struct{}
+
+var _ Dialect = Anthropic{}
+
+// Path implements Dialect.
+func (Anthropic) Path(Request) string { return "/messages" }
+
+// Header implements Dialect.
+func (Anthropic) Header(key string) http.Header {
+	h := http.Header{"Anthropic-Version": {version}}
+	if key != "" {
+		h.Set("X-Api-Key", key)
+	}
+	return h
+}
+
+// anthropicBody is a request.
+type anthropicBody struct {
+	Model       string             `json:"model"`
+	MaxTokens   int                `json:"max_tokens"`
+	System      []block            `json:"system,omitempty"`
+	Messages    []anthropicMessage `json:"messages"`
+	Temperature *float64           `json:"temperature,omitempty"`
+	TopP        *float64           `json:"top_p,omitempty"`
+	Stop        []string           `json:"stop_sequences,omitempty"`
+	Thinking    *thinking          `json:"thinking,omitempty"`
+	Output      *outputConfig      `json:"output_config,omitempty"`
+	Tools       []tool             `json:"tools,omitempty"`
+	ToolChoice  *toolChoice        `json:"tool_choice,omitempty"`
+	Stream      bool               `json:"stream,omitempty"`
+}
+
+type thinking struct {
+	Type   string `json:"type"` // enabled, adaptive, disabled
+	Budget int    `json:"budget_tokens,omitempty"`
+}
+
+type outputConfig struct {
+	Effort string  `json:"effort,omitempty"`
+	Format *format `json:"format,omitempty"`
+}
+
+type format struct {
+	Type   string          `json:"type"`
+	Schema json.RawMessage `json:"schema"`
+}
+
+type tool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	InputSchema json.RawMessage `json:"input_schema"`
+}
+
+type toolChoice struct {
+	Type  string `json:"type"`
+	Name  string `json:"name,omitempty"`
+	Alone bool   `json:"disable_parallel_tool_use"`
+}
+
+const (
+	// unlimited is the limit of an answer that has none: what every model allows, and
+	// unlimitedThoughts what every model allows that thinks.
+	unlimited, unlimitedThoughts = 4096, 16384
+	// leastBudget is the smallest budget of thinking tokens that the API takes.
+	leastBudget = 1024
+	// answerTool is the name of the tool that takes an answer.
+	answerTool = "answer"
+)
+
+// Body implements Dialect.
+func (Anthropic) Body(r Request) (any, error) {
+	switch {
+	case len(r.Messages) == 0:
+		return nil, sdk.Invalid(errors.New(`texts are not continued by Anthropic's API; write endpoint = "chat"`))
+	case r.Choice != nil:
+		return nil, sdk.Invalid(errors.New(`structured = "choice" is vLLM's; write "json_schema" for Anthropic's API`))
+	}
+	if r.Schema != nil && (r.Form == FormObject || r.Form == FormText) {
+		r = Instruct(r)
+	}
+	b := anthropicBody{Model: r.Model, MaxTokens: r.MaxTokens, Temperature: r.Temperature, TopP: r.TopP, Stream: r.Stream}
+	for _, stop := range r.Stop {
+		if strings.TrimSpace(stop) != "" {
+			b.Stop = append(b.Stop, stop)
+		}
+	}
+	b.System, b.Messages = split(r.Messages, r.CacheMarks)
+	b.think(r.Effort)
+	b.structure(r)
+	return Merge(b, r.Extra)
+}
+
+// think adds how much the model is to think, and the limit where the request has none.
+func (b *anthropicBody) think(effort string) {
+	if effort == "" || effort == "none" {
+		if effort != "" {
+			b.Thinking = &thinking{Type: "disabled"}
+		}
+		b.MaxTokens = cmp.Or(b.MaxTokens, unlimited)
+		return
+	}
+	b.Temperature, b.TopP = nil, nil
+	b.MaxTokens = cmp.Or(b.MaxTokens, unlimitedThoughts)
+	budget, err := strconv.Atoi(effort)
+	if err != nil {
+		b.Thinking, b.Output = &thinking{Type: "adaptive"}, &outputConfig{Effort: effort}
+		return
+	}
+	b.Thinking = &thinking{Type: "enabled", Budget: max(budget, leastBudget)}
+	if b.MaxTokens <= b.Thinking.Budget { // the limit is that of the answer alone
+		b.MaxTokens += b.Thinking.Budget
+	}
+}
+
+// structure adds what holds the answer to a schema.
+func (b *anthropicBody) structure(r Request) {
+	switch {
+	case r.Schema == nil:
+	case r.Form == FormSchema:
+		if b.Output == nil {
+			b.Output = &outputConfig{}
+		}
+		b.Output.Format = &format{Type: "json_schema", Schema: r.Schema}
+	case r.Form == FormTool:
+		b.Tools = []tool{{Name: answerTool, Description: "Takes the answer.", InputSchema: r.Schema}}
+		b.ToolChoice = &toolChoice{Type: "tool", Name: answerTool, Alone: true}
+		if b.Thinking != nil && b.Thinking.Type != "disabled" {
+			b.ToolChoice.Type, b.ToolChoice.Name = "auto", ""
+		}
+	}
+}
+
+// anthropicMessage is one of a chat.
+type anthropicMessage struct {
+	Role    string  `json:"role"`
+	Content []block `json:"content"`
+}
+
+// block is a text.
+type block struct {
+	Type         string        `json:"type"`
+	Text         string        `json:"text"`
+	CacheControl *cacheControl `json:"cache_control,omitempty"`
+}
+
+type cacheControl struct {
+	Type string `json:"type"`
+}
+
+// anthropicMaxMarks is how many blocks of a request may be marked.
+const anthropicMaxMarks = 4
+
+// split writes a chat: its system messages, and the others with the roles in turns. Where marks
+// is set, the last Shared ones are marked.
+func split(chat []sdk.Message, marks bool) (system []block, turns []anthropicMessage) {
+	marked := lastShared(chat, marks)
+	for i, m := range chat {
+		if m.Text == "" {
+			continue
+		}
+		b := block{Type: "text", Text: m.Text}
+		if marked[i] {
+			b.CacheControl = &cacheControl{Type: "ephemeral"}
+		}
+		switch n := len(turns); {
+		case m.Role == sdk.MessageSystem:
+			system = append(system, b)
+		case n > 0 && turns[n-1].Role == m.Role:
+			turns[n-1].Content = append(turns[n-1].Content, b)
+		default:
+			turns = append(turns, anthropicMessage{m.Role, []block{b}})
+		}
+	}
+	if n := len(system); len(turns) == 0 && n > 0 { // a chat needs a user, who says the last of it
+		return system[:n-1], []anthropicMessage{{sdk.MessageUser, system[n-1:]}}
+	}
+	return system, turns
+}
+
+// lastShared are the messages to mark: the last mark covers most.
+func lastShared(chat []sdk.Message, marks bool) map[int]bool {
+	marked := map[int]bool{}
+	for i := len(chat) - 1; i >= 0 && marks && len(marked) < anthropicMaxMarks; i-- {
+		if chat[i].Shared && chat[i].Text != "" {
+			marked[i] = true
+		}
+	}
+	return marked
+}
+
+// anthropicReply is a message of a model, as far as it is read.
+type anthropicReply struct {
+	Model       string    `json:"model"`
+	Content     []content `json:"content"`
+	StopReason  string    `json:"stop_reason"`
+	StopDetails struct {
+		Category    string `json:"category"`
+		Explanation string `json:"explanation"`
+	} `json:"stop_details"`
+	Usage struct {
+		Input         float64 `json:"input_tokens"` // without those that were read from the cache, or written to it
+		CacheCreation float64 `json:"cache_creation_input_tokens"`
+		CacheRead     float64 `json:"cache_read_input_tokens"`
+		Output        float64 `json:"output_tokens"`
+		Details       struct {
+			Thinking float64 `json:"thinking_tokens"`
+		} `json:"output_tokens_details"`
+	} `json:"usage"`
+}
+
+// content is a part of a message: a text, a thought, or a tool that is called.
+type content struct {
+	Type     string          `json:"type"`
+	Text     string          `json:"text"`
+	Thinking string          `json:"thinking"`
+	Input    json.RawMessage `json:"input"` // an object, or as much of one as a stream had as a text
+}
+
+// Read implements Dialect.
+func (Anthropic) Read(text []byte, r Request) (Reply, error) {
+	var got anthropicReply
+	if err := json.Unmarshal(text, &got); err != nil {
+		return Reply{}, err
+	}
+	u := got.Usage
+	read := Reply{
+		Model:         got.Model,
+		ThoughtTokens: api.Count(u.Details.Thinking),
+		Usage: sdk.Usage{
+			InputTokens: api.Count(u.Input + u.CacheCreation + u.CacheRead), CachedTokens: api.Count(u.CacheRead), OutputTokens: api.Count(u.Output),
+		},
+	}
+	if got.Content != nil || got.StopReason != "" {
+		read.Choices = []Choice{got.choice(r)}
+	}
+	return read, nil
+}
+
+// finishes are the reasons to stop in the words of Choice.
+var finishes = map[string]string{
+	"end_turn": FinishStop, "stop_sequence": FinishStop, "tool_use": FinishStop,
+	"max_tokens": FinishLength, "model_context_window_exceeded": FinishLength,
+	"pause_turn": FinishLength, // what was said so far may be enough
+}
+
+func (r anthropicReply) choice(asked Request) Choice {
+	c := Choice{Finish: cmp.Or(finishes[r.StopReason], r.StopReason)}
+	arguments := ""
+	for _, part := range r.Content {
+		c.Text += part.Text
+		c.Thoughts += part.Thinking
+		if part.Type == "tool_use" && arguments == "" {
+			arguments = part.arguments()
+		}
+	}
+	if arguments != "" && (asked.Form == FormTool || strings.TrimSpace(c.Text) == "") {
+		c.Text = arguments
+	}
+	if r.StopReason == "refusal" {
+		c.Finish = FinishStop
+		c.Refusal = cmp.Or(r.StopDetails.Explanation, r.StopDetails.Category, c.Text, "it gives no reason")
+	}
+	return c
+}
+
+// arguments are those of a tool that is called.
+func (c content) arguments() string {
+	var partial string
+	if json.Unmarshal(c.Input, &partial) == nil {
+		return partial
+	}
+	return string(c.Input)
+}
+
+// event is one of a stream
+// (https://docs.anthropic.com/en/docs/build-with-claude/streaming).
+type event struct {
+	Type    string                     `json:"type"`
+	Message map[string]json.RawMessage `json:"message"` // message_start: the message without its content
+	Index   int                        `json:"index"`
+	Block   map[string]any             `json:"content_block"` // content_block_start
+	Delta   struct {
+		Text     string `json:"text"`
+		Thinking string `json:"thinking"`
+		Input    string `json:"partial_json"`
+	} `json:"delta"`
+	Usage map[string]json.RawMessage `json:"usage"` // message_delta: counts of all so far
+}
+
+// Join implements Dialect.
+func (Anthropic) Join(stream []byte) ([]byte, error) {
+	var joined map[string]json.RawMessage
+	var blocks []map[string]any
+	usage, ended := map[string]json.RawMessage{}, false
+	for data := range Events(stream) {
+		var e event
+		if err := json.Unmarshal(data, &e); err != nil {
+			return nil, ErrBrokenOff
+		}
+		switch e.Type {
+		case "error":
+			return data, nil // as a reply that is an error
+		case "message_start":
+			joined = e.Message
+			var begun map[string]json.RawMessage
+			_ = json.Unmarshal(joined["usage"], &begun) // another form: none
+			maps.Copy(usage, begun)
+		case "content_block_start":
+			if e.Block == nil {
+				return nil, ErrBrokenOff
+			}
+			delete(e.Block, "input") // it is still empty
+			blocks = append(blocks, e.Block)
+		case "content_block_delta":
+			if e.Index < 0 || e.Index >= len(blocks) {
+				return nil, ErrBrokenOff
+			}
+			extend(blocks[e.Index], "text", e.Delta.Text)
+			extend(blocks[e.Index], "thinking", e.Delta.Thinking)
+			extend(blocks[e.Index], "input", e.Delta.Input)
+		case "message_delta":
+			var m struct {
+				Delta map[string]json.RawMessage `json:"delta"`
+			}
+			_ = json.Unmarshal(data, &m) // it was JSON above
+			if joined == nil {
+				return nil, ErrBrokenOff
+			}
+			maps.Copy(joined, m.Delta)
+			for name, value := range e.Usage {
+				if string(value) != "null" {
+					usage[name] = value
+				}
+			}
+		case "message_stop":
+			ended = joined != nil
+		}
+	}
+	if !ended {
+		return nil, ErrBrokenOff
+	}
+	var err error
+	if joined["content"], err = json.Marshal(blocks); err == nil {
+		joined["usage"], err = json.Marshal(usage)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(joined)
+}
+
+// extend adds to a text of a block.
+func extend(block map[string]any, name, text string) {
+	if text != "" {
+		before, _ := block[name].(string)
+		block[name] = before + text
+	}
+}

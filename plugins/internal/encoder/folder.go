@@ -1,0 +1,373 @@
+package encoder
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// This file reads what the configuration files in a model's folder say, as
+// sentence-transformers lay them out.
+//
+// What a model does differently from what racflow computes would change its vectors without
+// a word. So every such setting that is known is read, and one that is not supported is refused
+// with its name and its file. Files are bounded, and no number in them is believed:
+// package transformer checks the shapes of the weights against them before it takes
+// memory.
+//
+// The package reads no weights and no tokenizer.
+
+// Folder is what the files in a model's folder say.
+type Folder struct {
+	Dir       string // that holds config.json, weights and tokenizer
+	Shape     Config
+	MaxTokens int
+	LowerCase bool // texts are to be lower-cased before the tokenizer's own rules
+
+	Pooled        bool // whether modules.json says that it gives vectors
+	Pooling       Pooling
+	IncludePrompt bool // whether the tokens of a prompt count in the mean
+	Dense         []Dense
+	Normalize     bool // to length 1
+
+	QueryPrompt, PassagePrompt string
+
+	defaultPrompt string // of the texts that no prompt is named for
+	oneSegment    bool   // whether the tokenizer tells the model of no segments
+
+	head   headJSON
+	scores string // the activation of scores, as config_sentence_transformers.json has it
+}
+
+// Pooling is how the vector of a text is made of those of its tokens.
+type Pooling string
+
+// The ways of pooling.
+const (
+	Mean      Pooling = "mean"
+	CLS       Pooling = "cls"       // the first token
+	LastToken Pooling = "lasttoken" // the last token
+)
+
+// MiniLM is all-MiniLM-L6-v2, which a folder with weights and vocabulary only is taken for
+// where that is asked for.
+func MiniLM(dir string) Folder {
+	return Folder{
+		Dir: dir,
+		Shape: Config{
+			Family: BERT, Hidden: 384, Layers: 6, Heads: 12, Intermediate: 1536, Positions: 512, Epsilon: 1e-12,
+		},
+		MaxTokens: 256, Pooling: Mean, IncludePrompt: true, Normalize: true,
+	}
+}
+
+// ReadFolder reads the configuration files in a model's folder. A model that cannot be computed is
+// an error with the reason, and so is a folder without config.json unless it may be MiniLM.
+func ReadFolder(dir string, mayBeMiniLM bool) (Folder, error) {
+	m := MiniLM(dir)
+	if !mayBeMiniLM {
+		m.Shape = Config{Epsilon: 1e-12}
+		m.MaxTokens = math.MaxInt32
+	}
+	if err := m.readModules(dir); err != nil {
+		return Folder{}, err
+	}
+	if _, err := os.Stat(filepath.Join(m.Dir, configFile)); err != nil && !mayBeMiniLM {
+		return Folder{}, fmt.Errorf("open the model: %w: give the folder with all files of the model", err)
+	}
+	for _, step := range []func(string) error{m.readShape, m.readTokenizer, m.readLimit} {
+		if err := step(m.Dir); err != nil {
+			return Folder{}, err
+		}
+	}
+	m.MaxTokens = min(m.MaxTokens, m.Shape.MaxTokens())
+	return m, m.readPrompts(dir)
+}
+
+// maxFile bounds a configuration file. They have some kB, but for lists of labels.
+const maxFile = 4 << 20
+
+// readJSON decodes a file of the folder into v. Where the file or a field is missing, v
+// stays as it is. found is false where the file is missing.
+func readJSON(dir, name string, v any) (found bool, err error) {
+	path := filepath.Join(dir, filepath.FromSlash(name))
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("read the model's configuration: %w", err)
+	case !info.Mode().IsRegular():
+		return false, fmt.Errorf("read the model's configuration: %s is not a file", path)
+	case info.Size() > maxFile:
+		return false, fmt.Errorf("%s: more than %d bytes: not the configuration of a model", path, maxFile)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return false, fmt.Errorf("read the model's configuration: %w", err)
+	}
+	if err := json.Unmarshal(text, v); err != nil {
+		return false, fmt.Errorf("%s: %.300v", path, err)
+	}
+	return true, nil
+}
+
+// unsupported is the error of a model that cannot be used. What the file says may be long.
+func unsupported(dir, name, reason string, args ...any) error {
+	return fmt.Errorf("%s: model is not supported: %.500s", filepath.Join(dir, filepath.FromSlash(name)), fmt.Sprintf(reason, args...))
+}
+
+// below returns the folder that a configuration names, which must be in dir.
+func below(dir, from, path string) (string, error) {
+	if path == "" {
+		return dir, nil
+	}
+	if !filepath.IsLocal(filepath.FromSlash(path)) {
+		return "", unsupported(dir, from, "path %q leads out of the model's folder", path)
+	}
+	return filepath.Join(dir, filepath.FromSlash(path)), nil
+}
+
+// readTokenizer reads the limit of the tokenizer, and whether models get segments from it.
+func (m *Folder) readTokenizer(dir string) error {
+	f := struct {
+		Limit  float64  `json:"model_max_length"` // 1e30 where there is none
+		Inputs []string `json:"model_input_names"`
+	}{Limit: float64(m.MaxTokens)}
+	if _, err := readJSON(dir, "tokenizer_config.json", &f); err != nil {
+		return err
+	}
+	m.MaxTokens = int(min(f.Limit, math.MaxInt32))
+	m.oneSegment = f.Inputs != nil && !slices.Contains(f.Inputs, "token_type_ids")
+	return nil
+}
+
+// limitFiles are the names of the file that configures the transformer, as sentence-transformers
+// look for it.
+var limitFiles = []string{
+	"sentence_bert_config.json", "sentence_roberta_config.json", "sentence_distilbert_config.json", "sentence_xlm-roberta_config.json",
+}
+
+// unknownLimits are settings of that file that change which tokens a model reads.
+var unknownLimits = []string{
+	"processing_kwargs", "processor_kwargs", "tokenizer_args", "config_kwargs", "config_args",
+	"query_length", "document_length", "query_expansion",
+}
+
+// readLimit reads the limit that overrides the tokenizer's own.
+func (m *Folder) readLimit(dir string) error {
+	var file map[string]json.RawMessage
+	name := limitFiles[0]
+	for _, other := range limitFiles {
+		found, err := readJSON(dir, other, &file)
+		if err != nil {
+			return err
+		}
+		if found && len(file) > 0 {
+			name = other
+			break
+		}
+	}
+	for _, key := range unknownLimits {
+		var object map[string]any
+		if raw := file[key]; json.Unmarshal(raw, &object) == nil {
+			maps.DeleteFunc(object, func(name string, _ any) bool { return name == "trust_remote_code" })
+		}
+		if raw := file[key]; len(object) > 0 || object == nil && raw != nil && !bytes.Equal(raw, []byte("null")) {
+			return unsupported(dir, name, "%s is %s", key, raw)
+		}
+	}
+	f := struct {
+		MaxTokens int  `json:"max_seq_length"`
+		LowerCase bool `json:"do_lower_case"`
+	}{MaxTokens: m.MaxTokens}
+	if _, err := readJSON(dir, name, &f); err != nil {
+		return err
+	}
+	m.LowerCase = f.LowerCase
+	if m.MaxTokens = f.MaxTokens; m.MaxTokens < 2 {
+		return unsupported(dir, name, "%d tokens have no room for [CLS] and [SEP]", m.MaxTokens)
+	}
+	return nil
+}
+
+const promptsFile = "config_sentence_transformers.json"
+
+// readPrompts reads what goes before queries and passages, and how vectors are compared.
+func (m *Folder) readPrompts(dir string) error {
+	const name = promptsFile
+	var f struct {
+		Prompts    map[string]*string `json:"prompts"`
+		Default    *string            `json:"default_prompt_name"`
+		Similarity *string            `json:"similarity_fn_name"`
+		Scores     string             `json:"activation_fn"` // of a cross-encoder
+	}
+	if _, err := readJSON(dir, name, &f); err != nil {
+		return err
+	}
+	if f.Similarity != nil {
+		switch *f.Similarity {
+		case "cosine", "dot", "dot_product":
+		default:
+			return unsupported(dir, name, "similarity_fn_name is %q, only \"cosine\" and \"dot\" are", *f.Similarity)
+		}
+	}
+	m.scores = f.Scores
+	if f.Default != nil && f.Prompts[*f.Default] != nil {
+		m.defaultPrompt = *f.Prompts[*f.Default]
+	}
+	prompt := func(names ...string) string {
+		for _, name := range names {
+			if p := f.Prompts[name]; p != nil {
+				return *p
+			}
+		}
+		return m.defaultPrompt
+	}
+	m.QueryPrompt, m.PassagePrompt = prompt("query"), prompt("document", "passage", "corpus")
+	return nil
+}
+
+const (
+	modulesFile = "modules.json"
+	poolingFile = "1_Pooling/config.json"
+)
+
+// module is an entry of modules.json.
+type module struct {
+	Type string `json:"type"`
+	Path string `json:"path"`
+}
+
+// kind is the type without the package it comes from, which differs between versions.
+func (m module) kind() string { return m.Type[strings.LastIndexByte(m.Type, '.')+1:] }
+
+// readModules reads modules.json and what belongs to each module. Without it a model has
+// mean pooling and vectors of length 1.
+func (m *Folder) readModules(dir string) error {
+	var modules []module
+	found, err := readJSON(dir, modulesFile, &modules)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return m.readPooling(dir, poolingFile)
+	}
+	if len(modules) > 16 {
+		return unsupported(dir, modulesFile, "%d modules", len(modules))
+	}
+	m.Normalize = false
+	for i, part := range modules {
+		path, err := below(dir, modulesFile, part.Path)
+		if err != nil {
+			return err
+		}
+		switch kind := part.kind(); {
+		case kind == "Transformer" && i == 0:
+			m.Dir = path
+		case kind == "Pooling" && i > 0 && !m.Pooled:
+			m.Pooled = true
+			name := poolingFile
+			if part.Path != "" {
+				name = strings.TrimSuffix(part.Path, "/") + "/config.json"
+			}
+			err = m.readPooling(dir, name)
+		case kind == "Dense" && m.Pooled && !m.Normalize:
+			err = m.readDense(dir, part.Path)
+		case kind == "Normalize" && i > 0:
+			m.Normalize = true
+		case slices.Contains([]string{"Transformer", "Pooling", "Dense", "Normalize"}, kind):
+			err = unsupported(dir, modulesFile, "module %q in place %d, the order is Transformer, Pooling, Dense, Normalize", part.Type, i+1)
+		default:
+			err = unsupported(dir, modulesFile, "module %q, only Transformer, Pooling, Dense and Normalize are", part.Type)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *Folder) readPooling(dir, name string) error {
+	f := map[string]any{}
+	if _, err := readJSON(dir, name, &f); err != nil {
+		return err
+	}
+	var modes []string
+	if mode := f["pooling_mode"]; mode != nil {
+		modes = append(modes, fmt.Sprint(mode))
+	} else { // older files have a switch for each mode
+		for key, value := range f {
+			if mode, ok := strings.CutPrefix(key, "pooling_mode_"); ok && value == true {
+				modes = append(modes, strings.TrimSuffix(mode, "_tokens"))
+			}
+		}
+		slices.Sort(modes)
+	}
+	if len(modes) == 0 {
+		modes = append(modes, string(Mean))
+	}
+	if include, ok := f["include_prompt"].(bool); ok {
+		m.IncludePrompt = include
+	}
+	switch mode := strings.Join(modes, " and "); mode {
+	case "mean", "cls", "lasttoken":
+		m.Pooling = Pooling(mode)
+	case "cls_token":
+		m.Pooling = CLS
+	default:
+		return unsupported(dir, name, "pooling by %s, only mean, cls or lasttoken is", mode)
+	}
+	return nil
+}
+
+// Dense is a linear layer over the pooled vector.
+type Dense struct {
+	Dir        string // that holds its weights
+	In, Out    int
+	Bias       bool
+	Activation Activation
+}
+
+func (m *Folder) readDense(dir, path string) error {
+	name := strings.TrimSuffix(path, "/") + "/config.json"
+	f := struct {
+		In         int    `json:"in_features"`
+		Out        int    `json:"out_features"`
+		Bias       bool   `json:"bias"`
+		Activation string `json:"activation_function"`
+		Input      string `json:"module_input_name"`
+		Output     string `json:"module_output_name"`
+		Residual   bool   `json:"use_residual"`
+	}{Bias: true, Activation: "torch.nn.modules.activation.Tanh", Input: vectorName}
+	found, err := readJSON(dir, name, &f)
+	if err != nil {
+		return err
+	}
+	activation, known := activationOf(f.Activation)
+	switch {
+	case !found || path == "":
+		return unsupported(dir, modulesFile, "module Dense without %s", name)
+	case !known:
+		return unsupported(dir, name, "activation_function is %q, only Identity, Tanh, ReLU, GELU and Sigmoid of torch.nn are", f.Activation)
+	case f.Input != vectorName || f.Output != "" && f.Output != vectorName:
+		return unsupported(dir, name, "module_input_name is %q and module_output_name %q, only %q is", f.Input, f.Output, vectorName)
+	case f.Residual:
+		return unsupported(dir, name, "use_residual is true")
+	case min(f.In, f.Out) < 1 || max(f.In, f.Out) > maxSize:
+		return unsupported(dir, name, "in_features is %d and out_features %d", f.In, f.Out)
+	}
+	m.Dense = append(m.Dense, Dense{filepath.Join(dir, filepath.FromSlash(path)), f.In, f.Out, f.Bias, activation})
+	return nil
+}
+
+// vectorName is what sentence-transformers call the vector of a text.
+const vectorName = "sentence_embedding"

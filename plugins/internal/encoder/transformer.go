@@ -1,0 +1,388 @@
+package encoder
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/racflow/racflow/plugins/internal/linear"
+	"github.com/racflow/racflow/plugins/internal/safetensors"
+	"github.com/racflow/racflow/plugins/internal/simd"
+)
+
+// This file computes the hidden states of encoders of the BERT family: BERT,
+// DistilBERT, RoBERTa, XLM-RoBERTa, MPNet and ModernBERT.
+//
+// They differ in how a token's position is told to the model, in where layers are
+// normalised, in one sublayer and in the names of their tensors. So there is one forward
+// pass, and [Config] and the table of names say what a model does. The texts of a batch go
+// through the layers as one matrix with a row for each token and no padding. Matrices wider
+// than the hidden states are computed and used a few columns at a time, and attention is
+// computed for some rows of a text at a time, so that the memory for a text grows with its
+// length, not with its square.
+//
+// The package knows no files but weights: package folder reads the configuration. What
+// becomes of the hidden states, pooling and heads, is the matter of package encoder.
+
+// Family is a model's architecture, by the name that configurations give it (model_type).
+type Family string
+
+// The families.
+const (
+	BERT       Family = "bert"        // Devlin et al. 2018, arXiv:1810.04805
+	DistilBERT Family = "distilbert"  // Sanh et al. 2019, arXiv:1910.01108
+	RoBERTa    Family = "roberta"     // Liu et al. 2019, arXiv:1907.11692
+	XLMRoBERTa Family = "xlm-roberta" // Conneau et al. 2019, arXiv:1911.02116
+	MPNet      Family = "mpnet"       // Song et al. 2020, arXiv:2004.09297
+	ModernBERT Family = "modernbert"  // Warner et al. 2024, arXiv:2412.13663
+)
+
+// Families lists all families.
+func Families() []Family {
+	return []Family{BERT, DistilBERT, RoBERTa, XLMRoBERTa, MPNet, ModernBERT}
+}
+
+// Config is the shape of a model. Vectors depend on every field.
+type Config struct {
+	Family       Family
+	Hidden       int // width of the hidden states
+	Layers       int
+	Heads        int
+	Intermediate int // width inside the feed-forward sublayer
+	Positions    int // rows of the position embeddings; ModernBERT has none, but a limit
+	Epsilon      float64
+	Padding      int // RoBERTa: the token that has no position; positions begin after its id
+
+	Buckets int // MPNet: of relative positions
+
+	// ModernBERT: layers attend to tokens at most Window away, but those in Global, which
+	// attend to all. Positions are told by rotations, with a base for each kind of layer.
+	Window                  int
+	Global                  []bool
+	GlobalTheta, LocalTheta float64
+}
+
+// firstPosition is the row of the position embeddings for the first token.
+func (c Config) firstPosition() int {
+	switch c.Family {
+	case RoBERTa, XLMRoBERTa, MPNet:
+		return c.Padding + 1
+	}
+	return 0
+}
+
+// MaxTokens is how many tokens of a text have a position.
+func (c Config) MaxTokens() int { return c.Positions - c.firstPosition() }
+
+// HeadSize is the number of columns of an attention head.
+func (c Config) HeadSize() int { return c.Hidden / c.Heads }
+
+// window is how far a token of a layer sees, 0 where it sees all.
+func (c Config) window(layer int) int {
+	if c.Family != ModernBERT || c.Global[layer] {
+		return 0
+	}
+	return c.Window
+}
+
+// Model is an encoder, ready to run. It is read-only and safe for concurrent use.
+type Model struct {
+	Config
+	kernel    *simd.Kernel
+	precision linear.Precision
+	words     *safetensors.Table // a row for each token id
+	positions [][]float32        // by segment: a row for each position, the segment's embedding included
+	embedded  *Norm
+	layers    []layer
+	final     *Norm       // ModernBERT
+	rotations *rotations  // ModernBERT
+	relative  [][]float32 // MPNet: by head, what relativeBias reads
+}
+
+// layer is one transformer layer. Matrices are named for their results.
+type layer struct {
+	window            int           // how far a token sees, 0: all
+	query, key, value *linear.Layer // Hidden from Hidden
+	attended          *linear.Layer // Hidden from Hidden
+	wide, gate        *linear.Layer // Intermediate from Hidden; only ModernBERT has a gate
+	narrow            *linear.Layer // Hidden from Intermediate
+
+	smooth, smoothWide *linear.Smoothing // of the input of query, key and value, and of wide and gate
+
+	// Norms of the sum after a sublayer, or of its input. The first layer of ModernBERT
+	// has none before attention.
+	afterAttention, afterFeedForward   *Norm
+	beforeAttention, beforeFeedForward *Norm
+}
+
+// NewModel reads a model for a vocabulary of the given size. Every shape is checked
+// before memory is taken for it.
+func NewModel(c Config, vocabulary int, r *Reader) (*Model, error) {
+	n := familyNames[c.Family]
+	r.findPrefix(n.words + ".weight")
+	m := &Model{Config: c, kernel: r.kernel, precision: r.precision}
+	if r.err == nil {
+		m.words, r.err = r.weights.Table(r.prefix+n.words+".weight", c.Hidden)
+	}
+	if r.err == nil && m.words.Rows < vocabulary {
+		r.err = fmt.Errorf("%s: tensor %q: embeddings for %d tokens, but the vocabulary has %d: the files are of different models",
+			r.weights.Name(), r.prefix+n.words+".weight", m.words.Rows, vocabulary)
+	}
+	modern := c.Family == ModernBERT
+	m.embedded = r.Norm(r.prefix+n.embedded, c.Hidden, c.Epsilon, modern)
+	if n.positions != "" {
+		m.readPositions(r, n)
+	}
+	input := m.embedded // the norm that a layer's input comes from
+	for i := 0; i < c.Layers && r.err == nil; i++ {
+		l := r.layer(i, n, c, input)
+		input = l.afterFeedForward
+		m.layers = append(m.layers, l)
+	}
+	if n.relative != "" {
+		m.readRelative(r, n)
+	}
+	if modern && r.err == nil {
+		m.final = r.Norm(r.prefix+n.final, c.Hidden, c.Epsilon, true)
+		m.rotations = newRotations(c)
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	return m, nil
+}
+
+// readPositions adds the embeddings of segments to those of positions.
+func (m *Model) readPositions(r *Reader, n names) {
+	positions := slices.Clone(r.read(r.prefix+n.positions+".weight", m.Positions, m.Hidden))
+	if n.segments == "" {
+		m.positions = [][]float32{positions}
+		return
+	}
+	segments := r.read(r.prefix+n.segments+".weight", safetensors.AnyRows, m.Hidden)
+	if r.err == nil && len(segments) == 0 {
+		r.fail(fmt.Errorf("%s: tensor %q: shape [0 %d] has nothing in it", r.weights.Name(), r.prefix+n.segments+".weight", m.Hidden))
+	}
+	// Texts are of the first segment, and what follows a query of the second, if there is one.
+	for start := 0; start < min(len(segments), 2*m.Hidden); start += m.Hidden {
+		sum := positions
+		if start+m.Hidden < min(len(segments), 2*m.Hidden) {
+			sum = slices.Clone(positions)
+		}
+		for i := range sum {
+			sum[i] += segments[start+i%m.Hidden]
+		}
+		m.positions = append(m.positions, sum)
+	}
+}
+
+// layer reads a layer; input is the norm that its input comes from.
+func (r *Reader) layer(i int, n names, c Config, input *Norm) layer {
+	p := r.prefix + fmt.Sprintf(n.layer, i)
+	if c.Family == ModernBERT {
+		return r.modernLayer(i, p, n, c, input)
+	}
+	l := layer{
+		attended:         r.linear(p+n.attended, c.Hidden, c.Hidden, false, nil),
+		narrow:           r.linear(p+n.narrow, c.Intermediate, c.Hidden, false, nil),
+		afterAttention:   r.Norm(p+n.afterAttention, c.Hidden, c.Epsilon, false),
+		afterFeedForward: r.Norm(p+n.afterFeedForward, c.Hidden, c.Epsilon, false),
+	}
+	// Of the three that share an input, value loses most.
+	l.smooth = r.smoothing(input, p+n.value, c.Hidden, c.Hidden, 0)
+	l.query = r.linear(p+n.query, c.Hidden, c.Hidden, false, l.smooth)
+	l.key = r.linear(p+n.key, c.Hidden, c.Hidden, false, l.smooth)
+	l.value = r.linear(p+n.value, c.Hidden, c.Hidden, false, l.smooth)
+	l.smoothWide = r.smoothing(l.afterAttention, p+n.wide, c.Hidden, c.Intermediate, 0)
+	l.wide = r.linear(p+n.wide, c.Hidden, c.Intermediate, false, l.smoothWide)
+	return l
+}
+
+func (r *Reader) modernLayer(i int, p string, n names, c Config, input *Norm) layer {
+	l := layer{
+		window:            c.window(i),
+		attended:          r.linear(p+n.attended, c.Hidden, c.Hidden, true, nil),
+		narrow:            r.linear(p+n.narrow, c.Intermediate, c.Hidden, true, nil),
+		beforeFeedForward: r.Norm(p+n.beforeFeedForward, c.Hidden, c.Epsilon, true),
+	}
+	if i > 0 {
+		l.beforeAttention = r.Norm(p+n.beforeAttention, c.Hidden, c.Epsilon, true)
+		input = l.beforeAttention
+	}
+	l.smooth = r.smoothing(input, p+n.queryKeyValue, c.Hidden, 3*c.Hidden, 2*c.Hidden)
+	attention := r.parts(p+n.queryKeyValue, c.Hidden, c.Hidden, 3, true, l.smooth)
+	l.query, l.key, l.value = attention[0], attention[1], attention[2]
+	l.smoothWide = r.smoothing(l.beforeFeedForward, p+n.wideAndGate, c.Hidden, 2*c.Intermediate, 0)
+	wide := r.parts(p+n.wideAndGate, c.Hidden, c.Intermediate, 2, true, l.smoothWide)
+	l.wide, l.gate = wide[0], wide[1]
+	return l
+}
+
+// names are a family's names of tensors, without .weight and .bias. An empty one is of
+// what the family does not have.
+type names struct {
+	words, positions, segments string
+	embedded                   string // the norm of the embeddings
+	layer                      string // of a layer, by its number; the next ones follow it
+	query, key, value          string
+	attended                   string
+	afterAttention             string
+	wide, narrow               string
+	afterFeedForward           string
+	relative                   string // MPNet's biases of relative positions
+
+	// ModernBERT: matrices that hold several, and the norms before the sublayers.
+	queryKeyValue, wideAndGate         string
+	beforeAttention, beforeFeedForward string
+	final                              string
+}
+
+var bertNames = names{
+	words: "embeddings.word_embeddings", positions: "embeddings.position_embeddings",
+	segments: "embeddings.token_type_embeddings", embedded: "embeddings.LayerNorm",
+	layer: "encoder.layer.%d.",
+	query: "attention.self.query", key: "attention.self.key", value: "attention.self.value",
+	attended: "attention.output.dense", afterAttention: "attention.output.LayerNorm",
+	wide: "intermediate.dense", narrow: "output.dense", afterFeedForward: "output.LayerNorm",
+}
+
+var familyNames = map[Family]names{
+	BERT: bertNames, RoBERTa: bertNames, XLMRoBERTa: bertNames,
+	DistilBERT: {
+		words: "embeddings.word_embeddings", positions: "embeddings.position_embeddings", embedded: "embeddings.LayerNorm",
+		layer: "transformer.layer.%d.",
+		query: "attention.q_lin", key: "attention.k_lin", value: "attention.v_lin",
+		attended: "attention.out_lin", afterAttention: "sa_layer_norm",
+		wide: "ffn.lin1", narrow: "ffn.lin2", afterFeedForward: "output_layer_norm",
+	},
+	MPNet: {
+		words: "embeddings.word_embeddings", positions: "embeddings.position_embeddings", embedded: "embeddings.LayerNorm",
+		layer: "encoder.layer.%d.",
+		query: "attention.attn.q", key: "attention.attn.k", value: "attention.attn.v",
+		attended: "attention.attn.o", afterAttention: "attention.LayerNorm",
+		wide: "intermediate.dense", narrow: "output.dense", afterFeedForward: "output.LayerNorm",
+		relative: "encoder.relative_attention_bias",
+	},
+	ModernBERT: {
+		words: "embeddings.tok_embeddings", embedded: "embeddings.norm",
+		layer:         "layers.%d.",
+		queryKeyValue: "attn.Wqkv", attended: "attn.Wo", wideAndGate: "mlp.Wi", narrow: "mlp.Wo",
+		beforeAttention: "attn_norm", beforeFeedForward: "mlp_norm", final: "final_norm",
+	},
+}
+
+// Reader reads layers out of the weights of a model. After the first error, which it
+// holds, it returns nothing of use.
+type Reader struct {
+	weights   *safetensors.Weights
+	kernel    *simd.Kernel
+	precision linear.Precision
+	prefix    string    // of the encoder's tensors
+	buffer    []float32 // for matrices that must be converted
+	err       error
+}
+
+// NewReader returns a reader that packs matrices for a kernel.
+func NewReader(w *safetensors.Weights, k *simd.Kernel, p linear.Precision) *Reader {
+	return &Reader{weights: w, kernel: k, precision: p}
+}
+
+// Err is the first error.
+func (r *Reader) Err() error { return r.err }
+
+// fail keeps the first error.
+func (r *Reader) fail(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+}
+
+// findPrefix sets the prefix under which the tensor is: models are saved alone, or
+// together with a head.
+func (r *Reader) findPrefix(tensor string) {
+	var found []string
+	for name := range r.weights.Names() {
+		if prefix, ok := strings.CutSuffix(name, tensor); ok && (prefix == "" || strings.HasSuffix(prefix, ".")) {
+			found = append(found, prefix)
+		}
+	}
+	switch {
+	case len(found) == 1:
+		r.prefix = found[0]
+	case len(found) > 1:
+		r.fail(fmt.Errorf("%s: tensors %q and %q: several encoders in one model are not supported",
+			r.weights.Name(), found[0]+tensor, found[1]+tensor))
+	}
+}
+
+// Inside is the name of a tensor of the encoder, as it is called in a model with a head.
+func (r *Reader) Inside(name string) string { return r.prefix + name }
+
+// read returns a tensor, which is valid until the next call.
+func (r *Reader) read(tensor string, shape ...int) []float32 {
+	if r.err != nil {
+		return nil
+	}
+	values, err := r.weights.Read(&r.buffer, tensor, shape...)
+	if err != nil {
+		r.fail(err)
+		return nil
+	}
+	return values
+}
+
+// Matrix returns a tensor of rows by cols, which is valid until the next call.
+func (r *Reader) Matrix(tensor string, rows, cols int) []float32 { return r.read(tensor, rows, cols) }
+
+// Vector returns a copy of a tensor of one dimension, or zeros where there is none and it
+// may be missing.
+func (r *Reader) Vector(tensor string, n int, optional bool) []float32 {
+	if optional && !r.weights.Has(tensor) {
+		return make([]float32, n)
+	}
+	return slices.Clone(r.read(tensor, n))
+}
+
+// Norm reads a layer norm over n columns. It may have no bias.
+func (r *Reader) Norm(name string, n int, epsilon float64, optionalBias bool) *Norm {
+	gain, bias := name+".weight", name+".bias"
+	if old := name + ".gamma"; !r.weights.Has(gain) && r.weights.Has(old) {
+		gain, bias = old, name+".beta" // as the first checkpoints call them
+	}
+	return &Norm{
+		kernel: r.kernel, gain: r.Vector(gain, n, false), bias: r.Vector(bias, n, optionalBias), epsilon: float32(epsilon),
+	}
+}
+
+// linear reads a linear layer. It may have no bias.
+func (r *Reader) linear(name string, in, out int, optionalBias bool, s *linear.Smoothing) *linear.Layer {
+	return r.parts(name, in, out, 1, optionalBias, s)[0]
+}
+
+// parts reads a matrix that holds several layers of the same shape, one below the other.
+func (r *Reader) parts(name string, in, out, count int, optionalBias bool, s *linear.Smoothing) []*linear.Layer {
+	layers := make([]*linear.Layer, count)
+	bias := r.Vector(name+".bias", count*out, optionalBias)
+	weights := r.read(name+".weight", count*out, in)
+	if r.err != nil {
+		return layers
+	}
+	for i := range layers {
+		layers[i] = linear.NewSmooth(r.kernel, r.precision, simd.NewView(weights[i*out*in:][:out*in], out, in), bias[i*out:][:out], s)
+	}
+	r.weights.Forget() // what was packed is not needed again
+	return layers
+}
+
+// smoothing returns that of layers behind a norm, by the outputs from first on of a matrix
+// of out by in.
+func (r *Reader) smoothing(n *Norm, name string, in, out, first int) *linear.Smoothing {
+	if r.precision != linear.Int8 {
+		return nil
+	}
+	weights := r.read(name+".weight", out, in)
+	if r.err != nil {
+		return nil
+	}
+	return linear.Smooth(r.precision, n.gain, n.bias, simd.NewView(weights[first*in:], out-first, in))
+}

@@ -1,0 +1,407 @@
+package encoder
+
+import (
+	"math"
+
+	"github.com/racflow/racflow/plugins/internal/linear"
+	"github.com/racflow/racflow/plugins/internal/simd"
+)
+
+const (
+	// keyBlock is what the number of keys of a text is rounded up to.
+	keyBlock = simd.ExpCols
+	// maxScores bounds the scores of one head that exist at a time: 1 MB.
+	maxScores = 256 << 10
+	// minRows is how many tokens are computed together at least.
+	minRows = 12
+)
+
+// attention sets w.inner to the results of all heads, which are computed one by one where
+// their width allows.
+func (m *Model) attention(l *layer, batch []Text, x simd.View, w *Workspace) {
+	w.input.Reset(x.Rows, m.Hidden).Smooth(l.smooth).Set(0, x)
+	w.inner.Reset(x.Rows, m.Hidden)
+	size := m.HeadSize()
+	cols := size
+	if size%linear.PanelCols != 0 {
+		cols = m.Hidden
+	}
+	query, value := resize(&w.query, x.Rows, cols), resize(&w.value, x.Rows, cols)
+	// Keys are transposed in whole blocks, which may extend beyond the last token; the
+	// rows there do not count.
+	key := resize(&w.key, x.Rows+keyBlock-1, cols)
+	context := resize(&w.context, x.Rows, m.Hidden)
+	for col := 0; col < m.Hidden; col += cols {
+		l.query.Mul(query, w.input, col)
+		l.key.Mul(part(key, 0, x.Rows, 0, cols), w.input, col)
+		l.value.Mul(value, w.input, col)
+		for at := 0; at < cols; at += size {
+			h := transformerHead{
+				number: (col + at) / size, window: l.window,
+				query: part(query, 0, x.Rows, at, size), key: part(key, 0, key.Rows, at, size),
+				value: part(value, 0, x.Rows, at, size), context: part(context, 0, x.Rows, col+at, size),
+			}
+			first := 0
+			for _, t := range batch {
+				m.attend(h, first, len(t.Tokens), w)
+				first += len(t.Tokens)
+			}
+		}
+	}
+	w.inner.Set(0, context)
+}
+
+// transformerHead is one attention head: a row for each token of the batch.
+type transformerHead struct {
+	number, window             int
+	query, key, value, context simd.View
+}
+
+// attend sets the head's context of the text that begins at row first and has n tokens:
+// softmax(q·kᵀ/√size)·v. Queries go some rows at a time, against the keys that these see.
+func (m *Model) attend(h transformerHead, first, n int, w *Workspace) {
+	m.rotate(h, first, n)
+	size := h.query.Cols
+	rows, most := n, n // most: keys that such rows see
+	if h.window > 0 {
+		rows, most = 2*h.window, min(n, 4*h.window)
+	}
+	rows = max(min(rows, maxScores/(most+keyBlock)), minRows)
+	packed := [2]int{-1} // the keys that are packed, the first one and the end
+	for top := 0; top < n; top += rows {
+		end := min(top+rows, n)
+		low, high := 0, n
+		if h.window > 0 {
+			low, high = max(top-h.window, 0), min(end+h.window, n)
+		}
+		keys := (high - low + keyBlock - 1) / keyBlock * keyBlock
+		scores := resize(&w.scores, end-top, keys)
+		if seen := [2]int{low, high}; packed != seen {
+			w.keys.PackRows(part(h.key, first+low, keys, 0, size), nil)
+			w.values.PackCols(part(h.value, first+low, high-low, 0, size))
+			packed = seen
+		}
+		w.keys.Mul(scores, part(h.query, first+top, end-top, 0, size), &w.scratch)
+		for i := range end - top {
+			m.see(h, scores.Row(i), top+i, low, high)
+		}
+		sums := resize(&w.sums, 1, end-top).Data
+		m.kernel.ExpRows(scores, float32(1/math.Sqrt(float64(size))), sums)
+		context := part(h.context, first+top, end-top, 0, size)
+		w.values.Mul(context, part(scores, 0, end-top, 0, high-low), &w.scratch)
+		for i, sum := range sums {
+			m.kernel.Scale(context.Row(i), 1/sum)
+		}
+	}
+}
+
+// see completes the scores of the token at a position, for the keys from low to high. What it
+// does not see, and what stands for no key, gets a score too low to count.
+func (m *Model) see(h transformerHead, scores []float32, position, low, high int) {
+	if m.relative != nil {
+		for i, bias := range m.relativeBias(h.number, position, low)[:high-low] {
+			scores[i] += bias
+		}
+	}
+	begin, end := 0, high-low
+	if h.window > 0 {
+		begin, end = max(position-h.window-low, 0), min(position+h.window+1-low, end)
+	}
+	hide(scores[:begin])
+	hide(scores[end:])
+}
+
+func hide(scores []float32) {
+	for i := range scores {
+		scores[i] = -math.MaxFloat32
+	}
+}
+
+// rotate tells the head's queries and keys of a text their positions, where the model does it
+// so.
+func (m *Model) rotate(h transformerHead, first, n int) {
+	if m.rotations == nil {
+		return
+	}
+	table := m.rotations.global
+	if h.window > 0 {
+		table = m.rotations.local
+	}
+	for i := range n {
+		rotate(h.query.Row(first+i), table, i)
+		rotate(h.key.Row(first+i), table, i)
+	}
+}
+
+// Text is the tokens of a text, or of a pair of texts.
+type Text struct {
+	Tokens []int32
+	Second int // from which token on they are of the second text of a pair; their number where there is none
+}
+
+// Workspace is the memory of one forward pass, reused by the next. All matrices but
+// scores have a row for each token of the batch, text after text without padding. Wide
+// ones never exist as a whole: some columns at a time are computed and packed into
+// input, the left-hand side of the next product.
+type Workspace struct {
+	x       []float32 // the hidden states
+	normed  []float32 // these as a sublayer of ModernBERT reads them
+	query   []float32 // of one head, or of all heads, as key and value
+	key     []float32
+	value   []float32
+	context []float32 // the results of attention, of all heads
+	change  []float32 // what a sublayer adds to x
+	wide    []float32 // some columns inside the feed-forward sublayer
+	gate    []float32
+	scores  []float32 // of one head and some tokens of one text: by the tokens that these see
+	sums    []float32 // of their rows
+	zero    []float32
+
+	input, inner *linear.Input
+	keys, values *simd.Matrix
+	scratch      simd.Scratch
+}
+
+// NewWorkspace returns the memory for one goroutine.
+func (m *Model) NewWorkspace() *Workspace {
+	k, p := m.kernel, m.precision
+	return &Workspace{
+		input: linear.NewInput(k, p), inner: linear.NewInput(k, p), keys: k.NewMatrix(), values: k.NewMatrix(),
+		zero: make([]float32, m.Hidden),
+	}
+}
+
+// resize returns rows by cols over *buffer, which grows where it is too small.
+func resize(buffer *[]float32, rows, cols int) simd.View {
+	if cap(*buffer) < rows*cols {
+		*buffer = make([]float32, rows*cols)
+	}
+	return simd.NewView((*buffer)[:rows*cols], rows, cols)
+}
+
+// part returns the given rows and columns of v.
+func part(v simd.View, row, rows, col, cols int) simd.View {
+	return simd.View{Data: v.Data[row*v.Stride+col:], Rows: rows, Cols: cols, Stride: v.Stride}
+}
+
+// Forward returns the hidden states of a batch, a row for each token, text after text.
+// Texts have a token at least, and MaxTokens at most. The result is valid until w is
+// used again.
+func (m *Model) Forward(batch []Text, w *Workspace) simd.View {
+	tokens := 0
+	for _, t := range batch {
+		tokens += len(t.Tokens)
+	}
+	x := resize(&w.x, tokens, m.Hidden)
+	m.embed(batch, x, w)
+	change := resize(&w.change, tokens, m.Hidden)
+	for i := range m.layers {
+		l := &m.layers[i]
+		m.attention(l, batch, m.normed(l.beforeAttention, x, w), w)
+		l.attended.Mul(change, w.inner, 0)
+		merge(l.afterAttention, x, change)
+		m.feedForward(l, m.normed(l.beforeFeedForward, x, w), change, w)
+		merge(l.afterFeedForward, x, change)
+	}
+	if m.final != nil {
+		m.final.of(x, x, w.zero)
+	}
+	return x
+}
+
+// normed returns what a sublayer reads: x, or where it has a norm of its own, x normalised.
+func (m *Model) normed(n *Norm, x simd.View, w *Workspace) simd.View {
+	if n == nil {
+		return x
+	}
+	normed := resize(&w.normed, x.Rows, x.Cols)
+	n.of(normed, x, w.zero)
+	return normed
+}
+
+// merge adds change to x, and normalises the sum where there is a norm.
+func merge(n *Norm, x, change simd.View) {
+	if n != nil {
+		n.add(x, change)
+		return
+	}
+	for i := range x.Rows {
+		row := x.Row(i)
+		for j, v := range change.Row(i) {
+			row[j] += v
+		}
+	}
+}
+
+// feedForward sets change to narrow(GELU(wide(x))), or where there is a gate to
+// narrow(GELU(wide(x)) · gate(x)) (Shazeer 2020, arXiv:2002.05202).
+func (m *Model) feedForward(l *layer, x, change simd.View, w *Workspace) {
+	w.input.Reset(x.Rows, m.Hidden).Smooth(l.smoothWide).Set(0, x)
+	slice := l.narrow.Slice()
+	for first := 0; first < m.Intermediate; first += slice {
+		end := min(first+slice, m.Intermediate)
+		w.inner.Reset(x.Rows, end-first)
+		step := w.inner.Step()
+		for col := first; col < end; col += step {
+			cols := min(step, end-col)
+			wide := resize(&w.wide, x.Rows, cols)
+			l.wide.Mul(wide, w.input, col)
+			m.kernel.GELU(wide.Data)
+			if l.gate != nil {
+				gate := resize(&w.gate, x.Rows, cols)
+				l.gate.Mul(gate, w.input, col)
+				for i, g := range gate.Data {
+					wide.Data[i] *= g
+				}
+			}
+			w.inner.Set(col-first, wide)
+		}
+		l.narrow.Add(change, w.inner, first)
+	}
+}
+
+// embed sets x to the normalised sum of word, position and segment embeddings.
+func (m *Model) embed(batch []Text, x simd.View, w *Workspace) {
+	row := 0
+	for _, t := range batch {
+		position := m.firstPosition()
+		for i, id := range t.Tokens {
+			out := x.Row(row)
+			m.words.Read(out, int(id))
+			m.embedded.apply(out, m.place(t, i, &position, w))
+			row++
+		}
+	}
+}
+
+// place returns the embedding of the position and segment of token i, and moves position on.
+func (m *Model) place(t Text, i int, position *int, w *Workspace) []float32 {
+	if m.positions == nil {
+		return w.zero
+	}
+	segment := 0
+	if i >= t.Second {
+		segment = len(m.positions) - 1
+	}
+	at := *position
+	if first := m.firstPosition(); first > 0 && int(t.Tokens[i]) == first-1 {
+		at = first - 1 // padding that was written out in the text
+	} else {
+		*position++
+	}
+	return m.positions[segment][at*m.Hidden:][:m.Hidden]
+}
+
+// Norm has the learned parameters of [simd.Kernel.AddNorm].
+type Norm struct {
+	kernel     *simd.Kernel
+	gain, bias []float32
+	epsilon    float32
+}
+
+// add sets every row of x to the normalised sum of x and change.
+func (n *Norm) add(x, change simd.View) {
+	for i := range x.Rows {
+		n.apply(x.Row(i), change.Row(i))
+	}
+}
+
+func (n *Norm) apply(x, change []float32) {
+	n.kernel.AddNorm(x, change, n.gain, n.bias, n.epsilon)
+}
+
+// Apply normalises x.
+func (n *Norm) Apply(x []float32) { n.apply(x, make([]float32, len(x))) }
+
+// of sets every row of dst to the normalised row of x; zero has as many zeros as a row has
+// columns.
+func (n *Norm) of(dst, x simd.View, zero []float32) {
+	for i := range x.Rows {
+		row := dst.Row(i)
+		copy(row, x.Row(i))
+		n.apply(row, zero)
+	}
+}
+
+// readRelative reads MPNet's biases of relative positions, of which it has one for each
+// transformerHead and bucket, as one for each head and distance.
+func (m *Model) readRelative(r *Reader, n names) {
+	biases := r.read(r.prefix+n.relative+".weight", m.Buckets, m.Heads)
+	if r.err != nil {
+		return
+	}
+	tokens := m.MaxTokens()
+	// Scores are scaled after the bias is added.
+	scale := math.Sqrt(float64(m.HeadSize()))
+	for head := range m.Heads {
+		row := make([]float32, 2*tokens-1)
+		for i := range row {
+			row[i] = float32(scale * float64(biases[bucket(i-(tokens-1), m.Buckets)*m.Heads+head]))
+		}
+		m.relative = append(m.relative, row)
+	}
+}
+
+// relativeBias returns what is added to the scores of a query at a position for the keys from
+// first on.
+func (m *Model) relativeBias(head, position, first int) []float32 {
+	return m.relative[head][first-position+m.MaxTokens()-1:]
+}
+
+// bucket is the bucket of a key that is distance after the query: half of them are for keys
+// before it, half for those after it, and of each half the first half for one distance each,
+// the others for ranges that grow up to a distance of 128 (Raffel et al. 2019,
+// arXiv:1910.10683). The arithmetic is the original's, in float32.
+func bucket(distance, buckets int) int {
+	buckets /= 2
+	first := 0
+	if distance > 0 {
+		first = buckets
+	} else {
+		distance = -distance
+	}
+	exact := buckets / 2
+	if distance < exact {
+		return first + distance
+	}
+	log := float32(math.Log(float64(float32(distance) / float32(exact))))
+	large := log / float32(math.Log(128/float64(exact))) * float32(buckets-exact)
+	return first + min(exact+int(large), buckets-1)
+}
+
+// rotations tell positions by rotating pairs of columns of queries and keys (Su et al.
+// 2021, arXiv:2104.09864).
+type rotations struct {
+	global, local []float32 // a row for each position: cosines, then sines
+}
+
+func newRotations(c Config) *rotations {
+	table := func(theta float64) []float32 {
+		half := c.HeadSize() / 2
+		values := make([]float32, 0, c.Positions*2*half)
+		for position := range c.Positions {
+			cosines, sines := make([]float32, half), make([]float32, half)
+			for i := range half {
+				frequency := 1 / float32(math.Pow(theta, float64(float32(2*i)/float32(2*half))))
+				angle := float64(float32(position) * frequency)
+				cosines[i], sines[i] = float32(math.Cos(angle)), float32(math.Sin(angle))
+			}
+			values = append(append(values, cosines...), sines...)
+		}
+		return values
+	}
+	return &rotations{global: table(c.GlobalTheta), local: table(c.LocalTheta)}
+}
+
+// rotate rotates a head of the token at a position: column i with column i + half.
+func rotate(head, table []float32, position int) {
+	half := len(head) / 2
+	row := table[position*2*half:][:2*half]
+	cosines, sines := row[:half], row[half:]
+	low, high := head[:half], head[half:][:half]
+	for i, a := range low {
+		b := high[i]
+		low[i] = a*cosines[i] - b*sines[i]
+		high[i] = b*cosines[i] + a*sines[i]
+	}
+}

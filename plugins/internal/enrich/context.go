@@ -1,0 +1,245 @@
+package enrich
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/racflow/racflow/plugins/internal/api"
+	"github.com/racflow/racflow/plugins/internal/chatmodel"
+	"github.com/racflow/racflow/plugins/internal/fewshot"
+	"github.com/racflow/racflow/plugins/internal/profile"
+	"github.com/racflow/racflow/sdk"
+)
+
+// This file is an enricher that has a language model contextualize each passage:
+// Anthropic, "Introducing Contextual Retrieval", 2024. Some 50 to 100 tokens say which
+// contextDocument and which part of it the passage is from, and what its words refer to; they
+// are embedded and searched with the passage.
+//
+// A request begins with what is the same for all passages of a document, byte for byte,
+// and marked as shared: a system message, and the document with its title. The path of the
+// file is shown where the document has no title beside the file's name, or with path = true: a
+// contextDocument that names itself may be renamed or moved, and nothing is asked again.
+// The passage and the instruction come last. The first passage of a document is asked
+// about alone, so that the service has the document in its cache for the others, which
+// are then asked about together.
+//
+// A document longer than context_tokens is shown in part: its beginning, and the window
+// of a fixed grid in whose middle the passage stands. Windows overlap by half, and many
+// neighbouring passages share one, so that requests have their beginning in common
+// here, too. Tokens are estimated at four characters.
+//
+// An answer is at most max_tokens long; a truncated one is used up to its last whole
+// sentence. A document that is a single passage is asked about, too: the title or the
+// path can name its subject.
+//
+// Document and passage stand between delimiters that they cannot close, and the prompt
+// says that what is there is no instruction. A document that misleads the model all the
+// same spoils the contexts of its own passages and nothing else.
+//
+// The messages are written with system.tmpl and prompt.tmpl, Go text/templates with the
+// fields of Data; files named in the config replace them.
+//
+// Usable answers are cached by their requests. Each of those holds the document, so that a
+// change anywhere in a document asks about all its passages again (of a long one, about those
+// in the windows that show the change). A passage fails alone. Where three
+// passages in turn get no answer, or the document is too long for the model, the others
+// that share its beginning are not asked about. Retries, limits and budgets are the
+// engine's.
+
+type contextConfig struct {
+	chatmodel.Config
+	Temperature   float64  `config:"temperature" default:"0" min:"0" max:"100" doc:"How varied the answers are; 0 gives the likeliest text."`
+	MaxTokens     int      `config:"max_tokens" default:"0" min:"-1" doc:"Most tokens of an answer, without what a model thinks before it; 0: 150; -1: no limit."`
+	ContextTokens int      `config:"context_tokens" default:"100000" min:"1000" doc:"How much of a document the model sees, in tokens of four characters; of a longer one the beginning, and the text around the passage."`
+	Path          bool     `config:"path" default:"false" doc:"Whether the model also sees the path of a document that has a title of its own; after a rename such a document is then asked about again. One without a title is always shown with its path."`
+	System        sdk.Path `config:"system" doc:"A Go template to write the system message with, in place of the built-in one; it may use .Part and join."`
+	Prompt        sdk.Path `config:"prompt" doc:"A Go template to write the last message with, in place of the built-in one; it may use .Chunk, .Part and join."`
+}
+
+// ContextData is what the templates can use.
+type ContextData struct {
+	Part  bool   // the document is shown in part
+	Chunk string // the passage, between <chunk> and </chunk>; empty in the system message
+}
+
+//go:embed context.system.tmpl
+var systemTemplate string
+
+//go:embed context.prompt.tmpl
+var promptTemplate string
+
+// usualTokens is the length of an answer where the file does not say.
+const usualTokens = 150
+
+// Context describes the enricher.
+func Context() sdk.Stage {
+	return sdk.EnrichStage("context", "Has a language model contextualize each passage in its document.", openContext, sdk.Revision("2"),
+		sdk.Reads(sdk.ColumnText), sdk.Network(), sdk.PreferBatch(1), sdk.PendsIf(chatmodel.BatchArgument), sdk.Validates(contextConfig.check))
+}
+
+func openContext(_ context.Context, setup sdk.Setup, c contextConfig) (sdk.Enricher, error) {
+	templates, err := c.load()
+	if err != nil {
+		return nil, err
+	}
+	return &contextEnricher{config: c, Pair: templates, Model: chatmodel.New(c.Config, setup), room: make(chan struct{}, maxRequests)}, nil
+}
+
+// check reports the errors that tags cannot find.
+func (c contextConfig) check() error {
+	_, err := c.load()
+	return errors.Join(err, c.Config.Check())
+}
+
+func (c contextConfig) load() (fewshot.Pair, error) {
+	return fewshot.LoadPair(c.System, c.Prompt, [2]string{systemTemplate, promptTemplate}, ".Chunk", ".Chunk",
+		ContextData{Chunk: fewshot.Passage}, ContextData{Part: true, Chunk: "chunk"}, ContextData{})
+}
+
+type contextEnricher struct {
+	*chatmodel.Model
+	fewshot.Pair
+	config contextConfig
+	room   chan struct{} // for each request that is being written or under way
+}
+
+const (
+	maxRequests = 64 // written or under way at a time: each holds a document
+	maxGroups   = 8  // worked on at a time
+)
+
+// Enrich implements sdk.Enricher.
+func (e *contextEnricher) Enrich(ctx context.Context, passages []sdk.Passage) ([]sdk.Addition, error) {
+	return e.CollectAdditions(ctx, "", passages)
+}
+
+// CollectAdditions implements sdk.EnrichCollector.
+func (e *contextEnricher) CollectAdditions(ctx context.Context, handle string, passages []sdk.Passage) ([]sdk.Addition, error) {
+	return chatmodel.Later(ctx, e.Model, handle, func(ctx context.Context) ([]sdk.Addition, error) { return e.enrich(ctx, passages) })
+}
+
+func (e *contextEnricher) enrich(ctx context.Context, passages []sdk.Passage) ([]sdk.Addition, error) {
+	w := &contextWork{contextEnricher: e, passages: passages, additions: make([]sdk.Addition, len(passages))}
+	var groups errgroup.Group
+	groups.SetLimit(maxGroups)
+	for from, to := range api.Documents(passages) {
+		w.document(ctx, &groups, from, to)
+	}
+	_ = groups.Wait() // errors are of single rows
+	return api.Results(ctx, w.additions, &w.failed)
+}
+
+// contextWork is one call of Enrich.
+type contextWork struct {
+	*contextEnricher
+	passages  []sdk.Passage
+	additions []sdk.Addition
+	failed    api.Failed
+}
+
+// windows returns the rows of a document by the window of it that they are shown in, and the
+// windows in order.
+func (w *contextWork) windows(from, to int) (v view, rows map[int][]int, order []int) {
+	v, rows = newView(w.passages[from].Document, w.config.ContextTokens), map[int][]int{}
+	v.path = w.config.Path
+	for row := from; row < to; row++ {
+		if strings.TrimSpace(w.passages[row].Text()) == "" {
+			continue
+		}
+		window := v.window(w.passages[row].Chunk)
+		if rows[window] == nil {
+			order = append(order, window)
+		}
+		rows[window] = append(rows[window], row)
+	}
+	return v, rows, order
+}
+
+// contextDocument starts the groups of a document's passages in the rows from and up to to: a
+// group for each window.
+func (w *contextWork) document(ctx context.Context, groups *errgroup.Group, from, to int) {
+	if ctx.Err() != nil {
+		w.failed.Add(ctx.Err(), from)
+		return
+	}
+	v, rows, order := w.windows(from, to)
+	for _, window := range order {
+		groups.Go(func() error {
+			g := group{contextWork: w, rows: rows[window]}
+			err := ctx.Err()
+			if err == nil {
+				err = w.failed.Over()
+			}
+			if err == nil {
+				err = g.begin(v, window)
+			}
+			if err == nil {
+				g.rows, err = g.recall(ctx)
+			}
+			if err == nil {
+				err = g.lead(ctx)
+			}
+			if err != nil {
+				w.failed.Add(err, g.rows...)
+				return nil
+			}
+			var calls errgroup.Group // without a context: answers to other requests are still cached
+			calls.SetLimit(maxRequests)
+			for _, row := range g.rows {
+				calls.Go(func() error {
+					err := w.failed.Over()
+					if err == nil {
+						_, err = g.ask(ctx, row)
+					}
+					if err != nil {
+						w.failed.Add(err, row)
+					}
+					return nil
+				})
+			}
+			return calls.Wait()
+		})
+	}
+}
+
+// written is how many tokens an answer is expected to have: the instructions ask for a
+// sentence or two.
+const written = 80
+
+// ForecastPassages implements sdk.EnrichForecaster.
+func (e *contextEnricher) ForecastPassages(passages []sdk.Passage) (f sdk.Forecast, err error) {
+	w := &contextWork{contextEnricher: e, passages: passages, additions: make([]sdk.Addition, len(passages))}
+	for from, to := range api.Documents(passages) {
+		v, rows, order := w.windows(from, to)
+		for _, window := range order {
+			g := group{contextWork: w, rows: rows[window]}
+			if err = g.begin(v, window); err != nil {
+				return f, err
+			}
+			asked := len(g.rows)
+			if g.rows, err = g.recall(context.Background()); err != nil {
+				return f, err
+			}
+			f.Cached += asked - len(g.rows)
+			for _, row := range g.rows {
+				q, _, err := g.question(row)
+				if err != nil {
+					return f, err
+				}
+				one, err := e.Forecast(q, 1, 1, func(profile.Profile) int { return written })
+				if err != nil {
+					return f, err
+				}
+				f.Add(one)
+			}
+		}
+	}
+	return f, nil
+}
+
+var _ sdk.EnrichForecaster = (*contextEnricher)(nil)

@@ -1,0 +1,309 @@
+package enrich
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"sort"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/racflow/racflow/plugins/internal/api"
+	"github.com/racflow/racflow/plugins/internal/dialect"
+	"github.com/racflow/racflow/plugins/internal/fewshot"
+	"github.com/racflow/racflow/plugins/internal/syntax"
+	"github.com/racflow/racflow/sdk"
+)
+
+const maxLeaders = 3 // passages that may fail before the others are given up
+
+// acknowledged is the assistant's turn between the document and the passage: some models
+// want the user and the assistant to take turns.
+const acknowledged = "I have read it. Which passage is the note for?"
+
+// group are passages whose requests show the same part of their document.
+type group struct {
+	*contextWork
+	rows   []int // without an answer yet
+	part   bool
+	shared []sdk.Message
+	prefix sdk.Key // of shared
+}
+
+// begin writes the messages that the group shares.
+func (g *group) begin(v view, window int) error {
+	g.part = v.steps != nil
+	system, err := g.System.Write(ContextData{Part: g.part})
+	if err != nil {
+		return err
+	}
+	g.shared = []sdk.Message{
+		{Role: sdk.MessageSystem, Text: system, Shared: true},
+		{Role: sdk.MessageUser, Text: v.show(window), Shared: true},
+		{Role: sdk.MessageAssistant, Text: acknowledged},
+	}
+	g.prefix = g.Key(dialect.Request{Messages: g.shared})
+	return nil
+}
+
+// question returns the question about a passage, and the key of its answer.
+func (g *group) question(row int) (dialect.Request, sdk.Key, error) {
+	text, err := g.Prompt.Write(ContextData{Part: g.part, Chunk: contextDelimiters.Wrap(contextChunkTag, g.passages[row].Text())})
+	if err != nil {
+		return dialect.Request{}, sdk.Key{}, err
+	}
+	q := g.Request(g.config.MaxTokens, usualTokens)
+	q.Temperature, q.Messages = &g.config.Temperature, []sdk.Message{{Role: sdk.MessageUser, Text: text}}
+	key := g.Key(q, string(g.prefix[:])) // the document is hashed once for all its passages
+	q.Messages = append(g.shared[:len(g.shared):len(g.shared)], q.Messages...)
+	return q, key, nil
+}
+
+// recall takes cached answers and returns the other rows.
+func (g *group) recall(ctx context.Context) (missing []int, err error) {
+	keys := make([]sdk.Key, len(g.rows))
+	for i, row := range g.rows {
+		if err := ctx.Err(); err != nil {
+			return g.rows, err
+		}
+		if _, keys[i], err = g.question(row); err != nil {
+			return g.rows, err
+		}
+	}
+	found, err := g.CacheGet(ctx, keys)
+	if err != nil {
+		return g.rows, err
+	}
+	for i, row := range g.rows {
+		if !g.take(row, found[i]) {
+			missing = append(missing, row)
+		}
+	}
+	return missing, nil
+}
+
+// take takes a cached value and reports whether it is an answer.
+func (g *group) take(row int, cached []byte) bool {
+	var r dialect.Choice
+	if cached == nil || json.Unmarshal(cached, &r) != nil {
+		return false
+	}
+	text, err := contextOf(r)
+	g.additions[row].Context = text
+	return err == nil
+}
+
+// lead asks about one passage after the other until the service has answered one, and so
+// has cached what they share. It leaves the others in g.rows; its error is theirs. Nobody leads where
+// answers come later.
+func (g *group) lead(ctx context.Context) error {
+	if api.Later(ctx) {
+		return nil
+	}
+	for tried := 0; len(g.rows) > 0; {
+		first := g.rows[0]
+		g.rows = g.rows[1:]
+		answered, err := g.ask(ctx, first)
+		if err != nil {
+			g.failed.Add(err, first)
+			tried++
+		}
+		if answered {
+			return nil
+		}
+		if err != nil && (tried == maxLeaders || ctx.Err() != nil || api.TooLong(err) || api.Over(err)) {
+			return fmt.Errorf("other passages of the document got no answer: %w", err)
+		}
+	}
+	return nil
+}
+
+// ask gets the context of a passage. Answered says that the model has replied, even
+// where the reply is of no use.
+func (g *group) ask(ctx context.Context, row int) (answered bool, err error) {
+	select {
+	case g.room <- struct{}{}:
+		defer func() { <-g.room }()
+	case <-ctx.Done():
+	}
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	q, key, err := g.question(row)
+	if err != nil {
+		return false, err
+	}
+	leave, err := g.Turn(ctx, key)
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	found, err := g.CacheGet(ctx, []sdk.Key{key}) // an equal passage may have been asked about
+	if err != nil || g.take(row, found[0]) {
+		return false, err
+	}
+	err = g.Send(api.For(ctx, key), q, func(reply dialect.Reply, _ dialect.Request) error {
+		answered = true
+		r := reply.Choices[0]
+		text, err := contextOf(r)
+		if err != nil {
+			return err
+		}
+		g.additions[row].Context = text
+		g.CachePut(ctx, []sdk.Key{key}, [][]byte{api.Value(r)})
+		return nil
+	})
+	if api.TooLong(err) {
+		err = fmt.Errorf("%w; a smaller context_tokens shows less of the document", err)
+	}
+	return answered, err
+}
+
+// maxCharacters bounds an answer of a server that ignores limits.
+const maxCharacters = 2000
+
+// contextOf returns the context that a reply holds, in one line.
+func contextOf(r dialect.Choice) (string, error) {
+	text, err := r.Written()
+	if err != nil {
+		return "", err
+	}
+	if first, rest, ok := strings.Cut(text, "\n"); ok && strings.HasSuffix(strings.TrimSpace(first), ":") {
+		text = rest // without the introduction
+	}
+	text = fewshot.OneLine(text)
+	if n := len(text); n > 1 && text[0] == '"' && text[n-1] == '"' && strings.Count(text, `"`) == 2 {
+		text = strings.TrimSpace(text[1 : n-1])
+	}
+	if !fewshot.HasWord(text) {
+		return "", sdk.Invalid(errors.New("the model's answer says nothing"))
+	}
+	if utf8.RuneCountInString(text) > maxCharacters {
+		return wholeSentences(fewshot.Clip(text, maxCharacters)), nil
+	}
+	if r.Cut() {
+		return wholeSentences(text), nil
+	}
+	return text, nil
+}
+
+// wholeSentences is a truncated text up to its last whole sentence, or its last whole
+// word where it has no sentence.
+func wholeSentences(text string) string {
+	end := 0
+	for p := syntax.NextSentence(text, 0, len(text)); p > 0; p = syntax.NextSentence(text, p, len(text)) {
+		end = p
+	}
+	if end == 0 {
+		if end = strings.LastIndexByte(text, ' '); end < 0 {
+			return text
+		}
+	}
+	return strings.TrimSpace(text[:end])
+}
+
+const (
+	leastTokens = 1000
+	headShare   = 8    // of a document that is shown in part its beginning has at most this part
+	maxHead     = 2000 // and so many characters
+	maxName     = 300  // characters of a title, and of a path
+	leftOut     = "[A part of the document is left out here.]"
+)
+
+const (
+	documentTag     = "document"
+	contextChunkTag = "chunk"
+)
+
+var contextDelimiters = syntax.NewDelimiters(documentTag, contextChunkTag)
+
+// view shows a document as a whole, or through a grid of windows.
+type view struct {
+	document *sdk.Document
+	path     bool  // shown, whatever the title says
+	head     int   // bytes of the beginning, shown before each window but the first
+	steps    []int // where the steps of the grid begin, and the end of the text; two steps are a window. nil: as a whole
+}
+
+// newView is the view that shows at most so many tokens of a document.
+func newView(document *sdk.Document, tokens int) view {
+	v := view{document: document}
+	text, most := document.Text, sdk.CharactersPerToken*tokens
+	if len(text) <= most || utf8.RuneCountInString(text) <= most {
+		return v
+	}
+	head := min(most/headShare, maxHead)
+	step := (most - head) / 2
+	n := 0
+	for i := range text {
+		if n == head {
+			v.head = breakBefore(text, i)
+		}
+		if n%step == 0 {
+			v.steps = append(v.steps, breakBefore(text, i))
+		}
+		n++
+	}
+	v.steps = append(v.steps, len(text))
+	return v
+}
+
+// breakBefore is the last place before i, or i itself, that is behind white space,
+// if there is one near.
+func breakBefore(text string, i int) int {
+	const near = 100
+	for j := i; j > max(0, i-near); {
+		r, n := utf8.DecodeLastRuneInString(text[:j])
+		if unicode.IsSpace(r) {
+			return j
+		}
+		j -= n
+	}
+	return i
+}
+
+// window is the number of the window in whose middle half the middle of a passage lies,
+// or the nearest at the ends of the document. 0 where there is but one.
+func (v view) window(p sdk.Chunk) int {
+	last := len(v.steps) - 3
+	if last < 0 {
+		return 0
+	}
+	middle := (p.Start + p.End) / 2
+	step := sort.SearchInts(v.steps, middle+1) - 1
+	if step+1 < len(v.steps) && middle < (v.steps[step]+v.steps[step+1])/2 {
+		step--
+	}
+	return min(max(0, step), last)
+}
+
+// show writes what a window shows of the document.
+func (v view) show(window int) string {
+	var out strings.Builder
+	title, _ := v.document.Meta["title"].(string)
+	file, _ := v.document.Meta["path"].(string)
+	if !v.path && strings.TrimSpace(title) != "" && title != path.Base(file) {
+		file = "" // the content names the document, so that it may be renamed without being asked about again
+	}
+	for _, line := range [][2]string{{"Title", title}, {"Path", file}} {
+		if strings.TrimSpace(line[1]) != "" {
+			out.WriteString(line[0] + ": " + fewshot.Clip(fewshot.OneLine(line[1]), maxName) + "\n")
+		}
+	}
+	text := v.document.Text
+	if v.steps == nil {
+		out.WriteString(text)
+		return contextDelimiters.Wrap(documentTag, out.String())
+	}
+	if window > 0 {
+		out.WriteString(text[:v.head] + "\n" + leftOut + "\n")
+	}
+	out.WriteString(text[v.steps[window]:v.steps[window+2]])
+	if window+3 < len(v.steps) {
+		out.WriteString("\n" + leftOut)
+	}
+	return contextDelimiters.Wrap(documentTag, out.String())
+}

@@ -1,0 +1,43 @@
+package enrich
+
+import (
+	"context"
+	_ "embed"
+
+	"github.com/racflow/racflow/plugins/internal/chatmodel"
+	"github.com/racflow/racflow/sdk"
+)
+
+// This file is an enricher that has a language model ask what each passage
+// answers: n questions, in the words of people who do not know it yet. What people
+// ask is more similar to such a question than to the text that answers it. The method is that
+// of doc2query (Nogueira et al., "Document Expansion by Query Prediction", 2019)
+// with an instructed model. Package docexpand does the work.
+//
+// The messages are written with system.tmpl and prompt.tmpl, Go text/templates with the
+// fields of ExpandData; files named in the config replace them.
+
+type questionsConfig struct {
+	ExpandConfig
+	N int `config:"n" default:"3" min:"1" max:"50" doc:"How many questions a passage gets, at most."`
+}
+
+//go:embed questions.system.tmpl
+var questionsSystem string
+
+//go:embed questions.prompt.tmpl
+var questionsPrompt string
+
+func questionsKind() Expansion {
+	return Expansion{Name: "questions", System: questionsSystem, Prompt: questionsPrompt, Sentences: true, Tokens: 60, Characters: 300}
+}
+
+// Questions describes the enricher.
+func Questions() sdk.Stage {
+	return sdk.EnrichStage("questions", "Has a language model ask questions that each passage answers.", openQuestions, sdk.Revision(ExpandRevision), sdk.Network(), sdk.PreferBatch(1), sdk.PendsIf(chatmodel.BatchArgument),
+		sdk.Validates(func(c questionsConfig) error { return CheckExpansion(questionsKind(), c.ExpandConfig, c.N) }))
+}
+
+func openQuestions(_ context.Context, setup sdk.Setup, c questionsConfig) (sdk.Enricher, error) {
+	return New(questionsKind(), c.ExpandConfig, c.N, setup)
+}

@@ -1,0 +1,225 @@
+package profile_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/racflow/racflow/plugins/internal/apitest"
+	"github.com/racflow/racflow/plugins/internal/dialect"
+	"github.com/racflow/racflow/plugins/internal/profile"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/modelserver"
+)
+
+// keeper of a model; ask takes the place of the calls of its probes.
+func keeper(t *testing.T, host sdk.Host, ask profile.Ask, change ...func(*profile.Config)) *profile.Keeper {
+	c := profile.Config{
+		Target:  profile.Target{Dialect: dialect.OpenAI{}, Model: "some-model", Ask: ask},
+		Address: "http://127.0.0.1:1/v1", Host: host, Probe: true,
+		Warn: func(topic, message string, args ...any) { t.Log(topic, message, args) },
+	}
+	for _, f := range change {
+		f(&c)
+	}
+	return profile.NewKeeper(c)
+}
+
+// reasoner answers as a model does that refuses temperature and thinks.
+func reasoner(t *testing.T) profile.Ask {
+	return target(t, modelserver.Serve(t, modelserver.Named("refuses-temperature", "thinks-in-a-field")).URL, &apitest.Host{Probes: true}).Ask
+}
+
+// All that wait for a profile wait for one probe, and the next process makes none.
+func TestOneProbeForAll(t *testing.T) {
+	host, calls, ask := &apitest.Host{Probes: true}, atomic.Int32{}, reasoner(t)
+	counted := func(ctx context.Context, r dialect.Request) (dialect.Reply, error) {
+		calls.Add(1)
+		return ask(ctx, r)
+	}
+	k := keeper(t, host, counted)
+	if p, known, err := k.Kept(t.Context()); known || err != nil || p.Thinks != "" || calls.Load() != 0 {
+		t.Errorf("before: known %t, %+v, error %v, %d calls", known, p, err, calls.Load())
+	}
+	var all sync.WaitGroup
+	for range 32 {
+		all.Go(func() {
+			if p, err := k.Get(t.Context(), dialect.Request{}); err != nil || p.Thinks != profile.Yes || p.Temperature != profile.No {
+				t.Errorf("%+v, error %v", p, err)
+			}
+		})
+	}
+	all.Wait()
+	k.Close()
+	if n := calls.Load(); n == 0 || n > profile.MaxCalls {
+		t.Errorf("%d calls", n)
+	}
+	calls.Store(0)
+	next := keeper(t, host, counted)
+	if p, err := next.Get(t.Context(), dialect.Request{}); err != nil || p.Thinks != profile.Yes || calls.Load() != 0 {
+		t.Errorf("the next process: %+v, error %v, %d calls", p, err, calls.Load())
+	}
+	if raw, err := next.Probe(t.Context()); err != nil || calls.Load() == 0 || !strings.Contains(string(raw), `"thinking":"yes"`) {
+		t.Errorf("probed anew: %s, error %v, %d calls", raw, err, calls.Load())
+	}
+}
+
+// A probe that fails is no error: the call itself tells. There is one more when calls are
+// served again.
+func TestProbeFails(t *testing.T) {
+	calls := 0
+	k := keeper(t, &apitest.Host{Probes: true}, func(context.Context, dialect.Request) (dialect.Reply, error) {
+		calls++
+		return dialect.Reply{}, sdk.Transient(errors.New("down"), 0)
+	})
+	get := func(want int) {
+		t.Helper()
+		if p, err := k.Get(t.Context(), dialect.Request{}); err != nil || (p != profile.Profile{}) || calls != want {
+			t.Errorf("%+v, error %v, %d calls, want %d", p, err, calls, want)
+		}
+	}
+	served := func() { k.Saw(t.Context(), dialect.Request{}, dialect.Reply{}) }
+	get(1)
+	get(1)
+	served()
+	get(2)
+	served()
+	get(2)
+	if _, err := k.Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "down") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// blocked is an Ask whose calls from a number on wait until they may go on.
+type blocked struct {
+	ask     profile.Ask
+	from    int32
+	calls   atomic.Int32
+	waits   chan bool // has an element for each that waits
+	proceed chan bool // closed: they go on
+}
+
+func (b *blocked) Ask(ctx context.Context, r dialect.Request) (dialect.Reply, error) {
+	if b.calls.Add(1) >= b.from {
+		b.waits <- true
+		select {
+		case <-b.proceed:
+		case <-ctx.Done():
+			return dialect.Reply{}, ctx.Err()
+		}
+	}
+	return b.ask(ctx, r)
+}
+
+func block(t *testing.T, from int32, behaviours ...string) *blocked {
+	server := modelserver.Serve(t, modelserver.Named(behaviours...))
+	return &blocked{ask: target(t, server.URL, &apitest.Host{Probes: true}).Ask, from: from, waits: make(chan bool, profile.MaxCalls), proceed: make(chan bool)}
+}
+
+// A probe does not end with the call that began it.
+func TestCallerLeaves(t *testing.T) {
+	b := block(t, 1)
+	k := keeper(t, &apitest.Host{Probes: true}, b.Ask)
+	ctx, leave := context.WithCancel(t.Context())
+	left := make(chan error)
+	go func() {
+		_, err := k.Get(ctx, dialect.Request{})
+		left <- err
+	}()
+	<-b.waits
+	leave()
+	if err := <-left; !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	close(b.proceed)
+	if p, err := k.Get(t.Context(), dialect.Request{}); err != nil || p.Thinks != profile.No || b.calls.Load() > profile.MaxCalls {
+		t.Errorf("%+v, error %v, %d calls", p, err, b.calls.Load())
+	}
+}
+
+// A request for a text waits for what it needs alone, a structured one for the form of its
+// answer, and Close for all of the probe. What calls tell meanwhile is not forgotten.
+func TestEnough(t *testing.T) {
+	host, b := &apitest.Host{Probes: true}, block(t, 2)
+	k := keeper(t, host, b.Ask)
+	if p, err := k.Get(t.Context(), dialect.Request{}); err != nil || p.Temperature != profile.Yes || p.Structured != "" {
+		t.Errorf("%+v, error %v", p, err)
+	}
+	structured := make(chan profile.Profile)
+	go func() {
+		p, err := k.Get(t.Context(), dialect.Request{Schema: json.RawMessage(`{}`)})
+		if err != nil {
+			t.Error(err)
+		}
+		structured <- p
+	}()
+	<-b.waits
+	if raw, err := host.Profile(t.Context(), k.Endpoint(), "some-model"); raw != nil || err != nil {
+		t.Errorf("kept before the end: %s, error %v", raw, err)
+	}
+	seen := dialect.Reply{Choices: []dialect.Choice{{Text: "yes", Thoughts: "hm"}}, ThoughtTokens: 5000, Usage: sdk.Usage{CachedTokens: 7}}
+	k.Saw(t.Context(), dialect.Request{}, seen)
+	close(b.proceed)
+	if p := <-structured; p.Structured != profile.StructureSchema {
+		t.Errorf("%+v", p)
+	}
+	k.Close()
+	var kept profile.Profile
+	raw, err := host.Profile(t.Context(), k.Endpoint(), "some-model")
+	if err == nil {
+		err = json.Unmarshal(raw, &kept)
+	}
+	if err != nil || kept.BytesPerToken != 4 || kept.Thoughts != 5000 || kept.Thinks != profile.Yes || kept.CachedUsage != profile.Yes || kept.Structured != profile.StructureSchema {
+		t.Errorf("kept %+v, error %v", kept, err)
+	}
+}
+
+// What the file gives goes before what is found, and what a person wrote into the kept
+// profile is followed.
+func TestGiven(t *testing.T) {
+	host, ask := &apitest.Host{Probes: true}, reasoner(t)
+	given := func(c *profile.Config) {
+		c.Given = profile.Given{Temperature: new(true), Thinks: new(false), Structured: "tool", Room: new(100), BytesPerToken: new(2.5), TemplateTokens: new(0), Effort: "high"}
+	}
+	k := keeper(t, host, ask, given)
+	p, err := k.Get(t.Context(), dialect.Request{})
+	if err != nil || p.Temperature != profile.Yes || p.Thinks != profile.No || p.Structured != profile.StructureTool || p.Room != 100 || p.BytesPerToken != 2.5 || p.TemplateTokens != 0 || p.Seed != profile.Yes {
+		t.Errorf("%+v, error %v", p, err)
+	}
+	k.Close()
+	raw, err := host.Profile(t.Context(), k.Endpoint(), "some-model")
+	if err != nil || !strings.Contains(string(raw), `"temperature":"no"`) {
+		t.Errorf("what is given was kept as found: %s, error %v", raw, err)
+	}
+	edited := strings.Replace(string(raw), `"seed":"yes"`, `"seed":"no"`, 1)
+	if err := host.KeepProfile(t.Context(), k.Endpoint(), "some-model", json.RawMessage(edited)); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := keeper(t, host, nil).Get(t.Context(), dialect.Request{}); err != nil || p.Seed != profile.No || p.Temperature != profile.No {
+		t.Errorf("edited: %+v, error %v", p, err)
+	}
+	wrong := strings.Replace(edited, `"seed":"no"`, `"seed":"maybe"`, 1)
+	if err := host.KeepProfile(t.Context(), k.Endpoint(), "some-model", json.RawMessage(wrong)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := keeper(t, host, nil).Get(t.Context(), dialect.Request{}); sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), `"maybe" is none of`) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestNoProbe(t *testing.T) {
+	k := keeper(t, &apitest.Host{Probes: true}, nil, func(c *profile.Config) { c.Probe, c.Completion = false, true })
+	if p, err := k.Get(t.Context(), dialect.Request{}); err != nil || (p != profile.Profile{}) {
+		t.Errorf("%+v, error %v", p, err)
+	}
+	if k.Endpoint() != "http://127.0.0.1:1/v1/completions" || k.Name() != "some-model" {
+		t.Errorf("kept as %s of %s", k.Name(), k.Endpoint())
+	}
+	if raw, err := k.Profile(t.Context()); raw != nil || err != nil {
+		t.Errorf("profile %s, error %v", raw, err)
+	}
+}

@@ -1,0 +1,251 @@
+package profile_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/racflow/racflow/plugins/internal/api"
+	"github.com/racflow/racflow/plugins/internal/apitest"
+	"github.com/racflow/racflow/plugins/internal/dialect"
+
+	"github.com/racflow/racflow/plugins/internal/profile"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/modelserver"
+)
+
+// target is a model behind an address, asked as chatmodel does.
+func target(t *testing.T, address string, host sdk.Host) profile.Target {
+	return targetOf(t, dialect.OpenAI{}, address, host)
+}
+
+func targetOf(t *testing.T, d dialect.Dialect, address string, host sdk.Host) profile.Target {
+	t.Helper()
+	c := api.New(api.Config{BaseURL: address, Key: d.Header, Host: host, Service: api.Service{Timeout: 10 * time.Second}})
+	t.Cleanup(func() { _ = c.Close() })
+	return profile.Target{Dialect: d, Model: "some-model", Ask: func(ctx context.Context, r dialect.Request) (reply dialect.Reply, err error) {
+		body, err := d.Body(r)
+		if err != nil {
+			return reply, err
+		}
+		request := &api.Request{Client: c, Header: http.Header{"User-Agent": {profile.UserAgent}}, Join: d.Join, Read: func(text []byte) (u sdk.Usage, err error) {
+			reply, err = d.Read(text, r)
+			return reply.Usage, err
+		}}
+		return reply, request.Post(ctx, d.Path(r), body, nil)
+	}}
+}
+
+// good is the profile of a server that takes everything.
+func good() profile.Profile {
+	return profile.Profile{
+		Temperature: profile.Yes, Stop: profile.Yes, N: profile.Yes, Seed: profile.Yes, Logprobs: profile.Yes,
+		Limit: profile.LimitTokens, Structured: profile.StructureSchema, Streaming: profile.No, Thinks: profile.No,
+		Usage: profile.Yes, BytesPerToken: 4, TemplateTokens: 3, SchemaCounted: profile.Yes,
+	}
+}
+
+func TestProbe(t *testing.T) {
+	no := func(of ...func(*profile.Profile) *profile.Finding) func(*profile.Profile) {
+		return func(p *profile.Profile) {
+			for _, f := range of {
+				*f(p) = profile.No
+			}
+		}
+	}
+	var (
+		temperature = func(p *profile.Profile) *profile.Finding { return &p.Temperature }
+		stop        = func(p *profile.Profile) *profile.Finding { return &p.Stop }
+		n           = func(p *profile.Profile) *profile.Finding { return &p.N }
+		seed        = func(p *profile.Profile) *profile.Finding { return &p.Seed }
+		logprobs    = func(p *profile.Profile) *profile.Finding { return &p.Logprobs }
+	)
+	structured := func(s profile.Structure) func(*profile.Profile) {
+		return func(p *profile.Profile) {
+			p.Structured, p.SchemaCounted = s, ""
+			if s != profile.StructureObject { // no call is left for the long text
+				p.BytesPerToken, p.TemplateTokens = 0, 0
+			}
+		}
+	}
+	thinks := func(p *profile.Profile) {
+		p.Thinks, p.Effort, p.Thoughts, p.Room = profile.Yes, profile.Yes, 100, profile.LeastRoom
+		p.Logprobs = "" // of an answer that was not reached
+	}
+	thinksAloud := func(p *profile.Profile) {
+		thinks(p)
+		p.Logprobs = profile.Yes
+	}
+	uncounted := func(p *profile.Profile) {
+		p.Usage, p.BytesPerToken, p.TemplateTokens, p.SchemaCounted = profile.No, 0, 0, ""
+	}
+	tests := []struct {
+		behaviours string
+		want       func(*profile.Profile) // changes good
+		calls      int
+	}{
+		{"", func(*profile.Profile) {}, 3},
+		{"refuses-temperature", no(temperature), 4},
+		{"refuses-namelessly", no(temperature), 4},
+		{"refuses-stop", no(stop), 4},
+		{"refuses-n", no(n), 4},
+		{"refuses-seed", no(seed), 4},
+		{"refuses-logprobs", no(logprobs), 4},
+		{"refuses-max-tokens", func(p *profile.Profile) { p.Limit = profile.LimitCompletion }, 4},
+		{"refuses-max-completion-tokens", func(*profile.Profile) {}, 3},
+		// Of fields that are refused one after the other, four calls find those of three.
+		{"refuses-temperature refuses-stop refuses-n refuses-seed refuses-max-tokens refuses-logprobs", func(p *profile.Profile) {
+			no(temperature, stop)(p)
+			p.N, p.Seed, p.Logprobs, p.Limit = "", "", "", profile.LimitCompletion
+			p.BytesPerToken, p.TemplateTokens, p.SchemaCounted = 0, 0, ""
+		}, 4},
+		{"reasons-like-openai", func(p *profile.Profile) {
+			thinks(p)
+			no(temperature, n)(p)
+			p.Effort, p.Stop, p.Seed, p.Logprobs, p.Limit = "", "", "", "", profile.LimitCompletion
+			p.BytesPerToken, p.TemplateTokens, p.SchemaCounted = 0, 0, ""
+		}, 4},
+		{"ignores-n", no(n), 3},
+		{"refuses-schema", structured(profile.StructureObject), 4},
+		{"refuses-schema refuses-object", structured(profile.StructureTool), 4},
+		{"refuses-schema refuses-object refuses-tools", structured(profile.StructureText), 4},
+		{"ignores-formats", structured(profile.StructureTool), 4},
+		{"ignores-formats refuses-tools", structured(profile.StructureText), 4},
+		{"refuses-temperature refuses-schema", func(p *profile.Profile) {
+			no(temperature)(p)
+			structured(profile.StructureObject)(p)
+			p.BytesPerToken, p.TemplateTokens = 3.94, 0 // of the long text alone
+		}, 4},
+		{"answers-in-a-fence", no(stop), 3}, // the answers have several lines
+		{"answers-in-parts", func(*profile.Profile) {}, 3},
+		{"answers-by-tool-call", no(logprobs), 3},
+		{"thinks-in-a-field", thinks, 3},
+		{"thinks-in-tags", thinksAloud, 3},
+		{"thinks-in-other-tags", thinksAloud, 3},
+		{"thinks-in-channels", thinksAloud, 3},
+		{"thinks-silently", thinks, 3},
+		{"stops-in-thoughts", thinksAloud, 3},
+		{"streams-only", func(p *profile.Profile) { p.Streaming = profile.Yes }, 4},
+		{"streams-only thinks-silently", func(p *profile.Profile) {
+			thinks(p)
+			p.Streaming = profile.Yes
+		}, 4},
+		{"counts-nothing", uncounted, 2},
+		{"counts-nonsense", uncounted, 2},
+		{"counts-nothing thinks-in-a-field", func(p *profile.Profile) {
+			thinks(p)
+			uncounted(p)
+		}, 3},
+	}
+	for _, test := range tests {
+		t.Run(test.behaviours, func(t *testing.T) {
+			server, host := modelserver.Serve(t, modelserver.Named(strings.Fields(test.behaviours)...)), &apitest.Host{}
+			got, err := target(t, server.URL, host).Run(t.Context(), func(profile.Profile, profile.Enough) {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := good()
+			test.want(&want)
+			if got.Probed.IsZero() {
+				t.Error("the date is missing")
+			}
+			got.Probed = time.Time{}
+			if got.Thoughts > 90 && got.Thoughts < 130 { // of about 100
+				got.Thoughts = 100
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if n := len(server.Probes()); n != test.calls || n != len(host.Calls()) || server.Calls() != 0 {
+				t.Errorf("%d calls, want %d", n, test.calls)
+			}
+		})
+	}
+}
+
+// The fields that a provider's requests do not have are not taken.
+func TestProbeAnthropic(t *testing.T) {
+	for behaviours, want := range map[string]profile.Profile{
+		"": {
+			Temperature: profile.Yes, N: profile.No, Seed: profile.No, Logprobs: profile.No, Limit: profile.LimitTokens, Structured: profile.StructureSchema,
+			Streaming: profile.No, Thinks: profile.No, Usage: profile.Yes, BytesPerToken: 4, TemplateTokens: 3, SchemaCounted: profile.Yes,
+		},
+		"refuses-temperature": {
+			Temperature: profile.No, N: profile.No, Seed: profile.No, Logprobs: profile.No, Limit: profile.LimitTokens, Structured: profile.StructureSchema,
+			Streaming: profile.No, Thinks: profile.No, Usage: profile.Yes, BytesPerToken: 4, TemplateTokens: 3, SchemaCounted: profile.Yes,
+		},
+	} {
+		server := modelserver.Serve(t, modelserver.Named(strings.Fields(behaviours)...))
+		got, err := targetOf(t, dialect.Anthropic{}, server.URL, &apitest.Host{}).Run(t.Context(), func(profile.Profile, profile.Enough) {})
+		if err != nil {
+			t.Errorf("%s: %v", behaviours, err)
+		}
+		got.Probed = time.Time{}
+		if diff := cmp.Diff(want, got); diff != "" || len(server.Probes()) > profile.MaxCalls {
+			t.Errorf("%s: %d calls (-want +got):\n%s", behaviours, len(server.Probes()), diff)
+		}
+	}
+}
+
+// A server that does not say what it refuses is asked without, until it answers.
+func TestRefusedWithoutAReason(t *testing.T) {
+	none := good()
+	none.Temperature, none.N, none.Seed, none.Stop, none.Logprobs = profile.No, profile.No, profile.No, profile.No, profile.No
+	none.Limit, none.Structured = profile.LimitNone, profile.StructureText
+	half := good()
+	half.Temperature, half.N, half.Seed = profile.No, profile.No, profile.No
+	rest := half
+	rest.Temperature, rest.N, rest.Seed, rest.Stop, rest.Logprobs = profile.Yes, profile.Yes, profile.Yes, profile.Yes, profile.No
+	limited := none
+	limited.Limit = profile.LimitTokens
+	tests := map[string]struct {
+		refused string // with any of these
+		want    profile.Profile
+	}{
+		"temperature":             {`"temperature"`, half},
+		"logprobs":                {`"logprobs"`, rest},
+		"all but a limit":         {`"temperature" "stop" "response_format"`, limited},
+		"all but the chat itself": {`"temperature" "stop" "response_format" "max_tokens"`, none},
+	}
+	for name, test := range tests {
+		host, server := &apitest.Host{}, modelserver.Serve(t, modelserver.Options{Probes: true, Refuse: func(a modelserver.Ask) bool {
+			for _, field := range strings.Fields(test.refused) {
+				if strings.Contains(string(a.Body), field) {
+					return true
+				}
+			}
+			return false
+		}})
+		got, err := target(t, server.URL, host).Run(t.Context(), func(profile.Profile, profile.Enough) {})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		tokens := cmpopts.IgnoreFields(profile.Profile{}, "Probed", "BytesPerToken", "TemplateTokens", "SchemaCounted")
+		if diff := cmp.Diff(test.want, got, tokens); diff != "" || server.Calls() > profile.MaxCalls {
+			t.Errorf("%s: %d calls (-want +got):\n%s", name, server.Calls(), diff)
+		}
+	}
+	server := modelserver.Serve(t, modelserver.Options{Probes: true, Refuse: func(modelserver.Ask) bool { return true }})
+	if _, err := target(t, server.URL, &apitest.Host{}).Run(t.Context(), func(profile.Profile, profile.Enough) {}); !api.BadRequest(err) || server.Calls() > profile.MaxCalls {
+		t.Errorf("a server that refuses everything: error %v after %d calls", err, server.Calls())
+	}
+}
+
+// Texts are continued without a template, and their form is not looked for.
+func TestProbeCompletions(t *testing.T) {
+	server := modelserver.Serve(t, modelserver.Named("refuses-seed"))
+	to := target(t, server.URL, &apitest.Host{})
+	to.Completion = true
+	got, err := to.Run(t.Context(), func(profile.Profile, profile.Enough) {})
+	want := good()
+	want.Seed, want.Structured, want.TemplateTokens, want.SchemaCounted = profile.No, "", 0, ""
+	got.Probed = time.Time{}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil || len(server.Probes()) != 3 {
+		t.Errorf("error %v after %d calls (-want +got):\n%s", err, len(server.Probes()), diff)
+	}
+}

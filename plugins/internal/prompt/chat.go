@@ -1,0 +1,205 @@
+package prompt
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/racflow/racflow/plugins/internal/fewshot"
+	"github.com/racflow/racflow/sdk"
+)
+
+// This file writes the prompts of retrieval-augmented classification (RAC): a chat whose
+// system message lists the allowed labels, the likeliest first, whose turns are some
+// neighbours of the item with their labels, and which ends with the item. The answer is a
+// JSON object with the label and, optionally before it, the reasoning that leads to it: a
+// model takes into account what it has written (Wei et al., "Chain-of-Thought Prompting
+// Elicits Reasoning in Large Language Models", NeurIPS 2022).
+//
+// With labels = "neighbours" only the labels of the item's candidates are allowed, in the
+// order of the nearest candidate of each; so a model chooses among few labels even where
+// the knowledge has thousands. With labels = "all" those of the knowledge are allowed,
+// sorted, and those of the candidates are named behind them. An item without candidates is
+// asked with all labels and no turns: zero-shot.
+//
+// With answer = "list" the answer is a list of labels, the likeliest first, so that the
+// next one is there where the accept rules refuse the first; an empty list says that none
+// of them fits.
+//
+// The turns stand from the farthest neighbour to the nearest. They have the form of the
+// answer, or the model would follow them rather than the system message. Nobody recorded
+// why the neighbours have their labels: the reasoning of their turns says only that they
+// were labelled by hand, and the system message asks the model to write more. So no
+// reasoning is made up.
+//
+// What is the same for all items comes first, so that a service that caches the beginning
+// of prompts computes it once: the instructions, then all labels of the knowledge where
+// all are allowed, and only then the labels of the neighbours, their turns and the item.
+//
+// max_tokens leaves the farthest turns out, as in package completion.
+//
+// The template of the system message is a Go text/template with the fields of Data and
+// the function join; a file can replace it.
+//
+// The prompt asks for the form of the answer. Enforcing it (JSON schema) is for the
+// sampler, refusing other labels for the accept rules.
+
+type chatConfig struct {
+	Shots     int      `config:"shots" default:"5" min:"0" doc:"How many of the nearest candidates are turns of the chat."`
+	Labels    string   `config:"labels" default:"neighbours" one_of:"neighbours,all" doc:"Which labels are allowed: those of the candidates, the nearest first, or all of the knowledge, sorted, behind which those of the candidates are named again."`
+	Reasoning bool     `config:"reasoning" default:"true" doc:"Whether the model gives its reasons before the label."`
+	Answer    string   `config:"answer" default:"label" one_of:"label,list" doc:"Whether the model answers with one label, or with a list of labels, the likeliest first, that is empty where none fits."`
+	None      string   `config:"none" doc:"The answer where none of the labels fits; by default it is not allowed."`
+	MaxTokens int      `config:"max_tokens" default:"0" min:"0" doc:"The longest prompt, in tokens of four characters; turns beyond it are left out. 0: no bound."`
+	Template  sdk.Path `config:"template" doc:"A Go template to write the system message with, in place of the built-in one; it may use .Labels, .Ranked, .All, .Near, .None, .List, .Reasoning, .Shots and join."`
+}
+
+// reasoningProperty is the property of the answer that comes before the label.
+const reasoningProperty = "reasoning"
+
+// Chat describes the prompter.
+func Chat() sdk.Stage {
+	return sdk.PromptStage("chat", "Writes a chat with the allowed labels, the likeliest first, and neighbours as turns; the answer is a JSON object.",
+		openChat, sdk.Revision("2"), sdk.Reads(sdk.ColumnText, sdk.ColumnCandidates, sdk.ColumnCandidateTexts, sdk.ColumnLabels), sdk.Validates(chatConfig.check))
+}
+
+func openChat(_ context.Context, _ sdk.Setup, c chatConfig) (sdk.Prompter, error) {
+	t, err := c.load()
+	if err != nil {
+		return nil, err
+	}
+	p := &chatPrompter{config: c, Template: t, fields: []string{sdk.LabelProperty}}
+	if c.list() {
+		p.fields = []string{sdk.LabelsProperty}
+	}
+	if c.Reasoning {
+		p.fields = slices.Insert(p.fields, 0, reasoningProperty)
+	}
+	return p, nil
+}
+
+func (c chatConfig) load() (fewshot.Template, error) {
+	return fewshot.Load("template", c.Template, chatDefaultTemplate, chatSamples()...)
+}
+
+func (c chatConfig) check() error {
+	_, err := c.load()
+	if c.list() && c.None != "" {
+		err = errors.Join(err, &sdk.ArgumentError{Argument: "none", Err: errors.New(`with answer = "list" an empty list says that none of the labels fits; leave none out`)})
+	}
+	return err
+}
+
+func (c chatConfig) list() bool { return c.Answer == "list" }
+
+type chatPrompter struct {
+	fewshot.Template
+	config chatConfig
+	fields []string
+}
+
+// Prompt implements sdk.Prompter.
+func (p *chatPrompter) Prompt(_ context.Context, b sdk.Batch) ([][]sdk.Prompt, error) {
+	return fewshot.Each(b.Items, func(item sdk.Item) ([]sdk.Prompt, error) {
+		prompt, err := p.write(item, b.Labels)
+		return []sdk.Prompt{prompt}, err
+	})
+}
+
+func (p *chatPrompter) write(item sdk.Item, all []string) (sdk.Prompt, error) {
+	data := p.allowed(item.Candidates, all)
+	shots := fewshot.First(item.Candidates, p.config.Shots)
+	slices.Reverse(shots)
+	prompt := sdk.Prompt{Labels: data.Labels, None: p.config.None, Fields: p.fields}
+	if data.All != nil { // in the same order for all items: services put a schema with them before the prompt
+		prompt.Labels = data.All
+	}
+	return fewshot.Fit(len(shots), p.config.MaxTokens, func(examples int) (sdk.Prompt, int, error) {
+		data.Shots = examples
+		system, err := p.Write(data)
+		if err != nil {
+			return sdk.Prompt{}, 0, err
+		}
+		prompt.Messages = p.messages(system, shots[len(shots)-examples:], item.Text)
+		return prompt, fewshot.MessageTokens(prompt.Messages), nil
+	})
+}
+
+// allowed returns the labels that may be answered, for the template.
+func (p *chatPrompter) allowed(candidates []sdk.Candidate, all []string) ChatData {
+	data := ChatData{None: p.config.None, List: p.config.list(), Reasoning: p.config.Reasoning}
+	var labels []string
+	seen := map[string]bool{"": true}
+	add := func(label string) {
+		if !seen[label] {
+			seen[label] = true
+			labels = append(labels, label)
+		}
+	}
+	for i := range candidates {
+		add(candidates[i].Label)
+	}
+	data.Near = fewshot.Allowed(slices.Clone(labels), p.config.None)
+	data.Ranked = len(labels) > 0
+	if p.config.Labels == "all" || !data.Ranked {
+		for _, label := range all {
+			add(label)
+		}
+		data.All = fewshot.Allowed(all, p.config.None)
+	}
+	data.Labels = fewshot.Allowed(labels, p.config.None)
+	return data
+}
+
+//go:embed chat.tmpl
+var chatDefaultTemplate string
+
+// ChatData is what a template of the system message can use.
+type ChatData struct {
+	Labels    []string // the allowed ones, best first; empty where the knowledge has none
+	Ranked    bool     // the first of them are those of the item's neighbours
+	All       []string // those of the knowledge, sorted, where all of them are allowed; else empty
+	Near      []string // those of the item's neighbours, nearest first
+	None      string   // the answer that no label fits; empty: not allowed
+	List      bool     // the answer is a list of labels, empty where none fits
+	Reasoning bool     // the answer is to give reasons
+	Shots     int      // how many turns stand between the system message and the item
+}
+
+// chatSamples are the data that templates are tried with.
+func chatSamples() []any {
+	return []any{ChatData{Labels: []string{"label"}, Ranked: true, All: []string{"label"}, Near: []string{"label"}, None: "none", List: true, Reasoning: true, Shots: 1}, ChatData{}}
+}
+
+// byHand is the reasoning in the turn of a labelled neighbour.
+const byHand = "labelled by hand"
+
+func (p *chatPrompter) messages(system string, shots []fewshot.Example, text string) []sdk.Message {
+	messages := make([]sdk.Message, 0, 2*len(shots)+2)
+	messages = append(messages, sdk.Message{Role: sdk.MessageSystem, Text: system})
+	for _, s := range shots {
+		messages = append(messages,
+			sdk.Message{Role: sdk.MessageUser, Text: s.Text},
+			sdk.Message{Role: sdk.MessageAssistant, Text: p.object(s.Label)})
+	}
+	return append(messages, sdk.Message{Role: sdk.MessageUser, Text: strings.TrimSpace(text)})
+}
+
+// object is the answer with a label, its properties in the order of the
+// fields.
+func (p *chatPrompter) object(label string) string {
+	var out strings.Builder
+	for i, field := range p.fields {
+		value := fewshot.JSON(label)
+		switch field {
+		case reasoningProperty:
+			value = fewshot.JSON(byHand)
+		case sdk.LabelsProperty:
+			value = "[" + value + "]"
+		}
+		out.WriteString([]string{"{", ", "}[min(i, 1)] + fewshot.JSON(field) + ": " + value)
+	}
+	return out.String() + "}"
+}

@@ -1,0 +1,162 @@
+package prompt
+
+import (
+	"context"
+	_ "embed"
+	"slices"
+
+	"github.com/racflow/racflow/plugins/internal/fewshot"
+	"github.com/racflow/racflow/sdk"
+)
+
+// This file writes few-shot prompts that a language model completes
+// with a label, after RAGE (Saha, "RAGE - Retrieval Augmented Generation and Election
+// Algorithm for Few-shot Intent Classification", 2023).
+//
+// After an instruction, and optionally the list of labels, come labelled examples: first
+// the random ones (the paper's l; here the argument random), then the item's k nearest
+// neighbours from the farthest to the nearest, so that the most similar example stands
+// next to the item. The prompt ends where the model writes the label, up to a newline.
+// The paper's prompt is the examples alone, under other names; pipelines/rage.tmpl is a
+// template for it.
+//
+// The argument redraw says when the random examples are drawn anew:
+//
+//	item    for each item: its samples share one prompt
+//	sample  for each sample, as in Algorithm 1 of the paper: an item has as
+//	        many prompts as a model below is asked for samples
+//	run     never: all prompts begin with the same examples, so that a server
+//	        that caches prefixes computes theirs once
+//
+// The draw depends on the item's id, or its text where it has none, the seed and the
+// knowledge alone. An entry that is added to the knowledge, changed or removed changes
+// those prompts alone that show it, or showed it: all others are answered from the cache.
+// With redraw = "sample" no example is drawn twice for an item as long as the
+// knowledge has enough.
+//
+// max_tokens keeps a prompt within a budget: first the farthest neighbours are
+// left out, then the last of the random examples. Tokens are estimated, at four
+// characters each; leave room where the texts are not English.
+//
+// A file can replace the template: a Go text/template with the fields of Data and of
+// fewshot.Example (Text and Label) and the function join:
+//
+//	{{join .Labels ", "}}
+//	{{range .Random}}{{.Text}} -> {{.Label}}
+//	{{end}}{{range .Neighbours}}{{.Text}} -> {{.Label}}
+//	{{end}}{{.Text}} ->
+//
+// The package does not choose the examples: the engine sends candidates and random
+// entries.
+
+type completionConfig struct {
+	K         int      `config:"k" default:"20" min:"0" doc:"How many of the nearest candidates are examples in the prompt."`
+	Random    int      `config:"random" default:"10" min:"0" doc:"How many random examples stand before them."`
+	Redraw    string   `config:"redraw" default:"item" one_of:"item,sample,run" doc:"When the random examples are drawn anew: for each item, each of its samples, or only once in a run."`
+	Seed      int      `config:"seed" default:"0" min:"0" doc:"Another seed draws other examples."`
+	Labels    bool     `config:"labels" default:"true" doc:"Whether the prompt lists all labels of the knowledge."`
+	None      string   `config:"none" doc:"The answer where none of the labels fits; by default it is not allowed."`
+	MaxTokens int      `config:"max_tokens" default:"0" min:"0" doc:"The longest prompt, in tokens of four characters; neighbours and random examples beyond it are left out. 0: no bound."`
+	Template  sdk.Path `config:"template" doc:"A Go template to write the prompt with, in place of the built-in one; it may use .Text, .Random, .Neighbours, .Labels, .None and join."`
+}
+
+// Completion describes the prompter.
+func Completion() sdk.Stage {
+	return sdk.PromptStage("completion", "Writes a few-shot prompt of random and neighbouring examples that a model completes with a label.",
+		openCompletion, sdk.Revision("1"), sdk.Reads(sdk.ColumnText, sdk.ColumnCandidates, sdk.ColumnCandidateTexts, sdk.ColumnRandom, sdk.ColumnLabels), sdk.Validates(completionConfig.check))
+}
+
+func openCompletion(_ context.Context, setup sdk.Setup, c completionConfig) (sdk.Prompter, error) {
+	t, err := c.load()
+	if err != nil {
+		return nil, err
+	}
+	p := &completionPrompter{config: c, Template: t, draws: 1}
+	if c.Redraw == "sample" {
+		p.draws = max(1, setup.Samples)
+	}
+	return p, nil
+}
+
+func (c completionConfig) load() (fewshot.Template, error) {
+	return fewshot.Load("template", c.Template, completionDefaultTemplate, completionSamples()...)
+}
+
+func (c completionConfig) check() error {
+	_, err := c.load()
+	return err
+}
+
+type completionPrompter struct {
+	fewshot.Template
+	config completionConfig
+	draws  int // of random examples, and so prompts, per item
+}
+
+// Random implements sdk.Drawer.
+func (p *completionPrompter) Random() sdk.Draw {
+	return sdk.Draw{Count: p.config.Random * p.draws, Parts: p.draws, Shared: p.config.Redraw == "run", Seed: uint64(p.config.Seed)}
+}
+
+// Prompt implements sdk.Prompter.
+func (p *completionPrompter) Prompt(_ context.Context, b sdk.Batch) ([][]sdk.Prompt, error) {
+	allowed := fewshot.Allowed(b.Labels, p.config.None)
+	return fewshot.Each(b.Items, func(item sdk.Item) ([]sdk.Prompt, error) { return p.write(item, allowed) })
+}
+
+// write makes the prompts of an item.
+func (p *completionPrompter) write(item sdk.Item, allowed []string) ([]sdk.Prompt, error) {
+	neighbours := fewshot.First(item.Candidates, p.config.K)
+	slices.Reverse(neighbours)
+	random := fewshot.First(item.Random, len(item.Random))
+	data := CompletionData{Text: fewshot.OneLine(item.Text), None: p.config.None}
+	if p.config.Labels {
+		data.Labels = allowed
+	}
+	prompts := make([]sdk.Prompt, p.draws)
+	for draw := range prompts {
+		some := part(random, draw, p.config.Random)
+		var err error
+		prompts[draw], err = fewshot.Fit(len(some)+len(neighbours), p.config.MaxTokens, func(examples int) (sdk.Prompt, int, error) {
+			data.Random = some[:min(examples, len(some))]
+			data.Neighbours = neighbours[len(neighbours)-(examples-len(data.Random)):]
+			text, err := p.Write(data)
+			return sdk.Prompt{Text: text, Labels: allowed, None: p.config.None}, fewshot.Tokens(text), err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return prompts, nil
+}
+
+// part returns the n random examples of a draw. Where the knowledge has too few for all
+// draws, examples repeat.
+func part(random []fewshot.Example, draw, n int) []fewshot.Example {
+	if len(random) <= n {
+		return random
+	}
+	chosen := make([]fewshot.Example, n)
+	for i := range chosen {
+		chosen[i] = random[(draw*n+i)%len(random)]
+	}
+	return chosen
+}
+
+//go:embed completion.tmpl
+var completionDefaultTemplate string
+
+// CompletionData is what a template can use. Runs of white space in it are one space.
+type CompletionData struct {
+	Text       string            // the item's
+	Random     []fewshot.Example // random examples
+	Neighbours []fewshot.Example // nearest last
+	Labels     []string          // all labels of the knowledge, sorted; empty with labels = false
+	None       string            // the answer that no label fits; empty: not allowed
+}
+
+// completionSamples are the data that templates are tried with.
+func completionSamples() []any {
+	shots := []fewshot.Example{{Text: "text", Label: "label"}}
+	return []any{CompletionData{Text: "text", Random: shots, Neighbours: shots, Labels: []string{"label"}, None: "none"}, CompletionData{}}
+}

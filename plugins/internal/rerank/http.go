@@ -1,0 +1,313 @@
+package rerank
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/racflow/racflow/plugins/internal/api"
+	"github.com/racflow/racflow/plugins/internal/fewshot"
+	"github.com/racflow/racflow/sdk"
+)
+
+// This file is a reranker: a cross-encoder behind a service that scores documents
+// against a query. It speaks the APIs of Cohere (v2), Jina, Voyage, Text Embeddings
+// Inference, vLLM and llama.cpp.
+//
+// A request holds one item and at most as many of its candidates as the service takes.
+// More candidates go in several requests, whose scores are comparable: a cross-encoder
+// scores each document on its own. A document is the candidate's context, if there is
+// one, and below it the text, truncated to a number of characters: no service says
+// beforehand how many tokens a text has, and some refuse what is too long for their
+// model. Candidates without any text are neither sent nor ranked.
+//
+// A reply is checked: every index is one of the documents and comes once, every score is
+// a finite number. Documents that it leaves out are left out of the ranking, with a
+// warning in the log; a reply without any is an error. Candidates with the same score
+// stay in the order in which they were found.
+//
+// Scores are cached by their request. Its cost counts in tokens, where the service
+// reports them; Cohere bills searches, which a price per token cannot express.
+
+type httpConfig struct {
+	API     string `config:"api,required" one_of:"cohere,jina,voyage,tei,vllm,llamacpp" doc:"Whose form the service speaks; cohere is its version 2."`
+	BaseURL string `config:"base_url" pattern:"^$|^https?://[^\\s/]+" example:"http://127.0.0.1:8080/v1" doc:"Address of the server; without it that of the company, for cohere, jina and voyage."`
+	Path    string `config:"path" default:"/rerank" pattern:"^/[^\\s?#]*$" example:"/rerank" doc:"What follows the address."`
+	Model   string `config:"model" doc:"Name of the model, as the service knows it; tei and llamacpp need none, the others do."`
+	api.Service
+	Context       bool `config:"context" default:"true" doc:"Send a candidate's context before its text."`
+	MaxCharacters int  `config:"max_characters" default:"8000" min:"1" doc:"The longest document; what is beyond is cut off."`
+	MaxDocuments  int  `config:"max_documents" default:"0" min:"0" doc:"Most documents in one request; 0: 32 for tei, 1000 for the others."`
+}
+
+// HTTP describes the reranker.
+func HTTP() sdk.Stage {
+	return sdk.RerankStage("http", "Reranks with a model behind a service: Cohere, Jina, Voyage, TEI, vLLM or llama.cpp.",
+		openHttp, sdk.Revision("1"), sdk.Reads(sdk.ColumnCandidateTexts), sdk.Network(), sdk.PreferBatch(1), sdk.Validates(httpConfig.check), sdk.Example(`
+			api      = "llamacpp"
+			base_url = "http://127.0.0.1:8080"`))
+}
+
+func openHttp(_ context.Context, setup sdk.Setup, c httpConfig) (sdk.Reranker, error) {
+	c = c.complete()
+	return &httpReranker{config: c, shape: shapes[c.API], Client: api.New(c.service(setup))}, nil
+}
+
+// complete fills in what depends on the service.
+func (c httpConfig) complete() httpConfig {
+	s := shapes[c.API]
+	if c.BaseURL == "" {
+		c.BaseURL = s.address
+	}
+	if c.MaxDocuments == 0 {
+		c.MaxDocuments = s.most
+	}
+	return c
+}
+
+func (c httpConfig) service(setup sdk.Setup) api.Config {
+	return api.Config{Service: c.Service, BaseURL: c.BaseURL, Reserved: reserved, Host: setup.Host, Log: setup.Log}
+}
+
+// check reports the errors that tags cannot find.
+func (c httpConfig) check() error {
+	c = c.complete()
+	var errs api.Errors
+	errs.Require(c.Model != "" || !shapes[c.API].model, "model", fmt.Sprintf("%s needs the name of a model", c.API))
+	errs.Require(c.BaseURL != "", "base_url", fmt.Sprintf("%s runs on a machine of yours: give its address, such as http://127.0.0.1:8080", c.API))
+	if c.BaseURL == "" {
+		return errs.Err()
+	}
+	return errors.Join(errs.Err(), c.service(sdk.Setup{}).Check())
+}
+
+type httpReranker struct {
+	*api.Client
+	config httpConfig
+	shape  shape
+}
+
+// Fingerprint implements sdk.Fingerprinter: scores depend on the completed config, but
+// for what does not change results.
+func (r *httpReranker) Fingerprint() string {
+	return fmt.Sprintf("%x", sdk.KeyOf(fmt.Sprintf("%+v", api.Essential(r.config))))
+}
+
+// together is how many requests of an item are sent at a time.
+const together = 16
+
+// Rerank implements sdk.Reranker.
+func (r *httpReranker) Rerank(ctx context.Context, b sdk.Batch) ([][]sdk.Ranked, error) {
+	return api.Rows(ctx, b.Items, r.rank)
+}
+
+// rank returns the candidates of one item, best first.
+func (r *httpReranker) rank(ctx context.Context, item sdk.Item) ([]sdk.Ranked, error) {
+	var documents []string
+	var of []int // the candidate of each document
+	for i := range item.Candidates {
+		if text := r.document(&item.Candidates[i]); text != "" {
+			documents, of = append(documents, text), append(of, i)
+		}
+	}
+	if len(documents) == 0 {
+		return nil, nil
+	}
+	query := strings.TrimSpace(strings.ToValidUTF8(item.Text, "\uFFFD"))
+	if query == "" {
+		return nil, sdk.Invalid(errors.New(`the item has no text to rank by; on_error = "skip" leaves the order as it is`))
+	}
+	scores := make([]float32, len(documents))
+	var calls errgroup.Group // without a context: scores of other requests are still cached
+	calls.SetLimit(together)
+	for from := 0; from < len(documents); from += r.config.MaxDocuments {
+		to := min(from+r.config.MaxDocuments, len(documents))
+		calls.Go(func() error { return r.score(ctx, query, documents[from:to], scores[from:to]) })
+	}
+	if err := calls.Wait(); err != nil {
+		return nil, err
+	}
+	var ranked []sdk.Ranked
+	for i, s := range scores {
+		if !math.IsNaN(float64(s)) {
+			ranked = append(ranked, sdk.Ranked{Candidate: of[i], Score: s})
+		}
+	}
+	slices.SortStableFunc(ranked, func(a, b sdk.Ranked) int { return cmp.Compare(b.Score, a.Score) })
+	return ranked, nil
+}
+
+// document is the text of a candidate that the service gets.
+func (r *httpReranker) document(c *sdk.Candidate) string {
+	text := c.Text
+	if r.config.Context && c.Context != "" {
+		text = c.Context + "\n" + text
+	}
+	return fewshot.Clip(strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD")), r.config.MaxCharacters)
+}
+
+// score fills in the scores of the documents of one request: not a number for
+// those that the service leaves out.
+func (r *httpReranker) score(ctx context.Context, query string, documents []string, scores []float32) error {
+	body, answer := r.shape.body(r.config.Model, query, documents), r.shape.reply()
+	request := api.Request{Client: r.Client}
+	keys := []sdk.Key{request.Key(r.config.Path, body, r.config.API)}
+	cached, err := r.CacheGet(ctx, keys)
+	if err != nil {
+		return err
+	}
+	if len(cached[0]) == 4*len(scores) {
+		for i := range scores {
+			scores[i] = math.Float32frombits(binary.LittleEndian.Uint32(cached[0][4*i:]))
+		}
+		return nil
+	}
+	request.OnReply = func() error {
+		if err := r.take(answer.scores(), scores); err != nil {
+			return err
+		}
+		value := make([]byte, 0, 4*len(scores))
+		for _, s := range scores {
+			value = binary.LittleEndian.AppendUint32(value, math.Float32bits(s))
+		}
+		r.CachePut(ctx, keys, [][]byte{value})
+		return nil
+	}
+	err = request.Post(ctx, r.config.Path, body, answer)
+	if api.BadRequest(err) {
+		return fmt.Errorf("%w; if documents are too long for the model, lower max_characters, if they are too many, max_documents", err)
+	}
+	return err
+}
+
+// take checks the scores of a reply and puts them in the order of the documents.
+func (r *httpReranker) take(all []scored, scores []float32) error {
+	for i := range scores {
+		scores[i] = float32(math.NaN())
+	}
+	if len(all) == 0 {
+		return api.NoAnswer(fmt.Sprintf("the server gave no scores for %d documents; check base_url, path and api", len(scores)))
+	}
+	seen := make([]bool, len(scores))
+	for _, s := range all {
+		switch {
+		case s.Index == nil || *s.Index < 0 || *s.Index >= len(scores):
+			return sdk.Transient(fmt.Errorf("the server gave a score for a document that is none of the %d it got", len(scores)), 0)
+		case seen[*s.Index]:
+			return sdk.Transient(fmt.Errorf("the server gave two scores for document %d", *s.Index), 0)
+		case s.value() == nil || math.Abs(*s.value()) > math.MaxFloat32:
+			return sdk.Invalid(fmt.Errorf("the server's score of document %d is not a number", *s.Index))
+		}
+		seen[*s.Index], scores[*s.Index] = true, float32(*s.value())
+	}
+	if missing := len(scores) - len(all); missing > 0 {
+		r.WarnOnce("left out", "the service leaves documents out, and so does the ranking", "documents", len(scores), "left_out", missing)
+	}
+	return nil
+}
+
+// shape is the form of one service's requests and replies.
+type shape struct {
+	address string // of the service itself; empty: there is none, people run it
+	model   bool   // the request names a model
+	most    int    // documents per request
+	fields  func(query string, documents []string) map[string]any
+	reply   func() reply
+}
+
+// reply is what a service answers.
+type reply interface{ scores() []scored }
+
+// scored is the score of one document. A service writes null for what is not a
+// number.
+type scored struct {
+	Index     *int     `json:"index"`
+	Relevance *float64 `json:"relevance_score"`
+	Score     *float64 `json:"score"`
+}
+
+func (s scored) value() *float64 {
+	if s.Relevance != nil {
+		return s.Relevance
+	}
+	return s.Score
+}
+
+// results is the reply of Cohere, Jina, vLLM and llama.cpp.
+type results struct {
+	Results []scored `json:"results"`
+}
+
+func (r *results) scores() []scored { return r.Results }
+
+// data is the reply of Voyage.
+type data struct {
+	Data []scored `json:"data"`
+}
+
+func (r *data) scores() []scored { return r.Data }
+
+// httpList is the reply of TEI.
+type httpList []scored
+
+func (r *httpList) scores() []scored { return *r }
+
+// Cohere and Voyage recommend or allow 1,000 documents per request; TEI takes 32
+// where it was not started with another --max-client-batch-size.
+const (
+	mostDocuments = 1000
+	teiDocuments  = 32
+)
+
+var shapes = map[string]shape{
+	"cohere": {
+		address: "https://api.cohere.com/v2", model: true, most: mostDocuments, fields: topN,
+		reply: func() reply { return &results{} },
+	},
+	"jina": {
+		address: "https://api.jina.ai/v1", model: true, most: mostDocuments, reply: func() reply { return &results{} },
+		fields: func(query string, documents []string) map[string]any {
+			fields := topN(query, documents)
+			fields["return_documents"] = false
+			return fields
+		},
+	},
+	"voyage": {
+		address: "https://api.voyageai.com/v1", model: true, most: mostDocuments, reply: func() reply { return &data{} },
+		fields: func(query string, documents []string) map[string]any {
+			return map[string]any{"query": query, "documents": documents, "top_k": len(documents), "return_documents": false, "truncation": true}
+		},
+	},
+	"tei": {
+		most: teiDocuments, reply: func() reply { return &httpList{} },
+		fields: func(query string, documents []string) map[string]any {
+			return map[string]any{"query": query, "texts": documents, "truncate": true, "return_text": false}
+		},
+	},
+	"vllm":     {model: true, most: mostDocuments, fields: topN, reply: func() reply { return &results{} }},
+	"llamacpp": {most: mostDocuments, fields: topN, reply: func() reply { return &results{} }},
+}
+
+// topN asks for the scores of all documents.
+func topN(query string, documents []string) map[string]any {
+	return map[string]any{"query": query, "documents": documents, "top_n": len(documents)}
+}
+
+// reserved are the fields of a request that the body argument must not set.
+var reserved = []string{"model", "query", "documents", "texts", "top_n", "top_k"}
+
+// body is a request in this form.
+func (s shape) body(model, query string, documents []string) map[string]any {
+	fields := s.fields(query, documents)
+	if model != "" {
+		fields["model"] = model
+	}
+	return fields
+}

@@ -1,0 +1,239 @@
+package rerank
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/racflow/racflow/plugins/internal/apitest"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest"
+	"github.com/racflow/racflow/sdk/sdktest/must"
+)
+
+func TestLocalConformance(t *testing.T) { sdktest.Stage(t, Local(), "{}") }
+
+func opened(t testing.TB, config string) *localReranker {
+	t.Helper()
+	r, err := Local().Open(t.Context(), sdk.Setup{}, []byte(config))
+	must.Do(t, err)
+	return r.(*localReranker)
+}
+
+// candidate is one with the score 0.
+func candidate(text string) sdk.Candidate { return sdk.Candidate{Text: text} }
+
+// filler are candidates that speak of something else.
+func filler(n int) (all []sdk.Candidate) {
+	for i := range n {
+		all = append(all, candidate(fmt.Sprintf("how do you read page %d of the book", i)))
+	}
+	return all
+}
+
+func TestWhatCounts(t *testing.T) {
+	scored := func(score float32) sdk.Candidate { return sdk.Candidate{Text: "nothing", Score: score} }
+	with := func(c sdk.Candidate, key, value string) sdk.Candidate {
+		c.Meta = sdk.Meta{key: value, "year": 2020.0}
+		return c
+	}
+	in := func(context string) sdk.Candidate {
+		c := candidate("see below")
+		c.Context = context
+		return c
+	}
+	for name, c := range map[string]struct {
+		config     string
+		candidates []sdk.Candidate
+		best       int // its position
+	}{
+		"the score":                {`{"diversity": 0}`, []sdk.Candidate{scored(.3), scored(.9), scored(float32(math.NaN())), scored(float32(math.Inf(1)))}, 1},
+		"scores below 0":           {"{}", []sdk.Candidate{scored(-9), scored(float32(math.NaN())), scored(-3)}, 2},
+		"a phrase of rare words":   {"{}", append(filler(5), candidate("a new diff executor"), candidate("you do read it, how do you")), 5},
+		"an identifier's parts":    {"{}", append(filler(5), candidate("the executor of a diff"), candidate("the diff executor")), 6},
+		"words in the context":     {"{}", append(filler(5), in("about DiffExecutor")), 5},
+		"added terms":              {"{}", append(filler(5), in(sdk.JoinContext([]string{"about it"}, []string{"a DiffExecutor"}))), 5},
+		"not words in the text":    {`{"phrases": 0}`, append(filler(5), candidate("DiffExecutor")), 0},
+		"the title":                {"{}", append(filler(5), with(candidate("x"), "title", "DiffExecutor")), 5},
+		"the path":                 {"{}", append(filler(5), with(candidate("x"), "path", "/src/diff_executor.rs")), 5},
+		"not another field":        {"{}", append(filler(5), with(candidate("x"), "author", "DiffExecutor")), 0},
+		"a field that is named":    {`{"field_names": ["author"]}`, append(filler(5), with(candidate("x"), "author", "DiffExecutor")), 5},
+		"the score above a field":  {"{}", []sdk.Candidate{scored(1), with(scored(0), "title", "new or else")}, 0},
+		"a field above the score":  {`{"fields": 10}`, []sdk.Candidate{scored(1), with(scored(0), "title", "new or else")}, 1},
+		"the order, if all is one": {"{}", []sdk.Candidate{candidate("a b"), candidate("c d"), candidate("e f")}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := opened(t, c.config).rank(&sdk.Item{Text: "How do you create a new DiffExecutor?", Candidates: c.candidates})
+			if len(got) != len(c.candidates) || got[0].Candidate != c.best {
+				t.Errorf("ranked %v, want %d first", got, c.best)
+			}
+		})
+	}
+}
+
+// TestFeatures compares with values by hand.
+func TestFeatures(t *testing.T) {
+	r := opened(t, "{}")
+	it := sdk.Item{Text: "lost card lost card card now", Candidates: []sdk.Candidate{
+		{Text: "the lost card", Score: 3},
+		{Text: "a card, once", Context: "lost", Score: 1},
+		{Text: "lost weather card", Score: 2},
+		{Text: "card lost", Meta: sdk.Meta{"title": "card card"}, Score: 1},
+	}}
+	// All four have each word, in the text or in a field, but the last one, which has no
+	// weight: two pairs of words are left, and a half of the third, which no text has.
+	idf := math.Log(1 + .5/4.5)
+	all := 2*idf + 2*idf + idf
+	want := []features{{1, 2 * idf / all, 0}, {0, 0, .5}, {.5, 0, 0}, {0, 2 * idf / all, .5}}
+	for i, got := range read(r.analyzer, &it, r.Names).features {
+		w := want[i]
+		if math.Abs(got.score-w.score) > 1e-12 || math.Abs(got.phrases-w.phrases) > 1e-12 || math.Abs(got.fields-w.fields) > 1e-12 {
+			t.Errorf("candidate %d: %+v, want %+v", i, got, w)
+		}
+	}
+	scores := map[int]float64{}
+	for _, got := range r.rank(&it) {
+		scores[got.Candidate] = float64(got.Score)
+	}
+	// The last one shares two of three words with the first: a third of what is beyond half.
+	for i, want := range []float64{1 + .75*.4, .5, .5, .75*.4 + .5 - 1./3} {
+		if math.Abs(scores[i]-want) > 1e-6 {
+			t.Errorf("candidate %d has the score %v, want %v", i, scores[i], want)
+		}
+	}
+}
+
+func TestDiversity(t *testing.T) {
+	it := sdk.Item{Text: "?", Candidates: []sdk.Candidate{
+		{Text: "a lost card is blocked by phone at once", Score: .90},
+		{Text: "a lost card is blocked by phone at once", Score: .89},
+		{Text: "a lost card can now be blocked by phone", Score: .88},
+		{Text: "a lost card is blocked by mail at once", Score: .87},
+		{Text: "weather", Score: .1},
+	}}
+	// The third and the first share 6 of their 12 words: no copy yet. The fourth and the
+	// first share 8 of 10: the weight is subtracted in part.
+	for config, want := range map[string][]int{
+		`{"diversity": 0}`:    {0, 1, 2, 3, 4},
+		`{"diversity": 0.05}`: {0, 2, 1, 3, 4},
+		`{"diversity": 0.1}`:  {0, 2, 3, 1, 4},
+		`{}`:                  {0, 2, 3, 4, 1},
+	} {
+		var order []int
+		last := float32(math.Inf(1))
+		for _, r := range opened(t, config).rank(&it) {
+			order = append(order, r.Candidate)
+			if r.Score > last {
+				t.Errorf("%s: scores rise to %v", config, r.Score)
+			}
+			last = r.Score
+		}
+		if !slices.Equal(order, want) {
+			t.Errorf("%s: order %v, want %v", config, order, want)
+		}
+	}
+}
+
+// TestDiverse compares with the definition of maximal marginal relevance.
+func TestDiverse(t *testing.T) {
+	const n, copied, weight = 120, .3, .7
+	relevance, sets := make([]float64, n), make([][]int, n)
+	for i := range n {
+		relevance[i] = math.Mod(float64(i)*.6180339887, 1)
+		for w := range 40 {
+			if (i*7+w*13)%11 < 3 {
+				sets[i] = append(sets[i], w)
+			}
+		}
+	}
+	order, values := diverse(relevance, sets, 40, copied, weight)
+	chosen := map[int]bool{}
+	for place, got := range order {
+		best, which := math.Inf(-1), -1
+		for i := range n {
+			nearest := 0.0
+			for _, before := range order[:min(place, maxDiverse)] {
+				nearest = max(nearest, jaccard(sets[i], sets[before]))
+			}
+			if v := relevance[i] - weight*max(0, nearest-copied)/(1-copied); !chosen[i] && v > best {
+				best, which = v, i
+			}
+		}
+		if got != which || values[place] != best {
+			t.Fatalf("place %d: %d with %v, want %d with %v", place, got, values[place], which, best)
+		}
+		chosen[got] = true
+	}
+}
+
+// jaccard is written apart from overlap.
+func jaccard(a, b []int) float64 {
+	union := map[int]bool{}
+	for _, n := range slices.Concat(a, b) {
+		union[n] = true
+	}
+	if len(union) == 0 {
+		return 0
+	}
+	return float64(len(a)+len(b)-len(union)) / float64(len(union))
+}
+
+func TestSets(t *testing.T) {
+	v := vocabulary{numbers: map[string]int{}}
+	for _, c := range []struct {
+		text string
+		want []int
+	}{{"a b a", []int{0, 1}}, {"c b", []int{2, 1}}, {"", []int{}}, {"a b c", []int{0, 1, 2}}} {
+		if got := v.set(strings.Fields(c.text)); !slices.Equal(got, c.want) {
+			t.Errorf("%q is %v, want %v", c.text, got, c.want)
+		}
+	}
+}
+
+func TestHostileInput(t *testing.T) {
+	r := opened(t, "{}")
+	long := strings.Repeat("lost card ", 1e5)
+	for _, text := range []string{"", "   ", "caf\xe9", "\x00", long, "?!"} {
+		it := sdk.Item{Text: text, Candidates: []sdk.Candidate{
+			candidate(""), candidate(text), candidate(long), {Score: -1e30}, {Score: 1e30}, {Score: float32(math.Inf(1))}, {Score: float32(math.NaN())},
+		}}
+		ranked := r.rank(&it)
+		for _, got := range ranked {
+			if s := float64(got.Score); math.IsNaN(s) || math.IsInf(s, 0) {
+				t.Errorf("%.20q: score %v", text, s)
+			}
+		}
+		if len(ranked) != len(it.Candidates) {
+			t.Errorf("%.20q: %d of %d ranked", text, len(ranked), len(it.Candidates))
+		}
+	}
+}
+
+func TestLocalConfig(t *testing.T) {
+	for _, config := range []string{`{"phrases": -1}`, `{"diversity": 1001}`, `{"fields": -0.5}`} {
+		_, err := Local().Open(t.Context(), sdk.Setup{}, []byte(config))
+		if err == nil || !strings.Contains(err.Error(), "it must be from 0 to 1000") {
+			t.Errorf("%s: %v", config, err)
+		}
+	}
+}
+
+// BenchmarkRerank orders 150 passages of 150 words, as one item of a pipeline.
+func BenchmarkRerank(b *testing.B) {
+	r := opened(b, "{}")
+	it := sdk.Item{Text: "How do you create a new DiffExecutor with two observers?"}
+	for i := range 150 {
+		var words []string
+		for w := range 150 {
+			words = append(words, fmt.Sprint("word", (i*31+w*w*7)%2000))
+		}
+		it.Candidates = append(it.Candidates, sdk.Candidate{Text: strings.Join(words, " "), Score: float32(i%17) / 17})
+	}
+	for b.Loop() {
+		r.rank(&it)
+	}
+}
+
+func TestLocalGolden(t *testing.T) { apitest.CheckReply(t, Local(), `{}`, "2 07b58c9eb9ccc42e") }

@@ -1,0 +1,2 @@
+// Package sample is the built-in voters: language models, and voters that count on the knowledge alone.
+package sample

@@ -1,0 +1,488 @@
+package sample
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"unicode/utf8"
+
+	"github.com/racflow/racflow/plugins/internal/embed"
+	"github.com/racflow/racflow/plugins/internal/simd"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/support"
+)
+
+// This file is a voter: a multinomial logistic regression over the knowledge's
+// vectors, with the words and letters of the texts beside them.
+//
+// The weight of a label is its probability, softmax(W·x) over all labels. The input x is
+// the vector as the embedder gave it, the constant 1, and hashed TF-IDF features of words,
+// word bigrams and character n-grams (those of the hashing embedder), divided by their
+// length and scaled to .7: what a sentence encoder takes for the same, such as numbers and
+// names, tells labels apart here. Features are signed and hashed into buckets (Weinberger
+// et al., "Feature hashing for large scale multitask learning", 2009). Buckets that one
+// text alone has are not used, and of a text only its 256 strongest features and first
+// 2,048 bytes.
+//
+// Fit minimises the mean negative log-likelihood with a ridge penalty by L-BFGS (Liu and
+// Nocedal, "On the limited memory BFGS method for large scale optimization", 1989) from
+// zeros, in 40 evaluations; stopping early regularises, too. The strength of the penalty is
+// one of three, by three-fold cross-validation on at most 2,000 rows: the strongest whose
+// error is within one standard error of the smallest (Breiman et al., "Classification and
+// Regression Trees", 1984).
+//
+// A penalty that is good for the answers leaves their probabilities too low where
+// examples are few. Scores are therefore multiplied by a factor before the softmax, which
+// changes no answer (temperature scaling: Guo et al., "On calibration of modern neural
+// networks", 2017). It is the one that makes the labels of the rows that
+// cross-validation held out likeliest, with Platt's correction for few rows
+// ("Probabilistic outputs for support vector machines", 1999), times the square root of
+// how much wider the scores of those models spread than the final model's. That root
+// stands between two assumptions: 1 would be right if the final model, which learns from
+// more rows, were as timid as those; the whole ratio, if it knew no more. It was chosen
+// on six public sets, and subsets of them, where the best factor lay near it.
+//
+// # Bounds
+//
+// Rows without a label or a vector are left out. At most max_rows rows are learnt from,
+// fewer where their vectors would take more than 256 MiB, or their probabilities more than
+// 128 MiB: 33 rows for each of 1,000 labels. Of more rows each label has those that come
+// first by a hash of their id, as many for each as the bound allows, so that small labels
+// stay whole; more labels than rows that fit are an error. Memory is bounded by that, and
+// by sixteen times the weights: labels times features and dimensions, 4 bytes each.
+//
+// Of vectors that are mostly 0, as those of the embedder hashing, only the other numbers are
+// kept and multiplied, to the same bits.
+//
+// Nothing depends on the clock, on the number of threads or on the order of rows: sums run
+// over fixed blocks in a fixed order, and the same rows and arguments give the same bytes
+// on one kind of processor. Processors with other vector instructions round differently,
+// so that probabilities differ in their last digits.
+//
+// # State
+//
+// The file weights in the state folder has the labels, the inverse document frequencies and
+// the weights, with a version and a checksum. It is written whole and then renamed.
+//
+// The voter abstains on items without a vector, and where the knowledge has no labels. Its
+// ballot has the 50 likeliest labels. It does not know items that fit none of them.
+
+const (
+	textBytes = 2048 // of a text that are read
+	strongest = 256  // features of a text that are kept
+	textNorm  = .7   // length of the features beside a vector of length 1
+	minTexts  = 2    // a feature that fewer have tells nothing about others
+)
+
+// feature is one coordinate of a text: its bucket and, once weighed, the model's input.
+type feature = simd.Term
+
+// mostlyZero is how many numbers a vector has at least for each that is not 0, to be worked
+// on as inputs.
+const mostlyZero = 8
+
+// inputsOf returns the numbers of a vector that are not 0, and the constant input. A sum over
+// them has the bits of the one over all: both kinds of products add in the order of inputs.
+func inputsOf(vector []float32) (inputs []feature) {
+	for i, x := range vector {
+		if x != 0 {
+			inputs = append(inputs, feature{Row: int32(i), Factor: x})
+		}
+	}
+	return append(slices.Clip(inputs), feature{Row: int32(len(vector)), Factor: 1})
+}
+
+// vocabulary says what the features of a text mean to a model.
+type vocabulary struct {
+	idf   []float32 // by bucket; 0: not used
+	input []int32   // the same: the model's input
+	used  int
+}
+
+// beginning is what of a text is read.
+func beginning(text string) string {
+	if len(text) <= textBytes {
+		return text
+	}
+	end := textBytes
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return strings.Clone(text[:end])
+}
+
+// hashText returns the features of a text by bucket, before they are weighed.
+func hashText(x *embed.HashedFeatures, text string, buckets int) []feature {
+	if buckets == 0 {
+		return nil
+	}
+	var all []feature
+	x.Each(beginning(text), func(hash uint64, weight float32, times int) {
+		value := weight * float32(math.Sqrt(float64(times)))
+		if hash>>63 == 1 {
+			value = -value
+		}
+		all = append(all, feature{Row: int32(hash % uint64(buckets)), Factor: value})
+	})
+	slices.SortStableFunc(all, func(a, b feature) int { return cmp.Compare(a.Row, b.Row) })
+	n := 0
+	for _, f := range all {
+		if n > 0 && all[n-1].Row == f.Row {
+			all[n-1].Factor += f.Factor
+			continue
+		}
+		all[n] = f
+		n++
+	}
+	return all[:n]
+}
+
+// weigh gives features their inverse document frequency, keeps the strongest, and divides
+// by their length. It leaves all as they are.
+func (v *vocabulary) weigh(all []feature) []feature {
+	var weighed []feature
+	sum := 0.0
+	for _, f := range all {
+		if value := f.Factor * v.idf[f.Row]; value != 0 {
+			weighed = append(weighed, feature{Row: v.input[f.Row], Factor: value})
+		}
+	}
+	if len(weighed) > strongest {
+		slices.SortStableFunc(weighed, func(a, b feature) int {
+			return cmp.Compare(math.Abs(float64(b.Factor)), math.Abs(float64(a.Factor)))
+		})
+		weighed = weighed[:strongest]
+	}
+	for _, f := range weighed {
+		sum += float64(f.Factor) * float64(f.Factor)
+	}
+	for i := range weighed {
+		weighed[i].Factor = float32(float64(weighed[i].Factor) * textNorm / math.Sqrt(sum))
+	}
+	return weighed
+}
+
+// learnIDF returns the inverse document frequencies of buckets, as scikit-learn smooths
+// them.
+func learnIDF(texts []example, buckets int) []float32 {
+	df := make([]int, buckets)
+	for _, e := range texts {
+		for _, f := range e.features {
+			df[f.Row]++
+		}
+	}
+	idf := make([]float32, buckets)
+	for i, n := range df {
+		if n >= minTexts {
+			idf[i] = float32(1 + math.Log(float64(len(texts)+1)/float64(n+1)))
+		}
+	}
+	return idf
+}
+
+// newVocabulary numbers the buckets that are used, as inputs from first on.
+func newVocabulary(idf []float32, first int) vocabulary {
+	v := vocabulary{idf: idf, input: make([]int32, len(idf))}
+	for i, x := range idf {
+		if x != 0 {
+			v.input[i] = int32(first + v.used)
+			v.used++
+		}
+	}
+	return v
+}
+
+// What the rows that are learnt from may take, in floats of 4 bytes.
+const (
+	maxFloats        = 64 << 20 // of vectors
+	maxProbabilities = 32 << 20
+)
+
+// linearRow is a row that is learnt from.
+type linearRow struct {
+	rank        uint64 // random, and the same for the same row
+	label, text string
+	vector      []float32
+	inputs      []feature // of the vector, in its place
+}
+
+// rows is a sample of the knowledge. Of each label it has the rows that rank first, as
+// many for each as the bound allows, whatever the order in which rows come.
+type rows struct {
+	max       int
+	dimension int
+	sparse    bool // the first vector was mostly 0, so others are
+	count     int
+	byLabel   map[string][]linearRow
+}
+
+func wrongDimension(got, want int) error {
+	return sdk.Invalid(fmt.Errorf("a vector has %d dimensions, others have %d: build the knowledge anew", got, want))
+}
+
+// add takes a row, unless it has no label or no vector.
+func (r *rows) add(t *sdk.TrainingRow) error {
+	if t.Label == "" || empty(t.Vector) {
+		return nil
+	}
+	if r.dimension == 0 {
+		r.dimension = len(t.Vector)
+		r.max = min(r.max, maxFloats/r.dimension)
+		r.sparse = len(inputsOf(t.Vector))*mostlyZero <= r.dimension
+	}
+	if len(t.Vector) != r.dimension {
+		return wrongDimension(len(t.Vector), r.dimension)
+	}
+	label := strings.Clone(t.Label)
+	one := linearRow{rank: support.StratifiedRank(t.ID), label: label, text: beginning(strings.Clone(t.Text))}
+	if r.sparse {
+		one.inputs = inputsOf(t.Vector)
+	} else {
+		one.vector = slices.Clone(t.Vector)
+	}
+	r.byLabel[label] = append(r.byLabel[label], one)
+	if r.count++; r.count > r.max+r.max/4 {
+		r.trim()
+	}
+	return nil
+}
+
+// trim leaves each label as many rows, up to the bound in all.
+func (r *rows) trim() {
+	bound := min(r.max, maxProbabilities/width(len(r.byLabel)))
+	sizes := make([]int, 0, len(r.byLabel))
+	for _, of := range r.byLabel {
+		sizes = append(sizes, len(of))
+	}
+	each := support.EachStratified(sizes, bound)
+	r.count = 0
+	for label, of := range r.byLabel {
+		if len(of) > each {
+			slices.SortFunc(of, before)
+			of = slices.Clone(of[:each])
+			r.byLabel[label] = of
+		}
+		r.count += len(of)
+	}
+}
+
+// before orders rows by rank. Texts and vectors stand for the ids of rows that have the
+// same one: equal rows may change places.
+func before(a, b linearRow) int {
+	return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.label, b.label), cmp.Compare(a.text, b.text), slices.Compare(a.vector, b.vector),
+		slices.CompareFunc(a.inputs, b.inputs, func(x, y feature) int { return cmp.Or(cmp.Compare(x.Row, y.Row), cmp.Compare(x.Factor, y.Factor)) }))
+}
+
+// sorted returns the labels, and the rows by rank.
+func (r *rows) sorted() (labels []string, all []linearRow, err error) {
+	if n := len(r.byLabel); n == 0 {
+		return nil, nil, nil
+	} else if bound := min(r.max, maxProbabilities/width(n)); n > bound {
+		return nil, nil, sdk.Invalid(fmt.Errorf("the knowledge has %d labels, and there is memory for %d rows only: give fewer labels, or raise max_rows where it is less", n, bound))
+	}
+	r.trim()
+	labels = slices.Sorted(maps.Keys(r.byLabel))
+	for _, label := range labels {
+		all = append(all, r.byLabel[label]...)
+	}
+	slices.SortFunc(all, before)
+	return labels, all, nil
+}
+
+type linearConfig struct {
+	Features int `config:"features" default:"16384" min:"0" max:"262144" doc:"Into how many features words and letters are hashed; 0: learn from the vectors alone."`
+	MaxRows  int `config:"max_rows" default:"100000" min:"100" max:"1000000" doc:"How many rows are learnt from at most; of more, a sample that treats labels alike."`
+}
+
+// Linear describes the voter.
+func Linear() sdk.Stage {
+	return sdk.SampleStage("linear", "Votes by a logistic regression over vectors, words and letters, learnt from the knowledge.",
+		openLinear, sdk.Revision("2"), sdk.Reads(sdk.ColumnText, sdk.ColumnVector), sdk.Fits(sdk.ColumnText, sdk.ColumnVector))
+}
+
+func openLinear(_ context.Context, setup sdk.Setup, c linearConfig) (sdk.Sampler, error) {
+	analyzer, err := support.NamedAnalyzer("standard")
+	if err != nil {
+		return nil, err
+	}
+	v := &linearVoter{linearConfig: c, dir: setup.StateDir, analyzer: analyzer}
+	m, err := readState(v.dir)
+	if err == nil && m != nil {
+		v.model.Store(m)
+	}
+	return v, err
+}
+
+type linearVoter struct {
+	linearConfig
+	dir      string // for what Fit has learnt; empty: there is none
+	analyzer support.Analyzer
+	model    atomic.Pointer[model] // nil: not fitted yet
+}
+
+// Sample implements sdk.Sampler. Without labels to choose from, or without a vector, it
+// abstains.
+func (v *linearVoter) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
+	samples, failed := make([][]sdk.Sample, len(b.Items)), sdk.RowErrors{}
+	m := v.model.Load()
+	if m == nil || len(m.labels) == 0 {
+		return samples, nil
+	}
+	x, s := &embed.HashedFeatures{Analyzer: v.analyzer}, newScratch()
+	for i, item := range b.Items {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if empty(item.Vector) {
+			continue
+		}
+		if len(item.Vector) != m.dimension {
+			failed[i] = wrongDimension(len(item.Vector), m.dimension)
+			continue
+		}
+		e := example{features: append(inputsOf(item.Vector), m.weigh(hashText(x, item.Text, len(m.idf)))...)}
+		samples[i] = []sdk.Sample{{Answers: m.answers(s, e)}}
+	}
+	if len(failed) > 0 {
+		return samples, failed
+	}
+	return samples, nil
+}
+
+// empty reports whether a vector is missing, or that of a text with nothing to embed.
+func empty(vector []float32) bool {
+	norm := 0.0
+	for _, x := range vector {
+		norm += math.Abs(float64(x))
+	}
+	return norm == 0
+}
+
+const (
+	most        = 50   // answers of a ballot
+	linearLeast = 1e-6 // the probability below which an answer is left out
+)
+
+// answers are the labels with their probabilities, best first.
+func (m *model) answers(s *scratch, e example) []sdk.Answer {
+	p := s.row(m.width)
+	m.score(p, []example{e}, s)
+	p = p[:len(m.labels)]
+	simd.Best().Softmax(p, m.scale)
+	order := best(p, most)
+	answers := make([]sdk.Answer, 0, len(order))
+	for _, i := range order {
+		if p[i] >= linearLeast {
+			answers = append(answers, sdk.Answer{Label: m.labels[i], Weight: float64(p[i])})
+		}
+	}
+	return answers
+}
+
+const (
+	stateFile = "weights"
+	version   = "racflow linear 2\n"
+)
+
+// header stands before the numbers of a state.
+type header struct {
+	Labels    []string `json:"labels"`
+	Dimension int      `json:"dimension"`
+	Features  int      `json:"features"`
+	Scale     float32  `json:"scale"`
+}
+
+// writeState writes the model into a folder: the version, the header's length and JSON,
+// the idf of each bucket, the weights by input, and a checksum
+// of all that. Numbers are little-endian, weights float32.
+func (m *model) writeState(dir string) error {
+	head, err := json.Marshal(header{m.labels, m.dimension, len(m.idf), m.scale})
+	if err != nil {
+		return err
+	}
+	state := binary.LittleEndian.AppendUint32([]byte(version), uint32(len(head)))
+	state = append(state, head...)
+	state = appendFloats(state, m.idf)
+	for at := 0; at < len(m.weights); at += m.width {
+		state = appendFloats(state, m.weights[at:][:len(m.labels)])
+	}
+	sum := sha256.Sum256(state)
+	file := filepath.Join(dir, stateFile)
+	if err := os.WriteFile(file+".new", append(state, sum[:]...), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(file+".new", file)
+}
+
+func appendFloats(to []byte, all []float32) []byte {
+	for _, x := range all {
+		to = binary.LittleEndian.AppendUint32(to, math.Float32bits(x))
+	}
+	return to
+}
+
+// readState reads the model of a folder; nil: it has none.
+func readState(dir string) (*model, error) {
+	if dir == "" {
+		return nil, nil
+	}
+	file := filepath.Join(dir, stateFile)
+	state, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	m, err := parse(state)
+	if err != nil {
+		return nil, fmt.Errorf("what was learnt cannot be read: %w; remove the folder %s, and it is learnt anew", err, dir)
+	}
+	return m, nil
+}
+
+func parse(state []byte) (*model, error) {
+	body, sum := state[:max(len(state)-sha256.Size, 0)], state[max(len(state)-sha256.Size, 0):]
+	if want := sha256.Sum256(body); !bytes.Equal(sum, want[:]) {
+		return nil, errors.New("the file is damaged")
+	}
+	if !bytes.HasPrefix(body, []byte(version)) {
+		return nil, errors.New("the file is of another version of racflow")
+	}
+	// The checksum holds: the rest is as writeState wrote it.
+	body = body[len(version):]
+	size := binary.LittleEndian.Uint32(body)
+	var h header
+	if err := json.Unmarshal(body[4:4+size], &h); err != nil {
+		return nil, err
+	}
+	body = body[4+size:]
+	idf := make([]float32, h.Features)
+	body = takeFloats(idf, body)
+	m := newModel(h.Labels, h.Dimension, idf)
+	m.scale = h.Scale
+	for at := 0; at < len(m.weights); at += m.width {
+		body = takeFloats(m.weights[at:][:len(m.labels)], body)
+	}
+	return m, nil
+}
+
+func takeFloats(to []float32, from []byte) (rest []byte) {
+	for i := range to {
+		to[i] = math.Float32frombits(binary.LittleEndian.Uint32(from[4*i:]))
+	}
+	return from[4*len(to):]
+}

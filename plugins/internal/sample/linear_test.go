@@ -1,0 +1,429 @@
+package sample
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/racflow/racflow/plugins/internal/apitest"
+	"github.com/racflow/racflow/plugins/internal/simd"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest"
+	"github.com/racflow/racflow/sdk/sdktest/must"
+)
+
+func openedLinear(t testing.TB, dir, config string) *linearVoter {
+	t.Helper()
+	stage, err := Linear().Open(t.Context(), sdk.Setup{StateDir: dir}, []byte(config))
+	must.Do(t, err)
+	return stage.(*linearVoter)
+}
+
+// fit fits a voter, in batches of 7 rows.
+func fit(ctx context.Context, v *linearVoter, all []sdk.TrainingRow) error {
+	return v.Fit(ctx, func(yield func([]sdk.TrainingRow, error) bool) {
+		for part := range slices.Chunk(all, 7) {
+			if !yield(part, nil) {
+				return
+			}
+		}
+	})
+}
+
+func fitted(t testing.TB, config string, all []sdk.TrainingRow) *linearVoter {
+	t.Helper()
+	v := openedLinear(t, t.TempDir(), config)
+	must.Do(t, fit(t.Context(), v, all))
+	return v
+}
+
+func state(t testing.TB, v *linearVoter) []byte {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(v.dir, stateFile))
+	must.Do(t, err)
+	return raw
+}
+
+func sample(t testing.TB, v *linearVoter, items ...sdk.Item) [][]sdk.Sample {
+	t.Helper()
+	samples, err := v.Sample(t.Context(), sdk.Batch{Items: items})
+	if err != nil || len(samples) != len(items) {
+		t.Fatalf("%d results for %d items, error %v", len(samples), len(items), err)
+	}
+	return samples
+}
+
+// cloud makes rows of labels whose vectors lie around a centre, and whose texts share a
+// word.
+func cloud(rows, labels, dimension int, noise float64) []sdk.TrainingRow {
+	random := rand.New(rand.NewPCG(7, 7))
+	unit := func(add []float32) []float32 {
+		x, norm := make([]float32, dimension), 0.0
+		for i := range x {
+			x[i] = float32(random.NormFloat64() * noise)
+			if add != nil {
+				x[i] += add[i]
+			}
+			norm += float64(x[i]) * float64(x[i])
+		}
+		for i := range x {
+			x[i] /= float32(math.Sqrt(norm))
+		}
+		return x
+	}
+	centres := make([][]float32, labels)
+	for i := range centres {
+		centres[i] = unit(nil)
+	}
+	all := make([]sdk.TrainingRow, rows)
+	for i := range all {
+		label := i % labels
+		all[i] = sdk.TrainingRow{
+			ID: fmt.Sprint("row-", i), Label: fmt.Sprintf("label %02d", label), Vector: unit(centres[label]),
+			Text: fmt.Sprintf("word%d again w%d v%d", label, random.IntN(40), random.IntN(40)),
+		}
+	}
+	return all
+}
+
+func items(rows []sdk.TrainingRow) []sdk.Item {
+	all := make([]sdk.Item, len(rows))
+	for i, r := range rows {
+		all[i] = sdk.Item{ID: r.ID, Text: r.Text, Vector: r.Vector}
+	}
+	return all
+}
+
+func right(t testing.TB, v *linearVoter, rows []sdk.TrainingRow) (share float64) {
+	t.Helper()
+	for i, s := range sample(t, v, items(rows)...) {
+		if s[0].Answers[0].Label == rows[i].Label {
+			share += 1 / float64(len(rows))
+		}
+	}
+	return share
+}
+
+func TestLearns(t *testing.T) {
+	all := cloud(900, 9, 16, .25)
+	if share := right(t, fitted(t, `{}`, all[:600]), all[600:]); share < .99 {
+		t.Errorf("right on %.3f of what it has not seen", share)
+	}
+	for i := range all { // only the words tell
+		all[i].Vector = all[0].Vector
+	}
+	if share := right(t, fitted(t, `{}`, all[:600]), all[600:]); share < .99 {
+		t.Errorf("right on %.3f by words", share)
+	}
+	if share := right(t, fitted(t, `{"features": 0}`, all[:600]), all[600:]); share > .2 {
+		t.Errorf("right on %.3f by nothing", share)
+	}
+}
+
+func TestBallot(t *testing.T) {
+	all := cloud(240, 60, 8, 3) // so noisy that each label is possible
+	for i, s := range sample(t, fitted(t, `{"features": 0}`, all), items(all)...) {
+		answers, sum := s[0].Answers, 0.0
+		for j, a := range answers {
+			if sum += a.Weight; j > 0 && a.Weight > answers[j-1].Weight || a.Weight < linearLeast {
+				t.Fatalf("item %d: %v", i, answers)
+			}
+		}
+		if len(s) != 1 || len(answers) != most || sum > 1+1e-6 || sum < .5 {
+			t.Fatalf("item %d: %d answers, together %v", i, len(answers), sum)
+		}
+	}
+}
+
+func TestAbstains(t *testing.T) {
+	all := cloud(40, 2, 4, .1)
+	item := items(all)[0]
+	unlabelled := slices.Clone(all)
+	for i := range unlabelled {
+		unlabelled[i].Label = ""
+	}
+	for name, v := range map[string]*linearVoter{
+		"not fitted": openedLinear(t, t.TempDir(), `{}`),
+		"no folder":  openedLinear(t, "", `{}`),
+		"no labels":  fitted(t, `{}`, unlabelled),
+		"no rows":    fitted(t, `{}`, nil),
+	} {
+		if s := sample(t, v, item); s[0] != nil {
+			t.Errorf("%s: %v", name, s)
+		}
+	}
+	v := fitted(t, `{}`, append(unlabelled, append(all, sdk.TrainingRow{Label: "bare", Text: "no vector"}, sdk.TrainingRow{Label: "bare", Vector: make([]float32, 4)})...))
+	if m := v.model.Load(); len(m.labels) != 2 {
+		t.Errorf("labels %q", m.labels)
+	}
+	if s := sample(t, v, sdk.Item{Text: item.Text}, sdk.Item{Vector: make([]float32, 4)}, item); s[0] != nil || s[1] != nil || s[2] == nil {
+		t.Errorf("samples %v: want the last alone", s)
+	}
+	s, err := v.Sample(t.Context(), sdk.Batch{Items: []sdk.Item{{Vector: []float32{1}}, item}})
+	var failed sdk.RowErrors
+	if !errors.As(err, &failed) || len(failed) != 1 || failed[0] == nil || s[1] == nil {
+		t.Errorf("a vector of another dimension: %v, %v", s, err)
+	}
+}
+
+func TestOneLabel(t *testing.T) {
+	v := fitted(t, `{}`, cloud(40, 1, 4, .1))
+	if s := sample(t, v, sdk.Item{Text: "x", Vector: []float32{1, 0, 0, 0}}); !reflect.DeepEqual(s[0][0].Answers, []sdk.Answer{{Label: "label 00", Weight: 1}}) {
+		t.Errorf("%v", s)
+	}
+}
+
+// What is learnt depends on the rows alone: not on threads, nor on the order of rows.
+func TestSameBytes(t *testing.T) {
+	all := cloud(500, 37, 40, .5)
+	want := state(t, fitted(t, `{"max_rows": 450}`, all))
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	for _, threads := range []int{1, 2, 4} {
+		runtime.GOMAXPROCS(threads)
+		if !bytes.Equal(want, state(t, fitted(t, `{"max_rows": 450}`, all))) {
+			t.Errorf("other bytes with %d threads", threads)
+		}
+	}
+	slices.Reverse(all)
+	if !bytes.Equal(want, state(t, fitted(t, `{"max_rows": 450}`, all))) {
+		t.Error("other bytes in another order")
+	}
+	all[0].Vector = all[1].Vector
+	if bytes.Equal(want, state(t, fitted(t, `{"max_rows": 450}`, all))) {
+		t.Error("the same bytes from other rows")
+	}
+}
+
+func TestStateIsCarriedOver(t *testing.T) {
+	all := cloud(90, 3, 8, .3)
+	first := fitted(t, `{}`, all)
+	second := openedLinear(t, first.dir, `{}`)
+	if a, b := sample(t, first, items(all)...), sample(t, second, items(all)...); !reflect.DeepEqual(a, b) {
+		t.Error("a later process votes differently")
+	}
+	must.Do(t, fit(t.Context(), second, cloud(90, 2, 8, .3)))
+	if m := openedLinear(t, first.dir, `{}`).model.Load(); len(m.labels) != 2 {
+		t.Errorf("labels %q after another fit", m.labels)
+	}
+}
+
+func TestDamagedState(t *testing.T) {
+	v := fitted(t, `{}`, cloud(90, 3, 8, .3))
+	whole := state(t, v)
+	flipped := slices.Clone(whole)
+	flipped[len(flipped)/2] ^= 1
+	for name, raw := range map[string][]byte{"empty": {}, "short": whole[:len(whole)-1], "flipped": flipped, "other": []byte(strings.Repeat("no state ", 10))} {
+		must.Do(t, os.WriteFile(filepath.Join(v.dir, stateFile), raw, 0o600))
+		_, err := Linear().Open(t.Context(), sdk.Setup{StateDir: v.dir}, nil)
+		if err == nil || !strings.Contains(err.Error(), "remove the folder "+v.dir) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+func TestFitFails(t *testing.T) {
+	all := cloud(90, 3, 8, .3)
+	v := fitted(t, `{}`, all)
+	before := state(t, v)
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	torn := errors.New("torn")
+	for name, test := range map[string]struct {
+		err  error
+		want string
+	}{
+		"cancelled": {fit(cancelled, v, all), context.Canceled.Error()},
+		"dimension": {fit(t.Context(), v, append(slices.Clone(all), sdk.TrainingRow{Label: "x", Vector: []float32{1}})), "1 dimensions, others have 8"},
+		"rows":      {v.Fit(t.Context(), func(yield func([]sdk.TrainingRow, error) bool) { yield(nil, torn) }), "torn"},
+		"labels":    {fit(t.Context(), openedLinear(t, t.TempDir(), `{"max_rows": 100}`), cloud(101, 101, 4, .1)), "101 labels, and there is memory for 100 rows"},
+		"folder":    {fit(t.Context(), openedLinear(t, "", `{}`), all), "no folder"},
+	} {
+		if test.err == nil || !strings.Contains(test.err.Error(), test.want) {
+			t.Errorf("%s: error %v, want %q", name, test.err, test.want)
+		}
+	}
+	if !bytes.Equal(before, state(t, v)) {
+		t.Error("a fit that failed has changed the state")
+	}
+}
+
+// Of too many rows, small labels stay whole and large ones share the rest.
+func TestSample(t *testing.T) {
+	r := &rows{max: 100, byLabel: map[string][]linearRow{}}
+	for i := range 1000 {
+		label := "large"
+		switch {
+		case i%100 == 0:
+			label = "small"
+		case i%3 == 0:
+			label = "middle"
+		}
+		must.Do(t, r.add(&sdk.TrainingRow{ID: fmt.Sprint(i), Label: label, Vector: []float32{1}}))
+		if r.count > 125 {
+			t.Fatalf("%d rows are kept", r.count)
+		}
+	}
+	_, all, err := r.sorted()
+	must.Do(t, err)
+	got := map[string]int{}
+	for _, row := range all {
+		got[row.label]++
+	}
+	if want := map[string]int{"small": 10, "middle": 45, "large": 45}; !reflect.DeepEqual(got, want) {
+		t.Errorf("rows %v, want %v", got, want)
+	}
+}
+
+// The gradient is that of the value, by differences.
+func TestGradient(t *testing.T) {
+	labels := []string{"a", "b", "c"}
+	m := newModel(labels, 4, []float32{1, 0, 2, 1})
+	var examples []example
+	for i, r := range cloud(30, 3, 4, .4) {
+		e := example{vector: r.Vector, label: i % 3, features: m.weigh([]feature{{Row: 0, Factor: .5}, {Row: int32(1 + i%3), Factor: -1}})}
+		examples = append(examples, e)
+	}
+	p := newProblem(m, examples)
+	p.c = .5
+	for input := range m.inputs() {
+		for label := range labels {
+			p.weights[input*m.width+label] = float32(math.Sin(float64(7*input + label)))
+		}
+	}
+	g := make([]float32, len(p.weights))
+	p.evaluate(g)
+	const by = 1e-2
+	for input := range m.inputs() {
+		for label := range m.width {
+			at := input*m.width + label
+			if label >= len(labels) {
+				if g[at] != 0 {
+					t.Fatalf("input %d: gradient of a label that is not there", input)
+				}
+				continue
+			}
+			was, unused := p.weights[at], make([]float32, len(g))
+			p.weights[at] = was + by
+			up := p.evaluate(unused)
+			p.weights[at] = was - by
+			down := p.evaluate(unused)
+			p.weights[at] = was
+			if want := (up - down) / (2 * by); math.Abs(want-float64(g[at])) > 1e-4 {
+				t.Errorf("input %d, label %d: gradient %v, want %v", input, label, g[at], want)
+			}
+		}
+	}
+	start := p.evaluate(g)
+	must.Do(t, p.minimise(t.Context(), 60))
+	end := p.evaluate(g)
+	if length := math.Sqrt(p.dot(g, g)); end >= start || length > 1e-3 {
+		t.Errorf("from %v to %v, where the gradient is %v long", start, end, length)
+	}
+}
+
+// What a text has beyond its beginning counts for nothing.
+// TestMostlyZero: vectors that are mostly 0 are worked on without their zeros, which changes no
+// bit of what is learnt, and of them only the other numbers are kept in memory.
+func TestMostlyZero(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 5))
+	labels, dimension := []string{"a", "b", "c"}, 300
+	dense, inputs := make([]example, 70), make([]example, 70)
+	kept := &rows{max: 100, byLabel: map[string][]linearRow{}}
+	models := [2]*model{}
+	for i := range models {
+		models[i] = newModel(labels, dimension, []float32{.5, 1, 2, 3})
+	}
+	for i := range dense {
+		vector := make([]float32, dimension)
+		for range 1 + r.IntN(dimension/mostlyZero-2) {
+			vector[r.IntN(dimension)] = float32(r.NormFloat64())
+		}
+		features := models[0].weigh([]feature{{Row: 0, Factor: .5}, {Row: int32(1 + i%3), Factor: -1}})
+		dense[i] = example{vector: vector, features: features, label: i % 3}
+		inputs[i] = example{features: append(inputsOf(vector), features...), label: i % 3}
+		must.Do(t, kept.add(&sdk.TrainingRow{ID: fmt.Sprint(i), Label: labels[i%3], Vector: vector}))
+	}
+	for i, examples := range [][]example{dense, inputs} {
+		p := newProblem(models[i], examples)
+		p.c = linearUsual
+		must.Do(t, p.minimise(t.Context(), 20))
+	}
+	if !slices.Equal(models[0].weights, models[1].weights) || simd.Dot(models[0].weights, models[0].weights) == 0 {
+		t.Error("other weights are learnt without zeros")
+	}
+	scores := [2][]float32{make([]float32, len(dense)*models[0].width), make([]float32, len(dense)*models[0].width)}
+	models[0].score(scores[0], dense, newScratch())
+	models[1].score(scores[1], inputs, newScratch())
+	if !slices.Equal(scores[0], scores[1]) {
+		t.Error("other scores without zeros")
+	}
+	_, all, err := kept.sorted()
+	if err != nil || len(all) != len(dense) || slices.ContainsFunc(all, func(one linearRow) bool { return one.vector != nil }) {
+		t.Errorf("%d rows, %v: their zeros are kept", len(all), err)
+	}
+}
+
+func TestLongText(t *testing.T) {
+	for _, text := range []string{strings.Repeat("é", 2000), "x" + strings.Repeat("é", 2000), strings.Repeat("a", 5000)} {
+		if got := beginning(text); len(got) > textBytes || len(got) < textBytes-1 || !strings.HasPrefix(text, got) || strings.ContainsRune(got, '\uFFFD') {
+			t.Errorf("%d bytes", len(got))
+		}
+	}
+	v := fitted(t, `{}`, cloud(90, 3, 8, .3))
+	item := items(cloud(1, 1, 8, .3))[0]
+	item.Text = strings.Repeat("word1 ", 1000)
+	longer := item
+	longer.Text += "word2"
+	if s := sample(t, v, item, longer); !reflect.DeepEqual(s[0], s[1]) {
+		t.Error("the end of a long text counts")
+	}
+}
+
+func TestGolden(t *testing.T) {
+	v := fitted(t, `{}`, cloud(120, 4, 8, .4))
+	apitest.Compare(t, Linear(), sample(t, v, items(cloud(124, 4, 8, .4)[120:])...), "2 61af85e741cd02d7")
+}
+
+func TestLinearConformance(t *testing.T) { sdktest.Stage(t, Linear(), `{}`) }
+
+func TestLinearArguments(t *testing.T) {
+	for argument, config := range map[string]string{"features": `{"features": -1}`, "max_rows": `{"max_rows": 99}`} {
+		_, err := Linear().Open(t.Context(), sdk.Setup{}, []byte(config))
+		if wrong := new(sdk.ArgumentError); !errors.As(err, &wrong) || wrong.Argument != argument {
+			t.Errorf("%s: error %v, want one about %s", config, err, argument)
+		}
+	}
+}
+
+func BenchmarkFit(b *testing.B) {
+	for _, size := range [][2]int{{2_000, 150}, {15_000, 150}, {15_000, 10}} {
+		b.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(b *testing.B) {
+			all := cloud(size[0], size[1], 384, .2)
+			for i := range all {
+				all[i].Text += strings.Repeat(" some more words of a sentence", 2)
+			}
+			for b.Loop() {
+				fitted(b, `{}`, all)
+			}
+		})
+	}
+}
+
+func BenchmarkSample(b *testing.B) {
+	all := cloud(1500, 150, 384, .2)
+	v := fitted(b, `{}`, all)
+	one := items(all[:1])
+	for b.Loop() {
+		sample(b, v, one...)
+	}
+}

@@ -1,0 +1,421 @@
+package sample
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/racflow/racflow/plugins/internal/api"
+	"github.com/racflow/racflow/plugins/internal/chatmodel"
+	"github.com/racflow/racflow/plugins/internal/dialect"
+	"github.com/racflow/racflow/plugins/internal/profile"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/support"
+)
+
+// This file is a voter: a language model behind an OpenAI-compatible server
+// (OpenAI, Azure, vLLM, llama.cpp, Ollama, gateways) or Anthropic's Messages API, asked n
+// times for the label of an item.
+//
+// Sample number i answers prompt i modulo their number. The samples of one prompt are
+// choices of one request as far as the server gives them: the stage counts what came
+// back and asks again until there are n. A server that refuses n is asked for fewer, at
+// last for one. What else a model refuses (temperature, top_p, seed, stop, logprobs) it is asked
+// without; see package chatmodel. With a seed, a request has the seed plus the number of its
+// first sample, so that a server that gives the same answer for the same seed gives n different ones.
+//
+// Answers are read by sdk/answer, as people would or letter by letter, and never trusted: a
+// refusal, a filtered text and one truncated before it held a label are answers with a reason,
+// which no rule accepts. Where a prompt wants a JSON object, its fields and labels go along as
+// a strict JSON schema, built for each item; more labels than such a schema may list are left
+// to the accept rules. Where it wants a list of labels, each of them is an answer of the same
+// sample, weighing 1, 1/2, 1/3 and so on. On the completions endpoint the same goes along as a
+// GBNF grammar, since llama.cpp obeys no schema there.
+//
+// An item none of whose answers was accepted is asked about again in the same chat: it has
+// these answers, what was wrong with them, and what is allowed. The first time nothing is added.
+//
+// A prompt that shows passages is answered by a text of the model's own: without stop,
+// without structured outputs, and at most 1,024 tokens long where the file does not say.
+// A truncated one is no answer.
+//
+// Each answer is cached under its number and the request that asks for it, without
+// secrets and arguments that do not change results. A cached answer is not asked for
+// again, and gives the same sample with the same usage. Two items that ask the same at
+// the same time take turns, so that the second finds the first one's answers. The usage
+// of a request is that of the first of its samples.
+//
+// A voter may have several services (package backends): other keys, addresses and models. Each
+// answer has the key of the model that it is to come from. One that another model gave in its place says
+// so in the cache and in its sample, and counts as one of that model as well; services of one model share
+// its answers.
+//
+// Forecast estimates the calls of an item without asking: their likely cost, and the
+// most, where each answer has a limit.
+//
+// An item fails alone. Retries, limits and budgets are the engine's. The stage does not
+// turn a chat into a text for the completions endpoint.
+
+// Forecast implements sdk.Forecaster.
+func (v *openAIVoter) Forecast(item sdk.Item) (f sdk.Forecast, err error) {
+	if item.Drawn > 0 && item.Rejected == nil {
+		item.Rejected = longest()
+	}
+	questions, all, err := v.slots(item)
+	if err != nil {
+		return f, err
+	}
+	keys := make([]sdk.Key, len(all))
+	for i := range all {
+		keys[i] = all[i].key
+	}
+	found, err := v.CacheGet(context.Background(), keys)
+	if err != nil {
+		return f, err
+	}
+	type group struct{ question, backend int }
+	missing := map[group]int{}
+	for i := range all {
+		if v.fill(&all[i], found[i]) {
+			f.Cached++
+		} else {
+			missing[group{i % len(questions), all[i].backend.Index}]++
+		}
+	}
+	for of, answers := range missing {
+		one, err := v.answers(&questions[of.question], v.set.All[of.backend], answers, all[len(all)-1].number)
+		if err != nil {
+			return f, err
+		}
+		f.Add(one)
+	}
+	return f, nil
+}
+
+// answers is what answers to a question take that are to come from a backend. Another one
+// may take its place, and take more.
+func (v *openAIVoter) answers(q *question, from *Backend, n, number int) (f sdk.Forecast, err error) {
+	for _, b := range v.set.All {
+		one, err := b.Forecast(v.numbered(b, q, number, 1), n, int(b.Choices.Load()), q.written)
+		if err != nil {
+			return f, err
+		}
+		most := sdk.Usage{InputTokens: max(f.Most.InputTokens, one.Most.InputTokens), OutputTokens: max(f.Most.OutputTokens, one.Most.OutputTokens)}
+		unknown := f.Unknown
+		if b == from {
+			f = one
+		}
+		if f.Most = most; one.Unknown != "" {
+			unknown = one.Unknown
+		}
+		f.Unknown = unknown
+	}
+	return f, nil
+}
+
+// What an answer is expected to have, in tokens.
+const (
+	ending      = 1   // what ends it
+	property    = 4   // the name of a property of an object, with its quotes
+	explanation = 40  // a property that is not the label: a sentence or two
+	paragraph   = 150 // a text that cites passages
+	unlabelled  = 8   // a label where none is known
+)
+
+// written is how many tokens an answer is expected to have.
+func (q *question) written(known profile.Profile) int {
+	p := q.prompt
+	label := unlabelled
+	if len(p.Labels) > 0 {
+		label = (known.Tokens(strings.Join(p.Labels, " ")) + len(p.Labels) - 1) / len(p.Labels)
+	}
+	switch {
+	case p.Passages != nil:
+		return paragraph
+	case p.Fields == nil:
+		return label + ending
+	case len(p.Fields) > 1 && known.Object() > 0:
+		return known.Object()
+	}
+	sum := ending
+	for _, field := range p.Fields {
+		sum += property
+		if field == sdk.LabelProperty || field == sdk.LabelsProperty {
+			sum += label
+		} else {
+			sum += explanation
+		}
+	}
+	return sum
+}
+
+var _ sdk.Forecaster = (*openAIVoter)(nil)
+
+type openAIConfig struct {
+	chatmodel.Config
+	BackendArguments
+	Endpoint    string   `config:"endpoint" default:"chat" one_of:"chat,completions" doc:"chat sends the prompt as a chat, completions as a text to continue."`
+	Temperature float64  `config:"temperature" default:"0.7" min:"0" max:"100" doc:"How varied the samples are; 0 gives the likeliest text."`
+	TopP        float64  `config:"top_p" default:"1" above:"0" max:"1" doc:"Share of the likeliest tokens to draw from; 1 sends none."`
+	Seed        int      `config:"seed" default:"-1" min:"-1" doc:"Seed of a request, plus the number of its first sample; -1 sends none."`
+	MaxTokens   int      `config:"max_tokens" default:"0" min:"-1" doc:"Most tokens of an answer, without what a model thinks before it; 0: 32 for a label, 512 for JSON, 1024 for a text that cites passages; -1: no limit."`
+	Stop        []string `config:"stop" pattern:"(?s)." doc:"Texts that end an answer; not sent where the answer is JSON or a text that cites passages. Without it a line break ends those of the completions endpoint."`
+	MaxN        int      `config:"max_n" affects_output:"false" default:"128" min:"1" max:"128" doc:"Most choices to ask for in one request."`
+	Logprobs    bool     `config:"logprobs" doc:"Weigh an answer by the probability that the server gives its tokens."`
+	Structured  string   `config:"structured" default:"auto" one_of:"auto,json_schema,choice,off" doc:"How the answer is held to the labels: json_schema, or as strictly as the server can; vLLM's structured_outputs choice; or not; auto: json_schema where the prompt wants JSON."`
+	Read        string   `config:"read" default:"plain" one_of:"plain,exact" doc:"How an answer is read: plain, as people would where it can mean one label only (markup, quotes, case, Label: x, JSON, fences); exact, only the label letter by letter."`
+	Reasons     bool     `config:"reasons" doc:"Keep the model's reasons in the results: the other texts of the JSON object, such as its reasoning."`
+	Nearest     float64  `config:"nearest" min:"0" max:"1" doc:"Take an answer for the label that shares most words with it, if their F1 is at least this; 0: off."`
+}
+
+// OpenAI describes the voter.
+func OpenAI() sdk.Stage {
+	return sdk.SampleStage("openai", "Asks a language model behind an OpenAI-compatible server n times for the label.",
+		openOpenAI, sdk.Revision("2"), sdk.Reads(sdk.ColumnPrompts), sdk.Network(), sdk.PreferBatch(1), sdk.PendsIf(chatmodel.BatchArgument), sdk.Validates(openAIConfig.check))
+}
+
+// model is the config of the model.
+func (c openAIConfig) model() chatmodel.Config {
+	c.Completion = c.Endpoint == "completions"
+	return c.Config
+}
+
+func (c openAIConfig) check() error {
+	errs := api.Errors{c.BackendArguments.Check(c.model())}
+	apis := append(slices.Collect(maps.Values(c.APIs)), c.API)
+	errs.Require(c.Structured != "choice" || !slices.Contains(apis, "anthropic"), "structured", "choice is vLLM's: write \"json_schema\" for Anthropic's API")
+	errs.Require(!c.Batch || c.Backends == nil, "batch", "a batch goes to one service: leave out backends")
+	return errs.Err()
+}
+
+func openOpenAI(_ context.Context, setup sdk.Setup, c openAIConfig) (sdk.Sampler, error) {
+	v := &openAIVoter{
+		config:  c,
+		set:     NewBackends(c.model(), c.BackendArguments, setup),
+		samples: max(1, setup.Samples),
+		reading: support.AnswerOptions{Exact: c.Read == "exact", Nearest: c.Nearest, Reasons: c.Reasons},
+	}
+	v.Backend = v.set.All[0]
+	for _, b := range v.set.All {
+		b.Choices.Store(int32(c.MaxN))
+	}
+	return v, nil
+}
+
+// question is a prompt with the request for answers to it, but for their number and the
+// seed.
+type question struct {
+	prompt  sdk.Prompt // as its answers are read
+	request dialect.Request
+	bases   []sdk.Key // of what is asked, and of how it is read: by backend
+}
+
+func (v *openAIVoter) question(p sdk.Prompt, rejected []sdk.Rejection) (question, error) {
+	c, q := v.config, question{prompt: p}
+	if err := v.structure(&q); err != nil {
+		return q, err
+	}
+	r := v.Request(c.MaxTokens, openAIUsual(q.prompt))
+	r.Schema, r.Grammar, r.Choice = q.request.Schema, q.request.Grammar, q.request.Choice
+	switch {
+	case c.Endpoint == "completions" && len(p.Messages) > 0:
+		return q, sdk.Invalid(errors.New(`the prompt is a chat, which the completions endpoint does not take; write endpoint = "chat", or prompt with use = "completion"`))
+	case c.Endpoint == "completions":
+		r.Prompt = p.Text
+	case len(p.Messages) == 0:
+		r.Messages = []sdk.Message{{Role: sdk.MessageUser, Text: p.Text}}
+	default:
+		r.Messages = p.Messages
+	}
+	if r.Messages != nil {
+		r.Messages = append(slices.Clip(r.Messages), again(q.prompt, rejected)...)
+	}
+	r.Temperature = &c.Temperature
+	if c.TopP < 1 {
+		r.TopP = &c.TopP
+	}
+	if q.prompt.Passages == nil {
+		r.Logprobs = c.Logprobs
+		if q.prompt.Fields == nil {
+			r.Stop = c.stop()
+		}
+	}
+	q.request = r
+	q.bases = v.bases(&q)
+	return q, nil
+}
+
+// stop are the texts that end an answer. A chat ends by itself, and may begin with a fence or with
+// thoughts; a model that continues a text goes on and on.
+func (c openAIConfig) stop() []string {
+	if c.Stop == nil && c.Endpoint == "completions" {
+		return []string{"\n"}
+	}
+	return c.Stop
+}
+
+// The most tokens of an answer where max_tokens is 0.
+const (
+	labelTokens = 32
+	jsonTokens  = 512
+	textTokens  = 1024
+)
+
+func openAIUsual(p sdk.Prompt) int {
+	switch {
+	case p.Passages != nil:
+		return textTokens
+	case p.Fields != nil:
+		return jsonTokens
+	}
+	return labelTokens
+}
+
+// bases are the keys of a question's answers without their number, by the backend that they are to
+// come from: that of the request for
+// the first of them, and of how a reply is read before it is cached. What is derived from a
+// cached reply, such as the nearest label, is derived again each time. Backends with the same model have the
+// same key.
+func (v *openAIVoter) bases(q *question) (all []sdk.Key) {
+	read := "line"
+	if q.prompt.Fields != nil {
+		read = "object"
+	}
+	parts := []string{"answer", read}
+	if q.request.Logprobs { // the probability of the label is cached, wherever it stands
+		parts = append(append(parts, v.config.Read, q.prompt.None), q.prompt.Labels...)
+	}
+	for _, b := range v.set.All {
+		if b.Same < b.Index {
+			all = append(all, all[b.Same])
+		} else {
+			all = append(all, b.Key(v.numbered(b, q, 0, 1), parts...))
+		}
+	}
+	return all
+}
+
+// numbered is the request to a backend for n answers from a number on. Each request has
+// another seed.
+func (v *openAIVoter) numbered(b *Backend, q *question, number, n int) dialect.Request {
+	r := q.request
+	r.Model, r.N = b.Name(), n
+	if v.config.Seed >= 0 {
+		seed := v.config.Seed + number
+		r.Seed = &seed
+	}
+	return r
+}
+
+// key is that of the answer with a number that is to come from a backend.
+func (q *question) key(b *Backend, number int) sdk.Key {
+	return sdk.KeyOf(string(q.bases[b.Index][:]), strconv.Itoa(number))
+}
+
+type openAIVoter struct {
+	*Backend // main
+	set      *Backends
+	config   openAIConfig
+	samples  int // per item
+	reading  support.AnswerOptions
+}
+
+// Close closes idle connections.
+func (v *openAIVoter) Close() error { return v.set.Close() }
+
+// Models implements sdk.Prober.
+func (v *openAIVoter) Models() []sdk.Model { return v.set.Models() }
+
+// Sample implements sdk.Sampler.
+func (v *openAIVoter) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
+	return v.CollectSamples(ctx, "", b)
+}
+
+// CollectSamples implements sdk.SampleCollector.
+func (v *openAIVoter) CollectSamples(ctx context.Context, handle string, b sdk.Batch) ([][]sdk.Sample, error) {
+	return chatmodel.Later(ctx, v.Model, handle, func(ctx context.Context) ([][]sdk.Sample, error) {
+		return api.Rows(ctx, b.Items, v.vote)
+	})
+}
+
+// vote returns the samples of one item: cached answers, and for the others what the
+// server answers.
+func (v *openAIVoter) vote(ctx context.Context, item sdk.Item) ([]sdk.Sample, error) {
+	questions, all, err := v.slots(item)
+	if len(questions) == 0 || err != nil {
+		return nil, err // without a prompt the model abstains
+	}
+	bases, keys := make([]sdk.Key, len(questions)), make([]sdk.Key, len(all))
+	for i := range questions {
+		bases[i] = questions[i].bases[0]
+	}
+	for i := range all {
+		keys[i] = all[i].key
+	}
+	leave, err := v.Turn(ctx, bases...)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	found, err := v.CacheGet(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	type group struct{ question, backend int }
+	missing := map[group][]*slot{}
+	for i := range all {
+		if s := &all[i]; !v.fill(s, found[i]) {
+			of := group{i % len(questions), s.backend.Index}
+			missing[of] = append(missing[of], s)
+		}
+	}
+	var calls errgroup.Group // without a context: answers to other requests are still cached
+	for _, slots := range missing {
+		calls.Go(func() error { return v.ask(ctx, slots) })
+	}
+	if err := calls.Wait(); err != nil {
+		return nil, err
+	}
+	samples := make([]sdk.Sample, len(all))
+	for i := range all {
+		samples[i] = v.read(&all[i])
+	}
+	return samples, nil
+}
+
+// slots returns the questions about an item, and a slot for each answer: slot i is for
+// question i modulo their number.
+func (v *openAIVoter) slots(item sdk.Item) ([]question, []slot, error) {
+	questions := make([]question, min(len(item.Prompts), v.samples))
+	if len(questions) == 0 {
+		return nil, nil, nil
+	}
+	for i := range questions {
+		var err error
+		if questions[i], err = v.question(item.Prompts[(item.Drawn+i)%len(item.Prompts)], item.Rejected); err != nil {
+			return nil, nil, err
+		}
+	}
+	all := make([]slot, v.samples)
+	for i := range all {
+		q, number := &questions[i%len(questions)], item.Drawn+i
+		b := v.set.Choose(q.bases[0], number)
+		all[i] = slot{question: q, number: number, backend: b, key: q.key(b, number)}
+	}
+	return questions, all, nil
+}
+
+// slot holds one sample's answer.
+type slot struct {
+	question *question
+	number   int      // among all samples of the item
+	backend  *Backend // that it is to come from
+	key      sdk.Key
+	given    bool
+	reply    reply
+}

@@ -1,0 +1,438 @@
+package sample
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/racflow/racflow/plugins/internal/api"
+	"github.com/racflow/racflow/plugins/internal/dialect"
+	"github.com/racflow/racflow/plugins/internal/fewshot"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/support"
+)
+
+// The most that a model is shown of its answers that were not accepted: the last ones that
+// differ, and bytes of one and of its reason.
+const (
+	maxRejections = 2
+	openAIMaxLine = 200 // of an answer that is to be a line
+	maxRejected   = 2000
+	maxReason     = 200
+	maxListed     = 1000 // of labels that are listed again
+)
+
+// again are the turns that a chat goes on with where answers were not accepted: each of them,
+// what was wrong with it and, at the end, what is allowed. (The library instructor asks again
+// like this.)
+func again(p sdk.Prompt, rejected []sdk.Rejection) []sdk.Message {
+	var last []sdk.Rejection
+	most := maxRejected
+	if p.Fields == nil && p.Passages == nil {
+		most = openAIMaxLine
+	}
+	for _, r := range slices.Backward(rejected) {
+		r.Text, r.Reason = clip(strings.TrimSpace(r.Text), most), clip(r.Reason, maxReason)
+		if r.Text == "" || slices.ContainsFunc(last, func(other sdk.Rejection) bool { return other.Text == r.Text }) {
+			continue
+		}
+		if last = append(last, r); len(last) == maxRejections {
+			break
+		}
+	}
+	slices.Reverse(last)
+	var turns []sdk.Message
+	for i, r := range last {
+		if r.Reason == support.CutOff {
+			r.Reason = "it was too long and was cut off"
+		}
+		note := fmt.Sprintf("This answer cannot be used: %s.", r.Reason)
+		if i == len(last)-1 {
+			note += "\n" + allowed(p)
+		}
+		turns = append(turns, sdk.Message{Role: sdk.MessageAssistant, Text: r.Text}, sdk.Message{Role: sdk.MessageUser, Text: note})
+	}
+	return turns
+}
+
+// clip returns the beginning of a text, at most so many bytes of it.
+func clip(text string, bytes int) string {
+	if len(text) <= bytes {
+		return text
+	}
+	return strings.ToValidUTF8(text[:bytes], "")
+}
+
+// allowed says what an answer to a prompt has to be.
+func allowed(p sdk.Prompt) string {
+	if p.Passages != nil {
+		if len(p.Passages) == 0 {
+			return "Answer again."
+		}
+		return "Answer again from the passages, and cite them by their numbers." + unless(p)
+	}
+	labels := "one of the allowed labels, written exactly as it was given"
+	if list := fewshot.JSON(p.Labels); len(p.Labels) > 0 && len(list) <= maxListed {
+		labels = "one of these, written exactly so: " + list[1:len(list)-1]
+	} else if len(p.Labels) == 0 {
+		labels = "a label"
+	}
+	switch {
+	case slices.Contains(p.Fields, sdk.LabelsProperty):
+		return fmt.Sprintf("Answer again with one JSON object and nothing else. Each element of its list %q is %s.", sdk.LabelsProperty, labels)
+	case p.Fields != nil:
+		return fmt.Sprintf("Answer again with one JSON object and nothing else. Its property %q is %s.%s", sdk.LabelProperty, labels, unless(p))
+	}
+	return fmt.Sprintf("Answer again with a label and nothing else: %s.%s", labels, unless(p))
+}
+
+// unless says what the answer is where none fits.
+func unless(p sdk.Prompt) string {
+	if p.None == "" {
+		return ""
+	}
+	return fmt.Sprintf(" If there is none that fits, it is %s.", fewshot.JSON(p.None))
+}
+
+// longest are the longest rejections that there may be, which a forecast of a further try
+// reckons with.
+func longest() []sdk.Rejection {
+	all := make([]sdk.Rejection, maxRejections)
+	for i := range all {
+		all[i] = sdk.Rejection{Text: string(rune('a'+i)) + strings.Repeat("x", maxRejected), Reason: strings.Repeat("x", maxReason)}
+	}
+	return all
+}
+
+// ask fills the slots of one question and one backend, or has those of others fill them where that
+// does not serve.
+func (v *openAIVoter) ask(ctx context.Context, slots []*slot) error {
+	return v.set.Do(ctx, slots[0].backend, func(ctx context.Context, b *Backend) error {
+		left := slices.DeleteFunc(slices.Clone(slots), func(s *slot) bool { return s.given })
+		return v.askAll(ctx, b, left)
+	})
+}
+
+// askAll fills slots. The first request goes alone, so that the server
+// has the prompt in its cache for the others; not where its answer comes later.
+func (v *openAIVoter) askAll(ctx context.Context, b *Backend, slots []*slot) error {
+	if len(slots) == 0 {
+		return nil
+	}
+	sent, err := b.Applied(ctx, v.numbered(b, slots[0].question, 0, min(len(slots), int(b.Choices.Load()))))
+	if err != nil {
+		return err
+	}
+	size := max(1, sent.N)
+	if len(slots) <= size {
+		return v.askUntil(ctx, b, slots)
+	}
+	if !api.Later(ctx) {
+		if err := v.askUntil(ctx, b, slots[:size]); err != nil {
+			return err
+		}
+		slots = slots[size:]
+	}
+	return v.askInParts(ctx, b, slots, size)
+}
+
+// askInParts fills slots by requests for so many at a time.
+func (v *openAIVoter) askInParts(ctx context.Context, b *Backend, slots []*slot, size int) error {
+	var calls errgroup.Group
+	for part := range slices.Chunk(slots, size) {
+		calls.Go(func() error { return v.askUntil(ctx, b, part) })
+	}
+	return calls.Wait()
+}
+
+// askUntil requests choices until every slot has one. Each is cached as soon as it
+// arrives.
+func (v *openAIVoter) askUntil(ctx context.Context, b *Backend, slots []*slot) error {
+	for len(slots) > 0 {
+		want := min(len(slots), int(b.Choices.Load()))
+		given, asked, err := v.request(ctx, b, slots, want)
+		if refused := want; want > 1 && api.BadRequest(err) && sdk.CodeOf(err) != sdk.CodeRefused { // n may be too large: some servers give few choices, or only one
+			for want > 1 && api.BadRequest(err) {
+				want /= 2
+				given, asked, err = v.request(ctx, b, slots, want)
+			}
+			if err == nil {
+				lower(b, want)
+				b.WarnOnce("n", "the server refuses n choices in one request: it is asked for fewer", "refused", refused, "asked", want)
+			}
+		}
+		if api.TooLong(err) {
+			err = fmt.Errorf("%w; max_tokens in the config of the prompt makes it shorter", err)
+		}
+		if err != nil {
+			return err
+		}
+		if asked < want { // by its profile: the other items' requests go at the same time
+			lower(b, asked)
+		}
+		if given < min(want, asked) {
+			b.WarnOnce("fewer", "the server gives fewer choices than it is asked for: it is asked again", "asked", asked, "given", given)
+		}
+		if slots = slots[given:]; api.Later(ctx) { // all of the rest at once
+			return v.askInParts(ctx, b, slots, given)
+		}
+	}
+	return nil
+}
+
+// lower reduces the most choices per request.
+func lower(b *Backend, to int) {
+	for now := b.Choices.Load(); int32(to) < now && !b.Choices.CompareAndSwap(now, int32(to)); now = b.Choices.Load() {
+	}
+}
+
+// request sends one request for n answers. It fills slots with as many as the server
+// gives, caches them, and returns how many: at least one, where there is no error. Asked is
+// how many the model was asked for, which may be fewer.
+func (v *openAIVoter) request(ctx context.Context, b *Backend, slots []*slot, n int) (given, asked int, err error) {
+	q := slots[0].question
+	err = b.Send(api.For(ctx, slots[0].key), v.numbered(b, q, slots[0].number, n), func(got dialect.Reply, sent dialect.Request) error {
+		given, asked = min(len(got.Choices), len(slots)), max(1, sent.N)
+		var keys []sdk.Key
+		var values [][]byte
+		keep := func(key sdk.Key, r reply) { keys, values = append(keys, key), append(values, api.Value(r)) }
+		for i, s := range slots[:given] {
+			r := reply{Choice: got.Choices[i], Probability: v.weigh(q, got.Choices[i], sent)}
+			if i == 0 {
+				r.Input, r.Cached, r.Output = got.Usage.InputTokens, got.Usage.CachedTokens, got.Usage.OutputTokens
+			}
+			if s.backend.Same != b.Same { // it stands in for an answer of the other model, and is one of its own
+				keep(q.key(b, s.number), r)
+				r.Model = b.Name()
+			}
+			keep(s.key, r)
+			s.reply, s.given = r, true
+		}
+		v.CachePut(ctx, keys, values)
+		return nil
+	})
+	return given, asked, err
+}
+
+// weigh is a reply's probability where it was asked for and given; 0: nobody knows.
+func (v *openAIVoter) weigh(q *question, c dialect.Choice, sent dialect.Request) float64 {
+	if !sent.Logprobs {
+		return 0
+	}
+	if len(c.Tokens) == 0 {
+		v.WarnOnce("logprobs", "the server gives no logprobs: its answers weigh 1")
+		return 0
+	}
+	if p := probability(c.Tokens, q.prompt, v.reading); !math.IsNaN(p) {
+		return p
+	}
+	return 0
+}
+
+// reply is one choice, as it is cached.
+type reply struct {
+	dialect.Choice
+	Probability float64 `json:"probability,omitempty"` // of the label's tokens; 0: the server did not say
+	// What the request cost, on its first choice.
+	Input  uint64 `json:"input,omitempty"`
+	Cached uint64 `json:"cached,omitempty"`
+	Output uint64 `json:"output,omitempty"`
+	// Model is the one that gave it, where that is not the one that was to.
+	Model string `json:"model,omitempty"`
+}
+
+// fill takes a cached value and reports whether it is a reply.
+func (v *openAIVoter) fill(s *slot, value []byte) bool {
+	var r reply
+	if value == nil || json.Unmarshal(value, &r) != nil || r.Model != "" && !v.set.Has(r.Model) {
+		return false
+	}
+	s.reply, s.given = r, true
+	return true
+}
+
+// read makes a sample of a reply.
+func (v *openAIVoter) read(s *slot) sdk.Sample {
+	r := s.reply
+	all := support.ReadAnswers(r.Text, s.question.prompt, v.reading)
+	if r.Probability > 0 {
+		all[0].Weight = r.Probability
+	}
+	if reason := r.unusable(all[0], s.question.prompt); reason != "" {
+		all = []sdk.Answer{{Weight: all[0].Weight, Reason: reason}}
+	}
+	sample := sdk.Sample{
+		Answers: all,
+		Usage:   sdk.Usage{InputTokens: r.Input, CachedTokens: r.Cached, OutputTokens: r.Output},
+		Text:    clip(r.Visible(), maxRejected),
+		Key:     s.key,
+	}
+	if len(v.set.All) > 1 {
+		sample.Model = cmp.Or(r.Model, s.backend.Name())
+	}
+	return sample
+}
+
+// unusable is why a reply is no answer; "": it is one.
+func (r reply) unusable(a sdk.Answer, p sdk.Prompt) string {
+	if reason := r.Unusable(); reason != "" {
+		return reason
+	}
+	if r.Cut() && (a.Reason != "" || p.Passages != nil || r.cutLabel(a, p)) {
+		return dialect.TooLong
+	}
+	return a.Reason
+}
+
+// cutLabel reports whether the label itself may be truncated: a line without an end
+// that is no known label, or what was read as one at the end of the text.
+func (r reply) cutLabel(a sdk.Answer, p sdk.Prompt) bool {
+	if a.Reading != "" {
+		_, to := support.AnswerSpan(r.Text, p, support.AnswerOptions{})
+		rest := r.Text[to:]
+		return !strings.Contains(rest, "\n") && strings.TrimSpace(rest) == ""
+	}
+	if p.Fields != nil || len(p.Labels) == 0 || a.Label == "" || strings.Contains(strings.TrimSpace(r.Text), "\n") {
+		return false
+	}
+	return !slices.Contains(p.Labels, a.Label)
+}
+
+// openAILeast is the smallest probability: an answer of weight 0 would not count.
+const openAILeast = 1e-6
+
+// probability multiplies those of the tokens of the label, as it is read. NaN: there is
+// none.
+func probability(tokens []dialect.Token, p sdk.Prompt, o support.AnswerOptions) float64 {
+	var whole strings.Builder
+	for _, t := range tokens {
+		whole.WriteString(t.Text)
+	}
+	from, to := support.AnswerSpan(whole.String(), p, o)
+	if from >= to {
+		return math.NaN()
+	}
+	at, sum := 0, 0.0
+	for _, t := range tokens {
+		if at < to && at+len(t.Text) > from {
+			sum += t.Log
+		}
+		at += len(t.Text)
+	}
+	if !(sum <= 0) { // a server's mistake
+		return math.NaN()
+	}
+	return max(math.Exp(sum), openAILeast)
+}
+
+// The limits of OpenAI's strict schemas: values of an enum, and their
+// characters in all where there are many.
+const (
+	maxValues     = 1000
+	manyValues    = 250
+	maxCharacters = 15000
+)
+
+// structure sets how the answer is held to the question's labels.
+func (v *openAIVoter) structure(q *question) error {
+	if q.prompt.Passages != nil { // a text of the model's own
+		return nil
+	}
+	allowed := q.prompt.Labels
+	if q.prompt.None != "" && len(allowed) > 0 {
+		allowed = append(allowed[:len(allowed):len(allowed)], q.prompt.None)
+	}
+	switch mode := v.config.Structured; {
+	case mode == "choice" && q.prompt.Fields != nil:
+		return sdk.Invalid(errors.New(`the prompt wants JSON, which structured = "choice" rules out; write "auto"`))
+	case mode == "choice":
+		q.request.Choice = allowed
+	case mode == "json_schema", mode == "auto" && q.prompt.Fields != nil:
+		if q.prompt.Fields == nil {
+			q.prompt.Fields = []string{sdk.LabelProperty}
+		}
+		if !listable(allowed) {
+			v.WarnOnce("schema", "the labels are too many for a JSON schema: the model may answer others, which accept rules have to refuse", "labels", len(allowed))
+			allowed = nil
+		}
+		q.request.Schema, q.request.Grammar = schema(q.prompt.Fields, allowed), grammar(q.prompt.Fields, allowed)
+	}
+	return nil
+}
+
+func listable(values []string) bool {
+	characters := 0
+	for _, value := range values {
+		characters += utf8.RuneCountInString(value)
+	}
+	return len(values) <= maxValues && (len(values) <= manyValues || characters <= maxCharacters)
+}
+
+// schema is a strict schema of an object of strings, whose label is one of those
+// allowed, or whose labels are a list of such; nil: any. Servers write the properties in its order, so that a
+// reasoning comes before the label that it leads to.
+func schema(fields, allowed []string) json.RawMessage {
+	var b bytes.Buffer
+	b.WriteString(`{"type":"object","properties":{`)
+	for i, field := range fields {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		value := `{"type":"string"}`
+		if (field == sdk.LabelProperty || field == sdk.LabelsProperty) && len(allowed) > 0 {
+			value = `{"type":"string","enum":` + fewshot.JSON(allowed) + `}`
+		}
+		if field == sdk.LabelsProperty {
+			value = `{"type":"array","items":` + value + `}`
+		}
+		b.WriteString(fewshot.JSON(field) + ":" + value)
+	}
+	b.WriteString(`},"required":` + fewshot.JSON(fields) + `,"additionalProperties":false}`)
+	return b.Bytes()
+}
+
+// grammar is the same in GBNF, which llama.cpp obeys where it ignores schemas:
+// on its completions endpoint.
+func grammar(fields, allowed []string) string {
+	var b strings.Builder
+	b.WriteString("root ::= ")
+	for i, field := range fields {
+		before := ", "
+		if i == 0 {
+			before = "{"
+		}
+		b.WriteString(literal(before+fewshot.JSON(field)+": ") + " ")
+		value := "string"
+		if (field == sdk.LabelProperty || field == sdk.LabelsProperty) && len(allowed) > 0 {
+			value = "label"
+		}
+		if field == sdk.LabelsProperty {
+			value = fmt.Sprintf(`"[" (%s (", " %s)*)? "]"`, value, value)
+		}
+		b.WriteString(value + " ")
+	}
+	b.WriteString(literal("}") + "\n")
+	if len(allowed) > 0 {
+		var labels []string
+		for _, label := range allowed {
+			labels = append(labels, literal(fewshot.JSON(label)))
+		}
+		b.WriteString("label ::= " + strings.Join(labels, " | ") + "\n")
+	}
+	b.WriteString(`string ::= "\"" ([^"\\\x00-\x1F\x7F] | "\\" ["\\/bfnrt])* "\""` + "\n")
+	return b.String()
+}
+
+// literal quotes a text for GBNF. JSON has no line breaks in it.
+func literal(text string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
+}

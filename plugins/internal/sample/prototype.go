@@ -1,0 +1,69 @@
+package sample
+
+import (
+	"context"
+	"math"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/ballot"
+)
+
+// This file is a voter: the labels whose centroids lie nearest.
+//
+// The weight of a label is softmax(sharpness * cosine) over all labels of the
+// knowledge, where cosine is that of the item's vector to the mean of the
+// label's vectors: the nearest-centroid rule (Rocchio, 1971; Tibshirani et
+// al., "Diagnosis of multiple cancer types by shrunken centroids", 2002) read
+// as probabilities, as in Snell et al., "Prototypical Networks for Few-shot
+// Learning", 2017. The default sharpness, 20, serves CLINC150, HWU64 and
+// DBpedia classes alike.
+//
+// It does not compute centroids: the engine keeps them in the store and sends
+// their labels and cosines.
+
+// prototypeLeast is the share below which an answer is left out: with hundreds of
+// labels most of a ballot is such dust.
+const prototypeLeast = 1e-6
+
+type prototypeConfig struct {
+	Sharpness float64 `config:"sharpness" default:"20" above:"0" max:"1000" doc:"How much more a nearer centroid counts: votes weigh exp(sharpness * cosine)."`
+}
+
+// Prototype describes the voter.
+func Prototype() sdk.Stage {
+	return sdk.SampleStage("prototype", "Votes for the labels whose centroids lie nearest, over the whole knowledge.",
+		openPrototype, sdk.Revision("1"), sdk.Reads(sdk.ColumnPrototypes))
+}
+
+func openPrototype(_ context.Context, _ sdk.Setup, c prototypeConfig) (sdk.Sampler, error) {
+	return prototypeVoter(c), nil
+}
+
+type prototypeVoter prototypeConfig
+
+func (v prototypeVoter) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
+	samples := make([][]sdk.Sample, len(b.Items))
+	for i, item := range b.Items {
+		if answers := v.vote(item.Prototypes); len(answers) > 0 {
+			samples[i] = []sdk.Sample{{Answers: answers}}
+		}
+	}
+	return samples, nil
+}
+
+func (v prototypeVoter) vote(prototypes []sdk.Candidate) []sdk.Answer {
+	labels, cosines := make([]string, 0, len(prototypes)), make([]float32, 0, len(prototypes))
+	for _, p := range prototypes {
+		if !math.IsNaN(float64(p.Dense)) { // sdk.Unscored
+			labels, cosines = append(labels, p.Label), append(cosines, p.Dense)
+		}
+	}
+	var votes ballot.Tally
+	votes.Grow(len(labels)) // each has one centroid
+	for i, weight := range ballot.Softmax(cosines, v.Sharpness) {
+		if weight >= prototypeLeast {
+			votes.Add(labels[i], weight)
+		}
+	}
+	return votes.Shares()
+}

@@ -1,0 +1,503 @@
+package local
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/racflow/racflow/plugins/internal/store/segment"
+	"github.com/racflow/racflow/sdk"
+)
+
+// writeFile builds a segment in a file of its own. It belongs to nothing until a
+// log lists it.
+func (c *collection) writeFile(inputs []segment.Input) (*segment.Segment, error) {
+	for _, in := range inputs {
+		if s, ok := in.Source.(*segment.Segment); ok {
+			if err := s.VerifyRest(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	schema := c.now.Load().Schema
+	var random [8]byte
+	_, _ = rand.Read(random[:]) // documented never to fail
+	name := binary.LittleEndian.Uint64(random[:])
+	path := segment.SegmentPath(c.dir, name)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	err = segment.Build(segment.NewImageWriter(f), name, schema.Dimension, schema.Analyzer != "", inputs)
+	if err == nil && c.config.Sync {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		var s *segment.Segment
+		if s, err = segment.OpenSegment(path); err == nil {
+			return s, nil
+		}
+	}
+	_ = os.Remove(path) // the first error is the one to report
+	return nil, err
+}
+
+// checkpoint puts a new log in the place of the collection's: it lists the
+// snapshot's files and has the rows that are in memory. It returns the version
+// with the state of that log.
+func (c *collection) checkpoint(now segment.LogState, s *segment.Snapshot) (*version, error) {
+	a, err := segment.CreateLog(c.path()+".new", now.Schema, c.config.Sync)
+	if err != nil {
+		return nil, err
+	}
+	defer a.F.Close()
+	base, err := writeLive(a, now, s)
+	if err == nil && c.config.Sync {
+		err = segment.SyncDir(c.dir) // the names of the files come before that of the log
+	}
+	if err == nil {
+		err = a.Rename(c.path())
+	}
+	if err != nil {
+		if !errors.Is(err, segment.ErrUnsure) {
+			_ = os.Remove(a.F.Name()) // the first error is the one to report
+		}
+		return nil, err
+	}
+	now.ID, now.Base, now.End, now.Listed = a.ID, base, a.End, pathsOf(s.Parts[:segment.SnapshotFiles(s.Parts)])
+	return c.version(now, s), nil
+}
+
+// writeLive writes what a snapshot has to a new log and returns where its base
+// ends.
+func writeLive(a *segment.Appender, now segment.LogState, s *segment.Snapshot) (base int64, err error) {
+	files := segment.SnapshotFiles(s.Parts)
+	if files > 0 {
+		if err := a.Base(listedOf(s.Parts[:files])); err != nil {
+			return 0, err
+		}
+	}
+	base = a.End
+	rows := func(yield func(segment.Row, []float32) bool) {
+		for i := range s.Parts[files:] {
+			p := &s.Parts[files+i]
+			for r := range p.LiveRows() {
+				if !yield(p.Row(r), p.Vector(r)) {
+					return
+				}
+			}
+		}
+	}
+	if err := batches(rows, func(p *segment.Batch) error { return a.Change(segment.Change{Put: p}) }); err != nil {
+		return 0, err
+	}
+	return base, a.Commit(now.Next, now.Note)
+}
+
+// listedOf is how a base lists parts.
+func listedOf(parts []segment.Part) []segment.ListedCommit {
+	all := make([]segment.ListedCommit, len(parts))
+	for i := range parts {
+		p := &parts[i]
+		all[i] = segment.ListedCommit{
+			Name: p.Name, Size: uint64(len(p.Bytes)), Rows: uint64(p.Segment.Rows), Removed: uint64(p.Removed),
+			Words: uint64(p.Words), Dead: p.Dead, Gone: p.Gone,
+		}
+	}
+	return all
+}
+
+// sweep removes the files that no log lists: those of an earlier log, of a
+// transaction that was not committed, of a writer that was killed. Readers that
+// have them open keep them. The caller has the lock.
+func (c *collection) sweep() {
+	needed := map[string]bool{}
+	for _, path := range c.now.Load().Listed {
+		needed[path] = true
+	}
+	entries, err := os.ReadDir(c.dir)
+	for _, e := range entries {
+		path := filepath.Join(c.dir, e.Name())
+		if needed[path] || !strings.HasSuffix(path, segment.SegmentSuffix) && path != c.path()+".new" {
+			continue
+		}
+		if failed := os.Remove(path); !errors.Is(failed, fs.ErrNotExist) {
+			err = errors.Join(err, failed)
+		}
+	}
+	if err != nil {
+		c.log.Warn("could not remove files that are no longer needed", "collection", c.name, "error", err)
+	}
+}
+
+// Statistics says what a collection is made of.
+type Statistics struct {
+	Entries   int    `json:"entries"`   // live rows
+	Removed   int    `json:"removed"`   // deleted and replaced rows that take room until segments are merged
+	Dimension int    `json:"dimension"` // of the vectors; 0: none
+	Analyzer  string `json:"analyzer"`  // of the lexical leg; empty: none
+	Segments  int    `json:"segments"`  // in files
+	Logged    int    `json:"logged"`    // entries that only the log has
+	Words     int64  `json:"words"`     // of the entries' texts and contexts
+	Labels    int    `json:"labels"`    // distinct ones of the entries
+	Bytes     int64  `json:"bytes"`     // of all files of the collection
+	Note      []byte `json:"-"`         // of the last commit
+}
+
+// Compaction says what Compact achieved.
+type Compaction struct {
+	Before, After int64 // bytes of all files of the collection
+}
+
+// Location is where a collection is: the folder of the store, and its name.
+type Location struct{ Dir, Name string }
+
+// String returns the collection's own folder.
+func (l Location) String() string { return filepath.Join(l.Dir, folder(l.Name)) }
+
+// Find returns the collections in and below a folder, or the one that the folder
+// is, in the order of their paths. The error is fs.ErrNotExist if there is no such
+// folder.
+func Find(root string) (found []Location, err error) {
+	// The separator makes a root that is a link its target.
+	err = filepath.WalkDir(root+string(filepath.Separator), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() || !isCollection(path) {
+			return err
+		}
+		dir := filepath.Clean(path)
+		if dir == "." { // its name is needed
+			if dir, err = filepath.Abs(dir); err != nil {
+				return err
+			}
+		}
+		if name, ok := collectionName(filepath.Base(dir)); ok {
+			found = append(found, Location{filepath.Dir(dir), name})
+		}
+		return nil
+	})
+	return found, err
+}
+
+// isCollection reports whether a folder has files of a collection, whole or not. A
+// log alone may be one of something else.
+func isCollection(dir string) bool {
+	if hasSegments(dir) {
+		return true
+	}
+	log := filepath.Join(dir, "log")
+	if _, err := os.Stat(log); err != nil {
+		return false
+	}
+	if _, err := os.Stat(filepath.Join(dir, "lock")); err == nil {
+		return true
+	}
+	f, err := os.Open(log)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	_, err = segment.ReadLogHeader(f)
+	return err == nil
+}
+
+func hasSegments(dir string) bool {
+	entries, _ := os.ReadDir(dir)
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return strings.HasSuffix(e.Name(), segment.SegmentSuffix) })
+}
+
+// collections returns the names of the collections in a folder, sorted. A folder
+// that does not exist has none.
+func collections(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var names []string
+	for _, e := range entries {
+		name, ok := collectionName(e.Name())
+		if !ok {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(dir, e.Name(), "log")); err == nil {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, err
+}
+
+// collectionName is the inverse of folder.
+func collectionName(f string) (name string, ok bool) {
+	name, err := url.PathUnescape(f)
+	return name, err == nil && name != "" && folder(name) == f
+}
+
+// Stats returns what a collection is made of, as of its last commit. The error is
+// fs.ErrNotExist if there is no such collection.
+func Stats(at Location) (Statistics, error) {
+	c, err := existing(at)
+	if err != nil {
+		return Statistics{}, err
+	}
+	s := c.now.Load()
+	defer runtime.KeepAlive(s)
+	files := segment.SnapshotFiles(s.Parts)
+	found := Statistics{
+		Entries: s.Live, Removed: s.Rows - s.Live, Dimension: s.Schema.Dimension, Analyzer: s.Schema.Analyzer,
+		Segments: files, Words: s.Words, Note: s.Note,
+	}
+	labels := map[string]bool{}
+	for i := range s.Parts {
+		p := &s.Parts[i]
+		if i >= files {
+			found.Logged += p.Live()
+		}
+		for r := range p.LiveRows() {
+			labels[p.Label(r)] = true
+		}
+	}
+	delete(labels, "") // of entries without one
+	found.Labels = len(labels)
+	found.Bytes, err = c.size()
+	return found, err
+}
+
+// Export calls do with every entry of a collection, whole, in the order in which
+// they were put, until it returns an error, which Export returns.
+func Export(ctx context.Context, at Location, do func(sdk.Entry) error) error {
+	c, err := existing(at)
+	if err != nil {
+		return err
+	}
+	s := c.now.Load()
+	defer runtime.KeepAlive(s)
+	if err := s.VerifyRest(); err != nil {
+		return err
+	}
+	ask := sdk.Scan{Texts: true, Vectors: true}
+	for first := true; first || ask.After != ""; first = false {
+		page, err := s.Page(ask)
+		if err != nil {
+			return err
+		}
+		for _, e := range page.Entries {
+			if err := errors.Join(ctx.Err(), do(e)); err != nil {
+				return err
+			}
+		}
+		ask.After = page.Next
+	}
+	return nil
+}
+
+// Check reads all of a collection and compares it with itself: every checksum,
+// and every index with the rows. The error says what is wrong, several things
+// if there are; it is fs.ErrNotExist if there is no such collection. It takes
+// about as long as building the indexes anew.
+func Check(ctx context.Context, at Location) error {
+	c, err := existing(at)
+	if err != nil {
+		return err
+	}
+	s := c.now.Load()
+	defer runtime.KeepAlive(s)
+	all := CheckParts(ctx, s.Snapshot)
+	if len(all) > 0 && ctx.Err() == nil {
+		all = append(all, errors.New("restore the collection from a copy, or delete its folder and build the knowledge again"))
+	}
+	return errors.Join(all...)
+}
+
+// Compact merges all rows of a collection into one segment and removes what no
+// search needs. It writes, so it fails while another process does (a transient
+// error); searches continue. It needs as much free room as the entries take.
+func Compact(ctx context.Context, at Location) (done Compaction, err error) {
+	c, err := existing(at)
+	if err != nil {
+		return done, err
+	}
+	if done.Before, err = c.size(); err != nil {
+		return done, err
+	}
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	if err := errors.Join(ctx.Err(), c.begin()); err != nil {
+		return done, err
+	}
+	if err := c.compact(); err != nil {
+		return done, c.undo(err)
+	}
+	c.end()
+	done.After, err = c.size()
+	return done, err
+}
+
+// compact does so within a transaction that changes nothing.
+func (c *collection) compact() error {
+	now := c.now.Load()
+	defer runtime.KeepAlive(now)
+	if len(now.Parts) == 1 && now.Live == now.Rows && segment.SnapshotFiles(now.Parts) == 1 && len(now.Listed) == 1 && now.End-now.Base < smallLog {
+		return nil
+	}
+	var parts []segment.Part
+	if now.Live > 0 {
+		s, err := c.writeFile(segment.Inputs(now.Parts))
+		if err != nil {
+			return err
+		}
+		parts = append(parts, segment.WholeSnapshot(s))
+	}
+	next, err := c.checkpoint(now.LogState, now.With(parts))
+	if err == nil {
+		c.now.Store(next)
+		c.sweep()
+	}
+	return err
+}
+
+// existing opens a collection as it is.
+func existing(at Location) (*collection, error) {
+	c := &collection{
+		name: at.Name, dir: at.String(), config: config{K1: 1.2, B: 0.75, Sync: true},
+		limits: defaultLimits(), log: slog.New(slog.DiscardHandler),
+	}
+	f, now, err := c.look()
+	f.Close() // of nil: an error that does not matter
+	if err == nil && now.End == 0 {
+		err = c.absent()
+	}
+	if err == nil {
+		err = c.refresh(now.Schema)
+	}
+	return c, err
+}
+
+// absent is the error for a collection without a commit: fs.ErrNotExist, unless
+// it had one, for only rows that were committed are in files and not in the log.
+func (c *collection) absent() error {
+	if hasSegments(c.dir) {
+		if _, err := os.Stat(c.path()); errors.Is(err, fs.ErrNotExist) {
+			return segment.Damage(c.path(), 0, "it is not there although segments are")
+		}
+	}
+	return fmt.Errorf("nothing was committed to collection %q in %s: %w", c.name, filepath.Dir(c.dir), fs.ErrNotExist)
+}
+
+// size returns the bytes of all files of a collection.
+func (c *collection) size() (bytes int64, err error) {
+	entries, err := os.ReadDir(c.dir)
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil { // a writer may have removed it
+			bytes += info.Size()
+		}
+	}
+	return bytes, err
+}
+
+// replay returns the version at a log's last commit: empty with everything that the
+// log has, or old with what it has behind old's end, if this is old's log.
+func (c *collection) replay(f *os.File, empty, old *version) (*version, error) {
+	now := empty.LogState
+	changes := segment.NewStaged(nil, empty.Analyzer)
+	from := int64(segment.LogHeader)
+	if old != nil && old.End > 0 && old.ID == now.ID && old.End <= now.End {
+		from, now.Listed = old.End, old.Listed
+		changes = segment.NewStaged(old.Parts, empty.Analyzer)
+	}
+	frames := segment.NewFrameReader(f, from, now.End)
+	for {
+		fr, err := frames.Next()
+		if err == io.EOF {
+			break
+		}
+		if err == segment.ErrTorn {
+			return nil, segment.Damage(f.Name(), frames.Offset, "checksum")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", f.Name(), err)
+		}
+		if fr.Kind == segment.FrameBase {
+			base, ok := segment.DecodeBase(fr.Payload)
+			if !ok {
+				return nil, segment.Damage(f.Name(), fr.Offset, "unexpected content")
+			}
+			parts, err := c.openBase(base, now, old)
+			if err != nil {
+				return nil, err
+			}
+			now.Listed = pathsOf(parts)
+			changes = segment.NewStaged(parts, empty.Analyzer)
+			continue
+		}
+		one, ok := segment.DecodeChange(fr, now.Schema.Dimension)
+		if !ok {
+			return nil, segment.Damage(f.Name(), fr.Offset, "unexpected content")
+		}
+		changes.Apply(one)
+	}
+	parts, err := empty.Append(changes.Parts.Parts, &changes.Rows)
+	if err != nil {
+		return nil, err
+	}
+	return c.version(now, empty.With(parts)), nil
+}
+
+// errMissing says that a listed file is not there: another log replaced this one and
+// the file was removed, or somebody else removed it.
+var errMissing = errors.New("a segment is missing")
+
+// openBase returns the parts that a base lists. It takes segments that old has from
+// there.
+func (c *collection) openBase(base []segment.ListedCommit, now segment.LogState, old *version) ([]segment.Part, error) {
+	known := map[uint64]*segment.Segment{}
+	if old != nil {
+		for i := range old.Parts[:segment.SnapshotFiles(old.Parts)] {
+			known[old.Parts[i].Name] = old.Parts[i].Segment
+		}
+	}
+	var parts []segment.Part
+	for _, b := range base {
+		path := segment.SegmentPath(c.dir, b.Name)
+		s, err := known[b.Name], error(nil)
+		if s == nil {
+			s, err = segment.OpenSegment(path)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%w: %s is not there although %s lists it: restore it from a copy, or delete the collection's folder and build the knowledge again",
+				errMissing, path, filepath.Base(c.path()))
+		}
+		if err != nil {
+			return nil, err
+		}
+		p := segment.Part{Segment: s, Dead: b.Dead, Removed: int(b.Removed), Words: int64(b.Words), Gone: b.Gone}
+		switch {
+		case uint64(len(s.Bytes)) != b.Size, uint64(s.Rows) != b.Rows, s.Name != b.Name,
+			s.Dimension != now.Schema.Dimension, s.Lexical != (now.Schema.Analyzer != ""):
+			return nil, segment.Damage(path, 0, "it is another segment than the log lists")
+		case b.Dead.Count() != p.Removed, !b.Dead.Within(s.Rows), s.Lexical && p.Removed > 0 && len(p.Gone) != s.Terms.Len(), !s.Lexical && p.Gone != nil:
+			return nil, segment.Damage(c.path(), int64(segment.LogHeader), "unexpected content")
+		}
+		parts = append(parts, p)
+	}
+	return parts, nil
+}
+
+// pathsOf are the files of parts.
+func pathsOf(parts []segment.Part) []string {
+	paths := make([]string, len(parts))
+	for i := range parts {
+		paths[i] = parts[i].Path
+	}
+	return paths
+}

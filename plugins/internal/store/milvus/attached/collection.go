@@ -1,0 +1,258 @@
+package attached
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/milvus-io/milvus-proto/go-api/v2/commonpb"
+	"github.com/milvus-io/milvus-proto/go-api/v2/milvuspb"
+	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
+	"google.golang.org/grpc"
+
+	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/support"
+)
+
+// Arguments are the arguments that name a collection which somebody else makes.
+type Arguments struct {
+	Collection string   `config:"collection" example:"docs" doc:"A collection that somebody else makes, or an alias of one: it is read and never written. The knowledge then has no source."`
+	Partitions []string `config:"partitions" requires:"collection" doc:"Partitions of that collection to read; all if not given."`
+	Fields     Fields   `config:"fields" requires:"collection" doc:"Where the parts of its entries are. What is not given is found by type and usual names; plan shows what was found."`
+	Load       bool     `config:"load" requires:"collection" affects_output:"false" doc:"Have the server load that collection into its memory if it is not there; else that is left to its owner."`
+}
+
+// Collection is an attached collection as it was found. Nothing in it changes: it is
+// safe for concurrent use.
+type Collection struct {
+	call      Caller
+	arguments Arguments
+	params    map[string]string // of a search in the vectors' index, from the file
+	log       *slog.Logger
+	*Schema
+	*Mapping
+	dimension int
+	entries   int
+	rowBytes  int // of a whole row, about
+	scores    scores
+}
+
+// sampleRows is how many rows are read to see what they hold.
+const sampleRows = 20
+
+// Attach finds the collection that the arguments name. params are parameters of a
+// search in its index, such as ef of HNSW.
+func Attach(ctx context.Context, call Caller, a Arguments, params map[string]string, log *slog.Logger) (*Collection, error) {
+	d, err := describe(ctx, call, a)
+	if err != nil {
+		return nil, err
+	}
+	c := &Collection{call: call, arguments: a, params: params, log: log, Schema: d}
+	if c.Mapping, err = NewMapping(d, a.Fields); err != nil {
+		return nil, err
+	}
+	if err := c.checkPartitions(ctx); err != nil {
+		return nil, err
+	}
+	if err := c.load(ctx); err != nil {
+		return nil, err
+	}
+	first, size, err := c.first(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.rowBytes = max(1, size/max(1, len(first)))
+	if err := c.FindParts(d, a.Fields, first); err != nil {
+		return nil, err
+	}
+	if c.dimension, err = strconv.Atoi(Param(c.Vector.GetTypeParams(), "dim")); err != nil {
+		return nil, Wrong("collection", "the server gives field %s no dimension: %w", c.Vector.GetName(), err)
+	}
+	if c.entries, err = c.count(ctx); err != nil {
+		return nil, err
+	}
+	return c, c.calibrate(ctx, first)
+}
+
+// Describe says what was found.
+func (c *Collection) Describe() sdk.Attached {
+	return sdk.Attached{
+		Name: c.Name, ID: c.Identity, Entries: c.entries, Dimension: c.dimension, Lexical: c.Words != "", Labels: c.Label != nil,
+		Fields: slices.Clone(c.Found), Notes: slices.Concat([]string{c.scores.note}, c.Notes),
+	}
+}
+
+// checkPartitions refuses partitions that are not there.
+func (c *Collection) checkPartitions(ctx context.Context) error {
+	if len(c.arguments.Partitions) == 0 {
+		return nil
+	}
+	var names []string
+	err := c.call(ctx, "list the partitions of "+c.Name, func(ctx context.Context, s Service) error {
+		reply, err := s.ShowPartitions(ctx, &milvuspb.ShowPartitionsRequest{CollectionName: c.Name})
+		names = reply.GetPartitionNames()
+		return err
+	})
+	if table.IsUnimplemented(err) {
+		return Wrong("partitions", "the server has no partitions")
+	}
+	for _, name := range c.arguments.Partitions {
+		if err == nil && !slices.Contains(names, name) {
+			return Wrong("partitions", "collection %q has no partition %q; it has %s", c.Name, name, List(names))
+		}
+	}
+	return err
+}
+
+// load makes sure that the collection is in the server's memory, which is its owner's
+// to decide. It waits where the server is loading it, which may take long.
+func (c *Collection) load(ctx context.Context) error {
+	asked, told := false, false
+	for {
+		var state commonpb.LoadState
+		err := c.call(ctx, "ask for the load state", func(ctx context.Context, s Service) error {
+			reply, err := s.GetLoadState(ctx, &milvuspb.GetLoadStateRequest{CollectionName: c.Name, PartitionNames: c.arguments.Partitions})
+			state = reply.GetState()
+			return err
+		})
+		switch {
+		case err != nil:
+			return c.explainError(err)
+		case state == commonpb.LoadState_LoadStateLoaded:
+			return nil
+		case state == commonpb.LoadState_LoadStateLoading || asked:
+		case !c.arguments.Load:
+			return c.notLoaded()
+		default:
+			asked = true
+			err := c.call(ctx, "load collection "+c.Name, func(ctx context.Context, s Service) error {
+				_, err := s.LoadCollection(ctx, &milvuspb.LoadCollectionRequest{CollectionName: c.Name})
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		if !told {
+			told = true
+			c.log.Info("waiting until the server has loaded the collection into its memory", "collection", c.Name)
+		}
+		if err := support.SleepFor(ctx, 100*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// describe asks the server. It refuses a name that the server does not know.
+func describe(ctx context.Context, call Caller, a Arguments) (*Schema, error) {
+	var reply *milvuspb.DescribeCollectionResponse
+	err := call(ctx, "describe collection "+a.Collection, func(ctx context.Context, s Service) (err error) {
+		reply, err = s.DescribeCollection(ctx, &milvuspb.DescribeCollectionRequest{CollectionName: a.Collection})
+		return err
+	})
+	if table.IsMissing(err) {
+		return nil, noCollection(ctx, call, a.Collection)
+	}
+	if err != nil {
+		return nil, err
+	}
+	schema := reply.GetSchema()
+	// Milvus Lite 2, which has no aliases, gives no name here, and Milvus 2.3 the alias.
+	d := &Schema{Name: cmp.Or(reply.GetCollectionName(), a.Collection), Fields: schema.GetFields(), Functions: schema.GetFunctions()}
+	if slices.Contains(reply.GetAliases(), d.Name) && schema.GetName() != "" {
+		d.Name = schema.GetName()
+	}
+	d.IsAlias = slices.Contains(reply.GetAliases(), d.Name)
+	isDynamic := func(f *schemapb.FieldSchema) bool { return f.GetIsDynamic() }
+	if schema.GetEnableDynamicField() && !slices.ContainsFunc(d.Fields, isDynamic) {
+		d.Fields = append(d.Fields, &schemapb.FieldSchema{Name: DynamicField, DataType: schemapb.DataType_JSON, IsDynamic: true})
+	}
+	identify(d, reply)
+	return d, readIndexes(ctx, call, d)
+}
+
+// identify makes the id. Milvus Lite has none, so the schema is in it.
+func identify(d *Schema, reply *milvuspb.DescribeCollectionResponse) {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q %q %d %d", reply.GetDbName(), d.Name, reply.GetCollectionID(), reply.GetCreatedTimestamp())
+	for _, f := range d.Fields {
+		fmt.Fprintf(h, " %q %v %v %q", f.GetName(), f.GetDataType(), f.GetIsPrimaryKey(), Param(f.GetTypeParams(), "dim"))
+	}
+	d.Identity = hex.EncodeToString(h.Sum(nil)[:12])
+	d.Anonymous = reply.GetCollectionID() == 0 && reply.GetCreatedTimestamp() == 0
+}
+
+func readIndexes(ctx context.Context, call Caller, d *Schema) error {
+	d.Indexes = map[string]map[string]string{}
+	err := call(ctx, "describe the indexes of "+d.Name, func(ctx context.Context, s Service) error {
+		reply, err := s.DescribeIndex(ctx, &milvuspb.DescribeIndexRequest{CollectionName: d.Name})
+		for _, i := range reply.GetIndexDescriptions() {
+			params := map[string]string{}
+			for _, p := range i.GetParams() {
+				params[p.GetKey()] = p.GetValue()
+			}
+			_ = json.Unmarshal([]byte(params["params"]), &params) // where a server packs them
+			d.Indexes[i.GetFieldName()] = params
+		}
+		return err
+	})
+	if table.IsNoIndex(err) {
+		return nil // findVector says which field needs one
+	}
+	return err
+}
+
+// noCollection names the collections that there are.
+func noCollection(ctx context.Context, call Caller, name string) error {
+	var names []string
+	_ = call(ctx, "list the collections", func(ctx context.Context, s Service) error {
+		reply, err := s.ShowCollections(ctx, &milvuspb.ShowCollectionsRequest{})
+		names = reply.GetCollectionNames()
+		return err
+	})
+	there := "the server shows none; look at address and database"
+	if slices.Sort(names); len(names) > 0 {
+		there = "the server has " + List(names)
+	}
+	return Wrong("collection", "there is no collection %q and no alias of that name: %s", name, there)
+}
+
+func (c *Collection) notLoaded() error {
+	return Wrong("load", "collection %q is not in the server's memory: its owner has to load it, or the file says load = true", c.Name)
+}
+
+// explainError says what a failure of a call means for an attached collection.
+func (c *Collection) explainError(err error) error {
+	switch {
+	case table.IsMissing(err):
+		return sdk.Invalid(fmt.Errorf("collection %q is gone from the server; somebody dropped or renamed it: see to it, then start again: %w", c.Name, err))
+	case table.IsNotLoaded(err):
+		return sdk.Invalid(fmt.Errorf("collection %q is not in the server's memory any more: its owner has to load it; with load = true in the file the next start does", c.Name))
+	}
+	return err
+}
+
+// Service is what this package calls of a server. All of it reads; LoadCollection,
+// which writes nothing either, is called only where Arguments.Load is set.
+type Service interface {
+	ShowCollections(context.Context, *milvuspb.ShowCollectionsRequest, ...grpc.CallOption) (*milvuspb.ShowCollectionsResponse, error)
+	ShowPartitions(context.Context, *milvuspb.ShowPartitionsRequest, ...grpc.CallOption) (*milvuspb.ShowPartitionsResponse, error)
+	DescribeCollection(context.Context, *milvuspb.DescribeCollectionRequest, ...grpc.CallOption) (*milvuspb.DescribeCollectionResponse, error)
+	DescribeIndex(context.Context, *milvuspb.DescribeIndexRequest, ...grpc.CallOption) (*milvuspb.DescribeIndexResponse, error)
+	GetLoadState(context.Context, *milvuspb.GetLoadStateRequest, ...grpc.CallOption) (*milvuspb.GetLoadStateResponse, error)
+	LoadCollection(context.Context, *milvuspb.LoadCollectionRequest, ...grpc.CallOption) (*commonpb.Status, error)
+	Query(context.Context, *milvuspb.QueryRequest, ...grpc.CallOption) (*milvuspb.QueryResults, error)
+	Search(context.Context, *milvuspb.SearchRequest, ...grpc.CallOption) (*milvuspb.SearchResults, error)
+}
+
+// Caller makes a call to a server, and makes it again after failures that pass.
+// what is for errors: "search". A reply that reports a failure is an error.
+type Caller func(ctx context.Context, what string, do func(context.Context, Service) error) error

@@ -1,0 +1,407 @@
+package attached
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/milvus-io/milvus-proto/go-api/v2/commonpb"
+	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// This file says which field of a collection that somebody else makes holds
+// which part of an entry, makes entries of rows, and translates filters of
+// entries into expressions over those fields.
+//
+// # Where the parts of an entry come from
+//
+// The id is the primary key; a whole number is written in decimal. The vector is the
+// only field of float vectors. Text, label and context are fields, or members of
+// JSON fields and of the dynamic field, with usual names; the first rows show which
+// members there are. All else that is a string, a number or a bool is metadata: scalar
+// fields by their names, members of JSON fields and of the dynamic field by theirs. Where two have
+// one name, a scalar field comes first, then JSON fields in the order of the
+// schema, then the dynamic field. Members whose names begin with an underscore, which
+// frameworks keep their own books in, are left out unless they are named.
+//
+// In the file, a place is written as the name of a field, as a key of the dynamic
+// field, or as a member: metadata["lang"]. NULL is no text, no label, or metadata
+// that is missing.
+//
+// # Filters
+//
+// A filter is translated where engines agree on its meaning, else to something
+// weaker, and what comes back is checked. A search then reads more rows, up to 16,384.
+
+// Wrong is about an argument of the file.
+func Wrong(argument, format string, args ...any) error {
+	name, path, _ := strings.Cut(argument, ".")
+	e := &sdk.ArgumentError{Argument: name, Err: fmt.Errorf(format, args...)}
+	if path != "" {
+		e.Path = []string{path}
+	}
+	return sdk.Invalid(e)
+}
+
+// List writes the first names of a list.
+func List(names []string) string {
+	const most = 20
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Fields are the places of an entry's parts: the name of a field, a key of the
+// dynamic field, or a member such as metadata["lang"].
+type Fields struct {
+	ID      string   `config:"id" doc:"What tells entries apart: the primary key if not given."`
+	Text    string   `config:"text" doc:"The text."`
+	Vector  string   `config:"vector" doc:"The vector, of floats."`
+	Label   string   `config:"label" doc:"The label."`
+	Context string   `config:"context" doc:"What stands before the text, such as a title."`
+	Sparse  string   `config:"sparse" doc:"What the server's BM25 function makes of the text; searches by words use it."`
+	Meta    []string `config:"meta" doc:"The metadata that filters and rules see; of a JSON field all its members. All scalar fields and members if not given."`
+}
+
+// Mapping says which field holds which part of an entry.
+type Mapping struct {
+	Key, Vector          *schemapb.FieldSchema // key: the primary one
+	ID                   Place                 // the key, most often
+	text, Label, context *Place
+	Words                string // the sparse field that a BM25 function fills; empty: none
+	meta                 []metadata
+	Found                []sdk.AttachedField // for people, as are Notes
+	Notes                []string
+}
+
+// metadata is a place that metadata comes from: one value, or all members of a JSON
+// field.
+type metadata struct {
+	Place
+	members bool
+}
+
+// Usual names, the most telling first.
+var (
+	textNames    = []string{"text", "content", "page_content", "chunk", "chunk_text", "body", "document", "passage"}
+	labelNames   = []string{"label", "intent", "category", "class"}
+	contextNames = []string{"title", "heading", "context", "subject"}
+)
+
+// Types of fields.
+var (
+	Whole   = []schemapb.DataType{schemapb.DataType_Int64, schemapb.DataType_Int32, schemapb.DataType_Int16, schemapb.DataType_Int8}
+	Scalars = slices.Concat(texts, Whole, []schemapb.DataType{schemapb.DataType_Float, schemapb.DataType_Double, schemapb.DataType_Bool})
+
+	texts  = []schemapb.DataType{schemapb.DataType_VarChar, schemapb.DataType_String, schemapb.DataType_Text}
+	floats = []schemapb.DataType{schemapb.DataType_FloatVector, schemapb.DataType_Float16Vector, schemapb.DataType_BFloat16Vector}
+)
+
+// NewMapping finds the fields that the schema shows: id, vector and words.
+func NewMapping(d *Schema, given Fields) (*Mapping, error) {
+	m := &Mapping{}
+	for _, find := range []func(*Schema, Fields) error{m.findID, m.findVector, m.findWords} {
+		if err := find(d, given); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// FindParts finds the others. The first rows show what members there are.
+func (m *Mapping) FindParts(d *Schema, given Fields, first []*ColumnRow) error {
+	for _, part := range []struct {
+		name, given string
+		usual       []string
+		types       []schemapb.DataType
+		to          **Place
+	}{
+		{"text", given.Text, textNames, texts, &m.text},
+		{"label", given.Label, labelNames, slices.Concat(texts, Whole), &m.Label},
+		{"context", given.Context, contextNames, texts, &m.context},
+	} {
+		p, why, err := m.findPart(d, part.name, part.given, part.usual, part.types, first)
+		if err != nil {
+			return err
+		}
+		if *part.to = p; p != nil {
+			m.add(part.name, p.String(), why)
+		}
+	}
+	if m.text == nil && m.Label == nil {
+		return Wrong("fields.text", "no field of collection %q has a usual name for texts; name it: fields { text = \"...\" }. The fields are %s", d.Name, d.names())
+	}
+	if err := m.findMeta(d, given.Meta); err != nil {
+		return err
+	}
+	m.explain(d)
+	return nil
+}
+
+func (m *Mapping) add(part, field, why string) {
+	m.Found = append(m.Found, sdk.AttachedField{Part: part, Field: field, Why: why})
+}
+
+const named = "named in the file"
+
+// textOf a value: whole numbers in decimal; what is no text is none.
+func textOf(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case float64: // of JSON
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	case bool:
+		return strconv.FormatBool(v)
+	}
+	return ""
+}
+
+func (m *Mapping) findID(d *Schema, given Fields) error {
+	if m.Key = d.primary(); m.Key == nil {
+		return sdk.Invalid(fmt.Errorf("the server names no primary key of collection %q", d.Name))
+	}
+	m.ID = Place{Field: m.Key}
+	if given.ID == "" {
+		m.add("id", m.Key.GetName(), "the primary key")
+		return nil
+	}
+	p, err := d.find("fields.id", given.ID)
+	switch {
+	case err != nil:
+		return err
+	case !p.Is(texts...) && !p.Is(Whole...):
+		return Wrong("fields.id", "%s cannot tell rows apart: an id is a field of strings or of whole numbers", given.ID)
+	}
+	m.ID = p
+	m.add("id", given.ID, named)
+	if p.Field != m.Key {
+		m.note("Ids come from %s, which is not the primary key: of several rows with one id a search finds the best.", given.ID)
+	}
+	return nil
+}
+
+// findPart finds a field of its own, else a member that the first rows have.
+func (m *Mapping) findPart(d *Schema, part, given string, usual []string, types []schemapb.DataType, first []*ColumnRow) (*Place, string, error) {
+	if given != "" {
+		p, err := d.find("fields."+part, given)
+		if err == nil && len(p.path) == 0 && !p.Is(types...) {
+			err = Wrong("fields."+part, "field %s is of type %v, which is no %s", given, p.Field.GetDataType(), part)
+		}
+		if err == nil && len(p.path) > 0 && len(first) > 0 && !slices.ContainsFunc(first, func(r *ColumnRow) bool { return textOf(p.value(r)) != "" }) {
+			m.note("None of the first %d rows has %s, which the file names for the %s.", len(first), given, part)
+		}
+		return &p, named, err
+	}
+	if f := d.wordsInput(m.Words); part == "text" && f != nil {
+		return &Place{Field: f}, "the input of the BM25 function", nil
+	}
+	for _, name := range usual {
+		for _, f := range d.Fields {
+			if p := (Place{Field: f}); strings.EqualFold(f.GetName(), name) && p.Is(types...) && !m.isKey(f) {
+				return &p, "the field with a usual name", nil
+			}
+		}
+	}
+	for _, name := range usual {
+		for _, f := range d.Fields {
+			p := Place{f, []string{name}}
+			if f.GetDataType() == schemapb.DataType_JSON && slices.ContainsFunc(first, func(r *ColumnRow) bool { return textOf(p.value(r)) != "" }) {
+				return &p, "a member with a usual name, in the first rows", nil
+			}
+		}
+	}
+	if part == "text" {
+		if f := m.onlyText(d); f != nil {
+			return &Place{Field: f}, "the only field of texts", nil
+		}
+	}
+	return nil, "", nil
+}
+
+// onlyText is the field of strings where there is one beside the key.
+func (m *Mapping) onlyText(d *Schema) (only *schemapb.FieldSchema) {
+	for _, f := range d.Fields {
+		if m.isKey(f) || !(Place{Field: f}).Is(texts...) {
+			continue
+		}
+		if only != nil {
+			return nil
+		}
+		only = f
+	}
+	return only
+}
+
+// isKey reports whether rows are told apart by a field.
+func (m *Mapping) isKey(f *schemapb.FieldSchema) bool { return f == m.Key || f == m.ID.Field }
+
+// uses reports whether a field is another part of the entries.
+func (m *Mapping) uses(f *schemapb.FieldSchema) bool {
+	if m.isKey(f) {
+		return true
+	}
+	for _, p := range []*Place{m.text, m.Label, m.context} {
+		if p != nil && len(p.path) == 0 && p.Field == f {
+			return true
+		}
+	}
+	return false
+}
+
+// Place is where a value is: a field, or a member of a JSON field.
+type Place struct {
+	Field *schemapb.FieldSchema
+	path  []string // names of members, from the outermost
+}
+
+var memberPattern = regexp.MustCompile(`^([^\[\]]+)((?:\["(?:[^"\\]|\\.)*"\])+)$`)
+
+// find reads a place as people write it.
+func (d *Schema) find(argument, text string) (Place, error) {
+	if f := d.field(text); f != nil {
+		return Place{Field: f}, nil
+	}
+	if parts := memberPattern.FindStringSubmatch(text); parts != nil {
+		f := d.field(parts[1])
+		path, ok := members(parts[2])
+		switch {
+		case f != nil && f.GetDataType() == schemapb.DataType_JSON && ok:
+			return Place{f, path}, nil
+		case f != nil:
+			return Place{}, Wrong(argument, "%s: field %s is of type %v, and only JSON has members", text, f.GetName(), f.GetDataType())
+		}
+	} else if f := d.field(DynamicField); f != nil {
+		return Place{f, []string{text}}, nil
+	}
+	return Place{}, Wrong(argument, "collection %q has no field %q; it has %s", d.Name, text, d.names())
+}
+
+// members reads ["a"]["b"].
+func members(text string) (path []string, ok bool) {
+	for text != "" {
+		var one []string
+		decoder := json.NewDecoder(strings.NewReader(text))
+		if decoder.Decode(&one) != nil || len(one) != 1 {
+			return nil, false
+		}
+		path, text = append(path, one[0]), text[decoder.InputOffset():]
+	}
+	return path, true
+}
+
+// String writes a place as people do.
+func (p Place) String() string {
+	name := p.Field.GetName()
+	if p.Field.GetIsDynamic() && len(p.path) == 1 {
+		return p.path[0]
+	}
+	for _, key := range p.path {
+		quoted, err := json.Marshal(key)
+		if err != nil {
+			panic(err) // strings always encode
+		}
+		name += "[" + string(quoted) + "]"
+	}
+	return name
+}
+
+// key is the name of a place in metadata.
+func (p Place) key() string {
+	if len(p.path) > 0 {
+		return p.path[len(p.path)-1]
+	}
+	return p.Field.GetName()
+}
+
+// Is reports whether the value is a field of one of the types.
+func (p Place) Is(types ...schemapb.DataType) bool {
+	for _, t := range types {
+		if len(p.path) == 0 && p.Field.GetDataType() == t {
+			return true
+		}
+	}
+	return false
+}
+
+// value is what a row has there: a string, an int64, a float64, a bool or, for JSON, what it holds; nil: nothing.
+func (p Place) value(r *ColumnRow) any {
+	v := r.Value(p.Field.GetName())
+	for _, key := range p.path {
+		object, ok := v.(map[string]any)
+		if !ok {
+			return nil
+		}
+		v = object[key]
+	}
+	return v
+}
+
+// DynamicField is the name of the field that holds what no field was declared for.
+const DynamicField = "$meta"
+
+// Schema is what a server says of a collection.
+type Schema struct {
+	Name      string // its own, where it was asked for by an alias
+	Identity  string // of this collection, as well as the server can tell
+	Anonymous bool   // the server gives collections no ids
+	IsAlias   bool   // the name is an alias: the server does not say which collection it leads to
+	Fields    []*schemapb.FieldSchema
+	Functions []*schemapb.FunctionSchema
+	Indexes   map[string]map[string]string // of each field: parameters, index_type and metric_type among them
+}
+
+func (d *Schema) field(name string) *schemapb.FieldSchema {
+	for _, f := range d.Fields {
+		if f.GetName() == name {
+			return f
+		}
+	}
+	return nil
+}
+
+func (d *Schema) primary() *schemapb.FieldSchema {
+	for _, f := range d.Fields {
+		if f.GetIsPrimaryKey() {
+			return f
+		}
+	}
+	return nil
+}
+
+// wordsInput is the field that a BM25 function reads to fill another one; nil: not
+// known.
+func (d *Schema) wordsInput(filled string) *schemapb.FieldSchema {
+	for _, f := range d.Functions {
+		if slices.Contains(f.GetOutputFieldNames(), filled) && len(f.GetInputFieldNames()) == 1 {
+			return d.field(f.GetInputFieldNames()[0])
+		}
+	}
+	return nil
+}
+
+func (d *Schema) names() string {
+	var names []string
+	for _, f := range d.Fields {
+		names = append(names, f.GetName())
+	}
+	return List(names)
+}
+
+// Param is a value among those of a server; empty: it is not there.
+func Param(pairs []*commonpb.KeyValuePair, key string) string {
+	for _, p := range pairs {
+		if p.GetKey() == key {
+			return p.GetValue()
+		}
+	}
+	return ""
+}

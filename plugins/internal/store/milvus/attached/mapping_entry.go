@@ -1,0 +1,419 @@
+package attached
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
+
+	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
+	"github.com/racflow/racflow/sdk"
+)
+
+// Outputs are the names of the fields to ask for. The key is always among them:
+// asked for nothing, some servers return everything.
+func (m *Mapping) Outputs(withTexts, withMeta, withVector bool) []string {
+	var names []string
+	add := func(name string) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	add(m.Key.GetName())
+	parts := []*Place{&m.ID, m.Label}
+	if withTexts {
+		parts = append(parts, m.text, m.context)
+	}
+	for _, p := range parts {
+		if p != nil {
+			add(p.Field.GetName())
+		}
+	}
+	if withTexts || withMeta {
+		for _, p := range m.meta {
+			add(p.Field.GetName())
+		}
+	}
+	if withVector {
+		add(m.Vector.GetName())
+	}
+	return names
+}
+
+// HasTexts reports whether a row came with what outputs(true, ...) names for.
+func (m *Mapping) HasTexts(r *ColumnRow) bool {
+	return !slices.ContainsFunc(m.Outputs(true, true, false), func(name string) bool { return !r.Has(name) })
+}
+
+// KeyOf is the primary key of a row, as text.
+func (m *Mapping) KeyOf(r *ColumnRow) string { return textOf(r.Value(m.Key.GetName())) }
+
+// IDOf is the id of an entry; empty: the row has none, and is no entry.
+func (m *Mapping) IDOf(r *ColumnRow) string { return textOf(m.ID.value(r)) }
+
+// LabelOf is the label of an entry; empty: it has none.
+func (m *Mapping) LabelOf(r *ColumnRow) string { return m.part(m.Label, r) }
+
+func (m *Mapping) part(p *Place, r *ColumnRow) string {
+	if p == nil {
+		return ""
+	}
+	return textOf(p.value(r))
+}
+
+// Entry makes an entry of a row.
+func (m *Mapping) Entry(r *ColumnRow, withTexts bool) sdk.Entry {
+	e := sdk.Entry{ID: m.IDOf(r), Label: m.LabelOf(r)}
+	if withTexts {
+		e.Text, e.Context, e.Meta = m.part(m.text, r), m.part(m.context, r), m.ReadMeta(r)
+	}
+	return e
+}
+
+// OneOf selects rows by their keys or ids, and counts those that it can name: of a
+// number only its usual form, and no text that servers read in several ways.
+func OneOf(p Place, ids []string) (expr string, n int) {
+	numbers := p.Is(Whole...)
+	var literals []string
+	for _, id := range ids {
+		if numbers {
+			if n, ok := WholeNumber(id); ok {
+				literals = append(literals, strconv.FormatInt(n, 10))
+			}
+		} else if literal, ok := table.Quote(id); ok {
+			literals = append(literals, literal)
+		}
+	}
+	return p.Field.GetName() + " in [" + strings.Join(literals, ",") + "]", len(literals)
+}
+
+// findMeta reads what the file names, or takes all that is no other part.
+func (m *Mapping) findMeta(d *Schema, given []string) error {
+	keys := map[string]string{}
+	for _, text := range given {
+		p, err := d.find("fields.meta", text)
+		if err != nil {
+			return err
+		}
+		switch members := p.Is(schemapb.DataType_JSON); {
+		case !members && len(p.path) == 0 && !p.Is(Scalars...):
+			return Wrong("fields.meta", "field %s is of type %v, which has no place in metadata: only strings, numbers and bools have", text, p.Field.GetDataType())
+		case !members && keys[p.key()] != "":
+			return Wrong("fields.meta", "%s and %s would both be metadata %q", keys[p.key()], text, p.key())
+		default:
+			m.meta = append(m.meta, metadata{p, members})
+			if !members {
+				keys[p.key()] = text
+			}
+		}
+	}
+	if given == nil {
+		for _, f := range d.Fields {
+			if p := (Place{Field: f}); p.Is(Scalars...) && !m.uses(f) {
+				m.meta = append(m.meta, metadata{Place: p})
+			}
+		}
+		for _, f := range d.Fields {
+			if p := (Place{Field: f}); p.Is(schemapb.DataType_JSON) {
+				m.meta = append(m.meta, metadata{p, true})
+			}
+		}
+	}
+	why := named
+	if given == nil {
+		why = "all other scalar fields and members"
+	}
+	var names []string
+	for _, p := range m.meta {
+		names = append(names, p.String())
+	}
+	if len(names) > 0 {
+		m.add("meta", List(names), why)
+	}
+	return nil
+}
+
+// ReadMeta makes the metadata of a row; nil: none. Of two places with one key the first
+// with a value counts.
+func (m *Mapping) ReadMeta(r *ColumnRow) sdk.Meta {
+	meta := sdk.Meta{}
+	set := func(key string, v any) {
+		switch v := v.(type) {
+		case int64:
+			if _, ok := meta[key]; !ok {
+				meta[key] = float64(v)
+			}
+		case string, float64, bool:
+			if _, ok := meta[key]; !ok {
+				meta[key] = v
+			}
+		}
+	}
+	for _, from := range m.meta {
+		if !from.members {
+			set(from.key(), from.value(r))
+			continue
+		}
+		object, _ := from.value(r).(map[string]any)
+		for _, key := range slices.Sorted(maps.Keys(object)) {
+			if m.takes(from, key) {
+				set(key, object[key])
+			}
+		}
+	}
+	if len(meta) == 0 {
+		return nil
+	}
+	return meta
+}
+
+// takes reports whether a member of a JSON field is metadata.
+func (m *Mapping) takes(from metadata, key string) bool {
+	if strings.HasPrefix(key, "_") {
+		return false
+	}
+	for _, p := range []*Place{m.text, m.Label, m.context} {
+		if p != nil && p.Field == from.Field && slices.Equal(p.path, append(slices.Clone(from.path), key)) {
+			return false
+		}
+	}
+	return true
+}
+
+// compareMeta asks every place that may have the key. A row where it is missing
+// matches no comparison.
+func (m *Mapping) compareMeta(f *sdk.Filter, negated bool) table.Condition {
+	var places []Place
+	for _, from := range m.meta {
+		switch {
+		case from.members && m.takes(from, f.Key):
+			places = append(places, Place{from.Field, append(slices.Clone(from.path), f.Key)})
+		case !from.members && from.key() == f.Key:
+			if places = append(places, from.Place); len(places) == 1 && len(from.path) == 0 && !from.Field.GetNullable() {
+				return compareField(from.Place, f, negated) // every row has it, so no other place counts
+			}
+		}
+	}
+	if negated && len(places) > 0 {
+		return all
+	}
+	var parts []table.Condition
+	for _, p := range places {
+		parts = append(parts, compareValue(p, f))
+	}
+	if len(places) == 0 {
+		return constant(negated)
+	}
+	return table.Or(parts...)
+}
+
+// compareField compares a field in which every row has a value.
+func compareField(p Place, f *sdk.Filter, negated bool) table.Condition {
+	switch {
+	case !negated:
+		return compareValue(p, f)
+	case p.Is(texts...):
+		return table.Text(p.Field.GetName(), only(f, isText), true)
+	}
+	return all
+}
+
+func compareValue(p Place, f *sdk.Filter) table.Condition {
+	name := p.Field.GetName()
+	switch {
+	case len(p.path) > 0:
+		member, ok := table.Path(name, p.path...)
+		if !ok {
+			return all
+		}
+		return table.Member(member, f, false)
+	case p.Is(texts...):
+		return table.Text(name, only(f, isText), false)
+	case p.Is(schemapb.DataType_Bool):
+		return table.Member(name, only(f, func(v any) bool { _, ok := v.(bool); return ok }), false)
+	case p.Is(schemapb.DataType_Float):
+		// Engines disagree whether they compare as 32 or 64 bits.
+		exact := only(f, func(v any) bool { x, ok := v.(float64); return ok && float64(float32(x)) == x })
+		if f.Op != sdk.FilterIn && len(exact.Values) < len(f.Values) {
+			return all
+		}
+		return table.Member(name, exact, false)
+	case p.Is(schemapb.DataType_Double):
+		return table.Member(name, only(f, isNumber), false)
+	}
+	return compareWhole(name, f)
+}
+
+func isNumber(v any) bool { _, ok := v.(float64); return ok }
+func isText(v any) bool   { _, ok := v.(string); return ok }
+
+// compareWhole compares a field of whole numbers, which some servers refuse to
+// compare with others.
+func compareWhole(name string, f *sdk.Filter) table.Condition {
+	var numbers []int64
+	for _, v := range f.Values {
+		x, ok := v.(float64)
+		switch {
+		case !ok:
+			continue
+		case math.Abs(x) >= 1<<31: // further numbers do not fit every type, or a float64
+			return all
+		case x == math.Trunc(x):
+			numbers = append(numbers, int64(x))
+		case f.Op == sdk.FilterLess || f.Op == sdk.FilterLessEqual:
+			return table.Condition{Expr: name + " <= " + strconv.FormatInt(int64(math.Floor(x)), 10)}
+		case f.Op == sdk.FilterGreater || f.Op == sdk.FilterGreaterEqual:
+			return table.Condition{Expr: name + " >= " + strconv.FormatInt(int64(math.Ceil(x)), 10)}
+		}
+	}
+	if len(numbers) == 0 {
+		return none
+	}
+	operator := map[sdk.FilterOp]string{sdk.FilterLess: " < ", sdk.FilterLessEqual: " <= ", sdk.FilterGreater: " > ", sdk.FilterGreaterEqual: " >= "}[f.Op]
+	if operator == "" {
+		return table.Condition{Expr: table.Numbers(name, numbers)}
+	}
+	return table.Condition{Expr: name + operator + strconv.FormatInt(numbers[0], 10)}
+}
+
+// only is a comparison with those of the values that a field can have. In nothing
+// is what it becomes where there are none: a comparison that is never true.
+func only(f *sdk.Filter, can func(any) bool) *sdk.Filter {
+	kept := *f
+	kept.Values = nil
+	for _, v := range f.Values {
+		if can(v) {
+			kept.Values = append(kept.Values, v)
+		}
+	}
+	if len(kept.Values) == 0 {
+		kept.Op = sdk.FilterIn
+	}
+	return &kept
+}
+
+// The metrics that can be read as cosines.
+const (
+	MetricCosine = "COSINE"
+	MetricIP     = "IP"
+	MetricL2     = "L2"
+	MetricBM25   = "BM25"
+)
+
+// findVector takes the field that the file names, or the only one of vectors of floats.
+func (m *Mapping) findVector(d *Schema, given Fields) error {
+	var fields []*schemapb.FieldSchema
+	var names, others []string
+	for _, f := range d.Fields {
+		switch t := f.GetDataType(); {
+		case slices.Contains(floats, t):
+			fields, names = append(fields, f), append(names, f.GetName())
+		case t == schemapb.DataType_BinaryVector || t == schemapb.DataType_Int8Vector:
+			others = append(others, fmt.Sprintf("%s (%v, measured by %s)", f.GetName(), t, d.Indexes[f.GetName()]["metric_type"]))
+		}
+	}
+	why := "the only field of vectors"
+	switch {
+	case given.Vector != "":
+		why = named
+		f := d.field(given.Vector)
+		switch {
+		case f == nil:
+			return Wrong("fields.vector", "collection %q has no field %q; it has %s", d.Name, given.Vector, d.names())
+		case !slices.Contains(fields, f):
+			return Wrong("fields.vector", "field %s is of type %v: it takes one of FloatVector, Float16Vector or BFloat16Vector to compare with an embedder's vectors", given.Vector, f.GetDataType())
+		}
+		m.Vector = f
+	case len(fields) == 1:
+		m.Vector = fields[0]
+	case len(fields) > 1:
+		return Wrong("fields.vector", "collection %q has several fields of vectors: %s. Name the one that the embedder of this file made: fields { vector = %q }", d.Name, List(names), names[0])
+	case len(others) > 0:
+		return Wrong("collection", "collection %q has no vectors of floats, only %s, which cannot be compared with an embedder's", d.Name, List(others))
+	default:
+		return Wrong("collection", "collection %q has no field of vectors", d.Name)
+	}
+	m.add("vector", m.Vector.GetName(), why)
+	switch metric := m.Metric(d); metric {
+	case MetricCosine, MetricIP, MetricL2:
+		return nil
+	case "":
+		return Wrong("collection", "field %s of collection %q has no index, without which the server cannot search it: its owner has to make one, best with the metric COSINE", m.Vector.GetName(), d.Name)
+	default:
+		return Wrong("collection", "field %s of collection %q is measured by %s; racflow reads COSINE, IP and L2", m.Vector.GetName(), d.Name, metric)
+	}
+}
+
+// Metric is what the index of the vectors measures by; empty: there is none.
+func (m *Mapping) Metric(d *Schema) string {
+	return strings.ToUpper(d.Indexes[m.Vector.GetName()]["metric_type"])
+}
+
+// findWords takes the sparse field that the file names, or the first that a BM25
+// function fills. Milvus Lite 2 names no functions, only what they fill and by what
+// metric it is searched.
+func (m *Mapping) findWords(d *Schema, given Fields) error {
+	var made, others []string
+	for _, f := range d.Fields {
+		if f.GetDataType() != schemapb.DataType_SparseFloatVector {
+			continue
+		}
+		if strings.EqualFold(d.Indexes[f.GetName()]["metric_type"], MetricBM25) {
+			made = append(made, f.GetName())
+		} else {
+			others = append(others, f.GetName())
+		}
+	}
+	switch {
+	case given.Sparse != "" && slices.Contains(made, given.Sparse):
+		m.Words = given.Sparse
+		m.add("sparse", m.Words, named)
+	case given.Sparse != "" && !slices.Contains(others, given.Sparse):
+		return Wrong("fields.sparse", "%s is no sparse field of collection %q; it has %s", given.Sparse, d.Name, d.names())
+	case given.Sparse == "" && len(made) > 0:
+		m.Words = made[0]
+		m.add("sparse", m.Words, "filled by a BM25 function of the server")
+	case len(others) > 0:
+		m.note("No BM25 function of the server fills %s, so a text cannot be searched in it: hybrid searches are dense.", List(others))
+		return nil
+	default:
+		m.note("No field is searched by words: hybrid searches are dense. A BM25 function of the collection would change that.")
+		return nil
+	}
+	m.note("Lexical scores are those of the server's BM25, with its own analyzer.")
+	return nil
+}
+
+func (m *Mapping) note(format string, args ...any) {
+	m.Notes = append(m.Notes, fmt.Sprintf(format, args...))
+}
+
+// explain says what entries go without.
+func (m *Mapping) explain(d *Schema) {
+	if m.Label == nil {
+		m.note("Entries have no label.")
+	}
+	if m.text == nil {
+		m.note("Entries have no text.")
+	}
+	var left []string
+	for _, f := range d.Fields {
+		p := Place{Field: f}
+		if !p.Is(Scalars...) && !p.Is(schemapb.DataType_JSON) && f != m.Vector && f.GetDataType() != schemapb.DataType_SparseFloatVector {
+			left = append(left, fmt.Sprintf("%s (%v)", f.GetName(), f.GetDataType()))
+		}
+	}
+	if len(left) > 0 {
+		m.note("Left out, for their types: %s.", List(left))
+	}
+	if d.IsAlias {
+		m.note("The server does not say which collection the alias %s leads to: after a swap, searches reach the other one at once.", d.Name)
+	}
+	if d.Anonymous {
+		m.note("The server gives collections no ids: one that is made anew with the same name and fields looks like the same.")
+	}
+}

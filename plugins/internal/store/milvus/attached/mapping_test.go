@@ -1,0 +1,113 @@
+package attached
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// jsonRow is a row with a JSON field.
+func jsonRow(field, text string) *ColumnRow {
+	data := &schemapb.FieldData{FieldName: field, Field: &schemapb.FieldData_Scalars{Scalars: &schemapb.ScalarField{Data: &schemapb.ScalarField_JsonData{JsonData: &schemapb.JSONArray{Data: [][]byte{[]byte(text)}}}}}}
+	r, err := ReadColumn([]*schemapb.FieldData{data}, 1)
+	if err != nil {
+		panic(err)
+	}
+	return r[0]
+}
+
+func TestPlaces(t *testing.T) {
+	d := testDescription()
+	d.Fields = append(d.Fields, &schemapb.FieldSchema{Name: DynamicField, DataType: schemapb.DataType_JSON, IsDynamic: true})
+	for text, want := range map[string]struct {
+		field, key string
+		path       []string
+	}{
+		"lang":                       {"lang", "lang", nil},
+		"origin":                     {"origin", "origin", nil},
+		`origin["team"]`:             {"origin", "team", []string{"team"}},
+		`origin["a"]["b \" ü"]`:      {"origin", `b " ü`, []string{"a", `b " ü`}},
+		"color":                      {DynamicField, "color", []string{"color"}},
+		`$meta["origin"]["team"]`:    {DynamicField, "team", []string{"origin", "team"}},
+		"metadata.with.dots":         {DynamicField, "metadata.with.dots", []string{"metadata.with.dots"}},
+		`a name with [no] quotes[0]`: {DynamicField, `a name with [no] quotes[0]`, []string{`a name with [no] quotes[0]`}},
+	} {
+		p, err := d.find("fields.text", text)
+		if err != nil || p.Field.GetName() != want.field || !slices.Equal(p.path, want.path) || p.key() != want.key || p.String() != text {
+			t.Errorf("%s: %v, %q, key %q, %v", text, p, p.path, p.key(), err)
+		}
+	}
+	for _, text := range []string{`lang["a"]`, `nothing["a"]`} {
+		if p, err := d.find("fields.text", text); sdk.CodeOf(err) != sdk.CodeInvalid {
+			t.Errorf("%s: %v, %v", text, p, err)
+		}
+	}
+}
+
+// Parts are found by type and usual names, in fields first, then in members that rows have.
+func TestParts(t *testing.T) {
+	d := testDescription()
+	d.Fields = slices.DeleteFunc(d.Fields, func(f *schemapb.FieldSchema) bool { return f.GetName() == "text" || f.GetName() == "label" })
+	d.Fields = append(d.Fields, &schemapb.FieldSchema{Name: DynamicField, DataType: schemapb.DataType_JSON, IsDynamic: true})
+	first := jsonRow(DynamicField, `{"page_content": "a", "intent": 7, "title": null, "lang": "xx", "size": 5, "_own": "x", "list": [1]}`)
+	m := testMapping(t, d, Fields{}, first)
+	if m.text.String() != "page_content" || m.Label.String() != "intent" || m.context != nil || m.ID.String() != "number" {
+		t.Errorf("found %+v", m.Found)
+	}
+	e := m.Entry(first, true)
+	if diff := cmp.Diff(sdk.Entry{Text: "a", Label: "7", Meta: sdk.Meta{"lang": "xx", "size": 5.0}}, e); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if !slices.Contains(m.Notes, "Left out, for their types: tags (Array).") {
+		t.Errorf("notes %q", m.Notes)
+	}
+	m = testMapping(t, testDescription(), Fields{Text: "lang", Context: `origin["team"]`, Meta: []string{"year", "origin"}}, jsonRow("origin", `{"other": 1}`))
+	if m.text.String() != "lang" || m.Label.String() != "label" || len(m.meta) != 2 || len(m.Notes) != 3 {
+		t.Errorf("found %+v, notes %q", m.Found, m.Notes)
+	}
+	if _, err := NewMapping(testDescription(), Fields{ID: "rate"}); sdk.CodeOf(err) != sdk.CodeInvalid {
+		t.Errorf("a float as id gives %v", err)
+	}
+	if err := testMapping(t, testDescription(), Fields{}).findMeta(testDescription(), []string{"year", `origin["year"]`}); sdk.CodeOf(err) != sdk.CodeInvalid {
+		t.Errorf("two places of one key give %v", err)
+	}
+}
+
+// Where a server leaves NULLs out of a column, each value is still that of its row.
+func TestNulls(t *testing.T) {
+	valid := []bool{false, true, false, true}
+	for _, values := range [][]int32{{0, 1, 0, 3}, {1, 3}} {
+		data := &schemapb.FieldData{FieldName: "year", ValidData: valid, Field: &schemapb.FieldData_Scalars{Scalars: &schemapb.ScalarField{Data: &schemapb.ScalarField_IntData{IntData: &schemapb.IntArray{Data: values}}}}}
+		r, err := ReadColumn([]*schemapb.FieldData{data}, 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 4 {
+			want := any(nil)
+			if valid[i] {
+				want = int64(i)
+			}
+			if got := r[i].Value("year"); got != want {
+				t.Errorf("%v: row %d has %v, want %v", values, i, got, want)
+			}
+		}
+	}
+	if _, err := ReadColumn([]*schemapb.FieldData{{FieldName: "year", Field: &schemapb.FieldData_Scalars{Scalars: &schemapb.ScalarField{Data: &schemapb.ScalarField_IntData{IntData: &schemapb.IntArray{Data: []int32{1}}}}}}}, 4); err == nil {
+		t.Error("one value for four rows is taken")
+	}
+}
+
+func TestTexts(t *testing.T) {
+	for _, test := range []struct {
+		value any
+		want  string
+	}{{"a", "a"}, {int64(-5), "-5"}, {12.0, "12"}, {1e21, "1000000000000000000000"}, {true, "true"}, {nil, ""}, {[]any{1}, ""}} {
+		if got := textOf(test.value); got != test.want {
+			t.Errorf("%v: %q, want %q", test.value, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,37 @@
+package attached
+
+import (
+	"math"
+	"slices"
+	"testing"
+)
+
+func TestScores(t *testing.T) {
+	for _, test := range []struct {
+		metric      string
+		score, want float32
+	}{{MetricCosine, 0.5, 0.5}, {MetricIP, 1.0000001, 1}, {MetricL2, 0, 1}, {MetricL2, 4.0000005, -1}, {MetricL2, 2, 0}, {MetricCosine, float32(math.NaN()), 0}} {
+		if got := (scores{metric: test.metric}).cosine(test.score); got != test.want {
+			t.Errorf("%s of %v is %v, want %v", test.metric, test.score, got, test.want)
+		}
+	}
+	for _, test := range []struct {
+		scores scores
+		want   []float32
+	}{{scores{exact: true, norm: 5}, []float32{0.6, 0.8}}, {scores{}, []float32{0.6, 0.8}}, {scores{norm: 5}, []float32{3, 4}}} {
+		if got := test.scores.query([]float32{6, 8}); !slices.Equal(got, test.want) {
+			t.Errorf("%+v asks for %v, want %v", test.scores, got, test.want)
+		}
+	}
+	if Cosine([]float32{3, 0}, []float32{0, 0}) != 0 || Cosine([]float32{3, 4}, []float32{6, 8}) != 1 {
+		t.Error("cosines of a vector without direction, and of one direction")
+	}
+}
+
+func TestBeginning(t *testing.T) {
+	for _, id := range []string{"a\nb", "\tx", "ü漢\x7f", "plain", ""} {
+		if got := beginning(id); len(got) > len(id) || id[:len(got)] != got || got == id && id != "plain" && id != "" {
+			t.Errorf("%q begins with %q", id, got)
+		}
+	}
+}

@@ -1,0 +1,473 @@
+package milvus
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/support"
+)
+
+// This file writes: what is put and deleted between two commits, and the
+// commit. Milvus has no transactions, so every entry that is put becomes a row with
+// the next sequence number, where no reader looks until the record of a commit, which
+// is one row, counts it. Rows that a commit replaced or deleted are on its list of dead
+// rows. A later writer removes them when no reader can need them any more, and removes
+// what a killed writer left behind.
+//
+// Writers take turns; turn.go says why no two of them commit over each other. A commit,
+// with time going down:
+//
+//	writer                          server                     readers
+//	  | read turns ------------------> 5 committed                |
+//	  | claim turn 6 ----------------> ~turn-6-claim-H            | see 5
+//	  | read turns <------------------ is the claim alone?        |
+//	  | base 5 ----------------------> ~turn-6-base               |
+//	  | read turns <------------------ still the highest?         |
+//	  | remove what nothing needs ---> rows of gaps, old blobs    |
+//	  | put entries in batches ------> rows 40, 41, ...           |
+//	  | renew the claim every 8 s ---> ~turn-6-claim-H            |
+//	  | find rows that are replaced    ...                        |
+//	  | note, statistics, dead ------> ~note-6-0, ...             |
+//	  | read turns <------------------ still the highest?         |
+//	  | record ----------------------> ~turn-6-record             | see 6
+//	  | read turns <------------------ still the highest: done    |
+//	  | release the claim -----------> ~turn-6-claim-H            |
+//
+// The tests run many writers and readers by seeded schedules against a server in
+// memory, which loses and delays calls; see TestSimulation.
+//
+// The words of a row are weighed with the average length at that time. The
+// average moves with every commit: rows whose average is off by more than a
+// quarter are written again by the next commit (reweigh.go).
+
+// sends is how many batches are on their way at a time. A server waits for
+// its disk while it could already read the next batch.
+const sends = 3
+
+// begin starts a transaction unless one is under way: it takes a turn, makes sure
+// that nobody else wrote since this process read, and removes what a killed writer
+// left behind.
+func (w *Writer) begin(ctx context.Context) (_ *transaction, err error) {
+	if w.staged != nil {
+		if err := context.Cause(w.staged.ctx); err != nil {
+			return nil, w.undo(ctx, err)
+		}
+		return w.staged, nil
+	}
+	s, err := w.View.Opened()
+	if err != nil {
+		return nil, err
+	}
+	if w.dropped {
+		return nil, fmt.Errorf("collection %q lost its uncommitted changes to an earlier error: open it again and make them anew", s.Collection)
+	}
+	if !s.OnServer {
+		t := *s.Table
+		if err := t.Create(ctx); err != nil {
+			return nil, err
+		}
+		if err := t.Prepare(ctx); err != nil {
+			return nil, err
+		}
+		s = EmptySnapshot(&t, true)
+		w.View.Set(s)
+	}
+	mine, err := takeTurn(ctx, s.Table)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = mine.release(context.WithoutCancel(ctx))
+		}
+	}()
+	if !mine.base.Same(&s.Record) {
+		return nil, sdk.Transient(fmt.Errorf("collection %q was changed by another process since it was opened: open it again", s.Collection), 0)
+	}
+	base := after(*s, mine.Turn)
+	tidied, err := tidy(ctx, base, mine)
+	if err != nil {
+		return nil, err
+	}
+	next := base.Record.Next
+	tx := &transaction{base: base, turn: mine, tidied: tidied, first: next, next: next, latest: map[int64]int64{}, frequencies: map[uint32]int64{}}
+	tx.sending.SetLimit(sends)
+	tx.ctx, tx.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	tx.renewing.Go(tx.renew)
+	w.staged = tx
+	return tx, nil
+}
+
+// rowsOfTurn is more rows than a turn can write.
+const rowsOfTurn = 1 << 32
+
+// after is the base of a turn, without the sequence numbers that the turns in between
+// may have used: a row of theirs that comes late must not count.
+func after(base Snapshot, turn int64) *Snapshot {
+	r := &base.Record
+	if unfinished := turn - r.Commit - 1; unfinished > 0 {
+		next := r.Next + unfinished*rowsOfTurn
+		r.Gaps = append(slices.Clone(r.Gaps), Gap{From: r.Next, To: next})
+		r.Next = next
+	}
+	return &base
+}
+
+// renew prolongs the turn's lease until the transaction ends or somebody else has
+// claimed a turn.
+func (tx *transaction) renew() {
+	for support.SleepFor(tx.ctx, leaseRenew) == nil {
+		_, err := tx.turn.check(tx.ctx)
+		if err == nil {
+			err = tx.turn.renew(tx.ctx)
+		}
+		if sdk.CodeOf(err) == sdk.CodeTransient {
+			tx.cancel(err)
+		}
+	}
+}
+
+// looks is how often rows are looked for that the server has taken: a busy Milvus Lite
+// was seen not to show one at once.
+const looks = 5
+
+// check reads the turns and makes sure that nobody else has claimed this one or a
+// higher one, and that the claim is still there: in a collection that was dropped and
+// made again turns are counted anew.
+func (m *turn) check(ctx context.Context) (*Turns, error) {
+	gone := sdk.Transient(fmt.Errorf("collection %q was dropped by another process: open it again", m.table.Collection), 0)
+	return m.look(ctx, gone, func(*Turns) bool { return true })
+}
+
+// checkRecord checks, too, that the record of the turn is there: then it has committed.
+func (m *turn) checkRecord(ctx context.Context) error {
+	missing := errors.New("the server does not have the record that it took")
+	_, err := m.look(ctx, missing, func(turns *Turns) bool { return turns.Records[m.Turn].Commit == m.Turn })
+	return err
+}
+
+// look reads the turns until they have the claim and are complete; after some time it
+// returns the error missing.
+func (m *turn) look(ctx context.Context, missing error, complete func(*Turns) bool) (*Turns, error) {
+	for n := 1; ; n++ {
+		turns, err := ReadTurns(ctx, m.table)
+		if err != nil {
+			return nil, err
+		}
+		claimed := false
+		for _, c := range turns.Claims {
+			if c.Holder == m.Holder {
+				claimed = true
+			} else if c.Turn >= m.Turn {
+				return nil, sdk.Transient(fmt.Errorf("collection %q is written by another process, %s", m.table.Collection, c.Process), time.Second)
+			}
+		}
+		if claimed && complete(turns) {
+			return turns, nil
+		}
+		if n == looks {
+			return nil, missing
+		}
+		if err := support.SleepFor(ctx, time.Duration(n)*100*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// flushRows is how many new rows make it worth while that the server indexes its
+// growing segments. It limits how often that may be asked for.
+const flushRows = 10_000
+
+// Commit makes the staged changes visible. Everything else is on the server before the
+// record, which is one row.
+func (w *Writer) Commit(ctx context.Context, note []byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s := w.View.Latest(); w.staged == nil && s != nil && !w.dropped && s.Record.Commit > 0 && bytes.Equal(note, s.Note) {
+		return nil
+	}
+	tx, err := w.begin(ctx)
+	if err != nil {
+		return err
+	}
+	t := tx.base.Table
+	next, err := tx.commit(ctx, note)
+	if err != nil {
+		return w.undo(ctx, err)
+	}
+	w.end()
+	w.View.Set(next)
+	if err := tx.turn.release(ctx); err != nil {
+		w.Log.Warn("could not end the turn of the writer; it ends by itself", "collection", t.Collection, "error", err)
+	}
+	if tx.rows >= flushRows {
+		if err := t.Flush(ctx); err != nil {
+			w.Log.Debug("the server did not flush", "collection", t.Collection, "error", err)
+		}
+	}
+	return nil
+}
+
+// commit returns the snapshot that it leads to.
+func (tx *transaction) commit(ctx context.Context, note []byte) (*Snapshot, error) {
+	next, rows, err := tx.prepare(ctx, note)
+	if err != nil {
+		return nil, err
+	}
+	if err := tx.base.PutSystem(ctx, rows...); err != nil {
+		return nil, err
+	}
+	if _, err := tx.turn.check(ctx); err != nil {
+		return nil, err
+	}
+	next.Record.Time = time.Now().Add(tx.base.Server.Config.RetryTime).Unix()
+	err = tx.turn.put(ctx, next.Record, "record")
+	next.Seen = time.Now()
+	// It counts once it is there and nobody has claimed a higher turn, whatever was
+	// replied.
+	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), tx.base.Server.Config.CallTimeout)
+	defer cancel()
+	missing := tx.turn.checkRecord(looking)
+	if missing == nil {
+		return next, nil
+	}
+	return nil, errUncertain{cmp.Or(err, missing)}
+}
+
+// errUncertain is the error of a commit that may have been made all the same.
+type errUncertain struct{ error }
+
+func (e errUncertain) Unwrap() error { return e.error }
+
+// prepare finishes what was staged and returns the snapshot that the commit
+// leads to, with the system rows that its record refers to.
+func (tx *transaction) prepare(ctx context.Context, note []byte) (*Snapshot, []table.Row, error) {
+	base := tx.base
+	dead, err := tx.supersede(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	replaced := base.Record.Entries > 0 && len(dead) == base.Record.Entries // all of it
+	reweighed, err := tx.reweigh(ctx, dead, replaced)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := tx.flush(ctx); err != nil {
+		return nil, nil, err
+	}
+	if err := tx.verify(ctx); err != nil {
+		return nil, nil, err
+	}
+
+	next := EmptySnapshot(base.Table, true)
+	next.Record, next.Note, next.Frequencies = base.Record, slices.Clone(note), maps.Clone(base.Frequencies)
+	r := &next.Record
+	r.Commit, r.Next = tx.turn.Turn, tx.next
+	if base.Record.Commit == 0 {
+		r.Origin = tx.turn.Holder
+	}
+	r.Entries += tx.entries
+	r.Words += tx.words
+	r.Statistics, r.Dead = slices.Clone(r.Statistics), slices.Clone(r.Dead)
+	if tx.tidied || replaced {
+		r.Dead = nil
+	} else {
+		maps.Copy(next.Dead, base.Dead)
+	}
+	if replaced {
+		r.Floor, r.Gaps, dead = base.Record.Next, nil, nil
+	}
+	tx.widen(r, replaced || len(reweighed) > 0)
+	var rows []table.Row
+	if dead = slices.Concat(dead, reweighed, tx.superseded); len(dead) > 0 {
+		b, parts := NewBlob(KindDead, tx.turn.Turn, EncodeRecord(dead))
+		r.Dead, rows = append(r.Dead, b), append(rows, parts...)
+		for _, n := range dead {
+			next.Dead[n] = struct{}{}
+		}
+	}
+	if !bytes.Equal(note, base.Note) || base.Record.Commit == 0 {
+		b, parts := NewBlob(KindNote, tx.turn.Turn, note)
+		r.Note, rows = b, append(rows, parts...)
+	}
+	return next, append(rows, tx.statistics(next)...), nil
+}
+
+// widen brings the range of the averages up to date, or begins it anew.
+func (tx *transaction) widen(r *Record, anew bool) {
+	if anew || r.Lowest == 0 {
+		r.Lowest, r.Highest = tx.lowest, tx.highest
+	}
+	if tx.lowest > 0 {
+		r.Lowest, r.Highest = min(r.Lowest, tx.lowest), max(r.Highest, tx.highest)
+	}
+}
+
+// statistics brings the document frequencies up to date and returns the rows
+// that say so: what changed, or all of it when the changes outweigh the rest.
+func (tx *transaction) statistics(next *Snapshot) []table.Row {
+	changed := map[uint32]uint32{}
+	for word, change := range tx.frequencies {
+		if change == 0 {
+			continue
+		}
+		n := uint32(int64(next.Frequencies[word]) + change)
+		if changed[word] = n; n == 0 {
+			delete(next.Frequencies, word)
+		} else {
+			next.Frequencies[word] = n
+		}
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	items := len(changed)
+	for _, b := range next.Record.Statistics {
+		items += b.Items
+	}
+	if items > 2*len(next.Frequencies)+1000 || len(next.Record.Statistics) >= 64 {
+		changed, next.Record.Statistics = next.Frequencies, nil
+	}
+	b, rows := NewBlob(KindStatistics, tx.turn.Turn, EncodeRecord(changed))
+	b.Items = len(changed)
+	next.Record.Statistics = append(next.Record.Statistics, b)
+	return rows
+}
+
+// transaction is what was written since the last commit, its base.
+type transaction struct {
+	base *Snapshot
+	turn *turn
+	// tidied reports that the dead rows of earlier commits are gone.
+	tidied  bool
+	first   int64       // sequence number
+	next    int64       // sequence number
+	pending []table.Row // not on the server yet
+	bytes   int         // of the pending rows
+	rows    int         // put so far, pending ones too
+
+	// latest has the last thing that happened to an id, by its hash: the row that
+	// was put, or deleted.
+	latest     map[int64]int64
+	superseded []int64 // rows of the transaction that later ones replaced
+
+	// The changes of the statistics.
+	entries     int
+	words       int64
+	frequencies map[uint32]int64
+	// The averages that words were weighed with; 0: none yet.
+	lowest, highest float64
+
+	sending  errgroup.Group
+	ctx      context.Context // of what is sent: a call returns before all is there
+	cancel   context.CancelCauseFunc
+	renewing sync.WaitGroup
+}
+
+// deleted stands in latest for a row.
+const deleted = -1
+
+// replace notes the last thing that happened to an id.
+func (tx *transaction) replace(id string, now int64) {
+	hash := table.IDHash(id)
+	if before, ok := tx.latest[hash]; ok && before != deleted {
+		tx.superseded = append(tx.superseded, before)
+	}
+	tx.latest[hash] = now
+}
+
+// put adds an entry.
+func (tx *transaction) put(e sdk.Entry, meta []byte) error {
+	r := tx.newRow(e, meta, tx.next)
+	tx.count(r.Counts, 1)
+	tx.entries++
+	tx.replace(e.ID, tx.next)
+	return tx.add(r)
+}
+
+// newRow is the next row, for an entry at a position.
+func (tx *transaction) newRow(e sdk.Entry, meta []byte, position int64) table.Row {
+	r := table.Row{Key: table.RowKey(position, tx.next), Sequence: tx.next, Entry: e, Meta: meta}
+	if a := tx.base.Analyzer; a != nil {
+		r.Counts = table.CountWords(*a, e.Context, e.Text)
+	}
+	return r
+}
+
+// add makes a row pending, and sends those once they are enough.
+func (tx *transaction) add(r table.Row) error {
+	tx.next++
+	tx.rows++
+	tx.pending = append(tx.pending, r)
+	tx.bytes += r.Size()
+	if o := tx.base.Options; len(tx.pending) < o.BatchRows && tx.bytes < o.BatchBytes {
+		return nil
+	}
+	return tx.send()
+}
+
+// count counts a text in or, with sign -1, out.
+func (tx *transaction) count(c table.Counts, sign int64) {
+	tx.words += sign * int64(c.Length)
+	for _, w := range c.All() {
+		tx.frequencies[w.Word] += sign
+	}
+}
+
+// average is the average length with what is staged.
+func (tx *transaction) average() float64 {
+	r := tx.base.Record
+	r.Entries += tx.entries
+	r.Words += tx.words
+	return r.Average()
+}
+
+// send begins to write the pending rows, once few enough others are on their
+// way. Their words are weighed with the average length so far: at a first build
+// the final one is not known yet.
+func (tx *transaction) send() error {
+	if err := context.Cause(tx.ctx); err != nil {
+		return err // of rows that were sent before, or another writer has a turn
+	}
+	if len(tx.pending) == 0 {
+		return nil
+	}
+	o := tx.base.Options
+	rows, formula := tx.pending, table.NewFormula(o.K1, o.B, tx.average())
+	tx.sending.Go(func() error {
+		err := tx.base.Insert(tx.ctx, rows, formula)
+		if err != nil {
+			tx.cancel(err)
+		}
+		return err
+	})
+	if tx.lowest == 0 || formula.Average < tx.lowest {
+		tx.lowest = formula.Average
+	}
+	tx.highest = max(tx.highest, formula.Average)
+	tx.pending, tx.bytes = nil, 0
+	return nil
+}
+
+// flush sends the pending rows and waits until all rows are there.
+func (tx *transaction) flush(ctx context.Context) error {
+	if err := tx.send(); err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, func() { tx.cancel(ctx.Err()) })()
+	if err := tx.sending.Wait(); err != nil {
+		return err
+	}
+	return context.Cause(tx.ctx)
+}

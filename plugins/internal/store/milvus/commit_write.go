@@ -1,0 +1,368 @@
+package milvus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
+	"github.com/racflow/racflow/sdk"
+)
+
+// drift is how far the average length may be from the one that the words of a
+// row are weighed with.
+const (
+	drift     = 1.25
+	halfDrift = 1 + (drift-1)/2
+)
+
+// reweigh puts rows again whose words are weighed with an average that is too
+// far from today's, and returns the numbers of the rows that they replace.
+func (tx *transaction) reweigh(ctx context.Context, dead []int64, replaced bool) ([]int64, error) {
+	if tx.base.Analyzer == nil {
+		return nil, nil
+	}
+	average := tx.average()
+	var in Record
+	if !replaced {
+		in = tx.base.Record
+	}
+	tx.widen(&in, false)
+	if in.Lowest == 0 || average <= drift*in.Lowest && in.Highest <= drift*average {
+		return nil, nil
+	}
+	gone := map[int64]bool{}
+	for _, n := range slices.Concat(dead, tx.superseded, slices.Collect(maps.Keys(tx.base.Dead))) {
+		gone[n] = true
+	}
+	keys, err := tx.outdated(ctx, gone, average)
+	if err != nil {
+		return nil, err
+	}
+	lowest, highest := in.Lowest, in.Highest
+	tx.lowest, tx.highest = 0, 0
+	numbers := make([]int64, 0, len(keys))
+	for part := range slices.Chunk(keys, table.VectorWindow) {
+		rows, err := tx.base.Query(ctx, table.NewestTable, table.Keys(part), slices.Concat(table.FieldsScan, table.FieldsTexts, []string{table.FieldVector})...)
+		if err != nil {
+			return nil, err
+		}
+		table.SortByPosition(rows)
+		for _, r := range rows {
+			numbers = append(numbers, r.Sequence)
+			meta, err := table.EncodeMeta(r.Entry.Meta)
+			if err != nil {
+				return nil, err
+			}
+			r.Entry.Vector = r.Entry.Vector[:tx.base.Schema.Dimension]
+			if err := tx.add(tx.newRow(r.Entry, meta, r.Position)); err != nil { // counted already
+				return nil, err
+			}
+		}
+	}
+	if len(numbers) != len(keys) {
+		return nil, table.LostRows(len(numbers), len(keys))
+	}
+	if err := tx.send(); err != nil {
+		return nil, err
+	}
+	// The rows that were left alone are within the half of the drift.
+	tx.lowest, tx.highest = min(max(lowest, average/halfDrift), average), max(min(highest, average*halfDrift), average)
+	return numbers, nil
+}
+
+// outdated lists the keys of the living rows that are due.
+func (tx *transaction) outdated(ctx context.Context, gone map[int64]bool, average float64) ([]string, error) {
+	var keys []string
+	soFar := *tx.base
+	soFar.Record.Next = tx.next
+	err := soFar.Walk(ctx, table.NewestTable, 0, tx.next, soFar.Expression(), []string{table.FieldKey, table.FieldDetails}, func(r table.Found) error {
+		if !gone[r.Sequence] && (r.Average*halfDrift < average || average*halfDrift < r.Average) {
+			keys = append(keys, r.Key)
+		}
+		return nil
+	})
+	return keys, err
+}
+
+// supersede finds the rows that the transaction replaces or deletes, counts
+// them out of the statistics, and returns the numbers of those of earlier commits.
+func (tx *transaction) supersede(ctx context.Context) ([]int64, error) {
+	if err := tx.flush(ctx); err != nil {
+		return nil, err
+	}
+	for part := range slices.Chunk(tx.superseded, table.LookUp) {
+		rows, err := tx.query(ctx, table.Numbers(table.FieldSequence, part))
+		if err != nil {
+			return nil, err
+		}
+		if len(rows) != len(part) {
+			return nil, table.LostRows(len(rows), len(part))
+		}
+		tx.countOut(rows)
+	}
+	if tx.base.Record.Entries == 0 {
+		return nil, nil
+	}
+	var dead []int64
+	for part := range slices.Chunk(slices.Collect(maps.Keys(tx.latest)), table.LookUp) {
+		rows, err := tx.query(ctx, table.And(tx.base.Expression(), table.Numbers(table.FieldIDHash, part)))
+		if err != nil {
+			return nil, err
+		}
+		rows = slices.DeleteFunc(rows, func(r table.Found) bool { return tx.base.IsDead(r.Sequence) })
+		for _, r := range rows {
+			dead = append(dead, r.Sequence)
+		}
+		tx.countOut(rows)
+	}
+	return dead, nil
+}
+
+// query reads what countOut needs of rows.
+func (tx *transaction) query(ctx context.Context, expr string) ([]table.Found, error) {
+	fields := []string{table.FieldKey}
+	if tx.base.Analyzer != nil {
+		fields = append(fields, table.FieldDetails)
+	}
+	rows, err := tx.base.Query(ctx, table.NewestTable, expr, fields...)
+	if err == nil && tx.base.Analyzer != nil {
+		err = tx.base.FillDetails(ctx, table.NewestTable, rows)
+	}
+	return rows, err
+}
+
+func (tx *transaction) countOut(rows []table.Found) {
+	tx.entries -= len(rows)
+	for _, r := range rows {
+		tx.count(r.Counts, -1)
+	}
+}
+
+// verify checks that the server has every row of the transaction: one that was
+// killed may have lost some.
+func (tx *transaction) verify(ctx context.Context) error {
+	expr := table.Between(tx.first, tx.next)
+	n, err := tx.base.Count(ctx, expr)
+	if err != nil || n == tx.rows {
+		return err
+	}
+	seen := map[int64]bool{} // a count may be too high
+	err = tx.base.Walk(ctx, table.NewestTable, 0, tx.next, expr, []string{table.FieldKey}, func(r table.Found) error {
+		seen[r.Sequence] = true
+		return nil
+	})
+	if err == nil && len(seen) != tx.rows {
+		err = table.LostRows(len(seen), tx.rows)
+	}
+	return err
+}
+
+// tidy removes what nothing refers to: rows that other turns left, rows that died so
+// long ago that no reader asks for them, and system rows of earlier turns. It reports
+// whether no dead row is left. Removing by numbers and keys of earlier turns may come
+// late as well: no later turn uses them.
+func tidy(ctx context.Context, s *Snapshot, t *turn) (bool, error) {
+	if t.disputed {
+		return false, nil
+	}
+	for _, gap := range s.Record.Gaps {
+		left := table.Between(gap.From, gap.To)
+		n, err := s.Count(ctx, left)
+		if err == nil && n > 0 {
+			err = s.Remove(ctx, left)
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	if err := tidySystem(ctx, s, t); err != nil {
+		return false, err
+	}
+	if time.Since(time.Unix(s.Record.Time, 0)) < settled {
+		return false, nil
+	}
+	for part := range slices.Chunk(slices.Collect(maps.Keys(s.Dead)), table.LookUp) {
+		if err := s.Remove(ctx, table.Numbers(table.FieldSequence, part)); err != nil {
+			return false, err
+		}
+	}
+	if s.Record.Floor > 0 {
+		return true, s.Remove(ctx, table.Between(0, s.Record.Floor))
+	}
+	return true, nil
+}
+
+func tidySystem(ctx context.Context, s *Snapshot, t *turn) error {
+	used := s.Record.Keys()
+	system, err := s.Query(ctx, table.NewestTable, fmt.Sprintf("%s == %d", table.FieldSequence, table.SystemSequence), table.FieldKey)
+	if err != nil {
+		return err
+	}
+	var unused []string
+	for _, r := range system {
+		if turn, err := KeyTurn(r.Key); err == nil && turn < t.Turn && !used[r.Key] {
+			unused = append(unused, r.Key)
+		}
+	}
+	for part := range slices.Chunk(unused, table.LookUp) {
+		if err := s.Remove(ctx, table.Keys(part)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Writer changes one collection, for one call at a time. Its methods may be
+// called by several goroutines.
+type Writer struct {
+	View *View
+	Log  *slog.Logger
+
+	mu      sync.Mutex
+	staged  *transaction // nil: no change since the last commit
+	dropped bool         // an error undid changes and the caller may not know
+}
+
+// undoTime is how long a writer may take to end a turn without a commit. The rows of
+// it the next writer removes.
+const undoTime = 5 * time.Second
+
+// Open drops what was staged and reads the last commit of a table, which need not
+// exist: the first change creates it.
+func (w *Writer) Open(ctx context.Context, t *table.Table) (*Snapshot, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	exists, err := t.Exists(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w.rollback(ctx)
+	s := EmptySnapshot(t, false)
+	if exists {
+		if err := t.Prepare(ctx); err != nil {
+			return nil, err
+		}
+		if s, err = ReadSnapshot(ctx, t, nil); err != nil {
+			return nil, err
+		}
+	}
+	w.dropped = false
+	w.View.Set(s)
+	return s, nil
+}
+
+// Put stages entries.
+func (w *Writer) Put(ctx context.Context, entries []sdk.Entry) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s, err := w.View.Opened()
+	if err != nil {
+		return err
+	}
+	metas, err := table.CheckRows(s.Schema, entries)
+	if err != nil {
+		return sdk.Invalid(fmt.Errorf("%w; nothing of the batch was put", err))
+	}
+	tx, err := w.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, func() { tx.cancel(ctx.Err()) })()
+	for i, e := range entries {
+		e.Vector = table.UnitVector(e.Vector)
+		if err := tx.put(e, metas[i]); err != nil {
+			return w.undo(ctx, err)
+		}
+	}
+	return nil
+}
+
+// Delete stages the removal of entries.
+func (w *Writer) Delete(ctx context.Context, ids []string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	tx, err := w.begin(ctx)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		tx.replace(id, deleted)
+	}
+	return nil
+}
+
+// Drop removes the table that find returns from the server; nil: there is none. It
+// removes none that another process writes.
+func (w *Writer) Drop(ctx context.Context, find func(context.Context) (*table.Table, error)) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.rollback(ctx)
+	t, err := find(ctx)
+	if err == nil && t != nil {
+		if err = t.Prepare(ctx); err == nil { // turns are rows of it
+			_, err = takeTurn(ctx, t)
+		}
+		if err == nil {
+			err = t.Drop(ctx)
+		}
+	}
+	if err == nil {
+		w.View.Set(nil)
+	}
+	return err
+}
+
+// Close drops what was not committed.
+func (w *Writer) Close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.rollback(context.Background())
+	w.View.Set(nil)
+}
+
+// undo drops the staged changes because of an error, and returns it with
+// advice. Until the collection is opened again it takes no changes: a writer
+// that resumed would commit only the later ones.
+func (w *Writer) undo(ctx context.Context, cause error) error {
+	s := w.staged.base
+	w.rollback(ctx)
+	w.dropped = true
+	state := "the collection is as it was at the last commit"
+	if errors.As(cause, new(errUncertain)) {
+		state = "it may have been committed all the same: open the collection again, and see its note"
+	}
+	err := fmt.Errorf("write collection %q: %w; %s", s.Collection, cause, state)
+	if errors.Is(cause, context.Canceled) {
+		return &sdk.Error{Code: sdk.CodeCancelled, Err: err}
+	}
+	return err
+}
+
+// rollback drops the staged changes, if there are any.
+func (w *Writer) rollback(ctx context.Context) {
+	tx := w.staged
+	if tx == nil {
+		return
+	}
+	tx.cancel(errors.New("the transaction is undone"))
+	_ = tx.sending.Wait()
+	w.end()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
+	defer cancel()
+	if err := tx.turn.release(ctx); err != nil {
+		w.Log.Warn("could not end the turn of the writer; it ends by itself", "collection", tx.base.Collection, "error", err)
+	}
+}
+
+// end ends the transaction and the renewal of its lease.
+func (w *Writer) end() {
+	w.staged.cancel(nil)
+	w.staged.renewing.Wait()
+	w.staged = nil
+}

@@ -1,0 +1,127 @@
+package milvus
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// withEngine is the environment variable with which the tests that need a real
+// milvusEngine run, which takes minutes.
+const withEngine = "RACFLOW_TEST_MILVUS"
+
+var install = sync.OnceValues(func() (string, error) {
+	var stdout, stderr bytes.Buffer
+	cmd := exec.Command("../../../../.ci/milvus", "install")
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, stderr.Bytes())
+	}
+	return strings.TrimSpace(stdout.String()), nil
+})
+
+// milvusEngine is a Milvus server of a test's own, on loopback.
+type milvusEngine struct {
+	t       testing.TB
+	address string
+	file    string
+	cmd     *exec.Cmd
+	log     bytes.Buffer
+}
+
+// startEngine starts a server with a port and a file of its own: two of them
+// on one port would not notice each other. It ends with the test.
+func startEngine(t testing.TB) *milvusEngine {
+	t.Helper()
+	if os.Getenv(withEngine) == "" {
+		t.Skip("it takes minutes with a real Milvus engine: set " + withEngine + " to 1")
+	}
+	e := &milvusEngine{t: t, address: freeAddress(t), file: filepath.Join(t.TempDir(), "milvus.db")}
+	e.start()
+	t.Cleanup(e.kill)
+	return e
+}
+
+// freeAddress is an address on loopback where nobody listens. Its port is below
+// those that a system gives to connections: one of them could take it before
+// the server does, or while that is away.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	for range 100 {
+		if listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(10_000))); err == nil {
+			defer listener.Close()
+			return listener.Addr().String()
+		}
+	}
+	t.Fatal("no free port was found")
+	return ""
+}
+
+func (e *milvusEngine) start() {
+	e.t.Helper()
+	path, err := install()
+	if err != nil {
+		e.t.Fatalf("the Milvus engine cannot be had: %v", err)
+	}
+	e.cmd = exec.Command(path, e.file, e.address, "ERROR")
+	e.cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Dir(path), "HOME="+filepath.Dir(e.file))
+	e.cmd.Stdout, e.cmd.Stderr = &e.log, &e.log
+	if err := e.cmd.Start(); err != nil {
+		e.t.Fatal(err)
+	}
+	for until := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		conn, err := net.Dial("tcp", e.address)
+		if err == nil {
+			conn.Close()
+			return
+		}
+		if time.Now().After(until) {
+			e.kill()
+			e.t.Fatalf("the engine did not start: %s", e.log.Bytes())
+		}
+	}
+}
+
+// kill ends the server at once, as a power failure would.
+func (e *milvusEngine) kill() {
+	if e.cmd != nil {
+		_ = e.cmd.Process.Kill()
+		_ = e.cmd.Wait()
+		e.cmd = nil
+	}
+}
+
+// config is the config of a stage without arguments, for a server.
+func (e *milvusEngine) config() config {
+	return config{
+		ServerConfig: table.ServerConfig{Address: e.address, ConnectTimeout: 5 * time.Second, CallTimeout: 20 * time.Second, RetryTime: 20 * time.Second},
+		TableOptions: table.TableOptions{
+			Prefix: "racflow", Index: "FLAT", SparseIndex: "SPARSE_INVERTED_INDEX", K1: 1.2, B: 0.75,
+			Consistency: "session", Shards: 1, Replicas: 1, BatchRows: 1000, BatchBytes: 8 << 20,
+		},
+	}
+}
+
+// openStore opens a store; it is closed when the test ends.
+func openStore(t testing.TB, c config) *store {
+	t.Helper()
+	s, err := open(context.Background(), sdk.Setup{}, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.(*store).Close() })
+	return s.(*store)
+}

@@ -1,0 +1,304 @@
+package milvus
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/support"
+)
+
+// This file is what a reader knows of the last commit: which one it is, by the
+// turns of writers (turn.go), its record, which says up to which sequence number rows
+// count, the note, the statistics of the
+// words, and the list of dead rows. It reads them from system rows of the table, and
+// a View looks for a newer commit every two seconds. It writes nothing.
+
+// ReadSnapshot reads the last commit. What it has in common with old, the snapshot before
+// or nil, is not read again.
+func ReadSnapshot(ctx context.Context, t *table.Table, old *Snapshot) (*Snapshot, error) {
+	return again(ctx, func() (*Snapshot, error) {
+		began := time.Now() // the reply may take its time
+		r, err := last(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		if old != nil && old.Record.Same(&r) {
+			same := *old
+			same.Table, same.OnServer, same.Seen = t, true, began
+			return &same, nil
+		}
+		s := EmptySnapshot(t, true)
+		s.Record, s.Seen = r, began
+		return s, s.readBlobs(ctx, old)
+	})
+}
+
+func last(ctx context.Context, t *table.Table) (Record, error) {
+	turns, err := ReadTurns(ctx, t)
+	if err != nil {
+		return Record{}, err
+	}
+	return turns.Last()
+}
+
+// again repeats what a newer commit came in between of.
+func again[T any](ctx context.Context, read func() (T, error)) (T, error) {
+	pauses := support.Backoff{First: 200 * time.Millisecond, Max: time.Second}
+	for attempt := 1; ; attempt++ {
+		result, err := read()
+		if err == nil || attempt == 5 || sdk.CodeOf(err) != sdk.CodeTransient {
+			return result, err
+		}
+		if err := support.SleepFor(ctx, pauses.Delay(attempt)); err != nil {
+			return result, err
+		}
+	}
+}
+
+// DescribeTurns reads the last commit without what only a search needs.
+func DescribeTurns(ctx context.Context, t *table.Table) (sdk.Collection, error) {
+	return again(ctx, func() (sdk.Collection, error) {
+		r, err := last(ctx, t)
+		if err != nil {
+			return sdk.Collection{}, err
+		}
+		note, err := readBlob(ctx, t, KindNote, r.Note)
+		return sdk.Collection{Name: t.Collection, Entries: r.Entries, Dimension: t.Schema.Dimension, Note: note}, err
+	})
+}
+
+// readBlobs reads what the record refers to.
+func (s *Snapshot) readBlobs(ctx context.Context, old *Snapshot) (err error) {
+	if s.Note, err = readBlob(ctx, s.Table, KindNote, s.Record.Note); err != nil {
+		return err
+	}
+	unread := s.Record.Statistics
+	if old != nil && old.Record.Origin == s.Record.Origin {
+		if n := len(old.Record.Statistics); n <= len(unread) && slices.Equal(old.Record.Statistics, unread[:n]) {
+			unread = unread[n:]
+			s.Frequencies = maps.Clone(old.Frequencies)
+		}
+	}
+	for _, b := range unread {
+		content, err := readBlob(ctx, s.Table, KindStatistics, b)
+		if err == nil {
+			err = decode(content, &s.Frequencies)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	maps.DeleteFunc(s.Frequencies, func(_, entries uint32) bool { return entries == 0 })
+	for _, b := range s.Record.Dead {
+		var numbers []int64
+		content, err := readBlob(ctx, s.Table, KindDead, b)
+		if err == nil {
+			err = decode(content, &numbers)
+		}
+		if err != nil {
+			return err
+		}
+		for _, n := range numbers {
+			s.Dead[n] = struct{}{}
+		}
+	}
+	return nil
+}
+
+// Record is what a commit leaves behind: the one row that is the commit.
+type Record struct {
+	Commit int64 `json:"commit"` // number of its turn
+	// Origin is a random name that the first commit gives. A collection that was dropped
+	// and made again has another one, and the same numbers may mean other rows.
+	Origin string `json:"origin"`
+	Next   int64  `json:"next"`  // sequence number; no row counts from here on
+	Floor  int64  `json:"floor"` // rows with lower sequence numbers are dead
+	// Gaps are the sequence numbers below Next of turns that did not commit.
+	Gaps    []Gap `json:"gaps,omitempty"`
+	Entries int   `json:"entries"`
+	Words   int64 `json:"words"` // of all entries together
+	// The average lengths that the words of the rows are weighed with.
+	Lowest  float64 `json:"lowest"`
+	Highest float64 `json:"highest"`
+
+	Note       Blob   `json:"note"`
+	Statistics []Blob `json:"statistics"` // later ones replace what earlier ones say
+	Dead       []Blob `json:"dead"`
+	Time       int64  `json:"time"` // until when the record may have been sent, in seconds since 1970, by the writer's clock
+}
+
+// Gap are the sequence numbers from From on and below To.
+type Gap struct{ From, To int64 }
+
+// Same reports that two records are of the same commit.
+func (r *Record) Same(other *Record) bool {
+	return r.Commit == other.Commit && r.Origin == other.Origin
+}
+
+// Average is the average length of a text in words; 1 where there are none.
+func (r *Record) Average() float64 {
+	if r.Entries == 0 || r.Words == 0 {
+		return 1
+	}
+	return float64(r.Words) / float64(r.Entries)
+}
+
+// Keys are the keys of the system rows that the commit consists of.
+func (r *Record) Keys() map[string]bool {
+	used := map[string]bool{TurnKey(r.Commit, "record"): true}
+	for kind, blobs := range map[string][]Blob{KindNote: {r.Note}, KindStatistics: r.Statistics, KindDead: r.Dead} {
+		for _, b := range blobs {
+			for _, key := range b.Keys(kind) {
+				used[key] = true
+			}
+		}
+	}
+	return used
+}
+
+// Snapshot is what is known of the last commit. It is never changed.
+type Snapshot struct {
+	*table.Table
+	Record      Record
+	Note        []byte
+	Frequencies map[uint32]uint32  // entries that have a word, by the word's number
+	Dead        map[int64]struct{} // sequence numbers
+	OnServer    bool               // else the table is yet to be created
+	Seen        time.Time          // when it was the last for certain
+}
+
+// EmptySnapshot is a snapshot of a table without entries.
+func EmptySnapshot(t *table.Table, onServer bool) *Snapshot {
+	return &Snapshot{Table: t, Frequencies: map[uint32]uint32{}, Dead: map[int64]struct{}{}, OnServer: onServer, Seen: time.Now()}
+}
+
+// Expression selects the rows up to the commit, dead ones included.
+func (s *Snapshot) Expression() string {
+	expr := table.Between(s.Record.Floor, s.Record.Next)
+	for _, g := range s.Record.Gaps {
+		expr = table.And(expr, table.Outside(g.From, g.To))
+	}
+	return expr
+}
+
+// Contains reports whether a row is up to the commit, dead or not.
+func (s *Snapshot) Contains(sequence int64) bool {
+	r := &s.Record
+	return r.Floor <= sequence && sequence < r.Next &&
+		!slices.ContainsFunc(r.Gaps, func(g Gap) bool { return g.From <= sequence && sequence < g.To })
+}
+
+// Walk is Table.Walk without what is below the floor and in gaps, which are wide.
+func (s *Snapshot) Walk(ctx context.Context, l table.ReadLevel, from, to int64, expr string, fields []string, f func(table.Found) error) error {
+	from = max(from, s.Record.Floor)
+	for _, g := range s.Record.Gaps {
+		if err := s.Table.Walk(ctx, l, from, min(g.From, to), expr, fields, f); err != nil {
+			return err
+		}
+		from = max(from, g.To)
+	}
+	return s.Table.Walk(ctx, l, from, to, expr, fields, f)
+}
+
+// IsDead reports that a row was replaced or deleted.
+func (s *Snapshot) IsDead(sequence int64) bool {
+	_, dead := s.Dead[sequence]
+	return dead
+}
+
+// Formula weighs words by the average length.
+func (s *Snapshot) Formula() table.Formula {
+	return table.NewFormula(s.Options.K1, s.Options.B, s.Record.Average())
+}
+
+const (
+	// fresh is how long a reader relies on what it knows of the last commit.
+	fresh = 2 * time.Second
+	// Grace is how long a reader that does not know of a newer commit may need the rows
+	// that died with it, and how long a call may be on its way. A read that took half of
+	// it checks whether it was fast enough.
+	Grace = 2 * time.Minute
+)
+
+// View is what this process knows of a collection. It is safe for concurrent use.
+type View struct {
+	Collection string
+
+	looking sync.Mutex // held by the reader that looks for a newer commit
+	mu      sync.RWMutex
+	latest  *Snapshot
+}
+
+// Latest is the last commit that this process knows of; nil: the collection is
+// not open.
+func (v *View) Latest() *Snapshot {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.latest
+}
+
+// Set replaces what is known; nil closes the collection.
+func (v *View) Set(s *Snapshot) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.latest = s
+}
+
+// Opened is Latest, with an error where the collection is not open.
+func (v *View) Opened() (*Snapshot, error) {
+	if s := v.Latest(); s != nil {
+		return s, nil
+	}
+	return nil, sdk.Invalid(fmt.Errorf("collection %q is not open", v.Collection))
+}
+
+// current is the last commit, as far as a reader has to know.
+func (v *View) current(ctx context.Context) (*Snapshot, error) {
+	isCurrent := func(s *Snapshot) bool { return time.Since(s.Seen) < fresh || !s.OnServer }
+	s, err := v.Opened()
+	if err != nil || isCurrent(s) {
+		return s, err
+	}
+	v.looking.Lock()
+	defer v.looking.Unlock()
+	if s, err = v.Opened(); err != nil || isCurrent(s) {
+		return s, err
+	}
+	newer, err := ReadSnapshot(ctx, s.Table, s)
+	if err != nil {
+		return nil, err
+	}
+	v.mu.Lock()
+	if v.latest == s { // else this process has committed, opened or dropped it meanwhile
+		v.latest = newer
+	}
+	v.mu.Unlock()
+	return v.Opened()
+}
+
+// ReadSnapshot calls do with the last commit, and calls it again where do took so long
+// that rows of the commit may have been removed meanwhile.
+func (v *View) Read(ctx context.Context, do func(*Snapshot) error) error {
+	for {
+		s, err := v.current(ctx)
+		if err != nil {
+			return err
+		}
+		if err := do(s); err != nil {
+			return err
+		}
+		if time.Since(s.Seen) < Grace/2 || !s.OnServer {
+			return nil
+		}
+		newer, err := v.current(ctx)
+		if err != nil || newer.Record.Same(&s.Record) {
+			return err
+		}
+	}
+}

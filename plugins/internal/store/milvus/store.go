@@ -1,0 +1,280 @@
+package milvus
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/milvus-io/milvus-sdk-go/v2/client"
+
+	"github.com/racflow/racflow/plugins/internal/store/milvus/attached"
+	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
+	"github.com/racflow/racflow/sdk"
+)
+
+// reader implements sdk.Attacher: it serves one collection that somebody else makes.
+// It is safe for concurrent use.
+type reader struct {
+	server    *table.Server
+	arguments attached.Arguments
+	params    map[string]string
+	log       *slog.Logger
+
+	mu    sync.Mutex
+	found map[string]*attached.Collection // by name: searches of one go on when an alias leads to another
+}
+
+// Attach implements sdk.Attacher.
+func (r *reader) Attach(ctx context.Context) (sdk.Attached, error) {
+	found, err := attached.Attach(ctx, r.call, r.arguments, r.params, r.log)
+	if err != nil {
+		return sdk.Attached{}, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.found == nil {
+		r.found = map[string]*attached.Collection{}
+	}
+	r.found[found.Name] = found
+	return found.Describe(), nil
+}
+
+// call gives package attached the raw service: the SDK knows neither functions nor
+// searches with a text.
+func (r *reader) call(ctx context.Context, what string, do func(context.Context, attached.Service) error) error {
+	return r.server.Call(ctx, what, func(ctx context.Context, c *client.GrpcClient, _ int) error { return do(ctx, c.Service) })
+}
+
+func (r *reader) collection(name string) (*attached.Collection, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if found := r.found[name]; found != nil {
+		return found, nil
+	}
+	return nil, sdk.Invalid(fmt.Errorf("collection %q is not attached", name))
+}
+
+func (r *reader) Search(ctx context.Context, name string, search sdk.Search, queries []sdk.Query) ([]sdk.Hits, error) {
+	c, err := r.collection(name)
+	if err != nil {
+		return nil, err
+	}
+	return c.Search(ctx, search, queries)
+}
+
+func (r *reader) Get(ctx context.Context, name string, ids []string) ([]sdk.Entry, error) {
+	c, err := r.collection(name)
+	if err != nil {
+		return nil, err
+	}
+	return c.Get(ctx, ids)
+}
+
+func (r *reader) Scan(ctx context.Context, name string, scan sdk.Scan) (sdk.Page, error) {
+	c, err := r.collection(name)
+	if err != nil {
+		return sdk.Page{}, err
+	}
+	return c.Scan(ctx, scan)
+}
+
+var errReadOnly = sdk.Invalid(errors.New("a collection that somebody else makes is read only: leave out the argument collection to build one"))
+
+func (r *reader) Open(context.Context, string, sdk.Schema) (sdk.Collection, error) {
+	return sdk.Collection{}, errReadOnly
+}
+func (r *reader) Put(context.Context, string, []sdk.Entry) error { return errReadOnly }
+func (r *reader) Delete(context.Context, string, []string) error { return errReadOnly }
+func (r *reader) Commit(context.Context, string, []byte) error   { return errReadOnly }
+func (r *reader) Drop(context.Context, string) error             { return errReadOnly }
+func (r *reader) List(context.Context) ([]sdk.Collection, error) { return nil, nil }
+func (r *reader) Close() error                                   { return r.server.Close() }
+
+// config are the arguments of the stage.
+type config struct {
+	table.ServerConfig
+	table.TableOptions
+	attached.Arguments
+}
+
+// Stage describes the store.
+func Stage() sdk.Stage {
+	return sdk.StoreStage("milvus", "Vector and BM25 search on a Milvus server, Milvus Lite or Zilliz Cloud.", open, sdk.Network(), sdk.Filters(), sdk.Attaches("collection"), sdk.Validates(config.check))
+}
+
+// check reports what tags cannot say.
+func (c config) check() error {
+	_, err := table.NewServer(c.ServerConfig)
+	return err
+}
+
+// open connects nothing: that waits until a collection is opened or attached.
+func open(_ context.Context, setup sdk.Setup, c config) (sdk.Store, error) {
+	s, err := table.NewServer(c.ServerConfig)
+	if err != nil {
+		return nil, err
+	}
+	log := setup.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	if c.Collection != "" {
+		return &reader{server: s, arguments: c.Arguments, params: c.SearchParams, log: log}, nil
+	}
+	return &store{server: s, options: c.TableOptions, log: log, collections: map[string]*collection{}}, nil
+}
+
+// store implements sdk.Store. It is safe for concurrent use.
+type store struct {
+	server  *table.Server
+	options table.TableOptions
+	log     *slog.Logger
+
+	mu          sync.Mutex
+	collections map[string]*collection
+}
+
+// vectorBytes is the memory for the vectors of a collection that hybrid searches have
+// found: 5,461 of 384 dimensions. With more of them, reading each once takes longer than
+// a run gains by it.
+const vectorBytes = 8 << 20
+
+// collection is one collection as this process writes and reads it.
+type collection struct {
+	view     *View
+	writer   *Writer
+	searcher *Searcher
+}
+
+func (s *store) collection(name string) *collection {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, ok := s.collections[name]
+	if !ok {
+		view := &View{Collection: name}
+		c = &collection{view, &Writer{View: view, Log: s.log}, &Searcher{View: view, Log: s.log, VectorBytes: vectorBytes}}
+		s.collections[name] = c
+	}
+	return c
+}
+
+var errNoName = sdk.Invalid(errors.New("a collection needs a name"))
+
+func (s *store) Open(ctx context.Context, name string, schema sdk.Schema) (sdk.Collection, error) {
+	if name == "" {
+		return sdk.Collection{}, errNoName
+	}
+	t, err := table.New(s.server, s.options, name, schema)
+	if err != nil {
+		return sdk.Collection{}, err
+	}
+	last, err := s.collection(name).writer.Open(ctx, t)
+	if err != nil {
+		return sdk.Collection{}, err
+	}
+	return sdk.Collection{Entries: last.Record.Entries, Dimension: schema.Dimension, Note: slices.Clone(last.Note)}, nil
+}
+
+func (s *store) Put(ctx context.Context, name string, entries []sdk.Entry) error {
+	fit, refused := table.WithoutLong(entries)
+	if err := s.collection(name).writer.Put(ctx, fit); err != nil || len(refused) == 0 {
+		return err
+	}
+	return refused
+}
+
+func (s *store) Delete(ctx context.Context, name string, ids []string) error {
+	return s.collection(name).writer.Delete(ctx, ids)
+}
+
+func (s *store) Commit(ctx context.Context, name string, note []byte) error {
+	return s.collection(name).writer.Commit(ctx, note)
+}
+
+func (s *store) Search(ctx context.Context, name string, search sdk.Search, queries []sdk.Query) ([]sdk.Hits, error) {
+	return s.collection(name).searcher.Search(ctx, search, queries)
+}
+
+func (s *store) Get(ctx context.Context, name string, ids []string) ([]sdk.Entry, error) {
+	return s.collection(name).searcher.Get(ctx, ids)
+}
+
+func (s *store) Scan(ctx context.Context, name string, scan sdk.Scan) (sdk.Page, error) {
+	return s.collection(name).searcher.Scan(ctx, scan)
+}
+
+// List implements sdk.Store.
+func (s *store) List(ctx context.Context) ([]sdk.Collection, error) {
+	names, err := table.TableNames(ctx, s.server, s.options)
+	if err != nil {
+		return nil, err
+	}
+	var all []sdk.Collection
+	for _, name := range names {
+		found, err := s.describe(ctx, name)
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil:
+			s.log.Warn("a collection on the server cannot be read", "collection", name, "error", err)
+		case found.Name != "":
+			all = append(all, found)
+		}
+	}
+	slices.SortFunc(all, func(a, b sdk.Collection) int { return cmp.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
+// describe reads what is known of a table; one that somebody else has made has no
+// name. A table that is not in the server's memory is loaded for a moment, because
+// its record is one of its rows.
+func (s *store) describe(ctx context.Context, name string) (sdk.Collection, error) {
+	t, err := table.FindTable(ctx, s.server, s.options, name)
+	if err != nil || t == nil {
+		return sdk.Collection{}, err
+	}
+	loaded, err := t.Loaded(ctx)
+	if err != nil {
+		return sdk.Collection{}, err
+	}
+	if !loaded {
+		defer func() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+			defer cancel()
+			if err := t.Release(ctx); err != nil {
+				s.log.Debug("could not release a collection", "collection", t.Collection, "error", err)
+			}
+		}()
+	}
+	if err := t.Prepare(ctx); err != nil {
+		return sdk.Collection{}, err
+	}
+	return DescribeTurns(ctx, t)
+}
+
+// Drop implements sdk.Store. It drops nothing that racflow has not made, and
+// nothing that another process writes.
+func (s *store) Drop(ctx context.Context, name string) error {
+	if name == "" {
+		return errNoName
+	}
+	return s.collection(name).writer.Drop(ctx, func(ctx context.Context) (*table.Table, error) {
+		return table.FindTable(ctx, s.server, s.options, s.options.TableName(name))
+	})
+}
+
+// Close drops what was not committed and ends the connection.
+func (s *store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.collections {
+		c.writer.Close()
+	}
+	clear(s.collections)
+	return s.server.Close()
+}

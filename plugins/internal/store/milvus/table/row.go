@@ -1,0 +1,326 @@
+package table
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/milvus-io/milvus-sdk-go/v2/entity"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// This file says what one row on the server is: its fields and keys, how an
+// entry becomes a row, and how what a server returns becomes entries again. No row
+// of an entry is ever changed: an entry that is put again has another row. It
+// makes no calls.
+
+// CheckRows reports the first entry that Milvus cannot take, and returns the encoded
+// metadata of each. Some servers would take it, or a part of it, all the same.
+func CheckRows(s sdk.Schema, entries []sdk.Entry) ([][]byte, error) {
+	metas := make([][]byte, len(entries))
+	for i, e := range entries {
+		var err error
+		switch metas[i], err = EncodeMeta(e.Meta); {
+		case e.ID == "":
+			return nil, fmt.Errorf("entry %d of the batch has no id", i)
+		case len(e.Vector) != s.Dimension:
+			return nil, fmt.Errorf("entry %q has a vector of %d dimensions and the collection's have %d", e.ID, len(e.Vector), s.Dimension)
+		case !Finite(e.Vector):
+			return nil, fmt.Errorf("entry %q has NaN or an infinity in its vector", e.ID)
+		case err != nil:
+			return nil, fmt.Errorf("entry %q has %w", e.ID, err)
+		}
+	}
+	return metas, nil
+}
+
+// WithoutLong returns the entries that Milvus can take, and an error for each
+// that has a string which is too long for it.
+func WithoutLong(entries []sdk.Entry) ([]sdk.Entry, sdk.RowErrors) {
+	failed := sdk.RowErrors{}
+	for i, e := range entries {
+		if err := tooLong(e); err != nil {
+			failed[i] = sdk.Invalid(err)
+		}
+	}
+	if len(failed) == 0 {
+		return entries, nil
+	}
+	fit := make([]sdk.Entry, 0, len(entries)-len(failed))
+	for i, e := range entries {
+		if failed[i] == nil {
+			fit = append(fit, e)
+		}
+	}
+	return fit, failed
+}
+
+func tooLong(e sdk.Entry) error {
+	for _, part := range []struct {
+		name   string
+		bytes  int
+		advice string
+	}{
+		{"id", len(e.ID), "shorten it"}, {"text", len(e.Text), "split it into several rows"}, {"label", len(e.Label), "shorten it"},
+		{"context", len(e.Context), "shorten it"}, {"metadata", metaSize(e.Meta), "keep fewer columns as metadata"}, {"hash", 2 * len(e.Hash), "shorten it"},
+	} {
+		if part.bytes > MaxBytes {
+			return fmt.Errorf("the %s of entry %.40q has %d bytes and Milvus takes %d: %s", part.name, e.ID, part.bytes, MaxBytes, part.advice)
+		}
+	}
+	return nil
+}
+
+// metaSize is the length of encoded metadata, or an upper bound that is short
+// enough.
+func metaSize(m sdk.Meta) int {
+	n := 2
+	for key, value := range m {
+		text, _ := value.(string)
+		n += 6*len(key) + 6*len(text) + 40 // JSON writes a byte as six at most
+	}
+	if n <= MaxBytes {
+		return n
+	}
+	encoded, _ := EncodeMeta(m) // CheckRows reports what is wrong with it
+	return len(encoded)
+}
+
+// UnitVector returns a vector with norm 1; one that has norm 1 already, as those of
+// embedders do, unchanged, and one without direction as zeros.
+func UnitVector(x []float32) []float32 {
+	var square float64
+	for _, v := range x {
+		square += float64(v) * float64(v)
+	}
+	const tolerance = 1e-6
+	if square == 0 || math.Abs(square-1) <= tolerance {
+		return x
+	}
+	norm := math.Sqrt(square)
+	out := make([]float32, len(x))
+	for i, v := range x {
+		out[i] = float32(float64(v) / norm)
+	}
+	return out
+}
+
+// Finite reports whether a vector holds neither NaN nor an infinity.
+func Finite(x []float32) bool {
+	return !slices.ContainsFunc(x, func(v float32) bool { return v-v != 0 })
+}
+
+// details are what a search wants to know of a row, and what only this package
+// reads, in one string: every field costs a server time, when it is written and
+// when it is read.
+type details struct {
+	hash    []byte
+	average float64 // length that the words were weighed with
+	// The rest is left out where it would be too long for a string.
+	complete  bool
+	id, label string
+	counts    Counts
+}
+
+var errDetails = errors.New("the details of a row are damaged: build the collection anew under another prefix")
+
+// encode writes in base64: a byte that says whether the details are complete, the
+// hash, the average, the id, the label, the length of the text, its words and how
+// often they occur, as protobuf writes such values.
+func (d details) encode() string {
+	b := protowire.AppendBytes(make([]byte, 1, 256), d.hash)
+	b = protowire.AppendFixed64(b, math.Float64bits(d.average))
+	short := len(b)
+	b[0] = 1
+	b = protowire.AppendString(protowire.AppendString(b, d.id), d.label)
+	b = protowire.AppendVarint(b, uint64(d.counts.Length))
+	b = protowire.AppendBytes(protowire.AppendBytes(b, d.counts.Words), d.counts.Times)
+	if base64.RawStdEncoding.EncodedLen(len(b)) > MaxBytes {
+		b[0], b = 0, b[:short]
+	}
+	return base64.RawStdEncoding.EncodeToString(b)
+}
+
+// decodeDetails returns details that share memory.
+func decodeDetails(text string) (details, error) {
+	b, err := base64.RawStdEncoding.DecodeString(text)
+	if err != nil || len(b) == 0 {
+		return details{}, errDetails
+	}
+	d := details{complete: b[0] == 1}
+	r := reader{b[1:], true}
+	d.hash, d.average = take(&r, protowire.ConsumeBytes), math.Float64frombits(take(&r, protowire.ConsumeFixed64))
+	if d.complete {
+		d.id, d.label = take(&r, protowire.ConsumeString), take(&r, protowire.ConsumeString)
+		d.counts.Length = int(take(&r, protowire.ConsumeVarint))
+		d.counts.Words, d.counts.Times = take(&r, protowire.ConsumeBytes), take(&r, protowire.ConsumeBytes)
+	}
+	if !r.ok || len(r.b) > 0 || !d.counts.Valid() {
+		return details{}, errDetails
+	}
+	return d, nil
+}
+
+// reader is what is left of details, and whether all of them were there.
+type reader struct {
+	b  []byte
+	ok bool
+}
+
+func take[T any](r *reader, consume func([]byte) (T, int)) T {
+	v, n := consume(r.b)
+	if n < 0 {
+		r.b, r.ok = nil, false
+		return v
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+// The fields of a row.
+const (
+	FieldKey      = "key"      // position and sequence number; of a system row another text
+	FieldSequence = "sequence" // number of the row
+	FieldIDHash   = "id_hash"  // for finding a row by its id
+	FieldID       = "id"
+	FieldLabel    = "label"
+	FieldContext  = "context"
+	FieldText     = "text" // of a system row: what it says
+	FieldMeta     = "meta"
+	FieldDetails  = "details" // what no server has to understand, in one string
+	FieldVector   = "vector"  // of norm 1, or 0
+	FieldWords    = "words"
+)
+
+// What is read of rows.
+var (
+	FieldsScan  = []string{FieldKey, FieldID, FieldLabel, FieldDetails}
+	FieldsTexts = []string{FieldText, FieldContext, FieldMeta}
+)
+
+// MaxBytes is the most that Milvus takes in a string or in JSON.
+const MaxBytes = 65535
+
+// SystemSequence is the sequence number of system rows, which are no entries.
+const SystemSequence = int64(math.MaxInt64)
+
+// systemPrefix begins the key of a system row. That of an entry begins with a
+// digit or a small letter.
+const systemPrefix = "~"
+
+// SystemKey is the key of the system row with a name.
+func SystemKey(name string) string { return systemPrefix + name }
+
+// keyDigits is the length of a number in a key: enough for one of 63 bits in
+// base 36, so that keys are in the order of the numbers.
+const keyDigits = 13
+
+// Digits writes a number as keys do.
+func Digits(n int64) string {
+	text := strconv.FormatInt(n, 36)
+	return strings.Repeat("0", keyDigits-len(text)) + text
+}
+
+// RowKey is the key of an entry's row. The entry's position in a scan is the sequence
+// number of its first row; a row that replaces it unchanged has another number.
+func RowKey(position, sequence int64) string {
+	if position == sequence {
+		return Digits(position)
+	}
+	return Digits(position) + Digits(sequence)
+}
+
+func parseKey(key string) (position, sequence int64, err error) {
+	if strings.HasPrefix(key, systemPrefix) {
+		return SystemSequence, SystemSequence, nil
+	}
+	if len(key) != keyDigits && len(key) != 2*keyDigits {
+		return 0, 0, fmt.Errorf("%q is no key of an entry", key)
+	}
+	position, err = strconv.ParseInt(key[:keyDigits], 36, 64)
+	if sequence = position; err == nil && len(key) > keyDigits {
+		sequence, err = strconv.ParseInt(key[keyDigits:], 36, 64)
+	}
+	return position, sequence, err
+}
+
+// IDHash is the hash by which an id is found. Two ids of a million share one
+// with a probability of 3 in 100 million.
+func IDHash(id string) int64 {
+	sum := sha256.Sum256([]byte(id))
+	return int64(binary.LittleEndian.Uint64(sum[:8]))
+}
+
+// Row is one row as it is written.
+type Row struct {
+	Key      string
+	Sequence int64
+	Entry    sdk.Entry // the vector has norm 1, or 0
+	Meta     []byte    // of the entry, as EncodeMeta writes it
+	Counts   Counts
+}
+
+// System is a row that is no entry and has a text.
+func System(key, text string) Row {
+	return Row{Key: key, Sequence: SystemSequence, Entry: sdk.Entry{Text: text}, Meta: []byte("{}")}
+}
+
+// Size is about what a row takes in a message.
+func (r *Row) Size() int {
+	e := &r.Entry
+	words := len(r.Counts.Words) / 4
+	return 128 + len(e.ID) + len(e.Label) + len(e.Context) + len(e.Text) + len(r.Meta) + 4*len(e.Vector) + 14*words
+}
+
+// FieldWidth is the dimension of the vectors on the server, which wants at least two
+// and a vector in every row.
+func FieldWidth(dimension int) int { return max(dimension, 2) }
+
+// Columns makes of rows what the SDK sends. Their words are weighed by a formula.
+func Columns(rows []Row, s sdk.Schema, formula Formula) []entity.Column {
+	text := func(field string, of func(*Row) string) entity.Column {
+		return entity.NewColumnVarChar(field, each(rows, of))
+	}
+	columns := []entity.Column{
+		text(FieldKey, func(r *Row) string { return r.Key }),
+		text(FieldID, func(r *Row) string { return r.Entry.ID }),
+		entity.NewColumnInt64(FieldSequence, each(rows, func(r *Row) int64 { return r.Sequence })),
+		entity.NewColumnInt64(FieldIDHash, each(rows, func(r *Row) int64 { return IDHash(r.Entry.ID) })),
+		text(FieldLabel, func(r *Row) string { return r.Entry.Label }),
+		text(FieldContext, func(r *Row) string { return r.Entry.Context }),
+		text(FieldText, func(r *Row) string { return r.Entry.Text }),
+		entity.NewColumnJSONBytes(FieldMeta, each(rows, func(r *Row) []byte { return r.Meta })),
+		text(FieldDetails, func(r *Row) string {
+			if r.Sequence == SystemSequence {
+				return ""
+			}
+			return details{hash: r.Entry.Hash, average: formula.Average, id: r.Entry.ID, label: r.Entry.Label, counts: r.Counts}.encode()
+		}),
+		entity.NewColumnFloatVector(FieldVector, FieldWidth(s.Dimension), each(rows, func(r *Row) []float32 {
+			if len(r.Entry.Vector) == FieldWidth(s.Dimension) {
+				return r.Entry.Vector
+			}
+			return append(slices.Clone(r.Entry.Vector), make([]float32, FieldWidth(s.Dimension)-len(r.Entry.Vector))...)
+		})),
+	}
+	if s.Analyzer != "" {
+		columns = append(columns, entity.NewColumnSparseVectors(FieldWords, each(rows, func(r *Row) entity.SparseEmbedding { return formula.Document(r.Counts) })))
+	}
+	return columns
+}
+
+func each[T any](rows []Row, of func(*Row) T) []T {
+	all := make([]T, len(rows))
+	for i := range rows {
+		all[i] = of(&rows[i])
+	}
+	return all
+}

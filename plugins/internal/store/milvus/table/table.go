@@ -1,0 +1,280 @@
+package table
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/milvus-io/milvus-proto/go-api/v2/milvuspb"
+	"github.com/milvus-io/milvus-sdk-go/v2/client"
+	"github.com/milvus-io/milvus-sdk-go/v2/entity"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/support"
+)
+
+// Version is part of every table: raise it when rows or records are written in
+// another way.
+const Version = 4
+
+// identity says what a collection on the server is: in its description and in
+// a property, of which some servers keep only the one and some only the other.
+type identity struct {
+	Version    int     `json:"racflow"`
+	Collection string  `json:"collection"`
+	Dimension  int     `json:"dimension"`
+	Analyzer   string  `json:"analyzer"`
+	K1         float64 `json:"k1"`
+	B          float64 `json:"b"`
+}
+
+const propertyIdentity = "racflow.identity"
+
+func (t *Table) identity() identity {
+	return identity{Version, t.Collection, t.Schema.Dimension, t.Schema.Analyzer, t.Options.K1, t.Options.B}
+}
+
+func (id identity) String() string {
+	text, err := json.Marshal(id)
+	if err != nil {
+		panic(err) // strings and checked numbers always encode
+	}
+	return string(text)
+}
+
+// identityOf reads the identity of what somebody has made. What is not
+// racflow's is of version 0.
+func identityOf(have *entity.Collection) identity {
+	for _, text := range []string{have.Schema.Description, have.Properties[propertyIdentity]} {
+		var id identity
+		if json.Unmarshal([]byte(text), &id) == nil && id.Version > 0 {
+			return id
+		}
+	}
+	return identity{}
+}
+
+// TableNames lists the tables on the server that have the prefix.
+func TableNames(ctx context.Context, s *Server, o TableOptions) ([]string, error) {
+	var names []string
+	err := s.Call(ctx, "list the collections", func(ctx context.Context, c *client.GrpcClient, _ int) error {
+		// The SDK counts ids, and Milvus Lite 2 gives only names.
+		reply, err := c.Service.ShowCollections(ctx, &milvuspb.ShowCollectionsRequest{})
+		names = nil
+		for _, name := range reply.GetCollectionNames() {
+			if strings.HasPrefix(name, o.TableName("")) {
+				names = append(names, name)
+			}
+		}
+		return err
+	})
+	return names, err
+}
+
+// FindTable returns the table with a name on the server; nil: there is none, or not
+// one of racflow's.
+func FindTable(ctx context.Context, s *Server, o TableOptions, name string) (*Table, error) {
+	have, err := describe(ctx, s, name)
+	if err != nil || have == nil {
+		return nil, err
+	}
+	id := identityOf(have)
+	if id.Version == 0 || o.TableName(id.Collection) != name {
+		return nil, nil
+	}
+	return New(s, o, id.Collection, sdk.Schema{Dimension: id.Dimension, Analyzer: id.Analyzer})
+}
+
+// maxDimension is the most that Milvus takes.
+const maxDimension = 32768
+
+func (t *Table) schema() *entity.Schema {
+	field := func(name string, typ entity.FieldType) *entity.Field {
+		return entity.NewField().WithName(name).WithDataType(typ)
+	}
+	varchar := func(name string, length int64) *entity.Field {
+		return field(name, entity.FieldTypeVarChar).WithMaxLength(length)
+	}
+	schema := entity.NewSchema().WithName(t.Name).WithDescription(t.identity().String()).
+		WithField(varchar(FieldKey, 64).WithIsPrimaryKey(true)).
+		WithField(varchar(FieldID, MaxBytes)).
+		WithField(field(FieldSequence, entity.FieldTypeInt64)).
+		WithField(field(FieldIDHash, entity.FieldTypeInt64)).
+		WithField(varchar(FieldLabel, MaxBytes)).
+		WithField(varchar(FieldContext, MaxBytes)).
+		WithField(varchar(FieldText, MaxBytes)).
+		WithField(field(FieldMeta, entity.FieldTypeJSON)).
+		WithField(varchar(FieldDetails, MaxBytes)).
+		WithField(field(FieldVector, entity.FieldTypeFloatVector).WithDim(int64(FieldWidth(t.Schema.Dimension))))
+	if t.Analyzer != nil {
+		schema.WithField(field(FieldWords, entity.FieldTypeSparseVector))
+	}
+	return schema
+}
+
+// Exists reports whether the table is on the server, and refuses one that is not
+// this. It changes nothing there.
+func (t *Table) Exists(ctx context.Context) (bool, error) {
+	have, err := describe(ctx, t.Server, t.Name)
+	if err != nil || have == nil {
+		return false, err
+	}
+	return true, t.recognize(have)
+}
+
+// describe returns what is on the server under a name, or nil.
+func describe(ctx context.Context, s *Server, name string) (have *entity.Collection, err error) {
+	err = s.Call(ctx, "look for collection "+name, func(ctx context.Context, c *client.GrpcClient, _ int) (err error) {
+		have, err = c.DescribeCollection(ctx, name)
+		return err
+	})
+	if IsMissing(err) {
+		return nil, nil
+	}
+	return have, err
+}
+
+// recognize refuses what is not this table.
+func (t *Table) recognize(have *entity.Collection) error {
+	id, want := identityOf(have), t.identity()
+	refuse := func(format string, args ...any) error { return sdk.Invalid(fmt.Errorf(format, args...)) }
+	switch {
+	case id.Version == 0 || id.Collection != t.Collection:
+		return refuse("collection %s on the server was not made by racflow and is left as it is: use another prefix or database", t.Name)
+	case id.Version > Version:
+		return refuse("collection %s was made by a newer racflow (schema %d, this one knows %d): use that, or build it anew under another prefix", t.Name, id.Version, Version)
+	case id.Version < Version:
+		return refuse("collection %s was made by an older racflow (schema %d, this one writes %d): build it anew under another prefix", t.Name, id.Version, Version)
+	case id.Dimension != want.Dimension:
+		return refuse("collection %q has vectors of %d dimensions and the embedder gives %d: build it anew, under another name or prefix", t.Collection, id.Dimension, want.Dimension)
+	case id.Analyzer != want.Analyzer:
+		return refuse("collection %q was built with analyzer %q, not %q: build it anew, under another name or prefix", t.Collection, id.Analyzer, want.Analyzer)
+	case id.Analyzer != "" && (id.K1 != want.K1 || id.B != want.B):
+		return refuse("collection %q was built with k1 = %v and b = %v: use these, or build it anew under another prefix", t.Collection, id.K1, id.B)
+	}
+	// What has to be the same in a field.
+	kind := func(f *entity.Field) string {
+		return fmt.Sprint(f.DataType, f.PrimaryKey, f.TypeParams[entity.TypeParamDim])
+	}
+	missing := map[string]string{}
+	for _, f := range t.schema().Fields {
+		missing[f.Name] = kind(f)
+	}
+	for _, f := range have.Schema.Fields {
+		if missing[f.Name] != kind(f) {
+			return refuse("collection %s on the server has a field %q of another type than racflow's and is left as it is: use another prefix or database", t.Name, f.Name)
+		}
+		delete(missing, f.Name)
+	}
+	if len(missing) > 0 {
+		return refuse("collection %s on the server lacks the fields %s of racflow's and is left as it is: use another prefix or database",
+			t.Name, strings.Join(slices.Sorted(maps.Keys(missing)), ", "))
+	}
+	return nil
+}
+
+// Create makes the table on the server, without indexes.
+func (t *Table) Create(ctx context.Context) error {
+	if t.Schema.Dimension > maxDimension {
+		return sdk.Invalid(fmt.Errorf("vectors of %d dimensions: the most that Milvus takes is %d", t.Schema.Dimension, maxDimension))
+	}
+	if len(t.Name) > 255 {
+		return sdk.Invalid(fmt.Errorf("the collection's name on the server, %s, is longer than the 255 characters that Milvus takes: use a shorter name", t.Name))
+	}
+	err := t.Server.Call(ctx, "create collection "+t.Name, func(ctx context.Context, c *client.GrpcClient, _ int) error {
+		return c.CreateCollection(ctx, t.schema(), int32(t.Options.Shards),
+			client.WithConsistencyLevel(entity.ClSession), client.WithCollectionProperty(propertyIdentity, t.identity().String()))
+	})
+	if exists, lookErr := t.Exists(ctx); lookErr != nil {
+		return lookErr
+	} else if !exists {
+		return fmt.Errorf("collection %s could not be made: %w", t.Name, err)
+	}
+	return nil // by whoever was faster
+}
+
+// Drop removes the table from the server.
+func (t *Table) Drop(ctx context.Context) error {
+	return t.Server.Call(ctx, "drop collection "+t.Name, func(ctx context.Context, c *client.GrpcClient, _ int) error {
+		return c.DropCollection(ctx, t.Name)
+	})
+}
+
+// TableOptions are the arguments that say how tables are made, written and searched.
+type TableOptions struct {
+	Prefix       string            `config:"prefix" affects_output:"false" default:"racflow" pattern:"^[A-Za-z][A-Za-z0-9]{0,30}$" example:"racflow" doc:"What the names of all collections on the server begin with."`
+	Index        string            `config:"index" default:"auto" min_length:"1" doc:"Index of the vectors: auto is HNSW where the server has it, else AUTOINDEX. FLAT is exact."`
+	IndexParams  map[string]string `config:"index_params" example:"{ M = \"32\" }" doc:"Parameters that the index is built with, as M and efConstruction of HNSW."`
+	SearchParams map[string]string `config:"search_params" example:"{ ef = \"512\" }" doc:"Parameters of a search in it, as ef of HNSW; ef grows with num_candidates if not given."`
+	SparseIndex  string            `config:"sparse_index" affects_output:"false" default:"SPARSE_INVERTED_INDEX" one_of:"SPARSE_INVERTED_INDEX,SPARSE_WAND" doc:"Index of the words. Both are exact."`
+	K1           float64           `config:"k1" default:"1.2" min:"0" doc:"BM25: how soon more occurrences of a word stop to count, 0 or more."`
+	B            float64           `config:"b" default:"0.75" min:"0" max:"1" doc:"BM25: how much long texts are held back, 0 to 1."`
+
+	Consistency string `config:"consistency" default:"session" one_of:"strong,session,bounded,eventually" doc:"How new the rows must be that a search sees; by session, all that this run wrote."`
+	Shards      int    `config:"shards" affects_output:"false" default:"1" min:"1" max:"64" doc:"Shards of a new collection."`
+	Replicas    int    `config:"replicas" affects_output:"false" default:"1" min:"1" max:"64" doc:"Copies of a collection in the server's memory."`
+
+	// Milvus takes up to 2,000 rows at a time without slowing down (5,000 take it
+	// many times as long), and messages of 64 MiB.
+	BatchRows  int `config:"batch_rows" affects_output:"false" default:"1000" min:"1" max:"2000" doc:"Most rows that are written at a time."`
+	BatchBytes int `config:"batch_bytes" affects_output:"false" default:"8388608" min:"1" max:"50331648" doc:"About how many bytes are written at a time."`
+}
+
+// Table is one collection on a server, for one schema. Nothing in it changes once
+// it is prepared.
+type Table struct {
+	Server     *Server
+	Options    TableOptions
+	Collection string            // its name in racflow
+	Name       string            // its name on the server
+	Schema     sdk.Schema        // of the entries
+	Analyzer   *support.Analyzer // nil: no lexical leg
+	IndexType  string            // of the vectors; empty: not known
+}
+
+// New makes no call. The error is about the schema.
+func New(s *Server, o TableOptions, collection string, schema sdk.Schema) (*Table, error) {
+	t := &Table{Server: s, Options: o, Collection: collection, Name: o.TableName(collection), Schema: schema}
+	if schema.Analyzer != "" {
+		a, err := support.NamedAnalyzer(schema.Analyzer)
+		if err != nil {
+			return nil, sdk.Invalid(err)
+		}
+		t.Analyzer = &a
+	}
+	return t, nil
+}
+
+// TableName is a collection's name on the server, with what Milvus takes in one:
+// letters, digits and underscores. Other bytes are two hexadecimal digits after an
+// underscore; capitals too, which Milvus Lite 2 takes for small letters now and then.
+func (o *TableOptions) TableName(collection string) string {
+	b := []byte(o.Prefix + "_")
+	for i := range len(collection) {
+		if c := collection[i]; 'a' <= c && c <= 'z' || '0' <= c && c <= '9' {
+			b = append(b, c)
+		} else {
+			b = fmt.Appendf(b, "_%02x", c)
+		}
+	}
+	return string(b)
+}
+
+// call is for what needs the collection in the server's memory: it loads it where
+// the server has forgotten that, as some do at a restart.
+func (t *Table) call(ctx context.Context, what string, do func(ctx context.Context, c *client.GrpcClient, attempt int) error) error {
+	err := t.Server.Call(ctx, what, do)
+	if IsNotLoaded(err) {
+		if err := t.load(ctx); err != nil {
+			return err
+		}
+		err = t.Server.Call(ctx, what, do)
+	}
+	if IsMissing(err) {
+		return sdk.Invalid(fmt.Errorf("collection %q is gone from the server: open it again: %w", t.Collection, err))
+	}
+	return err
+}

@@ -1,0 +1,327 @@
+package milvus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/milvus-io/milvus-sdk-go/v2/client"
+	"github.com/milvus-io/milvus-sdk-go/v2/entity"
+
+	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
+)
+
+// small opens the collection "c" with vectors of two dimensions.
+func small(t testing.TB, c config) *store {
+	t.Helper()
+	s := openStore(t, c)
+	mustOpen(t, s)
+	return s
+}
+
+func mustOpen(t testing.TB, s *store) sdk.Collection {
+	t.Helper()
+	c, err := s.Open(t.Context(), "c", sdk.Schema{Dimension: 2, Analyzer: "standard"})
+	must.Do(t, err)
+	return c
+}
+
+func entry(id, text string) sdk.Entry {
+	return sdk.Entry{ID: id, Text: text, Label: "label of " + id, Vector: []float32{1, 0}}
+}
+
+func putAll(t testing.TB, s *store, entries ...sdk.Entry) {
+	t.Helper()
+	must.Do(t, s.Put(t.Context(), "c", entries))
+	must.Do(t, s.Commit(t.Context(), "c", []byte("note")))
+}
+
+// bareSDK is the SDK as the package uses it.
+func bareSDK(t testing.TB, s *store) *client.GrpcClient {
+	t.Helper()
+	c, err := s.server.Client(t.Context())
+	must.Do(t, err)
+	return c
+}
+
+// Milvus Lite 2 says what failed in a field that the SDK does not look at.
+func TestSilentErrors(t *testing.T) {
+	e := startEngine(t)
+	s := small(t, e.config())
+	putAll(t, s, entry("a", "one"))
+	c := snapshotOf(s)
+	var answered *table.ServerError
+	if _, err := c.Query(t.Context(), table.NewestTable, "sequence == \"text\" or )", table.FieldKey); !errors.As(err, &answered) {
+		t.Errorf("a wrong expression gives %v", err)
+	}
+	start := time.Now()
+	err := c.Server.Call(t.Context(), "index", func(ctx context.Context, m *client.GrpcClient, _ int) error {
+		return m.CreateIndex(ctx, c.Name, table.FieldVector, entity.NewGenericIndex(table.FieldVector, "HNSW", map[string]string{"metric_type": "IP"}), false)
+	})
+	if !errors.As(err, &answered) || time.Since(start) > inTime {
+		t.Errorf("an index that is refused gives %v after %v", err, time.Since(start))
+	}
+	if err := c.Remove(t.Context(), "nothing == 5"); !errors.As(err, &answered) {
+		t.Errorf("a deletion that is refused gives %v", err)
+	}
+	must.Do(t, bareSDK(t, s).DropCollection(t.Context(), c.Name))
+	if _, err := c.Query(t.Context(), table.NewestTable, "sequence < 5", table.FieldKey); sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), "open it again") {
+		t.Errorf("a collection that is gone gives %v", err)
+	}
+}
+
+// Rows that do not match are no rows, not an error.
+func TestNoMatch(t *testing.T) {
+	e := startEngine(t)
+	s := small(t, e.config())
+	putAll(t, s, entry("a", "one"))
+	c := snapshotOf(s)
+	if rows, err := c.Query(t.Context(), table.NewestTable, "sequence == 77", table.FieldKey, table.FieldMeta, table.FieldVector); err != nil || len(rows) != 0 {
+		t.Errorf("query: %d rows, %v", len(rows), err)
+	}
+	lists, err := c.Search(t.Context(), "sequence == 77", []string{table.FieldID}, []entity.Vector{entity.FloatVector{1, 0}, entity.FloatVector{0, 1}}, table.FieldVector, 5)
+	if err != nil || len(lists) != 2 || len(lists[0])+len(lists[1]) != 0 {
+		t.Errorf("search: %v, %v", lists, err)
+	}
+}
+
+// The index that auto chooses depends on the server, and a collection that has
+// one is not given another.
+func TestAutomaticIndex(t *testing.T) {
+	e := startEngine(t)
+	config := e.config()
+	config.Index = table.IndexAuto
+	for range 2 {
+		s := small(t, config)
+		putAll(t, s, entry("a", "one"))
+		if got := snapshotOf(s).IndexType; got != "AUTOINDEX" {
+			t.Errorf("the index is %q", got)
+		}
+		hits, err := s.Search(t.Context(), "c", sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 5}, []sdk.Query{{Text: "one", Vector: []float32{1, 1}}})
+		if err != nil || len(hits[0].Dense) != 1 || len(hits[0].Lexical) != 1 {
+			t.Errorf("hits %+v, %v", hits, err)
+		}
+		s.Close()
+	}
+	config.Index, config.Prefix = "HNSW", "other"
+	s := small(t, config)
+	if err := s.Put(t.Context(), "c", []sdk.Entry{entry("a", "one")}); sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), "HNSW") {
+		t.Errorf("an index that the server lacks gives %v", err)
+	}
+}
+
+// A collection whose maker was killed before it had an index would fail every
+// search.
+func TestHalfMadeCollection(t *testing.T) {
+	e := startEngine(t)
+	s := small(t, e.config())
+	must.Do(t, snapshotOf(s).Create(t.Context()))
+	if c := mustOpen(t, s); c.Entries != 0 {
+		t.Errorf("%+v", c)
+	}
+	putAll(t, s, entry("a", "one"))
+	hits, err := s.Search(t.Context(), "c", sdk.Search{Mode: sdk.ModeLexical, NumCandidates: 5}, []sdk.Query{{Text: "one"}})
+	if err != nil || len(hits[0].Lexical) != 1 {
+		t.Errorf("%+v, %v", hits, err)
+	}
+}
+
+// inTime is longer than a busy machine takes for what the tests wait for, and
+// less than the times of the config, which are 20 s.
+const inTime = 15 * time.Second
+
+// No server: the cause is reported, and in time.
+func TestNoServer(t *testing.T) {
+	address := freeAddress(t)
+	config := (&milvusEngine{address: address}).config()
+	config.ConnectTimeout = 500 * time.Millisecond // it may just be starting
+	s := openStore(t, config)
+	start := time.Now()
+	_, err := s.Open(t.Context(), "c", sdk.Schema{Dimension: 2})
+	if err == nil || !strings.Contains(err.Error(), "connection refused") || !strings.Contains(err.Error(), address) || time.Since(start) > inTime {
+		t.Errorf("after %v: %v", time.Since(start), err)
+	}
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // it never answers
+	must.Do(t, err)
+	defer silent.Close()
+	config.Address = silent.Addr().String()
+	s = openStore(t, config)
+	start = time.Now()
+	if _, err := s.Open(t.Context(), "c", sdk.Schema{Dimension: 2}); err == nil || time.Since(start) > inTime {
+		t.Errorf("a server that does not answer: after %v: %v", time.Since(start), err)
+	}
+}
+
+// A server that went away is tried again for as long as the config says.
+func TestServerGoesAway(t *testing.T) {
+	e := startEngine(t)
+	config := e.config()
+	config.RetryTime = time.Second
+	s := small(t, config)
+	putAll(t, s, entry("a", "one"))
+	search := func(s *store) error {
+		hits, err := s.Search(t.Context(), "c", sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 5}, []sdk.Query{{Text: "one", Vector: []float32{1, 1}}})
+		if err == nil && len(hits[0].Dense) != 1 {
+			t.Errorf("hits %+v", hits)
+		}
+		return err
+	}
+	patient := small(t, e.config())
+	must.Do(t, search(s))
+	e.kill()
+	start := time.Now()
+	if err := search(s); sdk.CodeOf(err) != sdk.CodeDeadline || !strings.Contains(err.Error(), e.address) || time.Since(start) > inTime {
+		t.Errorf("after %v: %v", time.Since(start), err)
+	}
+	back := make(chan error)
+	go func() { back <- search(patient) }()
+	time.Sleep(500 * time.Millisecond)
+	e.start()
+	if err := <-back; err != nil {
+		t.Errorf("the server is back: %v", err)
+	}
+}
+
+// What a server that was killed in a transaction lost is noticed, and what it
+// has is either all or nothing.
+func TestServerKilledInATransaction(t *testing.T) {
+	e := startEngine(t)
+	config := e.config()
+	wait := sent(&config)
+	s := small(t, config)
+	putAll(t, s, entry("a", "one"), entry("b", "two"))
+	must.Do(t, s.Put(t.Context(), "c", []sdk.Entry{entry("c", "three")}))
+	wait(t, s, 3)
+	e.kill()
+	e.start()
+	must.Do(t, s.Put(t.Context(), "c", []sdk.Entry{entry("d", "four")}))
+	want := 4
+	if err := s.Commit(t.Context(), "c", []byte("second")); err != nil {
+		t.Logf("the commit failed: %v", err)
+		want = 2
+	}
+	for range 2 {
+		page, err := s.Scan(t.Context(), "c", sdk.Scan{})
+		if err != nil || len(page.Entries) != want {
+			t.Errorf("%d entries, %v; want %d", len(page.Entries), err, want)
+		}
+		s = small(t, e.config()) // another process
+	}
+}
+
+// Another client may drop a collection and make it again.
+func TestRecreatedCollection(t *testing.T) {
+	e := startEngine(t)
+	s := small(t, e.config())
+	putAll(t, s, entry("a", "one"))
+	other := openStore(t, e.config())
+	must.Do(t, other.Drop(t.Context(), "c"))
+	_, err := other.Open(t.Context(), "c", sdk.Schema{Dimension: 3})
+	must.Do(t, err)
+	must.Do(t, other.Put(t.Context(), "c", []sdk.Entry{{ID: "x", Vector: []float32{1, 0, 0}}}))
+	must.Do(t, other.Commit(t.Context(), "c", nil))
+	c, err := s.Open(t.Context(), "c", sdk.Schema{Dimension: 3})
+	if err != nil || c.Entries != 1 || len(c.Note) != 0 { // the same number of a commit, and another commit
+		t.Fatalf("%+v, %v", c, err)
+	}
+	hits, err := s.Search(t.Context(), "c", sdk.Search{Mode: sdk.ModeDense, NumCandidates: 3}, []sdk.Query{{Vector: []float32{1, 0, 0}}})
+	if err != nil || len(hits[0].Dense) != 1 || hits[0].Dense[0].ID != "x" {
+		t.Errorf("%+v, %v", hits, err)
+	}
+}
+
+// What somebody else made is left as it is.
+func TestForeignCollection(t *testing.T) {
+	e := startEngine(t)
+	s := openStore(t, e.config())
+	m := bareSDK(t, s)
+	schema := func(fields ...*entity.Field) *entity.Schema {
+		all := entity.NewSchema().WithName("racflow_c").
+			WithField(entity.NewField().WithName("pk").WithDataType(entity.FieldTypeInt64).WithIsPrimaryKey(true)).
+			WithField(entity.NewField().WithName("v").WithDataType(entity.FieldTypeFloatVector).WithDim(2))
+		for _, f := range fields {
+			all.WithField(f)
+		}
+		return all
+	}
+	ours := schema()
+	mustOpen(t, s)
+	must.Do(t, snapshotOf(s).Create(t.Context()))
+	made, err := m.DescribeCollection(t.Context(), "racflow_c")
+	must.Do(t, err)
+	ours.Description = made.Schema.Description
+	must.Do(t, m.DropCollection(t.Context(), "racflow_c"))
+	for name, foreign := range map[string]*entity.Schema{"without an identity": schema(), "with other fields": ours} {
+		must.Do(t, m.CreateCollection(t.Context(), foreign, 1))
+		must.Do(t, m.CreateIndex(t.Context(), "racflow_c", "v", entity.NewGenericIndex("v", "FLAT", map[string]string{"metric_type": "IP"}), false))
+		must.Do(t, m.LoadCollection(t.Context(), "racflow_c", false))
+		_, err := m.Insert(t.Context(), "racflow_c", "", entity.NewColumnInt64("pk", []int64{1, 2}), entity.NewColumnFloatVector("v", 2, [][]float32{{1, 0}, {0, 1}}))
+		must.Do(t, err)
+		if _, err := s.Open(t.Context(), "c", sdk.Schema{Dimension: 2, Analyzer: "standard"}); sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), "left as it is") {
+			t.Errorf("%s: opened with %v", name, err)
+		}
+		if name == "without an identity" {
+			must.Do(t, s.Drop(t.Context(), "c")) // there is no such collection of ours
+			if list, err := s.List(t.Context()); err != nil || len(list) != 0 {
+				t.Errorf("%s: listed as %+v, %v", name, list, err)
+			}
+		}
+		rows, err := m.Query(t.Context(), "racflow_c", nil, "pk > 0", []string{"pk"}, client.WithSearchQueryConsistencyLevel(entity.ClStrong))
+		if err != nil || rows.Len() != 2 {
+			t.Errorf("%s: then it has %d rows, %v", name, rows.Len(), err)
+		}
+		must.Do(t, m.DropCollection(t.Context(), "racflow_c"))
+	}
+}
+
+// Databases are not there on every server, which would put the collection
+// into the only one that it has.
+func TestNoDatabases(t *testing.T) {
+	e := startEngine(t)
+	config := e.config()
+	config.Database = "mine"
+	s := openStore(t, config)
+	var argumentErr *sdk.ArgumentError
+	if _, err := s.Open(t.Context(), "c", sdk.Schema{Dimension: 2}); !errors.As(err, &argumentErr) || argumentErr.Argument != "database" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Newer versions of the protocol's Go code break the SDK.
+func TestProtocolVersion(t *testing.T) {
+	mod, err := os.ReadFile("../../../../go.mod")
+	must.Do(t, err)
+	_, line, ok := strings.Cut(string(mod), "github.com/milvus-io/milvus-proto/go-api/v2 ")
+	var major, minor, patch int
+	if n, err := fmt.Sscanf(line, "v%d.%d.%d", &major, &minor, &patch); !ok || n != 3 {
+		t.Fatalf("no version in go.mod: %v", err)
+	}
+	if slices.Compare([]int{major, minor, patch}, []int{2, 6, 3}) > 0 {
+		t.Errorf("version %d.%d.%d is newer than 2.6.3", major, minor, patch)
+	}
+}
+
+// A server may forget what it had in memory, as some do at a restart.
+func TestReleasedCollection(t *testing.T) {
+	e := startEngine(t)
+	s := small(t, e.config())
+	putAll(t, s, entry("a", "one"))
+	must.Do(t, bareSDK(t, s).ReleaseCollection(t.Context(), snapshotOf(s).Name))
+	hits, err := s.Search(t.Context(), "c", sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 5}, []sdk.Query{{Text: "one", Vector: []float32{1, 1}}})
+	if err != nil || len(hits[0].Dense) != 1 || len(hits[0].Lexical) != 1 {
+		t.Errorf("hits %+v, %v", hits, err)
+	}
+	must.Do(t, bareSDK(t, s).ReleaseCollection(t.Context(), snapshotOf(s).Name))
+	if list, err := openStore(t, e.config()).List(t.Context()); err != nil || len(list) != 1 || list[0].Name != "c" || list[0].Entries != 1 || string(list[0].Note) != "note" {
+		t.Errorf("list %+v, %v", list, err)
+	}
+}

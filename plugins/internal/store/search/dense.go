@@ -1,0 +1,298 @@
+package search
+
+import (
+	"cmp"
+	"context"
+	"math/bits"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/racflow/racflow/plugins/internal/simd"
+	"github.com/racflow/racflow/plugins/internal/store/segment"
+)
+
+// This file is the dense leg of a search: the rows of highest cosine, exactly. A scan
+// of int8 codes rules out most rows by an error bound, and the vectors decide the rest; the
+// result is that of comparing the query with every vector.
+
+const (
+	// queryGroup is how many queries pass over the vectors at a time.
+	queryGroup = 64
+	// coreQueries is the number of queries for each core from which on the cores divide
+	// the queries among them and not the vectors: each reads all of these then.
+	coreQueries = 16
+	// pendingRows bounds the rows that a probe has not scored yet, and so its memory.
+	pendingRows = 4096
+	// blockRows is the number of vectors that a worker takes at a time.
+	blockRows = 256
+	// workerBlocks is the number of blocks, times queries, from which another worker
+	// pays: each starts without a score to beat.
+	workerBlocks = 24
+	// passRows is the number of vectors that one query passes over before the next
+	// does: the codes stay in the first-level cache, and a word of a row.Set covers them.
+	passRows = 64
+	// fewRows is the number of selected vectors up to which a pass skips the codes.
+	fewRows = 6
+	// keptRows is after how many looks at vectors, of 64 KiB of a file, these leave memory.
+	keptRows = 1024
+)
+
+var largeFloats = 256 << 20 // of a collection that is large; tests lower it
+
+// DenseLeg searches the vectors of a snapshot. It is safe for concurrent use.
+type DenseLeg struct {
+	of     *segment.Snapshot
+	kernel *simd.Kernel
+	looked atomic.Int64 // rows
+}
+
+// NewDenseLeg returns the dense leg of a snapshot, with the kernel that does the work.
+func NewDenseLeg(of *segment.Snapshot, kernel *simd.Kernel) *DenseLeg {
+	return &DenseLeg{of: of, kernel: kernel}
+}
+
+// look counts rows whose vectors are read. Those of a large collection, looked at here and
+// there, would in time be in this process's memory as a whole: they are taken out of it.
+func (s *DenseLeg) look(rows int) {
+	if s.of.Rows*s.of.Dimension < largeFloats || s.looked.Add(int64(rows)) < keptRows {
+		return
+	}
+	s.looked.Store(0)
+	for i := range s.of.Parts {
+		s.of.Parts[i].Release()
+	}
+}
+
+// Cosine returns that of a normalised query and a row.
+func (s *DenseLeg) Cosine(query []float32, row int32) float32 {
+	s.look(1)
+	return s.kernel.Dot(query, s.of.Vector(row))
+}
+
+// Search returns for each query the depth rows of highest cosine among those
+// selected, best first. The queries are normalised; an empty one finds nothing.
+func (s *DenseLeg) Search(ctx context.Context, queries [][]float32, among []*Selection, depth int) ([][]Scored, error) {
+	asked := make([]probe, 0, len(queries))
+	for i, q := range queries {
+		if len(q) > 0 {
+			asked = append(asked, s.newProbe(i, q, among[i], depth))
+		}
+	}
+	// Scoring few selected rows is cheaper than passing over all.
+	few := 0
+	for i := range asked {
+		if asked[i].among != nil && asked[i].among.Rows != nil {
+			asked[i], asked[few] = asked[few], asked[i]
+			few++
+		}
+	}
+	if err := EachScored(ctx, few, func(i int) { asked[i].gather(s) }); err != nil {
+		return nil, err
+	}
+	if err := s.scanAll(ctx, asked[few:]); err != nil {
+		return nil, err
+	}
+	found := make([][]Scored, len(queries))
+	for i := range asked {
+		found[asked[i].number] = asked[i].best.Sorted()
+	}
+	return found, nil
+}
+
+// scanAll compares the probes with all blocks, on every core. Where there are enough
+// probes each core takes some of them, so that none needs to find a score to beat
+// twice; else each takes some of the blocks.
+func (s *DenseLeg) scanAll(ctx context.Context, probes []probe) error {
+	cores := runtime.GOMAXPROCS(0)
+	if len(probes) < cores*coreQueries {
+		for group := range slices.Chunk(probes, queryGroup) {
+			if err := s.scan(ctx, group, cores); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	rounds := (len(probes)-1)/(cores*queryGroup) + 1
+	groups := slices.Collect(slices.Chunk(probes, (len(probes)-1)/(cores*rounds)+1))
+	return EachScored(ctx, len(groups), func(i int) { _ = s.scan(ctx, groups[i], 1) })
+}
+
+// block is some neighbouring rows of a part.
+type block struct {
+	part *segment.Part
+	at   int // of the part
+	from int
+}
+
+// scan compares the probes with all blocks, on so many cores. Its error is that of the
+// context.
+func (s *DenseLeg) scan(ctx context.Context, probes []probe, cores int) error {
+	var blocks []block
+	for i := range s.of.Parts {
+		for from := 0; from < s.of.Parts[i].Segment.Rows; from += blockRows {
+			blocks = append(blocks, block{&s.of.Parts[i], i, from})
+		}
+	}
+	if len(blocks) == 0 {
+		return ctx.Err()
+	}
+	workers := make([][]probe, min(cores, 1+len(blocks)*len(probes)/workerBlocks))
+	var next atomic.Int64
+	work := func(w int) {
+		var dots [passRows]int32
+		for b := int(next.Add(1)) - 1; b < len(blocks) && ctx.Err() == nil; b = int(next.Add(1)) - 1 {
+			to := min(blocks[b].from+blockRows, blocks[b].part.Segment.Rows)
+			for from := blocks[b].from; from < to; from += passRows {
+				for i := range workers[w] {
+					workers[w][i].pass(s, blocks[b], from, &dots)
+				}
+			}
+		}
+		for i := range workers[w] {
+			workers[w][i].settle(s)
+		}
+	}
+	var running sync.WaitGroup
+	workers[0] = probes
+	for w := 1; w < len(workers); w++ {
+		workers[w] = slices.Clone(probes)
+	}
+	for w := 1; w < len(workers); w++ {
+		running.Go(func() { work(w) })
+	}
+	work(0)
+	running.Wait()
+	for _, found := range workers[1:] {
+		for i := range found {
+			probes[i].best.Merge(&found[i].best)
+		}
+	}
+	return ctx.Err()
+}
+
+// probe is the state of one query. It scores a row in full only if the int8 codes
+// do not rule it out, and as late as possible, because by then fewer rows are left.
+// The result is that of scoring every row in full.
+type probe struct {
+	number int // of the query
+	exact  []float32
+	codes  []int8     // nil: plain Go, where bytes take no less time than floats
+	among  *Selection // nil: all live rows
+	// The cosine is the dot product of the int8 codes times both scales; its error is
+	// at most slope times what the row lost, plus slack.
+	scale, slope, slack float32
+
+	best    Top      // by cosine, of the rows scored in full
+	sure    Scores   // the least that the cosine of different rows can be
+	pending []Scored // by the most that the cosine can be
+}
+
+// newProbe prepares a query. With the query q = q' + e and the row x = x' + f,
+// where q' and x' are what the int8 codes stand for,
+//
+//	|q·x - q'·x'| = |q·f + e·x - e·f| <= |f|·(1 + |e|) + |e|
+//
+// by Cauchy and Schwarz, since q has norm 1 and x 1 or 0. The rounding error of
+// float32 is added: n·2⁻²⁴ for a product of n terms, and the same again for the
+// norms, the lengths and the bounds themselves.
+func (s *DenseLeg) newProbe(number int, query []float32, among *Selection, depth int) probe {
+	p := probe{number: number, exact: query, among: among}
+	if s.kernel != simd.Portable() {
+		p.codes = make([]int8, segment.CodeWidth(s.of.Dimension))
+		var lost float32
+		p.scale, lost = s.kernel.Quantise(p.codes, query)
+		p.slope = 1 + lost
+		p.slack = lost + float32(RoundingError(s.of.Dimension))
+	}
+	p.best = Top{Of: s.of, Depth: min(depth, s.of.Rows)}
+	p.sure.Size = p.best.Depth
+	return p
+}
+
+// RoundingError bounds the error of float32 arithmetic in n dimensions.
+func RoundingError(n int) float64 { return float64(n+32) / (1 << 23) }
+
+// wanted is a bit for each of the 64 rows from a position on: whether it is searched.
+func (p *probe) wanted(b block, from int) uint64 {
+	if p.among != nil {
+		return p.among.Bits[b.at][from/64]
+	}
+	if b.part.Dead == nil {
+		return ^uint64(0)
+	}
+	return ^b.part.Dead[from/64]
+}
+
+// pass compares the query with up to passRows vectors of a block.
+func (p *probe) pass(s *DenseLeg, b block, from int, dots *[passRows]int32) {
+	wanted := p.wanted(b, from)
+	n := min(passRows, b.part.Segment.Rows-from)
+	if n < passRows {
+		wanted &= 1<<n - 1
+	}
+	if wanted == 0 {
+		return
+	}
+	first := b.part.Base + int32(from)
+	if p.codes == nil || p.among != nil && bits.OnesCount64(wanted) <= fewRows {
+		s.look(bits.OnesCount64(wanted))
+		for ; wanted != 0; wanted &= wanted - 1 {
+			i := bits.TrailingZeros64(wanted)
+			p.score(s.kernel, b.part.Vector(int32(from+i)), first+int32(i))
+		}
+		return
+	}
+	size := len(p.codes)
+	s.kernel.DotInt8(dots[:n], p.codes, b.part.Codes[from*size:(from+n)*size])
+	floor := p.floor()
+	for i, g := range b.part.Quantisations[from : from+n] {
+		estimate, bound := float32(dots[i])*p.scale*g.Scale, p.slope*g.Lost+p.slack
+		if estimate+bound < floor || wanted>>i&1 == 0 {
+			continue
+		}
+		row := first + int32(i)
+		p.sure.Offer(estimate - bound)
+		p.pending = append(p.pending, Scored{Score: estimate + bound, Row: row})
+		if len(p.pending) == pendingRows {
+			p.settle(s)
+		}
+		floor = p.floor()
+	}
+}
+
+// settle scores the pending rows that may still be among the best.
+func (p *probe) settle(s *DenseLeg) {
+	floor := p.floor()
+	p.pending = slices.DeleteFunc(p.pending, func(s Scored) bool { return s.Score < floor })
+	slices.SortFunc(p.pending, func(a, b Scored) int { return cmp.Compare(b.Score, a.Score) })
+	for _, pending := range p.pending {
+		if pending.Score < p.floor() {
+			break
+		}
+		p.score(s.kernel, s.of.Vector(pending.Row), pending.Row)
+		s.look(1)
+	}
+	p.pending = p.pending[:0]
+}
+
+// gather scores the selected rows, where they are few.
+func (p *probe) gather(s *DenseLeg) {
+	for i, rows := range p.among.Rows {
+		part := &s.of.Parts[i]
+		for _, r := range rows {
+			p.score(s.kernel, part.Vector(int32(r)), part.Base+int32(r))
+		}
+	}
+}
+
+// score offers a row with its cosine, which is 0 for a row without direction.
+func (p *probe) score(kernel *simd.Kernel, vector []float32, row int32) {
+	if score := kernel.Dot(p.exact, vector); score >= p.best.Floor() {
+		p.best.Offer(Scored{Score: score, Row: row})
+	}
+}
+
+// floor is the cosine that a row must reach to be among the best.
+func (p *probe) floor() float32 { return max(p.best.Floor(), p.sure.Floor()) }

@@ -1,0 +1,340 @@
+package search
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/racflow/racflow/plugins/internal/simd"
+
+	"github.com/racflow/racflow/plugins/internal/store/segment"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
+)
+
+// denseTable returns a table of vectors alone, a row for each, under ids that do
+// not follow the order of the rows.
+func denseTable(t testing.TB, r *rand.Rand, k *simd.Kernel, dimension int, rows [][]float32) *DenseLeg {
+	t.Helper()
+	s, err := segment.EmptySnapshot(sdk.Schema{Dimension: dimension})
+	must.Do(t, err)
+	var parts []segment.Part
+	var d segment.Draft
+	for i, number := range r.Perm(len(rows)) {
+		unit, _ := segment.Normalise(nil, rows[i])
+		d.Add(&segment.Batch{Rows: []segment.Row{{Sequence: uint64(i), ID: fmt.Sprintf("%06d", number)}}, Vectors: unit})
+		if i+1 == len(rows) || r.IntN(len(rows)) < 2 {
+			made, err := s.InMemory([]segment.Input{{Source: d.Source(nil)}})
+			must.Do(t, err)
+			parts = append(parts, segment.WholeSnapshot(made))
+		}
+	}
+	return NewDenseLeg(s.With(parts), k)
+}
+
+// without returns the same without some rows.
+func without(s *DenseLeg, rows ...int) *DenseLeg {
+	removed := segment.NewRemover(s.of.Parts, nil)
+	for _, r := range rows {
+		removed.Remove(s.of.IDOf(int32(r)))
+	}
+	return NewDenseLeg(s.of.With(removed.Parts), s.kernel)
+}
+
+// bruteForce scores every row and sorts them all.
+func bruteForce(s *DenseLeg, query []float32, f *sdk.Filter, depth int) []Scored {
+	var all []Scored
+	for i := range int32(s.of.Rows) {
+		p, r := s.of.At(i)
+		if !p.Dead.Has(r) && f.Match(p.ID(r), "", nil) {
+			all = append(all, Scored{Score: s.kernel.Dot(query, p.Vector(r)), Row: i})
+		}
+	}
+	slices.SortFunc(all, (&Top{Of: s.of}).Compare)
+	return all[:min(depth, len(all))]
+}
+
+// fillings make the vectors that are hard to tell apart by codes.
+var fillings = map[string]func(r *rand.Rand, n, dimension int) [][]float32{
+	"independent": func(r *rand.Rand, n, dimension int) [][]float32 {
+		return vectorsOf(n, dimension, func(int, int) float64 { return r.NormFloat64() })
+	},
+	"near duplicates": func(r *rand.Rand, n, dimension int) [][]float32 {
+		base, noise := make([]float64, dimension), math.Exp2(-r.Float64()*26)
+		for i := range base {
+			base[i] = r.NormFloat64()
+		}
+		return vectorsOf(n, dimension, func(_, j int) float64 { return base[j] + noise*r.NormFloat64() })
+	},
+	"equal": func(r *rand.Rand, n, dimension int) [][]float32 {
+		return vectorsOf(n, dimension, func(_, j int) float64 { return math.Sin(float64(j + 1)) })
+	},
+	"clusters with ties": func(r *rand.Rand, n, dimension int) [][]float32 {
+		centres := vectorsOf(1+n/50, dimension, func(int, int) float64 { return r.NormFloat64() })
+		var rows [][]float32
+		for range n {
+			x := slices.Clone(centres[r.IntN(len(centres))])
+			if r.IntN(2) == 0 {
+				x[r.IntN(dimension)] += float32(r.NormFloat64() * 1e-3)
+			}
+			rows = append(rows, x)
+		}
+		return rows
+	},
+	"few values": func(r *rand.Rand, n, dimension int) [][]float32 {
+		return vectorsOf(n, dimension, func(int, int) float64 { return float64(r.IntN(3) - 1) })
+	},
+	"zero but for some": func(r *rand.Rand, n, dimension int) [][]float32 {
+		return vectorsOf(n, dimension, func(i, j int) float64 {
+			if i%40 != 0 || j != i/40%dimension {
+				return 0
+			}
+			return float64(1 - i/40%2*2)
+		})
+	},
+	"one large value": func(r *rand.Rand, n, dimension int) [][]float32 {
+		return vectorsOf(n, dimension, func(_, j int) float64 {
+			if j == 0 {
+				return 100
+			}
+			return r.NormFloat64() / 3
+		})
+	},
+	"getting better": func(r *rand.Rand, n, dimension int) [][]float32 {
+		return vectorsOf(n, dimension, func(i, j int) float64 { return math.Cos(float64(j)) + r.NormFloat64()*float64(n-i)/float64(n) })
+	},
+}
+
+func vectorsOf(n, dimension int, value func(i, j int) float64) [][]float32 {
+	rows := make([][]float32, n)
+	for i := range rows {
+		rows[i] = make([]float32, dimension)
+		for j := range rows[i] {
+			rows[i][j] = float32(value(i, j))
+		}
+	}
+	return rows
+}
+
+// TestLooked: of a large collection in a file, the vectors that were looked at do not stay in
+// this process's memory, and the nearest are the same.
+func TestLooked(t *testing.T) {
+	const n, dimension = 10_000, 256
+	defer func(before int) { largeFloats = before }(largeFloats)
+	r := rand.New(rand.NewPCG(1, 2))
+	var d segment.Draft
+	for i, x := range fillings["near duplicates"](r, n, dimension) { // codes rule out few of these
+		unit, _ := segment.Normalise(nil, x)
+		d.Add(&segment.Batch{Rows: []segment.Row{{Sequence: uint64(i), ID: fmt.Sprint(i)}}, Vectors: unit})
+	}
+	path := filepath.Join(t.TempDir(), "one"+segment.SegmentSuffix)
+	f, err := os.Create(path)
+	must.Do(t, err)
+	must.Do(t, segment.Build(segment.NewImageWriter(f), 1, dimension, false, []segment.Input{{Source: d.Source(nil)}}))
+	must.Do(t, f.Close())
+	empty, err := segment.EmptySnapshot(sdk.Schema{Dimension: dimension})
+	must.Do(t, err)
+	search := func(large int) (found []Scored, resident int) {
+		s, err := segment.OpenSegment(path)
+		must.Do(t, err)
+		leg := NewDenseLeg(empty.With([]segment.Part{segment.WholeSnapshot(s)}), simd.Best())
+		largeFloats = large
+		query := slices.Clone(s.Vector(17))
+		s.Release()
+		all, err := leg.Search(t.Context(), [][]float32{query}, make([]*Selection, 1), n)
+		must.Do(t, err)
+		defer s.Release()
+		return all[0], residentOf(t, path)
+	}
+	want, whole := search(n*dimension + 1)
+	got, some := search(n * dimension)
+	if !slices.Equal(want, got) {
+		t.Error("other rows are found where vectors are let go of")
+	}
+	if whole < 4*n*dimension || some > whole/2 {
+		t.Errorf("%d bytes of the file are in memory, and %d where all are kept", some, whole)
+	}
+}
+
+// residentOf is how many bytes of a mapped file are in this process's memory.
+func residentOf(t *testing.T, path string) (bytes int) {
+	maps, err := os.ReadFile("/proc/self/smaps")
+	if err != nil {
+		t.Skip("this system does not say what is in memory")
+	}
+	of := false
+	for line := range strings.Lines(string(maps)) {
+		fields := strings.Fields(line)
+		if !strings.HasSuffix(fields[0], ":") {
+			of = strings.HasSuffix(strings.TrimSpace(line), path)
+		}
+		if of && fields[0] == "Rss:" {
+			kb, _ := strconv.Atoi(fields[1])
+			bytes += kb << 10
+		}
+	}
+	return bytes
+}
+
+// TestNearestIsExact wants what brute force has, to the last bit and in order.
+func TestNearestIsExact(t *testing.T) {
+	for name, fill := range fillings {
+		for _, k := range simd.Kernels() {
+			t.Run(fmt.Sprint(name, "/", k), func(t *testing.T) {
+				t.Parallel()
+				for seed := range uint64(24) {
+					r := rand.New(rand.NewPCG(seed, 5))
+					n, dimension := 1+r.IntN(1500), 1+r.IntN(150)
+					if seed%8 == 7 {
+						n = 2*pendingRows + 100 // more than may be pending
+					}
+					tab := denseTable(t, r, k, dimension, fill(r, n, dimension))
+					var holes []int
+					for range r.IntN(n) / 3 {
+						holes = append(holes, r.IntN(n))
+					}
+					tab = without(tab, holes...)
+					var queries [][]float32
+					for range 1 + r.IntN(4) {
+						query := fill(r, 1, dimension)[0]
+						if r.IntN(2) == 0 {
+							query = slices.Clone(tab.of.Vector(int32(r.IntN(tab.of.Rows))))
+							query[r.IntN(dimension)] += float32(r.NormFloat64() / 10)
+						}
+						if unit, _ := segment.Normalise(nil, query); !segment.IsZero(unit) {
+							queries = append(queries, unit)
+						}
+					}
+					depth := 1 + r.IntN(100)
+					if seed%6 == 5 {
+						depth = n + 10
+					}
+					filters, among := make([]*sdk.Filter, len(queries)), make([]*Selection, len(queries))
+					for i := range filters {
+						if seed%2 == 1 { // from all to hardly any
+							id := fmt.Sprintf("%06d", r.IntN(n>>r.IntN(10)+1))
+							filters[i] = &sdk.Filter{Op: sdk.FilterLess, Field: sdk.FieldID, Values: []any{id}}
+						}
+						among[i] = NewFilterCache(tab.of).Selected(filters[i])
+					}
+					found, err := tab.Search(t.Context(), queries, among, depth)
+					must.Do(t, err)
+					for i, q := range queries {
+						if want := bruteForce(tab, q, filters[i], depth); !slices.Equal(found[i], want) {
+							t.Fatalf("seed %d, %d × %d, query %d, depth %d: got %v, want %v", seed, n, dimension, i, depth, found[i], want)
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestManyQueries has more and less than the cores divide among them.
+func TestManyQueries(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3))
+	r := rand.New(rand.NewPCG(3, 4))
+	tab := denseTable(t, r, simd.Best(), 48, fillings["clusters with ties"](r, 700, 48))
+	for _, count := range []int{3*coreQueries - 1, 3 * coreQueries, 3*coreQueries + 1, 3*queryGroup + 5} {
+		queries := make([][]float32, count)
+		for i := range queries {
+			queries[i], _ = segment.Normalise(nil, fillings["independent"](r, 1, 48)[0])
+		}
+		found, err := tab.Search(t.Context(), queries, make([]*Selection, count), 20)
+		must.Do(t, err)
+		for i, q := range queries {
+			if want := bruteForce(tab, q, nil, 20); !slices.Equal(found[i], want) {
+				t.Fatalf("query %d of %d: got %v, want %v", i, count, found[i], want)
+			}
+		}
+	}
+}
+
+// TestBounds wants the cosine of every row within what a probe takes for certain.
+func TestBounds(t *testing.T) {
+	for name, fill := range fillings {
+		t.Run(name, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(8, 9))
+			for range 20 {
+				dimension := 1 + r.IntN(900)
+				rows := fill(r, 60, dimension)
+				tab := denseTable(t, r, simd.Best(), dimension, rows)
+				query, _ := segment.Normalise(nil, rows[0])
+				if segment.IsZero(query) {
+					continue
+				}
+				p := tab.newProbe(0, query, nil, 1)
+				if p.codes == nil {
+					t.Skip("this machine has no kernel for int8 codes")
+				}
+				for i := range rows {
+					coarse, g := make([]int8, segment.CodeWidth(dimension)), segment.Quantisation{}
+					g.Scale, g.Lost = tab.kernel.Quantise(coarse, tab.of.Vector(int32(i)))
+					var dot, exact float64
+					for j, c := range coarse {
+						dot += float64(c) * float64(p.codes[j])
+					}
+					for j, v := range tab.of.Vector(int32(i)) {
+						exact += float64(v) * float64(query[j])
+					}
+					off := math.Abs(exact - dot*float64(p.scale)*float64(g.Scale))
+					// The second half of slack's arithmetic part is the dot product's own.
+					if most := p.slope*g.Lost + p.slack - float32(dimension)/(1<<24); off > float64(most) {
+						t.Fatalf("%d dimensions: off by %g, not %g", dimension, off, most)
+					}
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkNearest is the dense leg alone, over vectors in all directions, which
+// are the hardest to tell apart.
+func BenchmarkNearest(b *testing.B) {
+	const depth, benchDimension = 60, 384
+	for _, n := range []int{100_000, 500_000} {
+		if n > 100_000 && testing.Short() {
+			continue // takes 1 GB
+		}
+		r := rand.New(rand.NewPCG(1, 2))
+		x := make([]float32, benchDimension)
+		vector := func() []float32 {
+			for i := range x {
+				x[i] = r.Float32() - 0.5
+			}
+			unit, _ := segment.Normalise(nil, x)
+			return unit
+		}
+		var d segment.Draft
+		for i := range n {
+			d.Add(&segment.Batch{Rows: []segment.Row{{ID: fmt.Sprint(i)}}, Vectors: vector()})
+		}
+		s, err := segment.EmptySnapshot(sdk.Schema{Dimension: benchDimension})
+		must.Do(b, err)
+		made, err := s.InMemory([]segment.Input{{Source: d.Source(nil)}})
+		must.Do(b, err)
+		leg := NewDenseLeg(s.With([]segment.Part{segment.WholeSnapshot(made)}), simd.Best())
+		for _, count := range []int{1, 4, 64} {
+			queries := make([][]float32, count)
+			for i := range queries {
+				queries[i] = vector()
+			}
+			b.Run(fmt.Sprintf("rows=%d/queries=%d", n, count), func(b *testing.B) {
+				for b.Loop() {
+					if _, err := leg.Search(b.Context(), queries, make([]*Selection, count), depth); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*count), "µs/query")
+			})
+		}
+	}
+}

@@ -1,0 +1,207 @@
+package search
+
+import (
+	"sync"
+
+	"github.com/racflow/racflow/plugins/internal/store/segment"
+	"github.com/racflow/racflow/sdk"
+)
+
+// This file finds the rows that a filter selects, by the inverted lists of labels
+// and metadata, and keeps what was asked lately. It costs about what it selects.
+
+// Selection is the live rows that a filter selects, by part: as bitmaps, or as
+// rising rows where there are few. A nil selection is all live rows.
+type Selection struct {
+	Bits []segment.RowSet
+	Rows [][]uint32 // nil: see bits
+	N    int
+}
+
+const (
+	// sparseShare is how many rows there are for each selected one from which on
+	// a selection counts as few.
+	sparseShare = 64
+	// maxSelections bounds the selections that a snapshot keeps.
+	maxSelections = 16
+)
+
+// FilterCache keeps what was selected of a snapshot lately. It is safe for concurrent use.
+type FilterCache struct {
+	of   *segment.Snapshot
+	mu   sync.Mutex
+	kept map[string]*Selection
+}
+
+// NewFilterCache returns the cache of a snapshot, empty.
+func NewFilterCache(of *segment.Snapshot) *FilterCache {
+	return &FilterCache{of: of, kept: map[string]*Selection{}}
+}
+
+// Selected returns what a filter selects.
+func (c *FilterCache) Selected(f *sdk.Filter) *Selection {
+	if f == nil {
+		return nil
+	}
+	key := f.String()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known, ok := c.kept[key]; ok {
+		return known
+	}
+	if len(c.kept) >= maxSelections {
+		clear(c.kept)
+	}
+	c.kept[key] = choose(c.of, f)
+	return c.kept[key]
+}
+
+func choose(s *segment.Snapshot, f *sdk.Filter) *Selection {
+	chosen := &Selection{Bits: make([]segment.RowSet, len(s.Parts))}
+	for i := range s.Parts {
+		p := partFilter{&s.Parts[i]}
+		set := p.matching(f)
+		for w := range p.Dead {
+			set[w] &^= p.Dead[w]
+		}
+		chosen.Bits[i] = set
+		chosen.N += set.Count()
+	}
+	if chosen.N > s.Rows/sparseShare {
+		return chosen
+	}
+	chosen.Rows = make([][]uint32, len(s.Parts))
+	for i, set := range chosen.Bits {
+		chosen.Rows[i] = make([]uint32, 0, set.Count())
+		set.Each(func(r int32) { chosen.Rows[i] = append(chosen.Rows[i], uint32(r)) })
+	}
+	chosen.Bits = nil
+	return chosen
+}
+
+// partFilter selects rows of one part, removed ones too.
+type partFilter struct{ *segment.Part }
+
+// matching returns the rows that a filter fits.
+func (p partFilter) matching(f *sdk.Filter) segment.RowSet {
+	switch f.Op {
+	case sdk.FilterAnd:
+		set := segment.AllRows(p.Segment.Rows)
+		for i := range f.Parts {
+			for w, x := range p.matching(&f.Parts[i]) {
+				set[w] &= x
+			}
+		}
+		return set
+	case sdk.FilterOr:
+		set := segment.NewRowSet(p.Segment.Rows)
+		for i := range f.Parts {
+			for w, x := range p.matching(&f.Parts[i]) {
+				set[w] |= x
+			}
+		}
+		return set
+	case sdk.FilterNot:
+		set := segment.AllRows(p.Segment.Rows)
+		for w, x := range p.matching(&f.Parts[0]) {
+			set[w] &^= x
+		}
+		return set
+	}
+	set := segment.NewRowSet(p.Segment.Rows)
+	if f.Field == sdk.FieldID {
+		p.matchID(f, set)
+		return set
+	}
+	field := segment.AppendField(nil, f.Field, f.Key)
+	for _, v := range f.Values {
+		p.matchValue(f, field, v, set)
+	}
+	return set
+}
+
+// matchID sets the rows whose id compares as asked: one for a value of In, where
+// the directory helps; all are looked at for the other operators.
+func (p partFilter) matchID(f *sdk.Filter, set segment.RowSet) {
+	if f.Op == sdk.FilterIn {
+		for _, v := range f.Values {
+			id, _ := v.(string)
+			if r := p.Segment.Find(segment.Hash(id), id); r >= 0 {
+				set.Add(r)
+			}
+		}
+		return
+	}
+	for r := range int32(p.Segment.Rows) {
+		if f.Match(p.ID(r), "", nil) {
+			set.Add(r)
+		}
+	}
+}
+
+// matchValue sets the rows that have a value of a field that compares with v as
+// asked. These values are neighbours in the index, and so are their lists.
+func (p partFilter) matchValue(f *sdk.Filter, field []byte, v any, set segment.RowSet) {
+	key, ok := segment.AppendValue(field[:len(field):len(field)], v)
+	if !ok {
+		return
+	}
+	index := &p.Values
+	kind := string(key[:len(field)+1])
+	at := index.Search(string(key))
+	equal := at
+	if at < index.Len() && index.Key(at) == string(key) {
+		equal++
+	}
+	from, to := at, at
+	switch f.Op {
+	case sdk.FilterIn:
+		to = equal
+	case sdk.FilterLess, sdk.FilterLessEqual:
+		from = index.Search(kind)
+		if f.Op == sdk.FilterLessEqual {
+			to = equal
+		}
+	case sdk.FilterGreater, sdk.FilterGreaterEqual:
+		to = index.After(index.Search(kind), kind)
+		if f.Op == sdk.FilterGreater {
+			from = equal
+		}
+	case sdk.FilterPrefix:
+		to = index.After(at, string(key))
+	}
+	if text, _ := v.(string); len(text) >= segment.ValueBytes && equal > at {
+		// The index does not have the whole of these strings: only the rows tell.
+		p.matchRows(f, at, set)
+		if from == at {
+			from = equal
+		}
+		if to == equal {
+			to = at
+		}
+	}
+	p.setRows(from, to, set)
+}
+
+// setRows sets the rows of the keys from first up to last, without it.
+func (p partFilter) setRows(first, last int, set segment.RowSet) {
+	from, to := p.Values.Extent(first, last)
+	for _, r := range p.Values.Rows[from:to] {
+		if int(r) < p.Segment.Rows {
+			set.Add(int32(r))
+		}
+	}
+}
+
+// matchRows sets those rows of a key that the filter fits.
+func (p partFilter) matchRows(f *sdk.Filter, key int, set segment.RowSet) {
+	p.Values.Each(key, func(r, _ uint32) {
+		if int(r) >= p.Segment.Rows {
+			return
+		}
+		of := p.Row(int32(r))
+		if f.Match(of.ID, of.Label, segment.DecodeMeta(of.Meta)) {
+			set.Add(int32(r))
+		}
+	})
+}

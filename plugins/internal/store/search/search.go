@@ -1,0 +1,168 @@
+// Package search answers queries from a snapshot: it checks them, applies filters, runs
+// both legs and turns rows into hits, each with the score of the other leg. It leaves
+// fusing the legs to sdk/fuse.
+package search
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/racflow/racflow/plugins/internal/simd"
+	"github.com/racflow/racflow/plugins/internal/store/segment"
+	"github.com/racflow/racflow/sdk"
+)
+
+// Searcher searches a snapshot by vectors, by words or by both. It is safe for
+// concurrent use.
+type Searcher struct {
+	*segment.Snapshot
+	Filters *FilterCache
+	dense   *DenseLeg
+	lexical *LexicalLeg
+}
+
+// NewSearcher returns the searcher of a snapshot. K1 and b are those of BM25.
+func NewSearcher(s *segment.Snapshot, k1, b float64) *Searcher {
+	return &Searcher{Snapshot: s, Filters: NewFilterCache(s), dense: NewDenseLeg(s, simd.Best()), lexical: NewLexicalLeg(s, k1, b)}
+}
+
+// Search finds the best rows of each leg. Where a query has a vector, lexical
+// hits carry their cosine too, and where the lexical leg was asked, dense hits
+// carry their BM25 score.
+func (s *Searcher) Search(ctx context.Context, ask sdk.Search, queries []sdk.Query) ([]sdk.Hits, error) {
+	dense, lexical, err := s.legs(ask.Mode)
+	if err != nil {
+		return nil, sdk.Invalid(err)
+	}
+	depth := max(ask.NumCandidates, 0)
+	invalid := sdk.RowErrors{}
+	vectors, among := make([][]float32, len(queries)), make([]*Selection, len(queries))
+	for i, q := range queries {
+		if vectors[i], err = s.queryVector(q.Vector, dense); err == nil && q.Filter != nil {
+			err = q.Filter.Check()
+		}
+		if err != nil {
+			invalid[i] = sdk.Invalid(err)
+			vectors[i] = nil
+			continue
+		}
+		among[i] = s.Filters.Selected(q.Filter)
+	}
+	nearest := make([][]Scored, len(queries))
+	if dense && depth > 0 {
+		if nearest, err = s.dense.Search(ctx, vectors, among, depth); err != nil {
+			return nil, err
+		}
+	}
+	hits := make([]sdk.Hits, len(queries))
+	err = EachScored(ctx, len(queries), func(i int) {
+		if invalid[i] != nil {
+			return
+		}
+		var others []Scored // the dense leg's rows with the scores of the lexical leg
+		if lexical {
+			others = byRow(nearest[i])
+			matching := s.lexical.Search(queries[i].Text, among[i], depth, others)
+			hits[i].Lexical = s.hits(matching, ask.Texts)
+			for j, m := range matching {
+				h := &hits[i].Lexical[j]
+				h.Lexical, h.Dense = m.Score, sdk.Unscored
+				if len(vectors[i]) > 0 {
+					h.Dense = s.dense.Cosine(vectors[i], m.Row)
+				}
+			}
+		}
+		if dense {
+			hits[i].Dense = s.hits(nearest[i], ask.Texts)
+			for j, n := range nearest[i] {
+				h := &hits[i].Dense[j]
+				h.Dense, h.Lexical = n.Score, sdk.Unscored
+				if lexical {
+					at, _ := slices.BinarySearchFunc(others, n.Row, func(o Scored, row int32) int { return cmp.Compare(o.Row, row) })
+					h.Lexical = others[at].Score
+				}
+			}
+		}
+	})
+	if err == nil && len(invalid) > 0 {
+		err = invalid
+	}
+	return hits, err
+}
+
+// byRow returns rows in their order, with scores of 0.
+func byRow(found []Scored) []Scored {
+	rows := make([]Scored, len(found))
+	for i, f := range found {
+		rows[i].Row = f.Row
+	}
+	slices.SortFunc(rows, func(a, b Scored) int { return cmp.Compare(a.Row, b.Row) })
+	return rows
+}
+
+// hits returns a hit for each row. It carries its entry where that is id and
+// label: those of all hits are copies in one piece of memory.
+func (s *Searcher) hits(found []Scored, texts bool) []sdk.Hit {
+	hits, entries := make([]sdk.Hit, len(found)), make([]sdk.Entry, len(found))
+	size := 0
+	for i, f := range found {
+		p, r := s.At(f.Row)
+		entries[i].ID = p.ID(r)
+		if size += len(entries[i].ID); !texts {
+			entries[i].Label = p.Label(r)
+			size += len(entries[i].Label)
+		}
+	}
+	copies := make([]byte, 0, size)
+	for i := range entries {
+		copies = append(append(copies, entries[i].ID...), entries[i].Label...)
+	}
+	all := string(copies)
+	take := func(n int) (part string) {
+		part, all = all[:n], all[n:]
+		return part
+	}
+	for i := range hits {
+		e := &entries[i]
+		e.ID, e.Label = take(len(e.ID)), take(len(e.Label))
+		if hits[i].ID = e.ID; !texts {
+			hits[i].Entry = e
+		}
+	}
+	return hits
+}
+
+// legs says which legs a mode asks.
+func (s *Searcher) legs(m sdk.Mode) (dense, lexical bool, err error) {
+	dense, lexical = m != sdk.ModeLexical, m != sdk.ModeDense
+	switch {
+	case m != sdk.ModeHybrid && m != sdk.ModeDense && m != sdk.ModeLexical:
+		err = fmt.Errorf("unknown search mode %q", m)
+	case dense && s.Dimension == 0:
+		err = fmt.Errorf("a %s search needs vectors and this collection has none: use mode %q", m, sdk.ModeLexical)
+	case lexical && s.Analyzer == nil:
+		err = fmt.Errorf("a %s search needs an analyzer and this collection was built without: use mode %q", m, sdk.ModeDense)
+	}
+	return dense, lexical, err
+}
+
+// queryVector returns a query's vector with norm 1, or nothing if it has no
+// direction.
+func (s *Searcher) queryVector(x []float32, needed bool) ([]float32, error) {
+	switch {
+	case len(x) == 0 && needed:
+		return nil, errors.New("the query has no vector")
+	case len(x) == 0 || len(x) == s.Dimension && segment.IsZero(x):
+		return nil, nil
+	case len(x) != s.Dimension:
+		return nil, fmt.Errorf("the query's vector has %d dimensions and the collection's have %d", len(x), s.Dimension)
+	}
+	unit, ok := segment.Normalise(nil, x)
+	if !ok {
+		return nil, errors.New("the query's vector has NaN or an infinity in it")
+	}
+	return unit, nil
+}

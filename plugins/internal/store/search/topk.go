@@ -1,0 +1,154 @@
+package search
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/racflow/racflow/plugins/internal/store/segment"
+)
+
+// This file keeps the best rows of a search, ties by id, and divides its work among
+// the cores.
+
+// Scores keeps the highest of the scores that it is offered, in a heap with the lowest
+// of them at the root: what as many rows as are wanted reach.
+type Scores struct {
+	Size int
+	Heap []float32
+}
+
+// Floor is the score from which on one is worth offering.
+func (s *Scores) Floor() float32 {
+	if len(s.Heap) < s.Size {
+		return float32(math.Inf(-1))
+	}
+	return s.Heap[0]
+}
+
+// Offer takes a score in, unless all that are kept are as high.
+func (s *Scores) Offer(x float32) {
+	if x <= s.Floor() {
+		return
+	}
+	at := 0
+	if len(s.Heap) < s.Size {
+		s.Heap = append(s.Heap, x)
+		for at = len(s.Heap) - 1; at > 0 && s.Heap[(at-1)/2] > x; at = (at - 1) / 2 {
+			s.Heap[at] = s.Heap[(at-1)/2]
+		}
+	} else {
+		for down := 1; down < len(s.Heap); down = 2*at + 1 {
+			if down+1 < len(s.Heap) && s.Heap[down+1] < s.Heap[down] {
+				down++
+			}
+			if s.Heap[down] >= x {
+				break
+			}
+			s.Heap[at], at = s.Heap[down], down
+		}
+	}
+	s.Heap[at] = x
+}
+
+// Scored is a row with its score.
+type Scored struct {
+	Score float32
+	Row   int32
+}
+
+// Top keeps the best of the rows that it is offered, in a heap with the worst
+// of them at the root. Ties go to the smaller id.
+type Top struct {
+	Of    *segment.Snapshot
+	Depth int
+	Heap  []Scored
+}
+
+// Floor is the score that a row must reach to be worth offering.
+func (t *Top) Floor() float32 {
+	if len(t.Heap) < t.Depth {
+		return float32(math.Inf(-1))
+	}
+	return t.Heap[0].Score
+}
+
+// Offer takes a live row in, unless all that is kept is better.
+func (t *Top) Offer(s Scored) {
+	full := len(t.Heap) == t.Depth
+	if full && t.Compare(s, t.Heap[0]) >= 0 {
+		return
+	}
+	if !full {
+		t.Heap = append(t.Heap, s)
+		for i := len(t.Heap) - 1; i > 0; {
+			up := (i - 1) / 2
+			if t.Compare(t.Heap[up], t.Heap[i]) >= 0 {
+				return
+			}
+			t.Heap[up], t.Heap[i] = t.Heap[i], t.Heap[up]
+			i = up
+		}
+		return
+	}
+	t.Heap[0] = s
+	for i := 0; ; {
+		down := 2*i + 1
+		if down >= len(t.Heap) {
+			return
+		}
+		if r := down + 1; r < len(t.Heap) && t.Compare(t.Heap[r], t.Heap[down]) > 0 {
+			down = r
+		}
+		if t.Compare(t.Heap[down], t.Heap[i]) <= 0 {
+			return
+		}
+		t.Heap[i], t.Heap[down] = t.Heap[down], t.Heap[i]
+		i = down
+	}
+}
+
+// Merge takes in what another top of the same snapshot kept.
+func (t *Top) Merge(other *Top) {
+	for _, s := range other.Heap {
+		t.Offer(s)
+	}
+}
+
+// Sorted returns what was kept, best first. The heap is gone then.
+func (t *Top) Sorted() []Scored {
+	slices.SortFunc(t.Heap, t.Compare)
+	return t.Heap
+}
+
+// Compare is negative if a is better than b.
+func (t *Top) Compare(a, b Scored) int {
+	if a.Score > b.Score {
+		return -1
+	}
+	if a.Score < b.Score {
+		return 1
+	}
+	return cmp.Compare(t.Of.IDOf(a.Row), t.Of.IDOf(b.Row))
+}
+
+// EachScored calls do for the numbers below n, on every core.
+func EachScored(ctx context.Context, n int, do func(i int)) error {
+	var next atomic.Int64
+	work := func() {
+		for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+			do(i)
+		}
+	}
+	var running sync.WaitGroup
+	for range min(n, runtime.GOMAXPROCS(0)) - 1 {
+		running.Go(work)
+	}
+	work()
+	running.Wait()
+	return ctx.Err()
+}

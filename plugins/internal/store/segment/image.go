@@ -1,0 +1,343 @@
+package segment
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"slices"
+	"unsafe"
+)
+
+// This file has the checksum of all files of the store and the error for bytes
+// that no longer have theirs.
+
+// This file is the container of a segment: a header, a table and sections of bytes,
+// in a file that is mapped or in memory, written once and checked by checksums. It knows
+// the names of the sections and not what stands in them. format.md describes the bytes.
+
+// The layout of a segment; see format.md.
+const (
+	ImageVersion = 1
+	ImageHeader  = 64
+	EntrySize    = 24 // of the table of sections
+	ImageStart   = (ImageHeader + int(SectionCount)*EntrySize + alignment - 1) &^ (alignment - 1)
+	alignment    = 64
+	checksumAt   = 56
+)
+
+var magic = [8]byte([]byte("racsegmt"))
+
+// imageHeader is the first HeaderSize bytes. The checksum covers what is before it, and the
+// table.
+type imageHeader struct {
+	Magic                       [8]byte
+	Version, Dimension          uint32
+	Name, Rows, Size, Words     uint64
+	Lexical, Sections, Checksum uint32
+	_                           uint32
+}
+
+func (h *imageHeader) append(b []byte) []byte {
+	b, _ = binary.Append(b, binary.LittleEndian, h) // fails only for other types
+	return b
+}
+
+// Section numbers the parts of a segment's image.
+type Section uint8
+
+// The sections, in the order of the table.
+const (
+	Records Section = iota
+	Strings
+	IDs
+	LabelEnds
+	LabelText
+	Vectors
+	Codes
+	Quantisations
+	Lengths
+	TermTable
+	TermEnds
+	TermText
+	TermRows
+	TermCounts
+	TermLargeCounts
+	ValueEnds
+	ValueText
+	ValueRows
+	SectionCount
+)
+
+// SectionNames are for error messages.
+var SectionNames = [SectionCount]string{
+	"records", "strings", "directory of ids", "ends of labels", "labels", "vectors", "int8 codes", "quantisation scales", "word counts of rows",
+	"directory of words", "ends of words", "words", "rows of words", "counts of words", "large counts of words",
+	"ends of values", "values", "rows of values",
+}
+
+// Unread are the sections whose checksums opening does not compare, because reading
+// them takes too long. Code that uses them guards against numbers that lead outside.
+var Unread = map[Section]bool{
+	Strings: true, Vectors: true, Codes: true,
+	TermRows: true, TermCounts: true, ValueRows: true,
+}
+
+// Image is the bytes of a segment, and what its header says.
+type Image struct {
+	Path      string // empty: in memory
+	Bytes     []byte
+	Name      uint64
+	Dimension int
+	Rows      int
+	Words     uint64 // of all rows
+	Lexical   bool
+	Table     [SectionCount]extent
+}
+
+// extent is where a section stands and what its checksum is.
+type extent struct {
+	Offset, Length uint64
+	checksum       uint32
+	_              uint32
+}
+
+// ParseImage reads the header and the table of sections.
+func ParseImage(b []byte, path string) (*Image, error) {
+	var h imageHeader
+	if _, err := binary.Decode(b, binary.LittleEndian, &h); err != nil || h.Magic != magic {
+		return nil, Damage(path, 0, "not a racflow segment")
+	}
+	switch {
+	case h.Version != ImageVersion:
+		return nil, fmt.Errorf("%s has version %d and this racflow reads version %d: use a newer racflow, or another state folder", path, h.Version, ImageVersion)
+	case h.Size != uint64(len(b)):
+		return nil, Damage(path, int64(len(b)), fmt.Sprintf("it should have %d bytes", h.Size))
+	case h.Sections != uint32(SectionCount) || len(b) < ImageStart:
+		return nil, Damage(path, 52, "unexpected content")
+	case h.Checksum != HeaderChecksum(b):
+		return nil, Damage(path, 0, "checksum of the header")
+	case h.Rows > MaxRows || h.Dimension > MaxDimension:
+		return nil, Damage(path, 0, "unexpected content")
+	}
+	m := &Image{
+		Path: path, Bytes: b, Name: h.Name, Dimension: int(h.Dimension), Rows: int(h.Rows), Words: h.Words, Lexical: h.Lexical == 1,
+	}
+	copy(Bytes(m.Table[:]), b[ImageHeader:])
+	for i, e := range m.Table {
+		if e.Offset%alignment != 0 || e.Offset > uint64(len(b)) || e.Length > uint64(len(b))-e.Offset {
+			return nil, Damage(path, int64(ImageHeader+i*EntrySize), "unexpected content")
+		}
+	}
+	return m, nil
+}
+
+// HeaderChecksum is that of the header up to the checksum, and of the table.
+func HeaderChecksum(b []byte) uint32 {
+	return Checksum(Checksum(0, b[:checksumAt]), b[ImageHeader:ImageHeader+int(SectionCount)*EntrySize])
+}
+
+func (m *Image) section(s Section) []byte {
+	e := m.Table[s]
+	return m.Bytes[e.Offset : e.Offset+e.Length : e.Offset+e.Length]
+}
+
+// Verify compares the checksum of a section. Of the large ones it keeps little in
+// memory.
+func (m *Image) Verify(s Section) error {
+	sum := uint32(0)
+	for part := range slices.Chunk(m.section(s), 8<<20) {
+		sum = Checksum(sum, part)
+		if Unread[s] {
+			m.Release()
+		}
+	}
+	if e := m.Table[s]; sum != e.checksum {
+		return Damage(m.Path, int64(e.Offset), "checksum of the "+SectionNames[s])
+	}
+	return nil
+}
+
+// VerifyEach compares the checksums that opening compares, or the others.
+func (m *Image) VerifyEach(others bool) error {
+	for s := range SectionCount {
+		if Unread[s] == others {
+			if err := m.Verify(s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Release takes what was read of the file out of memory, which whoever reads all of
+// it does now and then. Others do not notice.
+func (m *Image) Release() {
+	if m.Path != "" {
+		forget(m.Bytes)
+	}
+}
+
+// ViewOf is a section as values of a type without pointers. Sections are aligned
+// for any of them, and machines that run this are little-endian; see open.
+func ViewOf[T any](m *Image, s Section) []T {
+	b := m.section(s)
+	var one T
+	if len(b) < int(unsafe.Sizeof(one)) {
+		return nil
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(one)))
+}
+
+// Text is a section as a string, which is valid as long as the image is.
+func (m *Image) Text(s Section) string {
+	b := m.section(s)
+	return unsafe.String(unsafe.SliceData(b), len(b))
+}
+
+// Bytes is the memory of values without pointers.
+func Bytes[T any](values []T) []byte {
+	var one T
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), len(values)*int(unsafe.Sizeof(one)))
+}
+
+// LittleEndian reports whether this machine keeps numbers as the files do.
+func LittleEndian() bool { return Bytes([]uint16{1})[0] == 1 }
+
+// DamageError is the error for bytes that a commit vouches for and that changed since.
+type DamageError struct {
+	Path   string
+	Offset int64
+	what   string
+}
+
+func (d *DamageError) Error() string {
+	return fmt.Sprintf("%s is damaged at byte %d (%s): restore it from a copy, or delete its folder and build the knowledge again",
+		d.Path, d.Offset, d.what)
+}
+
+// Damage returns the error for a file, with the offset in it and what is wrong there.
+func Damage(path string, offset int64, what string) error { return &DamageError{path, offset, what} }
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Checksum continues a CRC-32C, 0 at first, with more bytes.
+func Checksum(sum uint32, b []byte) uint32 { return crc32.Update(sum, castagnoli, b) }
+
+// ImageFile is what an image is written to: an empty file, or Memory.
+type ImageFile interface {
+	io.Writer
+	io.WriterAt
+}
+
+// ImageWriter writes an image, section by section, then its header. After an error it
+// does nothing more; Finish returns it.
+type ImageWriter struct {
+	file    ImageFile
+	buf     *bufio.Writer // of the Writer's passed
+	passed  uint64
+	sum     uint32 // of the section
+	open    bool
+	section Section // that is open
+	table   [SectionCount]extent
+}
+
+// passing is the Writer behind its buffer.
+type passing struct{ *ImageWriter }
+
+func (w passing) Write(b []byte) (int, error) {
+	w.sum = Checksum(w.sum, b)
+	w.passed += uint64(len(b))
+	return w.file.Write(b)
+}
+
+// NewImageWriter begins an image at the start of an empty file.
+func NewImageWriter(to ImageFile) *ImageWriter {
+	w := &ImageWriter{file: to}
+	w.buf = bufio.NewWriterSize(passing{w}, 256<<10)
+	w.Write(make([]byte, ImageStart))
+	return w
+}
+
+// Begin ends the section before and starts another.
+func (w *ImageWriter) Begin(s Section) {
+	w.end()
+	w.Write(make([]byte, -w.passed&(alignment-1)))
+	_ = w.buf.Flush()
+	w.section, w.open, w.sum = s, true, 0
+	w.table[s].Offset = w.passed
+}
+
+func (w *ImageWriter) end() {
+	_ = w.buf.Flush() // it keeps its error for the next one
+	if w.open {
+		e := &w.table[w.section]
+		e.Length, e.checksum, w.open = w.passed-e.Offset, w.sum, false
+	}
+}
+
+// Write continues the section.
+func (w *ImageWriter) Write(b []byte) { _, _ = w.buf.Write(b) }
+
+// WriteString continues the section.
+func (w *ImageWriter) WriteString(s string) { _, _ = w.buf.WriteString(s) }
+
+// WriteUint32 continues the section.
+func (w *ImageWriter) WriteUint32(x uint32) {
+	w.Write(binary.LittleEndian.AppendUint32(w.buf.AvailableBuffer(), x))
+}
+
+// WriteSection writes a section of numbers, or of other values without pointers.
+func WriteSection[T any](w *ImageWriter, s Section, values []T) {
+	w.Begin(s)
+	w.Write(Bytes(values))
+}
+
+// Finish writes the header with what is in m.
+func (w *ImageWriter) Finish(m Image) error {
+	w.end()
+	for i := range w.table {
+		if w.table[i].Offset == 0 { // not written
+			w.table[i].Offset = uint64(ImageStart)
+		}
+	}
+	h := imageHeader{
+		Magic: magic, Version: ImageVersion, Dimension: uint32(m.Dimension), Name: m.Name, Rows: uint64(m.Rows), Size: w.passed, Words: m.Words,
+		Sections: uint32(SectionCount),
+	}
+	if m.Lexical {
+		h.Lexical = 1
+	}
+	b := h.append(make([]byte, 0, ImageStart))
+	b = append(b, Bytes(w.table[:])...)
+	binary.LittleEndian.PutUint32(b[checksumAt:], HeaderChecksum(b))
+	if err := w.buf.Flush(); err != nil {
+		return err
+	}
+	_, err := w.file.WriteAt(b, 0)
+	return err
+}
+
+// Memory is a file in memory.
+type Memory struct{ Bytes []byte }
+
+// Write implements io.Writer.
+func (m *Memory) Write(b []byte) (int, error) {
+	m.Bytes = append(m.Bytes, b...)
+	return len(b), nil
+}
+
+// WriteAt implements io.WriterAt; it does not make the file longer.
+func (m *Memory) WriteAt(b []byte, at int64) (int, error) { return copy(m.Bytes[at:], b), nil }
+
+// Aligned returns a copy of b that views of any type can be taken of.
+func Aligned(b []byte) []byte {
+	if len(b) == 0 {
+		return nil
+	}
+	words := make([]uint64, (len(b)+7)/8)
+	to := Bytes(words)[:len(b)]
+	copy(to, b)
+	return to
+}

@@ -1,0 +1,259 @@
+package segment
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+)
+
+// Lists is an inverted index: sorted keys, and for each the rows that have it,
+// rising. The lists follow one another, so those of neighbouring keys are one slice.
+type Lists struct {
+	ends []listEnd
+	text string
+	Rows []uint32
+}
+
+// listEnd says where a key and its list end.
+type listEnd struct{ text, rows uint64 }
+
+// Len is the number of keys.
+func (l *Lists) Len() int { return len(l.ends) }
+
+func (l *Lists) start(key int) listEnd {
+	if key == 0 {
+		return listEnd{}
+	}
+	return l.ends[key-1]
+}
+
+// Key returns a key by its number.
+func (l *Lists) Key(key int) string {
+	from := l.start(key).text
+	return span(l.text, from, l.ends[key].text-from)
+}
+
+// Extent returns the part of Rows that the keys from first up to last, without it,
+// have; an empty one if the ends are damaged.
+func (l *Lists) Extent(first, last int) (from, to int) {
+	if first >= last {
+		return 0, 0
+	}
+	a, b := l.start(first).rows, l.ends[last-1].rows
+	if a > b || b > uint64(len(l.Rows)) {
+		return 0, 0
+	}
+	return int(a), int(b)
+}
+
+// Search returns the first key that is not below the given one.
+func (l *Lists) Search(key string) int {
+	return sort.Search(len(l.ends), func(i int) bool { return l.Key(i) >= key })
+}
+
+// After returns the first key from at on that does not begin with prefix.
+func (l *Lists) After(at int, prefix string) int {
+	return at + sort.Search(len(l.ends)-at, func(i int) bool { return !strings.HasPrefix(l.Key(at+i), prefix) })
+}
+
+// Each calls do with the rows of a key.
+func (l *Lists) Each(key int, do func(row, count uint32)) {
+	from, to := l.Extent(key, key+1)
+	for _, r := range l.Rows[from:to] {
+		do(r, 1)
+	}
+}
+
+// Terms is the lists of the words, with how often each occurs in each row.
+type Terms struct {
+	Lists
+	directory HashTable
+	Counts    []uint8 // many: it stands in more
+	more      []largeCount
+	ranks     sync.Map // of long lists that were searched: Ranks by word
+}
+
+// ManyRows is the count that does not fit a byte any more.
+const ManyRows = 255
+
+// largeCount is a count of many or more, by its position in the lists.
+type largeCount struct {
+	position uint64
+	count    uint64
+}
+
+// Find returns the number of a word, or -1.
+func (t *Terms) Find(hash uint64, word string) int32 {
+	return t.directory.Find(hash, func(i uint32) bool { return int(i) < len(t.ends) && t.Key(int(i)) == word })
+}
+
+// Count returns how often the word of a position in the lists occurs in its row.
+func (t *Terms) Count(position int) uint32 {
+	if c := t.Counts[position]; c < ManyRows {
+		return uint32(c)
+	}
+	i, ok := slices.BinarySearchFunc(t.more, uint64(position), func(c largeCount, position uint64) int {
+		return cmp.Compare(c.position, position)
+	})
+	if !ok {
+		return ManyRows
+	}
+	return uint32(t.more[i].count)
+}
+
+// Each calls do with the rows of a word, and how often it is there.
+func (t *Terms) Each(key int, do func(row, count uint32)) {
+	from, to := t.Extent(key, key+1)
+	for i := from; i < to; i++ {
+		do(t.Rows[i], t.Count(i))
+	}
+}
+
+// index is sorted keys with their rows.
+type index interface {
+	Len() int
+	Key(key int) string
+	Each(key int, do func(row, count uint32))
+}
+
+// index merges the indexes of the inputs. The rows of an input follow those of the
+// one before, and so do their lists.
+func (b *builder) index(of func(Source) index, rows, ends, text Section, counted bool) {
+	heads := make([]head, 0, len(b.inputs))
+	for i, in := range b.inputs {
+		if x := of(in.Source); x.Len() > 0 {
+			heads = append(heads, head{index: x, text: x.Key(0), to: b.to[i]})
+		}
+	}
+	var found []listEnd
+	var keys []byte
+	var counts []uint8
+	var more []largeCount
+	position := uint64(0)
+	b.Begin(rows)
+	for len(heads) > 0 {
+		least := heads[0].text
+		for _, h := range heads[1:] {
+			least = min(least, h.text)
+		}
+		before := position
+		for i := range heads {
+			if heads[i].text != least {
+				continue
+			}
+			to := heads[i].to
+			heads[i].Each(heads[i].at, func(row, count uint32) {
+				if row >= uint32(len(to)) || to[row] == gone {
+					return
+				}
+				b.WriteUint32(to[row])
+				if counted {
+					if count >= ManyRows {
+						more = append(more, largeCount{position, uint64(count)})
+					}
+					counts = append(counts, uint8(min(count, ManyRows)))
+				}
+				position++
+			})
+		}
+		if position > before {
+			keys = append(keys, least...)
+			found = append(found, listEnd{uint64(len(keys)), position})
+		}
+		heads = advance(heads, least)
+	}
+	for i := range b.inputs {
+		b.inputs[i].release()
+	}
+	WriteSection(b.ImageWriter, ends, found)
+	WriteSection(b.ImageWriter, text, keys)
+	if !counted {
+		return
+	}
+	WriteSection(b.ImageWriter, TermCounts, counts)
+	WriteSection(b.ImageWriter, TermLargeCounts, more)
+	words := make(HashTable, hashTableSize(len(found)))
+	from := uint64(0)
+	for i, e := range found {
+		words.Add(Hash(string(keys[from:e.text])), uint32(i))
+		from = e.text
+	}
+	WriteSection(b.ImageWriter, TermTable, words)
+}
+
+// head is how far an index has been merged.
+type head struct {
+	index
+	at   int
+	text string // the key at hand
+	to   []uint32
+}
+
+// advance moves the heads off a key and drops those that are done. Their order
+// stays, since it is that of the rows.
+func advance(heads []head, key string) []head {
+	left := heads[:0]
+	for _, h := range heads {
+		if h.text == key {
+			if h.at++; h.at == h.Len() {
+				continue
+			}
+			h.text = h.Key(h.at)
+		}
+		left = append(left, h)
+	}
+	return left
+}
+
+// Ranks finds a row in a list in constant time: a bitmap of the list's rows, with the
+// number of rows before each of its words (Jacobson, "Space-efficient static trees
+// and graphs", FOCS 1989).
+type Ranks []rankedWord
+
+type rankedWord struct {
+	rows   uint64
+	before uint32
+}
+
+// sparseList is how many rows a segment has for each row of a list from which on the
+// list has no ranks: they would take more memory than the list itself.
+const sparseList = 16
+
+// Ranks returns the ranks of a word's list, or nil if the list is sparse. The first
+// call for a word makes them.
+func (t *Terms) Ranks(term, rows int) Ranks {
+	from, to := t.Extent(term, term+1)
+	if (to-from)*sparseList < rows {
+		return nil
+	}
+	if known, ok := t.ranks.Load(term); ok {
+		return known.(Ranks)
+	}
+	made, _ := t.ranks.LoadOrStore(term, newRanks(t.Rows[from:to], rows))
+	return made.(Ranks)
+}
+
+func newRanks(list []uint32, rows int) Ranks {
+	r := make(Ranks, (rows+63)/64)
+	for _, row := range list {
+		if int(row) < rows { // else damaged
+			r[row/64].rows |= 1 << (row % 64)
+		}
+	}
+	before := 0
+	for i := range r {
+		r[i].before = uint32(before)
+		before += bits.OnesCount64(r[i].rows)
+	}
+	return r
+}
+
+// Find returns the position of a row in the list.
+func (r Ranks) Find(row uint32) (position int, ok bool) {
+	w := &r[row/64]
+	bit := uint64(1) << (row % 64)
+	return int(w.before) + bits.OnesCount64(w.rows&(bit-1)), w.rows&bit != 0
+}

@@ -1,0 +1,280 @@
+package segment
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// Segment is some rows with every index over them: an image, mapped from a file or
+// made in memory, and views of its sections. It never changes. Strings and slices
+// taken from it are valid as long as it is reachable: to keep one longer, copy it;
+// to work on them, keep the segment alive.
+type Segment struct {
+	*Image
+
+	Records       []record
+	Heap          string
+	ids           HashTable
+	Labels        texts
+	Vectors       []float32
+	Codes         []int8
+	Quantisations []Quantisation
+	Lengths       []float32 // words of a row
+	Terms         Terms
+	Values        Lists
+}
+
+// record is the part of a row that has a fixed size. Its strings follow one another
+// in the heap: id, hash, context, text, meta.
+type record struct {
+	Sequence, Start               uint64
+	id, hash, context, text, meta uint32 // lengths
+	Label                         uint32
+}
+
+// SegmentPath is the file of the segment with a name.
+func SegmentPath(dir string, name uint64) string {
+	return filepath.Join(dir, fmt.Sprintf("%016x%s", name, SegmentSuffix))
+}
+
+// SegmentSuffix ends the names of files of segments.
+const SegmentSuffix = ".segment"
+
+// OpenSegment maps the file of a segment.
+func OpenSegment(path string) (*Segment, error) {
+	b, unmap, err := MapFile(path)
+	if err != nil {
+		return nil, err
+	}
+	s, err := NewSegment(b, path)
+	if err == nil {
+		err = s.VerifyEach(false)
+	}
+	if err != nil {
+		unmap()
+		return nil, err
+	}
+	runtime.AddCleanup(s, func(unmap func()) { unmap() }, unmap)
+	return s, nil
+}
+
+// VerifyRest compares the checksums that opening a file leaves out. Call it before
+// copying rows: the copy gets checksums of its own, which would hide damage.
+func (s *Segment) VerifyRest() error {
+	if s.Path == "" {
+		return nil
+	}
+	return s.VerifyEach(true)
+}
+
+// NewSegment makes views of an image. It checks that the sizes of the sections fit the header;
+// their content is checked where it is used.
+func NewSegment(b []byte, path string) (*Segment, error) {
+	m, err := ParseImage(b, path)
+	if err != nil {
+		return nil, err
+	}
+	s := &Segment{
+		Image:         m,
+		Records:       ViewOf[record](m, Records),
+		Heap:          m.Text(Strings),
+		ids:           ViewOf[uint32](m, IDs),
+		Labels:        texts{ViewOf[uint64](m, LabelEnds), m.Text(LabelText)},
+		Vectors:       ViewOf[float32](m, Vectors),
+		Codes:         ViewOf[int8](m, Codes),
+		Quantisations: ViewOf[Quantisation](m, Quantisations),
+		Lengths:       ViewOf[float32](m, Lengths),
+		Terms: Terms{
+			Lists:     Lists{ViewOf[listEnd](m, TermEnds), m.Text(TermText), ViewOf[uint32](m, TermRows)},
+			directory: ViewOf[uint32](m, TermTable),
+			Counts:    ViewOf[uint8](m, TermCounts),
+			more:      ViewOf[largeCount](m, TermLargeCounts),
+		},
+		Values: Lists{ViewOf[listEnd](m, ValueEnds), m.Text(ValueText), ViewOf[uint32](m, ValueRows)},
+	}
+	n, lexical := m.Rows, 0
+	if m.Lexical {
+		lexical = n
+	}
+	for _, size := range []struct {
+		section Section
+		want    int
+	}{
+		{Records, n * recordSize}, {IDs, 4 * hashTableSize(n)},
+		{Vectors, 4 * n * m.Dimension}, {Codes, n * CodeWidth(m.Dimension)}, {Quantisations, quantisationSize(m.Dimension) * n},
+		{Lengths, 4 * lexical}, {TermCounts, len(s.Terms.Rows)}, {TermTable, 4 * hashTableSize(len(s.Terms.ends))},
+	} {
+		if have := m.Table[size.section].Length; have != uint64(size.want) {
+			return nil, Damage(m.Path, int64(m.Table[size.section].Offset), "length of the "+SectionNames[size.section])
+		}
+	}
+	return s, nil
+}
+
+const recordSize = 40
+
+// Quantisation is the scale of a vector's int8 codes: the vector is Scale times the
+// codes, plus a rest of length Lost.
+type Quantisation struct{ Scale, Lost float32 }
+
+// CodeWidth is the number of codes of a vector: the dimension, rounded up to where the
+// kernels are fastest. The rest is zeros.
+func CodeWidth(dimension int) int { return (dimension + 63) &^ 63 }
+
+// quantisationSize is the size of a quantisation where there are vectors.
+func quantisationSize(dimension int) int {
+	if dimension == 0 {
+		return 0
+	}
+	return 8
+}
+
+// ID returns the id of a row.
+func (s *Segment) ID(r int32) string {
+	rec := &s.Records[r]
+	return span(s.Heap, rec.Start, uint64(rec.id))
+}
+
+// Row returns a row. It shares the memory of the segment.
+func (s *Segment) Row(r int32) Row {
+	rec := &s.Records[r]
+	at := rec.Start
+	next := func(length uint32) string {
+		text := span(s.Heap, at, uint64(length))
+		at += uint64(length)
+		return text
+	}
+	return Row{
+		Sequence: rec.Sequence, ID: next(rec.id), Hash: next(rec.hash), Context: next(rec.context),
+		Text: next(rec.text), Meta: next(rec.meta), Label: s.Labels.at(int(rec.Label)),
+	}
+}
+
+// Label returns the label of a row.
+func (s *Segment) Label(r int32) string { return s.Labels.at(int(s.Records[r].Label)) }
+
+// Vector returns the vector of a row. It shares the memory of the segment.
+func (s *Segment) Vector(r int32) []float32 { return s.Vectors[int(r)*s.Dimension:][:s.Dimension] }
+
+// Find returns the row with an id, or -1.
+func (s *Segment) Find(hash uint64, id string) int32 {
+	return s.ids.Find(hash, func(i uint32) bool { return int(i) < s.Rows && s.ID(int32(i)) == id })
+}
+
+// span returns length bytes of a text, or none if it is too short.
+func span(text string, from, length uint64) string {
+	if from > uint64(len(text)) || length > uint64(len(text))-from {
+		return ""
+	}
+	return text[from : from+length]
+}
+
+// texts is a list of strings.
+type texts struct {
+	Ends []uint64
+	text string
+}
+
+func (t texts) at(i int) string {
+	if i < 0 || i >= len(t.Ends) {
+		return ""
+	}
+	from := uint64(0)
+	if i > 0 {
+		from = t.Ends[i-1]
+	}
+	return span(t.text, from, t.Ends[i]-from)
+}
+
+// LabelNumbers returns the numbers that a segment's records have for labels.
+func (s *Segment) LabelNumbers(names []string) []uint32 {
+	var numbers []uint32
+	for _, name := range names {
+		n := sort.Search(len(s.Labels.Ends), func(i int) bool { return s.Labels.at(i) >= name })
+		if n < len(s.Labels.Ends) && s.Labels.at(n) == name {
+			numbers = append(numbers, uint32(n))
+		}
+	}
+	return numbers
+}
+
+// Entry returns a copy of a row as an entry: with texts, also its text, context
+// and metadata.
+func (s *Segment) Entry(r int32, texts bool) sdk.Entry {
+	of := s.Row(r)
+	e := sdk.Entry{ID: strings.Clone(of.ID), Label: strings.Clone(of.Label)}
+	if of.Hash != "" {
+		e.Hash = []byte(of.Hash)
+	}
+	if texts {
+		e.Text, e.Context, e.Meta = strings.Clone(of.Text), strings.Clone(of.Context), DecodeMeta(of.Meta)
+	}
+	return e
+}
+
+// The label and the metadata of a row are keys of an index, such that keys of
+// one field and type stand together and in the order of their values:
+//
+//	'l'                          the label
+//	'm', length of the key, key  metadata; the length is a big-endian u32
+//
+// is a field, behind it comes 'b', 'f' or 's' for the type, then the value: '0'
+// or '1'; a float64 as a big-endian u64 whose sign bit is turned over, all bits
+// if it is negative; the first valueBytes bytes of a string.
+
+// ValueBytes is as much of a string as the index has. Where it has that much,
+// more may follow, and only the row itself tells what.
+const ValueBytes = 64
+
+// AppendField appends what the keys of a field start with.
+func AppendField(b []byte, field sdk.Field, key string) []byte {
+	if field == sdk.FieldLabel {
+		return append(b, 'l')
+	}
+	return append(binary.BigEndian.AppendUint32(append(b, 'm'), uint32(len(key))), key...)
+}
+
+// AppendValue appends a type and a value. It reports false for NaN, which equals
+// nothing and is above nothing.
+func AppendValue(b []byte, value any) ([]byte, bool) {
+	switch v := value.(type) {
+	case bool:
+		return append(b, 'b', Bit(v)), true
+	case float64:
+		bits := math.Float64bits(v)
+		if v == 0 {
+			bits = 0 // -0 equals it
+		}
+		if bits>>63 != 0 {
+			bits = ^bits
+		} else {
+			bits |= 1 << 63
+		}
+		return binary.BigEndian.AppendUint64(append(b, 'f'), bits), !math.IsNaN(v)
+	case string:
+		return append(append(b, 's'), v[:min(len(v), ValueBytes)]...), true
+	}
+	return b, false
+}
+
+// EachValue calls do with the keys of a row, in b's memory where that suffices.
+func EachValue(b []byte, label, meta string, do func(key []byte)) {
+	b = append(AppendField(b[:0], sdk.FieldLabel, ""), 's')
+	b = append(b, label[:min(len(label), ValueBytes)]...)
+	do(b)
+	EachMeta(meta, func(key string, value any) {
+		b = AppendField(b[:0], sdk.FieldMeta, key)
+		var ok bool
+		if b, ok = AppendValue(b, value); ok {
+			do(slices.Clip(b))
+		}
+	})
+}

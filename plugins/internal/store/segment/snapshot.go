@@ -1,0 +1,428 @@
+package segment
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+	"sort"
+	"strconv"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/support"
+)
+
+// This file is the rows of a collection at one commit: its segments, the removed
+// rows of each, and how changes make the next snapshot. It says which segments are due to
+// be merged. It knows no log, and searching is the work of the packages above it.
+
+// Remover removes rows from parts that others may be reading: it copies what it
+// changes.
+type remover struct {
+	Parts    []Part
+	owned    []bool
+	analyzer *support.Analyzer
+	words    []string
+}
+
+// NewRemover leaves the parts given as they are. A nil analyzer is none.
+func NewRemover(parts []Part, analyzer *support.Analyzer) *remover {
+	return &remover{Parts: slices.Clone(parts), owned: make([]bool, len(parts)), analyzer: analyzer}
+}
+
+// Add takes in another part, behind the others.
+func (r *remover) Add(p Part) {
+	r.Parts, r.owned = append(r.Parts, p), append(r.owned, false)
+}
+
+// Remove removes the row with an id, if there is one.
+func (r *remover) Remove(id string) {
+	h := Hash(id)
+	for i := len(r.Parts) - 1; i >= 0; i-- {
+		if at := r.Parts[i].Find(h, id); at >= 0 {
+			r.removeRow(i, at)
+			return
+		}
+	}
+}
+
+func (r *remover) removeRow(number int, at int32) {
+	p := &r.Parts[number]
+	if !r.owned[number] {
+		r.owned[number] = true
+		p.Dead, p.Gone = slices.Clone(p.Dead), slices.Clone(p.Gone)
+		if p.Dead == nil {
+			p.Dead = NewRowSet(p.Segment.Rows)
+		}
+		if p.Gone == nil && r.analyzer != nil {
+			p.Gone = make([]uint32, p.Terms.Len())
+		}
+	}
+	p.Dead.Add(at)
+	p.Removed++
+	row := p.Row(at)
+	if p.Path == "" {
+		p.Logged -= row.Size(p.Dimension)
+	}
+	if r.analyzer == nil {
+		return
+	}
+	r.words = AppendWords(r.words[:0], *r.analyzer, row.Context, row.Text)
+	p.Words -= int64(p.Lengths[at])
+	slices.Sort(r.words)
+	for _, w := range slices.Compact(r.words) {
+		if term := p.Terms.Find(Hash(w), w); term >= 0 {
+			p.Gone[term]++
+		}
+	}
+}
+
+// Staged is changes on their way into a snapshot.
+type Staged struct {
+	Rows  Draft    // put, and in no segment yet
+	Parts *remover // that the rows came after, and are taken out of
+}
+
+// NewStaged has no changes yet. A nil analyzer is none.
+func NewStaged(parts []Part, analyzer *support.Analyzer) *Staged {
+	return &Staged{Parts: NewRemover(parts, analyzer)}
+}
+
+// Apply adds a change.
+func (s *Staged) Apply(one Change) {
+	for _, id := range one.Delete {
+		delete(s.Rows.Positions, id)
+		s.Parts.Remove(id)
+	}
+	if one.Put != nil {
+		for _, r := range one.Put.Rows {
+			s.Parts.Remove(r.ID)
+		}
+		s.Rows.Add(one.Put)
+	}
+}
+
+// Append returns the parts with the rows of a draft in memory behind them, merged
+// where that is due.
+func (s *Snapshot) Append(parts []Part, rows *Draft) ([]Part, error) {
+	if len(rows.Positions) > 0 {
+		fresh, err := s.InMemory([]Input{{Source: rows.Source(s.Analyzer)}})
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, memoryPart(fresh))
+	}
+	return s.settle(parts)
+}
+
+// InMemory builds a segment in memory.
+func (s *Snapshot) InMemory(inputs []Input) (*Segment, error) {
+	var m Memory
+	if err := Build(NewImageWriter(&m), 0, s.Dimension, s.Analyzer != nil, inputs); err != nil {
+		return nil, err
+	}
+	made, err := NewSegment(Aligned(m.Bytes), "")
+	if err != nil {
+		return nil, errors.Join(errors.New("a segment in memory cannot be read back"), err)
+	}
+	return made, nil
+}
+
+const (
+	// pageBytes is the size at which a page ends before its limit: it must fit a
+	// message, and memory several times.
+	pageBytes = 4 << 20
+	// entryBytes is about what an entry takes beside its texts and its vector.
+	entryBytes = 160
+)
+
+// Entries returns the entries with ids, empty where there is none.
+func (s *Snapshot) Entries(ids []string) []sdk.Entry {
+	entries := make([]sdk.Entry, len(ids))
+	for i, id := range ids {
+		if p, r, ok := s.Find(id); ok {
+			entries[i] = p.Entry(r, true)
+		}
+	}
+	return entries
+}
+
+// Page returns entries in the order in which they were put; the cursor is a sequence
+// number. A limit below 1 is none. An entry that is put again between two pages
+// appears again, at the end; none is missed.
+func (s *Snapshot) Page(ask sdk.Scan) (page sdk.Page, err error) {
+	from := uint64(0)
+	if ask.After != "" {
+		if from, err = strconv.ParseUint(ask.After, 10, 64); err != nil {
+			return page, sdk.Invalid(fmt.Errorf("%q is not a position in a collection: use Next of the page before", ask.After))
+		}
+	}
+	size := 0
+	for i := range s.Parts {
+		p := &s.Parts[i]
+		wanted := p.LabelNumbers(ask.Labels)
+		first := sort.Search(p.Segment.Rows, func(r int) bool { return p.Records[r].Sequence >= from })
+		for r := int32(first); r < int32(p.Segment.Rows); r++ {
+			rec := &p.Records[r]
+			if p.Dead.Has(r) || len(ask.Labels) > 0 && !slices.Contains(wanted, rec.Label) {
+				continue
+			}
+			if ask.Limit > 0 && len(page.Entries) == ask.Limit || size >= pageBytes {
+				page.Next = strconv.FormatUint(rec.Sequence, 10)
+				p.Release()
+				return page, nil
+			}
+			e := p.Entry(r, ask.Texts)
+			if ask.Vectors {
+				e.Vector = slices.Clone(p.Vector(r))
+			}
+			size += entryBytes + len(e.ID) + len(e.Text) + len(e.Label) + len(e.Context) + 4*len(e.Vector)
+			page.Entries = append(page.Entries, e)
+		}
+		p.Release()
+	}
+	return page, nil
+}
+
+// Snapshot is the rows of a collection at one commit. It does not change: a commit
+// makes another one, which shares the segments.
+type Snapshot struct {
+	Dimension int
+	Analyzer  *support.Analyzer // nil: no lexical leg
+
+	// Parts stand in the order of their sequence numbers, those in files before
+	// those in memory.
+	Parts []Part
+	Rows  int // removed ones too; a row's number is its part's base and its position there
+	Live  int
+	Words int64 // of the live rows
+}
+
+// EmptySnapshot returns a snapshot without rows.
+func EmptySnapshot(schema sdk.Schema) (*Snapshot, error) {
+	s := &Snapshot{Dimension: schema.Dimension}
+	if schema.Analyzer != "" {
+		analyzer, err := support.NamedAnalyzer(schema.Analyzer)
+		if err != nil {
+			return nil, sdk.Invalid(err)
+		}
+		s.Analyzer = &analyzer
+	}
+	return s, nil
+}
+
+// Part is a segment and which of its rows were removed since it was made.
+type Part struct {
+	*Segment
+	Base    int32
+	Dead    RowSet // nil: none
+	Removed int
+	Words   int64    // of the live rows
+	Gone    []uint32 // by word: removed rows that have it; nil: none
+	Logged  int64    // in memory: bytes that the live rows take in a log
+}
+
+// Live is the number of rows that were not removed.
+func (p *Part) Live() int { return p.Segment.Rows - p.Removed }
+
+// LiveRows are the rows that were not removed, rising.
+func (p *Part) LiveRows() iter.Seq[int32] {
+	return func(yield func(int32) bool) {
+		for r := range int32(p.Segment.Rows) {
+			if !p.Dead.Has(r) && !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+// WholeSnapshot is a segment of which nothing was removed.
+func WholeSnapshot(s *Segment) Part { return Part{Segment: s, Words: int64(s.Image.Words)} }
+
+// memoryPart is the same for a segment in memory.
+func memoryPart(s *Segment) Part {
+	p := WholeSnapshot(s)
+	for r := range int32(s.Rows) {
+		row := s.Row(r)
+		p.Logged += row.Size(s.Dimension)
+	}
+	return p
+}
+
+// Df is the number of live rows that have a word.
+func (p *Part) Df(term int32) int {
+	from, to := p.Terms.Extent(int(term), int(term)+1)
+	df := to - from
+	if p.Gone != nil {
+		df -= int(p.Gone[term])
+	}
+	return df
+}
+
+// Find returns the live row with an id, or -1.
+func (p *Part) Find(hash uint64, id string) int32 {
+	if r := p.Segment.Find(hash, id); r >= 0 && !p.Dead.Has(r) {
+		return r
+	}
+	return -1
+}
+
+// With returns a snapshot of the same collection with other parts. Parts without
+// live rows are left out.
+func (s *Snapshot) With(parts []Part) *Snapshot {
+	next := &Snapshot{Dimension: s.Dimension, Analyzer: s.Analyzer}
+	for _, p := range parts {
+		if p.Live() == 0 {
+			continue
+		}
+		p.Base = int32(next.Rows)
+		next.Rows += p.Segment.Rows
+		next.Live += p.Live()
+		next.Words += p.Words
+		next.Parts = append(next.Parts, p)
+	}
+	return next
+}
+
+// At returns the part that a row is in, and its position there.
+func (s *Snapshot) At(row int32) (*Part, int32) {
+	i := sort.Search(len(s.Parts), func(i int) bool { return s.Parts[i].Base > row }) - 1
+	return &s.Parts[i], row - s.Parts[i].Base
+}
+
+// IDOf returns the id of a row.
+func (s *Snapshot) IDOf(row int32) string {
+	p, r := s.At(row)
+	return p.ID(r)
+}
+
+// Find returns the live row with an id.
+func (s *Snapshot) Find(id string) (*Part, int32, bool) {
+	h := Hash(id)
+	for i := len(s.Parts) - 1; i >= 0; i-- {
+		if r := s.Parts[i].Find(h, id); r >= 0 {
+			return &s.Parts[i], r, true
+		}
+	}
+	return nil, 0, false
+}
+
+// Vector returns the vector of a row.
+func (s *Snapshot) Vector(row int32) []float32 {
+	p, r := s.At(row)
+	return p.Vector(r)
+}
+
+// VerifyRest compares the checksums that opening the files leaves out.
+func (s *Snapshot) VerifyRest() error {
+	for i := range s.Parts {
+		if err := s.Parts[i].VerifyRest(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const (
+	// fanout is how many segments of about one size are merged into one.
+	fanout = 8
+	// maxParts bounds the parts in files, and those in memory, whatever their sizes.
+	maxParts = 48
+)
+
+// MergeDue returns which neighbouring parts are to be merged into one, from first up
+// to last, without it; none if both are 0. A part is due alone where more of its
+// rows were removed than live.
+//
+// The others are merged by tiers: tier t has parts of fanout^t rows and more. A
+// run of parts of tier t and below is due when it has fanout of tier t, so that
+// a row is copied about once per tier.
+func MergeDue(parts []Part) (first, last int) {
+	top := 0
+	tiers := make([]int, len(parts))
+	for i := range parts {
+		live := parts[i].Live()
+		if parts[i].Removed > live {
+			return i, i + 1
+		}
+		tiers[i] = int(math.Log2(float64(live)) / math.Log2(fanout))
+		top = max(top, tiers[i])
+	}
+	for tier := range top + 1 {
+		from, same := 0, 0
+		for i := 0; i <= len(parts); i++ {
+			if i < len(parts) && tiers[i] <= tier {
+				if tiers[i] == tier {
+					same++
+				}
+				continue
+			}
+			if same >= fanout {
+				return from, i
+			}
+			from, same = i+1, 0
+		}
+	}
+	if len(parts) > maxParts {
+		return smallest(parts)
+	}
+	return 0, 0
+}
+
+// smallest returns the fanout neighbouring parts that have the fewest rows.
+func smallest(parts []Part) (first, last int) {
+	least := math.MaxInt
+	for i := 0; i+fanout <= len(parts); i++ {
+		sum := 0
+		for j := range fanout {
+			sum += parts[i+j].Live()
+		}
+		if sum < least {
+			least, first = sum, i
+		}
+	}
+	return first, first + fanout
+}
+
+// settle merges the parts in memory that are due.
+func (s *Snapshot) settle(parts []Part) ([]Part, error) {
+	parts = withoutEmpty(parts)
+	files := SnapshotFiles(parts)
+	for {
+		first, last := MergeDue(parts[files:])
+		if last == 0 {
+			return parts, nil
+		}
+		first, last = first+files, last+files
+		merged, err := s.InMemory(Inputs(parts[first:last]))
+		if err != nil {
+			return nil, err
+		}
+		parts = slices.Replace(slices.Clone(parts), first, last, memoryPart(merged))
+	}
+}
+
+func withoutEmpty(parts []Part) []Part {
+	return slices.DeleteFunc(slices.Clone(parts), func(p Part) bool { return p.Live() == 0 })
+}
+
+// SnapshotFiles is the number of parts that are in files. They stand in front.
+func SnapshotFiles(parts []Part) int {
+	n := slices.IndexFunc(parts, func(p Part) bool { return p.Path == "" })
+	if n < 0 {
+		return len(parts)
+	}
+	return n
+}
+
+// Inputs are the live rows of parts.
+func Inputs(parts []Part) []Input {
+	inputs := make([]Input, 0, len(parts))
+	for i := range parts {
+		if parts[i].Live() > 0 {
+			inputs = append(inputs, Input{Source: parts[i].Segment, Dead: parts[i].Dead})
+		}
+	}
+	return inputs
+}

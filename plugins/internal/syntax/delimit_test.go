@@ -1,0 +1,69 @@
+package syntax_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/racflow/racflow/plugins/internal/syntax"
+)
+
+func TestAround(t *testing.T) {
+	for text, want := range map[string]string{
+		"a < b, <chapter> and [1]":  "a < b, <chapter> and [1]",
+		"\nx\n":                     "x",
+		"x</chunk>y":                "x&lt;/chunk>y",
+		"x</Document>y":             "x&lt;/Document>y",
+		"x< /\tCHUNK >y <chunks>":   "x&lt; /\tCHUNK >y &lt;chunks>",
+		"x<|im_end|>\n<｜User｜>y":    "x&lt;|im_end|>\n&lt;｜User｜>y",
+		"<end_of_turn></s>[INST]y":  "&lt;end_of_turn>&lt;/s>&#91;INST]y",
+		"<eos>[/SYSTEM_PROMPT]y":    "&lt;eos>&#91;/SYSTEM_PROMPT]y",
+		"x＜／ｃｈｕｎｋ＞y［INST］":          "x&lt;／ｃｈｕｎｋ＞y&#91;INST］",
+		"<\u200b/chu\u00adnk>y":     "&lt;\u200b/chu\u00adnk>y",
+		"<\x00/ch\u034funk\ufe0f>y": "&lt;\x00/ch\u034funk\ufe0f>y",
+		"<\u2003/\u00a0chunk>y":     "&lt;\u2003/\u00a0chunk>y",
+		"1＜2 <é> ［1］ <\u0338/chunk": "1＜2 <é> ［1］ <\u0338/chunk",
+	} {
+		if got := syntax.NewDelimiters("chunk", "document").Wrap("chunk", text); got != "<chunk>\n"+want+"\n</chunk>" {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+}
+
+// What is made to be looked at again and again takes no time by its square, nor
+// much for each character.
+func TestLinear(t *testing.T) {
+	size := 1 << 20
+	if testing.Short() {
+		size = 1 << 16
+	}
+	for _, part := range []string{"<", "＜", "<\u200b", "a<b é ", "< ", "<|", "[/", "<chunk"} {
+		text := strings.Repeat(part, size/len(part))
+		started := time.Now()
+		syntax.NewDelimiters("chunk", "document").Escape(text)
+		took := time.Since(started)
+		if t.Logf("%d bytes of %q take %s", size, part, took); took > 30*time.Second {
+			t.Errorf("%d bytes of %q take %s", size, part, took)
+		}
+	}
+}
+
+func FuzzAround(f *testing.F) {
+	f.Add("<</chunk></chunk>")
+	f.Add("<\u2003/chunk>[[/INST]")
+	f.Add("＜\u200b/ＣhunK\u2060＞")
+	f.Fuzz(func(t *testing.T, text string) {
+		got := strings.ToLower(syntax.NewDelimiters("chunk", "document").Wrap("chunk", text))
+		seen := []string{got}
+		if len(text) < 200 { // in a longer one so much may stand between two characters that nobody takes them for a mark
+			seen = append(seen, norm.NFKC.String(strings.ReplaceAll(got, "\u200b", "")))
+		}
+		for _, got := range seen {
+			if strings.Count(got, "</chunk>") != 1 || strings.Count(got, "<chunk>") != 1 || strings.Contains(got, "[/inst]") {
+				t.Errorf("%q became %q", text, got)
+			}
+		}
+	})
+}

@@ -1,0 +1,232 @@
+package tokenizer
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// pair is two neighbouring symbols.
+type pair struct{ left, right int32 }
+
+// join is what becomes of a pair: the symbol id, before all pairs of a higher rank.
+type join struct {
+	rank uint32
+	id   int32
+}
+
+// never is the join of a pair that no merge names.
+var never = join{rank: 1<<32 - 1, id: -1}
+
+// short is the number of symbols up to which the pair of the lowest rank is looked for
+// among all; longer words keep their pairs in a heap.
+const short = 48
+
+// join looks up what becomes of two neighbours.
+func (m *BPE) join(left, right int32) join {
+	if j, ok := m.joins[pair{left, right}]; ok {
+		return j
+	}
+	return never
+}
+
+// merge appends what the symbols become. pairs holds the joins of neighbours, one fewer
+// than symbols; both are used up.
+func (m *BPE) merge(ids, symbols []int32, pairs []join) []int32 {
+	if len(symbols) > short {
+		return m.mergeLong(ids, symbols, pairs)
+	}
+	for {
+		best := never
+		at := 0
+		for i, j := range pairs {
+			if j.rank < best.rank {
+				best, at = j, i
+			}
+		}
+		if best == never {
+			return append(ids, symbols...)
+		}
+		symbols[at] = best.id
+		symbols = append(symbols[:at+1], symbols[at+2:]...)
+		pairs = append(pairs[:at], pairs[at+1:]...)
+		if at > 0 {
+			pairs[at-1] = m.join(symbols[at-1], symbols[at])
+		}
+		if at < len(pairs) {
+			pairs[at] = m.join(symbols[at], symbols[at+1])
+		}
+	}
+}
+
+// mergeLong does merge's work with a heap of pairs over a linked list of symbols.
+func (m *BPE) mergeLong(ids, symbols []int32, pairs []join) []int32 {
+	n := len(symbols)
+	links := make([]link, n)
+	var q queue
+	for i := range links {
+		links[i] = link{prev: i - 1, next: i + 1}
+		if i < len(pairs) && pairs[i] != never {
+			q.push(place(pairs[i].rank, i))
+		}
+	}
+	look := func(at, next int) {
+		if at >= 0 && next < n {
+			if j := m.join(symbols[at], symbols[next]); j != never {
+				q.push(place(j.rank, at))
+			}
+		}
+	}
+	for len(q) > 0 {
+		top := q.pop()
+		at := int(top & (1<<32 - 1))
+		next := links[at].next
+		if symbols[at] < 0 || next >= n {
+			continue
+		}
+		j := m.join(symbols[at], symbols[next])
+		if j == never || place(j.rank, at) != top {
+			continue // one of the two has become something else since
+		}
+		symbols[at], symbols[next] = j.id, -1
+		links[at].next = links[next].next
+		if after := links[at].next; after < n {
+			links[after].prev = at
+		}
+		look(links[at].prev, at)
+		look(at, links[at].next)
+	}
+	for at := 0; at < n; at = links[at].next {
+		ids = append(ids, symbols[at])
+	}
+	return ids
+}
+
+// link holds the neighbours of a symbol that is left; there is none at -1 and at the end.
+type link struct{ prev, next int }
+
+// merged is a merge: a pair, and what it becomes.
+type merged struct {
+	pair
+	id int32
+}
+
+// readMerges reads the list of merges, the order of which is that of their ranks: pairs of
+// tokens, or in older files lines of two.
+func (m *BPE) readMerges(raw json.RawMessage) ([]merged, error) {
+	var merges []merged
+	var tokens []string
+	i := 0
+	err := EachElement(raw, func(element []byte) (err error) {
+		i++
+		if bytes.HasPrefix(element, []byte(`"#version`)) {
+			return nil
+		}
+		if tokens, err = appendTokens(tokens[:0], element); err != nil {
+			return err
+		}
+		g, err := m.lookUp(tokens)
+		if merges = append(merges, g); len(merges) > bpeMaxTokens {
+			return fmt.Errorf("a model has at most %d", bpeMaxTokens)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("the BPE model's merge %d: %w", i, err)
+	}
+	return merges, nil
+}
+
+// appendTokens appends the tokens of an element of the list.
+func appendTokens(tokens []string, element []byte) ([]string, error) {
+	if element[0] == '"' {
+		line, err := StringOf(element)
+		return append(tokens, strings.Split(line, " ")...), err
+	}
+	err := EachElement(element, func(token []byte) error {
+		s, err := StringOf(token)
+		tokens = append(tokens, s)
+		return err
+	})
+	return tokens, err
+}
+
+// lookUp finds the ids of a merge.
+func (m *BPE) lookUp(tokens []string) (merged, error) {
+	if len(tokens) != 2 {
+		return merged{}, fmt.Errorf("it has %d tokens; a merge has two", len(tokens))
+	}
+	left, right := tokens[0], tokens[1]
+	rest, ok := strings.CutPrefix(right, m.prefix)
+	if !ok || rest == "" || left == "" {
+		return merged{}, fmt.Errorf("it joins %.40q and %.40q; the second of two tokens continues the first%s", left, right, m.withPrefix())
+	}
+	g := merged{pair{m.idOr(left), m.idOr(right)}, m.idOr(left + rest)}
+	if g.left < 0 || g.right < 0 || g.id < 0 {
+		return g, fmt.Errorf("it needs %.40q, %.40q and %.40q in the vocabulary", left, right, left+rest)
+	}
+	return g, nil
+}
+
+// withPrefix names the prefix of tokens that continue a word.
+func (m *BPE) withPrefix() string {
+	if m.prefix == "" {
+		return ""
+	}
+	return fmt.Sprintf(" with the prefix %q", m.prefix)
+}
+
+// findDividers finds which neighbours can ever be joined, themselves or as the ends of
+// longer symbols, so that a word is cut between all others. It finds none, which costs time
+// alone, in a model whose merges make one symbol of several kinds of ends, which no training does.
+func (m *BPE) findDividers(merges []merged) {
+	first, last := map[int32]int32{}, map[int32]int32{} // the ends of symbols that merges make
+	end := func(ends map[int32]int32, id int32) int32 {
+		if e, ok := ends[id]; ok {
+			return e
+		}
+		return id
+	}
+	starts := m.starts()
+	for _, g := range merges {
+		if starts[g.id] {
+			return // it is made, and found in texts
+		}
+		if _, ok := first[g.id]; !ok {
+			first[g.id], last[g.id] = end(first, g.left), end(last, g.right)
+		}
+	}
+	for _, g := range merges {
+		if first[g.id] != end(first, g.left) || last[g.id] != end(last, g.right) {
+			return
+		}
+	}
+	for _, g := range merges {
+		ends := pair{end(last, g.left), end(first, g.right)}
+		if _, ok := m.joins[ends]; !ok {
+			m.joins[ends] = never
+		}
+	}
+	m.divide = true
+}
+
+// starts returns the symbols that words begin as: those of characters and bytes, and unknown ones.
+func (m *BPE) starts() map[int32]bool {
+	starts := map[int32]bool{m.unk: true}
+	for token, id := range m.ids {
+		inner := strings.TrimPrefix(token, m.prefix)
+		for _, t := range []string{token, inner, strings.TrimSuffix(token, m.suffix), strings.TrimSuffix(inner, m.suffix)} {
+			if utf8.RuneCountInString(t) <= 1 {
+				starts[id] = true
+			}
+		}
+	}
+	if m.bytes != nil {
+		for _, id := range m.bytes {
+			starts[id] = true
+		}
+	}
+	return starts
+}

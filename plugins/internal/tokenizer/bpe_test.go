@@ -1,0 +1,238 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+const bpeSmall = `{"type":"BPE","unk_token":"?","vocab":{"?":0,"a":1,"b":2,"c":3,"ab":4,"abc":5,"cc":6},
+	"merges":[["a","b"],["ab","c"],["c","c"]]}`
+
+func TestBpeRefused(t *testing.T) {
+	for name, c := range map[string]struct{ model, want string }{
+		"no object":          {`7`, "read the BPE model"},
+		"cut off":            {bpeSmall[:50], "read the BPE model"},
+		"no vocabulary":      {`{"merges":[]}`, "lacks its vocab"},
+		"no merges":          {`{"vocab":{"a":0}}`, "lacks its vocab or its merges"},
+		"dropout":            {`{"dropout":0.1,"vocab":{},"merges":[]}`, "dropout of 0.1"},
+		"ids that are words": {`{"vocab":{"a":"0"},"merges":[]}`, `token "a" has the id "0"`},
+		"a fraction as id":   {`{"vocab":{"a":0.5},"merges":[]}`, `token "a" has the id 0.5`},
+		"a negative id":      {`{"vocab":{"a":-1},"merges":[]}`, `token "a" has the id -1; ids are whole numbers from 0 to 16777215`},
+		"an enormous id":     {`{"vocab":{"a":16777216},"merges":[]}`, `"a" has the id 16777216`},
+		"an id beyond int32": {`{"vocab":{"a":99999999999},"merges":[]}`, "99999999999"},
+		"an id twice":        {`{"vocab":{"b":1,"a":1},"merges":[]}`, `tokens ["a" "b"] have the same id 1`},
+		"an unknown unknown": {`{"unk_token":"x","vocab":{"a":1},"merges":[]}`, `unk_token "x"`},
+		"a merge of one":     {`{"vocab":{"a":1},"merges":[["a"]]}`, "merge 1: it has 1 tokens"},
+		"a merge of three":   {`{"vocab":{"a":1},"merges":["a a a"]}`, "merge 1: it has 3 tokens"},
+		"a merge of numbers": {`{"vocab":{"a":1},"merges":[[1,2]]}`, "merge 1: 1 is not a string"},
+		"a merge of nothing": {`{"vocab":{"a":1,"":2},"merges":[["a",""]]}`, `merge 1: it joins "a" and ""`},
+		"no prefix":          {`{"continuing_subword_prefix":"##","vocab":{"a":1,"b":2},"merges":[["a","b"]]}`, `prefix "##"`},
+		"the prefix alone":   {`{"continuing_subword_prefix":"##","vocab":{"a":1,"##":2},"merges":[["a","##"]]}`, `prefix "##"`},
+		"a merge to nothing": {`{"vocab":{"a":1,"b":2},"merges":[["a","b"]]}`, `merge 1: it needs "a", "b" and "ab"`},
+		"a merge of nobody":  {`{"vocab":{"a":1,"ax":2},"merges":[["a","x"]]}`, `needs "a", "x" and "ax"`},
+		"an empty merge":     {`{"vocab":{"a":1},"merges":["#version: 0.2",[]]}`, "merge 2: it has 0 tokens"},
+		"a list of tokens":   {`{"vocab":["a"],"merges":[]}`, "vocabulary"},
+		"null as vocabulary": {`{"vocab":null,"merges":[]}`, "null is neither"},
+		"merges as map":      {`{"vocab":{"a":1},"merges":{"a":"a"}}`, "merge 1"},
+		"many merges":        {`{"vocab":{"a":1,"aa":2},"merges":["a a"` + strings.Repeat(`,"a a"`, bpeMaxTokens) + `]}`, "merge 2097153: a model has at most 2097152"},
+		"a merge of null":    {`{"vocab":{"a":1},"merges":[null]}`, "merge 1: null is neither"},
+	} {
+		if m, err := NewBPE(json.RawMessage(c.model)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, %v; want an error with %q", name, m, err, c.want)
+		}
+	}
+}
+
+func TestBpeSmall(t *testing.T) {
+	m, err := NewBPE(json.RawMessage(bpeSmall))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Size() != 7 {
+		t.Errorf("size %d", m.Size())
+	}
+	if id, ok := m.ID("abc"); id != 5 || !ok {
+		t.Errorf("abc is %d, %v", id, ok)
+	}
+	if _, ok := m.ID("ac"); ok {
+		t.Error("ac is a token")
+	}
+	for word, want := range map[string][]int32{"": {9}, "abcc": {9, 5, 3}, "cabccc": {9, 3, 5, 6}, "zz\xff": {9, 0, 0, 0}} {
+		if got := m.Append([]int32{9}, word, 99); !slices.Equal(got, want) {
+			t.Errorf("%q: %v, want %v", word, got, want)
+		}
+	}
+}
+
+// TestBpeLimit has words that are cut: "c" never stands before "a" in a token.
+func TestBpeLimit(t *testing.T) {
+	m, err := NewBPE(json.RawMessage(bpeSmall))
+	if err != nil {
+		t.Fatal(err)
+	}
+	word := strings.Repeat("abc", 1<<20)
+	all := m.Append(nil, word, 1<<30)
+	if len(all) != 1<<20 {
+		t.Errorf("%d tokens", len(all))
+	}
+	if got := m.Append(nil, word, 5); len(got) != 5 || !slices.Equal(got, all[:len(got)]) {
+		t.Errorf("with a limit of 5: %d tokens", len(got))
+	}
+	if got := m.Append([]int32{1, 2}, word, 2); len(got) != 2 {
+		t.Errorf("at the limit: %d tokens", len(got))
+	}
+}
+
+// TestLongWord has a word that is not cut, whose pairs are all joined. If that took a time
+// that grows with its square, the test would not end.
+func TestLongWord(t *testing.T) {
+	vocab, merges := map[string]int{"a": 0}, [][2]string{}
+	for n := 1; n < 1<<9; n *= 2 {
+		half := strings.Repeat("a", n)
+		vocab[half+half] = len(vocab)
+		merges = append(merges, [2]string{half, half})
+	}
+	m := buildBpe(t, map[string]any{"vocab": vocab, "merges": merges})
+	got := m.Append(nil, strings.Repeat("a", 1<<19+5), 1<<30)
+	if want := 1<<10 + 2; len(got) != want {
+		t.Errorf("%d tokens, want %d", len(got), want)
+	}
+}
+
+func buildBpe(t testing.TB, model map[string]any) *BPE {
+	t.Helper()
+	raw, err := json.Marshal(model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := NewBPE(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// TestBpeAgainstDefinition compares words of models by chance with the definition: of all
+// neighbours that a merge names the first of the lowest rank are joined, until there are none.
+func TestBpeAgainstDefinition(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	divided := 0
+	for range 400 {
+		tokens := []string{"a", "b", "c", "é", "?"}
+		merges := [][2]string{}
+		for range rng.IntN(30) {
+			m := [2]string{tokens[rng.IntN(len(tokens))], tokens[rng.IntN(len(tokens))]}
+			merges = append(merges, m)
+			tokens = append(tokens, m[0]+m[1])
+		}
+		vocab := map[string]int{}
+		for _, token := range tokens {
+			if _, ok := vocab[token]; !ok {
+				vocab[token] = len(vocab)
+			}
+		}
+		if rng.IntN(4) == 0 {
+			rng.Shuffle(len(merges), func(i, j int) { merges[i], merges[j] = merges[j], merges[i] })
+		}
+		unk := "?"
+		if rng.IntN(3) == 0 {
+			unk = tokens[rng.IntN(len(tokens))] // it may be what a merge makes
+		}
+		m := buildBpe(t, map[string]any{"vocab": vocab, "merges": merges, "unk_token": unk})
+		if m.divide {
+			divided++
+		}
+		for range 20 {
+			var word strings.Builder
+			for range rng.IntN(120) {
+				word.WriteString([]string{"a", "b", "c", "é", "x"}[rng.IntN(5)])
+			}
+			got := m.Append(nil, word.String(), 1<<30)
+			if want := bpeDefinition(m, word.String()); !slices.Equal(got, want) {
+				t.Fatalf("%v: %q: got %v, want %v", merges, word.String(), got, want)
+			}
+		}
+	}
+	if divided < 100 || divided == 400 {
+		t.Errorf("words are cut in %d of 400 models", divided)
+	}
+}
+
+// bpeDefinition turns a word into ids step by step, without affixes, bytes and fused unknowns.
+func bpeDefinition(m *BPE, word string) []int32 {
+	var ids []int32
+	for _, r := range word {
+		if id := m.idOr(string(r)); id >= 0 {
+			ids = append(ids, id)
+		} else if m.unk >= 0 {
+			ids = append(ids, m.unk)
+		}
+	}
+	for {
+		best, at := never, 0
+		for i := range len(ids) - 1 {
+			if j := m.join(ids[i], ids[i+1]); j.rank < best.rank {
+				best, at = j, i
+			}
+		}
+		if best == never {
+			return ids
+		}
+		ids[at] = best.id
+		ids = slices.Delete(ids, at+1, at+2)
+	}
+}
+
+func FuzzBpeModel(f *testing.F) {
+	f.Add(bpeSmall, "abccz\xff")
+	f.Add(`{"vocab":{"a":1,"##b":2,"ab":3},"merges":["#version: 0.2","a ##b"],"continuing_subword_prefix":"##","byte_fallback":true}`, "abb")
+	f.Add(`{"vocab":{"a</w>":1,"a":2,"aa</w>":3,"<0x78>":4,"?":5},"merges":[["a","a</w>"]],"end_of_word_suffix":"</w>","byte_fallback":true,"unk_token":"?","fuse_unk":true}`, "aax")
+	f.Fuzz(func(t *testing.T, model, word string) {
+		m, err := NewBPE(json.RawMessage(model))
+		if err != nil {
+			return
+		}
+		ids := m.Append(nil, word, 1<<30)
+		for _, id := range ids {
+			if id < 0 || int(id) >= m.Size() {
+				t.Errorf("%q: %v: ids run from 0 to %d", word, ids, m.Size()-1)
+			}
+		}
+		if part := m.Append(nil, word, 3); len(part) > len(ids) || !slices.Equal(part, ids[:len(part)]) || len(part) < min(3, len(ids)) {
+			t.Errorf("%q: %v with a limit, %v without", word, part, ids)
+		}
+		if utf8.ValidString(word) && m.prefix+m.suffix == "" && m.bytes == nil && !m.fuse && !m.whole {
+			if want := bpeDefinition(m, word); !slices.Equal(ids, want) {
+				t.Errorf("%q: %v, want %v", word, ids, want)
+			}
+		}
+	})
+}
+
+func BenchmarkBpeAppend(b *testing.B) {
+	for _, r := range bpeRecords(b, 12)[:1] {
+		m, err := NewBPE(r.Model)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, n := range []int{1, 1000} {
+			b.Run(fmt.Sprint(n), func(b *testing.B) {
+				var ids []int32
+				characters := 0
+				for b.Loop() {
+					for _, w := range r.Words {
+						word := strings.Repeat(w.text, n/max(len(w.text), 1)+1)
+						characters += len(word)
+						ids = m.Append(ids[:0], word, 1<<30)
+					}
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(characters), "ns/byte")
+			})
+		}
+	}
+}

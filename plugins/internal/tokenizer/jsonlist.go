@@ -1,0 +1,79 @@
+package tokenizer
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"unicode/utf8"
+)
+
+// This file reads the long lists of a tokenizer.json, vocabularies and merges, element by
+// element. Package encoding/json would build all of a list before anybody could count it, which
+// lets a small file ask for much memory, and takes twice the time.
+//
+// It reads JSON that encoding/json has checked, a json.RawMessage, and checks nothing itself.
+
+// EachElement calls f with each element of an array, or each member of an object with its name and its
+// colon. It ends with the first error of f.
+func EachElement(raw json.RawMessage, f func(element []byte) error) error {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) < 2 || raw[0] != '[' && raw[0] != '{' {
+		return fmt.Errorf("%.40s is neither an array nor an object", raw)
+	}
+	inside := raw[1 : len(raw)-1]
+	start, depth := 0, 0
+	for i := 0; i < len(inside); i++ {
+		switch inside[i] {
+		case '"':
+			i += stringLen(inside[i:]) - 1
+		case '[', '{':
+			depth++
+		case ']', '}':
+			depth--
+		case ',':
+			if depth > 0 {
+				continue
+			}
+			if err := f(bytes.TrimSpace(inside[start:i])); err != nil {
+				return err
+			}
+			start = i + 1
+		}
+	}
+	if last := bytes.TrimSpace(inside[start:]); len(last) > 0 {
+		return f(last)
+	}
+	return nil
+}
+
+// stringLen is the length of the string that s begins with, its quotes included.
+func stringLen(s []byte) int {
+	for i := 1; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(s)
+}
+
+// ElementOf takes a member of an object apart.
+func ElementOf(member []byte) (name string, value []byte, err error) {
+	n := stringLen(member)
+	name, err = StringOf(member[:n])
+	return name, bytes.TrimSpace(bytes.TrimPrefix(bytes.TrimSpace(member[n:]), []byte(":"))), err
+}
+
+// StringOf reads an element that is a string.
+func StringOf(element []byte) (string, error) {
+	if len(element) > 0 && element[0] == '"' && stringLen(element) == len(element) && bytes.IndexByte(element, '\\') < 0 && utf8.Valid(element) {
+		return string(element[1 : len(element)-1]), nil
+	}
+	var s *string
+	if err := json.Unmarshal(element, &s); err != nil || s == nil {
+		return "", fmt.Errorf("%.40s is not a string", element)
+	}
+	return *s, nil
+}

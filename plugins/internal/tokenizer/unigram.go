@@ -1,0 +1,370 @@
+package tokenizer
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// This file is SentencePiece's unigram language model (Kudo 2018, arXiv:1804.10959) as
+// tokenizer.json describes it: the model of XLM-RoBERTa and of multilingual E5.
+//
+// It turns one word into ids by the best sum of scores (Viterbi 1967), the ids that the tokenizers
+// library gives with the same file, as the test data record. Transformers 5 reads
+// the scores itself for some models, and their last bits differ from what that library reads:
+// runs of one character may be cut in another order there. Normalisers and pre-tokenizers come
+// before. The package does not train, does not sample, and does not turn ids into text.
+
+// Unigram turns words into ids. It is read-only and safe for concurrent use.
+type Unigram struct {
+	trie     *trie
+	scores   []float64 // by id
+	unk      int32
+	unkScore float64
+	bytes    *[256]int32 // ids of <0x00> to <0xFF>, -1 where there is none; nil without byte_fallback
+}
+
+// unkPenalty is how far below the lowest score an unknown character is.
+const unkPenalty = 10
+
+// Size is the highest id and one.
+func (m *Unigram) Size() int { return len(m.scores) }
+
+// ID returns the id of a token.
+func (m *Unigram) ID(token string) (int32, bool) {
+	id := m.trie.find(token)
+	return id, id >= 0
+}
+
+// node is the best way to cut a word up to some byte.
+type node struct {
+	score float64
+	token int32
+	from  int32 // where its last token begins; -1 where no way leads here yet
+}
+
+// Append appends the ids of one word, and may stop once ids has limit elements. It takes a
+// time in proportion to the word and to the longest tokens that it could hold, and memory
+// for its longest part in which tokens overlap everywhere.
+func (m *Unigram) Append(ids []int32, word string, limit int) []int32 {
+	nodes := append(make([]node, 0, 64), node{}) // nodes[i] is of byte base+i
+	base, unknown := 0, -1                       // what is before base is settled
+	for at := 0; at < len(word); {
+		if at == base+len(nodes)-1 { // every way leads through here
+			if ids, unknown = m.settle(ids, nodes, word, base, unknown); len(ids) >= limit {
+				return ids
+			}
+			nodes, base = append(nodes[:0], node{score: nodes[at-base].score}), at
+		}
+		_, n := utf8.DecodeRuneInString(word[at:])
+		nodes = m.extend(nodes, word[base:], at-base, n)
+		at += n
+	}
+	ids, unknown = m.settle(ids, nodes, word, base, unknown)
+	return m.endRun(ids, word, unknown, len(word))
+}
+
+// extend adds the tokens of s that begin at a byte, where a character of n bytes stands.
+func (m *Unigram) extend(nodes []node, s string, at, n int) []node {
+	score, single := nodes[at].score, false
+	place := uint32(0)
+	for i := at; i < len(s); i++ {
+		if place = m.trie.child(place, s[i]); place == 0 {
+			break
+		}
+		if id := m.trie.ids[place]; id >= 0 {
+			nodes = offer(nodes, i+1, node{score + m.scores[id], id, int32(at)})
+			single = single || i+1 == at+n
+		}
+	}
+	if !single {
+		nodes = offer(nodes, at+n, node{score + m.unkScore, m.unk, int32(at)})
+	}
+	return nodes
+}
+
+// offer takes a way to a byte where it is better than what leads there so far.
+func offer(nodes []node, to int, way node) []node {
+	for len(nodes) <= to {
+		nodes = append(nodes, node{from: -1})
+	}
+	if best := &nodes[to]; best.from < 0 || way.score > best.score {
+		*best = way
+	}
+	return nodes
+}
+
+// settle appends the tokens of the best way to the end of nodes, the first of which is of
+// byte base. Neighbouring unknown characters become one token, so that a run of them waits
+// for its end: unknown is where one begins, or -1.
+func (m *Unigram) settle(ids []int32, nodes []node, word string, base, unknown int) ([]int32, int) {
+	last := int32(len(nodes) - 1)
+	// The way leads backwards: turn it round, so that each node names where it leads to.
+	to := last
+	for at := last; at > 0; {
+		at, nodes[at].from, to = nodes[at].from, to, at
+	}
+	for at := int32(0); at < last; {
+		n := nodes[to]
+		if n.token != m.unk {
+			ids = append(m.endRun(ids, word, unknown, base+int(at)), n.token)
+			unknown = -1
+		} else if unknown < 0 {
+			unknown = base + int(at)
+		}
+		at, to = to, n.from
+	}
+	return ids, unknown
+}
+
+// endRun appends what stands for a run of unknown characters between two bytes, the first
+// of which is -1 where there is none: itself where it is a token, its bytes, or the unknown token.
+func (m *Unigram) endRun(ids []int32, word string, start, end int) []int32 {
+	if start < 0 {
+		return ids
+	}
+	run := word[start:end]
+	if id := m.trie.find(run); id >= 0 {
+		return append(ids, id)
+	}
+	before := len(ids)
+	for i := range len(run) {
+		if m.bytes == nil || m.bytes[run[i]] < 0 {
+			return append(ids[:before], m.unk)
+		}
+		ids = append(ids, m.bytes[run[i]])
+	}
+	return ids
+}
+
+// What is read of a model, far above what the largest have: the time for a text grows with the
+// longest token, and memory with the bytes of all.
+const (
+	longest          = 512
+	unigramMaxTokens = 1 << 21
+	maxBytes         = 1 << 24
+)
+
+// unigramDescription is the "model" object of tokenizer.json.
+type unigramDescription struct {
+	Unk          *int            `json:"unk_id"`
+	Vocab        json.RawMessage `json:"vocab"`
+	ByteFallback bool            `json:"byte_fallback"`
+}
+
+// NewUnigram reads the "model" object of a tokenizer.json whose type is Unigram.
+func NewUnigram(raw json.RawMessage) (*Unigram, error) {
+	var d unigramDescription
+	if err := json.Unmarshal(raw, &d); err != nil {
+		return nil, fmt.Errorf("read the Unigram model: %w", err)
+	}
+	if d.Vocab == nil {
+		return nil, errors.New("the Unigram model has no vocabulary")
+	}
+	m := &Unigram{}
+	if err := m.readVocab(d.Vocab); err != nil {
+		return nil, fmt.Errorf("token %d of the Unigram model: %w", len(m.scores), err)
+	}
+	switch {
+	case d.Unk == nil:
+		return nil, errors.New("the Unigram model names no unk_id, the token for what its vocabulary lacks")
+	case *d.Unk < 0 || *d.Unk >= len(m.scores):
+		return nil, fmt.Errorf("the Unigram model's unk_id %d is none of its %d tokens", *d.Unk, len(m.scores))
+	}
+	m.unk = int32(*d.Unk)
+	m.unkScore = slices.Min(m.scores) - unkPenalty
+	if d.ByteFallback {
+		m.bytes = new([256]int32)
+		for b := range m.bytes {
+			m.bytes[b] = m.trie.find(fmt.Sprintf("<0x%02X>", b))
+		}
+	}
+	return m, nil
+}
+
+// readVocab reads the tokens with their scores, which are logarithms of probabilities.
+func (m *Unigram) readVocab(raw json.RawMessage) error {
+	var tokens []string
+	bytes := 0
+	err := EachElement(raw, func(piece []byte) error {
+		token, value, err := pieceOf(piece)
+		switch {
+		case err != nil:
+			return err
+		case len(token) > longest:
+			return fmt.Errorf("it has %d bytes; at most %d are read", len(token), longest)
+		case len(tokens) == unigramMaxTokens:
+			return fmt.Errorf("a model has at most %d", unigramMaxTokens)
+		}
+		if bytes += len(token); bytes > maxBytes {
+			return fmt.Errorf("a model's tokens have at most %d bytes together", maxBytes)
+		}
+		tokens, m.scores = append(tokens, token), append(m.scores, value)
+		return nil
+	})
+	if err == nil {
+		m.trie = newTrie(tokens)
+	}
+	return err
+}
+
+// pieceOf reads an array of a token and its score.
+func pieceOf(piece []byte) (token string, value float64, err error) {
+	fields := 0
+	err = EachElement(piece, func(field []byte) (err error) {
+		switch fields++; fields {
+		case 1:
+			token, err = StringOf(field)
+		case 2:
+			value, err = score(string(field))
+		}
+		return err
+	})
+	if err == nil && fields != 2 {
+		err = fmt.Errorf("%.40s has %d elements, not a token and its score", piece, fields)
+	}
+	return token, value, err
+}
+
+// score reads a number as the tokenizers library's reader of JSON does: its digits as an
+// integer of 64 bits, multiplied or divided by a power of ten. That may differ in the last
+// bit from the nearest float64, and the last bit decides between two ways to cut a word
+// that have the same tokens in another order. text is a value in JSON that was checked.
+func score(text string) (float64, error) {
+	nearest, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return 0, fmt.Errorf("the score %.40q is not a finite number", text)
+	}
+	mantissa, power, _ := strings.Cut(strings.ToLower(text), "e")
+	mantissa, negative := strings.CutPrefix(mantissa, "-")
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	exponent, _ := strconv.Atoi(power)
+	if len(whole) > 19 { // more than 64 bits hold
+		return nearest, nil
+	}
+	digits, err := strconv.ParseUint(whole, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("the score %.40q: %w", text, err)
+	}
+	for i := range len(fraction) {
+		digit := uint64(fraction[i] - '0')
+		if digits > (math.MaxUint64-digit)/10 {
+			break // the digits behind count for nothing
+		}
+		digits = digits*10 + digit
+		exponent--
+	}
+	steps := max(exponent, -exponent)
+	if steps > 308 { // float64 has no such power of ten
+		return nearest, nil
+	}
+	scale, err := strconv.ParseFloat("1e"+strconv.Itoa(steps), 64)
+	if err != nil {
+		return 0, fmt.Errorf("the score %.40q: %w", text, err)
+	}
+	value := float64(digits)
+	if exponent < 0 {
+		value /= scale
+	} else {
+		value *= scale
+	}
+	if negative {
+		value = -value
+	}
+	return value, nil
+}
+
+// trie holds strings with an id each, as nodes by level: the children of a node are
+// neighbours, in the order of their labels. A node takes nine bytes.
+type trie struct {
+	labels   []byte   // of the edge to each node
+	children []uint32 // of node i: from children[i] to children[i+1]
+	ids      []int32  // -1 where no string ends
+	roots    [256]uint32
+}
+
+// newTrie makes a trie of tokens. Their ids are their places, for equal ones the last.
+func newTrie(tokens []string) *trie {
+	type key struct {
+		begin uint64 // the first bytes, which most comparisons end at
+		id    int32
+	}
+	order := make([]key, len(tokens))
+	for i, token := range tokens {
+		var begin [8]byte
+		copy(begin[:], token)
+		order[i] = key{binary.BigEndian.Uint64(begin[:]), int32(i)}
+	}
+	slices.SortFunc(order, func(a, b key) int {
+		if c := cmp.Compare(a.begin, b.begin); c != 0 {
+			return c
+		}
+		return cmp.Or(strings.Compare(tokens[a.id], tokens[b.id]), cmp.Compare(a.id, b.id))
+	})
+	t := &trie{labels: []byte{0}}
+	type span struct{ from, to, depth int32 } // the strings below a node, which share depth bytes
+	level := []span{{0, int32(len(order)), 0}}
+	for len(level) > 0 {
+		var next []span
+		for _, s := range level {
+			id := int32(-1)
+			for s.from < s.to && len(tokens[order[s.from].id]) == int(s.depth) {
+				id = order[s.from].id
+				s.from++
+			}
+			t.ids = append(t.ids, id)
+			t.children = append(t.children, uint32(len(t.labels)))
+			for s.from < s.to {
+				label := tokens[order[s.from].id][s.depth]
+				end := s.from + 1
+				for end < s.to && tokens[order[end].id][s.depth] == label {
+					end++
+				}
+				t.labels = append(t.labels, label)
+				next = append(next, span{s.from, end, s.depth + 1})
+				s.from = end
+			}
+		}
+		level = next
+	}
+	t.children = append(t.children, uint32(len(t.labels)))
+	for i := t.children[0]; i < t.children[1]; i++ {
+		t.roots[t.labels[i]] = i
+	}
+	return t
+}
+
+// child returns the node below a node by a byte, or 0 where there is none.
+func (t *trie) child(node uint32, b byte) uint32 {
+	if node == 0 {
+		return t.roots[b]
+	}
+	first := t.children[node]
+	labels := t.labels[first:t.children[node+1]]
+	if len(labels) > 0 && labels[0] == b {
+		return first
+	}
+	if i := bytes.IndexByte(labels, b); i > 0 {
+		return first + uint32(i)
+	}
+	return 0
+}
+
+// find returns the id of a string, or -1.
+func (t *trie) find(s string) int32 {
+	node := uint32(0)
+	for i := range len(s) {
+		if node = t.child(node, s[i]); node == 0 {
+			return -1
+		}
+	}
+	return t.ids[node]
+}

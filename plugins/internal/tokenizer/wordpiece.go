@@ -1,0 +1,196 @@
+package tokenizer
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// This file is the model WordPiece of tokenizer.json, and of a vocab.txt: it cuts
+// words into the longest pieces of a vocabulary, from the left (Wu et al. 2016,
+// arXiv:1609.08144).
+//
+// It reads vocabularies in time and memory bounded by their size, and refuses what no
+// trained vocabulary has. It does not split texts into words, and trains nothing.
+
+// maxPiece is the greatest length in bytes of a token that words can hold; it bounds the
+// time for a word.
+const maxPiece = 512
+
+// WordPiece is a vocabulary. It is read-only and safe for concurrent use.
+type WordPiece struct {
+	first   map[string]int32 // all tokens: those that begin a word
+	rest    map[string]int32 // those that continue one, without their prefix
+	longest [2]int           // bytes of the longest of first and of rest
+	unk     int32
+	maxWord int // characters of a word above which it is unknown
+	size    int
+}
+
+// ID returns the id of a token as the vocabulary has it, prefix included.
+func (m *WordPiece) ID(token string) (int32, bool) {
+	id, ok := m.first[token]
+	return id, ok
+}
+
+// Size is the highest id plus one.
+func (m *WordPiece) Size() int { return m.size }
+
+// MaxWord is the number of characters above which a word is unknown.
+func (m *WordPiece) MaxWord() int { return m.maxWord }
+
+// Append appends the ids of the pieces of a word, or the unknown token where a remainder
+// matches no piece.
+func (m *WordPiece) Append(ids []int32, word string, _ int) []int32 {
+	if m.long(word) {
+		return append(ids, m.unk)
+	}
+	start := len(ids)
+	for at := 0; at < len(word); {
+		id, n := m.longestPrefix(word[at:], at > 0)
+		if n == 0 {
+			return append(ids[:start], m.unk)
+		}
+		ids = append(ids, id)
+		at += n
+	}
+	return ids
+}
+
+// Pieces appends the bytes of a word at which its pieces begin: the first alone where it
+// is unknown.
+func (m *WordPiece) Pieces(starts []int, word string) []int {
+	count := len(starts)
+	for at := 0; at < len(word); {
+		_, n := m.longestPrefix(word[at:], at > 0)
+		if n == 0 || m.long(word) {
+			return append(starts[:count], 0)
+		}
+		starts = append(starts, at)
+		at += n
+	}
+	return starts
+}
+
+func (m *WordPiece) long(word string) bool {
+	return len(word) > m.maxWord && utf8.RuneCountInString(word) > m.maxWord
+}
+
+// longestPrefix returns the id and the length in bytes of the longest prefix of a word, or
+// of the rest of one, among the pieces; the length is 0 where there is none.
+func (m *WordPiece) longestPrefix(word string, rest bool) (int32, int) {
+	pieces, n := m.first, min(len(word), m.longest[0])
+	if rest {
+		pieces, n = m.rest, min(len(word), m.longest[1])
+	}
+	for n < len(word) && n > 0 && !utf8.RuneStart(word[n]) {
+		n--
+	}
+	for n > 0 {
+		if id, ok := pieces[word[:n]]; ok {
+			return id, n
+		}
+		for n--; n > 0 && !utf8.RuneStart(word[n]); n-- {
+		}
+	}
+	return 0, 0
+}
+
+const (
+	wordpieceMaxID     = 1<<24 - 1
+	wordpieceMaxTokens = 1 << 21 // far above those of the largest models
+)
+
+// NewWordPiece reads the "model" of a tokenizer.json. An error says what is wrong with it, and not
+// in which file.
+func NewWordPiece(raw json.RawMessage) (*WordPiece, error) {
+	f := struct {
+		Unknown string          `json:"unk_token"`
+		Prefix  string          `json:"continuing_subword_prefix"`
+		MaxWord int             `json:"max_input_chars_per_word"`
+		Vocab   json.RawMessage `json:"vocab"`
+	}{"[UNK]", "##", 100, nil}
+	if err := json.Unmarshal(raw, &f); err != nil {
+		return nil, err
+	}
+	if f.MaxWord < 1 {
+		return nil, fmt.Errorf("max_input_chars_per_word is %d", f.MaxWord)
+	}
+	vocab, err := readIDs(f.Vocab)
+	if err != nil {
+		return nil, err
+	}
+	return buildWordpiece(vocab, f.Unknown, f.Prefix, f.MaxWord)
+}
+
+// readIDs reads the ids of tokens.
+func readIDs(raw json.RawMessage) (map[string]int32, error) {
+	if len(raw) == 0 || raw[0] != '{' {
+		return nil, errors.New("vocab is not an object of tokens and ids")
+	}
+	ids := map[string]int32{}
+	return ids, EachElement(raw, func(member []byte) error {
+		token, value, err := ElementOf(member)
+		if err != nil {
+			return err
+		}
+		id, err := strconv.ParseInt(string(value), 10, 64)
+		if err != nil || id < 0 || id > wordpieceMaxID {
+			return fmt.Errorf("token %.40q has the impossible id %.40s", token, value)
+		}
+		if ids[token] = int32(id); len(ids) > wordpieceMaxTokens {
+			return fmt.Errorf("it has more than %d tokens", wordpieceMaxTokens)
+		}
+		return nil
+	})
+}
+
+// ReadVocab reads a vocab.txt of one token a line, whose id is the number of the line.
+func ReadVocab(vocab io.Reader) (*WordPiece, error) {
+	ids := map[string]int32{}
+	lines := bufio.NewScanner(vocab)
+	n := 0
+	for ; lines.Scan(); n++ {
+		ids[lines.Text()] = int32(n)
+	}
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return nil, fmt.Errorf("line %d is no token: %w", n+1, err)
+	} else if err != nil {
+		return nil, err
+	}
+	m, err := buildWordpiece(ids, "[UNK]", "##", 100)
+	if err == nil {
+		m.size = n
+	}
+	return m, err
+}
+
+func buildWordpiece(vocab map[string]int32, unknown, prefix string, maxWord int) (*WordPiece, error) {
+	m := &WordPiece{first: vocab, rest: make(map[string]int32, len(vocab)/4), maxWord: maxWord}
+	taken := make(map[int32]string, len(vocab))
+	for token, id := range vocab {
+		switch other, twice := taken[id]; {
+		case twice:
+			return nil, fmt.Errorf("tokens %.40q and %.40q have the same id %d", min(token, other), max(token, other), id)
+		case len(token) > maxPiece && utf8.RuneCountInString(token) <= maxWord:
+			return nil, fmt.Errorf("token %.40q... has %d bytes: %d are possible", token, len(token), maxPiece)
+		}
+		taken[id] = token
+		m.size = max(m.size, int(id)+1)
+		m.longest[0] = min(max(m.longest[0], len(token)), maxPiece)
+		if piece, ok := strings.CutPrefix(token, prefix); ok && piece != "" {
+			m.rest[piece] = id
+			m.longest[1] = min(max(m.longest[1], len(piece)), maxPiece)
+		}
+	}
+	var ok bool
+	if m.unk, ok = m.first[unknown]; !ok {
+		return nil, fmt.Errorf("the vocabulary of %d tokens lacks the unknown token %q", len(vocab), unknown)
+	}
+	return m, nil
+}

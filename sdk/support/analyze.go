@@ -1,0 +1,246 @@
+package support
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// This file turns a text into the words that the lexical leg of a search
+// counts. Knowledge and queries go through the same analyzer, in every store,
+// so that the same words meet.
+//
+// All analyzers read the text in Unicode form NFKC and in lower case: a
+// full-width or a ligature letter finds its plain form. A word is a run of
+// letters, digits and the marks on them; everything else separates. In all but
+// ngram, Chinese characters and Hiragana are a word each.
+//
+//   - standard takes words as they are: "Re-open tab2" is re, open, tab2.
+//   - code takes an identifier, underscores included, whole, and its parts after
+//     it where it has several: camelCase, snake_case, digits. "getHTTPServer_v2"
+//     is gethttpserver_v2, get, http, server, v, 2. Paths fall into their names.
+//   - english takes words by their stems (Porter, 1980) and leaves out some fifty
+//     that nearly every text has: "the diseases of cells" is diseas, cell.
+//   - danish, dutch, finnish, french, german, hungarian, italian, norwegian,
+//     portuguese, russian, spanish and swedish do the same with the stemmers of
+//     Snowball 2.0 (Porter, 2001, snowballstem.org): "die Häuser" is haus. Compounds
+//     stay whole.
+//   - ngram is for languages written without spaces. A run of letters of theirs
+//     gives its overlapping pairs, each letter with its marks: 東京都 is 東京, 京都.
+//     A letter that stands alone is a word, and everything else is as in standard.
+//
+// The pairs of ngram are those of Lucene's CJKAnalyzer: runs of Han, Hiragana,
+// Katakana, Bopomofo and Hangul, across the borders between them, since a
+// Japanese word may have several. They need no dictionary and retrieve about as
+// well as words do (Nie, Gao, Zhang and Zhou, "On the use of words and n-grams
+// for Chinese information retrieval", IRAL 2000). Thai, Lao, Khmer and Myanmar,
+// which have no spaces either, are treated alike. Korean has spaces, but its
+// particles are written to the word; the pairs of a word meet with any of them
+// (Lee and Ahn, "Using n-grams for Korean text retrieval", SIGIR 1996), and the
+// word as a whole would add nothing to those. A query of one such letter finds
+// only texts where it stands alone; those who search for single Chinese
+// characters take standard.
+//
+// Standard, code and ngram have no stop words and no stems, and fold no accents.
+// What an analyzer makes of a text never changes under the same name, since stored
+// knowledge depends on it: another version of the stemmers is another name.
+
+// Analyzer splits texts into words. It is immutable and safe for concurrent use.
+type Analyzer struct {
+	name  string
+	split func(words []string, text string) []string // text in form NFKC
+}
+
+var analyzers = slices.SortedFunc(slices.Values(append([]Analyzer{
+	{"code", appendCode},
+	{"english", stemmer(englishStops, stem)},
+	{"ngram", appendNgram},
+	{"standard", appendStandard},
+}, languages...)), func(a, b Analyzer) int { return cmp.Compare(a.name, b.name) })
+
+// AnalyzerNames lists the analyzers, sorted.
+func AnalyzerNames() []string {
+	names := make([]string, len(analyzers))
+	for i, a := range analyzers {
+		names[i] = a.name
+	}
+	return names
+}
+
+// NamedAnalyzer returns the analyzer with a name.
+func NamedAnalyzer(name string) (Analyzer, error) {
+	for _, a := range analyzers {
+		if a.name == name {
+			return a, nil
+		}
+	}
+	return Analyzer{}, fmt.Errorf("unknown analyzer %q; use one of %s", name, strings.Join(AnalyzerNames(), ", "))
+}
+
+// String returns the analyzer's name.
+func (a Analyzer) String() string { return a.name }
+
+// Append adds the words of a text to words, in the order in which they stand in
+// the text and as often as they do, and returns the extended slice. The words
+// may share memory with the text.
+func (a Analyzer) Append(words []string, text string) []string {
+	return a.split(words, norm.NFKC.String(text))
+}
+
+func appendStandard(words []string, text string) []string {
+	text = strings.ToLower(text)
+	for {
+		var word string
+		if word, text = next(text, false); word == "" {
+			return words
+		}
+		words = append(words, word)
+	}
+}
+
+func appendCode(words []string, text string) []string {
+	for {
+		var name string
+		if name, text = next(text, true); name == "" {
+			return words
+		}
+		if name = strings.Trim(name, "_"); name == "" {
+			continue
+		}
+		words = append(words, strings.ToLower(name))
+		for rest := name; rest != ""; {
+			var part string
+			part, rest = nextPart(rest)
+			if part == name {
+				break
+			}
+			words = append(words, strings.ToLower(part))
+		}
+	}
+}
+
+// englishStops are words that nearly every English text has and that say nothing of
+// what it is about. Words that deny stay: they are rare enough to tell.
+const englishStops = `
+	a an the and or but if of in on at by for to from with into as than
+	is are was were be been being it its this that these those there
+	they them their we our which who such will would has have had do does did`
+
+// class says what a character does in a word.
+type class uint8
+
+const (
+	analyzeSeparator class = iota
+	underscore
+	lower // and letters without case
+	upper
+	digit
+	analyzeMark // goes on with what stands before it
+	alone       // a word by itself
+)
+
+// ascii holds the classes of the characters that most texts consist of.
+var ascii = func() (table [utf8.RuneSelf]class) {
+	for r := range rune(utf8.RuneSelf) {
+		table[r] = classify(r)
+	}
+	return table
+}()
+
+func classify(r rune) class {
+	switch {
+	case r == '_':
+		return underscore
+	case unicode.In(r, unicode.Han, unicode.Hiragana) && unicode.IsLetter(r):
+		return alone
+	case unicode.IsUpper(r) || unicode.IsTitle(r):
+		return upper
+	case unicode.IsLetter(r):
+		return lower
+	case unicode.IsNumber(r):
+		return digit
+	case unicode.IsMark(r):
+		return analyzeMark
+	}
+	return analyzeSeparator
+}
+
+// first returns the class and the size in bytes of the first character.
+func first(text string) (class, int) {
+	if c := text[0]; c < utf8.RuneSelf {
+		return ascii[c], 1
+	}
+	r, size := utf8.DecodeRuneInString(text)
+	return classify(r), size
+}
+
+// next returns the first word of a text and what follows it; an empty word
+// means that there is none. With names, underscores belong to words.
+func next(text string, names bool) (word, rest string) {
+	start := -1
+	for i := 0; i < len(text); {
+		c, size := first(text[i:])
+		if c == underscore && !names {
+			c = analyzeSeparator
+		}
+		inside := start >= 0
+		switch {
+		case inside && (c == analyzeSeparator || c == alone):
+			return text[start:i], text[i:]
+		case c == alone:
+			size += marks(text[i+size:])
+			return text[i : i+size], text[i+size:]
+		case !inside && c != analyzeSeparator && c != analyzeMark:
+			start = i
+		}
+		i += size
+	}
+	if start < 0 {
+		return "", ""
+	}
+	return text[start:], ""
+}
+
+// marks returns how many bytes of marks a text begins with.
+func marks(text string) int {
+	n := 0
+	for n < len(text) {
+		c, size := first(text[n:])
+		if c != analyzeMark {
+			break
+		}
+		n += size
+	}
+	return n
+}
+
+// nextPart returns the first part of a name, which does not begin with an
+// underscore, and the parts that follow it. A part ends where letters and
+// digits meet, before a capital after a small letter (camel|Case), and before
+// the last of several capitals if a small letter follows (HTTP|Server).
+func nextPart(name string) (part, rest string) {
+	before, last := analyzeSeparator, 0 // the class and the place of the character before
+	for i := 0; i < len(name); {
+		c, size := first(name[i:])
+		switch {
+		case c == underscore:
+			return name[:i], strings.TrimLeft(name[i:], "_")
+		case c == analyzeMark:
+			i += size
+			continue
+		case before == upper && c == lower && last > 0:
+			return name[:last], name[last:]
+		case before == upper && c == lower, before == c, before == analyzeSeparator:
+		default:
+			return name[:i], name[i:]
+		}
+		before, last = c, i
+		i += size
+	}
+	return name, ""
+}

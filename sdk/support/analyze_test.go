@@ -1,0 +1,98 @@
+package support
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+func TestAppend(t *testing.T) {
+	tests := []struct {
+		name, text     string
+		standard, code string // words, separated by spaces
+	}{
+		{"empty", "", "", ""},
+		{"nothing but separators", " -- _ ... __ ", "", ""},
+		{"sentence", "What's the Re-open fee, 3.50€?", "what s the re open fee 3 50", "what s the re open fee 3 50"},
+		{"camel case", "camelCase", "camelcase", "camelcase camel case"},
+		{"capitals", "getHTTPServer ID", "gethttpserver id", "gethttpserver get http server id"},
+		{"one capital", "aBTest Ab X", "abtest ab x", "abtest a b test ab x"},
+		{"snake case", "max_open__conns", "max open conns", "max_open__conns max open conns"},
+		{"edges", "__init__ _x", "init x", "init x"},
+		{"digits", "utf8 v2Beta sha256sum", "utf8 v2beta sha256sum", "utf8 utf 8 v2beta v 2 beta sha256sum sha 256 sum"},
+		{"path", "src/http_util.go:42", "src http util go 42", "src http_util http util go 42"},
+		{"accents", "ÉcoleDuCafé", "écoleducafé", "écoleducafé école du café"},
+		{"decomposed", "e\u0301cole", "école", "école"},
+		{"compatibility forms", "ﬁne ＡＢ１ x²", "fine ab1 x2", "fine ab1 ab 1 x2 x 2"},
+		{"marks", "हिन्दी", "हिन्दी", "हिन्दी"},
+		{"marks alone", "\u0301 \u0301a", "a", "a"},
+		{"Chinese", "北京city2", "北 京 city2", "北 京 city2 city 2"},
+		{"Hiragana with Katakana", "これはテスト", "こ れ は テスト", "こ れ は テスト"},
+		{"not UTF-8", "a\xffb\xc3", "a b", "a b"},
+		{"greek", "ΑΛΦΑ βήταΓ", "αλφα βήταγ", "αλφα βήταγ βήτα γ"},
+	}
+	for _, tt := range tests {
+		for name, want := range map[string]string{"standard": tt.standard, "code": tt.code} {
+			t.Run(name+"/"+tt.name, func(t *testing.T) {
+				a, err := NamedAnalyzer(name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := strings.Join(a.Append(nil, tt.text), " "); got != want {
+					t.Errorf("%q: %q, want %q", tt.text, got, want)
+				}
+			})
+		}
+	}
+}
+
+func TestNamed(t *testing.T) {
+	const all = "code, danish, dutch, english, finnish, french, german, hungarian, italian, ngram, norwegian, portuguese, russian, spanish, standard, swedish"
+	if _, err := NamedAnalyzer("latin"); err == nil || !strings.HasSuffix(err.Error(), "use one of "+all) {
+		t.Errorf("unknown name: %v", err)
+	}
+	for _, name := range AnalyzerNames() {
+		if a, err := NamedAnalyzer(name); err != nil || a.String() != name {
+			t.Errorf("%s: %v, %v", name, a, err)
+		}
+	}
+}
+
+func FuzzAppend(f *testing.F) {
+	f.Add("getHTTPServer_v2 北京 e\u0301 \xff")
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, name := range AnalyzerNames() {
+			a, _ := NamedAnalyzer(name)
+			words := a.Append([]string{"before"}, text)
+			if words[0] != "before" {
+				t.Fatal("overwrites what was there")
+			}
+			for _, w := range words[1:] {
+				if w == "" || !utf8.ValidString(w) || strings.ContainsAny(w, " -.\n") {
+					t.Fatalf("%s: word %q", name, w)
+				}
+			}
+			if again := a.Append(nil, norm.NFKC.String(text)); !slices.Equal(again, words[1:]) {
+				t.Fatalf("%s: depends on the Unicode form of %q", name, text)
+			}
+		}
+	})
+}
+
+func BenchmarkAppend(b *testing.B) {
+	text := strings.Repeat("How do I change the PIN of my credit card? func openHTTPServer(max_conns int). ", 20)
+	for _, name := range AnalyzerNames() {
+		a, _ := NamedAnalyzer(name)
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			b.ReportAllocs()
+			var words []string
+			for b.Loop() {
+				words = a.Append(words[:0], text)
+			}
+		})
+	}
+}

@@ -1,0 +1,109 @@
+package support
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// bracket is what a citation looks like: [1], [2, 5], [1-3].
+var (
+	bracket = regexp.MustCompile(`[\[【][ \t]*(?:[Pp]assages?[ \t]+)?[0-9]+(?:[ \t]*[-–,;][ \t]*[0-9]+)*[ \t]*[\]】]`)
+	number  = regexp.MustCompile(`[0-9]+`)
+)
+
+// Citations returns the numbers of the passages that a text cites, each once, in
+// the order in which they first occur. Passages are numbered from 1 to n. stray is the
+// first cited number that belongs to none of them, as it is written, or empty.
+//
+// A citation is a number in brackets, or several, with commas or semicolons between
+// them, or the first and the last with a hyphen: [1], [2, 5], [1][3], [1-3]. Models
+// also write [passage 1] and 【1】, whatever they are told. These are no citations:
+//
+//   - what stands in code, which is between backticks or in a fence as in Markdown;
+//   - the text of a link, [1](guide.md), and what stands directly behind another
+//     bracket that is no citation: [text][1], a[0][1];
+//   - a bracket directly behind a letter, a digit, an underscore or a closing
+//     parenthesis, with a number that belongs to no passage: buf[512] is an index.
+//     With numbers of passages it is a citation, for models do write "port 80[1]".
+func Citations(text string, n int) (cited []int, stray string) {
+	code := withoutCode(text)
+	left := uncited{}
+	last := -1 // end of the citation before
+	for at := 0; ; {
+		found := bracket.FindStringIndex(code[at:])
+		if found == nil {
+			return cited, stray
+		}
+		start, end := at+found[0], at+found[1]
+		at = end
+		numbers, unknown := numbersIn(code[start:end], n)
+		before, _ := utf8.DecodeLastRuneInString(code[:start])
+		if strings.HasPrefix(code[end:], "(") || before == ']' && last != start || unknown != "" && isOperand(before) {
+			continue
+		}
+		last = end
+		if stray == "" {
+			stray = unknown
+		}
+		for _, r := range numbers {
+			for i := left.from(r.first); i <= r.last; i = left.from(i) {
+				left[i] = i + 1
+				cited = append(cited, i)
+			}
+		}
+	}
+}
+
+// uncited leads from each cited number towards the next that is not, so that reading a
+// text which cites the same thousands again and again stays linear.
+type uncited map[int]int
+
+// from is the first number from i on that is not cited.
+func (u uncited) from(i int) int {
+	first := i
+	for u[first] != 0 {
+		first = u[first]
+	}
+	for u[i] != 0 { // path compression
+		i, u[i] = u[i], first
+	}
+	return first
+}
+
+// span are the numbers from the first to the last.
+type span struct{ first, last int }
+
+// isOperand reports whether a bracket directly behind a character may be an index.
+func isOperand(r rune) bool {
+	return r == '_' || r == ')' || r != utf8.RuneError && isWord(r)
+}
+
+// numbersIn returns the numbers in a bracket that belong to n passages, and the
+// first that does not.
+func numbersIn(bracket string, n int) (numbers []span, unknown string) {
+	before, end := 0, 0 // the number before, 0 for none, and where it ends
+	for _, at := range number.FindAllStringIndex(bracket, -1) {
+		digits := bracket[at[0]:at[1]]
+		i, err := strconv.Atoi(digits)
+		if err != nil || i < 1 || i > n {
+			if unknown == "" {
+				unknown = digits[:min(len(digits), maxDigits)]
+			}
+			i = 0
+		}
+		switch {
+		case i == 0:
+		case before > 0 && before < i && strings.ContainsAny(bracket[end:at[0]], "-–"):
+			numbers = append(numbers, span{before + 1, i})
+		default:
+			numbers = append(numbers, span{i, i})
+		}
+		before, end = i, at[1]
+	}
+	return numbers, unknown
+}
+
+// maxDigits bounds how much of a stray number is shown.
+const maxDigits = 12

@@ -1,0 +1,466 @@
+package support
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// withoutCode replaces the code in a Markdown text by spaces: fenced blocks, and in
+// paragraphs what stands between two runs of equally many backticks (CommonMark 0.31,
+// sections 4.5 and 6.1). An unclosed fence extends to the end. Indented blocks count as
+// text, since lists are indented, too.
+func withoutCode(text string) string {
+	if !strings.ContainsAny(text, "`~") {
+		return text
+	}
+	out := []byte(text)
+	fence, paragraph := "", 0
+	for start := 0; start < len(text); {
+		end := start + len(text[start:])
+		if n := strings.IndexByte(text[start:], '\n'); n >= 0 {
+			end = start + n + 1
+		}
+		line := text[start:end]
+		mark := fenceOf(line)
+		switch {
+		case fence != "":
+			blank(out[start:end])
+			if strings.HasPrefix(mark, fence) && strings.TrimSpace(line) == mark {
+				fence = ""
+			}
+			paragraph = end
+		case mark != "":
+			fence = mark
+			blankSpans(out[paragraph:start])
+			blank(out[start:end])
+		case strings.TrimSpace(line) == "":
+			blankSpans(out[paragraph:start])
+			paragraph = end
+		}
+		start = end
+	}
+	if fence == "" {
+		blankSpans(out[paragraph:])
+	}
+	return string(out)
+}
+
+// fenceOf returns the run of at least three backticks or tildes that a line begins
+// with, behind at most three spaces; empty: there is none.
+func fenceOf(line string) string {
+	trimmed := strings.TrimLeft(line, " ")
+	if trimmed == "" || len(line)-len(trimmed) > 3 || trimmed[0] != '`' && trimmed[0] != '~' {
+		return ""
+	}
+	n := len(trimmed) - len(strings.TrimLeft(trimmed, trimmed[:1]))
+	if n < 3 || trimmed[0] == '`' && strings.Contains(trimmed[n:], "`") {
+		return "" // the latter is a span of code
+	}
+	return trimmed[:n]
+}
+
+// blankSpans blanks what stands between two runs of equally many backticks.
+func blankSpans(paragraph []byte) {
+	type run struct{ at, n, closing int } // closing is the index of the next run of its length
+	var runs []run
+	for at := 0; at < len(paragraph); at++ {
+		n := 0
+		for at+n < len(paragraph) && paragraph[at+n] == '`' {
+			n++
+		}
+		if n > 0 {
+			runs = append(runs, run{at, n, -1})
+			at += n
+		}
+	}
+	next := map[int]int{} // by length
+	for i := len(runs) - 1; i >= 0; i-- {
+		if closing, ok := next[runs[i].n]; ok {
+			runs[i].closing = closing
+		}
+		next[runs[i].n] = i
+	}
+	for i := 0; i < len(runs); i++ {
+		if r := runs[i]; r.closing > 0 {
+			i = r.closing
+			blank(paragraph[r.at : runs[i].at+r.n])
+		}
+	}
+}
+
+func blank(text []byte) {
+	for i, c := range text {
+		if c != '\n' {
+			text[i] = ' '
+		}
+	}
+}
+
+// lists reports whether the prompt asks for a list of labels.
+func (r *reader) lists() bool { return slices.Contains(r.fields, sdk.LabelsProperty) }
+
+// property is the name of the property that holds the answer.
+func (r *reader) property() string {
+	if r.lists() {
+		return sdk.LabelsProperty
+	}
+	return sdk.LabelProperty
+}
+
+// object reads the answer to a prompt that asks for a JSON object: the first one of a text
+// that has the property for it.
+func (r *reader) object(text string) reading {
+	name := r.property()
+	for fields := range objects(text) {
+		for _, f := range slices.Backward(fields) {
+			if f.name == name {
+				return r.field(fields, f)
+			}
+		}
+	}
+	if !r.Exact {
+		if read, ok := r.inObject(text); ok {
+			return read
+		}
+	}
+	if r.maps() && !r.lists() {
+		line := reader{AnswerOptions: r.AnswerOptions, names: r.names}
+		line.Nearest = 0
+		if read := line.text(text); line.knows(read) {
+			return read.how("from text")
+		}
+	}
+	return unreadable(fmt.Sprintf("not a JSON object with %q", name))
+}
+
+// inObject reads labels from JSON that does not have the form that was asked for: a property in another
+// case or by another name, the arguments of a tool call, a list alone.
+func (r *reader) inObject(text string) (reading, bool) {
+	properties := []string{fold(sdk.LabelProperty), fold(sdk.LabelsProperty)}
+	for fields := range objects(text) {
+		for _, f := range fields {
+			if !slices.Contains(properties, fold(f.name)) {
+				continue
+			}
+			if read := r.field(fields, f); r.fields != nil || r.knows(read) {
+				if f.name != r.property() && r.knows(read) {
+					read = read.how("from another property")
+				}
+				return read, true
+			}
+		}
+		for _, f := range fields { // the arguments of a call are JSON in a string
+			var inner string
+			if f.value[0] != '"' || json.Unmarshal(f.value, &inner) != nil || !strings.HasPrefix(inner, "{") {
+				continue
+			}
+			arguments, _ := fieldsAt(inner, 0)
+			for _, a := range arguments {
+				if a.name != r.property() {
+					continue
+				}
+				if read := r.field(arguments, a); r.knows(read) {
+					return read.at(f.from, f.from+len(f.value)).how("from a tool call"), true
+				}
+			}
+		}
+	}
+	if !r.maps() {
+		return reading{}, false
+	}
+	for fields := range objects(text) {
+		if read, ok := r.only(fields); ok {
+			return read.how("from another property"), true
+		}
+	}
+	bare := []byte(text)
+	for _, m := range fenceLine.FindAllStringIndex(text, -1) {
+		space(bare[m[0]:m[1]])
+	}
+	from, to := trim(string(bare), 0, len(bare))
+	if strings.HasPrefix(text[from:to], "[") && json.Valid([]byte(text[from:to])) {
+		if read := r.values(json.RawMessage(text[from:to]), from); r.knows(read) {
+			if r.lists() {
+				read = read.how("from a list alone")
+			}
+			return read, true
+		}
+	}
+	return reading{}, false
+}
+
+// knows reports whether a reading is of labels that the prompt allows.
+func (r *reader) knows(read reading) bool {
+	if read.reason != "" || len(r.labels) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(read.labels, func(f answerFound) bool {
+		return !slices.Contains(r.labels, f.label) && (f.label != "" || r.none == "")
+	})
+}
+
+// only reads the one property of an object whose value is a label; another one must not
+// be one, nor its name.
+func (r *reader) only(fields []field) (read reading, ok bool) {
+	for _, f := range fields {
+		if _, is := r.folds()[fold(f.name)]; is || denies(f.name) {
+			return read, false
+		}
+		value := r.values(f.value, f.from)
+		if !r.knows(value) || len(value.labels) != 1 {
+			continue
+		}
+		if ok && value.labels[0].label != read.labels[0].label {
+			return read, false
+		}
+		read, ok = value, true
+		read.explanation = r.explain(fields, f)
+	}
+	return read, ok
+}
+
+// field reads the property that holds the answer.
+func (r *reader) field(fields []field, f field) reading {
+	read := r.values(f.value, f.from)
+	if read.reason == "" {
+		read.explanation = r.explain(fields, f)
+	}
+	return read
+}
+
+// maxLabels bounds how many labels of a list are read.
+const maxLabels = 100
+
+// values reads a label, or a list of them. A null is no list: the model may not have meant that
+// none fits.
+func (r *reader) values(raw json.RawMessage, from int) (read reading) {
+	var list []json.RawMessage
+	is := json.Unmarshal(raw, &list) == nil && list != nil
+	switch {
+	case !r.lists() && !r.Exact && len(list) == 1:
+		return r.value(list[0], from).at(from, from+len(raw)).how("from a list")
+	case !r.lists() && !r.Exact && len(list) > 1:
+		return unreadable(severalLabels)
+	case !r.lists():
+		return r.value(raw, from)
+	case !is && !r.Exact && raw[0] == '"':
+		return r.value(raw, from).how("without a list")
+	case !is:
+		return unreadable(fmt.Sprintf("%q in the JSON object is not a list", r.property()))
+	}
+	for _, raw := range list[:min(len(list), maxLabels)] {
+		one := r.value(raw, from)
+		if one.reason != "" {
+			return one
+		}
+		read.labels = append(read.labels, one.labels...)
+	}
+	return read
+}
+
+// value reads a label. A number is taken as it is written.
+func (r *reader) value(raw json.RawMessage, from int) reading {
+	var label string
+	var number json.Number
+	to := from + len(raw)
+	switch {
+	case raw[0] == '"' && json.Unmarshal(raw, &label) == nil:
+		from, to = from+1, to-1
+	case raw[0] != '"' && json.Unmarshal(raw, &number) == nil:
+		label = number.String()
+	default:
+		return unreadable(fmt.Sprintf("%q in the JSON object is not a text", r.property()))
+	}
+	start, end := firstLine(label, 0)
+	if start == end {
+		return unreadable(fmt.Sprintf("%q in the JSON object is empty", r.property()))
+	}
+	f := answerFound{label: label[start:end], from: from, to: to}
+	known, ok := r.exact(f.label)
+	if ok {
+		return r.as(f, known, "")
+	}
+	if r.maps() {
+		if m, ok := r.match(label, unmark(label), start, end); ok {
+			return r.as(f, m.label, m.reading)
+		}
+	}
+	return r.close(f)
+}
+
+// at sets where the labels stand.
+func (read reading) at(from, to int) reading {
+	for i := range read.labels {
+		read.labels[i].from, read.labels[i].to = from, to
+	}
+	return read
+}
+
+// how adds to how the labels were read.
+func (read reading) how(how string) reading {
+	for i := range read.labels {
+		read.labels[i].reading = strings.Trim(how+", "+read.labels[i].reading, ", ")
+	}
+	return read
+}
+
+// maxExplanation bounds the reasons of an answer, in bytes.
+const maxExplanation = 4096
+
+// explain returns the texts of the other properties, where Options keep them.
+func (r *reader) explain(fields []field, label field) string {
+	if !r.Reasons {
+		return ""
+	}
+	var names, texts []string
+	for _, f := range fields {
+		var text string
+		if f.from == label.from || json.Unmarshal(f.value, &text) != nil || strings.TrimSpace(text) == "" {
+			continue
+		}
+		names, texts = append(names, f.name), append(texts, strings.TrimSpace(text))
+	}
+	if len(texts) > 1 {
+		for i := range texts {
+			texts[i] = names[i] + ": " + texts[i]
+		}
+	}
+	text := strings.Join(texts, "\n")
+	if len(text) > maxExplanation {
+		text = strings.ToValidUTF8(text[:maxExplanation], "") + "…"
+	}
+	return text
+}
+
+// field is a property of a JSON object.
+type field struct {
+	name  string
+	value json.RawMessage
+	from  int // where the value stands
+}
+
+// maxObjects bounds how many opening braces are tried: a text that opens many objects and
+// closes none would take quadratic time.
+const maxObjects = 64
+
+// objects are those in a text, outer ones before those in them.
+func objects(text string) iter.Seq[[]field] {
+	return func(yield func([]field) bool) {
+		from := 0
+		for range maxObjects {
+			at := strings.IndexByte(text[from:], '{')
+			if at < 0 {
+				return
+			}
+			from += at + 1
+			if fields, ok := fieldsAt(text, from-1); ok && !yield(fields) {
+				return
+			}
+		}
+	}
+}
+
+// fieldsAt reads the object that begins at a place.
+func fieldsAt(text string, at int) (fields []field, ok bool) {
+	d := json.NewDecoder(strings.NewReader(text[at:]))
+	if _, err := d.Token(); err != nil {
+		return nil, false
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return nil, false
+		}
+		var f field
+		if f.name, ok = key.(string); !ok || d.Decode(&f.value) != nil {
+			return nil, false
+		}
+		f.from = at + int(d.InputOffset()) - len(f.value)
+		fields = append(fields, f)
+	}
+	_, err := d.Token()
+	return fields, err == nil
+}
+
+// answerSeparator stands between what an answer is called and the answer: a colon, an equals sign, an
+// arrow, a dash between spaces, or the word "is" in a few languages.
+var answerSeparator = regexp.MustCompile(`[-=]>|→|[:：]|={1,2}|[ \t][-–—][ \t]|(?i:[ \t](?:is|ist|est|es|è|é)[ \t])`)
+
+// The most of a text that is looked through for a prefix, in bytes, and how many words may stand
+// before the label.
+const (
+	maxText   = 1 << 16
+	maxPrefix = 8
+)
+
+// prefixed returns the label that stands behind a prefix (Label: x, The answer is x). Which
+// words those are does not matter, so that it need not know languages: the label ends its
+// line, or stands alone on the next, nothing before it denies it, and no other label
+// stands anywhere in the text.
+func (r *reader) prefixed(raw, text string) (f answerFound, ok bool) {
+	several := false
+	if len(text) > maxText {
+		return f, false
+	}
+	lines(raw, func(from, to int) {
+		for _, m := range answerSeparator.FindAllStringIndex(text[from:to], -1) {
+			start, end := from+m[1], to
+			if end-start > r.longestName()+maxAround {
+				continue
+			}
+			if strings.TrimSpace(text[start:end]) == "" {
+				start, end = firstLine(raw, end)
+			}
+			found, matches := r.match(raw, text, start, end)
+			if !matches || !introduces(text[from:from+m[0]]) {
+				continue
+			}
+			several = several || ok && found.label != f.label
+			found.reading = strings.Trim("without prefix, "+found.reading, ", ")
+			f, ok = found, true
+			return
+		}
+	})
+	if !ok || several || r.others(text[:f.from]+cutOut+text[f.to:], f.label) {
+		return f, false
+	}
+	return f, true
+}
+
+// introduces reports whether a text, or its last sentence, can be what an answer is called.
+func introduces(text string) bool {
+	if at := strings.LastIndexAny(text, ".!?;。！？；"); at >= 0 {
+		text = text[at+1:]
+	}
+	words := wordsOf(text)
+	return len(words) > 0 && len(words) <= maxPrefix && !denies(text) &&
+		!strings.ContainsFunc(text, func(r rune) bool {
+			return !isWordPart(r) && !unicode.IsSpace(r) && !strings.ContainsRune("'’,:：_-()", r)
+		})
+}
+
+// denials are the words by which a few languages deny or except what follows. There
+// are no more of them: a language does not gain such words.
+var denials = strings.Fields(`
+	no not never none neither nor cannot without except excluding but unlike than isn wasn aren don doesn
+	nicht kein keine keinen keiner keinesfalls nie niemals weder ohne außer
+	ne n pas non jamais aucun aucune ni sans sauf
+	nunca ningún ninguna sin excepto salvo
+	mai nessun nessuna né senza tranne
+	não nunca nenhum nenhuma nem sem exceto
+	niet geen nooit zonder behalve
+	nie не нет ни ikke inte ej`)
+
+// denies reports whether a text denies what follows it.
+func denies(text string) bool {
+	return strings.ContainsAny(text, "不非没無无") || slices.ContainsFunc(wordsOf(strings.ToLower(text)), func(word string) bool {
+		return slices.Contains(denials, word)
+	})
+}

@@ -1,0 +1,44 @@
+package support
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// This file says how long to wait before something that failed is tried
+// again: twice as long after each failure, with jitter, so that callers that
+// failed together do not return together. It does not count attempts and does
+// not decide what is worth another one.
+
+// Backoff is a series of delays. The zero value waits for nothing.
+type Backoff struct {
+	First time.Duration // the longest delay after the first failure; it doubles
+	Max   time.Duration // the longest delay of all
+}
+
+// Delay returns the delay after a number of failures, which is 1 or more:
+// between half and the whole of min(First·2^(failures-1), Max).
+func (b Backoff) Delay(failures int) time.Duration {
+	longest := b.First
+	for range failures - 1 {
+		if longest >= b.Max {
+			break
+		}
+		longest *= 2
+	}
+	longest = min(longest, b.Max)
+	return longest - rand.N(longest/2+1)
+}
+
+// SleepFor waits. It returns the context's error where that ends before.
+func SleepFor(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,219 @@
+package support
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// This file makes one ranking of the two legs of a search: the dense leg,
+// which compares vectors, and the lexical leg, which compares words.
+//
+// Every store returns a list per leg, and this package alone merges them, so
+// that the same knowledge ranks alike whichever store keeps it. It does not
+// search, does not fetch entries and knows nothing of how a leg scored.
+
+// The methods of sdk.Fusion.
+const (
+	// Weighted adds the scores: DenseWeight·dense + (1-DenseWeight)·lexical/m,
+	// where m is the highest lexical score of this query. A score that is not
+	// known counts as 0.
+	Weighted = "weighted"
+	// RRF is reciprocal rank fusion: the sum of 1/(K+rank) over the legs that
+	// fuseFound the entry, ranks from 1 (Cormack, Clarke and Büttcher, "Reciprocal
+	// rank fusion outperforms Condorcet and individual rank learning methods",
+	// SIGIR 2009; they use K = 60).
+	RRF = "rrf"
+)
+
+// CheckFusion reports what is wrong with a fusion. Fuse takes only checked ones.
+func CheckFusion(f sdk.Fusion) error {
+	switch f.Method {
+	case Weighted:
+		if !(f.DenseWeight >= 0 && f.DenseWeight <= 1) {
+			return fmt.Errorf("the dense weight is %v; give one from 0 to 1", f.DenseWeight)
+		}
+	case RRF:
+		if f.K < 0 {
+			return fmt.Errorf("the rank constant is %d; give 0 or more, 60 is usual", f.K)
+		}
+	default:
+		return fmt.Errorf("unknown fusion method %q; use %q or %q", f.Method, Weighted, RRF)
+	}
+	return nil
+}
+
+// Fuse merges the legs of one query's search and returns the topK best
+// candidates, best first.
+//
+// The candidates are the union of both legs. Where only one leg found an
+// entry but knows the other leg's score too, Weighted uses that score; RRF
+// counts only ranks. A leg that was not asked (nil) takes no part: the other
+// one scores alone, as dense, as lexical/m or as 1/(K+rank).
+//
+// Equal scores stand in the order of the dense score, then of the lexical
+// score, highest first and Unscored last, then of the id. Text, label and
+// metadata are set where a hit carries its entry. Fuse panics on an unknown
+// method; see Check.
+func Fuse(hits sdk.Hits, f sdk.Fusion, topK int) []sdk.Candidate {
+	union := merge(hits)
+	switch f.Method {
+	case Weighted:
+		dense, lexical := shares(hits, f.DenseWeight)
+		scoreWeighted(union, dense, lexical)
+	case RRF:
+		scoreRanks(union, f.K)
+	default:
+		panic("fuse: unknown method " + f.Method)
+	}
+	union = best(union, topK)
+	candidates := make([]sdk.Candidate, len(union))
+	for i, u := range union {
+		c := sdk.Candidate{ID: u.id, Score: u.score, Dense: u.dense, Lexical: u.lexical}
+		if e := u.entry; e != nil {
+			c.Text, c.Label, c.Context, c.Meta = e.Text, e.Label, e.Context, e.Meta
+		}
+		candidates[i] = c
+	}
+	return candidates
+}
+
+// fuseFound is an entry that at least one leg found.
+type fuseFound struct {
+	id                     string
+	score, dense, lexical  float32
+	denseRank, lexicalRank int32 // from 1; 0: this leg did not find it
+	entry                  *sdk.Entry
+}
+
+func merge(hits sdk.Hits) []fuseFound {
+	union := make([]fuseFound, 0, len(hits.Dense)+len(hits.Lexical))
+	var position map[string]int // of an id in union, where both legs found something
+	if len(hits.Dense) > 0 && len(hits.Lexical) > 0 {
+		position = make(map[string]int, len(hits.Dense))
+	}
+	for i, h := range hits.Dense {
+		if position != nil {
+			position[h.ID] = len(union)
+		}
+		union = append(union, fuseFound{id: h.ID, dense: h.Dense, lexical: h.Lexical, denseRank: int32(i + 1), entry: h.Entry})
+	}
+	for i, h := range hits.Lexical {
+		p, ok := position[h.ID]
+		if !ok {
+			union = append(union, fuseFound{id: h.ID, dense: h.Dense, lexical: h.Lexical, lexicalRank: int32(i + 1), entry: h.Entry})
+			continue
+		}
+		u := &union[p]
+		u.lexical, u.lexicalRank = h.Lexical, int32(i+1)
+		if u.entry == nil {
+			u.entry = h.Entry
+		}
+	}
+	return union
+}
+
+// shares returns the weight of each leg: all of it for a leg that was asked
+// alone.
+func shares(hits sdk.Hits, denseWeight float64) (dense, lexical float64) {
+	switch {
+	case hits.Lexical == nil:
+		return 1, 0
+	case hits.Dense == nil:
+		return 0, 1
+	}
+	return denseWeight, 1 - denseWeight
+}
+
+func scoreWeighted(union []fuseFound, dense, lexical float64) {
+	var top float32
+	for _, u := range union {
+		if u.lexical > top {
+			top = u.lexical
+		}
+	}
+	if top > 0 {
+		lexical /= float64(top)
+	}
+	for i := range union {
+		u := &union[i]
+		u.score = float32(dense*known(u.dense) + lexical*known(u.lexical))
+	}
+}
+
+// known returns a leg's score, or 0 where there is none.
+func known(score float32) float64 {
+	if score != score {
+		return 0
+	}
+	return float64(score)
+}
+
+func scoreRanks(union []fuseFound, k int) {
+	for i := range union {
+		u := &union[i]
+		u.score = float32(reciprocal(k, u.denseRank) + reciprocal(k, u.lexicalRank))
+	}
+}
+
+func reciprocal(k int, rank int32) float64 {
+	if rank == 0 {
+		return 0
+	}
+	return 1 / (float64(k) + float64(rank))
+}
+
+// compare orders found entries best first. cmp.Compare takes NaN for smaller
+// than every number, so an unscored leg comes last.
+func compare(a, b fuseFound) int {
+	if c := cmp.Compare(b.score, a.score); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(b.dense, a.dense); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(b.lexical, a.lexical); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.id, b.id)
+}
+
+// best moves the k best to the front, best first, and returns them. It keeps
+// them in a heap with the worst on top while it passes over the rest.
+func best(all []fuseFound, k int) []fuseFound {
+	k = min(max(k, 0), len(all))
+	heap := all[:k]
+	if 0 < k && k < len(all) {
+		for i := k/2 - 1; i >= 0; i-- {
+			sink(heap, i)
+		}
+		for _, f := range all[k:] {
+			if compare(f, heap[0]) < 0 {
+				heap[0] = f
+				sink(heap, 0)
+			}
+		}
+	}
+	slices.SortFunc(heap, compare)
+	return heap
+}
+
+// sink restores the heap below i: no entry is better than one above it.
+func sink(heap []fuseFound, i int) {
+	for {
+		worst := 2*i + 1
+		if worst >= len(heap) {
+			return
+		}
+		if r := worst + 1; r < len(heap) && compare(heap[r], heap[worst]) > 0 {
+			worst = r
+		}
+		if compare(heap[worst], heap[i]) <= 0 {
+			return
+		}
+		heap[i], heap[worst] = heap[worst], heap[i]
+		i = worst
+	}
+}

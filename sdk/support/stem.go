@@ -1,0 +1,342 @@
+package support
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/blevesearch/snowballstem"
+	"github.com/blevesearch/snowballstem/danish"
+	"github.com/blevesearch/snowballstem/dutch"
+	"github.com/blevesearch/snowballstem/finnish"
+	"github.com/blevesearch/snowballstem/french"
+	"github.com/blevesearch/snowballstem/german"
+	"github.com/blevesearch/snowballstem/hungarian"
+	"github.com/blevesearch/snowballstem/italian"
+	"github.com/blevesearch/snowballstem/norwegian"
+	"github.com/blevesearch/snowballstem/portuguese"
+	"github.com/blevesearch/snowballstem/russian"
+	"github.com/blevesearch/snowballstem/spanish"
+	"github.com/blevesearch/snowballstem/swedish"
+)
+
+// appendNgram adds the pairs of neighbouring letters of each run of letters
+// that are written without spaces, or its only letter, and the other words
+// whole.
+func appendNgram(words []string, text string) []string {
+	text = strings.ToLower(text)
+	word := -1           // where the word at hand starts; -1: in none
+	run, before := 0, -1 // letters of the run at hand, and where its last one starts
+	end := func(i int) {
+		if word >= 0 {
+			words = append(words, text[word:i])
+		}
+		if run == 1 {
+			words = append(words, text[before:i])
+		}
+		word, run = -1, 0
+	}
+	for i := 0; i < len(text); {
+		c, size, spaced := firstSpaced(text[i:])
+		switch {
+		case !spaced:
+			if word >= 0 {
+				end(i)
+			}
+			size += marks(text[i+size:])
+			if run > 0 {
+				words = append(words, text[before:i+size])
+			}
+			run, before = run+1, i
+		case c == analyzeSeparator || c == underscore:
+			end(i)
+		case word < 0 && c != analyzeMark:
+			end(i)
+			word = i
+		}
+		i += size
+	}
+	end(len(text))
+	return words
+}
+
+// firstSpaced is first, and tells whether the character is of a script that
+// separates words by spaces.
+func firstSpaced(text string) (c class, size int, spaced bool) {
+	if text[0] < utf8.RuneSelf {
+		return ascii[text[0]], 1, true
+	}
+	r, size := utf8.DecodeRuneInString(text)
+	return classify(r), size, !unspaced(r)
+}
+
+// unspaced reports whether a letter belongs to a script that is written
+// without spaces, or to Hangul, whose spaces do not part a word from its
+// particles.
+func unspaced(r rune) bool {
+	switch {
+	case r < firstThai:
+		return false
+	case r == 'ー', r == '〆', '〱' <= r && r <= '〵': // shared by scripts, so of none
+		return true
+	}
+	return (unicode.IsLetter(r) || unicode.Is(unicode.Nl, r)) && unicode.In(r,
+		unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Bopomofo, unicode.Hangul,
+		unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
+}
+
+const firstThai = '\u0E00' // the lowest block of these scripts
+
+// snowball returns the analyzer of a language: the words of standard, less those
+// given, by the stems of Snowball. Some languages that Snowball has are left out:
+// strings.ToLower gets the i of Turkish wrong, and the stemmer of Romanian does not
+// know the letters ș and ț of today.
+func snowball(language string, stem func(*snowballstem.Env) bool, without string) Analyzer {
+	return Analyzer{language, stemmer(without, func(word string) string {
+		env := snowballstem.NewEnv(word)
+		stem(env)
+		if env.Current() == "" {
+			return word
+		}
+		return env.Current()
+	})}
+}
+
+// stemmer takes the words of standard by their stems and leaves some out.
+func stemmer(without string, stem func(string) string) func([]string, string) []string {
+	stops := map[string]bool{}
+	for word := range strings.FieldsSeq(without) {
+		stops[word] = true
+	}
+	return func(words []string, text string) []string {
+		text = strings.ToLower(text)
+		for {
+			var word string
+			if word, text = next(text, false); word == "" {
+				return words
+			}
+			if !stops[word] {
+				words = append(words, stem(word))
+			}
+		}
+	}
+}
+
+// The words left out are frequent ones, nearly all of them of Snowball's lists
+// (snowballstem.org); as in English, words that deny stay. What stands before an
+// apostrophe is a word of its own: l'eau is l, eau.
+var languages = []Analyzer{
+	snowball("danish", danish.Stem, `
+		den det de en et og i jeg du han hun vi man at af på til er var være været med for fra som om der
+		dem sig sin sit sine har havde have denne dette disse eller men efter op over ud vil skal kan
+		hvor når min din os ham hendes også så end her`),
+	snowball("dutch", dutch.Stem, `
+		de het een en van ik je hij zij ze wij we te dat die in is was waren zijn op aan met als voor er
+		maar om hem haar dan zou of wat mijn men dit zo door over bij ook uit der deze hun naar heb heeft
+		had hebben kan zal wordt werd worden ben tot`),
+	snowball("finnish", finnish.Stem, `
+		ja on oli ovat olivat ole olla olen hän se ne me te he minä sinä että tai sekä mutta kun kuin jos
+		niin joka jotka jonka mikä mitä tämä tämän tässä nämä siitä siinä sen sitä niiden myös vaan
+		kanssa mukaan noin yli`),
+	snowball("french", french.Stem, `
+		le la les l un une des du de d et ou où à au aux en dans par pour sur avec ce cet cette ces c qui
+		que qu il elle ils elles on je j tu nous vous se s sa son ses leur leurs ma mon mes ta ton tes y
+		est sont été être était étaient a ont avait avaient mais lui m t n`),
+	snowball("german", german.Stem, `
+		der die das den dem des ein eine einer eines einem einen und oder aber in im an am auf aus bei mit
+		nach von vom vor zu zum zur für um durch über als wie dass daß ist sind war waren wird werden sein
+		hat haben es er sie ich du wir ihr sich dieser diese dieses so auch`),
+	snowball("hungarian", hungarian.Stem, `
+		a az egy és hogy is ez ezt azt ezek azok ami amely amelyek aki ahol vagy mint de ha csak még már
+		meg el ki be le fel volt van lesz vannak voltak lenne mert pedig után által között majd arra erre
+		ő én`),
+	snowball("italian", italian.Stem, `
+		il lo la i gli le l un uno una di del dello della dei degli delle dell da dal dalla dai dalle
+		dall in nel nella nei nelle nell a al allo alla ai alle all su sul sulla sui sulle con per tra e
+		ed o che chi cui è sono era erano ha hanno si ci questo questa questi queste come ma c d s`),
+	snowball("norwegian", norwegian.Stem, `
+		den det de en et ei og i jeg du han hun vi man at av på til er var være vært med for fra som om der
+		dem seg sin sitt sine har hadde ha denne dette disse eller men etter opp over ut vil skal kan hvor
+		når min din oss ham hennes også så enn her ble bli`),
+	snowball("portuguese", portuguese.Stem, `
+		o a os as um uma uns de do da dos das em no na nos nas ao à aos às por pelo pela pelos pelas para com e
+		ou que se é são era foi foram ser está estão tem têm ele ela eles elas eu você seu sua seus suas
+		este esta esse essa isso isto como mais mas`),
+	snowball("russian", russian.Stem, `
+		и в во на с со к по из у за от до для о об при что как так но а или же бы то это этот этого эти
+		он она они его ее её их ему им я мы вы ты был была было были быть есть который где когда если чтобы
+		там тоже`),
+	snowball("spanish", spanish.Stem, `
+		el la los las lo un una unos unas de del al a en y e o u con por para que se su sus es son era
+		eran fue fueron ser ha han había como más pero le les me te nos mi tu este esta estos estas esto
+		ese esa eso él ella ellos ellas yo cuando`),
+	snowball("swedish", swedish.Stem, `
+		den det de en ett och i jag du han hon vi man att av på till är var vara varit med för från som om
+		där dem sig sin sitt sina har hade denna detta dessa eller men efter upp över ut ska kan vid när
+		min din oss honom hennes också så än här blev blir`),
+}
+
+// stem takes the endings of inflection and derivation from an English word in
+// lower case: the algorithm of M. F. Porter, "An algorithm for suffix
+// stripping", Program 14(3), 1980, with the two changes that its author made
+// later, bli to ble and logi to log. The steps have their numbers. A word that is
+// not made of the letters a to z stays as it is.
+func stem(word string) string {
+	if len(word) <= 2 {
+		return word
+	}
+	for i := range len(word) {
+		if word[i] < 'a' || word[i] > 'z' {
+			return word
+		}
+	}
+	w := plural(word) // 1a
+	w = participle(w) // 1b
+	if cut, ok := strings.CutSuffix(w, "y"); ok && hasVowel(cut) {
+		w = cut + "i" // 1c
+	}
+	w = replace(w, derived, 0)  // 2
+	w = replace(w, derived3, 0) // 3
+	w = residual(w)             // 4
+	return analyzeFinal(w)      // 5
+}
+
+// ending is a suffix with what comes in its place.
+type ending struct{ from, to string }
+
+// Of two that fit a word the longer one stands first.
+var (
+	derived = []ending{
+		{"ational", "ate"}, {"tional", "tion"}, {"enci", "ence"}, {"anci", "ance"}, {"izer", "ize"},
+		{"bli", "ble"}, {"alli", "al"}, {"entli", "ent"}, {"eli", "e"}, {"ousli", "ous"},
+		{"ization", "ize"}, {"ation", "ate"}, {"ator", "ate"}, {"alism", "al"}, {"iveness", "ive"},
+		{"fulness", "ful"}, {"ousness", "ous"}, {"aliti", "al"}, {"iviti", "ive"}, {"biliti", "ble"},
+		{"logi", "log"},
+	}
+	derived3 = []ending{
+		{"icate", "ic"}, {"ative", ""}, {"alize", "al"}, {"iciti", "ic"}, {"ical", "ic"}, {"ful", ""}, {"ness", ""},
+	}
+	residues = []ending{
+		{"al", ""}, {"ance", ""}, {"ence", ""}, {"er", ""}, {"ic", ""}, {"able", ""}, {"ible", ""}, {"ant", ""},
+		{"ement", ""}, {"ment", ""}, {"ent", ""}, {"ou", ""}, {"ism", ""}, {"ate", ""}, {"iti", ""},
+		{"ous", ""}, {"ive", ""}, {"ize", ""},
+	}
+)
+
+// replace replaces the ending that fits, where what stands before it has a
+// measure of more than least.
+func replace(w string, endings []ending, least int) string {
+	for _, e := range endings {
+		if cut, ok := strings.CutSuffix(w, e.from); ok {
+			if measure(cut) > least {
+				return cut + e.to
+			}
+			return w
+		}
+	}
+	return w
+}
+
+func plural(w string) string {
+	switch {
+	case strings.HasSuffix(w, "sses"), strings.HasSuffix(w, "ies"):
+		return w[:len(w)-2]
+	case strings.HasSuffix(w, "s") && !strings.HasSuffix(w, "ss"):
+		return w[:len(w)-1]
+	}
+	return w
+}
+
+func participle(w string) string {
+	if cut, ok := strings.CutSuffix(w, "eed"); ok {
+		if measure(cut) > 0 {
+			return w[:len(w)-1]
+		}
+		return w
+	}
+	cut, ok := strings.CutSuffix(w, "ed")
+	if !ok {
+		cut, ok = strings.CutSuffix(w, "ing")
+	}
+	if !ok || !hasVowel(cut) {
+		return w
+	}
+	switch {
+	case strings.HasSuffix(cut, "at"), strings.HasSuffix(cut, "bl"), strings.HasSuffix(cut, "iz"):
+		return cut + "e"
+	case endsDouble(cut) && strings.IndexByte("lsz", cut[len(cut)-1]) < 0:
+		return cut[:len(cut)-1]
+	case measure(cut) == 1 && endsShort(cut):
+		return cut + "e"
+	}
+	return cut
+}
+
+func residual(w string) string {
+	if cut, ok := strings.CutSuffix(w, "ion"); ok {
+		if measure(cut) > 1 && (cut[len(cut)-1] == 's' || cut[len(cut)-1] == 't') {
+			return cut
+		}
+		return w
+	}
+	return replace(w, residues, 1)
+}
+
+func analyzeFinal(w string) string {
+	if cut, ok := strings.CutSuffix(w, "e"); ok {
+		if m := measure(cut); m > 1 || m == 1 && !endsShort(cut) {
+			w = cut
+		}
+	}
+	if strings.HasSuffix(w, "ll") && measure(w) > 1 {
+		w = w[:len(w)-1]
+	}
+	return w
+}
+
+// consonant reports whether the letter at i is one: y is where it does not
+// follow one.
+func consonant(w string, i int) bool {
+	switch w[i] {
+	case 'a', 'e', 'i', 'o', 'u':
+		return false
+	case 'y':
+		return i == 0 || !consonant(w, i-1)
+	}
+	return true
+}
+
+// measure counts how often consonants follow vowels: the m of a word of the
+// form [C](VC)^m[V].
+func measure(w string) int {
+	m, vowel := 0, false
+	for i := range len(w) {
+		c := consonant(w, i)
+		if c && vowel {
+			m++
+		}
+		vowel = !c
+	}
+	return m
+}
+
+func hasVowel(w string) bool {
+	for i := range len(w) {
+		if !consonant(w, i) {
+			return true
+		}
+	}
+	return false
+}
+
+func endsDouble(w string) bool {
+	n := len(w)
+	return n >= 2 && w[n-1] == w[n-2] && consonant(w, n-1)
+}
+
+// endsShort reports whether a word ends in consonant, vowel, consonant, the last
+// of which is not w, x or y.
+func endsShort(w string) bool {
+	n := len(w)
+	return n >= 3 && consonant(w, n-3) && !consonant(w, n-2) && consonant(w, n-1) && strings.IndexByte("wxy", w[n-1]) < 0
+}

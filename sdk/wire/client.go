@@ -1,0 +1,351 @@
+package wire
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/proto/stagepb"
+)
+
+// This file is the engine's end of the wire: a stage in another process
+// as the Go interfaces of package sdk, and what the engine shares with it.
+//
+// A Conn is the connection to one process, on which any number of goroutines call at
+// the same time; a Stage turns typed calls into requests and replies into results; a
+// HostService answers what plugins ask of the engine. The package does not start,
+// watch or restart processes: that is the engine's work, and the conformance suite
+// has no process at all.
+
+type aloneKey struct{}
+
+// Alone returns a context for calls that are sent while nothing else is asked of
+// the plugin: a request that ends the process then takes no other with it.
+func Alone(ctx context.Context) context.Context { return context.WithValue(ctx, aloneKey{}, true) }
+
+// IsAlone reports whether ctx is one of Alone.
+func IsAlone(ctx context.Context) bool { return ctx.Value(aloneKey{}) != nil }
+
+type blamedKey struct{}
+
+// Blamed returns a context for calls with a single row: it is blamed where they end the
+// process. One that had answered other calls may have ended for these, such as one
+// that ends after every hundred, so that the call is made once more.
+func Blamed(ctx context.Context) context.Context { return context.WithValue(ctx, blamedKey{}, true) }
+
+// IsBlamed reports whether ctx is one of Blamed.
+func IsBlamed(ctx context.Context) bool { return ctx.Value(blamedKey{}) != nil }
+
+type turnKey struct{}
+
+// Turn says whether a call still waits to be sent: for its turn, or for a process.
+type Turn struct{ waits atomic.Bool }
+
+// Waits reports whether it does.
+func (t *Turn) Waits() bool { return t.waits.Load() }
+
+// WithTurn returns a context for one call that notes in the Turn whether it is sent.
+func WithTurn(ctx context.Context) (context.Context, *Turn) {
+	t := &Turn{}
+	return context.WithValue(ctx, turnKey{}, t), t
+}
+
+// Await notes that the call of a context waits, or that it is sent.
+func Await(ctx context.Context, waits bool) {
+	if t, ok := ctx.Value(turnKey{}).(*Turn); ok {
+		t.waits.Store(waits)
+	}
+}
+
+var (
+	// ErrLost says that the connection broke before the reply came. The plugin may
+	// or may not have done what it was asked.
+	ErrLost = errors.New("the plugin's process ended")
+	// ErrUnsent says that the connection was broken before the request was sent.
+	ErrUnsent = errors.New("the plugin's process ended before the request was sent")
+)
+
+// Conn is the connection to a plugin. At most Window calls are under way at a
+// time; further ones wait their turn.
+type Conn struct {
+	grpc      *grpc.ClientConn
+	credits   *semaphore.Weighted
+	done      chan struct{} // closed when the connection has broken
+	answered  atomic.Int64
+	abandoned atomic.Bool // a call has ended before its reply, and nobody has settled since
+}
+
+// NewConn takes over a connection on which a call has been answered. It lasts until the
+// plugin ends, or until Close.
+func NewConn(conn *grpc.ClientConn) *Conn {
+	c := &Conn{grpc: conn, credits: semaphore.NewWeighted(Window), done: make(chan struct{})}
+	go func() {
+		// gRPC may answer the first call a moment before it says that it is connected.
+		for _, now := range []connectivity.State{connectivity.Connecting, connectivity.Ready} {
+			for conn.GetState() == now {
+				conn.WaitForStateChange(context.Background(), now)
+			}
+		}
+		close(c.done)
+	}()
+	return c
+}
+
+// Close ends the connection and every call on it.
+func (c *Conn) Close() { _ = c.grpc.Close() }
+
+// Done is closed when the connection has ended.
+func (c *Conn) Done() <-chan struct{} { return c.done }
+
+// Ended reports whether the connection has ended.
+func (c *Conn) Ended() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Answered is how many calls the plugin has answered.
+func (c *Conn) Answered() int { return int(c.answered.Load()) }
+
+// Alive asks the plugin for a sign of life, and how many calls it still works on
+// that nobody waits for any longer. An answer of any kind is a sign, and so is a broken
+// connection, which Done reports; only the end of ctx is none.
+func (c *Conn) Alive(ctx context.Context) (overdue int, ok bool) {
+	reply, err := stagepb.NewStageClient(c.grpc).Alive(ctx, &stagepb.AliveRequest{})
+	return int(reply.GetOverdue()), status.Code(err) != codes.DeadlineExceeded && ctx.Err() == nil
+}
+
+// Settle waits until the plugin works on no call any more that nobody waits for, or
+// the connection has ended. It returns false where ctx ends first.
+func (c *Conn) Settle(ctx context.Context) bool {
+	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
+		c.abandoned.Store(false)
+		overdue, ok := c.Alive(ctx)
+		if c.Ended() || ok && overdue == 0 {
+			return true
+		}
+		c.abandoned.Store(true)
+		select {
+		case <-time.After(wait):
+		case <-c.done:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// Invoke makes a unary call; it is grpc.ClientConn's, with errors of package sdk. Where ctx
+// is one of Alone, the call waits until the plugin works on nothing else.
+func (c *Conn) Invoke(ctx context.Context, method string, request, reply any, options ...grpc.CallOption) error {
+	if size := proto.Size(request.(proto.Message)); size > MaxMessage {
+		return tooLarge(size)
+	}
+	Await(ctx, true)
+	credits := int64(1)
+	if IsAlone(ctx) {
+		credits = Window
+	}
+	if err := c.acquire(ctx, credits); err != nil {
+		return err
+	}
+	defer c.credits.Release(credits)
+	if IsAlone(ctx) && c.abandoned.Load() && !c.Settle(ctx) {
+		return Ended(ctx)
+	}
+	Await(ctx, false)
+	return c.explain(ctx, method, c.grpc.Invoke(ctx, method, request, reply, options...))
+}
+
+func tooLarge(size int) error {
+	return sdk.Invalid(fmt.Errorf("the request has %d MiB, more than the %d of a message; use smaller batches", size>>20, MaxMessage>>20))
+}
+
+// acquire waits for credits, for the end of ctx or for that of the connection.
+func (c *Conn) acquire(ctx context.Context, credits int64) error {
+	if !c.credits.TryAcquire(credits) {
+		waiting, stop := context.WithCancel(ctx)
+		defer stop()
+		go func() {
+			select {
+			case <-c.done:
+				stop()
+			case <-waiting.Done():
+			}
+		}()
+		if c.credits.Acquire(waiting, credits) != nil {
+			if ctx.Err() != nil {
+				return Ended(ctx)
+			}
+			return ErrUnsent
+		}
+	}
+	if c.Ended() {
+		c.credits.Release(credits)
+		return ErrUnsent
+	}
+	return nil
+}
+
+// explain makes an error of package sdk of one of gRPC's.
+func (c *Conn) explain(ctx context.Context, method string, err error) error {
+	code := status.Code(err)
+	switch {
+	case err == nil:
+		c.answered.Add(1)
+		return nil
+	case ctx.Err() != nil:
+		c.abandoned.Store(true)
+		return Ended(ctx)
+	case code == codes.DeadlineExceeded: // the plugin's clock was ahead of this one
+		c.abandoned.Store(true)
+		return &sdk.Error{Code: sdk.CodeDeadline, Err: context.DeadlineExceeded}
+	case code == codes.ResourceExhausted:
+		return sdk.Invalid(fmt.Errorf("the reply is larger than the %d MiB of a message; use smaller batches", MaxMessage>>20))
+	case code == codes.Unavailable || code == codes.Canceled:
+		select { // gRPC notices a moment later that the connection is broken
+		case <-c.done:
+			return ErrLost
+		case <-time.After(time.Second):
+		}
+	}
+	return &StatusError{Method: method, Code: code, Message: Cut(status.Convert(err).Message())}
+}
+
+// StatusError is a call that a plugin answered with a status of gRPC's, in the place of a
+// reply. It is a bug of the plugin, or a method that it lacks.
+type StatusError struct {
+	Method  string
+	Code    codes.Code
+	Message string // as the plugin wrote it
+}
+
+func (e *StatusError) Error() string {
+	if e.Code == codes.Unimplemented {
+		return fmt.Sprintf("the plugin has no method %s, which its description promises; update the plugin", e.Method)
+	}
+	return fmt.Sprintf("the plugin answered %s with the status %s (%s); what goes wrong with the work belongs into a reply's failure", e.Method, e.Code, e.Message)
+}
+
+// Unwrap gives the error its code: no retry helps where a method is missing.
+func (e *StatusError) Unwrap() error {
+	if e.Code == codes.Unimplemented {
+		return sdk.Invalid(errors.ErrUnsupported)
+	}
+	return nil
+}
+
+// Ended is the error of a call whose context ended: cancelled or out of time.
+func Ended(ctx context.Context) error {
+	code := sdk.CodeCancelled
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		code = sdk.CodeDeadline
+	}
+	return &sdk.Error{Code: code, Err: context.Cause(ctx)}
+}
+
+// MaxState is how many bytes the files of a fitted embedder have together.
+const MaxState = 64 << 10
+
+// State is what Fit has written into the stage's folder, packed, so that it can be stored
+// with the vectors that depend on it.
+func (s *Stage) State() ([]byte, error) {
+	entries, err := os.ReadDir(s.StateDir)
+	if err != nil {
+		return nil, fmt.Errorf("read what was learnt: %w", err)
+	}
+	var packed bytes.Buffer
+	w, size := tar.NewWriter(&packed), 0
+	for _, e := range entries {
+		if !e.Type().IsRegular() {
+			continue
+		}
+		content, err := os.ReadFile(filepath.Join(s.StateDir, e.Name()))
+		if err != nil {
+			return nil, fmt.Errorf("read what was learnt: %w", err)
+		}
+		if size += len(content); size > MaxState {
+			return nil, fmt.Errorf("%s has written more than %d bytes into its folder while it was fitted", s.name(), MaxState)
+		}
+		header := &tar.Header{Name: e.Name(), Mode: 0o600, Size: int64(len(content))}
+		if err = w.WriteHeader(header); err == nil {
+			_, err = w.Write(content)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("pack what was learnt: %w", err)
+		}
+	}
+	if size == 0 {
+		return nil, fmt.Errorf("%s has written nothing into its folder while it was fitted", s.name())
+	}
+	return packed.Bytes(), w.Close()
+}
+
+// StateDir returns a folder below dir for an embedder that fits: with the files that State packed, or
+// a new one where there is no state yet. The same one may be made by several processes at a time.
+func StateDir(dir string, state []byte) (string, error) {
+	if state == nil {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return "", err
+		}
+		return os.MkdirTemp(dir, "new-")
+	}
+	sum := sha256.Sum256(state)
+	dir = filepath.Join(dir, "fit-"+hex.EncodeToString(sum[:8]))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	return dir, unpack(dir, state)
+}
+
+func unpack(dir string, state []byte) error {
+	for r := tar.NewReader(bytes.NewReader(state)); ; {
+		header, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		var content []byte
+		if err == nil {
+			content, err = io.ReadAll(r)
+		}
+		if err != nil {
+			return fmt.Errorf("what the embedder has learnt cannot be read; rebuild the knowledge: %w", err)
+		}
+		path := filepath.Join(dir, filepath.Base(header.Name))
+		if there, err := os.ReadFile(path); err == nil && bytes.Equal(there, content) {
+			continue
+		}
+		f, err := os.CreateTemp(dir, ".new-*")
+		if err != nil {
+			return err
+		}
+		_, err = f.Write(content)
+		if err = errors.Join(err, f.Close()); err == nil {
+			err = os.Rename(f.Name(), path)
+		}
+		if err != nil {
+			_ = os.Remove(f.Name())
+			return fmt.Errorf("write what the embedder has learnt: %w", err)
+		}
+	}
+}
