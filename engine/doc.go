@@ -3,7 +3,7 @@
 //
 //	func main() {
 //		stages := engine.Serve(plugins.All()) // first of all
-//		ctx := enrich.Background()
+//		ctx := context.Background()
 //		p, err := engine.Open(ctx, "pipelines/intent.hcl", engine.Options{
 //			Builtin: stages,
 //			Vars:    map[string]string{"embedder": "hashing"},

@@ -14,7 +14,7 @@
 //	func main() {
 //		serve.Plugin(Plugin{Name: "acme", Version: "0.1.0", Stages: []Stage{
 //			SampleStage("coin", "Votes for the first candidate's label.",
-//				func(ctx enrich.Context, s Setup, c config) (Sampler, error) {
+//				func(ctx context.Context, s Setup, c config) (Sampler, error) {
 //					return coin{c}, nil
 //				}, Reads(ColumnCandidates)),
 //		}})
@@ -24,9 +24,8 @@
 // the engine's and the SDK's work: no type of those appears here.
 //
 // The package does not know the engine. What travels between the two is
-// defined in sdk/proto and converted in sdk/wire, whose ends are sdk/serve and
-// sdk/remote; sdk/fuse, sdk/ballot and sdk/stratified hold the formulas that engine and
-// plugins share; sdk/lock keeps a file to one writer; sdk/answer reads what a
-// language model wrote; sdk/conformance is the suite that every plugin must pass, and sdk/sdktest
+// defined in sdk/proto and converted in sdk/wire, which is the engine's end of it, too; a plugin's is
+// sdk/serve. sdk/ballot holds the formulas of elections, which engine and plugins share;
+// sdk/conformance is the suite that every plugin must pass, and sdk/sdktest
 // runs it in a Go test.
 package sdk

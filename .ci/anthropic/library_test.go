@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/racflow/racflow/plugins/internal/dialect"
-	ours "github.com/racflow/racflow/plugins/internal/dialect/anthropic"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
@@ -38,7 +37,7 @@ var requests = map[string]dialect.Request{
 // Every field of a body is one of the library's: none is lost on the way through its types.
 func TestBody(t *testing.T) {
 	for name, r := range requests {
-		body, err := ours.Dialect{}.Body(r)
+		body, err := dialect.Anthropic{}.Body(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +69,7 @@ func client(t *testing.T, o modelserver.Options) anthropic.Client {
 // params are those of a request, as the library reads them.
 func params(t *testing.T, r dialect.Request) anthropic.MessageNewParams {
 	t.Helper()
-	body, err := ours.Dialect{}.Body(r)
+	body, err := dialect.Anthropic{}.Body(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +99,7 @@ func TestServer(t *testing.T) {
 		if err := stream.Err(); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		read, err := ours.Dialect{}.Read([]byte(whole.RawJSON()), r)
+		read, err := dialect.Anthropic{}.Read([]byte(whole.RawJSON()), r)
 		if err != nil || len(read.Choices) != 1 {
 			t.Fatalf("%s: %+v, %v", name, read, err)
 		}

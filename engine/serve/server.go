@@ -119,7 +119,7 @@ func New(pipelines Pipelines, o Options) (*Server, error) {
 // Handler is the server as a handler, guarded.
 func (s *Server) Handler() http.Handler { return s.guard }
 
-// Mount adds a handler for a pattern, as rerank.ServeMux takes it, behind the same tokens and
+// Mount adds a handler for a pattern, as http.ServeMux takes it, behind the same tokens and
 // limits. What works for longer than a body takes to come bounds its own time.
 func (s *Server) Mount(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
 
@@ -159,7 +159,7 @@ type status struct {
 	header http.Header
 }
 
-// Header implements rerank.ResponseWriter.
+// Header implements http.ResponseWriter.
 func (s *status) Header() http.Header {
 	if s.header == nil {
 		s.header = http.Header{}
@@ -167,8 +167,8 @@ func (s *status) Header() http.Header {
 	return s.header
 }
 
-// WriteHeader implements rerank.ResponseWriter.
+// WriteHeader implements http.ResponseWriter.
 func (s *status) WriteHeader(code int) { s.code = code }
 
-// Write implements rerank.ResponseWriter.
+// Write implements http.ResponseWriter.
 func (s *status) Write(p []byte) (int, error) { return len(p), nil }

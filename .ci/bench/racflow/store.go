@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/racflow/racflow/plugins/store/local"
+	"github.com/racflow/racflow/plugins"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -35,7 +35,9 @@ func (b *bench) openLocal(name string) (sdk.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	opened, err := local.Stage().Open(b.ctx, sdk.Setup{}, config)
+	all := plugins.All()
+	stage := all[slices.IndexFunc(all, func(s sdk.Stage) bool { return s.Kind == sdk.KindStore && s.Name == "local" })]
+	opened, err := stage.Open(b.ctx, sdk.Setup{}, config)
 	if err != nil {
 		return nil, err
 	}

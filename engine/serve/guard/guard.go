@@ -88,7 +88,7 @@ func New(h http.Handler, o Options) (*Guard, error) {
 	return g, nil
 }
 
-// ServeHTTP implements rerank.Handler.
+// ServeHTTP implements http.Handler.
 func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	begun := time.Now()
 	r, end := g.options.Watch(r)

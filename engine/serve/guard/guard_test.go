@@ -248,7 +248,7 @@ type deadlines struct {
 	set  int
 }
 
-// SetReadDeadline is what rerank.ResponseController looks for.
+// SetReadDeadline is what http.ResponseController looks for.
 func (d *deadlines) SetReadDeadline(t time.Time) error {
 	d.last = t
 	d.set++

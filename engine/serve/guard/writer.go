@@ -19,7 +19,7 @@ func newWriter(w http.ResponseWriter, stall time.Duration) *writer {
 	return &writer{ResponseWriter: w, control: http.NewResponseController(w), stall: stall}
 }
 
-// Unwrap is for rerank.ResponseController.
+// Unwrap is for http.ResponseController.
 func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *writer) code() int {
@@ -29,7 +29,7 @@ func (w *writer) code() int {
 	return w.status
 }
 
-// WriteHeader implements rerank.ResponseWriter.
+// WriteHeader implements http.ResponseWriter.
 func (w *writer) WriteHeader(status int) {
 	if w.status == 0 && status >= 200 {
 		w.status = status
@@ -43,7 +43,7 @@ func (w *writer) patience() {
 	_ = w.control.SetWriteDeadline(time.Now().Add(w.stall)) // recorders of tests have none
 }
 
-// Write implements rerank.ResponseWriter.
+// Write implements http.ResponseWriter.
 func (w *writer) Write(p []byte) (int, error) {
 	w.status = w.code()
 	w.patience()
@@ -52,7 +52,7 @@ func (w *writer) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Flush implements rerank.Flusher, which some handlers look for.
+// Flush implements http.Flusher, which some handlers look for.
 func (w *writer) Flush() {
 	w.status = w.code()
 	w.patience()

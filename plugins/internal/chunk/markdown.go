@@ -25,7 +25,7 @@ import (
 // rows of a table repeats the table's header (sdk.Chunk.Header), which counts towards
 // its size, unless that is more than half of it.
 //
-// What headings, blocks and front matter are, sdk/section says.
+// What headings, blocks and front matter are, sdk/support says.
 //
 // Source code among the documents (by its metadata "format") has no headings, and is
 // cut as recursive does.

@@ -129,7 +129,7 @@ type SizeConfig struct {
 }
 
 // Revision of the chunkers that read no Markdown: raise it whenever one of them may cut
-// the same document elsewhere, and those of plugins/chunk/markdown and recursive as well.
+// the same document elsewhere, and those of plugins/internal/chunk and recursive as well.
 const Revision = "2"
 
 // Chunker returns a chunker that cuts documents one by one. One of white space alone has

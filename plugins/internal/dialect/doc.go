@@ -18,5 +18,5 @@
 //
 // The package sends nothing, and does not know which model takes what: package profile
 // changes a Request for that before it is written. What stands in the text of an answer, such as
-// thoughts under a tag, is left there: sdk/answer reads it.
+// thoughts under a tag, is left there: sdk/support reads it.
 package dialect

@@ -15,7 +15,7 @@ import (
 
 // This file writes prompts that ask for the answer to a question from passages: a chat
 // of instructions, the item's candidates as numbered passages, and the question last.
-// The answer is a text that cites the passages by number; package sdk/answer reads it
+// The answer is a text that cites the passages by number; package sdk/support reads it
 // and checks what it cites.
 //
 // Each passage names its source as far as its metadata knows it, then its context, without

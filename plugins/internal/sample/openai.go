@@ -29,7 +29,7 @@ import (
 // without; see package chatmodel. With a seed, a request has the seed plus the number of its
 // first sample, so that a server that gives the same answer for the same seed gives n different ones.
 //
-// Answers are read by sdk/answer, as people would or letter by letter, and never trusted: a
+// Answers are read by sdk/support, as people would or letter by letter, and never trusted: a
 // refusal, a filtered text and one truncated before it held a label are answers with a reason,
 // which no rule accepts. Where a prompt wants a JSON object, its fields and labels go along as
 // a strict JSON schema, built for each item; more labels than such a schema may list are left

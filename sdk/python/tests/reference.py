@@ -1,4 +1,4 @@
-"""A stage of each kind, which does what the reference of racflow's own tests does: sdk/remote/reference_test.go."""
+"""A stage of each kind, which does what the reference of racflow's own tests does: sdk/wire/reference_test.go."""
 import typing
 
 from racflow_plugin import (

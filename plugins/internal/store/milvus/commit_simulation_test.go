@@ -27,7 +27,7 @@ var onlySeed = flag.Uint64("seed", 0, "the one schedule that TestSimulation runs
 // schedules that lose and delay calls and replies and kill processes, and checks what
 // package transaction promises. A schedule that breaks a promise is printed, and
 //
-//	go test -run Simulation ./plugins/store/milvus/internal/transaction -seed N
+//	go test -run Simulation ./plugins/internal/store/milvus -seed N
 //
 // runs it again.
 func TestSimulation(t *testing.T) {

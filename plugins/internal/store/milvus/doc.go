@@ -44,7 +44,7 @@
 // does nothing but call the SDK, is what this prints, for the rows given, on Milvus
 // Lite:
 //
-//	RACFLOW_TEST_MILVUS=1 RACFLOW_MILVUS_ROWS=100000 go test -count 5 -v -run AgainstBareClient ./plugins/store/milvus
+//	RACFLOW_TEST_MILVUS=1 RACFLOW_MILVUS_ROWS=100000 go test -count 5 -v -run AgainstBareClient ./plugins/internal/store/milvus
 //
 // With Milvus Lite 2.5.1, 100,000 rows of 384 dimensions and two cores of an AMD EPYC
 // that other programs kept busy (load 20 to 35), two rounds gave: a load has 0.75 and 0.92

@@ -1,6 +1,6 @@
 // Package search answers queries from a snapshot: it checks them, applies filters, runs
 // both legs and turns rows into hits, each with the score of the other leg. It leaves
-// fusing the legs to sdk/fuse.
+// fusing the legs to sdk/support.
 package search
 
 import (
