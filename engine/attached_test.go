@@ -11,15 +11,15 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/engine/enginetest"
-	"github.com/racflow/racflow/engine/eval"
-	"github.com/racflow/racflow/engine/explain"
-	"github.com/racflow/racflow/engine/journal"
-	"github.com/racflow/racflow/engine/knowledge/build"
-	"github.com/racflow/racflow/engine/knowledge/generation"
-	"github.com/racflow/racflow/engine/outcome"
-	"github.com/racflow/racflow/engine/pipeline"
-	"github.com/racflow/racflow/engine/report"
+	"github.com/racflow/racflow/engine/internal/enginetest"
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/knowledge"
+	"github.com/racflow/racflow/engine/internal/knowledge/generation"
+	"github.com/racflow/racflow/engine/internal/measure/eval"
+	"github.com/racflow/racflow/engine/internal/run/journal"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/internal/show/explain"
+	"github.com/racflow/racflow/engine/internal/show/report"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
@@ -50,14 +50,14 @@ type theirs struct {
 	dir, path  string
 	collection string
 	o          engine.Options
-	reports    []build.Report
+	reports    []knowledge.BuildReport
 }
 
 func newTheirs(t *testing.T) *theirs {
 	c := &theirs{t: t, dir: t.TempDir()}
 	c.path, c.collection = filepath.Join(c.dir, "p.hcl"), filepath.Join(c.dir, "collection.json")
 	c.o = engine.Options{Builtin: builtin, State: filepath.Join(c.dir, "state")}
-	c.o.Events.Knowledge = func(r build.Report) { c.reports = append(c.reports, r) }
+	c.o.Events.Knowledge = func(r knowledge.BuildReport) { c.reports = append(c.reports, r) }
 	c.file(c.path, strings.Replace(attachedFile, "COLLECTION", c.collection, 1))
 	c.file(filepath.Join(c.dir, "items.tsv"), "id\ttext\tlabel\na\tapple\tfruit\nb\ttram\tvehicle\n")
 	c.change("1", fruit()...)
@@ -268,7 +268,7 @@ func TestRefresh(t *testing.T) {
 	if got := labels(); got != "dessert fruit vehicle" {
 		t.Errorf("labels %q", got)
 	}
-	built, o := write(t, knowledge+election)
+	built, o := write(t, knowledgeBlock+election)
 	w, err := engine.NewWorkspace(t.Context(), o)
 	must.Do(t, err)
 	defer w.Close()

@@ -2,9 +2,9 @@
 // other Go programs go through it: what one of them can do, all can.
 //
 //	func main() {
-//		stages := engine.Serve(plugins.All()) // first of all
+//		stages := Serve(plugins.All()) // first of all
 //		ctx := context.Background()
-//		p, err := engine.Open(ctx, "pipelines/intent.hcl", engine.Options{
+//		p, err := Open(ctx, "pipelines/intent.hcl", Options{
 //			Builtin: stages,
 //			Vars:    map[string]string{"embedder": "hashing"},
 //		})
@@ -12,7 +12,7 @@
 //			log.Fatal(err)
 //		}
 //		defer p.Close()
-//		r, err := p.Answer(ctx, engine.Item{Text: "where is my parcel?"})
+//		r, err := p.Answer(ctx, Item{Text: "where is my parcel?"})
 //		...
 //	}
 //

@@ -5,9 +5,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/racflow/racflow/engine/pipeline"
-	"github.com/racflow/racflow/engine/reviewed"
-	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/knowledge/reviewed"
+	"github.com/racflow/racflow/engine/internal/knowledge/source"
 )
 
 // TestEqualRowsOfTwoFiles: rows without ids that two files have alike are two entries of the knowledge,

@@ -15,12 +15,12 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/engine/journal/runs"
+	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-const knowledge = `
+const knowledgeBlock = `
 knowledge "k" {
   source { path = "rows.tsv" }
   embed { use = "hashing" }
@@ -71,16 +71,16 @@ func opened(t *testing.T, text string) *engine.Pipeline {
 }
 
 func TestOpenRefuses(t *testing.T) {
-	several := knowledge + election + strings.Replace(election, `"p"`, `"q"`, 1)
+	several := knowledgeBlock + election + strings.Replace(election, `"p"`, `"q"`, 1)
 	t.Run("no stages", func(t *testing.T) {
-		path, o := write(t, knowledge+election)
+		path, o := write(t, knowledgeBlock+election)
 		o.Builtin = engine.Builtin{}
 		if _, err := engine.Open(t.Context(), path, o); err == nil || !strings.Contains(err.Error(), "engine.Serve(plugins.All())") {
 			t.Fatalf("%v does not say what to call", err)
 		}
 	})
 	t.Run("a mistake in the file", func(t *testing.T) {
-		path, o := write(t, strings.Replace(knowledge, "hashing", "hashin", 1)+election)
+		path, o := write(t, strings.Replace(knowledgeBlock, "hashing", "hashin", 1)+election)
 		_, err := engine.Open(t.Context(), path, o)
 		var found *engine.DiagnosticsError
 		if !errors.As(err, &found) || found.Sources[path] == nil || !found.Diagnostics.HasErrors() {
@@ -105,7 +105,7 @@ func TestOpenRefuses(t *testing.T) {
 
 // TestStateFolder: the state folder is tightened where it is nobody else's.
 func TestStateFolder(t *testing.T) {
-	_, o := write(t, knowledge)
+	_, o := write(t, knowledgeBlock)
 	for name, want := range map[string]os.FileMode{engine.DefaultState: 0o700, "shared": 0o755} {
 		o.State = filepath.Join(t.TempDir(), name)
 		must.Do(t, errors.Join(os.Mkdir(o.State, 0o700), os.Chmod(o.State, 0o755)))
@@ -120,7 +120,7 @@ func TestStateFolder(t *testing.T) {
 
 // What a stage refuses when it starts is blamed where it stands, too.
 func TestStartRefuses(t *testing.T) {
-	p := opened(t, knowledge+election)
+	p := opened(t, knowledgeBlock+election)
 	beside(t, p.File().Path, "rows.tsv", "\x00\x00\n")
 	_, err := p.Answer(t.Context(), engine.Item{Text: "x"})
 	var found *engine.DiagnosticsError
@@ -131,7 +131,7 @@ func TestStartRefuses(t *testing.T) {
 
 // A loop may be left, although the items never end and wait for something.
 func TestRunLeft(t *testing.T) {
-	p := opened(t, knowledge+election)
+	p := opened(t, knowledgeBlock+election)
 	stuck := make(chan struct{})
 	defer close(stuck)
 	items := func(yield func(engine.Item) bool) {
@@ -158,7 +158,7 @@ func TestRunLeft(t *testing.T) {
 
 // A run that ends early yields why, once and last.
 func TestRunEndsEarly(t *testing.T) {
-	p := opened(t, knowledge+election)
+	p := opened(t, knowledgeBlock+election)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	items := func(yield func(engine.Item) bool) {
@@ -185,7 +185,7 @@ func TestRunEndsEarly(t *testing.T) {
 }
 
 func TestTogether(t *testing.T) {
-	p := opened(t, knowledge+election)
+	p := opened(t, knowledgeBlock+election)
 	var all sync.WaitGroup
 	for i := range 16 {
 		text, want := "red apple", "fruit"
@@ -260,7 +260,7 @@ func TestModel(t *testing.T) {
 		fmt.Fprint(w, "fruit")
 	}))
 	defer server.Close()
-	p := opened(t, knowledge+fmt.Sprintf(`
+	p := opened(t, knowledgeBlock+fmt.Sprintf(`
 pipeline "p" {
   retrieve "near" { from = knowledge.k }
   prompt "shots" { use = "chat" }
@@ -331,7 +331,7 @@ func TestRunAgainResumed(t *testing.T) {
 // writeApples writes a pipeline file beside an input of 500 apples.
 func writeApples(t *testing.T, election string) (path string, o engine.Options) {
 	t.Helper()
-	path, o = write(t, knowledge+election)
+	path, o = write(t, knowledgeBlock+election)
 	o.Journal, o.Input = true, beside(t, path, "items.tsv", "text\n"+strings.Repeat("red apple\n", 500))
 	return path, o
 }
@@ -356,15 +356,15 @@ func testRunResumed(t *testing.T, election string) {
 	t.Helper()
 	path, o := writeApples(t, election)
 	takeApples(t, path, o, 1)
-	kept := runs.Of(o.State).List()
-	if len(kept) != 1 || kept[0].Answered == 0 || kept[0].State != runs.Unfinished {
+	kept := journal.RunsOf(o.State).List()
+	if len(kept) != 1 || kept[0].Answered == 0 || kept[0].State != journal.Unfinished {
 		t.Fatalf("after the first result: %+v", kept)
 	}
 	o.Resume = engine.Newest
 	if n := takeApples(t, path, o, 0); n != 500 {
 		t.Errorf("%d results", n)
 	}
-	if kept = runs.Of(o.State).List(); len(kept) != 1 || kept[0].Answered != 500 || kept[0].State != runs.Complete {
+	if kept = journal.RunsOf(o.State).List(); len(kept) != 1 || kept[0].Answered != 500 || kept[0].State != journal.Complete {
 		t.Errorf("in the end: %+v", kept)
 	}
 	must.Do(t, os.WriteFile(o.Input, []byte("text\nblue car\n"), 0o600))

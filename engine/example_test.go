@@ -8,12 +8,12 @@ import (
 	"slices"
 
 	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/engine/enginetest"
-	"github.com/racflow/racflow/engine/eval"
+	"github.com/racflow/racflow/engine/internal/enginetest"
+	"github.com/racflow/racflow/engine/internal/measure/eval"
 )
 
 // builtin is what main keeps of its first statement, for a program
-// engine.Serve(plugins.All()). A test has no main of its own, so it is done before
+// Serve(plugins.All()). A test has no main of its own, so it is done before
 // that, with small stages.
 var builtin = engine.Serve(append(enginetest.Stages(), enginetest.Alphabet(), enginetest.TheirsFile(), paid(), asker(), echo(), moody(), picky()))
 

@@ -2,19 +2,47 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"os"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
 
-	"github.com/racflow/racflow/engine/knowledge/build"
-	"github.com/racflow/racflow/engine/pipeline"
-	"github.com/racflow/racflow/engine/program"
-	"github.com/racflow/racflow/engine/run"
-	"github.com/racflow/racflow/engine/spend"
-	"github.com/racflow/racflow/engine/stage"
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/knowledge"
+	"github.com/racflow/racflow/engine/internal/process/program"
+	"github.com/racflow/racflow/engine/internal/run"
+	"github.com/racflow/racflow/engine/internal/run/journal"
+	"github.com/racflow/racflow/engine/internal/run/spend"
+	"github.com/racflow/racflow/engine/internal/run/stage"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/serve"
+	"github.com/racflow/racflow/sdk/wire"
 )
+
+// Builtin are the stages that the running program offers by executing itself.
+// Serve is the only source of one, so no program opens a pipeline without having
+// been able to serve its stages: it cannot start copies of its own main function.
+type Builtin struct{ stages []sdk.Stage }
+
+// Serve makes a program able to run stages itself. The engine starts the running
+// program once for each stage; in such a process Serve does the work of that stage
+// and does not return. In any other it returns at once. Call it before all else, at
+// the latest as the first statement of main: what a program does before that, each
+// of its stage processes does as well.
+func Serve(stages []sdk.Stage) Builtin {
+	if os.Getenv(wire.StageKey) != "" && os.Getenv(wire.CookieKey) == wire.CookieValue {
+		serve.Plugin(sdk.Plugin{Name: "racflow", Version: Version(), Stages: stages})
+		os.Exit(0)
+	}
+	return Builtin{stages}
+}
+
+// Stages are those that Serve was given.
+func (b Builtin) Stages() []sdk.Stage { return b.stages }
 
 // Pipeline is a checked file with one of its pipelines. Its stages start when they
 // are first needed, and run until Close. Its methods may be called by several
@@ -131,7 +159,7 @@ func (p *Pipeline) Start(ctx context.Context) (*run.Run, error) {
 		Options: stage.Options{Ballots: o.ballots, Lists: o.Lists, Basis: o.Journal || o.Part != nil, Strict: o.strict, Refuses: p.refuses, Ask: ask, Fitted: p.workspace.fitted(), Scratch: p.workspace.host.Scratch, Pending: p.workspace.pending, Waits: p.workspace.waits, Observe: o.Observe},
 		Remote:  o.Remote, Spending: spending, Stands: o.Part.stands(),
 		Launch: p.launch, Stdin: o.Stdin, Vectors: p.vectors(),
-		Knowledge: func(r build.Report) {
+		Knowledge: func(r knowledge.BuildReport) {
 			p.invalid.Add(int64(r.InvalidCount + r.Unenriched))
 			if o.Events.Knowledge != nil {
 				o.Events.Knowledge(r)
@@ -169,4 +197,98 @@ func overridden(before, set []pipeline.Override) []pipeline.Override {
 	return slices.Concat(slices.DeleteFunc(slices.Clone(before), func(old pipeline.Override) bool {
 		return slices.ContainsFunc(set, func(s pipeline.Override) bool { return s.Target == old.Target })
 	}), set)
+}
+
+var errNoBlock = errors.New("the file has no such block any more")
+
+// Reopen returns the generation of a knowledge that a run searched, to be read. It builds
+// nothing: one that is not there any more is an error.
+func (p *Pipeline) Reopen(ctx context.Context, of journal.ManifestKnowledge) (*knowledge.Knowledge, error) {
+	at := slices.IndexFunc(p.file.Knowledge, func(b *pipeline.Knowledge) bool { return b.Name == of.Name })
+	if at < 0 {
+		return nil, errNoBlock
+	}
+	block := p.file.Knowledge[at]
+	store, err := stage.LaunchKnowledge(block, p.launch).Store(ctx)
+	if err != nil {
+		return nil, p.explain(err)
+	}
+	return knowledge.Reopen(ctx, block, store, p.workspace.samples(), of.Collection, of.Content)
+}
+
+// Process starts a stage alone, which is named as journals name it: "prompt.classify".
+func (p *Pipeline) Process(ctx context.Context, name string) (any, *pipeline.Stage, error) {
+	s := p.stages()[name]
+	if s == nil {
+		return nil, nil, errNoBlock
+	}
+	process, err := p.launch(ctx, stage.LaunchRequest{Stage: s})
+	return process, s, p.explain(err)
+}
+
+// release is the version of the code; a build from a tag says it exactly.
+const release = "0.1.0"
+
+const module = "github.com/racflow/racflow"
+
+// Version is the version of racflow, also in a program of another module.
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return release
+	}
+	for _, m := range append([]*debug.Module{&info.Main}, info.Deps...) {
+		if m.Path == module && m.Replace == nil && m.Version != "" && m.Version != "(devel)" {
+			return m.Version
+		}
+	}
+	return release
+}
+
+// Build is what a program was built from, as far as its binary says.
+type Build struct {
+	Version  string   `json:"version"` // of racflow
+	Revision string   `json:"revision,omitempty"`
+	Time     string   `json:"time,omitempty"` // of the revision, RFC 3339
+	Modified bool     `json:"modified"`       // the working tree had changes beside the revision
+	Go       string   `json:"go"`
+	Platform string   `json:"platform"`          // "linux/amd64"
+	Program  string   `json:"program,omitempty"` // the module of the program, where that is another than racflow
+	Modules  []Module `json:"modules,omitempty"`
+}
+
+// Module is a module that a program was built with.
+type Module struct {
+	Path    string `json:"path"`
+	Version string `json:"version"`
+	Sum     string `json:"sum,omitempty"`
+}
+
+// BuildInfo reads it from the running binary.
+func BuildInfo() Build {
+	b := Build{Version: Version(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return b
+	}
+	if info.Main.Path != module {
+		b.Program = info.Main.Path
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Revision = s.Value
+		case "vcs.time":
+			b.Time = s.Value
+		case "vcs.modified":
+			b.Modified = s.Value == "true"
+		}
+	}
+	for _, m := range info.Deps {
+		if m.Replace != nil {
+			m = m.Replace
+		}
+		b.Modules = append(b.Modules, Module{m.Path, m.Version, m.Sum})
+	}
+	return b
 }

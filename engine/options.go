@@ -2,26 +2,258 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
 	"time"
 
-	"github.com/racflow/racflow/engine/again"
-	"github.com/racflow/racflow/engine/doctor"
-	"github.com/racflow/racflow/engine/governor"
-	"github.com/racflow/racflow/engine/journal"
-	"github.com/racflow/racflow/engine/journal/manifest"
-	"github.com/racflow/racflow/engine/journal/runs"
-	"github.com/racflow/racflow/engine/knowledge/build"
-	"github.com/racflow/racflow/engine/observe"
-	"github.com/racflow/racflow/engine/outcome"
-	"github.com/racflow/racflow/engine/pending"
-	"github.com/racflow/racflow/engine/pipeline"
-	"github.com/racflow/racflow/engine/program"
-	"github.com/racflow/racflow/engine/spend"
-	"github.com/racflow/racflow/engine/waiting"
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/knowledge"
+	"github.com/racflow/racflow/engine/internal/knowledge/document"
+	"github.com/racflow/racflow/engine/internal/knowledge/reviewed"
+	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/engine/internal/measure/doctor"
+	"github.com/racflow/racflow/engine/internal/measure/eval"
+	"github.com/racflow/racflow/engine/internal/measure/tune"
+	"github.com/racflow/racflow/engine/internal/plugin"
+	"github.com/racflow/racflow/engine/internal/process/governor"
+	"github.com/racflow/racflow/engine/internal/process/program"
+	"github.com/racflow/racflow/engine/internal/run/journal"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/engine/internal/run/retry"
+	"github.com/racflow/racflow/engine/internal/run/spend"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
+
+// Columns says what the rows of the input have beside their ids and texts, for formats of
+// results that begin with it. Where the file does not begin with the names of its columns, or
+// types are asked for, all rows are read. An input that can be read only once is opened, and
+// none of its rows is read.
+func (p *Pipeline) Columns(types bool) (result.Input, error) {
+	rows, err := p.Rows()
+	if err != nil {
+		return result.Input{}, err
+	}
+	names, known := rows.Fields()
+	if !p.rereadable() {
+		p.opened = rows
+		in := result.Input{Labels: true, Open: !known}
+		in.Add(source.Row{Fields: unknown(names)})
+		return in, nil
+	}
+	defer rows.Close() //nolint:errcheck // it was only read
+	var in result.Input
+	in.Add(source.Row{Fields: unknown(names)})
+	for types || !known || !in.Labels {
+		row, err := rows.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return in, err
+		}
+		in.Add(row)
+	}
+	return in, nil
+}
+
+// unknown are fields whose values nobody has seen.
+func unknown(names []string) []source.Field {
+	all := make([]source.Field, len(names))
+	for i, name := range names {
+		all[i].Name = name
+	}
+	return all
+}
+
+// Reaches reports whether a run over the input can have at least so many results. Of an input
+// that can be read only once nobody knows.
+func (p *Pipeline) Reaches(n int64) (bool, error) {
+	if !p.rereadable() {
+		return true, nil
+	}
+	err := p.look(func(source.Row) bool {
+		n--
+		return n > 0
+	})
+	return n <= 0, err
+}
+
+// Rows reads the items of an input.
+type Rows struct {
+	*source.Reader
+	limit int
+
+	read  atomic.Int64 // rows
+	ended atomic.Bool
+}
+
+// Next returns the next row; io.EOF after the last one, or after Options.Limit.
+func (r *Rows) Next() (source.Row, error) {
+	if r.limit > 0 && r.read.Load() >= int64(r.limit) {
+		r.ended.Store(true)
+		return source.Row{}, io.EOF
+	}
+	row, err := r.Reader.Next()
+	if err == nil {
+		r.read.Add(1)
+	} else if errors.Is(err, io.EOF) {
+		r.ended.Store(true)
+	}
+	return row, err
+}
+
+// Total is how many rows there will have been; about: that is estimated, by which part of
+// the files' bytes those so far took. 0: it is not known. Any goroutine may call it at any time.
+func (r *Rows) Total() (rows int64, about bool) {
+	rows = r.read.Load()
+	if r.ended.Load() {
+		return rows, false
+	}
+	bytes, size := r.Progress()
+	if rows == 0 || bytes <= 0 || bytes >= size { // the last bytes have been read, but not their rows
+		return int64(r.limit), false
+	}
+	rows = int64(float64(rows) * float64(size) / float64(bytes))
+	if r.limit > 0 && rows >= int64(r.limit) {
+		return int64(r.limit), false
+	}
+	return rows, true
+}
+
+// input is the source of items: that of Options or of the file.
+func (p *Pipeline) input() pipeline.Source {
+	s := pipeline.Source{ID: "id", Text: "text", Label: "label"}
+	if p.chosen.Input != nil {
+		s = *p.chosen.Input
+	}
+	if path := p.workspace.options.Input; path != "" {
+		s.Replace(path)
+	}
+	return s
+}
+
+// Rows opens the input.
+func (p *Pipeline) Rows() (*Rows, error) {
+	o, s := p.workspace.options, p.input()
+	if s.Path == "" {
+		return nil, optionError("Input", "pipeline %[2]q has no input block: name a file with %[1]s", p.chosen.Name)
+	}
+	if s.Path == "-" && o.Stdin == nil {
+		return nil, errors.New("the input is standard input, and Options.Stdin has none")
+	}
+	if r := p.opened; r != nil {
+		p.opened = nil
+		return r, nil
+	}
+	m := s.Mapping()
+	m.Fields = true
+	r, err := source.Open(s.Path, s.Form, m, o.Stdin)
+	if err != nil {
+		return nil, err
+	}
+	return &Rows{Reader: r, limit: o.Limit}, nil
+}
+
+// InputPath is the file of items, "-" for Options.Stdin; empty: there is none.
+func (p *Pipeline) InputPath() string { return p.input().Path }
+
+// rereadable reports whether the input can be read more than once. Standard
+// input and pipes cannot. That a file is not there shows when it is read.
+func (p *Pipeline) rereadable() bool {
+	path := p.InputPath()
+	_, err := os.Stat(path)
+	return path != "-" && (err != nil && !source.IsGlob(path) || source.Regular(path))
+}
+
+// searched is the knowledge that the last retrieve stage searches; nil: there is none.
+func (p *Pipeline) searched() (block *pipeline.Knowledge) {
+	for _, s := range p.chosen.Stages {
+		if s.Retrieve != nil && s.Enabled {
+			block = s.Retrieve.From
+		}
+	}
+	return block
+}
+
+// decided is what people have decided about items.
+func (p *Pipeline) decided() reviewed.Decisions {
+	block := p.searched()
+	if block == nil {
+		return nil
+	}
+	rows, _ := reviewed.Read(block.Reviewed()) // the building of the knowledge reports errors
+	return reviewed.Of(rows)
+}
+
+// Reads are the files that a run reads.
+func (p *Pipeline) Reads() []string {
+	all := []string{p.file.Path}
+	read := func(path string) {
+		if files, err := source.Files(path); err == nil {
+			all = append(all, files...)
+		}
+	}
+	read(p.InputPath())
+	for _, k := range p.chosen.Knowledge() {
+		for _, s := range k.Sources {
+			if all = append(all, s.Path); s.Documents == nil && !s.Reviewed {
+				read(s.Path)
+			}
+		}
+	}
+	return all
+}
+
+// Depends are the files, beside the input, on whose content the answers depend: files are the
+// pipeline file and what its expressions read, files of variables, the lock of plugins, and
+// files that arguments of stages name; rows are the sources of rows, which may be globs, and
+// folders those of documents.
+func (p *Pipeline) Depends() (files, rows []string, folders []document.Set) {
+	add := func(path string) {
+		if at, err := filepath.Abs(path); err == nil && path != "-" && !slices.Contains(files, at) {
+			files = append(files, at)
+		}
+	}
+	add(p.file.Path)
+	add(plugin.LockBeside(p.file.Path))
+	for _, path := range slices.Concat(p.workspace.options.VarFiles, p.file.Reads) {
+		add(path)
+	}
+	named := func(s *pipeline.Stage) {
+		for _, path := range pathsIn(s.Info.Arguments, s.Config.Public) {
+			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() { // not a store's folder, which changes
+				add(path)
+			}
+		}
+	}
+	for _, s := range p.chosen.Stages {
+		named(s)
+		for _, f := range s.Fallbacks {
+			named(f.Stage)
+		}
+	}
+	for _, k := range p.chosen.Knowledge() {
+		for _, s := range k.Stages() {
+			named(s)
+		}
+		for _, from := range k.Sources {
+			if from.Documents != nil {
+				folders = append(folders, *from.Documents)
+			} else if from.Path != "-" {
+				rows = append(rows, from.Path)
+			}
+		}
+	}
+	return files, rows, folders
+}
 
 // DefaultState is the state folder where Options names none. One of this name is for its
 // owner alone, also where it was made wider before; of one with another name that is so of
@@ -63,10 +295,10 @@ type Options struct {
 	// Again is the ID of an earlier run over the same input, or Newest: Run takes its answers
 	// where nothing that has changed can affect them (package again), and needs Journal.
 	Again        string
-	ResumeAnyway bool              // although the file, the input or the knowledge has changed
-	Output       string            // absolute path of the file that results go to, so that it is known which run left it incomplete; empty: none
-	Keep         journal.Keep      // of which items the journal has what was seen; empty: as the file says
-	Command      *manifest.Command // is kept with a new run, without secrets; may be nil
+	ResumeAnyway bool                     // although the file, the input or the knowledge has changed
+	Output       string                   // absolute path of the file that results go to, so that it is known which run left it incomplete; empty: none
+	Keep         journal.Keep             // of which items the journal has what was seen; empty: as the file says
+	Command      *journal.ManifestCommand // is kept with a new run, without secrets; may be nil
 
 	Services *Services // shared with other pipelines; nil: this one has its own
 
@@ -86,7 +318,7 @@ type Options struct {
 	Part   *Part
 	// Cluster says where Remote is, for the manifest of the run; a resumed run keeps the ID that it has
 	// there. nil: nobody needs to know.
-	Cluster *manifest.Cluster
+	Cluster *journal.ManifestCluster
 
 	Lists bool // what each retrieve and rerank stage found has texts
 
@@ -98,7 +330,7 @@ type Options struct {
 	// limits, and Events.Debugging is called before it is opened.
 	Debug string
 
-	Observe observe.Observer // hears of batches, calls and requests (package telemetry); nil: nobody listens
+	Observe outcome.Observer // hears of batches, calls and requests (package telemetry); nil: nobody listens
 
 	Log    *slog.Logger // what stages and the engine log; nil: nothing
 	Events Events
@@ -133,27 +365,27 @@ type Events struct {
 	// no lock says what one of them is, or the file keeps one from being confined.
 	Plugins func([]*program.Program)
 	// Knowledge is ready, and this was done for it.
-	Knowledge func(build.Report)
+	Knowledge func(knowledge.BuildReport)
 	// Locked says that another process is building a knowledge.
 	Locked func(name string, why error)
 	// Waiting is given what a stage waits for that has answered nothing for a while
 	// (package waiting).
-	Waiting func(waiting.Report)
+	Waiting func(terminal.LongWait)
 	// Debugging is given the id of the process of the stage that Options.Debug names, each time that
 	// it has started. The stage is opened when it returns; an error gives it up.
 	Debugging func(ctx context.Context, stage string, pid int) error
 	// Later says what is waited for whose results come later, where its stage knows how far that
 	// is.
-	Later func(pending.Wait)
+	Later func(retry.PendingWait)
 }
 
 // waits passes on what results that come later are waited for.
-func (e Events) waits(w pending.Wait) {
+func (e Events) waits(w retry.PendingWait) {
 	switch {
 	case w.Note != "" && e.Later != nil:
 		e.Later(w)
 	case w.Note == "" && e.Waiting != nil:
-		e.Waiting(waiting.Report{Stage: w.Stage, Why: fmt.Sprintf("its results come later, and were asked for %s ago", w.For.Round(time.Second)), For: w.For})
+		e.Waiting(terminal.LongWait{Stage: w.Stage, Why: fmt.Sprintf("its results come later, and were asked for %s ago", w.For.Round(time.Second)), For: w.For})
 	}
 }
 
@@ -162,11 +394,11 @@ type Begun struct {
 	Pipeline *pipeline.Pipeline
 	Run      string // its ID; empty: there is no journal
 	Resumed  bool
-	Answered int            // items that the journal has the answers of
-	Again    *again.Terms   // which answers of Options.Again hold; nil: there is no such run
-	Changed  int            // lines of the journal that were changed after they were written: their items are answered again
-	Earlier  string         // the newest run of this file and input, where it ended early and is not resumed
-	Removed  []runs.Removed // finished runs that are not kept any more
+	Answered int                   // items that the journal has the answers of
+	Again    *journal.EarlierTerms // which answers of Options.Again hold; nil: there is no such run
+	Changed  int                   // lines of the journal that were changed after they were written: their items are answered again
+	Earlier  string                // the newest run of this file and input, where it ended early and is not resumed
+	Removed  []journal.RemovedRun  // finished runs that are not kept any more
 }
 
 // OptionError says that one of the Options does not suit a file. Its text names the
@@ -181,4 +413,146 @@ func (e *OptionError) Error() string { return e.text }
 // optionError makes an OptionError; format has %[1]s where the option is named.
 func optionError(option, format string, args ...any) error {
 	return &OptionError{option, fmt.Sprintf(format, append([]any{"Options." + option}, args...)...)}
+}
+
+// trial tries values of arguments on the items of the input, one target after another.
+type trial struct {
+	*Pipeline
+	subject    tune.Subject
+	metric     tune.Metric
+	split      bool // some rows are reserved for a promise
+	folds      tune.Folds
+	set        []pipeline.Override // with which every voter is asked; with values of variables that are kept
+	incomplete bool
+}
+
+// try tries the values of each target. Of a variable, a value that is better stays set for
+// those after it, and is written; one of an argument is not, because the file would still
+// say otherwise.
+func (t *trial) try(ctx context.Context, targets []tune.ValueTarget) (all []tune.ValueTried, err error) {
+	now := map[bool][]float64{} // scores with what is set, by whether every voter is asked
+	for _, target := range targets {
+		off := t.off(target)
+		if now[off != nil] == nil {
+			if now[off != nil], err = t.scores(ctx, "as it is", off); err != nil {
+				return nil, err
+			}
+		}
+		tried, scores := tune.ValueTried{ValueTarget: target, Values: []string{target.Now}}, [][]float64{now[off != nil]}
+		for _, value := range target.Values {
+			set := pipeline.Override{Target: target.Name, Value: value}
+			same, err := t.same(off, set)
+			if unsuitable := new(DiagnosticsError); same || target.Unnamed && errors.As(err, &unsuitable) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			of, err := t.scores(ctx, set.String(), append(slices.Clip(off), set))
+			if err != nil {
+				return nil, err
+			}
+			tried.Values, scores = append(tried.Values, value), append(scores, of)
+		}
+		tried.Choice = t.folds.Choose(scores)
+		all = append(all, tried)
+		if best, ok := tried.Best(); ok && target.Variable() != "" {
+			t.set = overridden(t.set, []pipeline.Override{{Target: target.Name, Value: best}})
+			now = map[bool][]float64{off != nil: scores[tried.Choice.Best]}
+		}
+	}
+	return all, nil
+}
+
+// off turns off what is not needed while a target is varied: all voters where lists are
+// scored, and voters that ask services or get the doubtful items alone, where the target
+// does not change what they are asked, and others remain. nil: nothing.
+func (t *trial) off(target tune.ValueTarget) []pipeline.Override {
+	var off []pipeline.Override
+	others := false
+	for _, s := range t.chosen.Stages {
+		votes := slices.Contains([]string{"prompt", "sample", "elect"}, s.Block)
+		switch {
+		case !s.Enabled || !votes:
+		case t.metric.Searches() || s.Block == "sample" && (s.Info.Network || t.subject.Sends(s.Name)):
+			off = append(off, pipeline.Override{Target: s.Block + "." + s.Name + ".enabled", Value: "false"})
+		case s.Block == "sample":
+			others = true
+		}
+	}
+	if !t.metric.Searches() && (target.Calls() || !others) {
+		return nil
+	}
+	return off
+}
+
+// same reports whether the pipeline is what it is already with an argument set.
+func (t *trial) same(off []pipeline.Override, set pipeline.Override) (bool, error) {
+	parts := func(set []pipeline.Override) (map[string]string, error) {
+		o := t.workspace.options
+		file, diags, err := t.workspace.read(t.file.Path, o.Input, overridden(o.Set, slices.Concat(t.set, set)))
+		if err != nil {
+			return nil, err
+		}
+		if diags.HasErrors() {
+			return nil, &DiagnosticsError{diags, file.Sources}
+		}
+		chosen, err := t.workspace.Choose(file)
+		if err != nil {
+			return nil, err
+		}
+		return pipeline.PartDigests(chosen), nil
+	}
+	before, err := parts(off)
+	if err != nil {
+		return false, err
+	}
+	after, err := parts(append(slices.Clip(off), set))
+	return maps.Equal(before, after), err
+}
+
+// scores runs the pipeline with arguments set, and scores its items.
+func (t *trial) scores(ctx context.Context, name string, set []pipeline.Override) ([]float64, error) {
+	if events := t.workspace.options.Events; events.Measuring != nil {
+		events.Measuring(name)
+	}
+	v, err := t.variant(ctx, slices.Concat(t.set, set), func(o *Options) {
+		o.Lists = t.metric.Searches()
+		report := o.Events.Progress
+		o.Events.Begun, o.Events.Ended, o.Events.Knowledge = nil, nil, nil // what they say is the same of every value
+		o.Events.Answered = nil
+		if report != nil {
+			o.Events.Progress = func(s Progress) {
+				if s.Doing == "answering" {
+					s.Doing += " with " + name
+				}
+				report(s)
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer v.Close()
+	var results []outcome.Result
+	out, err := v.Work(ctx, func(batch []outcome.Result) error {
+		for _, r := range batch {
+			if r.Decided == nil && t.metric.Row(source.Row{Label: r.Expected, Gold: r.Gold}) && !(t.split && tune.ReservedForPromise(r.Text)) {
+				results = append(results, r)
+			}
+		}
+		return nil
+	}, nil)
+	if err != nil {
+		return nil, err
+	}
+	t.incomplete = t.incomplete || out.Incomplete()
+	counter, scores := eval.NewCounter(out.Labels...), make([]float64, len(results))
+	for i, r := range results {
+		scores[i] = t.metric.Score(counter, r)
+	}
+	if n := len(t.folds.All()); len(scores) != n {
+		return nil, fmt.Errorf("%d items were scored, and %d before: the input has changed meanwhile", len(scores), n)
+	}
+	return scores, nil
 }

@@ -2,9 +2,151 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"syscall"
 
-	"github.com/racflow/racflow/engine/plan"
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/knowledge/attached"
+	"github.com/racflow/racflow/engine/internal/knowledge/generation"
+	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/engine/internal/process/host"
+	"github.com/racflow/racflow/engine/internal/run"
+	"github.com/racflow/racflow/engine/internal/run/journal"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/internal/run/spend"
+	"github.com/racflow/racflow/engine/internal/show/plan"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/sdk"
 )
+
+// relieve takes the time limits from the stage that Options.Debug names.
+func (w *Workspace) relieve(file *pipeline.File, chosen *pipeline.Pipeline) error {
+	if w.options.Debug == "" {
+		return nil
+	}
+	var names []string
+	found := false
+	for name, s := range chosen.Processes() {
+		if name == w.options.Debug {
+			found, s.Timeout = true, host.Forever
+		} else if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if !found {
+		return optionError("Debug", "%[2]s has no stage %[3]q with a process; %[1]s names one of %[4]s", file.Path, w.options.Debug, strings.Join(names, ", "))
+	}
+	return nil
+}
+
+// DebuggerAttached waits until a debugger is attached to a process. Only Linux tells; elsewhere it
+// is an error.
+func DebuggerAttached(ctx context.Context, pid int) error { return host.Attached(ctx, pid) }
+
+// DiagnosticsError says what is wrong with a file, and where. With the sources,
+// hcl.NewDiagnosticTextWriter prints the lines.
+type DiagnosticsError struct {
+	Diagnostics hcl.Diagnostics
+	Sources     map[string]*hcl.File // by name
+}
+
+// Error has a line for each diagnostic: FILE:LINE:COLUMN: summary: detail.
+func (e *DiagnosticsError) Error() string {
+	var lines []string
+	for _, d := range e.Diagnostics {
+		line := d.Summary
+		if d.Detail != "" {
+			line += ": " + d.Detail
+		}
+		if at := d.Subject; at != nil {
+			line = fmt.Sprintf("%s:%d:%d: %s", at.Filename, at.Start.Line, at.Start.Column, line)
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// explain turns errors for which a place in the file is to blame into a
+// DiagnosticsError that points at it.
+func (p *Pipeline) explain(err error) error {
+	var source *generation.SourceError
+	var config *host.ConfigError
+	var collection *attached.UnusableError
+	var diags hcl.Diagnostics
+	switch {
+	case errors.As(err, &source):
+		diags = diags.Append(&hcl.Diagnostic{
+			Severity: hcl.DiagError, Summary: "Unusable source", Detail: capitalize(source.Err.Error()) + ".", Subject: &source.Range,
+		})
+	case errors.As(err, &collection):
+		diags = diags.Append(&hcl.Diagnostic{
+			Severity: hcl.DiagError, Summary: "Unusable collection", Detail: capitalize(err.Error()) + ".", Subject: &collection.Range,
+		})
+	case errors.As(err, &config):
+		diags = p.blame(config)
+	}
+	if len(diags) == 0 {
+		return p.workspace.unwritable(err)
+	}
+	return &DiagnosticsError{diags, p.file.Sources}
+}
+
+// unwritable adds what to do to an error of a state folder that cannot be written. It may come
+// from another process, so that its text is all there is.
+func (w *Workspace) unwritable(err error) error {
+	if err == nil || !strings.Contains(err.Error(), w.state) {
+		return err
+	}
+	for _, why := range []error{syscall.EACCES, syscall.EROFS} {
+		if strings.Contains(err.Error(), why.Error()) {
+			return fmt.Errorf("%w; this is not in the state folder yet, which cannot be written: name another with Options.State", err)
+		}
+	}
+	return err
+}
+
+// blame makes diagnostics of the arguments that a stage refused. A mistake of
+// the stage as a whole stays an error.
+func (p *Pipeline) blame(refused *host.ConfigError) hcl.Diagnostics {
+	blocks := map[*pipeline.Stage]string{}
+	for _, k := range p.file.Knowledge {
+		for _, stage := range k.Stages() {
+			if blocks[stage] = k.Name; stage.Kind == sdk.KindEnrich {
+				blocks[stage] = stage.Name
+			}
+		}
+	}
+	if p.chosen != nil {
+		for _, stage := range p.chosen.Stages {
+			blocks[stage] = stage.Name
+			for _, f := range stage.Fallbacks {
+				blocks[f.Stage] = stage.Name
+			}
+		}
+	}
+	var diags hcl.Diagnostics
+	for stage, block := range blocks {
+		for _, e := range refused.Errors {
+			if _, given := stage.Config.Ranges[e.Argument]; given && block == refused.Block && stage.Kind == refused.Kind {
+				diags = diags.Append(stage.Config.Diagnostic(stage.Use, stage.UseRange, e))
+			}
+		}
+	}
+	return diags
+}
+
+func capitalize(text string) string {
+	if text == "" {
+		return ""
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
+}
 
 // Plan finds out what a run would build and call, and what that would cost. It asks
 // no service. Up to 500 items go through the other stages, for which knowledge that
@@ -23,4 +165,200 @@ func (p *Pipeline) Plan(ctx context.Context) (*plan.Plan, error) {
 		return nil, p.explain(err)
 	}
 	return found, nil
+}
+
+// Progress is how far a piece of work is.
+type Progress = terminal.ProgressStep
+
+// progress passes on how far work is, with what was paid so far.
+func (w *Workspace) progress(s terminal.ProgressStep) {
+	if w.options.Events.Progress == nil {
+		return
+	}
+	if spent, any := w.Spent(); any {
+		s.Paid = spent.Total.Cost
+	}
+	w.options.Events.Progress(s)
+}
+
+// tuning passes on how far Tune is.
+func (w *Workspace) tuning(doing string, done, total int) {
+	w.progress(terminal.ProgressStep{Doing: doing, Done: int64(done), Total: int64(total)})
+}
+
+// tally counts the results of one way over the input. The zero value is ready.
+type tally struct{ done, flagged, failed int64 }
+
+// add counts results, and says how far the way is.
+func (c *tally) add(all []outcome.Result, s terminal.ProgressStep) terminal.ProgressStep {
+	for _, r := range all {
+		c.done++
+		if r.Flagged {
+			c.flagged++
+		}
+		if r.Failure != nil {
+			c.failed++
+		}
+	}
+	s.Unit, s.Done, s.Flagged, s.Failed = "item", c.done, c.flagged, c.failed
+	return s
+}
+
+// step is how far the reading is.
+func (r *Rows) step(doing string) terminal.ProgressStep {
+	total, about := r.Total()
+	return terminal.ProgressStep{Doing: doing, Total: total, About: about}
+}
+
+// checkSpend refuses a limit on what voters may spend where there is nothing to spend, or
+// nobody knows what that is.
+func checkSpend(l spend.Limit, p *pipeline.Pipeline) error {
+	if !l.IsSet() {
+		return nil
+	}
+	if err := spend.Check(p); err != nil {
+		return optionError("Spend", "%[1]s: %[2]v", err)
+	}
+	if l.Money == nil {
+		return nil
+	}
+	for _, s := range p.Unpriced() {
+		if strings.HasPrefix(s, "sample.") {
+			return optionError("Spend.Money", "%[2]s has no price, so %[1]s cannot bound what it spends: %[3]s", s, pipeline.PriceAdvice)
+		}
+	}
+	return nil
+}
+
+// newSpender makes what decides about the voters that call services; nil: they are always
+// asked.
+func (p *Pipeline) newSpender(ctx context.Context) (*spend.Spender, error) {
+	limit := p.workspace.options.Spend
+	if !limit.IsSet() {
+		limit = p.spendable
+	}
+	if !limit.IsSet() {
+		return nil, nil
+	}
+	forecast, err := p.spendForecast(ctx, limit)
+	if err != nil {
+		return nil, err
+	}
+	return spend.New(spend.Options{Limit: limit, Forecast: forecast, Cost: p.chosen.Cost}), nil
+}
+
+// spendForecast says what asking a voter about an item takes. What is expected, and so the
+// order of the items, goes by the file alone, so that runs repeat. What is taken at
+// most, by which a limit of money is kept, goes by what is known of the models where the file
+// does not say it.
+func (p *Pipeline) spendForecast(ctx context.Context, l spend.Limit) (func(*pipeline.Stage, sdk.Item) (sdk.Forecast, error), error) {
+	plain, err := plan.Forecasts(ctx, p.chosen, p.voterForecaster(knowing{}))
+	if err != nil || l.Money == nil {
+		return plain, err
+	}
+	known, err := plan.Forecasts(ctx, p.chosen, p.voterForecaster(knowing{models: true}))
+	if err != nil {
+		return nil, err
+	}
+	return func(s *pipeline.Stage, item sdk.Item) (sdk.Forecast, error) {
+		f, err := plain(s, item)
+		if err != nil || f.Unknown == "" {
+			return f, err
+		}
+		most, err := known(s, item)
+		f.Most, f.Unknown = most.Most, most.Unknown
+		return f, err
+	}, nil
+}
+
+// Counting is the journal of items that come one after the other and are not kept; nil:
+// there is none.
+func (p *Pipeline) Counting() run.Journal {
+	if p.spender == nil {
+		return nil
+	}
+	return p.spender.Counting()
+}
+
+// passes takes the input through the pipeline twice: for the answers of the free voters,
+// and for those that others are paid for. sink gets all results after that.
+func (p *Pipeline) passes(ctx context.Context, r *run.Run, book *journal.Journal, sink func([]outcome.Result) error) (outcome.Totals, error) {
+	s := p.spender
+	book.Index()
+	totals, err := p.pass(ctx, r, s.Survey(book), nil, "pass 1 of 2, answering without paid voters")
+	if err != nil {
+		return totals, err
+	}
+	first := totals
+	for lines := s.Round(); len(lines) > 0; lines = s.Round() {
+		totals, err := p.pass(ctx, r, s.Asking(book), lines, "pass 2 of 2, asking paid voters")
+		first.Elapsed += totals.Elapsed
+		if err != nil && (ctx.Err() != nil || sdk.CodeOf(err) != sdk.CodeStopped) {
+			return first, err
+		}
+		if gone := p.gone(r); gone != nil {
+			s.Abandon(gone)
+			break
+		}
+	}
+	rows, err := p.Rows()
+	if err != nil {
+		return first, err
+	}
+	defer rows.Close() //nolint:errcheck // it was only read
+	totals, err = r.Kept(ctx, rows.Next, func(row source.Row) (outcome.Result, *outcome.Failure) { return s.Result(book, row), nil }, sink)
+	totals.Elapsed += first.Elapsed
+	totals.Earlier = totals.Items - totals.Failed - s.Fresh()
+	return totals, err
+}
+
+// pass takes the rows of some lines through the pipeline; nil: all.
+func (p *Pipeline) pass(ctx context.Context, r *run.Run, j run.Journal, lines []int, doing string) (outcome.Totals, error) {
+	rows, err := p.Rows()
+	if err != nil {
+		return outcome.Totals{}, err
+	}
+	defer rows.Close() //nolint:errcheck // it was only read
+	next, step := rows.Next, func() terminal.ProgressStep { return rows.step(doing) }
+	if lines != nil {
+		total := int64(len(lines))
+		step = func() terminal.ProgressStep { return terminal.ProgressStep{Doing: doing, Total: total} }
+		next = func() (source.Row, error) {
+			for len(lines) > 0 {
+				row, err := rows.Next()
+				if err != nil {
+					return row, err
+				}
+				if row.Line == lines[0] {
+					lines = lines[1:]
+					return row, nil
+				}
+			}
+			return source.Row{}, io.EOF
+		}
+	}
+	var counted tally
+	return r.Items(ctx, next, j, func(batch []outcome.Result) error {
+		p.workspace.progress(counted.add(batch, step()))
+		return nil
+	})
+}
+
+// gone are the paid voters that had to stop, if no other is left that could be asked; nil:
+// one is.
+func (p *Pipeline) gone(r *run.Run) []*outcome.Failure {
+	halted := r.Graph().Halted()
+	if len(halted) == 0 {
+		return nil
+	}
+	if r.Graph().Err() != nil {
+		return halted
+	}
+	for i, s := range p.chosen.Stages {
+		name := s.Block + "." + s.Name
+		if spend.Paid(s) && p.chosen.Used(i) && !slices.ContainsFunc(halted, func(f *outcome.Failure) bool { return f.Stage == name }) {
+			return nil
+		}
+	}
+	return halted
 }

@@ -1,21 +1,145 @@
 package engine
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 
-	"github.com/racflow/racflow/engine/journal/manifest"
-	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/engine/internal/run"
+	"github.com/racflow/racflow/engine/internal/run/journal"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
 )
+
+// Leaver is a Remote whose run goes on when this process has left.
+type Leaver interface {
+	Remote
+	run.Sender
+	// Leave is called when all items of the input have been handed over. It returns an error where the
+	// run would not go on.
+	Leave(ctx context.Context, items int) error
+}
+
+// Detached says what Detach has handed over.
+type Detached struct {
+	Items int    // of the input
+	Run   string // the ID of its journal here, which has what was answered so far; empty: there is none
+}
+
+// Detach hands the input over to Options.Remote, which has to be a Leaver, and does not wait for the
+// results: Workspace.Attach takes them, wherever it is called. An error says that the run has not
+// been left: it is to be resumed, or begun again.
+func (p *Pipeline) Detach(ctx context.Context) (*Detached, error) {
+	o := p.workspace.options
+	to, ok := o.Remote.(Leaver)
+	switch {
+	case !ok:
+		return nil, optionError("Remote", "%[1]s cannot be left")
+	case o.Spend.IsSet():
+		return nil, optionError("Spend", "%[1]s is decided about from answers to all items: a run that spends only so much cannot be left")
+	case o.Again != "":
+		return nil, optionError("Again", "%[1]s takes answers as items are searched for here: a run that does so cannot be left")
+	case o.Resume != "" && !p.rereadable():
+		return nil, optionError("Input", "standard input cannot be read again, so no run over it can be resumed: keep the items in a file and name it with %[1]s")
+	}
+	var last journal.Manifest
+	var err error
+	if o.Resume != "" {
+		if last, err = p.resume(); err != nil {
+			return nil, err
+		}
+		if last.Spend.IsSet() || last.Again != "" {
+			return nil, fmt.Errorf("run %s began with a limit on what is spent where it counts, or takes answers of another run: it cannot be left", last.ID)
+		}
+	}
+	rows, err := p.Rows()
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close() //nolint:errcheck // it was only read
+	p.glance(ctx)
+	r, err := p.Start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	left, begun := &Detached{}, Begun{Pipeline: p.chosen}
+	var book *journal.Journal
+	var kept run.Journal
+	if o.Journal && p.rereadable() {
+		if book, _, err = p.journal(ctx, last, &begun); err != nil {
+			return nil, err
+		}
+		kept, left.Run, begun.Run = book, book.ID(), book.ID()
+	}
+	if o.Events.Begun != nil {
+		o.Events.Begun(begun)
+	}
+	if err = p.begin(ctx, book, begun.Resumed, false, r.Labels()); err == nil {
+		if left.Items, err = r.Send(ctx, rows.Next, kept, &sending{to, p.workspace, rows, 0}); err == nil {
+			err = to.Leave(ctx, left.Items)
+		}
+	}
+	if book != nil {
+		err = errors.Join(err, book.Close(journal.NewTotals(outcome.Totals{}, ending(err))))
+	}
+	for _, note := range rows.Notes() {
+		p.advise("%s", note)
+	}
+	if err != nil {
+		return nil, errors.Join(err, to.End(ctx, err))
+	}
+	return left, nil
+}
+
+// sending tells how far the input is handed over.
+type sending struct {
+	run.Sender
+	to   *Workspace
+	rows *Rows
+	done int64
+}
+
+// Send implements run.Sender.
+func (s *sending) Send(ctx context.Context, o run.Order) error {
+	err := s.Sender.Send(ctx, o)
+	s.told(len(o.Rows))
+	return err
+}
+
+// Know implements run.Sender.
+func (s *sending) Know(ctx context.Context, rows []source.Row, results []outcome.Result) error {
+	err := s.Sender.Know(ctx, rows, results)
+	s.told(len(rows))
+	return err
+}
+
+func (s *sending) told(rows int) {
+	s.done += int64(rows)
+	step := s.rows.step("sending")
+	step.Unit, step.Done = "item", s.done
+	s.to.progress(step)
+}
+
+var errDetached = errors.New("its caller has left it to other machines")
+
+// ending is why the journal of a run that is left has no answers.
+func ending(err error) error {
+	if err == nil {
+		return errDetached
+	}
+	return err
+}
 
 // resume finds the run of Options.Resume and gives the stages what it began with:
 // values that they chose themselves when they started, and prices. Stages start
 // afterwards.
-func (p *Pipeline) resume() (manifest.Manifest, error) {
+func (p *Pipeline) resume() (journal.Manifest, error) {
 	file, err := filepath.Abs(p.file.Path)
 	if err != nil {
-		return manifest.Manifest{}, err
+		return journal.Manifest{}, err
 	}
 	runs, id := p.workspace.Runs(), p.workspace.options.Resume
 	last, left := runs.Newest(file, p.chosen.Name)
@@ -36,7 +160,7 @@ func (p *Pipeline) resume() (manifest.Manifest, error) {
 }
 
 // recall gives the stages what those of a run began with.
-func (p *Pipeline) recall(began []manifest.Stage) {
+func (p *Pipeline) recall(began []journal.ManifestStage) {
 	stages := p.stages()
 	p.resolved = map[*pipeline.Stage]map[string]any{}
 	for _, kept := range began {

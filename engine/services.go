@@ -6,12 +6,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/racflow/racflow/engine/cache"
-	"github.com/racflow/racflow/engine/governor"
-	"github.com/racflow/racflow/engine/pipeline"
-	"github.com/racflow/racflow/engine/profile"
-	"github.com/racflow/racflow/engine/run"
-	"github.com/racflow/racflow/engine/waiting"
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/knowledge/cache"
+	"github.com/racflow/racflow/engine/internal/process/governor"
+
+	"github.com/racflow/racflow/engine/internal/run"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -39,26 +39,26 @@ type Services struct {
 
 	mu       sync.Mutex
 	control  *governor.Governor // nil: no stage has called a service yet
-	profiles *profile.Store
+	profiles *governor.Profiles
 
 	cache   string // folder of the response cache; empty: no stage has called a service yet
 	counted int    // of what was got from it
 
-	waits *waiting.Reporter // nil: nobody listens
-	users int               // of waits: open workspaces
+	waits *terminal.WaitReporter // nil: nobody listens
+	users int                    // of waits: open workspaces
 }
 
 // reporter is what reports the waits of all workspaces that share the services, to the
 // events of the first. leave is called when one is closed.
-func (v *Services) reporter(report func(waiting.Report)) (waits *waiting.Reporter, leave func()) {
+func (v *Services) reporter(report func(terminal.LongWait)) (waits *terminal.WaitReporter, leave func()) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.users++; v.waits != nil && v.users == 1 {
 		v.waits.Open()
 	}
 	if v.waits == nil {
-		v.waits = waiting.New(report)
-		v.waits.Watch(func(now time.Time, say func(waiting.Wait)) {
+		v.waits = terminal.NewWaitReporter(report)
+		v.waits.Watch(func(now time.Time, say func(terminal.Wait)) {
 			v.mu.Lock()
 			control := v.control
 			v.mu.Unlock()
@@ -103,7 +103,7 @@ func (v *Services) of(by *Pipeline) (*governor.Governor, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.profiles = profile.New(filepath.Join(w.state, ProfilesFolder))
+	v.profiles = governor.NewProfiles(filepath.Join(w.state, ProfilesFolder))
 	responses := governor.Responses(kept)
 	if v.Responses != nil {
 		responses = v.Responses(kept)
@@ -144,7 +144,7 @@ func (v *Services) keepProfiles(folder string) error {
 }
 
 // known are the profiles that stages go by; nil: no stage calls a service.
-func (v *Services) known() *profile.Store {
+func (v *Services) known() *governor.Profiles {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.profiles
@@ -168,7 +168,7 @@ type knowing struct {
 func (w *Workspace) looker(s *pipeline.Stage, by knowing) (sdk.Host, error) {
 	o := governor.Options{Mode: governor.Offline, Log: w.log}
 	if by.models {
-		o.Profiles = profile.New(filepath.Join(w.state, ProfilesFolder))
+		o.Profiles = governor.NewProfiles(filepath.Join(w.state, ProfilesFolder))
 	}
 	if by.cache {
 		kept, err := cache.Open(filepath.Join(w.state, CacheFolder), w.log)

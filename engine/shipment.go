@@ -1,16 +1,393 @@
 package engine
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
+	"log/slog"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
-	"github.com/racflow/racflow/engine/knowledge/attached"
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/knowledge/attached"
+	"github.com/racflow/racflow/engine/internal/knowledge/generation"
+	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/engine/internal/measure/eval"
+	"github.com/racflow/racflow/engine/internal/process/disk"
+	"github.com/racflow/racflow/engine/internal/process/governor"
+	"github.com/racflow/racflow/engine/internal/run"
+	"github.com/racflow/racflow/engine/internal/run/journal"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/internal/run/spend"
+	"github.com/racflow/racflow/engine/internal/show/plan"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/sdk"
 )
+
+// Elsewhere is a run that its caller has left (Pipeline.Detach), as others answer it.
+type Elsewhere struct {
+	Manifest journal.Manifest // its Cluster says where that is
+	Labels   []string         // of the knowledge
+	Keep     journal.Keep
+	Items    int // of the input
+	// Answers are those of all items in the order of the input, with all that results have of the
+	// rows, as they come. An error is the last.
+	Answers iter.Seq2[run.Answers, error]
+	// End is called when the results are written and the journal is closed, as that of a Remote.
+	End func(ctx context.Context, err error) error
+}
+
+// Attach takes the results of a run that goes on elsewhere: as Work, but no stage is started, and
+// neither the file nor the input has to be here. What has been taken of it before is in a journal of
+// this workspace, which goes on.
+func (w *Workspace) Attach(ctx context.Context, from Elsewhere, write func([]outcome.Result) error, finish func(error) error) (*Outcome, error) {
+	book, err := w.attached(from)
+	if err != nil {
+		return nil, err
+	}
+	start, out := time.Now(), &Outcome{Labels: from.Labels, Run: book.ID()}
+	counter := eval.NewCounter(from.Labels...)
+	var counted tally
+	var ended error
+	cost := 0.0
+	for a, e := range from.Answers {
+		if err = e; err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			break
+		}
+		batch := results(a)
+		if err = keepAttached(book, batch, &out.Totals); err != nil {
+			break
+		}
+		for _, one := range batch {
+			out.Totals.Add(one)
+			counter.Add(one)
+			for _, c := range one.Costs {
+				cost += c
+			}
+		}
+		for _, why := range a.Left {
+			out.Totals.AddLeft(outcome.FailureOf(why))
+		}
+		worked(&out.Totals, a)
+		if ended == nil {
+			ended = a.Ended
+		}
+		if w.options.Events.Answered != nil {
+			w.options.Events.Answered(batch)
+		}
+		w.progress(counted.add(batch, terminal.ProgressStep{Doing: "answering", Total: int64(from.Items)}))
+		if err = write(batch); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = ended
+	}
+	if got := out.Totals.Items + out.Totals.Left; err == nil && got != from.Items {
+		err = fmt.Errorf("%d of the %d items have come back: results of the run were removed from the servers", got, from.Items)
+	}
+	out.Totals.Elapsed = time.Since(start)
+	if finish != nil {
+		err = finish(err)
+	}
+	why := err
+	if errors.Is(err, context.Canceled) {
+		why = errors.New("interrupted")
+	}
+	if closed := book.Close(journal.NewTotals(out.Totals, why)); closed != nil {
+		err = errors.Join(err, fmt.Errorf("journal of the run: %w", closed))
+	}
+	ended = err
+	if ended == nil && (out.Totals.Left > 0 || out.Totals.Provisional > 0) { // a resumed run asks about them
+		ended = errors.New("some items lack an answer, or a voter")
+	}
+	err = errors.Join(err, from.End(ctx, ended))
+	out.Evaluation = counter.Report(out.Totals)
+	out.Evaluation.Cost = cost
+	out.Evaluation.Dropped = eval.DroppedAnswers(out.Totals, &pipeline.Pipeline{}, from.Labels)
+	askedOver(&out.Evaluation, out.Totals, from.Manifest.Stages)
+	if out.Err = err; w.options.Events.Ended != nil {
+		w.options.Events.Ended(out)
+	}
+	return out, err
+}
+
+// results are those of answers, without the rows that are left.
+func results(a run.Answers) []outcome.Result {
+	if len(a.Left) == 0 {
+		return a.Results
+	}
+	var all []outcome.Result
+	for i, one := range a.Results {
+		if _, left := a.Left[i]; !left {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// attached is the journal of a run that goes on elsewhere: the one that it has here, or a new one.
+func (w *Workspace) attached(from Elsewhere) (*journal.Journal, error) {
+	m := from.Manifest
+	how := journal.Options{Keep: from.Keep}
+	if m.Cluster == nil {
+		return nil, errors.New("the manifest of the run does not say where it is")
+	}
+	if id, ok := w.Runs().Elsewhere(m.Cluster.Run); ok {
+		return w.Runs().Resume(id, how)
+	}
+	book, _, err := w.Runs().Begin(m, how, journal.Retention{})
+	return book, err
+}
+
+// keepAttached keeps those results that the journal does not have, and counts the others.
+func keepAttached(book *journal.Journal, batch []outcome.Result, t *outcome.Totals) error {
+	var fresh []outcome.Result
+	for _, one := range batch {
+		if one.Failure == nil && len(one.Missing) == 0 {
+			if _, has := book.Answered(source.Row{Line: one.Line, ID: one.ID}); has {
+				t.Earlier++
+				continue
+			}
+		}
+		fresh = append(fresh, one)
+	}
+	return book.Keep(fresh)
+}
+
+// worked adds what the stages have done, and which of them had to stop.
+func worked(t *outcome.Totals, a run.Answers) {
+	for _, f := range a.Halted {
+		outcome.Count(&t.Missing, f, 0)
+	}
+	for _, voter := range a.Distributions {
+		if !slices.Contains(t.Distributions, voter) {
+			t.Distributions = append(t.Distributions, voter)
+		}
+	}
+	for _, s := range a.Times {
+		at := slices.IndexFunc(t.Stages, func(have outcome.StageTime) bool { return have.Stage == s.Stage })
+		if at < 0 {
+			t.Stages = append(t.Stages, s)
+			continue
+		}
+		t.Stages[at].Rows += s.Rows
+		t.Stages[at].Busy += s.Busy
+	}
+}
+
+// askedOver counts the items of voters that are asked for money, since nothing else says which are asked
+// over the network.
+func askedOver(r *eval.Report, t outcome.Totals, stages []journal.ManifestStage) {
+	for _, s := range stages {
+		name, ok := strings.CutPrefix(s.Stage, "sample.")
+		if !ok || s.Price == nil {
+			continue
+		}
+		for i := range r.Voters {
+			r.Voters[i].Network = r.Voters[i].Network || r.Voters[i].Name == name
+		}
+		for _, worked := range t.Stages {
+			if worked.Stage == s.Stage {
+				r.Asked += worked.Rows
+			}
+		}
+	}
+}
+
+// Part is a run that another process has begun, and in which this one takes part: it answers
+// what that process's Remote is asked.
+type Part struct {
+	Manifest journal.Manifest
+	Spend    spend.Limit // of the run, by which the items that paid voters are asked about are chosen
+}
+
+// DifferentError says that a pipeline is not that of a run in which it was to take part: its
+// answers would be others.
+type DifferentError struct {
+	Differences []string // what is different here
+}
+
+func (e *DifferentError) Error() string {
+	return "answers would differ from those of the run: " + strings.Join(e.Differences, "; ")
+}
+
+// Join makes ready to take part in the run of Options.Part: the stages start, with what they
+// chose when the run began, and its knowledge is opened as it stands. Nothing is built. A
+// *DifferentError says that answers of this process would be others.
+func (p *Pipeline) Join(ctx context.Context) error {
+	part := p.workspace.options.Part
+	p.recall(part.Manifest.Stages)
+	if part.Spend.IsSet() {
+		forecast, err := p.spendForecast(ctx, part.Spend)
+		if err != nil {
+			return p.explain(err)
+		}
+		p.clerk = spend.NewClerk(spend.Options{Limit: part.Spend, Forecast: forecast, Cost: p.chosen.Cost})
+	}
+	now, err := p.depends(ctx)
+	if err != nil {
+		return err
+	}
+	now.Input, now.Limit = part.Manifest.Input, part.Manifest.Limit // of which this process has nothing
+	all := part.Manifest.Differences(now)
+	if was := part.Manifest.Revision; was != "" && now.Revision != "" && was != now.Revision { // one version has many of them
+		all = append(all, fmt.Sprintf("racflow was built from revision %s, there from %s", now.Revision, was))
+	}
+	if now.Labels != part.Manifest.Labels {
+		all = append(all, "the labels of the knowledge")
+	}
+	if len(all) > 0 {
+		return &DifferentError{all}
+	}
+	return nil
+}
+
+// Take takes an order of the run of Options.Part through the stages. Several may be under way at
+// a time. An error says that the order is not answered here, and may be elsewhere.
+func (p *Pipeline) Take(ctx context.Context, o run.Order) (run.Answers, error) {
+	r, err := p.Start(ctx)
+	if err != nil {
+		return run.Answers{}, err
+	}
+	if p.clerk == nil || o.Pass == run.Once {
+		if o.Pass != run.Once {
+			return run.Answers{}, fmt.Errorf("an order of pass %d in a run that takes one", o.Pass)
+		}
+		return r.Work(ctx, o.Rows)
+	}
+	lines := make([]int, len(o.Rows))
+	for i, row := range o.Rows {
+		lines[i] = row.Line
+	}
+	if err := p.clerk.Begin(ctx, lines, o.Pass == run.Asking); err != nil {
+		return run.Answers{}, err
+	}
+	a, err := r.Work(ctx, o.Rows)
+	a.Bills = p.clerk.End(lines)
+	return a, err
+}
+
+// stands are the generations of the run; nil: this process takes no part in another's run.
+func (p *Part) stands() map[string]run.Generation {
+	if p == nil {
+		return nil
+	}
+	all := map[string]run.Generation{}
+	for _, k := range p.Manifest.Knowledge {
+		all[k.Name] = run.Generation(k)
+	}
+	return all
+}
+
+// Remote answers the items of a run on other machines (package cluster). This process still reads
+// the input, brings the knowledge up to date, keeps the journal and writes the results.
+type Remote interface {
+	run.Remote
+	// Begin is called before the first Answer, once it is known what the run is. An error ends the
+	// run.
+	Begin(ctx context.Context, b Beginning) error
+	// End is called after the last Answer, when the results are written and the journal is closed.
+	// err says why the run ended early; nil: it is complete. It is called, too, where Begin failed.
+	End(ctx context.Context, err error) error
+}
+
+// Beginning says what a run is.
+type Beginning struct {
+	Pipeline *Pipeline
+	Manifest journal.Manifest
+	Labels   []string // of the knowledge
+	Resumed  bool     // an earlier part of the run has answered items
+	// Keep gives the journal results that earlier parts of the run left elsewhere; their items are
+	// not asked about again. It says how many the journal did not have. nil: the run takes several passes, and has no
+	// use for them.
+	Keep func([]outcome.Result) (fresh int, err error)
+	// Place notes in the journal where the run is, from now on; nil: there is no journal.
+	Place func(journal.ManifestCluster) error
+}
+
+// begin tells Options.Remote what the run is.
+func (p *Pipeline) begin(ctx context.Context, book *journal.Journal, resumed, twice bool, labels []string) (err error) {
+	remote := p.workspace.options.Remote
+	if remote == nil {
+		return nil
+	}
+	b := Beginning{Pipeline: p, Labels: labels, Resumed: resumed}
+	if book == nil {
+		if b.Manifest, err = p.manifest(ctx); err != nil {
+			return err
+		}
+	} else {
+		if b.Manifest, err = p.begun(ctx, book.Manifest); err != nil {
+			return err
+		}
+		b.Place = func(at journal.ManifestCluster) error {
+			book.Manifest.Cluster = &at
+			return book.Manifest.Write(book.Folder(), true)
+		}
+	}
+	if book != nil && resumed && !twice {
+		book.Index() // what is kept now is an answer when its row is read
+		b.Keep = lacking(book)
+	}
+	return remote.Begin(ctx, b)
+}
+
+// begun is the manifest of a run as it goes on: what a resumed one depends on is not what it began
+// with, where Options.ResumeAnyway lets it.
+func (p *Pipeline) begun(ctx context.Context, kept journal.Manifest) (journal.Manifest, error) {
+	now, err := p.depends(ctx)
+	kept.Version, kept.Revision, kept.Parts, kept.Variables, kept.Rules = now.Version, now.Revision, now.Parts, now.Variables, now.Rules
+	kept.Knowledge, kept.Labels, kept.Stages, kept.Answers = now.Knowledge, now.Labels, now.Stages, now.Answers
+	return kept, err
+}
+
+// lacking keeps those results in a journal that it does not have.
+func lacking(book *journal.Journal) func([]outcome.Result) (int, error) {
+	return func(all []outcome.Result) (int, error) {
+		fresh := slices.DeleteFunc(slices.Clone(all), func(r outcome.Result) bool {
+			_, has := book.Answered(source.Row{Line: r.Line, ID: r.ID})
+			return has
+		})
+		return len(fresh), book.Keep(fresh)
+	}
+}
+
+// settle notes in the manifest of a resumed run where other machines answer its items, where that
+// is not as it was when it began.
+func settle(book *journal.Journal, now *journal.ManifestCluster, sync journal.Sync) error {
+	m := &book.Manifest
+	switch {
+	case now == nil || m.Cluster != nil && m.Cluster.Servers == now.Servers:
+		return nil
+	case m.Cluster == nil:
+		m.Cluster = now
+	default:
+		m.Cluster = &journal.ManifestCluster{Run: m.Cluster.Run, Servers: now.Servers}
+	}
+	return m.Write(book.Folder(), sync.Forces())
+}
+
+// passes tells other machines in which pass the run is.
+type passes struct{ *spend.Spender }
+
+func (s passes) Pass() run.Pass {
+	if s.Asks() {
+		return run.Asking
+	}
+	return run.Survey
+}
 
 // ShipFile is a file that another machine needs below its state folder to do the same work.
 type ShipFile struct {
@@ -76,4 +453,164 @@ func (p *Pipeline) ship() ([]ShipFile, error) {
 	}
 	slices.SortFunc(s.files, func(a, b ShipFile) int { return strings.Compare(a.Name, b.Name) })
 	return append([]ShipFile{}, s.files...), nil // which is not nil: it was taken
+}
+
+// shipmentsFolder is where files lie below the state folder while they are taken to other machines.
+const shipmentsFolder = "shipments"
+
+// abandoned is how old the files of a shipment are that a process has left which was killed.
+const abandoned = 24 * time.Hour
+
+// shipment is a set of files that stay as they are.
+type shipment struct {
+	dir   string // of links and copies of what others may change
+	files []ShipFile
+}
+
+// newShipment makes an empty shipment, which is there until the workspace is closed.
+func (p *Pipeline) newShipment() (*shipment, error) {
+	w := p.workspace
+	root := filepath.Join(w.state, shipmentsFolder)
+	if err := disk.MakeBelow(w.state, root); err != nil {
+		return nil, err
+	}
+	entries, _ := os.ReadDir(root)
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > abandoned {
+			_ = os.RemoveAll(filepath.Join(root, e.Name()))
+		}
+	}
+	dir, err := os.MkdirTemp(root, "") // with the rights of its owner alone
+	if err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.shipments = append(w.shipments, dir)
+	return &shipment{dir: dir}, nil
+}
+
+// StoreFolder names the folder below a worker's state folder, with slashes, where the collections of a
+// store are that keeps them in a folder which the pipeline file names.
+func StoreFolder(path string) string {
+	sum := sha256.Sum256([]byte(path))
+	return "stores/" + hex.EncodeToString(sum[:8])
+}
+
+// PathsOf are the paths that arguments of a stage name, absolute, as the file has them.
+func PathsOf(s *pipeline.Stage) []string { return pathsIn(s.Info.Arguments, s.Config.Public) }
+
+// StorePaths are the folders that the config of a store names; none: it keeps its collections in the state folder, or on a server.
+func StorePaths(store *pipeline.Stage) (folders []string) {
+	if store.Info.Network {
+		return nil
+	}
+	for _, path := range PathsOf(store) {
+		if info, err := os.Stat(path); err != nil || info.IsDir() { // a folder that is not there is made
+			folders = append(folders, path)
+		}
+	}
+	return folders
+}
+
+// collections adds a generation and the centroids of its labels; of a store that nobody knows, all
+// that its folders hold.
+func (s *shipment) collections(block *pipeline.Knowledge, collection, content string) error {
+	name, dir := path.Join("knowledge", block.Name), filepath.Join(filepath.Dir(filepath.Dir(s.dir)), "knowledge", block.Name)
+	named := StorePaths(block.Store)
+	if len(named) > 0 {
+		name, dir = StoreFolder(named[0]), named[0]
+	}
+	note, err := s.collection(name, dir, collection)
+	switch {
+	case errors.Is(err, generation.ErrForeign) || errors.Is(err, fs.ErrNotExist) && (block.Store.Use != "local" || block.Store.Program != nil):
+		if err = s.folder(name, dir); errors.Is(err, fs.ErrNotExist) && len(named) == 0 {
+			return nil // it keeps nothing in a folder
+		}
+		return err
+	case err != nil:
+		return err
+	}
+	if n, ok := generation.ReadNote(note); !ok || n.Content() != content {
+		return fmt.Errorf("another process has changed generation %s since this run began: run it again", collection)
+	}
+	_, err = s.collection(name, dir, generation.Centroids(collection))
+	return err
+}
+
+// collection adds one of the store local.
+func (s *shipment) collection(name, dir, collection string) (note []byte, err error) {
+	inside := generation.FolderName(collection)
+	name = path.Join(name, inside)
+	to := filepath.Join(s.dir, filepath.FromSlash(name))
+	if err := disk.MakeBelow(s.dir, filepath.Dir(to)); err != nil {
+		return nil, err
+	}
+	c, err := generation.CopyFolder(filepath.Join(dir, inside), to)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range c.Segments {
+		s.files = append(s.files, ShipFile{Name: path.Join(name, f.Name), Path: filepath.Join(to, f.Name), Fixed: true})
+	}
+	s.files = append(s.files, ShipFile{Name: path.Join(name, generation.LogName), Path: filepath.Join(to, generation.LogName)})
+	return c.Note, nil
+}
+
+// folder adds all files of a folder, which whoever has it may change.
+func (s *shipment) folder(name, dir string) error {
+	return filepath.WalkDir(dir, func(at string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		inside, err := filepath.Rel(dir, at)
+		if err != nil {
+			return err
+		}
+		s.files = append(s.files, ShipFile{Name: path.Join(name, filepath.ToSlash(inside)), Path: at})
+		return nil
+	})
+}
+
+// models adds what is known of the models that the pipeline asks.
+func (s *shipment) models(ctx context.Context, p *Pipeline) error {
+	profiles := p.workspace.options.Services.known()
+	if profiles == nil {
+		return nil
+	}
+	looker := governor.New(ctx, governor.Options{Mode: governor.Offline, Log: slog.New(slog.DiscardHandler)})
+	seen := map[string]bool{}
+	for _, a := range plan.Askings(p.chosen) {
+		if a.Stage.Program != nil {
+			continue
+		}
+		err := p.models(ctx, a, looker.Stage(governor.Stage{Name: a.Name}), func(m sdk.Model) error {
+			file, err := profiles.File(m.Endpoint(), m.Name())
+			if errors.Is(err, fs.ErrNotExist) || err == nil && seen[file] { // nothing is known yet, or another stage asks it
+				return nil
+			} else if err != nil {
+				return err
+			}
+			seen[file] = true
+			to := filepath.Join(s.dir, filepath.Base(file))
+			s.files = append(s.files, ShipFile{Name: path.Join(ProfilesFolder, filepath.Base(file)), Path: to})
+			return generation.LinkFile(file, to)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sample adds the files of a sample, each of which is replaced whole when it is read again.
+func (s *shipment) sample(files []string) error {
+	for _, file := range files {
+		to := filepath.Join(s.dir, filepath.Base(file))
+		if err := generation.LinkFile(file, to); err != nil {
+			return err
+		}
+		s.files = append(s.files, ShipFile{Name: path.Join("attached", filepath.Base(file)), Path: to, Fixed: true})
+	}
+	return nil
 }

@@ -10,29 +10,26 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/racflow/racflow/engine/launch"
-	"github.com/racflow/racflow/engine/outcome"
-	"github.com/racflow/racflow/engine/pipeline"
-	"github.com/racflow/racflow/engine/reelect"
-	"github.com/racflow/racflow/engine/run"
-	"github.com/racflow/racflow/engine/source"
-	"github.com/racflow/racflow/engine/tune"
-	"github.com/racflow/racflow/engine/tune/crossval"
-	"github.com/racflow/racflow/engine/tune/flagging"
-	"github.com/racflow/racflow/engine/tune/values"
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/engine/internal/measure/tune"
+	"github.com/racflow/racflow/engine/internal/run"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/internal/run/stage"
+
 	"github.com/racflow/racflow/sdk"
 )
 
 // Tuned is what Tune found.
 type Tuned struct {
-	Metric     values.Metric
-	Values     []values.Tried // of arguments and variables that were tried
+	Metric     tune.Metric
+	Values     []tune.ValueTried // of arguments and variables that were tried
 	Subject    tune.Subject
 	Outcome    tune.Outcome
-	Flag       *flagging.Found // nil: no promise was asked for, or none can be made
-	Unpromised error           // says why not, where other values were found; they are in Variables
-	Variables  string          // a file of variables with the values that were found
-	Incomplete bool            // items or rows failed
+	Flag       *tune.FlagPromise // nil: no promise was asked for, or none can be made
+	Unpromised error             // says why not, where other values were found; they are in Variables
+	Variables  string            // a file of variables with the values that were found
+	Incomplete bool              // items or rows failed
 }
 
 // Tune finds values of the pipeline's variables on Options.Input, whose items need
@@ -44,9 +41,9 @@ func (p *Pipeline) Tune(ctx context.Context, o tune.Options) (*Tuned, error) {
 		return nil, optionError("Goal.Cost", "%[1]s needs to know what is paid: %[2]s has no price; %[3]s", unpriced[0], pipeline.PriceAdvice)
 	}
 	subject, flag, diags := p.subject(o)
-	targets := values.Named(p.file, p.chosen, o.Over)
+	targets := tune.NamedTargets(p.file, p.chosen, o.Over)
 	if len(targets) == 0 && o.Calls == 0 && (o.Promise == nil || o.Threshold != flag.Variable) {
-		targets = values.Found(p.file, p.chosen, append(subject.Taken(), flag.Variable)...)
+		targets = tune.FoundTargets(p.file, p.chosen, append(subject.Taken(), flag.Variable)...)
 	}
 	if diags.HasErrors() && (len(targets) == 0 || o.Calls > 0 || o.Promise != nil || !subject.Nothing()) {
 		return nil, &DiagnosticsError{diags, p.file.Sources}
@@ -84,7 +81,7 @@ func (p *Pipeline) Tune(ctx context.Context, o tune.Options) (*Tuned, error) {
 			for _, r := range batch {
 				switch {
 				case r.Expected == "" || r.Decided != nil:
-				case o.Promise != nil && (!split || flagging.Reserved(r.Text)):
+				case o.Promise != nil && (!split || tune.ReservedForPromise(r.Text)):
 					reserved = append(reserved, r)
 				default:
 					results = append(results, r)
@@ -146,7 +143,7 @@ func (p *Pipeline) tuneHeldOut(ctx context.Context, o tune.Options, subject tune
 		return nil, err
 	}
 	defer done()
-	found := &Tuned{Subject: subject, Metric: values.Accuracy, Incomplete: totals.Failed > 0 || totals.Left > 0}
+	found := &Tuned{Subject: subject, Metric: tune.Accuracy, Incomplete: totals.Failed > 0 || totals.Left > 0}
 	if _, err := found.run(ctx, v, held, o, results, nil); err != nil {
 		return nil, err
 	}
@@ -191,7 +188,7 @@ func (t *Tuned) write(items int, input, digest string) string {
 
 // tunable refuses rows that cannot be tuned on, before any voter is asked: that may
 // cost money. It returns by what they are scored, their digest, and how they are split.
-func (p *Pipeline) tunable(o tune.Options, split bool) (metric values.Metric, digest string, folds crossval.Folds, err error) {
+func (p *Pipeline) tunable(o tune.Options, split bool) (metric tune.Metric, digest string, folds tune.Folds, err error) {
 	if !p.rereadable() {
 		return metric, "", folds, errors.New("tune notes what it has tuned on, so that nobody measures on it: give it a file, not standard input")
 	}
@@ -215,7 +212,7 @@ func (p *Pipeline) tunable(o tune.Options, split bool) (metric values.Metric, di
 			return true // it measures nothing
 		}
 		rows = append(rows, source.Row{Text: row.Text, Label: row.Label, Gold: row.Gold})
-		labels, gold = labels || values.Accuracy.Row(row), gold || values.NDCG.Row(row)
+		labels, gold = labels || tune.Accuracy.Row(row), gold || tune.NDCG.Row(row)
 		return true
 	})
 	if err != nil {
@@ -244,8 +241,8 @@ func (p *Pipeline) tunable(o tune.Options, split bool) (metric values.Metric, di
 
 // election starts the pipeline's election with weights, to hold elections of the run again.
 // held keeps the ballots.
-func (p *Pipeline) election(held *run.Run, s *tune.Subject) func(context.Context, tune.Found) (*reelect.Election, error) {
-	return func(ctx context.Context, found tune.Found) (*reelect.Election, error) {
+func (p *Pipeline) election(held *run.Run, s *tune.Subject) func(context.Context, tune.Found) (*tune.Election, error) {
+	return func(ctx context.Context, found tune.Found) (*tune.Election, error) {
 		again, start := p.chosen, p.launchHere
 		if found != nil {
 			start = p.openHere
@@ -261,7 +258,7 @@ func (p *Pipeline) election(held *run.Run, s *tune.Subject) func(context.Context
 			changed.Stages = slices.Clone(p.chosen.Stages)
 			changed.Stages[at], again = weighed, &changed
 		}
-		return reelect.New(ctx, held, again, start)
+		return tune.NewElection(ctx, held, again, start)
 	}
 }
 
@@ -294,7 +291,7 @@ func (p *Pipeline) fit(s *tune.Subject) func(context.Context, iter.Seq2[[]sdk.Tr
 		defer os.RemoveAll(dir) //nolint:errcheck // it holds nothing but weights that were read
 		// A process says what it has resolved when it opens, so it is opened again.
 		do := func(do func(process any) error) error {
-			process, err := p.openHere(ctx, launch.Request{Stage: unweighed, StateDir: dir})
+			process, err := p.openHere(ctx, stage.LaunchRequest{Stage: unweighed, StateDir: dir})
 			if err != nil {
 				return err
 			}

@@ -11,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/engine/eval"
-	"github.com/racflow/racflow/engine/tune"
-	"github.com/racflow/racflow/engine/tune/values"
+	"github.com/racflow/racflow/engine/internal/measure/eval"
+	"github.com/racflow/racflow/engine/internal/measure/tune"
+
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
@@ -30,7 +30,7 @@ knowledge "wrong" {
   embed { use = "hashing" }
   store { use = "memory" }
 }
-` + knowledge + `
+` + knowledgeBlock + `
 pipeline "p" {
   retrieve "false" { from = knowledge.wrong }
   sample "liar" { use = "neighbours" }
@@ -122,7 +122,7 @@ variable "words" { default = 8 }
 variable "temper" { default = 1 }
 variable "colour" { default = "red" }
 variable "found" { default = 60 }
-` + knowledge + `
+` + knowledgeBlock + `
 pipeline "p" {
   retrieve "near" {
     from  = knowledge.k
@@ -220,9 +220,9 @@ func TestTuneSearch(t *testing.T) {
 	beside(t, path, "rows.tsv", crowd)
 	beside(t, path, "in.tsv", rows)
 	o.Vars = map[string]string{"found": "1"}
-	recall, err := values.ReadMetric("recall@40")
+	recall, err := tune.ReadMetric("recall@40")
 	must.Do(t, err)
-	for _, metric := range []values.Metric{{}, recall} {
+	for _, metric := range []tune.Metric{{}, recall} {
 		found := tuned(t, path, o, tune.Options{Folds: 4, Metric: metric, Over: []eval.Target{{Name: "var.found", Values: []string{"40"}}}})
 		best, ok := found.Values[0].Best()
 		if !ok || best != "40" || found.Values[0].Choice.Means[0] != 0 || !strings.HasSuffix(found.Variables, "\nfound = 40\n") {
@@ -232,7 +232,7 @@ func TestTuneSearch(t *testing.T) {
 			t.Errorf("%s of the whole knowledge is %v", found.Metric, found.Values[0].Choice.Means[1])
 		}
 	}
-	if _, err := openAndTune(t, path, o, tune.Options{Folds: 4, Metric: values.Accuracy}); err == nil || !strings.Contains(err.Error(), "in.tsv has a label") {
+	if _, err := openAndTune(t, path, o, tune.Options{Folds: 4, Metric: tune.Accuracy}); err == nil || !strings.Contains(err.Error(), "in.tsv has a label") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -2,24 +2,260 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
-	"github.com/racflow/racflow/engine/again"
-	"github.com/racflow/racflow/engine/dropped"
-	"github.com/racflow/racflow/engine/eval"
-	"github.com/racflow/racflow/engine/governor"
-	"github.com/racflow/racflow/engine/journal"
-	"github.com/racflow/racflow/engine/journal/manifest"
-	"github.com/racflow/racflow/engine/outcome"
-	"github.com/racflow/racflow/engine/run"
-	"github.com/racflow/racflow/engine/source"
-	"github.com/racflow/racflow/engine/spend"
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/engine/internal/measure/doctor"
+	"github.com/racflow/racflow/engine/internal/measure/eval"
+	"github.com/racflow/racflow/engine/internal/process/governor"
+	"github.com/racflow/racflow/engine/internal/process/host"
+	"github.com/racflow/racflow/engine/internal/run"
+	"github.com/racflow/racflow/engine/internal/run/journal"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/internal/run/spend"
+	"github.com/racflow/racflow/engine/internal/run/stage"
 	"github.com/racflow/racflow/sdk"
 )
+
+// unasked are the lines of items that a service could not be asked about.
+type unasked struct{ lines []int } // in order
+
+func (w *unasked) add(line int) { w.lines = append(w.lines, line) }
+
+// before returns the results that stand before all of them.
+func (w *unasked) before(batch []outcome.Result) []outcome.Result { return batch[:w.cut(batch)] }
+
+// after returns the others.
+func (w *unasked) after(batch []outcome.Result) []outcome.Result { return batch[w.cut(batch):] }
+
+func (w *unasked) cut(batch []outcome.Result) int {
+	at := slices.IndexFunc(batch, func(r outcome.Result) bool { return len(w.lines) > 0 && r.Line >= w.lines[0] })
+	if at < 0 {
+		return len(batch)
+	}
+	return at
+}
+
+// askLater asks once more about these items: about the first, and about the others if its services are back. Then
+// sink gets the results of the whole input, as the journal has them.
+func (p *Pipeline) askLater(ctx context.Context, r *run.Run, book *journal.Journal, w *unasked, first outcome.Totals, sink func([]outcome.Result) error) (outcome.Totals, error) {
+	r.OnLater(nil)
+	p.workspace.control.TryAll()
+	for _, lines := range [][]int{w.lines[:1], w.lines[1:]} {
+		if len(lines) == 0 {
+			break
+		}
+		totals, err := p.pass(ctx, r, book, lines, "asking again")
+		first.Elapsed += totals.Elapsed
+		if err != nil {
+			return first, err
+		}
+		if totals.Provisional+totals.Left > 0 {
+			break
+		}
+	}
+	rows, err := p.Rows()
+	if err != nil {
+		return first, err
+	}
+	defer rows.Close() //nolint:errcheck // it was only read
+	left := first.Missing[max(0, slices.IndexFunc(first.Missing, func(s outcome.Skipped) bool { return s.Left > 0 }))]
+	totals, err := r.Kept(ctx, rows.Next, func(row source.Row) (outcome.Result, *outcome.Failure) {
+		item := book.Item(row)
+		if item.Status == journal.Unreached {
+			return item.Result, &outcome.Failure{Stage: left.Stage, Err: left.First}
+		}
+		for i, f := range item.Result.Missing { // the journal does not have the reason
+			if at := slices.IndexFunc(first.Missing, func(s outcome.Skipped) bool { return s.Stage == f.Stage }); at >= 0 {
+				item.Result.Missing[i].Err = first.Missing[at].First
+			}
+		}
+		return item.Result, nil
+	}, sink)
+	totals.Earlier, totals.Taken, totals.Skipped = first.Earlier, first.Taken, first.Skipped
+	totals.Elapsed += first.Elapsed
+	return totals, err
+}
+
+// launch starts the process of a stage.
+func (p *Pipeline) launch(ctx context.Context, l stage.LaunchRequest) (any, error) {
+	w := p.workspace
+	block, dir := l.Knowledge, filepath.Join(w.state, "knowledge", l.Knowledge)
+	switch {
+	case l.StateDir != "":
+		block, dir = l.Stage.Name, l.StateDir
+	case l.Knowledge == "":
+		block, dir = l.Stage.Name, filepath.Join(w.state, "stages", p.chosen.Name, l.Stage.Name)
+	case l.Stage.Kind == sdk.KindEmbed: // the folder above is the store's
+		dir = filepath.Join(w.state, "stages", l.Knowledge, "embed")
+	case l.Stage.Kind == sdk.KindEnrich:
+		block, dir = l.Stage.Name, filepath.Join(w.state, "stages", l.Knowledge, "enrich", l.Stage.Name)
+	}
+	shared, err := p.share(l.Stage, block)
+	if err != nil {
+		return nil, err
+	}
+	config, err := p.configOf(l.Stage)
+	if err != nil {
+		return nil, err
+	}
+	return w.host.Start(ctx, host.Spec{
+		Kind: l.Stage.Kind, Use: l.Stage.Use, Block: block, Config: config,
+		StateDir: dir, Fits: l.Stage.Kind == sdk.KindEmbed && l.Stage.Info.Fits, State: l.State, Samples: l.Stage.N, Quiet: l.HeldOut, Network: l.Stage.Info.Network, Host: shared,
+		Program: l.Stage.Program, Secrets: l.Stage.Config.Secrets, Memory: l.Stage.Memory, Debug: w.options.Debug == string(l.Stage.Kind)+"."+block,
+		Paths: pathsIn(l.Stage.Info.Arguments, config),
+	})
+}
+
+// pathsIn are the values of a config's arguments that are paths.
+func pathsIn(arguments []sdk.Argument, config []byte) (paths []string) {
+	var values map[string]json.RawMessage
+	if json.Unmarshal(config, &values) != nil {
+		return nil // the stage will say why it does not open
+	}
+	for _, a := range arguments {
+		var path string
+		if a.Type == sdk.TypePath && json.Unmarshal(values[a.Name], &path) == nil && filepath.IsAbs(path) {
+			paths = append(paths, path)
+		}
+		paths = append(paths, pathsIn(a.Fields, values[a.Name])...) // of a block
+	}
+	return paths
+}
+
+// forecaster opens a stage to ask it what it would send; nil: it does not say. Only a
+// built-in one is asked: it calls nobody meanwhile.
+func (p *Pipeline) forecaster(ctx context.Context, s *pipeline.Stage, by knowing) (any, error) {
+	if s.Program != nil {
+		return nil, nil
+	}
+	looker, err := p.workspace.looker(s, by)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := s.Info.Open(ctx, sdk.Setup{Block: s.Name, Samples: s.N, Host: looker, Log: slog.New(slog.DiscardHandler)}, s.Config.Open)
+	if err != nil {
+		return nil, &host.ConfigError{Kind: s.Kind, Block: s.Name, Errors: sdk.ArgumentErrors(err)}
+	}
+	return opened, nil
+}
+
+// voterForecaster is forecaster for voters.
+func (p *Pipeline) voterForecaster(by knowing) func(context.Context, *pipeline.Stage) (sdk.Forecaster, error) {
+	return func(ctx context.Context, s *pipeline.Stage) (sdk.Forecaster, error) {
+		opened, err := p.forecaster(ctx, s, by)
+		asked, _ := opened.(sdk.Forecaster)
+		return asked, err
+	}
+}
+
+// enrichForecaster is forecaster for enrichers.
+func (p *Pipeline) enrichForecaster(ctx context.Context, s *pipeline.Stage) (sdk.EnrichForecaster, error) {
+	opened, err := p.forecaster(ctx, s, knowing{models: true, cache: true})
+	asked, _ := opened.(sdk.EnrichForecaster)
+	return asked, err
+}
+
+// launchHere opens a built-in election in this process, where it is the same
+// code: many are needed, each for a moment. One that learns from a knowledge gets a
+// process, as in a run.
+func (p *Pipeline) launchHere(ctx context.Context, l stage.LaunchRequest) (any, error) {
+	if l.Stage.Info.Fits {
+		return p.launch(ctx, l)
+	}
+	return p.openHere(ctx, l)
+}
+
+// openHere is launchHere for an election that is given its weights, or learns them from
+// rows that are at hand.
+func (p *Pipeline) openHere(ctx context.Context, l stage.LaunchRequest) (any, error) {
+	if l.Stage.Kind != sdk.KindElect || l.Stage.Program != nil {
+		return p.launch(ctx, l)
+	}
+	return l.Stage.Info.Open(ctx, sdk.Setup{Block: l.Stage.Name, StateDir: l.StateDir}, l.Stage.Config.Open)
+}
+
+// voting is the pipeline that votes on rows of a knowledge, whatever the file's own voters
+// are: none of these asks a service, and what becomes of their votes was measured with them.
+const voting = `
+pipeline "racflow_doctor" {
+  retrieve "racflow_doctor" {
+    from  = knowledge.%s
+    top_k = 60
+  }
+  sample "racflow_doctor_neighbours" { use = "neighbours" }
+  sample "racflow_doctor_prototype" { use = "prototype" }
+  sample "racflow_doctor_linear" { use = "linear" }
+  elect "racflow_doctor" { use = "soft" }
+}
+`
+
+// votes returns what voters say of at most n rows of a knowledge, each of which was kept
+// out of all that they know.
+func (w *Workspace) votes(ctx context.Context, path string, block *pipeline.Knowledge, n int) (rows []doctor.VotedRow, err error) {
+	p, err := w.voters(path, block.Name)
+	if err != nil {
+		return nil, err
+	}
+	r, err := p.Start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	_, _, done, err := r.HeldOut(ctx, n, p.launch, func(batch []outcome.Result) error {
+		for _, one := range batch {
+			if one.Failure == nil {
+				rows = append(rows, voted(one))
+			}
+		}
+		w.progress(Progress{Doing: "checking the labels of", Name: block.Name, Done: int64(len(rows)), Unit: "row"})
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	done()
+	return rows, nil
+}
+
+// voters opens the pipeline that votes.
+func (w *Workspace) voters(path, knowledge string) (*Pipeline, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	o, err := w.LoadOptions()
+	if err != nil {
+		return nil, err
+	}
+	o.Text = fmt.Appendf(text, voting, knowledge)
+	file, diags := pipeline.Load(w.ctx, path, o)
+	if diags.HasErrors() {
+		return nil, &DiagnosticsError{diags, file.Sources}
+	}
+	return &Pipeline{workspace: w, file: file, chosen: file.Pipelines[len(file.Pipelines)-1]}, nil
+}
+
+// voted averages the voters' distributions.
+func voted(one outcome.Result) doctor.VotedRow {
+	row := doctor.VotedRow{Text: one.Text, Label: one.Expected, Votes: map[string]float64{}}
+	totals := map[string]float64{}
+	for _, v := range one.Votes {
+		totals[v.Voter] += v.Weight
+	}
+	for _, v := range one.Votes {
+		row.Votes[v.Answer] += v.Weight / totals[v.Voter] / float64(len(totals))
+	}
+	return row
+}
 
 // Outcome is what came of an input, also where the run ended early.
 type Outcome struct {
@@ -64,7 +300,7 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 			return nil, optionError("Again", "%[1]s takes answers of all voters: it cannot be used together with Options.Spend")
 		}
 	}
-	var last manifest.Manifest
+	var last journal.Manifest
 	if o.Resume != "" {
 		var err error
 		if last, err = p.resume(); err != nil {
@@ -89,7 +325,7 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 		kept = p.Counting()
 	}
 	if o.Journal && p.rereadable() {
-		var recalled *again.Journal
+		var recalled *journal.WithEarlier
 		if book, recalled, err = p.journal(ctx, last, &begun); err != nil {
 			return nil, err
 		}
@@ -178,7 +414,7 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 	}
 	out.Evaluation = counter.Report(out.Totals)
 	out.Evaluation.Cost = cost
-	out.Evaluation.Dropped = dropped.Of(out.Totals, p.chosen, out.Labels)
+	out.Evaluation.Dropped = eval.DroppedAnswers(out.Totals, p.chosen, out.Labels)
 	p.asked(&out.Evaluation, out.Totals)
 	for _, id := range r.Graph().Identities() {
 		if strings.HasPrefix(id.Stage, "elect.") {

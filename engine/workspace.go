@@ -12,19 +12,19 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
-	"github.com/racflow/racflow/engine/catalog"
-	"github.com/racflow/racflow/engine/fitted"
-	"github.com/racflow/racflow/engine/governor"
-	"github.com/racflow/racflow/engine/host"
-	"github.com/racflow/racflow/engine/knowledge"
-	"github.com/racflow/racflow/engine/knowledge/generation"
-	"github.com/racflow/racflow/engine/launch"
-	"github.com/racflow/racflow/engine/observe"
-	"github.com/racflow/racflow/engine/pending"
-	"github.com/racflow/racflow/engine/pipeline"
-	"github.com/racflow/racflow/engine/price"
-	"github.com/racflow/racflow/engine/private"
-	"github.com/racflow/racflow/engine/waiting"
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/knowledge"
+	"github.com/racflow/racflow/engine/internal/knowledge/generation"
+	"github.com/racflow/racflow/engine/internal/plugin/catalog"
+	"github.com/racflow/racflow/engine/internal/process/governor"
+	"github.com/racflow/racflow/engine/internal/process/host"
+	"github.com/racflow/racflow/engine/internal/run/fitted"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/internal/run/retry"
+	"github.com/racflow/racflow/engine/internal/run/stage"
+
+	"github.com/racflow/racflow/engine/internal/process/disk"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
 // Workspace is what files are loaded and stages started with: a state folder,
@@ -37,8 +37,8 @@ type Workspace struct {
 	host    *host.Host
 	catalog *catalog.Catalog
 
-	pending *pending.Book // of results that come later
-	waits   *waiting.Reporter
+	pending *retry.Handles // of results that come later
+	waits   *terminal.WaitReporter
 	unwatch func() // the workspace is closed
 
 	mu      sync.Mutex
@@ -69,12 +69,12 @@ func NewWorkspace(ctx context.Context, o Options) (*Workspace, error) {
 		return nil, err
 	}
 	if filepath.Base(w.state) == DefaultState { // nobody else's: another may be a folder that its owner shares
-		if err := private.Tighten(w.state); err != nil {
+		if err := disk.TightenFolder(w.state); err != nil {
 			return nil, err
 		}
 	}
-	w.pending = pending.NewBook(filepath.Join(w.state, "pending"), o.Events.waits)
-	if w.host, err = host.New(host.Options{StateDir: w.state, Log: w.log, Debugging: o.Events.Debugging, Restarted: observe.Or(o.Observe).Restarted}); err != nil {
+	w.pending = retry.OpenHandles(filepath.Join(w.state, "pending"), o.Events.waits)
+	if w.host, err = host.New(host.Options{StateDir: w.state, Log: w.log, Debugging: o.Events.Debugging, Restarted: outcome.ObserverOr(o.Observe).Restarted}); err != nil {
 		return nil, err
 	}
 	if w.catalog, err = catalog.New(ctx, w.host, o.Builtin.stages, catalog.Folders(o.Plugins)); err != nil {
@@ -167,7 +167,7 @@ func (w *Workspace) LoadOptions() (pipeline.Options, error) {
 			return pipeline.Options{}, err
 		}
 	}
-	prices, err := price.Open()
+	prices, err := pipeline.OpenPrices()
 	return pipeline.Options{
 		Vars: w.options.Vars, VarFiles: w.options.VarFiles, Getenv: w.getenv, Away: w.options.Away, Dir: dir, Input: w.options.Input, Columns: w.options.Columns, KnowledgeColumns: w.options.KnowledgeColumns, Set: w.options.Set, Absent: w.options.Part != nil,
 		Catalog: w.catalog, Prices: prices, Secrets: w.host.Secrets(),
@@ -232,7 +232,7 @@ func (w *Workspace) Refresh(ctx context.Context, path string) error {
 		if !block.Attached() {
 			continue
 		}
-		k, err := knowledge.Open(ctx, block, launch.Knowledge(block, p.launch), knowledge.Options{Samples: w.samples(), Refresh: true, Progress: w.progress, Waits: w.waits})
+		k, err := knowledge.Open(ctx, block, stage.LaunchKnowledge(block, p.launch), knowledge.Options{Samples: w.samples(), Refresh: true, Progress: w.progress, Waits: w.waits})
 		if err != nil {
 			return p.explain(err)
 		}
@@ -255,7 +255,7 @@ func (w *Workspace) Histories(ctx context.Context, path string, do func(*pipelin
 		return err
 	}
 	for _, block := range blocks {
-		h, err := generation.List(ctx, block, launch.Knowledge(block, p.launch))
+		h, err := generation.List(ctx, block, stage.LaunchKnowledge(block, p.launch))
 		if err != nil {
 			return p.explain(err)
 		}

@@ -15,20 +15,19 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/racflow/racflow/engine/explain"
-	"github.com/racflow/racflow/engine/journal"
-	"github.com/racflow/racflow/engine/journal/manifest"
-	"github.com/racflow/racflow/engine/page/report"
-	"github.com/racflow/racflow/engine/pipeline"
-	"github.com/racflow/racflow/engine/result"
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/run/journal"
+	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/engine/internal/show/explain"
+	"github.com/racflow/racflow/engine/internal/show/page"
 )
 
 // large is a run of many items, all of which can be explained.
 type large struct{ items []*explain.Item }
 
 func (large) ID() string { return "run-000042" }
-func (large) Manifest() manifest.Manifest {
-	return manifest.Manifest{ID: "run-000042", File: "large.hcl", Pipeline: "large", Answers: manifest.Labels, Started: time.Unix(1.8e9, 0).UTC()}
+func (large) Manifest() journal.Manifest {
+	return journal.Manifest{ID: "run-000042", File: "large.hcl", Pipeline: "large", Answers: journal.LabelAnswers, Started: time.Unix(1.8e9, 0).UTC()}
 }
 func (large) Definition() *pipeline.Pipeline { return nil }
 func (large) Weights() pipeline.Weights      { return pipeline.Weights{} }
@@ -119,7 +118,7 @@ func newLarge(n int) large {
 // TestLarge: a page of 6,000 items with all that made their answers is small and quick, and
 // shows hostile items as text.
 func TestLarge(t *testing.T) {
-	p, err := report.Of(context.Background(), newLarge(6000))
+	p, err := page.RunPage(context.Background(), newLarge(6000))
 	if err != nil {
 		t.Fatal(err)
 	}

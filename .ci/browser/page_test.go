@@ -8,7 +8,7 @@ import (
 
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/racflow/racflow/engine/page"
+	"github.com/racflow/racflow/engine/internal/show/page"
 )
 
 // write writes a page into a file.

@@ -12,15 +12,15 @@ import (
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp/kb"
 
-	page "github.com/racflow/racflow/engine/page/review"
-	"github.com/racflow/racflow/engine/review"
+	"github.com/racflow/racflow/engine/internal/show/page"
+	"github.com/racflow/racflow/engine/internal/show/review"
 )
 
 // reviewed serves a review of these cases, and returns the queue and the address of its page.
 func reviewed(t *testing.T, cases []review.Case) (q *review.Queue, address string) {
 	t.Helper()
 	q = review.NewQueue(filepath.Join(t.TempDir(), "reviewed.jsonl"), "run-000001", cases, []string{"card_lost", "card_stolen", "order_status", "parcel_lost"})
-	s, err := page.New(q, page.Options{
+	s, err := page.NewReviewServer(q, page.ReviewOptions{
 		Title: "run-000001", Reviewer: "Ada", Notes: []string{"the file does not read these decisions yet:\n\n  source {\n    reviewed = true\n  }"},
 		Details: func(_ context.Context, c review.Case) (any, error) {
 			if c.Row != "" {

@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/racflow/racflow/engine/eval"
+	"github.com/racflow/racflow/engine/internal/measure/eval"
 )
 
 // BenchmarkAccuracy shows what the main pipeline reaches without a language model on public data, which is looked for

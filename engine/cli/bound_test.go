@@ -12,10 +12,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/engine/estimate"
-	"github.com/racflow/racflow/engine/governor"
-	"github.com/racflow/racflow/engine/pipeline"
-	"github.com/racflow/racflow/engine/profile"
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/process/governor"
+	"github.com/racflow/racflow/engine/internal/show/plan"
+
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
@@ -96,7 +96,7 @@ func TestNeverAboveAtMost(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			a := randomly(t, rand.New(rand.NewPCG(seed, 3)))
 			log := slog.New(slog.DiscardHandler)
-			profiles := profile.New(t.TempDir())
+			profiles := governor.NewProfiles(t.TempDir())
 			if err := profiles.Put(a.url, a.model, []byte(`{"thinking": "no"}`)); err != nil {
 				t.Fatal(err)
 			}
@@ -105,7 +105,7 @@ func TestNeverAboveAtMost(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			dry := estimate.NewDryRun()
+			dry := plan.NewDryRun()
 			if _, err := dry.Sampler(a.stage, opened.(sdk.Forecaster)).Sample(t.Context(), sdk.Batch{Items: a.items}); err != nil {
 				t.Fatal(err)
 			}
@@ -114,7 +114,7 @@ func TestNeverAboveAtMost(t *testing.T) {
 				t.Fatalf("%+v, want a bound %v; %+v", v, a.limited, control.Snapshot())
 			}
 			for _, item := range a.items {
-				for accepted, try := false, 0; !accepted && try <= a.stage.Resamples; try++ { // as engine/run does
+				for accepted, try := false, 0; !accepted && try <= a.stage.Resamples; try++ { // as engine/internal/run does
 					item.Drawn = try * a.stage.N
 					samples, err := opened.(sdk.Sampler).Sample(t.Context(), sdk.Batch{Items: []sdk.Item{item}})
 					if err != nil {
@@ -145,7 +145,7 @@ func TestNeverAboveAtMost(t *testing.T) {
 // TestPlanIsABound compares plan with the run that follows it.
 func TestPlanIsABound(t *testing.T) {
 	p := newPaid(t)
-	if err := profile.New(filepath.Join(p.dir, ".racflow", "profiles")).Put(p.server.URL, "test", []byte(`{"thinking": "no"}`)); err != nil {
+	if err := governor.NewProfiles(filepath.Join(p.dir, ".racflow", "profiles")).Put(p.server.URL, "test", []byte(`{"thinking": "no"}`)); err != nil {
 		t.Fatal(err)
 	}
 	out, _ := good(t, racflow(t, p.dir, "plan", "-var", "url="+p.server.URL, "p.hcl"))

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/engine/cache"
+	"github.com/racflow/racflow/engine/internal/knowledge/cache"
 	"github.com/racflow/racflow/sdk"
 )
 

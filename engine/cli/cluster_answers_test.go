@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/racflow/racflow/engine/cluster/status"
+	"github.com/racflow/racflow/engine/internal/remote/caller"
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
@@ -88,9 +88,9 @@ func TestClusterSeen(t *testing.T) {
 	}})
 	worker := startWorker(t, servers.url(), "--metrics", "127.0.0.1:0")
 	startWorker(t, servers.url())
-	caller := begin(t, clusterRun(t, dir, "seen", servers.url(), "--metrics", "127.0.0.1:0", "-var", "url="+model.URL))
+	asking := begin(t, clusterRun(t, dir, "seen", servers.url(), "--metrics", "127.0.0.1:0", "-var", "url="+model.URL))
 
-	var seen status.Status
+	var seen caller.Status
 	look := func(enough func() bool) {
 		t.Helper()
 		for start := time.Now(); ; time.Sleep(100 * time.Millisecond) {
@@ -99,12 +99,12 @@ func TestClusterSeen(t *testing.T) {
 				t.Fatal(err, text)
 			}
 			if text = strings.TrimSpace(text); text != "" {
-				if seen = jsonLines[status.Status](t, text)[0]; enough() {
+				if seen = jsonLines[caller.Status](t, text)[0]; enough() {
 					return
 				}
 			}
 			if time.Since(start) > slow {
-				t.Fatalf("it is not seen: %s\n%s\n%s", text, caller.said(), worker.said())
+				t.Fatalf("it is not seen: %s\n%s\n%s", text, asking.said(), worker.said())
 			}
 		}
 	}
@@ -134,15 +134,15 @@ func TestClusterSeen(t *testing.T) {
 			}
 		}
 	}
-	has(caller, `racflow_workers\{pipeline="p",state="working"\} 2\n`)
-	has(caller, `racflow_batches\{pipeline="p",state="under_way"\} [1-9]`)
+	has(asking, `racflow_workers\{pipeline="p",state="working"\} 2\n`)
+	has(asking, `racflow_batches\{pipeline="p",state="under_way"\} [1-9]`)
 	has(worker, `racflow_requests\{pipeline="p",stage="sample.llm",state="(sent|waiting)",worker="[^"]+"\} [1-9]`)
 
 	if _, err := verb(t, "runs", "rm", seen.Run, "--on", servers.url()); err == nil || !strings.Contains(err.Error(), "is at work on") {
 		t.Errorf("a run is removed whose caller is at work: %v", err)
 	}
 	release()
-	caller.good(slow)
+	asking.good(slow)
 	has(worker, `racflow_items_total\{outcome="answered",pipeline="p",worker="[^"]+"\} [1-9]`)
 	if text, err := verb(t, "runs", "list", "--json", "--on", servers.url()); err != nil || text != "" {
 		t.Errorf("a run that is over is at the servers: %v\n%s", err, text)

@@ -18,7 +18,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nkeys"
 
-	"github.com/racflow/racflow/engine/cluster/bus"
+	"github.com/racflow/racflow/engine/internal/remote/bus"
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 

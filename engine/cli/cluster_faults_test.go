@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/racflow/racflow/engine/cluster/bus"
-	"github.com/racflow/racflow/engine/cluster/definition"
+	"github.com/racflow/racflow/engine/internal/remote/bus"
+	"github.com/racflow/racflow/engine/internal/remote/caller"
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
@@ -141,7 +141,7 @@ func TestClusterOtherVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := definition.Decode(run.Definition())
+	d, err := caller.DecodeDefinition(run.Definition())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,13 +159,13 @@ func TestClusterOtherVersion(t *testing.T) {
 	}
 	startWorker(t, servers.url())
 	p.good(slow) // it works for the other
-	changes, err := another.Follow(t.Context(), definition.WorkerPrefix)
+	changes, err := another.Follow(t.Context(), caller.WorkerPrefix)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for c := range changes {
-		w := jsonLines[definition.Worker](t, string(c.Value))[0]
-		if w.State != definition.Lacks {
+		w := jsonLines[caller.WorkerState](t, string(c.Value))[0]
+		if w.State != caller.Lacks {
 			continue
 		}
 		if text := strings.Join(w.Lacks, "; "); !strings.Contains(text, "9.9.9") || !strings.Contains(text, "install") {

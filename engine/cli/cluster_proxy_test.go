@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/engine/cluster/natstest"
+	"github.com/racflow/racflow/engine/internal/remote/natstest"
 )
 
 // partition stands between a process and the servers: it passes everything on until it is told to hold it, as

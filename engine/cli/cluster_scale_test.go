@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/racflow/racflow/engine/cluster/bus"
+	"github.com/racflow/racflow/engine/internal/remote/bus"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/serve"
 )

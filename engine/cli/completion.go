@@ -9,11 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/engine/catalog"
-	"github.com/racflow/racflow/engine/journal/runs"
-	"github.com/racflow/racflow/engine/model"
-	"github.com/racflow/racflow/engine/scaffold"
-	"github.com/racflow/racflow/engine/suggest"
+	"github.com/racflow/racflow/engine/internal/file/scaffold"
+	"github.com/racflow/racflow/engine/internal/plugin/catalog"
+	"github.com/racflow/racflow/engine/internal/plugin/model"
+	"github.com/racflow/racflow/engine/internal/run/journal"
+
 	"github.com/racflow/racflow/pipelines"
 )
 
@@ -79,16 +79,16 @@ func arguments(c *cobra.Command) cobra.CompletionFunc {
 }
 
 // fileOf reads the pipeline file that stands on the command line.
-func fileOf(args []string) *suggest.File {
+func fileOf(args []string) *File {
 	i := slices.IndexFunc(args, func(a string) bool { return filepath.Ext(a) == ".hcl" })
 	if i < 0 {
-		return &suggest.File{}
+		return &File{}
 	}
 	known, err := catalog.New(context.Background(), nil, builtin.Stages(), nil) // without a host it starts nothing
 	if err != nil {
-		return &suggest.File{}
+		return &File{}
 	}
-	return suggest.Read(args[i], known)
+	return Read(args[i], known)
 }
 
 // completeVariable completes NAME=VALUE.
@@ -130,7 +130,7 @@ func completeRun(c *cobra.Command, args []string, _ string) ([]string, cobra.She
 		state = f.Value.String()
 	}
 	all := []string{engine.Newest}
-	list := runs.Of(state).List()
+	list := journal.RunsOf(state).List()
 	for _, r := range slices.Backward(list) {
 		if !slices.Contains(args, r.ID) {
 			all = append(all, cobra.CompletionWithDesc(r.ID, string(r.State)+", "+filepath.Base(r.Manifest.File)))

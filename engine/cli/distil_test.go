@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/engine/distil"
-	"github.com/racflow/racflow/engine/interval"
-	"github.com/racflow/racflow/engine/result"
-	"github.com/racflow/racflow/engine/terminal"
+	"github.com/racflow/racflow/engine/internal/measure/eval"
+	"github.com/racflow/racflow/engine/internal/measure/expect"
+	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
 // distilFile has a teacher, in which recorded language models vote beside the
@@ -84,7 +84,7 @@ func distilled(t *testing.B, data string) {
 				correct++
 			}
 		}
-		answers, against := map[string]bool{}, interval.Paired{}
+		answers, against := map[string]bool{}, eval.Paired{}
 		for fold := range 5 {
 			held, learnt := [][]string{}, slices.Clone(train)
 			for i, row := range rows {
@@ -163,7 +163,7 @@ func (d *distilling) teacher(election string, models []string, confident string,
 	write(d.t, d.dir, "p.hcl", rememberedReach+fmt.Sprintf(distilFile, voters))
 	right = d.answer("teacher", known, items, "-var", "election="+election)
 	rows, _ := good(d.t, racflow(d.t, d.dir, "export", "newest", "--state", sharedState(), "--confident", confident))
-	for _, r := range jsonLines[distil.Row](d.t, rows) {
+	for _, r := range jsonLines[expect.AnswerRow](d.t, rows) {
 		exported = append(exported, []string{r.ID, r.Text, r.Label})
 	}
 	return right, exported
@@ -182,6 +182,6 @@ func rightOnes(answers map[string]bool) (n int) {
 func shown(answers map[string]bool) string { return share(rightOnes(answers), len(answers)) }
 
 func share(right, of int) string {
-	i := interval.Wilson(right, of)
+	i := eval.Wilson(right, of)
 	return fmt.Sprintf("%.3f (%.3f to %.3f)", float64(right)/float64(of), i.Low, i.High)
 }

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/engine/enginetest"
-	"github.com/racflow/racflow/engine/outcome"
-	"github.com/racflow/racflow/engine/run"
-	"github.com/racflow/racflow/engine/run/runtest"
-	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/engine/internal/enginetest"
+	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/engine/internal/run"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/internal/run/runtest"
 )
 
 // cast is what the voters of one item say: the kNN vote, "" where it abstains,

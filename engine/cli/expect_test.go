@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/engine/expect"
+	"github.com/racflow/racflow/engine/internal/measure/expect"
 )
 
 // modelless are the values of variables with which a pipeline file works without a model and a

@@ -2,19 +2,24 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/engine/distil"
-	"github.com/racflow/racflow/engine/journal/runs"
-	"github.com/racflow/racflow/engine/output"
-	"github.com/racflow/racflow/engine/source"
-	"github.com/racflow/racflow/engine/terminal"
+	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/engine/internal/measure/expect"
+	"github.com/racflow/racflow/engine/internal/process/disk"
+	"github.com/racflow/racflow/engine/internal/run/journal"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
 func newExport() *cobra.Command {
@@ -64,7 +69,7 @@ be as it was. In TSV, tabs and line ends of a text become spaces.`,
 			if format != string(source.JSONL) && format != string(source.TSV) {
 				return fmt.Errorf("unknown format %q: use jsonl or tsv", format)
 			}
-			runs, id := runs.Of(state), args[0]
+			runs, id := journal.RunsOf(state), args[0]
 			if id == engine.Newest {
 				all := runs.List()
 				if len(all) == 0 {
@@ -72,7 +77,7 @@ be as it was. In TSV, tabs and line ends of a text become spaces.`,
 				}
 				id = all[len(all)-1].ID
 			}
-			e, err := distil.Read(runs, id, confident)
+			e, err := expect.ReadAnswers(runs, id, confident)
 			if err != nil {
 				return err
 			}
@@ -83,13 +88,13 @@ be as it was. In TSV, tabs and line ends of a text become spaces.`,
 				}
 				return fmt.Errorf("run %s has no answer to export", e.Run.ID)
 			}
-			file, err := output.Open(to, c.OutOrStdout(), e.Run.Input.Path, e.Run.File)
+			file, err := disk.OpenOutput(to, c.OutOrStdout(), e.Run.Input.Path, e.Run.File)
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, file.Close()) }()
 			out := bufio.NewWriter(file)
-			if err = distil.Write(out, source.Format(format), e.Rows); err == nil {
+			if err = expect.WriteAnswers(out, source.Format(format), e.Rows); err == nil {
 				err = out.Flush()
 			}
 			if err == nil {
@@ -110,7 +115,7 @@ be as it was. In TSV, tabs and line ends of a text become spaces.`,
 }
 
 // reportExport says how many items have become rows, and why others have not.
-func reportExport(w io.Writer, e *distil.Export) {
+func reportExport(w io.Writer, e *expect.AnswerExport) {
 	fmt.Fprintf(w, "run %s: %s from %s", e.Run.ID, terminal.Plural(len(e.Rows), "row"), terminal.Plural(e.Items, "item"))
 	var left []string
 	for _, part := range []struct {
@@ -130,5 +135,197 @@ func reportExport(w io.Writer, e *distil.Export) {
 	fmt.Fprintln(w)
 	if e.ByAgreement > 0 {
 		fmt.Fprintf(w, "note: of %s the election estimates no confidence: their agreement counts, which is the share of the votes and no probability\n", terminal.Plural(e.ByAgreement, "row"))
+	}
+}
+
+// resultFlags are the flags of verbs that write results.
+type resultFlags struct {
+	name      string
+	format    string
+	columns   []string
+	overwrite bool
+}
+
+func (f *resultFlags) register(c *cobra.Command) {
+	c.Flags().StringVar(&f.name, "output", "", "write results to `FILE`, whose name says the format: .jsonl, .tsv, .csv or .parquet, and all but the last with .gz or .zst after it (- is standard output)")
+	c.Flags().StringVar(&f.format, "format", "", "write results as jsonl, tsv, csv, parquet or table, whatever the output's name says (default: table on a terminal, and jsonl to pipes)")
+	c.Flags().StringSliceVar(&f.columns, "columns", nil, "write these `NAMES` alone, in this order: id, text, answer and so on, or columns of the input")
+	c.Flags().BoolVar(&f.overwrite, "overwrite", false, "replace FILE although it has more results, or what an unfinished run left of it")
+}
+
+// check refuses flags that are wrong whatever the pipeline is.
+func (f *resultFlags) check() error {
+	if f.format == "" {
+		return nil
+	}
+	return result.CheckFormat(f.format)
+}
+
+// results are where the results of a pipeline go.
+type results struct {
+	file    *disk.Output
+	writer  result.Writer
+	before  int64 // results that the file has which is replaced
+	written int64
+	failed  error // why they are not written
+}
+
+// open opens what results go to, and starts nothing. It refuses columns that there are not,
+// and a file that is not to be replaced. resume is the run that is resumed; empty: a new one
+// begins.
+func (f *resultFlags) open(c *cobra.Command, a *app, p *engine.Pipeline, resume string) (r *results, err error) {
+	return f.openOf(c, a.Workspace, resultSource{
+		reads: p.Reads(), resume: func() (string, error) {
+			if resume != engine.Newest {
+				return resume, nil
+			}
+			path, err := filepath.Abs(p.File().Path)
+			newest, _ := a.Runs().Newest(path, p.Definition().Name)
+			return cmp.Or(newest.ID, resume), err
+		}, reaches: p.Reaches, columns: p.Columns,
+	})
+}
+
+// resultSource says whose results are written.
+type resultSource struct {
+	reads   []string                                      // files that are not to be written over
+	resume  func() (string, error)                        // the run that is resumed; empty: a new one begins
+	reaches func(n int64) (bool, error)                   // there may be so many results
+	columns func(types bool) (in result.Input, err error) // of the input
+}
+
+// openOf is open for any run.
+func (f *resultFlags) openOf(c *cobra.Command, w *engine.Workspace, of resultSource) (r *results, err error) {
+	file, err := disk.OpenOutput(f.name, c.OutOrStdout(), of.reads...)
+	if err != nil {
+		return nil, err
+	}
+	r = &results{file: file}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, file.Close())
+		}
+	}()
+	format, compression, err := f.formatOf(file, isTerminal(c.OutOrStdout()))
+	if err != nil {
+		return nil, err
+	}
+	if file.Target() != "" && !f.overwrite {
+		if err := r.keep(w, of, format, compression); err != nil {
+			return nil, err
+		}
+	}
+	o := result.Options{Columns: f.columns, Compression: compression, Live: file.Target() == "", More: "--output FILE keeps them all"}
+	if f.columns != nil || format == result.TSV || format == result.CSV || format == result.Parquet {
+		if o.Input, err = of.columns(format == result.Parquet); err != nil {
+			return nil, err
+		}
+	}
+	if r.writer, err = result.NewWriter(file, format, o); err != nil && f.columns != nil {
+		err = fmt.Errorf("--columns: %w", err)
+	}
+	return r, err
+}
+
+// formatOf says in which format results are written, and how they are compressed.
+func (f *resultFlags) formatOf(file *disk.Output, terminal bool) (format, compression string, err error) {
+	format, compression = result.Named(f.name)
+	if f.format != "" {
+		format = f.format
+	}
+	toTerminal := file.Name() == "" && terminal
+	switch {
+	case format == result.Parquet && toTerminal:
+		return "", "", errors.New("a terminal cannot show Parquet: name a file with --output")
+	case format != "":
+		return format, compression, nil
+	case toTerminal:
+		return result.Table, "", nil
+	case file.Target() == "":
+		return result.JSONL, compression, nil
+	}
+	return "", "", fmt.Errorf("the name of %s does not say how results are to be written: end it in .jsonl, .tsv, .csv or .parquet, or name a format with --format", file.Name())
+}
+
+// keep refuses to replace a file with more results than there will be, and results that a run
+// left that ended early.
+func (r *results) keep(w *engine.Workspace, of resultSource, format, compression string) error {
+	name, part := r.file.Name(), r.file.Part()
+	resume, err := of.resume()
+	if err != nil {
+		return err
+	}
+	if r.file.Left() > 0 {
+		left, known := w.Runs().Writing(r.file.Target())
+		switch {
+		case known && left.ID != resume:
+			return fmt.Errorf("%s holds results of %s, which ended early: --resume=%s completes it, --overwrite begins anew, and another name keeps both", part, left.ID, left.ID)
+		case !known && resume == "":
+			return fmt.Errorf("%s holds results of a run that ended early and is not kept: rename that file, choose another name, or replace it with --overwrite", part)
+		}
+	}
+	info, err := os.Stat(r.file.Target())
+	if errors.Is(err, os.ErrNotExist) || err == nil && info.Size() == 0 {
+		return nil
+	}
+	if err == nil && format != result.Table {
+		r.before, err = result.Count(r.file.Target(), format, compression)
+	}
+	if err != nil {
+		return fmt.Errorf("%s holds something else than results as %s (%w): choose another name, or replace it with --overwrite", name, strings.TrimSuffix(format+"."+compression, "."), err)
+	}
+	if r.before == 0 || resume != "" { // a run that is resumed has as many as when it began
+		return nil
+	}
+	if enough, err := of.reaches(r.before); err != nil || enough {
+		return err
+	}
+	return r.fewer("this run would have fewer: choose another name, or")
+}
+
+func (r *results) fewer(format string, args ...any) error {
+	return fmt.Errorf("%s has %d results, and %s replace it with --overwrite", r.file.Name(), r.before, fmt.Sprintf(format, args...))
+}
+
+// write takes a batch of results.
+func (r *results) write(batch []outcome.Result) error {
+	for _, one := range batch {
+		if err := r.writer.Write(one); err != nil {
+			return fmt.Errorf("write results: %w", err)
+		}
+		r.written++
+	}
+	if err := r.writer.Flush(); err != nil { // what was answered is not lost with the process
+		return fmt.Errorf("write results: %w", err)
+	}
+	return nil
+}
+
+// finish completes what was written and, unless the run ended early, puts it in the place of
+// the file.
+func (r *results) finish(err error) error {
+	if err == nil || r.written > 0 { // else nothing is left of it
+		r.failed = r.writer.Close()
+	}
+	if r.failed == nil && err == nil && r.written < r.before {
+		r.failed = r.fewer("this run has %d, which are in %s: keep both, or", r.written, r.file.Partial())
+	} else if r.failed == nil && err == nil {
+		r.failed = r.file.Commit()
+	}
+	if r.failed != nil {
+		r.failed = fmt.Errorf("write results: %w", r.failed)
+	}
+	return errors.Join(err, r.failed)
+}
+
+func (r *results) close() error { return r.file.Close() }
+
+// report says where the results of an evaluation are.
+func (r *results) report(w io.Writer) {
+	switch {
+	case r.file.Partial() != "":
+		fmt.Fprintf(w, "results so far are in %s, and %s is unchanged\n", r.file.Partial(), r.file.Name())
+	case r.failed == nil && r.written > 0:
+		fmt.Fprintf(w, "results in %s\n", r.file.Name())
 	}
 }

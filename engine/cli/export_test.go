@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/engine/distil"
+	"github.com/racflow/racflow/engine/internal/measure/expect"
 )
 
 // TestExportModels exports a run with a language model: rows name the model where it
@@ -18,7 +18,7 @@ func TestExportModels(t *testing.T) {
 	}
 	out, _ := good(t, racflow(t, p.dir, "export", p.runID(t), "--confident", "0.3"))
 	with, without := 0, 0
-	for _, r := range jsonLines[distil.Row](t, out) {
+	for _, r := range jsonLines[expect.AnswerRow](t, out) {
 		asked := strings.Contains(r.Voters, "llm")
 		if asked {
 			with++

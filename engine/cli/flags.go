@@ -1,21 +1,80 @@
 package cli
 
 import (
+	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/engine/governor"
-	"github.com/racflow/racflow/engine/journal"
-	"github.com/racflow/racflow/engine/pipeline"
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/process/governor"
+	"github.com/racflow/racflow/engine/internal/run/journal"
+	"github.com/racflow/racflow/engine/internal/show/telemetry"
 )
+
+// debugging says which process a debugger can be attached to, and waits until one is or, at
+// a terminal, until Enter is pressed.
+type debugging struct {
+	print    func(format string, args ...any)
+	attached func(ctx context.Context, pid int) error
+	keys     io.Reader // the terminal; nil: there is none
+
+	once  sync.Once
+	enter chan struct{}
+}
+
+func (d *debugging) wait(ctx context.Context, stage string, pid int) error {
+	or := ""
+	if d.keys != nil {
+		or = ", or press Enter to go on without"
+		d.once.Do(d.listen)
+	}
+	d.print("%s is process %d, without confinement and time limits; attach a debugger (dlv attach %[2]d, gdb -p %[2]d)%s", stage, pid, or)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	seen := make(chan error, 1)
+	go func() { seen <- d.attached(ctx, pid) }()
+	select {
+	case err := <-seen:
+		if err == nil {
+			d.print("a debugger is attached to %s", stage)
+		}
+		return err
+	case <-d.enter: // nil: there is no terminal
+		return nil
+	}
+}
+
+// listen reads the terminal for as long as the command runs: nothing takes back a read.
+func (d *debugging) listen() {
+	d.enter = make(chan struct{})
+	go func() {
+		for lines := bufio.NewScanner(d.keys); lines.Scan(); {
+			d.enter <- struct{}{}
+		}
+	}()
+}
+
+// debuggingAt is for the command's own terminal, unless that is read as the input.
+func debuggingAt(print func(string, ...any), stdin io.Reader) func(context.Context, string, int) error {
+	d := &debugging{print: print, attached: engine.DebuggerAttached}
+	if isTerminal(stdin) {
+		d.keys = stdin
+	}
+	return d.wait
+}
 
 // stateDir is where knowledge is kept unless a flag says otherwise.
 const stateDir = engine.DefaultState
@@ -226,4 +285,68 @@ func (t *tokens) Set(text string) error {
 	}
 	*t = tokens(v)
 	return nil
+}
+
+// telemetryFlags say how a verb is watched from outside.
+type telemetryFlags struct {
+	traces  telemetry.Options
+	metrics string
+}
+
+func (f *telemetryFlags) register(c *cobra.Command) {
+	registerTraces(c, &f.traces)
+	c.Flags().StringVar(&f.metrics, "metrics", "", "serve Prometheus metrics at /metrics of `ADDR` meanwhile: a port, or a loopback address with one")
+}
+
+// registerTraces registers the flags that say where traces go.
+func registerTraces(c *cobra.Command, o *telemetry.Options) {
+	c.Flags().StringVar(&o.TraceFile, "trace", "", "add traces to `FILE`, as lines of OTLP/JSON; OTEL_EXPORTER_OTLP_ENDPOINT in the environment names a collector")
+	c.Flags().BoolVar(&o.Texts, "trace-texts", false, "have texts of items, answers and messages of errors in traces, too")
+}
+
+// exportTime is how long the last spans of a command may take to a collector.
+const exportTime = 5 * time.Second
+
+// endTelemetry ends it once the last spans are exported, also where ctx has ended.
+func endTelemetry(ctx context.Context, t *telemetry.Telemetry, log *slog.Logger) {
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), exportTime)
+	defer cancel()
+	if err := t.Close(within); err != nil {
+		log.Warn("the last spans may be lost", "error", err)
+	}
+}
+
+// watch has the command that c is watched, as flags and environment say. ended is called at
+// its end, with its error.
+func (f *telemetryFlags) watch(c *cobra.Command, o *engine.Options, print func(string, ...any)) (ended func(error), err error) {
+	log := o.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	f.traces.Version, f.traces.Log = engine.Version(), log
+	t, err := telemetry.New(c.Context(), f.traces)
+	if err != nil {
+		return nil, err
+	}
+	var l net.Listener
+	switch {
+	case f.metrics != "":
+		if l, err = telemetry.Listen(f.metrics); err != nil {
+			return nil, fmt.Errorf("--metrics: %w", err)
+		}
+		go t.Serve(l, log)
+		print("metrics: http://%s/metrics", l.Addr())
+	case !t.Traces():
+		return func(error) {}, nil
+	}
+	o.Observe = t
+	ctx, end := t.Command(c.Context(), c.CommandPath())
+	c.SetContext(ctx)
+	return func(err error) {
+		end(err)
+		endTelemetry(ctx, t, log)
+		if l != nil {
+			_ = l.Close()
+		}
+	}, nil
 }

@@ -11,16 +11,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/engine/enginetest"
-	"github.com/racflow/racflow/engine/governor"
-	"github.com/racflow/racflow/engine/launch"
-	"github.com/racflow/racflow/engine/outcome"
-	"github.com/racflow/racflow/engine/pipeline"
-	"github.com/racflow/racflow/engine/plan"
-	"github.com/racflow/racflow/engine/profile"
-	"github.com/racflow/racflow/engine/run"
-	"github.com/racflow/racflow/engine/run/runtest"
-	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/engine/internal/enginetest"
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/process/governor"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/internal/run/stage"
+	"github.com/racflow/racflow/engine/internal/show/plan"
+
+	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/engine/internal/run"
+	"github.com/racflow/racflow/engine/internal/run/runtest"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
@@ -175,9 +175,9 @@ pipeline "p" {
 }
 
 // launch opens stages in memory, those that call services with a host.
-func (w *world) launch(c *governor.Governor) launch.Func {
+func (w *world) launch(c *governor.Governor) stage.Launch {
 	inMemory := runtest.Launch(w.t, filepath.Join(w.dir, "state"))
-	return func(ctx context.Context, l launch.Request) (any, error) {
+	return func(ctx context.Context, l stage.LaunchRequest) (any, error) {
 		if !l.Stage.Info.Network {
 			return inMemory(ctx, l)
 		}
@@ -190,7 +190,9 @@ func (w *world) open(ctx context.Context, s *pipeline.Stage, c *governor.Governo
 	return s.Info.Open(ctx, sdk.Setup{Block: s.Name, Samples: s.N, Host: host, Log: slog.New(slog.DiscardHandler)}, s.Config.Open)
 }
 
-func (w *world) profiles() *profile.Store { return profile.New(filepath.Join(w.dir, "profiles")) }
+func (w *world) profiles() *governor.Profiles {
+	return governor.NewProfiles(filepath.Join(w.dir, "profiles"))
+}
 
 // governor is one of a run, or of a plan, that knows what others found out.
 func (w *world) governor(mode governor.Mode) *governor.Governor {

@@ -15,12 +15,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/racflow/racflow/engine/grammar"
-	"github.com/racflow/racflow/engine/interrupt"
-	"github.com/racflow/racflow/engine/model"
-	"github.com/racflow/racflow/engine/scaffold"
-	"github.com/racflow/racflow/engine/source"
-	"github.com/racflow/racflow/engine/terminal"
+	"github.com/racflow/racflow/engine/internal/file/bounded"
+	"github.com/racflow/racflow/engine/internal/file/grammar"
+	"github.com/racflow/racflow/engine/internal/file/scaffold"
+	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/engine/internal/plugin/model"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
 	"github.com/racflow/racflow/examples"
 	"github.com/racflow/racflow/pipelines"
 )
@@ -129,7 +129,7 @@ func (f *initFlags) write(c *cobra.Command, paths []string) error {
 			return err
 		}
 		if !f.yes && isTerminal(c.InOrStdin()) && isTerminal(out) && !r.Other {
-			if columns, err = interrupt.Do(c.Context(), func() (map[string]string, error) { return confirm(out, in, r) }); err != nil {
+			if columns, err = bounded.Interruptible(c.Context(), func() (map[string]string, error) { return confirm(out, in, r) }); err != nil {
 				return err
 			}
 			guess, asIs := r.Mapping.Label, r.AsIs
@@ -141,7 +141,7 @@ func (f *initFlags) write(c *cobra.Command, paths []string) error {
 		if len(r.Unsure) > 0 && !f.yes {
 			return errors.New(r.Unsure[0] + "; --yes takes the first")
 		}
-		if _, err := interrupt.Do(c.Context(), func() (struct{}, error) { return struct{}{}, r.Read() }); err != nil {
+		if _, err := bounded.Interruptible(c.Context(), func() (struct{}, error) { return struct{}{}, r.Read() }); err != nil {
 			return err
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/engine/scaffold"
+	"github.com/racflow/racflow/engine/internal/file/scaffold"
 )
 
 // What a person answers is taken, and Return takes the guess.

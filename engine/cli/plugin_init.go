@@ -8,20 +8,22 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
+	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/spf13/cobra"
+	"github.com/zclconf/go-cty/cty"
 
 	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/engine/bounded"
-	"github.com/racflow/racflow/engine/host"
-	"github.com/racflow/racflow/engine/plugin"
-	"github.com/racflow/racflow/engine/plugin/install"
-	"github.com/racflow/racflow/engine/plugin/signature"
-	"github.com/racflow/racflow/engine/plugin/store"
-	"github.com/racflow/racflow/engine/program"
-	"github.com/racflow/racflow/engine/terminal"
+	"github.com/racflow/racflow/engine/internal/file/bounded"
+	"github.com/racflow/racflow/engine/internal/plugin"
+	"github.com/racflow/racflow/engine/internal/plugin/registry"
+	"github.com/racflow/racflow/engine/internal/plugin/verify"
+	"github.com/racflow/racflow/engine/internal/process/host"
+	"github.com/racflow/racflow/engine/internal/process/program"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -68,7 +70,7 @@ bring along. Signatures of cosign without a key are not checked.`,
 			if err := known(c.Context(), files, slices.Concat(slices.Collect(maps.Keys(in.Keys)), in.Trust)); err != nil {
 				return err
 			}
-			var all []install.Outcome
+			var all []registry.Outcome
 			for _, dir := range folders {
 				out, diags := in.Init(c.Context(), files[dir].paths, files[dir].whole)
 				if diags.HasErrors() {
@@ -112,13 +114,13 @@ func known(ctx context.Context, files map[string]inFolder, names []string) error
 }
 
 // newInstaller makes ready to install. Keys are NAME=FILE.
-func newInstaller(c *cobra.Command, keys, trust []string) (*install.Installer, error) {
-	s, err := store.Open("")
+func newInstaller(c *cobra.Command, keys, trust []string) (*registry.Installer, error) {
+	s, err := registry.OpenStore("")
 	if err != nil {
 		return nil, err
 	}
-	in := &install.Installer{
-		Store: s, Trust: trust, Keys: map[string]signature.Key{}, Describe: describeProgram,
+	in := &registry.Installer{
+		Store: s, Trust: trust, Keys: map[string]registry.PublicKey{}, Describe: describeProgram,
 		Progress: func(text string) { fmt.Fprintln(c.ErrOrStderr(), terminal.Line(text)) },
 	}
 	for _, text := range keys {
@@ -126,7 +128,7 @@ func newInstaller(c *cobra.Command, keys, trust []string) (*install.Installer, e
 		if !ok {
 			return nil, fmt.Errorf("--key %s: write it as NAME=FILE, with the name of the plugin", text)
 		}
-		if in.Keys[name], err = signature.ReadKey(path); err != nil {
+		if in.Keys[name], err = registry.ReadPublicKey(path); err != nil {
 			return nil, err
 		}
 	}
@@ -167,7 +169,7 @@ func grouped(args []string) (folders []string, files map[string]inFolder, err er
 		}
 		if info.IsDir() {
 			dir = filepath.Clean(arg)
-			if add, err = install.Files(dir); err != nil {
+			if add, err = registry.PipelineFiles(dir); err != nil {
 				return nil, nil, err
 			}
 			if len(add) == 0 {
@@ -190,7 +192,7 @@ func grouped(args []string) (folders []string, files map[string]inFolder, err er
 }
 
 // writeOutcomes writes a table of what became of each plugin, and what to do with the lock.
-func writeOutcomes(out io.Writer, all []install.Outcome) error {
+func writeOutcomes(out io.Writer, all []registry.Outcome) error {
 	var errs []error
 	for _, o := range all {
 		tw := terminal.NewTable(out)
@@ -240,7 +242,7 @@ type changeJSON struct {
 	Installed bool   `json:"installed"`
 }
 
-func changeOf(c install.Change) changeJSON {
+func changeOf(c registry.Change) changeJSON {
 	p := c.After
 	if p == nil {
 		p = c.Before
@@ -248,7 +250,7 @@ func changeOf(c install.Change) changeJSON {
 	return changeJSON{Name: c.Name, Version: p.Version, Source: p.Source, Digest: p.Digest, Signer: p.Signer, Change: c.What(), Installed: c.Installed}
 }
 
-func outcomesJSON(all []install.Outcome) map[string]any {
+func outcomesJSON(all []registry.Outcome) map[string]any {
 	changes := []changeJSON{}
 	for _, o := range all {
 		for _, c := range o.Changes {
@@ -258,4 +260,112 @@ func outcomesJSON(all []install.Outcome) map[string]any {
 		}
 	}
 	return map[string]any{"plugins": changes}
+}
+
+func newPluginInstall() *cobra.Command {
+	dev := false
+	var source sourceFlags
+	c := &cobra.Command{
+		Use:   "install FOLDER --dev | SOURCE[@VERSION]",
+		Short: "Let your own racflow use a plugin that you are writing, or get one to this machine",
+		Long: `With --dev, build the plugin whose project is in FOLDER, and note in your own settings where its
+program is. From then on every pipeline file of yours can use its stages, and each run
+says that it uses a plugin in development. After a change the plugin is used again
+once it was installed again. A project in Go is built by the go command; one in
+Python gets a virtual environment in its own folder.
+
+Without it, get a plugin from a SOURCE as a pipeline file names it (see racflow plugin
+init), check it, put its program into this machine's store, and print the lines by which a file
+requires it. An archive needs --sha256. What a file uses is what its lock has: racflow plugin
+init writes that, and installs by itself what is missing.`,
+		Example: `  racflow plugin install . --dev
+  racflow plugin install 'ghcr.io/acme/racflow-plugin-mine@~> 1.2' --key minisign.pub
+  racflow plugin install https://example.com/racflow-plugin-mine_linux_amd64.tar.gz --sha256 HEX`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return errors.New("name the folder of the plugin's project, such as: racflow plugin install . --dev, or a source, such as: racflow plugin install ghcr.io/acme/racflow-plugin-mine")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			if !dev {
+				return source.install(c, args[0])
+			}
+			p, err := verify.BuildProject(c.Context(), args[0], c.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			if err := program.Link(p); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(c.OutOrStdout(), "The plugin %s is installed for development, from %s.\nPipeline files use its stages as %[1]s/STAGE.\n", p.Name, terminal.Line(p.Project))
+			return err
+		},
+	}
+	source.register(c)
+	c.Flags().BoolVar(&dev, "dev", false, "the folder holds the project of a plugin in development")
+	return c
+}
+
+// sourceFlags are those of racflow plugin install for a source.
+type sourceFlags struct{ sha256, key string }
+
+func (f *sourceFlags) register(c *cobra.Command) {
+	c.Flags().StringVar(&f.sha256, "sha256", "", "the sha256 that an archive has to have, in `HEX`")
+	c.Flags().StringVar(&f.key, "key", "", "the public key by which it has to be signed: a `FILE` of minisign, or in PEM")
+}
+
+// install installs the plugin of SOURCE[@VERSION], and says how a file requires it.
+func (f *sourceFlags) install(c *cobra.Command, text string) error {
+	source, version := cutVersion(text)
+	if info, err := os.Stat(source); err == nil && info.IsDir() {
+		if _, err := os.Stat(filepath.Join(source, "oci-layout")); errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("%s holds no published plugin; if it is the project of one that you are writing, add --dev", source)
+		}
+	}
+	var keys []string
+	if f.key != "" {
+		keys = []string{"=" + f.key} // its name is not known before
+	}
+	in, err := newInstaller(c, keys, nil)
+	if err != nil {
+		return err
+	}
+	w := registry.Wanted{Source: source, Version: version, Dir: "."}
+	here := runtime.GOOS + "/" + runtime.GOARCH
+	if f.sha256 != "" {
+		w.SHA256 = map[string]string{here: strings.ToLower(f.sha256)}
+	}
+	p, installed, err := in.Install(c.Context(), w, nil)
+	if err != nil {
+		return err
+	}
+	what, signed := "is installed", "signed by nobody"
+	if !installed {
+		what = "is on this machine already"
+	}
+	if p.Signer != "" {
+		signed = "signed by " + p.Signer
+	}
+	_, err = fmt.Fprintf(c.OutOrStdout(), "%s %s %s, %s.\nA pipeline file requires it by these lines; racflow plugin init then locks it:\n\n%s", p.Name, p.Version, what, signed, requirementOf(p, w))
+	return err
+}
+
+// requirementOf are the lines of a file that require a plugin.
+func requirementOf(p plugin.LockedPlugin, w registry.Wanted) string {
+	version := w.Version
+	if version == "" {
+		version = "~> " + strings.Join(strings.SplitN(p.Version, ".", 3)[:2], ".")
+	}
+	values := map[string]cty.Value{"source": cty.StringVal(w.Source), "version": cty.StringVal(version)}
+	if w.SHA256 != nil {
+		sums := map[string]cty.Value{}
+		for platform, sum := range w.SHA256 {
+			sums[platform] = cty.StringVal(sum)
+		}
+		values["sha256"] = cty.ObjectVal(sums)
+	}
+	f := hclwrite.NewEmptyFile()
+	f.Body().AppendNewBlock(plugin.Block, nil).Body().SetAttributeValue(p.Name, cty.ObjectVal(values))
+	return string(hclwrite.Format(f.Bytes()))
 }

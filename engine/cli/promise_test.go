@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/engine/tune/flagging"
+	"github.com/racflow/racflow/engine/internal/measure/tune"
 )
 
 // TestPromiseIsWhatARunDoes finds a promise beside the threshold of a cascade and the
@@ -32,7 +32,7 @@ func TestPromiseIsWhatARunDoes(t *testing.T) {
 		Text, Answer, Expected string
 		Flagged                bool
 	}](t, readFile(t, s.dir, "answers.jsonl")) {
-		if !flagging.Reserved(r.Text) {
+		if !tune.ReservedForPromise(r.Text) {
 			continue
 		}
 		gotRows++

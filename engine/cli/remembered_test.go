@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/racflow/racflow/engine/model"
+	"github.com/racflow/racflow/engine/internal/plugin/model"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/serve"
 )

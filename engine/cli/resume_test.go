@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/racflow/racflow/engine/journal/runs"
+	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
@@ -128,7 +128,7 @@ func (p *paid) change(t *testing.T, replacements ...string) {
 // runID is the name of the only run.
 func (p *paid) runID(t *testing.T) string {
 	t.Helper()
-	kept := runs.Of(filepath.Join(p.dir, stateDir)).List()
+	kept := journal.RunsOf(filepath.Join(p.dir, stateDir)).List()
 	if len(kept) != 1 {
 		t.Fatalf("runs %v", kept)
 	}

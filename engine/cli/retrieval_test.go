@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/engine/eval"
-	"github.com/racflow/racflow/engine/model"
+	"github.com/racflow/racflow/engine/internal/measure/eval"
+	"github.com/racflow/racflow/engine/internal/plugin/model"
 )
 
 const passagesFile = `

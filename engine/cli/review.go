@@ -14,10 +14,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/racflow/racflow/engine/journal/manifest"
-	page "github.com/racflow/racflow/engine/page/review"
-	"github.com/racflow/racflow/engine/review"
-	"github.com/racflow/racflow/engine/terminal"
+	"github.com/racflow/racflow/engine/internal/run/journal"
+	"github.com/racflow/racflow/engine/internal/show/page"
+	"github.com/racflow/racflow/engine/internal/show/review"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
 func newReview() *cobra.Command {
@@ -122,7 +122,7 @@ func serveReview(c *cobra.Command, is *review.Review, reviewer string, port uint
 	if is.Place.Add != "" {
 		notes = []string{fmt.Sprintf("%s does not read these decisions yet. Add to knowledge %q:\n\n%s", is.File, is.Place.Knowledge, is.Place.Add)}
 	}
-	s, err := page.New(is.Queue, page.Options{Title: is.Title, Reviewer: reviewer, Notes: notes, Details: is.Details})
+	s, err := page.NewReviewServer(is.Queue, page.ReviewOptions{Title: is.Title, Reviewer: reviewer, Notes: notes, Details: is.Details})
 	if err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func againCommand(is *review.Review, state string) []string {
 	}
 	given := is.Manifest.Command
 	if given == nil {
-		given = &manifest.Command{}
+		given = &journal.ManifestCommand{}
 	}
 	if dir, err := os.Getwd(); err == nil && given.Dir != "" && given.Dir != dir {
 		args = append([]string{"cd", quotedArgument(given.Dir), "&&", "racflow", "run", quotedArgument(is.File)}, args[3:]...)

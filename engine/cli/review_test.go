@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/engine/journal/manifest"
-	"github.com/racflow/racflow/engine/review"
+	"github.com/racflow/racflow/engine/internal/run/journal"
+	"github.com/racflow/racflow/engine/internal/show/review"
 )
 
 const reviewFile = `
@@ -248,7 +248,7 @@ func TestReviewNamesSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	var said strings.Builder
-	is := &review.Review{Queue: q, File: "p.hcl", Manifest: manifest.Manifest{ID: "run-000001", Command: &manifest.Command{Withheld: []string{"key"}}}}
+	is := &review.Review{Queue: q, File: "p.hcl", Manifest: journal.Manifest{ID: "run-000001", Command: &journal.ManifestCommand{Withheld: []string{"key"}}}}
 	if err := reportReview(&said, is, stateDir); err != nil || !strings.HasSuffix(said.String(), "\nwith what the run was given for key, which is a secret and not kept\n") {
 		t.Errorf("%v: %s", err, &said)
 	}

@@ -8,13 +8,15 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/racflow/racflow/plugins"
 )
 
 // TestTypos: each group refuses a word, and each command a flag, that it does not know, and names the nearest.
 func TestTypos(t *testing.T) {
 	refused := func(t *testing.T, want string, args ...string) {
 		t.Helper()
-		root := newRoot()
+		root := newRoot(plugins.Commands()...)
 		root.SetArgs(args)
 		root.SetOut(io.Discard)
 		err := root.ExecuteContext(t.Context())
@@ -46,7 +48,7 @@ func TestTypos(t *testing.T) {
 			walk(sub)
 		}
 	}
-	walk(newRoot())
+	walk(newRoot(plugins.Commands()...))
 	if groups < 8 || leaves < 40 {
 		t.Errorf("%d groups and %d other commands: the tree was not walked", groups, leaves)
 	}

@@ -12,12 +12,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/engine/governor"
-	"github.com/racflow/racflow/engine/journal/runs"
-	"github.com/racflow/racflow/engine/outcome"
-	"github.com/racflow/racflow/engine/output"
-	"github.com/racflow/racflow/engine/spend"
-	"github.com/racflow/racflow/engine/terminal"
+	"github.com/racflow/racflow/engine/internal/process/disk"
+	"github.com/racflow/racflow/engine/internal/process/governor"
+	"github.com/racflow/racflow/engine/internal/run/journal"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/internal/run/spend"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -117,7 +117,7 @@ this process, with what workers have answered meanwhile; --on none goes on witho
 results, from any machine. No secret goes to the servers: workers have their own.`,
 		// A file and, for --resume ID or --again ID, the run.
 		Args: func(c *cobra.Command, args []string) error {
-			isRun := func(a string) bool { return a == engine.Newest || runs.IsID(a) }
+			isRun := func(a string) bool { return a == engine.Newest || journal.IsRunID(a) }
 			if i := slices.IndexFunc(args, isRun); i >= 0 && len(args) == 2 {
 				switch {
 				case flags.more.Resume == engine.Newest:
@@ -148,7 +148,7 @@ results, from any machine. No secret goes to the servers: workers have their own
 			if err := on.check(&flags, &to); err != nil {
 				return err
 			}
-			flags.more.Journal, flags.more.Output = !noJournal, output.Target(to.name, c.OutOrStdout())
+			flags.more.Journal, flags.more.Output = !noJournal, disk.OutputTarget(to.name, c.OutOrStdout())
 			var err error
 			if flags.more.Command, err = commandOf(c); err != nil {
 				return err
@@ -310,7 +310,7 @@ func reportMissing(w io.Writer, o *engine.Outcome) {
 
 // reportUnfinished says where the results of a run are that ended early, and how to
 // resume it where something is left to do.
-func reportUnfinished(w io.Writer, p *engine.Pipeline, o *engine.Outcome, file *output.File) {
+func reportUnfinished(w io.Writer, p *engine.Pipeline, o *engine.Outcome, file *disk.Output) {
 	part := ""
 	if file.Partial() != "" {
 		part = fmt.Sprintf("results so far are in %s, and %s is unchanged", file.Partial(), file.Name())

@@ -3,18 +3,23 @@ package cli
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/engine/governor"
-	"github.com/racflow/racflow/engine/journal/runs"
-	"github.com/racflow/racflow/engine/terminal"
+	"github.com/racflow/racflow/engine/internal/measure/eval"
+	"github.com/racflow/racflow/engine/internal/process/governor"
+	"github.com/racflow/racflow/engine/internal/run/journal"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
 func newRuns() *cobra.Command {
@@ -37,8 +42,8 @@ removes old ones says which.`,
 }
 
 // runOf finds a run that a person names, among those of a state folder.
-func runOf(state, name string) (runs.Runs, string, error) {
-	kept := runs.Of(state)
+func runOf(state, name string) (journal.Runs, string, error) {
+	kept := journal.RunsOf(state)
 	if name != engine.Newest {
 		return kept, name, nil
 	}
@@ -72,7 +77,7 @@ With --on SERVERS they are the runs at servers of NATS, with what workers do now
 			if on.given() {
 				return on.list(c, asJSON)
 			}
-			all := runs.Of(state).List()
+			all := journal.RunsOf(state).List()
 			if asJSON {
 				enc := json.NewEncoder(c.OutOrStdout())
 				for _, r := range all {
@@ -100,20 +105,20 @@ With --on SERVERS they are the runs at servers of NATS, with what workers do now
 
 // runLine is a run in JSON.
 type runLine struct {
-	Run      string     `json:"run"`
-	Started  *time.Time `json:"started,omitempty"`
-	File     string     `json:"file,omitempty"`
-	Pipeline string     `json:"pipeline,omitempty"`
-	Input    string     `json:"input,omitempty"`
-	State    runs.State `json:"state"`
-	Answered int        `json:"answered"`
-	Items    *int       `json:"items,omitempty"` // of the input; absent: not known
-	Tokens   uint64     `json:"tokens"`
-	Cost     float64    `json:"cost"`
-	Bytes    int64      `json:"bytes"`
+	Run      string           `json:"run"`
+	Started  *time.Time       `json:"started,omitempty"`
+	File     string           `json:"file,omitempty"`
+	Pipeline string           `json:"pipeline,omitempty"`
+	Input    string           `json:"input,omitempty"`
+	State    journal.RunState `json:"state"`
+	Answered int              `json:"answered"`
+	Items    *int             `json:"items,omitempty"` // of the input; absent: not known
+	Tokens   uint64           `json:"tokens"`
+	Cost     float64          `json:"cost"`
+	Bytes    int64            `json:"bytes"`
 }
 
-func listed(r runs.Info) runLine {
+func listed(r journal.RunInfo) runLine {
 	m := r.Manifest
 	l := runLine{Run: r.ID, File: m.File, Pipeline: m.Pipeline, Input: m.Input.Path, State: r.State, Answered: r.Answered, Tokens: r.Tokens, Cost: r.Cost, Bytes: r.Bytes}
 	if !m.Started.IsZero() {
@@ -133,7 +138,7 @@ func startedAt(t time.Time) string {
 	return t.Local().Format("2006-01-02 15:04")
 }
 
-func answeredOf(r runs.Info) string {
+func answeredOf(r journal.RunInfo) string {
 	if r.End == nil || !r.End.Complete {
 		return strconv.Itoa(r.Answered)
 	}
@@ -156,4 +161,242 @@ func shownPath(path string) string {
 		}
 	}
 	return terminal.Escape(cmp.Or(path, "-"))
+}
+
+func newRunsRm() *cobra.Command {
+	var state string
+	var on clusterFlags
+	c := &cobra.Command{
+		Use:   "rm ID...",
+		Short: "Remove runs, which cannot be resumed or looked into then",
+		Long: `Remove runs, which cannot be resumed or looked into then.
+
+With --on SERVERS, what servers of NATS have of a run is removed: workers leave it, and
+what they answered and its caller has not taken is lost. A run whose caller is at work is
+not removed: end that first. What a caller keeps in its --state stays.`,
+		SuggestFor: []string{"remove", "delete"},
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("name the runs to remove; racflow runs list shows them")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, ids []string) error {
+			remove := journal.RunsOf(state).Remove
+			if slices.ContainsFunc(ids, on.has) {
+				conn, err := on.connect(c.Context(), saying(c))
+				if err != nil {
+					return err
+				}
+				defer conn.Close()
+				remove = func(id string) error { return removeAt(c.Context(), conn, id) }
+			}
+			var removed []string
+			var failed []error
+			for _, id := range ids {
+				if err := remove(id); err != nil {
+					failed = append(failed, err)
+				} else {
+					removed = append(removed, id)
+				}
+			}
+			if len(removed) > 0 {
+				fmt.Fprintf(c.OutOrStdout(), "removed %s\n", strings.Join(removed, ", "))
+			}
+			return errors.Join(failed...)
+		},
+	}
+	c.Flags().StringVar(&state, "state", stateDir, "`DIR` that keeps runs")
+	on.register(c, "remove runs that workers answer")
+	return c
+}
+
+// maxNamed is how many runs a line names.
+const maxNamed = 5
+
+// removedRuns says which finished runs were removed as another began.
+func removedRuns(all []journal.RemovedRun) string {
+	var names []string
+	var tokens uint64
+	paid, failed := 0, 0
+	for _, r := range all {
+		name := r.ID
+		if r.Tokens > 0 {
+			paid++
+			name = fmt.Sprintf("%s (%d tokens)", r.ID, r.Tokens)
+		}
+		names, tokens, failed = append(names, name), tokens+r.Tokens, failed+r.Failed
+	}
+	if more := len(names) - maxNamed; more > 0 {
+		names = append(names[:maxNamed], fmt.Sprintf("%d more", more))
+	}
+	text := fmt.Sprintf("removed %s beyond those that are kept: %s", terminal.Plural(len(all), "finished run"), strings.Join(names, ", "))
+	if paid > 0 {
+		text += fmt.Sprintf("; models had been asked in %d of them, for %d tokens", paid, tokens)
+	}
+	if failed > 0 {
+		text += fmt.Sprintf("; %s had failed in them", terminal.Plural(failed, "item"))
+	}
+	return text
+}
+
+func newRunsShow() *cobra.Command {
+	var state string
+	var on clusterFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "show ID",
+		Short: "Show what was run and what came of it",
+		Long: `Show what was run and what came of it: file, variables, input, knowledge and stages;
+how many items were answered, what that took, and the accuracy where the input
+says what is expected. ID may be newest. racflow explain shows what made one answer.
+
+With --on SERVERS, or where ID is that of a run at servers of NATS and
+` + serversVariable + ` names them: who works at it now and what they lack, what waits, and what it costs.`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return errors.New("name one run, or newest; racflow runs list shows them")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			if on.has(args[0]) {
+				return on.show(c, state, args[0], asJSON)
+			}
+			kept, id, err := runOf(state, args[0])
+			if err != nil {
+				return err
+			}
+			j, err := kept.Open(id)
+			if err != nil {
+				return err
+			}
+			defer j.Close(nil) //nolint:errcheck // it was only read
+			reportChanged(c.ErrOrStderr(), j)
+			shown := runShown{runLine: listed(kept.Info(id)), Manifest: j.Manifest, Totals: kept.End(id)}
+			shown.measure(j)
+			if asJSON {
+				return writeJSON(c.OutOrStdout(), shown)
+			}
+			return shown.write(c.OutOrStdout(), filepath.Join(state, "runs", id))
+		},
+	}
+	c.Flags().StringVar(&state, "state", stateDir, "`DIR` that keeps runs")
+	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	on.register(c, "show a run that workers answer")
+	return c
+}
+
+// runShown is a run with what came of it.
+type runShown struct {
+	runLine
+	Flagged     int              `json:"flagged"`
+	Undecided   int              `json:"undecided"`
+	Decided     int              `json:"decided,omitempty"` // by people: not scored
+	Failed      int              `json:"failed"`
+	Provisional int              `json:"provisional"`
+	Noted       int              `json:"noted"` // items of which the journal has what was seen
+	Scored      int              `json:"scored"`
+	Accuracy    *float64         `json:"accuracy,omitempty"`
+	Interval    *eval.Interval   `json:"interval,omitempty"`
+	Manifest    journal.Manifest `json:"manifest"`
+	Totals      *journal.Totals  `json:"totals,omitempty"` // absent: the run was cut off
+}
+
+// measure counts the items of the run.
+func (s *runShown) measure(j *journal.Journal) {
+	right := 0
+	for item := range j.Kept() {
+		r := item.Result
+		if item.Seen != nil {
+			s.Noted++
+		}
+		switch {
+		case item.Status == journal.Failed:
+			s.Failed++
+			continue
+		case item.Status == journal.Provisional:
+			s.Provisional++
+		case r.Answer == "" && !r.RetrievalOnly:
+			s.Undecided++
+		}
+		if r.Flagged {
+			s.Flagged++
+		}
+		if r.Decided != nil {
+			s.Decided++
+		} else if item.Row.Label != "" && !r.RetrievalOnly && !r.FreeText {
+			if s.Scored++; r.Answer == item.Row.Label {
+				right++
+			}
+		}
+	}
+	if s.Scored > 0 && s.Provisional == 0 {
+		share, within := float64(right)/float64(s.Scored), eval.Wilson(right, s.Scored)
+		s.Accuracy, s.Interval = &share, &within
+	}
+}
+
+func (s *runShown) write(w io.Writer, folder string) error {
+	m := s.Manifest
+	tw := terminal.NewTable(w)
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(tw, "%s\t%s\n", name, terminal.Escape(fmt.Sprintf(format, args...)))
+	}
+	took := ""
+	if s.Totals != nil {
+		took = fmt.Sprintf(", ended %s after %s", startedAt(s.Totals.Ended), time.Duration(s.Totals.Seconds*float64(time.Second)).Round(100*time.Millisecond))
+	}
+	line("run", "%s, %s", s.Run, s.State)
+	if s.Totals != nil && s.Totals.Reason != "" {
+		line("why", "%s", message(errors.New(s.Totals.Reason)))
+	}
+	line("started", "%s%s", startedAt(m.Started), took)
+	line("file", "%s, pipeline %s", shownPath(m.File), m.Pipeline)
+	line("input", "%s", shownPath(m.Input.Path))
+	if m.Cluster != nil {
+		line("workers", "run %s at %s: racflow runs show %[1]s --on %[2]s", m.Cluster.Run, m.Cluster.Servers)
+	}
+	for _, v := range m.Variables {
+		line("variable", "%s = %s (%s)", v.Name, v.Value, v.From)
+	}
+	for _, k := range m.Knowledge {
+		line("knowledge", "%s, generation %s", k.Name, k.Collection)
+	}
+	for _, stage := range m.Stages {
+		model, price := "", ""
+		if stage.Model != "" {
+			model = ", model " + stage.Model
+		}
+		if p := stage.Price; p != nil {
+			price = fmt.Sprintf(", %v in and %v out per million tokens", p.Input, p.Output)
+		}
+		line("stage", "%s: %s of %s %s%s%s", stage.Stage, stage.Use, stage.Plugin, stage.Version, model, price)
+	}
+	items := fmt.Sprintf("%s answered", answeredOf(journal.RunInfo{Answered: s.Answered, Items: s.items(), End: s.Totals}))
+	for _, part := range []struct {
+		n    int
+		name string
+	}{{s.Undecided, undecided}, {s.Decided, "decided by people"}, {s.Flagged, "flagged"}, {s.Failed, "failed"}, {s.Provisional, "provisional"}} {
+		if part.n > 0 {
+			items += fmt.Sprintf(", %d %s", part.n, part.name)
+		}
+	}
+	line("items", "%s", items)
+	if s.Accuracy != nil {
+		line("accuracy", "%.3f (%s) of %s", *s.Accuracy, between(*s.Interval), terminal.Plural(s.Scored, "item"))
+	}
+	if s.Accuracy == nil && s.Scored > 0 {
+		line("accuracy", "none while answers are provisional: racflow runs resume %s asks for the rest", s.Run)
+	}
+	line("took", "%d tokens, cost %s", s.Tokens, costOf(s.Cost))
+	line("kept", "%s in %s; what was seen of %s", size(s.Bytes), folder, terminal.Plural(s.Noted, "item"))
+	return tw.Flush()
+}
+
+func (s *runShown) items() int {
+	if s.Items == nil {
+		return 0
+	}
+	return *s.Items
 }

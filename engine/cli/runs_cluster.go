@@ -14,16 +14,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/engine/cluster/bus"
-	"github.com/racflow/racflow/engine/cluster/definition"
-	"github.com/racflow/racflow/engine/cluster/status"
-	"github.com/racflow/racflow/engine/journal/runs"
-	"github.com/racflow/racflow/engine/terminal"
+	"github.com/racflow/racflow/engine/internal/remote/bus"
+	"github.com/racflow/racflow/engine/internal/remote/caller"
+
+	"github.com/racflow/racflow/engine/internal/run/journal"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
 // has reports whether a run that a person names is one at servers.
 func (f *clusterFlags) has(id string) bool {
-	return f.given() || definition.IsID(id) && os.Getenv(serversVariable) != ""
+	return f.given() || caller.IsRunID(id) && os.Getenv(serversVariable) != ""
 }
 
 // saying writes sentences to a verb's standard error.
@@ -73,8 +73,8 @@ func (f *clusterFlags) list(c *cobra.Command, asJSON bool) error {
 
 // show shows one run at the servers, which may be named by the run in a state folder that began it.
 func (f *clusterFlags) show(c *cobra.Command, state, id string, asJSON bool) error {
-	if runs.IsID(id) {
-		m, err := runs.Of(state).Manifest(id)
+	if journal.IsRunID(id) {
+		m, err := journal.RunsOf(state).Manifest(id)
 		if err != nil {
 			return err
 		}
@@ -109,12 +109,12 @@ func (f *clusterFlags) show(c *cobra.Command, state, id string, asJSON bool) err
 }
 
 // statusAt says how a run at the servers is.
-func statusAt(ctx context.Context, conn *bus.Conn, id string) (*status.Status, error) {
+func statusAt(ctx context.Context, conn *bus.Conn, id string) (*caller.Status, error) {
 	run, err := openAt(ctx, conn, id)
 	if err != nil {
 		return nil, err
 	}
-	return status.Of(ctx, run)
+	return caller.StatusOf(ctx, run)
 }
 
 func openAt(ctx context.Context, conn *bus.Conn, id string) (*bus.Run, error) {
@@ -132,7 +132,7 @@ func removeAt(ctx context.Context, conn *bus.Conn, id string) error {
 		return err
 	}
 	// One of a newer racflow cannot be looked into, and nobody else may be there to remove it.
-	if s, err := status.Of(ctx, run); err == nil && s.Attended() {
+	if s, err := caller.StatusOf(ctx, run); err == nil && s.Attended() {
 		return fmt.Errorf("run %s is not removed: its caller %s is at work on %s; end that first", id, s.Caller.Name, s.Caller.Host)
 	} else if ctx.Err() != nil {
 		return err
@@ -156,7 +156,7 @@ func rate(perSecond float64) string {
 }
 
 // left is how long the rest takes; empty: nobody knows.
-func left(s *status.Status) string {
+func left(s *caller.Status) string {
 	if s.Items.Left == 0 {
 		return ""
 	}
@@ -168,7 +168,7 @@ func seconds(n float64) string {
 }
 
 // writeStatus shows a run at the servers to people.
-func writeStatus(w io.Writer, s *status.Status) error {
+func writeStatus(w io.Writer, s *caller.Status) error {
 	tw := terminal.NewTable(w)
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(tw, "%s\t%s\n", name, terminal.Escape(fmt.Sprintf(format, args...)))

@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/racflow/racflow/engine/cluster/bus"
-	"github.com/racflow/racflow/engine/cluster/definition"
-	"github.com/racflow/racflow/engine/cluster/natstest"
-	"github.com/racflow/racflow/engine/cluster/status"
-	"github.com/racflow/racflow/engine/journal/manifest"
+	"github.com/racflow/racflow/engine/internal/remote/bus"
+	"github.com/racflow/racflow/engine/internal/remote/caller"
+	"github.com/racflow/racflow/engine/internal/remote/natstest"
+
+	"github.com/racflow/racflow/engine/internal/run/journal"
 )
 
 // verb runs a verb of racflow in this process.
@@ -45,8 +45,8 @@ func TestRunsAtServers(t *testing.T) {
 		t.Errorf("none is the newest: %v", err)
 	}
 	begin := func(id string) *bus.Run {
-		d := definition.Definition{Format: definition.Format, Run: id, Version: "1.2.3", Started: time.Date(2026, 11, 23, 18, 0, 0, 0, time.UTC),
-			Manifest: manifest.Manifest{ID: "run-000007", File: "/elsewhere/p.hcl", Pipeline: "p", Input: manifest.File{Path: "/elsewhere/items.tsv"}}}
+		d := caller.Definition{Format: caller.DefinitionFormat, Run: id, Version: "1.2.3", Started: time.Date(2026, 11, 23, 18, 0, 0, 0, time.UTC),
+			Manifest: journal.Manifest{ID: "run-000007", File: "/elsewhere/p.hcl", Pipeline: "p", Input: journal.SeenFile{Path: "/elsewhere/items.tsv"}}}
 		data, err := d.Encode()
 		if err != nil {
 			t.Fatal(err)
@@ -82,15 +82,15 @@ func TestRunsAtServers(t *testing.T) {
 	if _, taken := run.Take(ctx); errors.Join(err, taken) != nil {
 		t.Fatal(err, taken)
 	}
-	caller := definition.CallerState{Name: "here-1", Host: "here", Part: 1, Published: 5, Total: 5, Items: 320}
-	put(run, definition.CallerKey, caller)
-	put(run, definition.WorkerPrefix+"one-1", definition.Worker{Name: "one-1", Host: "one", State: definition.Working, Batches: 1, Items: 64, Failed: 2, Rate: 12.4, Tokens: 640, Cost: .5})
-	put(run, definition.WorkerPrefix+"two-1", definition.Worker{Name: "two-1", Host: "two\x1b[31m", State: definition.Lacks, Lacks: []string{"the environment has no KEY"}})
+	theirs := caller.CallerState{Name: "here-1", Host: "here", Part: 1, Published: 5, Total: 5, Items: 320}
+	put(run, caller.CallerKey, theirs)
+	put(run, caller.WorkerPrefix+"one-1", caller.WorkerState{Name: "one-1", Host: "one", State: caller.Working, Batches: 1, Items: 64, Failed: 2, Rate: 12.4, Tokens: 640, Cost: .5})
+	put(run, caller.WorkerPrefix+"two-1", caller.WorkerState{Name: "two-1", Host: "two\x1b[31m", State: caller.Lacks, Lacks: []string{"the environment has no KEY"}})
 
 	state := t.TempDir()
-	for n, cluster := range []*manifest.Cluster{{Run: "k3v9q2"}, nil} {
+	for n, cluster := range []*journal.ManifestCluster{{Run: "k3v9q2"}, nil} {
 		name := fmt.Sprintf("run-%06d", n+1)
-		data, err := json.Marshal(manifest.Manifest{ID: name, Cluster: cluster})
+		data, err := json.Marshal(journal.Manifest{ID: name, Cluster: cluster})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +114,7 @@ func TestRunsAtServers(t *testing.T) {
 		}
 	}
 	out, err = verb(t, "runs", "show", "k3v9q2", "--json")
-	var shown status.Status
+	var shown caller.Status
 	if jsonErr := json.Unmarshal([]byte(out), &shown); jsonErr != nil || err != nil || shown.Batches.Waiting != 3 || len(shown.Workers) != 2 || shown.Workers[0].Rate != 12.4 {
 		t.Errorf("as JSON: %v, %v\n%s", err, jsonErr, out)
 	}
@@ -130,8 +130,8 @@ func TestRunsAtServers(t *testing.T) {
 	if out, err := verb(t, "runs", "rm", "k3v9q2", "--on", s.URL()); err == nil || !strings.Contains(err.Error(), "its caller here-1 is at work on here") {
 		t.Errorf("a run at work: %v, %s", err, out)
 	}
-	caller.Detached = true
-	put(run, definition.CallerKey, caller)
+	theirs.Detached = true
+	put(run, caller.CallerKey, theirs)
 	if out, err := verb(t, "runs", "rm", "k3v9q2", "b222222"); err != nil || out != "removed k3v9q2, b222222\n" {
 		t.Errorf("removed: %v, %s", err, out)
 	}

@@ -7,11 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/racflow/racflow/engine/interval"
-	"github.com/racflow/racflow/engine/journal"
-	"github.com/racflow/racflow/engine/journal/compare"
-	"github.com/racflow/racflow/engine/journal/manifest"
-	"github.com/racflow/racflow/engine/terminal"
+	"github.com/racflow/racflow/engine/internal/measure/eval"
+	"github.com/racflow/racflow/engine/internal/run/journal"
+
+	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
 func newRunsDiff() *cobra.Command {
@@ -53,7 +52,7 @@ Then what each run took, and what differs in what was run.`,
 }
 
 // compareRuns compares two runs of a state folder.
-func compareRuns(w io.Writer, state string, names []string) (*compare.Report, error) {
+func compareRuns(w io.Writer, state string, names []string) (*eval.RunComparison, error) {
 	var open [2]*journal.Journal
 	for i := range open {
 		kept, id, err := runOf(state, names[i])
@@ -67,12 +66,12 @@ func compareRuns(w io.Writer, state string, names []string) (*compare.Report, er
 			return nil, err
 		}
 		defer open[i].Close(nil) //nolint:errcheck // it was only read
-		if open[i].Manifest.Answers == manifest.Passages {
+		if open[i].Manifest.Answers == journal.PassageAnswers {
 			return nil, fmt.Errorf("run %s finds passages, which cannot be compared: racflow eval measures them", id)
 		}
 		reportChanged(w, open[i])
 	}
-	return compare.Of(open[0], open[1]), nil
+	return eval.Compare(open[0], open[1]), nil
 }
 
 // reportChanged says that lines of a journal do not count.
@@ -85,10 +84,10 @@ func reportChanged(w io.Writer, j *journal.Journal) {
 // maxFlips is how many labels or changes are shown.
 const maxFlips = 15
 
-func writeDiff(w io.Writer, r *compare.Report, items bool) error {
+func writeDiff(w io.Writer, r *eval.RunComparison, items bool) error {
 	tw := terminal.NewTable(w)
 	fmt.Fprintln(tw, "\tRUN\tANSWERED\tACCURACY\tTOKENS\tCOST")
-	for i, s := range []compare.Side{r.A, r.B} {
+	for i, s := range []eval.ComparedRun{r.A, r.B} {
 		accuracy := "-"
 		if s.Accuracy != nil {
 			accuracy = fmt.Sprintf("%.3f (%s) of %d", *s.Accuracy, between(s.Interval), s.Scored)
@@ -146,7 +145,7 @@ func more(w io.Writer, n int, what string) {
 	}
 }
 
-func between(i interval.Interval) string { return fmt.Sprintf("%.3f to %.3f", i.Low, i.High) }
+func between(i eval.Interval) string { return fmt.Sprintf("%.3f to %.3f", i.Low, i.High) }
 
 // shownAnswer is an answer in a table.
 func shownAnswer(answer string) string {

@@ -12,7 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/engine/enginetest"
+	"github.com/racflow/racflow/engine/internal/enginetest"
 	"github.com/racflow/racflow/plugins"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"

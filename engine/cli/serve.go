@@ -7,18 +7,18 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/engine/live"
-	"github.com/racflow/racflow/engine/serve"
-	"github.com/racflow/racflow/engine/serve/chat"
-	"github.com/racflow/racflow/engine/serve/guard"
-	"github.com/racflow/racflow/engine/serve/mcp"
-	"github.com/racflow/racflow/engine/telemetry"
+	"github.com/racflow/racflow/engine/internal/remote/live"
+	"github.com/racflow/racflow/engine/internal/remote/serve"
+	"github.com/racflow/racflow/engine/internal/remote/worker"
+	"github.com/racflow/racflow/engine/internal/show/telemetry"
 )
 
 // tokensVariable is an environment variable with tokens.
@@ -26,7 +26,7 @@ const tokensVariable = "RACFLOW_SERVE_TOKENS"
 
 // serving are the flags of serve beside those of the files.
 type serving struct {
-	network guard.Network
+	network serve.Network
 	tokens  string
 	body    string
 	queue   int
@@ -129,11 +129,11 @@ func (s *serving) run(c *cobra.Command, flags *fileFlags, files []string) (err e
 		return err
 	}
 	s.options.Log, s.network.Log = o.Log, o.Log
-	tokens, err := guard.NewTokens(os.Getenv(tokensVariable), s.tokens, o.Log)
+	tokens, err := serve.NewTokens(os.Getenv(tokensVariable), s.tokens, o.Log)
 	if err != nil {
 		return fmt.Errorf("tokens: %w", err)
 	}
-	s.options.Guard.Tokens, s.options.Guard.Local = tokens, guard.Loopback(s.network.Address)
+	s.options.Guard.Tokens, s.options.Guard.Local = tokens, serve.Loopback(s.network.Address)
 	// What serves lives on after the signal that ends the server, until requests have ended.
 	life, end := context.WithCancel(context.WithoutCancel(c.Context()))
 	defer end()
@@ -154,7 +154,7 @@ func (s *serving) run(c *cobra.Command, flags *fileFlags, files []string) (err e
 		err := set.Start(c.Context())
 		if err == nil {
 			d.progress.Clear()
-			err = mcp.Stdio(c.Context(), serve.Of(set), s.options.Timeout, o.Log)
+			err = serve.ServeMCP(c.Context(), serve.Of(set), s.options.Timeout, o.Log)
 		}
 		if c.Context().Err() != nil {
 			err = nil // it was ended
@@ -165,9 +165,9 @@ func (s *serving) run(c *cobra.Command, flags *fileFlags, files []string) (err e
 	if err != nil {
 		return err
 	}
-	chat.Mount(server)
-	mcp.Mount(server, o.Log)
-	l, err := guard.Listen(s.network, tokens)
+	serve.MountChat(server)
+	serve.MountMCP(server, o.Log)
+	l, err := serve.Listen(s.network, tokens)
 	if err != nil {
 		return err
 	}
@@ -222,7 +222,7 @@ func (s *serving) announce(d *display, set *live.Set, address string) {
 		scheme = "https"
 	}
 	d.print("serving %s on %s://%s", strings.Join(names, ", "), scheme, address)
-	if !guard.Loopback(address) && s.network.Insecure {
+	if !serve.Loopback(address) && s.network.Insecure {
 		for what, missing := range map[string]bool{"without TLS: others may read requests and answers": s.network.Cert == "", "without tokens: everybody may call": s.options.Guard.Tokens == nil} {
 			if missing {
 				d.print("warning: --insecure: %s", what)
@@ -230,4 +230,112 @@ func (s *serving) announce(d *display, set *live.Set, address string) {
 		}
 	}
 	s.options.Log.Info("serving", slog.String("address", address))
+}
+
+// working are the flags of worker.
+type working struct {
+	cluster   clusterFlags
+	telemetry telemetryFlags
+	state     string
+	plugins   []string
+	models    []string
+	jobs      int
+	grace     time.Duration
+}
+
+func newWorker() *cobra.Command {
+	var w working
+	c := &cobra.Command{
+		Use:   "worker --on SERVERS",
+		Short: "Take part in runs that others have begun at NATS servers",
+		Long: `Take part in runs that racflow run --on has begun at the same NATS servers, until it is
+told to end:
+
+    racflow worker --on nats://a,b,c:4222
+
+It needs no pipeline file: the file, all that it reads and local knowledge come from the
+servers, and are kept below --state for the next run that has them. Plugins are those
+of the file's lock, which racflow plugin init has installed here, models those of
+racflow model pull, and what the file reads with secret() and env() comes from the
+environment of this process. What is missing here, and what would make other answers
+than the caller's, is said with the name of this machine by the caller and by
+racflow runs show ID. Until it is mended this worker takes no part in that run; it looks
+every half minute, and at once on SIGHUP.
+
+It works on the oldest four runs, and on others where these have nothing to do. --jobs
+bounds the batches that are under way at a time; without it, each pipeline has as many
+as on one machine, which suits local stages and services. Limits, budget and answers of
+services are the run's, whatever the number of workers.
+
+A batch whose worker dies goes to another. An interrupt or SIGTERM has it take no more
+batches; those under way have --grace to end, and the rest goes to others. A second one
+ends it at once.
+
+Exit code 0: it was ended; 1: it could not start, or the servers refuse it.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return w.run(c) },
+	}
+	w.cluster.register(c, "take part in runs there")
+	w.telemetry.register(c)
+	c.Flags().IntVar(&w.jobs, "jobs", 0, "work on `N` batches at a time, of all runs together")
+	c.Flags().StringVar(&w.state, "state", worker.DefaultState, "`DIR` that keeps what runs bring; several workers may share one")
+	c.Flags().StringArrayVar(&w.models, "models", nil, "look in `DIR` for models that no hub has, by what is in them (may be repeated)")
+	c.Flags().DurationVar(&w.grace, "grace", time.Minute, "give batches to others that have not ended so long after SIGTERM")
+	c.Flags().StringArrayVar(&w.plugins, "plugins", nil, "use the plugins in `DIR`, which are being developed, whatever a run's file has locked (may be repeated)")
+	return c
+}
+
+func (w *working) run(c *cobra.Command) (err error) {
+	switch {
+	case w.jobs < 0 || w.jobs == 0 && c.Flags().Changed("jobs"):
+		return fmt.Errorf("--jobs %d: it is at least 1", w.jobs)
+	case w.grace <= 0:
+		return fmt.Errorf("--grace %s: it is more than 0", w.grace)
+	case w.state == "":
+		return errors.New("--state is empty: name a folder")
+	}
+	d := newDisplay()
+	events := d.events()
+	log, err := newLog()
+	if err != nil {
+		return err
+	}
+	o := worker.Options{
+		Engine: engine.Options{Builtin: builtin, Plugins: w.plugins, Log: log, Events: engine.Events{Plugins: events.Plugins, Waiting: events.Waiting}},
+		Models: w.models, Jobs: w.jobs, State: w.state, Grace: w.grace, Say: d.print,
+	}
+	again, stop := hangups()
+	defer stop()
+	o.Again = again
+	conn, err := w.cluster.connect(c.Context(), d.print)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	w.telemetry.traces.Worker = conn.Name()
+	ended, err := w.telemetry.watch(c, &o.Engine, d.print)
+	if err != nil {
+		return err
+	}
+	defer func() { ended(err) }()
+	d.print("%s takes part in runs at %s", conn.Name(), withoutUsers(w.cluster.servers))
+	return worker.Work(c.Context(), conn, o)
+}
+
+// hangups has a value for each SIGHUP, which says that something may have changed.
+func hangups() (again <-chan struct{}, stop func()) {
+	signals, out := make(chan os.Signal, 1), make(chan struct{}, 1)
+	signal.Notify(signals, syscall.SIGHUP)
+	go func() {
+		for range signals {
+			select {
+			case out <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	return out, func() {
+		signal.Stop(signals)
+		close(signals)
+	}
 }

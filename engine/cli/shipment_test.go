@@ -13,13 +13,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/engine/cluster/bundle"
-	"github.com/racflow/racflow/engine/cluster/bus"
-	"github.com/racflow/racflow/engine/cluster/natstest"
-	"github.com/racflow/racflow/engine/cluster/ship"
-	"github.com/racflow/racflow/engine/outcome"
-	"github.com/racflow/racflow/engine/result"
-	"github.com/racflow/racflow/engine/run"
+	"github.com/racflow/racflow/engine/internal/remote/bus"
+	"github.com/racflow/racflow/engine/internal/remote/natstest"
+	"github.com/racflow/racflow/engine/internal/remote/shipment"
+
+	"github.com/racflow/racflow/engine/internal/run"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/internal/run/result"
 	"github.com/racflow/racflow/plugins"
 	folders "github.com/racflow/racflow/sdk/sdktest/must"
 )
@@ -61,7 +61,7 @@ func (e *elsewhere) Begin(ctx context.Context, b engine.Beginning) error {
 	if err != nil {
 		return err
 	}
-	shipped, err := ship.Put(ctx, e.conn, files)
+	shipped, err := shipment.PutShipped(ctx, e.conn, files)
 	if err != nil {
 		return err
 	}
@@ -70,12 +70,12 @@ func (e *elsewhere) Begin(ctx context.Context, b engine.Beginning) error {
 			e.sent = append(e.sent, s.Name)
 		}
 	}
-	packed, err := bundle.Of(b.Pipeline)
+	packed, err := shipment.NewBundle(b.Pipeline)
 	if err != nil {
 		return err
 	}
-	kept := ship.Kept{Dir: filepath.Join(e.state, "kept")}
-	path, o, err := packed.Unpack(ctx, e.conn, bundle.Place{State: e.state, Kept: kept})
+	kept := shipment.KeptFiles{Dir: filepath.Join(e.state, "kept")}
+	path, o, err := packed.Unpack(ctx, e.conn, shipment.BundlePlace{State: e.state, Kept: kept})
 	if err == nil {
 		err = kept.Get(ctx, e.conn, shipped, e.state)
 	}

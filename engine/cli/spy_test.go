@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/racflow/racflow/engine/confine"
+	"github.com/racflow/racflow/engine/internal/process/confine"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/serve"
 )

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/racflow/racflow/engine/catalog"
-	"github.com/racflow/racflow/engine/pipeline"
-	"github.com/racflow/racflow/engine/schema"
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/plugin/catalog"
+
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -29,7 +29,7 @@ func TestStageExamples(t *testing.T) {
 		if stage.Kind == sdk.KindChunk || stage.Kind == sdk.KindEnrich {
 			path, blocks[sdk.KindChunk] = "doc.md", `chunk { use = "recursive" }`
 		}
-		blocks[stage.Kind] = schema.Of(stage.Name, stage).Example
+		blocks[stage.Kind] = catalog.Explain(stage.Name, stage).Example
 		name := string(stage.Kind) + stage.Name + ".hcl"
 		text := fmt.Sprintf("knowledge \"k\" {\n source { path = %q }\n%s\n%s\n%s\n%s\n}\npipeline \"p\" {\n retrieve \"near\" { from = knowledge.k }\n%s\n%s\n%s\n%s\n}\n",
 			path, blocks[sdk.KindChunk], blocks[sdk.KindEnrich], blocks[sdk.KindEmbed], blocks[sdk.KindStore],

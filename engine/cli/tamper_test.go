@@ -13,9 +13,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/engine/plugin/lock"
-	"github.com/racflow/racflow/engine/plugin/store"
-	"github.com/racflow/racflow/engine/program"
+	"github.com/racflow/racflow/engine/internal/plugin"
+	"github.com/racflow/racflow/engine/internal/plugin/registry"
+	"github.com/racflow/racflow/engine/internal/process/program"
 	"github.com/racflow/racflow/sdk"
 	folders "github.com/racflow/racflow/sdk/sdktest/must"
 )
@@ -41,7 +41,7 @@ pipeline "p" {
 type installed struct {
 	dir, mark string
 	program   program.Program
-	locked    lock.Plugin
+	locked    plugin.LockedPlugin
 }
 
 func installProgram(t *testing.T) *installed {
@@ -65,17 +65,17 @@ func installProgram(t *testing.T) *installed {
 		do(err)
 	}
 	do(errors.Join(archive.Close(), zipped.Close()))
-	description, err := store.Encode(sdk.Plugin{Name: "mine", Version: "1.2.3", Stages: []sdk.Stage{
+	description, err := registry.EncodeDescription(sdk.Plugin{Name: "mine", Version: "1.2.3", Stages: []sdk.Stage{
 		sdk.SampleStage("words", "Counts words.", func(context.Context, sdk.Setup, struct{}) (sdk.Sampler, error) { return nil, nil }, sdk.Reads(sdk.ColumnText)),
 	}})
 	do(err)
-	s, err := store.Open(filepath.Join(i.dir, "cache"))
+	s, err := registry.OpenStore(filepath.Join(i.dir, "cache"))
 	do(err)
 	hash, err := s.Add("mine", &packed, true, "", description)
 	do(err)
 	i.program, err = s.Program("mine", hash)
 	do(err)
-	i.locked = lock.Plugin{
+	i.locked = plugin.LockedPlugin{
 		Name: "mine", Source: "ghcr.io/acme/racflow-plugin-mine", Version: "1.2.3", Constraint: "~> 1.2", Protocol: 2, Digest: "sha256:0",
 		Programs: map[string]string{runtime.GOOS + "/" + runtime.GOARCH: hash},
 	}
@@ -89,7 +89,7 @@ func installProgram(t *testing.T) *installed {
 }
 
 func (i *installed) lock() error {
-	return (&lock.File{Plugins: []lock.Plugin{i.locked}}).Write(filepath.Join(i.dir, lock.FileName))
+	return (&plugin.Lock{Plugins: []plugin.LockedPlugin{i.locked}}).Write(filepath.Join(i.dir, plugin.LockName))
 }
 
 // write changes a file of the program, which nobody may write to.
@@ -133,9 +133,11 @@ func TestTampered(t *testing.T) {
 			i.locked.Programs = map[string]string{"plan9/386": i.program.Hash}
 			return i.lock()
 		}, nil, "has no program for"},
-		"not locked":                 {func(i *installed) error { i.locked.Name = "other"; return i.lock() }, nil, "is not locked"},
-		"no lock":                    {func(i *installed) error { return os.Remove(filepath.Join(i.dir, lock.FileName)) }, nil, "is not locked"},
-		"a lock of another language": {func(i *installed) error { return os.WriteFile(filepath.Join(i.dir, lock.FileName), []byte("{"), 0o600) }, nil, "the lock cannot be read"},
+		"not locked": {func(i *installed) error { i.locked.Name = "other"; return i.lock() }, nil, "is not locked"},
+		"no lock":    {func(i *installed) error { return os.Remove(filepath.Join(i.dir, plugin.LockName)) }, nil, "is not locked"},
+		"a lock of another language": {func(i *installed) error {
+			return os.WriteFile(filepath.Join(i.dir, plugin.LockName), []byte("{"), 0o600)
+		}, nil, "the lock cannot be read"},
 		"a hash that is a path": {func(i *installed) error {
 			i.locked.Programs = map[string]string{runtime.GOOS + "/" + runtime.GOARCH: "../../one"}
 			return i.lock()
@@ -146,7 +148,7 @@ func TestTampered(t *testing.T) {
 		"without its description": {func(i *installed) error { return os.Remove(filepath.Dir(i.program.Folder) + ".json") }, nil, "is installed without its description"},
 		"in the folder of the user, as before": {func(i *installed) error {
 			config := filepath.Join(i.dir, "home", "racflow", "plugins")
-			return errors.Join(os.Remove(filepath.Join(i.dir, lock.FileName)), os.MkdirAll(config, 0o700), os.Rename(filepath.Join(i.dir, "one", "racflow-plugin-mine"), filepath.Join(config, "racflow-plugin-mine")))
+			return errors.Join(os.Remove(filepath.Join(i.dir, plugin.LockName)), os.MkdirAll(config, 0o700), os.Rename(filepath.Join(i.dir, "one", "racflow-plugin-mine"), filepath.Join(config, "racflow-plugin-mine")))
 		}, nil, "is not locked"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -156,7 +158,7 @@ func TestTampered(t *testing.T) {
 			}
 			for _, verb := range []string{"validate", "plan", "run"} {
 				command := racflow(t, i.dir, append([]string{verb, "p.hcl"}, c.args...)...)
-				command.Env = append(os.Environ(), store.Variable+"="+filepath.Join(i.dir, "cache"), "XDG_CONFIG_HOME="+filepath.Join(i.dir, "home"), "HOME="+filepath.Join(i.dir, "home"))
+				command.Env = append(os.Environ(), registry.StoreVariable+"="+filepath.Join(i.dir, "cache"), "XDG_CONFIG_HOME="+filepath.Join(i.dir, "home"), "HOME="+filepath.Join(i.dir, "home"))
 				out, err := command.CombinedOutput()
 				text := strings.Join(strings.Fields(string(out)), " ")
 				_, unmarked := os.Stat(i.mark)

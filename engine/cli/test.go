@@ -3,18 +3,21 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/engine/expect"
-	"github.com/racflow/racflow/engine/journal"
-	"github.com/racflow/racflow/engine/output"
-	"github.com/racflow/racflow/engine/pipeline"
-	"github.com/racflow/racflow/engine/report"
-	"github.com/racflow/racflow/engine/rule"
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/file/rule"
+	"github.com/racflow/racflow/engine/internal/measure/eval"
+	"github.com/racflow/racflow/engine/internal/measure/expect"
+	"github.com/racflow/racflow/engine/internal/measure/tune"
+	"github.com/racflow/racflow/engine/internal/process/disk"
+	"github.com/racflow/racflow/engine/internal/run/journal"
+	"github.com/racflow/racflow/engine/internal/show/report"
 )
 
 func newTest() *cobra.Command {
@@ -51,7 +54,7 @@ an error. --junit FILE writes what CI systems show, - to standard output.`,
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			if t.asJSON && output.IsStdout(t.junit, c.OutOrStdout()) {
+			if t.asJSON && disk.IsStdout(t.junit, c.OutOrStdout()) {
 				return errors.New("--json and --junit - both write to standard output: name a file with --junit")
 			}
 			return t.run(c, &flags, args)
@@ -120,9 +123,9 @@ func (t *tester) run(c *cobra.Command, flags *fileFlags, files []string) (err er
 		t.open = append(t.open, j)
 	}
 	t.used = make([]bool, len(t.open))
-	var to *output.File
+	var to *disk.Output
 	if t.junit != "" {
-		if to, err = output.Open(t.junit, c.OutOrStdout(), files...); err != nil {
+		if to, err = disk.OpenOutput(t.junit, c.OutOrStdout(), files...); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, to.Close()) }()
@@ -144,7 +147,7 @@ func (t *tester) run(c *cobra.Command, flags *fileFlags, files []string) (err er
 	switch {
 	case t.asJSON:
 		err = writeJSON(out, testedJSON{t.holds(), t.reports})
-	case !output.IsStdout(t.junit, out):
+	case !disk.IsStdout(t.junit, out):
 		err = report.Expected(out, t.reports)
 	}
 	return errors.Join(err, t.exit())
@@ -228,9 +231,148 @@ func (t *tester) pipeline(c *cobra.Command, flags fileFlags, path string) error 
 		}
 		t.reports = append(t.reports, r)
 		a.progress.Clear()
-		if t.asJSON || output.IsStdout(t.junit, c.OutOrStdout()) {
+		if t.asJSON || disk.IsStdout(t.junit, c.OutOrStdout()) {
 			return nil
 		}
 		return report.Expect(c.OutOrStdout(), r)
 	})
+}
+
+func newTune() *cobra.Command {
+	var flags fileFlags
+	var o tune.Options
+	var to, metric string
+	var over []string
+	var accuracy, share, cost float64
+	var promised eval.PromiseGoal
+	c := &cobra.Command{
+		Use:   "tune FILE --input VALIDATION",
+		Short: "Find values of arguments, thresholds and weights of voters, and promise an accuracy",
+		Long: `Find the values of a pipeline's variables on rows with labels: of x in a rule
+when = "margin < var.x" of a sample stage, which sends only the doubtful items to
+a language model, and of y in weights = var.y or accuracy = var.y in the config of
+the election, a map by the names of the voters.
+
+Every voter is asked about every row once. The curve of what is sent against
+accuracy and cost is found by cross-validation: all figures are of rows that the
+values were not found on. Without a goal, as little is sent as costs at most half
+a point of accuracy against the best point of the curve. Weights replace those of
+the file only where they are better by more than chance.
+
+Before that, other values of arguments are tried on the same rows, one argument after
+the other: of those of searches, rerankers and statistical voters that are variables in
+the file, such as top_k = var.k, or of those that --over names:
+
+  racflow tune --over neighbours.top_k=15,30,120 --over var.sharpness=5,15,50 --input rows.tsv FILE
+
+Targets are those of eval --sweep. A value is chosen by cross-validation, and kept where
+it is better by more than chance: that of a variable is written, of an argument you are
+told what to set in the file. Voters that ask services, or get the doubtful items alone,
+stay out of it, unless the target changes what they are asked, or how votes are counted:
+then their answers come from the cache, or are paid for (--offline, --max-cost). Where rows have gold passages and no
+labels, values of searches and rerankers are chosen by nDCG@10, or by --metric.
+
+An election that learns, such as learned, is fitted on the rows with labels. Without
+such rows, --calls N asks all voters, those that cost money too, about N rows of the
+knowledge, each of which is kept out of what is found for it.
+
+--accuracy 0.98 finds x in flag = "confidence < var.x" of the election, too, so that
+at least 98 % of what is not flagged is right, and promises it with the confidence
+of --confidence: rows drawn as these are break the promise in 5 % of the cases at
+most. An answer to a row whose label the knowledge does not have is wrong; flagging
+it or leaving it without an answer is right. Half of the rows serve the promise
+alone, the other half the other values; with --variable x, all rows serve the
+promise. It needs no language model.
+
+The values found are for run and eval with -var-file. eval warns when it is given
+the rows that they were found on.`,
+		Args: oneFile,
+		RunE: func(c *cobra.Command, args []string) error {
+			for name, goal := range map[string]struct {
+				given *float64
+				goal  **float64
+			}{"overall-accuracy": {&accuracy, &o.Goal.Accuracy}, "share": {&share, &o.Goal.Share}, "cost": {&cost, &o.Goal.Cost}} {
+				if c.Flags().Changed(name) {
+					*goal.goal = goal.given
+				}
+			}
+			if c.Flags().Changed("accuracy") {
+				o.Promise = &promised
+			}
+			switch {
+			case o.Promise == nil && c.Flags().Changed("confidence"):
+				return errors.New("--confidence is that of a promise: give --accuracy, too")
+			case accuracy < 0 || accuracy > 1 || share < 0 || share > 1 || cost < 0:
+				return errors.New("--overall-accuracy and --share are from 0 to 1, --cost is at least 0")
+			case o.Folds < 2:
+				return fmt.Errorf("--folds %d: at least 2 are needed to hold rows out", o.Folds)
+			case c.Flags().Changed("calls") && o.Calls < o.Folds:
+				return fmt.Errorf("--calls %d: at least one row for each of %d folds is needed", o.Calls, o.Folds)
+			}
+			var err error
+			if o.Over, err = parseTargets("--over", over); err != nil {
+				return err
+			}
+			if o.Metric, err = tune.ReadMetric(metric); err != nil {
+				return fmt.Errorf("--metric: %w", err)
+			}
+			return flags.pipelineOf(c, args[0], c.InOrStdin(), func(_ *app, p *engine.Pipeline) (err error) {
+				out, err := disk.OpenOutput(to, c.OutOrStdout(), p.Reads()...)
+				if err != nil {
+					return err
+				}
+				defer func() { err = errors.Join(err, out.Close()) }()
+				found, err := p.Tune(c.Context(), o)
+				if err != nil {
+					return withoutFigures(err)
+				}
+				if err := report.Tried(c.OutOrStdout(), found.Metric, found.Values); err != nil {
+					return err
+				}
+				if err := report.Tune(c.OutOrStdout(), found.Subject, found.Outcome, found.Flag); err != nil {
+					return err
+				}
+				variables := found.Variables
+				if out.Name() == "" {
+					variables = "\n" + variables
+				}
+				if _, err = io.WriteString(out, variables); err == nil {
+					err = out.Commit()
+				}
+				if err != nil {
+					return fmt.Errorf("write the variables: %w", err)
+				}
+				if out.Name() != "" {
+					fmt.Fprintf(c.ErrOrStderr(), "variables in %s: racflow run -var-file %[1]s %s\n", to, args[0])
+				}
+				if found.Unpromised != nil {
+					return fmt.Errorf("no promise, and the threshold of the flag rule stays: %w", found.Unpromised)
+				}
+				if found.Incomplete {
+					return &exitError{code: exitItemsFailed}
+				}
+				return nil
+			})
+		},
+	}
+	flags.register(c)
+	flags.registerInput(c)
+	flags.registerCalls(c)
+	c.Flags().Float64Var(&promised.Accuracy, "accuracy", 0, "promise that at least this share (0 to 1) of what is not flagged is right")
+	c.Flags().Float64Var(&promised.Confidence, "confidence", .95, "with this confidence (0 to 1)")
+	c.Flags().Float64Var(&accuracy, "overall-accuracy", 0, "reach this accuracy (0 to 1) with as little sent as that takes")
+	c.Flags().Float64Var(&share, "share", 0, "the best accuracy with at most this share of the items sent (0 to 1)")
+	c.Flags().Float64Var(&cost, "cost", 0, "the best accuracy at no more than this for a thousand items, by the prices in the file")
+	c.MarkFlagsMutuallyExclusive("overall-accuracy", "share", "cost")
+	c.Flags().IntVar(&o.Folds, "folds", 5, "parts of the rows, each of which is held out once")
+	c.Flags().StringArrayVar(&over, "over", nil, "try these values of an argument: `TARGET=VALUE,VALUE` (may be repeated)")
+	c.Flags().StringVar(&metric, "metric", "", "choose values by accuracy, ndcg@10 or recall@`K`; by default accuracy, or ndcg@10 where there are no labels")
+	c.Flags().IntVar(&o.Calls, "calls", 0, "tune on `N` rows of the knowledge in place of an input")
+	c.MarkFlagsMutuallyExclusive("calls", "input")
+	c.MarkFlagsMutuallyExclusive("calls", "over")
+	c.MarkFlagsMutuallyExclusive("calls", "metric")
+	c.MarkFlagsMutuallyExclusive("calls", "accuracy")
+	c.Flags().StringVar(&o.Threshold, "variable", "", "the threshold to find, where the file has several; that of the flag rule: nothing else")
+	c.Flags().StringVar(&to, "output", "", "write the variables to `FILE`.hclvars (- or default: print them)")
+	return c
 }

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/engine/eval"
-	"github.com/racflow/racflow/engine/source"
+	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/serve"
 )

@@ -18,10 +18,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/racflow/racflow/engine/governor"
-	"github.com/racflow/racflow/engine/retry"
-	"github.com/racflow/racflow/engine/terminal"
-	"github.com/racflow/racflow/engine/waiting"
+	"github.com/racflow/racflow/engine/internal/process/governor"
+	"github.com/racflow/racflow/engine/internal/run/retry"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
+
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
@@ -117,7 +117,7 @@ func TestSlowToStart(t *testing.T) {
 				go func() { _ = server.Serve(w) }()
 				var reports []string
 				log := slog.New(slog.DiscardHandler)
-				reporter := waiting.New(func(wait waiting.Report) {
+				reporter := terminal.NewWaitReporter(func(wait terminal.LongWait) {
 					if text := wait.String(); !strings.HasPrefix(text, "waiting for sample.llm: "+terminal.Plural(test.items, "call")+", ") || !strings.Contains(text, "model.example") {
 						t.Error(text)
 					}

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/racflow/racflow/engine/host"
+	"github.com/racflow/racflow/engine/internal/process/host"
 	"github.com/racflow/racflow/sdk"
 )
 

@@ -15,7 +15,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/racflow/racflow/engine/host"
+	"github.com/racflow/racflow/engine/internal/process/host"
 	"github.com/racflow/racflow/sdk"
 )
 

@@ -1,0 +1,447 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+	"golang.org/x/term"
+
+	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/knowledge"
+	"github.com/racflow/racflow/engine/internal/measure/doctor"
+	"github.com/racflow/racflow/engine/internal/measure/eval"
+	"github.com/racflow/racflow/engine/internal/process/governor"
+	"github.com/racflow/racflow/engine/internal/process/program"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/internal/run/retry"
+	"github.com/racflow/racflow/engine/internal/show/report"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
+)
+
+// flagNames replaces names of options in the engine's texts by those of flags.
+var flagNames = strings.NewReplacer(
+	"Options.Pipeline", "--pipeline", "Options.Input", "--input", "Options.Plugins", "--plugins", "Options.Limit", "--limit", "Options.Debug", "--debug",
+	"Options.Services.Budget.Cost", "--max-cost", "Options.Spend.Money", "--budget", "Options.Spend", "--calls or --budget", "Options.Goal.Cost", "--cost", "Options.Calls", "--calls", "Options.Promise", "--accuracy", "Options.Folds", "--folds", "without Options.Journal", "with --no-journal", "without Options.Resume", "without --resume", "Options.State", "--state", "Options.Again", "--again",
+)
+
+// message is an error in the words of the command line.
+func message(err error) string {
+	var changed *engine.ChangedError
+	var part *eval.PartError
+	text := err.Error()
+	switch {
+	case errors.As(err, &changed):
+		text = changed.Error() + ". Change it back, begin anew without --resume, or mix answers of before and after with --resume-anyway"
+	case errors.As(err, &part):
+		text = fmt.Sprintf("--ablate %s: %s", part.Part, part.Why)
+	}
+	return terminal.Sanitize(flagNames.Replace(text))
+}
+
+func writeDiagnostics(w io.Writer, found *engine.DiagnosticsError) {
+	width, colour := uint(0), obeysEscapes(w) // 0: what is no terminal gets whole lines, to be searched
+	if isTerminal(w) {
+		width = terminalWidth(w)
+	}
+	for _, d := range found.Diagnostics {
+		located, sources, first := *d, map[string]*hcl.File(nil), 1
+		located.Detail = flagNames.Replace(d.Detail)
+		// The writer shows the line; editors and people without colour want the
+		// column too.
+		if at := d.Subject; at != nil {
+			located.Summary = fmt.Sprintf("%s at %s:%d:%d", d.Summary, at.Filename, at.Start.Line, at.Start.Column)
+			sources, first = excerpt(&located, found.Sources[at.Filename])
+		}
+		var text strings.Builder
+		if err := hcl.NewDiagnosticTextWriter(&text, sources, width, colour).WriteDiagnostic(&located); err != nil {
+			continue // a Builder returns no errors
+		}
+		fmt.Fprint(w, renumber(text.String(), first)) // nowhere is left to report a broken standard error
+	}
+}
+
+// maxSnippet is how many bytes of a file are printed with a diagnostic.
+const maxSnippet = 4000
+
+// excerpt returns the source of a diagnostic with nothing but the lines that are printed, and
+// the number of the first of them, and moves the diagnostic's places there: the writer
+// reads a source from its beginning, again for each diagnostic, which takes seconds for a hundred
+// of them. Lines that are too long to print are left out, and so are the places.
+func excerpt(d *hcl.Diagnostic, file *hcl.File) (sources map[string]*hcl.File, line int) {
+	if file == nil {
+		return nil, 1
+	}
+	about := *d.Subject
+	if d.Context != nil {
+		about = hcl.RangeOver(about, *d.Context)
+	}
+	start, end := min(about.Start.Byte, len(file.Bytes)), min(about.End.Byte, len(file.Bytes))
+	first, last := bytes.LastIndexByte(file.Bytes[:start], '\n')+1, len(file.Bytes)
+	if n := bytes.IndexByte(file.Bytes[end:], '\n'); n >= 0 {
+		last = end + n
+	}
+	if last-first > maxSnippet {
+		d.Subject, d.Context = nil, nil
+		return nil, 1
+	}
+	within := place{offset: d.Subject.Start.Byte}
+	within.names, _ = file.Nav.(contexts)
+	moved := func(r *hcl.Range) *hcl.Range {
+		if r == nil {
+			return nil
+		}
+		m := *r
+		m.Start.Byte, m.End.Byte = m.Start.Byte-first, m.End.Byte-first
+		return &m
+	}
+	d.Subject, d.Context = moved(d.Subject), moved(d.Context)
+	return map[string]*hcl.File{d.Subject.Filename: {Bytes: file.Bytes[first:last], Nav: within}}, about.Start.Line
+}
+
+// renumber gives the lines of an excerpt, which the writer counts from 1, their own
+// numbers.
+func renumber(text string, first int) string {
+	var b strings.Builder
+	for n := 1; first > 1; n++ {
+		head, rest, found := strings.Cut(text, fmt.Sprintf("\n%4d: ", n))
+		if !found {
+			break
+		}
+		fmt.Fprintf(&b, "%s\n%4d: ", head, first+n-1)
+		text = rest
+	}
+	return b.String() + text
+}
+
+// contexts is what the Nav of a source can say: the block that a byte stands in.
+type contexts interface{ ContextString(offset int) string }
+
+// place is the Nav of an excerpt.
+type place struct {
+	names  contexts // of the whole source; nil: it says nothing
+	offset int      // in there
+}
+
+// ContextString implements contexts.
+func (p place) ContextString(int) string {
+	if p.names == nil {
+		return ""
+	}
+	return p.names.ContextString(p.offset)
+}
+
+func isTerminal(w any) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// obeysEscapes reports whether colour and movements of the cursor may be written:
+// to a terminal that can do so, unless NO_COLOR (https://no-color.org) asks for
+// plain text.
+func obeysEscapes(w any) bool {
+	return isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+func terminalWidth(w any) uint {
+	if f, ok := w.(*os.File); ok {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+			return uint(width)
+		}
+	}
+	return 100
+}
+
+// maxReported is how many failures are reported one by one on standard error; the
+// results hold all of them.
+const maxReported = 20
+
+// display shows the engine's events on standard error.
+type display struct {
+	progress *terminal.Progress
+	failures int // items of the run
+
+	mu    sync.Mutex
+	meter terminal.ProgressMeter // of what is done now
+}
+
+func newDisplay() *display {
+	var width func() int // of a terminal, which may be resized
+	if obeysEscapes(os.Stderr) {
+		width = func() int { return int(terminalWidth(os.Stderr)) }
+	}
+	return &display{progress: terminal.NewProgress(os.Stderr, width)}
+}
+
+// logVariable is an environment variable that says what of the log is shown.
+const logVariable = "RACFLOW_LOG"
+
+func newLog() (*slog.Logger, error) {
+	levels, err := Parse(os.Getenv(logVariable))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", logVariable, err)
+	}
+	return slog.New(levels.Handler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: levels.Lowest()}))), nil
+}
+
+// print writes a line. What a terminal would obey is taken out.
+func (d *display) print(format string, args ...any) {
+	d.progress.Clear()
+	fmt.Fprintln(os.Stderr, terminal.Sanitize(fmt.Sprintf(format, args...)))
+}
+
+func (d *display) events() engine.Events {
+	return engine.Events{
+		Warnings:  func(found *engine.DiagnosticsError) { writeDiagnostics(os.Stderr, found) },
+		Advice:    func(text string) { d.print("warning: %s", text) },
+		Findings:  d.findings,
+		Measuring: func(variant string) { fmt.Fprintln(os.Stderr, variant) },
+		Plugins:   d.plugins,
+		Knowledge: d.knowledge,
+		Locked:    func(name string, why error) { d.print("knowledge %q: waiting: %v", name, why) },
+		Waiting:   func(r terminal.LongWait) { d.print("%s", r) },
+		Later:     d.later,
+		Begun:     d.begun,
+		Answered:  d.answered,
+		Progress:  d.far,
+		Ended:     d.ended,
+		Spent:     d.spent,
+	}
+}
+
+// plugins says which programs are trusted further than a lock and confinement go.
+func (d *display) plugins(all []*program.Program) {
+	for _, p := range all {
+		switch p.Origin {
+		case program.Given:
+			d.print("plugin %s: development program %s of --plugins or RACFLOW_PLUGINS, which no lock names", p.Name, p.Path)
+		case program.Linked:
+			d.print("plugin %s: development program of %s, installed with --dev, which no lock names", p.Name, p.Project)
+		}
+		if p.Allow.Unconfined {
+			d.print("plugin %s: not confined, as the file says: it may reach all that you may", p.Name)
+		}
+	}
+}
+
+// findings warns of what is wrong with the rows.
+func (d *display) findings(r doctor.Report) {
+	for _, f := range r.Findings {
+		d.print("warning: %s; racflow doctor FILE shows the rows", f.Message)
+	}
+}
+
+// later says how far the results are that come later.
+func (d *display) later(w retry.PendingWait) {
+	text := w.Stage + ": " + w.Note
+	if w.For >= time.Minute {
+		text += ", since " + minutes(w.For)
+	}
+	d.print("%s", text)
+}
+
+// minutes shows a time in whole minutes: 12 min, 3 h 5 min.
+func minutes(d time.Duration) string {
+	whole := int(d / time.Minute)
+	if whole < 60 {
+		return fmt.Sprintf("%d min", whole)
+	}
+	return fmt.Sprintf("%d h %d min", whole/60, whole%60)
+}
+
+// far shows how far work is.
+func (d *display) far(s engine.Progress) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.meter.Add(time.Now(), s)
+	d.progress.Update(func(now time.Time) []string { return report.Progress(s, &d.meter, now) })
+}
+
+// off says what the file has and does not use.
+func (d *display) off(p *pipeline.Pipeline) {
+	for _, k := range p.Knowledge() {
+		for _, stage := range k.Enrich {
+			if !stage.Enabled {
+				d.print("enrich.%s (%s) is off: passages are kept without it", stage.Name, stage.Use)
+			}
+		}
+	}
+	without := "what was found is the result"
+	if slices.ContainsFunc(p.Stages, func(s *pipeline.Stage) bool { return s.Block == "elect" && s.Enabled }) {
+		without = "the election runs without it"
+	}
+	for _, stage := range p.Stages {
+		if !stage.Enabled && stage.Block == "sample" {
+			d.print("sample.%s (%s) is off: %s", stage.Name, stage.Use, without)
+		}
+	}
+}
+
+func (d *display) begun(b engine.Begun) {
+	d.failures = 0
+	d.off(b.Pipeline)
+	d.prices(b.Pipeline)
+	if b.Earlier != "" {
+		d.print("run %s of this file and input ended early: --resume=%[1]s resumes it", b.Earlier)
+	}
+	if b.Resumed {
+		d.print("resuming run %s: %d items are answered", b.Run, b.Answered)
+	}
+	if t := b.Again; t != nil {
+		switch {
+		case len(t.Changed) > 0:
+			d.print("no answer of run %s is taken, because this has changed: %s; what models said is in the response cache", t.Run, strings.Join(t.Changed, "; "))
+		case t.All:
+			d.print("nothing has changed since run %s: its answers are taken", t.Run)
+		default:
+			d.print("the knowledge has changed since run %s, or may have: its answers are taken where items find there what they found", t.Run)
+		}
+	}
+	if b.Changed > 0 {
+		d.print("%s of the journal changed since it was written: these items are answered again", terminal.Plural(b.Changed, "line"))
+	}
+	if len(b.Removed) > 0 {
+		d.print("%s", removedRuns(b.Removed))
+	}
+}
+
+// prices says what calls cost where the file does not say it.
+func (d *display) prices(p *pipeline.Pipeline) {
+	for i, s := range p.Stages {
+		if s.Enabled && p.Used(i) && s.PriceFrom != "" {
+			d.print("%s.%s: %s", s.Block, s.Name, report.Price(s))
+		}
+	}
+}
+
+func (d *display) answered(batch []outcome.Result) {
+	for _, r := range batch {
+		if r.Failure == nil {
+			continue
+		}
+		if d.failures++; d.failures <= maxReported {
+			d.print("%s failed: %v", terminal.Sanitize(r.Place()), r.Failure)
+		}
+	}
+}
+
+func (d *display) ended(o *engine.Outcome) {
+	if d.failures > maxReported {
+		d.print("... and %d more failed", d.failures-maxReported)
+	}
+	for _, skipped := range o.Skipped {
+		d.print("%s: %s continued without it, the first because: %v", skipped.Stage, terminal.Plural(skipped.Items, "item"), skipped.First)
+	}
+	for _, dropped := range o.Evaluation.Dropped {
+		d.print("warning: %s", dropped)
+	}
+	d.progress.Clear()
+}
+
+func (d *display) knowledge(r knowledge.BuildReport) {
+	name := fmt.Sprintf("knowledge %q", r.Name)
+	for _, why := range r.Anew {
+		d.print("%s: %s", name, why)
+	}
+	d.print("%s: %s", name, describeKnowledge(r))
+	if a := r.Attached; a != nil && a.Doubt() != "" {
+		d.print("%s: warning: %s", name, a.Doubt())
+	}
+	for i, invalid := range r.Invalid {
+		if i == maxReported {
+			d.print("... and %d more that cannot be used", r.InvalidCount-maxReported)
+			break
+		}
+		what := "the row"
+		if invalid.Line == 0 {
+			what = "it"
+		}
+		d.print("%s (%s is left out)", invalid, what)
+	}
+	if r.Unenriched > 0 {
+		d.print("%s: %s without what an enrichment adds, which the next build tries again; the first because %s",
+			name, terminal.Plural(r.Unenriched, "passage"), r.FirstUnenriched)
+	}
+	for _, g := range r.Retired {
+		d.print("%s: removed %s (%s), which this build replaces", name, g.Collection, terminal.Plural(g.Entries, "entry"))
+	}
+	for _, err := range r.Kept {
+		d.print("%s: warning: what this build replaces stays: %v; racflow knowledge gc removes it", name, err)
+	}
+	d.progress.Clear()
+}
+
+// describeKnowledge says how a knowledge compares with its source.
+func describeKnowledge(r knowledge.BuildReport) string {
+	if a := r.Attached; a != nil {
+		words := ""
+		if !a.Lexical {
+			words = " and without words"
+		}
+		return fmt.Sprintf("%s in collection %s, read only%s; %s", terminal.Plural(r.Entries, "entry"), a.Collection, words, a.Sampled())
+	}
+	what := "up to date"
+	if n := r.Added + r.Changed; n+r.Removed > 0 {
+		what = fmt.Sprintf("%d embedded with %s", n-r.Reused, r.Embedder)
+		if r.Reused > 0 {
+			what += fmt.Sprintf(", %d with vectors of earlier builds", r.Reused)
+		}
+		if r.Removed > 0 {
+			what += fmt.Sprintf(", %d removed", r.Removed)
+		}
+	}
+	what = terminal.Plural(r.Entries, "entry") + ", " + what
+	if r.Documents > 0 {
+		what = terminal.Plural(r.Documents, "document") + ", " + what
+	}
+	return what
+}
+
+// spent says what calls of services came to.
+func (d *display) spent(s governor.Snapshot) {
+	reported := 0
+	for _, stage := range s.Stages {
+		if text := describeCalls(stage.Counts); text != "" {
+			d.print("%s: %s", stage.Stage, text)
+			reported++
+		}
+	}
+	if reported > 1 {
+		d.print("all calls: %s", describeCalls(s.Total))
+	}
+}
+
+// describeCalls says what calls came to; nothing where there were none.
+func describeCalls(c governor.Counts) string {
+	var parts []string
+	if c.Calls > 0 {
+		text := terminal.Plural(c.Calls, "call")
+		if c.Failed > 0 {
+			text += fmt.Sprintf(" (%d failed)", c.Failed)
+		}
+		parts = append(parts, text)
+	}
+	if c.InputTokens > 0 || c.OutputTokens > 0 {
+		text := fmt.Sprintf("%d tokens in", c.InputTokens)
+		if c.CachedTokens > 0 {
+			text += fmt.Sprintf(" (%d cached)", c.CachedTokens)
+		}
+		parts = append(parts, text, fmt.Sprintf("%d out", c.OutputTokens))
+	}
+	if c.Cost > 0 {
+		parts = append(parts, "cost "+governor.Money(c.Cost))
+	}
+	if c.CacheHits > 0 {
+		parts = append(parts, terminal.Plural(c.CacheHits, "answer")+" from the cache")
+	}
+	return strings.Join(parts, ", ")
+}

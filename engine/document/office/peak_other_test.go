@@ -1,7 +1,0 @@
-//go:build !linux
-
-package office
-
-import "testing"
-
-func peak(*testing.T) {}

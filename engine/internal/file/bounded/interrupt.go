@@ -1,0 +1,41 @@
+package bounded
+
+import (
+	"context"
+	"time"
+)
+
+// This file lets a caller leave work that cannot be stopped, such as
+// reading from a pipe that nobody closes.
+
+// grace is how long Do waits for work that notices the end of its context.
+const grace = 500 * time.Millisecond
+
+// Interruptible returns what work returns. When ctx ends first and work does not end
+// within half a second, Do returns an error, the cause of ctx, and leaves work
+// behind in its goroutine: work must not hold anything that others need, and
+// must be bounded in what it takes.
+func Interruptible[T any](ctx context.Context, work func() (T, error)) (T, error) {
+	type outcome struct {
+		value T
+		err   error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		v, err := work()
+		done <- outcome{v, err}
+	}()
+	var late <-chan time.Time
+	ended := ctx.Done()
+	for {
+		select {
+		case o := <-done:
+			return o.value, o.err
+		case <-ended:
+			ended, late = nil, time.After(grace)
+		case <-late:
+			var none T
+			return none, context.Cause(ctx)
+		}
+	}
+}

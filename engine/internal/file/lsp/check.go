@@ -1,0 +1,292 @@
+package lsp
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/plugin"
+	"github.com/racflow/racflow/engine/internal/process/redact"
+	"github.com/racflow/racflow/sdk"
+)
+
+// pause is how long nobody types before a changed text is checked.
+const pause = 100 * time.Millisecond
+
+// checks runs the checks of documents, of each the latest alone: a newer one ends one
+// that waits or is under way.
+type checks struct {
+	run func(ctx context.Context, uri string)
+
+	mu    sync.Mutex
+	ends  map[string]context.CancelFunc
+	all   sync.WaitGroup
+	ended bool
+}
+
+// start begins a check after a wait.
+func (c *checks) start(uri string, wait time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return
+	}
+	if end := c.ends[uri]; end != nil {
+		end()
+	}
+	ctx, end := context.WithCancel(context.Background())
+	c.ends[uri] = end
+	c.all.Go(func() {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+			c.run(ctx, uri)
+		}
+	})
+}
+
+// cancel ends the check of a document that is closed.
+func (c *checks) cancel(uri string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if end := c.ends[uri]; end != nil {
+		end()
+		delete(c.ends, uri)
+	}
+}
+
+// stop ends all checks and waits for them.
+func (c *checks) stop() {
+	c.mu.Lock()
+	c.ended = true
+	for _, uri := range slices.Collect(maps.Keys(c.ends)) {
+		c.ends[uri]()
+	}
+	c.mu.Unlock()
+	c.all.Wait()
+}
+
+// check loads a document as it stands in the editor, and publishes what is wrong.
+func (s *server) check(ctx context.Context, uri string) {
+	s.mu.Lock()
+	d, ok := s.documents[uri]
+	s.mu.Unlock()
+	if !ok {
+		return
+	}
+	o := s.options.Load
+	o.Text, o.Catalog = []byte(d.text.src), newKnown(o.Catalog)
+	o.Secrets = &redact.Secrets{} // of this text alone: one that is being typed is another with each letter
+	file, diags := pipeline.Load(ctx, d.path, o)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now, ok := s.documents[uri]
+	if ctx.Err() != nil || !ok || now.version != d.version {
+		return // another check is of what there is now
+	}
+	checked := *now
+	if len(file.Variables) > 0 {
+		checked.file, checked.secrets = file, o.Secrets
+	}
+	if len(file.Required) > 0 {
+		checked.required = file.Required
+	}
+	s.documents[uri] = &checked
+	s.publish(publishParams{URI: uri, Version: d.version, Diagnostics: d.diagnostics(diags)})
+}
+
+// diagnostics are those of a check as an editor shows them.
+func (d *document) diagnostics(all hcl.Diagnostics) []diagnostic {
+	out := []diagnostic{}
+	for _, given := range all {
+		shown := diagnostic{Severity: int(given.Severity), Source: "racflow", Message: given.Summary}
+		if given.Detail != "" {
+			shown.Message += ": " + given.Detail
+		}
+		switch at := given.Subject; {
+		case at == nil:
+		case at.Filename == d.path:
+			shown.Range = d.text.rangeOf(span{at.Start.Byte, at.End.Byte})
+		default: // a file of variables: it is not what is edited
+			shown.Message = at.String() + ": " + shown.Message
+		}
+		out = append(out, shown)
+	}
+	return out
+}
+
+// known is a catalog of what is known already: it starts no program. It lasts for one
+// request, and asks the other catalog once for each kind and stage.
+type known struct {
+	catalog pipeline.Catalog
+	uses    map[sdk.Kind][]string
+	stages  map[string]sdk.Stage
+}
+
+func newKnown(c pipeline.Catalog) *known {
+	return &known{catalog: c, uses: map[sdk.Kind][]string{}, stages: map[string]sdk.Stage{}}
+}
+
+// Uses implements pipeline.Catalog.
+func (k *known) Uses(kind sdk.Kind) []string {
+	if _, ok := k.uses[kind]; !ok {
+		k.uses[kind] = k.catalog.Uses(kind)
+	}
+	return k.uses[kind]
+}
+
+// Stage implements pipeline.Catalog.
+func (k *known) Stage(kind sdk.Kind, use string) (sdk.Stage, bool) {
+	key := string(kind) + " " + use
+	if s, ok := k.stages[key]; ok {
+		return s, true
+	}
+	if !slices.Contains(k.Uses(kind), use) {
+		return sdk.Stage{}, false
+	}
+	s, ok := k.catalog.Stage(kind, use)
+	if ok {
+		k.stages[key] = s
+	}
+	return s, ok
+}
+
+// Require implements pipeline.Requiring.
+func (k *known) Require(dir string, required []plugin.Requirement) pipeline.Catalog {
+	return k.require(dir, required)
+}
+
+func (k *known) require(dir string, required []plugin.Requirement) *known {
+	if c, ok := k.catalog.(pipeline.Requiring); ok {
+		return newKnown(c.Require(dir, required))
+	}
+	return k
+}
+
+// Explain implements pipeline.Explainer.
+func (k *known) Explain(use string) error {
+	plugin, _, third := strings.Cut(use, "/")
+	if !third {
+		return nil
+	}
+	if e, ok := k.catalog.(pipeline.Explainer); ok {
+		if why := e.Explain(use); why != nil {
+			return why
+		}
+	}
+	for _, kind := range []sdk.Kind{sdk.KindChunk, sdk.KindEnrich, sdk.KindEmbed, sdk.KindStore, sdk.KindRerank, sdk.KindPrompt, sdk.KindSample, sdk.KindElect} {
+		if slices.ContainsFunc(k.Uses(kind), func(use string) bool { return strings.HasPrefix(use, plugin+"/") }) {
+			return nil // it has other stages
+		}
+	}
+	return fmt.Errorf("the plugin %q has not described its stages yet, and no program is started while a file is edited; racflow validate with this file asks it once", plugin)
+}
+
+// text is a document's text with the beginnings of its lines.
+type text struct {
+	src   string
+	lines []int // byte offsets; ends of lines are \n, \r\n and \r
+}
+
+func newText(src string) text {
+	t := text{src: src, lines: []int{0}}
+	for i := range len(src) {
+		if src[i] == '\n' || src[i] == '\r' && (i+1 == len(src) || src[i+1] != '\n') {
+			t.lines = append(t.lines, i+1)
+		}
+	}
+	return t
+}
+
+// offset returns the byte that a position is before; one beyond the end of its line
+// is at the end.
+func (t text) offset(p position) int {
+	if p.Line < 0 || p.Line >= len(t.lines) {
+		return len(t.src)
+	}
+	at, end := t.lines[p.Line], len(t.src)
+	if p.Line+1 < len(t.lines) {
+		end = t.lines[p.Line+1]
+	}
+	for units := 0; at < end; {
+		r, n := utf8.DecodeRuneInString(t.src[at:])
+		if units += utf16.RuneLen(r); units > p.Character || r == '\n' || r == '\r' {
+			break
+		}
+		at += n
+	}
+	return at
+}
+
+// position returns the position of a byte offset.
+func (t text) position(offset int) position {
+	offset = min(max(offset, 0), len(t.src))
+	line := sort.SearchInts(t.lines, offset+1) - 1
+	units := 0
+	for _, r := range t.src[t.lines[line]:offset] {
+		units += utf16.RuneLen(r)
+	}
+	return position{Line: line, Character: units}
+}
+
+func (t text) rangeOf(s span) textRange {
+	return textRange{Start: t.position(s.from), End: t.position(s.to)}
+}
+
+// span is a part of a text: byte offsets.
+type span struct{ from, to int }
+
+func (s span) holds(offset int) bool { return s.from <= offset && offset <= s.to }
+
+func (t text) at(s span) string { return t.src[s.from:s.to] }
+
+// edits are those that make another text of this one: one that replaces the lines
+// between those that stay.
+func (t text) edits(after string) []textEdit {
+	if after == t.src {
+		return []textEdit{}
+	}
+	a, b := t.split(), newText(after).split()
+	head := 0
+	for head < len(a) && head < len(b) && a[head] == b[head] {
+		head++
+	}
+	tail := 0
+	for tail < len(a)-head && tail < len(b)-head && a[len(a)-1-tail] == b[len(b)-1-tail] {
+		tail++
+	}
+	from, to := 0, len(t.src)
+	for _, line := range a[:head] {
+		from += len(line)
+	}
+	for _, line := range a[len(a)-tail:] {
+		to -= len(line)
+	}
+	var changed string
+	for _, line := range b[head : len(b)-tail] {
+		changed += line
+	}
+	return []textEdit{{Range: t.rangeOf(span{from, to}), NewText: changed}}
+}
+
+// split returns the lines with their ends.
+func (t text) split() []string {
+	var all []string
+	ends := append(slices.Clone(t.lines[1:]), len(t.src))
+	for i, from := range t.lines {
+		all = append(all, t.src[from:ends[i]])
+	}
+	return all
+}

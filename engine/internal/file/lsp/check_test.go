@@ -1,0 +1,144 @@
+package lsp
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/sdk"
+)
+
+// A text is checked when nobody types any more, the latest alone; documents do not
+// wait for each other, and nothing is checked after stop.
+func TestChecks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var mu sync.Mutex
+		var ran []string
+		var ended []error
+		c := checks{ends: map[string]context.CancelFunc{}}
+		c.run = func(ctx context.Context, uri string) {
+			mu.Lock()
+			ran = append(ran, uri+" "+time.Since(began).String())
+			mu.Unlock()
+			if uri == "slow" {
+				<-ctx.Done()
+				mu.Lock()
+				ended = append(ended, ctx.Err())
+				mu.Unlock()
+			}
+		}
+		for range 5 { // letters, one each 60 ms
+			c.start("a", pause)
+			time.Sleep(60 * time.Millisecond)
+		}
+		c.start("b", 0)
+		c.start("slow", 0)
+		synctest.Wait()
+		c.start("closed", pause)
+		c.cancel("closed")
+		time.Sleep(pause)
+		c.stop()
+		c.start("late", 0)
+		synctest.Wait()
+		if want := []string{"b 300ms", "slow 300ms", "a 340ms"}; !cmp.Equal(slices.Sorted(slices.Values(ran)), slices.Sorted(slices.Values(want))) {
+			t.Errorf("checked %v, want %v", ran, want)
+		}
+		if len(ended) != 1 || ended[0] == nil {
+			t.Errorf("the check under way was not ended: %v", ended)
+		}
+	})
+}
+
+// What no plugin has said before is not asked for.
+func TestKnown(t *testing.T) {
+	asked := &testCatalog{}
+	k := newKnown(asked)
+	text := in("retrieve \"r\" { from = knowledge.k }\nsample \"s\" { use = \"other/best\" }\nsample \"t\" {\n  use = \"mine/worst\"\n}\nsample \"u\" { use = \"mine/best\" }\nelect \"e\" { use = \"soft\" }")
+	_, diags := pipeline.Load(t.Context(), "p.hcl", pipeline.Options{Dir: t.TempDir(), Text: []byte(text), Catalog: k, Vars: map[string]string{"key": "x"}})
+	var all []string
+	for _, d := range diags {
+		all = append(all, d.Detail)
+	}
+	shown := strings.Join(all, "\n")
+	if !strings.Contains(shown, `"other" has not described its stages yet`) || !strings.Contains(shown, `No plugin offers the sample stage "mine/worst"`) {
+		t.Errorf("diagnostics:\n%s", shown)
+	}
+	for _, use := range asked.asked {
+		if use == "other/best" || use == "mine/worst" {
+			t.Errorf("%s was asked for", use)
+		}
+	}
+	if !slices.Contains(asked.asked, "mine/best") {
+		t.Errorf("a known plugin is not used: %v", asked.asked)
+	}
+	if _, ok := k.Stage(sdk.KindSample, "mine/best"); !ok {
+		t.Error("a known stage is not there")
+	}
+}
+
+// Lines end with \n, \r\n and \r; characters are counted in UTF-16 code units.
+func TestPositions(t *testing.T) {
+	text := newText("a𝄞b\r\nüx\rz\n")
+	for offset, want := range map[int]position{
+		0: {0, 0}, 1: {0, 1}, 5: {0, 3}, 6: {0, 4}, 8: {1, 0}, 10: {1, 1}, 11: {1, 2}, 12: {2, 0}, 14: {3, 0},
+	} {
+		if got := text.position(offset); got != want {
+			t.Errorf("byte %d is at %v, want %v", offset, got, want)
+		}
+		if got := text.offset(want); got != offset {
+			t.Errorf("%v is byte %d, want %d", want, got, offset)
+		}
+	}
+	for p, want := range map[position]int{{0, 2}: 1, {0, 99}: 6, {2, 99}: 13, {9, 0}: 14, {-1, 0}: 14} {
+		if got := text.offset(p); got != want {
+			t.Errorf("%v is byte %d, want %d", p, got, want)
+		}
+	}
+}
+
+// An edit replaces the lines that differ.
+func TestEdits(t *testing.T) {
+	tests := []struct {
+		before, after string
+		from, to      int // lines
+		text          string
+	}{
+		{"a\nb\nc\n", "a\nB\nc\n", 1, 2, "B\n"},
+		{"a\nb\n", "a\nb\nc\n", 2, 2, "c\n"},
+		{"a\na\na\n", "a\na\n", 2, 3, ""},
+		{"a", "a\n", 0, 0, "a\n"},
+	}
+	for _, test := range tests {
+		got := newText(test.before).edits(test.after)
+		if len(got) != 1 || got[0].Range.Start.Line != test.from || got[0].Range.End.Line != test.to || got[0].NewText != test.text {
+			t.Errorf("%q to %q: %+v", test.before, test.after, got)
+		}
+	}
+	if got := newText("a\n").edits("a\n"); !cmp.Equal(got, []textEdit{}) {
+		t.Errorf("edits of nothing: %v", got)
+	}
+}
+
+// TestLongText: what is too long to be a pipeline file takes no memory but its own.
+func TestLongText(t *testing.T) {
+	src := []byte(strings.Repeat("a = 1\n", 1<<18))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	root := outline(src)
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 1<<20 || len(root.attrs) > 0 || root.body.to != len(src) {
+		t.Errorf("%d bytes allocated, %d arguments", n, len(root.attrs))
+	}
+	if root := outline(src[:600]); len(root.attrs) != 100 {
+		t.Errorf("%d arguments of a short one", len(root.attrs))
+	}
+}

@@ -1,0 +1,241 @@
+package lsp
+
+import (
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/racflow/racflow/engine/internal/file/bounded"
+	"github.com/racflow/racflow/engine/internal/file/grammar"
+)
+
+// block is a block of a file as far as its tokens show it. The root has no type.
+type block struct {
+	typ    string
+	head   span // the type
+	labels []label
+	body   span // between the braces
+	open   bool // it has a brace
+	attrs  []*attr
+	blocks []*block
+	parent *block
+}
+
+type label struct {
+	name string
+	at   span // without quotes
+}
+
+// attr is an argument as far as its tokens show it.
+type attr struct {
+	name   string
+	at     span // of the name
+	value  span // to the end of the line, or of its brackets
+	tokens hclsyntax.Tokens
+}
+
+// maxUnclosed bounds how often reading begins anew after a text without its closing
+// quote: each time the rest of the file is read.
+const maxUnclosed = 20
+
+// lex returns the tokens of a file. A text ends with its line at the latest, so that
+// one without its closing quote does not swallow what follows.
+func lex(src []byte) hclsyntax.Tokens {
+	tokens, _ := hclsyntax.LexConfig(src, "", hcl.InitialPos)
+	_, diags := bounded.Parse(src, "")
+	if !diags.HasErrors() {
+		return tokens
+	}
+	var all hclsyntax.Tokens
+	for range maxUnclosed {
+		cut := unclosed(tokens)
+		if cut < 0 {
+			break
+		}
+		at := tokens[cut].Range
+		all = append(all, tokens[:cut]...)
+		all = append(all, hclsyntax.Token{Type: hclsyntax.TokenNewline, Bytes: tokens[cut].Bytes, Range: at})
+		tokens, _ = hclsyntax.LexConfig(src[at.End.Byte:], "", hcl.Pos{Line: at.Start.Line + 1, Column: 1, Byte: at.End.Byte})
+	}
+	return append(all, tokens...)
+}
+
+// unclosed returns the end of a line that stands within a quoted text, or -1.
+func unclosed(tokens hclsyntax.Tokens) int {
+	var open []hclsyntax.TokenType
+	for i, t := range tokens {
+		switch t.Type {
+		case hclsyntax.TokenOQuote, hclsyntax.TokenOHeredoc, hclsyntax.TokenTemplateInterp, hclsyntax.TokenTemplateControl:
+			open = append(open, t.Type)
+		case hclsyntax.TokenCQuote, hclsyntax.TokenCHeredoc, hclsyntax.TokenTemplateSeqEnd:
+			open = open[:max(0, len(open)-1)]
+		case hclsyntax.TokenQuotedNewline:
+			return i
+		case hclsyntax.TokenNewline:
+			if slices.Contains(open, hclsyntax.TokenOQuote) {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// outline finds the blocks and arguments of a file, also of one that does not parse. A text that
+// is too long to be a pipeline file, and is refused, has none: its tokens would take many times
+// its size.
+func outline(src []byte) *block {
+	root := &block{open: true, body: span{0, len(src)}}
+	if len(src) > bounded.MaxSource {
+		return root
+	}
+	o := outliner{tokens: lex(src), in: root, end: len(src)}
+	for o.next < len(o.tokens) {
+		o.statement()
+	}
+	for b := o.in; b.parent != nil; b = b.parent {
+		b.body.to = len(src)
+	}
+	return root
+}
+
+// outliner is the work on one outline.
+type outliner struct {
+	tokens hclsyntax.Tokens
+	next   int
+	in     *block
+	end    int
+}
+
+// statement reads what begins with the next token.
+func (o *outliner) statement() {
+	t := o.tokens[o.next]
+	switch {
+	case t.Type == hclsyntax.TokenCBrace && o.in.parent != nil:
+		o.close(t.Range.Start.Byte)
+		o.next++
+	case t.Type == hclsyntax.TokenIdent:
+		if o.topLevel(o.next) {
+			for o.in.parent != nil { // a brace is missing above
+				o.close(t.Range.Start.Byte)
+			}
+		}
+		o.header()
+	default:
+		o.next++
+	}
+}
+
+func (o *outliner) close(at int) {
+	o.in.body.to = at
+	o.in = o.in.parent
+}
+
+// topLevel reports whether a token begins a block of the top at the beginning of a line.
+func (o *outliner) topLevel(i int) bool {
+	t := o.tokens[i]
+	if t.Type != hclsyntax.TokenIdent || t.Range.Start.Column != 1 {
+		return false
+	}
+	if i+1 < len(o.tokens) && o.tokens[i+1].Type == hclsyntax.TokenEqual {
+		return false // limit = ...
+	}
+	return slices.ContainsFunc(grammar.Blocks(), func(b grammar.Block) bool { return b.Type == string(t.Bytes) })
+}
+
+// header reads a block up to its brace, or an argument.
+func (o *outliner) header() {
+	first := o.tokens[o.next]
+	o.next++
+	b := &block{typ: string(first.Bytes), head: spanOf(first), parent: o.in}
+	for o.next < len(o.tokens) {
+		t := o.tokens[o.next]
+		switch t.Type {
+		case hclsyntax.TokenIdent:
+			b.labels = append(b.labels, label{string(t.Bytes), spanOf(t)})
+		case hclsyntax.TokenOQuote:
+			b.labels = append(b.labels, label{at: span{t.Range.End.Byte, t.Range.End.Byte}})
+		case hclsyntax.TokenQuotedLit:
+			if n := len(b.labels); n > 0 {
+				b.labels[n-1] = label{string(t.Bytes), spanOf(t)}
+			}
+		case hclsyntax.TokenCQuote:
+		case hclsyntax.TokenEqual:
+			o.next++
+			if o.entry() { // what it holds is described as that of a block is
+				continue
+			}
+			o.in.attrs = append(o.in.attrs, o.attribute(b, t.Range.End.Byte))
+			return
+		case hclsyntax.TokenOBrace:
+			o.next++
+			b.open, b.body = true, span{t.Range.End.Byte, o.end}
+			o.in.blocks = append(o.in.blocks, b)
+			o.in = b
+			return
+		default:
+			o.in.blocks = append(o.in.blocks, b) // not complete yet
+			return
+		}
+		o.next++
+	}
+	o.in.blocks = append(o.in.blocks, b)
+}
+
+// entry reports whether an object begins that is written like a block.
+func (o *outliner) entry() bool {
+	b, _ := grammar.Block{Blocks: grammar.Blocks()}.Inner(o.in.typ)
+	return o.in.parent != nil && o.in.parent.parent == nil && b.Entries != nil && o.next < len(o.tokens) && o.tokens[o.next].Type == hclsyntax.TokenOBrace
+}
+
+// attribute reads the value of an argument.
+func (o *outliner) attribute(b *block, from int) *attr {
+	a := &attr{name: b.typ, at: b.head, value: span{from, o.end}}
+	depth := 0
+	for ; o.next < len(o.tokens); o.next++ {
+		t := o.tokens[o.next]
+		ends := false
+		switch t.Type {
+		case hclsyntax.TokenOBrace, hclsyntax.TokenOBrack, hclsyntax.TokenOParen, hclsyntax.TokenOHeredoc,
+			hclsyntax.TokenTemplateInterp, hclsyntax.TokenTemplateControl:
+			depth++
+		case hclsyntax.TokenCBrace:
+			ends = depth == 0
+			depth--
+		case hclsyntax.TokenComma:
+			ends = depth == 0
+		case hclsyntax.TokenCBrack, hclsyntax.TokenCParen, hclsyntax.TokenCHeredoc, hclsyntax.TokenTemplateSeqEnd:
+			depth--
+		case hclsyntax.TokenNewline, hclsyntax.TokenComment:
+			ends = depth <= 0 || o.next+1 < len(o.tokens) && o.topLevel(o.next+1)
+		case hclsyntax.TokenEOF:
+			ends = true
+		}
+		if ends {
+			a.value.to = t.Range.Start.Byte
+			return a
+		}
+		a.tokens = append(a.tokens, t)
+	}
+	return a
+}
+
+func spanOf(t hclsyntax.Token) span { return span{t.Range.Start.Byte, t.Range.End.Byte} }
+
+// attr returns an argument of the block; nil: it has none of this name.
+func (b *block) attr(name string) *attr {
+	for _, a := range b.attrs {
+		if a.name == name {
+			return a
+		}
+	}
+	return nil
+}
+
+// literal is the value of an argument that is a text without templates.
+func (a *attr) literal() (string, bool) {
+	if a != nil && len(a.tokens) == 3 && a.tokens[1].Type == hclsyntax.TokenQuotedLit {
+		return string(a.tokens[1].Bytes), true
+	}
+	return "", false
+}

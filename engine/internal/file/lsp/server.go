@@ -1,0 +1,375 @@
+package lsp
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/url"
+	"path/filepath"
+	"sync"
+
+	"github.com/creachadair/jrpc2"
+	"github.com/creachadair/jrpc2/channel"
+	"github.com/creachadair/jrpc2/handler"
+
+	"github.com/racflow/racflow/engine/internal/file/bounded"
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+)
+
+// set keeps a document's new text.
+func (s *server) set(uri string, version int, src string) {
+	d := &document{uri: uri, path: pathOf(uri), version: version, text: newText(src), root: outline([]byte(src))}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if before := s.documents[uri]; before != nil {
+		d.file, d.secrets = before.file, before.secrets
+	}
+	s.documents[uri] = d
+}
+
+func (s *server) didOpen(_ context.Context, p didOpenParams) error {
+	s.set(p.TextDocument.URI, p.TextDocument.Version, p.TextDocument.Text)
+	s.checks.start(p.TextDocument.URI, 0)
+	return nil
+}
+
+func (s *server) didChange(_ context.Context, p didChangeParams) error {
+	if n := len(p.ContentChanges); n > 0 {
+		s.set(p.TextDocument.URI, p.TextDocument.Version, p.ContentChanges[n-1].Text)
+		s.checks.start(p.TextDocument.URI, pause)
+	}
+	return nil
+}
+
+// didSave checks again: other files may have changed.
+func (s *server) didSave(_ context.Context, p documentParams) error {
+	s.checks.start(p.TextDocument.URI, 0)
+	return nil
+}
+
+func (s *server) didClose(_ context.Context, p documentParams) error {
+	s.checks.cancel(p.TextDocument.URI)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.documents, p.TextDocument.URI)
+	s.publish(publishParams{URI: p.TextDocument.URI, Diagnostics: []diagnostic{}})
+	return nil
+}
+
+func (s *server) completion(_ context.Context, p positionParams) ([]completion, error) {
+	r, err := s.request(p)
+	if err != nil {
+		return nil, err
+	}
+	return r.complete(), nil
+}
+
+func (s *server) hover(_ context.Context, p positionParams) (*hover, error) {
+	r, err := s.request(p)
+	if err != nil {
+		return nil, err
+	}
+	about, at, ok := r.hover()
+	if !ok {
+		return nil, nil
+	}
+	return &hover{Contents: markdown(about), Range: r.text.rangeOf(at)}, nil
+}
+
+func (s *server) definition(_ context.Context, p positionParams) (*location, error) {
+	r, err := s.request(p)
+	if err != nil {
+		return nil, err
+	}
+	at, ok := r.definition()
+	if !ok {
+		return nil, nil
+	}
+	return &location{URI: r.uri, Range: r.text.rangeOf(at)}, nil
+}
+
+// formatting changes nothing in a text that does not parse, as racflow fmt does.
+func (s *server) formatting(_ context.Context, p documentParams) ([]textEdit, error) {
+	d, err := s.document(p.TextDocument.URI)
+	if err != nil {
+		return nil, err
+	}
+	if _, diags := bounded.Parse([]byte(d.text.src), d.path); diags.HasErrors() {
+		return []textEdit{}, nil
+	}
+	return d.text.edits(string(bounded.Format([]byte(d.text.src)))), nil
+}
+
+// Options are what Serve needs.
+type Options struct {
+	// Load is what documents are loaded with. Its Catalog is asked for what Uses
+	// names, and for nothing else.
+	Load    pipeline.Options
+	Version string // of racflow
+	Log     *slog.Logger
+}
+
+// ErrNotShutDown is the error of a client that ends the server without shutting it
+// down first, which the protocol asks to be told apart.
+var ErrNotShutDown = errors.New("the editor ended the server without shutting it down")
+
+// Serve speaks the Language Server Protocol with an editor until the editor ends it,
+// in ends, or ctx does.
+func Serve(ctx context.Context, in io.Reader, out io.WriteCloser, o Options) error {
+	s := &server{options: o, documents: map[string]*document{}, exit: make(chan struct{})}
+	s.checks = checks{run: s.check, ends: map[string]context.CancelFunc{}}
+	s.rpc = jrpc2.NewServer(s.methods(), &jrpc2.ServerOptions{AllowPush: true, DisableBuiltin: true, Concurrency: 1})
+	s.rpc.Start(channel.LSP(in, out))
+	ended := make(chan error, 1)
+	go func() { ended <- s.rpc.Wait() }()
+	defer s.checks.stop()
+	select {
+	case err := <-ended:
+		return err
+	case <-s.exit: // in may stay open
+		if !s.shutdown {
+			return ErrNotShutDown
+		}
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// server is the work for one editor.
+type server struct {
+	options Options
+	rpc     *jrpc2.Server
+	checks  checks
+	exit    chan struct{}
+
+	mu          sync.Mutex
+	documents   map[string]*document // by URI; one that changes is replaced
+	initialized bool
+	shutdown    bool
+}
+
+func (s *server) methods() handler.Map {
+	return handler.Map{
+		"initialize":              handler.New(s.initialize),
+		"shutdown":                handler.New(s.end),
+		"exit":                    handler.New(s.leave),
+		"textDocument/didOpen":    handler.New(s.didOpen),
+		"textDocument/didChange":  handler.New(s.didChange),
+		"textDocument/didSave":    handler.New(s.didSave),
+		"textDocument/didClose":   handler.New(s.didClose),
+		"textDocument/completion": handler.New(s.completion),
+		"textDocument/hover":      handler.New(s.hover),
+		"textDocument/definition": handler.New(s.definition),
+		"textDocument/formatting": handler.New(s.formatting),
+	}
+}
+
+func (s *server) initialize(context.Context, *jrpc2.Request) (initializeResult, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.initialized = true
+	return initializeResult{
+		ServerInfo: serverInfo{Name: "racflow", Version: s.options.Version},
+		Capabilities: capabilities{
+			PositionEncoding:   "utf-16",
+			TextDocumentSync:   syncOptions{OpenClose: true, Change: 1},
+			CompletionProvider: completionOptions{TriggerCharacters: []string{`"`, "."}},
+			HoverProvider:      true, DefinitionProvider: true, FormattingProvider: true,
+		},
+	}, nil
+}
+
+func (s *server) end(context.Context, *jrpc2.Request) (any, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.shutdown = true
+	return nil, nil
+}
+
+func (s *server) leave(context.Context, *jrpc2.Request) error {
+	close(s.exit)
+	return nil
+}
+
+// The codes of requests that come before initialize and after shutdown.
+const (
+	codeNotInitialized jrpc2.Code = -32002
+	codeInvalidRequest jrpc2.Code = -32600
+)
+
+// document returns an open document.
+func (s *server) document(uri string) (*document, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.documents[uri]
+	switch {
+	case !s.initialized:
+		return nil, codeNotInitialized.Err()
+	case s.shutdown:
+		return nil, codeInvalidRequest.Err()
+	case d == nil:
+		return nil, jrpc2.Errorf(jrpc2.InvalidParams, "%s is not open", uri)
+	}
+	return d, nil
+}
+
+// request is a question about a place in an open document.
+func (s *server) request(p positionParams) (*request, error) {
+	d, err := s.document(p.TextDocument.URI)
+	if err != nil {
+		return nil, err
+	}
+	return &request{document: d, catalog: newKnown(s.options.Load.Catalog).require(filepath.Dir(d.path), d.required), place: locate(d.root, d.text.offset(p.Position))}, nil
+}
+
+// publish sends diagnostics to the editor.
+func (s *server) publish(p publishParams) {
+	if err := s.rpc.Notify(context.Background(), "textDocument/publishDiagnostics", p); err != nil {
+		s.options.Log.Warn("diagnostics could not be sent", "error", err)
+	}
+}
+
+// pathOf is the path of a document. One that is not a file, such as an unsaved one,
+// is named by its URI, as if it stood in the working directory.
+func pathOf(uri string) string {
+	u, err := url.Parse(uri)
+	if err != nil || u.Scheme != "file" {
+		return filepath.Base(uri)
+	}
+	path := u.Path
+	if len(path) > 2 && path[0] == '/' && path[2] == ':' { // file:///C:/x
+		path = path[1:]
+	}
+	return filepath.FromSlash(path)
+}
+
+// The part of the protocol that is spoken here, after the Language Server Protocol
+// 3.17, https://microsoft.github.io/language-server-protocol/. Lines count from 0,
+// characters are UTF-16 code units.
+
+type position struct {
+	Line      int `json:"line"`
+	Character int `json:"character"`
+}
+
+type textRange struct {
+	Start position `json:"start"`
+	End   position `json:"end"`
+}
+
+type location struct {
+	URI   string    `json:"uri"`
+	Range textRange `json:"range"`
+}
+
+type textEdit struct {
+	Range   textRange `json:"range"`
+	NewText string    `json:"newText"`
+}
+
+type documentID struct {
+	URI string `json:"uri"`
+}
+
+type documentParams struct {
+	TextDocument documentID `json:"textDocument"`
+}
+
+type positionParams struct {
+	TextDocument documentID `json:"textDocument"`
+	Position     position   `json:"position"`
+}
+
+type didOpenParams struct {
+	TextDocument struct {
+		URI     string `json:"uri"`
+		Version int    `json:"version"`
+		Text    string `json:"text"`
+	} `json:"textDocument"`
+}
+
+type didChangeParams struct {
+	TextDocument struct {
+		URI     string `json:"uri"`
+		Version int    `json:"version"`
+	} `json:"textDocument"`
+	ContentChanges []struct {
+		Text string `json:"text"`
+	} `json:"contentChanges"`
+}
+
+type initializeResult struct {
+	Capabilities capabilities `json:"capabilities"`
+	ServerInfo   serverInfo   `json:"serverInfo"`
+}
+
+type serverInfo struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+type capabilities struct {
+	PositionEncoding   string            `json:"positionEncoding"`
+	TextDocumentSync   syncOptions       `json:"textDocumentSync"`
+	CompletionProvider completionOptions `json:"completionProvider"`
+	HoverProvider      bool              `json:"hoverProvider"`
+	DefinitionProvider bool              `json:"definitionProvider"`
+	FormattingProvider bool              `json:"documentFormattingProvider"`
+}
+
+type syncOptions struct {
+	OpenClose bool     `json:"openClose"`
+	Change    int      `json:"change"` // 1: the whole text each time
+	Save      struct{} `json:"save"`
+}
+
+type completionOptions struct {
+	TriggerCharacters []string `json:"triggerCharacters"`
+}
+
+type publishParams struct {
+	URI         string       `json:"uri"`
+	Version     int          `json:"version"`
+	Diagnostics []diagnostic `json:"diagnostics"`
+}
+
+type diagnostic struct {
+	Range    textRange `json:"range"`
+	Severity int       `json:"severity"` // 1 error, 2 warning
+	Source   string    `json:"source"`
+	Message  string    `json:"message"`
+}
+
+// The kinds of completions that are offered.
+const (
+	kindFunction = 3
+	kindField    = 5
+	kindVariable = 6
+	kindModule   = 9 // a block
+	kindProperty = 10
+	kindValue    = 12
+	kindKeyword  = 14
+)
+
+type completion struct {
+	Label         string    `json:"label"`
+	Kind          int       `json:"kind"`
+	Detail        string    `json:"detail,omitempty"`
+	Documentation *markup   `json:"documentation,omitempty"`
+	TextEdit      *textEdit `json:"textEdit"`
+	SortText      string    `json:"sortText"` // the order of the description
+}
+
+type markup struct {
+	Kind  string `json:"kind"`
+	Value string `json:"value"`
+}
+
+func markdown(text string) *markup { return &markup{Kind: "markdown", Value: text} }
+
+type hover struct {
+	Contents *markup   `json:"contents"`
+	Range    textRange `json:"range"`
+}

@@ -1,0 +1,473 @@
+package pipeline
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+
+	"github.com/racflow/racflow/engine/internal/file/bounded"
+	"github.com/racflow/racflow/engine/internal/file/grammar"
+	"github.com/racflow/racflow/engine/internal/file/rule"
+	"github.com/racflow/racflow/engine/internal/process/memory"
+	"github.com/racflow/racflow/engine/internal/process/redact"
+	"github.com/racflow/racflow/sdk"
+)
+
+// arguments are the arguments of one block.
+type arguments struct {
+	*loader
+	attrs hcl.Attributes
+}
+
+// value returns an argument, converted. It reports false where the argument is
+// missing, null, unknown or at fault: the caller takes its default.
+func (a arguments) value(name string, want cty.Type) (cty.Value, hcl.Range, bool) {
+	attr, ok := a.attrs[name]
+	if !ok {
+		return cty.NilVal, hcl.Range{}, false
+	}
+	at := attr.Expr.Range()
+	v := a.eval(attr.Expr)
+	if v.ContainsMarked() {
+		a.errorAt(at, "Misplaced secret", "A secret can only be given to a plugin, in a config block: %s is the engine's, and is shown and kept.", name)
+		return cty.NilVal, at, false
+	}
+	if !v.IsWhollyKnown() || v.IsNull() {
+		return cty.NilVal, at, false
+	}
+	v, err := a.Convert(v, want, at)
+	if err != nil {
+		a.errorAt(at, "Wrong type", "%s is %s: %v.", name, article(want), err)
+		return cty.NilVal, at, false
+	}
+	return v, at, true
+}
+
+// null reports whether an argument is given as null.
+func (a arguments) null(name string) bool {
+	attr, ok := a.attrs[name]
+	if !ok {
+		return false
+	}
+	v := a.eval(attr.Expr) // a diagnostic is kept once, however often it comes
+	return v.IsKnown() && v.IsNull()
+}
+
+func article(t cty.Type) string {
+	switch t {
+	case cty.String:
+		return "a string"
+	case cty.Number:
+		return "a number"
+	case cty.Bool:
+		return "true or false"
+	case cty.Map(cty.String), cty.Map(cty.Number):
+		return "a map of strings or numbers"
+	}
+	return "a list of strings"
+}
+
+func (a arguments) text(name, otherwise string) string {
+	if v, _, ok := a.value(name, cty.String); ok {
+		return v.AsString()
+	}
+	return otherwise
+}
+
+func (a arguments) bool(name string, otherwise bool) bool {
+	if v, _, ok := a.value(name, cty.Bool); ok {
+		return v.True()
+	}
+	return otherwise
+}
+
+func (a arguments) texts(name string) []string {
+	v, _, ok := a.value(name, cty.List(cty.String))
+	if !ok {
+		return nil
+	}
+	list := []string{}
+	for _, e := range v.AsValueSlice() {
+		if e.IsNull() {
+			a.errorAt(a.attrs[name].Expr.Range(), "Wrong type", "%s holds a null.", name)
+			return nil
+		}
+		list = append(list, e.AsString())
+	}
+	return list
+}
+
+func (a arguments) int(name string, otherwise, least int) int {
+	return int(a.whole(name, int64(otherwise), int64(least), math.MaxInt32))
+}
+
+// whole is a whole number within bounds.
+func (a arguments) whole(name string, otherwise, least, most int64) int64 {
+	v, at, ok := a.value(name, cty.Number)
+	if !ok {
+		return otherwise
+	}
+	n, accuracy := v.AsBigFloat().Int64()
+	switch {
+	case !v.AsBigFloat().IsInt() || n < least:
+		a.errorAt(at, "Value out of range", "%s is a whole number of at least %d.", name, least)
+		return otherwise
+	case accuracy != big.Exact || n > most:
+		a.errorAt(at, "Value out of range", "%s is too large: it is at most %d.", name, most)
+		return otherwise
+	}
+	return n
+}
+
+// share is a number from 0 to 1.
+func (a arguments) share(name string, otherwise float64) float64 {
+	v, at, ok := a.value(name, cty.Number)
+	if !ok {
+		return otherwise
+	}
+	f, _ := v.AsBigFloat().Float64()
+	if f < 0 || f > 1 {
+		a.errorAt(at, "Value out of range", "%s is a number from 0 to 1.", name)
+		return otherwise
+	}
+	return f
+}
+
+func (a arguments) choice(name, otherwise string, allowed ...string) string {
+	v, at, ok := a.value(name, cty.String)
+	if !ok {
+		return otherwise
+	}
+	if !slices.Contains(allowed, v.AsString()) {
+		a.errorAt(at, "Unknown choice", "%s is one of %s, not %q.%s", name, shown(allowed), v.AsString(),
+			rule.DidYouMean(v.AsString(), allowed))
+		return otherwise
+	}
+	return v.AsString()
+}
+
+// shown lists choices; the empty one, which stands last, in quotes.
+func shown(allowed []string) string {
+	if last := len(allowed) - 1; allowed[last] == "" {
+		return strings.Join(allowed[:last], ", ") + ` or ""`
+	}
+	return strings.Join(allowed, ", ")
+}
+
+func (a arguments) duration(name string) time.Duration {
+	v, at, ok := a.value(name, cty.String)
+	if !ok {
+		return 0
+	}
+	d, err := time.ParseDuration(v.AsString())
+	switch {
+	case err != nil:
+		a.errorAt(at, "Invalid duration", `%s is a duration such as "30s" or "1m30s", not %q.`, name, v.AsString())
+		return 0
+	case d <= 0:
+		a.errorAt(at, "Invalid duration", `%s is more than 0. Leave it out to set no bound.`, name)
+		return 0
+	}
+	return d
+}
+
+// size is an amount of memory in bytes; 0: none is given.
+func (a arguments) size(name string) int64 {
+	v, at, ok := a.value(name, cty.String)
+	if !ok {
+		return 0
+	}
+	n, err := memory.ParseSize(v.AsString())
+	if err != nil {
+		a.errorAt(at, "Invalid size", "%s: %v. Leave it out to set no bound.", name, err)
+	}
+	return n
+}
+
+// Override gives an argument of a pipeline's stage or of an enrich block, or a
+// variable, another value than the file does. It is checked like what is written there.
+type Override struct {
+	// Target is STAGE.ARGUMENT, an argument of the block or of its plugin's
+	// config, or BLOCK.STAGE.ARGUMENT where stages of several kinds have the
+	// name, or var.NAME.
+	Target string
+	// Value is an HCL expression. What is none, or names something that a file
+	// does not know, is a text: soft and "soft" are the same.
+	Value string
+}
+
+// String is the override as it was given, which diagnostics point into.
+func (o Override) String() string { return o.Target + "=" + o.Value }
+
+// replacement is an override at work.
+type replacement struct {
+	Override
+	block, stage, argument string // block is empty where the target does not say
+	used                   []string
+}
+
+// readOverrides takes the targets apart. Variables are set as -var does.
+func (l *loader) readOverrides(variables hcl.Blocks) {
+	var names []string
+	for _, b := range variables {
+		names = append(names, b.Labels[0])
+	}
+	vars := map[string]string{}
+	for name, value := range l.Vars {
+		vars[name] = value
+	}
+	for _, o := range l.Set {
+		parts := strings.Split(o.Target, ".")
+		switch {
+		case len(parts) == 2 && parts[0] == "var" && slices.Contains(names, parts[1]):
+			vars[parts[1]] = o.Value
+		case len(parts) == 2 && parts[0] == "var":
+			l.refuse(o, "%s has no variable %q.%s", l.file.Path, parts[1], rule.DidYouMean(parts[1], names))
+		case len(parts) == 2:
+			l.overrides = append(l.overrides, &replacement{Override: o, stage: parts[0], argument: parts[1]})
+		case len(parts) == 3:
+			l.overrides = append(l.overrides, &replacement{Override: o, block: parts[0], stage: parts[1], argument: parts[2]})
+		default:
+			l.refuse(o, "Name a stage's argument or a variable: STAGE.ARGUMENT, BLOCK.STAGE.ARGUMENT or var.NAME.")
+		}
+	}
+	l.Vars = vars
+}
+
+func (l *loader) refuse(o Override, format string, args ...any) {
+	l.add(hcl.Diagnostics{{
+		Severity: hcl.DiagError, Summary: "Unknown target", Detail: o.String() + ": " + fmt.Sprintf(format, args...),
+	}})
+}
+
+// override replaces what overrides name in the body of a stage with a name, the
+// block's own arguments first: use decides which config there is.
+func (l *loader) override(b *stageBody, names []string) {
+	var config []*replacement
+	for _, r := range l.overrides {
+		if b.block.Labels[0] != r.stage || r.block != "" && r.block != b.block.Type {
+			continue
+		}
+		if slices.Contains(names, r.argument) {
+			b.attrs[r.argument] = l.attribute(r).AsHCLAttribute()
+			r.used = append(r.used, b.block.Type)
+		} else {
+			config = append(config, r)
+		}
+		l.targets = append(l.targets, prefixed(b.block.Labels[0], names)...)
+	}
+	use := arguments{l, b.attrs}.text("use", "")
+	info, ok := l.Catalog.Stage(sdk.Kind(b.block.Type), use)
+	if !ok || len(config) == 0 {
+		return // an unknown use is reported where the stage is read
+	}
+	written := &hclsyntax.Block{
+		Type: "config", Labels: []string{use}, LabelRanges: []hcl.Range{b.block.DefRange},
+		Body: &hclsyntax.Body{Attributes: hclsyntax.Attributes{}},
+	}
+	for _, a := range info.Arguments {
+		l.targets = append(l.targets, b.block.Labels[0]+"."+a.Name)
+	}
+	for _, r := range config {
+		if _, ok := argument(info, r.argument); ok {
+			written.Body.Attributes[r.argument] = l.attribute(r)
+			r.used = append(r.used, b.block.Type)
+		}
+	}
+	b.configs = append(b.configs, written) // the last that is for this plugin wins
+}
+
+func prefixed(stage string, names []string) []string {
+	all := make([]string, len(names))
+	for i, n := range names {
+		all[i] = stage + "." + n
+	}
+	return all
+}
+
+// attribute is an override as it would stand in the file.
+func (l *loader) attribute(r *replacement) *hclsyntax.Attribute {
+	name, src := r.String(), []byte(r.Value)
+	l.file.Sources[name] = &hcl.File{Bytes: src}
+	e, diags := bounded.ParseExpression(src, name)
+	end := hcl.Pos{Line: 1, Column: len(src) + 1, Byte: len(src)}
+	whole := hcl.Range{Filename: name, Start: hcl.InitialPos, End: end}
+	if diags.HasErrors() || slices.ContainsFunc(e.Variables(), unknownRoot) {
+		e = &hclsyntax.LiteralValueExpr{Val: cty.StringVal(r.Value), SrcRange: whole}
+	}
+	return &hclsyntax.Attribute{Name: r.argument, Expr: e, SrcRange: whole, NameRange: whole, EqualsRange: whole}
+}
+
+func unknownRoot(t hcl.Traversal) bool {
+	return !slices.Contains([]string{"var", "local", "knowledge", "limit"}, t.RootName())
+}
+
+// checkOverrides reports those that found no target, or several that the
+// target does not tell apart.
+func (l *loader) checkOverrides() {
+	var stages []string
+	for _, k := range l.file.Knowledge {
+		for _, s := range k.Enrich {
+			stages = append(stages, s.Name)
+		}
+	}
+	for _, p := range l.file.Pipelines {
+		for _, s := range p.Stages {
+			stages = append(stages, s.Name)
+		}
+	}
+	for _, r := range l.overrides {
+		kinds := slices.Compact(slices.Sorted(slices.Values(r.used)))
+		switch {
+		case len(kinds) > 1 && r.block == "":
+			l.refuse(r.Override, "Stages of several kinds are called %q: write %s.%s.", r.stage, kinds[0], r.Target)
+		case len(kinds) > 0:
+		case !slices.Contains(stages, r.stage):
+			l.refuse(r.Override, "There is no stage %q.%s", r.stage, OrList(r.stage, slices.Compact(slices.Sorted(slices.Values(stages)))))
+		case grammar.Renamed[r.argument].Advice != "":
+			l.refuse(r.Override, "%s", grammar.Renamed[r.argument].Advice)
+		default:
+			l.refuse(r.Override, "The stage %q has no argument %q.%s", r.stage, r.argument, rule.DidYouMean(r.stage+"."+r.argument, l.targets))
+		}
+	}
+}
+
+// secret is the mark that secret() puts on a value, with the value itself. It
+// clings to everything that is made from the value, so that whoever gets such
+// a thing is known to know the secret.
+type secret struct{ value string }
+
+// contextOf makes what an expression can refer to: the variables and locals
+// that it names, as far as they are known.
+func (l *loader) contextOf(e hcl.Expression) *hcl.EvalContext {
+	named := map[string]map[string]cty.Value{"var": {}, "local": {}}
+	for _, t := range e.Variables() {
+		known := l.vars
+		if t.RootName() == "local" {
+			known = l.locals
+		}
+		name, _ := nameIn(t)
+		if v, ok := known[name]; ok && named[t.RootName()] != nil {
+			named[t.RootName()][name] = v
+		}
+	}
+	return &hcl.EvalContext{
+		Functions: l.Functions,
+		Variables: map[string]cty.Value{"var": cty.ObjectVal(named["var"]), "local": cty.ObjectVal(named["local"])},
+	}
+}
+
+// nameIn is x in var.x and var["x"].
+func nameIn(t hcl.Traversal) (name string, ok bool) {
+	if len(t) < 2 {
+		return "", false
+	}
+	switch step := t[1].(type) {
+	case hcl.TraverseAttr:
+		return step.Name, true
+	case hcl.TraverseIndex:
+		return bounded.Text(step.Key), step.Key.Type() == cty.String
+	}
+	return "", false
+}
+
+// eval evaluates an expression. The value of a faulty one is unknown.
+func (l *loader) eval(e hcl.Expression) cty.Value {
+	if !l.checkNames(e) {
+		return cty.DynamicVal
+	}
+	v, diags := l.Value(e, l.contextOf(e))
+	for _, d := range diags {
+		d.Detail = l.Secrets.Message(d.Detail) // a function may quote what it cannot use
+	}
+	l.add(diags)
+	for _, name := range l.short {
+		l.warn(e.Range(), "Short secret", "The secret %s has fewer than %d bytes. Where messages hold it as a word it is replaced, within longer words and in results it is not: use a longer one if it is worth keeping.", name, redact.Shortest)
+	}
+	l.short = nil
+	if diags.HasErrors() {
+		return cty.DynamicVal
+	}
+	return v
+}
+
+// checkNames finds unknown variables and locals: HCL itself would not say
+// which name was meant.
+func (l *loader) checkNames(e hcl.Expression) bool {
+	ok := true
+	for _, t := range e.Variables() {
+		known, what := l.vars, "variable"
+		switch t.RootName() {
+		case "var":
+		case "local":
+			known, what = l.locals, "local value"
+		case "knowledge":
+			ok = false
+			l.errorAt(t.SourceRange(), "Misplaced knowledge", "A knowledge can only be named by from in a retrieve block.")
+			continue
+		case "limit":
+			ok = false
+			l.errorAt(t.SourceRange(), "Misplaced limit", "A limit can only be named by the limit of a stage that calls services.")
+			continue
+		default:
+			continue // HCL says it well
+		}
+		if len(t) < 2 {
+			ok = false
+			l.errorAt(t.SourceRange(), "Incomplete reference", "Name the %s: %s.x.", what, t.RootName())
+			continue
+		}
+		name, isName := nameIn(t)
+		if _, is := known[name]; isName && !is {
+			ok = false
+			l.errorAt(t.SourceRange(), "Unknown "+what, "There is no %s %q in this file.%s",
+				what, name, rule.DidYouMean(name, keys(known)))
+		}
+	}
+	return ok
+}
+
+// show is a value as text, for people.
+func show(v cty.Value) string {
+	switch {
+	case v.ContainsMarked():
+		return redact.Placeholder
+	case !v.IsWhollyKnown():
+		return "(unknown)"
+	case v.Type().IsListType():
+		var list []string
+		for _, e := range v.AsValueSlice() {
+			list = append(list, e.AsString())
+		}
+		return strings.Join(list, ", ")
+	case v.Type().IsMapType():
+		var list []string
+		for it := v.ElementIterator(); it.Next(); {
+			name, e := it.Element()
+			list = append(list, name.AsString()+" = "+show(e))
+		}
+		return strings.Join(list, ", ")
+	}
+	s, err := convert.Convert(v, cty.String)
+	if err != nil {
+		return "(unknown)"
+	}
+	return s.AsString()
+}
+
+func keys[V any](m map[string]V) []string {
+	list := make([]string, 0, len(m))
+	for k := range m {
+		list = append(list, k)
+	}
+	slices.Sort(list)
+	return list
+}

@@ -1,0 +1,441 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+
+	"github.com/racflow/racflow/engine/internal/file/bounded"
+	"github.com/racflow/racflow/engine/internal/file/rule"
+	"github.com/racflow/racflow/engine/internal/process/redact"
+	"github.com/racflow/racflow/sdk"
+)
+
+// readConfig makes the config of the stage that is used from the config blocks
+// beside it: the unlabelled one, and over it the one labelled with its name.
+//
+// The config of a plugin that is not used is not evaluated: its secrets may be
+// missing on this machine. Only the names of its arguments are checked, where
+// the plugin is known; a label that no plugin has is an error where it looks
+// like a slip of one that is there, and otherwise left to a machine that has
+// the plugin.
+func (l *loader) readConfig(blocks []*hclsyntax.Block, used sdk.Stage, at hcl.Range) Config {
+	c := Config{Ranges: map[string]hcl.Range{}, written: map[string]written{}}
+	open, public, identity := map[string]json.RawMessage{}, map[string]json.RawMessage{}, map[string]json.RawMessage{}
+	given := map[string]json.RawMessage{} // as CheckArguments wants it: nil where the value is not known
+	wrong := false
+	for _, labelled := range []bool{false, true} {
+		for _, b := range blocks {
+			l.Spend(b, bounded.Overhead)
+			if labelled != (len(b.Labels) > 0) {
+				continue
+			}
+			if labelled && b.Labels[0] != used.Name {
+				l.checkOther(b, used.Kind)
+				continue
+			}
+			for _, w := range l.argumentsOf(b, used) {
+				name := w.argument.Name
+				delete(open, name)
+				delete(public, name)
+				delete(identity, name)
+				delete(given, name)
+				v := l.configValue(w)
+				w.secret, w.unknown = v.secret, v.unknown
+				c.Ranges[name], c.written[name] = w.at, w
+				c.Secrets = append(c.Secrets, v.secrets...)
+				wrong = wrong || v.unknown
+				if v.raw == nil && !v.unknown {
+					continue
+				}
+				if given[name] = v.open; l.off {
+					given[name] = nil // variables of a stage that is off may have placeholders
+				}
+				if v.unknown {
+					continue
+				}
+				open[name], public[name] = v.open, v.raw
+				if v.secret {
+					public[name], _ = json.Marshal(redact.Placeholder)
+				}
+				if !w.argument.Secret && !w.argument.OutputUnaffected {
+					identity[name] = public[name]
+				}
+			}
+		}
+	}
+	slices.Sort(c.Secrets)
+	c.Secrets = slices.Compact(c.Secrets)
+	l.Secrets.Add(c.Secrets...)
+	c.Open, _ = json.Marshal(open) // maps of valid JSON
+	c.Public, _ = json.Marshal(public)
+	c.Identity, _ = json.Marshal(identity)
+	l.checkConfig(&c, given, used, at, !wrong && !l.off)
+	return c
+}
+
+// checkConfig checks the arguments of a stage by their description and, where
+// nothing is wrong with them and ask says so, by what else the stage wants of them.
+func (l *loader) checkConfig(c *Config, given map[string]json.RawMessage, used sdk.Stage, at hcl.Range, ask bool) {
+	err := sdk.CheckArguments(given, used.Arguments)
+	if v, ok := l.Catalog.(Validator); err == nil && ask && ok {
+		err = v.Validate(used.Kind, used.Name, c.Open)
+	} else if err == nil && ask {
+		err = used.Validate(c.Open)
+	}
+	for _, e := range sdk.ArgumentErrors(err) {
+		arg, _ := argument(used, e.Argument)
+		if _, ok := c.Ranges[e.Argument]; !ok && arg.Required {
+			l.errorAt(at, "Missing argument", "%s needs %s (%s). Give it in a config block: config { %s = ... }.",
+				used.Name, arg.Name, purpose(arg), arg.Name)
+			continue
+		}
+		l.add(hcl.Diagnostics{c.Diagnostic(used.Name, at, e)})
+	}
+}
+
+// Model is the model that the config names; empty: it names none.
+func (c Config) Model() string {
+	var named struct{ Model string }
+	_ = json.Unmarshal(c.Public, &named) // what another stage calls so may be no name
+	return named.Model
+}
+
+// Weights are how much voters count in an election.
+type Weights struct {
+	Weights map[string]float64 // by voter; nil: none are known
+	Leader  string             // the voter whose answer stands wherever it has one; empty: none
+}
+
+// WeightsOf returns the weights that an election has resolved, as it learns them, or else those of
+// its config. The pipeline may be nil.
+func (p *Pipeline) WeightsOf(resolved map[string]any) (w Weights) {
+	text, _ := json.Marshal(resolved) // it was JSON
+	_ = json.Unmarshal(text, &w)      // what another election calls so may be no weights
+	if len(resolved) > 0 || p == nil {
+		return w
+	}
+	for _, s := range p.Stages {
+		if s.Enabled && s.Block == "elect" {
+			_ = json.Unmarshal(s.Config.Public, &w)
+		}
+	}
+	return w
+}
+
+// is reports whether a bool argument is true.
+func (c Config) is(name string, arguments []sdk.Argument) bool {
+	var given map[string]json.RawMessage
+	_ = json.Unmarshal(c.Open, &given) // made here
+	value, ok := given[name]
+	for _, a := range arguments {
+		if !ok && a.Name == name {
+			value = a.Default
+		}
+	}
+	return string(value) == "true"
+}
+
+// Diagnostic points at the element of a config that an error is about. Errors about
+// none, and about arguments that the file does not give, are at the place of use.
+func (c Config) Diagnostic(use string, at hcl.Range, e *sdk.ArgumentError) *hcl.Diagnostic {
+	d := &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Invalid argument", Subject: &at}
+	text := e.Err.Error()
+	w, ok := c.written[e.Argument]
+	if ok {
+		place := w.place(e.Path)
+		if d.Subject = &place; w.secret {
+			text = "its value does not fit" // the cause may quote it
+		}
+	}
+	if e.Argument == "" {
+		d.Detail = fmt.Sprintf("%s: %s.", use, text)
+	} else {
+		d.Detail = fmt.Sprintf("%s of %s: %s.", e.Place(), use, text)
+	}
+	return d
+}
+
+// checkConfigBlocks refuses config blocks that repeat each other.
+func (l *loader) checkConfigBlocks(blocks []*hclsyntax.Block) {
+	first := map[string]*hclsyntax.Block{}
+	for _, b := range blocks {
+		if len(b.Labels) > 1 {
+			l.errorAt(b.LabelRanges[1], "Too many labels", `A config block has at most one label, the plugin it is for: config %q.`, b.Labels[0])
+		}
+		if earlier := first[strings.Join(b.Labels, " ")]; earlier != nil {
+			l.errorAt(b.DefRange(), "Duplicate config", "There is such a config block on line %d already. Put the arguments into one block.", earlier.TypeRange.Start.Line)
+			continue
+		}
+		first[strings.Join(b.Labels, " ")] = b
+	}
+}
+
+// argumentsOf returns what a config block gives to a stage that has it.
+func (l *loader) argumentsOf(b *hclsyntax.Block, s sdk.Stage) []written {
+	var known []written
+	var names []string
+	for _, arg := range s.Arguments {
+		names = append(names, arg.Name)
+	}
+	add := func(name string, w written, at hcl.Range) {
+		arg, ok := argument(s, name)
+		switch {
+		case !ok:
+			l.errorAt(at, "Unknown argument", "%s has no argument %q.%s", s.Name, name, OrList(name, names))
+		case w.block != nil && arg.Type != sdk.TypeBlock:
+			l.errorAt(at, "Unexpected block", "%s is no block: write %s = ...", name, name)
+		default:
+			w.argument = arg
+			known = append(known, w)
+		}
+	}
+	seen := map[string]bool{}
+	for _, name := range keys(b.Body.Attributes) {
+		a := b.Body.Attributes[name]
+		seen[name] = true
+		add(name, written{at: a.SrcRange, expression: a.Expr}, a.NameRange)
+	}
+	for _, nested := range b.Body.Blocks {
+		if seen[nested.Type] {
+			l.errorAt(nested.TypeRange, "Duplicate argument", "%s is given already.", nested.Type)
+			continue
+		}
+		seen[nested.Type] = true
+		add(nested.Type, written{at: nested.Range(), block: nested}, nested.TypeRange)
+	}
+	return known
+}
+
+func (l *loader) checkOther(b *hclsyntax.Block, kind sdk.Kind) {
+	if s, ok := l.Catalog.Stage(kind, b.Labels[0]); ok {
+		l.argumentsOf(b, s)
+		return
+	}
+	if advice := rule.DidYouMean(b.Labels[0], l.Catalog.Uses(kind)); advice != "" {
+		l.errorAt(b.LabelRanges[0], "Unknown plugin", "No plugin offers the %s stage %q.%s", kind, b.Labels[0], advice)
+	}
+}
+
+func argument(s sdk.Stage, name string) (sdk.Argument, bool) {
+	for _, a := range s.Arguments {
+		if a.Name == name {
+			return a, true
+		}
+	}
+	return sdk.Argument{}, false
+}
+
+func purpose(a sdk.Argument) string {
+	if a.Doc != "" {
+		return strings.TrimSuffix(a.Doc, ".")
+	}
+	return string(a.Type)
+}
+
+// OrList is the nearest of the names, or all of them where none is near.
+func OrList(given string, names []string) string {
+	if advice := rule.DidYouMean(given, names); advice != "" {
+		return advice
+	}
+	if len(names) == 0 {
+		return " It has none."
+	}
+	if len(names) == 1 {
+		return " There is " + names[0] + "."
+	}
+	return " There are " + strings.Join(names, ", ") + "."
+}
+
+// written is an argument as it stands in a config block: an expression or, for an
+// argument that is a block, the block.
+type written struct {
+	argument   sdk.Argument
+	at         hcl.Range
+	expression hcl.Expression
+	block      *hclsyntax.Block
+	secret     bool
+	unknown    bool // its value is wrong, and reported already, or of a stage that is off
+}
+
+// place is where the element that a path leads to is written, as far as the file
+// spells it out.
+func (w written) place(path []string) hcl.Range {
+	e := w.expression
+	if w.block != nil {
+		if len(path) == 0 || w.block.Body.Attributes[path[0]] == nil {
+			return w.block.TypeRange
+		}
+		e, path = w.block.Body.Attributes[path[0]].Expr, path[1:]
+	}
+	for _, step := range path {
+		next := elementOf(e, step)
+		if next == nil {
+			break
+		}
+		e = next
+	}
+	return e.Range()
+}
+
+// Range is where the argument stands.
+func (w written) Range() hcl.Range { return w.at }
+
+// elementOf returns the part of an expression that an element is made by; nil: the
+// expression does not spell it out.
+func elementOf(e hcl.Expression, step string) hcl.Expression {
+	if list, diags := hcl.ExprList(e); !diags.HasErrors() {
+		if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(list) {
+			return list[i]
+		}
+		return nil
+	}
+	pairs, _ := hcl.ExprMap(e)
+	for _, p := range pairs {
+		key, diags := p.Key.Value(nil)
+		if !diags.HasErrors() && key.IsWhollyKnown() && !key.IsNull() && key.Type() == cty.String && key.AsString() == step {
+			return p.Value
+		}
+	}
+	return nil
+}
+
+// configured is the value of an argument.
+type configured struct {
+	raw     json.RawMessage // nil: it is null, and so counts as left out, or unknown
+	open    json.RawMessage // the same as the stage opens with: a path is that of this machine
+	unknown bool            // it is wrong, and reported already, or of a stage that is off
+	secret  bool
+	secrets []string // that nobody may see
+}
+
+// configValue evaluates an argument and makes it JSON. It checks nothing but the type.
+func (l *loader) configValue(w written) configured {
+	v, marks := l.valueOf(w).UnmarkDeep()
+	out := configured{secret: w.argument.Secret || len(marks) > 0}
+	if !v.IsWhollyKnown() {
+		out.unknown = true
+		return out
+	}
+	if v.IsNull() {
+		return out
+	}
+	want := configTypes[w.argument.Type]
+	converted, err := l.Convert(v, want, w.at)
+	if err != nil {
+		l.wrongType(w, err, out.secret)
+		out.unknown = true
+		return out
+	}
+	if w.argument.Type == sdk.TypePath {
+		converted = cty.StringVal(absolute(converted.AsString(), l.dir))
+	}
+	if out.secret {
+		out.secrets = secretStrings(converted, marks)
+	}
+	if w.argument.Type == sdk.TypeInt && converted.AsBigFloat().IsInt() {
+		n, _ := converted.AsBigFloat().Int(new(big.Int))
+		out.raw = json.RawMessage(n.String()) // never in exponents
+	} else if out.raw, err = ctyjson.Marshal(converted, converted.Type()); err != nil {
+		l.wrongType(w, err, out.secret)
+		out.unknown = true
+	}
+	out.open = out.raw
+	if w.argument.Type == sdk.TypePath && l.Away != nil {
+		out.open, _ = json.Marshal(l.at(converted.AsString())) // texts always encode
+	}
+	l.Spend(w, len(out.raw)) // which is copied a few times
+	return out
+}
+
+// valueOf evaluates the expression, or the block as an object.
+func (l *loader) valueOf(w written) cty.Value {
+	if w.block == nil {
+		return l.eval(w.expression)
+	}
+	for _, b := range w.block.Body.Blocks {
+		l.errorAt(b.TypeRange, "Unexpected block", "%s holds arguments only: write %s = { ... } for a map.", w.block.Type, b.Type)
+	}
+	object := map[string]cty.Value{}
+	for _, name := range keys(w.block.Body.Attributes) {
+		object[name] = l.eval(w.block.Body.Attributes[name].Expr)
+	}
+	return cty.ObjectVal(object)
+}
+
+func (l *loader) wrongType(w written, err error, isSecret bool) {
+	var path []string
+	var at cty.PathError
+	if errors.As(err, &at) {
+		path = steps(at.Path)
+	}
+	if isSecret {
+		err = errors.New("its value does not fit") // the cause may quote it
+	}
+	e := &sdk.ArgumentError{Argument: w.argument.Name, Path: path, Err: err}
+	text := err.Error()
+	if len(path) > 0 {
+		text = e.Error()
+	}
+	l.errorAt(w.place(path), "Wrong type", "%s is of type %s: %s.", w.argument.Name, w.argument.Type, text)
+}
+
+// steps are the keys and indices of a path.
+func steps(path cty.Path) []string {
+	var all []string
+	for _, step := range path {
+		switch s := step.(type) {
+		case cty.GetAttrStep:
+			all = append(all, s.Name)
+		case cty.IndexStep:
+			if text, err := convert.Convert(s.Key, cty.String); err == nil {
+				all = append(all, text.AsString())
+			}
+		}
+	}
+	return all
+}
+
+// secretStrings returns what a plugin that got a secret value could tell: the
+// strings and numbers in the value, and the secrets that it was made from.
+func secretStrings(v cty.Value, marks cty.ValueMarks) []string {
+	var all []string
+	add := func(s string) {
+		if s != "" {
+			all = append(all, s)
+		}
+	}
+	for m := range marks {
+		if s, ok := m.(secret); ok {
+			add(s.value)
+		}
+	}
+	_ = cty.Walk(v, func(_ cty.Path, leaf cty.Value) (bool, error) {
+		if leaf.IsNull() || leaf.Type() != cty.String && leaf.Type() != cty.Number {
+			return true, nil
+		}
+		if text, err := convert.Convert(leaf, cty.String); err == nil {
+			add(text.AsString())
+		}
+		return true, nil
+	})
+	return all
+}
+
+var configTypes = map[sdk.ArgumentType]cty.Type{
+	sdk.TypeString: cty.String, sdk.TypeDuration: cty.String, sdk.TypePath: cty.String,
+	sdk.TypeInt: cty.Number, sdk.TypeFloat: cty.Number, sdk.TypeBool: cty.Bool,
+	sdk.TypeStringList: cty.List(cty.String), sdk.TypeNumberList: cty.List(cty.Number),
+	sdk.TypeStringMap: cty.Map(cty.String), sdk.TypeNumberMap: cty.Map(cty.Number), sdk.TypeListMap: cty.Map(cty.List(cty.String)),
+	sdk.TypeBlock: cty.DynamicPseudoType, // its arguments have types of their own
+}

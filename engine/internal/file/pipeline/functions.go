@@ -1,0 +1,263 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclwrite"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+	"github.com/zclconf/go-cty/cty/function/stdlib"
+
+	"github.com/racflow/racflow/engine/internal/file/bounded"
+	"github.com/racflow/racflow/engine/internal/file/rule"
+	"github.com/racflow/racflow/engine/internal/process/redact"
+	"github.com/racflow/racflow/sdk"
+)
+
+// Evaluate returns the value of an HCL expression that names variables, locals and
+// functions of a file that was loaded, as HCL writes it. What is made from a secret
+// reads "(secret)". Diagnostics call the expression "expression".
+func (f *File) Evaluate(ctx context.Context, expression string) (value string, diags hcl.Diagnostics) {
+	l := f.further(ctx, expression)
+	defer bounded.Stop(func(d *hcl.Diagnostic) { diags = append(l.sorted(), d) })
+	e, diags := bounded.ParseExpression(l.src, further)
+	if diags.HasErrors() {
+		return "", diags
+	}
+	v := l.eval(e)
+	if l.diags.HasErrors() {
+		return "", l.sorted()
+	}
+	if v.ContainsMarked() {
+		v, _ = cty.Transform(v, func(_ cty.Path, v cty.Value) (cty.Value, error) {
+			if v.IsMarked() {
+				return cty.StringVal(redact.Placeholder), nil
+			}
+			return v, nil
+		})
+	}
+	if !v.IsWhollyKnown() {
+		return "(unknown)", nil
+	}
+	return strings.TrimSpace(string(hclwrite.Format(hclwrite.TokensForValue(v).Bytes()))), nil
+}
+
+// CompileRule compiles a rule that is not in the file, with the file's variables and
+// as if everything that it may read stood above it. Diagnostics call it "expression".
+func (f *File) CompileRule(ctx context.Context, kind rule.Kind, text string) (r *rule.Rule, diags hcl.Diagnostics) {
+	l := f.further(ctx, text)
+	defer bounded.Stop(func(d *hcl.Diagnostic) { diags = append(l.sorted(), d) })
+	whole := hcl.Range{Filename: further, Start: hcl.InitialPos, End: hcl.Pos{Line: 1, Column: len(text) + 1, Byte: len(text)}}
+	return rule.Compile(kind, rule.Scope{Candidates: true, Voters: true, Vars: l.seen()},
+		rule.Source{Text: text, Range: func(int, int) hcl.Range { return whole }})
+}
+
+// further is what diagnostics call an expression that is not in the file.
+const further = "expression"
+
+// further makes ready to work on a text with the values of the file.
+func (f *File) further(ctx context.Context, text string) *loader {
+	l := newLoader(ctx, f.Path, f.loader.Options)
+	l.vars, l.locals, l.src = f.loader.vars, f.loader.locals, []byte(text)
+	f.Sources[further] = &hcl.File{Bytes: l.src}
+	return l
+}
+
+// maxFile is the size of the largest file that file() reads.
+const maxFile = 1 << 20
+
+// Functions lists the functions that expressions in a file can call.
+func Functions() []string { return keys((&loader{}).functions()) }
+
+// functions are what expressions in a file can call: what touches the world
+// here, what computes from go-cty.
+func (l *loader) functions() map[string]function.Function {
+	return map[string]function.Function{
+		"env":    l.environment("variable", func(v cty.Value) cty.Value { return v }),
+		"secret": l.environment("secret", l.markSecret),
+		"file": onPath(func(path string) (string, error) {
+			at := absolute(path, l.dir)
+			if l.file != nil && !slices.Contains(l.file.Reads, at) {
+				l.file.Reads = append(l.file.Reads, at)
+			}
+			return readText(l.at(at))
+		}),
+		"path": onPath(func(path string) (string, error) {
+			return absolute(path, l.dir), nil
+		}),
+
+		"abs": stdlib.AbsoluteFunc, "ceil": stdlib.CeilFunc, "chomp": stdlib.ChompFunc, "coalesce": stdlib.CoalesceFunc,
+		"compact": stdlib.CompactFunc, "concat": stdlib.ConcatFunc, "contains": stdlib.ContainsFunc,
+		"distinct": stdlib.DistinctFunc, "element": stdlib.ElementFunc, "flatten": stdlib.FlattenFunc,
+		"floor": stdlib.FloorFunc, "format": stdlib.FormatFunc, "indent": stdlib.IndentFunc, "join": stdlib.JoinFunc,
+		"jsondecode": stdlib.JSONDecodeFunc, "jsonencode": stdlib.JSONEncodeFunc, "keys": stdlib.KeysFunc,
+		"length": stdlib.LengthFunc, "lookup": stdlib.LookupFunc, "lower": stdlib.LowerFunc, "max": stdlib.MaxFunc,
+		"merge": stdlib.MergeFunc, "min": stdlib.MinFunc, "parseint": stdlib.ParseIntFunc, "regex": stdlib.RegexFunc,
+		"replace": stdlib.ReplaceFunc, "reverse": stdlib.ReverseListFunc, "slice": stdlib.SliceFunc,
+		"sort": stdlib.SortFunc, "split": stdlib.SplitFunc, "strlen": stdlib.StrlenFunc, "substr": stdlib.SubstrFunc,
+		"title": stdlib.TitleFunc, "trim": stdlib.TrimFunc, "trimprefix": stdlib.TrimPrefixFunc,
+		"trimspace": stdlib.TrimSpaceFunc, "trimsuffix": stdlib.TrimSuffixFunc, "upper": stdlib.UpperFunc,
+		"values": stdlib.ValuesFunc,
+	}
+}
+
+// environment makes env and secret: name, and a default for where it is not
+// set. A stage that is off may miss it: its value is unknown then.
+func (l *loader) environment(what string, finish func(cty.Value) cty.Value) function.Function {
+	return function.New(&function.Spec{
+		Params:   []function.Parameter{{Name: "name", Type: cty.String}},
+		VarParam: &function.Parameter{Name: "default", Type: cty.String},
+		Type:     function.StaticReturnType(cty.String),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			name := args[0].AsString()
+			value, ok := l.Getenv(name)
+			read := Environment{Name: name, Secret: what == "secret", Set: ok, Off: l.off}
+			if !ok && len(args) == 2 {
+				read.Default = args[1].AsString()
+			}
+			if l.note(read) && read.Secret && value != "" && len(value) < redact.Shortest {
+				l.short = append(l.short, name)
+			}
+			switch {
+			case len(args) > 2:
+				return cty.NilVal, errors.New("it takes a name and at most one default")
+			case ok:
+				return finish(cty.StringVal(value)), nil
+			case len(args) == 2:
+				return finish(args[1]), nil
+			case l.off:
+				return finish(cty.UnknownVal(cty.String)), nil
+			}
+			return cty.NilVal, function.NewArgErrorf(0,
+				"the environment has no %s %s; set it, or give a default as the second argument", what, name)
+		},
+	})
+}
+
+// note remembers what of the environment was read, and reports whether that is new.
+func (l *loader) note(e Environment) bool {
+	if l.file == nil || slices.Contains(l.file.Environment, e) {
+		return false
+	}
+	l.file.Environment = append(l.file.Environment, e)
+	return true
+}
+
+func (l *loader) markSecret(v cty.Value) cty.Value {
+	if !v.IsKnown() || v.AsString() == "" {
+		return v.Mark(secret{})
+	}
+	l.Secrets.Add(v.AsString())
+	return v.Mark(secret{v.AsString()})
+}
+
+func onPath(f func(path string) (string, error)) function.Function {
+	return function.New(&function.Spec{
+		Params: []function.Parameter{{Name: "path", Type: cty.String}},
+		Type:   function.StaticReturnType(cty.String),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			s, err := f(args[0].AsString())
+			if err != nil {
+				return cty.NilVal, function.NewArgError(0, err)
+			}
+			return cty.StringVal(s), nil
+		},
+	})
+}
+
+func readText(path string) (string, error) {
+	b, err := bounded.ReadRegular(path, maxFile)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%w; a path is relative to this file", err)
+	case len(b) > maxFile:
+		return "", fmt.Errorf("%s has more than %d bytes", path, maxFile)
+	case !utf8.Valid(b):
+		return "", fmt.Errorf("%s is not UTF-8 text", path)
+	}
+	return string(b), nil
+}
+
+// Needs returns the stages above stage i that it must wait for, in file order:
+// those that write what it, its rules or its fallbacks read. Stages that are
+// off or not Used are not among them.
+//
+// Candidates come from the nearest retrieve or rerank stage above, what else is
+// known of the knowledge from the nearest retrieve stage, prompts from the
+// nearest prompt stage, samples from all sample stages.
+func (p *Pipeline) Needs(i int) []int {
+	s := p.Stages[i]
+	reads := s.reads()
+	var needs []int
+	switch {
+	case reads&candidates != 0 || s.ruleReadsAbove("candidates", "candidate_labels"):
+		needs = append(needs, p.above(i, 1, "retrieve", "rerank")...)
+	case reads&fromSearch != 0 || s.ruleReadsAbove("labels"):
+		needs = append(needs, p.above(i, 1, "retrieve")...)
+	}
+	if reads.Has(sdk.ColumnPrompts) {
+		needs = append(needs, p.above(i, 1, "prompt")...)
+	}
+	if s.Block == "elect" || reads.Has(sdk.ColumnSamples) || s.ruleReads("margin", "agreement", "votes") {
+		needs = append(needs, p.above(i, i, "sample")...)
+	}
+	slices.Sort(needs)
+	return needs
+}
+
+// Used reports whether stage i does anything for the pipeline: it is false for
+// an enabled prompt stage whose prompts no enabled stage below reads.
+func (p *Pipeline) Used(i int) bool {
+	if s := p.Stages[i]; s.Block != "prompt" || !s.Enabled {
+		return true
+	}
+	for j := i + 1; j < len(p.Stages); j++ {
+		s := p.Stages[j]
+		reads := s.Enabled && s.reads().Has(sdk.ColumnPrompts)
+		if s.Enabled && s.Block == "prompt" {
+			// Its prompts take the place of these. Where nobody reads those either,
+			// nobody reads what stands above them.
+			return reads && p.Used(j)
+		}
+		if reads {
+			return true
+		}
+	}
+	return false
+}
+
+// above returns up to n enabled stages of these types of blocks that stand above
+// stage i, the nearest first.
+func (p *Pipeline) above(i, n int, blocks ...string) []int {
+	var found []int
+	for j := i - 1; j >= 0 && len(found) < n; j-- {
+		if s := p.Stages[j]; slices.Contains(blocks, s.Block) && s.Enabled && p.Used(j) {
+			found = append(found, j)
+		}
+	}
+	return found
+}
+
+// ruleReadsAbove reports whether a rule reads names that the search above wrote.
+// The keep of a retrieve stage, and what its fallbacks ask, is about its own
+// candidates.
+func (s *Stage) ruleReadsAbove(names ...string) bool {
+	if s.Block == "retrieve" {
+		return slices.ContainsFunc(names, s.When.Reads)
+	}
+	return s.ruleReads(names...)
+}
+
+func (s *Stage) ruleReads(names ...string) bool {
+	rules := []*rule.Rule{s.When, s.Keep, s.Accept, s.Flag}
+	for _, f := range s.Fallbacks {
+		rules = append(rules, f.When, f.Stage.Keep, f.Stage.Accept, f.Stage.Flag)
+	}
+	return slices.ContainsFunc(rules, func(r *rule.Rule) bool { return slices.ContainsFunc(names, r.Reads) })
+}

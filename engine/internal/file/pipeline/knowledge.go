@@ -1,0 +1,206 @@
+package pipeline
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/racflow/racflow/engine/internal/file/grammar"
+	"github.com/racflow/racflow/engine/internal/file/rule"
+	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/sdk"
+)
+
+// passageMeta are the names under which every passage says where it stands: what
+// an enrich block adds cannot be kept there.
+var passageMeta = []string{"document", "start", "end", "header"}
+
+// readEnrich reads the enrich blocks of a knowledge, in file order.
+func (l *loader) readEnrich(blocks hcl.Blocks) []*Stage {
+	var all []*Stage
+	for _, b := range l.distinct(blocks) {
+		described := grammar.Described("knowledge", "enrich")
+		names := described.Names()
+		body := l.body(b, described, "when", "on_error")
+		for _, name := range []string{"when", "on_error"} {
+			if attr, ok := body.attrs[name]; ok {
+				l.errorAt(attr.NameRange, "Not of an enrichment", enrichAdvice[name], name)
+				delete(body.attrs, name)
+			}
+		}
+		l.override(&body, names)
+		s := l.makeStage(body, place{scope: rule.Scope{Vars: l.seen()}})
+		l.checkCalls(s, body)
+		l.checkSwitches(s, body)
+		l.checkDelimiter(s, body, all)
+		all = append(all, s)
+	}
+	return all
+}
+
+var enrichAdvice = map[string]string{
+	"when":     "An enrich block has no %s: it works on every passage of the knowledge. enabled = ... turns the whole block off.",
+	"on_error": "An enrich block has no %s: a passage that it fails on is kept without its addition, and tried again by the next build.",
+}
+
+// checkSwitches looks at where the additions of an enrich block go.
+func (l *loader) checkSwitches(s *Stage, written stageBody) {
+	if s.Lexical {
+		return
+	}
+	at := written.attrs["lexical"].Range
+	if slices.Contains(passageMeta, s.Name) {
+		l.errorAt(at, "Name that is taken", "With lexical = false additions are kept as metadata under the block's name, and %q is where a passage says its own. Give the block another name.", s.Name)
+	}
+	if !s.Embedded && s.Enabled {
+		l.warn(at, "Addition that is not searched", "With embed = false and lexical = false nothing finds an entry by what enrich.%s adds: it is only metadata.", s.Name)
+	}
+}
+
+const maxDelimiter = 100 // bytes
+
+// checkDelimiter looks at the delimiter of an enrich block, which stands below others.
+func (l *loader) checkDelimiter(s *Stage, written stageBody, above []*Stage) {
+	if s.Delimiter == "" {
+		return
+	}
+	at := written.attrs["delimiter"].Expr.Range()
+	if strings.TrimSpace(s.Delimiter) != s.Delimiter || strings.ContainsAny(s.Delimiter, "\r\n") || len(s.Delimiter) > maxDelimiter {
+		l.errorAt(at, "Invalid value", "delimiter is one line of at most %d bytes, without spaces around it, such as \"---\".", maxDelimiter)
+		return
+	}
+	for _, other := range above {
+		if other.Delimiter != "" && other.Delimiter != s.Delimiter {
+			l.errorAt(at, "Two delimiters", "enrich.%s has the delimiter %q: the terms of all blocks stand behind one. Write it in one of the blocks.", other.Name, other.Delimiter)
+			return
+		}
+	}
+}
+
+func (l *loader) readKnowledge(b *hcl.Block) *Knowledge {
+	k := &Knowledge{Name: b.Labels[0], Range: b.DefRange, Analyzer: "standard", Embed: &Stage{}, Store: &Stage{}}
+	content, diags := b.Body.Content(grammar.Described("knowledge").Schema())
+	for _, d := range diags {
+		if d.Summary == "Missing name for enrich" {
+			d.Detail = `A knowledge may have several: say what this one is called, such as enrich "contextualize" { ... }.`
+		}
+	}
+	l.add(diags)
+	if e := l.single(b, content.Blocks, "embed"); e != nil {
+		k.Embed = l.readStage(e, place{})
+	}
+	store := l.single(b, content.Blocks, "store")
+	if store != nil {
+		k.Store = l.readStage(store, place{knowledge: k})
+	}
+	l.readOrigin(k, b, content.Blocks, store)
+	return k
+}
+
+// single returns the one block of a type that a knowledge must have.
+func (l *loader) single(in *hcl.Block, blocks hcl.Blocks, typ string) *hcl.Block {
+	found := blocks.OfType(typ)
+	if len(found) == 0 {
+		l.errorAt(in.DefRange, "Missing block", "A knowledge has a source, an embed and a store block; %s is missing.", typ)
+		return nil
+	}
+	for _, extra := range found[1:] {
+		l.errorAt(extra.DefRange, "Duplicate block", "A knowledge has one %s block; there is one on line %d already.", typ, found[0].DefRange.Start.Line)
+	}
+	return found[0]
+}
+
+// readSource reads a source or input block. instead replaces its path; cut says that
+// what a source has is cut into chunks.
+func (l *loader) readSource(b *hcl.Block, instead string, cut bool) Source {
+	in := "knowledge"
+	if b.Type == "input" {
+		in = "pipeline"
+	}
+	content, diags := b.Body.Content(grammar.Described(in, b.Type).Schema())
+	l.add(diags)
+	a := arguments{l, content.Attributes}
+	s := Source{
+		Path:  absolute(a.text("path", ""), l.dir),
+		ID:    a.text("id", "id"),
+		Text:  a.text("text", "text"),
+		Label: a.text("label", "label"),
+		Meta:  a.texts("meta"),
+		Range: b.DefRange,
+	}
+	if b.Type == "input" {
+		s.Gold = a.text("gold", "gold")
+	} else {
+		s.Context = a.text("context", "")
+	}
+	if instead != "" {
+		s.Path = absolute(instead, l.Dir)
+	} else if attr, ok := content.Attributes["path"]; !ok {
+		l.errorAt(b.DefRange, "Missing argument", `A %s block needs path, the file to read: path = "data.tsv", or "-" for standard input.`, b.Type)
+	} else if v, _ := l.eval(attr.Expr).UnmarkDeep(); v.IsWhollyKnown() {
+		if b.Type == "source" && a.nameDocuments(s.Path, cut) {
+			l.readDocuments(&s, a, attr.Expr.Range())
+			return s
+		}
+		l.checkFile(s.Path, attr.Expr.Range())
+	}
+	for _, name := range []string{"exclude", "max_bytes", "html"} {
+		attr, ok := content.Attributes[name]
+		if ok && name == "exclude" && len(a.texts(name)) == 0 {
+			continue // a file that is made for either has it in a variable
+		}
+		if ok && !l.Absent { // else nobody knows what it is
+			l.errorAt(attr.NameRange, "Not of rows", "%s is about documents, and %s is a file of rows.", name, s.Path)
+		}
+	}
+	s.Form = a.form(s.Path)
+	if instead != "" {
+		s.Replace(s.Path) // the file says how its own input is written
+	}
+	l.mapColumns(&s, b.Type == "input")
+	return s
+}
+
+// checkFile reports a file that is not there.
+func (l *loader) checkFile(path string, at hcl.Range) {
+	if path == "-" || l.Absent {
+		return
+	}
+	if path != "" && source.IsGlob(path) {
+		if _, err := source.Files(path); err != nil {
+			l.errorAt(at, "Missing file", "%v. A path written in a file is relative to that file, one given with -var to the working directory.", err)
+		}
+		return
+	}
+	info, err := os.Stat(path)
+	switch {
+	case path == "":
+		l.errorAt(at, "Missing file", `The path is empty. Name a file, or "-" for standard input.`)
+	case os.IsNotExist(err):
+		l.errorAt(at, "Missing file", "There is no file %s. A path written in a file is relative to that file, one given with -var to the working directory.%s", path, l.neighbour(path))
+	case err != nil:
+		l.errorAt(at, "Missing file", "%v.", err)
+	case info.IsDir():
+		l.errorAt(at, "Missing file", "%s is a folder. Name a file of rows in it.", path)
+	}
+}
+
+func (l *loader) neighbour(path string) string {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return ""
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return rule.DidYouMean(filepath.Base(path), names)
+}
+
+// uses lists what a kind's use may be.
+func (l *loader) uses(kind sdk.Kind) string {
+	return strings.Join(l.Catalog.Uses(kind), ", ")
+}

@@ -1,0 +1,383 @@
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/racflow/racflow/engine/internal/file/bounded"
+	"github.com/racflow/racflow/engine/internal/file/grammar"
+	"github.com/racflow/racflow/engine/internal/plugin"
+	"github.com/racflow/racflow/engine/internal/process/redact"
+	"github.com/racflow/racflow/sdk"
+)
+
+// Options are what the command line adds to a file.
+type Options struct {
+	Vars             map[string]string                // of -var
+	VarFiles         []string                         // of -var-file, later ones win
+	Getenv           func(name string) (string, bool) // the environment
+	Dir              string                           // what paths given on the command line are relative to
+	Input            string                           // replaces the path of every input block; "-" is standard input
+	Columns          map[string]string                // of the rows of inputs, by what they mean: id, text, label or gold
+	KnowledgeColumns map[string]string                // of the rows of each source: id, text, label or context
+	Set              []Override                       // of arguments, by target
+	Absent           bool                             // sources and inputs are on another machine: they are not looked for
+	Text             []byte                           // of the file, as an editor has it; nil: what the disk has
+	Catalog          Catalog
+	Prices           Prices          // of what the file does not say; nil: nobody knows
+	Secrets          *redact.Secrets // gets those of the file; may be nil
+	// Away says where something lies on this machine that the file names as it lies on another one, where it
+	// was opened first. The checked file has the paths of that machine, so that the same depends on it;
+	// but configs that stages open with have those of this one. nil: this is the machine.
+	Away func(path string) string
+}
+
+// Load reads and checks a pipeline file. The File is never nil, so that its
+// Sources can print the diagnostics; without errors it is complete.
+//
+// What a file may take is bounded. When ctx ends, Load returns within half a
+// second with a diagnostic that says so.
+func Load(ctx context.Context, path string, o Options) (*File, hcl.Diagnostics) {
+	ctx, cancel := bounded.WithTimeout(ctx)
+	defer cancel()
+	l := newLoader(ctx, path, o)
+	type loaded struct {
+		file  *File
+		diags hcl.Diagnostics
+	}
+	got, err := bounded.Interruptible(ctx, func() (loaded, error) {
+		src, err := o.Text, error(nil)
+		if src == nil {
+			src, err = bounded.ReadRegular(l.at(absolute(path, o.Dir)), bounded.MaxSource)
+		}
+		if err != nil {
+			return loaded{l.file, hcl.Diagnostics{{
+				Severity: hcl.DiagError, Summary: "Cannot read the pipeline file", Detail: fmt.Sprintf("%v.", err),
+			}}}, nil
+		}
+		diags := l.parse(src)
+		return loaded{l.file, diags}, nil
+	})
+	if err != nil { // the loader is still at work, so its file is left alone
+		return &File{Path: path}, hcl.Diagnostics{l.Interrupted()}
+	}
+	return got.file, got.diags
+}
+
+// loader is the work on one file.
+type loader struct {
+	Options
+	*bounded.Evaluator
+	dir   string // of the file; paths in it are relative to this
+	src   []byte
+	file  *File
+	diags hcl.Diagnostics
+
+	vars, locals map[string]cty.Value // unknown: wrong, and reported already
+	paths        map[string]bool      // variables whose values are paths
+	visible      map[string]cty.Value // the variables as rules see them
+	overrides    []*replacement
+	targets      []string // that an override could have had, as far as stages of its name have been read
+	short        []string // names of short secrets that the expression at hand reads, and none before it
+	off          bool     // a stage that is not enabled is being read: its environment may be missing
+}
+
+func newLoader(ctx context.Context, path string, o Options) *loader {
+	if dir, err := filepath.Abs(o.Dir); err == nil {
+		o.Dir = dir
+	}
+	l := &loader{
+		Options: o, dir: filepath.Dir(absolute(path, o.Dir)),
+		file: &File{Path: path, Sources: map[string]*hcl.File{}},
+		vars: map[string]cty.Value{}, locals: map[string]cty.Value{}, paths: map[string]bool{},
+	}
+	if l.Secrets == nil {
+		l.Secrets = &redact.Secrets{}
+	}
+	if l.Getenv == nil {
+		l.Getenv = func(string) (string, bool) { return "", false }
+	}
+	l.Evaluator = bounded.New(ctx, l.functions())
+	return l
+}
+
+// parse reads and checks the content of the file.
+func (l *loader) parse(src []byte) (diags hcl.Diagnostics) {
+	defer bounded.Stop(func(d *hcl.Diagnostic) { diags = append(l.sorted(), d) })
+	l.src, l.file.loader = src, l
+	f, diags := bounded.Parse(src, l.file.Path)
+	l.file.Sources[l.file.Path] = f
+	if l.add(diags); diags.HasErrors() {
+		return l.diags // errors after a syntax error may follow from it
+	}
+	content, diags := f.Body.Content(grammar.Described().Schema())
+	l.add(diags)
+	blocks := content.Blocks.ByType()
+	l.require(blocks[plugin.Block])
+	l.readOverrides(blocks["variable"])
+	l.readVariables(blocks["variable"])
+	l.readLocals(blocks["locals"])
+	for _, b := range l.distinct(blocks["limit"]) {
+		l.file.Limits = append(l.file.Limits, l.readLimit(b))
+	}
+	l.file.Cache = l.readCache(blocks["cache"])
+	for _, b := range l.distinct(blocks["knowledge"]) {
+		l.file.Knowledge = append(l.file.Knowledge, l.readKnowledge(b))
+	}
+	for _, b := range l.distinct(blocks["pipeline"]) {
+		l.file.Pipelines = append(l.file.Pipelines, l.readPipeline(b))
+	}
+	l.checkOverrides()
+	return l.sorted()
+}
+
+// require reads what the file requires of third parties, and has the catalog know it.
+func (l *loader) require(blocks hcl.Blocks) {
+	required, diags := plugin.Read(blocks, l.dir)
+	l.add(diags)
+	for _, r := range required {
+		for i, path := range r.Allow.Read {
+			r.Allow.Read[i] = l.at(path)
+		}
+	}
+	l.file.Required = required
+	if c, ok := l.Catalog.(Requiring); ok {
+		l.Catalog = c.Require(filepath.Dir(l.at(filepath.Join(l.dir, plugin.LockName))), required)
+	}
+}
+
+// add keeps diagnostics, each once: a fallback is read together with the stage
+// it stands in, and would repeat its errors. Too many errors end
+// loading; of the warnings no more are kept.
+func (l *loader) add(diags hcl.Diagnostics) {
+	if len(diags) > bounded.MaxDiagnostics { // those of a body come in no order
+		slices.SortStableFunc(diags, byPlace)
+	}
+	for _, d := range diags {
+		if d.Detail = bounded.Short(d.Detail); bounded.ShowsMuch(d) {
+			d.EvalContext = nil
+		}
+		if len(l.diags) >= bounded.MaxDiagnostics {
+			if d.Severity == hcl.DiagWarning {
+				continue
+			}
+			panic(bounded.Stopped{Diagnostic: bounded.TooMany()})
+		}
+		if !slices.ContainsFunc(l.diags, func(have *hcl.Diagnostic) bool {
+			return have.Summary == d.Summary && have.Detail == d.Detail && sameRange(have.Subject, d.Subject)
+		}) {
+			l.diags = append(l.diags, d)
+		}
+	}
+}
+
+func sameRange(a, b *hcl.Range) bool {
+	return a == b || a != nil && b != nil && *a == *b
+}
+
+// sorted returns the diagnostics in the order of the file.
+func (l *loader) sorted() hcl.Diagnostics {
+	slices.SortStableFunc(l.diags, byPlace)
+	return l.diags
+}
+
+// byPlace orders diagnostics as a file does; those of no place come first.
+func byPlace(a, b *hcl.Diagnostic) int {
+	switch {
+	case a.Subject == nil && b.Subject == nil:
+		return 0
+	case a.Subject == nil:
+		return -1
+	case b.Subject == nil:
+		return 1
+	}
+	return cmp.Or(cmp.Compare(a.Subject.Filename, b.Subject.Filename), a.Subject.Start.Byte-b.Subject.Start.Byte)
+}
+
+// errorAt adds an error at a place in the file.
+func (l *loader) errorAt(at hcl.Range, summary, format string, args ...any) {
+	l.add(hcl.Diagnostics{{
+		Severity: hcl.DiagError, Summary: summary, Detail: fmt.Sprintf(format, args...), Subject: &at,
+	}})
+}
+
+// distinct refuses the second of two blocks of the same name, and names that
+// could not be the name of a folder.
+func (l *loader) distinct(blocks hcl.Blocks) hcl.Blocks {
+	first := map[string]*hcl.Block{}
+	var kept hcl.Blocks
+	for _, b := range blocks {
+		name := b.Labels[0]
+		key := b.Type + " " + name
+		switch earlier := first[key]; {
+		case earlier != nil:
+			l.errorAt(b.DefRange, "Duplicate "+b.Type, "The %s %q stands on line %d already. Give this one another name.",
+				b.Type, name, earlier.DefRange.Start.Line)
+			continue
+		case !hclsyntax.ValidIdentifier(name):
+			l.errorAt(b.LabelRanges[0], "Invalid name",
+				"A name starts with a letter and holds only letters, digits, - and _, such as %q.", "my-"+b.Type)
+		}
+		first[key] = b
+		kept = append(kept, b)
+	}
+	return kept
+}
+
+// at is where something lies that the file names.
+func (l *loader) at(path string) string {
+	if l.Away == nil || path == "" || path == "-" {
+		return path
+	}
+	return l.Away(path)
+}
+
+// absolute resolves a path against a folder. "-" (standard input) and the
+// empty path stay what they are.
+func absolute(path, dir string) string {
+	if path == "" || path == "-" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
+}
+
+// readLocals evaluates the values of all locals blocks, each after those that
+// it refers to.
+func (l *loader) readLocals(blocks hcl.Blocks) {
+	all := map[string]*hcl.Attribute{}
+	for _, b := range blocks {
+		attrs, diags := b.Body.JustAttributes()
+		l.add(diags)
+		for _, name := range keys(attrs) {
+			if earlier := all[name]; earlier != nil {
+				l.errorAt(attrs[name].NameRange, "Duplicate local value", "There is a %q on line %d already.", name, earlier.NameRange.Start.Line)
+				continue
+			}
+			all[name] = attrs[name]
+		}
+	}
+	for name := range all {
+		l.locals[name] = cty.DynamicVal // known by name before it is by value
+	}
+	done := map[string]bool{}
+	var visit func(name string, above []string)
+	visit = func(name string, above []string) {
+		if i := slices.Index(above, name); i >= 0 {
+			l.errorAt(all[name].NameRange, "Cycle of local values", "%s. Give one of them a value of its own.",
+				strings.Join(append(above[i:], name), " needs "))
+			return
+		}
+		if done[name] {
+			return
+		}
+		for _, t := range all[name].Expr.Variables() {
+			if needed, ok := nameIn(t); ok && t.RootName() == "local" && all[needed] != nil {
+				visit(needed, append(above, name))
+			}
+		}
+		if done[name] {
+			return
+		}
+		done[name] = true
+		l.locals[name] = l.eval(all[name].Expr)
+	}
+	for _, name := range keys(all) {
+		visit(name, nil)
+	}
+}
+
+// fromSearch are the columns that a retrieve stage fills, and candidates those
+// that a rerank stage fills anew.
+var (
+	candidates = sdk.Of(sdk.ColumnCandidates, sdk.ColumnCandidateTexts)
+	fromSearch = candidates | sdk.Of(sdk.ColumnVector, sdk.ColumnPrototypes, sdk.ColumnRandom, sdk.ColumnLabels)
+)
+
+// checkStructure checks that every enabled stage finds what it reads, and that
+// the pipeline leads to something.
+func (l *loader) checkStructure(p *Pipeline) {
+	l.checkStandardInput(p)
+	var elect, retrieve *Stage
+	retrieves, prompts, voters := 0, 0, 0
+	for _, s := range p.Stages {
+		if !s.Enabled {
+			continue
+		}
+		reads := s.reads()
+		if reads&fromSearch != 0 && retrieves == 0 {
+			l.errorAt(s.UseRange, "Nothing to read", "%s reads candidates or labels, and no retrieve stage stands above (or none is enabled). Put one above: retrieve \"neighbours\" { from = knowledge.NAME }.", s.Use)
+		}
+		if reads.Has(sdk.ColumnPrompts) && prompts == 0 {
+			l.errorAt(s.UseRange, "Nothing to read", "%s reads prompts, and no prompt stage stands above (or none is enabled). Put one above: prompt \"shots\" { use = ... }.", s.Use)
+		}
+		l.checkFits(s, retrieves > 0)
+		switch s.Block {
+		case "retrieve":
+			retrieves++
+			retrieve = s
+		case "prompt":
+			prompts++
+		case "sample":
+			voters++
+			l.checkWhole(s, retrieve)
+		case "elect":
+			if voters == 0 {
+				l.errorAt(s.Range, "Nothing to read", "No sample stage stands above this election (or none is enabled), so there are no votes to count.")
+			}
+			if elect != nil {
+				l.errorAt(s.Range, "Duplicate election", "A pipeline has one election; the one on line %d is enabled too.", elect.Range.Start.Line)
+			}
+			elect = s
+		}
+	}
+	if retrieves == 0 && elect == nil {
+		l.errorAt(p.Range, "Empty pipeline", "A pipeline needs an enabled retrieve or elect stage, or nothing comes out of it.")
+	}
+}
+
+func (l *loader) checkStandardInput(p *Pipeline) {
+	var stdin []string
+	if p.Input != nil && p.Input.Path == "-" {
+		stdin = append(stdin, "the input")
+	}
+	for _, k := range p.Knowledge() {
+		for _, s := range k.Sources {
+			if s.Path == "-" {
+				stdin = append(stdin, fmt.Sprintf("knowledge %q", k.Name))
+			}
+		}
+	}
+	if len(stdin) > 1 {
+		l.errorAt(p.Range, "Standard input is read twice", "Only one of %s can read \"-\". Give the others a file.", strings.Join(stdin, " and "))
+	}
+}
+
+// checkFits checks that a stage which may have to learn finds the rows for that.
+func (l *loader) checkFits(s *Stage, retrieve bool) {
+	for _, f := range append([]Fallback{{Stage: s}}, s.Fallbacks...) {
+		switch s := f.Stage; {
+		case !s.Info.Fits:
+		case s.Info.FitReads.Has(sdk.ColumnSamples) && s.Kind != sdk.KindElect:
+			l.errorAt(s.UseRange, "Unusable stage", "%s wants to learn from the votes of voters, which only an election can. Use another %s stage.", s.Use, s.Kind)
+		case !retrieve:
+			l.errorAt(s.UseRange, "Nothing to learn from", "%s learns from the rows of a knowledge, and no retrieve stage stands above (or none is enabled). Put one above: retrieve \"neighbours\" { from = knowledge.NAME }.", s.Use)
+		}
+	}
+}
+
+// reads are the columns that a stage or one of its fallbacks declares.
+func (s *Stage) reads() sdk.Columns {
+	all := s.Info.Reads
+	for _, f := range s.Fallbacks {
+		all |= f.Stage.Info.Reads
+	}
+	return all
+}

@@ -1,0 +1,499 @@
+package rule
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/checker"
+	"github.com/expr-lang/expr/compiler"
+	"github.com/expr-lang/expr/conf"
+	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/optimizer"
+	"github.com/expr-lang/expr/parser"
+	"github.com/expr-lang/expr/vm"
+	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// checkNames finds every name that is not one of the kind's or that nothing
+// above writes, and notes the others as read.
+func (c *compiling) checkNames(tree *parser.Tree) {
+	functions := map[ast.Node]bool{} // identifiers that are called
+	local := map[string]bool{}       // let x = ...
+	ast.Walk(&tree.Node, visit(func(n *ast.Node) {
+		switch n := (*n).(type) {
+		case *ast.VariableDeclaratorNode:
+			local[n.Name] = true
+		case *ast.CallNode:
+			functions[n.Callee] = true
+			if id, ok := n.Callee.(*ast.IdentifierNode); ok && c.called[id.Value] != nil {
+				c.readFunction(id.Location(), c.called[id.Value])
+			} else {
+				c.refuseCall(n.Callee)
+			}
+		case *ast.BuiltinNode:
+			if !slices.Contains(builtins, n.Name) {
+				c.unknownFunction(n.Location(), n.Name)
+			}
+		}
+	}))
+	ast.Walk(&tree.Node, visit(func(n *ast.Node) {
+		switch n := (*n).(type) {
+		case *ast.IdentifierNode:
+			if !functions[n] && !local[n.Value] {
+				c.readName(n.Location(), n.Value)
+			}
+		case *ast.MemberNode:
+			if p, ok := n.Property.(*ast.StringNode); ok && (p.Value == "text" || p.Value == "meta") && !isName(n.Node, "item") {
+				c.reads["candidate_texts"] = true
+			}
+		}
+	}))
+	if c.reads["text"] || c.reads["meta"] {
+		c.reads["candidate_texts"] = true
+	}
+}
+
+func (c *compiling) readName(at file.Location, given string) {
+	if c.reads[given] || given == "var" {
+		c.reads[given] = true
+		return
+	}
+	i := slices.IndexFunc(c.names, func(n name) bool { return n.name == given })
+	if i < 0 {
+		known := Names(c.kind)
+		for _, f := range Functions(c.kind) {
+			if f.Form != "" {
+				known = append(known, f.Form)
+			}
+		}
+		if advice := DidYouMean(given, known); advice != "" {
+			c.errorAt(at, "There is no %q here.%s", given, advice)
+		} else {
+			c.errorAt(at, "There is no %q here; a rule in this place sees %s.", given, strings.Join(known, ", "))
+		}
+		return
+	}
+	if ok, needs := c.scope.written(c.names[i]); !ok {
+		c.unwritten(at, given, needs)
+		return
+	}
+	c.reads[given] = true
+	if c.names[i].value != nil {
+		c.uses = append(c.uses, c.names[i])
+	}
+}
+
+func (c *compiling) unwritten(at file.Location, given, needs string) {
+	if c.kind == Expectation {
+		c.errorAt(at, "Nothing measures %q: the pipeline needs %s.", given, needs)
+		return
+	}
+	c.errorAt(at, "Nothing above writes %q: it needs %s above.", given, needs)
+}
+
+func (c *compiling) refuseCall(callee ast.Node) {
+	if id, ok := callee.(*ast.IdentifierNode); ok {
+		c.unknownFunction(id.Location(), id.Value)
+		return
+	}
+	c.errorAt(callee.Location(), "Only functions can be called: %s.", strings.Join(c.callable(), ", "))
+}
+
+func (c *compiling) unknownFunction(at file.Location, given string) {
+	if at.To <= at.From {
+		at.To = at.From + len([]rune(given))
+	}
+	if advice := DidYouMean(given, c.callable()); advice != "" {
+		c.errorAt(at, "There is no function %q.%s", given, advice)
+		return
+	}
+	c.errorAt(at, "There is no function %q in rules; there are %s.", given, strings.Join(c.callable(), ", "))
+}
+
+// setVariables writes the value of each var.x into the tree, so that it is
+// type-checked like any other constant.
+func (c *compiling) setVariables(tree *parser.Tree) {
+	if !c.reads["var"] {
+		return
+	}
+	done := map[ast.Node]bool{}
+	ast.Walk(&tree.Node, visit(func(n *ast.Node) {
+		m, ok := (*n).(*ast.MemberNode)
+		if !ok || !isName(m.Node, "var") {
+			return
+		}
+		done[m.Node] = true
+		property, ok := m.Property.(*ast.StringNode)
+		if !ok {
+			c.errorAt(m.Location(), "Name the variable: var.x.")
+			return
+		}
+		v, ok := c.scope.Vars[property.Value]
+		if !ok {
+			c.errorAt(m.Location(), "There is no variable %q.%s", property.Value, DidYouMean(property.Value, keys(c.scope.Vars)))
+			return
+		}
+		node, problem := constant(v)
+		if problem != "" {
+			c.errorAt(m.Location(), "The variable %q %s.", property.Value, problem)
+			return
+		}
+		c.vars[property.Value] = v
+		ast.Patch(n, node)
+	}))
+	ast.Walk(&tree.Node, visit(func(n *ast.Node) {
+		if isName(*n, "var") && !done[*n] {
+			c.errorAt((*n).Location(), "Name the variable: var.x.")
+		}
+	}))
+}
+
+// constant is the node of a variable's value, or what is wrong with it.
+func constant(v cty.Value) (node ast.Node, problem string) {
+	if v.ContainsMarked() {
+		return nil, "is a secret, and a rule cannot read one"
+	}
+	if v.IsNull() || !v.IsWhollyKnown() {
+		return nil, "has no value"
+	}
+	switch t := v.Type(); {
+	case t == cty.String:
+		return &ast.StringNode{Value: v.AsString()}, ""
+	case t == cty.Bool:
+		return &ast.BoolNode{Value: v.True()}, ""
+	case t == cty.Number:
+		f := v.AsBigFloat()
+		if i, exact := f.Int64(); exact == 0 && f.IsInt() {
+			return &ast.IntegerNode{Value: int(i)}, ""
+		}
+		value, _ := f.Float64()
+		return &ast.FloatNode{Value: value}, ""
+	case t.IsListType() || t.IsSetType() || t.IsTupleType():
+		list := &ast.ArrayNode{}
+		for it := v.ElementIterator(); it.Next(); {
+			_, element := it.Element()
+			n, problem := constant(element)
+			if problem != "" {
+				return nil, problem
+			}
+			list.Nodes = append(list.Nodes, n)
+		}
+		return list, ""
+	}
+	return nil, "is neither a text, a number, a bool nor a list of those"
+}
+
+// checkPatterns asks for patterns that are known now: their size bounds what
+// they may read.
+func (c *compiling) checkPatterns(tree *parser.Tree) {
+	program := 0
+	ast.Walk(&tree.Node, visit(func(n *ast.Node) {
+		b, ok := (*n).(*ast.BinaryNode)
+		if !ok || b.Operator != "matches" {
+			return
+		}
+		text, ok := b.Right.(*ast.StringNode)
+		if !ok {
+			c.errorAt(b.Right.Location(), "The pattern of matches is written out as a text.")
+			return
+		}
+		size, err := PatternSize(text.Value)
+		if err != nil {
+			c.errorAt(b.Right.Location(), "The pattern cannot be read: %v.", err)
+		} else if program += size; program > maxProgram {
+			c.errorAt(b.Right.Location(), "The pattern is too large. Repeat less, and name fewer classes of letters.")
+		}
+	}))
+}
+
+// checkShape keeps lists flat: lists of lists would let a rule of a few lines
+// describe a value of exponential size.
+func (c *compiling) checkShape(tree *parser.Tree) {
+	flat := func(nodes ...ast.Node) {
+		for _, n := range nodes {
+			if p, ok := n.(*ast.PredicateNode); ok {
+				n = p.Node
+			}
+			t := n.Nature()
+			if !t.IsBool() && !t.IsNumber() && !t.IsString() && !t.Nil && !t.IsUnknown(&c.config.NtCache) {
+				c.errorAt(n.Location(), "Only a text, a number or a bool can stand here, not %s.", describe(t.String()))
+			}
+		}
+	}
+	ast.Walk(&tree.Node, visit(func(n *ast.Node) {
+		switch n := (*n).(type) {
+		case *ast.ArrayNode:
+			flat(n.Nodes...)
+		case *ast.ConditionalNode:
+			flat(n.Exp1, n.Exp2)
+		case *ast.BuiltinNode:
+			if n.Name == "map" {
+				flat(n.Arguments[1])
+			}
+		case *ast.MapNode:
+			c.errorAt(n.Location(), "A rule cannot make a map.")
+		case *ast.BinaryNode:
+			switch n.Operator {
+			case "??":
+				flat(n.Left, n.Right)
+			case "..":
+				c.errorAt(n.Location(), "A rule cannot make a range. Compare instead, such as x >= 1 and x <= 5.")
+			}
+		}
+	}))
+}
+
+func isName(n ast.Node, name string) bool {
+	id, ok := n.(*ast.IdentifierNode)
+	return ok && id.Value == name
+}
+
+func keys(m map[string]cty.Value) []string {
+	var list []string
+	for k := range m {
+		list = append(list, k)
+	}
+	return list
+}
+
+// fieldsOf lists the fields of a record as rules name them.
+func fieldsOf(t reflect.Type) []string {
+	var list []string
+	for f := range t.Fields() {
+		list = append(list, f.Tag.Get("expr"))
+	}
+	return list
+}
+
+// describe replaces the Go types in a message of the expr library.
+var describe = strings.NewReplacer(
+	"[]*rule.candidate", "a list of candidates", "*rule.candidate", "a candidate", "rule.candidate", "a candidate",
+	"*rule.item", "the item", "rule.item", "the item",
+	"*rule.Extent", "the knowledge", "rule.Extent", "the knowledge",
+	"[]rule.Vote", "a list of votes", "rule.Vote", "a vote",
+	"[]string", "a list of texts", "[]interface {}", "a list", "[]float64", "a list of numbers",
+	"map[string]interface {}", "a map", "interface {}", "any value",
+	"float64", "a number", "type string", "type text", "bool", "a bool",
+	"unexpected token EOF", "the rule ends too early",
+	`unexpected token Operator("=")`, "to compare, write == instead of =",
+).Replace
+
+// Rule is a compiled rule. It may be evaluated by several goroutines at once.
+type Rule struct {
+	*program
+	reads    map[string]bool
+	mentions []func(string) bool
+	figures  []Figure
+	compared []Comparison
+}
+
+// program is what a rule, or the values of a filter, are compiled to.
+type program struct {
+	text string               // of the rule that it is of
+	vars map[string]cty.Value // that the rule reads
+	code *vm.Program          // nil for a filter, which has one per value
+	uses []name               // whose values it needs
+	idle sync.Pool            // of *evaluation
+}
+
+// Variables returns the variables that the rule reads as var.x, with the values that
+// are part of it. The caller must not change it.
+func (p *program) Variables() map[string]cty.Value { return p.vars }
+
+// Text is the rule as it was written, escapes resolved.
+func (r *Rule) Text() string { return r.text }
+
+// Reads reports whether the rule mentions a name of Names. Further,
+// "candidate_texts" tells whether it looks at the text or metadata of a
+// candidate, which the engine otherwise does not fetch.
+func (r *Rule) Reads(name string) bool { return r != nil && r.reads[name] }
+
+// Compile checks and compiles a rule. It reports every name that is unknown or
+// that nothing above writes, and otherwise the first problem.
+func Compile(kind Kind, scope Scope, src Source) (*Rule, hcl.Diagnostics) {
+	c := newCompiling(kind, scope, src)
+	tree := c.check()
+	if tree == nil {
+		return nil, c.diags
+	}
+	mentions := c.mentionsOf(tree)
+	compared := c.compared(tree.Node)
+	code := c.compile(tree)
+	if code == nil {
+		return nil, c.diags
+	}
+	return &Rule{program: &program{text: src.Text, vars: c.vars, code: code, uses: c.uses}, reads: c.reads, mentions: mentions, figures: c.figures, compared: compared}, nil
+}
+
+// compiling is the work on one rule.
+type compiling struct {
+	kind    Kind
+	scope   Scope
+	src     Source
+	names   []name // that it may use
+	config  *conf.Config
+	reads   map[string]bool
+	vars    map[string]cty.Value // that it reads
+	uses    []name               // that it does use
+	called  map[string]*figure   // functions of the kind, beside builtins
+	figures []Figure             // of an Expectation, each once
+	diags   hcl.Diagnostics
+}
+
+func newCompiling(kind Kind, scope Scope, src Source) *compiling {
+	c := &compiling{kind: kind, scope: scope, src: src, names: namesOf(kind), reads: map[string]bool{}, vars: map[string]cty.Value{}, called: functionsOf(kind)}
+	c.config = c.newConfig()
+	return c
+}
+
+// check returns the tree of a rule, or nil where there is a problem.
+func (c *compiling) check() *parser.Tree {
+	if len(c.src.Text) > MaxSource {
+		c.errorAt(file.Location{}, "A rule has at most %d bytes, this one has %d.", MaxSource, len(c.src.Text))
+		return nil
+	}
+	if strings.TrimSpace(c.src.Text) == "" {
+		c.errorAt(file.Location{}, "The rule is empty. Leave the argument out, or write null, to have none.")
+		return nil
+	}
+	tree, err := parser.ParseWithConfig(c.src.Text, c.config)
+	if err != nil {
+		c.exprError(err, nil)
+		return nil
+	}
+	steps := []func(*parser.Tree){c.checkNames, c.setVariables, c.checkPatterns, c.checkCalls, c.checkTypes, c.checkShape, c.readFigures}
+	for _, step := range steps {
+		if step(tree); c.diags.HasErrors() {
+			return nil
+		}
+	}
+	return tree
+}
+
+func (c *compiling) newConfig() *conf.Config {
+	config := conf.CreateNew()
+	config.MaxNodes = maxNodes
+	types := map[string]any{clockName: (*clock)(nil), labelsName: (*LabelSet)(nil), measuredName: Measured(nil)}
+	for _, n := range c.names {
+		types[n.name] = n.typ
+	}
+	config.WithEnv(types)
+	for name := range config.Builtins {
+		if !slices.Contains(builtins, name) {
+			config.Disabled[name] = true
+			delete(config.Builtins, name)
+		}
+	}
+	for name, f := range guards {
+		config.Functions[name] = f
+	}
+	for name, f := range c.called {
+		config.Functions[name] = f.declared()
+	}
+	return config
+}
+
+// checkTypes checks what every operator and function is given, and that the
+// whole is true or false.
+func (c *compiling) checkTypes(tree *parser.Tree) {
+	if _, err := checker.Check(tree, c.config); err != nil {
+		c.exprError(err, tree)
+		return
+	}
+	if n := tree.Node.Nature(); !n.IsBool() && !n.IsUnknown(&c.config.NtCache) {
+		c.errorAt(whole(c.src.Text), "A rule is true or false; this one gives %s. Compare it with something.", describe(n.String()))
+	}
+}
+
+// compile bounds a checked tree and makes its program, or adds a problem.
+func (c *compiling) compile(tree *parser.Tree) *vm.Program {
+	c.bound(tree)
+	var code *vm.Program
+	_, err := checker.Check(tree, c.config)
+	if err == nil {
+		err = optimizer.Optimize(&tree.Node, c.config)
+	}
+	if err == nil {
+		code, err = compiler.Compile(tree, c.config)
+	}
+	if err != nil {
+		c.exprError(err, tree)
+		return nil
+	}
+	return code
+}
+
+// errorAt adds a diagnostic at a place in the rule.
+func (c *compiling) errorAt(at file.Location, format string, args ...any) {
+	c.say(hcl.DiagError, "Invalid rule", at, fmt.Sprintf(format, args...))
+}
+
+func (c *compiling) say(severity hcl.DiagnosticSeverity, summary string, at file.Location, detail string) {
+	if len(c.diags) >= maxFaults {
+		return
+	}
+	whole := c.src.Range(0, len(c.src.Text))
+	subject := c.src.Range(at.From, at.To)
+	if at.To == 0 {
+		subject = whole
+	}
+	c.diags = append(c.diags, &hcl.Diagnostic{Severity: severity, Summary: summary, Detail: detail, Subject: &subject, Context: &whole})
+}
+
+// exprError adds an error of the expr library, in our words. tree is nil when
+// the error is one of syntax.
+func (c *compiling) exprError(err error, tree *parser.Tree) {
+	var f *file.Error
+	if !errors.As(err, &f) {
+		c.errorAt(whole(c.src.Text), "%s.", describe(err.Error()))
+		return
+	}
+	at := f.Location
+	if at.To <= at.From {
+		at.To = at.From + 1
+	}
+	if tree != nil {
+		if advice := c.fieldAdvice(tree, f); advice != "" {
+			c.errorAt(at, "%s", advice)
+			return
+		}
+	}
+	message := strings.TrimSpace(describe(f.Message))
+	c.errorAt(at, "%s.", capital(message))
+}
+
+// fieldAdvice lists the fields where a rule names an unknown one.
+func (c *compiling) fieldAdvice(tree *parser.Tree, f *file.Error) string {
+	var advice string
+	ast.Walk(&tree.Node, visit(func(n *ast.Node) {
+		m, ok := (*n).(*ast.MemberNode)
+		if !ok || m.Location() != f.Location {
+			return
+		}
+		field, ok := m.Property.(*ast.StringNode)
+		base := m.Node.Nature().Deref(&c.config.NtCache)
+		if !ok || !base.IsStruct() {
+			return
+		}
+		fields := fieldsOf(base.Type)
+		advice = fmt.Sprintf("There is no %q in %s, only %s.%s", field.Value, describe(base.String()),
+			strings.Join(fields, ", "), DidYouMean(field.Value, fields))
+	}))
+	return advice
+}
+
+// whole is the place of the whole rule.
+func whole(text string) file.Location {
+	return file.Location{From: 0, To: len([]rune(text))}
+}
+
+// visit makes an ast.Visitor of a function.
+type visit func(*ast.Node)
+
+func (v visit) Visit(n *ast.Node) { v(n) }

@@ -1,0 +1,234 @@
+package rule
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"regexp"
+	"regexp/syntax"
+	"time"
+
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/builtin"
+	"github.com/expr-lang/expr/parser"
+	"github.com/expr-lang/expr/vm/runtime"
+)
+
+// Names that only the tree contains: no rule can be written with them, for
+// checkNames knows none of them.
+const (
+	clockName  = "__clock"
+	labelsName = "__labels"
+	tickName   = "__tick"
+	joinName   = "__join"
+	matchName  = "__match"
+	hasName    = "__has"
+
+	measuredName = "__measured"
+	numberName   = "__number"
+	textName     = "__text"
+	truthName    = "__truth"
+	limitName    = "__limit"
+)
+
+// guards are the functions that bound writes into the tree.
+var guards = map[string]*builtin.Function{
+	tickName: guard(tickName, func(args ...any) (any, error) {
+		return true, args[0].(*clock).tick()
+	}, new(func(*clock) bool)),
+	joinName: guard(joinName, func(args ...any) (any, error) {
+		return args[0].(*clock).join(args[1], args[2])
+	}, new(func(*clock, string, string) string), new(func(*clock, any, any) any)),
+	matchName: guard(matchName, func(args ...any) (any, error) {
+		return args[0].(*pattern).match(args[1])
+	}, new(func(*pattern, string) bool)),
+	hasName: guard(hasName, func(args ...any) (any, error) {
+		label, ok := args[1].(string)
+		return ok && args[0].(*LabelSet).Has(label), nil
+	}, new(func(*LabelSet, string) bool)),
+	numberName: guard(numberName, func(args ...any) (any, error) {
+		return args[0].(Measured)[args[1].(string)].Number, nil
+	}, new(func(Measured, string) float64)),
+	textName: guard(textName, func(args ...any) (any, error) {
+		return args[0].(Measured)[args[1].(string)].Text, nil
+	}, new(func(Measured, string) string)),
+	truthName: guard(truthName, func(args ...any) (any, error) {
+		return args[0].(Measured)[args[1].(string)].Truth, nil
+	}, new(func(Measured, string) bool)),
+	limitName: guard(limitName, func(args ...any) (any, error) {
+		return args[0].(Measured)[args[1].(string)].limit(args[2].(string)), nil
+	}, new(func(Measured, string, string) float64)),
+}
+
+func guard(name string, f func(...any) (any, error), signatures ...any) *builtin.Function {
+	types := make([]reflect.Type, len(signatures))
+	for i, s := range signatures {
+		types[i] = reflect.TypeOf(s).Elem()
+	}
+	return &builtin.Function{Name: name, Func: f, Types: types}
+}
+
+// bound rewrites a checked tree so that its evaluation is bounded, and so that
+// `x in labels` looks into the set.
+func (c *compiling) bound(tree *parser.Tree) {
+	ast.Walk(&tree.Node, visit(func(n *ast.Node) {
+		if patched := c.figureAt(*n); patched != nil {
+			ast.Patch(n, patched)
+			return
+		}
+		switch node := (*n).(type) {
+		case *ast.PredicateNode:
+			node.Node = &ast.SequenceNode{Nodes: []ast.Node{call(tickName, hidden(clockName)), node.Node}}
+		case *ast.BinaryNode:
+			switch {
+			case node.Operator == "+" && !(node.Left.Nature().IsNumber() && node.Right.Nature().IsNumber()):
+				ast.Patch(n, call(joinName, hidden(clockName), node.Left, node.Right))
+			case node.Operator == "in" && isName(node.Right, "labels"):
+				ast.Patch(n, call(hasName, hidden(labelsName), node.Left))
+			case node.Operator == "matches":
+				p, err := newPattern(node.Right.(*ast.StringNode).Value)
+				if err != nil {
+					return // checkPatterns has refused it
+				}
+				ast.Patch(n, call(matchName, &ast.ConstantNode{Value: p}, node.Left))
+			}
+		}
+	}))
+}
+
+func hidden(name string) ast.Node { return &ast.IdentifierNode{Value: name} }
+
+func call(function string, args ...ast.Node) ast.Node {
+	return &ast.CallNode{Callee: hidden(function), Arguments: args}
+}
+
+// MaxSource is how many bytes a rule, or a pattern, may have. It also bounds
+// nesting, and so the parser's stack.
+const MaxSource = 4 << 10
+
+// The other bounds of a rule. They leave room for any rule that a person would
+// write by hand.
+const (
+	maxNodes   = 1000    // of the syntax tree
+	maxMemory  = 1 << 20 // elements of the lists that one evaluation makes
+	maxText    = 1 << 20 // bytes of the texts that one evaluation joins
+	maxPattern = 4 << 20 // instructions of a pattern × bytes of its input
+	maxProgram = 10_000  // instructions of all patterns of a rule
+	maxFaults  = 20      // that are reported of one rule
+	maxTime    = 50 * time.Millisecond
+	tickEvery  = 16 // predicates between two looks at the clock
+)
+
+// clock bounds one evaluation. Loops exist only as predicates (all, filter,
+// ...), and each of those ticks it before its body runs; see bound.go.
+type clock struct {
+	ctx      context.Context
+	deadline time.Time
+	ticks    uint
+	text     int
+}
+
+func (c *clock) tick() error {
+	c.ticks++
+	if c.ticks%tickEvery != 0 {
+		return nil
+	}
+	if c.deadline.IsZero() { // a rule that loops little never looks at the clock
+		c.deadline = time.Now().Add(maxTime)
+		return nil
+	}
+	if err := c.ctx.Err(); err != nil {
+		return err
+	}
+	if time.Now().After(c.deadline) {
+		return fmt.Errorf("it ran for more than %v; nest fewer loops", maxTime)
+	}
+	return nil
+}
+
+// join is the + of values that are not known to be numbers when the rule is
+// compiled. Joined in a loop, texts would double each time.
+func (c *clock) join(a, b any) (any, error) {
+	if x, ok := a.(string); ok {
+		if y, ok := b.(string); ok {
+			if c.text += len(x) + len(y); c.text > maxText {
+				return nil, fmt.Errorf("it joined more than %d KiB of text", maxText>>10)
+			}
+		}
+	}
+	return runtime.Add(a, b), nil
+}
+
+// pattern is a regular expression with its size. RE2 runs in time linear in
+// size × input, so bounding that product bounds the time.
+type pattern struct {
+	re   *regexp.Regexp
+	size int
+}
+
+// PatternSize returns how many instructions a regular expression is compiled
+// to, or more. Unlike compiling it, this takes little time and memory.
+func PatternSize(text string) (int, error) {
+	if len(text) > MaxSource {
+		return 1 << 40, nil
+	}
+	re, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return 0, err
+	}
+	return instructions(re), nil
+}
+
+func instructions(re *syntax.Regexp) int {
+	n := 1 + len(re.Rune)
+	for _, sub := range re.Sub {
+		n += instructions(sub)
+	}
+	if re.Op == syntax.OpRepeat {
+		n *= max(re.Min, re.Max, 1) // of at most 1000, and those in each other as well
+	}
+	return n
+}
+
+func newPattern(text string) (*pattern, error) {
+	re, err := regexp.Compile(text)
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return nil, err
+	}
+	prog, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return nil, err
+	}
+	return &pattern{re, len(prog.Inst)}, nil
+}
+
+func (p *pattern) match(v any) (bool, error) {
+	text, ok := v.(string)
+	switch {
+	case v == nil:
+		return false, nil
+	case !ok:
+		return false, fmt.Errorf("matches needs a text, this is a %T", v)
+	case len(text)*p.size > maxPattern:
+		return false, fmt.Errorf("the text of %d bytes is too long for this pattern, which reads at most %d",
+			len(text), maxPattern/p.size)
+	}
+	return p.re.MatchString(text), nil
+}
+
+// builtins are the functions that rules may use: pure ones that a predicate needs, of at most
+// linear cost. The loops
+// among them take a predicate and so tick the clock. Left out on purpose:
+// what makes long texts or nested lists (repeat, replace, join, split, concat,
+// toJSON, reduce, groupBy, ...), what takes more than linear time (sort, uniq),
+// and what is not a function of its arguments (now).
+var builtins = []string{
+	"all", "any", "none", "one", "count", "filter", "map", "find", "findIndex", "findLast", "findLastIndex", "sum",
+	"len", "first", "last", "mean", "min", "max",
+	"abs", "ceil", "floor", "round", "int", "float",
+	"trim", "trimPrefix", "trimSuffix", "upper", "lower", "indexOf", "lastIndexOf", "hasPrefix", "hasSuffix",
+}

@@ -1,0 +1,269 @@
+package rule
+
+import (
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/parser"
+)
+
+// Name is a name that rules of a kind may use, for people.
+type Name struct {
+	Name   string
+	Type   string // in words
+	Needs  string // what has to stand above the rule, of an Expectation anywhere in the pipeline; empty: nothing
+	Doc    string // empty: the name says it
+	Fields []Name // of the record, or of each in the list
+
+	writer writer
+}
+
+// Described are the names that a rule of a kind may use, without var.
+func Described(kind Kind) []Name {
+	var all []Name
+	for _, n := range namesOf(kind) {
+		t := reflect.TypeOf(n.typ)
+		_, needs := Scope{}.written(n)
+		all = append(all, Name{Name: n.name, Type: inWords(t), Needs: needs, Doc: docOf(n.name, kind), Fields: fieldNames(t), writer: n.writer})
+	}
+	return all
+}
+
+// Offers reports whether something above the rule writes the name.
+func (s Scope) Offers(n Name) bool {
+	ok, _ := s.written(name{writer: n.writer})
+	return ok
+}
+
+// Function is one that rules of a kind may call.
+type Function struct {
+	Name string
+	Form string // as recall("label"); empty: it is one of the expr language
+	Doc  string
+}
+
+// Functions lists the functions that rules of a kind may call, those of the kind first.
+func Functions(kind Kind) []Function {
+	var all []Function
+	for _, f := range figures {
+		if kind == Expectation && f.form != "" {
+			all = append(all, Function{f.name, f.form, f.doc})
+		}
+	}
+	for _, b := range builtins {
+		all = append(all, Function{Name: b})
+	}
+	return all
+}
+
+func fieldNames(t reflect.Type) []Name {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	var all []Name
+	for f := range t.Fields() {
+		all = append(all, Name{Name: f.Tag.Get("expr"), Type: inWords(f.Type)})
+	}
+	return all
+}
+
+func inWords(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "a text"
+	case reflect.Int, reflect.Float64:
+		return "a number"
+	}
+	return describe(t.String())
+}
+
+// Mentions reports whether the rule compares something with the text, such as a
+// vote's voter with a name: by ==, in, startsWith, endsWith, contains or matches.
+// The values of variables count; names of fields do not.
+func (r *Rule) Mentions(text string) bool {
+	if r == nil {
+		return false
+	}
+	for _, holds := range r.mentions {
+		if holds(text) {
+			return true
+		}
+	}
+	return false
+}
+
+// mentionsOf returns the comparisons with texts in a checked rule.
+func (c *compiling) mentionsOf(tree *parser.Tree) (all []func(string) bool) {
+	seen := map[ast.Node]bool{} // other than as a whole text
+	ast.Walk(&tree.Node, visit(func(n *ast.Node) {
+		switch n := (*n).(type) {
+		case *ast.MemberNode:
+			of := n.Node.Nature().Deref(&c.config.NtCache)
+			seen[n.Property] = of.IsStruct()
+		case *ast.BinaryNode:
+			part, ok := n.Right.(*ast.StringNode)
+			if !ok {
+				return
+			}
+			seen[part] = true
+			switch n.Operator {
+			case "startsWith":
+				all = append(all, func(text string) bool { return strings.HasPrefix(text, part.Value) })
+			case "endsWith":
+				all = append(all, func(text string) bool { return strings.HasSuffix(text, part.Value) })
+			case "contains":
+				all = append(all, func(text string) bool { return strings.Contains(text, part.Value) })
+			case "matches":
+				all = append(all, regexp.MustCompile(part.Value).MatchString) // checkPatterns has compiled it
+			default:
+				seen[part] = false
+			}
+		}
+	}))
+	ast.Walk(&tree.Node, visit(func(n *ast.Node) {
+		if whole, ok := (*n).(*ast.StringNode); ok && !seen[whole] {
+			all = append(all, func(text string) bool { return text == whole.Value })
+		}
+	}))
+	return all
+}
+
+// writer is what must stand above a rule for a name to have a value.
+type writer uint8
+
+const (
+	always writer = iota
+	retrieves
+	voters
+	elects
+)
+
+// name is one name that rules see: its type, its value and who writes it.
+type name struct {
+	name   string
+	writer writer
+	typ    any            // a value of the type that the rule is checked against
+	value  func(*Env) any // nil: only the store knows it, or it is a figure
+}
+
+// item and candidate are sdk records as rules see them: pointers, so that
+// walking a list copies nothing, and without methods, which expr would offer.
+type item struct {
+	ID   string         `expr:"id"`
+	Text string         `expr:"text"`
+	Meta map[string]any `expr:"meta"`
+}
+
+type candidate struct {
+	ID      string         `expr:"id"`
+	Text    string         `expr:"text"`
+	Label   string         `expr:"label"`
+	Meta    map[string]any `expr:"meta"`
+	Rank    int            `expr:"rank"`
+	Score   float64        `expr:"score"`
+	Dense   float64        `expr:"dense"`
+	Lexical float64        `expr:"lexical"`
+}
+
+var common = []name{
+	{"item", always, (*item)(nil), func(e *Env) any {
+		return &item{e.Item.ID, e.Item.Text, e.Item.Meta}
+	}},
+	{"labels", retrieves, []string(nil), func(e *Env) any { return e.Labels.Sorted() }},
+	{"candidate_labels", retrieves, []string(nil), func(e *Env) any { return e.CandidateLabels }},
+	{"candidates", retrieves, []*candidate(nil), func(e *Env) any { return e.candidates() }},
+	{"margin", voters, 0.0, func(e *Env) any { return e.Margin }},
+	{"agreement", voters, 0.0, func(e *Env) any { return e.Agreement }},
+	{"votes", voters, []Vote(nil), func(e *Env) any { return e.Votes }},
+}
+
+var answer = name{"answer", always, "", func(e *Env) any { return e.Answer }}
+
+var ofKind = map[Kind][]name{
+	Keep: {
+		{"id", always, "", func(e *Env) any { return e.Candidate.ID }},
+		{"text", always, "", func(e *Env) any { return e.Candidate.Text }},
+		{"label", always, "", func(e *Env) any { return e.Candidate.Label }},
+		{"meta", always, map[string]any(nil), func(e *Env) any { return map[string]any(e.Candidate.Meta) }},
+		{"rank", always, 0, func(e *Env) any { return e.Rank }},
+		{"score", always, 0.0, func(e *Env) any { return float64(e.Candidate.Score) }},
+		{"dense", always, 0.0, func(e *Env) any { return float64(e.Candidate.Dense) }},
+		{"lexical", always, 0.0, func(e *Env) any { return float64(e.Candidate.Lexical) }},
+	},
+	Accept: {answer},
+	Flag:   {answer, {"confidence", always, 0.0, func(e *Env) any { return e.Confidence }}},
+	Fallback: {
+		{"failed", always, false, func(e *Env) any { return e.Failed }},
+		{"error", always, "", func(e *Env) any { return e.Error }},
+	},
+	Filtering: {
+		{"id", always, "", nil},
+		{"label", always, "", nil},
+		{"meta", always, map[string]any(nil), nil},
+	},
+	Whole: {{"knowledge", always, (*Extent)(nil), func(e *Env) any { return &e.Knowledge }}},
+}
+
+// Names lists the names that a rule of a kind may use, in the order of the
+// documentation. "var" stands for var.NAME.
+func Names(kind Kind) []string {
+	list := []string{"var"}
+	for _, n := range namesOf(kind) {
+		list = append(list, n.name)
+	}
+	return list
+}
+
+func namesOf(kind Kind) []name {
+	seen := common
+	switch kind {
+	case Filtering:
+		seen = common[:1] // the item: nothing has been found for it yet
+	case Whole, Expectation:
+		seen = nil // it is asked once, before or after there are items
+	}
+	return slices.Concat(seen, ofKind[kind], figureNames(kind))
+}
+
+// written reports whether something above the rule writes the name, and what
+// would.
+func (s Scope) written(n name) (ok bool, needs string) {
+	switch n.writer {
+	case retrieves:
+		return s.Candidates, "a retrieve stage"
+	case voters:
+		return s.Voters, "a sample stage"
+	case elects:
+		return s.Election, "an elect stage"
+	}
+	return true, ""
+}
+
+// candidates returns the item's candidates as rules see them. A keep rule is
+// evaluated once per candidate, so they are made once per item.
+func (e *Env) candidates() []*candidate {
+	if len(e.Item.Candidates) == 0 {
+		return nil
+	}
+	first := &e.Item.Candidates[0]
+	if e.viewed == first && len(e.views) == len(e.Item.Candidates) {
+		return e.views
+	}
+	all := make([]candidate, len(e.Item.Candidates))
+	e.views, e.viewed = make([]*candidate, len(all)), first
+	for i := range all {
+		c := &e.Item.Candidates[i]
+		all[i] = candidate{
+			ID: c.ID, Text: c.Text, Label: c.Label, Meta: c.Meta, Rank: i + 1,
+			Score: float64(c.Score), Dense: float64(c.Dense), Lexical: float64(c.Lexical),
+		}
+		e.views[i] = &all[i]
+	}
+	return e.views
+}

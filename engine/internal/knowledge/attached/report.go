@@ -1,0 +1,265 @@
+package attached
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/knowledge/generation"
+	"github.com/racflow/racflow/engine/internal/run/retry"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/sdk"
+)
+
+// What a comparison of vectors takes and means: a mean cosine below Foreign is that of another
+// embedder, from Alike on it is that of the same one.
+const (
+	Compared = 50 // entries that are embedded again, at most
+	Foreign  = 0.5
+	Alike    = 0.95
+)
+
+// longest is how many bytes a text may have that is embedded again: as many as a store takes.
+const longest = 60_000
+
+// comparison is what came of embedding entries of a sample again.
+type comparison struct {
+	Sample   string  `json:"sample"`   // digest
+	Embedder string  `json:"embedder"` // identity
+	State    []byte  `json:"state,omitempty"`
+	Compared int     `json:"compared"` // entries; 0: none has a text and a vector
+	Cosine   float64 `json:"cosine"`   // their mean
+	Context  bool    `json:"context"`  // it is that of contexts and texts, which was higher than that of texts
+}
+
+// compare embeds some entries again, and compares the vectors with theirs. Whoever made the
+// collection may have embedded the contexts together with the texts: the better of the two counts.
+func (c *Collection) compare(ctx context.Context, to *comparison) error {
+	chosen, err := c.sample.choose(Compared)
+	if err != nil || len(chosen) == 0 {
+		return err
+	}
+	texts, whole, contexts := make([]string, len(chosen)), make([]string, len(chosen)), false
+	for i, e := range chosen {
+		texts[i], whole[i] = e.Text, e.Text
+		if e.Context != "" {
+			whole[i], contexts = e.Context+"\n"+e.Text, true
+		}
+	}
+	if to.Cosine, to.Compared, err = c.cosine(ctx, chosen, texts); err != nil || !contexts {
+		return err
+	}
+	cosine, compared, err := c.cosine(ctx, chosen, whole)
+	if err == nil && cosine > to.Cosine {
+		to.Cosine, to.Compared, to.Context = cosine, compared, true
+	}
+	return err
+}
+
+// cosine embeds texts as passages, and returns the mean cosine with the vectors of the entries
+// that they are of, and of how many. Texts that cannot be embedded are left out, unless none can.
+func (c *Collection) cosine(ctx context.Context, of []sdk.Entry, texts []string) (mean float64, compared int, err error) {
+	vectors := make([][]float32, len(texts))
+	work := retry.Work{Retries: c.block.Embed.Retries, Stage: "embed." + c.block.Name, Waits: c.options.Waits, Call: func(ctx context.Context, at []int) error {
+		return retry.Bounded(ctx, c.block.Embed, func(ctx context.Context) error {
+			return retry.PendingWork{Call: func(ctx context.Context, at []int) error {
+				found, err := c.Embedder.Embed(ctx, sdk.RolePassage, generation.Pick(texts, at))
+				return generation.Spread(vectors, at, found, err)
+			}}.Do(ctx, at)
+		})
+	}}
+	var first error
+	for i, err := range work.Do(ctx, len(texts)) {
+		norms := math.Sqrt(generation.Dot(vectors[i], vectors[i]) * generation.Dot(of[i].Vector, of[i].Vector))
+		if first = cmp.Or(first, err); err == nil && norms > 0 && len(vectors[i]) == len(of[i].Vector) {
+			mean += generation.Dot(vectors[i], of[i].Vector) / norms
+			compared++
+		}
+	}
+	if compared == 0 {
+		return 0, 0, cmp.Or(ctx.Err(), first)
+	}
+	return mean / float64(compared), compared, ctx.Err()
+}
+
+// choose returns at most n entries with a text and a vector, at random and always the same ones,
+// by a hash of their ids.
+func (s *sample) choose(n int) (chosen []sdk.Entry, err error) {
+	type ticket struct {
+		hash  uint64
+		entry sdk.Entry
+	}
+	var drawn []ticket
+	for page, err := range s.pages(sdk.Scan{Texts: true, Vectors: true}) {
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range page {
+			if len(e.Context)+len(e.Text) > longest {
+				continue
+			}
+			h := fnv.New64a()
+			h.Write([]byte(e.ID))
+			one := ticket{h.Sum64(), e}
+			at, _ := slices.BinarySearchFunc(drawn, one, func(a, b ticket) int { return cmp.Compare(a.hash, b.hash) })
+			if at < n {
+				drawn = slices.Insert(drawn, at, one)
+				drawn = drawn[:min(n, len(drawn))]
+			}
+		}
+	}
+	for _, t := range drawn {
+		chosen = append(chosen, t.entry)
+	}
+	return chosen, nil
+}
+
+// foreignError says that another embedder made the vectors.
+type foreignError struct{ error }
+
+func (e *foreignError) Unwrap() error { return e.error }
+
+// judge makes sure that the embedder is the one that made the collection. One that learns
+// learns from the sample first, or has from this sample.
+func (c *Collection) judge(ctx context.Context, starter generation.Starter) error {
+	if c.Embedder == nil {
+		return nil
+	}
+	resolved, err := generation.ResolvedConfig(c.Embedder)
+	if err != nil {
+		return err
+	}
+	now := comparison{Sample: c.sample.Digest, Embedder: pipeline.StageDigest(c.block.Embed, c.Embedder) + string(resolved)}
+	kept := comparison{}
+	known := c.place.path != "" && readJSON(c.place.compared(), &kept) == nil && kept.Sample == now.Sample && kept.Embedder == now.Embedder
+	if known {
+		now = kept
+	}
+	if c.Embedder.Fits() {
+		if !known {
+			if now.State, err = c.fit(ctx); err != nil {
+				return fmt.Errorf("fit %s to a sample of collection %s: %w", c.block.Embed.Use, c.Name, err)
+			}
+		}
+		if c.Embedder, err = starter.Embedder(ctx, now.State, resolved); err != nil {
+			return err
+		}
+	}
+	if !known {
+		if err := c.compare(ctx, &now); err != nil {
+			return fmt.Errorf("embed entries of collection %s again, to compare their vectors: %w", c.Name, err)
+		}
+	}
+	if c.found = now; !known && c.place.path != "" { // also where they are foreign: a service is asked once
+		if err := writeJSON(c.place.compared(), now); err != nil {
+			return fmt.Errorf("keep how the vectors of collection %s compare: %w", c.Name, err)
+		}
+	}
+	if now.Compared > 0 && now.Cosine < Foreign {
+		return &foreignError{&UnusableError{c.block.Embed.UseRange, fmt.Errorf(
+			"the vectors of collection %s are not those of %s: mean cosine %.2f over %s that %s embedded again; embed with the model that made the collection, or name the field of the vectors, or that of the texts they were made from, in the store's config",
+			c.Name, c.block.Embed.Use, now.Cosine, terminal.Plural(now.Compared, "entry"), map[bool]string{true: "was", false: "were"}[now.Compared == 1])}}
+	}
+	return nil
+}
+
+// fit lets the embedder learn from the texts of the sample, and returns what it has learnt.
+func (c *Collection) fit(ctx context.Context) ([]byte, error) {
+	err := c.Embedder.Fit(ctx, func(yield func([]sdk.TrainingRow, error) bool) {
+		for page, err := range c.sample.pages(sdk.Scan{Texts: true}) {
+			rows := make([]sdk.TrainingRow, len(page))
+			for i, e := range page {
+				rows[i] = sdk.TrainingRow{ID: e.ID, Label: e.Label, Text: e.Text}
+			}
+			if !yield(rows, err) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.Embedder.State()
+}
+
+// Report says what Open found, for people.
+type Report struct {
+	Collection string
+	Fields     []sdk.AttachedField
+	Notes      []string
+	Lexical    bool // it can be searched by words
+
+	Sample int       // entries
+	Whole  bool      // these are all
+	Read   time.Time // when the sample was read
+	Kept   bool      // it was kept from an earlier opening
+	// Compared is how many entries were embedded again; 0: none was.
+	Compared int
+	Unknown  bool    // there was none to be embedded again
+	Cosine   float64 // mean, of their vectors with those of the collection
+	Embedder string  // as the file calls it
+}
+
+// Report says what was found.
+func (c *Collection) Report() *Report {
+	r := &Report{
+		Collection: c.Name, Fields: c.Fields, Notes: c.Notes, Lexical: c.Lexical,
+		Sample: c.sample.Entries, Whole: c.sample.Whole, Read: c.sample.Read, Kept: c.kept,
+		Compared: c.found.Compared, Cosine: c.found.Cosine, Embedder: c.block.Embed.Use,
+	}
+	note := func(format string, args ...any) { r.Notes = append(r.Notes, fmt.Sprintf(format, args...)) }
+	if n := c.sample.Textless; n > 0 {
+		note("%s of the sample without a text: no example and no passage is made of them.", terminal.Plural(n, "entry"))
+	}
+	if n := c.sample.Pointless; n > 0 {
+		note("%s of the sample without a vector, or with one that is all zero: no centroid and no voter learns from them.", terminal.Plural(n, "entry"))
+	}
+	if n := c.sample.Norms; n.differ() != 0 {
+		note("The norms of the sample's vectors reach from %.3g to %.3g.", n.Least, n.Most)
+	}
+	if !r.Whole && len(c.sample.centroids) > 0 {
+		note("The labels are those of the sample.")
+	}
+	switch {
+	case c.Embedder == nil:
+		note("Whether its vectors are those of %s was not looked at: that calls a service, which a plan does not.", r.Embedder)
+	case r.Compared == 0:
+		r.Unknown = true
+	case c.found.Context:
+		note("Its vectors are nearer to those of contexts and texts together than to those of texts.")
+	}
+	return r
+}
+
+// Doubt warns where the vectors are hardly those of the embedder, or nothing says whether they are; empty:
+// nothing is wrong, or a plan has not looked.
+func (r *Report) Doubt() string {
+	if r.Unknown {
+		return fmt.Sprintf("whether its vectors are those of %s is not known: no entry of the sample has a text that can be embedded and a vector; name the field of the texts in the store's config", r.Embedder)
+	}
+	if r.Compared == 0 || r.Cosine >= Alike {
+		return ""
+	}
+	return fmt.Sprintf("its vectors differ from those of %s: mean cosine %.2f over %s; another version of the model, another precision, or texts that were embedded with something more may have made them, and searches find less well",
+		r.Embedder, r.Cosine, terminal.Plural(r.Compared, "entry"))
+}
+
+// Sampled says in a few words what the sample is, and how near its vectors are.
+func (r *Report) Sampled() string {
+	text := fmt.Sprintf("a sample of %s", terminal.Plural(r.Sample, "entry"))
+	if r.Whole {
+		text = "all of it read as the sample"
+	}
+	if r.Kept {
+		text += ", kept since " + r.Read.Local().Format("2006-01-02 15:04")
+	}
+	if r.Compared > 0 {
+		text += fmt.Sprintf(", mean cosine %.3f with the vectors of %s over %s", r.Cosine, r.Embedder, terminal.Plural(r.Compared, "entry"))
+	}
+	return text
+}

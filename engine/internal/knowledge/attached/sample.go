@@ -1,0 +1,352 @@
+package attached
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"io"
+	"iter"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/racflow/racflow/engine/internal/knowledge/generation"
+	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/proto/stagepb"
+	"github.com/racflow/racflow/sdk/wire"
+)
+
+// read reads a sample from the collection and keeps it.
+func (c *Collection) read(ctx context.Context) (*sample, error) {
+	file, err := c.place.create()
+	if err != nil {
+		return nil, fmt.Errorf("keep a sample of it: %w", err)
+	}
+	s := &sample{
+		Layout: layout, ID: c.ID, Dimension: c.Dimension, Fields: c.Fields, Count: c.Attached.Entries,
+		Read: time.Now().UTC().Truncate(time.Second), file: file,
+	}
+	w := newRowsWriter(file)
+	if err = c.fill(ctx, s, w); err == nil {
+		err = c.keep(s, w)
+	}
+	if err != nil {
+		file.Close()
+		_ = os.Remove(file.Name()) // an error: it has another name by now
+		return nil, err
+	}
+	return s, nil
+}
+
+func (c *Collection) keep(s *sample, w *rowsWriter) (err error) {
+	if s.Digest, err = w.end(); err == nil {
+		s.Size = w.size
+		err = c.place.keep(s)
+	}
+	if err != nil {
+		return fmt.Errorf("keep a sample of it: %w", err)
+	}
+	return nil
+}
+
+// fill reads entries until the collection or the bounds of a sample end, and makes the centroids
+// of their labels.
+func (c *Collection) fill(ctx context.Context, s *sample, w *rowsWriter) error {
+	total := int64(min(c.bounds.entries, c.Attached.Entries))
+	sums := generation.LabelSums{}
+	s.Whole = true
+	for page, err := range generation.ScanPages(ctx, c.Store, c.Name, sdk.Scan{Texts: true, Vectors: true}) {
+		if err != nil {
+			return fmt.Errorf("read a sample of it: %w", err)
+		}
+		for i := range page {
+			bytes := sizeOf(page[i])
+			if s.Entries == c.bounds.entries || s.Bytes+bytes > c.bounds.bytes {
+				page, s.Whole = page[:i], false
+				break
+			}
+			s.add(&page[i], bytes)
+			sums.Add(page[i].Label, page[i].Vector)
+		}
+		if err := w.write(page); err != nil {
+			return fmt.Errorf("keep a sample of it: %w", err)
+		}
+		c.options.Progress.Report(terminal.ProgressStep{
+			Doing: "reading a sample", Name: c.block.Name, Unit: "row", Done: int64(s.Entries), Total: max(total, int64(s.Entries)),
+		})
+		if !s.Whole {
+			break
+		}
+	}
+	s.Rows, s.centroids = w.size, sums.Entries()
+	return w.write(s.centroids)
+}
+
+// add counts an entry, and leaves of its vector the direction.
+func (s *sample) add(e *sdk.Entry, bytes int64) {
+	s.Entries++
+	s.Bytes += bytes
+	if isBlank(e.Text) {
+		s.Textless++
+	} else if len(e.Hash) == 0 { // twins are kept out of each other's evidence
+		e.Hash = source.Row{Text: e.Text, Label: e.Label}.Hash()
+	}
+	if len(e.Vector) != s.Dimension || !hasDirection(e.Vector) {
+		s.Pointless++
+		e.Vector = make([]float32, s.Dimension) // which changes no centroid
+		return
+	}
+	norm := math.Sqrt(generation.Dot(e.Vector, e.Vector))
+	s.Norms.add(norm, s.Entries-s.Pointless)
+	for i, x := range e.Vector {
+		e.Vector[i] = float32(float64(x) / norm)
+	}
+}
+
+func sizeOf(e sdk.Entry) int64 {
+	var meta []byte
+	if len(e.Meta) > 0 {
+		meta, _ = json.Marshal(e.Meta) // what cannot be written is refused when it is
+	}
+	return int64(len(e.ID) + len(e.Label) + len(e.Text) + len(e.Context) + len(meta) + 4*len(e.Vector))
+}
+
+// hasDirection reports whether a vector is neither missing nor all zero, and all of it finite.
+func hasDirection(v []float32) bool {
+	square := generation.Dot(v, v)
+	return square > 0 && !math.IsInf(square, 0) // NaN is neither
+}
+
+// A file of rows is pages of entries, one after the other: the length of a page in bytes as
+// four, lowest first, and the page as entries travel between processes.
+
+// rowsWriter writes a file of rows.
+type rowsWriter struct {
+	file *os.File
+	to   *bufio.Writer
+	hash hash.Hash
+	size int64
+}
+
+func newRowsWriter(f *os.File) *rowsWriter {
+	w := &rowsWriter{file: f, hash: sha256.New()}
+	w.to = bufio.NewWriterSize(io.MultiWriter(f, w.hash), 1<<20)
+	return w
+}
+
+func (w *rowsWriter) write(page []sdk.Entry) error {
+	rows, err := wire.EncodeEntries(page)
+	if err != nil {
+		return err
+	}
+	encoded, err := proto.Marshal(rows)
+	if err != nil {
+		return err
+	}
+	if err = binary.Write(w.to, binary.LittleEndian, uint32(len(encoded))); err == nil {
+		_, err = w.to.Write(encoded)
+	}
+	w.size += 4 + int64(len(encoded))
+	return err
+}
+
+// end returns the digest of the file.
+func (w *rowsWriter) end() (digest string, err error) {
+	if err := w.to.Flush(); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(w.hash.Sum(nil)), nil
+}
+
+// digestOf is the digest of a file of rows.
+func digestOf(f io.ReaderAt, size int64) (string, error) {
+	h := sha256.New()
+	if _, err := io.Copy(h, io.NewSectionReader(f, 0, size)); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// readPages yields the pages of a file of rows, from a place on. An error is the last.
+func readPages(f io.ReaderAt, from, size int64) iter.Seq2[[]sdk.Entry, error] {
+	return func(yield func([]sdk.Entry, error) bool) {
+		r := bufio.NewReaderSize(io.NewSectionReader(f, from, size-from), 1<<20)
+		for {
+			page, err := readPage(r, size)
+			if err == io.EOF || !yield(page, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// readPage reads a page that is at most so long; io.EOF after the last one.
+func readPage(r io.Reader, most int64) ([]sdk.Entry, error) {
+	var length uint32
+	if err := binary.Read(r, binary.LittleEndian, &length); err != nil {
+		return nil, err
+	}
+	if int64(length) > most {
+		return nil, fmt.Errorf("a page of %d bytes in a file of %d", length, most)
+	}
+	encoded := make([]byte, length)
+	if _, err := io.ReadFull(r, encoded); err != nil {
+		return nil, fmt.Errorf("read a page: %w", err)
+	}
+	rows := &stagepb.Rows{}
+	if err := proto.Unmarshal(encoded, rows); err != nil {
+		return nil, fmt.Errorf("read a page: %w", err)
+	}
+	return wire.DecodeEntries(rows, int(rows.GetN()))
+}
+
+// The bounds of a sample.
+const (
+	MaxEntries = 50_000
+	MaxBytes   = 512 << 20 // of ids, labels, texts, contexts, metadata and vectors together
+)
+
+// layout is that of the files of a sample: raise it when they are written in another way.
+const layout = 2
+
+// moved is the part of the entries by which their number may differ before a sample is read
+// again.
+const moved = 5
+
+// sample is what is known of a sample beside its rows.
+type sample struct {
+	Layout    int                 `json:"layout"`
+	ID        string              `json:"id"` // of the collection
+	Dimension int                 `json:"dimension"`
+	Fields    []sdk.AttachedField `json:"fields"`
+	Count     int                 `json:"count"` // entries of the collection, as the server counted them then
+	Read      time.Time           `json:"read"`
+
+	Entries   int    `json:"entries"`             // of the sample
+	Bytes     int64  `json:"bytes"`               // as MaxBytes counts them
+	Whole     bool   `json:"whole"`               // it has every entry that there was
+	Textless  int    `json:"textless,omitempty"`  // entries without a text
+	Pointless int    `json:"pointless,omitempty"` // entries whose vector has no direction
+	Norms     norms  `json:"norms"`               // of the other vectors
+	Rows      int64  `json:"rows"`                // bytes of the entries in the file; the centroids follow
+	Size      int64  `json:"size"`                // of the file
+	Digest    string `json:"digest"`              // of the file
+
+	file      *os.File    // ends with the sample: the runtime closes it
+	centroids []sdk.Entry // of the labels, sorted by them
+}
+
+// norms are those of the vectors with a direction: a file of rows has the directions alone.
+type norms struct{ Least, Most, Mean float64 }
+
+// unit is how far from 1 a norm may be, so that a score by it is a cosine but for 0.005 by every metric.
+const unit = 0.0025
+
+// add counts the norm of the nth vector.
+func (n *norms) add(norm float64, nth int) {
+	if nth == 1 {
+		n.Least = norm
+	}
+	n.Least, n.Most, n.Mean = min(n.Least, norm), max(n.Most, norm), n.Mean+(norm-n.Mean)/float64(nth)
+}
+
+// differ is the mean where a norm is not 1, else 0.
+func (n norms) differ() float64 {
+	if n.Least >= 1-unit && n.Most <= 1+unit {
+		return 0
+	}
+	return n.Mean
+}
+
+// fits reports whether the sample may stand for what was found now.
+func (s *sample) fits(now sdk.Attached) bool {
+	difference := max(now.Entries-s.Count, s.Count-now.Entries)
+	return s.Layout == layout && s.ID == now.ID && s.Dimension == now.Dimension && slices.Equal(sampled(s.Fields), sampled(now.Fields)) && moved*difference <= s.Count
+}
+
+// sampled are the fields with which a sample changes, whyever they were chosen. Which metadata there are, a
+// store may tell from the first rows that it meets.
+func sampled(fields []sdk.AttachedField) (all []sdk.AttachedField) {
+	for _, f := range fields {
+		if f.Part != "meta" {
+			all = append(all, sdk.AttachedField{Part: f.Part, Field: f.Field})
+		}
+	}
+	return all
+}
+
+// pages yields the entries that have the parts that are wanted, and no other parts.
+func (s *sample) pages(want sdk.Scan) iter.Seq2[[]sdk.Entry, error] {
+	return selected(readPages(s.file, 0, s.Rows), want)
+}
+
+// selected yields the entries of pages that have the parts that are wanted, and no other parts.
+func selected(pages iter.Seq2[[]sdk.Entry, error], want sdk.Scan) iter.Seq2[[]sdk.Entry, error] {
+	return func(yield func([]sdk.Entry, error) bool) {
+		for page, err := range pages {
+			page = slices.DeleteFunc(page, func(e sdk.Entry) bool {
+				return want.Texts && isBlank(e.Text) || want.Vectors && !hasDirection(e.Vector) || len(want.Labels) > 0 && !slices.Contains(want.Labels, e.Label)
+			})
+			for i := range page {
+				e := &page[i]
+				if !want.Texts {
+					e.Text, e.Context, e.Meta = "", "", nil
+				}
+				if !want.Vectors {
+					e.Vector = nil
+				}
+			}
+			if !yield(page, err) {
+				return
+			}
+		}
+	}
+}
+
+func isBlank(text string) bool { return strings.TrimSpace(text) == "" }
+
+// open opens the file of rows, and checks that it is the one that the sample describes.
+func (s *sample) open(path string) (err error) {
+	if s.file, err = os.Open(path); err != nil {
+		return err
+	}
+	info, err := s.file.Stat()
+	if err == nil && (info.Size() != s.Size || s.Rows > s.Size || s.Rows < 0) {
+		err = fmt.Errorf("%s has %d bytes, not %d", path, info.Size(), s.Size)
+	}
+	var digest string
+	if err == nil {
+		digest, err = digestOf(s.file, s.Size)
+	}
+	if err == nil && digest != s.Digest {
+		err = fmt.Errorf("%s has another hash than it was written with", path)
+	}
+	if err == nil {
+		err = s.readCentroids()
+	}
+	if err != nil {
+		s.file.Close()
+	}
+	return err
+}
+
+func (s *sample) readCentroids() error {
+	for page, err := range readPages(s.file, s.Rows, s.Size) {
+		if err != nil {
+			return err
+		}
+		s.centroids = append(s.centroids, page...)
+	}
+	return nil
+}

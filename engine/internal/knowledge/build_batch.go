@@ -1,0 +1,329 @@
+package knowledge
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/racflow/racflow/engine/internal/knowledge/generation"
+	"github.com/racflow/racflow/engine/internal/run/retry"
+	"github.com/racflow/racflow/sdk"
+)
+
+// batch is what is embedded and stored together.
+type batch struct {
+	delimiter string // between an entry's text and its terms
+	entries   []sdk.Entry
+	contexts  []string   // of each entry, as it is embedded; nil: its own
+	units     []produced // those that end in it
+	whole     bool       // the last entry is the last of its unit
+}
+
+// produced is a unit of which entries were made.
+type produced struct {
+	id      string
+	entries int
+}
+
+// texts are what is embedded: an entry's context stands before its text, and terms
+// stand behind it.
+func (m batch) texts() []string {
+	all := make([]string, len(m.entries))
+	for i, e := range m.entries {
+		context := e.Context
+		if m.contexts != nil {
+			context = m.contexts[i]
+		}
+		before, terms := sdk.SplitContext(context)
+		if all[i] = e.Text; before != "" {
+			all[i] = before + "\n" + all[i]
+		}
+		if len(terms) > 0 {
+			all[i] += "\n" + m.delimiter + "\n" + strings.Join(terms, "\n")
+		}
+	}
+	return all
+}
+
+// batcher makes batches of the entries of units.
+type batcher struct {
+	delimiter string
+	n         int // entries, at most
+	f         func(batch) error
+	pending   batch
+	size      int
+}
+
+// add takes the entries of a unit, and the contexts that are embedded in place of
+// theirs; nil: their own.
+func (c *batcher) add(id string, entries []sdk.Entry, contexts []string) error {
+	bytes := 0
+	for _, e := range entries {
+		bytes += sizeOf(e)
+	}
+	if len(c.pending.entries)+len(entries) > c.n || c.size+bytes > generation.BatchBytes {
+		if err := c.flush(true); err != nil {
+			return err
+		}
+	}
+	for i, e := range entries {
+		if len(c.pending.entries) == c.n || c.size > 0 && c.size+sizeOf(e) > generation.BatchBytes {
+			if err := c.flush(false); err != nil {
+				return err
+			}
+		}
+		c.pending.entries, c.size = append(c.pending.entries, e), c.size+sizeOf(e)
+		if contexts != nil {
+			c.pending.contexts = append(c.pending.contexts, contexts[i])
+		}
+	}
+	c.pending.units = append(c.pending.units, produced{id, len(entries)})
+	return nil
+}
+
+func (c *batcher) flush(whole bool) error {
+	if len(c.pending.entries)+len(c.pending.units) == 0 {
+		return nil
+	}
+	c.pending.whole = whole
+	full := c.pending
+	full.delimiter = c.delimiter
+	c.pending, c.size = batch{}, 0
+	return c.f(full)
+}
+
+// sizeOf is about what an entry adds to a message. Metadata counts, too: each chunk
+// has that of its document, however much it is.
+func sizeOf(e sdk.Entry) int {
+	size := len(e.Text) + len(e.Context)
+	for key, value := range e.Meta {
+		size += len(key)
+		if text, ok := value.(string); ok {
+			size += len(text)
+		}
+	}
+	return size
+}
+
+// take puts the entries of a batch into the store, but for those that end its process.
+func (w *walk) take(ctx context.Context, entries []sdk.Entry) error {
+	var storable []sdk.Entry
+	for _, e := range entries {
+		if why := w.unstorable[e.ID]; why != nil {
+			w.refused.add(e.ID, why)
+		} else {
+			storable = append(storable, e)
+		}
+	}
+	if len(storable) == 0 {
+		return nil
+	}
+	err := w.refused.take(storable, w.Store.Put(ctx, w.Collection, storable))
+	if errors.Is(err, sdk.ErrCrashed) && w.blame(ctx, storable) {
+		return &BusyError{err: err, Blamed: true}
+	}
+	return written("store", err)
+}
+
+// blame notes which entries of a batch end the store's process, and reports whether
+// there are any. What was not committed is lost with each process, so that it puts
+// them into a collection of their own, which is never committed. The build then begins
+// again without them.
+func (w *walk) blame(ctx context.Context, entries []sdk.Entry) (found bool) {
+	trial := generation.Trial(w.Collection)
+	schema := sdk.Schema{Dimension: w.Embedder.Dimension(), Analyzer: w.Block.Analyzer}
+	try := func(ctx context.Context, some []sdk.Entry) error {
+		_, err := w.Store.Open(ctx, trial, schema)
+		if err == nil {
+			err = w.Store.Put(ctx, trial, some)
+		}
+		return err
+	}
+	answered := false
+	errs := retry.Work{Stage: "store." + w.Block.Name, Waits: w.Later.Waits, Call: func(ctx context.Context, at []int) error {
+		some := make([]sdk.Entry, len(at))
+		for i, n := range at {
+			some[i] = entries[n]
+		}
+		err := try(ctx, some)
+		answered = answered || err == nil || errors.As(err, new(sdk.RowErrors))
+		return err
+	}}.Do(ctx, len(entries))
+	if !answered { // is it the store that no entry can be put into?
+		known := sdk.Entry{ID: probe, Text: probe, Vector: make([]float32, schema.Dimension)}
+		answered = try(ctx, []sdk.Entry{known}) == nil
+	}
+	for i, err := range errs {
+		if answered && errors.Is(err, sdk.ErrCrashed) {
+			if w.unstorable == nil {
+				w.unstorable = map[string]error{}
+			}
+			w.unstorable[entries[i].ID], found = err, true
+		}
+	}
+	_ = w.Store.Drop(ctx, trial) // it goes with its generation at the latest
+	return found
+}
+
+const chunkBatch = 64 // documents per call of a chunker that has no opinion
+
+// chunk calls f with units, in their order, cut as the block says. Those that cannot be
+// used are noted and left out.
+func (w *walk) chunk(ctx context.Context, wanted []generation.Unit, f func(generation.Document) error) error {
+	var waiting []generation.Unit // for the chunker
+	size, most := 0, chunkBatch
+	if s := w.Block.Chunk; s != nil {
+		most = cmp.Or(s.Batch, s.Info.Batch, chunkBatch)
+	}
+	flush := func() error {
+		err := w.cut(ctx, waiting, f)
+		waiting, size = nil, 0
+		return err
+	}
+	err := w.Source.Load(ctx, wanted, func(u generation.Unit, err error) error {
+		switch {
+		case err != nil:
+			return w.reject(u.ID, err)
+		case u.Text == "":
+			return f(generation.Document{Unit: u})
+		case w.Chunker == nil:
+			return f(generation.Document{Unit: u, Chunks: []sdk.Chunk{{End: len(u.Text)}}})
+		case w.cutting[u.ID] != nil:
+			return w.reject(u.ID, w.cutting[u.ID])
+		}
+		if len(waiting) > 0 && size+len(u.Text) > generation.BatchBytes || len(waiting) == most {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+		waiting, size = append(waiting, u), size+len(u.Text)
+		return nil
+	})
+	if err == nil && len(waiting) > 0 {
+		err = flush()
+	}
+	return err
+}
+
+// cut calls the chunker.
+func (w *walk) cut(ctx context.Context, wanted []generation.Unit, f func(generation.Document) error) error {
+	documents := make([]sdk.Document, len(wanted))
+	for i, u := range wanted {
+		documents[i] = sdk.Document{ID: u.ID, Text: u.Text, Meta: u.Meta}
+	}
+	chunks := make([][]sdk.Chunk, len(wanted))
+	errs, err := w.chunks.Call(ctx, len(wanted), func(ctx context.Context, at []int) error {
+		found, err := w.Chunker.Chunk(ctx, generation.Pick(documents, at))
+		return generation.Spread(chunks, at, found, err)
+	})
+	if err != nil {
+		return fmt.Errorf("cut into chunks: %w", err)
+	}
+	for i, u := range wanted {
+		if errs[i] != nil {
+			w.cutting[u.ID] = fmt.Errorf("cut into chunks: %w", errs[i])
+			err = w.reject(u.ID, w.cutting[u.ID])
+		} else {
+			err = f(generation.Document{Unit: u, Chunks: chunks[i]})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reject notes that a unit cannot be used. An error that may pass ends the build.
+func (w *walk) reject(id string, err error) error {
+	if generation.Passes(err) {
+		return err
+	}
+	if w.unusable == nil {
+		w.unusable = map[string]error{}
+	}
+	w.unusable[id] = err
+	return nil
+}
+
+// refusals are entries that the embedder or the store cannot take, by id.
+type refusals struct {
+	mu  sync.Mutex
+	why map[string]error
+}
+
+func (r *refusals) add(id string, why error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.why == nil {
+		r.why = map[string]error{}
+	}
+	r.why[id] = why
+}
+
+// take adds the rows of a batch that failed alone. It returns an error of the whole
+// batch, and one that may pass: whoever tries again then gets that row too.
+func (r *refusals) take(batch []sdk.Entry, err error) error {
+	var failed sdk.RowErrors
+	if err == nil || !errors.As(err, &failed) {
+		return err
+	}
+	for _, why := range failed {
+		if generation.Passes(why) {
+			return why
+		}
+	}
+	for i, why := range failed {
+		r.add(batch[i].ID, why)
+	}
+	return nil
+}
+
+// leaveOut reports what could not be used with its place, and returns those entries
+// of which the store has an earlier content; held is how many it had before.
+func (w *walk) leaveOut(stock *generation.Stock, held int) (stale []string, err error) {
+	var invalid []generation.InvalidRow
+	for id, why := range w.unusable {
+		invalid = append(invalid, w.Source.At(id, why))
+	}
+	for id, why := range w.refused.why {
+		unit, number := stock.UnitOf(id)
+		if w.Chunker != nil {
+			why = fmt.Errorf("chunk %d: %w", number, why)
+		}
+		invalid = append(invalid, w.Source.At(unit, why))
+		if stock.Replaced(id) {
+			stale = append(stale, id)
+		}
+	}
+	r := &w.Report
+	r.Added -= len(w.refused.why) - len(stale)
+	r.Changed -= len(stale)
+	r.Removed += len(stale)
+	r.InvalidCount += len(invalid)
+	slices.SortFunc(invalid, func(x, y generation.InvalidRow) int {
+		return cmp.Or(cmp.Compare(x.Line, y.Line), cmp.Compare(x.Path, y.Path), cmp.Compare(x.Err.Error(), y.Err.Error()))
+	})
+	if held+r.Added-r.Removed == 0 {
+		what := "row"
+		if w.Block.Documents() != nil {
+			what = "document"
+		}
+		err := fmt.Errorf("no %s of %s can be used", what, w.Block.Main().Path)
+		if len(invalid) > 0 {
+			err = fmt.Errorf("%w. The first error: %s", err, invalid[0])
+		}
+		return nil, &generation.SourceError{Range: w.Block.Main().Range, Err: err}
+	}
+	if len(invalid) == 0 {
+		return nil, nil
+	}
+	r.Invalid = slices.Concat(r.Invalid, invalid)
+	slices.SortStableFunc(r.Invalid, func(x, y generation.InvalidRow) int { return cmp.Compare(x.Line, y.Line) })
+	r.Invalid = r.Invalid[:min(len(r.Invalid), generation.MaxInvalid)]
+	w.note.Invalid = r.InvalidCount
+	return stale, nil
+}

@@ -1,0 +1,46 @@
+package knowledge
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/racflow/racflow/engine/internal/knowledge/generation"
+	"github.com/racflow/racflow/sdk"
+)
+
+// TestBatchesCountMetadata gives a document whose metadata alone would go over
+// what a message may hold, since each of its chunks has it.
+func TestBatchesCountMetadata(t *testing.T) {
+	meta := sdk.Meta{"abstract": strings.Repeat("x", generation.BatchBytes/4)}
+	entries := make([]sdk.Entry, 9)
+	for i := range entries {
+		entries[i] = sdk.Entry{Text: "short", Meta: meta}
+	}
+	var sizes []int
+	var whole []bool
+	c := batcher{n: 100, f: func(m batch) error {
+		sizes, whole = append(sizes, len(m.entries)), append(whole, m.whole)
+		return nil
+	}}
+	if err := c.add("a", entries, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.flush(true); err != nil {
+		t.Fatal(err)
+	}
+	for i, n := range sizes {
+		if n > 4 || whole[i] != (i == len(sizes)-1) {
+			t.Errorf("batch %d of %d has %d entries, whole: %t", i, len(sizes), n, whole[i])
+		}
+	}
+	if sum(sizes) != len(entries) {
+		t.Errorf("batches of %v entries, of %d", sizes, len(entries))
+	}
+}
+
+func sum(all []int) (total int) {
+	for _, n := range all {
+		total += n
+	}
+	return total
+}

@@ -1,0 +1,403 @@
+package knowledge
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/knowledge/cache"
+	"github.com/racflow/racflow/engine/internal/knowledge/generation"
+	"github.com/racflow/racflow/engine/internal/run/retry"
+	"github.com/racflow/racflow/sdk"
+)
+
+// buildCentroids makes the centroids of the given labels, or of all where they are not those
+// of the source as it was before.
+func (b *builder) buildCentroids(ctx context.Context, labels map[string]bool, before string) error {
+	collection := generation.Centroids(b.Collection)
+	have, err := b.Store.Open(ctx, collection, sdk.Schema{Dimension: b.Embedder.Dimension()})
+	if err != nil {
+		return fmt.Errorf("open centroids: %w", err)
+	}
+	known := map[string]bool{}
+	if err := generation.Scan(ctx, b.Store, collection, sdk.Scan{}, func(e sdk.Entry) { known[e.Label] = true }); err != nil {
+		return err
+	}
+	state := []byte(b.note.Source)
+	delete(labels, "")
+	if !bytes.Equal(have.Note, state) || len(labels) > 0 { // entries change under the same source, too
+		if err := b.replaceCentroids(ctx, labels, known, state, string(have.Note) != before); err != nil {
+			return err
+		}
+	}
+	b.Labels = slices.Sorted(maps.Keys(known))
+	return nil
+}
+
+// replaceCentroids makes centroids again and keeps known, the labels that have one, up
+// to date.
+func (b *builder) replaceCentroids(ctx context.Context, labels, known map[string]bool, state []byte, all bool) error {
+	s := sdk.Scan{Vectors: true}
+	if !all {
+		s.Labels = slices.Sorted(maps.Keys(labels))
+	}
+	sums := generation.LabelSums{}
+	err := generation.Scan(ctx, b.Store, b.Collection, s, func(e sdk.Entry) { sums.Add(e.Label, e.Vector) })
+	if err != nil {
+		return err
+	}
+	var gone []string
+	for label := range known {
+		if (all || labels[label]) && sums[label] == nil {
+			gone = append(gone, label)
+			delete(known, label)
+		}
+	}
+	slices.Sort(gone)
+	collection := generation.Centroids(b.Collection)
+	entries := sums.Entries()
+	for _, e := range entries {
+		known[e.Label] = true
+	}
+	err = b.Store.Delete(ctx, collection, gone)
+	if err == nil {
+		err = b.Store.Put(ctx, collection, entries)
+	}
+	if err == nil {
+		err = b.Store.Commit(ctx, collection, state)
+	}
+	return written("store centroids", err)
+}
+
+// openVectors opens the vectors of earlier builds, once. An embedder that learns has none: with
+// another state, so with each knowledge, it makes others. Nor has one that calls a service:
+// the responses are in the response cache, with those to queries.
+func (w *walk) openVectors() {
+	if w.looked || w.Embedder.Fits() || w.Block.Embed.Info.Network {
+		return
+	}
+	w.looked = true
+	made := pipeline.StageDigest(w.Block.Embed, w.Embedder) + "\n" + string(w.Origin.Resolved)
+	w.vectors = cache.OpenVectors(w.Vectors, made, w.Block.Embed.Use, w.Embedder.Dimension())
+}
+
+// embed gives the entries of a batch their vectors, and takes out those that failed
+// alone.
+func (w *walk) embed(ctx context.Context, m *batch) error {
+	if len(m.entries) == 0 {
+		return nil
+	}
+	w.openVectors()
+	texts := m.texts()
+	vectors := w.vectors.Get(texts)
+	var missing []int
+	for i, v := range vectors {
+		if v == nil {
+			missing = append(missing, i)
+		}
+	}
+	w.Report.Reused += len(texts) - len(missing)
+	if len(missing) == 0 {
+		m.give(vectors, nil)
+		return nil
+	}
+	asked := generation.Pick(texts, missing)
+	made, errs, err := w.ask(ctx, asked)
+	if err != nil {
+		return err
+	}
+	failed := map[int]bool{}
+	for i, n := range missing {
+		if vectors[n] = made[i]; errs[i] != nil {
+			failed[n], made[i] = true, nil
+			w.refused.add(m.entries[n].ID, errs[i])
+		}
+	}
+	w.vectors.Put(asked, made)
+	m.give(vectors, failed)
+	return nil
+}
+
+// ask has the embedder embed texts. What may pass is tried again: one lost reply is not to
+// end a build of hours.
+func (w *walk) ask(ctx context.Context, texts []string) (vectors [][]float32, errs []error, err error) {
+	vectors = make([][]float32, len(texts))
+	w.embeds.Later = w.Later.Work("embed."+w.Block.Name, w.Block.Embed, w.Embedder, func(i int) []string { return texts[i : i+1] })
+	errs, err = w.embeds.Call(ctx, len(texts), func(ctx context.Context, at []int) error {
+		embed := w.Embedder.Embed
+		if c, ok := w.Embedder.(sdk.EmbedCollector); ok && retry.Handle(ctx) != "" {
+			embed = func(ctx context.Context, role sdk.Role, texts []string) ([][]float32, error) {
+				return c.CollectVectors(ctx, retry.Handle(ctx), role, texts)
+			}
+		}
+		found, err := embed(ctx, sdk.RolePassage, generation.Pick(texts, at))
+		return generation.Spread(vectors, at, found, err)
+	})
+	return vectors, errs, err
+}
+
+// give gives the entries their vectors, and takes out those that failed.
+func (m *batch) give(vectors [][]float32, failed map[int]bool) {
+	rest := m.entries[:0:0]
+	for i, e := range m.entries {
+		if e.Vector = vectors[i]; !failed[i] {
+			rest = append(rest, e)
+		}
+	}
+	m.entries = rest
+}
+
+// walk is one way through units: to learn from their entries, or to store them.
+type walk struct {
+	*builder
+	doing    string           // what is reported for each unit; empty: nothing
+	unusable map[string]error // units, by id
+	refused  refusals
+}
+
+// batches calls f with the entries of units, in batches of at most n entries and about
+// generation.BatchBytes bytes of text. Only a unit of more than that is spread over
+// several. Units that cannot be used are noted and left out. Where an enricher cannot
+// continue, f still gets all that was complete before.
+func (w *walk) batches(ctx context.Context, wanted []generation.Unit, n int, f func(batch) error) error {
+	w.Report.Unenriched, w.Report.FirstUnenriched = 0, generation.InvalidRow{} // what an earlier walk found is found again
+	chunk := func(ctx context.Context, f func(generation.Document) error) error { return w.chunk(ctx, wanted, f) }
+	b, far := batcher{delimiter: w.Block.Delimiter(), n: n, f: f}, w.measure(w.doing, wanted)
+	err := w.Enrichers.Each(ctx, chunk, func(d generation.Document, added []Additions) error {
+		if err := w.Enrichers.CheckNames(d.Meta); err != nil {
+			return err
+		}
+		if w.unenriched(d, added) {
+			d.Hash = redo(d.Hash)
+		}
+		d.Hash = w.contentHash(d.Hash)
+		var entries []sdk.Entry
+		switch {
+		case len(d.Chunks) == 0:
+		case w.Chunker == nil:
+			entries = []sdk.Entry{d.Unit}
+		default:
+			entries = d.Entries()
+		}
+		if w.doing != "" {
+			w.Progress.Report(far.add(entries, d.ID))
+		}
+		return b.add(d.ID, entries, w.Enrichers.Add(entries, added))
+	})
+	if ended := new(EndedError); err != nil && !errors.As(err, &ended) {
+		return err
+	}
+	return cmp.Or(b.flush(true), err)
+}
+
+// unenriched counts passages of which an addition is missing, and reports whether
+// there are any.
+func (w *walk) unenriched(d generation.Document, added []Additions) bool {
+	count, first, why := w.Enrichers.Unenriched(d, added)
+	if count > 0 && w.Report.Unenriched == 0 {
+		if w.Chunker != nil {
+			why = fmt.Errorf("chunk %d: %w", first, why)
+		}
+		w.Report.FirstUnenriched = w.Source.At(d.ID, why)
+	}
+	w.Report.Unenriched += count
+	return count > 0
+}
+
+// redo is a hash that no content has: a document that has it is done again.
+func redo(hash []byte) []byte {
+	sum := sha256.Sum256(append([]byte("bare\n"), hash...))
+	return sum[:generation.HashBytes]
+}
+
+// documentCount says how many documents the entries are made of; 0: they are rows.
+func (w *walk) documentCount() int {
+	if w.Chunker == nil && w.Block.Documents() == nil {
+		return 0
+	}
+	return len(w.Source.Units) - len(w.unusable)
+}
+
+// mustFit reports whether an embedder that learns from the knowledge must do
+// so: the first time, and when the knowledge has grown or shrunk by a fifth
+// since. Between those its vectors stay comparable, so that a changed row
+// redoes one row.
+func (b *builder) mustFit(rows int) bool {
+	return b.Embedder.Fits() && (b.note.State == nil || rows*5 < b.note.Fitted*4 || rows*5 > b.note.Fitted*6)
+}
+
+// use continues with an embedder that has learnt. What it settled by that for arguments that
+// were left to it (sdk.Resolver) is shown with the generation.
+func (b *builder) use(ctx context.Context, state []byte) (err error) {
+	if b.Embedder, err = b.Starter.Embedder(ctx, state, b.Origin.Resolved); err == nil && b.Origin.Resolved == nil {
+		b.Origin.Resolved, err = generation.ResolvedConfig(b.Embedder)
+	}
+	return err
+}
+
+// settled continues with what an embedder has learnt for another edition of the generation, or
+// for the generation of an edition, where that is settled: it would learn no more from other
+// rows. So its vectors stay those of one choice, however often the source changes.
+func (b *builder) settled(ctx context.Context) (bool, error) {
+	state := generation.Settled(ctx, b.Store, b.Block.Name, cmp.Or(b.Origin.Base, b.Collection))
+	if state == nil {
+		return false, nil
+	}
+	if err := b.use(ctx, state); err != nil || b.Embedder.Fits() {
+		return false, err
+	}
+	b.note.State, b.learnt, b.note.Fitted = state, state, len(b.Source.Units)
+	return true, nil
+}
+
+// fit lets a fresh embedder learn from all entries and continues with one that has the
+// outcome.
+func (b *builder) fit(ctx context.Context) (err error) {
+	if settled, err := b.settled(ctx); settled || err != nil {
+		return err
+	}
+	if b.Embedder, err = b.Starter.Embedder(ctx, nil, b.Origin.Resolved); err != nil {
+		return err
+	}
+	w := &walk{builder: b, doing: "fitting"}
+	if len(b.Enrichers) > 0 {
+		w.doing = "enriching"
+	}
+	err = b.Embedder.Fit(ctx, func(yield func([]sdk.TrainingRow, error) bool) {
+		ended := errors.New("the embedder learns no more")
+		err := w.batches(ctx, b.Source.Units, generation.ScanPage, func(made batch) error {
+			if !yield(made.training(), nil) {
+				return ended
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, ended) {
+			yield(nil, err)
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("fit %s: %w", b.Block.Embed.Use, err)
+	}
+	if b.note.State, err = b.Embedder.State(); err != nil {
+		return fmt.Errorf("fit %s: %w", b.Block.Embed.Use, err)
+	}
+	b.learnt, b.note.Fitted = b.note.State, len(b.Source.Units)
+	return b.use(ctx, b.note.State)
+}
+
+// training are the entries as an embedder learns from them: with the texts that it embeds.
+func (m batch) training() []sdk.TrainingRow {
+	rows := make([]sdk.TrainingRow, len(m.entries))
+	for i, text := range m.texts() {
+		rows[i] = sdk.TrainingRow{ID: m.entries[i].ID, Label: m.entries[i].Label, Text: text}
+	}
+	return rows
+}
+
+const (
+	embedBatch = 256             // rows per call of the embedder, at most
+	inFlight   = 2               // batches under way: one is embedded while one is stored
+	checkpoint = 5 * time.Second // after which a first build is committed, to resume after a kill
+)
+
+// put makes the entries of units, embeds and stores them; a plan only makes
+// them. It returns the ids of entries that the units no longer have. A first
+// build is committed now and then, never in the middle of a unit; later changes appear
+// all at once.
+func (w *walk) put(ctx context.Context, stock *generation.Stock, todo []generation.Unit, first bool) (surplus []string, err error) {
+	produce := func(ctx context.Context, f func(batch) error) error {
+		err := w.batches(ctx, todo, embedBatch, func(m batch) error {
+			for _, u := range m.units {
+				changed, gone := stock.Replace(u.id, u.entries)
+				w.Report.Changed += changed
+				w.Report.Added += u.entries - changed
+				surplus = append(surplus, gone...)
+			}
+			return f(m)
+		})
+		surplus = append(surplus, stock.Rest()...)
+		return err
+	}
+	if w.Plan {
+		err = produce(ctx, func(batch) error { return nil })
+		return surplus, err
+	}
+	made, embedded := make(chan batch, inFlight), make(chan batch, inFlight)
+	whole := ctx
+	g, ctx := errgroup.WithContext(ctx)
+	var ended error
+	g.Go(func() error {
+		defer close(made)
+		err := produce(ctx, func(m batch) error { return send(ctx, made, m) })
+		if e := new(EndedError); errors.As(err, &e) {
+			ended, err = err, nil // what was made before is stored
+		}
+		return err
+	})
+	g.Go(func() error {
+		defer close(embedded)
+		for m := range made {
+			if err := w.embed(ctx, &m); err != nil {
+				return fmt.Errorf("embed: %w", err)
+			}
+			if err := send(ctx, embedded, m); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	g.Go(func() error { return w.store(ctx, embedded, todo, first) })
+	if err = g.Wait(); err != nil || ended == nil {
+		return surplus, err
+	}
+	if first {
+		if err := w.commit(whole); err != nil {
+			return nil, err
+		}
+	}
+	return nil, ended
+}
+
+// store puts batches into the store, which are those of some units.
+func (w *walk) store(ctx context.Context, batches <-chan batch, of []generation.Unit, first bool) error {
+	far, committed := w.measure("embedding", of), time.Now()
+	for m := range batches {
+		if len(m.entries) > 0 {
+			if err := w.take(ctx, m.entries); err != nil {
+				return err
+			}
+		}
+		if w.doing == "" {
+			ended := make([]string, len(m.units))
+			for i, u := range m.units {
+				ended[i] = u.id
+			}
+			w.Progress.Report(far.add(m.entries, ended...))
+		}
+		if first && m.whole && time.Since(committed) > checkpoint {
+			if err := w.commit(ctx); err != nil {
+				return err
+			}
+			committed = time.Now()
+		}
+	}
+	return nil
+}
+
+func send[T any](ctx context.Context, to chan<- T, value T) error {
+	select {
+	case to <- value:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,373 @@
+package cache
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/racflow/racflow/engine/internal/process/disk"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/support"
+)
+
+// Stats say what a cache holds.
+type Stats struct {
+	Entries int     `json:"entries"` // keys with a value
+	Bytes   int64   `json:"bytes"`   // of all files
+	Files   int     `json:"files"`
+	Hits    int64   `json:"hits"`              // how often values were used again
+	About   []About `json:"about"`             // by the entries' descriptions, in their order
+	Damaged []error `json:"-"`                 // files that cannot be read to their end
+	Damages int     `json:"damaged,omitempty"` // how many these are
+}
+
+// About counts the entries with one description.
+type About struct {
+	About   string    `json:"about"`
+	Entries int       `json:"entries"`
+	Bytes   int64     `json:"bytes"`  // of the values
+	Oldest  time.Time `json:"oldest"` // when the first of them was stored
+	Newest  time.Time `json:"newest"`
+}
+
+// ReadStats reads what the response cache in a folder holds. A folder that is not there
+// holds nothing.
+func ReadStats(dir string) (Stats, error) {
+	s, err := answers.stats(dir)
+	s.Hits = readHits(dir)
+	return s, err
+}
+
+// ReadVectorStats reads what vectors of all embedders there are in a folder.
+func ReadVectorStats(root string) (Stats, error) {
+	s, err := vectors.stats(embedders(root)...)
+	s.Hits = readHits(root)
+	return s, err
+}
+
+// stats counts the entries of folders: the same key in two of them is two entries.
+func (l *layout) stats(dirs ...string) (s Stats, err error) {
+	by := map[string]*About{}
+	for _, dir := range dirs {
+		newest := map[sdk.Key]record{}
+		err = errors.Join(err, l.read(dir, &s, newest))
+		for _, r := range newest {
+			s.add(by, r)
+		}
+	}
+	for _, a := range by {
+		s.About = append(s.About, *a)
+	}
+	slices.SortFunc(s.About, func(a, b About) int { return cmp.Compare(a.About, b.About) })
+	return s, err
+}
+
+// add counts an entry.
+func (s *Stats) add(by map[string]*About, r record) {
+	at := time.Unix(0, r.at).UTC()
+	a := by[r.about]
+	if a == nil {
+		a = &About{About: r.about, Oldest: at}
+		by[r.about] = a
+	}
+	s.Entries++
+	a.Entries++
+	a.Bytes += int64(r.length)
+	if at.After(a.Newest) {
+		a.Newest = at
+	}
+	if at.Before(a.Oldest) {
+		a.Oldest = at
+	}
+}
+
+// read finds the newest record of each key in a folder.
+func (l *layout) read(dir string, s *Stats, newest map[sdk.Key]record) error {
+	paths, err := l.list(dir)
+	for _, path := range paths {
+		f, err := l.openFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = f.follow(func(r record) {
+				if r.at >= newest[r.key].at {
+					newest[r.key] = r
+				}
+			})
+			if info, err := f.in.Stat(); err == nil {
+				s.Bytes += info.Size()
+			}
+			s.Files++
+			_ = f.close() // it was only read
+		}
+		if err != nil {
+			s.Damages++
+			s.Damaged = append(s.Damaged, err)
+		}
+	}
+	return err
+}
+
+// list returns the paths of a folder's files.
+func (l *layout) list(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var paths []string
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), l.suffix) {
+			paths = append(paths, filepath.Join(dir, e.Name()))
+		}
+	}
+	return paths, err
+}
+
+// Cleared says what Clear has done.
+type Cleared struct {
+	Records int   // that were removed, also those that later ones had replaced
+	Bytes   int64 // that became free
+	Busy    int   // files that a running process writes: they stay
+}
+
+// Clear removes what was put into the response cache before a time. Processes that have the cache open still read
+// what they have found.
+func Clear(dir string, before time.Time) (Cleared, error) {
+	var c Cleared
+	paths, err := answers.list(dir)
+	errs := []error{err}
+	for _, path := range paths {
+		errs = append(errs, c.clear(path, before))
+	}
+	if left, err := answers.list(dir); err == nil && len(left) == 0 {
+		forgetHits(dir)
+		forgetCopied(dir)
+	}
+	return c, errors.Join(errs...)
+}
+
+func (c *Cleared) clear(path string, before time.Time) error {
+	out, err := support.OpenLock(path, os.O_RDWR, 0)
+	switch {
+	case errors.Is(err, support.ErrBusy):
+		c.Busy++
+		return nil
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	}
+	defer out.Close()           // it was only read; this gives the lock back
+	_ = os.Remove(path + draft) // of one that was cut off; mostly there is none
+	info, err := out.Stat()
+	if err != nil {
+		return err
+	}
+	var stay []record
+	removed := 0
+	_, err = answers.scan(out, path, 0, info.Size(), func(r record) {
+		if r.at < before.UnixNano() {
+			removed++
+		} else {
+			stay = append(stay, r)
+		}
+	})
+	var d *damage
+	if err != nil && !errors.As(err, &d) {
+		return err
+	}
+	if len(stay) == 0 {
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+		c.Records, c.Bytes = c.Records+removed, c.Bytes+info.Size()
+		return nil
+	}
+	if removed == 0 {
+		return nil
+	}
+	size, err := rewrite(out, path, stay)
+	if err != nil {
+		return fmt.Errorf("rewrite %s: %w", path, err)
+	}
+	c.Records, c.Bytes = c.Records+removed, c.Bytes+info.Size()-size
+	return nil
+}
+
+// draft is the suffix of a file that will replace another.
+const draft = ".new"
+
+// rewrite replaces a file by one with some of its records, under another name, so that
+// processes that have read the old file notice it. The caller holds the file's lock.
+func rewrite(f *os.File, path string, records []record) (size int64, err error) {
+	out, err := os.OpenFile(path+draft, os.O_RDWR|os.O_CREATE|os.O_TRUNC, disk.FileMode)
+	if err != nil {
+		return 0, err
+	}
+	w := bufio.NewWriterSize(out, 256<<10)
+	_, err = w.WriteString(answers.magic)
+	size = int64(len(answers.magic))
+	for _, r := range records {
+		if err == nil {
+			var n int64
+			n, err = io.Copy(w, io.NewSectionReader(f, r.begin(), r.end()-r.begin()))
+			size += n
+		}
+	}
+	if err == nil {
+		err = w.Flush()
+	}
+	if err == nil {
+		err = out.Sync() // what it replaces may be on the disk already
+	}
+	if err = errors.Join(err, out.Close()); err == nil {
+		err = os.Rename(path+draft, filepath.Join(filepath.Dir(path), answers.newName()))
+	}
+	if err != nil {
+		return 0, errors.Join(err, os.Remove(path+draft))
+	}
+	return size, os.Remove(path)
+}
+
+// Limits bound what is kept; 0: it is not bounded.
+type Limits struct {
+	Bytes int64         // of all files
+	Age   time.Duration // since it was stored or, of vectors, used
+}
+
+// Before is the time before which an age is too old.
+func (l Limits) before() time.Time {
+	if l.Age <= 0 {
+		return time.Unix(0, math.MinInt64)
+	}
+	return time.Now().Add(-l.Age)
+}
+
+// Trim removes from the response cache in a folder what is too old and, where the rest is
+// too large, what was stored first. Then it leaves a tenth of the limit free, since each time
+// it rewrites files. What a running process writes stays.
+func Trim(dir string, l Limits) (Cleared, error) {
+	before := l.before()
+	paths, err := answers.list(dir)
+	if err != nil || len(paths) == 0 {
+		return Cleared{}, err
+	}
+	if sizeOf(paths) > l.Bytes && l.Bytes > 0 {
+		if at := time.Unix(0, stays(paths, l.Bytes-l.Bytes/10)); at.After(before) {
+			before = at
+		}
+	} else if l.Age <= 0 {
+		return Cleared{}, nil
+	}
+	return Clear(dir, before)
+}
+
+// stays is the time of the oldest record that stays where the newest ones may have so many
+// bytes.
+func stays(paths []string, room int64) int64 {
+	var records []record
+	for _, path := range paths {
+		if f, err := answers.openFile(path); err == nil {
+			_ = f.follow(func(r record) { records = append(records, record{at: r.at, length: r.length}) }) // up to a damage
+			_ = f.close()                                                                                  // it was only read
+		}
+	}
+	slices.SortFunc(records, func(a, b record) int { return cmp.Compare(b.at, a.at) })
+	for _, r := range records {
+		if room -= headerSize + int64(r.length); room < 0 {
+			return r.at + 1
+		}
+	}
+	return math.MinInt64
+}
+
+func sizeOf(paths []string) (size int64) {
+	for _, path := range paths {
+		if info, err := os.Stat(path); err == nil {
+			size += info.Size()
+		}
+	}
+	return size
+}
+
+// TrimVectors removes vectors of all embedders below a folder: files that no build has
+// written to or read from for too long and, where the rest is too large, those that were
+// used least recently. What a running process writes stays.
+func TrimVectors(root string, l Limits) (Cleared, error) {
+	type segment struct {
+		path string
+		size int64
+		used time.Time
+	}
+	var c Cleared
+	var all []segment
+	var errs []error
+	size := int64(0)
+	for _, dir := range embedders(root) {
+		paths, err := vectors.list(dir)
+		errs = append(errs, err)
+		for _, path := range paths {
+			info, err := os.Stat(path)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue // another process has removed it
+			}
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			all, size = append(all, segment{path, info.Size(), info.ModTime()}), size+info.Size()
+		}
+	}
+	slices.SortFunc(all, func(a, b segment) int { return a.used.Compare(b.used) })
+	before, left := l.before(), len(all)
+	for _, s := range all {
+		if (l.Bytes <= 0 || size <= l.Bytes) && !s.used.Before(before) {
+			continue
+		}
+		removed, err := c.remove(s.path)
+		if errs = append(errs, err); removed {
+			size -= s.size
+			left--
+		}
+	}
+	if left == 0 {
+		forgetHits(root)
+	}
+	return c, errors.Join(errs...)
+}
+
+// remove removes a file of vectors, unless a process writes it.
+func (c *Cleared) remove(path string) (bool, error) {
+	f, err := support.OpenLock(path, os.O_RDWR, 0)
+	switch {
+	case errors.Is(err, support.ErrBusy):
+		c.Busy++
+		return false, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	defer f.Close() //nolint:errcheck // it was only read; this gives the lock back
+	info, err := f.Stat()
+	if err != nil {
+		return false, err
+	}
+	count := 0
+	_, _ = vectors.scan(f, path, 0, info.Size(), func(record) { count++ }) // up to a damage
+	if err := os.Remove(path); err != nil {
+		return false, err
+	}
+	c.Records, c.Bytes = c.Records+count, c.Bytes+info.Size()
+	return true, nil
+}

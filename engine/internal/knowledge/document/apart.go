@@ -1,0 +1,131 @@
+package document
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/racflow/racflow/engine/internal/process/disk"
+)
+
+// This file reads files in a process of their own, since a few hostile bytes can make a
+// reader ask for all memory or never end: the process is this program, started again, and has
+// a bounded time, on Linux bounded memory (1 GB), next to no environment, and a folder for
+// temporary files that is removed with it. A file that breaks its reader is an error of that
+// file alone.
+//
+// The package knows no format: whoever reads documents names the readers that Serve has.
+
+// MaxTime is how long one file may take.
+const MaxTime = 30 * time.Second
+
+// memory is how many bytes a reader may take, where the system can limit that.
+const memory = 1 << 30
+
+// variable is set for a process that reads a file: its kind, the most bytes that its text
+// may have, and the nanoseconds that it may take.
+const variable = "RACFLOW_READ_DOCUMENT"
+
+// A Reader makes a text of at most about so many bytes of a file's content, with its title
+// (empty: it has none), until a time. It may panic, ask for any amount of memory, or never end.
+type ApartReader func(raw []byte, most int64, stop time.Time) (text, title string, err error)
+
+// TooLong is the error of a file of a kind ("PDF") that has too much text, or takes too long.
+func TooLong(kind string) error {
+	return fmt.Errorf("its %s is too long, or takes longer than %v; split it, raise max_bytes, or leave it out with exclude", kind, MaxTime)
+}
+
+func broken(kind string) error {
+	return fmt.Errorf("its %s cannot be read: it takes more than %d MB of memory, or breaks the reader; leave it out with exclude", kind, memory>>20)
+}
+
+// reply is what the process says that reads a file.
+type reply struct{ Text, Title, Error string }
+
+// ReadApart has the reader of a kind read a file in a process of its own.
+func ReadApart(ctx context.Context, kind string, raw []byte, most int64, within time.Duration) (text, title string, err error) {
+	program, err := os.Executable()
+	if err != nil {
+		return "", "", fmt.Errorf("find the running program, to read a %s: %w", kind, err)
+	}
+	folder, remove, err := disk.TempFolder(os.TempDir())
+	if err != nil {
+		return "", "", fmt.Errorf("make a folder for temporary files, to read a %s: %w", kind, err)
+	}
+	defer remove()
+	limited, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	reader := exec.CommandContext(limited, program)
+	reader.Env = []string{fmt.Sprintf("%s=%s %d %d", variable, kind, most, within), "GOTRACEBACK=none", "TMPDIR=" + folder, "TMP=" + folder}
+	reader.Stdin = bytes.NewReader(raw)
+	out, err := reader.Output()
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		return "", "", ctx.Err()
+	case limited.Err() != nil:
+		return "", "", TooLong(kind)
+	case errors.As(err, &exit):
+		return "", "", broken(kind)
+	case err != nil:
+		return "", "", fmt.Errorf("read a %s: %w", kind, err)
+	}
+	var r reply
+	if err := json.Unmarshal(out, &r); err != nil {
+		return "", "", broken(kind)
+	}
+	if r.Error != "" {
+		return "", "", errors.New(r.Error)
+	}
+	return r.Text, r.Title, nil
+}
+
+// ServeApart reads a file and ends this process if Read started it, and does nothing otherwise. Call
+// it from an init function, before any main function runs: then every program that reads
+// documents can be that process, tests too.
+func ServeApart(readers map[string]ApartReader) {
+	var kind string
+	var most int64
+	var within time.Duration
+	if _, err := fmt.Sscanf(os.Getenv(variable), "%s %d %d", &kind, &most, &within); err != nil {
+		return
+	}
+	if readers[kind] == nil {
+		os.Exit(1)
+	}
+	os.Exit(serve(readers[kind], kind, os.Stdin, os.Stdout, most, within))
+}
+
+// serve reads a file and writes a reply. It ends the process if that takes too long, since the
+// parent may be gone.
+func serve(read ApartReader, kind string, in io.Reader, out io.Writer, most int64, within time.Duration) (code int) {
+	limitMemory(memory)
+	time.AfterFunc(within, func() { os.Exit(1) })
+	raw, err := io.ReadAll(in)
+	if err != nil {
+		return 1
+	}
+	if err := json.NewEncoder(out).Encode(readSafely(read, kind, raw, most, time.Now().Add(within))); err != nil {
+		return 1
+	}
+	return 0
+}
+
+func readSafely(read ApartReader, kind string, raw []byte, most int64, stop time.Time) (r reply) {
+	defer func() {
+		if why := recover(); why != nil {
+			r = reply{Error: fmt.Sprintf("its %s cannot be read: %v; leave it out with exclude", kind, why)}
+		}
+	}()
+	text, title, err := read(raw, most, stop)
+	if err != nil {
+		return reply{Error: err.Error()}
+	}
+	return reply{Text: text, Title: title}
+}

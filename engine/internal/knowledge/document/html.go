@@ -1,0 +1,440 @@
+package document
+
+import (
+	"fmt"
+	"strings"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+// This file makes Markdown of the text that a web page shows: headings, lists, tables and
+// code stay what they are; scripts, styles and what is hidden are left out.
+//
+// It follows no link and reads no other file. Time and memory are linear in the length of
+// the page; elements in elements beyond the parser's limit are an error.
+
+// oneLine is the visible text of an element as one line.
+func oneLine(n *html.Node) string {
+	var p htmlPage
+	p.title = "none is wanted"
+	p.children(n)
+	return strings.Join(strings.Fields(p.out.String()), " ")
+}
+
+func hidden(n *html.Node) bool {
+	for _, a := range n.Attr {
+		switch a.Key {
+		case "hidden":
+			return true
+		case "style":
+			style := strings.ToLower(strings.ReplaceAll(a.Val, " ", ""))
+			if strings.Contains(style, "display:none") || strings.Contains(style, "visibility:hidden") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// textOf is all text of an element as it is written.
+func textOf(n *html.Node) string {
+	var b strings.Builder
+	for d := range n.Descendants() {
+		if d.Type == html.TextNode {
+			b.WriteString(d.Data)
+		}
+		if d.DataAtom == atom.Br {
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}
+
+// HTML returns the visible text of a page as Markdown, and its title; empty: it has
+// none.
+// Without all it is the readable part of the page.
+func HTML(text string, all bool) (written, title string, err error) {
+	root, err := html.Parse(strings.NewReader(text))
+	if err != nil {
+		return "", "", fmt.Errorf("its HTML cannot be read: %w", err)
+	}
+	var p htmlPage
+	parts := []*html.Node{root}
+	if !all {
+		parts, p.left = readable(root)
+		p.title = titleOf(root)
+	}
+	for _, n := range parts {
+		p.end(2)
+		p.walk(n)
+	}
+	written = p.out.String()
+	if written != "" {
+		written += "\n"
+	}
+	return written, p.title, nil
+}
+
+// htmlPage collects the text of a page.
+type htmlPage struct {
+	out    strings.Builder
+	breaks int    // line ends that stand before the next text
+	space  bool   // a space does
+	mark   string // of a heading or list item whose text has not come yet
+	title  string
+	left   map[*html.Node]bool // elements that are left out
+}
+
+// unseen elements are not displayed, or hold no text.
+var unseen = map[atom.Atom]bool{
+	atom.Script: true, atom.Style: true, atom.Template: true, atom.Noscript: true, atom.Iframe: true, atom.Object: true, atom.Embed: true,
+	atom.Svg: true, atom.Math: true, atom.Canvas: true, atom.Audio: true, atom.Video: true, atom.Select: true, atom.Datalist: true,
+	atom.Noframes: true, atom.Noembed: true,
+}
+
+// blocks is how many line ends stand before and after an element.
+var blocks = map[atom.Atom]int{
+	atom.P: 2, atom.Blockquote: 2, atom.Ul: 2, atom.Ol: 2, atom.Dl: 2, atom.Table: 2, atom.Figure: 2, atom.Section: 2, atom.Article: 2,
+	atom.Header: 2, atom.Footer: 2, atom.Main: 2, atom.Aside: 2, atom.Nav: 2, atom.Form: 2, atom.Fieldset: 2, atom.Details: 2, atom.Hr: 2,
+	atom.Div: 1, atom.Address: 1, atom.Dt: 1, atom.Dd: 1, atom.Summary: 1, atom.Figcaption: 1, atom.Tr: 1, atom.Li: 1, atom.Caption: 1, atom.Option: 1,
+}
+
+var levels = map[atom.Atom]string{atom.H1: "# ", atom.H2: "## ", atom.H3: "### ", atom.H4: "#### ", atom.H5: "##### ", atom.H6: "###### "}
+
+func (p *htmlPage) walk(n *html.Node) {
+	if n.Type == html.TextNode {
+		p.words(n.Data)
+		return
+	}
+	if n.Type == html.ElementNode {
+		switch {
+		case n.DataAtom == atom.Title && p.title == "":
+			p.title = strings.Join(strings.Fields(textOf(n)), " ")
+			return
+		case n.DataAtom == atom.Title || unseen[n.DataAtom] || hidden(n) || p.left[n]:
+			return
+		case n.DataAtom == atom.Br:
+			p.end(1)
+			return
+		case n.DataAtom == atom.Pre:
+			p.code(textOf(n))
+			return
+		case n.DataAtom == atom.Table && tabular(n):
+			p.table(n)
+			return
+		case n.DataAtom == atom.Td || n.DataAtom == atom.Th:
+			p.space = true
+		case levels[n.DataAtom] != "":
+			p.end(2)
+			p.mark = levels[n.DataAtom]
+			p.words(oneLine(n))
+			p.mark = ""
+			p.end(2)
+			return
+		case n.DataAtom == atom.Li:
+			p.end(1)
+			p.mark = "- "
+		}
+	}
+	p.end(blocks[n.DataAtom])
+	p.children(n)
+	if n.DataAtom == atom.Li {
+		p.mark = ""
+	}
+	p.end(blocks[n.DataAtom])
+}
+
+func (p *htmlPage) children(n *html.Node) {
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		p.walk(c)
+	}
+}
+
+// end asks for line ends before the next text, but not between the mark of a list item
+// and its text.
+func (p *htmlPage) end(lines int) {
+	if p.mark == "" {
+		p.breaks = max(p.breaks, lines)
+	}
+}
+
+// words adds text, each piece of white space as one space.
+func (p *htmlPage) words(text string) {
+	fields := strings.Fields(text)
+	if len(fields) == 0 {
+		p.space = p.space || text != ""
+		return
+	}
+	p.space = p.space || strings.TrimLeft(text, " \t\r\n\f") != text
+	p.write(strings.Join(fields, " "))
+	p.space = strings.TrimRight(text, " \t\r\n\f") != text
+}
+
+func (p *htmlPage) write(text string) {
+	switch {
+	case p.out.Len() == 0:
+	case p.breaks > 0:
+		p.out.WriteString(strings.Repeat("\n", p.breaks))
+	case p.space:
+		p.out.WriteByte(' ')
+	}
+	p.out.WriteString(p.mark)
+	p.out.WriteString(text)
+	p.breaks, p.space, p.mark = 0, false, ""
+}
+
+// code adds lines as they are.
+func (p *htmlPage) code(text string) {
+	text = strings.Trim(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
+	if strings.TrimSpace(text) == "" {
+		return
+	}
+	p.end(2)
+	p.write(Fence(text, ""))
+	p.end(2)
+}
+
+// Limits of the heuristics.
+const (
+	fewWords  = 10 // a part of a page with fewer says nothing
+	manyLinks = 3  // a list of links has at least so many
+	linked    = 2.0 / 3
+	third     = 1.0 / 3
+)
+
+// readable returns the parts of a page that are its content, and the elements in them that are
+// not. Where elements say which part is the main one (main, article), that is it. Of
+// other pages what stands around the content is left out: first what its elements and roles
+// say (navigation, header, footer, aside, dialogs, notices of cookies), then lists whose words
+// are links for the most part. Link density as the sign of what is no content is that of
+// Kohlschütter, Fankhauser and Nejdl, "Boilerplate Detection using Shallow Text Features"
+// (WSDM 2010); its sign of short texts is not taken, since lists, tables and headings
+// are short and content here. What would leave too little is left undone.
+func readable(root *html.Node) (parts []*html.Node, left map[*html.Node]bool) {
+	r := reading{words: map[*html.Node]count{}, left: map[*html.Node]bool{}}
+	total := r.count(root, false)
+	r.around(root, total.words, false)
+	rest := r.rest(root)
+	if rest < fewWords && rest < total.words {
+		return []*html.Node{root}, nil
+	}
+	for _, is := range []func(*html.Node) bool{isMain, isArticle} {
+		var mains []*html.Node
+		words := 0
+		r.find(root, is, func(n *html.Node) {
+			mains = append(mains, n)
+			words += r.rest(n)
+		})
+		if words >= fewWords && float64(words) >= third*float64(rest) {
+			return mains, r.left
+		}
+	}
+	lists := r.lists(root, nil)
+	for _, n := range lists {
+		r.left[n] = true
+	}
+	if float64(r.rest(root)) < third*float64(rest) { // a page of links
+		for _, n := range lists {
+			delete(r.left, n)
+		}
+	}
+	return []*html.Node{root}, r.left
+}
+
+// count is how many words an element shows, those of them that are links, and the links.
+type count struct{ words, linked, links int }
+
+type reading struct {
+	words map[*html.Node]count
+	left  map[*html.Node]bool
+}
+
+// count counts the words of an element and of all in it.
+func (r *reading) count(n *html.Node, link bool) (c count) {
+	switch {
+	case n.Type == html.TextNode:
+		for range strings.FieldsSeq(n.Data) {
+			c.words++
+		}
+		if link {
+			c.linked = c.words
+		}
+		return c
+	case unseen[n.DataAtom] || n.DataAtom == atom.Title || n.Type == html.ElementNode && hidden(n):
+		return c
+	case n.DataAtom == atom.A:
+		link = true
+		c.links = 1
+	}
+	for child := n.FirstChild; child != nil; child = child.NextSibling {
+		of := r.count(child, link)
+		c.words, c.linked, c.links = c.words+of.words, c.linked+of.linked, c.links+of.links
+	}
+	if n.Type != html.TextNode && c.words > 0 {
+		r.words[n] = c
+	}
+	return c
+}
+
+// rest is how many words of an element are not left out.
+func (r *reading) rest(n *html.Node) int {
+	words := r.words[n].words
+	if r.left[n] || words == 0 {
+		return 0
+	}
+	for d := n.FirstChild; d != nil; d = d.NextSibling {
+		if d.Type == html.ElementNode {
+			words -= r.words[d].words - r.rest(d)
+		}
+	}
+	return words
+}
+
+// around leaves out what says of itself that it stands around the content of a page of so many
+// words. In the content a header holds its title, and an aside a remark.
+func (r *reading) around(n *html.Node, total int, content bool) {
+	content = content || isMain(n) || isArticle(n)
+	out := false
+	switch n.DataAtom {
+	case atom.Nav, atom.Dialog:
+		out = true
+	case atom.Header, atom.Footer, atom.Aside:
+		out = !content
+	}
+	switch attribute(n, "role") {
+	case "navigation", "search", "dialog", "alertdialog", "menu", "menubar":
+		out = true
+	case "banner", "contentinfo", "complementary":
+		out = !content
+	}
+	if out || float64(r.words[n].words) < third*float64(total) && isNotice(n) {
+		r.left[n] = true
+		return
+	}
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		if c.Type == html.ElementNode {
+			r.around(c, total, content)
+		}
+	}
+}
+
+// find calls f with the outermost elements that are of a kind.
+func (r *reading) find(n *html.Node, is func(*html.Node) bool, f func(*html.Node)) {
+	if r.left[n] {
+		return
+	}
+	if is(n) && r.words[n].words > 0 {
+		f(n)
+		return
+	}
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		if c.Type == html.ElementNode {
+			r.find(c, is, f)
+		}
+	}
+}
+
+// lists adds the outermost elements that are lists of links.
+func (r *reading) lists(n *html.Node, all []*html.Node) []*html.Node {
+	switch c := r.words[n]; {
+	case c.links < manyLinks || r.left[n]:
+		return all
+	case holdsBlocks[n.DataAtom] && float64(c.linked) > linked*float64(c.words):
+		return append(all, n)
+	}
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		if c.Type == html.ElementNode {
+			all = r.lists(c, all)
+		}
+	}
+	return all
+}
+
+var holdsBlocks = map[atom.Atom]bool{
+	atom.Ul: true, atom.Ol: true, atom.Div: true, atom.Section: true, atom.Table: true, atom.Td: true, atom.Tr: true, atom.Dl: true, atom.Center: true, atom.Form: true,
+}
+
+func isMain(n *html.Node) bool {
+	return n.DataAtom == atom.Main || attribute(n, "role") == "main"
+}
+
+func isArticle(n *html.Node) bool { return n.DataAtom == atom.Article }
+
+// isNotice reports whether an element is a notice of cookies by its name.
+func isNotice(n *html.Node) bool {
+	switch n.DataAtom {
+	case atom.Div, atom.Section, atom.Aside, atom.Form, atom.P, atom.Span:
+	default:
+		return false
+	}
+	name := strings.ToLower(attribute(n, "id") + " " + attribute(n, "class"))
+	return strings.Contains(name, "cookie") || strings.Contains(name, "consent") || strings.Contains(name, "gdpr")
+}
+
+func attribute(n *html.Node, key string) string {
+	for _, a := range n.Attr {
+		if a.Key == key {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+// titleOf is the title that the head of a page gives.
+func titleOf(root *html.Node) string {
+	for n := range root.Descendants() {
+		if n.DataAtom == atom.Title && n.Namespace == "" {
+			return strings.Join(strings.Fields(textOf(n)), " ")
+		}
+	}
+	return ""
+}
+
+// table adds rows of cells, the first row as the header.
+func (p *htmlPage) table(n *html.Node) {
+	p.end(2)
+	var rows func(*html.Node)
+	first := true
+	rows = func(n *html.Node) {
+		for c := n.FirstChild; c != nil; c = c.NextSibling {
+			switch c.DataAtom {
+			case atom.Caption:
+				p.words(oneLine(c))
+				p.end(2)
+			case atom.Tr:
+				var cells []string
+				for cell := c.FirstChild; cell != nil; cell = cell.NextSibling {
+					if (cell.DataAtom == atom.Td || cell.DataAtom == atom.Th) && !hidden(cell) {
+						cells = append(cells, oneLine(cell))
+					}
+				}
+				if strings.Join(cells, "") == "" {
+					continue
+				}
+				p.end(1)
+				p.write(TableRow(cells))
+				if first {
+					p.end(1)
+					p.write(TableRule(len(cells)))
+				}
+				first = false
+			default:
+				rows(c)
+			}
+		}
+	}
+	rows(n)
+	p.end(2)
+}
+
+// tabular reports whether a table holds data rather than the layout of a page.
+func tabular(table *html.Node) bool {
+	for n := range table.Descendants() {
+		switch n.DataAtom {
+		case atom.Table, atom.Pre, atom.Ul, atom.Ol, atom.Blockquote, atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6:
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,229 @@
+package document
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	"mime/quotedprintable"
+	"net/mail"
+	"net/textproto"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/net/html/charset"
+)
+
+// This file makes text of messages in the format of mail (RFC 5322 with MIME, files named
+// .eml): subject, sender, recipients and date as lines, then the body, then the names of the
+// attachments. Of alternatives the plain text is taken, else the readable part of the HTML.
+// Quoted replies stay. Encoded headers (RFC 2047), quoted-printable and base64 are decoded, and
+// every character set that the WHATWG names.
+//
+// Attachments are not opened, but for messages that were forwarded; encrypted bodies come out as
+// the names of their parts.
+
+const (
+	maxNesting = 20   // parts in parts
+	maxParts   = 1000 // of a message
+)
+
+// Mail returns the text of a message and its subject. It is as long as raw at most, apart
+// from the names of the headers and a character set that takes fewer bytes than UTF-8.
+func Mail(raw []byte) (text, subject string, err error) {
+	m, err := mail.ReadMessage(bytes.NewReader(bytes.TrimPrefix(raw, []byte("\uFEFF"))))
+	if err != nil {
+		return "", "", fmt.Errorf("its mail cannot be read: %w; save it anew, or leave it out with exclude", err)
+	}
+	r := &reader{}
+	if err := r.message(m, 0); err != nil {
+		return "", "", fmt.Errorf("its mail cannot be read: %w; save it anew, or leave it out with exclude", err)
+	}
+	return strings.ToValidUTF8(r.out.String(), "\uFFFD"), decodePart(m.Header.Get("Subject")), nil
+}
+
+type reader struct {
+	out   strings.Builder
+	parts int
+}
+
+func (r *reader) message(m *mail.Message, depth int) error {
+	for _, name := range []string{"Subject", "From", "To", "Cc", "Date"} {
+		if value := decodePart(m.Header.Get(name)); value != "" {
+			r.out.WriteString(name + ": " + value + "\n")
+		}
+	}
+	body, err := r.part(textproto.MIMEHeader(m.Header), m.Body, depth)
+	if err != nil {
+		return err
+	}
+	if text := strings.Trim(body.text(), "\n"); text != "" {
+		r.out.WriteString("\n" + text + "\n")
+	}
+	if len(body.names) > 0 {
+		r.out.WriteString("\nAttachments: " + strings.Join(body.names, ", ") + "\n")
+	}
+	return nil
+}
+
+// words decodes headers in every character set.
+var words = mime.WordDecoder{CharsetReader: func(name string, in io.Reader) (io.Reader, error) { return charset.NewReaderLabel(name, in) }}
+
+// decodePart decodes a header to a line.
+func decodePart(value string) string {
+	if decoded, err := words.DecodeHeader(value); err == nil {
+		value = decoded
+	}
+	return OneLine(strings.ToValidUTF8(value, "\uFFFD"))
+}
+
+// content is what a part holds.
+type content struct {
+	plain, page string // text/plain; the text of text/html
+	names       []string
+}
+
+func (c content) text() string {
+	if strings.TrimSpace(c.plain) != "" {
+		return c.plain
+	}
+	return c.page
+}
+
+// part reads a part of a message.
+func (r *reader) part(header textproto.MIMEHeader, in io.Reader, depth int) (c content, err error) {
+	if r.parts++; r.parts > maxParts || depth > maxNesting {
+		return c, errors.New("it has too many parts, or too many in each other")
+	}
+	kind, values, err := mime.ParseMediaType(header.Get("Content-Type"))
+	if err != nil && kind == "" {
+		kind, values = "text/plain", nil
+	}
+	name, apart := named(header, values)
+	switch {
+	case apart && kind != "message/rfc822":
+		return content{names: []string{cmp.Or(name, "without a name")}}, nil
+	case strings.HasPrefix(kind, "multipart/") && values["boundary"] != "":
+		return r.parted(kind, multipart.NewReader(in, values["boundary"]), depth)
+	case kind == "message/rfc822":
+		return r.forwarded(unpacked(header, in), depth)
+	case kind != "text/plain" && kind != "text/html" && kind != "text/markdown": // a picture, a calendar, a card
+		return content{names: []string{cmp.Or(name, kind)}}, nil
+	}
+	raw, err := io.ReadAll(unpacked(header, in))
+	if err != nil && len(raw) == 0 {
+		return c, err
+	}
+	text := decoded(raw, values["charset"])
+	if kind != "text/html" {
+		return content{plain: text}, nil
+	}
+	c.page, _, err = HTML(text, false)
+	return c, err
+}
+
+// parted reads the parts of a part: of alternatives the best, else all, in their order.
+func (r *reader) parted(kind string, in *multipart.Reader, depth int) (all content, err error) {
+	var texts []string
+	for {
+		p, err := in.NextRawPart()
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			break
+		}
+		if err != nil {
+			if len(texts) > 0 {
+				break // cut off: what came before counts
+			}
+			return all, err
+		}
+		c, err := r.part(p.Header, p, depth+1)
+		if err != nil {
+			return all, err
+		}
+		all.names = append(all.names, c.names...)
+		if kind == "multipart/alternative" {
+			if strings.TrimSpace(all.plain) == "" {
+				all.plain = c.plain
+			}
+			if strings.TrimSpace(c.page) != "" {
+				all.page = c.page
+			}
+		} else if text := strings.Trim(c.text(), "\n"); text != "" {
+			texts = append(texts, text)
+		}
+	}
+	if len(texts) > 0 {
+		all.plain = strings.Join(texts, "\n\n")
+	}
+	return all, nil
+}
+
+// forwarded reads a message in a message.
+func (r *reader) forwarded(in io.Reader, depth int) (c content, err error) {
+	m, err := mail.ReadMessage(in)
+	if err != nil {
+		return content{names: []string{"message/rfc822"}}, nil //nolint:nilerr // like any other attachment
+	}
+	inner := &reader{parts: r.parts}
+	err = inner.message(m, depth+1)
+	r.parts = inner.parts
+	return content{plain: "Forwarded message:\n" + inner.out.String()}, err
+}
+
+// named returns the name of a part, and whether it is an attachment.
+func named(header textproto.MIMEHeader, values map[string]string) (name string, attached bool) {
+	how, more, _ := mime.ParseMediaType(header.Get("Content-Disposition"))
+	if name = decodePart(more["filename"]); name == "" {
+		name = decodePart(values["name"])
+	}
+	return name, how == "attachment" || name != "" && how != "inline"
+}
+
+// unpacked decodes a body that was encoded for its way.
+func unpacked(header textproto.MIMEHeader, in io.Reader) io.Reader {
+	switch strings.ToLower(strings.TrimSpace(header.Get("Content-Transfer-Encoding"))) {
+	case "quoted-printable":
+		return quotedprintable.NewReader(in)
+	case "base64":
+		return base64.NewDecoder(base64.StdEncoding, &spaceless{in})
+	}
+	return in
+}
+
+// spaceless leaves out what is no letter of base64: some programs write blanks into lines.
+type spaceless struct{ in io.Reader }
+
+func (s *spaceless) Read(p []byte) (int, error) {
+	for {
+		n, err := s.in.Read(p)
+		kept := 0
+		for _, b := range p[:n] {
+			if b > ' ' && b < 0x7f {
+				p[kept] = b
+				kept++
+			}
+		}
+		if kept > 0 || err != nil || n == 0 {
+			return kept, err
+		}
+	}
+}
+
+// decoded is a text in a character set; of one that nobody knows it is as it stands.
+func decoded(raw []byte, name string) string {
+	if name == "" {
+		if name = "windows-1252"; utf8.Valid(raw) {
+			name = "utf-8"
+		}
+	}
+	if in, err := charset.NewReaderLabel(name, strings.NewReader(string(raw))); err == nil {
+		if text, err := io.ReadAll(in); err == nil {
+			raw = text
+		}
+	}
+	return strings.ReplaceAll(strings.ToValidUTF8(string(raw), "\uFFFD"), "\r\n", "\n")
+}

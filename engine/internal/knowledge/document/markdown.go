@@ -1,0 +1,59 @@
+package document
+
+import (
+	"strings"
+)
+
+// This file writes the parts of Markdown that the readers of other formats need: rows
+// of tables, code, headings. It reads none.
+
+// TableRow is a row of a table, without a line end.
+func TableRow(cells []string) string {
+	var b strings.Builder
+	b.WriteByte('|')
+	for _, c := range cells {
+		b.WriteByte(' ')
+		b.WriteString(strings.ReplaceAll(OneLine(c), "|", `\|`))
+		b.WriteString(" |")
+	}
+	return b.String()
+}
+
+// TableRule is the line below the header of a table with so many columns.
+func TableRule(columns int) string { return "|" + strings.Repeat("---|", columns) }
+
+// Table is a table of rows, of which the first is the header, with a line end after each.
+// Empty rows are left out.
+func Table(rows [][]string) string {
+	var b strings.Builder
+	for _, cells := range rows {
+		if strings.Join(cells, "") == "" {
+			continue
+		}
+		first := b.Len() == 0
+		b.WriteString(TableRow(cells) + "\n")
+		if first {
+			b.WriteString(TableRule(len(cells)) + "\n")
+		}
+	}
+	return b.String()
+}
+
+// Fence is code between marks that it does not hold, without a line end.
+func Fence(code, language string) string {
+	mark := "```"
+	for run := range strings.FieldsFuncSeq(code, func(r rune) bool { return r != '`' }) {
+		if len(run) >= len(mark) {
+			mark = run + "`"
+		}
+	}
+	return mark + language + "\n" + code + "\n" + mark
+}
+
+// Heading is a heading of a level from 1; of those beyond 6 it is 6.
+func Heading(level int, title string) string {
+	return strings.Repeat("#", min(max(level, 1), 6)) + " " + OneLine(title)
+}
+
+// OneLine makes one line of a text, each piece of white space a space.
+func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -1,0 +1,151 @@
+package document
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// This file makes Markdown of Jupyter notebooks (nbformat 3 and 4): Markdown cells as they
+// are, code cells as fenced code, and of their outputs the text, up to a bound per cell. Pictures,
+// HTML, JSON and other data of outputs are left out, and so is metadata, apart from the language
+// of the code. An error of a cell is its name and value, without the traceback.
+//
+// It runs nothing.
+
+// pictures are written into Markdown as base64.
+var pictures = regexp.MustCompile(`(!\[[^\]\n]*\])\(data:[^)\n]*\)`)
+
+// escapes colour the text of a terminal.
+var escapes = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]")
+
+// maxOutput is how many bytes of the outputs of a cell are taken.
+const maxOutput = 2000
+
+// Notebook returns the text of a notebook. An error is that the text is none.
+func Notebook(text string) (string, error) {
+	var book struct {
+		Cells    []cell                   `json:"cells"`
+		Sheets   []struct{ Cells []cell } `json:"worksheets"` // of nbformat 3
+		Metadata struct {
+			Language struct{ Name string }     `json:"language_info"`
+			Kernel   struct{ Language string } `json:"kernelspec"`
+		} `json:"metadata"`
+	}
+	if err := json.Unmarshal([]byte(text), &book); err != nil {
+		return "", fmt.Errorf("its notebook cannot be read: %w; save it anew, or leave it out with exclude", err)
+	}
+	for _, s := range book.Sheets {
+		book.Cells = append(book.Cells, s.Cells...)
+	}
+	if book.Cells == nil {
+		return "", errors.New("it is JSON, but no notebook: it has no cells; save it anew, or leave it out with exclude")
+	}
+	language := book.Metadata.Language.Name
+	if language == "" {
+		language = book.Metadata.Kernel.Language
+	}
+	var out strings.Builder
+	for _, c := range book.Cells {
+		if block := strings.Trim(c.block(notebookWord(language)), "\n"); strings.TrimSpace(block) != "" {
+			out.WriteString(block + "\n\n")
+		}
+	}
+	if out.Len() == 0 {
+		return "", nil
+	}
+	return strings.TrimSuffix(out.String(), "\n"), nil
+}
+
+// notebookWord is what may stand behind the mark of fenced code.
+func notebookWord(language string) string {
+	if len(language) > 30 || strings.ContainsFunc(language, func(r rune) bool { return r <= ' ' || r == '`' || r > '~' }) {
+		return ""
+	}
+	return language
+}
+
+type cell struct {
+	Kind     string   `json:"cell_type"`
+	Source   lines    `json:"source"`
+	Input    lines    `json:"input"` // of nbformat 3
+	Level    int      `json:"level"`
+	Language string   `json:"language"`
+	Outputs  []output `json:"outputs"`
+}
+
+type output struct {
+	Kind  string           `json:"output_type"`
+	Text  lines            `json:"text"`
+	Data  map[string]lines `json:"data"`
+	Name  string           `json:"ename"`
+	Value string           `json:"evalue"`
+}
+
+// lines is a text that is written as a string, or as a list of strings to be joined. Anything else
+// is no text.
+type lines string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (l *lines) UnmarshalJSON(raw []byte) error {
+	var one string
+	var many []string
+	switch {
+	case json.Unmarshal(raw, &one) == nil:
+		*l = lines(one)
+	case json.Unmarshal(raw, &many) == nil:
+		*l = lines(strings.Join(many, ""))
+	}
+	return nil
+}
+
+func (c cell) block(language string) string {
+	switch c.Kind {
+	case "markdown", "raw", "html":
+		return pictures.ReplaceAllString(string(c.Source), "$1")
+	case "heading": // of nbformat 3
+		return Heading(c.Level, string(c.Source))
+	case "code":
+		code := strings.Trim(string(c.Source+c.Input), "\n")
+		if strings.TrimSpace(code) == "" {
+			return ""
+		}
+		block := Fence(code, language)
+		if said := c.output(); said != "" {
+			block += "\n\nOutput:\n\n" + Fence(said, "")
+		}
+		return block
+	}
+	return ""
+}
+
+// output is the text of a cell's outputs.
+func (c cell) output() string {
+	var out strings.Builder
+	for _, o := range c.Outputs {
+		text := string(o.Text)
+		if text == "" {
+			text = string(o.Data["text/plain"])
+		}
+		switch {
+		case o.Kind == "error" || o.Kind == "pyerr":
+			text = o.Name + ": " + o.Value
+		case o.Data["text/markdown"] != "":
+			text = string(o.Data["text/markdown"])
+		case o.Data["text/latex"] != "" && text == "":
+			text = string(o.Data["text/latex"])
+		}
+		text = strings.TrimRight(escapes.ReplaceAllString(text, ""), "\n")
+		if out.Len() > 0 && text != "" {
+			out.WriteByte('\n')
+		}
+		if out.Len()+len(text) > maxOutput {
+			out.WriteString(strings.ToValidUTF8(text[:max(0, maxOutput-out.Len())], "") + "\n[The output goes on.]")
+			break
+		}
+		out.WriteString(text)
+	}
+	return out.String()
+}

@@ -1,0 +1,20 @@
+package document
+
+import (
+	"syscall"
+	"testing"
+)
+
+// peak reports the most memory that a process had that read a file, and fails where that is more
+// than it may be.
+func peak(t *testing.T) {
+	t.Helper()
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &used); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("at most %d MB were taken", used.Maxrss>>10)
+	if used.Maxrss>>10 > 1100 {
+		t.Errorf("a process had %d MB", used.Maxrss>>10)
+	}
+}

@@ -1,0 +1,197 @@
+package document
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"path/filepath"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/support"
+)
+
+// The formats, as metadata names them.
+const (
+	formatText     = "text"
+	formatMarkdown = "markdown"
+	formatHTML     = "html"
+	formatCode     = "code"
+	formatPDF      = "pdf"
+	formatDOCX     = "docx"
+	formatPPTX     = "pptx"
+	formatXLSX     = "xlsx"
+	formatNotebook = "notebook"
+	formatMail     = "mail"
+)
+
+var formats = map[string]string{
+	".md": formatMarkdown, ".markdown": formatMarkdown, ".mdx": formatMarkdown,
+	".html": formatHTML, ".htm": formatHTML, ".xhtml": formatHTML,
+	".pdf":  formatPDF,
+	".docx": formatDOCX, ".docm": formatDOCX, ".dotx": formatDOCX,
+	".pptx": formatPPTX, ".pptm": formatPPTX, ".ppsx": formatPPTX,
+	".xlsx": formatXLSX, ".xlsm": formatXLSX,
+	".ipynb": formatNotebook, ".eml": formatMail,
+}
+
+// headed are the formats whose first heading is the title where nothing else is.
+var headed = map[string]bool{formatMarkdown: true, formatHTML: true, formatDOCX: true, formatNotebook: true}
+
+// refused says what to do with files that no reader reads, by their suffix.
+var refused = map[string]string{
+	".doc": older("docx"), ".dot": older("docx"), ".rtf": older("docx"), ".odt": older("docx"), ".pages": older("docx"),
+	".ppt": older("pptx"), ".odp": older("pptx"), ".key": older("pptx"),
+	".xls": older("xlsx"), ".ods": older("xlsx"), ".xlsb": older("xlsx"), ".numbers": older("xlsx"),
+	".msg": older("eml"), ".epub": older("html"),
+}
+
+func older(format string) string {
+	return "its format is not read; save it as ." + format + ", or leave it out with exclude"
+}
+
+func init() {
+	for _, suffix := range strings.Fields(`.bash .bat .c .cc .clj .cljs .cmake .cpp .cs .css .cu .cxx .dart .el .erl .ex .exs .f90 .fs
+		.go .gradle .graphql .groovy .h .hcl .hh .hpp .hs .hxx .java .jl .js .jsx .kt .kts .lisp .lua .m .ml .mli .mm .nim .nix
+		.php .pl .pm .proto .ps1 .py .pyi .r .rb .rs .sass .scala .scm .scss .sh .sol .sql .svelte .swift .tcl .tf .ts .tsx .v .vb .vue .zig .zsh`) {
+		formats[suffix] = formatCode
+	}
+}
+
+func formatOf(name string) string {
+	if f, ok := formats[strings.ToLower(path.Ext(filepath.ToSlash(name)))]; ok {
+		return f
+	}
+	return formatText
+}
+
+// apartKinds are the readers that a hostile file can break, by format.
+var apartKinds = map[string]string{formatPDF: "PDF", formatDOCX: "DOCX", formatPPTX: "PPTX", formatXLSX: "XLSX"}
+
+func init() {
+	ServeApart(map[string]ApartReader{"PDF": PDF, "DOCX": DOCX, "PPTX": PPTX, "XLSX": XLSX})
+}
+
+// Read makes the document of a file, and returns the hash of the content that it
+// was made from: the file may have changed since it was listed. A file that holds
+// no text gives a document without any.
+func (f *Folder) Read(ctx context.Context, id string) (d sdk.Document, hash []byte, err error) {
+	in, err := f.open(id)
+	if err != nil {
+		return d, nil, plain(err)
+	}
+	defer in.Close() //nolint:errcheck // it was only read
+	raw, err := io.ReadAll(io.LimitReader(in, f.set.Max+1))
+	if err != nil {
+		return d, nil, plain(err)
+	}
+	if int64(len(raw)) > f.set.Max {
+		return d, nil, f.tooLarge()
+	}
+	sum := sha256.Sum256(raw)
+	format := formatOf(id)
+	text, title, err := f.parse(ctx, id, format, raw)
+	if err != nil {
+		return d, nil, err
+	}
+	if title == "" && headed[format] {
+		title = headingOf(text)
+	}
+	if int64(len(text)) > f.set.Max {
+		return d, nil, fmt.Errorf("its text is longer than %d bytes; raise max_bytes or leave it out with exclude", f.set.Max)
+	}
+	if title == "" {
+		title = path.Base(id)
+	}
+	title = strings.ToValidUTF8(title[:min(len(title), longestTitle)], "")
+	if strings.TrimSpace(text) == "" {
+		text = ""
+	}
+	return sdk.Document{ID: id, Text: text, Meta: sdk.Meta{"path": id, "title": title, "format": format}}, sum[:hashBytes], nil
+}
+
+// parse makes the text of a file's content, and its title where it says one.
+func (f *Folder) parse(ctx context.Context, id, format string, raw []byte) (text, title string, err error) {
+	if kind := apartKinds[format]; kind != "" {
+		return ReadApart(ctx, kind, raw, f.set.Max, MaxTime)
+	}
+	if format == formatMail {
+		return Mail(raw)
+	}
+	if advice := refused[strings.ToLower(path.Ext(id))]; advice != "" {
+		return "", "", errors.New(advice)
+	}
+	if text, err = decode(raw); err != nil {
+		return "", "", err
+	}
+	switch format {
+	case formatHTML:
+		return HTML(text, f.set.HTML == "all")
+	case formatNotebook:
+		text, err = Notebook(text)
+	}
+	return text, "", err
+}
+
+// longestTitle is in bytes: each chunk carries the title of its document.
+const longestTitle = 300
+
+var errBinary = errors.New("it is a binary file, not text; leave it out with exclude")
+
+// decode makes valid UTF-8 of a file's bytes, without a byte order mark. A mark tells
+// UTF-16; binary files are refused.
+func decode(raw []byte) (string, error) {
+	switch {
+	case bytes.HasPrefix(raw, []byte{0xFF, 0xFE}) && len(raw)%2 == 0:
+		return decode16(raw[2:], binary.LittleEndian)
+	case bytes.HasPrefix(raw, []byte{0xFE, 0xFF}) && len(raw)%2 == 0:
+		return decode16(raw[2:], binary.BigEndian)
+	}
+	raw = bytes.TrimPrefix(raw, []byte{0xEF, 0xBB, 0xBF})
+	if bytes.IndexByte(raw, 0) >= 0 || bytes.HasPrefix(raw, []byte("%PDF-")) {
+		return "", errBinary
+	}
+	if utf8.Valid(raw) {
+		return string(raw), nil
+	}
+	invalid := 0
+	for rest := raw; len(rest) > 0; {
+		r, n := utf8.DecodeRune(rest)
+		if r == utf8.RuneError && n == 1 {
+			invalid++
+		}
+		rest = rest[n:]
+	}
+	if invalid > 16 && invalid > len(raw)/10 { // a text in Latin-1 has a few per cent
+		return "", errBinary
+	}
+	return strings.ToValidUTF8(string(raw), "\uFFFD"), nil
+}
+
+func decode16(raw []byte, order binary.ByteOrder) (string, error) {
+	units := make([]uint16, len(raw)/2)
+	for i := range units {
+		if units[i] = order.Uint16(raw[2*i:]); units[i] == 0 {
+			return "", errBinary
+		}
+	}
+	return string(utf16.Decode(units)), nil
+}
+
+// headingOf returns the first heading of a Markdown text that has a title; empty: there
+// is none.
+func headingOf(text string) string {
+	for _, s := range support.ReadSections(text) {
+		if s.Title != "" {
+			return s.Title
+		}
+	}
+	return ""
+}

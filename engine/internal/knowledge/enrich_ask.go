@@ -1,0 +1,420 @@
+package knowledge
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/racflow/racflow/engine/internal/knowledge/generation"
+	"github.com/racflow/racflow/engine/internal/run/retry"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/wire"
+)
+
+// Additions is what an enricher has for a document.
+type Additions struct {
+	passages []sdk.Addition
+	failed   map[int]error // why that of a passage is missing
+}
+
+// enrich finds the additions of whole documents. A passage that fails alone is
+// noted in them; an error ends the build.
+func (e *enricher) enrich(ctx context.Context, t turn, documents []generation.Document) ([]Additions, error) {
+	defer t.taken()
+	made := make([]Additions, len(documents))
+	for i, d := range documents {
+		made[i].passages = make([]sdk.Addition, len(d.Chunks))
+	}
+	if e.process == nil {
+		return made, e.count(documents)
+	}
+	var calls errgroup.Group
+	calls.SetLimit(ahead * cap(e.slots))
+	for rest, result := documents, made; len(rest) > 0; {
+		n := e.portion(rest)
+		part, its := rest[:n], result[:n]
+		rest, result = rest[n:], result[n:]
+		calls.Go(func() error {
+			for _, err := range e.retry(ctx, t, n, func(ctx context.Context, at []int) error { return e.call(ctx, t, part, its, at) }) {
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				if ended := e.ended(err); ended != nil {
+					return ended
+				}
+			}
+			return nil
+		})
+	}
+	if err := calls.Wait(); err != nil {
+		return nil, err
+	}
+	return made, nil
+}
+
+// portion is how many of the first documents of a group one call has.
+func (e *enricher) portion(documents []generation.Document) int {
+	most, passages, bytes := e.size(), 0, 0
+	for i, d := range documents {
+		if i > 0 && !most.fits(passages, bytes, d) {
+			return i
+		}
+		passages, bytes = passages+len(d.Chunks), bytes+len(d.Text)
+	}
+	return len(documents)
+}
+
+// retry calls with n rows, again where that may help, until the build ends.
+func (e *enricher) retry(ctx context.Context, t turn, n int, call func(context.Context, []int) error) []error {
+	w := retry.Work{
+		Retries: e.stage.Retries, Call: call,
+		Stage: "enrich." + e.stage.Name, Waits: e.later.Waits,
+		Ended: t.ended.Done(), Cause: func() error { return context.Cause(t.ended) },
+	}
+	return w.Do(ctx, n)
+}
+
+// call asks for the additions of some documents, but for the passages that have failed
+// before. Its error has those of documents by position in at: of a document of which a
+// passage may do better in another call, or that ends the build.
+func (e *enricher) call(ctx context.Context, t turn, documents []generation.Document, made []Additions, at []int) error {
+	var passages []sdk.Passage
+	asked := make([][]int, len(at)) // numbers of those of each document
+	for i, n := range at {
+		made[n].failed = map[int]error{}
+		gone, why := e.remembered(documents[n])
+		for j, p := range documents[n].Passages() {
+			if _, is := slices.BinarySearch(gone, j); is {
+				made[n].failed[j] = why
+				continue
+			}
+			passages, asked[i] = append(passages, p), append(asked[i], j)
+		}
+	}
+	if len(passages) == 0 {
+		return nil
+	}
+	found, err := e.ask(ctx, t, passages)
+	var rows sdk.RowErrors
+	if len(at) == 1 && len(passages) > 1 && (errors.Is(err, sdk.ErrCrashed) || retry.TimedOut(err) || nonsense(err)) {
+		found, err = e.divide(ctx, t, passages, err)
+	}
+	alone := errors.As(err, &rows)
+	worst, first := sdk.RowErrors{}, 0
+	for i, n := range at {
+		for k, j := range asked[i] {
+			why := err
+			if alone {
+				why = rows[first+k]
+			}
+			if why == nil {
+				made[n].passages[j] = found[first+k]
+				continue
+			}
+			made[n].passages[j], made[n].failed[j] = sdk.Addition{}, why
+			if alone && worse(why, worst[i]) {
+				worst[i] = why
+			}
+		}
+		first += len(asked[i])
+	}
+	switch {
+	case alone && len(worst) == 0:
+		return nil
+	case alone:
+		err = worst
+	}
+	return err
+}
+
+// nonsense reports whether a call as a whole failed for a mistake of the stage itself:
+// a reply that makes no sense, a panic.
+func nonsense(err error) bool {
+	coded := new(sdk.Error)
+	return errors.As(err, &coded) && coded.Code == sdk.CodeInternal || errors.As(err, new(*wire.StatusError))
+}
+
+// ask calls the process. An error that is not sdk.RowErrors is of all passages.
+func (e *enricher) ask(ctx context.Context, t turn, passages []sdk.Passage) ([]sdk.Addition, error) {
+	found, all := make([]sdk.Addition, len(passages)), make([]int, len(passages))
+	for i := range all {
+		all[i] = i
+	}
+	call := func(ctx context.Context, at []int) error {
+		if err := t.take(ctx, e.slots); err != nil {
+			return err
+		}
+		defer func() { <-e.slots }()
+		err := retry.Bounded(ctx, e.stage, func(ctx context.Context) error {
+			got, err := e.invoke(ctx, generation.Pick(passages, at))
+			return generation.Spread(found, at, got, err)
+		})
+		e.endBy(t, err) // before anybody else has the slot
+		return err
+	}
+	if e.stage.Info.Pends {
+		rows := seen(passages)
+		w := e.later.Work("enrich."+e.stage.Name, e.stage, e.process, func(i int) []string { return rows[i] })
+		w.Call, w.Ended, w.Cause = call, t.ended.Done(), func() error { return context.Cause(t.ended) }
+		call = w.Do
+	}
+	return found, call(ctx, all)
+}
+
+// invoke asks, or collects what came later.
+func (e *enricher) invoke(ctx context.Context, passages []sdk.Passage) ([]sdk.Addition, error) {
+	if c, ok := e.process.(sdk.EnrichCollector); ok && retry.Handle(ctx) != "" {
+		return c.CollectAdditions(ctx, retry.Handle(ctx), passages)
+	}
+	return e.process.Enrich(ctx, passages)
+}
+
+// seen is what an enricher sees of each passage. Passages of a document stand together.
+func seen(passages []sdk.Passage) [][]string {
+	all, document := make([][]string, len(passages)), ""
+	for i, p := range passages {
+		if i == 0 || p.Document != passages[i-1].Document {
+			meta, _ := json.Marshal(p.Document.Meta) // strings, numbers and booleans
+			document = retry.HandleKey(p.Document.ID, p.Document.Text, string(meta))
+		}
+		chunk, _ := json.Marshal(p.Chunk)
+		all[i] = []string{document, string(chunk)}
+	}
+	return all
+}
+
+// divide asks again about the passages of one document that failed together with
+// why, in parts, so that only the one to blame is lost. The stage does not see the
+// whole document then, which is what happens where a passage is left out, too.
+func (e *enricher) divide(ctx context.Context, t turn, passages []sdk.Passage, why error) ([]sdk.Addition, error) {
+	found, failed := make([]sdk.Addition, len(passages)), sdk.RowErrors{}
+	if errors.Is(why, sdk.ErrCrashed) {
+		ctx = wire.Alone(ctx)
+	}
+	half := len(passages) / 2
+	for _, part := range [][2]int{{0, half}, {half, len(passages)}} {
+		from, to := part[0], part[1]
+		errs := e.retry(ctx, t, to-from, func(ctx context.Context, at []int) error {
+			got, err := e.ask(ctx, t, generation.Pick(passages[from:to], at))
+			return generation.Spread(found[from:to], at, got, err)
+		})
+		for i, err := range errs {
+			if err != nil {
+				failed[from+i] = err
+			}
+		}
+	}
+	switch len(failed) {
+	case 0:
+		return found, nil
+	case len(passages): // no passage is to blame
+		return nil, failed[len(passages)-1]
+	}
+	return found, failed
+}
+
+// worse reports whether an error of a passage means more for its document than
+// another one, or than nil does: that the build ends, or that the document is to be
+// tried again, and how much later.
+func worse(err, than error) bool {
+	rank := func(err error) (rank int, wait time.Duration) {
+		coded := new(sdk.Error)
+		if !errors.As(err, &coded) {
+			return 0, 0
+		}
+		switch coded.Code {
+		case sdk.CodeStopped:
+			return 3, 0
+		case sdk.CodeUnavailable:
+			return 2, 0
+		case sdk.CodeTransient:
+			return 1, coded.RetryAfter
+		}
+		return 0, 0
+	}
+	a, wait := rank(err)
+	b, least := rank(than)
+	return a > b || a == b && wait > least
+}
+
+// ended returns the error of a build that an error ends, of this document or of
+// another; nil: it continues.
+func (e *enricher) ended(err error) error {
+	if ended := new(EndedError); errors.As(err, &ended) {
+		return err
+	}
+	if code := sdk.CodeOf(err); err == nil || code != sdk.CodeUnavailable && code != sdk.CodeStopped {
+		return nil
+	}
+	return &EndedError{e.named(err)}
+}
+
+// endBy ends the build where the error of a call, or of one of its rows, says so.
+func (e *enricher) endBy(t turn, err error) {
+	var rows sdk.RowErrors
+	if !errors.As(err, &rows) {
+		rows = sdk.RowErrors{0: err}
+	}
+	for _, why := range rows {
+		if ended := e.ended(why); ended != nil {
+			t.end(ended)
+		}
+	}
+}
+
+// EndedError says that an enricher cannot continue now, and that a later build can.
+type EndedError struct{ err error }
+
+func (e *EndedError) Error() string {
+	return e.err.Error() + "; its answers are kept: the same command resumes from there"
+}
+
+func (e *EndedError) Unwrap() error { return e.err }
+
+// defaultBatch is how many passages a call has at most where the stage has no opinion.
+const defaultBatch = 256
+
+// Each calls f with the documents that produce gives, in that order, and with what
+// each enricher adds to them. Only a window of them is held.
+//
+// Where an enricher cannot continue, no more is asked for, but what is being answered
+// is waited for: it has been paid for.
+func (all Enrichers) Each(ctx context.Context, produce func(context.Context, func(generation.Document) error) error, f func(generation.Document, []Additions) error) error {
+	if len(all) == 0 {
+		return produce(ctx, func(d generation.Document) error { return f(d, nil) })
+	}
+	most, groups := all.sizes()
+	producing, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	working, cancel := context.WithCancel(ctx)
+	defer cancel()
+	room := semaphore.NewWeighted(generation.BatchBytes)
+	queue := make(chan *group, ahead*groups)
+	var failed, produced error
+	go func() {
+		defer close(queue)
+		begun := make([]chan struct{}, len(all))
+		produced = grouped(producing, most, produce, func(g *group) error {
+			g.room = roomOf(g.bytes, groups)
+			if err := room.Acquire(producing, g.room); err != nil {
+				return err
+			}
+			g.start(working, producing, all, begun, stop)
+			queue <- g // there is room
+			return nil
+		})
+	}()
+	for g := range queue {
+		<-g.done
+		if failed == nil {
+			if failed = g.err; failed == nil {
+				failed = g.each(f)
+			}
+			if failed != nil {
+				stop(failed)
+				if ended := new(EndedError); !errors.As(failed, &ended) {
+					cancel()
+				}
+			}
+		}
+		room.Release(g.room)
+	}
+	if failed != nil {
+		return failed
+	}
+	return produced
+}
+
+// ahead is how many times as many groups are held as are worked on: one that takes
+// long does not hold up those behind it until so many of them wait for it.
+const ahead = 4
+
+// roomOf is how much of generation.BatchBytes a group takes: at most so much that as many
+// have room as are worked on, however large they are, and at least so much that ahead
+// times as many fill it.
+func roomOf(bytes, groups int) int64 {
+	return int64(max(min(bytes, generation.BatchBytes/groups), generation.BatchBytes/(ahead*groups)))
+}
+
+// size is how much a group has at most, unless it is one document.
+type size struct{ passages, bytes int }
+
+// gathered is what a group has at most for an enricher that asks in batches: as much as such a
+// batch takes, and half of what a message holds.
+var gathered = size{50_000, wire.MaxMessage / 2}
+
+// sideBySide is how many groups are worked on at a time where an enricher asks in batches.
+const sideBySide = 4
+
+// sizes returns the size of groups, and how many the enrichers work on at a time: that which
+// the one that wants the smallest has. Where one asks in batches, groups are as large as those, and
+// the others get them in parts.
+func (all Enrichers) sizes() (most size, groups int) {
+	gather := slices.ContainsFunc(all, (*enricher).gathers)
+	if most = (size{defaultBatch, generation.BatchBytes}); gather {
+		most = gathered
+	}
+	for _, e := range all {
+		groups = max(groups, cap(e.slots))
+		if e.gathers() == gather {
+			most.passages = min(most.passages, e.size().passages)
+		}
+	}
+	if gather {
+		groups = sideBySide
+	}
+	return most, groups
+}
+
+// gathers reports whether the enricher asks in batches, here and now.
+func (e *enricher) gathers() bool { return e.process != nil && e.stage.Gathers() }
+
+// size is what a call of the enricher has at most. Where a service is asked, that is one
+// document, unless its results may come later.
+func (e *enricher) size() size {
+	switch {
+	case e.gathers():
+		return size{cmp.Or(e.stage.Batch, gathered.passages), gathered.bytes}
+	case e.stage.Info.Network && !e.stage.Info.Pends:
+		return size{1, generation.BatchBytes}
+	}
+	return size{cmp.Or(e.stage.Batch, e.stage.Info.Batch, defaultBatch), generation.BatchBytes}
+}
+
+// fits reports whether a document goes along with others.
+func (s size) fits(passages, bytes int, d generation.Document) bool {
+	return passages+len(d.Chunks) <= s.passages && bytes+len(d.Text) <= s.bytes
+}
+
+// grouped calls f with documents in groups of a size.
+func grouped(ctx context.Context, most size, produce func(context.Context, func(generation.Document) error) error, f func(*group) error) error {
+	pending := &group{}
+	flush := func() error {
+		full := pending
+		pending = &group{}
+		if len(full.documents) == 0 {
+			return nil
+		}
+		return f(full)
+	}
+	err := produce(ctx, func(d generation.Document) error {
+		if !most.fits(pending.passages, pending.bytes, d) {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+		pending.documents = append(pending.documents, d)
+		pending.passages, pending.bytes = pending.passages+len(d.Chunks), pending.bytes+len(d.Text)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return flush()
+}

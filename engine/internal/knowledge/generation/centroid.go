@@ -1,0 +1,86 @@
+package generation
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// This file makes the centroids of labels and searches them: the mean directions of
+// the vectors that have a label, as in a nearest centroid classifier with cosine distance
+// (Han and Karypis 2000).
+//
+// It reads and keeps nothing: a build puts centroids into its store, which searches them
+// there; an attached collection has them in memory.
+
+// LabelSums are the sums of the vectors of each label.
+type LabelSums map[string][]float64
+
+// Add adds a vector to the sum of its label; one without a label to none.
+func (s LabelSums) Add(label string, vector []float32) {
+	if label == "" {
+		return
+	}
+	if s[label] == nil {
+		s[label] = make([]float64, len(vector))
+	}
+	for i, x := range vector {
+		s[label][i] += float64(x)
+	}
+}
+
+// Entries are the centroids, sorted by label, which is the id of each, too.
+func (s LabelSums) Entries() []sdk.Entry {
+	all := make([]sdk.Entry, 0, len(s))
+	for _, label := range slices.Sorted(maps.Keys(s)) {
+		all = append(all, sdk.Entry{ID: label, Label: label, Vector: direction(s[label])})
+	}
+	return all
+}
+
+// direction returns a vector of norm 1; all zero where the vectors of a sum cancel each
+// other out.
+func direction(sum []float64) []float32 {
+	var square float64
+	for _, x := range sum {
+		square += x * x
+	}
+	out := make([]float32, len(sum))
+	if square == 0 {
+		return out
+	}
+	for i, x := range sum {
+		out[i] = float32(x / math.Sqrt(square))
+	}
+	return out
+}
+
+// NearestCentroids returns the n centroids that are nearest to a vector, nearest first and equals by
+// label, as a store ranks them: Score and Dense are the cosine. A vector that is all zero
+// finds none.
+func NearestCentroids(centroids []sdk.Entry, vector []float32, n int) []sdk.Candidate {
+	norm := math.Sqrt(Dot(vector, vector))
+	if norm == 0 {
+		return nil
+	}
+	all := make([]sdk.Candidate, len(centroids))
+	for i, c := range centroids {
+		cosine := float32(Dot(vector, c.Vector) / norm)
+		all[i] = sdk.Candidate{ID: c.ID, Label: c.Label, Score: cosine, Dense: cosine, Lexical: sdk.Unscored}
+	}
+	slices.SortFunc(all, func(a, b sdk.Candidate) int {
+		return cmp.Or(cmp.Compare(b.Dense, a.Dense), cmp.Compare(a.ID, b.ID))
+	})
+	return all[:min(n, len(all))]
+}
+
+// Dot is the product of two vectors, of which b is as long as a or longer.
+func Dot(a, b []float32) (sum float64) {
+	for i, x := range a {
+		sum += float64(x) * float64(b[i])
+	}
+	return sum
+}

@@ -1,0 +1,240 @@
+package generation
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/knowledge/document"
+)
+
+// layout is part of every fingerprint: raise it when entries, notes or
+// centroids are made in another way, or package identity digests the same block to
+// something else.
+const layout = 3
+
+// hashLength is the number of hexadecimal digits in a collection's name.
+const hashLength = 12
+
+// Name names the collection of a generation after all that its content depends on,
+// which package identity knows, the rows themselves aside. Another source file is
+// another collection: two runs over two files must not remove each other's rows. The
+// stages must not have learnt yet: what has learnt has another fingerprint.
+func Name(block *pipeline.Knowledge, s Stages) string {
+	parts := []any{layout, pipeline.KnowledgeDigest(block), pipeline.OutputDigest(s.Embedder), s.Embedder.Dimension()}
+	if block.Documents() != nil {
+		parts = append(parts, document.Version)
+	}
+	if s.Chunker != nil {
+		parts = append(parts, pipeline.OutputDigest(s.Chunker))
+	}
+	for _, e := range s.Enrichers {
+		parts = append(parts, pipeline.OutputDigest(e))
+	}
+	text, err := json.Marshal(parts)
+	if err != nil {
+		panic(err) // strings and numbers always encode
+	}
+	sum := sha256.Sum256(text)
+	return block.Name + "-" + hex.EncodeToString(sum[:])[:hashLength]
+}
+
+// Centroids names the collection of the label centroids that belong to one of
+// entries.
+func Centroids(collection string) string { return collection + "-labels" }
+
+// Trial names the collection into which entries are put that may end the store's
+// process: nothing of it is ever committed.
+func Trial(collection string) string { return collection + "-trial" }
+
+// isName reports whether a collection's name is one that Name gives to a knowledge.
+func isName(collection, knowledge string) bool {
+	hash, ok := strings.CutPrefix(collection, knowledge+"-")
+	raw, err := hex.DecodeString(hash)
+	return ok && err == nil && len(hash) == hashLength && hex.EncodeToString(raw) == hash
+}
+
+// Note is what a store keeps of a generation with each commit of its entries.
+type Note struct {
+	Source     string `json:"source"`               // digest of the source
+	Complete   bool   `json:"complete"`             // false: a first build is under way
+	State      []byte `json:"state,omitempty"`      // of a fitted embedder
+	Fitted     int    `json:"fitted,omitempty"`     // rows it was fitted to
+	Invalid    int    `json:"invalid,omitempty"`    // rows that could not be used
+	Unenriched int    `json:"unenriched,omitempty"` // passages of which an addition is missing
+	Documents  int    `json:"documents,omitempty"`
+	// Holders are those who serve an edition, with when they last said so.
+	Holders map[string]time.Time `json:"holders,omitempty"`
+	Origin
+}
+
+// ReadNote reads a note, and reports whether this engine wrote it.
+func ReadNote(text []byte) (Note, bool) {
+	var n Note
+	var must struct {
+		Source   *string `json:"source"`
+		Complete *bool   `json:"complete"`
+	}
+	if json.Unmarshal(text, &must) != nil || must.Source == nil || must.Complete == nil {
+		return n, false
+	}
+	return n, json.Unmarshal(text, &n) == nil
+}
+
+// Describe notes what a build makes entries from; the times are those of commits.
+func (n *Note) Describe(o Origin) {
+	o.Built, o.Changed = n.Built, n.Changed
+	n.Origin = o
+}
+
+// Content is the hash of what the entries were made from: the source, and what a
+// fitted embedder had learnt.
+func (n Note) Content() string {
+	h := sha256.New()
+	h.Write([]byte(n.Source))
+	h.Write(n.State)
+	if n.Unenriched > 0 {
+		fmt.Fprintf(h, "%d without an addition", n.Unenriched)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Now is a time as notes keep it.
+func Now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
+
+// Origin says what a person recognises a generation by: what it was made from,
+// and when. What an older version of racflow did not record is empty.
+type Origin struct {
+	// Definition is the digest of the block, as far as entries depend on it: what
+	// differs between two generations beside it is a plugin, a model or a template.
+	Definition string `json:"definition,omitempty"`
+	// Base is the generation of which this is an edition (see Edition); empty: it is none.
+	Base string `json:"base,omitempty"`
+
+	File     string          `json:"file,omitempty"`     // pipeline file that built or changed it last, absolute
+	Path     string          `json:"path,omitempty"`     // of the source, absolute, or "-"
+	Beside   []string        `json:"beside,omitempty"`   // paths of the other sources
+	Embedder string          `json:"embedder,omitempty"` // use of the embed stage
+	Config   json.RawMessage `json:"config,omitempty"`   // of the embedder, secrets left out
+	Resolved json.RawMessage `json:"resolved,omitempty"` // what the embedder chose for arguments that were left to it
+	Chunker  string          `json:"chunker,omitempty"`  // use of the chunk stage; empty: there is none
+	Cut      json.RawMessage `json:"cut,omitempty"`      // config of the chunker
+	Enrich   []Enrichment    `json:"enrich,omitempty"`   // in the order of their blocks
+	Analyzer string          `json:"analyzer,omitempty"` // of the lexical leg
+	// The plugins of an embedder and a chunker of third parties; nil: built-in ones.
+	EmbedderPlugin *Plugin `json:"embedder_plugin,omitempty"`
+	ChunkerPlugin  *Plugin `json:"chunker_plugin,omitempty"`
+
+	Built   time.Time `json:"built,omitzero"`   // when it was complete for the first time
+	Changed time.Time `json:"changed,omitzero"` // when it was committed last
+}
+
+// Enrichment is an enrich block that was enabled.
+type Enrichment struct {
+	Name      string          `json:"name"`
+	Use       string          `json:"use"`
+	Config    json.RawMessage `json:"config,omitempty"` // secrets left out
+	Embedded  bool            `json:"embedded"`
+	Lexical   bool            `json:"lexical"`
+	Delimiter string          `json:"delimiter,omitempty"`
+	Plugin    *Plugin         `json:"plugin,omitempty"` // of a third party's enricher
+}
+
+// Plugin is the program of a third party that does the work of a stage.
+type Plugin struct {
+	Name    string `json:"name"`
+	Version string `json:"version,omitempty"`
+	Hash    string `json:"hash,omitempty"` // of the program, or of the folder that belongs to it
+}
+
+// OriginOf says what a generation of a block is made from, and by which plugins.
+func OriginOf(block *pipeline.Knowledge, s Stages) Origin {
+	o := Origin{
+		Definition: pipeline.KnowledgeDigest(block), File: fileOf(block), Path: block.Main().Path, Analyzer: block.Analyzer,
+		Embedder: block.Embed.Use, Config: block.Embed.Config.Public, Resolved: s.Resolved, EmbedderPlugin: pluginOf(s.Embedder),
+	}
+	for _, s := range block.Sources[1:] {
+		o.Beside = append(o.Beside, s.Path)
+	}
+	if block.Chunk != nil {
+		o.Chunker, o.Cut, o.ChunkerPlugin = block.Chunk.Use, block.Chunk.Config.Public, pluginOf(s.Chunker)
+	}
+	for i, e := range block.Enrichers() {
+		o.Enrich = append(o.Enrich, Enrichment{e.Name, e.Use, e.Config.Public, e.Embedded, e.Lexical, e.Delimiter, pluginOf(s.Enrichers[i])})
+	}
+	return o
+}
+
+// fileOf returns the file that a block stands in; empty if it is not known.
+func fileOf(block *pipeline.Knowledge) string {
+	if block.Range.Filename == "" {
+		return ""
+	}
+	path, err := filepath.Abs(block.Range.Filename)
+	if err != nil {
+		return block.Range.Filename
+	}
+	return path
+}
+
+// pluginOf is the plugin of a stage that is not built in; nil: it is.
+func pluginOf(stage any) *Plugin {
+	if f, ok := stage.(pipeline.ForeignStage); ok {
+		if name, version, hash := f.Plugin(); name != "" {
+			return &Plugin{name, version, hash}
+		}
+	}
+	return nil
+}
+
+// foreign reports whether a plugin of a third party takes part.
+func (o Origin) foreign() bool {
+	return o.EmbedderPlugin != nil || o.ChunkerPlugin != nil ||
+		slices.ContainsFunc(o.Enrich, func(e Enrichment) bool { return e.Plugin != nil })
+}
+
+// changes says which plugins, and which values that the embedder has resolved, are
+// others than those of an earlier origin with the same definition, and which work is
+// repeated for that.
+func (o Origin) changes(was Origin) []string {
+	why := o.ChunkerPlugin.changes(was.ChunkerPlugin, "cutting and embedding")
+	for i, e := range o.Enrich {
+		why = append(why, e.Plugin.changes(was.Enrich[i].Plugin, "enriching and embedding")...)
+	}
+	switch {
+	case o.Resolved == nil || bytes.Equal(was.Resolved, o.Resolved):
+	case was.Resolved == nil:
+		why = append(why, fmt.Sprintf("%s has chosen %s, where the version before had no choice: embedding again", o.Embedder, o.Resolved))
+	default:
+		why = append(why, fmt.Sprintf("%s works with %s on this machine and cannot with %s, as before: embedding again", o.Embedder, o.Resolved, was.Resolved))
+	}
+	return append(why, o.EmbedderPlugin.changes(was.EmbedderPlugin, "embedding")...)
+}
+
+func (p *Plugin) changes(was *Plugin, again string) []string {
+	switch {
+	case p == nil || was != nil && *was == *p:
+		return nil
+	case was == nil:
+		return []string{fmt.Sprintf("plugin %s is version %s, was not recorded: %s again", p.Name, p.Version, again)}
+	case was.Name != p.Name:
+		return []string{fmt.Sprintf("the plugin is %s %s, was %s %s: %s again", p.Name, p.Version, was.Name, was.Version, again)}
+	case was.Version != p.Version:
+		return []string{fmt.Sprintf("plugin %s is version %s, was %s: %s again", p.Name, p.Version, was.Version, again)}
+	}
+	return []string{fmt.Sprintf("plugin %s %s is not the same program as before: %s again", p.Name, p.Version, again)}
+}
+
+// sameStages reports whether the same embedder and enrichers made both, however they
+// are configured.
+func (o Origin) sameStages(other Origin) bool {
+	same := func(x, y Enrichment) bool { return x.Name == y.Name && x.Use == y.Use }
+	return o.Embedder == other.Embedder && slices.EqualFunc(o.Enrich, other.Enrich, same)
+}

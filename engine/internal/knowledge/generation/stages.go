@@ -1,0 +1,295 @@
+package generation
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/run/retry"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/sdk"
+)
+
+// This file says what a knowledge needs of its running stages, starts them, and
+// calls them with batches of rows: within a stage's timeout, again where that may help,
+// and so that one row that spoils a batch fails alone.
+//
+// It does not know what the rows are, and starts no process itself: whoever implements
+// Starter does.
+
+// BatchBytes is how many bytes of text a call has at most, about: it has to fit a
+// message.
+const BatchBytes = 8 << 20
+
+// Caller calls a stage of a build with batches.
+type Caller struct {
+	Stage *pipeline.Stage
+	Name  string                 // of the stage, as "embed.k"
+	Waits *terminal.WaitReporter // hears what it waits for; nil: nobody does
+	Later retry.PendingWork      // of a stage that Pends, for the next batch; without Call
+	// Probe asks the stage for what any stage of its kind can answer, where it answered
+	// nothing that it was asked for: then it is the cause, or else the rows are.
+	Probe    func(context.Context) error
+	answered bool // to a call so far
+}
+
+// Call calls with the n rows of a batch, within the stage's timeout, again where that
+// may help, and with parts of it where a row spoils it. It returns an error or nil
+// for each row, or one that ends the build: the stage is the cause, not a row,
+// where it answered nothing of this batch, nothing before if that is one row, and
+// does not answer Probe. Rows that an earlier build left out come back together, and
+// nothing else may be left to do.
+func (c *Caller) Call(ctx context.Context, n int, call func(ctx context.Context, at []int) error) ([]error, error) {
+	before, now := c.answered, false
+	bounded := func(ctx context.Context, at []int) error {
+		err := retry.Bounded(ctx, c.Stage, func(ctx context.Context) error { return call(ctx, at) })
+		now = now || err == nil || errors.As(err, new(sdk.RowErrors))
+		return err
+	}
+	if c.Stage.Info.Pends {
+		c.Later.Call = bounded
+		bounded = c.Later.Do
+	}
+	errs := retry.Work{Retries: c.Stage.Retries, Stage: c.Name, Waits: c.Waits, Call: bounded}.Do(ctx, n)
+	c.answered = before || now
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	for _, err := range errs {
+		if err != nil && Passes(err) {
+			return nil, err
+		}
+	}
+	for _, err := range errs {
+		if err != nil && !now && (n > 1 || !before) && !c.works(ctx) {
+			return nil, cmp.Or(ctx.Err(), err)
+		}
+		now = true
+	}
+	return errs, nil
+}
+
+// works reports whether the stage answers Probe.
+func (c *Caller) works(ctx context.Context) bool {
+	if c.Stage.Info.Pends {
+		return false // nobody would wait for the answer
+	}
+	err := retry.Work{Retries: c.Stage.Retries, Stage: c.Name, Waits: c.Waits, Call: func(ctx context.Context, _ []int) error {
+		return retry.Bounded(ctx, c.Stage, c.Probe)
+	}}.Do(ctx, 1)[0]
+	return err == nil || errors.As(err, new(sdk.RowErrors))
+}
+
+// Passes reports whether an error is not the row's own: a later build can do better.
+func Passes(err error) bool {
+	switch sdk.CodeOf(err) {
+	case sdk.CodeTransient, sdk.CodeCancelled, sdk.CodeUnavailable, sdk.CodeStopped:
+		return true
+	case sdk.CodeDeadline:
+		return !retry.TimedOut(err)
+	}
+	return false
+}
+
+// Spread puts the results for some rows of a batch in their places, as far as there
+// are any beside err.
+func Spread[T any](to []T, at []int, found []T, err error) error {
+	if err != nil && !errors.As(err, new(sdk.RowErrors)) {
+		return err
+	}
+	if len(found) != len(at) {
+		return fmt.Errorf("it returned %d results for %d rows", len(found), len(at))
+	}
+	for i, n := range at {
+		to[n] = found[i]
+	}
+	return err
+}
+
+// Pick returns the rows of a batch at some places.
+func Pick[T any](all []T, at []int) []T {
+	some := make([]T, len(at))
+	for i, n := range at {
+		some[i] = all[n]
+	}
+	return some
+}
+
+// LaterResults is the results of a build that come later.
+type LaterResults struct {
+	Book  *retry.Handles         // nil: such results are errors
+	Waits *terminal.WaitReporter // hears what stages wait for; nil: nobody does
+
+	mu   sync.Mutex
+	keys []string // of rows whose results are there
+}
+
+// Work is the work of a stage on a batch, but for its Call. name is the stage's, as
+// "embed.k", and row returns what it sees of a row.
+func (l *LaterResults) Work(name string, s *pipeline.Stage, process pipeline.RunningStage, row func(int) []string) retry.PendingWork {
+	stage := pipeline.StageDigest(s, process)
+	return retry.PendingWork{
+		Book: l.Book, Stage: name,
+		Key: func(i int) string { return retry.HandleKey(append([]string{stage}, row(i)...)...) },
+		Collected: func(_ int, key string) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.keys = append(l.keys, key)
+		},
+	}
+}
+
+// Settle forgets the handles of what is there: the build has committed it.
+func (l *LaterResults) Settle() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	keys := l.keys
+	if l.keys = nil; len(keys) == 0 {
+		return nil
+	}
+	return l.Book.Settle(keys)
+}
+
+// Starter starts the stages of a knowledge block.
+type Starter interface {
+	// Chunker starts the chunker of a block that has one.
+	Chunker(ctx context.Context) (Chunker, error)
+	// Enricher starts one of the enrich stages of a block.
+	Enricher(ctx context.Context, s *pipeline.Stage) (Enricher, error)
+	// Embedder starts the embedder with the state that it was fitted to, or nil, and
+	// with what one before it has resolved (see Resolved), as if the file had given
+	// that. An embedder started before by the same Starter is ended.
+	Embedder(ctx context.Context, state []byte, resolved json.RawMessage) (Embedder, error)
+	Store(ctx context.Context) (Store, error)
+}
+
+// Chunker is a chunk stage that runs.
+type Chunker interface {
+	sdk.Chunker
+	Fingerprint() string
+}
+
+// Enricher is an enrich stage that runs.
+type Enricher interface {
+	sdk.Enricher
+	Fingerprint() string
+}
+
+// Embedder is an embed stage that runs.
+type Embedder interface {
+	sdk.Embedder
+	sdk.Fitter
+	Fits() bool // whether Fit must come before Embed
+	// State is what Fit has learnt, at most 64 KiB: it is committed with the vectors.
+	State() ([]byte, error)
+	Fingerprint() string
+}
+
+// Store is a store stage that runs.
+type Store interface {
+	Open(ctx context.Context, collection string, schema sdk.Schema) (sdk.Collection, error)
+	Put(ctx context.Context, collection string, entries []sdk.Entry) error
+	Delete(ctx context.Context, collection string, ids []string) error
+	Commit(ctx context.Context, collection string, note []byte) error
+	Get(ctx context.Context, collection string, ids []string) ([]sdk.Entry, error)
+	Scan(ctx context.Context, collection string, s sdk.Scan) (sdk.Page, error)
+	List(ctx context.Context) ([]sdk.Collection, error)
+	Drop(ctx context.Context, collection string) error
+	// Attach is that of sdk.Attacher. It is an error for a stage without sdk.Attaches.
+	Attach(ctx context.Context) (sdk.Attached, error)
+	sdk.Retriever
+}
+
+// Stages is the running stages that make the entries of a block.
+type Stages struct {
+	Chunker   Chunker         // nil: a row or document is one entry
+	Enrichers []Enricher      // one for each of Block.Enrichers(); nil: it is not asked
+	Embedder  Embedder        // nil: it was not started
+	Resolved  json.RawMessage // of the embedder
+}
+
+// ResolvedConfig is what a stage has chosen for arguments that were left to it, by the
+// processor, say: a JSON object, its keys sorted; nil: nothing.
+func ResolvedConfig(stage any) (json.RawMessage, error) {
+	r, ok := stage.(sdk.Resolver)
+	if !ok || len(r.Resolved()) == 0 {
+		return nil, nil
+	}
+	return json.Marshal(r.Resolved())
+}
+
+// Start starts all of them.
+func Start(ctx context.Context, block *pipeline.Knowledge, starter Starter) (s Stages, err error) {
+	if s.Embedder, err = starter.Embedder(ctx, nil, nil); err == nil {
+		s.Resolved, err = ResolvedConfig(s.Embedder)
+	}
+	if err == nil {
+		err = s.start(ctx, block, starter, true)
+	}
+	return s, err
+}
+
+// StartLocal starts those that make texts without a service: the chunker, and the
+// enrichers that call none.
+func StartLocal(ctx context.Context, block *pipeline.Knowledge, starter Starter) (s Stages, err error) {
+	err = s.start(ctx, block, starter, false)
+	return s, err
+}
+
+func (s *Stages) start(ctx context.Context, block *pipeline.Knowledge, starter Starter, network bool) (err error) {
+	if block.Chunk != nil {
+		if s.Chunker, err = starter.Chunker(ctx); err != nil {
+			return err
+		}
+	}
+	for _, e := range block.Enrichers() {
+		var process Enricher
+		if network || !e.Info.Network {
+			if process, err = starter.Enricher(ctx, e); err != nil {
+				return err
+			}
+		}
+		s.Enrichers = append(s.Enrichers, process)
+	}
+	return nil
+}
+
+// ScanPage is how many entries a page of a scan has at most.
+const ScanPage = 4096
+
+// Scan calls f with every entry of a collection that s asks for.
+func Scan(ctx context.Context, store Store, collection string, s sdk.Scan, f func(sdk.Entry)) error {
+	for page, err := range ScanPages(ctx, store, collection, s) {
+		if err != nil {
+			return err
+		}
+		for _, e := range page {
+			f(e)
+		}
+	}
+	return nil
+}
+
+// ScanPages yields the entries of a collection that s asks for, as many at a time as fit a
+// message. An error is the last.
+func ScanPages(ctx context.Context, store Store, collection string, s sdk.Scan) iter.Seq2[[]sdk.Entry, error] {
+	return func(yield func([]sdk.Entry, error) bool) {
+		for s := s; ; {
+			s.Limit = ScanPage
+			page, err := store.Scan(ctx, collection, s)
+			if err != nil {
+				yield(nil, fmt.Errorf("scan: %w", err))
+				return
+			}
+			if !yield(page.Entries, nil) || page.Next == "" {
+				return
+			}
+			s.After = page.Next
+		}
+	}
+}

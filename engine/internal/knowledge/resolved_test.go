@@ -1,0 +1,229 @@
+package knowledge_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/racflow/racflow/engine/internal/knowledge"
+	"github.com/racflow/racflow/engine/internal/knowledge/generation"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// machine resolves the precision of an embedder when that opens.
+type machine struct {
+	can       []string // the best one first
+	tells     bool     // the fingerprint depends on it
+	precision string   // that it works with now
+}
+
+func (m *machine) start(resolved json.RawMessage) error {
+	var values struct{ Precision string }
+	if resolved == nil {
+		values.Precision = m.can[0]
+	} else if err := json.Unmarshal(resolved, &values); err != nil {
+		return err
+	}
+	if m.precision = values.Precision; !slices.Contains(m.can, m.precision) {
+		return fmt.Errorf("this processor cannot do %s", m.precision)
+	}
+	return nil
+}
+
+// resolver is letters on a machine.
+type resolver struct{ *letters }
+
+func (r resolver) Resolved() map[string]any { return map[string]any{"precision": r.machine.precision} }
+
+// settler is letters that resolve a precision by what they have learnt.
+type settler struct{ *letters }
+
+func (s settler) Resolved() map[string]any {
+	if s.state == nil {
+		return nil
+	}
+	return map[string]any{"precision": string(s.state)}
+}
+
+// What an embedder has settled by the knowledge's texts holds for the generation and its
+// editions, however those grow: nothing is embedded again.
+func TestASettledEmbedderLearnsOnce(t *testing.T) {
+	b := newBench(t)
+	b.embedder.fits, b.embedder.settles, b.stages.losses = true, true, new(atomic.Int64)
+	rows := []string{"1\ta\tx", "2\tb\ty", "3\tc\ty"}
+	const want = `{"precision":"fitted to 3"}`
+	check := func(doing string, generations int) {
+		t.Helper()
+		all := b.history().Generations
+		if len(all) != generations {
+			t.Errorf("%s: %d generations", doing, len(all))
+		}
+		for _, g := range all {
+			if string(g.Resolved) != want {
+				t.Errorf("%s: resolved %s", doing, g.Resolved)
+			}
+		}
+		if b.embedder.fitted != 3 {
+			t.Errorf("%s: it has learnt from %d rows", doing, b.embedder.fitted)
+		}
+	}
+	b.stages.losses.Store(1) // the store ends once, before anything is noted
+	_, embedded := b.open(rows...)
+	if same(t, "embedded", slices.Compact(embedded), "a", "b", "c"); string(b.embedder.state) != "fitted to 3" {
+		t.Errorf("state %q", b.embedder.state)
+	}
+	check("the first time", 1)
+	rows = append(rows, "4\taa\tx", "5\tbb\ty", "6\tcc\ty", "7\tdd\ty")
+	_, embedded = b.open(rows...)
+	same(t, "embedded", embedded, "aa", "bb", "cc", "dd")
+	check("more than twice as many rows", 1)
+	if k, embedded := b.open(rows...); !k.Report.Unchanged || len(embedded) > 0 {
+		t.Errorf("embedded %q again, report %+v", embedded, k.Report)
+	}
+	_, err := knowledge.Open(t.Context(), b.block, b.stages, knowledge.Options{Edition: true})
+	if err != nil || string(b.embedder.state) != "fitted to 3" {
+		t.Errorf("an edition works by %q: %v", b.embedder.state, err)
+	}
+	check("an edition", 2)
+}
+
+// takenOver is a store whose process ends at the first Put, and then commits what another
+// process settled before the first comes again.
+type takenOver struct {
+	generation.Store
+	ended *bool
+}
+
+func (s takenOver) Put(ctx context.Context, collection string, entries []sdk.Entry) error {
+	if *s.ended {
+		return s.Store.Put(ctx, collection, entries)
+	}
+	*s.ended = true
+	note, err := json.Marshal(generation.Note{State: []byte("fitted to 9"), Fitted: 3, Origin: generation.Origin{Resolved: json.RawMessage(`{"precision":"fitted to 9"}`)}})
+	if err := errors.Join(err, s.Store.Commit(ctx, collection, note)); err != nil {
+		return err
+	}
+	return sdk.Transient(errors.New("gone"), 0)
+}
+
+// What another process has settled holds for a build that had settled otherwise and was cut off.
+func TestAnotherProcessSettles(t *testing.T) {
+	b := newBench(t)
+	b.embedder.fits, b.embedder.settles = true, true
+	ended := false
+	b.stages.wrap = func(s generation.Store) generation.Store { return takenOver{s, &ended} }
+	b.open("1\ta\tx", "2\tb\ty", "3\tc\ty")
+	const want = `{"precision":"fitted to 9"}`
+	if string(b.embedder.opened) != want || string(b.embedder.state) != "fitted to 9" {
+		t.Errorf("the embedder works by %s, and has learnt %q", b.embedder.opened, b.embedder.state)
+	}
+	if all := b.history().Generations; len(all) != 1 || string(all[0].Resolved) != want {
+		t.Errorf("generations %+v", all)
+	}
+}
+
+// A generation of a version whose embedder had nothing to choose is not replaced without a word.
+func TestAnEmbedderThatHadNoChoice(t *testing.T) {
+	b := newBench(t)
+	rows := []string{"1\ta\tx", "2\tb\ty"}
+	b.open(rows...)
+	b.embedder.machine = &machine{can: []string{"half"}, tells: true}
+	k, embedded := b.open(rows...)
+	same(t, "embedded", embedded, "a", "b")
+	same(t, "why", k.Report.Anew, `letters has chosen {"precision":"half"}, where the version before had no choice: embedding again`)
+}
+
+// A generation from before there was a choice stays in use as it was made, and says how from then on.
+func TestAGenerationFromBeforeTheChoice(t *testing.T) {
+	b := newBench(t)
+	b.block.Embed.Info.Arguments = []sdk.Argument{{Name: "speed", OneOf: []string{"low"}}, {Name: "precision", OneOf: []string{"double", "single", "half"}}}
+	b.embedder.machine = &machine{can: []string{"single"}, tells: true}
+	rows := []string{"1\ta\tx", "2\tb\ty"}
+	b.open(rows...)
+	b.rewrite(func(note map[string]any) { delete(note, "resolved") })
+	b.embedder.machine = &machine{can: []string{"half", "single"}, tells: true}
+	for range 2 {
+		k, embedded := b.open(rows...)
+		if !k.Report.Unchanged || len(embedded) > 0 || b.embedder.machine.precision != "single" {
+			t.Errorf("embedded %q in %s, report %+v", embedded, b.embedder.machine.precision, k.Report)
+		}
+		if all := b.history().Generations; len(all) != 1 || string(all[0].Resolved) != `{"precision":"single"}` {
+			t.Errorf("generations %+v", all)
+		}
+		b.embedder.machine.precision = ""
+		collection, content := k.Generation()
+		stands := knowledge.Options{Stands: &knowledge.Stand{Collection: collection, Content: content}}
+		if _, err := knowledge.Open(t.Context(), b.block, b.stages, stands); err != nil || b.embedder.machine.precision != "single" {
+			t.Errorf("as it stands it is searched in %q, %v", b.embedder.machine.precision, err)
+		}
+	}
+}
+
+// Two machines share a store. What the first has resolved for a generation holds for the
+// second one's work on it.
+func TestMachinesShareAGeneration(t *testing.T) {
+	for _, tells := range []bool{true, false} {
+		for _, fits := range []bool{false, true} {
+			t.Run(fmt.Sprint("tells ", tells, " fits ", fits), func(t *testing.T) {
+				b := newBench(t)
+				b.embedder.fits = fits
+				rows := []string{"1\ta\tx", "2\tb\ty", "3\tc\ty", "4\tab\ty", "5\tac\ty", "6\tad\ty"}
+				b.embedder.machine = &machine{can: []string{"half", "single"}, tells: tells}
+				b.open(rows...)
+				b.embedder.machine = &machine{can: []string{"single", "half"}, tells: tells}
+				if k, embedded := b.open(rows...); !k.Report.Unchanged || len(embedded) > 0 || b.embedder.machine.precision != "half" {
+					t.Errorf("embedded %q in %s, report %+v", embedded, b.embedder.machine.precision, k.Report)
+				}
+				k, embedded := b.open(append(rows, "7\tbb\tx")...)
+				same(t, "embedded", embedded, "bb")
+				if found := b.nearest(k, "bb"); b.embedder.machine.precision != "half" || found[0] != "2" && found[0] != "7" {
+					t.Errorf("found %q in %s", found, b.embedder.machine.precision)
+				}
+				all := b.history().Generations
+				if len(all) != 1 || all[0].State != generation.Current || string(all[0].Resolved) != `{"precision":"half"}` {
+					t.Errorf("generations %+v", all)
+				}
+			})
+		}
+	}
+}
+
+// A machine that cannot work with what was resolved builds a generation of its own, and
+// leaves the other one to the machine that it belongs to.
+func TestAMachineThatCannotShare(t *testing.T) {
+	b := newBench(t)
+	rows := []string{"1\ta\tx", "2\tb\ty"}
+	first := &machine{can: []string{"half"}, tells: true}
+	b.embedder.machine = first
+	b.open(rows...)
+	b.age()
+	b.embedder.machine = &machine{can: []string{"single"}, tells: true}
+	k, embedded := b.open(rows...)
+	same(t, "embedded", embedded, "a", "b")
+	same(t, "why", k.Report.Anew, `letters works with {"precision":"single"} on this machine and cannot with {"precision":"half"}, as before: embedding again`)
+	if n := len(b.history().Generations); n != 2 || len(k.Report.Retired) > 0 {
+		t.Errorf("%d generations, removed %+v", n, k.Report.Retired)
+	}
+	if k, embedded = b.open(rows...); !k.Report.Unchanged || len(embedded) > 0 {
+		t.Errorf("embedded %q again, report %+v", embedded, k.Report)
+	}
+	b.embedder.machine = first
+	if k, embedded = b.open(rows...); !k.Report.Unchanged || len(embedded) > 0 {
+		t.Errorf("the first machine embedded %q again, report %+v", embedded, k.Report)
+	}
+
+	// Where the fingerprint does not tell the vectors apart, they are not mixed.
+	b.block.Name, b.embedder.machine = "mixed", &machine{can: []string{"half"}}
+	b.open(rows...)
+	b.embedder.machine = &machine{can: []string{"single"}}
+	_, err := knowledge.Open(t.Context(), b.block, b.stages, knowledge.Options{})
+	if err == nil || !strings.Contains(err.Error(), `was made with {"precision":"half"}, and letters cannot work with that here`) {
+		t.Errorf("got %v", err)
+	}
+}

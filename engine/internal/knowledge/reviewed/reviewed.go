@@ -1,0 +1,216 @@
+package reviewed
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/racflow/racflow/engine/internal/measure/doctor"
+	"github.com/racflow/racflow/engine/internal/process/disk"
+)
+
+// LineError says that a line of a file is no decision.
+type LineError struct {
+	Path string
+	Line int // from 1
+	Err  error
+}
+
+func (e *LineError) Error() string { return fmt.Sprintf("%s:%d: %v", e.Path, e.Line, e.Err) }
+
+func (e *LineError) Unwrap() error { return e.Err }
+
+// Read returns the decisions of a file, in its order, of several lines about the same the last.
+// A file that is not there has none. The errors are a *LineError for each line that is no
+// decision, which the others do not suffer from; one of another type says that the file cannot
+// be read.
+func Read(path string) ([]Row, []error) {
+	lines, err := readLines(path)
+	if err != nil {
+		return nil, []error{err}
+	}
+	var rows []Row
+	var errs []error
+	at := map[string]int{} // id -> position in rows, from 1
+	for i, l := range lines {
+		l.row.Line = i + 1
+		switch before := at[l.row.ID]; {
+		case l.blank():
+		case l.err != nil:
+			errs = append(errs, &LineError{path, i + 1, l.err})
+		case before > 0:
+			rows[before-1] = l.row
+		default:
+			rows = append(rows, l.row)
+			at[l.row.ID] = len(rows)
+		}
+	}
+	return rows, errs
+}
+
+// line is a line of a file.
+type line struct {
+	text []byte // with its end
+	row  Row
+	err  error // why it is no decision
+}
+
+func (l line) blank() bool { return len(bytes.TrimSpace(l.text)) == 0 }
+
+func readLines(path string) ([]line, error) {
+	content, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []line
+	for text := range bytes.SplitAfterSeq(bytes.TrimPrefix(content, []byte("\xef\xbb\xbf")), []byte("\n")) {
+		l := line{text: text}
+		if !l.blank() {
+			l.err = json.Unmarshal(bytes.TrimSpace(text), &l.row)
+			if l.err != nil {
+				l.err, l.row = explained(l.err), Row{}
+			}
+		}
+		all = append(all, l)
+	}
+	return all, nil
+}
+
+// Write adds decisions to a file, each in the place of what the file has about the same. Other
+// lines stay as they are. The file and its folder are made where they are not there. When it
+// returns without an error, the decisions are on the disk, and nobody sees half of them.
+func Write(path string, rows []Row) error { return WriteIf(path, nil, rows) }
+
+// WriteIf is Write, unless check returns an error, which it returns then. Nobody else writes the
+// file between check and the writing.
+func WriteIf(path string, check func() error, rows []Row) error {
+	lines := make(map[string][]byte, len(rows))
+	var order []string
+	for _, r := range rows {
+		text, err := r.line()
+		if err != nil {
+			return fmt.Errorf("the decision about %q cannot be kept: %w", r.Text, err)
+		}
+		id := ID(r.Text, r.Replaces)
+		if lines[id] == nil {
+			order = append(order, id)
+		}
+		lines[id] = text
+	}
+	return change(path, check, func(all []line) (after []byte) {
+		last := map[string]int{}
+		for i, l := range all {
+			last[l.row.ID] = i
+		}
+		for i, l := range all {
+			switch text := lines[l.row.ID]; {
+			case l.err != nil || l.blank() || text == nil:
+				after = append(after, l.text...)
+			case last[l.row.ID] == i: // else an earlier line about the same
+				after = append(after, text...)
+				delete(lines, l.row.ID)
+			}
+		}
+		for _, id := range order {
+			if text := lines[id]; text != nil {
+				after = append(ended(after), text...)
+			}
+		}
+		return after
+	})
+}
+
+// Remove takes the decisions with these ids from a file. Other lines stay as they are, and an id
+// that the file does not have is no error.
+func Remove(path string, ids ...string) error { return RemoveIf(path, nil, ids...) }
+
+// RemoveIf is to Remove what WriteIf is to Write.
+func RemoveIf(path string, check func() error, ids ...string) error {
+	return change(path, check, func(all []line) (after []byte) {
+		for _, l := range all {
+			if l.err != nil || l.blank() || !slices.Contains(ids, l.row.ID) {
+				after = append(after, l.text...)
+			}
+		}
+		return after
+	})
+}
+
+// ended completes the last line, which a person may have left open.
+func ended(text []byte) []byte {
+	if len(text) > 0 && text[len(text)-1] != '\n' {
+		return append(text, '\n')
+	}
+	return text
+}
+
+// patience is how long Write and Remove wait for other writers of a file, which need
+// milliseconds.
+const patience = 30 * time.Second
+
+// change replaces a file by what f makes of its lines, unless check returns an error.
+func change(path string, check func() error, f func([]line) []byte) (err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return err
+	}
+	var file *disk.Output
+	for until := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
+		busy := new(disk.BusyError)
+		if file, err = disk.OpenOutput(path, nil); !errors.As(err, &busy) || time.Now().After(until) {
+			break
+		}
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	if check != nil { // nobody else writes it now
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	lines, err := readLines(path)
+	if err != nil {
+		return err
+	}
+	if _, err := file.Write(f(lines)); err != nil {
+		return err
+	}
+	return file.Commit()
+}
+
+// Decisions are rows by their texts.
+type Decisions map[string]Row
+
+// Of makes decisions findable. What was decided about a text counts more than a row of another
+// source that was given this text; of several such rows the last one counts. Rows that only drop
+// others are left out.
+func Of(rows []Row) Decisions {
+	d := make(Decisions, len(rows))
+	for _, r := range rows {
+		text := doctor.Normal(r.Text)
+		if before, known := d[text]; !r.Drops() && (!known || r.Replaces == "" || before.Replaces != "") {
+			d[text] = r
+		}
+	}
+	return d
+}
+
+// Find returns the decision about a text. Texts are compared as racflow doctor compares them
+// (doctor.Normal): small and capital letters and white space aside.
+func (d Decisions) Find(text string) (Row, bool) {
+	if len(d) == 0 {
+		return Row{}, false
+	}
+	r, ok := d[doctor.Normal(text)]
+	return r, ok
+}

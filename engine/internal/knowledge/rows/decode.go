@@ -1,0 +1,375 @@
+package rows
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/htmlindex"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/encoding/unicode/utf32"
+)
+
+// This file turns the bytes of a file into UTF-8 text: it unpacks gzip and zstd in
+// bounded memory, finds out or is given in which encoding the text is written, and knows
+// files that hold no text by how they begin.
+//
+// It does not know what the text means.
+
+// Text is a stream of UTF-8, whatever its bytes were.
+type Text struct {
+	*bufio.Reader
+	encoding string
+	guess    *guess // nil: nothing had to be guessed
+}
+
+// Decode returns the text of a stream that is written in an encoding, by its IANA name.
+// Without a name it is found out: a byte order mark tells, then zero bytes tell UTF-16, and
+// where the first character beyond ASCII is no UTF-8, it is taken for windows-1252. A patient
+// stream may be read ahead of what is asked for; standard input may not, since whoever writes
+// to it may wait for an answer.
+func Decode(in *bufio.Reader, name string, patient bool) (*Text, error) {
+	head := beginning(in, patient)
+	switch {
+	case name != "":
+		return named(in, name)
+	case bytes.HasPrefix(head, []byte{0xEF, 0xBB, 0xBF}):
+		_, err := in.Discard(3)
+		return &Text{Reader: in, encoding: "utf-8"}, err
+	case bytes.HasPrefix(head, []byte{0xFF, 0xFE, 0, 0}):
+		return decoded(in, "utf-32le", utf32.UTF32(utf32.LittleEndian, utf32.UseBOM)), nil
+	case bytes.HasPrefix(head, []byte{0, 0, 0xFE, 0xFF}):
+		return decoded(in, "utf-32be", utf32.UTF32(utf32.BigEndian, utf32.UseBOM)), nil
+	case bytes.HasPrefix(head, []byte{0xFF, 0xFE}):
+		return decoded(in, "utf-16le", utf16(unicode.LittleEndian)), nil
+	case bytes.HasPrefix(head, []byte{0xFE, 0xFF}):
+		return decoded(in, "utf-16be", utf16(unicode.BigEndian)), nil
+	}
+	if err := Refuse(head); err != nil {
+		return nil, err
+	}
+	switch first, _, _ := bytes.Cut(head, []byte("\n")); wide(first) {
+	case 0:
+		return decoded(in, "utf-16be", utf16(unicode.BigEndian)), nil
+	case 1:
+		return decoded(in, "utf-16le", utf16(unicode.LittleEndian)), nil
+	default:
+		if bytes.IndexByte(first, 0) >= 0 {
+			return nil, errBinary
+		}
+	}
+	g := &guess{in: in, patient: patient}
+	return &Text{Reader: bufio.NewReaderSize(g, BufferSize), guess: g}, nil
+}
+
+var errBinary = errors.New("the file is binary; rows are text, in Parquet files or in workbooks: if this is text after all, name its encoding, such as utf-16le")
+
+func utf16(e unicode.Endianness) encoding.Encoding { return unicode.UTF16(e, unicode.UseBOM) }
+
+func decoded(in *bufio.Reader, name string, e encoding.Encoding) *Text {
+	return &Text{Reader: bufio.NewReaderSize(e.NewDecoder().Reader(in), BufferSize), encoding: name}
+}
+
+// named is the text of a stream of which the encoding is given.
+func named(in *bufio.Reader, name string) (*Text, error) {
+	e, err := FindEncoding(name)
+	if err != nil {
+		return nil, err
+	}
+	canonical, _ := htmlindex.Name(e)
+	switch canonical {
+	case "utf-8":
+		if head, _ := in.Peek(3); bytes.Equal(head, []byte{0xEF, 0xBB, 0xBF}) {
+			_, err = in.Discard(3)
+		}
+		return &Text{Reader: in, encoding: canonical}, err
+	case "utf-16le":
+		e = utf16(unicode.LittleEndian)
+	case "utf-16be":
+		e = utf16(unicode.BigEndian)
+	}
+	return decoded(in, canonical, e), nil
+}
+
+// FindEncoding finds an encoding by its name.
+func FindEncoding(name string) (encoding.Encoding, error) {
+	spelt := strings.ToLower(strings.TrimSpace(name))
+	if page, ok := strings.CutPrefix(strings.ReplaceAll(spelt, "_", "-"), "cp"); ok && strings.HasPrefix(page, "125") {
+		spelt = "windows-" + page
+	}
+	e, err := htmlindex.Get(spelt)
+	if err != nil {
+		e, err = htmlindex.Get(strings.NewReplacer("_", "-", " ", "-").Replace(spelt))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("there is no encoding %q; its name is one of the web's, such as utf-8, utf-16le, windows-1252, iso-8859-2, shift_jis, gbk, big5 or koi8-r", name)
+	}
+	return e, nil
+}
+
+// FindEncoding is the name of the encoding, as far as the text has been read: while there is
+// nothing but ASCII, it is utf-8.
+func (t *Text) Encoding() string {
+	if t.guess != nil {
+		if t.guess.other {
+			return guessed
+		}
+		return "utf-8"
+	}
+	return t.encoding
+}
+
+// Guessed reports whether the encoding is no more than likely.
+func (t *Text) Guessed() bool { return t.guess != nil && t.guess.other }
+
+// Lossy reports whether a character that cannot be decoded reads U+FFFD, and nothing else
+// does.
+func (t *Text) Lossy() bool {
+	if t.guess != nil {
+		return t.guess.other
+	}
+	return !strings.HasPrefix(t.encoding, "utf-")
+}
+
+// beginning is what can be looked at: of a patient stream as much as fits, of another the
+// first line.
+func beginning(in *bufio.Reader, patient bool) []byte {
+	if patient {
+		head, _ := in.Peek(BufferSize)
+		return head
+	}
+	return line(in)
+}
+
+// line is what a stream begins with, to the end of a line; all of it where that is not near.
+func line(in *bufio.Reader) []byte {
+	for n := 1; ; n = in.Buffered() + 1 {
+		head, err := in.Peek(min(n, BufferSize))
+		if err == nil {
+			head, err = in.Peek(in.Buffered())
+		}
+		if at := bytes.IndexAny(head, "\n\r"); at >= 0 {
+			return head[:at+1]
+		}
+		if err != nil || len(head) >= BufferSize {
+			return head
+		}
+	}
+}
+
+// wide says which byte of each pair is zero in a text in UTF-16: 0 or 1; -1: it is not UTF-16.
+func wide(text []byte) int {
+	text = text[:min(len(text), 1024)]
+	var zeros [2]int
+	for i, b := range text {
+		if b == 0 {
+			zeros[i%2]++
+		}
+	}
+	for at, n := range zeros {
+		if pairs := len(text) / 2; n*2 > pairs && zeros[1-at] == 0 {
+			return at
+		}
+	}
+	return -1
+}
+
+// guessed is the encoding of texts that are not UTF-8 and do not say what they are.
+const guessed = "windows-1252"
+
+// guess reads a text that is UTF-8 or windows-1252. In both, ASCII is ASCII, so it decides
+// at the first character beyond.
+type guess struct {
+	in      *bufio.Reader
+	patient bool
+	other   bool      // it is windows-1252
+	out     io.Reader // nil: there has been nothing but ASCII
+}
+
+func (g *guess) Read(p []byte) (int, error) {
+	if g.out != nil {
+		return g.out.Read(p)
+	}
+	if _, err := g.in.Peek(1); err != nil {
+		return 0, err
+	}
+	have, _ := g.in.Peek(min(g.in.Buffered(), len(p)))
+	if n := ascii(have); n > 0 {
+		copy(p, have[:n])
+		_, err := g.in.Discard(n)
+		return n, err
+	}
+	if g.other = latin(beginning(g.in, g.patient)); g.other {
+		g.out = charmap.Windows1252.NewDecoder().Reader(g.in)
+	} else {
+		g.out = g.in
+	}
+	return g.out.Read(p)
+}
+
+// ascii is how many characters of ASCII a text begins with.
+func ascii(text []byte) int {
+	n := 0
+	for ; len(text)-n >= 8 && binary.LittleEndian.Uint64(text[n:])&0x8080808080808080 == 0; n += 8 {
+	}
+	for n < len(text) && text[n] < utf8.RuneSelf {
+		n++
+	}
+	return n
+}
+
+// latin reports whether a text is windows-1252 rather than UTF-8 with some damage. Of that it
+// has no more than chance makes, and neither the bytes that no character has nor ÿ, which
+// hardly any language writes and damage often shows.
+func latin(text []byte) bool {
+	var valid, invalid int
+	for len(text) > 0 {
+		n := ascii(text)
+		if text = text[n:]; len(text) == 0 {
+			break
+		}
+		r, size := utf8.DecodeRune(text)
+		switch {
+		case r != utf8.RuneError || size > 1:
+			valid++
+		case !utf8.FullRune(text): // cut off
+			return invalid > 4*valid
+		case bytes.IndexByte([]byte{0x81, 0x8D, 0x8F, 0x90, 0x9D, 0xFF}, text[0]) >= 0:
+			return false
+		default:
+			invalid++
+		}
+		text = text[size:]
+	}
+	return invalid > 4*valid
+}
+
+// known are files that hold no text, by how they begin, with what can be done.
+var known = []struct{ begins, advice string }{
+	{"PK\x03\x04", "the file is a zip archive, which is binary: unpack it and name the file in it; if it is a workbook of Excel, its name ends in .xlsx, and it cannot come from standard input"},
+	{"\xD0\xCF\x11\xE0", "the file is an old office file, or a new one with a password, which is binary: open it and save it as .xlsx without a password, or as CSV"},
+	{"PAR1", "the file is Parquet, which is binary and cannot come from standard input or be packed again: name the file itself, with a name that ends in .parquet"},
+	{"BZh", "the file is packed with bzip2: unpack it with bunzip2, or pack it with gzip or zstd"},
+	{"\xFD7zXZ\x00", "the file is packed with xz: unpack it with xz -d, or pack it with gzip or zstd"},
+	{"7z\xBC\xAF\x27\x1C", "the file is a 7z archive, which is binary: unpack it and name the file in it"},
+	{"Rar!", "the file is a rar archive, which is binary: unpack it and name the file in it"},
+	{"%PDF-", "the file is a PDF, which is no file of rows: name it as the documents of a knowledge, or export its table as CSV"},
+	{"SQLite format 3\x00", "the file is a SQLite database, which is binary: list its tables with sqlite3 FILE .tables, and export one with sqlite3 -header -csv FILE 'select * from TABLE' > rows.csv"},
+	{"ARROW1", `the file is Arrow or Feather, which is binary: write it as Parquet, with python3 -c "import pandas; pandas.read_feather('FILE').to_parquet('rows.parquet')"`},
+	{"FEA1", `the file is Feather, which is binary: write it as Parquet, with python3 -c "import pandas; pandas.read_feather('FILE').to_parquet('rows.parquet')"`},
+	{"\xFF\xFF\xFF\xFF", `the file is a stream of Arrow, which is binary: write it as Parquet, with python3 -c "import datasets; datasets.Dataset.from_file('FILE').to_parquet('rows.parquet')"`},
+	{"Obj\x01", "the file is Avro, which is binary: write it as JSONL, with avro-tools tojson, or as Parquet"},
+	{"ORC", "the file is ORC, which is binary: write it as Parquet or CSV"},
+	{"\x80\x04\x95", `the file is a pickle of Python, which is binary: if you trust it, write it as Parquet, with python3 -c "import pandas; pandas.read_pickle('FILE').to_parquet('rows.parquet')"`},
+	{"\x89HDF", "the file is HDF5, which is binary: write it as Parquet or CSV"},
+}
+
+// Refuse returns an error with advice where a file begins as one that holds no text.
+func Refuse(head []byte) error {
+	for _, k := range known {
+		if bytes.HasPrefix(head, []byte(k.begins)) && (k.begins == "%PDF-" || bytes.IndexByte(head, 0) >= 0 || !utf8.Valid(head)) {
+			return errors.New(k.advice)
+		}
+	}
+	return nil
+}
+
+// BufferSize is the size of the buffer of a stream, in bytes: what can be looked at before it is
+// read.
+const BufferSize = 64 << 10
+
+// Limits of what is unpacked. Texts that people write shrink to a tenth, tables that repeat
+// themselves to a hundredth.
+const (
+	maxPackedRatio = 250      // unpacked bytes to packed ones, from
+	freePacked     = 64 << 20 // so many unpacked bytes on
+	maxWindow      = 64 << 20 // of zstd, in bytes: what has to be remembered
+)
+
+// Packed says how a file is packed that begins so.
+func Packed(head []byte) (compression string, ok bool) {
+	switch {
+	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
+		return "gzip", true
+	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		return "zstd", true
+	}
+	return "", false
+}
+
+// Unpack unpacks a stream that begins as gzip or zstd do, and says which; any other stream
+// is returned as it is.
+func Unpack(in *bufio.Reader) (out *bufio.Reader, compression string, err error) {
+	head, _ := in.Peek(4)
+	packed := &counted{in: in}
+	switch name, _ := Packed(head); name {
+	case "gzip":
+		r, err := gzip.NewReader(packed)
+		if err != nil {
+			return nil, "gzip", brokenPacked("gzip", err)
+		}
+		return unpacked("gzip", r, packed), "gzip", nil
+	case "zstd":
+		r, err := zstd.NewReader(packed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderLowmem(true))
+		if err != nil {
+			return nil, "zstd", brokenPacked("zstd", err)
+		}
+		return unpacked("zstd", r, packed), "zstd", nil
+	}
+	return in, "", nil
+}
+
+func unpacked(name string, r io.Reader, packed *counted) *bufio.Reader {
+	return bufio.NewReaderSize(&unpacker{name: name, in: r, packed: packed}, BufferSize)
+}
+
+// counted counts what is read.
+type counted struct {
+	in io.Reader
+	n  int64
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.in.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// unpacker refuses what grows out of all proportion.
+type unpacker struct {
+	name   string
+	in     io.Reader
+	packed *counted
+	n      int64
+}
+
+func (u *unpacker) Read(p []byte) (int, error) {
+	n, err := u.in.Read(p)
+	u.n += int64(n)
+	switch {
+	case u.n > freePacked && u.n/maxPackedRatio > u.packed.n:
+		return 0, fmt.Errorf("%d bytes of %s unpack to more than %d: nobody writes such rows; if you trust the file, unpack it yourself", u.packed.n, u.name, u.n)
+	case err != nil && err != io.EOF:
+		err = brokenPacked(u.name, err)
+	}
+	return n, err
+}
+
+func brokenPacked(name string, err error) error {
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return fmt.Errorf("the file is cut off within its %s data: get it once more", name)
+	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
+		return fmt.Errorf("the file is packed with a window of more than %d MiB: unpack it yourself, with zstd -d --long=31", maxWindow>>20)
+	}
+	return fmt.Errorf("the file's %s data is damaged (%w): get it once more", name, err)
+}

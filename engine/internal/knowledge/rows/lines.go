@@ -1,0 +1,64 @@
+package rows
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"strconv"
+)
+
+// This file splits a stream at line ends in bounded memory. It exists because
+// bufio.Scanner gives up at a line that is too long, and a row that is too long fails alone.
+//
+// It does not know what lines hold.
+
+// MaxLine is the length in bytes above which a line is refused.
+const MaxLine = 1 << 20
+
+// ErrLineTooLong says that a line is longer than Max.
+var ErrLineTooLong = errors.New("it is longer than " + strconv.Itoa(MaxLine) + " bytes")
+
+// Lines returns the lines of a stream.
+type Lines struct {
+	in  *bufio.Reader
+	end byte
+	n   int
+	buf []byte
+}
+
+// NewLines returns a Reader of lines that end in a byte: '\n', or '\r' of old Macs.
+func NewLines(in *bufio.Reader, end byte) *Lines { return &Lines{in: in, end: end} }
+
+// Line is the number of the line that was returned last; the first is 1.
+func (l *Lines) Line() int { return l.n }
+
+// Next returns a line without its end. It is valid until the next call. ErrTooLong is the
+// error of one line, of which the rest is skipped; io.EOF and others end the stream.
+func (l *Lines) Next() ([]byte, error) {
+	line, err := l.in.ReadSlice(l.end)
+	tooLong := len(line) > MaxLine
+	if err == bufio.ErrBufferFull {
+		l.buf = append(l.buf[:0], line...)
+		for err == bufio.ErrBufferFull {
+			if line, err = l.in.ReadSlice(l.end); !tooLong {
+				tooLong = len(l.buf)+len(line) > MaxLine
+			}
+			if !tooLong {
+				l.buf = append(l.buf, line...)
+			}
+		}
+		line = l.buf
+	}
+	if err == io.EOF && len(line) == 0 {
+		return nil, io.EOF
+	}
+	if err != nil && err != io.EOF {
+		return nil, err
+	}
+	l.n++
+	if tooLong {
+		return nil, ErrLineTooLong
+	}
+	return bytes.TrimRight(line, "\r\n"), nil
+}

@@ -1,0 +1,282 @@
+package knowledge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/knowledge/generation"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/internal/run/retry"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/support"
+)
+
+// Around returns a candidate with the text of up to n chunks before and after it in its
+// document: it begins and ends where they do. A row, or a chunk that is not there any
+// more, is returned as it is.
+func (k *Knowledge) Around(ctx context.Context, c sdk.Candidate, n int) (sdk.Candidate, error) {
+	ids := generation.Around(c, n)
+	at := slices.Index(ids, c.ID)
+	if at < 0 {
+		return c, nil
+	}
+	entries, err := k.store.Get(ctx, k.entries, ids)
+	if err != nil {
+		return c, fmt.Errorf("read what stands around %s: %w", c.ID, err)
+	}
+	missing := func(e sdk.Entry) bool { return e.ID == "" }
+	last := slices.IndexFunc(entries[at:], missing)
+	if last < 0 {
+		last = len(entries) - at
+	}
+	if last == 0 {
+		return c, nil
+	}
+	first := at
+	for first > 0 && !missing(entries[first-1]) {
+		first--
+	}
+	return generation.Widen(c, entries[first:at+last]), nil
+}
+
+// together is how many entries are read in one call. With the longest texts that a store takes they
+// fit a message.
+const together = 256
+
+// Get returns the entries with the given ids as candidates that nothing has scored, in the
+// order of the ids. One that is not there any more has an empty ID.
+func (k *Knowledge) Get(ctx context.Context, ids []string) ([]sdk.Candidate, error) {
+	all := make([]sdk.Candidate, 0, len(ids))
+	for part := range slices.Chunk(ids, together) {
+		entries, err := k.store.Get(ctx, k.entries, part)
+		if err != nil {
+			return nil, fmt.Errorf("read entries of knowledge %q: %w", k.block.Name, err)
+		}
+		for _, e := range entries {
+			all = append(all, candidate(e))
+		}
+	}
+	return all, nil
+}
+
+func candidate(e sdk.Entry) sdk.Candidate {
+	return sdk.Candidate{ID: e.ID, Text: e.Text, Label: e.Label, Context: e.Context, Meta: e.Meta, Dense: sdk.Unscored, Lexical: sdk.Unscored}
+}
+
+// ReadLabels returns the labels of the entries, sorted, by walking through the store.
+func (k *Knowledge) ReadLabels(ctx context.Context) ([]string, error) {
+	labels := map[string]bool{}
+	err := k.Entries(ctx, sdk.Scan{}, func(e sdk.Entry) {
+		if e.Label != "" {
+			labels[e.Label] = true
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the labels of knowledge %q: %w", k.block.Name, err)
+	}
+	return slices.Sorted(maps.Keys(labels)), nil
+}
+
+// Retrieve embeds the texts of the queries where the ranking has a dense leg,
+// and searches. It returns the queries' vectors, too, so that they need not be
+// made twice; they are nil in a lexical search. With sdk.RowErrors, where single
+// queries failed, the others' candidates and vectors stand.
+func (k *Knowledge) Retrieve(ctx context.Context, r sdk.Ranking, queries []sdk.Query) ([][]sdk.Candidate, [][]float32, error) {
+	var vectors [][]float32
+	failed := sdk.RowErrors{}
+	if r.Mode = k.mode(r.Mode); r.Mode != sdk.ModeLexical {
+		texts := make([]string, len(queries))
+		for i, q := range queries {
+			texts[i] = q.Text
+		}
+		var err error
+		if vectors, err = k.Embed(ctx, texts); TakeRows(failed, err) != nil {
+			return nil, nil, err
+		}
+	}
+	var at []int
+	var asked []sdk.Query
+	for i, q := range queries {
+		if failed[i] == nil {
+			if vectors != nil {
+				q.Vector = vectors[i]
+			}
+			at, asked = append(at, i), append(asked, q)
+		}
+	}
+	found, err := k.search(ctx, k.entries, r, asked, len(asked))
+	missed := sdk.RowErrors{}
+	if err := TakeRows(missed, err); err != nil {
+		return nil, nil, fmt.Errorf("search: %w", err)
+	}
+	candidates := make([][]sdk.Candidate, len(queries))
+	for i, n := range at {
+		if candidates[n] = found[i]; missed[i] != nil {
+			failed[n] = missed[i]
+		}
+	}
+	if len(failed) > 0 {
+		return candidates, vectors, failed
+	}
+	return candidates, vectors, nil
+}
+
+// TakeRows moves the errors of single rows from err to failed. It returns any other
+// error.
+func TakeRows(failed sdk.RowErrors, err error) error {
+	var rows sdk.RowErrors
+	if err == nil || !errors.As(err, &rows) {
+		return err
+	}
+	maps.Copy(failed, rows)
+	return nil
+}
+
+// Prototypes returns for each vector the nearest label centroids, at most
+// limit, nearest first: Label and Dense are set.
+func (k *Knowledge) Prototypes(ctx context.Context, vectors [][]float32, limit int) ([][]sdk.Candidate, error) {
+	if len(k.Labels) == 0 {
+		return make([][]sdk.Candidate, len(vectors)), nil
+	}
+	return k.backing.Nearest(ctx, vectors, min(limit, len(k.Labels)))
+}
+
+// search asks the store. fresh is how many of the queries count as rows.
+func (k *Knowledge) search(ctx context.Context, collection string, r sdk.Ranking, queries []sdk.Query, fresh int) ([][]sdk.Candidate, error) {
+	defer k.searches.add(fresh, time.Now())
+	ctx, done := k.call(ctx, k.block.Store, fresh)
+	if k.attached != nil {
+		r.Norm = k.attached.Norm()
+	}
+	found, err := k.store.Retrieve(ctx, collection, r, queries)
+	done(outcome.CallEnded(err))
+	return found, err
+}
+
+// call tells the observer of a call of the embedder or the store.
+func (k *Knowledge) call(ctx context.Context, s *pipeline.Stage, rows int) (context.Context, func(outcome.CallDone)) {
+	return outcome.ObserverOr(k.observe).Call(ctx, outcome.StageCall{
+		Pipeline: k.pipeline, Stage: string(s.Kind) + "." + k.block.Name, Use: s.Use, Model: s.Config.Model(), Kind: s.Kind, Rows: rows,
+	})
+}
+
+// nearest ranks by cosine alone.
+func nearest(n int) sdk.Ranking {
+	return sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeDense, NumCandidates: n}, Fusion: sdk.Fusion{Method: support.Weighted, DenseWeight: 1}, TopK: n}
+}
+
+// Embed embeds texts as queries. With sdk.RowErrors, where single texts failed,
+// the others' vectors stand.
+func (k *Knowledge) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	defer k.embeds.add(len(texts), time.Now())
+	ctx, done := k.call(ctx, k.block.Embed, len(texts))
+	var vectors [][]float32
+	err := retry.PendingWork{Call: func(ctx context.Context, _ []int) (err error) { // an item does not wait for a batch
+		vectors, err = k.embedder.Embed(ctx, sdk.RoleQuery, texts)
+		return err
+	}}.Do(ctx, nil)
+	done(outcome.CallEnded(err))
+	failed := sdk.RowErrors{}
+	if err := TakeRows(failed, err); err != nil {
+		return nil, fmt.Errorf("embed: %w", err)
+	}
+	if len(failed) == 0 {
+		return vectors, nil
+	}
+	for i := range failed {
+		vectors[i] = nil // it is not to spoil a search
+	}
+	return vectors, failed
+}
+
+// Meter counts the work of a stage.
+type Meter struct{ rows, busy atomic.Int64 }
+
+// Begin says that work is for the items of a pipeline from now on. The meters forget what was
+// done for stages to learn, and o hears of calls; nil: nobody listens.
+func (k *Knowledge) Begin(pipeline string, o outcome.Observer) {
+	k.pipeline, k.observe = pipeline, o
+	for _, m := range []*Meter{&k.embeds, &k.searches} {
+		m.rows.Store(0)
+		m.busy.Store(0)
+	}
+}
+
+// Meters returns the work done for queries: embedding and searching.
+func (k *Knowledge) Meters() (embeds, searches *Meter) { return &k.embeds, &k.searches }
+
+func (m *Meter) add(rows int, start time.Time) {
+	m.rows.Add(int64(rows))
+	m.busy.Add(int64(time.Since(start)))
+}
+
+// Read returns the rows so far and the time of the calls that they took; calls
+// that overlap count each.
+func (m *Meter) Read() (rows int, busy time.Duration) {
+	return int(m.rows.Load()), time.Duration(m.busy.Load())
+}
+
+// Stand is a generation as it was when somebody began to search it.
+type Stand struct {
+	Collection string
+	Content    string // hash of what its entries were made from
+}
+
+// stand opens a generation as it is, for a part of a run whose knowledge another process has
+// built. The source need not be there. What the generation was made with is used again: what
+// the embedder has learnt and resolved.
+func stand(ctx context.Context, block *pipeline.Knowledge, starter generation.Starter, s Stand) (*Knowledge, error) {
+	k, err := reopened(ctx, block, starter, s)
+	if err != nil {
+		return nil, fmt.Errorf("knowledge %q: %w", block.Name, err)
+	}
+	return k, nil
+}
+
+func reopened(ctx context.Context, block *pipeline.Knowledge, starter generation.Starter, s Stand) (*Knowledge, error) {
+	store, err := starter.Store(ctx)
+	if err != nil {
+		return nil, err
+	}
+	_, note, err := find(ctx, store, s)
+	if err != nil {
+		return nil, err
+	}
+	embedder, err := starter.Embedder(ctx, note.State, note.Resolved)
+	if err != nil {
+		return nil, err
+	}
+	schema := sdk.Schema{Dimension: embedder.Dimension(), Analyzer: block.Analyzer}
+	have, err := store.Open(ctx, s.Collection, schema)
+	if err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	centroids := generation.Centroids(s.Collection)
+	if state, err := store.Open(ctx, centroids, sdk.Schema{Dimension: schema.Dimension}); err != nil {
+		return nil, fmt.Errorf("open centroids: %w", err)
+	} else if string(state.Note) != note.Source {
+		return nil, errors.New("its centroids are not those of its entries: another build is at work on it")
+	}
+	labels := map[string]bool{}
+	if err := generation.Scan(ctx, store, centroids, sdk.Scan{}, func(e sdk.Entry) { labels[e.Label] = true }); err != nil {
+		return nil, err
+	}
+	k := &Knowledge{Labels: slices.Sorted(maps.Keys(labels)), block: block, embedder: embedder}
+	k.Report = BuildReport{Name: block.Name, Embedder: block.Embed.Use, Store: block.Store.Use, Entries: have.Entries, Documents: note.Documents, Unchanged: true}
+	return k.of(store, s.Collection, s.Content, schema.Dimension), nil
+}
+
+// Embedder is a digest of what the running embedder makes of a text: its arguments and what it
+// depends on beside them. Where files stand is not in it.
+func (k *Knowledge) Embedder() string {
+	if k.embedder == nil {
+		return ""
+	}
+	return pipeline.OutputDigest(k.embedder)
+}

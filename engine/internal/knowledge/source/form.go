@@ -1,0 +1,365 @@
+package source
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/racflow/racflow/engine/internal/knowledge/rows"
+)
+
+// Format is how rows are written in a file.
+type Format string
+
+// The formats.
+const (
+	TSV     Format = "tsv"
+	CSV     Format = "csv"
+	JSONL   Format = "jsonl"
+	JSON    Format = "json" // an array of rows, alone or in an object
+	Parquet Format = "parquet"
+	XLSX    Format = "xlsx" // a workbook of Excel
+)
+
+// Form says how the rows of a file are written. What is zero is found out from the file's
+// name and content.
+type Form struct {
+	Format    Format `json:"format,omitempty"`
+	Delimiter string `json:"delimiter,omitempty"` // between the fields of TSV and CSV: one character
+	Quote     string `json:"quote,omitempty"`     // around fields of TSV and CSV: one character, or NoQuote
+	Encoding  string `json:"encoding,omitempty"`  // of texts: its IANA name
+	Header    *bool  `json:"header,omitempty"`    // nil: there is one; false: columns are called "1", "2", ...
+	// HeaderRow is the row that names the columns, from 1 on, where other lines stand before it; 0: the
+	// first one. In a text it is a line.
+	HeaderRow int    `json:"header_row,omitempty"`
+	Sheet     string `json:"sheet,omitempty"` // of a workbook, or array of an object in JSON: its name; "": the first with rows
+	// Part are the rows that count: those whose text's hash falls into [from, to) of 0..1, so
+	// that parts of one file share no text. Zero: all.
+	Part [2]float64 `json:"part,omitzero"`
+	// Where is a column and the value that it has in the rows that count. Zero: all rows count.
+	Where [2]string `json:"where,omitzero"`
+}
+
+// NoQuote is the Quote of a file in which nothing is quoted.
+const NoQuote = "none"
+
+var formats = map[string]Format{
+	".tsv": TSV, ".tab": TSV, ".csv": CSV, ".psv": CSV, ".jsonl": JSONL, ".ndjson": JSONL, ".json": JSON,
+	".parquet": Parquet, ".pq": Parquet, ".xlsx": XLSX, ".xlsm": XLSX,
+}
+
+// OfTexts reports whether all values are texts, for rows know no numbers.
+func (f Format) OfTexts() bool { return f != JSONL && f != JSON && f != Parquet }
+
+// FormatOf is the format that a file's name says; empty: it says nothing. A name may end as
+// those of packed files do.
+func FormatOf(path string) Format {
+	name := strings.ToLower(filepath.Base(path))
+	if packed, ok := packedName(name); ok {
+		name = packed
+	}
+	return formats[filepath.Ext(name)]
+}
+
+func packedName(name string) (unpacked string, ok bool) {
+	for _, ext := range []string{".gz", ".gzip", ".zst", ".zstd"} {
+		if unpacked, ok = strings.CutSuffix(name, ext); ok {
+			return unpacked, true
+		}
+	}
+	return name, false
+}
+
+// Is reports whether the name of a file, or of a glob, says that it holds rows.
+func Is(path string) bool {
+	if FormatOf(path) != "" {
+		return true
+	}
+	_, all, ok := strings.Cut(strings.TrimSuffix(filepath.Base(path), "}"), ".{")
+	if !ok {
+		return false
+	}
+	for ext := range strings.SplitSeq(all, ",") {
+		if FormatOf("."+ext) == "" {
+			return false
+		}
+	}
+	return true
+}
+
+// usual are names that columns often have, the likeliest first.
+var usual = struct{ id, text, label []string }{
+	id: []string{"id", "uuid", "guid", "rowid", "itemid", "messageid", "exampleid", "docid", "idx", "index", "nr", "no"},
+	text: []string{"text", "utterance", "sentence", "query", "question", "message", "body", "content", "input", "prompt", "document", "review", "comment",
+		"tweet", "post", "phrase", "request", "transcript", "description", "passage", "email", "mail", "subject", "title", "summary"},
+	label: []string{"label", "intent", "category", "class", "target", "topic", "tag", "sentiment", "emotion", "answer", "expected", "goldlabel", "type", "y"},
+}
+
+// about are last words of names of columns that say something about the first.
+var about = []string{"id", "nr", "no", "key", "count", "date", "time", "length", "len", "lang", "language", "type", "source", "url", "hash", "version", "score"}
+
+// Guess says which columns of a file hold what, as far as that can be told: by their names
+// and, where no name tells, by their values. Texts are long and differ, labels are few and
+// come again, ids are short and differ.
+func Guess(s Seen) Mapping {
+	names := make([]string, len(s.Columns))
+	for i, c := range s.Columns {
+		names[i] = c.Name
+	}
+	m := byName(names)
+	taken := func(c Column) bool { return c.Name == m.ID || c.Name == m.Text || c.Name == m.Label }
+	best := func(worth func(Column) float64) string {
+		name, most := "", 0.0
+		for _, c := range s.Columns {
+			if w := worth(c); w > most && !taken(c) {
+				name, most = c.Name, w
+			}
+		}
+		return name
+	}
+	if m.Text == "" {
+		m.Text = best(func(c Column) float64 {
+			if c.Numeric || 2*c.Distinct < s.Rows-c.Empty {
+				return 0
+			}
+			return float64(c.MedianLength)
+		})
+	}
+	if m.Label == "" {
+		m.Label = best(func(c Column) float64 {
+			if filled := s.Rows - c.Empty; c.Distinct < 2 || 3*c.Distinct > filled || 2*filled < s.Rows || c.LongestLength > 100 {
+				return 0
+			} else if c.Numeric { // a count or a score, rather
+				return float64(c.Distinct) / float64(filled) / 1000
+			}
+			return float64(c.Distinct)
+		})
+	}
+	if m.ID == "" {
+		m.ID = best(func(c Column) float64 {
+			if c.Empty > 0 || c.Distinct < s.Rows || c.Distinct < 2 || c.LongestLength > 64 ||
+				slices.ContainsFunc(c.Values, func(v string) bool { return strings.ContainsFunc(v, unicode.IsSpace) }) {
+				return 0
+			}
+			return 1 / float64(1+c.MedianLength)
+		})
+	}
+	return m
+}
+
+// Usual reports whether a column is called as those of texts or labels often are.
+func Usual(name string) bool {
+	return slices.ContainsFunc(slices.Concat(usual.text, usual.label), func(word string) bool { return says(name, word, true) })
+}
+
+// byName is the mapping that names of columns propose.
+func byName(names []string) (m Mapping) {
+	take := func(usual []string) string {
+		for _, part := range []bool{false, true} {
+			for _, word := range usual {
+				for _, name := range names {
+					if name != m.Text && name != m.Label && name != m.ID && says(name, word, part) {
+						return name
+					}
+				}
+			}
+		}
+		return ""
+	}
+	m.Text = take(usual.text)
+	m.Label = take(usual.label)
+	m.ID = take(usual.id)
+	return m
+}
+
+// says reports whether a name is a word, or where a part will do, has it as its first or last
+// word. Of a path, the last member counts.
+func says(name, word string, part bool) bool {
+	if at := strings.LastIndexByte(name, '.'); at >= 0 {
+		name = name[at+1:]
+	}
+	words := strings.FieldsFunc(spelt(name), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	if len(words) == 0 {
+		return false
+	}
+	is := func(text string) bool { return text == word || text == word+"s" }
+	last := words[len(words)-1]
+	return is(strings.Join(words, "")) || part && len(word) > 1 && (is(last) || is(words[0]) && !slices.Contains(about, last))
+}
+
+// spelt is a name in lower case, with a space before each capital that begins a word.
+func spelt(name string) string {
+	var b strings.Builder
+	before := ' '
+	for _, r := range name {
+		if unicode.IsUpper(r) && unicode.IsLower(before) {
+			b.WriteByte(' ')
+		}
+		b.WriteRune(unicode.ToLower(r))
+		before = r
+	}
+	return b.String()
+}
+
+// Seen is what a look at a file shows.
+type Seen struct {
+	Form                 // as given and found out
+	Compression string   // gzip or zstd; empty: none
+	Notes       []string // what was found out and may be wrong, a sentence each
+	Columns     []Column // in the file's order; of nested JSON the paths
+	Rows        int      // that were looked at, invalid ones left out
+	Invalid     int      // rows that cannot be used
+	Whole       bool     // there are no others
+}
+
+// Column is what a look at a file shows of a column. Lengths are in characters.
+type Column struct {
+	Name                        string
+	Values                      []string // the first few distinct ones
+	Distinct, Empty             int
+	MedianLength, LongestLength int
+	Numeric                     bool // all values are numbers; there are some
+	Several                     bool // it is the first of several, or in the first: the name has [0]
+	Unnamed                     bool // the header has no name for it, as for the index of a data frame
+}
+
+const (
+	sniffedRows   = 10_000
+	sniffedBytes  = 16 << 20
+	sniffedValues = 8
+)
+
+// Sniff looks at the first rows of a file, or of the files of a glob.
+func Sniff(path string, f Form) (Seen, error) { return SniffStream(path, f, nil) }
+
+// SniffStream looks at the first rows of a source as Open takes it.
+func SniffStream(path string, f Form, stdin io.Reader) (Seen, error) {
+	r, err := Open(path, f, Mapping{Meta: []string{}, Fields: true, look: true}, stdin)
+	if err != nil {
+		return Seen{}, err
+	}
+	defer r.Close() //nolint:errcheck // it was only read
+	seen := Seen{Compression: r.at.compression}
+	l := looker{columns: map[string]*looked{}, several: map[string]bool{}}
+	for seen.Rows < sniffedRows && l.bytes < sniffedBytes {
+		row, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			seen.Whole = true
+			break
+		}
+		if err != nil {
+			return seen, err
+		}
+		if row.Err != nil {
+			seen.Invalid++
+			continue
+		}
+		seen.Rows++
+		for _, field := range row.Fields {
+			l.add(field.Name, field.Value, 0)
+		}
+	}
+	seen.Form, seen.Notes, seen.Columns = r.Form(), r.Notes(), l.result(seen.Rows)
+	for i, c := range seen.Columns {
+		seen.Columns[i].Unnamed = slices.Contains(r.at.unnamed, c.Name)
+	}
+	return seen, nil
+}
+
+// looker collects what a look shows of columns.
+type looker struct {
+	order   []string
+	columns map[string]*looked
+	several map[string]bool // paths to the first of several
+	bytes   int
+}
+
+// looked are the values of a column.
+type looked struct {
+	lengths  []int
+	numbers  int
+	values   []string
+	distinct map[string]bool
+}
+
+// add counts a value, or those in it.
+func (l *looker) add(name string, value any, depth int) {
+	text := ""
+	switch v := value.(type) {
+	case nil:
+	case string:
+		text = v
+	case json.RawMessage:
+		if depth < 3 {
+			l.inside(name, v, depth)
+			return
+		}
+		text = string(v)
+	default:
+		text = fmt.Sprint(v)
+	}
+	c := l.columns[name]
+	if c == nil {
+		if len(l.order) == maxColumns {
+			return
+		}
+		c = &looked{distinct: map[string]bool{}}
+		l.columns[name], l.order = c, append(l.order, name)
+	}
+	if strings.TrimSpace(text) == "" {
+		return
+	}
+	l.bytes += len(text)
+	c.lengths = append(c.lengths, utf8.RuneCountInString(text))
+	if _, err := strconv.ParseFloat(text, 64); err == nil {
+		c.numbers++
+	}
+	if !c.distinct[text] {
+		c.distinct[text] = true
+		if len(c.values) < sniffedValues {
+			c.values = append(c.values, text)
+		}
+	}
+}
+
+// inside counts the values in an object, and of an array the first one.
+func (l *looker) inside(name string, nested json.RawMessage, depth int) {
+	members, err := rows.JSONMembers(nil, nested, true)
+	if err != nil || len(members) == 0 {
+		return
+	}
+	if nested[0] == '[' {
+		if len(members) > 1 {
+			l.several[name+"[0]"] = true
+		}
+		l.add(name+"[0]", decoded(members[0].Value), depth+1)
+		return
+	}
+	for _, m := range members {
+		l.add(name+"."+m.Name, decoded(m.Value), depth+1)
+	}
+}
+
+func (l *looker) result(rows int) []Column {
+	var all []Column
+	for _, name := range l.order {
+		c := l.columns[name]
+		column := Column{Name: name, Values: c.values, Distinct: len(c.distinct), Empty: rows - len(c.lengths), Numeric: c.numbers > 0 && c.numbers == len(c.lengths)}
+		if at := strings.LastIndex(name, "[0]"); at >= 0 {
+			column.Several = l.several[name[:at+len("[0]")]]
+		}
+		if len(c.lengths) > 0 {
+			slices.Sort(c.lengths)
+			column.MedianLength, column.LongestLength = c.lengths[len(c.lengths)/2], c.lengths[len(c.lengths)-1]
+		}
+		all = append(all, column)
+	}
+	return all
+}

@@ -1,0 +1,358 @@
+package source
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/racflow/racflow/engine/internal/knowledge/rows"
+	"github.com/racflow/racflow/sdk"
+)
+
+// header maps the columns of a file whose first row names them to positions.
+type header struct {
+	names           []string
+	id, text, label int // -1: not there
+	context, gold   int
+	meta            []int
+	fields          []int // that are not mapped; nil: nobody wants to know
+	look            bool
+}
+
+// errMissing says that there is no column with the text.
+var errMissing = errors.New("there is no column with the text")
+
+func (m Mapping) header(names []string) (header, error) {
+	for i, name := range names {
+		if slices.Index(names, name) < i {
+			return header{}, fmt.Errorf("two columns are named %q: rename one of them", name)
+		}
+	}
+	h := header{
+		names: names, look: m.look,
+		id: position(names, m.ID), text: position(names, m.Text), label: position(names, m.Label),
+		context: position(names, m.Context), gold: position(names, m.Gold),
+	}
+	if h.text < 0 && !m.look {
+		return h, errMissing
+	}
+	if m.Context != "" && h.context < 0 {
+		return h, fmt.Errorf("there is no column %q, which context names; the columns are %s", m.Context, quoteAll(names))
+	}
+	for i := range names {
+		taken := i == h.id || i == h.text || i == h.label
+		if m.Fields && !taken {
+			h.fields = append(h.fields, i)
+		}
+		if m.Meta == nil && !taken && i != h.context && i != h.gold {
+			h.meta = append(h.meta, i)
+		}
+	}
+	for _, name := range m.Meta {
+		i := position(names, name)
+		if i < 0 {
+			return h, fmt.Errorf("there is no column %q, which meta names; the columns are %s", name, quoteAll(names))
+		}
+		h.meta = append(h.meta, i)
+	}
+	return h, nil
+}
+
+// others are the names of the fields that rows have.
+func (h header) others() []string {
+	all := make([]string, len(h.fields))
+	for to, i := range h.fields {
+		all[to] = h.names[i]
+	}
+	return all
+}
+
+// position is that of a column which is given by its name or, where none has that name, by
+// its position from 1 on; -1: there is none, or none is given.
+func position(names []string, column string) int {
+	if column == "" {
+		return -1
+	}
+	i := slices.Index(names, column)
+	if n, err := strconv.Atoi(column); i < 0 && err == nil && n > 0 && n <= len(names) {
+		return n - 1
+	}
+	return i
+}
+
+func quoteAll(names []string) string {
+	quoted := make([]string, 0, 8)
+	for i, name := range names {
+		if i == 8 {
+			return strings.Join(quoted, ", ") + " and more"
+		}
+		if len(name) > 40 {
+			name = name[:40] + "..."
+		}
+		quoted = append(quoted, strconv.Quote(name))
+	}
+	return strings.Join(quoted, ", ")
+}
+
+// row makes a row of the fields of one that is written.
+func (h *header) row(line int, fields []string) (row Row) {
+	row.Line = line
+	if len(fields) != len(h.names) {
+		row.Err = fmt.Errorf("it has %d fields where the header has %d", len(fields), len(h.names))
+	}
+	at := func(i int) string {
+		if i < 0 || i >= len(fields) {
+			return ""
+		}
+		return fields[i]
+	}
+	row.ID, row.Text, row.Label, row.Context = at(h.id), at(h.text), at(h.label), at(h.context)
+	if gold, err := goldOf(at(h.gold)); err == nil {
+		row.Gold = gold
+	} else {
+		row.Err = cmp.Or(row.Err, fmt.Errorf("%q: %w", h.names[h.gold], err))
+	}
+	for _, i := range h.meta {
+		if v := at(i); v != "" {
+			if row.Meta == nil {
+				row.Meta = sdk.Meta{}
+			}
+			row.Meta[h.names[i]] = v
+		}
+	}
+	if len(h.fields) > 0 {
+		row.Fields = make([]Field, len(h.fields))
+		for to, i := range h.fields {
+			row.Fields[to] = Field{h.names[i], at(i)}
+		}
+	}
+	if !h.look {
+		check(&row)
+	}
+	return row
+}
+
+// object maps the members of rows that are objects, which may lack any of them.
+type object struct {
+	id, text, label, context, gold column
+	meta                           []column // empty where all others are metadata
+	all                            bool     // they are
+	fields, look                   bool
+	found                          bool // a row had the column with the text
+
+	columns []string // of the rows so far
+	known   map[string]bool
+}
+
+// column is a column that is mapped: a member, or a path into one.
+type column struct {
+	name string
+	path rows.JSONPath
+}
+
+func (m Mapping) object() *object {
+	o := &object{all: m.Meta == nil, fields: m.Fields, look: m.look, known: map[string]bool{}}
+	for to, name := range map[*column]string{&o.id: m.ID, &o.text: m.Text, &o.label: m.Label, &o.context: m.Context, &o.gold: m.Gold} {
+		*to = columnOf(name)
+	}
+	for _, name := range m.Meta {
+		o.meta = append(o.meta, columnOf(name))
+	}
+	return o
+}
+
+func columnOf(name string) column {
+	c := column{name: name}
+	if name != "" {
+		c.path = rows.ParseJSONPath(name)
+	}
+	return c
+}
+
+// of returns the value of a column, and the member that is nothing but that value; -1: it
+// is a part of one, or there is none.
+func (c column) of(row []Field) (value any, member int) {
+	if c.name == "" {
+		return nil, -1
+	}
+	at := func(name string) int { return slices.IndexFunc(row, func(f Field) bool { return f.Name == name }) }
+	if i := at(c.name); i >= 0 {
+		return row[i].Value, i
+	}
+	i, rest := at(c.path.First()), c.path.Rest()
+	if i < 0 || len(rest) == 0 {
+		return nil, -1
+	}
+	if raw, ok := row[i].Value.(json.RawMessage); ok {
+		if found := rest.In(raw); found != nil {
+			return found, -1
+		}
+	}
+	return nil, -1
+}
+
+// row makes a row of members: strings, numbers and booleans, or all of them as JSON.
+func (o *object) row(line int, members []Field) Row {
+	row := Row{Line: line}
+	taken := [5]int{}
+	take := func(n int, c column, numbers bool) (text string) {
+		var value any
+		value, taken[n] = c.of(members)
+		text, ok := textOf(value, numbers)
+		if !ok {
+			row.Err = fmt.Errorf("%q is not a string", c.name)
+		}
+		return text
+	}
+	row.ID, row.Text = take(0, o.id, true), take(1, o.text, false)
+	var label any
+	label, taken[2] = o.label.of(members)
+	row.Label, row.Err = labelOf(o.label.name, label, row.Err)
+	o.found = o.found || taken[1] >= 0 || row.Text != ""
+	row.Context = take(3, o.context, false)
+	var gold any
+	gold, taken[4] = o.gold.of(members)
+	var err error
+	if row.Gold, err = goldOfAny(gold); err != nil {
+		row.Err = cmp.Or(row.Err, fmt.Errorf("%q: %w", o.gold.name, err))
+	}
+	keep := func(name string, value any) {
+		v, err := metaOf(value)
+		if err != nil {
+			row.Err = fmt.Errorf("%q cannot be kept as metadata: %w", name, err)
+		}
+		if v != nil {
+			if row.Meta == nil {
+				row.Meta = sdk.Meta{}
+			}
+			row.Meta[name] = v
+		}
+	}
+	for i, m := range members {
+		if !o.known[m.Name] && len(o.columns) < maxColumns {
+			name := strings.Clone(m.Name)
+			o.known[name], o.columns = true, append(o.columns, name)
+		}
+		if o.all && !slices.Contains(taken[:], i) {
+			keep(m.Name, m.Value)
+		}
+		if o.fields && !slices.Contains(taken[:3], i) {
+			row.Fields = append(row.Fields, Field{m.Name, decoded(m.Value)})
+		}
+	}
+	for _, c := range o.meta {
+		if v, _ := c.of(members); v != nil {
+			keep(c.name, v)
+		}
+	}
+	if !o.look {
+		check(&row)
+	}
+	return row
+}
+
+// maxColumns is how many columns are remembered of rows that each have columns of their own.
+const maxColumns = 10_000
+
+// textOf is a value as text: a string or, where they may stand for one, a number as it is
+// written: an id may have more digits than a float64.
+func textOf(value any, numbers bool) (text string, ok bool) {
+	switch v := value.(type) {
+	case nil:
+		return "", true
+	case string:
+		return v, true
+	case json.Number:
+		return string(v), numbers
+	case json.RawMessage:
+		switch {
+		case string(v) == "null":
+			return "", true
+		case v[0] == '"':
+			return text, json.Unmarshal(v, &text) == nil
+		case numbers && strings.IndexByte("-0123456789", v[0]) >= 0:
+			return string(v), true
+		}
+	}
+	return "", false
+}
+
+// ErrSeveralLabels says that the label of a row is a list of several.
+var ErrSeveralLabels = errors.New("several labels")
+
+// labelOf is the label in a value: a text, a number, or a list of one of them. An error of the row
+// before it stays.
+func labelOf(name string, value any, before error) (string, error) {
+	if list, ok := value.(json.RawMessage); ok && list[0] == '[' {
+		all, err := rows.JSONMembers(nil, list, true)
+		switch {
+		case err == nil && len(all) > 1:
+			return "", cmp.Or(before, fmt.Errorf("%q holds %w, and a row has one: write one, or take the first of each row with %q in place of %[1]q", name, ErrSeveralLabels, name+"[0]"))
+		case err == nil && len(all) == 0:
+			value = nil
+		case err == nil:
+			value = all[0].Value
+		}
+	}
+	text, ok := textOf(value, true)
+	if !ok {
+		return "", cmp.Or(before, fmt.Errorf("%q is not a string", name))
+	}
+	return text, before
+}
+
+// goldOfAny reads the passages in a value.
+func goldOfAny(value any) ([]Gold, error) {
+	switch v := value.(type) {
+	case json.RawMessage:
+		return goldOfJSON(v)
+	case string:
+		return goldOf(v)
+	case json.Number:
+		return goldOf(string(v))
+	}
+	return nil, nil
+}
+
+// metaOf is a value as metadata: a string, a float64 or a bool; nil where it is none of them.
+func metaOf(value any) (any, error) {
+	switch v := value.(type) {
+	case string, bool:
+		return v, nil
+	case json.Number:
+		return v.Float64()
+	case json.RawMessage:
+		if len(v) > 0 && (v[0] == '{' || v[0] == '[') {
+			return nil, nil
+		}
+		var scalar any
+		err := json.Unmarshal(v, &scalar)
+		return scalar, err
+	}
+	return nil, nil
+}
+
+// decoded is the value of a Field: of JSON, what is not nested is decoded.
+func decoded(value any) any {
+	raw, ok := value.(json.RawMessage)
+	if !ok {
+		return value
+	}
+	switch c := raw[0]; c {
+	case '"':
+		var text string
+		_ = json.Unmarshal(raw, &text) // it is valid
+		return text
+	case 't', 'f':
+		return c == 't'
+	case 'n':
+		return nil
+	case '{', '[':
+		return slices.Clone(raw)
+	}
+	return json.Number(raw)
+}

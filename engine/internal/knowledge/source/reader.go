@@ -1,0 +1,416 @@
+package source
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/racflow/racflow/engine/internal/knowledge/rows"
+)
+
+// HashBytes is the length of a row's Hash.
+const HashBytes = 16
+
+// Hash is that of what the row says: text, label, metadata and context.
+func (r Row) Hash() []byte {
+	parts := []any{r.Text, r.Label, r.Meta}
+	if r.Context != "" { // entries without one keep the hash that they always had
+		parts = append(parts, r.Context)
+	}
+	content, err := json.Marshal(parts)
+	if err != nil {
+		panic(err) // strings, numbers and booleans always encode
+	}
+	sum := sha256.Sum256(content)
+	return sum[:HashBytes]
+}
+
+// EntryID is the id that a row with this hash has in a knowledge: its own or, where it has none,
+// one that follows from its content, so that adding or removing rows elsewhere does not rename
+// it. Equal rows are counted: taken are the ids of the rows before.
+func EntryID[T any](r Row, hash []byte, taken map[string]T) string {
+	if r.ID != "" {
+		return r.ID
+	}
+	content := hex.EncodeToString(hash[:8])
+	id := content
+	for n := 2; ; n++ {
+		if _, ok := taken[id]; !ok {
+			return id
+		}
+		id = content + "-" + strconv.Itoa(n)
+	}
+}
+
+// file is one file of a source, or standard input.
+type file struct {
+	path        string
+	form        Form // as given and found out
+	compression string
+	mapping     Mapping
+	patient     bool       // it is a regular file, which can be read ahead, and again
+	text        *rows.Text // nil: it is no text
+
+	next    func() (Row, error)
+	columns func() []string
+	unnamed []string   // columns that the header has no name for
+	fields  []string   // names of Row.Fields in each row; nil: none, or rows differ
+	lines   func() int // so far
+	digest  func() (string, error)
+	close   func() error
+}
+
+// openFile opens a file, or stdin where path is "-", and adds to read the bytes that are read
+// of it.
+func openFile(path string, form Form, m Mapping, stdin io.Reader, read *atomic.Int64) (*file, error) {
+	f := &file{path: path, form: form, mapping: m, close: func() error { return nil }}
+	if f.form.Format == "" {
+		f.form.Format = FormatOf(path)
+	}
+	in := stdin
+	if path != "-" {
+		opened, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		if info, err := opened.Stat(); err == nil {
+			f.patient = info.Mode().IsRegular()
+		}
+		in, f.close = opened, opened.Close
+		if format := tableOf(f.form.Format, opened); format != "" {
+			f.form.Format = format
+			if err := f.startTable(opened, read); err != nil {
+				return nil, errors.Join(err, f.close())
+			}
+			return f, nil
+		}
+	}
+	h := sha256.New()
+	f.digest = func() (string, error) { return hex.EncodeToString(h.Sum(nil)), nil }
+	counted := io.TeeReader(in, io.MultiWriter(h, counter{read}))
+	if err := f.start(bufio.NewReaderSize(counted, rows.BufferSize)); err != nil {
+		return nil, errors.Join(err, f.close())
+	}
+	return f, nil
+}
+
+// counter counts what is written to it.
+type counter struct{ n *atomic.Int64 }
+
+func (c counter) Write(p []byte) (int, error) {
+	c.n.Add(int64(len(p)))
+	return len(p), nil
+}
+
+// notes say what was found out and may be wrong.
+func (f *file) notes() []string {
+	if f.text == nil || !f.text.Guessed() {
+		return nil
+	}
+	return []string{f.path + " is not UTF-8 and is read as " + f.text.Encoding() + `: if characters look wrong, say how it is written, such as encoding = "iso-8859-2"`}
+}
+
+func (f *file) errorAt(line int, err error) error {
+	return &FileError{Path: f.path, Line: line, Column: 1, Err: err}
+}
+
+// IsGlob reports whether a path stands for several files. A file that has such a name is
+// itself.
+func IsGlob(path string) bool {
+	if path == "-" || !strings.ContainsAny(path, "*?[{") {
+		return false
+	}
+	_, err := os.Stat(path)
+	return err != nil
+}
+
+// Files are the files that a path stands for, sorted: of a glob all that match.
+func Files(path string) ([]string, error) {
+	if !IsGlob(path) {
+		return []string{path}, nil
+	}
+	files, err := doublestar.FilepathGlob(path, doublestar.WithFilesOnly(), doublestar.WithFailOnIOErrors())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("no file matches %s: mend the pattern, or name a file", path)
+	}
+	slices.Sort(files)
+	return files, nil
+}
+
+// Regular reports whether a path stands for regular files alone, which can be read more than
+// once.
+func Regular(path string) bool {
+	files, err := Files(path)
+	return err == nil && path != "-" && sizeOf(files) >= 0
+}
+
+// sizeOf is how large files are together; -1: one of them is no regular file.
+func sizeOf(files []string) (size int64) {
+	for _, path := range files {
+		info, err := os.Stat(path)
+		if err != nil || !info.Mode().IsRegular() {
+			return -1
+		}
+		size += info.Size()
+	}
+	return size
+}
+
+// Digest is what Reader.Digest gives at the end of a source, without parsing it; empty for
+// standard input and pipes, which can be read only once.
+func Digest(path string) (string, error) {
+	if path == "-" {
+		return "", nil
+	}
+	files, err := Files(path)
+	if err != nil {
+		return "", err
+	}
+	digests := make([]string, len(files))
+	for i, name := range files {
+		if digests[i], err = fileDigest(name); err != nil || digests[i] == "" {
+			return "", err
+		}
+	}
+	if !IsGlob(path) {
+		return digests[0], nil
+	}
+	return digestOf(digests), nil
+}
+
+// fileDigest is the hash of a regular file.
+func fileDigest(path string) (string, error) {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return "", err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	return hashOf(f)
+}
+
+func hashOf(in io.Reader) (string, error) {
+	h := sha256.New()
+	_, err := io.Copy(h, in)
+	return hex.EncodeToString(h.Sum(nil)), err
+}
+
+// digestOf identifies what the files of a glob hold, by the digests of each.
+func digestOf(digests []string) string {
+	sum := sha256.Sum256([]byte(strings.Join(digests, "\n")))
+	return hex.EncodeToString(sum[:])
+}
+
+// Shares reports whether two parts of the same rows have any in common.
+func (f Form) Shares(other Form) bool {
+	if f.Where[0] == other.Where[0] && f.Where[1] != other.Where[1] || f.Sheet != "" && other.Sheet != "" && f.Sheet != other.Sheet {
+		return false
+	}
+	whole := func(part [2]float64) [2]float64 {
+		if part == [2]float64{} {
+			part[1] = 1
+		}
+		return part
+	}
+	a, b := whole(f.Part), whole(other.Part)
+	return max(a[0], b[0]) < min(a[1], b[1])
+}
+
+// in reports whether the row of a text belongs to a part. Texts that differ
+// in case and white space alone fall into the same part.
+func in(part [2]float64, text string) bool {
+	from, to := part[0], part[1]
+	sum := sha256.Sum256([]byte(strings.ToLower(spaced(text))))
+	at := float64(binary.BigEndian.Uint64(sum[:])>>11) / (1 << 53) // below 1, exactly
+	return from <= at && at < to
+}
+
+// Reader reads the rows of one source.
+type Reader struct {
+	path    string
+	files   []string // a glob's; nil: the source is one file or standard input
+	form    Form
+	mapping Mapping
+
+	at      *file // the one that is read
+	opened  int   // how many of the files have been opened
+	before  []int // lines of the files before each one that has been opened
+	columns []string
+	digests []string // of the files before it
+
+	size int64 // of all files, in bytes; -1: not known
+	read atomic.Int64
+}
+
+// Open opens a file, all files of a glob in the order of their names, or stdin where path is
+// "-". Of each file the beginning is read, so that one that cannot be read is known before
+// anything is made of the others.
+func Open(path string, f Form, m Mapping, stdin io.Reader) (*Reader, error) {
+	r := &Reader{path: path, form: f, mapping: m, before: []int{0}}
+	if path == "-" {
+		r.size = -1
+		return r, r.open(path, stdin)
+	}
+	files, err := Files(path)
+	if err != nil {
+		return nil, err
+	}
+	r.size = sizeOf(files)
+	if IsGlob(path) {
+		r.files = files
+	}
+	for _, name := range files[1:] {
+		f, err := openFile(name, r.form, r.mapping, nil, new(atomic.Int64))
+		if err != nil {
+			return nil, err
+		}
+		if err := f.close(); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.open(files[0], nil); err != nil {
+		return nil, err
+	}
+	if r.at.form.Format == XLSX { // which is unpacked before its first row is read
+		r.size = -1
+	}
+	return r, nil
+}
+
+// open opens the next file.
+func (r *Reader) open(path string, stdin io.Reader) error {
+	f, err := openFile(path, r.form, r.mapping, stdin, &r.read)
+	if err != nil {
+		return err
+	}
+	r.at, r.opened = f, r.opened+1
+	return nil
+}
+
+// Next returns the next row. It ends with io.EOF.
+func (r *Reader) Next() (Row, error) {
+	for {
+		row, err := r.at.next()
+		if errors.Is(err, io.EOF) && r.opened < len(r.files) {
+			if err := r.turn(); err != nil {
+				return Row{}, err
+			}
+			continue
+		}
+		if err != nil {
+			return row, err
+		}
+		if r.files != nil {
+			row.File, row.before = r.files[r.opened-1], r.before[r.opened-1]
+			row.Line += row.before
+		}
+		if !row.out && (r.form.Part == [2]float64{} || in(r.form.Part, row.Text)) {
+			return row, nil
+		}
+	}
+}
+
+// Place is Row.Place of the row on a line, which has been read.
+func (r *Reader) Place(line int) (file string, n int) {
+	if r.files == nil {
+		return "", line
+	}
+	i, _ := slices.BinarySearch(r.before, line) // its file begins before the line
+	i = max(i-1, 0)
+	return r.files[i], line - r.before[i]
+}
+
+// turn closes a file that has been read, and opens the next one.
+func (r *Reader) turn() error {
+	r.columns = merged(r.columns, r.at.columns())
+	before := r.before[r.opened-1] + r.at.lines()
+	digest, err := r.at.digest()
+	if err != nil {
+		return err
+	}
+	r.digests = append(r.digests, digest)
+	if err := r.at.close(); err != nil {
+		return err
+	}
+	r.before = append(r.before, before)
+	return r.open(r.files[r.opened], nil)
+}
+
+// Columns are the names of the columns, in the file's order; of JSON those of the rows so
+// far, and of a glob those of the files so far.
+func (r *Reader) Columns() []string { return merged(r.columns, r.at.columns()) }
+
+// Fields are the names that Row.Fields has in each row that can be read; false: that is not
+// known before all rows have been read, as of JSON and of several files.
+func (r *Reader) Fields() ([]string, bool) { return r.at.fields, r.files == nil && r.at.fields != nil }
+
+// Form is how the file that is read now is written, as it was given and found out.
+func (r *Reader) Form() Form {
+	f := r.at.form
+	if text := r.at.text; f.Encoding == "" && text != nil && text.Encoding() != "utf-8" {
+		f.Encoding = text.Encoding()
+	}
+	return f
+}
+
+// Notes say what was found out of the file that is read now and may be wrong, a sentence each.
+func (r *Reader) Notes() []string { return r.at.notes() }
+
+// Progress is how many bytes have been read of the files as they lie on disk, and how many
+// there are; -1: that is not known. It may be called at any time by any goroutine.
+func (r *Reader) Progress() (read, size int64) {
+	if read = r.read.Load(); r.size >= 0 {
+		read = min(read, r.size) // of some files, parts are read twice
+	}
+	return read, r.size
+}
+
+// Digest identifies what has been read so far; at the end, the whole content.
+func (r *Reader) Digest() string {
+	digest, err := r.at.digest()
+	if err != nil {
+		digest = err.Error() // it is no content's
+	}
+	if r.files == nil {
+		return digest
+	}
+	return digestOf(append(r.digests[:len(r.digests):len(r.digests)], digest))
+}
+
+// Close closes the source.
+func (r *Reader) Close() error { return r.at.close() }
+
+// merged are names with those of more that are not among them.
+func merged(names, more []string) []string {
+	if len(names) == 0 {
+		return more
+	}
+	known := make(map[string]bool, len(names))
+	for _, name := range names {
+		known[name] = true
+	}
+	all := names[:len(names):len(names)]
+	for _, name := range more {
+		if !known[name] {
+			all = append(all, name)
+		}
+	}
+	return all
+}

@@ -1,0 +1,287 @@
+package source
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/racflow/racflow/engine/internal/knowledge/rows"
+	"github.com/racflow/racflow/sdk"
+)
+
+// missing is the error of a file that has no column with the text. It proposes the mapping
+// that would probably work.
+func (f *file) missing(names []string) error {
+	guess := byName(names)
+	if f.patient { // it can be looked at once more
+		if seen, err := Sniff(f.path, f.form); err == nil && seen.Rows > 0 {
+			guess = Guess(seen)
+			var found []string
+			for _, c := range seen.Columns {
+				found = append(found, c.Name)
+			}
+			if len(found) > 0 { // a file may have no rows
+				names = found
+			}
+		}
+	}
+	if position(names, f.mapping.Label) >= 0 {
+		guess.Label = ""
+	}
+	if position(names, f.mapping.ID) >= 0 {
+		guess.ID = ""
+	}
+	var advice []string
+	if guess.Text != "" {
+		guess.Flag = f.mapping.Flag
+		advice = append(advice, fmt.Sprintf("This may be what you want: %s on the command line, or %s in the block", guess.Flags(), guess.arguments()))
+	}
+	if f.form.Format.OfTexts() && byName(names).Text == "" {
+		advice = append(advice, `If the first line is a row already, add a header line that names the columns, or write header = false and name columns by position, as text = "1"`)
+	}
+	if len(advice) == 0 {
+		advice = append(advice, "Name the column that holds the text: "+Mapping{Text: "NAME", Flag: f.mapping.Flag}.Flags())
+	}
+	return fmt.Errorf("there is no column %q; the columns are %s. %s", f.mapping.Text, quoteAll(names), strings.Join(advice, ". "))
+}
+
+// Flags are the flags of a command that give a mapping.
+func (m Mapping) Flags() string {
+	return m.written(cmp.Or(m.Flag, "--column")+" %s=%s", " ", func(name string) string {
+		if strings.ContainsAny(name, " \t\n'\"\\$`*?[]{}()<>|&;!#~") {
+			return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
+		}
+		return name
+	})
+}
+
+// arguments are the arguments of a block that give a mapping.
+func (m Mapping) arguments() string {
+	return m.written("%s = %s", ", ", func(name string) string { return fmt.Sprintf("%q", name) })
+}
+
+func (m Mapping) written(format, between string, quote func(string) string) string {
+	var all []string
+	for _, c := range []struct{ means, column string }{{"text", m.Text}, {"label", m.Label}, {"id", m.ID}} {
+		if c.column != "" {
+			all = append(all, fmt.Sprintf(format, c.means, quote(c.column)))
+		}
+	}
+	return strings.Join(all, between)
+}
+
+// MaxRow is the length in bytes above which a row is refused.
+const MaxRow = rows.MaxLine
+
+// Mapping says which column means what. A column is named by its name or by its position
+// ("2" is the second); in JSON also by a path that leads to it, such as "data.utterance"
+// or "turns[0].text".
+type Mapping struct {
+	ID, Text, Label string   // rows without ID or Label are fine
+	Context         string   // column of the texts' contexts; empty: none
+	Gold            string   // column of the gold passages; empty: none
+	Meta            []string // columns kept as metadata; nil: all others
+	Fields          bool     // Row.Fields is filled
+	Flag            string   // of a command line, that gives columns; empty: --column
+
+	look bool // rows need no text: nothing is mapped, and it is looked at what there is
+}
+
+// Row is one row of a source.
+type Row struct {
+	// Line is where it starts; 1 is the first line. It names the row among those of the
+	// source: in a glob, lines are counted through all files. Place says the line of the file.
+	Line    int
+	File    string // in which file of a glob it stands; empty: the source is one file
+	ID      string // empty: the row has none
+	Text    string
+	Label   string
+	Context string    // says where the text stands; empty: nothing
+	Gold    []Gold    // what should be found for it; nil: that is not known
+	Trace   sdk.Trace // of a request that it came with; zero: none
+	Meta    sdk.Meta
+	// Fields are the columns that are not mapped to ID, Text or Label, in the file's order, if
+	// the Mapping asks for them.
+	Fields []Field
+	Err    error // set: the row cannot be used
+
+	before int  // lines of the files before this one
+	out    bool // Form.Where leaves it out
+}
+
+// Place is the file of a glob in which the row stands, and the line of that file. The file
+// is empty where the source is one.
+func (r Row) Place() (file string, line int) { return r.File, r.Line - r.before }
+
+// At returns the row with another Place: one that has travelled does not know its own.
+func (r Row) At(file string, line int) Row {
+	r.File, r.before = file, r.Line-line
+	return r
+}
+
+// Field is a column of a row.
+type Field struct {
+	Name  string
+	Value any // string, json.Number, bool, nil, or json.RawMessage of what is nested
+}
+
+// FileError says that a whole file cannot be read.
+type FileError struct {
+	Path         string
+	Line, Column int
+	Err          error // what is wrong and what to do
+}
+
+func (e *FileError) Error() string {
+	return fmt.Sprintf("%s:%d:%d: %v", e.Path, e.Line, e.Column, e.Err)
+}
+func (e *FileError) Unwrap() error { return e.Err }
+
+// check sets the error of a row that was parsed and cannot be used.
+func check(row *Row) {
+	switch {
+	case row.Err != nil:
+	case !utf8.ValidString(row.ID), !utf8.ValidString(row.Text), !utf8.ValidString(row.Label), !utf8.ValidString(row.Context):
+		row.Err = errNotUTF8
+	case strings.TrimSpace(row.Text) == "":
+		row.Err = errors.New("it has no text")
+	}
+}
+
+var errNotUTF8 = rows.ErrNotUTF8
+
+// startCells makes rows of records whose first one may name the columns.
+func (f *file) startCells(first rows.Record, next func() (rows.Record, error)) error {
+	names := make([]string, len(first.Fields))
+	headed := f.form.Header == nil || *f.form.Header
+	for i, name := range first.Fields {
+		if names[i] = strings.Clone(strings.TrimSpace(name)); !headed || names[i] == "" {
+			names[i] = strconv.Itoa(i + 1)
+			f.unnamed = append(f.unnamed, names[i])
+		}
+	}
+	where := position(names, f.form.Where[0])
+	if where < 0 && f.form.Where[0] != "" {
+		return f.errorAt(first.Line, f.noWhere(names))
+	}
+	h, err := f.mapping.header(names)
+	if errors.Is(err, errMissing) {
+		err = f.missing(names)
+	}
+	if err != nil {
+		return f.errorAt(first.Line, err)
+	}
+	f.columns, f.fields = func() []string { return h.names }, h.others()
+	row := func(r *rows.Record) (row Row) {
+		if r.Err != nil {
+			return Row{Line: r.Line, Err: r.Err}
+		}
+		row = h.row(r.Line, r.Fields)
+		row.out = where >= 0 && (where >= len(r.Fields) || strings.TrimSpace(r.Fields[where]) != f.form.Where[1])
+		f.checkDecoded(&row)
+		return row
+	}
+	var ahead []Row
+	if !headed {
+		ahead = []Row{row(&first)}
+	}
+	f.next = func() (Row, error) {
+		if len(ahead) > 0 {
+			first := ahead[0]
+			ahead = nil
+			return first, nil
+		}
+		r, err := next()
+		if err != nil {
+			return Row{}, f.failed(err)
+		}
+		return row(&r), nil
+	}
+	return nil
+}
+
+// noWhere is the error of a file without the column that Form.Where names.
+func (f *file) noWhere(names []string) error {
+	return fmt.Errorf("there is no column %q, which where names; the columns are %s", f.form.Where[0], quoteAll(names))
+}
+
+// firstRows is how many rows of objects are looked at for the column with the text.
+const firstRows = 20
+
+// startObjects makes rows of objects or, where arrays says so, of arrays. A file none of
+// whose first rows has a text is refused with advice, rather than all of its rows.
+func (f *file) startObjects(next func() (rows.JSONRow, error), arrays bool) error {
+	var members []rows.JSONMember
+	var fields []Field
+	return f.startFields(func() (int, []Field, error, error) {
+		r, err := next()
+		if err != nil {
+			return 0, nil, nil, err
+		}
+		if r.Err == nil {
+			members, r.Err = rows.JSONMembers(members[:0], r.Raw, arrays)
+		}
+		fields = fields[:0]
+		for _, m := range members {
+			fields = append(fields, Field{m.Name, m.Value})
+		}
+		return r.Line, fields, r.Err, nil
+	})
+}
+
+// startFields makes rows of the fields that next returns with their line, or with what is
+// wrong with that row.
+func (f *file) startFields(next func() (line int, fields []Field, invalid, err error)) error {
+	o, where := f.mapping.object(), columnOf(f.form.Where[0])
+	f.columns = func() []string { return slices.Clip(o.columns) }
+	read := func() (Row, error) {
+		line, fields, invalid, err := next()
+		if err != nil {
+			return Row{}, f.failed(err)
+		}
+		if invalid != nil {
+			return Row{Line: line, Err: invalid}, nil //nolint:nilerr // the row fails alone
+		}
+		row := o.row(line, fields)
+		if where.name != "" {
+			value, _ := where.of(fields)
+			text, _ := textOf(value, true)
+			row.out = strings.TrimSpace(text) != f.form.Where[1]
+		}
+		f.checkDecoded(&row)
+		return row, nil
+	}
+	var ahead []Row
+	var failed error
+	if f.patient {
+		for len(ahead) < firstRows && failed == nil && !o.found {
+			var row Row
+			if row, failed = read(); failed == nil {
+				ahead = append(ahead, row)
+			}
+		}
+		if !f.mapping.look && !o.found && len(o.columns) > 0 {
+			return f.errorAt(ahead[0].Line, f.missing(o.columns))
+		}
+		if len(ahead) == 0 && !errors.Is(failed, io.EOF) {
+			return failed
+		}
+	}
+	f.next = func() (Row, error) {
+		if len(ahead) > 0 {
+			row := ahead[0]
+			ahead = ahead[1:]
+			return row, nil
+		}
+		if failed != nil {
+			return Row{}, failed
+		}
+		return read()
+	}
+	return nil
+}

@@ -1,0 +1,323 @@
+package source
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"unicode/utf8"
+
+	"github.com/racflow/racflow/engine/internal/knowledge/rows"
+)
+
+// tableOf is the format of a file that is read at any place and not as a stream; empty: it is
+// text. Its name says so, or how it begins.
+func tableOf(f Format, in *os.File) Format {
+	var head [4]byte
+	n, _ := in.ReadAt(head[:], 0)
+	_, packed := rows.Packed(head[:n])
+	switch {
+	case packed:
+		return ""
+	case f == Parquet, f == XLSX:
+		return f
+	case f == "" && bytes.Equal(head[:], []byte("PAR1")):
+		return Parquet
+	case f == "" && bytes.Equal(head[:], []byte("PK\x03\x04")):
+		return XLSX
+	}
+	return ""
+}
+
+// at counts what is read at any place.
+type at struct {
+	in io.ReaderAt
+	n  *atomic.Int64
+}
+
+func (a at) ReadAt(p []byte, off int64) (int, error) {
+	n, err := a.in.ReadAt(p, off)
+	a.n.Add(int64(n))
+	return n, err
+}
+
+// startTable makes a Parquet file or a workbook ready to return rows.
+func (f *file) startTable(in *os.File, read *atomic.Int64) error {
+	info, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	size := info.Size()
+	f.digest = func() (string, error) {
+		digest, err := hashOf(io.NewSectionReader(in, 0, size))
+		if errors.Is(err, os.ErrClosed) {
+			return fileDigest(f.path)
+		}
+		return digest, err
+	}
+	if size == 0 {
+		return f.errorAt(1, errors.New("the file is empty"))
+	}
+	if f.form.Format == Parquet {
+		return f.startParquet(at{in, read}, size)
+	}
+	return f.startWorkbook(in, size, read)
+}
+
+// startParquet makes the rows of a Parquet file objects, since their values may be nested.
+func (f *file) startParquet(in io.ReaderAt, size int64) error {
+	p, err := rows.OpenParquet(in, size)
+	if err != nil {
+		return f.errorAt(1, err)
+	}
+	f.lines, f.close = p.Row, both(p.Close, f.close)
+	names := p.Columns()
+	fields := make([]Field, len(names))
+	err = f.startFields(func() (int, []Field, error, error) {
+		values, err := p.Next()
+		for i, v := range values {
+			fields[i] = Field{names[i], v}
+		}
+		return p.Row(), fields, nil, err
+	})
+	f.columns = func() []string { return names }
+	if err == nil && !f.mapping.look && f.mapping.position(names) < 0 {
+		return f.errorAt(1, f.missing(names)) // there are no rows
+	}
+	return err
+}
+
+// position is that of the column with the text, or of the one that a path to it begins with.
+func (m Mapping) position(names []string) int {
+	if i := position(names, m.Text); i >= 0 {
+		return i
+	}
+	return slices.Index(names, columnOf(m.Text).path.First())
+}
+
+// startWorkbook makes the cells of a sheet rows.
+func (f *file) startWorkbook(in io.ReaderAt, size int64, read *atomic.Int64) error {
+	w, err := rows.OpenWorkbook(in, size, f.form.Sheet)
+	if err != nil {
+		return f.errorAt(1, err)
+	}
+	read.Add(size) // it is unpacked as a whole
+	f.form.Sheet = w.Sheet()
+	w.Skip(f.form.HeaderRow - 1)
+	f.lines, f.close = w.Row, both(w.Close, f.close)
+	next := func() (rows.Record, error) {
+		cells, err := w.Next()
+		r := rows.Record{Line: w.Row(), Fields: cells}
+		return r, err
+	}
+	first, err := next()
+	if err != nil {
+		return f.errorAt(1, err)
+	}
+	return f.startCells(first, next)
+}
+
+// both closes a file after what reads it.
+func both(first, then func() error) func() error {
+	return func() error { return errors.Join(first(), then()) }
+}
+
+// Sheets are the names of the sheets of a workbook.
+func Sheets(path string) ([]string, error) {
+	in, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close() //nolint:errcheck // it was only read
+	info, err := in.Stat()
+	if err != nil {
+		return nil, err
+	}
+	w, err := rows.OpenWorkbook(in, info.Size(), "")
+	if err != nil {
+		return nil, err
+	}
+	defer w.Close() //nolint:errcheck // it was only read
+	return w.Sheets(), nil
+}
+
+// start makes a text ready to return rows.
+func (f *file) start(in *bufio.Reader) error {
+	_, err := in.Peek(1)
+	if errors.Is(err, io.EOF) {
+		err = errors.New("the file is empty")
+	}
+	if err == nil {
+		in, f.compression, err = rows.Unpack(in)
+	}
+	if err == nil {
+		f.text, err = rows.Decode(in, f.form.Encoding, f.patient)
+	}
+	if err != nil {
+		return f.errorAt(1, err)
+	}
+	head, end, err := f.head()
+	if err != nil {
+		return f.errorAt(1, err)
+	}
+	f.form.Format = formOf(f.form.Format, head)
+	switch f.form.Format {
+	case TSV, CSV:
+		return f.startDelimited(head, end)
+	case JSONL:
+		text := rows.NewLines(f.text.Reader, end)
+		f.lines = text.Line
+		return f.startObjects(rows.NewJSONL(text).Next, false)
+	case Parquet, XLSX:
+		return f.errorAt(1, fmt.Errorf("a %s file is read from its disk and not as a stream: name it as a file that is not packed; without that, its rows can come as CSV", f.form.Format))
+	case JSON:
+		stream := rows.NewJSONArray(f.text.Reader, f.form.Sheet)
+		f.lines = stream.Line
+		return f.startObjects(stream.Next, true)
+	}
+	return f.errorAt(1, fmt.Errorf("unknown format %q: use tsv, csv, jsonl, json, parquet or xlsx", f.form.Format))
+}
+
+// head is how a text begins, up to a line end if there is more of it, and which byte ends
+// lines. Of standard input, which may be slow, it is the first line.
+func (f *file) head() (head []byte, end byte, err error) {
+	for n := 1; ; n = f.text.Buffered() + 1 {
+		head, err = f.text.Peek(min(n, rows.BufferSize))
+		if err == nil {
+			head, err = f.text.Peek(f.text.Buffered())
+		}
+		first := bytes.IndexAny(head, "\r\n")
+		ended := first >= 0 && (head[first] == '\n' || first < len(head)-1) // else a newline may follow
+		switch {
+		case err == nil && len(head) < rows.BufferSize && (f.patient || !ended):
+			continue
+		case err != nil && !errors.Is(err, io.EOF):
+			return nil, 0, err
+		case len(bytes.TrimSpace(head)) == 0 && err != nil:
+			return nil, 0, errors.New("the file is empty")
+		}
+		end = '\n'
+		if ended && head[first] == '\r' && bytes.IndexByte(head, '\n') < 0 {
+			end = '\r'
+		}
+		switch {
+		case !f.patient && ended:
+			head = head[:first+1]
+		case err == nil:
+			head = head[:bytes.LastIndexByte(head, end)+1]
+		}
+		return head, end, nil
+	}
+}
+
+// formOf is the format of a text; empty: it is delimited in some way. Rows of JSON that have
+// the name of a file with one array, and the reverse, are read as what they are.
+func formOf(format Format, head []byte) Format {
+	text := bytes.TrimLeft(head, " \t\r\n")
+	if format != "" && format != JSON && format != JSONL || len(text) == 0 {
+		return format
+	}
+	first, rest, _ := bytes.Cut(text, []byte("\n"))
+	alone := json.Valid(first)
+	switch {
+	case text[0] == '[' && !(format == JSONL && alone && len(bytes.TrimSpace(rest)) > 0):
+		return JSON
+	case text[0] == '{' && alone && (format == JSONL || len(bytes.TrimSpace(rest)) > 0 || !rows.HoldsRows(first)):
+		return JSONL
+	case text[0] == '{' && (format == "" || alone):
+		return JSON
+	}
+	return cmp.Or(format, TSV)
+}
+
+// startDelimited finds out how fields are separated, where that is not given.
+func (f *file) startDelimited(head []byte, end byte) error {
+	skipped := max(f.form.HeaderRow-1, 0)
+	if d := separator(head, end); d != "" {
+		skipped = max(skipped, 1)
+		f.form.Delimiter = cmp.Or(f.form.Delimiter, d)
+	}
+	text := rows.NewLines(f.text.Reader, end)
+	for range skipped {
+		if _, err := text.Next(); err != nil && !errors.Is(err, rows.ErrLineTooLong) {
+			return f.errorAt(text.Line(), fmt.Errorf("the file has no line %d that could name the columns", skipped+1))
+		}
+		_, head, _ = bytes.Cut(head, []byte{end})
+	}
+	style, err := f.style(head, end)
+	if err != nil {
+		return f.errorAt(1, err)
+	}
+	f.form.Delimiter = string(style.Delimiter)
+	f.lines = text.Line
+	records := rows.NewDelimited(text, style)
+	first, err := records.Next()
+	if err = cmp.Or(err, first.Err); errors.Is(err, io.EOF) {
+		err = errors.New("the file is empty")
+	}
+	if err != nil {
+		return f.errorAt(max(first.Line, 1), err)
+	}
+	return f.startCells(first, records.Next)
+}
+
+// separator is the delimiter that a first line as Excel knows it names, such as sep=; on a line of its own.
+func separator(head []byte, end byte) string {
+	first, _, _ := bytes.Cut(head, []byte{end})
+	d, ok := strings.CutPrefix(strings.ToLower(strings.Trim(string(first), "\"\r\n")), "sep=")
+	if !ok || utf8.RuneCountInString(d) != 1 {
+		return ""
+	}
+	return d
+}
+
+// style is how fields are separated and quoted.
+func (f *file) style(head []byte, end byte) (rows.Style, error) {
+	quote := []byte(`"`)
+	if f.form.Quote == NoQuote {
+		quote = nil
+	} else if f.form.Quote != "" {
+		quote = []byte(f.form.Quote)
+	}
+	if len(quote) > 0 && utf8.RuneCount(quote) != 1 {
+		return rows.Style{}, fmt.Errorf("quote is one character, or %q, not %q", NoQuote, f.form.Quote)
+	}
+	of := func(delimiter string) rows.Style {
+		s := rows.Style{Delimiter: []byte(delimiter), Quote: quote}
+		if delimiter == "\t" && f.form.Quote == "" && f.form.Format == TSV {
+			s.Quote = nil // it never has been quoted
+		}
+		return s
+	}
+	switch d := f.form.Delimiter; {
+	case d != "" && (utf8.RuneCountInString(d) != 1 || d == "\n" || d == "\r"):
+		return rows.Style{}, fmt.Errorf("delimiter is one character, such as \";\" or \"\\t\", not %q", d)
+	case d != "":
+		return of(d), nil
+	case f.form.Format == TSV:
+		return rows.DetectStyle(head, end, of("\t"), of(","), of(";"), of("|")), nil
+	}
+	return rows.DetectStyle(head, end, of(","), of(";"), of("\t"), of("|")), nil
+}
+
+// checkDecoded refuses a row with characters that are none in the file's encoding.
+func (f *file) checkDecoded(row *Row) {
+	if f.text != nil && f.text.Lossy() && row.Err == nil && strings.ContainsRune(row.ID+row.Text+row.Label+row.Context, utf8.RuneError) {
+		row.Err = fmt.Errorf("it is not valid %s: mend it, or name another encoding", f.text.Encoding())
+	}
+}
+
+// failed is the error of a file that cannot be read to its end.
+func (f *file) failed(err error) error {
+	if errors.Is(err, io.EOF) {
+		return err
+	}
+	return f.errorAt(max(f.lines(), 1), err)
+}

@@ -1,0 +1,198 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// copies are the rows of a set that have the same text, by their positions; of one alone there
+// is no group. Groups and rows are in the set's order.
+func (s *Set) copies() (groups [][]int) {
+	first := make(map[uint64]int, len(s.Rows))
+	at := map[uint64]int{} // in groups
+	for i, r := range s.Rows {
+		before, seen := first[r.key]
+		if !seen {
+			first[r.key] = i
+			continue
+		}
+		n, begun := at[r.key]
+		if !begun {
+			n = len(groups)
+			at[r.key] = n
+			groups = append(groups, []int{before})
+		}
+		groups[n] = append(groups[n], i)
+	}
+	return groups
+}
+
+// copied finds texts that stand in a set several times: with one label, and with several.
+func (s *Set) copied(groups [][]int) (all []Finding) {
+	same := Finding{Check: "copies", Severity: Info, Advice: "they count more than others, and change nothing else; --fix leaves one of each"}
+	contrary := Finding{Check: "contradiction", Severity: Error, Advice: "decide for one label; --fix marks them"}
+	texts := 0
+	for _, group := range groups {
+		one := s.Rows[group[0]]
+		differ := slices.ContainsFunc(group, func(i int) bool { return s.Rows[i].Label != one.Label })
+		f := &same
+		if differ {
+			f = &contrary
+			texts++
+			f.Count += len(group)
+		} else {
+			f.Count += len(group) - 1
+		}
+		for n, i := range group {
+			if len(f.Rows) >= maxPlaces || n > 1 && !differ {
+				break
+			}
+			f.Rows = append(f.Rows, s.Rows[i].place(""))
+		}
+	}
+	if s.documents {
+		same.Severity, same.Advice = Warning, "they take each other's place among the passages that are found: exclude one of each"
+	}
+	if contrary.Count > 0 {
+		if 100*contrary.Count < len(s.Rows) {
+			contrary.Severity = Warning
+		}
+		contrary.Message = fmt.Sprintf("%s: %s with different labels, in %s", s.Name, many(texts, "text stands there", "texts stand there"), many(contrary.Count, "row", "rows"))
+		all = append(all, contrary)
+	}
+	if same.Count > 0 {
+		same.Message = fmt.Sprintf("%s: %s of others, but for case and spaces", s.Name, many(same.Count, s.unit()+" is a copy", s.unit()+"s are copies"))
+		all = append(all, same)
+	}
+	return all
+}
+
+func (s *Set) unit() string {
+	if s.documents {
+		return "document"
+	}
+	return "row"
+}
+
+// Known returns how many of the input's rows with a label have a text that a knowledge has,
+// some of them, and how many rows have a label. One whose text people have decided about does
+// not count: it is not scored.
+func Known(input, knowledge *Set) (some []Place, count, labelled int) {
+	has, decided := make(map[uint64]int, len(knowledge.Rows)), map[uint64]bool{}
+	for i, r := range knowledge.Rows {
+		has[r.key] = i
+		if r.Reviewed {
+			decided[r.key] = true
+		}
+	}
+	for _, r := range input.Rows {
+		if r.Label == "" {
+			continue
+		}
+		labelled++
+		if at, ok := has[r.key]; ok && !decided[r.key] {
+			count++
+			if other := knowledge.Rows[at]; len(some) < maxPlaces {
+				some = append(some, r.place(fmt.Sprintf("as %s:%d", other.File, other.Line)))
+			}
+		}
+	}
+	return some, count, labelled
+}
+
+// known finds rows of the input whose texts a knowledge has. Only those with a label make a
+// figure better than it is.
+func known(input, knowledge *Set) (f Finding, found bool) {
+	var labelled int
+	if f.Rows, f.Count, labelled = Known(input, knowledge); f.Count == 0 {
+		return f, false
+	}
+	f.Check, f.Severity = "leak", Error
+	f.Message = fmt.Sprintf("%d of %s of %s %s in %s", f.Count, many(labelled, "row", "rows"), input.Name, map[bool]string{true: "is", false: "are"}[f.Count == 1], knowledge.Name)
+	f.Advice = `measure on rows that the pipeline does not know: part = [0, 0.9] in the source and [0.9, 1] in the input block split one file so`
+	if 100*f.Count < labelled { // utterances that people say alike
+		f.Severity = Info
+	} else {
+		f.Message += ", so figures flatter"
+	}
+	return f, true
+}
+
+// alike finds texts that are nearly the same: in a knowledge with different labels, and in the
+// input as in the knowledge; of documents all.
+func alike(ctx context.Context, knowledge, input *Set) (all []Finding, err error) {
+	var texts []string
+	for _, r := range knowledge.Rows {
+		texts = append(texts, Normal(r.Text))
+	}
+	n := len(texts)
+	if input != nil {
+		for _, r := range input.Rows {
+			texts = append(texts, Normal(r.Text))
+		}
+	}
+	row := func(i int) Row {
+		if i < n {
+			return knowledge.Rows[i]
+		}
+		return input.Rows[i-n]
+	}
+	pairs, err := NearPairs(ctx, texts, func(a, b int) bool {
+		if row(a).key == row(b).key || a >= n {
+			return false
+		}
+		if b >= n {
+			return row(b).Label != ""
+		}
+		return knowledge.documents || row(a).Label != row(b).Label && row(a).Label != "" && row(b).Label != ""
+	})
+	if err != nil {
+		return nil, err
+	}
+	knowledge.disputed = map[int][]int{}
+	inside := Finding{Check: "near", Severity: Warning, Advice: "see whether one of the labels is wrong, or whether both mean the same"}
+	if knowledge.documents {
+		inside.Advice = "exclude versions of documents that nobody is to find"
+	}
+	outside := Finding{Check: "near_leak", Severity: Warning, Advice: "measure on rows that were not made from those of the knowledge"}
+	seen := map[int]bool{}
+	for _, p := range pairs {
+		a, b := row(p.A), row(p.B)
+		f := &inside
+		if p.B >= n {
+			f = &outside
+			if seen[p.B] {
+				continue
+			}
+			seen[p.B] = true
+		} else {
+			knowledge.disputed[p.A] = append(knowledge.disputed[p.A], p.B)
+			knowledge.disputed[p.B] = append(knowledge.disputed[p.B], p.A)
+		}
+		if f.Count++; len(f.Rows) < maxPlaces {
+			place := b.place(fmt.Sprintf("nearly %s:%d", a.File, a.Line))
+			if place.Line == 0 {
+				place.Note = "nearly " + a.File
+			} else if a.Label != "" {
+				place.Note += fmt.Sprintf(" %q (%s)", short(a.Text), a.Label)
+			}
+			f.Rows = append(f.Rows, place)
+		}
+	}
+	if inside.Count > 0 {
+		inside.Message = fmt.Sprintf("%s: %s with different labels", knowledge.Name, many(inside.Count, "pair of texts is nearly the same,", "pairs of texts are nearly the same,"))
+		if knowledge.documents {
+			inside.Message = fmt.Sprintf("%s: %s", knowledge.Name, many(inside.Count, "pair of documents is nearly the same", "pairs of documents are nearly the same"))
+		}
+		all = append(all, inside)
+	}
+	if outside.Count > 0 {
+		outside.Message = fmt.Sprintf("%s of %s nearly the same as one of %s", many(outside.Count, "row", "rows"), input.Name+map[bool]string{true: " is", false: " are"}[outside.Count == 1], knowledge.Name)
+		if 100*outside.Count < len(input.Rows) {
+			outside.Severity = Info
+		}
+		all = append(all, outside)
+	}
+	return all, nil
+}

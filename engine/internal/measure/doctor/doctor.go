@@ -1,0 +1,429 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/racflow/racflow/engine/internal/knowledge/source"
+)
+
+// Options are what is looked at.
+type Options struct {
+	Knowledge []Source
+	Input     *Set // nil: there is none
+	Quick     bool // only what is certain, and found in the time that reading takes
+}
+
+// Source is a knowledge with what its stages can say.
+type Source struct {
+	*Set
+	// Votes returns what voters say of rows with a label that they have not seen; nil: nobody is
+	// asked.
+	Votes func(context.Context) ([]VotedRow, error)
+	// Embed returns the vectors of texts; nil: nobody is asked.
+	Embed func(context.Context, []string) ([][]float32, error)
+}
+
+// Look checks rows. What a stage cannot say is in Report.Skipped, with the reason.
+func Look(ctx context.Context, o Options) (Report, error) {
+	r := Report{}
+	all := map[string]int{} // labels
+	for _, k := range o.Knowledge {
+		r.Rows += len(k.Rows)
+		labels := k.counts()
+		for label, n := range labels {
+			all[label] += n
+		}
+		if err := k.look(ctx, o, labels, &r); err != nil {
+			return r, err
+		}
+	}
+	if o.Input != nil {
+		r.Items = len(o.Input.Rows)
+		if f, found := unknown(o.Input, all); found {
+			r.add(f)
+		}
+		if !o.Quick {
+			o.Input.texts(&r)
+		}
+	}
+	r.sort()
+	if o.Quick {
+		r.certain()
+	}
+	return r, ctx.Err()
+}
+
+// certain leaves errors alone, and of these three.
+func (r *Report) certain() {
+	var kept []Finding
+	for _, f := range r.Findings {
+		if f.Severity == Error && len(kept) < maxQuick {
+			f.Rows = nil
+			kept = append(kept, f)
+		}
+	}
+	r.Findings = kept
+}
+
+// maxQuick is how many findings a quick look has at most.
+const maxQuick = 3
+
+func (k Source) look(ctx context.Context, o Options, labels map[string]int, r *Report) error {
+	swapped, is := k.swapped(labels)
+	if is {
+		r.add(swapped)
+		return nil // all else would follow from it
+	}
+	if f, found := k.spelling(labels); found {
+		r.add(f)
+	}
+	for _, f := range k.copied(k.copies()) {
+		r.add(f)
+	}
+	if o.Input != nil && !k.documents {
+		if f, found := known(o.Input, k.Set); found {
+			r.add(f)
+		}
+	}
+	if o.Quick {
+		return nil
+	}
+	for _, f := range k.few(labels) {
+		r.add(f)
+	}
+	k.texts(r)
+	input := o.Input
+	if k.documents {
+		input = nil
+	}
+	found, err := alike(ctx, k.Set, input)
+	if err != nil {
+		return err
+	}
+	for _, f := range found {
+		r.add(f)
+	}
+	if k.Embed != nil {
+		k.cut(ctx, r)
+	}
+	if k.Votes != nil && len(labels) > 1 {
+		k.suspects(ctx, r)
+	}
+	return nil
+}
+
+// texts finds rows that cannot be used, and a mix of languages.
+func (s *Set) texts(r *Report) {
+	if s.Bad > 0 {
+		r.add(Finding{
+			Check: "invalid", Severity: Warning, Count: s.Bad, Rows: s.Invalid,
+			Message: fmt.Sprintf("%s: %s", s.Name, many(s.Bad, s.unit()+" cannot be used", s.unit()+"s cannot be used")),
+			Advice:  "correct or remove them: they are left out",
+		})
+	}
+	var texts iter.Seq[string] = func(yield func(string) bool) {
+		for _, row := range s.Rows {
+			if !yield(row.Text) {
+				return
+			}
+		}
+	}
+	mix := source.Languages(texts)
+	if len(mix) < 2 {
+		return
+	}
+	f := Finding{
+		Check: "languages", Severity: Info, Message: s.Name + ": the texts are in several languages:",
+		Advice: "an embedder for one language finds little in others: minilm knows English alone",
+	}
+	for i, share := range mix {
+		if i > 0 {
+			f.Message += ","
+		}
+		f.Message += fmt.Sprintf(" %.0f %% %s", 100*share.Share, share.Language)
+	}
+	wanted := map[string]bool{}
+	for _, share := range mix[1:] {
+		wanted[share.Language] = true
+	}
+	for _, row := range s.Rows[:min(len(s.Rows), 5000)] {
+		if len(f.Rows) == maxPlaces {
+			break
+		}
+		if l := source.Language(row.Text); wanted[l] {
+			f.Rows = append(f.Rows, row.place(l))
+		}
+	}
+	f.Count = len(s.Rows)
+	r.add(f)
+}
+
+// Severity says how bad a finding is.
+type Severity string
+
+// The severities.
+const (
+	Error   Severity = "error"   // answers or figures are wrong for it
+	Warning Severity = "warning" // they probably are
+	Info    Severity = "info"    // it may be meant
+)
+
+var severities = []Severity{Error, Warning, Info}
+
+// Place is a row that a finding is about.
+type Place struct {
+	File     string `json:"file"`
+	Line     int    `json:"line,omitempty"` // 0: a document
+	Text     string `json:"text"`           // its beginning
+	Label    string `json:"label,omitempty"`
+	Proposal string `json:"proposal,omitempty"` // the label that it may have instead
+	Note     string `json:"note,omitempty"`     // what it has to do with the finding
+	Entry    string `json:"entry,omitempty"`    // of a row of a knowledge: the id of its entry
+}
+
+// Finding is what one check found.
+type Finding struct {
+	Check    string   `json:"check"`
+	Severity Severity `json:"severity"`
+	Message  string   `json:"message"` // a sentence with counts
+	Advice   string   `json:"advice"`  // what to do
+	Count    int      `json:"count"`   // of rows, or labels
+	// Expected is the share of the rows whose label is expected to be wrong, by voters; 0: they were not asked.
+	Expected float64 `json:"expected,omitempty"`
+	Rows     []Place `json:"rows,omitempty"`
+}
+
+// Report is what a look found.
+type Report struct {
+	Findings []Finding `json:"findings"` // the most severe first
+	Rows     int       `json:"rows"`     // of knowledge, or documents
+	Items    int       `json:"items"`    // of the input
+	Voted    int       `json:"voted"`    // rows of the knowledge whose labels voters were asked about
+	Skipped  []string  `json:"skipped,omitempty"`
+}
+
+// Serious reports whether there is an Error.
+func (r Report) Serious() bool {
+	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Severity == Error })
+}
+
+func (r *Report) add(f Finding) { r.Findings = append(r.Findings, f) }
+
+// sort puts the most severe findings first.
+func (r *Report) sort() {
+	slices.SortStableFunc(r.Findings, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(slices.Index(severities, a.Severity), slices.Index(severities, b.Severity)), cmp.Compare(b.Count, a.Count))
+	})
+}
+
+// many shows a number of things.
+func many(n int, one, several string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, several)
+}
+
+// Set is rows that belong together: a knowledge, or the input.
+type Set struct {
+	Name string // as `knowledge "k"` or `the input`
+	Path string
+	Rows []Row
+	// Invalid are the first rows that cannot be used, and Bad how many there are.
+	Invalid []Place
+	Bad     int
+	// Columns are those of the file; Mapping says which are the id, the text and the label.
+	Columns []string
+	Mapping source.Mapping
+
+	documents bool
+	// By the last look: suspects, and of each row those that are nearly the same and have another label.
+	suspected []suspect
+	disputed  map[int][]int
+}
+
+// Row is a row of a set. Texts and ids are missing in a quick look.
+type Row struct {
+	ID, File, Text, Label string
+	Line                  int
+	Fields                []source.Field
+	Entry                 string // the id of its entry in the knowledge, which its own may be
+	// Reviewed says that a person has decided its label: an item with its text is answered by
+	// that, and not scored.
+	Reviewed bool
+
+	key   uint64 // of the normalised text
+	added bool   // it is a decision beside the rows of files
+}
+
+// Limits of a Set.
+const (
+	maxPlaces = 5   // rows that a finding shows
+	maxText   = 200 // bytes of a text that it shows
+)
+
+// Read reads a set of rows; limit 0: all. A quick one has no texts. entries are the ids of those
+// that other sources of the same knowledge have, and get those of these rows.
+func Read(name, path string, r *source.Reader, m source.Mapping, limit int, quick bool, entries map[string]bool) (*Set, error) {
+	s := &Set{Name: name, Path: path, Mapping: m}
+	labels := map[string]string{} // a label is kept once
+	for n := 0; limit == 0 || n < limit; n++ {
+		row, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		file, line := row.Place()
+		if file == "" {
+			file = path
+		}
+		if row.Err != nil {
+			if s.Bad++; len(s.Invalid) < maxPlaces {
+				s.Invalid = append(s.Invalid, Place{File: file, Line: line, Text: short(row.Text), Note: row.Err.Error()})
+			}
+			continue
+		}
+		label, known := labels[row.Label]
+		if !known {
+			label = strings.Clone(row.Label)
+			labels[label] = label
+		}
+		one := Row{File: file, Line: line, Label: label, key: keyOf(row.Text)}
+		if !quick {
+			one.ID, one.Text, one.Fields = row.ID, row.Text, row.Fields
+			one.Entry = source.EntryID(row, row.Hash(), entries)
+			entries[one.Entry] = true
+		}
+		s.Rows = append(s.Rows, one)
+	}
+	s.Columns = r.Columns()
+	return s, nil
+}
+
+// Join adds the rows of another source of the same knowledge.
+func (s *Set) Join(other *Set) {
+	s.Rows = append(s.Rows, other.Rows...)
+	for _, name := range other.Columns {
+		if !slices.Contains(s.Columns, name) {
+			s.Columns = append(s.Columns, name)
+		}
+	}
+	s.Refuse(other.Invalid...)
+	s.Bad += other.Bad - len(other.Invalid)
+}
+
+// Decide adds rows that people have decided to those of the other sources.
+func (s *Set) Decide(rows []Row) {
+	for _, r := range rows {
+		r.Reviewed, r.added, r.key = true, true, keyOf(r.Text)
+		s.Rows = append(s.Rows, r)
+	}
+}
+
+// Revise puts a row in the place of each one that f has one for, by the id of its entry; one
+// without a text drops it.
+func (s *Set) Revise(f func(entry string) (r Row, ok bool)) {
+	kept := s.Rows[:0]
+	for _, old := range s.Rows {
+		r, ok := f(old.Entry)
+		switch {
+		case !ok:
+			kept = append(kept, old)
+		case r.Text != "":
+			old.Text, old.Label, old.Reviewed, old.key = r.Text, r.Label, true, keyOf(r.Text)
+			kept = append(kept, old)
+		}
+	}
+	s.Rows = kept
+}
+
+// OfDocuments makes a set of documents.
+func OfDocuments(name, path string, all iter.Seq2[string, string]) *Set {
+	s := &Set{Name: name, Path: path, documents: true}
+	for file, text := range all {
+		s.Rows = append(s.Rows, Row{File: file, Text: text, key: keyOf(text)})
+	}
+	return s
+}
+
+// place shows a row.
+func (r Row) place(note string) Place {
+	return Place{File: r.File, Line: r.Line, Text: short(r.Text), Label: r.Label, Note: note, Entry: r.Entry}
+}
+
+func short(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) <= maxText {
+		return text
+	}
+	end := maxText
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + "…"
+}
+
+// Normal is a text as it is compared: Unicode's composed form, in small letters, with one space
+// for each piece of white space.
+func Normal(text string) string {
+	return strings.ToLower(norm.NFC.String(strings.Join(strings.Fields(text), " ")))
+}
+
+// keyOf hashes the normal form of a text (FNV-1a). Two of a million texts share a hash by chance
+// once in 40 million times.
+func keyOf(text string) uint64 {
+	h := uint64(fnvOffset)
+	space, begun := false, false
+	for i := range len(text) {
+		c := text[i]
+		switch {
+		case c >= utf8.RuneSelf:
+			return keyOfBytes(Normal(text))
+		case c == ' ' || '\t' <= c && c <= '\r':
+			space = begun
+			continue
+		case 'A' <= c && c <= 'Z':
+			c += 'a' - 'A'
+		}
+		if space {
+			h = (h ^ ' ') * fnvPrime
+		}
+		h = (h ^ uint64(c)) * fnvPrime
+		space, begun = false, true
+	}
+	return h
+}
+
+func keyOfBytes(text string) uint64 {
+	h := uint64(fnvOffset)
+	for i := range len(text) {
+		h = (h ^ uint64(text[i])) * fnvPrime
+	}
+	return h
+}
+
+const (
+	fnvOffset = 14695981039346656037
+	fnvPrime  = 1099511628211
+)
+
+// Refuse notes what cannot be read.
+func (s *Set) Refuse(all ...Place) {
+	s.Bad += len(all)
+	s.Invalid = append(s.Invalid, all[:min(maxPlaces, len(all))]...)
+}
+
+// Documents reports whether the set is documents instead of rows.
+func (s *Set) Documents() bool { return s.documents }

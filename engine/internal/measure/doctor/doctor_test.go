@@ -1,0 +1,298 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/racflow/racflow/engine/internal/knowledge/source"
+)
+
+// of is a set with a row for each text and label.
+func of(t testing.TB, name string, quick bool, textsAndLabels ...string) *Set {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("text\tlabel\n")
+	for i := 0; i < len(textsAndLabels); i += 2 {
+		fmt.Fprintf(&b, "%s\t%s\n", textsAndLabels[i], textsAndLabels[i+1])
+	}
+	return read(t, name, source.TSV, b.String(), quick)
+}
+
+func read(t testing.TB, name string, format source.Format, content string, quick bool) *Set {
+	t.Helper()
+	m := source.Mapping{ID: "id", Text: "text", Label: "label", Fields: !quick}
+	r, err := source.Open("-", source.Form{Format: format}, m, strings.NewReader(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Read(name, name+".tsv", r, m, 0, quick, map[string]bool{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// plenty has enough different rows of two labels for nothing to be found.
+func plenty(more ...string) (all []string) {
+	for i := range 10 {
+		word := strings.Repeat(string(rune('a'+i)), 3)
+		all = append(all, word+" parcel not come", "order", word+" lost the card "+word, "card")
+	}
+	return append(all, more...)
+}
+
+// lines are the findings, with the lines of their rows.
+func lines(r Report) (all []string) {
+	for _, f := range r.Findings {
+		text := fmt.Sprintf("%s %s %d:", f.Severity, f.Check, f.Count)
+		for _, p := range f.Rows {
+			text += fmt.Sprintf(" %d", p.Line)
+			if p.Proposal != "" {
+				text += "->" + p.Proposal
+			}
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+func TestLook(t *testing.T) {
+	swapped := make([]string, 0, 80)
+	for i := range 40 {
+		swapped = append(swapped, []string{"order", "card"}[i%2], fmt.Sprint("text number ", i))
+	}
+	for _, c := range []struct {
+		name             string
+		knowledge, input []string
+		want             []string
+		quick            []string
+	}{
+		{name: "nothing", knowledge: plenty()},
+		{name: "swapped columns", knowledge: swapped, want: []string{"error swapped 40: 2 3 4 5 6"}, quick: []string{"error swapped 40:"}},
+		{
+			name: "labels that are spelt in several ways", knowledge: plenty("one more thing", "Card", "another one here", "order"),
+			want: []string{"error spelling 1: 22->card", "warning few 1: 22"}, quick: []string{"error spelling 1:"},
+		},
+		{name: "labels of signs", knowledge: plenty("a", "c++", "b", "c", "c", "c++", "d", "c++", "e", "c++", "f", "c++", "g", "c", "h", "c", "i", "c", "j", "c")},
+		{
+			name: "contradiction", knowledge: plenty("what is  This", "order", "WHAT is this", "card"),
+			want: []string{"error contradiction 2: 22 23"}, quick: []string{"error contradiction 2:"},
+		},
+		{name: "copies", knowledge: plenty("what is this", "order", "What is this", "order"), want: []string{"info copies 1: 22 23"}},
+		{
+			name: "forms of Unicode", knowledge: plenty("un café crème", "order", "un cafe\u0301 CRÈME", "order"),
+			want: []string{"info copies 1: 22 23"},
+		},
+		{
+			name: "nearly the same", knowledge: plenty("please tell me where it is", "order", "please tell me where it is?", "card"),
+			want: []string{"warning near 1: 23"},
+		},
+		{name: "few examples", knowledge: plenty("zebra", "animal"), want: []string{"warning few 1: 22"}},
+		{
+			name: "a label like a text", knowledge: plenty("x", "my parcel has not come and it should have been here on Monday of last week"),
+			want: []string{"warning few 1: 22", "warning long 1: 22"},
+		},
+		{
+			name: "test rows in the knowledge", knowledge: plenty(), input: []string{"AAA parcel not  come", "order", "something else", "card"},
+			want: []string{"error leak 1: 2"}, quick: []string{"error leak 1:"},
+		},
+		{name: "without labels it does not matter", knowledge: plenty(), input: []string{"aaa parcel not come", "", "something else", ""}},
+		{
+			name: "test rows that are nearly in the knowledge", knowledge: plenty("please tell me where it is", "order"),
+			input: []string{"please tell me where it is?", "order", "something else", "card"},
+			want:  []string{"warning near_leak 1: 2"},
+		},
+		{name: "out of scope", knowledge: plenty(), input: []string{"hello", "greeting", "my card", "card"}, want: []string{"info unknown 1: 2"}},
+		{
+			name: "no label is known", knowledge: plenty(), input: []string{"hello", "1", "my card", "2"},
+			want: []string{"error unknown 2: 2 3"}, quick: []string{"error unknown 2:"},
+		},
+		{name: "rows that cannot be used", knowledge: plenty("", "order"), want: []string{"warning invalid 1: 22"}},
+		{
+			name: "languages", knowledge: []string{
+				"where is the parcel that I ordered last week", "order", "I have lost my card and need a new one now", "card",
+				"please cancel my subscription at once, thank you", "order", "wo ist das Paket, das ich letzte Woche bestellt habe", "order",
+				"ich habe meine Karte verloren und brauche eine neue", "card", "bitte kündigen Sie sofort meinen Vertrag", "card",
+			},
+			want: []string{"info languages 6: 2 3", "warning few 2: 2 3"},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, quick := range []bool{false, true} {
+				o := Options{Knowledge: []Source{{Set: of(t, "k", quick, c.knowledge...)}}, Quick: quick}
+				if c.input != nil {
+					o.Input = of(t, "i", quick, c.input...)
+				}
+				r, err := Look(t.Context(), o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want, got := slices.Clone(c.want), lines(r)
+				if quick {
+					want = slices.Clone(c.quick)
+				}
+				slices.Sort(want)
+				slices.Sort(got)
+				if d := cmp.Diff(want, got); d != "" {
+					t.Errorf("quick %v (-want +got):\n%s", quick, d)
+				}
+			}
+		})
+	}
+}
+
+// Errors come first, and a quick look has three of them at most.
+// TestDecided: rows of the input that people have decided about are in the knowledge, and flatter no
+// figure; rows that they changed are looked at as they are now; a corrected copy has no
+// decisions.
+func TestDecided(t *testing.T) {
+	k := read(t, "k", source.TSV, "id\ttext\tlabel\n1\twhere is it\torder\n2\tthe card went\torder\n3\tdrop me\torder\n", false)
+	k.Join(read(t, "more", source.TSV, "id\ttext\tlabel\tfrom\n4\tthe card went\tcard\tmail\n", false))
+	k.Revise(func(entry string) (Row, bool) {
+		r, ok := map[string]Row{"2": {Text: "the card went", Label: "card"}, "3": {}}[entry]
+		return r, ok
+	})
+	k.Decide([]Row{{Entry: "r-1", File: "reviewed.jsonl", Line: 1, Text: "Has it COME", Label: "order"}, {Entry: "r-2", File: "reviewed.jsonl", Line: 2, Text: "where is it", Label: "card"}})
+	input := of(t, "input", false, "has it come", "order", "the card went", "card")
+	report, err := Look(t.Context(), Options{Knowledge: []Source{{Set: k}}, Input: input})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, f := range report.Findings {
+		if f.Check == "contradiction" || f.Check == "leak" || f.Check == "copies" {
+			text := f.Check
+			for _, p := range f.Rows {
+				text += " " + p.Entry
+			}
+			got = append(got, text)
+		}
+	}
+	if want := []string{"contradiction 1 r-2", "copies 2 4"}; !slices.Equal(got, want) {
+		t.Errorf("found %q, want %q", got, want)
+	}
+	var b strings.Builder
+	p := Propose(k)
+	if err := p.Write(&b, source.CSV); err != nil {
+		t.Fatal(err)
+	}
+	want := "id,text,label,from,doctor_action,doctor_label,doctor_why\n" +
+		"1,where is it,order,,review,,\"the same text has the label \"\"card\"\" in reviewed.jsonl:2\"\n" +
+		"2,the card went,card,,,,copies removed: more.tsv:2\n"
+	if b.String() != want {
+		t.Errorf("a corrected copy:\n%s", b.String())
+	}
+}
+
+func TestOrder(t *testing.T) {
+	rows := plenty("what is this", "order", "what is this", "card", "copy", "order", "copy", "order", "more", "Card", "aa", "x", "aa", "y")
+	for _, quick := range []bool{false, true} {
+		r, err := Look(t.Context(), Options{Knowledge: []Source{{Set: of(t, "k", quick, rows...)}, {Set: of(t, "l", quick, rows...)}}, Input: of(t, "i", quick, rows...), Quick: quick})
+		if err != nil || !r.Serious() {
+			t.Fatal(r, err)
+		}
+		if !slices.IsSortedFunc(r.Findings, func(a, b Finding) int {
+			return slices.Index(severities, a.Severity) - slices.Index(severities, b.Severity)
+		}) {
+			t.Errorf("%q", lines(r))
+		}
+		if quick && len(r.Findings) != 3 {
+			t.Errorf("%q", lines(r))
+		}
+	}
+}
+
+func TestVotes(t *testing.T) {
+	set := of(t, "k", false, plenty("the card is lost and gone", "order")...)
+	var votes []VotedRow
+	for _, r := range set.Rows {
+		label := r.Label
+		if strings.Contains(r.Text, "gone") {
+			label = "card"
+		}
+		votes = append(votes, VotedRow{Text: r.Text, Label: r.Label, Votes: map[string]float64{label: .95, "other": .05}})
+	}
+	look := func(votes []VotedRow, err error) Report {
+		r, failed := Look(t.Context(), Options{Knowledge: []Source{{Set: set, Votes: func(context.Context) ([]VotedRow, error) { return votes, err }}}})
+		if failed != nil {
+			t.Fatal(failed)
+		}
+		return r
+	}
+	if r := look(votes, nil); !slices.Equal(lines(r), []string{"warning suspect 1: 22->card"}) || r.Voted != 21 || r.Findings[0].Expected < .95 || !strings.Contains(r.Findings[0].Message, "; 100 % of these labels are expected to be wrong") {
+		t.Errorf("%q, %d voted, %+v", lines(r), r.Voted, r.Findings)
+	}
+	if r := look(votes[10:], nil); len(r.Findings) > 0 {
+		t.Errorf("of few rows: %q", lines(r))
+	}
+	if r := look(nil, errors.New("no model")); len(r.Findings) > 0 || len(r.Skipped) != 1 || !strings.Contains(r.Skipped[0], "no model") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// An embedder that sees 300 bytes cuts what is longer, and nothing else.
+func TestCut(t *testing.T) {
+	var rows []string
+	for i := range 40 {
+		rows = append(rows, fmt.Sprint(strings.Repeat(fmt.Sprintf("word%02d ", i), 1+2*i), i), "label")
+	}
+	asked := 0
+	embed := func(_ context.Context, texts []string) (vectors [][]float32, _ error) {
+		asked += len(texts)
+		for _, text := range texts {
+			v := make([]float32, 2)
+			for i := range min(len(text), 300) {
+				v[i%2] += float32(text[i]) * float32(i)
+			}
+			vectors = append(vectors, v)
+		}
+		return vectors, nil
+	}
+	set := of(t, "k", false, rows...)
+	r, err := Look(t.Context(), Options{Knowledge: []Source{{Set: set, Embed: embed}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := 0
+	for _, row := range set.Rows {
+		if len(row.Text)*9/10 >= 300 {
+			want++
+		}
+	}
+	if at := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Check == "cut" }); at < 0 || r.Findings[at].Count != want || r.Findings[at].Rows[0].Line != 41 {
+		t.Errorf("%q, want %d rows", lines(r), want)
+	}
+	if asked > 20 {
+		t.Errorf("%d texts were embedded", asked)
+	}
+	r, err = Look(t.Context(), Options{Knowledge: []Source{{Set: set, Embed: func(context.Context, []string) ([][]float32, error) { return nil, errors.New("gone") }}}})
+	if err != nil || len(r.Skipped) != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func TestDocuments(t *testing.T) {
+	text := ""
+	for i := range 40 {
+		text += fmt.Sprintf("after %d seconds the gateway closes connection %d. ", i*7, i)
+	}
+	set := OfDocuments("k", "docs", func(yield func(string, string) bool) {
+		_ = yield("a.md", text) && yield("b.md", strings.ToUpper(text)) && yield("c.md", text+"At most.") && yield("d.md", "another document altogether")
+	})
+	set.Refuse(Place{File: "e.pdf", Note: "it has no text"})
+	r, err := Look(t.Context(), Options{Knowledge: []Source{{Set: set}}, Input: of(t, "i", false, "how long does it wait", "")})
+	var got []string
+	for _, f := range r.Findings {
+		got = append(got, fmt.Sprintf("%s %s %d %s", f.Severity, f.Check, f.Count, f.Rows[0].File))
+	}
+	want := []string{"warning near 2 c.md", "warning copies 1 a.md", "warning invalid 1 e.pdf"}
+	if d := cmp.Diff(want, got); err != nil || d != "" {
+		t.Errorf("%v (-want +got):\n%s", err, d)
+	}
+}

@@ -1,0 +1,407 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/racflow/racflow/engine/internal/knowledge/source"
+)
+
+// Doubt is a row that a person should look at, with all that the last look found about it.
+type Doubt struct {
+	Row      int      // of the set
+	Severity Severity // of the worst finding
+	Why      []string // a sentence for each finding, without an end
+	Labels   []string // that the row may have instead, the likeliest first
+	Copy     bool     // an earlier row has the same text and label
+	Sure     float64  // what voters say for the first of Labels, from 0 to 1; 0: they were not asked
+}
+
+// Doubts returns the rows of a set that was looked at whose label or presence a person can correct,
+// in the order of the set. Rows that people have decided about are not among them.
+func Doubts(s *Set) []Doubt {
+	all := map[int]*Doubt{}
+	add := func(row int, severity Severity, why string, labels ...string) *Doubt {
+		d := all[row]
+		if d == nil {
+			d = &Doubt{Row: row, Severity: Info}
+			all[row] = d
+		}
+		if slices.Index(severities, severity) < slices.Index(severities, d.Severity) {
+			d.Severity = severity
+		}
+		if !slices.Contains(d.Why, why) {
+			d.Why = append(d.Why, why)
+		}
+		for _, label := range labels {
+			if label != "" && label != s.Rows[row].Label && !slices.Contains(d.Labels, label) {
+				d.Labels = append(d.Labels, label)
+			}
+		}
+		return d
+	}
+	for _, found := range s.suspected {
+		label := found.Label
+		add(found.row, Warning, "voters that have not seen it: "+found.why(), label).Sure = found.Share
+	}
+	to := unified(spellings(s.counts()))
+	for i, row := range s.Rows {
+		if label, ok := to[row.Label]; ok {
+			add(i, Error, fmt.Sprintf("the label is spelt %q in more rows", label), label)
+		}
+	}
+	for _, group := range s.copies() {
+		first := map[string]int{} // rows, by label
+		var labels []string
+		for _, i := range group {
+			if label := s.Rows[i].Label; first[label] == 0 {
+				first[label] = i + 1
+				labels = append(labels, label)
+			}
+		}
+		for _, i := range group {
+			for _, label := range labels {
+				at := first[label] - 1
+				switch of := s.Rows[at]; {
+				case label != s.Rows[i].Label:
+					add(i, Error, fmt.Sprintf("%s %q in %s:%d", contrary, label, of.File, of.Line), label)
+				case at != i:
+					add(i, Info, fmt.Sprintf("a copy of %s:%d", of.File, of.Line)).Copy = true
+				}
+			}
+		}
+	}
+	for i, others := range s.disputed {
+		for _, other := range others {
+			of := s.Rows[other]
+			add(i, Warning, fmt.Sprintf("nearly the same as %s:%d %q, which has the label %q", of.File, of.Line, short(of.Text), of.Label), of.Label)
+		}
+	}
+	var doubts []Doubt
+	for _, d := range all {
+		if !s.Rows[d.Row].Reviewed {
+			doubts = append(doubts, *d)
+		}
+	}
+	slices.SortFunc(doubts, func(a, b Doubt) int { return cmp.Compare(a.Row, b.Row) })
+	return doubts
+}
+
+const (
+	fewRows   = 5  // a label with fewer has few examples
+	fewLabels = 20 // rows below which shares say nothing
+	longLabel = 60 // bytes from which on a label looks like a text
+)
+
+// counts are how many rows each label has.
+func (s *Set) counts() map[string]int {
+	all := map[string]int{}
+	for _, r := range s.Rows {
+		if r.Label != "" {
+			all[r.Label]++
+		}
+	}
+	return all
+}
+
+// swapped finds columns that were taken for each other: a label for each row, and few texts.
+func (s *Set) swapped(labels map[string]int) (f Finding, found bool) {
+	texts := map[uint64]bool{}
+	labelled := 0
+	for _, r := range s.Rows {
+		if r.Label != "" {
+			texts[r.key] = true
+			labelled++
+		}
+	}
+	if labelled < fewLabels || 2*len(labels) <= labelled || 2*len(texts) >= len(labels) {
+		return f, false
+	}
+	return Finding{
+		Check: "swapped", Severity: Error, Count: labelled, Rows: s.first(),
+		Message: fmt.Sprintf("%s: the columns of text and label seem to be swapped: %s have %d labels, and only %s", s.Name, many(labelled, "row", "rows"), len(labels), many(len(texts), "text", "different texts")),
+		Advice:  "take them the other way round: " + source.Mapping{Text: s.Mapping.Label, Label: s.Mapping.Text, Flag: s.Mapping.Flag}.Flags(),
+	}, true
+}
+
+// first are the first rows.
+func (s *Set) first() (all []Place) {
+	for _, r := range s.Rows[:min(maxPlaces, len(s.Rows))] {
+		all = append(all, r.place(""))
+	}
+	return all
+}
+
+// spelling finds labels that differ only by case or by what separates their words.
+func (s *Set) spelling(labels map[string]int) (f Finding, found bool) {
+	groups := spellings(labels)
+	if len(groups) == 0 {
+		return f, false
+	}
+	f = Finding{
+		Check: "spelling", Severity: Error,
+		Advice: "write each label in one way; --fix takes the commonest",
+	}
+	var examples []string
+	for _, group := range groups {
+		for _, label := range group[1:] {
+			f.Count += labels[label]
+		}
+		if len(examples) < 3 {
+			examples = append(examples, fmt.Sprintf("%q beside %q", group[1], group[0]))
+		}
+	}
+	f.Message = fmt.Sprintf("%s: %s only by case or separators: %s", s.Name, many(len(groups), "label is spelt in several ways, which differ", "labels are spelt in several ways, which differ"), strings.Join(examples, ", "))
+	to := unified(groups)
+	for _, r := range s.Rows {
+		if label, ok := to[r.Label]; ok && len(f.Rows) < maxPlaces {
+			p := r.place("")
+			p.Proposal = label
+			f.Rows = append(f.Rows, p)
+		}
+	}
+	return f, true
+}
+
+// spellings are the labels that are one but for their spelling, the commonest first.
+func spellings(labels map[string]int) [][]string {
+	by := map[string][]string{}
+	for label := range labels {
+		plain := strings.Map(func(r rune) rune {
+			if unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsSymbol(r) {
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, label)
+		if plain != "" {
+			by[plain] = append(by[plain], label)
+		}
+	}
+	var all [][]string
+	for _, plain := range slices.Sorted(maps.Keys(by)) {
+		group := by[plain]
+		if len(group) > 1 {
+			slices.SortFunc(group, func(a, b string) int { return cmp.Or(cmp.Compare(labels[b], labels[a]), cmp.Compare(a, b)) })
+			all = append(all, group)
+		}
+	}
+	return all
+}
+
+// unified says by which label others are to be replaced.
+func unified(groups [][]string) map[string]string {
+	to := map[string]string{}
+	for _, group := range groups {
+		for _, label := range group[1:] {
+			to[label] = group[0]
+		}
+	}
+	return to
+}
+
+// few finds labels with few rows, and those that look like texts.
+func (s *Set) few(labels map[string]int) (all []Finding) {
+	var rare, long []string
+	for label, n := range labels {
+		if n < fewRows {
+			rare = append(rare, label)
+		}
+		if len(label) >= longLabel || len(strings.Fields(label)) > 8 {
+			long = append(long, label)
+		}
+	}
+	sorted := func(labels []string, counts map[string]int) []string {
+		slices.SortFunc(labels, func(a, b string) int { return cmp.Or(cmp.Compare(counts[a], counts[b]), cmp.Compare(a, b)) })
+		return labels
+	}
+	if len(rare) > 0 {
+		all = append(all, Finding{
+			Check: "few", Severity: Warning, Count: len(rare), Rows: s.having(sorted(rare, labels)),
+			Message: fmt.Sprintf("%s: %s fewer than %d rows, the least %q with %d", s.Name, many(len(rare), "label has", "labels have"), fewRows, short(rare[0]), labels[rare[0]]),
+			Advice:  "add examples, or put labels together that need not be told apart",
+		})
+	}
+	if len(long) > 0 && 10*len(long) < len(labels) || len(long) > 0 && len(labels) < 10 {
+		all = append(all, Finding{
+			Check: "long", Severity: Warning, Count: len(long), Rows: s.having(sorted(long, labels)),
+			Message: fmt.Sprintf("%s: %s like a text", s.Name, many(len(long), "label looks", "labels look")),
+			Advice:  "see whether columns have slipped in these rows",
+		})
+	}
+	return all
+}
+
+// having are the first rows that have one of some labels.
+func (s *Set) having(labels []string) (all []Place) {
+	wanted := map[string]bool{}
+	for _, label := range labels[:min(maxPlaces, len(labels))] {
+		wanted[label] = true
+	}
+	for _, r := range s.Rows {
+		if wanted[r.Label] && len(all) < maxPlaces {
+			delete(wanted, r.Label)
+			all = append(all, r.place(""))
+		}
+	}
+	return all
+}
+
+// unknown finds labels of the input that no knowledge has.
+func unknown(input *Set, known map[string]int) (f Finding, found bool) {
+	missing := map[string]int{}
+	labelled := 0
+	for _, r := range input.Rows {
+		if r.Label != "" {
+			labelled++
+			if known[r.Label] == 0 {
+				missing[r.Label]++
+			}
+		}
+	}
+	if len(missing) == 0 || len(known) == 0 {
+		return f, false
+	}
+	labels := slices.SortedFunc(maps.Keys(missing), func(a, b string) int {
+		return cmp.Or(cmp.Compare(missing[b], missing[a]), cmp.Compare(a, b))
+	})
+	for _, n := range missing {
+		f.Count += n
+	}
+	f.Check, f.Severity, f.Rows = "unknown", Info, input.having(labels)
+	f.Message = fmt.Sprintf("%s: %s of %d with a label have one that the knowledge does not have, such as %q", input.Name, many(f.Count, "row", "rows"), labelled, short(labels[0]))
+	f.Advice = "they count as out of scope: the right answer is none; if that is not meant, add examples of these labels"
+	if f.Count == labelled {
+		f.Severity = Error
+		f.Advice = "no row can be answered right: see whether the label column is the one that is meant (--column label=NAME), and whether labels are spelt alike"
+	}
+	return f, true
+}
+
+// suspect is a row whose label voters contradict that have not seen it.
+type suspect struct {
+	Suspect
+	row int // of the set
+}
+
+// suspects asks the voters.
+func (k *Source) suspects(ctx context.Context, r *Report) {
+	votes, err := k.Votes(ctx)
+	if err != nil {
+		r.Skipped = append(r.Skipped, fmt.Sprintf("%s: labels were not checked by votes: %v", k.Name, err))
+		return
+	}
+	r.Voted += len(votes)
+	if len(votes) < fewVotes {
+		return // shares of so few say nothing
+	}
+	found := k.join(votes)
+	if len(found) == 0 {
+		return
+	}
+	expected := 0.
+	for _, s := range found {
+		expected += s.Wrong / float64(len(found))
+	}
+	f := Finding{
+		Check: "suspect", Severity: Warning, Count: len(found), Expected: expected,
+		Message: fmt.Sprintf("%s: %s probably a wrong label, of %d that were checked: voters that have not seen the row contradict it; %.0f %% of these labels are expected to be wrong", k.Name, many(len(found), "row has", "rows have"), len(votes), 100*expected),
+		Advice:  "look at them; --fix FILE writes a copy in which each is marked, and those that are nearly certain are relabelled",
+	}
+	for _, s := range found[:min(maxPlaces, len(found))] {
+		p := k.Rows[s.row].place(s.why())
+		p.Proposal = s.Label
+		f.Rows = append(f.Rows, p)
+	}
+	k.Set.suspected = found
+	r.add(f)
+}
+
+func (s suspect) why() string {
+	return fmt.Sprintf("%s %.2f, its own label %.2f, %.0f %% likely wrong", s.Label, s.Share, s.Self, 100*s.Wrong)
+}
+
+// join finds the rows of votes again.
+func (s *Set) join(votes []VotedRow) []suspect {
+	at := make(map[[2]string]int, len(s.Rows))
+	for i, row := range s.Rows {
+		at[[2]string{row.Text, row.Label}] = i
+	}
+	var all []suspect
+	for _, found := range Suspects(votes) {
+		v := votes[found.Row]
+		if i, ok := at[[2]string{v.Text, v.Label}]; ok {
+			all = append(all, suspect{found, i})
+		}
+	}
+	return all
+}
+
+const fewVotes = 20
+
+const (
+	minLong = 200  // bytes of a text below which no embedder cuts
+	same    = 1e-6 // the squared distance of vectors that are the same
+)
+
+// cut finds texts whose ends the embedder does not see: without its last tenth such a text has the same
+// vector. How long a text may be is found by bisection, so that few are embedded.
+func (k *Source) cut(ctx context.Context, r *Report) {
+	var long []int
+	for i, row := range k.Rows {
+		if len(row.Text) >= minLong {
+			long = append(long, i)
+		}
+	}
+	slices.SortFunc(long, func(a, b int) int {
+		return cmp.Or(cmp.Compare(len(k.Rows[a].Text), len(k.Rows[b].Text)), cmp.Compare(a, b))
+	})
+	var failed error
+	from, _ := slices.BinarySearchFunc(long, true, func(i int, _ bool) int {
+		is, err := k.unseen(ctx, k.Rows[i].Text)
+		failed = cmp.Or(failed, err)
+		if is {
+			return 1
+		}
+		return -1
+	})
+	if failed != nil {
+		r.Skipped = append(r.Skipped, fmt.Sprintf("%s: it was not checked whether the embedder cuts texts: %v", k.Name, failed))
+		return
+	}
+	if from == len(long) {
+		return
+	}
+	f := Finding{
+		Check: "cut", Severity: Warning, Count: len(long) - from,
+		Message: fmt.Sprintf("%s: about %s too long for the embedder, which does not see their ends: from about %d bytes on", k.Name, many(len(long)-from, "text is", "texts are"), len(k.Rows[long[from]].Text)),
+		Advice:  "cut them with a chunk block, or take an embedder that reads more",
+	}
+	for _, i := range slices.Backward(long[max(from, len(long)-maxPlaces):]) {
+		f.Rows = append(f.Rows, k.Rows[i].place(fmt.Sprintf("%d bytes", len(k.Rows[i].Text))))
+	}
+	r.add(f)
+}
+
+// unseen reports whether the end of a text makes no difference to its vector.
+func (k *Source) unseen(ctx context.Context, text string) (bool, error) {
+	end := len(text) * 9 / 10
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	vectors, err := k.Embed(ctx, []string{text, text[:end]})
+	if err != nil || len(vectors) != 2 {
+		return false, err
+	}
+	distance := 0.
+	for i, x := range vectors[0] {
+		d := float64(x - vectors[1][i])
+		distance += d * d
+	}
+	return distance < same, nil
+}

@@ -1,0 +1,251 @@
+package eval
+
+import (
+	"cmp"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+)
+
+// Calibration says how far the confidence of answers can be taken at its word. An
+// answer's confidence is what the election says it is or, where the election does not
+// estimate any, its agreement.
+//
+// The first four figures ask of every scored item whether an answer was given that is
+// the expected one. An item that failed or got no answer has confidence 0 and counts as
+// one where that is not so, also out of scope: no answer was given, and none was
+// claimed to be right. They ask nothing of the labels that did not win.
+type Calibration struct {
+	Measured string `json:"measured"` // confidence or agreement
+	// ECE is the expected calibration error: the mean distance between the mean
+	// confidence and the share of right answers over 15 bins of equal width, each
+	// weighing as much as it has items (Guo, Pleiss, Sun and Weinberger, "On
+	// calibration of modern neural networks", ICML 2017).
+	ECE float64 `json:"ece"`
+	// Chance is the 95th percentile of the ECE of answers that are right exactly as
+	// often as the same confidences say, in seeded draws: a greater ECE is not chance.
+	// Few items have a great one (Bröcker and Smith, "Increasing the reliability of
+	// reliability diagrams", Weather and Forecasting 22:651-661, 2007).
+	Chance float64 `json:"ece_by_chance"`
+	// NLL is the mean negative log-likelihood, with the natural logarithm, of whether
+	// the answer is right. Confidences count as at least 10^-6 and at most 1 - 10^-6,
+	// so that one certain error costs 13.8 and not everything.
+	NLL float64 `json:"nll"`
+	// Brier is the mean squared distance between the confidence and 1 where the answer
+	// is right, or 0 where it is not (Brier, "Verification of forecasts expressed in
+	// terms of probability", Monthly Weather Review 78:1-3, 1950).
+	Brier float64 `json:"brier"`
+	// Coverage is by rising share. Its last accuracy is the Report's.
+	Coverage []Coverage `json:"coverage"`
+}
+
+// Coverage is the accuracy of the surest items: one less the risk at a coverage
+// (Geifman and El-Yaniv, "Selective classification for deep neural networks", NeurIPS
+// 2017). Here no answer is right out of scope, as in Report.Accuracy. Of equally sure
+// items that the share divides, each counts the same part.
+type Coverage struct {
+	Share      float64 `json:"share"` // of the scored items
+	Accuracy   float64 `json:"accuracy"`
+	Confidence float64 `json:"confidence"` // of the least sure item among them
+}
+
+// percents are the shares that are shown.
+var percents = []int{50, 60, 70, 80, 90, 95, 100}
+
+// certain is how near to 0 and 1 a confidence counts for the NLL.
+const certain = 1e-6
+
+// Confidences gathers the confidences of answers.
+type Confidences struct {
+	counter   *Counter // knows which answers are right
+	estimated bool     // the election says how sure it is
+	items     []answeredItem
+}
+
+type answeredItem struct {
+	confidence float64
+	answered   bool // with the expected label
+	right      bool // that, or rightly left without an answer
+}
+
+// NewConfidences returns an empty counter. The labels are those of the knowledge.
+func NewConfidences(labels ...string) *Confidences {
+	return &Confidences{counter: NewCounter(labels...)}
+}
+
+// Add counts one result.
+func (c *Confidences) Add(r outcome.Result) {
+	if !Scored(r) {
+		return
+	}
+	one := answeredItem{right: c.counter.Right(r)}
+	if r.Failure == nil && r.Answer != "" {
+		one.confidence, one.answered = r.Agreement, one.right
+		if r.Confidence > 0 {
+			one.confidence, c.estimated = r.Confidence, true
+		}
+		one.confidence = min(max(one.confidence, 0), 1)
+	}
+	c.items = append(c.items, one)
+}
+
+// Report sums up what was counted; nil: nothing was.
+func (c *Confidences) Report() *Calibration {
+	if len(c.items) == 0 {
+		return nil
+	}
+	c.sort()
+	r := &Calibration{Measured: "agreement"}
+	if c.estimated {
+		r.Measured = "confidence"
+	}
+	var hits bins
+	confidences := make([]float64, len(c.items))
+	n := float64(len(c.items))
+	for i, one := range c.items {
+		confidences[i] = one.confidence
+		hits.add(one.confidence, one.answered)
+		sure, truth := min(max(one.confidence, certain), 1-certain), 0.
+		if one.answered {
+			truth = 1
+			r.NLL -= math.Log(sure) / n
+		} else {
+			r.NLL -= math.Log1p(-sure) / n
+		}
+		r.Brier += (one.confidence - truth) * (one.confidence - truth) / n
+	}
+	r.ECE, r.Chance = hits.ece(), chance(confidences)
+	for _, percent := range percents {
+		r.Coverage = append(r.Coverage, c.cover(percent))
+	}
+	return r
+}
+
+// Curve is Calibration.Coverage at every second percent, by rising share; nil: nothing was
+// counted.
+func (c *Confidences) Curve() (all []Coverage) {
+	if len(c.items) == 0 {
+		return nil
+	}
+	c.sort()
+	for percent := 2; percent <= 100; percent += 2 {
+		all = append(all, c.cover(percent))
+	}
+	return all
+}
+
+// sort puts the surest items first.
+func (c *Confidences) sort() {
+	slices.SortStableFunc(c.items, func(a, b answeredItem) int { return cmp.Compare(b.confidence, a.confidence) })
+}
+
+// cover returns the accuracy of the surest items, which stand first.
+func (c *Confidences) cover(percent int) Coverage {
+	wanted := float64(percent*len(c.items)) / 100
+	right, at := 0., 0
+	for at < len(c.items) {
+		tied := at
+		hits := 0.
+		for tied < len(c.items) && c.items[tied].confidence == c.items[at].confidence {
+			if c.items[tied].right {
+				hits++
+			}
+			tied++
+		}
+		if float64(tied) >= wanted {
+			right += hits * (wanted - float64(at)) / float64(tied-at)
+			break
+		}
+		right, at = right+hits, tied
+	}
+	return Coverage{Share: float64(percent) / 100, Accuracy: right / wanted, Confidence: c.items[at].confidence}
+}
+
+const binCount = 15
+
+// bins sum up confidences by their size, (0, 1/15], (1/15, 2/15] ...; 0 is in the first.
+type bins struct {
+	items             int
+	confidence, right [binCount]float64
+}
+
+// bin is where a confidence belongs.
+func bin(confidence float64) int { return max(int(math.Ceil(confidence*binCount))-1, 0) }
+
+func (b *bins) add(confidence float64, right bool) {
+	at := bin(confidence)
+	b.items++
+	b.confidence[at] += confidence
+	if right {
+		b.right[at]++
+	}
+}
+
+// Bin are the items whose confidence is above Low and at most High, or 0 in the first.
+type Bin struct {
+	Low        float64 `json:"low"`
+	High       float64 `json:"high"`
+	Items      int     `json:"items"`
+	Confidence float64 `json:"confidence"` // their mean
+	Right      float64 `json:"right"`      // the share that was answered with the expected label
+}
+
+// Bins are those that Calibration.ECE is of, without empty ones: the points of a reliability
+// diagram.
+func (c *Confidences) Bins() (all []Bin) {
+	var sums bins
+	var items [binCount]int
+	for _, one := range c.items {
+		sums.add(one.confidence, one.answered)
+		items[bin(one.confidence)]++
+	}
+	for at, n := range items {
+		if n > 0 {
+			all = append(all, Bin{float64(at) / binCount, float64(at+1) / binCount, n, sums.confidence[at] / float64(n), sums.right[at] / float64(n)})
+		}
+	}
+	return all
+}
+
+// ece is the expected calibration error. A bin with n of N items weighs n/N, and its
+// means are sums divided by n.
+func (b *bins) ece() float64 {
+	sum := 0.
+	for i := range b.right {
+		sum += math.Abs(b.right[i] - b.confidence[i])
+	}
+	return sum / float64(b.items)
+}
+
+// Draws of outcomes; fewer where there are many items, which vary less.
+const (
+	mostDraws  = 1000
+	leastDraws = 200
+	drawn      = 20_000_000 // outcomes, unless that leaves too few draws
+)
+
+// chance is the 95th percentile of the expected calibration error where each item is
+// right with the probability that its confidence says.
+func chance(confidences []float64) float64 {
+	at := make([]int, len(confidences))
+	expected := bins{items: len(confidences)}
+	for i, c := range confidences {
+		at[i] = bin(c)
+		expected.confidence[at[i]] += c
+	}
+	random := rand.New(rand.NewPCG(15, uint64(len(confidences)))) //nolint:gosec // a simulation
+	found := make([]float64, min(max(drawn/len(confidences), leastDraws), mostDraws))
+	for k := range found {
+		expected.right = [binCount]float64{}
+		for i, c := range confidences {
+			if random.Float64() < c {
+				expected.right[at[i]]++
+			}
+		}
+		found[k] = expected.ece()
+	}
+	slices.Sort(found)
+	return found[int(math.Ceil(.95*float64(len(found))))-1]
+}

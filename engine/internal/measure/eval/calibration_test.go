@@ -1,0 +1,132 @@
+package eval
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+)
+
+// TestCalibration: five answers, two of them wrong, one item failed, one rightly and one
+// wrongly left without an answer.
+func TestCalibration(t *testing.T) {
+	results := []outcome.Result{
+		{Expected: "a", Answer: "a", Confidence: .9, Agreement: .3},
+		{Expected: "a", Answer: "b", Confidence: .9, Agreement: .3},
+		{Expected: "b", Answer: "b", Confidence: .9},
+		{Expected: "b", Answer: "b", Confidence: .5},
+		{Expected: "oos", Answer: "a", Confidence: .2},
+		{Expected: "a", Failure: &outcome.Failure{Err: errors.New("down")}, Answer: "a", Confidence: .8},
+		{Expected: "oos"},
+		{Expected: "b"},
+		{Answer: "b", Confidence: .1}, // nothing expected
+		{Expected: "a", RetrievalOnly: true, Confidence: .1},  // nothing elected
+		{Expected: "a", FreeText: true, Answer: "about that"}, // a text
+	}
+	c := NewConfidences("a", "b")
+	for _, r := range results {
+		c.Add(r)
+	}
+	want := &Calibration{
+		Measured: "confidence",
+		// .9 is in bin 14, which ends at .933: 2 of 3 right, |2 - 2.7|; .5 in bin 8:
+		// |1 - .5|; .2 in bin 3: |0 - .2|; nothing is wrong with 0.
+		ECE:   (.7 + .5 + .2) / 8,
+		NLL:   -(2*math.Log(.9) + math.Log(.1) + math.Log(.5) + math.Log(.8) + 3*math.Log(1-1e-6)) / 8,
+		Brier: (.01 + .81 + .01 + .25 + .04) / 8,
+		Coverage: []Coverage{
+			{.5, 3. / 4, .5},
+			{.6, 3. / 4.8, .2},          // 4 items, and .8 of the one with .2
+			{.7, (3 + .6/3) / 5.6, 0},   // and .6 of the last three, of which one is right
+			{.8, (3 + 1.4/3) / 6.4, 0},  //
+			{.9, (3 + 2.2/3) / 7.2, 0},  //
+			{.95, (3 + 2.6/3) / 7.6, 0}, //
+			{1, 4. / 8, 0},              // as the accuracy
+		},
+	}
+	got := c.Report()
+	if d := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9), cmpopts.IgnoreFields(Calibration{}, "Chance")); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	// The first are two without an answer, and the one that failed.
+	bins := []Bin{{0, 1. / 15, 3, 0, 0}, {2. / 15, 3. / 15, 1, .2, 0}, {7. / 15, 8. / 15, 1, .5, 1}, {13. / 15, 14. / 15, 3, .9, 2. / 3}}
+	if d := cmp.Diff(bins, c.Bins(), cmpopts.EquateApprox(0, 1e-9)); d != "" {
+		t.Errorf("bins (-want +got):\n%s", d)
+	}
+	curve := c.Curve()
+	if len(curve) != 50 || math.Abs(curve[24].Accuracy-.75) > 1e-9 || curve[49].Share != 1 || math.Abs(curve[49].Accuracy-.5) > 1e-9 {
+		t.Errorf("the curve is %v", curve)
+	}
+	if got.Chance <= 0 || got.Chance >= 1 {
+		t.Errorf("by chance %v", got.Chance)
+	}
+	if again := c.Report(); again.Chance != got.Chance {
+		t.Errorf("by chance %v, then %v", got.Chance, again.Chance)
+	}
+}
+
+// TestAgreementStandsIn: without a confidence, the agreement is measured. One that is
+// certain and wrong costs much, not everything.
+func TestAgreementStandsIn(t *testing.T) {
+	c := NewConfidences()
+	if r := c.Report(); r != nil {
+		t.Errorf("of nothing: %+v", r)
+	}
+	c.Add(outcome.Result{Expected: "a", Answer: "a", Agreement: 1})
+	c.Add(outcome.Result{Expected: "a", Answer: "b", Agreement: 1})
+	got := c.Report()
+	if got.Measured != "agreement" || got.ECE != .5 || got.Brier != .5 || got.Chance != 0 {
+		t.Errorf("got %+v", got)
+	}
+	if want := -(math.Log(1-1e-6) + math.Log(1e-6)) / 2; math.Abs(got.NLL-want) > 1e-9 {
+		t.Errorf("NLL %v, want %v", got.NLL, want)
+	}
+}
+
+func TestBin(t *testing.T) {
+	for confidence, want := range map[float64]int{0: 0, .001: 0, 1. / 15: 0, .0667: 1, .2: 2, .201: 3, .4: 5, .6: 8, .999: 14, 1: 14} {
+		if got := bin(confidence); got != want {
+			t.Errorf("%v is in bin %d, want %d", confidence, got, want)
+		}
+	}
+}
+
+// TestChance: of confidences that are right as often as they say, one in twenty has an
+// expected calibration error above what chance gives, whatever the number of items.
+// Confidences that are too high are found out.
+func TestChance(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 7))
+	measure := func(items int, shift float64) *Calibration {
+		c := NewConfidences()
+		for range items {
+			confidence := math.Sqrt(random.Float64()) // more sure ones than unsure ones
+			r := outcome.Result{Expected: "a", Answer: "b", Confidence: confidence}
+			if random.Float64() < confidence-shift {
+				r.Answer = "a"
+			}
+			c.Add(r)
+		}
+		return c.Report()
+	}
+	for _, items := range []int{40, 250} {
+		const draws = 400
+		above := 0
+		for range draws {
+			if r := measure(items, 0); r.ECE > r.Chance {
+				above++
+			}
+		}
+		// Three standard errors around one in twenty.
+		if spread := 3 * math.Sqrt(draws*.05*.95); math.Abs(float64(above)-draws*.05) > spread {
+			t.Errorf("%d items: %d of %d calibrated draws are above what chance gives", items, above, draws)
+		}
+	}
+	if r := measure(2000, .1); r.ECE <= r.Chance {
+		t.Errorf("confidences that are .1 too high: ECE %v, by chance %v", r.ECE, r.Chance)
+	}
+}

@@ -1,0 +1,321 @@
+package eval
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+)
+
+// Counter gathers results.
+type Counter struct {
+	scored, right int
+	agreement     float64
+	answered      int // by the stages
+	decided       int // by people, and labelled
+	latencies     []time.Duration
+	labels        map[string]*tally
+	voters        []string // in order of appearance, which is file order
+	byVoter       map[string]*voter
+	always        map[string]bool // voters that are asked about every item
+	known         map[string]bool // the knowledge's labels; empty: none are known
+	in, out       scope
+	flags         Flags
+	confused      map[Confused]int // by pair, whose Items are 0
+}
+
+type tally struct{ support, answered, right int }
+
+type scope struct{ items, right, unanswered int }
+
+// NewCounter returns an empty counter. The labels are those of the knowledge;
+// without any, everything is in scope.
+func NewCounter(labels ...string) *Counter {
+	c := &Counter{labels: map[string]*tally{}, byVoter: map[string]*voter{}, known: map[string]bool{}, confused: map[Confused]int{}}
+	for _, l := range labels {
+		c.known[l] = true
+	}
+	return c
+}
+
+// Of lets the counter know which voters the pipeline asks about every item: those without a rule that
+// call no service. Of any other one, and of all where the pipeline is nil, an item counts as asked where
+// the voter has left something.
+func (c *Counter) Of(p *pipeline.Pipeline) *Counter {
+	c.always = map[string]bool{}
+	if p != nil {
+		for _, s := range p.Stages {
+			c.always[s.Name] = c.always[s.Name] || s.Block == "sample" && s.When == nil && !s.Info.Network
+		}
+	}
+	return c
+}
+
+// Add counts one result.
+func (c *Counter) Add(r outcome.Result) {
+	if r.Failure == nil || r.Latency > 0 {
+		c.latencies = append(c.latencies, r.Latency)
+	}
+	if r.Failure == nil && r.Answer != "" && r.Decided == nil {
+		c.answered++
+		c.agreement += r.Agreement
+	}
+	for _, v := range r.Votes {
+		of := c.votes(v.Voter)
+		of.given++
+		if v.Accepted {
+			of.accepted++
+		}
+	}
+	for _, rest := range r.Rest {
+		of := c.votes(rest.Voter)
+		of.given += rest.Votes
+		of.accepted += rest.Accepted
+	}
+	if !Scored(r) {
+		if labelled(r) {
+			c.decided++
+		}
+		return
+	}
+	c.scored++
+	outside := c.Outside(r)
+	right := c.score(r, outside)
+	c.flag(r, right)
+	for _, name := range asked(r) {
+		c.voter(name).ask(right)
+	}
+	for _, top := range topAnswers(r.Votes) {
+		alone := top.Answer == r.Expected || outside && top.Answer == ""
+		c.voter(top.Voter).score(alone, right)
+	}
+}
+
+// Scored reports whether an item has a label to compare its answer with, and whether that
+// measures anything: what people have decided does not.
+func Scored(r outcome.Result) bool { return labelled(r) && r.Decided == nil }
+
+func labelled(r outcome.Result) bool { return r.Expected != "" && !r.RetrievalOnly && !r.FreeText }
+
+// Outside reports whether the expected label is one that the knowledge does
+// not have.
+func (c *Counter) Outside(r outcome.Result) bool {
+	return len(c.known) > 0 && r.Expected != "" && !c.known[r.Expected]
+}
+
+// Right reports whether an item with an expected label got the right answer.
+func (c *Counter) Right(r outcome.Result) bool {
+	return r.Failure == nil && (r.Answer == r.Expected || r.Answer == "" && c.Outside(r))
+}
+
+// score counts the answer to an item with an expected label, and says whether it is
+// right.
+func (c *Counter) score(r outcome.Result, outside bool) (right bool) {
+	s := &c.in
+	if outside {
+		s = &c.out
+	} else {
+		c.label(r.Expected).support++
+	}
+	s.items++
+	if right = c.Right(r); right {
+		s.right++
+		c.right++
+	}
+	switch {
+	case r.Failure != nil:
+	case r.Answer == "":
+		s.unanswered++
+	default:
+		c.label(r.Answer).answered++
+		if right {
+			c.label(r.Answer).right++
+		}
+	}
+	if !right && r.Failure == nil {
+		c.confused[Confused{Expected: r.Expected, Answered: r.Answer}]++
+	}
+	return right
+}
+
+func (c *Counter) flag(r outcome.Result, right bool) {
+	if !right {
+		c.flags.Errors++
+	}
+	switch {
+	case !r.Flagged:
+	case right:
+		c.flags.Right++
+	default:
+		c.flags.Caught++
+	}
+}
+
+func (c *Counter) label(name string) *tally {
+	if c.labels[name] == nil {
+		c.labels[name] = &tally{}
+	}
+	return c.labels[name]
+}
+
+// Report is what an evaluation found. Shares are between 0 and 1.
+type Report struct {
+	Items     int `json:"items"`
+	Scored    int `json:"scored"`            // items with an expected label; 0: no election is held
+	Decided   int `json:"decided,omitempty"` // items with an expected label that people have decided, and that are not scored for that
+	Failed    int `json:"failed"`
+	Undecided int `json:"undecided"` // no acceptable answer
+	Flagged   int `json:"flagged"`
+
+	// Retrieval is nil where no item has gold passages.
+	Retrieval *Retrieval `json:"retrieval,omitempty"`
+
+	// Accuracy is the share of the scored items with the right answer. Out of
+	// scope, none is right.
+	Accuracy         float64  `json:"accuracy"`
+	AccuracyInterval Interval `json:"accuracy_interval"`
+	Scope            *Scope   `json:"scope,omitempty"` // nil: every expected label is one of the knowledge's
+	// MacroF1 is the mean F1 over all labels that were expected or answered,
+	// those out of scope aside.
+	MacroF1   float64 `json:"macro_f1"`
+	Agreement float64 `json:"agreement"` // mean over the items with an answer
+
+	Flags Flags `json:"flags"`
+	// Promised is nil where no file of variables states a promise.
+	Promised *Promised `json:"promised,omitempty"`
+	// Calibration is nil where no election is held, and where Work alone reported.
+	Calibration *Calibration `json:"calibration,omitempty"`
+
+	ItemsPerSecond float64 `json:"items_per_second"`
+	P50            float64 `json:"latency_p50_ms"`
+	P99            float64 `json:"latency_p99_ms"`
+
+	InputTokens  uint64 `json:"input_tokens"`
+	OutputTokens uint64 `json:"output_tokens"`
+	// Asked is how many items went to voters over the network, each counted.
+	Asked int `json:"asked,omitempty"`
+	// Cost is what the answers cost when they were made, by the file's prices;
+	// those from a cache cost nothing again.
+	Cost float64 `json:"cost,omitempty"`
+
+	Voters []Voter `json:"voters"`
+	Labels []Label `json:"labels"`
+	// Confused are the pairs of an expected label and a wrong answer, the frequent ones
+	// first. Items that failed have none.
+	Confused []Confused  `json:"confused"`
+	Stages   []StageTime `json:"stages"`
+	// Errors are the mistakes that the pipeline was surest of, worst first, as many as
+	// Options.Errors asks for.
+	Errors []Mistake `json:"errors,omitempty"`
+	// Dropped are the voters of whose answers more than 5 % do not count.
+	Dropped []DroppedReport `json:"dropped,omitempty"`
+}
+
+// Scope separates the items whose expected label the knowledge does not
+// have: they are out of scope, and the right answer to them is none.
+type Scope struct {
+	In       int      `json:"in"`
+	Out      int      `json:"out"`
+	Accuracy float64  `json:"in_accuracy"` // of the items in scope
+	Interval Interval `json:"in_accuracy_interval"`
+	// Unanswered is the share of the items in scope that were left without an
+	// answer. A failure is not counted as one.
+	Unanswered float64 `json:"in_unanswered"`
+	// Recall is the share of the items out of scope that were left without.
+	Recall         float64  `json:"out_recall"`
+	RecallInterval Interval `json:"out_recall_interval"`
+}
+
+// Flags say how many errors the flag rule catches at what cost, of the scored items. An
+// error is an item without the right answer, failed ones included.
+type Flags struct {
+	Errors  int `json:"errors"`
+	Caught  int `json:"caught"`  // of Errors: flagged
+	Flagged int `json:"flagged"` // Caught and Right together
+	Right   int `json:"right"`   // of Flagged: false alarms
+}
+
+// Label is a row of the per-label table.
+type Label struct {
+	Label     string  `json:"label"`
+	Support   int     `json:"support"` // items that should get it
+	Answered  int     `json:"answered"`
+	Precision float64 `json:"precision"`
+	Recall    float64 `json:"recall"`
+	F1        float64 `json:"f1"`
+}
+
+// StageTime is the work of one stage.
+type StageTime struct {
+	Stage string  `json:"stage"`
+	Rows  int     `json:"rows"`
+	Busy  float64 `json:"busy_seconds"` // of its calls, which overlap
+}
+
+// Worst returns the labels with the lowest F1, worst first.
+func (r Report) Worst(n int) []Label {
+	labels := slices.Clone(r.Labels)
+	slices.SortStableFunc(labels, func(a, b Label) int { return cmp.Compare(a.F1, b.F1) })
+	return labels[:min(n, len(labels))]
+}
+
+// Report sums up what was counted.
+func (c *Counter) Report(t outcome.Totals) Report {
+	c.flags.Flagged = c.flags.Caught + c.flags.Right
+	r := Report{
+		Items: t.Items, Scored: c.scored, Decided: c.decided, Failed: t.Failed, Undecided: t.Undecided, Flagged: t.Flagged,
+		Accuracy: share(c.right, c.scored), AccuracyInterval: Wilson(c.right, c.scored), Flags: c.flags, Confused: confusions(c.confused), InputTokens: t.Usage.InputTokens, OutputTokens: t.Usage.OutputTokens,
+	}
+	if c.out.items > 0 {
+		r.Scope = &Scope{
+			In: c.in.items, Out: c.out.items, Accuracy: share(c.in.right, c.in.items), Interval: Wilson(c.in.right, c.in.items),
+			Unanswered: share(c.in.unanswered, c.in.items),
+			Recall:     share(c.out.right, c.out.items), RecallInterval: Wilson(c.out.right, c.out.items),
+		}
+	}
+	if c.answered > 0 {
+		r.Agreement = c.agreement / float64(c.answered)
+	}
+	if t.Elapsed > 0 {
+		r.ItemsPerSecond = float64(t.Items) / t.Elapsed.Seconds()
+	}
+	slices.Sort(c.latencies)
+	r.P50, r.P99 = quantile(c.latencies, .50), quantile(c.latencies, .99)
+	for _, name := range slices.Sorted(maps.Keys(c.labels)) {
+		of := c.labels[name]
+		l := Label{
+			Label: name, Support: of.support, Answered: of.answered,
+			Precision: share(of.right, of.answered), Recall: share(of.right, of.support),
+			F1: share(2*of.right, of.answered+of.support),
+		}
+		r.Labels = append(r.Labels, l)
+		r.MacroF1 += l.F1 / float64(len(c.labels))
+	}
+	for _, name := range c.voters {
+		r.Voters = append(r.Voters, c.report(name))
+	}
+	for _, s := range t.Stages {
+		r.Stages = append(r.Stages, StageTime{s.Stage, s.Rows, s.Busy.Seconds()})
+	}
+	return r
+}
+
+func share(part, whole int) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return float64(part) / float64(whole)
+}
+
+// quantile returns the q-quantile of sorted durations in milliseconds, by the
+// nearest-rank method.
+func quantile(sorted []time.Duration, q float64) float64 {
+	if len(sorted) == 0 {
+		return 0
+	}
+	i := min(int(q*float64(len(sorted))), len(sorted)-1)
+	return float64(sorted[i]) / float64(time.Millisecond)
+}

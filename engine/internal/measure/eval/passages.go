@@ -1,0 +1,292 @@
+package eval
+
+import (
+	"math"
+	"slices"
+
+	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/sdk"
+)
+
+// Cuts are the lengths that recall is measured at where nobody says otherwise.
+var Cuts = []int{5, 10, 20, 100}
+
+const (
+	ndcgCut    = 10
+	failureCut = 20
+)
+
+// Retrieval is what the lists of the retrieve and rerank stages are worth,
+// compared with the gold passages of the input. Shares are means over the items
+// with gold passages, each item counting the same.
+type Retrieval struct {
+	Items    int `json:"items"`        // with gold passages
+	Without  int `json:"without_gold"` // left out
+	Failed   int `json:"failed"`       // of Items: stages that they did not get through found nothing
+	Passages int `json:"passages"`     // of all items together
+	// Absent are the passages that the knowledge does not have. They can never be
+	// found, and count as not found.
+	Absent  int       `json:"absent"`
+	Example string    `json:"absent_example,omitempty"`
+	Stages  []Ranking `json:"stages"` // in file order
+}
+
+// Ranking is what the lists of one stage are worth.
+type Ranking struct {
+	Stage   string `json:"stage"`   // as "retrieve.near"
+	Longest int    `json:"longest"` // list; recall beyond it is that of the whole list
+	// Recall is the mean share of an item's gold passages that stand among its
+	// first K candidates. Anthropic's article on contextual retrieval publishes
+	// the same mean as Pass@k, in percent. It is not the share of items with at
+	// least one passage found, which goes by that name elsewhere.
+	Recall []Recall `json:"recall"`
+	// Failure is 1 - recall at 20, the article's failure rate of retrieval.
+	Failure float64 `json:"failure_at_20"`
+	// NDCG is the normalised discounted cumulative gain of the first 10
+	// (Jarvelin and Kekalainen, "Cumulated gain-based evaluation of IR
+	// techniques", 2002) as trec_eval computes it: a candidate gains its grade,
+	// divided by log2(1 + rank), and the sum is divided by that of the best
+	// possible list.
+	NDCG float64 `json:"ndcg_at_10"`
+	// MRR is the mean of 1 / rank of the first gold passage, 0 where there is
+	// none in the list.
+	MRR float64 `json:"mrr"`
+}
+
+// Recall is a recall at a length.
+type Recall struct {
+	K     int     `json:"k"`
+	Share float64 `json:"share"`
+}
+
+// Passages compares what stages found with gold passages.
+type Passages struct {
+	cuts   []int
+	found  Retrieval
+	sums   map[string]*Ranking // by stage; not divided yet
+	stages []string
+	unseen []source.Gold // passages that are in no list: the knowledge may not have them
+}
+
+// NewPassages returns an empty counter that measures recall at the given
+// lengths.
+func NewPassages(cuts []int) *Passages {
+	cuts = slices.Compact(slices.Sorted(slices.Values(cuts)))
+	return &Passages{cuts: cuts, sums: map[string]*Ranking{}}
+}
+
+// Add counts one result, of a run that keeps its lists.
+func (p *Passages) Add(r outcome.Result) {
+	gold := relevant(r.Gold)
+	if len(gold) == 0 || r.Decided != nil { // nothing was searched for what people have decided
+		p.found.Without++
+		return
+	}
+	p.found.Items++
+	p.found.Passages += len(gold)
+	if r.Failure != nil {
+		p.found.Failed++
+	}
+	seen := make([]bool, len(gold))
+	for _, l := range r.Lists {
+		ranked := rank(gold, l.Candidates)
+		for i, found := range ranked.found {
+			seen[i] = seen[i] || found
+		}
+		p.stage(l.Stage).add(ranked, len(l.Candidates))
+	}
+	for i, g := range gold {
+		if !seen[i] {
+			p.unseen = append(p.unseen, g)
+		}
+	}
+}
+
+// relevant is the passages that are relevant, each once: one that a row names again
+// can be found only once, and has the best of its grades.
+func relevant(gold []source.Gold) []source.Gold {
+	var all []source.Gold
+	for _, g := range gold {
+		if g.Grade == 0 {
+			continue
+		}
+		same := slices.IndexFunc(all, func(h source.Gold) bool { return h.Quote == g.Quote && slices.Equal(h.IDs, g.IDs) })
+		if same < 0 {
+			all = append(all, g)
+		} else {
+			all[same].Grade = max(all[same].Grade, g.Grade)
+		}
+	}
+	return all
+}
+
+func (p *Passages) stage(name string) *Ranking {
+	s := p.sums[name]
+	if s == nil {
+		s = &Ranking{Stage: name}
+		for _, k := range p.cuts {
+			s.Recall = append(s.Recall, Recall{K: k})
+		}
+		p.sums[name], p.stages = s, append(p.stages, name)
+	}
+	return s
+}
+
+// ranked says where in a list an item's gold passages stand.
+type ranked struct {
+	places []int  // the rank of each passage, from 1; those that are not found left out
+	found  []bool // by passage
+	gold   int    // passages in all
+	ndcg   float64
+}
+
+// rank finds gold passages in a list. Of several entries that hold the same
+// passage the first counts, the others gain nothing.
+func rank(gold []source.Gold, list []sdk.Candidate) ranked {
+	r := ranked{gold: len(gold), found: make([]bool, len(gold))}
+	gains := make([]float64, 0, len(list))
+	for at, c := range list {
+		gain := 0.0
+		for i, g := range gold {
+			if !r.found[i] && g.Is(c.ID, c.Meta, c.Text) {
+				r.found[i] = true
+				r.places = append(r.places, at+1)
+				gain = max(gain, g.Grade)
+			}
+		}
+		gains = append(gains, gain)
+	}
+	var best []float64
+	for _, g := range gold {
+		best = append(best, g.Grade)
+	}
+	slices.Sort(best)
+	slices.Reverse(best)
+	r.ndcg = gainOf(gains) / gainOf(best)
+	return r
+}
+
+// NDCG is the normalised discounted cumulative gain of the first 10 of a list, for an item
+// with gold passages; see Ranking.
+func NDCG(gold []source.Gold, list []sdk.Candidate) float64 { return rank(relevant(gold), list).ndcg }
+
+// Recalled is the share of an item's gold passages among the first k of a list.
+func Recalled(gold []source.Gold, list []sdk.Candidate, k int) float64 {
+	return rank(relevant(gold), list).within(k)
+}
+
+// Reciprocal is 1 / rank of the first gold passage in a list; 0: there is none.
+func Reciprocal(gold []source.Gold, list []sdk.Candidate) float64 {
+	return rank(relevant(gold), list).reciprocal()
+}
+
+func (r ranked) reciprocal() float64 {
+	if len(r.places) == 0 {
+		return 0
+	}
+	return 1 / float64(r.places[0])
+}
+
+// gainOf is the discounted cumulative gain of the first ndcgCut.
+func gainOf(gains []float64) float64 {
+	sum := 0.0
+	for i, g := range gains[:min(ndcgCut, len(gains))] {
+		sum += g / math.Log2(float64(i+2))
+	}
+	return sum
+}
+
+// within is the share of the passages among the first k.
+func (r ranked) within(k int) float64 {
+	n := 0
+	for _, place := range r.places {
+		if place <= k {
+			n++
+		}
+	}
+	return share(n, r.gold)
+}
+
+func (s *Ranking) add(r ranked, length int) {
+	s.Longest = max(s.Longest, length)
+	for i := range s.Recall {
+		s.Recall[i].Share += r.within(s.Recall[i].K)
+	}
+	s.Failure += r.within(failureCut) // what is left of 1 is failure; see Report
+	s.NDCG += r.ndcg
+	s.MRR += r.reciprocal()
+}
+
+// Unseen returns the passages that are in no list: the knowledge may lack them.
+func (p *Passages) Unseen() []source.Gold { return p.unseen }
+
+// Report sums up what was counted, given which of Unseen the knowledge does not
+// have; nil where no item has gold passages.
+func (p *Passages) Report(absent []source.Gold) *Retrieval {
+	if p.found.Items == 0 {
+		return nil
+	}
+	r := p.found
+	if r.Absent = len(absent); r.Absent > 0 {
+		r.Example = absent[0].String()
+	}
+	n := float64(r.Items)
+	for _, name := range p.stages {
+		s := *p.sums[name]
+		s.Recall = slices.Clone(s.Recall)
+		for i := range s.Recall {
+			s.Recall[i].Share /= n
+		}
+		s.Failure, s.NDCG, s.MRR = 1-s.Failure/n, s.NDCG/n, s.MRR/n
+		r.Stages = append(r.Stages, s)
+	}
+	return &r
+}
+
+// Promised is what was promised of the answers that are not flagged, and what became of
+// it on these items.
+type Promised struct {
+	Accuracy   float64 `json:"accuracy"` // at least, of the answers that are not flagged
+	Confidence float64 `json:"confidence"`
+	Answered   int     `json:"answered"` // of the scored items, without a flag
+	Right      int     `json:"right"`    // of Answered
+	// Interval is that of Right among Answered. The promise is broken where all of it is
+	// below Accuracy, and kept where all of it is above.
+	Interval Interval `json:"interval"`
+
+	// Caught is the share of the items out of scope that is flagged or left without an
+	// answer, at least; 0: nothing was promised about them.
+	Caught         float64  `json:"caught,omitempty"`
+	Outside        int      `json:"out,omitempty"`        // items out of scope
+	CaughtOf       int      `json:"out_caught,omitempty"` // of Outside
+	CaughtInterval Interval `json:"out_caught_interval,omitzero"`
+
+	counter *Counter
+}
+
+// NewPromised returns what is to be measured of a promise, where the knowledge has these
+// labels.
+func NewPromised(accuracy, confidence, caught float64, labels ...string) *Promised {
+	return &Promised{Accuracy: accuracy, Confidence: confidence, Caught: caught, counter: NewCounter(labels...)}
+}
+
+// Add counts one result. Those that failed say nothing about answers.
+func (p *Promised) Add(r outcome.Result) {
+	if p == nil || !Scored(r) || r.Failure != nil {
+		return
+	}
+	answered := r.Answer != "" && !r.Flagged
+	if answered {
+		p.Answered++
+		if p.counter.Right(r) {
+			p.Right++
+		}
+	}
+	if p.counter.Outside(r) {
+		if p.Outside++; !answered {
+			p.CaughtOf++
+		}
+	}
+	p.Interval, p.CaughtInterval = Wilson(p.Right, p.Answered), Wilson(p.CaughtOf, p.Outside)
+}

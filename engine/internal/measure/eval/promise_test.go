@@ -1,0 +1,300 @@
+package eval
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sort"
+	"strings"
+	"testing"
+)
+
+// population is a kind of items, the surest first: of the item at u, from 0 to 1, the
+// confidence, which falls with u, and the probabilities that it is out of scope and that
+// its answer is right if it is not.
+type population struct {
+	confidence, outside, right func(u float64) float64
+}
+
+// cells are the items that a population has, one as likely as the other. What is true of
+// it is counted, not estimated.
+const cells = 20_000
+
+type cell struct {
+	confidence, outside, right float64
+	accuracy                   float64 // of this and all surer ones
+	missed                     float64 // of all that is out of scope: the share in these
+}
+
+func (p population) cells() []cell {
+	all := make([]cell, cells)
+	right, outside := 0., 0.
+	for c := range all {
+		u := (float64(c) + .5) / cells
+		all[c] = cell{confidence: p.confidence(u), outside: p.outside(u), right: p.right(u)}
+		right += (1 - all[c].outside) * all[c].right
+		outside += all[c].outside
+		all[c].accuracy, all[c].missed = right/float64(c+1), outside
+	}
+	for c := range all {
+		all[c].missed /= max(outside, 1)
+	}
+	return all
+}
+
+// answered is how many cells a threshold answers.
+func answered(all []cell, threshold float64) int {
+	return sort.Search(cells, func(c int) bool { return all[c].confidence < threshold })
+}
+
+// oracle is how many the lowest threshold that keeps the goal answers.
+func oracle(all []cell, accuracy float64) int {
+	for n := cells; n > 0; n-- {
+		if (n == cells || all[n].confidence < all[n-1].confidence) && all[n-1].accuracy >= accuracy {
+			return n
+		}
+	}
+	return 0
+}
+
+// draw draws rows, the surest first.
+func draw(all []cell, r *rand.Rand, rows []PromiseItem) {
+	at := make([]float64, len(rows))
+	sum := 0.
+	for i := range at {
+		sum += r.ExpFloat64()
+		at[i] = sum
+	}
+	sum += r.ExpFloat64()
+	for i, a := range at {
+		c := &all[int(a/sum*cells)] // a/sum are sorted uniform numbers
+		outside := r.Float64() < c.outside
+		rows[i] = PromiseItem{Confidence: c.confidence, Answered: true, Outside: outside, Right: r.Float64() < c.right && !outside}
+	}
+}
+
+func none(float64) float64 { return 0 }
+
+// levels is a confidence with few values, each with its share of the items and the
+// probability that an answer with it is right.
+func levels(all ...[3]float64) population {
+	at := func(u float64) [3]float64 {
+		for _, l := range all[:len(all)-1] {
+			if u -= l[1]; u < 0 {
+				return l
+			}
+		}
+		return all[len(all)-1]
+	}
+	return population{func(u float64) float64 { return at(u)[0] }, none, func(u float64) float64 { return at(u)[2] }}
+}
+
+func populations() map[string]population {
+	right := func(u float64) float64 { return .998 - .6*math.Pow(u, 4) }
+	return map[string]population{
+		"calibrated":    {right, none, right},
+		"overconfident": {func(u float64) float64 { return 1 - math.Pow(1-right(u), 3) }, none, right},
+		"errors in the tail": {func(u float64) float64 { return 1 - u }, none, func(u float64) float64 {
+			return .996 - .8*math.Pow(u, 10)
+		}},
+		"errors everywhere": {func(u float64) float64 { return 1 - u }, none, func(u float64) float64 {
+			return .991 - .8*math.Pow(u, 12)
+		}},
+		"the surest are worse": {func(u float64) float64 { return 1 - u }, none, func(u float64) float64 {
+			if u < .05 {
+				return .9
+			}
+			return .995 - .7*math.Pow(u, 6)
+		}},
+		"out of scope": {func(u float64) float64 { return 1 - .9*u }, func(u float64) float64 {
+			return min(1, .002+.9*math.Pow(u, 5))
+		}, func(u float64) float64 { return .996 - .3*math.Pow(u, 4) }},
+		"3 values": levels([3]float64{1, .6, .993}, [3]float64{.67, .25, .93}, [3]float64{.33, .15, .5}),
+		"5 values": levels([3]float64{1, .3, .999}, [3]float64{.8, .3, .99}, [3]float64{.6, .2, .97}, [3]float64{.4, .1, .85}, [3]float64{.2, .1, .5}),
+		"6 values": levels([3]float64{1, .45, .995}, [3]float64{.83, .2, .985}, [3]float64{.67, .15, .95}, [3]float64{.5, .1, .85}, [3]float64{.33, .06, .6}, [3]float64{.17, .04, .4}),
+	}
+}
+
+// TestDraws draws rows from populations whose accuracy is known. At most one promise in
+// twenty is broken, and promises cover most of what could be answered if that accuracy
+// were known to everybody.
+func TestDraws(t *testing.T) {
+	draws := 1000
+	if testing.Short() {
+		draws = 100
+	}
+	atMost := .05 + 2*math.Sqrt(.05*.95/float64(draws))
+	share, settings := 0., 0.
+	for name, p := range populations() {
+		all := p.cells()
+		for _, s := range []struct {
+			accuracy float64
+			rows     int
+		}{{.95, 600}, {.95, 2000}, {.98, 2000}} {
+			g := PromiseGoal{s.accuracy, .95}
+			r := rand.New(rand.NewPCG(uint64(len(name)), uint64(s.rows)))
+			rows, start := make([]PromiseItem, s.rows), g.start(s.rows)
+			broken, brokenOutside, sum := 0, 0, 0
+			for range draws {
+				draw(all, r, rows)
+				promise, err := g.find(rows, start)
+				if err != nil {
+					continue
+				}
+				n := answered(all, promise.Threshold(false))
+				sum += n
+				if all[n-1].accuracy < g.Accuracy {
+					broken++
+				}
+				if 1-all[n-1].missed < promise.Caught {
+					brokenOutside++
+				}
+			}
+			of := oracle(all, g.Accuracy)
+			got := float64(sum) / float64(draws) / float64(of)
+			t.Logf("%-20s %v, %4d rows: broken %2d, out of scope %2d; %.2f of the oracle's %.2f", name, g, s.rows, broken, brokenOutside, got, float64(of)/cells)
+			if max(broken, brokenOutside) > int(atMost*float64(draws)) {
+				t.Errorf("%s: %v on %d rows is broken in %d of %d draws, out of scope in %d", name, g, s.rows, broken, draws, brokenOutside)
+			}
+			if s.rows == 2000 {
+				share, settings = share+got, settings+1
+			}
+		}
+	}
+	t.Logf("%.3f of the oracle's answers", share/settings)
+	if share/settings < .8 {
+		t.Errorf("promises answer %.3f of what could be answered", share/settings)
+	}
+}
+
+// answers are rows with falling confidences, of which those at some positions are wrong.
+func answers(n int, wrong ...int) []PromiseItem {
+	rows := make([]PromiseItem, n)
+	for i := range rows {
+		rows[i] = PromiseItem{Text: fmt.Sprint(i), Confidence: 1 - float64(i)/float64(n), Answered: true, Right: true}
+	}
+	for _, i := range wrong {
+		rows[i].Right = false
+	}
+	return rows
+}
+
+func repeat(rows []PromiseItem, times int) (all []PromiseItem) {
+	for range times {
+		all = append(all, rows...)
+	}
+	return all
+}
+
+func with(rows []PromiseItem, more ...PromiseItem) []PromiseItem { return append(rows, more...) }
+
+func TestFind(t *testing.T) {
+	tail := make([]int, 100)
+	for i := range tail {
+		tail[i] = 300 + i
+	}
+	tests := map[string]struct {
+		items     []PromiseItem
+		goal      PromiseGoal
+		threshold float64
+		answered  int
+		right     int
+	}{
+		"no error at all":          {answers(400), PromiseGoal{.98, .95}, 0, 400, 400},
+		"just enough":              {answers(149), PromiseGoal{.98, .95}, 0, 149, 149},
+		"errors after the 300th":   {answers(400, tail...), PromiseGoal{.95, .95}, .231, 308, 300},
+		"less confidence, more":    {answers(400, tail...), PromiseGoal{.95, .5}, .214, 315, 300},
+		"copies are one row":       {repeat(answers(149), 3), PromiseGoal{.98, .95}, 0, 149, 149},
+		"a wrong copy is wrong":    {with(answers(300), PromiseItem{Text: "299", Answered: true, Confidence: .001}), PromiseGoal{.98, .95}, 0, 300, 299},
+		"all alike":                {sameConfidence(answers(300, 7)), PromiseGoal{.98, .95}, 0, 300, 299},
+		"unanswered ones are none": {with(answers(149), PromiseItem{Text: "x"}), PromiseGoal{.98, .95}, 0, 149, 149},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			p, err := FindPromise(test.items, test.goal)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := p.Threshold(false); got != test.threshold || p.Answered != test.answered || p.Right != test.right {
+				t.Errorf("threshold %v, %d answered, %d right; want %v, %d, %d", got, p.Answered, p.Right, test.threshold, test.answered, test.right)
+			}
+		})
+	}
+}
+
+func sameConfidence(rows []PromiseItem) []PromiseItem {
+	for i := range rows {
+		rows[i].Confidence = .5
+	}
+	return rows
+}
+
+func TestRefusals(t *testing.T) {
+	tests := map[string]struct {
+		items []PromiseItem
+		goal  PromiseGoal
+		want  string
+	}{
+		"too few":       {answers(80), PromiseGoal{.98, .95}, "0.98 with 95 % confidence needs at least 149 rows without an error above the threshold; there are 80"},
+		"too few texts": {repeat(answers(80), 9), PromiseGoal{.98, .95}, "there are 80 (the same text counts once)"},
+		"all":           {answers(1000), PromiseGoal{1, .95}, "no number of rows can show that all answers are right"},
+		"more than all": {answers(1000), PromiseGoal{98, .95}, "an accuracy of 98 cannot be promised"},
+		"certainty":     {answers(1000), PromiseGoal{.98, 1}, "a confidence of 1 cannot be had"},
+		"rare errors": {
+			answers(400, 1, 3), PromiseGoal{.98, .95},
+			"no threshold shows 0.98 with 95 % confidence: of the 149 surest of 400 answers 2 are wrong, and at most 0 may be. They show no more than 0.958; if the surest err as rarely among more rows, about 6700 are enough",
+		},
+		"many errors":                    {answers(400, 1, 3, 5, 7, 9), PromiseGoal{.98, .95}, "5 are wrong, and at most 0 may be. They show no more than 0.930"},
+		"one value with too many errors": {sameConfidence(answers(400, 1, 2, 3, 4, 5, 6, 7, 8, 9)), PromiseGoal{.98, .95}, "of the 400 surest of 400 answers 9 are wrong, and at most 3 may be"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := FindPromise(test.items, test.goal)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+// TestThresholdIsReadable parts the answers where one would part them by hand.
+func TestThresholdIsReadable(t *testing.T) {
+	tests := []struct {
+		least, beyond, below, inclusive float64
+	}{
+		{.5, .4, .45, .45},
+		{.52, .38, .45, .45},
+		{.7, .28, .5, .5},
+		{.30000000000000004, .2, .25, .25},
+		{.9995, .9991, .9993, .9993},
+		{.2, -1, 0, -.01},
+		{.2, 0, .1, .1},
+		{.30000000000000004, .3, .30000000000000004, .3}, // neighbours: nothing is between them
+	}
+	for _, test := range tests {
+		p := Promise{least: test.least, beyond: test.beyond}
+		if below, inclusive := p.Threshold(false), p.Threshold(true); below != test.below || inclusive != test.inclusive {
+			t.Errorf("%v to %v: %v and %v, want %v and %v", test.beyond, test.least, below, inclusive, test.below, test.inclusive)
+		}
+	}
+}
+
+// TestOutside counts what is out of scope: missed where it gets an answer from the
+// threshold on, caught where it is flagged or has none.
+func TestOutside(t *testing.T) {
+	items := answers(400)
+	for i := 300; i < 400; i++ {
+		items[i].Outside, items[i].Right = true, false
+	}
+	items[10].Outside, items[10].Right = true, false
+	for i := range 99 {
+		items = append(items, PromiseItem{Text: fmt.Sprint("none ", i), Outside: true, Right: true})
+	}
+	p, err := FindPromise(items, PromiseGoal{.95, .95})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Outside != 200 || p.Missed != 1+p.Answered-300 || p.Right != 299 || p.Caught < .89 || p.Caught > 1-float64(p.Missed)/200 {
+		t.Errorf("%+v", p)
+	}
+}

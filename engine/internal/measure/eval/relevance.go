@@ -1,0 +1,280 @@
+package eval
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/support"
+)
+
+// This file judges what a search found for a question without reading it as a
+// language model does: which of its words matched, and whether it is likely that anything
+// that was found answers it.
+//
+// A search always finds something. Its scores do not say whether that answers: they are
+// comparable only within one question. Judge uses two features that mean the same for each
+// question: the cosine of the nearest candidate, and the share of the question's words,
+// weighted by idf among the candidates, that one of the first five has. A logistic
+// regression makes a probability of them, fitted on four collections that count the same,
+// where half of the questions have an answer: the example documentation (54 questions),
+// Anthropic's nine codebases (124), SciFact (300 claims) and CLINC150 as a list of
+// frequent questions (300 utterances, and 300 that are out of its scope). Questions without an
+// answer are those about another of these collections ("foreign"), and the collection's
+// own with all documents left out that answer them ("near").
+//
+// On each collection, by a model that was fitted on the other three: the area under the ROC
+// curve over all, foreign and near ones; then how many of the questions Judge calls
+// unlikely, in percent.
+//
+//	                     AUC all  foreign  near   has answer  foreign  near
+//	minilm
+//	  documentation          .83      .98   .68           13       96    22
+//	  nine codebases         .96     1.00   .91            0       93    19
+//	  CLINC150               .92     1.00   .83            0       73     2   out of scope: .92, 7
+//	  SciFact                .83      .96   .70            0       44     0
+//	another embedder, by words alone (candidates of hashing and of minilm)
+//	  documentation          .81      .95   .68            6       72    10
+//	  nine codebases         .95      .99   .90            0       57    10
+//	  CLINC150               .83      .95   .73           10       87    33   out of scope: .81, 38
+//	  SciFact                .76      .82   .69            2       19     4
+//
+// So a question about something else is recognised, and one that the documents come close to
+// is mostly not. By words alone the probability does not carry over well enough to be shown (an AUC
+// of .76), and a question in other words than the answer's may seem to have none. All
+// collections are English: in another language only its analyzer's own stop words are left out.
+//
+// The package decides nothing: passages are shown all the same.
+
+// inspected is how many of the best candidates the coverage is looked for in.
+const inspected = 5
+
+// relevanceModel is a logistic regression (Platt, "Probabilistic outputs for support vector
+// machines", 1999) over the features.
+type relevanceModel struct {
+	offset, cosine, covered float64
+	unlikely                float64 // the probability below which a person should know
+	calibrated              bool    // the probability is worth showing
+}
+
+// The models as they fit the collections that the package's documentation names.
+var (
+	// byMiniLM knows how cosines of minilm are distributed.
+	byMiniLM = relevanceModel{offset: -4.16, cosine: 5.29, covered: 3.66, unlikely: .15, calibrated: true}
+	// byWords goes by words alone, since another embedder has cosines of its own.
+	byWords = relevanceModel{offset: -2.33, covered: 5.03, unlikely: .2}
+)
+
+// RelevanceFeatures are what is known of the best candidates of a question.
+type RelevanceFeatures struct {
+	Cosine  float64 // of the nearest; NaN: no vectors were compared
+	Covered float64 // the largest share of the question's words, by weight, that one of the first five has
+}
+
+// RelevanceFeatures reads those of candidates, best first as a pipeline left them; false: there is
+// nothing to judge by, since nothing was searched for, or the question has no word that
+// tells passages apart.
+func (t *QuestionTerms) Features(best []sdk.Candidate) (RelevanceFeatures, bool) {
+	f, scored := RelevanceFeatures{Cosine: math.NaN()}, false
+	for i, c := range best {
+		if dense := float64(c.Dense); !math.IsNaN(dense) && !(f.Cosine >= dense) {
+			f.Cosine = dense
+		}
+		scored = scored || !math.IsNaN(float64(c.Dense)) || !math.IsNaN(float64(c.Lexical))
+		if i < inspected && t.total > 0 {
+			f.Covered = max(f.Covered, t.covered(searched(c)))
+		}
+	}
+	return f, scored && t.total > 0
+}
+
+// Judgement is whether one of the candidates is likely to answer the question.
+type Judgement struct {
+	Unlikely bool // probably none does
+	// Probability that one does, where half of all questions have an answer; NaN: not known
+	// well enough to be shown.
+	Probability float64
+}
+
+// Judge judges the best candidates of a question, found by an embedder as a file names it.
+// Where there is nothing to judge by, nothing is unlikely.
+func (t *QuestionTerms) Judge(embedder string, best []sdk.Candidate) Judgement {
+	f, ok := t.Features(best)
+	if !ok {
+		return Judgement{Probability: math.NaN()}
+	}
+	m := byWords
+	if embedder == "minilm" && !math.IsNaN(f.Cosine) {
+		m = byMiniLM
+	}
+	p := m.probability(f)
+	j := Judgement{Unlikely: p < m.unlikely, Probability: p}
+	if !m.calibrated {
+		j.Probability = math.NaN()
+	}
+	return j
+}
+
+func (m relevanceModel) probability(f RelevanceFeatures) float64 {
+	z := m.offset + m.covered*f.Covered
+	if m.cosine != 0 {
+		z += m.cosine * f.Cosine
+	}
+	return 1 / (1 + math.Exp(-z))
+}
+
+// QuestionTerms are the words of a question that tell passages apart, each with a weight.
+type QuestionTerms struct {
+	analyzer support.Analyzer
+	weights  map[string]float64
+	total    float64
+}
+
+// asking are words that make a question of a sentence, and that its answer seldom has. As
+// the analyzer english leaves out few, they would seem to be rare.
+var asking = strings.Fields("how what when where which who whom whose why i me my we us our you your he him his she her it its " +
+	"do does did doing can could should would may might must shall will am is are was were be been has have had any some there about")
+
+// english leaves out the words that nearly every text has.
+var english = func() support.Analyzer {
+	a, err := support.NamedAnalyzer("english")
+	if err != nil {
+		panic(err)
+	}
+	return a
+}()
+
+// QuestionTermsOf reads the words of a question by the analyzer with a name, which is that of
+// the store; english where it has none. A word's weight is its inverse document frequency
+// as in BM25, counted among the candidates of a search, so that a word which few of them
+// have decides.
+func QuestionTermsOf(question, analyzer string, among []sdk.Candidate) *QuestionTerms {
+	t := &QuestionTerms{weights: map[string]float64{}}
+	var err error
+	if t.analyzer, err = support.NamedAnalyzer(analyzer); err != nil {
+		t.analyzer = english
+	}
+	for _, word := range t.analyzer.Append(nil, t.plain(question)) {
+		t.weights[word] = 0
+	}
+	in := map[string]int{}
+	for i := range among {
+		for word := range t.in(searched(among[i])) {
+			in[word]++
+		}
+	}
+	n := float64(len(among))
+	for word := range t.weights {
+		weight := math.Log(1 + (n-float64(in[word])+.5)/(float64(in[word])+.5))
+		t.weights[word] = weight
+		t.total += weight
+	}
+	return t
+}
+
+// plain is a question without those words that nearly every English text or question has.
+// They stay where the analyzer is that of another language.
+func (t *QuestionTerms) plain(question string) string {
+	switch t.analyzer.String() {
+	case "english", "code", "standard":
+	default:
+		return question
+	}
+	return strings.Join(slices.DeleteFunc(strings.Fields(question), func(word string) bool {
+		word = strings.ToLower(strings.Trim(word, `.,:;!?'"()`))
+		return slices.Contains(asking, word) || len(english.Append(nil, word)) == 0
+	}), " ")
+}
+
+// searched is what the words of a candidate are looked for in: its text and context, and
+// the title, path and headings of its document.
+func searched(c sdk.Candidate) string {
+	parts := []string{c.Context, c.Text}
+	for _, key := range []string{"title", "path", "headings"} {
+		if s, ok := c.Meta[key].(string); ok {
+			parts = append(parts, s)
+		}
+	}
+	return strings.Join(parts, "\n")
+}
+
+// in returns those of the terms that a text has.
+func (t *QuestionTerms) in(text string) map[string]bool {
+	found := map[string]bool{}
+	for _, word := range t.analyzer.Append(nil, text) {
+		if _, ok := t.weights[word]; ok {
+			found[word] = true
+		}
+	}
+	return found
+}
+
+// covered is the share of the terms, by weight, that a text has, from 0 to 1.
+func (t *QuestionTerms) covered(text string) float64 {
+	sum := 0.0
+	for word := range t.in(text) {
+		sum += t.weights[word]
+	}
+	return min(1, sum/t.total)
+}
+
+// Densest is the first of the n successive texts, such as lines, that together have most
+// of the terms by weight: 0 where none has any.
+func (t *QuestionTerms) Densest(texts []string, n int) int {
+	found := make([]map[string]bool, len(texts))
+	for i, text := range texts {
+		found[i] = t.in(text)
+	}
+	best, most := 0, 0.0
+	for at := range max(0, len(texts)-n+1) {
+		seen, sum := map[string]bool{}, 0.0
+		for _, words := range found[at : at+n] {
+			for word := range words {
+				if !seen[word] {
+					seen[word] = true
+					sum += t.weights[word]
+				}
+			}
+		}
+		if sum > most+1e-9 {
+			best, most = at, sum
+		}
+	}
+	return best
+}
+
+// Mark puts before and after around the words of a line that are terms, in whatever form
+// they stand there. Where a language is written without spaces nothing is marked, since
+// words are not known there.
+func (t *QuestionTerms) Mark(line, before, after string) string {
+	var b strings.Builder
+	inWord := func(r rune) bool {
+		return unicode.In(r, unicode.L, unicode.M, unicode.N) || r == '_'
+	}
+	for line != "" {
+		at := strings.IndexFunc(line, inWord)
+		if at < 0 {
+			break
+		}
+		b.WriteString(line[:at])
+		line = line[at:]
+		end := strings.IndexFunc(line, func(r rune) bool { return !inWord(r) })
+		if end < 0 {
+			end = len(line)
+		}
+		if word := line[:end]; len(t.in(word)) > 0 && strings.IndexFunc(word, unspaced) < 0 {
+			b.WriteString(before + word + after)
+		} else {
+			b.WriteString(word)
+		}
+		line = line[end:]
+	}
+	return b.String() + line
+}
+
+// unspaced reports whether a letter is of a script that is written without spaces.
+func unspaced(r rune) bool {
+	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
+}

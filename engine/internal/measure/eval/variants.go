@@ -1,0 +1,383 @@
+package eval
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/file/rule"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/sdk"
+)
+
+// Parts are what pipelines have and can do without.
+var Parts = []string{"enrich", "dense", "lexical", "rerank"}
+
+// PartError says why a part cannot be left out.
+type PartError struct{ Part, Why string }
+
+func (e *PartError) Error() string { return fmt.Sprintf("leave out %s: %s", e.Part, e.Why) }
+
+// withoutPart returns what leaves a part out; nil where the pipeline does not have it.
+func withoutPart(p *pipeline.Pipeline, part string) []pipeline.Override {
+	switch part {
+	case "enrich":
+		return unenriched(p)
+	case "dense":
+		return oneLeg(p, sdk.ModeLexical, part)
+	case "lexical":
+		return oneLeg(p, sdk.ModeDense, part)
+	}
+	var set []pipeline.Override
+	for _, s := range p.Stages {
+		if s.Enabled && s.Block == part {
+			set = append(set, pipeline.Override{Target: part + "." + s.Name + ".enabled", Value: "false"})
+		}
+	}
+	return set
+}
+
+// unenriched leaves out all enrich blocks of what is searched: that is another
+// generation then, which is built beside the one with them.
+func unenriched(p *pipeline.Pipeline) []pipeline.Override {
+	var set []pipeline.Override
+	for _, k := range p.Knowledge() {
+		for _, s := range k.Enrichers() {
+			if o := (pipeline.Override{Target: "enrich." + s.Name + ".enabled", Value: "false"}); !slices.Contains(set, o) {
+				set = append(set, o)
+			}
+		}
+	}
+	return set
+}
+
+// oneLeg lets all hybrid searches search in one mode. A keep that reads a score of
+// the leg that is left out, or the fused score, which is another one then, would drop
+// what it was not written for: it is left out too. A reranker's score is its own.
+func oneLeg(p *pipeline.Pipeline, mode sdk.Mode, without string) []pipeline.Override {
+	var set []pipeline.Override
+	for _, s := range p.Stages {
+		stage, drop := s.Block+"."+s.Name, false
+		switch {
+		case !s.Enabled:
+		case s.Retrieve != nil && s.Retrieve.Ranking.Mode == sdk.ModeHybrid:
+			set = append(set, pipeline.Override{Target: stage + ".mode", Value: string(mode)})
+			drop = s.Keep.Reads(without) || s.Keep.Reads("score")
+		case s.Kind == sdk.KindRerank && len(set) > 0:
+			drop = s.Keep.Reads(without)
+		}
+		if drop {
+			set = append(set, pipeline.Override{Target: stage + ".keep", Value: "null"})
+		}
+	}
+	return set
+}
+
+// off names the first block of a part that the file has and does not use.
+func off(p *pipeline.Pipeline, part string) string {
+	stages := p.Stages
+	for _, k := range p.Knowledge() {
+		stages = append(slices.Clip(stages), k.Enrich...)
+	}
+	for _, s := range stages {
+		if !s.Enabled && s.Block == part {
+			return s.Block + "." + s.Name
+		}
+	}
+	return ""
+}
+
+// without returns the pipeline whole, and without each of the named parts.
+func without(p *pipeline.Pipeline, names []string) ([]Variant, error) {
+	var has []string
+	for _, part := range Parts {
+		if len(withoutPart(p, part)) > 0 {
+			has = append(has, part)
+		}
+	}
+	all := []Variant{{Values: []string{"nothing"}, Name: "whole"}}
+	for _, name := range names {
+		v := Variant{Values: []string{name}, Name: "without " + name}
+		why := ""
+		switch {
+		case !slices.Contains(Parts, name):
+			why = fmt.Sprintf("there is no such part; parts are %s.%s", strings.Join(Parts, ", "), rule.DidYouMean(name, has))
+		case slices.Contains(has, name):
+			v.Set = withoutPart(p, name)
+		case off(p, name) != "":
+			why = off(p, name) + " is off already; turn it on to measure what it is worth"
+		case len(has) == 0:
+			why = fmt.Sprintf("pipeline %q does not have this part, or nothing else, so there is nothing to leave out", p.Name)
+		default:
+			why = fmt.Sprintf("pipeline %q does not have this part, or has nothing else; it has %s", p.Name, strings.Join(has, ", "))
+		}
+		if why != "" {
+			return nil, &PartError{name, why}
+		}
+		for _, o := range v.Set {
+			if strings.HasSuffix(o.Target, ".keep") {
+				v.Name += fmt.Sprintf("\n%s reads a score that is not there then, or is another one: it is left out too", o.Target)
+			}
+		}
+		all = append(all, v)
+	}
+	return all, nil
+}
+
+// Options say what is measured: the pipeline as it is, or variants of it by Sweep or
+// by Ablate.
+type Options struct {
+	Cuts   []int    // lengths that recall is measured at; nil: Cuts
+	Sweep  []Target // every combination of their values
+	Ablate []string // whole, and without each of these Parts
+	Errors int      // mistakes that Report.Errors has at most
+	// Results is given the results, in the order of the input; nil: nobody wants them. It
+	// goes with one pipeline, without Sweep and Ablate.
+	Results func([]outcome.Result) error
+}
+
+// Target is an argument with the values that it is given in turn.
+type Target struct {
+	Name   string // STAGE.ARGUMENT, BLOCK.STAGE.ARGUMENT or var.NAME
+	Values []string
+}
+
+// Variant is a pipeline with some of its arguments set.
+type Variant struct {
+	Values []string // that tell it from the others
+	Name   string   // for people; empty: the pipeline as it is
+	Set    []pipeline.Override
+}
+
+// Comparison is what variants are worth.
+type Comparison struct {
+	Targets []string `json:"targets"`
+	Rows    []Row    `json:"rows"`
+}
+
+// Row is what a variant reached.
+type Row struct {
+	Set    []string `json:"set"` // values, in the order of the targets
+	Report Report   `json:"report"`
+}
+
+// Targets name the values of the variants; nil: there is one, without values.
+func (o Options) Targets() []string {
+	if len(o.Ablate) > 0 {
+		return []string{"WITHOUT"}
+	}
+	var names []string
+	for _, t := range o.Sweep {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
+// First sets the first value of every target, so that a file can be opened whose
+// variables Sweep alone gives values.
+func (o Options) First() []pipeline.Override {
+	var set []pipeline.Override
+	for _, t := range o.Sweep {
+		set = append(set, pipeline.Override{Target: t.Name, Value: t.Values[0]})
+	}
+	return set
+}
+
+// Variants are those of a pipeline that are measured. The values of the last target
+// change fastest. An error is a *PartError.
+func (o Options) Variants(p *pipeline.Pipeline) ([]Variant, error) {
+	if len(o.Ablate) > 0 {
+		return without(p, o.Ablate)
+	}
+	all := []Variant{{}}
+	for _, t := range o.Sweep {
+		var longer []Variant
+		for _, v := range all {
+			for _, value := range t.Values {
+				set := pipeline.Override{Target: t.Name, Value: value}
+				longer = append(longer, Variant{
+					Values: append(slices.Clip(v.Values), value), Set: append(slices.Clip(v.Set), set),
+					Name: strings.TrimSpace(v.Name + " " + set.String()),
+				})
+			}
+		}
+		all = longer
+	}
+	return all, nil
+}
+
+// Voter is what a voter's heaviest accepted answer alone would have reached, and what
+// the voter is worth to the election, of the scored items that it was asked about.
+type Voter struct {
+	Name             string   `json:"name"`
+	Asked            int      `json:"asked"` // scored items that it was asked about
+	Accuracy         float64  `json:"accuracy"`
+	AccuracyInterval Interval `json:"accuracy_interval"`
+	Accepted         float64  `json:"accepted"` // share of these items with an accepted answer of its
+	// Weight is that of the voter in the election; nil: the election has none for it. Leads: its answer
+	// stands wherever it has one.
+	Weight *float64 `json:"weight,omitempty"`
+	Leads  bool     `json:"leads,omitempty"`
+	// Answers is how many answers it gave, to scored items or not; Acceptable is
+	// the share of them that were accepted. A distribution has an answer per
+	// label, a model one per sample.
+	Answers    int     `json:"answers"`
+	Acceptable float64 `json:"acceptable"`
+	Network    bool    `json:"network,omitempty"` // it asks a service, such as a language model
+	// Alone compares the election with this voter alone: it gained the items that the
+	// voter has right and the election has not.
+	Alone Paired `json:"alone"`
+	// Adds compares the election held without this voter with the one that was held: it
+	// gained the items that are right with the voter only. Everything else stays as it
+	// was: the votes of the others, also where they depend on what it said, and the
+	// weights of an election that learned them. nil: it was not held again.
+	Adds *Paired `json:"adds,omitempty"`
+}
+
+// voter counts items, and answers.
+type voter struct {
+	asked, elected  int // items; of these: right by the election
+	answered, right int // items with an accepted answer
+	both            int // of these: right by the voter and by the election
+	given, accepted int // answers
+}
+
+// ask counts an item that the voter was asked about.
+func (v *voter) ask(elected bool) {
+	if v.asked++; elected {
+		v.elected++
+	}
+}
+
+// score counts an item with an accepted answer of the voter.
+func (v *voter) score(alone, elected bool) {
+	v.answered++
+	if alone {
+		v.right++
+	}
+	if alone && elected {
+		v.both++
+	}
+}
+
+// report sums up a voter.
+func (c *Counter) report(name string) Voter {
+	v := *c.byVoter[name]
+	if c.always[name] {
+		v.asked, v.elected = c.scored, c.right
+	}
+	return Voter{
+		Name: name, Asked: v.asked, Accuracy: share(v.right, v.asked), AccuracyInterval: Wilson(v.right, v.asked),
+		Accepted: share(v.answered, v.asked), Answers: v.given, Acceptable: share(v.accepted, v.given),
+		Alone: Paired{Items: v.asked, Lost: v.elected - v.both, Gained: v.right - v.both},
+	}
+}
+
+// asked names the voters that have left something of an item: answers, or why there are none.
+func asked(r outcome.Result) (all []string) {
+	add := func(voter string) {
+		if !slices.Contains(all, voter) {
+			all = append(all, voter)
+		}
+	}
+	for i := range r.Votes {
+		add(r.Votes[i].Voter)
+	}
+	for _, f := range append(slices.Clip(r.Skipped), r.Failure) {
+		if f != nil {
+			stage, _, _ := strings.Cut(f.Stage, ",") // before its fallback
+			if voter, ok := strings.CutPrefix(stage, "sample."); ok {
+				add(voter)
+			}
+		}
+	}
+	return all
+}
+
+// Weigh adds the weights of an election to the voters.
+func (r *Report) Weigh(w pipeline.Weights) {
+	for i := range r.Voters {
+		v := &r.Voters[i]
+		if weight, ok := w.Weights[v.Name]; ok {
+			v.Weight = &weight
+		}
+		v.Leads = v.Name == w.Leader
+	}
+}
+
+// Additions counts what each voter adds to an election.
+type Additions struct {
+	counter *Counter
+	pairs   map[string]*Paired
+}
+
+// NewAdditions returns an empty counter, for which another one knows what is right and who was asked.
+func NewAdditions(c *Counter) *Additions {
+	return &Additions{c, map[string]*Paired{}}
+}
+
+// Add counts an item as it was answered, and as it was without a voter, if that was asked.
+func (a *Additions) Add(voter string, answered, without outcome.Result) {
+	if !a.counter.always[voter] && !slices.Contains(asked(answered), voter) {
+		return
+	}
+	if a.pairs[voter] == nil {
+		a.pairs[voter] = &Paired{}
+	}
+	a.pairs[voter].Add(a.counter.Right(without), a.counter.Right(answered))
+}
+
+// Report writes what was counted to the voters of a report.
+func (a *Additions) Report(voters []Voter) {
+	for i := range voters {
+		voters[i].Adds = a.pairs[voters[i].Name]
+	}
+}
+
+func (c *Counter) voter(name string) *voter {
+	if c.byVoter[name] == nil {
+		c.byVoter[name] = &voter{}
+	}
+	return c.byVoter[name]
+}
+
+// votes is a voter that has given an answer.
+func (c *Counter) votes(name string) *voter {
+	if of := c.voter(name); of.given == 0 {
+		c.voters = append(c.voters, name)
+	}
+	return c.byVoter[name]
+}
+
+// topAnswers returns each voter's heaviest accepted answer, of several equal
+// ones the first, with the voters in their order.
+func topAnswers(votes []outcome.Vote) []outcome.Vote {
+	type answer struct{ voter, label string }
+	place := make(map[answer]int, len(votes))   // in sums
+	sums := make([]outcome.Vote, 0, len(votes)) // one per voter and answer
+	for _, v := range votes {
+		if !v.Accepted {
+			continue
+		}
+		a := answer{v.Voter, v.Answer}
+		i, ok := place[a]
+		if !ok {
+			place[a] = len(sums)
+			sums = append(sums, v)
+			continue
+		}
+		sums[i].Weight += v.Weight
+	}
+	var tops []outcome.Vote
+	for _, s := range sums {
+		i := slices.IndexFunc(tops, func(t outcome.Vote) bool { return t.Voter == s.Voter })
+		switch {
+		case i < 0:
+			tops = append(tops, s)
+		case s.Weight > tops[i].Weight:
+			tops[i] = s
+		}
+	}
+	return tops
+}

@@ -1,0 +1,179 @@
+package tune
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"fmt"
+	"math"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/measure/eval"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+)
+
+// This file finds the variable in the flag rule of an election, such as x in flag =
+// "confidence < var.x", so that what is not flagged is right as often as was promised
+// (package promise).
+//
+// A promise needs rows that nothing else was chosen on. Where tune finds other values in
+// the same call, the rows are split in two: Reserved ones serve the promise alone, and
+// all others the other values. The split depends on the texts, so that it is the same
+// in every call, and rows with the same text stay together.
+//
+// Note writes the promise into the file of variables, and Read reads it there, so that
+// whoever measures on other rows can say whether it was kept.
+//
+// It reads results. The pipeline is run, and elections are held again, by package engine.
+
+// promiseMark begins the comment of a file of variables that states a promise in numbers:
+// accuracy, confidence and share of what is out of scope that is caught (0: nothing was
+// promised about it), variable and value.
+const promiseMark = "# promise "
+
+// Note is the part of a file of variables that states the promise and keeps it.
+func (f FlagPromise) Note() string {
+	var b strings.Builder
+	for line := range strings.Lines(f.String()) {
+		b.WriteString("# " + line)
+	}
+	value := strconv.FormatFloat(f.Threshold(), 'g', -1, 64)
+	fmt.Fprintf(&b, "%s%v %v %v %s %s\n", promiseMark, f.Goal.Accuracy, f.Goal.Confidence, math.Floor(1e4*f.Caught)/1e4, f.Rule.Variable, value)
+	fmt.Fprintf(&b, "%s = %s\n", f.Rule.Variable, value)
+	return b.String()
+}
+
+// NotedPromise is a promise as a file of variables states it.
+type NotedPromise struct {
+	Goal     eval.PromiseGoal
+	Caught   float64
+	Variable string
+	Value    float64
+}
+
+// ReadPromise returns the promise that a file of variables states; ok is false where it states
+// none.
+func ReadPromise(path string) (n NotedPromise, ok bool, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return n, false, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, cut := strings.CutPrefix(line, promiseMark); cut {
+			read, _ := fmt.Sscan(rest, &n.Goal.Accuracy, &n.Goal.Confidence, &n.Caught, &n.Variable, &n.Value)
+			return n, read == 5, nil
+		}
+	}
+	return n, false, nil
+}
+
+// String states the promise in lines for people, and what it was found on.
+func (f FlagPromise) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%.0f %% are answered, at least %s of them right, with %s confidence\n",
+		100*share(f.Answered, f.Rows), percent(f.Goal.Accuracy), percent(f.Goal.Confidence))
+	fmt.Fprintf(&b, "found on %d rows", f.Rows)
+	if f.Split {
+		b.WriteString(" that no other value was found on")
+	}
+	fmt.Fprintf(&b, ": %d are answered without a flag, %d of them right (%.1f %%)\n", f.Answered, f.Right, 100*share(f.Right, f.Answered))
+	if f.Outside > 0 {
+		fmt.Fprintf(&b, "out of scope: at least %s are flagged or left without an answer, with %s confidence; %d of %d were\n",
+			percent(math.Floor(1e3*f.Caught)/1e3), percent(f.Goal.Confidence), f.Outside-f.Missed, f.Outside)
+	}
+	return b.String()
+}
+
+func share(n, of int) float64 { return float64(n) / float64(max(of, 1)) }
+
+func percent(share float64) string {
+	return strconv.FormatFloat(math.Round(1e6*share)/1e4, 'f', -1, 64) + " %"
+}
+
+// FlagPromise is the threshold of a flag rule and what it promises.
+type FlagPromise struct {
+	eval.Promise
+	Rule  FlagRule
+	Split bool // other values were found on the rest of the rows
+}
+
+// ReservedForPromise reports whether a row serves the promise where the rows are split.
+func ReservedForPromise(text string) bool { return sha256.Sum256([]byte(text))[0]%2 == 0 }
+
+// Promise finds the threshold on rows with labels, by what became of them with all other
+// values as they will be. Rows that failed say nothing about answers and do not count;
+// neither do those that had to be answered without one of the voters.
+func (r FlagRule) Promise(results []outcome.Result, labels []string, g eval.PromiseGoal) (FlagPromise, error) {
+	counter := eval.NewCounter(labels...)
+	items := make([]eval.PromiseItem, 0, len(results))
+	for _, o := range results {
+		if o.Failure != nil || len(o.Missing) > 0 {
+			continue
+		}
+		items = append(items, eval.PromiseItem{
+			Text: o.Text, Confidence: r.of(o), Answered: o.Answer != "", Right: counter.Right(o), Outside: counter.Outside(o),
+		})
+	}
+	p, err := eval.FindPromise(items, g)
+	return FlagPromise{Promise: p, Rule: r}, err
+}
+
+// Threshold is the value of the rule's variable.
+func (f FlagPromise) Threshold() float64 { return f.Promise.Threshold(f.Rule.inclusive) }
+
+// FlagRule is a flag rule that compares with a variable.
+type FlagRule struct {
+	Variable  string
+	signal    string // confidence or agreement
+	inclusive bool   // <=
+}
+
+var flagRule = regexp.MustCompile(`^\s*(confidence|agreement)\s*(<=?)\s*var\.(\w+)\s*$`)
+
+const advice = `write flag = "confidence < var.flag_below", alone, and a variable "flag_below" { default = 0.4 }.`
+
+// FindFlagRule finds the flag rule of the pipeline's election.
+func FindFlagRule(p *pipeline.Pipeline) (FlagRule, hcl.Diagnostics) {
+	for _, stage := range p.Stages {
+		if !stage.Enabled || stage.Block != "elect" {
+			continue
+		}
+		if stage.Flag == nil {
+			return FlagRule{}, flagDiagnostic(stage.Range, "elect.%s flags nothing, so no answers can be left out of a promise: %s", stage.Name, advice)
+		}
+		m := flagRule.FindStringSubmatch(stage.Flag.Text())
+		if m == nil {
+			return FlagRule{}, flagDiagnostic(stage.Range, "The rule %q of elect.%s does not compare with a variable alone: %s", stage.Flag.Text(), stage.Name, advice)
+		}
+		return FlagRule{Variable: m[3], signal: m[1], inclusive: m[2] == "<="}, nil
+	}
+	return FlagRule{}, flagDiagnostic(p.Range, "Pipeline %q has no election, so no answers can be promised to be right.", p.Name)
+}
+
+// Diagnostic says something about the rule's threshold, at the pipeline's election.
+func (r FlagRule) Diagnostic(p *pipeline.Pipeline, what string) hcl.Diagnostics {
+	at := p.Range
+	for _, stage := range p.Stages {
+		if stage.Enabled && stage.Block == "elect" {
+			at = stage.Range
+		}
+	}
+	return flagDiagnostic(at, "The threshold of the flag rule, var.%s, %s.", r.Variable, what)
+}
+
+func flagDiagnostic(at hcl.Range, format string, args ...any) hcl.Diagnostics {
+	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "No promise", Detail: fmt.Sprintf(format, args...), Subject: &at}}
+}
+
+// of is what the rule compares.
+func (r FlagRule) of(o outcome.Result) float64 {
+	if r.signal == "agreement" {
+		return o.Agreement
+	}
+	return cmp.Or(o.Confidence, o.Agreement) // as the rule sees it
+}

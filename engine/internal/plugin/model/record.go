@@ -1,0 +1,348 @@
+package model
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/racflow/racflow/engine/internal/process/program"
+	"github.com/racflow/racflow/sdk"
+)
+
+// architectures are the model types that the stages encoder and cross_encoder read.
+var architectures = []string{"bert", "distilbert", "roberta", "xlm-roberta", "mpnet", "modernbert"}
+
+// settings are what racflow reads of config.json here.
+type settings struct {
+	Type          string   `json:"model_type"`
+	Architectures []string `json:"architectures"`
+	Hidden        int      `json:"hidden_size"`
+	Dim           int      `json:"dim"` // of DistilBERT
+}
+
+func readSettings(dir string) (settings, error) {
+	var s settings
+	raw, err := readBounded(filepath.Join(dir, configFile), maxSettings)
+	if err == nil {
+		err = json.Unmarshal(raw, &s)
+	}
+	if err != nil {
+		return s, fmt.Errorf("%s: %w", configFile, err)
+	}
+	return s, nil
+}
+
+// readable says why no stage could read a model, before its weights are brought.
+func readable(dir string) error {
+	s, err := readSettings(dir)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(architectures, s.Type) {
+		return fmt.Errorf("its %s has the model_type %.100q, which no stage reads: they read %s", configFile, s.Type, strings.Join(architectures, ", "))
+	}
+	return nil
+}
+
+// Description is what the files of a model say about it.
+type Description struct {
+	Kind       Kind
+	Type       string // of the architecture, such as bert
+	Parameters int64
+	Dimensions int // of the vectors; 0: not said
+}
+
+// Describe reads the settings of a model in a folder, and the headers of its weights.
+func Describe(dir string) (Description, error) {
+	root, modules, err := readModules(dir)
+	if err != nil {
+		return Description{}, err
+	}
+	base := filepath.Join(dir, filepath.FromSlash(root))
+	s, err := readSettings(base)
+	if err != nil {
+		return Description{}, err
+	}
+	d := Description{Kind: Embed, Type: s.Type, Dimensions: max(s.Hidden, s.Dim)}
+	pooled := slices.ContainsFunc(modules, func(m module) bool { return m.is("Pooling") }) // so it makes vectors, whatever else it has
+	if !pooled && slices.ContainsFunc(s.Architectures, func(a string) bool { return strings.HasSuffix(a, "ForSequenceClassification") }) {
+		d.Kind, d.Dimensions = Rerank, 0
+	}
+	for _, m := range modules {
+		var dense struct {
+			Out int `json:"out_features"`
+		}
+		raw, err := readBounded(filepath.Join(dir, m.Path, configFile), maxSettings)
+		if m.is("Dense") && err == nil && json.Unmarshal(raw, &dense) == nil && dense.Out > 0 {
+			d.Dimensions = dense.Out
+		}
+	}
+	shards, err := filepath.Glob(filepath.Join(escapeGlob(base), "*.safetensors"))
+	if err != nil {
+		return d, err
+	}
+	for _, shard := range shards {
+		n, err := parameters(shard)
+		if err != nil {
+			return d, err
+		}
+		d.Parameters += n
+	}
+	return d, nil
+}
+
+// escapeGlob makes a folder's name stand for itself.
+func escapeGlob(dir string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(dir)
+}
+
+// maxHeader is how many bytes the header of safetensors may have, as their own library has it.
+const maxHeader = 100_000_000
+
+// checkWeights says why a file is no file of safetensors: a page of a proxy, or half of one.
+func checkWeights(path string) error {
+	_, err := parameters(path)
+	return err
+}
+
+// parameters counts the numbers in a file of safetensors by its header.
+func parameters(path string) (int64, error) {
+	invalid := func(why string) (int64, error) {
+		return 0, fmt.Errorf("%s is no file of safetensors: %s", filepath.Base(path), why)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	var size [8]byte
+	if _, err := io.ReadFull(f, size[:]); err != nil {
+		return invalid("it has less than 8 bytes")
+	}
+	n := binary.LittleEndian.Uint64(size[:])
+	if n > maxHeader || int64(n) > info.Size()-8 {
+		return invalid("its header does not fit into it")
+	}
+	header := make([]byte, n)
+	if _, err := io.ReadFull(f, header); err != nil {
+		return 0, err
+	}
+	var tensors map[string]json.RawMessage
+	if err := json.Unmarshal(header, &tensors); err != nil {
+		return invalid("its header is no JSON object")
+	}
+	var count, end int64
+	for name, raw := range tensors {
+		if name == "__metadata__" {
+			continue
+		}
+		var t struct {
+			Shape   []int64  `json:"shape"`
+			Offsets [2]int64 `json:"data_offsets"`
+		}
+		if err := json.Unmarshal(raw, &t); err != nil {
+			return invalid(fmt.Sprintf("its tensor %.100q: %v", name, err))
+		}
+		numbers := int64(1)
+		for _, d := range t.Shape {
+			if d < 0 || d > 0 && numbers > 8*info.Size()/d { // a number has a bit or more
+				return invalid(fmt.Sprintf("its tensor %.100q has an impossible shape", name))
+			}
+			numbers *= d
+		}
+		count, end = count+numbers, max(end, t.Offsets[1])
+	}
+	if end != info.Size()-8-int64(n) {
+		return invalid(fmt.Sprintf("it has %d bytes, its header says %d", info.Size(), end+8+int64(n)))
+	}
+	return count, nil
+}
+
+// RecordFile is the file in a model's folder that says where the others came from.
+const RecordFile = "racflow.json"
+
+// Record says where a model came from, and what its files were then.
+type Record struct {
+	Source   string         `json:"source"`             // an address, a folder, or a package with its version
+	Revision string         `json:"revision,omitempty"` // that was asked for
+	Commit   string         `json:"commit,omitempty"`   // of the repository; "": its server does not say
+	Pinned   bool           `json:"pinned"`             // the weights are those of racflow's own list
+	Pulled   time.Time      `json:"pulled"`
+	Files    []RecordedFile `json:"files"`
+}
+
+// RecordedFile is one file as it was pulled.
+type RecordedFile struct {
+	Path   string `json:"path"`
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"`
+	ETag   string `json:"etag,omitempty"` // as the hub declared it
+}
+
+// Bytes is how much the files have together.
+func (r *Record) Bytes() (n int64) {
+	for _, f := range r.Files {
+		n += f.Size
+	}
+	return n
+}
+
+// maxRecord is how many bytes a record may have.
+const maxRecord = 1 << 20
+
+// ReadRecord reads the record of a model's folder. The error is fs.ErrNotExist where there is
+// none: the files were put there by hand, or by a racflow that kept no records.
+func ReadRecord(dir string) (*Record, error) {
+	raw, err := readBounded(filepath.Join(dir, RecordFile), maxRecord)
+	if err != nil {
+		return nil, err
+	}
+	var r Record
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, RecordFile), err)
+	}
+	for _, f := range r.Files {
+		if !filepath.IsLocal(filepath.FromSlash(f.Path)) {
+			return nil, fmt.Errorf("%s names %q, which is outside of the folder", filepath.Join(dir, RecordFile), f.Path)
+		}
+	}
+	return &r, nil
+}
+
+func (r *Record) write(dir string) error {
+	raw, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, RecordFile), append(raw, '\n'), 0o644) // #nosec G306 -- no secrets
+}
+
+// putByHand are the files that a model without a record has at least.
+func putByHand(dir string) []File {
+	root, _, _ := readModules(dir) // what is wrong there, the stage says
+	files := []File{{Path: path.Join(root, configFile)}}
+	if _, err := os.Stat(filepath.Join(dir, root, weightsFile)); err != nil {
+		if shards, err := readIndex(filepath.Join(dir, root, indexFile)); err == nil {
+			for _, shard := range shards {
+				files = append(files, File{Path: path.Join(root, shard)})
+			}
+			return files
+		}
+	}
+	return append(files, File{Path: path.Join(root, weightsFile)})
+}
+
+// readBounded reads a file that has at most limit bytes.
+func readBounded(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(raw)) > limit {
+		err = fmt.Errorf("%s has more than %d bytes", path, limit)
+	}
+	return raw, err
+}
+
+// Verified is what a comparison of a model's files came to.
+type Verified struct {
+	Files    int      // that were compared
+	Problems []string // what is wrong; none: all is as it was pulled
+}
+
+// Verify reads all files of a model on this machine, and compares them with its record, or with
+// racflow's own list where it has none.
+func Verify(name string) (Verified, error) {
+	s, err := StatusOf(name)
+	if err != nil {
+		return Verified{}, err
+	}
+	if !s.Installed && s.Record == nil {
+		return Verified{}, fmt.Errorf("%s is not on this machine: racflow model pull %s", name, name)
+	}
+	var expected []RecordedFile
+	if s.Record != nil {
+		expected = s.Record.Files
+	} else if m, err := Find(name); err == nil {
+		for _, f := range m.Files {
+			if f.SHA256 != "" {
+				expected = append(expected, RecordedFile{Path: f.Path, SHA256: f.SHA256, Size: -1})
+			}
+		}
+	}
+	v := Verified{Files: len(expected)}
+	if len(expected) == 0 {
+		v.Problems = append(v.Problems, "there is no record to compare with: racflow model pull makes one")
+	}
+	for _, f := range expected {
+		sum, err := program.HashFile(filepath.Join(s.Dir, filepath.FromSlash(f.Path)))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			v.Problems = append(v.Problems, f.Path+" is missing")
+		case err != nil:
+			v.Problems = append(v.Problems, err.Error())
+		case sum != f.SHA256:
+			v.Problems = append(v.Problems, fmt.Sprintf("%s has the sha256 %s, not %s", f.Path, sum, f.SHA256))
+		}
+	}
+	return v, nil
+}
+
+// Status says what this machine has of a model.
+type Status struct {
+	Dir       string
+	Installed bool // all files are there; Verify says whether they are what was pulled
+	Bytes     int64
+	Record    *Record // nil: there is none
+}
+
+// Status looks for the model's files.
+func (m Model) Status() (Status, error) { return StatusOf(m.Name) }
+
+// StatusOf looks for the files of the model of that name.
+func StatusOf(name string) (Status, error) {
+	dir, err := sdk.ModelDir(name)
+	if err != nil {
+		return Status{}, err
+	}
+	s := Status{Dir: dir, Installed: true}
+	var files []File
+	switch s.Record, err = ReadRecord(dir); {
+	case err == nil:
+		for _, f := range s.Record.Files {
+			files = append(files, File{Path: f.Path})
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		return s, err
+	default:
+		files = putByHand(dir)
+		if m, err := Find(name); err == nil && m.Listed {
+			files = m.Files
+		}
+	}
+	for _, f := range files {
+		info, err := os.Stat(filepath.Join(dir, filepath.FromSlash(f.Path)))
+		switch {
+		case err == nil:
+			s.Bytes += info.Size()
+		case !f.Optional:
+			s.Installed = false
+		}
+	}
+	return s, nil
+}

@@ -1,0 +1,195 @@
+package model
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/racflow/racflow/engine/internal/plugin/fakehub"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
+)
+
+func TestVerify(t *testing.T) {
+	for name, test := range map[string]struct {
+		damage func(dir string)
+		files  int
+		want   []string // the problems
+		err    string
+	}{
+		"as pulled": {func(string) {}, 3, nil, ""},
+		"changed, of the same size": {func(dir string) {
+			modelWrite(t, dir, "model.safetensors", strings.Replace(weightsOf(10), "\x01", "\x02", 1))
+		}, 3, []string{"model.safetensors has the sha256"}, ""},
+		"missing": {func(dir string) { remove(t, dir, "tokenizer.json") }, 3, []string{"tokenizer.json is missing"}, ""},
+		"both": {func(dir string) {
+			remove(t, dir, "tokenizer.json")
+			modelWrite(t, dir, "config.json", "{}")
+		}, 3, []string{"config.json has the sha256", "tokenizer.json is missing"}, ""},
+		"no record":         {func(dir string) { remove(t, dir, RecordFile) }, 0, []string{"there is no record to compare with"}, ""},
+		"broken record":     {func(dir string) { modelWrite(t, dir, RecordFile, "{") }, 0, nil, "racflow.json: unexpected end"},
+		"record of outside": {func(dir string) { modelWrite(t, dir, RecordFile, `{"files": [{"path": "../../secret"}]}`) }, 0, nil, `names "../../secret", which is outside`},
+		"endless record":    {func(dir string) { modelWrite(t, dir, RecordFile, strings.Repeat(" ", 2<<20)) }, 0, nil, "has more than 1048576 bytes"},
+		"gone":              {func(dir string) { _ = os.RemoveAll(dir) }, 0, nil, "model is not on this machine: racflow model pull model"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := fakehub.New(t)
+			isolate(t, h.URL)
+			h.Put("owner/model", tiny())
+			dir, _, err := Pull(context.Background(), Request{Model: "owner/model"})
+			must.Do(t, err)
+			test.damage(dir)
+			v, err := Verify("model")
+			if test.err != "" {
+				if err == nil || !strings.Contains(err.Error(), test.err) {
+					t.Errorf("got %+v, %v, want %q", v, err, test.err)
+				}
+				return
+			}
+			if err != nil || v.Files != test.files || !slices.EqualFunc(v.Problems, test.want, strings.HasPrefix) {
+				t.Errorf("got %+v, %v, want %q", v, err, test.want)
+			}
+		})
+	}
+}
+
+func remove(t *testing.T, dir, name string) {
+	t.Helper()
+	if err := os.Remove(filepath.Join(dir, name)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestVerifyListed: a model of the list that was put there without a record is compared with the list.
+func TestVerifyListed(t *testing.T) {
+	models := isolate(t, "")
+	for _, f := range []string{"model.safetensors", "vocab.txt", "config.json", "sentence_bert_config.json"} {
+		modelWrite(t, filepath.Join(models, "minilm"), f, "x")
+	}
+	if v, err := Verify("minilm"); err != nil || v.Files != 4 || len(v.Problems) != 4 {
+		t.Errorf("got %+v, %v", v, err)
+	}
+}
+
+// TestPutByHand: a model without a record is here where its weights are, in whatever files.
+func TestPutByHand(t *testing.T) {
+	for name, test := range map[string]struct {
+		files map[string]string
+		want  bool
+	}{
+		"one file":     {tiny(), true},
+		"no weights":   {tiny("model.safetensors", ""), false},
+		"shards":       {tiny("model.safetensors", "", "model.safetensors.index.json", indexOf, "model-00001-of-00002.safetensors", weightsOf(3), "model-00002-of-00002.safetensors", weightsOf(4)), true},
+		"half of them": {tiny("model.safetensors", "", "model.safetensors.index.json", indexOf, "model-00001-of-00002.safetensors", weightsOf(3)), false},
+		"in a folder": {map[string]string{"modules.json": `[{"path":"0_Transformer","type":"x.Transformer"}]`,
+			"0_Transformer/config.json": tiny()["config.json"], "0_Transformer/vocab.txt": "x", "0_Transformer/model.safetensors": weightsOf(1)}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			models := isolate(t, "")
+			for file, content := range test.files {
+				modelWrite(t, filepath.Join(models, "own"), file, content)
+			}
+			if s, err := StatusOf("own"); err != nil || s.Installed != test.want {
+				t.Errorf("got %+v, %v", s, err)
+			}
+		})
+	}
+}
+
+func TestInstalled(t *testing.T) {
+	h := fakehub.New(t)
+	models := isolate(t, h.URL)
+	h.Put("owner/model", tiny())
+	for _, as := range []string{"b", "a"} {
+		if _, _, err := Pull(context.Background(), Request{Model: "owner/model", As: as}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	modelWrite(t, filepath.Join(models, ".c.pull"), "files/config.json", "{}")
+	modelWrite(t, models, "file", "x")
+	if names, err := Installed(); err != nil || !slices.Equal(names, []string{"a", "b"}) {
+		t.Errorf("installed %q, %v", names, err)
+	}
+	for name, want := range map[string]string{"a": "", "c": "", "none": "none is not on this machine", "../a": "is not the name of a model"} {
+		if err := Remove(name); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("remove %s: %v", name, err)
+		}
+	}
+	if names, err := Installed(); err != nil || !slices.Equal(names, []string{"b"}) {
+		t.Errorf("installed %q, %v", names, err)
+	}
+	entries, err := os.ReadDir(models)
+	if err != nil || len(entries) != 2 { // b and the file
+		t.Errorf("left: %v, %v", entries, err)
+	}
+	t.Setenv(sdk.ModelsVariable, filepath.Join(models, "none"))
+	if names, err := Installed(); err != nil || names != nil {
+		t.Errorf("in no folder: %q, %v", names, err)
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	for name, test := range map[string]struct {
+		files map[string]string
+		want  Description
+		err   string
+	}{
+		"encoder":          {tiny(), Description{Embed, "bert", 10, 4}, ""},
+		"distilbert":       {tiny("config.json", `{"model_type":"distilbert","dim":6}`), Description{Embed, "distilbert", 10, 6}, ""},
+		"reranker":         {tiny("config.json", `{"model_type":"bert","hidden_size":4,"architectures":["BertForSequenceClassification"]}`), Description{Rerank, "bert", 10, 0}, ""},
+		"dense":            {tiny("modules.json", modulesOf, "2_Dense/config.json", `{"out_features": 2}`), Description{Embed, "bert", 10, 2}, ""},
+		"shards":           {tiny("model-2.safetensors", weightsOf(5)), Description{Embed, "bert", 15, 4}, ""},
+		"no settings":      {tiny("config.json", ""), Description{}, "no such file"},
+		"short":            {tiny("model.safetensors", "x"), Description{}, "it has less than 8 bytes"},
+		"huge header":      {tiny("model.safetensors", "\xff\xff\xff\xff\xff\xff\xff\x7f{}"), Description{}, "its header does not fit into it"},
+		"no header":        {tiny("model.safetensors", headed("[]")), Description{}, "its header is no JSON object"},
+		"no tensor":        {tiny("model.safetensors", headed(`{"w":[]}`)), Description{}, `its tensor "w"`},
+		"impossible shape": {tiny("model.safetensors", headed(`{"w":{"shape":[9999999999,9999999999],"data_offsets":[0,0]}}`)), Description{}, "impossible shape"},
+		"negative shape":   {tiny("model.safetensors", headed(`{"w":{"shape":[-1],"data_offsets":[0,0]}}`)), Description{}, "impossible shape"},
+		"too much":         {tiny("model.safetensors", weightsOf(10)+"x"), Description{}, "its header says"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "a[1]*") // a name that means something else to patterns
+			for name, content := range test.files {
+				modelWrite(t, dir, name, content)
+			}
+			got, err := Describe(dir)
+			if test.err != "" {
+				if err == nil || !strings.Contains(err.Error(), test.err) {
+					t.Errorf("got %v, want %q", err, test.err)
+				}
+				return
+			}
+			if err != nil || got != test.want {
+				t.Errorf("got %+v, %v, want %+v", got, err, test.want)
+			}
+		})
+	}
+}
+
+// TestKnown: the list is whole, and what is pinned looks like what it should be.
+func TestKnown(t *testing.T) {
+	commit, sum := regexp.MustCompile(`^[0-9a-f]{40}$`), regexp.MustCompile(`^[0-9a-f]{64}$`)
+	seen := map[string]bool{}
+	for _, m := range Known() {
+		if seen[m.Name] || !sdk.ModelName.MatchString(m.Name) || !IsOwned(m.Repository) || m.Title == "" || m.License == "" || m.Parameters < 1e7 || (m.Kind == Embed) != (m.Dimensions > 0) {
+			t.Errorf("%+v", m)
+		}
+		seen[m.Name] = true
+		if !commit.MatchString(m.Commit) {
+			t.Errorf("%s: commit %q", m.Name, m.Commit)
+		}
+		for _, f := range m.Files {
+			if f.SHA256 != "" && !sum.MatchString(f.SHA256) || f.SHA256 == "" && !f.Optional {
+				t.Errorf("%s: %+v", m.Name, f)
+			}
+		}
+		if found, err := Find(m.Name); err != nil || found.Repository != m.Repository {
+			t.Errorf("%s: found %+v, %v", m.Name, found, err)
+		}
+	}
+}

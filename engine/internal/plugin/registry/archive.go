@@ -1,0 +1,247 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/opencontainers/go-digest"
+	"github.com/opencontainers/image-spec/specs-go"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/content"
+	"oras.land/oras-go/v2/errdef"
+	"oras.land/oras-go/v2/registry/remote/retry"
+)
+
+// Archive is a program in a file of its own: itself, or a tar.gz of the folder that belongs to it.
+type Archive struct {
+	Folder  bool
+	address *url.URL
+}
+
+// Versioned reports whether the address of an archive is another one for each version.
+func (s Source) Versioned() bool { return strings.Contains(s.Archive.Path, "{version}") }
+
+// At is the archive for a platform, os/arch.
+func (s Source) At(version, platform string) (Archive, error) {
+	system, arch, _ := strings.Cut(platform, "/")
+	u := *s.Archive
+	u.RawPath = ""
+	u.Path = strings.NewReplacer("{version}", version, "{os}", system, "{arch}", arch).Replace(u.Path)
+	a := Archive{address: &u, Folder: strings.HasSuffix(u.Path, ".tar.gz") || strings.HasSuffix(u.Path, ".tgz")}
+	for _, suffix := range []string{".zip", ".tar", ".xz", ".bz2", ".zst", ".gz"} {
+		if !a.Folder && strings.HasSuffix(u.Path, suffix) {
+			return a, fmt.Errorf("%s is packed in a way that racflow does not unpack: it takes a .tar.gz, or the program itself", a)
+		}
+	}
+	return a, nil
+}
+
+// String is the address without what may be secret in it.
+func (a Archive) String() string {
+	if a.address.Scheme == "file" {
+		return a.address.Path
+	}
+	return a.address.Scheme + "://" + a.address.Host + a.address.Path
+}
+
+// Download writes an archive to a file and compares it with its sha256, in hex.
+func (a Archive) Download(ctx context.Context, want string, to io.Writer) error {
+	if raw, err := hex.DecodeString(want); err != nil || len(raw) != sha256.Size {
+		return fmt.Errorf("%q is no sha256: it has 64 digits from 0 to 9 and a to f, as sha256sum prints them", want)
+	}
+	body, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	sum := sha256.New()
+	n, err := io.Copy(io.MultiWriter(to, sum), io.LimitReader(body, MaxProgram+1))
+	switch got := hex.EncodeToString(sum.Sum(nil)); {
+	case err != nil:
+		return fmt.Errorf("download %s: it was cut off after %d bytes (%w); try again", a, n, plain(err))
+	case n > MaxProgram:
+		return fmt.Errorf("%s has more than %d GiB", a, MaxProgram>>30)
+	case !strings.EqualFold(got, want):
+		return fmt.Errorf("%s has the sha256 %s, not %s: it was changed, or was cut off after %d bytes; if its author has published a new one, put its sha256 into the file", a, got, want, n)
+	}
+	return nil
+}
+
+func (a Archive) open(ctx context.Context) (io.ReadCloser, error) {
+	if a.address.Scheme == "file" {
+		return os.Open(a.address.Path)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.address.String(), nil)
+	if err != nil {
+		return nil, plain(err)
+	}
+	client := &http.Client{Transport: retry.NewTransport(transport(silence)), CheckRedirect: stayEncrypted}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("download %s: %w", a, plain(err))
+	}
+	if response.StatusCode == http.StatusOK {
+		return response.Body, nil
+	}
+	return nil, errors.Join(fmt.Errorf("download %s: the server answers %s", a, response.Status), response.Body.Close())
+}
+
+// stayEncrypted refuses to be led from https to http.
+func stayEncrypted(to *http.Request, before []*http.Request) error {
+	if len(before) >= 10 {
+		return errors.New("the server leads on and on")
+	}
+	if before[0].URL.Scheme == "https" && to.URL.Scheme != "https" {
+		return errors.New("the server leads to an address without https")
+	}
+	return nil
+}
+
+// plain leaves out the address that net/http puts before its errors, since a signed one holds a secret.
+func plain(err error) error {
+	var about *url.Error
+	if errors.As(err, &about) {
+		return about.Err
+	}
+	return err
+}
+
+// Layer is a program that is published.
+type Layer struct {
+	Path   string // of the program, or of the tar.gz of its folder
+	Hash   string
+	Folder bool
+}
+
+// Push uploads a release without tagging it, so that nobody finds it yet, and returns its digest. What it makes depends on
+// nothing but what it is given: the same release has the same digest.
+func (r *Repository) Push(ctx context.Context, name, version string, description []byte, programs map[string]Layer) (string, error) {
+	what := "upload version " + version
+	config, err := r.push(ctx, configType, description)
+	if err != nil {
+		return "", r.explain(what, err)
+	}
+	about := map[string]string{ocispec.AnnotationTitle: name, ocispec.AnnotationVersion: version}
+	index := ocispec.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageIndex, ArtifactType: artifactType, Annotations: about}
+	for _, platform := range slices.Sorted(maps.Keys(programs)) {
+		layer, err := r.pushFile(ctx, programs[platform])
+		if err != nil {
+			return "", r.explain("upload the program for "+platform, err)
+		}
+		d, err := r.pushJSON(ctx, ocispec.MediaTypeImageManifest, ocispec.Manifest{
+			Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageManifest, ArtifactType: artifactType,
+			Config: config, Layers: []ocispec.Descriptor{layer}, Annotations: about,
+		})
+		if err != nil {
+			return "", r.explain(what, err)
+		}
+		system, arch, _ := strings.Cut(platform, "/")
+		d.ArtifactType, d.Platform = artifactType, &ocispec.Platform{OS: system, Architecture: arch}
+		index.Manifests = append(index.Manifests, d)
+	}
+	d, err := r.pushJSON(ctx, ocispec.MediaTypeImageIndex, index)
+	return d.Digest.String(), r.explain(what, err)
+}
+
+// Sign uploads a signature of a release.
+func (r *Repository) Sign(ctx context.Context, digest string, s Signature) error {
+	const what = "upload the signature"
+	subject, err := r.from.Resolve(ctx, digest)
+	if err != nil {
+		return r.explain(what, err)
+	}
+	subject = ocispec.Descriptor{MediaType: subject.MediaType, Digest: subject.Digest, Size: subject.Size}
+	config, err := r.push(ctx, ocispec.MediaTypeEmptyJSON, ocispec.DescriptorEmptyJSON.Data)
+	if err != nil {
+		return r.explain(what, err)
+	}
+	kind := signatureType + string(s.Form)
+	layer, err := r.push(ctx, kind, s.Content)
+	if err != nil {
+		return r.explain(what, err)
+	}
+	layer.Annotations = map[string]string{signerKey: s.Signer}
+	_, err = r.pushJSON(ctx, ocispec.MediaTypeImageManifest, ocispec.Manifest{
+		Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageManifest, ArtifactType: kind,
+		Config: config, Layers: []ocispec.Descriptor{layer}, Subject: &subject,
+	})
+	return r.explain(what, err)
+}
+
+// Tag makes an uploaded release the one of a version. A version that was released before is left as it is.
+func (r *Repository) Tag(ctx context.Context, digest, version string) error {
+	before, err := r.Tagged(ctx, version)
+	switch {
+	case err == nil && before == digest:
+		return nil
+	case err == nil:
+		return fmt.Errorf("%s has a version %s already, with the digest %s; a release never changes: raise the plugin's version", r.name, version, before)
+	case !errors.Is(err, ErrNotFound):
+		return err
+	}
+	d, err := r.from.Resolve(ctx, digest)
+	if err == nil {
+		err = r.to.Tag(ctx, d, version)
+	}
+	return r.explain("tag version "+version, err)
+}
+
+func (r *Repository) pushJSON(ctx context.Context, mediaType string, v any) (ocispec.Descriptor, error) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return ocispec.Descriptor{}, err
+	}
+	return r.push(ctx, mediaType, raw)
+}
+
+func (r *Repository) push(ctx context.Context, mediaType string, raw []byte) (ocispec.Descriptor, error) {
+	d := content.NewDescriptorFromBytes(mediaType, raw)
+	return d, r.upload(ctx, d, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(raw)), nil })
+}
+
+// pushFile uploads a program, which is read twice: for its digest, and to send it.
+func (r *Repository) pushFile(ctx context.Context, l Layer) (ocispec.Descriptor, error) {
+	d := ocispec.Descriptor{MediaType: programType, Annotations: map[string]string{hashKey: l.Hash}}
+	if l.Folder {
+		d.MediaType = folderType
+	}
+	f, err := os.Open(l.Path)
+	if err != nil {
+		return d, err
+	}
+	sum := digest.Canonical.Digester()
+	d.Size, err = io.Copy(sum.Hash(), f)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return d, err
+	}
+	d.Digest = sum.Digest()
+	return d, r.upload(ctx, d, func() (io.ReadCloser, error) { return os.Open(l.Path) })
+}
+
+// upload sends what is not there yet.
+func (r *Repository) upload(ctx context.Context, d ocispec.Descriptor, open func() (io.ReadCloser, error)) error {
+	if there, err := r.from.Exists(ctx, d); err != nil || there {
+		return err
+	}
+	body, err := open()
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	if err := r.to.Push(ctx, d, body); err != nil && !errors.Is(err, errdef.ErrAlreadyExists) {
+		return err
+	}
+	return nil
+}

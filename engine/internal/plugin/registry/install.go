@@ -1,0 +1,396 @@
+package registry
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/racflow/racflow/engine/internal/plugin"
+	"github.com/racflow/racflow/engine/internal/process/program"
+	"github.com/racflow/racflow/sdk"
+)
+
+// This file chooses releases of the plugins that pipeline files require, checks who signed
+// them, puts their programs into the store, and notes all of it in the lock beside the files.
+//
+// What is locked stays: its digest goes before a tag that was moved, its signer before another one, and nothing is asked of
+// a registry where lock and store have everything. A newer version is taken only where the lock's no longer meets the file, or
+// on demand. The signer is locked at the first use; from then on a release by somebody else, or by nobody,
+// is refused until a person accepts it.
+//
+// A lock is written once all plugins are chosen and installed, or not at all.
+//
+// How releases are read is the concern of package registry, how programs are kept that of package
+// store. Programs are started only to describe themselves, only where they came in a plain archive, and only
+// after the archive had the sha256 that the file demands.
+
+// pinned is what a lock has in place of the digest of an index for archives: the hash of what the file says of them, so that
+// a change of it is seen.
+func pinned(sums map[string]string) string {
+	text := ""
+	for _, platform := range slices.Sorted(maps.Keys(sums)) {
+		text += platform + " " + strings.ToLower(sums[platform]) + "\n"
+	}
+	sum := sha256.Sum256([]byte(text))
+	return "archives:" + hex.EncodeToString(sum[:])
+}
+
+// archive installs a plugin from plain archives, as Install does.
+func (in *Installer) archive(ctx context.Context, w Wanted, source Source, before *plugin.LockedPlugin, keep bool) (after plugin.LockedPlugin, installed bool, err error) {
+	version := ""
+	if source.Versioned() {
+		if version = w.Version; !Version(version) {
+			return after, false, fmt.Errorf("the address of the archive holds {version}, so version has to be one, such as \"1.2.3\", and not %q", w.Version)
+		}
+	}
+	if _, signed := in.Keys[w.Name]; signed {
+		return after, false, errors.New("an archive is not signed: its sha256 in the file says which one it has to be; leave out --key")
+	}
+	here := in.platform()
+	if _, ok := w.SHA256[here]; !ok {
+		here = plugin.AnyPlatform
+	}
+	if _, ok := w.SHA256[here]; !ok {
+		return after, false, fmt.Errorf("no archive for %s is named: add its hash, sha256 = { %q = \"...\" }, as sha256sum prints it", in.platform(), in.platform())
+	}
+	if keep {
+		after = *before
+		after.Constraint = w.Version
+		if in.has(after.Name, after.Programs[here]) {
+			return after, false, nil
+		}
+	}
+	if w.Name == "" {
+		if w.Name = nameIn(source.Archive.Path); w.Name == "" {
+			return after, false, fmt.Errorf("the archive's name does not say which plugin it holds: name it as in racflow-plugin-mine_%s.tar.gz", strings.Replace(here, "/", "_", 1))
+		}
+	}
+	fresh := plugin.LockedPlugin{Name: w.Name, Source: w.Source, Version: version, Constraint: w.Version, Digest: pinned(w.SHA256), Programs: map[string]string{}}
+	temp, err := os.MkdirTemp("", "racflow-archives-*")
+	if err != nil {
+		return after, false, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
+	elsewhere, err := OpenStore(temp)
+	if err != nil {
+		return after, false, err
+	}
+	for _, platform := range slices.Sorted(maps.Keys(w.SHA256)) {
+		if platform != here && keep {
+			continue
+		}
+		a, err := source.At(version, platform)
+		if err != nil {
+			return after, false, err
+		}
+		in.say("getting %s ...", a)
+		to, want := elsewhere, "" // of other machines only the hash is wanted
+		if platform == here {
+			to, want = in.Store, after.Programs[here]
+		}
+		hash, err := unpack(ctx, a, w, platform, to, want)
+		if err != nil {
+			return after, false, err
+		}
+		if platform != here {
+			if err := elsewhere.Remove(hash); err != nil {
+				return after, false, err
+			}
+		}
+		fresh.Programs[platform] = hash
+	}
+	if !keep {
+		after = fresh
+	}
+	return after, true, in.describe(ctx, &after, here)
+}
+
+// undescribed is the description of a program until it was asked for its own.
+var undescribed = []byte(`{"protocol": 1}`)
+
+// unpack downloads an archive into a store and returns the hash of its program.
+func unpack(ctx context.Context, a Archive, w Wanted, platform string, to *Store, want string) (hash string, err error) {
+	f, err := os.CreateTemp("", "racflow-archive-*")
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, f.Close(), os.Remove(f.Name())) }()
+	if err := a.Download(ctx, w.SHA256[platform], f); err != nil {
+		return "", err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return "", err
+	}
+	return to.Add(w.Name, f, a.Folder, want, undescribed)
+}
+
+// describe asks a program that came in an archive for its description, and keeps that. One that does not answer is removed.
+func (in *Installer) describe(ctx context.Context, p *plugin.LockedPlugin, platform string) error {
+	hash := p.Programs[platform]
+	raw, err := in.ask(ctx, p.Name, hash)
+	if err == nil {
+		err = note(raw, p)
+	}
+	if ok, bad := Matches(p.Constraint, p.Version); err == nil && (!ok || bad != nil) && p.Constraint != "" {
+		err = fmt.Errorf("the archive holds version %s of %q, which does not meet %q", p.Version, p.Name, p.Constraint)
+	}
+	if err != nil {
+		return errors.Join(err, in.Store.Remove(hash))
+	}
+	return in.Store.Describe(hash, raw)
+}
+
+func (in *Installer) ask(ctx context.Context, name, hash string) ([]byte, error) {
+	program, err := in.Store.Program(name, hash)
+	if err != nil {
+		return nil, err
+	}
+	said, err := in.Describe(ctx, program)
+	if err != nil {
+		return nil, err
+	}
+	return EncodeDescription(said)
+}
+
+var archiveName = regexp.MustCompile(`(?:^|/)racflow-plugin-([A-Za-z][A-Za-z0-9-]*)[^/]*$`)
+
+// nameIn is the plugin that an archive's name names.
+func nameIn(path string) string {
+	if m := archiveName.FindStringSubmatch(path); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// Installer installs plugins. Its fields may be set until it is used.
+type Installer struct {
+	Store    *Store
+	Platform string                                                     // os/arch; "": this machine's
+	Upgrade  bool                                                       // takes the newest version that a file allows, also where another is locked
+	Locked   bool                                                       // changes no lock: what would change is an error
+	Keys     map[string]PublicKey                                       // by plugin, who has to have signed it
+	Trust    []string                                                   // plugins of which another signer, or none, is accepted
+	Describe func(context.Context, program.Program) (sdk.Plugin, error) // asks the program of an archive
+	Progress func(text string)                                          // says what takes long; nil: nobody listens
+}
+
+func (in *Installer) platform() string {
+	if in.Platform != "" {
+		return in.Platform
+	}
+	return runtime.GOOS + "/" + runtime.GOARCH
+}
+
+func (in *Installer) say(format string, args ...any) {
+	if in.Progress != nil {
+		in.Progress(fmt.Sprintf(format, args...))
+	}
+}
+
+// Wanted is what is to be installed.
+type Wanted struct {
+	Name    string // "": as the plugin calls itself
+	Source  string
+	Version string            // the constraint
+	SHA256  map[string]string // of an archive, by os/arch
+	Dir     string            // that folders of the source are relative to
+}
+
+// hashOf is the program that is locked for a platform; empty: none.
+func hashOf(p plugin.LockedPlugin, platform string) string {
+	if hash := p.Programs[platform]; hash != "" {
+		return hash
+	}
+	return p.Programs[plugin.AnyPlatform]
+}
+
+// Install installs one plugin for this machine and returns what a lock has to say of it. Before is what one says
+// already, nil for nothing. Installed reports whether the store did not have its program, or had it changed.
+func (in *Installer) Install(ctx context.Context, w Wanted, before *plugin.LockedPlugin) (after plugin.LockedPlugin, installed bool, err error) {
+	source, err := Parse(w.Source, w.Dir)
+	if err != nil {
+		return after, false, err
+	}
+	if _, err := Matches(w.Version, "0.0.0"); err != nil {
+		return after, false, err
+	}
+	keep := before != nil && before.Source == w.Source && in.meets(w, *before)
+	if source.Archive != nil {
+		if keep = keep && before.Digest == pinned(w.SHA256); in.Locked && !keep {
+			return after, false, stale(w, before)
+		}
+		return in.archive(ctx, w, source, before, keep)
+	}
+	if w.SHA256 != nil {
+		return after, false, errors.New("sha256 is for archives; the programs of a registry are locked by its index: remove it")
+	}
+	key, given := in.Keys[w.Name]
+	switch {
+	case in.Locked && !keep:
+		return after, false, stale(w, before)
+	case keep && !in.Upgrade && given && !key.Is(before.Signer):
+		return after, false, fmt.Errorf("%s has %q signed by %s, and not by the key that --key names: ask its author which key is right; --upgrade looks for its signature anew", plugin.LockName, w.Name, cmp.Or(before.Signer, "nobody"))
+	case keep && !in.Upgrade:
+		after = *before
+		after.Constraint = w.Version
+		if hash := hashOf(after, in.platform()); hash != "" && in.has(after.Name, hash) {
+			return after, false, nil
+		}
+	}
+	repo, err := Open(ctx, source)
+	if err != nil {
+		return after, false, err
+	}
+	if keep && !in.Upgrade {
+		release, err := locked(ctx, repo, *before)
+		if err != nil {
+			return after, false, err
+		}
+		installed, err = in.add(ctx, release, &after)
+		return after, installed, err
+	}
+	return in.choose(ctx, w, repo, before)
+}
+
+// meets reports whether the locked version satisfies the wanted constraint. With Locked, the lock has to
+// have the same constraint, too.
+func (in *Installer) meets(w Wanted, p plugin.LockedPlugin) bool {
+	ok, err := Matches(w.Version, p.Version)
+	if w.Version == "" {
+		ok = true // also a prerelease that a constraint allowed before
+	}
+	return ok && err == nil && (!in.Locked || p.Constraint == w.Version)
+}
+
+// stale says why a lock would have to change.
+func stale(w Wanted, before *plugin.LockedPlugin) error {
+	why := "it is not in the lock"
+	switch {
+	case before == nil:
+	case before.Source != w.Source:
+		why = fmt.Sprintf("the lock has it from %s, the file from %s", before.Source, w.Source)
+	case before.Constraint != w.Version:
+		why = fmt.Sprintf("the lock has version %s, chosen by %q, and the file now has %q", before.Version, before.Constraint, w.Version)
+	default:
+		why = "the file now has other archives (sha256)"
+	}
+	return fmt.Errorf("%s would change for %q: %s. Run racflow plugin init without --locked, look at the change, and commit it", plugin.LockName, w.Name, why)
+}
+
+// locked finds the release that is locked, wherever its tag leads now.
+func locked(ctx context.Context, repo *Repository, p plugin.LockedPlugin) (*Release, error) {
+	release, err := repo.Release(ctx, p.Version, p.Digest)
+	if !errors.Is(err, ErrNotFound) {
+		return release, err
+	}
+	now, tagged := repo.Tagged(ctx, p.Version)
+	if tagged != nil {
+		return nil, fmt.Errorf("version %s of %s is gone: there is neither its tag nor the locked index %s. Choose another version with racflow plugin init --upgrade", p.Version, p.Source, p.Digest)
+	}
+	return nil, fmt.Errorf("the locked index %s of version %s is gone from %s, and its tag now leads to %s: %s", p.Digest, p.Version, p.Source, now, moved(p.Name))
+}
+
+// moved is what to do about a tag that leads elsewhere now.
+func moved(name string) string {
+	return fmt.Sprintf("a release never changes, so ask its author why; to take the new one all the same, remove the block of %q from %s and run racflow plugin init", name, plugin.LockName)
+}
+
+// choose takes the newest release that meets what is wanted.
+func (in *Installer) choose(ctx context.Context, w Wanted, repo *Repository, before *plugin.LockedPlugin) (after plugin.LockedPlugin, installed bool, err error) {
+	version, err := repo.Newest(ctx, w.Version)
+	if err != nil {
+		return after, false, err
+	}
+	release, err := repo.Release(ctx, version, "")
+	if err != nil {
+		return after, false, err
+	}
+	after = plugin.LockedPlugin{Name: w.Name, Source: w.Source, Version: version, Constraint: w.Version, Digest: release.Digest, Programs: release.Programs()}
+	signer := ""
+	if before != nil {
+		signer = before.Signer
+		if before.Source == w.Source && before.Version == version && before.Digest != release.Digest {
+			return after, false, fmt.Errorf("the tag of version %s of %s was moved: the lock has the index %s, the registry now %s: %s", version, w.Source, before.Digest, release.Digest, moved(w.Name))
+		}
+	}
+	if after.Signer, err = in.signer(ctx, w.Name, release, signer); err != nil {
+		return after, false, err
+	}
+	installed, err = in.add(ctx, release, &after)
+	return after, installed, err
+}
+
+// has reports whether the store has a program as it has to be, with its description.
+func (in *Installer) has(name, hash string) bool {
+	if _, err := in.Store.Program(name, hash); err != nil {
+		return false
+	}
+	_, _, err := in.Store.Description(hash)
+	return err == nil
+}
+
+// add installs the program of a release, and notes what its description says.
+func (in *Installer) add(ctx context.Context, release *Release, p *plugin.LockedPlugin) (installed bool, err error) {
+	build, err := release.Build(in.platform())
+	if err != nil {
+		return false, err
+	}
+	if want := hashOf(*p, in.platform()); want != build.Hash {
+		return false, fmt.Errorf("%s has the program %s for %s, and the release %s: the lock was changed by hand; restore it, or remove the block of %q and run racflow plugin init", plugin.LockName, want, in.platform(), build.Hash, p.Name)
+	}
+	description, err := release.Description(ctx, build)
+	if err != nil {
+		return false, err
+	}
+	if err := note(description, p); err != nil {
+		return false, err
+	}
+	if in.has(p.Name, build.Hash) {
+		return false, nil
+	}
+	in.say("getting %s %s for %s (%.1f MB) ...", p.Name, p.Version, build.Platform, float64(build.Size)/1e6)
+	layer, err := release.Program(ctx, build)
+	if err != nil {
+		return false, err
+	}
+	_, err = in.Store.Add(p.Name, layer, build.Folder, build.Hash, description)
+	if err == nil {
+		_, err = io.Copy(io.Discard, layer) // what the archive's end did not need is part of the digest, too
+	}
+	return err == nil, errors.Join(err, layer.Close())
+}
+
+// note copies name, version and protocol from a description to p. It fails where they contradict p.
+func note(description []byte, p *plugin.LockedPlugin) error {
+	said, protocol, err := DecodeDescription(description)
+	if err != nil {
+		return err
+	}
+	p.Protocol = protocol
+	switch {
+	case said.Name == "": // it speaks another protocol: the loader says so
+		return nil
+	case p.Name == "":
+		p.Name = said.Name
+	case said.Name != p.Name:
+		return fmt.Errorf("%s is the plugin %q: call the entry %s in place of %s", p.Source, said.Name, said.Name, p.Name)
+	}
+	if p.Version != "" && said.Version != p.Version {
+		return fmt.Errorf("version %s of %s says of itself that it is version %s: its author has to publish it anew", p.Version, p.Source, said.Version)
+	}
+	p.Version = said.Version
+	return nil
+}
+
+// accepted reports whether another signer of a plugin is accepted.
+func (in *Installer) accepted(name string) bool { return slices.Contains(in.Trust, name) }

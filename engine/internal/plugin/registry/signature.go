@@ -1,0 +1,325 @@
+package registry
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"aead.dev/minisign"
+)
+
+// This file signs the releases of plugins, and says who signed one.
+//
+// What is signed is the digest of a release's index, as text: "sha256:HEX". Because the index names
+// the digests of everything else, that covers the programs of all platforms and the description. Keys are
+// minisign's, plain Ed25519 keys, and, for checking alone, the plain keys of cosign.
+//
+// A signer is written as "minisign:RWQ...", "ed25519:BASE64" (both are the public key itself) or
+// "cosign:sha256:HEX" (the sha256 of the public key in DER, since its signatures do not bring the key along).
+//
+// The package knows neither registries nor lock files, and does not decide whom to trust: package
+// install does. Signatures of cosign without a key (by certificates and a log of them) are not checked here.
+
+// simpleSigning is what cosign signs for an image; of it, only what names the digest.
+// Source: https://github.com/containers/image/blob/main/docs/containers-signature.5.md
+type simpleSigning struct {
+	Critical struct {
+		Image struct {
+			Digest string `json:"docker-manifest-digest"`
+		} `json:"image"`
+		Type string `json:"type"`
+	} `json:"critical"`
+}
+
+// bundle is what cosign 3 writes, as far as a plain key needs it: an envelope after
+// https://github.com/secure-systems-lab/dsse/blob/master/envelope.md around a statement after
+// https://github.com/in-toto/attestation/blob/main/spec/v1/statement.md
+type bundle struct {
+	Envelope struct {
+		Payload     []byte `json:"payload"`
+		PayloadType string `json:"payloadType"`
+		Signatures  []struct {
+			Content []byte `json:"sig"`
+		} `json:"signatures"`
+	} `json:"dsseEnvelope"`
+}
+
+type statement struct {
+	Predicate string `json:"predicateType"`
+	Subject   []struct {
+		Digest map[string]string `json:"digest"`
+	} `json:"subject"`
+}
+
+// cosigned reports whether a key made this signature of a digest.
+func (s Signature) cosigned(k PublicKey, digest string) bool {
+	if s.Form == Cosign {
+		var signed simpleSigning
+		return holds(k.public, s.Payload, s.Content) && json.Unmarshal(s.Payload, &signed) == nil &&
+			signed.Critical.Type == "cosign container image signature" && signed.Critical.Image.Digest == digest
+	}
+	var b bundle
+	if json.Unmarshal(s.Content, &b) != nil {
+		return false
+	}
+	e := b.Envelope
+	var signed statement
+	if e.PayloadType != "application/vnd.in-toto+json" || json.Unmarshal(e.Payload, &signed) != nil || signed.Predicate != "https://sigstore.dev/cosign/sign/v1" {
+		return false // a statement about something else, such as how it was built
+	}
+	var message bytes.Buffer
+	fmt.Fprintf(&message, "DSSEv1 %d %s %d ", len(e.PayloadType), e.PayloadType, len(e.Payload))
+	message.Write(e.Payload)
+	for _, subject := range signed.Subject {
+		if "sha256:"+strings.ToLower(subject.Digest["sha256"]) != digest {
+			continue
+		}
+		for _, one := range e.Signatures {
+			if holds(k.public, message.Bytes(), one.Content) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// holds reports whether a signature of a message is by a key of a kind that cosign uses.
+func holds(public any, message, content []byte) bool {
+	sum := sha256.Sum256(message)
+	switch key := public.(type) {
+	case *ecdsa.PublicKey:
+		return ecdsa.VerifyASN1(key, sum[:], content)
+	case *rsa.PublicKey:
+		return rsa.VerifyPKCS1v15(key, crypto.SHA256, sum[:], content) == nil
+	case ed25519.PublicKey:
+		return ed25519.Verify(key, message, content)
+	}
+	return false
+}
+
+const (
+	minisignPrefix = "minisign:"
+	ed25519Prefix  = "ed25519:"
+	cosignPrefix   = "cosign:"
+)
+
+// PublicKey is the public key of a signer.
+type PublicKey struct {
+	minisign *minisign.PublicKey
+	ed25519  ed25519.PublicKey
+	public   any    // of cosign: *ecdsa.PublicKey, *rsa.PublicKey or ed25519.PublicKey
+	der      string // of public, of which cosign's name is the hash
+}
+
+// ReadPublicKey reads the file of a public key: that of minisign, or one in PEM as openssl and cosign write it.
+func ReadPublicKey(path string) (PublicKey, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return PublicKey{}, fmt.Errorf("read the public key: %w", err)
+	}
+	if block, _ := pem.Decode(text); block != nil {
+		if block.Type != "PUBLIC KEY" {
+			return PublicKey{}, fmt.Errorf("%s holds a %s, not a public key; name the file with the public one", path, block.Type)
+		}
+		public, err := x509.ParsePKIXPublicKey(block.Bytes)
+		if err != nil {
+			return PublicKey{}, fmt.Errorf("%s: %w", path, err)
+		}
+		key := PublicKey{public: public, der: string(block.Bytes)}
+		key.ed25519, _ = public.(ed25519.PublicKey)
+		return key, nil
+	}
+	key := PublicKey{minisign: &minisign.PublicKey{}}
+	if err := key.minisign.UnmarshalText(text); err != nil {
+		return PublicKey{}, fmt.Errorf("%s is neither a public key of minisign nor one in PEM (BEGIN PUBLIC KEY)", path)
+	}
+	return key, nil
+}
+
+// parse reads a signer's name that holds the key itself.
+func parse(signer string) (PublicKey, error) {
+	if text, ok := strings.CutPrefix(signer, minisignPrefix); ok {
+		key := PublicKey{minisign: &minisign.PublicKey{}}
+		return key, key.minisign.UnmarshalText([]byte(text))
+	}
+	text, ok := strings.CutPrefix(signer, ed25519Prefix)
+	raw, err := base64.StdEncoding.DecodeString(text)
+	if !ok || err != nil || len(raw) != ed25519.PublicKeySize {
+		return PublicKey{}, errors.New("it is no key of minisign or Ed25519")
+	}
+	return PublicKey{ed25519: raw}, nil
+}
+
+// Is reports whether the key is the signer's of that name. A plain Ed25519 key may be the one of cosign, too.
+func (k PublicKey) Is(signer string) bool {
+	return signer != "" && (signer == k.name() || k.der != "" && signer == k.cosign())
+}
+
+// name is the key's name as a signer that brings its key along; empty: it cannot be one.
+func (k PublicKey) name() string {
+	switch {
+	case k.minisign != nil:
+		return minisignPrefix + k.minisign.String()
+	case k.ed25519 != nil:
+		return ed25519Prefix + base64.StdEncoding.EncodeToString(k.ed25519)
+	}
+	return ""
+}
+
+// cosign is the key's name as the signer of a signature by cosign.
+func (k PublicKey) cosign() string {
+	sum := sha256.Sum256([]byte(k.der))
+	return cosignPrefix + "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// PrivateKey signs releases.
+type PrivateKey struct {
+	minisign *minisign.PrivateKey
+	ed25519  ed25519.PrivateKey
+}
+
+// ReadPrivateKey reads the file of a private key: that of minisign, or an Ed25519 key in PEM as
+// `openssl genpkey -algorithm ed25519` writes it. It asks for the password of a key that has one. Its
+// errors hold nothing of either.
+func ReadPrivateKey(path string, password func() (string, error)) (PrivateKey, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return PrivateKey{}, fmt.Errorf("read the private key: %w", err)
+	}
+	if block, _ := pem.Decode(text); block != nil {
+		if block.Type != "PRIVATE KEY" {
+			return PrivateKey{}, fmt.Errorf("%s holds a %s; name an Ed25519 key (BEGIN PRIVATE KEY) or one of minisign; "+
+				"with a key of cosign, publish without --key and sign by cosign sign --key", path, block.Type)
+		}
+		key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+		ed, ok := key.(ed25519.PrivateKey)
+		if err != nil || !ok {
+			return PrivateKey{}, fmt.Errorf("%s holds no Ed25519 key; make one with: openssl genpkey -algorithm ed25519", path)
+		}
+		return PrivateKey{ed25519: ed}, nil
+	}
+	key := &minisign.PrivateKey{}
+	if !minisign.IsEncrypted(text) {
+		if err := key.UnmarshalText(text); err != nil {
+			return PrivateKey{}, fmt.Errorf("%s is neither a private key of minisign nor one in PEM", path)
+		}
+		return PrivateKey{minisign: key}, nil
+	}
+	word, err := password()
+	if err != nil {
+		return PrivateKey{}, err
+	}
+	if *key, err = minisign.DecryptKey(word, text); err != nil {
+		return PrivateKey{}, fmt.Errorf("the password does not open %s", path)
+	}
+	return PrivateKey{minisign: key}, nil
+}
+
+// Sign signs the digest of a release.
+func (k PrivateKey) Sign(digest string) (Signature, error) {
+	switch {
+	case k.minisign != nil:
+		public, ok := k.minisign.Public().(minisign.PublicKey)
+		if !ok {
+			return Signature{}, errors.New("the private key has no public one")
+		}
+		r := minisign.NewReader(strings.NewReader(digest))
+		if _, err := io.Copy(io.Discard, r); err != nil {
+			return Signature{}, err
+		}
+		return Signature{Form: Minisign, Content: r.Sign(*k.minisign), Signer: PublicKey{minisign: &public}.name()}, nil
+	case k.ed25519 != nil:
+		public, ok := k.ed25519.Public().(ed25519.PublicKey)
+		if !ok {
+			return Signature{}, errors.New("the private key has no public one")
+		}
+		return Signature{Form: Ed25519, Content: ed25519.Sign(k.ed25519, []byte(digest)), Signer: PublicKey{ed25519: public}.name()}, nil
+	}
+	return Signature{}, errors.New("there is no private key")
+}
+
+// SignatureForm says what a signature consists of.
+type SignatureForm string
+
+// The forms of signatures.
+const (
+	Minisign SignatureForm = "minisign" // Content is minisign's file
+	Ed25519  SignatureForm = "ed25519"  // Content is 64 bytes
+	Cosign   SignatureForm = "cosign"   // Content is the signature of Payload, which names the digest
+	Bundle   SignatureForm = "bundle"   // Content is the bundle that cosign 3 writes, in JSON
+)
+
+// Signature is one signature as a registry keeps it. Nothing in it is trusted before it is checked.
+type Signature struct {
+	Form    SignatureForm
+	Content []byte
+	Payload []byte
+	Signer  string // as it calls itself, with the public key; of cosign it is empty
+}
+
+// Signers returns who signed a digest, sorted: those whose keys the signatures bring along, and of cosign
+// those of the given keys. If signatures are there and none of them holds, it says why.
+func Signers(digest string, all []Signature, given ...PublicKey) ([]string, error) {
+	var signers []string
+	var errs []error
+	for _, s := range all {
+		signer, err := s.check(digest, given)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		signers = append(signers, signer)
+	}
+	slices.Sort(signers)
+	if signers = slices.Compact(signers); len(signers) > 0 {
+		return signers, nil
+	}
+	return nil, errors.Join(errs...)
+}
+
+// ErrKeyNeeded is the error for a signature by a key that has to be given.
+var ErrKeyNeeded = errors.New("it is signed by cosign, whose signatures do not bring their key along")
+
+// check returns who made the signature of a digest.
+func (s Signature) check(digest string, given []PublicKey) (string, error) {
+	if s.Form == Cosign || s.Form == Bundle {
+		if len(given) == 0 {
+			return "", ErrKeyNeeded
+		}
+		for _, k := range given {
+			if k.public != nil && s.cosigned(k, digest) {
+				return k.cosign(), nil
+			}
+		}
+		return "", errors.New("a signature by cosign is not by the given key, or not of this release")
+	}
+	key, err := parse(s.Signer)
+	if err != nil {
+		return "", errors.New("a signature does not say by which key it is")
+	}
+	holds := false
+	switch {
+	case s.Form == Minisign && key.minisign != nil:
+		holds = minisign.Verify(*key.minisign, []byte(digest), s.Content)
+	case s.Form == Ed25519 && key.ed25519 != nil:
+		holds = ed25519.Verify(key.ed25519, []byte(digest), s.Content)
+	}
+	if !holds {
+		return "", errors.New("a signature is not of this release: it was made for another one, or is damaged")
+	}
+	return key.name(), nil
+}

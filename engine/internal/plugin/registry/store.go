@@ -1,0 +1,247 @@
+package registry
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/racflow/racflow/engine/internal/process/disk"
+	"github.com/racflow/racflow/engine/internal/process/program"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/proto/stagepb"
+	"github.com/racflow/racflow/sdk/wire"
+)
+
+// This file keeps installed programs of plugins, each in a private folder that is named by
+// its hash, and beside it what the program says of itself, so that nobody has to start it to ask.
+//
+// Whatever is taken from the store is hashed again before it is started: what lies there is the
+// user's own, and any program of that user could have changed it. Nothing is downloaded here, and
+// nothing is started.
+
+// StoreVariable names the folder of the store in place of the usual one.
+const StoreVariable = "RACFLOW_PLUGIN_CACHE"
+
+// ErrMissing says that a program is not installed.
+var ErrMissing = errors.New("it is not installed on this machine")
+
+// Store is a folder of programs.
+type Store struct{ dir string }
+
+// Installed is a program in the store.
+type Installed struct {
+	Name, Hash string
+	Version    string // as its description has it
+	Size       int64  // bytes
+}
+
+// OpenStore opens the store in a folder; "" is the one that Variable names, else the user's own. It
+// makes nothing yet.
+func OpenStore(dir string) (*Store, error) {
+	if dir == "" {
+		dir = os.Getenv(StoreVariable)
+	}
+	if dir == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			return nil, fmt.Errorf("find the folder of installed plugins: %w; name one in %s", err, StoreVariable)
+		}
+		dir = filepath.Join(cache, "racflow", "plugins")
+	}
+	dir, err := filepath.Abs(dir)
+	return &Store{dir}, err
+}
+
+// Dir is the folder of the store.
+func (s *Store) Dir() string { return s.dir }
+
+// folder is where a program lies. A hash that is none leads nowhere.
+func (s *Store) folder(hash string) (string, error) {
+	for _, prefix := range []string{program.FileHash, program.TreeHash} {
+		hex, ok := strings.CutPrefix(hash, prefix)
+		if ok && len(hex) == 64 && strings.Trim(hex, "0123456789abcdef") == "" {
+			return filepath.Join(s.dir, strings.TrimSuffix(prefix, ":")+"-"+hex), nil
+		}
+	}
+	return "", fmt.Errorf("%q is not the hash of a program, which is sha256:HEX or tree:HEX", hash)
+}
+
+// Program returns an installed program by its hash, checked: it is safe to start, and has that
+// hash. The error is ErrMissing where it is not installed.
+func (s *Store) Program(name, hash string) (program.Program, error) {
+	p, err := s.locate(hash)
+	if err != nil {
+		return p, err
+	}
+	p.Name = name
+	if info, err := os.Stat(s.dir); err != nil || info.Mode()&0o022 != 0 && info.Mode()&fs.ModeSticky == 0 {
+		return p, errors.Join(err, fmt.Errorf("%s may be changed by others on this machine, so nobody knows what would be started; try: chmod go-w %s", s.dir, s.dir))
+	}
+	_, err = p.Check()
+	return p, err
+}
+
+// locate finds a program without reading it.
+func (s *Store) locate(hash string) (program.Program, error) {
+	dir, err := s.folder(hash)
+	if err != nil {
+		return program.Program{}, err
+	}
+	found, err := filepath.Glob(filepath.Join(dir, program.Prefix+"*"))
+	if err != nil {
+		return program.Program{}, err
+	}
+	if len(found) == 0 {
+		return program.Program{}, ErrMissing
+	}
+	if len(found) > 1 {
+		return program.Program{}, fmt.Errorf("%s holds several programs, and one was installed: remove the folder, and install the plugin again", dir)
+	}
+	p, err := program.At(found[0])
+	p.Hash, p.Origin = hash, program.Locked
+	return p, err
+}
+
+// described is a description with the version of the protocol, which the wire knows before.
+type described struct {
+	Protocol int `json:"protocol"`
+}
+
+// EncodeDescription is a plugin's description, as it is kept and published.
+func EncodeDescription(p sdk.Plugin) ([]byte, error) {
+	raw, err := protojson.Marshal(wire.EncodePlugin(p))
+	if err != nil {
+		return nil, err
+	}
+	fields := map[string]json.RawMessage{}
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return nil, err
+	}
+	fields["protocol"] = fmt.Append(nil, wire.ProtocolVersion)
+	return json.MarshalIndent(fields, "", "  ")
+}
+
+// DecodeDescription reads a description, and the version of the protocol that its program speaks.
+func DecodeDescription(raw []byte) (sdk.Plugin, int, error) {
+	var d described
+	if err := json.Unmarshal(raw, &d); err != nil || d.Protocol <= 0 {
+		return sdk.Plugin{}, 0, errors.New("the plugin's description does not say which version of racflow's protocol it speaks")
+	}
+	if d.Protocol != wire.ProtocolVersion {
+		return sdk.Plugin{}, d.Protocol, nil // another one may describe itself in another way
+	}
+	reply := &stagepb.DescribeReply{}
+	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(raw, reply); err != nil {
+		return sdk.Plugin{}, 0, fmt.Errorf("read the plugin's description: %w", err)
+	}
+	p, err := wire.DecodePlugin(reply)
+	return p, d.Protocol, err
+}
+
+// Description is what an installed program says of itself, and the version of the protocol that
+// it speaks. Of one that speaks another than this racflow, nothing else is known.
+func (s *Store) Description(hash string) (sdk.Plugin, int, error) {
+	dir, err := s.folder(hash)
+	if err != nil {
+		return sdk.Plugin{}, 0, err
+	}
+	raw, err := os.ReadFile(dir + ".json")
+	if errors.Is(err, fs.ErrNotExist) {
+		return sdk.Plugin{}, 0, ErrMissing
+	}
+	if err != nil {
+		return sdk.Plugin{}, 0, err
+	}
+	return DecodeDescription(raw)
+}
+
+// List lists what is installed, by name and hash.
+func (s *Store) List() ([]Installed, error) {
+	entries, err := os.ReadDir(s.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []Installed
+	for _, e := range entries {
+		kind, hex, ok := strings.Cut(e.Name(), "-")
+		hash := kind + ":" + hex
+		if !ok || !e.IsDir() {
+			continue
+		}
+		p, err := s.locate(hash)
+		if err != nil {
+			continue // begun and not completed, or none of ours
+		}
+		one := Installed{Name: p.Name, Hash: hash}
+		if d, _, err := s.Description(hash); err == nil {
+			one.Version = d.Version
+		}
+		err = filepath.WalkDir(filepath.Dir(p.Path), func(_ string, e fs.DirEntry, err error) error {
+			if info, bad := e.Info(); err == nil && bad == nil && info.Mode().IsRegular() {
+				one.Size += info.Size()
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	slices.SortFunc(all, func(a, b Installed) int {
+		return strings.Compare(a.Name+"\x00"+a.Hash, b.Name+"\x00"+b.Hash)
+	})
+	return all, nil
+}
+
+// Remove removes a program. The error is ErrMissing where it is not installed.
+func (s *Store) Remove(hash string) error {
+	dir, err := s.folder(hash)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		return ErrMissing
+	}
+	if err := os.Remove(dir + ".json"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return removeAll(dir)
+}
+
+// removeAll removes a folder whose folders nobody may write to.
+func removeAll(dir string) error {
+	_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.IsDir() {
+			return os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	return os.RemoveAll(dir)
+}
+
+// Describe replaces the description of an installed program.
+func (s *Store) Describe(hash string, description []byte) error {
+	dir, err := s.folder(hash)
+	if err != nil {
+		return err
+	}
+	return s.describe(dir, description)
+}
+
+// describe keeps a description.
+func (s *Store) describe(dir string, description []byte) error {
+	if _, _, err := DecodeDescription(description); err != nil {
+		return err
+	}
+	return disk.WriteFile(dir+".json", description, false)
+}

@@ -1,0 +1,138 @@
+package plugin
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/racflow/racflow/engine/internal/file/bounded"
+	"github.com/racflow/racflow/engine/internal/file/grammar"
+	"github.com/racflow/racflow/engine/internal/process/confine"
+
+	"github.com/racflow/racflow/engine/internal/file/rule"
+	"github.com/racflow/racflow/engine/internal/process/program"
+)
+
+// Block is the type of the block at the top of a file that holds requirements.
+const Block = "required_plugins"
+
+// Requirement is a plugin that a file requires.
+type Requirement struct {
+	Name string
+	// Source is where the plugin comes from: registry/repository, a folder that is an OCI
+	// layout ("./folder" or "oci:./folder", relative to the file), or the https address of an
+	// archive. Empty: it is being developed, and the entry only says what it may reach.
+	Source  string
+	Version string            // the constraint, such as "~> 1.2"; empty: any
+	SHA256  map[string]string // of an archive, by os/arch
+	Allow   program.Allow
+
+	Range        hcl.Range // of the name
+	SourceRange  hcl.Range // of the value; that of the name where there is none
+	VersionRange hcl.Range
+}
+
+// Requirements reads what a pipeline file requires, and no more of it. The diagnostics are those
+// of the block, and of the syntax of the file.
+func Requirements(path string, src []byte) ([]Requirement, hcl.Diagnostics) {
+	f, diags := bounded.Parse(src, path)
+	if diags.HasErrors() {
+		return nil, diags
+	}
+	content, _, _ := f.Body.PartialContent(&hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{{Type: Block}}})
+	dir, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return nil, literalError(bounded.Top(path).Range(), "Cannot find the file's folder", "%v.", err)
+	}
+	return Read(content.Blocks, dir)
+}
+
+// Read reads the blocks of a file in a folder, of which there is one at most.
+func Read(blocks hcl.Blocks, dir string) (all []Requirement, diags hcl.Diagnostics) {
+	for i, b := range blocks {
+		if i > 0 {
+			diags = append(diags, literalError(b.DefRange, "Duplicate block", "A file has one %s block; there is one on line %d already.", Block, blocks[0].DefRange.Start.Line)...)
+			continue
+		}
+		attrs, bad := b.Body.JustAttributes()
+		diags = append(diags, bad...)
+		for _, attr := range attrs {
+			r, bad := read(attr, dir)
+			diags = append(diags, bad...)
+			all = append(all, r)
+		}
+	}
+	slices.SortFunc(all, func(a, b Requirement) int { return a.Range.Start.Byte - b.Range.Start.Byte })
+	return all, diags
+}
+
+// read reads one entry.
+func read(attr *hcl.Attribute, dir string) (Requirement, hcl.Diagnostics) {
+	r := Requirement{Name: attr.Name, Range: attr.NameRange, SourceRange: attr.NameRange, VersionRange: attr.NameRange}
+	items, diags := literalMap(attr.Expr)
+	if !hclsyntax.ValidIdentifier(attr.Name) || strings.HasSuffix(attr.Name, ".json") {
+		diags = append(diags, literalError(attr.NameRange, "Invalid name", "A plugin's name has letters, digits, - and _.")...)
+	}
+	known := grammar.Described(Block).Entries
+	for _, item := range items {
+		var bad hcl.Diagnostics
+		switch item.Name {
+		case "source":
+			r.Source, bad = literalText(item.Value)
+			r.SourceRange = item.Value.Range()
+			if len(bad) == 0 && strings.TrimSpace(r.Source) == "" {
+				bad = literalError(r.SourceRange, "Value out of range", "The source is empty. Name a repository, such as \"ghcr.io/acme/racflow-plugin-mine\", or leave it out while the plugin is being developed.")
+			}
+		case "version":
+			r.Version, bad = literalText(item.Value)
+			r.VersionRange = item.Value.Range()
+		case "sha256":
+			r.SHA256, bad = literalTexts(item.Value)
+		case "network":
+			r.Allow.Hosts, bad = hosts(item.Value)
+		case "read":
+			r.Allow.Read, bad = paths(item.Value, dir)
+		case "write":
+			r.Allow.Write, bad = paths(item.Value, dir)
+		case "confined":
+			var confined bool
+			confined, bad = literalBool(item.Value)
+			r.Allow.Unconfined = len(bad) == 0 && !confined
+		default:
+			bad = literalError(item.Range, "Unsupported argument", "An entry of %s has no argument %q.%s", Block, item.Name, rule.DidYouMean(item.Name, known.Names()))
+		}
+		diags = append(diags, bad...)
+	}
+	if r.Source == "" && !diags.HasErrors() && (r.Version != "" || r.SHA256 != nil) {
+		diags = append(diags, literalError(r.Range, "Missing argument", "Say where the plugin %q comes from: source = \"ghcr.io/acme/racflow-plugin-%s\". Without a source, an entry says only what a plugin that is being developed may reach.", r.Name, r.Name)...)
+	}
+	return r, diags
+}
+
+// hosts reads hosts with their ports.
+func hosts(e hcl.Expression) ([]string, hcl.Diagnostics) {
+	texts, places, diags := literalList(e)
+	for i, text := range texts {
+		if _, err := confine.ParseHost(text); err != nil && !diags.HasErrors() {
+			diags = append(diags, literalError(places[i], "Value out of range", "%q is no host with a port. Write it as in \"api.example.com:443\".", text)...)
+		}
+	}
+	return texts, diags
+}
+
+// paths reads files and folders, relative to that of the file.
+func paths(e hcl.Expression, dir string) ([]string, hcl.Diagnostics) {
+	texts, places, diags := literalList(e)
+	for i, text := range texts {
+		switch {
+		case strings.TrimSpace(text) == "" && !diags.HasErrors():
+			diags = append(diags, literalError(places[i], "Value out of range", "The path is empty. Name a file or folder, relative to this file.")...)
+		case !filepath.IsAbs(text):
+			texts[i] = filepath.Join(dir, text)
+		}
+	}
+	return texts, diags
+}

@@ -1,0 +1,84 @@
+package plugin
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/racflow/racflow/engine/internal/process/program"
+)
+
+// What a file requires is read without the rest of it, which may be wrong.
+func TestRequirements(t *testing.T) {
+	got, diags := Requirements("/files/p.hcl", []byte(`
+required_plugins {
+  mine = {
+    source   = "ghcr.io/acme/racflow-plugin-mine"
+    version  = "~> 1.2"
+    network  = ["api.example.com:443", "*.example.com:443", "[::1]:80"]
+    read     = ["models/", "/data"]
+    write    = ["out"]
+    confined = false
+  }
+  dev    = { network = [], confined = true }
+  packed = { "source" = "https://example.com/x.tar.gz", sha256 = { "linux/amd64" = "ab" } }
+}
+pipeline "p" {
+  retrieve "x" { from = nothing.of.this }
+}
+`))
+	want := []Requirement{
+		{Name: "mine", Source: "ghcr.io/acme/racflow-plugin-mine", Version: "~> 1.2", Allow: program.Allow{
+			Hosts: []string{"api.example.com:443", "*.example.com:443", "[::1]:80"}, Read: []string{"/files/models", "/data"}, Write: []string{"/files/out"}, Unconfined: true,
+		}},
+		{Name: "dev"},
+		{Name: "packed", Source: "https://example.com/x.tar.gz", SHA256: map[string]string{"linux/amd64": "ab"}},
+	}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreTypes(hcl.Range{}), cmpopts.EquateEmpty()); diff != "" || diags.HasErrors() {
+		t.Errorf("%v (-want +got):\n%s", diags, diff)
+	}
+	if len(got) == 3 && (got[0].SourceRange.Start.Line != 4 || got[0].VersionRange.Start.Line != 5 || got[0].Range.Start.Line != 3 || got[1].SourceRange != got[1].Range) {
+		t.Errorf("places: %+v", got)
+	}
+}
+
+// A mistake is a diagnostic at its place, with advice; what is written is not evaluated.
+func TestMistakes(t *testing.T) {
+	for entry, want := range map[string]string{
+		`m = "x"`:                                          "1:24 Write values with names, such as { name = \"value\" }",
+		`m = { source = var.x }`:                           "1:35 Write a text in quotes, written out: this is read before anything else",
+		`m = { source = "${1}x" }`:                         "1:35 Write a text in quotes",
+		`m = { source = "" }`:                              "1:35 The source is empty",
+		`m = { sorce = "x/y" }`:                            "1:26 An entry of required_plugins has no argument \"sorce\". Did you mean \"source\"?",
+		`m = { version = "1" }`:                            "1:20 Say where the plugin \"m\" comes from: source = ",
+		`m = { confined = "no" }`:                          "1:37 Write true or false",
+		`m = { read = "x" }`:                               "1:33 Write a list of texts",
+		`m = { read = ["a", ""] }`:                         "1:39 The path is empty",
+		`m = { network = ["h"] }`:                          "1:37 \"h\" is no host with a port. Write it as in \"api.example.com:443\"",
+		`m = { network = ["h:0"] }`:                        "1:37 \"h:0\" is no host",
+		`m = { network = ["*:443"] }`:                      "1:37 \"*:443\" is no host",
+		`m = { network = ["*.com:443"] }`:                  "1:37 \"*.com:443\" is no host",
+		`m = { network = ["a@b.example:443"] }`:            "1:37 \"a@b.example:443\" is no host",
+		`m = { network = [1] }`:                            "1:37 Write a text in quotes",
+		`m = { network = [for a in ["a"] : a] }`:           "1:36 Write a list of texts",
+		`m = { source = "a/b", source = "a/c" }`:           "1:42 source stands here twice",
+		`m = { source = "a/b", sha256 = { x = 1 } }`:       "1:57 Write a text in quotes",
+		`m = { (var.x) = "a" }`:                            "1:26 Write a text in quotes",
+		"\nx { }\n":                                        "2:1 Blocks are not allowed here",
+		"}\nrequired_plugins {":                            "2:1 A file has one required_plugins block; there is one on line 1 already",
+		`m = { source = "a/b" ` + "\n" + `  read = ["x" }`: "2:",
+	} {
+		_, diags := Requirements("p.hcl", []byte("required_plugins { "+entry+" }"))
+		text := ""
+		for _, d := range diags {
+			text += fmt.Sprintf("%d:%d %s\n", d.Subject.Start.Line, d.Subject.Start.Column, d.Detail)
+		}
+		if !strings.HasPrefix(text, want) {
+			t.Errorf("%s:\n%swant %s", entry, text, want)
+		}
+	}
+}

@@ -1,0 +1,256 @@
+package verify
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"time"
+
+	"golang.org/x/mod/modfile"
+
+	"github.com/racflow/racflow/engine/internal/process/program"
+	"github.com/racflow/racflow/sdk/python"
+)
+
+// This file makes a program of an author's project: it compiles one in Go with the go command,
+// and gives one in Python a virtual environment with the packages that it needs. The package
+// racflow-plugin among them comes out of racflow itself. But for the go command's own caches, nothing
+// is written outside of the project.
+//
+// It starts no plugin and checks none: packages host and verify do. It downloads nothing itself;
+// go and pip do, from where they are configured to.
+
+// BuildProject builds the project in a folder and returns its program, which is named racflow-plugin-NAME
+// and lies in that folder. What takes long, and what compilers say, goes to log.
+//
+// A project in Go has a go.mod whose module ends with racflow-plugin-NAME, one in Python a folder
+// racflow-plugin-NAME with a program of that name.
+func BuildProject(ctx context.Context, dir string, log io.Writer) (program.Program, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return program.Program{}, err
+	}
+	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	var path string
+	switch {
+	case err == nil:
+		path, err = compile(ctx, dir, mod, log)
+	case errors.Is(err, os.ErrNotExist):
+		path, err = prepare(ctx, dir, log)
+	}
+	if err != nil {
+		return program.Program{}, err
+	}
+	p, err := program.At(path)
+	p.Project = dir
+	return p, err
+}
+
+// run runs a command in a folder and returns what it wrote to both of its streams.
+func run(ctx context.Context, dir string, log io.Writer, environment []string, command ...string) (string, error) {
+	fmt.Fprintf(log, "%s\n", strings.Join(append([]string{filepath.Base(command[0])}, command[1:]...), " "))
+	c := exec.CommandContext(ctx, command[0], command[1:]...)
+	c.Dir, c.Env = dir, append(os.Environ(), environment...)
+	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
+	c.WaitDelay = 5 * time.Second
+	var said bytes.Buffer
+	c.Stdout, c.Stderr = &said, &said
+	err := c.Run()
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return said.String(), err
+}
+
+// ended is the error of a command that failed: what it said, and what to do.
+func ended(what, said string, err error, advice string) error {
+	said = strings.TrimSpace(said)
+	if most := 4000; len(said) > most {
+		said = "...\n" + strings.ToValidUTF8(said[len(said)-most:], "")
+	}
+	if advice != "" {
+		advice = "\n" + advice
+	}
+	return fmt.Errorf("%s: %w\n%s%s", what, err, said, advice)
+}
+
+// compile builds a project in Go and returns the program's path.
+func compile(ctx context.Context, dir string, mod []byte, log io.Writer) (string, error) {
+	name, err := programOf(mod)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", filepath.Join(dir, "go.mod"), err)
+	}
+	command, err := exec.LookPath("go")
+	if err != nil {
+		return "", errors.New("this plugin is written in Go, and there is no go command on this machine: " +
+			"install Go from https://go.dev/dl, and put the folder of its programs into PATH")
+	}
+	environment := []string{"GOWORK=off"} // it is a module of its own, wherever it lies
+	sums := filepath.Join(dir, "go.sum")
+	if _, err := os.Stat(sums); errors.Is(err, os.ErrNotExist) {
+		// As go build does, and for the tests as well.
+		said, err := run(ctx, dir, log, environment, command, "list", "-mod=mod", "-deps", "-test", "-f", "{{/* nothing */}}", "./...")
+		if err != nil {
+			return "", ended("get the modules of the plugin", said, err, adviceFor(said))
+		}
+	}
+	said, err := run(ctx, dir, log, environment, command, "build", "-mod=mod", "-trimpath", "-o", name, ".")
+	if err != nil {
+		return "", ended("build the plugin", said, err, adviceFor(said))
+	}
+	return filepath.Join(dir, name), nil
+}
+
+// programOf is the program's name, the last element of the module's path.
+func programOf(mod []byte) (string, error) {
+	module := modfile.ModulePath(mod)
+	name := path.Base(module)
+	if version := regexp.MustCompile(`^v\d+$`); version.MatchString(name) {
+		name = path.Base(path.Dir(module))
+	}
+	if rest, ok := strings.CutPrefix(name, program.Prefix); !ok || rest == "" {
+		return "", fmt.Errorf("the module is %q, so the name of the plugin is not known: let its path end with %sNAME", module, program.Prefix)
+	}
+	return name, nil
+}
+
+// adviceFor says what to do about what the go command says.
+func adviceFor(said string) string {
+	for _, about := range []struct{ sign, advice string }{
+		{`requires go >= |toolchain not available|invalid go version`,
+			"The plugin needs a newer Go: install it from https://go.dev/dl, or let the go command get it with GOTOOLCHAIN=auto."},
+		{`racflow/racflow@.*(unknown revision|not found|no matching versions|invalid version|410 Gone|40[34] |no such file)`,
+			"There is no such version of racflow's module where GOPROXY looks. Take another with: go get github.com/racflow/racflow@latest; " +
+				"or a checkout: go mod edit -replace github.com/racflow/racflow=FOLDER"},
+		{`module lookup disabled|dial tcp|no such host|i/o timeout|connection refused|proxyconnect|TLS handshake`,
+			"A module could not be fetched: look at the network, and at what `go env GOPROXY` names."},
+		{`checksum mismatch|missing go.sum entry`,
+			"go.sum does not fit go.mod: remove go.sum if you changed go.mod, and do this again."},
+	} {
+		if regexp.MustCompile(about.sign).MatchString(said) {
+			return about.advice
+		}
+	}
+	return ""
+}
+
+// Environment is the folder of a Python plugin's virtual environment, in the plugin's folder.
+// Below it, Wheels holds the package racflow-plugin as it was installed.
+const (
+	Environment = ".venv"
+	Wheels      = "racflow-plugin"
+)
+
+// prepare makes a project in Python ready to start and returns the path of the plugin's folder.
+func prepare(ctx context.Context, dir string, log io.Writer) (string, error) {
+	folder, err := pluginFolder(dir)
+	if err != nil {
+		return "", err
+	}
+	name, wheel, err := python.Wheel()
+	if err != nil {
+		return "", err
+	}
+	requirements, err := os.ReadFile(filepath.Join(dir, "requirements.txt"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	environment := filepath.Join(folder, Environment)
+	interpreter, err := findPython(environment)
+	if err != nil {
+		return "", err
+	}
+	stamp := filepath.Join(environment, "racflow.stamp")
+	want := stampOf([]byte(environment), []byte(interpreter), requirements, wheel)
+	if have, err := os.ReadFile(stamp); err == nil && string(have) == want {
+		return folder, nil
+	}
+	if err := os.RemoveAll(environment); err != nil {
+		return "", err
+	}
+	if said, err := run(ctx, dir, log, nil, interpreter, "-m", "venv", environment); err != nil {
+		return "", ended("make a virtual environment", said, err,
+			"The module venv of Python is needed; Debian and Ubuntu have it in the package python3-venv.")
+	}
+	wheels := filepath.Join(environment, Wheels)
+	if err := os.MkdirAll(wheels, 0o755); err != nil {
+		return "", err
+	}
+	wheels = filepath.Join(wheels, name)
+	if err := os.WriteFile(wheels, wheel, 0o644); err != nil {
+		return "", err
+	}
+	// The wheel is named by its path: no index may have another package of its name in its place.
+	install := []string{filepath.Join(environment, "bin", "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-cache-dir", wheels}
+	if runtime.GOOS == "windows" {
+		install[0] = filepath.Join(environment, "Scripts", "python.exe")
+	}
+	if requirements != nil {
+		install = append(install, "-r", "requirements.txt")
+	}
+	if said, err := run(ctx, dir, log, nil, install...); err != nil {
+		return "", ended("install the plugin's packages", said, err,
+			"Look at the network, at requirements.txt, and at what `pip config list` says of the index.")
+	}
+	return folder, os.WriteFile(stamp, []byte(want), 0o644)
+}
+
+// stampOf says what an environment was made of and with.
+func stampOf(parts ...[]byte) string {
+	sum := sha256.New()
+	for _, part := range parts {
+		fmt.Fprintf(sum, "%d\n%s", len(part), part)
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// pluginFolder finds the one folder of a project that holds a plugin's program.
+func pluginFolder(dir string) (string, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, program.Prefix+"*", program.Prefix+"*"))
+	if err != nil {
+		return "", err
+	}
+	var folders []string
+	for _, path := range paths {
+		if folder := filepath.Dir(path); filepath.Base(folder) == filepath.Base(path) {
+			folders = append(folders, folder)
+		}
+	}
+	switch len(folders) {
+	case 1:
+		return folders[0], nil
+	case 0:
+		return "", fmt.Errorf("%s is not the folder of a plugin's project: it has neither a go.mod nor a folder %sNAME with a program of that name; "+
+			"begin one with racflow plugin new", dir, program.Prefix)
+	}
+	return "", fmt.Errorf("%s has several plugins: give each a project of its own", dir)
+}
+
+// findPython finds the interpreter that PATH leads to, but for that of the environment, which whoever
+// has activated it has in PATH, too.
+func findPython(environment string) (string, error) {
+	for _, name := range []string{"python3", "python"} {
+		for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+			if filepath.Dir(filepath.Clean(dir)) == environment || !filepath.IsAbs(dir) {
+				continue
+			}
+			if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+				return path, nil
+			}
+		}
+	}
+	return "", errors.New("this plugin is written in Python, and there is no program python3 on this machine: " +
+		"install Python 3 from https://www.python.org/downloads, and put the folder of its programs into PATH")
+}

@@ -1,0 +1,329 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/conformance"
+	"github.com/racflow/racflow/sdk/wire"
+)
+
+// killed ends the process in the midst of calls, which all have to be answered as before.
+func (v *subject) killed(t conformance.T) error {
+	l, r, err := v.load(t)
+	if err != nil {
+		return err
+	}
+	const many = 16
+	want, err := l.Rows(t.Context(), 0, many)
+	if err != nil {
+		return err
+	}
+	before := r.PID()
+	calls, ctx := errgroup.WithContext(t.Context())
+	for range many {
+		calls.Go(func() error { return l.Same(ctx, 0, want) })
+	}
+	if err := r.Kill(t.Context()); err != nil {
+		return fmt.Errorf("process %d was killed, and did not end: %w", before, err)
+	}
+	if err := calls.Wait(); err != nil {
+		return fmt.Errorf("calls to a process that was killed: %w", err)
+	}
+	if err := l.Same(t.Context(), 0, want); err != nil {
+		return fmt.Errorf("after it was killed: %w", err)
+	}
+	if r.PID() == before {
+		return fmt.Errorf("process %d was killed, and is there", before)
+	}
+	return nil
+}
+
+func (v *subject) hangUp(t conformance.T) error {
+	return v.leaves(t, "its standard input had ended", (*running).HangUp)
+}
+
+func (v *subject) shutdown(t conformance.T) error {
+	return v.leaves(t, "it was asked to end", (*running).Shutdown)
+}
+
+// leaves checks that a process ends by itself.
+func (v *subject) leaves(t conformance.T, why string, end func(*running, context.Context) error) error {
+	l, r, err := v.load(t)
+	if err != nil {
+		return err
+	}
+	if _, err := l.Rows(t.Context(), 0, 1); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(t.Context(), v.Options.Promptly, fmt.Errorf("it was still there after %v", v.Options.Promptly))
+	defer cancel()
+	if err := end(r, ctx); err != nil {
+		return fmt.Errorf("after %s: %w", why, err)
+	}
+	return nil
+}
+
+// output asks for a thousand rows and looks at what was written meanwhile.
+func (v *subject) output(t conformance.T) error {
+	if v.Stage.Network {
+		t.Skipf("a thousand rows may cost money at another machine")
+	}
+	l, r, err := v.load(t)
+	if err != nil {
+		return err
+	}
+	const rows = 1000
+	before, bytesBefore, _ := r.said.soFar()
+	if err := v.work(t, l, rows, func(int) {}); err != nil {
+		return err
+	}
+	lines, bytes, stdout := r.said.soFar()
+	if len(stdout) > 0 {
+		return fmt.Errorf("it wrote to standard output: %.200q", stdout)
+	}
+	if lines, bytes = lines-before, bytes-bytesBefore; lines > rows/10 || bytes > 100*rows {
+		return fmt.Errorf("it wrote %d lines, %d bytes, for %d rows", lines, bytes, rows)
+	}
+	return nil
+}
+
+// work asks for rows, each once, for at most half of a minute; seen gets how many there were.
+func (v *subject) work(t conformance.T, l *conformance.Load, rows int, seen func(int)) error {
+	end := time.Now().Add(30 * time.Second)
+	for n := 0; n < rows && time.Now().Before(end); n += l.Batch() {
+		if _, err := l.Rows(t.Context(), n, n+l.Batch()); err != nil {
+			return fmt.Errorf("after %d rows: %w", n, err)
+		}
+		seen(n + l.Batch())
+	}
+	return nil
+}
+
+// What memory may grow by after the first half of the rows: a fourth, or this much, since
+// collectors of garbage let it vary.
+const slack = 16 << 20
+
+// memory compares what the process has after the first half of many rows with what it has at the end.
+func (v *subject) memory(t conformance.T) error {
+	if v.Stage.Network {
+		t.Skipf("%d rows may cost money at another machine", v.rows)
+	}
+	if runtime.GOOS != "linux" {
+		t.Skipf("the memory of another process is known on Linux only")
+	}
+	l, r, err := v.load(t)
+	if err != nil {
+		return err
+	}
+	var resident []int64
+	worked := 0
+	err = v.work(t, l, v.rows, func(n int) { worked = n; resident = append(resident, residentOf(r.PID())) })
+	if err != nil {
+		return err
+	}
+	half := len(resident) / 2
+	if half < 4 {
+		t.Skipf("%d rows took half a minute: too few to see memory grow", worked)
+	}
+	warm, last := slices.Max(resident[:half]), slices.Min(resident[len(resident)-half/4-1:])
+	if grown := last - warm; grown > max(slack, warm/4) {
+		return fmt.Errorf("it had at most %d MiB in the first half of %d rows, and at least %d MiB at the end", warm>>20, worked, last>>20)
+	}
+	return nil
+}
+
+// residentOf is the memory in bytes of a process and of those that it has started.
+func residentOf(pid int) (sum int64) {
+	children := map[int][]int{}
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	memory := map[int]int64{}
+	for _, path := range stats {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		// PID (NAME) STATE PPID ..., where a name may have anything in it
+		fields := strings.Fields(string(raw[strings.LastIndexByte(string(raw), ')')+1:]))
+		if len(fields) < 22 {
+			continue
+		}
+		number, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		parent, _ := strconv.Atoi(fields[1])
+		pages, _ := strconv.ParseInt(fields[21], 10, 64)
+		children[parent] = append(children[parent], number)
+		memory[number] = pages * int64(os.Getpagesize())
+	}
+	for next := []int{pid}; len(next) > 0; next = next[1:] {
+		sum += memory[next[0]]
+		next = append(next, children[next[0]]...)
+	}
+	return sum
+}
+
+// checks are those that only a process can fail.
+func (v *subject) checks() []conformance.Check {
+	of := func(run func(*subject, conformance.T) error) func(conformance.T, *conformance.Subject) error {
+		return func(t conformance.T, _ *conformance.Subject) error { return run(v, t) }
+	}
+	return []conformance.Check{
+		{Name: "same fingerprint twice", Within: conformance.Long, Run: of((*subject).fingerprint),
+			Why: "Results are kept by the fingerprint; a process that is started again in the midst of a run has to have the same.",
+			Fix: "Make it of what changes results, such as a model's hash: not of a time, a process id or the order of a map."},
+		{Name: "256 calls at a time", Within: conformance.Long, Run: of((*subject).together),
+			Why: "As many rows as can wait for a language model are asked for at a time, each in a call of its own.",
+			Fix: "Let calls work beside each other, and guard what they share; in Python, leave room in the pool of threads."},
+		{Name: "gives signs of life", Within: conformance.Long, Run: of((*subject).alive),
+			Why: "A process that answers no question for ten seconds is taken for one that has stopped, and is ended.",
+			Fix: "Do not hold a lock, or Python's interpreter, for long while a call is worked on; answer Alive beside it."},
+		{Name: "large messages", Within: conformance.Long, Run: of((*subject).large),
+			Why: "A message has up to 64 MiB; documents and candidates fill it.",
+			Fix: "Set gRPC's limits of message sizes to 64 MiB, both ways, and refuse what is too much with an invalid error."},
+		{Name: "a call without time", Within: conformance.Long, Run: of((*subject).deadline),
+			Why: "A call whose time is over is given up; a process that works on is ended, and all its other calls with it.",
+			Fix: "Look at the call's context between rows, and end within five seconds of its deadline."},
+		{Name: "little output", Within: conformance.Long, Run: of((*subject).output),
+			Why: "Standard output belongs to the engine, and a log that grows with the rows buries what people look for.",
+			Fix: "Write to standard error only, and log what concerns single rows at the level debug, if at all."},
+		{Name: "bounded memory", Within: conformance.Longest, Run: of((*subject).memory),
+			Why: "A run may have millions of rows, and a process lives as long as the run.",
+			Fix: "Keep nothing of a row after its call, or bound what is kept."},
+		{Name: "killed and started again", Within: conformance.Long, Run: of((*subject).killed),
+			Why: "A process that ends is started again behind the calls, with the same config and state folder.",
+			Fix: "Leave no lock or half a file behind that keeps the next process from starting, and write files whole."},
+		{Name: "ends with standard input", Within: conformance.Long, Run: of((*subject).hangUp),
+			Why: "When racflow is killed, the end of its standard input is all that a plugin notices.",
+			Fix: "Read standard input in a thread, and exit at its end; the SDKs do."},
+		{Name: "ends when asked", Within: conformance.Long, Run: of((*subject).shutdown),
+			Why: "A stage that is closed can write what it has; one that has to be killed cannot.",
+			Fix: "Serve GRPCController.Shutdown, and return from Close; the SDKs do the first."},
+	}
+}
+
+func (v *subject) fingerprint(t conformance.T) error {
+	var prints [2]string
+	for i := range prints {
+		p, err := v.Open(t, v.Setup(t))
+		if err != nil {
+			return err
+		}
+		prints[i] = p.Fingerprint
+		p.Close()
+	}
+	if prints[0] != prints[1] {
+		return fmt.Errorf("two processes with the same config say %q and %q", prints[0], prints[1])
+	}
+	return nil
+}
+
+func (v *subject) together(t conformance.T) error {
+	l, _, err := v.load(t)
+	if err != nil {
+		return err
+	}
+	ctx := t.Context()
+	want, err := l.Rows(ctx, 0, wire.Window)
+	if err != nil {
+		return fmt.Errorf("in one call: %w", err)
+	}
+	calls, ctx := errgroup.WithContext(ctx)
+	for i := range want {
+		calls.Go(func() error { return l.Same(ctx, i, want[i:i+1]) })
+	}
+	return calls.Wait()
+}
+
+// signOfLife is half of what the engine waits for one.
+const signOfLife = 5 * time.Second
+
+func (v *subject) alive(t conformance.T) error {
+	l, r, err := v.load(t)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	calls, calling := errgroup.WithContext(ctx)
+	var answered atomic.Bool
+	for range 8 {
+		calls.Go(func() error {
+			for calling.Err() == nil {
+				if _, err := l.Rows(calling, 0, l.Batch()); err != nil && calling.Err() == nil {
+					return err
+				}
+				answered.Store(true)
+			}
+			return nil
+		})
+	}
+	// It is asked while it works: until a call is answered, or for as long as a sign may take.
+	begun := time.Now()
+	working := func() bool { return !answered.Load() && calling.Err() == nil && time.Since(begun) < signOfLife }
+	for asked := 0; err == nil && (asked < 3 || working()); asked++ {
+		within, cancel := context.WithTimeout(ctx, signOfLife)
+		if ok := r.Alive(within); !ok && ctx.Err() == nil {
+			err = fmt.Errorf("no sign of life within %v while it worked on 8 calls", signOfLife)
+		}
+		cancel()
+	}
+	stop()
+	if worked := calls.Wait(); err == nil {
+		err = worked
+	}
+	return err
+}
+
+// large sends a message just below the limit.
+func (v *subject) large(t conformance.T) error {
+	l, r, err := v.load(t)
+	if err != nil {
+		return err
+	}
+	before := r.PID()
+	if err := l.Large(t.Context(), wire.MaxMessage>>20-1, 1<<20); err != nil {
+		return fmt.Errorf("a message of %d MiB: %w", wire.MaxMessage>>20-1, err)
+	}
+	if after := r.PID(); after != before {
+		return fmt.Errorf("a message of %d MiB ended the process", wire.MaxMessage>>20-1)
+	}
+	return nil
+}
+
+// deadline makes calls whose time ends at the start, and in the midst of their work.
+func (v *subject) deadline(t conformance.T) error {
+	l, r, err := v.load(t)
+	if err != nil {
+		return err
+	}
+	if _, err := l.Rows(t.Context(), 0, 1); err != nil { // what is made at the first call is made
+		return err
+	}
+	before := r.PID()
+	for left, over := time.Millisecond, true; over && left <= 10*time.Second; left *= 10 { // until one has all the time that it wants
+		ctx, cancel := context.WithTimeout(t.Context(), left)
+		_, err := l.Rows(ctx, 0, 2000)
+		cancel()
+		if over = sdk.CodeOf(err) == sdk.CodeDeadline; err != nil && !over {
+			return fmt.Errorf("a call that had %v: %w", left, err)
+		}
+		if after := r.PID(); after != before {
+			return fmt.Errorf("a call that had %v was worked on until the engine ended the process", left)
+		}
+	}
+	alone, cancel := context.WithTimeout(wire.Alone(t.Context()), v.Options.Promptly)
+	defer cancel()
+	if _, err := l.Rows(alone, 0, 1); err != nil {
+		return fmt.Errorf("%v after the last of them: %w", v.Options.Promptly, err)
+	}
+	return nil
+}

@@ -1,0 +1,237 @@
+package verify
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+
+	"github.com/racflow/racflow/engine/internal/process/host"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/conformance"
+	"github.com/racflow/racflow/sdk/proto/stagepb"
+	"github.com/racflow/racflow/sdk/wire"
+)
+
+// example is a config that a stage should accept, by its own description.
+func example(s sdk.Stage) ([]byte, error) {
+	values := map[string]json.RawMessage{}
+	if err := fromHCL(s.Example, values); err != nil {
+		return nil, fmt.Errorf("the example of the description: %w; write a config into %s: {%q: {...}}", err, FileName, nameOf(s))
+	}
+	for _, a := range s.Arguments {
+		if a.Required && values[a.Name] == nil {
+			raw, err := json.Marshal(plain(a))
+			if err != nil {
+				return nil, err
+			}
+			values[a.Name] = raw
+		}
+	}
+	return json.Marshal(values)
+}
+
+// fromHCL adds the values of lines of a config block. A value that is no literal, such as a
+// secret, is left out.
+func fromHCL(lines string, to map[string]json.RawMessage) error {
+	file, diagnostics := hclsyntax.ParseConfig([]byte(lines), "example", hcl.InitialPos)
+	if diagnostics.HasErrors() {
+		return diagnostics
+	}
+	for name, a := range file.Body.(*hclsyntax.Body).Attributes {
+		value, diagnostics := a.Expr.Value(nil)
+		if diagnostics.HasErrors() {
+			continue
+		}
+		raw, err := ctyjson.Marshal(value, value.Type())
+		if err != nil {
+			return err
+		}
+		to[name] = raw
+	}
+	return nil
+}
+
+// plain is a value that an argument takes: its example, its first choice, its least, or a word.
+func plain(a sdk.Argument) any {
+	word, number := "example", 1.0
+	switch {
+	case a.Example != "":
+		word = a.Example
+	case len(a.OneOf) > 0:
+		word = a.OneOf[0]
+	case a.Length.Max > 0 && a.Length.Max < len(word):
+		word = word[:a.Length.Max]
+	case a.Length.Min > len(word) && a.Type == sdk.TypeString:
+		word = strings.Repeat("e", a.Length.Min)
+	}
+	switch low, high := a.Range.Min, a.Range.Max; {
+	case low != nil && high != nil:
+		number = (*low + *high) / 2
+	case low != nil && *low >= number:
+		number = *low + 1
+	case high != nil && *high <= number:
+		number = *high - 1
+	}
+	var given any
+	if json.Unmarshal([]byte(a.Example), &given) == nil {
+		if _, isText := given.(string); !isText && a.Type != sdk.TypeString && a.Type != sdk.TypePath {
+			return given
+		}
+	}
+	switch a.Type {
+	case sdk.TypeInt:
+		return int(number)
+	case sdk.TypeFloat:
+		return number
+	case sdk.TypeBool:
+		return true
+	case sdk.TypeDuration:
+		if a.Example != "" {
+			return a.Example
+		}
+		return fmt.Sprint(number, "s")
+	case sdk.TypeStringList:
+		return []string{word}
+	case sdk.TypeNumberList:
+		return []float64{number}
+	case sdk.TypeStringMap:
+		return map[string]string{"example": word}
+	case sdk.TypeNumberMap:
+		return map[string]float64{"example": number}
+	case sdk.TypeListMap:
+		return map[string][]string{"example": {word}}
+	case sdk.TypeBlock:
+		inner := map[string]any{}
+		for _, f := range a.Fields {
+			if f.Required {
+				inner[f.Name] = plain(f)
+			}
+		}
+		return inner
+	}
+	return word
+}
+
+// Replay sends the request of a file once more, alone, to the stage that failed on it. It is
+// configured as it was then; secrets, which the file does not have, come from the config of the checks.
+func Replay(ctx context.Context, o Options, f host.ReplayFile, done func(stage string, r conformance.Result)) (*Report, error) {
+	dir, err := os.MkdirTemp("", "racflow-verify-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	offered, err := o.offers(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(offered.Stages, func(s sdk.Stage) bool { return s.Kind == f.Kind && s.Name == f.Stage })
+	if i < 0 {
+		return nil, fmt.Errorf("%s %s has no stage %s/%s; it has %s", offered.Name, offered.Version, f.Kind, f.Stage, names(offered.Stages))
+	}
+	s := offered.Stages[i]
+	config, secrets, err := o.Config.again(s, f.Config)
+	if err != nil {
+		return nil, err
+	}
+	check := conformance.Check{
+		Name: "replay of " + path.Base(f.Request.Method), Within: conformance.Long,
+		Why: fmt.Sprintf("With %s %s a run said: %s", f.Plugin, f.Version, f.How),
+		Fix: "Return a result for the row, or let it fail alone with an error that says what is wrong with it.",
+		Run: func(t conformance.T, s *conformance.Subject) error {
+			p, err := s.Open(t, s.Setup(t))
+			if err != nil {
+				return err
+			}
+			return send(wire.Alone(t.Context()), p.Stage, f.Request)
+		},
+	}
+	v := o.subject(dir, s, config, secrets)
+	report := &Report{Plugin: offered.Name, Version: offered.Version, Stages: []Stage{{Name: nameOf(s)}}}
+	conformance.Collect(ctx, dir, v.Subject, []conformance.Check{check}, func(r conformance.Result) {
+		report.Stages[0].Results = append(report.Stages[0].Results, r)
+		done(nameOf(s), r)
+	})
+	return report, ctx.Err()
+}
+
+// again is the config that a stage had, with the secrets that it has now.
+func (c Config) again(s sdk.Stage, had json.RawMessage) (config []byte, secrets []string, err error) {
+	values, now := map[string]any{}, map[string]any{}
+	if err := json.Unmarshal(had, &values); err != nil {
+		return nil, nil, fmt.Errorf("the config in the file: %w", err)
+	}
+	if slices.ContainsFunc(s.Arguments, func(a sdk.Argument) bool { return a.Secret && values[a.Name] != nil }) {
+		given, learnt, err := c.of(s)
+		if err == nil {
+			err = json.Unmarshal(given, &now)
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("the file has no secrets: give the stage's config with --config: %w", err)
+		}
+		secrets = learnt
+	}
+	for _, a := range s.Arguments {
+		if a.Secret && values[a.Name] != nil {
+			if values[a.Name] = now[a.Name]; now[a.Name] == nil {
+				delete(values, a.Name)
+			}
+		}
+	}
+	config, err = json.Marshal(values)
+	return config, secrets, err
+}
+
+// send makes the call as the engine does, so that its reply is checked as the engine does.
+func send(ctx context.Context, s *wire.Stage, r host.ReplayRequest) error {
+	message, reply, err := r.Decode()
+	if err != nil {
+		return err
+	}
+	switch m := message.(type) {
+	case *stagepb.EmbedRequest:
+		_, err = s.Embed(ctx, sdk.Role(m.GetRole()), m.GetTexts())
+	case *stagepb.ChunkRequest:
+		err = decoded(m.GetRows(), wire.DecodeDocuments, func(d []sdk.Document) error { _, err := s.Chunk(ctx, d); return err })
+	case *stagepb.EnrichRequest:
+		err = decoded(m.GetRows(), wire.DecodePassages, func(p []sdk.Passage) error { _, err := s.Enrich(ctx, p); return err })
+	case *stagepb.RerankRequest:
+		err = decoded(m.GetRows(), wire.DecodeBatch, func(b sdk.Batch) error { _, err := s.Rerank(ctx, b); return err })
+	case *stagepb.PromptRequest:
+		err = decoded(m.GetRows(), wire.DecodeBatch, func(b sdk.Batch) error { _, err := s.Prompt(ctx, b); return err })
+	case *stagepb.SampleRequest:
+		err = decoded(m.GetRows(), wire.DecodeBatch, func(b sdk.Batch) error { _, err := s.Sample(ctx, b); return err })
+	case *stagepb.ElectRequest:
+		err = decoded(m.GetRows(), wire.DecodeBatch, func(b sdk.Batch) error { _, err := s.Elect(ctx, b); return err })
+	default:
+		err = s.Conn.Invoke(ctx, r.Method, message, reply)
+		if failing, ok := reply.(interface{ GetFailure() *stagepb.Failure }); err == nil && ok && failing.GetFailure() != nil {
+			err = wire.DecodeFailure(failing.GetFailure())
+		}
+	}
+	var failed sdk.RowErrors
+	if !errors.As(err, &failed) {
+		return err
+	}
+	var all []error
+	for row, err := range failed {
+		all = append(all, fmt.Errorf("row %d: %w", row, err))
+	}
+	return errors.Join(all...)
+}
+
+func decoded[T any](rows *stagepb.Rows, decode func(*stagepb.Rows) (T, error), call func(T) error) error {
+	in, err := decode(rows)
+	if err != nil {
+		return err
+	}
+	return call(in)
+}

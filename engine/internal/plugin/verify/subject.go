@@ -1,0 +1,295 @@
+package verify
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/racflow/racflow/engine/internal/process/host"
+	"github.com/racflow/racflow/engine/internal/process/program"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/conformance"
+)
+
+// FileName is where a plugin's author says how its stages are checked.
+const FileName = "verify.json"
+
+// Config says how a plugin's stages are checked.
+type Config struct {
+	Stages    map[string]json.RawMessage // by KIND/NAME
+	Without   map[string]string          // "KIND/NAME: CHECK" -> why it is left out
+	DenseOnly string                     // why stores are checked without a lexical leg
+	Allow     program.Allow
+	dir       string // which paths are relative to
+}
+
+// ReadConfig reads what a person gave: a JSON object, or the name of a file with one. Where the
+// keys are none of verify.json's, it is the config of the one stage that is checked. Nothing given: the
+// file in the first of the folders that has one.
+func ReadConfig(given, stage string, folders ...string) (Config, error) {
+	raw, dir := []byte(given), "."
+	if !strings.HasPrefix(strings.TrimSpace(given), "{") {
+		path := given
+		if path == "" {
+			i := slices.IndexFunc(folders, func(dir string) bool {
+				_, err := os.Stat(filepath.Join(dir, FileName))
+				return dir != "" && err == nil
+			})
+			if i < 0 {
+				return Config{}, nil
+			}
+			path = filepath.Join(folders[i], FileName)
+		}
+		var err error
+		if raw, err = os.ReadFile(path); err != nil {
+			return Config{}, fmt.Errorf("read the config of the checks: %w", err)
+		}
+		given, dir = path, filepath.Dir(path)
+	}
+	c, err := parse(raw, stage, dir)
+	if err != nil {
+		return c, fmt.Errorf("%.200s: %w", given, err)
+	}
+	return c, nil
+}
+
+func parse(raw []byte, stage, dir string) (c Config, err error) {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &all); err != nil {
+		return c, fmt.Errorf("it is not a JSON object: %w", err)
+	}
+	c.Stages, c.dir = map[string]json.RawMessage{}, dir
+	fields := map[string]any{
+		"without": &c.Without, "dense_only": &c.DenseOnly, "network": &c.Allow.Hosts, "read": &c.Allow.Read, "write": &c.Allow.Write,
+	}
+	for key, value := range all {
+		field := fields[key]
+		switch {
+		case strings.Contains(key, "/"):
+			c.Stages[key] = value
+		case field != nil && isStageless(all):
+			if err := json.Unmarshal(value, field); err != nil {
+				return c, fmt.Errorf("%s: %w", key, err)
+			}
+		case stage != "":
+			return Config{Stages: map[string]json.RawMessage{stage: raw}, dir: dir}, nil
+		default:
+			return c, fmt.Errorf("%q is neither KIND/NAME nor one of without, dense_only, network, read, write; for the config of one stage name it with --stage KIND/NAME", key)
+		}
+	}
+	for _, paths := range [][]string{c.Allow.Read, c.Allow.Write} {
+		for i, p := range paths {
+			if !filepath.IsAbs(p) {
+				p = filepath.Join(dir, p)
+			}
+			if paths[i], err = filepath.Abs(p); err != nil {
+				return c, err
+			}
+		}
+	}
+	return c, nil
+}
+
+// isStageless reports whether an object is verify.json's, and not the config of a stage that has
+// an argument of the same name.
+func isStageless(all map[string]json.RawMessage) bool {
+	for key := range all {
+		if !strings.Contains(key, "/") && !slices.Contains([]string{"without", "dense_only", "network", "read", "write"}, key) {
+			return false
+		}
+	}
+	return true
+}
+
+// of is the config of a stage, and the secrets in it.
+func (c Config) of(s sdk.Stage) (config []byte, secrets []string, err error) {
+	config, given := c.Stages[nameOf(s)]
+	if !given {
+		if config, err = example(s); err != nil {
+			return nil, nil, err
+		}
+	}
+	values := map[string]any{}
+	if err := json.Unmarshal(config, &values); err != nil {
+		return nil, nil, fmt.Errorf("the config is not a JSON object: %w", err)
+	}
+	for _, a := range s.Arguments {
+		text, _ := values[a.Name].(string)
+		if a.Type == sdk.TypePath && text != "" && !filepath.IsAbs(text) {
+			if values[a.Name], err = filepath.Abs(filepath.Join(c.dir, text)); err != nil {
+				return nil, nil, err
+			}
+		}
+		if !a.Secret || text == "" {
+			continue
+		}
+		if name, ok := strings.CutPrefix(text, "$"); ok {
+			if text, ok = os.LookupEnv(name); !ok {
+				return nil, nil, fmt.Errorf("the environment has no %s, which is to be the argument %s", name, a.Name)
+			}
+			values[a.Name] = text
+		}
+		secrets = append(secrets, text)
+	}
+	if config, err = json.Marshal(values); err != nil {
+		return nil, nil, err
+	}
+	if err := s.Validate(config); err != nil {
+		what := "the config that was made of the arguments' examples"
+		if given {
+			what = "the config"
+		}
+		return nil, nil, errors.Join(fmt.Errorf("%s is refused; write one into %s: {%q: {...}}", what, FileName, nameOf(s)), err)
+	}
+	return config, secrets, nil
+}
+
+func nameOf(s sdk.Stage) string { return string(s.Kind) + "/" + s.Name }
+
+// Find returns the program at a path: a file or folder named racflow-plugin-NAME, or the folder of
+// a project, which is built; what takes long, and what compilers say, goes to log. folders are those in
+// which its verify.json may be.
+func Find(ctx context.Context, path string, log io.Writer) (p program.Program, folders []string, err error) {
+	path, err = filepath.Abs(path)
+	if err != nil {
+		return p, nil, err
+	}
+	base := filepath.Base(path)
+	_, notItself := os.Stat(filepath.Join(path, base))
+	_, notGo := os.Stat(filepath.Join(path, "go.mod"))
+	if info, err := os.Stat(path); err == nil && info.IsDir() && (notGo == nil || notItself != nil || !strings.HasPrefix(base, program.Prefix)) {
+		p, err = BuildProject(ctx, path, log)
+		return p, []string{path}, err
+	}
+	p, err = program.At(path)
+	return p, []string{p.Folder, filepath.Dir(path)}, err
+}
+
+// subject is a stage in processes of its own.
+type subject struct {
+	*conformance.Subject
+	program *program.Program
+	dir     string
+	secrets []string
+	rows    int
+
+	mu      sync.Mutex
+	running map[*conformance.Process]*running
+}
+
+// running is one process, with a host of its own, so that what it writes is known by check.
+type running struct {
+	*host.Process
+	said *said
+}
+
+// start is the Starter of the suite.
+func (v *subject) start(ctx context.Context, setup conformance.Setup) (*conformance.Process, error) {
+	said := &said{pass: setup.Log}
+	h, err := host.New(host.Options{StateDir: v.dir, Log: slog.New(said), StopTimeout: v.Options.Promptly})
+	if err != nil {
+		return nil, err
+	}
+	use := v.Stage.Name
+	if v.program != nil {
+		use = v.program.Name + "/" + v.Stage.Name
+	}
+	p, err := h.Start(ctx, host.Spec{
+		Kind: v.Stage.Kind, Use: use, Block: "verify", Config: json.RawMessage(setup.Config), Secrets: v.secrets,
+		StateDir: setup.StateDir, Samples: setup.Samples, Network: v.Stage.Network, Program: v.program,
+	})
+	if err != nil {
+		h.Close()
+		if refused := new(host.ConfigError); errors.As(err, &refused) {
+			var all []error
+			for _, e := range refused.Errors {
+				all = append(all, e)
+			}
+			return nil, errors.Join(all...)
+		}
+		return nil, err
+	}
+	c := &conformance.Process{Stage: p.Stage, Fingerprint: p.Fingerprint(), Close: sync.OnceFunc(func() { _ = p.Close(); h.Close() })}
+	v.mu.Lock()
+	v.running[c] = &running{p, said}
+	v.mu.Unlock()
+	return c, nil
+}
+
+// load starts the stage with work for it.
+func (v *subject) load(t conformance.T) (*conformance.Load, *running, error) {
+	l, err := conformance.NewLoad(t, v.Subject)
+	if err != nil {
+		return nil, nil, err
+	}
+	return l, v.of(l.Process()), nil
+}
+
+func (v *subject) of(p *conformance.Process) *running {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.running[p]
+}
+
+// starts is the first check: without it there is nothing to check.
+var starts = conformance.Check{
+	Name: "starts", Within: conformance.Long,
+	Why: "The engine starts the program, reads one line of handshake from it, and configures the stage.",
+	Fix: "Begin with serve.Plugin (in Python, racflow_plugin.serve), print to standard error only, and accept the config.",
+	Run: func(t conformance.T, s *conformance.Subject) error {
+		_, err := s.Open(t, s.Setup(t))
+		return err
+	},
+}
+
+// said is what a process wrote: a slog.Handler that counts lines and passes them on.
+type said struct {
+	pass func(string)
+	mu   sync.Mutex
+	seen struct {
+		lines, bytes int
+		stdout       []string
+	}
+}
+
+func (s *said) Enabled(context.Context, slog.Level) bool { return true }
+
+func (s *said) Handle(_ context.Context, r slog.Record) error {
+	line := r.Message
+	toStdout := false
+	r.Attrs(func(a slog.Attr) bool {
+		toStdout = toStdout || a.Key == "stream" && a.Value.String() == "stdout"
+		line += fmt.Sprintf(" %s=%v", a.Key, a.Value)
+		return true
+	})
+	s.mu.Lock()
+	s.seen.lines++
+	s.seen.bytes += len(line)
+	if toStdout && len(s.seen.stdout) < 3 {
+		s.seen.stdout = append(s.seen.stdout, r.Message)
+	}
+	s.mu.Unlock()
+	if s.pass != nil {
+		s.pass(line)
+	}
+	return nil
+}
+
+func (s *said) WithAttrs([]slog.Attr) slog.Handler { return s }
+
+func (s *said) WithGroup(string) slog.Handler { return s }
+
+// soFar is what was written until now.
+func (s *said) soFar() (lines, bytes int, stdout []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.seen.lines, s.seen.bytes, s.seen.stdout
+}

@@ -1,0 +1,88 @@
+package confine
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// place is a file or folder that the plugin may touch.
+type place struct {
+	path   string // without symbolic links
+	folder bool
+	write  bool
+	socket bool // sockets in it may be connected to
+}
+
+// reach is all that the plugin may touch.
+type reach struct {
+	places []place           // folders before what is in them
+	links  map[string]string // symbolic links that lead there, and what they hold
+}
+
+// system is what programs need that are not linked statically, and what most of them look
+// at. None of it tells about the user.
+var system = []string{
+	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store", "/run/current-system/sw",
+	"/proc", "/sys/devices/system/cpu", "/sys/devices/system/node", "/sys/fs/cgroup", "/sys/kernel/mm",
+	"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/ld.so.preload", "/etc/localtime", "/etc/timezone",
+	"/etc/alternatives", "/etc/os-release", "/etc/debian_version", "/etc/mime.types", "/etc/locale.alias", "/etc/locale.conf",
+	"/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/hosts", "/etc/host.conf", "/etc/resolv.conf", "/etc/gai.conf",
+	"/etc/services", "/etc/protocols", "/etc/fonts", "/etc/OpenCL",
+	"/etc/ssl/certs", "/etc/ssl/cert.pem", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs", "/etc/pki/tls/cert.pem",
+	"/etc/pki/tls/openssl.cnf", "/etc/pki/ca-trust", "/etc/ca-certificates", "/etc/crypto-policies",
+}
+
+var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
+
+// reachable is what the plugin may touch and what exists of that.
+func reachable(s *Spec) reach {
+	r := reach{links: map[string]string{}}
+	r.add(place{}, system...)
+	r.add(place{write: true}, devices...)
+	r.add(place{}, s.Path)
+	r.add(place{}, s.Read...)
+	r.add(place{write: true}, s.Write...)
+	r.add(place{write: true}, s.Home, s.Work, s.Temp)
+	r.add(place{write: true, socket: true}, s.Sockets)
+	r.add(place{socket: true}, s.Services)
+	slices.SortStableFunc(r.places, func(a, b place) int { return strings.Compare(a.path, b.path) })
+	return r
+}
+
+func (r *reach) add(p place, paths ...string) {
+	for _, path := range paths {
+		if path == "" {
+			continue
+		}
+		p.path = r.follow(path)
+		if info, err := os.Stat(p.path); err == nil {
+			p.folder = info.IsDir()
+			r.places = append(r.places, p)
+		}
+	}
+}
+
+// follow returns a path without symbolic links and notes those that it has met: each may
+// lie where the plugin sees nothing else.
+func (r *reach) follow(path string) string {
+	rest := strings.Split(path, "/")
+	at := "/"
+	for links := 0; len(rest) > 0 && links < 40; {
+		next := filepath.Join(at, rest[0])
+		rest = rest[1:]
+		to, err := os.Readlink(next)
+		if err != nil { // no link; Stat will say whether there is anything
+			at = next
+			continue
+		}
+		links++
+		r.links[next] = to
+		if filepath.IsAbs(to) {
+			at = "/"
+		}
+		rest = append(strings.Split(to, "/"), rest...)
+	}
+	return at
+}

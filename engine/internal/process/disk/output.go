@@ -1,0 +1,340 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/racflow/racflow/sdk/support"
+)
+
+// This file writes files that other programs find whole or not at all.
+//
+// What replaces FILE is written to FILE.part beside it, under a lock, and takes
+// FILE's name once it is complete. Until then FILE is what it was before, and
+// whoever wants to write it too is refused before any work. A process that is
+// killed leaves FILE.part, and no lock: who writes FILE next begins it anew, and
+// can see before whether something is left there. Once FILE is replaced, both its
+// content and its name are on the disk.
+//
+// Permissions of an existing FILE are kept. Where FILE is a symbolic link, what it
+// leads to is replaced. Standard output, pipes and devices are written to directly.
+//
+// The package does not know what it writes. Who calls it decides when that is
+// complete.
+
+// suffix is what the name of a file ends with until it is complete.
+const suffix = ".part"
+
+// Output is a file, or a stream, that is being written.
+type Output struct {
+	name      string // as it was given
+	target    string // the file to replace; "": a stream
+	file      *os.File
+	stdout    io.Writer // in place of file
+	left      int64     // bytes that an earlier process has left in the partial file
+	written   bool
+	committed bool
+}
+
+// BusyError says that another process, or another Open of this one, is writing a file.
+type BusyError struct{ Name string }
+
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("another process is writing %s: wait until it has ended, or choose another file", e.Name)
+}
+
+// OpenOutput makes a file ready to be written, and changes nothing of it yet. The name
+// - is standard output, as is a name that leads there; then everything goes to
+// stdout. It refuses a file that another process is writing, one that cannot be
+// replaced, and one that is among inputs.
+func OpenOutput(name string, stdout io.Writer, inputs ...string) (*Output, error) {
+	if name == "" || IsStdout(name, stdout) {
+		return &Output{stdout: stdout}, nil
+	}
+	target, stream, err := resolve(name)
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be written: %w", name, err)
+	}
+	if stream {
+		file, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0)
+		if err != nil {
+			return nil, err
+		}
+		return &Output{name: name, file: file}, nil
+	}
+	for _, path := range []string{target, target + suffix} {
+		if isOneOf(path, inputs) {
+			return nil, fmt.Errorf("output %s would write over what this run reads; choose another file", name)
+		}
+	}
+	f := &Output{name: name, target: target}
+	if err := f.claim(); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// claim opens and locks the partial file.
+func (f *Output) claim() error {
+	part := f.target + suffix
+	before, err := os.Stat(f.target)
+	if err == nil {
+		// Who may not write a file should not replace it either.
+		var old *os.File
+		if old, err = os.OpenFile(f.target, os.O_WRONLY, 0); err != nil {
+			return fmt.Errorf("%s cannot be written: %w; choose another file", f.name, err)
+		}
+		_ = old.Close() // nothing was written
+	}
+	if info, err := os.Lstat(part); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("%s cannot be written: %s is in the way; remove it, or choose another file", f.name, part)
+	}
+	f.file, err = support.OpenLock(part, os.O_WRONLY|os.O_CREATE, 0o666)
+	if errors.Is(err, support.ErrBusy) {
+		return &BusyError{f.name}
+	}
+	if err == nil {
+		if f.left, err = prepare(f.file, before); err != nil {
+			_ = f.file.Close() // the first error is the one to report
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%s cannot be written, since it is written to %s first: %w; choose a folder that you can write to, or send results to standard output", f.name, part, err)
+	}
+	return nil
+}
+
+// prepare gives a partial file the permissions of the one that it is to replace, where there
+// is one, and returns its size.
+func prepare(f *os.File, before os.FileInfo) (size int64, err error) {
+	info, err := f.Stat()
+	if err == nil && before != nil && info.Mode().Perm() != before.Mode().Perm() {
+		err = f.Chmod(before.Mode().Perm())
+	}
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// Write implements io.Writer.
+func (f *Output) Write(b []byte) (int, error) {
+	if f.stdout != nil {
+		return f.stdout.Write(b)
+	}
+	if !f.written {
+		if err := f.begin(); err != nil {
+			return 0, err
+		}
+	}
+	return f.file.Write(b)
+}
+
+// begin removes what an earlier process has left in the partial file.
+func (f *Output) begin() error {
+	f.written = true
+	if f.target == "" {
+		return nil
+	}
+	return f.file.Truncate(0)
+}
+
+// Name returns the name that the file was given; "": it is standard output.
+func (f *Output) Name() string { return f.name }
+
+// OutputTarget returns the absolute path of the file that is replaced; "": what is written is a
+// stream.
+func (f *Output) Target() string {
+	if f.target == "" {
+		return ""
+	}
+	return absolute(f.target)
+}
+
+// Left returns how many bytes the partial file had when this one was opened: what a process
+// left there that ended before it was complete.
+func (f *Output) Left() int64 { return f.left }
+
+// Part returns the name of the partial file, whether it is there or not; "": what is written
+// is a stream.
+func (f *Output) Part() string {
+	if f.target == "" {
+		return ""
+	}
+	return f.target + suffix
+}
+
+// Partial returns the name of the file that holds what was written, as long as
+// that is not complete; "": there is none, since nothing was written or it is
+// where it belongs.
+func (f *Output) Partial() string {
+	if f.target == "" || f.committed || !f.written {
+		return ""
+	}
+	return f.Part()
+}
+
+// Commit completes the file: what was written is under its name from then on.
+func (f *Output) Commit() error {
+	if f.target == "" {
+		return nil
+	}
+	var err error
+	if !f.written {
+		err = f.begin()
+	}
+	if err == nil {
+		err = f.file.Sync()
+	}
+	part := f.target + suffix
+	if err == nil {
+		var ours bool
+		if ours, err = support.SameFile(part, f.file); err == nil && !ours {
+			return fmt.Errorf("%s is as it was: %s, which was to replace it, has been removed or replaced", f.name, part)
+		}
+	}
+	if err == nil {
+		err = os.Rename(part, f.target)
+	}
+	if err != nil {
+		return fmt.Errorf("%s is as it was: what was to replace it is in %s: %w", f.name, part, err)
+	}
+	f.committed = true
+	if err := syncFolder(filepath.Dir(f.target)); err != nil {
+		return fmt.Errorf("%s is complete, and may be lost if the machine loses power now: %w", f.name, err)
+	}
+	return nil
+}
+
+// syncFolder brings the names in a folder to the disk, where its file system can.
+func syncFolder(dir string) error {
+	folder, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = folder.Sync()
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
+		err = nil
+	}
+	return errors.Join(err, folder.Close())
+}
+
+// Close ends the writing. What was written and not committed stays in the partial
+// file.
+func (f *Output) Close() error {
+	if f.stdout != nil {
+		return nil
+	}
+	if f.target != "" && !f.committed {
+		if info, err := f.file.Stat(); err == nil && info.Size() == 0 {
+			_ = os.Remove(f.target + suffix) // an empty file is of no use, and of no harm
+		}
+	}
+	return f.file.Close()
+}
+
+// isOneOf reports whether a path leads to one of several regular files.
+func isOneOf(path string, others []string) bool {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	for _, other := range others {
+		if same, err := os.Stat(other); err == nil && os.SameFile(info, same) {
+			return true
+		}
+	}
+	return false
+}
+
+// maxLinks is how many symbolic links may follow one another, as in Linux.
+const maxLinks = 40
+
+// resolve follows the links of a name to the file that is to be replaced, which
+// need not be there. It reports whether that is a stream instead: a pipe, a device,
+// or a descriptor of this process, which may lead to a regular file but has no name
+// of its own.
+func resolve(name string) (path string, stream bool, err error) {
+	path = name
+	for range maxLinks {
+		// What stands before .. may be a link: the operating system follows it.
+		dir, base := filepath.Split(path)
+		if dir == "" {
+			dir = "."
+		}
+		if dir, err = filepath.EvalSymlinks(dir); err != nil {
+			return "", false, err
+		}
+		if dir == "/dev/fd" || strings.HasPrefix(dir, "/proc/") {
+			return path, true, nil
+		}
+		path = filepath.Join(dir, base)
+		info, err := os.Lstat(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return path, false, nil
+		case err != nil:
+			return "", false, err
+		case info.IsDir():
+			return "", false, errors.New("it is a folder; name a file in it")
+		case info.Mode()&fs.ModeSymlink == 0:
+			return path, !info.Mode().IsRegular(), nil
+		}
+		link, err := os.Readlink(path)
+		if err != nil {
+			return "", false, err
+		}
+		if path = link; !filepath.IsAbs(link) {
+			path = dir + string(filepath.Separator) + link
+		}
+	}
+	return "", false, fmt.Errorf("more than %d symbolic links follow one another", maxLinks)
+}
+
+// OutputTarget returns the absolute path of the file that Open replaces where it is given the same
+// name; "": it would write to a stream, or fail.
+func OutputTarget(name string, stdout io.Writer) string {
+	if name == "" || IsStdout(name, stdout) {
+		return ""
+	}
+	path, stream, err := resolve(name)
+	if stream || err != nil {
+		return ""
+	}
+	return absolute(path)
+}
+
+// absolute is a path without links before its last name, which has been followed.
+func absolute(path string) string {
+	whole, err := filepath.Abs(path)
+	if err != nil { // there is no working directory
+		return path
+	}
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(whole)); err == nil {
+		return filepath.Join(dir, filepath.Base(whole))
+	}
+	return whole
+}
+
+// IsStdout reports whether a name leads to standard output, as - does.
+func IsStdout(name string, stdout io.Writer) bool {
+	if name == "-" {
+		return true
+	}
+	f, ok := stdout.(*os.File)
+	if !ok {
+		return false
+	}
+	out, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	named, err := os.Stat(name)
+	return err == nil && os.SameFile(named, out)
+}

@@ -1,0 +1,401 @@
+package governor
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/racflow/racflow/engine/internal/file/grammar"
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/sdk"
+)
+
+// Counts add up calls. Tokens and cost are what the services reported: calls whose result
+// is unknown are left out.
+type Counts struct {
+	Calls        int     `json:"calls"`  // that have ended
+	Failed       int     `json:"failed"` // of these; a retry may have succeeded
+	InFlight     int     `json:"-"`
+	InputTokens  uint64  `json:"input_tokens"` // including cached ones
+	CachedTokens uint64  `json:"cached_tokens"`
+	OutputTokens uint64  `json:"output_tokens"`
+	Cost         float64 `json:"cost"`       // by the stage's price
+	CacheHits    int     `json:"cache_hits"` // responses taken from the cache
+	CachePuts    int     `json:"cache_puts"` // responses put into it
+}
+
+// stage is the state of a stage.
+type stage struct {
+	Counts
+	served    bool     // one of its calls was served
+	denied    int      // calls since the last one served
+	stopped   error    // why it gets no more calls; nil: it does
+	trouble   *breaker // that kept its last call from an answer; nil: none
+	relaxed   bool     // it is not required any more
+	covered   bool     // others answer its items until its service is back
+	unbounded bool     // its calls do not say what they take at most, and that was reported
+}
+
+// count adds a call. Who has an alternative to a service is not denied by it.
+func (s *stage) count(o sdk.Result, p pipeline.Price, alternative bool) {
+	switch {
+	case o.Status == sdk.StatusOK:
+		s.served, s.denied = true, 0
+	case o.Status == sdk.StatusDenied && !alternative:
+		s.denied++
+	}
+	s.Calls++
+	if o.Status != sdk.StatusOK {
+		s.Failed++
+	}
+	s.use(o.Usage)
+	s.Cost += p.Of(o.Usage)
+}
+
+// use adds tokens, by Usage.Add, whose sums never wrap.
+func (c *Counts) use(u sdk.Usage) {
+	all := c.usage()
+	all.Add(u)
+	c.InputTokens, c.CachedTokens, c.OutputTokens = all.InputTokens, all.CachedTokens, all.OutputTokens
+}
+
+func (c *Counts) usage() sdk.Usage {
+	return sdk.Usage{InputTokens: c.InputTokens, CachedTokens: c.CachedTokens, OutputTokens: c.OutputTokens}
+}
+
+func (c *Counts) add(o Counts) {
+	c.Calls += o.Calls
+	c.Failed += o.Failed
+	c.InFlight += o.InFlight
+	c.use(o.usage())
+	c.Cost += o.Cost
+	c.CacheHits += o.CacheHits
+	c.CachePuts += o.CachePuts
+}
+
+func (c *Counts) subtract(o Counts) {
+	c.Calls -= o.Calls
+	c.Failed -= o.Failed
+	c.InFlight -= o.InFlight
+	c.InputTokens -= o.InputTokens
+	c.CachedTokens -= o.CachedTokens
+	c.OutputTokens -= o.OutputTokens
+	c.Cost -= o.Cost
+	c.CacheHits -= o.CacheHits
+	c.CachePuts -= o.CachePuts
+}
+
+// StageCounts are the counts of one stage.
+type StageCounts struct {
+	Stage string `json:"stage"` // "sample.llm"
+	Counts
+}
+
+// Snapshot has the counts of a run at one moment.
+type Snapshot struct {
+	Stages []StageCounts `json:"stages"` // by name
+	Total  Counts        `json:"total"`
+}
+
+// Snapshot returns the counts so far.
+func (c *Governor) Snapshot() Snapshot {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var s Snapshot
+	for _, name := range slices.Sorted(maps.Keys(c.stages)) {
+		counts := c.stages[name].Counts
+		s.Stages = append(s.Stages, StageCounts{name, counts})
+		s.Total.add(counts)
+	}
+	return s
+}
+
+// Since returns what was added since an earlier snapshot.
+func (s Snapshot) Since(earlier Snapshot) Snapshot {
+	before := map[string]Counts{}
+	for _, stage := range earlier.Stages {
+		before[stage.Stage] = stage.Counts
+	}
+	s.Stages = slices.Clone(s.Stages)
+	for i := range s.Stages {
+		s.Stages[i].subtract(before[s.Stages[i].Stage])
+	}
+	s.Total.subtract(earlier.Total)
+	return s
+}
+
+// Plus returns the sum of two snapshots: of governors on several machines, or of which one came after the other.
+func (s Snapshot) Plus(o Snapshot) Snapshot {
+	s.Stages = slices.Clone(s.Stages)
+	for _, stage := range o.Stages {
+		at, found := slices.BinarySearchFunc(s.Stages, stage.Stage, func(c StageCounts, name string) int { return cmp.Compare(c.Stage, name) })
+		if !found {
+			s.Stages = slices.Insert(s.Stages, at, StageCounts{Stage: stage.Stage})
+		}
+		s.Stages[at].add(stage.Counts)
+	}
+	s.Total.add(o.Total)
+	return s
+}
+
+// limiter is a limit with a queue of waiting calls per stage; the queues take turns.
+type limiter struct {
+	block    string // name of the limit block; empty: the limit of an endpoint
+	endpoint string
+
+	concurrency      int
+	requests, tokens *rate
+	inFlight         int
+	admitted         time.Time // the last call
+	queues           []*queue
+	turn             int    // the queue that is first
+	given            *given // where the limit is held together with others; nil: concurrency, requests and tokens hold
+}
+
+// limiterOf returns the limiter of a stage's call.
+func (c *Governor) limiterOf(h *host, endpoint string) *limiter {
+	block := ""
+	if h.limit != nil {
+		block, endpoint = h.limit.Name, ""
+	}
+	if g := c.find(block, endpoint); g != nil {
+		return g
+	}
+	g := &limiter{block: block, endpoint: endpoint, concurrency: grammar.DefaultConcurrency}
+	switch {
+	case c.together != nil:
+		g.given = newGiven(c.together, h.limit)
+	case h.limit != nil:
+		now := time.Now()
+		g.concurrency = h.limit.Concurrency
+		g.requests, g.tokens = newRate(h.limit.Requests, now), newRate(h.limit.Tokens, now)
+	}
+	c.limiters = append(c.limiters, g)
+	return g
+}
+
+// find returns a limiter; nil: no call needed it yet.
+func (c *Governor) find(block, endpoint string) *limiter {
+	for _, g := range c.limiters {
+		if g.block == block && g.endpoint == endpoint {
+			return g
+		}
+	}
+	return nil
+}
+
+// room reports whether a call may be sent and, if not, after which wait; 0: when another
+// call has ended.
+func (l *limiter) room(now time.Time, w *waiter) (wait time.Duration, ok bool) {
+	if l.given != nil {
+		return 0, l.given.allows(now, l.inFlight, w)
+	}
+	if l.inFlight >= l.concurrency {
+		return 0, false
+	}
+	wait = max(l.requests.wait(now, 1), l.tokens.wait(now, float64(w.call.Tokens)))
+	return wait, wait == 0
+}
+
+// pop takes the first call from a queue and gives the turn to the next queue.
+func (l *limiter) pop(at int) *waiter {
+	l.turn = (at + 1) % len(l.queues)
+	w := l.queues[at].first()
+	l.queues[at].remove(w)
+	return w
+}
+
+// refuse fails the first call of a queue.
+func (l *limiter) refuse(at int, err error) {
+	w := l.queues[at].first()
+	l.queues[at].remove(w)
+	w.verdict <- err
+}
+
+// queue returns the queue of a stage.
+func (l *limiter) queue(s *stage) *queue {
+	for _, q := range l.queues {
+		if q.stage == s {
+			return q
+		}
+	}
+	q := &queue{stage: s}
+	l.queues = append(l.queues, q)
+	return q
+}
+
+// queue holds the waiting calls of one stage in order.
+type queue struct {
+	stage   *stage
+	waiting []*waiter
+}
+
+func (q *queue) add(w *waiter) { q.waiting = append(q.waiting, w) }
+
+func (q *queue) first() *waiter {
+	if len(q.waiting) == 0 {
+		return nil
+	}
+	return q.waiting[0]
+}
+
+func (q *queue) remove(w *waiter) {
+	w.queued = false
+	if q.first() == w {
+		q.waiting[0] = nil
+		q.waiting = q.waiting[1:]
+		return
+	}
+	at := slices.Index(q.waiting, w)
+	q.waiting = slices.Delete(q.waiting, at, at+1)
+}
+
+// window is a minute plus what calls may differ in latency: calls sent within it must not
+// arrive within one minute.
+const window = Window
+
+// Window is how long uses count towards a limit per minute.
+const Window = time.Minute + 500*time.Millisecond
+
+// burst is the share of a minute's amount that may be used at once after a rest. Services
+// count over less than a minute, and a run that used all at once would then stand still.
+const burst = Burst
+
+// Burst is that share.
+const Burst = 1.0 / 6
+
+// rate bounds the calls or tokens used within any window: by a log of the last window, and
+// by a token bucket that spreads them evenly.
+type rate struct {
+	limit  float64 // per window
+	used   []*use  // within the last window, oldest first
+	sum    float64 // of used
+	level  float64 // of the bucket; below 0 after a use larger than the bucket
+	filled time.Time
+}
+
+// use is an amount with its time.
+type use struct {
+	at     time.Time
+	amount float64
+	gone   bool // it left the window
+}
+
+// newRate returns nil where there is no limit.
+func newRate(limit int, now time.Time) *rate {
+	if limit <= 0 {
+		return nil
+	}
+	r := &rate{limit: float64(limit), filled: now}
+	r.level = r.capacity()
+	return r
+}
+
+func (r *rate) capacity() float64 { return max(r.limit*burst, 1) }
+
+// perSecond is how fast the bucket fills.
+func (r *rate) perSecond() float64 { return r.limit / time.Minute.Seconds() }
+
+// wait returns how long to wait until an amount may be used; 0: now. An amount above the
+// limit waits until the window is empty.
+func (r *rate) wait(now time.Time, amount float64) time.Duration {
+	if r == nil {
+		return 0
+	}
+	r.advance(now)
+	var until time.Duration
+	room := r.limit - min(amount, r.limit) - r.sum
+	for i := 0; room < -rounding && i < len(r.used); i++ {
+		room += r.used[i].amount
+		until = r.used[i].at.Add(window).Sub(now)
+	}
+	if missing := min(amount, r.capacity()) - r.level; missing > rounding {
+		until = max(until, time.Duration(math.Ceil(missing/r.perSecond()*float64(time.Second))))
+	}
+	return until
+}
+
+// rounding bounds the error of sums.
+const rounding = 1e-6
+
+// take uses an amount.
+func (r *rate) take(now time.Time, amount float64) *use {
+	if r == nil {
+		return nil
+	}
+	r.advance(now)
+	u := &use{at: now, amount: amount}
+	r.used = append(r.used, u)
+	r.sum += amount
+	r.level -= amount
+	return u
+}
+
+// correct replaces the amount of a use by the real one.
+func (r *rate) correct(u *use, amount float64) {
+	if r == nil || u == nil || u.gone {
+		return
+	}
+	r.sum += amount - u.amount
+	r.level = min(r.level+u.amount-amount, r.capacity())
+	u.amount = amount
+}
+
+// advance drops uses that left the window and refills the bucket.
+func (r *rate) advance(now time.Time) {
+	n := 0
+	for ; n < len(r.used) && now.Sub(r.used[n].at) >= window; n++ {
+		r.sum -= r.used[n].amount
+		r.used[n].gone = true
+	}
+	if r.used = r.used[n:]; len(r.used) == 0 {
+		r.sum = 0
+	}
+	r.level = min(r.level+now.Sub(r.filled).Seconds()*r.perSecond(), r.capacity())
+	r.filled = now
+}
+
+// Responses keep what services answered. *cache.Cache does so in a folder.
+type Responses interface {
+	// Get returns what is kept under a key.
+	Get(key sdk.Key) (value []byte, ok bool)
+	// Add keeps a value of at most sdk.MaxCached bytes under a key. Of those that ask the same at
+	// the same time the first one's value stays. About says in a few words what it is. When it has returned, the value
+	// survives the end of every process.
+	Add(key sdk.Key, about string, value []byte) error
+	// Put is Add in the place of what was kept before.
+	Put(key sdk.Key, about string, value []byte) error
+}
+
+// Shared are Responses that several machines keep together: a look there takes as long as a message
+// to another machine, and what the others have kept in this run counts as if this process had.
+type Shared interface {
+	Responses
+	// GetAll returns what is kept under each key; nil where there is nothing. With fresh only what
+	// this run has kept counts.
+	GetAll(ctx context.Context, keys []sdk.Key, fresh bool) ([][]byte, error)
+}
+
+// look returns what is kept under each of a stage's keys.
+func (h *host) look(ctx context.Context, keys []sdk.Key) ([][]byte, error) {
+	o := h.governor.options
+	if shared, ok := o.Cache.(Shared); ok {
+		return shared.GetAll(ctx, keys, o.Mode == Refresh)
+	}
+	values := make([][]byte, len(keys))
+	for i, key := range keys {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if o.Mode == Refresh && !h.putHere(key) {
+			continue
+		}
+		if value, ok := o.Cache.Get(key); ok {
+			values[i] = value
+		}
+	}
+	return values, nil
+}

@@ -1,0 +1,110 @@
+package governor
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const endpoint = "http://127.0.0.1:8080/v1"
+
+func get(t *testing.T, s *Profiles, want string) {
+	t.Helper()
+	got, err := s.Get(endpoint, "org/a-model")
+	if err != nil || strings.Join(strings.Fields(string(got)), "") != want {
+		t.Errorf("got %s, %v, want %s", got, err, want)
+	}
+}
+
+// What is kept is known to the next process, readable, and another model's is another.
+func TestStore(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "profiles")
+	s := NewProfiles(dir)
+	get(t, s, "")
+	if err := s.Put(endpoint, "org/a-model", []byte(`{"thinking": true}`)); err != nil {
+		t.Fatal(err)
+	}
+	get(t, s, `{"thinking":true}`)
+	get(t, NewProfiles(dir), `{"thinking":true}`)
+	if other, err := NewProfiles(dir).Get(endpoint, "org_a-model"); err != nil || other != nil {
+		t.Errorf("another model has %s, %v", other, err)
+	}
+	all, err := s.List()
+	if err != nil || len(all) != 1 || all[0].Model != "org/a-model" || !strings.HasPrefix(filepath.Base(all[0].File), "127.0.0.1_8080-org_a-model-") {
+		t.Errorf("listed %+v, %v", all, err)
+	}
+	// A person edits it, and then spoils it.
+	edit := func(text string) {
+		if err := os.WriteFile(all[0].File, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	edit(`{"endpoint": "x", "model": "y", "profile": {"thinking": false}}`)
+	get(t, NewProfiles(dir), `{"thinking":false}`)
+	for _, damaged := range []string{"{", `{"profile": 5}`, `{"profile": null}`, `{}`} {
+		edit(damaged)
+		if _, err := NewProfiles(dir).Get(endpoint, "org/a-model"); err == nil || !strings.Contains(err.Error(), all[0].File) {
+			t.Errorf("%s: error %v", damaged, err)
+		}
+	}
+}
+
+// A run keeps what it goes by, and goes by it when it is resumed.
+func TestRun(t *testing.T) {
+	dir, run := filepath.Join(t.TempDir(), "profiles"), t.TempDir()
+	first := NewProfiles(dir)
+	if err := first.Put(endpoint, "org/a-model", []byte(`{"n": 1}`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.KeepIn(run); err != nil {
+		t.Fatal(err)
+	}
+	if err := NewProfiles(dir).Put(endpoint, "org/a-model", []byte(`{"n": 2}`)); err != nil {
+		t.Fatal(err)
+	}
+	get(t, NewProfiles(dir), `{"n":2}`)
+
+	resumed := NewProfiles(dir)
+	if err := resumed.KeepIn(run); err != nil {
+		t.Fatal(err)
+	}
+	get(t, resumed, `{"n":1}`)
+
+	late := NewProfiles(dir) // it was read before the run was known
+	get(t, late, `{"n":2}`)
+	if err := late.KeepIn(run); err != nil {
+		t.Fatal(err)
+	}
+	get(t, late, `{"n":1}`)
+
+	if err := resumed.Put(endpoint, "org/a-model", []byte(`{"n": 3}`)); err != nil {
+		t.Fatal(err)
+	}
+	again := NewProfiles(dir)
+	if err := again.KeepIn(run); err != nil {
+		t.Fatal(err)
+	}
+	get(t, again, `{"n":3}`)
+}
+
+// TestProfileFile: the file that is shipped of a model is the one that the run goes by.
+func TestProfileFile(t *testing.T) {
+	all, run := NewProfiles(t.TempDir()), t.TempDir()
+	if file, err := all.File("http://a", "m"); err == nil {
+		t.Errorf("nothing is known, and it is in %s", file)
+	}
+	if err := all.Put("http://a", "m", []byte(`{"a":1}`)); err != nil {
+		t.Fatal(err)
+	}
+	before, err := all.File("http://a", "m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := all.KeepIn(run); err != nil {
+		t.Fatal(err)
+	}
+	if now, err := all.File("http://a", "m"); err != nil || now == before || filepath.Dir(now) != run {
+		t.Errorf("%s, %v", now, err)
+	}
+}

@@ -1,0 +1,410 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/racflow/racflow/engine/internal/process/redact"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/proto/stagepb"
+	"github.com/racflow/racflow/sdk/wire"
+)
+
+// caller is a Process as its Stage calls it.
+type caller struct{ *Process }
+
+// Invoke sends a request to whichever process there is. Where that ends before
+// it has answered, a request that changes nothing is sent again, alone: a
+// batch that a plugin cannot survive then takes no other with it. One that is sent
+// alone from the start has ended a process before, as a part of a larger batch: it
+// gets no second chance. But a single row is blamed only for the end of a process that
+// had answered nothing else, unless that is hard to come by.
+func (p caller) Invoke(ctx context.Context, method string, request, reply any, options ...grpc.CallOption) (err error) {
+	p.waits.begin()
+	defer func() { p.waits.end(err == nil) }()
+	attempts, most := p.host.limits.attempts, 2*p.host.limits.attempts
+	if wire.IsAlone(ctx) {
+		attempts = 1
+	}
+	answer := reply.(proto.Message)
+	for attempt := 0; ; {
+		wire.Await(ctx, true)
+		now, err := p.live(ctx)
+		if err != nil {
+			return err
+		}
+		if err := p.replay.before(request); err != nil {
+			return sdk.Transient(p.about(err), 0) // a caller that starts over can succeed
+		}
+		sending := ctx
+		if attempt > 0 {
+			sending = wire.Alone(ctx)
+			proto.Reset(answer)
+		}
+		err = now.conn.Invoke(sending, method, request, reply, options...)
+		switch {
+		case err == nil:
+			p.hide(answer)
+			p.sign(answer)
+			p.blame(ctx, method, request, failed(answer.(failing)))
+			if answer.(failing).GetFailure() == nil {
+				p.replay.after(request, reply)
+			}
+			return nil
+		case errors.Is(err, wire.ErrUnsent):
+			continue
+		case !errors.Is(err, wire.ErrLost):
+			if sdk.CodeOf(err) == sdk.CodeDeadline {
+				p.settle(now)
+				p.blame(ctx, method, request, err)
+			} else if errors.As(err, new(*wire.StatusError)) {
+				p.blame(ctx, method, request, err)
+			}
+			return p.explain(err)
+		}
+		select {
+		case <-now.ended.done:
+		case <-p.ctx.Done():
+			return p.about(ErrClosed)
+		}
+		if _, changes := changeOf(request); changes {
+			return sdk.Transient(p.lost(now), 0)
+		}
+		if now.ended.deaf.Load() {
+			continue // another request is to blame
+		}
+		worn := wire.IsBlamed(ctx) && !(wire.IsAlone(sending) && now.conn.Answered() == now.opened)
+		if attempt++; attempt >= attempts && (!worn || attempt >= most) {
+			err := p.crashed(attempt, now.ended.why)
+			p.blame(ctx, method, request, err)
+			return err
+		}
+	}
+}
+
+// Fit streams rows to whichever process there is. They come once: where that ends before it
+// has answered, the caller begins again.
+func (p caller) Fit(ctx context.Context, rows iter.Seq2[*stagepb.FitRequest, error]) (reply *stagepb.FitReply, err error) {
+	p.waits.begin()
+	defer func() { p.waits.end(err == nil) }()
+	for {
+		now, err := p.live(ctx)
+		if err != nil {
+			return nil, err
+		}
+		reply, err := now.conn.Fit(ctx, rows)
+		switch {
+		case err == nil:
+			p.hide(reply)
+			p.sign(reply)
+			return reply, nil
+		case errors.Is(err, wire.ErrUnsent):
+			continue
+		case errors.Is(err, wire.ErrLost):
+			return nil, sdk.Transient(p.about(ErrRestarted), 0)
+		case sdk.CodeOf(err) == sdk.CodeDeadline:
+			p.settle(now)
+		}
+		return nil, p.explain(err)
+	}
+}
+
+// sign names the stage, and the plugin of a third party, in the failures that the stage does
+// not account for.
+func (p *Process) sign(answer proto.Message) {
+	by := p.name()
+	if p.plugin.name != "" {
+		by = p.title
+	}
+	sign := func(f *stagepb.Failure) {
+		if isInternal(f) {
+			f.Message = by + ": " + f.GetMessage()
+		}
+	}
+	sign(answer.(failing).GetFailure())
+	if rows, ok := answer.(interface{ GetErrors() []*stagepb.RowError }); ok {
+		for _, e := range rows.GetErrors() {
+			sign(e.GetFailure())
+		}
+	}
+}
+
+// explain names the stage in the error of a plugin that breaks the protocol, without secrets.
+func (p *Process) explain(err error) error {
+	if e := new(wire.StatusError); errors.As(err, &e) {
+		e.Message = p.out.secrets.Message(e.Message)
+		return fmt.Errorf("%s: %w", p.title, e)
+	}
+	return err
+}
+
+// crashed is the error of a request that has ended the process so many times.
+func (p *Process) crashed(times int, why string) error {
+	how := fmt.Sprintf("%d times", times)
+	if times == 1 {
+		how = "again"
+	}
+	return &sdk.Error{Code: sdk.CodeInternal, Err: fmt.Errorf("%s: %w while it worked on this, %s: %s", p.title, sdk.ErrCrashed, how, why)}
+}
+
+// lost is the error of a change during which the process ended.
+func (p *Process) lost(now instance) error {
+	if now.ended.deaf.Load() {
+		return p.about(ErrRestarted)
+	}
+	return fmt.Errorf("%s: %w while it worked on this (%w): %s", p.title, sdk.ErrCrashed, ErrRestarted, now.ended.why)
+}
+
+func (p *Process) about(err error) error {
+	return &sdk.Error{Code: sdk.CodeInternal, Err: fmt.Errorf("%s: %w", p.name(), err)}
+}
+
+// live returns a living process. While one is being restarted it waits.
+func (p *Process) live(ctx context.Context) (instance, error) {
+	for {
+		p.mu.Lock()
+		now, changed, failed := p.current, p.changed, p.failed
+		p.mu.Unlock()
+		switch {
+		case failed != nil:
+			return instance{}, failed
+		case p.ctx.Err() != nil:
+			return instance{}, p.about(ErrClosed)
+		case !now.conn.Ended():
+			return now, nil
+		}
+		select {
+		case <-changed:
+		case <-p.ctx.Done():
+		case <-ctx.Done():
+			return instance{}, wire.Ended(ctx)
+		}
+	}
+}
+
+// services is the listener for what the engine shares with stages. It is opened when the first
+// stage needs it.
+type services struct {
+	wire.HostService
+	identity *identity
+
+	mu     sync.Mutex
+	dir    string
+	server *grpc.Server // nil: not opened
+}
+
+// share makes what a process needs to reach h. remove ends it.
+func (s *services) share(dir string, h sdk.Host) (at *stagepb.HostAddress, remove func(), err error) {
+	opened, err := s.open(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	token, remove := s.Share(h)
+	return &stagepb.HostAddress{
+		Address: "unix:" + filepath.Join(opened, "host"), Token: token,
+		AuthorityPem: s.identity.authority, CertificatePem: s.identity.certificate, KeyPem: s.identity.key,
+	}, remove, nil
+}
+
+// open returns the folder of the socket.
+func (s *services) open(dir string) (opened string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.server != nil {
+		return s.dir, nil
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("offer the engine's services: %w", err)
+		}
+	}()
+	if s.dir, err = os.MkdirTemp(dir, "host"); err != nil {
+		return "", err
+	}
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(s.dir, "host"), Net: "unix"})
+	if err != nil {
+		return "", err
+	}
+	s.server = grpc.NewServer(append(wire.ServerOptions(), grpc.Creds(credentials.NewTLS(s.identity.serving())))...)
+	s.Register(s.server)
+	go func() { _ = s.server.Serve(listener) }() // until close
+	return s.dir, nil
+}
+
+func (s *services) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.server != nil {
+		s.server.Stop()
+		_ = os.RemoveAll(s.dir)
+	}
+}
+
+// sharedHost is what the engine shares with a stage, without the secrets that the
+// stage might say there.
+type sharedHost struct {
+	sdk.Host
+	secrets *redact.Secrets
+}
+
+// Acquire implements sdk.Host.
+func (h sharedHost) Acquire(ctx context.Context, c sdk.Call) (func(sdk.Result), error) {
+	c.Endpoint = h.secrets.Message(c.Endpoint)
+	release, err := h.Host.Acquire(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return func(r sdk.Result) {
+		r.Reason = h.secrets.Message(r.Reason)
+		release(r)
+	}, nil
+}
+
+// KeepProfile implements sdk.Host. A profile with a secret in it is not kept.
+func (h sharedHost) KeepProfile(ctx context.Context, endpoint, model string, profile json.RawMessage) error {
+	for _, text := range []string{endpoint, model, string(profile)} {
+		if h.secrets.Message(text) != text {
+			return nil
+		}
+	}
+	return h.Host.KeepProfile(ctx, endpoint, model, profile)
+}
+
+// CachePut implements sdk.Host. A value with a secret in it is not cached: what it was the
+// answer to is asked again.
+func (h sharedHost) CachePut(ctx context.Context, key sdk.Key, value []byte) error {
+	if h.secrets.InResults() && h.secrets.Result(string(value)) != string(value) {
+		return nil
+	}
+	return h.Host.CachePut(ctx, key, value)
+}
+
+// trace is what a Go program writes when it panics or a signal ends it: the first
+// line, where that was, and the stack of the goroutine that did it. The rest may be
+// longer than the last lines: every other goroutine, and the registers.
+type trace struct {
+	first, at string
+	stack     []string // from the first line on, without the runtime's own frames
+	runtime   bool     // the line before names a function of the runtime
+	over      bool     // another goroutine's stack has begun
+}
+
+var (
+	traceBegins = regexp.MustCompile(`^(panic: |fatal error: |SIG[A-Z]+: )`)
+	goroutine   = regexp.MustCompile(`^goroutine \d+ `)
+	ofRuntime   = regexp.MustCompile(`^(runtime[./]|internal/runtime/|panic\(|created by runtime\.)`)
+)
+
+// add takes the next line of standard error.
+func (t *trace) add(line string) {
+	if t.first == "" {
+		if traceBegins.MatchString(line) {
+			t.first, t.stack = line, []string{line}
+		}
+		return
+	}
+	place := strings.HasPrefix(line, "\t")
+	switch {
+	case t.over || len(t.stack) == tailLines:
+		return
+	case place && t.runtime || line == "runtime stack:":
+		return
+	case !place && ofRuntime.MatchString(line):
+		t.runtime = true
+		return
+	case goroutine.MatchString(line) && t.at != "":
+		t.over = true
+		return
+	case goroutine.MatchString(line) && len(t.stack) > 1 && goroutine.MatchString(t.stack[len(t.stack)-1]):
+		t.stack = t.stack[:len(t.stack)-1] // there were only frames of the runtime
+	}
+	t.runtime = false
+	if place && t.at == "" && strings.Contains(line, ".go:") {
+		t.at, _, _ = strings.Cut(strings.TrimSpace(line), " +0x")
+	}
+	t.stack = append(t.stack, line)
+}
+
+// what is the first line and where it happened; empty: there is no trace.
+func (t *trace) what() string {
+	if t.at == "" {
+		return t.first
+	}
+	return t.first + " at " + t.at
+}
+
+// waits counts the calls of a stage that are under way.
+type waits struct {
+	mu      sync.Mutex
+	opening time.Time // since when; zero: the stage is open
+	calls   int
+	since   time.Time // of the last answer, or of the first call that waits
+}
+
+// open notes that the stage is being opened, until opened is called.
+func (w *waits) open() (opened func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.opening = time.Now()
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.opening = time.Time{}
+	}
+}
+
+func (w *waits) begin() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.calls++; w.calls == 1 {
+		w.since = time.Now()
+	}
+}
+
+// end notes that a call has ended, with an answer or without.
+func (w *waits) end(answered bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.calls--
+	if answered {
+		w.since = time.Now()
+	}
+}
+
+func (w *waits) say(stage string, now time.Time, say func(terminal.Wait)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case !w.opening.IsZero():
+		why := fmt.Sprintf("it has been starting for %s", now.Sub(w.opening).Round(time.Second))
+		say(terminal.Wait{Stage: stage, Why: why, Since: w.opening, After: terminal.WaitSoon})
+	case w.calls > 0:
+		why := fmt.Sprintf("no answer for %s", now.Sub(w.since).Round(time.Second))
+		say(terminal.Wait{Stage: stage, Calls: w.calls, Why: why, Since: w.since, After: terminal.WaitLate})
+	}
+}
+
+// Waits says which stages are starting, and which have calls under way and since when they
+// have answered none. It is a terminal.WaitSource.
+func (h *Host) Waits(now time.Time, say func(terminal.Wait)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for p := range h.processes {
+		p.waits.say(p.name(), now, say)
+	}
+}

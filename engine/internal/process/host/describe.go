@@ -1,0 +1,327 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/racflow/racflow/engine/internal/process/confine"
+	"github.com/racflow/racflow/engine/internal/process/disk"
+	"github.com/racflow/racflow/engine/internal/process/program"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/proto/stagepb"
+	"github.com/racflow/racflow/sdk/support"
+	"github.com/racflow/racflow/sdk/wire"
+)
+
+// prepared is a process that is ready to be started.
+type prepared struct {
+	cmd     *exec.Cmd // without its environment, but for what it gets of racflow's
+	control *confine.Control
+	close   func() // what was opened for it, once it has ended
+}
+
+// prepare prepares a process that listens in the folder sockets.
+func (h *Host) prepare(ctx context.Context, l launch, sockets string) (prepared, error) {
+	if l.program != nil {
+		return h.foreign(ctx, l, sockets)
+	}
+	// Not CommandContext: a context bounds the start, and the process outlives it.
+	cmd := exec.Command(h.options.Self, "plugin", l.name) //nolint:noctx
+	cmd.Env = environment(os.Environ(), l.network)
+	return prepared{cmd, confine.Plain(cmd), func() {}}, nil
+}
+
+// foreign prepares a process of a third party's program. It reaches what the pipeline file allows it, and folders of its own that end with it.
+func (h *Host) foreign(ctx context.Context, l launch, sockets string) (p prepared, err error) {
+	allow := l.program.Allow
+	command, needs, err := confine.Interpreter(ctx, l.program.Path)
+	if err != nil {
+		return p, err
+	}
+	temp, err := h.temporary()
+	if err != nil {
+		return p, err
+	}
+	own, err := os.MkdirTemp(temp, "own")
+	if err != nil {
+		return p, err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.RemoveAll(own)
+		}
+	}()
+	policy := confine.Policy{
+		Home: filepath.Join(own, "home"), Work: filepath.Join(own, "work"), Temp: filepath.Join(own, "tmp"),
+		Sockets: sockets, Unconfined: allow.Unconfined || !confine.Supported, Remove: []string{own, sockets},
+		Read: slices.Concat(allow.Read, l.paths, needs, []string{l.program.Folder}), Write: slices.Concat(allow.Write, []string{l.stateDir, os.Getenv("GOCOVERDIR")}),
+	}
+	for _, dir := range []string{policy.Home, policy.Work, policy.Temp} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			return p, err
+		}
+	}
+	if l.services {
+		if policy.Services, err = h.shared.open(temp); err != nil {
+			return p, err
+		}
+	}
+	p.close = func() { _ = os.RemoveAll(own) }
+	if len(allow.Hosts) > 0 && !policy.Unconfined {
+		passing, err := confine.ListenProxy(own, l.program.Name, allow.Hosts, func(advice string) { l.out.log.Warn(l.out.secrets.Message(advice)) })
+		if err != nil {
+			return p, err
+		}
+		policy.Network, policy.Proxy, policy.Local = true, passing.Path(), confine.Loopback(allow.Hosts)
+		p.close = func() { _ = errors.Join(passing.Close(), os.RemoveAll(own)) }
+	}
+	passed := environment(os.Environ(), l.network)
+	if !policy.Unconfined {
+		passed = confinedEnvironment(os.Environ(), &policy) // before the policy is handed over: it adds to it
+	}
+	if p.cmd, p.control, err = confine.Command(h.options.Self, policy, command[0], command[1:]...); err != nil {
+		p.close()
+		return prepared{}, err
+	}
+	p.cmd.Env = passed
+	return p, nil
+}
+
+// Forever is the time limit of what a debugger looks at: ten years.
+const Forever = 10 * 365 * 24 * time.Hour
+
+// debugged changes how a process is started so that a debugger can look at it.
+func (l *launch) debugged() {
+	if l.program != nil {
+		p := *l.program
+		p.Allow.Unconfined = true
+		l.program = &p
+	}
+	l.environment = append(l.environment, support.NoDumpVariable+"=1")
+	l.start = Forever
+}
+
+// awaitDebugger waits, before the stage is opened, until whoever asked for it is ready.
+func (p *Process) awaitDebugger(ctx context.Context, c *process) error {
+	if p.host.options.Debugging == nil {
+		return nil
+	}
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-c.running.exited:
+			cancel()
+		case <-waiting.Done():
+		}
+	}()
+	err := p.host.options.Debugging(waiting, p.name(), c.running.plugin())
+	if err != nil && ctx.Err() == nil && waiting.Err() != nil {
+		return errors.New("the process ended before a debugger was attached")
+	}
+	return err
+}
+
+// Attached waits until a debugger traces a process. Only Linux tells.
+func Attached(ctx context.Context, pid int) error {
+	for {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		if err != nil {
+			return fmt.Errorf("see whether a debugger is attached: %w", err)
+		}
+		_, tracer, _ := strings.Cut(string(status), "\nTracerPid:\t")
+		if tracer != "" && !strings.HasPrefix(tracer, "0\n") {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// Describe asks a third party's plugin what it offers. The answer is kept by
+// the hash of the program, so that the same one is started only once for it;
+// see Known. A program that does not answer in time is ended.
+func (h *Host) Describe(ctx context.Context, from program.Program) (sdk.Plugin, error) {
+	if p, ok := h.Known(from); ok {
+		return p, nil
+	}
+	var reply *stagepb.DescribeReply
+	err := h.ask(ctx, from, "describe itself", func(ctx context.Context, client stagepb.StageClient) (err error) {
+		reply, err = client.Describe(ctx, &stagepb.DescribeRequest{})
+		return err
+	})
+	if err != nil {
+		return sdk.Plugin{}, err
+	}
+	p, err := wire.DecodePlugin(reply)
+	if err != nil {
+		return sdk.Plugin{}, fmt.Errorf("the plugin %s: %w", from.Path, err)
+	}
+	if path, ok := h.description(from); ok {
+		if err := writeDescription(path, reply); err != nil {
+			h.options.Log.Warn("a plugin's description could not be kept", "error", err)
+		}
+	}
+	return p, nil
+}
+
+// Validate asks a third party's plugin whether one of its stages would take a config,
+// which holds the secrets that the stage was given. It returns ArgumentErrors,
+// joined, or why the plugin could not be asked.
+func (h *Host) Validate(ctx context.Context, from program.Program, kind sdk.Kind, name string, config []byte) error {
+	var reply *stagepb.ValidateReply
+	err := h.ask(ctx, from, "check its config", func(ctx context.Context, client stagepb.StageClient) (err error) {
+		reply, err = client.Validate(ctx, &stagepb.ValidateRequest{Kind: wire.EncodeKind(kind), Name: name, ConfigJson: config})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range wire.DecodeArgumentErrors(reply.GetErrors()) {
+		e.Err = errors.New(h.secrets.Message(e.Err.Error()))
+		errs = append(errs, e)
+	}
+	return errors.Join(errs...)
+}
+
+// ask starts a third party's plugin for one call. A program that does not answer in
+// time is ended.
+func (h *Host) ask(ctx context.Context, from program.Program, what string, call func(context.Context, stagepb.StageClient) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, h.limits.describe, fmt.Errorf("it did not answer within %v", h.limits.describe))
+	defer cancel()
+	out := &output{log: h.options.Log.With("plugin", filepath.Base(from.Path)), secrets: &h.secrets}
+	c, err := h.spawn(ctx, launch{program: &from, out: out})
+	if err != nil {
+		return fmt.Errorf("the plugin %s did not start: %w", from.Path, err)
+	}
+	defer c.stop(h.limits.stop)
+	if err := call(ctx, stagepb.NewStageClient(c.conn)); err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return fmt.Errorf("the plugin %s did not %s: %s%s", from.Path, what, h.secrets.Message(err.Error()), out.tail())
+	}
+	return nil
+}
+
+// Known returns what Describe has learnt of a program before, without starting
+// anything.
+func (h *Host) Known(from program.Program) (sdk.Plugin, bool) {
+	path, ok := h.description(from)
+	if !ok {
+		return sdk.Plugin{}, false
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return sdk.Plugin{}, false
+	}
+	reply := &stagepb.DescribeReply{}
+	if err := protojson.Unmarshal(raw, reply); err != nil {
+		return sdk.Plugin{}, false // it is asked again and written anew
+	}
+	p, err := wire.DecodePlugin(reply)
+	return p, err == nil
+}
+
+// description is the file that keeps what a program says of itself.
+func (h *Host) description(from program.Program) (string, bool) {
+	hash, err := from.Check()
+	if h.options.StateDir == "" || err != nil {
+		return "", false
+	}
+	return filepath.Join(h.options.StateDir, "plugins", strings.ReplaceAll(hash, ":", "-")+".json"), true
+}
+
+func writeDescription(path string, reply *stagepb.DescribeReply) error {
+	raw, err := protojson.MarshalOptions{Multiline: true}.Marshal(reply)
+	if err != nil {
+		return err
+	}
+	if err := disk.MakeFolder(filepath.Dir(path)); err != nil {
+		return err
+	}
+	return disk.WriteFile(path, raw, false)
+}
+
+// What follows is for checks of a plugin's manners (package engine/internal/plugin/verify). A process that
+// ends by it is started again as after any other end.
+
+// PID is the number of the process that runs now, as the system knows it.
+func (p *Process) PID() int {
+	pid, _ := strconv.Atoi(p.now().process.running.ID())
+	return pid
+}
+
+// Kill ends the process that runs now, as the system would, without a word to it, and waits until it has ended.
+func (p *Process) Kill(ctx context.Context) error {
+	running := p.now().process.running
+	_ = running.Kill(ctx)
+	select {
+	case <-running.ended:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Alive reports whether the process gives a sign of life before ctx ends.
+func (p *Process) Alive(ctx context.Context) bool {
+	_, ok := p.now().conn.Alive(ctx)
+	return ok
+}
+
+// HangUp closes the process's standard input, as the end of racflow does, and waits until it has ended.
+func (p *Process) HangUp(ctx context.Context) error {
+	now := p.now()
+	if err := now.process.running.lifeline.Close(); err != nil {
+		return err
+	}
+	return now.process.leaves(ctx, nil)
+}
+
+// Shutdown asks the process to end, and waits until it has. Close does the same, and ends it
+// where it does not.
+func (p *Process) Shutdown(ctx context.Context) error {
+	now := p.now()
+	refused := make(chan error, 1)
+	go func() {
+		// A process that ends before it has replied is what was wanted.
+		if err := now.process.conn.Invoke(ctx, shutdownMethod, &emptypb.Empty{}, &emptypb.Empty{}); isUnimplemented(err) {
+			refused <- errors.New("it has no method " + shutdownMethod)
+		}
+	}()
+	return now.process.leaves(ctx, refused)
+}
+
+// leaves waits until the process has ended by itself.
+func (c *process) leaves(ctx context.Context, refused <-chan error) error {
+	select {
+	case <-c.running.exited:
+		return c.running.failure() // why racflow had to end it
+	case err := <-refused:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (p *Process) now() instance {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.current
+}

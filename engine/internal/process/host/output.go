@@ -1,0 +1,335 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/racflow/racflow/engine/internal/process/redact"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/proto/stagepb"
+	"github.com/racflow/racflow/sdk/wire"
+)
+
+const (
+	maxLine   = 8 << 10 // bytes of a line in the log
+	maxTail   = 300     // bytes of a line in an error message
+	tailLines = 12      // lines in an error message
+)
+
+// output takes what a plugin writes: it masks secrets, remembers the last
+// lines and hands each line to the log.
+type output struct {
+	log     *slog.Logger
+	secrets *redact.Secrets
+	mu      sync.Mutex
+	last    []string
+	trace   trace
+}
+
+// lines returns a writer that cuts a stream into lines for o.
+func (o *output) lines(stream string) *lineWriter {
+	return &lineWriter{limit: func() int { return maxLine + o.secrets.Longest() }, emit: func(line string, cut bool) { o.line(stream, line, cut) }}
+}
+
+func (o *output) line(stream, line string, cut bool) {
+	line = strings.ToValidUTF8(o.secrets.Message(line), "\uFFFD")
+	if cut {
+		// The end may hold the beginning of a secret.
+		line = strings.ToValidUTF8(line[:max(min(len(line)-o.secrets.Longest(), maxLine), 0)], "") + "..."
+	}
+	if strings.TrimSpace(line) == "" {
+		return
+	}
+	short := line
+	if len(short) > maxTail {
+		short = strings.ToValidUTF8(short[:maxTail], "") + "..."
+	}
+	o.mu.Lock()
+	if stream == "stderr" {
+		o.trace.add(short)
+	}
+	o.last = append(o.last, short)
+	if len(o.last) > tailLines {
+		o.last = o.last[1:]
+	}
+	o.mu.Unlock()
+	o.forward(stream, line)
+}
+
+// forward logs a line: one that slog wrote as what it is, any other as text.
+func (o *output) forward(stream, line string) {
+	var record map[string]any
+	if strings.HasPrefix(line, "{") && json.Unmarshal([]byte(line), &record) == nil {
+		message, isText := record["msg"].(string)
+		name, hasLevel := record["level"].(string)
+		var level slog.Level
+		if isText && hasLevel && level.UnmarshalText([]byte(name)) == nil {
+			var attrs []slog.Attr
+			for key, value := range record {
+				if key != "msg" && key != "level" && key != "time" && key != "stage" {
+					attrs = append(attrs, slog.Any(o.secrets.Message(key), o.masked(value)))
+				}
+			}
+			o.log.LogAttrs(context.Background(), level, o.secrets.Message(message), attrs...)
+			return
+		}
+	}
+	o.log.Info(line, "stream", stream)
+}
+
+// masked masks a value once more, now that it is no longer quoted.
+func (o *output) masked(value any) any {
+	switch v := value.(type) {
+	case string:
+		return o.secrets.Message(v)
+	case []any:
+		for i := range v {
+			v[i] = o.masked(v[i])
+		}
+	case map[string]any:
+		all := make(map[string]any, len(v))
+		for key, value := range v {
+			all[o.secrets.Message(key)] = o.masked(value)
+		}
+		return all
+	}
+	return value
+}
+
+// tail is the last lines, or the stack of a panic, for the end of an error message.
+func (o *output) tail() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	words := o.last
+	if len(o.trace.stack) > 1 {
+		words = o.trace.stack
+	}
+	if len(words) == 0 {
+		return "; it wrote nothing"
+	}
+	return "; its last words:\n  " + strings.Join(words, "\n  ")
+}
+
+// panicked is what a Go program that panics says of it; empty: it wrote of none.
+func (o *output) panicked() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.trace.what()
+}
+
+// forget makes ready for another process.
+func (o *output) forget() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.last, o.trace = nil, trace{}
+}
+
+// lineWriter cuts what is written into lines and drops what is over the limit,
+// so that a line of any length costs bounded memory and blocks nobody.
+type lineWriter struct {
+	limit func() int // bytes; secrets that come to be known raise it
+	emit  func(line string, cut bool)
+	mu    sync.Mutex
+	line  []byte
+	cut   bool
+}
+
+func (w *lineWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := len(p)
+	for len(p) > 0 {
+		part, rest, whole := bytes.Cut(p, []byte("\n"))
+		if room := w.limit() - len(w.line); len(part) > room {
+			part, w.cut = part[:room], true
+		}
+		w.line = append(w.line, part...)
+		if whole {
+			w.flush()
+		}
+		p = rest
+	}
+	return n, nil
+}
+
+// Close emits a last line that has no end.
+func (w *lineWriter) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.line) > 0 {
+		w.flush()
+	}
+	return nil
+}
+
+func (w *lineWriter) flush() {
+	w.emit(string(w.line), w.cut)
+	w.line, w.cut = w.line[:0], false
+}
+
+// hide replaces secrets in a reply, whichever stage they were given to: all of them
+// in failures, and in results those that are long enough.
+func (p *Process) hide(reply proto.Message) {
+	failures := []*stagepb.Failure{reply.(failing).GetFailure()}
+	if r, ok := reply.(interface{ GetErrors() []*stagepb.RowError }); ok {
+		for _, e := range r.GetErrors() {
+			failures = append(failures, e.GetFailure())
+		}
+	}
+	for _, f := range failures {
+		if f != nil {
+			f.Message = p.out.secrets.Message(f.GetMessage())
+		}
+	}
+	if r, ok := reply.(*stagepb.RowsReply); ok && r.GetPending() != nil && p.out.secrets.Result(r.GetPending().GetHandle()) != r.GetPending().GetHandle() {
+		r.Pending = nil // it would be written to the disk
+		r.Failure = wire.EncodeFailure(sdk.Invalid(errors.New("a secret stands in the handle of results that come later; the plugin has to name its work in another way")))
+	}
+	if r, ok := reply.(*stagepb.RowsReply); ok && r.GetPending() != nil { // its note is for people, as a failure is
+		r.Pending.Note = p.out.secrets.Message(r.Pending.GetNote())
+	}
+	if r, ok := reply.(*stagepb.AttachReply); ok { // all of it is for people
+		redactMessage(r, p.out.secrets.Message)
+	}
+	if p.out.secrets.InResults() && redactMessage(reply, p.out.secrets.Result) {
+		p.masked.Do(func() {
+			p.out.log.Warn("a secret stood in the stage's results, which hold " + redact.Placeholder + " in its place")
+		})
+	}
+}
+
+// failing is every reply to work.
+type failing interface{ GetFailure() *stagepb.Failure }
+
+// What is no text, and what the engine gives back as it got it.
+var exact = map[protoreflect.FullName]bool{
+	"racflow.stage.v2.Rows.vectors":     true,
+	"racflow.stage.v2.Rows.hash":        true,
+	"racflow.stage.v2.Pending.handle":   true,
+	"racflow.stage.v2.ScanReply.cursor": true,
+	"racflow.stage.v2.Collection.name":  true,
+	"racflow.stage.v2.Attached.name":    true,
+}
+
+// idsOf is a column of texts that stand one after the other.
+const idsOf = "racflow.stage.v2.Candidates.ids"
+
+// redactMessage replaces each text in a message, with those in the messages that it
+// is made of, and reports whether that changed one.
+func redactMessage(m proto.Message, replace func(string) string) (changed bool) {
+	if c, ok := m.(*stagepb.Candidates); ok && c != nil {
+		changed = redactIDs(c, replace)
+	}
+	message := m.ProtoReflect()
+	message.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+		switch kind := field.Kind(); {
+		case exact[field.FullName()] || field.FullName() == idsOf:
+		case kind == protoreflect.MessageKind && field.IsList():
+			for i, list := 0, value.List(); i < list.Len(); i++ {
+				changed = redactMessage(list.Get(i).Message().Interface(), replace) || changed
+			}
+		case kind == protoreflect.MessageKind:
+			changed = redactMessage(value.Message().Interface(), replace) || changed
+		case kind != protoreflect.StringKind && kind != protoreflect.BytesKind:
+		case field.IsList():
+			for i, list := 0, value.List(); i < list.Len(); i++ {
+				if v, differs := redactValue(list.Get(i), kind, replace); differs {
+					list.Set(i, v)
+					changed = true
+				}
+			}
+		default:
+			if v, differs := redactValue(value, kind, replace); differs {
+				message.Set(field, v)
+				changed = true
+			}
+		}
+		return true
+	})
+	return changed
+}
+
+func redactValue(v protoreflect.Value, kind protoreflect.Kind, replace func(string) string) (protoreflect.Value, bool) {
+	if kind == protoreflect.StringKind {
+		before := v.String()
+		after := replace(before)
+		return protoreflect.ValueOfString(after), after != before
+	}
+	before := string(v.Bytes())
+	after := redactJSON(before, replace)
+	if after == before {
+		return v, false
+	}
+	return protoreflect.ValueOfBytes([]byte(after)), true
+}
+
+// redactJSON replaces secrets in the strings and numbers of a JSON object, which it
+// stays; in any other text, where they stand.
+func redactJSON(text string, replace func(string) string) string {
+	plain := replace(text)
+	if plain == text && !strings.Contains(text, `\u`) {
+		return text
+	}
+	var object map[string]any
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	if d.Decode(&object) != nil {
+		return plain
+	}
+	changed := false
+	var walk func(v any) any
+	walk = func(v any) any {
+		switch v := v.(type) {
+		case string:
+			changed = changed || replace(v) != v
+			return replace(v)
+		case json.Number:
+			if number := v.String(); replace(number) != number {
+				changed = true
+				return replace(number)
+			}
+		case []any:
+			for i := range v {
+				v[i] = walk(v[i])
+			}
+		case map[string]any:
+			all := make(map[string]any, len(v))
+			for key, value := range v {
+				all[walk(key).(string)] = walk(value)
+			}
+			return all
+		}
+		return v
+	}
+	redacted, err := json.Marshal(walk(object))
+	if err != nil || !changed {
+		return plain
+	}
+	return string(redacted)
+}
+
+// redactIDs replaces each id for itself, since their lengths stand beside them.
+func redactIDs(c *stagepb.Candidates, replace func(string) string) bool {
+	if replace(c.GetIds()) == c.GetIds() {
+		return false
+	}
+	var ids strings.Builder
+	rest := c.GetIds()
+	for i, n := range c.GetIdBytes() {
+		id := replace(rest[:min(int(n), len(rest))])
+		rest = rest[min(int(n), len(rest)):]
+		ids.WriteString(id)
+		c.IdBytes[i] = uint32(len(id))
+	}
+	ids.WriteString(replace(rest)) // of a faulty reply, which is refused
+	c.Ids = ids.String()
+	return true
+}

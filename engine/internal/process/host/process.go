@@ -1,0 +1,750 @@
+package host
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-plugin"
+	"github.com/hashicorp/go-plugin/runner"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/racflow/racflow/engine/internal/process/confine"
+	"github.com/racflow/racflow/engine/internal/process/disk"
+	"github.com/racflow/racflow/engine/internal/process/memory"
+	"github.com/racflow/racflow/engine/internal/process/program"
+	"github.com/racflow/racflow/engine/internal/process/redact"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/proto/stagepb"
+	"github.com/racflow/racflow/sdk/wire"
+)
+
+// Attach is that of sdk.Attacher. It returns a *ConfigError where what the stage found does not fit
+// its config.
+func (p *Process) Attach(ctx context.Context) (sdk.Attached, error) {
+	found, err := p.Stage.Attach(ctx)
+	if wrong := new(sdk.ArgumentError); errors.As(err, &wrong) {
+		return found, &ConfigError{Kind: p.spec.Kind, Block: p.spec.Block, Errors: []*sdk.ArgumentError{wrong}}
+	}
+	return found, err
+}
+
+// Spec says which stage a process runs.
+type Spec struct {
+	Kind     sdk.Kind
+	Use      string          // the stage's name; for a third party's PLUGIN/STAGE
+	Block    string          // the name of its block, for messages
+	Config   json.RawMessage // an object, secrets included
+	Secrets  []string        // the values in Config that nobody may see
+	StateDir string          // made if it does not exist; empty: none
+	Fits     bool            // an embedder that learns: it gets a folder below StateDir, with State
+	State    []byte          // what Process.State returned; nil: it learns anew
+	Samples  int             // as sdk.Setup.Samples
+	Host     sdk.Host        // what the engine shares with the stage; nil: nothing
+	Quiet    bool            // what it logs is not passed on
+	Network  bool            // it gets the proxy settings of the environment
+	// Program is that of a third party's plugin; nil: a built-in stage.
+	Program *program.Program
+	Paths   []string // files and folders that its config names: a third party's plugin may read them
+	Memory  int64    // bytes that the process and what it starts may have; 0: any
+	Debug   bool     // somebody looks at it with a debugger: it is not confined, and nothing has a time limit
+}
+
+// ConfigError says that a stage refused its config.
+type ConfigError struct {
+	Kind  sdk.Kind
+	Block string
+	// Errors name the argument that is to blame; none: the stage as a whole.
+	Errors []*sdk.ArgumentError
+}
+
+func (e *ConfigError) Error() string {
+	var all []string
+	for _, f := range e.Errors {
+		all = append(all, f.Error())
+	}
+	return fmt.Sprintf("%s.%s: %s", e.Kind, e.Block, strings.Join(all, "; "))
+}
+
+// Process is a running stage: its methods are those of package sdk, of
+// whichever kind the stage is. A process that ends is started again behind
+// them, and requests without a lasting effect are repeated; what was being
+// written fails with ErrRestarted.
+type Process struct {
+	*wire.Stage
+	host     *Host
+	spec     Spec
+	out      *output
+	masked   sync.Once // tells of the first secret in a result
+	readable sync.Once // tells that its memory is open
+
+	replay *replayLog
+	ctx    context.Context // ends with Close
+	end    context.CancelFunc
+	done   chan struct{} // closed when supervision has ended
+	title  string        // the name and the plugin, for messages
+	waits  waits
+
+	mu          sync.Mutex
+	fingerprint string
+	plugin      foreign
+	current     instance
+	changed     chan struct{} // closed when current or failed is about to change
+	failed      error         // it is not restarted any more
+}
+
+// instance is one of the processes that a Process has over time.
+type instance struct {
+	process *process
+	conn    *wire.Conn
+	unshare func()      // ends what the engine shares with it
+	stage   *wire.Stage // as Configure described it
+	print   string      // the fingerprint
+	title   string      // the plugin's name and version
+	plugin  foreign
+	opened  int // replies before it was ready
+	ended   *ended
+}
+
+// end ends the connection to an instance, and what is shared with it.
+func (i instance) end() {
+	i.conn.Close()
+	i.unshare()
+}
+
+// foreign is the program of a third party's stage; of a built-in one it is empty.
+type foreign struct{ name, version, hash string }
+
+// Start starts and configures a stage. It returns a *ConfigError where the
+// stage refuses its config. The process lives until Close, not until ctx ends.
+func (h *Host) Start(ctx context.Context, spec Spec) (*Process, error) {
+	if spec.StateDir != "" {
+		err := disk.MakeBelow(h.options.StateDir, spec.StateDir)
+		if disk.ReadOnly(err) && spec.Kind != sdk.KindStore { // what a store would make there is worth keeping
+			spec.StateDir, err = h.Scratch()
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s.%s: make its state folder: %w", spec.Kind, spec.Block, err)
+		}
+	}
+	if spec.Fits {
+		dir, err := wire.StateDir(spec.StateDir, spec.State)
+		if disk.ReadOnly(err) {
+			if dir, err = h.Scratch(); err == nil {
+				dir, err = wire.StateDir(dir, spec.State)
+			}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s.%s: %w", spec.Kind, spec.Block, err)
+		}
+		spec.StateDir = dir
+	}
+	h.secrets.Add(spec.Secrets...)
+	log := h.options.Log
+	if spec.Quiet {
+		log = slog.New(slog.DiscardHandler)
+	}
+	p := &Process{
+		host: h, spec: spec, replay: newReplayLog(),
+		out:  &output{log: log.With("stage", fmt.Sprintf("%s.%s", spec.Kind, spec.Block)), secrets: &h.secrets},
+		done: make(chan struct{}), changed: make(chan struct{}),
+	}
+	p.ctx, p.end = context.WithCancel(h.ctx)
+	if err := h.add(p); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(p.ctx, cancel)()
+	opened := p.waits.open()
+	first, err := p.launch(ctx)
+	opened()
+	if err != nil {
+		p.end()
+		close(p.done)
+		h.remove(p)
+		return nil, errors.Join(err, p.forget())
+	}
+	p.current, p.fingerprint, p.plugin = first, first.print, first.plugin
+	p.title = fmt.Sprintf("%s: plugin %s", p.name(), first.title)
+	p.Stage = first.stage
+	p.Stage.Conn, p.Stage.Name = caller{p}, p.title
+	go p.supervise()
+	return p, nil
+}
+
+// Fingerprint tells what the stage's output depends on beyond its arguments.
+func (p *Process) Fingerprint() string { return p.fingerprint }
+
+// Plugin returns name, version and hash of the program of a third party's stage;
+// all are empty for a built-in one.
+func (p *Process) Plugin() (name, version, hash string) {
+	return p.plugin.name, p.plugin.version, p.plugin.hash
+}
+
+// Close ends the process. It gives the stage a moment to close itself.
+func (p *Process) Close() error {
+	p.end()
+	<-p.done
+	p.host.remove(p)
+	return p.forget()
+}
+
+// forget removes the folder of an embedder that learnt anew: what counts of it was packed.
+func (p *Process) forget() error {
+	if p.spec.Fits && p.spec.State == nil {
+		return os.RemoveAll(p.spec.StateDir)
+	}
+	return nil
+}
+
+// launch starts a process and configures it.
+func (p *Process) launch(ctx context.Context) (instance, error) {
+	l := launch{
+		program: p.spec.Program, name: p.name(), network: p.spec.Network, memory: p.spec.Memory, out: p.out,
+		stateDir: p.spec.StateDir, paths: p.spec.Paths, services: p.spec.Host != nil,
+	}
+	if p.spec.Debug {
+		l.debugged()
+	}
+	c, err := p.host.spawn(ctx, l)
+	if err != nil {
+		return instance{}, fmt.Errorf("%s: the plugin %s did not start: %w", p.name(), p.program(), err)
+	}
+	if p.spec.Debug {
+		if err := p.awaitDebugger(ctx, c); err != nil {
+			c.kill()
+			return instance{}, fmt.Errorf("%s: %w", p.name(), err)
+		}
+	}
+	p.reportReadable(c)
+	in, err := p.configure(ctx, c)
+	if err != nil {
+		c.kill()
+		var config *ConfigError
+		if errors.As(err, &config) {
+			return instance{}, err
+		}
+		if reason := c.running.failure(); reason != nil {
+			err = reason
+		}
+		return instance{}, fmt.Errorf("%s: %s%s", p.name(), p.out.secrets.Message(err.Error()), p.out.tail())
+	}
+	in.plugin.hash = c.hash
+	return in, nil
+}
+
+// name is what a person knows the stage by; a list of processes shows it too.
+func (p *Process) name() string { return fmt.Sprintf("%s.%s", p.spec.Kind, p.spec.Block) }
+
+func (p *Process) program() string {
+	if p.spec.Program == nil {
+		return "of the built-in stages"
+	}
+	return p.spec.Program.Path
+}
+
+func (p *Process) configure(ctx context.Context, c *process) (instance, error) {
+	client := stagepb.NewStageClient(c.conn)
+	offered, info, err := p.describe(ctx, client)
+	if err != nil {
+		return instance{}, err
+	}
+	config, err := p.config()
+	if err != nil {
+		return instance{}, err
+	}
+	request := &stagepb.ConfigureRequest{
+		Kind: wire.EncodeKind(p.spec.Kind), Name: info.Name, Block: wire.Valid(p.spec.Block), ConfigJson: config,
+		StateDir: wire.Valid(p.spec.StateDir), Samples: uint32(p.spec.Samples), Minor: wire.Minor,
+	}
+	in := instance{process: c, ended: newEnded(), unshare: func() {}}
+	if p.spec.Host != nil {
+		temp, err := p.host.temporary()
+		if err != nil {
+			return instance{}, err
+		}
+		if request.Host, in.unshare, err = p.host.shared.share(temp, sharedHost{p.spec.Host, p.out.secrets}); err != nil {
+			return instance{}, err
+		}
+	}
+	if err := p.open(ctx, client, request, offered, info, &in); err != nil {
+		in.unshare()
+		return instance{}, err
+	}
+	return in, nil
+}
+
+// open calls Configure and notes what the stage says.
+func (p *Process) open(ctx context.Context, client stagepb.StageClient, request *stagepb.ConfigureRequest, offered sdk.Plugin, info sdk.Stage, in *instance) error {
+	reply, err := client.Configure(ctx, request)
+	if err != nil {
+		return fmt.Errorf("the plugin could not be configured: %w", err)
+	}
+	if faults := wire.DecodeArgumentErrors(reply.GetErrors()); len(faults) > 0 {
+		for i, f := range faults {
+			faults[i].Err = errors.New(p.out.secrets.Message(f.Err.Error()))
+		}
+		return &ConfigError{Kind: p.spec.Kind, Block: p.spec.Block, Errors: faults}
+	}
+	reply.ResolvedJson = []byte(redactJSON(string(reply.GetResolvedJson()), p.out.secrets.Result))
+	if in.stage, err = wire.Described(info, p.spec.StateDir, reply); err != nil {
+		return err
+	}
+	in.print, in.title = p.out.secrets.Result(reply.GetFingerprint()), p.out.secrets.Result(offered.Name+" "+offered.Version)
+	if p.spec.Program != nil {
+		in.plugin.name, in.plugin.version = p.out.secrets.Result(offered.Name), p.out.secrets.Result(offered.Version)
+	}
+	in.conn = wire.NewConn(in.process.conn)
+	return nil
+}
+
+// config is the stage's config. A process that follows another gets what that one has resolved.
+func (p *Process) config() ([]byte, error) {
+	if p.Stage == nil {
+		return p.spec.Config, nil
+	}
+	return sdk.CompleteConfig(p.spec.Config, p.Chosen)
+}
+
+// describe finds the stage among those that the plugin offers.
+func (p *Process) describe(ctx context.Context, client stagepb.StageClient) (sdk.Plugin, sdk.Stage, error) {
+	reply, err := client.Describe(ctx, &stagepb.DescribeRequest{})
+	if err != nil {
+		return sdk.Plugin{}, sdk.Stage{}, fmt.Errorf("the plugin did not describe itself: %w", err)
+	}
+	offered, err := wire.DecodePlugin(reply)
+	if err != nil {
+		return offered, sdk.Stage{}, err
+	}
+	name := p.spec.Use[strings.LastIndex(p.spec.Use, "/")+1:]
+	for _, s := range offered.Stages {
+		if s.Kind == p.spec.Kind && s.Name == name {
+			return offered, s, nil
+		}
+	}
+	return offered, sdk.Stage{}, fmt.Errorf("plugin %s %s has no %s stage %q", offered.Name, offered.Version, p.spec.Kind, name)
+}
+
+// runningProcess is one operating system process, as go-plugin wants to see
+// it. Beside what go-plugin's own does, it holds the plugin's standard input
+// open as a life line, reads all output itself and passes on nothing but a
+// checked handshake line, and can always be killed.
+type runningProcess struct {
+	prepared // by the time of Start
+	path     string
+	out      *output
+	lifeline *os.File
+	shown    string         // the certificate and key that a built-in stage shows: a plugin makes its own
+	hello    *io.PipeReader // the handshake line, for go-plugin
+	ended    chan struct{}  // closed when it has ended, and all that it has started
+	exit     confine.Exit   // how it has ended
+	exited   chan struct{}  // closed when its output has been read, too
+	begun    func(*confine.Control) (ended func())
+	kills    int64 // what the kernel had ended for lack of memory before it began
+
+	mu     sync.Mutex
+	pid    int   // 0: not started
+	killed bool  // it must not be started any more
+	reason error // why it cannot be used
+}
+
+func newRunningProcess(path string, out *output) *runningProcess {
+	return &runningProcess{path: path, out: out, ended: make(chan struct{}), exited: make(chan struct{})}
+}
+
+// set gives it what is started. Kill may have been called before.
+func (p *runningProcess) set(next prepared) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.prepared = next
+}
+
+var _ runner.Runner = (*runningProcess)(nil)
+
+// Start implements runner.Runner.
+func (p *runningProcess) Start(context.Context) error {
+	stdin, lifeline, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	stdout, stdoutEnd, err := os.Pipe()
+	if err != nil {
+		return errors.Join(err, stdin.Close(), lifeline.Close())
+	}
+	stderr, stderrEnd, err := os.Pipe()
+	if err != nil {
+		return errors.Join(err, stdin.Close(), lifeline.Close(), stdout.Close(), stdoutEnd.Close())
+	}
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = stdin, stdoutEnd, stderrEnd
+	if p.shown != "" {
+		_, _ = lifeline.WriteString(p.shown + "\x00") // it fits into the pipe
+	}
+	err = p.begin()
+	_ = errors.Join(stdin.Close(), stdoutEnd.Close(), stderrEnd.Close())
+	if err != nil {
+		_ = errors.Join(lifeline.Close(), stdout.Close(), stderr.Close())
+		p.close()
+		p.fail(explainExec(p.path, err))
+		return err
+	}
+	p.lifeline = lifeline
+	hello, helloEnd := io.Pipe()
+	p.hello = hello
+
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		lines := p.out.lines("stderr")
+		_, _ = io.Copy(lines, stderr)
+		_ = lines.Close()
+	})
+	reading.Go(func() { p.readStdout(stdout, helloEnd) })
+	ended := p.begun(p.control)
+	go func() {
+		p.exit = <-p.control.Ended()
+		ended()
+		p.close()
+		close(p.ended)
+		read := make(chan struct{})
+		go func() { reading.Wait(); close(read) }()
+		select {
+		case <-read:
+		case <-time.After(200 * time.Millisecond): // someone else has its output open
+		}
+		_ = errors.Join(stdout.Close(), stderr.Close(), lifeline.Close(), helloEnd.Close())
+		close(p.exited)
+	}()
+	return nil
+}
+
+func (p *runningProcess) begin() error {
+	p.mu.Lock()
+	killed := p.killed
+	p.mu.Unlock()
+	if killed {
+		return os.ErrProcessDone
+	}
+	p.kills, _ = memory.Kills()
+	if err := p.control.Start(); err != nil { // it waits for a launcher, and Kill may be called meanwhile
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pid = p.control.PID()
+	if p.killed {
+		p.control.End()
+	}
+	return nil
+}
+
+// readStdout checks the first line, which is the handshake, and then keeps the
+// pipe empty for as long as the process lives.
+func (p *runningProcess) readStdout(stdout io.Reader, hello *io.PipeWriter) {
+	buffered := bufio.NewReaderSize(stdout, 8<<10)
+	line, err := buffered.ReadSlice('\n')
+	wrong := checkHello(string(line), p.shown, p.out.secrets)
+	switch {
+	case errors.Is(err, io.EOF) && len(line) == 0:
+		p.fail(errors.New("it ended before it was ready"))
+		select { // its exit status says more than a kill would
+		case <-p.ended:
+		case <-time.After(500 * time.Millisecond):
+		}
+		_ = hello.Close()
+	case wrong != nil:
+		p.fail(wrong)
+		_ = hello.Close()
+		_ = p.Kill(context.Background())
+	default:
+		_, _ = hello.Write(line)
+	}
+	lines := p.out.lines("stdout")
+	_, _ = io.Copy(lines, buffered)
+	_ = lines.Close()
+	_ = hello.Close()
+}
+
+// checkHello says what is wrong with a handshake line, without a secret.
+func checkHello(line, shown string, secrets *redact.Secrets) error {
+	part := strings.Split(strings.TrimSpace(line), "|")
+	switch {
+	case len(part) < 5 || part[0] == "":
+		shown := secrets.Message(line)
+		shown = strings.ToValidUTF8(shown[:min(len(shown), 80)], "?")
+		return fmt.Errorf("it is not a racflow plugin: its first line of output is %q, not a handshake; "+
+			"a plugin calls serve.Plugin first and prints to standard error only", strings.TrimSpace(shown))
+	case part[0] != "1":
+		return fmt.Errorf("it speaks version %s of go-plugin's protocol, racflow speaks version 1; rebuild it with a current SDK", secrets.Message(part[0]))
+	case part[1] != strconv.Itoa(wire.ProtocolVersion):
+		return fmt.Errorf("it speaks version %s of racflow's protocol, this racflow version %d; "+
+			"rebuild it with the SDK of this racflow, or update racflow", secrets.Message(part[1]), wire.ProtocolVersion)
+	case part[2] != "unix":
+		return fmt.Errorf("it listens on %s; a plugin listens on a unix socket in PLUGIN_UNIX_SOCKET_DIR", secrets.Message(part[2]))
+	case part[4] != "grpc":
+		return fmt.Errorf("it speaks %s; a plugin speaks grpc", secrets.Message(part[4]))
+	case shown == "" && (len(part) < 6 || len(part[5]) <= 50):
+		return errors.New("it gave no certificate; a plugin speaks TLS where PLUGIN_CLIENT_CERT is set and " +
+			"puts its own certificate into the handshake line")
+	}
+	return nil
+}
+
+// explainExec says why a program could not be started.
+func explainExec(path string, err error) error {
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("there is no program %s (or not the interpreter that it names)", path)
+	case errors.Is(err, os.ErrPermission):
+		return fmt.Errorf("%s may not be executed; try: chmod +x %s", path, path)
+	case errors.Is(err, syscall.ENOEXEC):
+		return fmt.Errorf("%s is not a program for this machine", path)
+	}
+	return fmt.Errorf("%s could not be started: %w", path, err)
+}
+
+// fail remembers the first reason why the process cannot be used.
+func (p *runningProcess) fail(reason error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reason == nil {
+		p.reason = reason
+	}
+}
+
+func (p *runningProcess) failure() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.reason
+}
+
+// Kill implements runner.Runner. It ends the process whatever state it is in,
+// and all that it has started.
+func (p *runningProcess) Kill(context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.killed = true
+	select {
+	case <-p.ended:
+		return nil
+	default:
+	}
+	if p.control != nil {
+		p.control.End()
+	}
+	return nil
+}
+
+// Wait implements runner.Runner.
+func (p *runningProcess) Wait(context.Context) error {
+	<-p.exited
+	return nil
+}
+
+// Stdout implements runner.Runner: at most the handshake line.
+func (p *runningProcess) Stdout() io.ReadCloser { return p.hello }
+
+// Stderr implements runner.Runner. It is empty: go-plugin's parser panics on
+// lines of JSON that it does not expect.
+func (p *runningProcess) Stderr() io.ReadCloser { return io.NopCloser(strings.NewReader("")) }
+
+// Name implements runner.Runner.
+func (p *runningProcess) Name() string { return p.path }
+
+// ID implements runner.Runner.
+func (p *runningProcess) ID() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return strconv.Itoa(p.pid)
+}
+
+// plugin is the process id of the plugin itself.
+func (p *runningProcess) plugin() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.pid
+}
+
+func (p *runningProcess) started() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.pid != 0
+}
+
+// Diagnose implements runner.Runner.
+func (p *runningProcess) Diagnose(context.Context) string { return "" }
+
+// PluginToHost implements runner.Runner.
+func (p *runningProcess) PluginToHost(network, address string) (string, string, error) {
+	return network, address, nil
+}
+
+// HostToPlugin implements runner.Runner.
+func (p *runningProcess) HostToPlugin(network, address string) (string, string, error) {
+	return network, address, nil
+}
+
+// launch says which process to start and how.
+type launch struct {
+	program *program.Program // nil: the built-in stages
+	name    string           // of a built-in stage, for people who list processes
+	network bool
+	// Of a third party's:
+	stateDir string   // that it may change; empty: none
+	paths    []string // that it may read
+	services bool     // it gets the engine's
+	memory   int64    // bytes that it and all that it starts may hold; 0: any
+	out      *output
+
+	environment []string      // beside what every plugin gets
+	start       time.Duration // until it answers; 0: the host's
+}
+
+// process is a program that runs and has passed the handshake.
+type process struct {
+	hash    string // of a third party's program
+	running *runningProcess
+	client  *plugin.Client
+	conn    *grpc.ClientConn
+}
+
+// spawn starts a process and waits until it answers.
+func (h *Host) spawn(ctx context.Context, l launch) (*process, error) {
+	marks, path, hash := []string{"PLUGIN_CLIENT_CERT=" + h.id.authority}, h.options.Self, ""
+	if l.program == nil {
+		marks = append(marks, wire.StageKey+"="+l.name)
+	} else {
+		checked, err := l.program.Check()
+		if err != nil {
+			return nil, err
+		}
+		hash = checked
+		path = l.program.Path
+	}
+	temp, err := h.temporary()
+	if err != nil {
+		return nil, err
+	}
+	within := cmp.Or(l.start, h.limits.start)
+	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("it was not ready within %v", within))
+	defer cancel()
+	running := newRunningProcess(path, l.out)
+	if l.program == nil {
+		running.shown = h.id.builtin
+	}
+	var sockets string
+	config := h.id.dialing.Clone() // go-plugin makes a plugin's certificate the only one that it trusts
+	client := plugin.NewClient(&plugin.ClientConfig{
+		HandshakeConfig: wire.Handshake(),
+		Plugins:         plugin.PluginSet{},
+		RunnerFunc: func(_ hclog.Logger, offered *exec.Cmd, dir string) (runner.Runner, error) {
+			sockets = dir
+			next, err := h.prepare(ctx, l, dir)
+			if err != nil {
+				return nil, err
+			}
+			next.cmd.Env = slices.Concat(next.cmd.Env, offered.Env, marks, l.environment)
+			running.set(next)
+			h.bounded(running, l.memory, l.name)
+			return running, nil
+		},
+		TLSConfig:        config,
+		StartTimeout:     Forever, // ours is ctx
+		SyncStdout:       l.out.lines("stdout"),
+		SyncStderr:       l.out.lines("stderr"),
+		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
+		Logger:           hclog.NewNullLogger(),
+		GRPCDialOptions:  wire.DialOptions(),
+		SkipHostEnv:      true,
+		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: temp},
+	})
+	c := &process{hash: hash, running: running, client: client}
+	stop := context.AfterFunc(ctx, func() {
+		running.fail(context.Cause(ctx))
+		_ = running.Kill(ctx)
+	})
+	connected, err := client.Client()
+	if !stop() || err != nil {
+		c.kill()
+		_ = os.RemoveAll(sockets)
+		return nil, c.explain(err)
+	}
+	c.conn = connected.(*plugin.GRPCClient).Conn
+	return c, nil
+}
+
+// explain says why a process did not start, with its exit status and its last
+// words.
+func (c *process) explain(err error) error {
+	reason := c.running.failure()
+	if reason == nil {
+		reason = errors.New(c.running.out.secrets.Message(err.Error()))
+	}
+	if !c.running.started() {
+		return reason
+	}
+	select {
+	case <-c.running.exited:
+		if c.running.exit.Signal == 0 {
+			reason = fmt.Errorf("%w (exit status %d)", reason, c.running.exit.Status)
+		}
+	default:
+	}
+	return fmt.Errorf("%w%s", reason, c.running.out.tail())
+}
+
+// stop asks the process to end and kills it if it has not after grace.
+func (c *process) stop(grace time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	go func() {
+		// go-plugin's own client waits for an answer without a deadline.
+		if isUnimplemented(c.conn.Invoke(ctx, shutdownMethod, &emptypb.Empty{}, &emptypb.Empty{})) {
+			cancel()
+		}
+	}()
+	select {
+	case <-c.running.exited:
+	case <-ctx.Done():
+	}
+	c.kill()
+}
+
+// shutdownMethod is go-plugin's, by which a process is asked to end.
+const shutdownMethod = "/plugin.GRPCController/Shutdown"
+
+func isUnimplemented(err error) bool { return status.Code(err) == codes.Unimplemented }
+
+// kill ends the process at once. Only then may go-plugin clean up after it: it
+// would wait for a process that has stopped.
+func (c *process) kill() {
+	_ = c.running.Kill(context.Background())
+	cleaned := make(chan struct{})
+	go func() {
+		if c.running.started() {
+			<-c.running.exited
+		}
+		c.client.Kill()
+		close(cleaned)
+	}()
+	select {
+	case <-cleaned:
+	case <-time.After(time.Second): // a process in the depths of the kernel
+	}
+}

@@ -1,0 +1,319 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/racflow/racflow/engine/internal/process/confine"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/proto/stagepb"
+	"github.com/racflow/racflow/sdk/support"
+	"github.com/racflow/racflow/sdk/wire"
+)
+
+// Replays are the requests that stages failed on, each cut down to the row to blame.
+func (h *Host) Replays() *Replays { return &h.replays }
+
+// blame keeps a request with a single row that the stage failed on, or any with why it
+// is to blame.
+func (p caller) blame(ctx context.Context, method string, request any, why error) {
+	if wire.IsBlamed(ctx) && why != nil {
+		p.Nonsense(method, request.(proto.Message), why)
+	}
+}
+
+// Nonsense implements wire.Witness.
+func (p caller) Nonsense(method string, request proto.Message, why error) {
+	files, secrets := &p.host.replays, p.out.secrets
+	if files.Full() {
+		return
+	}
+	mask := func(text string) string { return redactJSON(text, secrets.Result) }
+	kept, err := NewReplayRequest(method, request, mask)
+	if err == nil {
+		name, version, _ := strings.Cut(strings.TrimPrefix(p.title, p.name()+": plugin "), " ")
+		config := cmp.Or(string(p.spec.Config), "{}")
+		var path string
+		path, err = files.Add(p.name(), ReplayFile{
+			Plugin: name, Version: version, Hash: p.plugin.hash, Kind: p.spec.Kind, Stage: p.spec.Use[strings.LastIndex(p.spec.Use, "/")+1:],
+			Config: json.RawMessage(mask(config)), Request: kept, How: secrets.Message(why.Error()),
+		})
+		if path != "" {
+			p.out.log.Info("the request that it failed on can be sent again with: racflow plugin verify --replay "+path, "plugin", name)
+		}
+	}
+	if err != nil {
+		p.out.log.Warn("a request that it failed on could not be kept", "error", err)
+	}
+}
+
+// failed is what a reply says of a failure that the stage does not account for; nil: nothing.
+func failed(answer failing) error {
+	if f := answer.GetFailure(); isInternal(f) {
+		return errFailed(f.GetMessage())
+	}
+	if rows, ok := answer.(interface{ GetErrors() []*stagepb.RowError }); ok {
+		for _, e := range rows.GetErrors() {
+			if f := e.GetFailure(); isInternal(f) {
+				return errFailed(f.GetMessage())
+			}
+		}
+	}
+	return nil
+}
+
+// isInternal reports whether a failure is a mistake of the stage itself, or says nothing else.
+func isInternal(f *stagepb.Failure) bool {
+	return f != nil && sdk.CodeOf(wire.DecodeFailure(f)) == sdk.CodeInternal
+}
+
+type errFailed string
+
+func (e errFailed) Error() string { return string(e) }
+
+// ended is the end of one process, as its callers need to know it.
+type ended struct {
+	done chan struct{} // closed once why is known
+	why  string        // with its last words
+	deaf atomic.Bool   // it was ended for a request that it went on working on after its time was over
+}
+
+func newEnded() *ended { return &ended{done: make(chan struct{})} }
+
+// exit waits until a process whose connection broke has exited, ends it where it
+// does not, and says how it ended. The status of a process that is killed here at
+// once would hide the one that it had.
+func (p *Process) exit(now instance) string {
+	process := now.process.running
+	if process.failure() == nil {
+		select {
+		case <-process.ended:
+		case <-time.After(p.host.limits.stop):
+			process.fail(errors.New("it closed its connection and was ended"))
+		}
+	}
+	now.process.kill()
+	<-now.conn.Done()
+	now.unshare()
+	how := "it does not even end when it is killed"
+	select {
+	case <-process.exited:
+		how = describeExit(process.exit, process.kills)
+		if at := p.out.panicked(); at != "" {
+			how += ", " + at
+		}
+	default:
+	}
+	if reason := process.failure(); reason != nil {
+		how = reason.Error()
+	}
+	now.ended.why = how + p.out.tail()
+	p.out.forget()
+	close(now.ended.done)
+	return how
+}
+
+// describeExit says how a process ended, before whose start the kernel had ended so many
+// processes for lack of memory.
+func describeExit(exit confine.Exit, kills int64) string {
+	if exit.Signal == 0 {
+		return fmt.Sprintf("exit status %d", exit.Status)
+	}
+	how := fmt.Sprintf("killed by signal %d (%s)", exit.Signal, unix.SignalName(exit.Signal))
+	if exit.Signal != syscall.SIGKILL {
+		return how
+	}
+	return how + explainKill(kills)
+}
+
+// settle is called when a request has run out of time. It waits until the process
+// has noticed, ends one that works on, and waits for the next: whatever is asked
+// now does not spend its time on that.
+func (p *Process) settle(now instance) {
+	within, cancel := context.WithTimeout(p.ctx, p.host.limits.deaf)
+	defer cancel()
+	if !now.conn.Settle(within) && p.ctx.Err() == nil {
+		now.process.running.fail(fmt.Errorf("racflow ended it, since it still worked on a request %v after its time was over", p.host.limits.deaf))
+		now.ended.deaf.Store(true)
+		_ = now.process.running.Kill(p.ctx)
+		select {
+		case <-now.conn.Done():
+		case <-p.ctx.Done():
+		}
+	}
+	_, _ = p.live(p.ctx) // an error is that of the next request, too
+}
+
+// supervise watches the process and replaces it when it ends.
+func (p *Process) supervise() {
+	defer close(p.done)
+	ends := 0 // in a row, without an answer between them
+	for {
+		now := p.current // only this goroutine changes it
+		p.watch(now)
+		if p.ctx.Err() != nil {
+			now.process.stop(p.host.limits.stop)
+			now.end()
+			p.publish(instance{conn: now.conn}, p.about(ErrClosed))
+			return
+		}
+		how := p.exit(now)
+		if now.conn.Answered() > now.opened {
+			ends = 0
+		}
+		if ends++; ends > p.host.limits.ends {
+			p.giveUp(fmt.Errorf("%s ended %d times in a row, whatever it was asked, and is not started again: %s", p.title, ends, now.ended.why))
+			return
+		}
+		p.out.log.Warn("the plugin has ended and is started again", "reason", how)
+		if !p.restart(ends) {
+			return
+		}
+		if restarted := p.host.options.Restarted; restarted != nil {
+			restarted(p.name(), how)
+		}
+	}
+}
+
+// watch returns when a process has ended, has stopped or is no longer wanted.
+func (p *Process) watch(now instance) {
+	tick := time.NewTicker(p.host.limits.healthEvery)
+	defer tick.Stop()
+	if p.spec.Debug {
+		tick.Stop() // a debugger stops it
+	}
+	stuck := 0
+	for {
+		select {
+		case <-p.ctx.Done():
+			return
+		case <-now.conn.Done():
+			return
+		case <-tick.C:
+			within, cancel := context.WithTimeout(p.ctx, p.host.limits.healthWithin)
+			overdue, ok := now.conn.Alive(within)
+			cancel()
+			if !ok && p.ctx.Err() == nil {
+				now.process.running.fail(fmt.Errorf("racflow ended it, since it gave no sign of life for %v", p.host.limits.healthWithin))
+				return
+			}
+			if overdue < wire.Window {
+				stuck = 0
+			} else if stuck++; stuck == 2 {
+				now.process.running.fail(fmt.Errorf("racflow ended it, since it still works on %d requests that were cancelled", overdue))
+				return
+			}
+		}
+	}
+}
+
+// longestCrashes is how many ends in a row lengthen the pause before the next
+// process: one that starts is needed to find the row that ends it.
+const longestCrashes = 3
+
+// restart starts the process anew, several times if need be. It returns false
+// when it has given up.
+func (p *Process) restart(ends int) bool {
+	open := p.replay.restarted()
+	for failures := 0; ; {
+		if support.SleepFor(p.ctx, p.host.limits.backoff.Delay(min(ends, longestCrashes)+failures)) != nil {
+			p.publish(p.current, p.about(ErrClosed))
+			return false
+		}
+		next, err := p.launch(p.ctx)
+		if err == nil {
+			err = p.reopen(next, open)
+		}
+		if err == nil {
+			next.opened = next.conn.Answered()
+			p.publish(next, nil)
+			return true
+		}
+		p.out.log.Warn("the plugin could not be started again", "error", err)
+		var config *ConfigError
+		hopeless := errors.As(err, &config) || errors.Is(err, errChanged) || errors.Is(err, errGone) || errors.Is(err, errReplaced) // it will not change its mind
+		if failures++; hopeless || failures == p.host.limits.restarts {
+			p.giveUp(err) // launch has named the stage in it
+			return false
+		}
+	}
+}
+
+// giveUp fails all requests from now on: no process is started any more.
+func (p *Process) giveUp(err error) {
+	p.publish(p.current, &sdk.Error{Code: sdk.CodeUnavailable, Err: err})
+}
+
+var errChanged = errors.New("the plugin's fingerprint has changed while it ran; start the run again")
+
+var errGone = errors.New("the collection has been removed while it was searched; start the run again")
+
+var errReplaced = errors.New("another collection has taken its place while it was searched; start the run again")
+
+// reopen brings a new process to where the one before it was.
+func (p *Process) reopen(next instance, open []*stagepb.OpenCollectionRequest) error {
+	err := error(nil)
+	if next.print != p.fingerprint || next.print == "" && next.plugin != p.plugin {
+		err = errChanged
+	}
+	for _, o := range open {
+		if err != nil {
+			break
+		}
+		reply := &stagepb.OpenCollectionReply{}
+		err = next.conn.Invoke(p.ctx, stagepb.Stage_OpenCollection_FullMethodName, o, reply)
+		if err == nil && reply.GetFailure() != nil {
+			p.hide(reply)
+			err = fmt.Errorf("open %s again: %w", o.GetCollection(), wire.DecodeFailure(reply.GetFailure()))
+		} else if err == nil && p.replay.gone(o, reply.GetCollection()) {
+			err = fmt.Errorf("open %s again: %w", o.GetCollection(), errGone)
+		}
+	}
+	if id := p.replay.attachment(); id != "" && err == nil {
+		err = p.attach(next, id)
+	}
+	if err != nil {
+		next.process.kill()
+		next.end()
+	}
+	return err
+}
+
+// attach has a new process attach what the one before it had attached: the collection with that ID,
+// and no other.
+func (p *Process) attach(next instance, id string) error {
+	reply := &stagepb.AttachReply{}
+	if err := next.conn.Invoke(p.ctx, stagepb.Stage_Attach_FullMethodName, &stagepb.AttachRequest{}, reply); err != nil {
+		return err
+	}
+	p.hide(reply)
+	if reply.GetFailure() != nil {
+		return fmt.Errorf("attach the collection again: %w", wire.DecodeFailure(reply.GetFailure()))
+	}
+	if errs := wire.DecodeArgumentErrors(reply.GetErrors()); len(errs) > 0 {
+		return fmt.Errorf("attach the collection again: %w", errs[0])
+	}
+	if now := reply.GetAttached(); now.GetId() != id {
+		return fmt.Errorf("attach %s again: %w", now.GetName(), errReplaced)
+	}
+	return nil
+}
+
+// publish makes the outcome of a restart known to those who wait for it.
+func (p *Process) publish(next instance, failed error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.current, p.failed = next, failed
+	close(p.changed)
+	p.changed = make(chan struct{})
+}

@@ -1,0 +1,305 @@
+package memory
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// proc is where the system tells of processes.
+const proc = "/proc"
+
+// table is a look at all processes.
+type table struct {
+	root     string
+	parents  map[int]int // by process id
+	groups   map[int]int
+	children map[int][]int
+}
+
+// look reads which processes there are.
+func look(root string) (*table, error) {
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		return nil, err
+	}
+	t := &table{root: root, parents: map[int]int{}, groups: map[int]int{}, children: map[int][]int{}}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		stat, err := os.ReadFile(filepath.Join(root, e.Name(), "stat"))
+		if err != nil {
+			continue // it has ended
+		}
+		// The name, in parentheses, may hold anything.
+		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+		if len(fields) < 3 {
+			continue
+		}
+		t.parents[pid], _ = strconv.Atoi(string(fields[1]))
+		t.groups[pid], _ = strconv.Atoi(string(fields[2]))
+		t.children[t.parents[pid]] = append(t.children[t.parents[pid]], pid)
+	}
+	if len(t.parents) == 0 {
+		return nil, fmt.Errorf("%s shows no processes", root)
+	}
+	return t, nil
+}
+
+// family returns a process with all that descend from it, are in its group, or have become
+// children of its keeper; 0: it has none.
+func (t *table) family(pid, keeper int) []int {
+	seen := map[int]bool{}
+	var all []int
+	var add func(int)
+	add = func(p int) {
+		if _, lives := t.parents[p]; !lives || seen[p] {
+			return
+		}
+		seen[p] = true
+		all = append(all, p)
+		for _, child := range t.children[p] {
+			add(child)
+		}
+	}
+	add(pid)
+	if keeper != 0 {
+		for _, child := range t.children[keeper] {
+			add(child)
+		}
+	}
+	for p, group := range t.groups {
+		if group == pid {
+			add(p)
+		}
+	}
+	return all
+}
+
+// held is what processes hold together, in bytes. Pages that several share count for each,
+// unless exact is set and the system tells.
+func (t *table) held(pids []int, exact bool) (sum int64) {
+	for _, pid := range pids {
+		dir := filepath.Join(t.root, strconv.Itoa(pid))
+		if exact {
+			if n, err := count(filepath.Join(dir, "smaps_rollup"), "Pss_Anon:", "Pss_Shmem:", "SwapPss:"); err == nil {
+				sum += n
+				continue
+			}
+		}
+		n, _ := count(filepath.Join(dir, "status"), "RssAnon:", "RssShmem:", "VmSwap:") // it may have ended
+		sum += n
+	}
+	return sum
+}
+
+// count adds up lines "NAME N kB" of a file, in bytes.
+func count(path string, names ...string) (sum int64, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		for _, name := range names {
+			if rest, ok := strings.CutPrefix(line, name); ok {
+				n, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+				if err != nil {
+					return 0, err
+				}
+				sum += n << 10
+			}
+		}
+	}
+	return sum, nil
+}
+
+// Every is how often a Watch looks. Where a look takes long, it waits ten times as long, but at most
+// longest.
+const (
+	Every   = 200 * time.Millisecond
+	longest = time.Second
+)
+
+// Watch watches processes from the first that is added to Close.
+type Watch struct {
+	root  string // of what the system tells of processes
+	self  int
+	sleep func(time.Duration) <-chan time.Time
+	warn  func(error) // of what it cannot do
+
+	mu      sync.Mutex
+	total   Bound
+	members map[*member]bool
+	stop    chan struct{} // nil: it is not watching
+	done    chan struct{}
+	warned  bool // that this process alone holds too much
+}
+
+// Bound is what may be held, and who says so: the words are for people.
+type Bound struct {
+	Bytes int64  // 0: any
+	Of    string // such as `memory of pipeline "p"`
+}
+
+type member struct {
+	pid    int
+	keeper int // what it has started and left is a child of this process; 0: of none
+	bound  Bound
+	end    func(reason error)
+	ending bool // it was ended, and may not have noticed
+}
+
+// NewWatch makes a watch. warn is called, once, where it cannot see what processes hold, and where
+// no end of a process would help.
+func NewWatch(warn func(error)) *Watch {
+	return &Watch{root: proc, self: os.Getpid(), sleep: time.After, warn: warn, members: map[*member]bool{}}
+}
+
+// Total bounds what this process and all that are watched hold together. The largest of the latter
+// is ended first.
+func (w *Watch) Total(b Bound) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.total = b
+	w.begin()
+}
+
+// Add watches a process, and those children of its keeper's that it has left; 0: it has none. end is called once, from another goroutine, when it has to end.
+// remove says that it has ended.
+func (w *Watch) Add(pid, keeper int, b Bound, end func(reason error)) (remove func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	m := &member{pid: pid, keeper: keeper, bound: b, end: end}
+	w.members[m] = true
+	w.begin()
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.members, m)
+	}
+}
+
+// begin starts to watch where there is anything to watch.
+func (w *Watch) begin() {
+	bounded := w.total.Bytes > 0
+	for m := range w.members {
+		bounded = bounded || m.bound.Bytes > 0
+	}
+	if !bounded || w.stop != nil || len(w.members) == 0 {
+		return
+	}
+	w.stop, w.done = make(chan struct{}), make(chan struct{})
+	go w.run(w.stop, w.done)
+}
+
+// Close ends the watch. It is called once.
+func (w *Watch) Close() {
+	w.mu.Lock()
+	stop, done := w.stop, w.done
+	w.mu.Unlock()
+	if stop != nil {
+		close(stop)
+		<-done
+	}
+}
+
+func (w *Watch) run(stop, done chan struct{}) {
+	defer close(done)
+	for {
+		began := time.Now()
+		if err := w.pass(); err != nil {
+			w.warn(fmt.Errorf("the memory of processes is not watched: %w", err))
+			return
+		}
+		select {
+		case <-w.sleep(min(max(Every, 10*time.Since(began)), longest)):
+		case <-stop:
+			return
+		}
+	}
+}
+
+// family is what is held by a member and all that it has started.
+type family struct {
+	*member
+	pids  []int
+	bytes int64
+}
+
+// pass looks once, and ends what is over its bound.
+func (w *Watch) pass() error {
+	t, err := look(w.root)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var all []family
+	for m := range w.members {
+		f := family{member: m, pids: t.family(m.pid, m.keeper)}
+		f.bytes = t.held(f.pids, false)
+		if f.over(f.bytes) && len(f.pids) > 1 { // pages that are shared were counted several times
+			f.bytes = t.held(f.pids, true)
+		}
+		if f.over(f.bytes) && !f.ending {
+			f.ending = true
+			go f.end(fmt.Errorf("racflow ended it, since %s %s, more than the %s of %s", holders(len(f.pids)), Size(f.bytes), Size(f.bound.Bytes), f.bound.Of))
+		}
+		all = append(all, f)
+	}
+	if w.total.Bytes > 0 && len(all) > 0 {
+		w.checkTotal(t, all)
+	}
+	return nil
+}
+
+func (m *member) over(bytes int64) bool { return m.bound.Bytes > 0 && bytes > m.bound.Bytes }
+
+// checkTotal ends the largest process if all hold too much together. Only when one is gone it is
+// known what that gave back.
+func (w *Watch) checkTotal(t *table, all []family) {
+	own := t.held([]int{w.self}, false)
+	for _, exact := range []bool{false, true} {
+		sum := own
+		for i, f := range all {
+			all[i].bytes = t.held(f.pids, exact)
+			sum += all[i].bytes
+		}
+		if sum <= w.total.Bytes || slices.ContainsFunc(all, func(f family) bool { return f.ending }) {
+			return
+		}
+		if !exact {
+			continue
+		}
+		if own > w.total.Bytes {
+			if !w.warned {
+				w.warned = true
+				w.warn(fmt.Errorf("racflow itself holds %s, more than the %s of %s; raise that", Size(own), Size(w.total.Bytes), w.total.Of))
+			}
+			return
+		}
+		largest := slices.MaxFunc(all, func(a, b family) int { return cmp.Compare(a.bytes, b.bytes) })
+		largest.ending = true
+		go largest.end(fmt.Errorf("racflow ended it, since all processes of the run held %s together, more than the %s of %s; it was the largest, with %s",
+			Size(sum), Size(w.total.Bytes), w.total.Of, Size(largest.bytes)))
+	}
+}
+
+func holders(n int) string {
+	switch n {
+	case 1:
+		return "it held"
+	case 2:
+		return "it and a process that it started held"
+	}
+	return fmt.Sprintf("it and %d processes that it started held", n-1)
+}

@@ -1,0 +1,228 @@
+package bus
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"iter"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/racflow/racflow/engine/internal/knowledge/cache"
+	"github.com/racflow/racflow/engine/internal/process/governor"
+	"github.com/racflow/racflow/sdk"
+)
+
+// AnswersRun is what a worker needs of a run: *Run has it.
+type AnswersRun interface {
+	Answered(ctx context.Context, key string) ([]byte, error)
+	KeepAnswer(ctx context.Context, key string, value []byte) (stands []byte, err error)
+	Ask(ctx context.Context, subject string, data []byte) ([]byte, error)
+}
+
+// cacheSubject is where the caller is asked for answers of earlier runs.
+const cacheSubject = "answers"
+
+// looks is how many keys of one call are looked for in the bucket at a time.
+const looks = 16
+
+// AnswersCache is a governor.Shared for a worker of a run.
+type AnswersCache struct {
+	ctx   context.Context
+	local *cache.Cache
+	run   AnswersRun
+
+	mu     sync.Mutex
+	queue  []*question // that nobody has asked yet
+	going  bool        // somebody asks: who does owns absent
+	absent time.Time   // until then the caller is not asked
+}
+
+var _ governor.Shared = (*AnswersCache)(nil)
+
+// NewAnswersCache makes the response cache of a worker: local is that of its state folder. When ctx ends, nothing
+// waits for the servers any more.
+func NewAnswersCache(ctx context.Context, local *cache.Cache, run AnswersRun) *AnswersCache {
+	return &AnswersCache{ctx: ctx, local: local, run: run}
+}
+
+// name is what a key is called in the bucket.
+func name(key sdk.Key) string { return hex.EncodeToString(key[:]) }
+
+// Get returns what is kept under a key.
+func (c *AnswersCache) Get(key sdk.Key) ([]byte, bool) {
+	values, err := c.GetAll(c.ctx, []sdk.Key{key}, false)
+	if err != nil {
+		return nil, false
+	}
+	return values[0], values[0] != nil
+}
+
+// GetAll implements governor.Shared. What it finds elsewhere is in the folder from then on.
+func (c *AnswersCache) GetAll(ctx context.Context, keys []sdk.Key, fresh bool) ([][]byte, error) {
+	values := make([][]byte, len(keys))
+	var missing []int
+	for i, key := range keys {
+		ok := false
+		if !fresh {
+			values[i], ok = c.local.Get(key)
+		}
+		if !ok {
+			missing = append(missing, i)
+		}
+	}
+	if len(missing) == 0 {
+		return values, ctx.Err()
+	}
+	if err := c.lookAll(ctx, keys, values, missing); err != nil || fresh {
+		return values, err
+	}
+	return values, c.askAll(ctx, keys, values, missing)
+}
+
+// lookAll looks for keys in the run's bucket.
+func (c *AnswersCache) lookAll(ctx context.Context, keys []sdk.Key, values [][]byte, missing []int) error {
+	looking, ctx := errgroup.WithContext(ctx)
+	looking.SetLimit(looks)
+	for _, i := range missing {
+		looking.Go(func() (err error) {
+			values[i], err = c.look(ctx, keys[i])
+			return err
+		})
+	}
+	return looking.Wait()
+}
+
+// look looks for a key in the run's bucket.
+func (c *AnswersCache) look(ctx context.Context, key sdk.Key) ([]byte, error) {
+	data, err := c.run.Answered(ctx, name(key))
+	if err != nil || data == nil {
+		return nil, err
+	}
+	a, err := decode(data)
+	if err != nil {
+		return nil, nil //nolint:nilerr // it is asked for again, as what a folder lost
+	}
+	_ = c.have(key, a) // at worst it is looked for again
+	return a.value, nil
+}
+
+// have puts what another machine kept into the folder.
+func (c *AnswersCache) have(key sdk.Key, a answer) error {
+	if value, ok := c.local.Get(key); ok && bytes.Equal(value, a.value) {
+		return nil
+	}
+	return c.local.Put(key, a.about, a.value)
+}
+
+// Add keeps what a service answered: it is in the folder at once, and in the run's bucket when Add
+// returns. Where another worker's answer is there already, that one is what all get from then on.
+func (c *AnswersCache) Add(key sdk.Key, about string, value []byte) error {
+	if err := c.local.Add(key, about, value); err != nil {
+		return err
+	}
+	return c.keep(key, answer{about, value})
+}
+
+// Put is Add in the place of what earlier runs kept. What this run kept stands.
+func (c *AnswersCache) Put(key sdk.Key, about string, value []byte) error {
+	if err := c.local.Put(key, about, value); err != nil {
+		return err
+	}
+	return c.keep(key, answer{about, value})
+}
+
+func (c *AnswersCache) keep(key sdk.Key, a answer) error {
+	stands, err := c.run.KeepAnswer(c.ctx, name(key), a.encode())
+	if err != nil {
+		return fmt.Errorf("an answer is kept on this machine alone: %w", err)
+	}
+	first, err := decode(stands)
+	if err != nil {
+		return err
+	}
+	return c.have(key, first)
+}
+
+// AnswersSource is what the caller needs of a run: *Run has it.
+type AnswersSource interface {
+	ID() string
+	KeepAnswer(ctx context.Context, key string, value []byte) (stands []byte, err error)
+	Serve(subject string, f func(data []byte) []byte) (stop func(), err error)
+	// Answers are those of the bucket behind a sequence, and then those that come, until ctx ends.
+	Answers(ctx context.Context, after uint64) iter.Seq2[Answer, error]
+	// LastAnswer is the sequence of the last one now; 0: there is none.
+	LastAnswer(ctx context.Context) (uint64, error)
+}
+
+// AnswersServer is the caller's side of a run's response cache.
+type AnswersServer struct {
+	local *cache.Cache
+	run   AnswersSource
+	log   *slog.Logger
+	ctx   context.Context // ends with the Server
+	end   func()
+	stop  func()
+
+	bringing sync.WaitGroup
+	mu       sync.Mutex
+	at       uint64        // the last answer that was brought
+	more     chan struct{} // closed when at has changed, or nothing is brought any more
+	failed   error         // why nothing is brought any more
+}
+
+// ServeAnswers answers what workers of a run ask for from the caller's response cache, and brings there what
+// they keep, from where it was the last time that this folder was served. Close it.
+func ServeAnswers(ctx context.Context, run AnswersSource, local *cache.Cache, log *slog.Logger) (*AnswersServer, error) {
+	at, err := local.Copied(run.ID())
+	if err != nil {
+		return nil, fmt.Errorf("how many answers of the run are here already: %w", err)
+	}
+	s := &AnswersServer{local: local, run: run, log: log, at: at, more: make(chan struct{})}
+	s.ctx, s.end = context.WithCancel(ctx)
+	if s.stop, err = run.Serve(cacheSubject, s.reply); err != nil {
+		s.end()
+		return nil, err
+	}
+	s.bringing.Go(s.bring)
+	return s, nil
+}
+
+// fromCaller is what a worker's folder has answers as that the caller had.
+const fromCaller = "from the caller"
+
+// reply answers a question.
+func (s *AnswersServer) reply(data []byte) []byte {
+	var reply []byte
+	for _, key := range decodeQuestion(data) {
+		value, ok := s.local.Get(key)
+		if !ok {
+			reply = appendReply(reply, nothing, nil)
+			continue
+		}
+		encoded := answer{fromCaller, value}.encode()
+		switch {
+		case len(reply)+len(encoded) <= replyBytes:
+			reply = appendReply(reply, found, encoded)
+		case len(encoded) <= replyBytes:
+			reply = appendReply(reply, later, nil)
+		default:
+			reply = appendReply(reply, s.handOver(key, encoded), nil)
+		}
+	}
+	return reply
+}
+
+// handOver puts an answer that is too large for a reply into the run's bucket.
+func (s *AnswersServer) handOver(key sdk.Key, encoded []byte) byte {
+	ctx, cancel := context.WithTimeout(s.ctx, answerPatience/2)
+	defer cancel()
+	if _, err := s.run.KeepAnswer(ctx, name(key), encoded); err != nil {
+		return nothing
+	}
+	return kept
+}

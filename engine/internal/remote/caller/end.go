@@ -1,0 +1,261 @@
+package caller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/knowledge/cache"
+	"github.com/racflow/racflow/engine/internal/remote/bus"
+	"github.com/racflow/racflow/engine/internal/remote/packet"
+	"github.com/racflow/racflow/engine/internal/run"
+)
+
+// answering is this machine's cache of answers, of which workers may ask, and into which theirs come.
+type answering struct {
+	folder *cache.Cache
+	server *bus.AnswersServer
+}
+
+// serveAnswers begins it; nil: there is no state folder.
+func (c *Caller) serveAnswers(ctx context.Context, run *bus.Run) (*answering, error) {
+	if c.o.State == "" {
+		return nil, nil
+	}
+	folder, err := cache.Open(filepath.Join(c.o.State, engine.CacheFolder), c.o.Log)
+	if err != nil {
+		return nil, err
+	}
+	server, err := bus.ServeAnswers(context.WithoutCancel(ctx), run, folder, c.o.Log)
+	if err != nil {
+		return nil, errors.Join(err, folder.Close())
+	}
+	return &answering{folder, server}, nil
+}
+
+// close ends it. With all, everything is here then that workers have kept at the servers.
+func (a *answering) close(ctx context.Context, all bool) error {
+	if a == nil {
+		return nil
+	}
+	var err error
+	if all {
+		err = a.server.Bring(ctx)
+	}
+	return errors.Join(err, a.server.Close(), a.folder.Close())
+}
+
+// bring takes all answers of a run here that is about to be removed.
+func (c *Caller) bring(ctx context.Context, run *bus.Run) error {
+	a, err := c.serveAnswers(ctx, run)
+	if err != nil {
+		return err
+	}
+	return a.close(ctx, true)
+}
+
+// forget forgets how many answers of a run are here.
+func (c *Caller) forgetAnswers(id string) error {
+	if c.o.State == "" {
+		return nil
+	}
+	return cache.ForgetCopied(filepath.Join(c.o.State, engine.CacheFolder), id)
+}
+
+const (
+	// endWait bounds what the end of a run waits for at the servers: what is not done then, a later
+	// caller sweeps.
+	endWait = 30 * time.Second
+	// takeBackWait bounds how long the end of a run that is to be resumed waits for the servers.
+	takeBackWait = 10 * time.Second
+	// settleWait bounds how long the end of a run waits for the last words of its workers.
+	settleWait = 3 * time.Second
+)
+
+var errEnded = errors.New("the run has ended")
+
+// End implements engine.Remote. The journal is closed and the output is in its place by now, so that
+// the run is not needed any more where it is complete, or where there is no journal to resume it with.
+func (c *Caller) End(ctx context.Context, err error) error {
+	if c.stop == nil { // it never began
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWait)
+	defer cancel()
+	defer func() {
+		c.stop(errEnded)
+		c.parts.Wait()
+		c.part(ctx, false)
+	}()
+	if c.run == nil {
+		return nil
+	}
+	var taken *takenError
+	switch cause := c.ended(); {
+	case errors.As(cause, &taken) || errors.Is(cause, bus.ErrNoRun):
+		return nil
+	case err != nil && c.kept:
+		c.takeBack(ctx)
+		return nil
+	}
+	if _, err := c.run.Put(ctx, EndKey, []byte(`{}`)); err != nil {
+		c.remains(err)
+		return nil
+	}
+	_ = c.run.Tell(EndKey, nil) // who does not hear it looks
+	if c.crew != nil {          // else Begin failed before it looked for workers
+		c.crew.settle(ctx)
+		c.observe()
+		if spent := c.crew.spent(); c.o.Spent != nil && len(spent.Stages) > 0 {
+			c.o.Spent(spent)
+		}
+	}
+	c.part(ctx, true)
+	if err := c.run.Remove(ctx); err != nil {
+		c.remains(err)
+		return nil
+	}
+	if err := c.forgetAnswers(c.Run()); err != nil {
+		c.o.Log.Debug("a note about the run stays in the cache of answers", "error", err)
+	}
+	c.Sweep(ctx)
+	return nil
+}
+
+// takeBack takes what no worker has begun out of the queue of a run that stays: who interrupts it does
+// not want to pay for that now.
+func (c *Caller) takeBack(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, takeBackWait)
+	defer cancel()
+	c.stop(errEnded)
+	c.parts.Wait() // nobody else tells how far the caller is
+	c.mu.Lock()
+	part, detached := c.state.Part, c.state.Detached
+	if !detached {
+		c.state.Published = c.state.Done // what is not in the queue counts as answered
+	}
+	c.mu.Unlock()
+	more := ""
+	if !detached { // else it is the workers' own already, as far as they know
+		err := c.put(ctx) // where another caller has taken the run over, what waits there is that one's
+		if err == nil {
+			err = c.run.Drop(ctx, part+1)
+		}
+		switch {
+		case errors.As(err, new(*takenError)):
+			return
+		case err != nil:
+			c.o.Log.Warn("batches that wait at the servers could not be taken back: workers answer them, too", "run", c.Run(), "servers", c.o.Servers, "error", err)
+		default:
+			more = "; workers finish what they have in hand, and begin nothing more"
+		}
+	}
+	c.o.Say("run %s stays at %s with all that is answered there, which a resumed run takes from it%s", c.Run(), c.o.Servers, more)
+}
+
+// part ends what serves workers. With all, their answers of services are here then.
+func (c *Caller) part(ctx context.Context, all bool) {
+	if err := c.answers.close(ctx, all); err != nil {
+		c.o.Log.Warn("answers of services may be missing from this machine's cache: a later run pays for them again", "run", c.Run(), "error", err)
+	}
+	for _, leave := range c.leave {
+		leave()
+	}
+	c.answers, c.leave = nil, nil
+}
+
+// remains says that the run is over, but not away.
+func (c *Caller) remains(err error) {
+	c.o.Log.Warn("the run is over and could not be removed from the servers: a later run does that", "run", c.Run(), "servers", c.o.Servers, "error", err)
+}
+
+// answers yields what has become of all items in the order of the input: of those that workers
+// were asked about, and of those whose results the caller had.
+func (a *Attached) answers(yield func(run.Answers, error) bool) {
+	asked := &stream{shelf: a.shelf, last: int(a.state.Total)}
+	known := &stream{shelf: a.shelf, next: KnownSeq, last: KnownSeq + int(a.state.Known)}
+	for {
+		first, second := asked, known
+		err := asked.fill(a.caller.work)
+		if err == nil {
+			err = known.fill(a.caller.work)
+		}
+		if err != nil {
+			yield(run.Answers{}, err)
+			return
+		}
+		if asked.line() > known.line() {
+			first, second = known, asked
+		}
+		if first.line() == ended {
+			return
+		}
+		if !yield(first.before(second.line()), nil) {
+			return
+		}
+	}
+}
+
+// ended is the line behind all others.
+const ended = int(^uint(0) >> 1)
+
+// stream is batches whose items are in the order of the input.
+type stream struct {
+	shelf      *shelf
+	next, last int // numbers: the one before the next batch, and the last one
+	batch      run.Answers
+	lines      []int // of the items of the batch
+	from       int   // the first of them that was not yielded
+}
+
+// fill waits for the next batch where the last one has been yielded.
+func (s *stream) fill(ctx context.Context) error {
+	for s.from == len(s.lines) && s.next < s.last {
+		s.next++
+		data, worker, err := s.shelf.get(ctx, s.next)
+		if err != nil {
+			return err
+		}
+		rows, batch, err := packet.DecodeAnswers(data)
+		if err != nil {
+			return fmt.Errorf("the result of batch %d, by %s: %w", s.next, worker, err)
+		}
+		s.batch, s.lines, s.from = batch, make([]int, len(rows)), 0
+		for i := range rows {
+			s.lines[i] = rows[i].Line
+		}
+	}
+	return nil
+}
+
+// line is that of the next item.
+func (s *stream) line() int {
+	if s.from == len(s.lines) {
+		return ended
+	}
+	return s.lines[s.from]
+}
+
+// before takes the items before a line. What is known of the batch as a whole comes with its first ones.
+func (s *stream) before(line int) run.Answers {
+	from := s.from
+	for s.from < len(s.lines) && s.lines[s.from] < line {
+		s.from++
+	}
+	a := run.Answers{Results: s.batch.Results[from:s.from]}
+	for at, err := range s.batch.Left {
+		if at >= from && at < s.from {
+			if a.Left == nil {
+				a.Left = map[int]error{}
+			}
+			a.Left[at-from] = err
+		}
+	}
+	if from == 0 {
+		a.Halted, a.Ended, a.Distributions, a.Times = s.batch.Halted, s.batch.Ended, s.batch.Distributions, s.batch.Times
+	}
+	return a
+}

@@ -1,0 +1,330 @@
+package caller_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/remote/bus"
+	"github.com/racflow/racflow/engine/internal/remote/caller"
+
+	"github.com/racflow/racflow/engine/internal/run"
+	"github.com/racflow/racflow/engine/internal/run/journal"
+	"github.com/racflow/racflow/sdk/sdktest/must"
+)
+
+// deadly is a caller that dies without a word, once so many batches were answered or on the way; or that
+// ends then.
+type deadly struct {
+	*caller.Caller
+	left atomic.Int64
+	kill func()
+	ends bool
+}
+
+func (d *deadly) Answer(ctx context.Context, o run.Order) (run.Answers, error) {
+	if d.left.Add(-1) == 0 {
+		d.kill()
+	}
+	return d.Caller.Answer(ctx, o)
+}
+
+// End of a dead process does not happen: its work stops.
+func (d *deadly) End(ctx context.Context, err error) error {
+	if d.ends {
+		return d.Caller.End(ctx, err)
+	}
+	d.Stop()
+	return nil
+}
+
+// Whenever the caller dies, a resumed run gives the same output, and each item is answered once but for
+// those that were under way.
+func TestResume(t *testing.T) {
+	times := 20
+	if testing.Short() {
+		times = 5
+	}
+	w := newWorld(t, 600)
+	var mu sync.Mutex
+	deliveries := map[bus.Position]int{}
+	w.worker(func(b *bus.Batch) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		deliveries[b.Position]++
+		return true
+	})
+	draw := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // of a test
+	for range times {
+		at := draw.Int64N(75) + 1
+		mu.Lock()
+		clear(deliveries)
+		mu.Unlock()
+		state := filepath.Join(t.TempDir(), "state")
+		ctx, kill := context.WithCancel(t.Context())
+		c, _ := w.caller(caller.Options{})
+		dead := &deadly{Caller: c, kill: kill}
+		dead.left.Store(at)
+		o := w.options("", c)
+		o.State, o.Remote = state, dead
+		if _, _, err := w.work(ctx, o, nil); !errors.Is(err, context.Canceled) {
+			t.Fatalf("killed at %d: %v", at, err)
+		}
+		kill()
+		second, said := w.caller(caller.Options{})
+		o = w.options("", second)
+		o.State, o.Resume = state, engine.Newest
+		got, out, err := w.work(t.Context(), o, nil)
+		if err != nil || got != w.want || out.Items != w.items {
+			t.Fatalf("killed at %d: %v, %+v\n%s", at, err, out, strings.Join(said.all, "\n"))
+		}
+		if second.Run() != c.Run() {
+			t.Errorf("run %s became %s", c.Run(), second.Run())
+		}
+		for position, n := range deliveries {
+			if n > 1 {
+				t.Errorf("batch %s was delivered %d times", position, n)
+			}
+		}
+		if !w.gone() {
+			t.Fatal("the run is at the servers")
+		}
+	}
+}
+
+// early begins a run that ends early, once 30 batches are on the way. before is called then.
+func (w *world) early(ends bool, before func(*caller.Caller)) (*caller.Caller, *said) {
+	w.t.Helper()
+	ctx, interrupt := context.WithCancel(w.t.Context())
+	defer interrupt()
+	c, said := w.caller(caller.Options{})
+	remote := &deadly{Caller: c, ends: ends, kill: func() {
+		before(c)
+		interrupt()
+	}}
+	remote.left.Store(30)
+	o := w.options("far", c)
+	o.Remote = remote
+	if _, _, err := w.work(ctx, o, nil); !errors.Is(err, context.Canceled) {
+		w.t.Fatal(err)
+	}
+	return c, said
+}
+
+// interrupted begins a run that nobody answers, and ends it early.
+func (w *world) interrupted() *caller.Caller {
+	w.t.Helper()
+	c, said := w.early(true, func(*caller.Caller) {})
+	if !said.has("run " + c.Run() + " stays at ") {
+		w.t.Errorf("said %q", said.all)
+	}
+	return c
+}
+
+// second is another caller, and the options with which it resumes the run.
+func (w *world) second() (*caller.Caller, *said, engine.Options) {
+	w.t.Helper()
+	c, said := w.caller(caller.Options{})
+	o := w.options("far", c)
+	o.Resume = engine.Newest
+	return c, said, o
+}
+
+// opened is a run as others see it.
+func (w *world) opened(id string) *bus.Run {
+	w.t.Helper()
+	return must.Get(w.connect("other").Open(w.t.Context(), id))(w.t)
+}
+
+// queued is how many batches are in the queue of a run.
+func (w *world) queued(id string) int {
+	w.t.Helper()
+	b := must.Get(w.opened(id).Backlog(w.t.Context()))(w.t)
+	return b.Waiting + b.UnderWay
+}
+
+// Who interrupts a run takes back what no worker has begun; what one has in hand is finished, and not asked
+// again.
+func TestInterrupted(t *testing.T) {
+	w := newWorld(t, 600)
+	held, release := make(chan struct{}), make(chan struct{})
+	begun := 0
+	stop := w.worker(func(*bus.Batch) bool {
+		if begun++; begun == 1 {
+			close(held)
+			<-release
+		}
+		return true
+	})
+	c, said := w.early(true, func(*caller.Caller) { <-held })
+	if n := w.queued(c.Run()); n > 0 || !said.has("workers finish what they have in hand, and begin nothing more") {
+		t.Errorf("%d batches wait, said %q", n, said.all)
+	}
+	there := w.opened(c.Run())
+	var state caller.CallerState
+	if text, _, err := there.Get(t.Context(), caller.CallerKey); err != nil || json.Unmarshal(text, &state) != nil || state.Published != state.Done {
+		t.Errorf("%v, %+v: what was taken back counts as answered", err, state)
+	}
+	close(release)
+	for r, err := range there.Results(t.Context(), 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := there.Answer(t.Context(), bus.Position{Part: 1, Seq: 1000}, r.Data); err != nil { // as another part would
+			t.Fatal(err)
+		}
+		break
+	}
+	stop()
+	w.worker(nil)
+	_, said, o := w.second()
+	got, out, err := w.work(t.Context(), o, nil)
+	if err != nil || got != w.want || begun != 1 || out.Earlier == 0 {
+		t.Fatalf("%v, %d batches begun, %+v", err, begun, out)
+	}
+	if !said.has(fmt.Sprintf(": %d items answered meanwhile", out.Earlier)) {
+		t.Errorf("%d items are from before; said %q", out.Earlier, said.all)
+	}
+}
+
+// Who interrupts a run that another caller has taken over leaves its batches alone.
+func TestInterruptedTooLate(t *testing.T) {
+	w := newWorld(t, 300)
+	for name, part := range map[string]int{"it is in the next part": 2, "it began the same part first": 1} {
+		t.Run(name, func(t *testing.T) {
+			c, said := w.early(true, func(c *caller.Caller) {
+				there := w.opened(c.Run())
+				if _, err := there.Put(t.Context(), caller.CallerKey, fmt.Appendf(nil, `{"name":"other-1","part":%d}`, part)); err != nil {
+					t.Error(err)
+				}
+				if err := there.Publish(t.Context(), bus.Position{Part: part, Seq: 1000}, nil); err != nil {
+					t.Error(err)
+				}
+			})
+			if n := w.queued(c.Run()); n == 0 || said.has("stays at") {
+				t.Errorf("%d batches wait, said %q", n, said.all)
+			}
+		})
+	}
+}
+
+// A run whose caller died is resumed with what workers have answered meanwhile, although the caller has not
+// seen it.
+func TestResumeTakesWhatIsThere(t *testing.T) {
+	w := newWorld(t, 600)
+	c, _ := w.early(false, func(*caller.Caller) {})
+	stop := w.worker(nil)
+	n := 0
+	for _, err := range w.opened(c.Run()).Results(t.Context(), 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n++; n == 10 {
+			break
+		}
+	}
+	stop()
+	_, said, o := w.second()
+	w.worker(nil)
+	got, out, err := w.work(t.Context(), o, nil)
+	if err != nil || got != w.want || out.Earlier < 78 {
+		t.Fatalf("%v, %+v", err, out)
+	}
+	if !said.has(" items answered meanwhile at ") || !w.gone() {
+		t.Errorf("said %q", said.all)
+	}
+}
+
+// A run that differs from what is at the servers begins anew there, under another ID, and keeps what it has.
+func TestResumeChanged(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(w *world, o *engine.Options)
+		ended  bool
+	}{
+		"the file": {change: func(w *world, o *engine.Options) {
+			text := strings.Replace(pipelineFile, "contains '7'", "contains '8'", 1)
+			must.Do(w.t, os.WriteFile(filepath.Join(w.dir, "p.hcl"), []byte(text), 0o600))
+			o.ResumeAnyway = true
+		}},
+		"it was over": {change: func(*world, *engine.Options) {}, ended: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 300)
+			c := w.interrupted()
+			if test.ended {
+				must.Get(w.opened(c.Run()).Put(t.Context(), caller.EndKey, nil))(t)
+			}
+			second, _, o := w.second()
+			test.change(w, &o)
+			var mu sync.Mutex
+			parts := map[int]bool{}
+			w.worker(func(b *bus.Batch) bool {
+				mu.Lock()
+				defer mu.Unlock()
+				parts[b.Part] = true
+				return true
+			})
+			got, out, err := w.work(t.Context(), o, nil)
+			if err != nil || out.Items != 300 || (got == w.want) != test.ended {
+				t.Fatalf("%v, %+v", err, out)
+			}
+			if len(parts) != 1 || !parts[1] || second.Run() == c.Run() || !w.gone() {
+				t.Errorf("parts %v of run %s, which was %s", parts, second.Run(), c.Run())
+			}
+			if m, err := journal.RunsOf(o.State).Manifest("run-000001"); err != nil || m.Cluster.Run != second.Run() {
+				t.Errorf("%+v, %v", m.Cluster, err)
+			}
+		})
+	}
+}
+
+// Of a run that is not at the servers any more, what the journal lacks is asked again.
+func TestResumeRemoved(t *testing.T) {
+	w := newWorld(t, 300)
+	c := w.interrupted()
+	must.Do(t, w.opened(c.Run()).Remove(t.Context()))
+	w.worker(nil)
+	_, said, o := w.second()
+	got, _, err := w.work(t.Context(), o, nil)
+	if err != nil || got != w.want || !said.has("is not at "+w.servers.URL()+" any more") {
+		t.Fatalf("%v, said %q", err, said.all)
+	}
+}
+
+// A caller whose run another one has taken over leaves it.
+func TestTakenOver(t *testing.T) {
+	w := newWorld(t, 300)
+	c, _ := w.caller(caller.Options{})
+	o := w.options("far", c)
+	held := make(chan struct{})
+	first := sync.OnceFunc(func() { close(held) })
+	w.worker(func(*bus.Batch) bool {
+		first()
+		return false
+	})
+	ended := make(chan error, 1)
+	go func() {
+		_, _, err := w.work(t.Context(), o, nil)
+		ended <- err
+	}()
+	<-held
+	must.Get(w.opened(c.Run()).Put(t.Context(), caller.CallerKey, []byte(`{"name":"other-1","part":2}`)))(t)
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "was taken over by other-1") {
+		t.Fatal(err)
+	}
+	if _, err := w.connect("other").Open(t.Context(), c.Run()); err != nil {
+		t.Errorf("it took the run with it: %v", err)
+	}
+	if end := journal.RunsOf(w.state("far")).End("run-000001"); end == nil || end.Complete {
+		t.Errorf("%+v", end)
+	}
+}

@@ -1,0 +1,129 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/run/journal"
+	"github.com/racflow/racflow/sdk/sdktest/must"
+)
+
+func TestAnswers(t *testing.T) {
+	dir, o := folder(t, map[string]string{"p.hcl": intent, "rows.tsv": fruit})
+	s := must.Get(Open(t.Context(), []string{filepath.Join(dir, "p.hcl")}, o))(t)
+	defer s.Close()
+	p := s.Pipeline("intent")
+	if p == nil || s.Pipeline("other") != nil || len(s.Pipelines()) != 1 || p.Definition().Name != "intent" {
+		t.Fatalf("%v", s.Pipelines())
+	}
+	if _, err := p.Answer(t.Context(), engine.Item{Text: "red apple"}); !errors.Is(err, ErrStarting) {
+		t.Errorf("before it is started: %v", err)
+	}
+	if s := p.Status(); s.Ready || len(s.Knowledge) > 0 {
+		t.Errorf("%+v", s)
+	}
+	must.Do(t, s.Start(t.Context()))
+	if got := p.Status(); !got.Ready || got.Since.IsZero() || strings.Join(got.Labels, " ") != "fruit vehicle" || got.Answers != journal.LabelAnswers || len(got.Knowledge) != 1 {
+		t.Errorf("%+v", got)
+	}
+	if got := ask(t, p, "red apple"); got != "fruit" {
+		t.Errorf("it is %q", got)
+	}
+	r, err := p.Answer(t.Context(), engine.Item{ID: "x", Text: " "})
+	if err != nil || r.Error == nil || r.ID != "x" {
+		t.Errorf("an empty text: %+v, %v", r, err)
+	}
+	found, err := p.Retrieve(t.Context(), engine.Item{Text: "blue car"})
+	if err != nil || len(found) == 0 || found[0].Text != "blue car" || found[0].Label != "vehicle" {
+		t.Errorf("%+v, %v", found, err)
+	}
+	if _, err := p.Retrieve(t.Context(), engine.Item{}); err == nil {
+		t.Error("an empty text is searched for")
+	}
+}
+
+func TestFollow(t *testing.T) {
+	skipping := strings.Replace(intent, `  elect "e"`, "  sample \"never\" {\n    use  = \"prototype\"\n    when = \"margin < 0\"\n  }\n  elect \"e\"", 1)
+	dir, o := folder(t, map[string]string{"p.hcl": skipping, "rows.tsv": fruit})
+	p := started(t, o, filepath.Join(dir, "p.hcl")).Pipeline("intent")
+	var events []Event
+	r, err := p.Follow(t.Context(), engine.Item{Text: "red apple"}, func(e Event) { events = append(events, e) })
+	if err != nil || r.Answer != "fruit" {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	var stages []string
+	for _, e := range events {
+		stages = append(stages, e.Stage)
+	}
+	if got := strings.Join(stages, " "); got != "retrieve.near sample.vote sample.never elect.e" {
+		t.Fatalf("%s", got)
+	}
+	if c := events[0].Candidates; len(c) != 3 || c[0].Text != "red apple" {
+		t.Errorf("%+v", c)
+	}
+	if v := events[1].Votes; len(v) == 0 || v[0].Answer != "fruit" || events[1].Skipped != "" {
+		t.Errorf("%+v", events[1])
+	}
+	if events[2].Skipped != "its when rule does not hold" {
+		t.Errorf("%+v", events[2])
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	dir, o := folder(t, map[string]string{"p.hcl": intent, "q.hcl": intent, "wrong.hcl": strings.Replace(intent, "hashing", "hashin", 1), "rows.tsv": fruit})
+	file := func(name string) string { return filepath.Join(dir, name) }
+	_, err := Open(t.Context(), []string{file("wrong.hcl")}, o)
+	if found := new(engine.DiagnosticsError); !errors.As(err, &found) {
+		t.Errorf("%v is no error with diagnostics", err)
+	}
+	if _, err := Open(t.Context(), []string{file("p.hcl"), file("q.hcl")}, o); err == nil || !strings.Contains(err.Error(), `both have a pipeline "intent"`) {
+		t.Errorf("%v", err)
+	}
+	if _, err := Open(t.Context(), nil, o); err == nil {
+		t.Error("no file is served")
+	}
+}
+
+// TestVariables: of several files, each gets the variables that it declares.
+func TestVariables(t *testing.T) {
+	with := "variable \"rows\" { default = \"none.tsv\" }\n" + strings.Replace(intent, `"rows.tsv"`, "var.rows", 1)
+	dir, o := folder(t, map[string]string{"p.hcl": with, "q.hcl": strings.Replace(intent, `"intent"`, `"other"`, 1), "rows.tsv": fruit})
+	files := []string{filepath.Join(dir, "p.hcl"), filepath.Join(dir, "q.hcl")}
+	o.Engine.Vars = map[string]string{"rows": filepath.Join(dir, "rows.tsv")}
+	s := started(t, o, files...)
+	for _, p := range s.Pipelines() {
+		if got := ask(t, p, "fast train"); got != "vehicle" {
+			t.Errorf("%s: %q", p.Name(), got)
+		}
+	}
+	o.Engine.Vars["rowz"] = "1"
+	if _, err := Open(t.Context(), files, o); err == nil || !strings.Contains(err.Error(), `"rowz"`) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestTogether(t *testing.T) {
+	dir, o := folder(t, map[string]string{"p.hcl": intent, "rows.tsv": fruit})
+	p := started(t, o, filepath.Join(dir, "p.hcl")).Pipeline("intent")
+	texts := map[string]string{"red apple": "fruit", "green pear": "fruit", "blue car": "vehicle", "fast train": "vehicle"}
+	var all sync.WaitGroup
+	for text, label := range texts {
+		for range 50 {
+			all.Go(func() {
+				r, err := p.Answer(context.Background(), engine.Item{Text: text})
+				if err != nil || string(r.Answer) != label || r.Text != text {
+					t.Errorf("%s: %+v, %v", text, r, err)
+				}
+			})
+		}
+	}
+	all.Wait()
+	if s := p.Status(); s.Waiting+s.Working != 0 {
+		t.Errorf("%+v", s)
+	}
+}

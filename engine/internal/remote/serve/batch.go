@@ -1,0 +1,248 @@
+package serve
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/remote/live"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/internal/run/result"
+
+	"github.com/racflow/racflow/engine/internal/knowledge/rows"
+	"github.com/racflow/racflow/sdk/support"
+)
+
+// lineAnswer answers an item of a batch: a value that is written as JSON.
+type lineAnswer func(ctx context.Context, p Pipeline, line int, item Item, err error) any
+
+// window is how many bytes of a batch's lines are under way at a time.
+const window = 8 << 20
+
+// batch answers lines in their order, while they are read.
+func (s *Server) batch(w http.ResponseWriter, r *http.Request, answer lineAnswer) {
+	p := s.pipelines.Named(r.PathValue("name"))
+	if p == nil {
+		unknown(r.PathValue("name")).ServeHTTP(w, r)
+		return
+	}
+	if !p.Status().Ready {
+		ProblemOf(r.Context(), engine.Result{}, live.ErrStarting).ServeHTTP(w, r)
+		return
+	}
+	control := http.NewResponseController(w)
+	_ = control.EnableFullDuplex() // recorders of tests are
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	b := &batch{server: s, pipeline: p, answer: answer, room: semaphore.NewWeighted(window), lines: make(chan *line, s.options.Window)}
+	b.work.Go(func() { b.read(ctx, r.Body) })
+	w.Header().Set("Content-Type", linesType)
+	err := b.write(w, control)
+	cancel()
+	if err != nil {
+		_ = control.SetReadDeadline(time.Now()) // the reader may wait for the client
+	}
+	b.work.Wait() // until nothing is under way any more
+	if err == nil {
+		err = b.ended
+	}
+	switch {
+	case err == nil:
+		return
+	case b.written == 0 && b.ended != nil:
+		UnreadableBody(err).ServeHTTP(w, r)
+		return
+	}
+	panic(http.ErrAbortHandler) // what was answered is not whole, and the client must see that
+}
+
+// batch is one that is under way.
+type batch struct {
+	server   *Server
+	pipeline Pipeline
+	answer   lineAnswer
+	room     *semaphore.Weighted // in bytes
+	lines    chan *line          // in their order; closed at the end of the body
+	work     sync.WaitGroup
+	ended    error // why the body ended early; set before lines is closed
+	written  int
+}
+
+// line is one that is being answered.
+type line struct {
+	size int64
+	done chan any // gets the answer
+}
+
+// read begins to answer each line of the body.
+func (b *batch) read(ctx context.Context, body io.Reader) {
+	defer close(b.lines)
+	in := rows.NewLines(bufio.NewReaderSize(body, 64<<10), '\n')
+	for {
+		content, err := in.Next()
+		var item Item
+		switch {
+		case errors.Is(err, io.EOF):
+			return
+		case errors.Is(err, rows.ErrLineTooLong):
+		case err != nil:
+			b.ended = err
+			return
+		case len(bytes.TrimSpace(content)) == 0:
+			continue
+		default:
+			err = decode(content, &item)
+		}
+		one := &line{size: int64(len(content)) + 1, done: make(chan any, 1)}
+		if b.room.Acquire(ctx, one.size) != nil {
+			b.ended = ctx.Err()
+			return
+		}
+		number := in.Line()
+		b.work.Go(func() { one.done <- b.answer(ctx, b.pipeline, number, item, err) })
+		select {
+		case b.lines <- one:
+		case <-ctx.Done():
+			b.ended = ctx.Err()
+			return
+		}
+	}
+}
+
+// write writes answers, and lets those go that the client could already have before it
+// waits for another.
+func (b *batch) write(w io.Writer, control *http.ResponseController) error {
+	out := bufio.NewWriterSize(w, 32<<10)
+	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
+	flush := func() error {
+		if b.written == 0 {
+			return nil
+		}
+		if err := out.Flush(); err != nil {
+			return err
+		}
+		return control.Flush()
+	}
+	for {
+		one, ok, err := next(b.lines, flush)
+		if err != nil || !ok && b.ended == nil {
+			return errors.Join(err, flush())
+		}
+		if !ok {
+			if b.written > 0 {
+				return errors.Join(enc.Encode(result.Result{Votes: []result.Vote{}, Error: &result.Failure{Message: "the batch ended early: " + UnreadableBody(b.ended).Detail}}), flush())
+			}
+			return nil
+		}
+		value, _, err := next(one.done, flush)
+		b.room.Release(one.size)
+		if err != nil {
+			return err
+		}
+		b.written++
+		if err := enc.Encode(value); err != nil {
+			return err
+		}
+	}
+}
+
+// next receives from a channel, after a flush if that has to wait.
+func next[T any](from <-chan T, flush func() error) (value T, ok bool, err error) {
+	select {
+	case value, ok = <-from:
+		return value, ok, nil
+	default:
+	}
+	if err = flush(); err == nil {
+		value, ok = <-from
+	}
+	return value, ok, err
+}
+
+// decode reads an item. What it does not know is an error, as it is in a request of one.
+func decode(content []byte, item *Item) error {
+	if !utf8.Valid(content) {
+		return errNotUTF8
+	}
+	dec := json.NewDecoder(bytes.NewReader(content))
+	dec.DisallowUnknownFields()
+	var other *json.UnmarshalTypeError
+	switch err := dec.Decode(item); {
+	case errors.As(err, &other):
+		return fmt.Errorf("the line is no item: it has %s where %s should be", other.Value, cmp.Or(other.Field, "the item"))
+	case err != nil:
+		return fmt.Errorf("the line is no item: %w", err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("the line is no item: something follows it; write one JSON object a line")
+	}
+	return nil
+}
+
+func (s *Server) answerLine(ctx context.Context, p Pipeline, line int, one Item, err error) any {
+	item, r := one.item(line), engine.Result{}
+	if err == nil {
+		r, err = patient(ctx, s, func(ctx context.Context) (engine.Result, error) { return p.Answer(ctx, item) })
+	}
+	if err != nil {
+		r = engine.Result{ID: item.ID, Text: item.Text, Expected: item.Label, Votes: []result.Vote{}, Error: failure(err)}
+	}
+	if r.Error != nil {
+		r.Error.Line = line
+	}
+	return r
+}
+
+func (s *Server) retrieveLine(ctx context.Context, p Pipeline, line int, one Item, err error) any {
+	item := one.item(line)
+	f := Found{ID: item.ID, Candidates: []engine.Candidate{}}
+	if err == nil {
+		f, err = patient(ctx, s, func(ctx context.Context) (Found, error) { return retrieve(ctx, p, item) })
+	}
+	if err != nil {
+		f.Error = failure(err)
+		f.Error.Line = line
+	}
+	return f
+}
+
+// failure is an error as a result has it.
+func failure(err error) *result.Failure {
+	var failed *result.Failure
+	var stage *outcome.Failure
+	switch {
+	case errors.As(err, &failed):
+		copied := *failed
+		return &copied
+	case errors.As(err, &stage):
+		return &result.Failure{Stage: stage.Stage, Message: stage.Err.Error()}
+	}
+	return &result.Failure{Message: err.Error()}
+}
+
+// patient asks again while the pipeline's queue is full: the client of a batch waits
+// anyway.
+func patient[T any](ctx context.Context, s *Server, ask func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
+	defer cancel()
+	delays := support.Backoff{First: 5 * time.Millisecond, Max: 500 * time.Millisecond}
+	for failures := 1; ; failures++ {
+		value, err := ask(ctx)
+		if !errors.Is(err, live.ErrBusy) || support.SleepFor(ctx, delays.Delay(failures)) != nil {
+			return value, err
+		}
+	}
+}

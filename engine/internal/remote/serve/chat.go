@@ -1,0 +1,194 @@
+package serve
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/run/result"
+)
+
+// This file answers in the form of OpenAI's chat completions, so that whatever talks to
+// such a service can ask a pipeline without knowing racflow:
+//
+//	POST /v1/chat/completions   the last user message goes through the pipeline that model names
+//	GET  /v1/models             the pipelines
+//	GET  /v1/models/NAME
+//
+// The answer is the message: a label, a text with what it cites as annotations
+// (url_citation), or the passages that were found where the pipeline holds no election. An
+// item without an acceptable answer is a refusal, as OpenAI calls it, that says why. Beside the
+// standard fields stands "racflow" with the whole result. With stream, the answer comes in
+// chunks; a pipeline elects it as a whole, so the first one comes when it is there.
+//
+// Settings of a model (temperature, tools and the like) are the pipeline's own and have no
+// effect. What would change the form of the answer, n above 1 or a response_format, is
+// refused. Errors have OpenAI's form.
+//
+// The package holds no conversation: earlier messages are not read.
+
+// MountChat adds OpenAI's paths to a server.
+func MountChat(s *Server) {
+	f := chatFace{s.Pipelines(), s.Timeout()}
+	s.Mount("POST /v1/chat/completions", http.HandlerFunc(f.complete))
+	s.Mount("GET /v1/models", http.HandlerFunc(f.models))
+	s.Mount("GET /v1/models/{name}", http.HandlerFunc(f.model))
+}
+
+type chatFace struct {
+	pipelines Pipelines
+	timeout   time.Duration // of an answer
+}
+
+// complete answers a question.
+func (f chatFace) complete(w http.ResponseWriter, r *http.Request) {
+	in, question, refused := read(r)
+	if refused != nil {
+		refused.ServeHTTP(w, r)
+		return
+	}
+	p := f.pipelines.Named(in.Model)
+	if p == nil {
+		unknownModel(in.Model).ServeHTTP(w, r)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), f.timeout)
+	defer cancel()
+	answer := func() (engine.Result, *refusal) {
+		result, err := p.Answer(ctx, engine.Item{Text: question})
+		if problem := ProblemOf(ctx, result, err); problem != nil {
+			return result, refusalOf(problem)
+		}
+		return result, nil
+	}
+	if in.Stream {
+		stream{NewEventWriter(w), in, newCompletion("chat.completion.chunk", in.Model)}.serve(w, r, cancel, answer)
+		return
+	}
+	result, refused := answer()
+	if refused != nil {
+		refused.ServeHTTP(w, r)
+		return
+	}
+	whole, m, stop := newCompletion("chat.completion", in.Model), replyOf(result), "stop"
+	whole.Choices = []choice{{Message: &m, Finish: &stop}}
+	whole.Usage, whole.Racflow = usageOf(result), &result
+	writeRefusal(w, http.StatusOK, whole)
+}
+
+// model is a pipeline, as OpenAI lists models.
+type model struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Created int64  `json:"created"` // when what serves took over; 0: not yet
+	OwnedBy string `json:"owned_by"`
+}
+
+func modelOf(p Pipeline) model {
+	m := model{ID: p.Name(), Object: "model", OwnedBy: "racflow"}
+	if since := p.Status().Since; !since.IsZero() {
+		m.Created = since.Unix()
+	}
+	return m
+}
+
+func (f chatFace) models(w http.ResponseWriter, _ *http.Request) {
+	all := []model{}
+	for _, p := range f.pipelines() {
+		all = append(all, modelOf(p))
+	}
+	writeRefusal(w, http.StatusOK, map[string]any{"object": "list", "data": all})
+}
+
+func (f chatFace) model(w http.ResponseWriter, r *http.Request) {
+	p := f.pipelines.Named(r.PathValue("name"))
+	if p == nil {
+		unknownModel(r.PathValue("name")).ServeHTTP(w, r)
+		return
+	}
+	writeRefusal(w, http.StatusOK, modelOf(p))
+}
+
+// completion is an answer, whole or a chunk of it.
+type completion struct {
+	ID      string         `json:"id"`
+	Object  string         `json:"object"`
+	Created int64          `json:"created"`
+	Model   string         `json:"model"`
+	Choices []choice       `json:"choices"`
+	Usage   *usage         `json:"usage,omitempty"`
+	Racflow *engine.Result `json:"racflow,omitempty"` // beside the standard
+}
+
+type choice struct {
+	Index    int        `json:"index"`
+	Message  *chatReply `json:"message,omitempty"`
+	Delta    *chatReply `json:"delta,omitempty"`
+	Logprobs *string    `json:"logprobs"` // null: a pipeline has none
+	Finish   *string    `json:"finish_reason"`
+}
+
+// chatReply is the answer, or what a chunk adds to it.
+type chatReply struct {
+	Role        string       `json:"role,omitempty"`
+	Content     *string      `json:"content,omitempty"`
+	Refusal     *string      `json:"refusal,omitempty"`
+	Annotations []annotation `json:"annotations,omitempty"`
+}
+
+type usage struct {
+	Prompt     uint64 `json:"prompt_tokens"`
+	Completion uint64 `json:"completion_tokens"`
+	Total      uint64 `json:"total_tokens"`
+	Details    struct {
+		Cached uint64 `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
+}
+
+// newCompletion is what all parts of an answer have in common.
+func newCompletion(object, model string) completion {
+	return completion{ID: "chatcmpl-" + rand.Text(), Object: object, Created: time.Now().Unix(), Model: model}
+}
+
+// replyOf is the message of a result.
+func replyOf(r engine.Result) chatReply {
+	m := chatReply{Role: "assistant"}
+	switch {
+	case r.Answer != "":
+		text := string(r.Answer)
+		m.Content, m.Annotations = &text, annotations(text, r.Citations)
+	case len(r.Candidates) > 0:
+		text, cited := passages(r.Candidates)
+		m.Content, m.Annotations = &text, annotations(text, cited)
+	default:
+		why := "there is no answer"
+		if r.Reason != "" {
+			why += ": " + r.Reason
+		}
+		m.Refusal = &why
+	}
+	return m
+}
+
+// passages are those that were found, as a text that cites each.
+func passages(found []engine.Candidate) (string, []result.Citation) {
+	var texts []string
+	var cited []result.Citation
+	for i, c := range found {
+		texts = append(texts, fmt.Sprintf("[%d] %s", i+1, c.Text))
+		cited = append(cited, result.Citation{
+			Number: i + 1, ID: c.ID, Path: c.Meta["path"], Title: c.Meta["title"], Headings: c.Meta["headings"], FirstLine: c.Meta["first_line"], LastLine: c.Meta["last_line"],
+		})
+	}
+	return strings.Join(texts, "\n\n"), cited
+}
+
+func usageOf(r engine.Result) *usage {
+	u := &usage{Prompt: r.Usage.InputTokens, Completion: r.Usage.OutputTokens, Total: r.Usage.InputTokens + r.Usage.OutputTokens}
+	u.Details.Cached = r.Usage.CachedTokens
+	return u
+}

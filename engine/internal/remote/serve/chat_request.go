@@ -1,0 +1,275 @@
+package serve
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/run/result"
+)
+
+// annotation says where a part of an answer is from.
+type annotation struct {
+	Type     string   `json:"type"` // "url_citation"
+	Citation citation `json:"url_citation"`
+}
+
+type citation struct {
+	Start int    `json:"start_index"` // in characters of the answer
+	End   int    `json:"end_index"`
+	Title string `json:"title"`
+	URL   string `json:"url"` // of a file, relative as the knowledge names it, with lines as #L3-L9; else the entry's id
+}
+
+var mark = regexp.MustCompile(`\[(\d+)\]`)
+
+// annotations are the places where a text cites something.
+func annotations(text string, cited []result.Citation) []annotation {
+	var all []annotation
+	for _, at := range mark.FindAllStringSubmatchIndex(text, -1) {
+		number, err := strconv.Atoi(text[at[2]:at[3]])
+		i := slices.IndexFunc(cited, func(c result.Citation) bool { return c.Number == number })
+		if err != nil || i < 0 {
+			continue
+		}
+		start := utf8.RuneCountInString(text[:at[0]])
+		all = append(all, annotation{"url_citation", citation{
+			Start: start, End: start + at[1] - at[0], // digits and brackets are a byte each
+			Title: title(cited[i]), URL: address(cited[i]),
+		}})
+	}
+	return all
+}
+
+func title(c result.Citation) string {
+	return cmp.Or(annotatedText(c.Title), annotatedText(c.Path), c.ID)
+}
+
+func address(c result.Citation) string {
+	path := annotatedText(c.Path)
+	if path == "" {
+		return (&url.URL{Path: c.ID}).String()
+	}
+	u := url.URL{Path: path}
+	if first := annotatedText(c.FirstLine); first != "" {
+		if u.Fragment = "L" + first; c.LastLine != nil {
+			u.Fragment += "-L" + annotatedText(c.LastLine)
+		}
+	} else if page := annotatedText(c.FirstPage); page != "" {
+		u.Fragment = "page=" + page
+	}
+	return u.String()
+}
+
+func annotatedText(value any) string {
+	if value == nil {
+		return ""
+	}
+	return fmt.Sprint(value)
+}
+
+// refusal is an error in OpenAI's form.
+type refusal struct {
+	status  int
+	header  http.Header
+	Message string  `json:"message"`
+	Type    string  `json:"type"`
+	Param   *string `json:"param"`
+	Code    *string `json:"code"`
+}
+
+// wrong is a mistake in a request; param may be empty.
+func wrong(param, format string, args ...any) *refusal {
+	f := &refusal{status: http.StatusBadRequest, Message: fmt.Sprintf(format, args...), Type: "invalid_request_error"}
+	if param != "" {
+		f.Param = &param
+	}
+	return f
+}
+
+// unknownModel says that no pipeline is called so.
+func unknownModel(model string) *refusal {
+	f, code := wrong("model", "there is no pipeline %q: GET /v1/models lists those that there are", model), "model_not_found"
+	f.status, f.Code = http.StatusNotFound, &code
+	return f
+}
+
+// refusalOf is a problem in OpenAI's form.
+func refusalOf(p *Problem) *refusal {
+	f := &refusal{status: p.Status, header: p.GetHeaders(), Message: p.Detail, Type: "server_error"}
+	switch {
+	case p.Status == http.StatusTooManyRequests:
+		f.Type = "rate_limit_error"
+	case p.Status < http.StatusInternalServerError:
+		f.Type = "invalid_request_error"
+	}
+	return f
+}
+
+// ServeHTTP answers any request with the error.
+func (f *refusal) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	for name, values := range f.header {
+		w.Header()[name] = values
+	}
+	writeRefusal(w, f.status, map[string]any{"error": f})
+}
+
+func writeRefusal(w http.ResponseWriter, status int, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(value) // the client may be gone
+}
+
+// chatRequest is what counts of a request.
+type chatRequest struct {
+	Model    string    `json:"model"`
+	Messages []message `json:"messages"`
+	Stream   bool      `json:"stream"`
+	N        *int      `json:"n"`
+	Format   *struct {
+		Type string `json:"type"`
+	} `json:"response_format"`
+	StreamOptions *struct {
+		IncludeUsage bool `json:"include_usage"`
+	} `json:"stream_options"`
+}
+
+// message is one of a conversation.
+type message struct {
+	Role    string  `json:"role"`
+	Content content `json:"content"`
+}
+
+// content is a text, or parts of which each is one.
+type content struct {
+	text  string
+	other string // the type of the first part that is no text; empty: all are
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *content) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" || json.Unmarshal(b, &c.text) == nil {
+		return nil
+	}
+	var parts []struct{ Type, Text string }
+	if err := json.Unmarshal(b, &parts); err != nil {
+		return fmt.Errorf("content is a text or a list of parts: %w", err)
+	}
+	var texts []string
+	for _, p := range parts {
+		switch {
+		case p.Type == "text":
+			texts = append(texts, p.Text)
+		case c.other == "":
+			c.other = p.Type
+		}
+	}
+	c.text = strings.Join(texts, "\n")
+	return nil
+}
+
+// read reads a request, and the question in it.
+func read(r *http.Request) (in chatRequest, question string, refused *refusal) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return in, "", refusalOf(UnreadableBody(err))
+	}
+	if err := json.Unmarshal(body, &in); err != nil {
+		return in, "", wrong("", "the body is no chat completion request: %v", err)
+	}
+	if in.N != nil && *in.N != 1 {
+		return in, "", wrong("n", "a pipeline elects one answer: n is 1")
+	}
+	if in.Format != nil && in.Format.Type != "" && in.Format.Type != "text" {
+		return in, "", wrong("response_format", "the answer is the pipeline's, as it stands: response_format is text; the field racflow of the answer has the whole result as JSON")
+	}
+	messages := slices.Clone(in.Messages)
+	slices.Reverse(messages)
+	i := slices.IndexFunc(messages, func(m message) bool { return m.Role == "user" })
+	if i < 0 {
+		return in, "", wrong("messages", "there is no message of the role user, which would be the question")
+	}
+	asked := messages[i].Content
+	if asked.other != "" {
+		return in, "", wrong("messages", "a part of the question is of the type %q, and pipelines take text", asked.other)
+	}
+	return in, asked.text, nil
+}
+
+// stream sends an answer in chunks.
+type stream struct {
+	to    *EventWriter
+	in    chatRequest
+	chunk completion // without what differs
+}
+
+// answered is what came of a question.
+type answered struct {
+	result  engine.Result
+	refused *refusal
+}
+
+// serve waits for an answer and sends it. Until the stream has begun, an error has its status. Where
+// the client takes nothing any more, the work is cancelled.
+func (s stream) serve(w http.ResponseWriter, r *http.Request, cancel func(), answer func() (engine.Result, *refusal)) {
+	done := make(chan answered, 1)
+	go func() {
+		defer close(done)
+		result, refused := answer()
+		done <- answered{result, refused}
+	}()
+	if FollowEvents(s.to, done, func(a answered) {
+		switch {
+		case a.refused == nil:
+			s.answer(a.result)
+		case s.to.Begun():
+			s.to.Send("", map[string]any{"error": a.refused})
+		default:
+			a.refused.ServeHTTP(w, r)
+		}
+	}) {
+		return
+	}
+	cancel()
+	for range done { // until the work has ended
+	}
+}
+
+// answer sends a result, a word and a chunk at a time.
+func (s stream) answer(r engine.Result) {
+	m, stop := replyOf(r), "stop"
+	s.add(&chatReply{Role: m.Role, Refusal: m.Refusal}, nil)
+	if m.Content != nil {
+		for word := range strings.SplitAfterSeq(*m.Content, " ") {
+			s.add(&chatReply{Content: &word}, nil)
+		}
+	}
+	if len(m.Annotations) > 0 {
+		s.add(&chatReply{Annotations: m.Annotations}, nil)
+	}
+	s.chunk.Racflow = &r
+	s.add(&chatReply{}, &stop)
+	s.chunk.Racflow = nil
+	if o := s.in.StreamOptions; o != nil && o.IncludeUsage {
+		s.chunk.Choices, s.chunk.Usage = []choice{}, usageOf(r)
+		s.to.Send("", s.chunk)
+	}
+	s.to.Text("[DONE]")
+}
+
+func (s stream) add(delta *chatReply, finish *string) {
+	s.chunk.Choices = []choice{{Delta: delta, Finish: finish}}
+	s.to.Send("", s.chunk)
+}

@@ -1,0 +1,305 @@
+package serve
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/rs/cors"
+)
+
+// This file stands between the network and an HTTP handler. It exists so that every
+// face of a server has the same answer to the question who may come in, and with how much:
+// whatever is mounted behind a Guard sees only requests with a known Host and a valid
+// token, from no foreign web page, of a bounded number at a time, with bounded headers and
+// bodies that arrive in bounded time.
+//
+// What it refuses it answers with a problem document (RFC 9457). It knows nothing of
+// pipelines, and bounds no work: how long a handler may think is the handler's business.
+
+// ErrSlow says that a body did not arrive in time.
+var ErrSlow = errors.New("the body did not arrive in time")
+
+// bound puts bounds to a request's body; a problem: it cannot be taken at all.
+func (g *Guard) bound(w http.ResponseWriter, r *http.Request) *Problem {
+	if r.Body == nil || r.Body == http.NoBody {
+		return nil
+	}
+	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
+		return NewProblem(http.StatusUnsupportedMediaType, "send bodies as they are, without a Content-Encoding")
+	}
+	b := &guardedBody{in: r.Body, control: http.NewResponseController(w)}
+	if g.options.Streams(r) {
+		b.each = g.options.Stall
+	} else {
+		if r.ContentLength > g.options.Body {
+			return g.large()
+		}
+		b.in = http.MaxBytesReader(w, r.Body, g.options.Body)
+		b.until = time.Now().Add(g.options.Arrive)
+	}
+	r.Body = b
+	return nil
+}
+
+func (g *Guard) large() *Problem { return tooLarge(g.options.Body) }
+
+func tooLarge(limit int64) *Problem {
+	return NewProblem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is longer than the %d bytes that this server takes", limit))
+}
+
+// UnreadableBody is the problem of a body that could not be read to its end.
+func UnreadableBody(err error) *Problem {
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return tooLarge(large.Limit)
+	case errors.Is(err, ErrSlow):
+		return NewProblem(http.StatusRequestTimeout, ErrSlow.Error())
+	}
+	return NewProblem(http.StatusBadRequest, "the body ends before it is whole")
+}
+
+// expect gives a body the time that it has to arrive as a whole, also where nobody reads it: the
+// server takes what is left of it before it answers.
+func (g *Guard) expect(w *writer, r *http.Request) {
+	if r.Body != nil && r.Body != http.NoBody {
+		_ = w.control.SetReadDeadline(time.Now().Add(g.options.Arrive)) // recorders of tests have none
+	}
+}
+
+// guardedBody is one that has to arrive in time: as a whole, or each piece of it. The deadline is
+// lifted at its end: the server reads on to notice that the client is gone, and would take
+// a deadline for that.
+type guardedBody struct {
+	in      io.ReadCloser
+	control *http.ResponseController
+	until   time.Time
+	each    time.Duration
+	ended   error // no more is read
+}
+
+func (b *guardedBody) Read(p []byte) (int, error) {
+	if b.ended != nil {
+		return 0, b.ended
+	}
+	until := b.until
+	if b.each > 0 {
+		until = time.Now().Add(b.each)
+	}
+	_ = b.control.SetReadDeadline(until) // recorders of tests have none
+	n, err := b.in.Read(p)
+	if err != nil {
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			err = ErrSlow
+		case errors.Is(err, io.EOF):
+			_ = b.control.SetReadDeadline(time.Time{})
+		}
+		b.ended = err
+	}
+	return n, err
+}
+
+func (b *guardedBody) Close() error { return b.in.Close() }
+
+// callers lets callers with a token through, so many at a time, and bounds what they send.
+func (g *Guard) callers(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if slices.Contains(g.options.Public, r.URL.Path) {
+			r.Body = http.NoBody
+			h.ServeHTTP(w, r)
+			return
+		}
+		if t := g.options.Tokens; t != nil && !t.admit(r.Header.Get("Authorization")) {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="racflow"`)
+			NewProblem(http.StatusUnauthorized, "send a valid token as Authorization: Bearer TOKEN").ServeHTTP(w, r)
+			return
+		}
+		select {
+		case g.working <- struct{}{}:
+			defer func() { <-g.working }()
+		default:
+			p := NewProblem(http.StatusTooManyRequests, "as many requests as this server takes at a time are under way")
+			p.RetryAfter = time.Second
+			p.ServeHTTP(w, r)
+			return
+		}
+		if p := g.bound(w, r); p != nil {
+			p.ServeHTTP(w, r)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// GuardOptions are who is let in, and with how much.
+type GuardOptions struct {
+	Local   bool     // the server listens on a loopback address: its Host has to be one
+	Hosts   []string // further names that the server is called by; without Local and none, any name
+	Origins []string // of web pages that may call, such as https://example.com; none: no page of another origin
+	Tokens  *Tokens  // nil: everybody may call
+	// Public are paths that take no token and are not counted, such as /healthz.
+	Public []string
+
+	Concurrency int                      // requests at a time; those beyond are refused with 429; 0: 1024
+	Body        int64                    // bytes of a body; 0: 4 MiB
+	Streams     func(*http.Request) bool // requests whose bodies are of any length, read piece by piece; nil: none
+	Header      time.Duration            // for the headers of a request; 0: 10 s
+	Arrive      time.Duration            // for a whole body; 0: 30 s
+	Stall       time.Duration            // for the next piece of a stream's body, and for a client to take a piece of an answer; 0: 30 s
+	Idle        time.Duration            // of a connection between requests; 0: 2 min
+
+	// Watch is called at the beginning of each request. It returns the request as it is
+	// served, and what is called at its end; may be nil.
+	Watch func(*http.Request) (*http.Request, func(RequestSeen))
+	Log   *slog.Logger // nil: nothing
+}
+
+// RequestSeen says what became of a request.
+type RequestSeen struct {
+	Status int
+	Bytes  int64 // of the answer
+	Took   time.Duration
+}
+
+// Defaults returns the options with the values that stand for 0.
+func (o GuardOptions) Defaults() GuardOptions {
+	o.Concurrency = cmp.Or(o.Concurrency, 1024)
+	o.Body = cmp.Or(o.Body, 4<<20)
+	o.Header = cmp.Or(o.Header, 10*time.Second)
+	o.Arrive = cmp.Or(o.Arrive, 30*time.Second)
+	o.Stall = cmp.Or(o.Stall, 30*time.Second)
+	o.Idle = cmp.Or(o.Idle, 2*time.Minute)
+	if o.Streams == nil {
+		o.Streams = func(*http.Request) bool { return false }
+	}
+	if o.Watch == nil {
+		o.Watch = func(r *http.Request) (*http.Request, func(RequestSeen)) { return r, func(RequestSeen) {} }
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// Guard lets requests through to a handler.
+type Guard struct {
+	options GuardOptions
+	pages   *http.CrossOriginProtection
+	working chan struct{}
+	inside  http.Handler // behind what is asked of pages
+}
+
+// NewGuard puts a guard before a handler. An origin that is none is an error.
+func NewGuard(h http.Handler, o GuardOptions) (*Guard, error) {
+	o = o.Defaults()
+	g := &Guard{options: o, pages: http.NewCrossOriginProtection(), working: make(chan struct{}, o.Concurrency)}
+	for _, origin := range o.Origins {
+		if err := g.pages.AddTrustedOrigin(origin); err != nil {
+			return nil, fmt.Errorf("%q is no origin: write it as https://example.com: %w", origin, err)
+		}
+	}
+	g.inside = g.callers(h)
+	if len(o.Origins) > 0 {
+		g.inside = cors.New(cors.Options{
+			AllowedOrigins: o.Origins, AllowedMethods: []string{http.MethodGet, http.MethodPost, http.MethodDelete},
+			AllowedHeaders: []string{"*"}, ExposedHeaders: []string{"Retry-After", "Mcp-Session-Id"}, MaxAge: 600,
+		}).Handler(g.inside)
+	}
+	return g, nil
+}
+
+// ServeHTTP implements http.Handler.
+func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	begun := time.Now()
+	r, end := g.options.Watch(r)
+	out := newWriter(w, g.options.Stall)
+	defer func() {
+		p := recover()
+		defer func() { end(RequestSeen{out.code(), out.bytes, time.Since(begun)}) }()
+		switch p {
+		case nil:
+		case http.ErrAbortHandler:
+			panic(p)
+		default:
+			g.options.Log.Error("a request could not be served", "error", p, "stack", string(debug.Stack()))
+			if out.status != 0 { // the answer has begun: the client must see that it is cut off
+				panic(http.ErrAbortHandler)
+			}
+			NewProblem(http.StatusInternalServerError, "racflow could not serve this request: its log says why").ServeHTTP(out, r)
+		}
+	}()
+	g.expect(out, r)
+	out.Header().Set("X-Content-Type-Options", "nosniff")
+	if !g.options.known(r) {
+		NewProblem(http.StatusMisdirectedRequest, fmt.Sprintf("the Host %q is none of this server's: call it by its address, or start it with that name", r.Host)).ServeHTTP(out, r)
+		return
+	}
+	if err := g.pages.Check(r); err != nil {
+		NewProblem(http.StatusForbidden, "web pages of another origin may not call this server, unless it was started with their origin").ServeHTTP(out, r)
+		return
+	}
+	g.inside.ServeHTTP(out, r)
+}
+
+// writer notes what becomes of an answer, and gives the client a time to take each piece
+// of it.
+type writer struct {
+	http.ResponseWriter
+	control *http.ResponseController
+	stall   time.Duration
+	status  int // 0: not written yet
+	bytes   int64
+}
+
+func newWriter(w http.ResponseWriter, stall time.Duration) *writer {
+	return &writer{ResponseWriter: w, control: http.NewResponseController(w), stall: stall}
+}
+
+// Unwrap is for http.ResponseController.
+func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *writer) code() int {
+	if w.status == 0 {
+		return http.StatusOK
+	}
+	return w.status
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *writer) WriteHeader(status int) {
+	if w.status == 0 && status >= 200 {
+		w.status = status
+		w.patience()
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// patience begins the time that the client has.
+func (w *writer) patience() {
+	_ = w.control.SetWriteDeadline(time.Now().Add(w.stall)) // recorders of tests have none
+}
+
+// Write implements http.ResponseWriter.
+func (w *writer) Write(p []byte) (int, error) {
+	w.status = w.code()
+	w.patience()
+	n, err := w.ResponseWriter.Write(p)
+	w.bytes += int64(n)
+	return n, err
+}
+
+// Flush implements http.Flusher, which some handlers look for.
+func (w *writer) Flush() {
+	w.status = w.code()
+	w.patience()
+	_ = w.control.Flush()
+}

@@ -1,0 +1,240 @@
+package serve
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/racflow/racflow/engine"
+
+	"github.com/racflow/racflow/sdk/sdktest/must"
+)
+
+// TestKilledStages: each stage is killed while requests are answered. They get the right
+// answer, or one that says that there is none, and those that come later are answered.
+func TestKilledStages(t *testing.T) {
+	before := taken(t)
+	r := serveStart(t, Options{})
+	l := r.load(t, 4, func(text, answer string) bool { return right[text] == answer }, http.StatusBadGateway, http.StatusServiceUnavailable)
+	l.more(8)
+	for _, pid := range children(t) {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Logf("process %d: %v", pid, err) // the keeper of one that was killed may have ended
+		}
+		l.more(8)
+	}
+	l.end()
+	r.answers(t, same)
+	r.stop()
+	before.givenBack(t)
+}
+
+// TestSwap: while knowledge is replaced, every request is answered, by the older one or the
+// newer one; and when the rebuild is done, by the newer one alone.
+func TestSwap(t *testing.T) {
+	before := taken(t)
+	r := serveStart(t, Options{})
+	renamed := func(answer string) string { return "a " + answer }
+	l := r.load(t, 4, func(text, answer string) bool { return answer == right[text] || answer == renamed(right[text]) })
+	l.more(8)
+	rows := strings.NewReplacer("\tfruit", "\ta fruit", "\tvehicle", "\ta vehicle").Replace(fruit)
+	for i, want := range []func(string) string{renamed, same, renamed} {
+		write(t, filepath.Join(r.dir, "rows.tsv"), []string{rows, fruit, rows}[i])
+		if response, _ := post(t, r.url+"/v1/pipelines/intent/rebuild?wait=true", "", ""); response.StatusCode != http.StatusOK {
+			t.Errorf("%s", response.Status)
+		}
+		r.answers(t, want)
+		l.more(8)
+	}
+	write(t, filepath.Join(r.dir, "rows.tsv"), "no columns\n")
+	if response, _ := post(t, r.url+"/v1/pipelines/intent/rebuild?wait=true", "", ""); response.StatusCode != http.StatusConflict {
+		t.Errorf("rows that are none: %s", response.Status)
+	}
+	l.more(8)
+	l.end()
+	r.stop()
+	before.givenBack(t)
+}
+
+// TestIdleConnections: thousands of connections over which nothing comes keep nobody from
+// being answered, and are closed.
+func TestIdleConnections(t *testing.T) {
+	n := 10_000
+	if testing.Short() {
+		n = 500
+	}
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur < uint64(n+500) {
+		t.Skipf("%d files may be open, and %d connections are more: %v", limit.Cur, n, err)
+	}
+	before := taken(t)
+	r := serveStart(t, Options{Guard: GuardOptions{Header: 3 * time.Second}})
+	others := exec.Command(os.Args[0]) // so that this process holds one end of each
+	others.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d", idling, strings.TrimPrefix(r.url, "http://"), n))
+	others.Stderr = os.Stderr
+	out := must.Get(others.StdoutPipe())(t)
+	must.Do(t, others.Start())
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "connected\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	r.answers(t, same)
+	if err := others.Wait(); err != nil { // until the server has closed them all
+		t.Error(err)
+	}
+	r.stop()
+	before.givenBack(t)
+}
+
+// endless is a body without an end.
+type endless struct {
+	head string
+	sent atomic.Int64
+}
+
+func (e *endless) Read(p []byte) (int, error) {
+	n := copy(p, e.head)
+	e.head = e.head[n:]
+	for i := n; i < len(p); i++ {
+		p[i] = 'x'
+	}
+	e.sent.Add(int64(len(p)))
+	return len(p), nil
+}
+
+// TestHugeBodies: a gigabyte is refused before it has come, and a gigabyte in one line of a
+// batch fails alone, without being held.
+func TestHugeBodies(t *testing.T) {
+	size := int64(1) << 30
+	if testing.Short() {
+		size = 1 << 27
+	}
+	before := taken(t)
+	r := serveStart(t, Options{})
+	for name, test := range map[string]struct {
+		header, head string
+		status       int
+		want         string
+	}{
+		"with its length":    {fmt.Sprintf("Content-Type: application/json\r\nContent-Length: %d", size), `{"text": "`, 413, "4194304"},
+		"without its length": {"Content-Type: application/json\r\nTransfer-Encoding: chunked", `{"text": "`, 413, "4194304"},
+		"one line":           {fmt.Sprintf("Content-Type: application/x-ndjson\r\nContent-Length: %d", size), `{"text": "red apple"}` + "\n", 200, "it is longer than 1048576 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := must.Get(net.Dial("tcp", strings.TrimPrefix(r.url, "http://")))(t)
+			defer c.Close() //nolint:errcheck // what it says is known
+			body := &endless{head: test.head}
+			sending := make(chan struct{})
+			go func() {
+				defer close(sending)
+				_, _ = fmt.Fprintf(c, "POST /v1/pipelines/intent/answer HTTP/1.1\r\nHost: 127.0.0.1\r\n%s\r\n\r\n", test.header)
+				to := io.Writer(c)
+				if strings.Contains(test.header, "chunked") {
+					to = chunks{c}
+				}
+				_, _ = io.Copy(to, io.LimitReader(body, size)) // the server may not take it
+			}()
+			response, err := http.ReadResponse(bufio.NewReader(c), nil) //nolint:bodyclose // its connection is closed
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(response.Body)
+			if err != nil || response.StatusCode != test.status || !strings.Contains(string(text), test.want) {
+				t.Errorf("%s %s, %v", response.Status, text, err)
+			}
+			_ = c.Close()
+			<-sending
+			if test.status == 200 {
+				if body.sent.Load() < size || !strings.Contains(string(text), `"answer":"fruit"`) {
+					t.Errorf("%d bytes were sent\n%s", body.sent.Load(), text)
+				}
+			} else if sent := body.sent.Load(); sent > 64<<20 { // buffers of the system
+				t.Errorf("%d bytes were taken", sent)
+			}
+		})
+	}
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	if memory.HeapSys > 512<<20 {
+		t.Errorf("it took %d MB", memory.HeapSys>>20)
+	}
+	r.stop()
+	before.givenBack(t)
+}
+
+// chunks writes as HTTP/1.1 wants a body without a length.
+type chunks struct{ to io.Writer }
+
+func (c chunks) Write(p []byte) (int, error) {
+	if _, err := fmt.Fprintf(c.to, "%x\r\n%s\r\n", len(p), p); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// TestTooManyAtATime: what is beyond the limit is refused, and what was taken is answered.
+func TestTooManyAtATime(t *testing.T) {
+	before := taken(t)
+	r := serveStart(t, Options{Guard: GuardOptions{Concurrency: 2}})
+	l := r.load(t, 16, func(text, answer string) bool { return right[text] == answer }, http.StatusTooManyRequests)
+	until(func() bool {
+		_, refused := l.refused.Load(http.StatusTooManyRequests)
+		return refused
+	})
+	l.more(8)
+	l.end()
+	if status, answer, body := r.ask(t, "red apple"); status != 200 || answer != "fruit" {
+		t.Errorf("%d %s", status, body)
+	}
+	r.stop()
+	before.givenBack(t)
+}
+
+// TestRealPipeline: answers, candidates and stages are those of the pipeline.
+func TestRealPipeline(t *testing.T) {
+	r := serveStart(t, Options{})
+	defer r.stop()
+	_, text := post(t, r.url+"/v1/pipelines/intent/retrieve", "application/json", `{"text": "blue car"}`)
+	var found struct{ Candidates []engine.Candidate }
+	if err := json.Unmarshal([]byte(text), &found); err != nil || len(found.Candidates) != 3 || found.Candidates[0].Label != "vehicle" {
+		t.Errorf("%v: %s", err, text)
+	}
+	var lines strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&lines, `{"id": "n%d", "text": "%s"}`+"\n", i, []string{"red apple", "blue car", " "}[i%3])
+	}
+	_, text = post(t, r.url+"/v1/pipelines/intent/answer", linesType, lines.String())
+	n := 0
+	for line := range strings.Lines(text) {
+		var got engine.Result
+		err := json.Unmarshal([]byte(line), &got)
+		if want := []string{"fruit", "vehicle", ""}[n%3]; err != nil || got.ID != fmt.Sprintf("n%d", n) || string(got.Answer) != want || (got.Error != nil) != (want == "") {
+			t.Errorf("%d: %v: %s", n, err, line)
+		}
+		n++
+	}
+	if n != 1000 {
+		t.Errorf("%d lines", n)
+	}
+	url := r.url + "/v1/pipelines/intent/answer"
+	_, text = send(t, request(t, http.MethodPost, url, `{"text": "red apple"}`, "Accept", "text/event-stream"))
+	for _, want := range []string{`"stage":"retrieve.near"`, `"stage":"sample.vote"`, `"stage":"elect.e"`, "event: result", `"answer":"fruit"`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("there is no %s in\n%s", want, text)
+		}
+	}
+	if _, text := post(t, r.url+"/v1/pipelines/intent/retrieve", "application/json", `{"text": ""}`); !strings.Contains(text, `"status":422`) {
+		t.Errorf("%s", text)
+	}
+}

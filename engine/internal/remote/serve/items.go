@@ -1,0 +1,312 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/remote/live"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/sdk"
+)
+
+// Item is what a pipeline is asked about.
+type Item struct {
+	ID    string         `json:"id,omitempty" doc:"Comes back with the result; if it is missing, the number of its line, or 1"`
+	Text  string         `json:"text" doc:"UTF-8, at most 1 MiB"`
+	Label string         `json:"label,omitempty" doc:"The answer that is expected; it comes back with the result as expected"`
+	Meta  map[string]any `json:"meta,omitempty" doc:"Metadata that prompts and rules of the pipeline may use"`
+}
+
+// item is the one of a line.
+func (i Item) item(line int) engine.Item {
+	if i.ID == "" {
+		i.ID = strconv.Itoa(line)
+	}
+	return engine.Item{ID: i.ID, Text: i.Text, Label: i.Label, Meta: sdk.Meta(i.Meta)}
+}
+
+// Found is what was retrieved for an item.
+type Found struct {
+	ID         string             `json:"id"`
+	Candidates []engine.Candidate `json:"candidates" doc:"Best first"`
+	Error      *result.Failure    `json:"error,omitempty" doc:"In batches: why there are no candidates"`
+}
+
+type itemRequest struct {
+	Name   string `path:"name" doc:"The pipeline"`
+	Accept string `header:"Accept" hidden:"true"`
+	Body   Item
+}
+
+// items registers what takes items, alone or in batches.
+func (s *Server) items() {
+	answer := operation[engine.Result](s, "answer", "Take an item through the pipeline", s.answerLine)
+	answer.Responses["200"].Content["text/event-stream"] = &huma.MediaType{Schema: s.events()}
+	huma.Register(s.api, answer, func(ctx context.Context, in *itemRequest) (*huma.StreamResponse, error) {
+		p := s.pipelines.Named(in.Name)
+		switch {
+		case p == nil:
+			return nil, unknown(in.Name)
+		case accepts(in.Accept, "text/event-stream"):
+			return s.stream(p, in.Body.item(1)), nil
+		}
+		ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
+		defer cancel()
+		r, err := p.Answer(ctx, in.Body.item(1))
+		return respond(ctx, r, r, err)
+	})
+	find := operation[Found](s, "retrieve", "Return what the last retrieve or rerank stage leaves for an item", s.retrieveLine)
+	huma.Register(s.api, find, func(ctx context.Context, in *itemRequest) (*huma.StreamResponse, error) {
+		p := s.pipelines.Named(in.Name)
+		if p == nil {
+			return nil, unknown(in.Name)
+		}
+		if len(p.Definition().Knowledge()) == 0 {
+			return nil, NewProblem(http.StatusNotFound, "the pipeline "+in.Name+" retrieves nothing: it has no retrieve block that is used")
+		}
+		ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
+		defer cancel()
+		found, err := retrieve(ctx, p, in.Body.item(1))
+		return respond(ctx, found, engine.Result{}, err)
+	})
+}
+
+// retrieve is a pipeline's method, with errors of the item as a result has them.
+func retrieve(ctx context.Context, p Pipeline, item engine.Item) (Found, error) {
+	f := Found{ID: item.ID, Candidates: []engine.Candidate{}}
+	if err := item.Row(1).Err; err != nil {
+		return f, &result.Failure{Message: err.Error()}
+	}
+	candidates, err := p.Retrieve(ctx, item)
+	if candidates != nil {
+		f.Candidates = candidates
+	}
+	return f, err
+}
+
+// operation describes one on items whose results are Results. A batch is handled before
+// huma reads the body, each line by answer.
+func operation[Result any](s *Server, verb, summary string, answer lineAnswer) huma.Operation {
+	schemas := s.api.OpenAPI().Components.Schemas
+	item, out := schemas.Schema(reflect.TypeFor[Item](), true, ""), schemas.Schema(reflect.TypeFor[Result](), true, "")
+	lines := func(of *huma.Schema) *huma.MediaType {
+		return &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Description: "One JSON value a line"}, Extensions: map[string]any{"itemSchema": of}}
+	}
+	return huma.Operation{
+		OperationID: verb, Method: http.MethodPost, Path: "/v1/pipelines/{name}/" + verb, Summary: summary, Tags: []string{"items"},
+		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{linesType: lines(item)}},
+		Responses:   map[string]*huma.Response{"200": {Content: map[string]*huma.MediaType{"application/json": {Schema: out}, linesType: lines(out)}}},
+		Errors: []int{
+			http.StatusBadRequest, http.StatusUnauthorized, http.StatusNotFound, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType,
+			http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
+		},
+		MaxBodyBytes: -1, BodyReadTimeout: -1, // the guard bounds both
+		Middlewares: huma.Middlewares{func(ctx huma.Context, next func(huma.Context)) {
+			r, w := humago.Unwrap(ctx)
+			if isLines(r) {
+				s.batch(w, r, answer)
+				return
+			}
+			content, err := io.ReadAll(r.Body)
+			if err != nil {
+				UnreadableBody(err).ServeHTTP(w, r)
+				return
+			}
+			if !utf8.Valid(content) { // a JSON decoder would replace what is not
+				NewProblem(http.StatusBadRequest, errNotUTF8.Error()).ServeHTTP(w, r)
+				return
+			}
+			r.Body = io.NopCloser(bytes.NewReader(content))
+			next(ctx)
+		}},
+	}
+}
+
+// respond answers with a value, or with the problem that the result has.
+func respond(ctx context.Context, value any, r engine.Result, err error) (*huma.StreamResponse, error) {
+	if p := ProblemOf(ctx, r, err); p != nil {
+		return nil, p
+	}
+	return &huma.StreamResponse{Body: func(ctx huma.Context) {
+		ctx.SetHeader("Content-Type", "application/json")
+		enc := json.NewEncoder(ctx.BodyWriter())
+		enc.SetEscapeHTML(false)
+		_ = enc.Encode(value) // the client may be gone
+	}}, nil
+}
+
+var errNotUTF8 = errors.New("it is not UTF-8")
+
+// linesType is the media type of batches. Others that mean the same are taken as well.
+const linesType = "application/x-ndjson"
+
+var linesTypes = []string{linesType, "application/ndjson", "application/jsonl", "application/x-jsonlines"}
+
+func isLines(r *http.Request) bool {
+	t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return err == nil && slices.Contains(linesTypes, t)
+}
+
+// accepts reports whether a media type is named among those of an Accept header.
+func accepts(header, wanted string) bool {
+	for one := range strings.SplitSeq(header, ",") {
+		if t, params, err := mime.ParseMediaType(strings.TrimSpace(one)); err == nil && t == wanted && params["q"] != "0" {
+			return true
+		}
+	}
+	return false
+}
+
+// What huma finds wrong with a request is a problem like all others. It would repeat what
+// is wrong, which may be long.
+func init() {
+	huma.NewError = func(status int, text string, found ...error) huma.StatusError {
+		p := NewProblem(status, text)
+		for _, err := range found {
+			var detail *huma.ErrorDetail
+			switch {
+			case errors.As(err, &detail):
+				p.Errors = append(p.Errors, ProblemDetail{Message: detail.Message, Location: detail.Location})
+			case err != nil:
+				p.Errors = append(p.Errors, ProblemDetail{Message: err.Error()})
+			}
+		}
+		return p
+	}
+}
+
+// ProblemOf says how the answer to an item, or the error instead, is no answer; nil: it is
+// one. It is for all faces of a server.
+func ProblemOf(ctx context.Context, r engine.Result, err error) *Problem {
+	var failed *result.Failure
+	var stage *outcome.Failure
+	switch {
+	case err == nil && r.Error == nil:
+		return nil
+	case errors.Is(err, live.ErrBusy):
+		return later(http.StatusTooManyRequests, time.Second, "as many requests as may wait for this pipeline do already")
+	case errors.Is(err, live.ErrStarting):
+		return later(http.StatusServiceUnavailable, 2*time.Second, "the pipeline is starting: GET /readyz says when it is ready")
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return NewProblem(http.StatusGatewayTimeout, "the answer took longer than this server waits for one")
+	case errors.Is(err, context.Canceled), ctx.Err() != nil:
+		return NewProblem(http.StatusServiceUnavailable, "the server is ending")
+	case errors.As(err, &failed), errors.As(err, &stage):
+		failed = failure(err)
+	case err != nil:
+		return later(http.StatusServiceUnavailable, 5*time.Second, err.Error())
+	default:
+		failed = r.Error
+	}
+	p := NewProblem(http.StatusUnprocessableEntity, failed.Error())
+	if p.Stage = failed.Stage; p.Stage != "" {
+		p.Status, p.Title = http.StatusBadGateway, http.StatusText(http.StatusBadGateway)
+	}
+	return p
+}
+
+func later(status int, after time.Duration, detail string) *Problem {
+	p := NewProblem(status, detail)
+	p.RetryAfter = after
+	return p
+}
+
+func unknown(name string) *Problem {
+	return NewProblem(http.StatusNotFound, "there is no pipeline "+name+": GET /v1/pipelines lists those that there are")
+}
+
+// document begins the description of the server: the schemas of types that make their JSON
+// themselves, and how callers show who they are.
+func document() *huma.OpenAPI {
+	schemas := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
+	schemas.RegisterTypeAlias(reflect.TypeFor[result.Answer](), reflect.TypeFor[*string]()) // null: there is none
+	schemas.RegisterTypeAlias(reflect.TypeFor[result.Fields](), reflect.TypeFor[map[string]any]())
+	return &huma.OpenAPI{
+		OpenAPI: "3.1.0", Info: &huma.Info{Title: "racflow", Version: engine.Version()},
+		Components: &huma.Components{Schemas: schemas, SecuritySchemes: map[string]*huma.SecurityScheme{
+			"token": {Type: "http", Scheme: "bearer", Description: "Where the server was started with tokens"},
+		}},
+		Security: []map[string][]string{{"token": {}}, {}},
+	}
+}
+
+// Event is what a stage did for an item.
+type Event struct {
+	Stage      string             `json:"stage" doc:"Such as retrieve.neighbours"`
+	Seconds    float64            `json:"seconds" doc:"How long it took"`
+	Candidates []engine.Candidate `json:"candidates,omitempty" doc:"What it left to those below it, best first"`
+	Votes      []result.Vote      `json:"votes,omitempty"`
+	Skipped    string             `json:"skipped,omitempty" doc:"Why it was not asked"`
+}
+
+// stream answers an item by events. Until there is one, what cannot be served is answered
+// as it is otherwise.
+func (s *Server) stream(p Pipeline, item engine.Item) *huma.StreamResponse {
+	return &huma.StreamResponse{Body: func(hc huma.Context) {
+		r, w := humago.Unwrap(hc)
+		ctx, cancel := context.WithTimeout(r.Context(), s.options.Timeout)
+		defer cancel()
+		steps := make(chan live.Event, 64)
+		var answered engine.Result
+		var failed error
+		go func() {
+			defer close(steps)
+			answered, failed = p.Follow(ctx, item, func(e live.Event) {
+				select {
+				case steps <- e:
+				case <-ctx.Done():
+				}
+			})
+		}()
+		out := NewEventWriter(w)
+		if !FollowEvents(out, steps, func(e live.Event) {
+			out.Send("stage", Event{e.Stage, e.Took.Seconds(), e.Candidates, e.Votes, e.Skipped})
+		}) {
+			cancel()
+			for range steps { // until the work has ended
+			}
+			return
+		}
+		problem := ProblemOf(ctx, answered, failed)
+		switch {
+		case problem == nil:
+			out.Send("result", answered)
+		case out.Begun():
+			out.Send("error", problem)
+		default:
+			problem.ServeHTTP(w, r)
+		}
+	}}
+}
+
+// events describes them.
+func (s *Server) events() *huma.Schema {
+	schemas := s.api.OpenAPI().Components.Schemas
+	var kinds []*huma.Schema
+	for _, kind := range []struct {
+		name string
+		data any
+	}{{"stage", Event{}}, {"result", engine.Result{}}, {"error", Problem{}}} {
+		kinds = append(kinds, &huma.Schema{Type: huma.TypeObject, Required: []string{"event", "data"}, Properties: map[string]*huma.Schema{
+			"event": {Type: huma.TypeString, Enum: []any{kind.name}},
+			"data":  schemas.Schema(reflect.TypeOf(kind.data), true, ""),
+		}})
+	}
+	return &huma.Schema{Type: huma.TypeArray, Description: "Server-sent events; data is JSON", Items: &huma.Schema{OneOf: kinds}}
+}

@@ -1,0 +1,161 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	protocol "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/remote/live"
+	"github.com/racflow/racflow/engine/internal/run/journal"
+)
+
+// This file offers pipelines to language models and agents, as tools of the Model Context
+// Protocol: over streamable HTTP behind a server's guard, or on standard input and output.
+//
+// Each pipeline is a tool that takes a text and returns the result, once as text for a model to
+// read and once as data (structuredContent). Its description says what it answers with. An item
+// that fails is a result that says so (isError), so that a model can go on; what stages do is
+// told as progress to clients that ask for it.
+//
+// Sessions are not kept: each request stands for itself, so any number of clients costs nothing
+// while it asks nothing.
+
+// MountMCP adds the protocol to a server, under /protocol.
+func MountMCP(s *Server, log *slog.Logger) {
+	f := mcpFace{s.Pipelines(), s.Timeout(), log}
+	s.Mount("/mcp", protocol.NewStreamableHTTPHandler(func(*http.Request) *protocol.Server { return f.server() }, &protocol.StreamableHTTPOptions{
+		Stateless: true, JSONResponse: true, Logger: log,
+		DisableLocalhostProtection:   true, // the guard has its own, which knows the names of the server
+		MaxRequestBodyBytes:          -1,   // the guard bounds bodies
+		PropagateRequestCancellation: true,
+	}))
+}
+
+// ServeMCP speaks the protocol on standard input and output until ctx ends or the input does.
+func ServeMCP(ctx context.Context, pipelines Pipelines, timeout time.Duration, log *slog.Logger) error {
+	return mcpFace{pipelines, timeout, log}.server().Run(ctx, &protocol.StdioTransport{})
+}
+
+type mcpFace struct {
+	pipelines Pipelines
+	timeout   time.Duration // of an answer
+	log       *slog.Logger
+}
+
+// server offers the pipelines as they are now.
+func (f mcpFace) server() *protocol.Server {
+	s := protocol.NewServer(&protocol.Implementation{Name: "racflow", Version: engine.Version()}, &protocol.ServerOptions{
+		Logger: f.log, Capabilities: &protocol.ServerCapabilities{},
+		Instructions: "Each tool takes a text through a racflow pipeline and returns what it answers with.",
+	})
+	for _, p := range f.pipelines() {
+		protocol.AddTool(s, &protocol.Tool{
+			Name: p.Name(), Description: describeTool(p.Definition(), p.Status()),
+			Annotations: &protocol.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true},
+		}, func(ctx context.Context, r *protocol.CallToolRequest, in question) (*protocol.CallToolResult, any, error) {
+			return f.call(ctx, r, p, in)
+		})
+	}
+	return s
+}
+
+// question is what a tool takes.
+type question struct {
+	Text string `json:"text" jsonschema:"The text to classify, or the question to answer"`
+}
+
+// call takes a text through a pipeline.
+func (f mcpFace) call(ctx context.Context, r *protocol.CallToolRequest, p Pipeline, in question) (*protocol.CallToolResult, any, error) {
+	ctx, cancel := context.WithTimeout(ctx, f.timeout)
+	defer cancel()
+	result, err := p.Follow(ctx, engine.Item{Text: in.Text}, f.progress(ctx, r))
+	if problem := ProblemOf(ctx, result, err); problem != nil {
+		return nil, nil, problem // which the library makes a result with isError
+	}
+	return &protocol.CallToolResult{Content: []protocol.Content{&protocol.TextContent{Text: text(result)}}}, result, nil
+}
+
+// progress tells a client what stages did, where it asks for that.
+func (f mcpFace) progress(ctx context.Context, r *protocol.CallToolRequest) func(live.Event) {
+	token := r.Params.GetProgressToken()
+	done := 0.0
+	return func(e live.Event) {
+		if token == nil {
+			return
+		}
+		done++
+		if err := r.Session.NotifyProgress(ctx, &protocol.ProgressNotificationParams{ProgressToken: token, Progress: done, Message: e.Stage}); err != nil {
+			f.log.Debug("a client was not told of progress", "error", err)
+		}
+	}
+}
+
+// maxLabels is how many labels a description names.
+const maxLabels = 200
+
+// describeTool says what a pipeline is for, to a model that may call it.
+func describeTool(p *pipeline.Pipeline, s live.Status) string {
+	var names []string
+	for _, k := range p.Knowledge() {
+		names = append(names, k.Name)
+	}
+	of := ""
+	if len(names) > 0 {
+		of = " from the knowledge " + strings.Join(names, ", ")
+	}
+	switch s.Answers {
+	case journal.PassageAnswers:
+		return "Finds the passages that belong to a text" + of + ", best first."
+	case journal.TextAnswers:
+		return "Answers a question" + of + ", and cites the passages that the answer rests on."
+	case journal.LabelAnswers:
+		labels := s.Labels
+		more := ""
+		if len(labels) > maxLabels {
+			labels, more = labels[:maxLabels], fmt.Sprintf(", and %d more", len(labels)-maxLabels)
+		}
+		return fmt.Sprintf("Sorts a text into one of %d labels%s: %s%s.", len(s.Labels), of, strings.Join(labels, ", "), more)
+	}
+	return "Takes a text through the pipeline " + p.Name + "."
+}
+
+// text is a result for a model to read: the answer, what it cites and whether it is in doubt,
+// or the passages that were found.
+func text(r engine.Result) string {
+	var b strings.Builder
+	switch {
+	case r.Answer != "":
+		b.WriteString(string(r.Answer))
+	case len(r.Candidates) > 0:
+		for i, c := range r.Candidates {
+			fmt.Fprintf(&b, "[%d] %s", i+1, c.ID)
+			if c.Label != "" {
+				fmt.Fprintf(&b, " (%s)", c.Label)
+			}
+			fmt.Fprintf(&b, "\n%s\n\n", c.Text)
+		}
+	default:
+		b.WriteString("There is no answer.")
+		if r.Reason != "" {
+			fmt.Fprintf(&b, " %s", r.Reason)
+		}
+	}
+	for _, c := range r.Citations {
+		place := c.ID
+		if c.Path != nil {
+			place = fmt.Sprint(c.Path)
+		}
+		fmt.Fprintf(&b, "\n[%d] %s", c.Number, place)
+	}
+	if r.Flagged {
+		b.WriteString("\n(The voters disagree: a person should look at this answer.)")
+	}
+	return strings.TrimSpace(b.String())
+}

@@ -1,0 +1,134 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	protocol "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/remote/live"
+	"github.com/racflow/racflow/engine/internal/run/journal"
+	"github.com/racflow/racflow/engine/internal/run/result"
+
+	"github.com/racflow/racflow/engine/internal/remote/servetest"
+)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+func pipelines() []Pipeline {
+	return []Pipeline{
+		&servetest.Pipeline{Label: "intent", State: live.Status{Answers: journal.LabelAnswers, Labels: []string{"card_lost", "refund"}}, To: func(_ context.Context, i engine.Item) (engine.Result, error) {
+			if i.Text == "fails" {
+				return engine.Result{Error: &result.Failure{Stage: "sample.llm", Message: "it was refused"}}, nil
+			}
+			return engine.Result{Answer: "refund", Text: i.Text, Flagged: true, Votes: []result.Vote{}}, nil
+		}},
+		&servetest.Pipeline{Label: "docs", State: live.Status{Answers: journal.TextAnswers}, To: func(context.Context, engine.Item) (engine.Result, error) {
+			return engine.Result{Answer: "It opens at nine [1].", Citations: []result.Citation{{Number: 1, ID: "x", Path: "hours.md"}}}, nil
+		}},
+		&servetest.Pipeline{Label: "find", State: live.Status{Answers: journal.PassageAnswers}, To: func(context.Context, engine.Item) (engine.Result, error) {
+			return engine.Result{Candidates: []engine.Candidate{{ID: "a", Label: "l", Text: "first"}}}, nil
+		}},
+		&servetest.Pipeline{Label: "unready", To: func(context.Context, engine.Item) (engine.Result, error) { return engine.Result{}, live.ErrStarting }},
+	}
+}
+
+// clients connect to the pipelines in both ways.
+func clients(t *testing.T, heard func(string)) map[string]*protocol.ClientSession {
+	s, err := New(pipelines, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	MountMCP(s, quiet)
+	server := httptest.NewServer(s.Handler())
+	t.Cleanup(server.Close)
+	here, there := protocol.NewInMemoryTransports()
+	f := mcpFace{pipelines, time.Minute, quiet}
+	ended := make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { ended <- f.server().Run(ctx, there) }()
+	all := map[string]*protocol.ClientSession{}
+	for name, transport := range map[string]protocol.Transport{"a pipe": here, "HTTP": &protocol.StreamableClientTransport{Endpoint: server.URL + "/mcp", DisableStandaloneSSE: true}} {
+		client := protocol.NewClient(&protocol.Implementation{Name: "test", Version: "1"}, &protocol.ClientOptions{
+			ProgressNotificationHandler: func(_ context.Context, r *protocol.ProgressNotificationClientRequest) { heard(r.Params.Message) },
+		})
+		session, err := client.Connect(t.Context(), transport, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[name] = session
+	}
+	t.Cleanup(func() {
+		for _, s := range all {
+			s.Close() //nolint:errcheck // the server ends, too
+		}
+		cancel()
+		<-ended
+	})
+	return all
+}
+
+func TestTools(t *testing.T) {
+	heard := make(chan string, 10)
+	sessions := clients(t, func(stage string) { heard <- stage })
+	for name, s := range sessions {
+		t.Run(name, func(t *testing.T) {
+			list, err := s.ListTools(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			about := map[string]string{}
+			for _, tool := range list.Tools {
+				about[tool.Name] = tool.Description
+			}
+			for tool, want := range map[string]string{
+				"intent": "Sorts a text into one of 2 labels from the knowledge k: card_lost, refund.", "docs": "cites the passages", "find": "Finds the passages", "unready": "Takes a text through the pipeline unready.",
+			} {
+				if !strings.Contains(about[tool], want) {
+					t.Errorf("%s: %q", tool, about[tool])
+				}
+			}
+			for _, test := range []struct {
+				tool, text, want string
+				failed           bool
+			}{
+				{"intent", "money back", "refund\n(The voters disagree", false},
+				{"docs", "hours?", "It opens at nine [1].\n[1] hours.md", false},
+				{"find", "x", "[1] a (l)\nfirst", false},
+				{"intent", "fails", "sample.llm: it was refused", true},
+				{"unready", "x", "the pipeline is starting", true},
+			} {
+				got, err := s.CallTool(t.Context(), &protocol.CallToolParams{Name: test.tool, Arguments: map[string]any{"text": test.text}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				text := got.Content[0].(*protocol.TextContent).Text
+				if got.IsError != test.failed || !strings.Contains(text, test.want) {
+					t.Errorf("%s of %q: %v %q", test.tool, test.text, got.IsError, text)
+				}
+				data, err := json.Marshal(got.StructuredContent)
+				if err != nil || !test.failed && !strings.Contains(string(data), `"agreement"`) {
+					t.Errorf("%s: %s, %v", test.tool, data, err)
+				}
+			}
+			if got, err := s.CallTool(t.Context(), &protocol.CallToolParams{Name: "intent", Arguments: map[string]any{"txt": "x"}}); err == nil && !got.IsError {
+				t.Error("it takes arguments that it does not know")
+			}
+		})
+	}
+	params := &protocol.CallToolParams{Name: "docs", Arguments: map[string]any{"text": "x"}}
+	params.SetProgressToken("p")
+	if _, err := sessions["a pipe"].CallTool(t.Context(), params); err != nil {
+		t.Fatal(err)
+	}
+	if got := []string{<-heard, <-heard, <-heard}; !slices.Equal(got, []string{"retrieve.near", "sample.vote", "sample.other"}) {
+		t.Errorf("progress: %q", got)
+	}
+}

@@ -1,0 +1,356 @@
+package shipment
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/plugin/model"
+	"github.com/racflow/racflow/engine/internal/process/redact"
+	"github.com/racflow/racflow/sdk"
+)
+
+// This file holds what a worker needs to open the pipeline file of a run: the file with all that
+// it reads, and the names of what is too large or too secret to travel.
+//
+// A worker keeps the paths of the caller's machine, since results may depend on them, and is told where
+// each lies on its own (engine.Options.Away). Plugins are found by the lock file, models by the
+// digests of their files, and secrets in the worker's own environment; what a worker lacks of
+// these is a list of sentences that say what to do (LacksError).
+//
+// The environment never travels: neither what secret() reads, nor what env() does. Of variables,
+// those travel that hold no secret; files that hold one, such as private keys, stay. The sources of
+// knowledge and the input stay with the caller, too.
+
+// Bundle is what a worker needs to open the pipeline file of a run. Paths are those of the caller's
+// machine, absolute where nothing else is said.
+type Bundle struct {
+	File             string              `json:"file"`          // the pipeline file, one of Files
+	Dir              string              `json:"dir,omitempty"` // that relative paths in VarFiles, Vars and Input begin at
+	Files            []BundledFile       `json:"files"`
+	Pipeline         string              `json:"pipeline"`
+	Input            string              `json:"input,omitempty"`   // in place of the file's, as it was given
+	Columns          map[string]string   `json:"columns,omitempty"` // of the input
+	KnowledgeColumns map[string]string   `json:"knowledgeColumns,omitempty"`
+	Set              []pipeline.Override `json:"set,omitempty"`
+	Vars             map[string]string   `json:"vars,omitempty"`
+	VarFiles         []string            `json:"varFiles,omitempty"` // as they were given; among Files; later ones win
+
+	Environment []BundledVariable `json:"environment,omitempty"` // what the file reads of it
+	Models      []BundledModel    `json:"models,omitempty"`
+	Plugins     []BundledPlugin   `json:"plugins,omitempty"`
+	Stores      []string          `json:"stores,omitempty"`  // folders that stores keep collections in; a worker's lie below its state folder
+	Sources     []BundledSource   `json:"sources,omitempty"` // of knowledge, to know what they are
+	Stays       []StayingFile     `json:"stays,omitempty"`
+}
+
+// BundledFile is one that the pipeline file reads, or that file itself.
+type BundledFile struct {
+	Path    string `json:"path"`
+	Digest  string `json:"digest"` // SHA-256 of the content, hexadecimal
+	Size    int64  `json:"size"`
+	Content []byte `json:"content,omitempty"` // of a small one; else it is an object at the servers, called by its digest
+}
+
+// large reports whether the content is not in the bundle.
+func (f BundledFile) large() bool { return f.Content == nil && f.Size > 0 }
+
+// BundledVariable is a variable of the environment that the pipeline file reads. Its value stays where it is.
+type BundledVariable struct {
+	Name   string `json:"name"`
+	Secret bool   `json:"secret,omitempty"` // read with secret(), or in place of a variable of the file that holds a secret
+	Set    bool   `json:"set,omitempty"`    // the caller has it, and so has a worker; else the file has a default, or can do without
+}
+
+// BundledModel is a folder that an argument names: it is found by what is in it.
+type BundledModel struct {
+	Path   string `json:"path,omitempty"` // as the argument has it; empty: the stage looks for the name itself
+	Name   string `json:"name"`
+	Digest string `json:"digest"` // of the names and contents of its files
+	Size   int64  `json:"size"`   // of all of them together, in bytes
+}
+
+// BundledPlugin is a program of a third party.
+type BundledPlugin struct {
+	Name        string `json:"name"`
+	Version     string `json:"version,omitempty"`
+	Hash        string `json:"hash"`                  // on the caller's machine
+	Development bool   `json:"development,omitempty"` // it is not locked
+}
+
+// BundledSource is one of knowledge that is not a glob.
+type BundledSource struct {
+	Path   string `json:"path"`
+	Folder bool   `json:"folder,omitempty"`
+}
+
+// StayingFile is a file or folder that does not travel: workers have it at the same path.
+type StayingFile struct {
+	Path string `json:"path"`
+	Why  string `json:"why"` // a clause, such as "it holds a secret"
+}
+
+// LacksError says what a machine lacks to take part in a run.
+type LacksError struct {
+	Lacks []string // a sentence each, that says what to do
+}
+
+func (e *LacksError) Error() string {
+	return "this machine lacks what the run needs: " + strings.Join(e.Lacks, "; ")
+}
+
+// Digests are those of the files that are objects at the servers.
+func (b Bundle) Digests() (all []string) {
+	for _, f := range b.Files {
+		if f.large() {
+			all = append(all, f.Digest)
+		}
+	}
+	return all
+}
+
+// NewBundle takes together what a worker needs to open the file of an open pipeline. An error says which
+// secret stands where it would travel.
+func NewBundle(p *engine.Pipeline) (Bundle, error) {
+	o, f := p.Workspace().Options(), p.File()
+	b := Bundle{Pipeline: p.Definition().Name, Input: o.Input, Columns: o.Columns, KnowledgeColumns: o.KnowledgeColumns, Set: o.Set, VarFiles: o.VarFiles}
+	var err error
+	if b.File, err = filepath.Abs(f.Path); err != nil {
+		return b, err
+	}
+	if b.Dir, err = filepath.Abs(cmp.Or(o.Dir, ".")); err != nil {
+		return b, err
+	}
+	c := &collector{bundle: &b, secrets: secretsOf(f, o), files: map[string]bool{}}
+	if err := c.variables(f, o); err != nil {
+		return b, err
+	}
+	if err := c.reads(f, o); err != nil {
+		return b, err
+	}
+	if err := c.stages(f, p.Definition()); err != nil {
+		return b, err
+	}
+	slices.SortFunc(b.Files, func(x, y BundledFile) int { return strings.Compare(x.Path, y.Path) }) // one file has one bundle
+	slices.SortFunc(b.Environment, func(x, y BundledVariable) int { return strings.Compare(x.Name, y.Name) })
+	return b, nil
+}
+
+// Put brings the files to the servers that are too large for the definition of a run.
+func (b Bundle) Put(ctx context.Context, conn ObjectStore) error {
+	var files []engine.ShipFile
+	var digests []string
+	for _, f := range b.Files {
+		if f.large() {
+			files, digests = append(files, engine.ShipFile{Name: f.Path, Path: f.Path}), append(digests, f.Digest)
+		}
+	}
+	shipped, err := PutShipped(ctx, conn, files)
+	if err != nil {
+		return err
+	}
+	for i, s := range shipped {
+		if s.Digest != digests[i] {
+			return fmt.Errorf("%s has changed since the run began: begin it anew", s.Name)
+		}
+	}
+	return nil
+}
+
+// collector gathers a bundle.
+type collector struct {
+	bundle  *Bundle
+	secrets secrets
+	files   map[string]bool // by path: travels, or stays
+	inside  int64           // bytes of the contents in the bundle
+}
+
+// variables adds what was given for the file's variables, and what it reads of the environment.
+func (c *collector) variables(f *pipeline.File, o engine.Options) error {
+	b := c.bundle
+	for _, e := range f.Environment {
+		c.environment(BundledVariable{e.Name, e.Secret, e.Set && !e.Off})
+	}
+	given := map[string]string{}
+	for name, value := range o.Vars {
+		given[name] = value
+	}
+	for _, v := range f.Variables {
+		if name := "RACFLOW_VAR_" + v.Name; v.From == name {
+			given[v.Name], _ = lookup(o)(name)
+		}
+		value, is := given[v.Name]
+		if is && (v.Value == redact.Placeholder && v.From != "default" || c.secrets.in(value)) {
+			delete(given, v.Name)
+			c.environment(BundledVariable{"RACFLOW_VAR_" + v.Name, true, true})
+		}
+	}
+	for _, s := range b.Set {
+		if c.secrets.in(s.Value) {
+			return fmt.Errorf("the value that was given for %s is a secret, which never goes to the servers: write secret(\"NAME\"), and set NAME in the environment of every machine", s.Target)
+		}
+	}
+	if len(given) > 0 {
+		b.Vars = given
+	}
+	return nil
+}
+
+func (c *collector) environment(e BundledVariable) {
+	for i, have := range c.bundle.Environment {
+		if have.Name == e.Name { // read both as a secret and not, or by a stage that is off, too
+			c.bundle.Environment[i].Secret, c.bundle.Environment[i].Set = have.Secret || e.Secret, have.Set || e.Set
+			return
+		}
+	}
+	c.bundle.Environment = append(c.bundle.Environment, e)
+}
+
+func lookup(o engine.Options) func(string) (string, bool) {
+	if o.Getenv != nil {
+		return o.Getenv
+	}
+	return os.LookupEnv
+}
+
+// stagesOf yields all stages of a file, also those that another pipeline has or that are off: a worker
+// checks the whole file, too.
+func stagesOf(f *pipeline.File) iter.Seq[*pipeline.Stage] {
+	return func(yield func(*pipeline.Stage) bool) {
+		for _, k := range f.Knowledge {
+			for _, s := range slices.Concat([]*pipeline.Stage{k.Chunk, k.Embed, k.Store}, k.Enrich) {
+				if s != nil && !yield(s) {
+					return
+				}
+			}
+		}
+		for _, p := range f.Pipelines {
+			for _, s := range p.Stages {
+				if !yield(s) {
+					return
+				}
+				for _, fallback := range s.Fallbacks {
+					if !yield(fallback.Stage) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// started are the stages that a worker starts: those of the pipeline, and embedders.
+func started(p *pipeline.Pipeline) (all []*pipeline.Stage) {
+	for _, k := range p.Knowledge() {
+		all = append(all, k.Embed)
+	}
+	for _, s := range p.Stages {
+		if s.Enabled {
+			all = append(all, s)
+			for _, fallback := range s.Fallbacks {
+				all = append(all, fallback.Stage)
+			}
+		}
+	}
+	return all
+}
+
+// stages adds the files that arguments name, models, the folders of stores, and plugins.
+func (c *collector) stages(f *pipeline.File, p *pipeline.Pipeline) error {
+	needed := started(p)
+	for _, k := range f.Knowledge {
+		for _, path := range engine.StorePaths(k.Store) {
+			if k.Attached() {
+				c.stay(path, fmt.Sprintf("somebody else makes the collection of knowledge %q in it", k.Name))
+			} else {
+				c.bundle.Stores = append(c.bundle.Stores, path)
+			}
+		}
+	}
+	for s := range stagesOf(f) {
+		for _, path := range engine.PathsOf(s) {
+			info, err := os.Stat(path)
+			switch {
+			case s.Kind == sdk.KindStore && (err != nil || info.IsDir()):
+				err = nil
+			case err == nil && info.Mode().IsRegular():
+				err = c.file(path)
+			case slices.Contains(needed, s):
+				err = c.model(path)
+			default:
+				err = nil
+			}
+			if err != nil {
+				return fmt.Errorf("%s.%s: %w", s.Block, s.Name, err)
+			}
+		}
+		if err := c.plugin(s); err != nil {
+			return err
+		}
+	}
+	for _, s := range needed {
+		if err := c.preset(s); err != nil {
+			return err
+		}
+	}
+	slices.Sort(c.bundle.Stores)
+	c.bundle.Stores = slices.Compact(c.bundle.Stores)
+	return nil
+}
+
+// model adds a folder that an argument names, or the model on this machine that it stands for.
+func (c *collector) model(path string) error {
+	if dir, err := sdk.FindModel(sdk.Path(path)); err == nil {
+		return c.modelIn(dir, path, filepath.Base(path))
+	}
+	return nil // the stage says so, or makes it
+}
+
+func (c *collector) modelIn(dir, path, name string) error {
+	if slices.ContainsFunc(c.bundle.Models, func(m BundledModel) bool { return m.Path == path && m.Name == name }) {
+		return nil
+	}
+	size, err := model.Size(dir)
+	if err != nil {
+		return err
+	}
+	digest, err := model.Digest(dir)
+	if err == nil {
+		c.bundle.Models = append(c.bundle.Models, BundledModel{Path: path, Name: name, Digest: digest, Size: size})
+	}
+	return err
+}
+
+// preset adds the model of a built-in stage that is called as a model of racflow's list, and works with that where no other is
+// named.
+func (c *collector) preset(s *pipeline.Stage) error {
+	takes := slices.ContainsFunc(s.Info.Arguments, func(a sdk.Argument) bool { return a.Name == "model" && a.Type == sdk.TypePath })
+	listed := slices.ContainsFunc(model.Known(), func(m model.Model) bool { return m.Name == s.Use })
+	if s.Program != nil || !takes || !listed || s.Config.Model() != "" {
+		return nil
+	}
+	dir, err := sdk.ModelDir(s.Use)
+	if err != nil {
+		return err
+	}
+	return c.modelIn(dir, "", s.Use)
+}
+
+func (c *collector) plugin(s *pipeline.Stage) error {
+	from := s.Program
+	if from == nil || slices.ContainsFunc(c.bundle.Plugins, func(p BundledPlugin) bool { return p.Name == from.Name }) {
+		return nil
+	}
+	hash, err := from.Check()
+	if err == nil {
+		c.bundle.Plugins = append(c.bundle.Plugins, BundledPlugin{Name: from.Name, Version: from.Version, Hash: hash, Development: from.Development()})
+	}
+	return err
+}

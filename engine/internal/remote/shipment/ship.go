@@ -1,0 +1,315 @@
+package shipment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/process/disk"
+	"github.com/racflow/racflow/engine/internal/process/program"
+	"github.com/racflow/racflow/sdk/support"
+)
+
+// This file takes files of a caller's state folder to the state folders of workers.
+//
+// A local store's collection is a few segments that never change and a log: each is an object at
+// the servers, called by the SHA-256 of its content, so that the second run over a knowledge
+// uploads what has changed of it, and no worker loads a file twice. A worker keeps what it has
+// loaded by its digest below its state folder, and puts it where its stores look for it: by a
+// hard link where the file system has those and the content cannot change, by a copy where not.
+// Processes that have the earlier content open keep it.
+//
+// What is broken off goes on where it was: objects that are whole at the servers, and files that
+// are whole at the worker, are not sent again.
+//
+// It knows nothing of stores and pipelines: which files a run needs says engine.Pipeline.Shipment.
+
+// KeptFiles is a folder of files by their digests, which workers may share.
+type KeptFiles struct{ Dir string }
+
+// Get puts files into a state folder, each whole or not at all, and loads what is missing, once for all
+// workers that share the folder of kept ones. Names that lead out of the state folder are refused.
+//
+// A file of that name with another content is replaced, which changes it for whoever opens it
+// next: runs that may be under way at a time get a state folder each.
+func (k KeptFiles) Get(ctx context.Context, conn ObjectStore, files []Shipped, state string) error {
+	if err := disk.MakeFolder(k.Dir); err != nil {
+		return err
+	}
+	for _, f := range files {
+		if err := f.check(); err != nil {
+			return err
+		}
+	}
+	return each(ctx, len(files), func(ctx context.Context, i int) error {
+		f := files[i]
+		err := k.load(ctx, conn, f)
+		if err == nil {
+			err = k.place(f, state)
+		}
+		if err != nil {
+			return fmt.Errorf("load %s (%s): %w", f.Name, f.Digest, err)
+		}
+		return nil
+	})
+}
+
+// check refuses a name that leads out of a folder, and a digest that is none.
+func (f Shipped) check() error {
+	name := filepath.FromSlash(f.Name)
+	if !filepath.IsLocal(name) || filepath.Clean(name) != name {
+		return fmt.Errorf("%q is no name of a file below a state folder", f.Name)
+	}
+	return checkDigest(f.Digest)
+}
+
+// checkDigest refuses what is no SHA-256 in hexadecimal: it becomes the name of a file.
+func checkDigest(digest string) error {
+	for _, c := range digest {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return fmt.Errorf("%q is no digest", digest)
+		}
+	}
+	if len(digest) != 64 {
+		return fmt.Errorf("%q is no digest", digest)
+	}
+	return nil
+}
+
+// path is that of a kept file.
+func (k KeptFiles) path(digest string) string { return filepath.Join(k.Dir, digest) }
+
+// whole reads the kept file of a digest: os.ErrNotExist, it is not there, or damaged.
+func (k KeptFiles) whole(digest string) error {
+	found, err := program.HashFile(k.path(digest))
+	if err == nil && found != digest {
+		err = fmt.Errorf("%s: %w: %w", k.path(digest), errDamaged, os.ErrNotExist)
+	}
+	return err
+}
+
+// load brings a file to the folder of kept ones unless it is there, whole.
+func (k KeptFiles) load(ctx context.Context, conn ObjectStore, f Shipped) error {
+	unlock, err := k.lock(ctx, f.Digest)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := k.whole(f.Digest); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	for try := 1; ; try++ {
+		err := k.loadOnce(ctx, conn, f)
+		if err == nil || ctx.Err() != nil || try >= tries {
+			return err
+		}
+	}
+}
+
+// tries is how often a file is loaded before it is an error that it comes damaged.
+const tries = 3
+
+func (k KeptFiles) loadOnce(ctx context.Context, conn ObjectStore, f Shipped) error {
+	out, err := os.CreateTemp(k.Dir, unfinished+"*") // with the rights of its owner alone
+	if err != nil {
+		return err
+	}
+	defer os.Remove(out.Name()) //nolint:errcheck // it has got its name, or Trim removes it
+	err = conn.GetFile(ctx, f.Digest, out)
+	if err = errors.Join(err, out.Sync(), out.Close()); err != nil {
+		return err
+	}
+	if found, err := program.HashFile(out.Name()); err != nil || found != f.Digest {
+		return errors.Join(err, errDamaged)
+	}
+	return os.Rename(out.Name(), k.path(f.Digest))
+}
+
+// unfinished begins the names of files that are being written.
+const unfinished = "new-"
+
+// again is how long a worker waits before it looks whether another has loaded a file.
+const again = 50 * time.Millisecond
+
+// lock makes this the only one to load a file. It waits where another worker is at it.
+func (k KeptFiles) lock(ctx context.Context, digest string) (unlock func(), err error) {
+	path := k.path(digest) + ".lock"
+	for {
+		held, err := support.OpenLock(path, os.O_RDWR|os.O_CREATE, disk.FileMode)
+		switch {
+		case err == nil:
+			return func() { _ = errors.Join(os.Remove(path), held.Close()) }, nil // the lock ends with the process at the latest
+		case errors.Is(err, errors.ErrUnsupported):
+			return func() {}, nil // then two may load it
+		case !errors.Is(err, support.ErrBusy):
+			return nil, err
+		}
+		if err := support.SleepFor(ctx, again); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// place gives a kept file its name in a state folder.
+func (k KeptFiles) place(f Shipped, state string) error {
+	from, to := k.path(f.Digest), filepath.Join(state, filepath.FromSlash(f.Name))
+	now := time.Now()
+	_ = os.Chtimes(from, now, now) // for Trim
+	if err := disk.MakeBelow(state, filepath.Dir(to)); err != nil {
+		return err
+	}
+	if same, err := holds(to, from, f); err != nil || same {
+		return err
+	}
+	temp, err := os.MkdirTemp(filepath.Dir(to), unfinished+"*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temp) //nolint:errcheck // it is empty
+	whole := filepath.Join(temp, "file")
+	if !f.Fixed || os.Link(from, whole) != nil {
+		if err := clone(from, whole); err != nil {
+			return err
+		}
+	}
+	return os.Rename(whole, to)
+}
+
+// holds reports whether a file is there with the content already.
+func holds(path, kept string, f Shipped) (bool, error) {
+	there, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if from, err := os.Stat(kept); err == nil && os.SameFile(there, from) {
+		return true, nil
+	}
+	if there.Size() != f.Size {
+		return false, nil
+	}
+	digest, err := program.HashFile(path)
+	return digest == f.Digest, err
+}
+
+func clone(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, disk.FileMode)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+// parallel is how many files are on their way at a time.
+const parallel = 4
+
+// PutShipped brings files to the servers that are not there yet. The order is that of files. What was
+// broken off goes on with the files that are missing.
+func PutShipped(ctx context.Context, conn ObjectStore, files []engine.ShipFile) ([]Shipped, error) {
+	all := make([]Shipped, len(files))
+	var seen sync.Map // digests
+	err := each(ctx, len(files), func(ctx context.Context, i int) error {
+		f := files[i]
+		info, err := os.Stat(f.Path)
+		if err != nil {
+			return fmt.Errorf("ship %s: %w", f.Name, err)
+		}
+		digest, err := program.HashFile(f.Path)
+		if err != nil {
+			return fmt.Errorf("ship %s: %w", f.Name, err)
+		}
+		all[i] = Shipped{Name: f.Name, Digest: digest, Size: info.Size(), Fixed: f.Fixed}
+		if _, sent := seen.LoadOrStore(digest, true); sent {
+			return nil
+		}
+		if all[i].Moved, err = put(ctx, conn, f.Path, digest); err != nil {
+			return fmt.Errorf("ship %s: %w", f.Name, err)
+		}
+		return nil
+	})
+	return all, err
+}
+
+func put(ctx context.Context, conn ObjectStore, path, digest string) (sent bool, err error) {
+	there, err := conn.HasFile(ctx, digest)
+	if err != nil || there {
+		return false, err
+	}
+	in, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer in.Close()
+	return true, conn.PutFile(ctx, digest, in)
+}
+
+// each calls do for the numbers below n, a few at a time, until one fails.
+func each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(parallel)
+	for i := range n {
+		if gctx.Err() != nil {
+			break
+		}
+		g.Go(func() error { return do(gctx, i) })
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return context.Cause(ctx) // it may have ended before any began
+}
+
+// errDamaged says that what was loaded is not what was asked for.
+var errDamaged = errors.New("its content is not that of its digest")
+
+// Shipped is a file at the servers.
+type Shipped struct {
+	Name   string `json:"name"`            // below the state folder, with slashes
+	Digest string `json:"digest"`          // SHA-256 of the content, hexadecimal: the object's name
+	Size   int64  `json:"size"`            // bytes
+	Fixed  bool   `json:"fixed,omitempty"` // nobody changes it where it is put, so that it may be linked
+	Moved  bool   `json:"-"`               // PutShipped has sent it: it was not there before
+}
+
+// ObjectStore are the servers' files by digest, as *bus.Conn has them.
+type ObjectStore interface {
+	HasFile(ctx context.Context, digest string) (bool, error)
+	PutFile(ctx context.Context, digest string, r io.Reader) error
+	GetFile(ctx context.Context, digest string, w io.Writer) error
+}
+
+// Trim removes kept files that nobody has asked for since a time, and what workers have left that were
+// killed. State folders that have links of them keep their content.
+func (k KeptFiles) Trim(before time.Time) error {
+	entries, err := os.ReadDir(k.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		info, statErr := e.Info()
+		if statErr != nil || info.ModTime().After(before) {
+			continue
+		}
+		if removed := os.Remove(filepath.Join(k.Dir, e.Name())); !errors.Is(removed, fs.ErrNotExist) {
+			err = errors.Join(err, removed)
+		}
+	}
+	return err
+}

@@ -1,0 +1,354 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/racflow/racflow/engine/internal/process/governor"
+	"github.com/racflow/racflow/engine/internal/remote/bus"
+	"github.com/racflow/racflow/engine/internal/remote/caller"
+	"github.com/racflow/racflow/engine/internal/run"
+	"github.com/racflow/racflow/sdk/support"
+)
+
+// bell wakes all who wait for it.
+type bell struct {
+	mu    sync.Mutex
+	rings chan struct{}
+}
+
+// next is closed when it rings next.
+func (b *bell) next() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.rings == nil {
+		b.rings = make(chan struct{})
+	}
+	return b.rings
+}
+
+func (b *bell) ring() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.rings != nil {
+		close(b.rings)
+		b.rings = nil
+	}
+}
+
+// follower takes part in a run, again and again.
+type follower struct {
+	*worker
+	id       string
+	room     room
+	status   *status
+	log      *slog.Logger
+	failures int
+	lacks    []string // that were told last
+}
+
+// follow takes part in a run until that is over or ctx ends. enter waits for its turn.
+func (w *worker) follow(ctx context.Context, id string, enter func(context.Context) error) {
+	if enter(ctx) != nil {
+		return
+	}
+	r := w.look(ctx, id)
+	if r == nil {
+		if ctx.Err() == nil {
+			w.places.leave()
+			w.drop(id)
+		}
+		return
+	}
+	f := &follower{worker: w, id: id, room: r, status: newStatus(w.name), log: w.log.With("run", id)}
+	// The state is told until the last batch has ended, also where that takes a while.
+	telling, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var tells sync.WaitGroup
+	tells.Go(func() { f.status.keep(telling, r) })
+	for f.once(ctx) && w.places.enter(ctx) == nil {
+	}
+	stop()
+	tells.Wait()
+	if ctx.Err() == nil {
+		w.drop(id)
+	}
+}
+
+// drop removes what is kept of a run that is over.
+func (w *worker) drop(id string) {
+	if err := w.gone(id); err != nil {
+		w.log.Warn("what a run has left that is over stays", "run", id, "error", err)
+	}
+}
+
+// look opens a run as soon as the servers let it; nil: it is over, or ctx has ended. While it waits,
+// another run has its place.
+func (w *worker) look(ctx context.Context, id string) room {
+	for failures := 1; ; failures++ {
+		r, err := w.at.Room(ctx, id)
+		if err == nil {
+			return r
+		}
+		if ctx.Err() == nil {
+			w.log.Warn("a run cannot be looked at", "run", id, "error", err)
+		}
+		w.places.leave()
+		if support.SleepFor(ctx, pauses.Delay(failures)) != nil || w.places.enter(ctx) != nil {
+			return nil
+		}
+	}
+}
+
+// once opens the pipeline and works until there is a reason to leave, with a place that it gives
+// back. It returns when the next attempt is due; false: there is none.
+func (f *follower) once(ctx context.Context) (again bool) {
+	began := time.Now()
+	why := f.partake(ctx)
+	f.places.leave()
+	var needs *lacksError
+	pause := lookAgain
+	switch {
+	case ctx.Err() != nil:
+		return false
+	case errors.Is(why, errOver): // so it seems: wait asks whether it is
+	case errors.Is(why, errIdle):
+		f.status.set(caller.Joining)
+		return true
+	case errors.As(why, &needs):
+		f.lack(needs.what)
+	default:
+		if time.Since(began) > steady {
+			f.failures = 0
+		}
+		f.failures++
+		pause = pauses.Delay(f.failures)
+		f.log.Warn("the run's pipeline cannot go on here, and is opened again", "error", why, "after", pause.Round(time.Second))
+		f.lack([]string{why.Error()})
+	}
+	return f.wait(ctx, pause)
+}
+
+// lack tells what keeps the worker from the run; people only where that is news.
+func (f *follower) lack(what []string) {
+	f.status.set(caller.Lacks, what...)
+	if slices.Equal(f.lacks, what) {
+		return
+	}
+	f.lacks = slices.Clone(what)
+	f.say("run %s: this worker takes no part in it:", f.id)
+	for _, one := range what {
+		f.say("  %s", one)
+	}
+}
+
+// wait waits until something may have changed; false: the run is over, or ctx has ended.
+func (f *follower) wait(ctx context.Context, pause time.Duration) bool {
+	within, stop := context.WithTimeout(ctx, pause)
+	rung := f.again.next()
+	woken := make(chan struct{})
+	go func() {
+		defer close(woken)
+		select {
+		case <-rung:
+			stop()
+		case <-within.Done():
+		}
+	}()
+	over := f.room.Over(within) == nil
+	stop()
+	<-woken
+	return !over && ctx.Err() == nil
+}
+
+// partake opens the pipeline, and works.
+func (f *follower) partake(ctx context.Context) error {
+	d, err := f.readable()
+	if err != nil {
+		return err
+	}
+	// Batches outlive the end of ctx, and the pipeline with them; its opening does not.
+	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer end(nil)
+	opening, opened := context.WithCancel(ctx)
+	var watches sync.WaitGroup
+	watches.Go(func() {
+		switch over := f.room.Over(opening) == nil; {
+		case over:
+			end(errOver)
+		case ctx.Err() != nil:
+			end(ctx.Err())
+		}
+	})
+	p, err := f.open(life, f.room, d)
+	opened()
+	watches.Wait()
+	if err != nil {
+		if cause := context.Cause(life); cause != nil {
+			err = cause
+		}
+		return err
+	}
+	defer p.Close()
+	f.status.opened(p)
+	defer f.status.closed()
+	f.lacks = nil
+	f.status.set(caller.Working)
+	f.say("joined run %s of %s", f.id, d.Caller)
+	part := &part{worker: f.worker, id: f.id, room: f.room, pipeline: p, status: f.status, log: f.log}
+	why := part.work(ctx)
+	f.say("left run %s: %s", f.id, said(ctx, why))
+	return why
+}
+
+// said is why a run was left, for people.
+func said(ctx context.Context, why error) string {
+	if ctx.Err() != nil {
+		return "this worker ends"
+	}
+	return why.Error()
+}
+
+// readable is the run's definition, if this racflow is the one that wrote it.
+func (f *follower) readable() (*caller.Definition, error) {
+	d, err := caller.DecodeDefinition(f.room.Definition())
+	switch {
+	case err != nil:
+		return nil, &lacksError{[]string{err.Error()}}
+	case d.Version != f.version:
+		return nil, &lacksError{[]string{fmt.Sprintf("the run was begun with racflow %s, and this worker is racflow %s: install the same version", d.Version, f.version)}}
+	}
+	return d, nil
+}
+
+// line lets a few in at a time, and the others in the order in which they came.
+type line struct {
+	places int
+
+	mu      sync.Mutex
+	free    int
+	waiting []chan struct{} // is closed when it may enter
+}
+
+func newLine(places int) *line { return &line{places: places, free: places} }
+
+// stand takes a place in the line. The function waits for its turn, and returns the error of ctx
+// where that ends before: then nothing is to be left.
+func (l *line) stand() (enter func(ctx context.Context) error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	turn := make(chan struct{})
+	if l.free > 0 {
+		l.free--
+		close(turn)
+	} else {
+		l.waiting = append(l.waiting, turn)
+	}
+	return func(ctx context.Context) error {
+		select {
+		case <-turn:
+			return nil
+		case <-ctx.Done():
+			l.withdraw(turn)
+			return ctx.Err()
+		}
+	}
+}
+
+// enter is stand, and waits. A nil line lets everybody in.
+func (l *line) enter(ctx context.Context) error {
+	if l == nil {
+		return ctx.Err()
+	}
+	return l.stand()(ctx)
+}
+
+// pass waits until it could enter.
+func (l *line) pass(ctx context.Context) error {
+	err := l.enter(ctx)
+	if err == nil {
+		l.leave()
+	}
+	return err
+}
+
+func (l *line) withdraw(turn chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if at := slices.Index(l.waiting, turn); at >= 0 {
+		l.waiting = slices.Delete(l.waiting, at, at+1)
+		return
+	}
+	l.next() // it was let in meanwhile
+}
+
+// leave makes room for the next one.
+func (l *line) leave() {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.next()
+}
+
+// next lets one in. The caller holds mu.
+func (l *line) next() {
+	if len(l.waiting) == 0 {
+		l.free++
+		return
+	}
+	close(l.waiting[0])
+	l.waiting = l.waiting[1:]
+}
+
+// others reports whether somebody waits.
+func (l *line) others() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.waiting) > 0
+}
+
+// room is a run at the servers, as far as the loop needs it: *bus.Run (servers.go).
+type room interface {
+	Definition() []byte
+	// Over waits until the run is over, and returns nil; or an error where ctx ends before.
+	Over(ctx context.Context) error
+	Take(ctx context.Context) (batch, error)
+	Answer(ctx context.Context, at bus.Position, data []byte) (first bool, err error)
+	// Tell puts the worker's state, and Forget removes it.
+	Tell(ctx context.Context, state caller.WorkerState) error
+	Forget(ctx context.Context) error
+}
+
+// batch is *bus.Batch.
+type batch struct {
+	bus.Position
+	Data       []byte
+	Deliveries int
+	Done       func(ctx context.Context) error
+	Return     func() error
+	Lost       <-chan struct{} // is closed when another may have it
+	Past       <-chan struct{} // is closed when a later part of the run is on
+}
+
+// joined is a run's pipeline once this worker takes part in it.
+type joined interface {
+	// Size is how many batches are worked on at a time.
+	Size() int
+	Take(ctx context.Context, o run.Order) (run.Answers, error)
+	// Trouble is why the stages cannot go on on this machine, by answers of theirs; nil: they
+	// can, or nobody's could.
+	Trouble(a run.Answers) error
+	// Calls are the pipeline's calls of services so far.
+	Calls() governor.Snapshot
+	Close()
+}
+
+// opener opens the pipeline of a run. What this worker lacks for it is a
+// *lacksError. The pipeline ends with ctx.
+type opener func(ctx context.Context, r room, d *caller.Definition) (joined, error)

@@ -1,0 +1,377 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/process/disk"
+	"github.com/racflow/racflow/engine/internal/remote/bus"
+	"github.com/racflow/racflow/engine/internal/remote/caller"
+	"github.com/racflow/racflow/engine/internal/remote/shipment"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/sdk/support"
+)
+
+// DefaultState is the state folder where Options names none.
+var DefaultState = filepath.Join(".racflow", "worker")
+
+// maxShared is how many workers may share a state folder.
+const maxShared = 256
+
+// folder is where a worker keeps what runs need:
+//
+//	files/   what runs brought, by digest; of all workers that share the folder
+//	1/ID/    what this worker works with for the run ID: the pipeline's file and its state
+//	2/       the same of another worker; whoever has locked N/lock owns N
+type folder struct {
+	root string
+	own  string
+	held *os.File // the lock of own; nil: the system has none
+}
+
+// openFolder takes a part of a state folder that no other worker has. What a worker that had it
+// before has left there serves again.
+func openFolder(state string) (*folder, error) {
+	if state == "" {
+		state = DefaultState
+	}
+	root, err := filepath.Abs(state)
+	if err != nil {
+		return nil, err
+	}
+	for n := range maxShared {
+		f := &folder{root: root, own: filepath.Join(root, strconv.Itoa(n+1))}
+		for _, dir := range []string{root, f.Files(), f.own} {
+			if err := disk.MakeFolder(dir); err != nil {
+				return nil, err
+			}
+		}
+		f.held, err = support.OpenLock(filepath.Join(f.own, "lock"), os.O_RDWR|os.O_CREATE, disk.FileMode)
+		switch {
+		case err == nil:
+			return f, nil
+		case errors.Is(err, support.ErrBusy):
+			continue
+		case errors.Is(err, errors.ErrUnsupported): // nobody can tell whose it is
+			if f.own, err = os.MkdirTemp(root, "own-*"); err != nil {
+				return nil, err
+			}
+			return f, nil
+		default:
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("%d workers use the folder %s already: give this one another with --state", maxShared, root)
+}
+
+// clear removes what is left of runs that are not there any more.
+func (f *folder) clear(there []string) error {
+	all, err := os.ReadDir(f.own)
+	if err != nil {
+		return err
+	}
+	for _, e := range all {
+		if e.IsDir() && !slices.Contains(there, e.Name()) {
+			err = errors.Join(err, f.Remove(e.Name()))
+		}
+	}
+	return err
+}
+
+// Files is where files are kept by their digests.
+func (f *folder) Files() string { return filepath.Join(f.root, "files") }
+
+// Run makes the folder of a run, unless it is there: the worker may have taken part in it before.
+func (f *folder) Run(id string) (dir string, err error) {
+	dir = filepath.Join(f.own, id)
+	return dir, disk.MakeFolder(dir)
+}
+
+// Remove removes the folder of a run.
+func (f *folder) Remove(id string) error { return os.RemoveAll(filepath.Join(f.own, id)) }
+
+// close gives the part of the folder back. What is in it stays for the next worker.
+func (f *folder) close() error {
+	if f.held == nil {
+		return os.RemoveAll(f.own)
+	}
+	return f.held.Close() // the file stays: another may be waiting to lock it
+}
+
+// Why a worker leaves a run, beside trouble.
+var (
+	errOver = errors.New("the run is over")
+	errIdle = errors.New("there is nothing to do, and other runs wait")
+)
+
+// Why a worker drops a batch.
+var (
+	errLost = errors.New("the batch is another worker's by now")
+	errPast = errors.New("a later part of the run is on")
+)
+
+// part is a run that this worker takes part in, once its pipeline is open.
+type part struct {
+	*worker
+	id       string // of the run
+	room     room
+	pipeline joined
+	status   *status
+	log      *slog.Logger
+
+	stop context.CancelCauseFunc // no more are taken
+
+	mu    sync.Mutex
+	under map[bus.Position]*answering
+	last  time.Time // when a batch was taken or ended
+}
+
+// answering is a batch under way.
+type answering struct {
+	ended    chan struct{}
+	answered bool // the servers have its answer; known once it has ended
+}
+
+// work takes batches until ctx ends, the run is over, there is nothing to do for long or the
+// pipeline is in trouble, and returns the cause once those that are under way have ended.
+func (p *part) work(ctx context.Context) error {
+	taking, stop := context.WithCancelCause(ctx)
+	life, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	p.stop, p.last, p.under = stop, time.Now(), map[bus.Position]*answering{}
+	var watches, batches sync.WaitGroup
+	watches.Go(func() {
+		if p.room.Over(taking) == nil {
+			stop(errOver)
+		}
+	})
+	watches.Go(func() { p.idles(taking) })
+	p.takeAll(taking, life, &batches)
+	why := context.Cause(taking)
+	watches.Wait()
+	if ctx.Err() != nil {
+		p.drains()
+	}
+	if errors.Is(why, errOver) {
+		cut() // nobody waits for what is under way
+	}
+	late := time.AfterFunc(p.grace, cut) // what has not ended is given back
+	defer late.Stop()
+	batches.Wait()
+	if errors.Is(why, errOver) {
+		p.status.set(caller.Draining) // the caller waits for the last word on what was spent
+	}
+	return why
+}
+
+// drains says that no more batches are taken.
+func (p *part) drains() {
+	p.status.set(caller.Draining)
+	p.mu.Lock()
+	under := len(p.under)
+	p.mu.Unlock()
+	if under > 0 {
+		p.say("run %s: no more batches are taken; %s under way, for at most %s", p.id, terminal.Plural(under, "batch"), p.grace)
+	}
+}
+
+// takeAll gives batches to goroutines until ctx ends. What is under way lives as long as life.
+func (p *part) takeAll(ctx, life context.Context, batches *sync.WaitGroup) {
+	most := max(p.pipeline.Size(), 1)
+	if p.jobs != nil {
+		most = p.jobs.places
+	}
+	own := newLine(most)
+	for {
+		// Who waits for a batch keeps no other run from working, and asks for none before there is
+		// room for it: others could work on it.
+		if own.enter(ctx) != nil || p.jobs.pass(ctx) != nil {
+			return
+		}
+		b, err := p.room.Take(ctx)
+		if err != nil {
+			p.leave(fmt.Errorf("batches of the run cannot be taken: %w", err)) // does nothing where ctx has ended
+			return
+		}
+		if p.jobs.enter(ctx) != nil {
+			p.giveBack(b)
+			return
+		}
+		batches.Go(func() {
+			defer own.leave()
+			defer p.jobs.leave()
+			p.once(life, b)
+		})
+	}
+}
+
+// leave takes no more batches, for a reason; the first one counts.
+func (p *part) leave(why error) {
+	if errors.Is(why, bus.ErrNoRun) {
+		why = errOver
+	}
+	p.stop(why)
+}
+
+// once answers a batch. One that comes again while it is under way here waits for that: this process
+// was stopped, or away from the servers, for longer than its claim lasts.
+func (p *part) once(life context.Context, b batch) {
+	p.mu.Lock()
+	first, again := p.under[b.Position]
+	if !again {
+		first = &answering{ended: make(chan struct{})}
+		p.under[b.Position] = first
+	}
+	p.last = time.Now()
+	p.mu.Unlock()
+	if again {
+		select {
+		case <-first.ended:
+		case <-life.Done():
+		}
+		p.mu.Lock()
+		done := first.answered
+		p.mu.Unlock()
+		if done {
+			p.done(life, b)
+		} else {
+			p.giveBack(b)
+		}
+		return
+	}
+	answered := p.answer(life, b)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	first.answered, p.last = answered, time.Now()
+	delete(p.under, b.Position)
+	close(first.ended)
+}
+
+// idles ends the taking of batches where there has been none for a while and other runs wait.
+func (p *part) idles(ctx context.Context) {
+	tick := time.NewTicker(p.idle)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		p.mu.Lock()
+		idle := len(p.under) == 0 && time.Since(p.last) >= p.idle
+		p.mu.Unlock()
+		if idle && p.places.others() {
+			p.leave(errIdle)
+			return
+		}
+	}
+}
+
+// parts knows which part of a run is on: a caller that resumes it begins another, and nobody waits for the
+// batches of those before any more.
+type parts struct {
+	mu   sync.Mutex
+	now  int
+	past chan struct{} // is closed when a later part than now is on
+}
+
+// begin says that a part is on, unless a later one is. The channel is closed when that is so.
+func (p *parts) begin(part int) (past <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if part < p.now {
+		over := make(chan struct{})
+		close(over)
+		return over
+	}
+	if part > p.now {
+		if p.past != nil {
+			close(p.past)
+		}
+		p.now, p.past = part, make(chan struct{})
+	}
+	return p.past
+}
+
+// keptFor is how long files stay that no run has asked for.
+const keptFor = 14 * 24 * time.Hour
+
+// Work takes part in runs at the servers until ctx ends. Then it takes no more batches, and returns
+// once those under way have ended or are given back. Servers that are away are waited for.
+func Work(ctx context.Context, conn *bus.Conn, o Options) (err error) {
+	if o.Engine.Log == nil {
+		o.Engine.Log = slog.New(slog.DiscardHandler)
+	}
+	f, err := openFolder(o.State)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.close()) }()
+	kept := shipment.KeptFiles{Dir: f.Files()}
+	if err := kept.Trim(time.Now().Add(-keptFor)); err != nil {
+		o.Engine.Log.Warn("files that no run has asked for in a long time stay", "folder", kept.Dir, "error", err)
+	}
+	there, err := conn.Runs(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case err != nil:
+		return err
+	}
+	if err := f.clear(there); err != nil {
+		o.Engine.Log.Warn("what runs have left that are over stays", "folder", f.own, "error", err)
+	}
+	j := &joiner{conn: conn, folder: f, kept: kept, models: o.Models, base: o.Engine}
+	w := o.worker(conn, j.open)
+	w.gone = f.Remove
+	return w.until(ctx, o.Again)
+}
+
+// worker makes a worker of servers.
+func (o Options) worker(conn *bus.Conn, open opener) *worker {
+	w := &worker{
+		name: conn.Name(), version: engine.Version(), at: natsServers{conn}, open: open,
+		gone:   func(string) error { return nil },
+		places: newLine(together), idle: idle, grace: o.Grace, again: &bell{}, say: o.Say, log: o.Engine.Log,
+	}
+	if o.Jobs > 0 {
+		w.jobs = newLine(o.Jobs)
+	}
+	if w.grace <= 0 {
+		w.grace = time.Minute
+	}
+	if w.say == nil {
+		w.say = func(string, ...any) {}
+	}
+	return w
+}
+
+// until runs until ctx ends. Each value of again has it look at once for what it lacks.
+func (w *worker) until(ctx context.Context, again <-chan struct{}) error {
+	ctx, stop := context.WithCancel(ctx)
+	rings := make(chan struct{})
+	go func() {
+		defer close(rings)
+		for {
+			select {
+			case <-again:
+				w.again.ring()
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	err := w.run(ctx)
+	stop()
+	<-rings
+	return err
+}

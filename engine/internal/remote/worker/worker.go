@@ -1,0 +1,371 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/knowledge/cache"
+	"github.com/racflow/racflow/engine/internal/process/governor"
+	"github.com/racflow/racflow/engine/internal/remote/bus"
+	"github.com/racflow/racflow/engine/internal/remote/caller"
+	"github.com/racflow/racflow/engine/internal/remote/lease"
+	"github.com/racflow/racflow/engine/internal/remote/packet"
+	"github.com/racflow/racflow/engine/internal/remote/shipment"
+	"github.com/racflow/racflow/engine/internal/run"
+	"github.com/racflow/racflow/engine/internal/run/journal"
+	"github.com/racflow/racflow/sdk/support"
+)
+
+// joiner opens the pipelines of runs.
+type joiner struct {
+	conn   *bus.Conn
+	folder *folder
+	kept   shipment.KeptFiles
+	models []string
+	base   engine.Options
+}
+
+// opened is a pipeline that takes part in a run.
+type opened struct {
+	*engine.Pipeline
+	size   int
+	keep   journal.Keep  // of which items the run's journal has what was seen
+	lists  bool          // what was found has texts
+	holder *lease.Holder // of the run's limits; nil: no stage calls a service
+
+	mu    sync.Mutex
+	ended error // why the stages cannot go on here; it stays so
+}
+
+// open brings what the run needs to this machine, and opens its pipeline, which ends with ctx.
+func (j *joiner) open(ctx context.Context, at room, d *caller.Definition) (joined, error) {
+	r := at.(*natsRoom).Run
+	p := &opened{keep: d.Keep, lists: d.Lists}
+	if err := p.join(ctx, j, r, d); err != nil {
+		p.Close()
+		return nil, lacking(err)
+	}
+	return p, nil
+}
+
+// join opens it step by step.
+func (p *opened) join(ctx context.Context, j *joiner, r *bus.Run, d *caller.Definition) error {
+	dir, err := j.folder.Run(r.ID())
+	if err != nil {
+		return err
+	}
+	file, o, err := d.Bundle.Unpack(ctx, j.conn, shipment.BundlePlace{State: dir, Kept: j.kept, Models: j.models, Plugins: j.base.Plugins})
+	if err != nil {
+		return err
+	}
+	if err := j.kept.Get(ctx, j.conn, d.Files, dir); err != nil {
+		return fmt.Errorf("files of the run: %w", err)
+	}
+	o.Builtin, o.Observe, o.Log, o.Events = j.base.Builtin, j.base.Observe, j.base.Log, j.base.Events
+	o.Part, o.Lists, o.Keep = &engine.Part{Manifest: d.Manifest, Spend: d.Spend}, d.Lists, d.Keep
+	o.Services = &engine.Services{
+		Mode:      d.Mode,
+		Responses: func(local *cache.Cache) governor.Responses { return bus.NewAnswersCache(ctx, local, r) },
+		Governed: func(g *governor.Governor) (err error) {
+			p.holder, err = lease.Hold(ctx, r, g, lease.Options{Limits: d.Limits, Name: j.conn.Name(), Log: o.Log})
+			return err
+		},
+	}
+	if p.Pipeline, err = engine.Open(ctx, file, o); err != nil {
+		return err
+	}
+	if err := p.Join(ctx); err != nil {
+		return err
+	}
+	ready, err := p.Start(ctx) // Join has started it
+	if err != nil {
+		return err
+	}
+	_, p.size = ready.Size()
+	p.keep = cmp.Or(d.Keep, journal.Keep(p.Definition().Journal.Keep))
+	return nil
+}
+
+// Size implements joined.
+func (p *opened) Size() int { return p.size }
+
+// Take implements joined.
+func (p *opened) Take(ctx context.Context, o run.Order) (run.Answers, error) {
+	a, err := p.Pipeline.Take(ctx, o)
+	return packet.Trim(a, p.keep, p.lists), err
+}
+
+// Trouble implements joined. A budget that is spent is no trouble of this machine: it is the run's.
+func (p *opened) Trouble(a run.Answers) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended != nil {
+		return p.ended
+	}
+	if err := p.Workspace().Failed(); err != nil {
+		p.ended = fmt.Errorf("a stage is not started any more here: %w", err)
+		return p.ended
+	}
+	why := a.Ended
+	if why == nil && len(a.Halted) > 0 {
+		why = a.Halted[0]
+	}
+	if why != nil && p.Workspace().Again() { // a service stayed down, or denied its calls
+		p.ended = fmt.Errorf("a stage had to stop here: %w", why)
+	}
+	return p.ended
+}
+
+// Calls implements joined.
+func (p *opened) Calls() governor.Snapshot {
+	calls, _ := p.Workspace().Spent()
+	return calls
+}
+
+// Close implements joined.
+func (p *opened) Close() {
+	if p.Pipeline != nil {
+		p.Pipeline.Close()
+	}
+	if p.holder != nil {
+		p.holder.Close()
+	}
+}
+
+// Options are how a worker works. Only Engine.Builtin is needed.
+type Options struct {
+	// Engine has the built-in stages, plugins that are being developed, who observes, and the log. What is
+	// of a run, its state folder among it, is set for each.
+	Engine engine.Options
+	Models []string      // folders of models beside the user's own
+	Jobs   int           // batches at a time, of all runs together; 0: as many as each pipeline has under way at a time on one machine
+	State  string        // folder that keeps what runs bring; empty: DefaultState
+	Grace  time.Duration // how long batches that are under way may take once ctx has ended; 0: a minute
+	// Again says that something may have changed that the worker lacks; nil: that is looked at now and
+	// then only.
+	Again <-chan struct{}
+	Say   func(format string, args ...any) // lines for people; nil: nobody reads them
+}
+
+// lookOver is how often a worker looks whether a run is over of whose end it has not heard. Following
+// the run's state would bring every worker what all others say.
+const lookOver = 2 * time.Second
+
+// natsServers are servers by a connection.
+type natsServers struct{ *bus.Conn }
+
+// Room implements servers.
+func (s natsServers) Room(ctx context.Context, id string) (room, error) {
+	r, err := s.Open(ctx, id)
+	if err != nil {
+		return nil, s.unlisted(ctx, id, err)
+	}
+	n := &natsRoom{Run: r, at: s, key: keyOf(s.Name()), look: lookOver}
+	over, err := n.over(ctx)
+	if over || err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+// unlisted is nil where a run is not there because it was removed; else why it cannot be opened or
+// read. Servers that have just started may not know all that belongs to a run yet, and nobody names
+// a run again that was taken for one that is over.
+func (s natsServers) unlisted(ctx context.Context, id string, why error) error {
+	if !errors.Is(why, bus.ErrNoRun) {
+		return why
+	}
+	listed, err := s.Listed(ctx, id)
+	if listed {
+		err = why
+	}
+	return err
+}
+
+// noKey are characters of names that keys have not.
+var noKey = regexp.MustCompile(`[^-_=.a-zA-Z0-9]+`)
+
+// keyOf is the key of a worker's state.
+func keyOf(name string) string { return caller.WorkerPrefix + noKey.ReplaceAllString(name, "_") }
+
+// natsRoom is a run at servers.
+type natsRoom struct {
+	*bus.Run
+	at   natsServers
+	key  string        // of this worker's state
+	look time.Duration // how often Over looks where it hears nothing
+	on   parts
+}
+
+// over reports whether the run is over.
+func (n *natsRoom) over(ctx context.Context) (bool, error) {
+	end, _, err := n.Get(ctx, caller.EndKey)
+	if err != nil {
+		err = n.at.unlisted(ctx, n.ID(), err)
+		return err == nil, err
+	}
+	return end != nil, nil
+}
+
+// Over implements room.
+func (n *natsRoom) Over(ctx context.Context) error {
+	if over, _ := n.over(ctx); over { // before it listens, which waits for the servers whatever ctx says
+		return nil
+	}
+	ended, begun := n.hear(caller.EndKey), n.hear(caller.CallerKey)
+	defer ended.stop()
+	defer begun.stop()
+	tick := time.NewTicker(n.look)
+	defer tick.Stop()
+	for {
+		if over, _ := n.over(ctx); over {
+			return nil
+		}
+		select {
+		case <-ended.rings:
+		case <-begun.rings:
+			n.follow(ctx)
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// heard rings when something was told to all.
+type heard struct {
+	rings chan struct{}
+	stop  func()
+}
+
+// hear listens. Where the servers cannot do that, it never rings, and things take longer.
+func (n *natsRoom) hear(on string) heard {
+	h := heard{make(chan struct{}, 1), func() {}}
+	stop, err := n.Hear(on, func([]byte) {
+		select {
+		case h.rings <- struct{}{}:
+		default:
+		}
+	})
+	if err == nil {
+		h.stop = stop
+	}
+	return h
+}
+
+// follow looks which part of the run is on. What was told does not say it: any worker may tell that.
+func (n *natsRoom) follow(ctx context.Context) {
+	var state caller.CallerState
+	text, _, err := n.Get(ctx, caller.CallerKey)
+	if err == nil && json.Unmarshal(text, &state) == nil {
+		n.on.begin(state.Part)
+	}
+}
+
+// Take implements room.
+func (n *natsRoom) Take(ctx context.Context) (batch, error) {
+	b, err := n.Run.Take(ctx)
+	if err != nil {
+		return batch{}, err
+	}
+	return batch{Position: b.Position, Data: b.Data, Deliveries: b.Deliveries, Done: b.Done, Return: b.Return, Lost: b.Lost(), Past: n.on.begin(b.Part)}, nil
+}
+
+// Tell implements room.
+func (n *natsRoom) Tell(ctx context.Context, state caller.WorkerState) error {
+	text, err := json.Marshal(state)
+	if err != nil {
+		return err
+	}
+	_, err = n.Put(ctx, n.key, text)
+	return err
+}
+
+// Forget implements room.
+func (n *natsRoom) Forget(ctx context.Context) error { return n.Delete(ctx, n.key) }
+
+const (
+	// together is how many runs a worker takes part in at a time.
+	together = 4
+	// idle is how long there is nothing to do in a run before it makes room for others.
+	idle = 10 * time.Second
+	// lookAgain is how often a worker looks whether it still lacks something.
+	lookAgain = 30 * time.Second
+)
+
+// pauses are those between attempts to go on where stages could not.
+var pauses = support.Backoff{First: time.Second, Max: time.Minute}
+
+// steady is how long a pipeline has to work for its next trouble to count as the first.
+const steady = 5 * time.Minute
+
+// servers are where runs are: *bus.Conn.
+type servers interface {
+	// Watch has the IDs of runs, oldest first, and of those that begin; some again.
+	Watch(ctx context.Context) (<-chan string, error)
+	// Room opens a run; nil: it is over, or not there any more.
+	Room(ctx context.Context, id string) (room, error)
+}
+
+// worker takes part in runs.
+type worker struct {
+	name    string
+	version string // of racflow
+	at      servers
+	open    opener
+	gone    func(id string) error // removes what is kept of a run that is over
+	places  *line                 // of runs
+	jobs    *line                 // of batches; nil: each run has its own
+	idle    time.Duration
+	grace   time.Duration
+	again   *bell
+	say     func(format string, args ...any)
+	log     *slog.Logger
+}
+
+// run takes part in runs until ctx ends.
+func (w *worker) run(ctx context.Context) error {
+	ids, err := w.at.Watch(ctx)
+	if err != nil {
+		return err
+	}
+	var all sync.WaitGroup
+	defer all.Wait()
+	var mu sync.Mutex
+	followed := map[string]bool{}
+	for {
+		var id string
+		var more bool
+		select {
+		case id, more = <-ids:
+		case <-ctx.Done():
+			return nil
+		}
+		if !more {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return errors.New("the servers do not say any more which runs there are")
+		}
+		mu.Lock()
+		if !followed[id] {
+			followed[id] = true
+			enter := w.places.stand() // here, so that they come in their order
+			all.Go(func() {
+				w.follow(ctx, id, enter)
+				mu.Lock()
+				defer mu.Unlock()
+				delete(followed, id)
+			})
+		}
+		mu.Unlock()
+	}
+}

@@ -1,0 +1,346 @@
+package fitted
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/knowledge"
+	"github.com/racflow/racflow/engine/internal/process/disk"
+	"github.com/racflow/racflow/engine/internal/run/retry"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/support"
+)
+
+// Job says which stage learns, and from what.
+type Job struct {
+	Dir string // of all generations: STATE/fitted
+	// Scratch makes a folder that what is learnt goes to where Dir cannot be written; nil: that is an error.
+	Scratch   func() (string, error)
+	Stage     *pipeline.Stage
+	Knowledge *knowledge.Knowledge
+	// Rows are what the stage learns from; nil: the rows of the knowledge.
+	Rows func(context.Context) ([]sdk.TrainingRow, error)
+	From string // what Rows depend on beside the entries of the knowledge; empty: nothing
+	// Launch starts the stage with a state_dir; empty: the one of a stage that
+	// learns nothing.
+	Launch   func(ctx context.Context, stateDir string) (any, error)
+	Progress terminal.ProgressFunc // of rows that are read ("fitting"), then of what is made of them ("learning")
+}
+
+// fitter is a running stage.
+type fitter interface {
+	sdk.Fitter
+	pipeline.RunningStage
+	Fits() bool
+}
+
+// Start starts the stage. Where it is a Fitter and has not learnt from these rows, it
+// does so first. learnt names what it has learnt; empty: nothing.
+func Start(ctx context.Context, j Job) (process any, learnt string, err error) {
+	folder, content, rows := j.Knowledge.Learnt()
+	dir := filepath.Join(j.Dir, folder)
+	if err := disk.MakeBelow(filepath.Dir(j.Dir), dir); err != nil && !disk.ReadOnly(err) {
+		return nil, "", j.failed(err)
+	}
+	if n := j.bound(); n < rows && j.Rows == nil { // else what was learnt from all rows stands
+		j.From += fmt.Sprint(" sample ", n)
+	}
+	content = digest(content, rows, j.From)
+	if process, learnt := j.again(ctx, dir, content); process != nil {
+		return process, learnt, nil
+	}
+	dir, fresh, err := j.fresh(dir)
+	if err != nil {
+		return nil, "", j.failed(err)
+	}
+	defer os.RemoveAll(fresh) //nolint:errcheck // sweep removes it later
+	process, err = j.Launch(ctx, fresh)
+	if err != nil {
+		return nil, "", err
+	}
+	f, ok := process.(fitter)
+	if !ok { // it stands in for the stage
+		return process, "", nil
+	}
+	whole := ""
+	if f.Fits() {
+		learnt = j.name(f, content)
+		whole = filepath.Join(dir, learnt)
+		if _, missing := os.Stat(whole); missing != nil {
+			err = j.learn(ctx, f)
+		}
+	}
+	end(process) // its folder is about to get another name, or to go
+	if err == nil && whole != "" {
+		err = publish(fresh, whole)
+	}
+	if err != nil {
+		return nil, "", j.failed(err)
+	}
+	process, err = j.Launch(ctx, whole)
+	return process, learnt, err
+}
+
+// fresh makes a folder in dir, or in one that stands in for it.
+func (j Job) fresh(dir string) (in, fresh string, err error) {
+	if err = disk.MakeBelow(filepath.Dir(j.Dir), dir); err == nil {
+		fresh, err = os.MkdirTemp(dir, unfinished)
+	}
+	if disk.ReadOnly(err) && j.Scratch != nil {
+		if dir, err = j.Scratch(); err == nil {
+			fresh, err = os.MkdirTemp(dir, unfinished)
+		}
+	}
+	return dir, fresh, err
+}
+
+// name is that of the folder of what a stage learns.
+func (j Job) name(f fitter, content string) string {
+	return pipeline.WorkDigest(j.Stage)[:16] + "-" + pipeline.StageDigest(j.Stage, f)[:16] + "-" + content
+}
+
+// again starts a stage with what it has learnt before, without a process that is asked
+// first what that is called; nil: it has not, or not as this stage.
+func (j Job) again(ctx context.Context, dir, content string) (process any, learnt string) {
+	kept, _ := filepath.Glob(filepath.Join(dir, pipeline.WorkDigest(j.Stage)[:16]+"-*-"+content)) // an error is of the pattern
+	if len(kept) != 1 {
+		return nil, ""
+	}
+	process, err := j.Launch(ctx, kept[0])
+	if err != nil {
+		return nil, "" // the one that is asked first says why
+	}
+	if f, ok := process.(fitter); ok && f.Fits() && j.name(f, content) == filepath.Base(kept[0]) {
+		return process, filepath.Base(kept[0])
+	}
+	end(process)
+	return nil, ""
+}
+
+func end(process any) {
+	if c, ok := process.(io.Closer); ok {
+		_ = c.Close()
+	}
+}
+
+func (j Job) failed(err error) error {
+	return fmt.Errorf("%s.%s: learn from knowledge %q: %w", j.Stage.Block, j.Stage.Name, j.Knowledge.Report.Name, err)
+}
+
+func (j Job) learn(ctx context.Context, f fitter) error {
+	if j.Rows == nil {
+		return j.fit(ctx, f, j.All(ctx))
+	}
+	rows, err := j.Rows(ctx) // before the stage waits for them
+	if err != nil {
+		return err
+	}
+	return j.fit(ctx, f, func(yield func([]sdk.TrainingRow, error) bool) {
+		for batch := range slices.Chunk(rows, batchSize) {
+			if !yield(batch, nil) {
+				return
+			}
+		}
+	})
+}
+
+// batchSize is how many of Rows a stage gets at a time.
+const batchSize = 64
+
+// All are the rows of the knowledge, or a sample of them where there are too many.
+func (j Job) All(ctx context.Context) iter.Seq2[[]sdk.TrainingRow, error] {
+	return func(yield func([]sdk.TrainingRow, error) bool) {
+		last, rows, err := j.draw(ctx)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		done := 0
+		for batch, err := range j.Knowledge.Rows(ctx, j.Stage.Info.FitReads) {
+			if last != nil {
+				batch = slices.DeleteFunc(batch, func(r sdk.TrainingRow) bool { return support.StratifiedRank(r.ID) > last[r.Label] })
+			}
+			if !yield(batch, err) {
+				return
+			}
+			done += len(batch)
+			j.Progress.Report(terminal.ProgressStep{Doing: "fitting", Unit: "row", Done: int64(done), Total: int64(rows)})
+		}
+	}
+}
+
+// Once starts the stage and lets it learn from rows that are given, for as long as its
+// process lives; then remove removes what it has learnt.
+func (j Job) Once(ctx context.Context, rows iter.Seq2[[]sdk.TrainingRow, error]) (process any, remove func(), err error) {
+	folder, _, _ := j.Knowledge.Learnt()
+	dir := filepath.Join(j.Dir, folder)
+	if _, dir, err = j.fresh(dir); err != nil {
+		return nil, nil, j.failed(err)
+	}
+	remove = func() { _ = os.RemoveAll(dir) } // sweep does it later
+	process, err = j.Launch(ctx, dir)
+	if f, ok := process.(fitter); err == nil && ok && f.Fits() {
+		err = j.fit(ctx, f, rows)
+	}
+	if err != nil {
+		remove()
+		return nil, nil, j.failed(err)
+	}
+	return process, remove, nil
+}
+
+// fit gives the stage rows, again where its process ended meanwhile.
+func (j Job) fit(ctx context.Context, f fitter, rows iter.Seq2[[]sdk.TrainingRow, error]) error {
+	w := retry.Work{Retries: j.Stage.Retries, Call: func(ctx context.Context, _ []int) error {
+		return j.watch(ctx, f, rows)
+	}}
+	return w.Do(ctx, 1)[0]
+}
+
+// watch gives the stage rows, and then reports every second for how long it learns.
+func (j Job) watch(ctx context.Context, f fitter, rows iter.Seq2[[]sdk.TrainingRow, error]) error {
+	begun, n := time.Now(), 0
+	var reports sync.WaitGroup
+	defer reports.Wait()
+	ctx, learnt := context.WithCancel(ctx)
+	defer learnt()
+	return f.Fit(ctx, func(yield func([]sdk.TrainingRow, error) bool) {
+		for batch, err := range rows {
+			if !yield(batch, err) {
+				return
+			}
+			n += len(batch)
+		}
+		reports.Go(func() {
+			for second := time.Tick(time.Second); ; {
+				j.Progress.Report(terminal.ProgressStep{Doing: "learning", Unit: "row", Done: int64(n), Elapsed: time.Since(begun)})
+				select {
+				case <-ctx.Done():
+					return
+				case <-second:
+				}
+			}
+		})
+	})
+}
+
+// digest identifies the rows of a generation, and what was made of them. The number of
+// entries differs where a stage refused rows of the same source.
+func digest(content string, entries int, from string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d%s", content, entries, from))
+	return hex.EncodeToString(sum[:8])
+}
+
+const (
+	unfinished = "new-"         // begins the names of folders that a stage still writes to
+	settled    = 24 * time.Hour // for which what nobody should need is left alone all the same
+)
+
+// publish gives a folder its name, unless another process has made the same; then
+// that one counts. A folder of that name that is there already stays.
+func publish(fresh, whole string) error {
+	if _, err := os.Stat(whole); err == nil {
+		return nil
+	}
+	files := 0
+	err := filepath.WalkDir(fresh, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.IsDir() && !e.Type().IsRegular() {
+			return err
+		}
+		if !e.IsDir() {
+			files++
+		}
+		return force(path)
+	})
+	if err != nil {
+		return err
+	}
+	if files == 0 {
+		return errors.New("the stage has written nothing into its state_dir while it was fitted")
+	}
+	if err := os.Rename(fresh, whole); err != nil {
+		if _, missing := os.Stat(whole); missing != nil {
+			return err
+		}
+		return nil
+	}
+	sweep(whole)
+	return force(filepath.Dir(whole))
+}
+
+// force writes a file or folder to the disk.
+func force(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// sweep removes what a folder replaces, and what processes have left that were killed.
+func sweep(whole string) {
+	dir, name := filepath.Split(whole)
+	stage, _, _ := strings.Cut(name, "-")
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		old := e.Name() != name && (strings.HasPrefix(e.Name(), stage+"-") || strings.HasPrefix(e.Name(), unfinished))
+		if info, err := e.Info(); old && err == nil && time.Since(info.ModTime()) > settled {
+			_ = os.RemoveAll(filepath.Join(dir, e.Name()))
+		}
+	}
+}
+
+// Remove removes what stages have learnt from a generation.
+func Remove(dir, generation string) error {
+	return os.RemoveAll(filepath.Join(dir, generation))
+}
+
+// A stage learns from at most so many rows of a knowledge, and fewer where the vectors that it
+// reads would take more than 256 MiB; of more, from a sample that treats labels alike.
+var maxRows = 200_000 // tests lower it
+const maxFloats = 64 << 20
+
+// bound is how many rows the stage learns from, but for a row of each label.
+func (j Job) bound() int {
+	_, _, n := j.Knowledge.Learnt()
+	if wide := j.Knowledge.Dimension; wide > 0 && j.Stage.Info.FitReads.Has(sdk.ColumnVector) {
+		n = min(n, maxFloats/wide)
+	}
+	return min(n, maxRows)
+}
+
+// draw returns the highest rank of each label that is in the sample, and how many rows are;
+// nil: all are. It reads ids and labels alone, and keeps eight bytes for each row.
+func (j Job) draw(ctx context.Context) (last map[string]uint64, n int, err error) {
+	if _, _, n = j.Knowledge.Learnt(); n <= j.bound() {
+		return nil, n, nil
+	}
+	ranks := map[string][]uint64{}
+	err = j.Knowledge.Entries(ctx, sdk.Scan{}, func(e sdk.Entry) { ranks[e.Label] = append(ranks[e.Label], support.StratifiedRank(e.ID)) })
+	var sizes []int
+	for _, of := range ranks {
+		sizes = append(sizes, len(of))
+	}
+	each := max(1, support.EachStratified(sizes, j.bound())) // no label goes without
+	last, n = map[string]uint64{}, 0
+	for label, of := range ranks {
+		slices.Sort(of)
+		of = of[:min(each, len(of))]
+		last[label], n = of[len(of)-1], n+len(of)
+	}
+	return last, n, err
+}

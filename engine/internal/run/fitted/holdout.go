@@ -1,0 +1,217 @@
+package fitted
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"iter"
+	"math"
+	"slices"
+
+	"github.com/racflow/racflow/engine/internal/knowledge"
+	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/sdk"
+)
+
+// This file keeps rows of a knowledge out of what is found for them, so that
+// voters can be asked about rows whose labels are known as if they had never seen them.
+//
+// HoldOut takes some rows. Such a row, as an item, is searched for among the others
+// (Except), and compared with the centroid of its label without it (Prototypes): that is
+// leave-one-out. A voter that learns from the rows cannot be fitted anew for each of
+// them: it is fitted once for each fold, on the rows outside of it (Without).
+//
+// This file asks the voters, and hands their votes to the election that learns from
+// them (Wolpert, "Stacked generalization", Neural Networks 5, 1992: the level above
+// learns from votes on rows that the level below has not seen).
+
+// Except narrows a filter, or nil, to the entries beside a row.
+func (r *HeldOut) Except(id string, f *sdk.Filter) *sdk.Filter {
+	others := sdk.Filter{Op: sdk.FilterNot, Parts: []sdk.Filter{{Op: sdk.FilterIn, Field: sdk.FieldID, Values: []any{id}}}}
+	if f == nil {
+		return &others
+	}
+	return &sdk.Filter{Op: sdk.FilterAnd, Parts: []sdk.Filter{others, *f}}
+}
+
+// Prototypes corrects the centroids that were found for a row, whose vector as a query
+// is given: that of its own label is what it would be without the row.
+func (r *HeldOut) Prototypes(id, label string, query []float32, nearest []sdk.Candidate) []sdk.Candidate {
+	at := slices.IndexFunc(nearest, func(c sdk.Candidate) bool { return c.Label == label })
+	own, l := r.vectors[id], r.labels[label]
+	if at < 0 || own == nil || l == nil || l.sum == nil {
+		return nearest // without the row it would be farther still
+	}
+	var dot, square float64
+	for i, x := range l.sum {
+		x -= float64(own[i])
+		dot += x * float64(query[i])
+		square += x * x
+	}
+	nearest = slices.Clone(nearest)
+	nearest[at].Dense = 0
+	if square > 0 {
+		nearest[at].Dense = float32(dot / math.Sqrt(square))
+	}
+	slices.SortStableFunc(nearest, func(a, b sdk.Candidate) int { return cmp.Compare(b.Dense, a.Dense) })
+	return nearest
+}
+
+const (
+	// maxFolds is into how many folds the rows are divided where all of a knowledge is
+	// chosen. A voter never misses more than one part in that many of the knowledge.
+	maxFolds = 5
+	seed     = 1 // of the choice
+)
+
+// HeldOut are rows of a knowledge that are held out of it.
+type HeldOut struct {
+	Items []source.Row // in an order of their own, the same for the same rows
+	Folds int
+
+	knowledge *knowledge.Knowledge
+	folds     map[string]int // by id, of Items
+	vectors   map[string][]float32
+	labels    map[string]*label
+}
+
+// label is a label of the knowledge.
+type label struct {
+	rows int       // that have it
+	sum  []float64 // of their vectors; nil: not asked for
+}
+
+// HoldOut holds at most n rows out, drawn at random from all that have a label, the same
+// ones for the same rows. A row that stands in the knowledge twice is not chosen, as its
+// twin would give the label away, and neither is the only one of a label, which nothing
+// else tells of. centroids: Prototypes will be called.
+func HoldOut(ctx context.Context, k *knowledge.Knowledge, n int, centroids bool) (*HeldOut, error) {
+	r := &HeldOut{knowledge: k, folds: map[string]int{}, vectors: map[string][]float32{}, labels: map[string]*label{}}
+	chosen, err := r.draw(ctx, n)
+	if err == nil {
+		r.divide(chosen)
+		err = r.read(ctx, centroids)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("hold rows out of knowledge %q: %w", k.Report.Name, err)
+	}
+	return r, nil
+}
+
+// drawn is a row that may be chosen.
+type drawn struct {
+	id, label string
+	content   [16]byte // hash; zero: the store keeps none
+	order     uint64   // at random, by id
+}
+
+// draw returns at most n rows.
+func (r *HeldOut) draw(ctx context.Context, n int) ([]drawn, error) {
+	var all []drawn
+	times := map[[16]byte]int{}
+	err := r.knowledge.Entries(ctx, sdk.Scan{}, func(e sdk.Entry) {
+		d := drawn{id: e.ID, label: e.Label, order: orderOf(e.ID)}
+		if copy(d.content[:], e.Hash) > 0 {
+			times[d.content]++
+		}
+		if e.Label == "" {
+			return
+		}
+		if r.labels[e.Label] == nil {
+			r.labels[e.Label] = &label{}
+		}
+		r.labels[e.Label].rows++
+		all = append(all, d)
+	})
+	all = slices.DeleteFunc(all, func(d drawn) bool { return times[d.content] > 1 || r.labels[d.label].rows < 2 })
+	slices.SortFunc(all, func(a, b drawn) int { return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.id, b.id)) })
+	return all[:min(n, len(all))], err
+}
+
+func orderOf(id string) uint64 {
+	h := fnv.New64a()
+	h.Write(binary.BigEndian.AppendUint64(nil, seed)) //nolint:errcheck // a hash takes everything
+	h.Write([]byte(id))                               //nolint:errcheck // the same
+	// The last bytes of an id would change the lowest bits alone: spread them.
+	x := h.Sum64()
+	x ^= x >> 32
+	x *= 0x9E3779B97F4A7C15
+	return x ^ x>>29
+}
+
+// divide divides rows into folds, those of a label evenly. There are as many folds as
+// it takes for each to have at most the maxFolds-th part of the knowledge. Of a label
+// none of whose rows would be left outside of a fold, the last chosen one is let go.
+func (r *HeldOut) divide(chosen []drawn) {
+	total := 0
+	for _, l := range r.labels {
+		total += l.rows
+	}
+	r.Folds = min(max(1, (maxFolds*len(chosen)+total-1)/max(total, 1)), maxFolds)
+	byLabel := map[string]int{} // rows so far
+	next := 0
+	slices.SortStableFunc(chosen, func(a, b drawn) int { return cmp.Compare(a.label, b.label) })
+	for _, d := range chosen {
+		byLabel[d.label]++
+		if in := (byLabel[d.label] + r.Folds - 1) / r.Folds; in >= r.labels[d.label].rows {
+			continue
+		}
+		r.folds[d.id] = next % r.Folds
+		next++
+	}
+}
+
+// read reads the chosen rows and, where centroids are asked for, the vectors.
+func (r *HeldOut) read(ctx context.Context, centroids bool) error {
+	err := r.knowledge.Entries(ctx, sdk.Scan{Texts: true, Vectors: centroids}, func(e sdk.Entry) {
+		if _, chosen := r.folds[e.ID]; chosen {
+			r.keep(e)
+		}
+		l := r.labels[e.Label]
+		if l == nil || !centroids {
+			return
+		}
+		if l.sum == nil {
+			l.sum = make([]float64, len(e.Vector))
+		}
+		for i, x := range e.Vector {
+			l.sum[i] += float64(x)
+		}
+	})
+	slices.SortFunc(r.Items, func(a, b source.Row) int {
+		return cmp.Or(cmp.Compare(orderOf(a.ID), orderOf(b.ID)), cmp.Compare(a.ID, b.ID))
+	})
+	for i := range r.Items {
+		r.Items[i].Line = i + 1
+	}
+	return err
+}
+
+// keep keeps what is needed of a chosen row. Its vector is a part of its page.
+func (r *HeldOut) keep(e sdk.Entry) {
+	r.Items = append(r.Items, source.Row{ID: e.ID, Text: e.Text, Label: e.Label, Meta: e.Meta})
+	r.vectors[e.ID] = slices.Clone(e.Vector)
+}
+
+// Of reports whether the rows are held out of a knowledge; nil rows are of none.
+func (r *HeldOut) Of(k *knowledge.Knowledge) bool { return r != nil && r.knowledge == k }
+
+// Fold is the fold, from 0, that one of the items is in.
+func (r *HeldOut) Fold(id string) int { return r.folds[id] }
+
+// Without leaves out what is in a fold of rows that a voter learns from.
+func (r *HeldOut) Without(fold int, rows iter.Seq2[[]sdk.TrainingRow, error]) iter.Seq2[[]sdk.TrainingRow, error] {
+	return func(yield func([]sdk.TrainingRow, error) bool) {
+		for batch, err := range rows {
+			outside := slices.DeleteFunc(slices.Clone(batch), func(row sdk.TrainingRow) bool {
+				in, chosen := r.folds[row.ID]
+				return chosen && in == fold
+			})
+			if !yield(outside, err) {
+				return
+			}
+		}
+	}
+}

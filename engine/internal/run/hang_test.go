@@ -1,0 +1,167 @@
+package run_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/racflow/racflow/engine/internal/knowledge"
+	"github.com/racflow/racflow/engine/internal/run"
+	"github.com/racflow/racflow/sdk"
+)
+
+// hanging stages answer no call with a text that says hang.
+type hanging struct{}
+
+func (hanging) wait(ctx context.Context, text string) error {
+	if strings.Contains(text, "hang") {
+		<-ctx.Done()
+	}
+	return ctx.Err()
+}
+
+func (h hanging) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
+	all := make([][]sdk.Sample, len(b.Items))
+	for i, it := range b.Items {
+		if err := h.wait(ctx, it.Text); err != nil {
+			return nil, err
+		}
+		all[i] = []sdk.Sample{{Answers: []sdk.Answer{{Label: it.Text, Weight: 1}}}}
+	}
+	return all, nil
+}
+
+func (hanging) Dimension() int { return 2 }
+
+func (h hanging) Embed(ctx context.Context, _ sdk.Role, texts []string) ([][]float32, error) {
+	all := make([][]float32, len(texts))
+	for i, text := range texts {
+		if err := h.wait(ctx, text); err != nil {
+			return nil, err
+		}
+		all[i] = []float32{.6, .8}
+	}
+	return all, nil
+}
+
+func (h hanging) Chunk(ctx context.Context, documents []sdk.Document) ([][]sdk.Chunk, error) {
+	all := make([][]sdk.Chunk, len(documents))
+	for i, d := range documents {
+		if err := h.wait(ctx, d.Text); err != nil {
+			return nil, err
+		}
+		all[i] = []sdk.Chunk{{End: len(d.Text)}}
+	}
+	return all, nil
+}
+
+func (h hanging) Enrich(ctx context.Context, passages []sdk.Passage) ([]sdk.Addition, error) {
+	all := make([]sdk.Addition, len(passages))
+	for i, p := range passages {
+		if err := h.wait(ctx, p.Text()); err != nil {
+			return nil, err
+		}
+		all[i] = sdk.Addition{Context: "of " + p.Document.ID}
+	}
+	return all, nil
+}
+
+func (h hanging) catalog() catalog {
+	return newCatalog(
+		sdk.SampleStage("hanging", "Votes.", func(context.Context, sdk.Setup, none) (sdk.Sampler, error) { return h, nil }, sdk.Reads(sdk.ColumnText)),
+		sdk.EmbedStage("hanging", "Embeds.", func(context.Context, sdk.Setup, none) (sdk.Embedder, error) { return h, nil }),
+		sdk.ChunkStage("hanging", "Cuts.", func(context.Context, sdk.Setup, none) (sdk.Chunker, error) { return h, nil }),
+		sdk.EnrichStage("hanging", "Adds.", func(context.Context, sdk.Setup, none) (sdk.Enricher, error) { return h, nil }),
+	)
+}
+
+// An item that hangs fails alone, and its run goes on.
+func TestAnItemThatHangs(t *testing.T) {
+	timeless(t, func(t *testing.T) {
+		r := open(t, hanging{}.catalog(), `
+			sample "mine" { use = "hanging" }
+			elect "e" { use = "majority" }`)
+		var texts, wanted []string
+		for i := range 200 {
+			texts = append(texts, fmt.Sprint("text ", i))
+		}
+		texts[77] = "hang"
+		wanted = append(wanted, texts...)
+		wanted[77] = `!sample.mine: no answer within 9.375s, its part of the 10m0s of its batch; timeout = "..." sets another limit`
+		if diff := cmp.Diff(wanted, answers(t, r, texts...)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// A row that hangs in a build is left out alone, whichever stage it is that hangs.
+func TestARowThatHangs(t *testing.T) {
+	const embed = `embed { use = "hashing" }`
+	for name, c := range map[string]struct {
+		with  string // in the place of embed
+		left  int    // rows left out
+		bare  int    // rows without an addition
+		fault string
+	}{
+		"embed": {`embed { use = "hanging" }`, 1, 0, "hang.tsv:78: no answer within 5s, its part"},
+		"chunk": {`chunk { use = "hanging" }
+` + embed, 1, 0, "hang.tsv:78: cut into chunks: no answer within 9.375s, its part"},
+		"enrich": {`enrich "mine" {
+			use = "hanging"
+			lexical = true
+		}
+		` + embed, 0, 1, "hang.tsv:78: enrich.mine: no answer within 5s, its part"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			timeless(t, func(t *testing.T) {
+				start := time.Now()
+				var r knowledge.BuildReport
+				openWith(t, hanging{}.catalog(), run.Options{Knowledge: func(got knowledge.BuildReport) { r = got }}, `
+					retrieve "near" { from = knowledge.k }`, embed, c.with, "rows.tsv", "hang.tsv")
+				if r.Entries != 200-c.left || r.InvalidCount != c.left || r.Unenriched != c.bare {
+					t.Fatalf("got %+v", r)
+				}
+				fault := r.FirstUnenriched
+				if c.left > 0 {
+					fault = r.Invalid[0]
+				}
+				if !strings.Contains(fault.String(), c.fault) {
+					t.Errorf("got %q, want %q", fault, c.fault)
+				}
+				if took := time.Since(start); took > 21*time.Minute {
+					t.Errorf("it took %v", took)
+				}
+			})
+		})
+	}
+}
+
+func hangRows() string {
+	var rows strings.Builder
+	rows.WriteString("text\n")
+	for i := range 200 {
+		what := fmt.Sprint("text ", i)
+		if i == 76 {
+			what = "hang"
+		}
+		fmt.Fprintln(&rows, what)
+	}
+	return rows.String()
+}
+
+// A pipeline that nobody asks for hours, answers then.
+func TestARestOfHours(t *testing.T) {
+	timeless(t, func(t *testing.T) {
+		r := open(t, newCatalog(), `
+			retrieve "near" { from = knowledge.k }
+			sample "knn" { use = "neighbours" }
+			elect "e" { use = "soft" }`)
+		want(t, answers(t, r, "an apple"), "fruit")
+		time.Sleep(5 * time.Hour)
+		want(t, answers(t, r, "a car"), "vehicle")
+	})
+}

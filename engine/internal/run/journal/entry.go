@@ -1,0 +1,366 @@
+package journal
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/sdk"
+)
+
+// entry is a line of the journal.
+type entry struct {
+	Line       int        `json:"line"`
+	ID         string     `json:"id"`
+	Answer     *string    `json:"answer,omitempty"` // nil: the item failed
+	Agreement  float64    `json:"agreement,omitempty"`
+	Confidence float64    `json:"confidence,omitempty"`
+	Flagged    bool       `json:"flagged,omitempty"`
+	Reason     string     `json:"reason,omitempty"`
+	Votes      []vote     `json:"votes,omitzero"`
+	Citations  []citation `json:"citations,omitempty"`
+	Tokens     [3]uint64  `json:"tokens,omitzero"` // in, cached of these, out
+	Cost       float64    `json:"cost,omitempty"`
+	// Spent is what each voter took. Tokens and cost are left out where they are its sum.
+	Spent      map[string]spent  `json:"spent,omitempty"`
+	Candidates []candidate       `json:"candidates,omitempty"`
+	Missing    []string          `json:"missing,omitempty"` // voters that the answer is without
+	Decided    *outcome.Decision `json:"decided,omitempty"` // by a person
+	Unasked    *outcome.Bill     `json:"unasked,omitempty"`
+	Asked      *outcome.Bill     `json:"asked,omitempty"`
+	Stage      string            `json:"stage,omitempty"`
+	Error      string            `json:"error,omitempty"`
+	Expected   string            `json:"expected,omitempty"` // as the input said
+	Basis      outcome.Basis     `json:"basis,omitzero"`
+	From       string            `json:"from,omitempty"` // the run that gave the answer; empty: this one
+	Seen       *Seen             `json:"seen,omitempty"`
+}
+
+type vote struct {
+	Voter    string  `json:"voter"`
+	Answer   string  `json:"answer"`
+	Weight   float64 `json:"weight"`
+	Accepted bool    `json:"accepted"`
+	Reason   string  `json:"reason,omitempty"`
+
+	Reading     string `json:"reading,omitempty"`
+	Explanation string `json:"explanation,omitempty"`
+	Model       string `json:"model,omitempty"`
+}
+
+type citation struct {
+	Number int      `json:"number"`
+	ID     string   `json:"id"`
+	Meta   sdk.Meta `json:"meta,omitempty"` // of outcome.Origins
+}
+
+type candidate struct {
+	ID      string   `json:"id"`
+	Text    string   `json:"text,omitempty"`
+	Label   string   `json:"label,omitempty"`
+	Context string   `json:"context,omitempty"`
+	Meta    sdk.Meta `json:"meta,omitempty"`
+	Score   float32  `json:"score"`
+	Dense   *float32 `json:"dense,omitempty"` // nil: not scored
+	Lexical *float32 `json:"lexical,omitempty"`
+}
+
+// appendEntry appends a result as a line.
+func appendEntry(b []byte, r *outcome.Result, keep Keep) ([]byte, error) {
+	e := entry{Line: r.Line, ID: r.ID, Expected: r.Expected}
+	if keep == KeepAll || Notable(r) {
+		e.Seen = seen(r)
+	}
+	e.spend(r)
+	if r.Failure != nil {
+		e.Stage, e.Error = r.Failure.Stage, r.Failure.Err.Error()
+		for _, v := range outcome.Heaviest(r.Votes) {
+			e.Votes = append(e.Votes, vote(v))
+		}
+	} else {
+		e.answer(r)
+	}
+	return e.append(b)
+}
+
+// append appends the line, sealed.
+func (e *entry) append(b []byte) ([]byte, error) {
+	from, line := len(b), bytes.NewBuffer(b)
+	out := json.NewEncoder(line)
+	out.SetEscapeHTML(false) // people read it, too
+	if err := out.Encode(e); err != nil {
+		return b, err
+	}
+	return SealLine(line.Bytes(), from), nil
+}
+
+// Copy adds the answers of another run over the same input to some of its items: as they stand
+// there, but for what they took. The other run is open.
+func (j *Journal) Copy(from *Journal, results []outcome.Result) error {
+	var drafts [Failed + 1]draft
+	d := &drafts[Answered]
+	for i := range results {
+		from.mu.Lock()
+		e := from.shelves[Answered].entry(results[i].Line, from.Manifest.Format)
+		from.mu.Unlock()
+		if e == nil {
+			continue // it was changed meanwhile: a resumed run answers the item
+		}
+		e.From, e.Tokens, e.Cost, e.Spent, e.Asked = cmp.Or(e.From, from.ID()), [3]uint64{}, 0, nil, nil
+		at := len(d.text)
+		var err error
+		if d.text, err = e.append(d.text); err != nil {
+			return err
+		}
+		d.add(e.Line, at)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.add(&drafts)
+}
+
+// answer fills in what the stages made of an item.
+func (e *entry) answer(r *outcome.Result) {
+	e.Answer, e.Agreement, e.Confidence, e.Flagged, e.Reason = &r.Answer, r.Agreement, r.Confidence, r.Flagged, r.Reason
+	e.Votes = []vote{}
+	for _, v := range outcome.Heaviest(r.Votes) {
+		e.Votes = append(e.Votes, vote(v))
+	}
+	e.Citations = citationsOf(r.Citations)
+	if usage, cost := e.took(); usage != r.Usage || cost != r.Cost {
+		e.Tokens, e.Cost = [3]uint64{r.Usage.InputTokens, r.Usage.CachedTokens, r.Usage.OutputTokens}, r.Cost
+	}
+	e.Unasked, e.Asked, e.Decided = r.Unasked, r.Asked, r.Decided
+	e.Basis, e.From = r.Basis, r.From
+	if r.RetrievalOnly {
+		for _, c := range r.Candidates {
+			e.Candidates = append(e.Candidates, candidate{c.ID, c.Text, c.Label, c.Context, c.Meta, c.Score, scored(&c.Dense), scored(&c.Lexical)})
+		}
+	}
+	if len(r.Missing) > 0 {
+		e.Missing = r.Without()
+	}
+}
+
+// citationsOf returns citations with what results show of their passages.
+func citationsOf(given []outcome.Citation) []citation {
+	all := make([]citation, len(given))
+	for i, c := range given {
+		all[i] = citation{c.Number, c.Passage.ID, nil}
+		for _, key := range outcome.Origins {
+			if value, ok := c.Passage.Meta[key]; ok {
+				if all[i].Meta == nil {
+					all[i].Meta = sdk.Meta{}
+				}
+				all[i].Meta[key] = value
+			}
+		}
+	}
+	return all
+}
+
+func scored(score *float32) *float32 {
+	if math.IsNaN(float64(*score)) {
+		return nil
+	}
+	return score
+}
+
+var errMissing = errors.New("it had to stop when the run was kept")
+
+// result is what the line says of an item.
+func (e *entry) result() outcome.Result {
+	if e.Answer == nil {
+		return outcome.Result{Failure: &outcome.Failure{Stage: e.Stage, Err: errors.New(e.Error)}}
+	}
+	usage, cost := e.took()
+	if e.Tokens != [3]uint64{} || e.Cost != 0 {
+		usage, cost = sdk.Usage{InputTokens: e.Tokens[0], CachedTokens: e.Tokens[1], OutputTokens: e.Tokens[2]}, e.Cost
+	}
+	r := outcome.Result{
+		Answer: *e.Answer, Agreement: e.Agreement, Confidence: e.Confidence, Flagged: e.Flagged, Reason: e.Reason,
+		Usage: usage, Cost: cost, Unasked: e.Unasked, Asked: e.Asked, Decided: e.Decided, Basis: e.Basis, From: e.From,
+	}
+	for _, stage := range e.Missing {
+		r.Missing = append(r.Missing, &outcome.Failure{Stage: stage, Err: errMissing})
+	}
+	for _, v := range e.Votes {
+		r.Votes = append(r.Votes, outcome.Vote(v))
+	}
+	for _, c := range e.Citations {
+		r.Citations = append(r.Citations, outcome.Citation{
+			Number: c.Number, Passage: sdk.Candidate{ID: c.ID, Meta: c.Meta, Dense: sdk.Unscored, Lexical: sdk.Unscored},
+		})
+	}
+	for _, c := range e.Candidates {
+		found := sdk.Candidate{
+			ID: c.ID, Text: c.Text, Label: c.Label, Context: c.Context, Meta: c.Meta,
+			Score: c.Score, Dense: sdk.Unscored, Lexical: sdk.Unscored,
+		}
+		if c.Dense != nil {
+			found.Dense = *c.Dense
+		}
+		if c.Lexical != nil {
+			found.Lexical = *c.Lexical
+		}
+		r.Candidates = append(r.Candidates, found)
+	}
+	return r
+}
+
+// List are the candidates that a retrieve or rerank stage left, best first.
+type List struct {
+	Stage string
+	Whole bool // they are all of the knowledge: Found is nil
+	Found []Scored
+}
+
+// Lists are those of an item. There are many candidates: in JSON one is
+//
+//	["id", score]                  where one leg of a search found it, or nothing scored it
+//	["id", score, dense, lexical]  where both were asked; null: that leg did not score it
+//	[3, score]                     where a list above has it, as its fourth one: a reranked one
+//
+// Scores are as they were, those of legs are rounded to four digits behind the point.
+type Lists []List
+
+// Scored is a candidate with its score after fusion, or the reranker's, and those of the legs
+// of the search, or sdk.Unscored.
+type Scored struct {
+	ID                    string
+	Score, Dense, Lexical float32
+}
+
+// listsOf are the lists of a result; nil: none has candidates.
+func listsOf(all []outcome.List) (lists Lists) {
+	for _, l := range all {
+		if len(l.Candidates) == 0 {
+			continue
+		}
+		list := List{Stage: l.Stage, Whole: l.Whole}
+		if !l.Whole {
+			list.Found = make([]Scored, len(l.Candidates))
+			for i, c := range l.Candidates {
+				list.Found[i] = Scored{c.ID, c.Score, c.Dense, c.Lexical}
+			}
+		}
+		lists = append(lists, list)
+	}
+	return lists
+}
+
+// listLine is a list as a line has it.
+type listLine struct {
+	Stage string              `json:"stage"`
+	Whole bool                `json:"whole,omitempty"`
+	Found [][]json.RawMessage `json:"found,omitempty"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (l Lists) MarshalJSON() ([]byte, error) {
+	at := map[string]int{}
+	lines := make([]struct {
+		Stage string  `json:"stage"`
+		Whole bool    `json:"whole,omitempty"`
+		Found [][]any `json:"found,omitempty"`
+	}, len(l))
+	for i, list := range l {
+		lines[i].Stage, lines[i].Whole = list.Stage, list.Whole
+		for _, c := range list.Found {
+			if n, above := at[c.ID]; above {
+				lines[i].Found = append(lines[i].Found, []any{n, c.Score})
+				continue
+			}
+			at[c.ID] = len(at)
+			one := []any{c.ID, c.Score}
+			if legs := [2]any{rounded(c.Dense), rounded(c.Lexical)}; !alone(c) && legs != [2]any{} {
+				one = append(one, legs[0], legs[1])
+			}
+			lines[i].Found = append(lines[i].Found, one)
+		}
+	}
+	return json.Marshal(lines)
+}
+
+// alone reports whether a candidate has the score of the one leg that was asked.
+func alone(c Scored) bool {
+	noDense, noLexical := math.IsNaN(float64(c.Dense)), math.IsNaN(float64(c.Lexical))
+	return noLexical && c.Dense == c.Score || noDense && c.Lexical == c.Score
+}
+
+// rounded is a leg's score; nil: it gave none.
+func rounded(score float32) any {
+	if math.IsNaN(float64(score)) || math.IsInf(float64(score), 0) {
+		return nil
+	}
+	return math.Round(float64(score)*1e4) / 1e4
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (l *Lists) UnmarshalJSON(text []byte) error {
+	var lines []listLine
+	if err := json.Unmarshal(text, &lines); err != nil {
+		return err
+	}
+	*l = nil
+	var known []Scored
+	for _, line := range lines {
+		list := List{Stage: line.Stage, Whole: line.Whole}
+		for _, one := range line.Found {
+			c, err := scoredOf(one, &known)
+			if err != nil {
+				return err
+			}
+			list.Found = append(list.Found, c)
+		}
+		*l = append(*l, list)
+	}
+	return nil
+}
+
+// scoredOf reads a candidate, which is added to those that are known.
+func scoredOf(one []json.RawMessage, known *[]Scored) (c Scored, err error) {
+	if len(one) < 2 {
+		return c, fmt.Errorf("a candidate has an id and a score, and not %d values", len(one))
+	}
+	above := 0
+	if json.Unmarshal(one[0], &above) == nil {
+		if above < 0 || above >= len(*known) {
+			return c, fmt.Errorf("no list above has a candidate %d", above)
+		}
+		c = (*known)[above]
+		return c, json.Unmarshal(one[1], &c.Score)
+	}
+	c.Dense, c.Lexical = sdk.Unscored, sdk.Unscored
+	if err := json.Unmarshal(one[0], &c.ID); err != nil {
+		return c, err
+	}
+	if err := json.Unmarshal(one[1], &c.Score); err != nil {
+		return c, err
+	}
+	for i, leg := range []*float32{&c.Dense, &c.Lexical} {
+		if len(one) < 4 || string(one[2+i]) == "null" {
+			continue
+		}
+		if err := json.Unmarshal(one[2+i], leg); err != nil {
+			return c, err
+		}
+	}
+	*known = append(*known, c)
+	return c, nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler: an older racflow kept an id and a score.
+func (s *Scored) UnmarshalJSON(text []byte) error {
+	var one []json.RawMessage
+	if err := json.Unmarshal(text, &one); err != nil {
+		return err
+	}
+	var err error
+	*s, err = scoredOf(one, new([]Scored))
+	return err
+}

@@ -1,0 +1,441 @@
+package journal_test
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/engine/internal/run/journal"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
+)
+
+func journalBegin(t testing.TB, state string, m journal.Manifest) *journal.Journal {
+	t.Helper()
+	j, _, err := journal.RunsOf(state).Begin(m, journal.Options{}, journal.Retention{})
+	must.Do(t, err)
+	return j
+}
+
+func journalResume(t testing.TB, state, id string) *journal.Journal {
+	t.Helper()
+	j, err := journal.RunsOf(state).Resume(id, journal.Options{})
+	must.Do(t, err)
+	return j
+}
+
+// results are one of each sort, in the order of the input.
+func journalResults() []outcome.Result {
+	long := []outcome.Vote{{Voter: "llm", Answer: "b", Weight: 1, Reason: "accept: the rule does not hold"}, {Voter: "llm", Weight: 1, Accepted: true, Reading: "without markup", Explanation: "it \"fits\"\nbest", Model: "m-1"}}
+	for i := range 9 {
+		long = append(long, outcome.Vote{Voter: "knn", Answer: fmt.Sprint(i), Weight: 1 / float64(3+i), Accepted: true})
+	}
+	return []outcome.Result{
+		{Line: 2, ID: "a", Text: "one", Expected: "x", Answer: `quo"ted\ \t` + "\n\u2028é<&>\x7f", Agreement: 1.0 / 3, Confidence: 2.0 / 3, Flagged: true, Votes: long, Usage: sdk.Usage{InputTokens: 1 << 60, CachedTokens: 2, OutputTokens: 3}},
+		{Line: 3, ID: "b\xff", Text: "two", Reason: "no answer\tfits"},
+		{Line: 5, ID: "a", Text: "three", RetrievalOnly: true, Candidates: []sdk.Candidate{
+			{ID: "c", Text: "t", Label: "l", Context: "x", Meta: sdk.Meta{"a": 0.1, "b": "2", "c": true}, Score: 0.1, Dense: sdk.Unscored, Lexical: 1e-7},
+			{ID: "d", Score: 3, Dense: -0.25, Lexical: sdk.Unscored},
+		}},
+		{Line: 6, ID: "e", Text: "which?", Answer: "It is\n\tso [2].", Agreement: 1, Citations: []outcome.Citation{
+			{Number: 2, Passage: sdk.Candidate{ID: "g#1", Meta: sdk.Meta{"path": "g.md", "first_line": 3.0, "last_line": 5.0}, Dense: sdk.Unscored, Lexical: sdk.Unscored}},
+			{Number: 4, Passage: sdk.Candidate{ID: "7", Dense: sdk.Unscored, Lexical: sdk.Unscored}},
+		}},
+		{Line: 7, ID: "f", Text: "four", Failure: &outcome.Failure{Stage: "sample.llm", Err: errors.New("the model is away")}},
+	}
+}
+
+// written is what the formats make of results.
+func written(t *testing.T, results []outcome.Result) string {
+	t.Helper()
+	var out bytes.Buffer
+	for _, format := range []string{result.JSONL, result.TSV, result.CSV, result.Parquet, result.Table} {
+		w, err := result.NewWriter(&out, format, result.Options{})
+		must.Do(t, err)
+		for _, r := range results {
+			must.Do(t, w.Write(r))
+		}
+		must.Do(t, w.Close())
+	}
+	return out.String()
+}
+
+// again is what a later part of the run makes of the rows: what the journal
+// has, with the rest from the input.
+func again(j *journal.Journal, all []outcome.Result) (found []outcome.Result) {
+	for _, want := range all {
+		got, ok := j.Answered(source.Row{Line: want.Line, ID: want.ID, Text: want.Text, Label: want.Expected})
+		if ok {
+			got.Line, got.ID, got.Text, got.Expected, got.RetrievalOnly = want.Line, want.ID, want.Text, want.Expected, want.RetrievalOnly
+			found = append(found, got)
+		}
+	}
+	return found
+}
+
+// Who decided an answer, and when, is kept with it.
+func TestDecidedIsKept(t *testing.T) {
+	state := t.TempDir()
+	all := []outcome.Result{{Line: 2, ID: "a", Text: "one", Answer: "x", Agreement: 1, Confidence: 1, Reason: "decided by Ada on 2026-11-23",
+		Decided: &outcome.Decision{By: "Ada", At: time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)}}}
+	j := journalBegin(t, state, journal.Manifest{})
+	must.Do(t, errors.Join(j.Keep(all), j.Close(nil)))
+	again := again(journalResume(t, state, j.ID()), all)
+	if d := cmp.Diff(all, again, cmpopts.EquateEmpty()); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+func TestOutputIsTheSame(t *testing.T) {
+	state, all := t.TempDir(), journalResults()
+	j := journalBegin(t, state, journal.Manifest{})
+	for _, i := range []int{2, 0, 4, 3, 1} { // in the order of completion
+		must.Do(t, j.Keep(all[i:i+1]))
+	}
+	must.Do(t, j.Close(nil))
+	failures, err := os.ReadFile(filepath.Join(state, "runs", j.ID(), "failures.jsonl"))
+	if err != nil || string(failures) != `{"line":7,"id":"f","stage":"sample.llm","error":"the model is away","sum":"27d92ec8"}`+"\n" {
+		t.Errorf("failures %q, %v", failures, err)
+	}
+	j = journalResume(t, state, j.ID())
+	defer j.Close(nil)
+	got := again(j, all)
+	if len(got) != 4 || j.Known() != 4 { // the failed one is tried again
+		t.Fatalf("%d of 4 answers are known, %d counted", len(got), j.Known())
+	}
+	if d := cmp.Diff(written(t, all[:4]), written(t, got)); d != "" {
+		t.Errorf("output (-want +got):\n%s", d)
+	}
+	if got[0].Usage != all[0].Usage {
+		t.Errorf("usage %+v", got[0].Usage)
+	}
+	if d := cmp.Diff(all[3].Citations, got[3].Citations, cmpopts.EquateNaNs()); d != "" {
+		t.Errorf("citations (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff(all[2].Candidates, got[2].Candidates, cmpopts.EquateNaNs()); d != "" {
+		t.Errorf("candidates (-want +got):\n%s", d)
+	}
+	if _, ok := j.Answered(source.Row{Line: 2, ID: "other"}); ok {
+		t.Error("an answer to another row")
+	}
+	if _, err := os.Stat(filepath.Join(state, "runs", j.ID(), "failures.jsonl")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("failures of before: %v", err)
+	}
+}
+
+// TestFailuresDoNotAddUp resumes a run whose item fails every time.
+func TestFailuresDoNotAddUp(t *testing.T) {
+	state, all := t.TempDir(), journalResults()
+	j := journalBegin(t, state, journal.Manifest{})
+	id := j.ID()
+	must.Do(t, errors.Join(j.Keep(all), j.Close(nil)))
+	sizes := func() (all []int64) {
+		t.Helper()
+		for _, name := range []string{"journal.jsonl", "failures.jsonl"} {
+			info, err := os.Stat(filepath.Join(state, "runs", id, name))
+			must.Do(t, err)
+			all = append(all, info.Size())
+		}
+		return all
+	}
+	before := sizes()
+	for range 3 {
+		j := journalResume(t, state, id)
+		must.Do(t, errors.Join(j.Keep(all[4:]), j.Close(nil)))
+	}
+	if now := sizes(); !slices.Equal(now, before) {
+		t.Errorf("the journal and its failures have %d bytes, %d at first", now, before)
+	}
+}
+
+// TestProvisional keeps answers that lack a voter apart: a resumed run asks again,
+// however often that ends in the same way.
+func TestProvisional(t *testing.T) {
+	state, m := t.TempDir(), journal.Manifest{File: "/p.hcl", Pipeline: "p"}
+	stop := errors.New("the budget is spent")
+	lacks := outcome.Result{Line: 9, ID: "g", Text: "x", Answer: "a", Agreement: 1, Missing: []*outcome.Failure{{Stage: "sample.llm", Err: stop}}}
+	j := journalBegin(t, state, m)
+	for range 3 {
+		totals := outcome.Totals{Items: 2, Provisional: 1, Missing: []outcome.Skipped{{Stage: "sample.llm", Items: 1, First: stop}}}
+		must.Do(t, errors.Join(j.Keep([]outcome.Result{journalResults()[0], lacks}), j.Close(journal.NewTotals(totals, nil))))
+		kept, err := os.ReadFile(filepath.Join(state, "runs", j.ID(), "provisional.jsonl"))
+		if want := `{"line":9,"id":"g","answer":"a","agreement":1,"votes":[],"missing":["sample.llm"],"sum":"b5d4c995"}` + "\n"; err != nil || string(kept) != want {
+			t.Errorf("provisional answers %q, %v", kept, err)
+		}
+		if end := journal.RunsOf(state).End(j.ID()); !end.Complete || end.Provisional != 1 || end.Reason != "the budget is spent" {
+			t.Errorf("end %+v", end)
+		}
+		if newest, ok := journal.RunsOf(state).Newest("/p.hcl", "p"); !ok || newest.ID != j.ID() {
+			t.Errorf("newest %q, %v", newest.ID, ok)
+		}
+		j = journalResume(t, state, j.ID())
+		if _, ok := j.Answered(source.Row{Line: 9, ID: "g"}); ok || j.Known() != 1 {
+			t.Errorf("the item is not asked again: %d known", j.Known())
+		}
+	}
+	must.Do(t, j.Close(journal.NewTotals(outcome.Totals{Items: 2}, nil)))
+	if _, ok := journal.RunsOf(state).Newest("/p.hcl", "p"); ok {
+		t.Error("a run that lacks nothing any more is offered")
+	}
+}
+
+// A line whose numbers could not be written is no answer: the item is worked on
+// again, and its line then counts.
+func TestLinesWithoutANumber(t *testing.T) {
+	state := t.TempDir()
+	j := journalBegin(t, state, journal.Manifest{})
+	answer := func(line int, weight, agreement float64) outcome.Result {
+		return outcome.Result{Line: line, ID: "i", Answer: "a", Agreement: agreement, Votes: []outcome.Vote{{Voter: "v", Answer: `"weight":null`, Weight: weight, Accepted: true}}}
+	}
+	must.Do(t, j.Keep([]outcome.Result{answer(2, 1, 1), answer(3, math.Inf(1), 1), answer(4, 1, math.NaN())}))
+	id := j.ID()
+	must.Do(t, j.Close(nil))
+	j = journalResume(t, state, id)
+	for line, want := range map[int]bool{2: true, 3: false, 4: false} {
+		if _, ok := j.Answered(source.Row{Line: line, ID: "i"}); ok != want {
+			t.Errorf("line %d is answered: %v", line, ok)
+		}
+	}
+	must.Do(t, j.Keep([]outcome.Result{answer(3, .5, 1)}))
+	must.Do(t, j.Close(nil))
+	j = journalResume(t, state, id)
+	defer j.Close(nil)
+	if r, ok := j.Answered(source.Row{Line: 3, ID: "i"}); !ok || r.Votes[0].Weight != .5 {
+		t.Errorf("got %+v, %v", r, ok)
+	}
+}
+
+// TestTornLines cuts a journal at every byte of its last line, as a kill may.
+func TestTornLines(t *testing.T) {
+	state, all := t.TempDir(), journalResults()[:3]
+	j := journalBegin(t, state, journal.Manifest{})
+	path := filepath.Join(state, "runs", j.ID(), "journal.jsonl")
+	must.Do(t, j.Keep(all[:2]))
+	whole, err := os.ReadFile(path)
+	must.Do(t, err)
+	must.Do(t, j.Close(nil))
+	first := bytes.IndexByte(whole, '\n') + 1
+	for at := first; at < len(whole); at++ {
+		must.Do(t, os.WriteFile(path, whole[:at], 0o600))
+		j := journalResume(t, state, j.ID())
+		if got := again(j, all); len(got) != 1 {
+			t.Fatalf("cut at byte %d: %d answers", at, len(got))
+		}
+		must.Do(t, errors.Join(j.Keep(all[1:]), j.Close(nil)))
+		j = journalResume(t, state, j.ID())
+		if got := again(j, all); written(t, got) != written(t, all) {
+			t.Fatalf("cut at byte %d and resumed: %d answers", at, len(got))
+		}
+		must.Do(t, j.Close(nil))
+	}
+}
+
+// BenchmarkKeep keeps results as the statistical voters give them, a batch of 64
+// at a time.
+func BenchmarkKeep(b *testing.B) {
+	j := journalBegin(b, b.TempDir(), journal.Manifest{})
+	defer j.Close(nil)
+	batch := make([]outcome.Result, 64)
+	for i := range batch {
+		batch[i] = outcome.Result{Line: i + 2, ID: fmt.Sprint(i), Answer: "card lost", Agreement: 0.3817495593581878}
+		for n := range 160 {
+			voter := "neighbours"
+			if n > 9 {
+				voter = "prototype"
+			}
+			batch[i].Votes = append(batch[i].Votes, outcome.Vote{Voter: voter, Answer: "some label", Weight: 0.7 / float64(n+1), Accepted: true})
+		}
+	}
+	b.ResetTimer()
+	for b.Loop() {
+		must.Do(b, j.Keep(batch))
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(batch))/1e3, "µs/item")
+}
+
+// TestIndex reads back what the same part of the run keeps: the later of two results of an
+// item counts, and so it does for a resumed run.
+func TestIndex(t *testing.T) {
+	state := t.TempDir()
+	first := outcome.Result{Line: 2, ID: "a", Answer: "x", Confidence: 0.25, Unasked: &outcome.Bill{Calls: 2, Cost: 0.5, Most: 0.75, Gain: 0.75}}
+	second := outcome.Result{Line: 2, ID: "a", Answer: "y", Asked: &outcome.Bill{Calls: 2, Cost: 0.125}}
+	other := outcome.Result{Line: 3, ID: "b", Answer: "z", Unasked: &outcome.Bill{Calls: 1, Unbounded: true, Gain: 1}}
+	row := func(r outcome.Result) source.Row { return source.Row{Line: r.Line, ID: r.ID} }
+	check := func(j *journal.Journal, want outcome.Result) {
+		t.Helper()
+		got, ok := j.Answered(row(want))
+		if !ok || got.Answer != want.Answer {
+			t.Errorf("got %+v, %v", got, ok)
+		}
+		if d := cmp.Diff([]*outcome.Bill{want.Unasked, want.Asked}, []*outcome.Bill{got.Unasked, got.Asked}); d != "" {
+			t.Error(d)
+		}
+	}
+	j := journalBegin(t, state, journal.Manifest{})
+	must.Do(t, j.Keep([]outcome.Result{{Line: 9, ID: "before", Answer: "x"}}))
+	if _, ok := j.Answered(source.Row{Line: 9, ID: "before"}); ok {
+		t.Error("it is read back without an index")
+	}
+	j.Index()
+	must.Do(t, j.Keep([]outcome.Result{{Line: 8, ID: "failed", Failure: &outcome.Failure{Err: errors.New("broken")}}, first, other}))
+	check(j, first)
+	check(j, other)
+	if _, ok := j.Answered(source.Row{Line: 8, ID: "failed"}); ok {
+		t.Error("a failure counts as an answer")
+	}
+	must.Do(t, j.Keep([]outcome.Result{second}))
+	check(j, second)
+	check(j, other)
+	must.Do(t, j.Close(nil))
+	j = journalResume(t, state, j.ID())
+	defer j.Close(nil)
+	check(j, second)
+	check(j, other)
+	if j.Known() != 3 {
+		t.Errorf("%d known", j.Known())
+	}
+}
+
+// TestSeen keeps what was seen of those items that a person may ask about, or of all.
+func TestSeen(t *testing.T) {
+	prompts := []outcome.Prompted{{Stage: "prompt.p", Prompts: []sdk.Prompt{{Text: "which?"}, {Text: "which now?"}}}}
+	key := sdk.KeyOf("request")
+	rules := []outcome.Rule{{Stage: "retrieve.r", Rule: outcome.RuleKeep, N: 1, Of: 3}, {Stage: "sample.llm", Rule: outcome.RuleFallback, Name: "other", Why: "it \"failed\""}}
+	retries := []outcome.Retry{{Stage: "sample.llm", Why: "429", Times: 2}}
+	lists := []outcome.List{
+		{Stage: "retrieve.r", Candidates: []sdk.Candidate{
+			{ID: "c\"1", Text: "long", Score: 0.1, Dense: 0.12345678, Lexical: sdk.Unscored}, {ID: "c2", Text: "no", Score: 0.05, Dense: 0.25, Lexical: 7.5},
+			{ID: "3", Score: 0.25, Dense: 0.25, Lexical: sdk.Unscored},
+		}},
+		{Stage: "rerank.none"},
+		{Stage: "rerank.best", Candidates: []sdk.Candidate{{ID: "c2", Score: 9, Dense: 0.25, Lexical: 7.5}, {ID: "new", Score: 1, Dense: sdk.Unscored, Lexical: sdk.Unscored}, {ID: "c\"1", Score: -1}}},
+		{Stage: "retrieve.all", Whole: true, Candidates: []sdk.Candidate{{ID: "w"}, {ID: "v"}}},
+		{Stage: "rerank.last", Candidates: []sdk.Candidate{{ID: "new", Score: 2}}},
+	}
+	result := func(line int, change func(*outcome.Result)) outcome.Result {
+		r := outcome.Result{
+			Line: line, ID: "i", Answer: "a", Lists: lists, Rules: rules, Retries: retries,
+			Prompts: prompts, Requests: []outcome.Request{{Voter: "llm", Key: key}},
+		}
+		change(&r)
+		return r
+	}
+	all := []outcome.Result{
+		result(1, func(*outcome.Result) {}), result(2, func(r *outcome.Result) { r.Expected = "a" }),
+		result(3, func(r *outcome.Result) { r.Expected = "b" }), result(4, func(r *outcome.Result) { r.Flagged = true }),
+		result(5, func(r *outcome.Result) { r.Answer = "" }), result(6, func(r *outcome.Result) { r.Failure = &outcome.Failure{Err: io.EOF} }),
+		result(7, func(r *outcome.Result) { r.Expected, r.FreeText = "b", true }), result(8, func(r *outcome.Result) { r.RetrievalOnly = true }),
+	}
+	want := &journal.Seen{
+		Lists: journal.Lists{
+			{Stage: "retrieve.r", Found: []journal.Scored{
+				{ID: "c\"1", Score: 0.1, Dense: 0.1235, Lexical: sdk.Unscored}, {ID: "c2", Score: 0.05, Dense: 0.25, Lexical: 7.5}, {ID: "3", Score: 0.25, Dense: sdk.Unscored, Lexical: sdk.Unscored},
+			}},
+			{Stage: "rerank.best", Found: []journal.Scored{
+				{ID: "c2", Score: 9, Dense: 0.25, Lexical: 7.5}, {ID: "new", Score: 1, Dense: sdk.Unscored, Lexical: sdk.Unscored}, {ID: "c\"1", Score: -1, Dense: 0.1235, Lexical: sdk.Unscored},
+			}},
+			{Stage: "retrieve.all", Whole: true},
+			{Stage: "rerank.last", Found: []journal.Scored{{ID: "new", Score: 2, Dense: sdk.Unscored, Lexical: sdk.Unscored}}},
+		},
+		Rules: rules, Retries: retries,
+		Prompts: map[string][]string{"prompt.p": {journal.Hash(prompts[0].Prompts[0]), journal.Hash(prompts[0].Prompts[1])}},
+	}
+	for keep, lines := range map[journal.Keep][]int{journal.KeepNotable: {3, 4, 5, 6}, journal.KeepAll: {1, 2, 3, 4, 5, 6, 7, 8}} {
+		j, _, err := journal.RunsOf(t.TempDir()).Begin(journal.Manifest{}, journal.Options{Keep: keep}, journal.Retention{})
+		must.Do(t, err)
+		defer j.Close(nil)
+		j.Index()
+		must.Do(t, j.Keep(all))
+		var got []int
+		for item := range j.Kept() {
+			if item.Seen == nil {
+				continue
+			}
+			got = append(got, item.Row.Line)
+			want := *want
+			want.Requests = map[string][]string{"llm": {hex.EncodeToString(key[:])}}
+			if item.Row.Line == 8 {
+				want.Lists = want.Lists[:3] // the result has the last one
+			}
+			if d := cmp.Diff(&want, item.Seen, cmpopts.EquateEmpty(), cmpopts.EquateNaNs()); d != "" {
+				t.Errorf("line %d (-want +got):\n%s", item.Row.Line, d)
+			}
+		}
+		if !slices.Equal(got, lines) {
+			t.Errorf("keep %s: what was seen is kept of %v, want %v", keep, got, lines)
+		}
+	}
+	if prompts[0].Prompts[0].Text = "Which?"; journal.Hash(prompts[0].Prompts[0]) == want.Prompts["prompt.p"][0] {
+		t.Error("another prompt has the same hash")
+	}
+}
+
+// TestOlderSeen reads what an older racflow kept: the candidates of the last stage alone.
+func TestOlderSeen(t *testing.T) {
+	var seen journal.Seen
+	must.Do(t, json.Unmarshal([]byte(`{"candidates":[["a",0.5],["7",2]]}`), &seen))
+	want := []journal.Scored{{ID: "a", Score: 0.5, Dense: sdk.Unscored, Lexical: sdk.Unscored}, {ID: "7", Score: 2, Dense: sdk.Unscored, Lexical: sdk.Unscored}}
+	if d := cmp.Diff(want, seen.Candidates, cmpopts.EquateNaNs()); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	for _, bad := range []string{`[{"stage":"s","found":[[0,1]]}]`, `[{"stage":"s","found":[["a"]]}]`, `[{"stage":"s","found":[["a",1],[1,1]]}]`, `[{"stage":"s","found":[["a","x"]]}]`} {
+		if err := json.Unmarshal([]byte(bad), new(journal.Lists)); err == nil {
+			t.Errorf("%s is read", bad)
+		}
+	}
+}
+
+// TestSpentByVoter keeps what each voter took, of items that failed as well, and what their
+// voters said; sums are as they were.
+func TestSpentByVoter(t *testing.T) {
+	usages := map[string]sdk.Usage{"a": {InputTokens: 1 << 60, OutputTokens: 2}, "b": {InputTokens: 10, CachedTokens: 4}}
+	costs := map[string]float64{"a": 0.1}
+	r := outcome.Result{Line: 1, ID: "1", Answer: "x", Usages: usages, Costs: costs, Usage: sdk.Usage{InputTokens: 1<<60 + 10, CachedTokens: 4, OutputTokens: 2}, Cost: 0.1}
+	failed := r
+	failed.Line, failed.ID, failed.Failure, failed.Votes = 2, "2", &outcome.Failure{Stage: "sample.c", Err: io.EOF}, []outcome.Vote{{Voter: "a", Answer: "x", Weight: 1, Accepted: true}}
+	other := outcome.Result{Line: 3, ID: "3", Answer: "x", Usage: sdk.Usage{InputTokens: 5}, Cost: 2} // of whom, nobody knows
+	state := t.TempDir()
+	j := journalBegin(t, state, journal.Manifest{})
+	must.Do(t, errors.Join(j.Keep([]outcome.Result{r, failed, other}), j.Close(nil)))
+	text, err := os.ReadFile(filepath.Join(j.Folder(), "journal.jsonl"))
+	if want := `"spent":{"a":[1152921504606846976,0,2,0.1],"b":[10,4,0]}`; err != nil || !bytes.Contains(text, []byte(want)) || bytes.Count(text, []byte(`"tokens"`)) != 1 {
+		t.Errorf("%s, %v; want %s, and tokens once", text, err, want)
+	}
+	j, err = journal.RunsOf(state).Open(j.ID())
+	must.Do(t, err)
+	defer j.Close(nil)
+	for item := range j.Kept() {
+		got := item.Result
+		switch got.Line {
+		case 1, 2:
+			if d := cmp.Diff(usages, got.Usages) + cmp.Diff(costs, got.Costs); d != "" {
+				t.Errorf("line %d (-want +got):\n%s", got.Line, d)
+			}
+		default:
+			if got.Usages != nil || got.Usage != other.Usage || got.Cost != other.Cost {
+				t.Errorf("%+v", got)
+			}
+		}
+		if got.Line == 1 && (got.Usage != r.Usage || got.Cost != r.Cost) || got.Line == 2 && !slices.Equal(got.Votes, failed.Votes) {
+			t.Errorf("%+v", got)
+		}
+	}
+	if again, ok := j.Answered(source.Row{Line: 1, ID: "1"}); !ok || again.Usages != nil || again.Usage != r.Usage || again.Cost != r.Cost {
+		t.Errorf("a resumed run takes %+v", again)
+	}
+}

@@ -1,0 +1,78 @@
+package journal_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/racflow/racflow/engine/internal/run/journal"
+)
+
+func TestDifferences(t *testing.T) {
+	input := filepath.Join(t.TempDir(), "in.tsv")
+	look := func(content string) journal.SeenFile {
+		t.Helper()
+		if err := os.WriteFile(input, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := journal.LookAtFile(input)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	base := func() journal.Manifest {
+		return journal.Manifest{
+			Version: "1", Parts: map[string]string{"sample.llm": "a", "elect.e": "b"}, Input: look("text\na\n"), Limit: 5,
+			Knowledge: []journal.ManifestKnowledge{{Name: "k", Collection: "c", Content: "x"}},
+			Stages:    []journal.ManifestStage{{Stage: "sample.llm", Use: "openai", Plugin: "racflow", Version: "1", Fingerprint: "f"}},
+		}
+	}
+	tests := map[string]struct {
+		change func(*journal.Manifest)
+		want   []string
+	}{
+		"nothing":     {func(m *journal.Manifest) { m.ID = "other" }, nil},
+		"a stage":     {func(m *journal.Manifest) { m.Parts["sample.llm"] = "z" }, []string{"sample.llm of the file"}},
+		"a new stage": {func(m *journal.Manifest) { m.Parts["sample.b"] = "z" }, []string{"sample.b of the file"}},
+		"input":       {func(m *journal.Manifest) { m.Input = look("text\nb\n") }, []string{"the input " + input}},
+		"limit":       {func(m *journal.Manifest) { m.Limit = 6 }, []string{"Options.Limit, which was 5"}},
+		"knowledge":   {func(m *journal.Manifest) { m.Knowledge[0].Content = "y" }, []string{`knowledge "k"`}},
+		"model":       {func(m *journal.Manifest) { m.Stages[0].Fingerprint = "g" }, []string{"what sample.llm works with, such as its model or template"}},
+		"racflow":     {func(m *journal.Manifest) { m.Version = "2" }, []string{"racflow is version 2, it was 1"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			before, after := base(), base()
+			test.change(&after)
+			if got := before.Differences(after); !slices.Equal(got, test.want) {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// TestCommandOfBefore: --column was once of the input and the knowledge alike.
+func TestCommandOfBefore(t *testing.T) {
+	for text, want := range map[string][]journal.ManifestFlag{
+		`{"flags": [{"name": "column", "value": "text=a"}, {"name": "column", "value": "context=b"}, {"name": "column", "value": "gold=c"}, {"name": "limit", "value": "2"}]}`: {
+			{Name: "column", Value: "text=a"}, {Name: "knowledge-column", Value: "text=a"}, {Name: "knowledge-column", Value: "context=b"}, {Name: "column", Value: "gold=c"}, {Name: "limit", Value: "2"},
+		},
+		`{"flags": [{"name": "column", "value": "text=a"}], "apart": true}`: {{Name: "column", Value: "text=a"}},
+	} {
+		var c journal.ManifestCommand
+		if err := json.Unmarshal([]byte(text), &c); err != nil || !slices.Equal(c.Flags, want) {
+			t.Errorf("%s\nis read as %v, %v; want %v", text, c.Flags, err, want)
+		}
+		again, err := json.Marshal(c) // as it is read once more
+		if err != nil {
+			t.Fatal(err)
+		}
+		var once journal.ManifestCommand
+		if err := json.Unmarshal(again, &once); err != nil || !slices.Equal(once.Flags, want) {
+			t.Errorf("%s\nis read as %v, %v; want %v", again, once.Flags, err, want)
+		}
+	}
+}

@@ -1,0 +1,269 @@
+package journal
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/sdk/support"
+)
+
+// scan finds what earlier parts of the run have kept.
+func (j *Journal) scan() error {
+	for status := range j.shelves {
+		s := &j.shelves[status]
+		if s.file == nil {
+			f, err := j.disk().open(filepath.Join(j.dir, shelfFiles[status]), os.O_RDWR)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			s.file = f
+		}
+		changed, err := s.scan(j.Manifest.Format, Status(status) == Failed)
+		if err != nil {
+			return err
+		}
+		if Status(status) == Answered {
+			j.Changed, j.earlier = changed, len(s.known)
+		}
+	}
+	return nil
+}
+
+// scan finds the lines of a file, by line of the input, and the end of its last complete
+// line. It returns how many have been changed and not been written again.
+func (s *shelf) scan(format int, failures bool) (changed int, err error) {
+	s.known, s.size = map[int]span{}, 0
+	type lost struct {
+		line int
+		at   int64
+	}
+	var all []lost
+	for r := bufio.NewReaderSize(io.NewSectionReader(s.file, 0, math.MaxInt64), 256<<10); ; {
+		text, err := r.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return 0, err
+		}
+		var e struct {
+			Line   int     `json:"line"`
+			Answer *string `json:"answer"`
+		}
+		err = json.Unmarshal(text, &e)
+		switch state := CheckSeal(text); {
+		case state == SealChanged || state == Unsealed && format > 0:
+			all = append(all, lost{e.Line, s.size})
+		case err == nil && (e.Answer == nil) == failures && !unusable(text): // else the line is damaged, or of an item that failed: once those stood among the answers
+			s.known[e.Line] = span{s.size, len(text)}
+		}
+		s.size += int64(len(text))
+	}
+	for _, l := range all {
+		if now, ok := s.known[l.line]; !ok || now.from < l.at {
+			changed++
+		}
+	}
+	return changed, nil
+}
+
+// parse reads a line; nil: it is not as it was written.
+func parse(text []byte, format int) *entry {
+	if state := CheckSeal(text); state == SealChanged || state == Unsealed && format > 0 {
+		return nil
+	}
+	e := new(entry)
+	if json.Unmarshal(text, e) != nil {
+		return nil
+	}
+	return e
+}
+
+// unusable reports whether an older racflow wrote an answer with a number that is not finite.
+// The item is then answered again.
+func unusable(line []byte) bool {
+	return bytes.Contains(line, []byte(`"weight":null`)) || bytes.Contains(line, []byte(`"agreement":null`))
+}
+
+// Busy reports whether a process is at work on the run of a folder.
+func Busy(dir string) bool {
+	f, err := support.OpenSharedLock(filepath.Join(dir, journalFile), os.O_RDWR)
+	if err == nil {
+		_ = f.Close() // nothing was written
+	}
+	return errors.Is(err, support.ErrBusy)
+}
+
+// Count sums up the answers that the journal of a folder has, also while a process is at
+// work on it: Items, Answered, Undecided, Flagged, Usage and Cost.
+func Count(dir string, format int) (t outcome.Totals) {
+	f, err := os.Open(filepath.Join(dir, journalFile))
+	if err != nil {
+		return t
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	s := shelf{file: f}
+	_, _ = s.scan(format, false)                             // what cannot be read is not known
+	for _, line := range slices.Sorted(maps.Keys(s.known)) { // sums depend on the order
+		if e := s.entry(line, format); e != nil {
+			r := e.result()
+			r.RetrievalOnly = len(r.Candidates) > 0
+			t.Add(r)
+		}
+	}
+	return t
+}
+
+// Size returns the bytes of a folder's files.
+func Size(dir string) (bytes int64) {
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			if info, err := d.Info(); err == nil {
+				bytes += info.Size()
+			}
+		}
+		return nil
+	})
+	return bytes
+}
+
+// End returns how the run of a folder ended; nil: it was cut off, or is at work, or what
+// says so was changed.
+func End(dir string) *Totals {
+	text, err := os.ReadFile(filepath.Join(dir, totalsFile))
+	end := new(Totals)
+	if err != nil || CheckSeal(text) == SealChanged || json.Unmarshal(text, end) != nil {
+		return nil
+	}
+	return end
+}
+
+// shelf is a file of lines that grows at its end.
+type shelf struct {
+	file  file // nil: there is none so far
+	size  int64
+	known map[int]span // by line of the input; nil: nobody asks
+}
+
+// span is where a line stands in its file.
+type span struct {
+	from   int64
+	length int
+}
+
+// draft is what is to be added to a shelf.
+type draft struct {
+	text  []byte
+	spans map[int]span // from the draft's beginning
+}
+
+func (d *draft) add(line int, from int) {
+	if d.spans == nil {
+		d.spans = map[int]span{}
+	}
+	d.spans[line] = span{int64(from), len(d.text) - from}
+}
+
+// append adds a draft. A partial write, as on a full disk, is undone, so that the next
+// line begins a line; so is one that cannot be forced to the disk.
+func (s *shelf) append(d draft, force bool) error {
+	n, err := s.file.WriteAt(d.text, s.size)
+	if err == nil && force {
+		err = s.file.Sync()
+	}
+	if err != nil {
+		if n > 0 {
+			err = errors.Join(err, s.file.Truncate(s.size))
+		}
+		return err
+	}
+	if s.known != nil {
+		for line, at := range d.spans {
+			at.from += s.size
+			s.known[line] = at
+		}
+	}
+	s.size += int64(n)
+	return nil
+}
+
+// entry reads the line of an item; nil: there is none, or it was changed.
+func (s *shelf) entry(line, format int) *entry {
+	at, ok := s.known[line]
+	if !ok {
+		return nil
+	}
+	text := make([]byte, at.length)
+	if _, err := s.file.ReadAt(text, at.from); err != nil {
+		return nil
+	}
+	return parse(text, format)
+}
+
+func (s *shelf) close() error {
+	if s.file == nil {
+		return nil
+	}
+	return s.file.Close()
+}
+
+// kinds are the shelves of a run, by what its items have come to.
+type kinds [Failed + 1]shelf
+
+var shelfFiles = [...]string{Answered: journalFile, Provisional: provisionalFile, Failed: failuresFile}
+
+// of says on which shelf a result belongs.
+func of(r *outcome.Result) Status {
+	switch {
+	case r.Failure != nil:
+		return Failed
+	case len(r.Missing) > 0:
+		return Provisional
+	}
+	return Answered
+}
+
+// add adds drafts to their shelves. Files other than the journal itself are made when
+// there is something to write.
+func (j *Journal) add(drafts *[Failed + 1]draft) error {
+	var errs []error
+	for status := range drafts {
+		d, s := drafts[status], &j.shelves[status]
+		if len(d.text) == 0 {
+			continue
+		}
+		err := j.make(s, shelfFiles[status])
+		if err == nil {
+			err = s.append(d, j.options.Sync.Forces())
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func (j *Journal) make(s *shelf, name string) (err error) {
+	if s.file != nil {
+		return nil
+	}
+	if s.file, err = j.disk().open(filepath.Join(j.dir, name), os.O_RDWR|os.O_CREATE|os.O_TRUNC); err != nil {
+		s.file = nil // an interface of a nil pointer is not nil
+		return err
+	}
+	if j.options.Sync.Forces() {
+		return j.disk().syncFolder(j.dir)
+	}
+	return nil
+}

@@ -1,0 +1,279 @@
+package journal
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/sdk"
+)
+
+// Status is what an item of a run has come to.
+type Status int
+
+// What items come to.
+const (
+	Answered    Status = iota
+	Provisional        // the answer lacks a voter
+	Failed             // a stage failed, or the row cannot be used
+	Unreached          // the run ended before it
+)
+
+var statusNames = [...]string{Answered: "answered", Provisional: "provisional", Failed: "failed", Unreached: "not reached"}
+
+func (s Status) String() string { return statusNames[s] }
+
+// MarshalText implements encoding.TextMarshaler.
+func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *Status) UnmarshalText(text []byte) error {
+	at := slices.Index(statusNames[:], string(text))
+	if at < 0 {
+		return fmt.Errorf("%q is not what an item comes to", text)
+	}
+	*s = Status(at)
+	return nil
+}
+
+// Item is a row of a run's input with what became of it.
+type Item struct {
+	Row    source.Row
+	Status Status
+	// Result is as the run gave it, but for what Seen has, Skipped and Latency, which are not
+	// kept. Of an item that is Unreached it has what the row says.
+	Result outcome.Result
+	Seen   *Seen // nil: the journal does not have what was seen of the item
+}
+
+// Results yields the items of the run in the order of the input, whose rows next returns
+// (io.EOF ends them; see Manifest.Rows), up to the run's limit. Of a run that is being
+// written it has what is kept by then, if Index was called. An error of next is yielded
+// last, with an Item that has nothing.
+func (j *Journal) Results(next func() (source.Row, error)) iter.Seq2[Item, error] {
+	return func(yield func(Item, error) bool) {
+		for n := 0; j.Manifest.Limit == 0 || n < j.Manifest.Limit; n++ {
+			row, err := next()
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				yield(Item{}, err)
+				return
+			}
+			if !yield(j.Item(row), nil) {
+				return
+			}
+		}
+	}
+}
+
+// Kept yields what the run has kept, by lines of the input, without reading that: rows have
+// line, id and label. Items that were not reached are left out.
+func (j *Journal) Kept() iter.Seq[Item] {
+	return func(yield func(Item) bool) {
+		j.mu.Lock()
+		statuses := map[int]Status{}
+		for _, status := range []Status{Provisional, Failed, Answered} { // the last one counts
+			for line := range j.shelves[status].known {
+				statuses[line] = status
+			}
+		}
+		j.mu.Unlock()
+		for _, line := range slices.Sorted(maps.Keys(statuses)) {
+			j.mu.Lock()
+			e := j.shelves[statuses[line]].entry(line, j.Manifest.Format)
+			j.mu.Unlock()
+			if e == nil {
+				continue
+			}
+			item := Item{Row: source.Row{Line: line, ID: e.ID, Label: e.Expected}, Status: statuses[line], Result: e.whole(), Seen: e.Seen}
+			j.complete(&item)
+			if !yield(item) {
+				return
+			}
+		}
+	}
+}
+
+// Item is a row of the input with what became of it.
+func (j *Journal) Item(row source.Row) Item {
+	item := Item{Row: row, Status: Unreached}
+	for _, status := range []Status{Answered, Failed, Provisional} {
+		if row.Err != nil && status != Failed {
+			continue
+		}
+		if e := j.entry(status, row); e != nil {
+			item.Status, item.Result, item.Seen = status, e.whole(), e.Seen
+			break
+		}
+	}
+	j.complete(&item)
+	return item
+}
+
+// complete adds to a result what the row and the manifest say.
+func (j *Journal) complete(item *Item) {
+	row, r := &item.Row, &item.Result
+	r.Line, r.ID, r.Text, r.Expected, r.Gold = row.Line, nameOf(*row), row.Text, row.Label, row.Gold
+	if row.ID != "" {
+		r.ID = row.ID
+	}
+	r.RetrievalOnly, r.FreeText = j.Manifest.Answers == PassageAnswers, j.Manifest.Answers == TextAnswers
+	if item.Status == Failed && row.Err != nil {
+		r.Failure = &outcome.Failure{Err: row.Err}
+	}
+}
+
+// spent is what the samples of a voter took about an item. In JSON it is
+// [in, cached of these, out], with the cost behind them where there is one.
+type spent struct {
+	sdk.Usage
+	cost float64
+}
+
+// MarshalJSON implements json.Marshaler.
+func (s spent) MarshalJSON() ([]byte, error) {
+	all := []any{s.InputTokens, s.CachedTokens, s.OutputTokens}
+	if s.cost != 0 {
+		all = append(all, s.cost)
+	}
+	return json.Marshal(all)
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *spent) UnmarshalJSON(text []byte) error {
+	var all []json.RawMessage
+	if err := json.Unmarshal(text, &all); err != nil {
+		return err
+	}
+	to := []any{&s.InputTokens, &s.CachedTokens, &s.OutputTokens, &s.cost}
+	if len(all) < 3 || len(all) > len(to) {
+		return fmt.Errorf("what a voter took are three or four numbers, and not %d", len(all))
+	}
+	for i := range all {
+		if err := json.Unmarshal(all[i], to[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// spend fills in what each voter took.
+func (e *entry) spend(r *outcome.Result) {
+	for voter, usage := range r.Usages {
+		if e.Spent == nil {
+			e.Spent = map[string]spent{}
+		}
+		e.Spent[voter] = spent{usage, r.Costs[voter]}
+	}
+}
+
+// took is the sum over the voters, in the order in which a result sums costs up.
+func (e *entry) took() (usage sdk.Usage, cost float64) {
+	for _, voter := range slices.Sorted(maps.Keys(e.Spent)) {
+		s := e.Spent[voter]
+		usage.Add(s.Usage)
+		cost += s.cost
+	}
+	return usage, cost
+}
+
+// whole is result with what is not needed to resume a run: what each voter took, and the
+// votes about an item that failed.
+func (e *entry) whole() outcome.Result {
+	r := e.result()
+	for voter, s := range e.Spent {
+		if r.Usages == nil {
+			r.Usages, r.Costs = map[string]sdk.Usage{}, map[string]float64{}
+		}
+		if r.Usages[voter] = s.Usage; s.cost != 0 {
+			r.Costs[voter] = s.cost
+		}
+	}
+	if e.Answer == nil {
+		for _, v := range e.Votes {
+			r.Votes = append(r.Votes, outcome.Vote(v))
+		}
+	}
+	return r
+}
+
+// Totals are how a run ended.
+type Totals struct {
+	Ended time.Time `json:"ended"`
+	// Complete says that the input was worked through to its end, or to the
+	// limit that was set.
+	Complete bool   `json:"complete"`
+	Reason   string `json:"reason,omitempty"` // why it is not complete, or answers are provisional
+
+	Items     int `json:"items"`   // that the output holds
+	Earlier   int `json:"earlier"` // of them: answered by an earlier part of the run
+	Answered  int `json:"answered"`
+	Undecided int `json:"undecided"`
+	Taken     int `json:"taken,omitempty"`   // from another run
+	Decided   int `json:"decided,omitempty"` // by people
+	Flagged   int `json:"flagged"`
+	Failed    int `json:"failed"`
+	Left      int `json:"left"` // read and left unanswered
+	// Provisional is how many were answered without a voter that had to stop.
+	Provisional int `json:"provisional,omitempty"`
+	// FailedPaid is how many of those that failed a model had been asked about.
+	FailedPaid int `json:"failed_paid,omitempty"`
+
+	InputTokens  uint64  `json:"input_tokens"` // of the answers, whenever they were made
+	CachedTokens uint64  `json:"cached_tokens"`
+	OutputTokens uint64  `json:"output_tokens"`
+	Cost         float64 `json:"cost,omitempty"` // of them, by the prices in the file
+
+	Seconds float64     `json:"seconds"`
+	Stages  []StageTime `json:"stages"`
+}
+
+// Unfinished reports whether the run owes answers: it was cut off (there are no
+// totals), it ended before its input, items were left, or answers are provisional.
+// Items that failed are tried again by a resumed run, too; they may fail for good.
+func (t *Totals) Unfinished() bool {
+	return t == nil || !t.Complete || t.Left > 0 || t.Provisional > 0
+}
+
+// Owes reports whether resuming the run may give what was paid for: it is unfinished, or items
+// failed that models were asked about.
+func (t *Totals) Owes() bool { return t.Unfinished() || t.FailedPaid > 0 }
+
+// StageTime is the work of one stage.
+type StageTime struct {
+	Stage string  `json:"stage"`
+	Rows  int     `json:"rows"`
+	Busy  float64 `json:"busy_seconds"` // of its calls, which overlap
+}
+
+// NewTotals sums up a run. A nil err means that it is complete.
+func NewTotals(t outcome.Totals, err error) *Totals {
+	end := &Totals{
+		Ended: now(), Complete: err == nil,
+		Items: t.Items, Earlier: t.Earlier, Answered: t.Answered, Undecided: t.Undecided, Decided: t.Decided, Taken: t.Taken, Flagged: t.Flagged, Failed: t.Failed, Left: t.Left, Provisional: t.Provisional, FailedPaid: t.FailedPaid,
+		InputTokens: t.Usage.InputTokens, CachedTokens: t.Usage.CachedTokens, OutputTokens: t.Usage.OutputTokens, Cost: t.Cost,
+		Seconds: t.Elapsed.Seconds(),
+	}
+	switch {
+	case err != nil:
+		end.Reason = err.Error()
+	case len(t.Missing) > 0:
+		end.Reason = t.Missing[0].First.Error()
+	}
+	for _, s := range t.Stages {
+		end.Stages = append(end.Stages, StageTime{s.Stage, s.Rows, s.Busy.Seconds()})
+	}
+	return end
+}
+
+// now is a time as files of a run keep it.
+func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }

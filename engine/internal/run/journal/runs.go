@@ -1,0 +1,290 @@
+package journal
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/racflow/racflow/engine/internal/process/disk"
+)
+
+// This file is the folder of the state that keeps runs: it names them, lists them, finds the
+// one to resume, and removes what is too old.
+//
+// Runs are numbered: run-000001 is the first. No number is given twice: each new run is above
+// every folder that is there and above every one that was removed, which a marker
+// (an empty file last-000123) remembers. Making the folder is what settles which of two
+// processes that begin at once has a number. So neither order nor age depends on the clock
+// alone: newer is what has the higher number, and a run is no older than those before
+// it, whatever its manifest says. Names that an older racflow made of the time
+// (20260131-235959-0a1b2c) are before all numbers.
+//
+// Beginning a run removes finished ones by Retention, the lowest number first, and says
+// which. A run stays, until it is resumed or removed by name, if it owes something (see
+// Totals.Owes): it was cut off or interrupted, items were left, answers lack a voter,
+// or items failed that models were asked about. So do runs that a process is at work on, and
+// the newest finished one.
+//
+// The package does not know what a run answered.
+
+// Runs is the folder that keeps runs.
+type Runs struct {
+	dir   string
+	clock func() time.Time
+}
+
+// RunsOf returns the runs of a state folder.
+func RunsOf(state string) Runs { return Runs{filepath.Join(state, "runs"), time.Now} }
+
+// Begin makes the folder of a run, whose ID and time it sets, and removes what keep does not
+// keep. Where it fails, it leaves no folder.
+func (r Runs) Begin(m Manifest, o Options, keep Retention) (*Journal, []RemovedRun, error) {
+	m, err := r.create(m)
+	if err != nil {
+		return nil, nil, unkept(err)
+	}
+	dir := r.folder(m.ID)
+	j, err := Create(dir, m, o)
+	if err != nil {
+		return nil, nil, errors.Join(unkept(err), os.RemoveAll(dir))
+	}
+	removed, err := r.prune(keep)
+	if err != nil {
+		return nil, removed, errors.Join(unkept(err), j.Close(nil), os.RemoveAll(dir))
+	}
+	return j, removed, nil
+}
+
+func unkept(err error) error {
+	return fmt.Errorf("keep the run: %w; name another state folder with Options.State, or run without Options.Journal to keep nothing", err)
+}
+
+// create makes the folder of a run that begins now.
+func (r Runs) create(m Manifest) (Manifest, error) {
+	err := disk.MakeFolder(r.dir)
+	for err == nil {
+		_, highest := r.list()
+		m.Format, m.Started, m.ID = CurrentFormat, r.clock().UTC().Truncate(time.Millisecond), newID(highest+1)
+		if err = os.Mkdir(r.folder(m.ID), 0o700); errors.Is(err, fs.ErrExist) { // another process began a run in between
+			err = nil
+			continue
+		}
+		if err != nil {
+			break
+		}
+		if r.marked() <= highest { // else that run was removed again
+			return m, r.mark(highest + 1)
+		}
+		err = os.Remove(r.folder(m.ID))
+	}
+	return m, err
+}
+
+func (r Runs) folder(id string) string { return filepath.Join(r.dir, id) }
+
+// Resume opens a run to resume it.
+func (r Runs) Resume(id string, o Options) (*Journal, error) {
+	if err := r.check(id); err != nil {
+		return nil, err
+	}
+	return Resume(r.folder(id), o)
+}
+
+// Open opens a run so that its results can be read. Nothing of it changes, and nobody works on
+// it until Close; others may read it.
+func (r Runs) Open(id string) (*Journal, error) {
+	if err := r.check(id); err != nil {
+		return nil, err
+	}
+	return Open(r.folder(id))
+}
+
+// Manifest reads what a run was.
+func (r Runs) Manifest(id string) (Manifest, error) {
+	if err := r.check(id); err != nil {
+		return Manifest{}, err
+	}
+	m, err := ReadManifest(r.folder(id))
+	if err != nil {
+		return m, fmt.Errorf("run %s: %w", id, err)
+	}
+	return m, nil
+}
+
+// check refuses what names no run, or one that was killed before it had a manifest.
+func (r Runs) check(id string) error {
+	if !IsRunID(id) || !HasManifest(r.folder(id)) {
+		return r.missing(id)
+	}
+	return nil
+}
+
+func (r Runs) missing(id string) error {
+	if !IsRunID(id) {
+		return fmt.Errorf("%q is not the name of a run, such as %s", id, newID(123))
+	}
+	return fmt.Errorf("there is no run %s in %s: it was removed, or belongs to another state folder", id, r.dir)
+}
+
+// Newest returns the newest run of a pipeline that left something to do; false:
+// there is none.
+func (r Runs) Newest(file, pipeline string) (Manifest, bool) {
+	ids, _ := r.list()
+	for _, id := range slices.Backward(ids) {
+		m, err := r.Manifest(id)
+		if err != nil || m.File != file || m.Pipeline != pipeline || Busy(r.folder(id)) {
+			continue
+		}
+		if end := r.End(id); end.Unfinished() || end.Failed > 0 {
+			return m, true
+		}
+	}
+	return Manifest{}, false
+}
+
+// NothingLeft is the error of who looks for the newest run to resume, and finds none: of a file and pipeline,
+// or of any where file is empty. A run that another process is at work on left something, but not yet.
+func (r Runs) NothingLeft(file, pipeline string) error {
+	of := ""
+	if file != "" {
+		of = " of " + file
+	}
+	ids, _ := r.list()
+	for _, id := range slices.Backward(ids) {
+		m, _ := r.Manifest(id)
+		if Busy(r.folder(id)) && (file == "" || m.File == file && m.Pipeline == pipeline) {
+			return fmt.Errorf("another process is at work on run %s, and no other run%s in %s left anything to do: wait until it has ended", id, of, r.dir)
+		}
+	}
+	return fmt.Errorf("no run%s in %s left anything to do; a run without Options.Resume begins anew", of, r.dir)
+}
+
+// End returns how a run ended; nil: it was cut off, or is at work.
+func (r Runs) End(id string) *Totals { return End(r.folder(id)) }
+
+// LastOf names the newest run of a pipeline; false: there is none.
+func (r Runs) LastOf(file, pipeline string) (string, bool) {
+	ids, _ := r.list()
+	for _, id := range slices.Backward(ids) {
+		if m, err := r.Manifest(id); err == nil && m.File == file && m.Pipeline == pipeline {
+			return id, true
+		}
+	}
+	return "", false
+}
+
+// Elsewhere names the run whose items other machines answer under an ID of theirs; false: there is none here.
+func (r Runs) Elsewhere(cluster string) (string, bool) {
+	ids, _ := r.list()
+	for _, id := range slices.Backward(ids) {
+		if m, err := r.Manifest(id); err == nil && m.Cluster != nil && m.Cluster.Run == cluster {
+			return id, true
+		}
+	}
+	return "", false
+}
+
+// Last names the newest run of all; false: there is none.
+func (r Runs) Last() (string, bool) {
+	ids, _ := r.list()
+	if len(ids) == 0 {
+		return "", false
+	}
+	return ids[len(ids)-1], true
+}
+
+// The names of runs: of this racflow, and of older ones, which are times.
+var (
+	numbered = regexp.MustCompile(`^run-(\d{6,18})$`)
+	timed    = regexp.MustCompile(`^\d{8}-\d{6}-[0-9a-f]{6}$`)
+)
+
+// marker begins the names of files that remember the highest number that was given.
+const marker = "last-"
+
+// IsRunID reports whether a text could name a run.
+func IsRunID(text string) bool { return numbered.MatchString(text) || timed.MatchString(text) }
+
+// number is that of a run, 0 of one that an older racflow kept.
+func number(id string) int64 {
+	digits, _ := strings.CutPrefix(id, "run-")
+	n, _ := strconv.ParseInt(digits, 10, 64) // a time has a dash
+	return n
+}
+
+// compare orders names of runs, the older one first.
+func compare(a, b string) int {
+	return cmp.Or(cmp.Compare(number(a), number(b)), strings.Compare(a, b))
+}
+
+func newID(n int64) string { return fmt.Sprintf("run-%06d", n) }
+
+// list returns the names of all runs, oldest first, and the highest number that was given.
+func (r Runs) list() (ids []string, highest int64) {
+	highest = r.marked()
+	entries, _ := os.ReadDir(r.dir) // none: there are no runs
+	for _, e := range entries {
+		if e.IsDir() && IsRunID(e.Name()) {
+			highest = max(highest, number(e.Name()))
+			ids = append(ids, e.Name())
+		}
+	}
+	slices.SortFunc(ids, compare)
+	return ids, highest
+}
+
+// marked is the highest number that a marker remembers.
+func (r Runs) marked() (highest int64) {
+	for of := range r.markers() {
+		highest = max(highest, of)
+	}
+	return highest
+}
+
+// markers yields the markers by their numbers.
+func (r Runs) markers() iter.Seq2[int64, string] {
+	return func(yield func(int64, string) bool) {
+		entries, _ := os.ReadDir(r.dir) // none: there are no runs
+		for _, e := range entries {
+			digits, ok := strings.CutPrefix(e.Name(), marker)
+			of, err := strconv.ParseInt(digits, 10, 64)
+			if ok && err == nil && !yield(of, filepath.Join(r.dir, e.Name())) {
+				return
+			}
+		}
+	}
+}
+
+// spareMarkers are left below the highest, so that who reads the folder while it changes sees one.
+const spareMarkers = 8
+
+// mark remembers that a number was given. Only markers far below it are removed, so that
+// processes that mark at once forget nothing.
+func (r Runs) mark(n int64) error {
+	if n == 0 {
+		return nil
+	}
+	own := fmt.Sprintf("%s%06d", marker, n)
+	f, err := os.OpenFile(filepath.Join(r.dir, own), os.O_WRONLY|os.O_CREATE, disk.FileMode)
+	if err == nil {
+		err = f.Close()
+	}
+	if err != nil {
+		return err
+	}
+	for of, path := range r.markers() {
+		if of < n-spareMarkers {
+			_ = os.Remove(path) // another process may have done so
+		}
+	}
+	return nil
+}

@@ -1,0 +1,192 @@
+package journal
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/racflow/racflow/sdk/support"
+)
+
+// RunState is what a run has come to.
+type RunState string
+
+// States of a run. Resuming does something for those that are Unfinished or have
+// FailedItems.
+const (
+	Complete    RunState = "complete"
+	Unfinished  RunState = "unfinished"
+	FailedItems RunState = "failed items"
+	AtWork      RunState = "at work"
+	Damaged     RunState = "damaged" // its manifest cannot be read
+)
+
+// RunInfo describes a run.
+type RunInfo struct {
+	ID       string
+	Manifest Manifest // zero where the run was killed as it began, or is Damaged
+	Answered int      // items that resuming would not ask again
+	Items    int      // of the input, up to the limit; 0: not known, since the run did not come to its end
+	Tokens   uint64   // that the answers took, in and out
+	Cost     float64  // of them, by the prices in the file
+	State    RunState
+	End      *Totals // nil: it was cut off, or is at work
+	Bytes    int64   // of its files
+}
+
+// List describes all runs, oldest first.
+func (r Runs) List() []RunInfo {
+	var all []RunInfo
+	ids, _ := r.list()
+	for _, id := range ids {
+		all = append(all, r.Info(id))
+	}
+	return all
+}
+
+// RunInfo describes a run. One that was killed as it began is Unfinished, so that it can be
+// removed.
+func (r Runs) Info(id string) RunInfo {
+	dir := r.folder(id)
+	m, err := ReadManifest(dir)
+	info := RunInfo{ID: id, Manifest: m, State: Unfinished, End: End(dir), Bytes: Size(dir)}
+	switch end := info.End; {
+	case err != nil && HasManifest(dir):
+		info.State = Damaged
+	case end == nil && Busy(dir):
+		info.State = AtWork
+	case end.Unfinished():
+	case end.Failed > 0:
+		info.State = FailedItems
+	default:
+		info.State = Complete
+	}
+	if end := info.End; end != nil && end.Complete {
+		info.Answered, info.Items = end.Items-end.Failed-end.Provisional, end.Items+end.Left
+		info.Tokens, info.Cost = end.InputTokens+end.OutputTokens, end.Cost
+	} else {
+		t := Count(dir, m.Format)
+		info.Answered, info.Tokens, info.Cost = t.Items, t.Usage.InputTokens+t.Usage.OutputTokens, t.Cost
+	}
+	return info
+}
+
+// Unfinished counts the runs that stay until they are resumed or removed, those
+// at work included.
+func (r Runs) Unfinished() int {
+	n := 0
+	ids, _ := r.list()
+	for _, id := range ids {
+		if r.End(id).Owes() {
+			n++
+		}
+	}
+	return n
+}
+
+// DefaultRuns is how many finished runs are kept where Retention does not say it.
+const DefaultRuns = 20
+
+// Retention says which finished runs are kept: those that are within all of its bounds.
+type Retention struct {
+	Runs  int           // the newest; 0: DefaultRuns
+	Age   time.Duration // since they began; 0: any
+	Bytes int64         // of all of them; 0: any
+}
+
+// RemovedRun is a finished run that was removed.
+type RemovedRun struct {
+	ID     string
+	Tokens uint64 // that its models took: it cost something
+	Failed int    // items that failed
+}
+
+// prune removes finished runs, oldest first. One that owes something stays until it is
+// resumed or removed by name, and so does the newest.
+func (r Runs) prune(keep Retention) (removed []RemovedRun, err error) {
+	type run struct {
+		id    string
+		end   *Totals
+		began time.Time
+		size  int64
+	}
+	var finished []run
+	var bytes int64
+	var latest time.Time
+	ids, _ := r.list()
+	for _, id := range ids {
+		m, err := ReadManifest(r.folder(id))
+		if err != nil {
+			continue // nobody knows what it was
+		}
+		if m.Started.After(latest) { // a run is no older than those before it
+			latest = m.Started
+		}
+		end := r.End(id)
+		if end.Owes() {
+			continue
+		}
+		one := run{id: id, end: end, began: latest}
+		if keep.Bytes > 0 {
+			one.size = Size(r.folder(id))
+		}
+		bytes += one.size
+		finished = append(finished, one)
+	}
+	for i, old := range finished[:max(len(finished)-1, 0)] {
+		tooMany := len(finished)-i > cmp.Or(keep.Runs, DefaultRuns)
+		tooOld := keep.Age > 0 && r.clock().Sub(old.began) > keep.Age
+		tooLarge := keep.Bytes > 0 && bytes > keep.Bytes
+		if !tooMany && !tooOld && !tooLarge {
+			break // those after it are newer
+		}
+		switch err := r.Remove(old.id); {
+		case errors.Is(err, support.ErrBusy):
+			continue
+		case err != nil:
+			return removed, fmt.Errorf("remove an old run: %w", err)
+		}
+		bytes -= old.size
+		removed = append(removed, RemovedRun{old.id, old.end.InputTokens + old.end.OutputTokens, old.end.Failed})
+	}
+	return removed, nil
+}
+
+// Remove removes a run. The error is support.ErrBusy where a process is at work on it.
+func (r Runs) Remove(id string) error {
+	dir := r.folder(id)
+	if _, err := os.Stat(dir); err != nil || !IsRunID(id) {
+		return r.missing(id)
+	}
+	if err := r.mark(number(id)); err != nil {
+		return err
+	}
+	f, err := support.OpenLock(filepath.Join(dir, File), os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) { // it was killed as it began
+		return os.RemoveAll(dir)
+	}
+	if err != nil {
+		return fmt.Errorf("run %s: %w", id, err)
+	}
+	return errors.Join(os.RemoveAll(dir), f.Close())
+}
+
+// Writing returns the newest run that ended early and was to write a file, which is given by
+// its absolute path; false: there is none.
+func (r Runs) Writing(file string) (Manifest, bool) {
+	ids, _ := r.list()
+	for _, id := range slices.Backward(ids) {
+		if end := r.End(id); end != nil && end.Complete {
+			continue
+		}
+		if m, err := r.Manifest(id); err == nil && m.Output == file {
+			return m, true
+		}
+	}
+	return Manifest{}, false
+}

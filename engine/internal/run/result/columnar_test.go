@@ -1,0 +1,136 @@
+package result_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/racflow/racflow/engine/internal/run/result"
+)
+
+var columns = []result.Column{
+	{Name: "z", Kind: result.TextColumn},
+	{Name: "a.b", Kind: result.FloatColumn, Optional: true},
+	{Name: "größe, \"x\"", Kind: result.IntColumn, Optional: true},
+	{Name: "flagged", Kind: result.BoolColumn},
+	{Name: "", Kind: result.TextColumn, Optional: true},
+}
+
+func write(t *testing.T, w io.Writer, columns []result.Column, rows ...[]any) {
+	t.Helper()
+	out := result.NewParquetWriter(w, columns)
+	for _, r := range rows {
+		if err := out.Write(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestColumns: columns keep their order, types and values.
+func TestColumns(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "out.parquet")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, f, columns,
+		[]any{"one\n\x00é", .25, int64(1) << 62, true, nil},
+		[]any{"", nil, nil, false, "x"})
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := result.ParquetRows(path); n != 2 || err != nil {
+		t.Errorf("%d rows, %v", n, err)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := parquet.OpenFile(bytes.NewReader(content), int64(len(content)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fields []string
+	for _, field := range file.Schema().Fields() {
+		fields = append(fields, fmt.Sprint(field.Name(), " ", field.Type(), " ", field.Optional()))
+	}
+	want := []string{"z STRING false", "a.b DOUBLE true", "größe, \"x\" INT(64,true) true", "flagged BOOLEAN false", " STRING true"}
+	if d := cmp.Diff(want, fields); d != "" {
+		t.Errorf("fields (-want +got):\n%s", d)
+	}
+	rows := make([]parquet.Row, 3)
+	r := file.RowGroups()[0].Rows()
+	n, err := r.ReadRows(rows)
+	if n != 2 || err != nil && err != io.EOF {
+		t.Fatalf("%d rows, %v", n, err)
+	}
+	var got []string
+	for _, row := range rows[:n] {
+		got = append(got, fmt.Sprintf("%q", fmt.Sprint(row)))
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+	if d := cmp.Diff([]string{`"[one\n\x00é 0.25 4611686018427387904 true <null>]"`, `"[ <null> <null> false x]"`}, got); d != "" {
+		t.Errorf("rows (-want +got):\n%s", d)
+	}
+}
+
+// TestMisfits: a value of another kind is refused rather than written as something else.
+func TestMisfits(t *testing.T) {
+	for i, row := range [][]any{
+		{nil, nil, nil, true, nil}, {"", "1", nil, true, nil}, {"", nil, 1.5, true, nil}, {"", nil, nil, "true", nil}, {"", nil, nil, true, 7},
+	} {
+		err := result.NewParquetWriter(io.Discard, columns).Write(row)
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("column %q", columns[i].Name)) {
+			t.Errorf("row %v: %v", row, err)
+		}
+	}
+}
+
+// TestUnfinished: what was not completed is no Parquet file, wherever it is cut.
+func TestUnfinished(t *testing.T) {
+	var whole bytes.Buffer
+	write(t, &whole, columns[:1], []any{"a"}, []any{"b"})
+	path := filepath.Join(t.TempDir(), "out.parquet.part")
+	for n := range whole.Len() {
+		if err := os.WriteFile(path, whole.Bytes()[:n], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if rows, err := result.ParquetRows(path); err == nil {
+			t.Errorf("%d of %d bytes have %d rows", n, whole.Len(), rows)
+		}
+	}
+}
+
+// TestRowGroups: a large file is of several row groups, which bound what is held.
+func TestRowGroups(t *testing.T) {
+	var out bytes.Buffer
+	w := result.NewParquetWriter(&out, columns[:1])
+	long := strings.Repeat("long ", 1<<20/5)
+	for range 70 {
+		if err := w.Write([]any{long}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	file, err := parquet.OpenFile(bytes.NewReader(out.Bytes()), int64(out.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(file.RowGroups()); n != 3 || file.NumRows() != 70 {
+		t.Errorf("%d row groups of %d rows", n, file.NumRows())
+	}
+}

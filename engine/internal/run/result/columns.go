@@ -1,0 +1,409 @@
+package result
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+)
+
+// row is an item with its result.
+type row struct {
+	item   outcome.Result
+	result Result
+}
+
+// column is a column of results. Values are nil where there is nothing to say.
+type column struct {
+	Column
+	chosen bool             // it is there only where it is asked for
+	value  func(r *row) any // as JSON has it
+	plain  func(r *row) any // in formats without nesting: a string, bool, float64 or nil; nil: value
+	typed  func(r *row) any // as Column.Kind has it; nil: plain
+}
+
+func (c column) flat(r *row) any {
+	if c.plain != nil {
+		return c.plain(r)
+	}
+	return c.value(r)
+}
+
+func (c column) cell(r *row) any {
+	if c.typed != nil {
+		return c.typed(r)
+	}
+	return c.flat(r)
+}
+
+// own are the columns that are racflow's, in their order.
+var own = []column{
+	{Column: Column{Name: "id"}, value: func(r *row) any { return r.result.ID }},
+	{Column: Column{Name: "text"}, value: func(r *row) any { return r.result.Text }},
+	optional("expected", func(r *row) any { return filled(r.result.Expected) }),
+	optional("answer", func(r *row) any { return filled(string(r.result.Answer)) }),
+	{Column: Column{Name: "agreement", Kind: FloatColumn}, value: func(r *row) any { return r.result.Agreement }},
+	{Column: Column{Name: "confidence", Kind: FloatColumn, Optional: true}, value: func(r *row) any {
+		if r.result.Confidence == 0 { // the election does not estimate it
+			return nil
+		}
+		return r.result.Confidence
+	}},
+	optional("runner_up", func(r *row) any { return filled(r.result.RunnerUp) }),
+	{Column: Column{Name: "flagged", Kind: BoolColumn}, value: func(r *row) any { return r.result.Flagged }},
+	optional("reason", func(r *row) any { return filled(r.result.Reason) }),
+	nested("error", func(r *row) any { return set(r.result.Error, r.result.Error != nil) }, func(r *row) any {
+		if r.item.Failure == nil {
+			return nil
+		}
+		return fmt.Sprintf("%s: %v", r.item.Place(), r.item.Failure)
+	}),
+	nested("citations", func(r *row) any { return set(r.result.Citations, r.result.Citations != nil) },
+		func(r *row) any { return filled(cited(r.item.Citations)) }),
+	nested("candidates", func(r *row) any { return set(r.result.Candidates, r.result.Candidates != nil) }, func(r *row) any {
+		var ids []string
+		for _, c := range r.result.Candidates {
+			ids = append(ids, c.ID)
+		}
+		return filled(strings.Join(ids, "; "))
+	}),
+	nested("missing", func(r *row) any { return set(r.result.Missing, r.result.Missing != nil) },
+		func(r *row) any { return filled(strings.Join(r.result.Missing, "; ")) }),
+	decided(),
+	encoded("votes", func(r *row) any { return r.result.Votes }),
+	encoded("fields", func(r *row) any { return set(r.result.Fields, r.result.Fields != nil) }),
+}
+
+func optional(name string, value func(*row) any) column {
+	return column{Column: Column{Name: name, Optional: true}, value: value}
+}
+
+func nested(name string, value, plain func(*row) any) column {
+	return column{Column: Column{Name: name, Optional: true}, value: value, plain: plain}
+}
+
+// encoded is a column that is JSON in formats without nesting, too.
+func encoded(name string, value func(*row) any) column {
+	return column{Column: Column{Name: name, Optional: true}, chosen: true, value: value, plain: func(r *row) any {
+		v := value(r)
+		if v == nil {
+			return nil
+		}
+		o := newObject()
+		if err := o.enc.Encode(v); err != nil {
+			return err.Error() // results are made of nothing that cannot be encoded
+		}
+		return strings.TrimSuffix(o.buffer.String(), "\n")
+	}}
+}
+
+// decided is the column of who decided an answer, which few runs need.
+func decided() column {
+	c := nested("decided", func(r *row) any { return set(r.result.Decided, r.result.Decided != nil) }, func(r *row) any {
+		if r.result.Decided == nil {
+			return nil
+		}
+		return r.result.Decided.String()
+	})
+	c.chosen = true
+	return c
+}
+
+func filled(text string) any { return set(text, text != "") }
+
+func set(value any, is bool) any {
+	if !is {
+		return nil
+	}
+	return value
+}
+
+// prefix is put before the name of an input's column that one of racflow's has.
+const prefix = "input_"
+
+// of is a column of the input. Rows of a file with columns have it at the same place.
+func (in InputColumn) of(name string, place int) column {
+	find := func(r *row) any {
+		fields := r.item.Fields
+		if place < len(fields) && fields[place].Name == in.Name {
+			return fields[place].Value
+		}
+		if at := slices.IndexFunc(fields, func(f source.Field) bool { return f.Name == in.Name }); at >= 0 {
+			return fields[at].Value
+		}
+		return nil
+	}
+	return column{
+		Column: Column{Name: name, Kind: in.kind.columnar(), Optional: true},
+		value:  find, plain: func(r *row) any { return plain(find(r)) }, typed: func(r *row) any { return in.kind.typed(find(r)) },
+	}
+}
+
+// columns returns the columns that results have, of those that there are.
+func (o Options) columns() ([]column, error) {
+	taken := map[string]bool{"": true}
+	for _, c := range own {
+		taken[c.Name] = true
+	}
+	all := slices.Clone(own)
+	for i, c := range o.Input.Columns {
+		name := c.Name
+		for taken[strings.ToLower(name)] {
+			name = prefix + name
+		}
+		taken[strings.ToLower(name)] = true
+		all = append(all, c.of(name, i))
+	}
+	if o.Columns == nil {
+		return slices.DeleteFunc(all, func(c column) bool {
+			return c.Name == "expected" && !o.Input.Labels || c.chosen && !(c.Name == "fields" && o.Input.Open)
+		}), nil
+	}
+	if len(o.Columns) == 0 {
+		return nil, fmt.Errorf("name at least one column of %s", list(all))
+	}
+	var chosen []column
+	for _, name := range o.Columns {
+		at := slices.IndexFunc(all, func(c column) bool { return c.Name == name })
+		switch {
+		case slices.ContainsFunc(chosen, func(c column) bool { return c.Name == name }):
+			return nil, fmt.Errorf("the column %q is named twice", name)
+		case at >= 0:
+			chosen = append(chosen, all[at])
+		case o.Input.Open && name != "":
+			field, prefixed := strings.CutPrefix(name, prefix)
+			if !prefixed || !taken[strings.ToLower(field)] {
+				field = name
+			}
+			chosen = append(chosen, InputColumn{field, text}.of(name, 0))
+		default:
+			return nil, fmt.Errorf("there is no column %q: name some of %s", name, list(all))
+		}
+	}
+	return chosen, nil
+}
+
+func list(all []column) string {
+	names := make([]string, len(all))
+	for i, c := range all {
+		if names[i] = c.Name; strings.ContainsAny(c.Name, ", \"\t\n") {
+			quoted, _ := json.Marshal(c.Name) // a string always can be
+			names[i] = string(quoted)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// Fields are columns of an item's row, which JSON has as an object, in their order.
+type Fields []source.Field
+
+// MarshalJSON implements json.Marshaler. Whether characters of HTML are escaped is left to
+// the encoder that calls it.
+func (f Fields) MarshalJSON() ([]byte, error) {
+	o := newObject()
+	for _, one := range f {
+		if err := o.add(one.Name, one.Value); err != nil {
+			return nil, err
+		}
+	}
+	return o.bytes(), nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (f *Fields) UnmarshalJSON(b []byte) error {
+	*f = nil
+	dec := json.NewDecoder(bytes.NewReader(b))
+	switch start, err := dec.Token(); {
+	case err != nil || start == nil: // null
+		return err
+	case start != json.Delim('{'):
+		return fmt.Errorf("fields are an object, and not %s", b)
+	}
+	for dec.More() {
+		name, err := dec.Token()
+		if err != nil {
+			return err
+		}
+		var raw json.RawMessage
+		if err := dec.Decode(&raw); err != nil {
+			return err
+		}
+		one := source.Field{Value: raw}
+		one.Name, _ = name.(string) // as keys of an object are
+		if raw[0] != '{' && raw[0] != '[' {
+			value := json.NewDecoder(bytes.NewReader(raw))
+			value.UseNumber()
+			if err := value.Decode(&one.Value); err != nil {
+				return err
+			}
+		}
+		*f = append(*f, one)
+	}
+	return nil
+}
+
+// object is a JSON object that is being written.
+type object struct {
+	buffer bytes.Buffer
+	enc    *json.Encoder
+}
+
+func newObject() *object {
+	o := &object{}
+	o.enc = json.NewEncoder(&o.buffer)
+	o.enc.SetEscapeHTML(false)
+	return o
+}
+
+// begin empties the object.
+func (o *object) begin() { o.buffer.Reset() }
+
+func (o *object) add(name string, value any) error {
+	separator := byte(',')
+	if o.buffer.Len() == 0 {
+		separator = '{'
+	}
+	o.buffer.WriteByte(separator)
+	if err := o.enc.Encode(name); err != nil {
+		return err
+	}
+	o.buffer.Truncate(o.buffer.Len() - 1) // the encoder ends a line
+	o.buffer.WriteByte(':')
+	if err := o.enc.Encode(value); err != nil {
+		return err
+	}
+	o.buffer.Truncate(o.buffer.Len() - 1)
+	return nil
+}
+
+// bytes ends the object, and returns it.
+func (o *object) bytes() []byte {
+	if o.buffer.Len() == 0 {
+		o.buffer.WriteByte('{')
+	}
+	o.buffer.WriteByte('}')
+	return o.buffer.Bytes()
+}
+
+// plain is a value of a field in formats without nesting: what is nested as its JSON, on one
+// line.
+func plain(value any) any {
+	switch v := value.(type) {
+	case json.Number:
+		return v.String()
+	case json.RawMessage:
+		var line bytes.Buffer
+		if json.Compact(&line, v) != nil {
+			return string(v)
+		}
+		return line.String()
+	case string:
+		return strings.ToValidUTF8(v, "\uFFFD")
+	}
+	return value
+}
+
+// Formats of results.
+const (
+	JSONL   = "jsonl"
+	TSV     = "tsv"
+	CSV     = "csv"
+	Parquet = "parquet"
+	Table   = "table"
+)
+
+// Formats are all of them.
+var Formats = []string{JSONL, TSV, CSV, Parquet, Table}
+
+// Compressions of results.
+const (
+	GZ  = "gz"
+	ZST = "zst"
+)
+
+func unknownFormat(format string) error {
+	last := len(Formats) - 1
+	return fmt.Errorf("unknown format %q: use %s or %s", format, strings.Join(Formats[:last], ", "), Formats[last])
+}
+
+// CheckFormat refuses a format that there is not.
+func CheckFormat(format string) error {
+	if !slices.Contains(Formats, format) {
+		return unknownFormat(format)
+	}
+	return nil
+}
+
+// Named returns the format that a file's name says, and how it is compressed. Either is
+// empty where the name does not say it.
+func Named(name string) (format, compression string) {
+	ext := extension(name)
+	if ext == GZ || ext == ZST {
+		compression = ext
+		ext = extension(strings.TrimSuffix(name, filepath.Ext(name)))
+	}
+	switch ext {
+	case "ndjson":
+		return JSONL, compression
+	case JSONL, TSV, CSV, Parquet:
+		return ext, compression
+	}
+	return "", compression
+}
+
+func extension(name string) string {
+	return strings.ToLower(strings.TrimPrefix(filepath.Ext(name), "."))
+}
+
+// packer compresses what is written to it.
+type packer interface {
+	io.WriteCloser
+	Flush() error
+}
+
+// pack returns what compresses results on their way to w, and lets w open.
+func pack(w io.Writer, format string, o Options) (packer, error) {
+	if o.Compression != "" && (format == Parquet || format == Table) {
+		return nil, fmt.Errorf("%s is not written as .%s: leave that out of the name", format, o.Compression)
+	}
+	var p packer
+	switch o.Compression {
+	case "":
+		return loose{w}, nil
+	case GZ:
+		p = gzip.NewWriter(w)
+	case ZST:
+		z, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1)) // so that the same results are the same bytes
+		if err != nil {
+			return nil, err
+		}
+		p = z
+	default:
+		return nil, errors.New("unknown compression: use gz or zst")
+	}
+	if !o.Live {
+		p = late{p}
+	}
+	return p, nil
+}
+
+// loose compresses nothing.
+type loose struct{ io.Writer }
+
+func (loose) Flush() error { return nil }
+func (loose) Close() error { return nil }
+
+// late hands on what it compresses when there is enough of it.
+type late struct{ packer }
+
+func (late) Flush() error { return nil }

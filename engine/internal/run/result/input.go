@@ -1,0 +1,289 @@
+package result
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
+)
+
+// Count returns how many results a file holds that was written in a format, also where it
+// was not completed and the format allows that. It fails where the file is of another kind.
+func Count(path, format, compression string) (n int64, err error) {
+	if format == Parquet {
+		return ParquetRows(path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	in := io.Reader(f)
+	switch compression {
+	case GZ:
+		in, err = gzip.NewReader(f)
+	case ZST:
+		var z *zstd.Decoder
+		if z, err = zstd.NewReader(f, zstd.WithDecoderConcurrency(1)); err == nil {
+			defer z.Close()
+			in = z
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
+	if format == CSV {
+		n, err = countRecords(in)
+	} else {
+		n, err = countLines(in)
+	}
+	if format == CSV || format == TSV {
+		n = max(n-1, 0) // the header
+	}
+	return n, err
+}
+
+func countRecords(in io.Reader) (n int64, err error) {
+	records := csv.NewReader(bufio.NewReaderSize(in, 256<<10))
+	records.FieldsPerRecord, records.LazyQuotes, records.ReuseRecord = -1, true, true
+	for {
+		if _, err := records.Read(); errors.Is(err, io.EOF) {
+			return n, nil
+		} else if err != nil {
+			return n, err
+		}
+		n++
+	}
+}
+
+func countLines(in io.Reader) (n int64, err error) {
+	buffer := make([]byte, 256<<10)
+	last := byte('\n')
+	for {
+		read, err := in.Read(buffer)
+		n += int64(bytes.Count(buffer[:read], []byte("\n")))
+		if read > 0 {
+			last = buffer[read-1]
+		}
+		switch {
+		case errors.Is(err, io.EOF) && last != '\n':
+			return n + 1, nil
+		case errors.Is(err, io.EOF):
+			return n, nil
+		case err != nil:
+			return n, err
+		}
+	}
+}
+
+// Input is what is known of the rows of an input before there are results.
+type Input struct {
+	// Columns are those beside id, text and label, in the order in which rows have them. nil:
+	// there are none or, where Open is set, they are not known.
+	Columns []InputColumn
+	Labels  bool // rows may have labels
+	Open    bool // rows may have other columns than Columns: they can be read only once
+}
+
+// InputColumn is a column of an input.
+type InputColumn struct {
+	Name string
+	kind kind // of all values that were looked at
+}
+
+// maxColumns bounds how many columns of an input become columns of results: where rows have
+// more, as where keys of JSON are data, they are Open.
+const maxColumns = 1000
+
+// Add looks at a row.
+func (in *Input) Add(row source.Row) {
+	in.Labels = in.Labels || row.Label != ""
+	for i, f := range row.Fields {
+		at := i
+		if i >= len(in.Columns) || in.Columns[i].Name != f.Name {
+			at = slices.IndexFunc(in.Columns, func(c InputColumn) bool { return c.Name == f.Name })
+		}
+		switch {
+		case at >= 0:
+			in.Columns[at].kind = in.Columns[at].kind.and(kindOf(f.Value))
+		case len(in.Columns) == maxColumns:
+			in.Open = true
+		default:
+			in.Columns = append(in.Columns, InputColumn{f.Name, kindOf(f.Value)})
+		}
+	}
+}
+
+// kind is what a type has room for. Values of an unknown kind are all nil.
+type kind int
+
+const (
+	unknown kind = iota
+	truth
+	small  // whole numbers that a float64 holds, too
+	whole  // whole numbers of 64 bits
+	number // float64
+	text
+)
+
+func kindOf(value any) kind {
+	switch v := value.(type) {
+	case nil:
+		return unknown
+	case bool:
+		return truth
+	case json.Number:
+		n, err := strconv.ParseInt(v.String(), 10, 64)
+		_, real := strconv.ParseFloat(v.String(), 64)
+		switch {
+		case err == nil && n >= -1<<53 && n <= 1<<53:
+			return small
+		case err == nil:
+			return whole
+		case real == nil && strings.ContainsAny(v.String(), ".eE"):
+			return number
+		}
+	}
+	return text
+}
+
+// and is a kind that has room for values of both.
+func (k kind) and(other kind) kind {
+	low, high := min(k, other), max(k, other)
+	switch {
+	case low == unknown || low == high, low == small && high == whole, low == small && high == number:
+		return high
+	}
+	return text
+}
+
+func (k kind) columnar() ColumnKind {
+	switch k {
+	case truth:
+		return BoolColumn
+	case small, whole:
+		return IntColumn
+	case number:
+		return FloatColumn
+	}
+	return TextColumn
+}
+
+// typed is a value of a field as a column of a kind has it; one that has no room there is
+// as it is, which a writer refuses.
+func (k kind) typed(value any) any {
+	n, isNumber := value.(json.Number)
+	if isNumber && (k == small || k == whole) {
+		if v, err := n.Int64(); err == nil {
+			return v
+		}
+	}
+	if isNumber && k == number {
+		if v, err := n.Float64(); err == nil {
+			return v
+		}
+	}
+	value = plain(value)
+	if v, ok := value.(bool); ok && k.columnar() == TextColumn {
+		return strconv.FormatBool(v)
+	}
+	return value
+}
+
+// See looks at a result of a run in the place of its row, which is not here.
+func (in *Input) See(r outcome.Result) {
+	in.Add(source.Row{Label: r.Expected, Fields: r.Fields})
+}
+
+const (
+	tableRows   = 12 // results that a table shows
+	textWidth   = 64 // runes of a text
+	idWidth     = 40
+	remarkWidth = 100
+)
+
+// table shows the first results to a person.
+type table struct {
+	w    *bufio.Writer
+	rows []outcome.Result
+	more int
+	hint string
+}
+
+func (t *table) Write(r outcome.Result) error {
+	if len(t.rows) < tableRows {
+		t.rows = append(t.rows, r)
+	} else {
+		t.more++
+	}
+	return nil
+}
+
+// Flush shows nothing: what is shown is laid out together.
+func (t *table) Flush() error { return nil }
+
+func (t *table) Close() error {
+	if len(t.rows) == 0 {
+		return nil
+	}
+	tw := terminal.NewTable(t.w)
+	how, sure := "AGREEMENT", func(r outcome.Result) float64 { return r.Agreement }
+	if slices.ContainsFunc(t.rows, func(r outcome.Result) bool { return r.Confidence > 0 && r.Decided == nil }) {
+		how, sure = "CONFIDENCE", func(r outcome.Result) float64 { return r.Confidence }
+	}
+	fmt.Fprintf(tw, "TEXT\tANSWER\t%s\t\n", how)
+	for _, r := range t.rows {
+		answer, share := "-", ""
+		switch {
+		case r.RetrievalOnly && len(r.Candidates) > 0:
+			answer = terminal.Shorten(r.Candidates[0].ID, idWidth)
+		case r.Failure == nil && r.Answer != "":
+			answer, share = terminal.Shorten(r.Answer, textWidth), fmt.Sprintf("%3.0f %%", 100*sure(r))
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", terminal.Shorten(r.Text, textWidth), answer, share, remark(r))
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	if t.more > 0 {
+		fmt.Fprintf(t.w, "... and %d more; %s\n", t.more, t.hint)
+	}
+	return t.w.Flush()
+}
+
+// remark is what else a person should see of a result.
+func remark(r outcome.Result) string {
+	var all []string
+	switch {
+	case r.Failure != nil:
+		all = append(all, fmt.Sprintf("%s failed: %v", r.Place(), r.Failure))
+	case r.Reason != "":
+		all = append(all, r.Reason)
+	case r.Expected != "" && r.Expected != r.Answer && !r.RetrievalOnly:
+		all = append(all, "expected "+r.Expected)
+	}
+	if len(r.Missing) > 0 {
+		all = append(all, "without "+strings.Join(r.Without(), ", "))
+	}
+	if r.Flagged {
+		all = append(all, "flagged")
+	}
+	if len(r.Citations) > 0 {
+		all = append(all, cited(r.Citations))
+	}
+	return terminal.Shorten(strings.Join(all, ", "), remarkWidth)
+}

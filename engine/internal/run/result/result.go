@@ -1,0 +1,205 @@
+package result
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/ballot"
+)
+
+// Version is that of Result and its JSON. It grows when a field changes its meaning
+// or goes; new fields may come at any time.
+const Version = 1
+
+// Result is what became of one item.
+type Result struct {
+	ID        string  `json:"id"`
+	Text      string  `json:"text"`
+	Expected  string  `json:"expected,omitempty"` // the input's label, where it has one
+	Answer    Answer  `json:"answer"`
+	Agreement float64 `json:"agreement"` // the share of the votes, from 0 to 1
+	// Confidence is the probability that the answer is right, from 0 to 1, where the
+	// election estimates it; 0: it does not.
+	Confidence float64 `json:"confidence,omitempty"`
+	// RunnerUp is the label that comes after the answer, where each voter counts
+	// alike; empty: nobody voted for another one, or answers are no labels.
+	RunnerUp   string      `json:"runner_up,omitempty"`
+	Flagged    bool        `json:"flagged"`
+	Reason     string      `json:"reason,omitempty"`  // why there is no answer, or who decided it
+	Decided    *Decision   `json:"decided,omitempty"` // by whom and when, where a person has decided about the text; nil: the stages have answered
+	Missing    []string    `json:"missing,omitempty"` // voters that had to stop: the answer is that of the others
+	Citations  []Citation  `json:"citations,omitempty"`
+	Votes      []Vote      `json:"votes"`
+	Candidates []Candidate `json:"candidates,omitempty"` // of a pipeline without an election
+	Error      *Failure    `json:"error,omitempty"`      // set: the item was not answered
+	// Fields are the input's columns beside id, text and label, in its order.
+	Fields Fields `json:"fields,omitempty"`
+
+	// What the voters say that their answers took, and what that costs by the file's
+	// prices. It is of this run rather than of the item, so JSON is without it.
+	Usage sdk.Usage `json:"-"`
+	Cost  float64   `json:"-"`
+}
+
+// Answer is an elected answer; empty: no acceptable one, which JSON has as null.
+type Answer string
+
+// MarshalJSON implements json.Marshaler. Whether characters of HTML are escaped is
+// left to the encoder that calls it.
+func (a Answer) MarshalJSON() ([]byte, error) {
+	if a == "" {
+		return []byte("null"), nil
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(string(a))
+	return b.Bytes(), err
+}
+
+// Decision says that a person has decided an answer.
+type Decision = outcome.Decision
+
+// Vote is one answer of one voter.
+type Vote struct {
+	Voter    string  `json:"voter"`
+	Answer   string  `json:"answer"`
+	Weight   float64 `json:"weight"`
+	Accepted bool    `json:"accepted"`
+	Reason   string  `json:"reason,omitempty"` // why it is not accepted
+	// Of a language model: how the answer was read, where that is not letter by letter; why it
+	// is the answer, in the model's words, where the voter keeps that; and which model gave it,
+	// where the voter has several.
+	Reading     string `json:"reading,omitempty"`
+	Explanation string `json:"explanation,omitempty"`
+	Model       string `json:"model,omitempty"`
+}
+
+// Candidate is an entry that was found.
+type Candidate struct {
+	ID      string   `json:"id"`
+	Text    string   `json:"text"`
+	Label   string   `json:"label,omitempty"`
+	Score   float64  `json:"score"`
+	Dense   *float64 `json:"dense,omitempty"` // nil: not scored
+	Lexical *float64 `json:"lexical,omitempty"`
+	Meta    sdk.Meta `json:"meta,omitempty"`
+}
+
+// Citation is what an answer cites: a passage's number and id, and where it is
+// from.
+type Citation struct {
+	Number    int    `json:"number"`
+	ID        string `json:"id"`
+	Path      any    `json:"path,omitempty"`
+	Title     any    `json:"title,omitempty"`
+	Headings  any    `json:"headings,omitempty"`
+	FirstLine any    `json:"first_line,omitempty"`
+	LastLine  any    `json:"last_line,omitempty"`
+	FirstPage any    `json:"first_page,omitempty"`
+	LastPage  any    `json:"last_page,omitempty"`
+}
+
+// Failure says where and why an item failed.
+type Failure struct {
+	File    string `json:"file,omitempty"`  // of a glob; empty: the input is one file
+	Line    int    `json:"line"`            // in the file
+	Stage   string `json:"stage,omitempty"` // as "sample.knn"; empty: the item itself cannot be used
+	Message string `json:"message"`
+}
+
+func (f *Failure) Error() string {
+	if f.Stage == "" || strings.HasPrefix(f.Message, f.Stage+": ") {
+		return f.Message
+	}
+	return fmt.Sprintf("%s: %s", f.Stage, f.Message)
+}
+
+// Of returns the result of an item. price says what the samples of a voter cost;
+// nil: that is not asked.
+func Of(r outcome.Result, price func(voter string, u sdk.Usage) float64) Result {
+	votes := outcome.Heaviest(r.Votes)
+	out := Result{
+		ID: r.ID, Text: strings.ToValidUTF8(r.Text, "\uFFFD"), Expected: r.Expected,
+		Agreement: round(r.Agreement), Confidence: round(r.Confidence), Flagged: r.Flagged, Reason: r.Reason, Decided: r.Decided, Missing: r.Without(), Fields: r.Fields, Usage: r.Usage,
+	}
+	out.Votes = Votes(r.Votes)
+	if price != nil {
+		for voter, usage := range r.Usages {
+			out.Cost += price(voter, usage)
+		}
+	}
+	if r.Failure != nil {
+		out.Error = &Failure{r.File, cmp.Or(r.FileLine, r.Line), r.Failure.Stage, r.Failure.Err.Error()}
+	} else if out.Answer = Answer(r.Answer); r.Answer != "" && !r.FreeText {
+		out.RunnerUp = runnerUp(votes, r.Answer)
+	}
+	for _, c := range r.Citations {
+		m := c.Passage.Meta
+		out.Citations = append(out.Citations, Citation{
+			c.Number, c.Passage.ID, m["path"], m["title"], m["headings"],
+			m["first_line"], m["last_line"], m["first_page"], m["last_page"],
+		})
+	}
+	if r.RetrievalOnly {
+		out.Candidates = Candidates(r.Candidates)
+	}
+	return out
+}
+
+// Votes are those of an item.
+func Votes(votes []outcome.Vote) []Vote {
+	all := []Vote{}
+	for _, v := range outcome.Heaviest(votes) {
+		all = append(all, Vote{v.Voter, v.Answer, round(v.Weight), v.Accepted, v.Reason, v.Reading, v.Explanation, v.Model})
+	}
+	return all
+}
+
+// Candidates are those of an item, best first.
+func Candidates(found []sdk.Candidate) []Candidate {
+	var all []Candidate
+	for _, c := range found {
+		all = append(all, Candidate{
+			ID: c.ID, Text: c.Text, Label: c.Label, Meta: c.Meta,
+			Score: round(float64(c.Score)), Dense: scored(c.Dense), Lexical: scored(c.Lexical),
+		})
+	}
+	return all
+}
+
+// runnerUp is the answer that follows the elected one where each voter counts alike.
+func runnerUp(votes []outcome.Vote, elected string) string {
+	var samples []sdk.Sample
+	for _, v := range votes { // the votes of a voter stand together
+		if n := len(samples); n == 0 || samples[n-1].Voter != v.Voter {
+			samples = append(samples, sdk.Sample{Voter: v.Voter})
+		}
+		s := &samples[len(samples)-1]
+		s.Answers = append(s.Answers, sdk.Answer{Label: v.Answer, Weight: v.Weight, Accepted: v.Accepted})
+	}
+	for _, share := range ballot.Mean(samples, nil) {
+		if share.Label != elected {
+			return share.Label
+		}
+	}
+	return ""
+}
+
+func scored(score float32) *float64 {
+	if math.IsNaN(float64(score)) {
+		return nil
+	}
+	v := round(float64(score))
+	return &v
+}
+
+// round keeps six digits after the point: what lies beyond is noise of the
+// order of addition.
+func round(x float64) float64 { return math.Round(x*1e6) / 1e6 }

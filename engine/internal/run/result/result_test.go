@@ -1,0 +1,61 @@
+package result
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/sdk"
+)
+
+func TestAnswerJSON(t *testing.T) {
+	for answer, want := range map[Answer]string{"": "null\n", "a <b> & \"c\"": `"a <b> & \"c\""` + "\n"} {
+		var b bytes.Buffer
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(answer); err != nil || b.String() != want {
+			t.Errorf("%q: %s, %v", answer, b.String(), err)
+		}
+	}
+}
+
+func TestRunnerUp(t *testing.T) {
+	spread := []outcome.Vote{
+		{Voter: "knn", Answer: "a", Weight: 0.6, Accepted: true}, {Voter: "knn", Answer: "b", Weight: 0.3, Accepted: true}, {Voter: "knn", Answer: "c", Weight: 0.1, Accepted: true},
+	}
+	llm := func(accepted bool) outcome.Vote {
+		return outcome.Vote{Voter: "llm", Answer: "c", Weight: 1, Accepted: accepted}
+	}
+	for name, c := range map[string]struct {
+		result outcome.Result
+		want   string
+	}{
+		"a distribution":            {outcome.Result{Answer: "a", Votes: spread}, "b"},
+		"another voter":             {outcome.Result{Answer: "a", Votes: append(spread[:3:3], llm(true))}, "c"},
+		"the elected is not first":  {outcome.Result{Answer: "c", Votes: spread}, "a"},
+		"what is not accepted":      {outcome.Result{Answer: "a", Votes: append(spread[:3:3], llm(false))}, "b"},
+		"all agree":                 {outcome.Result{Answer: "c", Votes: []outcome.Vote{llm(true)}}, ""},
+		"no answer":                 {outcome.Result{Votes: spread}, ""},
+		"answers that are no label": {outcome.Result{Answer: "a", FreeText: true, Votes: spread}, ""},
+		"a failure":                 {outcome.Result{Answer: "a", Votes: spread, Failure: &outcome.Failure{Err: errors.New("x")}}, ""},
+	} {
+		if got := Of(c.result, nil); got.RunnerUp != c.want {
+			t.Errorf("%s: %q, want %q", name, got.RunnerUp, c.want)
+		}
+	}
+}
+
+func TestCost(t *testing.T) {
+	usage := sdk.Usage{InputTokens: 3, OutputTokens: 1}
+	r := Of(outcome.Result{Usage: usage, Usages: map[string]sdk.Usage{"a": usage, "b": {}}}, func(voter string, u sdk.Usage) float64 {
+		if voter == "a" {
+			return float64(u.InputTokens) + 10*float64(u.OutputTokens)
+		}
+		return 0.5
+	})
+	if r.Usage != usage || r.Cost != 13.5 {
+		t.Errorf("%+v, %v", r.Usage, r.Cost)
+	}
+}

@@ -1,0 +1,252 @@
+package result
+
+import (
+	"bufio"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/sdk"
+)
+
+// Place is where a candidate is from: path:lines, or path and pages; its id where it
+// is not part of a document.
+func Place(c sdk.Candidate) string {
+	place, _ := c.Meta["path"].(string)
+	if place == "" {
+		place = c.ID
+	}
+	if lines, _ := span(c.Meta, "line"); lines != "" {
+		return place + ":" + lines
+	}
+	switch pages, several := span(c.Meta, "page"); {
+	case several:
+		place += ", pages " + pages
+	case pages != "":
+		place += ", page " + pages
+	}
+	return place
+}
+
+// span is the first and the last of a candidate's lines or pages; empty: not known.
+func span(m sdk.Meta, unit string) (text string, several bool) {
+	first, ok := m["first_"+unit].(float64)
+	last, _ := m["last_"+unit].(float64)
+	switch {
+	case !ok:
+		return "", false
+	case last <= first:
+		return fmt.Sprint(int(first)), false
+	}
+	return fmt.Sprintf("%d-%d", int(first), int(last)), true
+}
+
+// cited lists what an answer cites: [1] guide.md:3-9; [4] notes.md:1-2.
+func cited(citations []outcome.Citation) string {
+	all := make([]string, len(citations))
+	for i, c := range citations {
+		all[i] = fmt.Sprintf("[%d] %s", c.Number, Place(c.Passage))
+	}
+	return strings.Join(all, "; ")
+}
+
+// cells are what a row, or the header where there is none, has in the columns.
+func cells(columns []column, r *row) []string {
+	all := make([]string, len(columns))
+	for i, c := range columns {
+		if r == nil {
+			all[i] = c.Name
+			continue
+		}
+		switch v := c.flat(r).(type) {
+		case string:
+			all[i] = strings.ToValidUTF8(v, "\uFFFD")
+		case bool:
+			all[i] = strconv.FormatBool(v)
+		case float64:
+			all[i] = strconv.FormatFloat(v, 'f', 4, 64)
+		}
+	}
+	return all
+}
+
+// writeTSV writes a line; terminal.Escape says how texts are written.
+func writeTSV(w *bufio.Writer, columns []column, r *row) error {
+	all := cells(columns, r)
+	for i := range all {
+		all[i] = terminal.Escape(all[i])
+	}
+	_, err := w.WriteString(strings.Join(all, "\t") + "\n")
+	return err
+}
+
+// csvWriter writes records as RFC 4180 has them, with lines that end in a line feed. Texts
+// are as they are: a spreadsheet may take one that begins with = for a formula.
+type csvWriter struct {
+	to  io.Writer
+	csv *csv.Writer
+}
+
+func newCSV(to *bufio.Writer) *csvWriter { return &csvWriter{to, csv.NewWriter(to)} }
+
+func (w *csvWriter) write(columns []column, r *row) error {
+	all := cells(columns, r)
+	if len(all) == 1 && all[0] == "" { // an empty line is no record
+		_, err := io.WriteString(w.to, "\"\"\n")
+		return err
+	}
+	if err := w.csv.Write(all); err != nil {
+		return err
+	}
+	w.csv.Flush() // to a buffer
+	return w.csv.Error()
+}
+
+// Writer writes results one by one.
+type Writer interface {
+	Write(outcome.Result) error
+	// Flush hands on what was written so far, as far as the format allows it.
+	Flush() error
+	// Close completes what was written. What it is written to stays open.
+	Close() error
+}
+
+// Options say which results are written and how.
+type Options struct {
+	// Columns are those that results have, in this order, and the keys of their JSON; nil:
+	// all that Columns of this package lists, and JSON as a Result has it.
+	Columns []string
+	Input   Input // what the rows have beside their results
+	// Compression is how what is written is compressed, GZ or ZST; empty: it is not.
+	Compression string
+	// Live makes Flush hand on compressed results at once, as who reads a pipe expects. What
+	// is written then depends on when Flush is called.
+	Live bool
+	More string // what a table says of where the results are that it leaves out
+}
+
+// NewWriter returns a writer of one of Formats. The error says that there is no such format,
+// or no such column.
+func NewWriter(w io.Writer, format string, o Options) (Writer, error) {
+	columns, err := o.columns()
+	if err != nil {
+		return nil, err
+	}
+	packed, err := pack(w, format, o)
+	if err != nil {
+		return nil, err
+	}
+	s := &stream{Writer: bufio.NewWriterSize(packed, 64<<10), packed: packed}
+	switch format {
+	case JSONL:
+		s.write = writeJSON(s.Writer, columns, o.Columns != nil)
+	case TSV:
+		s.header = func() error { return writeTSV(s.Writer, columns, nil) }
+		s.write = func(r *row) error { return writeTSV(s.Writer, columns, r) }
+	case CSV:
+		out := newCSV(s.Writer)
+		s.header = func() error { return out.write(columns, nil) }
+		s.write = func(r *row) error { return out.write(columns, r) }
+	case Parquet:
+		return newParquet(s, columns), nil
+	case Table:
+		return &table{w: s.Writer, hint: o.More}, nil
+	default:
+		return nil, unknownFormat(format)
+	}
+	return s, nil
+}
+
+// stream writes each result by itself.
+type stream struct {
+	*bufio.Writer
+	packed packer
+	header func() error // what stands before the results; nil: nothing, or it is written
+	write  func(*row) error
+}
+
+func (s *stream) Write(r outcome.Result) error {
+	if err := s.begin(); err != nil {
+		return err
+	}
+	return s.write(&row{r, Of(r, nil)})
+}
+
+func (s *stream) begin() error {
+	header := s.header
+	if header == nil {
+		return nil
+	}
+	s.header = nil
+	return header()
+}
+
+func (s *stream) Flush() error {
+	if err := s.Writer.Flush(); err != nil {
+		return err
+	}
+	return s.packed.Flush()
+}
+
+func (s *stream) Close() error {
+	return errors.Join(s.begin(), s.Writer.Flush(), s.packed.Close())
+}
+
+// writeJSON returns what writes results as lines of JSON: whole, or some of their columns.
+func writeJSON(w io.Writer, columns []column, some bool) func(*row) error {
+	if !some {
+		enc := json.NewEncoder(w)
+		enc.SetEscapeHTML(false)
+		return func(r *row) error { return enc.Encode(r.result) }
+	}
+	o := newObject()
+	return func(r *row) error {
+		o.begin()
+		for _, c := range columns {
+			if err := o.add(c.Name, c.value(r)); err != nil {
+				return err
+			}
+		}
+		_, err := w.Write(append(o.bytes(), '\n'))
+		return err
+	}
+}
+
+// parquetWriter writes results as rows of a Parquet file, which is complete with Close.
+type parquetWriter struct {
+	*stream
+	columns []column
+	rows    *ParquetWriter
+	cells   []any
+}
+
+func newParquet(s *stream, columns []column) *parquetWriter {
+	p := &parquetWriter{stream: s, columns: columns, cells: make([]any, len(columns))}
+	typed := make([]Column, len(columns))
+	for i, c := range columns {
+		typed[i] = c.Column
+	}
+	p.rows = NewParquetWriter(s.Writer, typed)
+	s.write = func(r *row) error {
+		for i, c := range columns {
+			p.cells[i] = c.cell(r)
+		}
+		return p.rows.Write(p.cells)
+	}
+	return p
+}
+
+func (p *parquetWriter) Flush() error { return nil }
+
+func (p *parquetWriter) Close() error {
+	if err := p.rows.Close(); err != nil {
+		return fmt.Errorf("complete the Parquet file: %w", err)
+	}
+	return p.stream.Close()
+}

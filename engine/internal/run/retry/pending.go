@@ -1,0 +1,437 @@
+package retry
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/racflow/racflow/engine/internal/process/disk"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/support"
+)
+
+// This file waits for results that a service makes in minutes or hours
+// (sdk.Pending), and keeps the handles of such work.
+//
+// A Book is a folder with a file for each handle: the handle, and the keys of the rows
+// that it was given for. It is on the disk before anything is waited for. A key is a
+// digest of the stage (package identity) and of all that it sees of the row, its id
+// included. So whoever comes by the same row again, in a resumed run, another build or a
+// new run, collects with the handle and asks for nothing a second time.
+//
+// PendingWork stands around the calls of a stage, inside their retries: it divides rows by
+// handle, asks for those without one, waits as long as the stage says, and collects,
+// until the results are there. A call's timeout and its slot are for the call alone; the
+// wait ends with the context, or with the stage.
+//
+// How long it waits is reported now and then, and what a stage says of how far its service is
+// (sdk.Pending.Note) at once and when it changes.
+//
+// An entry goes once the results of its row are stored (Settle), so that a process that
+// is killed between the two costs nothing. A row whose collection fails for good
+// (sdk.CodeInvalid) is forgotten: the next attempt asks anew.
+//
+// The package does not know what rows are, and redacts nothing: package host refuses a
+// handle that holds a secret.
+
+// Handles keeps handles. Its methods may be called by several goroutines at once; several
+// processes may have one of the same folder.
+type Handles struct {
+	dir      string
+	waits    func(PendingWait)
+	mu       sync.Mutex
+	work     map[string]*work  // by the key of a row; nil: not read yet
+	reported map[string]report // the last one, by stage and handle
+}
+
+// PendingWait is what is waited for.
+type PendingWait struct {
+	Stage string // as "sample.mine"
+	Note  string // how far its service is, in the stage's own words; empty: it does not say
+	For   time.Duration
+}
+
+// report is when something was reported, and what.
+type report struct {
+	at   time.Time
+	note string
+}
+
+// work is what a handle names. It is never changed: what has fewer rows is another one.
+type work struct {
+	Handle string    `json:"handle"`
+	Since  time.Time `json:"since"`
+	Rows   []string  `json:"rows"` // their keys, sorted
+	file   string
+}
+
+// OpenHandles returns the book in a folder, which need not exist. waits is called now and then
+// while results are waited for: at once and when there is news where the stage says how far its service is;
+// nil: nobody wants to know.
+func OpenHandles(dir string, waits func(PendingWait)) *Handles {
+	return &Handles{dir: dir, waits: waits, reported: map[string]report{}}
+}
+
+// HandleKey identifies a row of a stage by all that its results depend on.
+func HandleKey(parts ...string) string {
+	h := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintf(h, "%d %s", len(p), p)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// read reads the folder once. The caller holds mu.
+func (b *Handles) read() error {
+	if b.work != nil {
+		return nil
+	}
+	entries, err := os.ReadDir(b.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	found := map[string]*work{}
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".json") {
+			continue
+		}
+		w := &work{file: filepath.Join(b.dir, e.Name())}
+		raw, err := os.ReadFile(w.file)
+		if errors.Is(err, fs.ErrNotExist) { // another process has its results
+			continue
+		}
+		if err == nil {
+			err = json.Unmarshal(raw, w)
+		}
+		if err != nil {
+			return fmt.Errorf("%s is damaged; remove it, and its rows are asked for again: %w", w.file, err)
+		}
+		for _, key := range w.Rows {
+			if old := found[key]; old == nil || old.Since.Before(w.Since) {
+				found[key] = w
+			}
+		}
+	}
+	b.work = found
+	return nil
+}
+
+// handle returns the handle of a row and since when there is work on it; empty: none.
+func (b *Handles) handle(key string) (handle string, since time.Time, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.read(); err != nil {
+		return "", time.Time{}, err
+	}
+	if w := b.work[key]; w != nil {
+		return w.Handle, w.Since, nil
+	}
+	return "", time.Time{}, nil
+}
+
+// keep keeps the handle of rows, in the place of one that they had. It is on the disk
+// when keep returns.
+func (b *Handles) keep(keys []string, handle string, since time.Time) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.read(); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(keys, func(key string) bool { return b.work[key] == nil || b.work[key].Handle != handle }) {
+		return nil
+	}
+	keys = slices.Compact(slices.Sorted(slices.Values(keys)))
+	w := &work{Handle: handle, Since: since, Rows: keys, file: filepath.Join(b.dir, HandleKey(append(keys, handle)...)+".json")}
+	if err := w.write(); err != nil {
+		return err
+	}
+	if err := b.remove(keys); err != nil {
+		return err
+	}
+	for _, key := range keys {
+		b.work[key] = w
+	}
+	return nil
+}
+
+// Settle removes the entries of rows: their results are stored.
+func (b *Handles) Settle(keys []string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.work == nil || len(keys) == 0 {
+		return nil
+	}
+	return b.remove(keys)
+}
+
+// remove removes entries. The caller holds mu.
+func (b *Handles) remove(keys []string) error {
+	gone := map[*work]bool{}
+	for _, key := range keys {
+		if w := b.work[key]; w != nil {
+			gone[w] = true
+			delete(b.work, key)
+		}
+	}
+	for w := range maps.Keys(gone) {
+		rest := *w
+		rest.Rows = slices.DeleteFunc(slices.Clone(w.Rows), func(key string) bool { return b.work[key] != w })
+		if len(rest.Rows) == 0 {
+			if err := os.Remove(w.file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			continue
+		}
+		if err := rest.write(); err != nil {
+			return err
+		}
+		for _, key := range rest.Rows {
+			b.work[key] = &rest
+		}
+	}
+	return nil
+}
+
+// write forces the work to the disk, in the place of what its file was.
+func (w *work) write() error {
+	raw, err := json.Marshal(w)
+	if err != nil {
+		return err
+	}
+	if err := disk.MakeFolder(filepath.Dir(w.file)); err != nil {
+		return err
+	}
+	return disk.WriteFile(w.file, raw, true)
+}
+
+const (
+	// notice is how often a wait is reported at most.
+	notice = 30 * time.Second
+	// seldom is how often it is where a stage says the same again.
+	seldom = 10 * time.Minute
+)
+
+// report calls waits, unless it was called for the same a moment ago.
+func (b *Handles) report(w PendingWait, handle string) {
+	b.mu.Lock()
+	key := w.Stage
+	if w.Note != "" { // of one of the stage's works
+		key += " " + handle
+	}
+	last := b.reported[key]
+	quiet := b.waits == nil || time.Since(last.at) < notice || w.Note != "" && w.Note == last.note && time.Since(last.at) < seldom
+	if !quiet {
+		b.reported[key] = report{time.Now(), w.Note}
+	}
+	b.mu.Unlock()
+	if !quiet {
+		b.waits(w)
+	}
+}
+
+// PendingWork is a stage's work on a batch whose results may come later.
+type PendingWork struct {
+	Book  *Handles // nil: results that come later are an error
+	Stage string   // as "sample.mine"
+	// HandleKey identifies a row of the batch; see Key.
+	Key func(row int) string
+	// Call asks the stage about some rows of the batch, or collects with the handle that
+	// Handle returns. Its errors are as those of Work.
+	Call func(ctx context.Context, rows []int) error
+	// Collected is called with rows that are in the book and whose results are there, to
+	// Settle them later.
+	Collected func(row int, key string)
+	// Ended is closed when nothing is waited for any more; Cause says why. Both may be
+	// nil.
+	Ended <-chan struct{}
+	Cause func() error
+}
+
+type handleKey struct{}
+
+// Handle is what Work.Call collects with; empty: it asks.
+func Handle(ctx context.Context) string {
+	handle, _ := ctx.Value(handleKey{}).(string)
+	return handle
+}
+
+// Do returns once the results for some rows of the batch are there, or an error as
+// Call does.
+func (w PendingWork) Do(ctx context.Context, rows []int) error {
+	if w.Book == nil {
+		err := w.Call(ctx, rows)
+		if later := new(sdk.Pending); errors.As(err, &later) {
+			err = &sdk.Error{Code: sdk.CodeUnavailable, Err: fmt.Errorf("%w, and they are not waited for here", err)}
+		}
+		return err
+	}
+	groups, err := w.divide(rows)
+	if err != nil {
+		return unkept(err)
+	}
+	if len(groups) == 1 {
+		return groups[0].do(ctx)
+	}
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	failed := sdk.RowErrors{}
+	for _, g := range groups {
+		all.Go(func() {
+			apart := Work{Call: func(ctx context.Context, at []int) error { return w.Do(ctx, pick(g.rows, at)) }}
+			for i, err := range apart.Do(ctx, len(g.rows)) {
+				if err != nil {
+					mu.Lock()
+					failed[g.at[i]] = err
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	all.Wait()
+	if len(failed) == 0 {
+		return nil
+	}
+	return failed
+}
+
+func unkept(err error) error {
+	return &sdk.Error{Code: sdk.CodeUnavailable, Err: fmt.Errorf("keep the handle of results that come later: %w", err)}
+}
+
+func pick(rows, at []int) []int {
+	some := make([]int, len(at))
+	for i, n := range at {
+		some[i] = rows[n]
+	}
+	return some
+}
+
+// group is rows that have a handle together, or none.
+type group struct {
+	PendingWork
+	handle string
+	since  time.Time
+	rows   []int
+	at     []int // their positions among the rows of Do
+	keys   []string
+}
+
+func (w PendingWork) divide(rows []int) ([]*group, error) {
+	var groups []*group
+	by := map[string]*group{}
+	for at, row := range rows {
+		key := w.Key(row)
+		handle, since, err := w.Book.handle(key)
+		if err != nil {
+			return nil, err
+		}
+		g := by[handle]
+		if g == nil {
+			g = &group{PendingWork: w, handle: handle, since: since}
+			by[handle], groups = g, append(groups, g)
+		}
+		g.rows, g.at, g.keys = append(g.rows, row), append(g.at, at), append(g.keys, key)
+	}
+	return groups, nil
+}
+
+// pendingPauses are those of a stage that does not say how long to wait.
+var pendingPauses = support.Backoff{First: 2 * time.Second, Max: time.Minute}
+
+// do asks or collects, and waits and collects until the results are there.
+func (g *group) do(ctx context.Context) error {
+	for polls := 1; ; polls++ {
+		err := g.Call(context.WithValue(ctx, handleKey{}, g.handle), g.rows)
+		later := new(sdk.Pending)
+		if !errors.As(err, &later) {
+			return g.collected(err)
+		}
+		if g.since.IsZero() {
+			g.since = time.Now()
+		}
+		if err := g.Book.keep(g.keys, later.Handle, g.since); err != nil {
+			return unkept(err)
+		}
+		g.handle = later.Handle
+		if later.Note != "" {
+			g.Book.report(PendingWait{g.Stage, later.Note, time.Since(g.since)}, later.Handle)
+		}
+		pause := later.PollAfter
+		if pause == 0 {
+			pause = pendingPauses.Delay(polls)
+		}
+		if err := g.wait(ctx, pause, later.Note); err != nil {
+			return err
+		}
+	}
+}
+
+// collected forgets rows that failed for good, and passes on those that are there.
+func (g *group) collected(err error) error {
+	if g.handle == "" {
+		return err
+	}
+	var rows sdk.RowErrors
+	if err != nil && !errors.As(err, &rows) {
+		if !final(err) {
+			return err
+		}
+		rows = sdk.RowErrors{} // for the error is of the work, and halves of it fare no better
+		for i := range g.rows {
+			rows[i] = err
+		}
+		err = rows
+	}
+	var lost []string
+	for i, key := range g.keys {
+		switch {
+		case rows[i] == nil, sdk.CodeOf(rows[i]) == sdk.CodeRefused: // nobody would answer it
+			g.Collected(g.rows[i], key)
+		case final(rows[i]):
+			lost = append(lost, key)
+		}
+	}
+	if failed := g.Book.Settle(lost); failed != nil {
+		return unkept(failed)
+	}
+	return err
+}
+
+// final reports whether an error is one that a collection meets again.
+func final(err error) bool {
+	code := sdk.CodeOf(err)
+	return err != nil && (code == sdk.CodeInvalid || code == sdk.CodeRefused)
+}
+
+// wait waits, unless all ends before.
+func (g *group) wait(ctx context.Context, pause time.Duration, note string) error {
+	for end := time.Now().Add(pause); ; {
+		t := time.NewTimer(min(time.Until(end), notice))
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return ctx.Err()
+		case <-g.Ended:
+			t.Stop()
+			return g.Cause()
+		}
+		if waited := time.Since(g.since); waited >= notice {
+			g.Book.report(PendingWait{g.Stage, note, waited}, g.handle)
+		}
+		if !time.Now().Before(end) {
+			return nil
+		}
+	}
+}

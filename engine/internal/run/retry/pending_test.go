@@ -1,0 +1,275 @@
+package retry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/racflow/racflow/engine/internal/run/retry"
+	"github.com/racflow/racflow/sdk"
+)
+
+// service works on rows for as long as it takes. It remembers its calls.
+type service struct {
+	mu     sync.Mutex
+	calls  []string
+	asks   int
+	polls  int            // that are pending before the results are there
+	pause  time.Duration  // as sdk.Pending.PollAfter
+	fails  error          // of the next collection
+	during func()         // called with each ask, before its reply
+	notes  map[int]string // by polls that are left
+}
+
+func (s *service) note(polls int) string { return s.notes[polls] }
+
+func (s *service) call(ctx context.Context, rows []int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	handle := retry.Handle(ctx)
+	if handle == "" {
+		s.asks++
+		s.calls = append(s.calls, fmt.Sprint("ask ", rows))
+		if s.during != nil {
+			s.during()
+		}
+		return &sdk.Pending{Handle: fmt.Sprintf("h%d", s.asks), PollAfter: s.pause, Note: s.note(s.polls)}
+	}
+	s.calls = append(s.calls, fmt.Sprint(handle, " ", rows))
+	if s.polls--; s.polls >= 0 {
+		return &sdk.Pending{Handle: handle, PollAfter: s.pause, Note: s.note(s.polls)}
+	}
+	err := s.fails
+	s.fails = nil
+	return err
+}
+
+// bench is a book's folder and what is done with it.
+type bench struct {
+	service
+	dir     string
+	settled []string
+	reports []retry.PendingWait
+}
+
+func newBench(t *testing.T) *bench {
+	return &bench{dir: filepath.Join(t.TempDir(), "pending"), service: service{pause: time.Hour}}
+}
+
+// do does the work on rows with a book of its own, as a new process does.
+func (b *bench) do(ctx context.Context, rows ...int) error {
+	return b.work(retry.OpenHandles(b.dir, func(w retry.PendingWait) { b.reports = append(b.reports, w) })).Do(ctx, rows)
+}
+
+func (b *bench) work(book *retry.Handles) retry.PendingWork {
+	return retry.PendingWork{
+		Book: book, Stage: "sample.s", Key: func(row int) string { return retry.HandleKey("s", fmt.Sprint(row)) }, Call: b.call,
+		Collected: func(_ int, key string) { b.settled = append(b.settled, key) },
+	}
+}
+
+func (b *bench) files(t *testing.T) int {
+	t.Helper()
+	all, err := filepath.Glob(filepath.Join(b.dir, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(all)
+}
+
+func (b *bench) want(t *testing.T, calls ...string) {
+	t.Helper()
+	slices.Sort(b.calls) // groups are collected side by side
+	slices.Sort(calls)
+	if d := cmp.Diff(calls, b.calls); d != "" {
+		t.Errorf("calls (-want +got):\n%s", d)
+	}
+	b.calls = nil
+}
+
+func TestCollects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.polls = 1
+		start := time.Now()
+		if err := b.do(t.Context(), 1, 2, 3); err != nil {
+			t.Fatal(err)
+		}
+		b.want(t, "ask [1 2 3]", "h1 [1 2 3]", "h1 [1 2 3]")
+		if took := time.Since(start); took != 2*time.Hour {
+			t.Errorf("it waited %v", took)
+		}
+		if n := len(b.reports); n != 240 || b.reports[0] != (retry.PendingWait{Stage: "sample.s", For: 30 * time.Second}) {
+			t.Errorf("%d reports, the first after %v", n, b.reports[0])
+		}
+		// Nothing is removed before the results are stored.
+		if err := b.do(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		b.want(t, "h1 [1]")
+	})
+}
+
+// What a stage says is reported at once, when it changes, and else now and then.
+func TestNotes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.polls, b.pause = 5, 10*time.Second
+		b.notes = map[int]string{5: "0 done", 4: "0 done", 3: "2 done", 2: "3 done", 1: "4 done", 0: "4 done"}
+		if err := b.do(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, w := range b.reports {
+			got = append(got, fmt.Sprint(w.Stage, " ", w.Note, " ", w.For))
+		}
+		if d := cmp.Diff([]string{"sample.s 0 done 0s", "sample.s 2 done 30s", "sample.s 4 done 1m0s"}, got); d != "" {
+			t.Errorf("(-want +got):\n%s", d)
+		}
+		b.reports, b.polls, b.pause, b.notes = nil, 3, time.Hour, map[int]string{}
+		for polls := range 4 {
+			b.notes[polls] = "9 done"
+		}
+		if err := b.do(t.Context(), 2); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(b.reports); n != 25 || b.reports[1].For != 10*time.Minute {
+			t.Errorf("%d reports in four hours, the second after %v", n, b.reports[1].For)
+		}
+	})
+}
+
+// An interrupted wait ends at once, the handle is on the disk, and a part of the rows
+// is collected with it later.
+func TestInterrupted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			time.Sleep(time.Minute)
+			if b.files(t) != 1 {
+				t.Error("it waits, and the handle is not kept")
+			}
+			cancel()
+		}()
+		start := time.Now()
+		if err := b.do(ctx, 1, 2, 3); !errors.Is(err, context.Canceled) || time.Since(start) != time.Minute {
+			t.Errorf("after %v: %v", time.Since(start), err)
+		}
+		b.want(t, "ask [1 2 3]")
+		if err := b.do(t.Context(), 2, 4, 3); err != nil {
+			t.Fatal(err)
+		}
+		b.want(t, "h1 [2 3]", "ask [4]", "h2 [4]")
+	})
+}
+
+func TestEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, over, ended := newBench(t), errors.New("it is over"), make(chan struct{})
+		b.during = func() { close(ended) }
+		w := b.work(retry.OpenHandles(b.dir, nil))
+		w.Ended, w.Cause = ended, func() error { return over }
+		start := time.Now()
+		if err := w.Do(t.Context(), []int{1}); !errors.Is(err, over) || time.Since(start) > 0 {
+			t.Errorf("after %v: %v", time.Since(start), err)
+		}
+	})
+}
+
+// What is stored is asked for anew where it comes again; the rest keeps its handle.
+func TestSettle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		book := retry.OpenHandles(b.dir, nil)
+		if err := b.work(book).Do(t.Context(), []int{1, 2}); err != nil || len(b.settled) != 2 {
+			t.Fatalf("%v, %d rows collected", err, len(b.settled))
+		}
+		if err := book.Settle(b.settled[:1]); err != nil {
+			t.Fatal(err)
+		}
+		b.calls = nil
+		if err := b.do(t.Context(), 1, 2); err != nil {
+			t.Fatal(err)
+		}
+		b.want(t, "ask [1]", "h1 [2]", "h2 [1]")
+		book = retry.OpenHandles(b.dir, nil)
+		if err := b.work(book).Do(t.Context(), []int{1, 2}); err != nil {
+			t.Fatal(err)
+		}
+		if err := book.Settle(b.settled); err != nil || b.files(t) != 0 {
+			t.Errorf("%d files are left, %v", b.files(t), err)
+		}
+	})
+}
+
+func TestCollectionFails(t *testing.T) {
+	lost, busy := sdk.Invalid(errors.New("expired")), sdk.Transient(errors.New("busy"), 0)
+	for _, test := range []struct {
+		name  string
+		fails error
+		again []string // the calls of the next attempt
+	}{
+		{"for good", lost, []string{"ask [1 2]", "h2 [1 2]"}},
+		{"a row for good", sdk.RowErrors{1: lost}, []string{"h1 [1]", "ask [2]", "h2 [2]"}},
+		{"it may pass", busy, []string{"h1 [1 2]"}},
+		{"a row may pass", sdk.RowErrors{0: busy}, []string{"h1 [1 2]"}},
+		{"a row is refused", sdk.RowErrors{0: sdk.Refused(errors.New("no"))}, []string{"h1 [1 2]"}},
+		{"a bug", errors.New("oops"), []string{"h1 [1 2]"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t)
+				b.fails = test.fails
+				err := b.do(t.Context(), 1, 2)
+				var rows sdk.RowErrors
+				if alone := errors.As(err, &rows); err == nil || test.fails == lost && (!alone || len(rows) != 2) {
+					t.Errorf("error %v", err)
+				}
+				b.want(t, "ask [1 2]", "h1 [1 2]")
+				if err := b.do(t.Context(), 1, 2); err != nil {
+					t.Fatal(err)
+				}
+				b.want(t, test.again...)
+			})
+		})
+	}
+}
+
+// Without a book nothing is waited for; a book that cannot be written to is an error
+// that no retry repeats.
+func TestUnkept(t *testing.T) {
+	b := newBench(t)
+	var later *sdk.Pending
+	if err := b.work(nil).Do(t.Context(), []int{1}); sdk.CodeOf(err) != sdk.CodeUnavailable || !errors.As(err, &later) {
+		t.Errorf("error %v", err)
+	}
+	if err := os.WriteFile(b.dir, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.do(t.Context(), 1); sdk.CodeOf(err) != sdk.CodeUnavailable {
+		t.Errorf("error %v", err)
+	}
+	if err := os.Remove(b.dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(b.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(b.dir, "x.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.do(t.Context(), 1); err == nil || !strings.Contains(err.Error(), "x.json is damaged; remove it") {
+		t.Errorf("error %v", err)
+	}
+}

@@ -1,0 +1,304 @@
+package retry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/wire"
+)
+
+var errCrash = fmt.Errorf("x: %w", sdk.ErrCrashed)
+
+// A row that ends the process fails alone. What may hold such a row is sent alone,
+// and the process ends once for each halving.
+func TestCrashIsIsolated(t *testing.T) {
+	const n = 200
+	for _, poison := range [][]int{{0}, {137}, {199}, {3, 4, 150}} {
+		crashes := 0
+		w := Work{Retries: 3, Call: func(ctx context.Context, rows []int) error {
+			if wire.IsAlone(ctx) != (len(rows) < n) {
+				t.Errorf("%d rows are sent alone: %v", len(rows), wire.IsAlone(ctx))
+			}
+			if slices.ContainsFunc(rows, func(row int) bool { return slices.Contains(poison, row) }) {
+				crashes++
+				return errCrash
+			}
+			return nil
+		}}
+		if d := cmp.Diff(poison, failedOf(w.Do(t.Context(), n))); d != "" {
+			t.Errorf("failed (-want +got):\n%s", d)
+		}
+		if most := 9 * len(poison); crashes > most {
+			t.Errorf("%v: the process ended %d times, more than %d", poison, crashes, most)
+		}
+	}
+}
+
+// A row that hangs fails alone, and within the time of one more batch.
+func TestHangIsIsolated(t *testing.T) {
+	const n, timeout = 64, 10 * time.Minute
+	for _, c := range []struct {
+		poison []int
+		most   time.Duration
+	}{
+		{[]int{0}, 2 * timeout},
+		{[]int{63}, 2 * timeout},
+		{[]int{20, 41}, 3 * timeout},
+		{[]int{8, 9, 10, 11, 12, 13}, 5 * timeout},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			errs := hanging(c.poison, timeout).Do(t.Context(), n)
+			if d := cmp.Diff(c.poison, failedOf(errs)); d != "" {
+				t.Errorf("failed (-want +got):\n%s", d)
+			}
+			if took := time.Since(start); took > c.most {
+				t.Errorf("%v: it took %v, more than %v", c.poison, took, c.most)
+			}
+			if err := errs[c.poison[0]]; !TimedOut(err) || sdk.CodeOf(err) != sdk.CodeDeadline {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
+
+// A row is not blamed for the time that another one took of their process: it is asked
+// alone before it is, and where it has waited to be sent it is asked again. That of a
+// stage that asks other machines is asked once.
+func TestAHeldUpRowIsNotBlamed(t *testing.T) {
+	for name, c := range map[string]struct {
+		network  bool
+		waits    int // in vain
+		answered bool
+		calls    int
+	}{
+		"another row hangs":     {false, 0, true, 2},
+		"the service is slow":   {true, 0, false, 1},
+		"it waits":              {true, 7, true, 8},
+		"it waits far too long": {false, 99, false, maxWaits + 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				calls := 0
+				w := Work{Call: func(ctx context.Context, rows []int) error {
+					return Bounded(ctx, &pipeline.Stage{Timeout: time.Minute, Info: sdk.Stage{Network: c.network}}, func(ctx context.Context) error {
+						calls++
+						wire.Await(ctx, calls <= c.waits)
+						if calls > c.waits && (c.waits > 0 || wire.IsAlone(ctx)) {
+							return nil
+						}
+						<-ctx.Done()
+						return ctx.Err()
+					})
+				}}
+				if err := w.Do(t.Context(), 1)[0]; (err == nil) != c.answered || err != nil && !TimedOut(err) || calls != c.calls {
+					t.Errorf("got %v after %d calls", err, calls)
+				}
+			})
+		})
+	}
+}
+
+// hanging is the work of a stage that hangs where some rows are; nil: with any.
+func hanging(poison []int, timeout time.Duration) Work {
+	return Work{Call: func(ctx context.Context, rows []int) error {
+		return Bounded(ctx, &pipeline.Stage{Timeout: timeout}, func(ctx context.Context) error {
+			if poison == nil || slices.ContainsFunc(rows, func(row int) bool { return slices.Contains(poison, row) }) {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			if wire.IsAlone(ctx) {
+				return errors.New("a part of a batch that hangs is to wait for nobody")
+			}
+			return nil
+		})
+	}}
+}
+
+// A stage that hangs whatever it is given costs about the time of two batches.
+func TestAStageThatHangsIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 10 * time.Minute
+		start := time.Now()
+		errs := hanging(nil, timeout).Do(t.Context(), 64)
+		if len(failedOf(errs)) != 64 || !TimedOut(errs[63]) {
+			t.Errorf("errors %v", errs)
+		}
+		if took := time.Since(start); took > 2*timeout+timeout/8 {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// However short the timeout is, a part of a batch has it or a few seconds.
+func TestPartsHaveTime(t *testing.T) {
+	for timeout, want := range map[time.Duration]time.Duration{time.Second: time.Second, 8 * time.Second: leastTime, 80 * time.Second: 10 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			err := Bounded(withPart(t.Context(), .125), &pipeline.Stage{Timeout: timeout}, func(ctx context.Context) error {
+				<-ctx.Done()
+				return ctx.Err()
+			})
+			if took := time.Since(start); took != want || !TimedOut(err) {
+				t.Errorf("%v: it took %v, want %v; %v", timeout, took, want, err)
+			}
+		})
+	}
+}
+
+// A deadline that is not of the call says nothing of its rows.
+func TestOtherDeadlines(t *testing.T) {
+	calls := 0
+	w := Work{Call: func(context.Context, []int) error {
+		calls++
+		return &sdk.Error{Code: sdk.CodeDeadline, Err: errors.New("the server was tried for a minute")}
+	}}
+	if errs := w.Do(t.Context(), 8); calls != 1 || len(failedOf(errs)) != 8 {
+		t.Errorf("%d calls: %v", calls, errs)
+	}
+}
+
+func failedOf(errs []error) (failed []int) {
+	for i, err := range errs {
+		if err != nil {
+			failed = append(failed, i)
+		}
+	}
+	return failed
+}
+
+func TestDo(t *testing.T) {
+	busy := sdk.Transient(errors.New("busy"), 0)
+	tests := []struct {
+		name    string
+		retries int
+		call    func(call int, rows []int) error
+		calls   [][]int
+		failed  []int
+	}{
+		{"works", 2, func(int, []int) error { return nil }, [][]int{{0, 1, 2}}, nil},
+		{"a row passes later", 2, func(n int, _ []int) error {
+			if n == 0 {
+				return sdk.RowErrors{1: busy}
+			}
+			return nil
+		}, [][]int{{0, 1, 2}, {1}}, nil},
+		{"a row never passes", 2, func(_ int, rows []int) error { return sdk.RowErrors{len(rows) - 1: busy} }, [][]int{{0, 1, 2}, {2}, {2}}, []int{2}},
+		{"no retries", 0, func(int, []int) error { return busy }, [][]int{{0, 1, 2}}, []int{0, 1, 2}},
+		{"for good", 2, func(int, []int) error { return sdk.RowErrors{0: sdk.Invalid(errors.New("no"))} }, [][]int{{0, 1, 2}}, []int{0}},
+		{"one spoils the batch", 2, func(_ int, rows []int) error {
+			if slices.Contains(rows, 1) {
+				return errors.New("no")
+			}
+			return nil
+		}, [][]int{{0, 1, 2}, {0}, {1, 2}, {1}, {2}}, []int{1}},
+		{"it is not worth another try", 2, func(int, []int) error { return &sdk.Error{Code: sdk.CodeUnavailable, Err: busy} }, [][]int{{0, 1, 2}}, []int{0, 1, 2}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var calls [][]int
+			w := Work{Retries: test.retries, Call: func(_ context.Context, rows []int) error {
+				calls = append(calls, slices.Clone(rows))
+				return test.call(len(calls)-1, rows)
+			}}
+			var failed []int
+			for i, err := range w.Do(t.Context(), 3) {
+				if err != nil {
+					failed = append(failed, i)
+				}
+			}
+			if d := cmp.Diff(test.calls, calls); d != "" {
+				t.Errorf("calls (-want +got):\n%s", d)
+			}
+			if d := cmp.Diff(test.failed, failed); d != "" {
+				t.Errorf("failed (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// TestWaits: rows that wait for another try are reported, with the reason, though their
+// service is there.
+func TestWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start, got := time.Now(), []string(nil)
+		reporter := terminal.NewWaitReporter(func(r terminal.LongWait) {
+			got = append(got, fmt.Sprintf("%d %s", time.Since(start)/time.Second, strings.TrimRight(r.String(), "0123456789 s")))
+		})
+		defer reporter.Close()
+		busy := sdk.Transient(errors.New("the server answered 500: it went wrong"), 20*time.Second)
+		w := Work{Retries: 5, Stage: "sample.llm", Waits: reporter, Call: func(_ context.Context, rows []int) error {
+			if time.Since(start) < 97*time.Second {
+				return busy
+			}
+			return nil
+		}}
+		for i, err := range w.Do(t.Context(), 3) {
+			if err != nil {
+				t.Errorf("row %d: %v", i, err)
+			}
+		}
+		time.Sleep(time.Hour)
+		var want []string
+		for _, at := range []int{5, 35, 65, 95} {
+			want = append(want, fmt.Sprintf("%d waiting for sample.llm: 3 calls, the server answered 500: it went wrong, next try in", at))
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("reported (-want +got):\n%s", d)
+		}
+	})
+}
+
+func TestDoEnds(t *testing.T) {
+	ended, cause := make(chan struct{}), errors.New("it is over")
+	w := Work{Retries: 9, Ended: ended, Cause: func() error { return cause }, Call: func(context.Context, []int) error {
+		close(ended) // a second call would panic
+		return sdk.Transient(errors.New("busy"), maxWait)
+	}}
+	if errs := w.Do(t.Context(), 1); errs[0] != cause {
+		t.Errorf("error %v", errs[0])
+	}
+}
+
+// A stage that waits for a service has longer than one that works here, unless its
+// block says how long.
+func TestTimeouts(t *testing.T) {
+	network := sdk.Stage{Network: true}
+	for want, s := range map[time.Duration]*pipeline.Stage{
+		defaultTimeout: {}, networkTimeout: {Info: network}, time.Minute: {Timeout: time.Minute, Info: network},
+	} {
+		if err := Bounded(t.Context(), s, func(ctx context.Context) error {
+			at, ok := ctx.Deadline()
+			if left := time.Until(at); !ok || left > want || left < want/2 {
+				t.Errorf("the call has %s, want %s", left, want)
+			}
+			return nil
+		}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestBounded(t *testing.T) {
+	hang := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	err := Bounded(t.Context(), &pipeline.Stage{Timeout: 1}, hang)
+	if sdk.CodeOf(err) != sdk.CodeDeadline {
+		t.Errorf("error %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := Bounded(ctx, &pipeline.Stage{}, hang); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}

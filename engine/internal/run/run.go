@@ -1,0 +1,455 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/knowledge"
+	"github.com/racflow/racflow/engine/internal/knowledge/cache"
+	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/engine/internal/run/fitted"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/internal/run/stage"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/sdk"
+)
+
+const (
+	// linger is how long a batch waits for more rows after its first one, so
+	// that a slow input is answered as it comes.
+	linger = 100 * time.Millisecond
+	// glance is the same while no other batch is under way: then every moment
+	// of waiting is one that the answer comes later.
+	glance = 5 * time.Millisecond
+)
+
+// read sends rows until there are no more, and closes the channel.
+func read(ctx context.Context, next func() (source.Row, error), rows chan<- source.Row) error {
+	defer close(rows)
+	for {
+		row, err := next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		select {
+		case rows <- row:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// underway counts the batches that are being answered.
+type underway struct {
+	all     sync.WaitGroup
+	batches atomic.Int64
+	idle    chan struct{} // gets a value when there are none any more; it may be late
+}
+
+func (u *underway) begin() {
+	u.all.Add(1)
+	u.batches.Add(1)
+}
+
+func (u *underway) end() {
+	defer u.all.Done()
+	if u.batches.Add(-1) == 0 {
+		select {
+		case u.idle <- struct{}{}:
+		default: // nobody has taken the last one yet
+		}
+	}
+}
+
+// patience is how long a batch waits for more rows.
+func (u *underway) patience() <-chan time.Time {
+	if u.batches.Load() == 0 {
+		return time.After(glance)
+	}
+	return time.After(linger)
+}
+
+// gather makes a batch of the rows that are there or come soon; none at the
+// end.
+func (r *Run) gather(ctx context.Context, rows <-chan source.Row, under *underway) []*stage.Record {
+	var records []*stage.Record
+	var late <-chan time.Time
+	for len(records) < r.batch {
+		select {
+		case row, ok := <-rows:
+			if !ok {
+				return records
+			}
+			records = append(records, r.graph.NewRecord(row))
+			if late == nil && !r.gathers {
+				late = under.patience()
+			}
+		case <-under.idle:
+			if late != nil && under.batches.Load() == 0 {
+				late = time.After(glance)
+			}
+		case <-late:
+			return records
+		case <-r.graph.Ended():
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	return records
+}
+
+// Items takes all rows that next returns (io.EOF ends them) through the pipeline and
+// gives the results to sink in the order of the input, a batch at a time, from one
+// goroutine. It ends early when next or sink fails or ctx is done; what sink got until
+// then is complete.
+//
+// Rows that the journal has an answer to are not worked on again, and what becomes of
+// the others is kept in it; nil: there is none.
+//
+// A stage that has to stop (sdk.CodeStopped) is not called again; one whose service cannot be asked about an
+// item now (sdk.CodeUnavailable) is asked about the next ones. The other voters
+// answer the items that need it, which Result.Missing says; those for which they have
+// no acceptable answer are left. Where the election cannot be held without the stage,
+// the run ends early: what does not need it is still answered, and the error is that
+// stage's.
+func (r *Run) Items(ctx context.Context, next func() (source.Row, error), journal Journal, sink func([]outcome.Result) error) (outcome.Totals, error) {
+	start := time.Now()
+	var totals outcome.Totals
+	g, ctx := errgroup.WithContext(ctx)
+	rows := make(chan source.Row)
+	readErr := make(chan error, 1)
+	var inputErr error // returned after everything read before it has been answered
+	// This goroutine may be stuck in a read of standard input when everything else has
+	// ended, so nothing waits for it.
+	go func() { readErr <- read(ctx, next, rows) }()
+	queue := make(chan chan answered, r.window)
+	under := underway{idle: make(chan struct{}, 1)}
+	defer under.all.Wait() // the journal is complete with this call
+	g.Go(func() error {
+		defer close(queue)
+		for {
+			records := r.gather(ctx, rows, &under)
+			if len(records) == 0 || r.graph.Err() != nil {
+				break
+			}
+			done := make(chan answered, 1)
+			select {
+			case queue <- done:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			under.begin()
+			go func() {
+				defer under.end()
+				done <- r.answer(ctx, records, journal)
+			}()
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if r.graph.Err() == nil { // else the reader is not done
+			inputErr = <-readErr
+		}
+		return nil
+	})
+	g.Go(func() error {
+		for done := range queue {
+			batch := <-done
+			if ctx.Err() != nil {
+				return ctx.Err() // the batch was cut short: its failures are not the items'
+			}
+			if batch.err != nil {
+				return batch.err
+			}
+			for _, result := range batch.results {
+				totals.Add(result)
+			}
+			totals.Earlier += batch.earlier
+			totals.Taken += batch.taken
+			for _, l := range batch.left {
+				totals.AddLeft(l.why)
+			}
+			for _, line := range batch.later {
+				if r.later != nil {
+					r.later(line)
+				}
+			}
+			if err := sink(batch.results); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	err := g.Wait()
+	if err == nil {
+		if err = r.graph.Err(); err == nil {
+			err = inputErr
+		}
+	}
+	r.sum(&totals, start)
+	return totals, err
+}
+
+// Options are what Open needs beside the pipeline.
+type Options struct {
+	stage.Options
+	Launch    stage.Launch
+	Stdin     io.Reader
+	Vectors   cache.VectorOptions          // of passages, from earlier builds
+	Knowledge func(knowledge.BuildReport)  // is called for every knowledge that is ready; may be nil
+	Progress  terminal.ProgressFunc        // of knowledge that is built, and of stages that learn from it
+	Waiting   func(name string, why error) // is called when another process is building it; may be nil
+	Samples   string                       // as knowledge.Options.Samples
+	// Remote answers in the place of this machine's stages, which still search for what may be
+	// taken from another run (Recaller); nil: the stages answer.
+	Remote   Remote
+	Spending Spending // with Remote, where a run may spend only so much; else nil
+	// Stands are the generations that are searched, by knowledge, where another process has built
+	// them for this run; nil: this one brings them up to date.
+	Stands map[string]Generation
+	// Edition has the run search generations that nobody changes (generation.Edition), for one that
+	// answers for long.
+	Edition bool
+}
+
+// Run is a pipeline that is ready for items.
+type Run struct {
+	pipeline *pipeline.Pipeline
+	observe  outcome.Observer
+	graph    *stage.Graph
+	batch    int  // items that travel together
+	window   int  // batches under way at a time
+	gathers  bool // a batch waits until it is full, or for the end of the input
+	fitted   string
+	remote   Remote   // nil: the stages answer
+	spending Spending // nil: nobody bounds what voters spend
+
+	mu      sync.Mutex
+	told    []outcome.StageTime   // to other machines
+	later   Later                 // nil: nobody asks
+	records map[int]*stage.Record // by line of the input, where ballots are kept; else nil
+}
+
+// Later hears of the items, in the order of the input, that a service could not be asked about, before their results are
+// given to a sink: they may be asked about again.
+type Later func(line int)
+
+// OnLater sets what hears of such items from now on; nil: nobody does.
+func (r *Run) OnLater(l Later) { r.later = l }
+
+// Open brings the pipeline's knowledge up to date and starts its stages.
+func Open(ctx context.Context, p *pipeline.Pipeline, o Options) (*Run, error) {
+	o.Fitting = o.Progress
+	r := &Run{pipeline: p, observe: outcome.ObserverOr(o.Observe), graph: stage.New(p, o.Options), fitted: o.Fitted, remote: o.Remote, spending: o.Spending}
+	if o.Ballots {
+		r.records = map[int]*stage.Record{}
+	}
+	r.measure()
+	processes := make([]any, len(p.Stages))
+	g, gctx := errgroup.WithContext(ctx)
+	r.graph.Processes(func(i int, s *pipeline.Stage) {
+		g.Go(func() (err error) {
+			processes[i], err = o.Launch(gctx, stage.LaunchRequest{Stage: s})
+			return err
+		})
+	})
+	g.Go(func() error { return r.openKnowledge(gctx, o) })
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	return r, r.graph.Connect(ctx, processes, o.Launch)
+}
+
+// openKnowledge opens what the retrieve stages search, one after the other: building
+// one knowledge takes the whole machine.
+func (r *Run) openKnowledge(ctx context.Context, o Options) error {
+	for _, block := range r.pipeline.Knowledge() {
+		start := time.Now()
+		k, err := knowledge.Open(ctx, block, stage.LaunchKnowledge(block, o.Launch), knowledge.Options{
+			Stdin: o.Stdin, Vectors: o.Vectors, Waiting: o.Waiting, Pending: o.Pending, Waits: o.Waits, Progress: o.Progress,
+			Edition: o.Edition, Samples: o.Samples, Stands: o.stands(block),
+		})
+		r.observe.Knowledge(block.Name, time.Since(start), err)
+		if err != nil {
+			return err
+		}
+		for _, g := range k.Report.Retired {
+			if err := fitted.Remove(o.Fitted, g.Collection); err != nil {
+				k.Report.Kept = append(k.Report.Kept, err)
+			}
+		}
+		if err := r.graph.Know(block, k); err != nil {
+			return err
+		}
+		if o.Knowledge != nil {
+			o.Knowledge(k.Report)
+		}
+	}
+	return nil
+}
+
+// stands is the generation of a block that another process has built; nil: none has.
+func (o Options) stands(block *pipeline.Knowledge) *knowledge.Stand {
+	g, ok := o.Stands[block.Name]
+	if !ok || g.Attached {
+		return nil
+	}
+	return &knowledge.Stand{Collection: g.Collection, Content: g.Content}
+}
+
+// Labels are those of the knowledge that the last retrieve stage searches.
+func (r *Run) Labels() []string { return r.graph.Labels() }
+
+// Found returns what the last retrieve or rerank stage leaves for an item, best first,
+// with texts. No stage is called that this one does not need.
+func (r *Run) Found(ctx context.Context, row source.Row) ([]sdk.Candidate, error) {
+	found, errs := r.FoundAll(ctx, []source.Row{row})
+	return found[0], errs[0]
+}
+
+// Around returns a candidate with the text of up to n chunks before and after it in its
+// document.
+func (r *Run) Around(ctx context.Context, c sdk.Candidate, n int) (sdk.Candidate, error) {
+	return r.graph.Around(ctx, c, n)
+}
+
+// Graph is the stages of the run.
+func (r *Run) Graph() *stage.Graph { return r.graph }
+
+// Record is the item of a line of the input, as the run left it; nil where the run does
+// not keep ballots.
+func (r *Run) Record(line int) *stage.Record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.records[line]
+}
+
+// Take is Record for the last time: the run forgets the item, so that a long one need
+// not hold all.
+func (r *Run) Take(line int) *stage.Record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	rec := r.records[line]
+	delete(r.records, line)
+	return rec
+}
+
+// Hold keeps others from removing the editions that the run searches, for some minutes (see
+// generation.HoldEvery).
+func (r *Run) Hold(ctx context.Context, holder string) error {
+	for _, k := range r.graph.Knowledge() {
+		if err := k.Hold(ctx, holder); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Moved looks at the attached collections that the run searches, and reports whether one has to be opened
+// anew (see knowledge.Moved).
+func (r *Run) Moved(ctx context.Context) (moved bool, err error) {
+	for _, k := range r.graph.Knowledge() {
+		one, failed := k.Moved(ctx)
+		moved, err = moved || one, errors.Join(err, failed)
+	}
+	return moved, err
+}
+
+// Leave ends what Hold began. With drop, what nobody else holds is removed.
+func (r *Run) Leave(ctx context.Context, holder string, drop bool) error {
+	var errs []error
+	for _, k := range r.graph.Knowledge() {
+		dropped, err := k.Leave(ctx, holder, drop)
+		if dropped {
+			collection, _ := k.Generation()
+			err = errors.Join(err, fitted.Remove(r.fitted, collection))
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// Generation is the state of a knowledge that is searched.
+type Generation struct {
+	Name       string
+	Collection string
+	Content    string // hash of what its entries were made from
+	Embedder   string // digest of the running embedder: with another one, searches would find other entries
+	// Attached: somebody else makes it, so that one content may have other rows.
+	Attached bool
+}
+
+// Generations returns those of all knowledge that is searched, in file order.
+func (r *Run) Generations() []Generation {
+	var all []Generation
+	for i, k := range r.graph.Knowledge() {
+		collection, content := k.Generation()
+		all = append(all, Generation{r.pipeline.Knowledge()[i].Name, collection, content, k.Embedder(), k.Attached()})
+	}
+	return all
+}
+
+// Sender takes batches to other machines, whose answers this process does not wait for.
+type Sender interface {
+	// Send hands over rows that are to be answered.
+	Send(ctx context.Context, o Order) error
+	// Know hands over rows with results that nobody has to be asked about.
+	Know(ctx context.Context, rows []source.Row, results []outcome.Result) error
+}
+
+// Send hands all rows that next returns (io.EOF ends them) over to other machines, in their order, and
+// returns how many these are. Those that cannot be used, that the journal has an answer to (nil: there
+// is none) or that a person has decided about go there with their results. No stage is called.
+func (r *Run) Send(ctx context.Context, next func() (source.Row, error), journal Journal, to Sender) (items int, err error) {
+	for ended := false; !ended; {
+		var open Order
+		var known []source.Row
+		var results []outcome.Result
+		for max(len(open.Rows), len(known)) < r.batch {
+			row, err := next()
+			if ended = errors.Is(err, io.EOF); ended {
+				break
+			}
+			if err == nil {
+				err = ctx.Err()
+			}
+			if err != nil {
+				return items, err
+			}
+			items++
+			rec := r.graph.NewRecord(row)
+			if journal != nil && row.Err == nil {
+				if earlier, ok := journal.Answered(row); ok {
+					rec.Earlier = &earlier
+				}
+			}
+			if rec.Open() {
+				open.Rows = append(open.Rows, row)
+				continue
+			}
+			result, _ := r.graph.Result(rec)
+			known, results = append(known, row), append(results, result)
+		}
+		if len(open.Rows) > 0 {
+			err = to.Send(ctx, open)
+		}
+		if err == nil && len(known) > 0 {
+			err = to.Know(ctx, known, results)
+		}
+		if err != nil {
+			return items, err
+		}
+	}
+	return items, nil
+}

@@ -1,0 +1,328 @@
+package spend
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+)
+
+// bid is an item that the paid voters could be asked about.
+type bid struct {
+	line    int
+	bill    outcome.Bill
+	earlier bool // an earlier part of the run gave it its first answer
+}
+
+// gain is what is expected of asking about an item that the free voters have answered.
+func gain(r outcome.Result) float64 {
+	if r.Answer == "" && r.Confidence == 0 {
+		return 1
+	}
+	return 1 - cmp.Or(r.Confidence, r.Agreement)
+}
+
+// worth is the expected gain per forecast cost; what costs nothing comes first.
+func (l Limit) worth(b outcome.Bill) float64 {
+	if cost := l.likely(b); cost > 0 {
+		return b.Gain / cost
+	}
+	return math.Inf(1)
+}
+
+// order puts the bids into the order in which they have their turn.
+func (s *Spender) order() {
+	slices.SortFunc(s.bids, func(a, b bid) int {
+		return cmp.Or(cmp.Compare(s.options.Limit.worth(b.bill), s.options.Limit.worth(a.bill)), cmp.Compare(a.line, b.line))
+	})
+}
+
+// unboundedRound is how many items of which nobody knows what they take at most are asked
+// before it is known what they took.
+const unboundedRound = 16
+
+// Round begins the next round, and returns the lines of its items, ascending; none: there
+// is no item left, or nothing to pay for one.
+func (s *Spender) Round() []int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.phase != asking {
+		s.phase = asking
+		s.order()
+	}
+	s.round = map[int]int{}
+	reserved, unbounded := 0.0, 0
+	for ; s.next < len(s.bids); s.next++ {
+		b := s.bids[s.next]
+		if s.options.Limit.unbounded(b.bill) {
+			unbounded++
+		}
+		most := s.options.Limit.most(b.bill)
+		if fits := s.fits(reserved + most); len(s.round) > 0 && (!fits || unbounded > unboundedRound) {
+			break // until it is known what these took
+		} else if fits {
+			reserved += most
+			s.round[b.line] = s.next
+		}
+	}
+	var lines []int
+	for line := range s.round {
+		lines = append(lines, line)
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// Abandon ends the second pass where no paid voter can be asked any more. Items that would
+// have had their turn, as far as anybody knows, lack the voters that are gone.
+func (s *Spender) Abandon(gone []*outcome.Failure) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	reserved := 0.0
+	lack := func(b bid) {
+		if likely := s.options.Limit.likely(b.bill); s.fits(reserved + likely) {
+			reserved += likely
+			s.missing[b.line] = gone
+		}
+	}
+	for _, at := range slices.Sorted(maps.Values(s.round)) { // what a stopped run leaves
+		lack(s.bids[at])
+	}
+	for ; s.next < len(s.bids); s.next++ {
+		lack(s.bids[s.next])
+	}
+	s.round = nil
+}
+
+// Journal is what keeps the results of a run; see run.Journal.
+type Journal interface {
+	Answered(source.Row) (outcome.Result, bool)
+	Keep([]outcome.Result) error
+}
+
+// Counting returns the journal of a run over an input that can be read only once, of which
+// nothing else is kept.
+func (s *Spender) Counting() Journal { return counter{s} }
+
+type counter struct{ *Spender }
+
+func (counter) Answered(source.Row) (outcome.Result, bool) { return outcome.Result{}, false }
+
+func (c counter) Keep(results []outcome.Result) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range results {
+		line := results[i].Line
+		bill := c.take(line)
+		if bill == nil {
+			continue
+		}
+		c.report.Wanted++
+		if bill.Calls > 0 {
+			c.charge(&results[i], bill.Calls, c.held[line])
+		}
+		c.reserved -= c.held[line]
+		delete(c.held, line)
+	}
+	return nil
+}
+
+// take returns the bill of an item that is done; nil: no paid voter was wanted. The caller
+// holds mu.
+func (s *Spender) take(line int) *outcome.Bill {
+	b := s.bills[line]
+	delete(s.bills, line)
+	return b
+}
+
+// charge counts what was asked about an item, and reports whether it got its answer. Nobody
+// knows what was taken of an item that lacks a voter: most is set aside for it, so that its
+// turn does not go to another one. The caller holds mu.
+func (s *Spender) charge(r *outcome.Result, calls int, most float64) bool {
+	var asked outcome.Bill
+	for voter, usage := range r.Usages {
+		asked.Cost += s.options.Cost(voter, usage)
+	}
+	whole := r.Failure == nil && len(r.Missing) == 0
+	if whole {
+		asked.Calls = calls
+		s.report.Asked++
+		r.Asked = &asked
+	} else {
+		s.aside += max(most-s.options.Limit.likely(asked), 0)
+	}
+	s.count(asked)
+	return whole
+}
+
+// count adds to what was spent. The caller holds mu.
+func (s *Spender) count(b outcome.Bill) {
+	s.report.Calls += b.Calls
+	s.report.Cost += b.Cost
+}
+
+// Survey begins the first pass, and returns its journal, which keeps what it is given in j.
+func (s *Spender) Survey(j Journal) Journal {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.phase = surveying
+	return survey{s, j}
+}
+
+type survey struct {
+	*Spender
+	journal Journal
+}
+
+// Answered returns what an earlier part of the run answered, and counts it.
+func (s survey) Answered(row source.Row) (outcome.Result, bool) {
+	r, ok := s.journal.Answered(row)
+	if !ok || r.Unasked != nil && *r.Unasked == (outcome.Bill{}) { // it lacks more than the paid voters
+		return r, false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case r.Unasked != nil:
+		s.bids = append(s.bids, bid{row.Line, *r.Unasked, true})
+		s.report.Wanted++
+	case r.Asked != nil:
+		s.count(*r.Asked)
+		s.report.Wanted++
+		s.report.Asked++
+	}
+	return r, true
+}
+
+// Keep keeps first answers.
+func (s survey) Keep(results []outcome.Result) error {
+	s.mu.Lock()
+	var kept []outcome.Result
+	for _, r := range results {
+		bill := s.take(r.Line)
+		switch {
+		case r.Failure != nil:
+			s.failures[r.Line] = r.Failure
+		case len(r.Missing) > 0:
+			s.missing[r.Line] = r.Missing
+			r.Missing, r.Unasked = nil, &outcome.Bill{} // a resumed run answers it again
+		case bill != nil:
+			bill.Gain = gain(r)
+			r.Unasked = bill
+			s.bids = append(s.bids, bid{r.Line, *bill, false})
+			s.report.Wanted++
+		}
+		if r.Failure == nil {
+			s.fresh++
+		}
+		kept = append(kept, r)
+	}
+	s.mu.Unlock()
+	return s.journal.Keep(kept)
+}
+
+// Asking returns the journal of a round, which keeps what it is given in j.
+func (s *Spender) Asking(j Journal) Journal { return asker{s, j} }
+
+type asker struct {
+	*Spender
+	journal Journal
+}
+
+// Answered implements Journal: the items of a round are to be asked.
+func (asker) Answered(source.Row) (outcome.Result, bool) { return outcome.Result{}, false }
+
+// Keep keeps answers in place of the first ones. Where a paid voter failed or had to stop,
+// what the others have is the answer, and a resumed run asks again.
+func (s asker) Keep(results []outcome.Result) error {
+	s.mu.Lock()
+	var kept []outcome.Result
+	for _, r := range results {
+		at, ok := s.round[r.Line]
+		if !ok {
+			continue
+		}
+		delete(s.round, r.Line)
+		b, calls := s.bids[at], 0
+		if bill := s.take(r.Line); bill != nil {
+			calls = bill.Calls
+		}
+		whole := s.charge(&r, calls, s.options.Limit.most(b.bill))
+		switch {
+		case r.Failure != nil:
+			s.missing[r.Line] = []*outcome.Failure{r.Failure}
+			continue
+		case !whole:
+			s.missing[r.Line] = r.Missing
+			r.Missing, r.Unasked = nil, &b.bill
+		case b.earlier:
+			s.fresh++
+		}
+		kept = append(kept, r)
+	}
+	s.mu.Unlock()
+	return s.journal.Keep(kept)
+}
+
+var errNotKept = errors.New("its answer holds a number that is not finite, which is no answer")
+
+// Result returns what has become of a row, with what the stages made of it alone.
+func (s *Spender) Result(j Journal, row source.Row) outcome.Result {
+	s.mu.Lock()
+	failure, missing := s.failures[row.Line], s.missing[row.Line]
+	s.mu.Unlock()
+	if failure != nil {
+		return outcome.Result{Failure: failure}
+	}
+	r, ok := j.Answered(row)
+	if !ok {
+		return outcome.Result{Failure: &outcome.Failure{Err: errNotKept}}
+	}
+	r.Missing = missing
+	return r
+}
+
+// Fresh is how many items this part of the run has answered.
+func (s *Spender) Fresh() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fresh
+}
+
+// Preview is what a limit probably comes to, by a first pass over some items.
+type Preview struct {
+	Items  int
+	Calls  int
+	Cost   float64
+	Doubt  float64 // of these items: the sum of what is expected of asking, which is one minus the confidence
+	Errors int     // of these items: how many the free voters got wrong, by labels
+}
+
+// Preview returns what so much comes to after the first pass. wrong are the lines of items
+// that the free voters got wrong.
+func (s *Spender) Preview(amount float64, wrong map[int]bool) Preview {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.order()
+	var p Preview
+	left := amount * (1 + rounding)
+	for _, b := range s.bids {
+		likely := s.options.Limit.likely(b.bill)
+		if likely > left {
+			continue
+		}
+		left -= likely
+		p.Items++
+		p.Calls += b.bill.Calls
+		p.Cost += b.bill.Cost
+		p.Doubt += b.bill.Gain
+		if wrong[b.line] {
+			p.Errors++
+		}
+	}
+	return p
+}

@@ -1,0 +1,307 @@
+package stage
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"math"
+	"slices"
+
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/ballot"
+)
+
+// keepBallots keeps what the voters returned, before the election's own accept rule
+// narrows it.
+func (g *Graph) keepBallots(records []*Record) {
+	for _, rec := range records {
+		rec.ballots = map[int][]sdk.Sample{}
+		for _, v := range g.voters {
+			rec.ballots[v] = clone(rec.outputs[v].samples)
+		}
+	}
+}
+
+// clone copies samples so far that marks on their answers can differ.
+func clone(samples []sdk.Sample) []sdk.Sample {
+	all := slices.Clone(samples)
+	for i := range all {
+		all[i].Answers = slices.Clone(all[i].Answers)
+	}
+	return all
+}
+
+// Election is the election of a graph, with other values of variables.
+type Election struct {
+	graph   *Graph
+	elect   *stage
+	elector sdk.Elector
+}
+
+// Election starts the election stage of p, which is the graph's own pipeline but for
+// the values of variables.
+func (g *Graph) Election(ctx context.Context, p *pipeline.Pipeline, start Launch) (*Election, error) {
+	if g.elect < 0 {
+		return nil, errors.New("the pipeline has no election")
+	}
+	s := &stage{Stage: p.Stages[g.elect], graph: g, name: g.stages[g.elect].name, index: g.elect, in: g.stages[g.elect].in, ending: newEnding()}
+	e := &Election{graph: g, elect: s}
+	return e, g.connect(ctx, s, nil, func(ctx context.Context, l LaunchRequest) (any, error) {
+		process, err := start(ctx, l)
+		e.elector, _ = process.(sdk.Elector)
+		return process, err
+	})
+}
+
+// Voter is a voter of an election with what it returned about an item.
+type Voter struct {
+	Stage             *pipeline.Stage
+	Margin, Agreement float64   // of the votes above it, as its rules see them
+	Usage             sdk.Usage // of its samples
+}
+
+var errNoBallots = errors.New("the item was answered by a run that does not keep ballots")
+
+// Record copies an item that was answered, with the ballots of those voters that asked
+// agrees to, which is called for each in file order. asks has a bit for each of them.
+func (e *Election) Record(old *Record, asked func(Voter) bool) (rec *Record, asks uint64, err error) {
+	if old.ballots == nil {
+		return nil, 0, errNoBallots
+	}
+	if len(e.graph.voters) > 64 {
+		return nil, 0, fmt.Errorf("the pipeline has %d voters; elections are held again with at most 64", len(e.graph.voters))
+	}
+	rec = &Record{Row: old.Row, id: old.id, outputs: slices.Clone(old.outputs)}
+	rec.outputs[e.elect.index] = output{}
+	var above []sdk.Sample
+	for n, v := range e.graph.voters {
+		voter, mean := Voter{Stage: e.graph.stages[v].Stage}, ballot.Mean(above, nil)
+		voter.Margin, voter.Agreement = ballot.Margin(mean), ballot.Agreement(mean)
+		for _, s := range old.ballots[v] {
+			voter.Usage.Add(s.Usage)
+		}
+		if !asked(voter) {
+			rec.outputs[v] = output{}
+			continue
+		}
+		asks |= 1 << n
+		rec.outputs[v].samples = clone(old.ballots[v])
+		above = append(above, rec.outputs[v].samples...)
+	}
+	return rec, asks, nil
+}
+
+// Without copies an item that was answered, with the ballots of all voters but one.
+func (e *Election) Without(old *Record, voter string) (*Record, error) {
+	if old.ballots == nil {
+		return nil, errNoBallots
+	}
+	rec := &Record{Row: old.Row, id: old.id, outputs: slices.Clone(old.outputs)}
+	rec.outputs[e.elect.index] = output{}
+	for _, v := range e.graph.voters {
+		if e.graph.stages[v].Name == voter {
+			rec.outputs[v] = output{}
+		} else {
+			rec.outputs[v].samples = clone(old.ballots[v])
+		}
+	}
+	return rec, nil
+}
+
+// Elect holds the election of a batch. Results are without votes and candidates.
+func (e *Election) Elect(ctx context.Context, records []*Record) []outcome.Result {
+	e.elect.run(ctx, records)
+	all := make([]outcome.Result, len(records))
+	for i, rec := range records {
+		all[i], _ = e.graph.Result(rec)
+		all[i].Votes, all[i].Candidates = nil, nil
+	}
+	return all
+}
+
+// Items are answered items as an election gets to see them: what their voters returned,
+// narrowed by the accept rules. Elections with other weights can be held over them.
+type Items struct {
+	Batch sdk.Batch
+	// Decided has those for which no election is held, by position: they failed, or its
+	// when rule does not hold.
+	Decided map[int]outcome.Result
+}
+
+// Prepare returns what the election gets to see of a batch. Its rules are evaluated here,
+// once; they do not depend on its arguments.
+func (e *Election) Prepare(ctx context.Context, records []*Record) Items {
+	s := e.elect
+	items := Items{Batch: sdk.Batch{Items: make([]sdk.Item, len(records))}, Decided: map[int]outcome.Result{}}
+	if s.knowledge != nil && s.Info.Reads.Has(sdk.ColumnLabels) {
+		items.Batch.Labels = s.knowledge.Labels
+	}
+	held := map[*Record]bool{}
+	for _, rec := range s.when(ctx, records) {
+		held[rec] = true
+	}
+	for i, rec := range records {
+		if held[rec] {
+			if err := s.accept(ctx, rec, rec.samples(s.in.voters)); err != nil {
+				rec.fail(s, err)
+				held[rec] = false
+			}
+		}
+		if held[rec] {
+			items.Batch.Items[i] = s.item(rec)
+		} else {
+			items.Decided[i], _ = e.graph.Result(rec)
+		}
+	}
+	return items
+}
+
+// Verdicts holds the election over a batch of items, as it is: neither its fallbacks nor
+// its flag rule are looked at.
+func (e *Election) Verdicts(ctx context.Context, b sdk.Batch) ([]sdk.Verdict, error) {
+	verdicts, err := e.elector.Elect(ctx, b)
+	if err == nil && len(verdicts) != len(b.Items) {
+		err = fmt.Errorf("%s returned %d results for %d items", e.elect, len(verdicts), len(b.Items))
+	}
+	return verdicts, err
+}
+
+// Searchable reports whether what is found for items depends on nothing but the knowledge: every
+// search can be done before any other stage.
+func (g *Graph) Searchable() bool {
+	for _, s := range g.stages {
+		if s == nil || s.Retrieve == nil {
+			continue
+		}
+		for _, n := range s.in.needs {
+			if above := g.stages[n]; above != nil && above.Retrieve == nil {
+				return false
+			}
+		}
+	}
+	return g.retrieve >= 0
+}
+
+// Search does the searches of a batch alone; Run goes on from there. It takes a graph that is
+// Searchable, with Options.Basis.
+func (g *Graph) Search(ctx context.Context, records []*Record) {
+	g.run(ctx, records, func(i int) bool { return g.stages[i].Retrieve != nil })
+	for _, rec := range records {
+		rec.searched = true
+	}
+}
+
+// Holds reports, for records that were searched, whether each got from the knowledge what an
+// earlier run noted of it.
+func (g *Graph) Holds(ctx context.Context, records []*Record, before []outcome.Basis) ([]bool, error) {
+	holds := make([]bool, len(records))
+	drawn := map[string][]int{} // by stage: records that it drew for
+	for i, rec := range records {
+		holds[i] = before[i].Found != "" && g.basis(rec).Found == before[i].Found
+		for stage := range before[i].Drawn {
+			if holds[i] {
+				drawn[stage] = append(drawn[stage], i)
+			}
+		}
+	}
+	for _, s := range g.stages {
+		if s == nil || len(drawn[s.String()]) == 0 {
+			continue
+		}
+		at := drawn[s.String()]
+		delete(drawn, s.String())
+		some := make([]*Record, len(at))
+		for n, i := range at {
+			some[n] = records[i]
+		}
+		draws, err := s.draw(ctx, some)
+		if err != nil {
+			return nil, err
+		}
+		for n, i := range at {
+			holds[i] = holds[i] && draws != nil && digestOf(draws[n], true) == before[i].Drawn[s.String()]
+		}
+	}
+	for _, at := range drawn { // of stages that there are no more
+		for _, i := range at {
+			holds[i] = false
+		}
+	}
+	return holds, nil
+}
+
+// basis is what the stages below the searches of an item have seen of the knowledge. It has no
+// Found where a search failed.
+func (g *Graph) basis(rec *Record) outcome.Basis {
+	var b outcome.Basis
+	all := sha256.New()
+	for i, s := range g.stages {
+		if s == nil {
+			continue
+		}
+		out := &rec.outputs[i]
+		if out.drawn != "" {
+			if b.Drawn == nil {
+				b.Drawn = map[string]string{}
+			}
+			b.Drawn[s.String()] = out.drawn
+		}
+		if s.Retrieve == nil {
+			continue
+		}
+		if out.failure != nil || out.skipped != nil || out.missing != nil {
+			return outcome.Basis{}
+		}
+		all.Write([]byte(s.String()))
+		if s.whole != nil && len(out.candidates) > 0 {
+			s.whole.once.Do(func() { s.whole.digest = digestOf(s.whole.candidates, true) })
+			all.Write([]byte(s.whole.digest))
+		} else {
+			writeCandidates(all, out.candidates, s.shown)
+		}
+		writeCandidates(all, out.prototypes, false)
+	}
+	b.Found = short(all)
+	return b
+}
+
+// digestOf tells lists of candidates apart, with their texts where these are shown.
+func digestOf(all []sdk.Candidate, shown bool) string {
+	h := sha256.New()
+	writeCandidates(h, all, shown)
+	return short(h)
+}
+
+// short is enough of a digest to tell the few apart that are compared.
+func short(h hash.Hash) string { return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:12]) }
+
+// writeCandidates adds candidates to a digest, each part with its length.
+func writeCandidates(h hash.Hash, all []sdk.Candidate, shown bool) {
+	b := binary.AppendUvarint(nil, uint64(len(all)))
+	text := func(t string) { b = append(binary.AppendUvarint(b, uint64(len(t))), t...) }
+	for i := range all {
+		c := &all[i]
+		text(c.ID)
+		text(c.Label)
+		for _, score := range []float32{c.Score, c.Dense, c.Lexical} {
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(score))
+		}
+		if shown {
+			text(c.Text)
+			text(c.Context)
+			meta, err := json.Marshal(c.Meta)
+			if err != nil {
+				panic(err) // strings, numbers and booleans always encode
+			}
+			text(string(meta))
+		}
+	}
+	h.Write(b)
+}

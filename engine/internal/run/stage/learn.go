@@ -1,0 +1,247 @@
+package stage
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/run/fitted"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/sdk"
+)
+
+// free returns a stage as it runs where rows are held out, without the fallbacks that
+// ask services; nil: it does not run, as it asks one itself or is an election.
+func free(s *pipeline.Stage) *pipeline.Stage {
+	if s.Block == "elect" || s.Info.Network {
+		return nil
+	}
+	one := *s
+	one.Fallbacks = slices.DeleteFunc(slices.Clone(s.Fallbacks), func(f pipeline.Fallback) bool { return f.Stage.Info.Network })
+	return &one
+}
+
+// runs returns a stage of the pipeline as the graph runs it; nil: it does not.
+func (o *Options) runs(s *pipeline.Stage) *pipeline.Stage {
+	switch {
+	case o.Holdout == nil:
+		return s
+	case o.Calls:
+		return s
+	}
+	return free(s)
+}
+
+// HoldOut returns a graph for items that are rows held out of the knowledge. It shares the
+// knowledge of g, and has processes of its own, which done ends: of a stage that learns
+// one for each fold. With calls it keeps ballots, services are asked, and the election is
+// that of g; else neither takes part.
+func (g *Graph) HoldOut(ctx context.Context, rows *fitted.HeldOut, calls bool, start Launch) (held *Graph, done func(), err error) {
+	o := Options{Holdout: rows, Calls: calls, Ballots: calls, Strict: true, Refuses: g.options.Refuses, Fitted: g.options.Fitted, Scratch: g.options.Scratch, Fitting: g.options.Fitting}
+	held = New(g.pipeline, o)
+	held.knowledge, held.labels = g.knowledge, g.labels
+	var mu sync.Mutex
+	var own []io.Closer
+	done = func() {
+		for _, p := range own {
+			_ = p.Close()
+		}
+		for _, remove := range held.folders {
+			remove()
+		}
+	}
+	processes := make([]any, len(held.stages))
+	if calls && g.elect >= 0 {
+		processes[g.elect] = g.stages[g.elect].process
+	}
+	err = held.Connect(ctx, processes, func(ctx context.Context, r LaunchRequest) (any, error) {
+		r.HeldOut = true
+		process, err := start(ctx, r)
+		if c, ok := process.(io.Closer); ok {
+			mu.Lock()
+			defer mu.Unlock()
+			own = append(own, c)
+		}
+		return process, err
+	})
+	if err != nil {
+		done()
+		return nil, nil, err
+	}
+	return held, done, nil
+}
+
+// heldBatch is how many rows that are held out travel together.
+const heldBatch = 64
+
+// voted takes held-out rows through the graph, and returns them in their order with the
+// votes that count for an election. Rows that fail are left out; if all do, that is an
+// error.
+func (g *Graph) voted(ctx context.Context, election *stage) (rows []sdk.TrainingRow, err error) {
+	items, needs := g.options.Holdout.Items, append(slices.Clone(election.in.needs), election.index)
+	for some := range slices.Chunk(items, heldBatch*Window) {
+		records := make([]*Record, len(some))
+		for i, row := range some {
+			records[i] = g.NewRecord(row)
+		}
+		var group errgroup.Group
+		for batch := range slices.Chunk(records, heldBatch) {
+			group.Go(func() error {
+				g.Run(ctx, batch)
+				return nil
+			})
+		}
+		_ = group.Wait() // its functions return nil: every error is a record's
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		for _, rec := range records {
+			samples := rec.samples(g.voters)
+			if err := election.accept(ctx, rec, samples); err != nil {
+				rec.fail(election, err)
+			}
+			if f := cmp.Or(rec.failure(needs), rec.missing(needs)); f != nil {
+				err = f
+				continue
+			}
+			rows = append(rows, sdk.TrainingRow{ID: rec.id, Label: rec.Row.Label, Samples: samples, HeldOut: true})
+		}
+		election.progress(terminal.ProgressStep{Doing: "fitting", Unit: "row", Done: int64(records[len(records)-1].Row.Line), Total: int64(len(items))})
+	}
+	if len(rows) > 0 {
+		return rows, nil
+	}
+	return nil, err
+}
+
+// maxVoted is on how many rows of a knowledge voters vote for an election to learn from.
+// It has a weight for each voter, which more rows hardly make better; voters that learn
+// are fitted to fewer folds for it.
+const maxVoted = 1000
+
+// learning is what a stage learns, and from what.
+func (s *stage) learning(start Launch) fitted.Job {
+	j := fitted.Job{
+		Dir: s.graph.options.Fitted, Scratch: s.graph.options.Scratch, Stage: s.Stage, Knowledge: s.knowledge,
+
+		Launch: func(ctx context.Context, dir string) (any, error) {
+			return start(ctx, LaunchRequest{Stage: s.Stage, StateDir: dir})
+		},
+		Progress: s.progress,
+	}
+	if s.Info.FitReads.Has(sdk.ColumnSamples) {
+		j.Rows = func(ctx context.Context) ([]sdk.TrainingRow, error) { return s.votes(ctx, start) }
+		j.From = s.votesFrom()
+	}
+	return j
+}
+
+func (s *stage) progress(step terminal.ProgressStep) {
+	step.Name = s.String()
+	s.graph.options.Fitting.Report(step)
+}
+
+// votes returns rows of the knowledge with the votes on them of the voters above an
+// election. Each row was held out, and no service is asked.
+func (s *stage) votes(ctx context.Context, start Launch) ([]sdk.TrainingRow, error) {
+	if !slices.ContainsFunc(s.in.voters, func(v int) bool { return free(s.graph.stages[v].Stage) != nil }) {
+		return nil, nil
+	}
+	rows, err := s.graph.Choose(ctx, maxVoted)
+	if err != nil {
+		return nil, err
+	}
+	held, done, err := s.graph.HoldOut(ctx, rows, false, start)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	return held.voted(ctx, s)
+}
+
+// Choose chooses at most n rows of the knowledge of the election to be held out of it.
+func (g *Graph) Choose(ctx context.Context, n int) (*fitted.HeldOut, error) {
+	if g.elect < 0 || g.stages[g.elect].knowledge == nil {
+		return nil, errors.New("no election stands below a retrieve stage")
+	}
+	k := g.stages[g.elect].knowledge
+	if !k.Filters() {
+		return nil, fmt.Errorf("the store of knowledge %q does not filter, so no row can be kept out of what is found for it: give the election weights, or the knowledge another store", k.Report.Name)
+	}
+	centroids := slices.ContainsFunc(g.stages, func(s *stage) bool { return s != nil && s.Info.Reads.Has(sdk.ColumnPrototypes) })
+	return fitted.HoldOut(ctx, k, n, centroids)
+}
+
+// votesFrom identifies what the votes depend on that an election learns from: the stages
+// that give them, and which of them count.
+func (s *stage) votesFrom() string {
+	p, fingerprints := *s.graph.pipeline, []string{}
+	p.Stages = nil
+	for _, n := range s.in.needs {
+		above := s.graph.stages[n]
+		if above == nil {
+			continue
+		}
+		if runs := free(above.Stage); runs != nil {
+			p.Stages = append(p.Stages, runs)
+			fingerprints = append(fingerprints, above.fingerprint+" "+above.learnt)
+			for _, f := range above.fallbacks {
+				fingerprints = append(fingerprints, f.fingerprint+" "+f.learnt)
+			}
+		}
+	}
+	p.Stages = append(p.Stages, &pipeline.Stage{Block: s.Block, Name: s.Name, Enabled: true, Accept: s.Accept})
+	return fmt.Sprint(pipeline.PartDigests(&p), strings.Join(fingerprints, "\n"))
+}
+
+// fold gives a stage that learns a process for each fold of the rows that are held out,
+// fitted without them.
+func (s *stage) fold(ctx context.Context, job fitted.Job) (err error) {
+	held := s.graph.options.Holdout
+	methods := make([]method, held.Folds)
+	for i := range methods {
+		process, remove, err := job.Once(ctx, held.Without(i, job.All(ctx)))
+		if err != nil {
+			return err
+		}
+		s.graph.folders = append(s.graph.folders, remove)
+		if methods[i], err = s.methodOf(process); err != nil {
+			return err
+		}
+	}
+	s.method = func(ctx context.Context, records []*Record) error {
+		failed := sdk.RowErrors{}
+		for fold, method := range methods {
+			var some []*Record
+			var at []int
+			for i, rec := range records {
+				if held.Fold(rec.id) == fold {
+					some, at = append(some, rec), append(at, i)
+				}
+			}
+			if len(some) == 0 {
+				continue
+			}
+			rows := sdk.RowErrors{}
+			if err := method(ctx, some); err != nil && !errors.As(err, &rows) {
+				return err
+			}
+			for n, err := range rows {
+				failed[at[n]] = err
+			}
+		}
+		if len(failed) > 0 {
+			return failed
+		}
+		return nil
+	}
+	return nil
+}

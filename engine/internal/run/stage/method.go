@@ -1,0 +1,549 @@
+package stage
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/knowledge"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/internal/run/retry"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/wire"
+)
+
+// call does the stage's work in batches of its size, a few at a time. It returns an
+// error or nil for each record.
+func (s *stage) call(ctx context.Context, records []*Record) []error {
+	errs := make([]error, len(records))
+	var g errgroup.Group
+	switch {
+	case s.Gathers():
+	case s.graph.gathers && s.Info.Network:
+		g.SetLimit(most) // its slots let few of them through
+	case s.graph.gathers:
+		g.SetLimit(Window * max(s.Workers, 1)) // for there are no batches side by side
+	case !s.Info.Network && !s.Info.Pends: // there its slots are the limit
+		g.SetLimit(max(s.Workers, 1))
+	}
+	for rest, failed := records, errs; len(rest) > 0; {
+		n := s.size(rest)
+		part, its := rest[:n], failed[:n]
+		rest, failed = rest[n:], failed[n:]
+		g.Go(func() error {
+			s.callWithRetries(ctx, part, its)
+			return nil
+		})
+	}
+	_ = g.Wait() // its functions return nil: every error is a record's
+	return errs
+}
+
+const (
+	// together is how many items a stage without an opinion gets at a time where all
+	// items of the input travel together.
+	together = 64
+	// most is how many calls of a stage wait for its slots at a time there.
+	most = 4096
+	// gathered is how many bytes of items a stage gets at a time that asks in batches: less
+	// than a message holds.
+	gathered = wire.MaxMessage / 2
+)
+
+// size is how many of the first records the stage's next call has.
+func (s *stage) size(records []*Record) int {
+	size := s.Batch
+	switch {
+	case s.Gathers():
+		return s.heavy(records, min(cmp.Or(size, Gathered), len(records)))
+	case size == 0 && s.whole != nil:
+		size = 1 // each record may bring all of the knowledge
+	case size == 0:
+		size = s.Info.Batch
+	}
+	if size == 0 && s.graph.gathers {
+		size = together
+	}
+	return min(cmp.Or(size, len(records)), len(records))
+}
+
+// heavy is how many of the first n records are gathered bytes together, but at least one.
+func (s *stage) heavy(records []*Record, n int) int {
+	bytes := 0
+	for i, rec := range records[:n] {
+		row, err := wire.EncodeBatch(sdk.Batch{Items: []sdk.Item{s.item(rec)}}, s.Info.Reads)
+		if err != nil {
+			continue // it fails alone
+		}
+		if bytes += proto.Size(row); bytes > gathered && i > 0 {
+			return i
+		}
+	}
+	return n
+}
+
+// callWithRetries invokes the stage, and again with the records that failed in a way
+// that may pass.
+func (s *stage) callWithRetries(ctx context.Context, records []*Record, errs []error) {
+	call := func(ctx context.Context, at []int) error {
+		some := make([]*Record, len(at))
+		for i, n := range at {
+			some[i] = records[n]
+		}
+		return s.invoke(ctx, some)
+	}
+	if s.Info.Pends {
+		call = retry.PendingWork{
+			Book: s.graph.options.Pending, Stage: s.String(), Call: call, Ended: s.ending.begun, Cause: s.ending.err,
+			Key: func(i int) string { return s.key(records[i]) },
+			Collected: func(i int, key string) {
+				out := &records[i].outputs[s.index]
+				out.collected = append(out.collected, key)
+			},
+		}.Do
+	}
+	w := retry.Work{
+		Retries: s.Retries, Stage: s.String(), Waits: s.graph.options.Waits, Ended: s.ending.begun, Cause: s.ending.err, Call: s.noting(records, call),
+		Again: func() { s.graph.options.Observe.Retried(s.graph.pipeline.Name, s.String()) },
+	}
+	copy(errs, w.Do(ctx, len(records)))
+}
+
+// key identifies an item for results that come later: by all that the stage sees of it.
+func (s *stage) key(rec *Record) string {
+	item := s.item(rec)
+	row, err := wire.EncodeBatch(sdk.Batch{Items: []sdk.Item{item}}, s.Info.Reads)
+	var raw []byte
+	if err == nil {
+		raw, err = proto.MarshalOptions{Deterministic: true}.Marshal(row)
+	}
+	if err != nil {
+		return retry.HandleKey(s.identity, item.ID, err.Error()) // it cannot be sent, either
+	}
+	return retry.HandleKey(s.identity, string(raw), strconv.Itoa(item.Drawn))
+}
+
+// Settle forgets the handles of items whose results are stored.
+func (g *Graph) Settle(records []*Record) error {
+	if g.options.Pending == nil {
+		return nil
+	}
+	var keys []string
+	for _, rec := range records {
+		for _, out := range rec.outputs {
+			keys = append(keys, out.collected...)
+		}
+	}
+	return g.options.Pending.Settle(keys)
+}
+
+// invoke makes one call.
+func (s *stage) invoke(ctx context.Context, records []*Record) error {
+	if s.slots != nil { // before the time of the call begins
+		select {
+		case s.slots <- struct{}{}:
+			defer func() { <-s.slots }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if refuses := s.graph.options.Refuses; s.stopped.Load() && (refuses == nil || !refuses(s.Stage)) {
+		return s.ending.err()
+	}
+	start := time.Now()
+	ctx, done := s.graph.options.Observe.Call(ctx, outcome.StageCall{
+		Pipeline: s.graph.pipeline.Name, Stage: s.String(), Use: s.Use, Model: s.Config.Model(), Kind: s.Kind, Rows: len(records),
+	})
+	err := retry.Bounded(ctx, s.Stage, func(ctx context.Context) error { return s.method(ctx, records) })
+	done(outcome.CallEnded(err))
+	if cause := stopOf(err); cause != nil {
+		s.graph.stop(s, cause)
+	}
+	s.busy.Add(int64(time.Since(start)))
+	s.rows.Add(int64(len(records)))
+	return err
+}
+
+// Gathered is how many items travel together where a stage asks a service in batches: as
+// many as such a batch takes.
+const Gathered = 50_000
+
+// Gathers reports whether a stage asks a service in batches: then all items of the input
+// travel together, up to Gathered.
+func Gathers(p *pipeline.Pipeline) bool {
+	for i, s := range p.Stages {
+		if s.Enabled && p.Used(i) && (s.Gathers() || slices.ContainsFunc(s.Fallbacks, func(f pipeline.Fallback) bool { return f.Stage.Gathers() })) {
+			return true
+		}
+	}
+	return false
+}
+
+// Window is how many batches are under way at a time where all stages work on this
+// machine: enough to keep every stage busy while the slowest one works on another
+// batch.
+const Window = 4
+
+// Calls is how many calls the stage that makes the most of its service may have under
+// way at a time; 0: no stage asks a service.
+func Calls(p *pipeline.Pipeline) int {
+	most := 0
+	for i, s := range p.Stages {
+		if !s.Enabled || !p.Used(i) {
+			continue
+		}
+		most = max(most, callsOf(s))
+		for _, f := range s.Fallbacks {
+			most = max(most, callsOf(f.Stage))
+		}
+	}
+	return most
+}
+
+func callsOf(s *pipeline.Stage) int {
+	switch {
+	case !s.Info.Network:
+		return 0
+	case s.Workers > 0:
+		return s.Workers
+	}
+	return s.Concurrency()
+}
+
+// slotsOf bounds the calls of a stage that are under way. A network stage has more
+// than its service takes, so that the next one is ready when a call ends, yet not so
+// many that they spend their time waiting. A local stage beside it would otherwise be
+// called by every batch at once.
+func (g *Graph) slotsOf(s *pipeline.Stage) chan struct{} {
+	switch {
+	case !g.network:
+		return nil
+	case !s.Info.Network:
+		return make(chan struct{}, Window*max(s.Workers, 1))
+	case s.Workers > 0:
+		return make(chan struct{}, s.Workers)
+	}
+	return make(chan struct{}, min(2*s.Concurrency(), wire.Window))
+}
+
+// method does a stage's work on some records and writes to their outputs. It returns
+// sdk.RowErrors where single rows failed.
+type method func(ctx context.Context, records []*Record) error
+
+// methodOf returns what a stage's process does.
+func (s *stage) methodOf(process any) (method, error) {
+	switch s.Kind {
+	case "":
+		return s.searcher(), nil
+	case sdk.KindRerank:
+		if p, ok := process.(sdk.Reranker); ok {
+			return methodBy(s, process, p.Rerank, s.rerank), nil
+		}
+	case sdk.KindPrompt:
+		if p, ok := process.(sdk.Prompter); ok {
+			return methodBy(s, process, p.Prompt, func(rec *Record, v []sdk.Prompt) {
+				s.whole.share(v)
+				rec.outputs[s.index].prompts = v
+			}), nil
+		}
+	case sdk.KindSample:
+		if p, ok := process.(sdk.Sampler); ok {
+			sample := p.Sample
+			if c, ok := process.(sdk.SampleCollector); ok && s.Info.Pends {
+				sample = func(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
+					if handle := retry.Handle(ctx); handle != "" {
+						return c.CollectSamples(ctx, handle, b)
+					}
+					return p.Sample(ctx, b)
+				}
+			}
+			return methodBy(s, process, sample, s.sample), nil
+		}
+	case sdk.KindElect:
+		if p, ok := process.(sdk.Elector); ok {
+			return methodBy(s, process, p.Elect, s.decide), nil
+		}
+	}
+	return nil, fmt.Errorf("%s: %q does not do the work of its kind", s, s.Use)
+}
+
+// methodBy calls a plugin's stage with items and sets what it returns for each.
+func methodBy[T any](s *stage, process any, call func(context.Context, sdk.Batch) ([]T, error), set func(*Record, T)) method {
+	if d, ok := process.(sdk.Drawer); ok && s.Info.Reads.Has(sdk.ColumnRandom) {
+		s.random = d.Random()
+	}
+	return func(ctx context.Context, records []*Record) error {
+		b := sdk.Batch{Items: make([]sdk.Item, len(records))}
+		for i, rec := range records {
+			b.Items[i] = s.item(rec)
+		}
+		if s.knowledge != nil && s.Info.Reads.Has(sdk.ColumnLabels) {
+			b.Labels = s.knowledge.Labels
+		}
+		draws, err := s.draw(ctx, records)
+		if err != nil {
+			return err
+		}
+		for i := range draws {
+			if b.Items[i].Random = draws[i]; s.graph.options.Basis {
+				records[i].outputs[s.index].drawn = digestOf(draws[i], true)
+			}
+		}
+		values, err := call(ctx, b)
+		var rows sdk.RowErrors
+		if err != nil && !errors.As(err, &rows) {
+			return err
+		}
+		if len(values) != len(records) {
+			return fmt.Errorf("it returned %d results for %d items", len(values), len(records))
+		}
+		for i, rec := range records {
+			if rows[i] == nil {
+				set(rec, values[i])
+			}
+		}
+		return err
+	}
+}
+
+// draw draws the random examples of records; nil: the stage gets none.
+func (s *stage) draw(ctx context.Context, records []*Record) ([][]sdk.Candidate, error) {
+	if s.knowledge == nil || s.random.Count == 0 {
+		return nil, nil
+	}
+	ids := make([]string, len(records))
+	for i, rec := range records {
+		ids[i] = cmp.Or(rec.Row.ID, rec.Row.Text) // a line's number would be another one after a line that is added
+	}
+	return s.knowledge.Random(ctx, ids, s.random, s.graph.options.Holdout.Of(s.knowledge))
+}
+
+// sample adds what a voter returned to the samples that it gave before.
+func (s *stage) sample(rec *Record, samples []sdk.Sample) {
+	for i := range samples {
+		samples[i].Voter = s.Name
+		if len(samples[i].Answers) > 1 {
+			s.spread.Store(true)
+		}
+		for j := range samples[i].Answers { // whatever the plugin says of that
+			samples[i].Answers[j].Accepted = samples[i].Answers[j].Reason == ""
+		}
+	}
+	out := &rec.outputs[s.index]
+	out.samples = append(out.samples, samples...)
+}
+
+// rerank sets the best of the candidates above by a reranker's scores. Their dense and
+// lexical scores stay.
+func (s *stage) rerank(rec *Record, ranked []sdk.Ranked) {
+	above := rec.outputs[s.in.found].candidates
+	best := make([]sdk.Candidate, min(len(ranked), s.TopK))
+	for i := range best {
+		best[i] = above[ranked[i].Candidate]
+		best[i].Score = ranked[i].Score
+	}
+	out := &rec.outputs[s.index]
+	out.candidates, out.reranked = best, true
+}
+
+// passOn hands on the candidates above of those records that the stage did not rerank:
+// its when rule does not hold for them, or its failure is skipped. There are as many of
+// them as of others, unless they are a knowledge as a whole.
+func (s *stage) passOn(records []*Record) {
+	for _, rec := range records {
+		out := &rec.outputs[s.index]
+		if out.reranked || out.failure != nil || out.missing != nil || rec.failure(s.in.needs) != nil {
+			continue
+		}
+		above := rec.outputs[s.in.found].candidates
+		n := min(len(above), s.TopK)
+		if s.whole != nil {
+			n = len(above)
+		}
+		out.candidates = above[:n:n]
+	}
+}
+
+// maxPrototypes bounds how many centroids a voter sees per item: the softmax over the
+// rest is far below any weight that decides.
+const maxPrototypes = 256
+
+// searcher returns the method of a retrieve stage: it searches the knowledge, and the
+// label centroids where a stage reads them, and embeds items where one reads vectors.
+func (s *stage) searcher() method {
+	if s.whole != nil {
+		return s.whole.give(s.index, s.graph.options.Holdout.Of(s.knowledge))
+	}
+	held := s.graph.options.Holdout
+	ranking, embedded, prototypes := s.Retrieve.Ranking, false, false
+	for _, reader := range s.graph.stages {
+		if reader != nil && (reader.index == s.index || reader.in.retrieve == s.index) {
+			prototypes = prototypes || reader.Info.Reads.Has(sdk.ColumnPrototypes)
+			embedded = embedded || prototypes || reader.Info.Reads.Has(sdk.ColumnVector)
+			ranking.Texts = ranking.Texts || reader.Info.Reads.Has(sdk.ColumnCandidateTexts) || reader.rulesRead("candidate_texts")
+		}
+	}
+	s.shown = ranking.Texts || s.graph.elect < 0
+	// Where there is no election the candidates are the answer; lists are looked at.
+	ranking.Texts = ranking.Texts || s.graph.elect < 0 && held == nil || s.graph.options.Lists
+	return func(ctx context.Context, records []*Record) error {
+		ranking := ranking
+		ranking.Texts = ranking.Texts || slices.ContainsFunc(records, func(rec *Record) bool { return rec.texts })
+		queries := make([]sdk.Query, len(records))
+		for i, rec := range records {
+			queries[i] = sdk.Query{Text: rec.Row.Text, Filter: rec.outputs[s.index].filter}
+			if held.Of(s.knowledge) {
+				queries[i].Filter = held.Except(rec.id, queries[i].Filter)
+			}
+		}
+		candidates, vectors, err := s.knowledge.Retrieve(ctx, ranking, queries)
+		failed := sdk.RowErrors{}
+		if err := knowledge.TakeRows(failed, err); err != nil {
+			return err
+		}
+		var nearest [][]sdk.Candidate
+		if embedded && vectors == nil && !s.rescue { // a fallback works without what may have failed
+			texts := make([]string, len(records))
+			for i, rec := range records {
+				texts[i] = rec.Row.Text
+			}
+			vectors, err = s.knowledge.Embed(ctx, texts)
+			if err := knowledge.TakeRows(failed, err); err != nil {
+				return err
+			}
+		}
+		if prototypes && vectors != nil {
+			nearest, err = s.knowledge.Prototypes(ctx, vectors, maxPrototypes)
+			if err := knowledge.TakeRows(failed, err); err != nil {
+				return err
+			}
+		}
+		for i, rec := range records {
+			out := &rec.outputs[s.index]
+			out.candidates = candidates[i]
+			if vectors != nil {
+				out.vector = vectors[i]
+			}
+			if nearest != nil {
+				out.prototypes = nearest[i]
+			}
+			if held.Of(s.knowledge) && out.prototypes != nil {
+				out.prototypes = held.Prototypes(rec.id, rec.Row.Label, out.vector, out.prototypes)
+			}
+		}
+		if len(failed) > 0 {
+			return failed
+		}
+		return nil
+	}
+}
+
+// rulesRead reports whether one of the stage's rules reads a name.
+func (s *stage) rulesRead(name string) bool {
+	for _, f := range s.Fallbacks {
+		if f.When.Reads(name) {
+			return true
+		}
+	}
+	return s.When.Reads(name) || s.Keep.Reads(name) || s.Accept.Reads(name) || s.Flag.Reads(name)
+}
+
+// trace is what happened to an item at a stage, beside what the stage wrote.
+type trace struct {
+	rules   []outcome.Rule
+	retries []outcome.Retry
+}
+
+// maxRetries is how many causes of one stage are told apart for an item.
+const maxRetries = 4
+
+// note notes that a rule of a stage decided something about the item.
+func (r *Record) note(s *stage, rule outcome.Rule) {
+	rule.Stage = s.name
+	rules := &r.outputs[s.index].rules
+	for i := range *rules {
+		if old := &(*rules)[i]; old.Stage == rule.Stage && old.Rule == rule.Rule { // of answers that the stage was asked for again
+			old.N, old.Of = old.N+rule.N, old.Of+rule.Of
+			return
+		}
+	}
+	*rules = append(*rules, rule)
+}
+
+// noted reports whether a rule of a stage has decided something about the item.
+func (r *Record) noted(s *stage, rule string) bool {
+	return slices.ContainsFunc(r.outputs[s.index].rules, func(old outcome.Rule) bool { return old.Stage == s.name && old.Rule == rule })
+}
+
+// retried notes that a stage is called again about the item.
+func (r *Record) retried(s *stage, why string) {
+	all := &r.outputs[s.index].retries
+	for i := range *all {
+		if old := &(*all)[i]; old.Stage == s.name && (old.Why == why || i == maxRetries-1) {
+			old.Times++
+			return
+		}
+	}
+	*all = append(*all, outcome.Retry{Stage: s.name, Why: why, Times: 1})
+}
+
+// noting returns a call of the stage that notes which of the records it is made again for.
+func (s *stage) noting(records []*Record, call func(context.Context, []int) error) func(context.Context, []int) error {
+	var failed map[int]error // by position, when it was last called
+	return func(ctx context.Context, at []int) error {
+		if failed != nil {
+			for _, n := range at {
+				if err := failed[n]; err != nil {
+					records[n].retried(s, outcome.Why(err))
+				}
+			}
+		}
+		err := call(ctx, at)
+		if err == nil {
+			return nil
+		}
+		if failed == nil {
+			failed = map[int]error{}
+		}
+		var rows sdk.RowErrors
+		single := errors.As(err, &rows)
+		for i, n := range at {
+			if failed[n] = err; single {
+				failed[n] = rows[i]
+			}
+		}
+		return err
+	}
+}
+
+// trace adds to a result what decided it.
+func (g *Graph) trace(rec *Record, result *outcome.Result) {
+	lists := 0
+	for _, s := range g.stages {
+		if s != nil && (s.Retrieve != nil || s.Kind == sdk.KindRerank) {
+			lists++
+		}
+	}
+	result.Lists = make([]outcome.List, 0, lists)
+	for i, s := range g.stages {
+		if s == nil {
+			continue
+		}
+		out := &rec.outputs[i]
+		if s.Retrieve != nil || s.Kind == sdk.KindRerank {
+			result.Lists = append(result.Lists, outcome.List{Stage: s.name, Candidates: out.candidates, Whole: s.whole.is(out.candidates)})
+		}
+		result.Rules, result.Retries = append(result.Rules, out.rules...), append(result.Retries, out.retries...)
+		if f := out.skipped; f != nil && !out.refused {
+			result.Rules = append(result.Rules, outcome.Rule{Stage: s.name, Rule: outcome.RuleOnError, Why: outcome.Why(f.Err)})
+		}
+	}
+}

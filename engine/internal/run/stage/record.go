@@ -1,0 +1,358 @@
+package stage
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/racflow/racflow/engine/internal/knowledge/reviewed"
+	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/ballot"
+	"github.com/racflow/racflow/sdk/support"
+)
+
+// Record is an item on its way. Each stage writes to its own output only, so that
+// stages can work on the same record at the same time.
+type Record struct {
+	Row     source.Row
+	Earlier *outcome.Result // what the journal has; nil: nothing. No stage is called then
+	Taken   bool            // Earlier is the answer of another run
+	Answer  *Answer         // of another machine; nil: the stages here answer
+
+	searched bool // its searches are done
+
+	decided *reviewed.Row // what a person has decided about its text; nil: nothing. No stage is called then
+	id      string
+	outputs []output // by stage
+	verdict sdk.Verdict
+	flagged bool
+	texts   bool                 // its candidates are shown, so they have texts
+	follow  func(Step)           // hears of each stage that is done with it; nil: nobody does
+	ballots map[int][]sdk.Sample // by stage: what voters returned; nil: not kept
+}
+
+// Decided reports whether a person has decided about the item.
+func (r *Record) Decided() bool { return r.decided != nil }
+
+// output is what one stage wrote for one item.
+type output struct {
+	trace
+	failure    *outcome.Failure
+	skipped    *outcome.Failure // the stage failed and has on_error = "skip", or abstains
+	refused    bool             // a voter's service refuses the item, so that it abstains
+	missing    *outcome.Failure // the stage had to stop, or needs one that had to
+	withheld   bool             // Options.Ask does not want the voter asked
+	idle       bool             // the stage's when rule does not hold
+	filter     *sdk.Filter      // of a retrieve stage: what it searches for this item
+	vector     []float32
+	candidates []sdk.Candidate
+	reranked   bool // candidates are what a rerank stage made of them
+	prototypes []sdk.Candidate
+	prompts    []sdk.Prompt
+	samples    []sdk.Sample
+	collected  []string // keys of results that came later
+	drawn      string   // digest of the random examples that the stage was given; empty: none
+}
+
+// ID is that of the row, or its line where it has none.
+func (r *Record) ID() string { return r.id }
+
+func (r *Record) fail(s *stage, err error) {
+	r.outputs[s.index].failure = &outcome.Failure{Stage: s.String(), Err: err}
+}
+
+// failure returns the first failure among the given stages.
+func (r *Record) failure(stages []int) *outcome.Failure {
+	for _, i := range stages {
+		if f := r.outputs[i].failure; f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// missing returns the first of the given stages that is missing for the item.
+func (r *Record) missing(stages []int) *outcome.Failure {
+	for _, i := range stages {
+		if f := r.outputs[i].missing; f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// samples returns the samples of the given stages, in file order.
+func (r *Record) samples(stages []int) []sdk.Sample {
+	var all []sdk.Sample
+	for _, i := range stages {
+		all = append(all, r.outputs[i].samples...)
+	}
+	return all
+}
+
+// inputs are the stages that another stage reads from: the nearest above that writes a
+// column, or all voters above. Those that are not among needs may still be at work
+// when the stage is: it must not look at their outputs.
+type inputs struct {
+	retrieve int // -1: none
+	found    int // the nearest that writes candidates: a retrieve or a rerank stage
+	prompt   int
+	voters   []int
+	needs    []int // all stages that must be done first, transitively
+	firm     []int // of an election: what it cannot be held without; a voter, if one of its rules names it
+}
+
+// sees reports whether the stage may look at another's output.
+func (in inputs) sees(stage int) bool { return stage >= 0 && slices.Contains(in.needs, stage) }
+
+// item puts together what a stage gets to see.
+func (s *stage) item(r *Record) sdk.Item {
+	it := sdk.Item{ID: r.id, Text: r.Row.Text, Meta: r.Row.Meta}
+	if s.in.sees(s.in.retrieve) {
+		out := &r.outputs[s.in.retrieve]
+		it.Vector, it.Prototypes = out.vector, out.prototypes
+	}
+	if s.in.sees(s.in.found) && !s.abstains() {
+		it.Candidates = r.outputs[s.in.found].candidates
+	}
+	if s.in.sees(s.in.prompt) {
+		it.Prompts = r.outputs[s.in.prompt].prompts
+	}
+	if s.Info.Reads.Has(sdk.ColumnSamples) {
+		it.Samples = r.samples(s.in.voters)
+	}
+	it.Drawn = len(r.outputs[s.index].samples)
+	it.Rejected = rejections(r.outputs[s.index].samples)
+	return it
+}
+
+// rejections are what a voter is shown of its samples none of whose answers is accepted.
+func rejections(samples []sdk.Sample) []sdk.Rejection {
+	var all []sdk.Rejection
+	for _, s := range samples {
+		if len(s.Answers) == 0 || slices.ContainsFunc(s.Answers, func(a sdk.Answer) bool { return a.Accepted }) {
+			continue
+		}
+		first := s.Answers[0]
+		r := sdk.Rejection{Text: cmp.Or(s.Text, first.Label), Reason: first.Reason}
+		if r.Reason == notAccepted {
+			r.Reason = fmt.Sprintf("%q is not one of the answers that are accepted", first.Label)
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// forgetTexts drops what models wrote, which nobody reads once no answer of theirs is asked for again.
+func (r *Record) forgetTexts(stage int) {
+	for i := range r.outputs[stage].samples {
+		r.outputs[stage].samples[i].Text = ""
+	}
+}
+
+// Result returns what became of an item, and whether it is left for a resumed run:
+// without the voters that are missing there is no answer to it.
+func (g *Graph) Result(rec *Record) (result outcome.Result, left bool) {
+	row := rec.Row
+	result = outcome.Result{
+		Line: row.Line, ID: rec.id, Text: row.Text, Expected: row.Label, Gold: row.Gold, Fields: row.Fields,
+		Answer: rec.verdict.Answer, Agreement: rec.verdict.Agreement, Confidence: rec.verdict.Confidence, Reason: rec.verdict.Reason, Flagged: rec.flagged,
+		RetrievalOnly: g.elect < 0, FreeText: g.elect >= 0 && g.retrieve >= 0 && len(g.Labels()) == 0,
+	}
+	if file, line := row.Place(); file != "" {
+		result.File, result.FileLine = file, line
+	}
+	if row.Err != nil {
+		result.Failure = &outcome.Failure{Err: row.Err}
+		return result, false
+	}
+	if e := rec.Earlier; e != nil {
+		result.Answer, result.Agreement, result.Confidence, result.Reason, result.Flagged = e.Answer, e.Agreement, e.Confidence, e.Reason, e.Flagged
+		result.Votes, result.Citations, result.Candidates, result.Usage = e.Votes, e.Citations, e.Candidates, e.Usage
+		result.Unasked, result.Asked, result.Missing, result.Failure, result.Cost = e.Unasked, e.Asked, e.Missing, e.Failure, e.Cost
+		result.Decided, result.Basis, result.From = e.Decided, e.Basis, e.From
+		return result, false
+	}
+	if d := rec.decided; d != nil {
+		result.Decided = &outcome.Decision{By: d.Reviewer, At: d.ReviewedAt}
+		result.Answer, result.Agreement, result.Confidence, result.Reason = d.Label, 1, 1, result.Decided.String()
+		return result, false
+	}
+	if a := rec.Answer; a != nil {
+		return withRow(a.Result, result), a.Left
+	}
+	for i := range rec.outputs {
+		if f := rec.outputs[i].failure; f != nil && result.Failure == nil {
+			result.Failure = f
+		}
+		if f := rec.outputs[i].skipped; f != nil {
+			result.Skipped = append(result.Skipped, f)
+		}
+	}
+	if result.Failure == nil {
+		result.Missing, left = g.without(rec)
+	}
+	if g.elect >= 0 && result.Failure == nil && result.Answer == "" && result.Reason == "" {
+		result.Reason = "no election was held: its when rule does not hold"
+	}
+	result.Citations = g.citations(rec)
+	result.Votes = g.votes(rec)
+	for _, s := range rec.samples(g.voters) {
+		if s.Key != (sdk.Key{}) {
+			result.Requests = append(result.Requests, outcome.Request{Voter: s.Voter, Key: s.Key})
+		}
+		if result.Usage.Add(s.Usage); s.Usage == (sdk.Usage{}) {
+			continue
+		}
+		if result.Usages == nil {
+			result.Usages = map[string]sdk.Usage{}
+		}
+		of := result.Usages[s.Voter]
+		of.Add(s.Usage)
+		result.Usages[s.Voter] = of
+	}
+	for _, voter := range slices.Sorted(maps.Keys(result.Usages)) { // sums depend on the order
+		cost := g.pipeline.Cost(voter, result.Usages[voter])
+		if result.Cost += cost; cost > 0 {
+			if result.Costs == nil {
+				result.Costs = map[string]float64{}
+			}
+			result.Costs[voter] = cost
+		}
+	}
+	if g.options.Basis {
+		result.Basis = g.basis(rec)
+	}
+	if g.found >= 0 {
+		result.Candidates = rec.outputs[g.found].candidates
+	}
+	for i, s := range g.stages {
+		if prompts := rec.outputs[i].prompts; len(prompts) > 0 {
+			result.Prompts = append(result.Prompts, outcome.Prompted{Stage: s.String(), Prompts: prompts})
+		}
+	}
+	g.trace(rec, &result)
+	return result, left
+}
+
+// withRow returns a result with those fields of another one that come from the row.
+func withRow(r, row outcome.Result) outcome.Result {
+	r.Line, r.File, r.FileLine, r.ID, r.Text = row.Line, row.File, row.FileLine, row.ID, row.Text
+	r.Expected, r.Gold, r.Fields = row.Expected, row.Gold, row.Fields
+	return r
+}
+
+// FoundAll returns what the last retrieve or rerank stage leaves for each of some rows that
+// travel together, best first, with texts, or why there is nothing. No stage is called that
+// this one does not need.
+func (g *Graph) FoundAll(ctx context.Context, rows []source.Row) (found [][]sdk.Candidate, errs []error) {
+	found, errs = make([][]sdk.Candidate, len(rows)), make([]error, len(rows))
+	if g.found < 0 {
+		for i := range errs {
+			errs[i] = errors.New("the pipeline has no retrieve block that is used")
+		}
+		return found, errs
+	}
+	records := make([]*Record, len(rows))
+	for i, row := range rows {
+		records[i] = g.NewRecord(row)
+		records[i].texts, records[i].decided = true, nil
+	}
+	stages := append(slices.Clip(g.stages[g.found].in.needs), g.found)
+	g.run(ctx, records, func(i int) bool { return slices.Contains(stages, i) })
+	for i, rec := range records {
+		if err := ctx.Err(); err != nil {
+			errs[i] = err
+		} else if rec.Row.Err != nil {
+			errs[i] = rec.Row.Err
+		} else if f := cmp.Or(rec.failure(stages), rec.missing(stages)); f != nil {
+			errs[i] = f
+		} else {
+			found[i] = rec.outputs[g.found].candidates
+		}
+	}
+	return found, errs
+}
+
+// Around returns a candidate of the last retrieve or rerank stage with the text of up to n
+// chunks before and after it in its document.
+func (g *Graph) Around(ctx context.Context, c sdk.Candidate, n int) (sdk.Candidate, error) {
+	if g.found < 0 {
+		return c, nil
+	}
+	return g.stages[g.found].knowledge.Around(ctx, c, n)
+}
+
+// citations returns what the elected answer cites, in the order in which it does;
+// nil where no voter gave it to a prompt with passages.
+func (g *Graph) citations(rec *Record) []outcome.Citation {
+	if rec.verdict.Answer == "" {
+		return nil
+	}
+	for _, v := range g.voters {
+		for i, s := range rec.outputs[v].samples {
+			p, found := g.promptOf(rec, v, i)
+			if len(p.Passages) == 0 || !accepts(s, rec.verdict.Answer) {
+				continue
+			}
+			numbers, _ := support.Citations(rec.verdict.Answer, len(p.Passages))
+			all := make([]outcome.Citation, 0, len(numbers))
+			for _, n := range numbers {
+				id := p.Passages[n-1]
+				c := outcome.Citation{Number: n, Passage: sdk.Candidate{ID: id, Dense: sdk.Unscored, Lexical: sdk.Unscored}}
+				if at := slices.IndexFunc(found, func(c sdk.Candidate) bool { return c.ID == id }); at >= 0 {
+					c.Passage = found[at]
+				}
+				all = append(all, c)
+			}
+			return all
+		}
+	}
+	return nil
+}
+
+// promptOf returns the prompt that a sample of a voter answers, and the candidates
+// that it was written from. Samples take an item's prompts in turn.
+func (g *Graph) promptOf(rec *Record, voter, sample int) (sdk.Prompt, []sdk.Candidate) {
+	in := g.stages[voter].in
+	if !in.sees(in.prompt) || len(rec.outputs[in.prompt].prompts) == 0 {
+		return sdk.Prompt{}, nil
+	}
+	prompts := rec.outputs[in.prompt].prompts
+	var found []sdk.Candidate
+	if of := g.stages[in.prompt].in; of.sees(of.found) { // a search that it does not read may still be at work
+		found = rec.outputs[of.found].candidates
+	}
+	return prompts[sample%len(prompts)], found
+}
+
+// accepts reports whether an answer is among the accepted ones of a sample.
+func accepts(s sdk.Sample, label string) bool {
+	return slices.ContainsFunc(s.Answers, func(a sdk.Answer) bool { return a.Accepted && a.Label == label })
+}
+
+// notAnswered is why there is no answer where the voters say that the passages in their
+// prompts do not give one.
+const notAnswered = "the passages do not answer this"
+
+// decide sets what an election decides. That no label fits means another thing where
+// the answers are texts.
+func (s *stage) decide(rec *Record, verdict sdk.Verdict) {
+	rec.verdict = verdict
+	if verdict.Answer != "" || verdict.Reason != ballot.NoLabelFits {
+		return
+	}
+	for _, v := range s.graph.voters {
+		for i, sample := range rec.outputs[v].samples {
+			if p, _ := s.graph.promptOf(rec, v, i); p.Passages != nil && accepts(sample, "") {
+				rec.verdict.Reason = notAnswered
+				return
+			}
+		}
+	}
+}

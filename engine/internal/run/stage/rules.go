@@ -1,0 +1,274 @@
+package stage
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/racflow/racflow/engine/internal/file/rule"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/ballot"
+)
+
+// mayAbstain reports whether a failure of an item is that a voter's service refuses it,
+// and others can vote. Whether they have, only the election knows.
+func (s *stage) mayAbstain(f *outcome.Failure) bool {
+	if sdk.CodeOf(f.Err) != sdk.CodeRefused || s.graph.elect < 0 {
+		return false
+	}
+	voters := s.graph.stages[s.graph.elect].in.voters
+	return len(voters) > 1 && slices.Contains(voters, s.index)
+}
+
+// insist fails an item for which nobody has voted, as its voters abstain.
+func (s *stage) insist(rec *Record) {
+	for _, v := range s.in.voters {
+		if out := &rec.outputs[v]; out.refused && len(rec.samples(s.in.voters)) == 0 {
+			out.failure, out.skipped, out.refused = out.skipped, nil, false
+		}
+	}
+}
+
+// votes are all answers of an item's voters. One that abstains has a vote without an
+// answer, and with the reason.
+func (g *Graph) votes(rec *Record) []outcome.Vote {
+	all := []outcome.Vote{}
+	for _, v := range g.voters {
+		out := &rec.outputs[v]
+		all = append(all, votes(out.samples)...)
+		if out.refused {
+			all = append(all, outcome.Vote{Voter: g.stages[v].Name, Reason: out.skipped.Err.Error()})
+		}
+	}
+	return all
+}
+
+// allowed returns the records that a voter is to be asked about (Options.Ask).
+func (s *stage) allowed(records []*Record) []*Record {
+	if !s.paid() {
+		return records
+	}
+	return slices.DeleteFunc(slices.Clone(records), func(rec *Record) bool {
+		if s.graph.options.Ask(s.Stage, rec.Row.Line, s.item(rec)) {
+			return false
+		}
+		rec.outputs[s.index].withheld = true
+		return true
+	})
+}
+
+// paid reports whether Options.Ask decides about the stage.
+func (s *stage) paid() bool {
+	return s.graph.options.Ask != nil && s.Kind == sdk.KindSample && s.Info.Network
+}
+
+// mayHold reports whether the when rule of a voter, which does not hold for an item, may
+// do so once the voters above have been asked that were not: it reads their votes.
+func (s *stage) mayHold(rec *Record) bool {
+	if !s.paid() || !s.When.Reads("margin") && !s.When.Reads("agreement") && !s.When.Reads("votes") {
+		return false
+	}
+	return slices.ContainsFunc(s.in.voters, func(v int) bool { return rec.outputs[v].withheld })
+}
+
+// env is what the rules of a stage see of a record. Only what the rule reads
+// is computed.
+func (s *stage) env(rec *Record, r *rule.Rule) *rule.Env {
+	e := &rule.Env{Item: s.item(rec), Labels: s.labels}
+	switch {
+	case s.Retrieve == nil && s.Kind != sdk.KindRerank:
+	case r == s.When: // it asks what stands above
+		e.Labels = s.above
+	default: // keep or fallback: it asks what the stage found
+		e.Item.Candidates = rec.outputs[s.index].candidates
+	}
+	if r.Reads("candidate_labels") {
+		e.CandidateLabels = candidateLabels(e.Item.Candidates)
+	}
+	// A verdict has an agreement of its own; see flag.
+	if r.Reads("margin") || r.Reads("agreement") && r != s.Flag {
+		mean := ballot.Mean(rec.samples(s.in.voters), nil)
+		e.Margin, e.Agreement = ballot.Margin(mean), ballot.Agreement(mean)
+	}
+	if r.Reads("votes") {
+		for _, v := range votes(rec.samples(s.in.voters)) {
+			e.Votes = append(e.Votes, rule.Vote{Voter: v.Voter, Answer: v.Answer, Weight: v.Weight, Accepted: v.Accepted})
+		}
+	}
+	return e
+}
+
+func candidateLabels(candidates []sdk.Candidate) []string {
+	var labels []string
+	seen := map[string]bool{}
+	for _, c := range candidates {
+		if c.Label != "" && !seen[c.Label] {
+			seen[c.Label] = true
+			labels = append(labels, c.Label)
+		}
+	}
+	return labels
+}
+
+// votes lists the answers of samples one by one.
+func votes(samples []sdk.Sample) []outcome.Vote {
+	n := 0
+	for _, s := range samples {
+		n += len(s.Answers)
+	}
+	all := make([]outcome.Vote, 0, n)
+	for _, s := range samples {
+		for _, a := range s.Answers {
+			all = append(all, outcome.Vote{
+				Voter: s.Voter, Answer: a.Label, Weight: a.Weight, Accepted: a.Accepted, Reason: a.Reason,
+				Reading: a.Reading, Explanation: a.Explanation, Model: s.Model,
+			})
+		}
+	}
+	return all
+}
+
+// when returns the records that a stage works on: those that nothing has failed on
+// before and for which its when rule holds. Where what it needs is missing, so is the
+// stage.
+func (s *stage) when(ctx context.Context, records []*Record) []*Record {
+	var wanted []*Record
+	for _, rec := range records {
+		if s.Block == "elect" {
+			s.insist(rec)
+		}
+		if rec.failure(s.in.needs) != nil {
+			continue
+		}
+		lacks := s.lacks(rec)
+		if s.When != nil && (lacks == nil || s.asks(rec)) {
+			ok, err := s.When.Eval(ctx, s.env(rec, s.When))
+			if err != nil {
+				rec.fail(s, fmt.Errorf("when: %w", err))
+				continue
+			}
+			if !ok {
+				rec.outputs[s.index].idle = true
+				rec.note(s, outcome.Rule{Rule: outcome.RuleWhen})
+				if s.mayHold(rec) {
+					s.allowed([]*Record{rec})
+				}
+				continue
+			}
+		}
+		if lacks != nil {
+			rec.outputs[s.index].missing = &outcome.Failure{Stage: s.String(), Err: lacks.Err}
+			continue
+		}
+		wanted = append(wanted, rec)
+	}
+	return wanted
+}
+
+// filter evaluates what is searched for each record, and returns those for which it
+// can be.
+func (s *stage) filter(ctx context.Context, records []*Record) []*Record {
+	var bound []*Record
+	for _, rec := range records {
+		f, err := s.Retrieve.Filter.Bind(ctx, &rule.Env{Item: s.item(rec)})
+		if err != nil {
+			rec.fail(s, fmt.Errorf("filter: %w", err))
+			continue
+		}
+		rec.outputs[s.index].filter = f
+		bound = append(bound, rec)
+	}
+	return bound
+}
+
+// applyRules applies the rules that look at what a stage wrote.
+func (s *stage) applyRules(ctx context.Context, rec *Record) error {
+	switch s.Block {
+	case "retrieve", "rerank":
+		return s.keep(ctx, rec)
+	case "sample":
+		return s.accept(ctx, rec, rec.outputs[s.index].samples)
+	case "elect":
+		return s.flag(ctx, rec)
+	}
+	return nil
+}
+
+// keep drops the candidates for which the keep rule does not hold.
+func (s *stage) keep(ctx context.Context, rec *Record) error {
+	if s.Keep == nil {
+		return nil
+	}
+	out := &rec.outputs[s.index]
+	e := s.env(rec, s.Keep)
+	var kept []sdk.Candidate
+	for i := range out.candidates {
+		e.Candidate, e.Rank = &out.candidates[i], i+1
+		ok, err := s.Keep.Eval(ctx, e)
+		if err != nil {
+			return fmt.Errorf("keep: %w", err)
+		}
+		if ok {
+			kept = append(kept, out.candidates[i])
+		}
+	}
+	if n, all := len(kept), len(out.candidates); n < all {
+		rec.note(s, outcome.Rule{Rule: outcome.RuleKeep, N: all - n, Of: all})
+		out.candidates = kept // else they stay those of all items, where they are the whole knowledge
+	}
+	return nil
+}
+
+// notAccepted is the reason of an answer that an accept rule drops.
+const notAccepted = "accept: the rule does not hold"
+
+// accept marks the answers that the stage's rule does not accept. The answer that no
+// label fits is not for the rule to judge: it asks about a label.
+func (s *stage) accept(ctx context.Context, rec *Record, samples []sdk.Sample) error {
+	if s.Accept == nil {
+		return nil
+	}
+	e := s.env(rec, s.Accept)
+	refused, asked := 0, 0
+	for _, sample := range samples {
+		for i := range sample.Answers {
+			a := &sample.Answers[i]
+			if !a.Accepted || a.Label == "" {
+				continue
+			}
+			e.Answer = a.Label
+			asked++
+			var err error
+			if a.Accepted, err = s.Accept.Eval(ctx, e); err != nil {
+				return fmt.Errorf("accept: %w", err)
+			}
+			if !a.Accepted {
+				a.Reason = notAccepted
+				refused++
+			}
+		}
+	}
+	if refused > 0 || asked > 0 && rec.noted(s, outcome.RuleAccept) {
+		rec.note(s, outcome.Rule{Rule: outcome.RuleAccept, N: refused, Of: asked})
+	}
+	return nil
+}
+
+// flag decides whether a person should look at the verdict.
+func (s *stage) flag(ctx context.Context, rec *Record) error {
+	if s.Flag == nil {
+		return nil
+	}
+	e := s.env(rec, s.Flag)
+	e.Answer, e.Agreement, e.Confidence = rec.verdict.Answer, rec.verdict.Agreement, cmp.Or(rec.verdict.Confidence, rec.verdict.Agreement)
+	var err error
+	if rec.flagged, err = s.Flag.Eval(ctx, e); err != nil {
+		return fmt.Errorf("flag: %w", err)
+	}
+	if rec.flagged {
+		rec.note(s, outcome.Rule{Rule: outcome.RuleFlag})
+	}
+	return nil
+}

@@ -1,0 +1,570 @@
+package stage
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/file/rule"
+	"github.com/racflow/racflow/engine/internal/knowledge"
+	"github.com/racflow/racflow/engine/internal/run/fitted"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/sdk"
+)
+
+// Know gives the graph a knowledge that its retrieve stages search. It fails where a
+// stage needs labels and the knowledge has none, or searches in a way that it cannot be searched.
+func (g *Graph) Know(block *pipeline.Knowledge, k *knowledge.Knowledge) error {
+	for _, s := range g.stages {
+		if s == nil || s.Retrieve == nil || s.Retrieve.From != block {
+			continue
+		}
+		all := []*pipeline.Stage{s.Stage}
+		for _, f := range s.Fallbacks {
+			all = append(all, f.Stage)
+		}
+		for _, one := range all {
+			if one.Retrieve == nil {
+				continue
+			}
+			if err := k.CheckMode(one.Retrieve.Ranking.Mode); err != nil {
+				return fmt.Errorf("%s: %w", s, err)
+			}
+		}
+	}
+	if len(k.Labels) == 0 {
+		if err := g.checkLabels(block); err != nil {
+			return err
+		}
+	}
+	g.knowledge[block], g.labels[block] = k, rule.NewLabelSet(k.Labels)
+	return nil
+}
+
+// Processes starts the process of each stage that has one and does not learn from
+// knowledge, by its position in the pipeline.
+func (g *Graph) Processes(start func(i int, s *pipeline.Stage)) {
+	for i, s := range g.stages {
+		if s != nil && s.Kind != "" && !s.Info.Fits {
+			start(i, s.Stage)
+		}
+	}
+}
+
+// Connect gives the stages their processes, by position in the pipeline, and starts
+// those of fallbacks and of stages that learn. All knowledge is known by then.
+func (g *Graph) Connect(ctx context.Context, processes []any, start Launch) error {
+	for i, s := range g.stages {
+		if s == nil {
+			continue
+		}
+		if err := g.connect(ctx, s, processes[i], start); err != nil {
+			return err
+		}
+	}
+	for _, k := range g.knowledge {
+		k.Begin(g.pipeline.Name, g.options.Observe)
+	}
+	return nil
+}
+
+func (g *Graph) connect(ctx context.Context, s *stage, process any, start Launch) (err error) {
+	if at := s.in.retrieve; at >= 0 {
+		block := g.stages[at].Retrieve.From
+		s.knowledge, s.labels, s.above = g.knowledge[block], g.labels[block], g.labels[block]
+		s.whole = g.stages[at].whole
+	}
+	if s.Retrieve != nil {
+		s.knowledge, s.labels = g.knowledge[s.Retrieve.From], g.labels[s.Retrieve.From]
+		if s.whole, err = s.readWhole(ctx); err != nil {
+			return err
+		}
+	}
+	if err := s.open(ctx, process, start); err != nil {
+		return err
+	}
+	for _, definition := range s.Fallbacks {
+		f := &stage{
+			Stage: definition.Stage, graph: g, name: s.name + ", fallback." + definition.Name, index: s.index, in: s.in, knowledge: s.knowledge, labels: s.labels, above: s.above,
+			rescue: true, ending: newEnding(), slots: g.slotsOf(definition.Stage),
+		}
+		if f.Retrieve == nil { // one of those searches
+			f.whole = s.whole
+		}
+		if err := f.open(ctx, nil, start); err != nil {
+			return err
+		}
+		s.fallbacks = append(s.fallbacks, f)
+	}
+	return nil
+}
+
+// open starts the process of a stage unless it is there, and gives it to the stage, which
+// learns from its knowledge first where it has to. A retrieve stage has none.
+func (s *stage) open(ctx context.Context, process any, start Launch) (err error) {
+	switch {
+	case s.Kind == "" || process != nil:
+	case !s.Info.Fits:
+		process, err = start(ctx, LaunchRequest{Stage: s.Stage})
+	case s.Block != "elect" && s.graph.options.Holdout.Of(s.knowledge):
+		return s.fold(ctx, s.learning(start))
+	default:
+		process, s.learnt, err = fitted.Start(ctx, s.learning(start))
+	}
+	if err != nil {
+		return err
+	}
+	return s.connect(process)
+}
+
+// connect gives a stage its process; nil: a retrieve stage has none.
+func (s *stage) connect(process any) (err error) {
+	s.process = process
+	if f, ok := process.(sdk.Fingerprinter); ok && s.Kind != "" {
+		s.fingerprint = f.Fingerprint()
+		s.identity = pipeline.StageDigest(s.Stage, f) + s.learnt
+		if s.knowledge != nil && s.Info.Reads&sdk.Of(sdk.ColumnLabels, sdk.ColumnRandom) != 0 {
+			collection, content := s.knowledge.Generation()
+			s.identity += collection + content
+		}
+	}
+	if r, ok := process.(sdk.Resolver); ok && s.Kind != "" {
+		s.resolved = r.Resolved()
+	}
+	s.method, err = s.methodOf(process)
+	return err
+}
+
+// checkLabels refuses a knowledge without labels where a stage cannot work without
+// them. Voters on prompts can: they may answer questions from passages.
+func (g *Graph) checkLabels(block *pipeline.Knowledge) error {
+	if len(g.voters) == 0 {
+		return nil
+	}
+	for _, s := range g.stages {
+		if s == nil || s.in.retrieve < 0 || g.stages[s.in.retrieve].Retrieve.From != block {
+			continue
+		}
+		var why string
+		switch {
+		case s.Info.Reads.Has(sdk.ColumnLabels):
+			why = fmt.Sprintf("so %s (%s) has none to choose from", s, s.Use)
+		case s.Kind == sdk.KindSample && !s.Info.Reads.Has(sdk.ColumnPrompts):
+			why = fmt.Sprintf("so there is nothing to vote for, which %s (%s) does", s, s.Use)
+		case s.Accept.Reads("labels") || s.Accept.Reads("candidate_labels"):
+			why = fmt.Sprintf("so the accept rule of %s takes no answer", s)
+		default:
+			continue
+		}
+		from := "row of " + block.Main().Path
+		advice := `name the column that holds it with label = "..." in the source block, or`
+		switch {
+		case block.Attached():
+			from, advice = "entry of "+block.Collection(), `name the field that holds it with label = "..." in the config of its store, or`
+		case block.Documents() != nil:
+			from, advice = "document", "let it read rows with labels, or"
+		}
+		return fmt.Errorf(`knowledge %q: no %s has a label, %s; %s have questions answered from passages, by a prompt with use = "answer" and voters that read it`,
+			block.Name, from, why, advice)
+	}
+	return nil
+}
+
+// Identity is what a stage's output depends on beyond its arguments.
+type Identity struct {
+	Stage       string // as "sample.knn", or "sample.llm, fallback.other"
+	Use         string
+	Fingerprint string         // empty: its plugin gives none
+	Learnt      string         // names what it has learnt from its knowledge; empty: nothing
+	Resolved    map[string]any // what it chose for arguments that the file leaves to it
+}
+
+// Identities returns those of all stages that have a process, in file order.
+func (g *Graph) Identities() []Identity {
+	var all []Identity
+	for _, s := range g.stages {
+		if s == nil {
+			continue
+		}
+		if s.Kind != "" {
+			all = append(all, Identity{s.String(), s.Use, s.fingerprint, s.learnt, s.resolved})
+		}
+		for i, f := range s.fallbacks {
+			if f.Kind != "" {
+				all = append(all, Identity{s.String() + ", fallback." + s.Fallbacks[i].Name, f.Use, f.fingerprint, f.learnt, f.resolved})
+			}
+		}
+	}
+	return all
+}
+
+// Times returns what each stage has done so far. What a retrieve stage does counts as
+// embedding and searching.
+func (g *Graph) Times() []outcome.StageTime {
+	var all []outcome.StageTime
+	for _, block := range g.pipeline.Knowledge() {
+		if k := g.knowledge[block]; k != nil {
+			embeds, searches := k.Meters()
+			rows, busy := embeds.Read()
+			all = append(all, outcome.StageTime{Stage: "embed." + block.Embed.Use, Rows: rows, Busy: busy})
+			rows, busy = searches.Read()
+			all = append(all, outcome.StageTime{Stage: "search." + block.Store.Use, Rows: rows, Busy: busy})
+		}
+	}
+	for _, s := range g.stages {
+		if s != nil && s.Kind != "" {
+			all = append(all, outcome.StageTime{Stage: s.String(), Rows: int(s.rows.Load()), Busy: time.Duration(s.busy.Load())})
+		}
+	}
+	for i := range all {
+		rows, busy := g.workedElsewhere(all[i].Stage)
+		all[i].Rows, all[i].Busy = all[i].Rows+rows, all[i].Busy+busy
+	}
+	return all
+}
+
+// Distributions names the voters that have returned distributions.
+func (g *Graph) Distributions() []string {
+	var all []string
+	for _, v := range g.voters {
+		if g.stages[v].spread.Load() {
+			all = append(all, g.stages[v].Name)
+		}
+	}
+	return all
+}
+
+// Step is what one stage made of an item.
+type Step struct {
+	Stage      string          // as "sample.knn"
+	Took       time.Duration   // of its batch
+	Candidates []sdk.Candidate // of a retrieve or rerank stage, with texts
+	Votes      []outcome.Vote  // of a voter
+	Skipped    string          // why it made nothing of the item; empty: it did
+}
+
+// Follow has each called as soon as a stage is done with the item, by several goroutines at once.
+// It is set before the item's way begins.
+func (r *Record) Follow(each func(Step)) { r.follow, r.texts = each, true }
+
+// tell says to those who follow records that the stage is done with them.
+func (s *stage) tell(records []*Record, took time.Duration) {
+	for _, rec := range records {
+		if rec.follow == nil {
+			continue
+		}
+		step, out := Step{Stage: s.String(), Took: took, Skipped: s.why(rec)}, &rec.outputs[s.index]
+		if s.Retrieve != nil || s.Kind == sdk.KindRerank {
+			step.Candidates = slices.Clone(out.candidates)
+		}
+		if s.Kind == sdk.KindSample {
+			step.Votes = votes(clone(out.samples)) // an election marks those that it does not accept
+		}
+		rec.follow(step)
+	}
+}
+
+// why is the reason for which a stage made nothing of an item; empty: it did.
+func (s *stage) why(rec *Record) string {
+	out := &rec.outputs[s.index]
+	switch above := rec.failure(s.in.needs); {
+	case out.failure != nil:
+		return out.failure.Error()
+	case out.skipped != nil:
+		return out.skipped.Error()
+	case out.missing != nil:
+		return out.missing.Error()
+	case above != nil:
+		return fmt.Sprintf("%s failed before", above.Stage)
+	case out.idle:
+		return "its when rule does not hold"
+	case out.withheld:
+		return "what may be spent does not go to this item"
+	case s.idle():
+		return "nothing reads what it writes any more"
+	}
+	return ""
+}
+
+// Run takes a batch through all stages.
+func (g *Graph) Run(ctx context.Context, records []*Record) {
+	var fresh, searched []*Record
+	for _, rec := range records {
+		if rec.searched {
+			searched = append(searched, rec)
+		} else {
+			fresh = append(fresh, rec)
+		}
+	}
+	g.run(ctx, fresh, func(int) bool { return true })
+	if len(searched) > 0 {
+		g.run(ctx, searched, func(i int) bool { return g.stages[i].Retrieve == nil })
+	}
+}
+
+// run takes records through those stages that are wanted, each as soon as those that
+// it needs are done.
+func (g *Graph) run(ctx context.Context, records []*Record, wanted func(stage int) bool) {
+	var good []*Record
+	for _, rec := range records {
+		if rec.Row.Err == nil && rec.Earlier == nil && rec.decided == nil {
+			good = append(good, rec)
+		}
+	}
+	done := make([]chan struct{}, len(g.stages))
+	for i := range done {
+		done[i] = make(chan struct{})
+	}
+	var wg sync.WaitGroup
+	for i, s := range g.stages {
+		if s == nil || !wanted(i) {
+			close(done[i])
+			continue
+		}
+		wg.Go(func() {
+			defer close(done[i])
+			for _, n := range s.in.needs {
+				<-done[n]
+			}
+			if g.options.Ballots && i == g.elect {
+				g.keepBallots(good)
+			}
+			start := time.Now()
+			s.run(ctx, good)
+			s.tell(good, time.Since(start))
+		})
+	}
+	wg.Wait()
+}
+
+// run takes the records of a batch through one stage, in the order of the package's
+// documentation.
+func (s *stage) run(ctx context.Context, records []*Record) {
+	if s.Kind == sdk.KindRerank {
+		defer s.passOn(records)
+		if s.whole != nil {
+			return
+		}
+	}
+	if s.idle() {
+		return
+	}
+	records = s.when(ctx, records)
+	if s.Block == "elect" {
+		// The election's own accept rule narrows what counts further.
+		for _, rec := range records {
+			if err := s.accept(ctx, rec, rec.samples(s.in.voters)); err != nil {
+				rec.fail(s, err)
+			}
+		}
+		records = slices.DeleteFunc(records, func(rec *Record) bool { return rec.outputs[s.index].failure != nil })
+	}
+	s.work(ctx, records)
+	s.fallBack(ctx, records)
+	for _, rec := range records {
+		out := &rec.outputs[s.index]
+		switch f := out.failure; {
+		case stops(f), s.OnError == pipeline.FailItem && s.unavailable(f):
+			*out = output{trace: out.trace, missing: f}
+		case f != nil && s.OnError == pipeline.SkipItem:
+			*out = output{trace: out.trace, skipped: f}
+		case f != nil && s.mayAbstain(f):
+			out.failure, out.skipped, out.refused = nil, f, true
+		}
+	}
+}
+
+// work calls the stage and applies the rules that follow the call. Items none of whose
+// answers is accepted are asked again, as often as resamples allow. A stage that had
+// to stop begins nothing.
+func (s *stage) work(ctx context.Context, records []*Record) {
+	if s.stopped.Load() {
+		for _, rec := range records {
+			rec.fail(s, s.ending.err())
+		}
+		return
+	}
+	if s.Retrieve != nil {
+		records = s.filter(ctx, records)
+	}
+	if s.Kind == sdk.KindSample {
+		defer func(all []*Record) {
+			for _, rec := range all {
+				rec.forgetTexts(s.index)
+			}
+		}(records)
+	}
+	for resampled := 0; ; resampled++ {
+		if records = s.allowed(records); len(records) == 0 {
+			return
+		}
+		var again []*Record
+		for i, err := range s.call(ctx, records) {
+			rec := records[i]
+			if err == nil {
+				err = s.applyRules(ctx, rec)
+			}
+			if err != nil {
+				rec.fail(s, err)
+			} else if resampled < s.Resamples && rec.rejected(s.index) {
+				rec.retried(s, "none of its answers was accepted")
+				again = append(again, rec)
+			}
+		}
+		records = again
+	}
+}
+
+// rejected reports whether a voter gave samples and none of their answers is accepted.
+// One that gave none abstains, and would do so again.
+func (r *Record) rejected(stage int) bool {
+	samples := r.outputs[stage].samples
+	return len(samples) > 0 && !slices.ContainsFunc(samples, func(s sdk.Sample) bool {
+		return slices.ContainsFunc(s.Answers, func(a sdk.Answer) bool { return a.Accepted })
+	})
+}
+
+// fallBack lets the first fallback whose rule holds take over an item that failed or
+// was left without candidates. None takes over one that the stage had to stop for:
+// nobody would ask the stage about it again.
+func (s *stage) fallBack(ctx context.Context, records []*Record) {
+	taken := make([][]*Record, len(s.fallbacks))
+	for _, rec := range records {
+		out := &rec.outputs[s.index]
+		if stops(out.failure) {
+			continue
+		}
+		for i, f := range s.fallbacks {
+			when := s.Fallbacks[i].When
+			e := f.env(rec, when)
+			if e.Failed = out.failure != nil; e.Failed {
+				e.Error = out.failure.Err.Error()
+			}
+			ok, err := when.Eval(ctx, e)
+			if err != nil {
+				rec.fail(s, err)
+				break
+			}
+			if ok {
+				rec.note(s, outcome.Rule{Rule: outcome.RuleFallback, Name: s.Fallbacks[i].Name, Why: reasonOf(out)})
+				taken[i] = append(taken[i], rec)
+				break
+			}
+		}
+	}
+	for i, f := range s.fallbacks {
+		for _, rec := range taken[i] {
+			rec.outputs[s.index] = output{trace: rec.outputs[s.index].trace}
+		}
+		f.work(ctx, taken[i])
+	}
+}
+
+// reasonOf is what a fallback takes over for.
+func reasonOf(out *output) string {
+	if out.failure != nil {
+		return outcome.Why(out.failure.Err)
+	}
+	return ""
+}
+
+// whole is a knowledge that is given as a whole in place of a search: all items have
+// the same candidates, which nothing has scored, and so prompts that begin alike. Both
+// are held once.
+type whole struct {
+	candidates []sdk.Candidate
+	once       sync.Once
+	digest     string // of these
+
+	mu       sync.Mutex
+	texts    map[string]string // of messages that many prompts share
+	passages []string          // of the last prompt
+}
+
+// maxShared bounds how many texts are held that prompts may share. A stage whose
+// prompts share nothing and say that they do would fill the memory.
+const maxShared = 16
+
+// readWhole evaluates whether all of a stage's knowledge is given; nil: it is searched.
+func (s *stage) readWhole(ctx context.Context) (*whole, error) {
+	if s.Retrieve.Whole == nil {
+		return nil, nil
+	}
+	var env rule.Env
+	var err error
+	if s.Retrieve.Whole.Reads("knowledge") {
+		if env.Knowledge, err = s.knowledge.Extent(ctx); err != nil {
+			return nil, err
+		}
+	}
+	holds, err := s.Retrieve.Whole.Eval(ctx, &env)
+	if err != nil {
+		return nil, fmt.Errorf("%s: whole: %w", s, err)
+	}
+	if !holds {
+		return nil, nil
+	}
+	w := &whole{texts: map[string]string{}}
+	if w.candidates, err = s.knowledge.All(ctx); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// give is the method of a retrieve stage that gives all of its knowledge, or all but the
+// row that the item is.
+func (w *whole) give(stage int, others bool) method {
+	return func(_ context.Context, records []*Record) error {
+		for _, rec := range records {
+			all := w.candidates
+			if others {
+				all = slices.DeleteFunc(slices.Clone(all), func(c sdk.Candidate) bool { return c.ID == rec.id })
+			}
+			rec.outputs[stage].candidates = all
+		}
+		return nil
+	}
+}
+
+// is reports whether candidates are all of the knowledge, as it was given.
+func (w *whole) is(candidates []sdk.Candidate) bool {
+	return w != nil && len(candidates) > 0 && len(candidates) == len(w.candidates) && &candidates[0] == &w.candidates[0]
+}
+
+// abstains reports whether a stage votes on candidates that nothing has scored, so that
+// no vote could mean anything: it gets none.
+func (s *stage) abstains() bool {
+	return s.whole != nil && s.Kind == sdk.KindSample && !s.Info.Reads.Has(sdk.ColumnPrompts)
+}
+
+// share lets prompts hold the same texts where theirs are equal: each comes from the
+// wire with its own.
+func (w *whole) share(prompts []sdk.Prompt) {
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range prompts {
+		if len(w.passages) > 0 && slices.Equal(prompts[i].Passages, w.passages) {
+			prompts[i].Passages = w.passages
+		} else {
+			w.passages = prompts[i].Passages
+		}
+		messages := prompts[i].Messages
+		for j := range messages {
+			if !messages[j].Shared {
+				continue
+			}
+			text, ok := w.texts[messages[j].Text]
+			if ok {
+				messages[j].Text = text
+			} else if len(w.texts) < maxShared {
+				w.texts[messages[j].Text] = messages[j].Text
+			}
+		}
+	}
+}

@@ -1,0 +1,298 @@
+package explain
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/engine/internal/process/governor"
+	"github.com/racflow/racflow/engine/internal/run/journal"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/sdk"
+)
+
+// kept is an item that is being completed.
+type kept struct {
+	Item
+	row     source.Row
+	seen    *journal.Seen
+	unasked *outcome.Bill
+	passed  bool // what was seen of such an item is only kept where the run keeps all
+}
+
+func keptOf(item *journal.Item, b *Brief) *kept {
+	passed := item.Seen == nil && item.Status != journal.Unreached && item.Result.Decided == nil && !journal.Notable(&item.Result)
+	return &kept{Item: Item{Brief: *b}, row: item.Row, seen: item.Seen, unasked: item.Result.Unasked, passed: passed}
+}
+
+func (k *kept) lose(format string, args ...any) {
+	k.Gone = append(k.Gone, fmt.Sprintf(format, args...))
+}
+
+// complete adds to items what was seen of them. What is not there any more is said in each. One
+// batch is completed at a time.
+func (r *Run) complete(ctx context.Context, items []*kept) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	weights := r.Weights().Weights
+	for _, k := range items {
+		r.list(k)
+		r.decide(k)
+		k.Weights = weights
+		if k.passed && r.journal.Manifest.Answers != journal.PassageAnswers {
+			k.lose("what was seen: the run keeps that of items that are flagged, failed, wrong or without an answer; keep = \"all\" in the pipeline's journal block keeps it of every item")
+		}
+	}
+	if err := r.look(ctx, items); err != nil {
+		return err
+	}
+	r.prompt(ctx, items)
+	for _, k := range items {
+		r.reply(k)
+		for i := range k.Lists {
+			if l := &k.Lists[i]; l.found != nil {
+				l.Candidates = result.Candidates(l.found)
+			}
+		}
+		slices.Sort(k.Gone)
+	}
+	return ctx.Err()
+}
+
+// retrievalOnly reports whether the item's candidates are its result.
+func (k *kept) retrievalOnly() bool { return len(k.Candidates) > 0 }
+
+// list makes the lists of an item, without texts. Those of which the result has the candidates come
+// with theirs.
+func (r *Run) list(k *kept) {
+	if k.seen != nil {
+		for _, l := range k.seen.Lists {
+			k.Lists = append(k.Lists, List{Stage: l.Stage, Whole: l.Whole, found: bare(l.Found)})
+		}
+		if older := k.seen.Candidates; len(older) > 0 {
+			k.Lists = append(k.Lists, List{Stage: r.lastList(), found: bare(older)})
+		}
+	}
+	if k.retrievalOnly() {
+		k.Lists = append(k.Lists, List{Stage: r.lastList(), Candidates: k.Candidates})
+	}
+}
+
+func bare(all []journal.Scored) []sdk.Candidate {
+	found := make([]sdk.Candidate, len(all))
+	for i, c := range all {
+		found[i] = sdk.Candidate{ID: c.ID, Score: c.Score, Dense: c.Dense, Lexical: c.Lexical}
+	}
+	return found
+}
+
+// lastList names the last stage that leaves candidates, where the journal does not.
+func (r *Run) lastList() string {
+	if r.pipeline == nil {
+		return ""
+	}
+	for _, s := range slices.Backward(r.pipeline.Definition().Stages) {
+		if s.Enabled && (s.Block == "retrieve" || s.Block == "rerank") {
+			return s.Block + "." + s.Name
+		}
+	}
+	return ""
+}
+
+// Brief is what the journal and the input say of an item. Its text is empty where the input
+// is not there any more.
+type Brief struct {
+	result.Result
+	Line   int            `json:"line"` // in the input
+	Status journal.Status `json:"status"`
+	// Usages are the tokens that the samples of each voter took, and Cost the money, by the
+	// prices that the run began with. nil: none took any, or the journal does not say whose they were.
+	Usages map[string]Usage   `json:"usages,omitempty"`
+	Cost   map[string]float64 `json:"cost,omitempty"`
+	Seen   bool               `json:"seen"` // the journal has what was seen of the item
+}
+
+// Usage is sdk.Usage for pages.
+type Usage struct {
+	Input  uint64 `json:"input"` // with those that the service had cached
+	Cached uint64 `json:"cached,omitempty"`
+	Output uint64 `json:"output"`
+}
+
+// Item is all that is known of an item.
+type Item struct {
+	Brief
+	// Weights are those of the voters in the election, where it has some.
+	Weights map[string]float64 `json:"weights,omitempty"`
+	Lists   []List             `json:"lists,omitempty"`   // of the retrieve and rerank stages, in file order
+	Prompts []Prompted         `json:"prompts,omitempty"` // by stage
+	Replies []Reply            `json:"replies,omitempty"` // by voter, in the order of their samples
+	Rules   []Rule             `json:"rules,omitempty"`   // that decided something, in file order
+	Retries []Retry            `json:"retries,omitempty"`
+	Gone    []string           `json:"gone,omitempty"` // what is not there any more, and why: sentences
+}
+
+// Counts reports whether a vote counts in the election, or why not.
+func (i *Item) Counts(v result.Vote) (counts bool, why string) {
+	if weight, known := i.Weights[v.Voter]; known && weight == 0 && v.Accepted {
+		return false, "the election has the weight 0 for " + v.Voter
+	}
+	return v.Accepted, v.Reason
+}
+
+// List are the candidates that a stage left for those below it, best first. One whose text
+// is gone has an empty text and no label.
+type List struct {
+	Stage      string             `json:"stage"`           // as "rerank.best"
+	Whole      bool               `json:"whole,omitempty"` // they are all of the knowledge, in its order, which nothing has scored
+	Candidates []result.Candidate `json:"candidates"`
+
+	found []sdk.Candidate // the same, as stages see them
+}
+
+// Prompted are prompts that a prompt stage wrote, letter by letter.
+type Prompted struct {
+	Stage   string   `json:"stage"` // as "prompt.classify"
+	Prompts []Prompt `json:"prompts"`
+}
+
+// Prompt is what a model was asked: a text to complete, or a chat.
+type Prompt struct {
+	Text     string    `json:"text,omitempty"`
+	Messages []Message `json:"messages,omitempty"` // of a chat; Text is empty then
+}
+
+// Message is a turn of a chat.
+type Message struct {
+	Role string `json:"role"` // as sdk.Message has it
+	Text string `json:"text"`
+}
+
+// Reply is what a service replied to a voter, as the response cache has it.
+type Reply struct {
+	Voter string `json:"voter"`
+	Text  string `json:"text"`
+}
+
+// Rule is a rule of the file that decided something about an item.
+type Rule struct {
+	Stage string `json:"stage"` // as "sample.llm"
+	Rule  string `json:"rule"`  // "when", "keep", "accept", "flag", "fallback", "on_error" or RuleSpend
+	Text  string `json:"text,omitempty"`
+	What  string `json:"what"` // it did: a sentence without its full stop
+}
+
+// RuleSpend says that the item's turn did not come, where a run may spend only so much. It is
+// of no stage.
+const RuleSpend = "spend"
+
+// Retry is a stage that was called again about an item.
+type Retry struct {
+	Stage string `json:"stage"`
+	Why   string `json:"why"`
+	Times int    `json:"times"`
+}
+
+// reply adds what services replied about an item.
+func (r *Run) reply(k *kept) {
+	if k.seen == nil {
+		return
+	}
+	for _, voter := range slices.Sorted(maps.Keys(k.seen.Requests)) {
+		keys, missing := k.seen.Requests[voter], 0
+		for _, key := range keys {
+			text, ok := r.replyTo(voter, key)
+			if !ok {
+				missing++
+				continue
+			}
+			k.Replies = append(k.Replies, Reply{voter, text})
+		}
+		if missing > 0 {
+			k.lose("%d of %d replies to sample.%s: the response cache does not have them any more", missing, len(keys), voter)
+		}
+	}
+}
+
+// replyTo looks up one reply, of the voter or of one of its fallbacks.
+func (r *Run) replyTo(voter, key string) (string, bool) {
+	var k sdk.Key
+	if n, err := hex.Decode(k[:], []byte(key)); err != nil || n != len(k) || r.replies == nil {
+		return "", false
+	}
+	for _, s := range r.journal.Manifest.Stages {
+		if name, _, _ := strings.Cut(s.Stage, ", "); name != "sample."+voter {
+			continue
+		}
+		if value, ok := r.replies.Get(governor.KeyOf(sdk.KindSample, s.Use, k)); ok {
+			return replyText(value), true
+		}
+	}
+	return "", false
+}
+
+// replyText is what a model wrote, where a cached reply has that apart.
+func replyText(reply []byte) string {
+	var known struct{ Text *string }
+	if json.Unmarshal(reply, &known) == nil && known.Text != nil {
+		return *known.Text
+	}
+	return string(reply)
+}
+
+// decide adds the rules that decided something about an item, and which stages were called
+// again.
+func (r *Run) decide(k *kept) {
+	if bill := k.unasked; bill != nil {
+		k.Rules = append(k.Rules, Rule{Rule: RuleSpend, What: fmt.Sprintf("no voter that calls a service was asked, which would take %d calls: what the run may spend goes to other items", bill.Calls)})
+	}
+	if k.seen == nil {
+		return
+	}
+	for _, one := range k.seen.Rules {
+		k.Rules = append(k.Rules, Rule{Stage: one.Stage, Rule: one.Rule, Text: r.textOf(one), What: whatOf(one)})
+	}
+	for _, one := range k.seen.Retries {
+		k.Retries = append(k.Retries, Retry(one))
+	}
+}
+
+// textOf is a rule as it was written; empty: an older racflow kept the run.
+func (r *Run) textOf(one outcome.Rule) string {
+	all := r.journal.Manifest.Rules
+	at := slices.IndexFunc(all, func(m journal.ManifestRule) bool {
+		return m.Stage == one.Stage && m.Rule == one.Rule && m.Name == one.Name
+	})
+	if at < 0 {
+		return ""
+	}
+	return all[at].Text
+}
+
+// whatOf says what a rule did.
+func whatOf(one outcome.Rule) string {
+	switch one.Rule {
+	case outcome.RuleWhen:
+		return "it does not hold, so the stage did nothing for the item"
+	case outcome.RuleKeep:
+		return fmt.Sprintf("it dropped %d of %d candidates", one.N, one.Of)
+	case outcome.RuleAccept:
+		return fmt.Sprintf("it refused %d of %d answers", one.N, one.Of)
+	case outcome.RuleFlag:
+		return "it holds, so a person should look at the item"
+	case outcome.RuleFallback:
+		if one.Why == "" {
+			return fmt.Sprintf("it holds, so the fallback %q took over", one.Name)
+		}
+		return fmt.Sprintf("it holds, so the fallback %q took over after: %s", one.Name, one.Why)
+	case outcome.RuleOnError:
+		return "the stage failed and was skipped: " + one.Why
+	}
+	return one.Why
+}

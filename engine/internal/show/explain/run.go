@@ -1,0 +1,375 @@
+package explain
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/knowledge/cache"
+	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/engine/internal/process/governor"
+	"github.com/racflow/racflow/engine/internal/process/redact"
+	"github.com/racflow/racflow/engine/internal/run/journal"
+	"github.com/racflow/racflow/engine/internal/run/result"
+)
+
+// Briefs yields every item of the run in the order of its input, those that were not reached
+// among them. Where the input is gone they are those that the journal has. An
+// error is yielded last, with nil.
+func (r *Run) Briefs(ctx context.Context) iter.Seq2[*Brief, error] {
+	return func(yield func(*Brief, error) bool) {
+		for item, err := range r.items(ctx) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(briefOf(&item), nil) {
+				return
+			}
+		}
+	}
+}
+
+// Item returns all that is known of an item, by its ID, or else by its line in the input.
+// Of several with one ID it is the first.
+func (r *Run) Item(ctx context.Context, id string) (*Item, error) {
+	number, _ := strconv.Atoi(id)
+	var found *journal.Item
+	for item, err := range r.items(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if item.Row.ID == id {
+			found = &item
+			break
+		}
+		if item.Row.Line == number {
+			found = &item
+		}
+	}
+	if found == nil {
+		return nil, fmt.Errorf("run %s has no item %q: it was not reached, or is called in another way", r.ID(), id)
+	}
+	whole := keptOf(found, briefOf(found))
+	return &whole.Item, r.complete(ctx, []*kept{whole})
+}
+
+// items are those of the input with what the journal has of them, or where the input is gone,
+// those of the journal.
+func (r *Run) items(ctx context.Context) iter.Seq2[journal.Item, error] {
+	return func(yield func(journal.Item, error) bool) {
+		rows, err := r.rows()
+		if err != nil {
+			for item := range r.journal.Kept() {
+				if err := ctx.Err(); err != nil {
+					yield(journal.Item{}, err)
+					return
+				}
+				if !yield(item, nil) {
+					return
+				}
+			}
+			return
+		}
+		defer rows.Close() //nolint:errcheck // it was only read
+		next := func() (source.Row, error) {
+			if err := ctx.Err(); err != nil {
+				return source.Row{}, err
+			}
+			return rows.Next()
+		}
+		for item, err := range r.journal.Results(next) {
+			if !yield(item, err) {
+				return
+			}
+		}
+	}
+}
+
+// reader reads rows of an input.
+type reader interface {
+	Next() (source.Row, error)
+	io.Closer
+}
+
+var errNoInput = errors.New("the input is not there any more")
+
+// rows opens the input: as the file reads it, with metadata, which prompts may show, or, where
+// the file has come to read other columns, as the manifest says.
+func (r *Run) rows() (reader, error) {
+	rows, err := r.journal.Manifest.Rows()
+	if err != nil {
+		return nil, errNoInput
+	}
+	if r.pipeline != nil && reflect.DeepEqual(r.pipeline.InputColumns(), r.journal.Manifest.Columns) {
+		if as, err := r.pipeline.Rows(); err == nil {
+			_ = rows.Close() // nothing was read
+			return as, nil
+		}
+	}
+	return rows, nil
+}
+
+func briefOf(item *journal.Item) *Brief {
+	item.Result.Fields = item.Row.Fields
+	if file, line := item.Row.Place(); file != "" {
+		item.Result.File, item.Result.FileLine = file, line
+	}
+	b := &Brief{Result: result.Of(item.Result, nil), Line: item.Row.Line, Status: item.Status, Cost: item.Result.Costs, Seen: item.Seen != nil}
+	for voter, u := range item.Result.Usages {
+		if b.Usages == nil {
+			b.Usages = map[string]Usage{}
+		}
+		b.Usages[voter] = Usage{Input: u.InputTokens, Cached: u.CachedTokens, Output: u.OutputTokens}
+	}
+	return b
+}
+
+// together is how many items are looked up at a time.
+const together = 128
+
+// Items yields those items of the run that are wanted, in the order of the input, with all
+// that is known of them. An error is yielded last, with nil.
+func (r *Run) Items(ctx context.Context, want func(*Brief) bool) iter.Seq2[*Item, error] {
+	return func(yield func(*Item, error) bool) {
+		var batch []*kept
+		give := func() bool {
+			if err := r.complete(ctx, batch); err != nil {
+				yield(nil, err)
+				return false
+			}
+			for _, k := range batch {
+				if !yield(&k.Item, nil) {
+					return false
+				}
+			}
+			batch = slices.Delete(batch, 0, len(batch))
+			return true
+		}
+		for item, err := range r.items(ctx) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			brief := briefOf(&item)
+			if !want(brief) {
+				continue
+			}
+			if batch = append(batch, keptOf(&item, brief)); len(batch) == together && !give() {
+				return
+			}
+		}
+		give()
+	}
+}
+
+// asBefore are the options with which a file is loaded as a run loaded it, to look at it
+// alone: no service is called.
+func asBefore(o engine.Options, m journal.Manifest) engine.Options {
+	o.Vars, o.Columns, o.KnowledgeColumns = maps.Clone(o.Vars), maps.Clone(o.Columns), maps.Clone(o.KnowledgeColumns)
+	if o.Vars == nil {
+		o.Vars = map[string]string{}
+	}
+	if o.Columns == nil {
+		o.Columns = map[string]string{}
+	}
+	if o.KnowledgeColumns == nil {
+		o.KnowledgeColumns = map[string]string{}
+	}
+	o.Pipeline, o.Input, o.Limit = m.Pipeline, m.Input.Path, m.Limit
+	o.Journal, o.Resume, o.Services = false, "", &engine.Services{Mode: governor.Offline}
+	files := map[string]bool{}
+	if m.Command != nil {
+		o.Dir = m.Command.Dir
+		for _, f := range m.Command.Flags {
+			name, value, _ := strings.Cut(f.Value, "=")
+			switch f.Name {
+			case "column":
+				o.Columns[name] = value
+			case "knowledge-column":
+				o.KnowledgeColumns[name] = value
+			case "var-file":
+				path := within(o.Dir, f.Value)
+				if _, err := os.Stat(path); err == nil {
+					files[f.Value] = true
+					o.VarFiles = append(o.VarFiles, path)
+				}
+			case "plugins":
+				o.Plugins = append(o.Plugins, within(o.Dir, f.Value))
+			}
+		}
+	}
+	for _, v := range m.Variables {
+		_, given := o.Vars[v.Name]
+		if _, here := os.LookupEnv("RACFLOW_VAR_" + v.Name); given || v.From == "default" || files[v.From] || here && v.Value == redact.Placeholder {
+			continue
+		}
+		o.Vars[v.Name] = v.Value
+	}
+	if m.Command != nil { // letter by letter, as maps and lists have to be
+		for _, f := range m.Command.Flags {
+			if name, value, ok := strings.Cut(f.Value, "="); f.Name == "var" && ok {
+				o.Vars[name] = value
+			}
+		}
+	}
+	return o
+}
+
+func within(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
+}
+
+// Run is a run that is open. Its methods may be called by several goroutines at once.
+type Run struct {
+	ctx     context.Context
+	journal *journal.Journal
+	totals  *journal.Totals
+	gone    []string
+
+	pipeline *engine.Pipeline // nil: the file is gone
+	replies  *cache.Cache     // nil: no reply is kept
+
+	mu        sync.Mutex
+	opened    map[string]*opened // by knowledge
+	processes map[string]*process
+	labels    []string
+}
+
+// Open opens a run of a state folder (Options.State), by its ID or as engine.Newest, the
+// newest of all. The file is loaded as the run loaded it, with its variables and columns; of the options,
+// those that the run does not say are used. The run is open until ctx ends, or Close.
+func Open(ctx context.Context, o engine.Options, run string) (*Run, error) {
+	if o.State == "" {
+		o.State = engine.DefaultState
+	}
+	kept := journal.RunsOf(o.State)
+	if run == engine.Newest {
+		var any bool
+		if run, any = kept.Last(); !any {
+			return nil, fmt.Errorf("no run is kept in %s", o.State)
+		}
+	}
+	j, err := kept.Open(run)
+	if err != nil {
+		return nil, err
+	}
+	r := &Run{ctx: ctx, journal: j, totals: kept.End(run), opened: map[string]*opened{}, processes: map[string]*process{}}
+	if j.Changed > 0 {
+		r.lose("%d lines of the journal were changed after they were written: their items count as not reached", j.Changed)
+	}
+	if rows, err := j.Manifest.Rows(); err != nil {
+		r.lose("the texts of the items: %v", err)
+	} else {
+		_ = rows.Close() // it is opened again when it is read
+	}
+	if r.pipeline, err = engine.Open(ctx, j.Manifest.File, asBefore(o, j.Manifest)); err != nil {
+		if ctx.Err() != nil {
+			return nil, errors.Join(ctx.Err(), j.Close(nil))
+		}
+		r.pipeline = nil
+		r.lose("texts of candidates and prompts: the file cannot be loaded as the run did: %v", err)
+	}
+	if r.replies, err = cache.Open(filepath.Join(o.State, engine.CacheFolder), slog.New(slog.DiscardHandler)); err != nil {
+		r.replies = nil
+		r.lose("replies of services: %v", err)
+	}
+	return r, nil
+}
+
+func (r *Run) lose(format string, args ...any) {
+	r.gone = append(r.gone, fmt.Sprintf(format, args...))
+}
+
+// Close ends what the run has started.
+func (r *Run) Close() {
+	if r.pipeline != nil {
+		r.pipeline.Close()
+	}
+	if r.replies != nil {
+		_ = r.replies.Close() // it was only read
+	}
+	_ = r.journal.Close(nil) // as it was
+}
+
+// ID names the run.
+func (r *Run) ID() string { return r.journal.ID() }
+
+// Manifest is what was run.
+func (r *Run) Manifest() journal.Manifest { return r.journal.Manifest }
+
+// Definition is the pipeline as the file says it now; nil: the file is gone, as Gone says.
+func (r *Run) Definition() *pipeline.Pipeline {
+	if r.pipeline == nil {
+		return nil
+	}
+	return r.pipeline.Definition()
+}
+
+// Weights are those of the voters in the run's election.
+func (r *Run) Weights() pipeline.Weights {
+	var resolved map[string]any
+	for _, s := range r.journal.Manifest.Stages {
+		if strings.HasPrefix(s.Stage, "elect.") {
+			resolved = s.Resolved
+		}
+	}
+	return r.Definition().WeightsOf(resolved)
+}
+
+// Totals are how the run ended; nil: it was cut off.
+func (r *Run) Totals() *journal.Totals { return r.totals }
+
+// Gone says what of the run as a whole is not there any more, and why: sentences.
+func (r *Run) Gone() []string { return slices.Clone(r.gone) }
+
+// Labels are those of the knowledge that was searched, sorted. Where that is gone, they
+// are those that the journal has as answers or as expected.
+func (r *Run) Labels() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.labels != nil {
+		return slices.Clone(r.labels)
+	}
+	known := map[string]bool{}
+	for _, of := range slices.Backward(r.journal.Manifest.Knowledge) {
+		k, err := r.knowledge(of)
+		if err != nil {
+			continue
+		}
+		if labels, err := k.labels(r.ctx); err == nil && len(labels) > 0 {
+			r.labels = labels
+			return slices.Clone(labels)
+		}
+	}
+	if r.journal.Manifest.Answers == journal.LabelAnswers {
+		for item := range r.journal.Kept() {
+			known[item.Result.Answer], known[item.Row.Label] = true, true
+		}
+	}
+	r.labels = []string{}
+	for label := range known {
+		if label != "" {
+			r.labels = append(r.labels, label)
+		}
+	}
+	slices.SortFunc(r.labels, cmp.Compare[string])
+	return slices.Clone(r.labels)
+}

@@ -1,0 +1,180 @@
+package page
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	_ "embed" // of the assets
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+)
+
+// legible is the size in bytes up to which a block stays legible JSON.
+const legible = 16 << 10
+
+// encode writes blocks as script elements of data, which no browser runs.
+func encode(blocks []Block) (template.HTML, error) {
+	var b bytes.Buffer
+	for _, block := range blocks {
+		id := template.HTMLEscapeString(block.ID)
+		packed, ok := block.Data.(Packed)
+		if !ok {
+			text, err := json.Marshal(block.Data) // < > and & escaped: no text ends the element
+			if err != nil {
+				return "", fmt.Errorf("data %q of the page: %w", block.ID, err)
+			}
+			if len(text) <= legible {
+				fmt.Fprintf(&b, "<script type=\"application/json\" id=%q>%s</script>\n", id, text)
+				continue
+			}
+			packed = pack(text)
+		}
+		fmt.Fprintf(&b, "<script type=\"application/octet-stream\" id=%q>%s</script>\n", id, packed)
+	}
+	return template.HTML(b.String()), nil //nolint:gosec // JSON with escaped markup, or base64
+}
+
+// Packed is data as a page holds it where it is compressed: JSON, gzip, base64. Its length is
+// what the page grows by.
+type Packed string
+
+// Pack packs data for a Block, so that its size is known before the page is written.
+func Pack(data any) (Packed, error) {
+	text, err := json.Marshal(data)
+	return pack(text), err
+}
+
+func pack(text []byte) Packed {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, _ = z.Write(text) // a buffer takes everything
+	_ = z.Close()
+	return Packed(base64.StdEncoding.EncodeToString(b.Bytes()))
+}
+
+// Page is an HTML page.
+type Page struct {
+	Title string        // also of its header
+	Brand string        // what the header shows before the title, such as "racflow report"
+	Body  template.HTML // what main holds before the modules fill it
+	// Data is the block "data", which base.js loads as JSON: load("data"). nil: there is none.
+	Data any
+	// Blocks are others, which a page loads when it needs them.
+	Blocks []Block
+	// Modules are JavaScript that is run in order, after base.js, in one module: what one
+	// declares is known to those after it. A line that begins with "import " is left out, and so is
+	// "export " at the beginning of one: they are for editors and tests.
+	Modules []string
+	Styles  []string // CSS after page.css
+	Charts  bool     // the modules draw charts
+	Live    bool     // the modules call the server that the page came from
+}
+
+// Block is data of a page, with an id that is unique in it.
+type Block struct {
+	ID   string
+	Data any
+}
+
+// Modules and styles that pages share.
+var (
+	//go:embed assets/base.js
+	base string
+	//go:embed assets/page.css
+	style string
+	//go:embed assets/vendor/chartist-1.5.0.umd.js
+	chartist string
+
+	//go:embed assets/table.js
+	Table string // table.js
+	//go:embed assets/chart.js
+	Chart string // chart.js; Page.Charts brings the library that it needs
+	//go:embed assets/item.js
+	Item string // item.js
+
+	//go:embed assets/page.html
+	frameText string
+	frame     = template.Must(template.New("page").Parse(frameText))
+)
+
+// Write writes the page. The error says which data cannot be JSON, or is w's.
+func (p Page) Write(w io.Writer) error {
+	css := style + strings.Join(p.Styles, "\n")
+	var scripts []string
+	if p.Charts {
+		scripts = append(scripts, chartist)
+	}
+	code := join(append([]string{base}, p.Modules...))
+	blocks := p.Blocks
+	if p.Data != nil {
+		blocks = append([]Block{{"data", p.Data}}, blocks...)
+	}
+	data, err := encode(blocks)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	err = frame.Execute(&b, map[string]any{
+		"Title": p.Title, "Brand": p.Brand, "Body": p.Body, "Policy": policy(css, append(scripts, code), p.Live),
+		"Style": element("style", "", css), "Data": data, "Scripts": libraries(scripts), "Modules": element("script", ` type="module"`, code),
+	})
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(b.Bytes())
+	return err
+}
+
+// element is an element with a text that is no markup, such as code. The text is this
+// program's own: it must not end the element, which would change what its hash is of.
+func element(name, attributes, text string) template.HTML {
+	if strings.Contains(strings.ToLower(text), "</"+name) {
+		panic("an asset ends its own element: </" + name)
+	}
+	return template.HTML(fmt.Sprintf("<%s%s>%s</%s>", name, attributes, text, name)) //nolint:gosec // assets of this program
+}
+
+func libraries(scripts []string) (all template.HTML) {
+	for _, text := range scripts {
+		all += element("script", "", text) + "\n"
+	}
+	return all
+}
+
+// join makes one module of several.
+func join(modules []string) string {
+	var b strings.Builder
+	for _, text := range modules {
+		for line := range strings.Lines(text) {
+			if !strings.HasPrefix(line, "import ") {
+				b.WriteString(strings.TrimPrefix(line, "export "))
+			}
+		}
+	}
+	return b.String()
+}
+
+// policy is the Content-Security-Policy of a page with this style and these scripts.
+func policy(style string, scripts []string, live bool) string {
+	directives := []string{
+		"default-src 'none'", "script-src" + hashes(scripts...), "style-src" + hashes(style),
+		"base-uri 'none'", "form-action 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'",
+	}
+	if live {
+		directives = append(directives, "connect-src 'self'")
+	}
+	return strings.Join(directives, "; ")
+}
+
+func hashes(texts ...string) string {
+	var b strings.Builder
+	for _, text := range texts {
+		sum := sha256.Sum256([]byte(text))
+		b.WriteString(" 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'")
+	}
+	return b.String()
+}

@@ -1,0 +1,281 @@
+package page_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/racflow/racflow/engine/internal/measure/eval"
+	"github.com/racflow/racflow/engine/internal/run/journal"
+	"github.com/racflow/racflow/engine/internal/show/explain"
+
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/internal/show/page"
+
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/run/result"
+)
+
+// run is a run that says what it is told to.
+type run struct {
+	id     string
+	items  []explain.Item
+	totals *journal.Totals
+	err    error
+}
+
+func (r run) ID() string { return r.id }
+func (r run) Manifest() journal.Manifest {
+	return journal.Manifest{ID: r.id, File: "/home/ada/secret/intent.hcl", Pipeline: "p", Answers: journal.LabelAnswers, Stages: []journal.ManifestStage{{Stage: "sample.llm", Use: "openai", Model: "m"}, {Stage: "elect.e", Use: "learned"}}}
+}
+func (r run) Definition() *pipeline.Pipeline { return nil }
+func (r run) Weights() pipeline.Weights {
+	return pipeline.Weights{Weights: map[string]float64{"llm": 1.5}}
+}
+func (r run) Totals() *journal.Totals { return r.totals }
+func (r run) Labels() []string        { return []string{"a", "b"} }
+func (r run) Gone() []string          { return nil }
+func (r run) Briefs(context.Context) iter.Seq2[*explain.Brief, error] {
+	return func(yield func(*explain.Brief, error) bool) {
+		for i := range r.items {
+			if !yield(&r.items[i].Brief, nil) {
+				return
+			}
+		}
+		if r.err != nil {
+			yield(nil, r.err)
+		}
+	}
+}
+
+func (r run) Items(_ context.Context, want func(*explain.Brief) bool) iter.Seq2[*explain.Item, error] {
+	return func(yield func(*explain.Item, error) bool) {
+		for i := range r.items {
+			if want(&r.items[i].Brief) && !yield(&r.items[i], nil) {
+				return
+			}
+		}
+	}
+}
+
+func item(line int, expected, answer string, confidence float64, flagged bool) explain.Item {
+	return explain.Item{
+		Brief: explain.Brief{Line: line, Result: result.Result{ID: fmt.Sprint("i", line), Text: fmt.Sprint("text ", line), Expected: expected, Answer: result.Answer(answer), Confidence: confidence, Flagged: flagged, Votes: []result.Vote{{Voter: "llm", Answer: answer, Weight: 1, Accepted: true}}}},
+		Lists: []explain.List{{Stage: "retrieve.near", Candidates: []result.Candidate{{ID: "r1", Label: "a", Text: "shared", Score: .5}, {ID: fmt.Sprint("r", line+1), Label: "b", Text: "own", Score: .25}}}},
+	}
+}
+
+// block returns the data of a block of a page.
+func block(t *testing.T, html, id string, into any) {
+	t.Helper()
+	m := regexp.MustCompile(`<script type="([^"]*)" id="` + id + `">([^<]*)</script>`).FindStringSubmatch(html)
+	if m == nil {
+		t.Fatalf("there is no block %s", id)
+	}
+	text := []byte(m[2])
+	if m[1] != "application/json" {
+		packed, err := base64.StdEncoding.DecodeString(m[2])
+		if err == nil {
+			var z *gzip.Reader
+			if z, err = gzip.NewReader(bytes.NewReader(packed)); err == nil {
+				var b bytes.Buffer
+				_, err = b.ReadFrom(z)
+				text = b.Bytes()
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func reportHTML(t *testing.T, p page.Page, err error) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err == nil {
+		err = p.Write(&b)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+type shown struct {
+	Run struct {
+		File   string
+		Stages []struct {
+			Stage, Use string
+			Cost       float64
+			Tokens     *explain.Usage
+		}
+		Eval *struct {
+			Scored   int
+			Accuracy float64
+			Flags    map[string]int
+			Confused []map[string]any
+		}
+		Curve, Bins []map[string]float64
+	}
+	Items struct {
+		Line  []int
+		State []string
+		At    []int
+		A     []string
+	}
+	All, Explained int
+}
+
+func TestOf(t *testing.T) {
+	failed := item(6, "a", "", 0, false)
+	failed.Status, failed.Error = journal.Failed, &result.Failure{Line: 6, Stage: "sample.llm", Message: "down"}
+	unreached := item(9, "a", "", 0, false)
+	unreached.Status, unreached.Votes = journal.Unreached, nil
+	paid := item(2, "a", "a", .9, false)
+	paid.Cost, paid.Usages = map[string]float64{"llm": .5}, map[string]explain.Usage{"llm": {Input: 10, Output: 2}}
+	decided := item(10, "a", "b", 0, false)
+	decided.Decided = &outcome.Decision{By: "Ada"}
+	r := run{id: "run-000007", items: []explain.Item{
+		paid, item(3, "a", "b", .6, false), item(4, "b", "a", .8, false), item(5, "b", "a", .2, true), failed,
+		item(7, "b", "b", .1, true), item(8, "", "b", .4, false), unreached, decided,
+	}, totals: &journal.Totals{Complete: true, Items: 7, Seconds: 2, Stages: []journal.StageTime{{Stage: "search.local", Rows: 7, Busy: 1}, {Stage: "sample.llm", Rows: 7, Busy: 3}}}}
+	p, err := page.RunPage(context.Background(), r)
+	text := reportHTML(t, p, err)
+	var got shown
+	block(t, text, "data", &got)
+	// What failed, what is wrong without a flag, the surest first, what is flagged, the most
+	// doubtful first, the others, and what was not reached.
+	if d := cmp.Diff([]int{6, 4, 3, 7, 5, 2, 8, 10, 9}, got.Items.Line); d != "" {
+		t.Errorf("lines (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff([]string{"e", "w", "w", "rf", "wf", "r", "", "d", "u"}, got.Items.State); d != "" {
+		t.Errorf("states (-want +got):\n%s", d)
+	}
+	if e := got.Run.Eval; e == nil || e.Scored != 6 || e.Accuracy != 2./6 || e.Flags["caught"] != 1 || len(e.Confused) != 2 || len(got.Run.Curve) != 50 || len(got.Run.Bins) == 0 {
+		t.Errorf("it measured %+v, %v", e, got.Run.Bins)
+	}
+	if s := got.Run.Stages; len(s) != 2 || s[0].Stage != "search.local" || s[1].Use != "openai" || s[1].Cost != .5 || s[1].Tokens == nil || s[1].Tokens.Input != 10 {
+		t.Errorf("the stages are %+v", s)
+	}
+	if got.Run.File != "intent.hcl" || strings.Contains(text, "ada/secret") {
+		t.Errorf("the file is %s: folders of this machine are nobody's business", got.Run.File)
+	}
+	if got.All != 9 || got.Explained != 9 {
+		t.Errorf("%d of %d items are explained", got.Explained, got.All)
+	}
+	// What made an answer is where the table says, and candidates are there once.
+	var made []struct {
+		Line  int
+		Lists []struct{ Candidates [][]float64 }
+	}
+	var entries struct{ ID, Text []string }
+	block(t, text, "made-0", &made)
+	block(t, text, "entries", &entries)
+	for i, line := range got.Items.Line {
+		of := made[got.Items.At[i]]
+		own := entries.ID[int(of.Lists[0].Candidates[1][0])]
+		if of.Line != line || own != fmt.Sprint("r", line+1) || of.Lists[0].Candidates[1][1] != .25 {
+			t.Errorf("line %d opens to line %d with %s", line, of.Line, own)
+		}
+	}
+	if len(entries.ID) != 10 {
+		t.Errorf("the candidates are %v", entries.ID)
+	}
+	if again, err := page.RunPage(context.Background(), r); reportHTML(t, again, err) != text {
+		t.Error("the same run has another page")
+	}
+}
+
+// TestNothingRight: where all items failed there is no vote, and where none that nothing fits was
+// answered no label is known: lists of the page are empty, and never null.
+func TestNothingRight(t *testing.T) {
+	failed, outside := item(2, "a", "", 0, false), item(3, "z", "", 0, false)
+	failed.Status, failed.Error, failed.Votes, outside.Votes = journal.Failed, &result.Failure{Line: 2, Message: "down"}, nil, nil
+	for _, items := range [][]explain.Item{{failed}, {outside}} {
+		var got struct {
+			Run struct{ Eval map[string]json.RawMessage }
+		}
+		p, err := page.RunPage(context.Background(), run{id: "run-000009", items: items})
+		block(t, reportHTML(t, p, err), "data", &got)
+		for _, list := range []string{"voters", "labels", "confused"} {
+			if text := string(got.Run.Eval[list]); !strings.HasPrefix(text, "[") {
+				t.Errorf("%s of %s is %q", list, items[0].ID, text)
+			}
+		}
+	}
+}
+
+// TestFull: a page stops growing, and keeps what made the answers that a person looks at first.
+func TestFull(t *testing.T) {
+	r := run{id: "run-000008"}
+	for line := range 400 {
+		it := item(line+1, "a", "a", .9, line%4 == 3)
+		noise := make([]byte, 60_000)
+		for i, state := 0, uint64(line+1); i < len(noise); i++ { // does not compress
+			state = state*6364136223846793005 + 1442695040888963407
+			noise[i] = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[state>>33%62]
+		}
+		it.Text = string(noise)
+		r.items = append(r.items, it)
+	}
+	p, err := page.RunPage(context.Background(), r)
+	text := reportHTML(t, p, err)
+	var got shown
+	block(t, text, "data", &got)
+	if len(text) > 15<<20 || len(text) < 10<<20 || got.Explained == 400 || got.Explained < 100 {
+		t.Errorf("%d bytes, with what made %d answers", len(text), got.Explained)
+	}
+	for i, state := range got.Items.State {
+		if strings.Contains(state, "f") && got.Items.At[i] < 0 {
+			t.Errorf("a flagged item, the %d. of the table, cannot be opened", i+1)
+		}
+	}
+	if last := got.Items.At[399]; last != -1 {
+		t.Errorf("the last item is at %d", last)
+	}
+}
+
+func TestError(t *testing.T) {
+	if _, err := page.RunPage(context.Background(), run{err: errors.New("the disk is gone")}); err == nil || err.Error() != "the disk is gone" {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestCompare(t *testing.T) {
+	a := run{id: "run-000001", items: []explain.Item{item(2, "a", "a", .9, false), item(3, "a", "b", .6, false), item(4, "b", "b", .6, false)}}
+	b := run{id: "run-000002", items: []explain.Item{item(12, "a", "b", .7, false), item(13, "a", "a", .8, false), item(14, "b", "b", .6, false)}}
+	for i := range b.items {
+		b.items[i].ID = a.items[i].ID
+	}
+	r := &eval.RunComparison{
+		A: eval.ComparedRun{Run: a.id}, B: eval.ComparedRun{Run: b.id}, Both: 3, Right: &eval.Paired{Items: 3, Lost: 1, Gained: 1},
+		Items: []eval.ChangedItem{{Line: 12, ID: "i2", Expected: "a", A: "a", B: "b"}, {Line: 13, ID: "i3", Expected: "a", A: "b", B: "a"}},
+	}
+	p, err := page.ComparePage(context.Background(), r, a, b)
+	text := reportHTML(t, p, err)
+	var got shown
+	block(t, text, "data", &got)
+	if d := cmp.Diff([]string{"l", "g"}, got.Items.State); d != "" || got.Items.A[1] != "b" || got.Explained != 2 {
+		t.Errorf("states (-want +got):\n%s%+v", d, got)
+	}
+	var made []struct{ A, B struct{ Line int } }
+	block(t, text, "made-0", &made)
+	for i, at := range got.Items.At {
+		if pair := made[at]; pair.B.Line != got.Items.Line[i] || pair.A.Line != pair.B.Line-10 {
+			t.Errorf("line %d opens to %+v", got.Items.Line[i], pair)
+		}
+	}
+}

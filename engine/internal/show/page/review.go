@@ -1,0 +1,195 @@
+package page
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	_ "embed" // of the assets
+	"errors"
+	"html/template"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/racflow/racflow/engine/internal/show/review"
+)
+
+// This file serves the page on which people decide (package engine/internal/show/review), to the browsers of
+// this machine.
+//
+// The server is for its own page alone. It listens on a loopback address; its URL has a random
+// token in the fragment, which browsers send nowhere. The page takes it from there and gives it with
+// each call, in the header Authorization: there is no cookie that another site, or a server at
+// another port, could use. A name of the machine other than localhost or a loopback address is
+// refused, against DNS rebinding, and so is a call from another origin; nothing is ever allowed to
+// other origins (CORS).
+//
+//	GET  /             the page, which holds no data
+//	GET  /api/queue    cases, labels, and what is to be known
+//	GET  /api/case     one case: its whole text, and what made its answer
+//	POST /api/decide   review.Request
+//	POST /api/undo     takes back what a page did last
+//	POST /api/at       which case a page shows, so that others are offered another one
+//	GET  /api/events   decisions and pages as they change, as server-sent events
+//	POST /api/finish   ends the review
+//
+// The page shows one case at a time and is worked by keyboard. Several people, and several pages,
+// decide at the same time: each sees what the others decide as it happens.
+
+var (
+	//go:embed assets/labels.js
+	labels string
+	//go:embed assets/server.js
+	server string
+	//go:embed assets/review.js
+	code string
+	//go:embed assets/review.css
+	reviewStyle string
+	//go:embed assets/review.html
+	body template.HTML
+)
+
+// write writes the page. Data is not in it: who has the token gets that from the server.
+func write(title string) ([]byte, error) {
+	var b bytes.Buffer
+	err := Page{
+		Title: title, Brand: "racflow review", Body: body, Live: true,
+		Modules: []string{Table, Item, labels, server, code}, Styles: []string{reviewStyle},
+	}.Write(&b)
+	return b.Bytes(), err
+}
+
+// ReviewOptions say what a page shows beside its cases.
+type ReviewOptions struct {
+	Title    string   // what is reviewed, such as "run-000012"
+	Reviewer string   // the name that a page begins with
+	Notes    []string // what people should know, such as lines that a file lacks
+	// Details returns what made the answer of a case, as the page's item view takes it; a nil
+	// function, or a nil result: nothing is known.
+	Details func(ctx context.Context, c review.Case) (any, error)
+}
+
+// ReviewServer serves the page of a queue.
+type ReviewServer struct {
+	options  ReviewOptions
+	queue    *review.Queue
+	page     []byte
+	token    string
+	pages    pages
+	finished chan struct{} // gets a value when a person has finished
+}
+
+// NewReviewServer makes a server with a token of its own.
+func NewReviewServer(q *review.Queue, o ReviewOptions) (*ReviewServer, error) {
+	s := &ReviewServer{options: o, queue: q, token: rand.Text(), finished: make(chan struct{}, 1)}
+	var err error
+	s.page, err = write(o.Title)
+	return s, err
+}
+
+// URL is the address of the page, with the token, where the server listens at addr.
+func (s *ReviewServer) URL(addr net.Addr) string { return "http://" + addr.String() + "/#" + s.token }
+
+// Times that a client has. A stream of events has any time.
+const (
+	headerTime = 10 * time.Second
+	bodyTime   = 30 * time.Second
+	endTime    = 5 * time.Second
+)
+
+// Serve serves until a person has finished, or until ctx ends, which is no error either.
+func (s *ReviewServer) Serve(ctx context.Context, l net.Listener) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	server := &http.Server{
+		Handler: s.Handler(), ReadHeaderTimeout: headerTime, ReadTimeout: bodyTime, MaxHeaderBytes: 16 << 10,
+		BaseContext: func(net.Listener) context.Context { return ctx }, // ends streams of events
+	}
+	ended := make(chan error, 1)
+	go func() {
+		select {
+		case <-ctx.Done():
+		case <-s.finished:
+			cancel()
+		}
+		patience, done := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+		defer done()
+		ended <- server.Shutdown(patience)
+	}()
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	if err := <-ended; err != nil {
+		return server.Close() // somebody sends without end
+	}
+	return nil
+}
+
+// Handler answers the requests of pages.
+func (s *ReviewServer) Handler() http.Handler {
+	api := http.NewServeMux()
+	api.HandleFunc("GET /api/queue", s.sendQueue)
+	api.HandleFunc("GET /api/case", s.sendCase)
+	api.HandleFunc("GET /api/events", s.sendEvents)
+	api.HandleFunc("POST /api/decide", s.decide)
+	api.HandleFunc("POST /api/undo", s.undo)
+	api.HandleFunc("POST /api/at", s.at)
+	api.HandleFunc("POST /api/finish", s.finish)
+	all := http.NewServeMux()
+	all.Handle("/api/", s.authorized(api))
+	all.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = w.Write(s.page)
+	})
+	return local(all)
+}
+
+// local refuses requests that reach this machine by a name that is not its own, or that another
+// site's page makes, and tells browsers to keep the page to itself.
+func local(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for name, value := range map[string]string{
+			"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+			"Content-Security-Policy":      "frame-ancestors 'none'", // which a page cannot say of itself
+			"Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin",
+		} {
+			w.Header().Set(name, value)
+		}
+		if !loopback(r.Host) {
+			refuse(w, http.StatusForbidden, "host", "this page is for this machine alone: open it by the address that racflow printed")
+			return
+		}
+		if origin := r.Header.Get("Origin"); origin != "" {
+			if u, err := url.Parse(origin); err != nil || u.Scheme != "http" || u.Host != r.Host {
+				refuse(w, http.StatusForbidden, "origin", "calls from other sites are refused")
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// loopback reports whether a Host header names this machine by one of its own names. Its port may be
+// another one, which ssh forwards.
+func loopback(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	ip := net.ParseIP(strings.Trim(host, "[]"))
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
+}
+
+func (s *ReviewServer) authorized(next http.Handler) http.Handler {
+	want := sha256.Sum256([]byte("Bearer " + s.token))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if got := sha256.Sum256([]byte(r.Header.Get("Authorization"))); subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
+			refuse(w, http.StatusUnauthorized, "token", "the address lacks the token: open the whole address that racflow printed")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,517 @@
+package plan
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"runtime"
+	"slices"
+
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/knowledge"
+	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/engine/internal/process/confine"
+	"github.com/racflow/racflow/engine/internal/process/program"
+	"github.com/racflow/racflow/engine/internal/run"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/internal/run/spend"
+	"github.com/racflow/racflow/engine/internal/run/stage"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/sdk"
+)
+
+// Call is what the calls of a voter would come to for all items of the input.
+type Call struct {
+	Stage *pipeline.Stage
+	Voter VoterAsked // of the items that made the dry run
+	Items int
+	// Forecast is of all items. Its Most is known only where all made the dry run.
+	sdk.Forecast
+	// Cost is what is expected, without what a service has in its own cache, and MostCost the
+	// most, by the price of the stage; 0: it has none.
+	Cost, MostCost float64
+}
+
+// Calls are those of the voters that made the dry run, in file order.
+func (p *Plan) Calls() []Call {
+	var all []Call
+	f := p.Forecast
+	scale := func(n int) int { return int(float64(n)*float64(p.Items)/float64(max(f.Tried, 1)) + .5) }
+	for _, s := range p.Pipeline.Stages {
+		v, ok := f.Voters[s.Name]
+		if !ok || s.Block != "sample" {
+			continue
+		}
+		c := Call{Stage: s, Voter: v, Items: scale(v.Items), Forecast: v.Forecast}
+		c.Requests, c.Answers, c.Cached = scale(v.Requests), scale(v.Answers), scale(v.Cached)
+		for _, n := range []*uint64{&c.Likely.InputTokens, &c.Likely.CachedTokens, &c.Likely.OutputTokens} {
+			*n = uint64(scale(int(*n)))
+		}
+		if price := s.CallPrice(); price != nil {
+			c.Cost = price.Expected(c.Likely)
+			c.MostCost = price.AtMost(v.Most)
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// sampled is how many items make a dry run: all of an input that has no more.
+const sampled = 500
+
+// Forecast is what the calls of voters would come to.
+type Forecast struct {
+	Unknown string // why that cannot be said; empty: it can
+	Tried   int    // items of the input that made the dry run
+	Failed  int    // of these
+	Cause   error  // of the first failure
+	Voters  map[string]VoterAsked
+	// Spending is what Options.Spend comes to; nil: that is not asked.
+	Spending *Spending
+}
+
+// asks reports whether a stage is a voter that calls a service.
+func asks(s *pipeline.Stage) bool { return s.Enabled && s.Block == "sample" && s.Info.Network }
+
+// forecast finds out what the voters that call services would ask, by a dry run.
+// nil: nothing that items go through calls one.
+func (p *Plan) forecast(ctx context.Context, o Options) (*Forecast, error) {
+	f := &Forecast{Voters: map[string]VoterAsked{}}
+	asked := false
+	for i, stage := range p.Pipeline.Stages {
+		switch {
+		case !stage.Enabled || !p.Pipeline.Used(i) || !stage.Info.Network:
+		case asks(stage):
+			asked = true
+		default:
+			f.Unknown = fmt.Sprintf("%s.%s calls a service, and what it sends is not foreseen", stage.Block, stage.Name)
+		}
+	}
+	for _, k := range p.Pipeline.Knowledge() {
+		if k.Embed.Info.Network {
+			f.Unknown = cmp.Or(f.Unknown, fmt.Sprintf("knowledge %q is embedded by a service, so nothing can be found in it without asking that", k.Name))
+		}
+	}
+	if asked && f.Unknown == "" {
+		f.Unknown = p.impossible()
+	}
+	switch {
+	case f.Unknown != "":
+		return f, nil
+	case !asked:
+		return nil, nil
+	}
+	return f, p.dryRun(ctx, o, f)
+}
+
+// impossible is why no item can go through a pipeline, of whose stages only voters
+// call services, without asking or changing anything elsewhere; empty: it can.
+func (p *Plan) impossible() string {
+	switch p.Items {
+	case -1:
+		return "the input is standard input, which is left for the run"
+	case 0:
+		return "the input holds no items"
+	}
+	for i, k := range p.Pipeline.Knowledge() {
+		r := p.Knowledge[i]
+		switch {
+		case slices.ContainsFunc(r.Asks, func(a knowledge.Asks) bool { return a.Passages > 0 }):
+			return fmt.Sprintf("knowledge %q is out of date, and enriching it asks a service", k.Name)
+		case k.Stdin():
+			return fmt.Sprintf("knowledge %q is read from standard input", k.Name)
+		case k.Store.Info.Network && r.Added+r.Changed+r.Removed > 0:
+			return fmt.Sprintf("knowledge %q is out of date on its server; a run brings it up to date", k.Name)
+		}
+	}
+	return ""
+}
+
+// dryRun takes some items through the pipeline, with a stand-in for each voter that
+// calls a service.
+func (p *Plan) dryRun(ctx context.Context, o Options, f *Forecast) error {
+	d := NewDryRun()
+	stages, kept := stage.Options{Fitted: o.Fitted}, run.Journal(nil)
+	if o.Spend.IsSet() {
+		var err error
+		if f.Spending, err = p.spending(ctx, o); err != nil {
+			return err
+		}
+		stages.Ask, kept = f.Spending.ask, f.Spending.spender.Survey(nothing{})
+	}
+	ready, err := run.Open(ctx, p.Pipeline, run.Options{
+		Launch: func(ctx context.Context, l stage.LaunchRequest) (any, error) {
+			if l.Stage.Kind != sdk.KindSample || !l.Stage.Info.Network {
+				return o.Launch(ctx, l)
+			}
+			asked, err := o.Forecaster(ctx, l.Stage)
+			return d.Sampler(l.Stage, asked), err
+		},
+		Options: stages, Samples: o.Samples, Progress: o.Progress, Knowledge: o.Knowledge,
+	})
+	if err != nil {
+		return err
+	}
+	items, err := o.Rows()
+	if err != nil {
+		return err
+	}
+	defer items.Close() //nolint:errcheck // it was only read
+	broken := 0         // items that failed on their way
+	_, err = ready.Items(ctx, spread(items.Next, p.Items, sampled), kept, func(batch []outcome.Result) error {
+		for _, result := range batch {
+			if f.Tried++; f.Spending != nil {
+				f.Spending.add(result)
+			}
+			if result.Failure == nil {
+				continue
+			}
+			if result.Failure.Stage != "" {
+				broken++
+			}
+			if f.Failed++; f.Failed == 1 {
+				f.Cause = result.Failure
+			}
+		}
+		return nil
+	})
+	if f.Spending != nil {
+		f.Spending.sum(f.Tried, p.Items)
+	}
+	for _, stage := range p.Pipeline.Stages {
+		if !asks(stage) {
+			continue
+		}
+		v := d.Voter(stage.Name)
+		switch unknown := VoterUnknown(p.Pipeline, stage); {
+		case unknown != "":
+			v.Unknown = unknown
+		case v.Unknown == "" && broken > 0:
+			v.Unknown = fmt.Sprintf("%s failed before it was asked", terminal.Plural(broken, "item"))
+		case v.Unknown == "" && f.Tried < p.Items:
+			v.Unknown = fmt.Sprintf("%d of %s were looked at", f.Tried, terminal.Plural(p.Items, "item"))
+		}
+		f.Voters[stage.Name] = v
+	}
+	return err
+}
+
+// spread returns n of total rows, spread evenly.
+func spread(next func() (source.Row, error), total, n int) func() (source.Row, error) {
+	n = min(n, total)
+	at, given := 0, 0
+	return func() (source.Row, error) {
+		for given < n {
+			row, err := next()
+			if err != nil {
+				return row, err
+			}
+			if at++; at-1 == given*total/n {
+				given++
+				return row, nil
+			}
+		}
+		return source.Row{}, io.EOF
+	}
+}
+
+// Model is a language model that a stage asks.
+type Model struct {
+	Stage    string          `json:"stage,omitempty"` // "sample.llm"; empty: no file names the model
+	Endpoint string          `json:"endpoint"`
+	Name     string          `json:"model"`
+	Profile  json.RawMessage `json:"profile"`        // what is known of it, an object; nil: nothing
+	File     string          `json:"file,omitempty"` // where that is kept
+}
+
+// Asking is a stage that may ask a language model.
+type Asking struct {
+	Name  string // "sample.llm"
+	Stage *pipeline.Stage
+}
+
+// Askings are the voters and enrichers of a pipeline that call services, and their
+// fallbacks, in the order in which they are asked.
+func Askings(p *pipeline.Pipeline) []Asking {
+	var all []Asking
+	add := func(name string, s *pipeline.Stage) {
+		if s.Info.Network {
+			all = append(all, Asking{name, s})
+		}
+	}
+	for _, k := range p.Knowledge() {
+		for _, s := range k.Enrich {
+			if s.Enabled {
+				add("enrich."+s.Name, s)
+			}
+		}
+	}
+	for i, s := range p.Stages {
+		if s.Block != "sample" || !s.Enabled || !p.Used(i) {
+			continue
+		}
+		add("sample."+s.Name, s)
+		for _, f := range s.Fallbacks {
+			add("sample."+s.Name+", fallback "+f.Name, f.Stage)
+		}
+	}
+	return all
+}
+
+// Plan is what a run would do.
+type Plan struct {
+	File      *pipeline.File
+	Pipeline  *pipeline.Pipeline
+	Items     int // in the input; -1: not known before it is read
+	Invalid   int // rows of the input that cannot be used
+	Knowledge []knowledge.BuildReport
+	Texts     map[string]Texts // by knowledge: what a service would embed, at most
+	Forecast  *Forecast        // nil: nothing that items go through calls a service
+	Models    []Model          // that stages ask
+	Plugins   []Plugin         // of third parties
+}
+
+// Texts are texts that a service would be sent.
+type Texts struct{ Count, Tokens int }
+
+// Rows are the rows of an input.
+type Rows interface {
+	Next() (source.Row, error) // io.EOF after the last one
+	Close() error
+}
+
+// Options are what a plan is made with.
+type Options struct {
+	Launch  stage.Launch
+	Fitted  string // as stage.Options.Fitted
+	Samples string // as knowledge.Options.Samples
+	// Forecaster opens a voter to ask it what it would send, calling nobody; nil: it does not
+	// say.
+	Forecaster func(context.Context, *pipeline.Stage) (sdk.Forecaster, error)
+	// Spending says what a voter takes for an item where Spend is set: answers in the response
+	// cache count as if they were paid for.
+	Spending func(context.Context, spend.Limit) (func(*pipeline.Stage, sdk.Item) (sdk.Forecast, error), error)
+	// Enricher is the same for an enricher.
+	Enricher  func(context.Context, *pipeline.Stage) (sdk.EnrichForecaster, error)
+	Spend     spend.Limit                            // whose effect is forecast, if it is set
+	Rows      func() (Rows, error)                   // open the input; nil: it can be read only once
+	Models    func(context.Context) ([]Model, error) // that stages ask, calling nobody
+	Knowledge func(knowledge.BuildReport)
+	Progress  terminal.ProgressFunc
+}
+
+// Make plans a run of one of the pipelines of a file.
+func Make(ctx context.Context, f *pipeline.File, p *pipeline.Pipeline, o Options) (*Plan, error) {
+	plan := &Plan{File: f, Pipeline: p, Items: -1, Texts: map[string]Texts{}}
+	err := plan.count(o)
+	if err == nil {
+		err = plan.compare(ctx, o)
+	}
+	if err == nil {
+		plan.Plugins, err = plugins(p)
+	}
+	if err == nil {
+		plan.Models, err = o.Models(ctx)
+	}
+	if err == nil {
+		plan.Forecast, err = plan.forecast(ctx, o)
+	}
+	return plan, err
+}
+
+// count counts the items.
+func (p *Plan) count(o Options) error {
+	if o.Rows == nil {
+		return nil
+	}
+	rows, err := o.Rows()
+	if err != nil {
+		return err
+	}
+	defer rows.Close() //nolint:errcheck // it was only read
+	for p.Items = 0; ; p.Items++ {
+		row, err := rows.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case row.Err != nil:
+			p.Invalid++
+		}
+	}
+}
+
+// compare compares the knowledge that the pipeline searches with its sources, and looks at collections
+// that somebody else makes. Where a
+// service embeds, that is not asked: the texts are only counted, and those among them
+// that are embedded already would not be sent again.
+func (p *Plan) compare(ctx context.Context, o Options) error {
+	for _, block := range p.Pipeline.Knowledge() {
+		r := knowledge.BuildReport{Name: block.Name, Embedder: block.Embed.Use, Store: block.Store.Use}
+		foresee := knowledge.Forecasters{}
+		var err error
+		for _, s := range block.Enrichers() {
+			if s.Info.Network {
+				if foresee[s], err = o.Enricher(ctx, s); err != nil {
+					return err
+				}
+			}
+		}
+		switch {
+		case block.Stdin():
+		case block.Embed.Info.Network && !block.Attached():
+			var t Texts
+			r, err = knowledge.BuildTexts(ctx, block, stage.LaunchKnowledge(block, o.Launch), foresee, func(text string) {
+				t.Count++
+				t.Tokens += sdk.EstimateTokens(len([]rune(text)))
+			})
+			p.Texts[block.Name] = t
+		default:
+			var k *knowledge.Knowledge
+			if k, err = knowledge.Open(ctx, block, stage.LaunchKnowledge(block, o.Launch), knowledge.Options{Plan: true, Foresee: foresee, Samples: o.Samples}); err == nil {
+				r = k.Report
+			}
+		}
+		if err != nil {
+			return err
+		}
+		p.Knowledge = append(p.Knowledge, r)
+	}
+	return nil
+}
+
+// Plugin is a third party's program that the pipeline starts, and what it may touch.
+type Plugin struct {
+	program.Program
+	Hash   string           // that it has now
+	Stages []string         // that it does the work of, such as "sample.mine"
+	Memory map[string]int64 // bytes that the process of a stage may hold; those without a bound are missing
+	Gaps   []string         // what of its confinement this system cannot enforce
+}
+
+// plugins are those of a pipeline and its knowledge, each once, in the order in which data meets
+// them. None is started.
+func plugins(p *pipeline.Pipeline) ([]Plugin, error) {
+	var all []Plugin
+	for name, s := range p.Processes() {
+		if s.Program == nil {
+			continue
+		}
+		at := slices.IndexFunc(all, func(have Plugin) bool { return have.Name == s.Program.Name })
+		if at < 0 {
+			hash, err := s.Program.Check()
+			if err != nil {
+				return nil, err
+			}
+			at = len(all)
+			all = append(all, Plugin{Program: *s.Program, Hash: hash, Memory: map[string]int64{}})
+			if !s.Program.Allow.Unconfined {
+				all[at].Gaps = confine.Probe().Gaps(confine.Policy{Network: len(s.Program.Allow.Hosts) > 0, Local: confine.Loopback(s.Program.Allow.Hosts)})
+			}
+		}
+		if !slices.Contains(all[at].Stages, name) {
+			all[at].Stages = append(all[at].Stages, name)
+		}
+		if s.Memory > 0 {
+			all[at].Memory[name] = max(all[at].Memory[name], s.Memory)
+		}
+	}
+	for i, p := range all {
+		if len(p.Memory) > 0 && runtime.GOOS != "linux" {
+			all[i].Gaps = append(all[i].Gaps, "its memory is not watched")
+		}
+	}
+	return all, nil
+}
+
+// Spending is what limits on what voters take would come to, for all items of the input.
+type Spending struct {
+	Limit spend.Limit
+	Rows  []Spent // by amount, ascending
+	// Labelled is how many items of the dry run have a label, and Right how many of these the
+	// free voters answer with it. Confident says that the election estimates how likely its
+	// answers are right.
+	Labelled, Right int
+	Confident       bool
+
+	spender *spend.Spender
+	wrong   map[int]bool
+}
+
+// Spent is one amount.
+type Spent struct {
+	Amount   float64 // infinite: there is no limit
+	Accuracy float64 // at most: if every item that is sent is answered rightly then; of items with labels
+	spend.Preview
+}
+
+// spending begins to find out what a limit comes to.
+func (p *Plan) spending(ctx context.Context, o Options) (*Spending, error) {
+	forecast, err := o.Spending(ctx, o.Spend)
+	if err != nil {
+		return nil, err
+	}
+	return &Spending{
+		Limit: o.Spend, wrong: map[int]bool{},
+		spender: spend.New(spend.Options{Limit: o.Spend, Forecast: forecast, Cost: p.Pipeline.Cost}),
+	}, nil
+}
+
+// ask notes what an item takes, and lets the stand-in see it.
+func (s *Spending) ask(voter *pipeline.Stage, line int, item sdk.Item) bool {
+	s.spender.Ask(voter, line, item)
+	return true
+}
+
+// nothing keeps no results.
+type nothing struct{}
+
+func (nothing) Answered(source.Row) (outcome.Result, bool) { return outcome.Result{}, false }
+func (nothing) Keep([]outcome.Result) error                { return nil }
+
+// add counts an item of the dry run.
+func (s *Spending) add(r outcome.Result) {
+	s.Confident = s.Confident || r.Confidence > 0
+	if r.Failure != nil || r.Expected == "" {
+		return
+	}
+	s.Labelled++
+	if r.Answer == r.Expected {
+		s.Right++
+	} else {
+		s.wrong[r.Line] = true
+	}
+}
+
+// sum finds what nothing, the limit, parts and multiples of it, and no limit come to, where
+// some of all items made the dry run.
+func (s *Spending) sum(tried, items int) {
+	limit, share := s.Limit.Amount(), float64(tried)/float64(max(items, 1))
+	scale := func(n int) int { return int(float64(n)/share + .5) }
+	all := s.spender.Preview(math.Inf(1), s.wrong)
+	half := limit / 2
+	if s.Limit.Calls != nil {
+		half = math.Floor(half)
+	}
+	for _, amount := range []float64{0, half, limit, 2 * limit, math.Inf(1)} {
+		if len(s.Rows) > 0 && amount == s.Rows[len(s.Rows)-1].Amount {
+			continue
+		}
+		found := s.spender.Preview(amount*share, s.wrong)
+		if found.Items == all.Items && amount > limit && !math.IsInf(amount, 1) {
+			continue // no more than without a limit
+		}
+		row := Spent{Amount: amount, Preview: found}
+		if s.Labelled > 0 {
+			row.Accuracy = float64(s.Right+found.Errors) / float64(s.Labelled)
+		}
+		row.Items, row.Calls, row.Errors = scale(found.Items), scale(found.Calls), scale(found.Errors)
+		row.Cost, row.Doubt = found.Cost/share, found.Doubt/share
+		s.Rows = append(s.Rows, row)
+	}
+}

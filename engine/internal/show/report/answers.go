@@ -1,0 +1,369 @@
+package report
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/racflow/racflow/engine/internal/measure/eval"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/sdk"
+)
+
+// answers writes what the answers are worth.
+func answers(w io.Writer, r eval.Report) {
+	fmt.Fprintf(w, "accuracy\t%.4f\tof %d items with an expected label; %s\n", r.Accuracy, r.Scored, sure(r.AccuracyInterval))
+	if r.Decided > 0 {
+		fmt.Fprintf(w, "not scored\t%d\t%s people have decided\n", r.Decided, map[bool]string{true: "item that", false: "items that"}[r.Decided == 1])
+	}
+	if sc := r.Scope; sc != nil {
+		fmt.Fprintf(w, "in scope\t%.4f\tof %d items right; %.1f %% left without an answer; %s\n", sc.Accuracy, sc.In, 100*sc.Unanswered, sure(sc.Interval))
+		fmt.Fprintf(w, "out of scope\t%.4f\tof %d items rightly left without an answer; %s\n", sc.Recall, sc.Out, sure(sc.RecallInterval))
+	}
+	fmt.Fprintf(w, "macro-F1\t%.4f\tover %d labels\n", r.MacroF1, len(r.Labels))
+	fmt.Fprintf(w, "agreement\t%.4f\tmean share of the votes for the answer\n", r.Agreement)
+}
+
+func sure(i eval.Interval) string { return "95 % interval " + between(i) }
+
+func between(i eval.Interval) string { return fmt.Sprintf("%.4f to %.4f", i.Low, i.High) }
+
+// confidence writes how far the confidence can be taken at its word.
+func confidence(w io.Writer, c *eval.Calibration) {
+	fmt.Fprintf(w, "ECE\t%.4f\tof the %s; perfectly calibrated ones have up to %.4f by chance\n", c.ECE, c.Measured, c.Chance)
+	fmt.Fprintf(w, "NLL\t%.4f\tof whether the answer is right; Brier score %.4f\n", c.NLL, c.Brier)
+}
+
+// flags writes how many errors the flag rule catches at what cost.
+func flags(w io.Writer, f eval.Flags) {
+	if f.Flagged > 0 {
+		fmt.Fprintf(w, "flags\t%d\tof %s caught; %d of %s are false alarms\n", f.Caught, terminal.Plural(f.Errors, "error"), f.Right, terminal.Plural(f.Flagged, "flagged item"))
+	}
+}
+
+// promised writes what became of a promise.
+func promised(w io.Writer, r eval.Report) {
+	p := r.Promised
+	if p == nil || r.Scored == 0 {
+		return
+	}
+	row := func(name string, right, of int, what string, i eval.Interval, atLeast float64) {
+		verdict := ""
+		if of > 0 && i.High < atLeast {
+			verdict = ": broken"
+		}
+		fmt.Fprintf(w, "%s\t%.4f\tof %d %s; %s; at least %v was promised%s\n", name, share(right, of), of, what, sure(i), atLeast, verdict)
+	}
+	row("promise", p.Right, p.Answered, fmt.Sprintf("answers without a flag (%.0f %% of the items)", 100*share(p.Answered, r.Scored)), p.Interval, p.Accuracy)
+	if p.Caught > 0 && p.Outside > 0 {
+		row("out of scope", p.CaughtOf, p.Outside, "items flagged or left without an answer", p.CaughtInterval, p.Caught)
+	}
+}
+
+func share(n, of int) float64 { return float64(n) / float64(max(of, 1)) }
+
+// coverage writes how often the surest items are right.
+func coverage(w io.Writer, c *eval.Calibration) {
+	row := func(name string, cell func(eval.Coverage) string) {
+		fmt.Fprint(w, name)
+		for _, point := range c.Coverage {
+			fmt.Fprintf(w, "\t%s", cell(point))
+		}
+		fmt.Fprintln(w)
+	}
+	fmt.Fprintln(w)
+	row("SUREST", func(p eval.Coverage) string { return fmt.Sprintf("%.0f %%", 100*p.Share) })
+	row("accuracy", func(p eval.Coverage) string { return fmt.Sprintf("%.4f", p.Accuracy) })
+	row(c.Measured+" from", func(p eval.Coverage) string { return fmt.Sprintf("%.4f", p.Confidence) })
+}
+
+// voters writes what each voter is worth.
+func voters(w io.Writer, all []eval.Voter, scored int) {
+	weighed, partly := false, false
+	for _, v := range all {
+		weighed, partly = weighed || v.Weight != nil, partly || v.Asked < scored
+	}
+	fmt.Fprintf(w, "\nVOTER\tASKED\tACCURACY ALONE\t95 %% INTERVAL\tANSWERED\tACCEPTABLE")
+	if weighed {
+		fmt.Fprint(w, "\tWEIGHT")
+	}
+	for _, v := range all {
+		fmt.Fprintf(w, "\n%s\t%d of %d\t%.4f\t%s\t%.1f %%\t%.1f %% of %d", v.Name, v.Asked, scored, v.Accuracy, between(v.AccuracyInterval), 100*v.Accepted, 100*v.Acceptable, v.Answers)
+		if v.Weight != nil {
+			fmt.Fprintf(w, "\t%.3f", *v.Weight)
+		}
+		if v.Leads {
+			fmt.Fprint(w, ", leads")
+		}
+	}
+	fmt.Fprintln(w)
+	if len(all) < 2 {
+		return
+	}
+	fmt.Fprintf(w, "\nPOINTS [95 %%]\tALONE, AGAINST THE ELECTION\tWHAT IT ADDS TO THE ELECTION\n")
+	for _, v := range all {
+		adds := "-"
+		if v.Adds != nil {
+			adds = points(*v.Adds)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", v.Name, points(v.Alone), adds)
+	}
+	if partly {
+		fmt.Fprintln(w, "figures of a voter are of the items that it was asked about")
+	}
+	var harm []string
+	for _, v := range all {
+		switch {
+		case v.Alone.Interval().Low > 0:
+			fmt.Fprintf(w, "warning: %s\n", lead(v, scored))
+		case v.Alone.Gained > v.Alone.Lost:
+			fmt.Fprintf(w, "%s, which may be chance\n", lead(v, scored))
+		}
+		if v.Adds != nil && v.Adds.Interval().High < 0 {
+			harm = append(harm, v.Name)
+		}
+	}
+	if len(harm) > 0 {
+		fmt.Fprintf(w, "warning: the election would be better without %s\n", strings.Join(harm, ", or without "))
+	}
+}
+
+// points writes a difference of accuracies with its interval, in hundredths.
+func points(p eval.Paired) string {
+	i := p.Interval()
+	return fmt.Sprintf("%+.1f [%.1f, %.1f]", 100*p.Difference(), 100*i.Low, 100*i.High)
+}
+
+// lead says by how much a voter alone is better than the election.
+func lead(v eval.Voter, scored int) string {
+	i, of := v.Alone.Interval(), ""
+	if v.Asked < scored {
+		of = fmt.Sprintf(" on %d of %d items", v.Asked, scored)
+	}
+	return fmt.Sprintf("%s alone is right on %.1f points more than the election [%.1f, %.1f]%s", v.Name, 100*v.Alone.Difference(), 100*i.Low, 100*i.High, of)
+}
+
+// excerptLines is how much of a passage a person gets to see.
+const excerptLines = 3
+
+// Asking says how one question's outcome is shown.
+type Asking struct {
+	Width    int    // columns of the terminal
+	Passages int    // at most, where there is no answer
+	More     string // how to see all of n passages, with %d for n
+	Whole    bool   // passages with all of their text
+	Bold     bool   // what matched stands out by escape sequences
+	// Terms are the words that match; nil: none.
+	Terms *eval.QuestionTerms
+	// Judgement says whether the passages are likely to answer the question.
+	Judgement eval.Judgement
+}
+
+// Ask shows a person what became of one question: the answer with the passages
+// that it cites, or why there is none with the nearest passages.
+func Ask(w io.Writer, r outcome.Result, a Asking) error {
+	a.Width = max(a.Width, 20)
+	out := bufio.NewWriter(w)
+	switch {
+	case r.Failure != nil:
+	case r.Answer != "":
+		for _, line := range terminal.Wrap(r.Answer, a.Width) {
+			fmt.Fprintln(out, line)
+		}
+		a.remark(out, r)
+		for _, c := range r.Citations {
+			fmt.Fprintln(out)
+			a.passage(out, fmt.Sprintf("[%d]  ", c.Number), c.Passage)
+		}
+	case !r.RetrievalOnly:
+		for _, line := range terminal.Wrap("No answer: "+why(r), a.Width) {
+			fmt.Fprintln(out, line)
+		}
+	case len(r.Candidates) == 0:
+		fmt.Fprintln(out, "No passage was found.")
+	case a.Judgement.Unlikely:
+		warning := "Probably nothing here answers this"
+		if p := a.Judgement.Probability; !math.IsNaN(p) {
+			warning += fmt.Sprintf(" (the probability that something does is %.0f %%)", 100*p)
+		}
+		for _, line := range terminal.Wrap(warning+". The nearest passages:", a.Width) {
+			fmt.Fprintln(out, line)
+		}
+		fmt.Fprintln(out)
+	}
+	if r.Answer == "" || r.Failure != nil {
+		a.passages(out, r)
+	}
+	return out.Flush()
+}
+
+// why is why there is no answer: of answers that do not count, also why not.
+func why(r outcome.Result) string {
+	text := r.Reason
+	if i := slices.IndexFunc(r.Votes, func(v outcome.Vote) bool { return !v.Accepted && v.Reason != "" }); i >= 0 && !slices.ContainsFunc(r.Votes, func(v outcome.Vote) bool { return v.Accepted }) {
+		text += fmt.Sprintf(" (%s: %s)", r.Votes[i].Voter, r.Votes[i].Reason)
+	}
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// remark says how sure an election of several votes was.
+func (a Asking) remark(w io.Writer, r outcome.Result) {
+	if len(r.Votes) < 2 && !r.Flagged {
+		return
+	}
+	text := fmt.Sprintf("(agreement %.0f %%", 100*r.Agreement)
+	if r.Flagged {
+		text += ", flagged"
+	}
+	fmt.Fprintln(w, text+")")
+}
+
+// passages shows the nearest passages.
+func (a Asking) passages(w io.Writer, r outcome.Result) {
+	shown := r.Candidates[:min(len(r.Candidates), a.Passages)]
+	if len(shown) > 0 && !r.RetrievalOnly {
+		fmt.Fprintln(w, "\nNearest passages:")
+	}
+	for i, c := range shown {
+		if i > 0 || !r.RetrievalOnly {
+			fmt.Fprintln(w)
+		}
+		a.passage(w, fmt.Sprintf("%2d  %.3f  ", i+1, c.Score), c)
+	}
+	if more := len(r.Candidates) - len(shown); more > 0 && len(shown) > 0 {
+		fmt.Fprintf(w, "\n... and %d more; "+a.More+"\n", more, len(r.Candidates))
+	}
+}
+
+// passage shows where a candidate stands, and the part of it that has most of what
+// matches.
+func (a Asking) passage(w io.Writer, number string, c sdk.Candidate) {
+	fmt.Fprintln(w, terminal.Fit(number+where(c), a.Width))
+	const indent = "    "
+	for _, line := range a.excerpt(c, a.Width-len(indent)) {
+		if a.Bold && a.Terms != nil {
+			line = a.Terms.Mark(line, "\x1b[1m", "\x1b[22m")
+		}
+		fmt.Fprintln(w, strings.TrimRight(indent+line, " "))
+	}
+}
+
+// where is a candidate's place, then its heading or declaration. A title that is
+// the file's name is part of the place.
+func where(c sdk.Candidate) string {
+	text := func(key string) string { s, _ := c.Meta[key].(string); return s }
+	place := result.Place(c)
+	for _, key := range []string{"headings", "declaration", "title"} {
+		if heading := text(key); heading != "" {
+			if heading != path.Base(text("path")) {
+				place += "  " + heading
+			}
+			break
+		}
+	}
+	return terminal.Line(strings.Join(strings.FieldsFunc(place, func(r rune) bool { return r == '\n' || r == '\r' }), " "))
+}
+
+// excerpt is a few lines of a candidate's text, or all of them. Headings that it begins
+// with are left out of a few lines where they are shown already.
+func (a Asking) excerpt(c sdk.Candidate, width int) []string {
+	text := strings.ReplaceAll(c.Text, "\f", "\n") // between the pages of a PDF
+	if _, shown := c.Meta["headings"]; shown && !a.Whole {
+		for {
+			line, rest, _ := strings.Cut(strings.TrimLeft(text, "\r\n"), "\n")
+			if strings.TrimLeft(line, "#") == line || strings.TrimSpace(rest) == "" {
+				break
+			}
+			text = rest
+		}
+	}
+	if c.Meta["format"] != "code" {
+		text = terminal.Reflow(text)
+	}
+	const mark = 2 // columns of an ellipsis and a space
+	if a.Whole {
+		return terminal.Wrap(text, width)
+	}
+	lines := slices.DeleteFunc(terminal.Wrap(text, width-mark), func(line string) bool { return line == "" })
+	if len(lines) <= excerptLines {
+		return lines
+	}
+	at := 0
+	if a.Terms != nil {
+		at = a.Terms.Densest(lines, excerptLines)
+	}
+	shown := slices.Clone(lines[at : at+excerptLines])
+	if at > 0 {
+		shown[0] = "… " + shown[0]
+	}
+	if at+excerptLines < len(lines) {
+		shown[excerptLines-1] = terminal.Fit(shown[excerptLines-1]+" …", width)
+	}
+	return shown
+}
+
+const (
+	maxConfused  = 10  // pairs of labels that an evaluation shows
+	mistakeWidth = 100 // columns of a text
+)
+
+// confused writes which labels are taken for which.
+func confused(w io.Writer, pairs []eval.Confused) {
+	if len(pairs) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\nEXPECTED\tANSWERED INSTEAD\tITEMS\n")
+	for _, pair := range pairs[:min(len(pairs), maxConfused)] {
+		fmt.Fprintf(w, "%s\t%s\t%d\n", terminal.Shorten(pair.Expected, valueWidth), answered(pair.Answered), pair.Items)
+	}
+	if more := len(pairs) - maxConfused; more > 0 {
+		fmt.Fprintf(w, "... and %s more; --json has them all\n", terminal.Plural(more, "pair"))
+	}
+}
+
+func answered(label string) string {
+	if label == "" {
+		return "no answer"
+	}
+	return terminal.Shorten(label, valueWidth)
+}
+
+// mistakes writes the wrong answers that the pipeline was surest of.
+func mistakes(w io.Writer, all []eval.Mistake) error {
+	if len(all) == 0 {
+		return nil
+	}
+	if _, err := fmt.Fprintln(w, "\nERRORS (the surest first)"); err != nil {
+		return err
+	}
+	for _, m := range all {
+		said := answered(m.Answer)
+		switch {
+		case m.Error != "":
+			said = "failed: " + terminal.Shorten(m.Error, mistakeWidth)
+		case m.Answer == "" && m.Reason != "":
+			said += ": " + terminal.Shorten(m.Reason, mistakeWidth)
+		case m.Confidence > 0:
+			said += fmt.Sprintf(", confidence %.4f", m.Confidence)
+		case m.Answer != "":
+			said += fmt.Sprintf(", agreement %.4f", m.Agreement)
+		}
+		if m.Flagged {
+			said += ", flagged"
+		}
+		fmt.Fprintf(w, "\n%s (line %d): %s\n", terminal.Shorten(m.ID, valueWidth), m.Line, terminal.Shorten(m.Text, mistakeWidth))
+		fmt.Fprintf(w, "  expected  %s\n  answered  %s\n", terminal.Shorten(m.Expected, valueWidth), said)
+		for _, n := range m.Neighbours {
+			if _, err := fmt.Fprintf(w, "  %8.4f  %s: %s\n", n.Score, terminal.Shorten(n.ID, valueWidth), terminal.Shorten(n.Text, mistakeWidth)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

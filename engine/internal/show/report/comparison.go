@@ -1,0 +1,301 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/racflow/racflow/engine/internal/measure/eval"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
+)
+
+// Comparison writes what variants are worth as one table. A column
+// that would hold nothing is left out. Of what stages found, it shows what the
+// last one left.
+func Comparison(w io.Writer, c eval.Comparison) error {
+	rows := c.Rows
+	has := func(f func(eval.Report) bool) bool {
+		return slices.ContainsFunc(rows, func(r eval.Row) bool { return f(r.Report) })
+	}
+	type column struct {
+		name string
+		show bool
+		cell func(eval.Report) string
+	}
+	calibrated := has(func(r eval.Report) bool { return r.Calibration != nil })
+	scoped := has(func(r eval.Report) bool { return r.Scope != nil })
+	scope := func(cell func(*eval.Scope) float64) func(eval.Report) string {
+		return func(r eval.Report) string {
+			if r.Scope == nil {
+				return "-"
+			}
+			return fmt.Sprintf("%.4f", cell(r.Scope))
+		}
+	}
+	scored := has(func(r eval.Report) bool { return r.Scored > 0 })
+	var columns []column
+	if at := slices.IndexFunc(rows, func(r eval.Row) bool { return last(r.Report) != nil }); at >= 0 {
+		found := func(cell func(*eval.Ranking) float64) func(eval.Report) string {
+			return func(r eval.Report) string {
+				if last(r) == nil {
+					return "-"
+				}
+				return fmt.Sprintf("%.4f", cell(last(r)))
+			}
+		}
+		for i, c := range last(rows[at].Report).Recall {
+			columns = append(columns, column{fmt.Sprintf("RECALL@%d", c.K), true, found(func(s *eval.Ranking) float64 { return s.Recall[i].Share })})
+		}
+		columns = append(columns,
+			column{"1-RECALL@20", true, found(func(s *eval.Ranking) float64 { return s.Failure })},
+			column{"NDCG@10", true, found(func(s *eval.Ranking) float64 { return s.NDCG })},
+			column{"MRR", true, found(func(s *eval.Ranking) float64 { return s.MRR })})
+	}
+	var acceptable []column // of each voter over the network
+	for _, r := range rows {
+		for _, v := range r.Report.Voters {
+			name := "ACCEPTABLE BY " + v.Name
+			if v.Network && !slices.ContainsFunc(acceptable, func(c column) bool { return c.name == name }) {
+				acceptable = append(acceptable, column{name, true, acceptableBy(v.Name)})
+			}
+		}
+	}
+	columns = append(columns, []column{
+		{"ACCURACY", scored, func(r eval.Report) string { return fmt.Sprintf("%.4f", r.Accuracy) }},
+		{ofAccuracy, scored, func(r eval.Report) string {
+			return fmt.Sprintf("%.4f-%.4f", r.AccuracyInterval.Low, r.AccuracyInterval.High)
+		}},
+		{"MACRO-F1", scored, func(r eval.Report) string { return fmt.Sprintf("%.4f", r.MacroF1) }},
+		{ofConfidence, calibrated, func(r eval.Report) string {
+			if r.Calibration == nil {
+				return "-"
+			}
+			return fmt.Sprintf("%.4f", r.Calibration.ECE)
+		}},
+		{"IN SCOPE", scoped, scope(func(s *eval.Scope) float64 { return s.Accuracy })},
+		{"UNANSWERED", scoped, scope(func(s *eval.Scope) float64 { return s.Unanswered })},
+		{"OUT-OF-SCOPE RECALL", scoped, scope(func(s *eval.Scope) float64 { return s.Recall })},
+	}...)
+	columns = append(columns, acceptable...)
+	columns = append(columns, []column{
+		{"FAILED", has(func(r eval.Report) bool { return r.Failed > 0 }), func(r eval.Report) string { return fmt.Sprint(r.Failed) }},
+		{"ASKED", has(func(r eval.Report) bool { return r.Asked > 0 }), func(r eval.Report) string { return fmt.Sprint(r.Asked) }},
+		{"TOKENS IN", has(func(r eval.Report) bool { return r.InputTokens > 0 }), func(r eval.Report) string { return fmt.Sprint(r.InputTokens) }},
+		{"TOKENS OUT", has(func(r eval.Report) bool { return r.OutputTokens > 0 }), func(r eval.Report) string { return fmt.Sprint(r.OutputTokens) }},
+		{"COST", has(func(r eval.Report) bool { return r.Cost > 0 }), func(r eval.Report) string { return fmt.Sprintf("%.4f", r.Cost) }},
+	}...)
+	columns = slices.DeleteFunc(columns, func(c column) bool { return !c.show })
+	var table [][]string // by column, the head first
+	for i, target := range c.Targets {
+		cells := []string{target}
+		for _, r := range rows {
+			cells = append(cells, terminal.Shorten(r.Set[i], valueWidth))
+		}
+		table = append(table, cells)
+	}
+	for _, c := range columns {
+		cells := []string{c.name}
+		for _, r := range rows {
+			cells = append(cells, c.cell(r.Report))
+		}
+		table = append(table, cells)
+	}
+	table = narrow(table, ofConfidence, ofAccuracy)
+	tw := terminal.NewTable(w)
+	for line := range len(rows) + 1 {
+		for i, cells := range table {
+			if i > 0 {
+				fmt.Fprint(tw, "\t")
+			}
+			fmt.Fprint(tw, cells[line])
+		}
+		fmt.Fprintln(tw)
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	if err := warn(w, rows); err != nil {
+		return err
+	}
+	return weightless(w, c)
+}
+
+// Columns that a table has where there is room.
+const (
+	ofAccuracy   = "95 % INTERVAL"
+	ofConfidence = "ECE"
+	tableWidth   = 100
+)
+
+// narrow leaves out columns, the first that is named before the second, until the lines
+// of a table are short enough.
+func narrow(table [][]string, names ...string) [][]string {
+	for _, name := range names {
+		width := -2 // nothing stands behind the last column
+		for _, cells := range table {
+			widest := 0
+			for _, cell := range cells {
+				widest = max(widest, terminal.Width(cell))
+			}
+			width += widest + 2
+		}
+		if width > tableWidth {
+			table = slices.DeleteFunc(table, func(cells []string) bool { return cells[0] == name })
+		}
+	}
+	return table
+}
+
+// warn names the voters that are better than the election by more than chance.
+func warn(w io.Writer, rows []eval.Row) error {
+	for _, r := range rows {
+		for _, v := range r.Report.Voters {
+			if v.Alone.Interval().Low <= 0 {
+				continue
+			}
+			if _, err := fmt.Fprintf(w, "warning: with %s: %s\n", strings.Join(r.Set, ", "), lead(v, r.Report.Scored)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// weightless says of which voters no change can change an answer, of those that a target may be about.
+func weightless(w io.Writer, c eval.Comparison) error {
+	var names []string
+	rows := map[string]int{} // in which the voter counts nothing
+	for _, r := range c.Rows {
+		for _, v := range r.Report.Voters {
+			about := func(target string) bool {
+				return strings.HasPrefix(target, "var.") || slices.Contains(strings.Split(target, "."), v.Name)
+			}
+			if v.Weight == nil || *v.Weight != 0 || !slices.ContainsFunc(c.Targets, about) {
+				continue
+			}
+			if rows[v.Name]++; rows[v.Name] == 1 {
+				names = append(names, v.Name)
+			}
+		}
+	}
+	for _, name := range names {
+		if _, err := fmt.Fprintf(w, "the election learned, or was given, the weight 0 for %s in %d of %s: there its answers change none\n", name, rows[name], terminal.Plural(len(c.Rows), "row")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// acceptableBy writes how many of a voter's answers were acceptable.
+func acceptableBy(voter string) func(eval.Report) string {
+	return func(r eval.Report) string {
+		for _, v := range r.Voters {
+			if v.Name == voter {
+				return fmt.Sprintf("%.1f %% of %d", 100*v.Acceptable, v.Answers)
+			}
+		}
+		return "-"
+	}
+}
+
+// last is what the last stage that finds something is worth; nil where that was
+// not measured.
+func last(r eval.Report) *eval.Ranking {
+	if r.Retrieval == nil || len(r.Retrieval.Stages) == 0 {
+		return nil
+	}
+	return &r.Retrieval.Stages[len(r.Retrieval.Stages)-1]
+}
+
+// Eval writes an evaluation for people.
+func Eval(w io.Writer, r eval.Report) error {
+	tw := terminal.NewTable(w)
+	fmt.Fprintf(tw, "items\t%d\t", r.Items)
+	for _, part := range []struct {
+		n    int
+		name string
+	}{{r.Failed, "failed"}, {r.Undecided, "without an answer"}, {r.Flagged, "flagged"}} {
+		if part.n > 0 {
+			fmt.Fprintf(tw, "%d %s  ", part.n, part.name)
+		}
+	}
+	fmt.Fprintln(tw)
+	if r.Scored > 0 {
+		answers(tw, r)
+	}
+	if r.Calibration != nil {
+		confidence(tw, r.Calibration)
+	}
+	flags(tw, r.Flags)
+	promised(tw, r)
+	fmt.Fprintf(tw, "items/s\t%.1f\n", r.ItemsPerSecond)
+	fmt.Fprintf(tw, "latency\t%.1f ms\tmedian; %.1f ms at the 99th percentile (a batch answers together)\n", r.P50, r.P99)
+	if r.InputTokens+r.OutputTokens > 0 {
+		fmt.Fprintf(tw, "tokens\t%d\tin, %d out\n", r.InputTokens, r.OutputTokens)
+	}
+	if r.Asked > 0 {
+		fmt.Fprintf(tw, "asked\t%d\titems over the network\n", r.Asked)
+	}
+	if r.Cost > 0 {
+		fmt.Fprintf(tw, "cost\t%.4f\n", r.Cost)
+	}
+	if r.Retrieval != nil && len(r.Retrieval.Stages) > 0 {
+		retrieval(tw, r.Retrieval)
+	}
+	if r.Calibration != nil {
+		coverage(tw, r.Calibration)
+	}
+	if r.Scored > 0 && len(r.Voters) > 0 {
+		voters(tw, r.Voters, r.Scored)
+	}
+	fmt.Fprintf(tw, "\nSTAGE\tITEMS\tBUSY (s)\n")
+	for _, s := range r.Stages {
+		fmt.Fprintf(tw, "%s\t%d\t%.2f\n", s.Stage, s.Rows, s.Busy)
+	}
+	if r.Scored == 0 {
+		return tw.Flush()
+	}
+	confused(tw, r.Confused)
+	fmt.Fprintf(tw, "\nLABEL (worst first)\tF1\tPRECISION\tRECALL\tITEMS\n")
+	for _, l := range r.Worst(len(r.Labels)) {
+		fmt.Fprintf(tw, "%s\t%.3f\t%.3f\t%.3f\t%d\n", terminal.Shorten(l.Label, valueWidth), l.F1, l.Precision, l.Recall, l.Support)
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	return mistakes(w, r.Errors)
+}
+
+// retrieval writes what the lists of the stages are worth.
+func retrieval(w io.Writer, r *eval.Retrieval) {
+	fmt.Fprintf(w, "gold passages\t%d\tof %d items", r.Passages, r.Items)
+	for _, part := range []struct {
+		n         int
+		one, many string
+	}{
+		{r.Without, "item without any is left out", "items without any are left out"},
+		{r.Failed, "item failed, and counts as if nothing was found", "items failed, and count as if nothing was found"},
+		{r.Absent, "passage is not in the knowledge", "passages are not in the knowledge"},
+	} {
+		switch part.n {
+		case 0:
+		case 1:
+			fmt.Fprintf(w, "; 1 %s", part.one)
+		default:
+			fmt.Fprintf(w, "; %d %s", part.n, part.many)
+		}
+	}
+	fmt.Fprintf(w, "\n\nFOUND BY\t")
+	for _, c := range r.Stages[0].Recall {
+		fmt.Fprintf(w, "RECALL@%d\t", c.K)
+	}
+	fmt.Fprintf(w, "1-RECALL@20\tNDCG@10\tMRR\tLONGEST LIST\n")
+	for _, s := range r.Stages {
+		fmt.Fprintf(w, "%s\t", s.Stage)
+		for _, c := range s.Recall {
+			fmt.Fprintf(w, "%.4f\t", c.Share)
+		}
+		fmt.Fprintf(w, "%.4f\t%.4f\t%.4f\t%d\n", s.Failure, s.NDCG, s.MRR, s.Longest)
+	}
+}

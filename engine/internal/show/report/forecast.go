@@ -1,0 +1,213 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/racflow/racflow/engine/internal/process/governor"
+	"github.com/racflow/racflow/engine/internal/show/plan"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/sdk"
+)
+
+// maxShown bounds the prompt that is shown, in characters.
+const maxShown = 6000
+
+func (p planned) writeForecast(w io.Writer) error {
+	f, calls := p.Forecast, p.Calls()
+	if f.Unknown != "" {
+		_, err := fmt.Fprintf(w, "\nWhat the calls would cost is not known: %s.\n", f.Unknown)
+		return err
+	}
+	tw := terminal.NewTable(w)
+	fmt.Fprintf(tw, "\nFORECAST\tITEMS\tANSWERS\t\tREQUESTS\tTOKENS IN\tTOKENS OUT\tCOST\n")
+	total, most, priced, shown := 0.0, bound{known: true}, 0, ""
+	for _, c := range calls {
+		answers := fmt.Sprint(c.Answers)
+		if c.Cached > 0 {
+			answers += fmt.Sprintf(" (and %d from the cache)", c.Cached)
+		}
+		fmt.Fprintf(tw, "sample.%s\t%d\t%s\texpected\t%d\t%d\t%d\t%s\n",
+			c.Stage.Name, c.Items, answers, c.Requests, c.Likely.InputTokens, c.Likely.OutputTokens, price(c, c.Cost))
+		if c.Unknown == "" {
+			fmt.Fprintf(tw, "\t\t\tat most\t%d\t%d\t%d\t%s\n", c.MostRequests, c.Most.InputTokens, c.Most.OutputTokens, price(c, c.MostCost))
+		} else {
+			fmt.Fprintf(tw, "\t\t\tat most\tnot known\n")
+		}
+		total += c.Cost
+		if c.Stage.Price != nil {
+			priced++
+		}
+		most.add(c)
+		if shown == "" && c.Voter.Shown != nil {
+			shown = fmt.Sprintf("\nA PROMPT OF sample.%s\n%s\n", c.Stage.Name, promptText(*c.Voter.Shown))
+		}
+	}
+	if priced > 1 {
+		fmt.Fprintf(tw, "all\t\t\texpected\t\t\t\t%s\n", cost(total))
+		if most.known {
+			fmt.Fprintf(tw, "\t\t\tat most\t\t\t\t%s\n", cost(most.cost))
+		}
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	for _, c := range calls {
+		if c.Unknown != "" {
+			fmt.Fprintf(w, "What sample.%s takes at most is not known: %s.\n", c.Stage.Name, c.Unknown)
+		}
+		if c.Likely.CachedTokens > 0 {
+			fmt.Fprintf(w, "%d of the expected tokens in of sample.%s may be cached by its service: earlier requests begin with them. The cost does not count on that.\n", c.Likely.CachedTokens, c.Stage.Name)
+		}
+	}
+	fmt.Fprintf(w, "Found with %d items of the input, asking nobody. Expected: each item is asked once. At most: a token for each byte, a request for each answer, and every resample. Requests whose reply was lost are sent and may be paid for again; what the response cache has costs nothing.\n", f.Tried)
+	p.writeBudget(w, total, most)
+	if f.Spending != nil {
+		if err := writeSpending(w, f.Spending); err != nil {
+			return err
+		}
+	}
+	if f.Failed > 0 {
+		fmt.Fprintf(w, "%d of these items failed, the first with: %v\n", f.Failed, f.Cause)
+	}
+	_, err := io.WriteString(w, shown)
+	return err
+}
+
+// price shows an amount, where the stage has a price.
+func price(c plan.Call, amount float64) string {
+	if c.Stage.Price == nil {
+		return "no price given"
+	}
+	return cost(amount)
+}
+
+// bound is what a run takes at most.
+type bound struct {
+	tokens uint64
+	cost   float64
+	known  bool
+}
+
+func (b *bound) add(c plan.Call) {
+	b.known = b.known && c.Unknown == ""
+	b.cost += c.MostCost
+	b.tokens += c.Most.InputTokens + c.Most.OutputTokens
+}
+
+// writeBudget compares what calls come to with what a run may spend.
+func (p planned) writeBudget(w io.Writer, expected float64, most bound) {
+	b := p.Pipeline.Budget
+	switch {
+	case b.Cost > 0 && expected > b.Cost:
+		fmt.Fprintf(w, "The expected cost is more than max_cost = %s, at which a run stops.\n", money(b.Cost))
+	case b.Cost > 0 && most.known && most.cost > b.Cost:
+		fmt.Fprintf(w, "It may come to more than max_cost = %s, at which a run stops.\n", money(b.Cost))
+	case b.Tokens > 0 && most.known && most.tokens > uint64(b.Tokens):
+		fmt.Fprintf(w, "It may come to more than max_tokens = %d, at which a run stops.\n", b.Tokens)
+	}
+	if text := budget(b); text != "" && !most.known {
+		fmt.Fprintf(w, "Where a call has no bound, a run may exceed %s by what the calls in flight take.\n", text)
+	}
+}
+
+// promptText shows a prompt as it is, but for what a terminal would obey.
+func promptText(p sdk.Prompt) string {
+	text := p.Text
+	for _, m := range p.Messages {
+		text += m.Role + ": " + m.Text + "\n"
+	}
+	text = strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' {
+			return r
+		}
+		return terminal.Visible(r)
+	}, strings.TrimRight(text, "\n"))
+	if all := []rune(text); len(all) > maxShown {
+		text = string(all[:maxShown]) + fmt.Sprintf("… and %d characters more", len(all)-maxShown)
+	}
+	return text
+}
+
+// Progress says how far work is, in parts of one line, the most important ones first.
+func Progress(s terminal.ProgressStep, m *terminal.ProgressMeter, now time.Time) []string {
+	what := s.Doing
+	if s.Name != "" {
+		what += " " + s.Name
+	}
+	far := quantity(s.Done, s.Unit)
+	switch {
+	case s.Total > 0 && s.About:
+		far = quantities(s.Done, s.Total, s.Unit, " of about ")
+	case s.Total > 0:
+		far = quantities(s.Done, s.Total, s.Unit, " of ")
+	}
+	parts := []string{what + ": " + far}
+	if left, ok := m.Left(now); ok {
+		parts = append(parts, "about "+duration(left)+" left")
+	}
+	if s.Elapsed > 0 {
+		parts = append(parts, duration(s.Elapsed)+" so far")
+	}
+	for _, one := range []struct {
+		n    int64
+		what string
+	}{{s.Flagged, "flagged"}, {s.Failed, "failed"}} {
+		if one.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", one.n, one.what))
+		}
+	}
+	if s.Paid > 0 {
+		parts = append(parts, "cost so far "+governor.Money(s.Paid))
+	}
+	if s.Passages > 0 {
+		parts = append(parts, quantity(s.Passages, "passage"))
+	}
+	if rate, ok := m.Rate(now); ok {
+		switch {
+		case s.Unit == terminal.BytesUnit:
+			parts = append(parts, quantity(int64(rate+0.5), s.Unit)+"/s")
+		case rate >= 2:
+			parts = append(parts, fmt.Sprintf("%.0f/s", rate))
+		default:
+			parts = append(parts, fmt.Sprintf("%.0f per minute", 60*rate))
+		}
+	}
+	return parts
+}
+
+// quantity is a number with its unit.
+func quantity(n int64, unit string) string {
+	switch unit {
+	case "":
+		return fmt.Sprint(n)
+	case terminal.BytesUnit:
+		return terminal.Bytes(n)
+	}
+	return terminal.Plural(int(n), unit)
+}
+
+// quantities are two numbers of one unit.
+func quantities(n, of int64, unit, between string) string {
+	digits := fmt.Sprint(n)
+	if unit == terminal.BytesUnit {
+		digits, _ = terminal.BytesLike(n, of)
+	}
+	return digits + between + quantity(of, unit)
+}
+
+// duration shows a time as people say it: 45 s, 3 min, 2 h 10 min.
+func duration(d time.Duration) string {
+	switch minutes := int(d / time.Minute); {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d/time.Second))
+	case d < 10*time.Minute && d%time.Minute != 0:
+		return fmt.Sprintf("%d min %d s", minutes, int(d%time.Minute/time.Second))
+	case minutes < 60:
+		return fmt.Sprintf("%d min", minutes)
+	default:
+		return fmt.Sprintf("%d h %d min", minutes/60, minutes%60)
+	}
+}

@@ -1,0 +1,129 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/knowledge/document"
+)
+
+// Graph writes the stages of a file and what flows between them as a Mermaid
+// flowchart. Stages that are off or unused are drawn dashed.
+func Graph(w io.Writer, f *pipeline.File) error {
+	g := &graph{}
+	g.line("flowchart TD")
+	for i, k := range f.Knowledge {
+		id := fmt.Sprintf("k%d", i)
+		g.line("  subgraph %s [\"knowledge %s\"]", id, label(k.Name))
+		if k.Attached() { // nothing goes into it
+			g.line("    %se[\"embed: %s\"] --> %sd[(\"store: %s, %s, read only\")]", id, label(k.Embed.Use), id, label(k.Store.Use), label(k.Collection()))
+			g.line("  end")
+			continue
+		}
+		between := ""
+		if k.Chunk != nil {
+			between = fmt.Sprintf(" --> %sc[\"chunk: %s\"]", id, label(k.Chunk.Use))
+		}
+		for j, e := range k.Enrichers() {
+			between += fmt.Sprintf(" --> %sn%d[\"enrich %s: %s\"]", id, j, label(e.Name), label(e.Use))
+		}
+		g.line("    %ss[/\"%s\"/]%s --> %se[\"embed: %s\"] --> %sd[(\"store: %s\")]",
+			id, label(sourcesOf(k)), between, id, label(k.Embed.Use), id, label(k.Store.Use))
+		g.line("  end")
+	}
+	for i, p := range f.Pipelines {
+		g.pipeline(fmt.Sprintf("p%d", i), p, f.Knowledge)
+	}
+	g.line("  classDef off stroke-dasharray: 5 5,color:#888")
+	_, err := io.WriteString(w, g.String())
+	return err
+}
+
+// sourcesOf names what a knowledge is made of.
+func sourcesOf(k *pipeline.Knowledge) string {
+	var all []string
+	for _, s := range k.Sources {
+		all = append(all, sourceOf(s))
+	}
+	return strings.Join(all, " + ")
+}
+
+// sourceOf names a source: a glob by all of it that distinguishes its files.
+func sourceOf(s pipeline.Source) string {
+	base := filepath.Base(s.Path)
+	if s.Documents == nil {
+		return base
+	}
+	for dir := filepath.Dir(s.Path); document.IsGlob(base) && filepath.Base(dir) != dir; dir = filepath.Dir(dir) {
+		base = filepath.Join(filepath.Base(dir), base)
+		if !document.IsGlob(filepath.Base(dir)) {
+			return base
+		}
+	}
+	return base
+}
+
+type graph struct{ strings.Builder }
+
+func (g *graph) line(format string, args ...any) { fmt.Fprintf(g, format+"\n", args...) }
+
+func (g *graph) pipeline(id string, p *pipeline.Pipeline, all []*pipeline.Knowledge) {
+	name := p.Name
+	if b := budget(p.Budget); b != "" {
+		name += ", " + b
+	}
+	g.line("  subgraph %s [\"pipeline %s\"]", id, label(name))
+	input := "input"
+	if p.Input != nil {
+		input = filepath.Base(p.Input.Path)
+	}
+	g.line("    %si[/\"%s\"/]", id, label(input))
+	for i, s := range p.Stages {
+		text := s.Block + " " + s.Name
+		if s.Use != "" {
+			text += ": " + s.Use
+		}
+		text += among(s) + best(s)
+		if more := services(s); more != "" && s.Info.Network {
+			text += "; " + more
+		}
+		g.line("    %ss%d[\"%s\"]", id, i, label(text))
+		if !s.Enabled || !p.Used(i) {
+			g.line("    class %ss%d off", id, i)
+		}
+	}
+	g.line("    %so[/\"verdicts\"/]", id)
+	g.line("  end")
+	read := map[int]bool{}
+	for i, s := range p.Stages {
+		if !s.Enabled || !p.Used(i) {
+			continue
+		}
+		needs := p.Needs(i)
+		if len(needs) == 0 {
+			g.line("  %si --> %ss%d", id, id, i)
+		}
+		for _, n := range needs {
+			read[n] = true
+			g.line("  %ss%d --> %ss%d", id, n, id, i)
+		}
+		for k := range all {
+			if s.Retrieve != nil && s.Retrieve.From == all[k] {
+				g.line("  k%dd -.-> %ss%d", k, id, i)
+			}
+		}
+	}
+	for i, s := range p.Stages {
+		if s.Enabled && p.Used(i) && !read[i] {
+			g.line("  %ss%d --> %so", id, i, id)
+		}
+	}
+}
+
+// label makes a text safe inside a quoted Mermaid label.
+func label(text string) string {
+	return strings.NewReplacer(`"`, "#quot;", "\n", " ", "<", "#lt;", ">", "#gt;").Replace(text)
+}

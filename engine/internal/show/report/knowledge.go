@@ -1,0 +1,253 @@
+package report
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/knowledge"
+	"github.com/racflow/racflow/engine/internal/knowledge/attached"
+	"github.com/racflow/racflow/engine/internal/knowledge/generation"
+	"github.com/racflow/racflow/engine/internal/show/plan"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/sdk"
+)
+
+// The JSON form of an attached collection in a plan.
+type (
+	attachedJSON struct {
+		Collection string      `json:"collection"`
+		Fields     []fieldJSON `json:"fields"`
+		Notes      []string    `json:"notes,omitempty"`
+		Lexical    bool        `json:"lexical"` // it can be searched by words
+		Sample     int         `json:"sample"`  // entries
+		Whole      bool        `json:"whole"`   // the sample is all of it
+		Compared   int         `json:"compared"`
+		Cosine     *float64    `json:"cosine,omitempty"` // mean, of its vectors with those of the embedder over the compared entries
+	}
+	fieldJSON struct {
+		Part  string `json:"part"`
+		Field string `json:"field"`
+		Why   string `json:"why"`
+	}
+)
+
+func attachedOf(a *attached.Report) *attachedJSON {
+	if a == nil {
+		return nil
+	}
+	shown := &attachedJSON{Collection: a.Collection, Fields: []fieldJSON{}, Notes: a.Notes, Lexical: a.Lexical, Sample: a.Sample, Whole: a.Whole, Compared: a.Compared}
+	for _, f := range a.Fields {
+		shown.Fields = append(shown.Fields, fieldJSON(f))
+	}
+	if a.Compared > 0 {
+		shown.Cosine = new(a.Cosine)
+	}
+	return shown
+}
+
+// writeAttached shows a collection that somebody else makes: which of its fields are what, and how it
+// compares with the embedder.
+func writeAttached(w io.Writer, k knowledge.BuildReport) {
+	a := k.Attached
+	fmt.Fprintf(w, "%s\t%d\tread only\t-\t%s\t%s\n", k.Name, k.Entries, k.Embedder, k.Store)
+	fmt.Fprintf(w, "\tcollection %s: %s\n", terminal.Line(a.Collection), a.Sampled())
+	for _, f := range a.Fields {
+		fmt.Fprintf(w, "\t%s from %s (%s)\n", terminal.Line(f.Part), terminal.Line(f.Field), terminal.Line(f.Why))
+	}
+	for _, note := range a.Notes {
+		fmt.Fprintf(w, "\t%s\n", terminal.Line(note))
+	}
+	if doubt := a.Doubt(); doubt != "" {
+		fmt.Fprintf(w, "\twarning: %s\n", doubt)
+	}
+}
+
+// mode is how a retrieve stage searches.
+func (p planned) mode(r *pipeline.Retrieve) string {
+	at := slices.IndexFunc(p.Knowledge, func(k knowledge.BuildReport) bool { return k.Name == r.From.Name })
+	if at >= 0 && p.Knowledge[at].Attached != nil && !p.Knowledge[at].Attached.Lexical && r.Ranking.Mode == sdk.ModeHybrid {
+		return "dense (hybrid, without words)"
+	}
+	return string(r.Ranking.Mode)
+}
+
+// writeEnrich shows what enriching would ask of services.
+func (p planned) writeEnrich(w io.Writer) error {
+	if !slices.ContainsFunc(p.Knowledge, func(k knowledge.BuildReport) bool { return len(k.Asks) > 0 }) {
+		return nil
+	}
+	tw := terminal.NewTable(w)
+	fmt.Fprintf(tw, "\nENRICH\tUSE\tPASSAGES, AT MOST\t\tREQUESTS\tTOKENS IN\tTOKENS OUT\tCOST\n")
+	total, unknown := 0.0, ""
+	for _, k := range p.Knowledge {
+		for _, a := range k.Asks {
+			f, expected, most := plan.EnrichForecast(a), "no price given", "no price given"
+			if price := a.Stage.CallPrice(); price != nil {
+				total += price.Expected(f.Likely)
+				expected, most = cost(price.Expected(f.Likely)), cost(price.AtMost(f.Most))
+			}
+			passages := fmt.Sprint(a.Passages)
+			if f.Cached > 0 {
+				passages += fmt.Sprintf(" (%d from the cache)", f.Cached)
+			}
+			fmt.Fprintf(tw, "enrich.%s of knowledge.%s\t%s\t%s\texpected\t%d\t%d\t%d\t%s\n",
+				a.Stage.Name, k.Name, a.Stage.Use, passages, f.Requests, f.Likely.InputTokens, f.Likely.OutputTokens, expected)
+			if f.Unknown == "" {
+				fmt.Fprintf(tw, "\t\t\tat most\t%d\t%d\t%d\t%s\n", f.MostRequests, f.Most.InputTokens, f.Most.OutputTokens, most)
+				continue
+			}
+			fmt.Fprintf(tw, "\t\t\tat most\tnot known\n")
+			unknown += fmt.Sprintf("What enrich.%s takes at most is not known: %s.\n", a.Stage.Name, f.Unknown)
+		}
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "%sFound asking nobody. A stage that shows the whole document puts it first, and most of that is a prefix that services keep and count as cached; the cost does not count on that. What the response cache has costs nothing.\n", unknown)
+	if b := p.Pipeline.Budget.Cost; b > 0 && total > b {
+		fmt.Fprintf(w, "That is more than max_cost = %s, at which a build stops; the next one resumes it.\n", money(b))
+	}
+	return nil
+}
+
+const (
+	configWidth = 40 // runes of a config
+	valueWidth  = 64 // of the value of a variable, a label or a rule
+)
+
+// Generations shows what stores hold of knowledge.
+type Generations struct {
+	w    io.Writer
+	rows []row
+}
+
+// row is a generation in the list. What its builder did not note is empty.
+type row struct {
+	Knowledge  string           `json:"knowledge"`
+	Store      string           `json:"store"`
+	Collection string           `json:"collection"`
+	State      generation.State `json:"state"`
+	Current    *bool            `json:"current"` // null: not known
+	Entries    int              `json:"entries"`
+	Documents  int              `json:"documents,omitempty"`
+	Source     string           `json:"source,omitempty"`
+	Embedder   string           `json:"embedder,omitempty"`
+	Config     json.RawMessage  `json:"config,omitempty"`   // of the embedder
+	Resolved   json.RawMessage  `json:"resolved,omitempty"` // what the embedder chose itself
+	Chunker    string           `json:"chunker,omitempty"`
+	Cut        json.RawMessage  `json:"cut,omitempty"` // config of the chunker
+	Analyzer   string           `json:"analyzer,omitempty"`
+
+	EmbedderPlugin *generation.Plugin `json:"embedder_plugin,omitempty"` // of third parties
+	ChunkerPlugin  *generation.Plugin `json:"chunker_plugin,omitempty"`
+
+	Enrich  []generation.Enrichment `json:"enrich,omitempty"`
+	File    string                  `json:"file,omitempty"` // that built it
+	Built   time.Time               `json:"built,omitzero"`
+	Changed time.Time               `json:"changed,omitzero"`
+}
+
+// NewGenerations returns a list without rows.
+func NewGenerations(w io.Writer) *Generations { return &Generations{w: w} }
+
+// Add adds the generations of a knowledge in a store.
+func (l *Generations) Add(name, store string, h *generation.History) {
+	for _, g := range h.Generations {
+		one := row{
+			Knowledge: name, Store: store, Collection: g.Collection, State: g.State, Entries: g.Entries, Documents: g.Documents,
+			Chunker: g.Chunker, Cut: g.Cut, Enrich: g.Enrich, EmbedderPlugin: g.EmbedderPlugin, ChunkerPlugin: g.ChunkerPlugin,
+			Source: strings.Join(append([]string{g.Path}, g.Beside...), " + "), Embedder: g.Embedder, Config: g.Config, Resolved: g.Resolved, Analyzer: g.Analyzer, File: g.File, Built: g.Built, Changed: g.Changed,
+		}
+		if h.Doubt == nil {
+			one.Current = &g.Current
+		}
+		l.rows = append(l.rows, one)
+	}
+}
+
+// JSON writes a JSON object for each generation.
+func (l *Generations) JSON() error {
+	enc := json.NewEncoder(l.w)
+	for _, row := range l.rows {
+		if err := enc.Encode(row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Table shows the generations to a person.
+func (l *Generations) Table() error {
+	tw := terminal.NewTable(l.w)
+	fmt.Fprintln(tw, "KNOWLEDGE\tCOLLECTION\tSTATE\tENTRIES\tBUILT\tCHANGED\tENRICHED BY\tEMBEDDER\tANALYZER\tSOURCE")
+	for _, r := range l.rows {
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
+			r.Knowledge, r.Collection, r.State, entries(r.Entries, r.Documents), moment(r.Built), moment(r.Changed), enrichers(r.Enrich),
+			recorded(strings.TrimSpace(r.Embedder+versionOf(r.EmbedderPlugin)+" "+settings(r.Config, r.Resolved))), r.recorded(r.Analyzer), r.recorded(r.Source))
+	}
+	return tw.Flush()
+}
+
+// enrichers names what enriches.
+func enrichers(all []generation.Enrichment) string {
+	var names []string
+	for _, e := range all {
+		names = append(names, e.Use+versionOf(e.Plugin))
+	}
+	return cmp.Or(terminal.Line(strings.Join(names, ", ")), "-")
+}
+
+// versionOf is what stands behind the name of a third party's stage.
+func versionOf(p *generation.Plugin) string {
+	if p == nil || p.Version == "" {
+		return ""
+	}
+	return " " + p.Version
+}
+
+// moment shows a time in the reader's own zone.
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.Local().Format("2006-01-02 15:04")
+}
+
+// recorded shows what a generation's note says; an old one may not say it.
+func recorded(text string) string {
+	switch text {
+	case "":
+		return "?"
+	case "-":
+		return "standard input"
+	}
+	return terminal.Line(text)
+}
+
+// recorded is that of the function, of what racflow has made.
+func (r row) recorded(text string) string {
+	if r.State == generation.Attached {
+		return "its owner's"
+	}
+	return recorded(text)
+}
+
+// settings shows a stage's config, and what it has resolved, in one line.
+func settings(objects ...json.RawMessage) string {
+	all := map[string]any{}
+	for _, object := range objects {
+		_ = json.Unmarshal(object, &all) // it may be empty
+	}
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		parts = append(parts, fmt.Sprintf("%s=%v", name, all[name]))
+	}
+	return terminal.Shorten(strings.Join(parts, " "), configWidth)
+}

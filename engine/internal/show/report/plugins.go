@@ -1,0 +1,293 @@
+package report
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/racflow/racflow/engine/internal/measure/tune"
+	"github.com/racflow/racflow/engine/internal/process/memory"
+	"github.com/racflow/racflow/engine/internal/process/program"
+	"github.com/racflow/racflow/engine/internal/show/plan"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
+)
+
+// pluginJSON is the JSON form of what a third party's plugin may touch.
+type pluginJSON struct {
+	Name        string           `json:"name"`
+	Version     string           `json:"version,omitempty"`
+	Origin      program.Origin   `json:"origin"`
+	Program     string           `json:"program"`
+	Hash        string           `json:"hash"`
+	Stages      []string         `json:"stages"`
+	Confined    bool             `json:"confined"`
+	Read        []string         `json:"read,omitempty"`    // beside its own folders and the system's
+	Write       []string         `json:"write,omitempty"`   // beside its own folders
+	Network     []string         `json:"network,omitempty"` // hosts with ports
+	Memory      map[string]int64 `json:"memory,omitempty"`  // bytes, by stage
+	NotEnforced []string         `json:"not_enforced,omitempty"`
+}
+
+func pluginOf(p plan.Plugin) pluginJSON {
+	return pluginJSON{
+		Name: p.Name, Version: p.Version, Origin: p.Origin, Program: p.Path, Hash: p.Hash, Stages: p.Stages, Confined: !p.Allow.Unconfined,
+		Read: p.Allow.Read, Write: p.Allow.Write, Network: p.Allow.Hosts, Memory: p.Memory, NotEnforced: p.Gaps,
+	}
+}
+
+// writePlugins says of each third party's plugin what it may touch.
+func (p planned) writePlugins(w io.Writer) error {
+	for _, one := range p.Plugins {
+		table := terminal.NewTable(w)
+		line := func(what, text string) { fmt.Fprintf(table, "  %s\t%s\n", what, terminal.Sanitize(text)) }
+		fmt.Fprintf(table, "\nPLUGIN %s\t%s\n", one.Name, strings.Join(one.Stages, ", "))
+		line("program", one.Path)
+		origin := map[program.Origin]string{
+			program.Locked: "locked with the file", program.Linked: "in development, linked from " + one.Project, program.Given: "in development, given by a folder",
+		}[one.Origin]
+		line("origin", strings.TrimPrefix(one.Version+", "+origin, ", "))
+		line("hash", one.Hash)
+		if one.Allow.Unconfined {
+			line("not confined", "it reads, changes and reaches whatever you can")
+		} else {
+			line("reads", strings.Join(append([]string{"the system's programs and libraries", "its own folders"}, one.Allow.Read...), ", "))
+			line("writes", strings.Join(append([]string{"its own folders"}, one.Allow.Write...), ", "))
+			line("network", cmp.Or(strings.Join(one.Allow.Hosts, ", "), "none"))
+		}
+		var bounds []string
+		for _, stage := range one.Stages {
+			if most := one.Memory[stage]; most > 0 {
+				bounds = append(bounds, memory.Size(most)+" of "+stage)
+			}
+		}
+		line("memory", cmp.Or(strings.Join(bounds, ", "), "any"))
+		for _, gap := range one.Gaps {
+			line("not enforced", gap+": this system cannot keep it from that")
+		}
+		if err := table.Flush(); err != nil {
+			return err
+		}
+	}
+	if most := p.Pipeline.Memory; most > 0 {
+		if _, err := fmt.Fprintf(w, "\nAll processes together may hold %s.\n", memory.Size(most)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// property is one of a profile, as it is shown.
+type property struct{ name, value string }
+
+// properties are those of a profile, in the order in which it has them.
+func properties(profile json.RawMessage) []property {
+	d := json.NewDecoder(bytes.NewReader(profile))
+	d.UseNumber()
+	if _, err := d.Token(); err != nil { // the opening brace
+		return nil
+	}
+	var all []property
+	for d.More() {
+		name, err := d.Token()
+		var value any
+		if err == nil {
+			err = d.Decode(&value)
+		}
+		if err != nil {
+			return all
+		}
+		if inside, ok := value.(map[string]any); ok { // counts, in order
+			var parts []string
+			for _, name := range slices.Sorted(maps.Keys(inside)) {
+				parts = append(parts, fmt.Sprintf("%v %s", inside[name], name))
+			}
+			value = strings.Join(parts, ", ")
+		}
+		all = append(all, property{terminal.Sanitize(fmt.Sprint(name)), terminal.Sanitize(fmt.Sprint(value))})
+	}
+	return all
+}
+
+// unknown are the values that say nothing.
+func (p property) unknown() bool {
+	return p.value == "unknown" || p.value == "0" || p.value == "<nil>" || p.value == ""
+}
+
+// profileLine shows what is known of a model in a line.
+func profileLine(profile json.RawMessage) string {
+	if profile == nil {
+		return "not known yet: its first call finds out, or racflow model probe"
+	}
+	listed := map[string][]string{}
+	var rest []string
+	for _, p := range properties(profile) {
+		switch {
+		case p.unknown() || p.name == "probed":
+		case p.value == "yes" || p.value == "no":
+			listed[p.value] = append(listed[p.value], p.name)
+		default:
+			rest = append(rest, p.name+" "+p.value)
+		}
+	}
+	var parts []string
+	for _, value := range []string{"yes", "no"} {
+		if names := listed[value]; names != nil {
+			parts = append(parts, value+": "+strings.Join(names, ", "))
+		}
+	}
+	return strings.Join(append(parts, rest...), "; ")
+}
+
+// writeModels shows what is known of the models that stages ask.
+func (p planned) writeModels(w io.Writer) {
+	if len(p.Models) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\nASKS\tMODEL\tPROFILE\n")
+	for _, m := range p.Models {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", m.Stage, terminal.Sanitize(m.Name), profileLine(m.Profile))
+	}
+}
+
+// Models shows a person the profiles of models, each as a table.
+func Models(w io.Writer, all []plan.Model) error {
+	for i, m := range all {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		asks := ""
+		if m.Stage != "" {
+			asks = ", asked by " + m.Stage
+		}
+		fmt.Fprintf(w, "%s at %s%s\n", terminal.Sanitize(m.Name), terminal.Sanitize(m.Endpoint), asks)
+		tw := terminal.NewTable(w)
+		for _, p := range properties(m.Profile) {
+			if p.value == "0" {
+				p.value = "-"
+			}
+			fmt.Fprintf(tw, "  %s\t%s\n", p.name, p.value)
+		}
+		if err := tw.Flush(); err != nil {
+			return err
+		}
+		if m.File != "" {
+			fmt.Fprintf(w, "kept in %s, which may be edited\n", m.File)
+		}
+	}
+	return nil
+}
+
+// bounds says what the brackets behind a difference mean.
+const bounds = "[bounds that hold with 95 % confidence each]"
+
+// Tried writes what came of trying values, for people, and what to do.
+func Tried(w io.Writer, m tune.Metric, all []tune.ValueTried) error {
+	for _, t := range all {
+		tw := terminal.NewTable(w)
+		fmt.Fprintf(tw, "%s\t%s\t\n", t.Name, strings.ToUpper(m.String()))
+		for i, mean := range t.Choice.Means {
+			value, note := t.Values[i], ""
+			if i == 0 {
+				value, note = cmp.Or(value, "as it is"), "the file's"
+			}
+			fmt.Fprintf(tw, "%s\t%.4f\t%s\n", value, mean, note)
+		}
+		if err := tw.Flush(); err != nil {
+			return err
+		}
+		best, better := t.Best()
+		what := t.Name
+		if better {
+			what = t.Setting(best)
+		}
+		if _, err := fmt.Fprintf(w, "%s\n\n", kept(what, better, t.Choice.Gain)); err != nil {
+			return err
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "%s\n\n", bounds)
+	return err
+}
+
+// Tune writes what tuning found for people: the trade-off curve and what the
+// choice is worth, all of it on rows that it was not found on, and what is promised,
+// which may be nil.
+func Tune(w io.Writer, s tune.Subject, o tune.Outcome, promised *tune.FlagPromise) error {
+	if !s.Nothing() {
+		if err := tuned(w, s, o); err != nil {
+			return err
+		}
+	}
+	if promised == nil {
+		return nil
+	}
+	if !s.Nothing() {
+		fmt.Fprintln(w)
+	}
+	_, err := io.WriteString(w, promised.String())
+	return err
+}
+
+func tuned(w io.Writer, s tune.Subject, o tune.Outcome) error {
+	tw := terminal.NewTable(w)
+	priced := o.Curve[len(o.Curve)-1].Cost > 0
+	row := func(name string, p tune.Point, note string) {
+		fmt.Fprintf(tw, "%s\t%.1f %%\t%.4f\t", name, 100*p.Sent, p.Accuracy)
+		if priced {
+			fmt.Fprintf(tw, "%.4f\t", p.Cost)
+		}
+		fmt.Fprintln(tw, note)
+	}
+	fmt.Fprintf(tw, "%d items in %d folds; accuracy and share on the fold that was left out\n\n", o.Items, o.Folds)
+	if s.Variable != "" {
+		fmt.Fprintf(tw, "%s\tSENT\tACCURACY\t", s.Variable)
+		if priced {
+			fmt.Fprint(tw, "COST OF 1,000 ITEMS\t")
+		}
+		fmt.Fprintln(tw)
+		for k, p := range o.Curve {
+			note := ""
+			if k == o.Chosen {
+				note = "<- chosen"
+			}
+			row(fmt.Sprintf("%.4f", p.Threshold), p, note)
+		}
+		fmt.Fprintln(tw)
+		row("the choice", o.Choice, "made for each fold on the others")
+	}
+	if s.Weights == "" {
+		fmt.Fprintf(tw, "everything sent\t\t%.4f\t\n", o.Plain)
+	} else {
+		fmt.Fprintf(tw, "everything sent, %s tuned\t\t%.4f\t\n", s.Weights, o.Fitted)
+		fmt.Fprintf(tw, "everything sent, %s of the file\t\t%.4f\t\n", s.Weights, o.Plain)
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	if s.Variable != "" {
+		fmt.Fprintf(w, "\nthe choice against everything sent: %s\n", o.Against)
+	}
+	if s.Weights != "" {
+		fmt.Fprintln(w, kept(s.Weights, o.Found != nil, o.Gain))
+	}
+	if o.Cut {
+		fmt.Fprintf(w, "the search for %s ended early: it has held as many elections as it may\n", s.Weights)
+	}
+	_, err := fmt.Fprintln(w, bounds)
+	return err
+}
+
+// kept says whether what was found is kept, and why.
+func kept(what string, kept bool, gain tune.Difference) string {
+	if kept {
+		return fmt.Sprintf("%s: %s", what, gain)
+	}
+	return fmt.Sprintf("%s: stays as it is, because what was found is not better beyond chance: %s", what, gain)
+}

@@ -1,0 +1,368 @@
+package review
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/knowledge/reviewed"
+	"github.com/racflow/racflow/engine/internal/measure/doctor"
+	"github.com/racflow/racflow/engine/internal/run/journal"
+	"github.com/racflow/racflow/engine/internal/show/explain"
+)
+
+// Review is a queue with what it was made of.
+type Review struct {
+	*Queue
+	Title    string
+	File     string // the pipeline's; absolute
+	Place    Place
+	Manifest journal.Manifest // of the run; zero: findings are reviewed
+	Gone     []string         // what of the run is not there any more: sentences
+
+	details map[string][]byte // JSON by case, compressed
+}
+
+// Options say what is reviewed and where decisions go.
+type Options struct {
+	Knowledge string // that learns from the decisions; empty: see Find
+	Path      string // of the file with decisions; empty: what the pipeline's file says
+	Votes     int    // rows of a knowledge that voters are asked about, for findings
+}
+
+// OpenRun reviews a run, by its ID or as engine.Newest. What it needs of the run is read when it
+// returns: nothing stays open or locked.
+func OpenRun(ctx context.Context, o engine.Options, id string, r Options) (*Review, error) {
+	run, err := explain.Open(ctx, o, id)
+	if err != nil {
+		return nil, err
+	}
+	defer run.Close()
+	m := run.Manifest()
+	p := run.Definition()
+	if p == nil {
+		return nil, fmt.Errorf("run %s cannot be reviewed, since the decisions are for its file: %s", run.ID(), strings.Join(run.Gone(), "; "))
+	}
+	is := &Review{Title: run.ID(), File: m.File, Manifest: m, Gone: run.Gone(), details: map[string][]byte{}}
+	if is.Place, err = Find(m.File, p.Knowledge(), r.Knowledge, r.Path); err != nil {
+		return nil, err
+	}
+	cases, err := OfRun(ctx, run, func(c Case, item *explain.Item) error {
+		text, err := packed(item)
+		is.details[c.ID] = text
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	is.Queue = NewQueue(is.Place.Path, run.ID(), cases, run.Labels())
+	return is, nil
+}
+
+// OpenFindings reviews what racflow doctor finds in the rows of a file's knowledge.
+func OpenFindings(ctx context.Context, w *engine.Workspace, file string, r Options) (*Review, error) {
+	loaded, err := w.Load(file)
+	if err != nil {
+		return nil, err
+	}
+	blocks := loaded.Knowledge
+	if len(loaded.Pipelines) > 0 {
+		p, err := w.Choose(loaded)
+		if err != nil {
+			return nil, err
+		}
+		blocks = p.Knowledge()
+	}
+	is := &Review{Title: filepath.Base(file)}
+	if is.File, err = filepath.Abs(file); err != nil {
+		return nil, err
+	}
+	if is.Place, err = Find(is.File, blocks, r.Knowledge, r.Path); err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(blocks, func(k *pipeline.Knowledge) bool { return k.Name == is.Place.Knowledge })
+	found, err := w.Diagnose(ctx, file, r.Votes)
+	if err != nil {
+		return nil, err
+	}
+	is.Gone = found.Skipped
+	set := found.Knowledge[at]
+	is.Queue = NewQueue(is.Place.Path, "", OfFindings(set), labelsOf(set))
+	return is, nil
+}
+
+func labelsOf(s *doctor.Set) []string {
+	all := map[string]bool{}
+	for _, r := range s.Rows {
+		if r.Label != "" {
+			all[r.Label] = true
+		}
+	}
+	return slices.Collect(maps.Keys(all))
+}
+
+// Details is what made the answer of a case, as JSON of an explain.Item; nil: the case is a row.
+func (r *Review) Details(_ context.Context, c Case) (any, error) {
+	text, ok := r.details[c.ID]
+	if !ok {
+		return nil, nil
+	}
+	z, err := gzip.NewReader(bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	whole, err := io.ReadAll(z)
+	return json.RawMessage(whole), err
+}
+
+// packed is JSON, compressed: of thousands of items, each with hundreds of texts.
+func packed(what any) ([]byte, error) {
+	var text bytes.Buffer
+	z := gzip.NewWriter(&text)
+	err := json.NewEncoder(z).Encode(what)
+	err = errors.Join(err, z.Close())
+	return text.Bytes(), err
+}
+
+// Queue has what is to be decided, and what was. Its methods may be called by several goroutines
+// at once.
+type Queue struct {
+	path  string
+	run   string // that items are of; empty: cases are rows
+	cases []Case
+	known map[string]int // cases by id
+
+	mu     sync.Mutex
+	labels []string // sorted
+	past   map[string][]change
+	now    func() time.Time
+}
+
+// change is what a page did to a case.
+type change struct {
+	id     string
+	before *reviewed.Row // nil: there was no decision
+	after  string        // the version that it left
+}
+
+// NewQueue makes a queue of cases, and gives them their ids. Decisions go to the file at path, which need not be there; run is
+// that of the items; labels are those that the knowledge has.
+func NewQueue(path, run string, cases []Case, labels []string) *Queue {
+	q := &Queue{path: path, run: run, cases: slices.Clone(cases), known: map[string]int{}, past: map[string][]change{}, now: time.Now}
+	sort(q.cases)
+	for i := range q.cases {
+		c := &q.cases[i]
+		c.ID = idOf(c.Text, c.Row)
+		q.known[c.ID] = i
+	}
+	q.labels = slices.Compact(slices.Sorted(slices.Values(labels)))
+	rows, _ := reviewed.Read(path) // Decisions reports what cannot be read
+	q.learn(rows)
+	return q
+}
+
+// Cases are all cases, the most doubtful first.
+func (q *Queue) Cases() []Case { return q.cases }
+
+// Case finds a case by its id.
+func (q *Queue) Case(id string) (Case, bool) {
+	i, ok := q.known[id]
+	if !ok {
+		return Case{}, false
+	}
+	return q.cases[i], true
+}
+
+// Path is that of the file with the decisions.
+func (q *Queue) Path() string { return q.path }
+
+// Labels are those of the knowledge and of the decisions, sorted.
+func (q *Queue) Labels() []string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return slices.Clone(q.labels)
+}
+
+func (q *Queue) learn(rows []reviewed.Row) {
+	for _, r := range rows {
+		if at, known := slices.BinarySearch(q.labels, r.Label); r.Label != "" && !known {
+			q.labels = slices.Insert(q.labels, at, r.Label)
+		}
+	}
+}
+
+// Request is what a person decides.
+type Request struct {
+	Case     string `json:"case"` // its id
+	Label    string `json:"label"`
+	New      bool   `json:"new"`      // the label may be one that nobody knows
+	Drop     bool   `json:"drop"`     // the row is dropped instead of labelled
+	Withdraw bool   `json:"withdraw"` // the decision that there is counts no more
+	Reviewer string `json:"reviewer"` // who decides
+	Page     string `json:"page"`     // names what decides: Undo takes back what it did
+	Version  string `json:"version"`  // of the decision that was shown; empty: none was
+}
+
+// Errors of a Request.
+var (
+	ErrCase     = errors.New("there is no such case: reload the page")
+	ErrReviewer = errors.New("say who decides: a name of at most 100 characters")
+	ErrLabel    = errors.New("a label is a line of text, of at most 200 characters")
+	ErrNew      = errors.New("the knowledge does not have this label: confirm that it is a new one")
+	ErrDrop     = errors.New("only rows of a knowledge can be dropped")
+	ErrUndo     = errors.New("there is nothing to undo")
+)
+
+// ConflictError says that a case was decided otherwise meanwhile.
+type ConflictError struct {
+	Now *Decision // nil: the decision was withdrawn
+}
+
+func (e *ConflictError) Error() string {
+	if e.Now == nil {
+		return "somebody has withdrawn the decision meanwhile"
+	}
+	return fmt.Sprintf("%s has decided meanwhile: %s", e.Now.who(), e.Now.what())
+}
+
+// Decide keeps a decision: it is on the disk when Decide returns without an error. The result is nil
+// where a decision was withdrawn.
+func (q *Queue) Decide(r Request) (*Decision, error) {
+	c, ok := q.Case(r.Case)
+	if !ok {
+		return nil, ErrCase
+	}
+	r.Reviewer = strings.TrimSpace(r.Reviewer)
+	if !isLine(r.Reviewer, 100) {
+		return nil, ErrReviewer
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.has(r.Label) { // one that the knowledge has is taken as it stands there
+		r.Label = strings.TrimSpace(r.Label)
+	}
+	switch {
+	case r.Withdraw:
+	case r.Drop && c.Row == "":
+		return nil, ErrDrop
+	case r.Drop:
+		r.Label = ""
+	case q.has(r.Label):
+	case !isLine(r.Label, 200):
+		return nil, ErrLabel
+	case !r.New:
+		return nil, ErrNew
+	}
+	before, err := q.at(c, r.Version)
+	if err != nil {
+		return nil, err
+	}
+	if r.Withdraw {
+		if before == nil {
+			return nil, nil
+		}
+		return nil, q.put(r.Page, c, before, nil)
+	}
+	row := &reviewed.Row{
+		Text: c.Text, Label: r.Label, Reviewer: r.Reviewer, ReviewedAt: q.now().UTC().Truncate(time.Second),
+		Was: c.Answer, Replaces: c.Row,
+	}
+	if len(c.Items) > 0 {
+		row.Run, row.Item = q.run, c.Items[0]
+	}
+	if before != nil { // the file may have the text with other spaces
+		row.Text = before.Text
+	}
+	row.ID = reviewed.ID(row.Text, row.Replaces)
+	if err := q.put(r.Page, c, before, row); err != nil {
+		return nil, err
+	}
+	q.learn([]reviewed.Row{*row})
+	return decisionOf(row), nil
+}
+
+func (q *Queue) has(label string) bool {
+	_, known := slices.BinarySearch(q.labels, label)
+	return known
+}
+
+// Undo takes back what a page did last, and returns the case that it is about. What others have
+// decided about it since stays: then the error is a *ConflictError, and the change before it
+// is the next to be taken back.
+func (q *Queue) Undo(page string) (id string, now *Decision, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	past := q.past[page]
+	if len(past) == 0 {
+		return "", nil, ErrUndo
+	}
+	last := past[len(past)-1]
+	c := q.cases[q.known[last.id]]
+	is, err := q.at(c, last.after)
+	if err == nil {
+		err = q.write(c, is, last.before)
+	}
+	if conflict := new(ConflictError); errors.As(err, &conflict) {
+		q.past[page] = past[:len(past)-1]
+		return last.id, conflict.Now, err
+	}
+	if err != nil {
+		return last.id, decisionOf(is), err
+	}
+	q.past[page] = past[:len(past)-1]
+	return last.id, decisionOf(last.before), nil
+}
+
+// put changes the decision about a case, and remembers how to undo that.
+func (q *Queue) put(page string, c Case, before, after *reviewed.Row) error {
+	if err := q.write(c, before, after); err != nil {
+		return err
+	}
+	q.past[page] = append(q.past[page], change{c.ID, before, version(after)})
+	return nil
+}
+
+// at reads the decision about a case. Where it is not that of a version, the error is a
+// *ConflictError.
+func (q *Queue) at(c Case, v string) (*reviewed.Row, error) {
+	is, err := q.find(c)
+	if err == nil && version(is) != v {
+		err = &ConflictError{decisionOf(is)}
+	}
+	return is, err
+}
+
+// write puts a decision in the place of another, unless a process has made a third meanwhile.
+func (q *Queue) write(c Case, before, after *reviewed.Row) error {
+	same := func() error {
+		_, err := q.at(c, version(before))
+		return err
+	}
+	switch {
+	case after != nil:
+		return reviewed.WriteIf(q.path, same, []reviewed.Row{*after})
+	case before != nil:
+		return reviewed.RemoveIf(q.path, same, before.ID)
+	}
+	return nil
+}
+
+// isLine reports whether a text is one line that can be shown, of at most so many characters.
+func isLine(text string, most int) bool {
+	return text != "" && utf8.ValidString(text) && utf8.RuneCountInString(text) <= most &&
+		!strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) })
+}

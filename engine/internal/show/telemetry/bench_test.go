@@ -1,0 +1,185 @@
+package telemetry_test
+
+import (
+	"fmt"
+	"iter"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+
+	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/engine/internal/show/telemetry"
+)
+
+// BenchmarkCost measures what metrics and traces cost: rounds of the same items, watched and
+// not in turns, through the same processes. cpu/% is how much more processor time watched
+// rounds take, of this process and its stages, and wall/% how much more time; ±cpu and ±wall
+// are the halves of their 95 % intervals, of paired rounds. Each iteration is two rounds:
+//
+//	go test -run '^$' -bench Cost -benchtime 60x ./engine/internal/show/telemetry
+func BenchmarkCost(b *testing.B) {
+	for _, embedder := range []string{"hashing", "minilm"} {
+		b.Run(embedder, func(b *testing.B) {
+			turns := &turns{}
+			p, items := benched(b, embedder, turns)
+			tel, err := telemetry.New(b.Context(), telemetry.Options{TraceFile: filepath.Join(b.TempDir(), "traces.jsonl"), Log: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				b.Fatal(err)
+			}
+			observers := [2]outcome.Observer{outcome.ObserverOr(nil), tel}
+			for _, turns.Observer = range observers { // warm
+				answer(b, p, items)
+			}
+			var cpu, wall []float64
+			for n := 0; b.Loop(); n++ {
+				var cpus, walls [2]float64
+				for i := range 2 {
+					on := (i + n) % 2
+					turns.Observer = observers[on]
+					began, used := time.Now(), used(b)
+					answer(b, p, items)
+					walls[on], cpus[on] = time.Since(began).Seconds(), usedSince(b, used)
+				}
+				cpu, wall = append(cpu, math.Log(cpus[1]/cpus[0])), append(wall, math.Log(walls[1]/walls[0]))
+			}
+			if err := tel.Close(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+			for name, all := range map[string][]float64{"cpu": cpu, "wall": wall} {
+				mean, half := meanOf(all)
+				b.ReportMetric(100*math.Expm1(mean), name+"/%")
+				b.ReportMetric(100*half, "±"+name)
+			}
+		})
+	}
+}
+
+// turns is an observer that can be another one from one round to the next.
+type turns struct{ outcome.Observer }
+
+// benched opens pipelines/intent.hcl without a model that is asked, and reads its items.
+func benched(b *testing.B, embedder string, o outcome.Observer) (*engine.Pipeline, iter.Seq[engine.Item]) {
+	b.Helper()
+	options := engine.Options{Builtin: builtin, State: b.TempDir(), Vars: map[string]string{"embedder": embedder}, Observe: o}
+	p, err := engine.Open(b.Context(), "../../../../pipelines/intent.hcl", options)
+	if err != nil {
+		b.Skip(err) // the embedding model is not there
+	}
+	b.Cleanup(p.Close)
+	rows, err := p.Rows()
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer rows.Close() //nolint:errcheck // it was only read
+	var all []engine.Item
+	for {
+		var row source.Row
+		if row, err = rows.Next(); err != nil {
+			break
+		}
+		all = append(all, engine.Item{Text: row.Text})
+	}
+	const times = 4 // the items, so that a round takes a while
+	return p, func(yield func(engine.Item) bool) {
+		for n := range times * len(all) {
+			item := all[n%len(all)]
+			item.ID = fmt.Sprint(n)
+			if !yield(item) {
+				return
+			}
+		}
+	}
+}
+
+func answer(b *testing.B, p *engine.Pipeline, items iter.Seq[engine.Item]) {
+	for _, err := range p.Run(b.Context(), items) {
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// meanOf returns the mean of some differences, and half of its 95 % interval.
+func meanOf(all []float64) (mean, half float64) {
+	for _, x := range all {
+		mean += x / float64(len(all))
+	}
+	for _, x := range all {
+		half += (x - mean) * (x - mean)
+	}
+	return mean, 1.96 * math.Sqrt(half/float64(len(all)-1)/float64(len(all)))
+}
+
+// used is the processor time in ticks that this process and those below it have taken.
+func used(b *testing.B) float64 {
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil || len(stats) == 0 {
+		b.Skip("processor time is read from /proc")
+	}
+	parent, took := map[int]int{}, map[int]float64{}
+	for _, name := range stats {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			continue // it has ended
+		}
+		before, after, _ := strings.Cut(string(text), " (")
+		fields := strings.Fields(after[strings.LastIndex(after, ")")+1:])
+		pid, _ := strconv.Atoi(before)
+		parent[pid], _ = strconv.Atoi(fields[1])
+		for _, ticks := range fields[11:13] {
+			n, _ := strconv.ParseFloat(ticks, 64)
+			took[pid] += n
+		}
+	}
+	sum := 0.0
+	for pid, ticks := range took {
+		for up := pid; up > 1; up = parent[up] {
+			if up == os.Getpid() {
+				sum += ticks
+				break
+			}
+		}
+	}
+	return sum
+}
+
+func usedSince(b *testing.B, before float64) float64 { return used(b) - before }
+
+// BenchmarkBatch is what a batch of 64 items costs that goes through eight calls of stages:
+// with metrics alone, and with traces to a file.
+func BenchmarkBatch(b *testing.B) {
+	items, results := make([]outcome.ObservedItem, 64), make([]outcome.Result, 64)
+	for i := range items {
+		items[i].ID = fmt.Sprint(i)
+		results[i] = outcome.Result{ID: items[i].ID, Answer: "x", Votes: slices.Repeat([]outcome.Vote{{Voter: "v", Answer: "x"}}, 77)}
+	}
+	for name, file := range map[string]string{"metrics": "", "traces": filepath.Join(b.TempDir(), "traces.jsonl")} {
+		b.Run(name, func(b *testing.B) {
+			tel, err := telemetry.New(b.Context(), telemetry.Options{TraceFile: file})
+			if err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				ctx, done := tel.Batch(b.Context(), "p", items)
+				for range 8 {
+					_, ended := tel.Call(ctx, outcome.StageCall{Pipeline: "p", Stage: "sample.v", Use: "neighbours", Rows: 64})
+					ended(outcome.CallDone{})
+				}
+				done(results)
+			}
+			if err := tel.Close(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(items)), "ns/item")
+		})
+	}
+}

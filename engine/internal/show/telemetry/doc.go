@@ -1,0 +1,52 @@
+// Package telemetry shows a racflow at work from outside: Prometheus metrics and
+// OpenTelemetry traces. It is an outcome.Observer, for serve, run, eval and ask alike.
+//
+// Labels are bounded by the pipeline files: pipelines, stages, knowledge, outcomes. No
+// item's id or text is ever one. These metrics are registered, beside those of the Go
+// runtime and the process:
+//
+//	racflow_items_total{pipeline,outcome}            counter    items by what became of them: answered, undecided, failed
+//	racflow_flagged_total{pipeline}                  counter    answers that a person should look at
+//	racflow_abstentions_total{pipeline,stage}        counter    items to which a voter gave no answer that counts
+//	racflow_items_in_progress{pipeline}              gauge      items on their way through the stages
+//	racflow_queue_items{pipeline}                    gauge      items that wait for a batch, of pipelines that are served
+//	racflow_stage_seconds{pipeline,stage}            histogram  time of a stage's calls; a call takes a batch of rows
+//	racflow_stage_rows_total{pipeline,stage}         counter    rows of these calls
+//	racflow_stage_errors_total{pipeline,stage}       counter    rows that failed; another try may have succeeded
+//	racflow_retries_total{pipeline,stage}            counter    calls that were made again after a failure that may pass
+//	racflow_stage_restarts_total{stage}              counter    processes that ended and were started again
+//	racflow_requests_total{pipeline,stage,status}    counter    requests to services: ok, busy, down, left, refused, denied, unsent
+//	racflow_requests{pipeline,stage,state}           gauge      requests to services now: waiting, sent
+//	racflow_tokens_total{pipeline,stage,kind}        counter    tokens that services reported: input (with cached ones), cached, output
+//	racflow_cost_total{pipeline,stage}               counter    money that requests took, by the prices in the file
+//	racflow_cache_hits_total{pipeline,stage}         counter    replies taken from the response cache
+//	racflow_knowledge_seconds{knowledge}             gauge      what bringing a knowledge up to date took the last time
+//	racflow_knowledge_failures_total{knowledge}      counter    knowledge that could not be brought up to date
+//	racflow_knowledge_swaps_total{pipeline}          counter    changes of what a pipeline that is served answers from
+//	racflow_workers{pipeline,state}                  gauge      workers of a run on many machines: joining, working, lacks, draining
+//	racflow_batches{pipeline,state}                  gauge      batches of such a run: waiting, under_way, done
+//	racflow_build_info{version,go_version}           gauge      1
+//
+// A worker's metrics all have a label more, worker, with its name (Options.Worker); how far a run on
+// many machines is, its caller shows.
+//
+// Tokens and money are those of requests that were made: what the response cache had
+// costs nothing. A stage that calls a service without asking its host is not counted.
+// Where a run takes items in two passes, each pass counts. What a voter or an election
+// learns from the knowledge counts as requests, and not as items or calls.
+//
+// Traces have a span for each item, for each batch of them, for each call of a stage and
+// for each request to a service, the last with the attributes of OpenTelemetry's
+// conventions for generative AI (gen_ai.request.model, gen_ai.usage.input_tokens, ...). A
+// batch links the items in it, which may belong to different traces; where it has one item
+// it is a part of that item's span. Trace contexts are those of W3C: that of the caller is
+// honoured, and what a stage asks a service for carries the headers traceparent and tracestate.
+//
+// Spans go to a file (Options.TraceFile), as lines of OTLP/JSON, and over HTTP to the
+// collector that the usual environment names (OTEL_EXPORTER_OTLP_ENDPOINT and what belongs
+// to it). They have ids of items, but no texts, answers or messages of errors unless
+// Options.Texts asks for these, and secrets never.
+//
+// The package changes nothing about a run: an exporter that fails is reported once, and
+// spans that a collector does not take in time are dropped.
+package telemetry

@@ -1,0 +1,348 @@
+package telemetry
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/sdk"
+)
+
+// Batch implements outcome.Observer.
+func (t *Telemetry) Batch(ctx context.Context, pipeline string, items []outcome.ObservedItem) (context.Context, func([]outcome.Result)) {
+	working := t.metrics.inProgress.WithLabelValues(pipeline)
+	working.Add(float64(len(items)))
+	var b *batch
+	if t.provider != nil {
+		ctx, b = t.begin(ctx, pipeline, items)
+	}
+	return ctx, func(results []outcome.Result) {
+		working.Sub(float64(len(items)))
+		t.count(pipeline, results)
+		if b != nil {
+			b.end(t, results)
+		}
+	}
+}
+
+// What becomes of an item, as outcome.Totals counts it.
+const (
+	answered  = "answered"
+	undecided = "undecided"
+	failed    = "failed"
+)
+
+func outcomeOf(r *outcome.Result) string {
+	switch {
+	case r.Failure != nil:
+		return failed
+	case r.Answer == "" && !r.RetrievalOnly:
+		return undecided
+	}
+	return answered
+}
+
+// count counts results.
+func (t *Telemetry) count(pipeline string, results []outcome.Result) {
+	outcomes, flagged, abstained := map[string]int{}, 0, map[string]int{}
+	for i := range results {
+		r := &results[i]
+		outcomes[outcomeOf(r)]++
+		if r.Flagged {
+			flagged++
+		}
+		// The votes of a voter stand together.
+		for votes := r.Votes; len(votes) > 0; {
+			n, accepted := 0, false
+			for n < len(votes) && votes[n].Voter == votes[0].Voter {
+				accepted = accepted || votes[n].Accepted
+				n++
+			}
+			if !accepted {
+				abstained[votes[0].Voter]++
+			}
+			votes = votes[n:]
+		}
+	}
+	for what, n := range outcomes {
+		t.metrics.items.WithLabelValues(pipeline, what).Add(float64(n))
+	}
+	t.metrics.flagged.WithLabelValues(pipeline).Add(float64(flagged))
+	for voter, n := range abstained {
+		t.metrics.abstentions.WithLabelValues(pipeline, "sample."+voter).Add(float64(n))
+	}
+}
+
+// batch is the spans of a batch and of the items in it.
+type batch struct {
+	span  trace.Span
+	items map[string][]trace.Span // by id, in their order: an id may stand there twice
+}
+
+// begin starts the span of each item as a part of its caller's trace, and that of the batch,
+// which links them. Where there is one item its stages work for it alone: the batch is a
+// part of its span. Items of several traces have a batch with a trace of its own, which they
+// link.
+func (t *Telemetry) begin(ctx context.Context, pipeline string, items []outcome.ObservedItem) (context.Context, *batch) {
+	b := &batch{items: make(map[string][]trace.Span, len(items))}
+	named := attribute.String("racflow.pipeline", pipeline)
+	links := make([]trace.Link, len(items))
+	within := ctx
+	var apart []trace.Span // of items that come with a trace of their own, which are to lead to the batch
+	for i, item := range items {
+		of, span := t.tracer.Start(remote(ctx, item.Trace), "item "+pipeline, trace.WithAttributes(named, attribute.String("racflow.item.id", item.ID)))
+		b.items[item.ID] = append(b.items[item.ID], span)
+		links[i].SpanContext = span.SpanContext()
+		switch {
+		case len(items) == 1:
+			within = of
+		case item.Trace.Parent != "":
+			apart = append(apart, span)
+		}
+	}
+	options := []trace.SpanStartOption{trace.WithLinks(links...), trace.WithAttributes(named, attribute.Int("racflow.items", len(items)))}
+	if len(apart) > 0 {
+		options = append(options, trace.WithNewRoot()) // it is of none of them more than of the others
+	}
+	within, b.span = t.tracer.Start(within, "batch "+pipeline, options...)
+	for _, s := range apart {
+		s.AddLink(trace.Link{SpanContext: b.span.SpanContext()})
+	}
+	return traced(within), b
+}
+
+// end ends the spans. Those of items that were left say nothing of an outcome.
+func (b *batch) end(t *Telemetry, results []outcome.Result) {
+	for i := range results {
+		r := &results[i]
+		spans := b.items[r.ID]
+		if len(spans) == 0 {
+			continue
+		}
+		span := spans[0]
+		b.items[r.ID] = spans[1:]
+		if span.IsRecording() {
+			span.SetAttributes(t.about(r)...)
+			if r.Failure != nil {
+				t.fail(span, r.Failure.Err)
+			}
+		}
+		span.End()
+	}
+	for _, spans := range b.items {
+		for _, span := range spans {
+			span.End()
+		}
+	}
+	b.span.End()
+}
+
+// about are the attributes of an item that was answered.
+func (t *Telemetry) about(r *outcome.Result) []attribute.KeyValue {
+	all := []attribute.KeyValue{
+		attribute.String("racflow.outcome", outcomeOf(r)),
+		attribute.Float64("racflow.agreement", r.Agreement), attribute.Float64("racflow.confidence", r.Confidence),
+	}
+	if r.Flagged {
+		all = append(all, attribute.Bool("racflow.flagged", true))
+	}
+	if r.Cost > 0 {
+		all = append(all, attribute.Float64("racflow.cost", r.Cost))
+	}
+	if len(r.Missing) > 0 {
+		all = append(all, attribute.StringSlice("racflow.missing", r.Without()))
+	}
+	if t.texts {
+		texts := []attribute.KeyValue{attribute.String("racflow.text", r.Text), attribute.String("racflow.answer", r.Answer), attribute.String("racflow.reason", r.Reason)}
+		all = append(all, slices.DeleteFunc(texts, func(a attribute.KeyValue) bool { return a.Value.AsString() == "" })...)
+	}
+	return all
+}
+
+// call is what metrics of calls are counted by.
+type call struct{ pipeline, stage string }
+
+type callMetrics struct {
+	seconds      prometheus.Observer
+	rows, errors prometheus.Counter
+}
+
+// of returns the metrics of a stage's calls.
+func (t *Telemetry) of(c call) *callMetrics {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	m := t.calls[c]
+	if m == nil {
+		m = &callMetrics{
+			t.metrics.seconds.WithLabelValues(c.pipeline, c.stage),
+			t.metrics.rows.WithLabelValues(c.pipeline, c.stage), t.metrics.errors.WithLabelValues(c.pipeline, c.stage),
+		}
+		t.calls[c] = m
+	}
+	return m
+}
+
+// Call implements outcome.Observer.
+func (t *Telemetry) Call(ctx context.Context, c outcome.StageCall) (context.Context, func(outcome.CallDone)) {
+	m := t.of(call{c.Pipeline, c.Stage})
+	var span trace.Span
+	if t.provider != nil {
+		attributes := []attribute.KeyValue{
+			attribute.String("racflow.pipeline", c.Pipeline), attribute.String("racflow.stage", c.Stage),
+			attribute.String("racflow.use", c.Use), attribute.Int("racflow.rows", c.Rows),
+		}
+		if c.Model != "" {
+			attributes = append(attributes, attribute.String(requestModel, c.Model))
+		}
+		ctx, span = t.tracer.Start(ctx, c.Stage, trace.WithAttributes(attributes...))
+		ctx = traced(ctx)
+	}
+	start := time.Now()
+	return ctx, func(d outcome.CallDone) {
+		m.seconds.Observe(time.Since(start).Seconds())
+		m.rows.Add(float64(c.Rows))
+		if d.Err != nil {
+			d.RowErrors = c.Rows
+		}
+		m.errors.Add(float64(d.RowErrors))
+		if span == nil {
+			return
+		}
+		if d.RowErrors > 0 {
+			span.SetAttributes(attribute.Int("racflow.row_errors", d.RowErrors))
+		}
+		if d.Err != nil {
+			t.fail(span, d.Err)
+		}
+		span.End()
+	}
+}
+
+// CacheHits implements outcome.Observer.
+func (t *Telemetry) CacheHits(pipeline, stage string, hits int) {
+	t.metrics.cacheHits.WithLabelValues(pipeline, stage).Add(float64(hits))
+}
+
+// Retried implements outcome.Observer.
+func (t *Telemetry) Retried(pipeline, stage string) {
+	t.metrics.retries.WithLabelValues(pipeline, stage).Inc()
+}
+
+// Restarted implements outcome.Observer.
+func (t *Telemetry) Restarted(stage, _ string) { t.metrics.restarts.WithLabelValues(stage).Inc() }
+
+// Knowledge implements outcome.Observer.
+func (t *Telemetry) Knowledge(name string, took time.Duration, err error) {
+	if err != nil {
+		t.metrics.unmade.WithLabelValues(name).Inc()
+		return
+	}
+	t.metrics.knowledge.WithLabelValues(name).Set(took.Seconds())
+}
+
+// Queued implements outcome.Observer.
+func (t *Telemetry) Queued(pipeline string, items int) {
+	t.metrics.queue.WithLabelValues(pipeline).Add(float64(items))
+}
+
+// Swapped implements outcome.Observer.
+func (t *Telemetry) Swapped(pipeline string) { t.metrics.swaps.WithLabelValues(pipeline).Inc() }
+
+// Cluster implements outcome.Observer.
+func (t *Telemetry) Cluster(pipeline string, now outcome.Cluster) {
+	m := t.metrics
+	for _, state := range []string{"joining", "working", "lacks", "draining"} {
+		m.workers.WithLabelValues(pipeline, state).Set(float64(now.Workers[state]))
+	}
+	for state, n := range map[string]int{"waiting": now.Waiting, "under_way": now.UnderWay, "done": now.Done} {
+		m.batches.WithLabelValues(pipeline, state).Set(float64(n))
+	}
+}
+
+// The headers of W3C Trace Context, and the variables of the environment of that name.
+const (
+	traceparent = "traceparent"
+	tracestate  = "tracestate"
+)
+
+var headers propagation.TraceContext
+
+// remote returns ctx within a caller's trace; as it is where that is none, or not one.
+func remote(ctx context.Context, t sdk.Trace) context.Context {
+	if t.Parent == "" {
+		return ctx
+	}
+	return headers.Extract(ctx, propagation.MapCarrier{traceparent: t.Parent, tracestate: t.State})
+}
+
+// traced returns ctx with its span as what stages pass on.
+func traced(ctx context.Context) context.Context {
+	carrier := propagation.MapCarrier{}
+	headers.Inject(ctx, carrier)
+	return sdk.WithTrace(ctx, sdk.Trace{Parent: carrier[traceparent], State: carrier[tracestate]})
+}
+
+// Command starts the span of a whole command, as a part of the trace that the variables
+// TRACEPARENT and TRACESTATE of the environment name. end ends it.
+func (t *Telemetry) Command(ctx context.Context, name string) (within context.Context, end func(error)) {
+	if t.provider == nil {
+		return ctx, func(error) {}
+	}
+	from := sdk.Trace{Parent: os.Getenv("TRACEPARENT"), State: os.Getenv("TRACESTATE")}
+	ctx, span := t.tracer.Start(remote(ctx, from), name)
+	return traced(ctx), func(err error) {
+		if err != nil {
+			t.fail(span, err)
+		}
+		span.End()
+	}
+}
+
+// Serving starts the span of a request that a server answers by a route, as a part of the
+// trace that its headers name. What it returns goes to those that answer it: an
+// outcome.ObservedItem has its trace (sdk.TraceOf). end is given the status code.
+func (t *Telemetry) Serving(r *http.Request, route string) (within context.Context, end func(code int)) {
+	ctx := r.Context()
+	if t.provider == nil {
+		return ctx, func(int) {}
+	}
+	ctx, span := t.tracer.Start(headers.Extract(ctx, propagation.HeaderCarrier(r.Header)), r.Method+" "+route, trace.WithSpanKind(trace.SpanKindServer),
+		trace.WithAttributes(attribute.String("http.request.method", r.Method), attribute.String("http.route", route)))
+	return traced(ctx), func(code int) {
+		span.SetAttributes(attribute.Int("http.response.status_code", code))
+		if code >= 500 {
+			span.SetStatus(codes.Error, "")
+		}
+		span.End()
+	}
+}
+
+// fail marks a span as that of something that failed. What it was stands in the message of
+// the error, which may quote a text.
+func (t *Telemetry) fail(span trace.Span, err error) {
+	t.failAs(span, errorTypes[sdk.CodeOf(err)], err)
+}
+
+// errorTypes are what spans say of an error instead of its message.
+var errorTypes = map[sdk.Code]string{
+	sdk.CodeInternal: "internal", sdk.CodeInvalid: "invalid", sdk.CodeTransient: "transient", sdk.CodeCancelled: "cancelled",
+	sdk.CodeDeadline: "deadline", sdk.CodeUnavailable: "unavailable", sdk.CodeStopped: "stopped", sdk.CodeRefused: "refused",
+}
+
+func (t *Telemetry) failAs(span trace.Span, kind string, err error) {
+	message := ""
+	if t.texts && err != nil {
+		message = err.Error()
+	}
+	span.SetStatus(codes.Error, message)
+	span.SetAttributes(attribute.String("error.type", kind))
+}

@@ -1,4 +1,0 @@
-// Package runtest opens pipelines for tests: from a file in a temporary folder, with
-// stages that run behind the real wire, in memory. Which stages those are, the test
-// says: the engine's own tests take those of engine/enginetest.
-package runtest
