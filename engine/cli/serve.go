@@ -154,7 +154,7 @@ func (s *serving) run(c *cobra.Command, flags *fileFlags, files []string) (err e
 		err := set.Start(c.Context())
 		if err == nil {
 			d.progress.Clear()
-			err = serve.ServeMCP(c.Context(), serve.Of(set), s.options.Timeout, o.Log)
+			err = serve.MCP(c.Context(), serve.Of(set), s.options.Timeout, o.Log)
 		}
 		if c.Context().Err() != nil {
 			err = nil // it was ended

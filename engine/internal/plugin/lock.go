@@ -53,7 +53,7 @@ type LockedPlugin struct {
 // LockBeside is the path of the lock of a pipeline file.
 func LockBeside(file string) string { return filepath.Join(filepath.Dir(file), LockName) }
 
-// LockedPlugin returns what is locked under a name; nil: nothing.
+// Plugin returns what is locked under a name; nil: nothing.
 func (f *Lock) Plugin(name string) *LockedPlugin {
 	for i := range f.Plugins {
 		if f.Plugins[i].Name == name {

@@ -31,7 +31,7 @@ const (
 	shownMark = 32
 )
 
-// JobLimits implements Service.
+// Limits implements Service.
 func (Anthropic) Limits() JobLimits { return JobLimits{Requests: 100_000, Bytes: 240 << 20} } // of 256 MB
 
 // messageBatch is one as the service describes it.

@@ -37,7 +37,7 @@ const (
 	pageSize, maxPages = 100, 20
 )
 
-// JobLimits implements Service.
+// Limits implements Service.
 func (OpenAI) Limits() JobLimits { return JobLimits{Requests: 50_000, Bytes: 190 << 20} } // of 200 MB
 
 // batch is one as the service describes it.

@@ -117,7 +117,7 @@ type weightedConfig struct {
 	Accuracy map[string]float64 `config:"accuracy" min:"0" max:"1" example:"{ llm = 0.87 }" doc:"The share of items that each voter is right on, by the name of its sample block; half way between chance and 1 if not given. racflow tune measures it."`
 }
 
-// This file is a majority election that weights each voter by its accuracy on
+// Weighted is a majority election that weights each voter by its accuracy on
 // a file with known labels, which `racflow tune` measures and writes into a file of
 // variables.
 //

@@ -32,7 +32,7 @@ const memory = 1 << 30
 // may have, and the nanoseconds that it may take.
 const variable = "RACFLOW_READ_DOCUMENT"
 
-// A Reader makes a text of at most about so many bytes of a file's content, with its title
+// An ApartReader makes a text of at most about so many bytes of a file's content, with its title
 // (empty: it has none), until a time. It may panic, ask for any amount of memory, or never end.
 type ApartReader func(raw []byte, most int64, stop time.Time) (text, title string, err error)
 

@@ -116,7 +116,7 @@ func FindEncoding(name string) (encoding.Encoding, error) {
 	return e, nil
 }
 
-// FindEncoding is the name of the encoding, as far as the text has been read: while there is
+// Encoding is the name of the encoding, as far as the text has been read: while there is
 // nothing but ASCII, it is utf-8.
 func (t *Text) Encoding() string {
 	if t.guess != nil {

@@ -73,7 +73,7 @@ type RelevanceFeatures struct {
 	Covered float64 // the largest share of the question's words, by weight, that one of the first five has
 }
 
-// RelevanceFeatures reads those of candidates, best first as a pipeline left them; false: there is
+// Features reads those of candidates, best first as a pipeline left them; false: there is
 // nothing to judge by, since nothing was searched for, or the question has no word that
 // tells passages apart.
 func (t *QuestionTerms) Features(best []sdk.Candidate) (RelevanceFeatures, bool) {

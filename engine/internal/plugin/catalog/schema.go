@@ -228,7 +228,7 @@ func argumentsOf(all []sdk.Argument) []ArgumentInfo {
 	return out
 }
 
-// FactsOf are what limits a value, in words: bounds, choices, relations; empty: nothing.
+// Facts are what limits a value, in words: bounds, choices, relations; empty: nothing.
 func (a ArgumentInfo) Facts() []string {
 	var all []string
 	if a.Required {

@@ -148,7 +148,7 @@ func (f *Output) begin() error {
 // Name returns the name that the file was given; "": it is standard output.
 func (f *Output) Name() string { return f.name }
 
-// OutputTarget returns the absolute path of the file that is replaced; "": what is written is a
+// Target returns the absolute path of the file that is replaced; "": what is written is a
 // stream.
 func (f *Output) Target() string {
 	if f.target == "" {

@@ -19,7 +19,7 @@ import (
 // Attached is a detached run whose results are being taken.
 type Attached struct {
 	caller *Caller // of which it uses what watches and ends a run
-	state  CallerState
+	state  SeenCaller
 	shelf  *shelf
 }
 

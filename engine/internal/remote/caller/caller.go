@@ -211,7 +211,7 @@ func (c *Caller) create(ctx context.Context, p *engine.Pipeline) error {
 	if err := c.upload(ctx, p); err != nil {
 		return err
 	}
-	return c.tell(ctx, CallerState{Part: 1})
+	return c.tell(ctx, SeenCaller{Part: 1})
 }
 
 // keep hands out the limits of the run. After a death of the caller it waits until whoever has done so
@@ -304,7 +304,7 @@ type Caller struct {
 	observing sync.Mutex       // what is told last is the newest
 
 	mu      sync.Mutex
-	state   CallerState
+	state   SeenCaller
 	stated  uint64 // its revision
 	waiting map[bus.Position]chan bus.Result
 	items   int   // that travel together

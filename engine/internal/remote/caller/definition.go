@@ -26,7 +26,7 @@ import (
 //
 // Keys name values in the state bucket of the run:
 //
-//	caller        CallerState, put by the caller as it works
+//	caller        SeenCaller, put by the caller as it works
 //	worker.NAME   Worker, put by each worker every WorkerEvery
 //	attached      the name of who attached to the run last
 //	end           the run is over: workers leave
@@ -121,7 +121,7 @@ func NewRunID() string {
 
 // Keys of a run's state.
 const (
-	CallerKey    = "caller"   // CallerState
+	CallerKey    = "caller"   // SeenCaller
 	WorkerPrefix = "worker."  // with the name of a worker behind it: Worker
 	AttachedKey  = "attached" // the name of who attached to the run last, a JSON text
 	EndKey       = "end"      // present: the run is over, and workers leave
@@ -162,8 +162,8 @@ type WorkerState struct {
 	Calls governor.Snapshot `json:"calls,omitzero"`
 }
 
-// CallerState is how far the caller is.
-type CallerState struct {
+// SeenCaller is how far the caller is.
+type SeenCaller struct {
 	Name      string    `json:"name"`
 	Host      string    `json:"host"`
 	At        time.Time `json:"at"`

@@ -29,7 +29,7 @@ func (c *Caller) resume(ctx context.Context, earlier *bus.Run, b engine.Beginnin
 		return err
 	}
 	c.run, c.stated = earlier, revision
-	if err := c.tell(ctx, CallerState{Part: state.Part + 1}); err != nil { // nobody waits for what is dropped now
+	if err := c.tell(ctx, SeenCaller{Part: state.Part + 1}); err != nil { // nobody waits for what is dropped now
 		return err
 	}
 	_ = earlier.Tell(CallerKey, nil) // workers drop what they have in hand of earlier parts; who does not hear it sees a batch of this one
@@ -140,7 +140,7 @@ func stored(ctx context.Context, of *bus.Run, upTo uint64) func(func(bus.Result,
 }
 
 // callerState is how far the caller of a run was; zero where it has not said it.
-func callerState(ctx context.Context, of *bus.Run) (state CallerState, revision uint64, err error) {
+func callerState(ctx context.Context, of *bus.Run) (state SeenCaller, revision uint64, err error) {
 	text, revision, err := of.Get(ctx, CallerKey)
 	if err != nil || revision == 0 {
 		return state, 0, err
@@ -232,7 +232,7 @@ func (e *takenError) Error() string {
 }
 
 // tell says for the first time what part this caller works on. Who has said so since is another.
-func (c *Caller) tell(ctx context.Context, s CallerState) error {
+func (c *Caller) tell(ctx context.Context, s SeenCaller) error {
 	c.mu.Lock()
 	c.state = s
 	c.mu.Unlock()

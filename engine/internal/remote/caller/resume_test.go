@@ -170,7 +170,7 @@ func TestInterrupted(t *testing.T) {
 		t.Errorf("%d batches wait, said %q", n, said.all)
 	}
 	there := w.opened(c.Run())
-	var state caller.CallerState
+	var state caller.SeenCaller
 	if text, _, err := there.Get(t.Context(), caller.CallerKey); err != nil || json.Unmarshal(text, &state) != nil || state.Published != state.Done {
 		t.Errorf("%v, %+v: what was taken back counts as answered", err, state)
 	}

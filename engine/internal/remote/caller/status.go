@@ -70,7 +70,7 @@ func (s *Status) workers(states map[string]bus.State, now time.Time) {
 
 func (s *Status) caller(states map[string]bus.State, now time.Time) {
 	at, ok := states[CallerKey]
-	var c CallerState
+	var c SeenCaller
 	if !ok || json.Unmarshal(at.Value, &c) != nil {
 		return
 	}
@@ -249,7 +249,7 @@ func (s *Status) Attended() bool {
 	return s.State != RunEnded && s.Caller != nil && !s.Caller.Gone && !s.Caller.Detached
 }
 
-// RunWorking is how many workers take part in the run now.
+// Working is how many workers take part in the run now.
 func (s *Status) Working() (n int) {
 	for _, w := range s.Workers {
 		if !w.Gone && w.State != Lacks {

@@ -39,7 +39,7 @@ func put(t *testing.T, at time.Time, value any) bus.State {
 // Before the caller knows how many batches there are, what workers say counts. Who has said nothing for WorkerGone is not gone yet.
 func TestTotalUnknown(t *testing.T) {
 	last := put(t, now.Add(-WorkerGone), WorkerState{State: Working, Items: 7})
-	caller := put(t, soon, CallerState{Published: 3})
+	caller := put(t, soon, SeenCaller{Published: 3})
 	s := decide(what, map[string]bus.State{"caller": caller, "worker.a": last}, bus.Backlog{Waiting: 2, Now: now})
 	if s.Items != (StatusItems{Answered: 7}) || s.Working() != 1 {
 		t.Errorf("%+v, %d workers", s.Items, s.Working())
@@ -50,7 +50,7 @@ func TestStatus(t *testing.T) {
 	a := WorkerState{Name: "a", Host: "one", State: Working, Batches: 60, Items: 3840, Failed: 3, Rate: 200, Cost: .5, Tokens: 1000}
 	b := WorkerState{Name: "b", Host: "two", State: Working, Batches: 40, Items: 2560, Failed: 1, Rate: 150, Cost: .25, Tokens: 500}
 	c := WorkerState{Name: "c", Host: "three", State: Lacks, Lacks: []string{"the environment has no KEY"}}
-	caller := CallerState{Name: "here-1", Host: "here", Part: 2, Published: 160, Done: 90, Total: 160, Items: 10200}
+	caller := SeenCaller{Name: "here-1", Host: "here", Part: 2, Published: 160, Done: 90, Total: 160, Items: 10200}
 	ledger := lease.Ledger{Keeper: "id", Limits: lease.Limits{Budget: lease.Amount{Cost: 5}, Blocks: []lease.Limit{{Name: "api", Concurrency: 64}}}, Holders: map[string]lease.Account{
 		"a": {Most: lease.Amount{Cost: 1.5}, Base: lease.Amount{Cost: .5}}, "b": {Most: lease.Amount{Cost: .25}, Gone: true},
 	}}
@@ -90,9 +90,9 @@ func TestStatus(t *testing.T) {
 
 func TestState(t *testing.T) {
 	working, lacking := WorkerState{State: Working}, WorkerState{State: Lacks}
-	publishing := CallerState{Name: "here-1", Published: 5, Done: 2}
-	whole := CallerState{Name: "here-1", Published: 5, Done: 5, Total: 5}
-	left := CallerState{Name: "here-1", Published: 5, Total: 5, Detached: true}
+	publishing := SeenCaller{Name: "here-1", Published: 5, Done: 2}
+	whole := SeenCaller{Name: "here-1", Published: 5, Done: 5, Total: 5}
+	left := SeenCaller{Name: "here-1", Published: 5, Total: 5, Detached: true}
 	type states map[string]bus.State
 	for name, c := range map[string]struct {
 		states     states
@@ -112,7 +112,7 @@ func TestState(t *testing.T) {
 		"detached and answered":  {states{"caller": put(t, long, left)}, 0, RunAnswered, "runs attach k3v9q2"},
 		"the caller died":        {states{"caller": put(t, long, publishing), "worker.a": put(t, soon, working)}, 3, RunDetached, "here-1 has said nothing since 2026-11-23T17:59:00Z"},
 		"died and all is idle":   {states{"caller": put(t, long, publishing), "worker.a": put(t, soon, working)}, 0, RunWaiting, "runs resume"},
-		"died with all answered": {states{"caller": put(t, long, CallerState{Published: 5, Total: 5})}, 0, RunAnswered, "runs attach"},
+		"died with all answered": {states{"caller": put(t, long, SeenCaller{Published: 5, Total: 5})}, 0, RunAnswered, "runs attach"},
 		"the caller writes":      {states{"caller": put(t, soon, whole), "worker.a": put(t, soon, working)}, 0, RunWorking, "every answer is with its caller"},
 		"over":                   {states{"caller": put(t, soon, whole), "end": put(t, soon, nil)}, 0, RunEnded, ""},
 		"broken off":             {states{"caller": put(t, soon, publishing), "end": put(t, soon, nil)}, 3, RunEnded, ""},

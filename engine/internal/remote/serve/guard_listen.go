@@ -174,7 +174,7 @@ func (p *Problem) GetHeaders() http.Header {
 	return h
 }
 
-// ProblemContentType is that of the problem where that of the response would be ct.
+// ContentType is that of the problem where that of the response would be ct.
 func (p *Problem) ContentType(string) string { return ProblemContentType }
 
 // ServeHTTP answers any request with the problem.

@@ -38,8 +38,8 @@ func MountMCP(s *Server, log *slog.Logger) {
 	}))
 }
 
-// ServeMCP speaks the protocol on standard input and output until ctx ends or the input does.
-func ServeMCP(ctx context.Context, pipelines Pipelines, timeout time.Duration, log *slog.Logger) error {
+// MCP speaks the protocol on standard input and output until ctx ends or the input does.
+func MCP(ctx context.Context, pipelines Pipelines, timeout time.Duration, log *slog.Logger) error {
 	return mcpFace{pipelines, timeout, log}.server().Run(ctx, &protocol.StdioTransport{})
 }
 

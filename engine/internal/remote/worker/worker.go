@@ -263,7 +263,7 @@ func (n *natsRoom) hear(on string) heard {
 
 // follow looks which part of the run is on. What was told does not say it: any worker may tell that.
 func (n *natsRoom) follow(ctx context.Context) {
-	var state caller.CallerState
+	var state caller.SeenCaller
 	text, _, err := n.Get(ctx, caller.CallerKey)
 	if err == nil && json.Unmarshal(text, &state) == nil {
 		n.on.begin(state.Part)

@@ -49,7 +49,7 @@ func (r Runs) List() []RunInfo {
 	return all
 }
 
-// RunInfo describes a run. One that was killed as it began is Unfinished, so that it can be
+// Info describes a run. One that was killed as it began is Unfinished, so that it can be
 // removed.
 func (r Runs) Info(id string) RunInfo {
 	dir := r.folder(id)

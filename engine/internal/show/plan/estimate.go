@@ -227,7 +227,7 @@ type VoterAsked struct {
 	prefixes *prefixes // of prompts so far
 }
 
-// VoterAsked returns what a voter was asked so far.
+// Voter returns what a voter was asked so far.
 func (d *DryRun) Voter(name string) VoterAsked {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -34,7 +34,7 @@ func (c *collection) writeFile(inputs []segment.Input) (*segment.Segment, error)
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // documented never to fail
 	name := binary.LittleEndian.Uint64(random[:])
-	path := segment.SegmentPath(c.dir, name)
+	path := segment.Path(c.dir, name)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
@@ -468,7 +468,7 @@ func (c *collection) openBase(base []segment.ListedCommit, now segment.LogState,
 	}
 	var parts []segment.Part
 	for _, b := range base {
-		path := segment.SegmentPath(c.dir, b.Name)
+		path := segment.Path(c.dir, b.Name)
 		s, err := known[b.Name], error(nil)
 		if s == nil {
 			s, err = segment.OpenSegment(path)

@@ -81,7 +81,7 @@ func newCounter(t *testing.T) (*counter, config) {
 	maker, err := table.NewServer(config.ServerConfig)
 	must.Do(t, err)
 	defer maker.Close()
-	made, err := table.New(maker, config.TableOptions, "c", c.schema)
+	made, err := table.New(maker, config.Options, "c", c.schema)
 	must.Do(t, err)
 	must.Do(t, made.Create(t.Context()))
 	c.count()

@@ -126,7 +126,7 @@ func (s *simulation) table(p *process) *table.Table {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	o := table.TableOptions{Prefix: "racflow", Index: "FLAT", SparseIndex: "SPARSE_INVERTED_INDEX", K1: 1.2, B: .75, Consistency: s.consistency, Shards: 1, Replicas: 1, BatchRows: 2, BatchBytes: 1 << 20}
+	o := table.Options{Prefix: "racflow", Index: "FLAT", SparseIndex: "SPARSE_INVERTED_INDEX", K1: 1.2, B: .75, Consistency: s.consistency, Shards: 1, Replicas: 1, BatchRows: 2, BatchBytes: 1 << 20}
 	t, err := table.New(over, o, "c", sdk.Schema{Dimension: 2, Analyzer: "standard"})
 	if err != nil {
 		s.t.Fatal(err)

@@ -108,7 +108,7 @@ func (e *milvusEngine) kill() {
 func (e *milvusEngine) config() config {
 	return config{
 		ServerConfig: table.ServerConfig{Address: e.address, ConnectTimeout: 5 * time.Second, CallTimeout: 20 * time.Second, RetryTime: 20 * time.Second},
-		TableOptions: table.TableOptions{
+		Options: table.Options{
 			Prefix: "racflow", Index: "FLAT", SparseIndex: "SPARSE_INVERTED_INDEX", K1: 1.2, B: 0.75,
 			Consistency: "session", Shards: 1, Replicas: 1, BatchRows: 1000, BatchBytes: 8 << 20,
 		},

@@ -98,7 +98,7 @@ func (r *reader) Close() error                                   { return r.serv
 // config are the arguments of the stage.
 type config struct {
 	table.ServerConfig
-	table.TableOptions
+	table.Options
 	attached.Arguments
 }
 
@@ -126,13 +126,13 @@ func open(_ context.Context, setup sdk.Setup, c config) (sdk.Store, error) {
 	if c.Collection != "" {
 		return &reader{server: s, arguments: c.Arguments, params: c.SearchParams, log: log}, nil
 	}
-	return &store{server: s, options: c.TableOptions, log: log, collections: map[string]*collection{}}, nil
+	return &store{server: s, options: c.Options, log: log, collections: map[string]*collection{}}, nil
 }
 
 // store implements sdk.Store. It is safe for concurrent use.
 type store struct {
 	server  *table.Server
-	options table.TableOptions
+	options table.Options
 	log     *slog.Logger
 
 	mu          sync.Mutex
@@ -210,7 +210,7 @@ func (s *store) Scan(ctx context.Context, name string, scan sdk.Scan) (sdk.Page,
 
 // List implements sdk.Store.
 func (s *store) List(ctx context.Context) ([]sdk.Collection, error) {
-	names, err := table.TableNames(ctx, s.server, s.options)
+	names, err := table.Names(ctx, s.server, s.options)
 	if err != nil {
 		return nil, err
 	}

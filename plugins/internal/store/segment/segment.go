@@ -40,8 +40,8 @@ type record struct {
 	Label                         uint32
 }
 
-// SegmentPath is the file of the segment with a name.
-func SegmentPath(dir string, name uint64) string {
+// Path is the file of the segment with a name.
+func Path(dir string, name uint64) string {
 	return filepath.Join(dir, fmt.Sprintf("%016x%s", name, SegmentSuffix))
 }
 

@@ -57,8 +57,8 @@ func identityOf(have *entity.Collection) identity {
 	return identity{}
 }
 
-// TableNames lists the tables on the server that have the prefix.
-func TableNames(ctx context.Context, s *Server, o TableOptions) ([]string, error) {
+// Names lists the tables on the server that have the prefix.
+func Names(ctx context.Context, s *Server, o Options) ([]string, error) {
 	var names []string
 	err := s.Call(ctx, "list the collections", func(ctx context.Context, c *client.GrpcClient, _ int) error {
 		// The SDK counts ids, and Milvus Lite 2 gives only names.
@@ -76,7 +76,7 @@ func TableNames(ctx context.Context, s *Server, o TableOptions) ([]string, error
 
 // FindTable returns the table with a name on the server; nil: there is none, or not
 // one of racflow's.
-func FindTable(ctx context.Context, s *Server, o TableOptions, name string) (*Table, error) {
+func FindTable(ctx context.Context, s *Server, o Options, name string) (*Table, error) {
 	have, err := describe(ctx, s, name)
 	if err != nil || have == nil {
 		return nil, err
@@ -203,8 +203,8 @@ func (t *Table) Drop(ctx context.Context) error {
 	})
 }
 
-// TableOptions are the arguments that say how tables are made, written and searched.
-type TableOptions struct {
+// Options are the arguments that say how tables are made, written and searched.
+type Options struct {
 	Prefix       string            `config:"prefix" affects_output:"false" default:"racflow" pattern:"^[A-Za-z][A-Za-z0-9]{0,30}$" example:"racflow" doc:"What the names of all collections on the server begin with."`
 	Index        string            `config:"index" default:"auto" min_length:"1" doc:"Index of the vectors: auto is HNSW where the server has it, else AUTOINDEX. FLAT is exact."`
 	IndexParams  map[string]string `config:"index_params" example:"{ M = \"32\" }" doc:"Parameters that the index is built with, as M and efConstruction of HNSW."`
@@ -227,7 +227,7 @@ type TableOptions struct {
 // it is prepared.
 type Table struct {
 	Server     *Server
-	Options    TableOptions
+	Options    Options
 	Collection string            // its name in racflow
 	Name       string            // its name on the server
 	Schema     sdk.Schema        // of the entries
@@ -236,7 +236,7 @@ type Table struct {
 }
 
 // New makes no call. The error is about the schema.
-func New(s *Server, o TableOptions, collection string, schema sdk.Schema) (*Table, error) {
+func New(s *Server, o Options, collection string, schema sdk.Schema) (*Table, error) {
 	t := &Table{Server: s, Options: o, Collection: collection, Name: o.TableName(collection), Schema: schema}
 	if schema.Analyzer != "" {
 		a, err := support.NamedAnalyzer(schema.Analyzer)
@@ -251,7 +251,7 @@ func New(s *Server, o TableOptions, collection string, schema sdk.Schema) (*Tabl
 // TableName is a collection's name on the server, with what Milvus takes in one:
 // letters, digits and underscores. Other bytes are two hexadecimal digits after an
 // underscore; capitals too, which Milvus Lite 2 takes for small letters now and then.
-func (o *TableOptions) TableName(collection string) string {
+func (o *Options) TableName(collection string) string {
 	b := []byte(o.Prefix + "_")
 	for i := range len(collection) {
 		if c := collection[i]; 'a' <= c && c <= 'z' || '0' <= c && c <= '9' {

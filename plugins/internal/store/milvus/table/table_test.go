@@ -13,7 +13,7 @@ import (
 // is the older one.
 func TestOtherVersion(t *testing.T) {
 	schema := sdk.Schema{Dimension: 2, Analyzer: "standard"}
-	c, err := New(&Server{}, TableOptions{Prefix: "racflow"}, "c", schema)
+	c, err := New(&Server{}, Options{Prefix: "racflow"}, "c", schema)
 	if err != nil {
 		t.Fatal(err)
 	}
