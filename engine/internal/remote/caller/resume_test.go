@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/remote/bus"
@@ -221,14 +222,19 @@ func TestInterruptedTooLate(t *testing.T) {
 // seen it.
 func TestResumeTakesWhatIsThere(t *testing.T) {
 	w := newWorld(t, 600)
-	c, _ := w.early(false, func(*caller.Caller) {})
+	const least = 10 // of 30 batches that are on the way when the caller dies
+	c, _ := w.early(false, func(c *caller.Caller) {
+		for there := w.opened(c.Run()); must.Get(there.Backlog(t.Context()))(t).Waiting < least; {
+			time.Sleep(time.Millisecond)
+		}
+	})
 	stop := w.worker(nil)
 	n := 0
 	for _, err := range w.opened(c.Run()).Results(t.Context(), 0) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n++; n == 10 {
+		if n++; n == least {
 			break
 		}
 	}
