@@ -293,7 +293,7 @@ type Options struct {
 	Journal bool
 	Resume  string
 	// Again is the ID of an earlier run over the same input, or Newest: Run takes its answers
-	// where nothing that has changed can affect them (package again), and needs Journal.
+	// where nothing that has changed can affect them (package journal), and needs Journal.
 	Again        string
 	ResumeAnyway bool                     // although the file, the input or the knowledge has changed
 	Output       string                   // absolute path of the file that results go to, so that it is known which run left it incomplete; empty: none
@@ -369,7 +369,7 @@ type Events struct {
 	// Locked says that another process is building a knowledge.
 	Locked func(name string, why error)
 	// Waiting is given what a stage waits for that has answered nothing for a while
-	// (package waiting).
+	// (package terminal).
 	Waiting func(terminal.LongWait)
 	// Debugging is given the id of the process of the stage that Options.Debug names, each time that
 	// it has started. The stage is opened when it returns; an error gives it up.

@@ -423,7 +423,7 @@ func (p *Pipeline) Around(ctx context.Context, c sdk.Candidate, n int) (sdk.Cand
 }
 
 // Judge returns the words of an item that tell what was found for it apart, and where
-// nothing but a search was asked, whether that is likely to answer it (package relevance).
+// nothing but a search was asked, whether that is likely to answer it (package eval).
 // It takes a result with its lists (Options.Lists).
 func (p *Pipeline) Judge(r outcome.Result) (*eval.QuestionTerms, eval.Judgement) {
 	unknown := eval.Judgement{Probability: math.NaN()}

@@ -291,7 +291,7 @@ func (p *Part) stands() map[string]run.Generation {
 	return all
 }
 
-// Remote answers the items of a run on other machines (package cluster). This process still reads
+// Remote answers the items of a run on other machines (package remote). This process still reads
 // the input, brings the knowledge up to date, keeps the journal and writes the results.
 type Remote interface {
 	run.Remote

@@ -290,7 +290,7 @@ type Fingerprinter interface {
 }
 
 // Store keeps collections of entries and searches them. It returns what each
-// leg of a search found; the SDK fuses the legs (package fuse), so that
+// leg of a search found; the SDK fuses the legs (package support), so that
 // every store ranks alike.
 //
 // What is written to a collection by Put and Delete becomes visible and
@@ -388,7 +388,7 @@ type Query struct {
 // A query's vector that is all zero finds nothing.
 //
 // The lexical score is BM25 as in Lucene, with exact lengths, over the words that
-// the schema's analyzer (package analyze) finds in the context and in the text:
+// the schema's analyzer (package support) finds in the context and in the text:
 //
 //	sum over the query's words of  idf * tf / (tf + k1*(1 - b + b*length/average))
 //	idf = ln(1 + (N - df + 0.5) / (df + 0.5))

@@ -80,7 +80,7 @@ func afterCollections(do func()) {
 // no engine has started says what it is and exits with status 1.
 //
 // On Linux, other processes of the same user cannot read this one from then on;
-// see package nodump.
+// see package support.
 //
 // Standard error carries the log, as lines of JSON. Standard output belongs to
 // the engine until the first request; what is printed later reaches its log.

@@ -25,12 +25,12 @@ import (
 // become visible in one commit, but for a first build, which is committed now and then
 // between documents, to resume after a kill.
 //
-//	generation.ReadSource -> units.Compare            build.go
-//	  -> chunk -> enrich -> batches        chunk.go, package enrich, entries.go, batch.go
-//	  -> embed -> put -> commit            put.go
-//	     -> label centroids                centroid.go
+//	generation.ReadSource -> compare     here
+//	  -> chunk -> enrich -> batches      build_batch.go, enrich.go
+//	  -> embed -> put -> commit          build_put.go
+//	     -> label centroids
 //
-// An embedder that has to learn reads all entries first (fit.go), so that they are cut
+// An embedder that has to learn reads all entries first, so that they are cut
 // and enriched twice. What services answered is cached, and what failed is remembered:
 // a build asks about no passage a second time but for the retries. Texts are forgotten
 // once they are stored: no more of them are held than the batches under way have.
@@ -42,7 +42,7 @@ import (
 // blame: the build ends, and what the store holds stays. What an ended first build had
 // completed is committed. A process of a store takes with it what was not committed: the
 // rows to blame are found by putting them into a collection that is never committed
-// (blame.go), and the build begins again without them.
+// (build_batch.go), and the build begins again without them.
 //
 // A plan does the same without calling a service and without writing; it counts what
 // would be done and asked.

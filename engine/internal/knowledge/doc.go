@@ -6,16 +6,16 @@
 // examples, and all entries in order. A collection that somebody else makes is attached
 // instead, and nothing is built.
 //
-// The work is divided into rooms:
+// build.go brings a generation in step with its source: rows -> compare -> chunk -> enrich -> embed -> put -> commit.
+// Packages below:
 //
-//   - stages: the running stages of a block, and calls to them
-//   - units: the rows or documents of a source, compared with what the store holds
-//   - enrich: what enrichers add to passages
-//   - build: rows -> compare -> chunk -> enrich -> embed -> put -> commit
-//   - generation: the builds of a knowledge in its store: names, notes, listing, removal
+//   - source, rows, document: rows and documents of files, with their places
+//   - generation: the builds of a knowledge in its store, and the running stages of a block; the rows or documents of a
+//     source, compared with what the store holds; the centroids of labels
 //   - attached: a collection that somebody else makes: its sample, and whether the embedder fits
-//   - centroid: the centroids of labels, made and searched in memory
+//   - cache: what need not be made twice
+//   - reviewed: decisions of people
 //
-// It starts no process itself, and ranks nothing: stores search, and package fuse of the
+// It starts no process itself, and ranks nothing: stores search, and package support of the
 // sdk makes one ranking of their legs.
 package knowledge

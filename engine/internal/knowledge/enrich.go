@@ -41,8 +41,7 @@ import (
 // about it once, however often it comes by. A service that is down, or a budget that is
 // spent, ends the build (EndedError).
 //
-// enricher.go stands for a block, flow.go takes documents through them in groups,
-// ask.go asks for the additions of one group, and add.go puts them into entries.
+// An enricher stands for a block; enrich_ask.go takes documents through them in groups and asks for the additions of each.
 
 // maxContext is the most bytes of an entry's context that every store takes. A
 // longer one is cut after its last whole word, the terms first.

@@ -2,6 +2,6 @@
 // required_plugins. They are read without the rest of the file, by the verbs that install, and
 // with it, by the loader.
 //
-// Packages below say what was found for them: lock reads and writes the file that names each
-// program by its hash, store keeps the programs. This one looks for nothing and starts nothing.
+// lock.go reads and writes the file that names each program by its hash; package registry finds and keeps the programs. This
+// package looks for nothing and starts nothing.
 package plugin

@@ -10,7 +10,7 @@
 // A model that thinks before it answers may need more tokens than the limit of the answer,
 // or stop within its thoughts: then it is asked again with more room and without stop.
 //
-// With batch = true the stage's requests go by batches of the service (package batchjob), whose
+// With batch = true the stage's requests go by batches of the service (job.go), whose
 // replies are sent back through Send: to the stage nothing else is different.
 //
 // Services cache the beginning of requests, most of them unasked. Anthropic's need its

@@ -46,7 +46,7 @@ import (
 // JobRequests and replies lie in temporary files meanwhile, since there may be hundreds of
 // megabytes of them: for each of them some 200 bytes are held in memory.
 //
-// The package does not wait, and keeps no handle on the disk: package pending of the engine
+// The package does not wait, and keeps no handle on the disk: package retry of the engine
 // does both.
 
 // handle names work that is under way: all jobs that were sent for it.

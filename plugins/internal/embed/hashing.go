@@ -36,7 +36,7 @@ import (
 // n-grams of 3 to 5 characters of a word with its borders. Hashing
 // with signs is Weinberger et al., "Feature hashing for large scale multitask
 // learning", 2009; the smoothed idf is scikit-learn's; the square root of the
-// term frequency is Lucene's classic one. Words are those of package analyze.
+// term frequency is Lucene's classic one. Words are those of package support.
 //
 // Document frequencies are learnt from the knowledge, in 32,768 buckets of one
 // byte each; before that idf is 1. A vector is computed with correctly rounded

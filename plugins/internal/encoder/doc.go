@@ -4,7 +4,7 @@
 // ([CrossEncoder]).
 //
 // A run must work on a machine that has nothing installed, and it spends most of its time
-// on embedding. So there is a forward pass of our own (package transformer) over the kernels
+// on embedding. So there is a forward pass of our own (transformer.go) over the kernels
 // of packages simd and linear, on weights that package safetensors reads. Its
 // vectors have a cosine of at least 0.9999 with those of sentence-transformers on a
 // thousand texts (testdata) at float32; the linear layers can also be computed in bfloat16

@@ -20,7 +20,7 @@ import (
 // What a model does differently from what racflow computes would change its vectors without
 // a word. So every such setting that is known is read, and one that is not supported is refused
 // with its name and its file. Files are bounded, and no number in them is believed:
-// package transformer checks the shapes of the weights against them before it takes
+// transformer.go checks the shapes of the weights against them before it takes
 // memory.
 //
 // The package reads no weights and no tokenizer.

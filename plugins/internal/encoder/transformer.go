@@ -21,7 +21,7 @@ import (
 // computed for some rows of a text at a time, so that the memory for a text grows with its
 // length, not with its square.
 //
-// The package knows no files but weights: package folder reads the configuration. What
+// The package knows no files but weights: folder.go reads the configuration. What
 // becomes of the hidden states, pooling and heads, is the matter of package encoder.
 
 // Family is a model's architecture, by the name that configurations give it (model_type).

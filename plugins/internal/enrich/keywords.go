@@ -10,7 +10,7 @@ import (
 
 // This file is an enricher that has a language model name what each passage
 // is about: n words or short phrases that people who want it may search for, also
-// ones that the passage does not use. Package docexpand does the work.
+// ones that the passage does not use. expand.go does the work.
 //
 // The messages are written with system.tmpl and prompt.tmpl, Go text/templates with the
 // fields of ExpandData; files named in the config replace them.

@@ -38,7 +38,7 @@ import (
 // of prompts computes it once: the instructions, then all labels of the knowledge where
 // all are allowed, and only then the labels of the neighbours, their turns and the item.
 //
-// max_tokens leaves the farthest turns out, as in package completion.
+// max_tokens leaves the farthest turns out, as in completion.go.
 //
 // The template of the system message is a Go text/template with the fields of Data and
 // the function join; a file can replace it.

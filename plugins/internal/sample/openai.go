@@ -50,7 +50,7 @@ import (
 // the same time take turns, so that the second finds the first one's answers. The usage
 // of a request is that of the first of its samples.
 //
-// A voter may have several services (package backends): other keys, addresses and models. Each
+// A voter may have several services (backends.go): other keys, addresses and models. Each
 // answer has the key of the model that it is to come from. One that another model gave in its place says
 // so in the cache and in its sample, and counts as one of that model as well; services of one model share
 // its answers.

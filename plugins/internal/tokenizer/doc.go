@@ -5,7 +5,7 @@
 // follows the tokenizers library step by step: special and added tokens are cut out of the
 // text, the rest is normalised (package normalizer), split into words (pretokenizer), and
 // each word is divided by the model (wordpiece, bpe, unigram); a template puts the special
-// tokens around. BERT's normaliser and splitter run in one pass (package bert). Tests
+// tokens around. BERT's normaliser and splitter run in one pass (package normalizer). Tests
 // compare ids with those of the library for tokenizers that it trained. A part that the
 // package does not know is refused by its name, and so is a folder whose
 // tokenizer_config.json contradicts its tokenizer.json.

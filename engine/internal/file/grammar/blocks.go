@@ -261,7 +261,7 @@ func analyzerArgument() Argument {
 	return a
 }
 
-// Analyzers are those of package analyze, and "" for a store without a lexical leg.
+// Analyzers are those of package support, and "" for a store without a lexical leg.
 func Analyzers() []string { return append(support.AnalyzerNames(), "") }
 
 func ruleArgument(name string, kind rule.Kind, doc string) Argument {

@@ -21,6 +21,6 @@
 // be secret.
 //
 // The protocol's transport is github.com/creachadair/jrpc2 (BSD-3-Clause, two modules,
-// kept up), and types.go has the few messages. go.lsp.dev/protocol, which has all of
+// kept up), and server.go has the few messages. go.lsp.dev/protocol, which has all of
 // them, is of 2022 and brings a logger and a JSON library with it.
 package lsp

@@ -182,7 +182,7 @@ type Pipeline struct {
 	Range   hcl.Range `identity:"-,a position"`
 }
 
-// Journal says how runs are kept, and how long: see packages journal and runs.
+// Journal says how runs are kept, and how long: see package journal.
 type Journal struct {
 	Sync  string        // "none", "batch" or "item"
 	Keep  string        // "notable" or "all"
@@ -213,7 +213,7 @@ type Limit struct {
 	Range       hcl.Range
 }
 
-// Prices know what models cost that the file says nothing of: package price.
+// Prices know what models cost that the file says nothing of: price.go.
 type Prices interface {
 	// Find returns the price of a model at the service of an address, and where it is
 	// written; false: nobody says.

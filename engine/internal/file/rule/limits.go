@@ -120,7 +120,7 @@ const (
 )
 
 // clock bounds one evaluation. Loops exist only as predicates (all, filter,
-// ...), and each of those ticks it before its body runs; see bound.go.
+// ...), and each of those ticks it before its body runs; see bound.
 type clock struct {
 	ctx      context.Context
 	deadline time.Time

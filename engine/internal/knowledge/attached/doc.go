@@ -8,10 +8,10 @@
 // labels, as it has after a load label by label, a sample that is not all of the collection may lack some.
 //
 //	Attach -> dimension compared         open.go
-//	  -> sample: kept, or read           sample.go, read.go
-//	     pages in a file                 rows.go
-//	  -> embedded again and compared     judge.go, compare.go
-//	     read, searched for centroids    collection.go
+//	  -> sample: kept, or read           sample.go
+//	     pages in a file                 sample.go
+//	  -> embedded again and compared     report.go
+//	     read, searched for centroids    open.go
 //
 // The sample is kept in the state folder: one for each block and config of a store, as NAME.rows and
 // NAME.json, the latter with the hash of the former. It is read again where the ID of the

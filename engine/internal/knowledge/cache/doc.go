@@ -21,10 +21,10 @@
 // logged, and the rest of the file is skipped. Lost responses are asked for again.
 //
 // Vectors have a folder for each embedder, whose name is a hash of all that its vectors depend
-// on. Those that were embedded together are one record, a group (group.go), so that a file can
+// on. Those that were embedded together are one record, a group (cache.go), so that a file can
 // be indexed without being read. At a thirtieth of the limit another file is begun. The time of a
 // file says when a build last used it; a build begins and ends with the removal of the files
-// that were used least recently, until the rest is within the limits (trim.go). A build may
+// that were used least recently, until the rest is within the limits (maintain.go). A build may
 // write as much as the limit holds before that. Responses were paid for: they have no limit
 // unless somebody sets one, and those that came first go first.
 //

@@ -5,9 +5,9 @@
 // them. Read makes the text of one: Markdown and text stay as they are, what other
 // formats hold becomes Markdown. Texts are valid UTF-8 and not longer than the limit in bytes.
 //
-// The packages below it read the formats: html, pdf, office (docx, pptx, xlsx), notebook and
+// Each format has its file here: HTML, PDF, office (docx, pptx, xlsx), notebooks and
 // mail. PDF and office files, whose readers a hostile file can break, are read in a process
-// of their own (package apart). Formats that none of them reads are an error that says what
+// of their own (apart.go). Formats that none of them reads are an error that says what
 // to save the file as.
 //
 // A file that cannot be used (binary, too large, not permitted) has an error of its own,

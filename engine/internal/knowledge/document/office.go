@@ -27,7 +27,7 @@ import (
 //
 // docx and pptx are zip files of XML and are read in one pass, part by part, with bounds on
 // what is unpacked, on elements and on their depth; custom entities are an error. xlsx is read
-// by the excelize library. Call the readers through package apart.
+// by the excelize library. Call the readers through apart.go.
 
 // Bounds on what a file may be made of.
 const (

@@ -22,7 +22,7 @@ import (
 //
 // Forms and rotated text may come out in an odd order; text in pictures does not come out.
 // A few hostile bytes can make the reader ask for all memory or never end: call it through
-// package apart.
+// apart.go.
 
 // piece is a text that one operator shows, and where.
 type piece struct {

@@ -87,7 +87,7 @@ func TestManyPieces(t *testing.T) {
 }
 
 // FuzzColumns looks for places that lose a piece, or double it. The library below breaks on many
-// texts: package apart is for that.
+// texts: apart.go is for that.
 func FuzzColumns(f *testing.F) {
 	f.Add([]byte("\x01\x01\x30\x80\x01\x30\x01\x10\x30\x80\x10\x30"))
 	f.Fuzz(func(t *testing.T, places []byte) {

@@ -3,7 +3,7 @@
 //
 // A generation is a collection of entries, with one of label centroids beside it, and
 // has one fingerprint, which is part of its name: what the block says of its entries
-// and what its stages add to that (package identity), and layout. Every built-in
+// and what its stages add to that (package pipeline), and layout. Every built-in
 // chunker, enricher and embedder adds a revision, which whoever changes its output
 // raises, so that a new version of racflow alone builds nothing again. For a third
 // party's that adds nothing, the name, version and sha256 of its plugin stand in:

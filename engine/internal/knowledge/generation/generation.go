@@ -16,7 +16,7 @@ import (
 )
 
 // layout is part of every fingerprint: raise it when entries, notes or
-// centroids are made in another way, or package identity digests the same block to
+// centroids are made in another way, or package pipeline digests the same block to
 // something else.
 const layout = 3
 
@@ -24,7 +24,7 @@ const layout = 3
 const hashLength = 12
 
 // Name names the collection of a generation after all that its content depends on,
-// which package identity knows, the rows themselves aside. Another source file is
+// which package pipeline knows, the rows themselves aside. Another source file is
 // another collection: two runs over two files must not remove each other's rows. The
 // stages must not have learnt yet: what has learnt has another fingerprint.
 func Name(block *pipeline.Knowledge, s Stages) string {

@@ -15,5 +15,5 @@
 // are not about what is written stay letter by letter, also those that cannot be read.
 //
 // Who decides, and about what, is the business of others; so is what becomes of the rows in a
-// knowledge (package units).
+// knowledge (package generation).
 package reviewed

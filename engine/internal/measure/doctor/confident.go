@@ -83,7 +83,7 @@ func Suspects(rows []VotedRow) []Suspect {
 	return all
 }
 
-// noise is the model of labels that package confident describes, fitted to rows.
+// noise is the model of labels that confident.go describes, fitted to rows.
 type noise struct {
 	labels      float64 // how many there are
 	logs        [][]float64

@@ -3,7 +3,7 @@
 //
 // Look reads rows, and returns findings, the most severe first, each with a count, a few rows and
 // what to do. Checks of labels and copies need the rows alone. Those of a knowledge's votes
-// (package confident) and of its embedder need stages, which the caller starts. The quick look before
+// (confident.go) and of its embedder need stages, which the caller starts. The quick look before
 // each run keeps a hash of each text instead of the text, and has only what is certain.
 //
 // A Proposal is a corrected copy of a knowledge's rows: copies removed, one spelling for each label,

@@ -14,11 +14,11 @@
 // out would flatter a pipeline that gives up on the hard ones. Items without an
 // expected label, or without gold passages, are counted but not scored.
 //
-// Accuracies and differences of accuracies have intervals of 95 %, by package interval.
+// Accuracies and differences of accuracies have intervals of 95 %, by interval.go.
 // They say what chance does to figures of so few items; they do not allow for choosing
 // the best of many on the same items.
 //
 // Variants say with which arguments a pipeline is measured in turn: all combinations of
 // some values, or the pipeline without one of its parts. Package engine runs them, and
-// holds the elections without a voter with package reelect.
+// holds the elections without a voter with package tune.
 package eval

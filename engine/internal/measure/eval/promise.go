@@ -19,7 +19,7 @@ import (
 //
 // Thresholds are tried from the surest answers downwards, one distinct confidence after
 // the other. Each is tested exactly, by the binomial tail of its errors (Clopper and
-// Pearson, 1934: package interval); the first that fails ends the search, and the one
+// Pearson, 1934: interval.go); the first that fails ends the search, and the one
 // before it is the answer. That is fixed-sequence testing as in Angelopoulos, Bates,
 // Candès, Jordan and Lei, "Learn then Test: Calibrating Predictive Algorithms to Achieve
 // Risk Control" (arXiv:2110.01052, 2021; Annals of Applied Statistics, 2025), for the

@@ -7,7 +7,7 @@
 // comparison that does not hold with what would be needed. A figure that cannot be measured,
 // such as the recall of a label that no item has, lets every rule that names it fail.
 //
-// Shares of items have Wilson's interval (package interval). recall_at, ndcg and mrr are means of
+// Shares of items have Wilson's interval (package eval). recall_at, ndcg and mrr are means of
 // values between 0 and 1 and have the same one, which is then too wide rather than too narrow. f1 has
 // that of the bootstrap: the middle 95 % of the f1 of as many items drawn from these with
 // replacement (Efron, "Bootstrap methods: another look at the jackknife", The Annals of

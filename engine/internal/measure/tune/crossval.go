@@ -98,7 +98,7 @@ func (d Difference) String() string {
 
 // Compare compares two scores of the same items, each between 0 and 1, of which one or
 // both come from cross-validation over these folds. Scores that are all 0 or 1 are compared
-// by Tango's score interval (package interval), others by Student's interval of the mean
+// by Tango's score interval (package eval), others by Student's interval of the mean
 // difference, with the degrees of freedom of the items that differ at all: the others say
 // nothing about how much the differences scatter.
 //

@@ -4,11 +4,11 @@
 //
 // It works on what one run answered in which every voter was asked about every
 // item. What would have become of an item had a voter not been asked, or counted more,
-// is found by holding the election again (package reelect), never by a formula of its own.
+// is found by holding the election again (reelect.go), never by a formula of its own.
 // Weights are found by the election itself where it learns them from votes, else by a
-// search (package ascent) whose work is bounded.
+// search (ascent.go) whose work is bounded.
 //
-// All figures come from cross-validation (package crossval): the items are split into
+// All figures come from cross-validation (crossval.go): the items are split into
 // folds, the variables are found on all folds but one, and what they are worth is counted
 // on that one. The threshold is then chosen on that held-out curve; what the choice itself
 // is worth is counted by choosing for each fold on the curve of the others (Varma and

@@ -19,7 +19,7 @@ import (
 
 // This file finds the variable in the flag rule of an election, such as x in flag =
 // "confidence < var.x", so that what is not flagged is right as often as was promised
-// (package promise).
+// (package eval).
 //
 // A promise needs rows that nothing else was chosen on. Where tune finds other values in
 // the same call, the rows are split in two: Reserved ones serve the promise alone, and

@@ -224,7 +224,7 @@ type Options struct {
 	Threshold string        // the variable to find, where the file has several thresholds
 	Over      []eval.Target // arguments and variables whose values are tried; nil: those that cost nothing
 	Metric    Metric        // by which they are chosen
-	// Promise is for the threshold of the flag rule (package flagging); nil: it stays.
+	// Promise is for the threshold of the flag rule (flagging.go); nil: it stays.
 	Promise *eval.PromiseGoal
 	Calls   int // how many rows of the knowledge take the place of the input; 0: none
 }

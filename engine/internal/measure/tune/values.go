@@ -25,7 +25,7 @@ import (
 // get the doubtful items alone, stay out of it, unless there is no other: only values that
 // were asked for by name may cost calls.
 //
-// It runs no pipeline: package engine does, and package crossval chooses.
+// It runs no pipeline: package engine does, and crossval.go chooses.
 
 // grid are the values that are tried for an argument in place of the present one; nil:
 // nobody can say which would make sense.

@@ -11,6 +11,6 @@
 // that RACFLOW_PLUGIN_MIRROR names. Programs also come in plain archives, which bring nothing but themselves.
 //
 // Whatever arrives is compared with its digest and size; sizes are bounded before anything is read. Which
-// release is wanted, and whose signature counts, package install decides. Nothing is executed here, except the credential helpers
+// release is wanted, and whose signature counts, install.go decides. Nothing is executed here, except the credential helpers
 // that docker's configuration names.
 package registry

@@ -24,7 +24,7 @@ import (
 // eight kinds, in Go or Python, with a test, data, a pipeline file that uses it, and a workflow
 // that releases it. What it writes is in the folder templates.
 //
-// It builds and starts nothing, and asks no network: package build does the one, the person the other.
+// It builds and starts nothing, and asks no network: build.go does the one, the person the other.
 
 // The languages that there are templates in.
 const (

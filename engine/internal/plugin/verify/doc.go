@@ -20,7 +20,7 @@
 // the plugin. A stage that is not listed is checked with its Example, or else with the example, the default
 // or a plain value of each required argument.
 //
-// Replay sends a request that a run has kept (package host/replay) to the stage once more.
+// Replay sends a request that a run has kept (package host) to the stage once more.
 //
-// The package builds nothing (package build does) and decides nothing about what a plugin may do in a run.
+// The package builds nothing (build.go does) and decides nothing about what a plugin may do in a run.
 package verify

@@ -1,7 +1,7 @@
 package confine
 
 // This file confines its own process and then becomes a third party's plugin, on Linux. The
-// process was started by package keep, in namespaces of its own where the kernel lets it.
+// process was started by keep.go, in namespaces of its own where the kernel lets it.
 //
 // Each layer does what the others cannot. The network namespace takes away the network, also
 // MPTCP and UDP, which Landlock does not know, and abstract sockets; in it the engine's proxy listens, and

@@ -3,7 +3,7 @@
 // of the network at most a proxy of the engine's.
 //
 // The program that runs executes itself twice for each plugin. The first process keeps the
-// plugin (package internal/keep): it reports how the plugin ended, and ends whatever the plugin has started,
+// plugin (keep.go): it reports how the plugin ended, and ends whatever the plugin has started,
 // also when racflow is killed. The second confines itself and becomes the plugin (internal/cage).
 // Two are needed since racflow keeps other processes out of its memory, and a process that does so cannot make a user namespace.
 // Both do their work in init functions, so any program that links this package can be them, tests too.

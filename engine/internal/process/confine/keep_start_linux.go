@@ -44,7 +44,7 @@ func command(path string, args []string) *exec.Cmd {
 	return cmd
 }
 
-// startCage starts this program anew: package cage confines that process, which then becomes the plugin.
+// startCage starts this program anew: cage.go confines that process, which then becomes the plugin.
 func startCage(s *Spec) (pid int, first Report, err error) {
 	if s.Network && !s.Namespaces {
 		listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp4", "127.0.0.1:0")

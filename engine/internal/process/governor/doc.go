@@ -31,7 +31,7 @@
 // Where others answer the items of a stage meanwhile (Cover), its calls do not wait for a service that is down, and a
 // circuit opens after three failures that are the service's. It gets a trial after one second, then two, and so on.
 //
-// Waits says what the calls of each stage wait for: package waiting reports it.
+// Waits says what the calls of each stage wait for: package terminal reports it.
 //
 // Tokens count towards a limit as estimated from the moment a call is admitted, and as
 // reported from its end on.

@@ -25,7 +25,7 @@
 // SIGKILL the error says whether the kernel has ended processes for lack of memory.
 //
 // A single row is blamed only for the end of a process that had answered nothing else.
-// The request that it stood in is kept for the plugin's author (package replay).
+// The request that it stood in is kept for the plugin's author (replay.go).
 //
 // Numbers that a stage returns are checked as they arrive (package wire): a row
 // with one that is not finite or out of its bounds fails, and names the stage.

@@ -7,5 +7,5 @@
 // a changed program.
 //
 // The package starts nothing, and does not know which plugins a file requires or how they
-// came to be installed: packages plugin, lock and store below engine/internal/plugin do.
+// came to be installed: package plugin and what is below it do.
 package program

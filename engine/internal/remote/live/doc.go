@@ -10,7 +10,7 @@
 //
 // What a pipeline serves is a version of it (version.go): the files as they were, its knowledge, and
 // processes of its own. Where something has changed, another version is made beside it and
-// takes over once it is complete; the one before ends with its last request (rebuild.go). That
+// takes over once it is complete; the one before ends with its last request (pipeline.go). That
 // happens on call and, with Options.Watch, when a file has changed that answers depend on (watch.go).
 // A file or source that became wrong leaves the version that serves as it is, and Status says why.
 //

@@ -32,7 +32,7 @@
 //	409 the knowledge was not rebuilt   503 starting, ending, or a pipeline cannot serve
 //	                                    504 the answer took too long
 //
-// Who may come in, and with how much, is package guard's. Mount puts another face, such as
+// Who may come in, and with how much, is guard.go's. Mount puts another face, such as
 // another protocol, behind the same guard.
 //
 // With telemetry a request is a span of the trace that its headers name, and these metrics are

@@ -19,6 +19,6 @@
 // anew. Only where others have had them, too, does the run hear that stages had to stop: one
 // machine without network is no reason to end the run of hundreds.
 //
-// The package does not say what a run is (packages definition and bundle), nor who may call
+// The package does not say what a run is (packages caller and shipment), nor who may call
 // services how often (package lease).
 package worker

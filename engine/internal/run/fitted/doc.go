@@ -24,5 +24,5 @@
 //
 // Where STATE cannot be written and this is not there yet, it is learnt into a folder that ends with the process.
 //
-// What an embedder learns is part of its generation, and kept by package build.
+// What an embedder learns is part of its generation, and kept by package knowledge.
 package fitted

@@ -3,7 +3,7 @@
 //
 // A run is a folder:
 //
-//	manifest.json      what was run (package manifest)
+//	manifest.json      what was run (manifest.go)
 //	journal.jsonl      a line per item that was answered, in order of completion: what the
 //	                   stages made of it. Appended to, a write per batch. With the input
 //	                   it is enough to write the output again byte for byte, so the texts
@@ -28,9 +28,9 @@
 // are in the generation of the knowledge, which the manifest names, and replies in the cache.
 //
 // Every item has a digest of what it got from the knowledge (outcome.Basis), so that another run
-// may take its answer (package again); one that was taken names the run that gave it.
+// may take its answer (again.go); one that was taken names the run that gave it.
 //
-// Every line and file is sealed (package sealed). A line that was changed afterwards, or
+// Every line and file is sealed (sealed.go). A line that was changed afterwards, or
 // that is cut off, as a kill may leave it, is left out: its item is answered again.
 //
 // Sync says what a power failure leaves of a run; the end of the process loses nothing

@@ -28,7 +28,7 @@ import (
 // started, prices, and the command that began it.
 //
 // A manifest is a file of a run's folder, written once, before the first item, and sealed
-// (package sealed). One that was changed since is refused: nobody knows what was run.
+// (sealed.go). One that was changed since is refused: nobody knows what was run.
 //
 // Secrets are not in it.
 
@@ -170,7 +170,7 @@ type Manifest struct {
 	File     string    `json:"file"`               // absolute
 	Pipeline string    `json:"pipeline"`
 	// Parts are digests of what answers depend on in the checked pipeline, so that
-	// what differs can be named; see package identity.
+	// what differs can be named; see package pipeline.
 	Parts     map[string]string  `json:"parts"`
 	Variables []ManifestVariable `json:"variables,omitempty"`
 	Input     SeenFile           `json:"input"`

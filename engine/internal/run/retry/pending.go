@@ -26,7 +26,7 @@ import (
 //
 // A Book is a folder with a file for each handle: the handle, and the keys of the rows
 // that it was given for. It is on the disk before anything is waited for. A key is a
-// digest of the stage (package identity) and of all that it sees of the row, its id
+// digest of the stage (package pipeline) and of all that it sees of the row, its id
 // included. So whoever comes by the same row again, in a resumed run, another build or a
 // new run, collects with the handle and asks for nothing a second time.
 //

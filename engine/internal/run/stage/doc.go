@@ -47,14 +47,14 @@
 // Whether a voter that calls a service is asked about an item may be decided elsewhere
 // (Options.Ask). Where it is not asked, it is as if its when rule did not hold.
 //
-// A voter's results may come later (package pending): it waits without a slot, and the
+// A voter's results may come later (package retry): it waits without a slot, and the
 // handle is kept until the items' results are (Graph.Settle). One that asks its service in batches
 // (pipeline.Stage.Gathers) gets all items that reach it in one call, as far as a message holds them, and those
 // that it is asked again about in another; the other stages then get theirs in parts.
 //
 // A stage that learns from its knowledge does so before it is called (package fitted; learn.go).
 // An election that learns from votes gets those of a second graph (HoldOut), whose items are
-// rows of the knowledge that are kept out of what is found for them (package holdout).
+// rows of the knowledge that are kept out of what is found for them (package fitted).
 //
 // The package knows stages by the interfaces of the sdk. It neither starts processes,
 // nor reads items, nor keeps results.

@@ -13,5 +13,5 @@
 // whole run takes one pass. Types have the JSON that pages get.
 //
 // Nothing here calls a service, builds a knowledge or changes a run, and nothing is measured:
-// that is for packages eval and compare.
+// that is for package eval.
 package explain

@@ -19,6 +19,5 @@
 // Colours, spaces and components are in page.css, for light and dark, wide and narrow. The
 // same Page has the same bytes.
 //
-// The package knows neither runs nor answers: what is on a page is up to who fills it (see
-// report and review below it).
+// report.go fills one with a run, or the comparison of two; review.go serves one on which people decide.
 package page

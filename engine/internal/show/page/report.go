@@ -24,7 +24,7 @@ import (
 // The page of a run has its totals; for a run with labels what package eval measures, accuracy
 // by coverage and calibration among it; cost and time by stage; and a table of the items,
 // those first that failed, are wrong or flagged. Each opens to what made its answer, which
-// package explain knows. The page of two runs has what package compare finds: which items
+// package explain knows. The page of two runs has what package eval finds: which items
 // are answered differently, and whether that is more than chance.
 //
 // What made the answers is in blocks of a few items, which the page unpacks when one of them is

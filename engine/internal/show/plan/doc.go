@@ -3,6 +3,6 @@
 // run, in which a stand-in takes the place of each voter that calls a service.
 //
 // It changes nothing but the knowledge that the dry run searches, which it brings up
-// to date where that calls no service. Package estimate counts tokens, package report
+// to date where that calls no service. estimate.go counts tokens, package report
 // shows plans.
 package plan

@@ -14,6 +14,6 @@
 // A label that the knowledge does not have is refused until it is confirmed (Request.New), so that
 // a slip of the keyboard makes no new class.
 //
-// How this is shown is the business of package page/review, and what becomes of the decisions that of
+// How this is shown is the business of package page, and what becomes of the decisions that of
 // package knowledge.
 package review

@@ -20,7 +20,7 @@ import (
 // stage, with the reason that comes first and the number of calls that wait for any.
 //
 // The package changes nothing about how long anybody waits. Results that come later
-// (package pending) take minutes or hours, and have reports of their own.
+// (package retry) take minutes or hours, and have reports of their own.
 
 // WaitSource says what is waited for now.
 type WaitSource func(now time.Time, say func(Wait))

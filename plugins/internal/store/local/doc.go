@@ -37,5 +37,5 @@
 //	check      a collection compared with itself
 //
 // It does not embed, fuse or approximate: a search has the result of comparing the
-// query with every vector. The ranking of the two legs is left to package fuse.
+// query with every vector. The ranking of the two legs is left to package support.
 package local

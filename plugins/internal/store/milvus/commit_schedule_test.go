@@ -193,7 +193,7 @@ func (s *schedule) step() time.Duration {
 }
 
 // pause lets time pass. No call has its effect later than snapshot.Grace after it was
-// sent: package transaction relies on that.
+// sent: commit.go relies on that.
 func (s *schedule) pause() time.Duration {
 	pause := 3 * time.Second
 	if !s.calm {

@@ -25,7 +25,7 @@ var onlySeed = flag.Uint64("seed", 0, "the one schedule that TestSimulation runs
 
 // TestSimulation lets writers and readers of one collection work at once, by
 // schedules that lose and delay calls and replies and kill processes, and checks what
-// package transaction promises. A schedule that breaks a promise is printed, and
+// commit.go promises. A schedule that breaks a promise is printed, and
 //
 //	go test -run Simulation ./plugins/internal/store/milvus -seed N
 //

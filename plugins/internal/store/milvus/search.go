@@ -31,7 +31,7 @@ import (
 // than a hundred the server may choose.
 //
 // A hybrid search takes three calls: one for each leg, at once, and one for the
-// cosines of what the words found, which the scores of package fuse need. Of a small
+// cosines of what the words found, which the scores of package support need. Of a small
 // collection the third call reads vectors, each once, and is left out when it would
 // read none.
 //

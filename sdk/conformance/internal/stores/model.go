@@ -100,7 +100,7 @@ func bestFirst(all []scored) []scored {
 type crossed struct{ dense, lexical bool }
 
 // found is what each leg finds for a query; nil where it was not asked, which
-// package fuse distinguishes from nothing.
+// package support distinguishes from nothing.
 type found struct{ dense, lexical []scored }
 
 // rank returns the whole ranking of what was found.

@@ -1,6 +1,6 @@
 // Package attached reads a collection that somebody else makes: an attached
 // collection. It finds out how the server measures vectors and whether it searches by
-// words, and searches, gets and scans the rows as the entries that package mapping makes of
+// words, and searches, gets and scans the rows as the entries that mapping.go makes of
 // them. It writes nothing: Service has no method for that.
 //
 // # Scores
