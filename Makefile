@@ -69,6 +69,10 @@ race: ## Run the tests of packages that start goroutines with the race detector 
 	@CGO_ENABLED=1 GORACE=atexit_sleep_ms=10 $(RACE) $$(git grep -lE '\bgo (func\(|[a-zA-Z.]+\()|\.Go\(' -- 'engine/*.go' 'plugins/*.go' 'sdk/*.go' ':!engine/internal/file/pipeline' | \
 		xargs -n 1 dirname | sort -u | sed 's|^|./|') # else each process takes a second to end
 
+.PHONY: size
+size: ## Count packages, files, lines and names
+	@go run ./.ci/size
+
 .PHONY: milvus
 milvus: ## Run a Milvus engine for development (MILVUS="19531 FILE": another port and file)
 	@.ci/milvus run $(MILVUS)
