@@ -45,7 +45,8 @@ lint: ## Run golangci-lint
 
 .PHONY: generate
 generate: build ## Write the generated code, the reference of the stages and the table of the model server
-	@go generate ./sdk/proto ./sdk/python
+	@cd sdk/proto && go tool -modfile=tools.mod buf generate
+	@go generate ./sdk/python
 	@$(call reference,pipelines/reference)
 	@go run ./examples/modelserver -markdown >sdk/sdktest/modelserver/README.md
 

@@ -135,13 +135,13 @@ const englishStops = `
 type class uint8
 
 const (
-	analyzeSeparator class = iota
+	charSeparator class = iota
 	underscore
 	lower // and letters without case
 	upper
 	digit
-	analyzeMark // goes on with what stands before it
-	alone       // a word by itself
+	charMark // goes on with what stands before it
+	alone    // a word by itself
 )
 
 // ascii holds the classes of the characters that most texts consist of.
@@ -165,9 +165,9 @@ func classify(r rune) class {
 	case unicode.IsNumber(r):
 		return digit
 	case unicode.IsMark(r):
-		return analyzeMark
+		return charMark
 	}
-	return analyzeSeparator
+	return charSeparator
 }
 
 // first returns the class and the size in bytes of the first character.
@@ -186,16 +186,16 @@ func next(text string, names bool) (word, rest string) {
 	for i := 0; i < len(text); {
 		c, size := first(text[i:])
 		if c == underscore && !names {
-			c = analyzeSeparator
+			c = charSeparator
 		}
 		inside := start >= 0
 		switch {
-		case inside && (c == analyzeSeparator || c == alone):
+		case inside && (c == charSeparator || c == alone):
 			return text[start:i], text[i:]
 		case c == alone:
 			size += marks(text[i+size:])
 			return text[i : i+size], text[i+size:]
-		case !inside && c != analyzeSeparator && c != analyzeMark:
+		case !inside && c != charSeparator && c != charMark:
 			start = i
 		}
 		i += size
@@ -211,7 +211,7 @@ func marks(text string) int {
 	n := 0
 	for n < len(text) {
 		c, size := first(text[n:])
-		if c != analyzeMark {
+		if c != charMark {
 			break
 		}
 		n += size
@@ -224,18 +224,18 @@ func marks(text string) int {
 // digits meet, before a capital after a small letter (camel|Case), and before
 // the last of several capitals if a small letter follows (HTTP|Server).
 func nextPart(name string) (part, rest string) {
-	before, last := analyzeSeparator, 0 // the class and the place of the character before
+	before, last := charSeparator, 0 // the class and the place of the character before
 	for i := 0; i < len(name); {
 		c, size := first(name[i:])
 		switch {
 		case c == underscore:
 			return name[:i], strings.TrimLeft(name[i:], "_")
-		case c == analyzeMark:
+		case c == charMark:
 			i += size
 			continue
 		case before == upper && c == lower && last > 0:
 			return name[:last], name[last:]
-		case before == upper && c == lower, before == c, before == analyzeSeparator:
+		case before == upper && c == lower, before == c, before == charSeparator:
 		default:
 			return name[:i], name[i:]
 		}

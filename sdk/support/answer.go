@@ -376,8 +376,8 @@ func f1(a, b []string) float64 {
 	return 2 * float64(common) / float64(len(a)+len(b))
 }
 
-// answerFound is a label in a text.
-type answerFound struct {
+// foundLabel is a label in a text.
+type foundLabel struct {
 	label    string // "": that none fits
 	from, to int    // where it stands
 	reading  string
@@ -385,7 +385,7 @@ type answerFound struct {
 
 // reading is what a text says.
 type reading struct {
-	labels      []answerFound
+	labels      []foundLabel
 	explanation string
 	reason      string // why it is no answer; empty: it is one
 }
@@ -424,7 +424,7 @@ func (r *reader) read(text string) reading {
 // text reads the answer to a prompt that asks for a line.
 func (r *reader) text(text string) reading {
 	from, to := firstLine(text, 0)
-	line := answerFound{label: text[from:to], from: from, to: to}
+	line := foundLabel{label: text[from:to], from: from, to: to}
 	if name, ok := r.exact(line.label); ok {
 		if r.maps() && r.list(text) {
 			return unreadable(severalLabels)
@@ -443,16 +443,16 @@ func (r *reader) text(text string) reading {
 }
 
 // as is the reading of a part of a text as a name.
-func (r *reader) as(f answerFound, name, how string) reading {
+func (r *reader) as(f foundLabel, name, how string) reading {
 	if f.label, f.reading = name, how; name == r.none {
 		f.label = ""
 	}
-	return reading{labels: []answerFound{f}}
+	return reading{labels: []foundLabel{f}}
 }
 
 // close reads a text that is no label as the nearest one, where Options want that, or
 // leaves it as it is.
-func (r *reader) close(f answerFound) reading {
+func (r *reader) close(f foundLabel) reading {
 	if r.Nearest > 0 {
 		all := r.labels
 		if r.none != "" {
@@ -462,7 +462,7 @@ func (r *reader) close(f answerFound) reading {
 			return r.as(f, name, "nearest")
 		}
 	}
-	return reading{labels: []answerFound{f}}
+	return reading{labels: []foundLabel{f}}
 }
 
 // firstLine returns the first line from a place on that is not empty.
@@ -496,11 +496,11 @@ const (
 
 // match returns the name that a part of a text stands for, if need be without quotes and a full
 // stop, and where it stands. raw is the text with its markup.
-func (r *reader) match(raw, text string, from, to int) (f answerFound, ok bool) {
+func (r *reader) match(raw, text string, from, to int) (f foundLabel, ok bool) {
 	var how []string
 	if from, to = trim(raw, from, to); from < to {
 		if name, ok := r.exact(raw[from:to]); ok {
-			return answerFound{name, from, to, ""}, true
+			return foundLabel{name, from, to, ""}, true
 		}
 	}
 	start, end := trim(text, from, to)
@@ -521,7 +521,7 @@ func (r *reader) match(raw, text string, from, to int) (f answerFound, ok bool) 
 			}
 		}
 		if ok {
-			return answerFound{name, from, to, strings.Join(how, ", ")}, true
+			return foundLabel{name, from, to, strings.Join(how, ", ")}, true
 		}
 		a, b, what, ok := peel(part)
 		if !ok {
@@ -531,7 +531,7 @@ func (r *reader) match(raw, text string, from, to int) (f answerFound, ok bool) 
 			how = append(how, "without "+what)
 		}
 	}
-	return answerFound{}, false
+	return foundLabel{}, false
 }
 
 // plain reads a text as people would: its first line with markup, quotes and the like, or a

@@ -110,14 +110,14 @@ func trim(text string, from, to int) (int, int) {
 var tag = regexp.MustCompile(`(?i:<(/?)(?:[a-z]+:)?(think|thinking|thoughts?|reasoning|reflection|scratchpad|analysis)(?:\s[^<>]*)?>)` +
 	`|◁(/?)(think)▷|\[(/?)(THINK)\]|<\|(?i:(start|begin_of|end|end_of)_(thinking|thought))\|>`)
 
-// answerMark is a tag in a text.
-type answerMark struct {
+// foundTag is a tag in a text.
+type foundTag struct {
 	from, to int
 	name     string
 	closes   bool
 }
 
-func marksOf(text string) (all []answerMark) {
+func marksOf(text string) (all []foundTag) {
 	if !strings.ContainsAny(text, "<◁[") {
 		return nil
 	}
@@ -127,7 +127,7 @@ func marksOf(text string) (all []answerMark) {
 				continue
 			}
 			how := strings.ToLower(text[m[g]:m[g+1]])
-			all = append(all, answerMark{m[0], m[1], strings.ToLower(text[m[g+2]:m[g+3]]), how == "/" || strings.HasPrefix(how, "end")})
+			all = append(all, foundTag{m[0], m[1], strings.ToLower(text[m[g+2]:m[g+3]]), how == "/" || strings.HasPrefix(how, "end")})
 		}
 	}
 	return all

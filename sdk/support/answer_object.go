@@ -201,7 +201,7 @@ func (r *reader) knows(read reading) bool {
 	if read.reason != "" || len(r.labels) == 0 {
 		return false
 	}
-	return !slices.ContainsFunc(read.labels, func(f answerFound) bool {
+	return !slices.ContainsFunc(read.labels, func(f foundLabel) bool {
 		return !slices.Contains(r.labels, f.label) && (f.label != "" || r.none == "")
 	})
 }
@@ -282,7 +282,7 @@ func (r *reader) value(raw json.RawMessage, from int) reading {
 	if start == end {
 		return unreadable(fmt.Sprintf("%q in the JSON object is empty", r.property()))
 	}
-	f := answerFound{label: label[start:end], from: from, to: to}
+	f := foundLabel{label: label[start:end], from: from, to: to}
 	known, ok := r.exact(f.label)
 	if ok {
 		return r.as(f, known, "")
@@ -404,7 +404,7 @@ const (
 // words those are does not matter, so that it need not know languages: the label ends its
 // line, or stands alone on the next, nothing before it denies it, and no other label
 // stands anywhere in the text.
-func (r *reader) prefixed(raw, text string) (f answerFound, ok bool) {
+func (r *reader) prefixed(raw, text string) (f foundLabel, ok bool) {
 	several := false
 	if len(text) > maxText {
 		return f, false

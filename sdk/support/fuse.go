@@ -22,7 +22,7 @@ const (
 	// known counts as 0.
 	Weighted = "weighted"
 	// RRF is reciprocal rank fusion: the sum of 1/(K+rank) over the legs that
-	// fuseFound the entry, ranks from 1 (Cormack, Clarke and Büttcher, "Reciprocal
+	// foundEntry the entry, ranks from 1 (Cormack, Clarke and Büttcher, "Reciprocal
 	// rank fusion outperforms Condorcet and individual rank learning methods",
 	// SIGIR 2009; they use K = 60).
 	RRF = "rrf"
@@ -80,16 +80,16 @@ func Fuse(hits sdk.Hits, f sdk.Fusion, topK int) []sdk.Candidate {
 	return candidates
 }
 
-// fuseFound is an entry that at least one leg found.
-type fuseFound struct {
+// foundEntry is an entry that at least one leg found.
+type foundEntry struct {
 	id                     string
 	score, dense, lexical  float32
 	denseRank, lexicalRank int32 // from 1; 0: this leg did not find it
 	entry                  *sdk.Entry
 }
 
-func merge(hits sdk.Hits) []fuseFound {
-	union := make([]fuseFound, 0, len(hits.Dense)+len(hits.Lexical))
+func merge(hits sdk.Hits) []foundEntry {
+	union := make([]foundEntry, 0, len(hits.Dense)+len(hits.Lexical))
 	var position map[string]int // of an id in union, where both legs found something
 	if len(hits.Dense) > 0 && len(hits.Lexical) > 0 {
 		position = make(map[string]int, len(hits.Dense))
@@ -98,12 +98,12 @@ func merge(hits sdk.Hits) []fuseFound {
 		if position != nil {
 			position[h.ID] = len(union)
 		}
-		union = append(union, fuseFound{id: h.ID, dense: h.Dense, lexical: h.Lexical, denseRank: int32(i + 1), entry: h.Entry})
+		union = append(union, foundEntry{id: h.ID, dense: h.Dense, lexical: h.Lexical, denseRank: int32(i + 1), entry: h.Entry})
 	}
 	for i, h := range hits.Lexical {
 		p, ok := position[h.ID]
 		if !ok {
-			union = append(union, fuseFound{id: h.ID, dense: h.Dense, lexical: h.Lexical, lexicalRank: int32(i + 1), entry: h.Entry})
+			union = append(union, foundEntry{id: h.ID, dense: h.Dense, lexical: h.Lexical, lexicalRank: int32(i + 1), entry: h.Entry})
 			continue
 		}
 		u := &union[p]
@@ -127,7 +127,7 @@ func shares(hits sdk.Hits, denseWeight float64) (dense, lexical float64) {
 	return denseWeight, 1 - denseWeight
 }
 
-func scoreWeighted(union []fuseFound, dense, lexical float64) {
+func scoreWeighted(union []foundEntry, dense, lexical float64) {
 	var top float32
 	for _, u := range union {
 		if u.lexical > top {
@@ -151,7 +151,7 @@ func known(score float32) float64 {
 	return float64(score)
 }
 
-func scoreRanks(union []fuseFound, k int) {
+func scoreRanks(union []foundEntry, k int) {
 	for i := range union {
 		u := &union[i]
 		u.score = float32(reciprocal(k, u.denseRank) + reciprocal(k, u.lexicalRank))
@@ -167,7 +167,7 @@ func reciprocal(k int, rank int32) float64 {
 
 // compare orders found entries best first. cmp.Compare takes NaN for smaller
 // than every number, so an unscored leg comes last.
-func compare(a, b fuseFound) int {
+func compare(a, b foundEntry) int {
 	if c := cmp.Compare(b.score, a.score); c != 0 {
 		return c
 	}
@@ -182,7 +182,7 @@ func compare(a, b fuseFound) int {
 
 // best moves the k best to the front, best first, and returns them. It keeps
 // them in a heap with the worst on top while it passes over the rest.
-func best(all []fuseFound, k int) []fuseFound {
+func best(all []foundEntry, k int) []foundEntry {
 	k = min(max(k, 0), len(all))
 	heap := all[:k]
 	if 0 < k && k < len(all) {
@@ -201,7 +201,7 @@ func best(all []fuseFound, k int) []fuseFound {
 }
 
 // sink restores the heap below i: no entry is better than one above it.
-func sink(heap []fuseFound, i int) {
+func sink(heap []foundEntry, i int) {
 	for {
 		worst := 2*i + 1
 		if worst >= len(heap) {

@@ -48,9 +48,9 @@ func appendNgram(words []string, text string) []string {
 				words = append(words, text[before:i+size])
 			}
 			run, before = run+1, i
-		case c == analyzeSeparator || c == underscore:
+		case c == charSeparator || c == underscore:
 			end(i)
-		case word < 0 && c != analyzeMark:
+		case word < 0 && c != charMark:
 			end(i)
 			word = i
 		}

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	batchjobMaxTries = 5  // jobs in which a request may fail
-	maxRounds        = 12 // jobs one after the other, whatever they are for
+	jobTries  = 5  // jobs in which a request may fail
+	maxRounds = 12 // jobs one after the other, whatever they are for
 )
 
 // errLater is the error of a request whose reply comes later.
@@ -91,7 +91,7 @@ func (r *round) Deliver(d api.Delivery, read func(int, []byte) (sdk.Usage, error
 		switch {
 		case sdk.CodeOf(failed) != sdk.CodeTransient:
 			return failed
-		case r.number >= batchjobMaxTries:
+		case r.number >= jobTries:
 			return sdk.Invalid(fmt.Errorf("%w; so it was in %d batches", failed, r.number))
 		}
 	}

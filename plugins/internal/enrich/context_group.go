@@ -51,7 +51,7 @@ func (g *group) begin(v view, window int) error {
 
 // question returns the question about a passage, and the key of its answer.
 func (g *group) question(row int) (dialect.Request, sdk.Key, error) {
-	text, err := g.Prompt.Write(ContextData{Part: g.part, Chunk: contextDelimiters.Wrap(contextChunkTag, g.passages[row].Text())})
+	text, err := g.Prompt.Write(ContextData{Part: g.part, Chunk: contextDelimiters.Wrap(chunkTag, g.passages[row].Text())})
 	if err != nil {
 		return dialect.Request{}, sdk.Key{}, err
 	}
@@ -214,11 +214,11 @@ const (
 )
 
 const (
-	documentTag     = "document"
-	contextChunkTag = "chunk"
+	documentTag = "document"
+	chunkTag    = "chunk"
 )
 
-var contextDelimiters = syntax.NewDelimiters(documentTag, contextChunkTag)
+var contextDelimiters = syntax.NewDelimiters(documentTag, chunkTag)
 
 // view shows a document as a whole, or through a grid of windows.
 type view struct {

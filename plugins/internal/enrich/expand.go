@@ -70,12 +70,11 @@ type ExpandData struct {
 }
 
 const (
-	titleTag       = "title"
-	expandChunkTag = "chunk"
-	maxTitle       = 300 // characters
+	titleTag = "title"
+	maxTitle = 300 // characters
 )
 
-var expandDelimiters = syntax.NewDelimiters(titleTag, expandChunkTag)
+var expandDelimiters = syntax.NewDelimiters(titleTag, chunkTag)
 
 // New opens an enricher that adds n terms of a kind to each passage, with a config that
 // CheckExpansion finds no error in.
@@ -123,9 +122,9 @@ func (e *expandEnricher) question(title string, texts []string, packed bool) (di
 		d.Title = expandDelimiters.Wrap(titleTag, title)
 	}
 	for i, text := range texts {
-		tag := expandChunkTag
+		tag := chunkTag
 		if packed {
-			tag = fmt.Sprint(expandChunkTag, " ", i+1)
+			tag = fmt.Sprint(chunkTag, " ", i+1)
 		}
 		d.Texts = append(d.Texts, expandDelimiters.Wrap(tag, text))
 	}

@@ -371,10 +371,11 @@ func empty(vector []float32) bool {
 	return norm == 0
 }
 
-const (
-	most        = 50   // answers of a ballot
-	linearLeast = 1e-6 // the probability below which an answer is left out
-)
+const most = 50 // answers of a ballot
+
+// least is the probability below which an answer is left out: with hundreds of labels most of a ballot is such dust. What is
+// not left out has no less, since an answer of weight 0 would not count.
+const least = 1e-6
 
 // answers are the labels with their probabilities, best first.
 func (m *model) answers(s *scratch, e example) []sdk.Answer {
@@ -385,7 +386,7 @@ func (m *model) answers(s *scratch, e example) []sdk.Answer {
 	order := best(p, most)
 	answers := make([]sdk.Answer, 0, len(order))
 	for _, i := range order {
-		if p[i] >= linearLeast {
+		if p[i] >= least {
 			answers = append(answers, sdk.Answer{Label: m.labels[i], Weight: float64(p[i])})
 		}
 	}

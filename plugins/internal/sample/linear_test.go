@@ -135,7 +135,7 @@ func TestBallot(t *testing.T) {
 	for i, s := range sample(t, fitted(t, `{"features": 0}`, all), items(all)...) {
 		answers, sum := s[0].Answers, 0.0
 		for j, a := range answers {
-			if sum += a.Weight; j > 0 && a.Weight > answers[j-1].Weight || a.Weight < linearLeast {
+			if sum += a.Weight; j > 0 && a.Weight > answers[j-1].Weight || a.Weight < least {
 				t.Fatalf("item %d: %v", i, answers)
 			}
 		}

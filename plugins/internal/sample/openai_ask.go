@@ -307,9 +307,6 @@ func (r reply) cutLabel(a sdk.Answer, p sdk.Prompt) bool {
 	return !slices.Contains(p.Labels, a.Label)
 }
 
-// openAILeast is the smallest probability: an answer of weight 0 would not count.
-const openAILeast = 1e-6
-
 // probability multiplies those of the tokens of the label, as it is read. NaN: there is
 // none.
 func probability(tokens []dialect.Token, p sdk.Prompt, o support.AnswerOptions) float64 {
@@ -331,7 +328,7 @@ func probability(tokens []dialect.Token, p sdk.Prompt, o support.AnswerOptions) 
 	if !(sum <= 0) { // a server's mistake
 		return math.NaN()
 	}
-	return max(math.Exp(sum), openAILeast)
+	return max(math.Exp(sum), least)
 }
 
 // The limits of OpenAI's strict schemas: values of an enum, and their

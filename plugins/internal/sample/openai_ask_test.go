@@ -228,7 +228,7 @@ func TestProbability(t *testing.T) {
 		{tokens(`{"label": "a\"b`, `c"`, "}"), true, .25},
 		{tokens(`{"no": "x"}`), true, math.NaN()},
 		{tokens(" ", "\n"), false, math.NaN()},
-		{[]dialect.Token{{Text: "a", Log: -900}}, false, openAILeast},
+		{[]dialect.Token{{Text: "a", Log: -900}}, false, least},
 		{[]dialect.Token{{Text: "a", Log: 1}}, false, math.NaN()},
 		{[]dialect.Token{{Text: "a", Log: math.NaN()}}, false, math.NaN()},
 	}
@@ -275,7 +275,7 @@ func FuzzProbability(f *testing.F) {
 		for piece := range slices.Chunk([]byte(text), size) {
 			tokens = append(tokens, dialect.Token{Text: string(piece), Log: math.Log(.9)})
 		}
-		if p := probability(tokens, p, support.AnswerOptions{}); !math.IsNaN(p) && (p < openAILeast || p > 1) {
+		if p := probability(tokens, p, support.AnswerOptions{}); !math.IsNaN(p) && (p < least || p > 1) {
 			t.Errorf("%q gives %v", text, p)
 		}
 	})

@@ -21,10 +21,6 @@ import (
 // It does not compute centroids: the engine keeps them in the store and sends
 // their labels and cosines.
 
-// prototypeLeast is the share below which an answer is left out: with hundreds of
-// labels most of a ballot is such dust.
-const prototypeLeast = 1e-6
-
 type prototypeConfig struct {
 	Sharpness float64 `config:"sharpness" default:"20" above:"0" max:"1000" doc:"How much more a nearer centroid counts: votes weigh exp(sharpness * cosine)."`
 }
@@ -61,7 +57,7 @@ func (v prototypeVoter) vote(prototypes []sdk.Candidate) []sdk.Answer {
 	var votes ballot.Tally
 	votes.Grow(len(labels)) // each has one centroid
 	for i, weight := range ballot.Softmax(cosines, v.Sharpness) {
-		if weight >= prototypeLeast {
+		if weight >= least {
 			votes.Add(labels[i], weight)
 		}
 	}

@@ -132,8 +132,8 @@ func (m *BPE) known(text string) bool {
 }
 
 const (
-	bpeMaxID     = 1<<24 - 1 // bounds what is sized by ids
-	bpeMaxTokens = 1 << 21   // and merges, far above those of the largest models
+	maxID     = 1<<24 - 1 // bounds what is sized by ids
+	maxTokens = 1 << 21   // and merges, far above those of the largest models
 )
 
 // bpeDescription is the "model" object of tokenizer.json.
@@ -194,11 +194,11 @@ func (m *BPE) readVocab(raw json.RawMessage) error {
 			return err
 		}
 		id, err := strconv.ParseInt(string(value), 10, 64)
-		if err != nil || id < 0 || id > bpeMaxID {
-			return fmt.Errorf("token %.40q has the id %.40s; ids are whole numbers from 0 to %d", token, value, bpeMaxID)
+		if err != nil || id < 0 || id > maxID {
+			return fmt.Errorf("token %.40q has the id %.40s; ids are whole numbers from 0 to %d", token, value, maxID)
 		}
-		if m.ids[token] = int32(id); len(m.ids) > bpeMaxTokens {
-			return fmt.Errorf("it has more than %d tokens", bpeMaxTokens)
+		if m.ids[token] = int32(id); len(m.ids) > maxTokens {
+			return fmt.Errorf("it has more than %d tokens", maxTokens)
 		}
 		m.size = max(m.size, int(id)+1)
 		return nil

@@ -128,8 +128,8 @@ func (m *BPE) readMerges(raw json.RawMessage) ([]merged, error) {
 			return err
 		}
 		g, err := m.lookUp(tokens)
-		if merges = append(merges, g); len(merges) > bpeMaxTokens {
-			return fmt.Errorf("a model has at most %d", bpeMaxTokens)
+		if merges = append(merges, g); len(merges) > maxTokens {
+			return fmt.Errorf("a model has at most %d", maxTokens)
 		}
 		return err
 	})

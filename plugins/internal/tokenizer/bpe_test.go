@@ -39,7 +39,7 @@ func TestBpeRefused(t *testing.T) {
 		"a list of tokens":   {`{"vocab":["a"],"merges":[]}`, "vocabulary"},
 		"null as vocabulary": {`{"vocab":null,"merges":[]}`, "null is neither"},
 		"merges as map":      {`{"vocab":{"a":1},"merges":{"a":"a"}}`, "merge 1"},
-		"many merges":        {`{"vocab":{"a":1,"aa":2},"merges":["a a"` + strings.Repeat(`,"a a"`, bpeMaxTokens) + `]}`, "merge 2097153: a model has at most 2097152"},
+		"many merges":        {`{"vocab":{"a":1,"aa":2},"merges":["a a"` + strings.Repeat(`,"a a"`, maxTokens) + `]}`, "merge 2097153: a model has at most 2097152"},
 		"a merge of null":    {`{"vocab":{"a":1},"merges":[null]}`, "merge 1: null is neither"},
 	} {
 		if m, err := NewBPE(json.RawMessage(c.model)); err == nil || !strings.Contains(err.Error(), c.want) {

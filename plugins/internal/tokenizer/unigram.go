@@ -148,9 +148,8 @@ func (m *Unigram) endRun(ids []int32, word string, start, end int) []int32 {
 // What is read of a model, far above what the largest have: the time for a text grows with the
 // longest token, and memory with the bytes of all.
 const (
-	longest          = 512
-	unigramMaxTokens = 1 << 21
-	maxBytes         = 1 << 24
+	longest  = 512
+	maxBytes = 1 << 24
 )
 
 // unigramDescription is the "model" object of tokenizer.json.
@@ -201,8 +200,8 @@ func (m *Unigram) readVocab(raw json.RawMessage) error {
 			return err
 		case len(token) > longest:
 			return fmt.Errorf("it has %d bytes; at most %d are read", len(token), longest)
-		case len(tokens) == unigramMaxTokens:
-			return fmt.Errorf("a model has at most %d", unigramMaxTokens)
+		case len(tokens) == maxTokens:
+			return fmt.Errorf("a model has at most %d", maxTokens)
 		}
 		if bytes += len(token); bytes > maxBytes {
 			return fmt.Errorf("a model's tokens have at most %d bytes together", maxBytes)

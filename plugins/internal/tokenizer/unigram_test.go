@@ -31,7 +31,7 @@ func TestUnigramRefused(t *testing.T) {
 		"nested arrays":        {`{"unk_id":0,"vocab":[["a",[1]]]}`, "not a finite number"},
 		"an enormous token":    {`{"unk_id":0,"vocab":[["` + strings.Repeat("a", longest+1) + `",0]]}`, "513 bytes"},
 		"much text":            {`{"unk_id":0,"vocab":[["a",0]` + strings.Repeat(`,["`+strings.Repeat("a", longest)+`",0]`, maxBytes/longest) + `]}`, "at most 16777216 bytes together"},
-		"many tokens":          {`{"unk_id":0,"vocab":[["a",0]` + strings.Repeat(`,["",0]`, unigramMaxTokens) + `]}`, "token 2097152 of the Unigram model: a model has at most"},
+		"many tokens":          {`{"unk_id":0,"vocab":[["a",0]` + strings.Repeat(`,["",0]`, maxTokens) + `]}`, "token 2097152 of the Unigram model: a model has at most"},
 		"a vocabulary of maps": {`{"unk_id":0,"vocab":{"a":0}}`, `"a":0 is neither an array`},
 	} {
 		if m, err := NewUnigram(json.RawMessage(c.model)); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -101,11 +101,6 @@ func (m *WordPiece) longestPrefix(word string, rest bool) (int32, int) {
 	return 0, 0
 }
 
-const (
-	wordpieceMaxID     = 1<<24 - 1
-	wordpieceMaxTokens = 1 << 21 // far above those of the largest models
-)
-
 // NewWordPiece reads the "model" of a tokenizer.json. An error says what is wrong with it, and not
 // in which file.
 func NewWordPiece(raw json.RawMessage) (*WordPiece, error) {
@@ -140,11 +135,11 @@ func readIDs(raw json.RawMessage) (map[string]int32, error) {
 			return err
 		}
 		id, err := strconv.ParseInt(string(value), 10, 64)
-		if err != nil || id < 0 || id > wordpieceMaxID {
+		if err != nil || id < 0 || id > maxID {
 			return fmt.Errorf("token %.40q has the impossible id %.40s", token, value)
 		}
-		if ids[token] = int32(id); len(ids) > wordpieceMaxTokens {
-			return fmt.Errorf("it has more than %d tokens", wordpieceMaxTokens)
+		if ids[token] = int32(id); len(ids) > maxTokens {
+			return fmt.Errorf("it has more than %d tokens", maxTokens)
 		}
 		return nil
 	})

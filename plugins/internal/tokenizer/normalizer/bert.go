@@ -45,9 +45,9 @@ func isControl(r rune) bool {
 		unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co) && !unicode.Is(newer, r)
 }
 
-// bertIsMark reports whether r is an accent. The library's tables still count one Philippine
+// isAccent reports whether r is an accent. The library's tables still count one Philippine
 // vowel sign among them.
-func bertIsMark(r rune) bool {
+func isAccent(r rune) bool {
 	return unicode.Is(unicode.Mn, r) && !unicode.Is(newer, r) || r == 0x1734
 }
 
@@ -169,7 +169,7 @@ func (n Bert) fold(s []byte) []byte {
 		r, size := utf8.DecodeRune(s)
 		s = s[size:]
 		switch {
-		case n.Strip && bertIsMark(r):
+		case n.Strip && isAccent(r):
 		case n.Lower:
 			b = AppendLower(b, r)
 		default:

@@ -127,8 +127,8 @@ const GPT2 = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+` + lo
 // known are expressions with a scanner, which returns the length of the match at the
 // beginning of a text: they match everywhere.
 var known = map[string]func(string) int{
-	GPT2: patternGpt2,
-	`'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+` + lookahead:                                             patternGpt2,
+	GPT2: nextGPT2,
+	`'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+` + lookahead:                                             nextGPT2,
 	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+` + lookahead: func(s string) int { return llama3(s, 3) },
 	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+` + lookahead:      func(s string) int { return llama3(s, 1) },
 }
@@ -225,7 +225,7 @@ func blanks(s string) int {
 	return i
 }
 
-func patternGpt2(s string) int {
+func nextGPT2(s string) int {
 	if n := contraction(s, false); n > 0 {
 		return n
 	}

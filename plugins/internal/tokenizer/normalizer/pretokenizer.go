@@ -109,21 +109,15 @@ func (s *splitter) close() bool {
 	return true
 }
 
-// pretokenizerMaxSteps bounds the length of a sequence, and maxDepth sequences in sequences.
-const (
-	pretokenizerMaxSteps = 64
-	pretokenizerMaxDepth = 8
-)
-
 // PreTokenizer splits texts. It is read-only and safe for concurrent use.
-type PreTokenizer struct{ steps []pretokenizerStep }
+type PreTokenizer struct{ steps []splitStep }
 
 // Part receives a part of a text, and whether it begins where the whole text does. It
 // returns false where it wants no more.
 type Part func(part string, first bool) bool
 
-// pretokenizerStep is one of the library's types.
-type pretokenizerStep interface {
+// splitStep is one of the library's types.
+type splitStep interface {
 	// split calls yield with the parts of a text, as long as it returns true, and returns what
 	// it returned last. Parts may be empty.
 	split(text string, first bool, yield Part) bool
@@ -155,8 +149,8 @@ func (p *PreTokenizer) read(raw json.RawMessage, depth int) error {
 		return err
 	}
 	if f.Type == "Sequence" {
-		if depth == pretokenizerMaxDepth {
-			return fmt.Errorf("more than %d sequences in each other", pretokenizerMaxDepth)
+		if depth == maxDepth {
+			return fmt.Errorf("more than %d sequences in each other", maxDepth)
 		}
 		for _, part := range f.Parts {
 			if err := p.read(part, depth+1); err != nil {
@@ -165,20 +159,20 @@ func (p *PreTokenizer) read(raw json.RawMessage, depth int) error {
 		}
 		return nil
 	}
-	s, err := pretokenizerNewStep(f.Type, raw)
+	s, err := newSplitStep(f.Type, raw)
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Type, err)
 	}
-	if p.steps = append(p.steps, s); len(p.steps) > pretokenizerMaxSteps {
-		return fmt.Errorf("more than %d steps", pretokenizerMaxSteps)
+	if p.steps = append(p.steps, s); len(p.steps) > maxSteps {
+		return fmt.Errorf("more than %d steps", maxSteps)
 	}
 	return nil
 }
 
-func pretokenizerNewStep(kind string, raw json.RawMessage) (pretokenizerStep, error) {
+func newSplitStep(kind string, raw json.RawMessage) (splitStep, error) {
 	switch kind {
 	case "BertPreTokenizer":
-		return pretokenizerBertStep{}, nil
+		return bertSplit{}, nil
 	case "Whitespace":
 		return whitespace{}, nil
 	case "WhitespaceSplit":
@@ -205,7 +199,7 @@ func (p *PreTokenizer) Split(text string, first bool, yield func(word string) bo
 	return text == "" || p.split(p.steps, text, first, yield)
 }
 
-func (p *PreTokenizer) split(steps []pretokenizerStep, text string, first bool, yield func(string) bool) bool {
+func (p *PreTokenizer) split(steps []splitStep, text string, first bool, yield func(string) bool) bool {
 	if len(steps) == 0 {
 		return yield(text)
 	}
@@ -219,7 +213,7 @@ func (p *PreTokenizer) split(steps []pretokenizerStep, text string, first bool, 
 
 // BERT reports whether p is the BertPreTokenizer.
 func (p *PreTokenizer) BERT() bool {
-	return len(p.steps) == 1 && p.steps[0] == pretokenizerStep(pretokenizerBertStep{})
+	return len(p.steps) == 1 && p.steps[0] == splitStep(bertSplit{})
 }
 
 // PrefixSpace reports whether p puts a space before texts; ok is false where p is not ByteLevel
@@ -254,7 +248,7 @@ type split struct {
 	words    bool // find matches everything, with words that begin with their space
 }
 
-func newSplit(raw json.RawMessage) (pretokenizerStep, error) {
+func newSplit(raw json.RawMessage) (splitStep, error) {
 	var f struct {
 		Pattern  json.RawMessage
 		Behavior *behavior
@@ -299,7 +293,7 @@ type metaspace struct {
 	cut    bool
 }
 
-func newMetaspace(raw json.RawMessage) (pretokenizerStep, error) {
+func newMetaspace(raw json.RawMessage) (splitStep, error) {
 	f := struct {
 		Replacement string
 		Prefix      *bool  `json:"add_prefix_space"`
@@ -349,7 +343,7 @@ func (m metaspace) keeps() bool { return m.cut }
 // GPT-2's expression where that is wanted.
 type byteLevel struct{ prefix, words bool }
 
-var pretokenizerGpt2 = func() *Pattern {
+var gpt2Pattern = func() *Pattern {
 	p, err := CompilePattern(GPT2)
 	if err != nil {
 		panic(err)
@@ -357,7 +351,7 @@ var pretokenizerGpt2 = func() *Pattern {
 	return p
 }()
 
-func newByteLevel(raw json.RawMessage) (pretokenizerStep, error) {
+func newByteLevel(raw json.RawMessage) (splitStep, error) {
 	f := struct {
 		Prefix bool `json:"add_prefix_space"`
 		Regex  bool `json:"use_regex"`
@@ -374,7 +368,7 @@ func (b byteLevel) split(text string, first bool, yield Part) bool {
 		return yield(ByteLevel(text), first)
 	}
 	for at := 0; at < len(text); {
-		_, end := pretokenizerGpt2.Next(text, at)
+		_, end := gpt2Pattern.Next(text, at)
 		if !yield(ByteLevel(text[at:end]), first && at == 0) {
 			return false
 		}

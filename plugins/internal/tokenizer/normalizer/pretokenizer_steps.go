@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// pretokenizerBertStep splits between white space and around punctuation.
-type pretokenizerBertStep struct{}
+// bertSplit splits between white space and around punctuation.
+type bertSplit struct{}
 
-func (pretokenizerBertStep) split(text string, first bool, yield Part) bool {
+func (bertSplit) split(text string, first bool, yield Part) bool {
 	start := 0
 	for i, r := range text {
 		space := IsSpace(r)
@@ -27,8 +27,8 @@ func (pretokenizerBertStep) split(text string, first bool, yield Part) bool {
 	return yield(text[start:], first && start == 0)
 }
 
-func (pretokenizerBertStep) cuts() bool  { return true }
-func (pretokenizerBertStep) keeps() bool { return true }
+func (bertSplit) cuts() bool  { return true }
+func (bertSplit) keeps() bool { return true }
 
 // whitespace yields runs of word characters, and of others that are no white space.
 type whitespace struct{}
@@ -67,33 +67,33 @@ func IsWord(r rune) bool {
 	return unicode.In(r, unicode.L, unicode.M, unicode.Nd, unicode.Nl, unicode.Pc, unicode.Other_Alphabetic, unicode.Join_Control)
 }
 
-// pretokenizerClass splits at characters.
-type pretokenizerClass struct {
+// charClass splits at characters.
+type charClass struct {
 	in       func(rune) bool
 	behavior behavior
 	space    bool // white space is in it, and removed
 }
 
-var whitespaceSplit = pretokenizerClass{IsSpace, removed, true}
+var whitespaceSplit = charClass{IsSpace, removed, true}
 
-func newPunctuation(raw json.RawMessage) (pretokenizerStep, error) {
+func newPunctuation(raw json.RawMessage) (splitStep, error) {
 	f := struct{ Behavior behavior }{isolated}
 	err := json.Unmarshal(raw, &f)
-	return pretokenizerClass{IsPunct, f.Behavior, false}, err
+	return charClass{IsPunct, f.Behavior, false}, err
 }
 
-func newDigits(raw json.RawMessage) (pretokenizerStep, error) {
+func newDigits(raw json.RawMessage) (splitStep, error) {
 	var f struct {
 		Individual bool `json:"individual_digits"`
 	}
 	err := json.Unmarshal(raw, &f)
 	if f.Individual {
-		return pretokenizerClass{unicode.IsNumber, isolated, false}, err
+		return charClass{unicode.IsNumber, isolated, false}, err
 	}
-	return pretokenizerClass{unicode.IsNumber, contiguous, false}, err
+	return charClass{unicode.IsNumber, contiguous, false}, err
 }
 
-func (c pretokenizerClass) split(text string, first bool, yield Part) bool {
+func (c charClass) split(text string, first bool, yield Part) bool {
 	s := splitter{behavior: c.behavior, text: text, first: first, yield: yield}
 	for i := 0; i < len(text); {
 		r, n := rune(text[i]), 1
@@ -108,5 +108,5 @@ func (c pretokenizerClass) split(text string, first bool, yield Part) bool {
 	return s.close()
 }
 
-func (c pretokenizerClass) cuts() bool  { return c.space }
-func (c pretokenizerClass) keeps() bool { return true }
+func (c charClass) cuts() bool  { return c.space }
+func (c charClass) keeps() bool { return true }

@@ -61,7 +61,7 @@ func (v *view) pages() {
 			if err := v.same(e, true); err != nil {
 				v.Fatalf("in pages of %d: %v", limit, err)
 			}
-			if want := v.byID[e.ID].Vector; len(e.Vector) != attachedDimension || math.Abs(attachedCosine(e.Vector, want)-1) > v.Options.Tolerance {
+			if want := v.byID[e.ID].Vector; len(e.Vector) != attachedDimension || math.Abs(cosine(e.Vector, want)-1) > v.Options.Tolerance {
 				v.Fatalf("row %q has the vector %v, want the direction of %v", e.ID, e.Vector, want)
 			}
 		}
@@ -276,14 +276,12 @@ func vector(random *rand.Rand) []float32 {
 	for d := range v {
 		v[d] = float32(random.NormFloat64())
 	}
-	n := float32(attachedNorm(v))
+	n := float32(norm(v))
 	for d := range v {
 		v[d] /= n
 	}
 	return v
 }
-
-func attachedNorm(v []float32) float64 { return math.Sqrt(dot(v, v)) }
 
 func dot(a, b []float32) (sum float64) {
 	for i := range a {
@@ -291,8 +289,6 @@ func dot(a, b []float32) (sum float64) {
 	}
 	return sum
 }
-
-func attachedCosine(a, b []float32) float64 { return dot(a, b) / (attachedNorm(a) * attachedNorm(b)) }
 
 // Foreign makes collections as somebody else would, without the stage under test.
 type Foreign struct {
@@ -427,7 +423,7 @@ func (v *view) hybrid() {
 		if c.Lexical > 0 {
 			byWords++
 		}
-		if !math.IsNaN(float64(c.Dense)) && !v.near(c.Dense, attachedCosine(q.Vector, v.byID[c.ID].Vector)) {
+		if !math.IsNaN(float64(c.Dense)) && !v.near(c.Dense, cosine(q.Vector, v.byID[c.ID].Vector)) {
 			v.Errorf("%q has the dense score %v in a hybrid search", c.ID, c.Dense)
 		}
 	}

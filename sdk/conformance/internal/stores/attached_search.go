@@ -18,14 +18,6 @@ func compare(op sdk.FilterOp, key string, value any) sdk.Filter {
 	return sdk.Filter{Op: op, Field: sdk.FieldMeta, Key: key, Values: []any{value}}
 }
 
-func attachedNot(f sdk.Filter) sdk.Filter {
-	return sdk.Filter{Op: sdk.FilterNot, Parts: []sdk.Filter{f}}
-}
-
-func all(parts ...sdk.Filter) sdk.Filter { return sdk.Filter{Op: sdk.FilterAnd, Parts: parts} }
-
-func attachedAnyOf(parts ...sdk.Filter) sdk.Filter { return sdk.Filter{Op: sdk.FilterOr, Parts: parts} }
-
 // attachedFilterTable are filters on every part that a row of the suite has, of every type, and on some
 // that it lacks: a column of a fixed type is compared with values of others, too.
 var attachedFilterTable = func() []sdk.Filter {
@@ -34,20 +26,20 @@ var attachedFilterTable = func() []sdk.Filter {
 	price := func(op sdk.FilterOp, v float64) sdk.Filter { return compare(op, "price", v) }
 	open := is(meta, "open", true)
 	return []sdk.Filter{
-		is(id, "", "1000"), is(id, "", "1000", "1037", "unknown"), is(id, "", "01000"), is(id, ""), attachedNot(is(id, "", "1000")),
+		is(id, "", "1000"), is(id, "", "1000", "1037", "unknown"), is(id, "", "01000"), is(id, ""), not(is(id, "", "1000")),
 		{Op: sdk.FilterPrefix, Field: id, Values: []any{"10"}}, {Op: sdk.FilterLess, Field: id, Values: []any{"1100"}},
-		is(label, "", "refund"), is(label, "", "Refund"), is(label, "", ""), is(label, "", "größe", "parcel"), attachedNot(is(label, "", "refund")),
+		is(label, "", "refund"), is(label, "", "Refund"), is(label, "", ""), is(label, "", "größe", "parcel"), not(is(label, "", "refund")),
 		{Op: sdk.FilterPrefix, Field: label, Values: []any{"re"}}, {Op: sdk.FilterPrefix, Field: label, Values: []any{"%"}},
-		is(meta, "lang", "de"), is(meta, "lang", "日本語", ""), attachedNot(is(meta, "lang", "de")), compare(sdk.FilterPrefix, "lang", "d"),
+		is(meta, "lang", "de"), is(meta, "lang", "日本語", ""), not(is(meta, "lang", "de")), compare(sdk.FilterPrefix, "lang", "d"),
 		compare(sdk.FilterLess, "lang", "e"), compare(sdk.FilterGreaterEqual, "lang", "en"),
-		is(meta, "year", 2000.0), is(meta, "year", 2000.0, 2001.0), is(meta, "year", 2000.5), is(meta, "year", "2000"), attachedNot(is(meta, "year", 2000.0)),
+		is(meta, "year", 2000.0), is(meta, "year", 2000.0, 2001.0), is(meta, "year", 2000.5), is(meta, "year", "2000"), not(is(meta, "year", 2000.0)),
 		year(sdk.FilterLess, 2000), year(sdk.FilterLessEqual, 2000), year(sdk.FilterGreater, 2000), year(sdk.FilterGreaterEqual, 2000.5), year(sdk.FilterLess, 1e300),
 		year(sdk.FilterGreater, math.Inf(-1)),
 		is(meta, "price", 0.25), is(meta, "price", 0.1), price(sdk.FilterLess, 0), price(sdk.FilterGreaterEqual, 1.75),
-		open, is(meta, "open", false), attachedNot(open), is(meta, "open", 1.0), is(meta, "open", "true"),
-		is(meta, "missing", "x"), attachedNot(is(meta, "missing", "x")), compare(sdk.FilterLess, "missing", 1.0), is(meta, "Lang", "de"),
-		all(), attachedAnyOf(), all(is(meta, "lang", "de"), year(sdk.FilterGreaterEqual, 2000)), attachedAnyOf(is(label, "", "refund"), attachedNot(open)),
-		attachedNot(attachedAnyOf(is(meta, "lang", "de"), all(open, attachedNot(is(label, "", "parcel"))))), all(is(meta, "year", "2000"), is(meta, "missing", true)),
+		open, is(meta, "open", false), not(open), is(meta, "open", 1.0), is(meta, "open", "true"),
+		is(meta, "missing", "x"), not(is(meta, "missing", "x")), compare(sdk.FilterLess, "missing", 1.0), is(meta, "Lang", "de"),
+		and(), or(), and(is(meta, "lang", "de"), year(sdk.FilterGreaterEqual, 2000)), or(is(label, "", "refund"), not(open)),
+		not(or(is(meta, "lang", "de"), and(open, not(is(label, "", "parcel"))))), and(is(meta, "year", "2000"), is(meta, "missing", true)),
 	}
 }()
 
@@ -83,7 +75,7 @@ func (v *view) ranked(q sdk.Query) []sdk.Candidate {
 	var all []sdk.Candidate
 	for _, e := range v.rows {
 		if q.Filter.Match(e.ID, e.Label, e.Meta) {
-			all = append(all, sdk.Candidate{ID: e.ID, Dense: float32(attachedCosine(q.Vector, e.Vector))})
+			all = append(all, sdk.Candidate{ID: e.ID, Dense: float32(cosine(q.Vector, e.Vector))})
 		}
 	}
 	slices.SortFunc(all, func(a, b sdk.Candidate) int { return cmp.Compare(b.Dense, a.Dense) })
@@ -108,7 +100,7 @@ func (v *view) check(q sdk.Query, n int, got []sdk.Candidate) {
 		if !q.Filter.Match(c.ID, c.Label, c.Meta) {
 			v.Fatalf("filter %s: place %d has %q, which it does not select", q.Filter, i, c.ID)
 		}
-		if own := attachedCosine(q.Vector, v.byID[c.ID].Vector); !v.near(c.Dense, own) || !v.near(c.Dense, float64(want[i].Dense)) {
+		if own := cosine(q.Vector, v.byID[c.ID].Vector); !v.near(c.Dense, own) || !v.near(c.Dense, float64(want[i].Dense)) {
 			v.Fatalf("filter %s: place %d has %q with the dense score %v; its cosine is %v, and the best one left is %v", q.Filter, i, c.ID, c.Dense, own, want[i].Dense)
 		}
 	}
@@ -154,7 +146,7 @@ func (v *view) anyLength() {
 	v.cosines()
 	v.make(rows(count / 2))
 	for _, e := range v.rows {
-		v.norm += attachedNorm(e.Vector) / count
+		v.norm += norm(e.Vector) / count
 	}
 	v.cosines()
 }
@@ -174,7 +166,7 @@ func (v *view) cosines() {
 	}
 	for i, q := range all { // which ten the server finds may depend on the lengths
 		for _, c := range lists[i] {
-			if own := attachedCosine(q.Vector, v.byID[c.ID].Vector); !v.near(c.Dense, own) {
+			if own := cosine(q.Vector, v.byID[c.ID].Vector); !v.near(c.Dense, own) {
 				v.Fatalf("%q has the dense score %v, its cosine is %v", c.ID, c.Dense, own)
 			}
 		}

@@ -144,24 +144,14 @@ func scores(all []scored) map[string]float64 {
 	return m
 }
 
-func norm(v []float32) float64 {
-	sum := 0.0
-	for _, x := range v {
-		sum += float64(x) * float64(x)
-	}
-	return math.Sqrt(sum)
-}
+func norm(v []float32) float64 { return math.Sqrt(dot(v, v)) }
 
+// cosine is 0 where a vector is.
 func cosine(a, b []float32) float64 {
-	product := norm(a) * norm(b)
-	if product == 0 {
-		return 0
+	if product := norm(a) * norm(b); product != 0 {
+		return dot(a, b) / product
 	}
-	sum := 0.0
-	for i := range a {
-		sum += float64(a[i]) * float64(b[i])
-	}
-	return sum / product
+	return 0
 }
 
 // sameEntry compares an entry with what was put.
