@@ -69,7 +69,7 @@ type Pipeline struct {
 	ready *run.Run // nil: not started
 	// spender is set with ready; nil: every voter is asked about every item.
 	spender *spend.Spender
-	clerk   *spend.Clerk // of Options.Part, where its run may spend only so much; nil: every voter is asked
+	asker   *spend.Asker // of Options.Part, where its run may spend only so much; nil: every voter is asked
 }
 
 // Open loads and checks a pipeline file. It starts no stage. What is done with the
@@ -150,8 +150,8 @@ func (p *Pipeline) Start(ctx context.Context) (*run.Run, error) {
 	var ask func(*pipeline.Stage, int, sdk.Item) bool
 	var spending run.Spending
 	switch {
-	case p.clerk != nil:
-		ask = p.clerk.Ask
+	case p.asker != nil:
+		ask = p.asker.Ask
 	case spender != nil:
 		ask, spending = spender.Ask, passes{spender}
 	}

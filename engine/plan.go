@@ -282,16 +282,16 @@ func (p *Pipeline) Counting() run.Journal {
 
 // passes takes the input through the pipeline twice: for the answers of the free voters,
 // and for those that others are paid for. sink gets all results after that.
-func (p *Pipeline) passes(ctx context.Context, r *run.Run, book *journal.Journal, sink func([]outcome.Result) error) (outcome.Totals, error) {
+func (p *Pipeline) passes(ctx context.Context, r *run.Run, records *journal.Journal, sink func([]outcome.Result) error) (outcome.Totals, error) {
 	s := p.spender
-	book.Index()
-	totals, err := p.pass(ctx, r, s.Survey(book), nil, "pass 1 of 2, answering without paid voters")
+	records.Index()
+	totals, err := p.pass(ctx, r, s.Survey(records), nil, "pass 1 of 2, answering without paid voters")
 	if err != nil {
 		return totals, err
 	}
 	first := totals
 	for lines := s.Round(); len(lines) > 0; lines = s.Round() {
-		totals, err := p.pass(ctx, r, s.Asking(book), lines, "pass 2 of 2, asking paid voters")
+		totals, err := p.pass(ctx, r, s.Asking(records), lines, "pass 2 of 2, asking paid voters")
 		first.Elapsed += totals.Elapsed
 		if err != nil && (ctx.Err() != nil || sdk.CodeOf(err) != sdk.CodeStopped) {
 			return first, err
@@ -306,7 +306,7 @@ func (p *Pipeline) passes(ctx context.Context, r *run.Run, book *journal.Journal
 		return first, err
 	}
 	defer rows.Close() //nolint:errcheck // it was only read
-	totals, err = r.Kept(ctx, rows.Next, func(row source.Row) (outcome.Result, *outcome.Failure) { return s.Result(book, row), nil }, sink)
+	totals, err = r.Kept(ctx, rows.Next, func(row source.Row) (outcome.Result, *outcome.Failure) { return s.Result(records, row), nil }, sink)
 	totals.Elapsed += first.Elapsed
 	totals.Earlier = totals.Items - totals.Failed - s.Fresh()
 	return totals, err

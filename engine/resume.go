@@ -66,24 +66,24 @@ func (p *Pipeline) Detach(ctx context.Context) (*Detached, error) {
 		return nil, err
 	}
 	left, begun := &Detached{}, Begun{Pipeline: p.chosen}
-	var book *journal.Journal
+	var records *journal.Journal
 	var kept run.Journal
 	if o.Journal && p.rereadable() {
-		if book, _, err = p.journal(ctx, last, &begun); err != nil {
+		if records, _, err = p.journal(ctx, last, &begun); err != nil {
 			return nil, err
 		}
-		kept, left.Run, begun.Run = book, book.ID(), book.ID()
+		kept, left.Run, begun.Run = records, records.ID(), records.ID()
 	}
 	if o.Events.Begun != nil {
 		o.Events.Begun(begun)
 	}
-	if err = p.begin(ctx, book, begun.Resumed, false, r.Labels()); err == nil {
+	if err = p.begin(ctx, records, begun.Resumed, false, r.Labels()); err == nil {
 		if left.Items, err = r.Send(ctx, rows.Next, kept, &sending{to, p.workspace, rows, 0}); err == nil {
 			err = to.Leave(ctx, left.Items)
 		}
 	}
-	if book != nil {
-		err = errors.Join(err, book.Close(journal.NewTotals(outcome.Totals{}, ending(err))))
+	if records != nil {
+		err = errors.Join(err, records.Close(journal.NewTotals(outcome.Totals{}, ending(err))))
 	}
 	for _, note := range rows.Notes() {
 		p.advise("%s", note)

@@ -44,7 +44,7 @@ func (w *Workspace) Runs() journal.Runs { return journal.RunsOf(w.state) }
 // journal opens the journal of a new run over the input or, with Options.Resume, of
 // the one that p.resume has found. What is to be said of it is added to begun. recalled has the
 // answers of another run, too; nil: there are none.
-func (p *Pipeline) journal(ctx context.Context, last journal.Manifest, begun *Begun) (book *journal.Journal, recalled *journal.WithEarlier, err error) {
+func (p *Pipeline) journal(ctx context.Context, last journal.Manifest, begun *Begun) (records *journal.Journal, recalled *journal.WithEarlier, err error) {
 	m, err := p.manifest(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -64,20 +64,20 @@ func (p *Pipeline) journal(ctx context.Context, last journal.Manifest, begun *Be
 			p.workspace.log.Warn("answers of another run cannot be taken any more", "error", err)
 		}
 	}
-	book, err = p.book(m, last, begun)
+	records, err = p.openJournal(m, last, begun)
 	switch {
 	case old == nil:
-		return book, nil, err
+		return records, nil, err
 	case err != nil:
 		return nil, nil, errors.Join(err, old.Close(nil))
 	}
 	r, err := p.Start(ctx)
 	if err != nil {
-		return nil, nil, errors.Join(err, old.Close(nil), book.Close(nil))
+		return nil, nil, errors.Join(err, old.Close(nil), records.Close(nil))
 	}
 	terms := journal.EarlierTermsOf(old.Manifest, m, r.Graph().Searchable())
 	begun.Again = &terms
-	return book, journal.NewWithEarlier(book, old, terms), nil
+	return records, journal.NewWithEarlier(records, old, terms), nil
 }
 
 // again finds the run of Options.Again, which has to be over the same input.
@@ -96,8 +96,8 @@ func (p *Pipeline) again(m journal.Manifest) (id string, err error) {
 	return id, journal.CheckSame(old, m)
 }
 
-// book opens the journal itself.
-func (p *Pipeline) book(m, last journal.Manifest, begun *Begun) (*journal.Journal, error) {
+// openJournal opens the journal itself.
+func (p *Pipeline) openJournal(m, last journal.Manifest, begun *Begun) (*journal.Journal, error) {
 	kept, o := p.workspace.Runs(), p.workspace.options
 	set := p.chosen.Journal
 	how := journal.Options{Sync: journal.Sync(set.Sync), Keep: cmp.Or(o.Keep, journal.Keep(set.Keep))}
@@ -105,24 +105,24 @@ func (p *Pipeline) book(m, last journal.Manifest, begun *Begun) (*journal.Journa
 		if changed := last.Differences(m); len(changed) > 0 && !o.ResumeAnyway {
 			return nil, &ChangedError{last.ID, changed}
 		}
-		book, err := kept.Resume(last.ID, how)
+		records, err := kept.Resume(last.ID, how)
 		if err != nil {
 			return nil, err
 		}
-		begun.Resumed, begun.Answered, begun.Changed = true, book.Known(), book.Changed
-		if err := settle(book, m.Cluster, how.Sync); err != nil {
-			return nil, errors.Join(err, book.Close(nil))
+		begun.Resumed, begun.Answered, begun.Changed = true, records.Known(), records.Changed
+		if err := settle(records, m.Cluster, how.Sync); err != nil {
+			return nil, errors.Join(err, records.Close(nil))
 		}
-		return book, nil
+		return records, nil
 	}
 	if last, left := kept.Newest(m.File, m.Pipeline); left && last.Input.Path == m.Input.Path {
 		if end := kept.End(last.ID); end == nil || !end.Complete {
 			begun.Earlier = last.ID
 		}
 	}
-	book, removed, err := kept.Begin(m, how, journal.Retention{Runs: set.Runs, Age: set.Age, Bytes: set.Bytes})
+	records, removed, err := kept.Begin(m, how, journal.Retention{Runs: set.Runs, Age: set.Age, Bytes: set.Bytes})
 	begun.Removed = removed
-	return book, err
+	return records, err
 }
 
 // manifest says what a run of the pipeline depends on. It starts the stages.

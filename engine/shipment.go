@@ -49,11 +49,11 @@ type Elsewhere struct {
 // neither the file nor the input has to be here. What has been taken of it before is in a journal of
 // this workspace, which goes on.
 func (w *Workspace) Attach(ctx context.Context, from Elsewhere, write func([]outcome.Result) error, finish func(error) error) (*Outcome, error) {
-	book, err := w.attached(from)
+	records, err := w.attached(from)
 	if err != nil {
 		return nil, err
 	}
-	start, out := time.Now(), &Outcome{Labels: from.Labels, Run: book.ID()}
+	start, out := time.Now(), &Outcome{Labels: from.Labels, Run: records.ID()}
 	counter := eval.NewCounter(from.Labels...)
 	var counted tally
 	var ended error
@@ -66,7 +66,7 @@ func (w *Workspace) Attach(ctx context.Context, from Elsewhere, write func([]out
 			break
 		}
 		batch := results(a)
-		if err = keepAttached(book, batch, &out.Totals); err != nil {
+		if err = keepAttached(records, batch, &out.Totals); err != nil {
 			break
 		}
 		for _, one := range batch {
@@ -105,7 +105,7 @@ func (w *Workspace) Attach(ctx context.Context, from Elsewhere, write func([]out
 	if errors.Is(err, context.Canceled) {
 		why = errors.New("interrupted")
 	}
-	if closed := book.Close(journal.NewTotals(out.Totals, why)); closed != nil {
+	if closed := records.Close(journal.NewTotals(out.Totals, why)); closed != nil {
 		err = errors.Join(err, fmt.Errorf("journal of the run: %w", closed))
 	}
 	ended = err
@@ -147,23 +147,23 @@ func (w *Workspace) attached(from Elsewhere) (*journal.Journal, error) {
 	if id, ok := w.Runs().Elsewhere(m.Cluster.Run); ok {
 		return w.Runs().Resume(id, how)
 	}
-	book, _, err := w.Runs().Begin(m, how, journal.Retention{})
-	return book, err
+	records, _, err := w.Runs().Begin(m, how, journal.Retention{})
+	return records, err
 }
 
 // keepAttached keeps those results that the journal does not have, and counts the others.
-func keepAttached(book *journal.Journal, batch []outcome.Result, t *outcome.Totals) error {
+func keepAttached(records *journal.Journal, batch []outcome.Result, t *outcome.Totals) error {
 	var fresh []outcome.Result
 	for _, one := range batch {
 		if one.Failure == nil && len(one.Missing) == 0 {
-			if _, has := book.Answered(source.Row{Line: one.Line, ID: one.ID}); has {
+			if _, has := records.Answered(source.Row{Line: one.Line, ID: one.ID}); has {
 				t.Earlier++
 				continue
 			}
 		}
 		fresh = append(fresh, one)
 	}
-	return book.Keep(fresh)
+	return records.Keep(fresh)
 }
 
 // worked adds what the stages have done, and which of them had to stop.
@@ -234,7 +234,7 @@ func (p *Pipeline) Join(ctx context.Context) error {
 		if err != nil {
 			return p.explain(err)
 		}
-		p.clerk = spend.NewClerk(spend.Options{Limit: part.Spend, Forecast: forecast, Cost: p.chosen.Cost})
+		p.asker = spend.NewAsker(spend.Options{Limit: part.Spend, Forecast: forecast, Cost: p.chosen.Cost})
 	}
 	now, err := p.depends(ctx)
 	if err != nil {
@@ -261,7 +261,7 @@ func (p *Pipeline) Take(ctx context.Context, o run.Order) (run.Answers, error) {
 	if err != nil {
 		return run.Answers{}, err
 	}
-	if p.clerk == nil || o.Pass == run.Once {
+	if p.asker == nil || o.Pass == run.Once {
 		if o.Pass != run.Once {
 			return run.Answers{}, fmt.Errorf("an order of pass %d in a run that takes one", o.Pass)
 		}
@@ -271,11 +271,11 @@ func (p *Pipeline) Take(ctx context.Context, o run.Order) (run.Answers, error) {
 	for i, row := range o.Rows {
 		lines[i] = row.Line
 	}
-	if err := p.clerk.Begin(ctx, lines, o.Pass == run.Asking); err != nil {
+	if err := p.asker.Begin(ctx, lines, o.Pass == run.Asking); err != nil {
 		return run.Answers{}, err
 	}
 	a, err := r.Work(ctx, o.Rows)
-	a.Bills = p.clerk.End(lines)
+	a.Bills = p.asker.End(lines)
 	return a, err
 }
 
@@ -318,28 +318,28 @@ type Beginning struct {
 }
 
 // begin tells Options.Remote what the run is.
-func (p *Pipeline) begin(ctx context.Context, book *journal.Journal, resumed, twice bool, labels []string) (err error) {
+func (p *Pipeline) begin(ctx context.Context, records *journal.Journal, resumed, twice bool, labels []string) (err error) {
 	remote := p.workspace.options.Remote
 	if remote == nil {
 		return nil
 	}
 	b := Beginning{Pipeline: p, Labels: labels, Resumed: resumed}
-	if book == nil {
+	if records == nil {
 		if b.Manifest, err = p.manifest(ctx); err != nil {
 			return err
 		}
 	} else {
-		if b.Manifest, err = p.begun(ctx, book.Manifest); err != nil {
+		if b.Manifest, err = p.begun(ctx, records.Manifest); err != nil {
 			return err
 		}
 		b.Place = func(at journal.ManifestCluster) error {
-			book.Manifest.Cluster = &at
-			return book.Manifest.Write(book.Folder(), true)
+			records.Manifest.Cluster = &at
+			return records.Manifest.Write(records.Folder(), true)
 		}
 	}
-	if book != nil && resumed && !twice {
-		book.Index() // what is kept now is an answer when its row is read
-		b.Keep = lacking(book)
+	if records != nil && resumed && !twice {
+		records.Index() // what is kept now is an answer when its row is read
+		b.Keep = lacking(records)
 	}
 	return remote.Begin(ctx, b)
 }
@@ -354,20 +354,20 @@ func (p *Pipeline) begun(ctx context.Context, kept journal.Manifest) (journal.Ma
 }
 
 // lacking keeps those results in a journal that it does not have.
-func lacking(book *journal.Journal) func([]outcome.Result) (int, error) {
+func lacking(records *journal.Journal) func([]outcome.Result) (int, error) {
 	return func(all []outcome.Result) (int, error) {
 		fresh := slices.DeleteFunc(slices.Clone(all), func(r outcome.Result) bool {
-			_, has := book.Answered(source.Row{Line: r.Line, ID: r.ID})
+			_, has := records.Answered(source.Row{Line: r.Line, ID: r.ID})
 			return has
 		})
-		return len(fresh), book.Keep(fresh)
+		return len(fresh), records.Keep(fresh)
 	}
 }
 
 // settle notes in the manifest of a resumed run where other machines answer its items, where that
 // is not as it was when it began.
-func settle(book *journal.Journal, now *journal.ManifestCluster, sync journal.Sync) error {
-	m := &book.Manifest
+func settle(records *journal.Journal, now *journal.ManifestCluster, sync journal.Sync) error {
+	m := &records.Manifest
 	switch {
 	case now == nil || m.Cluster != nil && m.Cluster.Servers == now.Servers:
 		return nil
@@ -376,7 +376,7 @@ func settle(book *journal.Journal, now *journal.ManifestCluster, sync journal.Sy
 	default:
 		m.Cluster = &journal.ManifestCluster{Run: m.Cluster.Run, Servers: now.Servers}
 	}
-	return m.Write(book.Folder(), sync.Forces())
+	return m.Write(records.Folder(), sync.Forces())
 }
 
 // passes tells other machines in which pass the run is.

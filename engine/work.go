@@ -47,14 +47,14 @@ func (w *unasked) cut(batch []outcome.Result) int {
 
 // askLater asks once more about these items: about the first, and about the others if its services are back. Then
 // sink gets the results of the whole input, as the journal has them.
-func (p *Pipeline) askLater(ctx context.Context, r *run.Run, book *journal.Journal, w *unasked, first outcome.Totals, sink func([]outcome.Result) error) (outcome.Totals, error) {
+func (p *Pipeline) askLater(ctx context.Context, r *run.Run, records *journal.Journal, w *unasked, first outcome.Totals, sink func([]outcome.Result) error) (outcome.Totals, error) {
 	r.OnLater(nil)
 	p.workspace.control.TryAll()
 	for _, lines := range [][]int{w.lines[:1], w.lines[1:]} {
 		if len(lines) == 0 {
 			break
 		}
-		totals, err := p.pass(ctx, r, book, lines, "asking again")
+		totals, err := p.pass(ctx, r, records, lines, "asking again")
 		first.Elapsed += totals.Elapsed
 		if err != nil {
 			return first, err
@@ -70,7 +70,7 @@ func (p *Pipeline) askLater(ctx context.Context, r *run.Run, book *journal.Journ
 	defer rows.Close() //nolint:errcheck // it was only read
 	left := first.Missing[max(0, slices.IndexFunc(first.Missing, func(s outcome.Skipped) bool { return s.Left > 0 }))]
 	totals, err := r.Kept(ctx, rows.Next, func(row source.Row) (outcome.Result, *outcome.Failure) {
-		item := book.Item(row)
+		item := records.Item(row)
 		if item.Status == journal.Unreached {
 			return item.Result, &outcome.Failure{Stage: left.Stage, Err: left.First}
 		}
@@ -319,36 +319,36 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 	}
 	out, begun := &Outcome{Labels: r.Labels()}, Begun{Pipeline: p.chosen}
 	var kept run.Journal
-	var book *journal.Journal
+	var records *journal.Journal
 	twice := p.spender != nil && p.rereadable()
 	if p.spender != nil && !twice {
 		kept = p.Counting()
 	}
 	if o.Journal && p.rereadable() {
 		var recalled *journal.WithEarlier
-		if book, recalled, err = p.journal(ctx, last, &begun); err != nil {
+		if records, recalled, err = p.journal(ctx, last, &begun); err != nil {
 			return nil, err
 		}
-		kept = book
+		kept = records
 		if recalled != nil {
 			defer func() { _ = recalled.Done() }()
 			kept = recalled
 		}
-		if err := p.workspace.options.Services.keepProfiles(book.Folder()); err != nil {
-			return nil, errors.Join(err, book.Close(nil))
+		if err := p.workspace.options.Services.keepProfiles(records.Folder()); err != nil {
+			return nil, errors.Join(err, records.Close(nil))
 		}
-		if err := p.workspace.host.Replays().Into(filepath.Join(book.Folder(), "replay")); err != nil {
+		if err := p.workspace.host.Replays().Into(filepath.Join(records.Folder(), "replay")); err != nil {
 			p.workspace.log.Warn("requests that stages failed on could not be kept", "error", err)
 		}
-		out.Run, begun.Run = book.ID(), book.ID()
+		out.Run, begun.Run = records.ID(), records.ID()
 	}
 	if events.Begun != nil {
 		events.Begun(begun)
 	}
 	// Items that lack a service wait for it to the end of the input, and so do results from the first of them on.
 	var later unasked
-	if book != nil && p.spender == nil && o.Remote == nil && !o.strict && o.Services.Mode != governor.Offline && p.cover(r) {
-		book.Index()
+	if records != nil && p.spender == nil && o.Remote == nil && !o.strict && o.Services.Mode != governor.Offline && p.cover(r) {
+		records.Index()
 		r.OnLater(later.add)
 	}
 	var counted tally
@@ -368,10 +368,10 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 		}
 		return write(later.before(batch))
 	}
-	switch err = p.begin(ctx, book, begun.Resumed, twice, r.Labels()); {
+	switch err = p.begin(ctx, records, begun.Resumed, twice, r.Labels()); {
 	case err != nil:
 	case twice:
-		out.Totals, err = p.passes(ctx, r, book, sink)
+		out.Totals, err = p.passes(ctx, r, records, sink)
 	default:
 		out.Totals, err = r.Items(ctx, rows.Next, kept, sink)
 	}
@@ -379,7 +379,7 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 	case err != nil:
 	case len(later.lines) > 0:
 		counter = eval.NewCounter(out.Labels...).Of(p.chosen)
-		out.Totals, err = p.askLater(ctx, r, book, &later, out.Totals, func(batch []outcome.Result) error {
+		out.Totals, err = p.askLater(ctx, r, records, &later, out.Totals, func(batch []outcome.Result) error {
 			for _, one := range batch {
 				counter.Add(one)
 			}
@@ -396,12 +396,12 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 	if finish != nil {
 		err = finish(err)
 	}
-	if book != nil {
+	if records != nil {
 		why := err
 		if errors.Is(err, context.Canceled) {
 			why = errors.New("interrupted")
 		}
-		if closed := book.Close(journal.NewTotals(out.Totals, why)); closed != nil {
+		if closed := records.Close(journal.NewTotals(out.Totals, why)); closed != nil {
 			err = errors.Join(err, fmt.Errorf("journal of the run: %w", closed))
 		}
 	}

@@ -135,7 +135,7 @@ func Open(ctx context.Context, block *pipeline.Knowledge, starter generation.Sta
 	job := &BuildJob{
 		Block: block, Starter: starter, Store: store, Embedder: set.Embedder, Chunker: set.Chunker,
 		Collection: name, Origin: generation.OriginOf(block, set),
-		Stdin: o.Stdin, Progress: o.Progress, Plan: o.Plan, Later: generation.LaterResults{Book: o.Pending, Waits: o.Waits}, Vectors: o.Vectors,
+		Stdin: o.Stdin, Progress: o.Progress, Plan: o.Plan, Later: generation.LaterResults{Handles: o.Pending, Waits: o.Waits}, Vectors: o.Vectors,
 	}
 	there := false // the edition, at least in part: who leaves it may be removing it
 	if o.Edition {

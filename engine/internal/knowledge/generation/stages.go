@@ -122,8 +122,8 @@ func Pick[T any](all []T, at []int) []T {
 
 // LaterResults is the results of a build that come later.
 type LaterResults struct {
-	Book  *retry.Handles         // nil: such results are errors
-	Waits *terminal.WaitReporter // hears what stages wait for; nil: nobody does
+	Handles *retry.Handles         // nil: such results are errors
+	Waits   *terminal.WaitReporter // hears what stages wait for; nil: nobody does
 
 	mu   sync.Mutex
 	keys []string // of rows whose results are there
@@ -134,7 +134,7 @@ type LaterResults struct {
 func (l *LaterResults) Work(name string, s *pipeline.Stage, process pipeline.RunningStage, row func(int) []string) retry.PendingWork {
 	stage := pipeline.StageDigest(s, process)
 	return retry.PendingWork{
-		Book: l.Book, Stage: name,
+		Handles: l.Handles, Stage: name,
 		Key: func(i int) string { return retry.HandleKey(append([]string{stage}, row(i)...)...) },
 		Collected: func(_ int, key string) {
 			l.mu.Lock()
@@ -152,7 +152,7 @@ func (l *LaterResults) Settle() error {
 	if l.keys = nil; len(keys) == 0 {
 		return nil
 	}
-	return l.Book.Settle(keys)
+	return l.Handles.Settle(keys)
 }
 
 // Starter starts the stages of a knowledge block.

@@ -55,12 +55,12 @@ type AnswerExport struct {
 // ReadAnswers makes rows of the answers of a run whose confidence is at least confident. It
 // reads the run's input again.
 func ReadAnswers(runs journal.Runs, run string, confident float64) (_ *AnswerExport, err error) {
-	book, err := runs.Open(run)
+	records, err := runs.Open(run)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, book.Close(nil)) }()
-	m := book.Manifest
+	defer func() { err = errors.Join(err, records.Close(nil)) }()
+	m := records.Manifest
 	if m.Answers != journal.LabelAnswers && m.Answers != "" {
 		return nil, fmt.Errorf("run %s answers with %s, and only labels can be exported", m.ID, m.Answers)
 	}
@@ -70,7 +70,7 @@ func ReadAnswers(runs journal.Runs, run string, confident float64) (_ *AnswerExp
 	}
 	defer input.Close() //nolint:errcheck // it was only read
 	c := collection{AnswerExport: AnswerExport{Run: m}, confident: confident, texts: map[string]*text{}, by: provenance(m)}
-	for item, err := range book.Results(input.Next) {
+	for item, err := range records.Results(input.Next) {
 		if err != nil {
 			return nil, err
 		}

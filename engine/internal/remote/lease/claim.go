@@ -22,10 +22,10 @@ const (
 const (
 	reports  = "lease-"   // asked, with the ID of the claim: reports
 	breakers = "breakers" // told: what was learnt of endpoints
-	yields   = "yield"    // told: the caller wants to keep the book
+	yields   = "yield"    // told: the caller wants to keep the accounts
 )
 
-// claim is the right to keep the book, of one process at a time. It holds by the clock of who has
+// claim is the right to keep the accounts, of one process at a time. It holds by the clock of who has
 // it from before it was written, and is over for the others once they have seen it unchanged
 // for longer, each by its own clock.
 type claim struct {
@@ -104,14 +104,14 @@ func (c *claim) give(ctx context.Context) error {
 	return c.run.Delete(ctx, ClaimKey)
 }
 
-// Why a process does not keep the book any more.
+// Why a process does not keep the accounts any more.
 var (
 	errLost  = errors.New("the claim to hand them out is over, and another process may have it")
 	errYield = errors.New("the caller hands them out")
 )
 
-// reign keeps the book as long as the claim lasts. The error says why it is over.
-func (k *Keeper) reign(ctx context.Context) error {
+// keepAccounts keeps the accounts as long as the claim lasts. The error says why it is over.
+func (k *Keeper) keepAccounts(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	w, err := k.open(ctx)
@@ -132,7 +132,7 @@ func (k *Keeper) reign(ctx context.Context) error {
 	defer stop()
 	err = k.renew(ctx)
 	k.mu.Lock()
-	k.book = nil
+	k.accounts = nil
 	k.mu.Unlock()
 	cancel(err)
 	if !errors.Is(err, errLost) {
@@ -168,16 +168,16 @@ func (k *Keeper) renew(ctx context.Context) error {
 	}
 }
 
-// scribe writes the ledger: one writing at a time, each for all grants that were decided since the
+// ledgerWriter writes the ledger: one writing at a time, each for all grants that were decided since the
 // one before it began.
-type scribe struct {
+type ledgerWriter struct {
 	k        *Keeper
 	revision uint64
 	number   uint64
 }
 
 // open takes over the ledger and makes it its own: from then on nobody who had the claim before can write it.
-func (k *Keeper) open(ctx context.Context) (*scribe, error) {
+func (k *Keeper) open(ctx context.Context) (*ledgerWriter, error) {
 	states, err := k.run.All(ctx, LedgerKey)
 	if err != nil {
 		return nil, err
@@ -195,17 +195,17 @@ func (k *Keeper) open(ctx context.Context) (*scribe, error) {
 		age = claims[ClaimKey].At.Sub(state.At) - time.Second // servers' clocks differ
 	}
 	k.mu.Lock()
-	k.book = takeOver(time.Now(), k.claim.id, l, k.limits, age, k.terms)
+	k.accounts = takeOver(time.Now(), k.claim.id, l, k.limits, age, k.terms)
 	k.until = k.claim.until
 	k.mu.Unlock()
-	s := &scribe{k: k, revision: state.Revision, number: l.Number}
+	s := &ledgerWriter{k: k, revision: state.Revision, number: l.Number}
 	bounded, done := context.WithDeadline(ctx, k.claim.until)
 	defer done()
 	return s, s.write(bounded)
 }
 
 // run writes the ledger whenever that is wanted.
-func (s *scribe) run(ctx context.Context) error {
+func (s *ledgerWriter) run(ctx context.Context) error {
 	for {
 		select {
 		case <-s.k.dirty:
@@ -214,8 +214,8 @@ func (s *scribe) run(ctx context.Context) error {
 			}
 			holders := 0
 			s.k.mu.Lock()
-			if s.k.book != nil {
-				holders = len(s.k.book.holders)
+			if s.k.accounts != nil {
+				holders = len(s.k.accounts.holders)
 			}
 			s.k.mu.Unlock()
 			_ = support.SleepFor(ctx, time.Duration(holders)*100*time.Microsecond) // a large ledger is not written all the time
@@ -225,14 +225,14 @@ func (s *scribe) run(ctx context.Context) error {
 	}
 }
 
-func (s *scribe) write(ctx context.Context) error {
+func (s *ledgerWriter) write(ctx context.Context) error {
 	k := s.k
 	k.mu.Lock()
-	if k.book == nil {
+	if k.accounts == nil {
 		k.mu.Unlock()
 		return nil
 	}
-	l, wanted := k.book.ledger(time.Now()), k.wanted
+	l, wanted := k.accounts.ledger(time.Now()), k.wanted
 	k.mu.Unlock()
 	s.number++
 	l.Number = s.number
@@ -264,11 +264,11 @@ func (k *Keeper) answer(ctx context.Context, data []byte) []byte {
 		return nil
 	}
 	k.mu.Lock()
-	if k.book == nil || !time.Now().Before(k.until) {
+	if k.accounts == nil || !time.Now().Before(k.until) {
 		k.mu.Unlock()
 		return nil
 	}
-	a, write := k.book.report(time.Now(), r)
+	a, write := k.accounts.report(time.Now(), r)
 	if a != nil && write {
 		k.wanted++
 		select {
@@ -286,7 +286,7 @@ func (k *Keeper) answer(ctx context.Context, data []byte) []byte {
 			k.mu.Lock()
 		}
 	}
-	keeps := k.book != nil && time.Now().Before(k.until)
+	keeps := k.accounts != nil && time.Now().Before(k.until)
 	k.mu.Unlock()
 	if a == nil || !keeps {
 		return nil

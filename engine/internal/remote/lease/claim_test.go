@@ -52,14 +52,14 @@ func TestClaim(t *testing.T) {
 func TestFence(t *testing.T) {
 	p := newPlace(t, Limits{Blocks: api(Limit{Concurrency: 8, Tokens: 60000}), Budget: Amount{Tokens: 5000}}, usual())
 	var keepers []*Keeper
-	var scribes []*scribe
+	var scribes []*ledgerWriter
 	for range 2 {
 		k := newKeeper(p.open("x"), p.limits, Options{Log: p.log()})
 		k.claim.until = time.Now().Add(time.Minute)
 		s := must.Get(k.open(t.Context()))(t)
 		keepers, scribes = append(keepers, k), append(scribes, s)
 		if k == keepers[0] { // a holder is granted something
-			a, write := k.book.report(time.Now(), report{Holder: "w", Demand: governor.Demand{Number: 1,
+			a, write := k.accounts.report(time.Now(), report{Holder: "w", Demand: governor.Demand{Number: 1,
 				Limiters: []governor.Need{{Block: "api", Waiting: 4, Peak: 4, Tokens: governor.Credit{First: 100, Waiting: 400}}},
 				Budget:   governor.Spending{First: &Amount{Tokens: 100}, Waiting: Amount{Tokens: 400}}}})
 			if !write || a.Limiters[0].Share != 8 || a.Limiters[0].Tokens < 400 || a.Budget.Tokens < 400 {
@@ -73,8 +73,8 @@ func TestFence(t *testing.T) {
 	if err := scribes[0].write(t.Context()); !errors.Is(err, errLost) {
 		t.Errorf("it is written: %v", err)
 	}
-	b := keepers[1].book
-	if len(b.former) != 1 || b.purse.holders["w"].most.Tokens < 400 || b.records[name{"api", ""}].Tokens.Held < 400 {
+	b := keepers[1].accounts
+	if len(b.former) != 1 || b.allowance.holders["w"].most.Tokens < 400 || b.records[name{"api", ""}].Tokens.Held < 400 {
 		t.Errorf("the next does not know what was granted: %+v", b.ledger(time.Now()))
 	}
 	ask := func(holder string, share int) *answer {

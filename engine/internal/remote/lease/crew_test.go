@@ -15,11 +15,11 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// crew are governors that share a book, in a time of their own: the holders' loop without servers.
+// crew are governors that share accounts, in a time of their own: the holders' loop without servers.
 type crew struct {
 	t         *testing.T
 	mu        sync.Mutex
-	book      *book
+	accounts  *accounts
 	limit     *pipeline.Limit
 	governors []*governor.Governor
 	end       context.CancelFunc
@@ -27,7 +27,7 @@ type crew struct {
 }
 
 func newCrew(t *testing.T, n int, limits Limits) *crew {
-	c := &crew{t: t, book: newBook("keeper", limits, usual())}
+	c := &crew{t: t, accounts: newBook("keeper", limits, usual())}
 	for _, l := range limits.Blocks {
 		c.limit = &pipeline.Limit{Name: l.Name, Concurrency: l.Concurrency, Requests: l.Requests, Tokens: l.Tokens}
 	}
@@ -65,7 +65,7 @@ func (c *crew) hold(ctx context.Context, name string, g *governor.Governor) {
 		d := g.Demand(acked)
 		time.Sleep(time.Millisecond)
 		c.mu.Lock()
-		a, _ := c.book.report(time.Now(), report{Holder: name, Demand: d})
+		a, _ := c.accounts.report(time.Now(), report{Holder: name, Demand: d})
 		c.mu.Unlock()
 		time.Sleep(time.Millisecond)
 		acked = d.Number

@@ -1,7 +1,7 @@
 // Package lease holds the limits, the budget and the circuit breakers of a run for all machines
 // that take part in it, so that no worker asks before each call.
 //
-// A keeper (Keep: the caller, or a holder that took over) has the book: what each holder has of each
+// A keeper (Keep: the caller, or a holder that took over) has the accounts: what each holder has of each
 // limit. A holder (Hold: a worker) reports every 200 ms, and at once when its calls begin to wait for
 // more, what its calls need and used, and is granted for ten seconds: a share of each limit's calls
 // at a time, how many requests and tokens it may have used in all, and how much of the budget.
@@ -26,7 +26,7 @@
 // A process that stands still admits nothing when it goes on, until it has a new lease: a lease counts
 // from before the report was sent, for the keeper from after it. No clocks are compared between machines.
 //
-// The claim to keep the book stands in the run's bucket (key "keeper"), is renewed every 2 s and is
+// The claim to keep the accounts stands in the run's bucket (key "keeper"), is renewed every 2 s and is
 // over after 6 s, or when it is given back. A holder that was not answered for a second tries to take it
 // (Options.Limits are what it keeps to), and gives it back when the caller asks. Meanwhile leases
 // go on. What the next keeper must know of rates and of the budget (key "ledger") is written before

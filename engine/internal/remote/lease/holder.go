@@ -153,7 +153,7 @@ func (c *credit) grant(w *window, waits bool, before float64, others int, whole 
 
 // expire takes back what those were granted whose lease is over. What they may have used of a rate
 // or of the budget counts as used.
-func (b *book) expire(now time.Time) {
+func (b *accounts) expire(now time.Time) {
 	if !now.Before(b.frozen) {
 		b.former = nil
 	}
@@ -166,20 +166,20 @@ func (b *book) expire(now time.Time) {
 			p.advance(now)
 			p.lose(id)
 		}
-		if a := b.purse.holders[id]; a != nil {
+		if a := b.allowance.holders[id]; a != nil {
 			a.gone = true
 		}
 	}
 }
 
 // leave takes back what a holder gives back that calls nobody any more.
-func (b *book) leave(r report) {
+func (b *accounts) leave(r report) {
 	b.holders[r.Holder].until = time.Time{}
 	for _, p := range b.pools {
 		p.lose(r.Holder)
 	}
 	if b.limits.Budget != (Amount{}) {
-		a := b.purse.report(time.Time{}, r.Holder, r.Budget)
+		a := b.allowance.report(time.Time{}, r.Holder, r.Budget)
 		a.most, a.gone = a.took, true
 	}
 	delete(b.former, r.Holder)
@@ -187,7 +187,7 @@ func (b *book) leave(r report) {
 
 // permit names the endpoints of which the trial call is the holder's: one holder tries an endpoint,
 // until its trial has ended or its lease is over.
-func (b *book) permit(now time.Time, r report) []string {
+func (b *accounts) permit(now time.Time, r report) []string {
 	var all []string
 	wants := map[string]governor.Trial{}
 	for _, t := range r.Trials {
@@ -213,14 +213,14 @@ type Holder struct {
 	terms terms
 	id    string
 	log   *slog.Logger
-	loops [2]loops // those that end first; then what may keep the book
+	loops [2]loops // those that end first; then what may keep the accounts
 	stops []func()
 
 	keeper string // whom to ask; empty: it is not known
 
 	mu      sync.Mutex
 	heard   time.Time // when it was last answered, or began
-	yielded time.Time // when the caller last asked to keep the book
+	yielded time.Time // when the caller last asked to keep the accounts
 }
 
 // Hold has a Governor, before its first call, keep to what the run is limited by, together with all

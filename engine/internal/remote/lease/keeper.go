@@ -45,13 +45,13 @@ type Keeper struct {
 	cancel context.CancelFunc
 	ended  chan struct{}
 
-	mu      sync.Mutex
-	book    *book     // nil: it does not keep it now
-	until   time.Time // its claim
-	wanted  uint64    // writings of the ledger
-	written uint64
-	dirty   chan struct{} // has an element where one is wanted
-	wrote   chan struct{} // closed after one
+	mu       sync.Mutex
+	accounts *accounts // nil: it does not keep them now
+	until    time.Time // its claim
+	wanted   uint64    // writings of the ledger
+	written  uint64
+	dirty    chan struct{} // has an element where one is wanted
+	wrote    chan struct{} // closed after one
 }
 
 func newKeeper(run *bus.Run, limits Limits, o Options) *Keeper {
@@ -75,7 +75,7 @@ func Keep(ctx context.Context, run *bus.Run, limits Limits, o Options) (*Keeper,
 	go func() {
 		defer close(k.ended)
 		for ctx.Err() == nil {
-			err := k.reign(ctx)
+			err := k.keepAccounts(ctx)
 			if support.SleepFor(ctx, k.terms.claim/6) != nil {
 				return
 			}
@@ -215,7 +215,7 @@ func (h *Holder) watch(ctx context.Context) {
 	}
 }
 
-// stand keeps the book until the caller wants to.
+// stand keeps the accounts until the caller wants to.
 func (h *Holder) stand(ctx context.Context, k *Keeper) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -224,5 +224,5 @@ func (h *Holder) stand(ctx context.Context, k *Keeper) error {
 		return err
 	}
 	defer stop()
-	return k.reign(ctx)
+	return k.keepAccounts(ctx)
 }

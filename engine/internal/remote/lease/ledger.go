@@ -22,18 +22,18 @@ func usual() terms {
 // asking is how long an answer to a report is waited for.
 func (t terms) asking() time.Duration { return t.lease / 10 }
 
-// book has what all holders have, and decides what they get. It knows no clock and no servers.
-type book struct {
-	terms   terms
-	keeper  string // who keeps it
-	limits  Limits
-	pools   map[name]*pool
-	purse   *purse
-	holders map[string]*holder
-	trials  map[string]trial // by endpoint
-	records map[name]rates   // of an earlier keeper, of limits that nobody asked for yet
-	began   time.Time        // when this keeper took over
-	age     time.Duration    // of the records, then
+// accounts are what all holders have; they decide what each gets. They know no clock and no servers.
+type accounts struct {
+	terms     terms
+	keeper    string // who keeps it
+	limits    Limits
+	pools     map[name]*pool
+	allowance *allowance
+	holders   map[string]*holder
+	trials    map[string]trial // by endpoint
+	records   map[name]rates   // of an earlier keeper, of limits that nobody asked for yet
+	began     time.Time        // when this keeper took over
+	age       time.Duration    // of the records, then
 
 	frozen time.Time       // until then leases of an earlier keeper may hold
 	former map[string]bool // those of its holders that were not heard yet
@@ -51,16 +51,16 @@ type trial struct {
 	until  time.Time
 }
 
-func newBook(keeper string, limits Limits, t terms) *book {
-	return &book{
-		terms: t, keeper: keeper, limits: limits, pools: map[name]*pool{}, purse: newPurse(limits),
+func newBook(keeper string, limits Limits, t terms) *accounts {
+	return &accounts{
+		terms: t, keeper: keeper, limits: limits, pools: map[name]*pool{}, allowance: newAllowance(limits),
 		holders: map[string]*holder{}, trials: map[string]trial{}, records: map[name]rates{},
 	}
 }
 
 // report decides what a holder gets that reports. write: the ledger as it is now must be written
 // before the answer goes out. An answer of nil: the report is older than one that has come.
-func (b *book) report(now time.Time, r report) (a *answer, write bool) {
+func (b *accounts) report(now time.Time, r report) (a *answer, write bool) {
 	b.expire(now)
 	h := b.holders[r.Holder]
 	if h == nil {
@@ -91,8 +91,8 @@ func (b *book) report(now time.Time, r report) (a *answer, write bool) {
 		a.Limiters = append(a.Limiters, given)
 	}
 	if b.limits.Budget != (Amount{}) {
-		a.Budget = b.purse.grant(b.purse.report(now, r.Holder, r.Budget), frozen)
-		a.Spent = b.purse.spent
+		a.Budget = b.allowance.grant(b.allowance.report(now, r.Holder, r.Budget), frozen)
+		a.Spent = b.allowance.spent
 		write = write || a.Budget.Cost > r.Budget.Most.Cost || a.Budget.Tokens > r.Budget.Most.Tokens
 	}
 	a.Trials = b.permit(now, r)
@@ -100,7 +100,7 @@ func (b *book) report(now time.Time, r report) (a *answer, write bool) {
 }
 
 // pool returns that of a limiter.
-func (b *book) pool(now time.Time, n name) *pool {
+func (b *accounts) pool(now time.Time, n name) *pool {
 	if p := b.pools[n]; p != nil {
 		return p
 	}
@@ -150,15 +150,15 @@ type rates struct {
 	Tokens   *Record `json:"tokens,omitempty"`
 }
 
-// ledger is the book as the next keeper needs it.
-func (b *book) ledger(now time.Time) Ledger {
-	l := Ledger{Keeper: b.keeper, Limits: b.limits, Holders: map[string]Account{}, Spent: b.purse.spent}
+// ledger is the accounts as the next keeper needs them.
+func (b *accounts) ledger(now time.Time) Ledger {
+	l := Ledger{Keeper: b.keeper, Limits: b.limits, Holders: map[string]Account{}, Spent: b.allowance.spent}
 	for id, h := range b.holders {
 		if gone := h.until.IsZero() && !b.former[id]; !gone || b.limits.Budget != (Amount{}) {
 			l.Holders[id] = Account{Gone: gone}
 		}
 	}
-	for id, a := range b.purse.holders {
+	for id, a := range b.allowance.holders {
 		account := l.Holders[id]
 		account.Most, account.Base, account.Calls = a.most, a.base, a.calls
 		if a.rebase {
@@ -180,9 +180,9 @@ func (b *book) ledger(now time.Time) Ledger {
 	return l
 }
 
-// takeOver makes the book of the next keeper. age is how old the ledger is at least. limits are
+// takeOver makes the accounts of the next keeper. age is how old the ledger is at least. limits are
 // those of the run's definition: the ledger's are newer where a later part of the run has begun.
-func takeOver(now time.Time, keeper string, l Ledger, limits Limits, age time.Duration, t terms) *book {
+func takeOver(now time.Time, keeper string, l Ledger, limits Limits, age time.Duration, t terms) *accounts {
 	if l.Keeper == "" { // nobody has kept it yet
 		return newBook(keeper, limits, t)
 	}
@@ -205,13 +205,13 @@ func takeOver(now time.Time, keeper string, l Ledger, limits Limits, age time.Du
 		if again {
 			a = &account{rebase: true, gone: true}
 		}
-		b.purse.holders[id] = a
+		b.allowance.holders[id] = a
 	}
 	for _, r := range l.Rates {
 		b.records[name{r.Block, r.Endpoint}] = r.rates
 	}
 	if !again {
-		b.purse.spent = l.Spent
+		b.allowance.spent = l.Spent
 	}
 	return b
 }

@@ -15,7 +15,7 @@ import (
 func TestLedger(t *testing.T) {
 	limits := Limits{Blocks: api(Limit{Concurrency: 8, Tokens: 60000}), Budget: Amount{Tokens: 1000}, Part: 1}
 	now := time.Unix(0, 0)
-	ask := func(b *book, number uint64, tally, spent, most int64) *answer {
+	ask := func(b *accounts, number uint64, tally, spent, most int64) *answer {
 		s := governor.Spending{Most: Amount{Tokens: most}, Spent: Amount{Tokens: spent}, Calls: 3, First: &Amount{Tokens: 200}, Waiting: Amount{Tokens: 200}}
 		a, _ := b.report(now, report{Holder: "w", Demand: governor.Demand{Number: number, Budget: s,
 			Limiters: []governor.Need{{Block: "api", Tally: tally, Tokens: governor.Credit{Used: 500, Most: 500}, Uses: []governor.Use{{Number: 1, Tokens: 500}}}}}})
@@ -43,7 +43,7 @@ func TestLedger(t *testing.T) {
 		of := limits
 		of.Part = part
 		next := takeOver(now, "b", l, of, 10*time.Second, usual())
-		if _, free := next.purse.state().unspent, next.purse.state().free; part < 2 && free.Tokens != 100 {
+		if _, free := next.allowance.state().unspent, next.allowance.state().free; part < 2 && free.Tokens != 100 {
 			t.Errorf("part %d: %d tokens are free", part, free.Tokens)
 		}
 		a := ask(next, 3, 2, 900, 900)

@@ -8,7 +8,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/governor"
 )
 
-// model is a worker as the book sees it: it does what a governor does.
+// model is a worker as the accounts see it: it does what a governor does.
 type model struct {
 	w    *world
 	name string

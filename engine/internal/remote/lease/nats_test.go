@@ -199,13 +199,13 @@ func TestTogether(t *testing.T) {
 	t.Logf("%.3f of the ideal rate while another takes over", taken)
 	value, _, err := p.open("who looks").Get(t.Context(), ClaimKey)
 	if err != nil || !strings.Contains(string(value), "worker") {
-		t.Errorf("%s keeps the book: %v", value, err)
+		t.Errorf("%s keeps the accounts: %v", value, err)
 	}
 	back, _ := p.keep() // the caller comes back
 	p.until("the caller answers", func() bool {
 		back.mu.Lock()
 		defer back.mu.Unlock()
-		return back.book != nil && len(back.book.pools) > 0 && len(back.book.former) == 0
+		return back.accounts != nil && len(back.accounts.pools) > 0 && len(back.accounts.former) == 0
 	})
 	for _, err := range stop() {
 		if err != nil {
@@ -286,8 +286,8 @@ func spend(t *testing.T, dies bool) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if s.calls.Load() != 200 || !dies && (k.book == nil || k.book.purse.state().unspent.Tokens != 50) {
-		t.Errorf("%d calls were made, which are not those of the book", s.calls.Load())
+	if s.calls.Load() != 200 || !dies && (k.accounts == nil || k.accounts.allowance.state().unspent.Tokens != 50) {
+		t.Errorf("%d calls were made, which are not those of the accounts", s.calls.Load())
 	}
 }
 

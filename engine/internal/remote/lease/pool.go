@@ -136,9 +136,9 @@ func (p *pool) lose(holder string) {
 	p.divided = time.Time{}
 }
 
-// purse is the budget with what each holder has of it. What the budget does not limit is 0 in all
+// allowance is the budget with what each holder has of it. What the budget does not limit is 0 in all
 // its amounts.
-type purse struct {
+type allowance struct {
 	limit, before Amount // before: what was spent before
 	holders       map[string]*account
 	spent         string // why there is none left; empty: there is
@@ -160,14 +160,14 @@ type account struct {
 	hungry   time.Time // since when first waits; zero: it does not
 }
 
-func newPurse(l Limits) *purse {
-	p := &purse{limit: l.Budget, holders: map[string]*account{}}
+func newAllowance(l Limits) *allowance {
+	p := &allowance{limit: l.Budget, holders: map[string]*account{}}
 	p.before = p.limited(l.Spent)
 	return p
 }
 
 // limited leaves of an amount what the budget limits.
-func (p *purse) limited(a Amount) Amount {
+func (p *allowance) limited(a Amount) Amount {
 	if p.limit.Cost == 0 {
 		a.Cost = 0
 	}
@@ -178,7 +178,7 @@ func (p *purse) limited(a Amount) Amount {
 }
 
 // report takes over what a holder says.
-func (p *purse) report(now time.Time, holder string, s governor.Spending) *account {
+func (p *allowance) report(now time.Time, holder string, s governor.Spending) *account {
 	a := p.holders[holder]
 	if a == nil {
 		a = &account{}
@@ -210,7 +210,7 @@ func (p *purse) report(now time.Time, holder string, s governor.Spending) *accou
 func (a *account) has() Amount { return minus(a.most, a.took) }
 
 // within reports whether an amount is no more than another.
-func (p *purse) within(a, of Amount) bool {
+func (p *allowance) within(a, of Amount) bool {
 	return a.Cost <= of.Cost+rounding*p.limit.Cost && a.Tokens <= of.Tokens
 }
 
@@ -223,7 +223,7 @@ type state struct {
 	scarce  bool   // one waits that gets enough only if others give back what they do not need
 }
 
-func (p *purse) state() state {
+func (p *allowance) state() state {
 	s := state{idle: true, unspent: minus(p.limit, p.before)}
 	s.free = s.unspent
 	for _, a := range p.holders {
@@ -244,7 +244,7 @@ func (p *purse) state() state {
 
 // grant decides up to what a holder may spend. While leases of an earlier keeper hold, nobody
 // knows that nothing is left.
-func (p *purse) grant(a *account, frozen bool) Amount {
+func (p *allowance) grant(a *account, frozen bool) Amount {
 	s := p.state()
 	before, others := Amount{}, false // what those need that have waited for longer; others were granted something
 	for _, o := range p.holders {
@@ -282,7 +282,7 @@ func (p *purse) grant(a *account, frozen bool) Amount {
 	return a.most
 }
 
-func (p *purse) calls() (n int) {
+func (p *allowance) calls() (n int) {
 	for _, a := range p.holders {
 		n += a.calls
 	}

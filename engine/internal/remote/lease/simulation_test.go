@@ -75,7 +75,7 @@ func simulate(t *testing.T, seed uint64) {
 			case 3:
 				p.stall = w.now.Add(w.between(0, 15*time.Second))
 			case 4:
-				if p.book != nil {
+				if p.accounts != nil {
 					p.dead = true
 					w.post()
 				}

@@ -9,7 +9,7 @@ import (
 )
 
 // world is a run in a time of its own: workers that call a service, processes that may keep the
-// book, a network between them that delays and loses messages, and all that happens to machines.
+// accounts, a network between them that delays and loses messages, and all that happens to machines.
 type world struct {
 	t      testing.TB
 	seed   uint64
@@ -154,16 +154,16 @@ func (w *world) arrive(c *call) {
 	}
 }
 
-// post is a process that may keep the book.
+// post is a process that may keep the accounts.
 type post struct {
-	w     *world
-	name  string
-	book  *book
-	until time.Time // of its claim
-	rev   uint64    // of its claim
-	fence uint64    // of its ledger
-	dead  bool
-	stall time.Time
+	w        *world
+	name     string
+	accounts *accounts
+	until    time.Time // of its claim
+	rev      uint64    // of its claim
+	fence    uint64    // of its ledger
+	dead     bool
+	stall    time.Time
 
 	seen   uint64 // of the claim
 	seenAt time.Time
@@ -182,9 +182,9 @@ func (p *post) tick() {
 		return
 	}
 	defer w.after(renewal/4, p.tick)
-	if p.book != nil {
+	if p.accounts != nil {
 		if p.rev != w.revision {
-			p.book = nil
+			p.accounts = nil
 			return
 		}
 		if p.until.Sub(w.now) <= claimed-renewal {
@@ -199,7 +199,7 @@ func (p *post) tick() {
 	if w.revision == 0 || w.now.Sub(p.seenAt) > claimed {
 		w.revision++
 		p.rev, p.until = w.revision, w.now.Add(claimed)
-		p.book = takeOver(w.now, fmt.Sprint(p.name, p.rev), w.ledger, w.limits, w.now.Sub(w.wrote), usual())
+		p.accounts = takeOver(w.now, fmt.Sprint(p.name, p.rev), w.ledger, w.limits, w.now.Sub(w.wrote), usual())
 		w.fence++
 		p.fence = w.fence
 	}
@@ -208,7 +208,7 @@ func (p *post) tick() {
 // keeper returns who answers reports.
 func (w *world) keeper() *post {
 	for _, p := range w.keepers {
-		if p.book != nil && !p.dead && w.now.Before(p.until) && !w.now.Before(p.stall) {
+		if p.accounts != nil && !p.dead && w.now.Before(p.until) && !w.now.Before(p.stall) {
 			return p
 		}
 	}
@@ -217,7 +217,7 @@ func (w *world) keeper() *post {
 
 func (p *post) report(r report, reply func(answer)) {
 	w := p.w
-	a, write := p.book.report(w.now, r)
+	a, write := p.accounts.report(w.now, r)
 	if a == nil {
 		return
 	}
@@ -230,7 +230,7 @@ func (p *post) report(r report, reply func(answer)) {
 		send()
 		return
 	}
-	l := p.book.ledger(w.now)
+	l := p.accounts.ledger(w.now)
 	w.after(w.between(0, 5*time.Millisecond), func() {
 		if p.fence != w.fence || p.dead {
 			return

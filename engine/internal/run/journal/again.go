@@ -75,8 +75,8 @@ type WithEarlier struct {
 }
 
 // NewWithEarlier returns the journal of a new run that takes answers of an earlier one, on these terms.
-func NewWithEarlier(book, old *Journal, terms EarlierTerms) *WithEarlier {
-	return &WithEarlier{book, old, terms}
+func NewWithEarlier(now, old *Journal, terms EarlierTerms) *WithEarlier {
+	return &WithEarlier{now, old, terms}
 }
 
 // Recall returns the earlier answer to a row, where it may hold: as it is, or only if its item

@@ -24,7 +24,7 @@ import (
 // This file waits for results that a service makes in minutes or hours
 // (sdk.Pending), and keeps the handles of such work.
 //
-// A Book is a folder with a file for each handle: the handle, and the keys of the rows
+// Handles is a folder with a file for each handle: the handle, and the keys of the rows
 // that it was given for. It is on the disk before anything is waited for. A key is a
 // digest of the stage (package pipeline) and of all that it sees of the row, its id
 // included. So whoever comes by the same row again, in a resumed run, another build or a
@@ -76,7 +76,7 @@ type work struct {
 	file   string
 }
 
-// OpenHandles returns the book in a folder, which need not exist. waits is called now and then
+// OpenHandles returns those of a folder, which need not exist. waits is called now and then
 // while results are waited for: at once and when there is news where the stage says how far its service is;
 // nil: nobody wants to know.
 func OpenHandles(dir string, waits func(PendingWait)) *Handles {
@@ -242,14 +242,14 @@ func (b *Handles) report(w PendingWait, handle string) {
 
 // PendingWork is a stage's work on a batch whose results may come later.
 type PendingWork struct {
-	Book  *Handles // nil: results that come later are an error
-	Stage string   // as "sample.mine"
+	Handles *Handles // nil: results that come later are an error
+	Stage   string   // as "sample.mine"
 	// HandleKey identifies a row of the batch; see Key.
 	Key func(row int) string
 	// Call asks the stage about some rows of the batch, or collects with the handle that
 	// Handle returns. Its errors are as those of Work.
 	Call func(ctx context.Context, rows []int) error
-	// Collected is called with rows that are in the book and whose results are there, to
+	// Collected is called with rows that are kept and whose results are there, to
 	// Settle them later.
 	Collected func(row int, key string)
 	// Ended is closed when nothing is waited for any more; Cause says why. Both may be
@@ -269,7 +269,7 @@ func Handle(ctx context.Context) string {
 // Do returns once the results for some rows of the batch are there, or an error as
 // Call does.
 func (w PendingWork) Do(ctx context.Context, rows []int) error {
-	if w.Book == nil {
+	if w.Handles == nil {
 		err := w.Call(ctx, rows)
 		if later := new(sdk.Pending); errors.As(err, &later) {
 			err = &sdk.Error{Code: sdk.CodeUnavailable, Err: fmt.Errorf("%w, and they are not waited for here", err)}
@@ -332,7 +332,7 @@ func (w PendingWork) divide(rows []int) ([]*group, error) {
 	by := map[string]*group{}
 	for at, row := range rows {
 		key := w.Key(row)
-		handle, since, err := w.Book.handle(key)
+		handle, since, err := w.Handles.handle(key)
 		if err != nil {
 			return nil, err
 		}
@@ -360,12 +360,12 @@ func (g *group) do(ctx context.Context) error {
 		if g.since.IsZero() {
 			g.since = time.Now()
 		}
-		if err := g.Book.keep(g.keys, later.Handle, g.since); err != nil {
+		if err := g.Handles.keep(g.keys, later.Handle, g.since); err != nil {
 			return unkept(err)
 		}
 		g.handle = later.Handle
 		if later.Note != "" {
-			g.Book.report(PendingWait{g.Stage, later.Note, time.Since(g.since)}, later.Handle)
+			g.Handles.report(PendingWait{g.Stage, later.Note, time.Since(g.since)}, later.Handle)
 		}
 		pause := later.PollAfter
 		if pause == 0 {
@@ -402,7 +402,7 @@ func (g *group) collected(err error) error {
 			lost = append(lost, key)
 		}
 	}
-	if failed := g.Book.Settle(lost); failed != nil {
+	if failed := g.Handles.Settle(lost); failed != nil {
 		return unkept(failed)
 	}
 	return err
@@ -428,7 +428,7 @@ func (g *group) wait(ctx context.Context, pause time.Duration, note string) erro
 			return g.Cause()
 		}
 		if waited := time.Since(g.since); waited >= notice {
-			g.Book.report(PendingWait{g.Stage, note, waited}, g.handle)
+			g.Handles.report(PendingWait{g.Stage, note, waited}, g.handle)
 		}
 		if !time.Now().Before(end) {
 			return nil

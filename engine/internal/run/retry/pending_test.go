@@ -73,7 +73,7 @@ func (b *bench) do(ctx context.Context, rows ...int) error {
 
 func (b *bench) work(book *retry.Handles) retry.PendingWork {
 	return retry.PendingWork{
-		Book: book, Stage: "sample.s", Key: func(row int) string { return retry.HandleKey("s", fmt.Sprint(row)) }, Call: b.call,
+		Handles: book, Stage: "sample.s", Key: func(row int) string { return retry.HandleKey("s", fmt.Sprint(row)) }, Call: b.call,
 		Collected: func(_ int, key string) { b.settled = append(b.settled, key) },
 	}
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Clerk does a Spender's work where the stages are asked on another machine: it decides
+// Asker does a Spender's work where the stages are asked on another machine: it decides
 // nothing, but asks the paid voters about an item or not as it is told, and says what that takes.
 // Its methods may be called by several goroutines at once.
-type Clerk struct {
+type Asker struct {
 	spender *Spender
 
 	mu     sync.Mutex
@@ -22,15 +22,15 @@ type Clerk struct {
 	ended  chan struct{} // is closed and made anew when some have ended
 }
 
-// NewClerk makes the Clerk of a part of a run. Of the options it needs Forecast.
-func NewClerk(o Options) *Clerk {
-	return &Clerk{spender: New(o), asking: map[int]bool{}, ended: make(chan struct{})}
+// NewAsker makes the Asker of a part of a run. Of the options it needs Forecast.
+func NewAsker(o Options) *Asker {
+	return &Asker{spender: New(o), asking: map[int]bool{}, ended: make(chan struct{})}
 }
 
 // Begin says of the items of some lines whether the paid voters are asked about them. Where one is
 // under way already, it waits until that has ended: a run that is resumed hands out items again that
 // were under way, and what services have answered about them is kept by then.
-func (c *Clerk) Begin(ctx context.Context, lines []int, ask bool) error {
+func (c *Asker) Begin(ctx context.Context, lines []int, ask bool) error {
 	for {
 		ended, ok := c.begin(lines, ask)
 		if ok {
@@ -45,7 +45,7 @@ func (c *Clerk) Begin(ctx context.Context, lines []int, ask bool) error {
 }
 
 // begin begins all items or none.
-func (c *Clerk) begin(lines []int, ask bool) (ended <-chan struct{}, ok bool) {
+func (c *Asker) begin(lines []int, ask bool) (ended <-chan struct{}, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if slices.ContainsFunc(lines, func(line int) bool { _, ok := c.asking[line]; return ok }) {
@@ -58,7 +58,7 @@ func (c *Clerk) begin(lines []int, ask bool) (ended <-chan struct{}, ok bool) {
 }
 
 // End returns what the items of some lines took, or would take, by position, and forgets them.
-func (c *Clerk) End(lines []int) map[int]outcome.Bill {
+func (c *Asker) End(lines []int) map[int]outcome.Bill {
 	bills := map[int]outcome.Bill{}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,7 +76,7 @@ func (c *Clerk) End(lines []int) map[int]outcome.Bill {
 }
 
 // Ask decides about a voter and the item of a line; see stage.Options.
-func (c *Clerk) Ask(voter *pipeline.Stage, line int, item sdk.Item) bool {
+func (c *Asker) Ask(voter *pipeline.Stage, line int, item sdk.Item) bool {
 	c.mu.Lock()
 	ask := c.asking[line]
 	c.mu.Unlock()
@@ -264,7 +264,7 @@ func (s *Spender) Asks() bool {
 	return s.phase == asking
 }
 
-// Note adds to the bill of an item that is under way on another machine (see Clerk).
+// Note adds to the bill of an item that is under way on another machine (see Asker).
 func (s *Spender) Note(line int, b outcome.Bill) { s.note(line, b) }
 
 // note adds to the bill of an item that is under way.

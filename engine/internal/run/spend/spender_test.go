@@ -16,7 +16,7 @@ import (
 func TestClerkWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		voter := &pipeline.Stage{Block: "sample", Name: "llm", N: 1}
-		c := spend.NewClerk(spend.Options{Forecast: func(*pipeline.Stage, sdk.Item) (sdk.Forecast, error) { return sdk.Forecast{Requests: 1}, nil }})
+		c := spend.NewAsker(spend.Options{Forecast: func(*pipeline.Stage, sdk.Item) (sdk.Forecast, error) { return sdk.Forecast{Requests: 1}, nil }})
 		if err := c.Begin(t.Context(), []int{1, 2}, false); err != nil {
 			t.Fatal(err)
 		}

@@ -102,7 +102,7 @@ func (s *stage) callWithRetries(ctx context.Context, records []*Record, errs []e
 	}
 	if s.Info.Pends {
 		call = retry.PendingWork{
-			Book: s.graph.options.Pending, Stage: s.String(), Call: call, Ended: s.ending.begun, Cause: s.ending.err,
+			Handles: s.graph.options.Pending, Stage: s.String(), Call: call, Ended: s.ending.begun, Cause: s.ending.err,
 			Key: func(i int) string { return s.key(records[i]) },
 			Collected: func(i int, key string) {
 				out := &records[i].outputs[s.index]
