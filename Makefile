@@ -74,6 +74,10 @@ race: ## Run the tests of packages that start goroutines with the race detector 
 size: ## Count packages, files, lines and names
 	@go run ./.ci/size
 
+.PHONY: api
+api: ## Show what has changed of what other modules import (API="REVISION": since then)
+	@.ci/api $(API)
+
 .PHONY: milvus
 milvus: ## Run a Milvus engine for development (MILVUS="19531 FILE": another port and file)
 	@.ci/milvus run $(MILVUS)
