@@ -84,6 +84,10 @@ func (f *filler) of(v reflect.Value) {
 	case *time.Time:
 		*at = time.Unix(f.Int64N(4e9), f.Int64N(1e9)).In(time.FixedZone("", 60*(f.IntN(1200)-600)))
 		return
+	case *outcome.Bill: // what is left out at 0 arrives as 0, also from below
+		f.fields(v)
+		at.Cost, at.Most, at.Gain = at.Cost+0, at.Most+0, at.Gain+0
+		return
 	case *source.Row:
 		f.fields(v)
 		if f.full || f.IntN(2) == 0 {

@@ -72,7 +72,7 @@ func FuzzDecodeOrder(f *testing.F) {
 
 func FuzzDecodeAnswers(f *testing.F) {
 	found := []sdk.Candidate{{ID: "c", Text: "t", Score: 1, Dense: sdk.Unscored, Meta: sdk.Meta{"path": "a.md"}}}
-	r := about(exampleRows[0])
+	r := outcome.Result{Line: 7, ID: "a", Text: "one"}
 	r.Answer, r.Agreement, r.Candidates, r.Lists = "x", .5, found, []outcome.List{{Stage: "retrieve.a", Candidates: found}}
 	r.Votes = []outcome.Vote{{Voter: "knn", Answer: "x", Weight: .5, Accepted: true}, {Voter: "llm", Answer: "y", Weight: 1, Reason: "why"}}
 	r.Citations, r.Requests = []outcome.Citation{{Number: 2, Passage: found[0]}}, []outcome.Request{{Voter: "llm", Key: sdk.Key{1}}}

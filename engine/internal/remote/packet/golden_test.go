@@ -3,7 +3,6 @@ package packet_test
 import (
 	"bytes"
 	"flag"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -17,7 +16,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-var update = flag.Bool("update", false, "write the golden packets of this version")
+var update = flag.Bool("update", false, "write the golden packets")
 
 // golden is what a version has for the golden packets: an order and answers.
 func golden(t *testing.T) map[string][]byte {
@@ -47,31 +46,28 @@ func unzipped(t *testing.T, data []byte) []byte {
 	return must.Get(z.DecodeAll(data[2:], nil))(t)
 }
 
-// TestGolden reads packets as each version wrote them. What this version writes is as it was
-// when its number was given: a change of the format raises Version, and adds files.
+// TestGolden reads packets as they were written when the version's number was given: a change of the
+// format raises Version.
 func TestGolden(t *testing.T) {
-	now := golden(t)
-	for version := 1; version <= packet.Version; version++ {
-		for what, data := range now {
-			name := filepath.Join("testdata", fmt.Sprintf("%s-%d", what, version))
-			if *update && version == packet.Version {
-				text := must.Get(read(what, data))(t)
-				must.Do(t, os.WriteFile(name+".packet", data, 0o600))
-				must.Do(t, os.WriteFile(name+".txt", []byte(text), 0o600))
+	for what, data := range golden(t) {
+		name := filepath.Join("testdata", what)
+		if *update {
+			text := must.Get(read(what, data))(t)
+			must.Do(t, os.WriteFile(name+".packet", data, 0o600))
+			must.Do(t, os.WriteFile(name+".txt", []byte(text), 0o600))
+		}
+		old := must.Get(os.ReadFile(name + ".packet"))(t)
+		want := must.Get(os.ReadFile(name + ".txt"))(t)
+		text, err := read(what, old)
+		if err != nil || text != string(want) {
+			a, b := strings.Split(string(want), "\n"), strings.Split(text, "\n")
+			for len(a) > 1 && len(b) > 1 && a[0] == b[0] {
+				a, b = a[1:], b[1:]
 			}
-			old := must.Get(os.ReadFile(name + ".packet"))(t)
-			want := must.Get(os.ReadFile(name + ".txt"))(t)
-			text, err := read(what, old)
-			if err != nil || text != string(want) {
-				a, b := strings.Split(string(want), "\n"), strings.Split(text, "\n")
-				for len(a) > 1 && len(b) > 1 && a[0] == b[0] {
-					a, b = a[1:], b[1:]
-				}
-				t.Errorf("%s is not what it was: %v\nwant %s\n got %s", name, err, a[0], b[0])
-			}
-			if version == packet.Version && !bytes.Equal(unzipped(t, old), unzipped(t, data)) {
-				t.Errorf("%s is written in another way than before: raise Version, go on reading the old one, and run this test with -update", what)
-			}
+			t.Errorf("%s is not what it was: %v\nwant %s\n got %s", name, err, a[0], b[0])
+		}
+		if !bytes.Equal(unzipped(t, old), unzipped(t, data)) {
+			t.Errorf("%s is written in another way than before: raise Version, and run this test with -update", what)
 		}
 	}
 }

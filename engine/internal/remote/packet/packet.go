@@ -1,27 +1,20 @@
 package packet
 
 import (
-	"bytes"
-	"encoding/base64"
-	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"math"
-	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/run"
+	"github.com/racflow/racflow/engine/internal/run/journal"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
 )
 
 // Version is that of packets: their first byte. It grows with every change of what is in them.
-// Packets of older versions stay readable.
-const Version = 1
+const Version = 2
 
 // kind is the second byte.
 type kind byte
@@ -42,8 +35,7 @@ func (k kind) String() string {
 }
 
 // maxSize bounds a packet without its compression, in bytes. A row has at most source.MaxRow, so
-// the usual batch stays far below it. What a decoder allocates is some ten times as much at
-// most: no element of a packet is smaller than a tenth of what is made of it.
+// the usual batch stays far below it.
 const maxSize = 256 << 20
 
 // encoder compresses packets, as many at a time as there are processors. It is kept, for its history takes a
@@ -52,24 +44,22 @@ var encoder = sync.OnceValues(func() (*zstd.Encoder, error) {
 	return zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithLowerEncoderMem(true))
 })
 
-// seal writes a packet: two bytes, and compressed JSON.
+// seal writes a packet: two bytes, and compressed CBOR.
 func seal(k kind, content any) ([]byte, error) { return sealTo(k, content, maxSize) }
 
 func sealTo(k kind, content any, most int) ([]byte, error) {
-	var plain bytes.Buffer
-	enc := json.NewEncoder(&plain)
-	enc.SetEscapeHTML(false) // it would make texts longer
-	if err := enc.Encode(content); err != nil {
-		return nil, err
+	plain, err := encoding.Marshal(content)
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be sent to another machine: %w", k, err)
 	}
-	if plain.Len() > most {
-		return nil, fmt.Errorf("%s of %d MB is more than travels at a time, which is %d MB: set a smaller batch in the pipeline block", k, plain.Len()>>20, most>>20)
+	if len(plain) > most {
+		return nil, fmt.Errorf("%s of %d MB is more than travels at a time, which is %d MB: set a smaller batch in the pipeline block", k, len(plain)>>20, most>>20)
 	}
 	z, err := encoder()
 	if err != nil {
 		return nil, err
 	}
-	return z.EncodeAll(plain.Bytes(), []byte{Version, byte(k)}), nil
+	return z.EncodeAll(plain, []byte{Version, byte(k)}), nil
 }
 
 // open reads what seal wrote.
@@ -79,8 +69,8 @@ func openTo(k kind, data []byte, content any, most int) error {
 	switch {
 	case len(data) < 2:
 		return errors.New("a packet is cut off")
-	case data[0] == 0 || data[0] > Version:
-		return fmt.Errorf("a packet is of version %d, and this racflow reads versions up to %d: let the same racflow run on all machines", data[0], Version)
+	case data[0] != Version:
+		return fmt.Errorf("a packet is of version %d, and this racflow reads version %d: let the same racflow run on all machines", data[0], Version)
 	case kind(data[1]) != k:
 		return fmt.Errorf("a packet has %s where %s is expected", kind(data[1]), k)
 	}
@@ -94,64 +84,66 @@ func openTo(k kind, data []byte, content any, most int) error {
 	case errors.Is(err, zstd.ErrDecoderSizeExceeded), errors.Is(err, zstd.ErrWindowSizeExceeded):
 		return fmt.Errorf("a packet has more than %d MB: no racflow writes one", most>>20)
 	case err != nil:
-		return fmt.Errorf("a packet is damaged: %w", err)
+		return damaged("%w", err)
 	}
-	dec := json.NewDecoder(bytes.NewReader(plain))
-	dec.DisallowUnknownFields() // what is not understood must not be lost
-	if err := dec.Decode(content); err != nil {
-		return fmt.Errorf("a packet is damaged: %w", err)
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("a packet is damaged: something follows its content")
+	if err := decoding.Unmarshal(plain, content); err != nil {
+		return damaged("%w", err)
 	}
 	return nil
 }
 
-// order is a run.Order. It is written with rows, and read with what these are made of later.
-type order[R any] struct {
-	shared
-	Pass run.Pass `json:"pass,omitempty"`
-	Rows []R      `json:"rows"`
+func damaged(format string, args ...any) error {
+	return fmt.Errorf("a packet is damaged: "+format, args...)
 }
 
-// maxItems is more than travel together (stage.Gathered). What a reader makes of an item takes
-// more memory than the few bytes of one that has nothing.
-const maxItems = 1 << 17
+// order is a run.Order.
+type order struct {
+	Pass run.Pass
+	Rows []row
+}
+
+// row is a source.Row and the line of its file, which it does not export.
+type row struct {
+	source.Row
+	At int
+}
+
+func rowOf(r source.Row) row {
+	_, at := r.Place()
+	r.Err = portable(r.Err)
+	return row{r, at}
+}
+
+func (r row) read() source.Row { return r.Row.At(r.File, r.At) }
 
 // EncodeOrder writes an order. The error says that it is too large.
 func EncodeOrder(o run.Order) ([]byte, error) {
-	w := newWriter()
-	rows := each(o.Rows, w.row)
-	if w.err != nil {
-		return nil, w.err
-	}
-	return seal(orders, order[row]{w.shared(), o.Pass, rows})
+	return seal(orders, order{o.Pass, each(o.Rows, rowOf)})
 }
 
 // DecodeOrder reads what EncodeOrder wrote. The error says that something else did, or
 // another version of racflow.
 func DecodeOrder(data []byte) (run.Order, error) {
-	var in order[json.RawMessage]
+	var in order
 	if err := open(orders, data, &in); err != nil {
 		return run.Order{}, err
 	}
-	r := in.reader()
-	out := run.Order{Pass: in.Pass, Rows: r.rows(in.Rows)}
 	if in.Pass > run.Asking {
-		r.fail("there is no pass %d", in.Pass)
+		return run.Order{}, damaged("there is no pass %d", in.Pass)
 	}
-	if r.err != nil {
-		return run.Order{}, r.err
+	if err := sound(in.Rows, run.Answers{}); err != nil {
+		return run.Order{}, err
 	}
-	return out, nil
+	return run.Order{Pass: in.Pass, Rows: each(in.Rows, row.read)}, nil
 }
 
 // answered is a run.Answers with its rows.
-type answered[R, I any] struct {
-	shared
-	Rows    []R `json:"rows"`
-	Results []I `json:"results,omitzero"`
-	state
+type answered struct {
+	Rows []row
+	run.Answers
+	// Lists are, by result, the list from 1 whose candidates are the result's as well, which has none here: those of a
+	// result are usually those of its last list. 0: there is no such list.
+	Lists []int
 }
 
 // EncodeAnswers writes what became of rows, with the rows: whoever reads it can write the
@@ -160,150 +152,59 @@ func EncodeAnswers(rows []source.Row, a run.Answers) ([]byte, error) {
 	if len(a.Results) != len(rows) && a.Results != nil {
 		return nil, fmt.Errorf("%d results are not those of %d rows", len(a.Results), len(rows))
 	}
-	w := newWriter()
-	out := answered[row, *item]{Rows: each(rows, w.row), state: w.state(a)}
-	if a.Results != nil {
-		out.Results = make([]*item, len(rows))
+	a.Results, a.Halted, a.Ended = each(a.Results, traveller), each(a.Halted, portableFailure), portable(a.Ended)
+	if left := a.Left; left != nil {
+		a.Left = make(map[int]error, len(left))
+		for at, err := range left {
+			a.Left[at] = portable(err)
+		}
 	}
+	lists := make([]int, len(a.Results))
 	for i := range a.Results {
-		out.Results[i] = w.result(&a.Results[i], rows[i])
+		r := &a.Results[i]
+		for n, l := range r.Lists {
+			if len(l.Candidates) > 0 && same(l.Candidates, r.Candidates) {
+				r.Candidates, lists[i] = nil, n+1
+			}
+		}
 	}
-	if w.err != nil {
-		return nil, w.err
-	}
-	out.shared = w.shared()
-	return seal(answers, out)
+	return seal(answers, answered{each(rows, rowOf), a, lists})
+}
+
+// traveller is a result with errors that travel and the hashes of its prompts.
+func traveller(r outcome.Result) outcome.Result {
+	r.Failure, r.Skipped, r.Missing = portableFailure(r.Failure), each(r.Skipped, portableFailure), each(r.Missing, portableFailure)
+	r.Prompts = each(r.Prompts, func(p outcome.Prompted) outcome.Prompted {
+		return outcome.Prompted{Stage: p.Stage, Hashes: journal.Hashes(p)}
+	})
+	return r
 }
 
 // DecodeAnswers reads what EncodeAnswers wrote. The error says that something else did, or
 // another version of racflow; or it is why there are no rows: Ended, of a batch that nobody could
 // read.
 func DecodeAnswers(data []byte) ([]source.Row, run.Answers, error) {
-	var in answered[json.RawMessage, json.RawMessage]
+	var in answered
 	if err := open(answers, data, &in); err != nil {
 		return nil, run.Answers{}, err
 	}
-	r := in.reader()
-	rows := r.rows(in.Rows)
-	out := r.state(&in.state, len(rows))
-	out.Results = r.results(in.Results, rows)
-	if r.err != nil {
-		return nil, run.Answers{}, r.err
+	if err := sound(in.Rows, in.Answers); err != nil {
+		return nil, run.Answers{}, err
 	}
-	if len(rows) == 0 && out.Ended != nil {
-		return nil, run.Answers{}, out.Ended
+	if len(in.Lists) != len(in.Results) {
+		return nil, run.Answers{}, damaged("%d results have %d numbers of lists", len(in.Results), len(in.Lists))
 	}
-	return rows, out, nil
-}
-
-// writer gathers what several parts of a packet refer to by number. Number 0 is the empty text,
-// no metadata and no entry.
-type writer struct {
-	texts   []string
-	numbers map[string]int
-	metas   [][]int
-	byMap   map[uintptr]int // numbers of metas, by their maps
-	byText  map[string]int  // the same by content
-	entries entries
-	byEntry map[[5]int]int
-	err     error // of a value that cannot travel
-}
-
-func newWriter() *writer {
-	return &writer{numbers: map[string]int{}, byMap: map[uintptr]int{}, byText: map[string]int{}, byEntry: map[[5]int]int{}}
-}
-
-// text is the number of a text, from 1; 0: it is empty.
-func (w *writer) text(s string) int {
-	if s == "" {
-		return 0
-	}
-	n, ok := w.numbers[s]
-	if !ok {
-		w.texts = append(w.texts, packed(s))
-		n = len(w.texts)
-		w.numbers[s] = n
-	}
-	return n
-}
-
-// reader finds what parts refer to. The first thing that is wrong is its err.
-type reader struct {
-	texts   []string
-	metas   [][]int
-	made    []madeMeta
-	entries entries
-	err     error
-}
-
-func (r *reader) fail(format string, args ...any) {
-	if r.err == nil {
-		r.err = fmt.Errorf("a packet is damaged: "+format, args...)
-	}
-}
-
-func (r *reader) text(n int) string {
-	switch {
-	case n == 0:
-		return ""
-	case n < 0 || n > len(r.texts):
-		r.fail("there is no text %d", n)
-		return ""
-	}
-	return r.texts[n-1]
-}
-
-// unpack makes the texts what they were.
-func (r *reader) unpack() {
-	for i, s := range r.texts {
-		var err error
-		if r.texts[i], err = unpacked(s); err != nil {
-			r.fail("text %d: %v", i+1, err)
+	for i, n := range in.Lists {
+		r := &in.Results[i]
+		if n < 0 || n > len(r.Lists) || n > 0 && r.Candidates != nil {
+			return nil, run.Answers{}, damaged("there is no list %d", n)
+		}
+		if n > 0 {
+			r.Candidates = r.Lists[n-1].Candidates
 		}
 	}
-}
-
-// raw marks a text that JSON would change: bytes that are no UTF-8, which a row's other columns
-// may have.
-const raw = "\x00"
-
-// packed is a text that JSON does not change.
-func packed(s string) string {
-	if utf8.ValidString(s) && !strings.HasPrefix(s, raw) {
-		return s
+	if len(in.Rows) == 0 && in.Ended != nil {
+		return nil, run.Answers{}, in.Ended
 	}
-	return raw + base64.StdEncoding.EncodeToString([]byte(s))
-}
-
-func unpacked(s string) (string, error) {
-	s, is := strings.CutPrefix(s, raw)
-	if !is {
-		return s, nil
-	}
-	b, err := base64.StdEncoding.DecodeString(s)
-	return string(b), err
-}
-
-// floats are numbers as they are in memory, little endian: also those that are none, which JSON
-// does not have.
-type floats []byte
-
-func floatsOf(numbers ...float64) floats {
-	var all floats
-	for _, x := range numbers {
-		all = binary.LittleEndian.AppendUint64(all, math.Float64bits(x))
-	}
-	return all
-}
-
-func (r *reader) numbers(f floats, n int) []float64 {
-	if len(f) != 8*n {
-		r.fail("%d bytes are not %d numbers", len(f), n)
-		return nil
-	}
-	all := make([]float64, n)
-	for i := range all {
-		all[i] = math.Float64frombits(binary.LittleEndian.Uint64(f[8*i:]))
-	}
-	return all
+	return each(in.Rows, row.read), in.Answers, nil
 }
