@@ -50,67 +50,29 @@ type left struct {
 	why *outcome.Failure
 }
 
-// answer takes the items that the journal has no answer to through the stages, and
-// gives it the results.
+// answer answers a batch and gives the journal what it did not have.
 func (r *Run) answer(ctx context.Context, records []*stage.Record, journal Journal) answered {
-	if journal != nil {
-		for _, rec := range records {
-			if rec.Row.Err != nil {
-				continue
-			}
-			if result, ok := journal.Answered(rec.Row); ok {
-				rec.Earlier = &result
-			}
-		}
-	}
 	start := time.Now()
+	r.earlier(journal, records...)
 	ctx, done := r.begin(ctx, records)
-	var a answered
-	again, recalls := journal.(Recaller)
-	if recalls {
-		a.err = r.recall(ctx, records, again)
+	r.reviewed(records...)
+	if err := r.layers(journal).answer(ctx, records); err != nil {
+		done(nil)
+		return answered{err: err}
 	}
-	if r.remote == nil {
-		r.graph.Run(ctx, records)
-	} else if a.err = errors.Join(a.err, r.elsewhere(ctx, records)); a.err != nil {
+	a, fresh, taken := r.collect(records, start)
+	if ctx.Err() != nil { // the batch was cut short: failures are not the items'
 		done(nil)
 		return a
 	}
-	var fresh, taken []outcome.Result
-	for i, rec := range records {
-		result, isLeft := r.graph.Result(rec)
-		if slices.ContainsFunc(result.Missing, func(f *outcome.Failure) bool { return sdk.CodeOf(f.Err) == sdk.CodeUnavailable }) {
-			a.later = append(a.later, rec.Row.Line)
-		}
-		switch {
-		case isLeft:
-			a.left = append(a.left, left{i, result.Missing[0]})
-			continue
-		case rec.Taken:
-			a.taken++
-			taken = append(taken, result)
-		case rec.Earlier != nil:
-			a.earlier++
-		default:
-			if rec.Answer == nil { // else it is what the item took there, without waiting for a machine
-				result.Latency = time.Since(start)
-			}
-			fresh = append(fresh, result)
-		}
-		a.results = append(a.results, result)
+	done(fresh)
+	if journal != nil && len(fresh) > 0 {
+		a.err = journal.Keep(fresh)
 	}
-	if ctx.Err() == nil {
-		done(fresh)
-	} else {
-		done(nil)
+	if len(taken) > 0 {
+		a.err = errors.Join(a.err, journal.(Recaller).Take(taken))
 	}
-	if journal != nil && len(fresh) > 0 && ctx.Err() == nil { // else the batch was cut short
-		a.err = errors.Join(a.err, journal.Keep(fresh))
-	}
-	if len(taken) > 0 && ctx.Err() == nil {
-		a.err = errors.Join(a.err, again.Take(taken))
-	}
-	if a.err == nil && ctx.Err() == nil {
+	if a.err == nil {
 		a.err = r.graph.Settle(records)
 	}
 	if r.records != nil {
@@ -123,49 +85,39 @@ func (r *Run) answer(ctx context.Context, records []*stage.Record, journal Journ
 	return a
 }
 
-// recall finds out which records have an answer of another run that holds. Those whose answer
-// may hold are searched for that.
-func (r *Run) recall(ctx context.Context, records []*stage.Record, again Recaller) error {
-	var open []*stage.Record
-	var before []outcome.Result
-	for _, rec := range records {
-		if rec.Row.Err != nil || rec.Earlier != nil || rec.Decided() {
-			continue
+// collect takes the results from records: all, those that the journal does not have, and those
+// of another run.
+func (r *Run) collect(records []*stage.Record, start time.Time) (a answered, fresh, taken []outcome.Result) {
+	for i, rec := range records {
+		result, isLeft := r.graph.Result(rec)
+		if slices.ContainsFunc(result.Missing, func(f *outcome.Failure) bool { return sdk.CodeOf(f.Err) == sdk.CodeUnavailable }) {
+			a.later = append(a.later, rec.Row.Line)
 		}
-		result, holds, ok := again.Recall(rec.Row)
 		switch {
-		case !ok:
-		case holds:
-			rec.Earlier, rec.Taken = &result, true
+		case isLeft:
+			a.left = append(a.left, left{i, result.Missing[0]})
+			continue
+		case rec.From(stage.Taken):
+			a.taken++
+			taken = append(taken, result)
+		case rec.From(stage.Earlier):
+			a.earlier++
 		default:
-			open, before = append(open, rec), append(before, result)
+			if !rec.From(stage.Machine) { // else it is what the item took there, without waiting for a machine
+				result.Latency = time.Since(start)
+			}
+			fresh = append(fresh, result)
 		}
+		a.results = append(a.results, result)
 	}
-	if len(open) == 0 {
-		return nil
-	}
-	r.graph.Search(ctx, open)
-	basis := make([]outcome.Basis, len(before))
-	for i := range before {
-		basis[i] = before[i].Basis
-	}
-	holds, err := r.graph.Holds(ctx, open, basis)
-	if err != nil {
-		return err
-	}
-	for i, rec := range open {
-		if holds[i] {
-			rec.Earlier, rec.Taken = &before[i], true
-		}
-	}
-	return nil
+	return a, fresh, taken
 }
 
 // begin says that those records begin their way that have no answer yet.
 func (r *Run) begin(ctx context.Context, records []*stage.Record) (context.Context, func([]outcome.Result)) {
 	items := make([]outcome.ObservedItem, 0, len(records))
 	for _, rec := range records {
-		if rec.Earlier == nil {
+		if rec.Given == nil {
 			items = append(items, outcome.ObservedItem{ID: rec.ID(), Trace: rec.Row.Trace})
 		}
 	}
@@ -207,6 +159,9 @@ func (r *Run) together(ctx context.Context, rows []source.Row, journal Journal, 
 	a := r.answer(ctx, records, journal)
 	if err := ctx.Err(); err != nil {
 		return Batch{}, err // it was cut short: failures are not the items'
+	}
+	if len(a.results)+len(a.left) < len(rows) {
+		return Batch{}, a.err // nobody can answer
 	}
 	b := Batch{Results: make([]outcome.Result, 0, len(rows))}
 	for i, left := 0, a.left; i < len(rows); i++ {

@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -75,47 +74,6 @@ type Spending interface {
 	Pass() Pass
 	// Note adds to the bill of the item of a line: what was forecast there, or asked.
 	Note(line int, b outcome.Bill)
-}
-
-// elsewhere has other machines answer those records that the stages have to be asked about.
-func (r *Run) elsewhere(ctx context.Context, records []*stage.Record) error {
-	var open []*stage.Record
-	var o Order
-	for _, rec := range records {
-		if rec.Open() {
-			open, o.Rows = append(open, rec), append(o.Rows, rec.Row)
-		}
-	}
-	if len(open) == 0 {
-		return nil
-	}
-	if r.spending != nil {
-		o.Pass = r.spending.Pass()
-	}
-	a, err := r.remote.Answer(ctx, o)
-	if err != nil {
-		return err
-	}
-	if len(a.Results) != len(open) {
-		return fmt.Errorf("another machine has answered %d items with %d results", len(open), len(a.Results))
-	}
-	r.graph.Worked(a.Times, a.Distributions)
-	r.graph.Halt(a.Halted, a.Ended)
-	for i, rec := range open {
-		why, left := a.Left[i]
-		rec.Answer = &stage.Answer{Result: a.Results[i], Left: left}
-		if left {
-			f := *outcome.FailureOf(why)
-			if f.Stage == "" && len(a.Halted) > 0 {
-				f.Stage = a.Halted[0].Stage
-			}
-			rec.Answer.Result.Missing = []*outcome.Failure{&f}
-		}
-		if b, ok := a.Bills[i]; ok && r.spending != nil {
-			r.spending.Note(rec.Row.Line, b)
-		}
-	}
-	return nil
 }
 
 // Work takes rows of a run through the stages that another process began, for its Remote.
@@ -203,7 +161,7 @@ func (r *Run) Kept(ctx context.Context, next func() (source.Row, error), kept fu
 					totals.AddLeft(left)
 					continue
 				}
-				rec.Earlier = &earlier
+				rec.Given = stage.Kept(stage.Earlier, earlier)
 			}
 			result, _ := r.graph.Result(rec)
 			totals.Add(result)

@@ -429,11 +429,8 @@ func (r *Run) Send(ctx context.Context, next func() (source.Row, error), journal
 			}
 			items++
 			rec := r.graph.NewRecord(row)
-			if journal != nil && row.Err == nil {
-				if earlier, ok := journal.Answered(row); ok {
-					rec.Earlier = &earlier
-				}
-			}
+			r.earlier(journal, rec)
+			r.reviewed(rec)
 			if rec.Open() {
 				open.Rows = append(open.Rows, row)
 				continue

@@ -14,17 +14,17 @@ import (
 
 // entry is a line of the journal.
 type entry struct {
-	Line       int        `json:"line"`
-	ID         string     `json:"id"`
-	Answer     *string    `json:"answer,omitempty"` // nil: the item failed
-	Agreement  float64    `json:"agreement,omitempty"`
-	Confidence float64    `json:"confidence,omitempty"`
-	Flagged    bool       `json:"flagged,omitempty"`
-	Reason     string     `json:"reason,omitempty"`
-	Votes      []vote     `json:"votes,omitzero"`
-	Citations  []citation `json:"citations,omitempty"`
-	Tokens     [3]uint64  `json:"tokens,omitzero"` // in, cached of these, out
-	Cost       float64    `json:"cost,omitempty"`
+	Line       int            `json:"line"`
+	ID         string         `json:"id"`
+	Answer     *string        `json:"answer,omitempty"` // nil: the item failed
+	Agreement  float64        `json:"agreement,omitempty"`
+	Confidence float64        `json:"confidence,omitempty"`
+	Flagged    bool           `json:"flagged,omitempty"`
+	Reason     string         `json:"reason,omitempty"`
+	Votes      []outcome.Vote `json:"votes,omitzero"`
+	Citations  []citation     `json:"citations,omitempty"`
+	Tokens     [3]uint64      `json:"tokens,omitzero"` // in, cached of these, out
+	Cost       float64        `json:"cost,omitempty"`
 	// Spent is what each voter took. Tokens and cost are left out where they are its sum.
 	Spent      map[string]spent  `json:"spent,omitempty"`
 	Candidates []candidate       `json:"candidates,omitempty"`
@@ -38,18 +38,6 @@ type entry struct {
 	Basis      outcome.Basis     `json:"basis,omitzero"`
 	From       string            `json:"from,omitempty"` // the run that gave the answer; empty: this one
 	Seen       *Seen             `json:"seen,omitempty"`
-}
-
-type vote struct {
-	Voter    string  `json:"voter"`
-	Answer   string  `json:"answer"`
-	Weight   float64 `json:"weight"`
-	Accepted bool    `json:"accepted"`
-	Reason   string  `json:"reason,omitempty"`
-
-	Reading     string `json:"reading,omitempty"`
-	Explanation string `json:"explanation,omitempty"`
-	Model       string `json:"model,omitempty"`
 }
 
 type citation struct {
@@ -78,8 +66,8 @@ func appendEntry(b []byte, r *outcome.Result, keep Keep) ([]byte, error) {
 	e.spend(r)
 	if r.Failure != nil {
 		e.Stage, e.Error = r.Failure.Stage, r.Failure.Err.Error()
-		for _, v := range outcome.Heaviest(r.Votes) {
-			e.Votes = append(e.Votes, vote(v))
+		if len(r.Votes) > 0 {
+			e.Votes = outcome.Heaviest(r.Votes)
 		}
 	} else {
 		e.answer(r)
@@ -126,10 +114,7 @@ func (j *Journal) Copy(from *Journal, results []outcome.Result) error {
 // answer fills in what the stages made of an item.
 func (e *entry) answer(r *outcome.Result) {
 	e.Answer, e.Agreement, e.Confidence, e.Flagged, e.Reason = &r.Answer, r.Agreement, r.Confidence, r.Flagged, r.Reason
-	e.Votes = []vote{}
-	for _, v := range outcome.Heaviest(r.Votes) {
-		e.Votes = append(e.Votes, vote(v))
-	}
+	e.Votes = outcome.Heaviest(r.Votes)
 	e.Citations = citationsOf(r.Citations)
 	if usage, cost := e.took(); usage != r.Usage || cost != r.Cost {
 		e.Tokens, e.Cost = [3]uint64{r.Usage.InputTokens, r.Usage.CachedTokens, r.Usage.OutputTokens}, r.Cost
@@ -183,13 +168,10 @@ func (e *entry) result() outcome.Result {
 	}
 	r := outcome.Result{
 		Answer: *e.Answer, Agreement: e.Agreement, Confidence: e.Confidence, Flagged: e.Flagged, Reason: e.Reason,
-		Usage: usage, Cost: cost, Unasked: e.Unasked, Asked: e.Asked, Decided: e.Decided, Basis: e.Basis, From: e.From,
+		Usage: usage, Cost: cost, Unasked: e.Unasked, Asked: e.Asked, Decided: e.Decided, Basis: e.Basis, From: e.From, Votes: e.Votes,
 	}
 	for _, stage := range e.Missing {
 		r.Missing = append(r.Missing, &outcome.Failure{Stage: stage, Err: errMissing})
-	}
-	for _, v := range e.Votes {
-		r.Votes = append(r.Votes, outcome.Vote(v))
 	}
 	for _, c := range e.Citations {
 		r.Citations = append(r.Citations, outcome.Citation{

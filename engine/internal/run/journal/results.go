@@ -199,9 +199,7 @@ func (e *entry) whole() outcome.Result {
 		}
 	}
 	if e.Answer == nil {
-		for _, v := range e.Votes {
-			r.Votes = append(r.Votes, outcome.Vote(v))
-		}
+		r.Votes = e.Votes
 	}
 	return r
 }

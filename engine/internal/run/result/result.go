@@ -67,19 +67,7 @@ func (a Answer) MarshalJSON() ([]byte, error) {
 type Decision = outcome.Decision
 
 // Vote is one answer of one voter.
-type Vote struct {
-	Voter    string  `json:"voter"`
-	Answer   string  `json:"answer"`
-	Weight   float64 `json:"weight"`
-	Accepted bool    `json:"accepted"`
-	Reason   string  `json:"reason,omitempty"` // why it is not accepted
-	// Of a language model: how the answer was read, where that is not letter by letter; why it
-	// is the answer, in the model's words, where the voter keeps that; and which model gave it,
-	// where the voter has several.
-	Reading     string `json:"reading,omitempty"`
-	Explanation string `json:"explanation,omitempty"`
-	Model       string `json:"model,omitempty"`
-}
+type Vote = outcome.Vote
 
 // Candidate is an entry that was found.
 type Candidate struct {
@@ -155,9 +143,9 @@ func Of(r outcome.Result, price func(voter string, u sdk.Usage) float64) Result 
 
 // Votes are those of an item.
 func Votes(votes []outcome.Vote) []Vote {
-	all := []Vote{}
-	for _, v := range outcome.Heaviest(votes) {
-		all = append(all, Vote{v.Voter, v.Answer, round(v.Weight), v.Accepted, v.Reason, v.Reading, v.Explanation, v.Model})
+	all := outcome.Heaviest(votes)
+	for i := range all {
+		all[i].Weight = round(all[i].Weight)
 	}
 	return all
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/file/rule"
+	"github.com/racflow/racflow/engine/internal/knowledge/reviewed"
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/run/retry"
 	"github.com/racflow/racflow/engine/internal/show/terminal"
@@ -203,12 +204,17 @@ func (g *Graph) NewRecord(row source.Row) *Record {
 	if rec.id == "" {
 		rec.id = strconv.Itoa(row.Line)
 	}
-	if g.elect >= 0 && g.retrieve >= 0 && g.options.Holdout == nil && row.Err == nil {
-		if known := g.knowledge[g.stages[g.retrieve].Retrieve.From]; known != nil {
-			if d, ok := known.Decided.Find(row.Text); ok {
-				rec.decided = &d
-			}
-		}
-	}
 	return rec
+}
+
+// Decisions are what people have decided about texts, where the pipeline elects labels of a
+// knowledge none of whose entries is held out.
+func (g *Graph) Decisions() reviewed.Decisions {
+	if g.elect < 0 || g.retrieve < 0 || g.options.Holdout != nil {
+		return nil
+	}
+	if known := g.knowledge[g.stages[g.retrieve].Retrieve.From]; known != nil {
+		return known.Decided
+	}
+	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/racflow/racflow/engine/internal/knowledge/reviewed"
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/sdk"
@@ -19,14 +18,11 @@ import (
 // Record is an item on its way. Each stage writes to its own output only, so that
 // stages can work on the same record at the same time.
 type Record struct {
-	Row     source.Row
-	Earlier *outcome.Result // what the journal has; nil: nothing. No stage is called then
-	Taken   bool            // Earlier is the answer of another run
-	Answer  *Answer         // of another machine; nil: the stages here answer
+	Row   source.Row
+	Given *Given // nil: the stages answer
 
 	searched bool // its searches are done
 
-	decided *reviewed.Row // what a person has decided about its text; nil: nothing. No stage is called then
 	id      string
 	outputs []output // by stage
 	verdict sdk.Verdict
@@ -36,8 +32,39 @@ type Record struct {
 	ballots map[int][]sdk.Sample // by stage: what voters returned; nil: not kept
 }
 
-// Decided reports whether a person has decided about the item.
-func (r *Record) Decided() bool { return r.decided != nil }
+// Given is an answer that does not come from this machine's stages: none of them is called.
+type Given struct {
+	From   Origin
+	Result outcome.Result // without what comes from the row
+	Left   bool           // it is left for a resumed run; see Graph.Result
+}
+
+// Origin says where an answer comes from.
+type Origin uint8
+
+// Where answers come from, if not from this machine's stages.
+const (
+	Earlier Origin = iota // the journal has it, of an earlier part of the run
+	Taken                 // another run
+	Person                // somebody has decided about the text
+	Machine               // another machine of the run
+)
+
+// Kept is an answer that a journal kept: of the result, what the stages made.
+func Kept(from Origin, r outcome.Result) *Given {
+	return &Given{From: from, Result: outcome.Result{
+		Answer: r.Answer, Agreement: r.Agreement, Confidence: r.Confidence, Reason: r.Reason, Flagged: r.Flagged,
+		Votes: r.Votes, Citations: r.Citations, Candidates: r.Candidates, Usage: r.Usage, Cost: r.Cost,
+		Unasked: r.Unasked, Asked: r.Asked, Missing: r.Missing, Failure: r.Failure, Decided: r.Decided, Basis: r.Basis, From: r.From,
+	}}
+}
+
+// From reports whether the item's answer is of an origin.
+func (r *Record) From(o Origin) bool { return r.Given != nil && r.Given.From == o }
+
+// Open reports whether the stages have to be asked about the item: its row can be used, and nothing
+// has given an answer.
+func (r *Record) Open() bool { return r.Row.Err == nil && r.Given == nil }
 
 // output is what one stage wrote for one item.
 type output struct {
@@ -171,20 +198,8 @@ func (g *Graph) Result(rec *Record) (result outcome.Result, left bool) {
 		result.Failure = &outcome.Failure{Err: row.Err}
 		return result, false
 	}
-	if e := rec.Earlier; e != nil {
-		result.Answer, result.Agreement, result.Confidence, result.Reason, result.Flagged = e.Answer, e.Agreement, e.Confidence, e.Reason, e.Flagged
-		result.Votes, result.Citations, result.Candidates, result.Usage = e.Votes, e.Citations, e.Candidates, e.Usage
-		result.Unasked, result.Asked, result.Missing, result.Failure, result.Cost = e.Unasked, e.Asked, e.Missing, e.Failure, e.Cost
-		result.Decided, result.Basis, result.From = e.Decided, e.Basis, e.From
-		return result, false
-	}
-	if d := rec.decided; d != nil {
-		result.Decided = &outcome.Decision{By: d.Reviewer, At: d.ReviewedAt}
-		result.Answer, result.Agreement, result.Confidence, result.Reason = d.Label, 1, 1, result.Decided.String()
-		return result, false
-	}
-	if a := rec.Answer; a != nil {
-		return withRow(a.Result, result), a.Left
+	if given := rec.Given; given != nil {
+		return withRow(given.Result, result), given.Left
 	}
 	for i := range rec.outputs {
 		if f := rec.outputs[i].failure; f != nil && result.Failure == nil {
@@ -202,6 +217,24 @@ func (g *Graph) Result(rec *Record) (result outcome.Result, left bool) {
 	}
 	result.Citations = g.citations(rec)
 	result.Votes = g.votes(rec)
+	g.bill(rec, &result)
+	if g.options.Basis {
+		result.Basis = g.basis(rec)
+	}
+	if g.found >= 0 {
+		result.Candidates = rec.outputs[g.found].candidates
+	}
+	for i, s := range g.stages {
+		if prompts := rec.outputs[i].prompts; len(prompts) > 0 {
+			result.Prompts = append(result.Prompts, outcome.Prompted{Stage: s.String(), Prompts: prompts})
+		}
+	}
+	g.trace(rec, &result)
+	return result, left
+}
+
+// bill adds to a result what its voters asked and what that took.
+func (g *Graph) bill(rec *Record, result *outcome.Result) {
 	for _, s := range rec.samples(g.voters) {
 		if s.Key != (sdk.Key{}) {
 			result.Requests = append(result.Requests, outcome.Request{Voter: s.Voter, Key: s.Key})
@@ -225,25 +258,13 @@ func (g *Graph) Result(rec *Record) (result outcome.Result, left bool) {
 			result.Costs[voter] = cost
 		}
 	}
-	if g.options.Basis {
-		result.Basis = g.basis(rec)
-	}
-	if g.found >= 0 {
-		result.Candidates = rec.outputs[g.found].candidates
-	}
-	for i, s := range g.stages {
-		if prompts := rec.outputs[i].prompts; len(prompts) > 0 {
-			result.Prompts = append(result.Prompts, outcome.Prompted{Stage: s.String(), Prompts: prompts})
-		}
-	}
-	g.trace(rec, &result)
-	return result, left
 }
 
-// withRow returns a result with those fields of another one that come from the row.
+// withRow returns a result with those fields of another one that come from the row and the pipeline.
 func withRow(r, row outcome.Result) outcome.Result {
 	r.Line, r.File, r.FileLine, r.ID, r.Text = row.Line, row.File, row.FileLine, row.ID, row.Text
 	r.Expected, r.Gold, r.Fields = row.Expected, row.Gold, row.Fields
+	r.RetrievalOnly, r.FreeText = row.RetrievalOnly, row.FreeText
 	return r
 }
 
@@ -261,7 +282,7 @@ func (g *Graph) FoundAll(ctx context.Context, rows []source.Row) (found [][]sdk.
 	records := make([]*Record, len(rows))
 	for i, row := range rows {
 		records[i] = g.NewRecord(row)
-		records[i].texts, records[i].decided = true, nil
+		records[i].texts = true
 	}
 	stages := append(slices.Clip(g.stages[g.found].in.needs), g.found)
 	g.run(ctx, records, func(i int) bool { return slices.Contains(stages, i) })

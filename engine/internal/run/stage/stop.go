@@ -12,18 +12,6 @@ import (
 	"github.com/racflow/racflow/sdk/ballot"
 )
 
-// Answer is what became of a record on another machine.
-type Answer struct {
-	Result outcome.Result // without what comes from the row
-	Left   bool           // it is left for a resumed run; see Graph.Result
-}
-
-// Open reports whether the stages have to be asked about the record: its row can be used, and
-// neither an earlier part of the run nor a person has answered it.
-func (r *Record) Open() bool {
-	return r.Row.Err == nil && r.Earlier == nil && r.decided == nil
-}
-
 // Halt notes stages that had to stop on another machine, where this graph's stages are asked.
 // ended is why nothing more can be answered there; nil: the other stages go on.
 func (g *Graph) Halt(halted []*outcome.Failure, ended error) {

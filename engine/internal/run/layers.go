@@ -1,0 +1,155 @@
+package run
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/internal/run/stage"
+)
+
+// layer answers a batch. What answers some items otherwise than by the stages of this machine is a
+// layer of its own: it gives the answers that it has (stage.Record.Given) and hands the batch to the layer below. An
+// error says that nobody can answer the batch: it is not the items'.
+type layer interface {
+	answer(ctx context.Context, records []*stage.Record) error
+}
+
+// layers are those of the run, over what answers the items that no layer does.
+func (r *Run) layers(journal Journal) layer {
+	var all layer = stages{r.graph}
+	if r.remote != nil {
+		all = elsewhere{r.graph, r.remote, r.spending}
+	}
+	if again, ok := journal.(Recaller); ok {
+		all = recalled{r.graph, again, all}
+	}
+	return all
+}
+
+// stages are those of this machine.
+type stages struct{ *stage.Graph }
+
+func (s stages) answer(ctx context.Context, records []*stage.Record) error {
+	s.Run(ctx, records)
+	return nil
+}
+
+// earlier gives what the journal has, of an earlier part of the run.
+func (r *Run) earlier(journal Journal, records ...*stage.Record) {
+	if journal == nil {
+		return
+	}
+	for _, rec := range records {
+		if !rec.Open() {
+			continue
+		}
+		if result, ok := journal.Answered(rec.Row); ok {
+			rec.Given = stage.Kept(stage.Earlier, result)
+		}
+	}
+}
+
+// reviewed gives what people have decided.
+func (r *Run) reviewed(records ...*stage.Record) {
+	decisions := r.graph.Decisions()
+	for _, rec := range records {
+		if !rec.Open() {
+			continue
+		}
+		if d, ok := decisions.Find(rec.Row.Text); ok {
+			by := &outcome.Decision{By: d.Reviewer, At: d.ReviewedAt}
+			rec.Given = &stage.Given{From: stage.Person, Result: outcome.Result{Decided: by, Answer: d.Label, Agreement: 1, Confidence: 1, Reason: by.String()}}
+		}
+	}
+}
+
+// recalled gives the answers of another run that hold in this one. Items whose answer may hold are
+// searched for that.
+type recalled struct {
+	graph *stage.Graph
+	again Recaller
+	below layer
+}
+
+func (l recalled) answer(ctx context.Context, records []*stage.Record) error {
+	var open []*stage.Record
+	var before []outcome.Result
+	for _, rec := range records {
+		if !rec.Open() {
+			continue
+		}
+		result, holds, ok := l.again.Recall(rec.Row)
+		switch {
+		case !ok:
+		case holds:
+			rec.Given = stage.Kept(stage.Taken, result)
+		default:
+			open, before = append(open, rec), append(before, result)
+		}
+	}
+	if len(open) > 0 {
+		l.graph.Search(ctx, open)
+		basis := make([]outcome.Basis, len(before))
+		for i := range before {
+			basis[i] = before[i].Basis
+		}
+		holds, err := l.graph.Holds(ctx, open, basis)
+		if err != nil {
+			return err
+		}
+		for i, rec := range open {
+			if holds[i] {
+				rec.Given = stage.Kept(stage.Taken, before[i])
+			}
+		}
+	}
+	return l.below.answer(ctx, records)
+}
+
+// elsewhere has other machines answer what no layer above has.
+type elsewhere struct {
+	graph    *stage.Graph
+	remote   Remote
+	spending Spending // nil: nobody bounds what voters spend
+}
+
+func (l elsewhere) answer(ctx context.Context, records []*stage.Record) error {
+	var open []*stage.Record
+	var o Order
+	for _, rec := range records {
+		if rec.Open() {
+			open, o.Rows = append(open, rec), append(o.Rows, rec.Row)
+		}
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	if l.spending != nil {
+		o.Pass = l.spending.Pass()
+	}
+	a, err := l.remote.Answer(ctx, o)
+	if err != nil {
+		return err
+	}
+	if len(a.Results) != len(open) {
+		return fmt.Errorf("another machine has answered %d items with %d results", len(open), len(a.Results))
+	}
+	l.graph.Worked(a.Times, a.Distributions)
+	l.graph.Halt(a.Halted, a.Ended)
+	for i, rec := range open {
+		why, left := a.Left[i]
+		rec.Given = &stage.Given{From: stage.Machine, Result: a.Results[i], Left: left}
+		if left {
+			f := *outcome.FailureOf(why)
+			if f.Stage == "" && len(a.Halted) > 0 {
+				f.Stage = a.Halted[0].Stage
+			}
+			rec.Given.Result.Missing = []*outcome.Failure{&f}
+		}
+		if b, ok := a.Bills[i]; ok && l.spending != nil {
+			l.spending.Note(rec.Row.Line, b)
+		}
+	}
+	return nil
+}
