@@ -280,28 +280,11 @@ func (o *Outcome) Incomplete() bool {
 // resumed. Options say whether there is a journal. The outcome is nil where the run
 // could not begin.
 func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error, finish func(error) error) (*Outcome, error) {
-	o, events := p.workspace.options, p.workspace.options.Events
-	if o.Remote != nil && o.Spend.IsSet() && !p.rereadable() {
-		return nil, optionError("Spend", "%[1]s decides item by item about an input that cannot be read again, which other machines cannot do: keep the items in a file and name it with Options.Input")
-	}
-	if o.Resume != "" && !p.rereadable() {
-		return nil, optionError("Input", "standard input cannot be read again, so no run over it can be resumed: keep the items in a file and name it with %[1]s")
-	}
-	if o.Spend.IsSet() && p.rereadable() && !o.Journal {
-		return nil, optionError("Spend", "%[1]s keeps first answers in a journal: it cannot be used without Options.Journal")
-	}
-	if o.Again != "" {
-		switch {
-		case !p.rereadable():
-			return nil, optionError("Input", "standard input cannot be read again, so no run has answers to it: keep the items in a file and name it with %[1]s")
-		case !o.Journal:
-			return nil, optionError("Again", "%[1]s keeps what it takes in a journal: it cannot be used without Options.Journal")
-		case o.Spend.IsSet():
-			return nil, optionError("Again", "%[1]s takes answers of all voters: it cannot be used together with Options.Spend")
-		}
+	if err := p.checkWork(); err != nil {
+		return nil, err
 	}
 	var last journal.Manifest
-	if o.Resume != "" {
+	if p.workspace.options.Resume != "" {
 		var err error
 		if last, err = p.resume(); err != nil {
 			return nil, err
@@ -317,115 +300,184 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 	if err != nil {
 		return nil, err
 	}
-	out, begun := &Outcome{Labels: r.Labels()}, Begun{Pipeline: p.chosen}
-	var kept run.Journal
-	var records *journal.Journal
-	twice := p.spender != nil && p.rereadable()
-	if p.spender != nil && !twice {
-		kept = p.Counting()
+	w := &work{Pipeline: p, run: r, rows: rows, twice: p.spender != nil && p.rereadable(), write: write, out: &Outcome{Labels: r.Labels()}}
+	w.counter = w.newCounter()
+	begun, release, err := w.open(ctx, last)
+	if err != nil {
+		return nil, err
 	}
-	if o.Journal && p.rereadable() {
-		var recalled *journal.WithEarlier
-		if records, recalled, err = p.journal(ctx, last, &begun); err != nil {
-			return nil, err
-		}
-		kept = records
-		if recalled != nil {
-			defer func() { _ = recalled.Done() }()
-			kept = recalled
-		}
-		if err := p.workspace.options.Services.keepProfiles(records.Folder()); err != nil {
-			return nil, errors.Join(err, records.Close(nil))
-		}
-		if err := p.workspace.host.Replays().Into(filepath.Join(records.Folder(), "replay")); err != nil {
-			p.workspace.log.Warn("requests that stages failed on could not be kept", "error", err)
-		}
-		out.Run, begun.Run = records.ID(), records.ID()
+	defer release()
+	if begin := p.workspace.options.Events.Begun; begin != nil {
+		begin(begun)
 	}
-	if events.Begun != nil {
-		events.Begun(begun)
-	}
-	// Items that lack a service wait for it to the end of the input, and so do results from the first of them on.
-	var later unasked
-	if records != nil && p.spender == nil && o.Remote == nil && !o.strict && o.Services.Mode != governor.Offline && p.cover(r) {
-		records.Index()
-		r.OnLater(later.add)
-	}
-	var counted tally
-	counter := eval.NewCounter(out.Labels...).Of(p.chosen)
-	sink := func(batch []outcome.Result) error {
-		for _, one := range batch {
-			counter.Add(one)
-			for voter, usage := range one.Usages {
-				out.Evaluation.Cost += p.chosen.Cost(voter, usage)
-			}
-		}
-		if events.Answered != nil {
-			events.Answered(batch)
-		}
-		if !twice { // what takes long is over then
-			p.workspace.progress(counted.add(batch, rows.step("answering")))
-		}
-		return write(later.before(batch))
-	}
-	switch err = p.begin(ctx, records, begun.Resumed, twice, r.Labels()); {
-	case err != nil:
-	case twice:
-		out.Totals, err = p.passes(ctx, r, records, sink)
-	default:
-		out.Totals, err = r.Items(ctx, rows.Next, kept, sink)
-	}
-	switch {
-	case err != nil:
-	case len(later.lines) > 0:
-		counter = eval.NewCounter(out.Labels...).Of(p.chosen)
-		out.Totals, err = p.askLater(ctx, r, records, &later, out.Totals, func(batch []outcome.Result) error {
-			for _, one := range batch {
-				counter.Add(one)
-			}
-			return write(later.after(batch))
-		})
-	case o.strict && out.Left > 0:
-		m := out.Missing[0]
-		err = &sdk.Error{Code: sdk.CodeStopped, Err: fmt.Errorf("%d of %d items have no answer of %s: %w", out.Left, out.Items+out.Left, m.Stage, m.First)}
-	}
+	err = w.items(ctx, begun.Resumed)
 	if p.spender != nil {
 		spent := p.spender.Report()
-		out.Spent, out.Evaluation.Cost = &spent, spent.Cost
+		w.out.Spent, w.cost = &spent, spent.Cost
 	}
 	if finish != nil {
 		err = finish(err)
 	}
-	if records != nil {
+	w.out.Err = w.close(ctx, err)
+	w.report()
+	return w.out, w.out.Err
+}
+
+// checkWork finds options that do not go together, or not with the input.
+func (p *Pipeline) checkWork() error {
+	o, again := p.workspace.options, p.rereadable()
+	switch {
+	case o.Remote != nil && o.Spend.IsSet() && !again:
+		return optionError("Spend", "%[1]s decides item by item about an input that cannot be read again, which other machines cannot do: keep the items in a file and name it with Options.Input")
+	case o.Resume != "" && !again:
+		return optionError("Input", "standard input cannot be read again, so no run over it can be resumed: keep the items in a file and name it with %[1]s")
+	case o.Spend.IsSet() && again && !o.Journal:
+		return optionError("Spend", "%[1]s keeps first answers in a journal: it cannot be used without Options.Journal")
+	case o.Again != "" && !again:
+		return optionError("Input", "standard input cannot be read again, so no run has answers to it: keep the items in a file and name it with %[1]s")
+	case o.Again != "" && !o.Journal:
+		return optionError("Again", "%[1]s keeps what it takes in a journal: it cannot be used without Options.Journal")
+	case o.Again != "" && o.Spend.IsSet():
+		return optionError("Again", "%[1]s takes answers of all voters: it cannot be used together with Options.Spend")
+	}
+	return nil
+}
+
+// work is the way of an input through a pipeline.
+type work struct {
+	*Pipeline
+	run     *run.Run
+	rows    *Rows
+	twice   bool // the paid voters are asked in a pass of their own
+	write   func([]outcome.Result) error
+	records *journal.Journal // nil: the run is not kept
+	kept    run.Journal      // records, and what else has answers; nil: nothing
+	later   unasked          // results wait for these items, from the first of them on
+	counter *eval.Counter
+	cost    float64 // of what the voters answered, by the file's prices
+	out     *Outcome
+}
+
+// open opens the journal, where there is one. release is called at the end.
+func (w *work) open(ctx context.Context, last journal.Manifest) (begun Begun, release func(), err error) {
+	o := w.workspace.options
+	begun, release = Begun{Pipeline: w.chosen}, func() {}
+	if w.spender != nil && !w.twice {
+		w.kept = w.Counting()
+	}
+	if !o.Journal || !w.rereadable() {
+		return begun, release, nil
+	}
+	records, recalled, err := w.journal(ctx, last, &begun)
+	if err != nil {
+		return begun, release, err
+	}
+	w.records, w.kept = records, records
+	if recalled != nil {
+		w.kept, release = recalled, func() { _ = recalled.Done() }
+	}
+	if err := o.Services.keepProfiles(records.Folder()); err != nil {
+		release()
+		return begun, nil, errors.Join(err, records.Close(nil))
+	}
+	if err := w.workspace.host.Replays().Into(filepath.Join(records.Folder(), "replay")); err != nil {
+		w.workspace.log.Warn("requests that stages failed on could not be kept", "error", err)
+	}
+	w.out.Run, begun.Run = records.ID(), records.ID()
+	// Items that lack a service wait for it to the end of the input.
+	if w.spender == nil && o.Remote == nil && !o.strict && o.Services.Mode != governor.Offline && w.cover(w.run) {
+		records.Index()
+		w.run.OnLater(w.later.add)
+	}
+	return begun, release, nil
+}
+
+// items takes the input through the stages and gives all results to write.
+func (w *work) items(ctx context.Context, resumed bool) error {
+	if err := w.begin(ctx, w.records, resumed, w.twice, w.out.Labels); err != nil {
+		return err
+	}
+	var err error
+	if w.twice {
+		w.out.Totals, err = w.passes(ctx, w.run, w.records, w.sink())
+	} else {
+		w.out.Totals, err = w.run.Items(ctx, w.rows.Next, w.kept, w.sink())
+	}
+	switch {
+	case err != nil:
+	case len(w.later.lines) > 0:
+		w.counter = w.newCounter()
+		w.out.Totals, err = w.askLater(ctx, w.run, w.records, &w.later, w.out.Totals, func(batch []outcome.Result) error {
+			for _, one := range batch {
+				w.counter.Add(one)
+			}
+			return w.write(w.later.after(batch))
+		})
+	case w.workspace.options.strict && w.out.Left > 0:
+		m := w.out.Missing[0]
+		err = &sdk.Error{Code: sdk.CodeStopped, Err: fmt.Errorf("%d of %d items have no answer of %s: %w", w.out.Left, w.out.Items+w.out.Left, m.Stage, m.First)}
+	}
+	return err
+}
+
+func (w *work) newCounter() *eval.Counter { return eval.NewCounter(w.out.Labels...).Of(w.chosen) }
+
+// sink counts results, reports them and hands them on to write.
+func (w *work) sink() func([]outcome.Result) error {
+	var counted tally
+	return func(batch []outcome.Result) error {
+		for _, one := range batch {
+			w.counter.Add(one)
+			for voter, usage := range one.Usages {
+				w.cost += w.chosen.Cost(voter, usage)
+			}
+		}
+		if answered := w.workspace.options.Events.Answered; answered != nil {
+			answered(batch)
+		}
+		if !w.twice { // what takes long is over then
+			w.workspace.progress(counted.add(batch, w.rows.step("answering")))
+		}
+		return w.write(w.later.before(batch))
+	}
+}
+
+// close ends the journal and the work of other machines; err is why the run ended early.
+func (w *work) close(ctx context.Context, err error) error {
+	if w.records != nil {
 		why := err
 		if errors.Is(err, context.Canceled) {
 			why = errors.New("interrupted")
 		}
-		if closed := records.Close(journal.NewTotals(out.Totals, why)); closed != nil {
+		if closed := w.records.Close(journal.NewTotals(w.out.Totals, why)); closed != nil {
 			err = errors.Join(err, fmt.Errorf("journal of the run: %w", closed))
 		}
 	}
-	if o.Remote != nil {
-		err = errors.Join(err, o.Remote.End(ctx, err))
+	if remote := w.workspace.options.Remote; remote != nil {
+		err = errors.Join(err, remote.End(ctx, err))
 	}
-	cost := out.Evaluation.Cost
-	for _, note := range rows.Notes() {
-		p.advise("%s", note)
+	return err
+}
+
+// report adds the figures of the run to its outcome.
+func (w *work) report() {
+	for _, note := range w.rows.Notes() {
+		w.advise("%s", note)
 	}
-	out.Evaluation = counter.Report(out.Totals)
-	out.Evaluation.Cost = cost
-	out.Evaluation.Dropped = eval.DroppedAnswers(out.Totals, p.chosen, out.Labels)
-	p.asked(&out.Evaluation, out.Totals)
-	for _, id := range r.Graph().Identities() {
+	out := w.out
+	out.Evaluation = w.counter.Report(out.Totals)
+	out.Evaluation.Cost = w.cost
+	out.Evaluation.Dropped = eval.DroppedAnswers(out.Totals, w.chosen, out.Labels)
+	w.asked(&out.Evaluation, out.Totals)
+	for _, id := range w.run.Graph().Identities() {
 		if strings.HasPrefix(id.Stage, "elect.") {
-			out.Evaluation.Weigh(p.chosen.WeightsOf(id.Resolved))
+			out.Evaluation.Weigh(w.chosen.WeightsOf(id.Resolved))
 		}
 	}
-	out.Invalid, out.Err = p.Invalid(), err
-	if events.Ended != nil {
-		events.Ended(out)
+	out.Invalid = w.Invalid()
+	if ended := w.workspace.options.Events.Ended; ended != nil {
+		ended(out)
 	}
-	return out, err
 }
 
 // asked says which voters are asked over the network, and counts their items.

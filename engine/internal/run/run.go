@@ -138,59 +138,15 @@ func (r *Run) Items(ctx context.Context, next func() (source.Row, error), journa
 	defer under.all.Wait() // the journal is complete with this call
 	g.Go(func() error {
 		defer close(queue)
-		for {
-			records := r.gather(ctx, rows, &under)
-			if len(records) == 0 || r.graph.Err() != nil {
-				break
-			}
-			done := make(chan answered, 1)
-			select {
-			case queue <- done:
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-			under.begin()
-			go func() {
-				defer under.end()
-				done <- r.answer(ctx, records, journal)
-			}()
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
+		if err := r.dispatch(ctx, rows, journal, queue, &under); err != nil {
+			return err
 		}
 		if r.graph.Err() == nil { // else the reader is not done
 			inputErr = <-readErr
 		}
 		return nil
 	})
-	g.Go(func() error {
-		for done := range queue {
-			batch := <-done
-			if ctx.Err() != nil {
-				return ctx.Err() // the batch was cut short: its failures are not the items'
-			}
-			if batch.err != nil {
-				return batch.err
-			}
-			for _, result := range batch.results {
-				totals.Add(result)
-			}
-			totals.Earlier += batch.earlier
-			totals.Taken += batch.taken
-			for _, l := range batch.left {
-				totals.AddLeft(l.why)
-			}
-			for _, line := range batch.later {
-				if r.later != nil {
-					r.later(line)
-				}
-			}
-			if err := sink(batch.results); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	g.Go(func() error { return r.deliver(ctx, queue, &totals, sink) })
 	err := g.Wait()
 	if err == nil {
 		if err = r.graph.Err(); err == nil {
@@ -199,6 +155,58 @@ func (r *Run) Items(ctx context.Context, next func() (source.Row, error), journa
 	}
 	r.sum(&totals, start)
 	return totals, err
+}
+
+// dispatch has batches of rows answered, as many at a time as queue holds, to which their results
+// go in the order of the input. It ends with the rows, or where the graph ends.
+func (r *Run) dispatch(ctx context.Context, rows <-chan source.Row, journal Journal, queue chan<- chan answered, under *underway) error {
+	for {
+		records := r.gather(ctx, rows, under)
+		if len(records) == 0 || r.graph.Err() != nil {
+			return ctx.Err()
+		}
+		done := make(chan answered, 1)
+		select {
+		case queue <- done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		under.begin()
+		go func() {
+			defer under.end()
+			done <- r.answer(ctx, records, journal)
+		}()
+	}
+}
+
+// deliver counts the results of batches and gives them to sink.
+func (r *Run) deliver(ctx context.Context, queue <-chan chan answered, totals *outcome.Totals, sink func([]outcome.Result) error) error {
+	for done := range queue {
+		batch := <-done
+		if ctx.Err() != nil {
+			return ctx.Err() // the batch was cut short: its failures are not the items'
+		}
+		if batch.err != nil {
+			return batch.err
+		}
+		for _, result := range batch.results {
+			totals.Add(result)
+		}
+		totals.Earlier += batch.earlier
+		totals.Taken += batch.taken
+		for _, l := range batch.left {
+			totals.AddLeft(l.why)
+		}
+		for _, line := range batch.later {
+			if r.later != nil {
+				r.later(line)
+			}
+		}
+		if err := sink(batch.results); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Options are what Open needs beside the pipeline.

@@ -115,67 +115,90 @@ const maxWait = 2 * time.Minute
 // Do works on rows 0 to n-1, and again on those that failed in a way that may
 // pass. It returns an error or nil for each.
 func (w Work) Do(ctx context.Context, n int) []error {
-	errs := make([]error, n)
+	t := tries{Work: w, errs: make([]error, n), failed: make([]int, n), start: time.Now()}
 	at := make([]int, n) // those still to do
 	for i := range at {
 		at[i] = i
 	}
-	start, failed := time.Now(), make([]int, n) // how often
-	var first time.Time                         // that rows had to wait
+	var first time.Time // that rows had to wait
 	for len(at) > 0 {
 		results := (&isolation{call: w.Call}).apart(ctx, at)
-		var again []int
-		var wait time.Duration
-		var why error // of the first that waits
-		most := 1
-		for i, n := range at {
-			errs[n] = results[i]
-			if errs[n] == nil {
-				w.Waits.Answered(w.Stage)
-			}
-			var coded *sdk.Error
-			if !errors.As(errs[n], &coded) || coded.Code != sdk.CodeTransient {
-				continue
-			}
-			if coded.RetryAfter > maxWait {
-				errs[n] = fmt.Errorf("%w; it asks to wait %s, longer than a run waits", errs[n], coded.RetryAfter)
-				continue
-			}
-			if coded.RetryAfter == 0 || time.Since(start) >= maxWait {
-				failed[n]++
-			}
-			if w.Retries == 0 || failed[n] > w.Retries {
-				continue
-			}
-			again, why = append(again, n), cmp.Or(why, errs[n])
-			wait, most = max(wait, coded.RetryAfter), max(most, failed[n])
-		}
-		if at = again; len(at) == 0 {
+		again := t.count(at, results)
+		if at = again.rows; len(at) == 0 {
 			break
 		}
 		if first.IsZero() {
 			first = time.Now()
 		}
-		pause := wait + pauses.Delay(most)
-		release := w.Waits.Hold(terminal.Wait{Stage: w.Stage, Calls: len(at), Why: why.Error(), Since: first, Next: time.Now().Add(pause), After: terminal.WaitSoon})
+		pause := again.wait + pauses.Delay(again.most)
+		release := w.Waits.Hold(terminal.Wait{Stage: w.Stage, Calls: len(at), Why: again.why.Error(), Since: first, Next: time.Now().Add(pause), After: terminal.WaitSoon})
 		slept := w.sleep(ctx, pause)
 		release()
-		if slept && w.Again != nil {
-			w.Again()
-		}
 		if !slept {
-			for _, n := range at {
-				if w.Cause == nil {
-					break
-				}
-				if err := w.Cause(); err != nil {
-					errs[n] = err
-				}
-			}
+			t.end(at)
 			break
 		}
+		if w.Again != nil {
+			w.Again()
+		}
 	}
-	return errs
+	return t.errs
+}
+
+// tries counts how often rows have failed.
+type tries struct {
+	Work
+	errs   []error // by row
+	failed []int   // how often each failed
+	start  time.Time
+}
+
+// another are rows to be tried again.
+type another struct {
+	rows []int
+	wait time.Duration // that their stage asks for
+	most int           // how often one of them failed, at least 1
+	why  error         // of the first
+}
+
+// count notes the results of some rows, and returns those to be tried again.
+func (t *tries) count(at []int, results []error) another {
+	again := another{most: 1}
+	for i, n := range at {
+		t.errs[n] = results[i]
+		if results[i] == nil {
+			t.Waits.Answered(t.Stage)
+		}
+		var coded *sdk.Error
+		if !errors.As(results[i], &coded) || coded.Code != sdk.CodeTransient {
+			continue
+		}
+		if coded.RetryAfter > maxWait {
+			t.errs[n] = fmt.Errorf("%w; it asks to wait %s, longer than a run waits", results[i], coded.RetryAfter)
+			continue
+		}
+		if coded.RetryAfter == 0 || time.Since(t.start) >= maxWait {
+			t.failed[n]++
+		}
+		if t.Retries == 0 || t.failed[n] > t.Retries {
+			continue
+		}
+		again.rows, again.why = append(again.rows, n), cmp.Or(again.why, results[i])
+		again.wait, again.most = max(again.wait, coded.RetryAfter), max(again.most, t.failed[n])
+	}
+	return again
+}
+
+// end gives rows that are not tried again the cause why nothing is.
+func (t *tries) end(at []int) {
+	if t.Cause == nil {
+		return
+	}
+	if err := t.Cause(); err != nil {
+		for _, n := range at {
+			t.errs[n] = err
+		}
+	}
 }
 
 // pauses come on top of what a stage asks for: all that were sent away together

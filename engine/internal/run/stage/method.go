@@ -376,74 +376,95 @@ func (s *stage) passOn(records []*Record) {
 // rest is far below any weight that decides.
 const maxPrototypes = 256
 
-// searcher returns the method of a retrieve stage: it searches the knowledge, and the
-// label centroids where a stage reads them, and embeds items where one reads vectors.
+// search is what a retrieve stage does: it searches the knowledge, and the label centroids where a
+// stage reads them, and embeds items where one reads vectors.
+type search struct {
+	*stage
+	ranking    sdk.Ranking
+	embedded   bool // a stage reads vectors
+	prototypes bool // a stage reads centroids
+}
+
+// searcher returns the method of a retrieve stage.
 func (s *stage) searcher() method {
-	if s.whole != nil {
-		return s.whole.give(s.index, s.graph.options.Holdout.Of(s.knowledge))
-	}
 	held := s.graph.options.Holdout
-	ranking, embedded, prototypes := s.Retrieve.Ranking, false, false
+	if s.whole != nil {
+		return s.whole.give(s.index, held.Of(s.knowledge))
+	}
+	c := search{stage: s, ranking: s.Retrieve.Ranking}
 	for _, reader := range s.graph.stages {
 		if reader != nil && (reader.index == s.index || reader.in.retrieve == s.index) {
-			prototypes = prototypes || reader.Info.Reads.Has(sdk.ColumnPrototypes)
-			embedded = embedded || prototypes || reader.Info.Reads.Has(sdk.ColumnVector)
-			ranking.Texts = ranking.Texts || reader.Info.Reads.Has(sdk.ColumnCandidateTexts) || reader.rulesRead("candidate_texts")
+			c.prototypes = c.prototypes || reader.Info.Reads.Has(sdk.ColumnPrototypes)
+			c.embedded = c.embedded || c.prototypes || reader.Info.Reads.Has(sdk.ColumnVector)
+			c.ranking.Texts = c.ranking.Texts || reader.Info.Reads.Has(sdk.ColumnCandidateTexts) || reader.rulesRead("candidate_texts")
 		}
 	}
-	s.shown = ranking.Texts || s.graph.elect < 0
+	s.shown = c.ranking.Texts || s.graph.elect < 0
 	// Where there is no election the candidates are the answer; lists are looked at.
-	ranking.Texts = ranking.Texts || s.graph.elect < 0 && held == nil || s.graph.options.Lists
-	return func(ctx context.Context, records []*Record) error {
-		ranking := ranking
-		ranking.Texts = ranking.Texts || slices.ContainsFunc(records, func(rec *Record) bool { return rec.texts })
-		queries := make([]sdk.Query, len(records))
-		for i, rec := range records {
-			queries[i] = sdk.Query{Text: rec.Row.Text, Filter: rec.outputs[s.index].filter}
-			if held.Of(s.knowledge) {
-				queries[i].Filter = held.Except(rec.id, queries[i].Filter)
-			}
+	c.ranking.Texts = c.ranking.Texts || s.graph.elect < 0 && held == nil || s.graph.options.Lists
+	return c.find
+}
+
+// find searches for records, and keeps out what is held out.
+func (c search) find(ctx context.Context, records []*Record) error {
+	held := c.graph.options.Holdout
+	heldOut := held.Of(c.knowledge)
+	queries := make([]sdk.Query, len(records))
+	for i, rec := range records {
+		c.ranking.Texts = c.ranking.Texts || rec.texts
+		queries[i] = sdk.Query{Text: rec.Row.Text, Filter: rec.outputs[c.index].filter}
+		if heldOut {
+			queries[i].Filter = held.Except(rec.id, queries[i].Filter)
 		}
-		candidates, vectors, err := s.knowledge.Retrieve(ctx, ranking, queries)
-		failed := sdk.RowErrors{}
-		if err := knowledge.TakeRows(failed, err); err != nil {
-			return err
-		}
-		var nearest [][]sdk.Candidate
-		if embedded && vectors == nil && !s.rescue { // a fallback works without what may have failed
-			texts := make([]string, len(records))
-			for i, rec := range records {
-				texts[i] = rec.Row.Text
-			}
-			vectors, err = s.knowledge.Embed(ctx, texts)
-			if err := knowledge.TakeRows(failed, err); err != nil {
-				return err
-			}
-		}
-		if prototypes && vectors != nil {
-			nearest, err = s.knowledge.Prototypes(ctx, vectors, maxPrototypes)
-			if err := knowledge.TakeRows(failed, err); err != nil {
-				return err
-			}
-		}
-		for i, rec := range records {
-			out := &rec.outputs[s.index]
-			out.candidates = candidates[i]
-			if vectors != nil {
-				out.vector = vectors[i]
-			}
-			if nearest != nil {
-				out.prototypes = nearest[i]
-			}
-			if held.Of(s.knowledge) && out.prototypes != nil {
-				out.prototypes = held.Prototypes(rec.id, rec.Row.Label, out.vector, out.prototypes)
-			}
-		}
-		if len(failed) > 0 {
-			return failed
-		}
-		return nil
 	}
+	candidates, vectors, err := c.knowledge.Retrieve(ctx, c.ranking, queries)
+	failed := sdk.RowErrors{}
+	if err := knowledge.TakeRows(failed, err); err != nil {
+		return err
+	}
+	vectors, nearest, err := c.embed(ctx, queries, vectors, failed)
+	if err != nil {
+		return err
+	}
+	for i, rec := range records {
+		out := &rec.outputs[c.index]
+		out.candidates = candidates[i]
+		if vectors != nil {
+			out.vector = vectors[i]
+		}
+		if nearest != nil {
+			out.prototypes = nearest[i]
+		}
+		if heldOut && out.prototypes != nil {
+			out.prototypes = held.Prototypes(rec.id, rec.Row.Label, out.vector, out.prototypes)
+		}
+	}
+	if len(failed) > 0 {
+		return failed
+	}
+	return nil
+}
+
+// embed returns the vectors of queries, of which the search may have some already, and the centroids
+// nearest to them; nil: no stage reads them. Rows that fail are added to failed.
+func (c search) embed(ctx context.Context, queries []sdk.Query, vectors [][]float32, failed sdk.RowErrors) (_ [][]float32, nearest [][]sdk.Candidate, err error) {
+	if c.embedded && vectors == nil && !c.rescue { // a fallback works without what may have failed
+		texts := make([]string, len(queries))
+		for i, q := range queries {
+			texts[i] = q.Text
+		}
+		vectors, err = c.knowledge.Embed(ctx, texts)
+		if err := knowledge.TakeRows(failed, err); err != nil {
+			return nil, nil, err
+		}
+	}
+	if c.prototypes && vectors != nil {
+		nearest, err = c.knowledge.Prototypes(ctx, vectors, maxPrototypes)
+		if err := knowledge.TakeRows(failed, err); err != nil {
+			return nil, nil, err
+		}
+	}
+	return vectors, nearest, nil
 }
 
 // rulesRead reports whether one of the stage's rules reads a name.
