@@ -103,7 +103,7 @@ func TestAttachedAnswersAsBuilt(t *testing.T) {
 		}
 		return brief
 	}
-	want, got := answered(t, built, texts...), answered(t, theirs, texts...)
+	want, got := runtest.Answered(t, built, texts...), runtest.Answered(t, theirs, texts...)
 	must.Equal(t, "built and attached", brief(want), brief(got))
 	if got[0].Answer != "fruit" || got[1].Answer != "vehicle" {
 		t.Errorf("%+v", got)
@@ -126,7 +126,7 @@ func TestAttachedNorms(t *testing.T) {
 		}
 		theirs := enginetest.NewTheirs("1", true, entries...)
 		r := must.Get(openAttached(t, theirs, "hybrid", ""))(t)
-		answered(t, r, "apple")
+		runtest.Answered(t, r, "apple")
 		want := 0.0
 		if length != 1 {
 			want = float64(length)
@@ -143,7 +143,7 @@ func TestAttachedWithoutWords(t *testing.T) {
   sample "near" { use = "neighbours" }
   elect "e" { use = "soft" }`
 	r := must.Get(openAttached(t, enginetest.NewTheirs("1", false, fruits()...), "hybrid", vote))(t)
-	if got := answered(t, r, "apple"); got[0].Answer != "fruit" {
+	if got := runtest.Answered(t, r, "apple"); got[0].Answer != "fruit" {
 		t.Errorf("%+v", got)
 	}
 	_, err := openAttached(t, enginetest.NewTheirs("1", false, fruits()...), "lexical", vote)
@@ -163,7 +163,7 @@ func TestAttachedWithoutLabels(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	r := must.Get(openAttached(t, theirs, "hybrid", ""))(t) // what is found is the answer
-	if got := answered(t, r, "apple"); len(got[0].Candidates) != 3 || got[0].Candidates[0].Text == "" {
+	if got := runtest.Answered(t, r, "apple"); len(got[0].Candidates) != 3 || got[0].Candidates[0].Text == "" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -224,7 +224,7 @@ func TestAttachedMoves(t *testing.T) {
 // A rule may give the whole collection, where the sample had all of it.
 func TestAttachedAsAWhole(t *testing.T) {
 	r := must.Get(openAttached(t, enginetest.NewTheirs("1", true, fruits()...), "hybrid\"\n    whole = \"knowledge.entries < 13 && knowledge.tokens < 1000", ""))(t)
-	if got := answered(t, r, "apple"); len(got[0].Candidates) != 12 {
+	if got := runtest.Answered(t, r, "apple"); len(got[0].Candidates) != 12 {
 		t.Errorf("%d candidates", len(got[0].Candidates))
 	}
 }

@@ -11,7 +11,7 @@ import (
 // BenchmarkItems takes 2,000 items at a time through statistical voters over a
 // small knowledge: what is measured is the way through the engine and the wire.
 func BenchmarkItems(b *testing.B) {
-	r := open(b, newCatalog(), `
+	r := runtest.Pipeline(b, runtest.Stages(), `
 		retrieve "near" { from = knowledge.k }
 		sample "knn" { use = "neighbours" }
 		sample "proto" { use = "prototype" }

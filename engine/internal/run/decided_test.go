@@ -27,12 +27,12 @@ var withDecisions = []string{`source { path = "rows.tsv" }`, `source { path = "r
 // that is only like it is not.
 func TestDecided(t *testing.T) {
 	var asked atomic.Int32
-	c := newCatalog(voter("counts", func(sdk.Item) ([]string, error) {
+	c := runtest.Stages(runtest.Voter("counts", func(sdk.Item) ([]string, error) {
 		asked.Add(1)
 		return []string{"fruit"}, nil
 	}))
 	at := time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)
-	dir := runtest.Folder(t, files(`
+	dir := runtest.Folder(t, runtest.Files(`
   retrieve "near" {
     from  = knowledge.k
     top_k = 3
@@ -51,7 +51,7 @@ func TestDecided(t *testing.T) {
 		{Line: 1, ID: "a", Text: "A flying saucer", Label: "fruit"}, {Line: 2, ID: "b", Text: "flying saucer"},
 		{Line: 3, ID: "c", Text: " FAST car"}, {Line: 4, ID: "d", Text: "old train"},
 	}
-	got, totals := taken(t, r, runtest.Rows(rows...))
+	got, totals := runtest.Taken(t, r, runtest.Rows(rows...))
 	if len(got) != 4 || totals.Decided != 2 || totals.Answered != 4 || totals.Items != 4 {
 		t.Fatalf("%d results, %+v", len(got), totals)
 	}
@@ -79,7 +79,7 @@ func TestDecided(t *testing.T) {
 // TestDecisionsAreHeldOut: an election that learns from votes on rows of the knowledge learns from
 // votes on decisions, too; these are not taken for answers.
 func TestDecisionsAreHeldOut(t *testing.T) {
-	dir := runtest.Folder(t, files(`
+	dir := runtest.Folder(t, runtest.Files(`
   retrieve "near" { from = knowledge.k }
   sample "v" { use = "neighbours" }
   elect "e" { use = "witness" }`, withDecisions...))

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/racflow/racflow/engine/internal/run/outcome"
@@ -49,7 +50,7 @@ func (s *service) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, erro
 
 func (s *service) stage() sdk.Stage {
 	return sdk.SampleStage("service", "A voter of the test.",
-		func(context.Context, sdk.Setup, none) (sdk.Sampler, error) { return s, nil },
+		func(context.Context, sdk.Setup, struct{}) (sdk.Sampler, error) { return s, nil },
 		sdk.Reads(sdk.ColumnText), sdk.Network(), sdk.PreferBatch(1))
 }
 
@@ -70,9 +71,9 @@ func TestTheServiceIsKeptBusy(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			timeless(t, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
 				s := &service{takes: takes, slots: make(chan struct{}, atOnce), wait: test.wait}
-				r := open(t, newCatalog(s.stage(), voter("cheap", always("y"))), `
+				r := runtest.Pipeline(t, runtest.Stages(s.stage(), runtest.Voter("cheap", runtest.Always("y"))), `
 				sample "cheap" { use = "cheap" }
 				sample "llm" {
 					use = "service"
@@ -109,10 +110,10 @@ func TestTheServiceIsKeptBusy(t *testing.T) {
 // TestLocalStagesAreSpared runs many small batches past a local stage: it gets
 // few calls at a time.
 func TestLocalStagesAreSpared(t *testing.T) {
-	timeless(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		var under, most atomic.Int64
-		local := voter("local", func(sdk.Item) ([]string, error) { return []string{"x"}, nil })
-		counted := sdk.SampleStage("counted", "A voter of the test.", func(context.Context, sdk.Setup, none) (sdk.Sampler, error) {
+		local := runtest.Voter("local", func(sdk.Item) ([]string, error) { return []string{"x"}, nil })
+		counted := sdk.SampleStage("counted", "A voter of the test.", func(context.Context, sdk.Setup, struct{}) (sdk.Sampler, error) {
 			return sampler(func(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
 				most.Store(max(most.Load(), under.Add(1)))
 				defer under.Add(-1)
@@ -121,12 +122,12 @@ func TestLocalStagesAreSpared(t *testing.T) {
 			}), nil
 		}, sdk.Reads(sdk.ColumnText))
 		s := &service{takes: time.Millisecond, slots: make(chan struct{}, 8)}
-		r := open(t, newCatalog(local, counted, s.stage()), `
+		r := runtest.Pipeline(t, runtest.Stages(local, counted, s.stage()), `
 		sample "local" { use = "local" }
 		sample "counted" { use = "counted" }
 		sample "llm" { use = "service" }
 		elect "e" { use = "majority" }`)
-		answers(t, r, make([]string, 500)...)
+		runtest.Answers(t, r, make([]string, 500)...)
 		if got := most.Load(); got > 4 || got < 2 {
 			t.Errorf("a local stage got %d calls at a time", got)
 		}
@@ -138,7 +139,7 @@ func TestTries(t *testing.T) {
 	var mu sync.Mutex
 	drawn := map[string][]int{}
 	rejected := map[string][][]sdk.Rejection{}
-	hesitant := sdk.SampleStage("hesitant", "A voter of the test.", func(context.Context, sdk.Setup, none) (sdk.Sampler, error) {
+	hesitant := sdk.SampleStage("hesitant", "A voter of the test.", func(context.Context, sdk.Setup, struct{}) (sdk.Sampler, error) {
 		return sampler(func(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
 			samples := make([][]sdk.Sample, len(b.Items))
 			for i, item := range b.Items {
@@ -161,7 +162,7 @@ func TestTries(t *testing.T) {
 			return samples, nil
 		}), nil
 	}, sdk.Reads(sdk.ColumnText))
-	r := open(t, newCatalog(hesitant), `
+	r := runtest.Pipeline(t, runtest.Stages(hesitant), `
 		sample "v" {
 			use    = "hesitant"
 			n      = 2
@@ -170,7 +171,7 @@ func TestTries(t *testing.T) {
 		}
 		elect "e" { use = "majority" }`)
 	votes := map[string][]outcome.Vote{}
-	for _, result := range answered(t, r, "at once", "second", "never", "none fits", "abstains") {
+	for _, result := range runtest.Answered(t, r, "at once", "second", "never", "none fits", "abstains") {
 		votes[result.Text] = result.Votes
 		if want := result.Text == "at once" || result.Text == "second"; want != (result.Answer == "x") {
 			t.Errorf("%s: answer %q, %v", result.Text, result.Answer, result.Failure)
@@ -208,10 +209,10 @@ func TestTries(t *testing.T) {
 // TestUnavailable lets the fallback take over at once.
 func TestUnavailable(t *testing.T) {
 	var calls atomic.Int64
-	r := open(t, newCatalog(voter("down", func(sdk.Item) ([]string, error) {
+	r := runtest.Pipeline(t, runtest.Stages(runtest.Voter("down", func(sdk.Item) ([]string, error) {
 		calls.Add(1)
 		return nil, &sdk.Error{Code: sdk.CodeUnavailable, Err: errors.New("the service is down")}
-	}), voter("other", always("x"))), `
+	}), runtest.Voter("other", runtest.Always("x"))), `
 		sample "v" {
 			use     = "down"
 			retries = 3
@@ -221,7 +222,7 @@ func TestUnavailable(t *testing.T) {
 			}
 		}
 		elect "e" { use = "majority" }`)
-	want(t, answers(t, r, "a"), "x")
+	runtest.Want(t, runtest.Answers(t, r, "a"), "x")
 	if calls.Load() != 1 {
 		t.Errorf("asked %d times", calls.Load())
 	}
@@ -230,9 +231,9 @@ func TestUnavailable(t *testing.T) {
 // TestTheEndOfTheBudget stops a voter while an item waits to be asked again: it waits
 // no longer, nothing fails, no fallback steps in, and the other voter answers.
 func TestTheEndOfTheBudget(t *testing.T) {
-	timeless(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int64
-		paid := voter("paid", func(item sdk.Item) ([]string, error) {
+		paid := runtest.Voter("paid", func(item sdk.Item) ([]string, error) {
 			if item.Text == "busy" { // it would come back long after the budget is spent
 				return nil, sdk.Transient(errors.New("busy"), 30*time.Second)
 			}
@@ -242,7 +243,7 @@ func TestTheEndOfTheBudget(t *testing.T) {
 			return []string{"x"}, nil
 		})
 		paid.Network, paid.Batch = true, 1
-		r := open(t, newCatalog(paid, voter("other", always("z")), voter("free", always("y"))), `
+		r := runtest.Pipeline(t, runtest.Stages(paid, runtest.Voter("other", runtest.Always("z")), runtest.Voter("free", runtest.Always("y"))), `
 		sample "free" { use = "free" }
 		sample "v" {
 			use      = "paid"

@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/racflow/racflow/engine/internal/enginetest"
 	"github.com/racflow/racflow/engine/internal/knowledge"
 	"github.com/racflow/racflow/engine/internal/run"
+	"github.com/racflow/racflow/engine/internal/run/runtest"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -70,19 +73,19 @@ func (h hanging) Enrich(ctx context.Context, passages []sdk.Passage) ([]sdk.Addi
 	return all, nil
 }
 
-func (h hanging) catalog() catalog {
-	return newCatalog(
-		sdk.SampleStage("hanging", "Votes.", func(context.Context, sdk.Setup, none) (sdk.Sampler, error) { return h, nil }, sdk.Reads(sdk.ColumnText)),
-		sdk.EmbedStage("hanging", "Embeds.", func(context.Context, sdk.Setup, none) (sdk.Embedder, error) { return h, nil }),
-		sdk.ChunkStage("hanging", "Cuts.", func(context.Context, sdk.Setup, none) (sdk.Chunker, error) { return h, nil }),
-		sdk.EnrichStage("hanging", "Adds.", func(context.Context, sdk.Setup, none) (sdk.Enricher, error) { return h, nil }),
+func (h hanging) catalog() enginetest.Catalog {
+	return runtest.Stages(
+		sdk.SampleStage("hanging", "Votes.", func(context.Context, sdk.Setup, struct{}) (sdk.Sampler, error) { return h, nil }, sdk.Reads(sdk.ColumnText)),
+		sdk.EmbedStage("hanging", "Embeds.", func(context.Context, sdk.Setup, struct{}) (sdk.Embedder, error) { return h, nil }),
+		sdk.ChunkStage("hanging", "Cuts.", func(context.Context, sdk.Setup, struct{}) (sdk.Chunker, error) { return h, nil }),
+		sdk.EnrichStage("hanging", "Adds.", func(context.Context, sdk.Setup, struct{}) (sdk.Enricher, error) { return h, nil }),
 	)
 }
 
 // An item that hangs fails alone, and its run goes on.
 func TestAnItemThatHangs(t *testing.T) {
-	timeless(t, func(t *testing.T) {
-		r := open(t, hanging{}.catalog(), `
+	synctest.Test(t, func(t *testing.T) {
+		r := runtest.Pipeline(t, hanging{}.catalog(), `
 			sample "mine" { use = "hanging" }
 			elect "e" { use = "majority" }`)
 		var texts, wanted []string
@@ -92,7 +95,7 @@ func TestAnItemThatHangs(t *testing.T) {
 		texts[77] = "hang"
 		wanted = append(wanted, texts...)
 		wanted[77] = `!sample.mine: no answer within 9.375s, its part of the 10m0s of its batch; timeout = "..." sets another limit`
-		if diff := cmp.Diff(wanted, answers(t, r, texts...)); diff != "" {
+		if diff := cmp.Diff(wanted, runtest.Answers(t, r, texts...)); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -117,10 +120,10 @@ func TestARowThatHangs(t *testing.T) {
 		` + embed, 0, 1, "hang.tsv:78: enrich.mine: no answer within 5s, its part"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			timeless(t, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
 				start := time.Now()
 				var r knowledge.BuildReport
-				openWith(t, hanging{}.catalog(), run.Options{Knowledge: func(got knowledge.BuildReport) { r = got }}, `
+				runtest.PipelineWith(t, hanging{}.catalog(), run.Options{Knowledge: func(got knowledge.BuildReport) { r = got }}, `
 					retrieve "near" { from = knowledge.k }`, embed, c.with, "rows.tsv", "hang.tsv")
 				if r.Entries != 200-c.left || r.InvalidCount != c.left || r.Unenriched != c.bare {
 					t.Fatalf("got %+v", r)
@@ -140,28 +143,15 @@ func TestARowThatHangs(t *testing.T) {
 	}
 }
 
-func hangRows() string {
-	var rows strings.Builder
-	rows.WriteString("text\n")
-	for i := range 200 {
-		what := fmt.Sprint("text ", i)
-		if i == 76 {
-			what = "hang"
-		}
-		fmt.Fprintln(&rows, what)
-	}
-	return rows.String()
-}
-
 // A pipeline that nobody asks for hours, answers then.
 func TestARestOfHours(t *testing.T) {
-	timeless(t, func(t *testing.T) {
-		r := open(t, newCatalog(), `
+	synctest.Test(t, func(t *testing.T) {
+		r := runtest.Pipeline(t, runtest.Stages(), `
 			retrieve "near" { from = knowledge.k }
 			sample "knn" { use = "neighbours" }
 			elect "e" { use = "soft" }`)
-		want(t, answers(t, r, "an apple"), "fruit")
+		runtest.Want(t, runtest.Answers(t, r, "an apple"), "fruit")
 		time.Sleep(5 * time.Hour)
-		want(t, answers(t, r, "a car"), "vehicle")
+		runtest.Want(t, runtest.Answers(t, r, "a car"), "vehicle")
 	})
 }

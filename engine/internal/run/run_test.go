@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,144 +15,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/racflow/racflow/engine/internal/enginetest"
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
-	"github.com/racflow/racflow/engine/internal/run"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/runtest"
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// timeless runs a test on a clock that stands still while anything is at work,
-// so that no other load on the machine shows in what it measures.
-func timeless(t *testing.T, test func(*testing.T)) {
-	t.Helper()
-	synctest.Test(t, test)
-}
-
-// none is the config of a stage without arguments.
-type none struct{}
-
-// voteFunc is a voter made of a function from an item to labels. An error
-// fails the row.
-type voteFunc func(sdk.Item) ([]string, error)
-
-func (f voteFunc) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
-	samples := make([][]sdk.Sample, len(b.Items))
-	failed := sdk.RowErrors{}
-	for i, item := range b.Items {
-		labels, err := f(item)
-		if err != nil {
-			failed[i] = err
-		}
-		for _, label := range labels {
-			samples[i] = append(samples[i], sdk.Sample{Answers: []sdk.Answer{{Label: label, Weight: 1}}})
-		}
-	}
-	if len(failed) > 0 {
-		return samples, failed
-	}
-	return samples, nil
-}
-
-func voter(name string, f voteFunc, reads ...sdk.Column) sdk.Stage {
-	open := func(context.Context, sdk.Setup, none) (sdk.Sampler, error) { return f, nil }
-	return sdk.SampleStage(name, "A voter of the test.", open, sdk.Reads(append(reads, sdk.ColumnText)...))
-}
-
-// always votes for the same label.
-func always(label string) voteFunc {
-	return func(sdk.Item) ([]string, error) { return []string{label}, nil }
-}
-
-type catalog = enginetest.Catalog
-
-// newCatalog holds the stages of the engine's tests, and more.
-func newCatalog(more ...sdk.Stage) catalog { return append(enginetest.Stages(), more...) }
-
-const rows = "text\tlabel\nred apple\tfruit\ngreen apple\tfruit\nyellow banana\tfruit\nfast car\tvehicle\nslow bus\tvehicle\nold train\tvehicle\n"
-
-const knowledgeBlock = `
-knowledge "k" {
-  source { path = "rows.tsv" }
-  embed { use = "hashing" }
-  store { use = "memory" }
-}
-`
-
-// open opens a pipeline, whose blocks stand in body, with pairs of replacements in the
-// knowledge block.
-func open(t testing.TB, c catalog, body string, replace ...string) *run.Run {
-	t.Helper()
-	return openWith(t, c, run.Options{}, body, replace...)
-}
-
-// openWith is open with further options.
-func openWith(t testing.TB, c catalog, o run.Options, body string, replace ...string) *run.Run {
-	t.Helper()
-	return must.Get(runtest.Open(t, c, o, files(body, replace...)))(t)
-}
-
-func files(body string, replace ...string) map[string]string {
-	block := strings.NewReplacer(replace...).Replace(knowledgeBlock)
-	return map[string]string{
-		"rows.tsv": rows, "bare.tsv": "text\nhello\n", "poison.tsv": poisonRows, "hang.tsv": hangRows(),
-		runtest.File: block + "pipeline \"p\" {\n" + body + "\n}\n",
-	}
-}
-
-// bare has a knowledge without labels made of one row.
-var bare = []string{`"rows.tsv"`, `"bare.tsv"`}
-
-// taken are the results of rows, and what is summed up of them.
-func taken(t *testing.T, r *run.Run, next func() (source.Row, error)) (all []outcome.Result, totals outcome.Totals) {
-	t.Helper()
-	totals, err := r.Items(t.Context(), next, nil, func(batch []outcome.Result) error {
-		all = append(all, batch...)
-		return nil
-	})
-	must.Do(t, err)
-	return all, totals
-}
-
-// answered are the results of texts.
-func answered(t *testing.T, r *run.Run, texts ...string) []outcome.Result {
-	t.Helper()
-	all, _ := taken(t, r, runtest.Feed(texts...))
-	return all
-}
-
-// answers runs texts through and returns "answer" or "!error" of each.
-func answers(t *testing.T, r *run.Run, texts ...string) []string {
-	t.Helper()
-	var all []string
-	results, totals := taken(t, r, runtest.Feed(texts...))
-	for i, result := range results {
-		if result.Text != texts[i] {
-			t.Errorf("result %d is of %q, want %q", i, result.Text, texts[i])
-		}
-		if result.Failure != nil {
-			all = append(all, "!"+result.Failure.Error())
-		} else {
-			all = append(all, result.Answer)
-		}
-	}
-	if totals.Items != len(texts) {
-		t.Errorf("%d items counted, want %d", totals.Items, len(texts))
-	}
-	return all
-}
-
-func want(t *testing.T, got []string, want ...string) {
-	t.Helper()
-	if !slices.Equal(got, want) {
-		t.Errorf("answers %q, want %q", got, want)
-	}
-}
-
 func TestStatisticalVoters(t *testing.T) {
-	r := open(t, newCatalog(), `
+	r := runtest.Pipeline(t, runtest.Stages(), `
 		batch = 2
 		retrieve "near" { from = knowledge.k }
 		sample "knn" { use = "neighbours" }
@@ -162,11 +31,11 @@ func TestStatisticalVoters(t *testing.T) {
 			use    = "soft"
 			accept = "answer in labels"
 		}`)
-	want(t, answers(t, r, "an apple", "a car", "the bus", "banana", "old old train"), "fruit", "vehicle", "vehicle", "fruit", "vehicle")
+	runtest.Want(t, runtest.Answers(t, r, "an apple", "a car", "the bus", "banana", "old old train"), "fruit", "vehicle", "vehicle", "fruit", "vehicle")
 }
 
 func TestVotersWorkAtTheSameTime(t *testing.T) {
-	timeless(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		var meet sync.WaitGroup
 		meet.Add(2)
 		both := func(sdk.Item) ([]string, error) {
@@ -174,15 +43,15 @@ func TestVotersWorkAtTheSameTime(t *testing.T) {
 			meet.Wait() // for the other voter: one after the other, this never ends
 			return []string{"fruit"}, nil
 		}
-		r := open(t, newCatalog(voter("a", both), voter("b", both)), `
+		r := runtest.Pipeline(t, runtest.Stages(runtest.Voter("a", both), runtest.Voter("b", both)), `
 		sample "a" { use = "a" }
 		sample "b" { use = "b" }
 		elect "e" { use = "majority" }`)
 		done := make(chan []string)
-		go func() { done <- answers(t, r, "x") }()
+		go func() { done <- runtest.Answers(t, r, "x") }()
 		select {
 		case got := <-done:
-			want(t, got, "fruit")
+			runtest.Want(t, got, "fruit")
 		case <-time.After(20 * time.Second):
 			t.Fatal("two voters that wait for each other never finished")
 		}
@@ -196,18 +65,18 @@ func TestABadItemFailsAlone(t *testing.T) {
 		}
 		return []string{"fruit"}, nil
 	}
-	r := open(t, newCatalog(voter("picky", picky)), `
+	r := runtest.Pipeline(t, runtest.Stages(runtest.Voter("picky", picky)), `
 		sample "v" { use = "picky" }
 		elect "e" { use = "majority" }`)
-	want(t, answers(t, r, "a", "poison", "b"), "fruit", "!sample.v: it is poisoned", "fruit")
-	r = open(t, newCatalog(voter("picky", picky), voter("other", always("other"))), `
+	runtest.Want(t, runtest.Answers(t, r, "a", "poison", "b"), "fruit", "!sample.v: it is poisoned", "fruit")
+	r = runtest.Pipeline(t, runtest.Stages(runtest.Voter("picky", picky), runtest.Voter("other", runtest.Always("other"))), `
 		sample "v" {
 			use      = "picky"
 			on_error = "skip"
 		}
 		sample "o" { use = "other" }
 		elect "e" { use = "majority" }`)
-	want(t, answers(t, r, "a", "poison", "b"), "fruit", "other", "fruit")
+	runtest.Want(t, runtest.Answers(t, r, "a", "poison", "b"), "fruit", "other", "fruit")
 }
 
 // What items went on without, and why there is no answer, is summed up.
@@ -219,7 +88,7 @@ func TestTotalsSayWhy(t *testing.T) {
 		return []string{"fruit"}, nil
 	}
 	loud := func(item sdk.Item) ([]string, error) { return []string{strings.ToUpper(item.Text), "HM"}, nil }
-	r := open(t, newCatalog(voter("picky", picky), voter("loud", loud)), `
+	r := runtest.Pipeline(t, runtest.Stages(runtest.Voter("picky", picky), runtest.Voter("loud", loud)), `
 		retrieve "near" { from = knowledge.k }
 		sample "v" {
 			use      = "picky"
@@ -230,7 +99,7 @@ func TestTotalsSayWhy(t *testing.T) {
 			accept = "answer in labels"
 		}
 		elect "e" { use = "majority" }`)
-	_, totals := taken(t, r, runtest.Feed("one", "two", "fine", "three"))
+	_, totals := runtest.Taken(t, r, runtest.Feed("one", "two", "fine", "three"))
 	if s := totals.Skipped; len(s) != 1 || s[0].Stage != "sample.v" || s[0].Items != 3 || s[0].First.Error() != "one is poisoned" {
 		t.Errorf("skipped: %+v", s)
 	}
@@ -240,16 +109,16 @@ func TestTotalsSayWhy(t *testing.T) {
 }
 
 func TestRowFaultsAreKept(t *testing.T) {
-	r := open(t, newCatalog(voter("v", always("x"))), `
+	r := runtest.Pipeline(t, runtest.Stages(runtest.Voter("v", runtest.Always("x"))), `
 		sample "v" { use = "v" }
 		elect "e" { use = "majority" }`)
 	var got []string
 	given := []source.Row{{Line: 2, Text: "a"}, {Line: 3, Err: errors.New("no text")}, {Line: 4, ID: "c", Text: "c"}}
-	all, _ := taken(t, r, runtest.Rows(given...))
+	all, _ := runtest.Taken(t, r, runtest.Rows(given...))
 	for _, r := range all {
 		got = append(got, fmt.Sprintf("%d %s %s %v", r.Line, r.ID, r.Answer, r.Failure))
 	}
-	want(t, got, "2 2 x <nil>", "3 3  no text", "4 c x <nil>")
+	runtest.Want(t, got, "2 2 x <nil>", "3 3  no text", "4 c x <nil>")
 }
 
 func TestRetries(t *testing.T) {
@@ -269,13 +138,13 @@ func TestRetries(t *testing.T) {
 		}
 		return []string{"x"}, nil
 	}
-	r := open(t, newCatalog(voter("flaky", flaky)), `
+	r := runtest.Pipeline(t, runtest.Stages(runtest.Voter("flaky", flaky)), `
 		sample "v" {
 			use     = "flaky"
 			retries = 1
 		}
 		elect "e" { use = "majority" }`)
-	want(t, answers(t, r, "fine", "once", "never", "invalid", "its turn"), "x", "x", "!sample.v: busy", "!sample.v: no good", "x")
+	runtest.Want(t, runtest.Answers(t, r, "fine", "once", "never", "invalid", "its turn"), "x", "x", "!sample.v: busy", "!sample.v: no good", "x")
 	for text, n := range map[string]int{"fine": 1, "once": 2, "never": 2, "invalid": 1, "its turn": 9} {
 		if calls[text] != n {
 			t.Errorf("%q was asked %d times, want %d", text, calls[text], n)
@@ -300,11 +169,11 @@ func TestAPoisonousItemFailsAlone(t *testing.T) {
 		return samples, nil
 	}
 	stage := sdk.SampleStage("whole", "A voter of the test.",
-		func(context.Context, sdk.Setup, none) (sdk.Sampler, error) { return sampler(whole), nil }, sdk.Reads(sdk.ColumnText))
-	r := open(t, newCatalog(stage), `
+		func(context.Context, sdk.Setup, struct{}) (sdk.Sampler, error) { return sampler(whole), nil }, sdk.Reads(sdk.ColumnText))
+	r := runtest.Pipeline(t, runtest.Stages(stage), `
 		sample "v" { use = "whole" }
 		elect "e" { use = "majority" }`)
-	got := answers(t, r, "a", "b", "c", "d", "e", "poison", "f", "g", "h", "i")
+	got := runtest.Answers(t, r, "a", "b", "c", "d", "e", "poison", "f", "g", "h", "i")
 	for i, answer := range got {
 		if i == 5 && !strings.Contains(answer, "!sample.v") || i != 5 && answer != "x" {
 			t.Errorf("answer %d is %q", i, answer)
@@ -317,18 +186,18 @@ type sampler func(context.Context, sdk.Batch) ([][]sdk.Sample, error)
 func (f sampler) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) { return f(ctx, b) }
 
 func TestNobodyWaitsForAnHour(t *testing.T) {
-	r := open(t, newCatalog(voter("v", func(sdk.Item) ([]string, error) {
+	r := runtest.Pipeline(t, runtest.Stages(runtest.Voter("v", func(sdk.Item) ([]string, error) {
 		return nil, sdk.Transient(errors.New("too busy"), time.Hour)
 	})), `
 		sample "v" { use = "v" }
 		elect "e" { use = "majority" }`)
-	want(t, answers(t, r, "a"), "!sample.v: too busy; it asks to wait 1h0m0s, longer than a run waits")
+	runtest.Want(t, runtest.Answers(t, r, "a"), "!sample.v: too busy; it asks to wait 1h0m0s, longer than a run waits")
 }
 
 func TestTimeout(t *testing.T) {
-	timeless(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		late := make(chan struct{})
-		r := open(t, newCatalog(voter("v", func(item sdk.Item) ([]string, error) {
+		r := runtest.Pipeline(t, runtest.Stages(runtest.Voter("v", func(item sdk.Item) ([]string, error) {
 			if item.Text == "slow" {
 				<-late
 			}
@@ -341,12 +210,12 @@ func TestTimeout(t *testing.T) {
 		}
 		elect "e" { use = "majority" }`)
 		t.Cleanup(func() { close(late) }) // before the stage ends
-		want(t, answers(t, r, "a", "slow", "b"), "x", `!sample.v: no answer within 200ms; timeout = "..." sets another limit`, "x")
+		runtest.Want(t, runtest.Answers(t, r, "a", "slow", "b"), "x", `!sample.v: no answer within 200ms; timeout = "..." sets another limit`, "x")
 	})
 }
 
 func TestABrokenInputKeepsWhatWasRead(t *testing.T) {
-	r := open(t, newCatalog(voter("v", always("x"))), `
+	r := runtest.Pipeline(t, runtest.Stages(runtest.Voter("v", runtest.Always("x"))), `
 		batch = 2
 		sample "v" { use = "v" }
 		elect "e" { use = "majority" }`)
@@ -365,8 +234,8 @@ func TestABrokenInputKeepsWhatWasRead(t *testing.T) {
 
 // A person who types a line waits for its answer, not for a full batch.
 func TestALoneItemIsAnsweredAtOnce(t *testing.T) {
-	timeless(t, func(t *testing.T) {
-		r := open(t, newCatalog(voter("v", always("x"))), `
+	synctest.Test(t, func(t *testing.T) {
+		r := runtest.Pipeline(t, runtest.Stages(runtest.Voter("v", runtest.Always("x"))), `
 		sample "v" { use = "v" }
 		elect "e" { use = "majority" }`)
 		const lines = 10
@@ -392,10 +261,10 @@ func TestALoneItemIsAnsweredAtOnce(t *testing.T) {
 
 func TestLexicalFallbackWorksWithoutTheEmbedder(t *testing.T) {
 	var broken atomic.Bool
-	stage := sdk.EmbedStage("letters", "An embedder of the test.", func(context.Context, sdk.Setup, none) (sdk.Embedder, error) {
+	stage := sdk.EmbedStage("letters", "An embedder of the test.", func(context.Context, sdk.Setup, struct{}) (sdk.Embedder, error) {
 		return lengths{&broken}, nil
 	})
-	r := open(t, newCatalog(stage), `
+	r := runtest.Pipeline(t, runtest.Stages(stage), `
 		retrieve "near" {
 			from = knowledge.k
 			fallback "lexical" {
@@ -406,9 +275,9 @@ func TestLexicalFallbackWorksWithoutTheEmbedder(t *testing.T) {
 		sample "knn" { use = "neighbours" }
 		sample "proto" { use = "prototype" }
 		elect "e" { use = "soft" }`, `use = "hashing"`, `use = "letters"`)
-	answers(t, r, "an apple")
+	runtest.Answers(t, r, "an apple")
 	broken.Store(true)
-	want(t, answers(t, r, "red apple", "fast car"), "fruit", "vehicle")
+	runtest.Want(t, runtest.Answers(t, r, "red apple", "fast car"), "fruit", "vehicle")
 }
 
 // lengths embeds a text as the direction of its length and 1.
@@ -440,14 +309,14 @@ func TestKeepAndFallback(t *testing.T) {
 		"a rule that errs": {`keep = "candidates[100].score > 0"`, "!retrieve.near"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := open(t, newCatalog(voter("seen", seen, sdk.ColumnCandidates)), `
+			r := runtest.Pipeline(t, runtest.Stages(runtest.Voter("seen", seen, sdk.ColumnCandidates)), `
 				retrieve "near" {
 					from = knowledge.k
 					`+test.retrieve+`
 				}
 				sample "v" { use = "seen" }
 				elect "e" { use = "majority" }`)
-			got := answers(t, r, "red apple")
+			got := runtest.Answers(t, r, "red apple")
 			if !strings.HasPrefix(got[0], test.answer) {
 				t.Errorf("got %q, want %q", got, test.answer)
 			}
@@ -456,7 +325,7 @@ func TestKeepAndFallback(t *testing.T) {
 }
 
 func TestAccept(t *testing.T) {
-	r := open(t, newCatalog(voter("three", func(sdk.Item) ([]string, error) {
+	r := runtest.Pipeline(t, runtest.Stages(runtest.Voter("three", func(sdk.Item) ([]string, error) {
 		return []string{"nonsense", "nonsense", "vehicle", "fruit", "fruit"}, nil
 	})), `
 		retrieve "near" { from = knowledge.k }
@@ -469,7 +338,7 @@ func TestAccept(t *testing.T) {
 			accept = "answer in labels"
 			flag   = "agreement < 1.1 && answer == \"vehicle\""
 		}`)
-	result := found(t, r, "x")
+	result := runtest.Found(t, r, "x")
 	if result.Answer != "vehicle" || !result.Flagged {
 		t.Errorf("answer %q, flagged %v", result.Answer, result.Flagged)
 	}
@@ -485,8 +354,8 @@ func TestAccept(t *testing.T) {
 }
 
 func TestBackPressure(t *testing.T) {
-	timeless(t, func(t *testing.T) {
-		r := open(t, newCatalog(voter("v", always("x"))), `
+	synctest.Test(t, func(t *testing.T) {
+		r := runtest.Pipeline(t, runtest.Stages(runtest.Voter("v", runtest.Always("x"))), `
 		batch = 1
 		sample "v" { use = "v" }
 		elect "e" { use = "majority" }`)
@@ -512,14 +381,14 @@ func TestBackPressure(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
-	timeless(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		slow := func(sdk.Item) ([]string, error) {
 			cancel()
 			time.Sleep(100 * time.Millisecond)
 			return nil, nil
 		}
-		r := open(t, newCatalog(voter("slow", slow)), `
+		r := runtest.Pipeline(t, runtest.Stages(runtest.Voter("slow", slow)), `
 		sample "v" { use = "slow" }
 		elect "e" { use = "majority" }`)
 		_, err := r.Items(ctx, runtest.Feed("a", "b"), nil, func(results []outcome.Result) error {

@@ -1,4 +1,4 @@
-package run_test
+package stage_test
 
 import (
 	"context"
@@ -27,7 +27,7 @@ type sieve struct {
 
 func (s *sieve) stage() sdk.Stage {
 	memory := enginetest.Memory()
-	return sdk.StoreStage("sieve", "A store of the test.", func(ctx context.Context, setup sdk.Setup, _ none) (sdk.Store, error) {
+	return sdk.StoreStage("sieve", "A store of the test.", func(ctx context.Context, setup sdk.Setup, _ struct{}) (sdk.Store, error) {
 		inner, err := memory.Open(ctx, setup, []byte("{}"))
 		if err != nil {
 			return nil, err
@@ -102,13 +102,13 @@ func filtered(t *testing.T, s *sieve, arguments string, items ...source.Row) []s
 	path := filepath.Join(t.TempDir(), "rows.jsonl")
 	must.Do(t, os.WriteFile(path, []byte(tenants), 0o600))
 	s.seen = map[string]string{}
-	r := open(t, newCatalog(s.stage()), `
+	r := runtest.Pipeline(t, runtest.Stages(s.stage()), `
 		retrieve "near" {
 			from = knowledge.k
 			`+arguments+`
 		}`, `"rows.tsv"`, `"`+path+`"`, `use = "memory"`, `use = "sieve"`)
 	var got []string
-	all, _ := taken(t, r, runtest.Rows(items...))
+	all, _ := runtest.Taken(t, r, runtest.Rows(items...))
 	for _, result := range all {
 		var ids []string
 		for _, c := range result.Candidates {

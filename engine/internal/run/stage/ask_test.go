@@ -1,4 +1,4 @@
-package run_test
+package stage_test
 
 import (
 	"errors"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/run"
+	"github.com/racflow/racflow/engine/internal/run/runtest"
 	"github.com/racflow/racflow/engine/internal/run/stage"
 	"github.com/racflow/racflow/sdk"
 )
@@ -78,8 +79,8 @@ func TestAsk(t *testing.T) {
 			var asked []string
 			p := &paid{}
 			p.money.Store(100)
-			broken := voter("broken", func(sdk.Item) ([]string, error) { return nil, errors.New("broken") })
-			r := openWith(t, newCatalog(p.stage("paid"), voter("free", always("free")), voter("odd", odd), broken), run.Options{Options: stage.Options{
+			broken := runtest.Voter("broken", func(sdk.Item) ([]string, error) { return nil, errors.New("broken") })
+			r := runtest.PipelineWith(t, runtest.Stages(p.stage("paid"), runtest.Voter("free", runtest.Always("free")), runtest.Voter("odd", odd), broken), run.Options{Options: stage.Options{
 				Ask: func(s *pipeline.Stage, line int, item sdk.Item) bool {
 					mu.Lock()
 					defer mu.Unlock()

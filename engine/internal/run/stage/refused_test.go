@@ -1,4 +1,4 @@
-package run_test
+package stage_test
 
 import (
 	"errors"
@@ -15,7 +15,7 @@ import (
 // voter abstains where another one has voted, and the item fails where none has.
 func TestRefusals(t *testing.T) {
 	filter := errors.New("the server answered 400: a content filter took it")
-	picky := voter("picky", func(item sdk.Item) ([]string, error) {
+	picky := runtest.Voter("picky", func(item sdk.Item) ([]string, error) {
 		if item.Text == "rude" {
 			return nil, sdk.Refused(filter)
 		}
@@ -71,9 +71,9 @@ func TestRefusals(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			r := open(t, newCatalog(picky, voter("other", always("other")), voter("second", always("second")), voter("refuses", refuse)), test.body+elect)
+			r := runtest.Pipeline(t, runtest.Stages(picky, runtest.Voter("other", runtest.Always("other")), runtest.Voter("second", runtest.Always("second")), runtest.Voter("refuses", refuse)), test.body+elect)
 			var got, votes []string
-			results, totals := taken(t, r, runtest.Feed("kind", "rude"))
+			results, totals := runtest.Taken(t, r, runtest.Feed("kind", "rude"))
 			for _, r := range results {
 				answer := r.Answer
 				if r.Failure != nil {

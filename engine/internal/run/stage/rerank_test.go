@@ -1,4 +1,4 @@
-package run_test
+package stage_test
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/racflow/racflow/engine/internal/run"
-	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/internal/run/runtest"
 	"github.com/racflow/racflow/engine/internal/run/stage"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/must"
@@ -28,7 +28,7 @@ type shortest struct {
 }
 
 func (s *shortest) stage(options ...sdk.Option) sdk.Stage {
-	return sdk.RerankStage("shortest", "A reranker of the test.", func(context.Context, sdk.Setup, none) (sdk.Reranker, error) {
+	return sdk.RerankStage("shortest", "A reranker of the test.", func(context.Context, sdk.Setup, struct{}) (sdk.Reranker, error) {
 		return s, nil
 	}, append(options, sdk.Reads(sdk.ColumnCandidateTexts))...)
 }
@@ -60,12 +60,6 @@ func (s *shortest) Rerank(_ context.Context, b sdk.Batch) ([][]sdk.Ranked, error
 	return out, nil
 }
 
-// found runs one text through and returns the result.
-func found(t *testing.T, r *run.Run, text string) outcome.Result {
-	t.Helper()
-	return answered(t, r, text)[0]
-}
-
 func texts(candidates []sdk.Candidate) (all []string) {
 	for _, c := range candidates {
 		all = append(all, c.Text)
@@ -75,13 +69,13 @@ func texts(candidates []sdk.Candidate) (all []string) {
 
 func TestRerank(t *testing.T) {
 	s := &shortest{}
-	r := open(t, newCatalog(s.stage()), `
+	r := runtest.Pipeline(t, runtest.Stages(s.stage()), `
 		retrieve "near" { from = knowledge.k }
 		rerank "best" {
 		  use = "shortest"
 		  top_k = 3
 		}`)
-	result := found(t, r, "apple")
+	result := runtest.Found(t, r, "apple")
 	got := result.Candidates
 	shorter := func(a, b sdk.Candidate) int { return len(a.Text) - len(b.Text) }
 	if len(got) != 3 || !slices.IsSortedFunc(got, shorter) || len(s.seen["apple"]) != 6 {
@@ -108,7 +102,7 @@ func same(a, b float32) bool { return a == b || math.IsNaN(float64(a)) && math.I
 // because the reranker reads them.
 func TestStagesBelowSeeTheRerankedList(t *testing.T) {
 	var seen []string
-	look := voter("look", func(it sdk.Item) ([]string, error) {
+	look := runtest.Voter("look", func(it sdk.Item) ([]string, error) {
 		for _, c := range it.Candidates {
 			seen = append(seen, fmt.Sprint(c.Label, " ", c.Score))
 		}
@@ -117,7 +111,7 @@ func TestStagesBelowSeeTheRerankedList(t *testing.T) {
 		}
 		return []string{"fruit"}, nil
 	}, sdk.ColumnCandidates, sdk.ColumnPrototypes, sdk.ColumnVector)
-	r := open(t, newCatalog((&shortest{}).stage(), look), `
+	r := runtest.Pipeline(t, runtest.Stages((&shortest{}).stage(), look), `
 		retrieve "near" { from = knowledge.k }
 		rerank "best" {
 		  use  = "shortest"
@@ -128,7 +122,7 @@ func TestStagesBelowSeeTheRerankedList(t *testing.T) {
 		  when = "len(candidates) == 1 and candidates[0].rank == 1 and 'fruit' in candidate_labels"
 		}
 		elect "all" { use = "soft" }`)
-	want(t, answers(t, r, "green apple"), "fruit")
+	runtest.Want(t, runtest.Answers(t, r, "green apple"), "fruit")
 	must.Equal(t, "the voter saw", []string{"fruit -11"}, seen)
 }
 
@@ -149,7 +143,7 @@ func TestRerankThatDoesNotWork(t *testing.T) {
 			"old train", "", []string{"red apple", "green apple"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := open(t, newCatalog((&shortest{}).stage(), backwards.stage(), listed{}.stage()), `
+			r := runtest.Pipeline(t, runtest.Stages((&shortest{}).stage(), backwards.stage(), listed{}.stage()), `
 				retrieve "near" { from = knowledge.k }
 				rerank "order" { use = "listed" }
 				rerank "best" {
@@ -157,7 +151,7 @@ func TestRerankThatDoesNotWork(t *testing.T) {
 				  top_k = 2
 				  `+c.arguments+`
 				}`)
-			result := found(t, r, c.text)
+			result := runtest.Found(t, r, c.text)
 			if c.failure != "" {
 				if result.Failure == nil || result.Failure.Error() != c.failure {
 					t.Errorf("failure %v, want %s", result.Failure, c.failure)
@@ -173,7 +167,7 @@ func TestRerankThatDoesNotWork(t *testing.T) {
 }
 
 func TestLists(t *testing.T) {
-	stages := newCatalog(backwards.stage(), listed{}.stage())
+	stages := runtest.Stages(backwards.stage(), listed{}.stage())
 	const body = `
 		retrieve "few" { 
 		  from  = knowledge.k 
@@ -192,7 +186,7 @@ func TestLists(t *testing.T) {
 		  use     = "listed"
 		  enabled = false
 		}`
-	result := found(t, openWith(t, stages, run.Options{Options: stage.Options{Lists: true}}, body), "fast car")
+	result := runtest.Found(t, runtest.PipelineWith(t, stages, run.Options{Options: stage.Options{Lists: true}}, body), "fast car")
 	if result.Failure != nil || len(result.Lists) != 4 {
 		t.Fatalf("lists %v, failure %v", result.Lists, result.Failure)
 	}
@@ -208,7 +202,7 @@ func TestLists(t *testing.T) {
 	}
 	must.Equal(t, "the last list is not the result's", texts(result.Lists[3].Candidates), texts(result.Candidates))
 	// The rule of the second search asks what the first one found.
-	result = found(t, openWith(t, stages, run.Options{Options: stage.Options{Lists: true}}, body), "green apple")
+	result = runtest.Found(t, runtest.PipelineWith(t, stages, run.Options{Options: stage.Options{Lists: true}}, body), "green apple")
 	if len(result.Lists[1].Candidates) != 0 || result.Failure != nil {
 		t.Errorf("near found %q, failure %v", texts(result.Lists[1].Candidates), result.Failure)
 	}
@@ -217,9 +211,9 @@ func TestLists(t *testing.T) {
 // The rule of a second search sees the labels of the knowledge above, too.
 func TestASecondSearchAsksAboutTheKnowledgeAbove(t *testing.T) {
 	const end = "store { use = \"memory\" }\n}\n"
-	texts := end + strings.NewReplacer(`knowledge "k"`, `knowledge "texts"`, `{ path = "rows.tsv" }`, "{\npath = \"rows.tsv\"\nlabel = \"text\"\n}").Replace(knowledgeBlock)
+	texts := end + strings.NewReplacer(`knowledge "k"`, `knowledge "texts"`, `{ path = "rows.tsv" }`, "{\npath = \"rows.tsv\"\nlabel = \"text\"\n}").Replace(runtest.KnowledgeBlock)
 	for rule, want := range map[string]int{"'fruit' in labels": 6, "'red apple' in labels": 0} {
-		got := found(t, open(t, newCatalog(), `
+		got := runtest.Found(t, runtest.Pipeline(t, runtest.Stages(), `
 	retrieve "first" { from = knowledge.k }
 	retrieve "second" {
 	  from = knowledge.texts
@@ -248,7 +242,7 @@ var backwards = reorder(func(a, b sdk.Candidate) int { return slices.Index(fileO
 func (r reorder) stage() sdk.Stage { return reordering("backwards", r) }
 
 func reordering(name string, order reorder) sdk.Stage {
-	return sdk.RerankStage(name, "A reranker of the test.", func(context.Context, sdk.Setup, none) (sdk.Reranker, error) {
+	return sdk.RerankStage(name, "A reranker of the test.", func(context.Context, sdk.Setup, struct{}) (sdk.Reranker, error) {
 		return order, nil
 	}, sdk.Reads(sdk.ColumnCandidateTexts))
 }
@@ -267,19 +261,19 @@ func (r reorder) Rerank(_ context.Context, b sdk.Batch) ([][]sdk.Ranked, error) 
 // A voter that reads nothing but vectors gets them, even where the search has none.
 func TestVectorsAlone(t *testing.T) {
 	for _, mode := range []string{"hybrid", "dense", "lexical"} {
-		look := voter("look", func(it sdk.Item) ([]string, error) {
+		look := runtest.Voter("look", func(it sdk.Item) ([]string, error) {
 			if it.Vector == nil {
 				return nil, errors.New("there is no vector")
 			}
 			return []string{"fruit"}, nil
 		}, sdk.ColumnVector)
-		r := open(t, newCatalog(look), `
+		r := runtest.Pipeline(t, runtest.Stages(look), `
 			retrieve "near" {
 			  from = knowledge.k
 			  mode = "`+mode+`"
 			}
 			sample "look" { use = "look" }
 			elect "all" { use = "soft" }`)
-		want(t, answers(t, r, "green apple"), "fruit")
+		runtest.Want(t, runtest.Answers(t, r, "green apple"), "fruit")
 	}
 }

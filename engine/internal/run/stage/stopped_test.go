@@ -1,4 +1,4 @@
-package run_test
+package stage_test
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/racflow/racflow/engine/internal/run/journal"
 
@@ -47,7 +48,7 @@ func (p *paid) vote(item sdk.Item) ([]string, error) {
 }
 
 func (p *paid) stage(name string, reads ...sdk.Column) sdk.Stage {
-	s := voter(name, p.vote, reads...)
+	s := runtest.Voter(name, p.vote, reads...)
 	s.Network, s.Batch = true, 1
 	return s
 }
@@ -68,7 +69,7 @@ const free = `
 // body.
 func stopping(t *testing.T, p *paid, body string, more ...sdk.Stage) *run.Run {
 	t.Helper()
-	return open(t, newCatalog(append(more, p.stage("paid"), voter("free", always("free")), voter("odd", odd))...), body)
+	return runtest.Pipeline(t, runtest.Stages(append(more, p.stage("paid"), runtest.Voter("free", runtest.Always("free")), runtest.Voter("odd", odd))...), body)
 }
 
 func numbers(n int) []string {
@@ -218,7 +219,7 @@ func (p *stopsAt) Prompt(_ context.Context, b sdk.Batch) ([][]sdk.Prompt, error)
 }
 
 func (p *stopsAt) stage() sdk.Stage {
-	return sdk.PromptStage("ask", "A prompt of the test.", func(context.Context, sdk.Setup, none) (sdk.Prompter, error) { return p, nil }, sdk.Reads(sdk.ColumnText))
+	return sdk.PromptStage("ask", "A prompt of the test.", func(context.Context, sdk.Setup, struct{}) (sdk.Prompter, error) { return p, nil }, sdk.Reads(sdk.ColumnText))
 }
 
 // TestWhatStopsWithAVoter looks at the stages above and below one that stops.
@@ -309,7 +310,7 @@ func TestWhatTheCacheHolds(t *testing.T) {
 	const batch, money = 64, 10
 	for name, refuses := range map[string]bool{"its calls are refused": true, "they are not": false} {
 		t.Run(name, func(t *testing.T) {
-			timeless(t, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
 				p := &paid{cached: map[string]bool{}}
 				p.money.Store(money)
 				texts := make([]string, 2*batch)
@@ -318,7 +319,7 @@ func TestWhatTheCacheHolds(t *testing.T) {
 					p.cached[texts[i]] = i%2 == 0
 				}
 				var other atomic.Bool
-				r := openWith(t, newCatalog(p.stage("paid"), voter("free", always("free"))), run.Options{Options: stage.Options{Refuses: func(s *pipeline.Stage) bool {
+				r := runtest.PipelineWith(t, runtest.Stages(p.stage("paid"), runtest.Voter("free", runtest.Always("free"))), run.Options{Options: stage.Options{Refuses: func(s *pipeline.Stage) bool {
 					if s.Block+"."+s.Name != "sample.v" {
 						other.Store(true)
 					}
@@ -397,7 +398,7 @@ func TestTheRunEndsWithAStage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := &paid{}
 			p.money.Store(50)
-			r := openWith(t, newCatalog(p.stage("paid"), voter("free", always("free")), voter("odd", odd)), run.Options{Options: stage.Options{Strict: test.strict}}, test.body)
+			r := runtest.PipelineWith(t, runtest.Stages(p.stage("paid"), runtest.Voter("free", runtest.Always("free")), runtest.Voter("odd", odd)), run.Options{Options: stage.Options{Strict: test.strict}}, test.body)
 			out, totals, err := part(t, r, nil, numbers(items), 0)
 			if sdk.CodeOf(err) != sdk.CodeStopped || totals.Left == 0 || totals.Items > 50 || totals.Failed != 0 || totals.Items+totals.Left > 600 {
 				t.Errorf("totals %+v, %v", totals, err)
@@ -409,7 +410,7 @@ func TestTheRunEndsWithAStage(t *testing.T) {
 	}
 	t.Run("retrieval only", func(t *testing.T) {
 		var asked atomic.Int64
-		stage := sdk.RerankStage("paid", "A reranker of the test.", func(context.Context, sdk.Setup, none) (sdk.Reranker, error) {
+		stage := sdk.RerankStage("paid", "A reranker of the test.", func(context.Context, sdk.Setup, struct{}) (sdk.Reranker, error) {
 			return reranker(func(_ context.Context, b sdk.Batch) ([][]sdk.Ranked, error) {
 				if asked.Add(1) > 20 {
 					return nil, errStop
@@ -417,7 +418,7 @@ func TestTheRunEndsWithAStage(t *testing.T) {
 				return make([][]sdk.Ranked, len(b.Items)), nil
 			}), nil
 		}, sdk.Network(), sdk.PreferBatch(1))
-		r := open(t, newCatalog(stage), `
+		r := runtest.Pipeline(t, runtest.Stages(stage), `
 		retrieve "near" { from = knowledge.k }
 		rerank "best" {
 			use     = "paid"
@@ -438,7 +439,7 @@ func (f reranker) Rerank(ctx context.Context, b sdk.Batch) ([][]sdk.Ranked, erro
 // is missing. That no label fits is an answer.
 func TestNoAnswerFromTheOthers(t *testing.T) {
 	texts := []string{"label", "silence", "none", "label", "silence"}
-	other := voter("other", func(item sdk.Item) ([]string, error) {
+	other := runtest.Voter("other", func(item sdk.Item) ([]string, error) {
 		switch item.Text {
 		case "silence":
 			return nil, nil
@@ -448,18 +449,18 @@ func TestNoAnswerFromTheOthers(t *testing.T) {
 		return []string{"x"}, nil
 	})
 	var got []string
-	r := open(t, newCatalog(other, (&paid{}).stage("paid")), `
+	r := runtest.Pipeline(t, runtest.Stages(other, (&paid{}).stage("paid")), `
 		sample "other" { use = "other" }
 		sample "v" { use = "paid" }
 		elect "e" { use = "majority" }`)
-	results, totals := taken(t, r, runtest.Feed(texts...))
+	results, totals := runtest.Taken(t, r, runtest.Feed(texts...))
 	for _, result := range results {
 		if !slices.Equal(result.Without(), []string{"sample.v"}) {
 			t.Errorf("%+v", result)
 		}
 		got = append(got, result.Text+" "+result.Answer)
 	}
-	want(t, got, "label x", "none ", "label x")
+	runtest.Want(t, got, "label x", "none ", "label x")
 	if totals.Left != 2 || totals.Provisional != 3 || totals.Items != 3 || totals.Undecided != 1 {
 		t.Errorf("totals %+v", totals)
 	}
@@ -498,7 +499,7 @@ func TestAServiceThatCannotAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			down, asked := true, 0
-			llm := voter("llm", func(item sdk.Item) ([]string, error) {
+			llm := runtest.Voter("llm", func(item sdk.Item) ([]string, error) {
 				asked++
 				if down && item.Text != "cached" {
 					return nil, &sdk.Error{Code: sdk.CodeUnavailable, Err: errors.New("the service is down")}
@@ -506,7 +507,7 @@ func TestAServiceThatCannotAnswer(t *testing.T) {
 				return []string{"x"}, nil
 			})
 			llm.Network, llm.Batch = test.network, 1
-			r := openWith(t, newCatalog(llm, voter("other", others)), run.Options{Options: stage.Options{Strict: test.strict}}, strings.Replace(test.body, "MORE", "workers = 1\n"+test.more, 1))
+			r := runtest.PipelineWith(t, runtest.Stages(llm, runtest.Voter("other", others)), run.Options{Options: stage.Options{Strict: test.strict}}, strings.Replace(test.body, "MORE", "workers = 1\n"+test.more, 1))
 			var later []int
 			r.OnLater(func(line int) { later = append(later, line) })
 			texts := []string{"cached", "a", "silence", "b"}

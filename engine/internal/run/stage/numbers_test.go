@@ -1,4 +1,4 @@
-package run_test
+package stage_test
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/racflow/racflow/engine/internal/enginetest"
 	"github.com/racflow/racflow/engine/internal/knowledge"
 	"github.com/racflow/racflow/engine/internal/run"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
@@ -74,12 +75,12 @@ func (p *poison) Embed(_ context.Context, _ sdk.Role, texts []string) ([][]float
 	return all, nil
 }
 
-func (p *poison) catalog() catalog {
-	return newCatalog(
-		sdk.SampleStage("poison", "Votes.", func(context.Context, sdk.Setup, none) (sdk.Sampler, error) { return p, nil }, sdk.Reads(sdk.ColumnText)),
-		sdk.ElectStage("poison", "Elects.", func(context.Context, sdk.Setup, none) (sdk.Elector, error) { return p, nil }, sdk.Reads(sdk.ColumnText)),
-		sdk.RerankStage("poison", "Reranks.", func(context.Context, sdk.Setup, none) (sdk.Reranker, error) { return p, nil }),
-		sdk.EmbedStage("poison", "Embeds.", func(context.Context, sdk.Setup, none) (sdk.Embedder, error) { return p, nil }),
+func (p *poison) catalog() enginetest.Catalog {
+	return runtest.Stages(
+		sdk.SampleStage("poison", "Votes.", func(context.Context, sdk.Setup, struct{}) (sdk.Sampler, error) { return p, nil }, sdk.Reads(sdk.ColumnText)),
+		sdk.ElectStage("poison", "Elects.", func(context.Context, sdk.Setup, struct{}) (sdk.Elector, error) { return p, nil }, sdk.Reads(sdk.ColumnText)),
+		sdk.RerankStage("poison", "Reranks.", func(context.Context, sdk.Setup, struct{}) (sdk.Reranker, error) { return p, nil }),
+		sdk.EmbedStage("poison", "Embeds.", func(context.Context, sdk.Setup, struct{}) (sdk.Embedder, error) { return p, nil }),
 	)
 }
 
@@ -127,7 +128,7 @@ func TestNumbersFailTheirItem(t *testing.T) {
 	} {
 		t.Run(c.kind, func(t *testing.T) {
 			p := &poison{}
-			r := open(t, append(p.catalog(), voter("always", always("x"))), c.pipeline, c.replace...)
+			r := runtest.Pipeline(t, append(p.catalog(), runtest.Voter("always", runtest.Always("x"))), c.pipeline, c.replace...)
 			var texts []string
 			wanted := map[int]string{}
 			for i := range 120 {
@@ -178,13 +179,11 @@ func TestNumbersFailTheirItem(t *testing.T) {
 	}
 }
 
-const poisonRows = "text\tlabel\none\ta\ntwo@NaN\ta\nthree\tb\nfour@5\tb\nfive\tb\nsix\tb\n"
-
 // A vector that cannot be used is the embedder's fault, and leaves out its row alone.
 func TestNumbersOfABuild(t *testing.T) {
 	p := &poison{}
 	var r knowledge.BuildReport
-	openWith(t, p.catalog(), run.Options{Knowledge: func(got knowledge.BuildReport) { r = got }}, `
+	runtest.PipelineWith(t, p.catalog(), run.Options{Knowledge: func(got knowledge.BuildReport) { r = got }}, `
 		retrieve "near" { from = knowledge.k }`, `use = "hashing"`, `use = "poison"`, "rows.tsv", "poison.tsv")
 	if r.Entries != 4 || r.InvalidCount != 2 {
 		t.Fatalf("got %+v", r)

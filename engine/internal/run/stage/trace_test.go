@@ -1,10 +1,12 @@
-package run_test
+package stage_test
 
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 
 	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/internal/run/runtest"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
@@ -12,9 +14,9 @@ import (
 // TestRulesAndRetries: a result says which rules decided something, and which stages were
 // called again about its item.
 func TestRulesAndRetries(t *testing.T) {
-	timeless(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		asked := map[string]int{}
-		moody := voter("moody", func(item sdk.Item) ([]string, error) {
+		moody := runtest.Voter("moody", func(item sdk.Item) ([]string, error) {
 			asked[item.Text]++
 			switch {
 			case item.Text == "twice" && asked[item.Text] < 3:
@@ -26,13 +28,13 @@ func TestRulesAndRetries(t *testing.T) {
 			}
 			return []string{"fruit"}, nil
 		})
-		bad := voter("bad", func(item sdk.Item) ([]string, error) {
+		bad := runtest.Voter("bad", func(item sdk.Item) ([]string, error) {
 			if item.Text == "skipped" {
 				return nil, errors.New("it cannot")
 			}
 			return []string{"fruit"}, nil
 		})
-		r := open(t, newCatalog(moody, bad, voter("other", always("vehicle"))), `
+		r := runtest.Pipeline(t, runtest.Stages(moody, bad, runtest.Voter("other", runtest.Always("vehicle"))), `
 		batch = 1
 		retrieve "near" {
 			from  = knowledge.k
@@ -73,7 +75,7 @@ func TestRulesAndRetries(t *testing.T) {
 			"skipped": {[]outcome.Rule{keep, {Stage: "sample.bad", Rule: "on_error", Why: "it cannot"}}, nil},
 		}
 		texts := []string{"plain", "twice", "idle", "down", "again", "skipped"}
-		for _, result := range answered(t, r, texts...) {
+		for _, result := range runtest.Answered(t, r, texts...) {
 			var rules []outcome.Rule
 			for _, one := range result.Rules {
 				if one.Stage == "elect.e" && one.Rule == "accept" && result.Text != "down" { // what knn says of each text is no matter here
@@ -102,7 +104,7 @@ func TestWholeLists(t *testing.T) {
 	  }
 	}`
 	for text, whole := range map[string]bool{"all": true, "fast car": false} {
-		got := found(t, open(t, newCatalog(), body), text)
+		got := runtest.Found(t, runtest.Pipeline(t, runtest.Stages(), body), text)
 		if len(got.Lists) != 1 || got.Lists[0].Whole != whole || len(got.Lists[0].Candidates) != 6 {
 			t.Errorf("%s: lists %+v, %v", text, got.Lists, got.Failure)
 		}

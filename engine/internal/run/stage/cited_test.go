@@ -1,4 +1,4 @@
-package run_test
+package stage_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/racflow/racflow/engine/internal/enginetest"
 	"github.com/racflow/racflow/engine/internal/run"
 	"github.com/racflow/racflow/engine/internal/run/runtest"
 	"github.com/racflow/racflow/engine/internal/run/stage"
@@ -28,7 +29,7 @@ type reader struct {
 }
 
 func (m *reader) stage() sdk.Stage {
-	return sdk.SampleStage("reader", "A voter of the test.", func(context.Context, sdk.Setup, none) (sdk.Sampler, error) { return m, nil }, sdk.Reads(sdk.ColumnText, sdk.ColumnPrompts))
+	return sdk.SampleStage("reader", "A voter of the test.", func(context.Context, sdk.Setup, struct{}) (sdk.Sampler, error) { return m, nil }, sdk.Reads(sdk.ColumnText, sdk.ColumnPrompts))
 }
 
 func (m *reader) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
@@ -76,8 +77,8 @@ const answering = `
 	  flag = "answer contains '[2]'"
 	}`
 
-func readerCatalog(m *reader, more ...sdk.Stage) catalog {
-	return newCatalog(append(more, m.stage(), (&shortest{}).stage())...)
+func readerCatalog(m *reader, more ...sdk.Stage) enginetest.Catalog {
+	return runtest.Stages(append(more, m.stage(), (&shortest{}).stage())...)
 }
 
 func TestCitedAnswers(t *testing.T) {
@@ -88,7 +89,7 @@ func TestCitedAnswers(t *testing.T) {
 		"train":       {"nothing"},
 		"bus":         {"spam [1]"},
 	}}
-	r := open(t, readerCatalog(m), answering, unlabelled...)
+	r := runtest.Pipeline(t, readerCatalog(m), answering, unlabelled...)
 	tests := []struct {
 		question, answer, reason string
 		agreement                float64
@@ -102,7 +103,7 @@ func TestCitedAnswers(t *testing.T) {
 		{question: "bus", reason: "no voter gave an acceptable answer"},
 	}
 	for _, test := range tests {
-		got := found(t, r, test.question)
+		got := runtest.Found(t, r, test.question)
 		if got.Failure != nil || got.Answer != test.answer || got.Reason != test.reason || got.Agreement != test.agreement || got.Flagged != test.flagged {
 			t.Errorf("%s: got %+v", test.question, got)
 		}
@@ -127,7 +128,7 @@ func TestCitedAnswers(t *testing.T) {
 type twice struct{}
 
 func (twice) stage() sdk.Stage {
-	return sdk.PromptStage("twice", "A prompt of the test.", func(context.Context, sdk.Setup, none) (sdk.Prompter, error) { return twice{}, nil }, sdk.Reads(sdk.ColumnCandidates))
+	return sdk.PromptStage("twice", "A prompt of the test.", func(context.Context, sdk.Setup, struct{}) (sdk.Prompter, error) { return twice{}, nil }, sdk.Reads(sdk.ColumnCandidates))
 }
 
 func (twice) Prompt(_ context.Context, b sdk.Batch) ([][]sdk.Prompt, error) {
@@ -148,7 +149,7 @@ func TestCitationsOfTheSecondPrompt(t *testing.T) {
 	m := &reader{answers: map[string][]string{"fast car": {"no citation", "it is so [1]"}}}
 	body := strings.Replace(strings.Replace(answering, `use = "answer"
 	  config { passages = 3 }`, `use = "twice"`, 1), `rerank "short"  { use = "shortest" }`, "", 1)
-	got := found(t, open(t, readerCatalog(m, twice{}.stage()), body, unlabelled...), "fast car")
+	got := runtest.Found(t, runtest.Pipeline(t, readerCatalog(m, twice{}.stage()), body, unlabelled...), "fast car")
 	last := got.Candidates[len(got.Candidates)-1]
 	if len(got.Citations) != 1 || got.Citations[0].Passage.ID != last.ID {
 		t.Errorf("%q cites %+v, want %+v", got.Answer, got.Citations, last)
@@ -161,11 +162,11 @@ func TestLabelsCiteNothing(t *testing.T) {
 	body := strings.Replace(answering, `use = "answer"
 	  config { passages = 3 }`, `use = "chat"
 	  config { none = "other" }`, 1)
-	r := open(t, readerCatalog(m), body)
-	if got := found(t, r, "fast car"); got.Reason != "the voters say that none of the labels fits" || got.Citations != nil {
+	r := runtest.Pipeline(t, readerCatalog(m), body)
+	if got := runtest.Found(t, r, "fast car"); got.Reason != "the voters say that none of the labels fits" || got.Citations != nil {
 		t.Errorf("got %+v", got)
 	}
-	if got := found(t, r, "slow bus"); got.Answer != "vehicle" || got.Citations != nil {
+	if got := runtest.Found(t, r, "slow bus"); got.Answer != "vehicle" || got.Citations != nil {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -182,7 +183,7 @@ func TestKnowledgeWithoutLabels(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := runtest.Open(t, readerCatalog(&reader{}), run.Options{}, files(test.body, bare...))
+			_, err := runtest.Open(t, readerCatalog(&reader{}), run.Options{}, runtest.Files(test.body, runtest.Unlabelled...))
 			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 				t.Errorf("error %v, want %q", err, test.want)
 			}
@@ -200,13 +201,13 @@ func TestWhole(t *testing.T) {
 		questions, m.answers[q] = append(questions, q), []string{"It is so [6]."}
 	}
 	s := &shortest{}
-	c := append(catalog{s.stage()}, readerCatalog(m)...)
+	c := append(enginetest.Catalog{s.stage()}, readerCatalog(m)...)
 	body := strings.Replace(answering, "top_k = 4", `top_k = 1
 	  whole = "knowledge.tokens < 100 and knowledge.entries == 6"
 	  keep  = "text != 'old train'"`, 1)
 	body = strings.Replace(body, `{ use = "shortest" }`, "{\nuse = \"shortest\"\ntop_k = 2\n}", 1)
-	r := openWith(t, c, run.Options{Options: stage.Options{Lists: true}}, body, unlabelled...)
-	results, totals := taken(t, r, runtest.Feed(questions...))
+	r := runtest.PipelineWith(t, c, run.Options{Options: stage.Options{Lists: true}}, body, unlabelled...)
+	results, totals := runtest.Taken(t, r, runtest.Feed(questions...))
 	if totals.Answered != 0 || totals.Undecided != len(questions) {
 		t.Fatalf("%+v: [6] is not among the five that keep leaves", totals)
 	}
@@ -259,7 +260,7 @@ func TestWholeOrNot(t *testing.T) {
 	sample "prototype" { use = "prototype" }
 	elect "e" { use = "soft" }`
 	for rule, want := range map[string]int{"knowledge.tokens < 10": 2, "knowledge.entries < 10": 6} {
-		got := found(t, open(t, newCatalog(), fmt.Sprintf(body, rule)), "fast car")
+		got := runtest.Found(t, runtest.Pipeline(t, runtest.Stages(), fmt.Sprintf(body, rule)), "fast car")
 		if got.Failure != nil || len(got.Candidates) != want || (got.Answer == "vehicle") != (want == 2) {
 			t.Errorf("%s: got %+v", rule, got)
 		}
@@ -271,7 +272,7 @@ func TestWholeOrNot(t *testing.T) {
 
 // A fallback searches for items of which keep left nothing of the whole.
 func TestWholeWithFallback(t *testing.T) {
-	got := found(t, open(t, newCatalog(), `
+	got := runtest.Found(t, runtest.Pipeline(t, runtest.Stages(), `
 	retrieve "near" {
 	  from  = knowledge.k
 	  top_k = 2
