@@ -52,7 +52,7 @@ func (w *Workspace) Diagnose(ctx context.Context, path string, votes int) (*Diag
 	o := doctor.Options{}
 	for _, block := range blocks {
 		if block.Attached() {
-			d.Skipped = append(d.Skipped, fmt.Sprintf("knowledge %q: it is a collection that somebody else makes, which racflow only reads: doctor looks at rows and documents of files", block.Name))
+			d.Skipped = append(d.Skipped, fmt.Sprintf("knowledge %q: it is a collection that another program makes, which racflow only reads: doctor looks at rows and documents of files", block.Name))
 			continue
 		}
 		set, err := w.set(ctx, block)
@@ -223,7 +223,7 @@ func (p *Pipeline) Leaked(ctx context.Context) (some []doctor.Place, count int, 
 		some, count = append(some, places...), count+n
 	}
 	if !rows {
-		return nil, 0, errors.New("the knowledge is made of documents, or is a collection that somebody else makes: neither is compared with the items")
+		return nil, 0, errors.New("the knowledge is made of documents, or is a collection that another program makes: neither is compared with the items")
 	}
 	return some, count, nil
 }

@@ -45,7 +45,7 @@ func (w *Workspace) relieve(file *pipeline.File, chosen *pipeline.Pipeline) erro
 	return nil
 }
 
-// DebuggerAttached waits until a debugger is attached to a process. Only Linux tells; elsewhere it
+// DebuggerAttached waits until a debugger is attached to a process. Only Linux reports it; elsewhere it
 // is an error.
 func DebuggerAttached(ctx context.Context, pid int) error { return host.Attached(ctx, pid) }
 

@@ -94,7 +94,7 @@ func (p *Pipeline) Detach(ctx context.Context) (*Detached, error) {
 	return left, nil
 }
 
-// sending tells how far the input is handed over.
+// sending reports how far the input is handed over.
 type sending struct {
 	run.Sender
 	to   *Workspace
@@ -105,18 +105,18 @@ type sending struct {
 // Send implements run.Sender.
 func (s *sending) Send(ctx context.Context, o run.Order) error {
 	err := s.Sender.Send(ctx, o)
-	s.told(len(o.Rows))
+	s.sent(len(o.Rows))
 	return err
 }
 
 // Know implements run.Sender.
 func (s *sending) Know(ctx context.Context, rows []source.Row, results []outcome.Result) error {
 	err := s.Sender.Know(ctx, rows, results)
-	s.told(len(rows))
+	s.sent(len(rows))
 	return err
 }
 
-func (s *sending) told(rows int) {
+func (s *sending) sent(rows int) {
 	s.done += int64(rows)
 	step := s.rows.step("sending")
 	step.Unit, step.Done = "item", s.done

@@ -317,7 +317,7 @@ type Beginning struct {
 	Place func(journal.ManifestCluster) error
 }
 
-// begin tells Options.Remote what the run is.
+// begin gives Options.Remote what the run is.
 func (p *Pipeline) begin(ctx context.Context, records *journal.Journal, resumed, twice bool, labels []string) (err error) {
 	remote := p.workspace.options.Remote
 	if remote == nil {
@@ -379,7 +379,7 @@ func settle(records *journal.Journal, now *journal.ManifestCluster, sync journal
 	return m.Write(records.Folder(), sync.Forces())
 }
 
-// passes tells other machines in which pass the run is.
+// passes says to other machines in which pass the run is.
 type passes struct{ *spend.Spender }
 
 func (s passes) Pass() run.Pass {

@@ -218,7 +218,7 @@ func below(t *testing.T, dir string) (all []string) {
 	return all
 }
 
-// TestShipmentOfTheirs: of a collection that somebody else makes its sample is shipped, and what stages learnt from that:
+// TestShipmentOfTheirs: of a collection that another program makes its sample is shipped, and what stages learnt from that:
 // another process neither reads it again nor learns anew, though rows were added meanwhile.
 func TestShipmentOfTheirs(t *testing.T) {
 	c := newTheirs(t)

@@ -106,7 +106,7 @@ func (w *Workspace) Log() *slog.Logger { return w.log }
 // fitted is the folder of what stages have learnt from knowledge.
 func (w *Workspace) fitted() string { return filepath.Join(w.state, "fitted") }
 
-// samples is the folder of samples of collections that somebody else makes.
+// samples is the folder of samples of collections that another program makes.
 func (w *Workspace) samples() string { return filepath.Join(w.state, "attached") }
 
 // Close ends all processes.
@@ -245,7 +245,7 @@ func (w *Workspace) Refresh(ctx context.Context, path string) error {
 		}
 	}
 	if !refreshed {
-		return fmt.Errorf("%s attaches no collection that somebody else makes; knowledge that racflow builds is brought up to date by every run", path)
+		return fmt.Errorf("%s attaches no collection that another program makes; knowledge that racflow builds is brought up to date by every run", path)
 	}
 	return nil
 }

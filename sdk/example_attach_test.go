@@ -50,7 +50,7 @@ func (t *table) Search(_ context.Context, _ string, s sdk.Search, queries []sdk.
 	return all, nil
 }
 
-// A store that serves a collection which somebody else makes: an attached collection.
+// A store that serves a collection which another program makes: an attached collection.
 func ExampleAttaches() {
 	type config struct {
 		Table string `config:"table,required" doc:"A table that somebody else writes."`

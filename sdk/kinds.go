@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// Attaches declares that a store can serve a collection that somebody else makes: where its
+// Attaches declares that a store can serve a collection that another program makes: where its
 // string argument of that name is given, and not empty, what it opens is an Attacher. The
 // knowledge of a pipeline file then needs no source; of any other store it is refused without one.
 func Attaches(argument string) Option { return func(s *Stage) { s.Attaches = argument } }
 
-// Attacher is a Store that serves a collection that somebody else makes, to be read: an
+// Attacher is a Store that serves a collection that another program makes, to be read: an
 // attached collection. What Store promises of Search, Get and Scan holds for it, with these
 // differences:
 //
@@ -36,7 +36,7 @@ type Attacher interface {
 	Attach(ctx context.Context) (Attached, error)
 }
 
-// Attached is what an Attacher found: a collection that somebody else makes.
+// Attached is what an Attacher found: a collection that another program makes.
 type Attached struct {
 	Name string // by which Search, Get and Scan know it
 	// ID is that of what stands behind the name: another one after the swap of an alias, or where the
@@ -129,7 +129,7 @@ const (
 // other error fails the batch. The engine fails a row whose result has a number
 // that is not finite or out of its bounds. Methods may be called by several goroutines at
 // once. A stage that also implements io.Closer is closed before its process
-// ends, and one that implements Fingerprinter tells what its output depends on.
+// ends, and one that implements Fingerprinter identifies what its output depends on.
 
 // Chunker cuts documents into chunks.
 type Chunker interface {
@@ -280,7 +280,7 @@ type Draw struct {
 	Seed   uint64
 }
 
-// Fingerprinter tells what a stage's output depends on beyond its arguments:
+// Fingerprinter identifies what a stage's output depends on beyond its arguments:
 // a hash of its model, say. Same fingerprint, same input: same output. What a
 // third party's chunker, enricher or embedder made is made again with every other
 // binary of its plugin, unless the stage has this method, or a Revision, and says the

@@ -25,7 +25,7 @@ import (
 	"github.com/racflow/racflow/pipelines"
 )
 
-// initFlags are what racflow init may be told.
+// initFlags are the flags of racflow init.
 type initFlags struct {
 	output, example string
 	columns         []string

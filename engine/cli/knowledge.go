@@ -19,7 +19,7 @@ func newKnowledge() *cobra.Command {
 		Short: "List, refresh and remove what stands behind a file's knowledge",
 		Long: `List and remove the generations of a file's knowledge, in whichever store it is
 kept. Another embedder, analyzer or source builds another generation beside the
-one before; changed rows do not. A collection that somebody else makes is only read:
+one before; changed rows do not. A collection that another program makes is only read:
 it is listed, and racflow's sample of it can be read again.`,
 	}
 	c.AddCommand(newKnowledgeList(), newKnowledgeRefresh(), newKnowledgeCollect())
@@ -45,7 +45,7 @@ func newKnowledgeList() *cobra.Command {
   other       made from another source, or by a version that did not note which
   served      an edition that a process serves: what nobody changes, of one state of the source
   incomplete  its first build was cut off, or is under way
-  attached    a collection that somebody else makes, read only
+  attached    a collection that another program makes, read only
 
 The embedder is started to find out which is current. Where that fails the others
 are still listed.
@@ -167,7 +167,7 @@ func newKnowledgeRefresh() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "refresh FILE",
 		Short: "Read the samples of attached collections again",
-		Long: `Read the samples again of collections that somebody else makes and the file attaches.
+		Long: `Read the samples again of collections that another program makes and the file attaches.
 
 Labels and their centroids, random examples, and what voters learn come from the first
 50,000 entries of such a collection, and at most 512 MB of their texts and vectors. They are

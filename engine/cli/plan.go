@@ -24,7 +24,7 @@ out of date, which stage would work on how many items, and what the calls to
 language models would come to, with one of the prompts. Of each language model it
 shows what is known: its profile, which racflow model probe finds out.
 
-Of a collection that somebody else makes it shows which of its fields is what and why, what it
+Of a collection that another program makes it shows which of its fields is what and why, what it
 goes without, how many entries racflow has read as a sample, and the mean cosine of its
 vectors with those of the embedder.
 

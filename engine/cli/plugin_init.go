@@ -50,7 +50,7 @@ docker login. If RACFLOW_PLUGIN_MIRROR names a folder, the OCI layout there of t
 same path, such as DIR/ghcr.io/acme/racflow-plugin-mine, is read in place of a registry.
 
 A release may be signed by its author. The first time, whoever signed it is noted;
-afterwards a release by somebody else, or by nobody, is refused. --key says from the
+afterwards a release with another signature, or with none, is refused. --key says from the
 start who it has to be, and is necessary for keys of cosign, which its signatures do not
 bring along. Signatures of cosign without a key are not checked.`,
 		Example: `  racflow plugin init
@@ -84,7 +84,7 @@ bring along. Signatures of cosign without a key are not checked.`,
 			return writeOutcomes(c.OutOrStdout(), all)
 		},
 	}
-	c.Flags().StringArrayVar(&trust, "trust-new-signer", nil, "accept that the plugin `NAME` is signed by somebody else than before, or by nobody (may be repeated)")
+	c.Flags().StringArrayVar(&trust, "trust-new-signer", nil, "accept that the plugin `NAME` is signed by another key than before, or by nobody (may be repeated)")
 	c.Flags().StringArrayVar(&keys, "key", nil, "the public key by which a plugin has to be signed: `NAME=FILE` of minisign, or in PEM (may be repeated)")
 	c.Flags().BoolVar(&upgrade, "upgrade", false, "take the newest versions that the files allow")
 	c.Flags().BoolVar(&locked, "locked", false, "install what is locked, and fail where the lock would change")

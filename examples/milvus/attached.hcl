@@ -1,4 +1,4 @@
-# Passages of a collection that somebody else makes, by pymilvus, LangChain, LlamaIndex
+# Passages of a collection that another program makes, by pymilvus, LangChain, LlamaIndex
 # or a nightly job. racflow reads it and never writes to it; README.md beside this file
 # says which rights that takes.
 #

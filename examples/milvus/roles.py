@@ -10,7 +10,7 @@ import os
 import sys
 
 # What run, ask, eval and serve call while the knowledge is up to date. Of a collection
-# that somebody else makes it is all that racflow ever calls.
+# that another program makes it is all that racflow ever calls.
 READER = ["DescribeCollection", "GetLoadState", "IndexDetail", "Query", "Search"]
 
 # What a build calls beside that, and `racflow knowledge list` and `gc`.

@@ -18,7 +18,7 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// Foreign makes collections as somebody else would, for a store that attaches them.
+// Foreign makes collections as another program would, for a store that attaches them.
 type Foreign = stores.Foreign
 
 // AttachedChecks returns the lines of the table for a store with sdk.Attaches, on collections that

@@ -20,7 +20,7 @@
 // the config has to say where they are not the default. Collections are left
 // behind; their names are new in every run.
 //
-// A store that serves collections which somebody else makes is checked on such ones, too
+// A store that serves collections which another program makes is checked on such ones, too
 // (AttachedChecks): its test says how they are made, since the suite has no client of the server.
 //
 // How well a stage does its work is not checked.

@@ -24,7 +24,7 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// Foreign makes collections as somebody else would, for Attached.
+// Foreign makes collections as another program would, for Attached.
 type Foreign struct {
 	// Make makes a new collection with the rows, by another client than the stage's, and returns the
 	// config, a JSON object, by which the stage attaches it. All of a row but its hash is there
@@ -36,7 +36,7 @@ type Foreign struct {
 	Look func(t testing.TB, config string) string
 }
 
-// Attached checks a store with sdk.Attaches on collections that somebody else makes: their rows
+// Attached checks a store with sdk.Attaches on collections that another program makes: their rows
 // come back letter by letter, dense scores are cosines, filters select what sdk.Filter
 // says, and nothing is written. Its subtests are below "attached".
 func Attached(t *testing.T, stage sdk.Stage, foreign Foreign, opts ...Option) {
@@ -55,7 +55,7 @@ func (f Foreign) in(t *testing.T) conformance.Foreign {
 	}
 }
 
-// Option tells Stage what to take into account at the stage at hand. All but
+// Option adjusts Stage at the stage at hand. All but
 // Without and Parallel are for stores.
 type Option func(*testing.T, *conformance.Options)
 

@@ -9,7 +9,7 @@ import (
 )
 
 type attachConfig struct {
-	Collection string `config:"collection" doc:"One that somebody else makes."`
+	Collection string `config:"collection" doc:"One that another program makes."`
 }
 
 // A store that says sdk.Attaches and has no Attach is found when it opens, not in the middle of a run;

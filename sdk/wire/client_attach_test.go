@@ -30,7 +30,7 @@ func TestAttach(t *testing.T) {
 		attaches bool
 		want     string
 	}{
-		"it does not say that it can": {attaching{}, false, "the plugin cannot serve a collection that somebody else makes: use another store, or give the knowledge a source"},
+		"it does not say that it can": {attaching{}, false, "the plugin cannot serve a collection that another program makes: use another store, or give the knowledge a source"},
 		"it has no such method":       {blunt{code: codes.OK}, true, "the plugin has no method /racflow.stage.v2.Stage/Attach, which its description promises; update the plugin"},
 		"it fails":                    {attaching{reply: &stagepb.AttachReply{Failure: failed}}, true, "there is no collection docs"},
 		"it does not fit":             {attaching{reply: &stagepb.AttachReply{Errors: []*stagepb.ArgumentError{{Argument: "fields", Path: []string{"text"}, Message: "there is no such field"}}}}, true, `fields["text"]: there is no such field`},

@@ -14,7 +14,7 @@ import (
 
 type shelfConfig struct {
 	referenceConfig
-	Collection string `config:"collection" doc:"One that somebody else makes."`
+	Collection string `config:"collection" doc:"One that another program makes."`
 }
 
 type referenceConfig struct {

@@ -282,7 +282,7 @@ func rows[T any](ctx context.Context, s *Stage, method string, request any, n in
 	if err != nil {
 		return nil, malformed(err)
 	}
-	told := false
+	warned := false
 	for i := range results {
 		if check == nil {
 			break
@@ -292,9 +292,9 @@ func rows[T any](ctx context.Context, s *Stage, method string, request any, n in
 				failed = sdk.RowErrors{}
 			}
 			failed[i] = s.returned(err)
-			if !told { // one of a call is enough
+			if !warned { // one of a call is enough
 				witness(failed[i])
-				told = true
+				warned = true
 			}
 		}
 	}
@@ -339,7 +339,7 @@ func (s *Stage) Open(ctx context.Context, collection string, schema sdk.Schema) 
 // that it can is not asked.
 func (s *Stage) Attach(ctx context.Context) (sdk.Attached, error) {
 	if !s.Attaches {
-		return sdk.Attached{}, sdk.Invalid(fmt.Errorf("%s cannot serve a collection that somebody else makes: use another store, or give the knowledge a source", s.name()))
+		return sdk.Attached{}, sdk.Invalid(fmt.Errorf("%s cannot serve a collection that another program makes: use another store, or give the knowledge a source", s.name()))
 	}
 	reply := &stagepb.AttachReply{}
 	if err := s.call(ctx, stagepb.Stage_Attach_FullMethodName, &stagepb.AttachRequest{}, reply); err != nil {
@@ -355,7 +355,7 @@ func (s *Stage) Attach(ctx context.Context) (sdk.Attached, error) {
 	return a, nil
 }
 
-// List tells which collections there are; see sdk.Store.
+// List returns the collections that there are; see sdk.Store.
 func (s *Stage) List(ctx context.Context) ([]sdk.Collection, error) {
 	reply := &stagepb.ListCollectionsReply{}
 	if err := s.call(ctx, stagepb.Stage_ListCollections_FullMethodName, &stagepb.ListCollectionsRequest{}, reply); err != nil {

@@ -41,7 +41,7 @@ func DecodeAttached(m *stagepb.Attached) (sdk.Attached, error) {
 	return a, nil
 }
 
-// EncodeCollection makes the message of what a store tells of a collection.
+// EncodeCollection makes the message of what a store says of a collection.
 func EncodeCollection(c sdk.Collection) *stagepb.Collection {
 	return &stagepb.Collection{Name: Valid(c.Name), Entries: uint64(c.Entries), Dimension: uint32(c.Dimension), Note: c.Note}
 }

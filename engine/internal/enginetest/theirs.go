@@ -12,7 +12,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Theirs is a collection that somebody else makes, which a test changes as its owner would.
+// Theirs is a collection that another program makes, which a test changes as its owner would.
 type Theirs struct {
 	mu      sync.Mutex
 	found   sdk.Attached
@@ -98,7 +98,7 @@ type Filed struct {
 	Entries []sdk.Entry
 }
 
-// TheirsFile is a store that serves a file, the JSON of a Filed, as a collection that somebody else makes: for
+// TheirsFile is a store that serves a file, the JSON of a Filed, as a collection that another program makes: for
 // processes. It is read for each call; where it is not there, the collection was dropped.
 func TheirsFile() sdk.Stage {
 	return attaches("theirs_file", func(path string) func() (*Theirs, error) {
@@ -121,9 +121,9 @@ func TheirsFile() sdk.Stage {
 // attaches is a store that serves what open returns for its argument collection, as it is for each call.
 func attaches(name string, open func(collection string) func() (*Theirs, error)) sdk.Stage {
 	type config struct {
-		Collection string `config:"collection" doc:"A collection that somebody else makes."`
+		Collection string `config:"collection" doc:"A collection that another program makes."`
 	}
-	return sdk.StoreStage(name, "A collection of somebody else.", func(_ context.Context, _ sdk.Setup, c config) (sdk.Store, error) {
+	return sdk.StoreStage(name, "A collection of another program.", func(_ context.Context, _ sdk.Setup, c config) (sdk.Store, error) {
 		return &attacher{&memory{disk: &disk{collections: map[string]state{}, writers: map[string]*memory{}}, open: map[string]*view{}}, open(c.Collection)}, nil
 	}, sdk.Filters(), sdk.Attaches("collection"))
 }

@@ -406,7 +406,7 @@ type BuildReport struct {
 	Embedder, Store         string
 	Retired                 []generation.Generation // removed: this build replaces them
 	Kept                    []error                 // why others that it replaces could not be removed
-	Attached                *attached.Report        // of a collection that somebody else makes: nothing was built; nil: it is none
+	Attached                *attached.Report        // of a collection that another program makes: nothing was built; nil: it is none
 }
 
 // BuildTexts calls f with every text that the knowledge would embed if its store were

@@ -3,7 +3,7 @@
 //
 // Open starts the stages, builds what is missing, and returns a Knowledge: entries to
 // be searched by meaning and by words, the labels with their centroids, random
-// examples, and all entries in order. A collection that somebody else makes is attached
+// examples, and all entries in order. A collection that another program makes is attached
 // instead, and nothing is built.
 //
 // build.go brings a generation in step with its source: rows -> compare -> chunk -> enrich -> embed -> put -> commit.
@@ -12,7 +12,7 @@
 //   - source, rows, document: rows and documents of files, with their places
 //   - generation: the builds of a knowledge in its store, and the running stages of a block; the rows or documents of a
 //     source, compared with what the store holds; the centroids of labels
-//   - attached: a collection that somebody else makes: its sample, and whether the embedder fits
+//   - attached: a collection that another program makes: its sample, and whether the embedder fits
 //   - cache: what need not be made twice
 //   - reviewed: decisions of people
 //

@@ -20,7 +20,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// attach opens a collection that somebody else makes.
+// attach opens a collection that another program makes.
 func attach(ctx context.Context, block *pipeline.Knowledge, starter generation.Starter, o Options) (*Knowledge, error) {
 	c, err := attached.Open(ctx, block, starter, attached.Options{Dir: o.Samples, Refresh: o.Refresh, Plan: o.Plan, Progress: o.Progress, Waits: o.Waits})
 	if err != nil {
@@ -39,7 +39,7 @@ func (k *Knowledge) from(c *attached.Collection, store generation.Store, content
 	k.all, k.drawn = &all{}, &all{}
 }
 
-// Attached reports whether the knowledge is a collection that somebody else makes. Entries, Rows
+// Attached reports whether the knowledge is a collection that another program makes. Entries, Rows
 // and Labels are then those of a sample of it.
 func (k *Knowledge) Attached() bool { return k.attached != nil }
 
@@ -82,7 +82,7 @@ type Knowledge struct {
 	entries  string // their collection
 	content  string
 	backing  backing
-	attached *attached.Collection // the backing, where somebody else makes it; nil: racflow has built it
+	attached *attached.Collection // the backing, where another program makes it; nil: racflow has built it
 	all      *all                 // of the backing, whole
 	drawn    *all                 // of its pages: what random examples are drawn from
 	embeds   Meter

@@ -159,7 +159,7 @@ func (k *Knowledge) search(ctx context.Context, collection string, r sdk.Ranking
 	return found, err
 }
 
-// call tells the observer of a call of the embedder or the store.
+// call reports to the observer a call of the embedder or the store.
 func (k *Knowledge) call(ctx context.Context, s *pipeline.Stage, rows int) (context.Context, func(outcome.CallDone)) {
 	return outcome.ObserverOr(k.observe).Call(ctx, outcome.StageCall{
 		Pipeline: k.pipeline, Stage: string(s.Kind) + "." + k.block.Name, Use: s.Use, Model: s.Config.Model(), Kind: s.Kind, Rows: rows,

@@ -96,12 +96,12 @@ func (r *Run) since() []outcome.StageTime {
 	fresh := make([]outcome.StageTime, len(now))
 	for i, t := range now {
 		fresh[i] = t
-		if i < len(r.told) { // the stages are the same each time
-			fresh[i].Rows -= r.told[i].Rows
-			fresh[i].Busy -= r.told[i].Busy
+		if i < len(r.reported) { // the stages are the same each time
+			fresh[i].Rows -= r.reported[i].Rows
+			fresh[i].Busy -= r.reported[i].Busy
 		}
 	}
-	r.told = now
+	r.reported = now
 	return fresh
 }
 

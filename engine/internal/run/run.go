@@ -243,10 +243,10 @@ type Run struct {
 	remote   Remote   // nil: the stages answer
 	spending Spending // nil: nobody bounds what voters spend
 
-	mu      sync.Mutex
-	told    []outcome.StageTime   // to other machines
-	later   Later                 // nil: nobody asks
-	records map[int]*stage.Record // by line of the input, where ballots are kept; else nil
+	mu       sync.Mutex
+	reported []outcome.StageTime   // to other machines
+	later    Later                 // nil: nobody asks
+	records  map[int]*stage.Record // by line of the input, where ballots are kept; else nil
 }
 
 // Later hears of the items, in the order of the input, that a service could not be asked about, before their results are
@@ -394,7 +394,7 @@ type Generation struct {
 	Collection string
 	Content    string // hash of what its entries were made from
 	Embedder   string // digest of the running embedder: with another one, searches would find other entries
-	// Attached: somebody else makes it, so that one content may have other rows.
+	// Attached: another program makes it, so that one content may have other rows.
 	Attached bool
 }
 

@@ -369,7 +369,7 @@ func (c *Client) statusOf(err error) sdk.Status {
 // and again.
 const outageOf = 5
 
-// outage tells a service that fails from requests that do. Its zero value is ready.
+// outage distinguishes a service that fails from requests that do. Its zero value is ready.
 type outage struct {
 	mu       sync.Mutex
 	answered bool                       // ever
@@ -443,7 +443,7 @@ var wordings = []struct {
 		`reduce (the|your) (length|size) of|max_tokens must be at least 1, got -|context the overflows`)},
 }
 
-// refused tells why a reply refuses one text; nothing: it refuses the request, whatever
+// refused says why a reply refuses one text; nothing: it refuses the request, whatever
 // its text, or says something else. A code counts before words, and neither counts where
 // the service names another field: a limit that is too high is one for every text.
 func refused(status int, body []byte) cause {

@@ -62,7 +62,7 @@ func (b messageBatch) job() Job {
 	return j
 }
 
-// Find implements Service. A batch that has not ended may be that of somebody else.
+// Find implements Service. A batch that has not ended may belong to another program.
 func (a Anthropic) Find(ctx context.Context, mark string, requests int) (job Job, found bool, err error) {
 	after := ""
 	for range maxPages {

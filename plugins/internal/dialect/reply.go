@@ -298,7 +298,7 @@ var ErrBrokenOff = errors.New("the server's stream broke off before the end of t
 // done is the last event of a stream.
 const done = "[DONE]"
 
-// joined is a reply of which the events are told one after the other.
+// joined is a reply of which the events come one after the other.
 type joined struct {
 	Model   any             `json:"model,omitempty"`
 	Choices []*joinedChoice `json:"choices"`

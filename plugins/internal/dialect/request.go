@@ -232,7 +232,7 @@ type Request struct {
 	Extra          map[string]any // further fields, which replace others of their name
 }
 
-// Form is how a model is told to write its answer by a schema.
+// Form is how a model is asked to write its answer by a schema.
 type Form string
 
 // The forms, from the strictest on.

@@ -41,7 +41,7 @@ type Folder struct {
 	QueryPrompt, PassagePrompt string
 
 	defaultPrompt string // of the texts that no prompt is named for
-	oneSegment    bool   // whether the tokenizer tells the model of no segments
+	oneSegment    bool   // whether the tokenizer gives the model no segments
 
 	head   headJSON
 	scores string // the activation of scores, as config_sentence_transformers.json has it

@@ -13,7 +13,7 @@ import (
 // This file computes the hidden states of encoders of the BERT family: BERT,
 // DistilBERT, RoBERTa, XLM-RoBERTa, MPNet and ModernBERT.
 //
-// They differ in how a token's position is told to the model, in where layers are
+// They differ in how a token's position enters the model, in where layers are
 // normalised, in one sublayer and in the names of their tensors. So there is one forward
 // pass, and [Config] and the table of names say what a model does. The texts of a batch go
 // through the layers as one matrix with a row for each token and no padding. Matrices wider
@@ -56,7 +56,7 @@ type Config struct {
 	Buckets int // MPNet: of relative positions
 
 	// ModernBERT: layers attend to tokens at most Window away, but those in Global, which
-	// attend to all. Positions are told by rotations, with a base for each kind of layer.
+	// attend to all. Positions enter by rotations, with a base for each kind of layer.
 	Window                  int
 	Global                  []bool
 	GlobalTheta, LocalTheta float64

@@ -117,7 +117,7 @@ func hide(scores []float32) {
 	}
 }
 
-// rotate tells the head's queries and keys of a text their positions, where the model does it
+// rotate puts positions into the head's queries and keys of a text, where the model does it
 // so.
 func (m *Model) rotate(h transformerHead, first, n int) {
 	if m.rotations == nil {
@@ -369,7 +369,7 @@ func bucket(distance, buckets int) int {
 	return first + min(exact+int(large), buckets-1)
 }
 
-// rotations tell positions by rotating pairs of columns of queries and keys (Su et al.
+// rotations encode positions by rotating pairs of columns of queries and keys (Su et al.
 // 2021, arXiv:2104.09864).
 type rotations struct {
 	global, local []float32 // a row for each position: cosines, then sines

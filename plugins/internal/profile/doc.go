@@ -3,7 +3,7 @@
 // takes, and how texts become tokens. No model is known by its name.
 //
 // A Profile is found by a probe of at most four short calls. The first has every field
-// that a stage may send; where it is answered, it tells most. The second asks for a
+// that a stage may send; where it is answered, it shows most. The second asks for a
 // structured answer, with room for thoughts. A further one has another length, so that two
 // lengths give the bytes of a token and the tokens that the chat template adds. What a
 // call was refused for is left out of the next one, and of the forms of structured answers

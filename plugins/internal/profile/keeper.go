@@ -68,7 +68,7 @@ func (p *probe) request(text string, most int) dialect.Request {
 	return r
 }
 
-// next is the call that tells most now; false: none tells anything more.
+// next is the call that shows most now; false: none shows anything more.
 func (p *probe) next() (call, bool) {
 	c := call{text: shortText, Request: p.request(shortText, fewTokens)}
 	switch fields := p.remaining(); {
@@ -253,7 +253,7 @@ type Config struct {
 	Warn func(topic, message string, args ...any)
 }
 
-// Keeper has the profile of one model, and keeps it in step with what calls tell. Its
+// Keeper has the profile of one model, and keeps it in step with what calls show. Its
 // methods may be called by several goroutines.
 type Keeper struct {
 	config Config
@@ -285,7 +285,7 @@ func (k *Keeper) Endpoint() string {
 
 // Get returns the profile before a request is sent: the one that is kept, or else what a
 // probe finds, for which all wait who ask meanwhile, until it has found what they need. Where
-// it fails, the profile is what the file gives: the request itself tells why.
+// it fails, the profile is what the file gives: the request itself fails with the reason.
 func (k *Keeper) Get(ctx context.Context, r dialect.Request) (Profile, error) {
 	need := EnoughForTexts
 	if r.Schema != nil {
@@ -339,7 +339,7 @@ func (k *Keeper) current() Profile {
 	return k.config.Given.over(p)
 }
 
-// announce tells those who wait that something has changed. The caller holds mu.
+// announce wakes those who wait: something has changed. The caller holds mu.
 func (k *Keeper) announce() {
 	close(k.changed)
 	k.changed = make(chan struct{})
@@ -411,7 +411,7 @@ func (k *Keeper) found(earlier *Profile, p Profile, enough Enough) {
 	k.announce()
 }
 
-// merged is what is known after a probe has found more: what calls have told since it last
+// merged is what is known after a probe has found more: what calls have shown since it last
 // said something stays.
 func merged(earlier, now, found Profile) Profile {
 	was, is, to := reflect.ValueOf(earlier), reflect.ValueOf(now), reflect.ValueOf(&found).Elem()

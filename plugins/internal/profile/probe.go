@@ -18,8 +18,8 @@ import (
 
 // Refused learns from an error.
 func (k *Keeper) Refused(ctx context.Context, sent dialect.Request, err error) {
-	said, told := api.RefusalOf(err)
-	if !told || !api.BadRequest(err) {
+	said, is := api.RefusalOf(err)
+	if !is || !api.BadRequest(err) {
 		return
 	}
 	k.keep(ctx, false, func(p Profile) Profile {
@@ -125,7 +125,7 @@ type probe struct {
 	short, schema, long uint64 // tokens of prompts; 0: not known
 }
 
-// Run probes a model: it returns what at most MaxCalls calls tell of it. After each, found
+// Run probes a model: it returns what at most MaxCalls calls show of it. After each, found
 // is given what is known so far, and which requests that is enough for. An error is that of
 // a call, where no call before was answered: the server is down, denies, or refuses whatever
 // it is asked.
@@ -149,11 +149,11 @@ func (t Target) Run(ctx context.Context, found func(Profile, Enough)) (Profile, 
 		}
 		var reply dialect.Reply
 		reply, err = t.Ask(ctx, c.Request)
-		refused, told := api.RefusalOf(err)
+		refused, is := api.RefusalOf(err)
 		switch {
 		case err == nil:
 			p.read(c, reply)
-		case told && api.BadRequest(err) && !p.refused(c, refusal(refused)):
+		case is && api.BadRequest(err) && !p.refused(c, refusal(refused)):
 		case p.answered && ctx.Err() == nil: // what is found is worth keeping
 			return p.conclude(), nil
 		default:
@@ -320,7 +320,7 @@ func (p *probe) count(c call, u sdk.Usage) {
 	}
 }
 
-// conclude returns what all calls together tell.
+// conclude returns what all calls show together.
 func (p *probe) conclude() Profile {
 	for _, f := range p.suspects { // of which one is refused at least
 		*f.of(&p.found) = No

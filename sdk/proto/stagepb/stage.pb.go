@@ -789,7 +789,7 @@ type StageInfo struct {
 	FitReads      []Column `protobuf:"varint,12,rep,packed,name=fit_reads,json=fitReads,proto3,enum=racflow.stage.v2.Column" json:"fit_reads,omitempty"`
 	Pends         bool     `protobuf:"varint,13,opt,name=pends,proto3" json:"pends,omitempty"`                   // its replies may be `pending`: of the kinds embed, sample and enrich
 	PendsIf       string   `protobuf:"bytes,14,opt,name=pends_if,json=pendsIf,proto3" json:"pends_if,omitempty"` // the bool argument without which no reply is `pending`; empty: any may be
-	Attaches      string   `protobuf:"bytes,15,opt,name=attaches,proto3" json:"attaches,omitempty"`              // of a store: the string argument that names a collection which somebody else makes, for Attach
+	Attaches      string   `protobuf:"bytes,15,opt,name=attaches,proto3" json:"attaches,omitempty"`              // of a store: the string argument that names a collection which another program makes, for Attach
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2432,7 +2432,7 @@ func (x *AttachReply) GetErrors() []*ArgumentError {
 	return nil
 }
 
-// Attached is a collection that somebody else makes.
+// Attached is a collection that another program makes.
 type Attached struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"` // by which Search, Get and Scan know it

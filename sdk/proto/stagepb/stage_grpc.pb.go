@@ -102,7 +102,7 @@ type StageClient interface {
 	// OpenCollection makes a collection ready, and creates one that does not exist. It drops what
 	// was put or deleted and not committed.
 	OpenCollection(ctx context.Context, in *OpenCollectionRequest, opts ...grpc.CallOption) (*OpenCollectionReply, error)
-	// Attach opens the collection that the config names: one that somebody else makes, to be read. It
+	// Attach opens the collection that the config names: one that another program makes, to be read. It
 	// writes nothing, there or anywhere. Search, Get and Scan take Attached.name from then on; Put,
 	// Delete, Commit and Drop fail for it with CODE_INVALID. It may be called again, to look for
 	// changes, and comes again in a new process. Only of stores with StageInfo.attaches.
@@ -399,7 +399,7 @@ type StageServer interface {
 	// OpenCollection makes a collection ready, and creates one that does not exist. It drops what
 	// was put or deleted and not committed.
 	OpenCollection(context.Context, *OpenCollectionRequest) (*OpenCollectionReply, error)
-	// Attach opens the collection that the config names: one that somebody else makes, to be read. It
+	// Attach opens the collection that the config names: one that another program makes, to be read. It
 	// writes nothing, there or anywhere. Search, Get and Scan take Attached.name from then on; Put,
 	// Delete, Commit and Drop fail for it with CODE_INVALID. It may be called again, to look for
 	// changes, and comes again in a new process. Only of stores with StageInfo.attaches.

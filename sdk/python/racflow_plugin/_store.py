@@ -54,7 +54,7 @@ class AttachedField:
 
 @dataclasses.dataclass
 class Attached:
-    """A collection that somebody else makes, to be read. search, get and scan take its name; put, delete, commit and drop raise Invalid for it."""
+    """A collection that another program makes, to be read. search, get and scan take its name; put, delete, commit and drop raise Invalid for it."""
 
     name: str
     id: str  # of what stands behind the name: another one after the swap of an alias, or where it was made anew
@@ -270,7 +270,7 @@ def answer(stage, name: str, request, reply, context) -> None:
         _put_collection(call("open_collection", request.collection, request.dimension, request.analyzer), reply.collection)
     elif name == "Attach":
         if not callable(getattr(stage, "attach", None)):
-            raise Invalid("this store serves no collection that somebody else makes")
+            raise Invalid("this store serves no collection that another program makes")
         try:
             _put_attached(call("attach"), reply.attached)
         except ArgumentError as error:

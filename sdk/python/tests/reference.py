@@ -60,7 +60,7 @@ class Length(Everything):
 class Shelf(Everything):
     """Keeps two entries."""
 
-    collection: str = argument("", doc="One that somebody else makes.")
+    collection: str = argument("", doc="One that another program makes.")
     kept = [Entry("a", "one", "x", meta={"page": 1}, hash=b"\x01\x02"), Entry("b", "two", "y", context="of numbers")]
 
     def open_collection(self, name, dimension, analyzer):

@@ -16,7 +16,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
 )
 
-// Attached reports whether the knowledge is a collection that somebody else makes and racflow
+// Attached reports whether the knowledge is a collection that another program makes and racflow
 // only reads: it has no sources, and its store opens as an sdk.Attacher.
 func (k *Knowledge) Attached() bool { return k.Collection() != "" }
 

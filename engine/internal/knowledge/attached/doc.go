@@ -1,4 +1,4 @@
-// Package attached opens a collection that somebody else makes, to be read as the knowledge of
+// Package attached opens a collection that another program makes, to be read as the knowledge of
 // a pipeline. It writes nothing there.
 //
 // Searches go to the collection itself. What needs more rows than a search finds comes from a

@@ -24,7 +24,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Collection is a collection that somebody else makes, open to be read.
+// Collection is a collection that another program makes, open to be read.
 type Collection struct {
 	sdk.Attached
 	Store    generation.Store

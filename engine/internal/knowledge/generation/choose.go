@@ -89,7 +89,7 @@ const (
 	Other      State = "other"      // of another source, or of one that was not recorded
 	Served     State = "served"     // an edition that a process serves
 	Incomplete State = "incomplete" // its first build was cut off, or is under way
-	Attached   State = "attached"   // a collection that somebody else makes: read only
+	Attached   State = "attached"   // a collection that another program makes: read only
 	Unknown    State = "unknown"    // complete, but the stages did not start that say whether it is current
 )
 

@@ -159,7 +159,7 @@ type StageInfo struct {
 	Doc       string         `json:"doc"`
 	Network   bool           `json:"network"`            // it talks to other machines
 	Reads     []string       `json:"reads"`              // columns of an item
-	Attaches  string         `json:"attaches,omitempty"` // the argument of a store that names a collection which somebody else makes
+	Attaches  string         `json:"attaches,omitempty"` // the argument of a store that names a collection which another program makes
 	Arguments []ArgumentInfo `json:"arguments"`
 	Example   string         `json:"example"` // a block of a pipeline file
 }

@@ -25,7 +25,7 @@ import (
 //
 // What is locked stays: its digest goes before a tag that was moved, its signer before another one, and nothing is asked of
 // a registry where lock and store have everything. A newer version is taken only where the lock's no longer meets the file, or
-// on demand. The signer is locked at the first use; from then on a release by somebody else, or by nobody,
+// on demand. The signer is locked at the first use; from then on a release with another signature, or with none,
 // is refused until a person accepts it.
 //
 // A lock is written once all plugins are chosen and installed, or not at all.

@@ -32,13 +32,13 @@ func init() {
 			if !errors.As(err, &f.Errno) || doing != starting {
 				f.Text = err.Error()
 			}
-			tell(Report{Failed: f})
+			send(Report{Failed: f})
 		}
 		syscall.Exit(1)
 	}
 }
 
-func tell(r Report, fds ...int) {
+func send(r Report, fds ...int) {
 	message, err := json.Marshal(r)
 	if err == nil {
 		var rights []byte
@@ -60,7 +60,7 @@ func become(s *Spec) (doing string, err error) {
 	port := s.Port
 	if s.Namespaces {
 		if err := raiseLoopback(); err != nil {
-			tell(Report{Again: true})
+			send(Report{Again: true})
 			return "", nil //nolint:nilerr // some systems let users make namespaces and do nothing in them
 		}
 		if s.Network {
@@ -90,7 +90,7 @@ func become(s *Spec) (doing string, err error) {
 		return "filter its system calls", err
 	}
 	if s.Probe {
-		tell(Report{Kernel: &kernel})
+		send(Report{Kernel: &kernel})
 		return "", nil
 	}
 	// Set last: a change of credentials undoes it.

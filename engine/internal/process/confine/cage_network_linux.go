@@ -121,7 +121,7 @@ func listen(address netip.AddrPort, host string) (port int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	tell(Report{Host: host}, fd)
+	send(Report{Host: host}, fd)
 	if at, ok := at.(*unix.SockaddrInet4); ok {
 		port = at.Port
 	}

@@ -22,7 +22,7 @@ type reach struct {
 }
 
 // system is what programs need that are not linked statically, and what most of them look
-// at. None of it tells about the user.
+// at. None of it is about the user.
 var system = []string{
 	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store", "/run/current-system/sw",
 	"/proc", "/sys/devices/system/cpu", "/sys/devices/system/node", "/sys/fs/cgroup", "/sys/kernel/mm",

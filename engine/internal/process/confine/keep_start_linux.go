@@ -81,7 +81,7 @@ func startCage(s *Spec) (pid int, first Report, err error) {
 		_, err = own.Write(message)
 	}
 	if err != nil {
-		return 0, first, fmt.Errorf("tell the launcher what to start: %w", err)
+		return 0, first, fmt.Errorf("send the launcher what to start: %w", err)
 	}
 	first, err = answers(pair[1], s.Proxy)
 	return cmd.Process.Pid, first, err

@@ -205,7 +205,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, d dialer, plain ht
 	plain.ServeHTTP(w, r)
 }
 
-// refuse tells the plugin that it may not reach a host, and the first time whoever runs it.
+// refuse answers the plugin that it may not reach a host, and the first time whoever runs it.
 func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, host Host) {
 	if p.first(host) {
 		var all []string

@@ -4,7 +4,7 @@ import (
 	"syscall"
 )
 
-// This file is what the three processes of package confine tell each other.
+// This file is what the three processes of package confine send each other.
 
 // Mark is the environment variable that makes a process that links package confine a
 // launcher: Keep or Cage. No plugin gets it.
@@ -37,7 +37,7 @@ type Spec struct {
 	Port              int      // of the keeper's relay, without namespaces
 }
 
-// Report is what the keeper tells the host, one JSON object a line, and the cage the keeper,
+// Report is what the keeper sends the host, one JSON object a line, and the cage the keeper,
 // one a message.
 type Report struct {
 	Started int       `json:",omitempty"` // the program runs: its process id

@@ -102,7 +102,7 @@ func (l *limiter) need(now time.Time, since uint64, over bool, budget *Spending)
 	if !over {
 		n.Share = g.share
 	}
-	g.told = n.Share
+	g.announced = n.Share
 	room := min(max(n.Share-l.inFlight, 1), sizedUp)
 	for i := range l.queues {
 		q := l.queues[(l.turn+i)%len(l.queues)]
@@ -337,7 +337,7 @@ func (c *Governor) release(w *waiter) {
 	}
 }
 
-// end tells the breaker how a call ended. That of a batch says nothing of the service now.
+// end reports to the breaker how a call ended. That of a batch says nothing of the service now.
 func (c *Governor) end(w *waiter, o sdk.Result) {
 	if w.call.Batch {
 		return
@@ -397,7 +397,7 @@ func (t *joint) over(now time.Time) bool {
 
 // Together makes the Governor one of several that hold their limits and a budget together, before
 // its first call: from then on nothing is admitted but what Grant lets through, Demand says what the
-// calls need, and Learnt and Hear tell of endpoints. The budget is that of all.
+// calls need, and Learnt and Hear are about endpoints. The budget is that of all.
 func (c *Governor) Together(b pipeline.Budget) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

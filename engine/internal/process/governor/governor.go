@@ -22,9 +22,9 @@ type given struct {
 	requests, tokens ceiling
 	tallies          []*tally // of the last window, oldest first
 
-	peak    int  // the most calls under way and waiting since the last Demand
-	told    int  // the share that the last Demand said
-	lowered bool // more calls are under way than the share
+	peak      int  // the most calls under way and waiting since the last Demand
+	announced int  // the share that the last Demand named
+	lowered   bool // more calls are under way than the share
 	// Whether it was said that calls wait for a larger share, or for credit, since there was more.
 	crowded, short bool
 }
@@ -71,7 +71,7 @@ func (g *given) set(o Given, inFlight int) {
 	g.crowded = g.crowded && o.Share <= g.share
 	g.short = g.short && o.Requests <= g.requests.most && o.Tokens <= g.tokens.most
 	g.share, g.requests.most, g.tokens.most = o.Share, o.Requests, o.Tokens
-	if g.lowered = inFlight > g.share; !g.lowered && g.share < g.told {
+	if g.lowered = inFlight > g.share; !g.lowered && g.share < g.announced {
 		g.of.want() // others wait to be given it
 	}
 }

@@ -133,7 +133,7 @@ func (p *Process) awaitDebugger(ctx context.Context, c *process) error {
 	return err
 }
 
-// Attached waits until a debugger traces a process. Only Linux tells.
+// Attached waits until a debugger traces a process. Only Linux reports it.
 func Attached(ctx context.Context, pid int) error {
 	for {
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

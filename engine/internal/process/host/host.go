@@ -438,7 +438,7 @@ func (p *Process) reportReadable(c *process) {
 }
 
 // isReadable reports whether other processes of a user may read the memory of one of the user's. As far as
-// the system tells: Linux gives the files of a process that is not dumpable to root. So of
+// the system shows: Linux gives the files of a process that is not dumpable to root. So of
 // root's own processes nothing is known, and root may read all of them anyway.
 func isReadable(pid, uid int) bool {
 	info, err := os.Stat(fmt.Sprintf("/proc/%d/environ", pid))

@@ -17,7 +17,7 @@ import (
 )
 
 type memoryConfig struct {
-	Collection string `config:"collection" doc:"Its file, which somebody else makes."`
+	Collection string `config:"collection" doc:"Its file, which another program makes."`
 }
 
 // memoryStore is a store that is durable at Commit and forgets all else. An attached collection's

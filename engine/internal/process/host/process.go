@@ -92,8 +92,8 @@ type Process struct {
 	host     *Host
 	spec     Spec
 	out      *output
-	masked   sync.Once // tells of the first secret in a result
-	readable sync.Once // tells that its memory is open
+	masked   sync.Once // reports the first secret in a result
+	readable sync.Once // reports that its memory is open
 
 	replay *replayLog
 	ctx    context.Context // ends with Close
@@ -190,7 +190,7 @@ func (h *Host) Start(ctx context.Context, spec Spec) (*Process, error) {
 	return p, nil
 }
 
-// Fingerprint tells what the stage's output depends on beyond its arguments.
+// Fingerprint identifies what the stage's output depends on beyond its arguments.
 func (p *Process) Fingerprint() string { return p.fingerprint }
 
 // Plugin returns name, version and hash of the program of a third party's stage;

@@ -189,11 +189,11 @@ func (f *Replays) write(one named) (path string, err error) {
 // again and repeats all changes since the last commit; a fit is begun again.
 var ErrRestarted = errors.New("the stage's process was restarted and what was not committed is lost")
 
-// replayLog knows what a process has been told and would forget if it ended: the
+// replayLog knows what a process was given and would forget if it ended: the
 // collections of a store.
 type replayLog struct {
 	mu       sync.Mutex
-	attached string // ID of the collection that somebody else makes; empty: none is attached
+	attached string // ID of the collection that another program makes; empty: none is attached
 	open     map[string]*stagepb.OpenCollectionRequest
 	noted    map[string]bool // open collections whose last commit has a note
 	dirty    map[string]bool // collections with changes that are not committed

@@ -12,7 +12,7 @@ import (
 )
 
 // Kills is how many processes the kernel has ended so far for lack of memory: of the control group
-// of this process and those below it, or of the whole machine; false: it does not tell. They
+// of this process and those below it, or of the whole machine; false: it does not say. They
 // only ever grow.
 func Kills() (int64, bool) { return kills("/") }
 

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// proc is where the system tells of processes.
+// proc is where the system lists processes.
 const proc = "/proc"
 
 // table is a look at all processes.
@@ -86,7 +86,7 @@ func (t *table) family(pid, keeper int) []int {
 }
 
 // held is what processes hold together, in bytes. Pages that several share count for each,
-// unless exact is set and the system tells.
+// unless exact is set and the system has it.
 func (t *table) held(pids []int, exact bool) (sum int64) {
 	for _, pid := range pids {
 		dir := filepath.Join(t.root, strconv.Itoa(pid))
@@ -131,7 +131,7 @@ const (
 
 // Watch watches processes from the first that is added to Close.
 type Watch struct {
-	root  string // of what the system tells of processes
+	root  string // where the system lists processes
 	self  int
 	sleep func(time.Duration) <-chan time.Time
 	warn  func(error) // of what it cannot do

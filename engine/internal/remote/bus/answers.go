@@ -67,7 +67,7 @@ const (
 	later               // it did not fit into the reply: ask again
 )
 
-// replyBytes is how large a reply gets: servers take messages of 1 MiB unless they are told otherwise.
+// replyBytes is how large a reply gets: servers take messages of 1 MiB unless they are configured otherwise.
 const replyBytes = 512 << 10
 
 // maxKeys is how many keys a question has at most.

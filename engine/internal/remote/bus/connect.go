@@ -21,11 +21,11 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// Errors that callers tell apart.
+// Errors that callers distinguish.
 var (
 	ErrNoRun    = errors.New("no such run at the servers")
 	ErrExists   = errors.New("a run of this ID is at the servers already")
-	ErrRevision = errors.New("somebody else wrote this key meanwhile")
+	ErrRevision = errors.New("another process wrote this key meanwhile")
 	ErrNobody   = errors.New("nobody serves this")
 	ErrNoFile   = errors.New("no such file at the servers")
 )
@@ -157,7 +157,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Conn{name: o.Name, log: o.Log, waits: &waits{tell: o.Waiting}, servers: hosts(urls), back: make(chan struct{}), timeout: attemptTimeout}
+	c := &Conn{name: o.Name, log: o.Log, waits: &waits{notify: o.Waiting}, servers: hosts(urls), back: make(chan struct{}), timeout: attemptTimeout}
 	c.life, c.lose = context.WithCancel(context.Background())
 	close(c.back)
 	if c.log == nil {
@@ -230,7 +230,7 @@ func (c *Conn) Close() {
 	c.nc.Close()
 }
 
-// denials takes what servers refuse to whoever asked. A server tells of a refusal apart from any answer, and whoever asked would wait
+// denials takes what servers refuse to whoever asked. A server reports a refusal apart from any answer, and whoever asked would wait
 // for one until its time is over.
 type denials struct {
 	log  *slog.Logger
@@ -300,7 +300,7 @@ const (
 	reconnectWait  = 500 * time.Millisecond
 	oldestVersion  = "2.10.0" // consumers with filters in their subjects, subjects in a stream's info
 	connectTimeout = 10 * time.Second
-	sayAfter       = 2 * time.Second // people are told that a first connection takes its time
+	sayAfter       = 2 * time.Second // people hear that a first connection takes its time
 )
 
 // servers gives each server of a list the scheme and the user of the first.

@@ -1,7 +1,7 @@
 // Package bus is what the processes of a run on many machines share at the servers, by NATS JetStream: a queue of batches, the answers
 // by position, small state, answers of services, questions and files. It exists so that nothing else in racflow knows of streams,
 // consumers, lost connections and servers without a quorum: what is asked of it is done, or waits until the servers can do it, and that
-// it waits is told once (Options.Waiting). Only the end of a context, a refusal that does not pass, and a run that is gone (ErrNoRun)
+// it waits is reported once (Options.Waiting). Only the end of a context, a refusal that does not pass, and a run that is gone (ErrNoRun)
 // end it.
 //
 // It knows nothing of pipelines, rows or limits: batches, results and values are bytes.

@@ -116,7 +116,7 @@ func (c *Conn) reconnected(nc *nats.Conn) {
 	c.waits.leave()
 }
 
-// closed is told when there will be no other connection: it was closed here, or the servers refuse this user now.
+// closed hears when there will be no other connection: it was closed here, or the servers refuse this user now.
 func (c *Conn) closed(*nats.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -100,7 +100,7 @@ func bucket(stream, prefix string, replicas int) jetstream.StreamConfig {
 		Discard: jetstream.DiscardNew, DenyDelete: true, Replicas: replicas}
 }
 
-// createStreams makes what a run needs, with three replicas where the cluster has as many servers, unless told otherwise.
+// createStreams makes what a run needs, with three replicas where the cluster has as many servers, unless Options say otherwise.
 func (c *Conn) createStreams(ctx context.Context, config Config) error {
 	replicas := config.Replicas
 	if replicas <= 0 {

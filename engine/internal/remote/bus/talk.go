@@ -112,7 +112,7 @@ func (c *Conn) patient(ctx context.Context, o operation) error {
 			if !passes(err) {
 				return c.advise(err)
 			}
-			if errors.Is(err, errLost) { // which is told already
+			if errors.Is(err, errLost) { // which is reported already
 				pause = firstPause
 			} else if slow := errors.Is(err, context.DeadlineExceeded); !waiting && (again || slow) {
 				waiting = true
@@ -259,7 +259,7 @@ func (r *Run) subscribe(subject, queue string, f func(*nats.Msg, []byte)) (stop 
 	if err != nil {
 		return nil, fmt.Errorf("subscribe to %s: %w", subject, err)
 	}
-	// Once the server has answered, others' messages arrive, and a refusal was told before. Where it does not answer, the subscription
+	// Once the server has answered, others' messages arrive, and a refusal came before. Where it does not answer, the subscription
 	// is made again with the connection.
 	_ = r.c.nc.FlushTimeout(r.c.timeout)
 	if err := r.c.nc.LastError(); errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), `"`+subject+`"`) {

@@ -20,7 +20,7 @@ import (
 type Attached struct {
 	caller *Caller // of which it uses what watches and ends a run
 	state  SeenCaller
-	shelf  *shelf
+	spool  *spool
 }
 
 // Attach comes back to a run that its caller has left. Results are kept in a temporary file of a
@@ -46,7 +46,7 @@ func Attach(ctx context.Context, conn *bus.Conn, id, folder string, o Options) (
 	if !a.state.Detached {
 		return nil, fmt.Errorf("run %s was not detached: its caller, %s, has the input; where that has ended, the same command with --resume goes on there", id, a.state.Name)
 	}
-	if a.shelf, err = newShelf(folder); err != nil {
+	if a.spool, err = newSpool(folder); err != nil {
 		return nil, err
 	}
 	c.crew = newCrew(id, c.o)
@@ -54,10 +54,10 @@ func Attach(ctx context.Context, conn *bus.Conn, id, folder string, o Options) (
 		err = c.crew.synchronise(ctx, c.run, AttachedKey)
 	}
 	if err != nil {
-		return nil, errors.Join(err, a.shelf.close())
+		return nil, errors.Join(err, a.spool.close())
 	}
 	if c.answers, err = c.serveAnswers(ctx, c.run); err != nil {
-		return nil, errors.Join(err, a.shelf.close())
+		return nil, errors.Join(err, a.spool.close())
 	}
 	c.work, c.stop = context.WithCancelCause(ctx)
 	workers, err := c.run.Follow(c.work, WorkerPrefix)
@@ -67,7 +67,7 @@ func Attach(ctx context.Context, conn *bus.Conn, id, folder string, o Options) (
 	}
 	if err != nil {
 		c.stop(err)
-		return nil, errors.Join(err, a.shelf.close())
+		return nil, errors.Join(err, a.spool.close())
 	}
 	c.start(func() { c.crew.watch(c.work, workers, func() {}) })
 	c.start(func() { a.taken(caller) })
@@ -95,7 +95,7 @@ func (a *Attached) receive() {
 		}
 		if err == nil && r.Part == a.state.Part {
 			left--
-			err = a.shelf.add(r)
+			err = a.spool.add(r)
 		}
 		if err != nil {
 			c.stop(fmt.Errorf("results of run %s: %w", c.Run(), err))
@@ -157,7 +157,7 @@ func (a *Attached) Close() error {
 	a.caller.stop(errEnded)
 	a.caller.parts.Wait()
 	a.caller.part(context.Background(), false)
-	return a.shelf.close()
+	return a.spool.close()
 }
 
 // sendAtOnce is how many batches of a detached run are on their way to the servers at a time: each
@@ -220,7 +220,7 @@ func (c *Caller) Leave(ctx context.Context, items int) error {
 		return err
 	}
 	c.stop(errEnded)
-	c.parts.Wait() // nobody else tells how far the caller is
+	c.parts.Wait() // nobody else reports how far the caller is
 	c.mu.Lock()
 	c.state.Total, c.state.Items, c.state.Detached = c.state.Published, int64(items), true
 	batches, size := c.state.Published, c.bytes
@@ -233,7 +233,7 @@ func (c *Caller) Leave(ctx context.Context, items int) error {
 	return nil
 }
 
-// observe tells who watches the pipeline how far the run is.
+// observe reports to those who watch the pipeline how far the run is.
 func (c *Caller) observe() {
 	if c.watched == nil {
 		return
@@ -242,7 +242,7 @@ func (c *Caller) observe() {
 	defer c.observing.Unlock()
 	b, err := c.run.Backlog(c.work)
 	if err != nil {
-		return // it is told with what comes next
+		return // the next report has it
 	}
 	c.mu.Lock()
 	done := c.state.Done

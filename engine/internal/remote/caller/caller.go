@@ -211,7 +211,7 @@ func (c *Caller) create(ctx context.Context, p *engine.Pipeline) error {
 	if err := c.upload(ctx, p); err != nil {
 		return err
 	}
-	return c.tell(ctx, SeenCaller{Part: 1})
+	return c.claim(ctx, SeenCaller{Part: 1})
 }
 
 // keep hands out the limits of the run. After a death of the caller it waits until whoever has done so
@@ -301,7 +301,7 @@ type Caller struct {
 	wide int64               // batches that Window allows
 
 	watched   outcome.Observer // nil: nobody watches
-	observing sync.Mutex       // what is told last is the newest
+	observing sync.Mutex       // the last report is the newest
 
 	mu      sync.Mutex
 	state   SeenCaller

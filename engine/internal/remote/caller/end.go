@@ -131,7 +131,7 @@ func (c *Caller) takeBack(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, takeBackWait)
 	defer cancel()
 	c.stop(errEnded)
-	c.parts.Wait() // nobody else tells how far the caller is
+	c.parts.Wait() // nobody else reports how far the caller is
 	c.mu.Lock()
 	part, detached := c.state.Part, c.state.Detached
 	if !detached {
@@ -175,8 +175,8 @@ func (c *Caller) remains(err error) {
 // answers yields what has become of all items in the order of the input: of those that workers
 // were asked about, and of those whose results the caller had.
 func (a *Attached) answers(yield func(run.Answers, error) bool) {
-	asked := &stream{shelf: a.shelf, last: int(a.state.Total)}
-	known := &stream{shelf: a.shelf, next: KnownSeq, last: KnownSeq + int(a.state.Known)}
+	asked := &stream{spool: a.spool, last: int(a.state.Total)}
+	known := &stream{spool: a.spool, next: KnownSeq, last: KnownSeq + int(a.state.Known)}
 	for {
 		first, second := asked, known
 		err := asked.fill(a.caller.work)
@@ -204,7 +204,7 @@ const ended = int(^uint(0) >> 1)
 
 // stream is batches whose items are in the order of the input.
 type stream struct {
-	shelf      *shelf
+	spool      *spool
 	next, last int // numbers: the one before the next batch, and the last one
 	batch      run.Answers
 	lines      []int // of the items of the batch
@@ -215,7 +215,7 @@ type stream struct {
 func (s *stream) fill(ctx context.Context) error {
 	for s.from == len(s.lines) && s.next < s.last {
 		s.next++
-		data, worker, err := s.shelf.get(ctx, s.next)
+		data, worker, err := s.spool.get(ctx, s.next)
 		if err != nil {
 			return err
 		}

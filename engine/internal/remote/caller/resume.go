@@ -29,7 +29,7 @@ func (c *Caller) resume(ctx context.Context, earlier *bus.Run, b engine.Beginnin
 		return err
 	}
 	c.run, c.stated = earlier, revision
-	if err := c.tell(ctx, SeenCaller{Part: state.Part + 1}); err != nil { // nobody waits for what is dropped now
+	if err := c.claim(ctx, SeenCaller{Part: state.Part + 1}); err != nil { // nobody waits for what is dropped now
 		return err
 	}
 	_ = earlier.Tell(CallerKey, nil) // workers drop what they have in hand of earlier parts; who does not hear it sees a batch of this one
@@ -151,9 +151,9 @@ func callerState(ctx context.Context, of *bus.Run) (state SeenCaller, revision u
 	return state, revision, nil
 }
 
-// shelf keeps results in a file until they have been taken: they are there by position, whatever the
+// spool keeps results in a file until they have been taken: they are there by position, whatever the
 // order in which they came. The file has no name where that is possible.
-type shelf struct {
+type spool struct {
 	file *os.File
 
 	mu    sync.Mutex
@@ -168,7 +168,7 @@ type span struct {
 	worker string
 }
 
-func newShelf(folder string) (*shelf, error) {
+func newSpool(folder string) (*spool, error) {
 	err := disk.MakeFolder(folder)
 	var file *os.File
 	if err == nil {
@@ -178,11 +178,11 @@ func newShelf(folder string) (*shelf, error) {
 		return nil, fmt.Errorf("a file for results that come out of order: %w", err)
 	}
 	_ = os.Remove(file.Name()) // where that is refused, close does it
-	return &shelf{file: file, spans: map[int]span{}, added: make(chan struct{})}, nil
+	return &spool{file: file, spans: map[int]span{}, added: make(chan struct{})}, nil
 }
 
 // add keeps a result.
-func (s *shelf) add(r bus.Result) error {
+func (s *spool) add(r bus.Result) error {
 	if _, err := s.file.WriteAt(r.Data, s.size); err != nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func (s *shelf) add(r bus.Result) error {
 }
 
 // get waits for the result of a batch.
-func (s *shelf) get(ctx context.Context, seq int) (data []byte, worker string, err error) {
+func (s *spool) get(ctx context.Context, seq int) (data []byte, worker string, err error) {
 	for {
 		s.mu.Lock()
 		at, ok := s.spans[seq]
@@ -215,9 +215,9 @@ func (s *shelf) get(ctx context.Context, seq int) (data []byte, worker string, e
 	}
 }
 
-func (s *shelf) close() error {
+func (s *spool) close() error {
 	err := s.file.Close()
-	_ = os.Remove(s.file.Name()) // newShelf may have done so
+	_ = os.Remove(s.file.Name()) // newSpool may have done so
 	return err
 }
 
@@ -231,8 +231,8 @@ func (e *takenError) Error() string {
 	return fmt.Sprintf("run %s was taken over by %s: this caller has left it, and what it has is kept", e.run, e.by)
 }
 
-// tell says for the first time what part this caller works on. Who has said so since is another.
-func (c *Caller) tell(ctx context.Context, s SeenCaller) error {
+// claim announces what part this caller works on. Who has said so since is another.
+func (c *Caller) claim(ctx context.Context, s SeenCaller) error {
 	c.mu.Lock()
 	c.state = s
 	c.mu.Unlock()
@@ -282,7 +282,7 @@ func (c *Caller) report() {
 		case errors.Is(err, bus.ErrNoRun) || errors.As(err, new(*takenError)):
 			c.stop(err)
 		default:
-			c.o.Log.Warn("how far the run is could not be told", "run", c.Run(), "error", err)
+			c.o.Log.Warn("how far the run is could not be reported", "run", c.Run(), "error", err)
 		}
 	}
 }

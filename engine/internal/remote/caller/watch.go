@@ -138,8 +138,8 @@ func (c *crew) synchronise(ctx context.Context, run *bus.Run, key string) error 
 // seen is a worker as it said it is.
 type seen struct {
 	WorkerState
-	at   time.Time // when that was heard; zero: it is gone
-	told string    // what was said of it
+	at       time.Time // when that was heard; zero: it is gone
+	reported string    // what was said of it
 }
 
 func (w *seen) takesPart() bool {
@@ -211,7 +211,7 @@ func (c *crew) heard(change bus.Change, now time.Time) {
 	close(c.changed)
 	c.changed = make(chan struct{})
 	c.mu.Unlock()
-	c.tell(w)
+	c.announce(w)
 }
 
 // miss notes which workers have not been heard of for long.
@@ -226,16 +226,16 @@ func (c *crew) miss(now time.Time) {
 	}
 	c.mu.Unlock()
 	for _, w := range gone {
-		c.tell(w)
+		c.announce(w)
 	}
 }
 
-// tell says what has changed about a worker.
-func (c *crew) tell(w *seen) {
+// announce reports what has changed about a worker.
+func (c *crew) announce(w *seen) {
 	c.mu.Lock()
 	text := ""
 	switch {
-	case w.at.IsZero() && w.told == "":
+	case w.at.IsZero() && w.reported == "":
 	case w.at.IsZero():
 		text = "has left"
 	case w.State == Working:
@@ -243,9 +243,9 @@ func (c *crew) tell(w *seen) {
 	case w.State == Lacks:
 		text = "takes no part: " + strings.Join(w.Lacks, "; ")
 	}
-	changed := text != "" && text != w.told && !c.over
+	changed := text != "" && text != w.reported && !c.over
 	if changed {
-		w.told = text
+		w.reported = text
 	}
 	many, who := len(c.workers) > maxNamed, fmt.Sprintf("worker %s on %s", w.Name, w.Host)
 	lacks := w.State == Lacks && c.lacking(text) <= maxNamed
@@ -263,7 +263,7 @@ func (c *crew) tell(w *seen) {
 // lacking counts the workers of which the same was said. The caller holds mu.
 func (c *crew) lacking(text string) (n int) {
 	for _, w := range c.workers {
-		if w.told == text {
+		if w.reported == text {
 			n++
 		}
 	}

@@ -21,8 +21,8 @@ const (
 // Subjects of the run.
 const (
 	reports  = "lease-"   // asked, with the ID of the claim: reports
-	breakers = "breakers" // told: what was learnt of endpoints
-	yields   = "yield"    // told: the caller wants to keep the accounts
+	breakers = "breakers" // what was learnt of endpoints
+	yields   = "yield"    // the caller wants to keep the accounts
 )
 
 // claim is the right to keep the accounts, of one process at a time. It holds by the clock of who has

@@ -241,7 +241,7 @@ func Hold(ctx context.Context, run *bus.Run, g *governor.Governor, o Options) (*
 		}
 		h.stops = append(h.stops, stop)
 	}
-	h.loops[0].begin(ctx, h.report, h.tell)
+	h.loops[0].begin(ctx, h.report, h.announce)
 	h.loops[1].begin(ctx, h.watch)
 	return h, nil
 }
@@ -279,7 +279,7 @@ func (h *Holder) Close() {
 	h.stop()
 }
 
-// leave tells the keeper, which may be this process, that nothing is needed any more.
+// leave informs the keeper, which may be this process, that nothing is needed any more.
 func (h *Holder) leave() {
 	h.g.Grant(governor.Grant{})
 	ctx, done := context.WithTimeout(context.Background(), h.terms.asking())

@@ -113,23 +113,23 @@ func (k *Keeper) Close() {
 	<-k.ended
 }
 
-// told is an event with who tells it.
-type told struct {
+// announcement is an event with its sender.
+type announcement struct {
 	Holder string `json:"holder"`
 	governor.Event
 }
 
-// tell tells the others what the Governor learns of endpoints.
-func (h *Holder) tell(ctx context.Context) {
+// announce sends the others what the Governor learns of endpoints.
+func (h *Holder) announce(ctx context.Context) {
 	for {
 		select {
 		case e := <-h.g.Learnt():
-			data, err := json.Marshal(told{h.id, e})
+			data, err := json.Marshal(announcement{h.id, e})
 			if err == nil {
 				err = h.run.Tell(breakers, data)
 			}
 			if err != nil {
-				h.log.Debug("what was learnt of a service is not told", "endpoint", e.Endpoint, "error", err)
+				h.log.Debug("what was learnt of a service is not announced", "endpoint", e.Endpoint, "error", err)
 			}
 		case <-ctx.Done():
 			return
@@ -138,7 +138,7 @@ func (h *Holder) tell(ctx context.Context) {
 }
 
 func (h *Holder) hear(data []byte) {
-	var t told
+	var t announcement
 	if err := json.Unmarshal(data, &t); err != nil {
 		h.log.Debug("what another learnt of a service cannot be read", "error", err)
 		return

@@ -219,7 +219,7 @@ func takeOver(now time.Time, keeper string, l Ledger, limits Limits, age time.Du
 // Amount is money, in that of the file's prices, and tokens, in and out.
 type Amount = governor.Amount
 
-// report is what a holder tells the keeper.
+// report is what a holder sends the keeper.
 type report struct {
 	Holder  string `json:"holder"` // no other ever has the same
 	Leaving bool   `json:"leaving,omitempty"`

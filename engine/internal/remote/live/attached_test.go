@@ -14,7 +14,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// attachedTo is the intent pipeline over a collection that somebody else makes.
+// attachedTo is the intent pipeline over a collection that another program makes.
 func attachedTo(path string) string {
 	return strings.NewReplacer(`  source { path = "rows.tsv" }`+"\n", "", `use = "hashing"`, `use = "alphabet"`,
 		`store { use = "local" }`, "store {\n    use = \"theirs_file\"\n    config { collection = \""+path+"\" }\n  }").Replace(intent)

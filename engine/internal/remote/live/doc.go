@@ -14,7 +14,7 @@
 // happens on call and, with Options.Watch, when a file has changed that answers depend on (watch.go).
 // A file or source that became wrong leaves the version that serves as it is, and Status says why.
 //
-// A collection that somebody else makes is looked at every few seconds. Its rows are searched as they are at any time;
+// A collection that another program makes is looked at every few seconds. Its rows are searched as they are at any time;
 // another version takes over where another collection stands behind its name, or the number of
 // its entries has moved so far that labels and centroids are read again.
 //

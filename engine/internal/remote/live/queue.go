@@ -46,7 +46,7 @@ type kind int
 const (
 	answers kind = iota
 	finds
-	follows // travel alone, so that the times they are told are their own
+	follows // travel alone, so that the times that they see are their own
 )
 
 // batch is requests that travel together.
@@ -200,7 +200,7 @@ func (q *queue) close() {
 	q.waiting = nil
 }
 
-// queued tells the observer how the number of waiting requests changes.
+// queued reports to the observer how the number of waiting requests changes.
 func (q *queue) queued(change int) {
 	outcome.ObserverOr(q.pipeline.options.Observe).Queued(q.pipeline.name, change)
 }
@@ -240,7 +240,7 @@ type Event struct {
 	Skipped    string             // why the stage made nothing of the item; empty: it did
 }
 
-// Follow is Answer. each is told what the stages made of the item, in the order of time and from one
+// Follow is Answer. each is called with what the stages made of the item, in the order of time and from one
 // goroutine, before Follow returns.
 func (p *Pipeline) Follow(ctx context.Context, item engine.Item, each func(Event)) (engine.Result, error) {
 	steps := newStream[stage.Step]()
@@ -248,7 +248,7 @@ func (p *Pipeline) Follow(ctx context.Context, item engine.Item, each func(Event
 	r.follow = steps.add
 	ended := make(chan error, 1)
 	go func() { ended <- p.queue.do(r) }()
-	tell := func() {
+	report := func() {
 		for _, s := range steps.take() {
 			each(Event{s.Stage, s.Took, result.Candidates(s.Candidates), result.Votes(s.Votes), s.Skipped})
 		}
@@ -256,12 +256,12 @@ func (p *Pipeline) Follow(ctx context.Context, item engine.Item, each func(Event
 	for {
 		select {
 		case <-steps.there:
-			tell()
+			report()
 		case err := <-ended:
 			if err != nil {
 				return engine.Result{}, err
 			}
-			tell()
+			report()
 			return p.resultOf(r.result), nil
 		}
 	}

@@ -110,7 +110,7 @@ func (p *Pipeline) examine(v *version) {
 // costs a stat for each of them.
 const lookEvery = time.Second
 
-// attachedEvery is how often the collections are looked at that somebody else makes: their servers are asked.
+// attachedEvery is how often the collections are looked at that another program makes: their servers are asked.
 const attachedEvery = 10 * time.Second
 
 // again are the delays after which a build is tried again that failed for another reason than its files,

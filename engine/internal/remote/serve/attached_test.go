@@ -12,7 +12,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// theirs writes a collection that somebody else makes: the rows of fruit with a label of each text.
+// theirs writes a collection that another program makes: the rows of fruit with a label of each text.
 func theirs(t *testing.T, path, id string, label func(string) string) {
 	t.Helper()
 	now := enginetest.Filed{ID: id}
@@ -23,7 +23,7 @@ func theirs(t *testing.T, path, id string, label func(string) string) {
 	write(t, path, string(content))
 }
 
-// TestAttached: a collection that somebody else makes is answered from, searched, listed, and opened anew when it is
+// TestAttached: a collection that another program makes is answered from, searched, listed, and opened anew when it is
 // another one. While it is gone, requests fail and say so; what serves is not given up.
 func TestAttached(t *testing.T) {
 	dir := t.TempDir()

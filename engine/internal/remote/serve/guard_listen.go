@@ -330,7 +330,7 @@ func parseTokens(content []byte) (all []digest, err error) {
 }
 
 // admit reports whether the value of an Authorization header has a valid token. How long
-// that takes tells nothing about the tokens.
+// that takes says nothing about the tokens.
 func (t *Tokens) admit(header string) bool {
 	scheme, token, _ := strings.Cut(header, " ")
 	given := sha256.Sum256([]byte(strings.TrimSpace(token)))

@@ -22,7 +22,7 @@ import (
 // Each pipeline is a tool that takes a text and returns the result, once as text for a model to
 // read and once as data (structuredContent). Its description says what it answers with. An item
 // that fails is a result that says so (isError), so that a model can go on; what stages do is
-// told as progress to clients that ask for it.
+// sent as progress to clients that ask for it.
 //
 // Sessions are not kept: each request stands for itself, so any number of clients costs nothing
 // while it asks nothing.
@@ -82,7 +82,7 @@ func (f mcpFace) call(ctx context.Context, r *protocol.CallToolRequest, p Pipeli
 	return &protocol.CallToolResult{Content: []protocol.Content{&protocol.TextContent{Text: text(result)}}}, result, nil
 }
 
-// progress tells a client what stages did, where it asks for that.
+// progress sends a client what stages did, where it asks for that.
 func (f mcpFace) progress(ctx context.Context, r *protocol.CallToolRequest) func(live.Event) {
 	token := r.Params.GetProgressToken()
 	done := 0.0
@@ -92,7 +92,7 @@ func (f mcpFace) progress(ctx context.Context, r *protocol.CallToolRequest) func
 		}
 		done++
 		if err := r.Session.NotifyProgress(ctx, &protocol.ProgressNotificationParams{ProgressToken: token, Progress: done, Message: e.Stage}); err != nil {
-			f.log.Debug("a client was not told of progress", "error", err)
+			f.log.Debug("progress did not reach a client", "error", err)
 		}
 	}
 }

@@ -59,7 +59,7 @@ func writeStatus(w http.ResponseWriter, code int, status string) {
 	_, _ = w.Write([]byte(`{"status":"` + status + "\"}\n")) // the client may be gone
 }
 
-// cutOff is how long requests have that were told to end because the grace is over.
+// cutOff is how long requests have that have to end because the grace is over.
 const cutOff = 5 * time.Second
 
 // Serve answers what comes in until ctx ends, and then ends as Options say: /readyz says

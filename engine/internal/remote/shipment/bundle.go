@@ -20,7 +20,7 @@ import (
 // This file holds what a worker needs to open the pipeline file of a run: the file with all that
 // it reads, and the names of what is too large or too secret to travel.
 //
-// A worker keeps the paths of the caller's machine, since results may depend on them, and is told where
+// A worker keeps the paths of the caller's machine, since results may depend on them, and learns where
 // each lies on its own (engine.Options.Away). Plugins are found by the lock file, models by the
 // digests of their files, and secrets in the worker's own environment; what a worker lacks of
 // these is a list of sentences that say what to do (LacksError).
@@ -268,7 +268,7 @@ func (c *collector) stages(f *pipeline.File, p *pipeline.Pipeline) error {
 	for _, k := range f.Knowledge {
 		for _, path := range engine.StorePaths(k.Store) {
 			if k.Attached() {
-				c.stay(path, fmt.Sprintf("somebody else makes the collection of knowledge %q in it", k.Name))
+				c.stay(path, fmt.Sprintf("another program makes the collection of knowledge %q in it", k.Name))
 			} else {
 				c.bundle.Stores = append(c.bundle.Stores, path)
 			}

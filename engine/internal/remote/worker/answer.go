@@ -184,8 +184,8 @@ func lacking(err error) error {
 const (
 	// rateOver is how long the time is that a rate is of.
 	rateOver = 30 * time.Second
-	// told is how long a state may take to the servers.
-	told = 5 * time.Second
+	// stateTimeout is how long a state may take to the servers.
+	stateTimeout = 5 * time.Second
 )
 
 // status is what others see of this worker in a run.
@@ -196,7 +196,7 @@ type status struct {
 	before governor.Snapshot        // of those that were open before
 	marks  []mark                   // of the last rateOver, oldest first
 
-	changed chan struct{} // something is to be told at once
+	changed chan struct{} // something changed that others have to see at once
 }
 
 // mark is how many items had been answered at a time.
@@ -255,7 +255,7 @@ func (s *status) count(items, failed int) {
 	s.now.Failed += int64(failed)
 }
 
-// state is what is told now.
+// state is what others see now.
 func (s *status) state(now time.Time) caller.WorkerState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -272,10 +272,10 @@ func (s *status) state(now time.Time) caller.WorkerState {
 	return w
 }
 
-// keep tells the state until ctx ends, once more then, and has it forgotten.
+// keep writes the state until ctx ends, once more then, and has it forgotten.
 func (s *status) keep(ctx context.Context, r room) {
 	for ctx.Err() == nil {
-		s.tell(ctx, r)
+		s.put(ctx, r)
 		next := time.NewTimer(caller.WorkerEvery)
 		select {
 		case <-s.changed:
@@ -284,15 +284,15 @@ func (s *status) keep(ctx context.Context, r room) {
 		}
 		next.Stop()
 	}
-	s.tell(ctx, r)
-	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), told)
+	s.put(ctx, r)
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), stateTimeout)
 	defer cancel()
 	_ = r.Forget(within) // else it ages, and others see that
 }
 
-// tell puts the state, also once ctx has ended. Where that fails, the next one says the same and more.
-func (s *status) tell(ctx context.Context, r room) {
-	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), told)
+// put writes the state, also once ctx has ended. Where that fails, the next one says the same and more.
+func (s *status) put(ctx context.Context, r room) {
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), stateTimeout)
 	defer cancel()
 	_ = r.Tell(within, s.state(time.Now()))
 }

@@ -1,5 +1,5 @@
 // Package worker takes part in runs that others have begun: it opens their pipelines, takes
-// batches and answers them, until it is told to end.
+// batches and answers them, until it is asked to end.
 //
 // A worker looks at all runs at the servers, oldest first, and takes part in a few at a time. One
 // that has had nothing to do for a while makes room for others that wait. For a run it needs the racflow

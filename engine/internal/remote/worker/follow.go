@@ -49,7 +49,7 @@ type follower struct {
 	status   *status
 	log      *slog.Logger
 	failures int
-	lacks    []string // that were told last
+	lacks    []string // that were reported last
 }
 
 // follow takes part in a run until that is over or ctx ends. enter waits for its turn.
@@ -66,14 +66,14 @@ func (w *worker) follow(ctx context.Context, id string, enter func(context.Conte
 		return
 	}
 	f := &follower{worker: w, id: id, room: r, status: newStatus(w.name), log: w.log.With("run", id)}
-	// The state is told until the last batch has ended, also where that takes a while.
+	// The state is written until the last batch has ended, also where that takes a while.
 	telling, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var tells sync.WaitGroup
-	tells.Go(func() { f.status.keep(telling, r) })
+	var reports sync.WaitGroup
+	reports.Go(func() { f.status.keep(telling, r) })
 	for f.once(ctx) && w.places.enter(ctx) == nil {
 	}
 	stop()
-	tells.Wait()
+	reports.Wait()
 	if ctx.Err() == nil {
 		w.drop(id)
 	}
@@ -133,7 +133,7 @@ func (f *follower) once(ctx context.Context) (again bool) {
 	return f.wait(ctx, pause)
 }
 
-// lack tells what keeps the worker from the run; people only where that is news.
+// lack reports what keeps the worker from the run; people only where that is news.
 func (f *follower) lack(what []string) {
 	f.status.set(caller.Lacks, what...)
 	if slices.Equal(f.lacks, what) {

@@ -240,7 +240,7 @@ func (n *natsRoom) Over(ctx context.Context) error {
 	}
 }
 
-// heard rings when something was told to all.
+// heard rings when a message to all arrived.
 type heard struct {
 	rings chan struct{}
 	stop  func()
@@ -261,7 +261,7 @@ func (n *natsRoom) hear(on string) heard {
 	return h
 }
 
-// follow looks which part of the run is on. What was told does not say it: any worker may tell that.
+// follow looks which part of the run is on. The message does not say it: any worker may have sent it.
 func (n *natsRoom) follow(ctx context.Context) {
 	var state caller.SeenCaller
 	text, _, err := n.Get(ctx, caller.CallerKey)

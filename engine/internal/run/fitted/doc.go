@@ -5,7 +5,7 @@
 //
 //	STATE/fitted/GENERATION/WORK-STAGE-CONTENT
 //
-// A collection that somebody else makes has a folder for each block and config of its store in the
+// A collection that another program makes has a folder for each block and config of its store in the
 // place of a generation, and the hash of its sample as CONTENT.
 //
 // WORK is the digest of what the stage uses with which arguments, STAGE that of the same

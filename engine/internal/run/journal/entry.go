@@ -93,7 +93,7 @@ func (j *Journal) Copy(from *Journal, results []outcome.Result) error {
 	d := &drafts[Answered]
 	for i := range results {
 		from.mu.Lock()
-		e := from.shelves[Answered].entry(results[i].Line, from.Manifest.Format)
+		e := from.files[Answered].entry(results[i].Line, from.Manifest.Format)
 		from.mu.Unlock()
 		if e == nil {
 			continue // it was changed meanwhile: a resumed run answers the item

@@ -42,7 +42,7 @@ type Journal struct {
 	options Options
 
 	mu      sync.Mutex
-	shelves kinds // the first one, of answers, holds the lock
+	files   files // the first one, of answers, holds the lock
 	earlier int   // items that were known when it was opened
 	buffer  []byte
 }
@@ -65,7 +65,7 @@ func Create(dir string, m Manifest, o Options) (*Journal, error) {
 		err = errors.Join(j.disk().syncFolder(dir), j.disk().syncFolder(filepath.Dir(dir)), j.disk().syncFolder(filepath.Dir(filepath.Dir(dir))))
 	}
 	if err != nil {
-		return nil, errors.Join(err, j.shelves[Answered].close())
+		return nil, errors.Join(err, j.files[Answered].close())
 	}
 	return j, nil
 }
@@ -76,7 +76,7 @@ func (j *Journal) locked(f *os.File, err error) error {
 		return fmt.Errorf("run %s is being worked on by another process: wait until it is done", j.Manifest.ID)
 	}
 	if err == nil {
-		j.shelves[Answered].file = j.disk().locked(f)
+		j.files[Answered].file = j.disk().locked(f)
 	}
 	return err
 }
@@ -88,12 +88,12 @@ func Resume(dir string, o Options) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = j.shelves[Answered].file.Truncate(j.shelves[Answered].size); err != nil {
+	if err = j.files[Answered].file.Truncate(j.files[Answered].size); err != nil {
 		return nil, errors.Join(fmt.Errorf("resume run %s: %w", j.ID(), err), j.Close(nil))
 	}
 	for _, status := range []Status{Provisional, Failed} { // their items are asked again
-		err = errors.Join(err, j.shelves[status].close())
-		j.shelves[status] = shelf{}
+		err = errors.Join(err, j.files[status].close())
+		j.files[status] = lineFile{}
 	}
 	for _, file := range []string{totalsFile, failuresFile, provisionalFile} {
 		if e := os.Remove(filepath.Join(j.dir, file)); !errors.Is(e, fs.ErrNotExist) {
@@ -101,7 +101,7 @@ func Resume(dir string, o Options) (*Journal, error) {
 		}
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("resume run %s: %w", j.ID(), err), j.shelves[Answered].close())
+		return nil, errors.Join(fmt.Errorf("resume run %s: %w", j.ID(), err), j.files[Answered].close())
 	}
 	return j, nil
 }
@@ -141,9 +141,9 @@ func (j *Journal) Known() int { return j.earlier }
 func (j *Journal) Index() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for i := range j.shelves {
-		if j.shelves[i].known == nil {
-			j.shelves[i].known = map[int]span{}
+	for i := range j.files {
+		if j.files[i].known == nil {
+			j.files[i].known = map[int]span{}
 		}
 	}
 }
@@ -160,7 +160,7 @@ func (j *Journal) Answered(row source.Row) (outcome.Result, bool) {
 func (j *Journal) entry(status Status, row source.Row) *entry {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	e := j.shelves[status].entry(row.Line, j.Manifest.Format)
+	e := j.files[status].entry(row.Line, j.Manifest.Format)
 	if e == nil || e.ID != nameOf(row) || (e.Answer == nil) != (status == Failed) {
 		return nil // then it is answered again
 	}
@@ -204,7 +204,7 @@ func (j *Journal) keep(results []outcome.Result) (err error) {
 		if d.text, err = appendEntry(d.text, &results[i], j.options.Keep); err != nil && !errors.As(err, &infinite) {
 			return err // a number that is not finite is no answer: a resumed run asks again
 		}
-		if j.shelves[status].known != nil && len(d.text) > from {
+		if j.files[status].known != nil && len(d.text) > from {
 			d.add(results[i].Line, from)
 		}
 	}
@@ -223,8 +223,8 @@ func (j *Journal) Close(end *Totals) error {
 			err = disk.WriteFile(filepath.Join(j.dir, totalsFile), SealFile(text), j.options.Sync.Forces())
 		}
 	}
-	for i := len(j.shelves) - 1; i >= 0; i-- { // the lock last
-		err = errors.Join(err, j.shelves[i].close())
+	for i := len(j.files) - 1; i >= 0; i-- { // the lock last
+		err = errors.Join(err, j.files[i].close())
 	}
 	return err
 }

@@ -269,7 +269,7 @@ type ManifestKnowledge struct {
 	Content    string `json:"content"` // hash of what it was made from
 	// Embedder is a digest of what the embedder makes of a text; empty: an older racflow kept the run.
 	Embedder string `json:"embedder,omitempty"`
-	// Attached: somebody else makes it, and may have changed rows of it under one Content.
+	// Attached: another program makes it, and may have changed rows of it under one Content.
 	Attached bool `json:"attached,omitempty"`
 }
 

@@ -19,8 +19,8 @@ import (
 
 // scan finds what earlier parts of the run have kept.
 func (j *Journal) scan() error {
-	for status := range j.shelves {
-		s := &j.shelves[status]
+	for status := range j.files {
+		s := &j.files[status]
 		if s.file == nil {
 			f, err := j.disk().open(filepath.Join(j.dir, shelfFiles[status]), os.O_RDWR)
 			if errors.Is(err, fs.ErrNotExist) {
@@ -44,7 +44,7 @@ func (j *Journal) scan() error {
 
 // scan finds the lines of a file, by line of the input, and the end of its last complete
 // line. It returns how many have been changed and not been written again.
-func (s *shelf) scan(format int, failures bool) (changed int, err error) {
+func (s *lineFile) scan(format int, failures bool) (changed int, err error) {
 	s.known, s.size = map[int]span{}, 0
 	type lost struct {
 		line int
@@ -115,7 +115,7 @@ func Count(dir string, format int) (t outcome.Totals) {
 		return t
 	}
 	defer f.Close() //nolint:errcheck // it was only read
-	s := shelf{file: f}
+	s := lineFile{file: f}
 	_, _ = s.scan(format, false)                             // what cannot be read is not known
 	for _, line := range slices.Sorted(maps.Keys(s.known)) { // sums depend on the order
 		if e := s.entry(line, format); e != nil {
@@ -151,8 +151,8 @@ func End(dir string) *Totals {
 	return end
 }
 
-// shelf is a file of lines that grows at its end.
-type shelf struct {
+// lineFile is a file of lines that grows at its end.
+type lineFile struct {
 	file  file // nil: there is none so far
 	size  int64
 	known map[int]span // by line of the input; nil: nobody asks
@@ -164,7 +164,7 @@ type span struct {
 	length int
 }
 
-// draft is what is to be added to a shelf.
+// draft is what is to be added to a file.
 type draft struct {
 	text  []byte
 	spans map[int]span // from the draft's beginning
@@ -179,7 +179,7 @@ func (d *draft) add(line int, from int) {
 
 // append adds a draft. A partial write, as on a full disk, is undone, so that the next
 // line begins a line; so is one that cannot be forced to the disk.
-func (s *shelf) append(d draft, force bool) error {
+func (s *lineFile) append(d draft, force bool) error {
 	n, err := s.file.WriteAt(d.text, s.size)
 	if err == nil && force {
 		err = s.file.Sync()
@@ -201,7 +201,7 @@ func (s *shelf) append(d draft, force bool) error {
 }
 
 // entry reads the line of an item; nil: there is none, or it was changed.
-func (s *shelf) entry(line, format int) *entry {
+func (s *lineFile) entry(line, format int) *entry {
 	at, ok := s.known[line]
 	if !ok {
 		return nil
@@ -213,19 +213,19 @@ func (s *shelf) entry(line, format int) *entry {
 	return parse(text, format)
 }
 
-func (s *shelf) close() error {
+func (s *lineFile) close() error {
 	if s.file == nil {
 		return nil
 	}
 	return s.file.Close()
 }
 
-// kinds are the shelves of a run, by what its items have come to.
-type kinds [Failed + 1]shelf
+// files are those of a run, by what its items have come to.
+type files [Failed + 1]lineFile
 
 var shelfFiles = [...]string{Answered: journalFile, Provisional: provisionalFile, Failed: failuresFile}
 
-// of says on which shelf a result belongs.
+// of says in which file a result belongs.
 func of(r *outcome.Result) Status {
 	switch {
 	case r.Failure != nil:
@@ -236,12 +236,12 @@ func of(r *outcome.Result) Status {
 	return Answered
 }
 
-// add adds drafts to their shelves. Files other than the journal itself are made when
+// add adds drafts to their files. Files other than the journal itself are made when
 // there is something to write.
 func (j *Journal) add(drafts *[Failed + 1]draft) error {
 	var errs []error
 	for status := range drafts {
-		d, s := drafts[status], &j.shelves[status]
+		d, s := drafts[status], &j.files[status]
 		if len(d.text) == 0 {
 			continue
 		}
@@ -254,7 +254,7 @@ func (j *Journal) add(drafts *[Failed + 1]draft) error {
 	return errors.Join(errs...)
 }
 
-func (j *Journal) make(s *shelf, name string) (err error) {
+func (j *Journal) make(s *lineFile, name string) (err error) {
 	if s.file != nil {
 		return nil
 	}

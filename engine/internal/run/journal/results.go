@@ -82,14 +82,14 @@ func (j *Journal) Kept() iter.Seq[Item] {
 		j.mu.Lock()
 		statuses := map[int]Status{}
 		for _, status := range []Status{Provisional, Failed, Answered} { // the last one counts
-			for line := range j.shelves[status].known {
+			for line := range j.files[status].known {
 				statuses[line] = status
 			}
 		}
 		j.mu.Unlock()
 		for _, line := range slices.Sorted(maps.Keys(statuses)) {
 			j.mu.Lock()
-			e := j.shelves[statuses[line]].entry(line, j.Manifest.Format)
+			e := j.files[statuses[line]].entry(line, j.Manifest.Format)
 			j.mu.Unlock()
 			if e == nil {
 				continue

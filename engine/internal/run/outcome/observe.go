@@ -43,7 +43,7 @@ func (nobody) Queued(string, int)                     {}
 func (nobody) Swapped(string)                         {}
 func (nobody) Cluster(string, Cluster)                {}
 
-// Observer is told what the engine does. Its methods are called by several goroutines at
+// Observer hears what the engine does. Its methods are called by several goroutines at
 // once. Where a field or option of this type is nil, nobody listens.
 //
 // A stage is named as everywhere: "sample.knn", "retrieve.near"; the embedder and the store

@@ -167,7 +167,7 @@ type Result struct {
 	Unasked, Asked *Bill
 }
 
-// Basis tells what an item got from the knowledge: two runs of the same stages answer it alike
+// Basis is what an item got from the knowledge: two runs of the same stages answer it alike
 // where it is equal, the labels of the knowledge and what stages have learnt are the same.
 type Basis struct {
 	Found string            `json:"found,omitempty"` // digest of what the searches found; empty: it is not known

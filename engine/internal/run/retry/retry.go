@@ -202,7 +202,7 @@ func (t *tries) end(at []int) {
 }
 
 // pauses come on top of what a stage asks for: all that were sent away together
-// are told the same time to wait.
+// get the same time to wait.
 var pauses = support.Backoff{First: 200 * time.Millisecond, Max: 200 * time.Millisecond << 7}
 
 // sleep waits, unless all ends before.

@@ -12,7 +12,7 @@ import (
 )
 
 // Asker does a Spender's work where the stages are asked on another machine: it decides
-// nothing, but asks the paid voters about an item or not as it is told, and says what that takes.
+// nothing, but asks the paid voters about an item or not as it is asked to, and says what that takes.
 // Its methods may be called by several goroutines at once.
 type Asker struct {
 	spender *Spender

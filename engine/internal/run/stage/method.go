@@ -483,7 +483,7 @@ type trace struct {
 	retries []outcome.Retry
 }
 
-// maxRetries is how many causes of one stage are told apart for an item.
+// maxRetries is how many causes of one stage are counted apart for an item.
 const maxRetries = 4
 
 // note notes that a rule of a stage decided something about the item.

@@ -250,8 +250,8 @@ type Step struct {
 // It is set before the item's way begins.
 func (r *Record) Follow(each func(Step)) { r.follow, r.texts = each, true }
 
-// tell says to those who follow records that the stage is done with them.
-func (s *stage) tell(records []*Record, took time.Duration) {
+// report calls those who follow records once the stage is done with them.
+func (s *stage) report(records []*Record, took time.Duration) {
 	for _, rec := range records {
 		if rec.follow == nil {
 			continue
@@ -334,7 +334,7 @@ func (g *Graph) run(ctx context.Context, records []*Record, wanted func(stage in
 			}
 			start := time.Now()
 			s.run(ctx, good)
-			s.tell(good, time.Since(start))
+			s.report(good, time.Since(start))
 		})
 	}
 	wg.Wait()

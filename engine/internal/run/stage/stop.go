@@ -50,7 +50,7 @@ func (g *Graph) Worked(times []outcome.StageTime, distributions []string) {
 	}
 }
 
-// workedElsewhere is what Worked was told of a stage.
+// workedElsewhere is what Worked got of a stage.
 func (g *Graph) workedElsewhere(stage string) (rows int, busy time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -194,13 +194,13 @@ type viewer struct {
 	Page     string `json:"page"`
 	Reviewer string `json:"reviewer"`
 	Case     string `json:"case"` // that it shows; empty: none
-	told     chan struct{}
+	changed  chan struct{}
 }
 
 // enter adds a page; a later one of the same name takes the place of an earlier one, which has lost
 // its connection.
 func (p *pages) enter(name string) *viewer {
-	v := &viewer{Page: name, told: make(chan struct{}, 1)}
+	v := &viewer{Page: name, changed: make(chan struct{}, 1)}
 	p.mu.Lock()
 	if p.open == nil {
 		p.open = map[string]*viewer{}
@@ -229,7 +229,7 @@ func (p *pages) changed() {
 	defer p.mu.Unlock()
 	for _, v := range p.open {
 		select {
-		case v.told <- struct{}{}:
+		case v.changed <- struct{}{}:
 		default: // it is awake
 		}
 	}
@@ -280,7 +280,7 @@ func (s *ReviewServer) at(w http.ResponseWriter, r *http.Request) {
 	send(w, http.StatusOK, struct{}{})
 }
 
-// event is what a page is told: what it does not know yet.
+// event is what a page gets: what it does not know yet.
 type event struct {
 	Decided map[string]*review.Decision `json:"decided"` // by case; null: none counts any more
 	Labels  []string                    `json:"labels,omitempty"`
@@ -306,7 +306,7 @@ func (s *ReviewServer) sendEvents(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-r.Context().Done():
 			return
-		case <-v.told:
+		case <-v.changed:
 		}
 		e := event{Decided: map[string]*review.Decision{}, Pages: s.pages.others(name)}
 		now, _ := s.queue.Decisions()

@@ -347,7 +347,7 @@ func (p *Plan) count(o Options) error {
 }
 
 // compare compares the knowledge that the pipeline searches with its sources, and looks at collections
-// that somebody else makes. Where a
+// that another program makes. Where a
 // service embeds, that is not asked: the texts are only counted, and those among them
 // that are embedded already would not be sent again.
 func (p *Plan) compare(ctx context.Context, o Options) error {

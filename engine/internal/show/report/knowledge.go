@@ -52,7 +52,7 @@ func attachedOf(a *attached.Report) *attachedJSON {
 	return shown
 }
 
-// writeAttached shows a collection that somebody else makes: which of its fields are what, and how it
+// writeAttached shows a collection that another program makes: which of its fields are what, and how it
 // compares with the embedder.
 func writeAttached(w io.Writer, k knowledge.BuildReport) {
 	a := k.Attached

@@ -165,7 +165,7 @@ type (
 		Tokens  int    `json:"tokens,omitempty"` // of texts that a service would embed, about, at most
 		Removed int    `json:"to_remove"`
 
-		Attached *attachedJSON `json:"attached,omitempty"` // a collection that somebody else makes
+		Attached *attachedJSON `json:"attached,omitempty"` // a collection that another program makes
 	}
 	callsJSON struct {
 		Stage    string      `json:"stage"`

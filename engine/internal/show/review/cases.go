@@ -204,9 +204,9 @@ func Find(file string, blocks []*pipeline.Knowledge, name, path string) (Place, 
 	}
 	switch {
 	case len(rows) == 0 && name != "":
-		return Place{}, fmt.Errorf("%s searches no knowledge %q that is made of rows; a collection that somebody else makes is only read", file, name)
+		return Place{}, fmt.Errorf("%s searches no knowledge %q that is made of rows; a collection that another program makes is only read", file, name)
 	case len(rows) == 0:
-		return Place{}, fmt.Errorf("%s searches no knowledge that is made of rows, and decisions are rows; a collection that somebody else makes is only read", file)
+		return Place{}, fmt.Errorf("%s searches no knowledge that is made of rows, and decisions are rows; a collection that another program makes is only read", file)
 	case len(rows) > 1 && len(reviewed) != 1:
 		return Place{}, errors.New("several are made of rows: say with --knowledge which one learns from the decisions: " + strings.Join(names, ", "))
 	case len(rows) > 1:

@@ -212,7 +212,7 @@ type ProgressStep struct {
 // BytesUnit is the unit of work that is measured in bytes.
 const BytesUnit = "byte"
 
-// ProgressFunc is told of steps, by several goroutines at once. nil: nobody wants to know.
+// ProgressFunc is called with steps, by several goroutines at once. nil: nobody wants to know.
 type ProgressFunc func(ProgressStep)
 
 // Report calls the function, if there is one.

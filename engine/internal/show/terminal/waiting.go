@@ -150,7 +150,7 @@ func (r *WaitReporter) look() {
 	}
 }
 
-// due makes one report of what a stage waits for, and tells whether it is time for it.
+// due makes one report of what a stage waits for, and reports whether it is time for it.
 // The caller holds mu.
 func (r *WaitReporter) due(now time.Time, waits []Wait) (report LongWait, due bool) {
 	// A call under way is one of the engine's and one of the service's, and says nothing

@@ -454,7 +454,7 @@ func (c *collection) replay(f *os.File, empty, old *version) (*version, error) {
 }
 
 // errMissing says that a listed file is not there: another log replaced this one and
-// the file was removed, or somebody else removed it.
+// the file was removed, or another process removed it.
 var errMissing = errors.New("a segment is missing")
 
 // openBase returns the parts that a base lists. It takes segments that old has from

@@ -167,7 +167,7 @@ func milvusVectors(name string, values [][]float32) *schemapb.FieldData {
 	}}}
 }
 
-// attach opens a collection that somebody else makes.
+// attach opens a collection that another program makes.
 func attach(t testing.TB, c config, a attached.Arguments) (*reader, sdk.Attached) {
 	t.Helper()
 	r := openReader(t, c, a)

@@ -124,7 +124,7 @@ func after(base Snapshot, turn int64) *Snapshot {
 	return &base
 }
 
-// renew prolongs the turn's lease until the transaction ends or somebody else has
+// renew prolongs the turn's lease until the transaction ends or another process has
 // claimed a turn.
 func (tx *transaction) renew() {
 	for support.SleepFor(tx.ctx, leaseRenew) == nil {

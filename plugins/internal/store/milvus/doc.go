@@ -35,7 +35,7 @@
 //	transaction  writing, and the commit that makes all of it visible at once
 //	search       both legs of a search, scored as store/local does; get and scan
 //	column       replies of the server as rows
-//	mapping      which field of somebody else's collection holds which part of an entry
+//	mapping      which field of a foreign collection holds which part of an entry
 //	attached     such a collection: searched, got and scanned
 //
 // This package puts them together as a stage. It does not embed and does not fuse.

@@ -17,7 +17,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// reader implements sdk.Attacher: it serves one collection that somebody else makes.
+// reader implements sdk.Attacher: it serves one collection that another program makes.
 // It is safe for concurrent use.
 type reader struct {
 	server    *table.Server
@@ -83,7 +83,7 @@ func (r *reader) Scan(ctx context.Context, name string, scan sdk.Scan) (sdk.Page
 	return c.Scan(ctx, scan)
 }
 
-var errReadOnly = sdk.Invalid(errors.New("a collection that somebody else makes is read only: leave out the argument collection to build one"))
+var errReadOnly = sdk.Invalid(errors.New("a collection that another program makes is read only: leave out the argument collection to build one"))
 
 func (r *reader) Open(context.Context, string, sdk.Schema) (sdk.Collection, error) {
 	return sdk.Collection{}, errReadOnly
@@ -230,7 +230,7 @@ func (s *store) List(ctx context.Context) ([]sdk.Collection, error) {
 	return all, nil
 }
 
-// describe reads what is known of a table; one that somebody else has made has no
+// describe reads what is known of a table; one that another program has made has no
 // name. A table that is not in the server's memory is loaded for a moment, because
 // its record is one of its rows.
 func (s *store) describe(ctx context.Context, name string) (sdk.Collection, error) {

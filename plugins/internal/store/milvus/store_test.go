@@ -20,7 +20,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// docs are rows of a collection that somebody else makes, and the entries that
+// docs are rows of a collection that another program makes, and the entries that
 // they are.
 type docs struct {
 	entries []sdk.Entry

@@ -18,7 +18,7 @@ import (
 )
 
 // This file is the part of the conformance suite that checks stores which serve
-// collections that somebody else makes (sdk.Attacher). The rows, and what searches ought to find
+// collections that another program makes (sdk.Attacher). The rows, and what searches ought to find
 // among them, are computed here; the stage's own test makes the collections.
 
 func (v *view) opens() {
@@ -290,7 +290,7 @@ func dot(a, b []float32) (sum float64) {
 	return sum
 }
 
-// Foreign makes collections as somebody else would, without the stage under test.
+// Foreign makes collections as another program would, without the stage under test.
 type Foreign struct {
 	// Make makes a new collection that holds the rows, and returns the config by which the stage attaches
 	// it. Each row has an id, a text, a context, a label, metadata and a vector, and all of that
@@ -323,7 +323,7 @@ var Cases = []Case{
 		"Let the server select what sdk.Filter selects; where it cannot, have it select more, and check what it found.", (*view).filters},
 	{"words", "A hybrid search uses what the collection has, and says what it goes without.",
 		"Set Attached.Lexical only where the server searches a text by words; else leave Hits.Lexical nil in a hybrid search, and refuse a lexical one.", (*view).lexical},
-	{"refuses to write", "The collection is somebody else's: nothing may be written there.",
+	{"refuses to write", "The collection belongs to another program: nothing may be written there.",
 		"Refuse Put, Delete, Commit and Drop of its name with sdk.Invalid.", (*view).refuses},
 	{"unknown collection", "A wrong name in a file is told to the person who wrote it.",
 		"Return sdk.Invalid with the name; make no collection of that name.", (*view).unknown},
@@ -333,7 +333,7 @@ var Cases = []Case{
 		"Let searches run on while Attach looks.", (*view).together},
 }
 
-// Run runs a case on a stage whose collections somebody else makes.
+// Run runs a case on a stage whose collections another program makes.
 func (c Case) Run(t harness.T, subject *harness.Subject, foreign Foreign) {
 	v := &view{T: t, Subject: subject, foreign: foreign}
 	v.make(rows(count))

@@ -22,9 +22,9 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// Arguments are the arguments that name a collection which somebody else makes.
+// Arguments are the arguments that name a collection which another program makes.
 type Arguments struct {
-	Collection string   `config:"collection" example:"docs" doc:"A collection that somebody else makes, or an alias of one: it is read and never written. The knowledge then has no source."`
+	Collection string   `config:"collection" example:"docs" doc:"A collection that another program makes, or an alias of one: it is read and never written. The knowledge then has no source."`
 	Partitions []string `config:"partitions" requires:"collection" doc:"Partitions of that collection to read; all if not given."`
 	Fields     Fields   `config:"fields" requires:"collection" doc:"Where the parts of its entries are. What is not given is found by type and usual names; plan shows what was found."`
 	Load       bool     `config:"load" requires:"collection" affects_output:"false" doc:"Have the server load that collection into its memory if it is not there; else that is left to its owner."`
@@ -115,7 +115,7 @@ func (c *Collection) checkPartitions(ctx context.Context) error {
 // load makes sure that the collection is in the server's memory, which is its owner's
 // to decide. It waits where the server is loading it, which may take long.
 func (c *Collection) load(ctx context.Context) error {
-	asked, told := false, false
+	asked, warned := false, false
 	for {
 		var state commonpb.LoadState
 		err := c.call(ctx, "ask for the load state", func(ctx context.Context, s Service) error {
@@ -141,8 +141,8 @@ func (c *Collection) load(ctx context.Context) error {
 				return err
 			}
 		}
-		if !told {
-			told = true
+		if !warned {
+			warned = true
 			c.log.Info("waiting until the server has loaded the collection into its memory", "collection", c.Name)
 		}
 		if err := support.SleepFor(ctx, 100*time.Millisecond); err != nil {

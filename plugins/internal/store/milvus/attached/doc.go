@@ -1,4 +1,4 @@
-// Package attached reads a collection that somebody else makes: an attached
+// Package attached reads a collection that another program makes: an attached
 // collection. It finds out how the server measures vectors and whether it searches by
 // words, and searches, gets and scans the rows as the entries that mapping.go makes of
 // them. It writes nothing: Service has no method for that.

@@ -14,7 +14,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file says which field of a collection that somebody else makes holds
+// This file says which field of a collection that another program makes holds
 // which part of an entry, makes entries of rows, and translates filters of
 // entries into expressions over those fields.
 //
