@@ -42,6 +42,15 @@ var format = []Block{
 		intArgument("requests_per_minute", "", 1, "Calls that begin within a minute; without it any number."),
 		intArgument("tokens_per_minute", "", 1, "Tokens within a minute, in and out; without it any number."),
 	}},
+	{Type: "model", Labelled: true, Doc: "A language model behind a service. Stages that name it, model = model.NAME, take its address, key, price and limit where they say nothing else.", Arguments: []Argument{
+		required(textArgument("name", "", "The model, as the service knows it. Empty: there is none, and stages that name it are off.")),
+		textArgument("provider", "openai", "Who serves it: openai, whose form most servers and gateways take, or anthropic; or a plugin's sample stage, which then asks it."),
+		textArgument("base_url", "", "The address of the service, up to and with its version; without it, or empty, the provider's own."),
+		textArgument("api_key", "", "The key; without it the secret OPENAI_API_KEY or ANTHROPIC_API_KEY, where there is one."),
+		given("batch", sdk.TypeBool, "false", "Whether it is asked by the service's batches: half the price, answers within 24 hours."),
+		given("price", sdk.TypeNumberMap, "", "What a million tokens cost, such as { input = 0.15, output = 0.6 }; without it, or empty, by the tables of prices."),
+		{Argument: sdk.Argument{Name: "limit", Type: "limit", Doc: "The limit that its calls share with others."}, Block: "limit"},
+	}},
 	{Type: "cache", Doc: "How much the state folder keeps of what need not be made twice. The pipelines that use a folder share it.", Arguments: []Argument{
 		intArgument("vector_bytes", strconv.Itoa(DefaultVectorBytes), 0, "The size of all vectors of passages. Those that were used least recently are removed when a build begins and when it ends; 0: none are kept."),
 		intArgument("answer_bytes", "", 1, "The size of all answers of services. The oldest are removed before the first call; without it all are kept, since they were paid for."),
@@ -82,7 +91,7 @@ var format = []Block{
 			intArgument("bytes", "", 1, "The size of all finished runs: the oldest are removed until the others fit; without it any."),
 		}},
 		perItem(Block{Type: "retrieve", Labelled: true, Doc: "Searches a knowledge for entries near an item.", Arguments: slices.Concat([]Argument{
-			{Argument: sdk.Argument{Name: "from", Type: "knowledge", Required: true, Doc: "The knowledge that is searched."}, Block: "knowledge"},
+			{Argument: sdk.Argument{Name: "from", Type: "knowledge", Doc: "The knowledge that is searched; without it the only one of the file."}, Block: "knowledge"},
 			intArgument("top_k", "60", 1, "How many candidates are found."),
 			intArgument("num_candidates", "", 1, "How many entries each leg finds before they are fused; without it four times top_k, and at least 100."),
 			choiceArgument("mode", "How it searches: by meaning (dense), by words (lexical) or by both.", "hybrid", "dense", "lexical"),
@@ -97,7 +106,7 @@ var format = []Block{
 			intArgument("top_k", "20", 1, "How many candidates are left at most."),
 			ruleArgument("keep", rule.Keep, "Which of the candidates stay."),
 		)),
-		perItem(uses(sdk.KindPrompt, true, "Writes prompts for models.")),
+		perItem(uses(sdk.KindPrompt, true, "Writes prompts for models.").with(modelArgument)),
 		perItem(priced(uses(sdk.KindSample, true, "A voter: gives answers to an item.")).with(
 			intArgument("n", "1", 1, "Answers per item."),
 			intArgument("resamples", "0", 0, "How often an item is asked again while none of its answers is accepted."),
@@ -163,7 +172,16 @@ var everyStage = []Argument{
 // uses is a block whose work a stage of a kind does.
 func uses(kind sdk.Kind, labelled bool, doc string) Block {
 	b := Block{Type: string(kind), Doc: doc, Labelled: labelled, Kind: kind}
-	return b.with(Argument{Argument: sdk.Argument{Name: "use", Type: sdk.TypeString, Required: true, Doc: "The stage that does the work."}}).with(everyStage...).with(
+	use := Argument{Argument: sdk.Argument{Name: "use", Type: sdk.TypeString, Required: true, Doc: "The stage that does the work."}}
+	switch kind {
+	case sdk.KindEmbed:
+		use = textArgument("use", "minilm", "The stage that does the work.")
+	case sdk.KindStore:
+		use = textArgument("use", "local", "The stage that does the work.")
+	case sdk.KindSample:
+		use.Required, use.Doc = false, "The stage that does the work; with model, that of its provider."
+	}
+	return b.with(use).with(everyStage...).with(
 		sizeArgument("memory", "What its process and all that this starts may hold, without the files that they map. A process that holds more is ended and started again, and the row that makes it do so fails. Programs in Go get nine tenths of it as GOMEMLIMIT. It is watched on Linux alone; without it any."))
 }
 
@@ -175,8 +193,11 @@ func priced(b Block) Block {
 		floatArgument("output", "", "Tokens of answers."),
 		floatArgument("batch", "", "What calls in batches cost, as a share of that; without it half."),
 	}})
-	return b.with(Argument{Argument: sdk.Argument{Name: "limit", Type: "limit", Doc: "The limit that its calls share with those of other stages."}, Block: "limit"})
+	return b.with(modelArgument, Argument{Argument: sdk.Argument{Name: "limit", Type: "limit", Doc: "The limit that its calls share with those of other stages."}, Block: "limit"})
 }
+
+// modelArgument names a model block.
+var modelArgument = Argument{Argument: sdk.Argument{Name: "model", Type: "model", Doc: "The model that it asks, or writes prompts for. Where that has no name, the stage is off."}, Block: "model"}
 
 // perItem is a stage of a pipeline, which may have fallbacks: the stage itself with
 // the arguments that a fallback changes.

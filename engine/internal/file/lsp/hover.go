@@ -167,7 +167,7 @@ type target struct {
 	attr  *attr  // of a local value
 }
 
-// targets are what var., local., knowledge. or limit. can name in the file.
+// targets are what var., local., knowledge., limit. or model. can name in the file.
 func (d *document) targets(root string) []target {
 	var all []target
 	for _, b := range d.root.blocks {
@@ -176,7 +176,7 @@ func (d *document) targets(root string) []target {
 			for _, a := range b.attrs {
 				all = append(all, target{name: a.name, at: a.at, attr: a})
 			}
-		case len(b.labels) > 0 && b.typ == map[string]string{"var": "variable", "knowledge": "knowledge", "limit": "limit"}[root]:
+		case len(b.labels) > 0 && b.typ == map[string]string{"var": "variable", "knowledge": "knowledge", "limit": "limit", "model": "model"}[root]:
 			all = append(all, target{name: b.labels[0].name, at: b.labels[0].at, block: b})
 		}
 	}

@@ -256,15 +256,17 @@ func (l *loader) override(b *stageBody, names []string) {
 		if b.block.Labels[0] != r.stage || r.block != "" && r.block != b.block.Type {
 			continue
 		}
-		if slices.Contains(names, r.argument) {
-			b.attrs[r.argument] = l.attribute(r).AsHCLAttribute()
+		attr := l.attribute(r).AsHCLAttribute()
+		_, named := reference(attr.Expr, "model")
+		if slices.Contains(names, r.argument) && (r.argument != "model" || named) { // else it is the config's
+			b.attrs[r.argument] = attr
 			r.used = append(r.used, b.block.Type)
 		} else {
 			config = append(config, r)
 		}
 		l.targets = append(l.targets, prefixed(b.block.Labels[0], names)...)
 	}
-	use := arguments{l, b.attrs}.text("use", "")
+	use := l.useOf(*b, l.modelOf(b.attrs))
 	info, ok := l.Catalog.Stage(sdk.Kind(b.block.Type), use)
 	if !ok || len(config) == 0 {
 		return // an unknown use is reported where the stage is read
@@ -307,7 +309,7 @@ func (l *loader) attribute(r *replacement) *hclsyntax.Attribute {
 }
 
 func unknownRoot(t hcl.Traversal) bool {
-	return !slices.Contains([]string{"var", "local", "knowledge", "limit"}, t.RootName())
+	return !slices.Contains([]string{"var", "local", "knowledge", "limit", "model"}, t.RootName())
 }
 
 // checkOverrides reports those that found no target, or several that the
@@ -416,6 +418,10 @@ func (l *loader) checkNames(e hcl.Expression) bool {
 		case "limit":
 			ok = false
 			l.errorAt(t.SourceRange(), "Misplaced limit", "A limit can only be named by the limit of a stage that calls services.")
+			continue
+		case "model":
+			ok = false
+			l.errorAt(t.SourceRange(), "Misplaced model", "A model can only be named by the model of a stage.")
 			continue
 		default:
 			continue // HCL says it well

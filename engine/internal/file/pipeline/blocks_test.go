@@ -40,6 +40,9 @@ knowledge "d" {
   embed { use = "x" }
   store { use = "x" }
 }
+knowledge "bare" {
+  source { path = "rows.tsv" }
+}
 pipeline "p" {
   input { path = "rows.tsv" }
   journal {}
@@ -65,6 +68,7 @@ pipeline "p" {
 		"enrich.enabled": k.Enrich[0].Enabled, "enrich.embed": k.Enrich[0].Embedded, "enrich.lexical": k.Enrich[0].Lexical,
 		"store.analyzer": k.Analyzer,
 		"retrieve.top_k": r.TopK, "retrieve.mode": r.Mode, "retrieve.fusion": r.Method, "retrieve.dense_weight": r.DenseWeight, "retrieve.rrf_k": r.K,
+		"embed.use": file.Knowledge[2].Embed.Use, "store.use": file.Knowledge[2].Store.Use, "model.provider": "openai", "model.batch": false,
 		"rerank.top_k": rerank.TopK, "sample.n": sample.N, "sample.resamples": sample.Resamples,
 	}
 	got["expect.enabled"] = file.Pipelines[0].Expects[0].Enabled

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/racflow/racflow/engine/internal/file/grammar"
 	"github.com/racflow/racflow/engine/internal/file/rule"
@@ -89,23 +90,18 @@ func (l *loader) readKnowledge(b *hcl.Block) *Knowledge {
 		}
 	}
 	l.add(diags)
-	if e := l.single(b, content.Blocks, "embed"); e != nil {
-		k.Embed = l.readStage(e, place{})
-	}
+	k.Embed = l.readStage(l.single(b, content.Blocks, "embed"), place{})
 	store := l.single(b, content.Blocks, "store")
-	if store != nil {
-		k.Store = l.readStage(store, place{knowledge: k})
-	}
+	k.Store = l.readStage(store, place{knowledge: k})
 	l.readOrigin(k, b, content.Blocks, store)
 	return k
 }
 
-// single returns the one block of a type that a knowledge must have.
+// single returns the one block of a type that a knowledge has, or an empty one.
 func (l *loader) single(in *hcl.Block, blocks hcl.Blocks, typ string) *hcl.Block {
 	found := blocks.OfType(typ)
 	if len(found) == 0 {
-		l.errorAt(in.DefRange, "Missing block", "A knowledge has a source, an embed and a store block; %s is missing.", typ)
-		return nil
+		return &hcl.Block{Type: typ, Body: &hclsyntax.Body{SrcRange: in.DefRange, EndRange: in.DefRange}, DefRange: in.DefRange, TypeRange: in.DefRange}
 	}
 	for _, extra := range found[1:] {
 		l.errorAt(extra.DefRange, "Duplicate block", "A knowledge has one %s block; there is one on line %d already.", typ, found[0].DefRange.Start.Line)

@@ -84,6 +84,7 @@ type loader struct {
 	vars, locals map[string]cty.Value // unknown: wrong, and reported already
 	paths        map[string]bool      // variables whose values are paths
 	visible      map[string]cty.Value // the variables as rules see them
+	models       []*model
 	overrides    []*replacement
 	targets      []string // that an override could have had, as far as stages of its name have been read
 	short        []string // names of short secrets that the expression at hand reads, and none before it
@@ -127,6 +128,9 @@ func (l *loader) parse(src []byte) (diags hcl.Diagnostics) {
 	l.readLocals(blocks["locals"])
 	for _, b := range l.distinct(blocks["limit"]) {
 		l.file.Limits = append(l.file.Limits, l.readLimit(b))
+	}
+	for _, b := range l.distinct(blocks["model"]) {
+		l.models = append(l.models, l.readModel(b))
 	}
 	l.file.Cache = l.readCache(blocks["cache"])
 	for _, b := range l.distinct(blocks["knowledge"]) {

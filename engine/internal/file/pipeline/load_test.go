@@ -79,7 +79,7 @@ func stages() Catalog {
 			Address string `config:"address" doc:"host:port"`
 		}, sdk.Store]),
 		sdk.StoreStage("shared", "", opener[struct {
-			Collection string `config:"collection" doc:"One that somebody else makes."`
+			Collection string `config:"collection" doc:"One that another program makes."`
 			Fields     struct {
 				Text string   `config:"text" doc:"The field of texts."`
 				Meta []string `config:"meta" doc:"Fields for filters."`

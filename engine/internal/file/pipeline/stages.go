@@ -93,6 +93,9 @@ func (l *loader) readFrom(b stageBody) *Knowledge {
 	none := &Knowledge{Embed: &Stage{}, Store: &Stage{}}
 	attr, ok := b.attrs["from"]
 	if !ok {
+		if len(l.file.Knowledge) == 1 {
+			return l.file.Knowledge[0]
+		}
 		l.errorAt(b.block.DefRange, "Missing argument", "Say what is searched: from = knowledge.NAME.%s", l.known())
 		return none
 	}
@@ -327,7 +330,9 @@ func (l *loader) makeStage(b stageBody, at place) *Stage {
 	if len(b.block.Labels) > 0 {
 		s.Name = b.block.Labels[0]
 	}
-	s.Enabled = a.bool("enabled", true)
+	m := l.takeModel(&b)
+	a.attrs = b.attrs
+	s.Enabled = a.bool("enabled", true) && (m == nil || m.exists)
 	defer func(was bool) { l.off = was }(l.off)
 	l.off = l.off || !s.Enabled
 	s.Batch = a.int("batch", 0, 1)
@@ -363,24 +368,27 @@ func (l *loader) makeStage(b stageBody, at place) *Stage {
 	s.Limit = l.readLimitOf(b)
 	s.Price = l.readPrice(b)
 	s.Kind = sdk.Kind(s.Block)
-	l.readUse(s, b, a)
+	l.readUse(s, b, a, m)
 	l.findPrice(s)
 	return s
 }
 
-// readUse finds the plugin stage that a block uses, and reads its config.
-func (l *loader) readUse(s *Stage, b stageBody, a arguments) {
-	attr, ok := b.attrs["use"]
-	if !ok {
-		l.errorAt(b.block.DefRange, "Missing argument", "Say which stage does the work: use = \"...\". There are %s.", l.uses(s.Kind))
+// readUse finds the plugin stage that a block uses, and reads its config. m is the model that
+// the block names; nil: it names none.
+func (l *loader) readUse(s *Stage, b stageBody, a arguments, m *model) {
+	at := b.block.DefRange
+	if attr, ok := b.attrs["use"]; ok {
+		s.UseRange = attr.Expr.Range()
+		use, where, ok := a.value("use", cty.String)
+		if !ok {
+			return
+		}
+		s.Use, at = use.AsString(), where
+	} else if s.Use = l.useOf(b, m); s.Use == "" {
+		l.errorAt(at, "Missing argument", "Say which stage does the work: use = \"...\". There are %s.", l.uses(s.Kind))
 		return
 	}
-	s.UseRange = attr.Expr.Range()
-	use, at, ok := a.value("use", cty.String)
-	if !ok {
-		return
-	}
-	s.Use = use.AsString()
+	var ok bool
 	if s.Info, ok = l.Catalog.Stage(s.Kind, s.Use); !ok {
 		l.unknownStage(s, at)
 		return
@@ -390,6 +398,9 @@ func (l *loader) readUse(s *Stage, b stageBody, a arguments) {
 	}
 	info := s.Info
 	info.Name = s.Use // a labelled config is for the name that the file uses
+	if m != nil {
+		b.configs = append([]*hclsyntax.Block{m.configFor(info)}, b.configs...)
+	}
 	s.Config = l.readConfig(b.configs, info, at)
 	if s.Info.PendsIf != "" {
 		if s.Info.Pends = s.Config.is(s.Info.PendsIf, s.Info.Arguments); s.Info.Pends {

@@ -1,0 +1,177 @@
+package pipeline
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/racflow/racflow/engine/internal/file/bounded"
+	"github.com/racflow/racflow/engine/internal/file/grammar"
+	"github.com/racflow/racflow/sdk"
+)
+
+// model is a model block. A stage that names it gets what the block says as if it stood in the
+// stage's own block, wherever the stage says nothing else.
+type model struct {
+	name   string
+	exists bool   // its name is not empty, or not known
+	use    string // the stage that asks it, where the block does not say
+	attrs  hcl.Attributes
+	config []*hclsyntax.Attribute // what a stage's config block would say
+	price  hcl.Blocks
+}
+
+// providers are the services that need no address: the key's variable in the environment, and the form
+// of requests where it is not OpenAI's.
+var providers = map[string]struct{ key, api string }{
+	"openai":    {key: "OPENAI_API_KEY"},
+	"anthropic": {key: "ANTHROPIC_API_KEY", api: "anthropic"},
+}
+
+// readModel reads a model block.
+func (l *loader) readModel(b *hcl.Block) *model {
+	content, diags := b.Body.Content(grammar.Described("model").Schema())
+	l.add(diags)
+	m := &model{name: b.Labels[0], exists: true, attrs: content.Attributes}
+	if _, ok := m.attrs["name"]; !ok {
+		l.errorAt(b.DefRange, "Missing argument", "Say which model is asked: name = \"...\", as the service knows it. Where it is empty, stages that name the block are off.")
+	} else if name, _, ok := (arguments{l, m.attrs}).value("name", cty.String); ok {
+		m.exists = name.AsString() != ""
+	}
+	defer func(was bool) { l.off = was }(l.off)
+	l.off = !m.exists
+	provider := (arguments{l, m.attrs}).text("provider", "openai")
+	known, ok := providers[provider]
+	if m.use = "openai"; !ok {
+		m.use = provider // the stage of a plugin
+	}
+	m.give("model", "name")
+	m.give("batch", "batch")
+	if !l.empty(m.attrs["base_url"]) {
+		m.give("base_url", "base_url")
+	}
+	if known.api != "" {
+		m.add("api", &hclsyntax.LiteralValueExpr{Val: cty.StringVal(known.api), SrcRange: b.DefRange})
+	}
+	switch {
+	case m.attrs["api_key"] != nil:
+		m.give("api_key", "api_key")
+	case known.key != "":
+		m.add("api_key", l.secretOf(known.key, b.DefRange))
+	}
+	m.price = l.priceOf(m.attrs["price"])
+	return m
+}
+
+// give has stages take an argument of the block under a name.
+func (m *model) give(name, argument string) {
+	if attr := m.attrs[argument]; attr != nil {
+		m.add(name, attr.Expr.(hclsyntax.Expression))
+	}
+}
+
+func (m *model) add(name string, e hclsyntax.Expression) {
+	m.config = append(m.config, &hclsyntax.Attribute{Name: name, Expr: e, SrcRange: e.Range(), NameRange: e.Range(), EqualsRange: e.Range()})
+}
+
+// empty reports whether an argument is not given, or given as an empty text.
+func (l *loader) empty(attr *hcl.Attribute) bool {
+	if attr == nil {
+		return true
+	}
+	v, _ := l.eval(attr.Expr).UnmarkDeep()
+	return v.IsNull() || v.IsWhollyKnown() && v.Type() == cty.String && v.AsString() == ""
+}
+
+// secretOf is an expression for a secret of the environment, which may be missing.
+func (l *loader) secretOf(name string, at hcl.Range) hclsyntax.Expression {
+	e, diags := bounded.ParseExpression([]byte(`secret("`+name+`", "")`), l.file.Path)
+	l.add(diags) // the name is one of providers
+	call := e.(*hclsyntax.FunctionCallExpr)
+	call.NameRange, call.OpenParenRange, call.CloseParenRange = at, at, at
+	return call
+}
+
+// priceOf is a price as a stage's block would have it; nil: the map is empty.
+func (l *loader) priceOf(attr *hcl.Attribute) hcl.Blocks {
+	if attr == nil {
+		return nil
+	}
+	v, at, ok := (arguments{l, hcl.Attributes{"price": attr}}).value("price", cty.Map(cty.Number))
+	if !ok || v.IsNull() || v.LengthInt() == 0 {
+		return nil
+	}
+	body := &hclsyntax.Body{Attributes: hclsyntax.Attributes{}, SrcRange: at, EndRange: at}
+	for name, amount := range v.AsValueMap() {
+		body.Attributes[name] = &hclsyntax.Attribute{Name: name, Expr: &hclsyntax.LiteralValueExpr{Val: amount, SrcRange: at}, SrcRange: at, NameRange: at, EqualsRange: at}
+	}
+	return hcl.Blocks{{Type: "price", Body: body, DefRange: at, TypeRange: at}}
+}
+
+// takeModel gives a stage's block what the model says that it names; nil: it names none.
+func (l *loader) takeModel(b *stageBody) *model {
+	attr, ok := b.attrs["model"]
+	if !ok {
+		return nil
+	}
+	var names []string
+	for _, m := range l.models {
+		names = append(names, m.name)
+	}
+	name, ok := reference(attr.Expr, "model")
+	if !ok {
+		l.errorAt(attr.Expr.Range(), "Not a model", "model names a model block at the top of the file: model.NAME.%s In a config block, model is the name of the model itself.", OrList("", names))
+		return nil
+	}
+	m := l.modelOf(b.attrs)
+	if m == nil {
+		l.errorAt(attr.Expr.Range(), "Unknown model", "There is no model block %q.%s", name, OrList(name, names))
+		return nil
+	}
+	b.attrs = maps.Clone(b.attrs)
+	if limit := m.attrs["limit"]; limit != nil && b.attrs["limit"] == nil {
+		b.attrs["limit"] = limit
+	}
+	if len(b.prices) == 0 {
+		b.prices = m.price
+	}
+	return m
+}
+
+// modelOf is the model that a stage names; nil: it names none that there is.
+func (l *loader) modelOf(attrs hcl.Attributes) *model {
+	if attr := attrs["model"]; attr != nil {
+		name, _ := reference(attr.Expr, "model")
+		if at := slices.IndexFunc(l.models, func(m *model) bool { return m.name == name }); at >= 0 {
+			return l.models[at]
+		}
+	}
+	return nil
+}
+
+// usual are the stages of kinds whose blocks need not say which does the work.
+var usual = map[sdk.Kind]string{sdk.KindEmbed: "minilm", sdk.KindStore: "local"}
+
+// useOf is the stage that does the work of a block, which may name a model; empty: it is not said.
+func (l *loader) useOf(b stageBody, m *model) string {
+	kind := sdk.Kind(b.block.Type)
+	unsaid := usual[kind]
+	if m != nil && (kind == sdk.KindSample || kind == sdk.KindEmbed) {
+		unsaid = m.use
+	}
+	return arguments{l, b.attrs}.text("use", unsaid)
+}
+
+// configFor is what a model says in the words of a stage: of the arguments that the stage has.
+func (m *model) configFor(s sdk.Stage) *hclsyntax.Block {
+	body := &hclsyntax.Body{Attributes: hclsyntax.Attributes{}}
+	for _, attr := range m.config {
+		if _, ok := argument(s, attr.Name); ok {
+			body.Attributes[attr.Name] = attr
+		}
+	}
+	return &hclsyntax.Block{Type: "config", Body: body}
+}

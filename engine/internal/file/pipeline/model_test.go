@@ -1,0 +1,104 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+const modelFile = `-env OPENAI_API_KEY=sk-open-123
+-env ANTHROPIC_API_KEY=sk-ant-123
+-- p.hcl --
+variable "price" {
+  type    = map(number)
+  default = {}
+}
+variable "provider" { default = "PROVIDER" }
+limit "slow" { concurrency = 2 }
+model "llm" {
+  name     = "NAME"
+  provider = var.provider
+  base_url = "URL"
+  price    = PRICE
+  limit    = limit.slow
+  batch    = true
+}
+knowledge "k" {
+  source { path = "rows.tsv" }
+  enrich "e" {
+    use   = "terms"
+    model = model.llm
+  }
+  store { use = "local" }
+}
+pipeline "p" {
+  retrieve "r" {}
+  sample "neighbours" { use = "neighbours" }
+  sample "s" {
+    n     = 2
+    model = model.llm
+    config { OWN }
+  }
+  elect "e" { use = "soft" }
+}
+-- rows.tsv --
+text	label
+hi	greet
+`
+
+type serviceConfig struct {
+	API   string `config:"api" doc:"The form of requests."`
+	URL   string `config:"base_url" doc:"The address."`
+	Model string `config:"model" doc:"The model."`
+	Key   string `config:"api_key,secret" doc:"The key."`
+	Batch bool   `config:"batch" doc:"In batches."`
+}
+
+// A stage that names a model gets what the model says, unless it says it itself.
+func TestModel(t *testing.T) {
+	for name, test := range map[string]struct {
+		replace []string
+		use     string
+		config  map[string]any
+		price   *Price
+		enabled bool
+		limit   int
+	}{
+		"openai":          {nil, "openai", map[string]any{"model": "gpt", "batch": true, "api_key": "sk-open-123"}, nil, true, 2},
+		"an address":      {[]string{"URL", "http://127.0.0.1:1/v1"}, "openai", map[string]any{"model": "gpt", "batch": true, "api_key": "sk-open-123", "base_url": "http://127.0.0.1:1/v1"}, nil, true, 2},
+		"anthropic":       {[]string{"PROVIDER", "anthropic"}, "openai", map[string]any{"model": "gpt", "batch": true, "api_key": "sk-ant-123", "api": "anthropic"}, nil, true, 2},
+		"a plugin":        {[]string{"PROVIDER", "words"}, "words", map[string]any{}, nil, true, 2},
+		"no model":        {[]string{`"NAME"`, `""`}, "openai", map[string]any{"model": "", "batch": true, "api_key": "sk-open-123"}, nil, false, 2},
+		"a price":         {[]string{"PRICE", "{ input = 0.5, output = 2 }"}, "openai", map[string]any{"model": "gpt", "batch": true, "api_key": "sk-open-123"}, &Price{Input: .5, Cached: .5, Output: 2}, true, 2},
+		"the stage's own": {[]string{"OWN", `model = "other"`}, "openai", map[string]any{"model": "other", "batch": true, "api_key": "sk-open-123"}, nil, true, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := strings.NewReplacer(append(test.replace, "PROVIDER", "openai", "NAME", "gpt", "URL", "", "PRICE", "var.price", "OWN", "")...).Replace(modelFile)
+			path, o := unpack(t, txtar.Parse([]byte(text)))
+			o.Catalog = append(catalog{sdk.EnrichStage("terms", "", opener[serviceConfig, sdk.Enricher], sdk.Network()), sdk.SampleStage("openai", "", opener[serviceConfig, sdk.Sampler], sdk.Network())}, stages().(catalog)...)
+			file, diags := Load(t.Context(), path, o)
+			if len(diags) > 0 {
+				t.Fatal(diags)
+			}
+			s := file.Pipelines[0].Stages[2]
+			var config map[string]any
+			if err := json.Unmarshal(s.Config.Open, &config); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.config, config); diff != "" || s.Use != test.use || s.Enabled != test.enabled || s.Limit.Concurrency != test.limit {
+				t.Errorf("%s is enabled %v with limit %d, and its config (-want +got):\n%s", s.Use, s.Enabled, s.Limit.Concurrency, diff)
+			}
+			if diff := cmp.Diff(test.price, s.Price); diff != "" {
+				t.Errorf("price (-want +got):\n%s", diff)
+			}
+			if k := file.Knowledge[0]; k.Embed.Use != "minilm" || file.Pipelines[0].Stages[0].Retrieve.From != k || k.Enrich[0].Enabled != test.enabled {
+				t.Errorf("embed is %q, and enrich is enabled %v", k.Embed.Use, k.Enrich[0].Enabled)
+			}
+		})
+	}
+}
