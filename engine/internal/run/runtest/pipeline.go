@@ -19,6 +19,7 @@ import (
 // fails the row.
 type VoteFunc func(sdk.Item) ([]string, error)
 
+// Sample votes by calling f.
 func (f VoteFunc) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
 	samples := make([][]sdk.Sample, len(b.Items))
 	failed := sdk.RowErrors{}
