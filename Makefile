@@ -44,10 +44,11 @@ lint: ## Run golangci-lint
 	@go tool -modfile=.ci/lint.mod golangci-lint run ./...
 
 .PHONY: generate
-generate: build ## Write the generated code, the reference of the stages and the table of the model server
+generate: build ## Write the generated code, the reference of stages and commands, and the table of the model server
 	@cd sdk/proto && go tool -modfile=tools.mod buf generate
 	@go generate ./sdk/python
 	@$(call reference,pipelines/reference)
+	@$(BIN) help --markdown cmd
 	@go run ./examples/modelserver -markdown >sdk/sdktest/modelserver/README.md
 
 .PHONY: generated

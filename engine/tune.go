@@ -34,7 +34,7 @@ type Tuned struct {
 
 // Tune finds values of the pipeline's variables on Options.Input, whose items need
 // labels, or gold passages for values of searches alone; or on rows of the knowledge
-// (tune.Options.Calls). Every voter is asked about every item once, by a pipeline of its
+// (tune.Options.Rows). Every voter is asked about every item once, by a pipeline of its
 // own: this one starts no stage. Errors are as those of Evaluate.
 func (p *Pipeline) Tune(ctx context.Context, o tune.Options) (*Tuned, error) {
 	if unpriced := p.chosen.Unpriced(); o.Goal.Cost != nil && len(unpriced) > 0 {
@@ -42,13 +42,13 @@ func (p *Pipeline) Tune(ctx context.Context, o tune.Options) (*Tuned, error) {
 	}
 	subject, flag, diags := p.subject(o)
 	targets := tune.NamedTargets(p.file, p.chosen, o.Over)
-	if len(targets) == 0 && o.Calls == 0 && (o.Promise == nil || o.Threshold != flag.Variable) {
+	if len(targets) == 0 && o.Rows == 0 && (o.Promise == nil || o.Threshold != flag.Variable) {
 		targets = tune.FoundTargets(p.file, p.chosen, append(subject.Taken(), flag.Variable)...)
 	}
-	if diags.HasErrors() && (len(targets) == 0 || o.Calls > 0 || o.Promise != nil || !subject.Nothing()) {
+	if diags.HasErrors() && (len(targets) == 0 || o.Rows > 0 || o.Promise != nil || !subject.Nothing()) {
 		return nil, &DiagnosticsError{diags, p.file.Sources}
 	}
-	if o.Calls > 0 {
+	if o.Rows > 0 {
 		return p.tuneHeldOut(ctx, o, subject)
 	}
 	if p.workspace.options.Input == "" {
@@ -115,7 +115,7 @@ func (p *Pipeline) tuneHeldOut(ctx context.Context, o tune.Options, subject tune
 		return nil, optionError("Promise", "%[1]s needs rows like those that will come, with labels: rows of the knowledge are none")
 	}
 	if p.workspace.options.Input != "" {
-		return nil, optionError("Calls", "%[1]s tunes on rows of the knowledge: leave the input out, or tune on that")
+		return nil, optionError("Rows", "%[1]s tunes on rows of the knowledge: leave the input out, or tune on that")
 	}
 	v, err := p.variant(ctx, subject.Everything(), func(o *Options) { o.ballots = true })
 	if err != nil {
@@ -131,12 +131,12 @@ func (p *Pipeline) tuneHeldOut(ctx context.Context, o tune.Options, subject tune
 	}
 	var results []outcome.Result
 	var counted tally
-	held, totals, done, err := r.HeldOut(ctx, o.Calls, v.launch, func(batch []outcome.Result) error {
+	held, totals, done, err := r.HeldOut(ctx, o.Rows, v.launch, func(batch []outcome.Result) error {
 		results = append(results, batch...)
 		if events.Answered != nil {
 			events.Answered(batch)
 		}
-		v.workspace.progress(counted.add(batch, Progress{Doing: "answering", Total: int64(o.Calls)}))
+		v.workspace.progress(counted.add(batch, Progress{Doing: "answering", Total: int64(o.Rows)}))
 		return nil
 	})
 	if err != nil {

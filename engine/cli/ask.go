@@ -29,16 +29,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-func newAsk() *cobra.Command {
-	var flags fileFlags
-	flags.more.Lists = true // with the texts of what was found
-	var format string
-	var passages, around int
-	var whole bool
-	c := &cobra.Command{
-		Use:   `ask FILE "QUESTION"`,
-		Short: "Ask a pipeline one question",
-		Long: `Take one question through a pipeline, and show the answer with the passages that
+const askLong = `Take one question through a pipeline, and show the answer with the passages that
 it cites. Without a language model, show the passages that were found, the best
 first, each with its score, its place and those of its lines that match the
 question best; --whole shows all of them, and --around 1 also the passage
@@ -56,76 +47,100 @@ probability that there is one.
 
 Exit code 0: the question went through, be it answered or not; 1: it could not;
 3: it failed, or a voter had to stop. A document that cannot be used is reported,
-and changes no exit code here, as it does that of run.`,
+and changes no exit code here, as it does that of run.`
+
+// questioning is racflow ask.
+type questioning struct {
+	flags            fileFlags
+	format           string
+	passages, around int
+	whole            bool
+}
+
+func newAsk() *cobra.Command {
+	var a questioning
+	a.flags.more.Lists = true // with the texts of what was found
+	c := &cobra.Command{
+		Use:   `ask FILE "QUESTION"`,
+		Short: "Ask a pipeline one question",
+		Long:  askLong,
+		Example: `  racflow ask pipelines/contextual.hcl "How long does the gateway wait when it is shut down?"
+  racflow ask -var docs=my/folder --passages 3 pipelines/contextual.hcl "how do I ..."
+  racflow ask -var model=gpt-4o-mini pipelines/contextual.hcl "how do I ..."`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 || strings.HasSuffix(args[1], ".hcl") && !strings.HasSuffix(args[0], ".hcl") {
 				return errors.New(`name one pipeline file, and behind it put the question in quotes, such as: racflow ask pipelines/contextual.hcl "how long is a message kept?"`)
 			}
 			return nil
 		},
-		RunE: func(c *cobra.Command, args []string) error {
-			switch {
-			case format != "" && format != "text" && format != "json":
-				return fmt.Errorf("unknown format %q: use text or json", format)
-			case passages < 1:
-				return fmt.Errorf("--passages: %d is no number of passages; it is at least 1", passages)
-			case around < 0:
-				return fmt.Errorf("--around: %d is no number of passages; 0 shows none around", around)
-			}
-			question, stdin, err := readQuestion(c.Context(), args[1], c.InOrStdin())
-			if err != nil {
-				return err
-			}
-			return flags.pipelineOf(c, args[0], stdin, func(a *app, p *engine.Pipeline) error {
-				r, err := p.AnswerRow(c.Context(), source.Row{Line: 1, ID: "question", Text: question})
-				if err != nil {
-					return err
-				}
-				out := c.OutOrStdout()
-				if r.Failure != nil {
-					a.print("the question failed: %v", r.Failure)
-				}
-				for _, skipped := range r.Skipped {
-					a.print("it continued without %v", skipped)
-				}
-				for _, missing := range r.Missing {
-					a.print("it was answered without %v", missing)
-				}
-				terms, judgement := p.Judge(r)
-				if err := widen(c.Context(), p, &r, around, passages); err != nil {
-					a.print("warning: %v", err)
-				}
-				a.progress.Clear()
-				if format == "json" {
-					err = writeAsked(out, p, r, judgement)
-				} else {
-					err = report.Ask(out, r, report.Asking{
-						Width: int(terminalWidth(out)), Passages: passages, More: "--passages %d shows them",
-						Whole: whole || around > 0, Bold: obeysEscapes(out), Terms: terms,
-						Judgement: judgement,
-					})
-				}
-				if err != nil {
-					return fmt.Errorf("write the result: %w", err)
-				}
-				if text := missing(p); text != "" && r.Answer == "" && len(r.Candidates) > 0 {
-					a.print("%s", text)
-				}
-				if r.Failure != nil || len(r.Missing) > 0 {
-					return &exitError{code: exitItemsFailed}
-				}
-				return nil
-			})
-		},
+		RunE: a.run,
 	}
-	flags.register(c)
-	flags.registerCalls(c)
-	flags.registerTelemetry(c)
-	c.Flags().StringVar(&format, "format", "", "text or json (default text)")
-	c.Flags().IntVar(&passages, "passages", 5, "show `N` passages where there is no answer")
-	c.Flags().BoolVar(&whole, "whole", false, "show the whole text of passages")
-	c.Flags().IntVar(&around, "around", 0, "show whole passages with `N` passages before and after each in its document")
+	c.Flags().StringVar(&a.format, "format", "", "text or json (default text)")
+	c.Flags().IntVar(&a.passages, "passages", 5, "show `N` passages where there is no answer")
+	c.Flags().BoolVar(&a.whole, "whole", false, "show the whole text of passages")
+	c.Flags().IntVar(&a.around, "around", 0, "show whole passages with `N` passages before and after each in its document")
+	a.flags.register(c)
+	a.flags.registerCalls(c)
+	a.flags.registerTelemetry(c)
 	return c
+}
+
+func (q *questioning) run(c *cobra.Command, args []string) error {
+	switch {
+	case q.format != "" && q.format != "text" && q.format != "json":
+		return fmt.Errorf("unknown format %q: use text or json", q.format)
+	case q.passages < 1:
+		return fmt.Errorf("--passages: %d is no number of passages; it is at least 1", q.passages)
+	case q.around < 0:
+		return fmt.Errorf("--around: %d is no number of passages; 0 shows none around", q.around)
+	}
+	question, stdin, err := readQuestion(c.Context(), args[1], c.InOrStdin())
+	if err != nil {
+		return err
+	}
+	return q.flags.pipelineOf(c, args[0], stdin, func(a *app, p *engine.Pipeline) error {
+		r, err := p.AnswerRow(c.Context(), source.Row{Line: 1, ID: "question", Text: question})
+		if err != nil {
+			return err
+		}
+		if r.Failure != nil {
+			a.print("the question failed: %v", r.Failure)
+		}
+		for _, skipped := range r.Skipped {
+			a.print("it continued without %v", skipped)
+		}
+		for _, missing := range r.Missing {
+			a.print("it was answered without %v", missing)
+		}
+		if err := q.write(c, a, p, r); err != nil {
+			return fmt.Errorf("write the result: %w", err)
+		}
+		if text := missing(p); text != "" && r.Answer == "" && len(r.Candidates) > 0 {
+			a.print("%s", text)
+		}
+		if r.Failure != nil || len(r.Missing) > 0 {
+			return &exitError{code: exitItemsFailed}
+		}
+		return nil
+	})
+}
+
+// write shows the result, with the passages around those that were found.
+func (q *questioning) write(c *cobra.Command, a *app, p *engine.Pipeline, r outcome.Result) error {
+	terms, judgement := p.Judge(r)
+	if err := widen(c.Context(), p, &r, q.around, q.passages); err != nil {
+		a.print("warning: %v", err)
+	}
+	a.progress.Clear()
+	out := c.OutOrStdout()
+	if q.format == "json" {
+		return writeAsked(out, p, r, judgement)
+	}
+	return report.Ask(out, r, report.Asking{
+		Width: int(terminalWidth(out)), Passages: q.passages, More: "--passages %d shows them",
+		Whole: q.whole || q.around > 0, Bold: obeysEscapes(out), Terms: terms,
+		Judgement: judgement,
+	})
 }
 
 // readQuestion returns the question, and what is left of standard input for the
@@ -240,12 +255,7 @@ func missing(p *engine.Pipeline) string {
 	return text
 }
 
-func newConsole() *cobra.Command {
-	var flags fileFlags
-	c := &cobra.Command{
-		Use:   "console FILE",
-		Short: "Evaluate expressions and rules with the values of a pipeline file",
-		Long: `Evaluate expressions and rules with the values of a pipeline file. Each line of
+const consoleLong = `Evaluate expressions and rules with the values of a pipeline file. Each line of
 standard input is one of
 
     EXPRESSION     such as var.model, local.x, upper("a"): what a file may write
@@ -256,7 +266,17 @@ standard input is one of
     :rule RULE     such as :rule margin < var.margin_below; it sees the names of accept
 
 No stage is started, so what stages would find is what :item says. Secrets show as
-(secret). Where the input is no terminal, the exit code is 1 if a line failed.`,
+(secret). Where the input is no terminal, the exit code is 1 if a line failed.`
+
+func newConsole() *cobra.Command {
+	var flags fileFlags
+	c := &cobra.Command{
+		Use:   "console FILE",
+		Short: "Evaluate expressions and rules with the values of a pipeline file",
+		Long:  consoleLong,
+		Example: `  racflow console pipelines/intent.hcl
+  echo 'var.embedder' | racflow console pipelines/intent.hcl
+  racflow console -var model=gpt-4o-mini pipelines/intent.hcl`,
 		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
 			return flags.files(c, func(a *app) error {

@@ -52,7 +52,10 @@ func newCacheStats() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "stats",
 		Short: "Say how much is kept, of which stages",
-		Args:  cobra.NoArgs,
+		Example: `  racflow cache stats
+  racflow cache stats --json
+  racflow cache stats --state elsewhere`,
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			s, err := cache.ReadStats(filepath.Join(state, engine.CacheFolder))
 			if err != nil {
@@ -131,17 +134,19 @@ func eachKind(c *cobra.Command, state string, kinds []string, remove map[string]
 	return nil
 }
 
+const cacheTrimLong = `Remove what is too old or too much: of the answers, the vectors, or of each. Of
+answers the oldest are removed, of vectors those that were used least recently. What
+a running process writes stays, and is reported.
+
+Exit code 0: the limits hold; 1: broke off; 3: some stayed.`
+
 func newCacheTrim() *cobra.Command {
 	var state, most string
 	var age time.Duration
 	c := &cobra.Command{
-		Use:   "trim [answers] [vectors]",
-		Short: "Remove what is too old or too much",
-		Long: `Remove what is too old or too much: of the answers, the vectors, or of each. Of
-answers the oldest are removed, of vectors those that were used least recently. What
-a running process writes stays, and is reported.
-
-Exit code 0: the limits hold; 1: broke off; 3: some stayed.`,
+		Use:     "trim [answers] [vectors]",
+		Short:   "Remove what is too old or too much",
+		Long:    cacheTrimLong,
 		Example: "racflow cache trim --bytes 1GB --age 720h vectors",
 		Args:    cacheArgs,
 		RunE: func(c *cobra.Command, kinds []string) error {
@@ -170,20 +175,25 @@ Exit code 0: the limits hold; 1: broke off; 3: some stayed.`,
 	return c
 }
 
+const cacheClearLong = `Remove the answers, the vectors, or both: all, or those that are older than
+--age. What a running process writes stays, and is reported.
+
+Exit code 0: all that were to go are gone; 1: broke off; 3: some stayed.`
+
 func newCacheClear() *cobra.Command {
 	var state string
 	var older time.Duration
 	c := &cobra.Command{
 		Use:   "clear [answers] [vectors]",
 		Short: "Remove what is kept",
-		Long: `Remove the answers, the vectors, or both: all, or those that are older than
---older. What a running process writes stays, and is reported.
-
-Exit code 0: all that were to go are gone; 1: broke off; 3: some stayed.`,
+		Long:  cacheClearLong,
+		Example: `  racflow cache clear
+  racflow cache clear vectors
+  racflow cache clear answers --age 720h`,
 		Args: cacheArgs,
 		RunE: func(c *cobra.Command, kinds []string) error {
 			if older < 0 {
-				return fmt.Errorf("--older %s: an age is at least 0", older)
+				return fmt.Errorf("--age %s: an age is at least 0", older)
 			}
 			before, vectors := time.Now().Add(-older), cache.Limits{Age: older}
 			if older == 0 {
@@ -196,7 +206,7 @@ Exit code 0: all that were to go are gone; 1: broke off; 3: some stayed.`,
 		},
 	}
 	c.Flags().StringVar(&state, "state", stateDir, "`DIR` that keeps them between runs")
-	c.Flags().DurationVar(&older, "older", 0, "only what is older than this, such as 720h")
+	c.Flags().DurationVar(&older, "age", 0, "only what is older than this, such as 720h")
 	return c
 }
 

@@ -34,14 +34,14 @@ func (f *fileFlags) open(c *cobra.Command, stdin io.Reader) (*app, error) {
 	if f.state == "" {
 		return nil, errors.New("--state is empty: name a folder")
 	}
-	a := &app{display: newDisplay(), ended: func(error) {}}
+	a := &app{display: newDisplay(c), ended: func(error) {}}
 	options, err := f.options(stdin)
 	if err != nil {
 		return nil, err
 	}
 	options.Events = a.events()
 	options.Events.Debugging = debuggingAt(a.print, stdin)
-	if options.Log, err = newLog(); err != nil {
+	if options.Log, err = newLog(c); err != nil {
 		return nil, err
 	}
 	if f.watched {
@@ -147,7 +147,7 @@ func interruptible() context.Context {
 // execute runs the command line and returns the exit code.
 func execute(ctx context.Context, args []string, more ...*cobra.Command) int {
 	root := newRoot(more...)
-	root.SetArgs(singleDash(args))
+	root.SetArgs(singleDash(root, args))
 	err := root.ExecuteContext(ctx)
 	var exit *exitError
 	var found *engine.DiagnosticsError
@@ -173,38 +173,48 @@ func execute(ctx context.Context, args []string, more ...*cobra.Command) int {
 	return code
 }
 
+const rootLong = `Start with racflow init and your own data, or with racflow init --example intent.
+
+Exit codes:
+
+  0    all of it was done
+  1    it could not start, or broke off
+  2    a word or flag of the command line is unknown, and nothing was done
+  3    it finished, and something failed, is missing or needs a look
+  4    what a file expects does not hold
+  130  it was interrupted
+
+RACFLOW_LOG chooses the level of the log on standard error (debug, info, warn, error), for
+all stages or some: RACFLOW_LOG=info,sample.mine=debug,embed=error. What a plugin prints to
+standard error has the level info.`
+
 func newRoot(more ...*cobra.Command) *cobra.Command {
 	root := &cobra.Command{
-		Use:   "racflow",
-		Short: "Retrieval-augmented classification and retrieval pipelines",
-		Long: `racflow runs pipelines that are written in HCL files: stages retrieve, write
-prompts, vote and elect, each in a process of its own.
-
-Start with racflow init and your own data, or with racflow init --example intent.
-
-RACFLOW_LOG in the environment says what of the log is shown on standard error: debug,
-info, warn (which is usual) or error. Behind a comma a stage may have a level of its
-own, named by its block and label, or by its block alone, which is every stage of that
-kind; the stages of a knowledge have its name:
-
-    RACFLOW_LOG=info,sample.mine=debug,embed.intents=error racflow run pipeline.hcl
-
-What plugins print to standard error is logged as info where it is no record of a
-log.
-
-Exit codes: 0: all of it was done; 1: it could not start, or broke off; 2: a word or flag of
-the command line is unknown, and nothing was done; 3: it finished, and something failed, is
-missing or needs a look; 4: what a file expects does not hold; 130: interrupted. Where
-a command has more to say of them, its help does.`,
+		Use:           "racflow",
+		Short:         "Retrieval-augmented classification and retrieval pipelines",
+		Long:          rootLong,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newInit(), newRun(), newAsk(), newServe(), newWorker(), newEval(), newTest(), newTune(), newDoctor(), newPlan(), newValidate(), newStages(), newPlugin(), newFormat(), newLSP(),
-		newConsole(), newGraph(), newModel(), newKnowledge(), newRuns(), newExplain(), newReport(), newReview(), newExport(), newCache(), newVersion())
-	root.AddCommand(more...)
-	completions(root)
-	root.InitDefaultHelpCmd()
+	root.AddGroup(groups()...)
+	inGroup(root, startGroup, newInit(), newRun(), newAsk(), newPlan(), newServe())
+	inGroup(root, improveGroup, newEval(), newTest(), newTune(), newDoctor(), newExplain(), newReport(), newReview(), newExport())
+	inGroup(root, operateGroup, newRuns(), newWorker(), newKnowledge(), newCache())
+	inGroup(root, operateGroup, more...)
+	inGroup(root, extendGroup, newStages(), newModel(), newPlugin(), newValidate(), newFormat(), newGraph(), newConsole(), newLSP(), newVersion(), newHelp())
 	root.InitDefaultCompletionCmd()
+	at(root, []string{"completion"}).GroupID = extendGroup
+	root.PersistentFlags().BoolP("quiet", "q", false, "say nothing on standard error but warnings and errors")
+	root.PersistentFlags().BoolP("verbose", "v", false, "show the log from info on, as RACFLOW_LOG=info does")
+	root.Flags().Bool("version", false, "print the version")
+	root.RunE = func(c *cobra.Command, _ []string) error {
+		if given, _ := c.Flags().GetBool("version"); given {
+			return writeBuild(c.OutOrStdout(), engine.BuildInfo(), false)
+		}
+		return c.Help()
+	}
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) { _ = writeHelp(c.OutOrStdout(), c, false) }) // nowhere is left to report a broken output
+	completions(root)
 	root.SetFlagErrorFunc(unknownFlag)
 	strict(root)
 	return root
@@ -216,7 +226,9 @@ func strict(c *cobra.Command) {
 	switch {
 	case c.HasSubCommands():
 		c.Args, c.DisableFlagsInUseLine = commandWord, true
-		c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+		if c.RunE == nil {
+			c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+		}
 	case c.Name() == "help":
 		c.Args = func(c *cobra.Command, words []string) error {
 			at := c.Root()
@@ -275,13 +287,18 @@ func usageError(c *cobra.Command, err error, meant string) error {
 	return &exitError{exitUsage, fmt.Errorf("%w; did you mean %s?", err, meant)}
 }
 
+const versionLong = `Print the version, platform and Go release, and the revision that racflow was built from, where the
+build knew it. A build from a working tree with changes says so: nobody can make it again.`
+
 func newVersion() *cobra.Command {
 	var asJSON, modules bool
 	c := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version, and what it was built from",
-		Long: `Print the version, platform and Go release, and the revision that racflow was built from, where the
-build knew it. A build from a working tree with changes says so: nobody can make it again.`,
+		Long:  versionLong,
+		Example: `  racflow version
+  racflow version --modules
+  racflow version --json`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			b := engine.BuildInfo()

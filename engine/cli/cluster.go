@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -39,16 +38,18 @@ type clusterFlags struct {
 // register adds the flags to a verb. what says what happens at the servers, such as "answer on workers
 // there".
 func (f *clusterFlags) register(c *cobra.Command, what string) {
-	c.Flags().Var((*serversFlag)(&f.servers), "on", what+": the `SERVERS` of NATS, such as nats://a,b,c:4222, or tls://...; the address alone, and no password")
-	c.Flags().StringVar(&f.credentials, "on-credentials", "", "`FILE` with the credentials for --on (.creds), or "+credentialsVariable)
-	c.Flags().StringVar(&f.ca, "on-ca", "", "`FILE` with the authority that signed the certificates of --on, or "+caVariable)
-	c.Flags().StringVar(&f.cert, "on-cert", "", "`FILE` with the certificate to show to --on, or "+certVariable)
-	c.Flags().StringVar(&f.key, "on-key", "", "`FILE` with its key, or "+keyVariable)
-	for _, name := range []string{"on-credentials", "on-ca", "on-cert", "on-key"} {
-		if err := c.MarkFlagFilename(name); err != nil {
-			panic(err) // the flag is there
+	section(c, "Other machines", func(c *cobra.Command) {
+		c.Flags().Var((*serversFlag)(&f.servers), "on", what+": the `SERVERS` of NATS, such as nats://a,b,c:4222, or tls://...; the address alone, and no password")
+		c.Flags().StringVar(&f.credentials, "on-credentials", "", "`FILE` with the credentials for --on (.creds), or "+credentialsVariable)
+		c.Flags().StringVar(&f.ca, "on-ca", "", "`FILE` with the authority that signed the certificates of --on, or "+caVariable)
+		c.Flags().StringVar(&f.cert, "on-cert", "", "`FILE` with the certificate to show to --on, or "+certVariable)
+		c.Flags().StringVar(&f.key, "on-key", "", "`FILE` with its key, or "+keyVariable)
+		for _, name := range []string{"on-credentials", "on-ca", "on-cert", "on-key"} {
+			if err := c.MarkFlagFilename(name); err != nil {
+				panic(err) // the flag is there
+			}
 		}
-	}
+	})
 }
 
 // serversFlag names servers. An empty name, as of a variable of the shell that is not set, would have this machine do
@@ -69,15 +70,15 @@ func (*serversFlag) Type() string { return "string" }
 
 // connect reaches the servers. say is given sentences for people, such as that the servers are waited
 // for.
-func (f *clusterFlags) connect(ctx context.Context, say func(format string, args ...any)) (*bus.Conn, error) {
+func (f *clusterFlags) connect(c *cobra.Command, say func(format string, args ...any)) (*bus.Conn, error) {
 	if err := f.resolve(); err != nil {
 		return nil, err
 	}
-	log, err := newLog()
+	log, err := newLog(c)
 	if err != nil {
 		return nil, err
 	}
-	return bus.Connect(ctx, bus.Options{
+	return bus.Connect(c.Context(), bus.Options{
 		Servers: f.servers, Name: processName(), Credentials: f.credentials, CA: f.ca, Certificate: f.cert, Key: f.key, Log: log,
 		Waiting: func(why error) {
 			if why == nil {
@@ -167,6 +168,10 @@ type remoteRun struct {
 
 func (r *remoteRun) register(c *cobra.Command) {
 	r.flags.register(c, "have other machines answer, each with racflow worker")
+	section(c, "Other machines", r.registerOwn)
+}
+
+func (r *remoteRun) registerOwn(c *cobra.Command) {
 	c.Flags().BoolVar(&r.detach, "detach", false, "with --on: hand over the whole input and leave; racflow runs attach comes back")
 	c.Flags().DurationVar(&r.claim, "claim", 30*time.Second, "with --on: how long a batch is a worker's own without a sign of life from it, before another gets it")
 }
@@ -211,11 +216,11 @@ func (r *remoteRun) open(c *cobra.Command, flags *fileFlags, file string) error 
 		r.say("run %s goes on at %s; --on none resumes it without other machines", at.Run, at.Servers)
 		r.flags.servers = at.Servers
 	}
-	log, err := newLog()
+	log, err := newLog(c)
 	if err != nil {
 		return err
 	}
-	if r.conn, err = r.flags.connect(c.Context(), r.say); err != nil {
+	if r.conn, err = r.flags.connect(c, r.say); err != nil {
 		return err
 	}
 	r.caller, err = caller.New(r.conn, caller.Options{

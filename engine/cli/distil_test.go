@@ -162,7 +162,7 @@ func (d *distilling) teacher(election string, models []string, confident string,
 	}
 	write(d.t, d.dir, "p.hcl", rememberedReach+fmt.Sprintf(distilFile, voters))
 	right = d.answer("teacher", known, items, "-var", "election="+election)
-	rows, _ := good(d.t, racflow(d.t, d.dir, "export", "newest", "--state", sharedState(), "--confident", confident))
+	rows, _ := good(d.t, racflow(d.t, d.dir, "export", "newest", "--state", sharedState(), "--confidence", confident))
 	for _, r := range jsonLines[expect.AnswerRow](d.t, rows) {
 		exported = append(exported, []string{r.ID, r.Text, r.Label})
 	}

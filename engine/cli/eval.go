@@ -21,15 +21,7 @@ import (
 // votedRows is on how many rows of a knowledge voters vote unless a flag says otherwise.
 const votedRows = 10_000
 
-func newDoctor() *cobra.Command {
-	var flags fileFlags
-	var fix string
-	var votes int
-	var asJSON bool
-	c := &cobra.Command{
-		Use:   "doctor FILE",
-		Short: "Look for mistakes in the rows of the knowledge and of the input",
-		Long: `Look for mistakes in the rows of the knowledge and of the input, and show them, the
+var doctorLong = `Look for mistakes in the rows of the knowledge and of the input, and show them, the
 most severe first, with some of the rows and what to do. No model is asked, and no file is
 changed.
 
@@ -70,7 +62,20 @@ A run and an evaluation begin with a short look for errors, which takes the time
 reading the rows.
 
 Exit code 0: there are no errors, whatever else was found; 3: there are; 1: the look could not
-be taken.`,
+be taken.`
+
+func newDoctor() *cobra.Command {
+	var flags fileFlags
+	var fix string
+	var votes int
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "doctor FILE",
+		Short: "Look for mistakes in the rows of the knowledge and of the input",
+		Long:  doctorLong,
+		Example: `  racflow doctor pipelines/intent.hcl
+  racflow doctor --fix corrected.tsv pipelines/intent.hcl
+  racflow doctor --votes 0 --json pipelines/intent.hcl`,
 		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
 			if votes < 0 {
@@ -139,17 +144,10 @@ func propose(c *cobra.Command, found *engine.Diagnosis, to string, format source
 	return nil
 }
 
-func newEval() *cobra.Command {
-	var flags fileFlags
-	var o eval.Options
-	var sweep []string
-	var asJSON bool
-	var to resultFlags
-	partNames := strings.Join(eval.Parts, ", ")
-	c := &cobra.Command{
-		Use:   "eval FILE",
-		Short: "Measure a pipeline on an input with labels or gold passages",
-		Long: `Measure a pipeline on an input with labels: accuracy, macro-averaged F1, a table
+// partNames are the parts that eval can leave out.
+var partNames = strings.Join(eval.Parts, ", ")
+
+var evalLong = `Measure a pipeline on an input with labels: accuracy, macro-averaged F1, a table
 per label, what each voter reaches alone and how many of its answers are
 acceptable, agreement, rate and latency. An item that failed or got no answer
 counts as wrong. An item whose label the knowledge does not have is out of
@@ -209,82 +207,116 @@ voter that is asked over the network, such as a language model, a row says how m
 of its answers were acceptable.
 
 --ablate runs it whole, and once without each part that is named, and prints a row
-for each. Parts are ` + partNames + `.`,
+for each. Parts are ` + partNames + `.`
+
+// evaluating is racflow eval.
+type evaluating struct {
+	flags   fileFlags
+	to      resultFlags
+	sweep   []string
+	asJSON  bool
+	options eval.Options
+}
+
+func newEval() *cobra.Command {
+	var e evaluating
+	c := &cobra.Command{
+		Use:   "eval FILE",
+		Short: "Measure a pipeline on an input with labels or gold passages",
+		Long:  evalLong,
+		Example: `  racflow eval --errors 20 pipelines/intent.hcl
+  racflow eval --sweep neighbours.top_k=5,15,60 pipelines/intent.hcl
+  racflow eval --input questions.tsv --ablate enrich,lexical,rerank pipelines/contextual.hcl`,
 		Args: oneFile,
-		RunE: func(c *cobra.Command, args []string) (err error) {
-			if o.Sweep, err = parseSweep(sweep); err != nil {
-				return err
-			}
-			for _, k := range o.Cuts {
-				if k < 1 {
-					return fmt.Errorf("--k: %d is no length of a list; it is at least 1", k)
-				}
-			}
-			several := len(o.Sweep)+len(o.Ablate) > 0
-			switch {
-			case len(o.Sweep) > 0 && len(o.Ablate) > 0:
-				return errors.New("give --sweep or --ablate: one table shows one or the other")
-			case several && (o.Errors > 0 || to.name != ""):
-				return errors.New("--output and --errors are of one pipeline: leave out --sweep and --ablate")
-			case o.Errors < 0:
-				return errors.New("--errors: it is at least 0")
-			case to.name == "" && (to.columns != nil || to.format != "" || to.overwrite):
-				return errors.New("--columns, --format and --overwrite are about the results that --output FILE writes")
-			case disk.IsStdout(to.name, c.OutOrStdout()):
-				return errors.New("the evaluation goes to standard output: name a file for the results with --output")
-			case several && flags.input == "-":
-				return errors.New("the input is read several times, which standard input does not allow: name a file with --input")
-			}
-			if err := to.check(); err != nil {
-				return err
-			}
-			flags.more.Set = o.First()
-			return flags.pipelineOf(c, args[0], c.InOrStdin(), func(a *app, p *engine.Pipeline) (err error) {
-				var kept *results
-				if to.name != "" {
-					if kept, err = to.open(c, a, p, ""); err != nil {
-						return err
-					}
-					defer func() { err = errors.Join(err, kept.close()) }()
-					o.Results = kept.write
-				}
-				found, err := p.Evaluate(c.Context(), o)
-				if kept != nil {
-					err = kept.finish(err)
-					kept.report(c.ErrOrStderr())
-				}
-				if err != nil {
-					return withoutFigures(err)
-				}
-				out := c.OutOrStdout()
-				switch {
-				case several && asJSON:
-					err = writeJSON(out, found.Comparison)
-				case several:
-					err = report.Comparison(out, found.Comparison)
-				case asJSON:
-					err = writeJSON(out, found.Rows[0].Report)
-				default:
-					err = report.Eval(out, found.Rows[0].Report)
-				}
-				if err == nil && found.Incomplete {
-					err = &exitError{code: exitItemsFailed}
-				}
-				return err
-			})
-		},
+		RunE: e.run,
 	}
-	flags.register(c)
-	flags.registerInput(c)
-	flags.registerCalls(c)
-	flags.registerTelemetry(c)
-	c.Flags().StringArrayVar(&sweep, "sweep", nil, "measure with each value of an argument: `TARGET=VALUE,VALUE` (may be repeated)")
+	o := &e.options
+	c.Flags().StringArrayVar(&e.sweep, "sweep", nil, "measure with each value of an argument: `TARGET=VALUE,VALUE` (may be repeated)")
 	c.Flags().StringSliceVar(&o.Ablate, "ablate", nil, "measure without each of these `PARTS`: "+partNames)
 	c.Flags().IntSliceVar(&o.Cuts, "k", eval.Cuts, "measure recall among the first `K,K` passages")
-	to.register(c)
 	c.Flags().IntVar(&o.Errors, "errors", 0, "show the `N` wrong answers that the pipeline was surest of, with the neighbours that speak for them")
-	c.Flags().BoolVar(&asJSON, "json", false, "print the evaluation as JSON")
+	c.Flags().BoolVar(&e.asJSON, "json", false, "print the evaluation as JSON")
+	e.flags.register(c)
+	e.flags.registerInput(c)
+	e.to.register(c)
+	e.flags.registerCalls(c)
+	e.flags.registerTelemetry(c)
 	return c
+}
+
+// several reports whether one table compares several pipelines.
+func (e *evaluating) several() bool { return len(e.options.Sweep)+len(e.options.Ablate) > 0 }
+
+// check reads the flags, and refuses those that do not go together.
+func (e *evaluating) check(stdout io.Writer) (err error) {
+	o := &e.options
+	if o.Sweep, err = parseSweep(e.sweep); err != nil {
+		return err
+	}
+	for _, k := range o.Cuts {
+		if k < 1 {
+			return fmt.Errorf("--k: %d is no length of a list; it is at least 1", k)
+		}
+	}
+	switch {
+	case len(o.Sweep) > 0 && len(o.Ablate) > 0:
+		return errors.New("give --sweep or --ablate: one table shows one or the other")
+	case e.several() && (o.Errors > 0 || e.to.name != ""):
+		return errors.New("--output and --errors are of one pipeline: leave out --sweep and --ablate")
+	case o.Errors < 0:
+		return errors.New("--errors: it is at least 0")
+	case e.to.name == "" && (e.to.columns != nil || e.to.format != "" || e.to.overwrite):
+		return errors.New("--columns, --format and --overwrite are about the results that --output FILE writes")
+	case disk.IsStdout(e.to.name, stdout):
+		return errors.New("the evaluation goes to standard output: name a file for the results with --output")
+	case e.several() && e.flags.input == "-":
+		return errors.New("the input is read several times, which standard input does not allow: name a file with --input")
+	}
+	return e.to.check()
+}
+
+func (e *evaluating) run(c *cobra.Command, args []string) error {
+	if err := e.check(c.OutOrStdout()); err != nil {
+		return err
+	}
+	e.flags.more.Set = e.options.First()
+	return e.flags.pipelineOf(c, args[0], c.InOrStdin(), func(a *app, p *engine.Pipeline) (err error) {
+		var kept *results
+		if e.to.name != "" {
+			if kept, err = e.to.open(c, a, p, ""); err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, kept.close()) }()
+			e.options.Results = kept.write
+		}
+		found, err := p.Evaluate(c.Context(), e.options)
+		if kept != nil {
+			err = kept.finish(err)
+			kept.report(c.ErrOrStderr())
+		}
+		if err != nil {
+			return withoutFigures(err)
+		}
+		if err := e.write(c.OutOrStdout(), found); err != nil {
+			return err
+		}
+		if found.Incomplete {
+			return &exitError{code: exitItemsFailed}
+		}
+		return nil
+	})
+}
+
+func (e *evaluating) write(out io.Writer, found *engine.Evaluation) error {
+	switch {
+	case e.several() && e.asJSON:
+		return writeJSON(out, found.Comparison)
+	case e.several():
+		return report.Comparison(out, found.Comparison)
+	case e.asJSON:
+		return writeJSON(out, found.Rows[0].Report)
+	}
+	return report.Eval(out, found.Rows[0].Report)
 }
 
 // maxCombinations bounds a product that was surely not meant.

@@ -21,13 +21,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
-func newExplain() *cobra.Command {
-	flags := fileFlags{}
-	var asJSON bool
-	c := &cobra.Command{
-		Use:   "explain RUN ID",
-		Short: "Show what made one answer of a run",
-		Long: `Show what came of an item of a run, and what made it: its answer and its votes, the
+const explainLong = `Show what came of an item of a run, and what made it: its answer and its votes, the
 candidates of every retrieve and rerank stage, prompts and replies, the rules that
 decided something, and which stages were called again. RUN is the id of a run that is
 kept (racflow runs list shows them), or newest; ID is the item's, or its line in the
@@ -38,7 +32,18 @@ answer, and with --keep all of every item: the ids and scores of candidates, has
 the prompts, and where replies are in the response cache. Texts are found again: those
 of the candidates in the generation of the knowledge, prompts by writing them anew and
 comparing the hashes, replies in the cache. What is not there any more is said. No
-service is called, and no knowledge is built.`,
+service is called, and no knowledge is built.`
+
+func newExplain() *cobra.Command {
+	flags := fileFlags{}
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "explain RUN ID",
+		Short: "Show what made one answer of a run",
+		Long:  explainLong,
+		Example: `  racflow explain newest test-0012
+  racflow explain newest 12
+  racflow explain --json run-000001 test-0012`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return errors.New("name a run, or newest, and an item by its id or its line; racflow runs list shows the runs")
@@ -50,7 +55,7 @@ service is called, and no knowledge is built.`,
 			if err != nil {
 				return err
 			}
-			if o.Log, err = newLog(); err != nil {
+			if o.Log, err = newLog(c); err != nil {
 				return err
 			}
 			run, err := explain.Open(c.Context(), o, args[0])
@@ -182,13 +187,7 @@ func indented(text string) string {
 	return strings.TrimRight(out.String(), "\n")
 }
 
-func newReport() *cobra.Command {
-	flags := fileFlags{}
-	var to string
-	c := &cobra.Command{
-		Use:   "report RUN [RUN]",
-		Short: "Write a page that explains a run, or compares two",
-		Long: `Write a page that explains a run: one HTML file, which a browser shows without a
+const reportLong = `Write a page that explains a run: one HTML file, which a browser shows without a
 network. It has the totals, which labels are confused, how often the surest answers are
 right and how far their confidence can be taken at its word, cost and time by stage,
 and a table of the items, those first that failed, are wrong or flagged. Each opens to
@@ -206,7 +205,18 @@ each run took.
 What made an answer is known of items that are flagged, failed, wrong or without an
 answer, and after run --keep all of every item. What is not there any more, since the
 input, the file or the knowledge changed, is said on the page. The page holds texts of
-your items and your knowledge: give it to nobody who may not see these.`,
+your items and your knowledge: give it to nobody who may not see these.`
+
+func newReport() *cobra.Command {
+	flags := fileFlags{}
+	var to string
+	c := &cobra.Command{
+		Use:   "report RUN [RUN]",
+		Short: "Write a page that explains a run, or compares two",
+		Long:  reportLong,
+		Example: `  racflow report newest
+  racflow report newest --output report.html
+  racflow report run-000001 run-000002`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 && len(args) != 2 {
 				return errors.New("name a run, or newest, or two runs; racflow runs list shows them")
@@ -218,7 +228,7 @@ your items and your knowledge: give it to nobody who may not see these.`,
 			if err != nil {
 				return err
 			}
-			if o.Log, err = newLog(); err != nil {
+			if o.Log, err = newLog(c); err != nil {
 				return err
 			}
 			p, name, err := reportOf(c.Context(), c.ErrOrStderr(), o, args)
@@ -249,7 +259,7 @@ your items and your knowledge: give it to nobody who may not see these.`,
 			return nil
 		},
 	}
-	c.Flags().StringVar(&to, "output", "", "write the page to `FILE` (- is standard output; default: RUN.html)")
+	c.Flags().StringVarP(&to, "output", "o", "", "write the page to `FILE` (- is standard output; default: RUN.html)")
 	c.Flags().StringVar(&flags.state, "state", stateDir, "`DIR` that keeps runs")
 	flags.registerPlugins(c)
 	return c

@@ -16,28 +16,21 @@ import (
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/measure/expect"
 	"github.com/racflow/racflow/engine/internal/process/disk"
-	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/result"
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
-func newExport() *cobra.Command {
-	var state, to, format string
-	var confident float64
-	c := &cobra.Command{
-		Use:   "export RUN",
-		Short: "Write what a run answered surely as labelled rows, to learn from",
-		Long: `Write what a run answered surely as labelled rows, which are a source for a
+const exportLong = `Write what a run answered surely as labelled rows, which are a source for a
 knowledge: a voter such as linear learns from them, and then answers without the
 run's voters, such as language models. RUN is the id of a run that is kept
 (racflow runs list shows them), or newest.
 
   racflow run -var model=gpt-4o-mini --input unlabelled.tsv pipelines/intent.hcl
-  racflow export newest --confident 0.9 --output distilled.jsonl
+  racflow export newest --confidence 0.9 --output distilled.jsonl
   racflow run -var train=distilled.jsonl pipelines/intent.hcl
 
-An answer is sure where its confidence is at least --confident. Where the election
+An answer is sure where its confidence is at least --confidence. Where the election
 estimates no confidence, its agreement counts, which is no probability: look at some
 of the rows. Items without an answer, items that are flagged, failed or lack a voter, and texts
 that the run answered in different ways, are left out. A text that occurs several times
@@ -48,70 +41,91 @@ the voters that gave it, or who decided it, their models, the pipeline, the run 
 source keeps these as metadata; meta = [] in its block leaves them out.
 
 The journal of a run has no texts: they are read from the input again, which has to
-be as it was. In TSV, tabs and line ends of a text become spaces.`,
+be as it was. In TSV, tabs and line ends of a text become spaces.`
+
+// exporting is racflow export.
+type exporting struct {
+	state, to, format string
+	sure              float64
+}
+
+func newExport() *cobra.Command {
+	var x exporting
+	c := &cobra.Command{
+		Use:   "export RUN",
+		Short: "Write what a run answered surely as labelled rows, to learn from",
+		Long:  exportLong,
+		Example: `  racflow export newest --confidence 0.9
+  racflow export newest --confidence 0.9 --output distilled.jsonl
+  racflow export run-000001 --output rows.tsv`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return errors.New("name one run, or newest; racflow runs list shows them")
 			}
 			return nil
 		},
-		RunE: func(c *cobra.Command, args []string) (err error) {
-			switch {
-			case !(confident > 0 && confident <= 1):
-				return fmt.Errorf("--confident %v: it is a share above 0, and at most 1", confident)
-			case format == "" && (to == "" || to == "-"):
-				format = string(source.JSONL)
-			case format == "":
-				if format = string(source.JSONL); source.Is(to) {
-					format = string(source.FormatOf(to))
-				}
-			}
-			if format != string(source.JSONL) && format != string(source.TSV) {
-				return fmt.Errorf("unknown format %q: use jsonl or tsv", format)
-			}
-			runs, id := journal.RunsOf(state), args[0]
-			if id == engine.Newest {
-				all := runs.List()
-				if len(all) == 0 {
-					return fmt.Errorf("no run is kept in %s", state)
-				}
-				id = all[len(all)-1].ID
-			}
-			e, err := expect.ReadAnswers(runs, id, confident)
-			if err != nil {
-				return err
-			}
-			if len(e.Rows) == 0 {
-				reportExport(c.ErrOrStderr(), e)
-				if e.Surest > 0 {
-					return fmt.Errorf("run %s has no answer as sure as %v; the surest has %.3f: lower --confident", e.Run.ID, confident, e.Surest)
-				}
-				return fmt.Errorf("run %s has no answer to export", e.Run.ID)
-			}
-			file, err := disk.OpenOutput(to, c.OutOrStdout(), e.Run.Input.Path, e.Run.File)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, file.Close()) }()
-			out := bufio.NewWriter(file)
-			if err = expect.WriteAnswers(out, source.Format(format), e.Rows); err == nil {
-				err = out.Flush()
-			}
-			if err == nil {
-				err = file.Commit()
-			}
-			if err != nil {
-				return fmt.Errorf("write rows: %w", err)
-			}
-			reportExport(c.ErrOrStderr(), e)
-			return nil
-		},
+		RunE: x.run,
 	}
-	c.Flags().Float64Var(&confident, "confident", 0.9, "export answers that are at least this `SURE`, above 0 and at most 1")
-	c.Flags().StringVar(&to, "output", "", "write rows to `FILE` (- is standard output)")
-	c.Flags().StringVar(&format, "format", "", "jsonl or tsv (default: by the output's name, else jsonl)")
-	c.Flags().StringVar(&state, "state", stateDir, "`DIR` that keeps runs")
+	c.Flags().Float64Var(&x.sure, "confidence", 0.9, "export answers of at least this `CONFIDENCE`, above 0 and at most 1")
+	c.Flags().StringVarP(&x.to, "output", "o", "", "write rows to `FILE` (- is standard output)")
+	c.Flags().StringVar(&x.format, "format", "", "jsonl or tsv (default: by the output's name, else jsonl)")
+	c.Flags().StringVar(&x.state, "state", stateDir, "`DIR` that keeps runs")
 	return c
+}
+
+// check finds the format, and refuses what is not possible.
+func (x *exporting) check() error {
+	if !(x.sure > 0 && x.sure <= 1) {
+		return fmt.Errorf("--confidence %v: it is a share above 0, and at most 1", x.sure)
+	}
+	if x.format == "" {
+		x.format = string(source.JSONL)
+		if x.to != "-" && source.Is(x.to) {
+			x.format = string(source.FormatOf(x.to))
+		}
+	}
+	if x.format != string(source.JSONL) && x.format != string(source.TSV) {
+		return fmt.Errorf("unknown format %q: use jsonl or tsv", x.format)
+	}
+	return nil
+}
+
+func (x *exporting) run(c *cobra.Command, args []string) (err error) {
+	if err := x.check(); err != nil {
+		return err
+	}
+	runs, id, err := runOf(x.state, args[0])
+	if err != nil {
+		return err
+	}
+	e, err := expect.ReadAnswers(runs, id, x.sure)
+	if err != nil {
+		return err
+	}
+	if len(e.Rows) == 0 {
+		reportExport(c.ErrOrStderr(), e)
+		if e.Surest > 0 {
+			return fmt.Errorf("run %s has no answer as sure as %v; the surest has %.3f: lower --confidence", e.Run.ID, x.sure, e.Surest)
+		}
+		return fmt.Errorf("run %s has no answer to export", e.Run.ID)
+	}
+	file, err := disk.OpenOutput(x.to, c.OutOrStdout(), e.Run.Input.Path, e.Run.File)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	out := bufio.NewWriter(file)
+	if err = expect.WriteAnswers(out, source.Format(x.format), e.Rows); err == nil {
+		err = out.Flush()
+	}
+	if err == nil {
+		err = file.Commit()
+	}
+	if err != nil {
+		return fmt.Errorf("write rows: %w", err)
+	}
+	reportExport(c.ErrOrStderr(), e)
+	return nil
 }
 
 // reportExport says how many items have become rows, and why others have not.
@@ -147,10 +161,12 @@ type resultFlags struct {
 }
 
 func (f *resultFlags) register(c *cobra.Command) {
-	c.Flags().StringVar(&f.name, "output", "", "write results to `FILE`, whose name says the format: .jsonl, .tsv, .csv or .parquet, and all but the last with .gz or .zst after it (- is standard output)")
-	c.Flags().StringVar(&f.format, "format", "", "write results as jsonl, tsv, csv, parquet or table, whatever the output's name says (default: table on a terminal, and jsonl to pipes)")
-	c.Flags().StringSliceVar(&f.columns, "columns", nil, "write these `NAMES` alone, in this order: id, text, answer and so on, or columns of the input")
-	c.Flags().BoolVar(&f.overwrite, "overwrite", false, "replace FILE although it has more results, or what an unfinished run left of it")
+	section(c, "The output", func(c *cobra.Command) {
+		c.Flags().StringVarP(&f.name, "output", "o", "", "write results to `FILE`, whose name says the format: .jsonl, .tsv, .csv or .parquet, and all but the last with .gz or .zst after it (- is standard output)")
+		c.Flags().StringVar(&f.format, "format", "", "write results as jsonl, tsv, csv, parquet or table, whatever the output's name says (default: table on a terminal, and jsonl to pipes)")
+		c.Flags().StringSliceVar(&f.columns, "columns", nil, "write these `NAMES` alone, in this order: id, text, answer and so on, or columns of the input")
+		c.Flags().BoolVar(&f.overwrite, "overwrite", false, "replace FILE although it has more results, or what an unfinished run left of it")
+	})
 }
 
 // check refuses flags that are wrong whatever the pipeline is.

@@ -16,7 +16,7 @@ func TestExportModels(t *testing.T) {
 	if code, stderr := p.run(t); code != 0 {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
-	out, _ := good(t, racflow(t, p.dir, "export", p.runID(t), "--confident", "0.3"))
+	out, _ := good(t, racflow(t, p.dir, "export", p.runID(t), "--confidence", "0.3"))
 	with, without := 0, 0
 	for _, r := range jsonLines[expect.AnswerRow](t, out) {
 		asked := strings.Contains(r.Voters, "llm")

@@ -18,13 +18,18 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/report"
 )
 
+const formatLong = `Format pipeline files, in place. The names of the files that
+changed are printed. - reads standard input and writes standard output.`
+
 func newFormat() *cobra.Command {
 	var check bool
 	c := &cobra.Command{
 		Use:   "fmt FILE...",
 		Short: "Format pipeline files",
-		Long: `Format pipeline files, in place. The names of the files that
-changed are printed. - reads standard input and writes standard output.`,
+		Long:  formatLong,
+		Example: `  racflow fmt pipeline.hcl
+  racflow fmt --check pipelines/*.hcl
+  racflow fmt - < pipeline.hcl`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			changed := 0
@@ -90,7 +95,10 @@ func newGraph() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "graph FILE",
 		Short: "Draw the stages of a file as a Mermaid flowchart",
-		Args:  oneFile,
+		Example: `  racflow graph pipelines/intent.hcl
+  racflow graph pipelines/intent.hcl > intent.mmd
+  racflow graph -var model=gpt-4o-mini pipelines/intent.hcl`,
+		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
 			return flags.files(c, func(a *app) error {
 				file, err := a.Load(args[0])
@@ -105,26 +113,29 @@ func newGraph() *cobra.Command {
 	return c
 }
 
-func newLSP() *cobra.Command {
-	var flags fileFlags
-	c := &cobra.Command{
-		Use:   "lsp",
-		Short: "Serve editors: diagnostics, completion, hover, definitions and formatting",
-		Long: `Serve an editor over the Language Server Protocol, on standard input and output;
+const lSPLong = `Serve an editor over the Language Server Protocol, on standard input and output;
 editors start this command themselves. examples/editor/README.md says how to set
 them up.
 
 Files are checked as validate does while they are edited. No program is started: a
 plugin that is locked brought its description, and one that is being developed is
-known when validate or another verb has asked it.`,
-		Args: cobra.NoArgs,
+known when validate or another verb has asked it.`
+
+func newLSP() *cobra.Command {
+	var flags fileFlags
+	c := &cobra.Command{
+		Use:     "lsp",
+		Short:   "Serve editors: diagnostics, completion, hover, definitions and formatting",
+		Long:    lSPLong,
+		Example: `  racflow lsp`,
+		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return flags.files(c, func(a *app) error {
 				options, err := a.LoadOptions()
 				if err != nil {
 					return err
 				}
-				log, err := newLog()
+				log, err := newLog(c)
 				if err != nil {
 					return err
 				}
@@ -142,20 +153,25 @@ type stdout struct{ io.Writer }
 // Close implements io.Closer.
 func (stdout) Close() error { return nil }
 
-func newValidate() *cobra.Command {
-	var flags fileFlags
-	var asJSON bool
-	c := &cobra.Command{
-		Use:   "validate FILE",
-		Short: "Check a pipeline file without running it",
-		Long: `Check a pipeline file: syntax, names, types, rules and the arguments of every
+const validateLong = `Check a pipeline file: syntax, names, types, rules and the arguments of every
 stage. All errors are reported at once, with file, line, column and advice. No
 stage is run, no model is loaded, and racflow uses no network.
 
 The programs of plugins are checked, too: their hashes, and that nobody else could
 change them. None that is locked is started to describe itself. One that is being
 developed (--plugins, RACFLOW_PLUGINS, or racflow plugin install --dev) is, once:
-its answer is kept in --state until the program changes.`,
+its answer is kept in --state until the program changes.`
+
+func newValidate() *cobra.Command {
+	var flags fileFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "validate FILE",
+		Short: "Check a pipeline file without running it",
+		Long:  validateLong,
+		Example: `  racflow validate pipelines/intent.hcl
+  racflow validate -var store=milvus pipelines/intent.hcl
+  racflow validate --json pipeline.hcl`,
 		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
 			return flags.files(c, func(a *app) error {

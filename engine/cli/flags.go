@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
@@ -101,6 +102,10 @@ type fileFlags struct {
 }
 
 func (f *fileFlags) register(c *cobra.Command) {
+	section(c, "The file", f.registerFile)
+}
+
+func (f *fileFlags) registerFile(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.vars, "var", nil, "set a variable of the file: `NAME=VALUE` (may be repeated)")
 	c.Flags().StringArrayVar(&f.varFiles, "var-file", nil, "read variables from an HCL `FILE` (may be repeated)")
 	c.Flags().StringArrayVar(&f.columns, "column", nil, "read the text, label, id or gold of the input's rows from a column: `text=NAME` (may be repeated)")
@@ -116,18 +121,22 @@ func (f *fileFlags) registerPlugins(c *cobra.Command) {
 
 // registerInput registers the flags that say which items to work on.
 func (f *fileFlags) registerInput(c *cobra.Command) {
-	c.Flags().StringVar(&f.input, "input", "", "read items from `FILE` (tsv, csv, jsonl, json, packed or not, parquet, xlsx; a glob of them, or - for standard input) in place of the pipeline's input")
-	c.Flags().IntVar(&f.limit, "limit", 0, "stop after `N` items")
+	section(c, "The input", func(c *cobra.Command) {
+		c.Flags().StringVar(&f.input, "input", "", "read items from `FILE` (tsv, csv, jsonl, json, packed or not, parquet, xlsx; a glob of them, or - for standard input) in place of the pipeline's input")
+		c.Flags().IntVar(&f.limit, "limit", 0, "stop after `N` items")
+	})
 }
 
 // registerCalls registers the flags of verbs whose stages call services.
 func (f *fileFlags) registerCalls(c *cobra.Command) {
-	c.Flags().BoolVar(&f.offline, "offline", false, "answer from the cache alone: call no model")
-	c.Flags().BoolVar(&f.refresh, "refresh", false, "ask models again for what the cache holds, and replace it")
-	c.Flags().Var((*money)(&f.budget.Cost), "max-cost", "stop before calls cost more than `MONEY`, in place of the pipeline's max_cost; each stage that calls needs a price, and calls of which nobody knows what they take at most may go over it")
-	c.Flags().Var((*tokens)(&f.budget.Tokens), "max-tokens", "stop before calls take more than `N` tokens, in place of the pipeline's max_tokens; the same may go over it")
-	c.MarkFlagsMutuallyExclusive("offline", "refresh")
-	c.Flags().StringVar(&f.more.Debug, "debug", "", "start a `STAGE`, such as sample.mine or embed.intents, without confinement and time limits, and wait until a debugger is attached to it or Enter is pressed")
+	section(c, "Calls of models and other services", func(c *cobra.Command) {
+		c.Flags().BoolVar(&f.offline, "offline", false, "answer from the cache alone: call no model")
+		c.Flags().BoolVar(&f.refresh, "refresh", false, "ask models again for what the cache holds, and replace it")
+		c.Flags().Var((*money)(&f.budget.Cost), "max-cost", "stop before calls cost more than `MONEY`, in place of the pipeline's max_cost; each stage that calls needs a price, and calls of which nobody knows what they take at most may go over it")
+		c.Flags().Var((*tokens)(&f.budget.Tokens), "max-tokens", "stop before calls take more than `N` tokens, in place of the pipeline's max_tokens; the same may go over it")
+		c.MarkFlagsMutuallyExclusive("offline", "refresh")
+		c.Flags().StringVar(&f.more.Debug, "debug", "", "start a `STAGE`, such as sample.mine or embed.intents, without confinement and time limits, and wait until a debugger is attached to it or Enter is pressed")
+	})
 }
 
 // registerTelemetry registers the flags of verbs that can be watched from outside.
@@ -138,9 +147,11 @@ func (f *fileFlags) registerTelemetry(c *cobra.Command) {
 
 // registerSpend registers the flags that say what is spent where it counts most.
 func (f *fileFlags) registerSpend(c *cobra.Command) {
-	c.Flags().Var(wish[int]{&f.more.Spend.Calls, strconv.Atoi, "a whole number"}, "calls", "make `N` calls of voters' services, about the items that gain most from it")
-	c.Flags().Var(wish[float64]{&f.more.Spend.Money, func(text string) (float64, error) { return strconv.ParseFloat(text, 64) }, "an amount"}, "budget", "spend `MONEY` on voters, by the prices in the file, on the items that gain most from it")
-	c.MarkFlagsMutuallyExclusive("calls", "budget")
+	section(c, "Calls of models and other services", func(c *cobra.Command) {
+		c.Flags().Var(wish[int]{&f.more.Spend.Calls, strconv.Atoi, "a whole number"}, "calls", "make `N` calls of voters' services, about the items that gain most from it")
+		c.Flags().Var(wish[float64]{&f.more.Spend.Money, func(text string) (float64, error) { return strconv.ParseFloat(text, 64) }, "an amount"}, "budget", "spend `MONEY` on voters, by the prices in the file, on the items that gain most from it")
+		c.MarkFlagsMutuallyExclusive("calls", "budget")
+	})
 }
 
 // wish is the value of a flag that may be left out, and may be 0.
@@ -222,19 +233,25 @@ func oneFile(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// singleDash lets -var and -var-file be written with one dash, as in other
-// tools that read HCL.
-func singleDash(args []string) []string {
-	out := make([]string, len(args))
-	for i, arg := range args {
-		name, _, _ := strings.Cut(arg, "=")
-		if name == "-var" || name == "-var-file" {
-			arg = "-" + arg
+// singleDash lets long flags be written with one dash, as other tools that read HCL have them: -var, -var-file.
+func singleDash(root *cobra.Command, args []string) []string {
+	long := map[string]bool{}
+	var visit func(*cobra.Command)
+	visit = func(c *cobra.Command) {
+		c.Flags().VisitAll(func(f *pflag.Flag) { long[f.Name] = true })
+		for _, sub := range c.Commands() {
+			visit(sub)
 		}
-		out[i] = arg
+	}
+	visit(root)
+	out := slices.Clone(args)
+	for i, arg := range args {
 		if arg == "--" {
-			copy(out[i:], args[i:])
 			break
+		}
+		name, _, _ := strings.Cut(arg, "=")
+		if strings.HasPrefix(name, "-") && len(name) > 2 && long[name[1:]] {
+			out[i] = "-" + arg
 		}
 	}
 	return out
@@ -294,8 +311,10 @@ type telemetryFlags struct {
 }
 
 func (f *telemetryFlags) register(c *cobra.Command) {
-	registerTraces(c, &f.traces)
-	c.Flags().StringVar(&f.metrics, "metrics", "", "serve Prometheus metrics at /metrics of `ADDR` meanwhile: a port, or a loopback address with one")
+	section(c, "Watching", func(c *cobra.Command) {
+		registerTraces(c, &f.traces)
+		c.Flags().StringVar(&f.metrics, "metrics", "", "serve Prometheus metrics at /metrics of `ADDR` meanwhile: a port, or a loopback address with one")
+	})
 }
 
 // registerTraces registers the flags that say where traces go.

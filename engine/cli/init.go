@@ -35,12 +35,7 @@ type initFlags struct {
 	yes, overwrite  bool
 }
 
-func newInit() *cobra.Command {
-	var f initFlags
-	c := &cobra.Command{
-		Use:   "init DATA...",
-		Short: "Write a pipeline file for your own data, or an example",
-		Long: `Look at data, say what was seen, and write a pipeline file that works on it at
+const initLong = `Look at data, say what was seen, and write a pipeline file that works on it at
 once. DATA is a file of rows (whatever run reads: TSV, CSV, JSONL ...; a glob of
 them in quotes), or a folder, a glob or a file of documents.
 
@@ -69,7 +64,14 @@ that one holds for it. The default embedder is minilm where the model is on this
 texts are in English, and otherwise hashing, which needs no model.
 
 --example NAME writes one of the pipeline files that racflow comes with, and its
-data, into a folder; no checkout is needed.`,
+data, into a folder; no checkout is needed.`
+
+func newInit() *cobra.Command {
+	var f initFlags
+	c := &cobra.Command{
+		Use:   "init DATA...",
+		Short: "Write a pipeline file for your own data, or an example",
+		Long:  initLong,
 		Example: `  racflow init tickets.csv
   racflow init --column text=body --column label=queue --output queues.hcl tickets.jsonl
   racflow init handbook/
@@ -84,7 +86,7 @@ data, into a folder; no checkout is needed.`,
 			return f.write(c, args)
 		},
 	}
-	c.Flags().StringVar(&f.output, "output", "pipeline.hcl", "write the pipeline to `FILE.hcl`")
+	c.Flags().StringVarP(&f.output, "output", "o", "pipeline.hcl", "write the pipeline to `FILE.hcl`")
 	c.Flags().StringVar(&f.example, "example", "", "write an example instead, into the folder DATA (default: one by its name): "+strings.Join(scaffold.Examples(pipelines.Files), ", "))
 	c.Flags().StringArrayVar(&f.columns, "column", nil, "take the text, label or id of rows from a column, or of JSON from a path such as messages[1].content: `text=NAME` (may be repeated)")
 	c.Flags().StringVar(&f.format, "format", "", "how DATA is written, where that is found out wrongly: "+strings.Join(slices.Concat(grammar.Formats(), scaffold.Forms()), ", "))

@@ -13,14 +13,16 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
+const knowledgeLong = `List and remove the generations of a file's knowledge, in whichever store it is
+kept. Another embedder, analyzer or source builds another generation beside the
+one before; changed rows do not. A collection that another program makes is only read:
+it is listed, and racflow's sample of it can be read again.`
+
 func newKnowledge() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "knowledge",
 		Short: "List, refresh and remove what stands behind a file's knowledge",
-		Long: `List and remove the generations of a file's knowledge, in whichever store it is
-kept. Another embedder, analyzer or source builds another generation beside the
-one before; changed rows do not. A collection that another program makes is only read:
-it is listed, and racflow's sample of it can be read again.`,
+		Long:  knowledgeLong,
 	}
 	c.AddCommand(newKnowledgeList(), newKnowledgeRefresh(), newKnowledgeCollect())
 	return c
@@ -32,13 +34,7 @@ func (f *fileFlags) histories(c *cobra.Command, path string, do func(*pipeline.K
 	return f.files(c, func(a *app) error { return a.Histories(c.Context(), path, do) })
 }
 
-func newKnowledgeList() *cobra.Command {
-	var flags fileFlags
-	var asJSON bool
-	c := &cobra.Command{
-		Use:   "list FILE",
-		Short: "Say which generations there are, and which is current",
-		Long: `Say which generations of the file's knowledge its stores hold. One is
+const knowledgeListLong = `Say which generations of the file's knowledge its stores hold. One is
 
   current     what a run of this file searches
   old         made from the same source, and replaced
@@ -53,7 +49,18 @@ are still listed.
 Another binary of a third party's chunker, enricher or embedder makes another
 generation, unless its stage says by a fingerprint of its own that it gives the
 same. The list shows the versions, and with --json the sha256 of the binaries. Of a
-script it is the script that counts, not its interpreter and what it imports.`,
+script it is the script that counts, not its interpreter and what it imports.`
+
+func newKnowledgeList() *cobra.Command {
+	var flags fileFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "list FILE",
+		Short: "Say which generations there are, and which is current",
+		Long:  knowledgeListLong,
+		Example: `  racflow knowledge list pipelines/intent.hcl
+  racflow knowledge list --json pipelines/intent.hcl
+  racflow knowledge list -var store=milvus pipelines/intent.hcl`,
 		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
 			list := report.NewGenerations(c.OutOrStdout())
@@ -89,13 +96,7 @@ type collector struct {
 	stayed   int // that were to go
 }
 
-func newKnowledgeCollect() *cobra.Command {
-	var flags fileFlags
-	var gc collector
-	c := &cobra.Command{
-		Use:   "gc FILE",
-		Short: "Remove generations that were replaced",
-		Long: `Remove the generations of the file's knowledge that were made from the same
+const knowledgeCollectLong = `Remove the generations of the file's knowledge that were made from the same
 source as the current one: with another embedder, another analyzer, another
 choice of columns. With --all, those of other sources go too.
 
@@ -104,7 +105,18 @@ process serves. With a store on a server, end runs that still search an old
 generation first: the rest of their items would fail. A store of files keeps a generation for who has it open.
 
 Exit code 0: all that were to go are gone; 1: broke off; 3: some stayed, because
-another process writes them or the current one is not complete.`,
+another process writes them or the current one is not complete.`
+
+func newKnowledgeCollect() *cobra.Command {
+	var flags fileFlags
+	var gc collector
+	c := &cobra.Command{
+		Use:   "gc FILE",
+		Short: "Remove generations that were replaced",
+		Long:  knowledgeCollectLong,
+		Example: `  racflow knowledge gc pipelines/intent.hcl
+  racflow knowledge gc --dry-run pipelines/intent.hcl
+  racflow knowledge gc -var store=milvus pipelines/intent.hcl`,
 		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
 			err := flags.histories(c, args[0], func(block *pipeline.Knowledge, h *generation.History) error {
@@ -162,12 +174,7 @@ func (gc *collector) collect(ctx context.Context, c *cobra.Command, block *pipel
 	return nil
 }
 
-func newKnowledgeRefresh() *cobra.Command {
-	var flags fileFlags
-	c := &cobra.Command{
-		Use:   "refresh FILE",
-		Short: "Read the samples of attached collections again",
-		Long: `Read the samples again of collections that another program makes and the file attaches.
+const knowledgeRefreshLong = `Read the samples again of collections that another program makes and the file attaches.
 
 Labels and their centroids, random examples, and what voters learn come from the first
 50,000 entries of such a collection, and at most 512 MB of their texts and vectors. They are
@@ -176,8 +183,16 @@ stands behind the name, or the number of entries has moved by more than a fifth.
 owner has changed rows in place, this command has them read again. Where the rows are others, 50 of
 them are embedded again and compared with their vectors, too, which asks a service where the embedder is one.
 
-What racflow builds itself, from sources, needs no such command: every run brings it up to date.`,
-		Args: oneFile,
+What racflow builds itself, from sources, needs no such command: every run brings it up to date.`
+
+func newKnowledgeRefresh() *cobra.Command {
+	var flags fileFlags
+	c := &cobra.Command{
+		Use:     "refresh FILE",
+		Short:   "Read the samples of attached collections again",
+		Long:    knowledgeRefreshLong,
+		Example: `  racflow knowledge refresh examples/milvus/attached.hcl`,
+		Args:    oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
 			return flags.files(c, func(a *app) error { return a.Refresh(c.Context(), args[0]) })
 		},

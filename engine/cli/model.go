@@ -23,14 +23,7 @@ func newModel() *cobra.Command {
 	return c
 }
 
-func newModelPull() *cobra.Command {
-	var r model.Request
-	var ifMissing bool
-	var gigabytes float64
-	c := &cobra.Command{
-		Use:   "pull NAME | OWNER/MODEL | URL | FOLDER",
-		Short: "Bring an encoder or a reranker onto this machine",
-		Long: `Bring an encoder or a reranker into the user's cache folder (or below RACFLOW_MODELS),
+const modelPullLong = `Bring an encoder or a reranker into the user's cache folder (or below RACFLOW_MODELS),
 where the argument model of the stages encoder and cross_encoder finds it by its name.
 
 NAME is one that racflow model list shows. These come from the hub, in the revision
@@ -45,7 +38,16 @@ pickles. An interrupted pull is resumed by the next one, and a model is replaced
 whole or not at all.
 
 HF_ENDPOINT names another hub, HF_TOKEN or its file holds the token for private and
-gated models, HF_HUB_OFFLINE=1 keeps the hub out, and HTTPS_PROXY and NO_PROXY count.`,
+gated models, HF_HUB_OFFLINE=1 keeps the hub out, and HTTPS_PROXY and NO_PROXY count.`
+
+func newModelPull() *cobra.Command {
+	var r model.Request
+	var ifMissing bool
+	var gigabytes float64
+	c := &cobra.Command{
+		Use:   "pull NAME | OWNER/MODEL | URL | FOLDER",
+		Short: "Bring an encoder or a reranker onto this machine",
+		Long:  modelPullLong,
 		Example: `  racflow model pull minilm
   racflow model pull bge-small-en-v1.5
   racflow model pull mixedbread-ai/mxbai-embed-large-v1 --as mxbai
@@ -66,7 +68,7 @@ gated models, HF_HUB_OFFLINE=1 keeps the hub out, and HTTPS_PROXY and NO_PROXY c
 					return err
 				}
 			}
-			d := newDisplay()
+			d := newDisplay(c)
 			r.Say, r.Progress = func(text string) { d.print("%s", text) }, d.far
 			dir, record, err := model.Pull(c.Context(), r)
 			d.progress.Clear()
@@ -97,13 +99,17 @@ func describeRecord(r *model.Record) string {
 	return text + "; not pinned by racflow: their hashes are recorded in " + model.RecordFile
 }
 
+const modelVerifyLong = `Read all files of models on this machine, of all where none is named, and compare
+their hashes with the record of the pull, or with racflow's own list for one that has
+none. The exit code is 1 where a file differs or is missing.`
+
 func newModelVerify() *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify [NAME]...",
 		Short: "Compare the files of models on this machine with what was pulled",
-		Long: `Read all files of models on this machine, of all where none is named, and compare
-their hashes with the record of the pull, or with racflow's own list for one that has
-none. The exit code is 1 where a file differs or is missing.`,
+		Long:  modelVerifyLong,
+		Example: `  racflow model verify
+  racflow model verify minilm`,
 		RunE: func(c *cobra.Command, names []string) error {
 			if len(names) == 0 {
 				var err error
@@ -133,13 +139,16 @@ none. The exit code is 1 where a file differs or is missing.`,
 	}
 }
 
+const modelRemoveLong = `Remove models from this machine, and what an unfinished pull of them left. Knowledge
+that was embedded with one stays, and is searched again once the model is back.`
+
 func newModelRemove() *cobra.Command {
 	return &cobra.Command{
-		Use:   "remove NAME...",
-		Short: "Remove models from this machine",
-		Long: `Remove models from this machine, and what an unfinished pull of them left. Knowledge
-that was embedded with one stays, and is searched again once the model is back.`,
-		Args: cobra.MinimumNArgs(1),
+		Use:     "remove NAME...",
+		Short:   "Remove models from this machine",
+		Long:    modelRemoveLong,
+		Example: `  racflow model remove bge-small-en-v1.5`,
+		Args:    cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, names []string) error {
 			for _, name := range names {
 				if err := model.Remove(name); err != nil {
@@ -152,15 +161,19 @@ that was embedded with one stays, and is searched again once the model is back.`
 	}
 }
 
+const modelListLong = `List the encoders (embed) and rerankers (rerank) that can be pulled by name, and all that
+are on this machine: parameters, dimensions of the vectors, licence and size, here or
+of the published weights. Other models of the same architectures can be pulled by
+OWNER/MODEL, address or folder.`
+
 func newModelList() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List the encoders and rerankers that can be pulled by name, and those that are here",
-		Long: `List the encoders (embed) and rerankers (rerank) that can be pulled by name, and all that
-are on this machine: parameters, dimensions of the vectors, licence and size, here or
-of the published weights. Other models of the same architectures can be pulled by
-OWNER/MODEL, address or folder.`,
+		Long:  modelListLong,
+		Example: `  racflow model list
+  racflow model list --json`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			all, err := model.List()
@@ -208,14 +221,7 @@ func millions(n int64) string {
 	return fmt.Sprintf("%.1f M", float64(n)/1e6)
 }
 
-func newModelProbe() *cobra.Command {
-	var flags fileFlags
-	var asked modelFlags
-	var asJSON bool
-	c := &cobra.Command{
-		Use:   "probe FILE | --base-url URL --model NAME",
-		Short: "Find out what a language model takes, by at most four short calls",
-		Long: `Find out what the language models take that a file's stages ask, by at most four
+const modelProbeLong = `Find out what the language models take that a file's stages ask, by at most four
 short calls for each: temperature, stop, n, seed and logprobs; max_tokens or
 max_completion_tokens; answers by a JSON schema, as a JSON object, by a tool call or
 as text alone; whether the model thinks first, and how many tokens that takes;
@@ -234,7 +240,16 @@ Profiles are JSON files that may be edited: racflow model profiles lists them. A
 profile block in the stage's config goes before them.
 
 A FILE's limits and budget count for the calls. Without one, the key is read from the
-environment variable that --key names.`,
+environment variable that --key names.`
+
+func newModelProbe() *cobra.Command {
+	var flags fileFlags
+	var asked modelFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "probe FILE | --base-url URL --model NAME",
+		Short: "Find out what a language model takes, by at most four short calls",
+		Long:  modelProbeLong,
 		Example: `  racflow model probe pipelines/intent.hcl -var model=gpt-4o-mini --stage sample.llm
   racflow model probe --base-url http://127.0.0.1:8080/v1 --model some-model`,
 		Args: cobra.MaximumNArgs(1),
@@ -311,16 +326,20 @@ func writeModels(w io.Writer, all []plan.Model, asJSON bool) error {
 	return e.Encode(all)
 }
 
+const modelProfilesLong = `List what is known of the language models that were asked with the state folder,
+each with its file. A file may be edited: the next run follows it. One that is
+removed is found out again. A run that is resumed keeps the profiles that it began
+with.`
+
 func newModelProfiles() *cobra.Command {
 	var flags fileFlags
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "profiles",
 		Short: "List what is known of language models, and the files that hold it",
-		Long: `List what is known of the language models that were asked with the state folder,
-each with its file. A file may be edited: the next run follows it. One that is
-removed is found out again. A run that is resumed keeps the profiles that it began
-with.`,
+		Long:  modelProfilesLong,
+		Example: `  racflow model profiles
+  racflow model profiles --json`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return flags.files(c, func(a *app) error {

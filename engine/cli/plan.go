@@ -13,13 +13,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-func newPlan() *cobra.Command {
-	var flags fileFlags
-	var asJSON bool
-	c := &cobra.Command{
-		Use:   "plan FILE",
-		Short: "Show what a run would build and call, and what that would cost",
-		Long: `Show what a run would build and call: the variables, what of the knowledge is
+const planLong = `Show what a run would build and call: the variables, what of the knowledge is
 out of date, which stage would work on how many items, and what the calls to
 language models would come to, with one of the prompts. Of each language model it
 shows what is known: its profile, which racflow model probe finds out.
@@ -62,7 +56,18 @@ service has no price from anywhere.
 as much, nothing, and no limit: how many items are sent and, where the election gives
 a confidence, how many wrong answers are expected among them. Where the input has
 labels, it is how many of the other voters' answers are wrong among them, and the
-accuracy that is reached at most.`,
+accuracy that is reached at most.`
+
+func newPlan() *cobra.Command {
+	var flags fileFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "plan FILE",
+		Short: "Show what a run would build and call, and what that would cost",
+		Long:  planLong,
+		Example: `  racflow plan pipelines/intent.hcl
+  racflow plan -var model=gpt-4o-mini pipelines/intent.hcl
+  racflow plan -var model=gpt-4o-mini --budget 5 --json pipelines/intent.hcl`,
 		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
 			return flags.pipelineOf(c, args[0], nil, func(_ *app, p *engine.Pipeline) error {
@@ -84,13 +89,7 @@ accuracy that is reached at most.`,
 	return c
 }
 
-func newStages() *cobra.Command {
-	flags := fileFlags{state: stateDir}
-	var asJSON, asMarkdown bool
-	c := &cobra.Command{
-		Use:   "stages [KIND[/NAME]]",
-		Short: "List stages, or explain one: its arguments, bounds, defaults, and an example",
-		Long: `List the stages that a pipeline file can use, those of one kind, or explain one:
+const stagesLong = `List the stages that a pipeline file can use, those of one kind, or explain one:
 
     racflow stages
     racflow stages sample
@@ -100,7 +99,18 @@ func newStages() *cobra.Command {
 Of third parties' plugins these are the ones that are being developed. One that was
 never asked before is started to describe itself when its stage is named; a list
 has those only that have been asked. What a file requires, racflow plugin describe
-explains.`,
+explains.`
+
+func newStages() *cobra.Command {
+	flags := fileFlags{state: stateDir}
+	var asJSON, asMarkdown bool
+	c := &cobra.Command{
+		Use:   "stages [KIND[/NAME]]",
+		Short: "List stages, or explain one: its arguments, bounds, defaults, and an example",
+		Long:  stagesLong,
+		Example: `  racflow stages
+  racflow stages sample
+  racflow stages sample/openai`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			a, err := flags.open(c, nil)

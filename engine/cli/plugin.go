@@ -24,11 +24,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
-func newPlugin() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "plugin",
-		Short: "Write, check, install and list plugins of third parties",
-		Long: `Write, check, install and list plugins of third parties. To write one:
+const pluginLong = `Write, check, install and list plugins of third parties. To write one:
 
     racflow plugin new rerank mine
     cd mine
@@ -55,7 +51,13 @@ itself.
 
 While a plugin is being developed it goes before what is locked: one that was
 installed with --dev, or that lies in a folder of --plugins or RACFLOW_PLUGINS.
-Every run, evaluation and plan says which these are.`,
+Every run, evaluation and plan says which these are.`
+
+func newPlugin() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "plugin",
+		Short: "Write, check, install and list plugins of third parties",
+		Long:  pluginLong,
 	}
 	c.AddCommand(
 		newPluginNew(), newPluginVerify(), newPluginInstall(),
@@ -65,16 +67,18 @@ Every run, evaluation and plan says which these are.`,
 	return c
 }
 
+const pluginDescribeLong = `Show a plugin's stages with their arguments, its platforms and who signed it.
+
+A SOURCE is as in a pipeline file, a registry's repository or a folder with an OCI layout; the
+VERSION is one, or a constraint such as '~> 1.2'. Only the description is read. A NAME is that of an
+installed plugin. In neither case is its program started.`
+
 func newPluginDescribe() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "describe SOURCE[@VERSION] | NAME",
 		Short: "Show what a plugin offers, without downloading or starting it",
-		Long: `Show a plugin's stages with their arguments, its platforms and who signed it.
-
-A SOURCE is as in a pipeline file, a registry's repository or a folder with an OCI layout; the
-VERSION is one, or a constraint such as '~> 1.2'. Only the description is read. A NAME is that of an
-installed plugin. In neither case is its program started.`,
+		Long:  pluginDescribeLong,
 		Example: `  racflow plugin describe ghcr.io/acme/racflow-plugin-mine
   racflow plugin describe 'ghcr.io/acme/racflow-plugin-mine@~> 1.2'
   racflow plugin describe mine`,
@@ -222,20 +226,22 @@ func (d describedJSON) write(out io.Writer) error {
 	return errors.Join(errs...)
 }
 
-func newPluginList() *cobra.Command {
-	flags := fileFlags{state: stateDir}
-	var asJSON bool
-	c := &cobra.Command{
-		Use:   "list [FILE]",
-		Short: "List the plugins that a pipeline file requires, or those on this machine",
-		Long: `List the plugins that a pipeline file requires: which program stands for each, by
+const pluginListLong = `List the plugins that a pipeline file requires: which program stands for each, by
 whose word it would be started, and whether it may be. Without a file, list those
 that are being developed and those that are installed.
 
 By whose word: locked is .racflow.lock.hcl beside the file, given a folder of
 --plugins or RACFLOW_PLUGINS, linked racflow plugin install --dev. No program is
 started: what a plugin is follows from its files alone. The exit code is 1 where
-one may not be started.`,
+one may not be started.`
+
+func newPluginList() *cobra.Command {
+	flags := fileFlags{state: stateDir}
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "list [FILE]",
+		Short: "List the plugins that a pipeline file requires, or those on this machine",
+		Long:  pluginListLong,
 		Example: `  racflow plugin list
   racflow plugin list pipeline.hcl
   racflow plugin list --json pipeline.hcl`,
@@ -343,13 +349,17 @@ func writePlugins(out io.Writer, listed []plugged) error {
 	return err
 }
 
+const pluginRemoveLong = `Remove installed plugins from this machine, all versions or one, and forget one that was
+installed with --dev, whose project stays. Pipeline files and locks stay as they are:
+racflow plugin init installs again what they require.`
+
 func newPluginRemove() *cobra.Command {
 	return &cobra.Command{
 		Use:   "remove NAME[@VERSION]...",
 		Short: "Remove plugins from this machine",
-		Long: `Remove installed plugins from this machine, all versions or one, and forget one that was
-installed with --dev, whose project stays. Pipeline files and locks stay as they are:
-racflow plugin init installs again what they require.`,
+		Long:  pluginRemoveLong,
+		Example: `  racflow plugin remove mine
+  racflow plugin remove mine@1.2.0`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			s, err := registry.OpenStore("")

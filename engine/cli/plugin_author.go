@@ -22,12 +22,7 @@ import (
 	"github.com/racflow/racflow/sdk/conformance"
 )
 
-func newPluginNew() *cobra.Command {
-	var o verify.ProjectOptions
-	c := &cobra.Command{
-		Use:   "new KIND NAME",
-		Short: "Write the project of a new plugin",
-		Long: `Write the project of a new plugin into the folder NAME: a small stage that works, a
+const pluginNewLong = `Write the project of a new plugin into the folder NAME: a small stage that works, a
 test, data, a pipeline file that uses the stage as NAME/NAME, and a workflow that
 releases the plugin. KIND is what the stage does:
 
@@ -37,7 +32,14 @@ releases the plugin. KIND is what the stage does:
   store    keeps entries and searches them      elect   decides from all votes
 
 A plugin in Go needs Go, and racflow's module, which the go command downloads. A
-plugin in Python needs Python 3 and packages that pip downloads.`,
+plugin in Python needs Python 3 and packages that pip downloads.`
+
+func newPluginNew() *cobra.Command {
+	var o verify.ProjectOptions
+	c := &cobra.Command{
+		Use:   "new KIND NAME",
+		Short: "Write the project of a new plugin",
+		Long:  pluginNewLong,
 		Example: `  racflow plugin new rerank mine
   racflow plugin new sample mine --lang python`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -77,12 +79,7 @@ plugin in Python needs Python 3 and packages that pip downloads.`,
 // keyPassword names the variable with the password of a private key, for where nobody can be asked.
 const keyPassword = "RACFLOW_KEY_PASSWORD" //nolint:gosec // a name
 
-func newPluginPublish() *cobra.Command {
-	var key string
-	c := &cobra.Command{
-		Use:   "publish DIST TARGET",
-		Short: "Publish a release of your plugin, signed",
-		Long: `Upload the built programs of a plugin as a release, and sign it.
+const pluginPublishLong = `Upload the built programs of a plugin as a release, and sign it.
 
 DIST holds a folder for each platform, OS_ARCH as Go names them, with the program in it;
 any_any is for a plugin that is the same everywhere:
@@ -98,7 +95,14 @@ A version that is there already is not replaced.
 
 --key names a private key: one of minisign (minisign -G), or an Ed25519 key in PEM (openssl
 genpkey -algorithm ed25519). The password of one that has one is asked for, or read from
-RACFLOW_KEY_PASSWORD. What is signed is the text sha256:HEX, the digest that is printed.`,
+RACFLOW_KEY_PASSWORD. What is signed is the text sha256:HEX, the digest that is printed.`
+
+func newPluginPublish() *cobra.Command {
+	var key string
+	c := &cobra.Command{
+		Use:   "publish DIST TARGET",
+		Short: "Publish a release of your plugin, signed",
+		Long:  pluginPublishLong,
 		Example: `  racflow plugin publish dist ghcr.io/acme/racflow-plugin-mine --key minisign.key
   racflow plugin publish dist ./releases`,
 		Args: cobra.ExactArgs(2),
@@ -118,7 +122,7 @@ RACFLOW_KEY_PASSWORD. What is signed is the text sha256:HEX, the digest that is 
 				}
 				signer = &k
 			}
-			r, err := registry.Publish(c.Context(), args[0], target, signer, describeProgram)
+			r, err := registry.Publish(c.Context(), args[0], target, signer, describeProgram(c))
 			if err != nil {
 				return err
 			}
@@ -151,14 +155,7 @@ func askPassword(path string) (string, error) {
 // ofOurs begins the name of a built-in stage in the place of a program.
 const ofOurs = "builtin:"
 
-func newPluginVerify() *cobra.Command {
-	var config, stage, only, junit, again string
-	var asJSON bool
-	var within time.Duration
-	c := &cobra.Command{
-		Use:   "verify PATH",
-		Short: "Check what a plugin owes the engine, in its real process",
-		Long: `Check what a plugin owes the engine, whatever it computes and in whatever language it is
+var pluginVerifyLong = `Check what a plugin owes the engine, whatever it computes and in whatever language it is
 written. PATH is a program racflow-plugin-NAME, a folder of that name with the program in
 it, the folder of a project, which is built first, or builtin:KIND/NAME, a stage of racflow's own.
 
@@ -188,7 +185,16 @@ A request that a stage failed on in a run, in a file of the run's folder replay,
 --replay FILE, to the stage as it was configured then; secrets, which the file does not have, come
 from verify.json. It passes where every row has a result.
 
-Exit code 0: no check failed; 1: one did, or there was nothing to check.`,
+Exit code 0: no check failed; 1: one did, or there was nothing to check.`
+
+func newPluginVerify() *cobra.Command {
+	var config, stage, only, junit, again string
+	var asJSON bool
+	var within time.Duration
+	c := &cobra.Command{
+		Use:   "verify PATH",
+		Short: "Check what a plugin owes the engine, in its real process",
+		Long:  pluginVerifyLong,
 		Example: `  racflow plugin verify .
   racflow plugin verify dist/racflow-plugin-mine --stage rerank/mine --config '{"weight": 0.5}'
   racflow plugin verify . --junit verify.xml

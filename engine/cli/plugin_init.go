@@ -27,13 +27,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-func newPluginInit() *cobra.Command {
-	var keys, trust []string
-	var upgrade, locked, asJSON bool
-	c := &cobra.Command{
-		Use:   "init [FILE...]",
-		Short: "Install the plugins that pipeline files require, and lock them",
-		Long: `Install the plugins that pipeline files require, and note in .racflow.lock.hcl beside
+const pluginInitLong = `Install the plugins that pipeline files require, and note in .racflow.lock.hcl beside
 them which programs these are: version, digest, signer, and the hash of the program for
 every platform. Without a FILE it is done for all .hcl files of this folder. Commit the
 lock: whoever has it runs the same programs, and no others.
@@ -52,7 +46,15 @@ same path, such as DIR/ghcr.io/acme/racflow-plugin-mine, is read in place of a r
 A release may be signed by its author. The first time, whoever signed it is noted;
 afterwards a release with another signature, or with none, is refused. --key says from the
 start who it has to be, and is necessary for keys of cosign, which its signatures do not
-bring along. Signatures of cosign without a key are not checked.`,
+bring along. Signatures of cosign without a key are not checked.`
+
+func newPluginInit() *cobra.Command {
+	var keys, trust []string
+	var upgrade, locked, asJSON bool
+	c := &cobra.Command{
+		Use:   "init [FILE...]",
+		Short: "Install the plugins that pipeline files require, and lock them",
+		Long:  pluginInitLong,
 		Example: `  racflow plugin init
   racflow plugin init --upgrade pipeline.hcl
   racflow plugin init --locked                 # in CI: fails where the lock would change
@@ -120,7 +122,7 @@ func newInstaller(c *cobra.Command, keys, trust []string) (*registry.Installer, 
 		return nil, err
 	}
 	in := &registry.Installer{
-		Store: s, Trust: trust, Keys: map[string]registry.PublicKey{}, Describe: describeProgram,
+		Store: s, Trust: trust, Keys: map[string]registry.PublicKey{}, Describe: describeProgram(c),
 		Progress: func(text string) { fmt.Fprintln(c.ErrOrStderr(), terminal.Line(text)) },
 	}
 	for _, text := range keys {
@@ -136,17 +138,19 @@ func newInstaller(c *cobra.Command, keys, trust []string) (*registry.Installer, 
 }
 
 // describeProgram starts a program for as long as it takes to ask what it offers.
-func describeProgram(ctx context.Context, p program.Program) (sdk.Plugin, error) {
-	log, err := newLog()
-	if err != nil {
-		return sdk.Plugin{}, err
+func describeProgram(c *cobra.Command) func(context.Context, program.Program) (sdk.Plugin, error) {
+	return func(ctx context.Context, p program.Program) (sdk.Plugin, error) {
+		log, err := newLog(c)
+		if err != nil {
+			return sdk.Plugin{}, err
+		}
+		h, err := host.New(host.Options{Log: log})
+		if err != nil {
+			return sdk.Plugin{}, err
+		}
+		defer h.Close()
+		return h.Describe(ctx, p)
 	}
-	h, err := host.New(host.Options{Log: log})
-	if err != nil {
-		return sdk.Plugin{}, err
-	}
-	defer h.Close()
-	return h.Describe(ctx, p)
 }
 
 // inFolder are the files of a folder.
@@ -262,13 +266,7 @@ func outcomesJSON(all []registry.Outcome) map[string]any {
 	return map[string]any{"plugins": changes}
 }
 
-func newPluginInstall() *cobra.Command {
-	dev := false
-	var source sourceFlags
-	c := &cobra.Command{
-		Use:   "install FOLDER --dev | SOURCE[@VERSION]",
-		Short: "Let your own racflow use a plugin that you are writing, or get one to this machine",
-		Long: `With --dev, build the plugin whose project is in FOLDER, and note in your own settings where its
+const pluginInstallLong = `With --dev, build the plugin whose project is in FOLDER, and note in your own settings where its
 program is. From then on every pipeline file of yours can use its stages, and each run
 says that it uses a plugin in development. After a change the plugin is used again
 once it was installed again. A project in Go is built by the go command; one in
@@ -277,7 +275,15 @@ Python gets a virtual environment in its own folder.
 Without it, get a plugin from a SOURCE as a pipeline file names it (see racflow plugin
 init), check it, put its program into this machine's store, and print the lines by which a file
 requires it. An archive needs --sha256. What a file uses is what its lock has: racflow plugin
-init writes that, and installs by itself what is missing.`,
+init writes that, and installs by itself what is missing.`
+
+func newPluginInstall() *cobra.Command {
+	dev := false
+	var source sourceFlags
+	c := &cobra.Command{
+		Use:   "install FOLDER --dev | SOURCE[@VERSION]",
+		Short: "Let your own racflow use a plugin that you are writing, or get one to this machine",
+		Long:  pluginInstallLong,
 		Example: `  racflow plugin install . --dev
   racflow plugin install 'ghcr.io/acme/racflow-plugin-mine@~> 1.2' --key minisign.pub
   racflow plugin install https://example.com/racflow-plugin-mine_linux_amd64.tar.gz --sha256 HEX`,

@@ -20,16 +20,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
-func newReview() *cobra.Command {
-	var flags fileFlags
-	var o review.Options
-	var findings bool
-	var reviewer string
-	var port uint16
-	c := &cobra.Command{
-		Use:   "review RUN | FILE --findings",
-		Short: "Decide about doubtful answers, or about findings of doctor, on a local page",
-		Long: `Decide about the items of a run that are flagged, failed or have no answer, on a page in
+var reviewLong = `Decide about the items of a run that are flagged, failed or have no answer, on a page in
 the browser, the most doubtful first. RUN is the id of a run that is kept (racflow runs
 list shows them), or newest. The page shows the text, the votes and what was found
 beside it, and is worked by keyboard: 1 to 9 take a suggested label, / finds another one
@@ -57,7 +48,21 @@ on them.
 Several people can review at the same time, on several pages: each says who it is, sees
 what the others decide, and replaces nothing unseen. The page is served on this machine
 alone, at a loopback address, and its URL has a random token. The review ends with the
-button Finish, or with Ctrl-C.`,
+button Finish, or with Ctrl-C.`
+
+func newReview() *cobra.Command {
+	var flags fileFlags
+	var o review.Options
+	var findings bool
+	var reviewer string
+	var port uint16
+	c := &cobra.Command{
+		Use:   "review RUN | FILE --findings",
+		Short: "Decide about doubtful answers, or about findings of doctor, on a local page",
+		Long:  reviewLong,
+		Example: `  racflow review newest
+  racflow review newest --reviewer ada
+  racflow review pipelines/intent.hcl --findings`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return errors.New("name one run, or newest, or a pipeline file with --findings; racflow runs list shows the runs")
@@ -106,7 +111,7 @@ func openReview(c *cobra.Command, flags *fileFlags, name string, findings bool, 
 	if err != nil {
 		return nil, err
 	}
-	if given.Log, err = newLog(); err != nil {
+	if given.Log, err = newLog(c); err != nil {
 		return nil, err
 	}
 	is, err = review.OpenRun(c.Context(), given, name, o)

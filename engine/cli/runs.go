@@ -22,11 +22,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
-func newRuns() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "runs",
-		Short: "List, look into, compare, resume and remove the runs that are kept",
-		Long: `List, look into, compare, resume and remove the runs that are kept in --state.
+const runsLong = `List, look into, compare, resume and remove the runs that are kept in --state.
 
 Runs are numbered in the order in which they began: run-000001 is the first, and
 no number is given twice. Where a run is to be named, newest is the last one.
@@ -35,9 +31,15 @@ A run that owes something is kept until it is resumed or removed: one that was
 killed or interrupted, broke off, has items that were left or lack a voter, or
 items that failed after a model had been asked about them. Of the others the
 newest 20 are kept, or what the journal block of the pipeline says; a run that
-removes old ones says which.`,
+removes old ones says which.`
+
+func newRuns() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "runs",
+		Short: "List, look into, compare, resume and remove the runs that are kept",
+		Long:  runsLong,
 	}
-	c.AddCommand(newRunsList(), newRunsShow(), newRunsDiff(), newRunsResume(), newRunsAttach(), newRunsRm())
+	c.AddCommand(newRunsList(), newRunsShow(), newRunsDiff(), newRunsResume(), newRunsAttach(), newRunsRemove())
 	return c
 }
 
@@ -54,14 +56,7 @@ func runOf(state, name string) (journal.Runs, string, error) {
 	return kept, last, nil
 }
 
-func newRunsList() *cobra.Command {
-	var state string
-	var on clusterFlags
-	var asJSON bool
-	c := &cobra.Command{
-		Use:   "list",
-		Short: "Show what was run and how far it came",
-		Long: `Show the runs that are kept, oldest first: with the items that are answered, which
+const runsListLong = `Show the runs that are kept, oldest first: with the items that are answered, which
 resuming the run does not ask again, of those that the input has, where the run came
 to its end; the tokens and the cost of these answers; and its state. That is one of
 
@@ -71,7 +66,19 @@ to its end; the tokens and the cost of these answers; and its state. That is one
   at work       a process is working on it
   damaged       what says what was run cannot be read, or was changed
 
-With --on SERVERS they are the runs at servers of NATS, with what workers do now.`,
+With --on SERVERS they are the runs at servers of NATS, with what workers do now.`
+
+func newRunsList() *cobra.Command {
+	var state string
+	var on clusterFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "Show what was run and how far it came",
+		Long:  runsListLong,
+		Example: `  racflow runs list
+  racflow runs list --json
+  racflow runs list --on nats://127.0.0.1:4222`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if on.given() {
@@ -163,18 +170,23 @@ func shownPath(path string) string {
 	return terminal.Escape(cmp.Or(path, "-"))
 }
 
-func newRunsRm() *cobra.Command {
-	var state string
-	var on clusterFlags
-	c := &cobra.Command{
-		Use:   "rm ID...",
-		Short: "Remove runs, which cannot be resumed or looked into then",
-		Long: `Remove runs, which cannot be resumed or looked into then.
+const runsRemoveLong = `Remove runs, which cannot be resumed or looked into then.
 
 With --on SERVERS, what servers of NATS have of a run is removed: workers leave it, and
 what they answered and its caller has not taken is lost. A run whose caller is at work is
-not removed: end that first. What a caller keeps in its --state stays.`,
-		SuggestFor: []string{"remove", "delete"},
+not removed: end that first. What a caller keeps in its --state stays.`
+
+func newRunsRemove() *cobra.Command {
+	var state string
+	var on clusterFlags
+	c := &cobra.Command{
+		Use:   "remove ID...",
+		Short: "Remove runs, which cannot be resumed or looked into then",
+		Long:  runsRemoveLong,
+		Example: `  racflow runs remove run-000001
+  racflow runs remove run-000001 run-000002
+  racflow runs remove newest --on nats://127.0.0.1:4222`,
+		SuggestFor: []string{"rm", "delete"},
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return errors.New("name the runs to remove; racflow runs list shows them")
@@ -184,7 +196,7 @@ not removed: end that first. What a caller keeps in its --state stays.`,
 		RunE: func(c *cobra.Command, ids []string) error {
 			remove := journal.RunsOf(state).Remove
 			if slices.ContainsFunc(ids, on.has) {
-				conn, err := on.connect(c.Context(), saying(c))
+				conn, err := on.connect(c, saying(c))
 				if err != nil {
 					return err
 				}
@@ -240,6 +252,13 @@ func removedRuns(all []journal.RemovedRun) string {
 	return text
 }
 
+var runsShowLong = `Show what was run and what came of it: file, variables, input, knowledge and stages;
+how many items were answered, what that took, and the accuracy where the input
+says what is expected. ID may be newest. racflow explain shows what made one answer.
+
+With --on SERVERS, or where ID is that of a run at servers of NATS and
+` + serversVariable + ` names them: who works at it now and what they lack, what waits, and what it costs.`
+
 func newRunsShow() *cobra.Command {
 	var state string
 	var on clusterFlags
@@ -247,12 +266,10 @@ func newRunsShow() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show what was run and what came of it",
-		Long: `Show what was run and what came of it: file, variables, input, knowledge and stages;
-how many items were answered, what that took, and the accuracy where the input
-says what is expected. ID may be newest. racflow explain shows what made one answer.
-
-With --on SERVERS, or where ID is that of a run at servers of NATS and
-` + serversVariable + ` names them: who works at it now and what they lack, what waits, and what it costs.`,
+		Long:  runsShowLong,
+		Example: `  racflow runs show newest
+  racflow runs show run-000001 --json
+  racflow runs show newest --on nats://127.0.0.1:4222`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return errors.New("name one run, or newest; racflow runs list shows them")

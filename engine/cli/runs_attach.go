@@ -21,14 +21,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/result"
 )
 
-func newRunsAttach() *cobra.Command {
-	var on clusterFlags
-	var to resultFlags
-	var state string
-	c := &cobra.Command{
-		Use:   "attach ID",
-		Short: "Come back to a run that was left to other machines",
-		Long: `Come back to a run that racflow run --on SERVERS --detach has left to other machines:
+const runsAttachLong = `Come back to a run that racflow run --on SERVERS --detach has left to other machines:
 write its results as they come, in the order of the input, and report what racflow run
 would have reported. Nothing but the servers has to be here, neither the file nor the
 input nor its models. ID is the run's name there, or that of the run in --state that was
@@ -40,7 +33,19 @@ may come back. So is a run left at the servers of which items lack an answer bec
 had to stop: racflow run --resume asks for them, where its input is.
 
 TSV, CSV and Parquet need to know all columns of the input: they are written once all results
-are there.`,
+are there.`
+
+func newRunsAttach() *cobra.Command {
+	var on clusterFlags
+	var to resultFlags
+	var state string
+	c := &cobra.Command{
+		Use:   "attach ID",
+		Short: "Come back to a run that was left to other machines",
+		Long:  runsAttachLong,
+		Example: `  racflow runs attach run-000001 --output out.jsonl
+  racflow runs attach newest --on nats://127.0.0.1:4222
+  racflow runs attach run-000001 --output out.csv --columns id,answer,confidence`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return errors.New("name the run that was left, as racflow run --detach has named it")
@@ -92,12 +97,12 @@ func attachable(on *clusterFlags, state, name string) (id string, err error) {
 
 // attach takes the results of a run and writes them.
 func attach(c *cobra.Command, on *clusterFlags, to *resultFlags, state, id string) (err error) {
-	d := newDisplay()
-	log, err := newLog()
+	d := newDisplay(c)
+	log, err := newLog(c)
 	if err != nil {
 		return err
 	}
-	conn, err := on.connect(c.Context(), d.print)
+	conn, err := on.connect(c, d.print)
 	if err != nil {
 		return err
 	}
@@ -180,12 +185,7 @@ func commandOf(c *cobra.Command) (*journal.ManifestCommand, error) {
 	return given, nil
 }
 
-func newRunsResume() *cobra.Command {
-	var state string
-	c := &cobra.Command{
-		Use:   "resume ID [-- FLAG...]",
-		Short: "Give the command again that began a run, to resume it",
-		Long: `Give the command again that began a run, in the folder where it was given and with
+const runsResumeLong = `Give the command again that began a run, in the folder where it was given and with
 --resume: the file, the input, variables, the output and its format are those of
 the run. ID may be newest, which is the newest that left something to do.
 
@@ -194,7 +194,17 @@ as more to spend:
 
   racflow runs resume run-000012 -- --max-cost 5
 
-Secrets are not kept: they come from the environment, as when the run began.`,
+Secrets are not kept: they come from the environment, as when the run began.`
+
+func newRunsResume() *cobra.Command {
+	var state string
+	c := &cobra.Command{
+		Use:   "resume ID [-- FLAG...]",
+		Short: "Give the command again that began a run, to resume it",
+		Long:  runsResumeLong,
+		Example: `  racflow runs resume newest
+  racflow runs resume run-000001
+  racflow runs resume run-000001 -- --max-cost 5`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return errors.New("name the run to resume, or newest; racflow runs list shows them")
@@ -214,7 +224,7 @@ Secrets are not kept: they come from the environment, as when the run began.`,
 				return fmt.Errorf("run %s began in another folder: %w; put it back, or give the command of the run again with --resume=%s", m.ID, err, m.ID)
 			}
 			again := newRoot()
-			again.SetArgs(singleDash(given))
+			again.SetArgs(singleDash(again, given))
 			again.SetIn(c.InOrStdin())
 			again.SetOut(c.OutOrStdout())
 			again.SetErr(c.ErrOrStderr())

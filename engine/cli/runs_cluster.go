@@ -35,7 +35,7 @@ func saying(c *cobra.Command) func(string, ...any) {
 
 // list shows the runs at the servers.
 func (f *clusterFlags) list(c *cobra.Command, asJSON bool) error {
-	conn, err := f.connect(c.Context(), saying(c))
+	conn, err := f.connect(c, saying(c))
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (f *clusterFlags) show(c *cobra.Command, state, id string, asJSON bool) err
 		}
 		id = m.Cluster.Run
 	}
-	conn, err := f.connect(c.Context(), saying(c))
+	conn, err := f.connect(c, saying(c))
 	if err != nil {
 		return err
 	}

@@ -13,13 +13,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
-func newRunsDiff() *cobra.Command {
-	var state string
-	var asJSON, items bool
-	c := &cobra.Command{
-		Use:   "diff A B",
-		Short: "Compare the answers of two runs",
-		Long: `Compare the answers of two runs, the one before (A) and the one after (B). Items are
+const runsDiffLong = `Compare the answers of two runs, the one before (A) and the one after (B). Items are
 matched by their ids, or by their lines where the input has no ids.
 
 Where the input says what is expected, the flips are shown by label: lost are items
@@ -27,7 +21,18 @@ that A has right and B has wrong, gained the others. Whether that is more than c
 is McNemar's exact test: how often two runs that are equally good would differ at
 least so much. Where it is not known what is expected, changed answers are shown.
 
-Then what each run took, and what differs in what was run.`,
+Then what each run took, and what differs in what was run.`
+
+func newRunsDiff() *cobra.Command {
+	var state string
+	var asJSON, items bool
+	c := &cobra.Command{
+		Use:   "diff A B",
+		Short: "Compare the answers of two runs",
+		Long:  runsDiffLong,
+		Example: `  racflow runs diff run-000001 newest
+  racflow runs diff --items run-000001 run-000002
+  racflow runs diff --json run-000001 run-000002`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return errors.New("name two runs; racflow runs list shows them")

@@ -36,13 +36,7 @@ type serving struct {
 	options serve.Options
 }
 
-func newServe() *cobra.Command {
-	var flags fileFlags
-	var s serving
-	c := &cobra.Command{
-		Use:   "serve FILE...",
-		Short: "Keep pipelines open and answer requests over HTTP",
-		Long: `Keep all pipelines of the files open, and answer requests over HTTP:
+var serveLong = `Keep all pipelines of the files open, and answer requests over HTTP:
 
     curl -H 'Content-Type: application/json' -d '{"text": "where is my parcel?"}' http://127.0.0.1:8080/v1/pipelines/intent/answer
 
@@ -81,7 +75,18 @@ as long as --drain is, then it takes no more connections, and requests have --gr
 end. A second one ends it at once.
 
 Exit code 0: it was ended; 1: it could not start, or serve any more, or requests were
-cut off at the end.`,
+cut off at the end.`
+
+func newServe() *cobra.Command {
+	var flags fileFlags
+	var s serving
+	c := &cobra.Command{
+		Use:   "serve FILE...",
+		Short: "Keep pipelines open and answer requests over HTTP",
+		Long:  serveLong,
+		Example: `  racflow serve pipelines/intent.hcl pipelines/contextual.hcl
+  racflow serve --listen 0.0.0.0:8443 --tls-cert cert.pem --tls-key key.pem --tokens tokens.txt pipeline.hcl
+  racflow serve --mcp pipelines/contextual.hcl`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return fmt.Errorf("name pipeline files, such as: %s pipelines/intent.hcl", c.CommandPath())
@@ -114,12 +119,12 @@ cut off at the end.`,
 }
 
 func (s *serving) run(c *cobra.Command, flags *fileFlags, files []string) (err error) {
-	d := newDisplay()
+	d := newDisplay(c)
 	o, err := flags.options(nil) // standard input could not be read for a rebuild
 	if err != nil {
 		return err
 	}
-	if o.Log, err = newLog(); err != nil {
+	if o.Log, err = newLog(c); err != nil {
 		return err
 	}
 	if s.options.Guard.Body, err = parseSize(s.body); err != nil {
@@ -199,7 +204,7 @@ func (s *serving) until(ctx context.Context, d *display, set *live.Set, server *
 		err := set.Start(ctx)
 		switch {
 		case err == nil:
-			d.print("ready")
+			d.note("ready")
 		case ctx.Err() != nil:
 			err = nil // the server was ended before
 		default:
@@ -221,7 +226,7 @@ func (s *serving) announce(d *display, set *live.Set, address string) {
 	if s.network.Cert != "" {
 		scheme = "https"
 	}
-	d.print("serving %s on %s://%s", strings.Join(names, ", "), scheme, address)
+	d.note("serving %s on %s://%s", strings.Join(names, ", "), scheme, address)
 	if !serve.Loopback(address) && s.network.Insecure {
 		for what, missing := range map[string]bool{"without TLS: others may read requests and answers": s.network.Cert == "", "without tokens: everybody may call": s.options.Guard.Tokens == nil} {
 			if missing {
@@ -243,12 +248,7 @@ type working struct {
 	grace     time.Duration
 }
 
-func newWorker() *cobra.Command {
-	var w working
-	c := &cobra.Command{
-		Use:   "worker --on SERVERS",
-		Short: "Take part in runs that others have begun at NATS servers",
-		Long: `Take part in runs that racflow run --on has begun at the same NATS servers, until it is
+const workerLong = `Take part in runs that racflow run --on has begun at the same NATS servers, until it is
 told to end:
 
     racflow worker --on nats://a,b,c:4222
@@ -271,7 +271,17 @@ A batch whose worker dies goes to another. An interrupt or SIGTERM has it take n
 batches; those under way have --grace to end, and the rest goes to others. A second one
 ends it at once.
 
-Exit code 0: it was ended; 1: it could not start, or the servers refuse it.`,
+Exit code 0: it was ended; 1: it could not start, or the servers refuse it.`
+
+func newWorker() *cobra.Command {
+	var w working
+	c := &cobra.Command{
+		Use:   "worker --on SERVERS",
+		Short: "Take part in runs that others have begun at NATS servers",
+		Long:  workerLong,
+		Example: `  racflow worker --on nats://127.0.0.1:4222
+  racflow worker --on nats://a,b,c:4222 --jobs 4
+  racflow worker --on tls://nats.example.com:4222 --on-credentials worker.creds`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return w.run(c) },
 	}
@@ -294,9 +304,9 @@ func (w *working) run(c *cobra.Command) (err error) {
 	case w.state == "":
 		return errors.New("--state is empty: name a folder")
 	}
-	d := newDisplay()
+	d := newDisplay(c)
 	events := d.events()
-	log, err := newLog()
+	log, err := newLog(c)
 	if err != nil {
 		return err
 	}
@@ -307,7 +317,7 @@ func (w *working) run(c *cobra.Command) (err error) {
 	again, stop := hangups()
 	defer stop()
 	o.Again = again
-	conn, err := w.cluster.connect(c.Context(), d.print)
+	conn, err := w.cluster.connect(c, d.print)
 	if err != nil {
 		return err
 	}
@@ -318,7 +328,7 @@ func (w *working) run(c *cobra.Command) (err error) {
 		return err
 	}
 	defer func() { ended(err) }()
-	d.print("%s takes part in runs at %s", conn.Name(), withoutUsers(w.cluster.servers))
+	d.note("%s takes part in runs at %s", conn.Name(), withoutUsers(w.cluster.servers))
 	return worker.Work(c.Context(), conn, o)
 }
 

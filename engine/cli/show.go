@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/racflow/racflow/engine"
@@ -31,7 +32,7 @@ import (
 // flagNames replaces names of options in the engine's texts by those of flags.
 var flagNames = strings.NewReplacer(
 	"Options.Pipeline", "--pipeline", "Options.Input", "--input", "Options.Plugins", "--plugins", "Options.Limit", "--limit", "Options.Debug", "--debug",
-	"Options.Services.Budget.Cost", "--max-cost", "Options.Spend.Money", "--budget", "Options.Spend", "--calls or --budget", "Options.Goal.Cost", "--cost", "Options.Calls", "--calls", "Options.Promise", "--accuracy", "Options.Folds", "--folds", "without Options.Journal", "with --no-journal", "without Options.Resume", "without --resume", "Options.State", "--state", "Options.Again", "--again",
+	"Options.Services.Budget.Cost", "--max-cost", "Options.Spend.Money", "--budget", "Options.Spend", "--calls or --budget", "Options.Goal.Cost", "--cost", "Options.Rows", "--rows", "Options.Promise", "--accuracy", "Options.Folds", "--folds", "without Options.Journal", "with --no-journal", "without Options.Resume", "without --resume", "Options.State", "--state", "Options.Again", "--again",
 )
 
 // message is an error in the words of the command line.
@@ -168,29 +169,53 @@ const maxReported = 20
 // display shows the engine's events on standard error.
 type display struct {
 	progress *terminal.Progress
-	failures int // items of the run
+	quiet    bool // only warnings and errors are shown
+	failures int  // items of the run
 
 	mu    sync.Mutex
 	meter terminal.ProgressMeter // of what is done now
 }
 
-func newDisplay() *display {
+func newDisplay(c *cobra.Command) *display {
 	var width func() int // of a terminal, which may be resized
 	if obeysEscapes(os.Stderr) {
 		width = func() int { return int(terminalWidth(os.Stderr)) }
 	}
-	return &display{progress: terminal.NewProgress(os.Stderr, width)}
+	d := &display{quiet: isSet(c, "quiet")}
+	var to io.Writer = os.Stderr
+	if d.quiet {
+		to, width = io.Discard, nil
+	}
+	d.progress = terminal.NewProgress(to, width)
+	return d
 }
 
 // logVariable is an environment variable that says what of the log is shown.
 const logVariable = "RACFLOW_LOG"
 
-func newLog() (*slog.Logger, error) {
-	levels, err := Parse(os.Getenv(logVariable))
+func newLog(c *cobra.Command) (*slog.Logger, error) {
+	text := os.Getenv(logVariable)
+	if isSet(c, "verbose") {
+		text = "info," + text // of two that name the same, the later counts
+	}
+	levels, err := Parse(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", logVariable, err)
 	}
 	return slog.New(levels.Handler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: levels.Lowest()}))), nil
+}
+
+// isSet reports whether a flag of all commands is given.
+func isSet(c *cobra.Command, flag string) bool {
+	f := c.Flag(flag)
+	return f != nil && f.Value.String() == "true"
+}
+
+// note writes a line that nobody misses who is in a hurry.
+func (d *display) note(format string, args ...any) {
+	if !d.quiet {
+		d.print(format, args...)
+	}
 }
 
 // print writes a line. What a terminal would obey is taken out.
@@ -204,11 +229,11 @@ func (d *display) events() engine.Events {
 		Warnings:  func(found *engine.DiagnosticsError) { writeDiagnostics(os.Stderr, found) },
 		Advice:    func(text string) { d.print("warning: %s", text) },
 		Findings:  d.findings,
-		Measuring: func(variant string) { fmt.Fprintln(os.Stderr, variant) },
+		Measuring: func(variant string) { d.note("%s", variant) },
 		Plugins:   d.plugins,
 		Knowledge: d.knowledge,
-		Locked:    func(name string, why error) { d.print("knowledge %q: waiting: %v", name, why) },
-		Waiting:   func(r terminal.LongWait) { d.print("%s", r) },
+		Locked:    func(name string, why error) { d.note("knowledge %q: waiting: %v", name, why) },
+		Waiting:   func(r terminal.LongWait) { d.note("%s", r) },
 		Later:     d.later,
 		Begun:     d.begun,
 		Answered:  d.answered,
@@ -246,7 +271,7 @@ func (d *display) later(w retry.PendingWait) {
 	if w.For >= time.Minute {
 		text += ", since " + minutes(w.For)
 	}
-	d.print("%s", text)
+	d.note("%s", text)
 }
 
 // minutes shows a time in whole minutes: 12 min, 3 h 5 min.
@@ -271,7 +296,7 @@ func (d *display) off(p *pipeline.Pipeline) {
 	for _, k := range p.Knowledge() {
 		for _, stage := range k.Enrich {
 			if !stage.Enabled {
-				d.print("enrich.%s (%s) is off: passages are kept without it", stage.Name, stage.Use)
+				d.note("enrich.%s (%s) is off: passages are kept without it", stage.Name, stage.Use)
 			}
 		}
 	}
@@ -281,7 +306,7 @@ func (d *display) off(p *pipeline.Pipeline) {
 	}
 	for _, stage := range p.Stages {
 		if !stage.Enabled && stage.Block == "sample" {
-			d.print("sample.%s (%s) is off: %s", stage.Name, stage.Use, without)
+			d.note("sample.%s (%s) is off: %s", stage.Name, stage.Use, without)
 		}
 	}
 }
@@ -291,26 +316,26 @@ func (d *display) begun(b engine.Begun) {
 	d.off(b.Pipeline)
 	d.prices(b.Pipeline)
 	if b.Earlier != "" {
-		d.print("run %s of this file and input ended early: --resume=%[1]s resumes it", b.Earlier)
+		d.note("run %s of this file and input ended early: --resume=%[1]s resumes it", b.Earlier)
 	}
 	if b.Resumed {
-		d.print("resuming run %s: %d items are answered", b.Run, b.Answered)
+		d.note("resuming run %s: %d items are answered", b.Run, b.Answered)
 	}
 	if t := b.Again; t != nil {
 		switch {
 		case len(t.Changed) > 0:
-			d.print("no answer of run %s is taken, because this has changed: %s; what models said is in the response cache", t.Run, strings.Join(t.Changed, "; "))
+			d.note("no answer of run %s is taken, because this has changed: %s; what models said is in the response cache", t.Run, strings.Join(t.Changed, "; "))
 		case t.All:
-			d.print("nothing has changed since run %s: its answers are taken", t.Run)
+			d.note("nothing has changed since run %s: its answers are taken", t.Run)
 		default:
-			d.print("the knowledge has changed since run %s, or may have: its answers are taken where items find there what they found", t.Run)
+			d.note("the knowledge has changed since run %s, or may have: its answers are taken where items find there what they found", t.Run)
 		}
 	}
 	if b.Changed > 0 {
 		d.print("%s of the journal changed since it was written: these items are answered again", terminal.Plural(b.Changed, "line"))
 	}
 	if len(b.Removed) > 0 {
-		d.print("%s", removedRuns(b.Removed))
+		d.note("%s", removedRuns(b.Removed))
 	}
 }
 
@@ -318,7 +343,7 @@ func (d *display) begun(b engine.Begun) {
 func (d *display) prices(p *pipeline.Pipeline) {
 	for i, s := range p.Stages {
 		if s.Enabled && p.Used(i) && s.PriceFrom != "" {
-			d.print("%s.%s: %s", s.Block, s.Name, report.Price(s))
+			d.note("%s.%s: %s", s.Block, s.Name, report.Price(s))
 		}
 	}
 }
@@ -350,9 +375,9 @@ func (d *display) ended(o *engine.Outcome) {
 func (d *display) knowledge(r knowledge.BuildReport) {
 	name := fmt.Sprintf("knowledge %q", r.Name)
 	for _, why := range r.Anew {
-		d.print("%s: %s", name, why)
+		d.note("%s: %s", name, why)
 	}
-	d.print("%s: %s", name, describeKnowledge(r))
+	d.note("%s: %s", name, describeKnowledge(r))
 	if a := r.Attached; a != nil && a.Doubt() != "" {
 		d.print("%s: warning: %s", name, a.Doubt())
 	}
@@ -372,7 +397,7 @@ func (d *display) knowledge(r knowledge.BuildReport) {
 			name, terminal.Plural(r.Unenriched, "passage"), r.FirstUnenriched)
 	}
 	for _, g := range r.Retired {
-		d.print("%s: removed %s (%s), which this build replaces", name, g.Collection, terminal.Plural(g.Entries, "entry"))
+		d.note("%s: removed %s (%s), which this build replaces", name, g.Collection, terminal.Plural(g.Entries, "entry"))
 	}
 	for _, err := range r.Kept {
 		d.print("%s: warning: what this build replaces stays: %v; racflow knowledge gc removes it", name, err)
@@ -411,12 +436,12 @@ func (d *display) spent(s governor.Snapshot) {
 	reported := 0
 	for _, stage := range s.Stages {
 		if text := describeCalls(stage.Counts); text != "" {
-			d.print("%s: %s", stage.Stage, text)
+			d.note("%s: %s", stage.Stage, text)
 			reported++
 		}
 	}
 	if reported > 1 {
-		d.print("all calls: %s", describeCalls(s.Total))
+		d.note("all calls: %s", describeCalls(s.Total))
 	}
 }
 

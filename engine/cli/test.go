@@ -20,13 +20,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/report"
 )
 
-func newTest() *cobra.Command {
-	var flags fileFlags
-	var t tester
-	c := &cobra.Command{
-		Use:   "test FILE...",
-		Short: "Test whether what pipeline files expect holds",
-		Long: `Test whether what pipeline files expect holds. An expect block in a pipeline has a
+var testLong = `Test whether what pipeline files expect holds. An expect block in a pipeline has a
 rule, such as
 
     expect "accuracy" { rule = "accuracy >= 0.92" }
@@ -46,7 +40,18 @@ gained, and McNemar's exact test gives p < 0.05. A run may be named for each pip
 
 The exit code is 0 if all holds, 4 if something does not, 3 if all holds and items or
 rows failed, and 1 if something could not be tested: a file that expects nothing is
-an error. --junit FILE writes what CI systems show, - to standard output.`,
+an error. --junit FILE writes what CI systems show, - to standard output.`
+
+func newTest() *cobra.Command {
+	var flags fileFlags
+	var t tester
+	c := &cobra.Command{
+		Use:   "test FILE...",
+		Short: "Test whether what pipeline files expect holds",
+		Long:  testLong,
+		Example: `  racflow test pipelines/intent.hcl
+  racflow test --baseline newest pipelines/intent.hcl
+  racflow test --junit test.xml pipelines/intent.hcl pipelines/contextual.hcl`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return fmt.Errorf("name pipeline files, such as: %s pipelines/intent.hcl", c.CommandPath())
@@ -238,17 +243,7 @@ func (t *tester) pipeline(c *cobra.Command, flags fileFlags, path string) error 
 	})
 }
 
-func newTune() *cobra.Command {
-	var flags fileFlags
-	var o tune.Options
-	var to, metric string
-	var over []string
-	var accuracy, share, cost float64
-	var promised eval.PromiseGoal
-	c := &cobra.Command{
-		Use:   "tune FILE --input VALIDATION",
-		Short: "Find values of arguments, thresholds and weights of voters, and promise an accuracy",
-		Long: `Find the values of a pipeline's variables on rows with labels: of x in a rule
+const tuneLong = `Find the values of a pipeline's variables on rows with labels: of x in a rule
 when = "margin < var.x" of a sample stage, which sends only the doubtful items to
 a language model, and of y in weights = var.y or accuracy = var.y in the config of
 the election, a map by the names of the voters.
@@ -285,94 +280,147 @@ alone, the other half the other values; with --variable x, all rows serve the
 promise. It needs no language model.
 
 The values found are for run and eval with -var-file. eval warns when it is given
-the rows that they were found on.`,
+the rows that they were found on.`
+
+// tuning is racflow tune.
+type tuning struct {
+	flags                 fileFlags
+	options               tune.Options
+	to, metric            string
+	over                  []string
+	asJSON                bool
+	accuracy, share, cost float64
+	promised              eval.PromiseGoal
+}
+
+func newTune() *cobra.Command {
+	var t tuning
+	c := &cobra.Command{
+		Use:   "tune FILE --input VALIDATION",
+		Short: "Find values of arguments, thresholds and weights of voters, and promise an accuracy",
+		Long:  tuneLong,
+		Example: `  racflow tune --accuracy 0.95 --variable flag_below --input validation.tsv --output tuned.hclvars pipelines/intent.hcl
+  racflow tune -var model=gpt-4o-mini --input validation.tsv --share 0.3 pipelines/intent.hcl
+  racflow tune --over neighbours.top_k=15,30,120 --input validation.tsv pipelines/intent.hcl`,
 		Args: oneFile,
-		RunE: func(c *cobra.Command, args []string) error {
-			for name, goal := range map[string]struct {
-				given *float64
-				goal  **float64
-			}{"overall-accuracy": {&accuracy, &o.Goal.Accuracy}, "share": {&share, &o.Goal.Share}, "cost": {&cost, &o.Goal.Cost}} {
-				if c.Flags().Changed(name) {
-					*goal.goal = goal.given
-				}
-			}
-			if c.Flags().Changed("accuracy") {
-				o.Promise = &promised
-			}
-			switch {
-			case o.Promise == nil && c.Flags().Changed("confidence"):
-				return errors.New("--confidence is that of a promise: give --accuracy, too")
-			case accuracy < 0 || accuracy > 1 || share < 0 || share > 1 || cost < 0:
-				return errors.New("--overall-accuracy and --share are from 0 to 1, --cost is at least 0")
-			case o.Folds < 2:
-				return fmt.Errorf("--folds %d: at least 2 are needed to hold rows out", o.Folds)
-			case c.Flags().Changed("calls") && o.Calls < o.Folds:
-				return fmt.Errorf("--calls %d: at least one row for each of %d folds is needed", o.Calls, o.Folds)
-			}
-			var err error
-			if o.Over, err = parseTargets("--over", over); err != nil {
-				return err
-			}
-			if o.Metric, err = tune.ReadMetric(metric); err != nil {
-				return fmt.Errorf("--metric: %w", err)
-			}
-			return flags.pipelineOf(c, args[0], c.InOrStdin(), func(_ *app, p *engine.Pipeline) (err error) {
-				out, err := disk.OpenOutput(to, c.OutOrStdout(), p.Reads()...)
-				if err != nil {
-					return err
-				}
-				defer func() { err = errors.Join(err, out.Close()) }()
-				found, err := p.Tune(c.Context(), o)
-				if err != nil {
-					return withoutFigures(err)
-				}
-				if err := report.Tried(c.OutOrStdout(), found.Metric, found.Values); err != nil {
-					return err
-				}
-				if err := report.Tune(c.OutOrStdout(), found.Subject, found.Outcome, found.Flag); err != nil {
-					return err
-				}
-				variables := found.Variables
-				if out.Name() == "" {
-					variables = "\n" + variables
-				}
-				if _, err = io.WriteString(out, variables); err == nil {
-					err = out.Commit()
-				}
-				if err != nil {
-					return fmt.Errorf("write the variables: %w", err)
-				}
-				if out.Name() != "" {
-					fmt.Fprintf(c.ErrOrStderr(), "variables in %s: racflow run -var-file %[1]s %s\n", to, args[0])
-				}
-				if found.Unpromised != nil {
-					return fmt.Errorf("no promise, and the threshold of the flag rule stays: %w", found.Unpromised)
-				}
-				if found.Incomplete {
-					return &exitError{code: exitItemsFailed}
-				}
-				return nil
-			})
-		},
+		RunE: t.run,
 	}
-	flags.register(c)
-	flags.registerInput(c)
-	flags.registerCalls(c)
-	c.Flags().Float64Var(&promised.Accuracy, "accuracy", 0, "promise that at least this share (0 to 1) of what is not flagged is right")
-	c.Flags().Float64Var(&promised.Confidence, "confidence", .95, "with this confidence (0 to 1)")
-	c.Flags().Float64Var(&accuracy, "overall-accuracy", 0, "reach this accuracy (0 to 1) with as little sent as that takes")
-	c.Flags().Float64Var(&share, "share", 0, "the best accuracy with at most this share of the items sent (0 to 1)")
-	c.Flags().Float64Var(&cost, "cost", 0, "the best accuracy at no more than this for a thousand items, by the prices in the file")
+	t.register(c)
+	t.flags.register(c)
+	t.flags.registerInput(c)
+	t.flags.registerCalls(c)
+	for _, other := range []string{"input", "over", "metric", "accuracy"} {
+		c.MarkFlagsMutuallyExclusive("rows", other)
+	}
+	return c
+}
+
+func (t *tuning) register(c *cobra.Command) {
+	o := &t.options
+	c.Flags().Float64Var(&t.promised.Accuracy, "accuracy", 0, "promise that at least this share (0 to 1) of what is not flagged is right")
+	c.Flags().Float64Var(&t.promised.Confidence, "confidence", .95, "with this confidence (0 to 1)")
+	c.Flags().Float64Var(&t.accuracy, "overall-accuracy", 0, "reach this accuracy (0 to 1) with as little sent as that takes")
+	c.Flags().Float64Var(&t.share, "share", 0, "the best accuracy with at most this share of the items sent (0 to 1)")
+	c.Flags().Float64Var(&t.cost, "cost", 0, "the best accuracy at no more than this for a thousand items, by the prices in the file")
 	c.MarkFlagsMutuallyExclusive("overall-accuracy", "share", "cost")
 	c.Flags().IntVar(&o.Folds, "folds", 5, "parts of the rows, each of which is held out once")
-	c.Flags().StringArrayVar(&over, "over", nil, "try these values of an argument: `TARGET=VALUE,VALUE` (may be repeated)")
-	c.Flags().StringVar(&metric, "metric", "", "choose values by accuracy, ndcg@10 or recall@`K`; by default accuracy, or ndcg@10 where there are no labels")
-	c.Flags().IntVar(&o.Calls, "calls", 0, "tune on `N` rows of the knowledge in place of an input")
-	c.MarkFlagsMutuallyExclusive("calls", "input")
-	c.MarkFlagsMutuallyExclusive("calls", "over")
-	c.MarkFlagsMutuallyExclusive("calls", "metric")
-	c.MarkFlagsMutuallyExclusive("calls", "accuracy")
+	c.Flags().StringArrayVar(&t.over, "over", nil, "try these values of an argument: `TARGET=VALUE,VALUE` (may be repeated)")
+	c.Flags().StringVar(&t.metric, "metric", "", "choose values by accuracy, ndcg@10 or recall@`K`; by default accuracy, or ndcg@10 where there are no labels")
+	c.Flags().IntVar(&o.Rows, "rows", 0, "tune on `N` rows of the knowledge in place of an input")
 	c.Flags().StringVar(&o.Threshold, "variable", "", "the threshold to find, where the file has several; that of the flag rule: nothing else")
-	c.Flags().StringVar(&to, "output", "", "write the variables to `FILE`.hclvars (- or default: print them)")
-	return c
+	c.Flags().StringVarP(&t.to, "output", "o", "", "write the variables to `FILE`.hclvars (- or default: print them)")
+	c.Flags().BoolVar(&t.asJSON, "json", false, "print what was found as JSON")
+}
+
+// check reads the flags, and refuses those that do not go together.
+func (t *tuning) check(given func(flag string) bool) (err error) {
+	o := &t.options
+	for flag, goal := range map[string]struct {
+		given *float64
+		goal  **float64
+	}{"overall-accuracy": {&t.accuracy, &o.Goal.Accuracy}, "share": {&t.share, &o.Goal.Share}, "cost": {&t.cost, &o.Goal.Cost}} {
+		if given(flag) {
+			*goal.goal = goal.given
+		}
+	}
+	if given("accuracy") {
+		o.Promise = &t.promised
+	}
+	switch {
+	case o.Promise == nil && given("confidence"):
+		return errors.New("--confidence is that of a promise: give --accuracy, too")
+	case t.accuracy < 0 || t.accuracy > 1 || t.share < 0 || t.share > 1 || t.cost < 0:
+		return errors.New("--overall-accuracy and --share are from 0 to 1, --cost is at least 0")
+	case o.Folds < 2:
+		return fmt.Errorf("--folds %d: at least 2 are needed to hold rows out", o.Folds)
+	case given("rows") && o.Rows < o.Folds:
+		return fmt.Errorf("--rows %d: at least one row for each of %d folds is needed", o.Rows, o.Folds)
+	case t.asJSON && t.to == "-":
+		return errors.New("--json and --output - both write to standard output: name a file with --output, or leave it out, since the JSON has the variables, too")
+	}
+	if o.Over, err = parseTargets("--over", t.over); err != nil {
+		return err
+	}
+	if o.Metric, err = tune.ReadMetric(t.metric); err != nil {
+		return fmt.Errorf("--metric: %w", err)
+	}
+	return nil
+}
+
+func (t *tuning) run(c *cobra.Command, args []string) error {
+	if err := t.check(c.Flags().Changed); err != nil {
+		return err
+	}
+	return t.flags.pipelineOf(c, args[0], c.InOrStdin(), func(_ *app, p *engine.Pipeline) error {
+		out := c.OutOrStdout()
+		if t.asJSON && t.to == "" {
+			out = io.Discard // the JSON has the variables
+		}
+		file, err := disk.OpenOutput(t.to, out, p.Reads()...)
+		if err != nil {
+			return err
+		}
+		found, err := p.Tune(c.Context(), t.options)
+		if err == nil {
+			err = t.write(c, file, found)
+		} else {
+			err = withoutFigures(err)
+		}
+		if err = errors.Join(err, file.Close()); err != nil {
+			return err
+		}
+		if file.Name() != "" {
+			fmt.Fprintf(c.ErrOrStderr(), "variables in %s: racflow run -var-file %[1]s %s\n", t.to, args[0])
+		}
+		switch {
+		case found.Unpromised != nil:
+			return fmt.Errorf("no promise, and the threshold of the flag rule stays: %w", found.Unpromised)
+		case found.Incomplete:
+			return &exitError{code: exitItemsFailed}
+		}
+		return nil
+	})
+}
+
+// write shows what was found, and writes the variables.
+func (t *tuning) write(c *cobra.Command, file *disk.Output, found *engine.Tuned) (err error) {
+	out, variables := c.OutOrStdout(), found.Variables
+	if t.asJSON {
+		err = writeJSON(out, report.TunedJSON(found.Metric, found.Values, found.Subject, found.Outcome, found.Flag, variables))
+	} else if err = report.Tried(out, found.Metric, found.Values); err == nil {
+		err = report.Tune(out, found.Subject, found.Outcome, found.Flag)
+	}
+	if err != nil {
+		return err
+	}
+	if file.Name() == "" {
+		variables = "\n" + variables
+	}
+	if _, err = io.WriteString(file, variables); err == nil {
+		err = file.Commit()
+	}
+	if err != nil {
+		return fmt.Errorf("write the variables: %w", err)
+	}
+	return nil
 }

@@ -226,7 +226,7 @@ type Options struct {
 	Metric    Metric        // by which they are chosen
 	// Promise is for the threshold of the flag rule (flagging.go); nil: it stays.
 	Promise *eval.PromiseGoal
-	Calls   int // how many rows of the knowledge take the place of the input; 0: none
+	Rows    int // how many rows of the knowledge take the place of the input; 0: none
 }
 
 // Task is what is tuned, on what, and for what.

@@ -362,7 +362,7 @@ func (w *work) fit(ctx context.Context, items []int) (Found, error) {
 				var rows []sdk.TrainingRow
 				for _, i := range items[from:min(from+page, len(items))] {
 					r := w.Results[i]
-					rows = append(rows, sdk.TrainingRow{ID: r.ID, Text: r.Text, Label: r.Expected, Samples: w.kinds[0].Samples(i), HeldOut: w.Calls > 0})
+					rows = append(rows, sdk.TrainingRow{ID: r.ID, Text: r.Text, Label: r.Expected, Samples: w.kinds[0].Samples(i), HeldOut: w.Rows > 0})
 				}
 				if !yield(rows, ctx.Err()) {
 					return

@@ -339,7 +339,7 @@ const CurrentFormat = 1
 const name = "manifest.json"
 
 // ErrChanged says that a manifest is not as it was written.
-var ErrChanged = errors.New("its manifest.json was changed after it was written, so nobody knows what was run: put the old file back, or remove the run with racflow runs rm")
+var ErrChanged = errors.New("its manifest.json was changed after it was written, so nobody knows what was run: put the old file back, or remove the run with racflow runs remove")
 
 // Write writes the manifest of a run into its folder. With sync, it is on the disk then.
 func (m Manifest) Write(dir string, sync bool) error {

@@ -291,3 +291,60 @@ func kept(what string, kept bool, gain tune.Difference) string {
 	}
 	return fmt.Sprintf("%s: stays as it is, because what was found is not better beyond chance: %s", what, gain)
 }
+
+// tunedJSON is what tuning found, for programs.
+type tunedJSON struct {
+	Metric    string       `json:"metric"`
+	Values    []triedJSON  `json:"values,omitempty"`    // arguments that were tried
+	Items     int          `json:"items,omitempty"`     // rows that thresholds and weights were found on
+	Folds     int          `json:"folds,omitempty"`     //
+	Variable  string       `json:"variable,omitempty"`  // the threshold's
+	Curve     []tune.Point `json:"curve,omitempty"`     // each on rows that its threshold was not found on
+	Chosen    *tune.Point  `json:"chosen,omitempty"`    // of the curve
+	Weighted  string       `json:"weighted,omitempty"`  // the variable of the voters' weights
+	Weights   any          `json:"weights,omitempty"`   // absent: those of the file stay
+	Accuracy  float64      `json:"accuracy,omitempty"`  // with everything sent and the weights of the file
+	Tuned     float64      `json:"tuned,omitempty"`     // with everything sent and weights that were found on other rows
+	Promise   *promiseJSON `json:"promise,omitempty"`   //
+	Variables string       `json:"variables,omitempty"` // a file of variables with all of it
+}
+
+type triedJSON struct {
+	Target string          `json:"target"`
+	Values []string        `json:"values"` // the first is the file's
+	Means  []float64       `json:"means"`
+	Best   string          `json:"best"`
+	Kept   bool            `json:"kept"` // the best is better by more than chance
+	Gain   tune.Difference `json:"gain"`
+}
+
+type promiseJSON struct {
+	Accuracy   float64 `json:"accuracy"`
+	Confidence float64 `json:"confidence"`
+	Threshold  float64 `json:"threshold"`
+	Rows       int     `json:"rows"`
+	Answered   int     `json:"answered"`
+	Right      int     `json:"right"`
+}
+
+// TunedJSON is what tuning found, for programs.
+func TunedJSON(m tune.Metric, tried []tune.ValueTried, s tune.Subject, o tune.Outcome, promised *tune.FlagPromise, variables string) any {
+	t := tunedJSON{Metric: m.String(), Variables: variables}
+	for _, v := range tried {
+		best, kept := v.Best()
+		t.Values = append(t.Values, triedJSON{v.Name, v.Values, v.Choice.Means, best, kept, v.Choice.Gain})
+	}
+	if !s.Nothing() {
+		t.Items, t.Folds, t.Variable, t.Weighted, t.Accuracy, t.Tuned = o.Items, o.Folds, s.Variable, s.Weights, o.Plain, o.Fitted
+		if o.Found != nil {
+			t.Weights = o.Found
+		}
+		if s.Variable != "" {
+			t.Curve, t.Chosen = o.Curve, &o.Curve[o.Chosen]
+		}
+	}
+	if p := promised; p != nil {
+		t.Promise = &promiseJSON{p.Goal.Accuracy, p.Goal.Confidence, p.Threshold(), p.Rows, p.Answered, p.Right}
+	}
+	return t
+}

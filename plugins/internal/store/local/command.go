@@ -64,6 +64,9 @@ func statsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "stats [FOLDER ...]",
 		Short: "Say what the collections are made of",
+		Example: `  racflow store stats
+  racflow store stats --json
+  racflow store stats .racflow/local`,
 		RunE: func(c *cobra.Command, folders []string) error {
 			if asJSON {
 				enc := json.NewEncoder(c.OutOrStdout())
@@ -99,6 +102,8 @@ func checkCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check [FOLDER ...]",
 		Short: "Read collections whole and report what is damaged",
+		Example: `  racflow store check
+  racflow store check .racflow`,
 		RunE: func(c *cobra.Command, folders []string) error {
 			return eachCollection(c, folders, func(at Location) error {
 				err := Check(c.Context(), at)
@@ -118,6 +123,8 @@ func compactCommand() *cobra.Command {
 		Long: `Rewrite collections without what was deleted and replaced. This happens by
 itself where it pays; compacting makes a collection as small as it can be. It
 needs room for a copy meanwhile.`,
+		Example: `  racflow store compact
+  racflow store compact .racflow`,
 		RunE: func(c *cobra.Command, folders []string) error {
 			return eachCollection(c, folders, func(at Location) error {
 				done, err := Compact(c.Context(), at)
@@ -133,8 +140,9 @@ needs room for a copy meanwhile.`,
 func exportCommand() *cobra.Command {
 	var vectors bool
 	c := &cobra.Command{
-		Use:   "export FOLDER",
-		Short: "Print a collection as JSONL, which a source block reads",
+		Use:     "export FOLDER",
+		Short:   "Print a collection as JSONL, which a source block reads",
+		Example: `  racflow store export .racflow > entries.jsonl`,
 		RunE: func(c *cobra.Command, folders []string) error {
 			var all []Location
 			if err := eachCollection(c, folders, func(at Location) error {
