@@ -246,11 +246,11 @@ func TestTuneHeldOut(t *testing.T) {
 		rows += fmt.Sprintf("red apple a%d\tfruit\nblue car b%d\tvehicle\n", i, i)
 	}
 	beside(t, path, "rows.tsv", rows)
-	if _, err := openAndTune(t, path, o, tune.Options{Folds: 4, Calls: 40}); err == nil || !strings.Contains(err.Error(), "Options.Calls tunes on rows of the knowledge") {
+	if _, err := openAndTune(t, path, o, tune.Options{Folds: 4, Rows: 40}); err == nil || !strings.Contains(err.Error(), "Options.Rows tunes on rows of the knowledge") {
 		t.Errorf("error %v with an input", err)
 	}
 	o.Input = ""
-	found := tuned(t, path, o, tune.Options{Folds: 4, Calls: 40})
+	found := tuned(t, path, o, tune.Options{Folds: 4, Rows: 40})
 	if out := found.Outcome; out.Items != 40 || out.Plain != 0 || out.Fitted != 1 || found.Incomplete {
 		t.Errorf("%d items, accuracy %v with equal weights, %v with those that were found", out.Items, out.Plain, out.Fitted)
 	}
@@ -258,7 +258,7 @@ func TestTuneHeldOut(t *testing.T) {
 		t.Errorf("variables are\n%s", found.Variables)
 	}
 	must.Do(t, os.WriteFile(path, []byte(liars), 0o600))
-	found = tuned(t, path, o, tune.Options{Folds: 4, Calls: 40}) // an election that learns is told which rows these are
+	found = tuned(t, path, o, tune.Options{Folds: 4, Rows: 40}) // an election that learns is told which rows these are
 	if want := "honest = 2\n"; !strings.Contains(found.Variables, want) {
 		t.Errorf("variables are\n%s, want %s", found.Variables, want)
 	}

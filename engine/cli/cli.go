@@ -205,7 +205,7 @@ func newRoot(more ...*cobra.Command) *cobra.Command {
 	root.InitDefaultCompletionCmd()
 	at(root, []string{"completion"}).GroupID = extendGroup
 	root.PersistentFlags().BoolP("quiet", "q", false, "say nothing on standard error but warnings and errors")
-	root.PersistentFlags().BoolP("verbose", "v", false, "show the log from info on, as RACFLOW_LOG=info does")
+	root.PersistentFlags().BoolP("verbose", "v", false, "show all of the log, as RACFLOW_LOG=debug does")
 	root.Flags().Bool("version", false, "print the version")
 	root.RunE = func(c *cobra.Command, _ []string) error {
 		if given, _ := c.Flags().GetBool("version"); given {

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -250,11 +251,17 @@ func singleDash(root *cobra.Command, args []string) []string {
 			break
 		}
 		name, _, _ := strings.Cut(arg, "=")
-		if strings.HasPrefix(name, "-") && len(name) > 2 && long[name[1:]] {
+		if len(name) > 2 && name[0] == '-' && (long[name[1:]] || mistyped(name[1:])) {
 			out[i] = "-" + arg
 		}
 	}
 	return out
+}
+
+// mistyped reports whether a word behind one dash is neither some of -q, -v and -h nor -oFILE, nor a number: it was meant
+// for a long flag, of which the error names the nearest.
+func mistyped(word string) bool {
+	return unicode.IsLetter(rune(word[0])) && word[0] != 'o' && strings.Trim(word, "qvh") != ""
 }
 
 // keep is the value of a flag that says of which items a journal notes what was seen.

@@ -60,3 +60,25 @@ func TestMistakes(t *testing.T) {
 		}
 	}
 }
+
+// TestVerbose: -v shows all of the log, but for stages that the environment gives a level of their own.
+func TestVerbose(t *testing.T) {
+	t.Setenv(logVariable, "error,sample.mine=warn")
+	for _, flag := range []string{"", "-v", "--verbose"} {
+		root := newRoot()
+		run := at(root, []string{"run"})
+		if err := run.ParseFlags(strings.Fields(flag)); err != nil {
+			t.Fatal(err)
+		}
+		log, err := newLog(run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := log.Enabled(t.Context(), slog.LevelDebug); got != (flag != "") {
+			t.Errorf("%q shows the log from debug on: %v", flag, got)
+		}
+		if log.With("stage", "sample.mine").Enabled(t.Context(), slog.LevelInfo) {
+			t.Errorf("%q shows more of a stage than the environment says", flag)
+		}
+	}
+}

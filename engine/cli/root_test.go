@@ -17,7 +17,7 @@ func TestTypos(t *testing.T) {
 	refused := func(t *testing.T, want string, args ...string) {
 		t.Helper()
 		root := newRoot(plugins.Commands()...)
-		root.SetArgs(args)
+		root.SetArgs(singleDash(root, args))
 		root.SetOut(io.Discard)
 		err := root.ExecuteContext(t.Context())
 		var exit *exitError
@@ -59,7 +59,7 @@ func TestTypos(t *testing.T) {
 		"completion bsh":           "did you mean bash?",
 		"help rum":                 "did you mean run?",
 		"help model pul":           "did you mean pull?",
-		"runs remove run-000001":   "did you mean rm?",
+		"runs rm run-000001":       "did you mean remove?",
 		"run --limt 3 p.hcl":       "did you mean --limit?",
 		"run -vra a=b p.hcl":       "did you mean --var?",
 		"runs resume --stat x new": "did you mean --state?",

@@ -127,12 +127,12 @@ func TestRunsAtServers(t *testing.T) {
 		t.Errorf("all runs as JSON: %v\n%s", err, out)
 	}
 
-	if out, err := verb(t, "runs", "rm", "k3v9q2", "--on", s.URL()); err == nil || !strings.Contains(err.Error(), "its caller here-1 is at work on here") {
+	if out, err := verb(t, "runs", "remove", "k3v9q2", "--on", s.URL()); err == nil || !strings.Contains(err.Error(), "its caller here-1 is at work on here") {
 		t.Errorf("a run at work: %v, %s", err, out)
 	}
 	theirs.Detached = true
 	put(run, caller.CallerKey, theirs)
-	if out, err := verb(t, "runs", "rm", "k3v9q2", "b222222"); err != nil || out != "removed k3v9q2, b222222\n" {
+	if out, err := verb(t, "runs", "remove", "k3v9q2", "b222222"); err != nil || out != "removed k3v9q2, b222222\n" {
 		t.Errorf("removed: %v, %s", err, out)
 	}
 	if _, err := verb(t, "runs", "show", "k3v9q2"); !errors.Is(err, bus.ErrNoRun) || !strings.Contains(err.Error(), "runs list --on") {

@@ -196,7 +196,7 @@ const logVariable = "RACFLOW_LOG"
 func newLog(c *cobra.Command) (*slog.Logger, error) {
 	text := os.Getenv(logVariable)
 	if isSet(c, "verbose") {
-		text = "info," + text // of two that name the same, the later counts
+		text += ",debug" // of two that name the same, the later counts
 	}
 	levels, err := Parse(text)
 	if err != nil {
