@@ -34,26 +34,9 @@ type Detached struct {
 // been left: it is to be resumed, or begun again.
 func (p *Pipeline) Detach(ctx context.Context) (*Detached, error) {
 	o := p.workspace.options
-	to, ok := o.Remote.(Leaver)
-	switch {
-	case !ok:
-		return nil, optionError("Remote", "%[1]s cannot be left")
-	case o.Spend.IsSet():
-		return nil, optionError("Spend", "%[1]s is decided about from answers to all items: a run that spends only so much cannot be left")
-	case o.Again != "":
-		return nil, optionError("Again", "%[1]s takes answers as items are searched for here: a run that does so cannot be left")
-	case o.Resume != "" && !p.rereadable():
-		return nil, optionError("Input", "standard input cannot be read again, so no run over it can be resumed: keep the items in a file and name it with %[1]s")
-	}
-	var last journal.Manifest
-	var err error
-	if o.Resume != "" {
-		if last, err = p.resume(); err != nil {
-			return nil, err
-		}
-		if last.Spend.IsSet() || last.Again != "" {
-			return nil, fmt.Errorf("run %s began with a limit on what is spent where it counts, or takes answers of another run: it cannot be left", last.ID)
-		}
+	to, last, err := p.leavable()
+	if err != nil {
+		return nil, err
 	}
 	rows, err := p.Rows()
 	if err != nil {
@@ -92,6 +75,31 @@ func (p *Pipeline) Detach(ctx context.Context) (*Detached, error) {
 		return nil, errors.Join(err, to.End(ctx, err))
 	}
 	return left, nil
+}
+
+// leavable refuses what cannot be left to other machines, and finds the run that is resumed, if one is.
+func (p *Pipeline) leavable() (to Leaver, last journal.Manifest, err error) {
+	o := p.workspace.options
+	to, ok := o.Remote.(Leaver)
+	switch {
+	case !ok:
+		return nil, last, optionError("Remote", "%[1]s cannot be left")
+	case o.Spend.IsSet():
+		return nil, last, optionError("Spend", "%[1]s is decided about from answers to all items: a run that spends only so much cannot be left")
+	case o.Again != "":
+		return nil, last, optionError("Again", "%[1]s takes answers as items are searched for here: a run that does so cannot be left")
+	case o.Resume != "" && !p.rereadable():
+		return nil, last, optionError("Input", "standard input cannot be read again, so no run over it can be resumed: keep the items in a file and name it with %[1]s")
+	}
+	if o.Resume != "" {
+		if last, err = p.resume(); err != nil {
+			return nil, last, err
+		}
+		if last.Spend.IsSet() || last.Again != "" {
+			return nil, last, fmt.Errorf("run %s began with a limit on what is spent where it counts, or takes answers of another run: it cannot be left", last.ID)
+		}
+	}
+	return to, last, nil
 }
 
 // sending reports how far the input is handed over.

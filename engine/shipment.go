@@ -55,9 +55,38 @@ func (w *Workspace) Attach(ctx context.Context, from Elsewhere, write func([]out
 	}
 	start, out := time.Now(), &Outcome{Labels: from.Labels, Run: records.ID()}
 	counter := eval.NewCounter(from.Labels...)
+	cost, err := w.collect(ctx, from, records, out, counter, write)
+	out.Totals.Elapsed = time.Since(start)
+	if finish != nil {
+		err = finish(err)
+	}
+	why := err
+	if errors.Is(err, context.Canceled) {
+		why = errors.New("interrupted")
+	}
+	if closed := records.Close(journal.NewTotals(out.Totals, why)); closed != nil {
+		err = errors.Join(err, fmt.Errorf("journal of the run: %w", closed))
+	}
+	ended := err
+	if ended == nil && (out.Totals.Left > 0 || out.Totals.Provisional > 0) { // a resumed run asks about them
+		ended = errors.New("some items lack an answer, or a voter")
+	}
+	err = errors.Join(err, from.End(ctx, ended))
+	out.Evaluation = counter.Report(out.Totals)
+	out.Evaluation.Cost = cost
+	out.Evaluation.Dropped = eval.DroppedAnswers(out.Totals, &pipeline.Pipeline{}, from.Labels)
+	askedOver(&out.Evaluation, out.Totals, from.Manifest.Stages)
+	if out.Err = err; w.options.Events.Ended != nil {
+		w.options.Events.Ended(out)
+	}
+	return out, err
+}
+
+// collect takes the answers as they come back, until all are there or one cannot be kept or written. It returns what they
+// cost.
+func (w *Workspace) collect(ctx context.Context, from Elsewhere, records *journal.Journal, out *Outcome, counter *eval.Counter, write func([]outcome.Result) error) (cost float64, err error) {
 	var counted tally
 	var ended error
-	cost := 0.0
 	for a, e := range from.Answers {
 		if err = e; err == nil {
 			err = ctx.Err()
@@ -97,30 +126,7 @@ func (w *Workspace) Attach(ctx context.Context, from Elsewhere, write func([]out
 	if got := out.Totals.Items + out.Totals.Left; err == nil && got != from.Items {
 		err = fmt.Errorf("%d of the %d items have come back: results of the run were removed from the servers", got, from.Items)
 	}
-	out.Totals.Elapsed = time.Since(start)
-	if finish != nil {
-		err = finish(err)
-	}
-	why := err
-	if errors.Is(err, context.Canceled) {
-		why = errors.New("interrupted")
-	}
-	if closed := records.Close(journal.NewTotals(out.Totals, why)); closed != nil {
-		err = errors.Join(err, fmt.Errorf("journal of the run: %w", closed))
-	}
-	ended = err
-	if ended == nil && (out.Totals.Left > 0 || out.Totals.Provisional > 0) { // a resumed run asks about them
-		ended = errors.New("some items lack an answer, or a voter")
-	}
-	err = errors.Join(err, from.End(ctx, ended))
-	out.Evaluation = counter.Report(out.Totals)
-	out.Evaluation.Cost = cost
-	out.Evaluation.Dropped = eval.DroppedAnswers(out.Totals, &pipeline.Pipeline{}, from.Labels)
-	askedOver(&out.Evaluation, out.Totals, from.Manifest.Stages)
-	if out.Err = err; w.options.Events.Ended != nil {
-		w.options.Events.Ended(out)
-	}
-	return out, err
+	return cost, err
 }
 
 // results are those of answers, without the rows that are left.

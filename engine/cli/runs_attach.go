@@ -142,6 +142,15 @@ func attach(c *cobra.Command, on *clusterFlags, to *resultFlags, state, id strin
 	if o == nil {
 		return err
 	}
+	reportAttached(c, o, results, err)
+	if err == nil && o.Incomplete() {
+		err = &exitError{code: exitItemsFailed}
+	}
+	return err
+}
+
+// reportAttached says what came of a run, as run does.
+func reportAttached(c *cobra.Command, o *engine.Outcome, results *results, err error) {
 	if results.failed == nil && (err == nil || c.Context().Err() != nil) {
 		where := ""
 		if err == nil {
@@ -155,10 +164,6 @@ func attach(c *cobra.Command, on *clusterFlags, to *resultFlags, state, id strin
 	if results.file.Partial() != "" {
 		results.report(c.ErrOrStderr())
 	}
-	if err == nil && o.Incomplete() {
-		err = &exitError{code: exitItemsFailed}
-	}
-	return err
 }
 
 // anew are flags of run that a resumed run is given in its own way, or not at all.

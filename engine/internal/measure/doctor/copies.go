@@ -119,6 +119,17 @@ func known(input, knowledge *Set) (f Finding, found bool) {
 	return f, true
 }
 
+// nearTo is the place of b, with what it is nearly the same as.
+func nearTo(a, b Row) Place {
+	place := b.place(fmt.Sprintf("nearly %s:%d", a.File, a.Line))
+	if place.Line == 0 {
+		place.Note = "nearly " + a.File
+	} else if a.Label != "" {
+		place.Note += fmt.Sprintf(" %q (%s)", short(a.Text), a.Label)
+	}
+	return place
+}
+
 // alike finds texts that are nearly the same: in a knowledge with different labels, and in the
 // input as in the knowledge; of documents all.
 func alike(ctx context.Context, knowledge, input *Set) (all []Finding, err error) {
@@ -171,24 +182,23 @@ func alike(ctx context.Context, knowledge, input *Set) (all []Finding, err error
 			knowledge.disputed[p.B] = append(knowledge.disputed[p.B], p.A)
 		}
 		if f.Count++; len(f.Rows) < maxPlaces {
-			place := b.place(fmt.Sprintf("nearly %s:%d", a.File, a.Line))
-			if place.Line == 0 {
-				place.Note = "nearly " + a.File
-			} else if a.Label != "" {
-				place.Note += fmt.Sprintf(" %q (%s)", short(a.Text), a.Label)
-			}
-			f.Rows = append(f.Rows, place)
+			f.Rows = append(f.Rows, nearTo(a, b))
 		}
 	}
 	if inside.Count > 0 {
-		inside.Message = fmt.Sprintf("%s: %s with different labels", knowledge.Name, many(inside.Count, "pair of texts is nearly the same,", "pairs of texts are nearly the same,"))
+		what := many(inside.Count, "pair of texts is nearly the same,", "pairs of texts are nearly the same,") + " with different labels"
 		if knowledge.documents {
-			inside.Message = fmt.Sprintf("%s: %s", knowledge.Name, many(inside.Count, "pair of documents is nearly the same", "pairs of documents are nearly the same"))
+			what = many(inside.Count, "pair of documents is nearly the same", "pairs of documents are nearly the same")
 		}
+		inside.Message = knowledge.Name + ": " + what
 		all = append(all, inside)
 	}
 	if outside.Count > 0 {
-		outside.Message = fmt.Sprintf("%s of %s nearly the same as one of %s", many(outside.Count, "row", "rows"), input.Name+map[bool]string{true: " is", false: " are"}[outside.Count == 1], knowledge.Name)
+		verb := " are"
+		if outside.Count == 1 {
+			verb = " is"
+		}
+		outside.Message = fmt.Sprintf("%s of %s nearly the same as one of %s", many(outside.Count, "row", "rows"), input.Name+verb, knowledge.Name)
 		if 100*outside.Count < len(input.Rows) {
 			outside.Severity = Info
 		}

@@ -26,41 +26,68 @@ type Doubt struct {
 // Doubts returns the rows of a set that was looked at whose label or presence a person can correct,
 // in the order of the set. Rows that people have decided about are not among them.
 func Doubts(s *Set) []Doubt {
-	all := map[int]*Doubt{}
-	add := func(row int, severity Severity, why string, labels ...string) *Doubt {
-		d := all[row]
-		if d == nil {
-			d = &Doubt{Row: row, Severity: Info}
-			all[row] = d
-		}
-		if slices.Index(severities, severity) < slices.Index(severities, d.Severity) {
-			d.Severity = severity
-		}
-		if !slices.Contains(d.Why, why) {
-			d.Why = append(d.Why, why)
-		}
-		for _, label := range labels {
-			if label != "" && label != s.Rows[row].Label && !slices.Contains(d.Labels, label) {
-				d.Labels = append(d.Labels, label)
-			}
-		}
-		return d
-	}
+	all := doubts{s, map[int]*Doubt{}}
 	for _, found := range s.suspected {
 		label := found.Label
-		add(found.row, Warning, "voters that have not seen it: "+found.why(), label).Sure = found.Share
+		all.add(found.row, Warning, "voters that have not seen it: "+found.why(), label).Sure = found.Share
 	}
 	to := unified(spellings(s.counts()))
 	for i, row := range s.Rows {
 		if label, ok := to[row.Label]; ok {
-			add(i, Error, fmt.Sprintf("the label is spelt %q in more rows", label), label)
+			all.add(i, Error, fmt.Sprintf("the label is spelt %q in more rows", label), label)
 		}
 	}
-	for _, group := range s.copies() {
+	all.copies()
+	for i, others := range s.disputed {
+		for _, other := range others {
+			of := s.Rows[other]
+			all.add(i, Warning, fmt.Sprintf("nearly the same as %s:%d %q, which has the label %q", of.File, of.Line, short(of.Text), of.Label), of.Label)
+		}
+	}
+	var list []Doubt
+	for _, d := range all.byRow {
+		if !s.Rows[d.Row].Reviewed {
+			list = append(list, *d)
+		}
+	}
+	slices.SortFunc(list, func(a, b Doubt) int { return cmp.Compare(a.Row, b.Row) })
+	return list
+}
+
+// doubts are those about the rows of a set.
+type doubts struct {
+	set   *Set
+	byRow map[int]*Doubt
+}
+
+// add notes a doubt about a row; what was said of it before stays.
+func (l doubts) add(row int, severity Severity, why string, labels ...string) *Doubt {
+	d := l.byRow[row]
+	if d == nil {
+		d = &Doubt{Row: row, Severity: Info}
+		l.byRow[row] = d
+	}
+	if slices.Index(severities, severity) < slices.Index(severities, d.Severity) {
+		d.Severity = severity
+	}
+	if !slices.Contains(d.Why, why) {
+		d.Why = append(d.Why, why)
+	}
+	for _, label := range labels {
+		if label != "" && label != l.set.Rows[row].Label && !slices.Contains(d.Labels, label) {
+			d.Labels = append(d.Labels, label)
+		}
+	}
+	return d
+}
+
+// copies adds rows of which others have the same text.
+func (l doubts) copies() {
+	for _, group := range l.set.copies() {
 		first := map[string]int{} // rows, by label
 		var labels []string
 		for _, i := range group {
-			if label := s.Rows[i].Label; first[label] == 0 {
+			if label := l.set.Rows[i].Label; first[label] == 0 {
 				first[label] = i + 1
 				labels = append(labels, label)
 			}
@@ -68,29 +95,15 @@ func Doubts(s *Set) []Doubt {
 		for _, i := range group {
 			for _, label := range labels {
 				at := first[label] - 1
-				switch of := s.Rows[at]; {
-				case label != s.Rows[i].Label:
-					add(i, Error, fmt.Sprintf("%s %q in %s:%d", contrary, label, of.File, of.Line), label)
+				switch of := l.set.Rows[at]; {
+				case label != l.set.Rows[i].Label:
+					l.add(i, Error, fmt.Sprintf("%s %q in %s:%d", contrary, label, of.File, of.Line), label)
 				case at != i:
-					add(i, Info, fmt.Sprintf("a copy of %s:%d", of.File, of.Line)).Copy = true
+					l.add(i, Info, fmt.Sprintf("a copy of %s:%d", of.File, of.Line)).Copy = true
 				}
 			}
 		}
 	}
-	for i, others := range s.disputed {
-		for _, other := range others {
-			of := s.Rows[other]
-			add(i, Warning, fmt.Sprintf("nearly the same as %s:%d %q, which has the label %q", of.File, of.Line, short(of.Text), of.Label), of.Label)
-		}
-	}
-	var doubts []Doubt
-	for _, d := range all {
-		if !s.Rows[d.Row].Reviewed {
-			doubts = append(doubts, *d)
-		}
-	}
-	slices.SortFunc(doubts, func(a, b Doubt) int { return cmp.Compare(a.Row, b.Row) })
-	return doubts
 }
 
 const (

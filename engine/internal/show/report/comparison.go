@@ -15,77 +15,6 @@ import (
 // last one left.
 func Comparison(w io.Writer, c eval.Comparison) error {
 	rows := c.Rows
-	has := func(f func(eval.Report) bool) bool {
-		return slices.ContainsFunc(rows, func(r eval.Row) bool { return f(r.Report) })
-	}
-	type column struct {
-		name string
-		show bool
-		cell func(eval.Report) string
-	}
-	calibrated := has(func(r eval.Report) bool { return r.Calibration != nil })
-	scoped := has(func(r eval.Report) bool { return r.Scope != nil })
-	scope := func(cell func(*eval.Scope) float64) func(eval.Report) string {
-		return func(r eval.Report) string {
-			if r.Scope == nil {
-				return "-"
-			}
-			return fmt.Sprintf("%.4f", cell(r.Scope))
-		}
-	}
-	scored := has(func(r eval.Report) bool { return r.Scored > 0 })
-	var columns []column
-	if at := slices.IndexFunc(rows, func(r eval.Row) bool { return last(r.Report) != nil }); at >= 0 {
-		found := func(cell func(*eval.Ranking) float64) func(eval.Report) string {
-			return func(r eval.Report) string {
-				if last(r) == nil {
-					return "-"
-				}
-				return fmt.Sprintf("%.4f", cell(last(r)))
-			}
-		}
-		for i, c := range last(rows[at].Report).Recall {
-			columns = append(columns, column{fmt.Sprintf("RECALL@%d", c.K), true, found(func(s *eval.Ranking) float64 { return s.Recall[i].Share })})
-		}
-		columns = append(columns,
-			column{"1-RECALL@20", true, found(func(s *eval.Ranking) float64 { return s.Failure })},
-			column{"NDCG@10", true, found(func(s *eval.Ranking) float64 { return s.NDCG })},
-			column{"MRR", true, found(func(s *eval.Ranking) float64 { return s.MRR })})
-	}
-	var acceptable []column // of each voter over the network
-	for _, r := range rows {
-		for _, v := range r.Report.Voters {
-			name := "ACCEPTABLE BY " + v.Name
-			if v.Network && !slices.ContainsFunc(acceptable, func(c column) bool { return c.name == name }) {
-				acceptable = append(acceptable, column{name, true, acceptableBy(v.Name)})
-			}
-		}
-	}
-	columns = append(columns, []column{
-		{"ACCURACY", scored, func(r eval.Report) string { return fmt.Sprintf("%.4f", r.Accuracy) }},
-		{ofAccuracy, scored, func(r eval.Report) string {
-			return fmt.Sprintf("%.4f-%.4f", r.AccuracyInterval.Low, r.AccuracyInterval.High)
-		}},
-		{"MACRO-F1", scored, func(r eval.Report) string { return fmt.Sprintf("%.4f", r.MacroF1) }},
-		{ofConfidence, calibrated, func(r eval.Report) string {
-			if r.Calibration == nil {
-				return "-"
-			}
-			return fmt.Sprintf("%.4f", r.Calibration.ECE)
-		}},
-		{"IN SCOPE", scoped, scope(func(s *eval.Scope) float64 { return s.Accuracy })},
-		{"UNANSWERED", scoped, scope(func(s *eval.Scope) float64 { return s.Unanswered })},
-		{"OUT-OF-SCOPE RECALL", scoped, scope(func(s *eval.Scope) float64 { return s.Recall })},
-	}...)
-	columns = append(columns, acceptable...)
-	columns = append(columns, []column{
-		{"FAILED", has(func(r eval.Report) bool { return r.Failed > 0 }), func(r eval.Report) string { return fmt.Sprint(r.Failed) }},
-		{"ASKED", has(func(r eval.Report) bool { return r.Asked > 0 }), func(r eval.Report) string { return fmt.Sprint(r.Asked) }},
-		{"TOKENS IN", has(func(r eval.Report) bool { return r.InputTokens > 0 }), func(r eval.Report) string { return fmt.Sprint(r.InputTokens) }},
-		{"TOKENS OUT", has(func(r eval.Report) bool { return r.OutputTokens > 0 }), func(r eval.Report) string { return fmt.Sprint(r.OutputTokens) }},
-		{"COST", has(func(r eval.Report) bool { return r.Cost > 0 }), func(r eval.Report) string { return fmt.Sprintf("%.4f", r.Cost) }},
-	}...)
-	columns = slices.DeleteFunc(columns, func(c column) bool { return !c.show })
 	var table [][]string // by column, the head first
 	for i, target := range c.Targets {
 		cells := []string{target}
@@ -94,12 +23,14 @@ func Comparison(w io.Writer, c eval.Comparison) error {
 		}
 		table = append(table, cells)
 	}
-	for _, c := range columns {
+	for _, c := range slices.Concat(foundColumns(rows), answerColumns(rows), acceptableColumns(rows), costColumns(rows)) {
 		cells := []string{c.name}
 		for _, r := range rows {
 			cells = append(cells, c.cell(r.Report))
 		}
-		table = append(table, cells)
+		if c.show {
+			table = append(table, cells)
+		}
 	}
 	table = narrow(table, ofConfidence, ofAccuracy)
 	tw := terminal.NewTable(w)
@@ -119,6 +50,97 @@ func Comparison(w io.Writer, c eval.Comparison) error {
 		return err
 	}
 	return weightless(w, c)
+}
+
+// column is a figure of each row; show: some row has it.
+type column struct {
+	name string
+	show bool
+	cell func(eval.Report) string
+}
+
+// has reports whether f holds of any row.
+func has(rows []eval.Row, f func(eval.Report) bool) bool {
+	return slices.ContainsFunc(rows, func(r eval.Row) bool { return f(r.Report) })
+}
+
+// foundColumns are about what the last search or reranking left.
+func foundColumns(rows []eval.Row) []column {
+	at := slices.IndexFunc(rows, func(r eval.Row) bool { return last(r.Report) != nil })
+	if at < 0 {
+		return nil
+	}
+	found := func(cell func(*eval.Ranking) float64) func(eval.Report) string {
+		return func(r eval.Report) string {
+			if last(r) == nil {
+				return "-"
+			}
+			return fmt.Sprintf("%.4f", cell(last(r)))
+		}
+	}
+	var columns []column
+	for i, c := range last(rows[at].Report).Recall {
+		columns = append(columns, column{fmt.Sprintf("RECALL@%d", c.K), true, found(func(s *eval.Ranking) float64 { return s.Recall[i].Share })})
+	}
+	return append(columns,
+		column{"1-RECALL@20", true, found(func(s *eval.Ranking) float64 { return s.Failure })},
+		column{"NDCG@10", true, found(func(s *eval.Ranking) float64 { return s.NDCG })},
+		column{"MRR", true, found(func(s *eval.Ranking) float64 { return s.MRR })})
+}
+
+// answerColumns are about answers and their confidence.
+func answerColumns(rows []eval.Row) []column {
+	calibrated := has(rows, func(r eval.Report) bool { return r.Calibration != nil })
+	scoped := has(rows, func(r eval.Report) bool { return r.Scope != nil })
+	scored := has(rows, func(r eval.Report) bool { return r.Scored > 0 })
+	scope := func(cell func(*eval.Scope) float64) func(eval.Report) string {
+		return func(r eval.Report) string {
+			if r.Scope == nil {
+				return "-"
+			}
+			return fmt.Sprintf("%.4f", cell(r.Scope))
+		}
+	}
+	return []column{
+		{"ACCURACY", scored, func(r eval.Report) string { return fmt.Sprintf("%.4f", r.Accuracy) }},
+		{ofAccuracy, scored, func(r eval.Report) string {
+			return fmt.Sprintf("%.4f-%.4f", r.AccuracyInterval.Low, r.AccuracyInterval.High)
+		}},
+		{"MACRO-F1", scored, func(r eval.Report) string { return fmt.Sprintf("%.4f", r.MacroF1) }},
+		{ofConfidence, calibrated, func(r eval.Report) string {
+			if r.Calibration == nil {
+				return "-"
+			}
+			return fmt.Sprintf("%.4f", r.Calibration.ECE)
+		}},
+		{"IN SCOPE", scoped, scope(func(s *eval.Scope) float64 { return s.Accuracy })},
+		{"UNANSWERED", scoped, scope(func(s *eval.Scope) float64 { return s.Unanswered })},
+		{"OUT-OF-SCOPE RECALL", scoped, scope(func(s *eval.Scope) float64 { return s.Recall })},
+	}
+}
+
+// acceptableColumns are of each voter over the network.
+func acceptableColumns(rows []eval.Row) (columns []column) {
+	for _, r := range rows {
+		for _, v := range r.Report.Voters {
+			name := "ACCEPTABLE BY " + v.Name
+			if v.Network && !slices.ContainsFunc(columns, func(c column) bool { return c.name == name }) {
+				columns = append(columns, column{name, true, acceptableBy(v.Name)})
+			}
+		}
+	}
+	return columns
+}
+
+// costColumns are about what it took.
+func costColumns(rows []eval.Row) []column {
+	return []column{
+		{"FAILED", has(rows, func(r eval.Report) bool { return r.Failed > 0 }), func(r eval.Report) string { return fmt.Sprint(r.Failed) }},
+		{"ASKED", has(rows, func(r eval.Report) bool { return r.Asked > 0 }), func(r eval.Report) string { return fmt.Sprint(r.Asked) }},
+		{"TOKENS IN", has(rows, func(r eval.Report) bool { return r.InputTokens > 0 }), func(r eval.Report) string { return fmt.Sprint(r.InputTokens) }},
+		{"TOKENS OUT", has(rows, func(r eval.Report) bool { return r.OutputTokens > 0 }), func(r eval.Report) string { return fmt.Sprint(r.OutputTokens) }},
+		{"COST", has(rows, func(r eval.Report) bool { return r.Cost > 0 }), func(r eval.Report) string { return fmt.Sprintf("%.4f", r.Cost) }},
+	}
 }
 
 // Columns that a table has where there is room.

@@ -36,6 +36,28 @@ func Plan(w io.Writer, what *plan.Plan) error {
 	for _, v := range p.File.Variables {
 		fmt.Fprintf(tw, "%s\t%s\t%s\n", v.Name, terminal.Shorten(v.Value, valueWidth), v.From)
 	}
+	p.writeKnowledge(tw)
+	p.writeStages(tw)
+	p.writeExpects(tw)
+	if p.Invalid > 0 {
+		fmt.Fprintf(tw, "\n%d rows of the input cannot be used\n", p.Invalid)
+	}
+	p.writeServices(tw)
+	p.writeModels(tw)
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	if err := p.writePlugins(w); err != nil {
+		return err
+	}
+	if err := p.writeEnrich(w); err != nil || p.Forecast == nil {
+		return err
+	}
+	return p.writeForecast(w)
+}
+
+// writeKnowledge says what of each knowledge is out of date.
+func (p planned) writeKnowledge(tw io.Writer) {
 	fmt.Fprintf(tw, "\nKNOWLEDGE\tENTRIES\tTO EMBED\tTO REMOVE\tEMBEDDER\tSTORE\n")
 	for _, k := range p.Knowledge {
 		if t, ok := p.Texts[k.Name]; ok {
@@ -58,6 +80,10 @@ func Plan(w io.Writer, what *plan.Plan) error {
 			fmt.Fprintf(tw, "\t%d %s cannot be used, %s among them\n", k.InvalidCount, what, k.Invalid[0])
 		}
 	}
+}
+
+// writeStages says which stage works on how many items.
+func (p planned) writeStages(tw io.Writer) {
 	fmt.Fprintf(tw, "\nSTAGE\tUSE\tPROCESS\tITEMS\n")
 	for i, s := range p.Pipeline.Stages {
 		use, process := s.Use+best(s), "its own"
@@ -80,22 +106,6 @@ func Plan(w io.Writer, what *plan.Plan) error {
 		}
 		fmt.Fprintf(tw, "%s.%s\t%s\t%s\t%s\n", s.Block, s.Name, use, process, items)
 	}
-	p.writeExpects(tw)
-	if p.Invalid > 0 {
-		fmt.Fprintf(tw, "\n%d rows of the input cannot be used\n", p.Invalid)
-	}
-	p.writeServices(tw)
-	p.writeModels(tw)
-	if err := tw.Flush(); err != nil {
-		return err
-	}
-	if err := p.writePlugins(w); err != nil {
-		return err
-	}
-	if err := p.writeEnrich(w); err != nil || p.Forecast == nil {
-		return err
-	}
-	return p.writeForecast(w)
 }
 
 // writeExpects shows what racflow test would ask. A run asks none of it.
