@@ -1,6 +1,8 @@
 package pipelines_test
 
 import (
+	"cmp"
+	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
@@ -24,8 +26,7 @@ var (
 	stop     = regexp.MustCompile(`[.!?]["')*_]*\s+`)
 )
 
-// written are the Markdown files of the repository that people write, by their path from its root, with
-// their texts.
+// written are the texts of the Markdown files that people write, by their path from the repository's root.
 func written(t *testing.T) map[string]string {
 	pages := map[string]string{}
 	err := filepath.WalkDir("..", func(path string, e fs.DirEntry, err error) error {
@@ -50,10 +51,15 @@ func written(t *testing.T) map[string]string {
 
 // anchors are the names that GitHub gives the headings of a page.
 func anchors(text string) []string {
-	var names []string
+	names, before := []string{}, map[string]int{}
 	for _, m := range heading.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
 		name := unsaid.ReplaceAllString(strings.ToLower(link.ReplaceAllString(m[1], "$1")), "")
-		names = append(names, strings.ReplaceAll(name, " ", "-"))
+		name = strings.ReplaceAll(name, " ", "-")
+		names = append(names, name)
+		if n := before[name]; n > 0 {
+			names[len(names)-1] += fmt.Sprint("-", n)
+		}
+		before[name]++
 	}
 	return names
 }
@@ -67,10 +73,7 @@ func TestLinks(t *testing.T) {
 			if err != nil || to.IsAbs() {
 				continue
 			}
-			target := filepath.Join("..", filepath.Dir(path), filepath.FromSlash(to.Path))
-			if to.Path == "" {
-				target = filepath.Join("..", filepath.FromSlash(path))
-			}
+			target := filepath.Join("..", filepath.Dir(path), cmp.Or(to.Path, filepath.Base(path)))
 			if _, err := os.Stat(target); err != nil {
 				t.Errorf("%s links to %s, which is not there", path, m[2])
 			} else if there, _ := os.ReadFile(target); to.Fragment != "" && !slices.Contains(anchors(string(there)), to.Fragment) {
