@@ -117,7 +117,7 @@ func TestJUnit(t *testing.T) {
 
 // TestFiguresAreDocumented: the manual names every figure that rules can name.
 func TestFiguresAreDocumented(t *testing.T) {
-	manual, err := os.ReadFile("../../../../pipelines/README.md")
+	manual, err := os.ReadFile("../../../../pipelines/measuring.md")
 	if err != nil {
 		t.Fatal(err)
 	}
