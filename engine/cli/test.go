@@ -268,7 +268,7 @@ then their answers come from the cache, or are paid for (--offline, --max-cost).
 labels, values of searches and rerankers are chosen by nDCG@10, or by --metric.
 
 An election that learns, such as learned, is fitted on the rows with labels. Without
-such rows, --calls N asks all voters, those that cost money too, about N rows of the
+such rows, --rows N asks all voters, those that cost money too, about N rows of the
 knowledge, each of which is kept out of what is found for it.
 
 --accuracy 0.98 finds x in flag = "confidence < var.x" of the election, too, so that
