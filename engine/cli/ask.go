@@ -252,14 +252,7 @@ func newConsole() *cobra.Command {
 		Long: `Evaluate expressions and rules with the values of a pipeline file. Each line of
 standard input is one of
 
-    EXPRESSION     such as var.model, local.x, upper("a"): what a file may write
-    :item TEXT     the item that rules see from now on: a text, or as JSON, such as
-                   {"text": "...", "meta": {}, "candidates": [{"label": "a", "score": 0.9}],
-                   "votes": [{"voter": "knn", "answer": "a"}], "margin": 0.2, "answer": "a"}
-    :row N         the item is the Nth row of the pipeline's input
-    :rule RULE     such as :rule margin < var.margin_below; it sees the names of flag
-    :help          these commands, and the names that there are
-
+` + report.ConsoleCommands + `
 Once there is an item, an EXPRESSION may also read what rules see of it: margin < 0.2
 or answer in candidate_labels. --run newest --item ID takes an item as a run recorded
 it, by its id or its line in the input: candidates, votes, answer, confidence. Of items

@@ -3,7 +3,7 @@ package explain
 import (
 	"cmp"
 	"context"
-	"math"
+	"slices"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/file/rule"
@@ -24,7 +24,6 @@ func (r *Run) Recorded(ctx context.Context, id string) (seen *pipeline.Inspected
 	if err := r.complete(ctx, []*kept{k}); err != nil {
 		return nil, nil, err
 	}
-	labels := r.Labels()
 	env := &rule.Env{
 		Item:   sdk.Item{ID: k.ID, Text: k.Text, Meta: k.row.Meta},
 		Answer: string(k.Answer), Agreement: k.Agreement, Confidence: cmp.Or(k.Confidence, k.Agreement),
@@ -35,12 +34,12 @@ func (r *Run) Recorded(ctx context.Context, id string) (seen *pipeline.Inspected
 		env.Votes = append(env.Votes, rule.Vote{Voter: v.Voter, Answer: v.Answer, Weight: v.Weight, Accepted: v.Accepted})
 	}
 	if n := len(k.Lists); n > 0 {
-		env.Item.Candidates = candidatesOf(&k.Lists[n-1])
+		env.Item.Candidates = k.Lists[n-1].found
 	}
 	for _, c := range env.Item.Candidates {
 		env.CandidateLabels = append(env.CandidateLabels, c.Label)
 	}
-	env.Labels = rule.NewLabelSet(labels)
+	env.Labels = rule.NewLabelSet(r.Labels())
 	env.CandidateLabels = rule.NewLabelSet(env.CandidateLabels).Sorted()
 	if len(k.Lists) == 0 && r.lastList() != "" {
 		seen.Lacks("the run kept no candidates of this item; racflow run --keep all keeps those of every item", "candidates", "candidate_labels")
@@ -54,53 +53,21 @@ func (r *Run) Recorded(ctx context.Context, id string) (seen *pipeline.Inspected
 	return seen, k.Gone, nil
 }
 
-// candidatesOf are the candidates of a list as rules see them.
-func candidatesOf(l *List) []sdk.Candidate {
-	if l.found != nil {
-		return l.found
-	}
-	score := func(s *float64) float32 {
-		if s == nil {
-			return sdk.Unscored
-		}
-		return float32(*s)
-	}
-	var all []sdk.Candidate
-	for _, c := range l.Candidates {
-		all = append(all, sdk.Candidate{ID: c.ID, Text: c.Text, Label: c.Label, Meta: c.Meta, Score: float32(c.Score), Dense: score(c.Dense), Lexical: score(c.Lexical)})
-	}
-	return all
-}
-
 // rest stands for the labels of a distribution that a run does not keep.
 const rest = "\x00"
 
-// margin is that of the mean ballot of votes. The votes of a voter stand together. Of a
-// distribution only the heaviest are kept: what they lack to 1 went to other labels.
+// margin is that of the mean ballot of votes. Of a distribution only the heaviest are kept:
+// what they lack to 1 went to other labels.
 func margin(votes []result.Vote) float64 {
-	var samples []sdk.Sample
-	for _, v := range votes {
-		n := len(samples)
-		if n == 0 || samples[n-1].Voter != v.Voter {
-			samples = append(samples, sdk.Sample{Voter: v.Voter})
-			n++
-		}
-		samples[n-1].Answers = append(samples[n-1].Answers, sdk.Answer{Label: v.Answer, Weight: v.Weight, Accepted: v.Accepted})
-	}
+	samples := result.Samples(votes)
 	for i := range samples {
 		s, sum, most := &samples[i], 0.0, 0.0
 		for _, a := range s.Answers {
-			sum, most = sum+a.Weight, math.Max(most, a.Weight)
+			sum, most = sum+a.Weight, max(most, a.Weight)
 		}
 		if len(s.Answers) > 1 && most < 1 && sum < 1 {
 			s.Answers = append(s.Answers, sdk.Answer{Label: rest, Weight: 1 - sum, Accepted: true})
 		}
 	}
-	var shares []sdk.Answer
-	for _, share := range ballot.Mean(samples, nil) {
-		if share.Label != rest {
-			shares = append(shares, share)
-		}
-	}
-	return ballot.Margin(shares)
+	return ballot.Margin(slices.DeleteFunc(ballot.Mean(samples, nil), func(a sdk.Answer) bool { return a.Label == rest }))
 }

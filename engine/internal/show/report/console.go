@@ -10,14 +10,15 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
-// ConsoleCommands are what a line of racflow console may be, with what it does.
-var ConsoleCommands = [][2]string{
-	{"EXPRESSION", `a value, such as var.model, local.x, upper("a"), and of the item margin < 0.2`},
-	{":item TEXT", "the item that rules see from now on: a text, or a JSON object"},
-	{":row N", "the item is the Nth row of the pipeline's input"},
-	{":rule RULE", "whether a rule holds for the item, such as :rule margin < var.margin_below"},
-	{":help", "this, and the names that there are"},
-}
+// ConsoleCommands says what a line of racflow console may be.
+const ConsoleCommands = `    EXPRESSION     such as var.model, local.x, upper("a"): what a file may write
+    :item TEXT     the item that rules see from now on: a text, or as JSON, such as
+                   {"text": "...", "meta": {}, "candidates": [{"label": "a", "score": 0.9}],
+                   "votes": [{"voter": "knn", "answer": "a"}], "margin": 0.2, "answer": "a"}
+    :row N         the item is the Nth row of the pipeline's input
+    :rule RULE     such as :rule margin < var.margin_below; it sees the names of flag
+    :help          these commands, and the names that there are
+`
 
 // consoleExamples are expressions with each name of an item.
 var consoleExamples = map[string]string{
@@ -36,9 +37,7 @@ var consoleExamples = map[string]string{
 // item is nil where there is none yet.
 func ConsoleHelp(w io.Writer, file *pipeline.File, item *pipeline.Inspected) error {
 	tw := terminal.NewTable(w)
-	for _, c := range ConsoleCommands {
-		fmt.Fprintf(tw, "%s\t%s\n", c[0], c[1])
-	}
+	fmt.Fprint(tw, ConsoleCommands)
 	var names []string
 	for _, v := range file.Variables {
 		names = append(names, "var."+v.Name)
