@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
@@ -43,7 +44,8 @@ type Workspace struct {
 
 	pending *retry.Handles // of results that come later
 	waits   *terminal.WaitReporter
-	unwatch func() // the workspace is closed
+	unwatch func()      // the workspace is closed
+	warned  atomic.Bool // that vectors cannot be kept
 
 	mu      sync.Mutex
 	control *governor.Governor // nil: no stage calls a service
@@ -367,12 +369,13 @@ func (v *Services) of(by *Pipeline) (*governor.Governor, error) {
 		return v.control, nil
 	}
 	v.cache = filepath.Join(w.state, CacheFolder)
-	if _, err := cache.Trim(v.cache, cache.Limits{Bytes: by.file.Cache.Answers, Age: by.file.Cache.Age}); err != nil {
-		w.log.Warn("the response cache may be larger than its limit", "error", err)
-	}
+	_, trimmed := cache.Trim(v.cache, cache.Limits{Bytes: by.file.Cache.Answers, Age: by.file.Cache.Age})
 	kept, err := cache.Open(v.cache, w.log)
 	if err != nil {
-		return nil, err
+		return nil, err // for the same reason, if it could not be trimmed
+	}
+	if trimmed != nil {
+		w.log.Warn("the response cache may be larger than its limit", "error", trimmed)
 	}
 	v.profiles = governor.NewProfiles(filepath.Join(w.state, ProfilesFolder))
 	responses := governor.Responses(kept)
@@ -401,7 +404,7 @@ func (v *Services) of(by *Pipeline) (*governor.Governor, error) {
 // vectors says where the vectors of passages are kept between builds.
 func (p *Pipeline) vectors() cache.VectorOptions {
 	w, kept := p.workspace, p.file.Cache
-	return cache.VectorOptions{Root: filepath.Join(w.state, VectorsFolder), Limits: cache.Limits{Bytes: kept.Vectors, Age: kept.Age}, Log: w.log}
+	return cache.VectorOptions{Root: filepath.Join(w.state, VectorsFolder), Limits: cache.Limits{Bytes: kept.Vectors, Age: kept.Age}, Log: w.log, Warned: &w.warned}
 }
 
 // keepProfiles keeps the profiles that a run goes by in its folder.

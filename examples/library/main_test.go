@@ -10,14 +10,41 @@ import (
 	"testing"
 )
 
-// The test binary is the program, too, where its first argument is no flag of a test:
-// it is called with a file, and calls itself for the stages.
+// The test binary is the program, too, where its first argument is no flag of a test or
+// asProgram is set: it is called with a file, and calls itself for the stages.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
+	if os.Getenv(asProgram) != "" || len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
 		main()
 		return
 	}
 	os.Exit(m.Run())
+}
+
+const asProgram = "INTENTS_TEST_AS_PROGRAM"
+
+// TestArguments says which argument is wrong, and how the program is called.
+func TestArguments(t *testing.T) {
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "the argument FILE is missing"},
+		{[]string{"main.go", "more"}, `the argument "more" is one too many`},
+		{[]string{filepath.Join(dir, "none.hcl")}, "none.hcl: no such file"},
+		{[]string{dir}, dir + " is a folder"},
+	} {
+		c := exec.CommandContext(t.Context(), program, test.args...)
+		c.Env = append(os.Environ(), asProgram+"=1")
+		out, _ := c.CombinedOutput() // the exit code says whether it failed
+		if code := c.ProcessState.ExitCode(); code != 2 || !strings.Contains(string(out), test.want) || !strings.Contains(string(out), "usage: intents FILE") {
+			t.Errorf("%q: exit code %d\n%s", test.args, code, out)
+		}
+	}
 }
 
 func TestMainJob(t *testing.T) {

@@ -91,8 +91,9 @@ func (w *walk) openVectors() {
 }
 
 // embed gives the entries of a batch their vectors, and takes out those that failed
-// alone.
-func (w *walk) embed(ctx context.Context, m *batch) error {
+// alone. report is called with how many of the entries are done.
+func (w *walk) embed(ctx context.Context, m *batch, report func(n int)) error {
+	defer report(len(m.entries))
 	if len(m.entries) == 0 {
 		return nil
 	}
@@ -111,9 +112,18 @@ func (w *walk) embed(ctx context.Context, m *batch) error {
 		return nil
 	}
 	asked := generation.Pick(texts, missing)
-	made, errs, err := w.ask(ctx, asked)
-	if err != nil {
-		return err
+	var made [][]float32
+	var errs []error
+	for from := 0; from < len(asked); from = len(made) {
+		err := w.pace.call(w.Block.Embed, func(most int) error {
+			vectors, failed, err := w.ask(ctx, asked[from:min(from+most, len(asked))])
+			made, errs = append(made, vectors...), append(errs, failed...)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		report(missing[len(made)-1] + 1)
 	}
 	failed := map[int]bool{}
 	for i, n := range missing {
@@ -125,6 +135,60 @@ func (w *walk) embed(ctx context.Context, m *batch) error {
 	w.vectors.Put(asked, made)
 	m.give(vectors, failed)
 	return nil
+}
+
+// pace chooses how many texts an embedder on this machine gets in a call, so that a call
+// takes a few seconds at most: progress stays visible with a slow model.
+type pace struct {
+	now   func() time.Time
+	texts int // of the next call; 0: none was made
+}
+
+const (
+	firstTexts = 32 // of the first call of a build
+	leastTexts = 8
+	quickCall  = time.Second     // a faster call is followed by one of twice as many texts
+	slowCall   = 4 * time.Second // a slower one by one of half as many
+)
+
+// call calls do with how many texts it may take. A service gets whole batches: it divides
+// them itself, and is asked for several parts at a time.
+func (p *pace) call(s *pipeline.Stage, do func(most int) error) error {
+	if s.Info.Network || s.Info.Pends {
+		return do(embedBatch)
+	}
+	texts, began := cmp.Or(p.texts, firstTexts), p.now()
+	err := do(texts)
+	switch took := p.now().Sub(began); {
+	case took < quickCall:
+		texts = min(2*texts, embedBatch)
+	case took > slowCall:
+		texts = max(texts/2, leastTexts)
+	}
+	p.texts = texts
+	return err
+}
+
+// embedded returns a function that reports that the first n entries of a batch are embedded,
+// and with them the units that end there.
+func (w *walk) embedded(far *measure, m batch) func(n int) {
+	last, from, units := map[string]int{}, 0, m.units // last entry of each unit
+	for i, e := range m.entries {
+		last[generation.DocumentOf(e)] = i
+	}
+	return func(n int) {
+		var ended []string
+		for ; len(units) > 0; units = units[1:] {
+			if at, ok := last[units[0].id]; ok && at >= n {
+				break
+			}
+			ended = append(ended, units[0].id)
+		}
+		if w.doing == "" && n+len(ended) > from {
+			w.Progress.Report(far.add(m.entries[from:n], ended...))
+		}
+		from = n
+	}
 }
 
 // ask has the embedder embed texts. What may pass is tried again: one lost reply is not to
@@ -345,8 +409,9 @@ func (w *walk) put(ctx context.Context, stock *generation.Stock, todo []generati
 	})
 	g.Go(func() error {
 		defer close(embedded)
+		far := w.measure("embedding", todo)
 		for m := range made {
-			if err := w.embed(ctx, &m); err != nil {
+			if err := w.embed(ctx, &m, w.embedded(far, m)); err != nil {
 				return fmt.Errorf("embed: %w", err)
 			}
 			if err := send(ctx, embedded, m); err != nil {
@@ -355,7 +420,7 @@ func (w *walk) put(ctx context.Context, stock *generation.Stock, todo []generati
 		}
 		return nil
 	})
-	g.Go(func() error { return w.store(ctx, embedded, todo, first) })
+	g.Go(func() error { return w.store(ctx, embedded, first) })
 	if err = g.Wait(); err != nil || ended == nil {
 		return surplus, err
 	}
@@ -367,21 +432,14 @@ func (w *walk) put(ctx context.Context, stock *generation.Stock, todo []generati
 	return nil, ended
 }
 
-// store puts batches into the store, which are those of some units.
-func (w *walk) store(ctx context.Context, batches <-chan batch, of []generation.Unit, first bool) error {
-	far, committed := w.measure("embedding", of), time.Now()
+// store puts batches into the store.
+func (w *walk) store(ctx context.Context, batches <-chan batch, first bool) error {
+	committed := time.Now()
 	for m := range batches {
 		if len(m.entries) > 0 {
 			if err := w.take(ctx, m.entries); err != nil {
 				return err
 			}
-		}
-		if w.doing == "" {
-			ended := make([]string, len(m.units))
-			for i, u := range m.units {
-				ended[i] = u.id
-			}
-			w.Progress.Report(far.add(m.entries, ended...))
 		}
 		if first && m.whole && time.Since(committed) > checkpoint {
 			if err := w.commit(ctx); err != nil {

@@ -228,6 +228,9 @@ func namesOf(kind Kind) []name {
 	case Whole, Expectation:
 		seen = nil // it is asked once, before or after there are items
 	}
+	if kind == Inspect {
+		kind = Flag
+	}
 	return slices.Concat(seen, ofKind[kind], figureNames(kind))
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"strings"
 
@@ -195,6 +196,56 @@ func (r *Rule) Eval(ctx context.Context, env *Env) (bool, error) {
 	return holds, nil
 }
 
+// Value is what an expression gives (Inspect), in the values of HCL; an empty one: it
+// is nothing, or a number that is none.
+func (r *Rule) Value(ctx context.Context, env *Env) (cty.Value, error) {
+	e := r.begin(ctx, env)
+	defer r.idle.Put(e)
+	v, err := e.vm.Run(r.code, e.values)
+	if err != nil {
+		return cty.NilVal, r.failed(err)
+	}
+	return valueOf(reflect.ValueOf(v)), nil
+}
+
+// valueOf returns a value as HCL has it; records have the names of rules.
+func valueOf(v reflect.Value) cty.Value {
+	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
+		v = v.Elem()
+	}
+	switch {
+	case !v.IsValid():
+		return cty.NullVal(cty.DynamicPseudoType)
+	case v.Kind() == reflect.String:
+		return cty.StringVal(v.String())
+	case v.Kind() == reflect.Bool:
+		return cty.BoolVal(v.Bool())
+	case v.CanInt():
+		return cty.NumberIntVal(v.Int())
+	case v.CanFloat() && !math.IsNaN(v.Float()):
+		return cty.NumberFloatVal(v.Float())
+	case v.Kind() == reflect.Slice:
+		all := []cty.Value{}
+		for i := range v.Len() {
+			all = append(all, valueOf(v.Index(i)))
+		}
+		return cty.TupleVal(all)
+	case v.Kind() == reflect.Struct:
+		fields := map[string]cty.Value{}
+		for i := range v.NumField() {
+			fields[v.Type().Field(i).Tag.Get("expr")] = valueOf(v.Field(i))
+		}
+		return cty.ObjectVal(fields)
+	case v.Kind() == reflect.Map:
+		members := map[string]cty.Value{}
+		for it := v.MapRange(); it.Next(); {
+			members[it.Key().String()] = valueOf(it.Value())
+		}
+		return cty.ObjectVal(members)
+	}
+	return cty.NullVal(cty.DynamicPseudoType)
+}
+
 // begin prepares to run code on an item until the clock has to be checked again.
 func (p *program) begin(ctx context.Context, env *Env) *evaluation {
 	e, _ := p.idle.Get().(*evaluation)
@@ -241,6 +292,7 @@ const (
 	Filtering                   // filter of retrieve: is this entry searched? See CompileFilter
 	Whole                       // whole of retrieve: does all of the knowledge take the place of a search?
 	Expectation                 // rule of expect: is what was measured good enough?
+	Inspect                     // of no argument: a value of an item that somebody looks at, as flag sees it
 )
 
 // Scope is what stands above a rule in the file: a name that nothing above

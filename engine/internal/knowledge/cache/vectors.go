@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/racflow/racflow/sdk"
@@ -18,6 +19,14 @@ type VectorOptions struct {
 	Root   string // a folder with one folder for each embedder; empty: nothing is kept
 	Limits        // of all embedders together; without Bytes nothing is kept
 	Log    *slog.Logger
+	Warned *atomic.Bool // whether that the folder cannot be used was said, of any knowledge; nil: nobody shares it
+}
+
+// warn says once that the folder cannot be used: one reason is the same for all embedders.
+func (o VectorOptions) warn(message string, err error) {
+	if o.Warned == nil || o.Warned.CompareAndSwap(false, true) {
+		o.Log.Warn(message, "folder", o.Root, "concerns", "every knowledge", "advice", "make the folder writable", "error", err)
+	}
 }
 
 // Bounds of the files of vectors: a trim removes whole files, so there are some thirty.
@@ -44,12 +53,15 @@ func OpenVectors(o VectorOptions, identity, about string, dimension int) *Vector
 	if o.Root == "" || o.Bytes <= 0 {
 		return nil
 	}
+	if o.Warned == nil {
+		o.Warned = new(atomic.Bool)
+	}
 	v := &Vectors{options: o, about: about, dimension: dimension, room: o.Bytes}
 	v.trim() // builds that were cut off have not
 	key := sdk.KeyOf(identity, fmt.Sprint(dimension))
 	var err error
 	if v.cache, err = vectors.open(filepath.Join(o.Root, fmt.Sprintf("%x", key[:8])), o.Log); err != nil {
-		o.Log.Warn("vectors are made again: those of earlier builds cannot be opened", "error", err)
+		o.warn("vectors are made again: those of earlier builds cannot be opened", err)
 		return nil
 	}
 	v.cache.segment = max(leastSegment, o.Bytes/filesOfVectors)
@@ -100,7 +112,7 @@ func (v *Vectors) Put(texts []string, vectors [][]float32) {
 	}
 	if err := v.cache.putGroup(v.about, keys, values); err != nil {
 		v.room = 0
-		v.options.Log.Warn("vectors are not kept for later builds; this one is not affected", "error", err)
+		v.options.warn("vectors are not kept for later builds; this one is not affected", err)
 	}
 }
 
@@ -121,7 +133,7 @@ func (v *Vectors) Close() {
 		return
 	}
 	if err := v.cache.Close(); err != nil {
-		v.options.Log.Warn("close the cache of vectors", "error", err)
+		v.options.warn("close the cache of vectors", err)
 	}
 	CountHits(v.options.Root, v.hits)
 	v.trim()
@@ -129,7 +141,7 @@ func (v *Vectors) Close() {
 
 func (v *Vectors) trim() {
 	if _, err := TrimVectors(v.options.Root, v.options.Limits); err != nil {
-		v.options.Log.Warn("the cache of vectors may be larger than its limit", "error", err)
+		v.options.warn("the cache of vectors may be larger than its limit", err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"bytes"
 	"fmt"
 	"log/slog"
 	"math"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -200,6 +202,22 @@ func TestVectorsThatCannotBeKept(t *testing.T) {
 	v.Close()
 	if len(reported) != 1 || !strings.Contains(reported[0], "not kept for later builds") {
 		t.Errorf("reported %q", reported)
+	}
+}
+
+// What keeps vectors from being kept is the same for each knowledge of a command: it is said once.
+func TestVectorsWarnOnce(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "vectors")
+	must.Do(t, os.WriteFile(root, nil, 0o600)) // no folder
+	var log bytes.Buffer
+	o := VectorOptions{Root: root, Limits: Limits{Bytes: 1 << 20}, Log: slog.New(slog.NewTextHandler(&log, nil)), Warned: new(atomic.Bool)}
+	for _, embedder := range []string{"one", "two"} {
+		v := OpenVectors(o, embedder, embedder, 3)
+		v.Put([]string{"a"}, [][]float32{{1, 2, 3}})
+		v.Close()
+	}
+	if said := log.String(); strings.Count(said, "level=WARN") != 1 || !strings.Contains(said, root) || !strings.Contains(said, "every knowledge") {
+		t.Errorf("the log says %s", said)
 	}
 }
 

@@ -116,6 +116,10 @@ func compile(ctx context.Context, dir string, mod []byte, log io.Writer) (string
 // programOf is the program's name, the last element of the module's path.
 func programOf(mod []byte) (string, error) {
 	module := modfile.ModulePath(mod)
+	if module == ownModule {
+		return "", errors.New("this is racflow itself, and no plugin: racflow plugin new KIND NAME --sdk PATH, with the path of this checkout, writes a plugin " +
+			"that is built against it; racflow plugin verify builtin:KIND/NAME checks a stage of racflow's own")
+	}
 	name := path.Base(module)
 	if version := regexp.MustCompile(`^v\d+$`); version.MatchString(name) {
 		name = path.Base(path.Dir(module))
@@ -126,15 +130,26 @@ func programOf(mod []byte) (string, error) {
 	return name, nil
 }
 
+// checkout says how a project gets the module of racflow where no proxy has it.
+const checkout = " With a checkout of racflow in FOLDER: go mod edit -replace " + ownModule + "=FOLDER; " +
+	"racflow plugin new --sdk FOLDER writes a new project like that."
+
+// ownModule is the path of racflow's module, which has the SDK.
+const ownModule = "github.com/racflow/racflow"
+
+// noNetwork is what the go command says where it cannot ask for a module.
+const noNetwork = `module lookup disabled|dial tcp|no such host|i/o timeout|connection refused|proxyconnect|TLS handshake`
+
 // adviceFor says what to do about what the go command says.
 func adviceFor(said string) string {
 	for _, about := range []struct{ sign, advice string }{
 		{`requires go >= |toolchain not available|invalid go version`,
 			"The plugin needs a newer Go: install it from https://go.dev/dl, or let the go command get it with GOTOOLCHAIN=auto."},
 		{`racflow/racflow@.*(unknown revision|not found|no matching versions|invalid version|410 Gone|40[34] |no such file)`,
-			"There is no such version of racflow's module where GOPROXY looks. Take another with: go get github.com/racflow/racflow@latest; " +
-				"or a checkout: go mod edit -replace github.com/racflow/racflow=FOLDER"},
-		{`module lookup disabled|dial tcp|no such host|i/o timeout|connection refused|proxyconnect|TLS handshake`,
+			"There is no such version of racflow's module where GOPROXY looks. Take another with: go get " + ownModule + "@latest." + checkout},
+		{`(racflow/racflow@|downloading github.com/racflow/racflow v\S+\n[^@\n]*).*(` + noNetwork + `)`, // a line may name no module
+			"The module of racflow could not be fetched: look at the network, and at what `go env GOPROXY` names." + checkout},
+		{noNetwork,
 			"A module could not be fetched: look at the network, and at what `go env GOPROXY` names."},
 		{`checksum mismatch|missing go.sum entry`,
 			"go.sum does not fit go.mod: remove go.sum if you changed go.mod, and do this again."},

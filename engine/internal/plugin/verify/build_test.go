@@ -65,11 +65,12 @@ func TestErrors(t *testing.T) {
 		{"no Python", map[string]string{"racflow-plugin-a/racflow-plugin-a": ""}, map[string]string{"PATH": ""}, []string{"written in Python", "python.org"}},
 		{"two plugins", map[string]string{"racflow-plugin-a/racflow-plugin-a": "", "racflow-plugin-b/racflow-plugin-b": ""}, nil, []string{"several plugins"}},
 		{"wrong code", map[string]string{"go.mod": module, "main.go": "package main\n\nfunc main() { return 1 }\n"}, nil, []string{"build the plugin", "main.go:3"}},
-		{"module off", map[string]string{"go.mod": needs, "main.go": use}, map[string]string{"GOPROXY": "off", "GOFLAGS": ""}, []string{"get the modules", "go env GOPROXY"}},
+		{"module off", map[string]string{"go.mod": needs, "main.go": use}, map[string]string{"GOPROXY": "off", "GOFLAGS": ""}, []string{"get the modules", "go env GOPROXY", "--sdk FOLDER", "-replace"}},
+		{"racflow itself", map[string]string{"go.mod": "module github.com/racflow/racflow\n"}, nil, []string{"racflow itself", "--sdk PATH", "builtin:KIND/NAME"}},
 		{"no such version", map[string]string{"go.mod": needs, "main.go": use}, map[string]string{"GOPROXY": "file://" + filepath.ToSlash(t.TempDir()), "GOFLAGS": "", "GONOSUMDB": "*"},
-			[]string{"get the modules", "v0.0.1-never", "-replace"}},
+			[]string{"get the modules", "v0.0.1-never", "-replace", "--sdk FOLDER"}},
 		{"refused version", map[string]string{"go.mod": needs, "main.go": use}, map[string]string{"GOPROXY": refusing.URL, "GOFLAGS": "", "GONOSUMDB": "*"},
-			[]string{"get the modules", "v0.0.1-never", "-replace"}},
+			[]string{"get the modules", "v0.0.1-never", "-replace", "--sdk FOLDER"}},
 		{"newer Go", map[string]string{"go.mod": strings.Replace(module, "1.26.0", "1.99.0", 1), "main.go": "package main\n\nfunc main() {}\n"}, map[string]string{"GOTOOLCHAIN": "local"},
 			[]string{"1.99", "GOTOOLCHAIN"}},
 	} {
@@ -92,6 +93,19 @@ func TestErrors(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestAdviceFor names a checkout only where racflow's own module is missing.
+func TestAdviceFor(t *testing.T) {
+	for said, want := range map[string]bool{
+		"github.com/racflow/racflow@v0.1.0: dial tcp: lookup proxy: no such host": true,
+		"example.org/other@v0.1.0: dial tcp: lookup proxy: no such host":          false,
+		"main.go:3:1: syntax error": false,
+	} {
+		if got := adviceFor(said); strings.Contains(got, "--sdk") != want {
+			t.Errorf("%q: %q", said, got)
+		}
 	}
 }
 

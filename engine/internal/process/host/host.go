@@ -156,6 +156,7 @@ type Host struct {
 	id      *identity
 	shared  services
 	secrets redact.Secrets
+	said    warnings
 	replays Replays
 	memory  *memory.Watch
 	sockets string // folder in which the host's own is made
@@ -210,7 +211,7 @@ func New(o Options) (*Host, error) {
 		return nil, fmt.Errorf("make a certificate: %w", err)
 	}
 	h := &Host{
-		options: o, id: id, shared: services{identity: id}, sockets: socketFolder(), processes: map[*Process]bool{},
+		options: o, id: id, shared: services{identity: id}, sockets: socketFolder(), processes: map[*Process]bool{}, said: warnings{first: map[string]*warning{}},
 		limits: limits{
 			start: o.StartTimeout, describe: 10 * time.Second, stop: o.StopTimeout,
 			healthEvery: 5 * time.Second, healthWithin: 10 * time.Second,
@@ -258,6 +259,7 @@ func (h *Host) Close() {
 		all.Go(func() { _ = p.Close() })
 	}
 	all.Wait()
+	h.said.close(h.options.Log)
 	h.shared.close()
 	h.mu.Lock()
 	defer h.mu.Unlock()

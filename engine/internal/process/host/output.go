@@ -5,7 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -29,9 +32,72 @@ const (
 type output struct {
 	log     *slog.Logger
 	secrets *redact.Secrets
+	stage   string    // as "embed.k"; empty: it has none
+	said    *warnings // of all stages; nil: each says its own
 	mu      sync.Mutex
+	starts  int // of the process so far
 	last    []string
 	trace   trace
+}
+
+// warnings are those that processes of plugins have written. One that another process has
+// written is not logged again, be it that of another stage or an earlier one of the same.
+type warnings struct {
+	mu    sync.Mutex
+	first map[string]*warning // by what it says
+}
+
+// warning is one with the stages that it concerns.
+type warning struct {
+	message string
+	by      string // the process that wrote it first
+	stages  []string
+}
+
+// maxWarnings is how many different ones are remembered.
+const maxWarnings = 1000
+
+// repeats notes a warning of a process, and reports whether another one has written it.
+func (w *warnings) repeats(o *output, message string, attrs []slog.Attr) bool {
+	if w == nil {
+		return false
+	}
+	parts := []string{message}
+	for _, a := range attrs {
+		parts = append(parts, a.String())
+	}
+	slices.Sort(parts[1:])
+	key := strings.Join(parts, "\n")
+	o.mu.Lock()
+	by := fmt.Sprint(o.stage, " ", o.starts)
+	o.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	known := w.first[key]
+	switch {
+	case known != nil:
+	case len(w.first) < maxWarnings:
+		known = &warning{message: message, by: by}
+		w.first[key] = known
+	default:
+		return false
+	}
+	if !slices.Contains(known.stages, o.stage) {
+		known.stages = append(known.stages, o.stage)
+	}
+	return known.by != by
+}
+
+// close names the stages of warnings that concern several.
+func (w *warnings) close(log *slog.Logger) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, key := range slices.Sorted(maps.Keys(w.first)) {
+		if one := w.first[key]; len(one.stages) > 1 {
+			log.Warn("a warning above concerns several stages", "stages", strings.Join(slices.Sorted(slices.Values(one.stages)), ", "), "warning", one.message)
+		}
+	}
+	clear(w.first)
 }
 
 // lines returns a writer that cuts a stream into lines for o.
@@ -78,7 +144,11 @@ func (o *output) forward(stream, line string) {
 					attrs = append(attrs, slog.Any(o.secrets.Message(key), o.masked(value)))
 				}
 			}
-			o.log.LogAttrs(context.Background(), level, o.secrets.Message(message), attrs...)
+			message = o.secrets.Message(message)
+			if level == slog.LevelWarn && o.log.Enabled(context.Background(), level) && o.said.repeats(o, message, attrs) {
+				return
+			}
+			o.log.LogAttrs(context.Background(), level, message, attrs...)
 			return
 		}
 	}
@@ -130,6 +200,7 @@ func (o *output) forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.last, o.trace = nil, trace{}
+	o.starts++
 }
 
 // lineWriter cuts what is written into lines and drops what is over the limit,

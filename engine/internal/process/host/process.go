@@ -157,13 +157,14 @@ func (h *Host) Start(ctx context.Context, spec Spec) (*Process, error) {
 		spec.StateDir = dir
 	}
 	h.secrets.Add(spec.Secrets...)
-	log := h.options.Log
+	log, said := h.options.Log, &h.said
 	if spec.Quiet {
-		log = slog.New(slog.DiscardHandler)
+		log, said = slog.New(slog.DiscardHandler), nil
 	}
+	stage := fmt.Sprintf("%s.%s", spec.Kind, spec.Block)
 	p := &Process{
 		host: h, spec: spec, replay: newReplayLog(),
-		out:  &output{log: log.With("stage", fmt.Sprintf("%s.%s", spec.Kind, spec.Block)), secrets: &h.secrets},
+		out:  &output{log: log.With("stage", stage), secrets: &h.secrets, stage: stage, said: said},
 		done: make(chan struct{}), changed: make(chan struct{}),
 	}
 	p.ctx, p.end = context.WithCancel(h.ctx)

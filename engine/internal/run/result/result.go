@@ -164,20 +164,24 @@ func Candidates(found []sdk.Candidate) []Candidate {
 
 // runnerUp is the answer that follows the elected one where each voter counts alike.
 func runnerUp(votes []outcome.Vote, elected string) string {
-	var samples []sdk.Sample
-	for _, v := range votes { // the votes of a voter stand together
+	for _, share := range ballot.Mean(Samples(votes), nil) {
+		if share.Label != elected {
+			return share.Label
+		}
+	}
+	return ""
+}
+
+// Samples are votes as one sample of each voter. The votes of a voter stand together.
+func Samples(votes []Vote) (samples []sdk.Sample) {
+	for _, v := range votes {
 		if n := len(samples); n == 0 || samples[n-1].Voter != v.Voter {
 			samples = append(samples, sdk.Sample{Voter: v.Voter})
 		}
 		s := &samples[len(samples)-1]
 		s.Answers = append(s.Answers, sdk.Answer{Label: v.Answer, Weight: v.Weight, Accepted: v.Accepted})
 	}
-	for _, share := range ballot.Mean(samples, nil) {
-		if share.Label != elected {
-			return share.Label
-		}
-	}
-	return ""
+	return samples
 }
 
 func scored(score float32) *float64 {

@@ -23,12 +23,13 @@ type kept struct {
 	row     source.Row
 	seen    *journal.Seen
 	unasked *outcome.Bill
-	passed  bool // what was seen of such an item is only kept where the run keeps all
+	found   []sdk.Candidate // that are the result
+	passed  bool            // what was seen of such an item is only kept where the run keeps all
 }
 
 func keptOf(item *journal.Item, b *Brief) *kept {
 	passed := item.Seen == nil && item.Status != journal.Unreached && item.Result.Decided == nil && !journal.Notable(&item.Result)
-	return &kept{Item: Item{Brief: *b}, row: item.Row, seen: item.Seen, unasked: item.Result.Unasked, passed: passed}
+	return &kept{Item: Item{Brief: *b}, row: item.Row, seen: item.Seen, unasked: item.Result.Unasked, found: item.Result.Candidates, passed: passed}
 }
 
 func (k *kept) lose(format string, args ...any) {
@@ -80,7 +81,7 @@ func (r *Run) list(k *kept) {
 		}
 	}
 	if k.retrievalOnly() {
-		k.Lists = append(k.Lists, List{Stage: r.lastList(), Candidates: k.Candidates})
+		k.Lists = append(k.Lists, List{Stage: r.lastList(), Candidates: k.Candidates, found: k.found})
 	}
 }
 

@@ -47,6 +47,15 @@ func (r *Run) Briefs(ctx context.Context) iter.Seq2[*Brief, error] {
 // Item returns all that is known of an item, by its ID, or else by its line in the input.
 // Of several with one ID it is the first.
 func (r *Run) Item(ctx context.Context, id string) (*Item, error) {
+	whole, err := r.find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return &whole.Item, r.complete(ctx, []*kept{whole})
+}
+
+// find returns an item as the journal has it.
+func (r *Run) find(ctx context.Context, id string) (*kept, error) {
 	number, _ := strconv.Atoi(id)
 	var found *journal.Item
 	for item, err := range r.items(ctx) {
@@ -64,8 +73,7 @@ func (r *Run) Item(ctx context.Context, id string) (*Item, error) {
 	if found == nil {
 		return nil, fmt.Errorf("run %s has no item %q: it was not reached, or is called in another way", r.ID(), id)
 	}
-	whole := keptOf(found, briefOf(found))
-	return &whole.Item, r.complete(ctx, []*kept{whole})
+	return keptOf(found, briefOf(found)), nil
 }
 
 // items are those of the input with what the journal has of them, or where the input is gone,

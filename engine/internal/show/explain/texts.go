@@ -229,7 +229,7 @@ func (r *Run) look(ctx context.Context, items []*kept) error {
 	for _, k := range items {
 		for _, l := range k.Lists {
 			of, ok := r.searched(l.Stage)
-			if !ok || len(l.found) == 0 {
+			if !ok || len(l.found) == 0 || l.Candidates != nil {
 				continue
 			}
 			if ids[of] == nil {

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/knowledge"
 	"github.com/racflow/racflow/engine/internal/process/governor"
 	"github.com/racflow/racflow/engine/internal/show/plan"
 	"github.com/racflow/racflow/engine/internal/show/terminal"
@@ -61,14 +63,14 @@ func (p planned) writeKnowledge(tw io.Writer) {
 	fmt.Fprintf(tw, "\nKNOWLEDGE\tENTRIES\tTO EMBED\tTO REMOVE\tEMBEDDER\tSTORE\n")
 	for _, k := range p.Knowledge {
 		if t, ok := p.Texts[k.Name]; ok {
-			fmt.Fprintf(tw, "%s\t%s\tat most %d (about %d tokens)\t?\t%s\t%s\n", k.Name, entries(t.Count, k.Documents), t.Count, t.Tokens, k.Embedder, k.Store)
+			fmt.Fprintf(tw, "%s\t%s\tat most %d (about %d tokens)\t?\t%s\t%s\n", k.Name, entries(t.Count, k.Documents), t.Count, t.Tokens, p.embedder(k), k.Store)
 			continue
 		}
 		if k.Attached != nil {
 			writeAttached(tw, k)
 			continue
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%d\t%d\t%s\t%s\n", k.Name, entries(k.Entries, k.Documents), k.Added+k.Changed, k.Removed, k.Embedder, k.Store)
+		fmt.Fprintf(tw, "%s\t%s\t%d\t%d\t%s\t%s\n", k.Name, entries(k.Entries, k.Documents), k.Added+k.Changed, k.Removed, p.embedder(k), k.Store)
 		for _, why := range k.Anew {
 			fmt.Fprintf(tw, "\t%s\n", terminal.Sanitize(why))
 		}
@@ -86,7 +88,7 @@ func (p planned) writeKnowledge(tw io.Writer) {
 func (p planned) writeStages(tw io.Writer) {
 	fmt.Fprintf(tw, "\nSTAGE\tUSE\tPROCESS\tITEMS\n")
 	for i, s := range p.Pipeline.Stages {
-		use, process := s.Use+best(s), "its own"
+		use, process := withModel(s)+best(s), "its own"
 		if s.Retrieve != nil {
 			use, process = fmt.Sprintf("%s, %s%s", s.Retrieve.From.Name, p.mode(s.Retrieve), among(s)), "embedder and store"
 		}
@@ -133,6 +135,29 @@ func among(s *pipeline.Stage) string {
 		return ""
 	}
 	return ", among " + terminal.Shorten(s.Retrieve.Filter.Text(), valueWidth)
+}
+
+// embedder is the embedder of a knowledge, with the name of its model.
+func (p planned) embedder(k knowledge.BuildReport) string {
+	for _, block := range p.Pipeline.Knowledge() {
+		if block.Name == k.Name {
+			return withModel(block.Embed)
+		}
+	}
+	return k.Embedder
+}
+
+// withModel is what a stage uses, with the name of its model where it has one, or with the
+// last element of the model's path.
+func withModel(s *pipeline.Stage) string {
+	model := s.Config.Model()
+	if model == "" {
+		return s.Use
+	}
+	if filepath.IsAbs(model) {
+		model = filepath.Base(model)
+	}
+	return fmt.Sprintf("%s (%s)", s.Use, terminal.Line(model))
 }
 
 // best says how many candidates a rerank stage leaves.

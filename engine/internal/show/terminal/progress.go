@@ -128,6 +128,7 @@ const (
 type Progress struct {
 	w     io.Writer
 	width func() int // of the terminal, now; nil: w is none
+	now   func() time.Time
 
 	mu    sync.Mutex
 	last  time.Time // when a line was shown, or the work began
@@ -137,7 +138,7 @@ type Progress struct {
 // NewProgress shows progress on w. width is how many columns its terminal has, which is asked
 // for each line; nil: w is no terminal, or one that cannot overwrite.
 func NewProgress(w io.Writer, width func() int) *Progress {
-	return &Progress{w: w, width: width, last: time.Now()}
+	return &Progress{w: w, width: width, now: time.Now, last: time.Now()}
 }
 
 // Update shows a line where it is time for one. say is called for its parts, the most
@@ -145,7 +146,7 @@ func NewProgress(w io.Writer, width func() int) *Progress {
 func (p *Progress) Update(say func(now time.Time) []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now, every := time.Now(), logged
+	now, every := p.now(), logged
 	if p.width != nil {
 		every = redrawn
 	}

@@ -179,7 +179,7 @@ func basedLog(t testing.TB, dir string) (segment string, content, log []byte) {
 	t.Helper()
 	s := openSmall(t, dir)
 	commit(t, s, nil, entry("a", "red", 1, 0), entry("b", "green red", 1, 0), entry("d", "red", 1, 0))
-	_, err := Compact(ctx, Location{dir, "c"})
+	_, err := compact(ctx, Location{dir, "c"}, true)
 	must.Do(t, err)
 	mustOpen(t, s, 2)
 	must.Do(t, s.Delete(ctx, "c", []string{"a"}))

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"math"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -57,12 +58,25 @@ func (c *collection) writeFile(inputs []segment.Input) (*segment.Segment, error)
 // snapshot's files and has the rows that are in memory. It returns the version
 // with the state of that log.
 func (c *collection) checkpoint(now segment.LogState, s *segment.Snapshot) (*version, error) {
+	return c.checkpointBelow(now, s, math.MaxInt64)
+}
+
+// errNotSmaller says that a new log and its files would take as much room as the old ones.
+var errNotSmaller = errors.New("it would not be smaller")
+
+// checkpointBelow is checkpoint where the new log and its files take less than that many
+// bytes; else it changes nothing and returns errNotSmaller.
+func (c *collection) checkpointBelow(now segment.LogState, s *segment.Snapshot, bytes int64) (*version, error) {
 	a, err := segment.CreateLog(c.path()+".new", now.Schema, c.config.Sync)
 	if err != nil {
 		return nil, err
 	}
 	defer a.F.Close()
 	base, err := writeLive(a, now, s)
+	files := s.Parts[:segment.SnapshotFiles(s.Parts)]
+	if err == nil && a.End+fileBytes(files) >= bytes {
+		err = errNotSmaller
+	}
 	if err == nil && c.config.Sync {
 		err = segment.SyncDir(c.dir) // the names of the files come before that of the log
 	}
@@ -75,8 +89,16 @@ func (c *collection) checkpoint(now segment.LogState, s *segment.Snapshot) (*ver
 		}
 		return nil, err
 	}
-	now.ID, now.Base, now.End, now.Listed = a.ID, base, a.End, pathsOf(s.Parts[:segment.SnapshotFiles(s.Parts)])
+	now.ID, now.Base, now.End, now.Listed = a.ID, base, a.End, pathsOf(files)
 	return c.version(now, s), nil
+}
+
+// fileBytes is the size of the files of parts.
+func fileBytes(parts []segment.Part) (bytes int64) {
+	for i := range parts {
+		bytes += int64(len(parts[i].Bytes))
+	}
+	return bytes
 }
 
 // writeLive writes what a snapshot has to a new log and returns where its base
@@ -158,6 +180,7 @@ type Statistics struct {
 // Compaction says what Compact achieved.
 type Compaction struct {
 	Before, After int64 // bytes of all files of the collection
+	Kept          bool  // it is as it was: rewritten it would not be smaller
 }
 
 // Location is where a collection is: the folder of the store, and its name.
@@ -320,9 +343,14 @@ func Check(ctx context.Context, at Location) error {
 }
 
 // Compact merges all rows of a collection into one segment and removes what no
-// search needs. It writes, so it fails while another process does (a transient
+// search needs, where that makes it smaller. The segment of a small collection can take more
+// than its log, since it has the indexes; then only the log is rewritten, or nothing.
+// It writes, so it fails while another process does (a transient
 // error); searches continue. It needs as much free room as the entries take.
-func Compact(ctx context.Context, at Location) (done Compaction, err error) {
+func Compact(ctx context.Context, at Location) (Compaction, error) { return compact(ctx, at, false) }
+
+// compact is Compact; anyway: a collection that gets larger becomes one segment, too.
+func compact(ctx context.Context, at Location, anyway bool) (done Compaction, err error) {
 	c, err := existing(at)
 	if err != nil {
 		return done, err
@@ -335,7 +363,7 @@ func Compact(ctx context.Context, at Location) (done Compaction, err error) {
 	if err := errors.Join(ctx.Err(), c.begin()); err != nil {
 		return done, err
 	}
-	if err := c.compact(); err != nil {
+	if done.Kept, err = c.compact(anyway); err != nil {
 		return done, c.undo(err)
 	}
 	c.end()
@@ -343,27 +371,47 @@ func Compact(ctx context.Context, at Location) (done Compaction, err error) {
 	return done, err
 }
 
-// compact does so within a transaction that changes nothing.
-func (c *collection) compact() error {
+// compact does so within a transaction that changes nothing. It reports whether the
+// files are those that there were.
+func (c *collection) compact(anyway bool) (kept bool, err error) {
 	now := c.now.Load()
 	defer runtime.KeepAlive(now)
 	if len(now.Parts) == 1 && now.Live == now.Rows && segment.SnapshotFiles(now.Parts) == 1 && len(now.Listed) == 1 && now.End-now.Base < smallLog {
-		return nil
+		return true, nil
+	}
+	before := int64(math.MaxInt64)
+	if !anyway {
+		before = now.End
+		for _, path := range now.Listed {
+			info, err := os.Stat(path)
+			if err != nil {
+				return false, err
+			}
+			before += info.Size()
+		}
 	}
 	var parts []segment.Part
 	if now.Live > 0 {
 		s, err := c.writeFile(segment.Inputs(now.Parts))
 		if err != nil {
-			return err
+			return false, err
 		}
 		parts = append(parts, segment.WholeSnapshot(s))
 	}
-	next, err := c.checkpoint(now.LogState, now.With(parts))
-	if err == nil {
-		c.now.Store(next)
-		c.sweep()
+	next, err := c.checkpointBelow(now.LogState, now.With(parts), before)
+	if errors.Is(err, errNotSmaller) {
+		next, err = c.checkpointBelow(now.LogState, now.Snapshot, before)
 	}
-	return err
+	switch {
+	case err == nil:
+		c.now.Store(next)
+	case errors.Is(err, errNotSmaller):
+		kept, err = true, nil
+	default:
+		return false, err
+	}
+	c.sweep() // also of the segment that was not taken
+	return kept, nil
 }
 
 // existing opens a collection as it is.

@@ -30,7 +30,7 @@ func oneSegment(t testing.TB, dir string) (path string, b []byte) {
 	}
 	must.Do(t, s.Commit(ctx, "c", nil))
 	s.Close()
-	_, err := Compact(ctx, Location{dir, "c"})
+	_, err := compact(ctx, Location{dir, "c"}, true)
 	must.Do(t, err)
 	files, err := fs.Glob(os.DirFS(dir), "c/*"+segment.SegmentSuffix)
 	must.Do(t, err)

@@ -1,0 +1,73 @@
+package explain
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/file/rule"
+	"github.com/racflow/racflow/engine/internal/run/journal"
+	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/ballot"
+)
+
+// Recorded returns an item as the flag of an election sees it, from what the run kept. gone says
+// what is not there any more, and why. The margin is that of the votes that the run kept, the
+// heaviest of each voter.
+func (r *Run) Recorded(ctx context.Context, id string) (seen *pipeline.Inspected, gone []string, err error) {
+	k, err := r.find(ctx, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := r.complete(ctx, []*kept{k}); err != nil {
+		return nil, nil, err
+	}
+	env := &rule.Env{
+		Item:   sdk.Item{ID: k.ID, Text: k.Text, Meta: k.row.Meta},
+		Answer: string(k.Answer), Agreement: k.Agreement, Confidence: cmp.Or(k.Confidence, k.Agreement),
+		Margin: margin(k.Votes),
+	}
+	seen = &pipeline.Inspected{Env: env, Unknown: map[string]string{}}
+	for _, v := range k.Votes {
+		env.Votes = append(env.Votes, rule.Vote{Voter: v.Voter, Answer: v.Answer, Weight: v.Weight, Accepted: v.Accepted})
+	}
+	if n := len(k.Lists); n > 0 {
+		env.Item.Candidates = k.Lists[n-1].found
+	}
+	for _, c := range env.Item.Candidates {
+		env.CandidateLabels = append(env.CandidateLabels, c.Label)
+	}
+	env.Labels = rule.NewLabelSet(r.Labels())
+	env.CandidateLabels = rule.NewLabelSet(env.CandidateLabels).Sorted()
+	if len(k.Lists) == 0 && r.lastList() != "" {
+		seen.Lacks("the run kept no candidates of this item; racflow run --keep all keeps those of every item", "candidates", "candidate_labels")
+	}
+	switch {
+	case k.Status == journal.Unreached:
+		seen.Lacks("the run did not reach the item", "answer", "agreement", "confidence", "margin", "votes")
+	case k.Error != nil:
+		seen.Lacks("the item failed: "+k.Error.Error(), "answer", "agreement", "confidence")
+	}
+	return seen, k.Gone, nil
+}
+
+// rest stands for the labels of a distribution that a run does not keep.
+const rest = "\x00"
+
+// margin is that of the mean ballot of votes. Of a distribution only the heaviest are kept:
+// what they lack to 1 went to other labels.
+func margin(votes []result.Vote) float64 {
+	samples := result.Samples(votes)
+	for i := range samples {
+		s, sum, most := &samples[i], 0.0, 0.0
+		for _, a := range s.Answers {
+			sum, most = sum+a.Weight, max(most, a.Weight)
+		}
+		if len(s.Answers) > 1 && most < 1 && sum < 1 {
+			s.Answers = append(s.Answers, sdk.Answer{Label: rest, Weight: 1 - sum, Accepted: true})
+		}
+	}
+	return ballot.Margin(slices.DeleteFunc(ballot.Mean(samples, nil), func(a sdk.Answer) bool { return a.Label == rest }))
+}

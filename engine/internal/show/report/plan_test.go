@@ -1,0 +1,35 @@
+package report
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/knowledge"
+	"github.com/racflow/racflow/engine/internal/show/plan"
+	"github.com/racflow/racflow/sdk/sdktest/must"
+)
+
+// TestPlanModels: a plan names the models of embedders and rerankers, a folder by its last element.
+func TestPlanModels(t *testing.T) {
+	with := func(block, name, use, config string) *pipeline.Stage {
+		return &pipeline.Stage{Block: block, Name: name, Use: use, Enabled: true, Config: pipeline.Config{Public: []byte(config)}}
+	}
+	k := &pipeline.Knowledge{Name: "docs", Embed: with("embed", "", "encoder", `{"model": "bge-small-en-v1.5"}`)}
+	search := with("retrieve", "near", "", "{}")
+	search.Retrieve = &pipeline.Retrieve{From: k}
+	what := &plan.Plan{
+		File:      &pipeline.File{},
+		Pipeline:  &pipeline.Pipeline{Stages: []*pipeline.Stage{search, with("rerank", "best", "cross_encoder", `{"model": "/models/mine"}`), with("rerank", "again", "local", "{}")}},
+		Knowledge: []knowledge.BuildReport{{Name: "docs", Embedder: "encoder", Store: "local", Entries: 3}},
+	}
+	var out strings.Builder
+	must.Do(t, Plan(&out, what))
+	got := regexp.MustCompile(` {2,}`).ReplaceAllString(out.String(), "  ")
+	for _, want := range []string{"docs  3  0  0  encoder (bge-small-en-v1.5)  local\n", "rerank.best  cross_encoder (mine)  its own", "rerank.again  local  its own"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in\n%s", want, got)
+		}
+	}
+}
