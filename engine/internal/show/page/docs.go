@@ -1,0 +1,43 @@
+package page
+
+import (
+	"bytes"
+	"compress/gzip"
+	_ "embed" // of the assets
+	"encoding/json"
+	"io"
+	"sync"
+)
+
+// This file makes the page that shows the HTTP interface of racflow serve.
+
+var (
+	//go:embed assets/vendor/openapi-explorer-2.4.820.min.js.gz
+	packedExplorer []byte
+	//go:embed assets/docs.css
+	docsStyle string
+)
+
+// explorer is the library, which makes the element openapi-explorer.
+var explorer = sync.OnceValue(func() string {
+	z, err := gzip.NewReader(bytes.NewReader(packedExplorer))
+	if err != nil {
+		panic(err) // an asset of this program
+	}
+	text, err := io.ReadAll(z)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+})
+
+// Docs is a page that shows an OpenAPI description, which is JSON, and may call the server that it
+// came from. The library writes styles of its own, so the policy allows those.
+func Docs(title string, description []byte) Page {
+	return Page{
+		Title: title, Brand: "racflow serve", Data: json.RawMessage(description), Live: true, explorer: true,
+		Body:    `<openapi-explorer id="docs" render-style="read" hide-server-selection="true" nav-bg-color="#eef0f5" nav-text-color="#181d27" primary-color="#3446b8"></openapi-explorer>`,
+		Modules: []string{`document.getElementById("docs").loadSpec(await load("data"));`},
+		Styles:  []string{docsStyle},
+	}
+}
