@@ -3,7 +3,6 @@ package serve
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -25,8 +24,15 @@ import (
 
 // health registers what says how the server does.
 func (s *Server) health() {
-	s.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeStatus(w, http.StatusOK, "ok") })
-	s.mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+	state := as("application/json", schema[Health](s))
+	s.handle(huma.Operation{
+		OperationID: "health", Method: http.MethodGet, Path: "/healthz", Summary: "Say that the process answers", Tags: []string{"server"},
+		Security: public, Responses: described(state, http.StatusOK),
+	}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writeStatus(w, http.StatusOK, "ok") }))
+	s.handle(huma.Operation{
+		OperationID: "ready", Method: http.MethodGet, Path: "/readyz", Summary: "Say whether all pipelines answer", Tags: []string{"server"},
+		Security: public, Responses: described(state, http.StatusOK, http.StatusServiceUnavailable),
+	}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		select {
 		case <-s.ending:
 			writeStatus(w, http.StatusServiceUnavailable, "ending")
@@ -40,16 +46,18 @@ func (s *Server) health() {
 			}
 		}
 		writeStatus(w, http.StatusOK, "ready")
-	})
-	content := sync.OnceValues(func() ([]byte, error) { return json.Marshal(s.api.OpenAPI()) })
-	s.mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) {
-		text, err := content()
-		if err != nil {
-			panic(err) // the guard reports it
-		}
-		w.Header().Set("Content-Type", "application/openapi+json")
-		_, _ = w.Write(text) // the client may be gone
-	})
+	}))
+	if t := s.options.Telemetry; t != nil {
+		s.handle(huma.Operation{
+			OperationID: "metrics", Method: http.MethodGet, Path: "/metrics", Summary: "Return metrics for Prometheus", Tags: []string{"server"},
+			Responses: described(asText("text/plain"), http.StatusOK),
+		}, t.Handler())
+	}
+}
+
+// Health is how the server is doing.
+type Health struct {
+	Status string `json:"status" enum:"ok,ready,starting,ending"`
 }
 
 func writeStatus(w http.ResponseWriter, code int, status string) {
@@ -197,20 +205,14 @@ func New(pipelines Pipelines, o Options) (*Server, error) {
 		Formats: huma.DefaultFormats, DefaultFormat: "application/json",
 	})
 	s.health()
+	s.describe()
 	s.items()
 	s.management()
-	if o.Telemetry != nil {
-		s.mux.Handle("GET /metrics", o.Telemetry.Handler())
-	}
 	return s, nil
 }
 
 // Handler is the server as a handler, guarded.
 func (s *Server) Handler() http.Handler { return s.guard }
-
-// Mount adds a handler for a pattern, as http.ServeMux takes it, behind the same tokens and
-// limits. What works for longer than a body takes to come bounds its own time.
-func (s *Server) Mount(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
 
 // Pipelines are those that are served.
 func (s *Server) Pipelines() Pipelines { return s.pipelines }
