@@ -110,8 +110,8 @@ type model struct {
 
 // modelList is all of them.
 type modelList struct {
-	Object string  `json:"object" enum:"list"`
 	Data   []model `json:"data"`
+	Object string  `json:"object" enum:"list"`
 }
 
 func modelOf(p Pipeline) model {
@@ -127,7 +127,7 @@ func (f chatFace) models(w http.ResponseWriter, _ *http.Request) {
 	for _, p := range f.pipelines() {
 		all = append(all, modelOf(p))
 	}
-	writeRefusal(w, http.StatusOK, modelList{"list", all})
+	writeRefusal(w, http.StatusOK, modelList{all, "list"})
 }
 
 func (f chatFace) model(w http.ResponseWriter, r *http.Request) {

@@ -142,7 +142,7 @@ func differs(s *Server, described *huma.Response, contentType, body string) []er
 		return check(content.Schema, body)
 	case kind == linesType:
 		for line := range strings.Lines(body) {
-			if wrong := check(content.Extensions["itemSchema"].(*huma.Schema), line); wrong != nil {
+			if wrong := check(content.Extensions["x-itemSchema"].(*huma.Schema), line); wrong != nil {
 				return wrong
 			}
 		}

@@ -50,6 +50,7 @@ type Found struct {
 type itemRequest struct {
 	Name   string `path:"name" doc:"The pipeline"`
 	Accept string `header:"Accept" hidden:"true"`
+	Trace  string `header:"traceparent" doc:"The trace that the request is part of, as W3C Trace Context has it"` // package telemetry reads it
 	Body   Item
 }
 
@@ -104,7 +105,7 @@ func retrieve(ctx context.Context, p Pipeline, item engine.Item) (Found, error) 
 func operation[Result any](s *Server, verb, summary string, answer lineAnswer) huma.Operation {
 	item, out := schema[Item](s), schema[Result](s)
 	lines := func(description string, of *huma.Schema) *huma.MediaType {
-		return &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary", Description: description}, Extensions: map[string]any{"itemSchema": of}}
+		return &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary", Description: description}, Extensions: map[string]any{"x-itemSchema": of}}
 	}
 	return huma.Operation{
 		OperationID: verb, Method: http.MethodPost, Path: "/v1/pipelines/{name}/" + verb, Summary: summary, Tags: []string{"items"},

@@ -16,6 +16,8 @@ var (
 	packedExplorer []byte
 	//go:embed assets/docs.css
 	docsStyle string
+	//go:embed assets/docs.js
+	docsCode string
 )
 
 // explorer is the library, which makes the element openapi-explorer.
@@ -36,8 +38,8 @@ var explorer = sync.OnceValue(func() string {
 func Docs(title string, description []byte) Page {
 	return Page{
 		Title: title, Brand: "racflow serve", Data: json.RawMessage(description), Live: true, explorer: true,
-		Body:    `<openapi-explorer id="docs" render-style="read" hide-server-selection="true" nav-bg-color="#eef0f5" nav-text-color="#181d27" primary-color="#3446b8"></openapi-explorer>`,
-		Modules: []string{`document.getElementById("docs").loadSpec(await load("data"));`},
+		Body:    `<openapi-explorer id="docs" render-style="read" hide-server-selection="true" nav-bg-color="#eef0f5" nav-text-color="#181d27" primary-color="#3446b8" secondary-color="#3446b8"></openapi-explorer>`,
+		Modules: []string{docsCode},
 		Styles:  []string{docsStyle},
 	}
 }
