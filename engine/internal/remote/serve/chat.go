@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"maps"
 	"net/http"
 	"strings"
 	"time"
@@ -37,25 +36,20 @@ import (
 // MountChat adds OpenAI's paths to a server.
 func MountChat(s *Server) {
 	f := chatFace{s.Pipelines(), s.Timeout()}
-	whole, chunk := schema[completion](s), asEvents("Chunks, where stream is true, and [DONE] after them", schema[completion](s))
-	failed := as("application/json", schema[refused](s))
-	responses := described(failed, http.StatusBadRequest, http.StatusNotFound, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity,
+	failed, completed := as("application/json", schema[refused](s)), responses{}.and(as("application/json", schema[completion](s)), http.StatusOK)
+	completed.and(asEvents("Chunks, where stream is true, and [DONE] after them", schema[completion](s)), http.StatusOK)
+	completed.and(failed, http.StatusBadRequest, http.StatusNotFound, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity,
 		http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout)
-	responses["200"] = &huma.Response{Description: "The answer", Content: map[string]*huma.MediaType{"application/json": {Schema: whole}, "text/event-stream": chunk}}
 	s.handle(huma.Operation{
 		OperationID: "createChatCompletion", Method: http.MethodPost, Path: "/v1/chat/completions", Summary: "Take the last user message through a pipeline", Tags: []string{"chat"},
 		Description: "Other fields of a chat completion request are taken and have no effect.",
-		RequestBody: &huma.RequestBody{Required: true, Content: as("application/json", schema[chatRequest](s))}, Responses: responses,
+		RequestBody: &huma.RequestBody{Required: true, Content: as("application/json", schema[chatRequest](s))}, Responses: completed,
 	}, http.HandlerFunc(f.complete))
-	s.handle(huma.Operation{
-		OperationID: "listModels", Method: http.MethodGet, Path: "/v1/models", Summary: "List the pipelines as models", Tags: []string{"chat"},
-		Responses: described(as("application/json", schema[modelList](s)), http.StatusOK),
-	}, http.HandlerFunc(f.models))
-	responses = described(failed, http.StatusNotFound)
-	maps.Copy(responses, described(as("application/json", schema[model](s)), http.StatusOK))
+	s.get("/v1/models", "listModels", "chat", "List the pipelines as models", responses{}.and(as("application/json", schema[modelList](s)), http.StatusOK), f.models)
 	s.handle(huma.Operation{
 		OperationID: "getModel", Method: http.MethodGet, Path: "/v1/models/{name}", Summary: "Describe a pipeline as a model", Tags: []string{"chat"},
-		Parameters: []*huma.Param{{Name: "name", In: "path", Required: true, Description: "The pipeline", Schema: &huma.Schema{Type: huma.TypeString}}}, Responses: responses,
+		Parameters: []*huma.Param{{Name: "name", In: "path", Required: true, Description: "The pipeline", Schema: &huma.Schema{Type: huma.TypeString}}},
+		Responses:  responses{}.and(as("application/json", schema[model](s)), http.StatusOK).and(failed, http.StatusNotFound),
 	}, http.HandlerFunc(f.model))
 }
 

@@ -2,10 +2,12 @@ package serve
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"maps"
 	"net/http"
 	"reflect"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -17,8 +19,8 @@ import (
 )
 
 // This file describes the whole interface in OpenAPI 3.1, which GET /openapi.json returns and GET /docs
-// shows to people. The schemas come from the types that are sent. A route is registered by handle or
-// by huma.Register, and both describe it, so none is left out.
+// shows to people. The schemas come from the types that are sent. Routes are registered by handle or
+// by huma.Register, which describe them.
 
 // tags group the operations.
 var tags = []*huma.Tag{
@@ -29,10 +31,6 @@ var tags = []*huma.Tag{
 	{Name: "server", Description: "How the server is doing, and this description"},
 }
 
-func init() {
-	huma.DefaultArrayNullable = false // a list without elements is sent as []
-}
-
 // document begins the description of the server: the schemas of types that make their JSON
 // themselves, and how callers show who they are.
 func document() *huma.OpenAPI {
@@ -41,10 +39,8 @@ func document() *huma.OpenAPI {
 	schemas.RegisterTypeAlias(reflect.TypeFor[result.Fields](), reflect.TypeFor[map[string]any]())
 	return &huma.OpenAPI{
 		OpenAPI: "3.1.0", Tags: tags, Servers: []*huma.Server{{URL: "/"}},
-		Info: &huma.Info{
-			Title: "racflow", Version: engine.Version(), License: &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"},
-			Description: "Pipelines that classify texts, find passages and answer questions. A request that cannot be served is answered with a problem document (RFC 9457).",
-		},
+		Info: &huma.Info{Title: "racflow", Version: engine.Version(), License: &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"},
+			Description: "Pipelines that classify texts, find passages and answer questions. A request that cannot be served is answered with a problem document (RFC 9457)."},
 		Components: &huma.Components{Schemas: schemas, SecuritySchemes: map[string]*huma.SecurityScheme{
 			"token": {Type: "http", Scheme: "bearer", Description: "One of the tokens that the server was started with; it takes none where it was started without"},
 		}},
@@ -52,13 +48,30 @@ func document() *huma.OpenAPI {
 	}
 }
 
-// public is the security of operations that take no token.
-var public = []map[string][]string{{}}
+// routes is a mux that knows its patterns, which a test compares with the description.
+type routes struct {
+	http.ServeMux
+	patterns []string
+}
+
+// HandleFunc registers a function, as huma does.
+func (r *routes) HandleFunc(pattern string, h func(http.ResponseWriter, *http.Request)) {
+	r.patterns = append(r.patterns, pattern)
+	r.ServeMux.HandleFunc(pattern, h)
+}
 
 // handle serves a route that huma does not serve, and describes it.
 func (s *Server) handle(op huma.Operation, h http.Handler) {
-	s.mux.Handle(op.Method+" "+op.Path, h)
+	s.mux.HandleFunc(op.Method+" "+op.Path, h.ServeHTTP)
+	if slices.Contains(s.options.Guard.Public, op.Path) {
+		op.Security = []map[string][]string{{}}
+	}
 	s.api.OpenAPI().AddOperation(&op)
+}
+
+// get is handle for what takes no parameters.
+func (s *Server) get(path, id, tag, summary string, r responses, h http.HandlerFunc) {
+	s.handle(huma.Operation{OperationID: id, Method: http.MethodGet, Path: path, Summary: summary, Tags: []string{tag}, Responses: r}, h)
 }
 
 // schema is that of a type, which the description names.
@@ -77,78 +90,66 @@ func asText(mediaType string) map[string]*huma.MediaType {
 }
 
 // asEvents is content of server-sent events, whose data is JSON.
-func asEvents(description string, each *huma.Schema) *huma.MediaType {
-	return &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeArray, Description: description, Items: each}}
+func asEvents(description string, each *huma.Schema) map[string]*huma.MediaType {
+	return as("text/event-stream", &huma.Schema{Type: huma.TypeArray, Description: description, Items: each})
 }
 
-// described are responses by status. Their content may be nil.
-func described(content map[string]*huma.MediaType, codes ...int) map[string]*huma.Response {
-	all := map[string]*huma.Response{}
+// responses are what an operation answers, by status.
+type responses map[string]*huma.Response
+
+// and adds statuses with content, which may be nil.
+func (r responses) and(content map[string]*huma.MediaType, codes ...int) responses {
 	for _, code := range codes {
-		all[strconv.Itoa(code)] = &huma.Response{Description: http.StatusText(code), Content: maps.Clone(content)}
+		one := r[strconv.Itoa(code)]
+		if one == nil {
+			one = &huma.Response{Description: http.StatusText(code), Content: map[string]*huma.MediaType{}}
+			r[strconv.Itoa(code)] = one
+		}
+		maps.Copy(one.Content, content)
 	}
-	return all
+	return r
 }
 
-// description is the document as JSON, once all routes are registered.
-func (s *Server) description() ([]byte, error) {
+// description is the document as JSON, once all routes are registered. The guard answers in place of any
+// operation, and makes a problem of a panic.
+func (s *Server) description() []byte {
 	d := s.api.OpenAPI()
 	for _, path := range d.Paths {
-		for _, op := range []*huma.Operation{path.Get, path.Post} {
-			if op != nil {
-				s.guarded(op)
-			}
+		op := cmp.Or(path.Get, path.Post) // no path has both
+		codes := []int{http.StatusForbidden, http.StatusMisdirectedRequest, http.StatusInternalServerError}
+		if op.Security == nil {
+			codes = append(codes, http.StatusUnauthorized, http.StatusTooManyRequests)
 		}
-	}
-	return json.Marshal(d)
-}
-
-// guarded adds what the guard answers in place of an operation, and what a panic becomes.
-func (s *Server) guarded(op *huma.Operation) {
-	codes := []int{http.StatusForbidden, http.StatusMisdirectedRequest, http.StatusInternalServerError}
-	if !reflect.DeepEqual(op.Security, public) {
-		codes = append(codes, http.StatusUnauthorized, http.StatusTooManyRequests)
-	}
-	if op.RequestBody != nil {
-		codes = append(codes, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
-	}
-	for code, r := range described(as(ProblemContentType, schema[Problem](s)), codes...) {
-		if had := op.Responses[code]; had != nil {
-			maps.Copy(r.Content, had.Content)
+		if op.RequestBody != nil {
+			codes = append(codes, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
 		}
-		op.Responses[code] = r
+		responses(op.Responses).and(as(ProblemContentType, schema[Problem](s)), codes...)
 	}
+	text, err := json.Marshal(d)
+	if err != nil {
+		panic(err) // the guard reports it
+	}
+	return text
 }
 
 // describe registers the description, as JSON and as a page.
 func (s *Server) describe() {
-	content := sync.OnceValues(s.description)
-	shown := sync.OnceValues(func() ([]byte, error) {
-		text, err := content()
-		if err != nil {
-			return nil, err
-		}
+	content := sync.OnceValue(s.description)
+	shown := sync.OnceValue(func() []byte {
 		var b bytes.Buffer
-		err = page.Docs("HTTP interface", text).Write(&b)
-		return b.Bytes(), err
+		if err := page.Docs("HTTP interface", content()).Write(&b); err != nil {
+			panic(err)
+		}
+		return b.Bytes()
 	})
-	send := func(contentType string, text func() ([]byte, error)) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			body, err := text()
-			if err != nil {
-				panic(err) // the guard reports it
-			}
+	send := func(contentType string, text func() []byte) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", contentType)
 			w.Header().Set("Content-Security-Policy", "frame-ancestors 'none'") // which a page cannot say of itself
-			_, _ = w.Write(body)                                                // the client may be gone
-		})
+			_, _ = w.Write(text())                                              // the client may be gone
+		}
 	}
-	s.handle(huma.Operation{
-		OperationID: "describe", Method: http.MethodGet, Path: "/openapi.json", Summary: "Describe the interface in OpenAPI 3.1", Tags: []string{"server"},
-		Responses: described(as("application/openapi+json", &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}), http.StatusOK),
-	}, send("application/openapi+json", content))
-	s.handle(huma.Operation{
-		OperationID: "showDescription", Method: http.MethodGet, Path: "/docs", Summary: "Show the interface to people", Tags: []string{"server"},
-		Responses: described(asText("text/html"), http.StatusOK),
-	}, send("text/html; charset=utf-8", shown))
+	document := as("application/openapi+json", &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true})
+	s.get("/openapi.json", "describe", "server", "Describe the interface in OpenAPI 3.1", responses{}.and(document, http.StatusOK), send("application/openapi+json", content))
+	s.get("/docs", "showDescription", "server", "Show the interface to people", responses{}.and(asText("text/html"), http.StatusOK), send("text/html; charset=utf-8", shown))
 }

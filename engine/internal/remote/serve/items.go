@@ -57,7 +57,7 @@ type itemRequest struct {
 // items registers what takes items, alone or in batches.
 func (s *Server) items() {
 	answer := operation[engine.Result](s, "answer", "Take an item through the pipeline", s.answerLine)
-	answer.Responses["200"].Content["text/event-stream"] = s.events()
+	responses(answer.Responses).and(s.events(), http.StatusOK)
 	huma.Register(s.api, answer, func(ctx context.Context, in *itemRequest) (*huma.StreamResponse, error) {
 		p := s.pipelines.Named(in.Name)
 		switch {
@@ -176,6 +176,7 @@ func accepts(header, wanted string) bool {
 // What huma finds wrong with a request is a problem like all others. It would repeat what
 // is wrong, which may be long.
 func init() {
+	huma.DefaultArrayNullable = false // a list without elements is sent as []
 	huma.NewError = func(status int, text string, found ...error) huma.StatusError {
 		p := NewProblem(status, text)
 		for _, err := range found {
@@ -281,7 +282,7 @@ func (s *Server) stream(p Pipeline, item engine.Item) *huma.StreamResponse {
 }
 
 // events describes them.
-func (s *Server) events() *huma.MediaType {
+func (s *Server) events() map[string]*huma.MediaType {
 	var kinds []*huma.Schema
 	for _, kind := range []struct {
 		name string

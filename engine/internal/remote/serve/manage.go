@@ -95,7 +95,7 @@ func (s *Server) management() {
 		OperationID: "rebuild", Method: http.MethodPost, Path: "/v1/pipelines/{name}/rebuild", Summary: "Bring the knowledge of a pipeline up to date", Tags: []string{"pipelines"},
 		Description: "The knowledge is built in the background, and answers when it is complete. Until then the older one does.",
 		Errors:      []int{http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable},
-		Responses:   described(as("application/json", schema[Info](s)), http.StatusAccepted),
+		Responses:   responses{}.and(as("application/json", schema[Info](s)), http.StatusAccepted),
 	}, func(ctx context.Context, in *struct {
 		Name string `path:"name"`
 		Wait bool   `query:"wait" doc:"Answer when it is complete"`

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/http"
 	"strings"
 	"time"
@@ -33,14 +32,11 @@ import (
 func MountMCP(s *Server, log *slog.Logger) {
 	f := mcpFace{s.Pipelines(), s.Timeout(), log}
 	message := as("application/json", schema[rpcMessage](s))
-	responses := described(message, http.StatusOK)
-	maps.Copy(responses, described(nil, http.StatusAccepted)) // of a notification
-	maps.Copy(responses, described(asText("text/plain"), http.StatusBadRequest, http.StatusUnsupportedMediaType))
-	responses["400"].Content["application/json"] = message["application/json"]
 	s.handle(huma.Operation{
 		OperationID: "callProtocol", Method: http.MethodPost, Path: "/mcp", Summary: "Speak the Model Context Protocol", Tags: []string{"agents"},
 		Description: "Streamable HTTP without sessions. Each pipeline is a tool that takes a text. A request has to accept application/json and text/event-stream.",
-		RequestBody: &huma.RequestBody{Required: true, Content: message}, Responses: responses,
+		RequestBody: &huma.RequestBody{Required: true, Content: message},
+		Responses:   responses{}.and(message, http.StatusOK, http.StatusBadRequest).and(nil, http.StatusAccepted).and(asText("text/plain"), http.StatusBadRequest, http.StatusUnsupportedMediaType),
 	}, protocol.NewStreamableHTTPHandler(func(*http.Request) *protocol.Server { return f.server() }, &protocol.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: true, Logger: log,
 		DisableLocalhostProtection:   true, // the guard has its own, which knows the names of the server

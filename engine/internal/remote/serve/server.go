@@ -25,14 +25,8 @@ import (
 // health registers what says how the server does.
 func (s *Server) health() {
 	state := as("application/json", schema[Health](s))
-	s.handle(huma.Operation{
-		OperationID: "health", Method: http.MethodGet, Path: "/healthz", Summary: "Say that the process answers", Tags: []string{"server"},
-		Security: public, Responses: described(state, http.StatusOK),
-	}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writeStatus(w, http.StatusOK, "ok") }))
-	s.handle(huma.Operation{
-		OperationID: "ready", Method: http.MethodGet, Path: "/readyz", Summary: "Say whether all pipelines answer", Tags: []string{"server"},
-		Security: public, Responses: described(state, http.StatusOK, http.StatusServiceUnavailable),
-	}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	s.get("/healthz", "health", "server", "Say that the process answers", responses{}.and(state, http.StatusOK), func(w http.ResponseWriter, _ *http.Request) { writeStatus(w, http.StatusOK, "ok") })
+	s.get("/readyz", "ready", "server", "Say whether all pipelines answer", responses{}.and(state, http.StatusOK, http.StatusServiceUnavailable), func(w http.ResponseWriter, _ *http.Request) {
 		select {
 		case <-s.ending:
 			writeStatus(w, http.StatusServiceUnavailable, "ending")
@@ -46,12 +40,9 @@ func (s *Server) health() {
 			}
 		}
 		writeStatus(w, http.StatusOK, "ready")
-	}))
+	})
 	if t := s.options.Telemetry; t != nil {
-		s.handle(huma.Operation{
-			OperationID: "metrics", Method: http.MethodGet, Path: "/metrics", Summary: "Return metrics for Prometheus", Tags: []string{"server"},
-			Responses: described(asText("text/plain"), http.StatusOK),
-		}, t.Handler())
+		s.get("/metrics", "metrics", "server", "Return metrics for Prometheus", responses{}.and(asText("text/plain"), http.StatusOK), t.Handler().ServeHTTP)
 	}
 }
 
@@ -168,7 +159,7 @@ type Options struct {
 type Server struct {
 	pipelines Pipelines
 	options   Options
-	mux       *http.ServeMux
+	mux       *routes
 	api       huma.API
 	guard     *Guard
 
@@ -191,7 +182,7 @@ func New(pipelines Pipelines, o Options) (*Server, error) {
 	o.Guard.Log = o.Log
 	o.Guard.Public = []string{"/healthz", "/readyz"}
 	o.Guard.Streams = func(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/v1/pipelines/") && isLines(r) }
-	s := &Server{pipelines: pipelines, mux: http.NewServeMux(), ending: make(chan struct{}), rebuilds: map[string]chan struct{}{}}
+	s := &Server{pipelines: pipelines, mux: &routes{}, ending: make(chan struct{}), rebuilds: map[string]chan struct{}{}}
 	s.end = sync.OnceFunc(func() { close(s.ending) })
 	s.life, s.stop = context.WithCancel(context.Background())
 	o.Guard.Watch = s.watch(o.Telemetry)

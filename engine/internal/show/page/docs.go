@@ -6,6 +6,7 @@ import (
 	_ "embed" // of the assets
 	"encoding/json"
 	"io"
+	"strings"
 	"sync"
 )
 
@@ -22,15 +23,15 @@ var (
 
 // explorer is the library, which makes the element openapi-explorer.
 var explorer = sync.OnceValue(func() string {
+	var text strings.Builder
 	z, err := gzip.NewReader(bytes.NewReader(packedExplorer))
+	if err == nil {
+		_, err = io.Copy(&text, z)
+	}
 	if err != nil {
 		panic(err) // an asset of this program
 	}
-	text, err := io.ReadAll(z)
-	if err != nil {
-		panic(err)
-	}
-	return string(text)
+	return text.String()
 })
 
 // Docs is a page that shows an OpenAPI description, which is JSON, and may call the server that it
