@@ -176,7 +176,6 @@ func accepts(header, wanted string) bool {
 // What huma finds wrong with a request is a problem like all others. It would repeat what
 // is wrong, which may be long.
 func init() {
-	huma.DefaultArrayNullable = false // a list without elements is sent as []
 	huma.NewError = func(status int, text string, found ...error) huma.StatusError {
 		p := NewProblem(status, text)
 		for _, err := range found {
@@ -190,6 +189,7 @@ func init() {
 		}
 		return p
 	}
+	huma.DefaultArrayNullable = false // a list without elements is sent as []
 }
 
 // ProblemOf says how the answer to an item, or the error instead, is no answer; nil: it is
