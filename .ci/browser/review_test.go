@@ -224,8 +224,9 @@ func TestReviewOnPhone(t *testing.T) {
 	}
 	tab.Keys(kb.Escape)
 	tab.Accessible()
-	Eval[bool](tab, `(document.querySelector("#actions button").click(), true)`)
+	Eval[bool](tab, `(scrollTo({ top: document.body.scrollHeight, behavior: "instant" }), document.querySelector("#actions button").click(), true)`)
 	shows(tab, "two")
+	tab.Wait(`document.getElementById("case-title").getBoundingClientRect().top >= 0`)
 }
 
 // TestReviewOfFindings: rows of a knowledge are dropped and given back.

@@ -66,6 +66,7 @@ import { connect } from "./server.js";
     details = null;
     at("review").hidden = false;
     drawCase();
+    at("case-title").scrollIntoView({ block: "nearest" });
     try {
       const got = memory.get(id) || await server.ask("/api/case?id=" + encodeURIComponent(id));
       memory.set(id, got);
