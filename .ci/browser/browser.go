@@ -156,6 +156,12 @@ func (tab *Tab) Theme(theme string) {
 	call(tab, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}})
 }
 
+// Width gives the page a window that is so many pixels wide, and as high as a phone.
+func (tab *Tab) Width(pixels int64) {
+	tab.t.Helper()
+	tab.Do(chromedp.EmulateViewport(pixels, 844))
+}
+
 // Requests returns the addresses that the page asked for, itself aside.
 func (tab *Tab) Requests() []string {
 	tab.mu.Lock()

@@ -115,6 +115,38 @@ func newLarge(n int) large {
 	return run
 }
 
+// scoped is a run with nine tiles: some of its items are out of scope.
+type scoped struct{ large }
+
+func (scoped) Labels() (all []string) {
+	for i := range 140 {
+		all = append(all, fmt.Sprintf("label_number_%03d_of_%s", i, longLabel))
+	}
+	return all
+}
+
+// TestLongLabels: nine tiles and tables with long labels fit the window.
+func TestLongLabels(t *testing.T) {
+	run := scoped{newLarge(300)}
+	for _, it := range run.items {
+		it.Expected += "_of_" + longLabel
+		it.Answer += "_of_" + longLabel
+	}
+	p, err := page.RunPage(context.Background(), run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tab := Open(t, write(t, p))
+	tab.Wait(`document.querySelector("#items tbody tr")`)
+	if n := Eval[int](tab, `document.querySelectorAll("#cards .card").length`); n != 9 {
+		t.Errorf("there are %d tiles", n)
+	}
+	if n := Eval[int](tab, `document.body.textContent.split("in the currency of the file's prices").length - 1`); n < 1 {
+		t.Error("the cost has no unit")
+	}
+	tab.Fits()
+}
+
 // TestLarge: a page of 6,000 items with all that made their answers is small and quick, and
 // shows hostile items as text.
 func TestLarge(t *testing.T) {

@@ -58,6 +58,32 @@ func (tab *Tab) Accessible() {
 	}
 }
 
+// Fits fails the test where the page does not fit a window of a desk or a phone: where it scrolls
+// sideways, where a row of tiles has a gap, and at the desk where a table hides a column.
+func (tab *Tab) Fits() {
+	tab.t.Helper()
+	for _, width := range []int64{1280, 390} {
+		tab.Width(width)
+		if got := Eval[int64](tab, `document.documentElement.scrollWidth`); got > width {
+			tab.t.Errorf("at %d pixels the page is %d wide: %s", width, got, Eval[string](tab, `[...document.querySelectorAll("main *, header *")]
+				.filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll *")).map((e) => e.outerHTML.slice(0, 80)).slice(0, 5).join("\n")`))
+		}
+		if got := Eval[string](tab, `[...document.querySelectorAll(".cards")].flatMap((grid) => {
+			const ends = new Map();
+			for (const card of grid.children) ends.set(card.offsetTop, card.getBoundingClientRect().right);
+			return [...ends].filter(([, right]) => Math.abs(right - grid.getBoundingClientRect().right) > 1);
+		}).join("; ")`); got != "" {
+			tab.t.Errorf("at %d pixels rows of tiles have gaps (top, right end): %s", width, got)
+		}
+		if got := Eval[string](tab, `[...document.querySelectorAll(".scroll")].filter((e) => e.checkVisibility() && e.scrollWidth > e.clientWidth)
+			.map((e) => e.getAttribute("aria-label") + " by " + (e.scrollWidth - e.clientWidth)).join("; ")`); got != "" && width == 1280 {
+			tab.t.Errorf("tables are cut: %s", got)
+		}
+		tab.Screenshot(fmt.Sprint(tab.t.Name(), "-", width))
+	}
+	tab.Width(1360)
+}
+
 // Quiet fails the test where the page asked for anything, itself and addresses that begin with
 // one of allowed aside, or something went wrong in it.
 func (tab *Tab) Quiet(allowed ...string) {

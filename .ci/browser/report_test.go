@@ -39,6 +39,7 @@ func TestReport(t *testing.T) {
 	racflow(t, dir, "report", "newest", "--output", "report.html")
 	tab := Open(t, filepath.Join(dir, "report.html"))
 	tab.Wait(`document.querySelector("#items tbody tr")`)
+	tab.Fits()
 	tab.Screenshot("report")
 	tab.Accessible()
 
@@ -134,6 +135,7 @@ func TestCompared(t *testing.T) {
 	racflow(t, dir, "report", "run-000001", "run-000002", "--output", "report.html")
 	tab := Open(t, filepath.Join(dir, "report.html"))
 	tab.Wait(`document.querySelector("#items tbody tr")`)
+	tab.Fits()
 	tab.Focus("#items .opener")
 	tab.Keys(kb.Enter)
 	tab.Wait(`document.querySelectorAll("#items .item").length === 2`)

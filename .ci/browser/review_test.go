@@ -19,7 +19,7 @@ import (
 // reviewed serves a review of these cases, and returns the queue and the address of its page.
 func reviewed(t *testing.T, cases []review.Case) (q *review.Queue, address string) {
 	t.Helper()
-	q = review.NewQueue(filepath.Join(t.TempDir(), "reviewed.jsonl"), "run-000001", cases, []string{"card_lost", "card_stolen", "order_status", "parcel_lost"})
+	q = review.NewQueue(filepath.Join(t.TempDir(), "reviewed.jsonl"), "run-000001", cases, []string{"card_lost", "card_stolen", "order_status", "parcel_lost", longLabel})
 	s, err := page.NewReviewServer(q, page.ReviewOptions{
 		Title: "run-000001", Reviewer: "Ada", Notes: []string{"the file does not read these decisions yet:\n\n  source {\n    reviewed = true\n  }"},
 		Details: func(_ context.Context, c review.Case) (any, error) {
@@ -28,7 +28,8 @@ func reviewed(t *testing.T, cases []review.Case) (q *review.Queue, address strin
 			}
 			return map[string]any{
 				"id": c.Items[0], "text": c.Text, "answer": c.Answer, "confidence": c.Confidence, "flagged": true,
-				"votes": []any{map[string]any{"voter": "knn", "answer": "card_lost", "weight": 0.6, "accepted": true}, map[string]any{"voter": "linear", "answer": "card_stolen", "weight": 0.3, "accepted": true}},
+				"votes":   []any{map[string]any{"voter": "knn", "answer": "card_lost", "weight": 0.6, "accepted": true}, map[string]any{"voter": "linear", "answer": "card_stolen", "weight": 0.3, "accepted": true}, map[string]any{"voter": "idle", "answer": "order_status", "weight": 0.4, "accepted": true}},
+				"weights": map[string]any{"knn": 1, "linear": 0.5, "idle": 0},
 				"lists": []any{map[string]any{"stage": "retrieve.near", "candidates": []any{
 					map[string]any{"id": "1", "text": "my card is gone", "label": "card_lost", "score": 0.9}, map[string]any{"id": "2", "text": hostile, "label": "parcel_lost", "score": 0.5},
 				}}},
@@ -54,6 +55,9 @@ func reviewed(t *testing.T, cases []review.Case) (q *review.Queue, address strin
 	return q, s.URL(l.Addr())
 }
 
+// longLabel is wider than a phone.
+const longLabel = "refund_not_received_after_return_of_a_damaged_item_that_was_bought_as_a_gift"
+
 func item(id, text string) review.Case {
 	return review.Case{Text: text, Items: []string{id}, Why: []string{"it is flagged"}, Answer: "card_lost", Confidence: 0.3, Suggestions: []string{"card_lost", "card_stolen"}}
 }
@@ -78,7 +82,7 @@ func decisions(t *testing.T, tab *Tab, q *review.Queue, n int) map[string]string
 // shows waits until a text is what is to be decided.
 func shows(tab *Tab, text string) {
 	tab.t.Helper()
-	tab.Wait(fmt.Sprintf(`document.querySelector("#case .item table") && document.querySelector("#case .said")?.textContent === %q`, text))
+	tab.Wait(fmt.Sprintf(`document.querySelector("#evidence table") && document.querySelector("#case .said")?.textContent === %q`, text))
 }
 
 // press presses a key as a keyboard does: what the page prevents for the key that goes down is then not
@@ -177,6 +181,52 @@ func TestReview(t *testing.T) {
 	Eval[bool](tab, `([...document.querySelectorAll("#case button")].find((b) => b.textContent === "Finish").click(), true)`)
 	tab.Wait(`document.querySelector("#notices").textContent.includes("Finished")`)
 	tab.Quiet(base + "api/")
+}
+
+// TestReviewOnPhone: the decision comes before the evidence, what moves on stays in sight, and nothing
+// makes the page wider than the window.
+func TestReviewOnPhone(t *testing.T) {
+	one, two := item("1", "one"), item("2", "two")
+	one.Suggestions = append(one.Suggestions, longLabel)
+	_, address := reviewed(t, []review.Case{one, two})
+	tab := Open(t, address)
+	shows(tab, "one")
+	Eval[bool](tab, `document.getElementById("all").open = true`)
+	tab.Wait(`document.querySelector("#list .opener")`)
+	tab.Fits()
+	tab.Width(390)
+	if at := Eval[[]float64](tab, `[document.getElementById("choose-title"), ...document.querySelectorAll(".item section")].map((e) => e.getBoundingClientRect().top)`); at[0] > 600 || at[0] > min(at[1], at[2]) {
+		t.Errorf("the decision and the evidence begin at %v", at)
+	}
+	voters := func() string {
+		return Eval[string](tab, `[...document.querySelectorAll(".item section:first-of-type td:first-child")].filter((e) => e.checkVisibility()).map((e) => e.textContent).join(" ")`)
+	}
+	if got := voters(); got != "knn linear" {
+		t.Errorf("votes of %q are shown", got)
+	}
+	tab.Focus(".item section details summary")
+	tab.Keys(kb.Enter)
+	if got := voters(); got != "knn linear idle" {
+		t.Errorf("unfolded, votes of %q are shown", got)
+	}
+	for _, to := range []string{"0", "document.body.scrollHeight"} {
+		if hidden := Eval[string](tab, `(scrollTo({ top: `+to+`, behavior: "instant" }), [...document.querySelectorAll("#actions button")].filter((e) => {
+			const at = e.getBoundingClientRect();
+			return !e.contains(document.elementFromPoint(at.x + at.width / 2, at.y + at.height / 2));
+		}).map((e) => e.textContent).join(", "))`); hidden != "" {
+			t.Errorf("scrolled to %s, %s cannot be pressed", to, hidden)
+		}
+	}
+	press(tab, slash)
+	tab.Wait(`document.querySelectorAll("[role=option]").length === 5`)
+	if got := Eval[int](tab, `document.documentElement.scrollWidth`); got > 390 {
+		t.Errorf("with the labels the page is %d wide", got)
+	}
+	tab.Keys(kb.Escape)
+	tab.Accessible()
+	Eval[bool](tab, `(scrollTo({ top: document.body.scrollHeight, behavior: "instant" }), document.querySelector("#actions button").click(), true)`)
+	shows(tab, "two")
+	tab.Wait(`document.getElementById("case-title").getBoundingClientRect().top >= 0`)
 }
 
 // TestReviewOfFindings: rows of a knowledge are dropped and given back.

@@ -47,9 +47,9 @@ meta, an object. With the type application/x-ndjson the body is a batch, one ite
 line, of any length; results come in its order while it is sent, one a line. With
 Accept: text/event-stream an answer comes by events, stage by stage.
 GET /v1/pipelines lists the pipelines, and POST /v1/pipelines/NAME/rebuild brings the
-knowledge of one up to date. GET /openapi.json describes all of it. GET /healthz says
-that the process answers, GET /readyz that all pipelines do, and GET /metrics has
-metrics for Prometheus.
+knowledge of one up to date. GET /openapi.json describes all of it, and GET /docs shows
+that in a browser. GET /healthz says that the process answers, GET /readyz that all
+pipelines do, and GET /metrics has metrics for Prometheus.
 
 Clients of OpenAI's chat completions ask at /v1, where a pipeline is a model and the
 last user message its item; citations are annotations. Agents find each pipeline as a

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/run/result"
 )
@@ -34,9 +36,21 @@ import (
 // MountChat adds OpenAI's paths to a server.
 func MountChat(s *Server) {
 	f := chatFace{s.Pipelines(), s.Timeout()}
-	s.Mount("POST /v1/chat/completions", http.HandlerFunc(f.complete))
-	s.Mount("GET /v1/models", http.HandlerFunc(f.models))
-	s.Mount("GET /v1/models/{name}", http.HandlerFunc(f.model))
+	failed, completed := as("application/json", schema[refused](s)), responses{}.and(as("application/json", schema[completion](s)), http.StatusOK)
+	completed.and(asEvents("Chunks, where stream is true, and [DONE] after them", schema[completion](s)), http.StatusOK)
+	completed.and(failed, http.StatusBadRequest, http.StatusNotFound, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity,
+		http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout)
+	s.handle(huma.Operation{
+		OperationID: "createChatCompletion", Method: http.MethodPost, Path: "/v1/chat/completions", Summary: "Take the last user message through a pipeline", Tags: []string{"chat"},
+		Description: "Other fields of a chat completion request are taken and have no effect.",
+		RequestBody: &huma.RequestBody{Required: true, Content: as("application/json", schema[chatRequest](s))}, Responses: completed,
+	}, http.HandlerFunc(f.complete))
+	s.get("/v1/models", "listModels", "chat", "List the pipelines as models", responses{}.and(as("application/json", schema[modelList](s)), http.StatusOK), f.models)
+	s.handle(huma.Operation{
+		OperationID: "getModel", Method: http.MethodGet, Path: "/v1/models/{name}", Summary: "Describe a pipeline as a model", Tags: []string{"chat"},
+		Parameters: []*huma.Param{{Name: "name", In: "path", Required: true, Description: "The pipeline", Schema: &huma.Schema{Type: huma.TypeString}}},
+		Responses:  responses{}.and(as("application/json", schema[model](s)), http.StatusOK).and(failed, http.StatusNotFound),
+	}, http.HandlerFunc(f.model))
 }
 
 type chatFace struct {
@@ -83,9 +97,15 @@ func (f chatFace) complete(w http.ResponseWriter, r *http.Request) {
 // model is a pipeline, as OpenAI lists models.
 type model struct {
 	ID      string `json:"id"`
-	Object  string `json:"object"`
-	Created int64  `json:"created"` // when what serves took over; 0: not yet
+	Object  string `json:"object" enum:"model"`
+	Created int64  `json:"created" doc:"When what answers now began to, in seconds since 1970; 0: not yet"`
 	OwnedBy string `json:"owned_by"`
+}
+
+// modelList is all of them.
+type modelList struct {
+	Data   []model `json:"data"`
+	Object string  `json:"object" enum:"list"`
 }
 
 func modelOf(p Pipeline) model {
@@ -101,7 +121,7 @@ func (f chatFace) models(w http.ResponseWriter, _ *http.Request) {
 	for _, p := range f.pipelines() {
 		all = append(all, modelOf(p))
 	}
-	writeRefusal(w, http.StatusOK, map[string]any{"object": "list", "data": all})
+	writeRefusal(w, http.StatusOK, modelList{all, "list"})
 }
 
 func (f chatFace) model(w http.ResponseWriter, r *http.Request) {
@@ -116,19 +136,19 @@ func (f chatFace) model(w http.ResponseWriter, r *http.Request) {
 // completion is an answer, whole or a chunk of it.
 type completion struct {
 	ID      string         `json:"id"`
-	Object  string         `json:"object"`
+	Object  string         `json:"object" enum:"chat.completion,chat.completion.chunk"`
 	Created int64          `json:"created"`
 	Model   string         `json:"model"`
 	Choices []choice       `json:"choices"`
 	Usage   *usage         `json:"usage,omitempty"`
-	Racflow *engine.Result `json:"racflow,omitempty"` // beside the standard
+	Racflow *engine.Result `json:"racflow,omitempty" doc:"The whole result, beside the standard"`
 }
 
 type choice struct {
 	Index    int        `json:"index"`
 	Message  *chatReply `json:"message,omitempty"`
 	Delta    *chatReply `json:"delta,omitempty"`
-	Logprobs *string    `json:"logprobs"` // null: a pipeline has none
+	Logprobs *string    `json:"logprobs" doc:"null: a pipeline has none"`
 	Finish   *string    `json:"finish_reason"`
 }
 
@@ -144,9 +164,12 @@ type usage struct {
 	Prompt     uint64 `json:"prompt_tokens"`
 	Completion uint64 `json:"completion_tokens"`
 	Total      uint64 `json:"total_tokens"`
-	Details    struct {
-		Cached uint64 `json:"cached_tokens"`
-	} `json:"prompt_tokens_details"`
+	Details    cached `json:"prompt_tokens_details"`
+}
+
+// cached says how much of a prompt a service had seen before.
+type cached struct {
+	Tokens uint64 `json:"cached_tokens"`
 }
 
 // newCompletion is what all parts of an answer have in common.
@@ -189,6 +212,6 @@ func passages(found []engine.Candidate) (string, []result.Citation) {
 
 func usageOf(r engine.Result) *usage {
 	u := &usage{Prompt: r.Usage.InputTokens, Completion: r.Usage.OutputTokens, Total: r.Usage.InputTokens + r.Usage.OutputTokens}
-	u.Details.Cached = r.Usage.CachedTokens
+	u.Details.Tokens = r.Usage.CachedTokens
 	return u
 }

@@ -13,21 +13,23 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/run/result"
 )
 
 // annotation says where a part of an answer is from.
 type annotation struct {
-	Type     string   `json:"type"` // "url_citation"
-	Citation citation `json:"url_citation"`
+	Type     string      `json:"type" enum:"url_citation"`
+	Citation urlCitation `json:"url_citation"`
 }
 
-type citation struct {
-	Start int    `json:"start_index"` // in characters of the answer
+type urlCitation struct {
+	Start int    `json:"start_index" doc:"In characters of the answer"`
 	End   int    `json:"end_index"`
 	Title string `json:"title"`
-	URL   string `json:"url"` // of a file, relative as the knowledge names it, with lines as #L3-L9; else the entry's id
+	URL   string `json:"url" doc:"Of a file, relative as the knowledge names it, with lines as #L3-L9; else the id of the entry"`
 }
 
 var mark = regexp.MustCompile(`\[(\d+)\]`)
@@ -42,7 +44,7 @@ func annotations(text string, cited []result.Citation) []annotation {
 			continue
 		}
 		start := utf8.RuneCountInString(text[:at[0]])
-		all = append(all, annotation{"url_citation", citation{
+		all = append(all, annotation{"url_citation", urlCitation{
 			Start: start, End: start + at[1] - at[0], // digits and brackets are a byte each
 			Title: title(cited[i]), URL: address(cited[i]),
 		}})
@@ -87,6 +89,11 @@ type refusal struct {
 	Code    *string `json:"code"`
 }
 
+// refused is the body of the answer that it makes.
+type refused struct {
+	Error *refusal `json:"error"`
+}
+
 // wrong is a mistake in a request; param may be empty.
 func wrong(param, format string, args ...any) *refusal {
 	f := &refusal{status: http.StatusBadRequest, Message: fmt.Sprintf(format, args...), Type: "invalid_request_error"}
@@ -120,7 +127,7 @@ func (f *refusal) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	for name, values := range f.header {
 		w.Header()[name] = values
 	}
-	writeRefusal(w, f.status, map[string]any{"error": f})
+	writeRefusal(w, f.status, refused{f})
 }
 
 func writeRefusal(w http.ResponseWriter, status int, value any) {
@@ -134,28 +141,41 @@ func writeRefusal(w http.ResponseWriter, status int, value any) {
 
 // chatRequest is what counts of a request.
 type chatRequest struct {
-	Model    string    `json:"model"`
-	Messages []message `json:"messages"`
-	Stream   bool      `json:"stream"`
-	N        *int      `json:"n"`
-	Format   *struct {
-		Type string `json:"type"`
-	} `json:"response_format"`
-	StreamOptions *struct {
-		IncludeUsage bool `json:"include_usage"`
-	} `json:"stream_options"`
+	_             struct{}        `additionalProperties:"true"`
+	Model         string          `json:"model" doc:"The pipeline"`
+	Messages      []message       `json:"messages" doc:"The last one of the role user is the text"`
+	Stream        bool            `json:"stream,omitempty" doc:"Answer in chunks"`
+	N             *int            `json:"n,omitempty" doc:"1: a pipeline elects one answer"`
+	Format        *responseFormat `json:"response_format,omitempty"`
+	StreamOptions *streamOptions  `json:"stream_options,omitempty"`
+}
+
+type responseFormat struct {
+	Type string `json:"type" doc:"text: the answer is the pipeline's, as it stands"`
+}
+
+type streamOptions struct {
+	IncludeUsage bool `json:"include_usage,omitempty" doc:"Send the tokens that the answer took in a last chunk"`
 }
 
 // message is one of a conversation.
 type message struct {
-	Role    string  `json:"role"`
-	Content content `json:"content"`
+	_       struct{} `additionalProperties:"true"`
+	Role    string   `json:"role"`
+	Content content  `json:"content,omitempty"`
 }
 
 // content is a text, or parts of which each is one.
 type content struct {
 	text  string
 	other string // the type of the first part that is no text; empty: all are
+}
+
+// Schema implements huma.SchemaProvider.
+func (content) Schema(huma.Registry) *huma.Schema {
+	text := &huma.Schema{Type: huma.TypeString}
+	part := &huma.Schema{Type: huma.TypeObject, Properties: map[string]*huma.Schema{"type": text, "text": text}, Required: []string{"type"}, AdditionalProperties: true}
+	return &huma.Schema{OneOf: []*huma.Schema{text, {Type: huma.TypeArray, Items: part}, {Type: "null"}}}
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -235,7 +255,7 @@ func (s stream) serve(w http.ResponseWriter, r *http.Request, cancel func(), ans
 		case a.refused == nil:
 			s.answer(a.result)
 		case s.to.Begun():
-			s.to.Send("", map[string]any{"error": a.refused})
+			s.to.Send("", refused{a.refused})
 		default:
 			a.refused.ServeHTTP(w, r)
 		}

@@ -7,7 +7,9 @@
 //	GET  /v1/pipelines                what there is, and how it does
 //	GET  /v1/pipelines/NAME           the same of one, with its labels
 //	POST /v1/pipelines/NAME/rebuild   its knowledge is brought up to date; ?wait=true waits for it
-//	GET  /openapi.json                all of this in OpenAPI 3.1
+//	POST /v1/chat/completions         the same in OpenAI's form (chat.go), with GET /v1/models
+//	POST /mcp                         the same as tools of the Model Context Protocol (mcp.go)
+//	GET  /openapi.json, /docs         all of this in OpenAPI 3.1, and as a page for people
 //	GET  /metrics                     metrics for Prometheus, where they are kept
 //	GET  /healthz, /readyz            the process answers; all pipelines do, and it is not ending
 //
@@ -32,8 +34,7 @@
 //	409 the knowledge was not rebuilt   503 starting, ending, or a pipeline cannot serve
 //	                                    504 the answer took too long
 //
-// Who may come in, and with how much, is guard.go's. Mount puts another face, such as
-// another protocol, behind the same guard.
+// Who may come in, and with how much, is guard.go's.
 //
 // With telemetry a request is a span of the trace that its headers name, and these metrics are
 // kept beside those of package telemetry. A route is a pattern, never a path:

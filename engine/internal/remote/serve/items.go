@@ -8,7 +8,6 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,13 +50,14 @@ type Found struct {
 type itemRequest struct {
 	Name   string `path:"name" doc:"The pipeline"`
 	Accept string `header:"Accept" hidden:"true"`
+	Trace  string `header:"traceparent" doc:"The trace that the request is part of, as W3C Trace Context has it"` // package telemetry reads it
 	Body   Item
 }
 
 // items registers what takes items, alone or in batches.
 func (s *Server) items() {
 	answer := operation[engine.Result](s, "answer", "Take an item through the pipeline", s.answerLine)
-	answer.Responses["200"].Content["text/event-stream"] = &huma.MediaType{Schema: s.events()}
+	responses(answer.Responses).and(s.events(), http.StatusOK)
 	huma.Register(s.api, answer, func(ctx context.Context, in *itemRequest) (*huma.StreamResponse, error) {
 		p := s.pipelines.Named(in.Name)
 		switch {
@@ -103,18 +103,17 @@ func retrieve(ctx context.Context, p Pipeline, item engine.Item) (Found, error) 
 // operation describes one on items whose results are Results. A batch is handled before
 // huma reads the body, each line by answer.
 func operation[Result any](s *Server, verb, summary string, answer lineAnswer) huma.Operation {
-	schemas := s.api.OpenAPI().Components.Schemas
-	item, out := schemas.Schema(reflect.TypeFor[Item](), true, ""), schemas.Schema(reflect.TypeFor[Result](), true, "")
-	lines := func(of *huma.Schema) *huma.MediaType {
-		return &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Description: "One JSON value a line"}, Extensions: map[string]any{"itemSchema": of}}
+	item, out := schema[Item](s), schema[Result](s)
+	lines := func(description string, of *huma.Schema) *huma.MediaType {
+		return &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary", Description: description}, Extensions: map[string]any{"x-itemSchema": of}}
 	}
 	return huma.Operation{
 		OperationID: verb, Method: http.MethodPost, Path: "/v1/pipelines/{name}/" + verb, Summary: summary, Tags: []string{"items"},
-		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{linesType: lines(item)}},
-		Responses:   map[string]*huma.Response{"200": {Content: map[string]*huma.MediaType{"application/json": {Schema: out}, linesType: lines(out)}}},
+		Description: "A body of JSON is one item. A body of the type " + linesType + " or " + bytesType + " is a batch of any length, one item a line; the results come in its order, one a line, while it is sent.",
+		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{bytesType: lines("A batch: an item a line", item)}},
+		Responses:   map[string]*huma.Response{"200": {Content: map[string]*huma.MediaType{"application/json": {Schema: out}, linesType: lines("The results of a batch, one a line", out)}}},
 		Errors: []int{
-			http.StatusBadRequest, http.StatusUnauthorized, http.StatusNotFound, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType,
-			http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
+			http.StatusBadRequest, http.StatusNotFound, http.StatusRequestTimeout, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 		},
 		MaxBodyBytes: -1, BodyReadTimeout: -1, // the guard bounds both
 		Middlewares: huma.Middlewares{func(ctx huma.Context, next func(huma.Context)) {
@@ -153,10 +152,11 @@ func respond(ctx context.Context, value any, r engine.Result, err error) (*huma.
 
 var errNotUTF8 = errors.New("it is not UTF-8")
 
-// linesType is the media type of batches. Others that mean the same are taken as well.
-const linesType = "application/x-ndjson"
+// linesType is the media type of batches. Others that mean the same are taken as well; bytesType is
+// the one that generated clients can send.
+const linesType, bytesType = "application/x-ndjson", "application/octet-stream"
 
-var linesTypes = []string{linesType, "application/ndjson", "application/jsonl", "application/x-jsonlines"}
+var linesTypes = []string{linesType, bytesType, "application/ndjson", "application/jsonl", "application/x-jsonlines"}
 
 func isLines(r *http.Request) bool {
 	t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
@@ -189,6 +189,7 @@ func init() {
 		}
 		return p
 	}
+	huma.DefaultArrayNullable = false // a list without elements is sent as []
 }
 
 // ProblemOf says how the answer to an item, or the error instead, is no answer; nil: it is
@@ -229,21 +230,6 @@ func later(status int, after time.Duration, detail string) *Problem {
 
 func unknown(name string) *Problem {
 	return NewProblem(http.StatusNotFound, "there is no pipeline "+name+": GET /v1/pipelines lists those that there are")
-}
-
-// document begins the description of the server: the schemas of types that make their JSON
-// themselves, and how callers show who they are.
-func document() *huma.OpenAPI {
-	schemas := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
-	schemas.RegisterTypeAlias(reflect.TypeFor[result.Answer](), reflect.TypeFor[*string]()) // null: there is none
-	schemas.RegisterTypeAlias(reflect.TypeFor[result.Fields](), reflect.TypeFor[map[string]any]())
-	return &huma.OpenAPI{
-		OpenAPI: "3.1.0", Info: &huma.Info{Title: "racflow", Version: engine.Version()},
-		Components: &huma.Components{Schemas: schemas, SecuritySchemes: map[string]*huma.SecurityScheme{
-			"token": {Type: "http", Scheme: "bearer", Description: "Where the server was started with tokens"},
-		}},
-		Security: []map[string][]string{{"token": {}}, {}},
-	}
 }
 
 // Event is what a stage did for an item.
@@ -296,17 +282,16 @@ func (s *Server) stream(p Pipeline, item engine.Item) *huma.StreamResponse {
 }
 
 // events describes them.
-func (s *Server) events() *huma.Schema {
-	schemas := s.api.OpenAPI().Components.Schemas
+func (s *Server) events() map[string]*huma.MediaType {
 	var kinds []*huma.Schema
 	for _, kind := range []struct {
 		name string
-		data any
-	}{{"stage", Event{}}, {"result", engine.Result{}}, {"error", Problem{}}} {
+		data *huma.Schema
+	}{{"stage", schema[Event](s)}, {"result", schema[engine.Result](s)}, {"error", schema[Problem](s)}} {
 		kinds = append(kinds, &huma.Schema{Type: huma.TypeObject, Required: []string{"event", "data"}, Properties: map[string]*huma.Schema{
 			"event": {Type: huma.TypeString, Enum: []any{kind.name}},
-			"data":  schemas.Schema(reflect.TypeOf(kind.data), true, ""),
+			"data":  kind.data,
 		}})
 	}
-	return &huma.Schema{Type: huma.TypeArray, Description: "Server-sent events; data is JSON", Items: &huma.Schema{OneOf: kinds}}
+	return asEvents("Events, for Accept: text/event-stream", &huma.Schema{OneOf: kinds})
 }

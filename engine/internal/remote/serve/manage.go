@@ -34,7 +34,7 @@ type Knowledge struct {
 	Name       string `json:"name"`
 	Collection string `json:"collection"`
 	Content    string `json:"content" doc:"Hash of what it was made from"`
-	Attached   bool   `json:"attached,omitempty" doc:"Somebody else makes it: its rows may change under one hash"`
+	Attached   bool   `json:"attached,omitempty" doc:"Another program makes it: its rows may change under one hash"`
 }
 
 func describe(p Pipeline, labels bool) Info {
@@ -61,7 +61,7 @@ type listed struct {
 	}
 }
 
-type described struct {
+type one struct {
 	Status int
 	Body   Info
 }
@@ -69,7 +69,8 @@ type described struct {
 // management registers what lists pipelines and has them rebuilt.
 func (s *Server) management() {
 	huma.Register(s.api, huma.Operation{
-		OperationID: "list", Method: http.MethodGet, Path: "/v1/pipelines", Summary: "List the pipelines", Tags: []string{"pipelines"},
+		OperationID: "listPipelines", Method: http.MethodGet, Path: "/v1/pipelines", Summary: "List the pipelines", Tags: []string{"pipelines"},
+		Errors: []int{http.StatusInternalServerError},
 	}, func(context.Context, *struct{}) (*listed, error) {
 		out := &listed{}
 		out.Body.Pipelines = []Info{}
@@ -79,33 +80,33 @@ func (s *Server) management() {
 		return out, nil
 	})
 	huma.Register(s.api, huma.Operation{
-		OperationID: "get", Method: http.MethodGet, Path: "/v1/pipelines/{name}", Summary: "Describe a pipeline", Tags: []string{"pipelines"},
-		Errors: []int{http.StatusUnauthorized, http.StatusNotFound},
+		OperationID: "getPipeline", Method: http.MethodGet, Path: "/v1/pipelines/{name}", Summary: "Describe a pipeline", Tags: []string{"pipelines"},
+		Errors: []int{http.StatusNotFound},
 	}, func(_ context.Context, in *struct {
 		Name string `path:"name"`
-	}) (*described, error) {
+	}) (*one, error) {
 		p := s.pipelines.Named(in.Name)
 		if p == nil {
 			return nil, unknown(in.Name)
 		}
-		return &described{http.StatusOK, describe(p, true)}, nil
+		return &one{http.StatusOK, describe(p, true)}, nil
 	})
 	huma.Register(s.api, huma.Operation{
 		OperationID: "rebuild", Method: http.MethodPost, Path: "/v1/pipelines/{name}/rebuild", Summary: "Bring the knowledge of a pipeline up to date", Tags: []string{"pipelines"},
 		Description: "The knowledge is built in the background, and answers when it is complete. Until then the older one does.",
-		Errors:      []int{http.StatusUnauthorized, http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable},
-		Responses:   map[string]*huma.Response{"202": {Description: "It is being built"}},
+		Errors:      []int{http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable},
+		Responses:   responses{}.and(as("application/json", schema[Info](s)), http.StatusAccepted),
 	}, func(ctx context.Context, in *struct {
 		Name string `path:"name"`
 		Wait bool   `query:"wait" doc:"Answer when it is complete"`
-	}) (*described, error) {
+	}) (*one, error) {
 		p := s.pipelines.Named(in.Name)
 		if p == nil {
 			return nil, unknown(in.Name)
 		}
 		if !in.Wait {
 			s.rebuild(p)
-			return &described{http.StatusAccepted, describe(p, false)}, nil
+			return &one{http.StatusAccepted, describe(p, false)}, nil
 		}
 		if err := p.Rebuild(ctx); err != nil {
 			if ctx.Err() != nil {
@@ -113,7 +114,7 @@ func (s *Server) management() {
 			}
 			return nil, NewProblem(http.StatusConflict, "what answers stays as it was: "+err.Error())
 		}
-		return &described{http.StatusOK, describe(p, false)}, nil
+		return &one{http.StatusOK, describe(p, false)}, nil
 	})
 }
 

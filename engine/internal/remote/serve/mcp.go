@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
 	protocol "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/racflow/racflow/engine"
@@ -27,15 +28,31 @@ import (
 // Sessions are not kept: each request stands for itself, so any number of clients costs nothing
 // while it asks nothing.
 
-// MountMCP adds the protocol to a server, under /protocol.
+// MountMCP adds the protocol to a server, under /mcp.
 func MountMCP(s *Server, log *slog.Logger) {
 	f := mcpFace{s.Pipelines(), s.Timeout(), log}
-	s.Mount("/mcp", protocol.NewStreamableHTTPHandler(func(*http.Request) *protocol.Server { return f.server() }, &protocol.StreamableHTTPOptions{
+	message := as("application/json", schema[rpcMessage](s))
+	s.handle(huma.Operation{
+		OperationID: "callProtocol", Method: http.MethodPost, Path: "/mcp", Summary: "Speak the Model Context Protocol", Tags: []string{"agents"},
+		Description: "Streamable HTTP without sessions. Each pipeline is a tool that takes a text. A request has to accept application/json and text/event-stream.",
+		RequestBody: &huma.RequestBody{Required: true, Content: message},
+		Responses:   responses{}.and(message, http.StatusOK, http.StatusBadRequest).and(nil, http.StatusAccepted).and(asText("text/plain"), http.StatusBadRequest, http.StatusUnsupportedMediaType),
+	}, protocol.NewStreamableHTTPHandler(func(*http.Request) *protocol.Server { return f.server() }, &protocol.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: true, Logger: log,
 		DisableLocalhostProtection:   true, // the guard has its own, which knows the names of the server
 		MaxRequestBodyBytes:          -1,   // the guard bounds bodies
 		PropagateRequestCancellation: true,
 	}))
+}
+
+// rpcMessage is a message of the protocol, in JSON-RPC 2.0.
+type rpcMessage struct {
+	Version string         `json:"jsonrpc" enum:"2.0"`
+	ID      any            `json:"id,omitempty" doc:"A number or a text, which the response repeats; a notification has none"`
+	Method  string         `json:"method,omitempty" doc:"Of a request: such as initialize, tools/list or tools/call"`
+	Params  map[string]any `json:"params,omitempty" doc:"Of a request: such as the name of a tool and its arguments"`
+	Result  map[string]any `json:"result,omitempty" doc:"Of a response"`
+	Error   map[string]any `json:"error,omitempty" doc:"Of a response, in place of a result"`
 }
 
 // MCP speaks the protocol on standard input and output until ctx ends or the input does.

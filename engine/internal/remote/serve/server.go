@@ -3,7 +3,6 @@ package serve
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -25,8 +24,9 @@ import (
 
 // health registers what says how the server does.
 func (s *Server) health() {
-	s.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeStatus(w, http.StatusOK, "ok") })
-	s.mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+	state := as("application/json", schema[Health](s))
+	s.get("/healthz", "health", "server", "Say that the process answers", responses{}.and(state, http.StatusOK), func(w http.ResponseWriter, _ *http.Request) { writeStatus(w, http.StatusOK, "ok") })
+	s.get("/readyz", "ready", "server", "Say whether all pipelines answer", responses{}.and(state, http.StatusOK, http.StatusServiceUnavailable), func(w http.ResponseWriter, _ *http.Request) {
 		select {
 		case <-s.ending:
 			writeStatus(w, http.StatusServiceUnavailable, "ending")
@@ -41,15 +41,14 @@ func (s *Server) health() {
 		}
 		writeStatus(w, http.StatusOK, "ready")
 	})
-	content := sync.OnceValues(func() ([]byte, error) { return json.Marshal(s.api.OpenAPI()) })
-	s.mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) {
-		text, err := content()
-		if err != nil {
-			panic(err) // the guard reports it
-		}
-		w.Header().Set("Content-Type", "application/openapi+json")
-		_, _ = w.Write(text) // the client may be gone
-	})
+	if t := s.options.Telemetry; t != nil {
+		s.get("/metrics", "metrics", "server", "Return metrics for Prometheus", responses{}.and(asText("text/plain"), http.StatusOK), t.Handler().ServeHTTP)
+	}
+}
+
+// Health is how the server is doing.
+type Health struct {
+	Status string `json:"status" enum:"ok,ready,starting,ending"`
 }
 
 func writeStatus(w http.ResponseWriter, code int, status string) {
@@ -160,7 +159,7 @@ type Options struct {
 type Server struct {
 	pipelines Pipelines
 	options   Options
-	mux       *http.ServeMux
+	mux       *routes
 	api       huma.API
 	guard     *Guard
 
@@ -183,7 +182,7 @@ func New(pipelines Pipelines, o Options) (*Server, error) {
 	o.Guard.Log = o.Log
 	o.Guard.Public = []string{"/healthz", "/readyz"}
 	o.Guard.Streams = func(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/v1/pipelines/") && isLines(r) }
-	s := &Server{pipelines: pipelines, mux: http.NewServeMux(), ending: make(chan struct{}), rebuilds: map[string]chan struct{}{}}
+	s := &Server{pipelines: pipelines, mux: &routes{}, ending: make(chan struct{}), rebuilds: map[string]chan struct{}{}}
 	s.end = sync.OnceFunc(func() { close(s.ending) })
 	s.life, s.stop = context.WithCancel(context.Background())
 	o.Guard.Watch = s.watch(o.Telemetry)
@@ -197,20 +196,14 @@ func New(pipelines Pipelines, o Options) (*Server, error) {
 		Formats: huma.DefaultFormats, DefaultFormat: "application/json",
 	})
 	s.health()
+	s.describe()
 	s.items()
 	s.management()
-	if o.Telemetry != nil {
-		s.mux.Handle("GET /metrics", o.Telemetry.Handler())
-	}
 	return s, nil
 }
 
 // Handler is the server as a handler, guarded.
 func (s *Server) Handler() http.Handler { return s.guard }
-
-// Mount adds a handler for a pattern, as http.ServeMux takes it, behind the same tokens and
-// limits. What works for longer than a body takes to come bounds its own time.
-func (s *Server) Mount(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
 
 // Pipelines are those that are served.
 func (s *Server) Pipelines() Pipelines { return s.pipelines }

@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net"
 	"net/http"
@@ -84,7 +83,7 @@ func TestHealth(t *testing.T) {
 	p := newFake("p")
 	all := must.Get(NewTokens("0123456789abcdef", "", nil))(t)
 	s, url := serving(t, Options{Guard: GuardOptions{Tokens: all}}, p)
-	s.Mount("GET /other/", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("other")) }))
+	s.mux.Handle("GET /other/", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("other")) }))
 	get := func(path, token string) (int, string) {
 		r := request(t, http.MethodGet, url+path, "")
 		if token != "" {
@@ -104,52 +103,6 @@ func TestHealth(t *testing.T) {
 		if status, text := get(test.path, test.token); status != test.status {
 			t.Errorf("%s: %d %s", test.path, status, text)
 		}
-	}
-}
-
-// TestDocument: OpenAPI has what the server does, with types as their JSON is.
-func TestDocument(t *testing.T) {
-	_, url := serving(t, Options{}, newFake("p"))
-	response, err := http.Get(url + "/openapi.json")
-	must.Do(t, err)
-	defer response.Body.Close() //nolint:errcheck // it was only read
-	var d struct {
-		OpenAPI string
-		Paths   map[string]map[string]struct {
-			RequestBody struct{ Content map[string]any }
-			Responses   map[string]struct{ Content map[string]any }
-		}
-		Components struct {
-			Schemas map[string]struct {
-				Required   []string
-				Properties map[string]map[string]any
-			}
-		}
-	}
-	if err := json.NewDecoder(response.Body).Decode(&d); err != nil || d.OpenAPI != "3.1.0" {
-		t.Fatal(d.OpenAPI, err)
-	}
-	for path, method := range map[string]string{
-		"/v1/pipelines": "get", "/v1/pipelines/{name}": "get", "/v1/pipelines/{name}/answer": "post",
-		"/v1/pipelines/{name}/retrieve": "post", "/v1/pipelines/{name}/rebuild": "post",
-	} {
-		if _, ok := d.Paths[path][method]; !ok || len(d.Paths[path]) != 1 {
-			t.Errorf("%s has %v", path, d.Paths[path])
-		}
-	}
-	answer := d.Paths["/v1/pipelines/{name}/answer"]["post"]
-	if got := answer.Responses["200"].Content; len(got) != 3 || got["text/event-stream"] == nil || got[linesType] == nil || len(answer.RequestBody.Content) != 2 || answer.Responses["504"].Content[ProblemContentType] == nil {
-		t.Errorf("%+v", answer)
-	}
-	result := d.Components.Schemas["Result"].Properties
-	if fields := result["fields"]["type"]; fields != "object" || len(result["votes"]) == 0 {
-		t.Errorf("%+v", result)
-	}
-	if types, ok := result["answer"]["type"].([]any); !ok || len(types) != 2 || types[1] != "null" {
-		t.Errorf("an answer is %v", result["answer"])
-	}
-	if d.Components.Schemas["Problem"].Properties["detail"] == nil || strings.Join(d.Components.Schemas["Item"].Required, " ") != "text" {
-		t.Errorf("%+v", d.Components.Schemas)
 	}
 }
 

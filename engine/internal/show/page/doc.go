@@ -19,5 +19,6 @@
 // Colours, spaces and components are in page.css, for light and dark, wide and narrow. The
 // same Page has the same bytes.
 //
-// report.go fills one with a run, or the comparison of two; review.go serves one on which people decide.
+// report.go fills one with a run, or the comparison of two; review.go serves one on which people decide;
+// docs.go shows an OpenAPI description by a library, the one page whose policy allows styles that scripts make.
 package page

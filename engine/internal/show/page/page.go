@@ -72,6 +72,8 @@ type Page struct {
 	Styles  []string // CSS after page.css
 	Charts  bool     // the modules draw charts
 	Live    bool     // the modules call the server that the page came from
+
+	explorer bool // the page shows an OpenAPI description by a library
 }
 
 // Block is data of a page, with an id that is unique in it.
@@ -108,6 +110,9 @@ func (p Page) Write(w io.Writer) error {
 	if p.Charts {
 		scripts = append(scripts, chartist)
 	}
+	if p.explorer {
+		scripts = append(scripts, explorer())
+	}
 	code := join(append([]string{base}, p.Modules...))
 	blocks := p.Blocks
 	if p.Data != nil {
@@ -119,7 +124,7 @@ func (p Page) Write(w io.Writer) error {
 	}
 	var b bytes.Buffer
 	err = frame.Execute(&b, map[string]any{
-		"Title": p.Title, "Brand": p.Brand, "Body": p.Body, "Policy": policy(css, append(scripts, code), p.Live),
+		"Title": p.Title, "Brand": p.Brand, "Body": p.Body, "Policy": p.policy(css, append(scripts, code)),
 		"Style": element("style", "", css), "Data": data, "Scripts": libraries(scripts), "Modules": element("script", ` type="module"`, code),
 	})
 	if err != nil {
@@ -158,13 +163,15 @@ func join(modules []string) string {
 	return b.String()
 }
 
-// policy is the Content-Security-Policy of a page with this style and these scripts.
-func policy(style string, scripts []string, live bool) string {
-	directives := []string{
-		"default-src 'none'", "script-src" + hashes(scripts...), "style-src" + hashes(style),
-		"base-uri 'none'", "form-action 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'",
+// policy is the Content-Security-Policy of the page with this style and these scripts.
+func (p Page) policy(style string, scripts []string) string {
+	directives := []string{"default-src 'none'", "script-src" + hashes(scripts...), "base-uri 'none'", "form-action 'none'"}
+	if p.explorer { // it makes markup and styles while it runs
+		directives = append(directives, "style-src 'unsafe-inline'", "img-src data:")
+	} else {
+		directives = append(directives, "style-src"+hashes(style), "require-trusted-types-for 'script'", "trusted-types 'none'")
 	}
-	if live {
+	if p.Live {
 		directives = append(directives, "connect-src 'self'")
 	}
 	return strings.Join(directives, "; ")

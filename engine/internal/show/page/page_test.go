@@ -65,6 +65,18 @@ func TestWrite(t *testing.T) {
 	}
 }
 
+// TestDocs: the page of the interface may make styles while it runs, and runs no script but those that stand in it.
+func TestDocs(t *testing.T) {
+	text := write(t, page.Docs("t", []byte(`{"info": {"title": "</script><script>alert(1)</script>"}}`)))
+	policy := html.UnescapeString(regexp.MustCompile(`Content-Security-Policy" content="([^"]*)"`).FindStringSubmatch(text)[1])
+	if !strings.Contains(policy, "default-src 'none'; script-src 'sha256-") || strings.Count(policy, "unsafe") != 1 || !strings.Contains(policy, "style-src 'unsafe-inline'; ") || !strings.Contains(policy, "connect-src 'self'") {
+		t.Errorf("the policy is %s", policy)
+	}
+	if strings.Contains(text, "alert(1)</script>") {
+		t.Error("a text is markup")
+	}
+}
+
 // TestModules: modules become one, without what joins them in an editor.
 func TestModules(t *testing.T) {
 	text := write(t, page.Page{Modules: []string{"import { element } from \"./base.js\";\nexport function mine() {}\n", "mine();\n"}})

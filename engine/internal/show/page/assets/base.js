@@ -38,6 +38,8 @@ export const percent = (share, digits = 1) => (100 * share).toFixed(digits) + " 
 export const count = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, ","); // of a whole number
 export const plural = (n, noun) => count(n) + " " + noun + (n === 1 ? "" : "s");
 export const rounded = (x, digits = 3) => (Math.abs(x) >= 1000 ? x.toFixed(0) : x.toPrecision(digits)).replace(/^(-?\d+\.\d*?)0+$/, "$1").replace(/\.$/, "");
+// costUnit is what amounts of money are in: a file's prices name no currency.
+export const costUnit = "in the currency of the file's prices";
 export const money = (cost) => (cost === 0 ? "0" : cost < 0.01 ? cost.toPrecision(2) : cost.toFixed(2));
 
 // load returns the data of a block of the page; undefined: there is none.

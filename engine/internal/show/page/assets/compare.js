@@ -1,4 +1,4 @@
-import { element, load, quoted, visible, badge, percent, count, plural, money, shorten } from "../../assets/base.js";
+import { element, load, quoted, visible, badge, percent, count, plural, money, costUnit, shorten } from "../../assets/base.js";
 import { table } from "../../assets/table.js";
 import { answer, item } from "../../assets/item.js";
 import { card, duration, between, chance, coverage, what, fill, notice, sections } from "./figures.js";
@@ -40,7 +40,7 @@ fill("both", table({
     fact("Failed", (s) => (s.run.totals ? count(s.run.totals.failed) : "")),
     fact("ECE", (s) => (s.run.eval ? s.run.eval.calibration.ece.toFixed(3) : "")),
     fact("Tokens", (s) => count(s.side.tokens)),
-    fact("Cost", (s) => money(s.side.cost)),
+    fact("Cost, " + costUnit, (s) => money(s.side.cost)),
     fact("Took", (s) => (s.run.totals ? duration(s.run.totals.seconds) : "")),
     ...[...new Set(sides.flatMap((s) => s.run.stages.map((t) => t.stage)))].map((stage) => fact(stage, (s) => {
       const of = s.run.stages.find((t) => t.stage === stage);

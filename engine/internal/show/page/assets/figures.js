@@ -1,4 +1,4 @@
-import { element, quoted, badge, meter, percent, count, plural, rounded, money } from "../../assets/base.js";
+import { element, quoted, badge, meter, percent, count, plural, rounded, money, costUnit } from "../../assets/base.js";
 import { table } from "../../assets/table.js";
 import { chart } from "../../assets/chart.js";
 import { answer } from "../../assets/item.js";
@@ -175,7 +175,7 @@ export function stages(run) {
       { name: "Per 1,000 rows", number: true, value: (s) => (s.rows ? s.busy_seconds / s.rows : 0), cell: (s) => (s.rows ? duration((1000 * s.busy_seconds) / s.rows) : "") },
       paid && { name: "Tokens in", number: true, value: (s) => s.tokens?.input || 0, cell: (s) => (s.tokens ? count(s.tokens.input) : "") },
       paid && { name: "Tokens out", number: true, value: (s) => s.tokens?.output || 0, cell: (s) => (s.tokens ? count(s.tokens.output) : "") },
-      paid && { name: "Cost", number: true, value: (s) => s.cost || 0, cell: (s) => (s.cost ? money(s.cost) : "") },
+      paid && { name: "Cost, " + costUnit, number: true, value: (s) => s.cost || 0, cell: (s) => (s.cost ? money(s.cost) : "") },
     ].filter(Boolean),
   }).element;
 }

@@ -1,16 +1,19 @@
-import { element, quoted, visible, badge, meter, percent, rounded, money, count, plural } from "./base.js";
+import { element, quoted, visible, badge, meter, percent, rounded, money, costUnit, count, plural } from "./base.js";
 import { table } from "./table.js";
 
 // item fills a place with one item and what made its answer: package explain's Item, as JSON.
 // What is not known of it is left out. options: votes or lists that are false are left out,
-// where the page shows them elsewhere; level is that of its headings (4); right says whether the answer
+// where the page shows them elsewhere; rest is an element that gets everything below the text and the
+// summary (left out: it stands below them); level is that of its headings (4); right says whether the answer
 // counts as right, null that nobody measures it (where it is left out, answer and expected label decide).
 export function item(place, it, options = {}) {
   const level = "h" + (options.level || 4);
   const part = (title, ...children) => element("section", {}, element(level, {}, title), children);
-  const parts = [
+  const first = [
     element("div", { class: "said", ...(it.text.length > 1500 ? { tabindex: "0", role: "group", "aria-label": "The text of the item" } : {}) }, quoted(it.text)),
     summary(it, options.right),
+  ];
+  const parts = [
     it.error && part("Why it failed", element("pre", { tabindex: "0" }, visible((it.error.stage ? it.error.stage + ": " : "") + it.error.message))),
     options.votes !== false && it.votes?.length && part("Votes", votes(it)),
     it.rules?.length && part("Rules that decided something", element("ul", {}, it.rules.map(rule))),
@@ -23,7 +26,9 @@ export function item(place, it, options = {}) {
     it.fields && Object.keys(it.fields).length > 0 && part("Other columns of the input", facts(Object.entries(it.fields))),
     it.gone?.length && part("Not there any more", element("ul", {}, it.gone.map((g) => element("li", {}, visible(g))))),
   ];
-  place.replaceChildren(element("div", { class: "item" }, parts.flat().filter(Boolean)));
+  const evidence = parts.flat().filter(Boolean);
+  if (options.rest) options.rest.replaceChildren(element("div", { class: "item" }, evidence));
+  place.replaceChildren(element("div", { class: "item" }, first, options.rest ? [] : evidence));
 }
 
 // answer is a label or text that was answered, or that there is none.
@@ -50,13 +55,21 @@ function summary(it, counts = it.answer === it.expected) {
   return facts(pairs);
 }
 
+// votes shows what each voter said. Votes without weight decide nothing, so they are folded beside others.
 function votes(it) {
+  const weightless = (v) => v.weight === 0 || it.weights?.[v.voter] === 0;
+  const [idle, counted] = [it.votes.filter(weightless), it.votes.filter((v) => !weightless(v))];
+  if (!idle.length || !counted.length) return voteTable(it, it.votes);
+  return [voteTable(it, counted), element("details", {}, element("summary", {}, `${plural(idle.length, "vote")} of weight zero`), voteTable(it, idle, "Votes of weight zero"))];
+}
+
+function voteTable(it, votes, caption = "Votes") {
   const most = Math.max(...it.votes.map((v) => v.weight), 1e-9);
   const idle = (v) => v.accepted && it.weights?.[v.voter] === 0;
   const any = (key) => it.votes.some((v) => v[key]);
   const notes = (v) => [v.model && "by " + v.model, v.reading && "read: " + v.reading, v.explanation].filter(Boolean).join("; ");
   return table({
-    caption: "Votes", hideCaption: true, size: 100, rows: it.votes,
+    caption, hideCaption: true, size: 100, rows: votes,
     columns: [
       { name: "Voter", class: "label", value: (v) => v.voter, cell: (v) => quoted(v.voter) },
       { name: "Answer", class: "label", value: (v) => v.answer, cell: (v) => [answer(v.answer), " ", v.answer && v.answer === it.answer ? badge("elected", "accent") : null, " ", it.expected && v.answer === it.expected ? badge("expected", "good") : null] },
@@ -123,7 +136,7 @@ function retry(r) {
 function costs(it) {
   const took = (voter) => [
     it.usages?.[voter] && `${count(it.usages[voter].input)} tokens in, ${count(it.usages[voter].output)} out`,
-    it.cost?.[voter] > 0 && "cost " + money(it.cost[voter]),
+    it.cost?.[voter] > 0 && `cost ${money(it.cost[voter])} ${costUnit}`,
   ].filter(Boolean).join(", ");
   const voters = [...new Set([...Object.keys(it.usages || {}), ...Object.keys(it.cost || {})])].sort().filter(took);
   return voters.length ? facts(voters.map((voter) => [voter, took(voter)])) : null;

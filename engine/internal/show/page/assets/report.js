@@ -1,4 +1,4 @@
-import { load, quoted, badge, percent, count, plural, money, shorten } from "../../assets/base.js";
+import { load, quoted, badge, percent, count, plural, money, costUnit, shorten } from "../../assets/base.js";
 import { answer, item } from "../../assets/item.js";
 import { card, duration, between, coverage, calibration, confusion, voters, stages, what, fill, notice, sections } from "./figures.js";
 import { finder, explained, whole } from "./items.js";
@@ -20,7 +20,7 @@ fill("cards",
   !passages && card("No answer", count(totals ? totals.undecided : n("n"))),
   card("Failed", count(totals ? totals.failed : n("e"))),
   totals && card("Took", duration(totals.seconds), totals.seconds && totals.items > totals.earlier ? `${((totals.items - totals.earlier) / totals.seconds).toFixed(1)} items a second` : null),
-  totals && (totals.cost || totals.input_tokens) ? card("Cost", money(totals.cost || 0), `${count(totals.input_tokens)} tokens in, ${count(totals.output_tokens)} out`) : null);
+  totals && (totals.cost || totals.input_tokens) ? card("Cost", money(totals.cost || 0), costUnit, `${count(totals.input_tokens)} tokens in, ${count(totals.output_tokens)} out`) : null);
 if (!totals) fill("notices", notice("The run was cut off: racflow runs resume ", run.id, " resumes it. What is here is what it had answered."));
 else if (!totals.complete) fill("notices", notice("The run is not complete", totals.reason ? [": ", quoted(totals.reason)] : "", "."));
 if (totals?.provisional) fill("notices", notice(`${plural(totals.provisional, "answer")} are provisional, without a voter: there is no accuracy until racflow runs resume asks it`, totals.reason ? [": ", quoted(totals.reason)] : "", "."));

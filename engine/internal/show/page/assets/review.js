@@ -66,6 +66,7 @@ import { connect } from "./server.js";
     details = null;
     at("review").hidden = false;
     drawCase();
+    at("case-title").scrollIntoView({ block: "nearest" });
     try {
       const got = memory.get(id) || await server.ask("/api/case?id=" + encodeURIComponent(id));
       memory.set(id, got);
@@ -99,7 +100,8 @@ import { connect } from "./server.js";
     const n = queue.cases.findIndex((c) => c.id === shown.id) + 1;
     at("case-title").replaceChildren(visible(nameOf(shown)), element("span", { class: "muted" }, ` · ${n} of ${queue.cases.length}`));
     at("why").replaceChildren(...shown.why.map((w) => element("li", {}, visible(w))));
-    if (details?.details) item(at("case"), details.details, { level: 3 });
+    at("evidence").hidden = !details?.details;
+    if (details?.details) item(at("case"), details.details, { level: 3, rest: at("evidence") });
     else {
       at("case").replaceChildren(element("div", { class: "item" },
         element("div", { class: "said", tabindex: shown.text.length > 1500 ? "0" : null }, quoted(shown.text)),
@@ -278,6 +280,7 @@ import { connect } from "./server.js";
     server.ask("/api/at", { page, reviewer: reviewer(), case: "", share: false }).catch(() => {});
     at("case-title").textContent = "All is decided";
     at("why").replaceChildren();
+    at("evidence").hidden = true;
     at("case").replaceChildren(element("div", { class: "done" },
       element("p", {}, `Decisions are in ${visible(queue.path)}.`),
       element("p", {}, "Finish to see on the terminal what to run, or look at decisions again under All cases."),
