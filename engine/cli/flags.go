@@ -83,6 +83,7 @@ const stateDir = engine.DefaultState
 // those that take items or call services.
 type fileFlags struct {
 	vars, varFiles []string
+	set            []string // arguments of blocks
 	pipeline       string
 	state          string
 	plugins        []string
@@ -103,6 +104,7 @@ type fileFlags struct {
 func (f *fileFlags) register(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.vars, "var", nil, "set a variable of the file: `NAME=VALUE` (may be repeated)")
 	c.Flags().StringArrayVar(&f.varFiles, "var-file", nil, "read variables from an HCL `FILE` (may be repeated)")
+	c.Flags().StringArrayVar(&f.set, "set", nil, "set an argument of a block: STAGE.ARGUMENT=VALUE, or with a BLOCK before it, such as `model.llm.batch=true` or embed.docs.model=NAME (may be repeated)")
 	c.Flags().StringArrayVar(&f.columns, "column", nil, "read the text, label, id or gold of the input's rows from a column: `text=NAME` (may be repeated)")
 	c.Flags().StringArrayVar(&f.knowledgeColumns, "knowledge-column", nil, "read the text, label, id or context of the knowledge's rows from a column: `text=NAME` (may be repeated)")
 	c.Flags().StringVar(&f.pipeline, "pipeline", "", "the pipeline to use where the file holds several")
@@ -179,6 +181,15 @@ func (f *fileFlags) options(stdin io.Reader) (engine.Options, error) {
 		}
 		o.Vars[name] = value
 	}
+	o.Set = nil
+	for _, s := range f.set {
+		target, value, ok := strings.Cut(s, "=")
+		if !ok {
+			return o, fmt.Errorf("-set %s: write STAGE.ARGUMENT=VALUE", s)
+		}
+		o.Set = append(o.Set, pipeline.Override{Target: target, Value: value})
+	}
+	o.Set = append(o.Set, f.more.Set...) // the last one of a target wins
 	var err error
 	if o.Columns, err = columnsOf("--column", f.columns, "gold"); err != nil {
 		return o, err
@@ -222,13 +233,13 @@ func oneFile(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// singleDash lets -var and -var-file be written with one dash, as in other
+// singleDash lets -var, -var-file and -set be written with one dash, as in other
 // tools that read HCL.
 func singleDash(args []string) []string {
 	out := make([]string, len(args))
 	for i, arg := range args {
 		name, _, _ := strings.Cut(arg, "=")
-		if name == "-var" || name == "-var-file" {
+		if name == "-var" || name == "-var-file" || name == "-set" {
 			arg = "-" + arg
 		}
 		out[i] = arg
