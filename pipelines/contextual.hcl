@@ -51,7 +51,7 @@ knowledge "docs" {
   enrich "path" { use = "path" } # the chunk's place: path, title, headings
   enrich "contextualize" {       # its context by the model: the document first, for a prompt cache
     use     = "context"
-    enabled = var.contextualize
+    enabled = var.contextualize && contains(["openai", "anthropic"], var.provider)
     model   = model.llm
   }
   embed {
@@ -95,7 +95,7 @@ pipeline "contextual" {
   sample "llm" {
     model     = model.llm
     resamples = 1 # if it cites no passage that it was given
-    config { temperature = 0.2 }
+    config "openai" { temperature = 0.2 }
   }
   elect "answer" {
     use     = "first"
