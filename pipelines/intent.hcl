@@ -7,7 +7,7 @@
 #   racflow run -var model=gpt-4o-mini pipelines/intent.hcl
 #   racflow tune -var model=... --input my/held-out.tsv pipelines/intent.hcl
 
-variable "train" { # labelled examples: rows with the columns text and label
+variable "train" { # labelled examples: a file of rows
   type    = path
   default = "../examples/intent/train.tsv"
 }
