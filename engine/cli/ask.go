@@ -57,7 +57,10 @@ probability that there is one.
 Exit code 0: the question went through, be it answered or not; 1: it could not;
 3: it failed, or a voter had to stop. A document that cannot be used is reported,
 and changes no exit code here, as it does that of run.`,
-		Args: func(_ *cobra.Command, args []string) error {
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 1 && !strings.HasSuffix(args[0], ".hcl") {
+				return takeFile(c)
+			}
 			if len(args) != 2 || strings.HasSuffix(args[1], ".hcl") && !strings.HasSuffix(args[0], ".hcl") {
 				return errors.New(`name one pipeline file, and behind it put the question in quotes, such as: racflow ask pipelines/contextual.hcl "how long is a message kept?"`)
 			}

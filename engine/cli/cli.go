@@ -182,6 +182,9 @@ prompts, vote and elect, each in a process of its own.
 
 Start with racflow init and your own data, or with racflow init --example intent.
 
+Verbs that take a FILE take pipeline.hcl of the working directory where none is named, or
+else the only file there that has a pipeline.
+
 RACFLOW_LOG in the environment says what of the log is shown on standard error: debug,
 info, warn (which is usual) or error. Behind a comma a stage may have a level of its
 own, named by its block and label, or by its block alone, which is every stage of that

@@ -225,8 +225,12 @@ func columnsOf(flag string, given []string, own string) (map[string]string, erro
 	return columns, nil
 }
 
-// oneFile checks the arguments of a verb that works on a pipeline file.
+// oneFile checks the arguments of a verb that works on a pipeline file. Where there is none, the
+// verb works on that of the working directory.
 func oneFile(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return takeFile(c)
+	}
 	if len(args) != 1 {
 		return fmt.Errorf("name one pipeline file, such as: %s pipelines/intent.hcl", c.CommandPath())
 	}

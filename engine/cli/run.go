@@ -118,7 +118,7 @@ results, from any machine. No secret goes to the servers: workers have their own
 		// A file and, for --resume ID or --again ID, the run.
 		Args: func(c *cobra.Command, args []string) error {
 			isRun := func(a string) bool { return a == engine.Newest || journal.IsRunID(a) }
-			if i := slices.IndexFunc(args, isRun); i >= 0 && len(args) == 2 {
+			if i := slices.IndexFunc(args, isRun); i >= 0 && len(args) <= 2 {
 				switch {
 				case flags.more.Resume == engine.Newest:
 					flags.more.Resume = args[i]

@@ -84,7 +84,7 @@ Exit code 0: it was ended; 1: it could not start, or serve any more, or requests
 cut off at the end.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return fmt.Errorf("name pipeline files, such as: %s pipelines/intent.hcl", c.CommandPath())
+				return takeFile(c)
 			}
 			return nil
 		},

@@ -49,7 +49,7 @@ rows failed, and 1 if something could not be tested: a file that expects nothing
 an error. --junit FILE writes what CI systems show, - to standard output.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return fmt.Errorf("name pipeline files, such as: %s pipelines/intent.hcl", c.CommandPath())
+				return takeFile(c)
 			}
 			return nil
 		},

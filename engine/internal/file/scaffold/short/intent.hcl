@@ -6,7 +6,7 @@ model "llm" { name = var.model }
 knowledge "utterances" {
   source { path = "train.tsv" }
   embed { use = var.embedder }
-  store { use = "local" }
+  store { analyzer = "standard" }
 }
 
 pipeline "intent" {
