@@ -343,7 +343,7 @@ func TestAcceptableByShots(t *testing.T) {
 func TestMethodsNeedAModel(t *testing.T) {
 	for _, file := range []string{"rac.hcl", "zero-shot.hcl"} {
 		out, err := racflow(t, t.TempDir(), "run", "-var", "model=", "--limit", "1", absolute(t, "../../pipelines/"+file)).CombinedOutput()
-		if err == nil || !strings.Contains(string(out), "var.model") || !strings.Contains(string(out), "model of openai") {
+		if err == nil || !strings.Contains(string(out), "var.model") || !strings.Contains(string(out), "This name is empty, so stages with model = model.llm are off") {
 			t.Errorf("%s: error %v\n%s", file, err, out)
 		}
 	}

@@ -167,3 +167,12 @@ func TestMilvusOfTheEnvironment(t *testing.T) {
 		})
 	}
 }
+
+// An election that a model without a name leaves without voters is reported at that name.
+func TestModelThatIsNeeded(t *testing.T) {
+	path, o := unpack(t, txtar.Parse([]byte("-- p.hcl --\nmodel \"llm\" { name = \"\" }\npipeline \"p\" {\n  sample \"s\" { model = model.llm }\n  elect \"e\" { use = \"soft\" }\n}\n")))
+	_, diags := Load(t.Context(), path, o)
+	if len(diags) != 1 || diags[0].Subject.Start.Line != 1 || diags[0].Detail != "This name is empty, so stages with model = model.llm are off, and no voter is left for elect.e. Give the model a name." {
+		t.Errorf("%v", diags)
+	}
+}
