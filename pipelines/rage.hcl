@@ -35,6 +35,7 @@ variable "temperature" { default = 0.5 }
 # The models, each with its endpoint (empty: as of the first), its samples and its price of a
 # million tokens, { input = 0.15, output = 0.6 }. Without a model the neighbours vote alone.
 variable "model" { default = env("RACFLOW_MODEL", "") }
+variable "provider" { default = "openai" } # or a plugin's stage (mine/mine)
 variable "base_url" { default = env("OPENAI_BASE_URL", "") }
 variable "n" { default = 3 }
 variable "price" { default = {} }
@@ -49,12 +50,14 @@ variable "price_3" { default = {} }
 
 model "llm_1" {
   name     = var.model
+  provider = var.provider
   base_url = var.base_url
   price    = var.price
   limit    = limit.llm
 }
 model "llm_2" {
   name     = var.model_2
+  provider = var.provider
   base_url = var.base_url_2 == "" ? var.base_url : var.base_url_2
   api_key  = var.base_url_2 == "" ? secret("OPENAI_API_KEY", "") : secret("OPENAI_API_KEY_2", "")
   price    = var.price_2
@@ -62,6 +65,7 @@ model "llm_2" {
 }
 model "llm_3" {
   name     = var.model_3
+  provider = var.provider
   base_url = var.base_url_3 == "" ? var.base_url : var.base_url_3
   api_key  = var.base_url_3 == "" ? secret("OPENAI_API_KEY", "") : secret("OPENAI_API_KEY_3", "")
   price    = var.price_3
@@ -111,7 +115,7 @@ pipeline "rage" {
   sample "llm_1" {
     model = model.llm_1
     n     = var.n
-    config {
+    config "openai" {
       endpoint    = "completions"
       read        = "exact"
       temperature = var.temperature
@@ -134,7 +138,7 @@ pipeline "rage" {
   sample "llm_2" {
     model = model.llm_2
     n     = var.n_2
-    config {
+    config "openai" {
       endpoint    = "completions"
       read        = "exact"
       temperature = var.temperature
@@ -157,7 +161,7 @@ pipeline "rage" {
   sample "llm_3" {
     model = model.llm_3
     n     = var.n_3
-    config {
+    config "openai" {
       endpoint    = "completions"
       read        = "exact"
       temperature = var.temperature
