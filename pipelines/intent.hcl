@@ -1,10 +1,9 @@
-# Sort utterances into intents: retrieve labelled neighbours, let several voters vote,
-# elect. The idea is that of RAGE, retrieval-augmented generation and election; rage.hcl is
-# that method as published. Without a language model the statistical voters elect alone.
+# Sort utterances into intents: retrieve labelled neighbours, let several voters vote, elect. It
+# follows RAGE, retrieval-augmented generation and election; rage.hcl is that method as published.
 #
 #   racflow run pipelines/intent.hcl
 #   racflow run -var train=my/labelled.tsv --input my/texts.tsv pipelines/intent.hcl
-#   racflow run -var model=gpt-4o-mini pipelines/intent.hcl
+#   racflow run -var model=gpt-4o-mini -set model.llm.batch=true pipelines/intent.hcl # -set needs no variable
 #   racflow tune -var model=... --input my/held-out.tsv pipelines/intent.hcl
 
 variable "train" { # labelled examples: a file of rows
@@ -17,6 +16,7 @@ variable "encoder" {                       # the encoder's model: a name of racf
   default = "bge-small-en-v1.5"
 }
 variable "store" { default = "local" } # or milvus, at MILVUS_ADDRESS
+
 # A language model that votes, too; empty: none. provider is openai, anthropic or a plugin's
 # stage (mine/mine), price that of a million tokens: { input = 0.15, output = 0.6 }.
 variable "model" { default = env("RACFLOW_MODEL", "") }
