@@ -11,174 +11,61 @@
 # Without a model it searches the chunks as they are. contextual.hcl
 # contextualizes chunks and answers questions; both can be done in one file.
 
-variable "docs" {
-  description = "The documents: a folder, a glob such as docs/**/*.md, or one file. Or rows of TSV, CSV or JSONL, with the column text."
-  type        = path
-  default     = "../examples/docs/quern"
+variable "docs" { # a folder, a glob such as docs/**/*.md, or one file; or rows with the column text
+  type    = path
+  default = "../examples/docs/quern"
 }
+variable "chunker" { default = "markdown" } # HTML and PDF, too; or code, recursive, sentences
+variable "analyzer" { default = "english" } # or german, french, ...; code; ngram without spaces; standard
+variable "embedder" { default = "minilm" }  # or hashing, which needs no model and is weaker
+variable "store" { default = "local" }      # or milvus, at MILVUS_ADDRESS
 
-variable "chunker" {
-  description = "How documents are cut: markdown (HTML and PDF, too), code, recursive or sentences."
-  default     = "markdown"
-}
+# A language model that writes keywords and questions; empty: none. provider is openai or
+# anthropic, price that of a million tokens: { input = 0.15, output = 0.6 }.
+variable "model" { default = env("RACFLOW_MODEL", "") }
+variable "provider" { default = "openai" }
+variable "base_url" { default = env("OPENAI_BASE_URL", "") } # empty: the provider's
+variable "price" { default = {} }
 
-variable "size" {
-  description = "The most tokens of a chunk."
-  default     = 200
+model "llm" {
+  name     = var.model
+  provider = var.provider
+  base_url = var.base_url
+  price    = var.price
+  limit    = limit.llm
 }
-
-variable "analyzer" {
-  description = "Words of the lexical leg: english, german, french and other languages take stems, code splits identifiers, ngram is for languages without spaces, standard for the others."
-  default     = "english"
-}
-
-variable "store" {
-  description = "Where the knowledge is kept."
-  default     = "local"
-}
-
-variable "embedder" {
-  description = "minilm, or hashing where the model cannot be had (weaker)."
-  default     = "minilm"
-}
-
-variable "model" {
-  description = "A language model behind an OpenAI-compatible endpoint; empty: none, and chunks stay as they are."
-  default     = env("RACFLOW_MODEL", "")
-}
-
-variable "base_url" {
-  description = "The endpoint of the language model; empty: OpenAI's, or Anthropic's with api=anthropic."
-  default     = env("OPENAI_BASE_URL", "")
-}
-
-variable "api" {
-  description = "The form of the endpoint's requests: openai, which most servers and gateways take, or anthropic."
-  default     = "openai"
-}
-
-variable "batch" {
-  description = "Ask by the service's batches: half the price, answers within 24 hours."
-  default     = false
-}
-
-variable "price" {
-  description = "What a million tokens of the model cost, in and out; --max-cost needs it. 0 where they are free."
-  type        = map(number)
-  default     = {} # unknown
-}
-
-variable "keywords" {
-  description = "How many keywords a chunk gets; 0: none."
-  default     = 5
-}
-
-variable "questions" {
-  description = "How many questions a chunk gets; 0: none."
-  default     = 3
-}
-
-variable "batch_size" {
-  description = "How many chunks are asked about at a time."
-  default     = 8
-}
-
-variable "pack" {
-  description = "How many chunks go into one request, at most batch_size. More are cheaper, but harder for a small model."
-  default     = 1
-}
-
-locals {
-  base_url = var.base_url != "" ? var.base_url : var.api == "anthropic" ? "https://api.anthropic.com/v1" : "https://api.openai.com/v1"
-}
-
-limit "llm" {
-  concurrency = 8 # calls at a time; also requests_per_minute and tokens_per_minute
-}
+limit "llm" { concurrency = 8 } # also requests_per_minute and tokens_per_minute
 
 knowledge "docs" {
-  source {
-    path = var.docs
-  }
-
+  source { path = var.docs }
   chunk {
     use = var.chunker
-
-    config {
-      size = var.size
-    }
+    config { size = 200 }
   }
 
+  # How many of them, and how many chunks share a request: -set questions.n=5 -set questions.pack=4.
   enrich "keywords" {
-    use     = "keywords"
-    enabled = var.model != "" && var.keywords > 0
-    limit   = limit.llm
-
-    price {
-      input  = length(var.price) == 0 ? null : var.price.input
-      output = length(var.price) == 0 ? null : var.price.output
-    }
-
-    config {
-      n          = var.keywords
-      batch_size = var.batch_size
-      pack       = var.pack
-      model      = var.model
-      api        = var.api
-      base_url   = local.base_url
-      api_key    = var.api == "anthropic" ? secret("ANTHROPIC_API_KEY", "") : secret("OPENAI_API_KEY", "") # a local server needs none
-      batch      = var.batch
-    }
+    use   = "keywords"
+    model = model.llm
   }
-
   enrich "questions" {
-    use     = "questions"
-    enabled = var.model != "" && var.questions > 0
-    limit   = limit.llm
-
-    price {
-      input  = length(var.price) == 0 ? null : var.price.input
-      output = length(var.price) == 0 ? null : var.price.output
-    }
-
-    config {
-      n          = var.questions
-      batch_size = var.batch_size
-      pack       = var.pack
-      model      = var.model
-      api        = var.api
-      base_url   = local.base_url
-      api_key    = var.api == "anthropic" ? secret("ANTHROPIC_API_KEY", "") : secret("OPENAI_API_KEY", "")
-      batch      = var.batch
-    }
+    use   = "questions"
+    model = model.llm
   }
-
-  embed {
-    use = var.embedder
-  }
-
+  embed { use = var.embedder }
   store {
     use      = var.store
     analyzer = var.analyzer
-
-    config "milvus" {
-      address = env("MILVUS_ADDRESS", "127.0.0.1:19530")
-      token   = secret("MILVUS_TOKEN", "") # USER:PASSWORD or an API key
-    }
   }
 }
 
 pipeline "keywords" {
-  input {
-    path = "../examples/docs/questions.tsv"
-  }
+  input { path = "../examples/docs/questions.tsv" }
 
   # The 20 nearest by 0.7 * cosine + 0.3 * BM25 (as a share of the best). They
   # show the chunk's own text.
   retrieve "found" {
-    from  = knowledge.docs
     top_k = 20
-
     fallback "words" {
       when = "failed"
       mode = "lexical"

@@ -22,131 +22,68 @@
 #
 #   racflow eval -var model=... -var n=5 -var l=1 --sweep var.k=4,19,59 pipelines/rage.hcl
 
-variable "train" {
-  description = "Labelled examples: a TSV, CSV or JSONL file with columns text and label."
-  type        = path
-  default     = "../examples/intent/train.tsv"
+variable "train" { # labelled examples: rows with the columns text and label
+  type    = path
+  default = "../examples/intent/train.tsv"
 }
+variable "embedder" { default = "minilm" } # or hashing, which needs no model and is weaker
+variable "store" { default = "local" }     # or milvus, at MILVUS_ADDRESS
+variable "k" { default = 60 }              # how many of the nearest examples stand in a prompt
+variable "l" { default = 10 }              # random ones before them, drawn anew for each model and sample
+variable "temperature" { default = 0.5 }
 
-variable "store" {
-  description = "Where the knowledge is kept."
-  default     = "local"
-}
+# The models, each with its endpoint (empty: as of the first), its samples and its price of a
+# million tokens, { input = 0.15, output = 0.6 }. Without a model the neighbours vote alone.
+variable "model" { default = env("RACFLOW_MODEL", "") }
+variable "provider" { default = "openai" } # or a plugin's stage (mine/mine)
+variable "base_url" { default = env("OPENAI_BASE_URL", "") }
+variable "n" { default = 3 }
+variable "price" { default = {} }
+variable "model_2" { default = "" }
+variable "base_url_2" { default = "" }
+variable "n_2" { default = 4 }
+variable "price_2" { default = {} }
+variable "model_3" { default = "" }
+variable "base_url_3" { default = "" }
+variable "n_3" { default = 6 }
+variable "price_3" { default = {} }
 
-variable "embedder" {
-  description = "minilm, or hashing where the model cannot be had (weaker)."
-  default     = "minilm"
+model "llm_1" {
+  name     = var.model
+  provider = var.provider
+  base_url = var.base_url
+  price    = var.price
+  limit    = limit.llm
 }
-
-variable "k" {
-  description = "How many of the nearest examples stand in a prompt."
-  default     = 60
+model "llm_2" {
+  name     = var.model_2
+  provider = var.provider
+  base_url = var.base_url_2 == "" ? var.base_url : var.base_url_2
+  api_key  = var.base_url_2 == "" ? secret("OPENAI_API_KEY", "") : secret("OPENAI_API_KEY_2", "")
+  price    = var.price_2
+  limit    = limit.llm
 }
-
-variable "l" {
-  description = "How many random examples stand before them, drawn anew for each model and sample."
-  default     = 10
+model "llm_3" {
+  name     = var.model_3
+  provider = var.provider
+  base_url = var.base_url_3 == "" ? var.base_url : var.base_url_3
+  api_key  = var.base_url_3 == "" ? secret("OPENAI_API_KEY", "") : secret("OPENAI_API_KEY_3", "")
+  price    = var.price_3
+  limit    = limit.llm
 }
-
-variable "temperature" {
-  description = "How varied the samples of a model are."
-  default     = 0.5
-}
-
-variable "model" {
-  description = "A language model behind an OpenAI-compatible completions endpoint; empty: the neighbours vote alone."
-  default     = env("RACFLOW_MODEL", "")
-}
-
-variable "base_url" {
-  description = "The endpoint of the model."
-  default     = env("OPENAI_BASE_URL", "https://api.openai.com/v1")
-}
-
-variable "n" {
-  description = "How many samples the model gives."
-  default     = 3
-}
-
-variable "price" {
-  description = "What a million tokens of the model cost, in and out; --max-cost needs it. 0 where they are free."
-  type        = map(number)
-  default     = {} # unknown
-}
-
-variable "model_2" {
-  description = "A second model; empty: none."
-  default     = ""
-}
-
-variable "base_url_2" {
-  description = "The endpoint of the second model; empty: as of the first."
-  default     = ""
-}
-
-variable "n_2" {
-  description = "How many samples the second model gives."
-  default     = 4
-}
-
-variable "price_2" {
-  description = "What a million tokens of the second model cost, in and out; --max-cost needs it. 0 where they are free."
-  type        = map(number)
-  default     = {} # unknown
-}
-
-variable "model_3" {
-  description = "A third model; empty: none."
-  default     = ""
-}
-
-variable "base_url_3" {
-  description = "The endpoint of the third model; empty: as of the first."
-  default     = ""
-}
-
-variable "n_3" {
-  description = "How many samples the third model gives."
-  default     = 6
-}
-
-variable "price_3" {
-  description = "What a million tokens of the third model cost, in and out; --max-cost needs it. 0 where they are free."
-  type        = map(number)
-  default     = {} # unknown
-}
-
-limit "llm" {
-  concurrency = 8 # calls at a time; also requests_per_minute and tokens_per_minute
-}
+limit "llm" { concurrency = 8 } # also requests_per_minute and tokens_per_minute
 
 knowledge "utterances" {
-  source {
-    path  = var.train
-    text  = "text"
-    label = "label"
-  }
-  embed {
-    use = var.embedder
-  }
-  store {
-    use = var.store
-
-    config "milvus" {
-      address = env("MILVUS_ADDRESS", "127.0.0.1:19530")
-      token   = secret("MILVUS_TOKEN", "") # USER:PASSWORD or an API key
-    }
-  }
+  source { path = var.train }
+  embed { use = var.embedder }
+  store { use = var.store }
 }
 
 pipeline "rage" {
-  input {
-    path = "../examples/intent/test.tsv"
-  }
+  input { path = "../examples/intent/test.tsv" }
 
   # The nearest by their vectors alone.
   retrieve "neighbours" {
-    from  = knowledge.utterances
     top_k = max(var.k, 15)
     mode  = "dense"
   }
@@ -155,7 +92,6 @@ pipeline "rage" {
   # of them have, of several the one of the nearest, as one vote.
   sample "knn" {
     use = "neighbours"
-
     config {
       k         = 15
       sharpness = 0
@@ -165,9 +101,8 @@ pipeline "rage" {
   # Each model has prompts of its own, one for each of its samples. Another seed draws
   # other random examples.
   prompt "shots_1" {
-    use     = "completion"
-    enabled = var.model != ""
-
+    use   = "completion"
+    model = model.llm_1
     config {
       k        = var.k
       random   = var.l
@@ -177,22 +112,10 @@ pipeline "rage" {
       template = "rage.tmpl"
     }
   }
-
   sample "llm_1" {
-    use     = "openai"
-    enabled = var.model != ""
-    n       = var.n
-    limit   = limit.llm
-
-    price {
-      input  = length(var.price) == 0 ? null : var.price.input
-      output = length(var.price) == 0 ? null : var.price.output
-    }
-
-    config {
-      model       = var.model
-      base_url    = var.base_url
-      api_key     = secret("OPENAI_API_KEY", "") # a local server needs none
+    model = model.llm_1
+    n     = var.n
+    config "openai" {
       endpoint    = "completions"
       read        = "exact"
       temperature = var.temperature
@@ -200,11 +123,9 @@ pipeline "rage" {
       stop        = ["\n"]
     }
   }
-
   prompt "shots_2" {
-    use     = "completion"
-    enabled = var.model_2 != ""
-
+    use   = "completion"
+    model = model.llm_2
     config {
       k        = var.k
       random   = var.l
@@ -214,22 +135,10 @@ pipeline "rage" {
       template = "rage.tmpl"
     }
   }
-
   sample "llm_2" {
-    use     = "openai"
-    enabled = var.model_2 != ""
-    n       = var.n_2
-    limit   = limit.llm
-
-    price {
-      input  = length(var.price_2) == 0 ? null : var.price_2.input
-      output = length(var.price_2) == 0 ? null : var.price_2.output
-    }
-
-    config {
-      model       = var.model_2
-      base_url    = var.base_url_2 == "" ? var.base_url : var.base_url_2
-      api_key     = var.base_url_2 == "" ? secret("OPENAI_API_KEY", "") : secret("OPENAI_API_KEY_2", "")
+    model = model.llm_2
+    n     = var.n_2
+    config "openai" {
       endpoint    = "completions"
       read        = "exact"
       temperature = var.temperature
@@ -237,11 +146,9 @@ pipeline "rage" {
       stop        = ["\n"]
     }
   }
-
   prompt "shots_3" {
-    use     = "completion"
-    enabled = var.model_3 != ""
-
+    use   = "completion"
+    model = model.llm_3
     config {
       k        = var.k
       random   = var.l
@@ -251,22 +158,10 @@ pipeline "rage" {
       template = "rage.tmpl"
     }
   }
-
   sample "llm_3" {
-    use     = "openai"
-    enabled = var.model_3 != ""
-    n       = var.n_3
-    limit   = limit.llm
-
-    price {
-      input  = length(var.price_3) == 0 ? null : var.price_3.input
-      output = length(var.price_3) == 0 ? null : var.price_3.output
-    }
-
-    config {
-      model       = var.model_3
-      base_url    = var.base_url_3 == "" ? var.base_url : var.base_url_3
-      api_key     = var.base_url_3 == "" ? secret("OPENAI_API_KEY", "") : secret("OPENAI_API_KEY_3", "")
+    model = model.llm_3
+    n     = var.n_3
+    config "openai" {
       endpoint    = "completions"
       read        = "exact"
       temperature = var.temperature
@@ -288,8 +183,5 @@ pipeline "rage" {
     rule = var.embedder == "hashing" ? "accuracy >= 0.41" : "accuracy >= 0.65"
   }
 
-  expect "no-leak" {
-    description = "Figures are of texts that are not among the examples."
-    rule        = "leaked == 0 and failed == 0"
-  }
+  expect "no-leak" { rule = "leaked == 0 and failed == 0" }
 }

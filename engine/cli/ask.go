@@ -64,13 +64,16 @@ func newAsk() *cobra.Command {
 	var a questioning
 	a.flags.more.Lists = true // with the texts of what was found
 	c := &cobra.Command{
-		Use:   `ask FILE "QUESTION"`,
+		Use:   `ask [FILE] "QUESTION"`,
 		Short: "Ask a pipeline one question",
 		Long:  askLong,
 		Example: `  racflow ask pipelines/contextual.hcl "How long does the gateway wait when it is shut down?"
   racflow ask -var docs=my/folder --passages 3 pipelines/contextual.hcl "how do I ..."
   racflow ask -var model=gpt-4o-mini pipelines/contextual.hcl "how do I ..."`,
-		Args: func(_ *cobra.Command, args []string) error {
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 1 && !strings.HasSuffix(args[0], ".hcl") {
+				return takeFile(c)
+			}
 			if len(args) != 2 || strings.HasSuffix(args[1], ".hcl") && !strings.HasSuffix(args[0], ".hcl") {
 				return errors.New(`name one pipeline file, and behind it put the question in quotes, such as: racflow ask pipelines/contextual.hcl "how long is a message kept?"`)
 			}
@@ -275,7 +278,7 @@ func newConsole() *cobra.Command {
 	var flags fileFlags
 	var run, item string
 	c := &cobra.Command{
-		Use:   "console FILE",
+		Use:   "console [FILE]",
 		Short: "Evaluate expressions and rules with the values of a pipeline file",
 		Long:  consoleLong,
 		Example: `  racflow console pipelines/intent.hcl

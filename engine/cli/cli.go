@@ -174,6 +174,7 @@ func execute(ctx context.Context, args []string, more ...*cobra.Command) int {
 }
 
 const rootLong = `Start with racflow init and your own data, or with racflow init --example intent.
+Where no FILE is named, it is pipeline.hcl of this folder, or the only file there that has a pipeline.
 
 Exit codes:
 

@@ -82,7 +82,11 @@ func arguments(c *cobra.Command) cobra.CompletionFunc {
 func fileOf(args []string) *File {
 	i := slices.IndexFunc(args, func(a string) bool { return filepath.Ext(a) == ".hcl" })
 	if i < 0 {
-		return &File{}
+		path, err := usualFile(".")
+		if err != nil {
+			return &File{}
+		}
+		i, args = 0, []string{path}
 	}
 	known, err := catalog.New(context.Background(), nil, builtin.Stages(), nil) // without a host it starts nothing
 	if err != nil {

@@ -70,7 +70,7 @@ func newDoctor() *cobra.Command {
 	var votes int
 	var asJSON bool
 	c := &cobra.Command{
-		Use:   "doctor FILE",
+		Use:   "doctor [FILE]",
 		Short: "Look for mistakes in the rows of the knowledge and of the input",
 		Long:  doctorLong,
 		Example: `  racflow doctor pipelines/intent.hcl
@@ -200,7 +200,8 @@ combination where it is given several times, and prints a row for each:
   racflow eval --sweep neighbours.top_k=5,15,60 --sweep var.election=soft,majority FILE
 
 A target is STAGE.ARGUMENT, an argument of the block or of its config, or
-BLOCK.STAGE.ARGUMENT where several stages have the name, or var.NAME. Values are
+BLOCK.STAGE.ARGUMENT where several stages have the name, or var.NAME. Of a model block it is
+model.NAME.ARGUMENT, and of a knowledge embed.KNOWLEDGE.ARGUMENT, or chunk or store. Values are
 measured in the order given. llm.n=3,1 sends each prompt once, and its row for 1
 shows the tokens of the request for 3; llm.n=1,3 sends it again for two more. Of each
 voter that is asked over the network, such as a language model, a row says how many
@@ -221,7 +222,7 @@ type evaluating struct {
 func newEval() *cobra.Command {
 	var e evaluating
 	c := &cobra.Command{
-		Use:   "eval FILE",
+		Use:   "eval [FILE]",
 		Short: "Measure a pipeline on an input with labels or gold passages",
 		Long:  evalLong,
 		Example: `  racflow eval --errors 20 pipelines/intent.hcl

@@ -7,8 +7,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/spf13/cobra"
 
 	"github.com/racflow/racflow/engine"
@@ -17,6 +21,54 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/disk"
 	"github.com/racflow/racflow/engine/internal/show/report"
 )
+
+// takeFile gives a verb whose command line names no pipeline file that of the working directory, as
+// its first argument, and says on standard error which one that is.
+func takeFile(c *cobra.Command) error {
+	path, err := usualFile(".")
+	if err != nil {
+		return fmt.Errorf("%w, such as: %s pipelines/intent.hcl", err, c.CommandPath())
+	}
+	fmt.Fprintf(c.ErrOrStderr(), "using %s\n", path)
+	run := c.RunE
+	c.RunE = func(c *cobra.Command, args []string) error { return run(c, slices.Concat([]string{path}, args)) }
+	return nil
+}
+
+// usualFile is the file of a folder that is meant where none is named: pipeline.hcl, or else
+// the only one that has a pipeline block.
+func usualFile(dir string) (string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "", err
+	}
+	var found []string
+	for _, e := range entries {
+		switch name := e.Name(); {
+		case name == "pipeline.hcl":
+			return name, nil
+		case filepath.Ext(name) == ".hcl" && !strings.HasPrefix(name, ".") && hasPipeline(filepath.Join(dir, name)):
+			found = append(found, name)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", errors.New("there is no pipeline.hcl in this folder, nor another file with a pipeline: name one pipeline file")
+	case 1:
+		return found[0], nil
+	}
+	return "", fmt.Errorf("there is no pipeline.hcl in this folder, and %s have pipelines: name one pipeline file", strings.Join(found, " and "))
+}
+
+func hasPipeline(path string) bool {
+	src, err := bounded.ReadAny(path, bounded.MaxSource)
+	if err != nil {
+		return false
+	}
+	file, _ := bounded.Parse(src, path) // what is wrong shows when it is loaded
+	body, ok := file.Body.(*hclsyntax.Body)
+	return ok && slices.ContainsFunc(body.Blocks, func(b *hclsyntax.Block) bool { return b.Type == "pipeline" })
+}
 
 const formatLong = `Format pipeline files, in place. The names of the files that
 changed are printed. - reads standard input and writes standard output.`
@@ -93,7 +145,7 @@ func replaceFile(path string, content []byte) error {
 func newGraph() *cobra.Command {
 	var flags fileFlags
 	c := &cobra.Command{
-		Use:   "graph FILE",
+		Use:   "graph [FILE]",
 		Short: "Draw the stages of a file as a Mermaid flowchart",
 		Example: `  racflow graph pipelines/intent.hcl
   racflow graph pipelines/intent.hcl > intent.mmd
@@ -166,7 +218,7 @@ func newValidate() *cobra.Command {
 	var flags fileFlags
 	var asJSON bool
 	c := &cobra.Command{
-		Use:   "validate FILE",
+		Use:   "validate [FILE]",
 		Short: "Check a pipeline file without running it",
 		Long:  validateLong,
 		Example: `  racflow validate pipelines/intent.hcl

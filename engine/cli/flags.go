@@ -85,6 +85,7 @@ const stateDir = engine.DefaultState
 // those that take items or call services.
 type fileFlags struct {
 	vars, varFiles []string
+	set            []string // arguments of blocks
 	pipeline       string
 	state          string
 	plugins        []string
@@ -109,6 +110,7 @@ func (f *fileFlags) register(c *cobra.Command) {
 func (f *fileFlags) registerFile(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.vars, "var", nil, "set a variable of the file: `NAME=VALUE` (may be repeated)")
 	c.Flags().StringArrayVar(&f.varFiles, "var-file", nil, "read variables from an HCL `FILE` (may be repeated)")
+	c.Flags().StringArrayVar(&f.set, "set", nil, "set an argument of a block: STAGE.ARGUMENT=VALUE, or with a BLOCK before it, such as `model.llm.batch=true` or embed.docs.model=NAME (may be repeated)")
 	c.Flags().StringArrayVar(&f.columns, "column", nil, "read the text, label, id or gold of the input's rows from a column: `text=NAME` (may be repeated)")
 	c.Flags().StringArrayVar(&f.knowledgeColumns, "knowledge-column", nil, "read the text, label, id or context of the knowledge's rows from a column: `text=NAME` (may be repeated)")
 	c.Flags().StringVar(&f.pipeline, "pipeline", "", "the pipeline to use where the file holds several")
@@ -191,6 +193,15 @@ func (f *fileFlags) options(stdin io.Reader) (engine.Options, error) {
 		}
 		o.Vars[name] = value
 	}
+	o.Set = nil
+	for _, s := range f.set {
+		target, value, ok := strings.Cut(s, "=")
+		if !ok {
+			return o, fmt.Errorf("-set %s: write STAGE.ARGUMENT=VALUE", s)
+		}
+		o.Set = append(o.Set, pipeline.Override{Target: target, Value: value})
+	}
+	o.Set = append(o.Set, f.more.Set...) // the last one of a target wins
 	var err error
 	if o.Columns, err = columnsOf("--column", f.columns, "gold"); err != nil {
 		return o, err
@@ -226,8 +237,12 @@ func columnsOf(flag string, given []string, own string) (map[string]string, erro
 	return columns, nil
 }
 
-// oneFile checks the arguments of a verb that works on a pipeline file.
+// oneFile checks the arguments of a verb that works on a pipeline file. Where there is none, the
+// verb works on that of the working directory.
 func oneFile(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return takeFile(c)
+	}
 	if len(args) != 1 {
 		return fmt.Errorf("name one pipeline file, such as: %s pipelines/intent.hcl", c.CommandPath())
 	}

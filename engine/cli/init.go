@@ -33,6 +33,7 @@ type initFlags struct {
 	delimiter       string
 	format          string
 	yes, overwrite  bool
+	full            bool
 }
 
 const initLong = `Look at data, say what was seen, and write a pipeline file that works on it at
@@ -59,8 +60,9 @@ their values. On a terminal the guess is shown, and can be corrected; elsewhere
 nothing is asked, and a guess that may well be wrong is an error that says what to
 type. --column says it otherwise, and label= that there is none.
 
-The file has the variables of the file that it is like, so what the documentation says of
-that one holds for it. The default embedder is minilm where the model is on this machine and the
+The file has what is usually set. With --full it has the variables of the file that it is
+like, so that what the documentation says of that one holds for it; both give the same
+answers. The default embedder is minilm where the model is on this machine and the
 texts are in English, and otherwise hashing, which needs no model.
 
 --example NAME writes one of the pipeline files that racflow comes with, and its
@@ -94,6 +96,7 @@ func newInit() *cobra.Command {
 	c.Flags().StringVar(&f.header, "header", "", "the columns are named in `ROW`, from 1 on; none: no row names them")
 	c.Flags().StringVar(&f.delimiter, "delimiter", "", "the `CHARACTER` between the fields of a line")
 	c.Flags().BoolVar(&f.yes, "yes", false, "take the guess, and ask nothing")
+	c.Flags().BoolVar(&f.full, "full", false, "write all that can be set, with the variables of the file that it is like")
 	c.Flags().BoolVar(&f.overwrite, "overwrite", false, "replace files that are there")
 	return c
 }
@@ -148,7 +151,7 @@ func (f *initFlags) write(c *cobra.Command, paths []string) error {
 		}
 	}
 	data.Describe(out)
-	plan, err := scaffold.Make(data, scaffold.Options{Output: f.output, MiniLM: hasMiniLM(), Pipelines: pipelines.Files})
+	plan, err := scaffold.Make(data, scaffold.Options{Output: f.output, Full: f.full, MiniLM: hasMiniLM(), Pipelines: pipelines.Files})
 	if err != nil {
 		return err
 	}

@@ -115,7 +115,7 @@ func TestZeroShot(t *testing.T) {
 		}
 		return `{"label": "card_lost"}`
 	}})
-	results := method(t, server, "zero-shot.hcl", "-var", "none=none", "--limit", "4")
+	results := method(t, server, "zero-shot.hcl", "-set", "question.none=none", "--limit", "4")
 	for i, a := range server.Asks() {
 		if len(a.Messages) != 2 || a.Messages[0] != server.Asks()[0].Messages[0] || len(a.Labels) != 41 || !slices.Equal(a.Fields, []string{"label"}) {
 			t.Errorf("request %d: %d messages, %v among %d", i, len(a.Messages), a.Fields, len(a.Labels))
@@ -143,7 +143,7 @@ func TestZeroShot(t *testing.T) {
 // examples differ and whose neighbours do not.
 func TestRAGE(t *testing.T) {
 	server := modelserver.Serve(t, modelserver.Options{Answer: func(modelserver.Ask, int) string { return "card_lost\nText: more" }})
-	results := method(t, server, "intent.hcl", "-var", "embedder=hashing", "-var", "election=majority", "-var", "redraw=sample", "--limit", "2")
+	results := method(t, server, "intent.hcl", "-var", "embedder=hashing", "-var", "election=majority", "-set", "shots.redraw=sample", "--limit", "2")
 	const marked = "\nLabel: "
 	shots := map[string]map[string]bool{} // all random examples, by item
 	ends := map[string]map[string]bool{}
@@ -343,7 +343,7 @@ func TestAcceptableByShots(t *testing.T) {
 func TestMethodsNeedAModel(t *testing.T) {
 	for _, file := range []string{"rac.hcl", "zero-shot.hcl"} {
 		out, err := racflow(t, t.TempDir(), "run", "-var", "model=", "--limit", "1", absolute(t, "../../pipelines/"+file)).CombinedOutput()
-		if err == nil || !strings.Contains(string(out), "var.model") || !strings.Contains(string(out), "model of openai") {
+		if err == nil || !strings.Contains(string(out), "var.model") || !strings.Contains(string(out), "This name is empty, so stages with model = model.llm are off") {
 			t.Errorf("%s: error %v\n%s", file, err, out)
 		}
 	}

@@ -62,7 +62,7 @@ func newPlan() *cobra.Command {
 	var flags fileFlags
 	var asJSON bool
 	c := &cobra.Command{
-		Use:   "plan FILE",
+		Use:   "plan [FILE]",
 		Short: "Show what a run would build and call, and what that would cost",
 		Long:  planLong,
 		Example: `  racflow plan pipelines/intent.hcl

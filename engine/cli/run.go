@@ -75,7 +75,7 @@ type running struct {
 func newRun() *cobra.Command {
 	var r running
 	c := &cobra.Command{
-		Use:   "run FILE",
+		Use:   "run [FILE]",
 		Short: "Take the items of the input through a pipeline",
 		Long:  runLong,
 		Example: `  racflow run pipelines/intent.hcl
@@ -111,7 +111,7 @@ func (r *running) registerRuns(c *cobra.Command) {
 func (r *running) fileAndRun(c *cobra.Command, args []string) error {
 	o := &r.flags.more
 	isRun := func(a string) bool { return a == engine.Newest || journal.IsRunID(a) }
-	if i := slices.IndexFunc(args, isRun); i >= 0 && len(args) == 2 {
+	if i := slices.IndexFunc(args, isRun); i >= 0 && len(args) <= 2 {
 		switch {
 		case o.Resume == engine.Newest:
 			o.Resume = args[i]

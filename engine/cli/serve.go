@@ -81,7 +81,7 @@ func newServe() *cobra.Command {
 	var flags fileFlags
 	var s serving
 	c := &cobra.Command{
-		Use:   "serve FILE...",
+		Use:   "serve [FILE...]",
 		Short: "Keep pipelines open and answer requests over HTTP",
 		Long:  serveLong,
 		Example: `  racflow serve pipelines/intent.hcl pipelines/contextual.hcl
@@ -89,7 +89,7 @@ func newServe() *cobra.Command {
   racflow serve --mcp pipelines/contextual.hcl`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return fmt.Errorf("name pipeline files, such as: %s pipelines/intent.hcl", c.CommandPath())
+				return takeFile(c)
 			}
 			return nil
 		},

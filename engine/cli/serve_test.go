@@ -161,7 +161,7 @@ func TestServeRefuses(t *testing.T) {
 		tokens string
 		want   string
 	}{
-		"no file":            {"", "", "name pipeline files"},
+		"no file":            {"", "", "wrong.hcl have pipelines: name one pipeline file"},
 		"a mistake":          {"wrong.hcl", "", "wrong.hcl:2"},
 		"everybody":          {"--listen 0.0.0.0:0 good.hcl", "", "can be reached from other machines"},
 		"half of TLS":        {"--tls-cert tokens good.hcl", "", "give both"},

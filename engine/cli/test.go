@@ -46,7 +46,7 @@ func newTest() *cobra.Command {
 	var flags fileFlags
 	var t tester
 	c := &cobra.Command{
-		Use:   "test FILE...",
+		Use:   "test [FILE...]",
 		Short: "Test whether what pipeline files expect holds",
 		Long:  testLong,
 		Example: `  racflow test pipelines/intent.hcl
@@ -54,7 +54,7 @@ func newTest() *cobra.Command {
   racflow test --junit test.xml pipelines/intent.hcl pipelines/contextual.hcl`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return fmt.Errorf("name pipeline files, such as: %s pipelines/intent.hcl", c.CommandPath())
+				return takeFile(c)
 			}
 			return nil
 		},
@@ -296,7 +296,7 @@ type tuning struct {
 func newTune() *cobra.Command {
 	var t tuning
 	c := &cobra.Command{
-		Use:   "tune FILE --input VALIDATION",
+		Use:   "tune [FILE] --input VALIDATION",
 		Short: "Find values of arguments, thresholds and weights of voters, and promise an accuracy",
 		Long:  tuneLong,
 		Example: `  racflow tune --accuracy 0.95 --variable flag_below --input validation.tsv --output tuned.hclvars pipelines/intent.hcl

@@ -192,12 +192,13 @@ func (a arguments) size(name string) int64 {
 	return n
 }
 
-// Override gives an argument of a pipeline's stage or of an enrich block, or a
-// variable, another value than the file does. It is checked like what is written there.
+// Override gives an argument of a stage or of a model block, or a variable, another value
+// than the file does. It is checked like what is written there.
 type Override struct {
 	// Target is STAGE.ARGUMENT, an argument of the block or of its plugin's
 	// config, or BLOCK.STAGE.ARGUMENT where stages of several kinds have the
-	// name, or var.NAME.
+	// name. The embed, store and chunk blocks of a knowledge are
+	// embed.KNOWLEDGE.ARGUMENT and so on. The others are model.NAME.ARGUMENT and var.NAME.
 	Target string
 	// Value is an HCL expression. What is none, or names something that a file
 	// does not know, is a text: soft and "soft" are the same.
@@ -248,12 +249,13 @@ func (l *loader) refuse(o Override, format string, args ...any) {
 	}})
 }
 
-// override replaces what overrides name in the body of a stage with a name, the
-// block's own arguments first: use decides which config there is.
-func (l *loader) override(b *stageBody, names []string) {
+// override replaces what overrides name in the body of a stage, the block's own
+// arguments first: use decides which config there is. A block without a name goes by that of
+// its knowledge, and a target has to say which block it is.
+func (l *loader) override(b *stageBody, stage string, names []string) {
 	var config []*replacement
 	for _, r := range l.overrides {
-		if b.block.Labels[0] != r.stage || r.block != "" && r.block != b.block.Type {
+		if stage != r.stage || r.block != b.block.Type && (r.block != "" || len(b.block.Labels) == 0) {
 			continue
 		}
 		attr := l.attribute(r).AsHCLAttribute()
@@ -264,7 +266,7 @@ func (l *loader) override(b *stageBody, names []string) {
 		} else {
 			config = append(config, r)
 		}
-		l.targets = append(l.targets, prefixed(b.block.Labels[0], names)...)
+		l.targets = append(l.targets, prefixed(stage, names)...)
 	}
 	use := l.useOf(*b, l.modelOf(b.attrs))
 	info, ok := l.Catalog.Stage(sdk.Kind(b.block.Type), use)
@@ -276,7 +278,7 @@ func (l *loader) override(b *stageBody, names []string) {
 		Body: &hclsyntax.Body{Attributes: hclsyntax.Attributes{}},
 	}
 	for _, a := range info.Arguments {
-		l.targets = append(l.targets, b.block.Labels[0]+"."+a.Name)
+		l.targets = append(l.targets, stage+"."+a.Name)
 	}
 	for _, r := range config {
 		if _, ok := argument(info, r.argument); ok {
@@ -285,6 +287,20 @@ func (l *loader) override(b *stageBody, names []string) {
 		}
 	}
 	b.configs = append(b.configs, written) // the last that is for this plugin wins
+}
+
+// overrideModel replaces what overrides name in a model block.
+func (l *loader) overrideModel(m *model, names []string) {
+	for _, r := range l.overrides {
+		if r.block != "model" || r.stage != m.name {
+			continue
+		}
+		l.targets = append(l.targets, prefixed(m.name, names)...)
+		if slices.Contains(names, r.argument) {
+			m.attrs[r.argument] = l.attribute(r).AsHCLAttribute()
+			r.used = append(r.used, r.block)
+		}
+	}
 }
 
 func prefixed(stage string, names []string) []string {
@@ -316,7 +332,11 @@ func unknownRoot(t hcl.Traversal) bool {
 // target does not tell apart.
 func (l *loader) checkOverrides() {
 	var stages []string
+	for _, m := range l.models {
+		stages = append(stages, m.name)
+	}
 	for _, k := range l.file.Knowledge {
+		stages = append(stages, k.Name)
 		for _, s := range k.Enrich {
 			stages = append(stages, s.Name)
 		}

@@ -32,7 +32,7 @@ func (l *loader) readEnrich(blocks hcl.Blocks) []*Stage {
 				delete(body.attrs, name)
 			}
 		}
-		l.override(&body, names)
+		l.override(&body, b.Labels[0], names)
 		s := l.makeStage(body, place{scope: rule.Scope{Vars: l.seen()}})
 		l.checkCalls(s, body)
 		l.checkSwitches(s, body)
@@ -90,7 +90,7 @@ func (l *loader) readKnowledge(b *hcl.Block) *Knowledge {
 		}
 	}
 	l.add(diags)
-	k.Embed = l.readStage(l.single(b, content.Blocks, "embed"), place{})
+	k.Embed = l.readStage(l.single(b, content.Blocks, "embed"), place{knowledge: k})
 	store := l.single(b, content.Blocks, "store")
 	k.Store = l.readStage(store, place{knowledge: k})
 	l.readOrigin(k, b, content.Blocks, store)

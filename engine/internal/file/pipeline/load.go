@@ -334,7 +334,7 @@ func (l *loader) checkStructure(p *Pipeline) {
 			l.checkWhole(s, retrieve)
 		case "elect":
 			if voters == 0 {
-				l.errorAt(s.Range, "Nothing to read", "No sample stage stands above this election (or none is enabled), so there are no votes to count.")
+				l.noVotes(s)
 			}
 			if elect != nil {
 				l.errorAt(s.Range, "Duplicate election", "A pipeline has one election; the one on line %d is enabled too.", elect.Range.Start.Line)
@@ -345,6 +345,17 @@ func (l *loader) checkStructure(p *Pipeline) {
 	if retrieves == 0 && elect == nil {
 		l.errorAt(p.Range, "Empty pipeline", "A pipeline needs an enabled retrieve or elect stage, or nothing comes out of it.")
 	}
+}
+
+// noVotes reports an election without voters, at the name of a model where that is empty.
+func (l *loader) noVotes(elect *Stage) {
+	for _, m := range l.models {
+		if !m.exists {
+			l.errorAt(m.attrs["name"].Expr.Range(), "No model", "This name is empty, so stages with model = model.%s are off, and no voter is left for elect.%s. Give the model a name.", m.name, elect.Name)
+			return
+		}
+	}
+	l.errorAt(elect.Range, "Nothing to read", "No sample stage stands above this election (or none is enabled), so there are no votes to count.")
 }
 
 func (l *loader) checkStandardInput(p *Pipeline) {

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -25,10 +26,10 @@ type model struct {
 }
 
 // providers are the services that need no address: the key's variable in the environment, and the form
-// of requests where it is not OpenAI's.
-var providers = map[string]struct{ key, api string }{
+// of requests and the address where they are not OpenAI's.
+var providers = map[string]struct{ key, api, url string }{
 	"openai":    {key: "OPENAI_API_KEY"},
-	"anthropic": {key: "ANTHROPIC_API_KEY", api: "anthropic"},
+	"anthropic": {key: "ANTHROPIC_API_KEY", api: "anthropic", url: "https://api.anthropic.com/v1"},
 }
 
 // readModel reads a model block.
@@ -36,6 +37,7 @@ func (l *loader) readModel(b *hcl.Block) *model {
 	content, diags := b.Body.Content(grammar.Described("model").Schema())
 	l.add(diags)
 	m := &model{name: b.Labels[0], exists: true, attrs: content.Attributes}
+	l.overrideModel(m, grammar.Described("model").Names())
 	if _, ok := m.attrs["name"]; !ok {
 		l.errorAt(b.DefRange, "Missing argument", "Say which model is asked: name = \"...\", as the service knows it. Where it is empty, stages that name the block are off.")
 	} else if name, _, ok := (arguments{l, m.attrs}).value("name", cty.String); ok {
@@ -50,17 +52,21 @@ func (l *loader) readModel(b *hcl.Block) *model {
 	}
 	m.give("model", "name")
 	m.give("batch", "batch")
-	if !l.empty(m.attrs["base_url"]) {
-		m.give("base_url", "base_url")
+	literal := func(name, text string) {
+		if text != "" {
+			m.add(name, &hclsyntax.LiteralValueExpr{Val: cty.StringVal(text), SrcRange: b.DefRange})
+		}
 	}
-	if known.api != "" {
-		m.add("api", &hclsyntax.LiteralValueExpr{Val: cty.StringVal(known.api), SrcRange: b.DefRange})
+	if literal("api", known.api); l.empty(m.attrs["base_url"]) {
+		literal("base_url", known.url)
+	} else {
+		m.give("base_url", "base_url")
 	}
 	switch {
 	case m.attrs["api_key"] != nil:
 		m.give("api_key", "api_key")
 	case known.key != "":
-		m.add("api_key", l.secretOf(known.key, b.DefRange))
+		m.add("api_key", l.fromEnvironment("secret", known.key, "", b.DefRange))
 	}
 	m.price = l.priceOf(m.attrs["price"])
 	return m
@@ -86,10 +92,10 @@ func (l *loader) empty(attr *hcl.Attribute) bool {
 	return v.IsNull() || v.IsWhollyKnown() && v.Type() == cty.String && v.AsString() == ""
 }
 
-// secretOf is an expression for a secret of the environment, which may be missing.
-func (l *loader) secretOf(name string, at hcl.Range) hclsyntax.Expression {
-	e, diags := bounded.ParseExpression([]byte(`secret("`+name+`", "")`), l.file.Path)
-	l.add(diags) // the name is one of providers
+// fromEnvironment is a call of env or secret, which stands nowhere in the file.
+func (l *loader) fromEnvironment(function, name, otherwise string, at hcl.Range) hclsyntax.Expression {
+	e, diags := bounded.ParseExpression(fmt.Appendf(nil, "%s(%q, %q)", function, name, otherwise), l.file.Path)
+	l.add(diags) // the names are those of this file
 	call := e.(*hclsyntax.FunctionCallExpr)
 	call.NameRange, call.OpenParenRange, call.CloseParenRange = at, at, at
 	return call
@@ -163,6 +169,22 @@ func (l *loader) useOf(b stageBody, m *model) string {
 		unsaid = m.use
 	}
 	return arguments{l, b.attrs}.text("use", unsaid)
+}
+
+// server is what the environment says of the Milvus server to a store whose configs say nothing of
+// it: its address, and the token for it. nil: another store, or a config names one of them itself.
+func (l *loader) server(s *Stage, configs []*hclsyntax.Block) *hclsyntax.Block {
+	named := slices.ContainsFunc(configs, func(b *hclsyntax.Block) bool {
+		a := b.Body.Attributes
+		return (len(b.Labels) == 0 || b.Labels[0] == s.Use) && (a["address"] != nil || a["token"] != nil || a["user"] != nil)
+	})
+	if s.Kind != sdk.KindStore || s.Use != "milvus" || named {
+		return nil
+	}
+	m := &model{}
+	m.add("address", l.fromEnvironment("env", "MILVUS_ADDRESS", "127.0.0.1:19530", s.UseRange))
+	m.add("token", l.fromEnvironment("secret", "MILVUS_TOKEN", "", s.UseRange))
+	return m.configFor(s.Info)
 }
 
 // configFor is what a model says in the words of a stage: of the arguments that the stage has.

@@ -41,7 +41,7 @@ func (l *loader) readOrigin(k *Knowledge, in *hcl.Block, blocks hcl.Blocks, stor
 		cut := len(blocks.OfType("chunk")) > 0
 		k.Sources = l.readSources(in, blocks.OfType("source"), cut, argument)
 		if cut {
-			k.Chunk = l.readStage(l.single(in, blocks, "chunk"), place{})
+			k.Chunk = l.readStage(l.single(in, blocks, "chunk"), place{knowledge: k})
 		}
 		k.Enrich = l.readEnrich(blocks.OfType("enrich"))
 		return

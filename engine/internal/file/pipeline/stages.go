@@ -247,7 +247,7 @@ const (
 
 // place is where a stage stands: what its rules may read.
 type place struct {
-	knowledge *Knowledge // of a store block
+	knowledge *Knowledge // of a block in one
 	scope     rule.Scope // what stands above
 }
 
@@ -302,14 +302,16 @@ func (l *loader) body(b *hcl.Block, described grammar.Block, refused ...string) 
 func (l *loader) readStage(b *hcl.Block, at place) *Stage {
 	inPipeline := len(b.Labels) > 0
 	if !inPipeline {
-		body := l.body(b, grammar.Described("knowledge", b.Type))
+		described := grammar.Described("knowledge", b.Type)
+		body := l.body(b, described)
+		l.override(&body, at.knowledge.Name, described.Names())
 		s := l.makeStage(body, at)
 		l.checkCalls(s, body)
 		return s
 	}
 	described := grammar.Described("pipeline", b.Type)
 	body := l.body(b, described)
-	l.override(&body, described.Names())
+	l.override(&body, b.Labels[0], described.Names())
 	s := l.makeStage(body, at)
 	l.checkKeep(s, body.attrs)
 	l.checkCalls(s, body)
@@ -400,6 +402,9 @@ func (l *loader) readUse(s *Stage, b stageBody, a arguments, m *model) {
 	info.Name = s.Use // a labelled config is for the name that the file uses
 	if m != nil {
 		b.configs = append([]*hclsyntax.Block{m.configFor(info)}, b.configs...)
+	}
+	if server := l.server(s, b.configs); server != nil {
+		b.configs = append([]*hclsyntax.Block{server}, b.configs...)
 	}
 	s.Config = l.readConfig(b.configs, info, at)
 	if s.Info.PendsIf != "" {

@@ -2,10 +2,10 @@
 // files of rows and at documents, says what it saw, guesses which columns hold what, and
 // makes a file of it that works at once.
 //
-// What it writes is one of the pipeline files that racflow comes with (package pipelines),
-// with the data's paths, columns and language put in: so the files never differ from those
-// that are documented, and take the same variables. Labelled rows become intent.hcl, other rows and
-// documents contextual.hcl. A tenth of labelled rows, a fifth of fewer than 500, is held
+// What it writes is a template with the data's paths, columns and language put in: a short one
+// (folder short) with what is usually set, or one of the pipeline files that racflow comes with
+// (package pipelines). Both have blocks of the same names, and give the same answers. Labelled rows become
+// intent.hcl, other rows and documents contextual.hcl. A tenth of labelled rows, a fifth of fewer than 500, is held
 // out of the knowledge, and is what the pipeline is tried on.
 //
 // What other programs export is no table (exports.go has the known forms): its rows are written beside the

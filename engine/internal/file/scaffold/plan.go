@@ -16,20 +16,10 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
-const aboutLabelled = `Sort texts into the %s of %s: retrieve labelled
-neighbours, let several voters vote, elect. Without a language model the statistical voters
-elect alone. How much each of them counts, the election learns from the examples.
-
-Written by racflow init for %s: look through it before you rely on it.
-
-%s`
-
-const heldOut = `
-variable "held_out" {
-  description = "The share of the rows that the knowledge does not get, to try the pipeline on; 0: it gets all of them."
-  default     = %s
-}
+const aboutLabelled = `Sort texts into the %s of %s: retrieve labelled neighbours, let several voters vote, elect.
 `
+
+const heldOut = `variable "held_out" { default = %s } # the share of the rows that the knowledge does not get, to try the pipeline on`
 
 // labelled plans a classification.
 func labelled(known, tried *Rows, o Options) (*Plan, error) {
@@ -65,23 +55,20 @@ func labelled(known, tried *Rows, o Options) (*Plan, error) {
 	if share == 0 {
 		p.Next[len(p.Next)-1].Command = "racflow run --input NEW.csv --output ANSWERS.csv " + quoted(o.Output)
 	}
-	commands := ""
-	for _, s := range p.Next {
-		commands += "  " + s.Command + "\n"
-	}
 	variables := ""
 	if share > 0 {
 		variables = fmt.Sprintf(heldOut, strconv.FormatFloat(share, 'g', -1, 64))
 	}
-	t := open(o.Pipelines, "intent.hcl", fmt.Sprintf(aboutLabelled, terminal.Plural(len(known.Labels), "label"), clean(filepath.Base(known.Path)), clean(known.Path), commands), variables)
-	t.set("default", train, "variable train")
-	t.set("description", fmt.Sprintf("Labelled examples: a file of rows with the columns %s and %s.", known.Mapping.Text, known.Mapping.Label), "variable train")
-	t.set("default", p.embedder(o, known.Languages), "variable embedder")
+	t := p.open(o, "intent.hcl", fmt.Sprintf(aboutLabelled, terminal.Plural(len(known.Labels), "label"), clean(filepath.Base(known.Path))), known.Path, variables)
 	from := []string{"knowledge utterances", "source"}
+	same := t.give("train", train, "path", from...)
+	t.set("default", p.embedder(o, known.Languages), "variable embedder")
 	columns := p.mapped(known)
 	t.columns(known, columns, from...)
 	if name := analyzer(known.Languages); name != "" && name != "english" {
 		t.set("analyzer", name, "knowledge utterances", "store")
+	} else if !o.Full {
+		t.drop("knowledge utterances", "store")
 	}
 	input := []string{"pipeline intent", "input"}
 	switch {
@@ -91,12 +78,12 @@ func labelled(known, tried *Rows, o Options) (*Plan, error) {
 			return nil, err
 		}
 		if t.set("path", path, input...); tried.Other {
-			t.set("path", expression("var.train"), input...)
+			t.set("path", same, input...)
 		}
 		t.columns(tried, p.mapped(tried), input...)
 	case share > 0:
 		t.set("part", expression("[0, 1 - var.held_out]"), from...)
-		t.set("path", expression("var.train"), input...)
+		t.set("path", same, input...)
 		t.columns(known, columns, input...)
 		t.set("part", expression("var.held_out > 0 ? [1 - var.held_out, 1] : [0, 1]"), input...)
 	default:
@@ -118,27 +105,47 @@ func (p *Plan) mapped(r *Rows) source.Mapping {
 
 const aboutTexts = `Find the %s of %s that answer a question, and have a language model
 answer from them: contextual retrieval. Without a model the ranked passages are the result.
+`
 
+const byInit = `
 Written by racflow init for %s: look through it before you rely on it.
 
 %s`
+
+const byInitShort = `Written by racflow init for %s; racflow init --full writes all that can be set.
+`
+
+// open reads the file that a plan is made of.
+func (p *Plan) open(o Options, name, about, data, variables string) *template {
+	if !o.Full {
+		return open(short, "short/"+name, about+fmt.Sprintf(byInitShort, clean(data)), variables)
+	}
+	commands := ""
+	for _, s := range p.Next {
+		commands += "  " + s.Command + "\n"
+	}
+	return open(o.Pipelines, name, about+fmt.Sprintf(byInit, clean(data), commands), variables)
+}
 
 // unlabelled plans a search among rows.
 func unlabelled(known, tried *Rows, o Options) (*Plan, error) {
 	return retrieval(known.Path, "rows", tried, o, func(p *Plan, t *template) {
 		path, err := p.place(known, o)
 		t.err = cmp.Or(t.err, err)
-		t.set("default", path, "variable docs")
+		t.give("docs", path, "path", "knowledge docs", "source")
 		m := p.mapped(known)
 		m.Label = ""
 		t.columns(known, m, "knowledge docs", "source")
-		t.remove("exclude", "knowledge docs", "source")
-		t.drop("variable exclude")
-		t.set("description", "The rows: a file of TSV, CSV, JSONL and the like.", "variable docs")
-		t.set("default", false, "variable contextualize") // a row stands in no document
+		if o.Full {
+			t.remove("exclude", "knowledge docs", "source")
+			t.drop("variable exclude")
+			t.set("default", false, "variable contextualize") // a row stands in no document
+		} else {
+			t.drop("knowledge docs", "enrich contextualize")
+		}
 		t.set("default", p.embedder(o, known.Languages), "variable embedder")
 		if name := analyzer(known.Languages); name != "" {
-			t.set("default", name, "variable analyzer")
+			t.give("analyzer", name, "analyzer", "knowledge docs", "store")
 		}
 	})
 }
@@ -151,10 +158,10 @@ func documents(d Data, o Options) (*Plan, error) {
 	}
 	return retrieval(d.Documents.Path, "passages", questions, o, func(p *Plan, t *template) {
 		if d.Documents.Code > d.Documents.Read/2 {
-			t.set("default", "code", "variable chunker")
-			t.set("default", "code", "variable analyzer")
+			t.give("chunker", "code", "use", "knowledge docs", "chunk")
+			t.give("analyzer", "code", "analyzer", "knowledge docs", "store")
 		} else if name := analyzer(d.Documents.Languages); name != "" {
-			t.set("default", name, "variable analyzer")
+			t.give("analyzer", name, "analyzer", "knowledge docs", "store")
 		}
 		languages := d.Documents.Languages
 		if d.Documents.Code > d.Documents.Read/2 {
@@ -180,12 +187,8 @@ func retrieval(data, what string, asked *Rows, o Options, set func(*Plan, *templ
 		p.Next = append(p.Next, Step{"racflow run --format jsonl --input QUESTIONS.tsv " + quoted(o.Output), "searches for each row of a file with the column text"})
 	}
 	p.Next = append(p.Next, Step{`racflow ask -var model=NAME ` + quoted(o.Output) + ` "YOUR QUESTION"`, "has a language model answer and cite"})
-	commands := ""
-	for _, s := range p.Next {
-		commands += "  " + s.Command + "\n"
-	}
-	t := open(o.Pipelines, "contextual.hcl", fmt.Sprintf(aboutTexts, what, clean(filepath.Base(filepath.Clean(data))), clean(data), commands), "")
-	t.set("default", path, "variable docs")
+	t := p.open(o, "contextual.hcl", fmt.Sprintf(aboutTexts, what, clean(filepath.Base(filepath.Clean(data)))), data, "")
+	t.give("docs", path, "path", "knowledge docs", "source")
 	set(p, t)
 	input := []string{"pipeline contextual", "input"}
 	if asked != nil {
@@ -225,6 +228,7 @@ func quoted(path string) string {
 // Options say how a pipeline file is made.
 type Options struct {
 	Output    string // the file's path, which those in it are relative to
+	Full      bool   // it has all that can be set, not only what usually is
 	MiniLM    bool   // the embedding model is on this machine
 	Pipelines fs.FS  // the files that racflow comes with
 }

@@ -45,7 +45,7 @@ func look(t *testing.T, output string, columns map[string]string, paths ...strin
 			return d, nil, err
 		}
 	}
-	p, err := Make(d, Options{Output: output, MiniLM: true, Pipelines: pipelines.Files})
+	p, err := Make(d, Options{Output: output, Full: true, MiniLM: true, Pipelines: pipelines.Files})
 	return d, p, err
 }
 
@@ -209,6 +209,39 @@ func TestMake(t *testing.T) {
 				t.Error("nothing says what to do next")
 			}
 		})
+	}
+}
+
+// What init writes at first has 40 lines for rows of a table, the same argument where data says
+// something, and no variable but those that it shows.
+func TestMakeShort(t *testing.T) {
+	german := strings.ReplaceAll(tickets("\t", "text", "label", 600), "where is the parcel that you should have sent to my house with order", german)
+	write(t, map[string]string{"t.csv": tickets(",", "utterance", "intent", 600), "german.tsv": german, "code/a.go": "package a\n", "faq.csv": "question,answer\nhow do I block a lost card of mine,in the app\nwhat does a new card cost me,ten\n"})
+	for file, want := range map[string][]struct {
+		path            []string
+		argument, value string
+	}{
+		"t.csv":      {{known, "path", "t.csv"}, {known, "text", "utterance"}, {known, "part", "[0, 1 - var.held_out]"}, {input, "path", "t.csv"}, {[]string{"variable held_out"}, "default", "0.1"}, {[]string{"knowledge utterances", "store"}, "analyzer", "no block store"}},
+		"german.tsv": {{[]string{"knowledge utterances", "store"}, "analyzer", "german"}, {[]string{"variable embedder"}, "default", "hashing"}},
+		"code":       {{docs, "path", "code"}, {[]string{"knowledge docs", "chunk"}, "use", "code"}, {[]string{"knowledge docs", "store"}, "analyzer", "code"}, {asked, "path", "no block input"}},
+		"faq.csv":    {{docs, "path", "faq.csv"}, {docs, "text", "question"}, {[]string{"knowledge docs", "enrich contextualize"}, "use", "no block enrich contextualize"}},
+	} {
+		d, _, err := look(t, "pipeline.hcl", map[string]string{}, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := Make(d, Options{Output: "pipeline.hcl", MiniLM: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lines := strings.Count(string(p.File), "\n"); lines > 41 || file == "t.csv" && lines > 40 {
+			t.Errorf("%s: %d lines", file, lines)
+		}
+		for _, w := range want {
+			if got := argument(t, p.File, w.argument, w.path...); got != w.value {
+				t.Errorf("%s: %s of %s is %q, want %q", file, w.argument, w.path, got, w.value)
+			}
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package scaffold
 import (
 	"bytes"
 	"cmp"
+	"embed"
 	"fmt"
 	"io"
 	"io/fs"
@@ -296,15 +297,16 @@ func open(files fs.FS, name, comment, variables string) *template {
 	for bytes.HasPrefix(text, []byte("#")) {
 		_, text, _ = bytes.Cut(text, []byte("\n"))
 	}
-	before, after, found := bytes.Cut(text, []byte("\nlocals {"))
 	if variables != "" {
+		before, after, found := bytes.Cut(text, []byte("\nmodel "))
 		if !found {
-			t.err = fmt.Errorf("%s has no locals block that the variables stand before", name)
+			t.err = fmt.Errorf("%s has no model block that the variables stand before", name)
 			return t
 		}
-		text = bytes.Join([][]byte{before, []byte(variables), []byte("locals {"), after}, []byte("\n"))
-		text = bytes.Replace(text, []byte("locals {\n"), []byte("locals {"), 1)
+		bare := bytes.TrimRight(before, "\n")
+		text = slices.Concat(bare, []byte("\n"+variables), before[len(bare):], []byte("\nmodel "), after)
 	}
+	text = oneLine.ReplaceAll(text, []byte("$1$2 {\n$1  $3\n$1}"))
 	var b bytes.Buffer
 	for line := range strings.Lines(comment) {
 		b.WriteString(strings.TrimRight("# "+clean(line), " ") + "\n")
@@ -318,6 +320,17 @@ func open(files fs.FS, name, comment, variables string) *template {
 	parsed.forget()
 	return parsed
 }
+
+// short are the files with what is usually set, by the names of the whole ones.
+//
+//go:embed short
+var short embed.FS
+
+// oneLine are blocks on one line that may get more arguments, and alone are those that got none.
+var (
+	oneLine = regexp.MustCompile(`(?m)^( *)(source|input|store) \{ (.+) \}$`)
+	alone   = regexp.MustCompile(`(?m)^( *)(source|input|store) \{\n *([^#\n]+)\n *\}$`)
+)
 
 // forget drops what the file expects of the data that it comes with.
 func (t *template) forget() {
@@ -387,6 +400,20 @@ func (t *template) set(argument string, value any, path ...string) {
 	}
 }
 
+// give sets the default of a variable, or of a file that has no such variable an argument of a
+// block. It returns what is the same elsewhere in the file.
+func (t *template) give(variable string, value any, argument string, path ...string) (same any) {
+	if t.err != nil {
+		return nil
+	}
+	if t.file.Body().FirstMatchingBlock("variable", []string{variable}) == nil {
+		t.set(argument, value, path...)
+		return value
+	}
+	t.set("default", value, "variable "+variable)
+	return expression("var." + variable)
+}
+
 // remove removes an argument of a block.
 func (t *template) remove(argument string, path ...string) {
 	if b := t.block(path...); b != nil {
@@ -417,7 +444,7 @@ func (t *template) columns(r *Rows, m source.Mapping, path ...string) {
 	if r.From == nil {
 		t.form(r.Form, path...)
 	}
-	if m.ID != "" || slices.Contains(r.Columns(), "id") {
+	if m.ID != "id" && (m.ID != "" || slices.Contains(r.Columns(), "id")) {
 		t.set("id", m.ID, path...)
 	}
 }
@@ -454,5 +481,6 @@ func (t *template) bytes() ([]byte, error) {
 	if t.err != nil {
 		return nil, fmt.Errorf("make a pipeline file: %w", t.err)
 	}
-	return emptied.ReplaceAll(hclwrite.Format(t.file.Bytes()), []byte("\n}")), nil
+	text := alone.ReplaceAll(hclwrite.Format(t.file.Bytes()), []byte("$1$2 { $3 }"))
+	return hclwrite.Format(emptied.ReplaceAll(text, []byte("\n}"))), nil
 }

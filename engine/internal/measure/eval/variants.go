@@ -139,7 +139,7 @@ type Options struct {
 
 // Target is an argument with the values that it is given in turn.
 type Target struct {
-	Name   string // STAGE.ARGUMENT, BLOCK.STAGE.ARGUMENT or var.NAME
+	Name   string // STAGE.ARGUMENT, BLOCK.STAGE.ARGUMENT or var.NAME; as pipeline.Override has it
 	Values []string
 }
 

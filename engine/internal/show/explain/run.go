@@ -216,6 +216,8 @@ func asBefore(o engine.Options, m journal.Manifest) engine.Options {
 					files[f.Value] = true
 					o.VarFiles = append(o.VarFiles, path)
 				}
+			case "set":
+				o.Set = append(o.Set, pipeline.Override{Target: name, Value: value})
 			case "plugins":
 				o.Plugins = append(o.Plugins, within(o.Dir, f.Value))
 			}

@@ -129,11 +129,11 @@ func (s *silence) note(err error) time.Time {
 
 // ServerConfig are the arguments of the connection.
 type ServerConfig struct {
-	Address  string `config:"address" affects_output:"false" default:"127.0.0.1:19530" doc:"host:port, or a URI with https:// for a server with TLS, such as Zilliz Cloud."`
+	Address  string `config:"address" affects_output:"false" default:"127.0.0.1:19530" doc:"host:port, or a URI with https:// for a server with TLS, such as Zilliz Cloud. Where a file gives no address, token or user, MILVUS_ADDRESS of the environment."`
 	Database string `config:"database" affects_output:"false" doc:"The database on the server; its default one if not given."`
 	User     string `config:"user" affects_output:"false" requires:"password" conflicts:"token" doc:"User name, with a password."`
 	Password string `config:"password,secret" requires:"user" doc:"The user's password."`
-	Token    string `config:"token,secret" doc:"API key, in place of user and password."`
+	Token    string `config:"token,secret" doc:"API key, in place of user and password; with an address of the environment, its MILVUS_TOKEN."`
 
 	TLS        bool     `config:"tls" affects_output:"false" doc:"Encrypt the connection; https:// does as well."`
 	CA         sdk.Path `config:"ca" affects_output:"false" doc:"PEM file of the authority that signed the server's certificate; the system's if not given."`
