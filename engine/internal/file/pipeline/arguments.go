@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"fmt"
 	"math"
 	"math/big"
 	"slices"
@@ -9,16 +8,13 @@ import (
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 
 	"github.com/racflow/racflow/engine/internal/file/bounded"
-	"github.com/racflow/racflow/engine/internal/file/grammar"
 	"github.com/racflow/racflow/engine/internal/file/rule"
 	"github.com/racflow/racflow/engine/internal/process/memory"
 	"github.com/racflow/racflow/engine/internal/process/redact"
-	"github.com/racflow/racflow/sdk"
 )
 
 // arguments are the arguments of one block.
@@ -190,176 +186,6 @@ func (a arguments) size(name string) int64 {
 		a.errorAt(at, "Invalid size", "%s: %v. Leave it out to set no bound.", name, err)
 	}
 	return n
-}
-
-// Override gives an argument of a stage or of a model block, or a variable, another value
-// than the file does. It is checked like what is written there.
-type Override struct {
-	// Target is STAGE.ARGUMENT, an argument of the block or of its plugin's
-	// config, or BLOCK.STAGE.ARGUMENT where stages of several kinds have the
-	// name. The embed, store and chunk blocks of a knowledge are
-	// embed.KNOWLEDGE.ARGUMENT and so on. The others are model.NAME.ARGUMENT and var.NAME.
-	Target string
-	// Value is an HCL expression. What is none, or names something that a file
-	// does not know, is a text: soft and "soft" are the same.
-	Value string
-}
-
-// String is the override as it was given, which diagnostics point into.
-func (o Override) String() string { return o.Target + "=" + o.Value }
-
-// replacement is an override at work.
-type replacement struct {
-	Override
-	block, stage, argument string // block is empty where the target does not say
-	used                   []string
-}
-
-// readOverrides takes the targets apart. Variables are set as -var does.
-func (l *loader) readOverrides(variables hcl.Blocks) {
-	var names []string
-	for _, b := range variables {
-		names = append(names, b.Labels[0])
-	}
-	vars := map[string]string{}
-	for name, value := range l.Vars {
-		vars[name] = value
-	}
-	for _, o := range l.Set {
-		parts := strings.Split(o.Target, ".")
-		switch {
-		case len(parts) == 2 && parts[0] == "var" && slices.Contains(names, parts[1]):
-			vars[parts[1]] = o.Value
-		case len(parts) == 2 && parts[0] == "var":
-			l.refuse(o, "%s has no variable %q.%s", l.file.Path, parts[1], rule.DidYouMean(parts[1], names))
-		case len(parts) == 2:
-			l.overrides = append(l.overrides, &replacement{Override: o, stage: parts[0], argument: parts[1]})
-		case len(parts) == 3:
-			l.overrides = append(l.overrides, &replacement{Override: o, block: parts[0], stage: parts[1], argument: parts[2]})
-		default:
-			l.refuse(o, "Name a stage's argument or a variable: STAGE.ARGUMENT, BLOCK.STAGE.ARGUMENT or var.NAME.")
-		}
-	}
-	l.Vars = vars
-}
-
-func (l *loader) refuse(o Override, format string, args ...any) {
-	l.add(hcl.Diagnostics{{
-		Severity: hcl.DiagError, Summary: "Unknown target", Detail: o.String() + ": " + fmt.Sprintf(format, args...),
-	}})
-}
-
-// override replaces what overrides name in the body of a stage, the block's own
-// arguments first: use decides which config there is. A block without a name goes by that of
-// its knowledge, and a target has to say which block it is.
-func (l *loader) override(b *stageBody, stage string, names []string) {
-	var config []*replacement
-	for _, r := range l.overrides {
-		if stage != r.stage || r.block != b.block.Type && (r.block != "" || len(b.block.Labels) == 0) {
-			continue
-		}
-		attr := l.attribute(r).AsHCLAttribute()
-		_, named := reference(attr.Expr, "model")
-		if slices.Contains(names, r.argument) && (r.argument != "model" || named) { // else it is the config's
-			b.attrs[r.argument] = attr
-			r.used = append(r.used, b.block.Type)
-		} else {
-			config = append(config, r)
-		}
-		l.targets = append(l.targets, prefixed(stage, names)...)
-	}
-	use := l.useOf(*b, l.modelOf(b.attrs))
-	info, ok := l.Catalog.Stage(sdk.Kind(b.block.Type), use)
-	if !ok || len(config) == 0 {
-		return // an unknown use is reported where the stage is read
-	}
-	written := &hclsyntax.Block{
-		Type: "config", Labels: []string{use}, LabelRanges: []hcl.Range{b.block.DefRange},
-		Body: &hclsyntax.Body{Attributes: hclsyntax.Attributes{}},
-	}
-	for _, a := range info.Arguments {
-		l.targets = append(l.targets, stage+"."+a.Name)
-	}
-	for _, r := range config {
-		if _, ok := argument(info, r.argument); ok {
-			written.Body.Attributes[r.argument] = l.attribute(r)
-			r.used = append(r.used, b.block.Type)
-		}
-	}
-	b.configs = append(b.configs, written) // the last that is for this plugin wins
-}
-
-// overrideModel replaces what overrides name in a model block.
-func (l *loader) overrideModel(m *model, names []string) {
-	for _, r := range l.overrides {
-		if r.block != "model" || r.stage != m.name {
-			continue
-		}
-		l.targets = append(l.targets, prefixed(m.name, names)...)
-		if slices.Contains(names, r.argument) {
-			m.attrs[r.argument] = l.attribute(r).AsHCLAttribute()
-			r.used = append(r.used, r.block)
-		}
-	}
-}
-
-func prefixed(stage string, names []string) []string {
-	all := make([]string, len(names))
-	for i, n := range names {
-		all[i] = stage + "." + n
-	}
-	return all
-}
-
-// attribute is an override as it would stand in the file.
-func (l *loader) attribute(r *replacement) *hclsyntax.Attribute {
-	name, src := r.String(), []byte(r.Value)
-	l.file.Sources[name] = &hcl.File{Bytes: src}
-	e, diags := bounded.ParseExpression(src, name)
-	end := hcl.Pos{Line: 1, Column: len(src) + 1, Byte: len(src)}
-	whole := hcl.Range{Filename: name, Start: hcl.InitialPos, End: end}
-	if diags.HasErrors() || slices.ContainsFunc(e.Variables(), unknownRoot) {
-		e = &hclsyntax.LiteralValueExpr{Val: cty.StringVal(r.Value), SrcRange: whole}
-	}
-	return &hclsyntax.Attribute{Name: r.argument, Expr: e, SrcRange: whole, NameRange: whole, EqualsRange: whole}
-}
-
-func unknownRoot(t hcl.Traversal) bool {
-	return !slices.Contains([]string{"var", "local", "knowledge", "limit", "model"}, t.RootName())
-}
-
-// checkOverrides reports those that found no target, or several that the
-// target does not tell apart.
-func (l *loader) checkOverrides() {
-	var stages []string
-	for _, m := range l.models {
-		stages = append(stages, m.name)
-	}
-	for _, k := range l.file.Knowledge {
-		stages = append(stages, k.Name)
-		for _, s := range k.Enrich {
-			stages = append(stages, s.Name)
-		}
-	}
-	for _, p := range l.file.Pipelines {
-		for _, s := range p.Stages {
-			stages = append(stages, s.Name)
-		}
-	}
-	for _, r := range l.overrides {
-		kinds := slices.Compact(slices.Sorted(slices.Values(r.used)))
-		switch {
-		case len(kinds) > 1 && r.block == "":
-			l.refuse(r.Override, "Stages of several kinds are called %q: write %s.%s.", r.stage, kinds[0], r.Target)
-		case len(kinds) > 0:
-		case !slices.Contains(stages, r.stage):
-			l.refuse(r.Override, "There is no stage %q.%s", r.stage, OrList(r.stage, slices.Compact(slices.Sorted(slices.Values(stages)))))
-		case grammar.Renamed[r.argument].Advice != "":
-			l.refuse(r.Override, "%s", grammar.Renamed[r.argument].Advice)
-		default:
-			l.refuse(r.Override, "The stage %q has no argument %q.%s", r.stage, r.argument, rule.DidYouMean(r.stage+"."+r.argument, l.targets))
-		}
-	}
 }
 
 // secret is the mark that secret() puts on a value, with the value itself. It
