@@ -62,19 +62,7 @@ func parses(t *testing.T, line string) {
 	if line == "" {
 		return
 	}
-	words, quote, word := []string(nil), rune(0), ""
-	for _, r := range line + " " {
-		switch {
-		case r == quote:
-			quote = 0
-		case quote == 0 && (r == '\'' || r == '"'):
-			quote = r
-		case quote == 0 && r == ' ':
-			words, word = append(words, word), ""
-		default:
-			word += string(r)
-		}
-	}
+	words := wordsOf(t, line)
 	root := newRoot(plugins.Commands()...)
 	words = singleDash(root, words)
 	c, rest, err := root.Find(words)
@@ -87,6 +75,30 @@ func parses(t *testing.T, line string) {
 	if err != nil {
 		t.Errorf("%s: %v", line, err)
 	}
+}
+
+// wordsOf splits a command line as a shell does.
+func wordsOf(t *testing.T, line string) []string {
+	t.Helper()
+	words, quote, word := []string(nil), rune(0), ""
+	for _, r := range line + " " {
+		switch {
+		case r == quote:
+			quote = 0
+		case quote == 0 && (r == '\'' || r == '"'):
+			quote = r
+		case quote == 0 && r == ' ':
+			if word != "" {
+				words, word = append(words, word), ""
+			}
+		default:
+			word += string(r)
+		}
+	}
+	if quote != 0 {
+		t.Errorf("%s: a quotation mark is not closed", line)
+	}
+	return words
 }
 
 // TestFlagsOnce holds that a flag means one thing: where two commands have one of a name, the name has one shorthand and
