@@ -110,7 +110,7 @@ func TestARowThatHangs(t *testing.T) {
 		bare  int    // rows without an addition
 		fault string
 	}{
-		"embed": {`embed { use = "hanging" }`, 1, 0, "hang.tsv:78: no answer within 5s, its part"},
+		"embed": {`embed { use = "hanging" }`, 1, 0, "hang.tsv:78: no answer within 9.375s, its part"},
 		"chunk": {`chunk { use = "hanging" }
 ` + embed, 1, 0, "hang.tsv:78: cut into chunks: no answer within 9.375s, its part"},
 		"enrich": {`enrich "mine" {

@@ -178,6 +178,8 @@ func uses(kind sdk.Kind, labelled bool, doc string) Block {
 		use = textArgument("use", "minilm", "The stage that does the work.")
 	case sdk.KindStore:
 		use = textArgument("use", "local", "The stage that does the work.")
+	case sdk.KindElect:
+		use = textArgument("use", "learned", "The stage that does the work.")
 	case sdk.KindSample:
 		use.Required, use.Doc = false, "The stage that does the work; with model, that of its provider."
 	}

@@ -49,7 +49,7 @@ pipeline "p" {
   retrieve "r" { from = knowledge.k }
   rerank "b" { use = "x" }
   sample "s" { use = "x" }
-  elect "e" { use = "x" }
+  elect "e" {}
   expect "x" { rule = "leaked == 0" }
 }
 `)})
@@ -69,7 +69,7 @@ pipeline "p" {
 		"store.analyzer": k.Analyzer,
 		"retrieve.top_k": r.TopK, "retrieve.mode": r.Mode, "retrieve.fusion": r.Method, "retrieve.dense_weight": r.DenseWeight, "retrieve.rrf_k": r.K,
 		"embed.use": file.Knowledge[2].Embed.Use, "store.use": file.Knowledge[2].Store.Use, "model.provider": "openai", "model.batch": false,
-		"rerank.top_k": rerank.TopK, "sample.n": sample.N, "sample.resamples": sample.Resamples,
+		"elect.use": stages[3].Use, "rerank.top_k": rerank.TopK, "sample.n": sample.N, "sample.resamples": sample.Resamples,
 	}
 	got["expect.enabled"] = file.Pipelines[0].Expects[0].Enabled
 	for _, s := range stages {

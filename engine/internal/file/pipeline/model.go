@@ -159,7 +159,7 @@ func (l *loader) modelOf(attrs hcl.Attributes) *model {
 }
 
 // usual are the stages of kinds whose blocks need not say which does the work.
-var usual = map[sdk.Kind]string{sdk.KindEmbed: "minilm", sdk.KindStore: "local"}
+var usual = map[sdk.Kind]string{sdk.KindEmbed: "minilm", sdk.KindStore: "local", sdk.KindElect: "learned"}
 
 // useOf is the stage that does the work of a block, which may name a model; empty: it is not said.
 func (l *loader) useOf(b stageBody, m *model) string {
