@@ -406,7 +406,7 @@ func (c *collection) compact(anyway bool) (kept bool, err error) {
 	case err == nil:
 		c.now.Store(next)
 	case errors.Is(err, errNotSmaller):
-		kept, err = true, nil
+		kept = true
 	default:
 		return false, err
 	}
