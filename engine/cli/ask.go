@@ -32,25 +32,17 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-const askLong = `Take one question through a pipeline, and show the answer with the passages that
-it cites. Without a language model, show the passages that were found, the best
-first, each with its score, its place and those of its lines that match the
-question best; --whole shows all of them, and --around 1 also the passage
-before and the one after it in the document.
+const askLong = `The question goes through the pipeline, and the answer comes with the passages that it cites. Without a
+language model, the passages that were found are shown, the best first, with those lines that match the
+question best; --whole and --around 1 show more of them.
 
-Where no language model reads the passages, and it is likely that none of them
-answers the question, a line above them says so. That goes by how near they are and
-which of the question's words they have, so it finds questions about something else
-altogether, and few of those that the documents come close to answering.
+Where no model reads the passages, a line says if it is likely that none of them answers the question. It goes
+by how near they are and by shared words, so it catches questions about something else altogether.
 
-What the pipeline knows is brought up to date first: only what changed is embedded
-again. - reads the question from standard input. With --format json, the result is
-written as run writes it, with whether an answer is unlikely, and with minilm the
-probability that there is one.
+- reads the question from standard input. --format json writes the result as run does, and whether an answer
+is unlikely.
 
-Exit code 0: the question went through, be it answered or not; 1: it could not;
-3: it failed, or a voter had to stop. A document that cannot be used is reported,
-and changes no exit code here, as it does that of run.`
+Exit code 0: the question went through, answered or not; 1: it could not; 3: it failed, or a voter had to stop.`
 
 // questioning is racflow ask.
 type questioning struct {

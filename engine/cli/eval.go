@@ -21,48 +21,36 @@ import (
 // votedRows is on how many rows of a knowledge voters vote unless a flag says otherwise.
 const votedRows = 10_000
 
-var doctorLong = `Look for mistakes in the rows of the knowledge and of the input, and show them, the
-most severe first, with some of the rows and what to do. No model is asked, and no file is
-changed.
+var doctorLong = `No model is asked, and no file is changed. Findings come with some of their rows and with what to do, the most
+severe first:
 
   swapped        error    the columns of text and label were taken for each other
   spelling       error    labels differ only by case or by what separates their words
   contradiction  error    one text has several labels; warning below 1 % of the rows
-  leak           error    rows of the input with a label are in the knowledge, so that figures
-                          flatter; info below 1 % of them
+  leak           error    the knowledge has rows of the input, which flatters figures; info below 1 %
   unknown        error    no row of the input has a label that the knowledge has; info: some
-  suspect        warning  votes contradict the label
+  suspect        warning  voters contradict the label
   near           warning  texts are nearly the same, and their labels differ
   near_leak      warning  rows of the input are nearly the same as rows of the knowledge; info below 1 %
   few, long      warning  labels with fewer than 5 rows; labels that look like texts
   cut            warning  texts whose ends the embedder does not see
   invalid        warning  rows that cannot be used, such as those without a text
-  copies         info     texts stand there several times, with one label
+  copies         info     several rows have one text and one label
   languages      info     the texts are in several languages
 
-Texts are compared without regard to case and spaces; nearly the same are texts whose runs of
-four characters agree to 80 %. Of documents copies, near copies, languages and cut texts are looked for.
+Nearly the same are texts whose runs of four characters agree to 80 %. Of documents it looks for copies, near
+copies, languages and cut texts.
 
-For suspect, the voters neighbours, prototype and linear vote on rows of the knowledge, each of which
-is kept out of what they know. How often they err on right labels is learned from all rows, so that
-a row is named only where its label is rather wrong than right; the share of these that is expected
-to be wrong is printed (expected in JSON). With 5 % of the labels of public sets swapped at
-random, 81 to 96 in 100 of the rows that it named had been swapped, where it expected 73 to 98, and it
-named 40 to 100 in 100 of those.
-The knowledge is embedded for it as for a run. Of more than
-` + fmt.Sprint(votedRows) + ` rows it looks at a sample of so many: --votes N for N of them, --votes 0 for none.
+For suspect, the voters neighbours, prototype and linear vote on rows that they have not seen. A row is named
+where its label is rather wrong than right, and the share of these that is expected to be wrong is printed.
+With 5 % of the labels of public sets swapped at random, 81 to 96 % of the rows that it named had been swapped
+(it expected 73 to 98 %), and it named 40 to 100 % of those. Of more than ` + fmt.Sprint(votedRows) + ` rows it takes a sample.
 
---fix FILE writes a copy of the knowledge's rows to a .tsv, .csv or .jsonl file, to be used in the place of
-the knowledge's own: without copies, with one spelling for each label, the commonest, and with another label
-where votes leave hardly a doubt. Such a row has "relabel" in the column doctor_action, and its
-old label in doctor_label. Rows with "review" are as they were, and doctor_label has what they may be.
-doctor_why says why. Read these rows, correct what is wrong, and remove the three columns.
+--fix FILE writes a corrected copy of the rows: without copies, with one spelling for each label, and with
+another label where hardly a doubt is left. The column doctor_action says relabel or review, doctor_label the
+old or the suggested label, doctor_why the reason. Read these rows, and remove the three columns.
 
-A run and an evaluation begin with a short look for errors, which takes the time of
-reading the rows.
-
-Exit code 0: there are no errors, whatever else was found; 3: there are; 1: the look could not
-be taken.`
+Exit code 0: there are no errors; 3: there are; 1: the look could not be taken.`
 
 func newDoctor() *cobra.Command {
 	var flags fileFlags
@@ -147,68 +135,35 @@ func propose(c *cobra.Command, found *engine.Diagnosis, to string, format source
 // partNames are the parts that eval can leave out.
 var partNames = strings.Join(eval.Parts, ", ")
 
-var evalLong = `Measure a pipeline on an input with labels: accuracy, macro-averaged F1, a table
-per label, what each voter reaches alone and how many of its answers are
-acceptable, agreement, rate and latency. An item that failed or got no answer
-counts as wrong. An item whose label the knowledge does not have is out of
-scope: no answer is the right one there, and both kinds are counted by themselves.
+var evalLong = `An item that failed or got no answer counts as wrong. An item whose label the knowledge does not have is out of
+scope: there no answer is the right one, and both kinds are counted apart. Accuracies have 95 % intervals
+(Wilson's; Tango's for differences, item by item).
 
-Accuracies have the interval that holds the true one in 95 of 100 cases (Wilson's
-score interval). Differences of accuracies have one, too, which compares item by item
-(Tango's for paired proportions).
+Confidence, or agreement where the election estimates none:
 
-Of the confidence of answers or, where the election does not estimate any, of their
-agreement, it measures how far it can be taken at its word:
+  ECE     the mean distance between confidence and accuracy, over 15 bins (Guo et al. 2017), beside what
+          chance makes of calibrated confidences
+  NLL     the mean negative log-likelihood of whether the answer is right
+  Brier   the mean squared distance to 1 or 0, as the answer is right or not (Brier 1950)
+  SUREST  the accuracy of the surest items, and the confidence from which on they are (Geifman and
+          El-Yaniv 2017)
+  flags   how many errors the flag rule catches, and how many flagged items are right
 
-  ECE    the mean distance between confidence and accuracy, over 15 bins (Guo et
-         al. 2017), beside what chance makes of perfectly calibrated confidences:
-         a greater one shows that these are not
-  NLL    the mean negative log-likelihood of whether the answer is right
-  Brier  the mean squared distance between the confidence and 1 or 0, as the
-         answer is right or not (Brier 1950)
+Of each voter it says how often it is right alone, which share of its answers counts, its weight, and what it
+adds: the election is held again without it, and nobody is asked again. --errors N shows the N wrong answers
+that the pipeline was surest of, with the neighbours that speak for them.
 
-An item without an answer has the confidence 0 there, and no right answer. SUREST is
-the accuracy of the surest items (selective classification: Geifman and El-Yaniv 2017)
-and the confidence from which on they are; one that is rightly left without an answer
-is right there, as in the accuracy. flags says how many of the errors the flag rule
-catches, and how many of the flagged items are right. Where a file of variables states
-a promise of racflow tune --accuracy, promise says what became of it on these items.
+Where the input has a column gold, each retrieve and rerank stage is measured: recall@k, the mean share of the
+gold passages among the first k (published as Pass@k, too), 1 - recall@20, nDCG@10 and MRR.
 
-A table has the pairs of labels that are confused, the most frequent first (confused in
-JSON, with all of them). --errors N shows the N wrong answers that the pipeline was
-surest of, each with the entries found that have its label: the neighbours that speak
-for it. --output FILE writes the results of all items, as racflow run does.
-
-Where more than 5 % of a voter's answers do not count, a warning (dropped in JSON) has
-the most frequent of them, and arguments that would make them count.
-
-Of each voter it says how often it is right alone, and of several by how many points it
-is better than the election, all of the items that it was asked about; what weight it
-has in an election that weighs; and what it adds: the election is held again without
-it. Nobody is asked again, so the others' votes stay as they are, also of a voter that
-was asked because of what this one said; and so do weights that the election has learned.
-
-Where the input says which passages should be found, in a column gold, it measures
-what each retrieve and rerank stage left: recall@k, the mean share of an item's gold
-passages among the first k, which is published as Pass@k too; 1 - recall@20; nDCG@10;
-MRR. Items without gold passages are left out. Where an item failed, the stages
-that it did not get through count as if they had found nothing.
-
---sweep runs the pipeline once for each value of an argument, or for each
-combination where it is given several times, and prints a row for each:
+--sweep measures with each value of an argument, or each combination of several:
 
   racflow eval --sweep neighbours.top_k=5,15,60 --sweep var.election=soft,majority FILE
 
-A target is STAGE.ARGUMENT, an argument of the block or of its config, or
-BLOCK.STAGE.ARGUMENT where several stages have the name, or var.NAME. Of a model block it is
-model.NAME.ARGUMENT, and of a knowledge embed.KNOWLEDGE.ARGUMENT, or chunk or store. Values are
-measured in the order given. llm.n=3,1 sends each prompt once, and its row for 1
-shows the tokens of the request for 3; llm.n=1,3 sends it again for two more. Of each
-voter that is asked over the network, such as a language model, a row says how many
-of its answers were acceptable.
+A target is var.NAME, STAGE.ARGUMENT (of the block or of its config), or BLOCK.STAGE.ARGUMENT where stages share
+a name; also model.NAME.ARGUMENT, and embed, chunk or store.KNOWLEDGE.ARGUMENT. llm.n=3,1 sends each prompt once.
 
---ablate runs it whole, and once without each part that is named, and prints a row
-for each. Parts are ` + partNames + `.`
+--ablate measures with everything, and without each part that is named: ` + partNames + `.`
 
 // evaluating is racflow eval.
 type evaluating struct {

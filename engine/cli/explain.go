@@ -21,18 +21,12 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
-const explainLong = `Show what came of an item of a run, and what made it: its answer and its votes, the
-candidates of every retrieve and rerank stage, prompts and replies, the rules that
-decided something, and which stages were called again. RUN is the id of a run that is
-kept (racflow runs list shows them), or newest; ID is the item's, or its line in the
-input.
+const explainLong = `RUN is the id of a run that is kept (racflow runs list shows them), or newest; ID is the item's, or its line in
+the input.
 
-The journal has what was seen of items that are flagged, failed, wrong or without an
-answer, and with --keep all of every item: the ids and scores of candidates, hashes of
-the prompts, and where replies are in the response cache. Texts are found again: those
-of the candidates in the generation of the knowledge, prompts by writing them anew and
-comparing the hashes, replies in the cache. What is not there any more is said. No
-service is called, and no knowledge is built.`
+The journal notes ids, scores and hashes of items that are flagged, failed, wrong or without an answer, and after
+run --keep all of every item. Texts are found again: candidates in the knowledge, replies in the response
+cache, prompts by writing them anew and comparing the hash. It says what is no longer there. No service is called.`
 
 func newExplain() *cobra.Command {
 	flags := fileFlags{}
@@ -187,25 +181,15 @@ func indented(text string) string {
 	return strings.TrimRight(out.String(), "\n")
 }
 
-const reportLong = `Write a page that explains a run: one HTML file, which a browser shows without a
-network. It has the totals, which labels are confused, how often the surest answers are
-right and how far their confidence can be taken at its word, cost and time by stage,
-and a table of the items, those first that failed, are wrong or flagged. Each opens to
-what made its answer: candidates with scores and texts, prompts and replies, votes,
-rules, retries and cost. RUN is the id of a run that is kept (racflow runs list shows
-them), or newest.
+const reportLong = `The page is one HTML file that needs no network: totals, confused labels, how far confidence can be trusted, cost
+and time by stage, and a table of the items, failed, wrong and flagged ones first. Each item opens to what made
+its answer. RUN is the id of a run that is kept (racflow runs list shows them), or newest.
 
-  racflow run --keep all pipelines/intent.hcl
-  racflow report newest
+With two runs, it compares the second with the first: items that are answered differently, whether that is more
+than chance, and what each run took.
 
-With two runs, the page compares the second with the first: which items are answered
-differently and what made both answers, whether that is more than chance, and what
-each run took.
-
-What made an answer is known of items that are flagged, failed, wrong or without an
-answer, and after run --keep all of every item. What is not there any more, since the
-input, the file or the knowledge changed, is said on the page. The page holds texts of
-your items and your knowledge: give it to nobody who may not see these.`
+After run --keep all, the page can explain every item, not only those that need a look. It holds texts of your
+items and your knowledge: give it to nobody who may not see these.`
 
 func newReport() *cobra.Command {
 	flags := fileFlags{}

@@ -21,27 +21,17 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
-const exportLong = `Write what a run answered surely as labelled rows, which are a source for a
-knowledge: a voter such as linear learns from them, and then answers without the
-run's voters, such as language models. RUN is the id of a run that is kept
-(racflow runs list shows them), or newest.
+const exportLong = `The rows are a source for a knowledge: a voter such as linear learns from them, and then answers without the run's
+language models. RUN is the id of a run that is kept (racflow runs list shows them), or newest.
 
   racflow run -var model=gpt-4o-mini --input unlabelled.tsv pipelines/intent.hcl
   racflow export newest --confidence 0.9 --output distilled.jsonl
   racflow run -var train=distilled.jsonl pipelines/intent.hcl
 
-An answer is sure where its confidence is at least --confidence. Where the election
-estimates no confidence, its agreement counts, which is no probability: look at some
-of the rows. Items without an answer, items that are flagged, failed or lack a voter, and texts
-that the run answered in different ways, are left out. A text that occurs several times
-is one row.
-
-Each row has id, text and label, and where the label is from: confidence, agreement,
-the voters that gave it, or who decided it, their models, the pipeline, the run and when it began. A
-source keeps these as metadata; meta = [] in its block leaves them out.
-
-The journal of a run has no texts: they are read from the input again, which has to
-be as it was. In TSV, tabs and line ends of a text become spaces.`
+Left out are items that are flagged, failed, lack a voter or have no answer, and texts that were answered in
+different ways. Where the election estimates no confidence, agreement counts, which is no probability. Each
+row says where its label is from: confidence, voters, models, who decided it, run and time; meta = [] leaves
+that out. The input is read again, and has to be as it was.`
 
 // exporting is racflow export.
 type exporting struct {

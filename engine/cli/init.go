@@ -36,37 +36,26 @@ type initFlags struct {
 	full            bool
 }
 
-const initLong = `Look at data, say what was seen, and write a pipeline file that works on it at
-once. DATA is a file of rows (whatever run reads: TSV, CSV, JSONL ...; a glob of
-them in quotes), or a folder, a glob or a file of documents.
+const initLong = `DATA is a file of rows (TSV, CSV, JSONL and whatever else run reads; a glob of them in quotes), or a folder, a
+glob or a file of documents.
 
-  rows with labels   a classification like intent.hcl; a tenth of the rows is held
-                     out of the knowledge, so that run and eval work at once
-  other rows         a search among them, and documents likewise, like contextual.hcl
-  two files of rows  the first is what the pipeline knows, the second what it answers;
-                     a file that is called test, dev or the like is the second
+  rows with labels   a classification like intent.hcl; a tenth of the rows is held out of the knowledge, so
+                     that run and eval work at once
+  other rows         a search among them, like contextual.hcl; documents likewise
+  two files of rows  the pipeline knows the first and answers the second; a file that is called test, dev or
+                     the like is the second
   documents, rows    the rows are questions about the documents
 
-What other programs export (label-studio, prodigy, cats of spaCy, rasa, dialogflow,
-fasttext, chat, intents, a dataframe, folders by label) is converted: its rows are
-written beside the pipeline as NAME.rows.jsonl, which the pipeline reads. A column
-split with train and test is used as it is.
+Exports of other programs (label-studio, prodigy, spaCy, rasa, dialogflow, fasttext, chats, folders by label) are
+converted into NAME.rows.jsonl beside the pipeline. --format, --sheet, --header and --delimiter say how DATA is
+written where that is found out wrongly.
 
---format, --sheet, --header and --delimiter say how DATA is written where that is
-found out wrongly, and the pipeline has them, too.
+Names and values of columns decide which hold the text, the label and the id. On a terminal you can correct
+the guess; elsewhere a doubtful guess is an error that says what to type. --column says it, label= that there is
+none. The embedder is minilm where that is on this machine and the texts are in English, else hashing.
 
-Which columns hold the text, the label and the id is guessed by their names and
-their values. On a terminal the guess is shown, and can be corrected; elsewhere
-nothing is asked, and a guess that may well be wrong is an error that says what to
-type. --column says it otherwise, and label= that there is none.
-
-The file has what is usually set. With --full it has the variables of the file that it is
-like, so that what the documentation says of that one holds for it; both give the same
-answers. The default embedder is minilm where the model is on this machine and the
-texts are in English, and otherwise hashing, which needs no model.
-
---example NAME writes one of the pipeline files that racflow comes with, and its
-data, into a folder; no checkout is needed.`
+The short file and that of --full, which has all variables of the shipped file, give the same answers. --example
+NAME writes a shipped pipeline and its data into a folder.`
 
 func newInit() *cobra.Command {
 	var f initFlags

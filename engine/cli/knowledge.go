@@ -34,22 +34,17 @@ func (f *fileFlags) histories(c *cobra.Command, path string, do func(*pipeline.K
 	return f.files(c, func(a *app) error { return a.Histories(c.Context(), path, do) })
 }
 
-const knowledgeListLong = `Say which generations of the file's knowledge its stores hold. One is
+const knowledgeListLong = `A generation is one of
 
   current     what a run of this file searches
   old         made from the same source, and replaced
   other       made from another source, or by a version that did not note which
-  served      an edition that a process serves: what nobody changes, of one state of the source
+  served      of one state of the source, unchanged while a process serves it
   incomplete  its first build was cut off, or is under way
   attached    a collection that another program makes, read only
 
-The embedder is started to find out which is current. Where that fails the others
-are still listed.
-
-Another binary of a third party's chunker, enricher or embedder makes another
-generation, unless its stage says by a fingerprint of its own that it gives the
-same. The list shows the versions, and with --json the sha256 of the binaries. Of a
-script it is the script that counts, not its interpreter and what it imports.`
+The embedder is started to find out which is current; where that fails, the others are still listed. Another
+program of a plugin makes another generation, unless its stage says by a fingerprint that the results are the same.`
 
 func newKnowledgeList() *cobra.Command {
 	var flags fileFlags
@@ -96,16 +91,11 @@ type collector struct {
 	stayed   int // that were to go
 }
 
-const knowledgeCollectLong = `Remove the generations of the file's knowledge that were made from the same
-source as the current one: with another embedder, another analyzer, another
-choice of columns. With --all, those of other sources go too.
+const knowledgeCollectLong = `These are the generations that were made from the same source as the current one, by another embedder, analyzer or
+choice of columns; with --all, those of other sources, too. Nothing goes unless the current generation is
+complete, and nothing that a process serves. On a server's store, end runs that still search an old one first.
 
-Nothing is removed unless the current generation is complete, and nothing that a
-process serves. With a store on a server, end runs that still search an old
-generation first: the rest of their items would fail. A store of files keeps a generation for who has it open.
-
-Exit code 0: all that were to go are gone; 1: broke off; 3: some stayed, because
-another process writes them or the current one is not complete.`
+Exit code 0: all that were to go are gone; 1: broke off; 3: some stayed.`
 
 func newKnowledgeCollect() *cobra.Command {
 	var flags fileFlags
@@ -174,16 +164,10 @@ func (gc *collector) collect(ctx context.Context, c *cobra.Command, block *pipel
 	return nil
 }
 
-const knowledgeRefreshLong = `Read the samples again of collections that another program makes and the file attaches.
-
-Labels and their centroids, random examples, and what voters learn come from the first
-50,000 entries of such a collection, and at most 512 MB of their texts and vectors. They are
-kept in the state folder, and read again by themselves where another collection
-stands behind the name, or the number of entries has moved by more than a fifth. Where its
-owner has changed rows in place, this command has them read again. Where the rows are others, 50 of
-them are embedded again and compared with their vectors, too, which asks a service where the embedder is one.
-
-What racflow builds itself, from sources, needs no such command: every run brings it up to date.`
+const knowledgeRefreshLong = `Of a collection that another program makes, racflow keeps a sample in the state folder: the first 50,000 entries, at
+most 512 MB. Labels, centroids, random examples and what voters learn come from it. It is read again by itself
+where another collection has the name, or the number of entries has moved by more than a fifth. After its owner has
+changed rows in place, this command reads it again, and compares 50 of them with their vectors.`
 
 func newKnowledgeRefresh() *cobra.Command {
 	var flags fileFlags

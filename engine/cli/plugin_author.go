@@ -79,23 +79,16 @@ func newPluginNew() *cobra.Command {
 // keyPassword names the variable with the password of a private key, for where nobody can be asked.
 const keyPassword = "RACFLOW_KEY_PASSWORD" //nolint:gosec // a name
 
-const pluginPublishLong = `Upload the built programs of a plugin as a release, and sign it.
-
-DIST holds a folder for each platform, OS_ARCH as Go names them, with the program in it;
-any_any is for a plugin that is the same everywhere:
+const pluginPublishLong = `DIST holds a folder for each platform, OS_ARCH as Go names them, or any_any for a plugin that is the same everywhere:
 
     dist/linux_amd64/racflow-plugin-mine
-    dist/darwin_arm64/racflow-plugin-mine
     dist/any_any/racflow-plugin-mine/        a folder, with the program of its name in it
 
-One of them has to run on this machine: it is started to describe the plugin. The version
-is the one that the plugin says of itself. TARGET is REGISTRY/REPOSITORY, with the
-credentials of docker login, or a folder for an OCI layout, "./folder" or "oci:folder".
-A version that is there already is not replaced.
+One of them has to run here: it is started to describe the plugin and its version. TARGET is REGISTRY/REPOSITORY, with
+the credentials of docker login, or a folder for an OCI layout. A version that is there is not replaced.
 
---key names a private key: one of minisign (minisign -G), or an Ed25519 key in PEM (openssl
-genpkey -algorithm ed25519). The password of one that has one is asked for, or read from
-RACFLOW_KEY_PASSWORD. What is signed is the text sha256:HEX, the digest that is printed.`
+--key names a private key of minisign, or an Ed25519 key in PEM; RACFLOW_KEY_PASSWORD may hold its password. The text
+sha256:HEX is signed, the digest that is printed.`
 
 func newPluginPublish() *cobra.Command {
 	var key string
@@ -155,35 +148,27 @@ func askPassword(path string) (string, error) {
 // ofOurs begins the name of a built-in stage in the place of a program.
 const ofOurs = "builtin:"
 
-var pluginVerifyLong = `Check what a plugin owes the engine, whatever it computes and in whatever language it is
-written. PATH is a program racflow-plugin-NAME, a folder of that name with the program in
-it, the folder of a project, which is built first, or builtin:KIND/NAME, a stage of racflow's own.
+var pluginVerifyLong = `PATH is a program racflow-plugin-NAME, a folder of that name with the program in it, the folder of a project, which
+is built first, or builtin:KIND/NAME.
 
-Each stage is started as in a run, as often as the checks want: its description, results that
-depend on nothing but the row and the columns that it declares, odd texts and numbers, cancelled
-calls and calls without time, 256 calls at a time, messages of 64 MiB, kills, memory over 10,000
-rows, output, and its end. A store is compared with a model that scores and sorts everything.
-A check that fails says why it is there and what to do. One that hangs has failed, and the others
-go on. The Go package sdk/sdktest has the same checks, but for those of the process.
+Each stage is started as in a run: its description, results that depend on nothing but the row, odd texts and
+numbers, cancelled calls, 256 calls at a time, messages of 64 MiB, kills, memory, output, and its end. A store is
+compared with a model that scores and sorts everything. A check that fails says why it is there and what to do.
 
-The file ` + verify.FileName + ` beside the program, or in the project's folder, says how each stage is configured:
+The file ` + verify.FileName + ` beside the program, or in the project's folder, configures the stages:
 
     {
       "rerank/mine": {"weight": 0.5},
       "sample/asks": {"endpoint": "http://127.0.0.1:8080/v1", "api_key": "$MINE_KEY"},
       "without":     {"store/mine: filters/infinity": "the database has no literal for it"},
-      "dense_only":  "the database has no lexical search",
       "network":     ["api.example.com:443"],
       "read":        ["models"]
     }
 
-A secret that begins with $ is read from the environment. "without" leaves a check out and shows the
-reason. "network", "read" and "write" are what required_plugins would allow. A stage that is not listed
-is configured by the examples of its description.
+$NAME is read from the environment. "without" leaves a check out and shows the reason, "dense_only" says that a
+store has no lexical search, and "network", "read" and "write" are those of required_plugins.
 
-A request that a stage failed on in a run, in a file of the run's folder replay, is sent once more with
---replay FILE, to the stage as it was configured then; secrets, which the file does not have, come
-from verify.json. It passes where every row has a result.
+--replay FILE sends a request again that a stage failed on; a run keeps those in its folder replay.
 
 Exit code 0: no check failed; 1: one did, or there was nothing to check.`
 

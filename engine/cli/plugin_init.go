@@ -27,26 +27,18 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-const pluginInitLong = `Install the plugins that pipeline files require, and note in .racflow.lock.hcl beside
-them which programs these are: version, digest, signer, and the hash of the program for
-every platform. Without a FILE it is done for all .hcl files of this folder. Commit the
-lock: whoever has it runs the same programs, and no others.
+const pluginInitLong = `.racflow.lock.hcl beside the files gets version, digest, signer and the hash of the program for every platform. Without
+a FILE it is for all .hcl files of this folder. Commit the lock: whoever has it runs the same programs.
 
-What is locked stays, also where somebody has moved a version's tag. A newer version is
-taken where the locked one no longer meets the file, or with --upgrade. Where lock and
-this machine have everything, no registry is asked.
+What is locked stays, even if a version's tag was moved. A newer version is taken with --upgrade, or where the
+locked one no longer meets the file.
 
-A source is REGISTRY/REPOSITORY, a folder with an OCI layout ("./folder" or
-"oci:folder", from the file's folder), or an archive: an https address or "file:PATH" of a
-program or of the .tar.gz of its folder, which may hold {version}, {os} and {arch}, with its
-hashes, sha256 = { "linux/amd64" = "..." }. Registries are asked with the credentials of
-docker login. If RACFLOW_PLUGIN_MIRROR names a folder, the OCI layout there of the
-same path, such as DIR/ghcr.io/acme/racflow-plugin-mine, is read in place of a registry.
+A source is REGISTRY/REPOSITORY (credentials of docker login; RACFLOW_PLUGIN_MIRROR names a folder to read in its
+place), a folder with an OCI layout, or an archive by https or file:PATH with its hashes, sha256 = { "linux/amd64" =
+"..." }; {version}, {os} and {arch} stand for themselves.
 
-A release may be signed by its author. The first time, whoever signed it is noted;
-afterwards a release with another signature, or with none, is refused. --key says from the
-start who it has to be, and is necessary for keys of cosign, which its signatures do not
-bring along. Signatures of cosign without a key are not checked.`
+The first release notes who signed it; later ones with another signature, or none, are refused. --key says from the
+start who it has to be, which signatures of cosign need.`
 
 func newPluginInit() *cobra.Command {
 	var keys, trust []string
@@ -266,16 +258,11 @@ func outcomesJSON(all []registry.Outcome) map[string]any {
 	return map[string]any{"plugins": changes}
 }
 
-const pluginInstallLong = `With --dev, build the plugin whose project is in FOLDER, and note in your own settings where its
-program is. From then on every pipeline file of yours can use its stages, and each run
-says that it uses a plugin in development. After a change the plugin is used again
-once it was installed again. A project in Go is built by the go command; one in
-Python gets a virtual environment in its own folder.
+const pluginInstallLong = `With --dev, the plugin whose project is in FOLDER is built, and every pipeline file of yours can use its stages; each
+run says so. Install it again after a change. A project in Python gets a virtual environment in its folder.
 
-Without it, get a plugin from a SOURCE as a pipeline file names it (see racflow plugin
-init), check it, put its program into this machine's store, and print the lines by which a file
-requires it. An archive needs --sha256. What a file uses is what its lock has: racflow plugin
-init writes that, and installs by itself what is missing.`
+Without it, a plugin is fetched from a SOURCE as a pipeline file names it, checked, put into this machine's store,
+and the lines are printed by which a file requires it. An archive needs --sha256.`
 
 func newPluginInstall() *cobra.Command {
 	dev := false

@@ -20,18 +20,13 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
-var reviewLong = `Decide about the items of a run that are flagged, failed or have no answer, on a page in
-the browser, the most doubtful first. RUN is the id of a run that is kept (racflow runs
-list shows them), or newest. The page shows the text, the votes and what was found
-beside it, and is worked by keyboard: 1 to 9 take a suggested label, / finds another one
-by what is typed, s skips, u undoes, ? shows all keys.
+var reviewLong = `RUN is the id of a run that is kept (racflow runs list shows them), or newest. The page shows the most doubtful
+item first, with its votes and what was found. Keys: 1 to 9 take a suggested label, / finds another one, s skips,
+u undoes, ? shows all keys. With --findings, the page has the rows of FILE's knowledge in which racflow doctor
+finds something wrong.
 
-With --findings, decide about the rows of FILE's knowledge in which racflow doctor finds
-something wrong: give them another label, say that theirs is right, or drop them.
-
-Each decision is on the disk at once, as a line of a file of JSON lines that can be edited
-and committed: who decided what, when, and about which item or row. The file is the one
-that the knowledge reads decisions from:
+Each decision is at once a line of a file of JSON lines, to be edited and committed: who decided what, when, about
+which item. The knowledge reads it as one more source:
 
   knowledge "utterances" {
     source { path = "utterances.tsv" }
@@ -40,15 +35,12 @@ that the knowledge reads decisions from:
       reviewed = true
     }
 
-Where the knowledge has no such source, decisions go to ` + review.DefaultFile + ` beside the pipeline's
-file, or to --decisions, and the lines that it lacks are printed. Then they are examples, items with
-their texts are answered by them, and racflow run FILE --again=RUN answers anew what depends
-on them.
+Where it has none, decisions go to ` + review.DefaultFile + ` beside the pipeline's file, or to --decisions. Decided
+texts are examples from then on, and items with these texts are answered by them. racflow run --again=RUN FILE
+answers anew what depends on them.
 
-Several people can review at the same time, on several pages: each says who it is, sees
-what the others decide, and replaces nothing unseen. The page is served on this machine
-alone, at a loopback address, and its URL has a random token. The review ends with the
-button Finish, or with Ctrl-C.`
+Several people can review at once, each on a page of their own. The page is served at a loopback address with
+a random token in its URL. Finish or Ctrl-C ends the review.`
 
 func newReview() *cobra.Command {
 	var flags fileFlags

@@ -21,19 +21,12 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/result"
 )
 
-const runsAttachLong = `Come back to a run that racflow run --on SERVERS --detach has left to other machines:
-write its results as they come, in the order of the input, and report what racflow run
-would have reported. Nothing but the servers has to be here, neither the file nor the
-input nor its models. ID is the run's name there, or that of the run in --state that was
-left, which says the servers, too.
+const runsAttachLong = `Results are written as they come, in the order of the input, with the report of racflow run. Only the servers are
+needed, neither the file nor the input nor its models. ID is the run's name at the servers, or that of the run
+in --state that was left.
 
-Results are kept in --state as those of any run, and are removed from the servers once all
-of them are written here. Until then whoever interrupts this leaves the run as it is, and
-may come back. So is a run left at the servers of which items lack an answer because a voter
-had to stop: racflow run --resume asks for them, where its input is.
-
-TSV, CSV and Parquet need to know all columns of the input: they are written once all results
-are there.`
+The servers keep the results until all of them are written here. Where items lack an answer because a voter had
+to stop, racflow run --resume asks for them, where the input is. Tables are written once all results are there.`
 
 func newRunsAttach() *cobra.Command {
 	var on clusterFlags

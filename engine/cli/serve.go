@@ -36,46 +36,26 @@ type serving struct {
 	options serve.Options
 }
 
-var serveLong = `Keep all pipelines of the files open, and answer requests over HTTP:
+var serveLong = `    curl -H 'Content-Type: application/json' -d '{"text": "where is my parcel?"}' http://127.0.0.1:8080/v1/pipelines/intent/answer
 
-    curl -H 'Content-Type: application/json' -d '{"text": "where is my parcel?"}' http://127.0.0.1:8080/v1/pipelines/intent/answer
+GET /docs shows the interface in a browser, and GET /openapi.json describes it for programs:
 
-POST /v1/pipelines/NAME/answer takes an item through a pipeline, and
-POST /v1/pipelines/NAME/retrieve returns the passages or rows that are found for it.
-An item is an object with a text, and perhaps an id, the label that is expected, and
-meta, an object. With the type application/x-ndjson the body is a batch, one item a
-line, of any length; results come in its order while it is sent, one a line. With
-Accept: text/event-stream an answer comes by events, stage by stage.
-GET /v1/pipelines lists the pipelines, and POST /v1/pipelines/NAME/rebuild brings the
-knowledge of one up to date. GET /openapi.json describes all of it, and GET /docs shows
-that in a browser. GET /healthz says that the process answers, GET /readyz that all
-pipelines do, and GET /metrics has metrics for Prometheus.
+  POST /v1/pipelines/NAME/answer     an item: text, perhaps id, label and meta; as application/x-ndjson a batch
+                                     of any length, as text/event-stream stage by stage
+  POST /v1/pipelines/NAME/retrieve   what is found for an item
+  POST /v1/pipelines/NAME/rebuild    brings its knowledge up to date; GET /v1/pipelines lists all
+  /v1/chat/completions, /v1/models   OpenAI's form: a pipeline is a model, citations are annotations
+  /mcp                               a tool for each pipeline; --mcp speaks it on standard input and output
+  /healthz, /readyz, /metrics        the process answers; the pipelines do; metrics for Prometheus
 
-Clients of OpenAI's chat completions ask at /v1, where a pipeline is a model and the
-last user message its item; citations are annotations. Agents find each pipeline as a
-tool of the Model Context Protocol at /mcp, or with --mcp on standard input and output.
+When a file, row or document changes, the knowledge is built anew in the background and takes over once it
+is complete; a mistake leaves what there was.
 
-The server listens before the pipelines are ready; until then they refuse. When the
-file, or rows or documents that it reads, have changed, the knowledge is built anew in
-the background and answers once it is complete; a change that is a mistake leaves what
-there was, and GET /v1/pipelines says what is wrong. --watch=false leaves it to rebuild.
+It listens on the loopback address. Another one needs --tls-cert, --tls-key and tokens, one a line, in --tokens or
+` + tokensVariable + `; callers send Authorization: Bearer TOKEN. --insecure does without, behind something that has
+both. After SIGTERM /readyz fails for --drain, then requests have --grace to end.
 
-It listens on the loopback address, where every program of this machine may call, and
-no web page. Another address takes --tls-cert, --tls-key and tokens: a file for
---tokens, or the variable ` + tokensVariable + `, with one token a line. Callers show one as
-Authorization: Bearer TOKEN; only /healthz and /readyz take none. Tokens, certificate
-and key are read again when their files change. --insecure allows to do without, where
-something in front of racflow has TLS and asks for tokens. --host names what this
-server is called beside its loopback address, and --cors a web page's origin that may
-call.
-
-What is too long, too slow or too much is refused: see --body, --timeout, --concurrency,
---queue and --connections. An interrupt or SIGTERM ends the server: /readyz says so for
-as long as --drain is, then it takes no more connections, and requests have --grace to
-end. A second one ends it at once.
-
-Exit code 0: it was ended; 1: it could not start, or serve any more, or requests were
-cut off at the end.`
+Exit code 0: it was ended; 1: it could not start or go on, or requests were cut off at the end.`
 
 func newServe() *cobra.Command {
 	var flags fileFlags
@@ -248,28 +228,15 @@ type working struct {
 	grace     time.Duration
 }
 
-const workerLong = `Take part in runs that racflow run --on has begun at the same NATS servers, until it is
-told to end:
+const workerLong = `The pipeline file, what it reads and local knowledge come from the servers, and are kept below --state. Plugins of
+the file's lock (racflow plugin init), models (racflow model pull) and what the file reads by secret() and env()
+have to be on this machine. What is missing is reported with the name of this machine, by the caller and by
+racflow runs show ID. The worker stays out of that run until it is there; it looks every half minute, and on
+SIGHUP.
 
-    racflow worker --on nats://a,b,c:4222
-
-It needs no pipeline file: the file, all that it reads and local knowledge come from the
-servers, and are kept below --state for the next run that has them. Plugins are those
-of the file's lock, which racflow plugin init has installed here, models those of
-racflow model pull, and what the file reads with secret() and env() comes from the
-environment of this process. What is missing here, and what would make other answers
-than the caller's, is said with the name of this machine by the caller and by
-racflow runs show ID. Until it is mended this worker takes no part in that run; it looks
-every half minute, and at once on SIGHUP.
-
-It works on the oldest four runs, and on others where these have nothing to do. --jobs
-bounds the batches that are under way at a time; without it, each pipeline has as many
-as on one machine, which suits local stages and services. Limits, budget and answers of
-services are the run's, whatever the number of workers.
-
-A batch whose worker dies goes to another. An interrupt or SIGTERM has it take no more
-batches; those under way have --grace to end, and the rest goes to others. A second one
-ends it at once.
+--jobs bounds the batches that are under way at a time. Limits, budget and cache are the run's, however many
+workers there are. A batch whose worker ends goes to another. After SIGTERM it takes no more batches, and those
+under way have --grace to end.
 
 Exit code 0: it was ended; 1: it could not start, or the servers refuse it.`
 

@@ -20,27 +20,18 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/report"
 )
 
-var testLong = `Test whether what pipeline files expect holds. An expect block in a pipeline has a
-rule, such as
+var testLong = `An expect block in a pipeline has a rule that compares figures, which are measured on the pipeline's input or on
+one that the block names:
 
     expect "accuracy" { rule = "accuracy >= 0.92" }
 
-Rules compare figures, which are measured on the input of the pipeline or on one that
-the block names, joined by and, or, not. They may name variables, var.NAME. There are
-
 ` + figureTable() + `
-All that is measured on an input is measured at once. For each rule, racflow prints
-what it found, with the interval that holds the true figure in 95 of 100 cases and, where the rule
-does not hold, what would be needed. A figure that cannot be measured, such as the
-recall of a label that no item has, fails its rule.
+Each rule is printed with what was found, its 95 % interval and, where it does not hold, what would be needed. A
+figure that cannot be measured fails its rule. --baseline RUN fails where the run answered more items right,
+beyond chance (McNemar's exact test, p < 0.05). --junit FILE writes what CI systems show, - to standard output.
 
---baseline RUN compares the answers with those of a run that is kept (racflow runs list;
-newest is the last one), item by item: the test fails where more items were lost than
-gained, and McNemar's exact test gives p < 0.05. A run may be named for each pipeline.
-
-The exit code is 0 if all holds, 4 if something does not, 3 if all holds and items or
-rows failed, and 1 if something could not be tested: a file that expects nothing is
-an error. --junit FILE writes what CI systems show, - to standard output.`
+Exit code 0: all holds; 4: something does not; 3: all holds, and items or rows failed; 1: something could not be
+tested, such as a file that expects nothing.`
 
 func newTest() *cobra.Command {
 	var flags fileFlags
@@ -243,44 +234,21 @@ func (t *tester) pipeline(c *cobra.Command, flags fileFlags, path string) error 
 	})
 }
 
-const tuneLong = `Find the values of a pipeline's variables on rows with labels: of x in a rule
-when = "margin < var.x" of a sample stage, which sends only the doubtful items to
-a language model, and of y in weights = var.y or accuracy = var.y in the config of
-the election, a map by the names of the voters.
+const tuneLong = `Every voter is asked about every row once, and all figures are cross-validated: they are of rows that the values
+were not found on. It finds
 
-Every voter is asked about every row once. The curve of what is sent against
-accuracy and cost is found by cross-validation: all figures are of rows that the
-values were not found on. Without a goal, as little is sent as costs at most half
-a point of accuracy against the best point of the curve. Weights replace those of
-the file only where they are better by more than chance.
+  x in when = "margin < var.x" of a voter, which sends it only doubtful items. Without a goal (--overall-accuracy,
+    --share, --cost) as little is sent as costs at most half a point against the best point of the curve
+  y in weights = var.y or accuracy = var.y of the election, kept where it is better by more than chance
+  z in flag = "confidence < var.z", with --accuracy 0.98: at least 98 % of what is not flagged is right, with the
+    confidence of --confidence. Half of the rows serve this promise, all of them with --variable z
+  k in top_k = var.k and the like, of searches, rerankers and statistical voters, or what --over names:
+    --over neighbours.top_k=15,30,120. Targets are those of eval --sweep. Rows with gold passages and without
+    labels choose by nDCG@10, or by --metric
 
-Before that, other values of arguments are tried on the same rows, one argument after
-the other: of those of searches, rerankers and statistical voters that are variables in
-the file, such as top_k = var.k, or of those that --over names:
-
-  racflow tune --over neighbours.top_k=15,30,120 --over var.sharpness=5,15,50 --input rows.tsv FILE
-
-Targets are those of eval --sweep. A value is chosen by cross-validation, and kept where
-it is better by more than chance: that of a variable is written, of an argument you are
-told what to set in the file. Voters that ask services, or get the doubtful items alone,
-stay out of it, unless the target changes what they are asked, or how votes are counted:
-then their answers come from the cache, or are paid for (--offline, --max-cost). Where rows have gold passages and no
-labels, values of searches and rerankers are chosen by nDCG@10, or by --metric.
-
-An election that learns, such as learned, is fitted on the rows with labels. Without
-such rows, --rows N asks all voters, those that cost money too, about N rows of the
-knowledge, each of which is kept out of what is found for it.
-
---accuracy 0.98 finds x in flag = "confidence < var.x" of the election, too, so that
-at least 98 % of what is not flagged is right, and promises it with the confidence
-of --confidence: rows drawn as these are break the promise in 5 % of the cases at
-most. An answer to a row whose label the knowledge does not have is wrong; flagging
-it or leaving it without an answer is right. Half of the rows serve the promise
-alone, the other half the other values; with --variable x, all rows serve the
-promise. It needs no language model.
-
-The values found are for run and eval with -var-file. eval warns when it is given
-the rows that they were found on.`
+An answer to a row out of scope is wrong, and flagging it is right. Without rows, --rows N asks all voters about N
+rows of the knowledge, each of which is kept out of what is found for it. run and eval take what was found by
+-var-file, and eval warns where it is given the same rows.`
 
 // tuning is racflow tune.
 type tuning struct {
