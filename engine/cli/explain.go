@@ -38,12 +38,7 @@ func newExplain() *cobra.Command {
 		Example: `  racflow explain newest test-0012
   racflow explain newest 12
   racflow explain --json run-000001 test-0012`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return errors.New("name a run, or newest, and an item by its id or its line; racflow runs list shows the runs")
-			}
-			return nil
-		},
+		Args: words(2, "name a run, or newest, and an item by its id or its line; racflow runs list shows the runs"),
 		RunE: func(c *cobra.Command, args []string) error {
 			o, err := flags.options(nil)
 			if err != nil {

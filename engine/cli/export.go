@@ -48,12 +48,7 @@ func newExport() *cobra.Command {
 		Example: `  racflow export newest --confidence 0.9
   racflow export newest --confidence 0.9 --output distilled.jsonl
   racflow export run-000001 --output rows.tsv`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return errors.New("name one run, or newest; racflow runs list shows them")
-			}
-			return nil
-		},
+		Args: words(1, "name one run, or newest; racflow runs list shows them"),
 		RunE: x.run,
 	}
 	c.Flags().Float64Var(&x.sure, "confidence", 0.9, "export answers of at least this `CONFIDENCE`, above 0 and at most 1")

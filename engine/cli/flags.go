@@ -249,6 +249,16 @@ func oneFile(c *cobra.Command, args []string) error {
 	return nil
 }
 
+// words refuses any other number of arguments, with advice.
+func words(number int, advice string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) != number {
+			return errors.New(advice)
+		}
+		return nil
+	}
+}
+
 // singleDash lets long flags be written with one dash, as other tools that read HCL have them: -var, -var-file.
 func singleDash(root *cobra.Command, args []string) []string {
 	long := map[string]bool{}

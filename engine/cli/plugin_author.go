@@ -184,12 +184,7 @@ func newPluginVerify() *cobra.Command {
   racflow plugin verify dist/racflow-plugin-mine --stage rerank/mine --config '{"weight": 0.5}'
   racflow plugin verify . --junit verify.xml
   racflow plugin verify builtin:elect/majority`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return errors.New("name a plugin's program or the folder of its project, such as: racflow plugin verify FOLDER")
-			}
-			return nil
-		},
+		Args: words(1, "name a plugin's program or the folder of its project, such as: racflow plugin verify FOLDER"),
 		RunE: func(c *cobra.Command, args []string) error {
 			out, folders := c.OutOrStdout(), []string(nil)
 			o := verify.Options{Stage: stage, Check: only, Within: within}

@@ -274,12 +274,7 @@ func newPluginInstall() *cobra.Command {
 		Example: `  racflow plugin install . --dev
   racflow plugin install 'ghcr.io/acme/racflow-plugin-mine@~> 1.2' --key minisign.pub
   racflow plugin install https://example.com/racflow-plugin-mine_linux_amd64.tar.gz --sha256 HEX`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return errors.New("name the folder of the plugin's project, such as: racflow plugin install . --dev, or a source, such as: racflow plugin install ghcr.io/acme/racflow-plugin-mine")
-			}
-			return nil
-		},
+		Args: words(1, "name the folder of the plugin's project, such as: racflow plugin install . --dev, or a source, such as: racflow plugin install ghcr.io/acme/racflow-plugin-mine"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if !dev {
 				return source.install(c, args[0])

@@ -55,12 +55,7 @@ func newReview() *cobra.Command {
 		Example: `  racflow review newest
   racflow review newest --reviewer ada
   racflow review pipelines/intent.hcl --findings`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return errors.New("name one run, or newest, or a pipeline file with --findings; racflow runs list shows the runs")
-			}
-			return nil
-		},
+		Args: words(1, "name one run, or newest, or a pipeline file with --findings; racflow runs list shows the runs"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if o.Votes < 0 {
 				return errors.New("--votes: it is a number of rows, at least 0")

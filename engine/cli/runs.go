@@ -270,12 +270,7 @@ func newRunsShow() *cobra.Command {
 		Example: `  racflow runs show newest
   racflow runs show run-000001 --json
   racflow runs show newest --on nats://127.0.0.1:4222`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return errors.New("name one run, or newest; racflow runs list shows them")
-			}
-			return nil
-		},
+		Args: words(1, "name one run, or newest; racflow runs list shows them"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if on.has(args[0]) {
 				return on.show(c, state, args[0], asJSON)

@@ -39,12 +39,7 @@ func newRunsAttach() *cobra.Command {
 		Example: `  racflow runs attach run-000001 --output out.jsonl
   racflow runs attach newest --on nats://127.0.0.1:4222
   racflow runs attach run-000001 --output out.csv --columns id,answer,confidence`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return errors.New("name the run that was left, as racflow run --detach has named it")
-			}
-			return nil
-		},
+		Args: words(1, "name the run that was left, as racflow run --detach has named it"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := to.check(); err != nil {
 				return err

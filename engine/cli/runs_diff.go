@@ -33,12 +33,7 @@ func newRunsDiff() *cobra.Command {
 		Example: `  racflow runs diff run-000001 newest
   racflow runs diff --items run-000001 run-000002
   racflow runs diff --json run-000001 run-000002`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return errors.New("name two runs; racflow runs list shows them")
-			}
-			return nil
-		},
+		Args: words(2, "name two runs; racflow runs list shows them"),
 		RunE: func(c *cobra.Command, args []string) error {
 			r, err := compareRuns(c.ErrOrStderr(), state, args)
 			if err != nil {

@@ -107,9 +107,6 @@ func (a *Attached) receive() {
 	}
 }
 
-// Definition is what the run is.
-func (a *Attached) Definition() *Definition { return a.caller.defined }
-
 // Items is how many items the input has.
 func (a *Attached) Items() int { return int(a.state.Items) }
 
