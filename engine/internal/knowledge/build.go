@@ -176,7 +176,7 @@ func (b *builder) build(ctx context.Context) error {
 	return b.buildCentroids(ctx, labels, before)
 }
 
-// update redoes what differs between source and store, and returns the labels of that.
+// update brings the store up to date with the source, and returns the labels of what differed.
 func (b *builder) update(ctx context.Context, have sdk.Collection) (labels map[string]bool, err error) {
 	if err := b.Read(ctx); err != nil {
 		return nil, err
@@ -252,8 +252,8 @@ func (b *builder) begin(ctx context.Context, fresh, refit bool) error {
 	return b.fit(ctx)
 }
 
-// noteResolved notes what a generation is used with that was built before its embedder had a
-// choice: who opens it as it stands knows no more than the note.
+// noteResolved adds the embedder's choice to the note of a generation that was built before
+// there was one: whoever opens the generation as it stands knows no more than the note.
 func (b *builder) noteResolved(ctx context.Context) error {
 	if b.Plan || b.Origin.Resolved == nil || b.note.Resolved != nil {
 		return nil

@@ -8,14 +8,14 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/stage"
 )
 
-// layer answers a batch. What answers some items otherwise than by the stages of this machine is a
-// layer of its own: it gives the answers that it has (stage.Record.Given) and hands the batch to the layer below. An
-// error says that nobody can answer the batch: it is not the items'.
+// layer answers a batch: it gives the answers that it has (stage.Record.Given) and hands the batch to
+// the layer below. Whatever answers items otherwise than by this machine's stages is a layer of its
+// own. An error says that nobody can answer the batch: no item is to blame.
 type layer interface {
 	answer(ctx context.Context, records []*stage.Record) error
 }
 
-// layers are those of the run, over what answers the items that no layer does.
+// layers stacks the layers of the run. The lowest one answers the items that no other does.
 func (r *Run) layers(journal Journal) layer {
 	var all layer = stages{r.graph}
 	if r.remote != nil {
@@ -64,8 +64,8 @@ func (r *Run) reviewed(records ...*stage.Record) {
 	}
 }
 
-// recalled gives the answers of another run that hold in this one. Items whose answer may hold are
-// searched for that.
+// recalled gives the answers of another run that hold in this one. Where an answer may hold, it
+// searches for the item to find out.
 type recalled struct {
 	graph *stage.Graph
 	again Recaller

@@ -25,8 +25,7 @@ const (
 	// linger is how long a batch waits for more rows after its first one, so
 	// that a slow input is answered as it comes.
 	linger = 100 * time.Millisecond
-	// glance is the same while no other batch is under way: then every moment
-	// of waiting is one that the answer comes later.
+	// glance is the same while no other batch is under way: then every moment of waiting delays the answer.
 	glance = 5 * time.Millisecond
 )
 
@@ -157,8 +156,8 @@ func (r *Run) Items(ctx context.Context, next func() (source.Row, error), journa
 	return totals, err
 }
 
-// dispatch has batches of rows answered, as many at a time as queue holds, to which their results
-// go in the order of the input. It ends with the rows, or where the graph ends.
+// dispatch starts the work on batches of rows, as many at a time as queue holds, and puts their
+// results into queue in the order of the input. It ends with the rows, or where the graph ends.
 func (r *Run) dispatch(ctx context.Context, rows <-chan source.Row, journal Journal, queue chan<- chan answered, under *underway) error {
 	for {
 		records := r.gather(ctx, rows, under)
@@ -249,8 +248,8 @@ type Run struct {
 	records  map[int]*stage.Record // by line of the input, where ballots are kept; else nil
 }
 
-// Later hears of the items, in the order of the input, that a service could not be asked about, before their results are
-// given to a sink: they may be asked about again.
+// Later gets each item that a service could not be asked about, in the order of the input and before
+// the sink gets its result: the item may be asked about again.
 type Later func(line int)
 
 // OnLater sets what hears of such items from now on; nil: nobody does.

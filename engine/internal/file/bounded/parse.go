@@ -210,9 +210,9 @@ func tooLarge(at hcl.Range, format string, args ...any) hcl.Diagnostics {
 	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "Source too large", Detail: fmt.Sprintf(format, args...), Subject: &at}}
 }
 
-// nesting bounds from above how deep the parser recurses and how deep the tree
-// becomes that it makes: a bracket adds a level, and so does every operator and
-// bracket that follows in the same chain, as in a + b[0][1] + c.
+// nesting is an upper bound of how deep the parser recurses and how deep its tree becomes: a
+// bracket adds a level, and so does every operator and bracket that follows in the same chain,
+// as in a + b[0][1] + c.
 type nesting struct {
 	depth int
 	open  []level

@@ -16,8 +16,8 @@ import (
 // says otherwise.
 const DefaultConcurrency = 8
 
-// DefaultVectorBytes is the size of the vectors of passages that are kept where no cache block
-// says otherwise: a million of 384 numbers have three quarters of it.
+// DefaultVectorBytes is how many bytes of passages' vectors are kept where no cache block says
+// otherwise. A million vectors of 384 numbers take three quarters of it.
 const DefaultVectorBytes = 2_000_000_000
 
 // format is the format of a pipeline file.
@@ -201,8 +201,8 @@ func priced(b Block) Block {
 // modelArgument names a model block.
 var modelArgument = Argument{Argument: sdk.Argument{Name: "model", Type: "model", Doc: "The model that it asks, or writes prompts for. Where that has no name, the stage is off."}, Block: "model"}
 
-// perItem is a stage of a pipeline, which may have fallbacks: the stage itself with
-// the arguments that a fallback changes.
+// perItem adds fallback blocks to a stage of a pipeline: a fallback is the stage itself, with
+// the arguments that it changes.
 func perItem(b Block) Block {
 	fallback := b.with(ruleArgument("when", rule.Fallback, "For which items it stands in."))
 	fallback.Arguments = slices.DeleteFunc(fallback.Arguments, func(a Argument) bool { return a.Rule == rule.Whole }) // it searches
@@ -271,7 +271,7 @@ func required(a Argument) Argument {
 	return a
 }
 
-// choice is one of some texts, the first where it is not given.
+// choiceArgument is an argument whose value is one of some texts, the first where it is not given.
 func choiceArgument(name, doc string, allowed ...string) Argument {
 	a := textArgument(name, allowed[0], doc)
 	a.OneOf = allowed

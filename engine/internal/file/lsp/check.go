@@ -23,8 +23,7 @@ import (
 // pause is how long nobody types before a changed text is checked.
 const pause = 100 * time.Millisecond
 
-// checks runs the checks of documents, of each the latest alone: a newer one ends one
-// that waits or is under way.
+// checks runs the checks of documents. A new check of a document ends the one that waits or is under way.
 type checks struct {
 	run func(ctx context.Context, uri string)
 
@@ -127,8 +126,8 @@ func (d *document) diagnostics(all hcl.Diagnostics) []diagnostic {
 	return out
 }
 
-// known is a catalog of what is known already: it starts no program. It lasts for one
-// request, and asks the other catalog once for each kind and stage.
+// known is a catalog that starts no program: it has only what another catalog knows already. It
+// lasts for one request, and asks that catalog once for each kind and stage.
 type known struct {
 	catalog pipeline.Catalog
 	uses    map[sdk.Kind][]string

@@ -84,8 +84,8 @@ func (l *loader) readConfig(blocks []*hclsyntax.Block, used sdk.Stage, at hcl.Ra
 	return c
 }
 
-// checkConfig checks the arguments of a stage by their description and, where
-// nothing is wrong with them and ask says so, by what else the stage wants of them.
+// checkConfig checks the arguments of a stage against their description. Where all are right
+// and ask is set, it also asks the stage what else it requires of them.
 func (l *loader) checkConfig(c *Config, given map[string]json.RawMessage, used sdk.Stage, at hcl.Range, ask bool) {
 	err := sdk.CheckArguments(given, used.Arguments)
 	if v, ok := l.Catalog.(Validator); err == nil && ask && ok {
@@ -146,8 +146,8 @@ func (c Config) is(name string, arguments []sdk.Argument) bool {
 	return string(value) == "true"
 }
 
-// Diagnostic points at the element of a config that an error is about. Errors about
-// none, and about arguments that the file does not give, are at the place of use.
+// Diagnostic points at the element of a config that an error is about. An error about none, or
+// about an argument that the file does not give, points at the place of use.
 func (c Config) Diagnostic(use string, at hcl.Range, e *sdk.ArgumentError) *hcl.Diagnostic {
 	d := &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Invalid argument", Subject: &at}
 	text := e.Err.Error()
@@ -243,7 +243,7 @@ func purpose(a sdk.Argument) string {
 	return string(a.Type)
 }
 
-// OrList is the nearest of the names, or all of them where none is near.
+// OrList is advice for a wrong name: the names near to it, or all of them where none is near.
 func OrList(given string, names []string) string {
 	if advice := rule.DidYouMean(given, names); advice != "" {
 		return advice
@@ -291,8 +291,8 @@ func (w written) place(path []string) hcl.Range {
 // Range is where the argument stands.
 func (w written) Range() hcl.Range { return w.at }
 
-// elementOf returns the part of an expression that an element is made by; nil: the
-// expression does not spell it out.
+// elementOf returns the expression of one element of a list or object; nil: the file does not
+// spell it out.
 func elementOf(e hcl.Expression, step string) hcl.Expression {
 	if list, diags := hcl.ExprList(e); !diags.HasErrors() {
 		if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(list) {

@@ -34,9 +34,9 @@ type Options struct {
 	Catalog          Catalog
 	Prices           Prices          // of what the file does not say; nil: nobody knows
 	Secrets          *redact.Secrets // gets those of the file; may be nil
-	// Away says where something lies on this machine that the file names as it lies on another one, where it
-	// was opened first. The checked file has the paths of that machine, so that the same depends on it;
-	// but configs that stages open with have those of this one. nil: this is the machine.
+	// Away turns a path of the machine that opened the file first into a path of this machine. The
+	// checked file keeps that machine's paths, so that the same depends on it; configs that stages open
+	// with have this machine's. nil: it is the same machine.
 	Away func(path string) string
 }
 
@@ -236,7 +236,7 @@ func (l *loader) distinct(blocks hcl.Blocks) hcl.Blocks {
 	return kept
 }
 
-// at is where something lies that the file names.
+// at is where this machine has a file or folder that the pipeline file names.
 func (l *loader) at(path string) string {
 	if l.Away == nil || path == "" || path == "-" {
 		return path

@@ -32,8 +32,8 @@ func (c Config) text(name string) (text string) {
 	return text
 }
 
-// readOrigin reads where the entries of a knowledge come from: sources, or an attached
-// collection, beside which nothing stands that makes entries.
+// readOrigin reads where the entries of a knowledge come from: its sources, or an attached
+// collection. Beside an attached collection it refuses every block that would make entries.
 func (l *loader) readOrigin(k *Knowledge, in *hcl.Block, blocks hcl.Blocks, store *hcl.Block) {
 	argument := k.Store.Info.Attaches
 	w, given := k.Store.Config.written[argument]
@@ -70,9 +70,9 @@ const mostBytes = 32 << 20
 // rowArguments say how a file of rows is read.
 var rowArguments = append([]string{"id", "text", "label", "meta", "context"}, formArguments...)
 
-// nameDocuments reports whether the path of a source names documents. A text file or a
-// workbook is one where the knowledge cuts it and nothing says how rows would be read; in a
-// folder it always is.
+// nameDocuments reports whether the path of a source names documents. A text file or workbook
+// counts as a document where the knowledge has a chunk block and the source has no argument
+// about rows; in a folder it always does.
 func (a arguments) nameDocuments(path string, cut bool) bool {
 	switch {
 	case source.IsGlob(path) && source.Is(path):
@@ -120,9 +120,9 @@ func (l *loader) readDocuments(s *Source, a arguments, at hcl.Range) {
 	_ = f.Close()
 }
 
-// readSources reads the sources of a knowledge: one of documents, or any number of rows. The one
-// with people's decisions comes last, wherever it stands. attaches is the argument of the store by which
-// the knowledge could do without them; empty: it cannot.
+// readSources reads the sources of a knowledge: one of documents, or any number of rows. It puts the
+// one with people's decisions last, wherever that stands. attaches is the store's argument that could
+// name a collection instead; empty: the store has none.
 func (l *loader) readSources(in *hcl.Block, blocks hcl.Blocks, cut bool, attaches string) []Source {
 	var all []Source
 	var reviewed *Source

@@ -309,9 +309,8 @@ func (p *program) Variables() map[string]cty.Value { return p.vars }
 // Text is the rule as it was written, escapes resolved.
 func (r *Rule) Text() string { return r.text }
 
-// Reads reports whether the rule mentions a name of Names. Further,
-// "candidate_texts" tells whether it looks at the text or metadata of a
-// candidate, which the engine otherwise does not fetch.
+// Reads reports whether the rule mentions a name of Names. The name "candidate_texts" asks
+// whether it looks at the text or metadata of a candidate, which the engine otherwise does not fetch.
 func (r *Rule) Reads(name string) bool { return r != nil && r.reads[name] }
 
 // Compile checks and compiles a rule. It reports every name that is unknown or

@@ -82,8 +82,8 @@ func (c *compiling) readFunction(at file.Location, f *figure) {
 	}
 }
 
-// checkCalls checks the arguments of the functions of the kind: what is to be measured has to
-// be known before anything is. How many there are, and of which types, is checked with all others.
+// checkCalls checks the arguments of the kind's functions before anything is measured, because
+// they say what to measure. Their number and types are checked with those of all other functions.
 func (c *compiling) checkCalls(tree *parser.Tree) {
 	ast.Walk(&tree.Node, visit(func(n *ast.Node) {
 		if call, ok := (*n).(*ast.CallNode); ok && c.called[calleeOf(call)] != nil && len(call.Arguments) > 0 {
@@ -155,7 +155,7 @@ func constants(nodes []ast.Node) (all []any, bad ast.Node) {
 	return all, nil
 }
 
-// figureOf returns the figure that a node names, or of which it is a limit.
+// figureOf returns the figure that a node names, also inside low() or high(), of which limit is the name.
 func (c *compiling) figureOf(n ast.Node) (f Figure, limit string, ok bool) {
 	switch n := n.(type) {
 	case *ast.IdentifierNode:
@@ -176,8 +176,8 @@ func (c *compiling) figureOf(n ast.Node) (f Figure, limit string, ok bool) {
 	return Figure{}, "", false
 }
 
-// figureAt is what takes the place of a figure: a look at what was measured. nil: there is none
-// at the node.
+// figureAt returns the node that replaces a figure: a lookup of its measured value. nil: the
+// node is no figure.
 func (c *compiling) figureAt(n ast.Node) ast.Node {
 	look := func(by, key string, further ...ast.Node) ast.Node {
 		return call(by, append([]ast.Node{hidden(measuredName), &ast.StringNode{Value: key}}, further...)...)
@@ -202,7 +202,7 @@ func (c *compiling) figureAt(n ast.Node) ast.Node {
 	return look(by, f.String())
 }
 
-// turned is a comparison seen from its other side.
+// turned maps a comparison to the one that holds with its two sides swapped.
 var turned = map[string]string{">=": "<=", ">": "<", "<=": ">=", "<": ">", "==": "=="}
 
 // compared returns the comparisons of figures with numbers that all have to hold.

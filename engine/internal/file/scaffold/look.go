@@ -444,8 +444,8 @@ func (r *Rows) combined() string {
 	return ""
 }
 
-// Labelled reports whether the rows can be learned from: they have two labels at least, and
-// these come again, unless a person has named their column.
+// Labelled reports whether the rows can be learned from: they have at least two labels, and
+// these come again or a person has named their column.
 func (r *Rows) Labelled() bool {
 	return len(r.Labels) > 1 && (r.Named || 2*len(r.Labels) <= r.Count-r.Unlabelled)
 }

@@ -204,7 +204,7 @@ func have(n int, name string) string {
 	return terminal.Plural(n, name) + " have"
 }
 
-// line writes a line without what a terminal would obey.
+// line writes a line without the control characters that a terminal would obey.
 func line(w io.Writer, format string, args ...any) {
 	fmt.Fprintln(w, terminal.Line(clean(fmt.Sprintf(format, args...))))
 }
@@ -277,8 +277,8 @@ func withHashing(text []byte, name string) ([]byte, error) {
 	return t.bytes()
 }
 
-// template is one of the pipeline files that racflow comes with, on its way to another.
-// The first error stays.
+// template is one of racflow's own pipeline files while it is turned into a user's. err keeps
+// the first error.
 type template struct {
 	file *hclwrite.File
 	name string
@@ -351,7 +351,7 @@ func parse(text []byte, name string) (*template, error) {
 	return &template{file: file, name: name}, nil
 }
 
-// clean makes one line of a text, without what a comment or a terminal would obey.
+// clean makes a text one line, without control characters, which could end a comment or steer a terminal.
 func clean(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == 0x2028 || r == 0x2029 }), " ")
 }
@@ -400,8 +400,8 @@ func (t *template) set(argument string, value any, path ...string) {
 	}
 }
 
-// give sets the default of a variable, or of a file that has no such variable an argument of a
-// block. It returns what is the same elsewhere in the file.
+// give sets the default of a variable or, where the file has no such variable, an argument of a
+// block. It returns how the rest of the file writes the same value.
 func (t *template) give(variable string, value any, argument string, path ...string) (same any) {
 	if t.err != nil {
 		return nil
@@ -434,8 +434,8 @@ func (t *template) drop(path ...string) {
 	body.RemoveBlock(inner)
 }
 
-// columns says which columns hold what, also where they have the names that are usual. An
-// id is empty where a column of that name is none.
+// columns sets which columns hold what, even where they have the usual names. It sets an empty
+// id where a column named id holds none.
 func (t *template) columns(r *Rows, m source.Mapping, path ...string) {
 	t.set("text", m.Text, path...)
 	if m.Label != "" {
@@ -473,7 +473,7 @@ func expression(text string) hclwrite.Tokens {
 	return hclwrite.Tokens{{Type: hclsyntax.TokenIdent, Bytes: []byte(text)}}
 }
 
-// emptied are the empty lines that blocks leave which were removed at the end of another one.
+// emptied matches the empty lines that a removed block leaves at the end of the block around it.
 var emptied = regexp.MustCompile(`\n\n+\}`)
 
 // bytes is the file, formatted.

@@ -93,7 +93,7 @@ func (c *Collection) fill(ctx context.Context, s *sample, w *rowsWriter) error {
 	return w.write(s.centroids)
 }
 
-// add counts an entry, and leaves of its vector the direction.
+// add counts an entry, and scales its vector to length 1.
 func (s *sample) add(e *sdk.Entry, bytes int64) {
 	s.Entries++
 	s.Bytes += bytes
@@ -220,7 +220,7 @@ const (
 // layout is that of the files of a sample: raise it when they are written in another way.
 const layout = 2
 
-// moved is the part of the entries by which their number may differ before a sample is read
+// moved says by which part, a fifth, the number of entries may change before a sample is read
 // again.
 const moved = 5
 
@@ -247,10 +247,11 @@ type sample struct {
 	centroids []sdk.Entry // of the labels, sorted by them
 }
 
-// norms are those of the vectors with a direction: a file of rows has the directions alone.
+// norms sums up the lengths of the vectors that have a direction, because a file of rows keeps
+// only the directions.
 type norms struct{ Least, Most, Mean float64 }
 
-// unit is how far from 1 a norm may be, so that a score by it is a cosine but for 0.005 by every metric.
+// unit is how far from 1 a norm may be. Within it, a score by any metric is a cosine but for 0.005.
 const unit = 0.0025
 
 // add counts the norm of the nth vector.
@@ -261,7 +262,7 @@ func (n *norms) add(norm float64, nth int) {
 	n.Least, n.Most, n.Mean = min(n.Least, norm), max(n.Most, norm), n.Mean+(norm-n.Mean)/float64(nth)
 }
 
-// differ is the mean where a norm is not 1, else 0.
+// differ returns the mean norm where norms are not all about 1, else 0.
 func (n norms) differ() float64 {
 	if n.Least >= 1-unit && n.Most <= 1+unit {
 		return 0
@@ -275,8 +276,8 @@ func (s *sample) fits(now sdk.Attached) bool {
 	return s.Layout == layout && s.ID == now.ID && s.Dimension == now.Dimension && slices.Equal(sampled(s.Fields), sampled(now.Fields)) && moved*difference <= s.Count
 }
 
-// sampled are the fields with which a sample changes, whyever they were chosen. Which metadata there are, a
-// store may tell from the first rows that it meets.
+// sampled returns the fields that a sample depends on, however they were chosen. It leaves out
+// metadata: a store may learn of these from the first rows that it meets.
 func sampled(fields []sdk.AttachedField) (all []sdk.AttachedField) {
 	for _, f := range fields {
 		if f.Part != "meta" {

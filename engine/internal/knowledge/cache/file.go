@@ -148,7 +148,7 @@ func (c *Cache) takeFile() error {
 				return nil
 			}
 		}
-		// Who else looks for a file may take the new one: then there is another.
+		// Another process may take the new file first: then make another.
 		if ok, err := c.takeNew(); err != nil || ok {
 			return err
 		}

@@ -128,7 +128,7 @@ func (a *archive) walk(in io.Reader, h handler) error {
 	}
 }
 
-// limited reads while all that is unpacked stays within bounds.
+// limited reads a part until all parts together unpack to more than the bound.
 type limited struct {
 	in   io.Reader
 	left *int64
@@ -152,7 +152,7 @@ func attr(e xml.StartElement, name string) string {
 	return ""
 }
 
-// on reports whether a switch is on that an element is: <w:vanish/> is, <w:vanish w:val="0"/> not.
+// on reports whether an element that is a switch is on: <w:vanish/> is, <w:vanish w:val="0"/> not.
 func on(e xml.StartElement) bool {
 	switch attr(e, "val") {
 	case "0", "false", "off":
@@ -200,7 +200,7 @@ func (r relations) of(kind string) string {
 	return ""
 }
 
-// main is the part that the file is about.
+// main returns the part with the file's content, as _rels/.rels names it, else other.
 func (a *archive) main(other string) (string, error) {
 	r, err := a.relations("") // _rels/.rels
 	if part := r.of("officeDocument"); part != "" {
@@ -274,7 +274,8 @@ func (s *styles) start(name string, e xml.StartElement) {
 // maxStyles bounds the styles and lists that are remembered.
 const maxStyles = 10_000
 
-// outline is the level of a heading of an outline level, which counts from 0; 9 is text.
+// outline turns an outline level, which counts from 0, into the level of a heading, which
+// counts from 1. 9 is text.
 func outline(value string) int {
 	if n, err := strconv.Atoi(value); err == nil && n >= 0 && n < 9 {
 		return n + 1

@@ -200,9 +200,8 @@ func (o Origin) foreign() bool {
 		slices.ContainsFunc(o.Enrich, func(e Enrichment) bool { return e.Plugin != nil })
 }
 
-// changes says which plugins, and which values that the embedder has resolved, are
-// others than those of an earlier origin with the same definition, and which work is
-// repeated for that.
+// changes says which plugins and which resolved values of the embedder differ from those of an
+// earlier origin with the same definition, and which work that repeats.
 func (o Origin) changes(was Origin) []string {
 	why := o.ChunkerPlugin.changes(was.ChunkerPlugin, "cutting and embedding")
 	for i, e := range o.Enrich {

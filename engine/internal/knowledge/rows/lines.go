@@ -16,7 +16,7 @@ import (
 // MaxLine is the length in bytes above which a line is refused.
 const MaxLine = 1 << 20
 
-// ErrLineTooLong says that a line is longer than Max.
+// ErrLineTooLong says that a line is longer than MaxLine.
 var ErrLineTooLong = errors.New("it is longer than " + strconv.Itoa(MaxLine) + " bytes")
 
 // Lines returns the lines of a stream.
@@ -27,13 +27,13 @@ type Lines struct {
 	buf []byte
 }
 
-// NewLines returns a Reader of lines that end in a byte: '\n', or '\r' of old Macs.
+// NewLines returns the lines of a stream. Each ends in a byte: '\n', or '\r' of old Macs.
 func NewLines(in *bufio.Reader, end byte) *Lines { return &Lines{in: in, end: end} }
 
 // Line is the number of the line that was returned last; the first is 1.
 func (l *Lines) Line() int { return l.n }
 
-// Next returns a line without its end. It is valid until the next call. ErrTooLong is the
+// Next returns a line without its end. It is valid until the next call. ErrLineTooLong is the
 // error of one line, of which the rest is skipped; io.EOF and others end the stream.
 func (l *Lines) Next() ([]byte, error) {
 	line, err := l.in.ReadSlice(l.end)

@@ -89,7 +89,8 @@ func checkColumn(in io.ReaderAt, at, end int64, read *bufio.Reader) error {
 	return nil
 }
 
-// tooMuch reports whether a page says that it holds more than it can.
+// tooMuch reports whether a page claims to hold more than most or, above free, more than its
+// bytes can hold.
 func tooMuch(said, bytes, free, most int32) bool {
 	return said > most || said > free && said/maxPerByte/10 > bytes
 }

@@ -179,8 +179,8 @@ func byName(names []string) (m Mapping) {
 	return m
 }
 
-// says reports whether a name is a word, or where a part will do, has it as its first or last
-// word. Of a path, the last member counts.
+// says reports whether a name is a word or, with part, has it as its first or last word. Of a
+// path, the last member counts.
 func says(name, word string, part bool) bool {
 	if at := strings.LastIndexByte(name, '.'); at >= 0 {
 		name = name[at+1:]

@@ -60,7 +60,7 @@ type doubts struct {
 	byRow map[int]*Doubt
 }
 
-// add notes a doubt about a row; what was said of it before stays.
+// add notes a doubt about a row, beside those noted before.
 func (l doubts) add(row int, severity Severity, why string, labels ...string) *Doubt {
 	d := l.byRow[row]
 	if d == nil {
@@ -296,7 +296,7 @@ func unknown(input *Set, known map[string]int) (f Finding, found bool) {
 	return f, true
 }
 
-// suspect is a row whose label voters contradict that have not seen it.
+// suspect is a row that voters, who have not seen it, give another label.
 type suspect struct {
 	Suspect
 	row int // of the set

@@ -41,9 +41,9 @@ func NewCounter(labels ...string) *Counter {
 	return c
 }
 
-// Of lets the counter know which voters the pipeline asks about every item: those without a rule that
-// call no service. Of any other one, and of all where the pipeline is nil, an item counts as asked where
-// the voter has left something.
+// Of tells the counter which voters the pipeline asks about every item: those that have no rule and
+// call no service. For any other voter, and for all where the pipeline is nil, an item counts as asked
+// where the voter has left something.
 func (c *Counter) Of(p *pipeline.Pipeline) *Counter {
 	c.always = map[string]bool{}
 	if p != nil {

@@ -80,8 +80,8 @@ func (p Paired) MarshalJSON() ([]byte, error) {
 	}{counts(p), p.Difference(), p.Interval(), p.Chance()})
 }
 
-// bound returns the difference from which what was counted is z standard errors away.
-// That distance falls as the difference grows.
+// bound returns the difference that lies z standard errors below what was counted. That
+// distance falls as the difference grows.
 func (p Paired) bound(z float64) float64 {
 	low, high := -1., 1.
 	if p.Items == 0 {
@@ -98,9 +98,8 @@ func (p Paired) bound(z float64) float64 {
 	return (low + high) / 2
 }
 
-// score returns by how many standard errors what was counted is above a difference.
-// The variance is that of the likeliest shares with this difference (Tango 1998,
-// equations 5 to 8).
+// score returns how many standard errors what was counted lies above a difference. The variance
+// is that of the likeliest shares with this difference (Tango 1998, equations 5 to 8).
 func (p Paired) score(difference float64) float64 {
 	n, lost, gained := float64(p.Items), float64(p.Lost), float64(p.Gained)
 	above := gained - lost - n*difference
@@ -130,7 +129,7 @@ func (p Paired) Chance() float64 {
 // IntervalLevel is the confidence of two-sided intervals, and the usual one of bounds.
 const IntervalLevel = .95
 
-// Interval is a range that holds the true value with the confidence Level.
+// Interval is a range that holds the true value with the confidence IntervalLevel.
 type Interval struct {
 	Low  float64 `json:"low"`
 	High float64 `json:"high"`
@@ -156,9 +155,9 @@ func MeanInterval(p float64, n int) Interval {
 	return Interval{max(0, min(low, p)), min(1, max(high, p))} // rounding would miss 0 and 1
 }
 
-// AtLeast returns the share that the true one is not below, with this confidence
-// between 0 and 1, one-sided and exact: in no more than 1 - confidence of samples is
-// the true share below it, whatever it is.
+// AtLeast returns a lower bound of the true share, with this confidence between 0 and 1,
+// one-sided and exact: the true share is below it in no more than 1 - confidence of samples,
+// whatever it is.
 func AtLeast(right, n int, confidence float64) float64 {
 	if right == 0 {
 		return 0
@@ -166,7 +165,7 @@ func AtLeast(right, n int, confidence float64) float64 {
 	return mathext.InvRegIncBeta(float64(right), float64(n-right+1), 1-confidence)
 }
 
-// AtMost returns the share that the true one is not above, as AtLeast does for below.
+// AtMost returns an upper bound of the true share, as AtLeast does a lower one.
 func AtMost(right, n int, confidence float64) float64 {
 	if right == n {
 		return 1

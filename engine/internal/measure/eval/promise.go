@@ -125,7 +125,7 @@ func (g PromiseGoal) refusal(n, wrong, answers int) error {
 	return fmt.Errorf("no threshold shows %s: of the %d surest of %d answers %d are wrong, and at most %d may be. %s", g, n, answers, wrong, allowed, advice)
 }
 
-// enough is about how many answers it takes if this share of the surest is wrong; 0: no
+// enough is about how many answers are needed if this share of the surest is wrong; 0: no
 // number is enough.
 func (g PromiseGoal) enough(rate float64) int {
 	if rate >= 1-g.Accuracy {

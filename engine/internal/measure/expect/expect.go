@@ -102,10 +102,10 @@ type measurement struct {
 	gold    int // items with gold passages
 }
 
-// What is known of an item before it is answered that a figure needs: a label or gold passages.
+// labelled names the figures that need to know a label or gold passages of an item.
 var labelled = []string{"accuracy", "f1", "recall", "precision", "answered", "recall_at", "ndcg", "mrr"}
 
-// Figures that no evaluation of the input is needed for.
+// single names the figures that need no evaluation of the input.
 var single = []string{"answer", "found", "leaked"}
 
 // measure measures what is wanted.
@@ -187,7 +187,7 @@ func (m *measurement) addLists(r outcome.Result) {
 	}
 }
 
-// ofList are the figures of the last list.
+// ofList computes figures of the list that the last retrieve or rerank stage leaves.
 var ofList = map[string]func(args []any, gold []source.Gold, list []sdk.Candidate) float64{
 	"ndcg": func(_ []any, gold []source.Gold, list []sdk.Candidate) float64 { return eval.NDCG(gold, list) },
 	"mrr":  func(_ []any, gold []source.Gold, list []sdk.Candidate) float64 { return eval.Reciprocal(gold, list) },
@@ -204,8 +204,7 @@ func whole(arg any) int {
 	return arg.(int)
 }
 
-// need adds what would be needed for those of the comparisons to hold that are about the figure
-// and do not.
+// need adds what would be needed for each comparison of this figure that does not hold.
 func (f *Figure) need(all []rule.Comparison) {
 	v := f.seen()
 	for _, c := range all {

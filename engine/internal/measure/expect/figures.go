@@ -57,7 +57,7 @@ func (m *measurement) f1() Figure {
 // pair is an item by the numbers of its labels; -1: none.
 type pair struct{ expected, answered int }
 
-// bootstrap is the middle of the F1 of items that are drawn from these.
+// bootstrap is the range that holds the middle of the F1s of samples drawn from the items.
 func bootstrap(items []pair, labels int) eval.Interval {
 	random := rand.New(rand.NewPCG(1, uint64(len(items)))) //nolint:gosec // the same figures give the same interval
 	values := make([]float64, max(fewest, min(draws, mostDrawn/len(items))))
@@ -101,7 +101,7 @@ func macroF1(items []pair, labels int) float64 {
 	return sum / float64(seen)
 }
 
-// figure is what a figure is. The error says why nothing more can be measured.
+// figure measures one figure of a rule. The error says why nothing more can be measured.
 func (m *measurement) figure(ctx context.Context, v *engine.Examined, f rule.Figure) (Figure, error) {
 	switch f.Name {
 	case "accuracy":

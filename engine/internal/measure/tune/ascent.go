@@ -26,7 +26,7 @@ import (
 var WeightGrid = []float64{0, 1. / 8, 1. / 4, 1. / 2, 1, 2, 4, 8}
 
 const (
-	one    = 4     // the place of 1 in Grid
+	one    = 4     // the place of 1 in WeightGrid
 	gain   = 0.005 // of the items: what a step has to gain at least; less is chance
 	rounds = 6     // over all weights
 	behind = 2.    // standard errors after which a value is dropped
@@ -60,7 +60,7 @@ func (s *WeightSearch) Spent() int { return s.spent }
 // Exhausted reports whether the budget ended a search early.
 func (s *WeightSearch) Exhausted() bool { return s.spent >= s.Budget }
 
-// Best returns the best weights that were found for some of the items, by position.
+// Best returns the best weights that it finds for some of the items, which are given by position.
 func (s *WeightSearch) Best(ctx context.Context, items []int) ([]float64, error) {
 	items = s.drawn(items)
 	at := slices.Repeat([]int{one}, s.Weights)
@@ -82,7 +82,7 @@ func (s *WeightSearch) Best(ctx context.Context, items []int) ([]float64, error)
 	return weightsOf(at), nil
 }
 
-// drawn returns at most MaxItems of some items, in an order that is the same for all
+// drawn returns at most MaxWeightItems of some items, in an order that is the same for all
 // searches.
 func (s *WeightSearch) drawn(items []int) []int {
 	order := rand.New(rand.NewPCG(1, 2)).Perm(s.Items)

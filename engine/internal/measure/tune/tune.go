@@ -253,8 +253,8 @@ type Outcome struct {
 	Items, Folds int
 	Threshold    float64
 	Found        Found // weights that replace those of the file; nil: those stay
-	// Gain is what weights that were found on other rows are worth against those of the
-	// file: of a cascade on average of everything and nothing sent, else with everything.
+	// Gain compares weights that were found on other rows with those of the file: with
+	// everything sent or, for a cascade, on average of everything and nothing sent.
 	Gain   Difference
 	Cut    bool    // the search for weights came to the end of its budget
 	Curve  []Point // held out; by rising share

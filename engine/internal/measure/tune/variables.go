@@ -59,7 +59,7 @@ func (s sum) point(folds int) Point {
 	}
 }
 
-// curve sums up over all folds but one; -1: over all.
+// curve adds up the points of all folds but one; -1: of all.
 func curve(sums [][]sum, without int) []Point {
 	points := make([]Point, len(sums[0]))
 	for k := range points {
@@ -87,8 +87,7 @@ func curve(sums [][]sum, without int) []Point {
 	return points
 }
 
-// points counts for each share what the threshold that sends it of some items
-// does to others.
+// points measures on test, for each share, the threshold that sends this share of train.
 func (w *work) points(ctx context.Context, election *Election, train, test []int, shares []float64) ([]sum, error) {
 	sums := make([]sum, len(shares))
 	for k, share := range shares {
@@ -100,7 +99,7 @@ func (w *work) points(ctx context.Context, election *Election, train, test []int
 	return sums, nil
 }
 
-// measure counts what a threshold does to items.
+// measure counts which items a threshold sends and which are then right.
 func (w *work) measure(ctx context.Context, election *Election, items []int, at float64) (sum, error) {
 	s := sum{items: len(items), threshold: at, right: make([]float64, len(items))}
 	sent := make([]bool, len(items))
@@ -179,8 +178,7 @@ func (g Goal) choose(curve []Point) (int, error) {
 		}
 		return 0, fmt.Errorf("no threshold costs as little as %g for a thousand items: the least is %.4f", *g.Cost, curve[0].Cost)
 	}
-	// From the best one down: a point that is near enough by luck, with worse ones
-	// after it, is skipped.
+	// From the best one down to the first that is not near: a point below that may be near by luck.
 	k := best(curve, func(Point) bool { return true })
 	for k > 0 && curve[k-1].near() {
 		k--

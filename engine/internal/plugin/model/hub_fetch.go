@@ -157,7 +157,7 @@ func (c *HubClient) ask(ctx context.Context, address *url.URL, trusted bool, hav
 
 func sameHost(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }
 
-// strong returns an ETag that stands for the bytes; "" for others.
+// strong returns an ETag that names the exact bytes; "" for any other.
 func strong(etag string) string {
 	if len(etag) < 2 || len(etag) > 200 || etag[0] != '"' || etag[len(etag)-1] != '"' {
 		return ""

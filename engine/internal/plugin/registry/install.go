@@ -34,8 +34,8 @@ import (
 // store. Programs are started only to describe themselves, only where they came in a plain archive, and only
 // after the archive had the sha256 that the file demands.
 
-// pinned is what a lock has in place of the digest of an index for archives: the hash of what the file says of them, so that
-// a change of it is seen.
+// pinned is what a lock has for plain archives, which have no index with a digest: the hash of what the
+// file says of them, so that a change of it is seen.
 func pinned(sums map[string]string) string {
 	text := ""
 	for _, platform := range slices.Sorted(maps.Keys(sums)) {

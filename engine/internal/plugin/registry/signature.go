@@ -169,7 +169,7 @@ func (k PublicKey) Is(signer string) bool {
 	return signer != "" && (signer == k.name() || k.der != "" && signer == k.cosign())
 }
 
-// name is the key's name as a signer that brings its key along; empty: it cannot be one.
+// name is the signer's name that holds the key itself; empty: a name cannot hold a key of this kind.
 func (k PublicKey) name() string {
 	switch {
 	case k.minisign != nil:
@@ -180,7 +180,7 @@ func (k PublicKey) name() string {
 	return ""
 }
 
-// cosign is the key's name as the signer of a signature by cosign.
+// cosign names the signer whose cosign signatures this key checks: by the key's hash.
 func (k PublicKey) cosign() string {
 	sum := sha256.Sum256([]byte(k.der))
 	return cosignPrefix + "sha256:" + hex.EncodeToString(sum[:])

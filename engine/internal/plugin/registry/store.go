@@ -42,8 +42,8 @@ type Installed struct {
 	Size       int64  // bytes
 }
 
-// OpenStore opens the store in a folder; "" is the one that Variable names, else the user's own. It
-// makes nothing yet.
+// OpenStore opens the store in a folder; "" is the one that StoreVariable names, else the user's
+// own. It makes nothing yet.
 func OpenStore(dir string) (*Store, error) {
 	if dir == "" {
 		dir = os.Getenv(StoreVariable)
@@ -109,7 +109,8 @@ func (s *Store) locate(hash string) (program.Program, error) {
 	return p, err
 }
 
-// described is a description with the version of the protocol, which the wire knows before.
+// described reads the protocol's version from a description, before the rest: other versions
+// may write that otherwise.
 type described struct {
 	Protocol int `json:"protocol"`
 }
@@ -145,8 +146,8 @@ func DecodeDescription(raw []byte) (sdk.Plugin, int, error) {
 	return p, d.Protocol, err
 }
 
-// Description is what an installed program says of itself, and the version of the protocol that
-// it speaks. Of one that speaks another than this racflow, nothing else is known.
+// Description returns what an installed program says of itself, and the version of the protocol
+// that it speaks. Where this racflow speaks another version, it returns nothing else.
 func (s *Store) Description(hash string) (sdk.Plugin, int, error) {
 	dir, err := s.folder(hash)
 	if err != nil {

@@ -58,7 +58,7 @@ func (v *subject) shutdown(t conformance.T) error {
 	return v.leaves(t, "it was asked to end", (*running).Shutdown)
 }
 
-// leaves checks that a process ends by itself.
+// leaves calls end, and checks that the process then ends by itself.
 func (v *subject) leaves(t conformance.T, why string, end func(*running, context.Context) error) error {
 	l, r, err := v.load(t)
 	if err != nil {
@@ -111,8 +111,8 @@ func (v *subject) work(t conformance.T, l *conformance.Load, rows int, seen func
 	return nil
 }
 
-// What memory may grow by after the first half of the rows: a fourth, or this much, since
-// collectors of garbage let it vary.
+// slack is how much memory may grow after the first half of the rows, unless a fourth of it is
+// more: garbage collectors let it vary.
 const slack = 16 << 20
 
 // memory compares what the process has after the first half of many rows with what it has at the end.

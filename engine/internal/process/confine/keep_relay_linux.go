@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// relay passes what the plugin sends to the proxy, and, if the plugin takes it for a host, asks
-// the proxy for that one first. The listener may be in the plugin's own
+// relay passes on to the proxy what the plugin sends. If the plugin takes the listener for a
+// host, relay first asks the proxy for that host. The listener may be in the plugin's own
 // network, which this process could not enter.
 func relay(listener net.Listener, proxy, host string) {
 	for {

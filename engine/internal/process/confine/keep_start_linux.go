@@ -66,7 +66,7 @@ func startCage(s *Spec) (pid int, first Report, err error) {
 	cmd.ExtraFiles = []*os.File{cage}
 	if s.Namespaces {
 		cmd.SysProcAttr.Cloneflags = namespaces
-		// Who is not root loses what the maker of a namespace may do with exec, but for these.
+		// Without root, exec takes away the rights that making a namespace gives, except these.
 		cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_NET_BIND_SERVICE, unix.CAP_SETPCAP}
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}

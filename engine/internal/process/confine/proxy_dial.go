@@ -38,8 +38,8 @@ type dialer struct {
 	resolver *net.Resolver                    // nil: the system's
 }
 
-// direct connects to an address. That of the host must not be this machine's unless the file names
-// it so; a proxy of the user's may be anywhere.
+// direct connects to the address of the host or of the user's own proxy. The host's must not be
+// this machine's unless the file says so; a proxy may be anywhere.
 func (d dialer) direct(ctx context.Context, network, address string) (net.Conn, error) {
 	asked := hostOf(ctx)
 	check := func(_, resolved string, _ syscall.RawConn) error {
@@ -181,8 +181,8 @@ func (h Host) Local() bool {
 	return h.name == "localhost" || err == nil && ours(address)
 }
 
-// Loopback returns those of a file's entries that lie on this machine's loopback, each in its
-// usual form. Clients ask no proxy for these: they connect to them.
+// Loopback returns the entries that lie on this machine's loopback, each in its usual form.
+// Clients connect to these directly, without a proxy.
 func Loopback(entries []string) []string {
 	var all []string
 	for _, text := range entries {

@@ -37,8 +37,8 @@ type Spec struct {
 	Port              int      // of the keeper's relay, without namespaces
 }
 
-// Report is what the keeper sends the host, one JSON object a line, and the cage the keeper,
-// one a message.
+// Report is a message of the keeper to the host, one JSON object a line, or of the cage to the
+// keeper, one a message.
 type Report struct {
 	Started int       `json:",omitempty"` // the program runs: its process id
 	Failed  *Failure  `json:",omitempty"` // it could not be started

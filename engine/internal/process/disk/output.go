@@ -42,7 +42,7 @@ type Output struct {
 	committed bool
 }
 
-// BusyError says that another process, or another Open of this one, is writing a file.
+// BusyError says that another process, or another OpenOutput of this one, is writing a file.
 type BusyError struct{ Name string }
 
 func (e *BusyError) Error() string {
@@ -297,8 +297,8 @@ func resolve(name string) (path string, stream bool, err error) {
 	return "", false, fmt.Errorf("more than %d symbolic links follow one another", maxLinks)
 }
 
-// OutputTarget returns the absolute path of the file that Open replaces where it is given the same
-// name; "": it would write to a stream, or fail.
+// OutputTarget returns the absolute path of the file that OpenOutput replaces where it is given
+// the same name; "": it would write to a stream, or fail.
 func OutputTarget(name string, stdout io.Writer) string {
 	if name == "" || IsStdout(name, stdout) {
 		return ""

@@ -56,7 +56,7 @@ func of(kind sdk.Kind, text string) string {
 	return ""
 }
 
-// asked is the fault that a text asks this stage for.
+// asked is the fault that a text tells this stage to make; empty: none.
 func (f *faulty) asked(text string) string {
 	if f.Harmless {
 		return ""

@@ -10,7 +10,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Demand is what the calls of a Governor need, and what they have.
+// Demand is what the calls of a Governor need, and how much they use of what it was granted.
 type Demand struct {
 	Number   uint64   `json:"number"` // of the Demand, from 1
 	Limiters []Need   `json:"limiters,omitempty"`
@@ -32,7 +32,7 @@ type Need struct {
 	Uses     []Use  `json:"uses,omitempty"`  // that have changed, each as a whole
 }
 
-// Credit is what a limiter has of an amount per minute.
+// Credit is what a limiter may use, and has used, of a limit per minute.
 type Credit struct {
 	Most    float64 `json:"most,omitempty"`    // that may have been used: as granted; Used once the grant is over
 	Used    float64 `json:"used,omitempty"`    // in all: as estimated for calls under way
@@ -59,11 +59,10 @@ type Trial struct {
 	Trying   bool   `json:"trying,omitempty"` // the trial call is under way; else one waits for permission
 }
 
-// sizedUp is of how many calls that wait a Demand says at most what they need.
+// sizedUp is the most waiting calls whose needs a Demand adds up.
 const sizedUp = 256
 
-// Demand says what the calls need now, and of what was used all that has changed since the Demand
-// of the given number.
+// Demand says what the calls need now, and which uses have changed since the Demand of the given number.
 func (c *Governor) Demand(since uint64) Demand {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,7 +94,7 @@ func (c *Governor) Demand(since uint64) Demand {
 	return d
 }
 
-// need is what the calls of a limiter need; what they need of the budget is added.
+// need is what the calls of a limiter need. It adds what they need of the budget to budget.
 func (l *limiter) need(now time.Time, since uint64, over bool, budget *Spending) Need {
 	g := l.given
 	n := Need{Block: l.block, Endpoint: l.endpoint, InFlight: l.inFlight, Requests: g.requests.credit(over), Tokens: g.tokens.credit(over)}
@@ -389,8 +388,8 @@ type joint struct {
 	events chan Event
 }
 
-// over reports whether nothing is granted any more. The time of day is looked at, too: the other
-// clock stands still while a machine sleeps.
+// over reports whether the grant has ended. It looks at the time of day, too, because the
+// monotonic clock stands still while a machine sleeps.
 func (t *joint) over(now time.Time) bool {
 	return !now.Before(t.until) || !now.Round(0).Before(t.until.Round(0))
 }

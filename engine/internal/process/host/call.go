@@ -28,12 +28,12 @@ import (
 // caller is a Process as its Stage calls it.
 type caller struct{ *Process }
 
-// Invoke sends a request to whichever process there is. Where that ends before
-// it has answered, a request that changes nothing is sent again, alone: a
-// batch that a plugin cannot survive then takes no other with it. One that is sent
-// alone from the start has ended a process before, as a part of a larger batch: it
-// gets no second chance. But a single row is blamed only for the end of a process that
-// had answered nothing else, unless that is hard to come by.
+// Invoke sends a request to whichever process there is. Where the process ends before it has
+// answered, Invoke sends a request that changes nothing again, alone: then a batch that a
+// plugin cannot survive takes no other with it. A request that is alone from the start was part
+// of a batch that has ended a process before: it gets no second chance. But a single row is
+// blamed only for the end of a process that had answered nothing else, unless many attempts
+// find no such process.
 func (p caller) Invoke(ctx context.Context, method string, request, reply any, options ...grpc.CallOption) (err error) {
 	p.waits.begin()
 	defer func() { p.waits.end(err == nil) }()

@@ -28,7 +28,7 @@ import (
 type prepared struct {
 	cmd     *exec.Cmd // without its environment, but for what it gets of racflow's
 	control *confine.Control
-	close   func() // what was opened for it, once it has ended
+	close   func() // closes what was opened for it, once it has ended
 }
 
 // prepare prepares a process that listens in the folder sockets.

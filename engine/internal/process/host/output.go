@@ -40,8 +40,8 @@ type output struct {
 	trace   trace
 }
 
-// warnings are those that processes of plugins have written. One that another process has
-// written is not logged again, be it that of another stage or an earlier one of the same.
+// warnings are those that processes of plugins have written. A warning that another process has
+// written before, of the same stage or of another, is not logged again.
 type warnings struct {
 	mu    sync.Mutex
 	first map[string]*warning // by what it says
@@ -280,7 +280,7 @@ func (p *Process) hide(reply proto.Message) {
 // failing is every reply to work.
 type failing interface{ GetFailure() *stagepb.Failure }
 
-// What is no text, and what the engine gives back as it got it.
+// exact names the fields that are no texts, and those that the engine gives back as it got them.
 var exact = map[protoreflect.FullName]bool{
 	"racflow.stage.v2.Rows.vectors":     true,
 	"racflow.stage.v2.Rows.hash":        true,

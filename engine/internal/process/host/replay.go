@@ -50,7 +50,7 @@ type ReplayRequest struct {
 	Message json.RawMessage `json:"message"` // in protobuf's JSON form
 }
 
-// NewReplayRequest makes a Request of a call; mask hides secrets in the JSON.
+// NewReplayRequest makes a ReplayRequest of a call; mask hides secrets in the JSON.
 func NewReplayRequest(method string, message proto.Message, mask func(string) string) (ReplayRequest, error) {
 	raw, err := protojson.Marshal(message)
 	if err != nil {
@@ -104,7 +104,7 @@ func ReadReplay(path string) (ReplayFile, error) {
 const (
 	// MaxReplays is how many files a run has at most.
 	MaxReplays = 20
-	// largest is how many bytes a file has at most: of a larger request there is none.
+	// largest is how many bytes a file has at most. A larger request gets no file.
 	largest = 1 << 20
 )
 

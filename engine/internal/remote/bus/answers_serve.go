@@ -192,7 +192,7 @@ func ServeAnswers(ctx context.Context, run AnswersSource, local *cache.Cache, lo
 	return s, nil
 }
 
-// fromCaller is what a worker's folder has answers as that the caller had.
+// fromCaller is how a worker's folder describes answers that the caller had.
 const fromCaller = "from the caller"
 
 // reply answers a question.

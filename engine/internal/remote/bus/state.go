@@ -32,13 +32,14 @@ func (c *Conn) unlist(ctx context.Context, id string) error {
 	return c.purge(ctx, indexStream, indexPrefix+id)
 }
 
-// Listed says whether the index has a run. What belongs to it may be missing for now: servers that have just started may not know it yet.
+// Listed reports whether the index has a run. The rest of the run may be missing for now: servers that
+// have just started may not know it yet.
 func (c *Conn) Listed(ctx context.Context, id string) (bool, error) {
 	entry, err := c.entry(ctx, id)
 	return entry != nil, err
 }
 
-// hasStream is false where the servers say again and again that there is none.
+// hasStream reports whether there is a stream. It asks the servers several times before it says no.
 func (c *Conn) hasStream(ctx context.Context, name string) (bool, error) {
 	err := c.patient(ctx, operation{stream: name, uses: []string{"$JS.API.STREAM.INFO." + name}, do: func(ctx context.Context, _ bool) error {
 		_, err := c.stream(ctx, name)
@@ -83,7 +84,7 @@ func (c *Conn) Watch(ctx context.Context) (<-chan string, error) {
 			if there {
 				after = c.watch(ctx, after, ids)
 			}
-			// The first run makes the index, and who watches may not.
+			// Only the first run makes the index: whoever watches is not allowed to.
 			_ = support.SleepFor(ctx, lookAgain)
 			there = !c.absent(ctx, indexStream)
 		}

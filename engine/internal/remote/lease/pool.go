@@ -373,8 +373,8 @@ func (w *window) hold(amount float64) {
 // room is how much may be granted now.
 func (w *window) room() float64 { return max(min(w.limit-w.sum-w.held, w.level), 0) }
 
-// admits reports whether an amount may be granted: one that is larger than the bucket once that is
-// full.
+// admits reports whether an amount may be granted. One that is larger than the bucket may be once
+// that is full.
 func (w *window) admits(amount float64) bool {
 	return w.sum+w.held+amount <= w.limit+rounding && w.level >= min(amount, w.capacity())-rounding
 }
@@ -401,8 +401,8 @@ func (w *window) record() *Record {
 	return r
 }
 
-// recall takes over what a window has counted that was written some time ago. What was granted
-// then may have been used until now.
+// recall takes over the counts that a window had some time ago. It counts all that was granted
+// then as used.
 func (w *window) recall(r *Record, age time.Duration) {
 	if w == nil || r == nil {
 		return

@@ -240,8 +240,8 @@ type Event struct {
 	Skipped    string             // why the stage made nothing of the item; empty: it did
 }
 
-// Follow is Answer. each is called with what the stages made of the item, in the order of time and from one
-// goroutine, before Follow returns.
+// Follow does what Answer does. Before it returns, it calls each with what the stages made of the item,
+// in the order of time and from one goroutine.
 func (p *Pipeline) Follow(ctx context.Context, item engine.Item, each func(Event)) (engine.Result, error) {
 	steps := newStream[stage.Step]()
 	r := p.request(ctx, item, follows)

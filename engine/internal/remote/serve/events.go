@@ -43,8 +43,8 @@ func (w *EventWriter) Text(line string) {
 	w.write(line + "\n\n")
 }
 
-// FollowEvents has each called with all that comes until the channel is closed, and what it sends passed on
-// at once. false: the client does not take it.
+// FollowEvents calls each with all that comes until the channel is closed, and passes on at once what
+// each sends. false: the client does not take it.
 func FollowEvents[T any](w *EventWriter, from <-chan T, each func(T)) bool {
 	ticker := time.NewTicker(pulse)
 	defer ticker.Stop()

@@ -192,8 +192,8 @@ func init() {
 	huma.DefaultArrayNullable = false // a list without elements is sent as []
 }
 
-// ProblemOf says how the answer to an item, or the error instead, is no answer; nil: it is
-// one. It is for all faces of a server.
+// ProblemOf says why an item has no answer, by its result or the error; nil: it has one. All
+// faces of a server use it.
 func ProblemOf(ctx context.Context, r engine.Result, err error) *Problem {
 	var failed *result.Failure
 	var stage *outcome.Failure

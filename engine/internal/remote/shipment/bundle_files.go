@@ -126,7 +126,8 @@ func (c *collector) file(path string) error {
 	return nil
 }
 
-// add adds a file with its text; within the bundle in any case, or where there is room.
+// add adds a file with its text. Its content travels within the bundle if within is set or
+// there is room.
 func (c *collector) add(path, text string, within bool) {
 	if c.files[path] {
 		return

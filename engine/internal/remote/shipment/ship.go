@@ -88,7 +88,7 @@ func checkDigest(digest string) error {
 // path is that of a kept file.
 func (k KeptFiles) path(digest string) string { return filepath.Join(k.Dir, digest) }
 
-// whole reads the kept file of a digest: os.ErrNotExist, it is not there, or damaged.
+// whole checks the kept file of a digest. The error is os.ErrNotExist where it is missing or damaged.
 func (k KeptFiles) whole(digest string) error {
 	found, err := program.HashFile(k.path(digest))
 	if err == nil && found != digest {
@@ -134,7 +134,7 @@ func (k KeptFiles) loadOnce(ctx context.Context, conn ObjectStore, f Shipped) er
 	return os.Rename(out.Name(), k.path(f.Digest))
 }
 
-// unfinished begins the names of files that are being written.
+// unfinished is the prefix of the names of files that are being written.
 const unfinished = "new-"
 
 // again is how long a worker waits before it looks whether another has loaded a file.

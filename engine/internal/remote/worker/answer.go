@@ -90,8 +90,9 @@ func (p *part) answer(life context.Context, b batch) (answered bool) {
 	return true
 }
 
-// take takes an order through the stages as long as somebody waits for this worker's answer. Else it is
-// errLost or errPast: who has the items by now asks what is not answered yet, and both would pay for that.
+// take takes an order through the stages as long as somebody waits for this worker's answer. After that
+// the error is errLost or errPast: who has the items by now asks what is not answered yet, and both
+// would pay for that.
 func (p *part) take(life context.Context, b batch, o run.Order) (run.Answers, error) {
 	held, drop := context.WithCancelCause(life)
 	defer drop(nil)
@@ -118,8 +119,8 @@ func (p *part) done(life context.Context, b batch) {
 	}
 }
 
-// fail gives a batch back that has no answer here, and takes no more of them. Where taking has
-// ended already, it was cut short.
+// fail gives back a batch that has no answer here, and takes no more batches. Where taking has
+// ended already, the batch was cut short.
 func (p *part) fail(b batch, why error) {
 	p.leave(why)
 	p.giveBack(b)

@@ -155,8 +155,8 @@ type Options struct {
 	Say   func(format string, args ...any) // lines for people; nil: nobody reads them
 }
 
-// lookOver is how often a worker looks whether a run is over of whose end it has not heard. Following
-// the run's state would bring every worker what all others say.
+// lookOver is how often a worker looks whether a run has ended without its hearing. Following the
+// run's state instead would bring every worker what all others say.
 const lookOver = 2 * time.Second
 
 // natsServers are servers by a connection.
@@ -176,9 +176,9 @@ func (s natsServers) Room(ctx context.Context, id string) (room, error) {
 	return n, nil
 }
 
-// unlisted is nil where a run is not there because it was removed; else why it cannot be opened or
-// read. Servers that have just started may not know all that belongs to a run yet, and nobody names
-// a run again that was taken for one that is over.
+// unlisted is nil for a run that was removed; else why it cannot be opened or read. Servers that
+// have just started may not know all that belongs to a run yet, and nobody names a run again that a
+// worker took for removed.
 func (s natsServers) unlisted(ctx context.Context, id string, why error) error {
 	if !errors.Is(why, bus.ErrNoRun) {
 		return why
@@ -304,12 +304,12 @@ const (
 // pauses are those between attempts to go on where stages could not.
 var pauses = support.Backoff{First: time.Second, Max: time.Minute}
 
-// steady is how long a pipeline has to work for its next trouble to count as the first.
+// steady is how long a pipeline has to work without trouble for its next trouble to count as the first.
 const steady = 5 * time.Minute
 
-// servers are where runs are: *bus.Conn.
+// servers name runs and open them: natsServers.
 type servers interface {
-	// Watch has the IDs of runs, oldest first, and of those that begin; some again.
+	// Watch sends the IDs of runs, oldest first, and then of those that begin. It may repeat some.
 	Watch(ctx context.Context) (<-chan string, error)
 	// Room opens a run; nil: it is over, or not there any more.
 	Room(ctx context.Context, id string) (room, error)

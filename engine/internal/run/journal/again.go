@@ -79,8 +79,8 @@ func NewWithEarlier(now, old *Journal, terms EarlierTerms) *WithEarlier {
 	return &WithEarlier{now, old, terms}
 }
 
-// Recall returns the earlier answer to a row, where it may hold: as it is, or only if its item
-// gets the same from the knowledge as its Basis says.
+// Recall returns the earlier answer to a row. ok: there is one that may hold. holds: it does;
+// else it does only if its item gets the same from the knowledge as its Basis says.
 func (j *WithEarlier) Recall(row source.Row) (r outcome.Result, holds, ok bool) {
 	if len(j.terms.Changed) > 0 {
 		return r, false, false

@@ -235,7 +235,7 @@ func listsOf(all []outcome.List) (lists Lists) {
 	return lists
 }
 
-// listLine is a list as a line has it.
+// listLine is a List as a line of the journal has it.
 type listLine struct {
 	Stage string              `json:"stage"`
 	Whole bool                `json:"whole,omitempty"`
@@ -304,7 +304,7 @@ func (l *Lists) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// scoredOf reads a candidate, which is added to those that are known.
+// scoredOf reads a candidate and adds it to the known ones, which later lists name by number.
 func scoredOf(one []json.RawMessage, known *[]Scored) (c Scored, err error) {
 	if len(one) < 2 {
 		return c, fmt.Errorf("a candidate has an id and a score, and not %d values", len(one))

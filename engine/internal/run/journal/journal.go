@@ -20,7 +20,7 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// File is the one of the answers. Who works on a run holds its lock.
+// File is the name of the file of answers. Whoever works on a run holds its lock.
 const File = "journal.jsonl"
 
 // The files of a run's folder, beside the manifest.
@@ -81,8 +81,8 @@ func (j *Journal) locked(f *os.File, err error) error {
 	return err
 }
 
-// Resume opens a run to resume it. The folder is that of the run from then on, and no
-// longer says how it ended before. An incomplete last line is dropped.
+// Resume opens a run to go on with it. It removes what the folder says of how the run ended
+// before, and an incomplete last line.
 func Resume(dir string, o Options) (*Journal, error) {
 	j, err := open(dir, o, func(path string) (*os.File, error) { return support.OpenLock(path, os.O_RDWR, disk.FileMode) })
 	if err != nil {
@@ -176,7 +176,7 @@ func nameOf(row source.Row) string {
 	return string([]rune(row.ID))
 }
 
-// Keep implements run.Journal: Options.Sync says what it has done when it returns.
+// Keep implements run.Journal. Options.Sync says what is safe on the disk when it returns.
 func (j *Journal) Keep(results []outcome.Result) (err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -304,8 +304,8 @@ func Hash(p sdk.Prompt) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Sync says which results a power failure leaves. The end of the process loses nothing that
-// was kept, whatever Sync is. What is lost is answered again by a resumed run.
+// Sync says which results survive a power failure. When only the process ends, nothing that was
+// kept is lost, whatever Sync is. A resumed run answers again what is lost.
 type Sync string
 
 // When the journal is forced to the disk.
@@ -317,8 +317,8 @@ const (
 	// any of them is written to the output or reported: a power failure loses no result that
 	// was reported.
 	SyncBatch Sync = "batch"
-	// SyncItem forces it for each result, before the next one of its batch is kept: of a
-	// batch that is being kept when the power fails, too, only one result is lost.
+	// SyncItem forces it for each result, before the next one of its batch is kept: a power
+	// failure in the middle of a batch loses only one result.
 	SyncItem Sync = "item"
 )
 

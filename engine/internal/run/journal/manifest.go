@@ -160,8 +160,8 @@ func (f SeenFile) Same(other SeenFile) bool {
 
 // Manifest is what was run. Secrets are not in it.
 type Manifest struct {
-	// Format is that of the run's folder: Current, or 0 where an older racflow kept the run,
-	// whose files have no checksums.
+	// Format is that of the run's folder: CurrentFormat, or 0 where an older racflow kept the
+	// run, whose files have no checksums.
 	Format   int       `json:"format,omitempty"`
 	ID       string    `json:"id"`
 	Started  time.Time `json:"started"`

@@ -53,11 +53,11 @@ type Observer interface {
 	// stages get the context that it returns. done is called once, with the results of those
 	// that were answered or failed; the others were left.
 	Batch(ctx context.Context, pipeline string, items []ObservedItem) (within context.Context, done func([]Result))
-	// StageCall says that a stage is called. The call gets the context that it returns, and done is
+	// Call says that a stage is called. The call gets the context that it returns, and done is
 	// called at its end.
 	Call(ctx context.Context, c StageCall) (within context.Context, done func(CallDone))
-	// ServiceRequest says that a stage wants to send a request to a service. sent is called when it
-	// may do so, unless it may not, and then done at the end.
+	// Request says that a stage wants to send a request to a service. sent is called when it may do
+	// so, unless it may not, and then done at the end.
 	Request(ctx context.Context, r ServiceRequest) (sent func(), done func(ServiceReply))
 	// CacheHits says how many replies of a service a stage took from the response cache.
 	CacheHits(pipeline, stage string, hits int)
@@ -121,8 +121,8 @@ type ServiceReply struct {
 	Err    error
 }
 
-// CallEnded is the Done of a call that returned an error; nil: it did its work. Results that
-// come later are no errors.
+// CallEnded is the CallDone of a call that returned an error; nil: it did its work. Results
+// that come later are no errors.
 func CallEnded(err error) CallDone {
 	var rows sdk.RowErrors
 	var later *sdk.Pending

@@ -48,7 +48,7 @@ func (s *stage) call(ctx context.Context, records []*Record) []error {
 }
 
 const (
-	// together is how many items a stage without an opinion gets at a time where all
+	// together is how many items a stage that names no batch size gets at a time where all
 	// items of the input travel together.
 	together = 64
 	// most is how many calls of a stage wait for its slots at a time there.
@@ -58,7 +58,7 @@ const (
 	gathered = wire.MaxMessage / 2
 )
 
-// size is how many of the first records the stage's next call has.
+// size is how many of the records the stage's next call takes, from the first on.
 func (s *stage) size(records []*Record) int {
 	size := s.Batch
 	switch {
@@ -75,7 +75,7 @@ func (s *stage) size(records []*Record) int {
 	return min(cmp.Or(size, len(records)), len(records))
 }
 
-// heavy is how many of the first n records are gathered bytes together, but at least one.
+// heavy is how many of the first n records fit into gathered bytes, but at least one.
 func (s *stage) heavy(records []*Record, n int) int {
 	bytes := 0
 	for i, rec := range records[:n] {
@@ -192,8 +192,8 @@ func Gathers(p *pipeline.Pipeline) bool {
 // batch.
 const Window = 4
 
-// Calls is how many calls the stage that makes the most of its service may have under
-// way at a time; 0: no stage asks a service.
+// Calls is the most calls that any one stage may have under way at its service; 0: no stage
+// asks a service.
 func Calls(p *pipeline.Pipeline) int {
 	most := 0
 	for i, s := range p.Stages {
@@ -400,12 +400,13 @@ func (s *stage) searcher() method {
 		}
 	}
 	s.shown = c.ranking.Texts || s.graph.elect < 0
-	// Where there is no election the candidates are the answer; lists are looked at.
+	// Without an election the candidates are the answer, and with Options.Lists people look at
+	// the lists: both need texts.
 	c.ranking.Texts = c.ranking.Texts || s.graph.elect < 0 && held == nil || s.graph.options.Lists
 	return c.find
 }
 
-// find searches for records, and keeps out what is held out.
+// find searches the knowledge for records, without the entries that Options.Holdout holds out.
 func (c search) find(ctx context.Context, records []*Record) error {
 	held := c.graph.options.Holdout
 	heldOut := held.Of(c.knowledge)
@@ -516,7 +517,7 @@ func (r *Record) retried(s *stage, why string) {
 	*all = append(*all, outcome.Retry{Stage: s.name, Why: why, Times: 1})
 }
 
-// noting returns a call of the stage that notes which of the records it is made again for.
+// noting wraps a call of the stage: each record that it is repeated for notes why.
 func (s *stage) noting(records []*Record, call func(context.Context, []int) error) func(context.Context, []int) error {
 	var failed map[int]error // by position, when it was last called
 	return func(ctx context.Context, at []int) error {

@@ -185,8 +185,7 @@ func (r *Run) Items(ctx context.Context, want func(*Brief) bool) iter.Seq2[*Item
 	}
 }
 
-// asBefore are the options with which a file is loaded as a run loaded it, to look at it
-// alone: no service is called.
+// asBefore returns options that load a file as a run loaded it, only to look at it: no service is called.
 func asBefore(o engine.Options, m journal.Manifest) engine.Options {
 	o.Vars, o.Columns, o.KnowledgeColumns = maps.Clone(o.Vars), maps.Clone(o.Columns), maps.Clone(o.KnowledgeColumns)
 	if o.Vars == nil {
@@ -344,10 +343,10 @@ func (r *Run) Weights() pipeline.Weights {
 	return r.Definition().WeightsOf(resolved)
 }
 
-// Totals are how the run ended; nil: it was cut off.
+// Totals says how the run ended; nil: it was cut off.
 func (r *Run) Totals() *journal.Totals { return r.totals }
 
-// Gone says what of the run as a whole is not there any more, and why: sentences.
+// Gone says in sentences what of the run as a whole is no longer there, and why.
 func (r *Run) Gone() []string { return slices.Clone(r.gone) }
 
 // Labels are those of the knowledge that was searched, sorted. Where that is gone, they

@@ -77,7 +77,7 @@ func measure(ctx context.Context, run ReportedRun) (f figures, items []one, err 
 	return f, items, nil
 }
 
-// some is a list as the page's modules want it: an empty one is a list, too.
+// some returns a list that is never nil, so that the page's modules get [] and not null.
 func some[T any](all []T) []T { return append([]T{}, all...) }
 
 // spend adds what the voters took for an item.

@@ -104,7 +104,7 @@ func change(item eval.ChangedItem) string {
 	return "g"
 }
 
-// names are those by which the items of two runs are matched, by line: see package eval.
+// names gives each item, by line, the name that matches it with the other run's: see package eval.
 func names(items []one) map[int]string {
 	all, seen := map[int]string{}, map[string]int{}
 	for _, o := range items {

@@ -108,8 +108,8 @@ func (p *Plan) forecast(ctx context.Context, o Options) (*Forecast, error) {
 	return f, p.dryRun(ctx, o, f)
 }
 
-// impossible is why no item can go through a pipeline, of whose stages only voters
-// call services, without asking or changing anything elsewhere; empty: it can.
+// impossible says why a dry run cannot be made without asking or changing anything elsewhere,
+// in a pipeline of whose stages only voters call services; empty: it can.
 func (p *Plan) impossible() string {
 	switch p.Items {
 	case -1:
@@ -347,9 +347,8 @@ func (p *Plan) count(o Options) error {
 }
 
 // compare compares the knowledge that the pipeline searches with its sources, and looks at collections
-// that another program makes. Where a
-// service embeds, that is not asked: the texts are only counted, and those among them
-// that are embedded already would not be sent again.
+// that another program makes. It asks no service that embeds: it only counts the texts, also those
+// that are embedded already and would not be sent again.
 func (p *Plan) compare(ctx context.Context, o Options) error {
 	for _, block := range p.Pipeline.Knowledge() {
 		r := knowledge.BuildReport{Name: block.Name, Embedder: block.Embed.Use, Store: block.Store.Use}
@@ -488,8 +487,8 @@ func (s *Spending) add(r outcome.Result) {
 	}
 }
 
-// sum finds what nothing, the limit, parts and multiples of it, and no limit come to, where
-// some of all items made the dry run.
+// sum finds what nothing, half the limit, the limit, twice the limit, and no limit come to. It
+// scales what the dry run tried up to all items.
 func (s *Spending) sum(tried, items int) {
 	limit, share := s.Limit.Amount(), float64(tried)/float64(max(items, 1))
 	scale := func(n int) int { return int(float64(n)/share + .5) }

@@ -52,7 +52,7 @@ func Comparison(w io.Writer, c eval.Comparison) error {
 	return weightless(w, c)
 }
 
-// column is a figure of each row; show: some row has it.
+// column is a column of the table; show: some row has its figure.
 type column struct {
 	name string
 	show bool
@@ -184,7 +184,7 @@ func warn(w io.Writer, rows []eval.Row) error {
 	return nil
 }
 
-// weightless says of which voters no change can change an answer, of those that a target may be about.
+// weightless names the voters whose weight 0 keeps them from changing answers, of those that a target is about.
 func weightless(w io.Writer, c eval.Comparison) error {
 	var names []string
 	rows := map[string]int{} // in which the voter counts nothing

@@ -231,7 +231,7 @@ func recorded(text string) string {
 	return terminal.Line(text)
 }
 
-// recorded is that of the function, of what racflow has made.
+// recorded is the function, except for an attached collection, whose owner made it.
 func (r row) recorded(text string) string {
 	if r.State == generation.Attached {
 		return "its owner's"

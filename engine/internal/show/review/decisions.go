@@ -30,8 +30,8 @@ func (d *Decision) what() string {
 
 func (d *Decision) who() string { return cmp.Or(d.Reviewer, "somebody") }
 
-// Decisions are those about the cases, by their ids, as the file has them now. The errors say which
-// lines of the file are no decisions, which stay there as they are.
+// Decisions returns the decisions about the cases, by the cases' ids, as the file has them now. The
+// errors name the lines that are no decisions; these stay in the file as they are.
 func (q *Queue) Decisions() (map[string]*Decision, []error) {
 	rows, errs := reviewed.Read(q.path)
 	q.mu.Lock()
