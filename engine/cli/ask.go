@@ -73,7 +73,7 @@ func newAsk() *cobra.Command {
 		},
 		RunE: a.run,
 	}
-	c.Flags().StringVar(&a.format, "format", "", "text or json (default text)")
+	c.Flags().StringVar(&a.format, "format", "", "write text or json: `FORMAT` (default text)")
 	c.Flags().IntVar(&a.passages, "passages", 5, "show `N` passages where there is no answer")
 	c.Flags().BoolVar(&a.whole, "whole", false, "show the whole text of passages")
 	c.Flags().IntVar(&a.around, "around", 0, "show whole passages with `N` passages before and after each in its document")

@@ -53,7 +53,7 @@ func newExport() *cobra.Command {
 	}
 	c.Flags().Float64Var(&x.sure, "confidence", 0.9, "export answers of at least this `CONFIDENCE`, above 0 and at most 1")
 	c.Flags().StringVarP(&x.to, "output", "o", "", "write rows to `FILE` (- is standard output)")
-	c.Flags().StringVar(&x.format, "format", "", "jsonl or tsv (default: by the output's name, else jsonl)")
+	c.Flags().StringVar(&x.format, "format", "", "write jsonl or tsv: `FORMAT` (default: by the output's name, else jsonl)")
 	c.Flags().StringVar(&x.state, "state", stateDir, "`DIR` that keeps runs")
 	return c
 }
@@ -148,7 +148,7 @@ type resultFlags struct {
 func (f *resultFlags) register(c *cobra.Command) {
 	section(c, "The output", func(c *cobra.Command) {
 		c.Flags().StringVarP(&f.name, "output", "o", "", "write results to `FILE`, whose name says the format: .jsonl, .tsv, .csv or .parquet, and all but the last with .gz or .zst after it (- is standard output)")
-		c.Flags().StringVar(&f.format, "format", "", "write results as jsonl, tsv, csv, parquet or table, whatever the output's name says (default: table on a terminal, and jsonl to pipes)")
+		c.Flags().StringVar(&f.format, "format", "", "write results as `FORMAT`: jsonl, tsv, csv, parquet or table, whatever the output's name says (default: table on a terminal, and jsonl to pipes)")
 		c.Flags().StringSliceVar(&f.columns, "columns", nil, "write these `NAMES` alone, in this order: id, text, answer and so on, or columns of the input")
 		c.Flags().BoolVar(&f.overwrite, "overwrite", false, "replace FILE although it has more results, or what an unfinished run left of it")
 	})

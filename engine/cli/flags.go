@@ -113,8 +113,8 @@ func (f *fileFlags) registerFile(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.set, "set", nil, "set an argument of a block: STAGE.ARGUMENT=VALUE, or with a BLOCK before it, such as `model.llm.batch=true` or embed.docs.model=NAME (may be repeated)")
 	c.Flags().StringArrayVar(&f.columns, "column", nil, "read the text, label, id or gold of the input's rows from a column: `text=NAME` (may be repeated)")
 	c.Flags().StringArrayVar(&f.knowledgeColumns, "knowledge-column", nil, "read the text, label, id or context of the knowledge's rows from a column: `text=NAME` (may be repeated)")
-	c.Flags().StringVar(&f.pipeline, "pipeline", "", "the pipeline to use where the file holds several")
-	c.Flags().StringVar(&f.state, "state", stateDir, "`DIR` that keeps knowledge between runs")
+	c.Flags().StringVar(&f.pipeline, "pipeline", "", "use the pipeline `NAME` where the file holds several")
+	c.Flags().StringVar(&f.state, "state", stateDir, "`DIR` keeps knowledge and runs")
 	f.registerPlugins(c)
 }
 

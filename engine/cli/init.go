@@ -78,7 +78,7 @@ func newInit() *cobra.Command {
 		},
 	}
 	c.Flags().StringVarP(&f.output, "output", "o", "pipeline.hcl", "write the pipeline to `FILE.hcl`")
-	c.Flags().StringVar(&f.example, "example", "", "write an example instead, into the folder DATA (default: one by its name): "+strings.Join(scaffold.Examples(pipelines.Files), ", "))
+	c.Flags().StringVar(&f.example, "example", "", "write the example `NAME` instead, into the folder DATA (default: one by its name): "+strings.Join(scaffold.Examples(pipelines.Files), ", "))
 	c.Flags().StringArrayVar(&f.columns, "column", nil, "take the text, label or id of rows from a column, or of JSON from a path such as messages[1].content: `text=NAME` (may be repeated)")
 	c.Flags().StringVar(&f.format, "format", "", "how DATA is written, where that is found out wrongly: "+strings.Join(slices.Concat(grammar.Formats(), scaffold.Forms()), ", "))
 	c.Flags().StringVar(&f.sheet, "sheet", "", "read the `SHEET` of a workbook, or the array of that name in a JSON object")

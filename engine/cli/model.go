@@ -71,7 +71,7 @@ func newModelPull() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&r.As, "as", "", "`NAME` that the model gets on this machine")
-	c.Flags().StringVar(&r.Revision, "revision", "", "branch, tag or commit of the repository; what racflow pins does not count for it")
+	c.Flags().StringVar(&r.Revision, "revision", "", "take the branch, tag or commit `REVISION` of the repository; what racflow pins does not count for it")
 	c.Flags().StringVar(&r.From, "from", "", "where a NAME comes from: hub, pip, a `FOLDER` or the address of a repository")
 	c.Flags().Float64Var(&gigabytes, "max-size", float64(model.DefaultLimit)/1e9, "the most `GB` of all files together")
 	c.Flags().BoolVar(&ifMissing, "if-missing", false, "do nothing where the model is there already")
@@ -265,7 +265,7 @@ type modelFlags struct{ stage, baseURL, model, endpoint, key string }
 
 func (f *modelFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.stage, "stage", "", "probe what one `STAGE` of the file asks, such as sample.llm")
-	c.Flags().StringVar(&f.baseURL, "base-url", "", "address of the server, as base_url in a file, in place of a file")
+	c.Flags().StringVar(&f.baseURL, "base-url", "", "ask the server at `URL`, as base_url in a file, in place of a file")
 	c.Flags().StringVar(&f.model, "model", "", "`NAME` of the model there")
 	c.Flags().StringVar(&f.endpoint, "endpoint", "chat", "how the model there is asked: chat or completions")
 	c.Flags().StringVar(&f.key, "key", "", "environment `VARIABLE` that holds the key for the server there")

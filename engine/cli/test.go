@@ -295,7 +295,7 @@ func (t *tuning) register(c *cobra.Command) {
 	c.Flags().StringArrayVar(&t.over, "over", nil, "try these values of an argument: `TARGET=VALUE,VALUE` (may be repeated)")
 	c.Flags().StringVar(&t.metric, "metric", "", "choose values by accuracy, ndcg@10 or recall@`K`; by default accuracy, or ndcg@10 where there are no labels")
 	c.Flags().IntVar(&o.Rows, "rows", 0, "tune on `N` rows of the knowledge in place of an input")
-	c.Flags().StringVar(&o.Threshold, "variable", "", "the threshold to find, where the file has several; that of the flag rule: nothing else")
+	c.Flags().StringVar(&o.Threshold, "variable", "", "find the threshold `NAME` alone, where the file has several; with that of the flag rule, nothing else")
 	c.Flags().StringVarP(&t.to, "output", "o", "", "write the variables to `FILE`.hclvars (- or default: print them)")
 	c.Flags().BoolVar(&t.asJSON, "json", false, "print what was found as JSON")
 }
