@@ -19,7 +19,7 @@ import (
 
 func newCache() *cobra.Command {
 	c := newCacheStats()
-	c.Use, c.Short = "cache", "Show, trim and clear what need not be made twice"
+	c.Use, c.Short = "cache", "Show, trim and clear the cache of answers and vectors"
 	c.Long = `Show, trim and clear what need not be made twice.
 
 Answers of services: each is kept under what was asked (endpoint, model, messages,
@@ -51,7 +51,7 @@ func newCacheStats() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "stats",
-		Short: "Say how much is kept, of which stages",
+		Short: "Show how much each stage keeps",
 		Example: `  racflow cache stats
   racflow cache stats --json
   racflow cache stats --state elsewhere`,

@@ -179,9 +179,9 @@ Where no FILE is named, it is pipeline.hcl of this folder, or the only file ther
 Exit codes:
 
   0    all of it was done
-  1    it could not start, or broke off
+  1    it could not start, or broke off; or a check of plugins or models failed
   2    a word or flag of the command line is unknown, and nothing was done
-  3    it finished, and something failed, is missing or needs a look
+  3    it finished, and something failed or is missing, or a check found something; flagged answers do not count
   4    what a file expects does not hold
   130  it was interrupted
 

@@ -43,7 +43,7 @@ func newExport() *cobra.Command {
 	var x exporting
 	c := &cobra.Command{
 		Use:   "export RUN",
-		Short: "Write what a run answered surely as labelled rows, to learn from",
+		Short: "Write the sure answers of a run as labelled rows, for use as examples",
 		Long:  exportLong,
 		Example: `  racflow export newest --confidence 0.9
   racflow export newest --confidence 0.9 --output distilled.jsonl

@@ -21,7 +21,7 @@ it is listed, and racflow's sample of it can be read again.`
 func newKnowledge() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "knowledge",
-		Short: "List, refresh and remove what stands behind a file's knowledge",
+		Short: "List, refresh and remove the stored versions of a file's knowledge",
 		Long:  knowledgeLong,
 	}
 	c.AddCommand(newKnowledgeList(), newKnowledgeRefresh(), newKnowledgeCollect())

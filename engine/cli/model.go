@@ -18,7 +18,7 @@ import (
 )
 
 func newModel() *cobra.Command {
-	c := &cobra.Command{Use: "model", Short: "Get, list and check encoders and rerankers, and find out what language models take"}
+	c := &cobra.Command{Use: "model", Short: "Get, list and check encoders and rerankers; find out which fields language models accept"}
 	c.AddCommand(newModelPull(), newModelList(), newModelVerify(), newModelRemove(), newModelProbe(), newModelProfiles())
 	return c
 }

@@ -178,7 +178,7 @@ func newPluginVerify() *cobra.Command {
 	var within time.Duration
 	c := &cobra.Command{
 		Use:   "verify PATH",
-		Short: "Check what a plugin owes the engine, in its real process",
+		Short: "Check that a plugin does what the engine needs, in its real process",
 		Long:  pluginVerifyLong,
 		Example: `  racflow plugin verify .
   racflow plugin verify dist/racflow-plugin-mine --stage rerank/mine --config '{"weight": 0.5}'

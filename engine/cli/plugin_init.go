@@ -269,7 +269,7 @@ func newPluginInstall() *cobra.Command {
 	var source sourceFlags
 	c := &cobra.Command{
 		Use:   "install FOLDER --dev | SOURCE[@VERSION]",
-		Short: "Let your own racflow use a plugin that you are writing, or get one to this machine",
+		Short: "Install a plugin, or with --dev one that you are writing",
 		Long:  pluginInstallLong,
 		Example: `  racflow plugin install . --dev
   racflow plugin install 'ghcr.io/acme/racflow-plugin-mine@~> 1.2' --key minisign.pub

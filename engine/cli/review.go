@@ -34,6 +34,7 @@ which item. The knowledge reads it as one more source:
       path     = "reviewed.jsonl"
       reviewed = true
     }
+  }
 
 Where it has none, decisions go to ` + review.DefaultFile + ` beside the pipeline's file, or to --decisions. Decided
 texts are examples from then on, and items with these texts are answered by them. racflow run --again=RUN FILE

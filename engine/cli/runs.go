@@ -36,7 +36,7 @@ removes old ones says which.`
 func newRuns() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "runs",
-		Short: "List, look into, compare, resume and remove the runs that are kept",
+		Short: "List, show, compare, resume and remove runs",
 		Long:  runsLong,
 	}
 	c.AddCommand(newRunsList(), newRunsShow(), newRunsDiff(), newRunsResume(), newRunsAttach(), newRunsRemove())
@@ -74,7 +74,7 @@ func newRunsList() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "list",
-		Short: "Show what was run and how far it came",
+		Short: "List the runs, with their progress",
 		Long:  runsListLong,
 		Example: `  racflow runs list
   racflow runs list --json
@@ -181,7 +181,7 @@ func newRunsRemove() *cobra.Command {
 	var on clusterFlags
 	c := &cobra.Command{
 		Use:   "remove ID...",
-		Short: "Remove runs, which cannot be resumed or looked into then",
+		Short: "Remove runs: they can no longer be resumed or shown",
 		Long:  runsRemoveLong,
 		Example: `  racflow runs remove run-000001
   racflow runs remove run-000001 run-000002
@@ -265,7 +265,7 @@ func newRunsShow() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "show ID",
-		Short: "Show what was run and what came of it",
+		Short: "Show one run: file, input, stages, figures",
 		Long:  runsShowLong,
 		Example: `  racflow runs show newest
   racflow runs show run-000001 --json

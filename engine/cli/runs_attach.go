@@ -34,7 +34,7 @@ func newRunsAttach() *cobra.Command {
 	var state string
 	c := &cobra.Command{
 		Use:   "attach ID",
-		Short: "Come back to a run that was left to other machines",
+		Short: "Fetch the results of a run that was left to other machines",
 		Long:  runsAttachLong,
 		Example: `  racflow runs attach run-000001 --output out.jsonl
   racflow runs attach newest --on nats://127.0.0.1:4222
@@ -193,7 +193,7 @@ func newRunsResume() *cobra.Command {
 	var state string
 	c := &cobra.Command{
 		Use:   "resume ID [-- FLAG...]",
-		Short: "Give the command again that began a run, to resume it",
+		Short: "Resume a run: repeat the command that began it",
 		Long:  runsResumeLong,
 		Example: `  racflow runs resume newest
   racflow runs resume run-000001

@@ -244,7 +244,7 @@ func newWorker() *cobra.Command {
 	var w working
 	c := &cobra.Command{
 		Use:   "worker --on SERVERS",
-		Short: "Take part in runs that others have begun at NATS servers",
+		Short: "Answer items of runs that others began, over NATS servers",
 		Long:  workerLong,
 		Example: `  racflow worker --on nats://127.0.0.1:4222
   racflow worker --on nats://a,b,c:4222 --jobs 4

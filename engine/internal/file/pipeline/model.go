@@ -25,11 +25,11 @@ type model struct {
 	price  hcl.Blocks
 }
 
-// providers are the services that need no address: the key's variable in the environment, and the form
-// of requests and the address where they are not OpenAI's.
-var providers = map[string]struct{ key, api, url string }{
-	"openai":    {key: "OPENAI_API_KEY"},
-	"anthropic": {key: "ANTHROPIC_API_KEY", api: "anthropic", url: "https://api.anthropic.com/v1"},
+// providers are the services that need no address: the variables of the environment with the key and with another
+// address, the service's own address, and the form of requests where it is not OpenAI's.
+var providers = map[string]struct{ key, address, url, api string }{
+	"openai":    {key: "OPENAI_API_KEY", address: "OPENAI_BASE_URL", url: "https://api.openai.com/v1"},
+	"anthropic": {key: "ANTHROPIC_API_KEY", url: "https://api.anthropic.com/v1", api: "anthropic"},
 }
 
 // readModel reads a model block.
@@ -57,10 +57,15 @@ func (l *loader) readModel(b *hcl.Block) *model {
 			m.add(name, &hclsyntax.LiteralValueExpr{Val: cty.StringVal(text), SrcRange: b.DefRange})
 		}
 	}
-	if literal("api", known.api); l.empty(m.attrs["base_url"]) {
-		literal("base_url", known.url)
-	} else {
+	literal("api", known.api)
+	_, elsewhere := l.Getenv(known.address)
+	switch {
+	case !l.empty(m.attrs["base_url"]):
 		m.give("base_url", "base_url")
+	case elsewhere:
+		m.add("base_url", l.fromEnvironment("env", known.address, known.url, b.DefRange))
+	case known.api != "":
+		literal("base_url", known.url)
 	}
 	switch {
 	case m.attrs["api_key"] != nil:

@@ -1,5 +1,5 @@
 
-variable "embedder" { default = "minilm" }              # or hashing, which needs no model and is weaker
+variable "embedder" { default = "minilm" }              # minilm, or hashing, which needs no model and is weaker
 variable "model" { default = env("RACFLOW_MODEL", "") } # a language model that answers, such as gpt-4o-mini
 model "llm" { name = var.model }
 

@@ -1,6 +1,7 @@
 
-variable "embedder" { default = "minilm" }              # or hashing, which needs no model and is weaker
+variable "embedder" { default = "minilm" }              # minilm, or hashing, which needs no model and is weaker
 variable "model" { default = env("RACFLOW_MODEL", "") } # a language model that votes, too, such as gpt-4o-mini
+variable "flag_below" { default = 0.5 }                 # answers with less confidence are flagged; racflow tune finds it
 model "llm" { name = var.model }
 
 knowledge "utterances" {
@@ -21,8 +22,7 @@ pipeline "intent" {
     n     = 6
   }
   elect "intent" {
-    use    = "learned"
     accept = "answer in labels"
-    flag   = "confidence < 0.5"
+    flag   = "confidence < var.flag_below"
   }
 }
