@@ -3,7 +3,7 @@
 # the only ones allowed, the nearest neighbours are shown as answered questions,
 # and the model answers with a JSON object: its reasoning, then the label. An
 # answer outside those labels is rejected and asked for again; up to two times.
-# README.md lists what is as in the article that described the method, and what is not.
+# methods.md lists what is as in the article that described the method, and what is not.
 #
 #   racflow run -var model=gpt-4o-mini pipelines/rac.hcl
 #   racflow run -var model=... -var train=my/labelled.tsv --input my/texts.tsv pipelines/rac.hcl

@@ -3,7 +3,7 @@
 # Retrieval Augmented Generation and Election Algorithm for Few-shot Intent
 # Classification", 2023). The vote of the 15 nearest neighbours and n answers of each
 # model are one vote each, the most frequent label wins, the neighbours win a tie.
-# README.md compares each element with the paper. intent.hcl has more voters, and
+# methods.md compares each element with the paper. intent.hcl has more voters, and
 # asks a model once per item rather than once per sample.
 #
 #   racflow run  -var model=... -var base_url=... pipelines/rage.hcl
