@@ -107,7 +107,7 @@ func (p *Pipeline) Tune(ctx context.Context, o tune.Options) (*Tuned, error) {
 	return found, found.promise(flag, reserved, labels, *o.Promise, split)
 }
 
-// tuneHeldOut tunes on rows of the knowledge. What is found for a row leaves out the row itself.
+// tuneHeldOut tunes on rows of the knowledge. Searches for a row leave the row itself out.
 func (p *Pipeline) tuneHeldOut(ctx context.Context, o tune.Options, subject tune.Subject) (*Tuned, error) {
 	events := p.workspace.options.Events
 	if o.Promise != nil {

@@ -187,7 +187,7 @@ func uses(kind sdk.Kind, labelled bool, doc string) Block {
 		sizeArgument("memory", "What its process and all that this starts may hold, without the files that they map. A process that holds more is ended and started again, and the row that makes it do so fails. Programs in Go get nine tenths of it as GOMEMLIMIT. It is watched on Linux alone; without it any."))
 }
 
-// priced adds a price block, a model and a limit, for a stage that may call a service.
+// priced adds what a stage needs that may call a service.
 func priced(b Block) Block {
 	b.Blocks = append(b.Blocks, Block{Type: "price", Doc: "What a million tokens cost; 0 where they are free.", Arguments: []Argument{
 		floatArgument("input", "", "Tokens of requests."),

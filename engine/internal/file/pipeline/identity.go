@@ -14,8 +14,8 @@ import (
 )
 
 // This file decides in one place what a result depends on: PartDigests covers the answers of
-// a run, KnowledgeDigest and OutputDigest the entries of a knowledge, StageDigest what one
-// stage learns or is owed.
+// a run, KnowledgeDigest and OutputDigest the entries of a knowledge, StageDigest and
+// WorkDigest what one stage learns or waits for.
 //
 // Nothing is listed here. Every field of the structs of package pipeline carries a
 // tag that says which results change with it:
@@ -23,7 +23,7 @@ import (
 //	`identity:"run"`            the answers of a run
 //	`identity:"knowledge"`      the entries of a knowledge
 //	`identity:"run,knowledge"`  both
-//	`identity:"run,whole"`      the answers; all exported fields count of a struct without such tags
+//	`identity:"run,whole"`      the answers; of a struct without such tags, all exported fields count
 //	`identity:"-,REASON"`       nothing
 //
 // The tags of a stage's config say which of its arguments do not change results or are secret;

@@ -21,7 +21,7 @@ type Override struct {
 	// Target is STAGE.ARGUMENT, an argument of the block or of its plugin's
 	// config, or BLOCK.STAGE.ARGUMENT where stages of several kinds have the
 	// name. The embed, store and chunk blocks of a knowledge are
-	// embed.KNOWLEDGE.ARGUMENT and so on. The others are model.NAME.ARGUMENT and var.NAME.
+	// embed.KNOWLEDGE.ARGUMENT and so on. A model is model.NAME.ARGUMENT, a variable var.NAME.
 	Target string
 	// Value is an HCL expression. Anything else, and an expression that names something unknown to
 	// files, is a text: soft and "soft" are the same.

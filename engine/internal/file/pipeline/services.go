@@ -22,7 +22,7 @@ import (
 // formArguments lists the arguments about how the rows of a file are written.
 var formArguments = []string{"format", "delimiter", "quote", "encoding", "header", "header_row", "sheet", "part", "where"}
 
-// form reads these formArguments.
+// form reads the arguments that formArguments lists.
 func (a arguments) form(path string) source.Form {
 	f := source.Form{Format: source.FormatOf(path)}
 	if format := a.choice("format", "", grammar.Formats()...); format != "" {
@@ -367,7 +367,7 @@ func (l *loader) checkCalls(s *Stage, written stageBody) {
 	}
 }
 
-// checkBudget rejects a max_cost where a stage has no price, so that its spending cannot be seen.
+// checkBudget rejects a max_cost if a stage that calls services has no price.
 func (l *loader) checkBudget(p *Pipeline, attrs hcl.Attributes) {
 	attr, ok := attrs["max_cost"]
 	if !ok {

@@ -22,7 +22,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
-// few: a label with fewer rows is hard to learn.
+// few is how many rows a label needs at least to be learned well.
 const few = 5
 
 // Describe writes what was seen in the data, after its rows have been read.
@@ -219,7 +219,7 @@ func Examples(pipelines fs.FS) []string {
 	return names
 }
 
-// These find the paths of examples and templates in a pipeline file.
+// exampleData and templates find paths of examples and templates in a pipeline file.
 var (
 	exampleData = regexp.MustCompile(`"\.\./examples/([^"]+)"`)
 	templates   = regexp.MustCompile(`"([^"/]+\.tmpl)"`)

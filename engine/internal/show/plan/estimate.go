@@ -39,7 +39,7 @@ import (
 // about. For an enricher without a forecast (sdk.EnrichForecaster), the expected usage is
 // estimated here from the characters of the passages, and the most is unknown.
 
-// VoterUnknown says why a voter's most usage is unknown, whatever it forecasts for the items that
+// VoterUnknown says why a voter's highest usage is unknown, whatever it forecasts for the items that
 // reached it in a dry run; empty: it is known.
 func VoterUnknown(p *pipeline.Pipeline, s *pipeline.Stage) string {
 	for _, f := range s.Fallbacks {
@@ -69,7 +69,7 @@ const AdditionTokens = 150
 // passage and its document.
 const InstructionTokens = 300
 
-// unsaid says why the most usage is unknown.
+// unsaid says why the highest usage is unknown.
 const unsaid = "its plugin does not say what a request takes"
 
 // RoughTokens estimates how many tokens a prompt has.
