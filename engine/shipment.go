@@ -82,7 +82,8 @@ func (w *Workspace) Attach(ctx context.Context, from Elsewhere, write func([]out
 	return out, err
 }
 
-// collect takes the answers as they come, until all are there or one cannot be kept or written. It returns their cost.
+// collect takes the answers as they come, until all are there or one cannot be kept or written. It
+// returns their cost.
 func (w *Workspace) collect(ctx context.Context, from Elsewhere, records *journal.Journal, out *Outcome, counter *eval.Counter, write func([]outcome.Result) error) (cost float64, err error) {
 	var counted tally
 	var ended error
@@ -502,7 +503,7 @@ func StoreFolder(path string) string {
 // PathsOf returns the paths in a stage's arguments, absolute, as in the file.
 func PathsOf(s *pipeline.Stage) []string { return pathsIn(s.Info.Arguments, s.Config.Public) }
 
-// StorePaths returns the folders in the config of a store; none: it keeps its collections in the state folder, or on a server.
+// StorePaths returns the folders in a store's config; none: it uses the state folder or a server.
 func StorePaths(store *pipeline.Stage) (folders []string) {
 	if store.Info.Network {
 		return nil

@@ -489,8 +489,8 @@ func (p *Pipeline) relax() {
 	}
 }
 
-// cover lets items be answered at once without services that are down, if other voters call none. It reports whether
-// that may happen: the caller asks again later, or has only one question.
+// cover lets items be answered at once without services that are down, if other voters call none. It
+// reports whether that may happen: the caller asks again later, or has only one question.
 func (p *Pipeline) cover(r *run.Run) bool {
 	p.workspace.mu.Lock()
 	control := p.workspace.control

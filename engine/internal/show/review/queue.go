@@ -159,8 +159,8 @@ type change struct {
 	after  string        // the version after the change
 }
 
-// NewQueue makes a queue of cases, and gives them their IDs. Decisions go to the file at path, which need not exist; run is
-// the run of the items; labels are those of the knowledge.
+// NewQueue makes a queue of cases, and gives them their IDs. Decisions go to the file at path, which
+// need not exist; run is the run of the items; labels are those of the knowledge.
 func NewQueue(path, run string, cases []Case, labels []string) *Queue {
 	q := &Queue{path: path, run: run, cases: slices.Clone(cases), known: map[string]int{}, past: map[string][]change{}, now: time.Now}
 	sort(q.cases)
