@@ -23,15 +23,15 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Diagnosis is what Workspace.Diagnose found.
+// Diagnosis is the result of Workspace.Diagnose.
 type Diagnosis struct {
 	doctor.Report
-	Knowledge []*doctor.Set // that was looked at, as doctor.Propose takes it
+	Knowledge []*doctor.Set // the examined knowledge, for doctor.Propose
 }
 
-// Diagnose looks at the knowledge and the input of a file: of the pipeline that Options names,
-// or of the file's only one; of a file without a pipeline, at all knowledge. Voters are asked
-// about at most votes rows of each knowledge, none of them over the network; 0: about none.
+// Diagnose examines the knowledge and the input of a file: of the pipeline that Options names, or
+// of the only one; without a pipeline, it examines all knowledge. It asks voters about at most
+// votes rows of each knowledge, never over the network; 0: it asks none.
 func (w *Workspace) Diagnose(ctx context.Context, path string, votes int) (*Diagnosis, error) {
 	p := &Pipeline{workspace: w}
 	var err error
@@ -62,7 +62,7 @@ func (w *Workspace) Diagnose(ctx context.Context, path string, votes int) (*Diag
 		d.Knowledge = append(d.Knowledge, set)
 		from := doctor.Source{Set: set}
 		if !block.Embed.Info.Network {
-			if block.Chunk == nil { // else what is embedded is shorter than the texts
+			if block.Chunk == nil { // else the embedded texts are shorter
 				from.Embed = p.embedding(block)
 			}
 			if votes > 0 && block.Documents() == nil {
@@ -118,7 +118,7 @@ func (w *Workspace) set(ctx context.Context, block *pipeline.Knowledge) (*doctor
 	return set, ctx.Err()
 }
 
-// readKnowledge reads the rows of a knowledge, with what people have decided about them.
+// readKnowledge reads the rows of a knowledge, with people's decisions about them.
 func readKnowledge(name string, block *pipeline.Knowledge, quick bool) (*doctor.Set, error) {
 	decided, errs := reviewed.Read(block.Reviewed())
 	replaced := map[string]doctor.Row{}
@@ -167,7 +167,7 @@ func readKnowledge(name string, block *pipeline.Knowledge, quick bool) (*doctor.
 	return all, nil
 }
 
-// readSet reads rows; limit 0: all.
+// readSet reads at most limit rows; 0: all.
 func readSet(name string, s pipeline.Source, limit int, quick bool, entries map[string]bool) (*doctor.Set, error) {
 	m := s.Mapping()
 	m.Gold, m.Fields = "", !quick
@@ -183,13 +183,13 @@ func (p *Pipeline) inputSet(quick bool) (*doctor.Set, error) {
 	set, err := readSet("the input", p.input(), p.workspace.options.Limit, quick, map[string]bool{})
 	if err == nil {
 		for i := range set.Rows {
-			set.Rows[i].Entry = "" // they are none of a knowledge
+			set.Rows[i].Entry = "" // they belong to no knowledge
 		}
 	}
 	return set, err
 }
 
-// embedding embeds passages as the knowledge's embedder does before it has learnt from them.
+// embedding embeds passages as the knowledge's embedder does before it has learned from them.
 func (p *Pipeline) embedding(block *pipeline.Knowledge) func(context.Context, []string) ([][]float32, error) {
 	var started generation.Embedder
 	return func(ctx context.Context, texts []string) (_ [][]float32, err error) {
@@ -202,8 +202,8 @@ func (p *Pipeline) embedding(block *pipeline.Knowledge) func(context.Context, []
 	}
 }
 
-// Leaked counts the input's rows with a label whose text a knowledge of rows has, as Diagnose
-// compares them, and returns some of them. No stage is started.
+// Leaked counts the input's labelled rows whose text a knowledge of rows has, compared as in
+// Diagnose, and returns some of them. It starts no stage.
 func (p *Pipeline) Leaked(ctx context.Context) (some []doctor.Place, count int, err error) {
 	input, err := p.inputSet(false)
 	if err != nil {
@@ -228,8 +228,8 @@ func (p *Pipeline) Leaked(ctx context.Context) (some []doctor.Place, count int, 
 	return some, count, nil
 }
 
-// glance is the quick look before a run. A knowledge or input that cannot be read has no findings here:
-// the run says why.
+// glance takes a quick look before a run. It ignores a knowledge or input that cannot be read: the run
+// reports why.
 func (p *Pipeline) glance(ctx context.Context) {
 	events := p.workspace.options.Events
 	if events.Findings == nil {
@@ -257,16 +257,16 @@ func (p *Pipeline) glance(ctx context.Context) {
 	}
 }
 
-// Profiles are what is known of the models that were asked with the state folder.
+// Profiles returns the profiles of the models that were asked with this state folder.
 func (w *Workspace) Profiles() ([]governor.KnownProfile, error) { return w.profiles().List() }
 
 func (w *Workspace) profiles() *governor.Profiles {
 	return governor.NewProfiles(filepath.Join(w.state, ProfilesFolder))
 }
 
-// Probe finds out anew, by some short calls, what the models take that the pipeline's
-// stages ask, and keeps it for later runs. A name such as "sample.llm" chooses one stage;
-// empty: all of them. A model that several stages ask is probed once.
+// Probe finds out anew, by some short calls, what the models of the pipeline's stages accept, and
+// keeps it for later runs. stage, such as "sample.llm", chooses one stage; empty: all. It probes a
+// model of several stages only once.
 func (p *Pipeline) Probe(ctx context.Context, stage string) ([]plan.Model, error) {
 	var chosen []plan.Asking
 	for _, a := range plan.Askings(p.chosen) {
@@ -281,8 +281,8 @@ func (p *Pipeline) Probe(ctx context.Context, stage string) ([]plan.Model, error
 	return all, p.explain(err)
 }
 
-// ProbeModel is Pipeline.Probe for a model that no file names, by the config, a JSON object,
-// of the voter that would ask it.
+// ProbeModel is like Pipeline.Probe, for a model that no file names. config is the config, a JSON
+// object, of a voter that would ask it.
 func (w *Workspace) ProbeModel(ctx context.Context, use string, config []byte) ([]plan.Model, error) {
 	info, ok := w.catalog.Stage(sdk.KindSample, use)
 	if !ok {
@@ -328,7 +328,7 @@ func (p *Pipeline) probe(ctx context.Context, all []plan.Asking) (found []plan.M
 	return found, err
 }
 
-// known returns what is known of the models that the pipeline's stages ask. It calls nobody.
+// known returns the profiles of the models that the pipeline's stages ask. It calls no service.
 func (p *Pipeline) known(ctx context.Context) (all []plan.Model, err error) {
 	looker := governor.New(p.workspace.ctx, governor.Options{Profiles: p.workspace.profiles(), Mode: governor.Offline, Log: p.workspace.log})
 	for _, a := range plan.Askings(p.chosen) {

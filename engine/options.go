@@ -32,10 +32,10 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
-// Columns says what the rows of the input have beside their ids and texts, for formats of
-// results that begin with it. Where the file does not begin with the names of its columns, or
-// types are asked for, all rows are read. An input that can be read only once is opened, and
-// none of its rows is read.
+// Columns says what the rows of the input have beside their ids and texts, for output formats that
+// begin with the columns. It reads all rows if the file does not begin with the names of its
+// columns, or if types is set. If the input can be read only once, it opens it but reads none of
+// its rows.
 func (p *Pipeline) Columns(types bool) (result.Input, error) {
 	rows, err := p.Rows()
 	if err != nil {
@@ -64,7 +64,7 @@ func (p *Pipeline) Columns(types bool) (result.Input, error) {
 	return in, nil
 }
 
-// unknown are fields whose values nobody has seen.
+// unknown returns fields whose values are not known.
 func unknown(names []string) []source.Field {
 	all := make([]source.Field, len(names))
 	for i, name := range names {
@@ -73,8 +73,8 @@ func unknown(names []string) []source.Field {
 	return all
 }
 
-// Reaches reports whether a run over the input can have at least so many results. Of an input
-// that can be read only once nobody knows.
+// Reaches reports whether a run over the input can have at least n results. It returns true for an
+// input that can be read only once, since nobody knows.
 func (p *Pipeline) Reaches(n int64) (bool, error) {
 	if !p.rereadable() {
 		return true, nil
@@ -91,7 +91,7 @@ type Rows struct {
 	*source.Reader
 	limit int
 
-	read  atomic.Int64 // rows
+	read  atomic.Int64 // number of rows
 	ended atomic.Bool
 }
 
@@ -110,15 +110,15 @@ func (r *Rows) Next() (source.Row, error) {
 	return row, err
 }
 
-// Total is how many rows there will have been; about: that is estimated, by which part of
-// the files' bytes those so far took. 0: it is not known. Any goroutine may call it at any time.
+// Total returns the number of rows when all are read. about: it is an estimate, from the share of the
+// files' bytes that the rows so far took. 0: it is unknown. Any goroutine may call it at any time.
 func (r *Rows) Total() (rows int64, about bool) {
 	rows = r.read.Load()
 	if r.ended.Load() {
 		return rows, false
 	}
 	bytes, size := r.Progress()
-	if rows == 0 || bytes <= 0 || bytes >= size { // the last bytes have been read, but not their rows
+	if rows == 0 || bytes <= 0 || bytes >= size { // the last bytes have been read, but not all their rows
 		return int64(r.limit), false
 	}
 	rows = int64(float64(rows) * float64(size) / float64(bytes))
@@ -128,7 +128,7 @@ func (r *Rows) Total() (rows int64, about bool) {
 	return rows, true
 }
 
-// input is the source of items: that of Options or of the file.
+// input returns the source of items, from Options or the file.
 func (p *Pipeline) input() pipeline.Source {
 	s := pipeline.Source{ID: "id", Text: "text", Label: "label"}
 	if p.chosen.Input != nil {
@@ -162,18 +162,18 @@ func (p *Pipeline) Rows() (*Rows, error) {
 	return &Rows{Reader: r, limit: o.Limit}, nil
 }
 
-// InputPath is the file of items, "-" for Options.Stdin; empty: there is none.
+// InputPath returns the file of items, "-" for Options.Stdin; empty: there is none.
 func (p *Pipeline) InputPath() string { return p.input().Path }
 
-// rereadable reports whether the input can be read more than once. Standard
-// input and pipes cannot. That a file is not there shows when it is read.
+// rereadable reports whether the input can be read more than once. Standard input and pipes cannot.
+// A missing file counts as rereadable: reading it reports the error.
 func (p *Pipeline) rereadable() bool {
 	path := p.InputPath()
 	_, err := os.Stat(path)
 	return path != "-" && (err != nil && !source.IsGlob(path) || source.Regular(path))
 }
 
-// searched is the knowledge that the last retrieve stage searches; nil: there is none.
+// searched returns the knowledge that the last retrieve stage searches; nil: there is none.
 func (p *Pipeline) searched() (block *pipeline.Knowledge) {
 	for _, s := range p.chosen.Stages {
 		if s.Retrieve != nil && s.Enabled {
@@ -183,17 +183,17 @@ func (p *Pipeline) searched() (block *pipeline.Knowledge) {
 	return block
 }
 
-// decided is what people have decided about items.
+// decided returns people's decisions about items.
 func (p *Pipeline) decided() reviewed.Decisions {
 	block := p.searched()
 	if block == nil {
 		return nil
 	}
-	rows, _ := reviewed.Read(block.Reviewed()) // the building of the knowledge reports errors
+	rows, _ := reviewed.Read(block.Reviewed()) // building the knowledge reports errors
 	return reviewed.Of(rows)
 }
 
-// Reads are the files that a run reads.
+// Reads returns the files that a run reads.
 func (p *Pipeline) Reads() []string {
 	all := []string{p.file.Path}
 	read := func(path string) {
@@ -212,10 +212,10 @@ func (p *Pipeline) Reads() []string {
 	return all
 }
 
-// Depends are the files, beside the input, on whose content the answers depend: files are the
-// pipeline file and what its expressions read, files of variables, the lock of plugins, and
-// files that arguments of stages name; rows are the sources of rows, which may be globs, and
-// folders those of documents.
+// Depends returns the files, beside the input, whose content the answers depend on. files: the
+// pipeline file and what its expressions read, files of variables, the lock of plugins, and files
+// that arguments of stages name; rows: the sources of rows, which may be globs; folders: the
+// sources of documents.
 func (p *Pipeline) Depends() (files, rows []string, folders []document.Set) {
 	add := func(path string) {
 		if at, err := filepath.Abs(path); err == nil && path != "-" && !slices.Contains(files, at) {
@@ -229,7 +229,7 @@ func (p *Pipeline) Depends() (files, rows []string, folders []document.Set) {
 	}
 	named := func(s *pipeline.Stage) {
 		for _, path := range pathsIn(s.Info.Arguments, s.Config.Public) {
-			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() { // not a store's folder, which changes
+			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() { // leaves out the folder of a store, which changes
 				add(path)
 			}
 		}
@@ -255,131 +255,130 @@ func (p *Pipeline) Depends() (files, rows []string, folders []document.Set) {
 	return files, rows, folders
 }
 
-// DefaultState is the state folder where Options names none. One of this name is for its
-// owner alone, also where it was made wider before; of one with another name that is so of
-// what racflow makes in it.
+// DefaultState is the default state folder. Only its owner may use a folder of this name: its
+// rights are narrowed if they were wider. In a folder of another name, only what racflow makes in
+// it is restricted.
 const DefaultState = ".racflow"
 
-// Options are what a program adds to a pipeline file. Only Builtin is needed.
+// Options holds what a program adds to a pipeline file. Only Builtin is required.
 type Options struct {
 	Builtin Builtin  // from Serve
-	Plugins []string // folders of plugins that are being developed, beside those of the environment
+	Plugins []string // folders of plugins in development, beside those that the environment names
 	State   string   // folder that keeps knowledge, answers and runs between runs; empty: DefaultState
 
-	Dir      string              // that relative paths in Vars, VarFiles and Input begin at; empty: the working directory
+	Dir      string              // base of relative paths in Vars, VarFiles and Input; empty: the working directory
 	Vars     map[string]string   // values of the file's variables, as HCL or bare text
 	VarFiles []string            // files of variables; later ones win
-	Set      []pipeline.Override // arguments of blocks
-	Pipeline string              // the one to work with where the file holds several
+	Set      []pipeline.Override // new values of blocks' arguments
+	Pipeline string              // the pipeline to use, if the file has several
 
-	// Away and Getenv are for work on a file of another machine: where something lies on this one that
-	// the file names (pipeline.Options.Away), and what it finds of the environment. nil: the file
-	// is of this machine; os.LookupEnv.
+	// Away and Getenv serve a file from another machine: Away returns where something that the file
+	// names is on this machine (pipeline.Options.Away), Getenv the environment for the file. nil: the
+	// file is of this machine; os.LookupEnv.
 	Away   func(path string) string
 	Getenv func(name string) (string, bool)
 
-	Input string // file of items in place of the input block's; "-": Stdin
-	// Columns are those of the input's rows, by what they mean ("id", "text", "label" or "gold"), in
-	// place of what the input block names. KnowledgeColumns are those of the knowledge's rows ("id",
-	// "text", "label" or "context"), in place of what source blocks name.
+	Input string // file of items instead of the input block's; "-": Stdin
+	// Columns names the columns of the input's rows, by meaning ("id", "text", "label" or "gold"),
+	// instead of the input block. KnowledgeColumns names those of the knowledge's rows ("id",
+	// "text", "label" or "context"), instead of the source blocks.
 	Columns, KnowledgeColumns map[string]string
 	Limit                     int       // items; 0: all
-	Stdin                     io.Reader // what "-" reads; nil: there is none
+	Stdin                     io.Reader // content of "-"; nil: there is none
 
-	// Journal keeps the results of Run over the input in the state folder as they are
-	// reached, if that can be read again. Resume is the ID of a run that left items
-	// unanswered, or Newest: its results come from there, and the others are added. What
-	// its stages chose when they started, and its prices, count to its end.
+	// Journal keeps the results of Run over the input in the state folder as they come, if the
+	// input can be read again. Resume is the ID of a run that left items unanswered, or Newest: its
+	// results are taken from its journal, and the others added. The run keeps to its end the prices
+	// and what its stages chose when they started.
 	Journal bool
 	Resume  string
-	// Again is the ID of an earlier run over the same input, or Newest: Run takes its answers
-	// where nothing that has changed can affect them (package journal), and needs Journal.
+	// Again is the ID of an earlier run over the same input, or Newest: Run takes its answers where
+	// no change can affect them (package journal). It needs Journal.
 	Again        string
-	ResumeAnyway bool                     // although the file, the input or the knowledge has changed
-	Output       string                   // absolute path of the file that results go to, so that it is known which run left it incomplete; empty: none
-	Keep         journal.Keep             // of which items the journal has what was seen; empty: as the file says
-	Command      *journal.ManifestCommand // is kept with a new run, without secrets; may be nil
+	ResumeAnyway bool                     // resume even if the file, the input or the knowledge has changed
+	Output       string                   // absolute path of the file of results, to know later which run left it incomplete; empty: none
+	Keep         journal.Keep             // for which items the journal keeps what was seen; empty: the file says
+	Command      *journal.ManifestCommand // kept with a new run, without secrets; may be nil
 
 	Services *Services // shared with other pipelines; nil: this one has its own
 
-	// Spend is what may be spent on voters that call services, where that counts most: over
-	// a file, which needs Journal, in two passes (package spend); of items that come one
-	// after the other, until it is spent. The results of two passes have no Cost.
+	// Spend limits what voters that call services use, and spends it where it helps most: over a
+	// file, which needs Journal, in two passes (package spend); on single items, until it is spent.
+	// The results of two passes have no Cost.
 	Spend spend.Limit
 
-	// Edition has the pipeline search knowledge that nobody changes meanwhile, also not another run
-	// of the same file: generations beside those of runs. It is for a pipeline that answers for
-	// long (package live).
+	// Edition makes the pipeline search its own copy of the knowledge, which nobody else changes,
+	// not even another run of the same file: generations beside those of runs. It is for long-lived
+	// pipelines (package live).
 	Edition bool
 
-	// Remote answers the items of Work in the place of this machine's stages; nil: those do. Part is
-	// the run of another process in which this one takes part, as its Remote; nil: it has its own.
+	// Remote answers the items of Work instead of this machine's stages; nil: the stages do. Part is another
+	// process's run in which this process takes part, as its Remote; nil: this process has its own run.
 	Remote Remote
 	Part   *Part
-	// Cluster says where Remote is, for the manifest of the run; a resumed run keeps the ID that it has
-	// there. nil: nobody needs to know.
+	// Cluster says where Remote is, for the run's manifest; a resumed run keeps its ID there. nil: the
+	// manifest does not say.
 	Cluster *journal.ManifestCluster
 
-	Lists bool // what each retrieve and rerank stage found has texts
+	Lists bool // results have texts for what each retrieve and rerank stage found
 
 	ballots bool // keep what voters returned, to hold elections again
-	strict  bool // end early where a stage has to stop, rather than answer without it: figures are of one method
+	strict  bool // end early if a stage has to stop, rather than answer without it, so that all figures are of one method
 
-	// Debug is a stage that a debugger will look at, named as messages name it ("sample.mine";
-	// that of a knowledge by its name, "embed.intents"): it is not confined and has no time
-	// limits, and Events.Debugging is called before it is opened.
+	// Debug is a stage to debug, named as in messages ("sample.mine"; a stage of a knowledge by the
+	// knowledge's name, "embed.intents"): it is not confined and has no time limits, and
+	// Events.Debugging is called before it is opened.
 	Debug string
 
-	Observe outcome.Observer // hears of batches, calls and requests (package telemetry); nil: nobody listens
+	Observe outcome.Observer // receives batches, calls and requests (package telemetry); nil: none
 
-	Log    *slog.Logger // what stages and the engine log; nil: nothing
+	Log    *slog.Logger // gets what stages and the engine log; nil: no log
 	Events Events
 }
 
-// Events are called with what happens meanwhile, by several goroutines at once.
-// nil: nobody wants to know.
+// Events holds callbacks for what happens during the work. Several goroutines call them at once. A
+// nil callback is not called.
 type Events struct {
-	// Begun says that items are taken from now on.
+	// Begun says that the run begins to take items.
 	Begun func(Begun)
-	// Answered is given results of the input as they come, a batch at a time.
+	// Answered gets results of the input as they come, a batch at a time.
 	Answered func(batch []outcome.Result)
-	// Progress says how far what takes long is: the items of the input, each pass over them
-	// where it takes several (Options.Spend), the building of knowledge, what stages learn from
-	// it, and what Tune does.
+	// Progress reports how far long work is: the items of the input, each pass over them if there
+	// are several (Options.Spend), the building of knowledge, what stages learn from it, and Tune.
 	Progress func(Progress)
-	// Ended says what came of the input.
+	// Ended gets the outcome of the input.
 	Ended func(*Outcome)
-	// Measuring says which variant of a pipeline Evaluate measures now.
+	// Measuring gets the variant of a pipeline that Evaluate measures now.
 	Measuring func(variant string)
-	// Advice is a sentence about something that makes figures worth less.
+	// Advice gets a sentence about something that makes figures less reliable.
 	Advice func(string)
-	// Findings are what is wrong for certain with the rows of the knowledge and the input, found
+	// Findings gets what is certainly wrong with the rows of the knowledge and the input, found
 	// before a run or an evaluation.
 	Findings func(doctor.Report)
-	// Spent is what the calls of services came to when a workspace is closed whose
-	// stages call some.
+	// Spent gets the cost of the calls of services, when a workspace is closed whose stages call
+	// some.
 	Spent func(governor.Snapshot)
-	// Warnings are diagnostics of a file that is used all the same.
+	// Warnings gets diagnostics of a file that is used nevertheless.
 	Warnings func(*DiagnosticsError)
-	// Plugins are the programs of third parties that the pipeline which was opened starts, where
-	// no lock says what one of them is, or the file keeps one from being confined.
+	// Plugins gets the third-party programs of the opened pipeline that no lock identifies, or that
+	// the file exempts from confinement.
 	Plugins func([]*program.Program)
-	// Knowledge is ready, and this was done for it.
+	// Knowledge gets a report of the work to bring a knowledge up to date.
 	Knowledge func(knowledge.BuildReport)
 	// Locked says that another process is building a knowledge.
 	Locked func(name string, why error)
-	// Waiting is given what a stage waits for that has answered nothing for a while
-	// (package terminal).
+	// Waiting gets what a stage is waiting for, if it has answered nothing for a while (package
+	// terminal).
 	Waiting func(terminal.LongWait)
-	// Debugging is given the id of the process of the stage that Options.Debug names, each time that
-	// it has started. The stage is opened when it returns; an error gives it up.
+	// Debugging gets the id of the process of the stage that Options.Debug names, each time it has
+	// started. The stage is opened when Debugging returns; an error gives it up.
 	Debugging func(ctx context.Context, stage string, pid int) error
-	// Later says what is waited for whose results come later, where its stage knows how far that
-	// is.
+	// Later gets the state of a wait for results that come later, if the stage knows how far they
+	// are.
 	Later func(retry.PendingWait)
 }
 
-// waits passes on what results that come later are waited for.
+// waits passes on the state of a wait for results that come later.
 func (e Events) waits(w retry.PendingWait) {
 	switch {
 	case w.Note != "" && e.Later != nil:
@@ -389,20 +388,20 @@ func (e Events) waits(w retry.PendingWait) {
 	}
 }
 
-// Begun says with which journal a run begins.
+// Begun describes a run as it begins.
 type Begun struct {
 	Pipeline *pipeline.Pipeline
-	Run      string // its ID; empty: there is no journal
+	Run      string // its ID; empty: it has no journal
 	Resumed  bool
-	Answered int                   // items that the journal has the answers of
-	Again    *journal.EarlierTerms // which answers of Options.Again hold; nil: there is no such run
-	Changed  int                   // lines of the journal that were changed after they were written: their items are answered again
-	Earlier  string                // the newest run of this file and input, where it ended early and is not resumed
-	Removed  []journal.RemovedRun  // finished runs that are not kept any more
+	Answered int                   // items with answers in the journal
+	Again    *journal.EarlierTerms // which answers of the earlier run hold; nil: none are reused
+	Changed  int                   // lines of the journal that were changed later: their items are answered again
+	Earlier  string                // the newest run of this file and input, if it ended early and is not resumed
+	Removed  []journal.RemovedRun  // finished runs that are no longer kept
 }
 
-// OptionError says that one of the Options does not suit a file. Its text names the
-// option as Options.NAME, as texts of the engine do.
+// OptionError says that an option does not suit a file. Its text names the option as Options.NAME,
+// as all texts of the engine do.
 type OptionError struct {
 	Option string // the name of its field
 	text   string
@@ -410,7 +409,7 @@ type OptionError struct {
 
 func (e *OptionError) Error() string { return e.text }
 
-// optionError makes an OptionError; format has %[1]s where the option is named.
+// optionError makes an OptionError; %[1]s in format stands for the option's name.
 func optionError(option, format string, args ...any) error {
 	return &OptionError{option, fmt.Sprintf(format, append([]any{"Options." + option}, args...)...)}
 }
@@ -420,17 +419,16 @@ type trial struct {
 	*Pipeline
 	subject    tune.Subject
 	metric     tune.Metric
-	split      bool // some rows are reserved for a promise
+	split      bool // some rows are reserved for the promise
 	folds      tune.Folds
-	set        []pipeline.Override // with which every voter is asked; with values of variables that are kept
+	set        []pipeline.Override // has every voter asked; also has the kept values of variables
 	incomplete bool
 }
 
-// try tries the values of each target. Of a variable, a value that is better stays set for
-// those after it, and is written; one of an argument is not, because the file would still
-// say otherwise.
+// try tries the values of each target. A better value of a variable stays set for later targets, and
+// is written. A better value of an argument is not kept, because the file would still say otherwise.
 func (t *trial) try(ctx context.Context, targets []tune.ValueTarget) (all []tune.ValueTried, err error) {
-	now := map[bool][]float64{} // scores with what is set, by whether every voter is asked
+	now := map[bool][]float64{} // scores with t.set, by whether some stages are off
 	for _, target := range targets {
 		off := t.off(target)
 		if now[off != nil] == nil {
@@ -464,9 +462,9 @@ func (t *trial) try(ctx context.Context, targets []tune.ValueTarget) (all []tune
 	return all, nil
 }
 
-// off turns off what is not needed while a target is varied: all voters where lists are
-// scored, and voters that ask services or get the doubtful items alone, where the target
-// does not change what they are asked, and others remain. nil: nothing.
+// off turns off the stages that are not needed while a target varies. Without votes to score, these
+// are all voters. Otherwise these are voters that ask services or get only the doubtful items, if
+// the target does not change what they are asked, and others remain. nil: none.
 func (t *trial) off(target tune.ValueTarget) []pipeline.Override {
 	var off []pipeline.Override
 	others := false
@@ -486,7 +484,7 @@ func (t *trial) off(target tune.ValueTarget) []pipeline.Override {
 	return off
 }
 
-// same reports whether the pipeline is what it is already with an argument set.
+// same reports whether setting an argument leaves the pipeline unchanged.
 func (t *trial) same(off []pipeline.Override, set pipeline.Override) (bool, error) {
 	parts := func(set []pipeline.Override) (map[string]string, error) {
 		o := t.workspace.options
@@ -511,7 +509,7 @@ func (t *trial) same(off []pipeline.Override, set pipeline.Override) (bool, erro
 	return maps.Equal(before, after), err
 }
 
-// scores runs the pipeline with arguments set, and scores its items.
+// scores runs the pipeline with arguments set, and returns the scores of its items.
 func (t *trial) scores(ctx context.Context, name string, set []pipeline.Override) ([]float64, error) {
 	if events := t.workspace.options.Events; events.Measuring != nil {
 		events.Measuring(name)
@@ -519,7 +517,7 @@ func (t *trial) scores(ctx context.Context, name string, set []pipeline.Override
 	v, err := t.variant(ctx, slices.Concat(t.set, set), func(o *Options) {
 		o.Lists = t.metric.Searches()
 		report := o.Events.Progress
-		o.Events.Begun, o.Events.Ended, o.Events.Knowledge = nil, nil, nil // what they say is the same of every value
+		o.Events.Begun, o.Events.Ended, o.Events.Knowledge = nil, nil, nil // these reports are the same for every value
 		o.Events.Answered = nil
 		if report != nil {
 			o.Events.Progress = func(s Progress) {

@@ -32,30 +32,30 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Workspace is what files are loaded and stages started with: a state folder,
-// plugins, and what calls of services share.
+// Workspace holds what is needed to load files and start stages: a state folder, plugins, and what
+// calls of services share.
 type Workspace struct {
-	ctx     context.Context // ends all work
+	ctx     context.Context // its end stops all work
 	options Options
 	log     *slog.Logger
-	state   string // absolute: plugins are given folders below it
+	state   string // absolute: plugins get folders below it
 	host    *host.Host
 	catalog *catalog.Catalog
 
-	pending *retry.Handles // of results that come later
+	pending *retry.Handles // handles of results that come later
 	waits   *terminal.WaitReporter
-	unwatch func()      // the workspace is closed
-	warned  atomic.Bool // that vectors cannot be kept
+	unwatch func()      // called when the workspace is closed
+	warned  atomic.Bool // a warning says already that vectors cannot be kept
 
 	mu      sync.Mutex
 	control *governor.Governor // nil: no stage calls a service
-	before  governor.Snapshot  // what had been called when this workspace began to
+	before  governor.Snapshot  // the state of control when this workspace first used it
 
-	shipments []string // folders of files that are taken to other machines
+	shipments []string // folders of shipments, removed by Close
 }
 
-// NewWorkspace makes ready to load files and start processes. It does neither.
-// What is done with it ends with ctx.
+// NewWorkspace prepares to load files and start processes, but does neither. All work in the
+// workspace ends with ctx.
 func NewWorkspace(ctx context.Context, o Options) (*Workspace, error) {
 	if o.State == "" {
 		o.State = DefaultState
@@ -74,7 +74,7 @@ func NewWorkspace(ctx context.Context, o Options) (*Workspace, error) {
 	if w.state, err = filepath.Abs(o.State); err != nil {
 		return nil, err
 	}
-	if filepath.Base(w.state) == DefaultState { // nobody else's: another may be a folder that its owner shares
+	if filepath.Base(w.state) == DefaultState { // only ours: a folder of another name may be shared
 		if err := disk.TightenFolder(w.state); err != nil {
 			return nil, err
 		}
@@ -93,31 +93,31 @@ func NewWorkspace(ctx context.Context, o Options) (*Workspace, error) {
 	return w, nil
 }
 
-// Catalog knows the stages that files can use.
+// Catalog returns the catalog of stages that files can use.
 func (w *Workspace) Catalog() *catalog.Catalog { return w.catalog }
 
-// Options are those that the workspace was made with.
+// Options returns the options of the workspace.
 func (w *Workspace) Options() Options { return w.options }
 
-// State is the absolute path of the state folder.
+// State returns the absolute path of the state folder.
 func (w *Workspace) State() string { return w.state }
 
-// Log gets what the workspace logs; it is never nil.
+// Log returns the workspace's logger; never nil.
 func (w *Workspace) Log() *slog.Logger { return w.log }
 
-// fitted is the folder of what stages have learnt from knowledge.
+// fitted returns the folder for what stages have learned from knowledge.
 func (w *Workspace) fitted() string { return filepath.Join(w.state, "fitted") }
 
-// samples is the folder of samples of collections that another program makes.
+// samples returns the folder for samples of attached collections.
 func (w *Workspace) samples() string { return filepath.Join(w.state, "attached") }
 
-// Close ends all processes.
+// Close ends all processes of the workspace.
 func (w *Workspace) Close() {
 	w.unwatch()
 	w.host.Close()
 	w.mu.Lock()
 	for _, dir := range w.shipments {
-		_ = os.RemoveAll(dir) // a later shipment does it
+		_ = os.RemoveAll(dir) // a later shipment removes the rest
 	}
 	w.mu.Unlock()
 	if spent, any := w.Spent(); any && w.options.Events.Spent != nil {
@@ -125,12 +125,12 @@ func (w *Workspace) Close() {
 	}
 }
 
-// Failed is why a process of the workspace is not started any more; nil: there is none. What needs it
-// fails until the file is opened anew.
+// Failed says why a process of the workspace cannot be started again; nil: all can. Work that needs
+// it fails until the file is opened anew.
 func (w *Workspace) Failed() error { return w.host.Failed() }
 
-// Again lets stages call their services once more that were stopped because a service stayed down
-// or denied their calls. It reports whether there were any: a pipeline that is opened anew with the
+// Again lets stages call their services again that were stopped because a service stayed down or
+// denied their calls. It reports whether there were any: a pipeline that is opened anew with the
 // same Services then asks them again.
 func (w *Workspace) Again() bool {
 	w.mu.Lock()
@@ -139,7 +139,7 @@ func (w *Workspace) Again() bool {
 	return control != nil && control.Again()
 }
 
-// Spent is what the calls of services came to so far; false: no stage calls one.
+// Spent returns the usage and cost of calls of services so far; false: no stage calls a service.
 func (w *Workspace) Spent() (governor.Snapshot, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -149,7 +149,7 @@ func (w *Workspace) Spent() (governor.Snapshot, bool) {
 	return w.control.Snapshot().Since(w.before), true
 }
 
-// Read reads and checks a pipeline file. The file is never nil where the error is.
+// Read reads and checks a pipeline file. The file is nil only if err is not.
 func (w *Workspace) Read(path string) (*pipeline.File, hcl.Diagnostics, error) {
 	return w.read(path, w.options.Input, w.options.Set)
 }
@@ -164,7 +164,7 @@ func (w *Workspace) read(path, input string, set []pipeline.Override) (*pipeline
 	return file, diags, w.ctx.Err()
 }
 
-// LoadOptions are what Read loads files with, for tools that load texts.
+// LoadOptions returns the options with which Read loads files, for tools that load texts.
 func (w *Workspace) LoadOptions() (pipeline.Options, error) {
 	dir := w.options.Dir
 	if dir == "" {
@@ -180,7 +180,7 @@ func (w *Workspace) LoadOptions() (pipeline.Options, error) {
 	}, err
 }
 
-// getenv is what files find of the environment.
+// getenv looks up a variable of the environment for files.
 func (w *Workspace) getenv(name string) (string, bool) {
 	if w.options.Getenv != nil {
 		return w.options.Getenv(name)
@@ -188,8 +188,8 @@ func (w *Workspace) getenv(name string) (string, bool) {
 	return os.LookupEnv(name)
 }
 
-// Load is Read for a file that will be used: errors are a *DiagnosticsError, and
-// Events gets warnings.
+// Load is like Read, for a file that will be used: errors are a *DiagnosticsError, and Events gets
+// warnings.
 func (w *Workspace) Load(path string) (*pipeline.File, error) {
 	file, diags, err := w.Read(path)
 	if err != nil {
@@ -225,8 +225,8 @@ func (w *Workspace) Choose(file *pipeline.File) (*pipeline.Pipeline, error) {
 	return file.Pipelines[0], nil
 }
 
-// Refresh reads the samples again of the collections that a file attaches: of those that the pipeline
-// searches that Options names, or of every block. Events get what was found.
+// Refresh reads again the samples of the collections that a file attaches: those that the pipeline in
+// Options searches, or all. Events gets what was found.
 func (w *Workspace) Refresh(ctx context.Context, path string) error {
 	p := &Pipeline{workspace: w}
 	blocks, err := p.blocks(path)
@@ -252,8 +252,8 @@ func (w *Workspace) Refresh(ctx context.Context, path string) error {
 	return nil
 }
 
-// Histories calls do with what the stores hold of a file's knowledge: of what the
-// pipeline searches that Options names, or of every block.
+// Histories calls do with the generations in the stores of a file's knowledge: what the pipeline in
+// Options searches, or all.
 func (w *Workspace) Histories(ctx context.Context, path string, do func(*pipeline.Knowledge, *generation.History) error) error {
 	p := &Pipeline{workspace: w}
 	blocks, err := p.blocks(path)
@@ -273,8 +273,7 @@ func (w *Workspace) Histories(ctx context.Context, path string, do func(*pipelin
 	return nil
 }
 
-// blocks loads a file and returns its knowledge: what the pipeline searches that Options names, or every
-// block.
+// blocks loads a file and returns its knowledge: what the pipeline in Options searches, or all.
 func (p *Pipeline) blocks(path string) (all []*pipeline.Knowledge, err error) {
 	if p.file, err = p.workspace.Load(path); err != nil {
 		return nil, err
@@ -290,23 +289,23 @@ func (p *Pipeline) blocks(path string) (all []*pipeline.Knowledge, err error) {
 
 // Folders below the state folder.
 const (
-	CacheFolder    = "cache"    // the answers of services
-	VectorsFolder  = "vectors"  // of passages, by embedder and text
-	ProfilesFolder = "profiles" // of the models behind them
+	CacheFolder    = "cache"    // answers of services
+	VectorsFolder  = "vectors"  // vectors of passages, by embedder and text
+	ProfilesFolder = "profiles" // profiles of the models of services
 )
 
-// Services are what the stages that call services share: a cache of answers,
-// limits and a budget. Pipelines that are opened one after the other may share
-// them, to stay in one budget. Set the fields before.
+// Services holds what stages that call services share: a cache of answers, limits and a budget.
+// Pipelines opened one after the other may share it, to stay within one budget. Set the fields
+// before use.
 type Services struct {
 	Mode   governor.Mode
-	Budget pipeline.Budget // in place of the pipeline's, part by part; 0: the pipeline's
-	// Responses is given the response cache of the state folder, and returns what is to keep answers in
-	// its place, such as one that several machines share (governor.Shared); nil: the one of the state
-	// folder does.
+	Budget pipeline.Budget // replaces the pipeline's, part by part; 0: the pipeline's
+	// Responses gets the response cache of the state folder, and returns what keeps answers instead,
+	// such as a cache that several machines share (governor.Shared); nil: the cache of the state folder
+	// is used.
 	Responses func(local *cache.Cache) governor.Responses
-	// Governed is given what all calls share before the first of them, so that limits can be held
-	// together with other processes; nil: they are this one's. Its error is that of the stage that
+	// Governed gets what all calls share before the first call, to share limits with other
+	// processes; nil: the limits are this process's. Its error becomes the error of the stage that
 	// was to start.
 	Governed func(*governor.Governor) error
 
@@ -315,14 +314,14 @@ type Services struct {
 	profiles *governor.Profiles
 
 	cache   string // folder of the response cache; empty: no stage has called a service yet
-	counted int    // of what was got from it
+	counted int    // hits of the cache that are already recorded
 
-	waits *terminal.WaitReporter // nil: nobody listens
-	users int                    // of waits: open workspaces
+	waits *terminal.WaitReporter // nil: nobody wants reports
+	users int                    // open workspaces that use waits
 }
 
-// reporter is what reports the waits of all workspaces that share the services, to the
-// events of the first. leave is called when one is closed.
+// reporter returns the reporter of waits of all workspaces that share the services; it reports to
+// the events of the first workspace. A closing workspace calls leave.
 func (v *Services) reporter(report func(terminal.LongWait)) (waits *terminal.WaitReporter, leave func()) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -350,7 +349,7 @@ func (v *Services) reporter(report func(terminal.LongWait)) (waits *terminal.Wai
 	})
 }
 
-// countHits notes how often the response cache had the answer. The caller holds mu.
+// countHits records how often the response cache had the answer. The caller holds v.mu.
 func (v *Services) countHits() {
 	if v.control == nil {
 		return
@@ -360,7 +359,7 @@ func (v *Services) countHits() {
 	v.counted = hits
 }
 
-// of returns what all calls share; before the first call there is nothing.
+// of returns what all calls share, and makes it for the first call.
 func (v *Services) of(by *Pipeline) (*governor.Governor, error) {
 	w, p := by.workspace, by.chosen
 	v.mu.Lock()
@@ -372,7 +371,7 @@ func (v *Services) of(by *Pipeline) (*governor.Governor, error) {
 	_, trimmed := cache.Trim(v.cache, cache.Limits{Bytes: by.file.Cache.Answers, Age: by.file.Cache.Age})
 	kept, err := cache.Open(v.cache, w.log)
 	if err != nil {
-		return nil, err // for the same reason, if it could not be trimmed
+		return nil, err // if trimming failed too, then for the same reason
 	}
 	if trimmed != nil {
 		w.log.Warn("the response cache may be larger than its limit", "error", trimmed)
@@ -401,13 +400,13 @@ func (v *Services) of(by *Pipeline) (*governor.Governor, error) {
 	return control, nil
 }
 
-// vectors says where the vectors of passages are kept between builds.
+// vectors returns where the vectors of passages are kept between builds, and the limits.
 func (p *Pipeline) vectors() cache.VectorOptions {
 	w, kept := p.workspace, p.file.Cache
 	return cache.VectorOptions{Root: filepath.Join(w.state, VectorsFolder), Limits: cache.Limits{Bytes: kept.Vectors, Age: kept.Age}, Log: w.log, Warned: &w.warned}
 }
 
-// keepProfiles keeps the profiles that a run goes by in its folder.
+// keepProfiles copies the profiles that a run uses to the run's folder.
 func (v *Services) keepProfiles(folder string) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -417,14 +416,14 @@ func (v *Services) keepProfiles(folder string) error {
 	return v.profiles.KeepIn(filepath.Join(folder, ProfilesFolder))
 }
 
-// known are the profiles that stages go by; nil: no stage calls a service.
+// known returns the profiles that stages use; nil: no stage calls a service.
 func (v *Services) known() *governor.Profiles {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.profiles
 }
 
-// check refuses a bound on what is spent where nobody knows what that is.
+// check rejects a limit on cost if a stage has no price.
 func (v *Services) check(p *pipeline.Pipeline) error {
 	if without := p.Unpriced(); v.Budget.Cost > 0 && len(without) > 0 {
 		return optionError("Services.Budget.Cost", "%[2]s has no price, so %[1]s cannot bound what it spends: %[3]s", without[0], pipeline.PriceAdvice)
@@ -432,13 +431,13 @@ func (v *Services) check(p *pipeline.Pipeline) error {
 	return nil
 }
 
-// knowing is what a forecast goes by beside the file.
+// knowing says what a forecast uses beside the file.
 type knowing struct {
-	models bool // what earlier runs found out of them
-	cache  bool // what the response cache has costs nothing
+	models bool // profiles of models from earlier runs
+	cache  bool // replies in the response cache, which cost nothing
 }
 
-// looker is the host of a stage that only says what it would send: it permits no call.
+// looker returns the host of a stage that only forecasts what it would send: it permits no call.
 func (w *Workspace) looker(s *pipeline.Stage, by knowing) (sdk.Host, error) {
 	o := governor.Options{Mode: governor.Offline, Log: w.log}
 	if by.models {
@@ -454,8 +453,8 @@ func (w *Workspace) looker(s *pipeline.Stage, by knowing) (sdk.Host, error) {
 	return governor.New(w.ctx, o).Stage(governor.Stage{Name: s.Block + "." + s.Name, Kind: s.Kind, Use: s.Use}), nil
 }
 
-// share returns what a stage that calls services shares with the others; nil
-// for those that do not. A store on a server is no such service.
+// share returns what a stage that calls services shares with others; nil: the stage calls none. A
+// store on a server is not such a service.
 func (p *Pipeline) share(stage *pipeline.Stage, block string) (sdk.Host, error) {
 	if !stage.Info.Network || stage.Kind == sdk.KindStore {
 		return nil, nil
@@ -477,8 +476,8 @@ func (p *Pipeline) share(stage *pipeline.Stage, block string) (sdk.Host, error) 
 	}), nil
 }
 
-// relax lets those embedders fail at once without which items can be searched for: that is
-// so once the knowledge is built.
+// relax lets embedders fail at once if items can be searched for without them, which is so once the
+// knowledge is built.
 func (p *Pipeline) relax() {
 	p.workspace.mu.Lock()
 	control := p.workspace.control
@@ -490,8 +489,8 @@ func (p *Pipeline) relax() {
 	}
 }
 
-// cover lets items be answered without those services at once that are down, where other voters call none. It reports
-// whether that may happen: who calls it asks again, or has one question.
+// cover lets items be answered at once without services that are down, if other voters call none. It
+// reports whether that may happen: the caller asks again later, or has only one question.
 func (p *Pipeline) cover(r *run.Run) bool {
 	p.workspace.mu.Lock()
 	control := p.workspace.control
@@ -503,7 +502,7 @@ func (p *Pipeline) cover(r *run.Run) bool {
 	return control != nil && len(names) > 0
 }
 
-// refuses reports whether no call of a stage is let through any more.
+// refuses reports whether no call of a stage is permitted any more.
 func (p *Pipeline) refuses(stage *pipeline.Stage) bool {
 	p.workspace.mu.Lock()
 	control := p.workspace.control
@@ -511,7 +510,7 @@ func (p *Pipeline) refuses(stage *pipeline.Stage) bool {
 	return control != nil && control.Refuses(stage.Block+"."+stage.Name)
 }
 
-// named is the pipeline's name; empty: work is on the knowledge of a file alone.
+// named returns the pipeline's name; empty: the work is only on the knowledge of a file.
 func (p *Pipeline) named() string {
 	if p.chosen == nil {
 		return ""
@@ -519,8 +518,8 @@ func (p *Pipeline) named() string {
 	return p.chosen.Name
 }
 
-// asked is the model that every request of a stage is for; empty: nobody knows, as of
-// several services, of which each may have its own.
+// asked returns the model that every request of a stage is for; empty: unknown, since each of
+// several services may have its own.
 func asked(c pipeline.Config) string {
 	var several struct{ Backends []string }
 	if json.Unmarshal(c.Public, &several) != nil || len(several.Backends) > 0 {

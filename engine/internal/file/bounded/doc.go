@@ -1,10 +1,10 @@
 // Package bounded parses and evaluates HCL from anyone in bounded time and memory.
 //
-// The size and nesting of a source are checked before the parser, which is recursive, sees it
-// (Parse). An Evaluator has a budget of bytes for all values of a file: every value is weighed
-// before anything is made of it (meter.go), and functions that may make much of little say
-// beforehand what a call costs (functions.go). What exceeds a bound ends the work with a
-// diagnostic that says where and what to do, and so does the end of the Evaluator's context.
+// Parse checks the size and nesting of a source before the parser, which is recursive, sees it.
+// An Evaluator has a budget of bytes for all values of a file. It weighs every value before it
+// is used (meter.go). Functions whose results may be much larger than their arguments estimate
+// beforehand what a call costs (evaluate.go). Work that exceeds a bound, or outlasts the
+// Evaluator's context, ends with a diagnostic that says where and what to do.
 //
 // The package knows nothing of pipelines, variables or secrets.
 package bounded

@@ -16,19 +16,19 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/rule"
 )
 
-// Evaluator evaluates the expressions of one file. Where its budget is spent or its context
-// has ended, its methods panic with Stopped, which Stop recovers.
+// Evaluator evaluates the expressions of one file. When its budget is spent or its context has
+// ended, its methods panic with Stopped, which Stop recovers.
 type Evaluator struct {
-	// Functions can be called by expressions.
+	// Functions are the functions that expressions can call.
 	Functions map[string]function.Function
 
 	ctx  context.Context
-	left int                     // of maxWork
-	at   atomic.Pointer[Located] // what it is busy with
+	left int                     // the budget: what is left of maxWork
+	at   atomic.Pointer[Located] // what the Evaluator works on
 }
 
-// New returns an Evaluator with a budget of its own. Functions that may be expensive are
-// bounded by that budget.
+// New returns an Evaluator with its own budget, which also limits the expensive functions among
+// functions.
 func New(ctx context.Context, functions map[string]function.Function) *Evaluator {
 	e := &Evaluator{Functions: functions, ctx: ctx, left: maxWork}
 	for name, cost := range costs {
@@ -52,7 +52,7 @@ func (e *Evaluator) Value(x hcl.Expression, ctx *hcl.EvalContext) (cty.Value, hc
 	return v, diags
 }
 
-// Convert converts a value that is given at a place.
+// Convert converts a value that stands at a place in the file.
 func (e *Evaluator) Convert(v cty.Value, t cty.Type, at hcl.Range) (cty.Value, error) {
 	if t.IsCollectionType() {
 		_, n := comparisons(v.Type())
@@ -65,13 +65,13 @@ func (e *Evaluator) Convert(v cty.Value, t cty.Type, at hcl.Range) (cty.Value, e
 	return converted, err
 }
 
-// SpendValue takes the weight of a value, times a factor, from the budget.
+// SpendValue takes a value's weight, times a factor, from the budget.
 func (e *Evaluator) SpendValue(on Located, v cty.Value, factor int) {
 	e.Spend(on, times(factor, weigh(v, e.left)))
 }
 
-// costs says, for functions that may make much of little or take more than linear time,
-// what a call costs in bytes. Arguments may be unknown or null.
+// costs estimates in bytes what a call costs, for functions that may return much more than they get
+// or take more than linear time. Arguments may be unknown or null.
 var costs = map[string]func(args []cty.Value) int{
 	"format": costOfFormat,
 	"indent": func(args []cty.Value) int { return times(whole(args[0]), 1+strings.Count(Text(args[1]), "\n")) },
@@ -90,7 +90,7 @@ var costs = map[string]func(args []cty.Value) int{
 	"concat":     costOfOneType,
 }
 
-// bounded returns a function that computes only what the rest of the budget allows.
+// bounded wraps a function so that it computes only what the remaining budget allows.
 func (e *Evaluator) bounded(f function.Function, cost func(args []cty.Value) int) function.Function {
 	return function.New(&function.Spec{
 		Params: f.Params(), VarParam: f.VarParam(),
@@ -136,7 +136,7 @@ func costOfFormat(args []cty.Value) int {
 	return n
 }
 
-// weighNumber weighs a text as a number; 0 if it is none.
+// weighNumber returns the weight of a text as a number; 0 if it is not a number.
 func weighNumber(text string) int {
 	number, err := cty.ParseNumberVal(text)
 	if err != nil {
@@ -153,7 +153,7 @@ func costOfJoin(args []cty.Value) int {
 	return times(elements, len(Text(args[0])))
 }
 
-// costOfJSON counts the values, and refuses nesting that is too deep for a recursive decoder.
+// costOfJSON counts the values, and rejects nesting that is too deep for a recursive decoder.
 func costOfJSON(args []cty.Value) int {
 	values, depth := 1, 0
 	for _, c := range []byte(Text(args[0])) {
@@ -173,12 +173,12 @@ func costOfJSON(args []cty.Value) int {
 	return times(values, 2*Overhead)
 }
 
-// costOfRegex counts the instructions that a pattern compiles to: each may look at every
-// byte.
+// costOfRegex multiplies the instructions of the compiled pattern by the bytes of the text: each
+// instruction may look at every byte.
 func costOfRegex(args []cty.Value) int {
 	size, err := rule.PatternSize(Text(args[0]))
 	if err != nil {
-		return 0 // the function reports it
+		return 0 // the function itself reports it
 	}
 	return times(size, Overhead+len(Text(args[1])))
 }
@@ -193,7 +193,7 @@ func costOfOneType(args []cty.Value) int {
 	return times(all, len(args))
 }
 
-// times is a product, cut off above every budget.
+// times returns a product, capped above every budget.
 func times(a, b int) int {
 	if a > 0 && b > maxWork/a {
 		return maxWork + 1
@@ -210,7 +210,7 @@ func Text(v cty.Value) string {
 	return v.AsString()
 }
 
-// whole is the number of an argument; 0 if it is unknown, null or negative.
+// whole returns the number of an argument; 0 if it is unknown, null or negative.
 func whole(v cty.Value) int {
 	if v.Type() != cty.Number || !v.IsKnown() || v.IsNull() {
 		return 0
@@ -219,7 +219,7 @@ func whole(v cty.Value) int {
 	return int(min(max(0, n), maxWork+1))
 }
 
-// length is the number of elements of an argument; 0 if it is unknown or null.
+// length returns the number of elements of an argument; 0 if it is unknown or null.
 func length(v cty.Value) int {
 	if v.IsKnown() && !v.IsNull() && v.CanIterateElements() {
 		return v.LengthInt()

@@ -5,16 +5,15 @@ import (
 	"time"
 )
 
-// This file lets a caller leave work that cannot be stopped, such as
-// reading from a pipe that nobody closes.
+// This file lets a caller abandon work that cannot be stopped, such as reading from a pipe that
+// nobody closes.
 
-// grace is how long Do waits for work that notices the end of its context.
+// grace is how long Interruptible waits for work that notices the end of its context.
 const grace = 500 * time.Millisecond
 
-// Interruptible returns what work returns. When ctx ends first and work does not end
-// within half a second, Do returns an error, the cause of ctx, and leaves work
-// behind in its goroutine: work must not hold anything that others need, and
-// must be bounded in what it takes.
+// Interruptible returns the results of work. If ctx ends first and work does not end within half a
+// second, Interruptible returns the cause of ctx as the error, and leaves work running in its
+// goroutine: work must not hold anything that others need, and must use a bounded amount of memory.
 func Interruptible[T any](ctx context.Context, work func() (T, error)) (T, error) {
 	type outcome struct {
 		value T

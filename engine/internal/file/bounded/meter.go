@@ -10,14 +10,14 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// metered is an expression whose value is weighed before anything is made of it. An
-// expression all of whose parts are metered is safe to evaluate: a template is not longer
-// than its parts, and functions that make much of little are bounded themselves.
+// metered is an expression whose value is weighed before it is used. An expression is safe to
+// evaluate if all its parts are metered: a template is not longer than its parts, and functions
+// with large results are bounded themselves.
 type metered struct {
 	hclsyntax.Expression
 	*Evaluator
-	number bool // it may be read as a number
-	unify  bool // its elements may be converted to one type
+	number bool // the value may be read as a number
+	unify  bool // the value's elements may be converted to one type
 }
 
 // Value implements hclsyntax.Expression.
@@ -37,15 +37,14 @@ func (m *metered) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	return v, diags
 }
 
-// meter returns an expression of the same value, with the expression itself and all its
-// parts metered.
+// meter returns an expression with the same value that is metered, as are all its parts.
 func (by *Evaluator) meter(e hclsyntax.Expression) *metered {
 	by.Spend(e, Overhead)
 	return &metered{Expression: by.inside(e), Evaluator: by}
 }
 
-// inside meters the parts of an expression, but not the expression itself: looking up an
-// element costs nothing, however large the collection.
+// inside meters the parts of an expression, but not the expression itself: a lookup of an element
+// costs nothing, however large the collection is.
 func (by *Evaluator) inside(e hclsyntax.Expression) hclsyntax.Expression {
 	switch e := e.(type) {
 	case *hclsyntax.TemplateExpr:
@@ -159,8 +158,8 @@ func (by *Evaluator) meterArguments(call *hclsyntax.FunctionCallExpr) []hclsynta
 	return all
 }
 
-// weigh returns roughly how many bytes a value takes as a tree, or would take as a text. It
-// stops counting above most. For a number that is out of range it returns math.MaxInt.
+// weigh estimates how many bytes a value takes as a tree, or would take as a text. It stops
+// counting above most. It returns math.MaxInt for a number that is out of range.
 func weigh(v cty.Value, most int) int {
 	v, marks := v.Unmark()
 	n := Overhead * (1 + len(marks))
@@ -169,7 +168,7 @@ func weigh(v cty.Value, most int) int {
 	case t == cty.String:
 		text := v.AsString()
 		digits := len(text) - len(strings.TrimLeft(text, "+-.0123456789"))
-		n += len(text) + digits*digits/64 // what reading it as a number would take
+		n += len(text) + digits*digits/64 // the cost of reading it as a number
 	case t == cty.Number:
 		f := v.AsBigFloat()
 		exponent := f.MantExp(nil)
@@ -192,9 +191,8 @@ func weigh(v cty.Value, most int) int {
 	return n
 }
 
-// comparisons returns how many types a type consists of, and what it takes, in
-// the worst case, to find one type for all elements: each is compared with each
-// other, and those that differ are kept.
+// comparisons returns how many types a type consists of, and the worst-case cost of finding one
+// type for all elements: every pair is compared, and different types are kept.
 func comparisons(t cty.Type) (types, n int) {
 	var inside []cty.Type
 	switch {

@@ -16,8 +16,8 @@ import (
 	"github.com/hashicorp/hcl/v2/hclwrite"
 )
 
-// The bounds. Work is counted in bytes, so that it does not depend on the machine; the time
-// bounds what cannot be counted.
+// The limits. Work is counted in bytes, so that the result does not depend on the machine; MaxTime
+// limits what cannot be counted.
 const (
 	maxWork        = 16 << 20 // bytes of all values of a file
 	MaxTime        = time.Minute
@@ -33,10 +33,10 @@ func WithTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, MaxTime, errSlow)
 }
 
-// Stopped is what the methods of an Evaluator panic with.
+// Stopped is the value that methods of an Evaluator panic with.
 type Stopped struct{ Diagnostic *hcl.Diagnostic }
 
-// Stop recovers a Stopped and calls each with its diagnostic. It is to be deferred.
+// Stop recovers a Stopped and calls each with its diagnostic. The caller defers it.
 func Stop(each func(*hcl.Diagnostic)) {
 	switch r := recover().(type) {
 	case nil:
@@ -50,8 +50,8 @@ func Stop(each func(*hcl.Diagnostic)) {
 // Located is something with a place in a file.
 type Located interface{ Range() hcl.Range }
 
-// Spend takes n bytes from the budget for work on something. It stops where not enough is
-// left or the context has ended.
+// Spend takes n bytes from the budget for work on something. It panics with Stopped if too little
+// is left or the context has ended.
 func (e *Evaluator) Spend(on Located, n int) {
 	if e.ctx.Err() != nil {
 		panic(Stopped{e.Interrupted()})
@@ -73,7 +73,7 @@ func (e *Evaluator) Spend(on Located, n int) {
 	e.left -= n
 }
 
-// TooMany is the diagnostic that takes the place of those above MaxDiagnostics.
+// TooMany returns the diagnostic that replaces those above MaxDiagnostics.
 func TooMany() *hcl.Diagnostic {
 	return &hcl.Diagnostic{
 		Severity: hcl.DiagError, Summary: "Too many errors",
@@ -81,7 +81,7 @@ func TooMany() *hcl.Diagnostic {
 	}
 }
 
-// Interrupted says why the context has ended, and what the work was at then.
+// Interrupted says why the context has ended, and what the Evaluator was working on.
 func (e *Evaluator) Interrupted() *hcl.Diagnostic {
 	d := &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Interrupted", Detail: "Loading was interrupted."}
 	if errors.Is(context.Cause(e.ctx), errSlow) {
@@ -95,19 +95,18 @@ func (e *Evaluator) Interrupted() *hcl.Diagnostic {
 	return d
 }
 
-// Busy records what the work is at, until done is called.
+// Busy records what the Evaluator works on, until done is called.
 func (e *Evaluator) Busy(on Located) (done func()) {
 	before := e.at.Swap(&on)
 	return func() { e.at.Store(before) }
 }
 
-// place is a range as something Located.
+// place is a range that implements Located.
 type place hcl.Range
 
-// Range implements Located.
 func (p place) Range() hcl.Range { return hcl.Range(p) }
 
-// Top is the beginning of a file.
+// Top returns the beginning of a file.
 func Top(file string) Located {
 	return place{Filename: file, Start: hcl.InitialPos, End: hcl.InitialPos}
 }
@@ -123,7 +122,7 @@ func ShowsMuch(d *hcl.Diagnostic) bool {
 	})
 }
 
-// Short cuts a text that is to be shown to MaxDetail bytes.
+// Short cuts a text to at most MaxDetail bytes for display.
 func Short(text string) string {
 	if len(text) <= MaxDetail {
 		return text
@@ -135,14 +134,14 @@ func Short(text string) string {
 	return text[:cut] + "…"
 }
 
-// The bounds of a source: a pipeline file, a file of variables, or a value from the command
-// line. They keep the HCL parser to about a second: it is recursive, and copies a text again
-// for each further line.
+// The limits of a source: a pipeline file, a file of variables, or a value from the command line.
+// They limit the HCL parser to about a second: it is recursive, and copies a text again for each
+// further line.
 const (
 	MaxSource = 256 << 10 // bytes
 	maxSyntax = 100_000   // tokens
 	maxDepth  = 500       // levels of nested expressions
-	maxJoined = 128 << 20 // bytes copied to join the lines of texts
+	maxJoined = 128 << 20 // bytes copied to join lines of texts
 	maxDigits = 4096      // of a number
 )
 
@@ -171,20 +170,20 @@ func ParseExpression(src []byte, name string) (hclsyntax.Expression, hcl.Diagnos
 	return hclsyntax.ParseExpression(src, name, hcl.InitialPos)
 }
 
-// check refuses a source that would take the parser too long or too deep.
+// check rejects a source that would take the parser too long or too deep.
 func check(src []byte, name string, lex func([]byte, string, hcl.Pos) (hclsyntax.Tokens, hcl.Diagnostics)) hcl.Diagnostics {
 	if len(src) > MaxSource {
 		return tooLarge(Top(name).Range(), "A pipeline file, a file of variables or a value has at most %d KiB. Keep long texts in files of their own and read them with file().", MaxSource>>10)
 	}
 	tokens, diags := lex(src, name, hcl.InitialPos)
 	if len(diags) > MaxDiagnostics {
-		return diags // not a text at all; a few errors are left to the parser, which finds others beside them
+		return diags // not HCL at all; the parser reports a few errors better, with others beside them
 	}
 	if len(tokens) > maxSyntax {
 		return tooLarge(tokens[maxSyntax].Range, "A pipeline file has at most %d words and signs. Keep long lists in files of their own: a source, or jsondecode(file()).", maxSyntax)
 	}
 	var n nesting
-	literal, joined := 0, 0 // bytes of the text so far, and copied to join them
+	literal, joined := 0, 0 // bytes of the present text, and bytes copied to join texts
 	for _, t := range tokens {
 		switch t.Type {
 		case hclsyntax.TokenQuotedLit, hclsyntax.TokenStringLit:
@@ -210,28 +209,28 @@ func tooLarge(at hcl.Range, format string, args ...any) hcl.Diagnostics {
 	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "Source too large", Detail: fmt.Sprintf(format, args...), Subject: &at}}
 }
 
-// nesting is an upper bound of how deep the parser recurses and how deep its tree becomes: a
-// bracket adds a level, and so does every operator and bracket that follows in the same chain,
-// as in a + b[0][1] + c.
+// nesting computes an upper bound of the depth of the parser's recursion and of its tree: a bracket
+// adds a level, and so does every operator and bracket that follows in the same chain, as in a +
+// b[0][1] + c.
 type nesting struct {
 	depth int
 	open  []level
 }
 
 type level struct {
-	by    hclsyntax.TokenType // that opened it
+	by    hclsyntax.TokenType // the token that opened it
 	chain int                 // operators since the last separator
 }
 
 func (n *nesting) add(t hclsyntax.TokenType) {
 	if len(n.open) == 0 {
-		n.open = append(n.open, level{by: hclsyntax.TokenOBrace}) // the file is the body of a block
+		n.open = append(n.open, level{by: hclsyntax.TokenOBrace}) // the file is a block's body
 	}
 	in := &n.open[len(n.open)-1]
 	switch t {
 	case hclsyntax.TokenIdent, hclsyntax.TokenNumberLit, hclsyntax.TokenComment:
 	case hclsyntax.TokenNewline, hclsyntax.TokenComma:
-		if t == hclsyntax.TokenComma || in.by == hclsyntax.TokenOBrace { // elsewhere an expression goes on over lines
+		if t == hclsyntax.TokenComma || in.by == hclsyntax.TokenOBrace { // elsewhere an expression continues on the next line
 			n.depth -= in.chain
 			in.chain = 0
 		}
@@ -242,7 +241,7 @@ func (n *nesting) add(t hclsyntax.TokenType) {
 		}
 		n.depth -= in.chain + 1
 		n.open = n.open[:len(n.open)-1]
-		if in.by != hclsyntax.TokenTemplateInterp { // those of a template stand beside each other
+		if in.by != hclsyntax.TokenTemplateInterp { // parts of a template are siblings, not nested
 			n.depth++
 			n.open[len(n.open)-1].chain++
 		}
@@ -256,9 +255,8 @@ func (n *nesting) add(t hclsyntax.TokenType) {
 	}
 }
 
-// Read returns the content of a pipeline file, or of stdin where path is "-".
-// It returns at most one byte more than a pipeline file may have, so that Parse refuses it,
-// and fails as soon as ctx ends.
+// Read returns the content of a pipeline file, or of stdin if path is "-". It returns at most one
+// byte more than MaxSource, so that Parse rejects it, and fails soon after ctx ends.
 func Read(ctx context.Context, path string, stdin io.Reader) ([]byte, error) {
 	return Interruptible(ctx, func() ([]byte, error) {
 		if path == "-" {
@@ -268,8 +266,8 @@ func Read(ctx context.Context, path string, stdin io.Reader) ([]byte, error) {
 	})
 }
 
-// ReadRegular reads at most one byte more than most from a regular file: a pipe or device
-// may never end.
+// ReadRegular reads at most one byte more than most from a regular file. It refuses a pipe or
+// device, which may never end.
 func ReadRegular(path string, most int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
@@ -281,7 +279,7 @@ func ReadRegular(path string, most int64) ([]byte, error) {
 	return ReadAny(path, most)
 }
 
-// ReadAny is ReadRegular for any file.
+// ReadAny is like ReadRegular, for any kind of file.
 func ReadAny(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -4,8 +4,8 @@
 //	pip download --no-deps --dest DIR litellm
 //	go run ./engine/internal/file/generate DIR/litellm-*.whl >engine/internal/file/pipeline/prices.tsv
 //
-// It takes models that chat and models that embed, of services whose price is one for
-// tokens in and one for tokens out.
+// It includes chat and embedding models of the services in hosts, if tokens in and tokens
+// out are all that they charge for.
 package main
 
 import (
@@ -25,7 +25,7 @@ import (
 	"time"
 )
 
-// hosts are the services, by LiteLLM's names for them.
+// hosts maps LiteLLM's names of services to their hosts.
 var hosts = map[string]string{
 	"anthropic":   "api.anthropic.com",
 	"cerebras":    "api.cerebras.ai",
@@ -42,7 +42,7 @@ var hosts = map[string]string{
 	"zai":         "api.z.ai",
 }
 
-// model is what LiteLLM says of one, in dollars per token.
+// model is LiteLLM's entry of a model, with prices in dollars per token.
 type model struct {
 	Provider    string   `json:"litellm_provider"`
 	Mode        string   `json:"mode"`
@@ -91,7 +91,7 @@ func write(to io.Writer, wheel string) error {
 	return w.Flush()
 }
 
-// read returns what the wheel says of models.
+// read returns the models in the wheel.
 func read(wheel string) (map[string]model, error) {
 	archive, err := zip.OpenReader(wheel)
 	if err != nil {
@@ -118,12 +118,12 @@ func read(wheel string) (map[string]model, error) {
 	return models, nil
 }
 
-// wanted reports whether the table can say what a model costs.
+// wanted reports whether the table can express a model's price.
 func (m model) wanted(name string) bool {
 	if m.Input == nil || m.Request > 0 || *m.Input == 0 && m.Output == 0 || strings.ContainsAny(name, "\t\n ") {
 		return false
 	}
-	for _, other := range []string{"ft:", "-audio", "-search", "realtime", "-image", "computer-use"} { // priced by more than tokens
+	for _, other := range []string{"ft:", "-audio", "-search", "realtime", "-image", "computer-use"} { // not priced by tokens alone
 		if strings.Contains(name, other) {
 			return false
 		}
@@ -131,7 +131,7 @@ func (m model) wanted(name string) bool {
 	return m.Mode == "chat" || m.Mode == "embedding"
 }
 
-// row is the line of a model, but for its name.
+// row returns the line of a model, without its name.
 func (m model) row() string {
 	batch := ""
 	if m.BatchInput != nil && *m.Input > 0 {
@@ -150,7 +150,7 @@ func (m model) row() string {
 	return strings.Join([]string{decimal(*m.Input * 1e6), cached, decimal(max(m.Output, m.Thought) * 1e6), batch}, "\t")
 }
 
-// decimal writes a number without the errors of binary fractions.
+// decimal formats a number without the errors of binary fractions.
 func decimal(x float64) string {
 	return cmp.Or(strconv.FormatFloat(math.Round(x*1e6)/1e6, 'f', -1, 64), "0")
 }

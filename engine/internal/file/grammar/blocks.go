@@ -12,11 +12,11 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// DefaultConcurrency is how many calls of stages are in flight at a time where no limit block
-// says otherwise.
+// DefaultConcurrency is how many calls of stages are in flight at a time if no limit block says
+// otherwise.
 const DefaultConcurrency = 8
 
-// DefaultVectorBytes is how many bytes of passages' vectors are kept where no cache block says
+// DefaultVectorBytes is how many bytes of passages' vectors are kept if no cache block says
 // otherwise. A million vectors of 384 numbers take three quarters of it.
 const DefaultVectorBytes = 2_000_000_000
 
@@ -125,20 +125,20 @@ var format = []Block{
 	}},
 }
 
-// Renamed has the arguments that had another name before.
+// Renamed maps the former names of arguments to their present names, with advice.
 var Renamed = map[string]struct{ Name, Advice string }{
 	"depth": {"num_candidates", "depth is now called num_candidates."},
 	"tries": {"resamples", "tries is now called resamples and does not count the first time: in place of tries = 3 write resamples = 2."},
 }
 
-// input says where items come from.
+// input describes an input block.
 func input(doc string) Block {
 	return Block{Type: "input", Doc: doc, Arguments: slices.Concat(rows, []Argument{
 		textArgument("gold", "gold", "The column of the passages that should be found."),
 	})}
 }
 
-// rows are the arguments that say how rows are read.
+// rows describes the arguments about how rows are read.
 var rows = []Argument{
 	{Argument: sdk.Argument{Name: "path", Type: sdk.TypePath, Required: true, Doc: "The file, relative to this one; - is standard input. Of a knowledge also a folder or a glob of documents."}},
 	{Argument: sdk.Argument{Name: "format", Type: sdk.TypeString, OneOf: Formats(), Doc: "How rows are written; without it by the name of the file, or its content."}},
@@ -156,12 +156,12 @@ var rows = []Argument{
 	listArgument("meta", "Columns that are kept as metadata; without it all others."),
 }
 
-// Formats are those in which rows may be written.
+// Formats names the formats of rows.
 func Formats() []string {
 	return []string{string(source.TSV), string(source.CSV), string(source.JSONL), string(source.JSON), string(source.Parquet), string(source.XLSX)}
 }
 
-// everyStage are the arguments of every block that does something.
+// everyStage describes the arguments of every block that does something.
 var everyStage = []Argument{
 	intArgument("batch", "", 1, "Rows per call; without it the stage's own number."),
 	intArgument("workers", "", 1, "Calls at a time; without it what suits the stage."),
@@ -169,7 +169,7 @@ var everyStage = []Argument{
 	{Argument: sdk.Argument{Name: "timeout", Type: sdk.TypeDuration, Example: "30s", Doc: "Of one call: 10 minutes, or an hour of a stage that asks other machines."}},
 }
 
-// uses is a block whose work a stage of a kind does.
+// uses describes a block that uses a stage of a kind.
 func uses(kind sdk.Kind, labelled bool, doc string) Block {
 	b := Block{Type: string(kind), Doc: doc, Labelled: labelled, Kind: kind}
 	use := Argument{Argument: sdk.Argument{Name: "use", Type: sdk.TypeString, Required: true, Doc: "The stage that does the work."}}
@@ -187,7 +187,7 @@ func uses(kind sdk.Kind, labelled bool, doc string) Block {
 		sizeArgument("memory", "What its process and all that this starts may hold, without the files that they map. A process that holds more is ended and started again, and the row that makes it do so fails. Programs in Go get nine tenths of it as GOMEMLIMIT. It is watched on Linux alone; without it any."))
 }
 
-// priced is a block whose stage may call a service.
+// priced adds what a stage needs that may call a service.
 func priced(b Block) Block {
 	b.Blocks = append(b.Blocks, Block{Type: "price", Doc: "What a million tokens cost; 0 where they are free.", Arguments: []Argument{
 		floatArgument("input", "", "Tokens of requests."),
@@ -198,19 +198,19 @@ func priced(b Block) Block {
 	return b.with(modelArgument, Argument{Argument: sdk.Argument{Name: "limit", Type: "limit", Doc: "The limit that its calls share with those of other stages."}, Block: "limit"})
 }
 
-// modelArgument names a model block.
+// modelArgument describes an argument that names a model block.
 var modelArgument = Argument{Argument: sdk.Argument{Name: "model", Type: "model", Doc: "The model that it asks, or writes prompts for. Where that has no name, the stage is off."}, Block: "model"}
 
-// perItem adds fallback blocks to a stage of a pipeline: a fallback is the stage itself, with
-// the arguments that it changes.
+// perItem adds what stages of a pipeline have, such as fallback blocks: a fallback is the stage
+// itself, with some arguments changed.
 func perItem(b Block) Block {
 	fallback := b.with(ruleArgument("when", rule.Fallback, "For which items it stands in."))
-	fallback.Arguments = slices.DeleteFunc(fallback.Arguments, func(a Argument) bool { return a.Rule == rule.Whole }) // it searches
+	fallback.Arguments = slices.DeleteFunc(fallback.Arguments, func(a Argument) bool { return a.Rule == rule.Whole }) // a fallback always searches
 	fallback.Type, fallback.Labelled = "fallback", true
 	fallback.Doc = "Takes over the items for which its rule holds, with the arguments of its stage but those that it changes."
 	for i, a := range fallback.Arguments {
 		if a.Name != "when" {
-			fallback.Arguments[i].Required, fallback.Arguments[i].Default = false, nil // those of the stage
+			fallback.Arguments[i].Required, fallback.Arguments[i].Default = false, nil // the stage's values are the defaults
 		} else {
 			fallback.Arguments[i].Required = true
 		}
@@ -238,7 +238,7 @@ func textArgument(name, value, doc string) Argument {
 	return given(name, sdk.TypeString, value, doc)
 }
 
-// sizeArgument is an amount of memory.
+// sizeArgument describes an amount of memory.
 func sizeArgument(name, doc string) Argument {
 	a := textArgument(name, "", doc)
 	a.Example = "2GiB"
@@ -271,7 +271,7 @@ func required(a Argument) Argument {
 	return a
 }
 
-// choiceArgument is an argument whose value is one of some texts, the first where it is not given.
+// choiceArgument describes an argument that is one of some texts, by default the first.
 func choiceArgument(name, doc string, allowed ...string) Argument {
 	a := textArgument(name, allowed[0], doc)
 	a.OneOf = allowed
@@ -284,7 +284,7 @@ func analyzerArgument() Argument {
 	return a
 }
 
-// Analyzers are those of package support, and "" for a store without a lexical leg.
+// Analyzers names those of package support, and "" for a store without a lexical leg.
 func Analyzers() []string { return append(support.AnalyzerNames(), "") }
 
 func ruleArgument(name string, kind rule.Kind, doc string) Argument {

@@ -1,7 +1,7 @@
 // Package grammar describes the blocks of a pipeline file and their arguments: names, types,
-// ranges, defaults, and a sentence on each. The loader accepts what the descriptions name and
-// nothing else, and editors complete and explain by them.
+// ranges, defaults, and a sentence on each. The loader accepts only what it describes, and
+// editors use it to complete and explain.
 //
-// It does not read files, and it does not know the arguments of plugins, which describe
+// It does not read files or describe the arguments of plugins, which describe
 // themselves (sdk.Argument).
 package grammar

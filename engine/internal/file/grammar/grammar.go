@@ -9,35 +9,35 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Block describes a block of the format: what it holds, and what that means. The
-// loader accepts what the descriptions name, and nothing else.
+// Block describes a block of the format: what it may contain and what that means. The loader
+// accepts only what the descriptions name.
 type Block struct {
 	Type, Doc string
 	Labelled  bool     // it has a name
-	Kind      sdk.Kind // of the stage that it uses; it may then have config blocks
+	Kind      sdk.Kind // kind of the stage that it uses; the block may then have config blocks
 	Arguments []Argument
-	Entries   Entry   // what its arguments hold, where they have any name and are objects
-	Blocks    []Block // that may stand in it, config blocks left out
+	Entries   Entry   // of arguments with any name, whose values are objects
+	Blocks    []Block // nested blocks, without config blocks
 }
 
-// Entry describes the objects that a block's arguments are, whatever their names.
+// Entry describes the objects that are the values of a block's arguments.
 type Entry []Argument
 
-// Names returns the names of the values in an object.
+// Names returns the names of an object's values.
 func (e Entry) Names() []string { return Block{Arguments: e}.Names() }
 
 // Argument is an argument of a block.
 type Argument struct {
 	sdk.Argument
-	Rule     rule.Kind // its value is a rule of this kind; 0: it is none
-	Block    string    // its value names a block of this type, as in knowledge.x; empty: it does not
-	Keywords []string  // its value is one of these, without quotes; nil: it is an expression
+	Rule     rule.Kind // the value is a rule of this kind; 0: it is not a rule
+	Block    string    // the value names a block of this type, as in knowledge.x; empty: it does not
+	Keywords []string  // the value is one of these words, without quotes; nil: it is an expression
 }
 
-// Blocks describes the blocks at the top of a file.
+// Blocks describes the top-level blocks of a file.
 func Blocks() []Block { return format }
 
-// Inner returns the description of a block that may stand in this one.
+// Inner returns the description of a nested block.
 func (b Block) Inner(typ string) (Block, bool) {
 	return find(b.Blocks, typ)
 }
@@ -50,7 +50,7 @@ func find(all []Block, typ string) (Block, bool) {
 	return all[i], true
 }
 
-// Described returns the block that a path of types leads to. It must exist.
+// Described returns the block at a path of types. It must exist.
 func Described(path ...string) Block {
 	b := Block{Blocks: format}
 	for _, typ := range path {
@@ -68,7 +68,7 @@ func (b Block) Names() []string {
 	return all
 }
 
-// Schema returns the block as HCL reads it.
+// Schema returns the HCL schema of the block.
 func (b Block) Schema() *hcl.BodySchema {
 	s := &hcl.BodySchema{}
 	for _, name := range b.Names() {

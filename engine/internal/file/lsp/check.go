@@ -20,10 +20,10 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// pause is how long nobody types before a changed text is checked.
+// pause is how long typing must pause before a changed text is checked.
 const pause = 100 * time.Millisecond
 
-// checks runs the checks of documents. A new check of a document ends the one that waits or is under way.
+// checks runs the checks of documents. A new check of a document cancels its earlier one.
 type checks struct {
 	run func(ctx context.Context, uri string)
 
@@ -33,7 +33,7 @@ type checks struct {
 	ended bool
 }
 
-// start begins a check after a wait.
+// start schedules a check after a wait.
 func (c *checks) start(uri string, wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,7 +56,7 @@ func (c *checks) start(uri string, wait time.Duration) {
 	})
 }
 
-// cancel ends the check of a document that is closed.
+// cancel cancels the check of a document, which is closed.
 func (c *checks) cancel(uri string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -66,7 +66,7 @@ func (c *checks) cancel(uri string) {
 	}
 }
 
-// stop ends all checks and waits for them.
+// stop cancels all checks and waits until they end.
 func (c *checks) stop() {
 	c.mu.Lock()
 	c.ended = true
@@ -77,7 +77,7 @@ func (c *checks) stop() {
 	c.all.Wait()
 }
 
-// check loads a document as it stands in the editor, and publishes what is wrong.
+// check loads a document from the editor's text, and publishes its diagnostics.
 func (s *server) check(ctx context.Context, uri string) {
 	s.mu.Lock()
 	d, ok := s.documents[uri]
@@ -87,13 +87,13 @@ func (s *server) check(ctx context.Context, uri string) {
 	}
 	o := s.options.Load
 	o.Text, o.Catalog = []byte(d.text.src), newKnown(o.Catalog)
-	o.Secrets = &redact.Secrets{} // of this text alone: one that is being typed is another with each letter
+	o.Secrets = &redact.Secrets{} // for this text alone: a secret being typed changes with each letter
 	file, diags := pipeline.Load(ctx, d.path, o)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now, ok := s.documents[uri]
 	if ctx.Err() != nil || !ok || now.version != d.version {
-		return // another check is of what there is now
+		return // a newer check covers the present text
 	}
 	checked := *now
 	if len(file.Variables) > 0 {
@@ -106,7 +106,7 @@ func (s *server) check(ctx context.Context, uri string) {
 	s.publish(publishParams{URI: uri, Version: d.version, Diagnostics: d.diagnostics(diags)})
 }
 
-// diagnostics are those of a check as an editor shows them.
+// diagnostics converts diagnostics for the editor.
 func (d *document) diagnostics(all hcl.Diagnostics) []diagnostic {
 	out := []diagnostic{}
 	for _, given := range all {
@@ -118,7 +118,7 @@ func (d *document) diagnostics(all hcl.Diagnostics) []diagnostic {
 		case at == nil:
 		case at.Filename == d.path:
 			shown.Range = d.text.rangeOf(span{at.Start.Byte, at.End.Byte})
-		default: // a file of variables: it is not what is edited
+		default: // a file of variables, which is not the edited one
 			shown.Message = at.String() + ": " + shown.Message
 		}
 		out = append(out, shown)
@@ -126,8 +126,8 @@ func (d *document) diagnostics(all hcl.Diagnostics) []diagnostic {
 	return out
 }
 
-// known is a catalog that starts no program: it has only what another catalog knows already. It
-// lasts for one request, and asks that catalog once for each kind and stage.
+// known is a catalog that starts no program: it offers only the stages that another catalog already
+// knows. It lives for one request, and asks the other catalog once per kind and stage.
 type known struct {
 	catalog pipeline.Catalog
 	uses    map[sdk.Kind][]string
@@ -187,16 +187,16 @@ func (k *known) Explain(use string) error {
 	}
 	for _, kind := range []sdk.Kind{sdk.KindChunk, sdk.KindEnrich, sdk.KindEmbed, sdk.KindStore, sdk.KindRerank, sdk.KindPrompt, sdk.KindSample, sdk.KindElect} {
 		if slices.ContainsFunc(k.Uses(kind), func(use string) bool { return strings.HasPrefix(use, plugin+"/") }) {
-			return nil // it has other stages
+			return nil // the plugin has described other stages
 		}
 	}
 	return fmt.Errorf("the plugin %q has not described its stages yet, and no program is started while a file is edited; racflow validate with this file asks it once", plugin)
 }
 
-// text is a document's text with the beginnings of its lines.
+// text is a document's text with the offsets of its lines.
 type text struct {
 	src   string
-	lines []int // byte offsets; ends of lines are \n, \r\n and \r
+	lines []int // byte offsets; lines end with \n, \r\n or \r
 }
 
 func newText(src string) text {
@@ -209,8 +209,7 @@ func newText(src string) text {
 	return t
 }
 
-// offset returns the byte that a position is before; one beyond the end of its line
-// is at the end.
+// offset converts a position to a byte offset; a position beyond its line's end means that end.
 func (t text) offset(p position) int {
 	if p.Line < 0 || p.Line >= len(t.lines) {
 		return len(t.src)
@@ -229,7 +228,7 @@ func (t text) offset(p position) int {
 	return at
 }
 
-// position returns the position of a byte offset.
+// position converts a byte offset to a position.
 func (t text) position(offset int) position {
 	offset = min(max(offset, 0), len(t.src))
 	line := sort.SearchInts(t.lines, offset+1) - 1
@@ -244,15 +243,15 @@ func (t text) rangeOf(s span) textRange {
 	return textRange{Start: t.position(s.from), End: t.position(s.to)}
 }
 
-// span is a part of a text: byte offsets.
+// span is a part of a text, in byte offsets.
 type span struct{ from, to int }
 
 func (s span) holds(offset int) bool { return s.from <= offset && offset <= s.to }
 
 func (t text) at(s span) string { return t.src[s.from:s.to] }
 
-// edits are those that make another text of this one: one that replaces the lines
-// between those that stay.
+// edits returns the edits that turn this text into another one: a single edit of the lines from the
+// first to the last that differ.
 func (t text) edits(after string) []textEdit {
 	if after == t.src {
 		return []textEdit{}
@@ -280,7 +279,7 @@ func (t text) edits(after string) []textEdit {
 	return []textEdit{{Range: t.rangeOf(span{from, to}), NewText: changed}}
 }
 
-// split returns the lines with their ends.
+// split returns the lines with their line ends.
 func (t text) split() []string {
 	var all []string
 	ends := append(slices.Clone(t.lines[1:]), len(t.src))

@@ -16,7 +16,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// complete returns what can stand at the place.
+// complete returns what can be written at the place.
 func (r *request) complete() []completion {
 	c := &completing{request: r, items: []completion{}}
 	switch {
@@ -42,7 +42,7 @@ func (r *request) atStatement() bool {
 	return strings.TrimSpace(r.text.at(span{from, r.offset})) == ""
 }
 
-// completing is a list that is being made.
+// completing collects completions.
 type completing struct {
 	*request
 	items []completion
@@ -76,8 +76,8 @@ func (c *completing) header() {
 	}
 }
 
-// statements completes what can stand in a block: arguments that it does not have yet,
-// followed by after, and blocks.
+// statements completes the statements of a block: arguments that it does not have yet, followed by
+// after, and blocks.
 func (c *completing) statements(at span, after string) {
 	d := c.description(c.in)
 	for _, a := range d.Arguments {
@@ -107,7 +107,7 @@ func (c *completing) value() {
 	}
 }
 
-// texts completes a value that is one of some texts.
+// texts completes a value that has to be one of some texts.
 func (c *completing) texts(a grammar.Argument, at span, quoted bool) {
 	if d := c.description(c.in); a.Name == "use" && d.Kind != "" {
 		c.uses(d.Kind, at, quoted)
@@ -131,7 +131,7 @@ func quote(text string, quoted bool) string {
 	return text
 }
 
-// expression completes names, functions, and values that can be written out.
+// expression completes names, functions and literal values.
 func (c *completing) expression(a grammar.Argument, described bool) {
 	w := c.text.wordsAt(c.attr.value, c.offset, "-", false)
 	switch at := w.last(); {
@@ -160,17 +160,17 @@ func (c *completing) expression(a grammar.Argument, described bool) {
 	}
 }
 
-// references completes the names that the file gives to values or blocks.
+// references completes names of the file's values or blocks.
 func (c *completing) references(root, prefix string, at span) {
 	for _, t := range c.targets(root) {
 		c.offer(at, kindVariable, prefix+t.name, prefix+t.name, "", c.aboutTarget(root, t))
 	}
 }
 
-// rule completes the names in a rule.
+// rule completes names in a rule.
 func (c *completing) rule(kind rule.Kind, content span) {
 	if strings.Count(c.text.at(span{content.from, c.offset}), "'")%2 == 1 {
-		return // in a text
+		return // inside a text
 	}
 	w := c.text.wordsAt(content, c.offset, "", false)
 	at, scope := w.last(), c.scope(kind)
@@ -197,15 +197,15 @@ func (c *completing) rule(kind rule.Kind, content span) {
 	}
 }
 
-// place is where in a file something is asked for.
+// place is a place in a file that a request is about.
 type place struct {
 	offset int
 	in     *block // the innermost block
-	head   *block // the block whose type or labels are here; nil: none
-	attr   *attr  // the argument that is here; nil: none
+	head   *block // the block whose type or labels contain it; nil: none
+	attr   *attr  // the argument that contains it; nil: none
 }
 
-// locate finds the place of an offset.
+// locate returns the place at an offset.
 func locate(b *block, offset int) place {
 	for _, inner := range b.blocks {
 		end := inner.head.to
@@ -227,11 +227,11 @@ func locate(b *block, offset int) place {
 	return place{offset: offset, in: b}
 }
 
-// literal returns the content of the quoted text or heredoc that an offset is in. It
-// reports false where the offset is in an expression, also in one within a text.
+// text returns the content of the quoted text or heredoc that contains an offset. It reports false
+// if the offset is in an expression, even inside a text.
 func (a *attr) text(offset int) (content span, ok bool) {
 	var open []hclsyntax.Token
-	depth := 0 // of open when offset was reached
+	depth := 0 // number of open brackets and texts at offset
 	for _, t := range a.tokens {
 		before := t.Range.End.Byte <= offset
 		if !before && !ok && content == (span{}) {
@@ -252,7 +252,7 @@ func (a *attr) text(offset int) (content span, ok bool) {
 			open = append(open, t)
 		}
 	}
-	if !ok && len(open) > 0 && beginsText(open[len(open)-1]) { // it has no end yet
+	if !ok && len(open) > 0 && beginsText(open[len(open)-1]) { // still unclosed
 		return span{open[len(open)-1].Range.End.Byte, a.value.to}, true
 	}
 	return content, ok
@@ -262,14 +262,14 @@ func beginsText(t hclsyntax.Token) bool {
 	return t.Type == hclsyntax.TokenOQuote || t.Type == hclsyntax.TokenOHeredoc
 }
 
-// words is a dotted name, such as var.model, around or before an offset.
+// words is a dotted name, such as var.model.
 type words struct {
 	parts []string
 	at    []span
 }
 
-// wordsAt returns the name that ends at an offset or, where whole is set, the one that
-// the offset is in. further are characters of names beside letters, digits and _.
+// wordsAt returns the name that ends at an offset or, if whole is set, the name that contains it.
+// further lists characters of names beside letters, digits, _ and dots.
 func (t text) wordsAt(within span, offset int, further string, whole bool) words {
 	part := func(c byte) bool {
 		return c == '_' || c == '.' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || strings.IndexByte(further, c) >= 0
@@ -290,10 +290,10 @@ func (t text) wordsAt(within span, offset int, further string, whole bool) words
 	return w
 }
 
-// last is the part that is being written.
+// last returns the span of the part that is being typed.
 func (w words) last() span { return w.at[len(w.at)-1] }
 
-// part returns which part an offset is in.
+// part returns the index of the part that contains an offset.
 func (w words) part(offset int) int {
 	for i, at := range w.at {
 		if at.holds(offset) {

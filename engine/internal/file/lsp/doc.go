@@ -2,25 +2,25 @@
 // types, completion, hover, definitions and formatting, over the Language Server
 // Protocol on a pair of streams.
 //
-// Everything it knows is known elsewhere: diagnostics are those of pipeline.Load over
-// the editor's text, blocks and their arguments come from grammar.Blocks, arguments
-// of stages from sdk.Argument, the names in rules from package rule. A text that does
-// not parse has no diagnostics beyond that, but the rest still works: blocks and
-// arguments are found by tokens (outline.go), which unclosed texts and missing braces
-// do not confuse for longer than to the end of the line or the next block at the top.
+// It gets all its knowledge elsewhere: diagnostics from pipeline.Load on the editor's
+// text, blocks and their arguments from grammar.Blocks, arguments of stages from
+// sdk.Argument, names in rules from package rule. A text that does not parse has only
+// syntax diagnostics, but everything else still works: outline.go finds blocks and
+// arguments by tokens. An unclosed text confuses it at most to the end of the line, a
+// missing brace at most to the next top-level block.
 //
-// The server starts no program. Of third parties' plugins it knows what Catalog.Uses
-// names: of those that the file requires what came with them when they were installed, of
-// those that are being developed what they have said when they were asked, by racflow
-// validate for example. A stage of another plugin is a diagnostic that says so.
+// The server starts no program. It knows the third-party stages that Catalog.Uses
+// names: for required plugins the descriptions installed with them, for plugins in
+// development what they answered earlier, to racflow validate for example. A stage of
+// another plugin gets a diagnostic that says so.
 //
-// Positions are counted in UTF-16 code units, as the protocol has it; everything
-// inside is in bytes. A changed text is checked when nothing was typed for 100 ms, an
-// opened and a saved one at once; a newer text ends the check of an older one. No
-// secret is shown: values are those that the loader shows, without what it knows to
-// be secret.
+// Positions are counted in UTF-16 code units, as in the protocol; everything inside
+// is in bytes. The server checks a changed text after a pause of 100 ms, and an
+// opened or saved one at once; a newer text cancels the check of an older one. It
+// shows no secret: it shows values as the loader does, without known
+// secrets.
 //
-// The protocol's transport is github.com/creachadair/jrpc2 (BSD-3-Clause, two modules,
-// kept up), and server.go has the few messages. go.lsp.dev/protocol, which has all of
-// them, is of 2022 and brings a logger and a JSON library with it.
+// The transport is github.com/creachadair/jrpc2 (BSD-3-Clause, two modules,
+// maintained), and server.go has the few messages needed. go.lsp.dev/protocol has all
+// messages, but is from 2022 and brings a logger and a JSON library with it.
 package lsp

@@ -14,26 +14,26 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// document is a file that is open in an editor.
+// document is an open file of an editor.
 type document struct {
 	uri, path string
 	version   int
 	text      text
 	root      *block
-	file      *pipeline.File       // as it was when it last had variables; nil: never
+	file      *pipeline.File       // from the last text with variables; nil: none had any
 	secrets   *redact.Secrets      // of that file
-	required  []plugin.Requirement // as it last had some
+	required  []plugin.Requirement // from the last text that required plugins
 }
 
-// request is the work on one question about a document.
+// request is a question about a place in a document.
 type request struct {
 	*document
 	catalog *known
 	place
 }
 
-// description is what may stand in a block: the format's own blocks and, of a config
-// block, the arguments of the stage that it is for.
+// description describes what a block may contain: the format's blocks and arguments or, in a config
+// block, the arguments of its stage.
 func (r *request) description(b *block) grammar.Block {
 	if b.parent == nil {
 		return grammar.Block{Blocks: grammar.Blocks()}
@@ -49,8 +49,8 @@ func (r *request) description(b *block) grammar.Block {
 	return inner
 }
 
-// config describes a config block: the arguments of the stage that it is for or, where
-// that is not known, of all stages of the kind.
+// config describes a config block: the arguments of its stage or, if the stage is unknown, of all
+// stages of the kind.
 func (r *request) config(kind sdk.Kind, b *block) grammar.Block {
 	d := grammar.Block{Type: "config", Doc: "Arguments of the stage that is used; with a label, of the stage of that name alone."}
 	for _, use := range r.stagesOf(kind, b) {
@@ -80,7 +80,7 @@ func add(d *grammar.Block, a sdk.Argument) {
 	d.Blocks = append(d.Blocks, inner)
 }
 
-// stagesOf names the stages that a config block may be for.
+// stagesOf names the stages that a config block may belong to.
 func (r *request) stagesOf(kind sdk.Kind, config *block) []string {
 	if len(config.labels) > 0 {
 		return []string{config.labels[0].name}
@@ -91,8 +91,7 @@ func (r *request) stagesOf(kind sdk.Kind, config *block) []string {
 	return r.catalog.Uses(kind)
 }
 
-// use is the stage that a block uses, as far as that is known: a text, or the value
-// of a variable.
+// use returns the stage that a block uses, if it is a text or a variable with a known value.
 func (r *request) use(b *block) (string, bool) {
 	a := b.attr("use")
 	if a == nil && b.typ == "fallback" {
@@ -109,7 +108,7 @@ func (r *request) use(b *block) (string, bool) {
 	return v.Value, ok && found
 }
 
-// variable is a variable with its value, which may be that of an earlier text.
+// variable returns a variable with its value, which may come from an earlier text.
 func (r *request) variable(name string) (pipeline.Variable, bool) {
 	if r.file != nil {
 		for _, v := range r.file.Variables {
@@ -133,10 +132,10 @@ func (r *request) argument() (grammar.Argument, bool) {
 	if !ok || r.in.typ != "config" {
 		return grammar.Argument{}, false
 	}
-	return grammar.Argument{Argument: sdk.Argument{Name: b.Type, Type: sdk.TypeBlock, Doc: b.Doc}}, true // written as a value
+	return grammar.Argument{Argument: sdk.Argument{Name: b.Type, Type: sdk.TypeBlock, Doc: b.Doc}}, true // it is written as a value
 }
 
-// scope is what stands above the rule at the place, as the loader sees it.
+// scope returns what stands above the rule at the place, as the loader would.
 func (r *request) scope(kind rule.Kind) rule.Scope {
 	stage, own := r.in, r.in.typ
 	if own == "fallback" {
@@ -147,7 +146,7 @@ func (r *request) scope(kind rule.Kind) rule.Scope {
 		return s
 	}
 	for _, b := range stage.parent.blocks {
-		if b == stage && kind != rule.Expectation { // which is about the whole pipeline
+		if b == stage && kind != rule.Expectation { // an expectation is about the whole pipeline
 			break
 		}
 		s.Candidates = s.Candidates || b.typ == "retrieve"
@@ -159,15 +158,15 @@ func (r *request) scope(kind rule.Kind) rule.Scope {
 	return s
 }
 
-// target is a block or argument that a reference names.
+// target is a block or argument that a reference can name.
 type target struct {
 	name  string
 	at    span
-	block *block // of a variable, knowledge or limit
-	attr  *attr  // of a local value
+	block *block // of a reference to a variable, knowledge, limit or model
+	attr  *attr  // of a reference to a local value
 }
 
-// targets are what var., local., knowledge., limit. or model. can name in the file.
+// targets returns what var., local., knowledge., limit. or model. can name in the file.
 func (d *document) targets(root string) []target {
 	var all []target
 	for _, b := range d.root.blocks {
@@ -192,7 +191,7 @@ func (d *document) target(root, name string) (target, bool) {
 	return target{}, false
 }
 
-// hover explains what is at the place; false: there is nothing to say.
+// hover explains what stands at the place; false: there is nothing to explain.
 func (r *request) hover() (about string, at span, ok bool) {
 	switch {
 	case r.head != nil && r.head.head.holds(r.offset):
@@ -256,7 +255,7 @@ func (r *request) hoverRule(kind rule.Kind, content span) (about string, at span
 	return "", span{}, false
 }
 
-// reference finds what a name such as var.x at the place stands for.
+// reference finds the target of a name such as var.x at the place.
 func (r *request) reference(within span, further string) (t target, root string, at span, ok bool) {
 	w := r.text.wordsAt(within, r.offset, further, true)
 	if len(w.parts) < 2 || r.offset > w.at[1].to {
@@ -266,7 +265,7 @@ func (r *request) reference(within span, further string) (t target, root string,
 	return t, w.parts[0], span{w.at[0].from, w.at[1].to}, ok
 }
 
-// definition is where what is named at the place is written.
+// definition returns where the thing named at the place is defined.
 func (r *request) definition() (span, bool) {
 	if r.attr == nil || !r.attr.value.holds(r.offset) {
 		return span{}, false
@@ -280,7 +279,7 @@ func (r *request) definition() (span, bool) {
 	}
 	t, root, _, ok := r.reference(within, further)
 	if further == "" && root != "var" {
-		return span{}, false // a rule names nothing else of the file
+		return span{}, false // a rule can name only the file's variables
 	}
 	return t.at, ok
 }
@@ -304,13 +303,13 @@ func (r *request) aboutUse(kind sdk.Kind, use string, at span) (string, span, bo
 
 func aboutStage(s catalog.StageInfo) string {
 	var b strings.Builder
-	_ = catalog.StageText(&b, s) // a builder takes everything
+	_ = catalog.StageText(&b, s) // a builder never fails
 	head, _, _ := strings.Cut(b.String(), "\n\n")
 	title, rest, _ := strings.Cut(head, "\n")
 	return fmt.Sprintf("**%s**\n\n%s\n\n```hcl\n%s```", title, rest, s.Example)
 }
 
-// typeOf is the type of an argument, in a word.
+// typeOf returns the type of an argument, in a word.
 func typeOf(a grammar.Argument) string { return string(a.Type) }
 
 func aboutArgument(a grammar.Argument) string {
@@ -330,17 +329,17 @@ func aboutName(n rule.Name) string {
 	if n.Doc != "" {
 		text += "\n\n" + n.Doc
 	}
-	if n.Needs != "" && n.Doc == "" { // a figure is of the whole pipeline
+	if n.Needs != "" && n.Doc == "" { // figures need a stage anywhere in the pipeline, not above
 		text += "\n\nIt needs " + n.Needs + " above."
 	}
 	return text
 }
 
-// maxShown is how many bytes of a value are shown.
+// maxShown is how many bytes of a value hover shows.
 const maxShown = 300
 
-// aboutTarget explains what a reference names. Values come from the loader, which
-// shows a secret as (secret).
+// aboutTarget explains the target of a reference. The loader gives the values, with (secret) for
+// secrets.
 func (r *request) aboutTarget(root string, t target) string {
 	text := fmt.Sprintf("**%s.%s**", root, t.name)
 	switch {
@@ -358,7 +357,7 @@ func (r *request) aboutTarget(root string, t target) string {
 	return text
 }
 
-// code is a value as a block of code, without secrets, and cut where it is long.
+// code returns a value as a code block, without secrets, and cut if it is long.
 func (r *request) code(text string) string {
 	if r.secrets != nil {
 		text = r.secrets.Message(text)

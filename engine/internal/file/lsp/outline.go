@@ -10,13 +10,13 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/grammar"
 )
 
-// block is a block of a file as far as its tokens show it. The root has no type.
+// block is a block of a file, found by its tokens. The root has no type.
 type block struct {
 	typ    string
-	head   span // the type
+	head   span // of the type
 	labels []label
 	body   span // between the braces
-	open   bool // it has a brace
+	open   bool // it has an opening brace
 	attrs  []*attr
 	blocks []*block
 	parent *block
@@ -27,20 +27,20 @@ type label struct {
 	at   span // without quotes
 }
 
-// attr is an argument as far as its tokens show it.
+// attr is an argument of a block, found by its tokens.
 type attr struct {
 	name   string
 	at     span // of the name
-	value  span // to the end of the line, or of its brackets
+	value  span // up to the end of the line, or of its brackets
 	tokens hclsyntax.Tokens
 }
 
-// maxUnclosed bounds how often reading begins anew after a text without its closing
-// quote: each time the rest of the file is read.
+// maxUnclosed limits how often lex starts anew after a text without a closing quote: each time it
+// reads the rest of the file.
 const maxUnclosed = 20
 
-// lex returns the tokens of a file. A text ends with its line at the latest, so that
-// one without its closing quote does not swallow what follows.
+// lex returns the tokens of a file. It ends a quoted text at the end of its line, so that a missing
+// quote does not swallow the following lines.
 func lex(src []byte) hclsyntax.Tokens {
 	tokens, _ := hclsyntax.LexConfig(src, "", hcl.InitialPos)
 	_, diags := bounded.Parse(src, "")
@@ -61,7 +61,7 @@ func lex(src []byte) hclsyntax.Tokens {
 	return append(all, tokens...)
 }
 
-// unclosed returns the end of a line that stands within a quoted text, or -1.
+// unclosed returns the index of a line end inside a quoted text; -1: there is none.
 func unclosed(tokens hclsyntax.Tokens) int {
 	var open []hclsyntax.TokenType
 	for i, t := range tokens {
@@ -81,9 +81,8 @@ func unclosed(tokens hclsyntax.Tokens) int {
 	return -1
 }
 
-// outline finds the blocks and arguments of a file, also of one that does not parse. A text that
-// is too long to be a pipeline file, and is refused, has none: its tokens would take many times
-// its size.
+// outline finds the blocks and arguments of a file, even if it does not parse. It finds none in a
+// text above MaxSource, which the loader refuses: the tokens would take many times its size.
 func outline(src []byte) *block {
 	root := &block{open: true, body: span{0, len(src)}}
 	if len(src) > bounded.MaxSource {
@@ -99,7 +98,7 @@ func outline(src []byte) *block {
 	return root
 }
 
-// outliner is the work on one outline.
+// outliner holds the state of outline.
 type outliner struct {
 	tokens hclsyntax.Tokens
 	next   int
@@ -107,7 +106,7 @@ type outliner struct {
 	end    int
 }
 
-// statement reads what begins with the next token.
+// statement reads the statement that begins with the next token.
 func (o *outliner) statement() {
 	t := o.tokens[o.next]
 	switch {
@@ -131,19 +130,19 @@ func (o *outliner) close(at int) {
 	o.in = o.in.parent
 }
 
-// topLevel reports whether a token begins a block of the top at the beginning of a line.
+// topLevel reports whether a token at the beginning of a line begins a top-level block.
 func (o *outliner) topLevel(i int) bool {
 	t := o.tokens[i]
 	if t.Type != hclsyntax.TokenIdent || t.Range.Start.Column != 1 {
 		return false
 	}
 	if i+1 < len(o.tokens) && o.tokens[i+1].Type == hclsyntax.TokenEqual {
-		return false // limit = ...
+		return false // an argument, such as limit = ...
 	}
 	return slices.ContainsFunc(grammar.Blocks(), func(b grammar.Block) bool { return b.Type == string(t.Bytes) })
 }
 
-// header reads a block up to its brace, or an argument.
+// header reads a block up to its opening brace, or a whole argument.
 func (o *outliner) header() {
 	first := o.tokens[o.next]
 	o.next++
@@ -162,7 +161,7 @@ func (o *outliner) header() {
 		case hclsyntax.TokenCQuote:
 		case hclsyntax.TokenEqual:
 			o.next++
-			if o.entry() { // what it holds is described as that of a block is
+			if o.entry() { // grammar describes its content like that of a block
 				continue
 			}
 			o.in.attrs = append(o.in.attrs, o.attribute(b, t.Range.End.Byte))
@@ -174,7 +173,7 @@ func (o *outliner) header() {
 			o.in = b
 			return
 		default:
-			o.in.blocks = append(o.in.blocks, b) // not complete yet
+			o.in.blocks = append(o.in.blocks, b) // still incomplete
 			return
 		}
 		o.next++
@@ -182,7 +181,7 @@ func (o *outliner) header() {
 	o.in.blocks = append(o.in.blocks, b)
 }
 
-// entry reports whether an object begins that is written like a block.
+// entry reports whether the next token begins an object that is described like a block.
 func (o *outliner) entry() bool {
 	b, _ := grammar.Block{Blocks: grammar.Blocks()}.Inner(o.in.typ)
 	return o.in.parent != nil && o.in.parent.parent == nil && b.Entries != nil && o.next < len(o.tokens) && o.tokens[o.next].Type == hclsyntax.TokenOBrace
@@ -232,7 +231,7 @@ func (b *block) attr(name string) *attr {
 	return nil
 }
 
-// literal is the value of an argument that is a text without templates.
+// literal returns the value of an argument that is a text without templates.
 func (a *attr) literal() (string, bool) {
 	if a != nil && len(a.tokens) == 3 && a.tokens[1].Type == hclsyntax.TokenQuotedLit {
 		return string(a.tokens[1].Bytes), true

@@ -17,7 +17,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 )
 
-// set keeps a document's new text.
+// set stores a document's new text.
 func (s *server) set(uri string, version int, src string) {
 	d := &document{uri: uri, path: pathOf(uri), version: version, text: newText(src), root: outline([]byte(src))}
 	s.mu.Lock()
@@ -42,7 +42,7 @@ func (s *server) didChange(_ context.Context, p didChangeParams) error {
 	return nil
 }
 
-// didSave checks again: other files may have changed.
+// didSave checks the file again, since other files may have changed.
 func (s *server) didSave(_ context.Context, p documentParams) error {
 	s.checks.start(p.TextDocument.URI, 0)
 	return nil
@@ -89,7 +89,7 @@ func (s *server) definition(_ context.Context, p positionParams) (*location, err
 	return &location{URI: r.uri, Range: r.text.rangeOf(at)}, nil
 }
 
-// formatting changes nothing in a text that does not parse, as racflow fmt does.
+// formatting does not change a text that does not parse, like racflow fmt.
 func (s *server) formatting(_ context.Context, p documentParams) ([]textEdit, error) {
 	d, err := s.document(p.TextDocument.URI)
 	if err != nil {
@@ -101,17 +101,17 @@ func (s *server) formatting(_ context.Context, p documentParams) ([]textEdit, er
 	return d.text.edits(string(bounded.Format([]byte(d.text.src)))), nil
 }
 
-// Options are what Serve needs.
+// Options configures Serve.
 type Options struct {
-	// Load is what documents are loaded with. Its Catalog is asked for what Uses
-	// names, and for nothing else.
+	// Load holds the options for loading documents. Its Catalog is only asked for stages that Uses
+	// names.
 	Load    pipeline.Options
 	Version string // of racflow
 	Log     *slog.Logger
 }
 
-// ErrNotShutDown is the error of a client that ends the server without shutting it
-// down first, which the protocol asks to be told apart.
+// ErrNotShutDown says that the client ended the server without shutting it down first, which the
+// protocol treats as an error.
 var ErrNotShutDown = errors.New("the editor ended the server without shutting it down")
 
 // Serve speaks the Language Server Protocol with an editor until the editor ends it,
@@ -127,7 +127,7 @@ func Serve(ctx context.Context, in io.Reader, out io.WriteCloser, o Options) err
 	select {
 	case err := <-ended:
 		return err
-	case <-s.exit: // in may stay open
+	case <-s.exit: // do not wait for the end of in
 		if !s.shutdown {
 			return ErrNotShutDown
 		}
@@ -137,7 +137,7 @@ func Serve(ctx context.Context, in io.Reader, out io.WriteCloser, o Options) err
 	}
 }
 
-// server is the work for one editor.
+// server serves one editor.
 type server struct {
 	options Options
 	rpc     *jrpc2.Server
@@ -145,7 +145,7 @@ type server struct {
 	exit    chan struct{}
 
 	mu          sync.Mutex
-	documents   map[string]*document // by URI; one that changes is replaced
+	documents   map[string]*document // by URI; a change replaces the document
 	initialized bool
 	shutdown    bool
 }
@@ -193,7 +193,7 @@ func (s *server) leave(context.Context, *jrpc2.Request) error {
 	return nil
 }
 
-// The codes of requests that come before initialize and after shutdown.
+// The error codes of requests before initialize and after shutdown.
 const (
 	codeNotInitialized jrpc2.Code = -32002
 	codeInvalidRequest jrpc2.Code = -32600
@@ -215,7 +215,7 @@ func (s *server) document(uri string) (*document, error) {
 	return d, nil
 }
 
-// request is a question about a place in an open document.
+// request returns a request about a position in an open document.
 func (s *server) request(p positionParams) (*request, error) {
 	d, err := s.document(p.TextDocument.URI)
 	if err != nil {
@@ -231,8 +231,8 @@ func (s *server) publish(p publishParams) {
 	}
 }
 
-// pathOf is the path of a document. One that is not a file, such as an unsaved one,
-// is named by its URI, as if it stood in the working directory.
+// pathOf returns the path of a document. A document that is not a file, such as an unsaved one, is
+// named by its URI, as if it were in the working directory.
 func pathOf(uri string) string {
 	u, err := url.Parse(uri)
 	if err != nil || u.Scheme != "file" {
@@ -245,9 +245,9 @@ func pathOf(uri string) string {
 	return filepath.FromSlash(path)
 }
 
-// The part of the protocol that is spoken here, after the Language Server Protocol
-// 3.17, https://microsoft.github.io/language-server-protocol/. Lines count from 0,
-// characters are UTF-16 code units.
+// The supported part of the protocol, after the Language Server Protocol 3.17,
+// https://microsoft.github.io/language-server-protocol/. Lines count from 0, characters are UTF-16
+// code units.
 
 type position struct {
 	Line      int `json:"line"`
@@ -321,7 +321,7 @@ type capabilities struct {
 
 type syncOptions struct {
 	OpenClose bool     `json:"openClose"`
-	Change    int      `json:"change"` // 1: the whole text each time
+	Change    int      `json:"change"` // 1: each change has the whole text
 	Save      struct{} `json:"save"`
 }
 
@@ -342,7 +342,7 @@ type diagnostic struct {
 	Message  string    `json:"message"`
 }
 
-// The kinds of completions that are offered.
+// The kinds of completions.
 const (
 	kindFunction = 3
 	kindField    = 5
@@ -359,7 +359,7 @@ type completion struct {
 	Detail        string    `json:"detail,omitempty"`
 	Documentation *markup   `json:"documentation,omitempty"`
 	TextEdit      *textEdit `json:"textEdit"`
-	SortText      string    `json:"sortText"` // the order of the description
+	SortText      string    `json:"sortText"` // keeps the order of the descriptions
 }
 
 type markup struct {

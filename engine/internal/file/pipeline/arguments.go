@@ -17,14 +17,14 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/redact"
 )
 
-// arguments are the arguments of one block.
+// arguments holds the arguments of one block.
 type arguments struct {
 	*loader
 	attrs hcl.Attributes
 }
 
-// value returns an argument, converted. It reports false where the argument is
-// missing, null, unknown or at fault: the caller takes its default.
+// value returns an argument, converted. It returns false where the argument is missing, null,
+// unknown or wrong: the caller then uses its default.
 func (a arguments) value(name string, want cty.Type) (cty.Value, hcl.Range, bool) {
 	attr, ok := a.attrs[name]
 	if !ok {
@@ -53,7 +53,7 @@ func (a arguments) null(name string) bool {
 	if !ok {
 		return false
 	}
-	v := a.eval(attr.Expr) // a diagnostic is kept once, however often it comes
+	v := a.eval(attr.Expr) // add keeps a repeated diagnostic once
 	return v.IsKnown() && v.IsNull()
 }
 
@@ -105,7 +105,7 @@ func (a arguments) int(name string, otherwise, least int) int {
 	return int(a.whole(name, int64(otherwise), int64(least), math.MaxInt32))
 }
 
-// whole is a whole number within bounds.
+// whole reads a whole number within bounds.
 func (a arguments) whole(name string, otherwise, least, most int64) int64 {
 	v, at, ok := a.value(name, cty.Number)
 	if !ok {
@@ -123,7 +123,7 @@ func (a arguments) whole(name string, otherwise, least, most int64) int64 {
 	return n
 }
 
-// share is a number from 0 to 1.
+// share reads a number from 0 to 1.
 func (a arguments) share(name string, otherwise float64) float64 {
 	v, at, ok := a.value(name, cty.Number)
 	if !ok {
@@ -150,7 +150,7 @@ func (a arguments) choice(name, otherwise string, allowed ...string) string {
 	return v.AsString()
 }
 
-// shown lists choices; the empty one, which stands last, in quotes.
+// shown lists choices; the empty one, which comes last, is in quotes.
 func shown(allowed []string) string {
 	if last := len(allowed) - 1; allowed[last] == "" {
 		return strings.Join(allowed[:last], ", ") + ` or ""`
@@ -175,7 +175,7 @@ func (a arguments) duration(name string) time.Duration {
 	return d
 }
 
-// size is an amount of memory in bytes; 0: none is given.
+// size reads an amount of memory in bytes; 0: none is given.
 func (a arguments) size(name string) int64 {
 	v, at, ok := a.value(name, cty.String)
 	if !ok {
@@ -188,13 +188,12 @@ func (a arguments) size(name string) int64 {
 	return n
 }
 
-// secret is the mark that secret() puts on a value, with the value itself. It
-// clings to everything that is made from the value, so that whoever gets such
-// a thing is known to know the secret.
+// secret is the mark that secret() puts on a value, with the value itself. HCL passes it on to
+// everything that is made from the value, so that whoever gets such a result is known to know the
+// secret.
 type secret struct{ value string }
 
-// contextOf makes what an expression can refer to: the variables and locals
-// that it names, as far as they are known.
+// contextOf returns the known variables and locals that an expression names, and the functions.
 func (l *loader) contextOf(e hcl.Expression) *hcl.EvalContext {
 	named := map[string]map[string]cty.Value{"var": {}, "local": {}}
 	for _, t := range e.Variables() {
@@ -213,7 +212,7 @@ func (l *loader) contextOf(e hcl.Expression) *hcl.EvalContext {
 	}
 }
 
-// nameIn is x in var.x and var["x"].
+// nameIn returns x of var.x and var["x"].
 func nameIn(t hcl.Traversal) (name string, ok bool) {
 	if len(t) < 2 {
 		return "", false
@@ -227,14 +226,14 @@ func nameIn(t hcl.Traversal) (name string, ok bool) {
 	return "", false
 }
 
-// eval evaluates an expression. The value of a faulty one is unknown.
+// eval evaluates an expression; the result of a faulty one is unknown.
 func (l *loader) eval(e hcl.Expression) cty.Value {
 	if !l.checkNames(e) {
 		return cty.DynamicVal
 	}
 	v, diags := l.Value(e, l.contextOf(e))
 	for _, d := range diags {
-		d.Detail = l.Secrets.Message(d.Detail) // a function may quote what it cannot use
+		d.Detail = l.Secrets.Message(d.Detail) // a function may quote its arguments
 	}
 	l.add(diags)
 	for _, name := range l.short {
@@ -247,8 +246,7 @@ func (l *loader) eval(e hcl.Expression) cty.Value {
 	return v
 }
 
-// checkNames finds unknown variables and locals: HCL itself would not say
-// which name was meant.
+// checkNames reports unknown variables and locals: HCL would not suggest which name was meant.
 func (l *loader) checkNames(e hcl.Expression) bool {
 	ok := true
 	for _, t := range e.Variables() {
@@ -270,7 +268,7 @@ func (l *loader) checkNames(e hcl.Expression) bool {
 			l.errorAt(t.SourceRange(), "Misplaced model", "A model can only be named by the model of a stage.")
 			continue
 		default:
-			continue // HCL says it well
+			continue // HCL reports it well
 		}
 		if len(t) < 2 {
 			ok = false
@@ -287,7 +285,7 @@ func (l *loader) checkNames(e hcl.Expression) bool {
 	return ok
 }
 
-// show is a value as text, for people.
+// show returns a value as text, for people.
 func show(v cty.Value) string {
 	switch {
 	case v.ContainsMarked():

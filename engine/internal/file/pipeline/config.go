@@ -21,18 +21,17 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// readConfig makes the config of the stage that is used from the config blocks
-// beside it: the unlabelled one, and over it the one labelled with its name.
+// readConfig makes the config of the used stage from the config blocks beside it: the unlabelled
+// one, overridden by the one labelled with the stage's name.
 //
-// The config of a plugin that is not used is not evaluated: its secrets may be
-// missing on this machine. Only the names of its arguments are checked, where
-// the plugin is known; a label that no plugin has is an error where it looks
-// like a slip of one that is there, and otherwise left to a machine that has
-// the plugin.
+// It does not evaluate the config of an unused plugin, whose secrets may be missing on this
+// machine: where the plugin is known, it checks only the names of the arguments. A label that no
+// plugin has is an error where it looks like a misspelling of a known one; otherwise it is left to
+// a machine that has the plugin.
 func (l *loader) readConfig(blocks []*hclsyntax.Block, used sdk.Stage, at hcl.Range) Config {
 	c := Config{Ranges: map[string]hcl.Range{}, written: map[string]written{}}
 	open, public, identity := map[string]json.RawMessage{}, map[string]json.RawMessage{}, map[string]json.RawMessage{}
-	given := map[string]json.RawMessage{} // as CheckArguments wants it: nil where the value is not known
+	given := map[string]json.RawMessage{} // for CheckArguments: nil where the value is not known
 	wrong := false
 	for _, labelled := range []bool{false, true} {
 		for _, b := range blocks {
@@ -59,7 +58,7 @@ func (l *loader) readConfig(blocks []*hclsyntax.Block, used sdk.Stage, at hcl.Ra
 					continue
 				}
 				if given[name] = v.open; l.off {
-					given[name] = nil // variables of a stage that is off may have placeholders
+					given[name] = nil // a disabled stage's variables may have placeholders
 				}
 				if v.unknown {
 					continue
@@ -77,15 +76,15 @@ func (l *loader) readConfig(blocks []*hclsyntax.Block, used sdk.Stage, at hcl.Ra
 	slices.Sort(c.Secrets)
 	c.Secrets = slices.Compact(c.Secrets)
 	l.Secrets.Add(c.Secrets...)
-	c.Open, _ = json.Marshal(open) // maps of valid JSON
+	c.Open, _ = json.Marshal(open) // always encodes: a map of valid JSON
 	c.Public, _ = json.Marshal(public)
 	c.Identity, _ = json.Marshal(identity)
 	l.checkConfig(&c, given, used, at, !wrong && !l.off)
 	return c
 }
 
-// checkConfig checks the arguments of a stage against their description. Where all are right
-// and ask is set, it also asks the stage what else it requires of them.
+// checkConfig checks a stage's arguments against their descriptions. If all are right and ask is
+// set, it also has the stage validate them.
 func (l *loader) checkConfig(c *Config, given map[string]json.RawMessage, used sdk.Stage, at hcl.Range, ask bool) {
 	err := sdk.CheckArguments(given, used.Arguments)
 	if v, ok := l.Catalog.(Validator); err == nil && ask && ok {
@@ -104,24 +103,24 @@ func (l *loader) checkConfig(c *Config, given map[string]json.RawMessage, used s
 	}
 }
 
-// Model is the model that the config names; empty: it names none.
+// Model returns the model that the config names; empty: it names none.
 func (c Config) Model() string {
 	var named struct{ Model string }
-	_ = json.Unmarshal(c.Public, &named) // what another stage calls so may be no name
+	_ = json.Unmarshal(c.Public, &named) // another stage's argument of this name may be no text
 	return named.Model
 }
 
-// Weights are how much voters count in an election.
+// Weights says how much each voter counts in an election.
 type Weights struct {
-	Weights map[string]float64 // by voter; nil: none are known
+	Weights map[string]float64 // by voter; nil: unknown
 	Leader  string             // the voter whose answer stands wherever it has one; empty: none
 }
 
-// WeightsOf returns the weights that an election has resolved, as it learns them, or else those of
-// its config. The pipeline may be nil.
+// WeightsOf returns the weights that an election has learned and resolved, else the weights in its
+// config. The pipeline may be nil.
 func (p *Pipeline) WeightsOf(resolved map[string]any) (w Weights) {
 	text, _ := json.Marshal(resolved) // it was JSON
-	_ = json.Unmarshal(text, &w)      // what another election calls so may be no weights
+	_ = json.Unmarshal(text, &w)      // another election may resolve something else under this name
 	if len(resolved) > 0 || p == nil {
 		return w
 	}
@@ -146,8 +145,8 @@ func (c Config) is(name string, arguments []sdk.Argument) bool {
 	return string(value) == "true"
 }
 
-// Diagnostic points at the element of a config that an error is about. An error about none, or
-// about an argument that the file does not give, points at the place of use.
+// Diagnostic points at the element of a config that an error is about. If the error names no
+// argument, or one that the file does not give, it points at the place of use.
 func (c Config) Diagnostic(use string, at hcl.Range, e *sdk.ArgumentError) *hcl.Diagnostic {
 	d := &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Invalid argument", Subject: &at}
 	text := e.Err.Error()
@@ -166,7 +165,7 @@ func (c Config) Diagnostic(use string, at hcl.Range, e *sdk.ArgumentError) *hcl.
 	return d
 }
 
-// checkConfigBlocks refuses config blocks that repeat each other.
+// checkConfigBlocks rejects config blocks that repeat each other.
 func (l *loader) checkConfigBlocks(blocks []*hclsyntax.Block) {
 	first := map[string]*hclsyntax.Block{}
 	for _, b := range blocks {
@@ -181,7 +180,7 @@ func (l *loader) checkConfigBlocks(blocks []*hclsyntax.Block) {
 	}
 }
 
-// argumentsOf returns what a config block gives to a stage that has it.
+// argumentsOf returns the arguments that a config block gives to a stage that knows them.
 func (l *loader) argumentsOf(b *hclsyntax.Block, s sdk.Stage) []written {
 	var known []written
 	var names []string
@@ -243,7 +242,7 @@ func purpose(a sdk.Argument) string {
 	return string(a.Type)
 }
 
-// OrList is advice for a wrong name: the names near to it, or all of them where none is near.
+// OrList is advice for a wrong name: similar names, or all names where none is similar.
 func OrList(given string, names []string) string {
 	if advice := rule.DidYouMean(given, names); advice != "" {
 		return advice
@@ -257,19 +256,17 @@ func OrList(given string, names []string) string {
 	return " There are " + strings.Join(names, ", ") + "."
 }
 
-// written is an argument as it stands in a config block: an expression or, for an
-// argument that is a block, the block.
+// written is an argument as the file writes it in a config block: an expression, or a nested block.
 type written struct {
 	argument   sdk.Argument
 	at         hcl.Range
 	expression hcl.Expression
 	block      *hclsyntax.Block
 	secret     bool
-	unknown    bool // its value is wrong, and reported already, or of a stage that is off
+	unknown    bool // its value is wrong and already reported, or its stage is disabled
 }
 
-// place is where the element that a path leads to is written, as far as the file
-// spells it out.
+// place returns where the file writes the element at a path, as far as it spells that out.
 func (w written) place(path []string) hcl.Range {
 	e := w.expression
 	if w.block != nil {
@@ -291,8 +288,8 @@ func (w written) place(path []string) hcl.Range {
 // Range is where the argument stands.
 func (w written) Range() hcl.Range { return w.at }
 
-// elementOf returns the expression of one element of a list or object; nil: the file does not
-// spell it out.
+// elementOf returns the expression of one element of a list or object; nil: the file does not spell
+// it out.
 func elementOf(e hcl.Expression, step string) hcl.Expression {
 	if list, diags := hcl.ExprList(e); !diags.HasErrors() {
 		if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(list) {
@@ -310,16 +307,16 @@ func elementOf(e hcl.Expression, step string) hcl.Expression {
 	return nil
 }
 
-// configured is the value of an argument.
+// configured is the evaluated value of an argument.
 type configured struct {
 	raw     json.RawMessage // nil: it is null, and so counts as left out, or unknown
-	open    json.RawMessage // the same as the stage opens with: a path is that of this machine
-	unknown bool            // it is wrong, and reported already, or of a stage that is off
+	open    json.RawMessage // the same for opening the stage: paths are this machine's
+	unknown bool            // it is wrong and already reported, or its stage is disabled
 	secret  bool
-	secrets []string // that nobody may see
+	secrets []string // to be masked
 }
 
-// configValue evaluates an argument and makes it JSON. It checks nothing but the type.
+// configValue evaluates an argument and encodes it as JSON. It checks only the type.
 func (l *loader) configValue(w written) configured {
 	v, marks := l.valueOf(w).UnmarkDeep()
 	out := configured{secret: w.argument.Secret || len(marks) > 0}
@@ -354,7 +351,7 @@ func (l *loader) configValue(w written) configured {
 	if w.argument.Type == sdk.TypePath && l.Away != nil {
 		out.open, _ = json.Marshal(l.at(converted.AsString())) // texts always encode
 	}
-	l.Spend(w, len(out.raw)) // which is copied a few times
+	l.Spend(w, len(out.raw)) // it is copied a few times
 	return out
 }
 
@@ -390,7 +387,7 @@ func (l *loader) wrongType(w written, err error, isSecret bool) {
 	l.errorAt(w.place(path), "Wrong type", "%s is of type %s: %s.", w.argument.Name, w.argument.Type, text)
 }
 
-// steps are the keys and indices of a path.
+// steps returns the keys and indices of a path as texts.
 func steps(path cty.Path) []string {
 	var all []string
 	for _, step := range path {
@@ -406,8 +403,8 @@ func steps(path cty.Path) []string {
 	return all
 }
 
-// secretStrings returns what a plugin that got a secret value could tell: the
-// strings and numbers in the value, and the secrets that it was made from.
+// secretStrings returns what a plugin with a secret value could print: the strings and numbers in
+// the value, and the secrets that it was made from.
 func secretStrings(v cty.Value, marks cty.ValueMarks) []string {
 	var all []string
 	add := func(s string) {
@@ -437,5 +434,5 @@ var configTypes = map[sdk.ArgumentType]cty.Type{
 	sdk.TypeInt: cty.Number, sdk.TypeFloat: cty.Number, sdk.TypeBool: cty.Bool,
 	sdk.TypeStringList: cty.List(cty.String), sdk.TypeNumberList: cty.List(cty.Number),
 	sdk.TypeStringMap: cty.Map(cty.String), sdk.TypeNumberMap: cty.Map(cty.Number), sdk.TypeListMap: cty.Map(cty.List(cty.String)),
-	sdk.TypeBlock: cty.DynamicPseudoType, // its arguments have types of their own
+	sdk.TypeBlock: cty.DynamicPseudoType, // the block's own arguments have types
 }

@@ -1,15 +1,15 @@
-// Package pipeline loads a pipeline file: HCL becomes a checked definition that keeps the place
-// of everything in the file.
+// Package pipeline loads a pipeline file: it checks the HCL and makes a definition of it that
+// knows the place of everything in the file.
 //
 // Load reports all errors of a file at once, each with file, line, column and advice, and
 // starts nothing: no process, no model, no network. It asks a Catalog what plugins offer. Its
-// result can be run as it is: every name is known, every type fits, every default is filled
+// result can run as it is: every name is known, every type fits, every default is filled
 // in, every rule compiles.
 //
 // Loading ends soon after its context does and is bounded in time and memory (package
 // bounded). Package grammar says which blocks and arguments there are.
 //
-// The package knows variables, locals, functions and config blocks, and which stage waits for
-// which (Needs). It does not read data: package source finds an empty knowledge or a missing
-// column when it reads the rows.
+// The package handles variables, locals, functions and config blocks, and decides which stages
+// each stage waits for (Pipeline.Needs). It does not read data: package source reports an empty
+// knowledge or a missing column when it reads the rows.
 package pipeline

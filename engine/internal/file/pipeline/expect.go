@@ -11,15 +11,15 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/rule"
 )
 
-// Expect is an expect block: what has to hold of what a pipeline answers and finds. Package
-// expect measures it.
+// Expect is an expect block: a condition on what a pipeline answers and finds. Package expect
+// measures it.
 type Expect struct {
 	Name, Description string
 	Enabled           bool
-	Rule              *rule.Rule // an Expectation
-	Input             *Source    // nil: that of the pipeline
-	// Set are values of variables in place of those that the file has otherwise. What else they
-	// change in the file is checked when it is loaded with them.
+	Rule              *rule.Rule // of the kind rule.Expectation
+	Input             *Source    // nil: the pipeline's
+	// Set gives variables other values than in the file. Loading the file with these values checks
+	// what else they change.
 	Set   []Override
 	Range hcl.Range // of the block's header
 }
@@ -30,7 +30,7 @@ func (l *loader) readExpect(b *hcl.Block, scope rule.Scope) *Expect {
 	a := arguments{l, content.Attributes}
 	e := &Expect{Name: b.Labels[0], Description: a.text("description", ""), Enabled: a.bool("enabled", true), Range: b.DefRange}
 	before := len(l.diags)
-	if e.Rule = a.rule("rule", rule.Expectation, scope); e.Rule == nil && len(l.diags) == before { // also where it is null
+	if e.Rule = a.rule("rule", rule.Expectation, scope); e.Rule == nil && len(l.diags) == before { // also if the rule is null
 		l.errorAt(b.DefRange, "Missing argument", `Say what is expected: rule = "accuracy >= 0.9".`)
 	}
 	for _, in := range content.Blocks {
@@ -50,7 +50,7 @@ func (l *loader) readExpect(b *hcl.Block, scope rule.Scope) *Expect {
 	return e
 }
 
-// readValues reads values of variables.
+// readValues reads the values that an expect block gives to variables.
 func (l *loader) readValues(e hcl.Expression) (all []Override) {
 	given := l.eval(e)
 	switch {
@@ -64,7 +64,7 @@ func (l *loader) readValues(e hcl.Expression) (all []Override) {
 		return nil
 	}
 	at := map[string]hcl.Range{}
-	if pairs, diags := hcl.ExprMap(e); !diags.HasErrors() { // written out
+	if pairs, diags := hcl.ExprMap(e); !diags.HasErrors() { // the pairs are written out
 		for _, p := range pairs {
 			if name := hcl.ExprAsKeyword(p.Key); name != "" {
 				at[name] = p.Value.Range()
@@ -95,7 +95,7 @@ func (l *loader) readValues(e hcl.Expression) (all []Override) {
 	return all
 }
 
-// textOf is a value as an override of a variable has it.
+// textOf returns a value as the text of a variable's override.
 func (l *loader) textOf(name string, v cty.Value) string {
 	if !v.Type().IsPrimitiveType() {
 		return strings.TrimSpace(string(hclwrite.TokensForValue(v).Bytes()))

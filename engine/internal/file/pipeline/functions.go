@@ -20,9 +20,9 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Evaluate returns the value of an HCL expression that names variables, locals and
-// functions of a file that was loaded, as HCL writes it. What is made from a secret
-// reads "(secret)". Diagnostics call the expression "expression".
+// Evaluate returns the value, as HCL writes it, of an HCL expression that names variables, locals
+// and functions of a loaded file. A value made from a secret reads "(secret)". Diagnostics call the
+// expression "expression".
 func (f *File) Evaluate(ctx context.Context, expression string) (value string, diags hcl.Diagnostics) {
 	l := f.further(ctx, expression)
 	defer bounded.Stop(func(d *hcl.Diagnostic) { diags = append(l.sorted(), d) })
@@ -48,8 +48,8 @@ func (f *File) Evaluate(ctx context.Context, expression string) (value string, d
 	return strings.TrimSpace(string(hclwrite.Format(hclwrite.TokensForValue(v).Bytes()))), nil
 }
 
-// CompileRule compiles a rule that is not in the file, with the file's variables and
-// as if everything that it may read stood above it. Diagnostics call it "expression".
+// CompileRule compiles a rule that is not in the file, with the file's variables and as if every
+// stage that it may read stood above it. Diagnostics call it "expression".
 func (f *File) CompileRule(ctx context.Context, kind rule.Kind, text string) (r *rule.Rule, diags hcl.Diagnostics) {
 	l := f.further(ctx, text)
 	defer bounded.Stop(func(d *hcl.Diagnostic) { diags = append(l.sorted(), d) })
@@ -58,10 +58,10 @@ func (f *File) CompileRule(ctx context.Context, kind rule.Kind, text string) (r 
 		rule.Source{Text: text, Range: func(int, int) hcl.Range { return whole }})
 }
 
-// further is what diagnostics call an expression that is not in the file.
+// further is the name in diagnostics of an expression that is not in the file.
 const further = "expression"
 
-// further makes ready to work on a text with the values of the file.
+// further returns a loader for a text that may use the values of the file.
 func (f *File) further(ctx context.Context, text string) *loader {
 	l := newLoader(ctx, f.Path, f.loader.Options)
 	l.vars, l.locals, l.src = f.loader.vars, f.loader.locals, []byte(text)
@@ -75,8 +75,8 @@ const maxFile = 1 << 20
 // Functions lists the functions that expressions in a file can call.
 func Functions() []string { return keys((&loader{}).functions()) }
 
-// functions are what expressions in a file can call: what touches the world
-// here, what computes from go-cty.
+// functions returns the functions that expressions may call: those with side effects or input are
+// defined here, pure ones come from go-cty.
 func (l *loader) functions() map[string]function.Function {
 	return map[string]function.Function{
 		"env":    l.environment("variable", func(v cty.Value) cty.Value { return v }),
@@ -107,8 +107,8 @@ func (l *loader) functions() map[string]function.Function {
 	}
 }
 
-// environment makes env and secret: name, and a default for where it is not
-// set. A stage that is off may miss it: its value is unknown then.
+// environment makes env and secret: they take a name, and a default for an unset variable. In a
+// disabled stage an unset variable has an unknown value.
 func (l *loader) environment(what string, finish func(cty.Value) cty.Value) function.Function {
 	return function.New(&function.Spec{
 		Params:   []function.Parameter{{Name: "name", Type: cty.String}},
@@ -140,7 +140,7 @@ func (l *loader) environment(what string, finish func(cty.Value) cty.Value) func
 	})
 }
 
-// note remembers what of the environment was read, and reports whether that is new.
+// note records a variable of the environment that was read, and reports whether it is new.
 func (l *loader) note(e Environment) bool {
 	if l.file == nil || slices.Contains(l.file.Environment, e) {
 		return false
@@ -184,13 +184,12 @@ func readText(path string) (string, error) {
 	return string(b), nil
 }
 
-// Needs returns the stages above stage i that it must wait for, in file order:
-// those that write what it, its rules or its fallbacks read. Stages that are
-// off or not Used are not among them.
+// Needs returns the stages above stage i that it must wait for, in file order: those that write
+// what it, its rules or its fallbacks read. It leaves out stages that are disabled or not Used.
 //
-// Candidates come from the nearest retrieve or rerank stage above, what else is
-// known of the knowledge from the nearest retrieve stage, prompts from the
-// nearest prompt stage, samples from all sample stages.
+// Candidates come from the nearest retrieve or rerank stage above, other data of the knowledge from
+// the nearest retrieve stage, prompts from the nearest prompt stage, samples from all sample
+// stages.
 func (p *Pipeline) Needs(i int) []int {
 	s := p.Stages[i]
 	reads := s.reads()
@@ -211,8 +210,8 @@ func (p *Pipeline) Needs(i int) []int {
 	return needs
 }
 
-// Used reports whether stage i does anything for the pipeline: it is false for
-// an enabled prompt stage whose prompts no enabled stage below reads.
+// Used reports whether stage i contributes to the pipeline: it is false for an enabled prompt stage
+// whose prompts no enabled stage below reads.
 func (p *Pipeline) Used(i int) bool {
 	if s := p.Stages[i]; s.Block != "prompt" || !s.Enabled {
 		return true
@@ -221,8 +220,8 @@ func (p *Pipeline) Used(i int) bool {
 		s := p.Stages[j]
 		reads := s.Enabled && s.reads().Has(sdk.ColumnPrompts)
 		if s.Enabled && s.Block == "prompt" {
-			// Its prompts take the place of these. Where nobody reads those either,
-			// nobody reads what stands above them.
+			// The prompts of s replace those of stage i. If nobody reads the prompts of s either,
+			// nobody reads those of i.
 			return reads && p.Used(j)
 		}
 		if reads {
@@ -232,8 +231,7 @@ func (p *Pipeline) Used(i int) bool {
 	return false
 }
 
-// above returns up to n enabled stages of these types of blocks that stand above
-// stage i, the nearest first.
+// above returns up to n enabled stages above stage i with these types of blocks, the nearest first.
 func (p *Pipeline) above(i, n int, blocks ...string) []int {
 	var found []int
 	for j := i - 1; j >= 0 && len(found) < n; j-- {
@@ -244,9 +242,8 @@ func (p *Pipeline) above(i, n int, blocks ...string) []int {
 	return found
 }
 
-// ruleReadsAbove reports whether a rule reads names that the search above wrote.
-// The keep of a retrieve stage, and what its fallbacks ask, is about its own
-// candidates.
+// ruleReadsAbove reports whether a rule reads names that the search above wrote. The keep of a
+// retrieve stage, and the rules of its fallbacks, are about the stage's own candidates.
 func (s *Stage) ruleReadsAbove(names ...string) bool {
 	if s.Block == "retrieve" {
 		return slices.ContainsFunc(names, s.When.Reads)

@@ -13,41 +13,41 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// This file knows what a result depends on, in one place: Parts for the
-// answers of a run, Block and Output for the entries of a knowledge, Stage for what one
-// stage learns or is owed.
+// This file decides in one place what a result depends on: PartDigests covers the answers of
+// a run, KnowledgeDigest and OutputDigest the entries of a knowledge, StageDigest and
+// WorkDigest what one stage learns or waits for.
 //
 // Nothing is listed here. Every field of the structs of package pipeline carries a
-// tag that says what changes with it:
+// tag that says which results change with it:
 //
 //	`identity:"run"`            the answers of a run
 //	`identity:"knowledge"`      the entries of a knowledge
 //	`identity:"run,knowledge"`  both
-//	`identity:"run,whole"`      the same, with all exported fields of a struct that has no such tags
+//	`identity:"run,whole"`      the answers; of a struct without such tags, all exported fields count
 //	`identity:"-,REASON"`       nothing
 //
-// and the tags of a stage's config say which of its arguments do not change results or are secret;
-// the rest is Config.Identity. A test walks the structs and fails for a field
-// that nobody decided on.
+// The tags of a stage's config say which of its arguments do not change results or are secret;
+// the other arguments make up Config.Identity. A test walks the structs and fails for a field
+// without a tag.
 //
-// In is what changes an answer or an entry: the stages that are on and their order,
-// what they use and its arguments, samples and resamples, searches, the store's own
+// A digest includes what changes an answer or an entry: the enabled stages and their order,
+// their plugin stages and arguments, samples and resamples, searches, the store's own
 // arguments, rules with the values of the variables that they read, fallbacks,
-// on_error, and the columns of the source and of the input. The values of variables
-// that arguments read are in those arguments.
+// on_error, and the columns of the source and of the input. Arguments contain the values
+// of the variables that they read.
 //
-// Out is what changes how fast, how often or at what price something is asked, and
-// where the file says it: batches, workers, retries, timeouts, limits, budgets, prices
-// and positions. Out is, too, what is only known when the run begins, such as the
-// limits that a service reports. Secrets are out, so that a new key resumes a run.
+// A digest leaves out what changes only how fast, how often or at what price something is
+// asked, and where the file says it: batches, workers, retries, timeouts, limits, budgets,
+// prices and positions. It also leaves out what is only known when the run begins, such as the
+// limits that a service reports, and secrets, so that a new key resumes a run.
 //
-// A zero value counts as absent, so that a new field leaves the digests of files alone
-// that do not use it. What a stage depends on beyond its arguments (a model, a
-// template, the revision of its code) it says by its fingerprint: see Output. The
-// content of files is compared by who reads them: packages journal and knowledge.
+// A zero value counts as absent, so that a new field does not change the digests of files
+// that do not use it. A stage's fingerprint says what it depends on beyond its arguments (a
+// model, a template, the revision of its code): see OutputDigest. Packages journal and
+// knowledge read files and compare their content.
 
-// PartDigests returns a digest of each part of a pipeline that its answers depend on, by
-// a name that a person finds in the file.
+// PartDigests returns a digest of each part of a pipeline that its answers depend on, keyed by a
+// name that people find in the file.
 func PartDigests(p *Pipeline) map[string]string {
 	r := newReader("run")
 	parts := map[string]string{}
@@ -72,8 +72,8 @@ func PartDigests(p *Pipeline) map[string]string {
 	return parts
 }
 
-// KnowledgeDigest is a digest of what a knowledge block says of its entries. Beside it they
-// depend on the source's content and on the Output of the block's stages.
+// KnowledgeDigest returns a digest of everything in a knowledge block that changes its entries.
+// They also depend on the source's content and on the OutputDigest of the block's stages.
 func KnowledgeDigest(k *Knowledge) string {
 	read := newReader("knowledge").fields(reflect.ValueOf(k).Elem(), false)
 	if all, ok := read["Sources"].([]any); ok { // one alone is digested as ever
@@ -85,18 +85,18 @@ func KnowledgeDigest(k *Knowledge) string {
 	return digest(read)
 }
 
-// RunningStage is a stage that runs.
+// RunningStage is a running stage as OutputDigest sees it.
 type RunningStage interface{ Fingerprint() string }
 
-// ForeignStage is what the stage of a third party's plugin has beside its own methods. The
-// name is empty where the stage is a built-in one.
+// ForeignStage adds the methods of a third party's plugin stage. The name is empty for a built-in
+// stage.
 type ForeignStage interface {
 	Plugin() (name, version, hash string)
 }
 
-// OutputDigest is what the output of a stage depends on beyond its arguments. A third
-// party's stage that does not say so itself may give another output with each
-// program; of the built-in ones, a new version of racflow alone changes nothing.
+// OutputDigest says what a stage's output depends on beyond its arguments. A third party's stage
+// without a fingerprint may give another output with each program; the output of a built-in one
+// does not change with a new version of racflow alone.
 func OutputDigest(stage RunningStage) string {
 	print := stage.Fingerprint()
 	if f, ok := stage.(ForeignStage); ok && print == "" {
@@ -107,29 +107,29 @@ func OutputDigest(stage RunningStage) string {
 	return print
 }
 
-// StageDigest is a digest of what a running stage makes of a row: what it uses with which
-// arguments, how many samples it gives, and its Output.
+// StageDigest returns a digest of what a running stage makes of a row: its plugin stage and
+// arguments, its number of samples, and its OutputDigest.
 func StageDigest(s *Stage, process RunningStage) string {
 	return digest([]any{s.Kind, s.Use, s.Config.Identity, s.N, OutputDigest(process)})
 }
 
-// WorkDigest is a digest of what a stage is asked to do: Stage without the Output, which only a
-// running stage tells.
+// WorkDigest returns a digest of a stage's task: StageDigest without OutputDigest, which needs a
+// running stage.
 func WorkDigest(s *Stage) string {
 	return digest([]any{s.Kind, s.Use, s.Config.Identity, s.N})
 }
 
-// plain is a variable's value as JSON can hold it.
+// plain encodes a variable's value as JSON.
 func plain(v cty.Value) json.RawMessage {
 	text, err := ctyjson.Marshal(v, v.Type())
 	if err != nil {
-		panic(err) // a rule has made it part of itself: it is known, and no secret
+		panic(err) // a compiled rule contains it, so it is known and no secret
 	}
 	return text
 }
 
-// digest is the hash of a value's JSON. Few are compared with each other, so half of
-// it tells them apart.
+// digest hashes a value's JSON. Few digests are compared with each other, so half a hash tells them
+// apart.
 func digest(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -152,14 +152,14 @@ var (
 	knowledgeType  = reflect.TypeFor[*Knowledge]()
 )
 
-// tag is what the identity tag of a field says.
+// tag is the parsed identity tag of a field.
 type tag struct {
 	scopes []string
-	whole  bool   // its type has no tags, and all of it counts
-	reason string // why it is out; empty: it is in
+	whole  bool   // the field's type has no tags, and all of it counts
+	reason string // why the field does not count; empty: it counts
 }
 
-// tagOf reads a field's tag; ok: there is one, and it means something.
+// tagOf parses a field's tag; ok: the tag exists and is valid.
 func tagOf(f reflect.StructField) (t tag, ok bool) {
 	text, ok := f.Tag.Lookup("identity")
 	if !ok {
@@ -182,18 +182,18 @@ func tagOf(f reflect.StructField) (t tag, ok bool) {
 	return t, len(t.scopes) > 0
 }
 
-// reader makes of values what of them counts in a scope, as JSON can hold it.
+// reader extracts what counts in a scope from values, in a form that JSON can hold.
 type reader struct {
 	scope     string
-	variables map[string]cty.Value // that the rules it came by read
-	searched  map[*Knowledge]bool  // that retrieve blocks name
+	variables map[string]cty.Value // those that the rules read so far use
+	searched  map[*Knowledge]bool  // those that retrieve blocks name
 }
 
 func newReader(scope string) *reader {
 	return &reader{scope, map[string]cty.Value{}, map[*Knowledge]bool{}}
 }
 
-// value reads a pointer to a struct with tags, or nil.
+// value reads a pointer to a struct with tags; nil stays nil.
 func (r *reader) value(pointer any) any {
 	v := reflect.ValueOf(pointer)
 	if v.IsNil() {
@@ -202,7 +202,7 @@ func (r *reader) value(pointer any) any {
 	return r.fields(v.Elem(), false)
 }
 
-// fields reads a struct: an object of the fields that count and are not zero.
+// fields reads a struct into an object of the fields that count and are not zero.
 func (r *reader) fields(v reflect.Value, whole bool) map[string]any {
 	object := map[string]any{}
 	for i := range v.NumField() {
@@ -221,7 +221,7 @@ func (r *reader) fields(v reflect.Value, whole bool) map[string]any {
 		}
 		read := r.read(value, t.whole)
 		if inside, ok := read.(map[string]any); ok && value.Kind() == reflect.Struct && len(inside) == 0 {
-			continue // only what is out is set
+			continue // only fields that do not count are set
 		}
 		object[f.Name] = read
 	}
@@ -238,7 +238,7 @@ func (r *reader) read(v reflect.Value, whole bool) any {
 		return e.Text()
 	case v.Type() == rawType:
 		return v.Interface()
-	case v.Type() == knowledgeType: // it has parts of its own
+	case v.Type() == knowledgeType: // PartDigests gives its store a digest of its own
 		k := v.Interface().(*Knowledge)
 		r.searched[k] = true
 		return k.Name

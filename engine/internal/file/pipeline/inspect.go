@@ -13,20 +13,20 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/rule"
 )
 
-// Inspected is an item that somebody looks at.
+// Inspected is an item that a person inspects.
 type Inspected struct {
 	*rule.Env
-	Unknown map[string]string // why names have no value, by name
+	Unknown map[string]string // why a name has no value, by name
 }
 
-// Lacks says why names have no value.
+// Lacks records why names have no value.
 func (i *Inspected) Lacks(why string, names ...string) {
 	for _, name := range names {
 		i.Unknown[name] = why
 	}
 }
 
-// Check refuses a rule that reads what is not known of the item.
+// Check rejects a rule that reads a name without a value.
 func (i *Inspected) Check(r *rule.Rule) error {
 	for _, name := range rule.Names(rule.Inspect) {
 		if why := i.Unknown[name]; why != "" && r.Reads(name) {
@@ -36,7 +36,7 @@ func (i *Inspected) Check(r *rule.Rule) error {
 	return nil
 }
 
-// NeedsItem reports whether an expression may read what rules see of an item.
+// NeedsItem reports whether an expression may read names of an item.
 func NeedsItem(expression string) bool {
 	return slices.ContainsFunc(word.FindAllString(expression, -1), func(w string) bool {
 		return w != "var" && slices.Contains(rule.Names(rule.Inspect), w)
@@ -45,8 +45,8 @@ func NeedsItem(expression string) bool {
 
 var word = regexp.MustCompile(`[a-z_]+`)
 
-// Inspect returns the value of an expression in the language of rules, which sees what flag
-// does, in the form of Evaluate.
+// Inspect evaluates an expression in the language of rules, which sees the same names as flag. It
+// returns the value in the form of Evaluate.
 func (f *File) Inspect(ctx context.Context, expression string, item *Inspected) (value string, diags hcl.Diagnostics, err error) {
 	r, diags := f.CompileRule(ctx, rule.Inspect, expression)
 	if diags.HasErrors() {
@@ -62,5 +62,5 @@ func (f *File) Inspect(ctx context.Context, expression string, item *Inspected) 
 	return strings.TrimSpace(string(hclwrite.Format(hclwrite.TokensForValue(v).Bytes()))), nil, nil
 }
 
-// Locals are the names of the file's locals, sorted.
+// Locals returns the names of the file's locals, sorted.
 func (f *File) Locals() []string { return keys(f.loader.locals) }

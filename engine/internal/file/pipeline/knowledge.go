@@ -15,8 +15,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// passageMeta are the names under which every passage says where it stands: what
-// an enrich block adds cannot be kept there.
+// passageMeta lists the metadata of every passage: the additions of an enrich block cannot be kept
+// under these names.
 var passageMeta = []string{"document", "start", "end", "header"}
 
 // readEnrich reads the enrich blocks of a knowledge, in file order.
@@ -47,7 +47,7 @@ var enrichAdvice = map[string]string{
 	"on_error": "An enrich block has no %s: a passage that it fails on is kept without its addition, and tried again by the next build.",
 }
 
-// checkSwitches looks at where the additions of an enrich block go.
+// checkSwitches checks where the additions of an enrich block are kept and searched.
 func (l *loader) checkSwitches(s *Stage, written stageBody) {
 	if s.Lexical {
 		return
@@ -63,7 +63,7 @@ func (l *loader) checkSwitches(s *Stage, written stageBody) {
 
 const maxDelimiter = 100 // bytes
 
-// checkDelimiter looks at the delimiter of an enrich block, which stands below others.
+// checkDelimiter checks the delimiter of an enrich block against those of the blocks above.
 func (l *loader) checkDelimiter(s *Stage, written stageBody, above []*Stage) {
 	if s.Delimiter == "" {
 		return
@@ -97,7 +97,7 @@ func (l *loader) readKnowledge(b *hcl.Block) *Knowledge {
 	return k
 }
 
-// single returns the one block of a type that a knowledge has, or an empty one.
+// single returns the knowledge's one block of a type, or an empty one.
 func (l *loader) single(in *hcl.Block, blocks hcl.Blocks, typ string) *hcl.Block {
 	found := blocks.OfType(typ)
 	if len(found) == 0 {
@@ -109,8 +109,8 @@ func (l *loader) single(in *hcl.Block, blocks hcl.Blocks, typ string) *hcl.Block
 	return found[0]
 }
 
-// readSource reads a source or input block. instead replaces its path; cut says that
-// what a source has is cut into chunks.
+// readSource reads a source or input block. instead replaces its path; cut says that the documents
+// of a source are cut into chunks.
 func (l *loader) readSource(b *hcl.Block, instead string, cut bool) Source {
 	in := "knowledge"
 	if b.Type == "input" {
@@ -146,21 +146,21 @@ func (l *loader) readSource(b *hcl.Block, instead string, cut bool) Source {
 	for _, name := range []string{"exclude", "max_bytes", "html"} {
 		attr, ok := content.Attributes[name]
 		if ok && name == "exclude" && len(a.texts(name)) == 0 {
-			continue // a file that is made for either has it in a variable
+			continue // a file for rows or documents has it in a variable
 		}
-		if ok && !l.Absent { // else nobody knows what it is
+		if ok && !l.Absent { // without the file, nobody knows its type
 			l.errorAt(attr.NameRange, "Not of rows", "%s is about documents, and %s is a file of rows.", name, s.Path)
 		}
 	}
 	s.Form = a.form(s.Path)
 	if instead != "" {
-		s.Replace(s.Path) // the file says how its own input is written
+		s.Replace(s.Path) // the file also describes the replaced input
 	}
 	l.mapColumns(&s, b.Type == "input")
 	return s
 }
 
-// checkFile reports a file that is not there.
+// checkFile reports a missing file.
 func (l *loader) checkFile(path string, at hcl.Range) {
 	if path == "-" || l.Absent {
 		return
@@ -196,7 +196,7 @@ func (l *loader) neighbour(path string) string {
 	return rule.DidYouMean(filepath.Base(path), names)
 }
 
-// uses lists what a kind's use may be.
+// uses lists the possible values of use for a kind.
 func (l *loader) uses(kind sdk.Kind) string {
 	return strings.Join(l.Catalog.Uses(kind), ", ")
 }

@@ -19,32 +19,32 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Options are what the command line adds to a file.
+// Options holds what the command line adds to a file.
 type Options struct {
-	Vars             map[string]string                // of -var
-	VarFiles         []string                         // of -var-file, later ones win
+	Vars             map[string]string                // given by -var
+	VarFiles         []string                         // given by -var-file; later ones win
 	Getenv           func(name string) (string, bool) // the environment
-	Dir              string                           // what paths given on the command line are relative to
+	Dir              string                           // the folder for relative paths on the command line
 	Input            string                           // replaces the path of every input block; "-" is standard input
-	Columns          map[string]string                // of the rows of inputs, by what they mean: id, text, label or gold
-	KnowledgeColumns map[string]string                // of the rows of each source: id, text, label or context
-	Set              []Override                       // of arguments, by target
-	Absent           bool                             // sources and inputs are on another machine: they are not looked for
-	Text             []byte                           // of the file, as an editor has it; nil: what the disk has
+	Columns          map[string]string                // columns of the rows of inputs, by meaning: id, text, label or gold
+	KnowledgeColumns map[string]string                // columns of the rows of each source, by meaning: id, text, label or context
+	Set              []Override                       // overrides of arguments, by target
+	Absent           bool                             // sources and inputs are on another machine: do not look for them
+	Text             []byte                           // the file's text in an editor; nil: read it from the disk
 	Catalog          Catalog
-	Prices           Prices          // of what the file does not say; nil: nobody knows
-	Secrets          *redact.Secrets // gets those of the file; may be nil
-	// Away turns a path of the machine that opened the file first into a path of this machine. The
-	// checked file keeps that machine's paths, so that the same depends on it; configs that stages open
-	// with have this machine's. nil: it is the same machine.
+	Prices           Prices          // for models without a price in the file; nil: no prices are known
+	Secrets          *redact.Secrets // gets the secrets of the file; may be nil
+	// Away maps a path of the machine that first opened the file to a path of this machine. The checked
+	// file keeps the first machine's paths, so that its digests stay the same; the configs that stages
+	// open with have this machine's. nil: it is the same machine.
 	Away func(path string) string
 }
 
-// Load reads and checks a pipeline file. The File is never nil, so that its
-// Sources can print the diagnostics; without errors it is complete.
+// Load reads and checks a pipeline file. The File is never nil, so that its Sources can print the
+// diagnostics; if there are no errors it is complete.
 //
-// What a file may take is bounded. When ctx ends, Load returns within half a
-// second with a diagnostic that says so.
+// Package bounded limits what a file may take. When ctx ends, Load returns within half a second
+// with a diagnostic that says so.
 func Load(ctx context.Context, path string, o Options) (*File, hcl.Diagnostics) {
 	ctx, cancel := bounded.WithTimeout(ctx)
 	defer cancel()
@@ -66,29 +66,29 @@ func Load(ctx context.Context, path string, o Options) (*File, hcl.Diagnostics) 
 		diags := l.parse(src)
 		return loaded{l.file, diags}, nil
 	})
-	if err != nil { // the loader is still at work, so its file is left alone
+	if err != nil { // the loader still runs, so do not touch its file
 		return &File{Path: path}, hcl.Diagnostics{l.Interrupted()}
 	}
 	return got.file, got.diags
 }
 
-// loader is the work on one file.
+// loader holds the state of reading one file.
 type loader struct {
 	Options
 	*bounded.Evaluator
-	dir   string // of the file; paths in it are relative to this
+	dir   string // the file's folder; paths in the file are relative to it
 	src   []byte
 	file  *File
 	diags hcl.Diagnostics
 
-	vars, locals map[string]cty.Value // unknown: wrong, and reported already
+	vars, locals map[string]cty.Value // an unknown value is wrong, and already reported
 	paths        map[string]bool      // variables whose values are paths
 	visible      map[string]cty.Value // the variables as rules see them
 	models       []*model
 	overrides    []*replacement
-	targets      []string // that an override could have had, as far as stages of its name have been read
-	short        []string // names of short secrets that the expression at hand reads, and none before it
-	off          bool     // a stage that is not enabled is being read: its environment may be missing
+	targets      []string // targets that an override could have named, in the stages of its name read so far
+	short        []string // short secrets that the current expression reads first
+	off          bool     // the stage being read is disabled: its environment may be missing
 }
 
 func newLoader(ctx context.Context, path string, o Options) *loader {
@@ -117,7 +117,7 @@ func (l *loader) parse(src []byte) (diags hcl.Diagnostics) {
 	f, diags := bounded.Parse(src, l.file.Path)
 	l.file.Sources[l.file.Path] = f
 	if l.add(diags); diags.HasErrors() {
-		return l.diags // errors after a syntax error may follow from it
+		return l.diags // later errors may follow from the syntax error
 	}
 	content, diags := f.Body.Content(grammar.Described().Schema())
 	l.add(diags)
@@ -143,7 +143,7 @@ func (l *loader) parse(src []byte) (diags hcl.Diagnostics) {
 	return l.sorted()
 }
 
-// require reads what the file requires of third parties, and has the catalog know it.
+// require reads which third-party plugins the file requires, and adds them to the catalog.
 func (l *loader) require(blocks hcl.Blocks) {
 	required, diags := plugin.Read(blocks, l.dir)
 	l.add(diags)
@@ -158,11 +158,10 @@ func (l *loader) require(blocks hcl.Blocks) {
 	}
 }
 
-// add keeps diagnostics, each once: a fallback is read together with the stage
-// it stands in, and would repeat its errors. Too many errors end
-// loading; of the warnings no more are kept.
+// add keeps each diagnostic once: a fallback is read together with its stage, and would repeat its
+// errors. After too many diagnostics, an error ends loading and a warning is dropped.
 func (l *loader) add(diags hcl.Diagnostics) {
-	if len(diags) > bounded.MaxDiagnostics { // those of a body come in no order
+	if len(diags) > bounded.MaxDiagnostics { // a body's diagnostics come in no order
 		slices.SortStableFunc(diags, byPlace)
 	}
 	for _, d := range diags {
@@ -193,7 +192,7 @@ func (l *loader) sorted() hcl.Diagnostics {
 	return l.diags
 }
 
-// byPlace orders diagnostics as a file does; those of no place come first.
+// byPlace orders diagnostics by their place in the file; those without a place come first.
 func byPlace(a, b *hcl.Diagnostic) int {
 	switch {
 	case a.Subject == nil && b.Subject == nil:
@@ -213,8 +212,7 @@ func (l *loader) errorAt(at hcl.Range, summary, format string, args ...any) {
 	}})
 }
 
-// distinct refuses the second of two blocks of the same name, and names that
-// could not be the name of a folder.
+// distinct rejects the second of two blocks of the same name, and names that cannot name a folder.
 func (l *loader) distinct(blocks hcl.Blocks) hcl.Blocks {
 	first := map[string]*hcl.Block{}
 	var kept hcl.Blocks
@@ -236,7 +234,7 @@ func (l *loader) distinct(blocks hcl.Blocks) hcl.Blocks {
 	return kept
 }
 
-// at is where this machine has a file or folder that the pipeline file names.
+// at returns where this machine has a file or folder that the pipeline file names.
 func (l *loader) at(path string) string {
 	if l.Away == nil || path == "" || path == "-" {
 		return path
@@ -244,8 +242,8 @@ func (l *loader) at(path string) string {
 	return l.Away(path)
 }
 
-// absolute resolves a path against a folder. "-" (standard input) and the
-// empty path stay what they are.
+// absolute resolves a path against a folder. It leaves "-" (standard input) and the empty path as
+// they are.
 func absolute(path, dir string) string {
 	if path == "" || path == "-" || filepath.IsAbs(path) {
 		return path
@@ -253,8 +251,7 @@ func absolute(path, dir string) string {
 	return filepath.Join(dir, path)
 }
 
-// readLocals evaluates the values of all locals blocks, each after those that
-// it refers to.
+// readLocals evaluates the values of all locals blocks, each after the locals that it refers to.
 func (l *loader) readLocals(blocks hcl.Blocks) {
 	all := map[string]*hcl.Attribute{}
 	for _, b := range blocks {
@@ -269,7 +266,7 @@ func (l *loader) readLocals(blocks hcl.Blocks) {
 		}
 	}
 	for name := range all {
-		l.locals[name] = cty.DynamicVal // known by name before it is by value
+		l.locals[name] = cty.DynamicVal // so that the name is known before the value
 	}
 	done := map[string]bool{}
 	var visit func(name string, above []string)
@@ -298,15 +295,14 @@ func (l *loader) readLocals(blocks hcl.Blocks) {
 	}
 }
 
-// fromSearch are the columns that a retrieve stage fills, and candidates those
-// that a rerank stage fills anew.
+// A retrieve stage fills the columns fromSearch; a rerank stage fills candidates anew.
 var (
 	candidates = sdk.Of(sdk.ColumnCandidates, sdk.ColumnCandidateTexts)
 	fromSearch = candidates | sdk.Of(sdk.ColumnVector, sdk.ColumnPrototypes, sdk.ColumnRandom, sdk.ColumnLabels)
 )
 
-// checkStructure checks that every enabled stage finds what it reads, and that
-// the pipeline leads to something.
+// checkStructure checks that every enabled stage finds its inputs, and that the pipeline produces
+// something.
 func (l *loader) checkStructure(p *Pipeline) {
 	l.checkStandardInput(p)
 	var elect, retrieve *Stage
@@ -347,7 +343,7 @@ func (l *loader) checkStructure(p *Pipeline) {
 	}
 }
 
-// noVotes reports an election without voters, at the name of a model where that is empty.
+// noVotes reports an election without voters: at the name of a model, if that name is empty.
 func (l *loader) noVotes(elect *Stage) {
 	for _, m := range l.models {
 		if !m.exists {
@@ -375,7 +371,7 @@ func (l *loader) checkStandardInput(p *Pipeline) {
 	}
 }
 
-// checkFits checks that a stage which may have to learn finds the rows for that.
+// checkFits checks that a stage that learns finds rows to learn from, or the votes of voters.
 func (l *loader) checkFits(s *Stage, retrieve bool) {
 	for _, f := range append([]Fallback{{Stage: s}}, s.Fallbacks...) {
 		switch s := f.Stage; {
@@ -388,7 +384,7 @@ func (l *loader) checkFits(s *Stage, retrieve bool) {
 	}
 }
 
-// reads are the columns that a stage or one of its fallbacks declares.
+// reads returns the columns that a stage or one of its fallbacks declares to read.
 func (s *Stage) reads() sdk.Columns {
 	all := s.Info.Reads
 	for _, f := range s.Fallbacks {

@@ -14,14 +14,14 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// model is a model block. A stage that names it gets what the block says as if it stood in the
-// stage's own block, wherever the stage says nothing else.
+// model is a model block. A stage that names it inherits its arguments, wherever the stage's own
+// block does not set them.
 type model struct {
 	name   string
-	exists bool   // its name is not empty, or not known
-	use    string // the stage that asks it, where the block does not say
+	exists bool   // its name is not empty, or unknown
+	use    string // the plugin stage, where the naming block does not say
 	attrs  hcl.Attributes
-	config []*hclsyntax.Attribute // what a stage's config block would say
+	config []*hclsyntax.Attribute // for the config blocks of the stages that name the model
 	price  hcl.Blocks
 }
 
@@ -48,7 +48,7 @@ func (l *loader) readModel(b *hcl.Block) *model {
 	provider := (arguments{l, m.attrs}).text("provider", "openai")
 	known, ok := providers[provider]
 	if m.use = "openai"; !ok {
-		m.use = provider // the stage of a plugin
+		m.use = provider // a plugin's stage
 	}
 	m.give("model", "name")
 	m.give("batch", "batch")
@@ -77,7 +77,7 @@ func (l *loader) readModel(b *hcl.Block) *model {
 	return m
 }
 
-// give has stages take an argument of the block under a name.
+// give passes an argument of the block on to stages, under a name.
 func (m *model) give(name, argument string) {
 	if attr := m.attrs[argument]; attr != nil {
 		m.add(name, attr.Expr.(hclsyntax.Expression))
@@ -88,7 +88,7 @@ func (m *model) add(name string, e hclsyntax.Expression) {
 	m.config = append(m.config, &hclsyntax.Attribute{Name: name, Expr: e, SrcRange: e.Range(), NameRange: e.Range(), EqualsRange: e.Range()})
 }
 
-// empty reports whether an argument is not given, or given as an empty text.
+// empty reports whether an argument is missing, null or an empty text.
 func (l *loader) empty(attr *hcl.Attribute) bool {
 	if attr == nil {
 		return true
@@ -97,16 +97,16 @@ func (l *loader) empty(attr *hcl.Attribute) bool {
 	return v.IsNull() || v.IsWhollyKnown() && v.Type() == cty.String && v.AsString() == ""
 }
 
-// fromEnvironment is a call of env or secret, which stands nowhere in the file.
+// fromEnvironment returns a call of env or secret that the file does not contain.
 func (l *loader) fromEnvironment(function, name, otherwise string, at hcl.Range) hclsyntax.Expression {
 	e, diags := bounded.ParseExpression(fmt.Appendf(nil, "%s(%q, %q)", function, name, otherwise), l.file.Path)
-	l.add(diags) // the names are those of this file
+	l.add(diags) // the names are racflow's own
 	call := e.(*hclsyntax.FunctionCallExpr)
 	call.NameRange, call.OpenParenRange, call.CloseParenRange = at, at, at
 	return call
 }
 
-// priceOf is a price as a stage's block would have it; nil: the map is empty.
+// priceOf returns a price as a price block of a stage; nil: there is none.
 func (l *loader) priceOf(attr *hcl.Attribute) hcl.Blocks {
 	if attr == nil {
 		return nil
@@ -122,7 +122,7 @@ func (l *loader) priceOf(attr *hcl.Attribute) hcl.Blocks {
 	return hcl.Blocks{{Type: "price", Body: body, DefRange: at, TypeRange: at}}
 }
 
-// takeModel gives a stage's block what the model says that it names; nil: it names none.
+// takeModel adds the arguments of the named model to a stage's block; nil: it names no model.
 func (l *loader) takeModel(b *stageBody) *model {
 	attr, ok := b.attrs["model"]
 	if !ok {
@@ -152,7 +152,7 @@ func (l *loader) takeModel(b *stageBody) *model {
 	return m
 }
 
-// modelOf is the model that a stage names; nil: it names none that there is.
+// modelOf returns the model that a stage names; nil: it names none, or an unknown one.
 func (l *loader) modelOf(attrs hcl.Attributes) *model {
 	if attr := attrs["model"]; attr != nil {
 		name, _ := reference(attr.Expr, "model")
@@ -163,10 +163,10 @@ func (l *loader) modelOf(attrs hcl.Attributes) *model {
 	return nil
 }
 
-// usual are the stages of kinds whose blocks need not say which does the work.
+// usual holds the default stage of each kind whose blocks may leave use out.
 var usual = map[sdk.Kind]string{sdk.KindEmbed: "minilm", sdk.KindStore: "local", sdk.KindElect: "learned"}
 
-// useOf is the stage that does the work of a block, which may name a model; empty: it is not said.
+// useOf returns the stage that a block uses, by default that of its model m; empty: there is none.
 func (l *loader) useOf(b stageBody, m *model) string {
 	kind := sdk.Kind(b.block.Type)
 	unsaid := usual[kind]
@@ -176,8 +176,8 @@ func (l *loader) useOf(b stageBody, m *model) string {
 	return arguments{l, b.attrs}.text("use", unsaid)
 }
 
-// server is what the environment says of the Milvus server to a store whose configs say nothing of
-// it: its address, and the token for it. nil: another store, or a config names one of them itself.
+// server returns the address and token of the Milvus server from the environment, for a store whose
+// configs do not set them. nil: it is another store, or a config sets address, token or user.
 func (l *loader) server(s *Stage, configs []*hclsyntax.Block) *hclsyntax.Block {
 	named := slices.ContainsFunc(configs, func(b *hclsyntax.Block) bool {
 		a := b.Body.Attributes
@@ -192,7 +192,7 @@ func (l *loader) server(s *Stage, configs []*hclsyntax.Block) *hclsyntax.Block {
 	return m.configFor(s.Info)
 }
 
-// configFor is what a model says in the words of a stage: of the arguments that the stage has.
+// configFor returns the model's config for a stage, with only the arguments that the stage has.
 func (m *model) configFor(s sdk.Stage) *hclsyntax.Block {
 	body := &hclsyntax.Body{Attributes: hclsyntax.Attributes{}}
 	for _, attr := range m.config {

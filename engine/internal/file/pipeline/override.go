@@ -15,30 +15,30 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Override gives an argument of a stage or of a model block, or a variable, another value
-// than the file does. It is checked like what is written there.
+// Override replaces the value of an argument of a stage or model block, or of a variable. It is
+// checked like a value in the file.
 type Override struct {
 	// Target is STAGE.ARGUMENT, an argument of the block or of its plugin's
 	// config, or BLOCK.STAGE.ARGUMENT where stages of several kinds have the
 	// name. The embed, store and chunk blocks of a knowledge are
-	// embed.KNOWLEDGE.ARGUMENT and so on. The others are model.NAME.ARGUMENT and var.NAME.
+	// embed.KNOWLEDGE.ARGUMENT and so on. A model is model.NAME.ARGUMENT, a variable var.NAME.
 	Target string
-	// Value is an HCL expression. What is none, or names something that a file
-	// does not know, is a text: soft and "soft" are the same.
+	// Value is an HCL expression. Anything else, and an expression that names something unknown to
+	// files, is a text: soft and "soft" are the same.
 	Value string
 }
 
-// String is the override as it was given, which diagnostics point into.
+// String returns the override as it was given, which diagnostics point into.
 func (o Override) String() string { return o.Target + "=" + o.Value }
 
-// replacement is an override at work.
+// replacement is an override while a file is read.
 type replacement struct {
 	Override
-	block, stage, argument string // block is empty where the target does not say
+	block, stage, argument string // empty: the target does not say
 	used                   []string
 }
 
-// readOverrides takes the targets apart. Variables are set as -var does.
+// readOverrides parses the targets. It sets variables as -var does.
 func (l *loader) readOverrides(variables hcl.Blocks) {
 	var names []string
 	for _, b := range variables {
@@ -72,9 +72,9 @@ func (l *loader) refuse(o Override, format string, args ...any) {
 	}})
 }
 
-// override replaces what overrides name in the body of a stage, the block's own
-// arguments first: use decides which config there is. A block without a name goes by that of
-// its knowledge, and a target has to say which block it is.
+// override applies the overrides of a stage to its body. It replaces the block's own arguments
+// first, because use decides which config there is. A block without a name goes by its knowledge's
+// name, and the target has to name the block's type.
 func (l *loader) override(b *stageBody, stage string, names []string) {
 	var config []*replacement
 	for _, r := range l.overrides {
@@ -83,7 +83,7 @@ func (l *loader) override(b *stageBody, stage string, names []string) {
 		}
 		attr := l.attribute(r).AsHCLAttribute()
 		_, named := reference(attr.Expr, "model")
-		if slices.Contains(names, r.argument) && (r.argument != "model" || named) { // else it is the config's
+		if slices.Contains(names, r.argument) && (r.argument != "model" || named) { // else model is an argument of the config
 			b.attrs[r.argument] = attr
 			r.used = append(r.used, b.block.Type)
 		} else {
@@ -109,10 +109,10 @@ func (l *loader) override(b *stageBody, stage string, names []string) {
 			r.used = append(r.used, b.block.Type)
 		}
 	}
-	b.configs = append(b.configs, written) // the last that is for this plugin wins
+	b.configs = append(b.configs, written) // the last config for a plugin wins
 }
 
-// overrideModel replaces what overrides name in a model block.
+// overrideModel applies the overrides of a model block.
 func (l *loader) overrideModel(m *model, names []string) {
 	for _, r := range l.overrides {
 		if r.block != "model" || r.stage != m.name {
@@ -134,7 +134,7 @@ func prefixed(stage string, names []string) []string {
 	return all
 }
 
-// attribute is an override as it would stand in the file.
+// attribute returns an override as the file would write it.
 func (l *loader) attribute(r *replacement) *hclsyntax.Attribute {
 	name, src := r.String(), []byte(r.Value)
 	l.file.Sources[name] = &hcl.File{Bytes: src}
@@ -151,8 +151,8 @@ func unknownRoot(t hcl.Traversal) bool {
 	return !slices.Contains([]string{"var", "local", "knowledge", "limit", "model"}, t.RootName())
 }
 
-// checkOverrides reports those that found no target, or several that the
-// target does not tell apart.
+// checkOverrides reports overrides with no target, or with several that the target does not tell
+// apart.
 func (l *loader) checkOverrides() {
 	var stages []string
 	for _, m := range l.models {

@@ -18,39 +18,39 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// File is a checked pipeline file: every name in it is known, every type fits
-// and every rule compiles.
+// File is a checked pipeline file: every name in it is known, every type fits and every rule
+// compiles.
 type File struct {
 	Path      string
 	Sources   map[string]*hcl.File // by file name, for printing diagnostics
 	Variables []Variable           // in file order
 	Required  []plugin.Requirement
-	Reads     []string // files, absolute, whose content expressions take
-	// Environment is what expressions take of the environment, also where it has no such variable.
+	Reads     []string // absolute paths of the files whose content expressions read
+	// Environment lists the environment variables that expressions read, missing ones too.
 	Environment []Environment
 	Limits      []*Limit
 	Cache       Cache
 	Knowledge   []*Knowledge
 	Pipelines   []*Pipeline
 
-	loader *loader // has the values that expressions name
+	loader *loader // holds the values that expressions name
 }
 
 // Environment is a variable of the environment that a file reads.
 type Environment struct {
 	Name   string
-	Secret bool // with secret(), not with env()
-	Set    bool // the environment has it
-	Off    bool // a stage reads it that is off, and may miss it
-	// Default is what the file has in its place, where that is used.
+	Secret bool // read by secret(), not by env()
+	Set    bool // the environment has the variable
+	Off    bool // a disabled stage reads it, so it may be missing
+	// Default is the default in the file, where the variable is not set.
 	Default string
 }
 
-// Cache is a cache block: bounds of what the state folder keeps. Results do not depend on it.
+// Cache is a cache block: it limits what the state folder keeps. It does not change results.
 type Cache struct {
-	Vectors int64         // bytes, of passages; 0: none are kept
-	Answers int64         // bytes, of services; 0: any
-	Age     time.Duration // of either; 0: any
+	Vectors int64         // bytes of passages' vectors; 0: keep none
+	Answers int64         // bytes of services' answers; 0: no limit
+	Age     time.Duration // of vectors and answers; 0: no limit
 }
 
 // Variable is a variable of the file with the value it got.
@@ -63,17 +63,17 @@ type Variable struct {
 // Knowledge is a knowledge block: what a pipeline knows and how it is kept.
 type Knowledge struct {
 	Name     string    `identity:"-,its collections are called by it"`
-	Sources  []Source  `identity:"knowledge"` // of rows several; the one that is reviewed is the last; none of an attached collection
+	Sources  []Source  `identity:"knowledge"` // several only if all hold rows; the reviewed one comes last; none for an attached collection
 	Chunk    *Stage    `identity:"knowledge"` // cuts documents into entries; nil: a document is one entry
-	Enrich   []*Stage  `identity:"knowledge"` // add to entries, in file order, disabled ones too
+	Enrich   []*Stage  `identity:"knowledge"` // they add to entries; in file order, disabled ones too
 	Embed    *Stage    `identity:"knowledge"`
-	Store    *Stage    `identity:"run"`       // it keeps what it gets, and searches it in its own way
-	Analyzer string    `identity:"knowledge"` // of the lexical side
+	Store    *Stage    `identity:"run"`       // it keeps the entries, but how it searches them changes only answers
+	Analyzer string    `identity:"knowledge"` // splits texts into words for lexical search
 	Range    hcl.Range `identity:"-,a position"`
 }
 
-// Main is the source by which a knowledge is called: the first one in the file. An attached
-// collection has none: its Path is empty.
+// Main returns the first source in the file, after which people name the knowledge. An attached
+// collection has no source: the returned Path is empty.
 func (k *Knowledge) Main() Source {
 	if len(k.Sources) == 0 { // it is attached, or the file has a mistake
 		return Source{}
@@ -81,11 +81,11 @@ func (k *Knowledge) Main() Source {
 	return k.Sources[0]
 }
 
-// Documents says which files are read whole, one after the other the entries of the knowledge;
-// nil: it is made of rows.
+// Documents says which files are read whole to make the entries of the knowledge; nil: rows make
+// them.
 func (k *Knowledge) Documents() *document.Set { return k.Main().Documents }
 
-// Reviewed is the file of people's decisions; empty: the knowledge has none.
+// Reviewed returns the path of the file of people's decisions; empty: the knowledge has none.
 func (k *Knowledge) Reviewed() string {
 	for _, s := range k.Sources {
 		if s.Reviewed {
@@ -100,7 +100,7 @@ func (k *Knowledge) Stdin() bool {
 	return slices.ContainsFunc(k.Sources, func(s Source) bool { return s.Path == "-" })
 }
 
-// Stages returns the stages of the block that there are and that are enabled.
+// Stages returns the enabled stages of the block.
 func (k *Knowledge) Stages() []*Stage {
 	var all []*Stage
 	if k.Chunk != nil {
@@ -121,7 +121,7 @@ func (k *Knowledge) Enrichers() []*Stage {
 	return all
 }
 
-// Delimiter is the line between a text and the terms added to it where both are embedded.
+// Delimiter returns the line between a text and its added terms where both are embedded.
 func (k *Knowledge) Delimiter() string {
 	for _, s := range k.Enrichers() {
 		if s.Delimiter != "" {
@@ -131,29 +131,29 @@ func (k *Knowledge) Delimiter() string {
 	return sdk.Delimiter
 }
 
-// Source says where rows or documents come from and which of their columns mean what.
+// Source says where rows or documents come from and what their columns mean.
 type Source struct {
-	Path  string      `identity:"knowledge"`           // absolute, a glob, or "-" for standard input; of an input, its content counts
-	Form  source.Form `identity:"run,knowledge,whole"` // how rows are written; without a Format where not even the file's name says it
-	ID    string      `identity:"run,knowledge"`       // columns; ID may be missing in the rows: they are numbered then
+	Path  string      `identity:"knowledge"`           // absolute, a glob, or "-" for standard input; answers depend on the content of their input
+	Form  source.Form `identity:"run,knowledge,whole"` // how rows are written; Format is empty where not even the file's name tells it
+	ID    string      `identity:"run,knowledge"`       // these name columns; rows without an ID are numbered
 	Text  string      `identity:"run,knowledge"`
 	Label string      `identity:"run,knowledge"`
-	// Context is the column with the context of the text, of a knowledge; Gold that
-	// of the gold passages, of an input. Empty: none.
+	// Context names the column with a text's context, in a knowledge; Gold the column with the gold
+	// passages, in an input. Empty: none.
 	Context string   `identity:"knowledge"`
 	Gold    string   `identity:"run"`
 	Meta    []string `identity:"run,knowledge"` // columns kept as metadata; nil: all others
-	// Documents says which files are read whole, instead of as rows, so that none
-	// of the columns above counts; nil: the source holds rows.
+	// Documents says which files are read whole, not as rows: the columns above then have no
+	// effect. nil: the source holds rows.
 	Documents *document.Set `identity:"knowledge"`
-	// Reviewed says that the rows are people's decisions, as package reviewed has them; then none
-	// of the columns above counts, and the file need not exist.
+	// Reviewed says that the rows are people's decisions, in the format of package reviewed: the
+	// columns above then have no effect, and the file need not exist.
 	Reviewed bool      `identity:"knowledge"`
-	Flag     string    `identity:"-,a message has it"` // of the command line, that gives its columns
+	Flag     string    `identity:"-,a message has it"` // the command line's flag that sets the columns
 	Range    hcl.Range `identity:"-,a position"`
 }
 
-// Mapping says which columns of a source of rows mean what.
+// Mapping returns what the columns of a source of rows mean.
 func (s Source) Mapping() source.Mapping {
 	return source.Mapping{ID: s.ID, Text: s.Text, Label: s.Label, Context: s.Context, Gold: s.Gold, Meta: s.Meta, Flag: s.Flag}
 }
@@ -163,8 +163,8 @@ func (s Source) Open(stdin io.Reader) (*source.Reader, error) {
 	return source.Open(s.Path, s.Form, s.Mapping(), stdin)
 }
 
-// Replace names another file in place of the source's own. How that is written is found out
-// anew, but whether a first row names its columns.
+// Replace gives the source another file and detects how its rows are written. Only Header stays:
+// whether a first row names the columns.
 func (s *Source) Replace(path string) {
 	s.Path, s.Form = path, source.Form{Format: source.FormatOf(path), Header: s.Form.Header}
 }
@@ -175,8 +175,8 @@ type Pipeline struct {
 	Input   *Source   `identity:"run"`                                             // nil: the file names none
 	Stages  []*Stage  `identity:"run"`                                             // in file order, disabled ones too
 	Batch   int       `identity:"-,how many items go together"`                    // 0: what suits the stages
-	Budget  Budget    `identity:"-,it ends a run, and is resumed"`                 // of one run
-	Memory  int64     `identity:"-,it ends processes, and they are started again"` // bytes that all may hold together; 0: any
+	Budget  Budget    `identity:"-,it ends a run, and is resumed"`                 // bounds one run
+	Memory  int64     `identity:"-,it ends processes, and they are started again"` // bytes that all processes may hold together; 0: no limit
 	Journal Journal   `identity:"-,it keeps results, and makes none"`
 	Expects []*Expect `identity:"-,it asks about results, and makes none"` // in file order, disabled ones too
 	Range   hcl.Range `identity:"-,a position"`
@@ -186,13 +186,13 @@ type Pipeline struct {
 type Journal struct {
 	Sync  string        // "none", "batch" or "item"
 	Keep  string        // "notable" or "all"
-	Runs  int           // finished ones
-	Age   time.Duration // 0: any
-	Bytes int64         // 0: any
+	Runs  int           // how many finished runs are kept
+	Age   time.Duration // 0: no limit
+	Bytes int64         // 0: no limit
 }
 
-// Knowledge returns what the pipeline's enabled retrieve stages search, each
-// once, in file order.
+// Knowledge returns the knowledge that the enabled retrieve stages search, each once, in file
+// order.
 func (p *Pipeline) Knowledge() []*Knowledge {
 	var all []*Knowledge
 	for _, s := range p.Stages {
@@ -203,8 +203,8 @@ func (p *Pipeline) Knowledge() []*Knowledge {
 	return all
 }
 
-// Limit is a limit block: how many calls may be under way and how many may
-// begin within a minute, of all stages together that name it.
+// Limit is a limit block. It bounds the calls of all stages together that name it: how many are
+// under way, and how many begin within a minute.
 type Limit struct {
 	Name        string
 	Concurrency int // calls at a time
@@ -213,38 +213,38 @@ type Limit struct {
 	Range       hcl.Range
 }
 
-// Prices know what models cost that the file says nothing of: price.go.
+// Prices finds what a model costs where the file does not say: see price.go.
 type Prices interface {
-	// Find returns the price of a model at the service of an address, and where it is
-	// written; false: nobody says.
+	// Find returns a model's price at the service with this address, and where that price is
+	// written; false: no source has one.
 	Find(address, model string) (p Price, from string, ok bool)
 }
 
-// Price is what a million tokens cost, in whatever money the file counts in.
+// Price is the price of a million tokens, in whatever currency the file uses.
 type Price struct {
 	Input, Cached, Output float64
-	Batch                 float64 // what calls in batches cost, as a share of that; 0: half
+	Batch                 float64 // price of calls in batches as a share of these; 0: half
 }
 
-// InBatches is what calls in batches cost.
+// InBatches returns the price of calls in batches.
 func (p Price) InBatches() Price {
 	share := cmp.Or(p.Batch, 0.5)
 	return Price{Input: share * p.Input, Cached: share * p.Cached, Output: share * p.Output}
 }
 
-// Of is what this usage costs.
+// Of returns what this usage costs.
 func (p Price) Of(u sdk.Usage) float64 {
 	cached := min(u.CachedTokens, u.InputTokens)
 	return (float64(u.InputTokens-cached)*p.Input + float64(cached)*p.Cached + float64(u.OutputTokens)*p.Output) / 1e6
 }
 
-// Expected is what tokens cost where no service has any of them in its cache.
+// Expected returns what tokens cost if the service has none of them in its cache.
 func (p Price) Expected(u sdk.Usage) float64 {
 	u.CachedTokens = 0
 	return p.Of(u)
 }
 
-// AtMost is what tokens cost at most, however many of those in are cached.
+// AtMost returns the highest cost of tokens, however many input tokens are cached.
 func (p Price) AtMost(u sdk.Usage) float64 {
 	p.Input = max(p.Input, p.Cached)
 	return p.Of(u)
@@ -252,41 +252,41 @@ func (p Price) AtMost(u sdk.Usage) float64 {
 
 // Budget bounds what the calls of a run may cost.
 type Budget struct {
-	Cost   float64 // in the money of the prices; 0: any
-	Tokens int64   // in and out; 0: any
+	Cost   float64 // in the currency of the prices; 0: no limit
+	Tokens int64   // input and output; 0: no limit
 }
 
 // Stage is a block that does something: chunk, enrich, embed, store, retrieve, rerank, prompt,
 // sample or elect.
 type Stage struct {
 	Block string    `identity:"run,knowledge"`                               // the block's type: "retrieve", "sample", ...
-	Kind  sdk.Kind  `identity:"-,it follows from Block"`                     // of its plugin; empty for retrieve, which is the engine's own work
-	Name  string    `identity:"run,knowledge"`                               // the block's label; in a knowledge block its type
+	Kind  sdk.Kind  `identity:"-,it follows from Block"`                     // the plugin stage's kind; empty for retrieve, which the engine does itself
+	Name  string    `identity:"run,knowledge"`                               // the block's label; in a knowledge block, the block's type
 	Use   string    `identity:"run,knowledge"`                               // the plugin stage; empty for retrieve
-	Info  sdk.Stage `identity:"-,its plugin is compared by its fingerprint"` // what the plugin says of the stage
-	// Program is that of a third party's stage; nil: it is built in.
+	Info  sdk.Stage `identity:"-,its plugin is compared by its fingerprint"` // the plugin's description of the stage
+	// Program runs a third party's stage; nil: the stage is built in.
 	Program *program.Program `identity:"-,it is compared by its hash"`
 	Enabled bool             `identity:"-,a stage that is off is left out"`
 	Config  Config           `identity:"run,knowledge"`
 
 	Retrieve *Retrieve `identity:"run"` // of a retrieve block
-	// N is how many samples a sample block gives per item and, of a prompt
-	// block, the most that a stage takes which reads its prompts.
+	// N is how many samples a sample block gives per item. In a prompt block, it is the largest N
+	// of the stages that read its prompts.
 	N         int `identity:"run"`
 	Resamples int `identity:"run"` // of a sample block: how often an item is asked again while no answer is accepted
-	TopK      int `identity:"run"` // of a rerank block: how many candidates it leaves at most
+	TopK      int `identity:"run"` // of a rerank block: how many candidates it keeps at most
 
-	// Of an enrich block: whether what it adds is embedded with the text, and
-	// whether it is searched by BM25.
+	// In an enrich block: whether additions are embedded with the text, and whether BM25 searches
+	// them.
 	Embedded bool `identity:"knowledge"`
 	Lexical  bool `identity:"knowledge"`
 	// Delimiter is the line between the text and added terms where both are embedded; empty:
 	// sdk.Delimiter.
 	Delimiter string `identity:"knowledge"`
 
-	Limit *Limit `identity:"-,how fast a service is asked"`   // of a stage that calls services; nil: one for each of its endpoints
-	Price *Price `identity:"-,what is reported of its calls"` // nil: nothing that is known
-	// PriceFrom is where the price is written that the file does not say; empty: in the file.
+	Limit *Limit `identity:"-,how fast a service is asked"`   // of a stage that calls services; nil: each of its endpoints has a limit of its own
+	Price *Price `identity:"-,what is reported of its calls"` // nil: unknown
+	// PriceFrom says where the price was found, if not in the file; empty: in the file.
 	PriceFrom string `identity:"-,what is reported of its calls"`
 
 	When      *rule.Rule `identity:"run"` // rules; nil: not given
@@ -298,19 +298,19 @@ type Stage struct {
 	Batch   int           `identity:"-,how many rows go together"`  // 0: the stage's own preference
 	Workers int           `identity:"-,how many calls go together"` // 0: what suits the stage
 	Retries int           `identity:"-,how often a failed call is repeated"`
-	Timeout time.Duration `identity:"-,how long a call may take"` // 0: what package retry says
+	Timeout time.Duration `identity:"-,how long a call may take"` // 0: package retry decides
 	OnError OnError       `identity:"run"`
-	Memory  int64         `identity:"-,it ends processes, and they are started again"` // bytes that the stage's may hold; 0: any
+	Memory  int64         `identity:"-,it ends processes, and they are started again"` // bytes that its processes may hold; 0: no limit
 
 	Range    hcl.Range `identity:"-,a position"` // of the block's header
 	UseRange hcl.Range `identity:"-,a position"`
 }
 
-// Gathers reports whether the stage asks a service in batches, which hold as many rows as there
-// are: it gets those of all items, or documents, together.
+// Gathers reports whether the stage asks a service in batches of any size: it gets the rows of all
+// items, or documents, together.
 func (s *Stage) Gathers() bool { return s.Info.Pends && s.Info.PendsIf != "" }
 
-// CallPrice is what the stage's calls cost: in batches, where it asks in those.
+// CallPrice returns the price of the stage's calls: the batch price, if it asks in batches.
 func (s *Stage) CallPrice() *Price {
 	if s.Price == nil || !s.Gathers() {
 		return s.Price
@@ -324,18 +324,17 @@ type Retrieve struct {
 	From    *Knowledge   `identity:"run"`
 	Ranking sdk.Ranking  `identity:"run,whole"`
 	Filter  *rule.Filter `identity:"run"` // which entries are searched; nil: all
-	// Whole is asked once, when the run begins: where it holds, all entries are the
-	// candidates of every item, and nothing is searched. nil: everything is searched.
+	// Whole is checked once, when the run begins: where it holds, every item gets all entries as
+	// candidates, and nothing is searched. nil: everything is searched.
 	Whole *rule.Rule `identity:"run"`
 }
 
-// Fallback takes over the items for which its rule holds, after its stage
-// failed on them or kept nothing. Its stage is the one it stands in with the
-// arguments that the fallback block changes. Where it changes the mode of a
-// search, it does not inherit keep, which may ask for a score that this mode
-// does not give: it may have a keep of its own.
+// Fallback takes over the items for which its rule holds, after the block's own stage failed on
+// them or kept nothing. Its Stage is that stage, with the arguments that the fallback block
+// changes. A fallback that searches in another mode does not inherit keep, which may ask for a
+// score that this mode does not give: it may have a keep of its own.
 type Fallback struct {
-	Name  string     `identity:"run"` // what its process works with is compared by it
+	Name  string     `identity:"run"` // identifies what its process works with, where runs are compared
 	When  *rule.Rule `identity:"run"`
 	Stage *Stage     `identity:"run"`
 }
@@ -343,7 +342,7 @@ type Fallback struct {
 // OnError says what happens to an item on which a stage failed for good.
 type OnError string
 
-// The choices of on_error.
+// The values of on_error.
 const (
 	FailItem OnError = "fail" // the item fails, with this stage and cause
 	SkipItem OnError = "skip" // the stage's columns stay empty and the item continues
@@ -351,32 +350,31 @@ const (
 
 // Config is the checked config of a stage.
 type Config struct {
-	// Open is the JSON object for the plugin, secrets included: it goes into
-	// Configure of that stage and nowhere else.
+	// Open is the JSON object for the plugin, with secrets: it goes into Configure of that stage
+	// and nowhere else.
 	Open json.RawMessage `identity:"-,it holds secrets"`
 	// Public is the same object with "(secret)" for every secret: for plans,
 	// reports and what a run records.
 	Public json.RawMessage `identity:"-,it holds what does not change results"`
-	// Identity is Public without the arguments that do not change what comes out:
-	// those that do not change results, such as timeouts, and secret ones.
+	// Identity is Public without the arguments that do not change the output: those marked so, such
+	// as timeouts, and secret ones.
 	Identity json.RawMessage `identity:"run,knowledge"`
-	// Secrets are the secret strings in Open and the secrets that they were
-	// made from, sorted, so that they can be masked wherever a plugin might say
-	// them.
+	// Secrets holds the secret strings in Open and the secrets that they were made from, sorted, to
+	// mask them wherever a plugin might print them.
 	Secrets []string `identity:"-,they are secret"`
-	// Ranges are where arguments stand in the file.
+	// Ranges says where each argument stands in the file.
 	Ranges map[string]hcl.Range `identity:"-,positions"`
 
 	written map[string]written `identity:"-,what was read, for diagnostics"`
 }
 
-// Requiring is a Catalog that knows third parties' plugins by what a file requires of them.
+// Requiring is a Catalog that adds the third-party plugins that a file requires.
 type Requiring interface {
-	// Require returns the catalog for a file in a folder.
+	// Require returns the catalog for a file in the folder dir.
 	Require(dir string, required []plugin.Requirement) Catalog
 }
 
-// Programs is a Catalog that knows which program offers a stage; nil: it is built in.
+// Programs is a Catalog that knows which program offers a stage; nil: the stage is built in.
 type Programs interface {
 	Program(use string) *program.Program
 }
@@ -385,18 +383,17 @@ type Programs interface {
 type Catalog interface {
 	// Stage returns the stage that a use expression names.
 	Stage(kind sdk.Kind, use string) (sdk.Stage, bool)
-	// Uses lists all names of a kind, for advice.
+	// Uses lists the names of all stages of a kind, for advice.
 	Uses(kind sdk.Kind) []string
 }
 
-// Validator is a Catalog that can ask stages of other processes about a config, as
-// sdk.Stage.Validate asks those of this one. It gets Config.Open, secrets included.
+// Validator is a Catalog whose stages in other processes can check a config, as sdk.Stage.Validate
+// does in this one. It gets Config.Open, with secrets.
 type Validator interface {
 	Validate(kind sdk.Kind, use string, config []byte) error
 }
 
-// Explainer is a Catalog that can say why it does not offer a stage. Nil means
-// that there is nothing to say beyond that.
+// Explainer is a Catalog that can say why it does not offer a stage; nil: no reason is known.
 type Explainer interface {
 	Explain(use string) error
 }

@@ -18,39 +18,39 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
-// This file knows what models cost where a pipeline file does not say: by a file of
-// the user's, and else by a table that comes with racflow.
+// This file looks up what models cost where a pipeline file does not say: in a file of
+// the user's, then in a table that comes with racflow.
 //
-// Both have the same form: lines of columns that tabs separate, the first of which names
-// them. Lines that begin with # are comments.
+// Both have the same form: tab-separated lines, the first of which names the columns.
+// Lines that begin with # are comments.
 //
 //	host	model	input	cached	output	batch
 //	api.openai.com	gpt-4o-mini	0.15	0.075	0.6	0.5
 //	llm.example.com:8443	*	0		0
 //
-// The host is that of a stage's base_url, with its port or for every port, and the model
-// that of its config; * is every other model of the host. Prices are for a million tokens: in, in
-// and cached by the service, and out. The batch column is what calls in batches cost as a
-// share of that. Without a cached price a cached token costs what any costs, and columns
-// but host, model and input may be left out. What costs 0 is free.
+// The host is that of a stage's base_url; without a port it stands for every port. The model is
+// the one in the stage's config; * is every other model of the host. Prices are for a million
+// input tokens, input tokens that the service has cached, and output tokens. The batch column has
+// the price of calls in batches as a share of these. Without a cached price, a cached token costs
+// as much as any other. Only host, model and input must be given. A price of 0 means free.
 //
-// The user's file is the one that RACFLOW_PRICES names, or else prices.tsv in the folder
-// racflow of the user's configuration. A line of it goes before the table's, and a
-// stage's price block goes before both.
+// RACFLOW_PRICES names the user's file; without it, the file is prices.tsv in the folder
+// racflow of the user's configuration. Its lines override the table's, and a
+// stage's price block overrides both.
 //
 // The table, prices.tsv, has prices in dollars of well-known models at their own services.
-// It is made of LiteLLM's (LICENSE-litellm) by the command in the folder generate, and
-// says of which version and day. Prices change, so plans name that day. It has the lowest
-// step where long prompts cost more, takes a token that is written into a service's cache
-// for any other token, and has no prices of Azure, where a deployment's name does not tell
-// the model, and of gateways. A server of one's own is not in it, so it has no price.
+// The command in the folder generate makes it from LiteLLM's (LICENSE-litellm), and writes
+// its version and day into it. Prices change, so plans name that day. Where long prompts cost
+// more, it has the lowest step. It prices a token that is written into a service's cache
+// like any other token. It has no prices of Azure, where a deployment's name does not tell
+// the model, of gateways, or of a server of one's own.
 //
-// The package fetches nothing.
+// The package downloads nothing.
 
-// columns are those of a table.
+// columns lists the columns of a table.
 var columns = []string{"host", "model", "input", "cached", "output", "batch"}
 
-// read reads a table. place names a line of it.
+// read parses a table. place names a line of it, for messages.
 func read(text []byte, place func(line int) string) (table, error) {
 	t := table{}
 	var names []string
@@ -111,20 +111,20 @@ func priceOf(row map[string]string) (p Price, err error) {
 	p.Input = number("input", 0)
 	p.Cached, p.Output = number("cached", p.Input), number("output", 0)
 	if p.Batch = number("batch", 0.5); p.Batch == 0.5 {
-		p.Batch = 0 // as everywhere
+		p.Batch = 0 // 0 means 0.5
 	} else if p.Batch == 0 && err == nil {
 		err = fmt.Errorf("batch is 0; write the share of the prices that calls in batches cost, as 0.5")
 	}
 	return p, err
 }
 
-// PricesVariable names the user's file of prices in the environment.
+// PricesVariable is the environment variable that names the user's file of prices.
 const PricesVariable = "RACFLOW_PRICES"
 
-// PriceTables are where prices are looked up, the first that has one first.
+// PriceTables is searched in order: the first table with a price wins.
 type PriceTables []table
 
-// table has the prices of models by "host model".
+// table maps "host model" to a price.
 type table map[string]entry
 
 type entry struct {
@@ -166,7 +166,7 @@ func OpenPrices() (PriceTables, error) {
 
 var header = regexp.MustCompile(`LiteLLM (\S+) .*(\d{4}-\d\d-\d\d)`)
 
-// origin names the table that comes with racflow, with its version and how old it is.
+// origin describes the table that comes with racflow: its version and how old it is.
 func origin(now time.Time) string {
 	m := header.FindStringSubmatch(string(shipped[:bytes.IndexByte(shipped, '\n')]))
 	day, err := time.Parse(time.DateOnly, m[2])
@@ -177,8 +177,8 @@ func origin(now time.Time) string {
 	return fmt.Sprintf("LiteLLM %s of %s, %s old", m[1], m[2], terminal.Plural(days, "day"))
 }
 
-// Find returns what a model costs at a service, by the address of that, and where that is
-// written; false: nobody says.
+// Find returns what a model costs at the service with this address, and where that is written;
+// false: no table has it.
 func (t PriceTables) Find(address, model string) (p Price, from string, ok bool) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {

@@ -19,10 +19,10 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// formArguments say how the rows of a file are written.
+// formArguments lists the arguments about how the rows of a file are written.
 var formArguments = []string{"format", "delimiter", "quote", "encoding", "header", "header_row", "sheet", "part", "where"}
 
-// form reads how the rows of a file are written.
+// form reads the arguments that formArguments lists.
 func (a arguments) form(path string) source.Form {
 	f := source.Form{Format: source.FormatOf(path)}
 	if format := a.choice("format", "", grammar.Formats()...); format != "" {
@@ -42,7 +42,7 @@ func (a arguments) form(path string) source.Form {
 	return f
 }
 
-// where reads which value of a column the rows have that count.
+// where reads the condition on rows: a column and the value that it must have.
 func (a arguments) where() (where [2]string) {
 	v, at, ok := a.value("where", cty.Map(cty.String))
 	if !ok {
@@ -57,7 +57,7 @@ func (a arguments) where() (where [2]string) {
 	return where
 }
 
-// character reads a text of one character, or one of the words that stand for something else.
+// character reads a text of one character, or one of the words that have a meaning of their own.
 func (a arguments) character(name string, words ...string) string {
 	v, at, ok := a.value(name, cty.String)
 	if !ok || slices.Contains(words, v.AsString()) || v.AsString() == "" {
@@ -83,7 +83,7 @@ func (a arguments) encoding() string {
 	return v.AsString()
 }
 
-// part reads which share of the rows counts.
+// part reads which share of the rows is used.
 func (a arguments) part() (part [2]float64) {
 	v, at, ok := a.value("part", cty.List(cty.Number))
 	if !ok {
@@ -102,8 +102,8 @@ func (a arguments) part() (part [2]float64) {
 	return part
 }
 
-// mapColumns sets the columns that the command line names. Only a knowledge has contexts, and
-// only an input has gold passages.
+// mapColumns sets the columns that the command line names. Only a knowledge has a context column,
+// only an input a column of gold passages.
 func (l *loader) mapColumns(s *Source, input bool) {
 	columns, given := map[string]*string{"id": &s.ID, "text": &s.Text, "label": &s.Label}, l.Columns
 	if input {
@@ -118,9 +118,9 @@ func (l *loader) mapColumns(s *Source, input bool) {
 	}
 }
 
-// Processes yields the enabled stages of a pipeline that have processes of their own, fallbacks and those
-// of the knowledge included, by the names that messages have for them: sample.mine;
-// embed.NAME of the knowledge NAME. A fallback has the name of its stage.
+// Processes yields the enabled stages of a pipeline that run in a process of their own, with fallbacks
+// and the stages of its knowledge, by the names that messages use: sample.mine; embed.NAME of the
+// knowledge NAME. A fallback has the name of its stage.
 func (p *Pipeline) Processes() iter.Seq2[string, *Stage] {
 	return func(yield func(string, *Stage) bool) {
 		for _, k := range p.Knowledge() {
@@ -135,7 +135,7 @@ func (p *Pipeline) Processes() iter.Seq2[string, *Stage] {
 			}
 		}
 		for _, s := range p.Stages {
-			if !s.Enabled || s.Kind == "" { // a search is the engine's own work
+			if !s.Enabled || s.Kind == "" { // the engine searches itself
 				continue
 			}
 			if !yield(s.Block+"."+s.Name, s) {
@@ -150,8 +150,8 @@ func (p *Pipeline) Processes() iter.Seq2[string, *Stage] {
 	}
 }
 
-// Programs are those of third parties that the pipeline's enabled stages and what they search
-// start, each once, in the order in which data meets them.
+// Programs returns the third-party programs that the pipeline's enabled stages and their knowledge
+// start, each once, in the order in which data reaches them.
 func (p *Pipeline) Programs() []*program.Program {
 	var all []*program.Program
 	add := func(s *Stage) {
@@ -175,7 +175,7 @@ func (p *Pipeline) Programs() []*program.Program {
 	return all
 }
 
-// Concurrency is how many calls at a time the stage's limit lets through.
+// Concurrency returns how many calls at a time the stage's limit allows.
 func (s *Stage) Concurrency() int {
 	if s.Limit != nil {
 		return s.Limit.Concurrency
@@ -183,7 +183,7 @@ func (s *Stage) Concurrency() int {
 	return grammar.DefaultConcurrency
 }
 
-// maxTokens bounds a budget of tokens: all of it fits into a float64.
+// maxTokens is the largest budget of tokens: a float64 holds it exactly.
 const maxTokens = 1 << 50
 
 // readLimit reads a limit block.
@@ -227,7 +227,7 @@ func (l *loader) readLimitOf(b stageBody) *Limit {
 	return nil
 }
 
-// readJournal reads how runs are kept, where a block says so.
+// readJournal reads how runs are kept; without a block, it returns the defaults.
 func (l *loader) readJournal(blocks hcl.Blocks) Journal {
 	a := l.readOnly(blocks, "A pipeline", "pipeline", "journal")
 	return Journal{
@@ -236,7 +236,7 @@ func (l *loader) readJournal(blocks hcl.Blocks) Journal {
 	}
 }
 
-// readCache reads how much is kept of what need not be made twice, where a block says so.
+// readCache reads the limits of the caches; without a block, it returns the defaults.
 func (l *loader) readCache(blocks hcl.Blocks) Cache {
 	a := l.readOnly(blocks, "A file", "cache")
 	return Cache{
@@ -245,7 +245,7 @@ func (l *loader) readCache(blocks hcl.Blocks) Cache {
 	}
 }
 
-// readOnly reads a block of which what it stands in has at most one.
+// readOnly reads a block that may occur at most once in its parent.
 func (l *loader) readOnly(blocks hcl.Blocks, whose string, path ...string) arguments {
 	a := arguments{l, nil}
 	for i, b := range blocks {
@@ -260,8 +260,8 @@ func (l *loader) readOnly(blocks hcl.Blocks, whose string, path ...string) argum
 	return a
 }
 
-// readPrice reads what a stage's calls cost; nil: nobody says so. That is also where
-// its arguments are null, as those of a variable that was given no value.
+// readPrice reads what a stage's calls cost; nil: the file does not say, or its price is null, as
+// with a variable without a value.
 func (l *loader) readPrice(b stageBody) *Price {
 	if len(b.prices) == 0 {
 		return nil
@@ -303,8 +303,7 @@ func (l *loader) readPrice(b stageBody) *Price {
 	return &p
 }
 
-// findPrice finds what the model of a stage costs at its service, where the file does not
-// say it.
+// findPrice looks up what a stage's model costs at its service, if the file does not say.
 func (l *loader) findPrice(s *Stage) {
 	if s.Price != nil || l.Prices == nil || !s.Info.Network {
 		return
@@ -313,7 +312,7 @@ func (l *loader) findPrice(s *Stage) {
 	for i, name := range []string{"base_url", "model"} {
 		a, _ := argument(s.Info, name)
 		if json.Unmarshal(a.Default, &named[i]) != nil {
-			named[i] = "" // there is no default, or it is of another type
+			named[i] = "" // no default, or one of another type
 		}
 	}
 	given := struct {
@@ -328,7 +327,7 @@ func (l *loader) findPrice(s *Stage) {
 	}
 }
 
-// budget reads the bounds of what a run may cost.
+// budget reads the limits on what a run may cost.
 func (a arguments) budget() Budget {
 	b := Budget{Tokens: a.whole("max_tokens", 0, 1, maxTokens)}
 	cost, ok := a.price("max_cost")
@@ -339,7 +338,7 @@ func (a arguments) budget() Budget {
 	return b
 }
 
-// price is an amount of money.
+// price reads an amount of money.
 func (a arguments) price(name string) (amount float64, ok bool) {
 	v, at, ok := a.value(name, cty.Number)
 	if !ok {
@@ -353,8 +352,8 @@ func (a arguments) price(name string) (amount float64, ok bool) {
 	return amount, true
 }
 
-// checkCalls warns of a limit or price that a stage was given which calls no
-// service. What a plugin is like that is not known shows elsewhere.
+// checkCalls warns of a limit or price for a stage that calls no service. Other checks report a
+// plugin that is not known.
 func (l *loader) checkCalls(s *Stage, written stageBody) {
 	if s.Info.Name == "" || s.Info.Network {
 		return
@@ -368,7 +367,7 @@ func (l *loader) checkCalls(s *Stage, written stageBody) {
 	}
 }
 
-// checkBudget refuses a max_cost that cannot see what is spent.
+// checkBudget rejects a max_cost if a stage that calls services has no price.
 func (l *loader) checkBudget(p *Pipeline, attrs hcl.Attributes) {
 	attr, ok := attrs["max_cost"]
 	if !ok {
@@ -382,8 +381,8 @@ func (l *loader) checkBudget(p *Pipeline, attrs hcl.Attributes) {
 // PriceAdvice says what to do where a price is missing.
 const PriceAdvice = `write price { ... } in its block: what a million tokens cost, input = 0.15 and output = 0.6 on lines of their own, 0 where they are free; where the file has a variable for that, -var 'price={ input = 0.15, output = 0.6 }'; or write a file of prices for all pipelines, as racflow plan --help says`
 
-// Unpriced names the enabled stages that call services and have no price. A price of
-// 0 is one: what the file declares to be free.
+// Unpriced names the enabled stages that call services and have no price. A price of 0 is a price:
+// the file declares the service to be free.
 func (p *Pipeline) Unpriced() []string {
 	var free []string
 	check := func(s *Stage, name string) {
@@ -411,8 +410,7 @@ func (p *Pipeline) Unpriced() []string {
 	return free
 }
 
-// countPrompts tells each prompt stage how many samples are taken of its
-// prompts at most.
+// countPrompts sets N of each prompt stage: how many samples voters take of its prompts at most.
 func (p *Pipeline) countPrompts() {
 	for i, s := range p.Stages {
 		if s.Block != "sample" || !s.Enabled {
@@ -435,7 +433,7 @@ func (p *Pipeline) countPrompts() {
 	}
 }
 
-// atLeast makes a prompt stage write for as many samples as a reader takes.
+// atLeast makes a prompt stage write prompts for as many samples as a reader takes.
 func (s *Stage) atLeast(reader *Stage) {
 	if reader.reads().Has(sdk.ColumnPrompts) {
 		s.N = max(s.N, reader.N)
@@ -449,7 +447,7 @@ func (l *loader) warn(at hcl.Range, summary, format string, args ...any) {
 	}})
 }
 
-// Cost is what the samples of a voter cost by the file's prices; 0 where it has none.
+// Cost returns what a voter's samples cost at its price; 0: it has none.
 func (p *Pipeline) Cost(voter string, u sdk.Usage) float64 {
 	for _, s := range p.Stages {
 		if s.Block == "sample" && s.Name == voter && s.Price != nil {

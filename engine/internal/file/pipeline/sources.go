@@ -20,11 +20,11 @@ import (
 // only reads: it has no sources, and its store opens as an sdk.Attacher.
 func (k *Knowledge) Attached() bool { return k.Collection() != "" }
 
-// Collection is what the file calls an attached collection, a name or an alias; empty: the
-// knowledge is built from its sources.
+// Collection returns the name or alias of an attached collection in the file; empty: the knowledge
+// is built from its sources.
 func (k *Knowledge) Collection() string { return k.Store.Config.text(k.Store.Info.Attaches) }
 
-// text is the value of a string argument; empty: it is not given.
+// text returns the value of a string argument; empty: it is not given.
 func (c Config) text(name string) (text string) {
 	var given map[string]json.RawMessage
 	_ = json.Unmarshal(c.Public, &given) // made here
@@ -37,7 +37,7 @@ func (c Config) text(name string) (text string) {
 func (l *loader) readOrigin(k *Knowledge, in *hcl.Block, blocks hcl.Blocks, store *hcl.Block) {
 	argument := k.Store.Info.Attaches
 	w, given := k.Store.Config.written[argument]
-	if given = given && (w.unknown || k.Attached()); !given { // what is unknown is reported already
+	if given = given && (w.unknown || k.Attached()); !given { // an unknown value is already reported
 		cut := len(blocks.OfType("chunk")) > 0
 		k.Sources = l.readSources(in, blocks.OfType("source"), cut, argument)
 		if cut {
@@ -63,11 +63,10 @@ func (l *loader) readOrigin(k *Knowledge, in *hcl.Block, blocks hcl.Blocks, stor
 	}
 }
 
-// mostBytes is the largest size of a document that fits a message together with
-// what a stage says of it.
+// mostBytes is the largest document that fits into a message together with what a stage adds to it.
 const mostBytes = 32 << 20
 
-// rowArguments say how a file of rows is read.
+// rowArguments lists the arguments about how a file of rows is read.
 var rowArguments = append([]string{"id", "text", "label", "meta", "context"}, formArguments...)
 
 // nameDocuments reports whether the path of a source names documents. A text file or workbook
@@ -121,8 +120,8 @@ func (l *loader) readDocuments(s *Source, a arguments, at hcl.Range) {
 }
 
 // readSources reads the sources of a knowledge: one of documents, or any number of rows. It puts the
-// one with people's decisions last, wherever that stands. attaches is the store's argument that could
-// name a collection instead; empty: the store has none.
+// source with people's decisions last. attaches is the store's argument that could name a collection
+// instead; empty: the store has none.
 func (l *loader) readSources(in *hcl.Block, blocks hcl.Blocks, cut bool, attaches string) []Source {
 	var all []Source
 	var reviewed *Source
@@ -158,8 +157,8 @@ func (l *loader) readSources(in *hcl.Block, blocks hcl.Blocks, cut bool, attache
 	return all
 }
 
-// readReviewed reads a source of people's decisions; is reports whether it is one. Without a
-// path there are none, so that a file can leave it to a variable.
+// readReviewed reads a source of people's decisions; is: it is one. Without a path there are no
+// decisions, so that a file can leave the path to a variable.
 func (l *loader) readReviewed(b *hcl.Block) (path string, is bool) {
 	content, diags := b.Body.Content(grammar.Described("knowledge", "source").Schema())
 	a := arguments{l, content.Attributes}

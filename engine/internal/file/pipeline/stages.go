@@ -15,11 +15,10 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// readFallback reads a fallback as the stage it stands in, with the arguments
-// that it changes. A config of the stage holds on for the fallback, except an
-// unlabelled one when the fallback uses another plugin; so does keep, except
-// when the fallback searches in another mode or reranks by another plugin, which
-// gives other scores.
+// readFallback reads a fallback as a copy of its stage, with the arguments that the fallback
+// changes. The fallback inherits the stage's configs, except an unlabelled one where it uses
+// another plugin; it also inherits keep, unless it searches in another mode or reranks by another
+// plugin, which gives other scores.
 func (l *loader) readFallback(s *Stage, stage, change stageBody, at place) Fallback {
 	f := Fallback{Name: change.block.Labels[0]}
 	seen := at.scope
@@ -47,7 +46,7 @@ func (l *loader) readFallback(s *Stage, stage, change stageBody, at place) Fallb
 		merged.prices = stage.prices
 	}
 	f.Stage = l.makeStage(merged, at)
-	l.checkCalls(f.Stage, change) // what it did not write itself suited the stage
+	l.checkCalls(f.Stage, change) // arguments that it inherits were checked with the stage
 	if r := f.Stage.Retrieve; r != nil && r.Ranking.Mode != s.Retrieve.Ranking.Mode && change.attrs["keep"] == nil {
 		f.Stage.Keep = nil
 	}
@@ -77,7 +76,7 @@ func (l *loader) readRetrieve(b stageBody, a arguments, scope rule.Scope) *Retri
 	return r
 }
 
-// readFilter reads which entries are searched; the store has to see to it.
+// readFilter reads which entries are searched, and checks that the store supports filters.
 func (l *loader) readFilter(from *Knowledge, a arguments, scope rule.Scope) *rule.Filter {
 	scope.Texts = len(from.Sources) > 0 && !slices.ContainsFunc(from.Sources, func(s Source) bool { return !s.Reviewed && !s.Form.Format.OfTexts() })
 	f := a.filter("filter", scope)
@@ -88,7 +87,7 @@ func (l *loader) readFilter(from *Knowledge, a arguments, scope rule.Scope) *rul
 	return f
 }
 
-// readFrom reads from = knowledge.NAME, which is a reference and no value.
+// readFrom reads from = knowledge.NAME, which is a reference, not a value.
 func (l *loader) readFrom(b stageBody) *Knowledge {
 	none := &Knowledge{Embed: &Stage{}, Store: &Stage{}}
 	attr, ok := b.attrs["from"]
@@ -115,7 +114,7 @@ func (l *loader) readFrom(b stageBody) *Knowledge {
 	return none
 }
 
-// reference reads BLOCK.NAME, which names a block of that type and is no value.
+// reference reads BLOCK.NAME, which names a block of that type and is not a value.
 func reference(e hcl.Expression, block string) (name string, ok bool) {
 	t, diags := hcl.AbsTraversalForExpr(e)
 	if diags.HasErrors() || t.RootName() != block || len(t) != 2 {
@@ -136,8 +135,8 @@ func (l *loader) known() string {
 	return fmt.Sprintf(" There is %s.", strings.Join(names, ", "))
 }
 
-// checkKeep warns of a keep that asks only for the score of the side that does
-// not search, or for any where whole may hold.
+// checkKeep warns of a keep that reads only the score of the side that is not searched, or any
+// score where whole may hold.
 func (l *loader) checkKeep(s *Stage, attrs hcl.Attributes) {
 	if s.Retrieve == nil || s.Keep == nil {
 		return
@@ -155,7 +154,7 @@ func (l *loader) checkKeep(s *Stage, attrs hcl.Attributes) {
 		"In mode %q no candidate has a %s score, and comparing it is false. Ask for %s or score.", mode, other, mode)
 }
 
-// checkWhole warns of a voter on candidates that may be a knowledge as a whole.
+// checkWhole warns of a voter on candidates that may get the whole knowledge instead.
 func (l *loader) checkWhole(voter, retrieve *Stage) {
 	columns := sdk.Of(sdk.ColumnCandidates, sdk.ColumnPrototypes, sdk.ColumnVector)
 	if reads := voter.reads(); retrieve == nil || retrieve.Retrieve.Whole == nil || reads&columns == 0 || reads.Has(sdk.ColumnPrompts) {
@@ -165,8 +164,7 @@ func (l *loader) checkWhole(voter, retrieve *Stage) {
 		"Where whole of retrieve %q holds, nothing is searched, so that %s has nothing to vote on, and abstains.", retrieve.Name, voter.Use)
 }
 
-// rule compiles the rule that an argument holds; nil if there is none or it
-// is wrong.
+// rule compiles an argument's rule; nil: there is none, or it is wrong.
 func (a arguments) rule(name string, kind rule.Kind, scope rule.Scope) *rule.Rule {
 	src, ok := a.source(name)
 	if !ok {
@@ -177,8 +175,7 @@ func (a arguments) rule(name string, kind rule.Kind, scope rule.Scope) *rule.Rul
 	return r
 }
 
-// filter compiles the filter that an argument holds; nil if there is none or
-// it is wrong.
+// filter compiles an argument's filter; nil: there is none, or it is wrong.
 func (a arguments) filter(name string, scope rule.Scope) *rule.Filter {
 	src, ok := a.source(name)
 	if !ok {
@@ -189,8 +186,8 @@ func (a arguments) filter(name string, scope rule.Scope) *rule.Filter {
 	return f
 }
 
-// What a rule takes of the evaluation's budget for each byte of it, and of the expression that
-// it is written in.
+// A rule spends this much of the evaluation's budget for each byte of its text, and of the
+// expression that gives the text.
 const (
 	compiling = 128
 	reading   = 32
@@ -205,7 +202,7 @@ func (a arguments) source(name string) (rule.Source, bool) {
 	src, diags := rule.NewSource(a.bytes(attr.Expr), attr.Expr, a.contextOf(attr.Expr))
 	a.add(diags)
 	a.Spend(attr.Expr, compiling*min(len(src.Text), rule.MaxSource)+reading*len(attr.Expr.Range().SliceBytes(a.bytes(attr.Expr))))
-	if strings.Contains(src.Text, "var") { // whose values become part of the rule
+	if strings.Contains(src.Text, "var") { // the values of variables become part of the rule
 		for _, v := range a.vars {
 			a.SpendValue(attr.Expr, v, 1)
 		}
@@ -213,7 +210,7 @@ func (a arguments) source(name string) (rule.Source, bool) {
 	return src, !diags.HasErrors()
 }
 
-// bytes are the text that an expression stands in.
+// bytes returns the text that contains an expression.
 func (l *loader) bytes(e hcl.Expression) []byte {
 	if f := l.file.Sources[e.Range().Filename]; f != nil {
 		return f.Bytes
@@ -221,12 +218,12 @@ func (l *loader) bytes(e hcl.Expression) []byte {
 	return l.src
 }
 
-// givesRule reports whether there is a rule to read: an expression can be null
-// (when = var.x ? "..." : null), or at fault.
+// givesRule reports whether there is a rule to read: an expression may be null (when = var.x ?
+// "..." : null), or wrong.
 func (a arguments) givesRule(name string, e hcl.Expression) bool {
 	switch e.(type) {
 	case *hclsyntax.TemplateExpr, *hclsyntax.TemplateWrapExpr:
-		return true // NewSource knows what may stand in it
+		return true // NewSource checks what may stand in it
 	}
 	for _, t := range e.Variables() {
 		if root := t.RootName(); root != "var" && root != "local" {
@@ -238,20 +235,20 @@ func (a arguments) givesRule(name string, e hcl.Expression) bool {
 	return v.IsKnown() && !v.IsNull()
 }
 
-// How often a call is repeated after a transient failure where the file does
-// not say. A service that asks for patience may ask several times.
+// How often a call is repeated after a transient failure by default. A service that asks callers to
+// wait may ask several times.
 const (
 	retries        = 2
 	networkRetries = 5
 )
 
-// place is where a stage stands: what its rules may read.
+// place says where a stage stands, and so what its rules may read.
 type place struct {
-	knowledge *Knowledge // of a block in one
-	scope     rule.Scope // what stands above
+	knowledge *Knowledge // the knowledge block that contains the stage
+	scope     rule.Scope // what stands above the stage
 }
 
-// stageBody is what is written in a stage's block.
+// stageBody is the content of a stage's block.
 type stageBody struct {
 	block     *hcl.Block
 	attrs     hcl.Attributes
@@ -260,9 +257,9 @@ type stageBody struct {
 	fallbacks hcl.Blocks
 }
 
-// body reads a block as it is described. Config blocks have no label or one, which no
-// HCL schema can say, so they are taken out first. The
-// caller gives better advice on arguments that it refuses than HCL would.
+// body reads a block by its description. It takes config blocks out first: they have one label or
+// none, which no HCL schema can express. The caller gives better advice on refused arguments than
+// HCL would.
 func (l *loader) body(b *hcl.Block, described grammar.Block, refused ...string) stageBody {
 	body := *b.Body.(*hclsyntax.Body)
 	s := stageBody{block: b}
@@ -375,8 +372,8 @@ func (l *loader) makeStage(b stageBody, at place) *Stage {
 	return s
 }
 
-// readUse finds the plugin stage that a block uses, and reads its config. m is the model that
-// the block names; nil: it names none.
+// readUse finds the plugin stage that a block uses, and reads its config. m is the model that the
+// block names; nil: it names none.
 func (l *loader) readUse(s *Stage, b stageBody, a arguments, m *model) {
 	at := b.block.DefRange
 	if attr, ok := b.attrs["use"]; ok {
@@ -399,7 +396,7 @@ func (l *loader) readUse(s *Stage, b stageBody, a arguments, m *model) {
 		s.Program = c.Program(s.Use)
 	}
 	info := s.Info
-	info.Name = s.Use // a labelled config is for the name that the file uses
+	info.Name = s.Use // a config's label is the name that the file uses
 	if m != nil {
 		b.configs = append([]*hclsyntax.Block{m.configFor(info)}, b.configs...)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/rule"
 )
 
-// set gives a variable a value from the command line or the environment. A
-// list is written ["a", "b"] or a,b, a map { knn = 2 }.
+// set gives a variable a value from the command line or the environment. A list is written ["a",
+// "b"] or a,b, a map { knn = 2 }.
 func (l *loader) set(v *variable, text, from string) {
 	v.from = from
 	if len(text) > bounded.MaxSource {
@@ -57,8 +57,7 @@ func (l *loader) split(text string) cty.Value {
 	return l.expression(text)
 }
 
-// expression is the value of a text that is HCL without names; NilVal where it
-// is none.
+// expression evaluates a text of HCL without names; NilVal: it is none.
 func (l *loader) expression(text string) cty.Value {
 	e, diags := bounded.ParseExpression([]byte(text), "value")
 	if diags.HasErrors() {
@@ -71,8 +70,7 @@ func (l *loader) expression(text string) cty.Value {
 	return v
 }
 
-// take gives a variable a value, converted to its type. A path is made
-// absolute from dir.
+// take gives a variable a value, converted to its type. It makes a path absolute, relative to dir.
 func (l *loader) take(v *variable, value cty.Value, dir string, at hcl.Range) {
 	v.value = cty.UnknownVal(v.typ)
 	if !value.IsWhollyKnown() {
@@ -99,7 +97,7 @@ func holdsNull(v cty.Value) bool {
 	return v.CanIterateElements() && slices.ContainsFunc(v.AsValueSlice(), cty.Value.IsNull)
 }
 
-// typeOf is the type of a variable that has only a default.
+// typeOf returns the type of a variable that has a default but no type.
 func typeOf(v cty.Value) cty.Type {
 	switch t := v.Type(); t {
 	case cty.Number, cty.Bool:
@@ -148,7 +146,7 @@ func (l *loader) readType(v *variable, e hcl.Expression) {
 		rule.DidYouMean(hcl.ExprAsKeyword(e), []string{"string", "number", "bool", "path", "list", "map"}))
 }
 
-// variable is a variable block, and the values that it was given.
+// variable is a variable block with the value that it was given.
 type variable struct {
 	name  string
 	typ   cty.Type
@@ -159,8 +157,8 @@ type variable struct {
 	from  string
 }
 
-// readVariables reads the variable blocks and gives each its value: of -var,
-// else of a -var-file, else of RACFLOW_VAR_x, else the default.
+// readVariables reads the variable blocks and gives each its value: from -var, else from a
+// -var-file, else from RACFLOW_VAR_x, else the default.
 func (l *loader) readVariables(blocks hcl.Blocks) {
 	var all []*variable
 	known := map[string]*variable{}
@@ -253,8 +251,8 @@ func (l *loader) readVarFile(name string, known map[string]*variable) {
 	}
 }
 
-// seen is the variables as rules see them: a wrong one is the zero
-// value of its type, so that its rules are still checked.
+// seen returns the variables for rules: a wrong one has the zero value of its type, so that rules
+// which read it are still checked.
 func (l *loader) seen() map[string]cty.Value {
 	if l.visible != nil {
 		return l.visible

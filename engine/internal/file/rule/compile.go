@@ -20,8 +20,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// checkNames finds every name that is not one of the kind's or that nothing
-// above writes, and notes the others as read.
+// checkNames reports every name that the kind does not have or that nothing above writes, and
+// records the others as read.
 func (c *compiling) checkNames(tree *parser.Tree) {
 	functions := map[ast.Node]bool{} // identifiers that are called
 	local := map[string]bool{}       // let x = ...
@@ -116,8 +116,8 @@ func (c *compiling) unknownFunction(at file.Location, given string) {
 	c.errorAt(at, "There is no function %q in rules; there are %s.", given, strings.Join(c.callable(), ", "))
 }
 
-// setVariables writes the value of each var.x into the tree, so that it is
-// type-checked like any other constant.
+// setVariables replaces each var.x in the tree by its value, so that it is type-checked like any
+// other constant.
 func (c *compiling) setVariables(tree *parser.Tree) {
 	if !c.reads["var"] {
 		return
@@ -154,7 +154,7 @@ func (c *compiling) setVariables(tree *parser.Tree) {
 	}))
 }
 
-// constant is the node of a variable's value, or what is wrong with it.
+// constant returns the node of a variable's value, or what is wrong with it.
 func constant(v cty.Value) (node ast.Node, problem string) {
 	if v.ContainsMarked() {
 		return nil, "is a secret, and a rule cannot read one"
@@ -189,8 +189,7 @@ func constant(v cty.Value) (node ast.Node, problem string) {
 	return nil, "is neither a text, a number, a bool nor a list of those"
 }
 
-// checkPatterns asks for patterns that are known now: their size bounds what
-// they may read.
+// checkPatterns requires constant patterns: their size limits how much text they may read.
 func (c *compiling) checkPatterns(tree *parser.Tree) {
 	program := 0
 	ast.Walk(&tree.Node, visit(func(n *ast.Node) {
@@ -212,8 +211,8 @@ func (c *compiling) checkPatterns(tree *parser.Tree) {
 	}))
 }
 
-// checkShape keeps lists flat: lists of lists would let a rule of a few lines
-// describe a value of exponential size.
+// checkShape allows only flat lists: with lists of lists, a rule of a few lines could describe a
+// value of exponential size.
 func (c *compiling) checkShape(tree *parser.Tree) {
 	flat := func(nodes ...ast.Node) {
 		for _, n := range nodes {
@@ -262,7 +261,7 @@ func keys(m map[string]cty.Value) []string {
 	return list
 }
 
-// fieldsOf lists the fields of a record as rules name them.
+// fieldsOf lists the fields of a record by their names in rules.
 func fieldsOf(t reflect.Type) []string {
 	var list []string
 	for f := range t.Fields() {
@@ -271,7 +270,7 @@ func fieldsOf(t reflect.Type) []string {
 	return list
 }
 
-// describe replaces the Go types in a message of the expr library.
+// describe replaces Go types in messages of the expr library.
 var describe = strings.NewReplacer(
 	"[]*rule.candidate", "a list of candidates", "*rule.candidate", "a candidate", "rule.candidate", "a candidate",
 	"*rule.item", "the item", "rule.item", "the item",
@@ -284,7 +283,7 @@ var describe = strings.NewReplacer(
 	`unexpected token Operator("=")`, "to compare, write == instead of =",
 ).Replace
 
-// Rule is a compiled rule. It may be evaluated by several goroutines at once.
+// Rule is a compiled rule. Several goroutines may evaluate it at once.
 type Rule struct {
 	*program
 	reads    map[string]bool
@@ -293,28 +292,28 @@ type Rule struct {
 	compared []Comparison
 }
 
-// program is what a rule, or the values of a filter, are compiled to.
+// program is the compiled form of a rule, or of the values of a filter.
 type program struct {
-	text string               // of the rule that it is of
-	vars map[string]cty.Value // that the rule reads
+	text string               // of the rule or filter
+	vars map[string]cty.Value // those that the rule reads
 	code *vm.Program          // nil for a filter, which has one per value
-	uses []name               // whose values it needs
+	uses []name               // the names whose values it needs
 	idle sync.Pool            // of *evaluation
 }
 
-// Variables returns the variables that the rule reads as var.x, with the values that
-// are part of it. The caller must not change it.
+// Variables returns the variables that the rule reads as var.x, with the values compiled into it.
+// The caller must not change the map.
 func (p *program) Variables() map[string]cty.Value { return p.vars }
 
-// Text is the rule as it was written, escapes resolved.
+// Text returns the rule as it was written, escapes resolved.
 func (r *Rule) Text() string { return r.text }
 
-// Reads reports whether the rule mentions a name of Names. The name "candidate_texts" asks
-// whether it looks at the text or metadata of a candidate, which the engine otherwise does not fetch.
+// Reads reports whether the rule mentions a name of Names. The name "candidate_texts" asks whether
+// the rule reads a candidate's text or metadata, which the engine otherwise does not fetch.
 func (r *Rule) Reads(name string) bool { return r != nil && r.reads[name] }
 
-// Compile checks and compiles a rule. It reports every name that is unknown or
-// that nothing above writes, and otherwise the first problem.
+// Compile checks and compiles a rule. It reports every name that is unknown or that nothing above
+// writes; of other problems, only the first.
 func Compile(kind Kind, scope Scope, src Source) (*Rule, hcl.Diagnostics) {
 	c := newCompiling(kind, scope, src)
 	tree := c.check()
@@ -330,17 +329,17 @@ func Compile(kind Kind, scope Scope, src Source) (*Rule, hcl.Diagnostics) {
 	return &Rule{program: &program{text: src.Text, vars: c.vars, code: code, uses: c.uses}, reads: c.reads, mentions: mentions, figures: c.figures, compared: compared}, nil
 }
 
-// compiling is the work on one rule.
+// compiling is the state of compiling one rule.
 type compiling struct {
 	kind    Kind
 	scope   Scope
 	src     Source
-	names   []name // that it may use
+	names   []name // names that the rule may use
 	config  *conf.Config
 	reads   map[string]bool
-	vars    map[string]cty.Value // that it reads
-	uses    []name               // that it does use
-	called  map[string]*figure   // functions of the kind, beside builtins
+	vars    map[string]cty.Value // variables that it reads
+	uses    []name               // names that it uses
+	called  map[string]*figure   // the kind's own functions
 	figures []Figure             // of an Expectation, each once
 	diags   hcl.Diagnostics
 }
@@ -351,7 +350,7 @@ func newCompiling(kind Kind, scope Scope, src Source) *compiling {
 	return c
 }
 
-// check returns the tree of a rule, or nil where there is a problem.
+// check parses and checks a rule; nil: it has a problem.
 func (c *compiling) check() *parser.Tree {
 	if len(c.src.Text) > MaxSource {
 		c.errorAt(file.Location{}, "A rule has at most %d bytes, this one has %d.", MaxSource, len(c.src.Text))
@@ -398,8 +397,8 @@ func (c *compiling) newConfig() *conf.Config {
 	return config
 }
 
-// checkTypes checks what every operator and function is given, and that the
-// whole is true or false.
+// checkTypes checks the operands of operators, the arguments of functions, and that the rule itself
+// is true or false.
 func (c *compiling) checkTypes(tree *parser.Tree) {
 	if _, err := checker.Check(tree, c.config); err != nil {
 		c.exprError(err, tree)
@@ -410,7 +409,7 @@ func (c *compiling) checkTypes(tree *parser.Tree) {
 	}
 }
 
-// compile bounds a checked tree and makes its program, or adds a problem.
+// compile bounds a checked tree and compiles it, or adds a problem.
 func (c *compiling) compile(tree *parser.Tree) *vm.Program {
 	c.bound(tree)
 	var code *vm.Program
@@ -445,8 +444,7 @@ func (c *compiling) say(severity hcl.DiagnosticSeverity, summary string, at file
 	c.diags = append(c.diags, &hcl.Diagnostic{Severity: severity, Summary: summary, Detail: detail, Subject: &subject, Context: &whole})
 }
 
-// exprError adds an error of the expr library, in our words. tree is nil when
-// the error is one of syntax.
+// exprError adds an error of the expr library, reworded. tree is nil for a syntax error.
 func (c *compiling) exprError(err error, tree *parser.Tree) {
 	var f *file.Error
 	if !errors.As(err, &f) {
@@ -467,7 +465,7 @@ func (c *compiling) exprError(err error, tree *parser.Tree) {
 	c.errorAt(at, "%s.", capital(message))
 }
 
-// fieldAdvice lists the fields where a rule names an unknown one.
+// fieldAdvice lists the fields of a record where a rule names an unknown one.
 func (c *compiling) fieldAdvice(tree *parser.Tree, f *file.Error) string {
 	var advice string
 	ast.Walk(&tree.Node, visit(func(n *ast.Node) {
@@ -487,12 +485,12 @@ func (c *compiling) fieldAdvice(tree *parser.Tree, f *file.Error) string {
 	return advice
 }
 
-// whole is the place of the whole rule.
+// whole returns the location of the whole rule.
 func whole(text string) file.Location {
 	return file.Location{From: 0, To: len([]rune(text))}
 }
 
-// visit makes an ast.Visitor of a function.
+// visit makes a function an ast.Visitor.
 type visit func(*ast.Node)
 
 func (v visit) Visit(n *ast.Node) { v(n) }

@@ -11,13 +11,13 @@ import (
 	"github.com/expr-lang/expr/parser"
 )
 
-// Figure is something that an Expectation asks to be measured.
+// Figure is a measurement that an Expectation needs.
 type Figure struct {
 	Name string
-	Args []any // texts, ints and float64s; nil: it takes none
+	Args []any // texts, ints and float64s; nil: the figure takes none
 }
 
-// String is the figure as a rule writes it. Figures that are equal are written alike.
+// String returns the figure as a rule writes it. Equal figures have equal strings.
 func (f Figure) String() string {
 	if f.Args == nil {
 		return f.Name
@@ -34,15 +34,15 @@ func (f Figure) String() string {
 	return f.Name + "(" + strings.Join(args, ", ") + ")"
 }
 
-// Measured are the values of figures, by Figure.String.
+// Measured maps Figure.String to the value of the figure.
 type Measured map[string]Value
 
-// Value is what was measured of a figure: the one of its first three fields that the figure has.
+// Value is the measured value of a figure. Only one of the first three fields is used.
 type Value struct {
 	Number    float64
 	Text      string
 	Truth     bool
-	Low, High float64 // of the interval, where it has one
+	Low, High float64 // of the interval, if the figure has one
 }
 
 func (v Value) limit(which string) float64 {
@@ -52,18 +52,18 @@ func (v Value) limit(which string) float64 {
 	return v.High
 }
 
-// Comparison is a figure that has to be more or less than a number for an Expectation to hold.
+// Comparison is a condition of an Expectation: a figure compared with a number.
 type Comparison struct {
 	Figure Figure
-	Limit  string // "low" or "high" where an end of its interval is compared; empty: its value
-	Op     string // of the figure with the number: ">=", ">", "<=", "<" or "=="
+	Limit  string // "low" or "high" to compare an end of the interval; empty: the value
+	Op     string // with the figure on the left: ">=", ">", "<=", "<" or "=="
 	Number float64
 }
 
-// Figures are what an Expectation asks to be measured, each once.
+// Figures returns the figures that an Expectation needs, each once.
 func (r *Rule) Figures() []Figure { return r.figures }
 
-// Comparisons are those that all have to hold: the rule itself, or what it joins by and.
+// Comparisons returns the comparisons that all have to hold: the rule itself, or those that it joins by and.
 func (r *Rule) Comparisons() []Comparison { return r.compared }
 
 // callable names the functions that the rule may call.
@@ -75,15 +75,15 @@ func (c *compiling) callable() []string {
 	return all
 }
 
-// readFunction notes that a function of the kind is called.
+// readFunction checks that the pipeline has the stage that a called function needs.
 func (c *compiling) readFunction(at file.Location, f *figure) {
 	if ok, needs := c.scope.written(name{writer: f.writer}); !ok {
 		c.unwritten(at, f.name, needs)
 	}
 }
 
-// checkCalls checks the arguments of the kind's functions before anything is measured, because
-// they say what to measure. Their number and types are checked with those of all other functions.
+// checkCalls checks the arguments of the kind's functions before anything is measured, because they
+// say what to measure. checkTypes checks their number and types.
 func (c *compiling) checkCalls(tree *parser.Tree) {
 	ast.Walk(&tree.Node, visit(func(n *ast.Node) {
 		if call, ok := (*n).(*ast.CallNode); ok && c.called[calleeOf(call)] != nil && len(call.Arguments) > 0 {
@@ -92,7 +92,7 @@ func (c *compiling) checkCalls(tree *parser.Tree) {
 	}))
 }
 
-// readFigures finds what is to be measured.
+// readFigures collects the figures to measure.
 func (c *compiling) readFigures(tree *parser.Tree) {
 	if c.kind != Expectation {
 		return
@@ -138,7 +138,7 @@ func calleeOf(call *ast.CallNode) string {
 	return ""
 }
 
-// constants are the values of nodes that are written out, or the first that is not.
+// constants returns the values of literal nodes, or the first node that is not literal.
 func constants(nodes []ast.Node) (all []any, bad ast.Node) {
 	for _, n := range nodes {
 		switch n := n.(type) {
@@ -155,7 +155,7 @@ func constants(nodes []ast.Node) (all []any, bad ast.Node) {
 	return all, nil
 }
 
-// figureOf returns the figure that a node names, also inside low() or high(), of which limit is the name.
+// figureOf returns the figure that a node names, also inside low() or high(); limit is then that name.
 func (c *compiling) figureOf(n ast.Node) (f Figure, limit string, ok bool) {
 	switch n := n.(type) {
 	case *ast.IdentifierNode:
@@ -176,14 +176,14 @@ func (c *compiling) figureOf(n ast.Node) (f Figure, limit string, ok bool) {
 	return Figure{}, "", false
 }
 
-// figureAt returns the node that replaces a figure: a lookup of its measured value. nil: the
-// node is no figure.
+// figureAt returns the node that replaces a figure: a lookup of its measured value. nil: the node
+// is not a figure.
 func (c *compiling) figureAt(n ast.Node) ast.Node {
 	look := func(by, key string, further ...ast.Node) ast.Node {
 		return call(by, append([]ast.Node{hidden(measuredName), &ast.StringNode{Value: key}}, further...)...)
 	}
 	if n, ok := n.(*ast.CallNode); ok && (calleeOf(n) == lowName || calleeOf(n) == highName) && c.called[calleeOf(n)] != nil {
-		inner := n.Arguments[0].(*ast.CallNode) // what it is of has been replaced
+		inner := n.Arguments[0].(*ast.CallNode) // its argument has been replaced
 		return look(limitName, inner.Arguments[1].(*ast.StringNode).Value, &ast.StringNode{Value: calleeOf(n)})
 	}
 	f, _, ok := c.figureOf(n)
@@ -202,7 +202,7 @@ func (c *compiling) figureAt(n ast.Node) ast.Node {
 	return look(by, f.String())
 }
 
-// turned maps a comparison to the one that holds with its two sides swapped.
+// turned maps a comparison to the equivalent one with swapped sides.
 var turned = map[string]string{">=": "<=", ">": "<", "<=": ">=", "<": ">", "==": "=="}
 
 // compared returns the comparisons of figures with numbers that all have to hold.
@@ -229,22 +229,22 @@ func (c *compiling) compared(n ast.Node) []Comparison {
 // figure is a name or a function of an Expectation.
 type figure struct {
 	name   string
-	form   string // of a function, as recall("label"); empty: it is a name
+	form   string // of a function, such as recall("label"); empty: it is a name
 	doc    string
 	writer writer
-	typ    any                      // a value of the type that it has
-	takes  []any                    // of a function: its signatures, as new(func(string) float64)
-	share  bool                     // it has bounds: low and high
-	check  func(args []any) problem // of a function; nil: every value will do
+	typ    any                      // a value of the figure's type
+	takes  []any                    // signatures of a function, such as new(func(string) float64)
+	share  bool                     // it has an interval: low and high
+	check  func(args []any) problem // checks a function's arguments; nil: all values are valid
 }
 
-// problem is what is wrong with an argument; the zero value: nothing.
+// problem says what is wrong with an argument; its zero value: nothing.
 type problem struct {
 	argument int
 	text     string
 }
 
-// figures are in the order of the documentation.
+// figures lists all figures, in the order of the documentation.
 var figures = []figure{
 	{name: "accuracy", doc: "The share of the items with a label that got it. Where the knowledge does not have the label, no answer is the right one. An item that failed is wrong.", writer: elects, typ: 0.0, share: true},
 	{name: "f1", doc: "The mean F1 of all labels that were expected or answered.", writer: elects, typ: 0.0, share: true},
@@ -264,10 +264,10 @@ var figures = []figure{
 	{name: highName, form: "high(FIGURE)", doc: "The upper end of a figure's interval of 95 %, as in high(flagged).", typ: 0.0, takes: []any{new(func(float64) float64)}},
 }
 
-// The functions that take a figure, and not a value.
+// The functions whose argument is a figure, not a value.
 const lowName, highName = "low", "high"
 
-// figureNames are the names among the figures.
+// figureNames returns the figures of a kind that are names.
 func figureNames(kind Kind) (all []name) {
 	for _, f := range figures {
 		if kind == Expectation && f.form == "" {
@@ -277,7 +277,7 @@ func figureNames(kind Kind) (all []name) {
 	return all
 }
 
-// docOf says what a name is, where it is a figure.
+// docOf returns the documentation of a name that is a figure.
 func docOf(name string, kind Kind) string {
 	for _, f := range figures {
 		if kind == Expectation && f.name == name {
@@ -287,7 +287,7 @@ func docOf(name string, kind Kind) string {
 	return ""
 }
 
-// functionsOf are the functions that rules of a kind may call beside builtins.
+// functionsOf returns a kind's own functions, which rules may call beside builtins.
 func functionsOf(kind Kind) map[string]*figure {
 	all := map[string]*figure{}
 	for i, f := range figures {
@@ -298,8 +298,8 @@ func functionsOf(kind Kind) map[string]*figure {
 	return all
 }
 
-// declared is the function as expressions are checked against it. It is never called: what
-// calls it is replaced by its value.
+// declared returns the function's signature for type checks. It is never called: figureAt replaces
+// its calls.
 func (f *figure) declared() *builtin.Function {
 	return guard(f.name, nil, f.takes...)
 }

@@ -11,18 +11,18 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Filter is a compiled filter: comparisons of an entry's fields with values
-// that may depend on the item. It may be bound by several goroutines at once.
+// Filter is a compiled filter: comparisons of an entry's fields with values that may depend on the
+// item. Several goroutines may Bind it at once.
 type Filter struct {
 	*program
 	reads map[string]bool
 	root  part
-	bound *sdk.Filter // where it does not depend on the item
+	bound *sdk.Filter // set if the filter does not depend on the item
 }
 
 // part is a node of a filter.
 type part struct {
-	op      sdk.FilterOp // 0: the operand alone decides, whatever the entry
+	op      sdk.FilterOp // 0: the operand alone decides, for every entry
 	parts   []part
 	field   sdk.Field
 	key     string
@@ -32,20 +32,20 @@ type part struct {
 
 // operand is the value that a field is compared with.
 type operand struct {
-	code  *vm.Program // of one that depends on the item
-	value any         // of any other
+	code  *vm.Program // computes a value that depends on the item
+	value any         // any other value
 }
 
-// Text is the filter as it was written, escapes resolved.
+// Text returns the filter as it was written, escapes resolved.
 func (f *Filter) Text() string { return f.text }
 
-// Reads reports whether the filter mentions a name of Names. Only one that
-// reads "item" can bind differently for different items.
+// Reads reports whether the filter mentions a name of Names. Only a filter that reads "item" can
+// bind differently for different items.
 func (f *Filter) Reads(name string) bool { return f != nil && f.reads[name] }
 
-// CompileFilter checks and compiles a filter. It is a rule that a store can
-// evaluate: comparisons of one field of the entry with a value that does not
-// depend on the entry, joined by and, or, not.
+// CompileFilter checks and compiles a filter. A filter is a rule that a store can evaluate:
+// comparisons of one field of the entry with a value that does not depend on the entry, joined by
+// and, or, not.
 func CompileFilter(scope Scope, src Source) (*Filter, hcl.Diagnostics) {
 	c := newCompiling(Filtering, scope, src)
 	tree := c.check()
@@ -64,7 +64,7 @@ func CompileFilter(scope Scope, src Source) (*Filter, hcl.Diagnostics) {
 		return nil, c.diags
 	}
 	if !c.reads["item"] {
-		f.bound, _ = f.bind(nil) // every value has been compared already
+		f.bound, _ = f.bind(nil) // given has checked every value already
 	}
 	return f, c.diags
 }
@@ -77,9 +77,9 @@ func (p *part) depth() int {
 	return deepest + 1
 }
 
-// LabelSet is the labels of a knowledge: a list for rules that walk it and a
-// set, so that `answer in labels` costs the same for ten labels and for a
-// hundred thousand. Make it once per knowledge; it is read-only afterwards.
+// LabelSet holds the labels of a knowledge: a list for rules that walk it and a set, so that
+// `answer in labels` costs the same for ten labels as for a hundred thousand. Make it once per
+// knowledge; it is read-only afterwards.
 type LabelSet struct {
 	sorted []string
 	set    map[string]struct{}
@@ -109,7 +109,7 @@ func (l *LabelSet) Sorted() []string {
 	return l.sorted
 }
 
-// Has reports whether label is one of them.
+// Has reports whether the set contains label.
 func (l *LabelSet) Has(label string) bool {
 	if l == nil {
 		return false
@@ -118,12 +118,11 @@ func (l *LabelSet) Has(label string) bool {
 	return ok
 }
 
-// maxName is how long a name may be, in bytes, to be a mistyped one.
+// maxName is the longest name, in bytes, that Nearest compares.
 const maxName = 100
 
-// Nearest returns the known name that a mistyped one most likely meant, or ""
-// where none is near: at most two edits away, as Terraform advises, and fewer
-// than the name is long.
+// Nearest returns the known name that a mistyped one most likely meant: at most two edits away, as
+// Terraform does it, and fewer than the name is long. "": no name is near.
 func Nearest(given string, known []string) string {
 	best, edits := "", min(3, len(given))
 	if len(given) > maxName {
@@ -140,7 +139,7 @@ func Nearest(given string, known []string) string {
 	return best
 }
 
-// DidYouMean turns Nearest into advice: a sentence after a space, or nothing.
+// DidYouMean returns Nearest as advice: a sentence after a space, or nothing.
 func DidYouMean(given string, known []string) string {
 	if n := Nearest(given, known); n != "" {
 		return " Did you mean \"" + n + "\"?"

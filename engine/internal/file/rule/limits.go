@@ -14,8 +14,7 @@ import (
 	"github.com/expr-lang/expr/vm/runtime"
 )
 
-// Names that only the tree contains: no rule can be written with them, for
-// checkNames knows none of them.
+// Names that only compiled trees contain: checkNames does not know them, so no rule can use them.
 const (
 	clockName  = "__clock"
 	labelsName = "__labels"
@@ -31,7 +30,7 @@ const (
 	limitName    = "__limit"
 )
 
-// guards are the functions that bound writes into the tree.
+// guards holds the functions that bound writes into the tree.
 var guards = map[string]*builtin.Function{
 	tickName: guard(tickName, func(args ...any) (any, error) {
 		return true, args[0].(*clock).tick()
@@ -68,8 +67,8 @@ func guard(name string, f func(...any) (any, error), signatures ...any) *builtin
 	return &builtin.Function{Name: name, Func: f, Types: types}
 }
 
-// bound rewrites a checked tree so that its evaluation is bounded, and so that
-// `x in labels` looks into the set.
+// bound rewrites a checked tree so that its evaluation is bounded and `x in labels` is a lookup in
+// a set.
 func (c *compiling) bound(tree *parser.Tree) {
 	ast.Walk(&tree.Node, visit(func(n *ast.Node) {
 		if patched := c.figureAt(*n); patched != nil {
@@ -88,7 +87,7 @@ func (c *compiling) bound(tree *parser.Tree) {
 			case node.Operator == "matches":
 				p, err := newPattern(node.Right.(*ast.StringNode).Value)
 				if err != nil {
-					return // checkPatterns has refused it
+					return // checkPatterns has rejected it
 				}
 				ast.Patch(n, call(matchName, &ast.ConstantNode{Value: p}, node.Left))
 			}
@@ -102,25 +101,24 @@ func call(function string, args ...ast.Node) ast.Node {
 	return &ast.CallNode{Callee: hidden(function), Arguments: args}
 }
 
-// MaxSource is how many bytes a rule, or a pattern, may have. It also bounds
-// nesting, and so the parser's stack.
+// MaxSource is the maximum number of bytes of a rule, or of a pattern. It also bounds nesting, and
+// so the parser's stack.
 const MaxSource = 4 << 10
 
-// The other bounds of a rule. They leave room for any rule that a person would
-// write by hand.
+// The other bounds of a rule. Any rule that a person would write by hand stays below them.
 const (
 	maxNodes   = 1000    // of the syntax tree
-	maxMemory  = 1 << 20 // elements of the lists that one evaluation makes
+	maxMemory  = 1 << 20 // elements of the lists that one evaluation creates
 	maxText    = 1 << 20 // bytes of the texts that one evaluation joins
 	maxPattern = 4 << 20 // instructions of a pattern × bytes of its input
 	maxProgram = 10_000  // instructions of all patterns of a rule
-	maxFaults  = 20      // that are reported of one rule
+	maxFaults  = 20      // reported errors per rule
 	maxTime    = 50 * time.Millisecond
-	tickEvery  = 16 // predicates between two looks at the clock
+	tickEvery  = 16 // predicates between two checks of the clock
 )
 
-// clock bounds one evaluation. Loops exist only as predicates (all, filter,
-// ...), and each of those ticks it before its body runs; see bound.
+// clock bounds one evaluation. Loops exist only as predicates (all, filter, ...), and each
+// predicate ticks it before its body runs; see bound.
 type clock struct {
 	ctx      context.Context
 	deadline time.Time
@@ -133,7 +131,7 @@ func (c *clock) tick() error {
 	if c.ticks%tickEvery != 0 {
 		return nil
 	}
-	if c.deadline.IsZero() { // a rule that loops little never looks at the clock
+	if c.deadline.IsZero() { // a rule that loops little never reads the clock
 		c.deadline = time.Now().Add(maxTime)
 		return nil
 	}
@@ -146,8 +144,8 @@ func (c *clock) tick() error {
 	return nil
 }
 
-// join is the + of values that are not known to be numbers when the rule is
-// compiled. Joined in a loop, texts would double each time.
+// join implements + for values that may not be numbers when the rule is compiled. In a loop, joined
+// texts would double each time.
 func (c *clock) join(a, b any) (any, error) {
 	if x, ok := a.(string); ok {
 		if y, ok := b.(string); ok {
@@ -159,15 +157,15 @@ func (c *clock) join(a, b any) (any, error) {
 	return runtime.Add(a, b), nil
 }
 
-// pattern is a regular expression with its size. RE2 runs in time linear in
-// size × input, so bounding that product bounds the time.
+// pattern is a regular expression with its size. RE2 takes time linear in size × input, so bounding
+// that product bounds the time.
 type pattern struct {
 	re   *regexp.Regexp
 	size int
 }
 
-// PatternSize returns how many instructions a regular expression is compiled
-// to, or more. Unlike compiling it, this takes little time and memory.
+// PatternSize returns an upper bound on the instructions of a compiled regular expression. Unlike
+// compiling it, this takes little time and memory.
 func PatternSize(text string) (int, error) {
 	if len(text) > MaxSource {
 		return 1 << 40, nil
@@ -185,7 +183,7 @@ func instructions(re *syntax.Regexp) int {
 		n += instructions(sub)
 	}
 	if re.Op == syntax.OpRepeat {
-		n *= max(re.Min, re.Max, 1) // of at most 1000, and those in each other as well
+		n *= max(re.Min, re.Max, 1) // each is at most 1000, nested ones together too
 	}
 	return n
 }
@@ -220,12 +218,11 @@ func (p *pattern) match(v any) (bool, error) {
 	return p.re.MatchString(text), nil
 }
 
-// builtins are the functions that rules may use: pure ones that a predicate needs, of at most
-// linear cost. The loops
-// among them take a predicate and so tick the clock. Left out on purpose:
-// what makes long texts or nested lists (repeat, replace, join, split, concat,
-// toJSON, reduce, groupBy, ...), what takes more than linear time (sort, uniq),
-// and what is not a function of its arguments (now).
+// builtins lists the functions that rules may use: pure ones that a predicate needs, of at most
+// linear cost. Those that loop take a predicate and so tick the clock. Left out on purpose:
+// functions that make long texts or nested lists (repeat, replace, join, split, concat, toJSON,
+// reduce, groupBy, ...), those that take more than linear time (sort, uniq), and those that depend
+// on more than their arguments (now).
 var builtins = []string{
 	"all", "any", "none", "one", "count", "filter", "map", "find", "findIndex", "findLast", "findLastIndex", "sum",
 	"len", "first", "last", "mean", "min", "max",

@@ -10,18 +10,18 @@ import (
 	"github.com/expr-lang/expr/parser"
 )
 
-// Name is a name that rules of a kind may use, for people.
+// Name describes to people a name that rules of a kind may use.
 type Name struct {
 	Name   string
 	Type   string // in words
-	Needs  string // what has to stand above the rule, of an Expectation anywhere in the pipeline; empty: nothing
-	Doc    string // empty: the name says it
-	Fields []Name // of the record, or of each in the list
+	Needs  string // what has to stand above the rule; for an Expectation, anywhere in the pipeline; empty: nothing
+	Doc    string // empty: the name explains itself
+	Fields []Name // of the record, or of each record in the list
 
 	writer writer
 }
 
-// Described are the names that a rule of a kind may use, without var.
+// Described describes the names that a rule of a kind may use, without var.
 func Described(kind Kind) []Name {
 	var all []Name
 	for _, n := range namesOf(kind) {
@@ -38,14 +38,14 @@ func (s Scope) Offers(n Name) bool {
 	return ok
 }
 
-// Function is one that rules of a kind may call.
+// Function describes a function that rules of a kind may call.
 type Function struct {
 	Name string
-	Form string // as recall("label"); empty: it is one of the expr language
+	Form string // such as recall("label"); empty: the expr language defines it
 	Doc  string
 }
 
-// Functions lists the functions that rules of a kind may call, those of the kind first.
+// Functions lists the functions that rules of a kind may call, the kind's own first.
 func Functions(kind Kind) []Function {
 	var all []Function
 	for _, f := range figures {
@@ -83,9 +83,9 @@ func inWords(t reflect.Type) string {
 	return describe(t.String())
 }
 
-// Mentions reports whether the rule compares something with the text, such as a
-// vote's voter with a name: by ==, in, startsWith, endsWith, contains or matches.
-// The values of variables count; names of fields do not.
+// Mentions reports whether the rule compares anything with the text, such as a vote's voter with a
+// name: by ==, in, startsWith, endsWith, contains or matches. The values of variables count; names
+// of fields do not.
 func (r *Rule) Mentions(text string) bool {
 	if r == nil {
 		return false
@@ -100,7 +100,7 @@ func (r *Rule) Mentions(text string) bool {
 
 // mentionsOf returns the comparisons with texts in a checked rule.
 func (c *compiling) mentionsOf(tree *parser.Tree) (all []func(string) bool) {
-	seen := map[ast.Node]bool{} // other than as a whole text
+	seen := map[ast.Node]bool{} // field names, and patterns that are not compared as whole texts
 	ast.Walk(&tree.Node, visit(func(n *ast.Node) {
 		switch n := (*n).(type) {
 		case *ast.MemberNode:
@@ -134,7 +134,7 @@ func (c *compiling) mentionsOf(tree *parser.Tree) (all []func(string) bool) {
 	return all
 }
 
-// writer is what must stand above a rule for a name to have a value.
+// writer says what must stand above a rule for a name to have a value.
 type writer uint8
 
 const (
@@ -144,16 +144,16 @@ const (
 	elects
 )
 
-// name is one name that rules see: its type, its value and who writes it.
+// name is a name that rules see: its type, its value and what writes it.
 type name struct {
 	name   string
 	writer writer
-	typ    any            // a value of the type that the rule is checked against
+	typ    any            // a value of the type that rules are checked against
 	value  func(*Env) any // nil: only the store knows it, or it is a figure
 }
 
-// item and candidate are sdk records as rules see them: pointers, so that
-// walking a list copies nothing, and without methods, which expr would offer.
+// item and candidate are the sdk records for rules: pointers, so that walking a list copies
+// nothing, and without methods, which expr would offer.
 type item struct {
 	ID   string         `expr:"id"`
 	Text string         `expr:"text"`
@@ -224,9 +224,9 @@ func namesOf(kind Kind) []name {
 	seen := common
 	switch kind {
 	case Filtering:
-		seen = common[:1] // the item: nothing has been found for it yet
+		seen = common[:1] // only the item: nothing has been found for it yet
 	case Whole, Expectation:
-		seen = nil // it is asked once, before or after there are items
+		seen = nil // evaluated once, before or after all items
 	}
 	if kind == Inspect {
 		kind = Flag
@@ -234,8 +234,7 @@ func namesOf(kind Kind) []name {
 	return slices.Concat(seen, ofKind[kind], figureNames(kind))
 }
 
-// written reports whether something above the rule writes the name, and what
-// would.
+// written reports whether something above the rule writes the name, and which stage could.
 func (s Scope) written(n name) (ok bool, needs string) {
 	switch n.writer {
 	case retrieves:
@@ -248,8 +247,8 @@ func (s Scope) written(n name) (ok bool, needs string) {
 	return true, ""
 }
 
-// candidates returns the item's candidates as rules see them. A keep rule is
-// evaluated once per candidate, so they are made once per item.
+// candidates returns the item's candidates for rules. A keep rule runs once per candidate, so the
+// list is made once per item.
 func (e *Env) candidates() []*candidate {
 	if len(e.Item.Candidates) == 0 {
 		return nil

@@ -22,16 +22,15 @@ import (
 // Source is the text of a rule and where it stands in its file.
 type Source struct {
 	Text string
-	// Range returns the place in the HCL file of the runes from..to of Text.
+	// Range returns where the file has the runes from..to of Text.
 	Range func(from, to int) hcl.Range
 }
 
-// NewSource reads a rule from the HCL expression it is written in. file is the
-// whole HCL file; ctx evaluates an expression that is not a plain string.
+// NewSource reads a rule from its HCL expression. file is the whole HCL file; ctx evaluates an
+// expression that is not a plain string.
 //
-// Positions are exact for quoted strings, escapes included, and for heredocs,
-// indented ones too. For any other expression, such as local.rule, every
-// position is the whole expression.
+// Positions are exact for quoted strings, with escapes, and for heredocs, also indented ones. For
+// any other expression, such as local.rule, every position is the whole expression.
 func NewSource(file []byte, e hcl.Expression, ctx *hcl.EvalContext) (Source, hcl.Diagnostics) {
 	if diags := refuseTemplate(e); diags.HasErrors() {
 		return Source{}, diags
@@ -107,11 +106,11 @@ func ranges(file []byte, e hcl.Expression, text string) func(from, to int) hcl.R
 	}
 }
 
-// positions walks from a known place to each of some byte offsets, which
-// ascend, counting columns in grapheme clusters, as HCL does.
+// positions walks from a known place to ascending byte offsets, and counts columns in grapheme
+// clusters, as HCL does.
 func positions(file []byte, at hcl.Pos, offsets []int) []hcl.Pos {
 	all := make([]hcl.Pos, 0, len(offsets))
-	after := at // the cluster that begins at
+	after := at // the end of the cluster that begins at `at`
 	for _, offset := range offsets {
 		for after.Byte <= offset && after.Byte < len(file) {
 			at = after
@@ -133,14 +132,13 @@ func positions(file []byte, at hcl.Pos, offsets []int) []hcl.Pos {
 	return all
 }
 
-// offsets returns for each rune of text, and for its end, the offset in the
-// file of what it was written as. It reports false where text does not come
-// from a literal that it can read back.
+// offsets returns, for each rune of text and for its end, its offset in the file. It reports false
+// if text does not come from a literal that it can read.
 func offsets(file []byte, r hcl.Range, text string) ([]int, bool) {
 	if !r.CanSliceBytes(file) {
 		return nil, false
 	}
-	// The closing marker of a heredoc is only seen before a line break.
+	// The lexer finds the closing marker of a heredoc only before a line break.
 	tokens, _ := hclsyntax.LexExpression(append(r.SliceBytes(file)[:r.End.Byte-r.Start.Byte:r.End.Byte-r.Start.Byte], '\n'), r.Filename, r.Start)
 	var u unescaper
 	heredoc, end := false, r.End.Byte
@@ -160,8 +158,7 @@ func offsets(file []byte, r hcl.Range, text string) ([]int, bool) {
 	return append(u.offsets, end), string(u.runes) == text
 }
 
-// unescaper reads a string literal as HCL does and keeps where each rune
-// stood.
+// unescaper decodes a string literal as HCL does and records the offset of each rune.
 type unescaper struct {
 	runes   []rune
 	offsets []int
@@ -196,8 +193,8 @@ func unescape(b []byte) (r rune, n int) {
 	return rune(code), 2 + digits
 }
 
-// outdent removes what HCL removed from the lines of an indented heredoc: the
-// start of each line that text lacks.
+// outdent removes the indentation that HCL removed from a heredoc: the part of each line that is
+// missing in text.
 func (u *unescaper) outdent(text string) {
 	want := strings.Split(text, "\n")
 	var runes []rune
@@ -216,19 +213,18 @@ func (u *unescaper) outdent(text string) {
 	u.runes, u.offsets = runes, offsets
 }
 
-// splitting takes a filter apart into what the store evaluates and the values
-// that it compares with.
+// splitting splits a filter into what the store evaluates and the values that it compares with.
 type splitting struct {
 	*compiling
 	source file.Source
-	fixed  *evaluation // for the values that do not depend on the item
+	fixed  *evaluation // computes the values that do not depend on the item
 }
 
-// comparisons are the operators that a filter has, with the one that stands
-// for each when its sides change places; 0: they cannot.
+// comparisons maps the operators of a filter to its operations, also with swapped sides; 0: they
+// cannot be swapped.
 var comparisons = map[string]struct{ op, flipped sdk.FilterOp }{
 	"==":         {sdk.FilterIn, sdk.FilterIn},
-	"!=":         {sdk.FilterIn, sdk.FilterIn}, // and not
+	"!=":         {sdk.FilterIn, sdk.FilterIn}, // under a not
 	"<":          {sdk.FilterLess, sdk.FilterGreater},
 	"<=":         {sdk.FilterLessEqual, sdk.FilterGreaterEqual},
 	">":          {sdk.FilterGreater, sdk.FilterLess},
@@ -237,11 +233,11 @@ var comparisons = map[string]struct{ op, flipped sdk.FilterOp }{
 	"startsWith": {sdk.FilterPrefix, 0},
 }
 
-// writable says what a filter can be.
+// writable describes the form of a filter, for errors.
 const writable = "A filter compares id, label or meta.KEY, as they are, with a value of the file or of the item " +
 	"(==, !=, <, <=, >, >=, in, not in, startsWith), and joins comparisons by and, or, not."
 
-// part returns the part of a filter that a node stands for.
+// part converts a node to a part of a filter.
 func (s *splitting) part(n ast.Node) part {
 	switch n := n.(type) {
 	case *ast.UnaryNode:
@@ -275,8 +271,8 @@ func (s *splitting) part(n ast.Node) part {
 	return part{}
 }
 
-// join combines two parts; those of the same sort become one, however many
-// there are, so that only real nesting is deep.
+// join combines two parts; it merges nested parts of the same operation, so that only real nesting
+// counts as depth.
 func (s *splitting) join(op sdk.FilterOp, n *ast.BinaryNode) part {
 	joined := part{op: op}
 	for _, p := range []part{s.part(n.Left), s.part(n.Right)} {
@@ -315,7 +311,7 @@ func (s *splitting) comparison(n *ast.BinaryNode) part {
 	return p
 }
 
-// field returns a part that names its field.
+// field returns a part with only its field set.
 func (s *splitting) field(n ast.Node) part {
 	if chain, ok := n.(*ast.ChainNode); ok {
 		n = chain.Node
@@ -345,7 +341,7 @@ func (s *splitting) field(n ast.Node) part {
 	return part{}
 }
 
-// compared gives a comparison its value.
+// compared sets the value of a comparison.
 func (s *splitting) compared(p part, n ast.Node) part {
 	perItem := names(n, "item")
 	code := s.compile(&parser.Tree{Node: n, Source: s.source})
@@ -361,7 +357,7 @@ func (s *splitting) compared(p part, n ast.Node) part {
 	return s.given(p, n, v)
 }
 
-// given gives a comparison a value that is known now, and checks it.
+// given sets a value that is known now, and checks the comparison.
 func (s *splitting) given(p part, n ast.Node, v any) part {
 	p.operand.value = v
 	f, err := p.leaf(v, false)
@@ -393,7 +389,7 @@ func names(n ast.Node, given ...string) bool {
 	return found
 }
 
-// place is where a node stands.
+// place returns a node's location, at least one rune long.
 func place(n ast.Node) file.Location {
 	at := n.Location()
 	if at.To <= at.From {

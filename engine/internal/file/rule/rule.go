@@ -15,12 +15,11 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Bind returns the filter for an item, nil where it selects every entry. The
-// same pointer comes back for every item where the filter does not read it.
+// Bind returns the filter for an item; nil: it selects every entry. A filter that does not read the
+// item is the same pointer for every item.
 //
-// Where an item lacks metadata that an entry's field is compared with, that
-// comparison selects nothing, and neither does its not. The error of a value
-// that cannot be computed or compared names the filter.
+// A comparison with metadata that the item lacks selects nothing, and neither does its negation. If
+// a value cannot be computed or compared, the error names the filter.
 func (f *Filter) Bind(ctx context.Context, env *Env) (*sdk.Filter, error) {
 	switch {
 	case f == nil:
@@ -45,9 +44,9 @@ func (f *Filter) bind(e *evaluation) (*sdk.Filter, error) {
 	return &bound, nil
 }
 
-// part binds a part and folds what does not depend on the entry; what follows a decided
-// operand is not evaluated, as in any rule. negated says that the part is under an odd number
-// of nots.
+// part binds a part and folds what does not depend on the entry. As in any rule, it does not
+// evaluate operands after one that decides the result. negated: the part is under an odd number of
+// nots.
 func (e *evaluation) part(p *part, negated bool) (sdk.Filter, error) {
 	switch p.op {
 	case sdk.FilterNot:
@@ -68,7 +67,7 @@ func (e *evaluation) part(p *part, negated bool) (sdk.Filter, error) {
 			switch {
 			case err != nil:
 				return sdk.Filter{}, err
-			case inner.Op == p.op: // also what changes nothing: true in and, false in or
+			case inner.Op == p.op: // also a neutral operand: true in and, false in or
 				joined.Parts = append(joined.Parts, inner.Parts...)
 			case decided(inner):
 				return inner, nil
@@ -91,8 +90,8 @@ func (e *evaluation) part(p *part, negated bool) (sdk.Filter, error) {
 	return p.leaf(v, negated)
 }
 
-// leaf binds a comparison, or a value that decides alone. A missing value selects nothing,
-// under nots as well.
+// leaf binds a comparison, or a value that decides alone. A missing value selects nothing, even
+// under nots.
 func (p *part) leaf(v any, negated bool) (sdk.Filter, error) {
 	if v == nil {
 		return truth(negated), nil
@@ -129,7 +128,7 @@ func (p *part) leaf(v any, negated bool) (sdk.Filter, error) {
 	return f, f.Check()
 }
 
-// scalar returns a value as filters hold it.
+// scalar converts a value to a type that filters use.
 func scalar(v any) (any, error) {
 	switch v := v.(type) {
 	case nil, string, bool, float64:
@@ -173,15 +172,14 @@ func decided(f sdk.Filter) bool {
 
 func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
-// evaluation is what one run of a rule needs; rules keep idle ones.
+// evaluation is the state of one run of a rule; rules keep idle ones for reuse.
 type evaluation struct {
 	vm     vm.VM
 	clock  clock
 	values map[string]any
 }
 
-// Eval evaluates the rule on an item. The error of a rule that fails names the
-// rule.
+// Eval evaluates the rule on an item. Errors name the rule.
 func (r *Rule) Eval(ctx context.Context, env *Env) (bool, error) {
 	e := r.begin(ctx, env)
 	defer r.idle.Put(e)
@@ -196,8 +194,8 @@ func (r *Rule) Eval(ctx context.Context, env *Env) (bool, error) {
 	return holds, nil
 }
 
-// Value is what an expression gives (Inspect), in the values of HCL; an empty one: it
-// is nothing, or a number that is none.
+// Value evaluates an Inspect expression and returns an HCL value; null: it has no value, or is not
+// a number (NaN).
 func (r *Rule) Value(ctx context.Context, env *Env) (cty.Value, error) {
 	e := r.begin(ctx, env)
 	defer r.idle.Put(e)
@@ -208,7 +206,7 @@ func (r *Rule) Value(ctx context.Context, env *Env) (cty.Value, error) {
 	return valueOf(reflect.ValueOf(v)), nil
 }
 
-// valueOf returns a value as HCL has it; records have the names of rules.
+// valueOf converts a value to HCL; records have the names of rules.
 func valueOf(v reflect.Value) cty.Value {
 	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
 		v = v.Elem()
@@ -246,7 +244,7 @@ func valueOf(v reflect.Value) cty.Value {
 	return cty.NullVal(cty.DynamicPseudoType)
 }
 
-// begin prepares to run code on an item until the clock has to be checked again.
+// begin prepares an evaluation on an item, with a new clock.
 func (p *program) begin(ctx context.Context, env *Env) *evaluation {
 	e, _ := p.idle.Get().(*evaluation)
 	if e == nil {
@@ -262,7 +260,7 @@ func (p *program) begin(ctx context.Context, env *Env) *evaluation {
 	return e
 }
 
-// failed adds the rule to an error.
+// failed adds the rule's text to an error.
 func (p *program) failed(err error) error {
 	var f *file.Error
 	if errors.As(err, &f) {
@@ -279,7 +277,7 @@ func (p *program) failed(err error) error {
 	return fmt.Errorf("rule %q: %w", text, err)
 }
 
-// Kind is the argument that a rule stands in; it decides what the rule sees.
+// Kind says in which argument a rule stands; it decides which names the rule sees.
 type Kind uint8
 
 // The kinds of rules.
@@ -290,13 +288,13 @@ const (
 	Flag                        // of elect: should a person look at this verdict?
 	Fallback                    // of a fallback block: does it take over this item?
 	Filtering                   // filter of retrieve: is this entry searched? See CompileFilter
-	Whole                       // whole of retrieve: does all of the knowledge take the place of a search?
-	Expectation                 // rule of expect: is what was measured good enough?
-	Inspect                     // of no argument: a value of an item that somebody looks at, as flag sees it
+	Whole                       // whole of retrieve: does all of the knowledge replace a search?
+	Expectation                 // rule of expect: are the measured figures good enough?
+	Inspect                     // no argument: the value of an expression for a person, with the names of flag
 )
 
-// Scope is what stands above a rule in the file: a name that nothing above
-// writes is an error in the rule that reads it.
+// Scope says what stands above a rule in the file: a rule may not read a name that nothing above
+// writes.
 type Scope struct {
 	Candidates bool                 // a retrieve stage stands above (or this is its own rule)
 	Voters     bool                 // a sample stage stands above (or this is an elect's rule)
@@ -305,33 +303,32 @@ type Scope struct {
 	Texts      bool                 // Filtering: all metadata of the entries are texts
 }
 
-// Env is what a rule sees of one item. The engine fills the fields that the
-// rule Reads and may leave the others empty. An Env belongs to one goroutine
-// at a time; Item.Candidates must not change once a rule has seen them, but
-// Candidate, Rank and Answer may.
+// Env holds what a rule sees of one item. The engine fills the fields that the rule Reads and may
+// leave the others empty. Only one goroutine may use an Env at a time. Item.Candidates must not
+// change once a rule has seen them; Candidate, Rank and Answer may.
 type Env struct {
 	Item            sdk.Item // id, text, meta as item.id ...; Candidates as candidates
 	Labels          *LabelSet
 	CandidateLabels []string
 	Margin          float64 // of the mean ballot of the voters so far: best minus second
-	Agreement       float64 // its best share
+	Agreement       float64 // best share in that ballot
 	Votes           []Vote
 	Candidate       *sdk.Candidate // Keep: id, text, label, meta, score, dense, lexical
 	Rank            int            // Keep: 1 is the best
 	Answer          string         // Accept: the answer in question; Flag: the verdict's
-	Confidence      float64        // Flag: of the verdict; its agreement where the election does not estimate one
+	Confidence      float64        // Flag: the verdict's; its agreement where the election estimates no confidence
 	Failed          bool           // Fallback: the stage failed on this item
-	Error           string         // Fallback: why
-	Knowledge       Extent         // Whole: of the knowledge in question
-	Measured        Measured       // Expectation: what its figures are
+	Error           string         // Fallback: why it failed
+	Knowledge       Extent         // Whole: the size of the knowledge
+	Measured        Measured       // Expectation: the values of its figures
 
-	views  []*candidate   // of Item.Candidates, made when a rule first asks
-	viewed *sdk.Candidate // the first of those that views was made from
+	views  []*candidate   // views of Item.Candidates, made when a rule first reads them
+	viewed *sdk.Candidate // the first candidate that views was made from
 }
 
-// Extent is how much a knowledge holds.
+// Extent is the size of a knowledge.
 type Extent struct {
-	Tokens  int `expr:"tokens"` // roughly, of all texts and their contexts
+	Tokens  int `expr:"tokens"` // rough count, of all texts and their contexts
 	Entries int `expr:"entries"`
 }
 

@@ -17,26 +17,26 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
-// Columns are the names of the columns; of JSON, paths.
+// Columns returns the names of the columns; for JSON, their paths.
 func (r *Rows) Columns() []string {
 	var names []string
 	for _, c := range r.Seen.Columns {
 		if list, ok := strings.CutSuffix(c.Name, "[0]"); ok {
-			names = append(names, list) // which may be the label
+			names = append(names, list) // the whole list may be the label
 		}
 		names = append(names, c.Name)
 	}
 	return names
 }
 
-// Has reports whether there is a column of a name, of a position or, in JSON, at a path.
+// Has reports whether a name is that of a column, its position or, for JSON, a path.
 func (r *Rows) Has(name string) bool {
 	n, err := strconv.Atoi(name)
 	return slices.Contains(r.Columns(), name) || err == nil && n > 0 && n <= len(r.Seen.Columns) && r.Seen.Format.OfTexts() ||
 		strings.ContainsAny(name, ".[") && !r.Seen.Format.OfTexts()
 }
 
-// Map corrects the guess: text, label and id by the column that holds them; empty: none does.
+// Map corrects the guessed columns of text, label and id; empty: no column holds it.
 func (r *Rows) Map(columns map[string]string) error {
 	for means, to := range map[string]*string{"text": &r.Mapping.Text, "label": &r.Mapping.Label, "id": &r.Mapping.ID} {
 		name, given := columns[means]
@@ -58,7 +58,7 @@ func (r *Rows) Map(columns map[string]string) error {
 	return nil
 }
 
-// guess guesses the columns, and what else they may be.
+// guess guesses the columns, and second choices.
 func (r *Rows) guess() {
 	seen := r.Seen
 	if column, _ := splitIn(seen); column != "" {
@@ -92,18 +92,18 @@ func (r *Rows) guess() {
 	r.Mapping.Label = whole(r.Mapping.Label)
 }
 
-// whole is the column of a list where a name is the path to its first element: of labels, the list says
-// whether there are more.
+// whole returns the path of a list for the path to its first element: for labels, the list shows
+// whether there are several.
 func whole(name string) string { return strings.TrimSuffix(name, "[0]") }
 
-// without is what was seen, but for some columns.
+// without removes some columns from what was seen.
 func without(s source.Seen, names ...string) source.Seen {
 	s.Columns = slices.DeleteFunc(slices.Clone(s.Columns), func(c source.Column) bool { return c.Name != "" && slices.Contains(names, c.Name) })
 	return s
 }
 
-// splitIn is the column that says for each row whether it is for training or for tests, with its values by
-// what they stand for; empty: there is none.
+// splitIn returns the column that marks rows as training or test data, with its values by meaning; empty:
+// there is none.
 func splitIn(s source.Seen) (column string, values map[string]string) {
 	for _, c := range s.Columns {
 		if !slices.Contains([]string{"split", "subset", "partition", "fold", "set", "datasplit", "dataset", "datasettype", "mltag"}, strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(c.Name))) {
@@ -122,7 +122,7 @@ func splitIn(s source.Seen) (column string, values map[string]string) {
 	return "", nil
 }
 
-// divide makes two of rows of which a column says what is to be known and what it is tried on.
+// divide splits rows into those to learn from and those to try the pipeline on, if a column marks them.
 func (d *Data) divide() {
 	known := d.Rows[0]
 	column, values := splitIn(known.Seen)
@@ -139,7 +139,7 @@ func (d *Data) divide() {
 	d.Rows = append(d.Rows, &tried)
 }
 
-// choose chooses the sheet of a workbook, or the array of a JSON object: the one with texts.
+// choose chooses the sheet of a workbook, or the array of a JSON object: the first one with texts and labels.
 func (r *Rows) choose() {
 	format := cmp.Or(r.Form.Format, source.FormatOf(r.Path))
 	if r.Form.Sheet != "" || source.IsGlob(r.Path) || format != source.XLSX && format != source.JSON {
@@ -147,7 +147,7 @@ func (r *Rows) choose() {
 	}
 	var names []string
 	if format == source.XLSX {
-		names, _ = source.Sheets(r.Path) // the one who reads the rows says what is wrong
+		names, _ = source.Sheets(r.Path) // the reader of the rows reports errors
 	} else if text, err := readText(r.Path); err == nil {
 		for _, m := range objectOf(text) {
 			if in := elements(m.Value); len(in) > 0 && strings.IndexByte("[{", in[0][0]) >= 0 {
@@ -190,15 +190,15 @@ func (r *Rows) choose() {
 type Documents struct {
 	Path     string
 	Files    int
-	Suffixes map[string]int // how many files have it
+	Suffixes map[string]int // number of files by suffix
 	Unusable []document.File
 	Characters,
-	Read int // of some documents, evenly spread, which are read
-	Code      int // of those: source code
+	Read int // of a sample of documents, evenly spread
+	Code      int // documents of the sample with source code
 	Languages []source.LanguageShare
 }
 
-// readDocuments is how many documents are read to tell what they are.
+// readDocuments is how many documents are read to find out what they contain.
 const readDocuments = 60
 
 func documentsAt(ctx context.Context, place string) (*Documents, error) {
@@ -256,9 +256,9 @@ func documentsAt(ctx context.Context, place string) (*Documents, error) {
 	return d, nil
 }
 
-// visible are the entries of a folder, without those that programs leave there.
+// visible returns the entries of a folder, without hidden and generated ones.
 func visible(folder string) (dirs, files []fs.DirEntry) {
-	entries, _ := os.ReadDir(folder) // what cannot be read holds nothing
+	entries, _ := os.ReadDir(folder) // an unreadable folder counts as empty
 	for _, e := range entries {
 		switch name := e.Name(); {
 		case strings.HasPrefix(name, "."), strings.HasPrefix(name, "_"), strings.HasSuffix(name, ".crc"):
@@ -271,7 +271,7 @@ func visible(folder string) (dirs, files []fs.DirEntry) {
 	return dirs, files
 }
 
-// dialogflow reads the phrases of an agent of Dialogflow ES that has been unpacked.
+// dialogflow reads the phrases of an unpacked agent of Dialogflow ES.
 func dialogflow(d *data, c *converted) bool {
 	_, files := visible(filepath.Join(d.folder, "intents"))
 	for _, f := range files {
@@ -294,8 +294,8 @@ func dialogflow(d *data, c *converted) bool {
 	return true
 }
 
-// labelFolders reads folders of texts, each called by its label. Only names that end in .txt or in nothing
-// say so: Markdown and the like are documents.
+// labelFolders reads folders of texts that are named by their label. It only accepts names with the suffix
+// .txt or none: Markdown and the like are documents.
 func labelFolders(d *data, c *converted) bool {
 	dirs, files := visible(d.folder)
 	if len(dirs) < 2 || slices.ContainsFunc(files, func(f fs.DirEntry) bool { return !strings.HasPrefix(strings.ToLower(f.Name()), "readme") }) {
@@ -322,7 +322,7 @@ func labelFolders(d *data, c *converted) bool {
 	return true
 }
 
-// splitOf is the part of the data that a word stands for; empty: none.
+// splitOf returns the kind of data that a word stands for: train, test or validation; empty: none.
 func splitOf(word string) string {
 	switch strings.ToLower(strings.TrimSpace(word)) {
 	case "train", "training", "trn":

@@ -1,16 +1,16 @@
-// Package scaffold writes a pipeline file for data that nobody has described: it looks at
+// Package scaffold writes a pipeline file for data without a description: it looks at
 // files of rows and at documents, says what it saw, guesses which columns hold what, and
-// makes a file of it that works at once.
+// writes a file that works at once.
 //
-// What it writes is a template with the data's paths, columns and language put in: a short one
-// (folder short) with what is usually set, or one of the pipeline files that racflow comes with
-// (package pipelines). Both have blocks of the same names, and give the same answers. Labelled rows become
-// intent.hcl, other rows and documents contextual.hcl. A tenth of labelled rows, a fifth of fewer than 500, is held
-// out of the knowledge, and is what the pipeline is tried on.
+// It fills the data's paths, columns and language into a template: a short one
+// (folder short) with the usual settings, or one of the pipeline files that come with racflow
+// (package pipelines). Both have blocks of the same names, and give the same answers. For labelled rows the
+// template is intent.hcl, for other rows and documents contextual.hcl. The knowledge leaves out a tenth of the
+// labelled rows, or a fifth of fewer than 500, to try the pipeline on.
 //
-// What other programs export is no table (exports.go has the known forms): its rows are written beside the
-// pipeline file as JSONL, once, so that a run reads rows and nothing else. What is guessed and may well be
-// wrong stands in Rows.Unsure, with what to type; rows with several labels are refused.
+// Exports of other programs are not tables (exports.go has the known forms): their rows are written beside the
+// pipeline file as JSONL, once, so that a run reads only rows. Rows.Unsure lists the guesses that may
+// well be wrong, with what to type; rows with several labels are refused.
 //
-// It asks nobody, and starts no stage. Whether a file may be replaced is the caller's choice.
+// The package asks no questions and starts no stage. The caller decides whether to replace a file.
 package scaffold

@@ -17,15 +17,15 @@ import (
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
 )
 
-// export is a form in which other programs write texts and labels, and which is no table. Its rows are
+// export is a form, other than a table, in which another program writes texts and labels. Its rows are
 // written beside the pipeline as JSONL.
 type export struct {
 	name, what string
-	folder     bool                         // it is a folder, and no file
+	folder     bool                         // a folder, not a file
 	read       func(*data, *converted) bool // false: the data has another form
 }
 
-// exports are the known forms. The first one that fits is taken.
+// exports lists the known forms. The first one that fits is used.
 var exports = []export{
 	{"label-studio", "an export of Label Studio", false, each(labelStudio)},
 	{"chat", "chats: the last question is the text, and what was answered to it the label", false, each(chat)},
@@ -39,10 +39,10 @@ var exports = []export{
 	{"folders", "a folder for each label", true, labelFolders},
 }
 
-// asDocuments is the form that says that a file or folder holds documents, whatever it looks like.
+// asDocuments names the form of files and folders that hold documents, whatever they look like.
 const asDocuments = "documents"
 
-// Forms are the names of the forms that are no formats of a source.
+// Forms names the forms beside the formats of a source.
 func Forms() []string {
 	names := []string{asDocuments}
 	for _, e := range exports {
@@ -51,21 +51,21 @@ func Forms() []string {
 	return names
 }
 
-// maxExport is how much of an export is read, in bytes: it is held in memory.
+// maxExport is the largest export in bytes: it is read into memory.
 const maxExport = 256 << 20
 
-// data is what a file holds.
+// data is the content of a file or folder.
 type data struct {
-	folder  string // empty: a file
+	folder  string // empty: it is a file
 	text    []byte
-	records []json.RawMessage // of JSON: lines, elements, or those of the only array in an object
+	records []json.RawMessage // of JSON: lines, elements, or elements of the only array in an object
 }
 
-// converted are the rows of an export.
+// converted holds the rows of an export.
 type converted struct {
 	rows bytes.Buffer // JSONL
 	n    int
-	left []string // what was left out
+	left []string // notes on what was left out
 }
 
 // field is a column of a row: a text, a number, or a list of labels.
@@ -74,7 +74,7 @@ type field struct {
 	value any
 }
 
-// add adds a row. Of two fields of a name, the second gets another.
+// add adds a row. It renames the second of two fields with the same name.
 func (c *converted) add(row ...field) {
 	c.rows.WriteByte('{')
 	named := map[string]bool{}
@@ -96,14 +96,14 @@ func (c *converted) add(row ...field) {
 	c.n++
 }
 
-// leave notes what was left out.
+// leave notes, once, what was left out.
 func (c *converted) leave(what string) {
 	if !slices.Contains(c.left, what) {
 		c.left = append(c.left, what)
 	}
 }
 
-// exportIn finds the form of a file or folder, or takes the one that is named. nil: it has none of them.
+// exportIn detects the form of a file or folder, or uses the named one. nil: no form fits.
 func exportIn(path string, folder bool, name string) (*export, *converted) {
 	d, ext := &data{folder: path}, strings.ToLower(filepath.Ext(strings.TrimSuffix(path, ".gz")))
 	if !folder {
@@ -112,7 +112,7 @@ func exportIn(path string, folder bool, name string) (*export, *converted) {
 		}
 		text, err := readText(path)
 		if err != nil {
-			return nil, nil // the one who reads it as what it is says why
+			return nil, nil // its reader reports why
 		}
 		d = &data{text: text, records: recordsOf(text)}
 	}
@@ -125,7 +125,7 @@ func exportIn(path string, folder bool, name string) (*export, *converted) {
 	return nil, nil
 }
 
-// readText reads a text of bounded size.
+// readText reads and decodes a text of at most maxExport bytes.
 func readText(path string) ([]byte, error) {
 	in, err := os.Open(path)
 	if err != nil {
@@ -147,7 +147,7 @@ func readText(path string) ([]byte, error) {
 	return all, err
 }
 
-// recordsOf are the values in a text of JSON: of its lines, or in its only array.
+// recordsOf returns the values in a JSON text: those of its lines, or the elements of its only array.
 func recordsOf(text []byte) (all []json.RawMessage) {
 	for d := json.NewDecoder(bytes.NewReader(text)); ; {
 		var value json.RawMessage
@@ -174,7 +174,7 @@ func recordsOf(text []byte) (all []json.RawMessage) {
 	return all
 }
 
-// object are the members of an object, in their order.
+// object holds the members of a JSON object, in order.
 type object []rows.JSONMember
 
 func objectOf(raw json.RawMessage) object {
@@ -202,7 +202,7 @@ func elements(raw json.RawMessage) (all []json.RawMessage) {
 	return all
 }
 
-// get is a member; of several names the first that there is.
+// get returns a member: the first that exists of several names.
 func (o object) get(names ...string) json.RawMessage {
 	for _, name := range names {
 		for _, m := range o {
@@ -214,15 +214,15 @@ func (o object) get(names ...string) json.RawMessage {
 	return nil
 }
 
-// text is a member that is a text.
+// text returns a member that is a text.
 func (o object) text(names ...string) string { return textOf(o.get(names...)) }
 
 func textOf(raw json.RawMessage) (text string) {
-	_ = json.Unmarshal(raw, &text) // what is no text is none
+	_ = json.Unmarshal(raw, &text) // anything else counts as no text
 	return text
 }
 
-// texts are the elements of an array that are texts; several is false where one is none.
+// texts returns the elements of an array of texts; ok: they all are texts, and there is at least one.
 func texts(raw json.RawMessage) (all []string, ok bool) {
 	in := elements(raw)
 	for _, e := range in {
@@ -234,7 +234,7 @@ func texts(raw json.RawMessage) (all []string, ok bool) {
 	return all, len(in) > 0
 }
 
-// scalars are the members that are no objects and no arrays, but for some.
+// scalars returns the members other than objects and arrays, except some.
 func (o object) scalars(without ...string) (row []field) {
 	for _, m := range o {
 		if c := m.Value[0]; c != '{' && c != '[' && !strings.HasPrefix(m.Name, "_") && !slices.Contains(without, m.Name) {
@@ -244,7 +244,7 @@ func (o object) scalars(without ...string) (row []field) {
 	return row
 }
 
-// labels is one label, or a list of several.
+// labels returns one label, or a list of several.
 func labels(all []string) any {
 	if len(all) == 1 {
 		return all[0]
@@ -252,7 +252,7 @@ func labels(all []string) any {
 	return all
 }
 
-// each reads records by a function that is false for a record of another form.
+// each reads records with a function that returns false for a record of another form.
 func each(read func(object, *converted) bool) func(*data, *converted) bool {
 	return func(d *data, c *converted) bool {
 		others := 0
@@ -300,7 +300,7 @@ func labelStudio(o object, c *converted) bool {
 	return true
 }
 
-// chat reads messages of OpenAI's form, of ShareGPT's and of Gemini's.
+// chat reads chats in the forms of OpenAI, ShareGPT and Gemini.
 func chat(o object, c *converted) bool {
 	turns := elements(o.get("messages", "conversations", "contents"))
 	question, answer, questions := "", "", 0
@@ -380,13 +380,13 @@ func intents(o object, c *converted) bool {
 // entity is a part of a phrase that Rasa marks, such as [Berlin](city) or [Berlin]{"entity": "city"}.
 var entity = regexp.MustCompile(`\[([^\]]+)\](\([^)]*\)|\{[^}]*\}|\[\{[^\]]*\}\])`)
 
-// rasa reads the JSON of Rasa 1 and the YAML of later ones, of which it knows no more than phrases that
-// stand in a block, one a line.
+// rasa reads the JSON of Rasa 1 and, of the YAML of later versions, only phrases in a block, one a
+// line.
 func rasa(d *data, c *converted) bool {
 	for _, e := range elements(objectOf(objectOf(d.text).get("rasa_nlu_data")).get("common_examples")) {
 		c.add(field{"text", objectOf(e).text("text")}, field{"label", objectOf(e).text("intent")})
 	}
-	intent, in := "", -1 // and how far its phrases are indented at least; -1: there are none
+	intent, in := "", -1 // in: the indentation of the phrases' block; -1: no block is open
 	for line := range strings.Lines(string(d.text)) {
 		indent := len(line) - len(strings.TrimLeft(line, " "))
 		line = strings.TrimSpace(line)
@@ -407,7 +407,7 @@ func rasa(d *data, c *converted) bool {
 	return c.n > 0
 }
 
-// fastText reads lines that begin with labels.
+// fastText reads lines that start with labels.
 func fastText(d *data, c *converted) bool {
 	const mark = "__label__"
 	if !bytes.Contains(d.text[:min(len(d.text), rows.BufferSize)], []byte(mark)) {

@@ -21,16 +21,16 @@ import (
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
 )
 
-// Data is what was looked at: rows, documents, or questions about documents.
+// Data describes the data: rows, documents, or questions about documents.
 type Data struct {
 	Rows      []*Rows
 	Documents *Documents
 }
 
-// How says how data is read, in place of what is found out.
+// How says how to read data, instead of guessing.
 type How struct {
 	Form source.Form
-	As   string // one of Forms; empty: that is found out
+	As   string // one of Forms; empty: guess it
 }
 
 // Look looks at files of rows, and at folders, globs and files of documents.
@@ -57,7 +57,7 @@ func Look(ctx context.Context, paths []string, how How) (Data, error) {
 	return d, ctx.Err()
 }
 
-// rowsAt looks at a path that holds rows; false: it holds documents.
+// rowsAt looks at a path with rows; false: it holds documents.
 func rowsAt(path string, how How) (*Rows, bool, error) {
 	info, err := os.Stat(path)
 	glob := err != nil && document.IsGlob(path)
@@ -98,7 +98,7 @@ func rowsAt(path string, how How) (*Rows, bool, error) {
 	r.choose()
 	if err := r.sniff(mustBe); err != nil && mustBe {
 		return nil, true, err
-	} else if err != nil { // a text of prose, say
+	} else if err != nil { // such as prose
 		return nil, false, nil //nolint:nilerr // it is read as a document
 	}
 	if !mustBe && (len(r.Seen.Columns) < 2 || r.Seen.Rows < 3 || 10*r.Seen.Invalid > r.Seen.Rows || slices.ContainsFunc(r.Seen.Columns, sentence)) {
@@ -122,7 +122,7 @@ func rowsAt(path string, how How) (*Rows, bool, error) {
 	return r, true, nil
 }
 
-// sniff looks at the rows, and for the row that names their columns where it is not the first.
+// sniff looks at the rows; if the first row does not name their columns, it looks for the row that does.
 func (r *Rows) sniff(titled bool) (err error) {
 	if r.Seen, err = source.Sniff(r.Path, r.Form); titled && (err != nil || r.Seen.Rows == 0 || r.untitled()) {
 		if row := r.headerRow(); row > 0 {
@@ -137,10 +137,10 @@ func (r *Rows) sniff(titled bool) (err error) {
 	return err
 }
 
-// refuse returns what can be done with a file whose rows nobody can read, by how it begins.
+// refuse returns advice for a file whose rows cannot be read, from its first bytes.
 func refuse(path string) error {
 	if source.Is(path) || document.Is(path) || document.IsWorkbook(path) {
-		return nil // the one who reads it says so
+		return nil // its reader reports errors
 	}
 	in, err := os.Open(path)
 	if err != nil {
@@ -148,7 +148,7 @@ func refuse(path string) error {
 	}
 	defer in.Close() //nolint:errcheck // it was only read
 	var head [512]byte
-	n, _ := io.ReadFull(in, head[:]) // a short file is whole
+	n, _ := io.ReadFull(in, head[:]) // a file may be shorter
 	err = rows.Refuse(head[:n])
 	if err == nil || bytes.HasPrefix(head[:], []byte("PAR1")) {
 		return nil
@@ -158,7 +158,7 @@ func refuse(path string) error {
 		defer z.Close() //nolint:errcheck // it was only read
 		var names []string
 		for _, f := range z.File {
-			if names = append(names, f.Name); f.Name == "[Content_Types].xml" { // an office file by another name
+			if names = append(names, f.Name); f.Name == "[Content_Types].xml" { // an office file with another suffix
 				return nil
 			}
 		}
@@ -171,11 +171,11 @@ func refuse(path string) error {
 	return fmt.Errorf("%s: %s", path, text)
 }
 
-// sentence reports whether a column is called by what looks like a text.
+// sentence reports whether a column's name looks like a text.
 func sentence(c source.Column) bool { return len(strings.Fields(c.Name)) > 3 }
 
-// headless reports whether the first line of a file, which names its columns, looks like
-// one of its rows: it has a text, a number above numbers, or a label.
+// headless reports whether the first line of a file, which should name its columns, looks like a
+// row: it has a text, a number above numbers, or a label.
 func headless(s source.Seen) bool {
 	if s.Format != source.TSV && s.Format != source.CSV {
 		return false
@@ -190,8 +190,8 @@ func headless(s source.Seen) bool {
 	})
 }
 
-// untitled reports whether the names of columns are elsewhere: more of them lack one than the index of a
-// data frame, or most rows have other fields.
+// untitled reports whether another row seems to name the columns: more columns lack a name than just the
+// index of a data frame, or most rows have other fields.
 func (r *Rows) untitled() bool {
 	n := 0
 	for _, c := range r.Seen.Columns {
@@ -202,9 +202,9 @@ func (r *Rows) untitled() bool {
 	return r.Form.Header == nil && r.Form.HeaderRow == 0 && (n > 1 || n == 1 && !r.Seen.Columns[0].Unnamed || r.Seen.Invalid > r.Seen.Rows)
 }
 
-// headerRow looks for the row that names all columns; 0: there is none.
+// headerRow returns the row that names all columns; 0: there is none.
 func (r *Rows) headerRow() (row int) {
-	if r.Form.Header != nil || r.Form.HeaderRow != 0 { // a person has said it
+	if r.Form.Header != nil || r.Form.HeaderRow != 0 { // a person has set it
 		return 0
 	}
 	form, named := r.Form, ""
@@ -216,14 +216,14 @@ func (r *Rows) headerRow() (row int) {
 		case row > 0 && names != named || err == nil && !seen.Format.OfTexts():
 			return row
 		case err == nil && seen.Rows > 0 && len(seen.Columns) > 1 && !try.untitled() && !slices.ContainsFunc(seen.Columns, sentence) && !headless(seen):
-			row, named = form.HeaderRow, names // and those before the next blank row
+			row, named = form.HeaderRow, names // with the rows up to the next blank row
 		}
 	}
 	return row
 }
 
-// rowsIn is a glob of all files in a folder where they hold rows and have one suffix;
-// empty: it has others, too.
+// rowsIn returns a glob of all files in a folder, if they all hold rows and have one suffix; empty:
+// they do not.
 func rowsIn(folder string) (string, error) {
 	dirs, files := visible(folder)
 	suffix := ""
@@ -244,7 +244,7 @@ func rowsIn(folder string) (string, error) {
 	return filepath.Join(folder, "*."+suffix), nil
 }
 
-// maxTexts bounds how many texts are kept for telling their language.
+// maxTexts is how many texts are kept to detect their language.
 const maxTexts = 5000
 
 // sample keeps some texts, evenly spread.
@@ -286,26 +286,26 @@ func (s *sample) languages() []source.LanguageShare {
 // Rows is a file of rows, or a glob of such files.
 type Rows struct {
 	Path    string
-	Form    source.Form // what a file has to say of how the rows are written, beyond what is found out
+	Form    source.Form // what the file must say about how rows are written, if it cannot be detected
 	Seen    source.Seen
 	Mapping source.Mapping // guessed, and perhaps corrected
-	Second  source.Mapping // what else may hold the text and the label; empty: nothing
-	Named   bool           // a person has named the column of labels
-	Unsure  []string       // what is guessed and may well be wrong, each with how to say it
-	From    *export        // the rows are those of an export; nil: of the file itself
-	AsIs    bool           // what the column of labels holds is one label each, whatever it looks like
-	Other   bool           // the rows before these are of the same file
+	Second  source.Mapping // the second guess for text and label; empty: none
+	Named   bool           // a person has named the label column
+	Unsure  []string       // guesses that may well be wrong, each with how to correct it
+	From    *export        // the export with the rows; nil: the file itself has them
+	AsIs    bool           // each value of the label column is one label, whatever it looks like
+	Other   bool           // the rows before come from the same file
 
-	converted []byte // of an export, as JSONL
+	converted []byte // the rows of an export, as JSONL
 
-	// What Read finds in all rows.
+	// Read finds the following in all rows.
 	Count, Invalid  int
 	Median, Longest int     // characters of a text
-	Labels          []Label // the commonest first
-	Unlabelled      int     // rows without one
-	Duplicates      int     // rows whose text another has, but for case and white space
-	Contradicting   int     // texts that have several labels
-	SameIDs         int     // rows whose id another has
+	Labels          []Label // the most frequent first
+	Unlabelled      int     // rows without a label
+	Duplicates      int     // rows whose text another row has, ignoring case and white space
+	Contradicting   int     // texts with several labels
+	SameIDs         int     // rows whose id another row has
 	Languages       []source.LanguageShare
 	texts           map[[16]byte]bool // hashes of the texts
 }
@@ -316,11 +316,10 @@ type Label struct {
 	Rows int
 }
 
-// maxLabels is how many labels a classification may have here: with more, the column
-// holds something else.
+// maxLabels is the most labels of a classification: a column with more holds something else.
 const maxLabels = 100_000
 
-// Read reads all rows by the mapping.
+// Read reads all rows with the mapping.
 func (r *Rows) Read() error {
 	in, err := r.open(r.Form, r.Mapping)
 	if err != nil {
@@ -330,7 +329,7 @@ func (r *Rows) Read() error {
 	several, first := 0, error(nil)
 	r.Count, r.Invalid, r.Unlabelled, r.Duplicates, r.Contradicting, r.SameIDs = 0, 0, 0, 0, 0, 0
 	labels, ids, lengths := map[string]int{}, map[[16]byte]bool{}, []int{}
-	of := map[[16]byte]string{} // the label of a text
+	of := map[[16]byte]string{} // the label of each text
 	contradicted := map[[16]byte]bool{}
 	var texts sample
 	for {
@@ -415,8 +414,8 @@ func (r *Rows) open(form source.Form, m source.Mapping) (*source.Reader, error) 
 
 func (r *Rows) stream() io.Reader { return bytes.NewReader(r.converted) }
 
-// combined is a label that is made of others; empty: none looks so. Its parts stand in other labels, too,
-// which parts of names hardly do.
+// combined returns a label that combines others; empty: none seems to. Its parts also occur in other
+// labels, which parts of mere names hardly do.
 func (r *Rows) combined() string {
 	for _, separator := range []string{"|", ";", ",", "+", "&"} {
 		in, example, n := map[string]int{}, "", 0
@@ -444,13 +443,13 @@ func (r *Rows) combined() string {
 	return ""
 }
 
-// Labelled reports whether the rows can be learned from: they have at least two labels, and
-// these come again or a person has named their column.
+// Labelled reports whether a pipeline can learn from the rows: they have at least two labels, and
+// these repeat or a person has named the label column.
 func (r *Rows) Labelled() bool {
 	return len(r.Labels) > 1 && (r.Named || 2*len(r.Labels) <= r.Count-r.Unlabelled)
 }
 
-// shared is how many texts of these rows others have, too.
+// shared returns how many texts of these rows the others have, too.
 func (r *Rows) shared(other *Rows) int {
 	n := 0
 	for key := range r.texts {
@@ -461,8 +460,8 @@ func (r *Rows) shared(other *Rows) int {
 	return n
 }
 
-// heldOut is the share of the rows to try the pipeline on that the knowledge does not get;
-// 0: there are too few.
+// heldOut returns the share of the rows that the knowledge leaves out, to try the pipeline on; 0:
+// there are too few rows.
 func (r *Rows) heldOut() (float64, error) {
 	shares := []float64{.1, .2, .3}
 	if r.Count < 500 {
@@ -480,7 +479,7 @@ func (r *Rows) heldOut() (float64, error) {
 	return 0, nil
 }
 
-// count is how many rows a part of them has.
+// count returns how many rows a part has.
 func (r *Rows) count(part [2]float64) (n int, err error) {
 	form := r.Form
 	form.Part = part
@@ -503,7 +502,7 @@ func (r *Rows) count(part [2]float64) (n int, err error) {
 	}
 }
 
-// hashed is a text but for case and white space.
+// hashed hashes a text, ignoring case and white space.
 func hashed(text string) [16]byte {
 	sum := sha256.Sum256([]byte(strings.ToLower(strings.Join(strings.Fields(text), " "))))
 	return [16]byte(sum[:16])

@@ -93,7 +93,7 @@ func labelled(known, tried *Rows, o Options) (*Plan, error) {
 	return p, err
 }
 
-// mapped is the mapping of rows as a file says it: without ids that are not unique.
+// mapped returns the mapping of rows for the file, without an id column whose ids are not unique.
 func (p *Plan) mapped(r *Rows) source.Mapping {
 	m := r.Mapping
 	if r.SameIDs > 0 {
@@ -115,7 +115,7 @@ Written by racflow init for %s: look through it before you rely on it.
 const byInitShort = `Written by racflow init for %s; racflow init --full writes all that can be set.
 `
 
-// open reads the file that a plan is made of.
+// open opens the template of a plan.
 func (p *Plan) open(o Options, name, about, data, variables string) *template {
 	if !o.Full {
 		return open(short, "short/"+name, about+fmt.Sprintf(byInitShort, clean(data)), variables)
@@ -139,7 +139,7 @@ func unlabelled(known, tried *Rows, o Options) (*Plan, error) {
 		if o.Full {
 			t.remove("exclude", "knowledge docs", "source")
 			t.drop("variable exclude")
-			t.set("default", false, "variable contextualize") // a row stands in no document
+			t.set("default", false, "variable contextualize") // a row is in no document
 		} else {
 			t.drop("knowledge docs", "enrich contextualize")
 		}
@@ -165,13 +165,13 @@ func documents(d Data, o Options) (*Plan, error) {
 		}
 		languages := d.Documents.Languages
 		if d.Documents.Code > d.Documents.Read/2 {
-			languages = nil // comments do not decide
+			languages = nil // comments do not count
 		}
 		t.set("default", p.embedder(o, languages), "variable embedder")
 	})
 }
 
-// retrieval plans a search, with the rows that are asked; nil: none.
+// retrieval plans a search, with rows to search for; nil: none.
 func retrieval(data, what string, asked *Rows, o Options, set func(*Plan, *template)) (*Plan, error) {
 	p := &Plan{Next: []Step{{`racflow ask ` + quoted(o.Output) + ` "YOUR QUESTION"`, "shows the passages nearest to a question"}}}
 	path, err := o.path(data)
@@ -207,7 +207,7 @@ func retrieval(data, what string, asked *Rows, o Options, set func(*Plan, *templ
 	return p, err
 }
 
-// gold reports whether rows say which passages should be found.
+// gold reports whether rows name the passages to find.
 func (r *Rows) gold() bool {
 	for _, c := range r.Seen.Columns {
 		if c.Name == "gold" {
@@ -217,7 +217,7 @@ func (r *Rows) gold() bool {
 	return false
 }
 
-// quoted is a path as a shell takes it.
+// quoted quotes a path for a shell.
 func quoted(path string) string {
 	if strings.Trim(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/+=:@%") == "" {
 		return path
@@ -225,29 +225,29 @@ func quoted(path string) string {
 	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
-// Options say how a pipeline file is made.
+// Options says how to make a pipeline file.
 type Options struct {
-	Output    string // the file's path, which those in it are relative to
-	Full      bool   // it has all that can be set, not only what usually is
+	Output    string // the file's path; paths in the file are relative to it
+	Full      bool   // write all settings, not only the usual ones
 	MiniLM    bool   // the embedding model is on this machine
-	Pipelines fs.FS  // the files that racflow comes with
+	Pipelines fs.FS  // the files that come with racflow
 }
 
 // Plan is a pipeline file with what to do next.
 type Plan struct {
 	File []byte
-	Said []string          // what was decided, a sentence each
-	Rows map[string][]byte // files of rows that go with it, by path: exports, as JSONL
+	Said []string          // the decisions made, a sentence each
+	Rows map[string][]byte // files of rows to write beside it, by path: exports, as JSONL
 	Next []Step
 }
 
-// Step is a command with what it does.
+// Step is a command with a description.
 type Step struct{ Command, What string }
 
-// tries names files that are there to try something on.
+// tries matches names of files that hold test data.
 var tries = regexp.MustCompile(`(?i)(^|[^a-z])(tests?|testing|dev|val|valid|validation|evals?|evaluation|held[-_ ]?out|holdout)([^a-z]|$)`)
 
-// Make plans a file for data whose rows have been read.
+// Make makes a plan for data whose rows have been read.
 func Make(d Data, o Options) (*Plan, error) {
 	switch {
 	case len(d.Rows) > 2:
@@ -276,21 +276,21 @@ func Make(d Data, o Options) (*Plan, error) {
 	if known.Labelled() {
 		return labelled(known, tried, o)
 	}
-	if tried != nil && tried.Other { // a search is among all rows
+	if tried != nil && tried.Other { // a search covers all rows
 		known.Form.Where, tried = [2]string{}, nil
 	}
 	return unlabelled(known, tried, o)
 }
 
-// analyzers are those of languages.
+// analyzers maps languages to analyzers.
 var analyzers = map[string]string{
 	"en": "english", "de": "german", "fr": "french", "es": "spanish", "it": "italian", "pt": "portuguese", "nl": "dutch", "sv": "swedish",
 	"nb": "norwegian", "nn": "norwegian", "no": "norwegian", "da": "danish", "fi": "finnish", "hu": "hungarian", "ru": "russian",
 	"zh": "ngram", "ja": "ngram", "th": "ngram", "lo": "ngram", "km": "ngram", "my": "ngram",
 }
 
-// analyzer is that of the commonest language; standard where none is made for it; empty:
-// the language is not known.
+// analyzer returns the analyzer for the most frequent language; standard: that language has none;
+// empty: the language is unknown.
 func analyzer(of []source.LanguageShare) string {
 	if len(of) == 0 {
 		return ""
@@ -301,7 +301,7 @@ func analyzer(of []source.LanguageShare) string {
 	return "standard"
 }
 
-// named is a language's name; its code where that is not known here.
+// named returns a language's name, or its code if the name is unknown here.
 func named(code string) string {
 	switch name := analyzers[code]; {
 	case name != "" && name != "ngram":
@@ -314,8 +314,7 @@ func named(code string) string {
 	return "the language " + code
 }
 
-// embedder chooses between minilm, which knows English, and hashing, which knows no
-// language and needs no model.
+// embedder chooses minilm for English, and hashing for other languages or if the model is missing.
 func (p *Plan) embedder(o Options, languages []source.LanguageShare) string {
 	switch {
 	case len(languages) > 0 && languages[0].Language != "en":
@@ -329,7 +328,7 @@ func (p *Plan) embedder(o Options, languages []source.LanguageShare) string {
 	return "minilm"
 }
 
-// place is where rows lie, as the pipeline file says it. Those of an export lie beside that file.
+// place returns the path of rows for the pipeline file. It puts the rows of an export beside that file.
 func (p *Plan) place(r *Rows, o Options) (string, error) {
 	if r.From == nil {
 		return o.path(r.Path)
@@ -348,7 +347,7 @@ func (p *Plan) place(r *Rows, o Options) (string, error) {
 	return o.path(path)
 }
 
-// path is where data lies, as the pipeline file says it.
+// path returns the path of data for the pipeline file.
 func (o Options) path(data string) (string, error) {
 	from, err := filepath.Abs(filepath.Dir(o.Output))
 	if err != nil {
@@ -359,8 +358,8 @@ func (o Options) path(data string) (string, error) {
 		return "", err
 	}
 	relative, err := filepath.Rel(from, to)
-	if err != nil { // another volume
-		return to, nil //nolint:nilerr // it is named as it is
+	if err != nil { // on another volume
+		return to, nil //nolint:nilerr // keep the absolute path
 	}
 	return relative, nil
 }

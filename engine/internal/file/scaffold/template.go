@@ -22,10 +22,10 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
-// few is how many rows of a label are too few to learn it from.
+// few is how many rows a label needs at least to be learned well.
 const few = 5
 
-// Describe writes what was seen of data whose rows have been read.
+// Describe writes what was seen in the data, after its rows have been read.
 func (d Data) Describe(w io.Writer) {
 	for _, r := range d.Rows {
 		r.describe(w)
@@ -72,7 +72,7 @@ func (r *Rows) describe(w io.Writer) {
 	r.seen(w)
 }
 
-// name is how the rows are called.
+// name returns the name of the rows for people.
 func (r *Rows) name() string {
 	if r.Form.Where[0] != "" {
 		return fmt.Sprintf("%s, %s %q", r.Path, r.Form.Where[0], r.Form.Where[1])
@@ -80,7 +80,7 @@ func (r *Rows) name() string {
 	return r.Path
 }
 
-// guesses says what was taken for what, what came second, and how to say it otherwise.
+// guesses writes the guessed columns, the second guesses, and how to correct them.
 func (r *Rows) guesses(w io.Writer) {
 	or := func(name, second string) string {
 		if second == "" || second == name {
@@ -91,7 +91,7 @@ func (r *Rows) guesses(w io.Writer) {
 	line(w, "  the text is in %s; the label in %s. Otherwise: --column text=NAME --column label=NAME (label= for none)", or(r.Mapping.Text, r.Second.Text), or(r.Mapping.Label, r.Second.Label))
 }
 
-// seen says what was found in the texts and labels.
+// seen writes what was found in the texts and labels.
 func (r *Rows) seen(w io.Writer) {
 	if r.Count == 0 {
 		return
@@ -125,7 +125,7 @@ func (r *Rows) seen(w io.Writer) {
 	}
 }
 
-// role says what a column is used as.
+// role says how a column is used.
 func (r *Rows) role(c source.Column) string {
 	switch c.Name {
 	case r.Mapping.Text:
@@ -176,7 +176,7 @@ func (d *Documents) describe(w io.Writer) {
 	}
 }
 
-// spoken is a list of languages.
+// spoken formats the languages of texts.
 func spoken(of []source.LanguageShare) string {
 	var all []string
 	for _, l := range of {
@@ -188,7 +188,7 @@ func spoken(of []source.LanguageShare) string {
 	return "; " + strings.Join(all, ", ")
 }
 
-// list is the first few of several things.
+// list joins the first few of several names.
 func list(all []string) string {
 	const most = 6
 	if more := len(all) - most; more > 0 {
@@ -209,7 +209,7 @@ func line(w io.Writer, format string, args ...any) {
 	fmt.Fprintln(w, terminal.Line(clean(fmt.Sprintf(format, args...))))
 }
 
-// Examples names the pipeline files that racflow comes with.
+// Examples lists the pipeline files that come with racflow.
 func Examples(pipelines fs.FS) []string {
 	files, _ := fs.Glob(pipelines, "*.hcl") // the pattern is well formed
 	var names []string
@@ -219,15 +219,14 @@ func Examples(pipelines fs.FS) []string {
 	return names
 }
 
-// named finds the paths of examples and templates in a pipeline file.
+// exampleData and templates find paths of examples and templates in a pipeline file.
 var (
 	exampleData = regexp.MustCompile(`"\.\./examples/([^"]+)"`)
 	templates   = regexp.MustCompile(`"([^"/]+\.tmpl)"`)
 )
 
-// Example returns the files of an example by their paths, which lie to each other as in a
-// checkout: the pipeline, its templates and its data. Where minilm is not there, the
-// pipeline's default embedder is hashing.
+// Example returns the files of an example by path, laid out as in a checkout: the pipeline, its
+// templates and its data. If minilm is not installed, the pipeline's default embedder is hashing.
 func Example(name string, o Options, examples fs.FS) (map[string][]byte, error) {
 	all := Examples(o.Pipelines)
 	if !slices.Contains(all, name) {
@@ -264,7 +263,7 @@ func Example(name string, o Options, examples fs.FS) (map[string][]byte, error) 
 	return files, nil
 }
 
-// withHashing is a pipeline file with another default embedder, where it has one.
+// withHashing makes hashing the default embedder of a pipeline file, if it has an embedder.
 func withHashing(text []byte, name string) ([]byte, error) {
 	t, err := parse(text, name+".hcl")
 	if err != nil {
@@ -277,16 +276,15 @@ func withHashing(text []byte, name string) ([]byte, error) {
 	return t.bytes()
 }
 
-// template is one of racflow's own pipeline files while it is turned into a user's. err keeps
-// the first error.
+// template is one of racflow's own pipeline files while it becomes a user's. err keeps the first
+// error.
 type template struct {
 	file *hclwrite.File
 	name string
 	err  error
 }
 
-// open reads a file, with another comment in place of the one that it begins with, and
-// more variables behind its own.
+// open reads a file, replaces its first comment, and adds variables after its own.
 func open(files fs.FS, name, comment, variables string) *template {
 	t := &template{name: name}
 	text, err := fs.ReadFile(files, name)
@@ -321,18 +319,18 @@ func open(files fs.FS, name, comment, variables string) *template {
 	return parsed
 }
 
-// short are the files with what is usually set, by the names of the whole ones.
+// short holds the files with the usual settings, by the names of the full ones.
 //
 //go:embed short
 var short embed.FS
 
-// oneLine are blocks on one line that may get more arguments, and alone are those that got none.
+// oneLine matches blocks on one line that may get more arguments; alone matches those that got none.
 var (
 	oneLine = regexp.MustCompile(`(?m)^( *)(source|input|store) \{ (.+) \}$`)
 	alone   = regexp.MustCompile(`(?m)^( *)(source|input|store) \{\n *([^#\n]+)\n *\}$`)
 )
 
-// forget drops what the file expects of the data that it comes with.
+// forget removes the expect blocks, which are about the data that the file comes with.
 func (t *template) forget() {
 	for _, p := range t.file.Body().Blocks() {
 		for _, b := range p.Body().Blocks() {
@@ -356,8 +354,7 @@ func clean(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == 0x2028 || r == 0x2029 }), " ")
 }
 
-// block finds a block by its type and labels, below others that are given before it as
-// type and label.
+// block finds a block by a path of types and labels, from the outermost block inwards.
 func (t *template) block(path ...string) *hclwrite.Block {
 	if t.err != nil {
 		return nil
@@ -400,8 +397,8 @@ func (t *template) set(argument string, value any, path ...string) {
 	}
 }
 
-// give sets the default of a variable or, where the file has no such variable, an argument of a
-// block. It returns how the rest of the file writes the same value.
+// give sets the default of a variable or, if the file has no such variable, an argument of a block.
+// It returns how the rest of the file refers to the value.
 func (t *template) give(variable string, value any, argument string, path ...string) (same any) {
 	if t.err != nil {
 		return nil
@@ -421,7 +418,7 @@ func (t *template) remove(argument string, path ...string) {
 	}
 }
 
-// drop removes a block, with the comment before it.
+// drop removes a block, with its comment.
 func (t *template) drop(path ...string) {
 	inner := t.block(path...)
 	if inner == nil {
@@ -434,8 +431,8 @@ func (t *template) drop(path ...string) {
 	body.RemoveBlock(inner)
 }
 
-// columns sets which columns hold what, even where they have the usual names. It sets an empty
-// id where a column named id holds none.
+// columns sets which columns hold what, even if they have the usual names. It sets an empty id if a
+// column named id holds no ids.
 func (t *template) columns(r *Rows, m source.Mapping, path ...string) {
 	t.set("text", m.Text, path...)
 	if m.Label != "" {
@@ -449,7 +446,7 @@ func (t *template) columns(r *Rows, m source.Mapping, path ...string) {
 	}
 }
 
-// form says how rows are written, where that is not found out anew.
+// form sets how rows are written, if a run cannot detect it.
 func (t *template) form(f source.Form, path ...string) {
 	for _, a := range []struct{ name, value string }{{"format", string(f.Format)}, {"delimiter", f.Delimiter}, {"sheet", f.Sheet}} {
 		if a.value != "" {
@@ -468,7 +465,7 @@ func (t *template) form(f source.Form, path ...string) {
 	}
 }
 
-// expression is HCL that is written as it is.
+// expression returns HCL to be written unchanged.
 func expression(text string) hclwrite.Tokens {
 	return hclwrite.Tokens{{Type: hclsyntax.TokenIdent, Bytes: []byte(text)}}
 }
@@ -476,7 +473,7 @@ func expression(text string) hclwrite.Tokens {
 // emptied matches the empty lines that a removed block leaves at the end of the block around it.
 var emptied = regexp.MustCompile(`\n\n+\}`)
 
-// bytes is the file, formatted.
+// bytes returns the file, formatted.
 func (t *template) bytes() ([]byte, error) {
 	if t.err != nil {
 		return nil, fmt.Errorf("make a pipeline file: %w", t.err)

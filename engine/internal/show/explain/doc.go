@@ -1,17 +1,17 @@
-// Package explain opens a run for people who want to know what made its answers: pages
-// that show them, and the command.
+// Package explain opens a run for people who want to know what made its answers: the pages
+// that show them, and the command, use it.
 //
-// A run keeps the results of all its items, and of notable ones what the stages saw
-// (package journal). Texts are not in it, and are looked up again: those of items in the
-// input, those of candidates in the generation of the knowledge that was searched, prompts by
-// writing them again and comparing hashes, replies in the response cache. What is not
-// there any more, since the input, the file or the knowledge changed or the cache was cleared, is
-// said in Gone, and is no error.
+// A run keeps the results of all its items, and for notable ones what the stages saw
+// (package journal). It keeps no texts. The package looks up the texts of items in the
+// input, those of candidates in the searched generation of the knowledge, and replies in the
+// response cache; it has the prompts written again and compares their hashes. If something is
+// no longer there, since the input, the file or the knowledge changed or the cache was cleared,
+// Gone says so; that is no error.
 //
-// Briefs has what the journal and the input say of every item. Items has all that is
-// known of those that are wanted, and looks their texts up together, a batch at a time: a
-// whole run takes one pass. Types have the JSON that pages get.
+// Run.Briefs yields what the journal and the input say of every item. Run.Items yields all
+// that is known of the wanted items, and looks their texts up a batch at a time: one pass
+// covers a whole run. The types encode to the JSON that pages get.
 //
-// Nothing here calls a service, builds a knowledge or changes a run, and nothing is measured:
-// that is for package eval.
+// Nothing here calls a service, builds a knowledge, changes a run or measures anything:
+// package eval does that.
 package explain

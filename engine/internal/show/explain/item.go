@@ -17,14 +17,14 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// kept is an item that is being completed.
+// kept is an item while its details are looked up.
 type kept struct {
 	Item
 	row     source.Row
 	seen    *journal.Seen
 	unasked *outcome.Bill
-	found   []sdk.Candidate // that are the result
-	passed  bool            // what was seen of such an item is only kept where the run keeps all
+	found   []sdk.Candidate // the candidates that are the result
+	passed  bool            // the run keeps what was seen of such an item only with keep = "all"
 }
 
 func keptOf(item *journal.Item, b *Brief) *kept {
@@ -36,8 +36,8 @@ func (k *kept) lose(format string, args ...any) {
 	k.Gone = append(k.Gone, fmt.Sprintf(format, args...))
 }
 
-// complete adds to items what was seen of them. What is not there any more is said in each. One
-// batch is completed at a time.
+// complete adds to items what was seen of them, and notes in each item what is no longer there.
+// Only one batch is completed at a time.
 func (r *Run) complete(ctx context.Context, items []*kept) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,8 +69,8 @@ func (r *Run) complete(ctx context.Context, items []*kept) error {
 // retrievalOnly reports whether the item's candidates are its result.
 func (k *kept) retrievalOnly() bool { return len(k.Candidates) > 0 }
 
-// list makes the lists of an item, without texts. Those of which the result has the candidates come
-// with theirs.
+// list makes the lists of an item, without texts. Lists that are the result itself have their
+// candidates with texts.
 func (r *Run) list(k *kept) {
 	if k.seen != nil {
 		for _, l := range k.seen.Lists {
@@ -93,7 +93,7 @@ func bare(all []journal.Scored) []sdk.Candidate {
 	return found
 }
 
-// lastList names the last stage that leaves candidates, where the journal does not.
+// lastList names the last stage that leaves candidates; older journals do not name it.
 func (r *Run) lastList() string {
 	if r.pipeline == nil {
 		return ""
@@ -106,22 +106,22 @@ func (r *Run) lastList() string {
 	return ""
 }
 
-// Brief is what the journal and the input say of an item. Its text is empty where the input
-// is not there any more.
+// Brief is what the journal and the input say of an item. Its text is empty if the input is no
+// longer there.
 type Brief struct {
 	result.Result
 	Line   int            `json:"line"` // in the input
 	Status journal.Status `json:"status"`
-	// Usages are the tokens that the samples of each voter took, and Cost the money, by the
-	// prices that the run began with. nil: none took any, or the journal does not say whose they were.
+	// Usages holds the tokens of each voter's samples, and Cost their cost, by the prices when the run
+	// began. nil: none were used, or the journal does not say by which voter.
 	Usages map[string]Usage   `json:"usages,omitempty"`
 	Cost   map[string]float64 `json:"cost,omitempty"`
-	Seen   bool               `json:"seen"` // the journal has what was seen of the item
+	Seen   bool               `json:"seen"` // the journal has what the stages saw of the item
 }
 
-// Usage is sdk.Usage for pages.
+// Usage is sdk.Usage in the JSON of pages.
 type Usage struct {
-	Input  uint64 `json:"input"` // with those that the service had cached
+	Input  uint64 `json:"input"` // with tokens that the service had cached
 	Cached uint64 `json:"cached,omitempty"`
 	Output uint64 `json:"output"`
 }
@@ -129,17 +129,17 @@ type Usage struct {
 // Item is all that is known of an item.
 type Item struct {
 	Brief
-	// Weights are those of the voters in the election, where it has some.
+	// Weights holds the voters' weights in the election, if it has some.
 	Weights map[string]float64 `json:"weights,omitempty"`
-	Lists   []List             `json:"lists,omitempty"`   // of the retrieve and rerank stages, in file order
+	Lists   []List             `json:"lists,omitempty"`   // from the retrieve and rerank stages, in file order
 	Prompts []Prompted         `json:"prompts,omitempty"` // by stage
-	Replies []Reply            `json:"replies,omitempty"` // by voter, in the order of their samples
-	Rules   []Rule             `json:"rules,omitempty"`   // that decided something, in file order
+	Replies []Reply            `json:"replies,omitempty"` // by voter, in the order of the voter's samples
+	Rules   []Rule             `json:"rules,omitempty"`   // those that decided something, in file order
 	Retries []Retry            `json:"retries,omitempty"`
-	Gone    []string           `json:"gone,omitempty"` // what is not there any more, and why: sentences
+	Gone    []string           `json:"gone,omitempty"` // sentences: what is no longer there, and why
 }
 
-// Counts reports whether a vote counts in the election, or why not.
+// Counts reports whether a vote counts in the election, and if not, why.
 func (i *Item) Counts(v result.Vote) (counts bool, why string) {
 	if weight, known := i.Weights[v.Voter]; known && weight == 0 && v.Accepted {
 		return false, "the election has the weight 0 for " + v.Voter
@@ -147,35 +147,35 @@ func (i *Item) Counts(v result.Vote) (counts bool, why string) {
 	return v.Accepted, v.Reason
 }
 
-// List are the candidates that a stage left for those below it, best first. One whose text
-// is gone has an empty text and no label.
+// List holds the candidates that a stage left, best first. A candidate whose text is gone has an
+// empty text and no label.
 type List struct {
-	Stage      string             `json:"stage"`           // as "rerank.best"
-	Whole      bool               `json:"whole,omitempty"` // they are all of the knowledge, in its order, which nothing has scored
+	Stage      string             `json:"stage"`           // such as "rerank.best"
+	Whole      bool               `json:"whole,omitempty"` // all of the knowledge, in its own order, without scores
 	Candidates []result.Candidate `json:"candidates"`
 
-	found []sdk.Candidate // the same, as stages see them
+	found []sdk.Candidate // the candidates in the form that stages use
 }
 
-// Prompted are prompts that a prompt stage wrote, letter by letter.
+// Prompted holds the prompts that a prompt stage wrote, unchanged.
 type Prompted struct {
-	Stage   string   `json:"stage"` // as "prompt.classify"
+	Stage   string   `json:"stage"` // such as "prompt.classify"
 	Prompts []Prompt `json:"prompts"`
 }
 
-// Prompt is what a model was asked: a text to complete, or a chat.
+// Prompt is a prompt to a model: a text to complete, or a chat.
 type Prompt struct {
 	Text     string    `json:"text,omitempty"`
-	Messages []Message `json:"messages,omitempty"` // of a chat; Text is empty then
+	Messages []Message `json:"messages,omitempty"` // the chat; Text is then empty
 }
 
 // Message is a turn of a chat.
 type Message struct {
-	Role string `json:"role"` // as sdk.Message has it
+	Role string `json:"role"` // as in sdk.Message
 	Text string `json:"text"`
 }
 
-// Reply is what a service replied to a voter, as the response cache has it.
+// Reply is a service's reply to a voter, from the response cache.
 type Reply struct {
 	Voter string `json:"voter"`
 	Text  string `json:"text"`
@@ -183,24 +183,23 @@ type Reply struct {
 
 // Rule is a rule of the file that decided something about an item.
 type Rule struct {
-	Stage string `json:"stage"` // as "sample.llm"
+	Stage string `json:"stage"` // such as "sample.llm"
 	Rule  string `json:"rule"`  // "when", "keep", "accept", "flag", "fallback", "on_error" or RuleSpend
 	Text  string `json:"text,omitempty"`
-	What  string `json:"what"` // it did: a sentence without its full stop
+	What  string `json:"what"` // what it did: a sentence without its full stop
 }
 
-// RuleSpend says that the item's turn did not come, where a run may spend only so much. It is
-// of no stage.
+// RuleSpend says that the run's spending limit left nothing for the item. It belongs to no stage.
 const RuleSpend = "spend"
 
-// Retry is a stage that was called again about an item.
+// Retry says that a stage was called again about an item.
 type Retry struct {
 	Stage string `json:"stage"`
 	Why   string `json:"why"`
 	Times int    `json:"times"`
 }
 
-// reply adds what services replied about an item.
+// reply adds the services' replies about an item.
 func (r *Run) reply(k *kept) {
 	if k.seen == nil {
 		return
@@ -221,7 +220,7 @@ func (r *Run) reply(k *kept) {
 	}
 }
 
-// replyTo looks up one reply, of the voter or of one of its fallbacks.
+// replyTo looks up one reply, to the voter or to one of its fallbacks.
 func (r *Run) replyTo(voter, key string) (string, bool) {
 	var k sdk.Key
 	if n, err := hex.Decode(k[:], []byte(key)); err != nil || n != len(k) || r.replies == nil {
@@ -238,7 +237,7 @@ func (r *Run) replyTo(voter, key string) (string, bool) {
 	return "", false
 }
 
-// replyText is what a model wrote, where a cached reply has that apart.
+// replyText returns the text field of a cached reply, or else the whole reply.
 func replyText(reply []byte) string {
 	var known struct{ Text *string }
 	if json.Unmarshal(reply, &known) == nil && known.Text != nil {
@@ -247,7 +246,7 @@ func replyText(reply []byte) string {
 	return string(reply)
 }
 
-// decide adds the rules that decided something about an item, and which stages were called
+// decide adds the rules that decided something about an item, and the stages that were called
 // again.
 func (r *Run) decide(k *kept) {
 	if bill := k.unasked; bill != nil {
@@ -264,7 +263,7 @@ func (r *Run) decide(k *kept) {
 	}
 }
 
-// textOf is a rule as it was written; empty: an older racflow kept the run.
+// textOf returns a rule as it was written; empty: an older racflow kept the run.
 func (r *Run) textOf(one outcome.Rule) string {
 	all := r.journal.Manifest.Rules
 	at := slices.IndexFunc(all, func(m journal.ManifestRule) bool {

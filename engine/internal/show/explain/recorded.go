@@ -13,8 +13,8 @@ import (
 	"github.com/racflow/racflow/sdk/ballot"
 )
 
-// Recorded returns an item as the flag of an election sees it, from what the run kept. gone says
-// what is not there any more, and why. The margin is that of the votes that the run kept, the
+// Recorded returns an item as the election's flag rule sees it, from what the run kept. gone says
+// what is no longer there, and why. The margin is computed from the kept votes, which are the
 // heaviest of each voter.
 func (r *Run) Recorded(ctx context.Context, id string) (seen *pipeline.Inspected, gone []string, err error) {
 	k, err := r.find(ctx, id)
@@ -53,11 +53,11 @@ func (r *Run) Recorded(ctx context.Context, id string) (seen *pipeline.Inspected
 	return seen, k.Gone, nil
 }
 
-// rest stands for the labels of a distribution that a run does not keep.
+// rest stands for the labels of a distribution that the run did not keep.
 const rest = "\x00"
 
-// margin is that of the mean ballot of votes. Of a distribution only the heaviest are kept:
-// what they lack to 1 went to other labels.
+// margin returns the margin of the mean ballot of votes. A run keeps only the heaviest labels of a
+// distribution: the missing weight up to 1 belongs to other labels.
 func margin(votes []result.Vote) float64 {
 	samples := result.Samples(votes)
 	for i := range samples {

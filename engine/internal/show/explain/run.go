@@ -27,9 +27,8 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/result"
 )
 
-// Briefs yields every item of the run in the order of its input, those that were not reached
-// among them. Where the input is gone they are those that the journal has. An
-// error is yielded last, with nil.
+// Briefs yields every item of the run in input order, with those that were not reached. If the
+// input is gone, it yields the items in the journal. It yields an error last, with nil.
 func (r *Run) Briefs(ctx context.Context) iter.Seq2[*Brief, error] {
 	return func(yield func(*Brief, error) bool) {
 		for item, err := range r.items(ctx) {
@@ -44,8 +43,8 @@ func (r *Run) Briefs(ctx context.Context) iter.Seq2[*Brief, error] {
 	}
 }
 
-// Item returns all that is known of an item, by its ID, or else by its line in the input.
-// Of several with one ID it is the first.
+// Item returns all that is known of an item, by its ID, or else by its line in the input. If
+// several items have the ID, it returns the first.
 func (r *Run) Item(ctx context.Context, id string) (*Item, error) {
 	whole, err := r.find(ctx, id)
 	if err != nil {
@@ -54,7 +53,7 @@ func (r *Run) Item(ctx context.Context, id string) (*Item, error) {
 	return &whole.Item, r.complete(ctx, []*kept{whole})
 }
 
-// find returns an item as the journal has it.
+// find returns an item from the journal, without its details.
 func (r *Run) find(ctx context.Context, id string) (*kept, error) {
 	number, _ := strconv.Atoi(id)
 	var found *journal.Item
@@ -76,8 +75,8 @@ func (r *Run) find(ctx context.Context, id string) (*kept, error) {
 	return keptOf(found, briefOf(found)), nil
 }
 
-// items are those of the input with what the journal has of them, or where the input is gone,
-// those of the journal.
+// items yields the items of the input with their results in the journal; if the input is gone, the
+// items in the journal.
 func (r *Run) items(ctx context.Context) iter.Seq2[journal.Item, error] {
 	return func(yield func(journal.Item, error) bool) {
 		rows, err := r.rows()
@@ -116,8 +115,8 @@ type reader interface {
 
 var errNoInput = errors.New("the input is not there any more")
 
-// rows opens the input: as the file reads it, with metadata, which prompts may show, or, where
-// the file has come to read other columns, as the manifest says.
+// rows opens the input. It reads the columns in the file, with metadata for prompts; if the file
+// now reads other columns than the run did, it reads those in the manifest.
 func (r *Run) rows() (reader, error) {
 	rows, err := r.journal.Manifest.Rows()
 	if err != nil {
@@ -147,11 +146,11 @@ func briefOf(item *journal.Item) *Brief {
 	return b
 }
 
-// together is how many items are looked up at a time.
+// together is how many items are completed in one batch.
 const together = 128
 
-// Items yields those items of the run that are wanted, in the order of the input, with all
-// that is known of them. An error is yielded last, with nil.
+// Items yields the wanted items of the run in input order, with all that is known of them. It
+// yields an error last, with nil.
 func (r *Run) Items(ctx context.Context, want func(*Brief) bool) iter.Seq2[*Item, error] {
 	return func(yield func(*Item, error) bool) {
 		var batch []*kept
@@ -229,7 +228,7 @@ func asBefore(o engine.Options, m journal.Manifest) engine.Options {
 		}
 		o.Vars[v.Name] = v.Value
 	}
-	if m.Command != nil { // letter by letter, as maps and lists have to be
+	if m.Command != nil { // the exact texts, which maps and lists need
 		for _, f := range m.Command.Flags {
 			if name, value, ok := strings.Cut(f.Value, "="); f.Name == "var" && ok {
 				o.Vars[name] = value
@@ -246,7 +245,7 @@ func within(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// Run is a run that is open. Its methods may be called by several goroutines at once.
+// Run is an open run. Several goroutines may call its methods at once.
 type Run struct {
 	ctx     context.Context
 	journal *journal.Journal
@@ -262,9 +261,9 @@ type Run struct {
 	labels    []string
 }
 
-// Open opens a run of a state folder (Options.State), by its ID or as engine.Newest, the
-// newest of all. The file is loaded as the run loaded it, with its variables and columns; of the options,
-// those that the run does not say are used. The run is open until ctx ends, or Close.
+// Open opens a run in a state folder (Options.State), by its ID or as engine.Newest. It loads the file as
+// the run did, with the run's variables and columns; where the run does not say, the options o apply. The
+// run is open until ctx ends, or Close.
 func Open(ctx context.Context, o engine.Options, run string) (*Run, error) {
 	if o.State == "" {
 		o.State = engine.DefaultState
@@ -287,7 +286,7 @@ func Open(ctx context.Context, o engine.Options, run string) (*Run, error) {
 	if rows, err := j.Manifest.Rows(); err != nil {
 		r.lose("the texts of the items: %v", err)
 	} else {
-		_ = rows.Close() // it is opened again when it is read
+		_ = rows.Close() // the rows are opened again for reading
 	}
 	if r.pipeline, err = engine.Open(ctx, j.Manifest.File, asBefore(o, j.Manifest)); err != nil {
 		if ctx.Err() != nil {
@@ -307,7 +306,7 @@ func (r *Run) lose(format string, args ...any) {
 	r.gone = append(r.gone, fmt.Sprintf(format, args...))
 }
 
-// Close ends what the run has started.
+// Close stops what the run has started.
 func (r *Run) Close() {
 	if r.pipeline != nil {
 		r.pipeline.Close()
@@ -315,16 +314,16 @@ func (r *Run) Close() {
 	if r.replies != nil {
 		_ = r.replies.Close() // it was only read
 	}
-	_ = r.journal.Close(nil) // as it was
+	_ = r.journal.Close(nil) // unchanged
 }
 
-// ID names the run.
+// ID returns the run's ID.
 func (r *Run) ID() string { return r.journal.ID() }
 
-// Manifest is what was run.
+// Manifest returns the manifest of the run.
 func (r *Run) Manifest() journal.Manifest { return r.journal.Manifest }
 
-// Definition is the pipeline as the file says it now; nil: the file is gone, as Gone says.
+// Definition returns the pipeline as it is in the file now; nil: the file is gone, and Gone says why.
 func (r *Run) Definition() *pipeline.Pipeline {
 	if r.pipeline == nil {
 		return nil
@@ -332,7 +331,7 @@ func (r *Run) Definition() *pipeline.Pipeline {
 	return r.pipeline.Definition()
 }
 
-// Weights are those of the voters in the run's election.
+// Weights returns the voters' weights in the run's election.
 func (r *Run) Weights() pipeline.Weights {
 	var resolved map[string]any
 	for _, s := range r.journal.Manifest.Stages {
@@ -343,14 +342,14 @@ func (r *Run) Weights() pipeline.Weights {
 	return r.Definition().WeightsOf(resolved)
 }
 
-// Totals says how the run ended; nil: it was cut off.
+// Totals returns how the run ended; nil: it was cut off.
 func (r *Run) Totals() *journal.Totals { return r.totals }
 
-// Gone says in sentences what of the run as a whole is no longer there, and why.
+// Gone returns sentences: which parts of the run as a whole are no longer there, and why.
 func (r *Run) Gone() []string { return slices.Clone(r.gone) }
 
-// Labels are those of the knowledge that was searched, sorted. Where that is gone, they
-// are those that the journal has as answers or as expected.
+// Labels returns the labels of the searched knowledge, sorted. If that is gone, it returns the
+// answered and expected labels in the journal.
 func (r *Run) Labels() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -14,19 +14,19 @@ import (
 
 var errNoFile = errors.New("the file cannot be loaded as the run did")
 
-// process is a prompt stage that has started.
+// process is a running prompt stage.
 type process struct {
 	sdk.Prompter
 	random *sdk.Draw // nil: it wants no random examples
-	err    error     // why it is gone
+	err    error     // why it cannot run
 }
 
-// written is how many items a stage writes prompts for in one call: their candidates come with
-// texts.
+// written is how many items a prompt stage gets in one call: they come with the texts of their
+// candidates.
 const written = 16
 
-// prompt has the prompt stages write their prompts again, and adds to items those that they
-// were given.
+// prompt has the prompt stages write their prompts again, and adds to items those that the run
+// used.
 func (r *Run) prompt(ctx context.Context, items []*kept) {
 	by := map[string][]*kept{}
 	for _, k := range items {
@@ -54,7 +54,7 @@ func (r *Run) prompt(ctx context.Context, items []*kept) {
 	}
 }
 
-// take keeps those prompts that the item had.
+// take adds those prompts whose hashes the run kept for the item.
 func (k *kept) take(stage string, hashes []string, all []sdk.Prompt) {
 	of := Prompted{Stage: stage}
 	for _, p := range all {
@@ -75,7 +75,7 @@ func (k *kept) take(stage string, hashes []string, all []sdk.Prompt) {
 	}
 }
 
-// write returns what a stage writes for items, or for each why it does not.
+// write returns the prompts that a stage writes for items, or an error for each item without them.
 func (r *Run) write(ctx context.Context, stage string, items []*kept) ([][]sdk.Prompt, []error) {
 	failed := make([]error, len(items))
 	lost := func(err error) ([][]sdk.Prompt, []error) {
@@ -124,7 +124,7 @@ func (r *Run) write(ctx context.Context, stage string, items []*kept) ([][]sdk.P
 	return all, failed
 }
 
-// prompter starts a prompt stage.
+// prompter returns a prompt stage, which it starts only once.
 func (r *Run) prompter(ctx context.Context, stage string) *process {
 	if p := r.processes[stage]; p != nil {
 		return p
@@ -148,7 +148,7 @@ func (r *Run) prompter(ctx context.Context, stage string) *process {
 	return p
 }
 
-// above are the candidates that a prompt stage gets: those of the nearest list above it.
+// above returns the candidates that a prompt stage gets: those of the nearest list above it.
 func (r *Run) above(stage string, k *kept) []sdk.Candidate {
 	var nearest []sdk.Candidate
 	for _, l := range k.Lists {
@@ -159,7 +159,7 @@ func (r *Run) above(stage string, k *kept) []sdk.Candidate {
 	return nearest
 }
 
-// position is where a stage stands in the file; behind all others where it does not.
+// position returns the index of a stage in the file; a stage that is not in the file comes last.
 func (r *Run) position(stage string) int {
 	if r.pipeline == nil {
 		return 0
@@ -173,14 +173,14 @@ func (r *Run) position(stage string) int {
 	return len(all)
 }
 
-// opened is a knowledge as the run searched it.
+// opened is the generation of a knowledge that the run searched.
 type opened struct {
 	*knowledge.Knowledge
 	err    error // why it is gone
 	sorted []string
 }
 
-// knowledge opens the generation that the run searched. The caller holds mu.
+// knowledge opens the generation that the run searched. The caller holds r.mu.
 func (r *Run) knowledge(of journal.ManifestKnowledge) (*opened, error) {
 	k := r.opened[of.Name]
 	if k == nil {
@@ -200,8 +200,8 @@ func (k *opened) labels(ctx context.Context) (_ []string, err error) {
 	return k.sorted, err
 }
 
-// searched is the knowledge that a stage searches, or the nearest retrieve stage above it; false: the
-// file does not say.
+// searched returns the knowledge that a stage searches, or that the nearest retrieve stage above it
+// searches; false: the file does not say.
 func (r *Run) searched(stage string) (journal.ManifestKnowledge, bool) {
 	all := r.journal.Manifest.Knowledge
 	if r.pipeline == nil {
@@ -223,7 +223,7 @@ func (r *Run) searched(stage string) (journal.ManifestKnowledge, bool) {
 	return all[at], true
 }
 
-// look adds the texts of candidates, which are read together.
+// look adds the texts of candidates, which it reads in one go for each knowledge.
 func (r *Run) look(ctx context.Context, items []*kept) error {
 	ids := map[journal.ManifestKnowledge]map[string]sdk.Candidate{}
 	for _, k := range items {
@@ -268,9 +268,9 @@ func (r *Run) look(ctx context.Context, items []*kept) error {
 	return nil
 }
 
-// fill fills in one list.
+// fill adds the texts of one list.
 func (r *Run) fill(ctx context.Context, k *kept, l *List, texts map[journal.ManifestKnowledge]map[string]sdk.Candidate) error {
-	if l.Candidates != nil { // those of the result, which have texts
+	if l.Candidates != nil { // candidates of the result already have texts
 		return nil
 	}
 	of, ok := r.searched(l.Stage)
@@ -282,7 +282,7 @@ func (r *Run) fill(ctx context.Context, k *kept, l *List, texts map[journal.Mani
 	}
 	searched, err := r.knowledge(of)
 	if err != nil {
-		if r.pipeline != nil { // else the run says so
+		if r.pipeline != nil { // else Run.Gone says it
 			k.lose("the texts of knowledge %q: %v", of.Name, err)
 		}
 		return nil

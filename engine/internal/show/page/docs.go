@@ -21,7 +21,7 @@ var (
 	docsCode string
 )
 
-// explorer is the library, which makes the element openapi-explorer.
+// explorer returns the library that defines the element openapi-explorer.
 var explorer = sync.OnceValue(func() string {
 	var text strings.Builder
 	z, err := gzip.NewReader(bytes.NewReader(packedExplorer))
@@ -34,8 +34,8 @@ var explorer = sync.OnceValue(func() string {
 	return text.String()
 })
 
-// Docs is a page that shows an OpenAPI description, which is JSON, and may call the server that it
-// came from. The library writes styles of its own, so the policy allows those.
+// Docs returns a page that shows an OpenAPI description, which is JSON, and may call the server
+// that it came from. The library writes its own styles, so the policy allows styles.
 func Docs(title string, description []byte) Page {
 	return Page{
 		Title: title, Brand: "racflow serve", Data: json.RawMessage(description), Live: true, explorer: true,

@@ -13,17 +13,17 @@ import (
 	"strings"
 )
 
-// legible is the size in bytes up to which a block stays legible JSON.
+// legible is the maximum size in bytes of a block that stays readable JSON.
 const legible = 16 << 10
 
-// encode writes blocks as script elements of data, which no browser runs.
+// encode writes blocks as script elements of a data type, which browsers do not run.
 func encode(blocks []Block) (template.HTML, error) {
 	var b bytes.Buffer
 	for _, block := range blocks {
 		id := template.HTMLEscapeString(block.ID)
 		packed, ok := block.Data.(Packed)
 		if !ok {
-			text, err := json.Marshal(block.Data) // < > and & escaped: no text ends the element
+			text, err := json.Marshal(block.Data) // < > and & are escaped: no text ends the element
 			if err != nil {
 				return "", fmt.Errorf("data %q of the page: %w", block.ID, err)
 			}
@@ -38,8 +38,8 @@ func encode(blocks []Block) (template.HTML, error) {
 	return template.HTML(b.String()), nil //nolint:gosec // JSON with escaped markup, or base64
 }
 
-// Packed is data as a page holds it where it is compressed: JSON, gzip, base64. Its length is
-// what the page grows by.
+// Packed is the compressed form of data in a page: JSON, gzip, base64. Its length is what the page
+// grows by.
 type Packed string
 
 // Pack packs data for a Block, so that its size is known before the page is written.
@@ -51,32 +51,32 @@ func Pack(data any) (Packed, error) {
 func pack(text []byte) Packed {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
-	_, _ = z.Write(text) // a buffer takes everything
+	_, _ = z.Write(text) // a buffer never fails
 	_ = z.Close()
 	return Packed(base64.StdEncoding.EncodeToString(b.Bytes()))
 }
 
 // Page is an HTML page.
 type Page struct {
-	Title string        // also of its header
-	Brand string        // what the header shows before the title, such as "racflow report"
-	Body  template.HTML // what main holds before the modules fill it
-	// Data is the block "data", which base.js loads as JSON: load("data"). nil: there is none.
+	Title string        // of the page and its header
+	Brand string        // the text in the header before the title, such as "racflow report"
+	Body  template.HTML // the content of main before the modules fill it
+	// Data is the JSON block "data", which base.js loads by load("data"). nil: there is none.
 	Data any
-	// Blocks are others, which a page loads when it needs them.
+	// Blocks are further blocks, which a page loads when it needs them.
 	Blocks []Block
-	// Modules are JavaScript that is run in order, after base.js, in one module: what one
-	// declares is known to those after it. A line that begins with "import " is left out, and so is
-	// "export " at the beginning of one: they are for editors and tests.
+	// Modules holds JavaScript that runs in order, after base.js, in one module: later modules see
+	// the declarations of earlier ones. Write drops lines that begin with "import ", and "export "
+	// at the beginning of a line: they are for editors and tests.
 	Modules []string
 	Styles  []string // CSS after page.css
 	Charts  bool     // the modules draw charts
 	Live    bool     // the modules call the server that the page came from
 
-	explorer bool // the page shows an OpenAPI description by a library
+	explorer bool // the page shows an OpenAPI description with a library
 }
 
-// Block is data of a page, with an id that is unique in it.
+// Block is data of a page. Its ID is unique in the page.
 type Block struct {
 	ID   string
 	Data any
@@ -94,7 +94,7 @@ var (
 	//go:embed assets/table.js
 	Table string // table.js
 	//go:embed assets/chart.js
-	Chart string // chart.js; Page.Charts brings the library that it needs
+	Chart string // chart.js; needs Page.Charts for its library
 	//go:embed assets/item.js
 	Item string // item.js
 
@@ -103,7 +103,7 @@ var (
 	frame     = template.Must(template.New("page").Parse(frameText))
 )
 
-// Write writes the page. The error says which data cannot be JSON, or is w's.
+// Write writes the page. Its error says which data cannot be JSON, or comes from w.
 func (p Page) Write(w io.Writer) error {
 	css := style + strings.Join(p.Styles, "\n")
 	var scripts []string
@@ -134,8 +134,8 @@ func (p Page) Write(w io.Writer) error {
 	return err
 }
 
-// element is an element with a text that is no markup, such as code. The text is this
-// program's own: it must not end the element, which would change what its hash is of.
+// element returns an element with a text that is not markup, such as code. The text is part of this
+// program: it must not end the element, which would change the text that is hashed.
 func element(name, attributes, text string) template.HTML {
 	if strings.Contains(strings.ToLower(text), "</"+name) {
 		panic("an asset ends its own element: </" + name)
@@ -163,7 +163,7 @@ func join(modules []string) string {
 	return b.String()
 }
 
-// policy is the Content-Security-Policy of the page with this style and these scripts.
+// policy returns the Content-Security-Policy of the page with this style and these scripts.
 func (p Page) policy(style string, scripts []string) string {
 	directives := []string{"default-src 'none'", "script-src" + hashes(scripts...), "base-uri 'none'", "form-action 'none'"}
 	if p.explorer { // it makes markup and styles while it runs

@@ -21,22 +21,22 @@ import (
 
 // This file makes pages that explain runs: one of a run, and one that compares two.
 //
-// The page of a run has its totals; for a run with labels what package eval measures, accuracy
-// by coverage and calibration among it; cost and time by stage; and a table of the items,
-// those first that failed, are wrong or flagged. Each opens to what made its answer, which
-// package explain knows. The page of two runs has what package eval finds: which items
+// The page of a run has its totals; for a run with labels the measurements of package eval,
+// with accuracy by coverage and calibration; cost and time by stage; and a table of the items.
+// Failed, wrong and flagged items come first. Each item opens to what made its answer, from
+// package explain. The page of two runs has package eval's comparison: which items
 // are answered differently, and whether that is more than chance.
 //
-// What made the answers is in blocks of a few items, which the page unpacks when one of them is
-// opened; texts of candidates are in one block for all. A page grows to some 12 MB: then
-// it is without what made the answers of the others, and says so. It lists 50,000 items at most.
-// The same run has a page of the same bytes, as long as what explains it is there.
+// The details of answers are in blocks of a few items, which the page unpacks when a person
+// opens one of the items; one block has the texts of all candidates. A page grows to some 12 MB:
+// the other items then have no details, and the page says so. It lists 50,000 items at most.
+// The same run gives the same bytes, as long as its explanations are there.
 //
-// Nothing is measured here, and nothing is looked up.
+// The file itself measures nothing and looks nothing up.
 
-// figures are what a run's answers are worth and took.
+// figures says how good a run's answers are and what they cost.
 type figures struct {
-	// Eval is nil where no item has an expected label, or some answers are provisional.
+	// Eval is nil if no item has an expected label, or some answers are provisional.
 	Eval  *eval.Report    `json:"eval,omitempty"`
 	Curve []eval.Coverage `json:"curve,omitempty"`
 	Bins  []eval.Bin      `json:"bins,omitempty"`
@@ -45,7 +45,7 @@ type figures struct {
 	costs map[string]float64
 }
 
-// measure goes through the items of a run once.
+// measure reads the items of a run once.
 func measure(ctx context.Context, run ReportedRun) (f figures, items []one, err error) {
 	labels, m := run.Labels(), run.Manifest()
 	counter, sure := eval.NewCounter(labels...).Of(run.Definition()), eval.NewConfidences(labels...)
@@ -80,7 +80,7 @@ func measure(ctx context.Context, run ReportedRun) (f figures, items []one, err 
 // some returns a list that is never nil, so that the page's modules get [] and not null.
 func some[T any](all []T) []T { return append([]T{}, all...) }
 
-// spend adds what the voters took for an item.
+// spend adds the usage and cost of the voters for an item.
 func (f *figures) spend(b *explain.Brief) {
 	for voter, cost := range b.Cost {
 		f.costs["sample."+voter] += cost
@@ -95,7 +95,7 @@ func (f *figures) spend(b *explain.Brief) {
 	}
 }
 
-// outcomeOf is an item as package eval measures it.
+// outcomeOf converts an item to a result for package eval.
 func outcomeOf(b *explain.Brief, answers journal.AnswerKind) outcome.Result {
 	r := outcome.Result{
 		Line: b.Line, ID: b.ID, Expected: b.Expected, Answer: string(b.Answer), Agreement: b.Agreement, Confidence: b.Confidence, Flagged: b.Flagged, Reason: b.Reason, Decided: b.Decided,
@@ -113,7 +113,7 @@ func outcomeOf(b *explain.Brief, answers journal.AnswerKind) outcome.Result {
 	return r
 }
 
-// ReportedRun is what a page is made of: an explain.Run.
+// ReportedRun is the source of a page; *explain.Run implements it.
 type ReportedRun interface {
 	ID() string
 	Manifest() journal.Manifest
@@ -137,7 +137,7 @@ var (
 	reportModule string
 )
 
-// about is what the page says of a run.
+// about is a page's description of a run.
 type about struct {
 	ID        string                      `json:"id"`
 	File      string                      `json:"file"`
@@ -150,19 +150,19 @@ type about struct {
 	Variables []journal.ManifestVariable  `json:"variables"`
 	Knowledge []journal.ManifestKnowledge `json:"knowledge"`
 	Stages    []stage                     `json:"stages"`
-	Totals    *journal.Totals             `json:"totals"` // null: it was cut off
+	Totals    *journal.Totals             `json:"totals"` // null: the run was cut off
 	Gone      []string                    `json:"gone"`
 	figures
 }
 
-// stage is a stage with what it took.
+// stage is a stage with its time and cost.
 type stage struct {
 	Stage  string         `json:"stage"`
-	Use    string         `json:"use"` // empty: its name says it
+	Use    string         `json:"use"` // empty: the stage's name says it
 	Model  string         `json:"model,omitempty"`
 	Rows   int            `json:"rows"`
 	Busy   float64        `json:"busy_seconds"`
-	Tokens *explain.Usage `json:"tokens,omitempty"` // nil: it took none, or the journal does not say
+	Tokens *explain.Usage `json:"tokens,omitempty"` // nil: it used none, or the journal does not say
 	Cost   float64        `json:"cost,omitempty"`
 }
 
@@ -197,7 +197,7 @@ func RunPage(ctx context.Context, run ReportedRun) (Page, error) {
 	}, nil
 }
 
-// describe says what was run and what came of it.
+// describe describes a run and its results.
 func describe(run ReportedRun, f figures) about {
 	m := run.Manifest()
 	a := about{
@@ -225,22 +225,21 @@ func describe(run ReportedRun, f figures) about {
 	return a
 }
 
-// one is what the table has of an item.
+// one is an item's row in the table.
 type one struct {
 	line                       int
 	id, text, expected, answer string
 	sure                       float64
-	state                      string // letters, see oneOf
+	state                      string // letters: see oneOf
 }
 
 const (
-	mostRows = 50_000 // that a page lists
+	mostRows = 50_000 // rows of a page
 	mostText = 240    // characters of a text in the table
 )
 
-// oneOf is the row of an item. Its state is made of letters: e it failed, w wrong, r right,
-// f flagged, n no answer, d decided by a
-// person, p lacks a voter, u not reached.
+// oneOf returns the row of an item. Letters make up its state: e failed, w wrong, r right, f
+// flagged, n no answer, d decided by a person, p provisional (a voter is missing), u not reached.
 func oneOf(b *explain.Brief, scored, right bool) one {
 	o := one{line: b.Line, id: b.ID, text: beginning(b.Text), expected: b.Expected, answer: beginning(string(b.Answer)), sure: cmp.Or(b.Confidence, b.Agreement)}
 	if len(b.Candidates) > 0 && o.answer == "" {
@@ -265,9 +264,9 @@ func (o one) is(letter string) bool { return strings.Contains(o.state, letter) }
 // notable reports whether a person may want to look at the item.
 func (o one) notable() bool { return o.rank() < plain }
 
-const plain = 4 // the rank of items that ask for no look
+const plain = 4 // the rank of unremarkable items
 
-// rank says how early in the table an item comes.
+// rank orders the items of the table: low ranks come first.
 func (o one) rank() int {
 	switch {
 	case o.is("e"):
@@ -284,9 +283,8 @@ func (o one) rank() int {
 	return plain
 }
 
-// listed are the items of the table: those that failed, then wrong ones that nobody was
-// warned of, the surest first, then flagged ones, the most doubtful first, then the others as
-// they stand in the input.
+// listed returns the items of the table: failed items first, then wrong ones without a flag, the
+// surest first, then flagged ones, the most doubtful first, then the others in input order.
 func listed(items []one) []one {
 	items = slices.Clone(items)
 	slices.SortStableFunc(items, func(a, b one) int {
@@ -303,7 +301,7 @@ func listed(items []one) []one {
 	return items[:min(len(items), mostRows)]
 }
 
-// columns are rows as the page gets them.
+// columns returns rows in the form that the page gets.
 func columns(list []one, kept *details) map[string]any {
 	lines, ids, texts, expected, answers, sure, states, at := []int{}, []string{}, []string{}, []string{}, []string{}, []float64{}, []string{}, []int{}
 	for _, o := range list {
@@ -313,7 +311,7 @@ func columns(list []one, kept *details) map[string]any {
 	return map[string]any{"line": lines, "id": ids, "text": texts, "expected": expected, "answer": answers, "sure": sure, "state": states, "at": at}
 }
 
-// beginning cuts a text for the table.
+// beginning shortens a text for the table.
 func beginning(text string) string { return cut(text, mostText) }
 
 // cut returns at most so many characters of a text.

@@ -20,13 +20,13 @@ var (
 	compareModule string
 )
 
-// pair is an item as two runs answered it.
+// pair is one item with the answers of two runs.
 type pair struct {
-	A *packed `json:"a"` // nil: the run has no such item any more
+	A *packed `json:"a"` // nil: the run no longer has this item
 	B *packed `json:"b"`
 }
 
-// ComparePage returns the page of two runs that were compared.
+// ComparePage returns the page of a comparison of two runs.
 func ComparePage(ctx context.Context, r *eval.RunComparison, a, b ReportedRun) (Page, error) {
 	ofA, itemsA, err := measure(ctx, a)
 	if err != nil {
@@ -83,7 +83,7 @@ func ComparePage(ctx context.Context, r *eval.RunComparison, a, b ReportedRun) (
 	}
 	rows["a"] = answersA
 	short := *r
-	short.Items = nil // they are the rows
+	short.Items = nil // rows has them
 	return Page{
 		Title: fmt.Sprintf("%s and %s", r.A.Run, r.B.Run), Brand: "racflow report", Body: template.HTML(compareBody), //nolint:gosec // an asset of this program
 		Data:    map[string]any{"report": short, "a": describe(a, ofA), "b": describe(b, ofB), "items": rows, "all": len(r.Items), "explained": kept.items},
@@ -92,8 +92,8 @@ func ComparePage(ctx context.Context, r *eval.RunComparison, a, b ReportedRun) (
 	}, nil
 }
 
-// change is the state of an item that was answered differently: l lost, g gained, c changed,
-// where nobody knows which answer is right.
+// change returns the state of an item with different answers: l lost, g gained, c changed, if
+// nobody knows which answer is right.
 func change(item eval.ChangedItem) string {
 	switch item.Expected {
 	case "":
@@ -118,27 +118,27 @@ func names(items []one) map[int]string {
 }
 
 const (
-	together = 100       // items of a block, or fewer
-	enough   = 512 << 10 // bytes of JSON that end a block
-	most     = 12 << 20  // bytes of all blocks: the page stays below 15 MB
-	mostOf   = 4000      // characters of a candidate's text
+	together = 100       // most items of a block
+	enough   = 512 << 10 // bytes of JSON at which a block ends
+	most     = 12 << 20  // compressed bytes of all blocks: the page stays below 15 MB
+	mostOf   = 4000      // most characters of a candidate's text
 )
 
-// details are what made answers, in blocks.
+// details collects what made answers, in blocks.
 type details struct {
 	done    []Block
 	pending []json.RawMessage
 	waiting int         // bytes of pending
-	at      map[int]int // place by line
+	at      map[int]int // an item's place, by its line
 	items   int
-	size    int // bytes of done, and about those of entries
+	size    int // bytes of done, and about as many as entries will take
 	full    bool
 
 	entries entries
-	known   map[string]int // places in entries
+	known   map[string]int // a candidate's place in entries
 }
 
-// entries are the candidates of all items, each once, by columns.
+// entries holds the candidates of all items, each once, by columns.
 type entries struct {
 	ID    []string   `json:"id"`
 	Label []string   `json:"label"`
@@ -148,8 +148,8 @@ type entries struct {
 
 func newDetails() *details { return &details{at: map[int]int{}, known: map[string]int{}} }
 
-// read adds what made the answers of those items of a run whose lines are wanted, until the
-// page is full. form is what the page gets of one.
+// read adds what made the answers of the items on the wanted lines of a run, until the page is
+// full. form converts an item for the page.
 func (d *details) read(ctx context.Context, run ReportedRun, wanted map[int]bool, form func(*explain.Item) any) error {
 	if len(wanted) == 0 || d.full {
 		return nil
@@ -168,7 +168,7 @@ func (d *details) read(ctx context.Context, run ReportedRun, wanted map[int]bool
 	return nil
 }
 
-// add keeps what the page gets of the item of a line.
+// add adds the item of a line, in the form that the page gets.
 func (d *details) add(line int, item any) error {
 	text, err := json.Marshal(item)
 	if err != nil {
@@ -183,7 +183,7 @@ func (d *details) add(line int, item any) error {
 	return d.close()
 }
 
-// close ends a block.
+// close ends the present block.
 func (d *details) close() error {
 	if len(d.pending) == 0 {
 		return nil
@@ -199,14 +199,14 @@ func (d *details) close() error {
 	return nil
 }
 
-// blocks are those of the page.
+// blocks returns the finished blocks for the page.
 func (d *details) blocks() ([]Block, error) {
 	err := d.close()
 	return append(d.done, Block{ID: "entries", Data: d.entries}), err
 }
 
-// place says where an item is: the number of its block times 100, and its place there; -1: the
-// page is without it.
+// place returns the number of an item's block times 100, plus its place in the block; -1: the page
+// does not have it.
 func (d *details) place(line int) int {
 	if at, ok := d.at[line]; ok {
 		return at
@@ -214,7 +214,7 @@ func (d *details) place(line int) int {
 	return -1
 }
 
-// packed is an item whose candidates are places in entries.
+// packed is an item that refers to its candidates by their places in entries.
 type packed struct {
 	*explain.Item
 	Lists      []list  `json:"lists,omitempty"`
@@ -226,7 +226,7 @@ type list struct {
 	Candidates [][]any `json:"candidates"`
 }
 
-// pack is an item as the page gets it.
+// pack converts an item for the page.
 func (d *details) pack(it *explain.Item) *packed {
 	p := &packed{Item: it, Candidates: d.refer(it.Candidates)}
 	for _, l := range it.Lists {

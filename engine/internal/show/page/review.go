@@ -21,15 +21,15 @@ import (
 // This file serves the page on which people decide (package engine/internal/show/review), to the browsers of
 // this machine.
 //
-// The server is for its own page alone. It listens on a loopback address; its URL has a random
-// token in the fragment, which browsers send nowhere. The page takes it from there and gives it with
+// The server serves only its own page. It listens on a loopback address. Its URL has a random
+// token in the fragment, which browsers never send. The page reads the token there and sends it with
 // each call, in the header Authorization: there is no cookie that another site, or a server at
-// another port, could use. A name of the machine other than localhost or a loopback address is
-// refused, against DNS rebinding, and so is a call from another origin; nothing is ever allowed to
-// other origins (CORS).
+// another port, could use. Against DNS rebinding, the server refuses a host name other than
+// localhost or a loopback address. It also refuses calls from other origins, and never allows them
+// anything (CORS).
 //
 //	GET  /             the page, which holds no data
-//	GET  /api/queue    cases, labels, and what is to be known
+//	GET  /api/queue    cases, labels, and notes for people
 //	GET  /api/case     one case: its whole text, and what made its answer
 //	POST /api/decide   review.Request
 //	POST /api/undo     takes back what a page did last
@@ -37,8 +37,8 @@ import (
 //	GET  /api/events   decisions and pages as they change, as server-sent events
 //	POST /api/finish   ends the review
 //
-// The page shows one case at a time and is worked by keyboard. Several people, and several pages,
-// decide at the same time: each sees what the others decide as it happens.
+// The page shows one case at a time and is operated by keyboard. Several people, and several pages,
+// can decide at the same time: each page shows the decisions of the others immediately.
 
 var (
 	//go:embed assets/labels.js
@@ -53,7 +53,7 @@ var (
 	body template.HTML
 )
 
-// write writes the page. Data is not in it: who has the token gets that from the server.
+// write returns the page without data: the server sends that only to callers with the token.
 func write(title string) ([]byte, error) {
 	var b bytes.Buffer
 	err := Page{
@@ -63,17 +63,17 @@ func write(title string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// ReviewOptions say what a page shows beside its cases.
+// ReviewOptions says what a page shows beside its cases.
 type ReviewOptions struct {
 	Title    string   // what is reviewed, such as "run-000012"
-	Reviewer string   // the name that a page begins with
-	Notes    []string // what people should know, such as lines that a file lacks
-	// Details returns what made the answer of a case, as the page's item view takes it; a nil
+	Reviewer string   // the page's initial reviewer name
+	Notes    []string // what people should know, such as lines to add to a file
+	// Details returns what made the answer of a case, in the form of the page's item view; a nil
 	// function, or a nil result: nothing is known.
 	Details func(ctx context.Context, c review.Case) (any, error)
 }
 
-// ReviewServer serves the page of a queue.
+// ReviewServer serves the review page of a queue.
 type ReviewServer struct {
 	options  ReviewOptions
 	queue    *review.Queue
@@ -91,17 +91,17 @@ func NewReviewServer(q *review.Queue, o ReviewOptions) (*ReviewServer, error) {
 	return s, err
 }
 
-// URL is the address of the page, with the token, where the server listens at addr.
+// URL returns the address of the page, with the token, if the server listens at addr.
 func (s *ReviewServer) URL(addr net.Addr) string { return "http://" + addr.String() + "/#" + s.token }
 
-// Times that a client has. A stream of events has any time.
+// Time limits of requests and of shutdown. A stream of events has none.
 const (
 	headerTime = 10 * time.Second
 	bodyTime   = 30 * time.Second
 	endTime    = 5 * time.Second
 )
 
-// Serve serves until a person has finished, or until ctx ends, which is no error either.
+// Serve serves until a person has finished, or until ctx ends, which is not an error.
 func (s *ReviewServer) Serve(ctx context.Context, l net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -124,12 +124,12 @@ func (s *ReviewServer) Serve(ctx context.Context, l net.Listener) error {
 		return err
 	}
 	if err := <-ended; err != nil {
-		return server.Close() // somebody sends without end
+		return server.Close() // a client does not stop sending
 	}
 	return nil
 }
 
-// Handler answers the requests of pages.
+// Handler handles the requests of pages.
 func (s *ReviewServer) Handler() http.Handler {
 	api := http.NewServeMux()
 	api.HandleFunc("GET /api/queue", s.sendQueue)
@@ -148,13 +148,13 @@ func (s *ReviewServer) Handler() http.Handler {
 	return local(all)
 }
 
-// local refuses requests that reach this machine by a name that is not its own, or that another
-// site's page makes, and tells browsers to keep the page to itself.
+// local refuses requests that reach this machine by a foreign host name, or come from another
+// site's page, and tells browsers to keep the page to itself.
 func local(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range map[string]string{
 			"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
-			"Content-Security-Policy":      "frame-ancestors 'none'", // which a page cannot say of itself
+			"Content-Security-Policy":      "frame-ancestors 'none'", // a page cannot set this itself
 			"Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin",
 		} {
 			w.Header().Set(name, value)
@@ -173,8 +173,8 @@ func local(next http.Handler) http.Handler {
 	})
 }
 
-// loopback reports whether a Host header names this machine by one of its own names. Its port may be
-// another one, which ssh forwards.
+// loopback reports whether a Host header names this machine as localhost or by a loopback address.
+// Its port may be another one, which ssh forwards.
 func loopback(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

@@ -17,17 +17,17 @@ import (
 )
 
 const (
-	maxBody  = 64 << 10 // of a request: its longest text is a label
+	maxBody  = 64 << 10 // bytes of a request: its longest text is a label
 	maxBrief = 200      // bytes of a text in the list of cases
 )
 
-// queueShown is what a page knows of all cases.
+// queueShown is what a page gets about all cases.
 type queueShown struct {
 	Title    string                      `json:"title"`
 	Reviewer string                      `json:"reviewer"`
 	Path     string                      `json:"path"`
 	Notes    []string                    `json:"notes"`
-	Cases    []review.Case               `json:"cases"` // with the beginnings of their texts
+	Cases    []review.Case               `json:"cases"` // with shortened texts
 	Labels   []string                    `json:"labels"`
 	Decided  map[string]*review.Decision `json:"decided"` // by case
 }
@@ -45,7 +45,7 @@ func (s *ReviewServer) sendQueue(w http.ResponseWriter, _ *http.Request) {
 	send(w, http.StatusOK, shown)
 }
 
-// brief is the beginning of a text.
+// brief returns the beginning of a text.
 func brief(text string) string {
 	if len(text) <= maxBrief {
 		return text
@@ -91,10 +91,10 @@ func (s *ReviewServer) decide(w http.ResponseWriter, r *http.Request) {
 	send(w, http.StatusOK, changed{request.Case, d})
 }
 
-// changed is what became of a case.
+// changed is the new state of a case.
 type changed struct {
 	Case     string           `json:"case"`
-	Decision *review.Decision `json:"decision"` // nil: none counts
+	Decision *review.Decision `json:"decision"` // nil: there is no decision
 }
 
 func (s *ReviewServer) undo(w http.ResponseWriter, r *http.Request) {
@@ -149,7 +149,7 @@ type failure struct {
 	Now   *review.Decision `json:"now,omitempty"` // of a conflict
 }
 
-// fail answers with an error of the queue.
+// fail responds with an error of the queue.
 func fail(w http.ResponseWriter, err error) {
 	conflict := new(review.ConflictError)
 	switch {
@@ -183,22 +183,21 @@ func send(w http.ResponseWriter, status int, what any) {
 	_, _ = w.Write([]byte(text.String()))
 }
 
-// pages are those that are open. The zero value has none.
+// pages keeps the open pages. Its zero value is empty.
 type pages struct {
 	mu   sync.Mutex
-	open map[string]*viewer // by the names that pages have given themselves
+	open map[string]*viewer // by the names that pages give themselves
 }
 
 // viewer is an open page.
 type viewer struct {
 	Page     string `json:"page"`
 	Reviewer string `json:"reviewer"`
-	Case     string `json:"case"` // that it shows; empty: none
+	Case     string `json:"case"` // the case that it shows; empty: none
 	changed  chan struct{}
 }
 
-// enter adds a page; a later one of the same name takes the place of an earlier one, which has lost
-// its connection.
+// enter adds a page. It replaces an earlier page of the same name, which has lost its connection.
 func (p *pages) enter(name string) *viewer {
 	v := &viewer{Page: name, changed: make(chan struct{}, 1)}
 	p.mu.Lock()
@@ -230,12 +229,12 @@ func (p *pages) changed() {
 	for _, v := range p.open {
 		select {
 		case v.changed <- struct{}{}:
-		default: // it is awake
+		default: // it is already awake
 		}
 	}
 }
 
-// show notes which case a page shows. Where another one shows it and share is not set, it says who does.
+// show records a page's case. If another page shows that case and share is not set, it returns who does.
 func (p *pages) show(name, reviewer, id string, share bool) (by string, taken bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -250,7 +249,7 @@ func (p *pages) show(name, reviewer, id string, share bool) (by string, taken bo
 	return "", false
 }
 
-// others are copies of the pages but for one, by name.
+// others returns copies of all pages except one, by name.
 func (p *pages) others(but string) []viewer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -280,11 +279,11 @@ func (s *ReviewServer) at(w http.ResponseWriter, r *http.Request) {
 	send(w, http.StatusOK, struct{}{})
 }
 
-// event is what a page gets: what it does not know yet.
+// event is a message to a page, with what has changed.
 type event struct {
-	Decided map[string]*review.Decision `json:"decided"` // by case; null: none counts any more
+	Decided map[string]*review.Decision `json:"decided"` // by case; null: the decision was withdrawn
 	Labels  []string                    `json:"labels,omitempty"`
-	Pages   []viewer                    `json:"pages"` // the others
+	Pages   []viewer                    `json:"pages"` // the other pages
 }
 
 func (s *ReviewServer) sendEvents(w http.ResponseWriter, r *http.Request) {

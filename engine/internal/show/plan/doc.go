@@ -1,8 +1,8 @@
-// Package plan finds out what a run would build, call and cost, before it does. It
-// asks no service: what is known of language models is what earlier calls have shown, knowledge is compared with its sources, and some items make a dry
-// run, in which a stand-in takes the place of each voter that calls a service.
+// Package plan finds out what a run would build, call and cost, before it runs. It asks no
+// service. It compares knowledge with its sources, uses what earlier calls have shown of language
+// models, and makes a dry run of some items, in which a stand-in replaces each voter that calls a service.
 //
-// It changes nothing but the knowledge that the dry run searches, which it brings up
-// to date where that calls no service. estimate.go counts tokens, package report
+// The only thing it changes is the knowledge that the dry run searches: it brings that up
+// to date if this calls no service. estimate.go counts tokens, package report
 // shows plans.
 package plan

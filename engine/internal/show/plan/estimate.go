@@ -13,42 +13,41 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file says what the calls of a run would come to before any is
-// made: items go through the pipeline, and in place of each voter that calls a
-// service stands one that only looks at the prompts it is given.
+// This file forecasts the calls of a run before any is made: items go through the
+// pipeline, and a stand-in that only reads the prompts replaces each voter that calls a
+// service.
 //
-// There are two figures, and a voter itself says both (sdk.Forecaster): what is expected,
-// and what is taken at most. What is expected counts one sampling of each item, since nobody
-// knows how many answers will be accepted; at most, every item is asked as often as
-// resamples allows, and each answer has a request of its own. What the response
-// cache has is asked for in neither.
+// A voter itself gives two figures (sdk.Forecaster): the expected usage, and the most. The
+// expected usage counts one sampling of each item, since nobody knows how many answers
+// will be accepted. The most counts as many samplings of every item as resamples allows, and
+// one request for each answer. Neither counts what the response cache has.
 //
-// There is no bound where a voter does not say one: a plugin of a third party, an answer
-// without a limit, a model of which nobody knows whether it thinks. Nor is there one
-// where other items may reach the voter than those that did here: the stand-in casts
-// no vote, so a later rule that reads votes sees those of the local voters alone.
-// Requests that failed and are sent again come on top of both figures where their reply was lost.
+// The most is unknown if the voter gives none: a third party's plugin, an answer
+// without a limit, a model that may or may not think. It is also unknown if other items
+// may reach the voter than in the dry run: the stand-in casts no vote, so a later rule
+// that reads votes sees only those of the local voters.
+// A request whose reply is lost is sent again, which both figures leave out.
 //
-// Of a voter that says nothing, tokens in are characters divided by four, and tokens out
-// as many as max_tokens in its config allows.
+// For a voter without a forecast, input tokens are characters divided by four, and output
+// tokens are max_tokens of its config.
 //
-// What a service may have in its own cache are the beginnings of prompts that stood at
-// the beginning of an earlier one, of at least 1,024 tokens, in steps of 128: so OpenAI's.
-// Whether it has them is for the service to say.
+// A service may cache the beginning of a prompt that an earlier prompt began with, of at
+// least 1,024 tokens, in steps of 128, as OpenAI does. Only the service knows whether it
+// has cached it.
 //
-// Enrichers make no dry run: a plan of their knowledge shows them the passages that they
-// would be asked about. Of one that says nothing (sdk.EnrichForecaster), what it is
-// expected to take is reckoned here from the characters of these, and no bound is known.
+// Enrichers make no dry run: a plan of their knowledge shows them the passages to ask
+// about. For an enricher without a forecast (sdk.EnrichForecaster), the expected usage is
+// estimated here from the characters of the passages, and the most is unknown.
 
-// VoterUnknown is why nobody knows what a voter of the pipeline takes at most, whatever
-// it says of the items that reached it in a dry run; empty: it is known.
+// VoterUnknown says why a voter's highest usage is unknown, whatever it forecasts for the items that
+// reached it in a dry run; empty: it is known.
 func VoterUnknown(p *pipeline.Pipeline, s *pipeline.Stage) string {
 	for _, f := range s.Fallbacks {
 		if f.Stage.Info.Network {
 			return fmt.Sprintf("its fallback %q calls a service, too", f.Name)
 		}
 	}
-	voter := "" // the first that calls a service: its votes are missing here
+	voter := "" // the first voter that calls a service: a dry run lacks its votes
 	for i, above := range p.Stages {
 		switch {
 		case !above.Enabled || !p.Used(i):
@@ -63,18 +62,17 @@ func VoterUnknown(p *pipeline.Pipeline, s *pipeline.Stage) string {
 	return ""
 }
 
-// AdditionTokens is how many tokens an enricher's answer is taken to have where its
-// config has no max_tokens.
+// AdditionTokens is the assumed length of an enricher's answer if its config has no max_tokens.
 const AdditionTokens = 150
 
-// InstructionTokens is what a request for an addition is taken to hold beside the
-// passage and its document, in tokens.
+// InstructionTokens is the assumed length in tokens of a request for an addition, without the
+// passage and its document.
 const InstructionTokens = 300
 
-// unsaid is why nobody knows a bound.
+// unsaid says why the highest usage is unknown.
 const unsaid = "its plugin does not say what a request takes"
 
-// RoughTokens is roughly how many tokens a prompt has.
+// RoughTokens estimates how many tokens a prompt has.
 func RoughTokens(p sdk.Prompt) int {
 	n := utf8.RuneCountInString(p.Text)
 	for _, m := range p.Messages {
@@ -83,20 +81,19 @@ func RoughTokens(p sdk.Prompt) int {
 	return sdk.EstimateTokens(n)
 }
 
-// maxTokens is what the config of a stage says about its answers; 0: nothing.
+// maxTokens returns max_tokens of a stage's config; 0: it has none.
 func maxTokens(s *pipeline.Stage) int {
 	var config struct {
 		MaxTokens int `json:"max_tokens"`
 	}
 	if json.Unmarshal(s.Config.Public, &config) != nil {
-		return 0 // it is of another type there
+		return 0 // this stage's max_tokens has another type
 	}
 	return max(config.MaxTokens, 0)
 }
 
-// EnrichForecast is what an enrich stage would take, as far as anybody knows: what it says
-// itself, or roughly what its passages come to, with Addition tokens for each where its config
-// does not say how long one is.
+// EnrichForecast returns what an enrich stage would use: its own forecast, or an estimate from its
+// passages, with AdditionTokens for each if its config has no max_tokens.
 func EnrichForecast(a knowledge.Asks) sdk.Forecast {
 	if a.Forecast != nil {
 		return *a.Forecast
@@ -115,9 +112,9 @@ func EnrichForecast(a knowledge.Asks) sdk.Forecast {
 	return f
 }
 
-// Forecasts opens the voters of a pipeline that call services, and their fallbacks, and
-// returns what says what it takes to ask one of them about an item. open returns nil for
-// a voter that does not say; it is not called for others.
+// Forecasts opens the voters of a pipeline that call services, and their fallbacks. The returned
+// function forecasts what one of them uses to answer an item. open returns nil for a voter without
+// forecasts; it is not called for voters that call no service.
 func Forecasts(ctx context.Context, p *pipeline.Pipeline, open func(context.Context, *pipeline.Stage) (sdk.Forecaster, error)) (func(*pipeline.Stage, sdk.Item) (sdk.Forecast, error), error) {
 	asked := map[*pipeline.Stage]sdk.Forecaster{}
 	add := func(s *pipeline.Stage) (err error) {
@@ -142,18 +139,18 @@ func Forecasts(ctx context.Context, p *pipeline.Pipeline, open func(context.Cont
 	return func(s *pipeline.Stage, item sdk.Item) (sdk.Forecast, error) { return VoterForecast(s, asked[s], item) }, nil
 }
 
-// block is the size of the pieces in which beginnings of prompts are compared, in bytes.
+// block is the size in bytes of the pieces in which prompts are compared.
 const block = 64
 
-// Services cache a beginning of at least leastCached tokens, in steps of cachedStep: so
-// OpenAI's, and others begin no later.
+// OpenAI caches the beginning of a prompt from leastCached tokens on, in steps of cachedStep; other
+// services begin no later.
 const (
 	leastCached = 1024
 	cachedStep  = 128
 )
 
-// prefixes are the beginnings of the prompts that came by, a hash for each multiple of
-// block. They live for one dry run.
+// prefixes holds the beginnings of the prompts seen in one dry run, as a hash for each multiple of
+// block.
 type prefixes struct {
 	seed maphash.Seed
 	seen map[uint64]bool
@@ -161,8 +158,8 @@ type prefixes struct {
 
 func newPrefixes() *prefixes { return &prefixes{maphash.MakeSeed(), map[uint64]bool{}} }
 
-// shared is how many tokens of an item's requests a service may have cached: those at the
-// beginning of an earlier one, of this item or of another, that are enough for it.
+// shared returns how many tokens of an item's requests a service may have cached: those that an
+// earlier prompt began with, of this item or of another, if they are enough to be cached.
 func (p *prefixes) shared(prompts []sdk.Prompt, samples int, f sdk.Forecast) uint64 {
 	prompts = prompts[:min(len(prompts), samples)]
 	if f.Requests == 0 || len(prompts) == 0 {
@@ -184,12 +181,12 @@ func (p *prefixes) shared(prompts []sdk.Prompt, samples int, f sdk.Forecast) uin
 	return cached
 }
 
-// begin returns how many bytes of a text an earlier one begins with, and notes it.
+// begin returns how many bytes of a text some earlier text begins with, and records the text.
 func (p *prefixes) begin(text string) (shared int) {
 	var h maphash.Hash
 	h.SetSeed(p.seed)
 	for end := block; end <= len(text); end += block {
-		_, _ = h.WriteString(text[end-block : end]) // a hash takes everything
+		_, _ = h.WriteString(text[end-block : end]) // writing to a hash never fails
 		if p.seen[h.Sum64()] {
 			shared = end
 		}
@@ -198,7 +195,7 @@ func (p *prefixes) begin(text string) (shared int) {
 	return shared
 }
 
-// textOf is a prompt as one text.
+// textOf returns a prompt as one text.
 func textOf(p sdk.Prompt) string {
 	text := p.Text
 	for _, m := range p.Messages {
@@ -207,7 +204,7 @@ func textOf(p sdk.Prompt) string {
 	return text
 }
 
-// DryRun looks at what the voters of a pipeline would ask.
+// DryRun records what the voters of a pipeline would ask.
 type DryRun struct {
 	mu     sync.Mutex
 	voters map[string]*VoterAsked
@@ -216,15 +213,15 @@ type DryRun struct {
 // NewDryRun begins a dry run.
 func NewDryRun() *DryRun { return &DryRun{voters: map[string]*VoterAsked{}} }
 
-// VoterAsked is what one voter was asked in a dry run. The sum of what it says of the items
-// holds one sampling of each, but in its Most and MostRequests all resamples.
+// VoterAsked is what one voter was asked in a dry run. Its Forecast sums up one sampling of each
+// item; only Most and MostRequests include all resamples.
 type VoterAsked struct {
-	Items int // that went to it
+	Items int // items that reached the voter
 	sdk.Forecast
 	Shown *sdk.Prompt // one of the prompts; nil: none was read
 
-	shownOf  string    // the item of Shown
-	prefixes *prefixes // of prompts so far
+	shownOf  string    // the ID of the item that Shown is for
+	prefixes *prefixes // of the prompts so far
 }
 
 // Voter returns what a voter was asked so far.
@@ -237,8 +234,8 @@ func (d *DryRun) Voter(name string) VoterAsked {
 	return VoterAsked{}
 }
 
-// Sampler returns what stands in for a voter. It abstains from every vote. Asked is
-// the voter itself, which says what it would send; nil: it does not say.
+// Sampler returns a stand-in for a voter, which abstains from every vote. asked is the voter's own
+// forecaster; nil: it has none.
 func (d *DryRun) Sampler(s *pipeline.Stage, asked sdk.Forecaster) sdk.Sampler {
 	return standIn{d, s, asked}
 }
@@ -271,7 +268,7 @@ func (s standIn) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) 
 	return samples, nil
 }
 
-// add counts what an item would come to, with each resample.
+// add adds the forecast of an item, with each resample.
 func (s standIn) add(v *VoterAsked, item sdk.Item) error {
 	samples := max(s.stage.N, 1)
 	if prompts := item.Prompts; len(prompts) > 0 && (v.Shown == nil || before(item.ID, v.shownOf)) {
@@ -295,15 +292,15 @@ func (s standIn) add(v *VoterAsked, item sdk.Item) error {
 	return nil
 }
 
-// VoterForecast is what a voter says that an item takes or, where it says nothing (asked is
-// nil), what the item's prompts and the voter's max_tokens come to.
+// VoterForecast returns what a voter forecasts for an item or, if asked is nil, an estimate from
+// the item's prompts and the voter's max_tokens.
 func VoterForecast(s *pipeline.Stage, asked sdk.Forecaster, item sdk.Item) (sdk.Forecast, error) {
 	if asked != nil {
 		return asked.Forecast(item)
 	}
 	samples := max(s.N, 1)
 	prompts := item.Prompts
-	if len(prompts) == 0 { // a voter that writes its own
+	if len(prompts) == 0 { // the voter writes its own prompts
 		prompts = []sdk.Prompt{{Text: item.Text}}
 	}
 	prompts = prompts[:min(len(prompts), samples)]
@@ -315,6 +312,6 @@ func VoterForecast(s *pipeline.Stage, asked sdk.Forecaster, item sdk.Item) (sdk.
 	return f, nil
 }
 
-// before orders items as they are numbered, so that the same prompt is shown
-// whatever the order in which they come.
+// before orders items by their numbers, so that the same prompt is shown in whatever order they
+// come.
 func before(a, b string) bool { return len(a) < len(b) || len(a) == len(b) && a < b }

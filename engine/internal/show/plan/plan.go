@@ -24,19 +24,19 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Call is what the calls of a voter would come to for all items of the input.
+// Call is the forecast of a voter's calls for all items of the input.
 type Call struct {
 	Stage *pipeline.Stage
-	Voter VoterAsked // of the items that made the dry run
+	Voter VoterAsked // of the items of the dry run
 	Items int
-	// Forecast is of all items. Its Most is known only where all made the dry run.
+	// Forecast is for all items. Its Most is known only if all of them made the dry run.
 	sdk.Forecast
-	// Cost is what is expected, without what a service has in its own cache, and MostCost the
-	// most, by the price of the stage; 0: it has none.
+	// Cost is the expected cost, as if the service had nothing in its own cache, and MostCost the
+	// highest cost; 0: the stage has no price.
 	Cost, MostCost float64
 }
 
-// Calls are those of the voters that made the dry run, in file order.
+// Calls returns the calls of the voters in the dry run, in file order.
 func (p *Plan) Calls() []Call {
 	var all []Call
 	f := p.Forecast
@@ -60,25 +60,25 @@ func (p *Plan) Calls() []Call {
 	return all
 }
 
-// sampled is how many items make a dry run: all of an input that has no more.
+// sampled is the most items that make a dry run.
 const sampled = 500
 
-// Forecast is what the calls of voters would come to.
+// Forecast is the forecast of the voters' calls.
 type Forecast struct {
-	Unknown string // why that cannot be said; empty: it can
-	Tried   int    // items of the input that made the dry run
-	Failed  int    // of these
+	Unknown string // why there is no forecast; empty: there is one
+	Tried   int    // items of the input in the dry run
+	Failed  int    // items that failed in it
 	Cause   error  // of the first failure
 	Voters  map[string]VoterAsked
-	// Spending is what Options.Spend comes to; nil: that is not asked.
+	// Spending forecasts the effect of Options.Spend; nil: that is not set.
 	Spending *Spending
 }
 
 // asks reports whether a stage is a voter that calls a service.
 func asks(s *pipeline.Stage) bool { return s.Enabled && s.Block == "sample" && s.Info.Network }
 
-// forecast finds out what the voters that call services would ask, by a dry run.
-// nil: nothing that items go through calls one.
+// forecast finds out by a dry run what the voters that call services would ask. nil: no stage of
+// the pipeline calls a service.
 func (p *Plan) forecast(ctx context.Context, o Options) (*Forecast, error) {
 	f := &Forecast{Voters: map[string]VoterAsked{}}
 	asked := false
@@ -108,8 +108,8 @@ func (p *Plan) forecast(ctx context.Context, o Options) (*Forecast, error) {
 	return f, p.dryRun(ctx, o, f)
 }
 
-// impossible says why a dry run cannot be made without asking or changing anything elsewhere,
-// in a pipeline of whose stages only voters call services; empty: it can.
+// impossible says why a dry run would have to ask a service or change something elsewhere, in a
+// pipeline where only voters call services; empty: it would not.
 func (p *Plan) impossible() string {
 	switch p.Items {
 	case -1:
@@ -131,8 +131,8 @@ func (p *Plan) impossible() string {
 	return ""
 }
 
-// dryRun takes some items through the pipeline, with a stand-in for each voter that
-// calls a service.
+// dryRun sends some items through the pipeline, with a stand-in for each voter that calls a
+// service.
 func (p *Plan) dryRun(ctx context.Context, o Options, f *Forecast) error {
 	d := NewDryRun()
 	stages, kept := stage.Options{Fitted: o.Fitted}, run.Journal(nil)
@@ -161,7 +161,7 @@ func (p *Plan) dryRun(ctx context.Context, o Options, f *Forecast) error {
 		return err
 	}
 	defer items.Close() //nolint:errcheck // it was only read
-	broken := 0         // items that failed on their way
+	broken := 0         // items that a stage failed on
 	_, err = ready.Items(ctx, spread(items.Next, p.Items, sampled), kept, func(batch []outcome.Result) error {
 		for _, result := range batch {
 			if f.Tried++; f.Spending != nil {
@@ -224,8 +224,8 @@ type Model struct {
 	Stage    string          `json:"stage,omitempty"` // "sample.llm"; empty: no file names the model
 	Endpoint string          `json:"endpoint"`
 	Name     string          `json:"model"`
-	Profile  json.RawMessage `json:"profile"`        // what is known of it, an object; nil: nothing
-	File     string          `json:"file,omitempty"` // where that is kept
+	Profile  json.RawMessage `json:"profile"`        // what is known of the model, a JSON object; nil: nothing
+	File     string          `json:"file,omitempty"` // where the profile is kept
 }
 
 // Asking is a stage that may ask a language model.
@@ -234,8 +234,8 @@ type Asking struct {
 	Stage *pipeline.Stage
 }
 
-// Askings are the voters and enrichers of a pipeline that call services, and their
-// fallbacks, in the order in which they are asked.
+// Askings returns the voters and enrichers of a pipeline that call services, and their fallbacks,
+// in the order in which they are asked.
 func Askings(p *pipeline.Pipeline) []Asking {
 	var all []Asking
 	add := func(name string, s *pipeline.Stage) {
@@ -262,44 +262,44 @@ func Askings(p *pipeline.Pipeline) []Asking {
 	return all
 }
 
-// Plan is what a run would do.
+// Plan says what a run would do.
 type Plan struct {
 	File      *pipeline.File
 	Pipeline  *pipeline.Pipeline
 	Items     int // in the input; -1: not known before it is read
-	Invalid   int // rows of the input that cannot be used
+	Invalid   int // unusable rows of the input
 	Knowledge []knowledge.BuildReport
-	Texts     map[string]Texts // by knowledge: what a service would embed, at most
-	Forecast  *Forecast        // nil: nothing that items go through calls a service
-	Models    []Model          // that stages ask
-	Plugins   []Plugin         // of third parties
+	Texts     map[string]Texts // by knowledge: the most that a service would embed
+	Forecast  *Forecast        // nil: no stage of the pipeline calls a service
+	Models    []Model          // those that stages ask
+	Plugins   []Plugin         // third parties' plugins
 }
 
-// Texts are texts that a service would be sent.
+// Texts counts texts that would be sent to a service.
 type Texts struct{ Count, Tokens int }
 
-// Rows are the rows of an input.
+// Rows reads the rows of an input.
 type Rows interface {
 	Next() (source.Row, error) // io.EOF after the last one
 	Close() error
 }
 
-// Options are what a plan is made with.
+// Options configures a plan.
 type Options struct {
 	Launch  stage.Launch
 	Fitted  string // as stage.Options.Fitted
 	Samples string // as knowledge.Options.Samples
-	// Forecaster opens a voter to ask it what it would send, calling nobody; nil: it does not
-	// say.
+	// Forecaster opens a voter that forecasts what it would send, calling no service; nil: it has
+	// no forecasts.
 	Forecaster func(context.Context, *pipeline.Stage) (sdk.Forecaster, error)
-	// Spending says what a voter takes for an item where Spend is set: answers in the response
-	// cache count as if they were paid for.
+	// Spending returns a function that forecasts what a voter uses for an item, if Spend is set:
+	// answers in the response cache count as paid for.
 	Spending func(context.Context, spend.Limit) (func(*pipeline.Stage, sdk.Item) (sdk.Forecast, error), error)
-	// Enricher is the same for an enricher.
+	// Enricher is like Forecaster, for an enricher.
 	Enricher  func(context.Context, *pipeline.Stage) (sdk.EnrichForecaster, error)
-	Spend     spend.Limit                            // whose effect is forecast, if it is set
-	Rows      func() (Rows, error)                   // open the input; nil: it can be read only once
-	Models    func(context.Context) ([]Model, error) // that stages ask, calling nobody
+	Spend     spend.Limit                            // the limit whose effect is forecast, if it is set
+	Rows      func() (Rows, error)                   // opens the input; nil: it can be read only once
+	Models    func(context.Context) ([]Model, error) // returns the models that stages ask, calling no service
 	Knowledge func(knowledge.BuildReport)
 	Progress  terminal.ProgressFunc
 }
@@ -323,7 +323,6 @@ func Make(ctx context.Context, f *pipeline.File, p *pipeline.Pipeline, o Options
 	return plan, err
 }
 
-// count counts the items.
 func (p *Plan) count(o Options) error {
 	if o.Rows == nil {
 		return nil
@@ -346,9 +345,9 @@ func (p *Plan) count(o Options) error {
 	}
 }
 
-// compare compares the knowledge that the pipeline searches with its sources, and looks at collections
-// that another program makes. It asks no service that embeds: it only counts the texts, also those
-// that are embedded already and would not be sent again.
+// compare compares the knowledge that the pipeline searches with its sources, and reads the state of
+// attached collections. It asks no embedding service: it only counts the texts, also those that are
+// embedded already and would not be sent again.
 func (p *Plan) compare(ctx context.Context, o Options) error {
 	for _, block := range p.Pipeline.Knowledge() {
 		r := knowledge.BuildReport{Name: block.Name, Embedder: block.Embed.Use, Store: block.Store.Use}
@@ -384,17 +383,17 @@ func (p *Plan) compare(ctx context.Context, o Options) error {
 	return nil
 }
 
-// Plugin is a third party's program that the pipeline starts, and what it may touch.
+// Plugin is a third party's program that the pipeline starts, and its permissions.
 type Plugin struct {
 	program.Program
-	Hash   string           // that it has now
-	Stages []string         // that it does the work of, such as "sample.mine"
-	Memory map[string]int64 // bytes that the process of a stage may hold; those without a bound are missing
-	Gaps   []string         // what of its confinement this system cannot enforce
+	Hash   string           // of the present program
+	Stages []string         // the stages that it runs, such as "sample.mine"
+	Memory map[string]int64 // bytes that a stage's process may hold; stages without a limit are missing
+	Gaps   []string         // which parts of its confinement this system cannot enforce
 }
 
-// plugins are those of a pipeline and its knowledge, each once, in the order in which data meets
-// them. None is started.
+// plugins returns the plugins of a pipeline and its knowledge, each once, in the order in which
+// data reaches them. It starts none.
 func plugins(p *pipeline.Pipeline) ([]Plugin, error) {
 	var all []Plugin
 	for name, s := range p.Processes() {
@@ -428,13 +427,13 @@ func plugins(p *pipeline.Pipeline) ([]Plugin, error) {
 	return all, nil
 }
 
-// Spending is what limits on what voters take would come to, for all items of the input.
+// Spending forecasts the effect of limits on what voters use, for all items of the input.
 type Spending struct {
 	Limit spend.Limit
 	Rows  []Spent // by amount, ascending
-	// Labelled is how many items of the dry run have a label, and Right how many of these the
-	// free voters answer with it. Confident says that the election estimates how likely its
-	// answers are right.
+	// Labelled counts the items of the dry run with a label, and Right those of them that the free
+	// voters answer correctly. Confident says that the election estimates how likely its answers
+	// are right.
 	Labelled, Right int
 	Confident       bool
 
@@ -442,14 +441,14 @@ type Spending struct {
 	wrong   map[int]bool
 }
 
-// Spent is one amount.
+// Spent is the effect of one limit.
 type Spent struct {
-	Amount   float64 // infinite: there is no limit
-	Accuracy float64 // at most: if every item that is sent is answered rightly then; of items with labels
+	Amount   float64 // the limit; infinite: none
+	Accuracy float64 // on labelled items, at most: if voters answer every item right that is sent to them
 	spend.Preview
 }
 
-// spending begins to find out what a limit comes to.
+// spending prepares to forecast the effect of a limit.
 func (p *Plan) spending(ctx context.Context, o Options) (*Spending, error) {
 	forecast, err := o.Spending(ctx, o.Spend)
 	if err != nil {
@@ -461,19 +460,18 @@ func (p *Plan) spending(ctx context.Context, o Options) (*Spending, error) {
 	}, nil
 }
 
-// ask notes what an item takes, and lets the stand-in see it.
+// ask records what an item would use, and lets the stand-in see it.
 func (s *Spending) ask(voter *pipeline.Stage, line int, item sdk.Item) bool {
 	s.spender.Ask(voter, line, item)
 	return true
 }
 
-// nothing keeps no results.
+// nothing is a journal that keeps no results.
 type nothing struct{}
 
 func (nothing) Answered(source.Row) (outcome.Result, bool) { return outcome.Result{}, false }
 func (nothing) Keep([]outcome.Result) error                { return nil }
 
-// add counts an item of the dry run.
 func (s *Spending) add(r outcome.Result) {
 	s.Confident = s.Confident || r.Confidence > 0
 	if r.Failure != nil || r.Expected == "" {
@@ -487,8 +485,8 @@ func (s *Spending) add(r outcome.Result) {
 	}
 }
 
-// sum finds what nothing, half the limit, the limit, twice the limit, and no limit come to. It
-// scales what the dry run tried up to all items.
+// sum computes the effect of 0, half the limit, the limit, twice the limit, and no limit. It scales
+// the figures of the dry run up to all items.
 func (s *Spending) sum(tried, items int) {
 	limit, share := s.Limit.Amount(), float64(tried)/float64(max(items, 1))
 	scale := func(n int) int { return int(float64(n)/share + .5) }
@@ -503,7 +501,7 @@ func (s *Spending) sum(tried, items int) {
 		}
 		found := s.spender.Preview(amount*share, s.wrong)
 		if found.Items == all.Items && amount > limit && !math.IsInf(amount, 1) {
-			continue // no more than without a limit
+			continue // no more items than without a limit
 		}
 		row := Spent{Amount: amount, Preview: found}
 		if s.Labelled > 0 {

@@ -16,7 +16,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// answers writes what the answers are worth.
+// answers writes how good the answers are.
 func answers(w io.Writer, r eval.Report) {
 	fmt.Fprintf(w, "accuracy\t%.4f\tof %d items with an expected label; %s\n", r.Accuracy, r.Scored, sure(r.AccuracyInterval))
 	if r.Decided > 0 {
@@ -34,7 +34,7 @@ func sure(i eval.Interval) string { return "95 % interval " + between(i) }
 
 func between(i eval.Interval) string { return fmt.Sprintf("%.4f to %.4f", i.Low, i.High) }
 
-// confidence writes how far the confidence can be taken at its word.
+// confidence writes how well the confidence is calibrated.
 func confidence(w io.Writer, c *eval.Calibration) {
 	fmt.Fprintf(w, "ECE\t%.4f\tof the %s; perfectly calibrated ones have up to %.4f by chance\n", c.ECE, c.Measured, c.Chance)
 	fmt.Fprintf(w, "NLL\t%.4f\tof whether the answer is right; Brier score %.4f\n", c.NLL, c.Brier)
@@ -47,7 +47,7 @@ func flags(w io.Writer, f eval.Flags) {
 	}
 }
 
-// promised writes what became of a promise.
+// promised writes whether the promised accuracy was kept.
 func promised(w io.Writer, r eval.Report) {
 	p := r.Promised
 	if p == nil || r.Scored == 0 {
@@ -68,7 +68,7 @@ func promised(w io.Writer, r eval.Report) {
 
 func share(n, of int) float64 { return float64(n) / float64(max(of, 1)) }
 
-// coverage writes how often the surest items are right.
+// coverage writes the accuracy among the surest items.
 func coverage(w io.Writer, c *eval.Calibration) {
 	row := func(name string, cell func(eval.Coverage) string) {
 		fmt.Fprint(w, name)
@@ -83,7 +83,7 @@ func coverage(w io.Writer, c *eval.Calibration) {
 	row(c.Measured+" from", func(p eval.Coverage) string { return fmt.Sprintf("%.4f", p.Confidence) })
 }
 
-// voters writes what each voter is worth.
+// voters writes how good each voter is.
 func voters(w io.Writer, all []eval.Voter, scored int) {
 	weighed, partly := false, false
 	for _, v := range all {
@@ -149,24 +149,24 @@ func lead(v eval.Voter, scored int) string {
 	return fmt.Sprintf("%s alone is right on %.1f points more than the election [%.1f, %.1f]%s", v.Name, 100*v.Alone.Difference(), 100*i.Low, 100*i.High, of)
 }
 
-// excerptLines is how much of a passage a person gets to see.
+// excerptLines is how many lines of a passage are shown.
 const excerptLines = 3
 
-// Asking says how one question's outcome is shown.
+// Asking says how to show the outcome of one question.
 type Asking struct {
 	Width    int    // columns of the terminal
-	Passages int    // at most, where there is no answer
+	Passages int    // maximum, if there is no answer
 	More     string // how to see all of n passages, with %d for n
-	Whole    bool   // passages with all of their text
-	Bold     bool   // what matched stands out by escape sequences
-	// Terms are the words that match; nil: none.
+	Whole    bool   // show passages with all of their text
+	Bold     bool   // make matches bold with escape sequences
+	// Terms finds the matching words; nil: it marks none.
 	Terms *eval.QuestionTerms
 	// Judgement says whether the passages are likely to answer the question.
 	Judgement eval.Judgement
 }
 
-// Ask shows a person what became of one question: the answer with the passages
-// that it cites, or why there is none with the nearest passages.
+// Ask writes the outcome of one question: the answer with the passages that it cites, or why there
+// is no answer, with the nearest passages.
 func Ask(w io.Writer, r outcome.Result, a Asking) error {
 	a.Width = max(a.Width, 20)
 	out := bufio.NewWriter(w)
@@ -203,7 +203,7 @@ func Ask(w io.Writer, r outcome.Result, a Asking) error {
 	return out.Flush()
 }
 
-// why is why there is no answer: of answers that do not count, also why not.
+// why returns why there is no answer, and why a vote does not count, if none does.
 func why(r outcome.Result) string {
 	text := r.Reason
 	if i := slices.IndexFunc(r.Votes, func(v outcome.Vote) bool { return !v.Accepted && v.Reason != "" }); i >= 0 && !slices.ContainsFunc(r.Votes, func(v outcome.Vote) bool { return v.Accepted }) {
@@ -212,7 +212,7 @@ func why(r outcome.Result) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// remark says how sure an election of several votes was.
+// remark writes how sure an election of several votes was.
 func (a Asking) remark(w io.Writer, r outcome.Result) {
 	if len(r.Votes) < 2 && !r.Flagged {
 		return
@@ -224,7 +224,7 @@ func (a Asking) remark(w io.Writer, r outcome.Result) {
 	fmt.Fprintln(w, text+")")
 }
 
-// passages shows the nearest passages.
+// passages writes the nearest passages.
 func (a Asking) passages(w io.Writer, r outcome.Result) {
 	shown := r.Candidates[:min(len(r.Candidates), a.Passages)]
 	if len(shown) > 0 && !r.RetrievalOnly {
@@ -241,8 +241,7 @@ func (a Asking) passages(w io.Writer, r outcome.Result) {
 	}
 }
 
-// passage shows where a candidate stands, and the part of it that has most of what
-// matches.
+// passage writes where a candidate stands, and the part of it with the most matches.
 func (a Asking) passage(w io.Writer, number string, c sdk.Candidate) {
 	fmt.Fprintln(w, terminal.Fit(number+where(c), a.Width))
 	const indent = "    "
@@ -254,8 +253,8 @@ func (a Asking) passage(w io.Writer, number string, c sdk.Candidate) {
 	}
 }
 
-// where is a candidate's place, then its heading or declaration. A title that is
-// the file's name is part of the place.
+// where returns a candidate's place, then its heading, declaration or title. A title that is the
+// file's name is left out, since the place contains it.
 func where(c sdk.Candidate) string {
 	text := func(key string) string { s, _ := c.Meta[key].(string); return s }
 	place := result.Place(c)
@@ -270,10 +269,10 @@ func where(c sdk.Candidate) string {
 	return terminal.Line(strings.Join(strings.FieldsFunc(place, func(r rune) bool { return r == '\n' || r == '\r' }), " "))
 }
 
-// excerpt is a few lines of a candidate's text, or all of them. Headings that it begins
-// with are left out of a few lines where they are shown already.
+// excerpt returns a few lines of a candidate's text, or all of them. It leaves out leading headings
+// if the place shows them already, unless all lines are wanted.
 func (a Asking) excerpt(c sdk.Candidate, width int) []string {
-	text := strings.ReplaceAll(c.Text, "\f", "\n") // between the pages of a PDF
+	text := strings.ReplaceAll(c.Text, "\f", "\n") // a PDF separates pages by form feeds
 	if _, shown := c.Meta["headings"]; shown && !a.Whole {
 		for {
 			line, rest, _ := strings.Cut(strings.TrimLeft(text, "\r\n"), "\n")
@@ -309,11 +308,11 @@ func (a Asking) excerpt(c sdk.Candidate, width int) []string {
 }
 
 const (
-	maxConfused  = 10  // pairs of labels that an evaluation shows
+	maxConfused  = 10  // maximum of confused pairs of labels
 	mistakeWidth = 100 // columns of a text
 )
 
-// confused writes which labels are taken for which.
+// confused writes which labels are confused with which.
 func confused(w io.Writer, pairs []eval.Confused) {
 	if len(pairs) == 0 {
 		return
@@ -334,7 +333,7 @@ func answered(label string) string {
 	return terminal.Shorten(label, valueWidth)
 }
 
-// mistakes writes the wrong answers that the pipeline was surest of.
+// mistakes writes the wrong answers that the pipeline was most sure of.
 func mistakes(w io.Writer, all []eval.Mistake) error {
 	if len(all) == 0 {
 		return nil

@@ -10,9 +10,8 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
-// Comparison writes what variants are worth as one table. A column
-// that would hold nothing is left out. Of what stages found, it shows what the
-// last one left.
+// Comparison writes the figures of variants as one table. It leaves out empty columns. For
+// retrieval it shows the figures of the last stage.
 func Comparison(w io.Writer, c eval.Comparison) error {
 	rows := c.Rows
 	var table [][]string // by column, the head first
@@ -52,19 +51,19 @@ func Comparison(w io.Writer, c eval.Comparison) error {
 	return weightless(w, c)
 }
 
-// column is a column of the table; show: some row has its figure.
+// column is a column of the table; show: at least one row has its figure.
 type column struct {
 	name string
 	show bool
 	cell func(eval.Report) string
 }
 
-// has reports whether f holds of any row.
+// has reports whether f holds for any row.
 func has(rows []eval.Row, f func(eval.Report) bool) bool {
 	return slices.ContainsFunc(rows, func(r eval.Row) bool { return f(r.Report) })
 }
 
-// foundColumns are about what the last search or reranking left.
+// foundColumns returns the columns about what the last search or reranking found.
 func foundColumns(rows []eval.Row) []column {
 	at := slices.IndexFunc(rows, func(r eval.Row) bool { return last(r.Report) != nil })
 	if at < 0 {
@@ -88,7 +87,7 @@ func foundColumns(rows []eval.Row) []column {
 		column{"MRR", true, found(func(s *eval.Ranking) float64 { return s.MRR })})
 }
 
-// answerColumns are about answers and their confidence.
+// answerColumns returns the columns about answers and their confidence.
 func answerColumns(rows []eval.Row) []column {
 	calibrated := has(rows, func(r eval.Report) bool { return r.Calibration != nil })
 	scoped := has(rows, func(r eval.Report) bool { return r.Scope != nil })
@@ -119,7 +118,7 @@ func answerColumns(rows []eval.Row) []column {
 	}
 }
 
-// acceptableColumns are of each voter over the network.
+// acceptableColumns returns a column for each voter over the network.
 func acceptableColumns(rows []eval.Row) (columns []column) {
 	for _, r := range rows {
 		for _, v := range r.Report.Voters {
@@ -132,7 +131,7 @@ func acceptableColumns(rows []eval.Row) (columns []column) {
 	return columns
 }
 
-// costColumns are about what it took.
+// costColumns returns the columns about failures, calls, tokens and cost.
 func costColumns(rows []eval.Row) []column {
 	return []column{
 		{"FAILED", has(rows, func(r eval.Report) bool { return r.Failed > 0 }), func(r eval.Report) string { return fmt.Sprint(r.Failed) }},
@@ -143,18 +142,17 @@ func costColumns(rows []eval.Row) []column {
 	}
 }
 
-// Columns that a table has where there is room.
+// Columns that a table drops when it is too wide.
 const (
 	ofAccuracy   = "95 % INTERVAL"
 	ofConfidence = "ECE"
 	tableWidth   = 100
 )
 
-// narrow leaves out columns, the first that is named before the second, until the lines
-// of a table are short enough.
+// narrow drops the named columns, one after the other, until the lines of a table are short enough.
 func narrow(table [][]string, names ...string) [][]string {
 	for _, name := range names {
-		width := -2 // nothing stands behind the last column
+		width := -2 // no gap follows the last column
 		for _, cells := range table {
 			widest := 0
 			for _, cell := range cells {
@@ -184,10 +182,10 @@ func warn(w io.Writer, rows []eval.Row) error {
 	return nil
 }
 
-// weightless names the voters whose weight 0 keeps them from changing answers, of those that a target is about.
+// weightless names the voters whose weight 0 keeps them from changing answers, if a target is about them.
 func weightless(w io.Writer, c eval.Comparison) error {
 	var names []string
-	rows := map[string]int{} // in which the voter counts nothing
+	rows := map[string]int{} // rows of the table in which the voter has weight 0
 	for _, r := range c.Rows {
 		for _, v := range r.Report.Voters {
 			about := func(target string) bool {
@@ -209,7 +207,7 @@ func weightless(w io.Writer, c eval.Comparison) error {
 	return nil
 }
 
-// acceptableBy writes how many of a voter's answers were acceptable.
+// acceptableBy formats how many of a voter's answers were acceptable.
 func acceptableBy(voter string) func(eval.Report) string {
 	return func(r eval.Report) string {
 		for _, v := range r.Voters {
@@ -221,8 +219,7 @@ func acceptableBy(voter string) func(eval.Report) string {
 	}
 }
 
-// last is what the last stage that finds something is worth; nil where that was
-// not measured.
+// last returns the figures of the last stage that finds something; nil: they were not measured.
 func last(r eval.Report) *eval.Ranking {
 	if r.Retrieval == nil || len(r.Retrieval.Stages) == 0 {
 		return nil
@@ -289,7 +286,7 @@ func Eval(w io.Writer, r eval.Report) error {
 	return mistakes(w, r.Errors)
 }
 
-// retrieval writes what the lists of the stages are worth.
+// retrieval writes the figures of the stages' lists.
 func retrieval(w io.Writer, r *eval.Retrieval) {
 	fmt.Fprintf(w, "gold passages\t%d\tof %d items", r.Passages, r.Items)
 	for _, part := range []struct {

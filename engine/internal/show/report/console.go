@@ -10,7 +10,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
-// ConsoleCommands says what a line of racflow console may be.
+// ConsoleCommands describes the possible lines of racflow console.
 const ConsoleCommands = `    EXPRESSION     such as var.model, local.x, upper("a"): what a file may write
     :item TEXT     the item that rules see from now on: a text, or as JSON, such as
                    {"text": "...", "meta": {}, "candidates": [{"label": "a", "score": 0.9}],
@@ -20,7 +20,7 @@ const ConsoleCommands = `    EXPRESSION     such as var.model, local.x, upper("a
     :help          these commands, and the names that there are
 `
 
-// consoleExamples are expressions with each name of an item.
+// consoleExamples has an example expression for each name of an item.
 var consoleExamples = map[string]string{
 	"item":             `item.text contains "refund"`,
 	"labels":           `"refund" in labels`,
@@ -33,8 +33,8 @@ var consoleExamples = map[string]string{
 	"confidence":       "confidence < 0.6",
 }
 
-// ConsoleHelp lists the commands of racflow console, and the names that an expression may use.
-// item is nil where there is none yet.
+// ConsoleHelp lists the commands of racflow console, and the names that an expression may use. item
+// is nil if no item is set yet.
 func ConsoleHelp(w io.Writer, file *pipeline.File, item *pipeline.Inspected) error {
 	tw := terminal.NewTable(w)
 	fmt.Fprint(tw, ConsoleCommands)

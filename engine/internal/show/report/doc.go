@@ -1,6 +1,6 @@
-// Package report writes what people read of a file and of a run: plans, evaluations,
-// comparisons, what tuning found, generations of knowledge, the answer to one question,
+// Package report writes what people read about a file or a run: plans, evaluations,
+// comparisons, the results of tuning, generations of knowledge, the answer to one question,
 // and a file's stages as a flowchart.
 //
-// It decides nothing and measures nothing. Results of items are package result's.
+// It decides nothing and measures nothing. Package result writes the results of items.
 package report

@@ -13,7 +13,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
-// Doctor shows what was found, with rows and what to do.
+// Doctor writes the findings, with rows and advice.
 func Doctor(w io.Writer, r doctor.Report) error {
 	var b strings.Builder
 	for _, f := range r.Findings {
@@ -51,10 +51,10 @@ func Doctor(w io.Writer, r doctor.Report) error {
 	return err
 }
 
-// outcomes are the words of a table for what an expectation comes to.
+// outcomes are the words for the outcomes of expectations.
 var outcomes = map[expect.Outcome]string{expect.Holds: "ok", expect.Fails: "FAILS", expect.Skipped: "off"}
 
-// Expect shows a person what became of the expectations of a pipeline.
+// Expect writes for people the outcomes of a pipeline's expectations.
 func Expect(w io.Writer, r *expect.Report) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, pipeline %q\n", terminal.Escape(r.File), r.Pipeline)
@@ -82,10 +82,10 @@ func Expect(w io.Writer, r *expect.Report) error {
 	return err
 }
 
-// inLine is a text in one line, without what a terminal would obey.
+// inLine puts a text into one line, without control characters.
 func inLine(text string) string { return terminal.Line(strings.Join(strings.Fields(text), " ")) }
 
-// foundBy are lines on what was measured, at least one.
+// foundBy returns lines on what was measured, at least one.
 func foundBy(v expect.Verdict) (lines []string) {
 	if v.Outcome == expect.Skipped {
 		return []string{"enabled is false"}
@@ -105,7 +105,7 @@ func foundBy(v expect.Verdict) (lines []string) {
 	return lines
 }
 
-// Figure is a line on something that was measured.
+// Figure returns a line on a measured figure.
 func Figure(f expect.Figure) string {
 	text := f.Figure + ": "
 	switch v := f.Value.(type) {
@@ -131,7 +131,7 @@ func Figure(f expect.Figure) string {
 	return inLine(text)
 }
 
-// Baseline are lines on a comparison with an earlier run.
+// Baseline returns lines on a comparison with an earlier run.
 func Baseline(b expect.Baseline) []string {
 	p := b.Paired
 	lines := []string{fmt.Sprintf("%d lost, %d gained of %d: %+.3f (%s); McNemar's exact test: p = %.3g", p.Lost, p.Gained, p.Items, p.Difference(), within(p.Interval()), p.Chance())}
@@ -158,7 +158,7 @@ func Baseline(b expect.Baseline) []string {
 	return lines
 }
 
-// Expected sums up all that was tested.
+// Expected writes the totals of all tests.
 func Expected(w io.Writer, all []*expect.Report) error {
 	holds, fails, skipped := 0, 0, 0
 	for _, r := range all {
@@ -178,7 +178,7 @@ func Expected(w io.Writer, all []*expect.Report) error {
 
 func within(i eval.Interval) string { return fmt.Sprintf("%.3f to %.3f", i.Low, i.High) }
 
-// The form of JUnit's reports that CI systems read: a suite is a pipeline, a case an expectation.
+// The format of JUnit reports, which CI systems read: a suite is a pipeline, a case an expectation.
 type (
 	suites struct {
 		XMLName  xml.Name `xml:"testsuites"`
@@ -214,7 +214,7 @@ type (
 	}
 )
 
-// JUnit writes what became of the expectations of pipelines as JUnit does of tests.
+// JUnit writes the outcomes of pipelines' expectations as JUnit test results.
 func JUnit(w io.Writer, all []*expect.Report) error {
 	out := suites{}
 	for _, r := range all {
@@ -263,5 +263,5 @@ func suiteOf(r *expect.Report) suite {
 	return s
 }
 
-// maxMessage is how many characters a message has that stands in one line.
+// maxMessage is the maximum length in characters of a one-line message.
 const maxMessage = 300

@@ -12,7 +12,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// maxShown bounds the prompt that is shown, in characters.
+// maxShown is how many characters of a prompt are shown.
 const maxShown = 6000
 
 func (p planned) writeForecast(w io.Writer) error {
@@ -76,7 +76,7 @@ func (p planned) writeForecast(w io.Writer) error {
 	return err
 }
 
-// price shows an amount, where the stage has a price.
+// price formats an amount, if the stage has a price.
 func price(c plan.Call, amount float64) string {
 	if c.Stage.Price == nil {
 		return "no price given"
@@ -84,7 +84,7 @@ func price(c plan.Call, amount float64) string {
 	return cost(amount)
 }
 
-// bound is what a run takes at most.
+// bound is the most that a run may use.
 type bound struct {
 	tokens uint64
 	cost   float64
@@ -97,7 +97,7 @@ func (b *bound) add(c plan.Call) {
 	b.tokens += c.Most.InputTokens + c.Most.OutputTokens
 }
 
-// writeBudget compares what calls come to with what a run may spend.
+// writeBudget compares the forecast with the budget of a run.
 func (p planned) writeBudget(w io.Writer, expected float64, most bound) {
 	b := p.Pipeline.Budget
 	switch {
@@ -113,7 +113,7 @@ func (p planned) writeBudget(w io.Writer, expected float64, most bound) {
 	}
 }
 
-// promptText shows a prompt as it is, but for what a terminal would obey.
+// promptText returns a prompt unchanged, but without control characters.
 func promptText(p sdk.Prompt) string {
 	text := p.Text
 	for _, m := range p.Messages {
@@ -131,7 +131,7 @@ func promptText(p sdk.Prompt) string {
 	return text
 }
 
-// Progress says how far work is, in parts of one line, the most important ones first.
+// Progress describes how far work is, in parts of one line, the most important first.
 func Progress(s terminal.ProgressStep, m *terminal.ProgressMeter, now time.Time) []string {
 	what := s.Doing
 	if s.Name != "" {
@@ -178,7 +178,7 @@ func Progress(s terminal.ProgressStep, m *terminal.ProgressMeter, now time.Time)
 	return parts
 }
 
-// quantity is a number with its unit.
+// quantity formats a number with its unit.
 func quantity(n int64, unit string) string {
 	switch unit {
 	case "":
@@ -189,7 +189,7 @@ func quantity(n int64, unit string) string {
 	return terminal.Plural(int(n), unit)
 }
 
-// quantities are two numbers of one unit.
+// quantities formats two numbers with one unit.
 func quantities(n, of int64, unit, between string) string {
 	digits := fmt.Sprint(n)
 	if unit == terminal.BytesUnit {
@@ -198,7 +198,7 @@ func quantities(n, of int64, unit, between string) string {
 	return digits + between + quantity(of, unit)
 }
 
-// duration shows a time as people say it: 45 s, 3 min, 2 h 10 min.
+// duration formats a time for people: 45 s, 3 min, 2 h 10 min.
 func duration(d time.Duration) string {
 	switch minutes := int(d / time.Minute); {
 	case d < time.Minute:

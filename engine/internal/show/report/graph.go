@@ -10,15 +10,15 @@ import (
 	"github.com/racflow/racflow/engine/internal/knowledge/document"
 )
 
-// Graph writes the stages of a file and what flows between them as a Mermaid
-// flowchart. Stages that are off or unused are drawn dashed.
+// Graph writes the stages of a file and the data flow between them as a Mermaid flowchart, with
+// disabled and unused stages dashed.
 func Graph(w io.Writer, f *pipeline.File) error {
 	g := &graph{}
 	g.line("flowchart TD")
 	for i, k := range f.Knowledge {
 		id := fmt.Sprintf("k%d", i)
 		g.line("  subgraph %s [\"knowledge %s\"]", id, label(k.Name))
-		if k.Attached() { // nothing goes into it
+		if k.Attached() { // racflow adds nothing to it
 			g.line("    %se[\"embed: %s\"] --> %sd[(\"store: %s, %s, read only\")]", id, label(k.Embed.Use), id, label(k.Store.Use), label(k.Collection()))
 			g.line("  end")
 			continue
@@ -42,7 +42,7 @@ func Graph(w io.Writer, f *pipeline.File) error {
 	return err
 }
 
-// sourcesOf names what a knowledge is made of.
+// sourcesOf names the sources of a knowledge.
 func sourcesOf(k *pipeline.Knowledge) string {
 	var all []string
 	for _, s := range k.Sources {
@@ -51,7 +51,7 @@ func sourcesOf(k *pipeline.Knowledge) string {
 	return strings.Join(all, " + ")
 }
 
-// sourceOf names a source: a glob by all of it that distinguishes its files.
+// sourceOf names a source: a glob from the folder above its first pattern, others by file name.
 func sourceOf(s pipeline.Source) string {
 	base := filepath.Base(s.Path)
 	if s.Documents == nil {
@@ -123,7 +123,7 @@ func (g *graph) pipeline(id string, p *pipeline.Pipeline, all []*pipeline.Knowle
 	}
 }
 
-// label makes a text safe inside a quoted Mermaid label.
+// label escapes a text for a quoted Mermaid label.
 func label(text string) string {
 	return strings.NewReplacer(`"`, "#quot;", "\n", " ", "<", "#lt;", ">", "#gt;").Replace(text)
 }

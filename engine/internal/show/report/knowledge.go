@@ -26,10 +26,10 @@ type (
 		Fields     []fieldJSON `json:"fields"`
 		Notes      []string    `json:"notes,omitempty"`
 		Lexical    bool        `json:"lexical"` // it can be searched by words
-		Sample     int         `json:"sample"`  // entries
-		Whole      bool        `json:"whole"`   // the sample is all of it
+		Sample     int         `json:"sample"`  // in entries
+		Whole      bool        `json:"whole"`   // the sample is the whole collection
 		Compared   int         `json:"compared"`
-		Cosine     *float64    `json:"cosine,omitempty"` // mean, of its vectors with those of the embedder over the compared entries
+		Cosine     *float64    `json:"cosine,omitempty"` // mean between its vectors and the embedder's, for the compared entries
 	}
 	fieldJSON struct {
 		Part  string `json:"part"`
@@ -52,8 +52,8 @@ func attachedOf(a *attached.Report) *attachedJSON {
 	return shown
 }
 
-// writeAttached shows a collection that another program makes: which of its fields are what, and how it
-// compares with the embedder.
+// writeAttached writes about a collection that another program makes: the meaning of its fields, and
+// how its vectors compare with the embedder's.
 func writeAttached(w io.Writer, k knowledge.BuildReport) {
 	a := k.Attached
 	fmt.Fprintf(w, "%s\t%d\tread only\t-\t%s\t%s\n", k.Name, k.Entries, k.Embedder, k.Store)
@@ -69,7 +69,7 @@ func writeAttached(w io.Writer, k knowledge.BuildReport) {
 	}
 }
 
-// mode is how a retrieve stage searches.
+// mode returns how a retrieve stage searches.
 func (p planned) mode(r *pipeline.Retrieve) string {
 	at := slices.IndexFunc(p.Knowledge, func(k knowledge.BuildReport) bool { return k.Name == r.From.Name })
 	if at >= 0 && p.Knowledge[at].Attached != nil && !p.Knowledge[at].Attached.Lexical && r.Ranking.Mode == sdk.ModeHybrid {
@@ -78,7 +78,7 @@ func (p planned) mode(r *pipeline.Retrieve) string {
 	return string(r.Ranking.Mode)
 }
 
-// writeEnrich shows what enriching would ask of services.
+// writeEnrich writes the forecast of the calls of enrichers.
 func (p planned) writeEnrich(w io.Writer) error {
 	if !slices.ContainsFunc(p.Knowledge, func(k knowledge.BuildReport) bool { return len(k.Asks) > 0 }) {
 		return nil
@@ -119,22 +119,22 @@ func (p planned) writeEnrich(w io.Writer) error {
 
 const (
 	configWidth = 40 // runes of a config
-	valueWidth  = 64 // of the value of a variable, a label or a rule
+	valueWidth  = 64 // runes of the value of a variable, a label or a rule
 )
 
-// Generations shows what stores hold of knowledge.
+// Generations writes the generations of knowledge in stores.
 type Generations struct {
 	w    io.Writer
 	rows []row
 }
 
-// row is a generation in the list. What its builder did not note is empty.
+// row is a generation in the list. A field that its builder did not record is empty.
 type row struct {
 	Knowledge  string           `json:"knowledge"`
 	Store      string           `json:"store"`
 	Collection string           `json:"collection"`
 	State      generation.State `json:"state"`
-	Current    *bool            `json:"current"` // null: not known
+	Current    *bool            `json:"current"` // null: unknown
 	Entries    int              `json:"entries"`
 	Documents  int              `json:"documents,omitempty"`
 	Source     string           `json:"source,omitempty"`
@@ -142,14 +142,14 @@ type row struct {
 	Config     json.RawMessage  `json:"config,omitempty"`   // of the embedder
 	Resolved   json.RawMessage  `json:"resolved,omitempty"` // what the embedder chose itself
 	Chunker    string           `json:"chunker,omitempty"`
-	Cut        json.RawMessage  `json:"cut,omitempty"` // config of the chunker
+	Cut        json.RawMessage  `json:"cut,omitempty"` // the chunker's config
 	Analyzer   string           `json:"analyzer,omitempty"`
 
-	EmbedderPlugin *generation.Plugin `json:"embedder_plugin,omitempty"` // of third parties
+	EmbedderPlugin *generation.Plugin `json:"embedder_plugin,omitempty"` // if it is a third party's
 	ChunkerPlugin  *generation.Plugin `json:"chunker_plugin,omitempty"`
 
 	Enrich  []generation.Enrichment `json:"enrich,omitempty"`
-	File    string                  `json:"file,omitempty"` // that built it
+	File    string                  `json:"file,omitempty"` // the file that built it
 	Built   time.Time               `json:"built,omitzero"`
 	Changed time.Time               `json:"changed,omitzero"`
 }
@@ -183,7 +183,7 @@ func (l *Generations) JSON() error {
 	return nil
 }
 
-// Table shows the generations to a person.
+// Table writes the generations for people.
 func (l *Generations) Table() error {
 	tw := terminal.NewTable(l.w)
 	fmt.Fprintln(tw, "KNOWLEDGE\tCOLLECTION\tSTATE\tENTRIES\tBUILT\tCHANGED\tENRICHED BY\tEMBEDDER\tANALYZER\tSOURCE")
@@ -195,7 +195,7 @@ func (l *Generations) Table() error {
 	return tw.Flush()
 }
 
-// enrichers names what enriches.
+// enrichers names the enrichers.
 func enrichers(all []generation.Enrichment) string {
 	var names []string
 	for _, e := range all {
@@ -204,7 +204,7 @@ func enrichers(all []generation.Enrichment) string {
 	return cmp.Or(terminal.Line(strings.Join(names, ", ")), "-")
 }
 
-// versionOf is what stands behind the name of a third party's stage.
+// versionOf returns the version after the name of a third party's stage.
 func versionOf(p *generation.Plugin) string {
 	if p == nil || p.Version == "" {
 		return ""
@@ -212,7 +212,7 @@ func versionOf(p *generation.Plugin) string {
 	return " " + p.Version
 }
 
-// moment shows a time in the reader's own zone.
+// moment formats a time in the local time zone.
 func moment(t time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -220,7 +220,7 @@ func moment(t time.Time) string {
 	return t.Local().Format("2006-01-02 15:04")
 }
 
-// recorded shows what a generation's note says; an old one may not say it.
+// recorded formats a text of a generation's record; an old record may not have it.
 func recorded(text string) string {
 	switch text {
 	case "":
@@ -231,7 +231,7 @@ func recorded(text string) string {
 	return terminal.Line(text)
 }
 
-// recorded is the function, except for an attached collection, whose owner made it.
+// recorded is like the function recorded, but the owner of an attached collection decides.
 func (r row) recorded(text string) string {
 	if r.State == generation.Attached {
 		return "its owner's"
@@ -239,11 +239,11 @@ func (r row) recorded(text string) string {
 	return recorded(text)
 }
 
-// settings shows a stage's config, and what it has resolved, in one line.
+// settings formats a stage's config, and what it has resolved, in one line.
 func settings(objects ...json.RawMessage) string {
 	all := map[string]any{}
 	for _, object := range objects {
-		_ = json.Unmarshal(object, &all) // it may be empty
+		_ = json.Unmarshal(object, &all) // the object may be empty
 	}
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(all)) {

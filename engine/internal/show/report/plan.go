@@ -18,11 +18,10 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// planned is a plan that is shown.
+// planned is a plan with methods that write it.
 type planned struct{ *plan.Plan }
 
-// entries shows a number of entries; documents is what they are made of, 0 for
-// rows.
+// entries formats a number of entries made from so many documents; 0 documents: from rows.
 func entries(n, documents int) string {
 	if documents == 0 {
 		return strconv.Itoa(n)
@@ -30,7 +29,7 @@ func entries(n, documents int) string {
 	return fmt.Sprintf("%d of %d documents", n, documents)
 }
 
-// Plan shows a person what a run would do.
+// Plan writes for people what a run would do.
 func Plan(w io.Writer, what *plan.Plan) error {
 	p := planned{what}
 	tw := terminal.NewTable(w)
@@ -58,7 +57,7 @@ func Plan(w io.Writer, what *plan.Plan) error {
 	return p.writeForecast(w)
 }
 
-// writeKnowledge says what of each knowledge is out of date.
+// writeKnowledge writes what is out of date in each knowledge.
 func (p planned) writeKnowledge(tw io.Writer) {
 	fmt.Fprintf(tw, "\nKNOWLEDGE\tENTRIES\tTO EMBED\tTO REMOVE\tEMBEDDER\tSTORE\n")
 	for _, k := range p.Knowledge {
@@ -84,7 +83,7 @@ func (p planned) writeKnowledge(tw io.Writer) {
 	}
 }
 
-// writeStages says which stage works on how many items.
+// writeStages writes how many items each stage works on.
 func (p planned) writeStages(tw io.Writer) {
 	fmt.Fprintf(tw, "\nSTAGE\tUSE\tPROCESS\tITEMS\n")
 	for i, s := range p.Pipeline.Stages {
@@ -110,7 +109,7 @@ func (p planned) writeStages(tw io.Writer) {
 	}
 }
 
-// writeExpects shows what racflow test would ask. A run asks none of it.
+// writeExpects writes the expectations that racflow test would measure. A run measures none.
 func (p planned) writeExpects(w io.Writer) {
 	if len(p.Pipeline.Expects) > 0 {
 		fmt.Fprintf(w, "\nEXPECT\tRULE\n")
@@ -137,7 +136,7 @@ func among(s *pipeline.Stage) string {
 	return ", among " + terminal.Shorten(s.Retrieve.Filter.Text(), valueWidth)
 }
 
-// embedder is the embedder of a knowledge, with the name of its model.
+// embedder returns the embedder of a knowledge, with the name of its model.
 func (p planned) embedder(k knowledge.BuildReport) string {
 	for _, block := range p.Pipeline.Knowledge() {
 		if block.Name == k.Name {
@@ -147,8 +146,8 @@ func (p planned) embedder(k knowledge.BuildReport) string {
 	return k.Embedder
 }
 
-// withModel is what a stage uses, with the name of its model where it has one, or with the
-// last element of the model's path.
+// withModel returns a stage's use with the name of its model, if it has one. Of a model's path it
+// shows only the last element.
 func withModel(s *pipeline.Stage) string {
 	model := s.Config.Model()
 	if model == "" {
@@ -160,7 +159,7 @@ func withModel(s *pipeline.Stage) string {
 	return fmt.Sprintf("%s (%s)", s.Use, terminal.Line(model))
 }
 
-// best says how many candidates a rerank stage leaves.
+// best says how many candidates a rerank stage keeps.
 func best(s *pipeline.Stage) string {
 	if s.TopK == 0 {
 		return ""
@@ -181,9 +180,9 @@ type (
 		Items     int             `json:"items"` // -1: not known before the input is read
 		Invalid   int             `json:"invalid_rows,omitempty"`
 		Knowledge []knowledgeJSON `json:"knowledge,omitempty"`
-		Unknown   string          `json:"unknown,omitempty"` // why nothing is forecast
+		Unknown   string          `json:"unknown,omitempty"` // why there is no forecast
 		Tried     int             `json:"items_tried,omitempty"`
-		Stages    []callsJSON     `json:"stages,omitempty"` // that call services
+		Stages    []callsJSON     `json:"stages,omitempty"` // those that call services
 		Plugins   []pluginJSON    `json:"plugins,omitempty"`
 		Memory    int64           `json:"memory,omitempty"` // bytes that all processes may hold together
 		Expects   []expectJSON    `json:"expects,omitempty"`
@@ -197,33 +196,33 @@ type (
 		Name    string `json:"name"`
 		Entries int    `json:"entries"`
 		ToEmbed int    `json:"to_embed"`
-		Tokens  int    `json:"tokens,omitempty"` // of texts that a service would embed, about, at most
+		Tokens  int    `json:"tokens,omitempty"` // of texts that a service would embed: a rough upper limit
 		Removed int    `json:"to_remove"`
 
-		Attached *attachedJSON `json:"attached,omitempty"` // a collection that another program makes
+		Attached *attachedJSON `json:"attached,omitempty"` // for a collection that another program makes
 	}
 	callsJSON struct {
 		Stage    string      `json:"stage"`
 		Items    int         `json:"items"`
 		Answers  int         `json:"answers"`
 		Cached   int         `json:"answers_from_cache"`
-		Price    *priceJSON  `json:"price,omitempty"` // of a million tokens, in batches where the stage asks in those
+		Price    *priceJSON  `json:"price,omitempty"` // of a million tokens; the batch price where the stage asks in batches
 		Expected *amountJSON `json:"expected,omitempty"`
 		AtMost   *amountJSON `json:"at_most,omitempty"`
-		Unknown  string      `json:"at_most_unknown,omitempty"` // why
+		Unknown  string      `json:"at_most_unknown,omitempty"` // why the most is unknown
 	}
 	amountJSON struct {
 		Requests int      `json:"requests"`
 		Input    uint64   `json:"input_tokens"`
-		Cached   uint64   `json:"may_be_cached_tokens,omitempty"` // of Input, by the service
+		Cached   uint64   `json:"may_be_cached_tokens,omitempty"` // those of Input that the service may have cached
 		Output   uint64   `json:"output_tokens"`
-		Cost     *float64 `json:"cost,omitempty"` // by the price
+		Cost     *float64 `json:"cost,omitempty"` // at the stage's price
 	}
 	priceJSON struct {
 		Input  float64 `json:"input"`
 		Cached float64 `json:"cached"`
 		Output float64 `json:"output"`
-		From   string  `json:"from,omitempty"` // empty: the file
+		From   string  `json:"from,omitempty"` // source of the price; empty: the file
 	}
 )
 
@@ -261,7 +260,7 @@ func PlanJSON(w io.Writer, p *plan.Plan) error {
 	return e.Encode(shown)
 }
 
-// callsOf is what a stage would ask about so many items.
+// callsOf returns the forecast of a stage's calls for so many items.
 func callsOf(name string, s *pipeline.Stage, items int, f sdk.Forecast) callsJSON {
 	c := callsJSON{
 		Stage: name, Items: items, Answers: f.Answers, Cached: f.Cached, Unknown: f.Unknown,
@@ -280,7 +279,7 @@ func callsOf(name string, s *pipeline.Stage, items int, f sdk.Forecast) callsJSO
 	return c
 }
 
-// writeServices says how the stages that call services may do that.
+// writeServices writes the limits and prices of stages that call services.
 func (p planned) writeServices(w io.Writer) {
 	var lines []string
 	add := func(name string, s *pipeline.Stage) {
@@ -307,7 +306,7 @@ func (p planned) writeServices(w io.Writer) {
 	}
 }
 
-// services is what a stage's block says about its calls.
+// services returns the limit, price and resamples of a stage's calls.
 func services(s *pipeline.Stage) string {
 	var parts []string
 	if l := s.Limit; l != nil {
@@ -329,8 +328,8 @@ func services(s *pipeline.Stage) string {
 	return strings.Join(parts, "; ")
 }
 
-// Price says what the calls of a stage cost, and where that is written if not in its block;
-// empty: nobody says.
+// Price says what the calls of a stage cost, and where the price was found if not in the stage's
+// block; empty: it is unknown.
 func Price(s *pipeline.Stage) string {
 	p := s.Price
 	if p == nil {
@@ -360,13 +359,13 @@ func budget(b pipeline.Budget) string {
 	return strings.Join(parts, ", ")
 }
 
-// money shows a price or a limit, as somebody wrote it.
+// money formats a price or a limit as its author wrote it, without rounding errors.
 func money(amount float64) string {
-	six, _ := strconv.ParseFloat(strconv.FormatFloat(amount, 'g', 6, 64), 64) // it was written by that
+	six, _ := strconv.ParseFloat(strconv.FormatFloat(amount, 'g', 6, 64), 64) // FormatFloat wrote the text
 	return strconv.FormatFloat(six, 'f', -1, 64)
 }
 
-// cost shows what something comes to.
+// cost formats a computed cost.
 func cost(amount float64) string {
 	if amount == 0 {
 		return "0"
@@ -374,7 +373,7 @@ func cost(amount float64) string {
 	return governor.Money(amount)
 }
 
-// writeSpending shows what limits on what voters take come to.
+// writeSpending writes the effect of several spending limits.
 func writeSpending(w io.Writer, s *plan.Spending) error {
 	paid := slices.ContainsFunc(s.Rows, func(row plan.Spent) bool { return row.Cost > 0 })
 	columns := []struct {
@@ -423,7 +422,7 @@ func writeSpending(w io.Writer, s *plan.Spending) error {
 	return err
 }
 
-// amount is what may be spent.
+// amount formats the limit of a row.
 func amount(row plan.Spent) string {
 	if math.IsInf(row.Amount, 1) {
 		return "no limit"

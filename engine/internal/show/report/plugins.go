@@ -17,7 +17,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
-// pluginJSON is the JSON form of what a third party's plugin may touch.
+// pluginJSON is the JSON form of a third party's plugin and its permissions.
 type pluginJSON struct {
 	Name        string           `json:"name"`
 	Version     string           `json:"version,omitempty"`
@@ -26,8 +26,8 @@ type pluginJSON struct {
 	Hash        string           `json:"hash"`
 	Stages      []string         `json:"stages"`
 	Confined    bool             `json:"confined"`
-	Read        []string         `json:"read,omitempty"`    // beside its own folders and the system's
-	Write       []string         `json:"write,omitempty"`   // beside its own folders
+	Read        []string         `json:"read,omitempty"`    // in addition to its own folders and the system's
+	Write       []string         `json:"write,omitempty"`   // in addition to its own folders
 	Network     []string         `json:"network,omitempty"` // hosts with ports
 	Memory      map[string]int64 `json:"memory,omitempty"`  // bytes, by stage
 	NotEnforced []string         `json:"not_enforced,omitempty"`
@@ -40,7 +40,7 @@ func pluginOf(p plan.Plugin) pluginJSON {
 	}
 }
 
-// writePlugins says of each third party's plugin what it may touch.
+// writePlugins writes what each third party's plugin may access.
 func (p planned) writePlugins(w io.Writer) error {
 	for _, one := range p.Plugins {
 		table := terminal.NewTable(w)
@@ -81,10 +81,10 @@ func (p planned) writePlugins(w io.Writer) error {
 	return nil
 }
 
-// property is one of a profile, as it is shown.
+// property is one property of a model's profile, as text.
 type property struct{ name, value string }
 
-// properties are those of a profile, in the order in which it has them.
+// properties returns the properties of a profile, in the profile's order.
 func properties(profile json.RawMessage) []property {
 	d := json.NewDecoder(bytes.NewReader(profile))
 	d.UseNumber()
@@ -101,7 +101,7 @@ func properties(profile json.RawMessage) []property {
 		if err != nil {
 			return all
 		}
-		if inside, ok := value.(map[string]any); ok { // counts, in order
+		if inside, ok := value.(map[string]any); ok { // counts, sorted by name
 			var parts []string
 			for _, name := range slices.Sorted(maps.Keys(inside)) {
 				parts = append(parts, fmt.Sprintf("%v %s", inside[name], name))
@@ -113,12 +113,12 @@ func properties(profile json.RawMessage) []property {
 	return all
 }
 
-// unknown are the values that say nothing.
+// unknown reports whether the value says nothing.
 func (p property) unknown() bool {
 	return p.value == "unknown" || p.value == "0" || p.value == "<nil>" || p.value == ""
 }
 
-// profileLine shows what is known of a model in a line.
+// profileLine returns a model's profile in one line.
 func profileLine(profile json.RawMessage) string {
 	if profile == nil {
 		return "not known yet: its first call finds out, or racflow model probe"
@@ -143,7 +143,7 @@ func profileLine(profile json.RawMessage) string {
 	return strings.Join(append(parts, rest...), "; ")
 }
 
-// writeModels shows what is known of the models that stages ask.
+// writeModels writes the profiles of the models that stages ask.
 func (p planned) writeModels(w io.Writer) {
 	if len(p.Models) == 0 {
 		return
@@ -154,7 +154,7 @@ func (p planned) writeModels(w io.Writer) {
 	}
 }
 
-// Models shows a person the profiles of models, each as a table.
+// Models writes the profiles of models for people, each as a table.
 func Models(w io.Writer, all []plan.Model) error {
 	for i, m := range all {
 		if i > 0 {
@@ -182,10 +182,10 @@ func Models(w io.Writer, all []plan.Model) error {
 	return nil
 }
 
-// bounds says what the brackets behind a difference mean.
+// bounds explains the brackets after a difference.
 const bounds = "[bounds that hold with 95 % confidence each]"
 
-// Tried writes what came of trying values, for people, and what to do.
+// Tried writes for people the results of trying values, and what to do.
 func Tried(w io.Writer, m tune.Metric, all []tune.ValueTried) error {
 	for _, t := range all {
 		tw := terminal.NewTable(w)
@@ -216,9 +216,8 @@ func Tried(w io.Writer, m tune.Metric, all []tune.ValueTried) error {
 	return err
 }
 
-// Tune writes what tuning found for people: the trade-off curve and what the
-// choice is worth, all of it on rows that it was not found on, and what is promised,
-// which may be nil.
+// Tune writes the results of tuning for people: the trade-off curve and the value of the choice,
+// both measured on rows that tuning did not use, and the promise, if it is not nil.
 func Tune(w io.Writer, s tune.Subject, o tune.Outcome, promised *tune.FlagPromise) error {
 	if !s.Nothing() {
 		if err := tuned(w, s, o); err != nil {
@@ -284,7 +283,7 @@ func tuned(w io.Writer, s tune.Subject, o tune.Outcome) error {
 	return err
 }
 
-// kept says whether what was found is kept, and why.
+// kept says whether a found value is kept, and why.
 func kept(what string, kept bool, gain tune.Difference) string {
 	if kept {
 		return fmt.Sprintf("%s: %s", what, gain)
@@ -292,21 +291,21 @@ func kept(what string, kept bool, gain tune.Difference) string {
 	return fmt.Sprintf("%s: stays as it is, because what was found is not better beyond chance: %s", what, gain)
 }
 
-// tunedJSON is what tuning found, for programs.
+// tunedJSON is the JSON form of the results of tuning.
 type tunedJSON struct {
 	Metric    string       `json:"metric"`
 	Values    []triedJSON  `json:"values,omitempty"`    // arguments that were tried
-	Items     int          `json:"items,omitempty"`     // rows that thresholds and weights were found on
+	Items     int          `json:"items,omitempty"`     // rows that tuning used for thresholds and weights
 	Folds     int          `json:"folds,omitempty"`     //
-	Variable  string       `json:"variable,omitempty"`  // the threshold's
-	Curve     []tune.Point `json:"curve,omitempty"`     // each on rows that its threshold was not found on
-	Chosen    *tune.Point  `json:"chosen,omitempty"`    // of the curve
+	Variable  string       `json:"variable,omitempty"`  // of the threshold
+	Curve     []tune.Point `json:"curve,omitempty"`     // each point on rows that its threshold was not tuned on
+	Chosen    *tune.Point  `json:"chosen,omitempty"`    // point of the curve
 	Weighted  string       `json:"weighted,omitempty"`  // the variable of the voters' weights
-	Weights   any          `json:"weights,omitempty"`   // absent: those of the file stay
-	Accuracy  float64      `json:"accuracy,omitempty"`  // with everything sent and the weights of the file
-	Tuned     float64      `json:"tuned,omitempty"`     // with everything sent and weights that were found on other rows
+	Weights   any          `json:"weights,omitempty"`   // absent: the file's weights stay
+	Accuracy  float64      `json:"accuracy,omitempty"`  // with everything sent and the file's weights
+	Tuned     float64      `json:"tuned,omitempty"`     // with everything sent and weights tuned on other rows
 	Promise   *promiseJSON `json:"promise,omitempty"`   //
-	Variables string       `json:"variables,omitempty"` // a file of variables with all of it
+	Variables string       `json:"variables,omitempty"` // the file of variables with these values
 }
 
 type triedJSON struct {
@@ -314,7 +313,7 @@ type triedJSON struct {
 	Values []string        `json:"values"` // the first is the file's
 	Means  []float64       `json:"means"`
 	Best   string          `json:"best"`
-	Kept   bool            `json:"kept"` // the best is better by more than chance
+	Kept   bool            `json:"kept"` // the best is better than the file's by more than chance
 	Gain   tune.Difference `json:"gain"`
 }
 
@@ -327,7 +326,7 @@ type promiseJSON struct {
 	Right      int     `json:"right"`
 }
 
-// TunedJSON is what tuning found, for programs.
+// TunedJSON returns the results of tuning in their JSON form.
 func TunedJSON(m tune.Metric, tried []tune.ValueTried, s tune.Subject, o tune.Outcome, promised *tune.FlagPromise, variables string) any {
 	t := tunedJSON{Metric: m.String(), Variables: variables}
 	for _, v := range tried {

@@ -16,34 +16,34 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/explain"
 )
 
-// Case is one thing to decide: a text of a run's input, or a row of a knowledge.
+// Case is one decision to make: about a text of a run's input, or a row of a knowledge.
 type Case struct {
 	ID   string `json:"id"` // set by NewQueue; the same in every review of the same text or row
 	Text string `json:"text"`
-	// Items are the ids of the run's items that have this text, but for case and spaces, in the
-	// order of the input. The first one is looked at.
+	// Items lists the IDs of the run's items with this text, ignoring case and spaces, in input
+	// order. People see the details of the first one.
 	Items []string `json:"items,omitempty"`
-	// Row is the id of the row of a knowledge that a decision changes or drops; empty: the case is
+	// Row is the ID of the row of a knowledge that a decision changes or drops; empty: the case is
 	// about items.
 	Row  string `json:"row,omitempty"`
-	File string `json:"file,omitempty"` // in which the row stands
+	File string `json:"file,omitempty"` // the file with the row
 	Line int    `json:"line"`           // in the input, or in File
 
-	Why []string `json:"why"` // why a person should decide: sentences without an end
+	Why []string `json:"why"` // why a person should decide: sentences without full stops
 
 	Answer     string  `json:"answer,omitempty"` // of the run, or the label of the row
 	Expected   string  `json:"expected,omitempty"`
-	Confidence float64 `json:"confidence,omitempty"` // as result.Result has it
+	Confidence float64 `json:"confidence,omitempty"` // as in result.Result
 	Agreement  float64 `json:"agreement,omitempty"`
-	// Suggestions are the labels to choose from, the likeliest first.
+	// Suggestions lists the labels to choose from, the most likely first.
 	Suggestions []string `json:"suggestions"`
-	Drop        bool     `json:"drop,omitempty"` // it is suggested to drop the row
+	Drop        bool     `json:"drop,omitempty"` // dropping the row is suggested
 
 	doubt float64 // from 0 to 1
-	order int     // among those of the same doubt
+	order int     // position among cases with the same doubt
 }
 
-// idOf names the case that a decision about a text or a row belongs to.
+// idOf returns the ID of the case about a text or a row.
 func idOf(text, row string) string { return reviewed.ID(doctor.Normal(text), row) }
 
 // sort puts the most doubtful cases first.
@@ -53,7 +53,7 @@ func sort(cases []Case) {
 	})
 }
 
-// suggest adds labels that are not among a case's suggestions yet.
+// suggest adds labels that are not yet among a case's suggestions.
 func (c *Case) suggest(labels ...string) {
 	for _, label := range labels {
 		if label != "" && !slices.Contains(c.Suggestions, label) {
@@ -62,8 +62,8 @@ func (c *Case) suggest(labels ...string) {
 	}
 }
 
-// OfFindings makes a case of each row that racflow doctor found something wrong with and that a person can
-// correct: by another label, or by dropping it. Errors come first, then what voters are surest about.
+// OfFindings makes a case of each row that racflow doctor found something wrong with, if a person can correct
+// the row: by another label, or by dropping it. Errors come first, then what voters are surest about.
 func OfFindings(s *doctor.Set) []Case {
 	var cases []Case
 	for i, d := range doctor.Doubts(s) {
@@ -72,7 +72,7 @@ func OfFindings(s *doctor.Set) []Case {
 			ID: idOf(row.Text, row.Entry), Text: row.Text, Row: row.Entry, File: row.File, Line: row.Line, Why: d.Why, Answer: row.Label,
 			Suggestions: slices.Clone(d.Labels), order: i, doubt: d.Sure / 4, // from 0 to 1/4
 		}
-		c.suggest(row.Label) // to say that it is right
+		c.suggest(row.Label) // so that a person can confirm it
 		c.Drop = d.Copy && len(d.Labels) == 0
 		switch d.Severity {
 		case doctor.Error:
@@ -86,16 +86,16 @@ func OfFindings(s *doctor.Set) []Case {
 	return cases
 }
 
-// OfRun makes a case of each text of a run's items that is flagged or has no answer, also where its item
-// failed. Those come first that have no answer, then those with the least confidence, or with the
-// least agreement where the election estimates no confidence. keep is given each case's first
-// item, with what made its answer; an error of it ends the work.
+// OfRun makes a case of each text whose item is flagged, failed or has no answer. Cases without an
+// answer come first, then those with the least confidence, or with the least agreement if the election
+// estimates no confidence. keep gets each case's first item, with what made its answer; an error of keep
+// ends OfRun.
 func OfRun(ctx context.Context, run *explain.Run, keep func(Case, *explain.Item) error) ([]Case, error) {
 	if is := run.Manifest().Answers; is != journal.LabelAnswers && is != "" {
 		return nil, fmt.Errorf("run %s answers with %s, and only labels can be reviewed", run.ID(), is)
 	}
 	var cases []Case
-	at := map[string]int{} // by normal text, from 1
+	at := map[string]int{} // number of the case by normal text, from 1
 	more := func(b *explain.Brief) bool {
 		n := at[doctor.Normal(b.Text)]
 		if n > 0 {
@@ -103,7 +103,7 @@ func OfRun(ctx context.Context, run *explain.Run, keep func(Case, *explain.Item)
 		}
 		return n > 0
 	}
-	var later []*explain.Brief // of a text that is doubtful only further below
+	var later []*explain.Brief // not doubtful themselves, but a later item with the same text may be
 	wanted := func(b *explain.Brief) bool {
 		if b.Text == "" || b.Status == journal.Unreached {
 			return false
@@ -138,7 +138,7 @@ func OfRun(ctx context.Context, run *explain.Run, keep func(Case, *explain.Item)
 
 func doubtful(b *explain.Brief) bool { return b.Flagged || b.Error != nil || b.Answer == "" }
 
-// maxVoted is how many suggestions come from voters.
+// maxVoted is the most suggestions that come from the answer and from voters.
 const maxVoted = 6
 
 func caseOf(item *explain.Item) Case {
@@ -175,20 +175,19 @@ func caseOf(item *explain.Item) Case {
 	return c
 }
 
-// DefaultFile is the name of the file that decisions go to where the pipeline's file names none. It is
-// made beside that one.
+// DefaultFile is the name of the file of decisions, beside the pipeline's file, if that names none.
 const DefaultFile = "reviewed.jsonl"
 
-// Place is where decisions about a knowledge go.
+// Place says where the decisions about a knowledge go.
 type Place struct {
 	Knowledge string
-	Path      string // of the file with decisions; absolute
-	Add       string // lines that the knowledge's block lacks, so that it reads them; empty: none
+	Path      string // the file of decisions; absolute
+	Add       string // lines to add to the knowledge's block, so that it reads the decisions; empty: none
 }
 
-// Find says where decisions go, of a pipeline that searches these knowledge blocks in this file: of the one
-// that is called name or, where that is empty, of the only one that is made of rows or the only one that
-// has a source with decisions. path takes the place of what the file says; empty: what it says.
+// Find says where decisions go for a pipeline in this file that searches these knowledge blocks. They go to
+// the knowledge called name or, if that is empty, to the only one made of rows or the only one that has a
+// source of decisions. path replaces the path in the file, if it is not empty.
 func Find(file string, blocks []*pipeline.Knowledge, name, path string) (Place, error) {
 	var rows, reviewed []*pipeline.Knowledge
 	var names []string

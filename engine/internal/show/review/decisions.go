@@ -13,12 +13,12 @@ import (
 	"github.com/racflow/racflow/engine/internal/knowledge/reviewed"
 )
 
-// Decision is what was decided about a case.
+// Decision is a decision about a case.
 type Decision struct {
 	Label    string    `json:"label,omitempty"` // empty: the row is dropped
 	Reviewer string    `json:"reviewer,omitempty"`
 	At       time.Time `json:"at,omitzero"`
-	Version  string    `json:"version"` // tells it apart from others about the same case
+	Version  string    `json:"version"` // identifies this decision among those about the case
 }
 
 func (d *Decision) what() string {
@@ -30,8 +30,8 @@ func (d *Decision) what() string {
 
 func (d *Decision) who() string { return cmp.Or(d.Reviewer, "somebody") }
 
-// Decisions returns the decisions about the cases, by the cases' ids, as the file has them now. The
-// errors name the lines that are no decisions; these stay in the file as they are.
+// Decisions returns the decisions now in the file, by the IDs of their cases. The errors name the
+// lines that are not decisions; these lines stay in the file.
 func (q *Queue) Decisions() (map[string]*Decision, []error) {
 	rows, errs := reviewed.Read(q.path)
 	q.mu.Lock()
@@ -51,7 +51,7 @@ func (q *Queue) about(id string) bool {
 	return ok
 }
 
-// find reads the decision about a case; nil: there is none.
+// find reads the decision about a case; nil: it has none.
 func (q *Queue) find(c Case) (*reviewed.Row, error) {
 	rows, errs := reviewed.Read(q.path)
 	for _, err := range errs {
@@ -74,7 +74,7 @@ func decisionOf(r *reviewed.Row) *Decision {
 	return &Decision{r.Label, r.Reviewer, r.ReviewedAt, version(r)}
 }
 
-// version is a hash of a row; empty: there is none.
+// version returns a hash of a row; empty: there is no row.
 func version(r *reviewed.Row) string {
 	if r == nil {
 		return ""

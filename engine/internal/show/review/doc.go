@@ -1,19 +1,18 @@
-// Package review is where people decide: about the items of a run that are flagged or have no
+// Package review lets people decide about the items of a run that are flagged or have no
 // answer, and about rows of a knowledge that racflow doctor found something wrong with.
 //
-// A Queue has a Case for each text, or row, that is to be decided, the most doubtful first, and the
-// decisions about them. A decision is on the disk when Decide returns, as a row of package reviewed:
-// what a source block with reviewed = true reads. So nothing is lost when the process ends, and
-// the file is all that a later review needs to know what was decided before.
+// A Queue has a Case for each text, or row, to decide about, the most doubtful first, and the
+// decisions about them. When Decide returns, the decision is on the disk as a row of package reviewed:
+// what a source block with reviewed = true reads. So nothing is lost when the process ends, and a
+// later review needs only that file to know the earlier decisions.
 //
-// Several people may decide at once, through one Queue or through several processes. Who decides
-// names the decision that was shown to them (Request.Version): if another one was made meanwhile,
-// they get it as a ConflictError instead of replacing it unseen. Undo takes back what the same page
-// decided last, and what others have decided since stays.
+// Several people may decide at once, through one Queue or through several processes. A request
+// names the decision that its person saw (Request.Version): if somebody else decided in the meantime,
+// the request fails with a ConflictError instead of replacing that decision unseen. Undo takes back
+// what the same page decided last, and keeps what others have decided since.
 //
 // A label that the knowledge does not have is refused until it is confirmed (Request.New), so that
-// a slip of the keyboard makes no new class.
+// a typing error makes no new class.
 //
-// How this is shown is the business of package page, and what becomes of the decisions that of
-// package knowledge.
+// Package page shows the queue, and package knowledge uses the decisions.
 package review

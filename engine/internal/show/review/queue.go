@@ -25,27 +25,27 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/explain"
 )
 
-// Review is a queue with what it was made of.
+// Review is a queue with its origin.
 type Review struct {
 	*Queue
 	Title    string
-	File     string // the pipeline's; absolute
+	File     string // the pipeline's file; absolute
 	Place    Place
-	Manifest journal.Manifest // of the run; zero: findings are reviewed
-	Gone     []string         // what of the run is not there any more: sentences
+	Manifest journal.Manifest // of the run; zero: the review is of findings
+	Gone     []string         // sentences: which parts of the run are no longer there
 
 	details map[string][]byte // JSON by case, compressed
 }
 
-// Options say what is reviewed and where decisions go.
+// Options says what to review and where decisions go.
 type Options struct {
-	Knowledge string // that learns from the decisions; empty: see Find
-	Path      string // of the file with decisions; empty: what the pipeline's file says
-	Votes     int    // rows of a knowledge that voters are asked about, for findings
+	Knowledge string // the one that learns from the decisions; empty: see Find
+	Path      string // the file of decisions; empty: the one in the pipeline's file
+	Votes     int    // for findings: how many rows of a knowledge to ask voters about
 }
 
-// OpenRun reviews a run, by its ID or as engine.Newest. What it needs of the run is read when it
-// returns: nothing stays open or locked.
+// OpenRun opens a review of a run, by its ID or as engine.Newest. It reads all that it needs of the
+// run before it returns: nothing stays open or locked.
 func OpenRun(ctx context.Context, o engine.Options, id string, r Options) (*Review, error) {
 	run, err := explain.Open(ctx, o, id)
 	if err != nil {
@@ -73,7 +73,7 @@ func OpenRun(ctx context.Context, o engine.Options, id string, r Options) (*Revi
 	return is, nil
 }
 
-// OpenFindings reviews what racflow doctor finds in the rows of a file's knowledge.
+// OpenFindings opens a review of what racflow doctor finds in the rows of a file's knowledge.
 func OpenFindings(ctx context.Context, w *engine.Workspace, file string, r Options) (*Review, error) {
 	loaded, err := w.Load(file)
 	if err != nil {
@@ -115,7 +115,7 @@ func labelsOf(s *doctor.Set) []string {
 	return slices.Collect(maps.Keys(all))
 }
 
-// Details is what made the answer of a case, as JSON of an explain.Item; nil: the case is a row.
+// Details returns the explain.Item of a case as JSON, with what made its answer; nil: the case is a row.
 func (r *Review) Details(_ context.Context, c Case) (any, error) {
 	text, ok := r.details[c.ID]
 	if !ok {
@@ -129,7 +129,7 @@ func (r *Review) Details(_ context.Context, c Case) (any, error) {
 	return json.RawMessage(whole), err
 }
 
-// packed is JSON, compressed: of thousands of items, each with hundreds of texts.
+// packed returns compressed JSON, because a run may have thousands of items with hundreds of texts each.
 func packed(what any) ([]byte, error) {
 	var text bytes.Buffer
 	z := gzip.NewWriter(&text)
@@ -138,13 +138,13 @@ func packed(what any) ([]byte, error) {
 	return text.Bytes(), err
 }
 
-// Queue has what is to be decided, and what was. Its methods may be called by several goroutines
-// at once.
+// Queue holds the cases and the decisions about them. Several goroutines may call its methods at
+// once.
 type Queue struct {
 	path  string
-	run   string // that items are of; empty: cases are rows
+	run   string // the run of the items; empty: cases are rows
 	cases []Case
-	known map[string]int // cases by id
+	known map[string]int // indices of cases by ID
 
 	mu     sync.Mutex
 	labels []string // sorted
@@ -152,15 +152,15 @@ type Queue struct {
 	now    func() time.Time
 }
 
-// change is what a page did to a case.
+// change is a decision of a page, for Undo.
 type change struct {
 	id     string
 	before *reviewed.Row // nil: there was no decision
-	after  string        // the version that it left
+	after  string        // the version after the change
 }
 
-// NewQueue makes a queue of cases, and gives them their ids. Decisions go to the file at path, which need not be there; run is
-// that of the items; labels are those that the knowledge has.
+// NewQueue makes a queue of cases, and gives them their IDs. Decisions go to the file at path, which
+// need not exist; run is the run of the items; labels are those of the knowledge.
 func NewQueue(path, run string, cases []Case, labels []string) *Queue {
 	q := &Queue{path: path, run: run, cases: slices.Clone(cases), known: map[string]int{}, past: map[string][]change{}, now: time.Now}
 	sort(q.cases)
@@ -170,12 +170,12 @@ func NewQueue(path, run string, cases []Case, labels []string) *Queue {
 		q.known[c.ID] = i
 	}
 	q.labels = slices.Compact(slices.Sorted(slices.Values(labels)))
-	rows, _ := reviewed.Read(path) // Decisions reports what cannot be read
+	rows, _ := reviewed.Read(path) // Decisions reports lines that cannot be read
 	q.learn(rows)
 	return q
 }
 
-// Cases are all cases, the most doubtful first.
+// Cases returns all cases, the most doubtful first.
 func (q *Queue) Cases() []Case { return q.cases }
 
 // Case finds a case by its id.
@@ -187,10 +187,10 @@ func (q *Queue) Case(id string) (Case, bool) {
 	return q.cases[i], true
 }
 
-// Path is that of the file with the decisions.
+// Path returns the path of the file of decisions.
 func (q *Queue) Path() string { return q.path }
 
-// Labels are those of the knowledge and of the decisions, sorted.
+// Labels returns the labels of the knowledge and of the decisions, sorted.
 func (q *Queue) Labels() []string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -205,19 +205,19 @@ func (q *Queue) learn(rows []reviewed.Row) {
 	}
 }
 
-// Request is what a person decides.
+// Request is a person's decision about a case.
 type Request struct {
-	Case     string `json:"case"` // its id
+	Case     string `json:"case"` // its ID
 	Label    string `json:"label"`
-	New      bool   `json:"new"`      // the label may be one that nobody knows
-	Drop     bool   `json:"drop"`     // the row is dropped instead of labelled
-	Withdraw bool   `json:"withdraw"` // the decision that there is counts no more
+	New      bool   `json:"new"`      // allow a label that the queue does not have
+	Drop     bool   `json:"drop"`     // drop the row instead of labelling it
+	Withdraw bool   `json:"withdraw"` // withdraw the present decision
 	Reviewer string `json:"reviewer"` // who decides
-	Page     string `json:"page"`     // names what decides: Undo takes back what it did
-	Version  string `json:"version"`  // of the decision that was shown; empty: none was
+	Page     string `json:"page"`     // identifies the page: Undo takes back its last decision
+	Version  string `json:"version"`  // of the decision that the page showed; empty: none
 }
 
-// Errors of a Request.
+// The errors of Queue.Decide and Queue.Undo.
 var (
 	ErrCase     = errors.New("there is no such case: reload the page")
 	ErrReviewer = errors.New("say who decides: a name of at most 100 characters")
@@ -227,7 +227,7 @@ var (
 	ErrUndo     = errors.New("there is nothing to undo")
 )
 
-// ConflictError says that a case was decided otherwise meanwhile.
+// ConflictError says that somebody else has changed the decision in the meantime.
 type ConflictError struct {
 	Now *Decision // nil: the decision was withdrawn
 }
@@ -239,8 +239,8 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("%s has decided meanwhile: %s", e.Now.who(), e.Now.what())
 }
 
-// Decide keeps a decision: it is on the disk when Decide returns without an error. The result is nil
-// where a decision was withdrawn.
+// Decide keeps a decision: when Decide returns without an error, it is on the disk. The result is
+// nil if the request withdraws the decision.
 func (q *Queue) Decide(r Request) (*Decision, error) {
 	c, ok := q.Case(r.Case)
 	if !ok {
@@ -252,7 +252,7 @@ func (q *Queue) Decide(r Request) (*Decision, error) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.has(r.Label) { // one that the knowledge has is taken as it stands there
+	if !q.has(r.Label) { // a label of the knowledge keeps its spaces
 		r.Label = strings.TrimSpace(r.Label)
 	}
 	switch {
@@ -284,7 +284,7 @@ func (q *Queue) Decide(r Request) (*Decision, error) {
 	if len(c.Items) > 0 {
 		row.Run, row.Item = q.run, c.Items[0]
 	}
-	if before != nil { // the file may have the text with other spaces
+	if before != nil { // the file may have other spaces in the text
 		row.Text = before.Text
 	}
 	row.ID = reviewed.ID(row.Text, row.Replaces)
@@ -300,9 +300,9 @@ func (q *Queue) has(label string) bool {
 	return known
 }
 
-// Undo takes back what a page did last, and returns the case that it is about. What others have
-// decided about it since stays: then the error is a *ConflictError, and the change before it
-// is the next to be taken back.
+// Undo takes back what a page did last, and returns the ID of its case. If others have decided
+// about the case since, their decision stays, the error is a *ConflictError, and the next Undo
+// takes back the page's change before that.
 func (q *Queue) Undo(page string) (id string, now *Decision, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -327,7 +327,7 @@ func (q *Queue) Undo(page string) (id string, now *Decision, err error) {
 	return last.id, decisionOf(last.before), nil
 }
 
-// put changes the decision about a case, and remembers how to undo that.
+// put changes the decision about a case, and records how to undo the change.
 func (q *Queue) put(page string, c Case, before, after *reviewed.Row) error {
 	if err := q.write(c, before, after); err != nil {
 		return err
@@ -336,7 +336,7 @@ func (q *Queue) put(page string, c Case, before, after *reviewed.Row) error {
 	return nil
 }
 
-// at reads the decision about a case. Where it is not that of a version, the error is a
+// at reads the decision about a case. If it has another version than v, the error is a
 // *ConflictError.
 func (q *Queue) at(c Case, v string) (*reviewed.Row, error) {
 	is, err := q.find(c)
@@ -346,7 +346,7 @@ func (q *Queue) at(c Case, v string) (*reviewed.Row, error) {
 	return is, err
 }
 
-// write puts a decision in the place of another, unless a process has made a third meanwhile.
+// write replaces one decision by another, unless another process has replaced it already.
 func (q *Queue) write(c Case, before, after *reviewed.Row) error {
 	same := func() error {
 		_, err := q.at(c, version(before))
@@ -361,7 +361,7 @@ func (q *Queue) write(c Case, before, after *reviewed.Row) error {
 	return nil
 }
 
-// isLine reports whether a text is one line that can be shown, of at most so many characters.
+// isLine reports whether a text is one printable line of at most so many characters.
 func isLine(text string, most int) bool {
 	return text != "" && utf8.ValidString(text) && utf8.RuneCountInString(text) <= most &&
 		!strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) })

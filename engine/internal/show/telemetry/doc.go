@@ -1,8 +1,8 @@
-// Package telemetry shows a racflow at work from outside: Prometheus metrics and
+// Package telemetry exports what a running racflow does: Prometheus metrics and
 // OpenTelemetry traces. It is an outcome.Observer, for serve, run, eval and ask alike.
 //
-// Labels are bounded by the pipeline files: pipelines, stages, knowledge, outcomes. No
-// item's id or text is ever one. These metrics are registered, beside those of the Go
+// The pipeline files limit the values of labels: pipelines, stages, knowledge, outcomes. No
+// label has an item's id or text. It registers these metrics, beside those of the Go
 // runtime and the process:
 //
 //	racflow_items_total{pipeline,outcome}            counter    items by what became of them: answered, undecided, failed
@@ -27,26 +27,26 @@
 //	racflow_batches{pipeline,state}                  gauge      batches of such a run: waiting, under_way, done
 //	racflow_build_info{version,go_version}           gauge      1
 //
-// A worker's metrics all have a label more, worker, with its name (Options.Worker); how far a run on
-// many machines is, its caller shows.
+// A worker's metrics all have one more label, worker, with its name (Options.Worker). The caller
+// of a run on many machines shows how far the run is.
 //
-// Tokens and money are those of requests that were made: what the response cache had
-// costs nothing. A stage that calls a service without asking its host is not counted.
-// Where a run takes items in two passes, each pass counts. What a voter or an election
-// learns from the knowledge counts as requests, and not as items or calls.
+// Tokens and money count only requests that were made: replies from the response cache
+// cost nothing. A stage that calls a service without asking its host is not counted.
+// If a run takes items in two passes, each pass counts. What a voter or an election
+// learns from the knowledge counts as requests, but not as items or calls.
 //
-// Traces have a span for each item, for each batch of them, for each call of a stage and
-// for each request to a service, the last with the attributes of OpenTelemetry's
+// Traces have a span for each item, each batch, each call of a stage
+// and each request to a service. Spans of requests have the attributes of OpenTelemetry's
 // conventions for generative AI (gen_ai.request.model, gen_ai.usage.input_tokens, ...). A
-// batch links the items in it, which may belong to different traces; where it has one item
-// it is a part of that item's span. Trace contexts are those of W3C: that of the caller is
-// honoured, and what a stage asks a service for carries the headers traceparent and tracestate.
+// batch links its items, which may belong to different traces; a batch of one item
+// is a child of that item's span. Trace contexts are those of W3C: a caller's context
+// is continued, and requests of stages carry the headers traceparent and tracestate.
 //
 // Spans go to a file (Options.TraceFile), as lines of OTLP/JSON, and over HTTP to the
-// collector that the usual environment names (OTEL_EXPORTER_OTLP_ENDPOINT and what belongs
-// to it). They have ids of items, but no texts, answers or messages of errors unless
-// Options.Texts asks for these, and secrets never.
+// collector that the usual environment variables name (OTEL_EXPORTER_OTLP_ENDPOINT and related
+// ones). They have the ids of items, but texts, answers or error messages only
+// if Options.Texts is set, and secrets never.
 //
-// The package changes nothing about a run: an exporter that fails is reported once, and
-// spans that a collector does not take in time are dropped.
+// The package changes nothing about a run: it reports an exporter's first failure only, and
+// drops spans that a collector does not take in time.
 package telemetry

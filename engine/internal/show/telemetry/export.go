@@ -20,14 +20,14 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// file is an exporter that adds lines of OTLP/JSON to a file, each a request as a collector
-// takes it (https://opentelemetry.io/docs/specs/otel/protocol/file-exporter/).
+// file is an exporter that appends lines of OTLP/JSON to a file. Each line is a request to a
+// collector (https://opentelemetry.io/docs/specs/otel/protocol/file-exporter/).
 type file struct {
 	mu sync.Mutex
 	to *os.File
 }
 
-// newFile opens a file, which is for its owner alone where it is new.
+// newFile opens a file for appending. Only its owner may read a new file.
 func newFile(path string) (*file, error) {
 	to, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -44,7 +44,7 @@ func (f *file) ExportSpans(_ context.Context, spans []sdktrace.ReadOnlySpan) err
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	w := bufio.NewWriterSize(f.to, 64<<10)
-	err := json.NewEncoder(w).Encode(linesOf(spans)) // which ends the line
+	err := json.NewEncoder(w).Encode(linesOf(spans)) // Encode ends the line
 	return errors.Join(err, w.Flush())
 }
 
@@ -55,8 +55,8 @@ func (f *file) Shutdown(context.Context) error {
 	return f.to.Close()
 }
 
-// Listen opens an address of this machine for the metrics of a command: a port, or a host
-// and a port. One that others can reach is refused, since nothing guards it.
+// Listen opens an address of this machine for the metrics of a command: a port, or a host and a
+// port. It refuses an address that others can reach, since nothing protects the metrics.
 func Listen(address string) (net.Listener, error) {
 	if _, _, err := net.SplitHostPort(address); err != nil {
 		address = ":" + address
@@ -88,7 +88,7 @@ func (t *Telemetry) Serve(l net.Listener, log *slog.Logger) {
 	_ = s.Close()
 }
 
-// The form of OTLP/JSON: ids in hex, 64-bit integers as strings, enumerations as numbers.
+// The schema of OTLP/JSON: ids in hex, 64-bit integers as strings, enumerations as numbers.
 type (
 	jsonRequest struct {
 		ResourceSpans []jsonResourceSpans `json:"resourceSpans"`
@@ -142,7 +142,7 @@ type (
 		Key   string    `json:"key"`
 		Value jsonValue `json:"value"`
 	}
-	jsonValue struct { // one of these
+	jsonValue struct { // exactly one is set
 		String *string    `json:"stringValue,omitempty"`
 		Bool   *bool      `json:"boolValue,omitempty"`
 		Int    string     `json:"intValue,omitempty"`
@@ -154,8 +154,8 @@ type (
 	}
 )
 
-// linesOf puts spans together as a collector gets them. All are of one provider: they have
-// one resource and one scope.
+// linesOf makes a collector's request of spans. All come from one provider, so they share a
+// resource and a scope.
 func linesOf(spans []sdktrace.ReadOnlySpan) jsonRequest {
 	first := spans[0]
 	all := make([]jsonSpan, len(spans))
@@ -193,7 +193,7 @@ func spanOf(s sdktrace.ReadOnlySpan) jsonSpan {
 
 func nano(at time.Time) string { return strconv.FormatInt(at.UnixNano(), 10) }
 
-// kindOf is the number of a kind in OTLP, which has its own order.
+// kindOf returns the number of a kind in OTLP, which numbers kinds differently.
 func kindOf(k trace.SpanKind) int {
 	switch k {
 	case trace.SpanKindServer:

@@ -69,7 +69,7 @@ func (t *Telemetry) Request(ctx context.Context, r outcome.ServiceRequest) (func
 	}
 }
 
-// operations are the names that the conventions have for what kinds of stages ask services for.
+// operations are the conventions' names for requests of these kinds of stages.
 var operations = map[sdk.Kind]string{sdk.KindEmbed: "embeddings", sdk.KindRerank: "rerank"}
 
 // ask starts the span of a request.

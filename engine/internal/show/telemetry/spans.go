@@ -34,7 +34,7 @@ func (t *Telemetry) Batch(ctx context.Context, pipeline string, items []outcome.
 	}
 }
 
-// What becomes of an item, as outcome.Totals counts it.
+// The outcomes of items, as outcome.Totals counts them.
 const (
 	answered  = "answered"
 	undecided = "undecided"
@@ -51,7 +51,6 @@ func outcomeOf(r *outcome.Result) string {
 	return answered
 }
 
-// count counts results.
 func (t *Telemetry) count(pipeline string, results []outcome.Result) {
 	outcomes, flagged, abstained := map[string]int{}, 0, map[string]int{}
 	for i := range results {
@@ -60,7 +59,7 @@ func (t *Telemetry) count(pipeline string, results []outcome.Result) {
 		if r.Flagged {
 			flagged++
 		}
-		// The votes of a voter stand together.
+		// All votes of a voter are adjacent.
 		for votes := r.Votes; len(votes) > 0; {
 			n, accepted := 0, false
 			for n < len(votes) && votes[n].Voter == votes[0].Voter {
@@ -82,22 +81,21 @@ func (t *Telemetry) count(pipeline string, results []outcome.Result) {
 	}
 }
 
-// batch is the spans of a batch and of the items in it.
+// batch holds the spans of a batch and of its items.
 type batch struct {
 	span  trace.Span
-	items map[string][]trace.Span // by id, in their order: an id may stand there twice
+	items map[string][]trace.Span // by item id, in order: an id may occur twice
 }
 
-// begin starts the span of each item as a part of its caller's trace, and that of the batch,
-// which links them. Where there is one item its stages work for it alone: the batch is a
-// part of its span. Items of several traces have a batch with a trace of its own, which they
-// link.
+// begin starts a span for each item in its caller's trace, and a span for the batch, which links
+// the items. The span of a single item is the parent of the batch, because the stages work for it
+// alone. A batch of items from several traces has a trace of its own; these items link back to it.
 func (t *Telemetry) begin(ctx context.Context, pipeline string, items []outcome.ObservedItem) (context.Context, *batch) {
 	b := &batch{items: make(map[string][]trace.Span, len(items))}
 	named := attribute.String("racflow.pipeline", pipeline)
 	links := make([]trace.Link, len(items))
 	within := ctx
-	var apart []trace.Span // of items that come with a trace of their own, which are to lead to the batch
+	var apart []trace.Span // spans of items with a trace of their own, which get a link to the batch
 	for i, item := range items {
 		of, span := t.tracer.Start(remote(ctx, item.Trace), "item "+pipeline, trace.WithAttributes(named, attribute.String("racflow.item.id", item.ID)))
 		b.items[item.ID] = append(b.items[item.ID], span)
@@ -111,7 +109,7 @@ func (t *Telemetry) begin(ctx context.Context, pipeline string, items []outcome.
 	}
 	options := []trace.SpanStartOption{trace.WithLinks(links...), trace.WithAttributes(named, attribute.Int("racflow.items", len(items)))}
 	if len(apart) > 0 {
-		options = append(options, trace.WithNewRoot()) // it is of none of them more than of the others
+		options = append(options, trace.WithNewRoot()) // the batch belongs to no item's trace
 	}
 	within, b.span = t.tracer.Start(within, "batch "+pipeline, options...)
 	for _, s := range apart {
@@ -120,7 +118,7 @@ func (t *Telemetry) begin(ctx context.Context, pipeline string, items []outcome.
 	return traced(within), b
 }
 
-// end ends the spans. Those of items that were left say nothing of an outcome.
+// end ends the spans. Spans of items without a result get no outcome.
 func (b *batch) end(t *Telemetry, results []outcome.Result) {
 	for i := range results {
 		r := &results[i]
@@ -146,7 +144,7 @@ func (b *batch) end(t *Telemetry, results []outcome.Result) {
 	b.span.End()
 }
 
-// about are the attributes of an item that was answered.
+// about returns the span attributes of an item with a result.
 func (t *Telemetry) about(r *outcome.Result) []attribute.KeyValue {
 	all := []attribute.KeyValue{
 		attribute.String("racflow.outcome", outcomeOf(r)),
@@ -168,7 +166,7 @@ func (t *Telemetry) about(r *outcome.Result) []attribute.KeyValue {
 	return all
 }
 
-// call is what metrics of calls are counted by.
+// call holds the labels of the metrics of calls.
 type call struct{ pipeline, stage string }
 
 type callMetrics struct {
@@ -268,7 +266,7 @@ func (t *Telemetry) Cluster(pipeline string, now outcome.Cluster) {
 	}
 }
 
-// The headers of W3C Trace Context, and the variables of the environment of that name.
+// The names of W3C Trace Context: headers and, in upper case, environment variables.
 const (
 	traceparent = "traceparent"
 	tracestate  = "tracestate"
@@ -276,7 +274,7 @@ const (
 
 var headers propagation.TraceContext
 
-// remote returns ctx within a caller's trace; as it is where that is none, or not one.
+// remote returns ctx within a caller's trace; ctx itself if the caller has no valid trace.
 func remote(ctx context.Context, t sdk.Trace) context.Context {
 	if t.Parent == "" {
 		return ctx
@@ -284,15 +282,15 @@ func remote(ctx context.Context, t sdk.Trace) context.Context {
 	return headers.Extract(ctx, propagation.MapCarrier{traceparent: t.Parent, tracestate: t.State})
 }
 
-// traced returns ctx with its span as what stages pass on.
+// traced returns ctx with its span as the trace that stages pass on.
 func traced(ctx context.Context) context.Context {
 	carrier := propagation.MapCarrier{}
 	headers.Inject(ctx, carrier)
 	return sdk.WithTrace(ctx, sdk.Trace{Parent: carrier[traceparent], State: carrier[tracestate]})
 }
 
-// Command starts the span of a whole command, as a part of the trace that the variables
-// TRACEPARENT and TRACESTATE of the environment name. end ends it.
+// Command starts the span of a whole command, in the trace that the environment variables
+// TRACEPARENT and TRACESTATE name. end ends the span.
 func (t *Telemetry) Command(ctx context.Context, name string) (within context.Context, end func(error)) {
 	if t.provider == nil {
 		return ctx, func(error) {}
@@ -307,9 +305,9 @@ func (t *Telemetry) Command(ctx context.Context, name string) (within context.Co
 	}
 }
 
-// Serving starts the span of a request that a server answers by a route, as a part of the
-// trace that its headers name. What it returns goes to those that answer it: an
-// outcome.ObservedItem has its trace (sdk.TraceOf). end is given the status code.
+// Serving starts the span of a request to a server's route, in the trace that its headers name. The
+// returned context carries the trace (sdk.TraceOf), for outcome.ObservedItem. end takes the status
+// code.
 func (t *Telemetry) Serving(r *http.Request, route string) (within context.Context, end func(code int)) {
 	ctx := r.Context()
 	if t.provider == nil {
@@ -326,13 +324,12 @@ func (t *Telemetry) Serving(r *http.Request, route string) (within context.Conte
 	}
 }
 
-// fail marks a span as that of something that failed. What it was stands in the message of
-// the error, which may quote a text.
+// fail marks a span as failed. Only the message of the error says why, and it may quote a text.
 func (t *Telemetry) fail(span trace.Span, err error) {
 	t.failAs(span, errorTypes[sdk.CodeOf(err)], err)
 }
 
-// errorTypes are what spans say of an error instead of its message.
+// errorTypes are the error types in spans, which stand for the messages.
 var errorTypes = map[sdk.Code]string{
 	sdk.CodeInternal: "internal", sdk.CodeInvalid: "invalid", sdk.CodeTransient: "transient", sdk.CodeCancelled: "cancelled",
 	sdk.CodeDeadline: "deadline", sdk.CodeUnavailable: "unavailable", sdk.CodeStopped: "stopped", sdk.CodeRefused: "refused",

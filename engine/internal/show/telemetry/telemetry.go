@@ -25,7 +25,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 )
 
-// metrics are those that the package's documentation lists.
+// metrics holds the metrics that the package's documentation lists.
 type metrics struct {
 	items, flagged, abstentions       *prometheus.CounterVec
 	inProgress, queue                 *prometheus.GaugeVec
@@ -38,8 +38,8 @@ type metrics struct {
 	workers, batches                  *prometheus.GaugeVec
 }
 
-// buckets are the bounds of the histogram of calls in seconds: a local voter takes a
-// millisecond for a batch, a language model half a minute.
+// buckets are the histogram bounds for calls in seconds: a local voter takes a millisecond for a
+// batch, a language model half a minute.
 var buckets = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}
 
 func newMetrics(r prometheus.Registerer, version string) *metrics {
@@ -82,7 +82,7 @@ func newMetrics(r prometheus.Registerer, version string) *metrics {
 	}
 }
 
-// newProvider makes what exports spans; nil: nobody wants any.
+// newProvider returns the exporter of spans; nil: none is configured.
 func newProvider(ctx context.Context, o Options) (*sdktrace.TracerProvider, error) {
 	var exporters []sdktrace.TracerProviderOption
 	collects, err := collector()
@@ -110,13 +110,13 @@ func newProvider(ctx context.Context, o Options) (*sdktrace.TracerProvider, erro
 		if err != nil {
 			return nil, fmt.Errorf("traces: %w", err)
 		}
-		// A disk keeps up: a span that was made is a line in the file.
+		// The disk is fast enough to wait for: every span becomes a line in the file.
 		exporters = append(exporters, sdktrace.WithBatcher(&reporting{SpanExporter: e, log: o.Log}, sdktrace.WithBlocking()))
 	}
 	return sdktrace.NewTracerProvider(append(exporters, sdktrace.WithResource(about))...), nil
 }
 
-// collector reports whether the environment names a collector of traces.
+// collector reports whether the environment configures a collector of traces.
 func collector() (bool, error) {
 	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
 		return false, nil
@@ -139,7 +139,7 @@ func collector() (bool, error) {
 	return true, nil
 }
 
-// reporting is an exporter whose first error is logged. The others would say the same.
+// reporting is an exporter that logs only its first error, since later ones would say the same.
 type reporting struct {
 	sdktrace.SpanExporter
 	log  *slog.Logger
@@ -154,23 +154,23 @@ func (r *reporting) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySp
 	return nil
 }
 
-// Options say what New makes.
+// Options configures New.
 type Options struct {
-	TraceFile string       // spans are added to this file, as lines of OTLP/JSON; empty: none
-	Texts     bool         // spans have texts of items, answers and messages of errors
-	Service   string       // service.name of traces, unless the environment says it; empty: racflow
+	TraceFile string       // file that gets spans as lines of OTLP/JSON, appended; empty: none
+	Texts     bool         // spans have texts of items, answers and error messages
+	Service   string       // service.name of traces, unless the environment sets it; empty: racflow
 	Version   string       // of racflow
-	Worker    string       // the name of a worker of runs on many machines, which all metrics have as a label, and traces as service.instance.id; empty: this is none
-	Log       *slog.Logger // gets what goes wrong with the export of traces; nil: nothing
+	Worker    string       // name of a worker of runs on many machines: a label of all metrics, and service.instance.id of traces; empty: no worker
+	Log       *slog.Logger // gets errors of the export of traces; nil: nothing
 }
 
-// Telemetry collects metrics and traces of what it observes. Its methods may be called by
-// several goroutines at once.
+// Telemetry collects metrics and traces of what it observes. Several goroutines may call its
+// methods at once.
 type Telemetry struct {
 	registry *prometheus.Registry
 	metrics  *metrics
 	texts    bool
-	provider *sdktrace.TracerProvider // nil: nobody traces
+	provider *sdktrace.TracerProvider // nil: no traces
 	tracer   trace.Tracer
 
 	mu    sync.Mutex
@@ -179,8 +179,8 @@ type Telemetry struct {
 
 var _ outcome.Observer = (*Telemetry)(nil)
 
-// New makes a Telemetry. Traces go to Options.TraceFile and to the collector that the
-// environment names; where there is neither, there are metrics alone. Close it.
+// New makes a Telemetry. Traces go to Options.TraceFile and to the collector that the environment
+// names; without either, there are only metrics. The caller must Close it.
 func New(ctx context.Context, o Options) (*Telemetry, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -202,10 +202,10 @@ func New(ctx context.Context, o Options) (*Telemetry, error) {
 	return t, nil
 }
 
-// scope names what makes the spans.
+// scope is the instrumentation scope of the spans.
 const scope = "github.com/racflow/racflow"
 
-// Registry is where metrics are registered.
+// Registry returns the registry of the metrics.
 func (t *Telemetry) Registry() *prometheus.Registry { return t.registry }
 
 // Handler serves the metrics in the formats of Prometheus.
@@ -213,10 +213,10 @@ func (t *Telemetry) Handler() http.Handler {
 	return promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{Registry: t.registry, EnableOpenMetrics: true})
 }
 
-// Traces reports whether anybody wants spans.
+// Traces reports whether spans are exported.
 func (t *Telemetry) Traces() bool { return t.provider != nil }
 
-// Close exports the spans that have ended, as far as that is possible until ctx ends.
+// Close exports the ended spans, as far as it can before ctx ends.
 func (t *Telemetry) Close(ctx context.Context) error {
 	if t.provider == nil {
 		return nil

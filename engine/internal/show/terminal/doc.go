@@ -1,5 +1,5 @@
-// Package terminal makes texts fit for a terminal: without what it would obey, as
-// wide as it is, in aligned columns, and with one line that says how far work is.
+// Package terminal formats texts for a terminal: without control characters, as wide as
+// the terminal, in aligned columns, and with one line of progress.
 //
-// It does not know what is shown, nor where: that is the caller's choice.
+// It does not know what the texts mean. The caller chooses where they go.
 package terminal

@@ -8,48 +8,48 @@ import (
 	"time"
 )
 
-// This file says how far a piece of work is, and how long the rest of it will
+// This file measures how far a piece of work is, and how long the rest of it will
 // take.
 //
-// What is left is estimated from what was done lately, not since the start: a resumed run
-// begins with answers that it has, and services become slower. Where little is known, or
-// more was done than was expected, there is no estimate rather than a wrong one.
+// It estimates the rest from the recent rate, not from the rate since the start: a resumed run
+// begins with earlier answers, and services become slower. If little is known, or
+// more is done than expected, it gives no estimate rather than a wrong one.
 //
-// The package shows nothing, and does not know what is done.
+// It does not know what kind of work is done.
 
-// What an estimate needs: so much time since the start, and so many reports of something
-// done lately. Lately is half of the time since the start, and at least recent, so that a
-// few slow steps do not outweigh all that is known.
+// An estimate needs this much time since the start, and this many recent reports of progress.
+// Recent means the last half of the time since the start, and at least the time `recent`, so that a
+// few slow steps do not outweigh everything else.
 const (
 	evidence    = 5 * time.Second
 	steps       = 4
 	recent      = 30 * time.Second
-	resolution  = 200 * time.Millisecond // between two marks
-	mostMarks   = 512                    // half of them are forgotten then, every other one
+	resolution  = 200 * time.Millisecond // minimum time between two marks
+	mostMarks   = 512                    // at this number every other mark is dropped
 	longestLeft = 1000 * time.Hour
 )
 
-// ProgressMeter measures how fast a piece of work is. Its zero value is ready for one that begins
-// with the first call of Add.
+// ProgressMeter measures how fast a piece of work is. The zero value is ready; the work begins with
+// the first call of Add.
 type ProgressMeter struct {
 	marks []mark
 	step  ProgressStep
 }
 
-// mark is how far the work was at a time.
+// mark says how much was done at a time.
 type mark struct {
 	at   time.Time
 	done int64
 }
 
-// Add takes a report. One of other work, or of less that is done, begins anew.
+// Add takes a report. It starts anew if the report is about other work, or less is done than before.
 func (m *ProgressMeter) Add(now time.Time, s ProgressStep) {
 	if s.Doing != m.step.Doing || s.Name != m.step.Name || s.Unit != m.step.Unit || s.Done < m.step.Done || len(m.marks) == 0 {
 		m.marks = []mark{{now, s.Done}}
 	}
 	m.step = s
 	if last := &m.marks[len(m.marks)-1]; now.Sub(last.at) < resolution {
-		if len(m.marks) > 1 { // the start stays where it is
+		if len(m.marks) > 1 { // the start stays as it is
 			last.done = s.Done
 		}
 		return
@@ -64,7 +64,7 @@ func (m *ProgressMeter) Add(now time.Time, s ProgressStep) {
 	m.marks = append(m.marks, mark{now, s.Done})
 }
 
-// Rate is how much is done in a second, lately; false: too little is known.
+// Rate returns how much is done per second, recently; false: too little is known.
 func (m *ProgressMeter) Rate(now time.Time) (perSecond float64, ok bool) {
 	if len(m.marks) == 0 {
 		return 0, false
@@ -90,8 +90,8 @@ func (m *ProgressMeter) Rate(now time.Time) (perSecond float64, ok bool) {
 	return float64(done) / now.Sub(since.at).Seconds(), true
 }
 
-// Left is how long the rest will take: whole seconds, rounded up as coarsely as such a guess
-// deserves; false: that is not known.
+// Left returns how long the rest will take, in whole seconds, rounded up as coarsely as an estimate
+// deserves; false: unknown.
 func (m *ProgressMeter) Left(now time.Time) (time.Duration, bool) {
 	rate, ok := m.Rate(now)
 	rest := m.step.Total - m.step.Done
@@ -116,33 +116,33 @@ func (m *ProgressMeter) Left(now time.Time) (time.Duration, bool) {
 	return time.Duration(math.Ceil(seconds/to.Seconds())) * to, true
 }
 
-// Between two lines: on a terminal, and elsewhere, as in the logs of CI, where every line
+// The time between two lines, on a terminal and elsewhere, as in the logs of CI, where every line
 // stays.
 const (
 	redrawn = 100 * time.Millisecond
 	logged  = 30 * time.Second
 )
 
-// Progress shows how far work is: in one line that is overwritten on a terminal, in a line
-// every 30 seconds elsewhere.
+// Progress shows how far work is: on a terminal in one line that it overwrites, elsewhere in a new
+// line every 30 seconds.
 type Progress struct {
 	w     io.Writer
-	width func() int // of the terminal, now; nil: w is none
+	width func() int // returns the columns of the terminal; nil: w is not a terminal
 	now   func() time.Time
 
 	mu    sync.Mutex
-	last  time.Time // when a line was shown, or the work began
+	last  time.Time // when the last line was shown, or the work began
 	shown bool
 }
 
-// NewProgress shows progress on w. width is how many columns its terminal has, which is asked
-// for each line; nil: w is no terminal, or one that cannot overwrite.
+// NewProgress returns a Progress that writes to w. It calls width before each line for the columns
+// of the terminal; nil: w is not a terminal, or cannot overwrite a line.
 func NewProgress(w io.Writer, width func() int) *Progress {
 	return &Progress{w: w, width: width, now: time.Now, last: time.Now()}
 }
 
-// Update shows a line where it is time for one. say is called for its parts, the most
-// important ones first: what a terminal has no room for is left out.
+// Update shows a line if it is time for one. say returns the parts of the line, the most important
+// first: a terminal shows as many as fit.
 func (p *Progress) Update(say func(now time.Time) []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,15 +156,15 @@ func (p *Progress) Update(say func(now time.Time) []string) {
 	p.last = now
 	parts := say(now)
 	if p.width == nil {
-		_, _ = io.WriteString(p.w, Line(strings.Join(parts, ", "))+"\n") // nowhere is left to report an error
+		_, _ = io.WriteString(p.w, Line(strings.Join(parts, ", "))+"\n") // there is nowhere to report an error
 		return
 	}
 	p.clear()
-	_, _ = io.WriteString(p.w, fitParts(parts, p.width()-1)) // in the last column some terminals break the line
+	_, _ = io.WriteString(p.w, fitParts(parts, p.width()-1)) // some terminals break the line after the last column
 	p.shown = true
 }
 
-// fitParts joins as many parts as n columns hold.
+// fitParts joins as many parts as fit into n columns.
 func fitParts(parts []string, n int) string {
 	line := ""
 	for i, part := range parts {
@@ -194,26 +194,26 @@ func (p *Progress) clear() {
 	}
 }
 
-// ProgressStep is how far a piece of work is.
+// ProgressStep is a report of how far a piece of work is.
 type ProgressStep struct {
 	Doing string // "answering", "embedding", ...
-	Name  string // of what it is done to, such as a knowledge; may be empty
-	Unit  string // of Done and Total, such as "item"; Bytes for bytes
+	Name  string // the object of the work, such as a knowledge; may be empty
+	Unit  string // of Done and Total, such as "item"; BytesUnit for bytes
 	Done  int64
-	Total int64 // 0: not known
-	About bool  // Total is estimated, from how much of a file has been read
+	Total int64 // 0: unknown
+	About bool  // Total is an estimate from how much of a file has been read
 
-	Passages int64         // of a knowledge that is built of documents, so far
-	Flagged  int64         // of the items that are done
-	Failed   int64         // of these
-	Paid     float64       // what calls of services came to so far, in the currency of the prices
-	Elapsed  time.Duration // of work that does not say how far it is
+	Passages int64         // so far, if a knowledge is built from documents
+	Flagged  int64         // among the items done
+	Failed   int64         // among the items done
+	Paid     float64       // cost of calls of services so far, in the currency of the prices
+	Elapsed  time.Duration // for work that cannot say how much is done
 }
 
 // BytesUnit is the unit of work that is measured in bytes.
 const BytesUnit = "byte"
 
-// ProgressFunc is called with steps, by several goroutines at once. nil: nobody wants to know.
+// ProgressFunc takes steps, from several goroutines at once. nil: nobody wants them.
 type ProgressFunc func(ProgressStep)
 
 // Report calls the function, if there is one.

@@ -11,13 +11,13 @@ import (
 	"golang.org/x/text/width"
 )
 
-// Bytes shows a number of bytes in the unit that suits it, such as 90.9 MB.
+// Bytes formats a number of bytes in a suitable unit, such as 90.9 MB.
 func Bytes(n int64) string {
 	digits, unit := BytesLike(n, n)
 	return digits + " " + unit
 }
 
-// BytesLike shows a number of bytes in the unit that suits another one.
+// BytesLike formats a number of bytes in the unit that suits another number.
 func BytesLike(n, like int64) (digits, unit string) {
 	for _, by := range []struct {
 		bytes int64
@@ -30,8 +30,7 @@ func BytesLike(n, like int64) (digits, unit string) {
 	return fmt.Sprint(n), "B"
 }
 
-// Visible replaces a character that a terminal would obey instead of showing it with
-// U+FFFD.
+// Visible replaces a character that a terminal would obey instead of showing it by U+FFFD.
 func Visible(r rune) rune {
 	if obeyed(r) {
 		return utf8.RuneError
@@ -41,7 +40,7 @@ func Visible(r rune) rune {
 
 func obeyed(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
 
-// Shorten fits a text from anywhere into one line of n runes, whitespace collapsed.
+// Shorten makes one line of at most n runes of any text, and collapses whitespace.
 func Shorten(text string, n int) string {
 	text = strings.Map(Visible, strings.Join(strings.Fields(text), " "))
 	if utf8.RuneCountInString(text) <= n {
@@ -50,11 +49,11 @@ func Shorten(text string, n int) string {
 	return string([]rune(text)[:n-1]) + "…"
 }
 
-// Sanitize makes a message harmless, but keeps its tabs and lines. Lines after the
-// first are indented, so that none looks like another message.
+// Sanitize makes a message safe for a terminal, but keeps its tabs and lines. It indents lines
+// after the first, so that none looks like another message.
 func Sanitize(message string) string {
 	message = strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' { // of a stack, say
+		if r == '\n' || r == '\t' { // as in a stack trace
 			return r
 		}
 		return Visible(r)
@@ -62,15 +61,14 @@ func Sanitize(message string) string {
 	return strings.ReplaceAll(message, "\n", "\n    ")
 }
 
-// Line makes one line harmless. Tabs become spaces.
+// Line makes one line safe for a terminal. Tabs become spaces.
 func Line(line string) string {
 	return strings.Map(Visible, strings.ReplaceAll(strings.TrimRight(line, "\r\n\t "), "\t", "    "))
 }
 
-// Escape writes a text in one line, without losing any of it: \t, \n, \r and \\ stand
-// for a tab, the ends of lines and a backslash; \u001b and the like, by its code
-// point, for any other character that breaks lines or that a terminal would obey.
-// Bytes that are not UTF-8 become U+FFFD.
+// Escape writes a text in one line without losing any of it: \t, \n, \r and \\ stand for a tab, the
+// ends of lines and a backslash. Any other character that breaks lines or that a terminal would
+// obey becomes its code point, such as \u001b. Bytes that are not UTF-8 become U+FFFD.
 func Escape(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -87,10 +85,10 @@ func Escape(text string) string {
 	return b.String()
 }
 
-// NewTable aligns lines of cells that end with tabs, once it is flushed.
+// NewTable returns a writer that aligns tab-terminated cells when it is flushed.
 func NewTable(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 0, 2, ' ', 0) }
 
-// Plural is a number of things by their name: 1 entry, 2 entries.
+// Plural formats a number of things with their name: 1 entry, 2 entries.
 func Plural(n int, name string) string {
 	if stem, ok := strings.CutSuffix(name, "y"); n != 1 && ok && !strings.HasSuffix(stem, "a") { // but 2 days
 		name = stem + "ies"
@@ -102,7 +100,7 @@ func Plural(n int, name string) string {
 	return fmt.Sprintf("%d %s", n, name)
 }
 
-// Width is how many columns a text takes.
+// Width returns how many columns a text takes.
 func Width(text string) int {
 	n := 0
 	for _, r := range text {
@@ -122,7 +120,7 @@ func columns(r rune) int {
 	return 1
 }
 
-// Fit cuts a line to at most n columns. A line that is cut ends with an ellipsis.
+// Fit cuts a line to at most n columns, and ends a cut line with an ellipsis.
 func Fit(line string, n int) string {
 	if Width(line) <= n {
 		return line
@@ -131,8 +129,7 @@ func Fit(line string, n int) string {
 	return strings.TrimRight(head, " ") + "…"
 }
 
-// split divides a line after at most n columns, and never between a character and
-// its accents.
+// split splits a line after at most n columns, but never between a character and its accents.
 func split(line string, n int) (head, rest string) {
 	used := 0
 	for at, r := range line {
@@ -143,10 +140,10 @@ func split(line string, n int) (head, rest string) {
 	return line, ""
 }
 
-// Wrap breaks a text into lines of at most n columns, between words where it can.
-// Its own lines stay; blank ones that follow each other become one.
+// Wrap breaks a text into lines of at most n columns, between words where it can. It keeps the
+// text's own line breaks, and merges consecutive blank lines.
 func Wrap(text string, n int) []string {
-	n = max(n, 2) // columns that every character fits
+	n = max(n, 2) // enough columns for every character
 	var all []string
 	for line := range strings.Lines(text) {
 		line = Line(line)
@@ -176,11 +173,11 @@ func Wrap(text string, n int) []string {
 	return all
 }
 
-// Reflow joins the lines of a paragraph, which its author may have broken at any
-// width. Those of tables, lists, headings and code stay as they are.
+// Reflow joins the lines of a paragraph, which its author may have broken at any width. It keeps
+// the lines of tables, lists, headings and code.
 func Reflow(text string) string {
 	var b strings.Builder
-	open, fenced := false, false // the line before may be continued
+	open, fenced := false, false // open: the line before may be continued
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\r\n\t ")
 		words := strings.TrimLeft(line, " ")
@@ -202,7 +199,7 @@ func Reflow(text string) string {
 	return b.String()
 }
 
-// begins reports whether a line is the first of an item of a list.
+// begins reports whether a line begins an item of a list.
 func begins(line string) bool {
 	mark, _, found := strings.Cut(line, " ")
 	if !found || mark == "" {

@@ -9,24 +9,24 @@ import (
 	"time"
 )
 
-// This file reports what the calls of stages wait for, whoever makes them wait: the
-// governor (a service that asks for fewer calls or is down, a limit), a retry's pause, a
-// stage that is starting or gives no answer.
+// This file reports what the calls of stages wait for: the governor (a service that asks
+// for fewer calls or is down, a limit), the pause before a retry, or a stage that is
+// starting or does not respond.
 //
-// Those who make calls wait say so when they are asked (Reporter.Watch) or as they begin
-// to (Reporter.Hold). A Reporter asks four times a second, and reports a stage once it has
-// answered nothing for as long as the wait says: five seconds where there is a reason,
-// thirty where a call is merely under way. Then every thirty seconds, in one line for each
-// stage, with the reason that comes first and the number of calls that wait for any.
+// Code that makes calls wait says so when asked (WaitReporter.Watch) or as the wait begins
+// (WaitReporter.Hold). A WaitReporter asks four times a second. It reports a stage that has
+// answered nothing for as long as the wait says: five seconds if the wait has a reason,
+// thirty if a call is merely under way. Then it repeats every thirty seconds, in one line for
+// each stage, with the most urgent reason and the number of calls that wait for any.
 //
-// The package changes nothing about how long anybody waits. Results that come later
+// The package does not change how long calls wait. Results that come later
 // (package retry) take minutes or hours, and have reports of their own.
 
-// WaitSource says what is waited for now.
+// WaitSource calls say for each present wait.
 type WaitSource func(now time.Time, say func(Wait))
 
-// WaitReporter collects waits and reports those that last. Its methods may be called by
-// several goroutines at once, and on nil, which reports nothing.
+// WaitReporter collects waits and reports those that last. Several goroutines may call its methods
+// at once. A nil WaitReporter reports nothing.
 type WaitReporter struct {
 	report func(LongWait)
 
@@ -39,22 +39,22 @@ type WaitReporter struct {
 	reported map[string]time.Time
 }
 
-// tick is how often waits are looked at.
+// tick is how often waits are checked.
 const tick = 250 * time.Millisecond
 
-// NewWaitReporter makes a Reporter that reports until Close; nil where report is.
+// NewWaitReporter returns a WaitReporter that reports until Close; nil if report is nil.
 func NewWaitReporter(report func(LongWait)) *WaitReporter {
 	if report == nil {
 		return nil
 	}
 	r := &WaitReporter{report: report, answered: map[string]time.Time{}, reported: map[string]time.Time{}}
-	r.mu.Lock() // look waits for the timer that has called it
+	r.mu.Lock() // look waits until r.timer is set
 	defer r.mu.Unlock()
 	r.timer = time.AfterFunc(tick, r.look)
 	return r
 }
 
-// Open resumes the reports that Close ended.
+// Open resumes the reports after Close.
 func (r *WaitReporter) Open() {
 	if r == nil {
 		return
@@ -76,8 +76,8 @@ func (r *WaitReporter) Close() {
 	r.timer.Stop()
 }
 
-// Watch asks s what is waited for, until forget is called. Of the reasons of a stage the
-// first source's is reported. s may call Answered.
+// Watch asks s regularly what is waited for, until forget is called. If several sources give
+// reasons for a stage, the first source's is reported. s may call Answered.
 func (r *WaitReporter) Watch(s WaitSource) (forget func()) {
 	if r == nil {
 		return func() {}
@@ -92,7 +92,7 @@ func (r *WaitReporter) Watch(s WaitSource) (forget func()) {
 	}
 }
 
-// Hold says that calls wait from now on, until release is called.
+// Hold records that calls wait from now on, until release is called.
 func (r *WaitReporter) Hold(w Wait) (release func()) {
 	if r == nil {
 		return func() {}
@@ -107,7 +107,7 @@ func (r *WaitReporter) Hold(w Wait) (release func()) {
 	}
 }
 
-// Answered says that a call of a stage has been answered: it is not silent.
+// Answered records that a call of a stage has been answered: the stage is not silent.
 func (r *WaitReporter) Answered(stage string) {
 	if r == nil {
 		return
@@ -117,7 +117,7 @@ func (r *WaitReporter) Answered(stage string) {
 	r.answered[stage] = time.Now()
 }
 
-// look reports the waits that have lasted.
+// look reports the waits that have lasted long enough.
 func (r *WaitReporter) look() {
 	now := time.Now()
 	r.mu.Lock()
@@ -150,11 +150,11 @@ func (r *WaitReporter) look() {
 	}
 }
 
-// due makes one report of what a stage waits for, and reports whether it is time for it.
-// The caller holds mu.
+// due makes one report of the waits of a stage, and returns whether it is time for the report. The
+// caller holds r.mu.
 func (r *WaitReporter) due(now time.Time, waits []Wait) (report LongWait, due bool) {
-	// A call under way is one of the engine's and one of the service's, and says nothing
-	// where there is a reason to wait.
+	// The engine and the service both report a call under way. Such a wait does not count if
+	// another has a reason.
 	slices.SortStableFunc(waits, func(a, b Wait) int { return int(a.After - b.After) })
 	first := waits[0]
 	since, calls := first.Since, first.Calls
@@ -176,24 +176,24 @@ func (r *WaitReporter) due(now time.Time, waits []Wait) (report LongWait, due bo
 	return report, report.For >= first.After && now.Sub(r.reported[first.Stage]) >= every
 }
 
-// How long a stage may be silent until it is reported, and how often it is from then on.
+// How long a stage may be silent before the first report, and the time between reports.
 const (
 	WaitSoon = 5 * time.Second  // calls wait for a reason
 	WaitLate = 30 * time.Second // calls are under way
 	every    = 30 * time.Second
 )
 
-// Wait is what calls of a stage wait for.
+// Wait says why calls of a stage wait.
 type Wait struct {
 	Stage string        // "sample.llm"
-	Calls int           // that wait; 0: unknown
-	Why   string        // in words that follow a comma
+	Calls int           // how many wait; 0: unknown
+	Why   string        // a phrase that can follow a comma
 	Since time.Time     // when the wait began
-	Next  time.Time     // of the next try; zero: unknown
-	After time.Duration // of silence that it takes until the wait is reported: Soon or Late
+	Next  time.Time     // time of the next try; zero: unknown
+	After time.Duration // how long the stage must be silent before the report: WaitSoon or WaitLate
 }
 
-// LongWait is a Wait that has lasted.
+// LongWait is a report of a Wait that has lasted.
 type LongWait struct {
 	Stage string
 	Calls int
