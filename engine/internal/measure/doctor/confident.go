@@ -20,9 +20,8 @@ import (
 // label is wrong. Rows whose label is rather wrong than right are named; the mean of their probabilities is
 // the share expected to be wrong. Relabel is set if one other label is right with 0.95.
 //
-// The table shows labels swapped at random, with the voters neighbours, prototype and linear (n: share of the
-// named rows that were swapped; e: share of them expected to be wrong; r: share of the swapped rows that are
-// named):
+// The table shows randomly swapped labels, with the voters neighbours, prototype and linear (n: share of the
+// named rows that were swapped; e: share expected to be wrong; r: share of swapped rows named):
 //
 //	                       2 %               5 %               10 %
 //	                  n    e    r       n    e    r       n    e    r
