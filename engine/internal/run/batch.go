@@ -22,7 +22,8 @@ type Journal interface {
 	Keep([]outcome.Result) error
 }
 
-// Recaller is a Journal with answers of another run that may hold in this one (package again).
+// Recaller is a Journal with answers of another run that may hold in this one
+// (journal.WithEarlier).
 type Recaller interface {
 	Journal
 	// Recall returns the other run's answer to a row. If holds is false, it holds only if the item
