@@ -290,8 +290,8 @@ func (t *Tuned) promise(flag tune.FlagRule, rows []outcome.Result, labels []stri
 	return nil
 }
 
-// promised returns the promise in the files of variables, to be measured; nil: there is none, or
-// its threshold now has another value.
+// promised returns an empty measurement of the promise in the files of variables; nil: there is
+// none, or its threshold now has another value.
 func (p *Pipeline) promised(labels []string) (*eval.Promised, error) {
 	for _, name := range slices.Backward(p.workspace.options.VarFiles) {
 		n, ok, err := tune.ReadPromise(name)

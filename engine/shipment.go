@@ -192,8 +192,8 @@ func worked(t *outcome.Totals, a run.Answers) {
 	}
 }
 
-// askedOver counts the items of voters with a price, as the only sign of which are asked over the
-// network.
+// askedOver counts the items of voters with a price: only the price shows which voters are asked
+// over the network.
 func askedOver(r *eval.Report, t outcome.Totals, stages []journal.ManifestStage) {
 	for _, s := range stages {
 		name, ok := strings.CutPrefix(s.Stage, "sample.")
@@ -460,7 +460,7 @@ func (p *Pipeline) ship() ([]ShipFile, error) {
 // shipmentsFolder, below the state folder, holds files while they are taken to other machines.
 const shipmentsFolder = "shipments"
 
-// abandoned is the age from which on a shipment's files are taken to be left by a killed process.
+// abandoned is the age at which a shipment's files count as left by a killed process.
 const abandoned = 24 * time.Hour
 
 // shipment is a set of files that do not change.

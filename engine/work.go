@@ -275,7 +275,7 @@ func (o *Outcome) Incomplete() bool {
 
 // Work takes the input through the pipeline. write gets batches of results in the order of the
 // input. finish, if not nil, gets the error that ended the run early, or nil, and returns the final
-// error: if that is not nil, the run is to be resumed. Options say whether there is a journal. The
+// error: if that is not nil, the run must be resumed. Options say whether there is a journal. The
 // outcome is nil if the run could not begin.
 func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error, finish func(error) error) (*Outcome, error) {
 	if err := p.checkWork(); err != nil {

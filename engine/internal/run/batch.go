@@ -37,7 +37,7 @@ type Recaller interface {
 type answered struct {
 	results []outcome.Result // without items that are left
 	left    []left           // items that are left
-	later   []int            // lines of items, left or not, that lack an unavailable service
+	later   []int            // lines of items, left or not, whose service was unavailable
 	earlier int
 	taken   int
 	err     error

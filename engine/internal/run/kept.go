@@ -135,8 +135,8 @@ func (r *Run) HeldOut(ctx context.Context, n int, start stage.Launch, sink func(
 
 // Kept gives sink the results of all rows that next returns (io.EOF ends them), in order and a
 // batch at a time, without calling a stage: all rows have been answered before. kept returns the
-// earlier result of a row, with at least the parts that stages made, or the failure because of
-// which the row is left.
+// earlier result of a row, with at least the parts that stages made, or the failure that left the
+// row without an answer.
 func (r *Run) Kept(ctx context.Context, next func() (source.Row, error), kept func(source.Row) (outcome.Result, *outcome.Failure), sink func([]outcome.Result) error) (outcome.Totals, error) {
 	start := time.Now()
 	var totals outcome.Totals

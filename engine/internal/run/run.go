@@ -205,7 +205,7 @@ func (r *Run) deliver(ctx context.Context, queue <-chan chan answered, totals *o
 	return nil
 }
 
-// Options are what Open needs beside the pipeline.
+// Options are the inputs of Open besides the pipeline.
 type Options struct {
 	stage.Options
 	Launch    stage.Launch

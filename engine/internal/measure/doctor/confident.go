@@ -14,11 +14,11 @@ import (
 // rows. So the model takes each row's label as drawn in one of two ways. With a probability, the rate, it is
 // any label at random. Otherwise it is right, and drawn from the voters' probabilities, calibrated by an
 // exponent (temperature scaling: Guo, Pleiss, Sun and Weinberger, "On Calibration of Modern Neural Networks",
-// ICML 2017). Rate and exponent are those that make the labels of all rows the likeliest. Voters that err give
-// the right label a small probability, which the exponent learns from all rows; random labels have smaller
-// ones than that explains, as often as the rate says. By Bayes' rule each row then has a probability that its
-// label is wrong. Rows whose label is rather wrong than right are named; the mean of their probabilities is
-// the share expected to be wrong. Relabel is set if one other label is right with 0.95.
+// ICML 2017). Rate and exponent maximise the likelihood of the labels of all rows. Voters that err give the
+// right label a small probability, which the exponent learns from all rows; random labels have smaller ones
+// than that explains, as often as the rate says. By Bayes' rule each row then has a probability that its label
+// is wrong. Rows whose label is rather wrong than right are named; the mean of their probabilities is the
+// share expected to be wrong. Relabel is set if one other label is right with 0.95.
 //
 // The table shows randomly swapped labels, with the voters neighbours, prototype and linear (n: share of the
 // named rows that were swapped; e: share expected to be wrong; r: share of swapped rows named):
@@ -109,7 +109,7 @@ func noiseOf(rows []VotedRow) *noise {
 	n := &noise{labels: float64(len(labels)), self: make([]float64, len(rows)), other: make([]float64, len(rows))}
 	for _, row := range rows {
 		best, most, logs := row.Label, 0., make([]float64, 0, len(row.Votes))
-		for _, label := range slices.Sorted(maps.Keys(row.Votes)) { // sums depend on the order
+		for _, label := range slices.Sorted(maps.Keys(row.Votes)) { // sorted, as floating-point sums depend on the order
 			p := max(row.Votes[label], least)
 			if logs = append(logs, math.Log(p)); p > most {
 				best, most = label, p

@@ -274,7 +274,7 @@ const (
 )
 
 // Read reads a set of rows; limit 0: all. A quick set has no texts. entries has the entry ids of
-// other sources of the same knowledge; Read adds those of these rows.
+// other sources of the same knowledge; Read adds its own.
 func Read(name, path string, r *source.Reader, m source.Mapping, limit int, quick bool, entries map[string]bool) (*Set, error) {
 	s := &Set{Name: name, Path: path, Mapping: m}
 	labels := map[string]string{} // keeps one copy of each label

@@ -143,7 +143,6 @@ func (s *Set) swapped(labels map[string]int) (f Finding, found bool) {
 	}, true
 }
 
-// first returns the first rows.
 func (s *Set) first() (all []Place) {
 	for _, r := range s.Rows[:min(maxPlaces, len(s.Rows))] {
 		all = append(all, r.place(""))

@@ -13,9 +13,8 @@ import (
 // confidence comes from the election or, if that estimates none, is its agreement.
 //
 // The first four figures test, for every scored item, whether it was answered with the expected
-// label. An item that failed or got no answer has confidence 0 and counts as not answered so, also
-// out of scope: nothing was claimed to be right. They test nothing about the labels that did not
-// win.
+// label. An item that failed or got no answer has confidence 0 and fails the test, also out of
+// scope: nothing was claimed to be right. They test nothing about the labels that did not win.
 type Calibration struct {
 	Measured string `json:"measured"` // confidence or agreement
 	// ECE is the expected calibration error: the mean distance between the mean confidence and the

@@ -55,7 +55,7 @@ func advice(d outcome.Dropped, p *pipeline.Pipeline, labels []string) []string {
 	default:
 		say(empty, "%d are empty: see whether the voter's service is asked as its model wants it", empty)
 	}
-	if stop, _ := argument(voter, "stop"); stop != "[]" && (stop != "" || endpoint == "completions") { // a line break ends those
+	if stop, _ := argument(voter, "stop"); stop != "[]" && (stop != "" || endpoint == "completions") { // by default, completions end at a line break
 		first := count(d.Texts, func(t outcome.Text) bool { return begins(t.Answer) })
 		say(first, "%d are but the beginning of an answer: stop = [] lets them go on", first)
 	}

@@ -216,8 +216,8 @@ func (s *Ranking) add(r ranked, length int) {
 // Unseen returns the passages in no list: the knowledge may lack them.
 func (p *Passages) Unseen() []source.Gold { return p.unseen }
 
-// Report computes the figures. absent are those of Unseen that the knowledge does not have. It
-// returns nil if no item has gold passages.
+// Report computes the figures. absent are the passages of Unseen that the knowledge does not have.
+// It returns nil if no item has gold passages.
 func (p *Passages) Report(absent []source.Gold) *Retrieval {
 	if p.found.Items == 0 {
 		return nil

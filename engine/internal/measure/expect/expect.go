@@ -108,7 +108,6 @@ var labelled = []string{"accuracy", "f1", "recall", "precision", "answered", "re
 // single names the figures that need no evaluation of the input.
 var single = []string{"answer", "found", "leaked"}
 
-// measure measures the wanted figures.
 func (m *measurement) measure(ctx context.Context, v *engine.Examined) error {
 	whole := m.baseline != nil || slices.ContainsFunc(m.wanted, func(f rule.Figure) bool { return !slices.Contains(single, f.Name) })
 	if whole {

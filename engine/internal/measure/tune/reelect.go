@@ -219,7 +219,7 @@ func NewElectionsWithout(ctx context.Context, r *run.Run, p *pipeline.Pipeline, 
 	return w, err
 }
 
-// Elect calls each, for every wanted result and voter, with the result that lacks the voter. For an
+// Elect calls each, for every wanted result and voter, with the result without the voter. For an
 // unusable row, that is the result itself. It makes the run forget the ballots of all results.
 func (w *ElectionsWithout) Elect(ctx context.Context, results []outcome.Result, wanted func(outcome.Result) bool, each func(voter string, answered, without outcome.Result)) error {
 	var answered, unusable []outcome.Result

@@ -271,7 +271,7 @@ func blockArguments(block string) []string { return grammar.Described("pipeline"
 // ValueTried is the result of trying the values of a target.
 type ValueTried struct {
 	ValueTarget
-	// Values are those tried, the file's own first; Choice has their means.
+	// Values are the values tried, the file's own first; Choice has their means.
 	Values []string
 	Choice Choice
 }

@@ -107,7 +107,7 @@ type drawn struct {
 	order     uint64   // random, by id
 }
 
-// draw returns at most n rows.
+// draw counts the rows of each label, and returns at most n random rows to hold out.
 func (r *HeldOut) draw(ctx context.Context, n int) ([]drawn, error) {
 	var all []drawn
 	times := map[[16]byte]int{}

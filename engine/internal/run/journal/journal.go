@@ -23,7 +23,7 @@ import (
 // File is the name of the file of answers. Any process that works on a run locks it.
 const File = "journal.jsonl"
 
-// The files of a run's folder, beside the manifest.
+// The files of a run's folder, besides the manifest.
 const (
 	journalFile     = File
 	failuresFile    = "failures.jsonl"
@@ -303,7 +303,7 @@ func Hash(p sdk.Prompt) string {
 // whatever Sync is. A resumed run answers again what is lost.
 type Sync string
 
-// When the journal is forced to the disk.
+// Values of Sync: when the journal is forced to the disk.
 const (
 	// SyncNone leaves it to the system: a power failure may lose results kept in the seconds before
 	// it, even if the output has them.

@@ -68,7 +68,7 @@ func (m Manifest) Differences(other Manifest) []string {
 	for _, s := range other.Stages {
 		b, ok := stages[s.Stage]
 		if !ok || b.Use != s.Use {
-			continue // then the part of the file differs
+			continue // the part of the file differs, too, and is named above
 		}
 		switch {
 		case s.Program != nil && b.Program != nil && s.Program.Hash != b.Program.Hash:

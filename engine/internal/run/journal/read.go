@@ -67,7 +67,7 @@ func (s *lineFile) scan(format int, failures bool) (changed int, err error) {
 		switch state := CheckSeal(text); {
 		case state == SealChanged || state == Unsealed && format > 0:
 			all = append(all, lost{e.Line, s.size})
-		case err == nil && (e.Answer == nil) == failures && !unusable(text): // else the line is damaged, or of an item that failed: once those stood among the answers
+		case err == nil && (e.Answer == nil) == failures && !unusable(text): // otherwise the line is damaged, or of a failed item: these once stood among the answers
 			s.known[e.Line] = span{s.size, len(text)}
 		}
 		s.size += int64(len(text))
@@ -117,7 +117,7 @@ func Count(dir string, format int) (t outcome.Totals) {
 	defer f.Close() //nolint:errcheck // it was only read
 	s := lineFile{file: f}
 	_, _ = s.scan(format, false)                             // unreadable lines are skipped
-	for _, line := range slices.Sorted(maps.Keys(s.known)) { // sums depend on the order
+	for _, line := range slices.Sorted(maps.Keys(s.known)) { // sorted, as floating-point sums depend on the order
 		if e := s.entry(line, format); e != nil {
 			r := e.result()
 			r.RetrievalOnly = len(r.Candidates) > 0

@@ -160,7 +160,7 @@ type Result struct {
 	Retries []Retry       // of stages called again about the item
 	// A run with a spending limit (package spend) sets one of these bills for an item that paid
 	// voters could answer. Unasked is a forecast: the answer is that of the free voters, and stays
-	// unless the item's turn comes. Asked is what asking has taken.
+	// unless the item's turn comes. Asked is the actual bill.
 	Unasked, Asked *Bill
 }
 
@@ -186,7 +186,7 @@ func (d *Decision) String() string {
 	return text
 }
 
-// Bill is the price of asking the paid voters (those that call services) about one item.
+// Bill has the calls and the cost of asking the paid voters, which call services, about one item.
 type Bill struct {
 	Calls int     `json:"calls"`          // requests; if unasked, with all resamples
 	Cost  float64 `json:"cost,omitempty"` // by the prices in the file; if unasked, the likely cost

@@ -197,7 +197,7 @@ func list(all []column) string {
 	names := make([]string, len(all))
 	for i, c := range all {
 		if names[i] = c.Name; strings.ContainsAny(c.Name, ", \"\t\n") {
-			quoted, _ := json.Marshal(c.Name) // a string always can be
+			quoted, _ := json.Marshal(c.Name) // a string always encodes
 			names[i] = string(quoted)
 		}
 	}

@@ -92,8 +92,8 @@ func countLines(in io.Reader) (n int64, err error) {
 
 // Input describes the rows of an input before there are results.
 type Input struct {
-	// Columns are those besides id, text and label, in the order of the rows. nil: there are none
-	// or, with Open, they are unknown.
+	// Columns are the columns besides id, text and label, in the order of the rows. nil: there are
+	// none or, with Open, they are unknown.
 	Columns []InputColumn
 	Labels  bool // rows may have labels
 	Open    bool // rows may have more columns than Columns: they can be read only once

@@ -14,12 +14,12 @@
 // items counts, and the rest of the limit pays for another. An item that does not fit even alone is
 // skipped. A resumed run counts the spending in the journal.
 //
-// So the items are those that would be asked about one by one, at any concurrency: they depend on
-// the input, the file and the services' answers, and not on timing or on the response cache, whose
-// answers count like others. Forecasts use only the file, not what earlier runs learnt about a
-// model. With a limit of calls all this is certain. With money it is if an item's highest cost is
-// known: if the file, or else an earlier call, says whether the model thinks. Otherwise rounds are
-// small, and the last one may exceed the limit.
+// So rounds ask about the same items as asking one by one would, at any concurrency: the choice
+// depends on the input, the file and the services' answers, and not on timing or on the response
+// cache, whose answers count like others. Forecasts use only the file, not what earlier runs learnt
+// about a model. With a limit of calls all this is certain. With money it is if an item's highest
+// cost is known: if the file, or else an earlier call, says whether the model thinks. Otherwise
+// rounds are small, and the last one may exceed the limit.
 //
 // A call is a request, if its service gives as many answers as a request asks for; each resample is
 // another. Failed requests that are sent again do not count.

@@ -180,7 +180,7 @@ type survey struct {
 // Answered returns the answer of an earlier part of the run, and counts it.
 func (s survey) Answered(row source.Row) (outcome.Result, bool) {
 	r, ok := s.journal.Answered(row)
-	if !ok || r.Unasked != nil && *r.Unasked == (outcome.Bill{}) { // it lacks more than the paid voters
+	if !ok || r.Unasked != nil && *r.Unasked == (outcome.Bill{}) { // a free voter is missing, too
 		return r, false
 	}
 	s.mu.Lock()

@@ -147,8 +147,8 @@ func Check(p *pipeline.Pipeline) error {
 
 type Options struct {
 	Limit Limit
-	// Forecast predicts the requests and tokens of asking a voter about an item. Calls of it do not
-	// overlap.
+	// Forecast predicts the requests and tokens of asking a voter about an item. It is never called
+	// concurrently.
 	Forecast func(*pipeline.Stage, sdk.Item) (sdk.Forecast, error)
 	// Cost prices a voter's tokens; see pipeline.Pipeline.Cost.
 	Cost func(voter string, u sdk.Usage) float64

@@ -36,7 +36,7 @@ type Options struct {
 	// though it had to stop, is still asked about the items it already has: it answers those in the
 	// response cache. nil: no stopped stage is asked.
 	Refuses func(*pipeline.Stage) bool
-	// Holdout is set if the items are rows of a knowledge, held out of it; nil: they are not.
+	// Holdout is set if the items are rows held out of a knowledge; nil: they are not.
 	Holdout *fitted.HeldOut
 	Observe outcome.Observer       // gets the calls; nil: no observer
 	Calls   bool                   // with Holdout: stages that ask services run, and the election

@@ -249,7 +249,7 @@ func (g *Graph) bill(rec *Record, result *outcome.Result) {
 		of.Add(s.Usage)
 		result.Usages[s.Voter] = of
 	}
-	for _, voter := range slices.Sorted(maps.Keys(result.Usages)) { // sums depend on the order
+	for _, voter := range slices.Sorted(maps.Keys(result.Usages)) { // sorted, as floating-point sums depend on the order
 		cost := g.pipeline.Cost(voter, result.Usages[voter])
 		if result.Cost += cost; cost > 0 {
 			if result.Costs == nil {
