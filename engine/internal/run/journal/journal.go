@@ -70,7 +70,7 @@ func Create(dir string, m Manifest, o Options) (*Journal, error) {
 	return j, nil
 }
 
-// locked takes the result of opening and locking the journal. Its error says who holds the lock.
+// locked takes the result of opening and locking the journal. Its error says if another process works on the run.
 func (j *Journal) locked(f *os.File, err error) error {
 	if errors.Is(err, support.ErrBusy) {
 		return fmt.Errorf("run %s is being worked on by another process: wait until it is done", j.Manifest.ID)
