@@ -355,7 +355,7 @@ func (p *Pipeline) models(ctx context.Context, a plan.Asking, h sdk.Host, do fun
 		return &host.ConfigError{Kind: s.Kind, Block: s.Name, Errors: sdk.ArgumentErrors(err)}
 	}
 	if c, ok := opened.(io.Closer); ok {
-		defer c.Close() //nolint:errcheck // of idle connections
+		defer c.Close() //nolint:errcheck // closes idle connections
 	}
 	prober, ok := opened.(sdk.Prober)
 	if !ok {

@@ -65,7 +65,7 @@ type Pipeline struct {
 
 	mu    sync.Mutex
 	ready *run.Run // nil: not started
-	// spender is set with ready; nil: every voter is asked about every item.
+	// spender is set together with ready; nil: every voter is asked about every item.
 	spender *spend.Spender
 	asker   *spend.Asker // set if the run of Options.Part has a spending limit; nil: every voter is asked
 }

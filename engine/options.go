@@ -300,7 +300,7 @@ type Options struct {
 	Keep         journal.Keep             // for which items the journal keeps what was seen; empty: the file says
 	Command      *journal.ManifestCommand // kept with a new run, without secrets; may be nil
 
-	Services *Services // shared with other pipelines; nil: this one has its own
+	Services *Services // shared with other pipelines; nil: not shared
 
 	// Spend limits what voters that call services use, and spends it where it helps most: over a
 	// file, which needs Journal, in two passes (package spend); on single items, until it is spent.
@@ -365,7 +365,7 @@ type Events struct {
 	Plugins func([]*program.Program)
 	// Knowledge gets a report of the work to bring a knowledge up to date.
 	Knowledge func(knowledge.BuildReport)
-	// Locked says that another process is building a knowledge.
+	// Locked reports that another process is building a knowledge.
 	Locked func(name string, why error)
 	// Waiting gets what a stage is waiting for, if it has answered nothing for a while (package
 	// terminal).
@@ -403,7 +403,7 @@ type Begun struct {
 // OptionError says that an option does not suit a file. Its text names the option as Options.NAME,
 // as all texts of the engine do.
 type OptionError struct {
-	Option string // the name of its field
+	Option string // field name
 	text   string
 }
 

@@ -56,7 +56,7 @@ type DiagnosticsError struct {
 	Sources     map[string]*hcl.File // by name
 }
 
-// Error has a line for each diagnostic: FILE:LINE:COLUMN: summary: detail.
+// Error returns a line for each diagnostic: FILE:LINE:COLUMN: summary: detail.
 func (e *DiagnosticsError) Error() string {
 	var lines []string
 	for _, d := range e.Diagnostics {

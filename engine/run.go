@@ -79,7 +79,7 @@ func (p *Pipeline) journal(ctx context.Context, last journal.Manifest, begun *Be
 	return records, journal.NewWithEarlier(records, old, terms), nil
 }
 
-// again finds the run of Options.Again, which has to be over the same input.
+// again finds the run of Options.Again, which must be over the same input.
 func (p *Pipeline) again(m journal.Manifest) (id string, err error) {
 	kept, id := p.workspace.Runs(), p.workspace.options.Again
 	if id == Newest {
@@ -195,7 +195,7 @@ func (p *Pipeline) depends(ctx context.Context) (journal.Manifest, error) {
 	return m, nil
 }
 
-// InputColumns says how the rows of the input are read.
+// InputColumns describes how the rows of the input are read.
 func (p *Pipeline) InputColumns() *journal.ManifestColumns {
 	in := p.input()
 	return &journal.ManifestColumns{Form: in.Form, ID: in.ID, Text: in.Text, Label: in.Label}
@@ -249,7 +249,7 @@ type Item struct {
 // Result is the result of an item, in the form of a JSONL line of racflow run.
 type Result = result.Result
 
-// Candidate is an entry that was found for an item.
+// Candidate is an entry retrieved for an item.
 type Candidate = result.Candidate
 
 // Row converts the item to a row of an input, with the checks of a reader of rows. A bad item fails alone.

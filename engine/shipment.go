@@ -393,7 +393,7 @@ func (s passes) Pass() run.Pass {
 	return run.Survey
 }
 
-// ShipFile is a file that another machine needs below its state folder to do the same work.
+// ShipFile is a file that another machine needs in its state folder to do the same work.
 type ShipFile struct {
 	Name  string // below the state folder, with slashes
 	Path  string // where the file is now

@@ -390,7 +390,7 @@ func (w *work) open(ctx context.Context, last journal.Manifest) (begun Begun, re
 	return begun, release, nil
 }
 
-// items takes the input through the stages and gives all results to write.
+// items takes the input through the stages and passes all results to write.
 func (w *work) items(ctx context.Context, resumed bool) error {
 	if err := w.begin(ctx, w.records, resumed, w.twice, w.out.Labels); err != nil {
 		return err

@@ -205,7 +205,7 @@ func (w *Workspace) Load(path string) (*pipeline.File, error) {
 	return file, nil
 }
 
-// Choose returns the pipeline of a file to work with.
+// Choose returns the pipeline of a file that Options selects.
 func (w *Workspace) Choose(file *pipeline.File) (*pipeline.Pipeline, error) {
 	var names []string
 	for _, p := range file.Pipelines {

@@ -13,44 +13,43 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Journal keeps results as soon as they are known, so that a run that ended early can
-// be resumed.
+// Journal keeps results as soon as they are known, so that a run that ended early can be resumed.
 type Journal interface {
-	// Answered returns what an earlier part of the run answered to a row; of the
-	// result only what the stages made of it.
+	// Answered returns the answer of an earlier part of the run to a row; the result has only the
+	// parts that stages made.
 	Answered(source.Row) (outcome.Result, bool)
-	// Keep is given results in any order, by several goroutines at once.
+	// Keep stores results. They come in any order, from several goroutines at once.
 	Keep([]outcome.Result) error
 }
 
-// Recaller is a Journal that has answers of another run, which may hold in this one (package
-// again).
+// Recaller is a Journal with answers of another run that may hold in this one
+// (journal.WithEarlier).
 type Recaller interface {
 	Journal
-	// Recall returns the answer to a row. It holds as it is, or where the item gets from the
-	// knowledge what its Basis says.
+	// Recall returns the other run's answer to a row. If holds is false, it holds only if the item
+	// gets from the knowledge what the result's Basis says.
 	Recall(source.Row) (r outcome.Result, holds, ok bool)
-	// Take is given answers that hold, as Keep.
+	// Take stores answers that hold, as Keep does.
 	Take([]outcome.Result) error
 }
 
-// answered is what became of a batch.
+// answered is the outcome of a batch.
 type answered struct {
-	results []outcome.Result // without those that are left
-	left    []left           // these
-	later   []int            // lines of items, left or not, for want of a service
+	results []outcome.Result // without items that are left
+	left    []left           // items that are left
+	later   []int            // lines of items, left or not, whose service was unavailable
 	earlier int
 	taken   int
 	err     error
 }
 
-// left is an item without an answer, by its position in the batch, and why.
+// left is an item without an answer, by its position in the batch, with the cause.
 type left struct {
 	at  int
 	why *outcome.Failure
 }
 
-// answer answers a batch and gives the journal what it did not have.
+// answer answers a batch, and keeps new results in the journal.
 func (r *Run) answer(ctx context.Context, records []*stage.Record, journal Journal) answered {
 	start := time.Now()
 	r.earlier(journal, records...)
@@ -61,7 +60,7 @@ func (r *Run) answer(ctx context.Context, records []*stage.Record, journal Journ
 		return answered{err: err}
 	}
 	a, fresh, taken := r.collect(records, start)
-	if ctx.Err() != nil { // the batch was cut short: failures are not the items'
+	if ctx.Err() != nil { // the batch was cut short: its failures are not due to its items
 		done(nil)
 		return a
 	}
@@ -85,8 +84,8 @@ func (r *Run) answer(ctx context.Context, records []*stage.Record, journal Journ
 	return a
 }
 
-// collect takes the results from records: all, those that the journal does not have, and those
-// of another run.
+// collect gets the results from records: all, those new to the journal (fresh), and those of
+// another run (taken).
 func (r *Run) collect(records []*stage.Record, start time.Time) (a answered, fresh, taken []outcome.Result) {
 	for i, rec := range records {
 		result, isLeft := r.graph.Result(rec)
@@ -103,7 +102,7 @@ func (r *Run) collect(records []*stage.Record, start time.Time) (a answered, fre
 		case rec.From(stage.Earlier):
 			a.earlier++
 		default:
-			if !rec.From(stage.Machine) { // else it is what the item took there, without waiting for a machine
+			if !rec.From(stage.Machine) { // a result of another machine has the time that the item took there, without waiting
 				result.Latency = time.Since(start)
 			}
 			fresh = append(fresh, result)
@@ -113,7 +112,7 @@ func (r *Run) collect(records []*stage.Record, start time.Time) (a answered, fre
 	return a, fresh, taken
 }
 
-// begin says that those records begin their way that have no answer yet.
+// begin reports the records without an answer as a new batch.
 func (r *Run) begin(ctx context.Context, records []*stage.Record) (context.Context, func([]outcome.Result)) {
 	items := make([]outcome.ObservedItem, 0, len(records))
 	for _, rec := range records {
@@ -127,23 +126,23 @@ func (r *Run) begin(ctx context.Context, records []*stage.Record) (context.Conte
 	return r.observe.Batch(ctx, r.pipeline.Name, items)
 }
 
-// Batch is items that travel together, outside of an input: whoever serves single items makes
-// batches of them.
+// Batch is the outcome of items that travel together outside of an input: a server of single items
+// makes batches of them.
 type Batch struct {
-	Results []outcome.Result // of each row; of those that are left, nothing
-	// Left are the rows, by position, that have no answer because a voter is missing
-	// and the others have none; the error is that voter's.
+	Results []outcome.Result // of each row; empty for a row that is left
+	// Left has the rows, by position, without an answer because a voter is missing and the others
+	// have none; the error is that voter's.
 	Left map[int]error
 }
 
-// Batch takes rows through the stages, together. Batches may be under way side by side. journal as
-// in Items; nil: there is none.
+// Batch takes rows through the stages together. Several batches may be in work at a time. journal
+// is as in Items; nil: there is none.
 func (r *Run) Batch(ctx context.Context, rows []source.Row, journal Journal) (Batch, error) {
 	return r.together(ctx, rows, journal, nil)
 }
 
-// Follow is Batch for one row. each is called with what a stage made of it as soon as that is
-// done, by several goroutines at once.
+// Follow is Batch for one row. It calls each with every stage's output as soon as it is there, from
+// several goroutines at once.
 func (r *Run) Follow(ctx context.Context, row source.Row, journal Journal, each func(stage.Step)) (Batch, error) {
 	return r.together(ctx, []source.Row{row}, journal, each)
 }
@@ -158,10 +157,10 @@ func (r *Run) together(ctx context.Context, rows []source.Row, journal Journal, 
 	}
 	a := r.answer(ctx, records, journal)
 	if err := ctx.Err(); err != nil {
-		return Batch{}, err // it was cut short: failures are not the items'
+		return Batch{}, err // the batch was cut short: its failures are not due to its items
 	}
 	if len(a.results)+len(a.left) < len(rows) {
-		return Batch{}, a.err // nobody can answer
+		return Batch{}, a.err // no row can be answered
 	}
 	b := Batch{Results: make([]outcome.Result, 0, len(rows))}
 	for i, left := 0, a.left; i < len(rows); i++ {
@@ -180,7 +179,7 @@ func (r *Run) together(ctx context.Context, rows []source.Row, journal Journal, 
 	return b, a.err
 }
 
-// FoundAll is Found for rows that travel together: what was found for each, or why it failed.
+// FoundAll is Found for rows that travel together: the candidates of each, or why it failed.
 func (r *Run) FoundAll(ctx context.Context, rows []source.Row) (found [][]sdk.Candidate, errs []error) {
 	items, results := make([]outcome.ObservedItem, len(rows)), make([]outcome.Result, len(rows))
 	for i, row := range rows {
@@ -195,13 +194,13 @@ func (r *Run) FoundAll(ctx context.Context, rows []source.Row) (found [][]sdk.Ca
 		}
 	}
 	if ctx.Err() != nil {
-		results = nil // they were cut short
+		results = nil // the batch was cut short
 	}
 	done(results)
 	return found, errs
 }
 
-// Size is how many items travel together at most, and how many such batches are under way at a
+// Size returns how many items travel together at most, and how many such batches are in work at a
 // time.
 func (r *Run) Size() (items, batches int) { return r.batch, r.window }
 
@@ -209,24 +208,23 @@ func (r *Run) Size() (items, batches int) { return r.batch, r.window }
 func (r *Run) Asks() bool { return stage.Calls(r.pipeline) > 0 }
 
 const (
-	// batchSize is how many items travel together where the file does not say.
+	// batchSize is the default number of items that travel together.
 	batchSize = 64
-	// networkBatchSize is the same where a stage asks other machines: an answer that
-	// was paid for does not wait for many others then.
+	// networkBatchSize is the default if a stage asks other machines: a paid answer then does not
+	// wait for many others.
 	networkBatchSize = 8
 )
 
 const (
-	// ahead is how many items are under way for each call that a network stage may
-	// make at a time. Most of them wait: where a rule sends a fifth of the items to the
-	// service, five are needed per call, and while the first item waits for another
-	// try, the answers of the others wait for it.
+	// ahead is how many items are in work for each concurrent call of a network stage. Most of them
+	// wait: if a rule sends a fifth of the items to the service, each call needs five, and while
+	// the first item waits for another try, the answers of the others wait for it.
 	ahead    = 32
-	minAhead = 256  // with a service that takes few calls
-	maxAhead = 8192 // what is under way is kept in memory
+	minAhead = 256  // for a service that takes few calls
+	maxAhead = 8192 // items in work are kept in memory
 )
 
-// measure decides how many items travel together and how many are under way.
+// measure sets how many items travel together and how many batches are in work.
 func (r *Run) measure() {
 	defer func() {
 		if r.remote != nil {

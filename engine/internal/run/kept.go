@@ -14,8 +14,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Absent returns those of the passages that no knowledge of the run has an entry of. Of a collection that
-// somebody else makes only entries that are named by their ids are known to be absent.
+// Absent returns the passages without an entry in any knowledge of the run. For a collection that another
+// program makes, it knows only of passages named by id that they are absent.
 func (r *Run) Absent(ctx context.Context, passages []source.Gold) ([]source.Gold, error) {
 	absent := make([]bool, len(passages))
 	ids, quotes := map[string][]int{}, []int{}
@@ -32,7 +32,7 @@ func (r *Run) Absent(ctx context.Context, passages []source.Gold) ([]source.Gold
 		if !slices.Contains(absent, true) {
 			break
 		}
-		if k.Attached() { // what is outside of its sample is not read
+		if k.Attached() { // rows outside of its sample are not read
 			for _, i := range quotes {
 				absent[i] = false
 			}
@@ -67,16 +67,15 @@ func (r *Run) Absent(ctx context.Context, passages []source.Gold) ([]source.Gold
 	return all, nil
 }
 
-// Spending is what decides about paid voters where the stages are asked on other machines (package
-// spend).
+// Spending decides about paid voters for stages that run on other machines (package spend).
 type Spending interface {
-	// Pass is the one that the run is in.
+	// Pass returns the current pass of the run.
 	Pass() Pass
-	// Note adds to the bill of the item of a line: what was forecast there, or asked.
+	// Note adds to the bill of the item of a line: a forecast, or actual requests.
 	Note(line int, b outcome.Bill)
 }
 
-// Work takes rows of a run through the stages that another process began, for its Remote.
+// Work takes rows through the stages for another process, whose Remote handed them over.
 func (r *Run) Work(ctx context.Context, rows []source.Row) (Answers, error) {
 	b, err := r.Batch(ctx, rows, nil)
 	if err != nil {
@@ -88,7 +87,7 @@ func (r *Run) Work(ctx context.Context, rows []source.Row) (Answers, error) {
 	}, nil
 }
 
-// since is what the stages have done since the last time.
+// since returns the stages' work since the last call.
 func (r *Run) since() []outcome.StageTime {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,10 +104,10 @@ func (r *Run) since() []outcome.StageTime {
 	return fresh
 }
 
-// HeldOut takes at most n rows of the election's knowledge through the pipeline, chosen
-// at random, each of them kept out of all that is found for it and that voters learn
-// from. Every voter is asked, those that cost money, too. The run that it returns keeps
-// their ballots, until done is called.
+// HeldOut takes at most n rows of the election's knowledge through the pipeline, chosen at random.
+// Each is held out of the searches for it and of what voters learn from. It asks every voter,
+// including those that cost money. The run that it returns keeps their ballots until done is
+// called.
 func (r *Run) HeldOut(ctx context.Context, n int, start stage.Launch, sink func([]outcome.Result) error) (held *Run, t outcome.Totals, done func(), err error) {
 	rows, err := r.graph.Choose(ctx, n)
 	if err != nil {
@@ -134,10 +133,10 @@ func (r *Run) HeldOut(ctx context.Context, n int, start stage.Launch, sink func(
 	return held, t, done, nil
 }
 
-// Kept gives sink the results of all rows that next returns (io.EOF ends them), in their
-// order and a batch at a time, where each has been answered before: kept says what became of
-// a row, of which the result needs no more than what the stages made of it, or for want of what it
-// is left. No stage is called.
+// Kept gives sink the results of all rows that next returns (io.EOF ends them), in order and a
+// batch at a time, without calling a stage: all rows have been answered before. kept returns the
+// earlier result of a row, with at least the parts that stages made, or the failure that left the
+// row without an answer.
 func (r *Run) Kept(ctx context.Context, next func() (source.Row, error), kept func(source.Row) (outcome.Result, *outcome.Failure), sink func([]outcome.Result) error) (outcome.Totals, error) {
 	start := time.Now()
 	var totals outcome.Totals
@@ -175,7 +174,7 @@ func (r *Run) Kept(ctx context.Context, next func() (source.Row, error), kept fu
 	return totals, nil
 }
 
-// sum sets what is known of a run once its items are done.
+// sum sets the totals that are known once the items are done.
 func (r *Run) sum(totals *outcome.Totals, start time.Time) {
 	for _, f := range r.graph.Halted() {
 		outcome.Count(&totals.Missing, f, 0)
@@ -183,42 +182,41 @@ func (r *Run) sum(totals *outcome.Totals, start time.Time) {
 	totals.Elapsed, totals.Stages, totals.Distributions = time.Since(start), r.graph.Times(), r.graph.Distributions()
 }
 
-// Remote answers batches in the place of this machine's stages.
+// Remote answers batches instead of this machine's stages.
 type Remote interface {
-	// Answer returns what became of the rows of an order, once all of it is known. It may be
-	// called by several goroutines at once. An error says that nobody can answer: it is not
-	// the rows'.
+	// Answer returns the answers to an order once all are known. Several goroutines may call it at
+	// once. An error means that no machine can answer, and says nothing about the rows.
 	Answer(ctx context.Context, o Order) (Answers, error)
-	// Window is how many orders are to be under way at a time, of so many items each.
+	// Window returns how many orders, of so many items each, should be in work at a time.
 	Window(items int) int
 }
 
-// Pass says which of a run's passes over its input an order belongs to (package spend).
+// Pass is one of a run's passes over its input (package spend).
 type Pass uint8
 
-// The passes of a run. One that may spend as much as it likes has a single one.
+// Passes of a run. A run without a spending limit has only Once.
 const (
-	Once   Pass = iota // every voter is asked
+	Once   Pass = iota // no paid voter is asked: Answers.Bills has the forecasts
 	Survey             // no paid voter is asked: Answers.Bills say what asking takes
 	Asking             // the paid voters are asked
 )
 
-// Order is rows to be answered together.
+// Order is a set of rows to answer together.
 type Order struct {
 	Rows []source.Row // none has an Err
 	Pass Pass
 }
 
-// Answers are what became of the rows of an order.
+// Answers is the outcome of an order.
 type Answers struct {
-	Results []outcome.Result // of each row, in their order; of those that are left, nothing
-	// Left are the rows, by position, that have no answer because a voter had to stop and the
-	// others have none; the error is that voter's.
+	Results []outcome.Result // of each row, in order; empty for rows that are left
+	// Left has the rows, by position, without an answer because a voter had to stop and the others
+	// have none; the error is that voter's.
 	Left  map[int]error
-	Bills map[int]outcome.Bill // by position: what the paid voters were asked, or asking takes
-	// Halted are the stages that had to stop, without which others answer.
+	Bills map[int]outcome.Bill // by position: actual or forecast bills of the paid voters
+	// Halted are the stages that had to stop, and that later answers lack.
 	Halted []*outcome.Failure
-	Ended  error // why no more rows can be answered: a stage that all need had to stop; nil: they can
+	Ended  error // why no more rows can be answered: a stage that all need had to stop; nil: more can
 
 	Distributions []string            // voters that return distributions
 	Times         []outcome.StageTime // the stages' work since the last answers of the same worker

@@ -8,14 +8,14 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/stage"
 )
 
-// layer answers a batch: it gives the answers that it has (stage.Record.Given) and hands the batch to
-// the layer below. Whatever answers items otherwise than by this machine's stages is a layer of its
-// own. An error says that nobody can answer the batch: no item is to blame.
+// layer answers a batch: it sets the answers that it has (stage.Record.Given) and passes the batch to
+// the layer below. Each way to answer items without this machine's stages is a layer. An error means
+// that the batch cannot be answered, and no item is to blame.
 type layer interface {
 	answer(ctx context.Context, records []*stage.Record) error
 }
 
-// layers stacks the layers of the run. The lowest one answers the items that no other does.
+// layers stacks the layers of the run. The lowest answers the items that no other layer does.
 func (r *Run) layers(journal Journal) layer {
 	var all layer = stages{r.graph}
 	if r.remote != nil {
@@ -27,7 +27,7 @@ func (r *Run) layers(journal Journal) layer {
 	return all
 }
 
-// stages are those of this machine.
+// stages answers by the stages of this machine.
 type stages struct{ *stage.Graph }
 
 func (s stages) answer(ctx context.Context, records []*stage.Record) error {
@@ -35,7 +35,7 @@ func (s stages) answer(ctx context.Context, records []*stage.Record) error {
 	return nil
 }
 
-// earlier gives what the journal has, of an earlier part of the run.
+// earlier sets the answers that the journal has from an earlier part of the run.
 func (r *Run) earlier(journal Journal, records ...*stage.Record) {
 	if journal == nil {
 		return
@@ -50,7 +50,7 @@ func (r *Run) earlier(journal Journal, records ...*stage.Record) {
 	}
 }
 
-// reviewed gives what people have decided.
+// reviewed sets the answers that people decided.
 func (r *Run) reviewed(records ...*stage.Record) {
 	decisions := r.graph.Decisions()
 	for _, rec := range records {
@@ -64,7 +64,7 @@ func (r *Run) reviewed(records ...*stage.Record) {
 	}
 }
 
-// recalled gives the answers of another run that hold in this one. Where an answer may hold, it
+// recalled sets the answers of another run that hold in this one. If an answer may hold, it
 // searches for the item to find out.
 type recalled struct {
 	graph *stage.Graph
@@ -107,11 +107,11 @@ func (l recalled) answer(ctx context.Context, records []*stage.Record) error {
 	return l.below.answer(ctx, records)
 }
 
-// elsewhere has other machines answer what no layer above has.
+// elsewhere lets other machines answer the items that no layer above has answered.
 type elsewhere struct {
 	graph    *stage.Graph
 	remote   Remote
-	spending Spending // nil: nobody bounds what voters spend
+	spending Spending // nil: voters have no spending limit
 }
 
 func (l elsewhere) answer(ctx context.Context, records []*stage.Record) error {

@@ -22,14 +22,14 @@ import (
 )
 
 const (
-	// linger is how long a batch waits for more rows after its first one, so
-	// that a slow input is answered as it comes.
+	// linger is how long a batch waits for more rows after its first one, so that a slow input is
+	// answered soon.
 	linger = 100 * time.Millisecond
-	// glance is the same while no other batch is under way: then every moment of waiting delays the answer.
+	// glance replaces linger while no other batch is under way: then every wait delays the answer.
 	glance = 5 * time.Millisecond
 )
 
-// read sends rows until there are no more, and closes the channel.
+// read sends all rows, and closes the channel.
 func read(ctx context.Context, next func() (source.Row, error), rows chan<- source.Row) error {
 	defer close(rows)
 	for {
@@ -48,11 +48,11 @@ func read(ctx context.Context, next func() (source.Row, error), rows chan<- sour
 	}
 }
 
-// underway counts the batches that are being answered.
+// underway counts the batches in work.
 type underway struct {
 	all     sync.WaitGroup
 	batches atomic.Int64
-	idle    chan struct{} // gets a value when there are none any more; it may be late
+	idle    chan struct{} // gets a value, perhaps late, when no batch is left
 }
 
 func (u *underway) begin() {
@@ -65,12 +65,12 @@ func (u *underway) end() {
 	if u.batches.Add(-1) == 0 {
 		select {
 		case u.idle <- struct{}{}:
-		default: // nobody has taken the last one yet
+		default: // nobody has received the last value yet
 		}
 	}
 }
 
-// patience is how long a batch waits for more rows.
+// patience returns a timer: how long a batch waits for more rows.
 func (u *underway) patience() <-chan time.Time {
 	if u.batches.Load() == 0 {
 		return time.After(glance)
@@ -78,8 +78,7 @@ func (u *underway) patience() <-chan time.Time {
 	return time.After(linger)
 }
 
-// gather makes a batch of the rows that are there or come soon; none at the
-// end.
+// gather makes a batch of the rows that are there or come soon. At the end it returns none.
 func (r *Run) gather(ctx context.Context, rows <-chan source.Row, under *underway) []*stage.Record {
 	var records []*stage.Record
 	var late <-chan time.Time
@@ -108,39 +107,37 @@ func (r *Run) gather(ctx context.Context, rows <-chan source.Row, under *underwa
 	return records
 }
 
-// Items takes all rows that next returns (io.EOF ends them) through the pipeline and
-// gives the results to sink in the order of the input, a batch at a time, from one
-// goroutine. It ends early when next or sink fails or ctx is done; what sink got until
-// then is complete.
+// Items takes all rows that next returns (io.EOF ends them) through the pipeline. It gives the
+// results to sink in the order of the input, a batch at a time, from one goroutine. It ends early
+// when next or sink fails or ctx is done; all that sink got until then is complete.
 //
-// Rows that the journal has an answer to are not worked on again, and what becomes of
-// the others is kept in it; nil: there is none.
+// Items skips rows that the journal has an answer to, and keeps the outcome of the others in it;
+// nil: there is no journal.
 //
-// A stage that has to stop (sdk.CodeStopped) is not called again; one whose service cannot be asked about an
-// item now (sdk.CodeUnavailable) is asked about the next ones. The other voters
-// answer the items that need it, which Result.Missing says; those for which they have
-// no acceptable answer are left. Where the election cannot be held without the stage,
-// the run ends early: what does not need it is still answered, and the error is that
-// stage's.
+// Items does not call a stage again that has to stop (sdk.CodeStopped). It goes on asking a stage
+// whose service cannot be asked about one item now (sdk.CodeUnavailable) about the next ones. The
+// other voters answer the affected items, as Result.Missing says; an item to which they have no
+// acceptable answer is left. If the election needs the stage, the run ends early: items that do not
+// need the stage are still answered, and Items returns the stage's error.
 func (r *Run) Items(ctx context.Context, next func() (source.Row, error), journal Journal, sink func([]outcome.Result) error) (outcome.Totals, error) {
 	start := time.Now()
 	var totals outcome.Totals
 	g, ctx := errgroup.WithContext(ctx)
 	rows := make(chan source.Row)
 	readErr := make(chan error, 1)
-	var inputErr error // returned after everything read before it has been answered
-	// This goroutine may be stuck in a read of standard input when everything else has
-	// ended, so nothing waits for it.
+	var inputErr error // returned after all rows read before it are answered
+	// This goroutine may be stuck reading standard input when all else has ended, so nothing waits
+	// for it.
 	go func() { readErr <- read(ctx, next, rows) }()
 	queue := make(chan chan answered, r.window)
 	under := underway{idle: make(chan struct{}, 1)}
-	defer under.all.Wait() // the journal is complete with this call
+	defer under.all.Wait() // the journal is complete when Items returns
 	g.Go(func() error {
 		defer close(queue)
 		if err := r.dispatch(ctx, rows, journal, queue, &under); err != nil {
 			return err
 		}
-		if r.graph.Err() == nil { // else the reader is not done
+		if r.graph.Err() == nil { // otherwise the reader is still at work
 			inputErr = <-readErr
 		}
 		return nil
@@ -156,8 +153,8 @@ func (r *Run) Items(ctx context.Context, next func() (source.Row, error), journa
 	return totals, err
 }
 
-// dispatch starts the work on batches of rows, as many at a time as queue holds, and puts their
-// results into queue in the order of the input. It ends with the rows, or where the graph ends.
+// dispatch starts work on batches of rows, as many at a time as queue holds, and queues their
+// results in the order of the input. It returns when the rows or the graph end.
 func (r *Run) dispatch(ctx context.Context, rows <-chan source.Row, journal Journal, queue chan<- chan answered, under *underway) error {
 	for {
 		records := r.gather(ctx, rows, under)
@@ -183,7 +180,7 @@ func (r *Run) deliver(ctx context.Context, queue <-chan chan answered, totals *o
 	for done := range queue {
 		batch := <-done
 		if ctx.Err() != nil {
-			return ctx.Err() // the batch was cut short: its failures are not the items'
+			return ctx.Err() // the batch was cut short: its failures are not due to its items
 		}
 		if batch.err != nil {
 			return batch.err
@@ -208,25 +205,25 @@ func (r *Run) deliver(ctx context.Context, queue <-chan chan answered, totals *o
 	return nil
 }
 
-// Options are what Open needs beside the pipeline.
+// Options are the inputs of Open besides the pipeline.
 type Options struct {
 	stage.Options
 	Launch    stage.Launch
 	Stdin     io.Reader
 	Vectors   cache.VectorOptions          // of passages, from earlier builds
-	Knowledge func(knowledge.BuildReport)  // is called for every knowledge that is ready; may be nil
-	Progress  terminal.ProgressFunc        // of knowledge that is built, and of stages that learn from it
-	Waiting   func(name string, why error) // is called when another process is building it; may be nil
+	Knowledge func(knowledge.BuildReport)  // called for each knowledge that is ready; may be nil
+	Progress  terminal.ProgressFunc        // of building knowledge, and of stages that learn from it
+	Waiting   func(name string, why error) // called while another process builds the knowledge; may be nil
 	Samples   string                       // as knowledge.Options.Samples
-	// Remote answers in the place of this machine's stages, which still search for what may be
-	// taken from another run (Recaller); nil: the stages answer.
+	// Remote answers instead of this machine's stages. They still search, where an answer may be
+	// reused from another run (Recaller). nil: the stages answer.
 	Remote   Remote
-	Spending Spending // with Remote, where a run may spend only so much; else nil
-	// Stands are the generations that are searched, by knowledge, where another process has built
-	// them for this run; nil: this one brings them up to date.
+	Spending Spending // used with Remote if the run has a spending limit; else nil
+	// Stands are the generations to search, by knowledge, if another process built them for this
+	// run; nil: this one brings them up to date.
 	Stands map[string]Generation
-	// Edition has the run search generations that nobody changes (generation.Edition), for one that
-	// answers for long.
+	// Edition makes the run search generations that nobody changes (generation.Edition): for one
+	// that answers for long.
 	Edition bool
 }
 
@@ -235,24 +232,24 @@ type Run struct {
 	pipeline *pipeline.Pipeline
 	observe  outcome.Observer
 	graph    *stage.Graph
-	batch    int  // items that travel together
-	window   int  // batches under way at a time
-	gathers  bool // a batch waits until it is full, or for the end of the input
+	batch    int  // items per batch
+	window   int  // batches in work at a time
+	gathers  bool // a batch waits until it is full or the input ends
 	fitted   string
 	remote   Remote   // nil: the stages answer
-	spending Spending // nil: nobody bounds what voters spend
+	spending Spending // nil: voters have no spending limit
 
 	mu       sync.Mutex
-	reported []outcome.StageTime   // to other machines
-	later    Later                 // nil: nobody asks
-	records  map[int]*stage.Record // by line of the input, where ballots are kept; else nil
+	reported []outcome.StageTime   // times reported to other machines
+	later    Later                 // nil: nobody listens
+	records  map[int]*stage.Record // by line of the input, if ballots are kept; else nil
 }
 
-// Later gets each item that a service could not be asked about, in the order of the input and before
-// the sink gets its result: the item may be asked about again.
+// Later gets each item that a service could not be asked about, in the order of the input and
+// before the sink gets its result: a later pass may ask again.
 type Later func(line int)
 
-// OnLater sets what hears of such items from now on; nil: nobody does.
+// OnLater sets the callback for such items; nil: none.
 func (r *Run) OnLater(l Later) { r.later = l }
 
 // Open brings the pipeline's knowledge up to date and starts its stages.
@@ -278,7 +275,7 @@ func Open(ctx context.Context, p *pipeline.Pipeline, o Options) (*Run, error) {
 	return r, r.graph.Connect(ctx, processes, o.Launch)
 }
 
-// openKnowledge opens what the retrieve stages search, one after the other: building
+// openKnowledge opens the knowledge that the retrieve stages search, one after the other: building
 // one knowledge takes the whole machine.
 func (r *Run) openKnowledge(ctx context.Context, o Options) error {
 	for _, block := range r.pipeline.Knowledge() {
@@ -306,7 +303,7 @@ func (r *Run) openKnowledge(ctx context.Context, o Options) error {
 	return nil
 }
 
-// stands is the generation of a block that another process has built; nil: none has.
+// stands returns the generation of a block that another process built; nil: none.
 func (o Options) stands(block *pipeline.Knowledge) *knowledge.Stand {
 	g, ok := o.Stands[block.Name]
 	if !ok || g.Attached {
@@ -315,11 +312,11 @@ func (o Options) stands(block *pipeline.Knowledge) *knowledge.Stand {
 	return &knowledge.Stand{Collection: g.Collection, Content: g.Content}
 }
 
-// Labels are those of the knowledge that the last retrieve stage searches.
+// Labels returns the labels of the knowledge that the last retrieve stage searches.
 func (r *Run) Labels() []string { return r.graph.Labels() }
 
-// Found returns what the last retrieve or rerank stage leaves for an item, best first,
-// with texts. No stage is called that this one does not need.
+// Found returns the candidates that the last retrieve or rerank stage leaves for an item, best
+// first, with texts. It calls only the stages that this one needs.
 func (r *Run) Found(ctx context.Context, row source.Row) ([]sdk.Candidate, error) {
 	found, errs := r.FoundAll(ctx, []source.Row{row})
 	return found[0], errs[0]
@@ -331,19 +328,18 @@ func (r *Run) Around(ctx context.Context, c sdk.Candidate, n int) (sdk.Candidate
 	return r.graph.Around(ctx, c, n)
 }
 
-// Graph is the stages of the run.
+// Graph returns the stages of the run.
 func (r *Run) Graph() *stage.Graph { return r.graph }
 
-// Record is the item of a line of the input, as the run left it; nil where the run does
-// not keep ballots.
+// Record returns the item on a line of the input, as the run left it; nil if the run keeps no
+// ballots.
 func (r *Run) Record(line int) *stage.Record {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.records[line]
 }
 
-// Take is Record for the last time: the run forgets the item, so that a long one need
-// not hold all.
+// Take returns Record and makes the run forget the item, so that a long run need not hold all.
 func (r *Run) Take(line int) *stage.Record {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -352,8 +348,8 @@ func (r *Run) Take(line int) *stage.Record {
 	return rec
 }
 
-// Hold keeps others from removing the editions that the run searches, for some minutes (see
-// generation.HoldEvery).
+// Hold prevents other processes from removing the editions that the run searches, for some minutes
+// (see generation.HoldEvery).
 func (r *Run) Hold(ctx context.Context, holder string) error {
 	for _, k := range r.graph.Knowledge() {
 		if err := k.Hold(ctx, holder); err != nil {
@@ -363,8 +359,8 @@ func (r *Run) Hold(ctx context.Context, holder string) error {
 	return nil
 }
 
-// Moved looks at the attached collections that the run searches, and reports whether one has to be opened
-// anew (see knowledge.Moved).
+// Moved checks the attached collections that the run searches, and reports whether one must be
+// reopened (see knowledge.Moved).
 func (r *Run) Moved(ctx context.Context) (moved bool, err error) {
 	for _, k := range r.graph.Knowledge() {
 		one, failed := k.Moved(ctx)
@@ -373,7 +369,7 @@ func (r *Run) Moved(ctx context.Context) (moved bool, err error) {
 	return moved, err
 }
 
-// Leave ends what Hold began. With drop, what nobody else holds is removed.
+// Leave ends Hold. With drop, it removes editions that nobody else holds.
 func (r *Run) Leave(ctx context.Context, holder string, drop bool) error {
 	var errs []error
 	for _, k := range r.graph.Knowledge() {
@@ -387,17 +383,17 @@ func (r *Run) Leave(ctx context.Context, holder string, drop bool) error {
 	return errors.Join(errs...)
 }
 
-// Generation is the state of a knowledge that is searched.
+// Generation identifies the state of a knowledge that the run searches.
 type Generation struct {
 	Name       string
 	Collection string
-	Content    string // hash of what its entries were made from
-	Embedder   string // digest of the running embedder: with another one, searches would find other entries
-	// Attached: another program makes it, so that one content may have other rows.
+	Content    string // hash of its sources
+	Embedder   string // digest of the running embedder: with another one, searches find other entries
+	// Attached: another program makes it, so the same Content may have other rows.
 	Attached bool
 }
 
-// Generations returns those of all knowledge that is searched, in file order.
+// Generations returns the Generation of every knowledge searched, in file order.
 func (r *Run) Generations() []Generation {
 	var all []Generation
 	for i, k := range r.graph.Knowledge() {
@@ -407,17 +403,17 @@ func (r *Run) Generations() []Generation {
 	return all
 }
 
-// Sender takes batches to other machines, whose answers this process does not wait for.
+// Sender takes batches to other machines; this process does not wait for the answers.
 type Sender interface {
-	// Send hands over rows that are to be answered.
+	// Send hands over rows to answer.
 	Send(ctx context.Context, o Order) error
-	// Know hands over rows with results that nobody has to be asked about.
+	// Know hands over rows whose results are known.
 	Know(ctx context.Context, rows []source.Row, results []outcome.Result) error
 }
 
-// Send hands all rows that next returns (io.EOF ends them) over to other machines, in their order, and
-// returns how many these are. Those that cannot be used, that the journal has an answer to (nil: there
-// is none) or that a person has decided about go there with their results. No stage is called.
+// Send hands all rows that next returns (io.EOF ends them) over to other machines, in order, and
+// returns their number. Rows that are unusable, answered in the journal (nil: there is none) or
+// decided by a person go there with their results. Send calls no stage.
 func (r *Run) Send(ctx context.Context, next func() (source.Row, error), journal Journal, to Sender) (items int, err error) {
 	for ended := false; !ended; {
 		var open Order

@@ -7,22 +7,21 @@ import (
 	"slices"
 )
 
-// This file finds rows whose label is probably wrong, by what voters say of them that have
-// not seen them, and says how probably.
+// This file finds rows whose label is probably wrong, from the votes of voters that have not seen them, and
+// estimates how probably.
 //
-// Voters contradict more labels than are wrong: those of rows in other words than the rest, and those of
-// labels with few rows. So the label that a row has is taken as drawn in one of two ways. With
-// a probability, the rate, it is any label at random. Else it is right, and drawn from the voters'
-// probabilities, calibrated by an exponent (temperature scaling: Guo, Pleiss, Sun and Weinberger, "On
-// Calibration of Modern Neural Networks", ICML 2017). Rate and exponent are those with which the labels
-// of all rows are the likeliest. Voters that err give the right label a small probability, which
-// the exponent learns from all rows; random labels have smaller ones than that explains, as
-// often as the rate says. By Bayes' rule each row then has a probability that its label is wrong. Those
-// that are rather wrong than right are named, and the mean of their probabilities is the share that
-// is expected to be wrong. Relabel is set where one other label is right with 0.95.
+// Voters contradict more labels than are wrong: those of rows in unusual words, and those of labels with few
+// rows. So the model takes each row's label as drawn in one of two ways. With a probability, the rate, it is
+// any label at random. Otherwise it is right, and drawn from the voters' probabilities, calibrated by an
+// exponent (temperature scaling: Guo, Pleiss, Sun and Weinberger, "On Calibration of Modern Neural Networks",
+// ICML 2017). Rate and exponent maximise the likelihood of the labels of all rows. Voters that err give the
+// right label a small probability, which the exponent learns from all rows; random labels have smaller ones
+// than that explains, as often as the rate says. By Bayes' rule each row then has a probability that its label
+// is wrong. Rows whose label is rather wrong than right are named; the mean of their probabilities is the
+// share expected to be wrong. Relabel is set if one other label is right with 0.95.
 //
-// With labels swapped at random, by the voters neighbours, prototype and linear (n: of the rows that are named
-// have been swapped, e: are expected to be wrong, r: of the swapped rows are named):
+// The table shows randomly swapped labels, with the voters neighbours, prototype and linear (n: share of the
+// named rows that were swapped; e: share expected to be wrong; r: share of swapped rows named):
 //
 //	                       2 %               5 %               10 %
 //	                  n    e    r       n    e    r       n    e    r
@@ -36,38 +35,38 @@ import (
 //	SNIPS, hashing   0.80 0.93 0.73    0.83 0.95 1.00    0.92 0.94 0.75
 //	TREC, hashing    1.00 0.72 0.06    0.81 0.73 0.46    0.76 0.75 0.76
 //
-// These are the 560 rows of examples/intent, and 600 to 2,250 of each of the others. What was
-// wrong before labels were swapped counts against n. Without swapped labels nothing is named in
-// examples/intent, TREC, and HWU64 with hashing; one row in CLINC and SNIPS, and three in HWU64 with minilm.
+// The data are the 560 rows of examples/intent, and 600 to 2,250 rows of each other set. Labels that were
+// wrong before the swap lower n. Without swapped labels, no row is named in examples/intent, in TREC, or in
+// HWU64 with hashing; one in CLINC and in SNIPS, and three in HWU64 with minilm.
 //
-// It knows errors that are no more likely for one label than for another. Where labels are confused
-// because they mean nearly the same, voters confuse them too, and it stays silent.
+// The model assumes that errors are as likely for one label as for another. If labels are confused because
+// they mean nearly the same, voters confuse them too, and no row is named.
 //
-// It asks no voter, and changes no row.
+// This file asks no voter, and changes no row.
 
-// VotedRow is a row of the knowledge with what voters say of it that have not seen it.
+// VotedRow is a row of the knowledge with the votes of voters that have not seen it.
 type VotedRow struct {
 	Text, Label string
-	Votes       map[string]float64 // by label: its probability; they sum to 1 or less
+	Votes       map[string]float64 // probability by label; they sum to 1 or less
 }
 
 // Suspect is a row whose label is probably wrong.
 type Suspect struct {
-	Row     int     // among those that were given
-	Label   string  // that it may have instead: the likeliest
-	Share   float64 // of the votes for it
-	Self    float64 // of the votes for the label that it has
-	Wrong   float64 // the probability that the label that it has is wrong, at least minWrong
-	Relabel bool    // it is so sure which one is right that the label can be replaced
+	Row     int     // index among the rows given
+	Label   string  // the likeliest, which the row may have instead
+	Share   float64 // of the votes, for Label
+	Self    float64 // of the votes, for the row's own label
+	Wrong   float64 // probability that the row's own label is wrong, at least minWrong
+	Relabel bool    // Label is so surely right that it can replace the row's own
 }
 
 const (
-	minWrong = .5  // else more of what is named is right than wrong
-	minSure  = .95 // of the label that a row gets instead
+	minWrong = .5  // below it, more of the named labels are right than wrong
+	minSure  = .95 // probability of the label that replaces the row's own
 )
 
-// Suspects returns rows whose label is probably wrong, the surest first. As many of them are expected
-// to be wrong as the probabilities sum to.
+// Suspects returns rows whose label is probably wrong, the surest first. The sum of Wrong is the
+// number expected to be wrong.
 func Suspects(rows []VotedRow) []Suspect {
 	n := noiseOf(rows)
 	var all []Suspect
@@ -83,21 +82,21 @@ func Suspects(rows []VotedRow) []Suspect {
 	return all
 }
 
-// noise is the model of labels that confident.go describes, fitted to rows.
+// noise is the model of labels that this file describes, fitted to rows.
 type noise struct {
-	labels      float64 // how many there are
+	labels      float64 // number of labels
 	logs        [][]float64
-	likeliest   []string // label of each row by the votes
+	likeliest   []string // each row's label by the votes
 	logOwn, top []float64
 
-	rate        float64   // the share of labels that are random
-	self, other []float64 // calibrated probabilities of each row's label, and of the likeliest one
+	rate        float64   // share of random labels
+	self, other []float64 // calibrated probabilities of each row's own label, and of the likeliest
 }
 
-// least is the probability of a label that nobody votes for.
+// least is the probability of a label without votes.
 const least = 1e-6
 
-// noiseOf fits the noise to rows: the exponent by ternary search, the rate for each exponent by
+// noiseOf fits the model to rows: the exponent by ternary search, the rate for each exponent by
 // expectation maximization.
 func noiseOf(rows []VotedRow) *noise {
 	labels := map[string]bool{}
@@ -110,7 +109,7 @@ func noiseOf(rows []VotedRow) *noise {
 	n := &noise{labels: float64(len(labels)), self: make([]float64, len(rows)), other: make([]float64, len(rows))}
 	for _, row := range rows {
 		best, most, logs := row.Label, 0., make([]float64, 0, len(row.Votes))
-		for _, label := range slices.Sorted(maps.Keys(row.Votes)) { // sums depend on the order
+		for _, label := range slices.Sorted(maps.Keys(row.Votes)) { // sorted, as floating-point sums depend on the order
 			p := max(row.Votes[label], least)
 			if logs = append(logs, math.Log(p)); p > most {
 				best, most = label, p
@@ -132,8 +131,8 @@ func noiseOf(rows []VotedRow) *noise {
 	return n
 }
 
-// fit calibrates the probabilities by an exponent, finds the rate that makes the labels the likeliest,
-// and returns the logarithm of their likelihood.
+// fit calibrates the probabilities with an exponent, finds the rate that makes the labels the
+// likeliest, and returns the logarithm of their likelihood.
 func (n *noise) fit(exponent float64) (likelihood float64) {
 	for i, logs := range n.logs {
 		sum := (n.labels - float64(len(logs))) * math.Pow(least, exponent)
@@ -159,10 +158,11 @@ func (n *noise) fit(exponent float64) (likelihood float64) {
 	return likelihood
 }
 
-// probability is that of the label that a row has.
+// probability returns the probability of a row's own label.
 func (n *noise) probability(i int) float64 { return (1-n.rate)*n.self[i] + n.rate/n.labels }
 
-// wrong is the probability that the label of a row is wrong, and that the likeliest one is right instead.
+// wrong returns the probability that a row's own label is wrong, and that the likeliest one is right
+// instead.
 func (n *noise) wrong(i int) (wrong, instead float64) {
 	random := n.rate / n.labels / n.probability(i)
 	return random * (1 - n.self[i]), random * n.other[i]

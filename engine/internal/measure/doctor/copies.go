@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// copies are the rows of a set that have the same text, by their positions; of one alone there
-// is no group. Groups and rows are in the set's order.
+// copies groups the rows of a set, by position, that have the same text as others. Groups and rows
+// are in the set's order.
 func (s *Set) copies() (groups [][]int) {
 	first := make(map[uint64]int, len(s.Rows))
 	at := map[uint64]int{} // in groups
@@ -28,7 +28,7 @@ func (s *Set) copies() (groups [][]int) {
 	return groups
 }
 
-// copied finds texts that stand in a set several times: with one label, and with several.
+// copied finds texts that occur several times in a set: with one label, and with several.
 func (s *Set) copied(groups [][]int) (all []Finding) {
 	same := Finding{Check: "copies", Severity: Info, Advice: "they count more than others, and change nothing else; --fix leaves one of each"}
 	contrary := Finding{Check: "contradiction", Severity: Error, Advice: "decide for one label; --fix marks them"}
@@ -75,9 +75,9 @@ func (s *Set) unit() string {
 	return "row"
 }
 
-// Known returns how many of the input's rows with a label have a text that a knowledge has,
-// some of them, and how many rows have a label. One whose text people have decided about does
-// not count: it is not scored.
+// Known returns how many labelled rows of the input have a text that a knowledge has, some of these
+// rows, and how many rows have a label. It does not count a row whose text people decided: that is
+// not scored.
 func Known(input, knowledge *Set) (some []Place, count, labelled int) {
 	has, decided := make(map[uint64]int, len(knowledge.Rows)), map[uint64]bool{}
 	for i, r := range knowledge.Rows {
@@ -101,8 +101,8 @@ func Known(input, knowledge *Set) (some []Place, count, labelled int) {
 	return some, count, labelled
 }
 
-// known finds rows of the input whose texts a knowledge has. Only those with a label make a
-// figure better than it is.
+// known finds rows of the input whose texts a knowledge has. Only labelled rows make figures too
+// good.
 func known(input, knowledge *Set) (f Finding, found bool) {
 	var labelled int
 	if f.Rows, f.Count, labelled = Known(input, knowledge); f.Count == 0 {
@@ -119,7 +119,7 @@ func known(input, knowledge *Set) (f Finding, found bool) {
 	return f, true
 }
 
-// nearTo is the place of b, with what it is nearly the same as.
+// nearTo returns the place of b, with a note that it is nearly the same as a.
 func nearTo(a, b Row) Place {
 	place := b.place(fmt.Sprintf("nearly %s:%d", a.File, a.Line))
 	if place.Line == 0 {
@@ -131,7 +131,7 @@ func nearTo(a, b Row) Place {
 }
 
 // alike finds texts that are nearly the same: in a knowledge with different labels, and in the
-// input as in the knowledge; of documents all.
+// input as in the knowledge; for documents, all.
 func alike(ctx context.Context, knowledge, input *Set) (all []Finding, err error) {
 	var texts []string
 	for _, r := range knowledge.Rows {

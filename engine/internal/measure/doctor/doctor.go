@@ -16,24 +16,24 @@ import (
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
 )
 
-// Options are what is looked at.
+// Options say what to check.
 type Options struct {
 	Knowledge []Source
-	Input     *Set // nil: there is none
-	Quick     bool // only what is certain, and found in the time that reading takes
+	Input     *Set // nil: none
+	Quick     bool // only certain findings, in the time that reading takes
 }
 
-// Source is a knowledge with what its stages can say.
+// Source is a knowledge with access to its stages.
 type Source struct {
 	*Set
-	// Votes returns what voters say of rows with a label that they have not seen; nil: nobody is
+	// Votes returns votes on labelled rows by voters that have not seen them; nil: no voters are
 	// asked.
 	Votes func(context.Context) ([]VotedRow, error)
-	// Embed returns the vectors of texts; nil: nobody is asked.
+	// Embed returns the vectors of texts; nil: no embedder is asked.
 	Embed func(context.Context, []string) ([][]float32, error)
 }
 
-// Look checks rows. What a stage cannot say is in Report.Skipped, with the reason.
+// Look checks rows. Report.Skipped says which checks no stage could do, and why.
 func Look(ctx context.Context, o Options) (Report, error) {
 	r := Report{}
 	all := map[string]int{} // labels
@@ -63,7 +63,7 @@ func Look(ctx context.Context, o Options) (Report, error) {
 	return r, ctx.Err()
 }
 
-// certain leaves errors alone, and of these three.
+// certain keeps only errors, and at most maxQuick.
 func (r *Report) certain() {
 	var kept []Finding
 	for _, f := range r.Findings {
@@ -75,14 +75,14 @@ func (r *Report) certain() {
 	r.Findings = kept
 }
 
-// maxQuick is how many findings a quick look has at most.
+// maxQuick limits the findings of a quick look.
 const maxQuick = 3
 
 func (k Source) look(ctx context.Context, o Options, labels map[string]int, r *Report) error {
 	swapped, is := k.swapped(labels)
 	if is {
 		r.add(swapped)
-		return nil // all else would follow from it
+		return nil // all other findings would follow from this one
 	}
 	if f, found := k.spelling(labels); found {
 		r.add(f)
@@ -122,7 +122,7 @@ func (k Source) look(ctx context.Context, o Options, labels map[string]int, r *R
 	return nil
 }
 
-// texts finds rows that cannot be used, and a mix of languages.
+// texts finds unusable rows, and a mix of languages.
 func (s *Set) texts(r *Report) {
 	if s.Bad > 0 {
 		r.add(Finding{
@@ -171,48 +171,49 @@ func (s *Set) texts(r *Report) {
 // Severity says how bad a finding is.
 type Severity string
 
-// The severities.
+// Severities.
 const (
-	Error   Severity = "error"   // answers or figures are wrong for it
-	Warning Severity = "warning" // they probably are
-	Info    Severity = "info"    // it may be meant
+	Error   Severity = "error"   // it makes answers or figures wrong
+	Warning Severity = "warning" // it probably does
+	Info    Severity = "info"    // it may be intended
 )
 
 var severities = []Severity{Error, Warning, Info}
 
-// Place is a row that a finding is about.
+// Place is a row that a finding refers to.
 type Place struct {
 	File     string `json:"file"`
 	Line     int    `json:"line,omitempty"` // 0: a document
 	Text     string `json:"text"`           // its beginning
 	Label    string `json:"label,omitempty"`
 	Proposal string `json:"proposal,omitempty"` // the label that it may have instead
-	Note     string `json:"note,omitempty"`     // what it has to do with the finding
-	Entry    string `json:"entry,omitempty"`    // of a row of a knowledge: the id of its entry
+	Note     string `json:"note,omitempty"`     // how it relates to the finding
+	Entry    string `json:"entry,omitempty"`    // for a row of a knowledge: the id of its entry
 }
 
-// Finding is what one check found.
+// Finding is the result of one check.
 type Finding struct {
 	Check    string   `json:"check"`
 	Severity Severity `json:"severity"`
 	Message  string   `json:"message"` // a sentence with counts
 	Advice   string   `json:"advice"`  // what to do
-	Count    int      `json:"count"`   // of rows, or labels
-	// Expected is the share of the rows whose label is expected to be wrong, by voters; 0: they were not asked.
+	Count    int      `json:"count"`   // rows, or labels
+	// Expected is the share of rows whose label is expected to be wrong, by voters; 0: they were
+	// not asked.
 	Expected float64 `json:"expected,omitempty"`
 	Rows     []Place `json:"rows,omitempty"`
 }
 
-// Report is what a look found.
+// Report is the result of Look.
 type Report struct {
 	Findings []Finding `json:"findings"` // the most severe first
-	Rows     int       `json:"rows"`     // of knowledge, or documents
+	Rows     int       `json:"rows"`     // rows of knowledge, or documents
 	Items    int       `json:"items"`    // of the input
 	Voted    int       `json:"voted"`    // rows of the knowledge whose labels voters were asked about
 	Skipped  []string  `json:"skipped,omitempty"`
 }
 
-// Serious reports whether there is an Error.
+// Serious reports whether a finding is an Error.
 func (r Report) Serious() bool {
 	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Severity == Error })
 }
@@ -226,7 +227,7 @@ func (r *Report) sort() {
 	})
 }
 
-// many shows a number of things.
+// many formats a count with its noun.
 func many(n int, one, several string) string {
 	if n == 1 {
 		return "1 " + one
@@ -234,49 +235,49 @@ func many(n int, one, several string) string {
 	return fmt.Sprintf("%d %s", n, several)
 }
 
-// Set is rows that belong together: a knowledge, or the input.
+// Set is the rows of a knowledge, or of the input.
 type Set struct {
 	Name string // as `knowledge "k"` or `the input`
 	Path string
 	Rows []Row
-	// Invalid are the first rows that cannot be used, and Bad how many there are.
+	// Invalid has the first unusable rows, and Bad counts all of them.
 	Invalid []Place
 	Bad     int
-	// Columns are those of the file; Mapping says which are the id, the text and the label.
+	// Columns are the file's columns; Mapping says which have the id, the text and the label.
 	Columns []string
 	Mapping source.Mapping
 
 	documents bool
-	// By the last look: suspects, and of each row those that are nearly the same and have another label.
+	// From the last look: suspects and, by row, near copies with another label.
 	suspected []suspect
 	disputed  map[int][]int
 }
 
-// Row is a row of a set. Texts and ids are missing in a quick look.
+// Row is a row of a set. A quick look has no texts and ids.
 type Row struct {
 	ID, File, Text, Label string
 	Line                  int
 	Fields                []source.Field
-	Entry                 string // the id of its entry in the knowledge, which its own may be
-	// Reviewed says that a person has decided its label: an item with its text is answered by
-	// that, and not scored.
+	Entry                 string // id of its entry in the knowledge, which may equal ID
+	// Reviewed says that a person decided its label, which also answers an item with its text; such
+	// an item is not scored.
 	Reviewed bool
 
 	key   uint64 // of the normalised text
-	added bool   // it is a decision beside the rows of files
+	added bool   // it is a decision, not a row of a file
 }
 
 // Limits of a Set.
 const (
 	maxPlaces = 5   // rows that a finding shows
-	maxText   = 200 // bytes of a text that it shows
+	maxText   = 200 // bytes that it shows of a text
 )
 
-// Read reads a set of rows; limit 0: all. A quick one has no texts. entries are the ids of those
-// that other sources of the same knowledge have, and get those of these rows.
+// Read reads a set of rows; limit 0: all. A quick set has no texts. entries has the entry ids of
+// other sources of the same knowledge; Read adds its own.
 func Read(name, path string, r *source.Reader, m source.Mapping, limit int, quick bool, entries map[string]bool) (*Set, error) {
 	s := &Set{Name: name, Path: path, Mapping: m}
-	labels := map[string]string{} // a label is kept once
+	labels := map[string]string{} // keeps one copy of each label
 	for n := 0; limit == 0 || n < limit; n++ {
 		row, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -324,7 +325,7 @@ func (s *Set) Join(other *Set) {
 	s.Bad += other.Bad - len(other.Invalid)
 }
 
-// Decide adds rows that people have decided to those of the other sources.
+// Decide adds rows that people decided.
 func (s *Set) Decide(rows []Row) {
 	for _, r := range rows {
 		r.Reviewed, r.added, r.key = true, true, keyOf(r.Text)
@@ -332,8 +333,7 @@ func (s *Set) Decide(rows []Row) {
 	}
 }
 
-// Revise puts a row in the place of each one that f has one for, by the id of its entry; one
-// without a text drops it.
+// Revise replaces each row for whose entry id f returns a row; a row without a text drops it.
 func (s *Set) Revise(f func(entry string) (r Row, ok bool)) {
 	kept := s.Rows[:0]
 	for _, old := range s.Rows {
@@ -358,7 +358,7 @@ func OfDocuments(name, path string, all iter.Seq2[string, string]) *Set {
 	return s
 }
 
-// place shows a row.
+// place makes a Place of a row.
 func (r Row) place(note string) Place {
 	return Place{File: r.File, Line: r.Line, Text: short(r.Text), Label: r.Label, Note: note, Entry: r.Entry}
 }
@@ -375,14 +375,14 @@ func short(text string) string {
 	return text[:end] + "…"
 }
 
-// Normal is a text as it is compared: Unicode's composed form, in small letters, with one space
-// for each piece of white space.
+// Normal returns a text in the form in which texts are compared: Unicode NFC, lower case, with one
+// space for each run of white space.
 func Normal(text string) string {
 	return strings.ToLower(norm.NFC.String(strings.Join(strings.Fields(text), " ")))
 }
 
-// keyOf hashes the normal form of a text (FNV-1a). Two of a million texts share a hash by chance
-// once in 40 million times.
+// keyOf hashes the normal form of a text (FNV-1a). Among a million texts, two share a hash by
+// chance once in 40 million times.
 func keyOf(text string) uint64 {
 	h := uint64(fnvOffset)
 	space, begun := false, false
@@ -419,11 +419,11 @@ const (
 	fnvPrime  = 1099511628211
 )
 
-// Refuse notes what cannot be read.
+// Refuse records rows that cannot be read.
 func (s *Set) Refuse(all ...Place) {
 	s.Bad += len(all)
 	s.Invalid = append(s.Invalid, all[:min(maxPlaces, len(all))]...)
 }
 
-// Documents reports whether the set is documents instead of rows.
+// Documents reports whether the set holds documents instead of rows.
 func (s *Set) Documents() bool { return s.documents }

@@ -13,18 +13,18 @@ import (
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
 )
 
-// Doubt is a row that a person should look at, with all that the last look found about it.
+// Doubt is a row that a person should look at, with all findings of the last look.
 type Doubt struct {
 	Row      int      // of the set
 	Severity Severity // of the worst finding
-	Why      []string // a sentence for each finding, without an end
+	Why      []string // a sentence for each finding, without a full stop
 	Labels   []string // that the row may have instead, the likeliest first
 	Copy     bool     // an earlier row has the same text and label
-	Sure     float64  // what voters say for the first of Labels, from 0 to 1; 0: they were not asked
+	Sure     float64  // share of the votes for the first of Labels, from 0 to 1; 0: voters were not asked
 }
 
-// Doubts returns the rows of a set that was looked at whose label or presence a person can correct,
-// in the order of the set. Rows that people have decided about are not among them.
+// Doubts returns the rows of a checked set whose label or presence a person can correct, in the
+// order of the set. It leaves out rows that people decided.
 func Doubts(s *Set) []Doubt {
 	all := doubts{s, map[int]*Doubt{}}
 	for _, found := range s.suspected {
@@ -54,13 +54,13 @@ func Doubts(s *Set) []Doubt {
 	return list
 }
 
-// doubts are those about the rows of a set.
+// doubts collects the doubts about the rows of a set.
 type doubts struct {
 	set   *Set
 	byRow map[int]*Doubt
 }
 
-// add notes a doubt about a row, beside those noted before.
+// add adds a doubt about a row to its earlier ones.
 func (l doubts) add(row int, severity Severity, why string, labels ...string) *Doubt {
 	d := l.byRow[row]
 	if d == nil {
@@ -81,7 +81,7 @@ func (l doubts) add(row int, severity Severity, why string, labels ...string) *D
 	return d
 }
 
-// copies adds rows of which others have the same text.
+// copies adds rows whose text others have.
 func (l doubts) copies() {
 	for _, group := range l.set.copies() {
 		first := map[string]int{} // rows, by label
@@ -108,11 +108,11 @@ func (l doubts) copies() {
 
 const (
 	fewRows   = 5  // a label with fewer has few examples
-	fewLabels = 20 // rows below which shares say nothing
+	fewLabels = 20 // labelled rows below which shares say nothing
 	longLabel = 60 // bytes from which on a label looks like a text
 )
 
-// counts are how many rows each label has.
+// counts returns the number of rows of each label.
 func (s *Set) counts() map[string]int {
 	all := map[string]int{}
 	for _, r := range s.Rows {
@@ -123,7 +123,7 @@ func (s *Set) counts() map[string]int {
 	return all
 }
 
-// swapped finds columns that were taken for each other: a label for each row, and few texts.
+// swapped finds swapped columns: nearly a label for each row, and few texts.
 func (s *Set) swapped(labels map[string]int) (f Finding, found bool) {
 	texts := map[uint64]bool{}
 	labelled := 0
@@ -143,7 +143,6 @@ func (s *Set) swapped(labels map[string]int) (f Finding, found bool) {
 	}, true
 }
 
-// first are the first rows.
 func (s *Set) first() (all []Place) {
 	for _, r := range s.Rows[:min(maxPlaces, len(s.Rows))] {
 		all = append(all, r.place(""))
@@ -151,7 +150,7 @@ func (s *Set) first() (all []Place) {
 	return all
 }
 
-// spelling finds labels that differ only by case or by what separates their words.
+// spelling finds labels that differ only in case or in their word separators.
 func (s *Set) spelling(labels map[string]int) (f Finding, found bool) {
 	groups := spellings(labels)
 	if len(groups) == 0 {
@@ -182,7 +181,7 @@ func (s *Set) spelling(labels map[string]int) (f Finding, found bool) {
 	return f, true
 }
 
-// spellings are the labels that are one but for their spelling, the commonest first.
+// spellings groups the labels that differ only in spelling, the commonest first.
 func spellings(labels map[string]int) [][]string {
 	by := map[string][]string{}
 	for label := range labels {
@@ -207,7 +206,7 @@ func spellings(labels map[string]int) [][]string {
 	return all
 }
 
-// unified says by which label others are to be replaced.
+// unified maps each label of a group to the one that replaces it.
 func unified(groups [][]string) map[string]string {
 	to := map[string]string{}
 	for _, group := range groups {
@@ -218,7 +217,7 @@ func unified(groups [][]string) map[string]string {
 	return to
 }
 
-// few finds labels with few rows, and those that look like texts.
+// few finds labels with few rows, and labels that look like texts.
 func (s *Set) few(labels map[string]int) (all []Finding) {
 	var rare, long []string
 	for label, n := range labels {
@@ -250,7 +249,7 @@ func (s *Set) few(labels map[string]int) (all []Finding) {
 	return all
 }
 
-// having are the first rows that have one of some labels.
+// having returns the first row of each of some labels.
 func (s *Set) having(labels []string) (all []Place) {
 	wanted := map[string]bool{}
 	for _, label := range labels[:min(maxPlaces, len(labels))] {
@@ -296,13 +295,13 @@ func unknown(input *Set, known map[string]int) (f Finding, found bool) {
 	return f, true
 }
 
-// suspect is a row that voters, who have not seen it, give another label.
+// suspect is a row for which voters that have not seen it prefer another label.
 type suspect struct {
 	Suspect
 	row int // of the set
 }
 
-// suspects asks the voters.
+// suspects adds the rows that voters contradict.
 func (k *Source) suspects(ctx context.Context, r *Report) {
 	votes, err := k.Votes(ctx)
 	if err != nil {
@@ -339,7 +338,7 @@ func (s suspect) why() string {
 	return fmt.Sprintf("%s %.2f, its own label %.2f, %.0f %% likely wrong", s.Label, s.Share, s.Self, 100*s.Wrong)
 }
 
-// join finds the rows of votes again.
+// join finds the rows that votes are about.
 func (s *Set) join(votes []VotedRow) []suspect {
 	at := make(map[[2]string]int, len(s.Rows))
 	for i, row := range s.Rows {
@@ -358,12 +357,12 @@ func (s *Set) join(votes []VotedRow) []suspect {
 const fewVotes = 20
 
 const (
-	minLong = 200  // bytes of a text below which no embedder cuts
-	same    = 1e-6 // the squared distance of vectors that are the same
+	minLong = 200  // bytes: embedders cut no shorter text
+	same    = 1e-6 // squared distance below which vectors are equal
 )
 
 // cut finds texts whose ends the embedder does not see: without its last tenth such a text has the same
-// vector. How long a text may be is found by bisection, so that few are embedded.
+// vector. It finds the longest seen length by bisection, so that it embeds few texts.
 func (k *Source) cut(ctx context.Context, r *Report) {
 	var long []int
 	for i, row := range k.Rows {

@@ -7,37 +7,37 @@ import (
 	"unicode/utf8"
 )
 
-// This file finds texts that are nearly the same, such as copies with a word changed, in
-// time that grows with their number alone.
+// This file finds texts that are nearly the same, such as copies with a word changed, in time
+// proportional to their number.
 //
-// Texts are sets of 4 characters in a row; how near two are is the Jaccard index of their sets,
-// estimated by 50 minimal hashes each (Broder, "On the resemblance and containment of
+// Each text is a set of runs of 4 characters; the similarity of two texts is the Jaccard index of
+// their sets, estimated by 50 minimal hashes each (Broder, "On the resemblance and containment of
 // documents", 1997). Only texts that share all five hashes of one of ten bands are compared
 // (locality-sensitive hashing: Leskovec, Rajaraman and Ullman, "Mining of Massive Datasets",
-// chapter 3): of pairs with an index of 0.8 that finds 98 in 100. The first 4,096 bytes of a
-// text count.
+// chapter 3): this finds 98 of 100 pairs with an index of 0.8. Only the first 4,096 bytes of a text
+// count.
 //
-// It knows nothing of what texts mean: paraphrases are not near.
+// It knows nothing of what texts mean: it does not find paraphrases.
 
 const (
 	bands    = 10
 	perBand  = 5
-	width    = 4    // characters in a row
+	width    = 4    // characters in a run
 	longest  = 4096 // bytes of a text that count
-	followed = 32   // texts of one band's hash that each is compared with
+	followed = 32   // how many texts with the same hash of a band each text is compared with
 )
 
-// NearFrom is the Jaccard index from which on texts are nearly the same.
+// NearFrom is the least Jaccard index of texts that are nearly the same.
 const NearFrom = .8
 
-// NearPair are two texts that are nearly the same, by their positions, the smaller one first.
+// NearPair holds the positions of two texts that are nearly the same, the smaller one first.
 type NearPair struct {
 	A, B  int
-	Index float64 // Jaccard's, 0 to 1
+	Index float64 // Jaccard index, from 0 to 1
 }
 
-// NearPairs returns pairs of texts that are nearly the same, of those that wanted agrees to, the
-// nearest first. Of hundreds of texts that are all alike it has some pairs, not all.
+// NearPairs returns the pairs of nearly equal texts for which wanted returns true, nearest first.
+// For hundreds of texts that are all alike, it returns only some pairs.
 func NearPairs(ctx context.Context, texts []string, wanted func(a, b int) bool) ([]NearPair, error) {
 	signatures := make([][bands]uint64, len(texts))
 	for i, text := range texts {
@@ -81,8 +81,8 @@ func NearPairs(ctx context.Context, texts []string, wanted func(a, b int) bool) 
 	return found, nil
 }
 
-// shingles are the hashes of the characters in a row, sorted, each once; of a text that is
-// shorter, of all of it.
+// shingles returns the hashes of a text's runs of characters, sorted, without duplicates; for a
+// shorter text, the hash of the whole.
 func shingles(text string) []uint64 {
 	if len(text) > longest {
 		text = text[:longest]
@@ -119,7 +119,7 @@ func spread(h uint64) uint64 {
 	return h ^ h>>31
 }
 
-// sign returns a hash for each band; 0 of a text that has nothing.
+// sign returns a hash for each band; 0 for an empty set.
 func sign(set []uint64) (signature [bands]uint64) {
 	for band := range bands {
 		h := uint64(0)
@@ -137,7 +137,7 @@ func sign(set []uint64) (signature [bands]uint64) {
 	return signature
 }
 
-// jaccard is the share of what two sorted sets have in common.
+// jaccard returns the Jaccard index of two sorted sets.
 func jaccard(a, b []uint64) float64 {
 	both := 0
 	for i, j := 0, 0; i < len(a) && j < len(b); {

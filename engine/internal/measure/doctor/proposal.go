@@ -13,17 +13,17 @@ import (
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
 )
 
-// The columns that a proposal adds. They are empty in rows that stay as they are.
+// Columns that a proposal adds. They are empty in unchanged rows.
 const (
 	ColumnAction = "doctor_action" // Relabel or Review
-	ColumnLabel  = "doctor_label"  // the label before, or what it may be instead
+	ColumnLabel  = "doctor_label"  // the label before, or the one it may have instead
 	ColumnWhy    = "doctor_why"
 )
 
-// What a proposal does with a row.
+// Actions of a proposal on a row.
 const (
-	Relabel = "relabel" // its label was replaced
-	Review  = "review"  // a person should look at it
+	Relabel = "relabel" // the label was replaced
+	Review  = "review"  // a person should look at the row
 )
 
 // Proposal is a corrected copy of a set's rows.
@@ -39,7 +39,7 @@ type proposed struct {
 	action, label, why string
 }
 
-// Propose corrects a set that was looked at.
+// Propose corrects a checked set.
 func Propose(s *Set) *Proposal {
 	p := &Proposal{set: s}
 	to := unified(spellings(s.counts()))
@@ -50,7 +50,7 @@ func Propose(s *Set) *Proposal {
 	removed, notes := s.removed(to)
 	for i, row := range s.Rows {
 		if row.added {
-			continue // it stays in its own file
+			continue // a decision stays in its own file
 		}
 		if removed[i] {
 			p.Removed++
@@ -94,8 +94,8 @@ func (p *proposed) because(why string) {
 
 const contrary = "the same text has the label"
 
-// removed are the copies of rows with the same text and label, and what is to be said of those
-// that stay.
+// removed returns the copies of rows with the same text and label to remove, and notes about the
+// rows that stay.
 func (s *Set) removed(to map[string]string) (map[int]bool, map[int]string) {
 	removed, notes := map[int]bool{}, map[int]string{}
 	for _, group := range s.copies() {
@@ -129,7 +129,7 @@ func (s *Set) removed(to map[string]string) (map[int]bool, map[int]string) {
 	return removed, notes
 }
 
-// Write writes all rows that stay, with the columns of their file and those of the proposal.
+// Write writes the remaining rows, with the columns of their file and those of the proposal.
 func (p *Proposal) Write(w io.Writer, format source.Format) error {
 	id, text, label := p.names()
 	columns := slices.DeleteFunc(slices.Clone(p.set.Columns), func(name string) bool {
@@ -177,7 +177,7 @@ func (p *Proposal) Write(w io.Writer, format source.Format) error {
 	return flush()
 }
 
-// names are the columns of the id, the text and the label as they are written.
+// names returns the names of the columns for the id, the text and the label.
 func (p *Proposal) names() (id, text, label string) {
 	name := func(mapped, usual string) string {
 		if slices.Contains(p.set.Columns, mapped) {
@@ -196,7 +196,7 @@ func anyOf(names []string) (all []any) {
 	return all
 }
 
-// cell is a value as the text of a table.
+// cell returns a value as text.
 func cell(v any) string {
 	switch v := v.(type) {
 	case nil:

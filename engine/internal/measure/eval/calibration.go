@@ -9,68 +9,65 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 )
 
-// Calibration says how far the confidence of answers can be taken at its word. An
-// answer's confidence is what the election says it is or, where the election does not
-// estimate any, its agreement.
+// Calibration measures how well the confidence of answers predicts that they are right. The
+// confidence comes from the election or, if that estimates none, is its agreement.
 //
-// The first four figures ask of every scored item whether an answer was given that is
-// the expected one. An item that failed or got no answer has confidence 0 and counts as
-// one where that is not so, also out of scope: no answer was given, and none was
-// claimed to be right. They ask nothing of the labels that did not win.
+// The first four figures test, for every scored item, whether it was answered with the expected
+// label. An item that failed or got no answer has confidence 0 and fails the test, also out of
+// scope: nothing was claimed to be right. They test nothing about the labels that did not win.
 type Calibration struct {
 	Measured string `json:"measured"` // confidence or agreement
-	// ECE is the expected calibration error: the mean distance between the mean
-	// confidence and the share of right answers over 15 bins of equal width, each
-	// weighing as much as it has items (Guo, Pleiss, Sun and Weinberger, "On
-	// calibration of modern neural networks", ICML 2017).
+	// ECE is the expected calibration error: the mean distance between the mean confidence and the
+	// share of right answers over 15 bins of equal width, weighted by their items (Guo, Pleiss, Sun
+	// and Weinberger, "On calibration of modern neural networks", ICML 2017).
 	ECE float64 `json:"ece"`
-	// Chance is the 95th percentile of the ECE of answers that are right exactly as
-	// often as the same confidences say, in seeded draws: a greater ECE is not chance.
-	// Few items have a great one (Bröcker and Smith, "Increasing the reliability of
-	// reliability diagrams", Weather and Forecasting 22:651-661, 2007).
+	// Chance is the 95th percentile, in seeded draws, of the ECE of answers that are right exactly
+	// as often as these confidences say: a greater ECE is not chance. Few items have a great one
+	// (Bröcker and Smith, "Increasing the reliability of reliability diagrams", Weather and
+	// Forecasting 22:651-661, 2007).
 	Chance float64 `json:"ece_by_chance"`
-	// NLL is the mean negative log-likelihood, with the natural logarithm, of whether
-	// the answer is right. Confidences count as at least 10^-6 and at most 1 - 10^-6,
-	// so that one certain error costs 13.8 and not everything.
+	// NLL is the mean negative log-likelihood (natural logarithm) of whether the answer is right.
+	// Confidences are limited to 10^-6 to 1 - 10^-6, so that one certain error costs 13.8 and not
+	// infinity.
 	NLL float64 `json:"nll"`
-	// Brier is the mean squared distance between the confidence and 1 where the answer
-	// is right, or 0 where it is not (Brier, "Verification of forecasts expressed in
-	// terms of probability", Monthly Weather Review 78:1-3, 1950).
+	// Brier is the mean squared distance between the confidence and 1 for a right answer, or 0 for
+	// another (Brier, "Verification of forecasts expressed in terms of probability", Monthly
+	// Weather Review 78:1-3, 1950).
 	Brier float64 `json:"brier"`
-	// Coverage is by rising share. Its last accuracy is the Report's.
+	// Coverage is by rising share. Its last accuracy is that of Report.
 	Coverage []Coverage `json:"coverage"`
 }
 
-// Coverage is the accuracy of the surest items: one less the risk at a coverage
-// (Geifman and El-Yaniv, "Selective classification for deep neural networks", NeurIPS
-// 2017). Here no answer is right out of scope, as in Report.Accuracy. Of equally sure
-// items that the share divides, each counts the same part.
+// Coverage is the accuracy of the surest items: one minus the risk at a coverage (Geifman and
+// El-Yaniv, "Selective classification for deep neural networks", NeurIPS 2017). Out of scope no
+// answer is right, as in Report.Accuracy. If the share divides equally sure items, each counts the
+// same fraction.
 type Coverage struct {
 	Share      float64 `json:"share"` // of the scored items
 	Accuracy   float64 `json:"accuracy"`
-	Confidence float64 `json:"confidence"` // of the least sure item among them
+	Confidence float64 `json:"confidence"` // of its least sure item
 }
 
-// percents are the shares that are shown.
+// percents are the shares in Calibration.Coverage.
 var percents = []int{50, 60, 70, 80, 90, 95, 100}
 
-// certain is how near to 0 and 1 a confidence counts for the NLL.
+// certain is the least distance from 0 and 1 that the NLL gives a confidence.
 const certain = 1e-6
 
 // Confidences gathers the confidences of answers.
 type Confidences struct {
-	counter   *Counter // knows which answers are right
-	estimated bool     // the election says how sure it is
+	counter   *Counter // says which answers are right
+	estimated bool     // the election estimates confidence
 	items     []answeredItem
 }
 
 type answeredItem struct {
 	confidence float64
 	answered   bool // with the expected label
-	right      bool // that, or rightly left without an answer
+	right      bool // answered, or rightly left without an answer
 }
 
-// NewConfidences returns an empty counter. The labels are those of the knowledge.
+// NewConfidences returns an empty counter. The labels are the knowledge's.
 func NewConfidences(labels ...string) *Confidences {
 	return &Confidences{counter: NewCounter(labels...)}
 }
@@ -91,7 +88,7 @@ func (c *Confidences) Add(r outcome.Result) {
 	c.items = append(c.items, one)
 }
 
-// Report sums up what was counted; nil: nothing was.
+// Report computes the figures; nil: no results.
 func (c *Confidences) Report() *Calibration {
 	if len(c.items) == 0 {
 		return nil
@@ -123,8 +120,7 @@ func (c *Confidences) Report() *Calibration {
 	return r
 }
 
-// Curve is Calibration.Coverage at every second percent, by rising share; nil: nothing was
-// counted.
+// Curve returns Calibration.Coverage at every second percent, by rising share; nil: no results.
 func (c *Confidences) Curve() (all []Coverage) {
 	if len(c.items) == 0 {
 		return nil
@@ -141,7 +137,7 @@ func (c *Confidences) sort() {
 	slices.SortStableFunc(c.items, func(a, b answeredItem) int { return cmp.Compare(b.confidence, a.confidence) })
 }
 
-// cover returns the accuracy of the surest items, which stand first.
+// cover returns the accuracy of the surest percent of the items, which are sorted.
 func (c *Confidences) cover(percent int) Coverage {
 	wanted := float64(percent*len(c.items)) / 100
 	right, at := 0., 0
@@ -165,13 +161,13 @@ func (c *Confidences) cover(percent int) Coverage {
 
 const binCount = 15
 
-// bins sum up confidences by their size, (0, 1/15], (1/15, 2/15] ...; 0 is in the first.
+// bins sum confidences by size: (0, 1/15], (1/15, 2/15] ...; 0 is in the first.
 type bins struct {
 	items             int
 	confidence, right [binCount]float64
 }
 
-// bin is where a confidence belongs.
+// bin returns the bin of a confidence.
 func bin(confidence float64) int { return max(int(math.Ceil(confidence*binCount))-1, 0) }
 
 func (b *bins) add(confidence float64, right bool) {
@@ -183,17 +179,16 @@ func (b *bins) add(confidence float64, right bool) {
 	}
 }
 
-// Bin are the items whose confidence is above Low and at most High, or 0 in the first.
+// Bin sums up the items whose confidence is above Low and at most High; 0 is in the first bin.
 type Bin struct {
 	Low        float64 `json:"low"`
 	High       float64 `json:"high"`
 	Items      int     `json:"items"`
-	Confidence float64 `json:"confidence"` // their mean
-	Right      float64 `json:"right"`      // the share that was answered with the expected label
+	Confidence float64 `json:"confidence"` // mean
+	Right      float64 `json:"right"`      // share answered with the expected label
 }
 
-// Bins are those that Calibration.ECE is of, without empty ones: the points of a reliability
-// diagram.
+// Bins returns the bins of Calibration.ECE that have items: the points of a reliability diagram.
 func (c *Confidences) Bins() (all []Bin) {
 	var sums bins
 	var items [binCount]int
@@ -209,8 +204,8 @@ func (c *Confidences) Bins() (all []Bin) {
 	return all
 }
 
-// ece is the expected calibration error. A bin with n of N items weighs n/N, and its
-// means are sums divided by n.
+// ece returns the expected calibration error. A bin with n of N items weighs n/N, and its means are
+// sums divided by n.
 func (b *bins) ece() float64 {
 	sum := 0.
 	for i := range b.right {
@@ -219,15 +214,15 @@ func (b *bins) ece() float64 {
 	return sum / float64(b.items)
 }
 
-// Draws of outcomes; fewer where there are many items, which vary less.
+// Draws of outcomes; fewer for many items, which vary less.
 const (
 	mostDraws  = 1000
 	leastDraws = 200
-	drawn      = 20_000_000 // outcomes, unless that leaves too few draws
+	drawn      = 20_000_000 // outcomes in all, unless that gives too few draws
 )
 
-// chance is the 95th percentile of the expected calibration error where each item is
-// right with the probability that its confidence says.
+// chance returns the 95th percentile of the expected calibration error if each item is right with
+// the probability that its confidence says.
 func chance(confidences []float64) float64 {
 	at := make([]int, len(confidences))
 	expected := bins{items: len(confidences)}

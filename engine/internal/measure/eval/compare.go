@@ -10,65 +10,63 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/journal"
 )
 
-// This file sets two runs side by side: which items they answer differently, and
-// whether one of them is right more often than chance explains.
+// This file compares two runs: which items they answer differently, and whether one is right more
+// often than chance explains.
 //
-// Items are matched by their ids, and by their lines where the input has no ids; of those with
-// the same id the first is matched with the first. Where the input says what is expected,
-// the runs are compared by what each alone gets right, with the exact test of McNemar
-// ("Note on the sampling error of the difference between correlated proportions or
-// percentages", Psychometrika 12:153-157, 1947; see interval.go). An item that one of
-// the runs has no answer to, since it failed, lacks a voter or was not reached, is
-// counted and not compared; one that a run decided not to answer is wrong.
+// It matches items by id, or by line if the input has no ids; items with the same id are matched in
+// order. If the input has labels, it compares the runs by the items that only one of them gets
+// right, with the exact test of McNemar ("Note on the sampling error of the difference between
+// correlated proportions or percentages", Psychometrika 12:153-157, 1947; see interval.go). An item
+// without an answer in one run, because it failed, lacks a voter or was not reached, is counted but
+// not compared; an item that a run decided not to answer is wrong.
 //
-// It needs journals and no inputs. It prints nothing.
+// It needs journals but no inputs. It prints nothing.
 
-// RunComparison is what differs between two runs.
+// RunComparison describes how two runs differ.
 type RunComparison struct {
 	A, B ComparedRun
-	// Items that both answered, that A or B alone did, and that were expected to be answered
-	// in another way in each run, so that nobody knows which is right.
+	// Counts of the items that both runs answered, that only A or only B answered, and whose label
+	// differs between the runs' inputs, so that nobody knows which answer is right.
 	Both       int `json:"both"`
 	OnlyA      int `json:"only_a"`
 	OnlyB      int `json:"only_b"`
 	Relabelled int `json:"relabelled"`
-	Decided    int `json:"decided,omitempty"` // of Both: people have decided what one of the runs, or both, answered
+	Decided    int `json:"decided,omitempty"` // of Both: a person decided the answer of one run, or of both
 
-	Right   *Paired        `json:"right,omitempty"`   // of the items of both whose label is known; nil: there are none
-	Flips   []LabelFlip    `json:"flips,omitempty"`   // by expected label, those first that flip most
-	Changes []AnswerChange `json:"changes,omitempty"` // of items of both whose label is not known, the frequent ones first
-	Items   []ChangedItem  `json:"items"`             // that flipped or changed, in the order of the input
+	Right   *Paired        `json:"right,omitempty"`   // of Both, items with a known label; nil: none
+	Flips   []LabelFlip    `json:"flips,omitempty"`   // by expected label, most flips first
+	Changes []AnswerChange `json:"changes,omitempty"` // of Both, items without a known label; most frequent first
+	Items   []ChangedItem  `json:"items"`             // items that flipped or changed, in the order of the input
 
-	Manifest []string `json:"manifest"` // what differs in what was run
+	Manifest []string `json:"manifest"` // differences between the manifests
 }
 
-// ComparedRun is one of the runs.
+// ComparedRun sums up one of the runs.
 type ComparedRun struct {
 	Run      string   `json:"run"`
 	Answered int      `json:"answered"`
-	Scored   int      `json:"scored"`             // items with a known label, of its own answers
+	Scored   int      `json:"scored"`             // own answers to items with a known label
 	Accuracy *float64 `json:"accuracy,omitempty"` // nil: no label is known
 	Interval Interval `json:"interval,omitzero"`  // of the accuracy
 	Tokens   uint64   `json:"tokens"`
 	Cost     float64  `json:"cost"`
 }
 
-// LabelFlip counts the items of a label that one run alone gets right.
+// LabelFlip counts the items of a label that only one run gets right.
 type LabelFlip struct {
 	Label  string `json:"label"`
 	Lost   int    `json:"lost"`   // A is right, B is wrong
 	Gained int    `json:"gained"` // B is right, A is wrong
 }
 
-// AnswerChange counts items that were answered in one way and then in another; empty: without
-// an answer.
+// AnswerChange counts the items with one answer in A and another in B; empty: no answer.
 type AnswerChange struct {
 	A     string `json:"a"`
 	B     string `json:"b"`
 	Items int    `json:"items"`
 }
 
-// ChangedItem is one that the runs answer differently.
+// ChangedItem is an item that the runs answer differently.
 type ChangedItem struct {
 	Line     int    `json:"line"` // in the input of B
 	ID       string `json:"id"`
@@ -77,7 +75,7 @@ type ChangedItem struct {
 	B        string `json:"b"`
 }
 
-// Compare compares two runs that are open.
+// Compare compares two open runs.
 func Compare(a, b *journal.Journal) *RunComparison {
 	r := &RunComparison{Manifest: append([]string{}, a.Manifest.Differences(b.Manifest)...), Items: []ChangedItem{}}
 	before := map[string]string{}
@@ -122,7 +120,7 @@ func Compare(a, b *journal.Journal) *RunComparison {
 	return r
 }
 
-// add compares what the runs made of an item.
+// add compares the two results of an item.
 func (r *RunComparison) add(old, now journal.Item, flips map[string]*LabelFlip, changes map[[2]string]int) {
 	a, b := old.Result.Answer, now.Result.Answer
 	expected := cmp.Or(now.Row.Label, old.Row.Label)

@@ -10,29 +10,29 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 )
 
-// Counter gathers results.
+// Counter counts results.
 type Counter struct {
 	scored, right int
 	agreement     float64
-	answered      int // by the stages
-	decided       int // by people, and labelled
+	answered      int // items answered by the stages
+	decided       int // labelled items that people decided
 	latencies     []time.Duration
 	labels        map[string]*tally
 	voters        []string // in order of appearance, which is file order
 	byVoter       map[string]*voter
-	always        map[string]bool // voters that are asked about every item
-	known         map[string]bool // the knowledge's labels; empty: none are known
+	always        map[string]bool // voters asked about every item
+	known         map[string]bool // labels of the knowledge; empty: unknown
 	in, out       scope
 	flags         Flags
-	confused      map[Confused]int // by pair, whose Items are 0
+	confused      map[Confused]int // by pair, with Items 0
 }
 
 type tally struct{ support, answered, right int }
 
 type scope struct{ items, right, unanswered int }
 
-// NewCounter returns an empty counter. The labels are those of the knowledge;
-// without any, everything is in scope.
+// NewCounter returns an empty counter. The labels are the knowledge's; without any, everything is
+// in scope.
 func NewCounter(labels ...string) *Counter {
 	c := &Counter{labels: map[string]*tally{}, byVoter: map[string]*voter{}, known: map[string]bool{}, confused: map[Confused]int{}}
 	for _, l := range labels {
@@ -41,9 +41,9 @@ func NewCounter(labels ...string) *Counter {
 	return c
 }
 
-// Of tells the counter which voters the pipeline asks about every item: those that have no rule and
-// call no service. For any other voter, and for all where the pipeline is nil, an item counts as asked
-// where the voter has left something.
+// Of sets which voters the pipeline asks about every item: those without a rule that call no service.
+// Any other voter, and every voter if the pipeline is nil, counts as asked if it left answers or a
+// failure.
 func (c *Counter) Of(p *pipeline.Pipeline) *Counter {
 	c.always = map[string]bool{}
 	if p != nil {
@@ -94,14 +94,13 @@ func (c *Counter) Add(r outcome.Result) {
 	}
 }
 
-// Scored reports whether an item has a label to compare its answer with, and whether that
-// measures anything: what people have decided does not.
+// Scored reports whether an item has a label to compare its answer with, and the answer is not a
+// person's decision, which measures nothing.
 func Scored(r outcome.Result) bool { return labelled(r) && r.Decided == nil }
 
 func labelled(r outcome.Result) bool { return r.Expected != "" && !r.RetrievalOnly && !r.FreeText }
 
-// Outside reports whether the expected label is one that the knowledge does
-// not have.
+// Outside reports whether the knowledge lacks the expected label.
 func (c *Counter) Outside(r outcome.Result) bool {
 	return len(c.known) > 0 && r.Expected != "" && !c.known[r.Expected]
 }
@@ -111,8 +110,7 @@ func (c *Counter) Right(r outcome.Result) bool {
 	return r.Failure == nil && (r.Answer == r.Expected || r.Answer == "" && c.Outside(r))
 }
 
-// score counts the answer to an item with an expected label, and says whether it is
-// right.
+// score counts the answer to an item with an expected label, and returns whether it is right.
 func (c *Counter) score(r outcome.Result, outside bool) (right bool) {
 	s := &c.in
 	if outside {
@@ -161,32 +159,32 @@ func (c *Counter) label(name string) *tally {
 	return c.labels[name]
 }
 
-// Report is what an evaluation found. Shares are between 0 and 1.
+// Report is the result of an evaluation. Shares are between 0 and 1.
 type Report struct {
 	Items     int `json:"items"`
-	Scored    int `json:"scored"`            // items with an expected label; 0: no election is held
-	Decided   int `json:"decided,omitempty"` // items with an expected label that people have decided, and that are not scored for that
+	Scored    int `json:"scored"`            // items with an expected label; 0: there is no election
+	Decided   int `json:"decided,omitempty"` // labelled items that people decided, and that are therefore not scored
 	Failed    int `json:"failed"`
-	Undecided int `json:"undecided"` // no acceptable answer
+	Undecided int `json:"undecided"` // items without an acceptable answer
 	Flagged   int `json:"flagged"`
 
-	// Retrieval is nil where no item has gold passages.
+	// Retrieval is nil if no item has gold passages.
 	Retrieval *Retrieval `json:"retrieval,omitempty"`
 
-	// Accuracy is the share of the scored items with the right answer. Out of
-	// scope, none is right.
+	// Accuracy is the share of the scored items with the right answer. An item out of scope is
+	// right without an answer.
 	Accuracy         float64  `json:"accuracy"`
 	AccuracyInterval Interval `json:"accuracy_interval"`
-	Scope            *Scope   `json:"scope,omitempty"` // nil: every expected label is one of the knowledge's
-	// MacroF1 is the mean F1 over all labels that were expected or answered,
-	// those out of scope aside.
+	Scope            *Scope   `json:"scope,omitempty"` // nil: the knowledge has every expected label
+	// MacroF1 is the mean F1 over all labels that were expected or answered, without those out of
+	// scope.
 	MacroF1   float64 `json:"macro_f1"`
 	Agreement float64 `json:"agreement"` // mean over the items with an answer
 
 	Flags Flags `json:"flags"`
-	// Promised is nil where no file of variables states a promise.
+	// Promised is nil if no file of variables states a promise.
 	Promised *Promised `json:"promised,omitempty"`
-	// Calibration is nil where no election is held, and where Work alone reported.
+	// Calibration is nil without an election, and in a report by Work alone.
 	Calibration *Calibration `json:"calibration,omitempty"`
 
 	ItemsPerSecond float64 `json:"items_per_second"`
@@ -195,42 +193,41 @@ type Report struct {
 
 	InputTokens  uint64 `json:"input_tokens"`
 	OutputTokens uint64 `json:"output_tokens"`
-	// Asked is how many items went to voters over the network, each counted.
+	// Asked counts each call about an item to a voter over the network.
 	Asked int `json:"asked,omitempty"`
-	// Cost is what the answers cost when they were made, by the file's prices;
-	// those from a cache cost nothing again.
+	// Cost is the price of the answers when they were made, by the file's prices; cached answers
+	// cost nothing again.
 	Cost float64 `json:"cost,omitempty"`
 
 	Voters []Voter `json:"voters"`
 	Labels []Label `json:"labels"`
-	// Confused are the pairs of an expected label and a wrong answer, the frequent ones
-	// first. Items that failed have none.
+	// Confused are pairs of an expected label and a wrong answer, the most frequent first. Failed
+	// items have none.
 	Confused []Confused  `json:"confused"`
 	Stages   []StageTime `json:"stages"`
-	// Errors are the mistakes that the pipeline was surest of, worst first, as many as
-	// Options.Errors asks for.
+	// Errors are the wrong answers with the most confidence, worst first, at most Options.Errors.
 	Errors []Mistake `json:"errors,omitempty"`
-	// Dropped are the voters of whose answers more than 5 % do not count.
+	// Dropped are the voters with more than 5 % of their answers not accepted.
 	Dropped []DroppedReport `json:"dropped,omitempty"`
 }
 
-// Scope separates the items whose expected label the knowledge does not
-// have: they are out of scope, and the right answer to them is none.
+// Scope separates items whose expected label the knowledge does not have: they are out of scope,
+// and the right answer is none.
 type Scope struct {
 	In       int      `json:"in"`
 	Out      int      `json:"out"`
 	Accuracy float64  `json:"in_accuracy"` // of the items in scope
 	Interval Interval `json:"in_accuracy_interval"`
-	// Unanswered is the share of the items in scope that were left without an
-	// answer. A failure is not counted as one.
+	// Unanswered is the share of the items in scope that were left without an answer. A failed item
+	// does not count as unanswered.
 	Unanswered float64 `json:"in_unanswered"`
-	// Recall is the share of the items out of scope that were left without.
+	// Recall is the share of the items out of scope that were left without an answer.
 	Recall         float64  `json:"out_recall"`
 	RecallInterval Interval `json:"out_recall_interval"`
 }
 
-// Flags say how many errors the flag rule catches at what cost, of the scored items. An
-// error is an item without the right answer, failed ones included.
+// Flags count the errors that the flag rule catches, and its false alarms, among the scored items.
+// An error is an item without the right answer; failed items are errors.
 type Flags struct {
 	Errors  int `json:"errors"`
 	Caught  int `json:"caught"`  // of Errors: flagged
@@ -238,10 +235,10 @@ type Flags struct {
 	Right   int `json:"right"`   // of Flagged: false alarms
 }
 
-// Label is a row of the per-label table.
+// Label is a row of the table of labels.
 type Label struct {
 	Label     string  `json:"label"`
-	Support   int     `json:"support"` // items that should get it
+	Support   int     `json:"support"` // items that should get this label
 	Answered  int     `json:"answered"`
 	Precision float64 `json:"precision"`
 	Recall    float64 `json:"recall"`
@@ -252,7 +249,7 @@ type Label struct {
 type StageTime struct {
 	Stage string  `json:"stage"`
 	Rows  int     `json:"rows"`
-	Busy  float64 `json:"busy_seconds"` // of its calls, which overlap
+	Busy  float64 `json:"busy_seconds"` // sum over its calls, which overlap
 }
 
 // Worst returns the labels with the lowest F1, worst first.
@@ -262,7 +259,7 @@ func (r Report) Worst(n int) []Label {
 	return labels[:min(n, len(labels))]
 }
 
-// Report sums up what was counted.
+// Report computes the figures.
 func (c *Counter) Report(t outcome.Totals) Report {
 	c.flags.Flagged = c.flags.Caught + c.flags.Right
 	r := Report{

@@ -14,12 +14,11 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// This file says of a voter many of whose answers do not count what these are, and what
-// would make them count: arguments of the voter or of its prompt. It advises by what the
-// answers are and how the file has the arguments; whether the advice is good for the answers'
-// accuracy, it cannot know.
+// This file explains why many answers of a voter were refused, and advises arguments of the voter
+// or of its prompt that would make them acceptable. The advice depends on the answers and on the
+// file's arguments; whether it helps accuracy, it cannot know.
 
-// advice is what would make answers count.
+// advice returns changes that would make answers acceptable.
 func advice(d outcome.Dropped, p *pipeline.Pipeline, labels []string) []string {
 	var all []string
 	say := func(n int, format string, args ...any) {
@@ -40,7 +39,7 @@ func advice(d outcome.Dropped, p *pipeline.Pipeline, labels []string) []string {
 		say(plain, `read = "plain" would read %d of them as labels`, plain)
 	case plain >= nearest:
 		say(plain, `a voter with read = "plain" would read %d of them as labels`, plain)
-	case knows: // at 1, where nothing but the words of a label counts: what is less may take one label for another
+	case knows: // only 1, where nothing but a label's words counts: less may confuse labels
 		say(nearest, "nearest = 1 would read %d of them as labels", nearest)
 	default:
 		say(nearest, "a voter with nearest = 1 would read %d of them as labels", nearest)
@@ -56,7 +55,7 @@ func advice(d outcome.Dropped, p *pipeline.Pipeline, labels []string) []string {
 	default:
 		say(empty, "%d are empty: see whether the voter's service is asked as its model wants it", empty)
 	}
-	if stop, _ := argument(voter, "stop"); stop != "[]" && (stop != "" || endpoint == "completions") { // a line break ends those
+	if stop, _ := argument(voter, "stop"); stop != "[]" && (stop != "" || endpoint == "completions") { // by default, completions end at a line break
 		first := count(d.Texts, func(t outcome.Text) bool { return begins(t.Answer) })
 		say(first, "%d are but the beginning of an answer: stop = [] lets them go on", first)
 	}
@@ -68,11 +67,10 @@ func advice(d outcome.Dropped, p *pipeline.Pipeline, labels []string) []string {
 	return all
 }
 
-// mostWords is how many words say that no label fits.
+// mostWords limits the words of a text that means that no label fits.
 const mostWords = 4
 
-// begins reports whether an answer is no more than what opens one that goes on: a fence, or
-// a tag.
+// begins reports whether an answer is only the opening of a longer one: a fence, or a tag.
 func begins(text string) bool {
 	return strings.HasPrefix(text, "```") && !strings.HasSuffix(strings.TrimLeft(text, "`"), "```") || strings.HasPrefix(text, "<") && strings.HasSuffix(text, ">") && strings.Count(text, "<") == 1
 }
@@ -86,8 +84,8 @@ func count(texts []outcome.Text, is func(outcome.Text) bool) (n int) {
 	return n
 }
 
-// readable counts the answers that are read as a label with options, and are none
-// without.
+// readable counts the answers that these options read as a label, and that are no label without
+// them.
 func readable(texts []outcome.Text, labels []string, o support.AnswerOptions) int {
 	known := map[string]bool{}
 	for _, l := range labels {
@@ -98,7 +96,7 @@ func readable(texts []outcome.Text, labels []string, o support.AnswerOptions) in
 	})
 }
 
-// stagesOf returns a voter and the prompt stage whose prompts it answers; nil: there is none.
+// stagesOf returns a voter and the prompt stage that it reads; nil: there is none.
 func stagesOf(p *pipeline.Pipeline, name string) (voter, prompt *pipeline.Stage) {
 	for _, s := range p.Stages {
 		switch {
@@ -114,8 +112,7 @@ func stagesOf(p *pipeline.Pipeline, name string) (voter, prompt *pipeline.Stage)
 	return nil, nil
 }
 
-// argument returns the value of a stage's argument, a text without its quotes; ok: the stage
-// has it.
+// argument returns the value of a stage's argument, texts without quotes; ok: the stage has it.
 func argument(s *pipeline.Stage, name string) (value string, ok bool) {
 	if s == nil {
 		return "", false
@@ -135,20 +132,20 @@ func argument(s *pipeline.Stage, name string) (value string, ok bool) {
 	return value, true
 }
 
-// DroppedReport is what is said of a voter's answers that do not count.
+// DroppedReport describes the refused answers of a voter.
 type DroppedReport struct {
 	Voter    string          `json:"voter"`
-	Answers  int             `json:"answers"` // that it gave
-	Dropped  int             `json:"dropped"` // of them
+	Answers  int             `json:"answers"` // all its answers
+	Dropped  int             `json:"dropped"` // of Answers: refused
 	Frequent []DroppedAnswer `json:"frequent"`
 	Advice   []string        `json:"advice,omitempty"`
 }
 
-// DroppedAnswer is one that was dropped, shortened, and without what a terminal would obey.
+// DroppedAnswer is a refused answer, shortened, and without control characters for a terminal.
 type DroppedAnswer struct {
 	Answer string `json:"answer"`
-	Reason string `json:"reason,omitempty"` // why there is none, where it is empty
-	Count  int    `json:"count"`            // at least
+	Reason string `json:"reason,omitempty"` // why Answer is empty
+	Count  int    `json:"count"`            // a lower bound
 }
 
 const (
@@ -156,8 +153,8 @@ const (
 	shownWidth = 60 // runes of an answer
 )
 
-// DroppedAnswers reports the voters of a run of whose answers more than 5 % do not count. The labels
-// are those of the knowledge.
+// DroppedAnswers reports the voters of a run with more than 5 % of their answers refused. The labels
+// are the knowledge's.
 func DroppedAnswers(t outcome.Totals, p *pipeline.Pipeline, labels []string) []DroppedReport {
 	var all []DroppedReport
 	for _, d := range t.Dropped() {
@@ -176,7 +173,7 @@ func of(d outcome.Dropped, p *pipeline.Pipeline, labels []string) DroppedReport 
 	return r
 }
 
-// String says it to a person, in a line.
+// String returns the report as a line for a person.
 func (r DroppedReport) String() string {
 	var frequent []string
 	for _, a := range r.Frequent {

@@ -7,36 +7,33 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// This file says how far chance alone can move a measured share, or the
-// difference of two that were measured on the same items.
+// This file measures how far chance alone can move a measured share, or the difference of two
+// shares measured on the same items.
 //
-// A share gets the score interval (Wilson, "Probable inference, the law of
-// succession, and statistical inference", JASA 22:209-212, 1927), which is close to
-// its level on average and stays within 0 and 1. A promise needs a bound that holds
-// whatever the true share is: AtLeast and AtMost are exact (Clopper and Pearson,
-// "The use of confidence or fiducial limits illustrated in the case of the
-// binomial", Biometrika 26:404-413, 1934).
+// A share gets the score interval (Wilson, "Probable inference, the law of succession, and
+// statistical inference", JASA 22:209-212, 1927), which is close to its level on average and stays
+// within 0 and 1. A promise needs a bound that holds whatever the true share is: AtLeast and AtMost
+// are exact (Clopper and Pearson, "The use of confidence or fiducial limits illustrated in the case
+// of the binomial", Biometrika 26:404-413, 1934).
 //
-// Two ways to answer the same items differ only on those that one of them alone gets
-// right. Their difference gets the score interval for paired proportions (Tango,
-// "Equivalence test and confidence interval for the difference in proportions for the
-// paired-sample design", Statistics in Medicine 17:891-908, 1998), and the exact sign
-// test (McNemar, "Note on the sampling error of the difference between correlated
-// proportions or percentages", Psychometrika 12:153-157, 1947, with the binomial in
-// place of its approximation).
+// Two ways to answer the same items differ only on items that exactly one of them gets right. Their
+// difference gets the score interval for paired proportions (Tango, "Equivalence test and
+// confidence interval for the difference in proportions for the paired-sample design", Statistics
+// in Medicine 17:891-908, 1998), and the exact sign test (McNemar, "Note on the sampling error of
+// the difference between correlated proportions or percentages", Psychometrika 12:153-157, 1947,
+// with the binomial in place of its approximation).
 //
-// All of them take items as independent draws from what the pipeline will see. None
-// corrects for having looked at many of them and named the best.
+// All of them take items as independent draws from what the pipeline will see. None corrects for
+// looking at many figures and naming the best.
 
-// Paired compares two ways to answer the same items by those that one of them alone
-// gets right.
+// Paired compares two ways to answer the same items, by the items that only one of them gets right.
 type Paired struct {
 	Items  int `json:"items"`
-	Lost   int `json:"lost"`   // right by the first way alone
-	Gained int `json:"gained"` // right by the second way alone
+	Lost   int `json:"lost"`   // right by the first way only
+	Gained int `json:"gained"` // right by the second way only
 }
 
-// Add counts an item that each of the two ways got right or not.
+// Add counts an item: first and second say which way got it right.
 func (p *Paired) Add(first, second bool) {
 	p.Items++
 	switch {
@@ -47,7 +44,7 @@ func (p *Paired) Add(first, second bool) {
 	}
 }
 
-// Difference is by how much the second accuracy is above the first.
+// Difference returns the second accuracy minus the first.
 func (p Paired) Difference() float64 {
 	if p.Items == 0 {
 		return 0
@@ -55,21 +52,19 @@ func (p Paired) Difference() float64 {
 	return float64(p.Gained-p.Lost) / float64(p.Items)
 }
 
-// Interval returns Tango's score interval of the difference. Without items nothing is
-// known: -1 to 1.
+// Interval returns Tango's score interval of the difference; -1 to 1 without items.
 func (p Paired) Interval() Interval {
 	z := normalQuantile(IntervalLevel)
 	return Interval{p.bound(z), p.bound(-z)}
 }
 
-// LossAtMost returns how much the second way loses at most, with this confidence,
-// one-sided. It is below 0 where the second way is surely better.
+// LossAtMost returns an upper bound, one-sided and with this confidence, of the second way's loss.
+// It is below 0 if the second way is surely better.
 func (p Paired) LossAtMost(confidence float64) float64 {
 	return -p.bound(normalQuantile(2*confidence - 1))
 }
 
-// MarshalJSON writes the counts, and what follows from them: the difference, its
-// interval and its chance.
+// MarshalJSON writes the counts with the difference, its interval and its chance.
 func (p Paired) MarshalJSON() ([]byte, error) {
 	type counts Paired
 	return json.Marshal(struct {
@@ -80,14 +75,14 @@ func (p Paired) MarshalJSON() ([]byte, error) {
 	}{counts(p), p.Difference(), p.Interval(), p.Chance()})
 }
 
-// bound returns the difference that lies z standard errors below what was counted. That
-// distance falls as the difference grows.
+// bound returns the difference that lies z standard errors below the counted one. That distance
+// falls as the difference grows.
 func (p Paired) bound(z float64) float64 {
 	low, high := -1., 1.
 	if p.Items == 0 {
 		return math.Copysign(1, -z)
 	}
-	for range 60 { // beyond the precision of a float64
+	for range 60 { // 60 halvings exceed the precision of a float64
 		middle := (low + high) / 2
 		if p.score(middle) > z {
 			low = middle
@@ -98,8 +93,8 @@ func (p Paired) bound(z float64) float64 {
 	return (low + high) / 2
 }
 
-// score returns how many standard errors what was counted lies above a difference. The variance
-// is that of the likeliest shares with this difference (Tango 1998, equations 5 to 8).
+// score returns how many standard errors the counted difference lies above another. The variance is
+// that of the likeliest shares with that other difference (Tango 1998, equations 5 to 8).
 func (p Paired) score(difference float64) float64 {
 	n, lost, gained := float64(p.Items), float64(p.Lost), float64(p.Gained)
 	above := gained - lost - n*difference
@@ -116,8 +111,8 @@ func (p Paired) score(difference float64) float64 {
 	return math.Copysign(math.Inf(1), above)
 }
 
-// Chance returns how likely a difference at least as large as this one is, either way,
-// where both ways are equally good: the two-sided exact sign test.
+// Chance returns the probability of a difference at least as large, in either direction, if both
+// ways are equally good: the two-sided exact sign test.
 func (p Paired) Chance() float64 {
 	few, all := min(p.Lost, p.Gained), p.Lost+p.Gained
 	if 2*few == all {
@@ -126,7 +121,7 @@ func (p Paired) Chance() float64 {
 	return min(1, 2*mathext.RegIncBeta(float64(all-few), float64(few+1), .5))
 }
 
-// IntervalLevel is the confidence of two-sided intervals, and the usual one of bounds.
+// IntervalLevel is the confidence of two-sided intervals, and the default of bounds.
 const IntervalLevel = .95
 
 // Interval is a range that holds the true value with the confidence IntervalLevel.
@@ -135,15 +130,13 @@ type Interval struct {
 	High float64 `json:"high"`
 }
 
-// Wilson returns the score interval of a share: right of n items. Without items
-// nothing is known: 0 to 1.
+// Wilson returns the score interval of a share: right of n items; 0 to 1 without items.
 func Wilson(right, n int) Interval {
 	return MeanInterval(float64(right)/float64(max(n, 1)), n)
 }
 
-// MeanInterval returns Wilson's interval of the mean of n values between 0 and 1, as if each were 0 or 1:
-// no other values with this mean vary more, so it is at least as wide as it has to be. Without
-// values nothing is known: 0 to 1.
+// MeanInterval returns Wilson's interval of the mean of n values between 0 and 1, as if each were 0 or 1.
+// No other values with this mean vary more, so it is never too narrow. Without values it is 0 to 1.
 func MeanInterval(p float64, n int) Interval {
 	if n == 0 {
 		return Interval{0, 1}
@@ -155,9 +148,8 @@ func MeanInterval(p float64, n int) Interval {
 	return Interval{max(0, min(low, p)), min(1, max(high, p))} // rounding would miss 0 and 1
 }
 
-// AtLeast returns a lower bound of the true share, with this confidence between 0 and 1,
-// one-sided and exact: the true share is below it in no more than 1 - confidence of samples,
-// whatever it is.
+// AtLeast returns an exact one-sided lower bound of the true share, with this confidence between 0
+// and 1: whatever the true share is, it lies below the bound in at most 1 - confidence of samples.
 func AtLeast(right, n int, confidence float64) float64 {
 	if right == 0 {
 		return 0
@@ -165,7 +157,7 @@ func AtLeast(right, n int, confidence float64) float64 {
 	return mathext.InvRegIncBeta(float64(right), float64(n-right+1), 1-confidence)
 }
 
-// AtMost returns an upper bound of the true share, as AtLeast does a lower one.
+// AtMost returns the upper bound that corresponds to AtLeast.
 func AtMost(right, n int, confidence float64) float64 {
 	if right == n {
 		return 1
@@ -173,6 +165,6 @@ func AtMost(right, n int, confidence float64) float64 {
 	return mathext.InvRegIncBeta(float64(right+1), float64(n-right), confidence)
 }
 
-// normalQuantile returns how many standard deviations either way hold a share of the normal
+// normalQuantile returns how many standard deviations to either side hold a share of the normal
 // distribution.
 func normalQuantile(share float64) float64 { return mathext.NormalQuantile((1 + share) / 2) }

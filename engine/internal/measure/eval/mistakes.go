@@ -8,7 +8,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Confused is how often one label was answered where another one is right.
+// Confused counts the items that got one label where another is right.
 type Confused struct {
 	Expected string `json:"expected"`
 	Answered string `json:"answered"` // empty: no acceptable answer
@@ -21,16 +21,16 @@ type Mistake struct {
 	ID         string      `json:"id"`
 	Text       string      `json:"text"`
 	Expected   string      `json:"expected"`
-	Answer     string      `json:"answer"`               // empty: none; Reason or Error says why
+	Answer     string      `json:"answer"`               // empty: none; see Reason or Error
 	Confidence float64     `json:"confidence,omitempty"` // 0: the election does not estimate it
 	Agreement  float64     `json:"agreement"`
 	Flagged    bool        `json:"flagged"`
 	Reason     string      `json:"reason,omitempty"`
 	Error      string      `json:"error,omitempty"`
-	Neighbours []Neighbour `json:"neighbours,omitempty"` // that speak for the answer, best first; at most maxNeighbours
+	Neighbours []Neighbour `json:"neighbours,omitempty"` // with the answer as label, best first; at most maxNeighbours
 }
 
-// Neighbour is an entry that was found for an item.
+// Neighbour is a candidate of an item.
 type Neighbour struct {
 	ID    string  `json:"id"`
 	Label string  `json:"label"`
@@ -43,21 +43,21 @@ const (
 	maxNeighbourText = 200 // runes
 )
 
-// Mistakes gathers the mistakes that the pipeline was surest of.
+// Mistakes collects the wrong answers with the most confidence.
 type Mistakes struct {
 	most    int
-	counter *Counter // knows which answers are right
+	counter *Counter // says which answers are right
 	worst   []Mistake
 }
 
-// NewMistakes returns an empty collection of at most so many mistakes. The labels are
-// those of the knowledge.
+// NewMistakes returns an empty collection of at most so many mistakes. The labels are the
+// knowledge's.
 func NewMistakes(most int, labels ...string) *Mistakes {
 	return &Mistakes{most: most, counter: NewCounter(labels...)}
 }
 
-// Add looks at one result. Neighbours are its candidates, so they have texts only where
-// the run keeps lists.
+// Add considers one result. Neighbours are its candidates, so they have texts only if the run keeps
+// lists.
 func (m *Mistakes) Add(r outcome.Result) {
 	if m.most == 0 || !Scored(r) || m.counter.Right(r) {
 		return
@@ -71,7 +71,7 @@ func (m *Mistakes) Add(r outcome.Result) {
 		one.Confidence, one.Agreement = r.Confidence, r.Agreement
 		one.Neighbours = speakingFor(r.Answer, r.Candidates)
 	}
-	// Of equally sure ones the first of the input comes first.
+	// Among equally sure ones, the first of the input comes first.
 	at, _ := slices.BinarySearchFunc(m.worst, one, func(a, b Mistake) int {
 		if c := cmp.Compare(b.sureness(), a.sureness()); c != 0 {
 			return c
@@ -83,12 +83,12 @@ func (m *Mistakes) Add(r outcome.Result) {
 	}
 }
 
-// Report returns the mistakes, those that the pipeline was surest of first.
+// Report returns the mistakes, most confident first.
 func (m *Mistakes) Report() []Mistake { return m.worst }
 
 func (m Mistake) sureness() float64 { return cmp.Or(m.Confidence, m.Agreement) }
 
-// speakingFor returns the candidates with a label, the best first.
+// speakingFor returns the candidates with a label, best first.
 func speakingFor(label string, candidates []sdk.Candidate) (all []Neighbour) {
 	for _, c := range candidates {
 		if c.Label != label {
@@ -105,7 +105,7 @@ func speakingFor(label string, candidates []sdk.Candidate) (all []Neighbour) {
 	return all
 }
 
-// confusions returns the pairs that were counted, the frequent ones first.
+// confusions returns the counted pairs, most frequent first.
 func confusions(counted map[Confused]int) []Confused {
 	all := make([]Confused, 0, len(counted))
 	for pair, n := range counted {

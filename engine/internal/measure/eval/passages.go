@@ -9,7 +9,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Cuts are the lengths that recall is measured at where nobody says otherwise.
+// Cuts are the default lengths at which recall is measured.
 var Cuts = []int{5, 10, 20, 100}
 
 const (
@@ -17,69 +17,64 @@ const (
 	failureCut = 20
 )
 
-// Retrieval is what the lists of the retrieve and rerank stages are worth,
-// compared with the gold passages of the input. Shares are means over the items
-// with gold passages, each item counting the same.
+// Retrieval compares the lists of the retrieve and rerank stages with the gold passages of the
+// input. Shares are means over the items with gold passages, all with the same weight.
 type Retrieval struct {
 	Items    int `json:"items"`        // with gold passages
-	Without  int `json:"without_gold"` // left out
-	Failed   int `json:"failed"`       // of Items: stages that they did not get through found nothing
+	Without  int `json:"without_gold"` // items left out: without gold passages
+	Failed   int `json:"failed"`       // of Items: failed; stages that they did not reach found nothing
 	Passages int `json:"passages"`     // of all items together
-	// Absent are the passages that the knowledge does not have. They can never be
-	// found, and count as not found.
+	// Absent counts passages that the knowledge does not have. They can never be found, and count
+	// as not found.
 	Absent  int       `json:"absent"`
 	Example string    `json:"absent_example,omitempty"`
 	Stages  []Ranking `json:"stages"` // in file order
 }
 
-// Ranking is what the lists of one stage are worth.
+// Ranking measures the lists of one stage.
 type Ranking struct {
 	Stage   string `json:"stage"`   // as "retrieve.near"
-	Longest int    `json:"longest"` // list; recall beyond it is that of the whole list
-	// Recall is the mean share of an item's gold passages that stand among its
-	// first K candidates. Anthropic's article on contextual retrieval publishes
-	// the same mean as Pass@k, in percent. It is not the share of items with at
-	// least one passage found, which goes by that name elsewhere.
+	Longest int    `json:"longest"` // length of the longest list; at greater lengths, recall is that of the whole list
+	// Recall is the mean share of an item's gold passages among its first K candidates. Anthropic's
+	// article on contextual retrieval calls this mean Pass@k, in percent. Elsewhere that name means
+	// the share of items with at least one passage found.
 	Recall []Recall `json:"recall"`
 	// Failure is 1 - recall at 20, the article's failure rate of retrieval.
 	Failure float64 `json:"failure_at_20"`
-	// NDCG is the normalised discounted cumulative gain of the first 10
-	// (Jarvelin and Kekalainen, "Cumulated gain-based evaluation of IR
-	// techniques", 2002) as trec_eval computes it: a candidate gains its grade,
-	// divided by log2(1 + rank), and the sum is divided by that of the best
-	// possible list.
+	// NDCG is the normalised discounted cumulative gain of the first 10 (Jarvelin and Kekalainen,
+	// "Cumulated gain-based evaluation of IR techniques", 2002) as trec_eval computes it: a
+	// candidate gains its grade divided by log2(1 + rank), and the sum is divided by that of the
+	// best possible list.
 	NDCG float64 `json:"ndcg_at_10"`
-	// MRR is the mean of 1 / rank of the first gold passage, 0 where there is
-	// none in the list.
+	// MRR is the mean of 1 / rank of the first gold passage; a list without one counts as 0.
 	MRR float64 `json:"mrr"`
 }
 
-// Recall is a recall at a length.
+// Recall is the recall at a length.
 type Recall struct {
 	K     int     `json:"k"`
 	Share float64 `json:"share"`
 }
 
-// Passages compares what stages found with gold passages.
+// Passages compares the lists of stages with gold passages.
 type Passages struct {
 	cuts   []int
 	found  Retrieval
-	sums   map[string]*Ranking // by stage; not divided yet
+	sums   map[string]*Ranking // by stage; sums, not yet means
 	stages []string
-	unseen []source.Gold // passages that are in no list: the knowledge may not have them
+	unseen []source.Gold // passages in no list: the knowledge may not have them
 }
 
-// NewPassages returns an empty counter that measures recall at the given
-// lengths.
+// NewPassages returns an empty counter that measures recall at these lengths.
 func NewPassages(cuts []int) *Passages {
 	cuts = slices.Compact(slices.Sorted(slices.Values(cuts)))
 	return &Passages{cuts: cuts, sums: map[string]*Ranking{}}
 }
 
-// Add counts one result, of a run that keeps its lists.
+// Add counts one result of a run that keeps its lists.
 func (p *Passages) Add(r outcome.Result) {
 	gold := relevant(r.Gold)
-	if len(gold) == 0 || r.Decided != nil { // nothing was searched for what people have decided
+	if len(gold) == 0 || r.Decided != nil { // a person's decision needs no search
 		p.found.Without++
 		return
 	}
@@ -103,8 +98,8 @@ func (p *Passages) Add(r outcome.Result) {
 	}
 }
 
-// relevant is the passages that are relevant, each once: one that a row names again
-// can be found only once, and has the best of its grades.
+// relevant returns the relevant passages, each once, with the best of its grades: a passage that a
+// row names twice can be found only once.
 func relevant(gold []source.Gold) []source.Gold {
 	var all []source.Gold
 	for _, g := range gold {
@@ -133,16 +128,16 @@ func (p *Passages) stage(name string) *Ranking {
 	return s
 }
 
-// ranked says where in a list an item's gold passages stand.
+// ranked is the position of an item's gold passages in a list.
 type ranked struct {
-	places []int  // the rank of each passage, from 1; those that are not found left out
+	places []int  // rank of each passage found, from 1
 	found  []bool // by passage
-	gold   int    // passages in all
+	gold   int    // number of passages
 	ndcg   float64
 }
 
-// rank finds gold passages in a list. Of several entries that hold the same
-// passage the first counts, the others gain nothing.
+// rank finds gold passages in a list. If several entries hold the same passage, only the first
+// gains.
 func rank(gold []source.Gold, list []sdk.Candidate) ranked {
 	r := ranked{gold: len(gold), found: make([]bool, len(gold))}
 	gains := make([]float64, 0, len(list))
@@ -167,16 +162,16 @@ func rank(gold []source.Gold, list []sdk.Candidate) ranked {
 	return r
 }
 
-// NDCG is the normalised discounted cumulative gain of the first 10 of a list, for an item
+// NDCG returns the normalised discounted cumulative gain of the first 10 of a list, for an item
 // with gold passages; see Ranking.
 func NDCG(gold []source.Gold, list []sdk.Candidate) float64 { return rank(relevant(gold), list).ndcg }
 
-// Recalled is the share of an item's gold passages among the first k of a list.
+// Recalled returns the share of an item's gold passages among the first k of a list.
 func Recalled(gold []source.Gold, list []sdk.Candidate, k int) float64 {
 	return rank(relevant(gold), list).within(k)
 }
 
-// Reciprocal is 1 / rank of the first gold passage in a list; 0: there is none.
+// Reciprocal returns 1 / rank of the first gold passage in a list; 0: there is none.
 func Reciprocal(gold []source.Gold, list []sdk.Candidate) float64 {
 	return rank(relevant(gold), list).reciprocal()
 }
@@ -188,7 +183,7 @@ func (r ranked) reciprocal() float64 {
 	return 1 / float64(r.places[0])
 }
 
-// gainOf is the discounted cumulative gain of the first ndcgCut.
+// gainOf returns the discounted cumulative gain of the first ndcgCut.
 func gainOf(gains []float64) float64 {
 	sum := 0.0
 	for i, g := range gains[:min(ndcgCut, len(gains))] {
@@ -197,7 +192,7 @@ func gainOf(gains []float64) float64 {
 	return sum
 }
 
-// within is the share of the passages among the first k.
+// within returns the share of the passages among the first k.
 func (r ranked) within(k int) float64 {
 	n := 0
 	for _, place := range r.places {
@@ -213,16 +208,16 @@ func (s *Ranking) add(r ranked, length int) {
 	for i := range s.Recall {
 		s.Recall[i].Share += r.within(s.Recall[i].K)
 	}
-	s.Failure += r.within(failureCut) // what is left of 1 is failure; see Report
+	s.Failure += r.within(failureCut) // a sum of recall; Report subtracts its mean from 1
 	s.NDCG += r.ndcg
 	s.MRR += r.reciprocal()
 }
 
-// Unseen returns the passages that are in no list: the knowledge may lack them.
+// Unseen returns the passages in no list: the knowledge may lack them.
 func (p *Passages) Unseen() []source.Gold { return p.unseen }
 
-// Report sums up what was counted, given which of Unseen the knowledge does not
-// have; nil where no item has gold passages.
+// Report computes the figures. absent are the passages of Unseen that the knowledge does not have.
+// It returns nil if no item has gold passages.
 func (p *Passages) Report(absent []source.Gold) *Retrieval {
 	if p.found.Items == 0 {
 		return nil
@@ -244,19 +239,18 @@ func (p *Passages) Report(absent []source.Gold) *Retrieval {
 	return &r
 }
 
-// Promised is what was promised of the answers that are not flagged, and what became of
-// it on these items.
+// Promised is a promise about the answers that are not flagged, with its outcome on these items.
 type Promised struct {
-	Accuracy   float64 `json:"accuracy"` // at least, of the answers that are not flagged
+	Accuracy   float64 `json:"accuracy"` // least share of right answers among those not flagged
 	Confidence float64 `json:"confidence"`
-	Answered   int     `json:"answered"` // of the scored items, without a flag
+	Answered   int     `json:"answered"` // scored items with an answer and no flag
 	Right      int     `json:"right"`    // of Answered
-	// Interval is that of Right among Answered. The promise is broken where all of it is
-	// below Accuracy, and kept where all of it is above.
+	// Interval is that of Right among Answered. The promise is broken if it lies below Accuracy,
+	// and kept if it lies above.
 	Interval Interval `json:"interval"`
 
-	// Caught is the share of the items out of scope that is flagged or left without an
-	// answer, at least; 0: nothing was promised about them.
+	// Caught is the least share of out-of-scope items flagged or left without an answer; 0: no
+	// promise about them.
 	Caught         float64  `json:"caught,omitempty"`
 	Outside        int      `json:"out,omitempty"`        // items out of scope
 	CaughtOf       int      `json:"out_caught,omitempty"` // of Outside
@@ -265,13 +259,12 @@ type Promised struct {
 	counter *Counter
 }
 
-// NewPromised returns what is to be measured of a promise, where the knowledge has these
-// labels.
+// NewPromised returns an empty measurement of a promise, for a knowledge with these labels.
 func NewPromised(accuracy, confidence, caught float64, labels ...string) *Promised {
 	return &Promised{Accuracy: accuracy, Confidence: confidence, Caught: caught, counter: NewCounter(labels...)}
 }
 
-// Add counts one result. Those that failed say nothing about answers.
+// Add counts one result. It ignores failed items, which say nothing about answers.
 func (p *Promised) Add(r outcome.Result) {
 	if p == nil || !Scored(r) || r.Failure != nil {
 		return

@@ -10,54 +10,53 @@ import (
 	"strconv"
 )
 
-// This file finds from which confidence on answers are right often enough, and
-// promises it: of the answers from that threshold on, at least a share A is right. It
-// holds with a confidence that is chosen: whoever makes many such promises, each on rows
-// of its own, breaks at most 1 - confidence of them.
+// This file finds the confidence from which on answers are right often enough, and promises it: of
+// the answers from that threshold on, at least a share A is right. The promise has a chosen
+// confidence: whoever makes many such promises, each on rows of its own, breaks at most 1 -
+// confidence of them.
 //
 // # The method
 //
-// Thresholds are tried from the surest answers downwards, one distinct confidence after
-// the other. Each is tested exactly, by the binomial tail of its errors (Clopper and
-// Pearson, 1934: interval.go); the first that fails ends the search, and the one
-// before it is the answer. That is fixed-sequence testing as in Angelopoulos, Bates,
-// Candès, Jordan and Lei, "Learn then Test: Calibrating Predictive Algorithms to Achieve
-// Risk Control" (arXiv:2110.01052, 2021; Annals of Applied Statistics, 2025), for the
-// risk of a classifier that may abstain (Geifman and El-Yaniv, "Selective Classification
-// for Deep Neural Networks", NeurIPS 2017). No test pays for the others: a promise is
-// broken only if the very first threshold that is too low passes its test, which happens
-// with a probability of at most 1 - confidence. Correcting for as few as twenty thresholds
-// instead would answer a tenth to a half less.
+// The search tries thresholds downwards from the surest answers, one distinct confidence after the
+// other. It tests each exactly, by the binomial tail of its errors (Clopper and Pearson, 1934:
+// interval.go). The first that fails ends the search, and the one before it is the answer. This is
+// fixed-sequence testing as in Angelopoulos, Bates, Candès, Jordan and Lei, "Learn then Test:
+// Calibrating Predictive Algorithms to Achieve Risk Control" (arXiv:2110.01052, 2021; Annals of
+// Applied Statistics, 2025), for the risk of a classifier that may abstain (Geifman and El-Yaniv,
+// "Selective Classification for Deep Neural Networks", NeurIPS 2017). It needs no correction for
+// the number of tests: a promise is broken only if the very first threshold that is too low passes
+// its test, which happens with a probability of at most 1 - confidence. Correcting for as few as
+// twenty thresholds instead would answer a tenth to a half less.
 //
-// A few answers can show nothing. So the first test is about the number of them that just
-// passes with five errors; with fewer, down to none, where that is more than two fifths of
-// all; with more where it is less than a fifth. It depends on how many answers there are,
-// on A and on the confidence, never on which answers are right.
+// A few answers can show nothing. So the first test takes as many answers as just pass with five
+// errors. It allows fewer errors, down to none, if that is more than two fifths of all answers, and
+// more errors if it is less than a fifth. Its size depends on the number of answers, on A and on
+// the confidence, never on which answers are right.
 //
-// On 2,000 rows drawn from populations of nine shapes this answers 84 % of what could be
-// answered if the truth were known (TestDraws), more for 0.95 than for 0.98. The least is
-// answered where even the surest answers are wrong nearly as often as the promise allows.
+// On 2,000 rows drawn from populations of nine shapes, this answers 84 % of what could be answered
+// if the truth were known (TestDraws), more for 0.95 than for 0.98. It answers least where even the
+// surest answers are wrong nearly as often as the promise allows.
 //
-// # What it takes for granted
+// # Assumptions
 //
-// Rows are independent draws of what the pipeline will see, out-of-scope rows as often
-// as they will come. Nothing else was chosen on them. The guarantee is exact where the
-// share of errors does not fall as the threshold does; calibration is not needed. Where
-// the surest answers are worse than the next, only a threshold that is first tested just
-// there can pass a little more often; draws of that shape are in the tests.
+// Rows are independent draws of what the pipeline will see, with out-of-scope rows as often as they
+// will come. Nothing else was chosen on them. The guarantee is exact if the share of errors does
+// not fall as the threshold does; calibration is not needed. If the surest answers are worse than
+// the next, a threshold that is first tested just there can pass a little more often; the tests
+// have draws of that shape.
 //
-// Rows with the same text are one row, because a second copy shows nothing new: it is
-// right where all its copies are, and has the highest of their confidences.
+// Rows with the same text count as one row, because a copy shows nothing new: it is right if all
+// its copies are, and has the highest of their confidences.
 //
-// An answer to a row that is out of scope is wrong; leaving it without an answer, or
-// flagging it, catches it. How many are caught is promised beside the accuracy, with the
-// same confidence each, for the threshold that was chosen: by an exact bound for each of
-// some numbers of missed rows, corrected for how many numbers these are.
+// An answer to an out-of-scope row is wrong; flagging the row, or leaving it without an answer,
+// catches it. For the chosen threshold, the promise also says how many are caught, with the same
+// confidence: an exact bound for each of a list of numbers of missed rows, corrected for the length
+// of the list.
 //
-// It is arithmetic alone: which pipeline was asked, and which rule reads the threshold,
-// is for package tune.
+// This file only calculates: package tune knows which pipeline was asked, and which rule reads the
+// threshold.
 
-// Where the sequence of tests starts: see the package's documentation.
+// Bounds of the first test: see the comment above.
 const (
 	startErrors = 5
 	startMost   = 2. / 5 // of the answers
@@ -68,12 +67,12 @@ func (g PromiseGoal) String() string {
 	return fmt.Sprintf("%v with %v %% confidence", g.Accuracy, math.Round(1e4*g.Confidence)/100)
 }
 
-// holds tests whether this many answers, so many of them wrong, show the goal.
+// holds tests whether so many answers with so many errors prove the goal.
 func (g PromiseGoal) holds(answers, wrong int) bool {
 	return AtLeast(answers-wrong, answers, g.Confidence) >= g.Accuracy
 }
 
-// Needs is the least number of answers that show a goal with so many errors among them.
+// Needs returns the least number of answers that prove a goal with so many errors among them.
 func (g PromiseGoal) Needs(wrong int) int {
 	high := wrong + 1
 	for !g.holds(high, wrong) {
@@ -82,8 +81,7 @@ func (g PromiseGoal) Needs(wrong int) int {
 	return high/2 + sort.Search(high-high/2, func(n int) bool { return g.holds(high/2+n, wrong) })
 }
 
-// start is how many of so many answers the first test is about: some number of errors
-// just passes with it.
+// start returns the size of the first test, in answers: some number of errors just passes with it.
 func (g PromiseGoal) start(answers int) int {
 	start := g.Needs(0)
 	for wrong := 1; ; wrong++ {
@@ -95,8 +93,8 @@ func (g PromiseGoal) start(answers int) int {
 	}
 }
 
-// Check returns an error where a goal is none, and where so many rows cannot show it
-// whatever their answers are, so that nobody pays for these.
+// Check returns an error if a goal is invalid, or if so few rows cannot prove it whatever the
+// answers are, so that nobody pays for them.
 func (g PromiseGoal) Check(rows int) error {
 	switch {
 	case g.Accuracy == 1:
@@ -112,7 +110,7 @@ func (g PromiseGoal) Check(rows int) error {
 	return nil
 }
 
-// refusal says why the first test failed and what would help.
+// refusal says why the first test failed, and what would help.
 func (g PromiseGoal) refusal(n, wrong, answers int) error {
 	allowed := 0
 	for g.holds(n, allowed+1) {
@@ -125,8 +123,8 @@ func (g PromiseGoal) refusal(n, wrong, answers int) error {
 	return fmt.Errorf("no threshold shows %s: of the %d surest of %d answers %d are wrong, and at most %d may be. %s", g, n, answers, wrong, allowed, advice)
 }
 
-// enough is about how many answers are needed if this share of the surest is wrong; 0: no
-// number is enough.
+// enough estimates how many answers are needed if this share of the surest is wrong; 0: no number
+// is enough.
 func (g PromiseGoal) enough(rate float64) int {
 	if rate >= 1-g.Accuracy {
 		return 0
@@ -145,11 +143,10 @@ func (g PromiseGoal) enough(rate float64) int {
 	}
 }
 
-// missedAtMost bounds the share of the rows out of scope that get an answer from the
-// threshold on, where the threshold was chosen on the same rows. For a threshold that
-// is fixed, the exact bound of the number missed would do. Here it is the bound of the
-// next number of a list, with the confidence divided among the list: whatever the
-// threshold, the bound then holds (Bonferroni).
+// missedAtMost is an upper bound of the share of out-of-scope rows that get an answer from the
+// threshold on. The exact bound of the number missed would do for a fixed threshold, but this one
+// was chosen on the same rows. So the bound is that of the next number of a list, with the
+// confidence divided among the list: it holds whatever the threshold (Bonferroni).
 func missedAtMost(missed, outside int, confidence float64) float64 {
 	list, at := 0, outside
 	for n := 0; n < outside; n += n/10 + 1 { // 0, 1, ... 10, 12, ...
@@ -160,23 +157,23 @@ func missedAtMost(missed, outside int, confidence float64) float64 {
 	return AtMost(at, outside, 1-(1-confidence)/float64(list))
 }
 
-// PromiseGoal is what is to be promised. Both are above 0 and below 1.
+// PromiseGoal is the goal of a promise. Both fields are above 0 and below 1.
 type PromiseGoal struct {
-	Accuracy   float64 // of the answers from the threshold on, at least
-	Confidence float64 // that it is so
+	Accuracy   float64 // least share of right answers from the threshold on
+	Confidence float64 // probability that the promise holds
 }
 
-// PromiseItem is what became of a row with a label.
+// PromiseItem is the outcome of a row with a label.
 type PromiseItem struct {
 	Text       string
-	Confidence float64 // of its answer, from 0 to 1; higher for surer ones, nothing more is asked of it
+	Confidence float64 // of its answer, from 0 to 1; only its order matters: surer answers have more
 	Answered   bool
 	Right      bool // has the right answer
 	Outside    bool // is out of scope: no answer would be right
 }
 
-// Promise says that of the answers from a threshold on at least Goal.Accuracy are right,
-// and what was seen.
+// Promise says that at least Goal.Accuracy of the answers from a threshold on are right, with the
+// counts that show it.
 type Promise struct {
 	Goal     PromiseGoal
 	Rows     int // distinct texts
@@ -184,15 +181,15 @@ type Promise struct {
 	Right    int // of Answered
 	Outside  int // of Rows: out of scope
 	Missed   int // of Outside: among Answered
-	// Caught is the share of the rows out of scope that are flagged or left without an
-	// answer, at least, with the goal's confidence; 0 where Outside is.
+	// Caught is a lower bound, with the goal's confidence, of the share of out-of-scope rows that
+	// are flagged or left without an answer; 0 if Outside is 0.
 	Caught float64
 
-	least, beyond float64 // confidences: the lowest of Answered, the highest below it; -1: none is below
+	least, beyond float64 // confidences: the lowest of Answered, the highest below it; -1: there is none
 }
 
-// FindPromise finds the lowest threshold that keeps a goal on items like these. An error says
-// why there is none, and how many rows it takes where there are too few.
+// FindPromise returns the lowest threshold that keeps a goal on such items. An error says why there
+// is none and, if there are too few rows, how many it takes.
 func FindPromise(items []PromiseItem, g PromiseGoal) (Promise, error) {
 	rows := distinct(items)
 	answers := 0
@@ -207,13 +204,12 @@ func FindPromise(items []PromiseItem, g PromiseGoal) (Promise, error) {
 	return g.find(rows, g.start(answers))
 }
 
-// find finds the threshold on rows of which none depends on another. The first test is
-// about start answers.
+// find returns the threshold on independent rows. The first test is about start answers.
 func (g PromiseGoal) find(rows []PromiseItem, start int) (Promise, error) {
 	p := Promise{Goal: g, Rows: len(rows)}
 	answers := slices.DeleteFunc(slices.Clone(rows), func(i PromiseItem) bool { return !i.Answered })
 	slices.SortStableFunc(answers, func(a, b PromiseItem) int { return cmp.Compare(b.Confidence, a.Confidence) })
-	wrong, proven := 0, -1 // proven: the errors with which the last test passed
+	wrong, proven := 0, -1 // proven: the errors in the last test that passed
 	for n := 1; n <= len(answers); n++ {
 		if !answers[n-1].Right {
 			wrong++
@@ -221,7 +217,7 @@ func (g PromiseGoal) find(rows []PromiseItem, start int) (Promise, error) {
 		if n < start || n < len(answers) && answers[n].Confidence == answers[n-1].Confidence {
 			continue
 		}
-		// More answers with the same errors pass where fewer did.
+		// With the same errors, more answers pass if fewer did.
 		if wrong != proven && !g.holds(n, wrong) {
 			if p.Answered == 0 {
 				return p, g.refusal(n, wrong, len(answers))
@@ -277,9 +273,9 @@ func distinct(items []PromiseItem) []PromiseItem {
 	return rows
 }
 
-// Threshold is the promised threshold for a rule that flags the confidences below it or,
-// inclusive, also those that equal it: the number with the fewest decimals about half-way
-// between two confidences, so that their last digits do not matter.
+// Threshold returns the promised threshold for a rule that flags lower confidences or, if
+// inclusive, equal ones too. It is the number with the fewest decimals about half-way between two
+// confidences, so that their last digits do not matter.
 func (p Promise) Threshold(inclusive bool) float64 {
 	switch {
 	case p.beyond < 0 && !inclusive:

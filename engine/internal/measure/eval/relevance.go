@@ -10,24 +10,22 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// This file judges what a search found for a question without reading it as a
-// language model does: which of its words matched, and whether it is likely that anything
-// that was found answers it.
+// This file judges the result of a search without reading it as a language model does: which words
+// of the question matched, and whether any passage found is likely to answer it.
 //
-// A search always finds something. Its scores do not say whether that answers: they are
-// comparable only within one question. Judge uses two features that mean the same for each
-// question: the cosine of the nearest candidate, and the share of the question's words,
-// weighted by idf among the candidates, that one of the first five has. A logistic
-// regression makes a probability of them, fitted on four collections that count the same,
-// where half of the questions have an answer: the example documentation (54 questions),
-// Anthropic's nine codebases (124), SciFact (300 claims) and CLINC150 as a list of
-// frequent questions (300 utterances, and 300 that are out of its scope). Questions without an
-// answer are those about another of these collections ("foreign"), and the collection's
-// own with all documents left out that answer them ("near").
+// A search always finds something. Its scores do not say whether that answers the question: they
+// are comparable only within one question. Judge uses two features that mean the same for each
+// question: the cosine of the nearest candidate, and the share of the question's words, weighted by
+// idf among the candidates, that one of the first five has. A logistic regression turns them into a
+// probability. It is fitted on four collections with equal weight, where half of the questions have
+// an answer: the example documentation (54 questions), Anthropic's nine codebases (124), SciFact
+// (300 claims) and CLINC150 as a list of frequent questions (300 utterances, and 300 that are out
+// of its scope). Questions without an answer are those about another of these collections
+// ("foreign"), and the collection's own with all documents left out that answer them ("near").
 //
-// On each collection, by a model that was fitted on the other three: the area under the ROC
-// curve over all, foreign and near ones; then how many of the questions Judge calls
-// unlikely, in percent.
+// The table shows, for each collection and a model fitted on the other three, the area under the
+// ROC curve over all, foreign and near questions; then the percentage of questions that Judge calls
+// unlikely.
 //
 //	                     AUC all  foreign  near   has answer  foreign  near
 //	minilm
@@ -41,41 +39,41 @@ import (
 //	  CLINC150               .83      .95   .73           10       87    33   out of scope: .81, 38
 //	  SciFact                .76      .82   .69            2       19     4
 //
-// So a question about something else is recognised, and one that the documents come close to
-// is mostly not. By words alone the probability does not carry over well enough to be shown (an AUC
-// of .76), and a question in other words than the answer's may seem to have none. All
-// collections are English: in another language only its analyzer's own stop words are left out.
+// So Judge recognises a question about something else, but mostly not one that the documents come
+// close to. By words alone the probability does not carry over well enough to be shown (an AUC of
+// .76), and a question in other words than the answer's may seem to have none. All collections are
+// English: in another language only its analyzer's own stop words are left out.
 //
-// The package decides nothing: passages are shown all the same.
+// The judgement changes nothing: passages are shown all the same.
 
-// inspected is how many of the best candidates the coverage is looked for in.
+// inspected is the number of best candidates whose coverage counts.
 const inspected = 5
 
 // relevanceModel is a logistic regression (Platt, "Probabilistic outputs for support vector
 // machines", 1999) over the features.
 type relevanceModel struct {
 	offset, cosine, covered float64
-	unlikely                float64 // the probability below which a person should know
-	calibrated              bool    // the probability is worth showing
+	unlikely                float64 // a person is warned below this probability
+	calibrated              bool    // the probability is reliable enough to show
 }
 
-// The models as they fit the collections that the package's documentation names.
+// The models as fitted to the collections that the comment above names.
 var (
-	// byMiniLM knows how cosines of minilm are distributed.
+	// byMiniLM fits the distribution of minilm's cosines.
 	byMiniLM = relevanceModel{offset: -4.16, cosine: 5.29, covered: 3.66, unlikely: .15, calibrated: true}
-	// byWords goes by words alone, since another embedder has cosines of its own.
+	// byWords uses words alone, because another embedder's cosines have another distribution.
 	byWords = relevanceModel{offset: -2.33, covered: 5.03, unlikely: .2}
 )
 
-// RelevanceFeatures are what is known of the best candidates of a question.
+// RelevanceFeatures are the features of a question's best candidates.
 type RelevanceFeatures struct {
-	Cosine  float64 // of the nearest; NaN: no vectors were compared
-	Covered float64 // the largest share of the question's words, by weight, that one of the first five has
+	Cosine  float64 // of the nearest candidate; NaN: no vectors were compared
+	Covered float64 // highest share of the question's words, by weight, in one of the first five candidates
 }
 
-// Features reads those of candidates, best first as a pipeline left them; false: there is
-// nothing to judge by, since nothing was searched for, or the question has no word that
-// tells passages apart.
+// Features computes the features of candidates, best first as a pipeline left them. It returns
+// false if there is no basis: nothing was searched, or no word of the question tells passages
+// apart.
 func (t *QuestionTerms) Features(best []sdk.Candidate) (RelevanceFeatures, bool) {
 	f, scored := RelevanceFeatures{Cosine: math.NaN()}, false
 	for i, c := range best {
@@ -90,16 +88,16 @@ func (t *QuestionTerms) Features(best []sdk.Candidate) (RelevanceFeatures, bool)
 	return f, scored && t.total > 0
 }
 
-// Judgement is whether one of the candidates is likely to answer the question.
+// Judgement says whether any candidate is likely to answer the question.
 type Judgement struct {
-	Unlikely bool // probably none does
-	// Probability that one does, where half of all questions have an answer; NaN: not known
-	// well enough to be shown.
+	Unlikely bool // probably none answers it
+	// Probability that one answers it, if half of all questions have an answer; NaN: too unreliable
+	// to show.
 	Probability float64
 }
 
-// Judge judges the best candidates of a question, found by an embedder as a file names it.
-// Where there is nothing to judge by, nothing is unlikely.
+// Judge judges a question's best candidates. embedder is its name in the file. Without a basis,
+// Unlikely is false.
 func (t *QuestionTerms) Judge(embedder string, best []sdk.Candidate) Judgement {
 	f, ok := t.Features(best)
 	if !ok {
@@ -132,12 +130,12 @@ type QuestionTerms struct {
 	total    float64
 }
 
-// asking are words that make a question of a sentence, and that its answer seldom has. As
-// the analyzer english leaves out few, they would seem to be rare.
+// asking are words that turn a sentence into a question and that its answer seldom has. The
+// analyzer english leaves out few of them, so they would seem rare.
 var asking = strings.Fields("how what when where which who whom whose why i me my we us our you your he him his she her it its " +
 	"do does did doing can could should would may might must shall will am is are was were be been has have had any some there about")
 
-// english leaves out the words that nearly every text has.
+// english is an analyzer that leaves out the words of nearly every text.
 var english = func() support.Analyzer {
 	a, err := support.NamedAnalyzer("english")
 	if err != nil {
@@ -146,10 +144,9 @@ var english = func() support.Analyzer {
 	return a
 }()
 
-// QuestionTermsOf reads the words of a question by the analyzer with a name, which is that of
-// the store; english where it has none. A word's weight is its inverse document frequency
-// as in BM25, counted among the candidates of a search, so that a word which few of them
-// have decides.
+// QuestionTermsOf splits a question into words with the store's analyzer, by its name; with english
+// if there is none. A word's weight is its inverse document frequency as in BM25, counted among the
+// candidates of a search, so that rare words decide.
 func QuestionTermsOf(question, analyzer string, among []sdk.Candidate) *QuestionTerms {
 	t := &QuestionTerms{weights: map[string]float64{}}
 	var err error
@@ -174,8 +171,8 @@ func QuestionTermsOf(question, analyzer string, among []sdk.Candidate) *Question
 	return t
 }
 
-// plain is a question without those words that nearly every English text or question has.
-// They stay where the analyzer is that of another language.
+// plain returns a question without words of nearly every English text or question. For an analyzer
+// of another language it returns the question as it is.
 func (t *QuestionTerms) plain(question string) string {
 	switch t.analyzer.String() {
 	case "english", "code", "standard":
@@ -188,8 +185,8 @@ func (t *QuestionTerms) plain(question string) string {
 	}), " ")
 }
 
-// searched is what the words of a candidate are looked for in: its text and context, and
-// the title, path and headings of its document.
+// searched returns the text of a candidate in which words are sought: its text and context, and the
+// title, path and headings of its document.
 func searched(c sdk.Candidate) string {
 	parts := []string{c.Context, c.Text}
 	for _, key := range []string{"title", "path", "headings"} {
@@ -200,7 +197,7 @@ func searched(c sdk.Candidate) string {
 	return strings.Join(parts, "\n")
 }
 
-// in returns those of the terms that a text has.
+// in returns the terms that a text has.
 func (t *QuestionTerms) in(text string) map[string]bool {
 	found := map[string]bool{}
 	for _, word := range t.analyzer.Append(nil, text) {
@@ -211,7 +208,7 @@ func (t *QuestionTerms) in(text string) map[string]bool {
 	return found
 }
 
-// covered is the share of the terms, by weight, that a text has, from 0 to 1.
+// covered returns the share of the terms, by weight, that a text has, from 0 to 1.
 func (t *QuestionTerms) covered(text string) float64 {
 	sum := 0.0
 	for word := range t.in(text) {
@@ -220,8 +217,8 @@ func (t *QuestionTerms) covered(text string) float64 {
 	return min(1, sum/t.total)
 }
 
-// Densest is the first of the n successive texts, such as lines, that together have most
-// of the terms by weight: 0 where none has any.
+// Densest returns the first of the n successive texts, such as lines, that together have most of
+// the terms by weight; 0 if none has any.
 func (t *QuestionTerms) Densest(texts []string, n int) int {
 	found := make([]map[string]bool, len(texts))
 	for i, text := range texts {
@@ -245,9 +242,8 @@ func (t *QuestionTerms) Densest(texts []string, n int) int {
 	return best
 }
 
-// Mark puts before and after around the words of a line that are terms, in whatever form
-// they stand there. Where a language is written without spaces nothing is marked, since
-// words are not known there.
+// Mark puts before and after around the words of a line that are terms in any inflected form. It
+// marks nothing in languages written without spaces, where it cannot tell words.
 func (t *QuestionTerms) Mark(line, before, after string) string {
 	var b strings.Builder
 	inWord := func(r rune) bool {

@@ -11,7 +11,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Parts are what pipelines have and can do without.
+// Parts are the parts of a pipeline that it can do without.
 var Parts = []string{"enrich", "dense", "lexical", "rerank"}
 
 // PartError says why a part cannot be left out.
@@ -19,7 +19,7 @@ type PartError struct{ Part, Why string }
 
 func (e *PartError) Error() string { return fmt.Sprintf("leave out %s: %s", e.Part, e.Why) }
 
-// withoutPart returns what leaves a part out; nil where the pipeline does not have it.
+// withoutPart returns overrides that leave a part out; nil if the pipeline does not have it.
 func withoutPart(p *pipeline.Pipeline, part string) []pipeline.Override {
 	switch part {
 	case "enrich":
@@ -38,8 +38,8 @@ func withoutPart(p *pipeline.Pipeline, part string) []pipeline.Override {
 	return set
 }
 
-// unenriched leaves out all enrich blocks of what is searched: that is another
-// generation then, which is built beside the one with them.
+// unenriched leaves out the enrich blocks of all searched knowledge. That makes another generation,
+// built beside the enriched one.
 func unenriched(p *pipeline.Pipeline) []pipeline.Override {
 	var set []pipeline.Override
 	for _, k := range p.Knowledge() {
@@ -52,9 +52,9 @@ func unenriched(p *pipeline.Pipeline) []pipeline.Override {
 	return set
 }
 
-// oneLeg lets all hybrid searches search in one mode. A keep that reads a score of
-// the leg that is left out, or the fused score, which is another one then, would drop
-// what it was not written for: it is left out too. A reranker's score is its own.
+// oneLeg sets all hybrid searches to one mode. It also leaves out a keep rule that reads a score of
+// the missing mode, or the fused score, which then differs: the rule would drop candidates that it
+// was not written for. A reranker's score does not change.
 func oneLeg(p *pipeline.Pipeline, mode sdk.Mode, without string) []pipeline.Override {
 	var set []pipeline.Override
 	for _, s := range p.Stages {
@@ -74,7 +74,7 @@ func oneLeg(p *pipeline.Pipeline, mode sdk.Mode, without string) []pipeline.Over
 	return set
 }
 
-// off names the first block of a part that the file has and does not use.
+// off names the first block of a part that the file has but does not enable.
 func off(p *pipeline.Pipeline, part string) string {
 	stages := p.Stages
 	for _, k := range p.Knowledge() {
@@ -125,44 +125,43 @@ func without(p *pipeline.Pipeline, names []string) ([]Variant, error) {
 	return all, nil
 }
 
-// Options say what is measured: the pipeline as it is, or variants of it by Sweep or
-// by Ablate.
+// Options say what to measure: the pipeline as it is, or its variants by Sweep or Ablate.
 type Options struct {
-	Cuts   []int    // lengths that recall is measured at; nil: Cuts
+	Cuts   []int    // lengths at which recall is measured; nil: Cuts
 	Sweep  []Target // every combination of their values
-	Ablate []string // whole, and without each of these Parts
-	Errors int      // mistakes that Report.Errors has at most
-	// Results is given the results, in the order of the input; nil: nobody wants them. It
-	// goes with one pipeline, without Sweep and Ablate.
+	Ablate []string // the whole pipeline, and without each of these Parts
+	Errors int      // most mistakes in Report.Errors
+	// Results gets the results, in the order of the input; nil: not wanted. It needs a single
+	// pipeline, without Sweep and Ablate.
 	Results func([]outcome.Result) error
 }
 
-// Target is an argument with the values that it is given in turn.
+// Target is an argument with values to try in turn.
 type Target struct {
-	Name   string // STAGE.ARGUMENT, BLOCK.STAGE.ARGUMENT or var.NAME; as pipeline.Override has it
+	Name   string // STAGE.ARGUMENT, BLOCK.STAGE.ARGUMENT or var.NAME, as in pipeline.Override
 	Values []string
 }
 
 // Variant is a pipeline with some of its arguments set.
 type Variant struct {
-	Values []string // that tell it from the others
+	Values []string // that distinguish it
 	Name   string   // for people; empty: the pipeline as it is
 	Set    []pipeline.Override
 }
 
-// Comparison is what variants are worth.
+// Comparison holds the reports of variants.
 type Comparison struct {
 	Targets []string `json:"targets"`
 	Rows    []Row    `json:"rows"`
 }
 
-// Row is what a variant reached.
+// Row is the report of one variant.
 type Row struct {
 	Set    []string `json:"set"` // values, in the order of the targets
 	Report Report   `json:"report"`
 }
 
-// Targets name the values of the variants; nil: there is one, without values.
+// Targets names the values of the variants; nil: the only variant has none.
 func (o Options) Targets() []string {
 	if len(o.Ablate) > 0 {
 		return []string{"WITHOUT"}
@@ -174,8 +173,8 @@ func (o Options) Targets() []string {
 	return names
 }
 
-// First sets the first value of every target, so that a file can be opened whose
-// variables Sweep alone gives values.
+// First sets every target to its first value, so that a file opens whose variables get values from
+// Sweep alone.
 func (o Options) First() []pipeline.Override {
 	var set []pipeline.Override
 	for _, t := range o.Sweep {
@@ -184,8 +183,8 @@ func (o Options) First() []pipeline.Override {
 	return set
 }
 
-// Variants are those of a pipeline that are measured. The values of the last target
-// change fastest. An error is a *PartError.
+// Variants returns the variants of a pipeline to measure. The values of the last target change
+// fastest. An error is a *PartError.
 func (o Options) Variants(p *pipeline.Pipeline) ([]Variant, error) {
 	if len(o.Ablate) > 0 {
 		return without(p, o.Ablate)
@@ -207,39 +206,38 @@ func (o Options) Variants(p *pipeline.Pipeline) ([]Variant, error) {
 	return all, nil
 }
 
-// Voter is what a voter's heaviest accepted answer alone would have reached, and what
-// the voter is worth to the election, of the scored items that it was asked about.
+// Voter measures a voter on the scored items that it was asked about: its heaviest accepted answer
+// alone, and its worth to the election.
 type Voter struct {
 	Name             string   `json:"name"`
 	Asked            int      `json:"asked"` // scored items that it was asked about
 	Accuracy         float64  `json:"accuracy"`
 	AccuracyInterval Interval `json:"accuracy_interval"`
-	Accepted         float64  `json:"accepted"` // share of these items with an accepted answer of its
-	// Weight is that of the voter in the election; nil: the election has none for it. Leads: its answer
-	// stands wherever it has one.
+	Accepted         float64  `json:"accepted"` // share of those items with an accepted answer from this voter
+	// Weight is the voter's weight in the election; nil: it has none. Leads: its answer wins
+	// wherever it has one.
 	Weight *float64 `json:"weight,omitempty"`
 	Leads  bool     `json:"leads,omitempty"`
-	// Answers is how many answers it gave, to scored items or not; Acceptable is
-	// the share of them that were accepted. A distribution has an answer per
-	// label, a model one per sample.
+	// Answers counts its answers, to scored items or not; Acceptable is the accepted share. A
+	// distribution has an answer per label, a model one per sample.
 	Answers    int     `json:"answers"`
 	Acceptable float64 `json:"acceptable"`
-	Network    bool    `json:"network,omitempty"` // it asks a service, such as a language model
-	// Alone compares the election with this voter alone: it gained the items that the
-	// voter has right and the election has not.
+	Network    bool    `json:"network,omitempty"` // it calls a service, such as a language model
+	// Alone compares the election with this voter alone: Gained counts the items that only the
+	// voter has right.
 	Alone Paired `json:"alone"`
-	// Adds compares the election held without this voter with the one that was held: it
-	// gained the items that are right with the voter only. Everything else stays as it
-	// was: the votes of the others, also where they depend on what it said, and the
-	// weights of an election that learned them. nil: it was not held again.
+	// Adds compares the election without this voter with the real one: Gained counts the items that
+	// are right with the voter only. All else stays as it was: the other votes, even if they depend
+	// on this voter's, and the weights of an election that learned them. nil: no election was held
+	// without it.
 	Adds *Paired `json:"adds,omitempty"`
 }
 
-// voter counts items, and answers.
+// voter counts the items and answers of one voter.
 type voter struct {
-	asked, elected  int // items; of these: right by the election
+	asked, elected  int // items; of these: the election is right
 	answered, right int // items with an accepted answer
-	both            int // of these: right by the voter and by the election
+	both            int // of these: the voter and the election are right
 	given, accepted int // answers
 }
 
@@ -261,7 +259,7 @@ func (v *voter) score(alone, elected bool) {
 	}
 }
 
-// report sums up a voter.
+// report computes the figures of a voter.
 func (c *Counter) report(name string) Voter {
 	v := *c.byVoter[name]
 	if c.always[name] {
@@ -274,7 +272,7 @@ func (c *Counter) report(name string) Voter {
 	}
 }
 
-// asked names the voters that have left something of an item: answers, or why there are none.
+// asked names the voters that were asked about an item: they left answers, or a failure.
 func asked(r outcome.Result) (all []string) {
 	add := func(voter string) {
 		if !slices.Contains(all, voter) {
@@ -286,7 +284,7 @@ func asked(r outcome.Result) (all []string) {
 	}
 	for _, f := range append(slices.Clip(r.Skipped), r.Failure) {
 		if f != nil {
-			stage, _, _ := strings.Cut(f.Stage, ",") // before its fallback
+			stage, _, _ := strings.Cut(f.Stage, ",") // drop its fallback
 			if voter, ok := strings.CutPrefix(stage, "sample."); ok {
 				add(voter)
 			}
@@ -295,7 +293,7 @@ func asked(r outcome.Result) (all []string) {
 	return all
 }
 
-// Weigh adds the weights of an election to the voters.
+// Weigh sets the weights of the voters in an election.
 func (r *Report) Weigh(w pipeline.Weights) {
 	for i := range r.Voters {
 		v := &r.Voters[i]
@@ -312,12 +310,12 @@ type Additions struct {
 	pairs   map[string]*Paired
 }
 
-// NewAdditions returns an empty counter, for which another one knows what is right and who was asked.
+// NewAdditions returns an empty counter. c knows which answers are right and who was asked.
 func NewAdditions(c *Counter) *Additions {
 	return &Additions{c, map[string]*Paired{}}
 }
 
-// Add counts an item as it was answered, and as it was without a voter, if that was asked.
+// Add counts an item with its real result and that without a voter, if the voter was asked.
 func (a *Additions) Add(voter string, answered, without outcome.Result) {
 	if !a.counter.always[voter] && !slices.Contains(asked(answered), voter) {
 		return
@@ -328,7 +326,7 @@ func (a *Additions) Add(voter string, answered, without outcome.Result) {
 	a.pairs[voter].Add(a.counter.Right(without), a.counter.Right(answered))
 }
 
-// Report writes what was counted to the voters of a report.
+// Report sets Adds of a report's voters.
 func (a *Additions) Report(voters []Voter) {
 	for i := range voters {
 		voters[i].Adds = a.pairs[voters[i].Name]
@@ -342,7 +340,7 @@ func (c *Counter) voter(name string) *voter {
 	return c.byVoter[name]
 }
 
-// votes is a voter that has given an answer.
+// votes returns the counter of a voter that gave an answer.
 func (c *Counter) votes(name string) *voter {
 	if of := c.voter(name); of.given == 0 {
 		c.voters = append(c.voters, name)
@@ -350,8 +348,8 @@ func (c *Counter) votes(name string) *voter {
 	return c.byVoter[name]
 }
 
-// topAnswers returns each voter's heaviest accepted answer, of several equal
-// ones the first, with the voters in their order.
+// topAnswers returns each voter's heaviest accepted answer (the first, if several are equal), in
+// the order of the voters.
 func topAnswers(votes []outcome.Vote) []outcome.Vote {
 	type answer struct{ voter, label string }
 	place := make(map[answer]int, len(votes))   // in sums

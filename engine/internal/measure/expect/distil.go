@@ -17,43 +17,39 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 )
 
-// This file makes labelled rows of what a run answered surely, so that a stage can
-// learn from them what the run's voters know: knowledge distillation (Hinton, Vinyals and
-// Dean, "Distilling the knowledge in a neural network", 2015) with labels that are hard and
-// chosen, as in self-training.
+// This file makes labelled rows from the sure answers of a run, so that a stage can learn what the
+// run's voters know: knowledge distillation (Hinton, Vinyals and Dean, "Distilling the knowledge in
+// a neural network", 2015) with labels that are hard and selected, as in self-training.
 //
-// Answers come from the journal of the run, texts from its input, which has to be as it
-// was. An item is left out that has no answer, failed, lacks a voter or is flagged, and
-// one whose confidence is below the bound. Where the election estimates no confidence,
-// the agreement of the voters stands for it.
+// Answers come from the run's journal, texts from its input, which must be unchanged. An item is
+// left out if it has no answer, failed, lacks a voter, is flagged, or has a confidence below the
+// bound. If the election estimates no confidence, the voters' agreement replaces it.
 //
-// A text that occurs several times is one row, of the surest answer; where the run
-// answered it differently, be it as unsurely as can be, nobody knows its label, and it is
-// left out.
+// A text that occurs several times is one row, of the surest answer. If the run ever answered it
+// differently, however unsurely, its label is unknown, and it is left out.
 //
-// Each row says where its label is from: the run and when it began, the pipeline, how
-// sure it was, and which voters and models gave that label, or
-// who decided it.
+// Each row says where its label is from: the run and its start, the pipeline, the confidence, and
+// which voters and models gave that label, or who decided it.
 //
 // The package knows journals and rows. It runs no stage and asks for no answer.
 
-// AnswerExport is what becomes of the items of a run.
+// AnswerExport is the result of exporting the answers of a run.
 type AnswerExport struct {
 	Run   journal.Manifest
 	Rows  []AnswerRow // in the order of the input
 	Items int
 
-	// Items that are left out.
+	// Items left out.
 	Unreached, Failed, Provisional, Undecided, Flagged, Unsure int
-	Repeated                                                   int // their text has a row
-	Contradicted                                               int // their text was answered differently, too
+	Repeated                                                   int // their text already has a row
+	Contradicted                                               int // their text also got another answer
 
-	ByAgreement int     // of Rows: their election estimates no confidence
-	Surest      float64 // of all items that could have a row
+	ByAgreement int     // of Rows: the election estimates no confidence
+	Surest      float64 // highest confidence of an item that could have a row
 }
 
-// ReadAnswers makes rows of the answers of a run whose confidence is at least confident. It
-// reads the run's input again.
+// ReadAnswers makes rows of the answers of a run whose confidence is at least confident. It reads
+// the run's input again.
 func ReadAnswers(runs journal.Runs, run string, confident float64) (_ *AnswerExport, err error) {
 	records, err := runs.Open(run)
 	if err != nil {
@@ -85,7 +81,7 @@ func ReadAnswers(runs journal.Runs, run string, confident float64) (_ *AnswerExp
 	return &c.AnswerExport, nil
 }
 
-// collection is an export that is being made.
+// collection is an export in progress.
 type collection struct {
 	AnswerExport
 	confident float64
@@ -94,12 +90,12 @@ type collection struct {
 	by        func(outcome.Result) AnswerRow
 }
 
-// text is what the run made of a text.
+// text holds the run's answers to a text.
 type text struct {
 	answer string
-	torn   bool      // there are others
+	torn   bool      // the text got several answers
 	sure   int       // items with a sure answer
-	row    AnswerRow // of the surest
+	row    AnswerRow // of the surest item
 }
 
 func (c *collection) without(why journal.Status) {
@@ -144,12 +140,12 @@ func (c *collection) add(in source.Row, r outcome.Result) {
 	t.row.ID, t.row.Text, t.row.Label, t.row.line = in.ID, in.Text, r.Answer, in.Line
 }
 
-// sure is how sure an answer is, rounded as results are: to what a person sees of it.
+// sure returns the confidence of an answer, rounded as a person sees it in results.
 func sure(r outcome.Result) float64 { return round(cmp.Or(r.Confidence, r.Agreement)) }
 
 func round(x float64) float64 { return math.Round(x*1e6) / 1e6 }
 
-// finish makes rows of the texts, each with an id of its own.
+// finish makes a row of each text, each with its own id.
 func (c *collection) finish() {
 	taken := map[string]bool{}
 	for _, t := range c.rows {
@@ -173,16 +169,16 @@ func (c *collection) finish() {
 	}
 }
 
-// AnswerRow is an answer as a row of a source. What stands behind the label is its provenance,
-// which a source keeps as metadata.
+// AnswerRow is an answer as a row of a source. The fields after Label say where the label is from;
+// a source keeps them as metadata.
 type AnswerRow struct {
 	ID         string  `json:"id"`
 	Text       string  `json:"text"`
 	Label      string  `json:"label"`
 	Confidence float64 `json:"confidence,omitempty"` // 0: the election estimates none
 	Agreement  float64 `json:"agreement"`
-	Voters     string  `json:"voters"`           // whose first answer is the label, in file order; or which person has decided, and when
-	Models     string  `json:"models,omitempty"` // that these asked, where it is known
+	Voters     string  `json:"voters"`           // whose first answer is the label, in file order; or the person who decided, and when
+	Models     string  `json:"models,omitempty"` // that these voters asked, if known
 	Pipeline   string  `json:"pipeline,omitempty"`
 	Run        string  `json:"run"`
 	Started    string  `json:"started"` // when the run began, RFC 3339
@@ -192,7 +188,7 @@ type AnswerRow struct {
 
 var columns = []string{"id", "text", "label", "confidence", "agreement", "voters", "models", "pipeline", "run", "started"}
 
-// provenance returns what makes a row, without id, text and label, of a result.
+// provenance returns a function that makes a row, without id, text and label, from a result.
 func provenance(m journal.Manifest) func(outcome.Result) AnswerRow {
 	models, doubtful := map[string]string{}, map[string]bool{}
 	for _, s := range m.Stages {
@@ -200,7 +196,7 @@ func provenance(m journal.Manifest) func(outcome.Result) AnswerRow {
 		name, _, isFallback := strings.Cut(name, ", fallback.")
 		switch {
 		case !isVoter:
-		case isFallback: // nobody knows which of them answered
+		case isFallback: // nobody knows whether the stage or its fallback answered
 			doubtful[name] = true
 		default:
 			models[name] = s.Model
@@ -224,7 +220,7 @@ func provenance(m journal.Manifest) func(outcome.Result) AnswerRow {
 	}
 }
 
-// agreeing names the voters for whose votes no other label weighs more than the answer.
+// agreeing names the voters whose votes weigh no other label more than the answer.
 func agreeing(r outcome.Result) (agreed []string) {
 	for from := 0; from < len(r.Votes); {
 		voter, to := r.Votes[from].Voter, from
@@ -246,9 +242,8 @@ func agreeing(r outcome.Result) (agreed []string) {
 	return agreed
 }
 
-// WriteAnswers writes rows as a file that a source reads. The format is source.JSONL or
-// source.TSV, in which tabs and line ends of a text become spaces; ids and labels that
-// have some are an error there.
+// WriteAnswers writes rows as a file that a source reads. The format is source.JSONL or source.TSV.
+// In TSV, tabs and line ends of a text become spaces; in an id or a label they are an error.
 func WriteAnswers(w io.Writer, format source.Format, rows []AnswerRow) error {
 	if format != source.TSV {
 		enc := json.NewEncoder(w)

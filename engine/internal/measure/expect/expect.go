@@ -22,11 +22,11 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// maxLost is how many items that were lost are named.
+// maxLost limits how many lost items are named.
 const maxLost = 20
 
-// compare compares the answers with those of the baseline, item by item. Of items with the same
-// id the first is matched with the first, where both have as many: else nobody knows which is which.
+// compare compares the answers with the baseline's, item by item. Items with the same id are matched
+// in order if both runs have as many; otherwise nobody knows which is which.
 func (m *measurement) compare() error {
 	b := &Baseline{Run: m.baseline.ID()}
 	if m.baseline.Manifest.Answers != journal.LabelAnswers {
@@ -79,36 +79,35 @@ func (m *measurement) compare() error {
 	return nil
 }
 
-// measurement is what is measured at once: with one input and some values of variables.
+// measurement is one evaluation: with one input and some values of variables.
 type measurement struct {
 	input    *pipeline.Source // nil: the pipeline's own
 	set      []pipeline.Override
 	expects  []*pipeline.Expect
-	wanted   []rule.Figure    // each once
+	wanted   []rule.Figure    // without duplicates
 	baseline *journal.Journal // nil: none
 
-	figures    map[string]*Figure // by what the rules call them
-	path       string             // of the input; empty: it was not read
+	figures    map[string]*Figure // by their text in the rules
+	path       string             // of the input; empty: not read
 	items      int
 	incomplete bool
 	compared   *Baseline
 
 	labels  []string // of the knowledge
 	counter *eval.Counter
-	last    string // the stage that leaves the last list; empty: none does
+	last    string // the stage that leaves the last list; empty: none
 	report  eval.Report
 	results []outcome.Result // without texts of candidates, lists and votes
 	lists   map[string][]float64
 	gold    int // items with gold passages
 }
 
-// labelled names the figures that need to know a label or gold passages of an item.
+// labelled names the figures that need items with a label or gold passages.
 var labelled = []string{"accuracy", "f1", "recall", "precision", "answered", "recall_at", "ndcg", "mrr"}
 
 // single names the figures that need no evaluation of the input.
 var single = []string{"answer", "found", "leaked"}
 
-// measure measures what is wanted.
 func (m *measurement) measure(ctx context.Context, v *engine.Examined) error {
 	whole := m.baseline != nil || slices.ContainsFunc(m.wanted, func(f rule.Figure) bool { return !slices.Contains(single, f.Name) })
 	if whole {
@@ -117,7 +116,7 @@ func (m *measurement) measure(ctx context.Context, v *engine.Examined) error {
 		}
 	}
 	if slices.ContainsFunc(m.wanted, func(f rule.Figure) bool { return f.Name == "answer" || f.Name == "found" }) {
-		if _, err := v.Start(ctx); err != nil { // what fails afterwards is the question's
+		if _, err := v.Start(ctx); err != nil { // later failures are due to the question
 			return err
 		}
 	}
@@ -158,7 +157,7 @@ func (m *measurement) evaluate(ctx context.Context, v *engine.Examined) error {
 	return err
 }
 
-// add takes results.
+// add collects results.
 func (m *measurement) add(batch []outcome.Result) error {
 	for _, r := range batch {
 		m.addLists(r)
@@ -187,7 +186,7 @@ func (m *measurement) addLists(r outcome.Result) {
 	}
 }
 
-// ofList computes figures of the list that the last retrieve or rerank stage leaves.
+// ofList computes figures from the list that the last retrieve or rerank stage leaves.
 var ofList = map[string]func(args []any, gold []source.Gold, list []sdk.Candidate) float64{
 	"ndcg": func(_ []any, gold []source.Gold, list []sdk.Candidate) float64 { return eval.NDCG(gold, list) },
 	"mrr":  func(_ []any, gold []source.Gold, list []sdk.Candidate) float64 { return eval.Reciprocal(gold, list) },
@@ -196,7 +195,7 @@ var ofList = map[string]func(args []any, gold []source.Gold, list []sdk.Candidat
 	},
 }
 
-// whole is an argument that is a whole number.
+// whole returns an argument that is a whole number.
 func whole(arg any) int {
 	if f, ok := arg.(float64); ok {
 		return int(f)
@@ -204,7 +203,7 @@ func whole(arg any) int {
 	return arg.(int)
 }
 
-// need adds what would be needed for each comparison of this figure that does not hold.
+// need adds what each comparison of this figure that fails would need.
 func (f *Figure) need(all []rule.Comparison) {
 	v := f.seen()
 	for _, c := range all {
@@ -237,7 +236,7 @@ func holds(value float64, c rule.Comparison) bool {
 	return value == c.Number
 }
 
-// needed says in words what a comparison needs: of a share as a number of items.
+// needed says in words what a comparison needs; for a share, as a number of items.
 func (f *Figure) needed(value float64, c rule.Comparison) string {
 	what := c.Figure.String()
 	if c.Limit != "" {
@@ -273,10 +272,10 @@ func (f *Figure) needed(value float64, c rule.Comparison) string {
 	return tooFew(asked, f.Of, func(n int) bool { return holds(of(0, n), c) })
 }
 
-// mostItems is how many items are imagined.
+// mostItems limits the number of items that tooFew tries.
 const mostItems = 1_000_000_000
 
-// tooFew says that a number of items cannot show what is asked, and how many can.
+// tooFew says that a number of items cannot prove a comparison, and how many can.
 func tooFew(asked string, items int, shows func(n int) bool) string {
 	n := sort.Search(mostItems, shows)
 	if n == mostItems {
@@ -285,10 +284,10 @@ func tooFew(asked string, items int, shows func(n int) bool) string {
 	return fmt.Sprintf("%s cannot be shown by %d items, whatever their answers are: it takes at least %d", asked, items, n)
 }
 
-// Test measures what the expectations of a pipeline name, and says of each whether it holds.
-// With a baseline the answers to the pipeline's own input are compared with it, too; nil: with
-// none. The error says why something could not be measured at all: a file that is wrong with the
-// values of an expectation's variables (*engine.DiagnosticsError), or a stage that had to stop.
+// Test measures the figures that a pipeline's expectations name, and says which expectations hold.
+// With a baseline, it also compares the answers to the pipeline's own input with the baseline's;
+// nil: no comparison. An error says why measuring failed: a file is wrong with the values of an
+// expectation's variables (*engine.DiagnosticsError), or a stage had to stop.
 func Test(ctx context.Context, p *engine.Pipeline, baseline *journal.Journal) (*Report, error) {
 	def := p.Definition()
 	r := &Report{File: p.File().Path, Pipeline: def.Name}
@@ -312,8 +311,8 @@ func Test(ctx context.Context, p *engine.Pipeline, baseline *journal.Journal) (*
 	return r, nil
 }
 
-// measurements are what has to be measured: the expectations that share an input and the values
-// of variables share one.
+// measurements returns the measurements to make: expectations with the same input and values of
+// variables share one.
 func measurements(def *pipeline.Pipeline, baseline *journal.Journal) (all []*measurement) {
 	at := map[string]*measurement{}
 	one := func(input *pipeline.Source, set []pipeline.Override) *measurement {
@@ -342,7 +341,7 @@ func measurements(def *pipeline.Pipeline, baseline *journal.Journal) (all []*mea
 	return all
 }
 
-// keyOf tells inputs and values apart.
+// keyOf identifies an input with its values.
 func keyOf(input *pipeline.Source, set []pipeline.Override) string {
 	if input != nil {
 		same := *input
@@ -356,7 +355,7 @@ func keyOf(input *pipeline.Source, set []pipeline.Override) string {
 	return string(key)
 }
 
-// explain says which expectations an error is about.
+// explain adds to an error the expectations that it concerns.
 func (m *measurement) explain(err error) error {
 	if m.input == nil && m.set == nil {
 		return err
@@ -368,7 +367,7 @@ func (m *measurement) explain(err error) error {
 	return fmt.Errorf("%s: %w", strings.Join(names, ", "), err)
 }
 
-// verdict asks an expectation's rule; m is nil where it is not enabled.
+// verdict evaluates an expectation's rule; m is nil if the expectation is not enabled.
 func verdict(ctx context.Context, e *pipeline.Expect, m *measurement) Verdict {
 	v := Verdict{Name: e.Name, Description: e.Description, Rule: e.Rule.Text(), Line: e.Range.Start.Line, Outcome: Skipped}
 	if m == nil {
@@ -407,7 +406,7 @@ func verdict(ctx context.Context, e *pipeline.Expect, m *measurement) Verdict {
 	return v
 }
 
-// seen is the figure as rules see it.
+// seen returns the figure's value for rules.
 func (f *Figure) seen() (v rule.Value) {
 	switch value := f.Value.(type) {
 	case float64:

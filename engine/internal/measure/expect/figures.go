@@ -14,16 +14,16 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// How often items are drawn for the interval of f1, and how many draws of single items that is
-// at most.
+// Draws for the interval of f1: how many samples, at least and at most, and how many items they may
+// draw in all.
 const (
 	draws     = 1000
 	mostDrawn = 200_000_000
 	fewest    = 100
 )
 
-// f1 is the mean F1 of the labels that were expected or answered, those out of scope aside, as
-// package eval has it.
+// f1 returns the mean F1 of the labels that were expected or answered, without those out of scope,
+// as in package eval.
 func (m *measurement) f1() Figure {
 	if m.report.Scored == 0 {
 		return impossible(noLabels)
@@ -54,10 +54,10 @@ func (m *measurement) f1() Figure {
 	return Figure{Value: m.report.MacroF1, Interval: new(bootstrap(items, len(number)))}
 }
 
-// pair is an item by the numbers of its labels; -1: none.
+// pair is an item with the numbers of its two labels; -1: none.
 type pair struct{ expected, answered int }
 
-// bootstrap is the range that holds the middle of the F1s of samples drawn from the items.
+// bootstrap returns the range of the middle F1s of samples drawn from the items.
 func bootstrap(items []pair, labels int) eval.Interval {
 	random := rand.New(rand.NewPCG(1, uint64(len(items)))) //nolint:gosec // the same figures give the same interval
 	values := make([]float64, max(fewest, min(draws, mostDrawn/len(items))))
@@ -73,7 +73,7 @@ func bootstrap(items []pair, labels int) eval.Interval {
 	return eval.Interval{Low: values[int(tail*float64(len(values)))], High: values[len(values)-1-int(tail*float64(len(values)))]}
 }
 
-// macroF1 is the mean F1 of the labels that are expected or answered.
+// macroF1 returns the mean F1 of the labels that are expected or answered.
 func macroF1(items []pair, labels int) float64 {
 	type tally struct{ right, expected, answered int }
 	all := make([]tally, labels)
@@ -101,7 +101,7 @@ func macroF1(items []pair, labels int) float64 {
 	return sum / float64(seen)
 }
 
-// figure measures one figure of a rule. The error says why nothing more can be measured.
+// figure measures one figure of a rule. An error means that nothing more can be measured.
 func (m *measurement) figure(ctx context.Context, v *engine.Examined, f rule.Figure) (Figure, error) {
 	switch f.Name {
 	case "accuracy":
@@ -145,7 +145,7 @@ func impossible(format string, args ...any) Figure {
 	return Figure{Error: fmt.Sprintf(format, args...)}
 }
 
-// share is a share of items; why is said where there are none.
+// share returns a share of items as a figure; why is its error if there are none.
 func share(count, of int, why string) Figure {
 	if of == 0 {
 		return impossible("%s", why)
@@ -163,7 +163,7 @@ func (m *measurement) accuracy() Figure {
 	return share(right, m.report.Scored, noLabels)
 }
 
-// ofLabel is the recall or the precision of a label.
+// ofLabel returns the recall or precision of a label.
 func (m *measurement) ofLabel(which, label string) Figure {
 	right, expected, answered := 0, 0, 0
 	var labels []string
@@ -192,7 +192,8 @@ func (m *measurement) ofLabel(which, label string) Figure {
 	return share(right, answered, fmt.Sprintf("no item was answered %q.%s", label, rule.DidYouMean(label, labels)))
 }
 
-// answered is the share of the items that are answered where an accuracy is promised.
+// answered returns the share of the items with an answer from the threshold on that promises an
+// accuracy.
 func (m *measurement) answered(accuracy float64) Figure {
 	var items []eval.PromiseItem
 	for _, r := range m.results {
@@ -218,7 +219,7 @@ func (m *measurement) answered(accuracy float64) Figure {
 	return found
 }
 
-// cost is what a thousand items cost.
+// cost returns the price of a thousand items.
 func (m *measurement) cost(p *pipeline.Pipeline) Figure {
 	if m.report.Items == 0 {
 		return impossible(noItems)
@@ -231,7 +232,7 @@ func (m *measurement) cost(p *pipeline.Pipeline) Figure {
 	return Figure{Value: 1000 * m.report.Cost / float64(m.report.Items), Note: fmt.Sprintf("%.4g for %d items", m.report.Cost, m.report.Items)}
 }
 
-// leaked is how many rows of the input the knowledge has.
+// leaked returns how many rows of the input are in the knowledge.
 func leaked(ctx context.Context, v *engine.Examined) (Figure, error) {
 	switch v.InputPath() {
 	case "":
@@ -255,7 +256,7 @@ func leaked(ctx context.Context, v *engine.Examined) (Figure, error) {
 	return f, nil
 }
 
-// answer is what the pipeline answers to a text.
+// answer returns the pipeline's answer to a text.
 func answer(ctx context.Context, v *engine.Examined, text string) (Figure, error) {
 	r, err := v.Answer(ctx, engine.Item{Text: text})
 	if failed := r.Error; failed != nil {
@@ -274,10 +275,10 @@ func answer(ctx context.Context, v *engine.Examined, text string) (Figure, error
 	return f, nil
 }
 
-// amongFirst is how many candidates a passage has to be among where the rule does not say.
+// amongFirst is the default number of candidates among which a passage must be.
 const amongFirst = 20
 
-// found is whether a passage is among the first that are found for a question.
+// found returns whether a passage is among the first candidates for a question.
 func found(ctx context.Context, v *engine.Examined, args []any) (Figure, error) {
 	question, passage, k := args[0].(string), args[1].(string), amongFirst
 	if len(args) > 2 {
@@ -303,8 +304,8 @@ func found(ctx context.Context, v *engine.Examined, args []any) (Figure, error) 
 	return f, nil
 }
 
-// passageOf reads which passage is meant: an id or a path, a path with a quote as in
-// guide.md"the port is 8080", or, where there is white space, words that it holds.
+// passageOf returns a test for the passage that a text names: an id or a path, a path with a quote
+// as in guide.md"the port is 8080", or, if it has white space, words in the passage.
 func passageOf(text string) (is func(engine.Candidate) bool) {
 	path, quote, ok := strings.Cut(text, `"`)
 	if quote, closed := strings.CutSuffix(quote, `"`); ok && closed && path != "" && len(strings.Fields(path)) == 1 {
@@ -318,8 +319,8 @@ func passageOf(text string) (is func(engine.Candidate) bool) {
 	}
 }
 
-// isAt reports whether a candidate is an entry, or stands in a document, of a path or of one that
-// ends so.
+// isAt reports whether a candidate has this path as its id, document or path, in full or as its
+// end.
 func isAt(c engine.Candidate, path string) bool {
 	path = strings.TrimPrefix(path, "/")
 	for _, at := range []any{c.ID, c.Meta["document"], c.Meta["path"]} {
@@ -330,26 +331,26 @@ func isAt(c engine.Candidate, path string) bool {
 	return false
 }
 
-// spaced has one space for each piece of white space.
+// spaced replaces each run of white space with one space.
 func spaced(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// Report is what became of the expectations of a pipeline.
+// Report is the result of a pipeline's expectations.
 type Report struct {
 	File     string    `json:"file"`
 	Pipeline string    `json:"pipeline"`
 	Verdicts []Verdict `json:"expects"` // in file order
 	Baseline *Baseline `json:"baseline,omitempty"`
-	// Incomplete says that items or rows failed in what was measured.
+	// Incomplete says that items or rows failed during the measurement.
 	Incomplete bool `json:"incomplete"`
 }
 
-// Holds reports whether all that was tested holds, and the pipeline is not worse than its
+// Holds reports whether every tested expectation holds, and the pipeline is not worse than its
 // baseline.
 func (r *Report) Holds() bool {
 	return r.Count(Fails) == 0 && (r.Baseline == nil || !r.Baseline.Worse)
 }
 
-// Count is how many expectations have come to an outcome.
+// Count returns how many expectations have an outcome.
 func (r *Report) Count(o Outcome) (n int) {
 	for _, v := range r.Verdicts {
 		if v.Outcome == o {
@@ -359,31 +360,31 @@ func (r *Report) Count(o Outcome) (n int) {
 	return n
 }
 
-// Outcome is what an expectation comes to.
+// Outcome is the outcome of an expectation.
 type Outcome string
 
-// The outcomes.
+// Outcomes.
 const (
 	Holds   Outcome = "holds"
 	Fails   Outcome = "fails"
-	Skipped Outcome = "skipped" // it is not enabled
+	Skipped Outcome = "skipped" // the expectation is not enabled
 )
 
-// Verdict is what became of one expectation.
+// Verdict is the result of one expectation.
 type Verdict struct {
 	Name        string            `json:"name"`
 	Description string            `json:"description,omitempty"`
 	Rule        string            `json:"rule"`
 	Line        int               `json:"line"`
-	Input       string            `json:"input,omitempty"` // that it was measured on; empty: on none
+	Input       string            `json:"input,omitempty"` // input that it was measured on; empty: none
 	Items       int               `json:"items,omitempty"` // of Input
 	Variables   map[string]string `json:"variables,omitempty"`
 	Outcome     Outcome           `json:"outcome"`
 	Figures     []Figure          `json:"figures,omitempty"`
-	Reason      string            `json:"reason,omitempty"` // why the rule could not be asked
+	Reason      string            `json:"reason,omitempty"` // why the rule could not be evaluated
 }
 
-// Needs is what would be needed for the rule to hold, as far as that follows from it.
+// Needs returns what the rule needs to hold, as far as that follows from it.
 func (v *Verdict) Needs() (all []string) {
 	for _, f := range v.Figures {
 		all = slices.Concat(all, f.Needs)
@@ -391,32 +392,31 @@ func (v *Verdict) Needs() (all []string) {
 	return all
 }
 
-// Figure is something that was measured.
+// Figure is a measured value.
 type Figure struct {
 	Figure   string         `json:"figure"` // as the rule writes it
 	Value    any            `json:"value"`  // a number, a text or a bool; nil: see Error
 	Interval *eval.Interval `json:"interval,omitempty"`
-	// A share is Count of Of items; Of is 0 where the figure is none.
+	// A share is Count of Of items; Of is 0 if the figure is no share.
 	Count int      `json:"count,omitempty"`
 	Of    int      `json:"of,omitempty"`
-	Note  string   `json:"note,omitempty"`  // what there is to say beside the value
-	Needs []string `json:"needs,omitempty"` // what would be needed for the rule to hold
+	Note  string   `json:"note,omitempty"`  // a remark on the value
+	Needs []string `json:"needs,omitempty"` // what the rule needs to hold
 	Error string   `json:"error,omitempty"` // why it could not be measured
 }
 
-// Baseline is how the answers differ from those of an earlier run.
+// Baseline compares the answers with those of an earlier run.
 type Baseline struct {
 	Run string `json:"run"`
-	// Paired are the items that are compared: Lost are those that the run had right and the
-	// pipeline has wrong.
+	// Paired compares the items: Lost are right in the earlier run and wrong in the pipeline.
 	Paired eval.Paired `json:"paired"`
 	Worse  bool        `json:"worse"` // by more than chance explains
-	// Left out: items that the run does not have or had not answered for good, or people had decided,
-	// and those whose label has changed since.
+	// Items left out: Missing are absent from the run, without a final answer, or decided by people;
+	// Relabelled have another label since.
 	Missing    int      `json:"missing,omitempty"`
 	Relabelled int      `json:"relabelled,omitempty"`
-	Lost       []string `json:"lost,omitempty"` // ids, of the first maxLost
+	Lost       []string `json:"lost,omitempty"` // ids of the first maxLost lost items
 }
 
-// Chance is above which a difference from the baseline may be one.
+// Chance is the probability above which a difference from the baseline may be due to chance.
 const Chance = 1 - eval.IntervalLevel

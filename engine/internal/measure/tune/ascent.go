@@ -8,59 +8,58 @@ import (
 	"slices"
 )
 
-// This file searches for the weights with which the most items are right, by
-// coordinate ascent on a grid: one weight at a time takes the value that is best while the
-// others stay, until a round over all of them gains nothing.
+// This file searches for the weights that make the most items right, by coordinate ascent on a
+// grid: one weight at a time takes its best value while the others stay, until a round over all
+// weights gains nothing.
 //
-// All values of a weight are tried together, on more and more of the items; a value that
-// falls behind the present one by more than chance is dropped (Maron and Moore, "Hoeffding
-// races: accelerating model selection search for classification and function
-// approximation", NIPS 6:59-66, 1993, with a normal bound of the paired difference in
-// place of Hoeffding's). What was evaluated is remembered, so that searches on overlapping
-// items share it.
+// All values of a weight are tried together, on more and more of the items; a value that falls
+// behind the present one by more than chance is dropped (Maron and Moore, "Hoeffding races:
+// accelerating model selection search for classification and function approximation", NIPS 6:59-66,
+// 1993, with a normal bound of the paired difference instead of Hoeffding's). Scores are kept, so
+// that searches on overlapping items share them.
 //
-// The work is bounded by a count of evaluations, never by a clock: the same items give the
-// same weights on any machine. What an evaluation is, the caller knows.
+// A count of evaluations bounds the work, never a clock: the same items give the same weights on
+// any machine. The caller defines an evaluation.
 
-// WeightGrid are the values that a weight takes: 0 is a voter that is not counted.
+// WeightGrid has the values of a weight; 0 excludes the voter.
 var WeightGrid = []float64{0, 1. / 8, 1. / 4, 1. / 2, 1, 2, 4, 8}
 
 const (
-	one    = 4     // the place of 1 in WeightGrid
-	gain   = 0.005 // of the items: what a step has to gain at least; less is chance
+	one    = 4     // index of 1 in WeightGrid
+	gain   = 0.005 // share of the items that a step must gain; less is chance
 	rounds = 6     // over all weights
-	behind = 2.    // standard errors after which a value is dropped
-	first  = 64    // items on which all values are tried; then twice as many, and so on
-	// MaxWeightItems is how many items a search looks at, evenly drawn. Those beyond could tell
-	// apart only values that differ by less than a step has to gain.
+	behind = 2.    // standard errors behind the present value at which a value is dropped
+	first  = 64    // items on which all values are tried first; then twice as many, and so on
+	// MaxWeightItems limits the items of a search, drawn evenly. More could tell apart only values
+	// that differ by less than a step must gain.
 	MaxWeightItems = 3000
 )
 
-// WeightSearch holds what searches over the same items share. It belongs to one goroutine.
+// WeightSearch has the state that searches over the same items share. It belongs to one goroutine.
 type WeightSearch struct {
-	Weights int // how many there are
+	Weights int // number of weights
 	Items   int
-	// Score scores some of the items under weights, each between 0 and Most. It returns
-	// a score for each of them.
+	// Score scores some of the items under weights, each between 0 and Most. It returns one score
+	// per item.
 	Score func(ctx context.Context, weights []float64, items []int) ([]int8, error)
 	Most  int
-	// Budget is how many items may be scored, all searches together.
+	// Budget limits the items scored by all searches together.
 	Budget   int
-	Progress func(done, total int) // of the budget; nil: nobody wants to know
+	Progress func(done, total int) // of the budget; nil: no reports
 
 	spent int
-	known map[string][]int8 // by weights, by item; unknown where not scored
+	known map[string][]int8 // scores by weights, then by item; unknown: not scored
 }
 
 const unknown = -1
 
-// Spent is how many items were scored.
+// Spent returns the number of items scored.
 func (s *WeightSearch) Spent() int { return s.spent }
 
 // Exhausted reports whether the budget ended a search early.
 func (s *WeightSearch) Exhausted() bool { return s.spent >= s.Budget }
 
-// Best returns the best weights that it finds for some of the items, which are given by position.
+// Best returns the best weights found for some of the items, given by position.
 func (s *WeightSearch) Best(ctx context.Context, items []int) ([]float64, error) {
 	items = s.drawn(items)
 	at := slices.Repeat([]int{one}, s.Weights)
@@ -82,8 +81,7 @@ func (s *WeightSearch) Best(ctx context.Context, items []int) ([]float64, error)
 	return weightsOf(at), nil
 }
 
-// drawn returns at most MaxWeightItems of some items, in an order that is the same for all
-// searches.
+// drawn returns at most MaxWeightItems of some items, in an order that all searches share.
 func (s *WeightSearch) drawn(items []int) []int {
 	order := rand.New(rand.NewPCG(1, 2)).Perm(s.Items)
 	items = slices.Clone(items)
@@ -91,7 +89,7 @@ func (s *WeightSearch) drawn(items []int) []int {
 	return items[:min(len(items), MaxWeightItems)]
 }
 
-// race returns the best value of a weight, where that gains a step; else the present one.
+// race returns the best value of a weight if it gains a step, otherwise the present one.
 func (s *WeightSearch) race(ctx context.Context, at []int, c int, items []int, step int) (best int, err error) {
 	now, err := s.scores(ctx, at, items)
 	if err != nil {
@@ -107,7 +105,7 @@ func (s *WeightSearch) race(ctx context.Context, at []int, c int, items []int, s
 			rivals = append(rivals, rival{value: v})
 		}
 	}
-	// Of values that are equally good the one nearest to 1 is taken.
+	// Among equally good values, prefer the one nearest to 1.
 	slices.SortStableFunc(rivals, func(a, b rival) int { return abs(a.value-one) - abs(b.value-one) })
 	for from, to := 0, 0; to < len(items) && len(rivals) > 0; from = to {
 		to = min(max(first, 2*from), len(items))
@@ -138,8 +136,8 @@ func (s *WeightSearch) race(ctx context.Context, at []int, c int, items []int, s
 	return best, nil
 }
 
-// hopeless reports whether what is so far ahead on some of the items will not be a step
-// ahead on all of them.
+// hopeless reports whether a value, so far ahead on some of the items, will not be a step ahead on
+// all of them.
 func hopeless(ahead int, squares float64, seen, all, most, step int) bool {
 	if ahead+(all-seen)*most < step {
 		return true
@@ -150,7 +148,7 @@ func hopeless(ahead int, squares float64, seen, all, most, step int) bool {
 	return bound < float64(step)/float64(all)
 }
 
-// scores returns the scores of items, and scores those that are not known yet.
+// scores returns the scores of items, scoring those not yet known.
 func (s *WeightSearch) scores(ctx context.Context, at []int, items []int) ([]int8, error) {
 	key := string(bytesOf(at))
 	if s.known == nil {

@@ -11,30 +11,29 @@ import (
 	"github.com/racflow/racflow/engine/internal/measure/eval"
 )
 
-// This file chooses among values by cross-validation, and says whether the choice
-// is better than what was there before by more than chance.
+// This file chooses among values by cross-validation, and tests whether the choice is better than
+// the present value by more than chance.
 //
-// Items are split into folds; items with the same text share one. A value is chosen on
-// all folds but one and scored on that one, for each fold in turn, so that no item is
-// scored under a choice that it took part in (Stone, "Cross-validatory choice and
-// assessment of statistical predictions", Journal of the Royal Statistical Society B
-// 36:111-147, 1974).
+// Items are split into folds; items with the same text share one. For each fold in turn, a value is
+// chosen on all other folds and scored on this one, so that no item is scored under a choice that
+// it took part in (Stone, "Cross-validatory choice and assessment of statistical predictions",
+// Journal of the Royal Statistical Society B 36:111-147, 1974).
 //
 // It does not know what a value is, or what a score measures.
 
-// Choice is the value that was chosen on all items, and what choosing was worth on items
-// that took no part in it.
+// Choice is the value chosen on all items, with the worth of choosing on items that took no part in
+// it.
 type Choice struct {
-	Best int // of all items; where the gain is not better than chance, the first one counts
+	Best int // on all items; if the gain is not better than chance, the first value counts
 	// Means are the mean scores of the values over all items.
 	Means []float64
-	// Chosen has, for each item, the score of the value that was chosen without its fold.
+	// Chosen has, for each item, the score of the value chosen without its fold.
 	Chosen []float64
 	Gain   Difference // of Chosen over the first value's scores
 }
 
-// Choose chooses among values by their scores of each item, all between 0 and 1. The first
-// value is the one that is there already; of equal ones the first is chosen.
+// Choose chooses among values by their scores for each item, all between 0 and 1. The first value
+// is the present one; among equals the first wins.
 func (f Folds) Choose(scores [][]float64) Choice {
 	all := f.All()
 	c := Choice{Chosen: make([]float64, len(all))}
@@ -70,12 +69,11 @@ func mean(scores []float64, items []int) float64 {
 	return sum / float64(len(items))
 }
 
-// confidence is that of each bound of a Difference by itself. Both together hold the
-// truth in nine of ten cases.
+// confidence is that of each bound of a Difference alone. Both bounds hold in nine of ten cases.
 const confidence = .95
 
-// Difference is by how much the mean score of items is above what it was, with bounds
-// that hold with a confidence of 95 % each.
+// Difference is the change of the mean score of items, with bounds that each hold with a confidence
+// of 95 %.
 type Difference struct {
 	Mean float64 `json:"mean"`
 	Low  float64 `json:"low"`
@@ -85,7 +83,7 @@ type Difference struct {
 // Better reports whether the scores are higher by more than chance.
 func (d Difference) Better() bool { return d.Low > 0 }
 
-// String is the difference in points of a hundred, such as "+1.2 points [0.4, 2.0]".
+// String returns the difference in percentage points, such as "+1.2 points [0.4, 2.0]".
 func (d Difference) String() string {
 	points := func(format string, x float64) string {
 		if x = math.Round(1000*x) / 10; x == 0 {
@@ -96,17 +94,17 @@ func (d Difference) String() string {
 	return points("%+.1f", d.Mean) + " points [" + points("%.1f", d.Low) + ", " + points("%.1f", d.High) + "]"
 }
 
-// Compare compares two scores of the same items, each between 0 and 1, of which one or
-// both come from cross-validation over these folds. Scores that are all 0 or 1 are compared
-// by Tango's score interval (package eval), others by Student's interval of the mean
-// difference, with the degrees of freedom of the items that differ at all: the others say
-// nothing about how much the differences scatter.
+// Compare compares two scores of the same items, each between 0 and 1, with one or both from
+// cross-validation over these folds. Scores that are all 0 or 1 are compared by Tango's score
+// interval (package eval), others by Student's interval of the mean difference. Its degrees of
+// freedom count only items that differ: the others say nothing about how much the differences
+// scatter.
 //
-// Choices that are made on overlapping items err together, so that a difference scatters
-// more than that of independent items: the standard error is widened by the correction of
-// Nadeau and Bengio ("Inference for the generalization error", Machine Learning
-// 52:239-281, 2003), 1.5 times for five folds. Without it the best of eight values that
-// are equally good would be kept in one case of seven, in place of one in twenty.
+// Choices made on overlapping items err together, so that a difference scatters more than that of
+// independent items. Compare widens the standard error by the correction of Nadeau and Bengio
+// ("Inference for the generalization error", Machine Learning 52:239-281, 2003), 1.5 times for five
+// folds. Without it, the best of eight equally good values would be kept in one case of seven
+// instead of one in twenty.
 func (f Folds) Compare(before, after []float64) Difference {
 	widen := math.Sqrt(1 + float64(f.Count)/float64(f.Count-1))
 	paired := eval.Paired{}
@@ -137,22 +135,21 @@ func (f Folds) Compare(before, after []float64) Difference {
 
 func whole(x float64) bool { return x == 0 || x == 1 }
 
-// student is the quantile of Student's distribution below which it lies with that
-// confidence.
+// student returns the quantile of Student's distribution at that confidence.
 func student(freedom int) float64 {
 	nu := float64(freedom)
 	x := mathext.InvRegIncBeta(nu/2, .5, 2*(1-confidence))
 	return math.Sqrt(nu * (1 - x) / x)
 }
 
-// Folds says which part of the items each belongs to.
+// Folds assigns each item to a part of the items.
 type Folds struct {
 	Count int
 	of    []int // by item
 }
 
-// SplitFolds splits items with these texts into folds. It fails where they do not fill them,
-// which can be found out before any answer is paid for.
+// SplitFolds splits items with these texts into folds. It fails if they do not fill the folds, so
+// that callers can check before they pay for answers.
 func SplitFolds(texts []string, folds int) (Folds, error) {
 	if folds < 2 {
 		return Folds{}, fmt.Errorf("%d folds: at least 2 are needed to hold rows out", folds)
@@ -175,7 +172,7 @@ func foldOf(text string, folds int) int {
 	return int(h.Sum64() % uint64(folds))
 }
 
-// Of returns the items outside of a fold and those in it, in their order.
+// Of returns the items outside of a fold and those in it, in order.
 func (f Folds) Of(fold int) (train, test []int) {
 	for i, of := range f.of {
 		if of == fold {
@@ -187,7 +184,7 @@ func (f Folds) Of(fold int) (train, test []int) {
 	return train, test
 }
 
-// All are the positions of all items.
+// All returns the positions of all items.
 func (f Folds) All() []int {
 	all := make([]int, len(f.of))
 	for i := range all {

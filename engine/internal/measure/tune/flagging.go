@@ -17,26 +17,24 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 )
 
-// This file finds the variable in the flag rule of an election, such as x in flag =
-// "confidence < var.x", so that what is not flagged is right as often as was promised
-// (package eval).
+// This file finds the variable in an election's flag rule, such as x in flag = "confidence <
+// var.x", for which unflagged answers are right as often as promised (package eval).
 //
-// A promise needs rows that nothing else was chosen on. Where tune finds other values in
-// the same call, the rows are split in two: Reserved ones serve the promise alone, and
-// all others the other values. The split depends on the texts, so that it is the same
-// in every call, and rows with the same text stay together.
+// A promise needs rows that nothing else was chosen on. If tune finds other values in the same
+// call, the rows are split in two: ReservedForPromise selects those that serve only the promise,
+// and the others serve the other values. The split depends on the texts, so that it is the same in
+// every call, and rows with the same text stay together.
 //
-// Note writes the promise into the file of variables, and Read reads it there, so that
-// whoever measures on other rows can say whether it was kept.
+// Note writes the promise into the file of variables, and ReadPromise reads it there, so that a
+// measurement on other rows can say whether it was kept.
 //
-// It reads results. The pipeline is run, and elections are held again, by package engine.
+// It only reads results: package engine runs the pipeline and holds elections again.
 
-// promiseMark begins the comment of a file of variables that states a promise in numbers:
-// accuracy, confidence and share of what is out of scope that is caught (0: nothing was
-// promised about it), variable and value.
+// promiseMark begins the comment that states a promise in numbers in a file of variables: accuracy,
+// confidence, caught share of the out-of-scope rows (0: not promised), variable and value.
 const promiseMark = "# promise "
 
-// Note is the part of a file of variables that states the promise and keeps it.
+// Note returns the lines of a file of variables that state the promise and set the variable.
 func (f FlagPromise) Note() string {
 	var b strings.Builder
 	for line := range strings.Lines(f.String()) {
@@ -48,7 +46,7 @@ func (f FlagPromise) Note() string {
 	return b.String()
 }
 
-// NotedPromise is a promise as a file of variables states it.
+// NotedPromise is a promise read from a file of variables.
 type NotedPromise struct {
 	Goal     eval.PromiseGoal
 	Caught   float64
@@ -56,8 +54,7 @@ type NotedPromise struct {
 	Value    float64
 }
 
-// ReadPromise returns the promise that a file of variables states; ok is false where it states
-// none.
+// ReadPromise returns the promise in a file of variables; ok is false if there is none.
 func ReadPromise(path string) (n NotedPromise, ok bool, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -72,7 +69,7 @@ func ReadPromise(path string) (n NotedPromise, ok bool, err error) {
 	return n, false, nil
 }
 
-// String states the promise in lines for people, and what it was found on.
+// String states the promise and its data in lines for people.
 func (f FlagPromise) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%.0f %% are answered, at least %s of them right, with %s confidence\n",
@@ -95,19 +92,19 @@ func percent(share float64) string {
 	return strconv.FormatFloat(math.Round(1e6*share)/1e4, 'f', -1, 64) + " %"
 }
 
-// FlagPromise is the threshold of a flag rule and what it promises.
+// FlagPromise is the threshold of a flag rule with its promise.
 type FlagPromise struct {
 	eval.Promise
 	Rule  FlagRule
 	Split bool // other values were found on the rest of the rows
 }
 
-// ReservedForPromise reports whether a row serves the promise where the rows are split.
+// ReservedForPromise reports whether a row serves the promise if the rows are split.
 func ReservedForPromise(text string) bool { return sha256.Sum256([]byte(text))[0]%2 == 0 }
 
-// Promise finds the threshold on rows with labels, by what became of them with all other
-// values as they will be. Rows that failed say nothing about answers and do not count;
-// neither do those that had to be answered without one of the voters.
+// Promise finds the threshold on labelled rows, from their results under the final values of
+// everything else. It ignores rows that failed, which say nothing about answers, and rows answered
+// without one of the voters.
 func (r FlagRule) Promise(results []outcome.Result, labels []string, g eval.PromiseGoal) (FlagPromise, error) {
 	counter := eval.NewCounter(labels...)
 	items := make([]eval.PromiseItem, 0, len(results))
@@ -123,7 +120,7 @@ func (r FlagRule) Promise(results []outcome.Result, labels []string, g eval.Prom
 	return FlagPromise{Promise: p, Rule: r}, err
 }
 
-// Threshold is the value of the rule's variable.
+// Threshold returns the value of the rule's variable.
 func (f FlagPromise) Threshold() float64 { return f.Promise.Threshold(f.Rule.inclusive) }
 
 // FlagRule is a flag rule that compares with a variable.
@@ -155,7 +152,7 @@ func FindFlagRule(p *pipeline.Pipeline) (FlagRule, hcl.Diagnostics) {
 	return FlagRule{}, flagDiagnostic(p.Range, "Pipeline %q has no election, so no answers can be promised to be right.", p.Name)
 }
 
-// Diagnostic says something about the rule's threshold, at the pipeline's election.
+// Diagnostic reports a problem with the rule's threshold, at the pipeline's election.
 func (r FlagRule) Diagnostic(p *pipeline.Pipeline, what string) hcl.Diagnostics {
 	at := p.Range
 	for _, stage := range p.Stages {
@@ -170,7 +167,7 @@ func flagDiagnostic(at hcl.Range, format string, args ...any) hcl.Diagnostics {
 	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "No promise", Detail: fmt.Sprintf(format, args...), Subject: &at}}
 }
 
-// of is what the rule compares.
+// of returns the value that the rule compares.
 func (r FlagRule) of(o outcome.Result) float64 {
 	if r.signal == "agreement" {
 		return o.Agreement

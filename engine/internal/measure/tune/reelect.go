@@ -14,22 +14,20 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file holds the elections of answered items again, as if some of their
-// voters had not been asked, or with other weights: by the same code, rules included,
-// on the same ballots. No voter is called.
+// This file holds the elections of answered items again, without some of their voters or with other
+// weights: by the same code, rules included, on the same ballots. It calls no voter.
 //
-// What is gained by that, and which items are compared, packages tune and eval know.
+// Packages tune and eval decide which items to compare, and measure the gain.
 
-// Ballots are what voters returned about items. The rules of the election have been
-// evaluated, so that elections with many weights can be held over them, each for
-// little more than counting.
+// Ballots are the samples of voters for items. The election's rules are already evaluated, so that
+// elections with many weights cost little more than counting.
 type Ballots struct {
 	results []outcome.Result
 	items   stage.Items
-	places  []int // in items, by position among the results; -1: a row that could not be read
+	places  []int // indexes in items, by position among the results; -1: the row could not be read
 }
 
-// Prepare returns the ballots of items, of those voters that asked agrees to.
+// Prepare returns the ballots of items, from the voters for which asked returns true.
 func (e *Election) Prepare(ctx context.Context, results []outcome.Result, asked func(AskRule) bool) (*Ballots, error) {
 	b := &Ballots{results: results, places: make([]int, len(results))}
 	var records []*stage.Record
@@ -52,7 +50,7 @@ func (e *Election) Prepare(ctx context.Context, results []outcome.Result, asked 
 	return b, ctx.Err()
 }
 
-// Samples are what the election gets to see of an item.
+// Samples returns the samples that the election reads for an item.
 func (b *Ballots) Samples(i int) []sdk.Sample {
 	if b.places[i] < 0 {
 		return nil
@@ -60,8 +58,8 @@ func (b *Ballots) Samples(i int) []sdk.Sample {
 	return b.items.Batch.Items[b.places[i]].Samples
 }
 
-// Hold holds the election over some of the items, by position. Results are without
-// votes, and no fallback of the election is asked.
+// Hold holds the election over some of the items, by position. Its results have no votes, and it
+// asks no fallback of the election.
 func (e *Election) Hold(ctx context.Context, b *Ballots, at []int) ([]outcome.Result, error) {
 	out := make([]outcome.Result, len(at))
 	err := batches(ctx, len(at), func(ctx context.Context, from, to int) error {
@@ -107,28 +105,28 @@ type Election struct {
 	held  map[ballots]outcome.Result
 }
 
-// ballots are an item's, of the voters that were asked: a bit each.
+// ballots identifies an item's ballots from the voters that were asked, one bit each.
 type ballots struct {
 	record *stage.Record
 	asked  uint64
 }
 
-// AskRule is the question whether a voter is asked about an item.
+// AskRule asks whether a voter is asked about an item.
 type AskRule struct {
 	Item int // position among the results
 	stage.Voter
 }
 
-// NewElection starts the election stage of p, which is the pipeline of r but for the values of
-// variables. r keeps ballots (stage.Options.Ballots).
+// NewElection starts the election stage of p, the pipeline of r with other values of variables. r
+// must keep ballots (stage.Options.Ballots).
 func NewElection(ctx context.Context, r *run.Run, p *pipeline.Pipeline, start stage.Launch) (*Election, error) {
 	again, err := r.Graph().Election(ctx, p, start)
 	return &Election{r, again, map[ballots]outcome.Result{}}, err
 }
 
-// Elect returns what becomes of items with only those voters that asked agrees to,
-// which is called for each item and voter, in file order. Results are without votes and
-// candidates. Which answers of a voter are accepted was decided when it voted.
+// Elect returns the results of items with only the voters for which asked returns true; it is
+// called for each item and voter, in file order. Results have no votes and candidates. Which
+// answers are accepted was decided when the voter voted.
 func (e *Election) Elect(ctx context.Context, results []outcome.Result, asked func(AskRule) bool) ([]outcome.Result, error) {
 	out := make([]outcome.Result, len(results))
 	var records []*stage.Record
@@ -187,19 +185,19 @@ func batches(ctx context.Context, n int, do func(ctx context.Context, from, to i
 	return g.Wait()
 }
 
-// ElectionsWithout holds the election of items again, once without each voter, batch by batch
-// while a run answers them. It belongs to one goroutine.
+// ElectionsWithout holds elections again, once without each voter, batch by batch while a run
+// answers the items. It belongs to one goroutine.
 type ElectionsWithout struct {
 	run    *run.Run
 	again  *stage.Election
 	voters []string // in file order; none: no election is held again
 }
 
-// mostVoters bounds what an item's ballots cost: one more election for each.
+// mostVoters limits the cost: each voter is one more election per item.
 const mostVoters = 64
 
 // NewElectionsWithout starts the election stage of p, the pipeline of r, which keeps ballots. A
-// pipeline with one voter, or with more than 64, has none to leave out.
+// pipeline with one voter, or with more than 64, gets no elections.
 func NewElectionsWithout(ctx context.Context, r *run.Run, p *pipeline.Pipeline, start stage.Launch) (*ElectionsWithout, error) {
 	w := &ElectionsWithout{run: r}
 	elects := false
@@ -221,9 +219,8 @@ func NewElectionsWithout(ctx context.Context, r *run.Run, p *pipeline.Pipeline, 
 	return w, err
 }
 
-// Elect calls each with what becomes of those results that are wanted without each
-// voter, and lets the run forget the ballots of all of them. Of an item whose row cannot
-// be used, that is the result itself.
+// Elect calls each, for every wanted result and voter, with the result without the voter. For an
+// unusable row, that is the result itself. It makes the run forget the ballots of all results.
 func (w *ElectionsWithout) Elect(ctx context.Context, results []outcome.Result, wanted func(outcome.Result) bool, each func(voter string, answered, without outcome.Result)) error {
 	var answered, unusable []outcome.Result
 	var ballots []*stage.Record

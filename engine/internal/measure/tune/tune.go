@@ -19,14 +19,14 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Subject is what of a pipeline can be tuned.
+// Subject describes what can be tuned in a pipeline.
 type Subject struct {
-	Variable string // the threshold; empty: no rule reads one
-	Weights  string // the variable of the voters' weights or accuracies; empty: none
-	Argument string // of the election that reads Weights: weights or accuracy
-	Learns   bool   // the election finds its weights itself, from votes on rows with labels
-	// More are the variables of other arguments of an election that learns, by argument:
-	// what it learns beside its weights is written, too.
+	Variable string // the threshold; empty: no rule reads a variable
+	Weights  string // the variable with the voters' weights or accuracies; empty: none
+	Argument string // argument of the election that reads Weights: weights or accuracy
+	Learns   bool   // the election finds its weights itself, from votes on labelled rows
+	// More are the variables of other arguments of an election that learns, by argument: tune
+	// writes what it learns besides its weights, too.
 	More      map[string]string
 	Voters    []string
 	Undecided []string // variables of other thresholds, which keep their values
@@ -35,7 +35,7 @@ type Subject struct {
 	values map[string]float64 // of the variables of all thresholds
 }
 
-// doubt is a rule that sends the doubtful items to a stage.
+// doubt is a rule that sends only doubtful items to a stage.
 type doubt struct {
 	signal    string // margin or agreement
 	inclusive bool
@@ -47,8 +47,7 @@ var (
 	reference = regexp.MustCompile(`^\s*[\w-]+\s*=\s*var\.([\w-]+)\s*$`)
 )
 
-// Find finds what can be tuned. Where several thresholds can, variable says
-// which is meant.
+// Find finds what can be tuned. If there are several thresholds, variable selects one.
 func Find(f *pipeline.File, p *pipeline.Pipeline, variable string) (Subject, hcl.Diagnostics) {
 	s := Subject{doubts: map[string]doubt{}, values: map[string]float64{}}
 	var names []string
@@ -92,7 +91,6 @@ func Find(f *pipeline.File, p *pipeline.Pipeline, variable string) (Subject, hcl
 	return s, nil
 }
 
-// Nothing reports whether there is nothing to find.
 func (s *Subject) Nothing() bool { return s.Variable == "" && s.Weights == "" && len(s.values) == 0 }
 
 // Compares reports whether a when rule compares with a variable.
@@ -112,7 +110,7 @@ func readDoubt(r *rule.Rule) (doubt, bool) {
 	return doubt{signal: m[1], inclusive: m[2] == "<=", variable: m[3]}, true
 }
 
-// advise says what a network stage lacks that tune could work on.
+// advise says how a network stage's rule must change so that tune can find its threshold.
 func advise(s *pipeline.Stage) hcl.Diagnostics {
 	switch {
 	case !s.Info.Network:
@@ -123,8 +121,7 @@ func advise(s *pipeline.Stage) hcl.Diagnostics {
 	return diagnostic(s.Range, "No threshold", `The rule %q compares with no variable: write when = "margin < var.margin_below", alone, and a variable "margin_below" { default = 0.1 }.`, s.When.Text())
 }
 
-// findWeights looks for the variables that an enabled election takes the worth
-// of the voters from.
+// findWeights finds the variables that set the voters' weights in an enabled election.
 func (s *Subject) findWeights(f *pipeline.File, p *pipeline.Pipeline) {
 	for _, stage := range p.Stages {
 		if !stage.Enabled || stage.Block != "elect" {
@@ -153,13 +150,13 @@ func (s *Subject) findWeights(f *pipeline.File, p *pipeline.Pipeline) {
 	}
 }
 
-// Sends reports whether a voter is asked about doubtful items alone.
+// Sends reports whether a voter is asked about doubtful items only.
 func (s *Subject) Sends(voter string) bool {
 	_, ok := s.doubts[voter]
 	return ok
 }
 
-// Taken are the variables that are thresholds or arguments of the election, tuned or not.
+// Taken returns the variables of thresholds and of the election's arguments, tuned or not.
 func (s *Subject) Taken() []string {
 	all := slices.Sorted(maps.Keys(s.values))
 	for _, variable := range s.arguments() {
@@ -168,7 +165,7 @@ func (s *Subject) Taken() []string {
 	return all
 }
 
-// Everything are the overrides with which no threshold keeps an item back.
+// Everything returns overrides with which every threshold sends all items.
 func (s *Subject) Everything() []pipeline.Override {
 	var all []pipeline.Override
 	for name := range s.values {
@@ -178,8 +175,7 @@ func (s *Subject) Everything() []pipeline.Override {
 	return all
 }
 
-// asks reports whether a stage is asked about an item where the threshold of
-// the tuned variable is at.
+// asks reports whether a stage is asked about an item if the tuned variable has the value at.
 func (s *Subject) asks(stage string, margin, agreement, at float64) bool {
 	d, ok := s.doubts[stage]
 	if !ok {
@@ -206,7 +202,7 @@ func (d doubt) of(margin, agreement float64) float64 {
 func number(f *pipeline.File, name string) float64 {
 	for _, v := range f.Variables {
 		if v.Name == name {
-			n, _ := strconv.ParseFloat(v.Value, 64) // the rule has been checked: it is one
+			n, _ := strconv.ParseFloat(v.Value, 64) // the rule was checked: the value is a number
 			return n
 		}
 	}
@@ -217,61 +213,59 @@ func diagnostic(at hcl.Range, summary, format string, args ...any) hcl.Diagnosti
 	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: summary, Detail: fmt.Sprintf(format, args...), Subject: &at}}
 }
 
-// Options say what tuning is for.
+// Options say what to tune for.
 type Options struct {
 	Goal      Goal
-	Folds     int           // parts of the items, each of which is held out once; at least 2
-	Threshold string        // the variable to find, where the file has several thresholds
+	Folds     int           // parts of the items, each held out once; at least 2
+	Threshold string        // the variable to find, if the file has several thresholds
 	Over      []eval.Target // arguments and variables whose values are tried; nil: those that cost nothing
-	Metric    Metric        // by which they are chosen
-	// Promise is for the threshold of the flag rule (flagging.go); nil: it stays.
+	Metric    Metric        // by which values are chosen
+	// Promise is the goal for the flag rule's threshold (flagging.go); nil: it stays.
 	Promise *eval.PromiseGoal
-	Rows    int // how many rows of the knowledge take the place of the input; 0: none
+	Rows    int // how many rows of the knowledge replace the input; 0: none
 }
 
-// Task is what is tuned, on what, and for what.
+// Task is one tuning: its subject, its data and its goal.
 type Task struct {
 	Subject
 	Options
-	// Results are of items with labels, of a run in which every voter was asked
-	// about every item and which kept its ballots.
+	// Results are of labelled items, from a run that asked every voter about every item and kept
+	// its ballots.
 	Results []outcome.Result
 	Labels  []string // of the knowledge
-	// Election starts the election of that run with what was found; nil: as the file has
-	// it.
+	// Election starts the election of that run with the values found; nil: as in the file.
 	Election func(context.Context, Found) (*Election, error)
-	// Fit fits an election that learns (Subject.Learns) on rows with labels and the
-	// votes on them, and returns what it has resolved.
+	// Fit fits an election that learns (Subject.Learns) on labelled rows with their votes, and
+	// returns the arguments that it resolved.
 	Fit func(context.Context, iter.Seq2[[]sdk.TrainingRow, error]) (Found, error)
-	// Cost is what a stage's samples cost; nil: nothing.
+	// Cost prices a stage's samples; nil: they are free.
 	Cost     func(stage string, u sdk.Usage) float64
 	Progress func(doing string, done, total int) // may be nil
 }
 
-// Outcome is what was found. Shares are between 0 and 1.
+// Outcome is the result of tuning. Shares are between 0 and 1.
 type Outcome struct {
 	Items, Folds int
 	Threshold    float64
-	Found        Found // weights that replace those of the file; nil: those stay
-	// Gain compares weights that were found on other rows with those of the file: with
-	// everything sent or, for a cascade, on average of everything and nothing sent.
+	Found        Found // weights that replace those of the file; nil: the file's stay
+	// Gain compares weights found on other rows with those of the file: with everything sent or,
+	// for a cascade, on average over everything and nothing sent.
 	Gain   Difference
-	Cut    bool    // the search for weights came to the end of its budget
-	Curve  []Point // held out; by rising share
-	Chosen int     // in Curve
-	// Choice is what tuning on other rows was worth on the rows of each fold,
-	// the choice of the threshold included. Against compares it with everything sent.
+	Cut    bool    // the search for weights used up its budget
+	Curve  []Point // on held-out items; by rising share
+	Chosen int     // index in Curve
+	// Choice is the result on each fold of tuning on the other rows, including the choice of the
+	// threshold. Against compares it with sending everything.
 	Choice  Point
 	Against Difference
-	// Fitted and Plain are the accuracies with everything sent: with weights that
-	// were found on other rows, and with those of the file.
+	// Fitted and Plain are the accuracies with everything sent: Fitted with weights found on other
+	// rows, Plain with those of the file.
 	Fitted, Plain float64
 }
 
-// steps is how many equal shares the curve is drawn in.
+// steps is the number of equal shares between the points of the curve.
 const steps = 20
 
-// Run tunes.
 func (t *Task) Run(ctx context.Context) (Outcome, error) {
 	texts := make([]string, len(t.Results))
 	for i, r := range t.Results {
@@ -307,7 +301,7 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 	for f := range t.Folds {
 		k, err := t.Goal.choose(curve(sums, f))
 		if err != nil {
-			k = o.Chosen // the other folds alone do not reach the goal
+			k = o.Chosen // the other folds alone miss the goal
 		}
 		choice = choice.add(sums[f][k])
 	}
@@ -317,13 +311,13 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 	return o, nil
 }
 
-// Hold returns what becomes of other items of the run with the values that were found.
+// Hold returns the results of other items of the run under the values found.
 func (t *Task) Hold(ctx context.Context, o Outcome, results []outcome.Result) ([]outcome.Result, error) {
 	election, err := t.Election(ctx, o.Found)
 	if err != nil {
 		return nil, err
 	}
-	at, err := strconv.ParseFloat(format(o.Threshold), 64) // as the file of variables will have it
+	at, err := strconv.ParseFloat(format(o.Threshold), 64) // as in the file of variables
 	if err != nil {
 		return nil, err
 	}
@@ -336,9 +330,8 @@ func (t *Task) Hold(ctx context.Context, o Outcome, results []outcome.Result) ([
 	return held, err
 }
 
-// weigh finds weights for each fold on the others and, where they are better there than
-// those of the file by more than chance, on all items. It returns the election of each
-// fold.
+// weigh finds weights for each fold on the other folds. If there they beat those of the file by
+// more than chance, it also finds weights on all items. It returns the election of each fold.
 func (w *work) weigh(ctx context.Context, o *Outcome) ([]*Election, error) {
 	plain, fitted := slices.Repeat([]*Election{w.plain}, w.Folds), make([]*Election, w.Folds)
 	before, err := w.score(ctx, w.plain, w.all)
@@ -378,7 +371,7 @@ func (w *work) weigh(ctx context.Context, o *Outcome) ([]*Election, error) {
 	return fitted, err
 }
 
-// shares are the shares of items to send that are tried.
+// shares returns the shares of items to send that are tried.
 func (w *work) shares() []float64 {
 	if w.Variable == "" {
 		return []float64{1}
@@ -390,7 +383,7 @@ func (w *work) shares() []float64 {
 	return all
 }
 
-// threshold is the value with which a share of these items is sent.
+// threshold returns the value that sends a share of these items.
 func (w *work) threshold(items []int, share float64) float64 {
 	var signals []float64
 	for _, i := range items {
@@ -407,7 +400,7 @@ func (w *work) threshold(items []int, share float64) float64 {
 	return (signals[n-1] + signals[n]) / 2
 }
 
-// work is a task that is under way.
+// work is a task in progress.
 type work struct {
 	*Task
 	folds   Folds
@@ -415,13 +408,13 @@ type work struct {
 	counter *eval.Counter
 	plain   *Election // with the weights of the file
 	kinds   []*Ballots
-	signals [][]float64   // by item: what the tuned variable is compared with
-	search  *WeightSearch // for weights, of all folds; nil: none was needed
+	signals [][]float64   // by item: values that the tuned variable is compared with
+	search  *WeightSearch // for weights, over all folds; nil: none was needed
 }
 
-// begin starts the election with the weights of the file, and prepares the ballots of the
-// kinds of elections that weights have to suit: with everything sent and, where a
-// threshold is tuned, with nothing sent, because a cascade holds both.
+// begin starts the election with the weights of the file. It prepares the ballots of the kinds of
+// elections that weights must suit: with everything sent and, if a threshold is tuned, with nothing
+// sent, because a cascade holds both.
 func (w *work) begin(ctx context.Context) (err error) {
 	if w.plain, err = w.Election(ctx, nil); err != nil {
 		return err
@@ -444,7 +437,7 @@ func (w *work) begin(ctx context.Context) (err error) {
 	return err
 }
 
-// scores says for each item in which kinds of elections its answer is right.
+// scores says, for each item and kind of election, whether the answer is right.
 type scores [][]bool
 
 // score holds elections of all kinds over some items.
@@ -462,7 +455,7 @@ func (w *work) score(ctx context.Context, e *Election, items []int) (scores, err
 	return all, nil
 }
 
-// count is in how many kinds of elections an item is right.
+// count returns the number of kinds of elections in which an item is right.
 func count(right []bool) (n int) {
 	for _, r := range right {
 		if r {
@@ -472,7 +465,7 @@ func count(right []bool) (n int) {
 	return n
 }
 
-// means are the shares of the kinds in which each item is right.
+// means returns, for each item, the share of kinds in which it is right.
 func (s scores) means() []float64 {
 	all := make([]float64, len(s))
 	for i, right := range s {
@@ -481,7 +474,7 @@ func (s scores) means() []float64 {
 	return all
 }
 
-// sent is the accuracy with everything sent.
+// sent returns the accuracy with everything sent.
 func (s scores) sent() float64 {
 	n := 0
 	for _, right := range s {

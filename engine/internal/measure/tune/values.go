@@ -17,18 +17,17 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file says which arguments of a pipeline can be varied at no cost and with
-// which values, how an item is scored, and what came of trying them.
+// This file decides which arguments of a pipeline to vary at no cost and with which values, how to
+// score an item, and what the result of trying them is.
 //
-// Where nobody names any, those arguments of searches, rerankers and statistical voters are
-// tried that the file takes from a variable. While they are, voters that ask services, or
-// get the doubtful items alone, stay out of it, unless there is no other: only values that
-// were asked for by name may cost calls.
+// If nobody names any, it varies arguments of searches, rerankers and statistical voters that the
+// file takes from a variable. Meanwhile voters that ask services, or get only doubtful items, are
+// left out, unless there is no other: only values that were asked for by name may cost calls.
 //
 // It runs no pipeline: package engine does, and crossval.go chooses.
 
-// grid are the values that are tried for an argument in place of the present one; nil:
-// nobody can say which would make sense.
+// grid returns values to try for an argument instead of its present one; nil: no sensible values
+// are known.
 func grid(a sdk.Argument, now string) []string {
 	if len(a.OneOf) > 0 {
 		return slices.DeleteFunc(slices.Clone(a.OneOf), func(v string) bool { return v == now })
@@ -65,20 +64,19 @@ func within(r sdk.Range, x float64) bool {
 	return !(r.Min != nil && (x < *r.Min || r.MinExcluded && x == *r.Min) || r.Max != nil && (x > *r.Max || r.MaxExcluded && x == *r.Max))
 }
 
-// Metric is what an item is scored by. The zero Metric is the accuracy, where items have
-// labels, and else nDCG@10.
+// Metric scores an item. The zero Metric is accuracy for items with labels, otherwise nDCG@10.
 type Metric struct {
-	name string // accuracy, ndcg or recall; empty: it depends
+	name string // accuracy, ndcg or recall; empty: see For
 	k    int    // of recall
 }
 
-// The metrics that have no length.
+// Metrics without a length.
 var (
 	Accuracy = Metric{name: "accuracy"}
 	NDCG     = Metric{name: "ndcg"}
 )
 
-// ReadMetric reads accuracy, ndcg@10 or recall@K.
+// ReadMetric parses accuracy, ndcg@10 or recall@K.
 func ReadMetric(text string) (Metric, error) {
 	switch k, err := strconv.Atoi(strings.TrimPrefix(text, "recall@")); {
 	case text == "":
@@ -103,7 +101,7 @@ func (m Metric) String() string {
 	return "accuracy"
 }
 
-// For is the metric for items that have labels, or gold passages alone.
+// For returns the metric for items that have labels, or only gold passages.
 func (m Metric) For(labels bool) Metric {
 	switch {
 	case m.name != "":
@@ -114,7 +112,7 @@ func (m Metric) For(labels bool) Metric {
 	return NDCG
 }
 
-// Searches reports whether lists are scored, so that no voter is needed.
+// Searches reports whether the metric scores lists, so that no voter is needed.
 func (m Metric) Searches() bool { return m.name == "ndcg" || m.name == "recall" }
 
 // Row reports whether a row of the input can be scored.
@@ -130,8 +128,8 @@ func (m Metric) Row(row source.Row) bool {
 	return false
 }
 
-// Score is that of an item between 0 and 1, where Row holds for it. Lists are scored as
-// the last search or reranking has left them.
+// Score returns the score of an item between 0 and 1, if Row holds for it. A list is scored as the
+// last search or reranking left it.
 func (m Metric) Score(c *eval.Counter, r outcome.Result) float64 {
 	if !m.Searches() {
 		if c.Right(r) {
@@ -149,18 +147,17 @@ func (m Metric) Score(c *eval.Counter, r outcome.Result) float64 {
 	return eval.Recalled(r.Gold, list, m.k)
 }
 
-// ValueTarget is an argument or a variable with the values that are tried.
+// ValueTarget is an argument or a variable with the values to try.
 type ValueTarget struct {
 	eval.Target
-	Now string // the value of the file, of a variable; empty: of an argument
-	// Unnamed says that nobody named the target: values that do not suit the file are
-	// left out.
+	Now string // value of a variable in the file; empty: the target is an argument
+	// Unnamed says that nobody named the target: values that do not suit the file are skipped.
 	Unnamed bool
 
-	stages []*pipeline.Stage // that it changes, as far as that is known
+	stages []*pipeline.Stage // that it changes, as far as known
 }
 
-// Variable is the name of the variable; empty: the target is an argument.
+// Variable returns the variable's name; empty: the target is an argument.
 func (t ValueTarget) Variable() string {
 	name, ok := strings.CutPrefix(t.Name, "var.")
 	if !ok {
@@ -169,7 +166,7 @@ func (t ValueTarget) Variable() string {
 	return name
 }
 
-// Setting says in words what a person is to do to the file.
+// Setting says how a person sets the value in the file.
 func (t ValueTarget) Setting(value string) string {
 	argument := t.Name[strings.LastIndex(t.Name, ".")+1:]
 	switch {
@@ -181,18 +178,18 @@ func (t ValueTarget) Setting(value string) string {
 	return fmt.Sprintf("set %s = %s", t.Name, value)
 }
 
-// Calls reports whether voters that ask services have to take part where the target is
-// varied: it changes what they are asked, or how the votes are counted.
+// Calls reports whether varying the target needs voters that ask services: it changes their input,
+// or how the votes are counted.
 func (t ValueTarget) Calls() bool {
 	return len(t.stages) == 0 || slices.ContainsFunc(t.stages, func(s *pipeline.Stage) bool { return !free(s) })
 }
 
-// free reports whether a stage can be varied without a service being asked anew.
+// free reports whether a stage can be varied without new requests to a service.
 func free(s *pipeline.Stage) bool {
 	return !s.Info.Network && slices.Contains([]string{"retrieve", "rerank", "sample"}, s.Block)
 }
 
-// NamedTargets are the targets that somebody named, in that order.
+// NamedTargets returns the targets that a person named, in that order.
 func NamedTargets(f *pipeline.File, p *pipeline.Pipeline, targets []eval.Target) []ValueTarget {
 	uses := usesOf(f, p)
 	var all []ValueTarget
@@ -213,16 +210,16 @@ func NamedTargets(f *pipeline.File, p *pipeline.Pipeline, targets []eval.Target)
 	return all
 }
 
-// arguments are those of blocks that are tried where nobody names any; of a config, all
-// numbers and choices are.
+// arguments are the arguments of blocks to try if nobody names any; of a config, all numbers and
+// choices are.
 var arguments = map[string][]string{
 	"retrieve": {"top_k", "num_candidates", "mode", "fusion", "dense_weight", "rrf_k"},
 	"rerank":   {"top_k"},
 }
 
-// FoundTargets are the targets that are tried where nobody names any: variables of the file that
-// are arguments of searches, rerankers and statistical voters, in file order, but for
-// those that are tuned otherwise.
+// FoundTargets returns the targets to try if nobody names any, in file order: variables of the file
+// that are arguments of searches, rerankers and statistical voters, without those tuned otherwise
+// (taken).
 func FoundTargets(f *pipeline.File, p *pipeline.Pipeline, taken ...string) []ValueTarget {
 	var all []ValueTarget
 	for _, u := range usesOf(f, p) {
@@ -252,8 +249,8 @@ func valueOf(f *pipeline.File, name string) string {
 	return ""
 }
 
-// stagesOf are the enabled stages that a target STAGE.ARGUMENT or BLOCK.STAGE.ARGUMENT
-// may mean.
+// stagesOf returns the enabled stages that a target STAGE.ARGUMENT or BLOCK.STAGE.ARGUMENT may
+// mean.
 func stagesOf(p *pipeline.Pipeline, target string) []*pipeline.Stage {
 	parts := strings.Split(target, ".")
 	argument := parts[len(parts)-1]
@@ -271,29 +268,27 @@ func stagesOf(p *pipeline.Pipeline, target string) []*pipeline.Stage {
 
 func blockArguments(block string) []string { return grammar.Described("pipeline", block).Names() }
 
-// ValueTried is what came of trying the values of a target.
+// ValueTried is the result of trying the values of a target.
 type ValueTried struct {
 	ValueTarget
-	// Values are those that were tried, the first of them that of the file; means
-	// are in the Choice.
+	// Values are the values tried, the file's own first; Choice has their means.
 	Values []string
 	Choice Choice
 }
 
-// Best is the value that replaces that of the file; ok: it is better by more than chance.
+// Best returns the value that replaces the file's; ok: it is better by more than chance.
 func (t ValueTried) Best() (value string, ok bool) {
 	return t.Values[t.Choice.Best], t.Choice.Best > 0 && t.Choice.Gain.Better()
 }
 
-// use is an argument of a stage that the file takes from a variable, as it is.
+// use is an argument of a stage that the file takes unchanged from a variable.
 type use struct {
 	variable string
 	stage    *pipeline.Stage
 	argument sdk.Argument
 }
 
-// usesOf returns the arguments of a pipeline's enabled stages that are variables, in file
-// order.
+// usesOf returns the arguments of a pipeline's enabled stages that are variables, in file order.
 func usesOf(f *pipeline.File, p *pipeline.Pipeline) []use {
 	var all []use
 	for _, s := range p.Stages {
@@ -321,7 +316,7 @@ func usesOf(f *pipeline.File, p *pipeline.Pipeline) []use {
 	return all
 }
 
-// bodyOf is a stage as it is written; nil: it is not to be found.
+// bodyOf returns the source of a stage; nil: not found.
 func bodyOf(f *pipeline.File, p *pipeline.Pipeline, s *pipeline.Stage) *hclsyntax.Body {
 	src := f.Sources[f.Path]
 	if src == nil {
@@ -344,7 +339,7 @@ func bodyOf(f *pipeline.File, p *pipeline.Pipeline, s *pipeline.Stage) *hclsynta
 	return nil
 }
 
-// variableOf is the variable that an argument is, if it is nothing else.
+// variableOf returns the variable that an argument consists of; empty: it is another expression.
 func variableOf(body *hclsyntax.Body, argument string) string {
 	a := body.Attributes[argument]
 	if a == nil {

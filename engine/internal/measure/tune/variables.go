@@ -25,19 +25,19 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Point is what a threshold is worth on rows that it was not found on.
+// Point measures a threshold on rows that it was not found on.
 type Point struct {
-	Threshold float64 `json:"threshold"` // on average over the folds
-	Sent      float64 `json:"sent"`      // share of the items that were sent
+	Threshold float64 `json:"threshold"` // mean over the folds
+	Sent      float64 `json:"sent"`      // share of the items that the threshold sends
 	Accuracy  float64 `json:"accuracy"`
 	Cost      float64 `json:"cost"` // of a thousand items
 
 	items        int
-	lost, gained int       // lost are right at the best point of the curve, but not so; gained the other way round
+	lost, gained int       // lost are right at the best point of the curve, but not here; gained the reverse
 	right        []float64 // by item: 1 or 0
 }
 
-// sum is a point of one fold that can be added up.
+// sum is a fold's part of a point, which can be added up.
 type sum struct {
 	items, sent     int
 	right           []float64 // by item: 1 or 0
@@ -59,7 +59,7 @@ func (s sum) point(folds int) Point {
 	}
 }
 
-// curve adds up the points of all folds but one; -1: of all.
+// curve adds up the points of all folds but one; -1: of all folds.
 func curve(sums [][]sum, without int) []Point {
 	points := make([]Point, len(sums[0]))
 	for k := range points {
@@ -99,7 +99,7 @@ func (w *work) points(ctx context.Context, election *Election, train, test []int
 	return sums, nil
 }
 
-// measure counts which items a threshold sends and which are then right.
+// measure counts the items that a threshold sends and those that are then right.
 func (w *work) measure(ctx context.Context, election *Election, items []int, at float64) (sum, error) {
 	s := sum{items: len(items), threshold: at, right: make([]float64, len(items))}
 	sent := make([]bool, len(items))
@@ -134,28 +134,27 @@ func (w *work) pick(items []int) []outcome.Result {
 	return all
 }
 
-// Goal is what a threshold is chosen for. The zero Goal sends as little as
-// loses at most half a point of accuracy against the best point of the curve: to send
-// everything may be worse than to send a share, or nothing.
+// Goal is the goal for choosing a threshold. The zero Goal sends as little as loses at most half a
+// point of accuracy against the best point of the curve: sending everything may be worse than
+// sending a share, or nothing.
 type Goal struct {
-	Accuracy *float64 // at least this, with as little sent as that takes
-	Share    *float64 // the best accuracy with at most this share of the items sent
+	Accuracy *float64 // at least this, with the least share sent
+	Share    *float64 // the best accuracy with at most this share sent
 	Cost     *float64 // the best accuracy at no more than this for a thousand items
 }
 
-// slack is the accuracy that the zero goal gives away.
+// slack is the accuracy that the zero Goal may lose.
 const slack = 0.005
 
-// near reports whether a point is as good as the best one but for the
-// slack: held-out items show it, and chance would hide a greater loss in one
-// case of twenty at most. Few items cannot show that; of those nothing may be
-// lost at all.
+// near reports whether held-out items show that a point loses at most the slack against the best
+// one: chance would hide a greater loss in at most one case of twenty. Few items cannot show that,
+// so with few nothing may be lost at all.
 func (p Point) near() bool {
 	compared := eval.Paired{Items: p.items, Lost: p.lost, Gained: p.gained}
 	return p.lost <= p.gained || compared.LossAtMost(eval.IntervalLevel) <= slack
 }
 
-// choose returns the point of a curve, by rising share, that serves the goal.
+// choose returns the point of a curve, by rising share, that meets the goal.
 func (g Goal) choose(curve []Point) (int, error) {
 	switch {
 	case g.Accuracy != nil:
@@ -178,7 +177,8 @@ func (g Goal) choose(curve []Point) (int, error) {
 		}
 		return 0, fmt.Errorf("no threshold costs as little as %g for a thousand items: the least is %.4f", *g.Cost, curve[0].Cost)
 	}
-	// From the best one down to the first that is not near: a point below that may be near by luck.
+	// Walk down from the best point to the first that is not near: a point below that may be near
+	// by luck.
 	k := best(curve, func(Point) bool { return true })
 	for k > 0 && curve[k-1].near() {
 		k--
@@ -186,8 +186,7 @@ func (g Goal) choose(curve []Point) (int, error) {
 	return k, nil
 }
 
-// best returns the most accurate point that is allowed, the cheapest of equal
-// ones; -1: none is.
+// best returns the most accurate allowed point, the cheapest of equals; -1: none is allowed.
 func best(curve []Point, allowed func(Point) bool) int {
 	at := -1
 	for k, p := range curve {
@@ -198,11 +197,11 @@ func best(curve []Point, allowed func(Point) bool) int {
 	return at
 }
 
-// mark begins the comment of a file of variables that says what they were
-// tuned on. What follows is the SHA-256 of that file, in hex.
+// mark begins the comment that says, in a file of variables, on which file they were tuned. The
+// SHA-256 of that file follows in hex.
 const mark = "# tuned on sha256 "
 
-// Digest is the SHA-256 of a file, in hex; of a glob what package source says.
+// Digest returns the SHA-256 of a file, in hex; for a glob, source.Digest.
 func Digest(path string) (string, error) {
 	if source.IsGlob(path) {
 		return source.Digest(path)
@@ -219,8 +218,7 @@ func Digest(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// TunedOn returns the digests of the files that the variables in a file were
-// tuned on.
+// TunedOn returns the digests of the files on which the variables in a file were tuned.
 func TunedOn(path string) ([]string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -236,11 +234,11 @@ func TunedOn(path string) ([]string, error) {
 	return all, nil
 }
 
-// Found are values of the election's arguments, by their names: weights of voters and,
-// where the election learns, what else it has resolved.
+// Found holds values of the election's arguments, by name: weights of voters and, if the election
+// learns, the other arguments that it resolved.
 type Found map[string]any
 
-// weights are those of the voters; nil: none were found.
+// weights returns the weights of the voters; nil: none were found.
 func (f Found) weights(argument string) map[string]float64 {
 	var all map[string]float64
 	if raw, err := json.Marshal(f[argument]); err != nil || json.Unmarshal(raw, &all) != nil {
@@ -249,9 +247,9 @@ func (f Found) weights(argument string) map[string]float64 {
 	return all
 }
 
-// Weighed returns the election stage of a pipeline with what was found in place of what
-// the file gives; nil: with neither. An argument for which the file has no variable keeps
-// its value, because nobody could write what was found.
+// Weighed returns the election stage of a pipeline with the found values instead of the file's;
+// nil: with neither. An argument without a variable in the file keeps its value, because nobody
+// could write the found one.
 func (s *Subject) Weighed(elect *pipeline.Stage, found Found) (*pipeline.Stage, error) {
 	config := map[string]json.RawMessage{}
 	if len(elect.Config.Open) > 0 {
@@ -275,19 +273,19 @@ func (s *Subject) Weighed(elect *pipeline.Stage, found Found) (*pipeline.Stage, 
 	return &weighed, err
 }
 
-// arguments are those of the election for which values are found, with their variables.
+// arguments returns the election's arguments that get values, with their variables.
 func (s *Subject) arguments() map[string]string {
 	all := map[string]string{s.Argument: s.Weights}
 	maps.Copy(all, s.More)
 	return all
 }
 
-// Assignment is a variable with a value, as HCL or bare text.
+// Assignment is a variable and its value, as HCL or bare text.
 type Assignment struct{ Variable, Value string }
 
-// Variables is a file of variables with what was found, as -var-file reads it: the values
-// that are kept, and the outcome. input is the name of the file that all of it was found
-// on, digest its SHA-256, and items how many of its rows were scored.
+// Variables returns a file of variables for -var-file, with the kept values and those of the
+// outcome. input is the name of the file that they were found on, digest its SHA-256, and items its
+// number of scored rows.
 func (s *Subject) Variables(o Outcome, kept []Assignment, items int, input, digest string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Written by racflow tune, for -var-file. Measure on other rows than these:\n%s%s, %d items of %q\n", mark, digest, items, input)
@@ -303,7 +301,7 @@ func (s *Subject) Variables(o Outcome, kept []Assignment, items int, input, dige
 	return string(bounded.Format([]byte(b.String())))
 }
 
-// writeFound writes values of the election's arguments that are variables.
+// writeFound writes the found values of arguments that have variables.
 func (s *Subject) writeFound(b *strings.Builder, found Found) {
 	weights := found.weights(s.Argument)
 	fmt.Fprintf(b, "%s = {\n", s.Weights)
@@ -320,7 +318,7 @@ func (s *Subject) writeFound(b *strings.Builder, found Found) {
 	}
 }
 
-// hcl is the value as an expression: what is none is a text.
+// hcl returns the value as an expression; if it is not one, as a text.
 func (a Assignment) hcl() string {
 	e, diags := bounded.ParseExpression([]byte(a.Value), a.Variable)
 	if diags.HasErrors() || len(e.Variables()) > 0 {
@@ -331,8 +329,8 @@ func (a Assignment) hcl() string {
 
 func format(x float64) string { return strconv.FormatFloat(x, 'g', 6, 64) }
 
-// hclOf is a text, number or bool as HCL; what else an argument may be, as JSON, which is
-// HCL but for templates.
+// hclOf returns a text, number or bool as HCL, and any other argument as JSON, which is HCL except
+// for templates.
 func hclOf(value any) string {
 	if text, ok := value.(string); ok {
 		return string(hclwrite.TokensForValue(cty.StringVal(text)).Bytes())
@@ -344,13 +342,13 @@ func hclOf(value any) string {
 	return string(raw)
 }
 
-// elections is how many items all searches for weights together hold an election over.
+// elections limits the items over which all searches for weights hold elections.
 const elections = 6_000_000
 
 // page is how many rows an election that learns gets at a time.
 const page = 256
 
-// fit finds on some items how much the voters count.
+// fit finds the voters' weights on some items.
 func (w *work) fit(ctx context.Context, items []int) (Found, error) {
 	switch {
 	case w.Learns:
@@ -373,9 +371,9 @@ func (w *work) fit(ctx context.Context, items []int) (Found, error) {
 	return w.climb(ctx, items)
 }
 
-// accuracies is how often each voter's own answer is right, of the items that
-// it gave an acceptable one to: (right + 1) / (answered + 2), Laplace's rule of
-// succession, so that few items make nobody infallible.
+// accuracies estimates how often each voter's own answer is right, over the items to which it gave
+// an acceptable one: (right + 1) / (answered + 2), Laplace's rule of succession, so that few items
+// make no voter infallible.
 func (w *work) accuracies(items []int) map[string]float64 {
 	c := eval.NewCounter(w.Labels...)
 	for _, i := range items {
@@ -391,8 +389,7 @@ func (w *work) accuracies(items []int) map[string]float64 {
 	return all
 }
 
-// climb searches for the weights with which the most items are right, in all kinds of
-// elections together.
+// climb searches for the weights that make the most items right, over all kinds of elections.
 func (w *work) climb(ctx context.Context, items []int) (Found, error) {
 	named := func(weights []float64) Found {
 		all := map[string]float64{}

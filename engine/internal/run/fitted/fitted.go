@@ -25,20 +25,19 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// Job says which stage learns, and from what.
+// Job describes what a stage learns from.
 type Job struct {
-	Dir string // of all generations: STATE/fitted
-	// Scratch makes a folder that what is learnt goes to where Dir cannot be written; nil: that is an error.
+	Dir string // for all generations: STATE/fitted
+	// Scratch makes a folder for what is learnt if Dir cannot be written; nil: that is an error.
 	Scratch   func() (string, error)
 	Stage     *pipeline.Stage
 	Knowledge *knowledge.Knowledge
-	// Rows are what the stage learns from; nil: the rows of the knowledge.
+	// Rows returns the rows to learn from; nil: the rows of the knowledge.
 	Rows func(context.Context) ([]sdk.TrainingRow, error)
-	From string // what Rows depend on beside the entries of the knowledge; empty: nothing
-	// Launch starts the stage with a state_dir; empty: the one of a stage that
-	// learns nothing.
+	From string // what Rows depend on besides the entries of the knowledge; empty: nothing
+	// Launch starts the stage with a state_dir; empty: the stage learns nothing.
 	Launch   func(ctx context.Context, stateDir string) (any, error)
-	Progress terminal.ProgressFunc // of rows that are read ("fitting"), then of what is made of them ("learning")
+	Progress terminal.ProgressFunc // of reading rows ("fitting"), then of learning from them ("learning")
 }
 
 // fitter is a running stage.
@@ -48,15 +47,15 @@ type fitter interface {
 	Fits() bool
 }
 
-// Start starts the stage. Where it is a Fitter and has not learnt from these rows, it
-// does so first. learnt names what it has learnt; empty: nothing.
+// Start starts the stage. If it is a Fitter and has not learnt from these rows, it learns first.
+// learnt identifies what it has learnt; empty: nothing.
 func Start(ctx context.Context, j Job) (process any, learnt string, err error) {
 	folder, content, rows := j.Knowledge.Learnt()
 	dir := filepath.Join(j.Dir, folder)
 	if err := disk.MakeBelow(filepath.Dir(j.Dir), dir); err != nil && !disk.ReadOnly(err) {
 		return nil, "", j.failed(err)
 	}
-	if n := j.bound(); n < rows && j.Rows == nil { // else what was learnt from all rows stands
+	if n := j.bound(); n < rows && j.Rows == nil { // otherwise what was learnt from all rows stays valid
 		j.From += fmt.Sprint(" sample ", n)
 	}
 	content = digest(content, rows, j.From)
@@ -67,13 +66,13 @@ func Start(ctx context.Context, j Job) (process any, learnt string, err error) {
 	if err != nil {
 		return nil, "", j.failed(err)
 	}
-	defer os.RemoveAll(fresh) //nolint:errcheck // sweep removes it later
+	defer os.RemoveAll(fresh) //nolint:errcheck // if this fails, sweep removes it later
 	process, err = j.Launch(ctx, fresh)
 	if err != nil {
 		return nil, "", err
 	}
 	f, ok := process.(fitter)
-	if !ok { // it stands in for the stage
+	if !ok { // another process replaces the stage
 		return process, "", nil
 	}
 	whole := ""
@@ -84,7 +83,7 @@ func Start(ctx context.Context, j Job) (process any, learnt string, err error) {
 			err = j.learn(ctx, f)
 		}
 	}
-	end(process) // its folder is about to get another name, or to go
+	end(process) // its folder is about to be renamed or removed
 	if err == nil && whole != "" {
 		err = publish(fresh, whole)
 	}
@@ -95,7 +94,7 @@ func Start(ctx context.Context, j Job) (process any, learnt string, err error) {
 	return process, learnt, err
 }
 
-// fresh makes a folder in dir, or in one that stands in for it.
+// fresh makes a folder in dir or, if that cannot be written, in a scratch folder.
 func (j Job) fresh(dir string) (in, fresh string, err error) {
 	if err = disk.MakeBelow(filepath.Dir(j.Dir), dir); err == nil {
 		fresh, err = os.MkdirTemp(dir, unfinished)
@@ -108,21 +107,21 @@ func (j Job) fresh(dir string) (in, fresh string, err error) {
 	return dir, fresh, err
 }
 
-// name is that of the folder of what a stage learns.
+// name returns the name of the folder for what a stage learns.
 func (j Job) name(f fitter, content string) string {
 	return pipeline.WorkDigest(j.Stage)[:16] + "-" + pipeline.StageDigest(j.Stage, f)[:16] + "-" + content
 }
 
-// again starts a stage with what it has learnt before, without a process that is asked
-// first what that is called; nil: it has not, or not as this stage.
+// again starts a stage directly with what it learnt before, if the folder's name can be found
+// without asking a process; nil: it has not learnt, or not as this stage.
 func (j Job) again(ctx context.Context, dir, content string) (process any, learnt string) {
-	kept, _ := filepath.Glob(filepath.Join(dir, pipeline.WorkDigest(j.Stage)[:16]+"-*-"+content)) // an error is of the pattern
+	kept, _ := filepath.Glob(filepath.Join(dir, pipeline.WorkDigest(j.Stage)[:16]+"-*-"+content)) // the only error is a bad pattern
 	if len(kept) != 1 {
 		return nil, ""
 	}
 	process, err := j.Launch(ctx, kept[0])
 	if err != nil {
-		return nil, "" // the one that is asked first says why
+		return nil, "" // Start's own launch reports the error
 	}
 	if f, ok := process.(fitter); ok && f.Fits() && j.name(f, content) == filepath.Base(kept[0]) {
 		return process, filepath.Base(kept[0])
@@ -145,7 +144,7 @@ func (j Job) learn(ctx context.Context, f fitter) error {
 	if j.Rows == nil {
 		return j.fit(ctx, f, j.All(ctx))
 	}
-	rows, err := j.Rows(ctx) // before the stage waits for them
+	rows, err := j.Rows(ctx) // read before the stage waits for them
 	if err != nil {
 		return err
 	}
@@ -158,10 +157,10 @@ func (j Job) learn(ctx context.Context, f fitter) error {
 	})
 }
 
-// batchSize is how many of Rows a stage gets at a time.
+// batchSize is how many rows of Job.Rows a stage gets at a time.
 const batchSize = 64
 
-// All are the rows of the knowledge, or a sample of them where there are too many.
+// All yields the rows of the knowledge, or a sample if there are too many.
 func (j Job) All(ctx context.Context) iter.Seq2[[]sdk.TrainingRow, error] {
 	return func(yield func([]sdk.TrainingRow, error) bool) {
 		last, rows, err := j.draw(ctx)
@@ -183,15 +182,15 @@ func (j Job) All(ctx context.Context) iter.Seq2[[]sdk.TrainingRow, error] {
 	}
 }
 
-// Once starts the stage and lets it learn from rows that are given, for as long as its
-// process lives; then remove removes what it has learnt.
+// Once starts the stage and fits it on the given rows, for as long as its process lives. Call
+// remove then, to remove what it learnt.
 func (j Job) Once(ctx context.Context, rows iter.Seq2[[]sdk.TrainingRow, error]) (process any, remove func(), err error) {
 	folder, _, _ := j.Knowledge.Learnt()
 	dir := filepath.Join(j.Dir, folder)
 	if _, dir, err = j.fresh(dir); err != nil {
 		return nil, nil, j.failed(err)
 	}
-	remove = func() { _ = os.RemoveAll(dir) } // sweep does it later
+	remove = func() { _ = os.RemoveAll(dir) } // if this fails, sweep removes it later
 	process, err = j.Launch(ctx, dir)
 	if f, ok := process.(fitter); err == nil && ok && f.Fits() {
 		err = j.fit(ctx, f, rows)
@@ -203,7 +202,7 @@ func (j Job) Once(ctx context.Context, rows iter.Seq2[[]sdk.TrainingRow, error])
 	return process, remove, nil
 }
 
-// fit gives the stage rows, again where its process ended meanwhile.
+// fit gives the stage rows, and again if its process ended meanwhile.
 func (j Job) fit(ctx context.Context, f fitter, rows iter.Seq2[[]sdk.TrainingRow, error]) error {
 	w := retry.Work{Retries: j.Stage.Retries, Call: func(ctx context.Context, _ []int) error {
 		return j.watch(ctx, f, rows)
@@ -211,7 +210,7 @@ func (j Job) fit(ctx context.Context, f fitter, rows iter.Seq2[[]sdk.TrainingRow
 	return w.Do(ctx, 1)[0]
 }
 
-// watch gives the stage rows, and then reports every second for how long it learns.
+// watch gives the stage rows, and then reports every second how long it has been learning.
 func (j Job) watch(ctx context.Context, f fitter, rows iter.Seq2[[]sdk.TrainingRow, error]) error {
 	begun, n := time.Now(), 0
 	var reports sync.WaitGroup
@@ -238,20 +237,20 @@ func (j Job) watch(ctx context.Context, f fitter, rows iter.Seq2[[]sdk.TrainingR
 	})
 }
 
-// digest identifies the rows of a generation, and what was made of them. The number of
-// entries differs where a stage refused rows of the same source.
+// digest identifies the rows of a generation, and their sources. The number of entries differs if a
+// stage refused rows of the same source.
 func digest(content string, entries int, from string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d%s", content, entries, from))
 	return hex.EncodeToString(sum[:8])
 }
 
 const (
-	unfinished = "new-"         // begins the names of folders that a stage still writes to
-	settled    = 24 * time.Hour // for which what nobody should need is left alone all the same
+	unfinished = "new-"         // prefix of folders that a stage still writes to
+	settled    = 24 * time.Hour // how long unneeded folders stay nonetheless
 )
 
-// publish gives a folder its name, unless another process has made the same; then
-// that one counts. A folder of that name that is there already stays.
+// publish gives a folder its final name. If the name exists already, that folder stays: another
+// process has made the same.
 func publish(fresh, whole string) error {
 	if _, err := os.Stat(whole); err == nil {
 		return nil
@@ -282,7 +281,7 @@ func publish(fresh, whole string) error {
 	return force(filepath.Dir(whole))
 }
 
-// force writes a file or folder to the disk.
+// force syncs a file or folder to the disk.
 func force(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -291,7 +290,7 @@ func force(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// sweep removes what a folder replaces, and what processes have left that were killed.
+// sweep removes folders that this one replaces, and those that killed processes left.
 func sweep(whole string) {
 	dir, name := filepath.Split(whole)
 	stage, _, _ := strings.Cut(name, "-")
@@ -304,17 +303,17 @@ func sweep(whole string) {
 	}
 }
 
-// Remove removes what stages have learnt from a generation.
+// Remove removes everything that stages learnt from a generation.
 func Remove(dir, generation string) error {
 	return os.RemoveAll(filepath.Join(dir, generation))
 }
 
-// A stage learns from at most so many rows of a knowledge, and fewer where the vectors that it
-// reads would take more than 256 MiB; of more, from a sample that treats labels alike.
+// Limits of the rows that a stage learns from; maxFloats (256 MiB of vectors) applies if it reads
+// vectors. If there are more, it learns from a sample stratified by label.
 var maxRows = 200_000 // tests lower it
 const maxFloats = 64 << 20
 
-// bound is how many rows the stage learns from, but for a row of each label.
+// bound returns how many rows the stage learns from at most, except that each label has one.
 func (j Job) bound() int {
 	_, _, n := j.Knowledge.Learnt()
 	if wide := j.Knowledge.Dimension; wide > 0 && j.Stage.Info.FitReads.Has(sdk.ColumnVector) {
@@ -323,8 +322,8 @@ func (j Job) bound() int {
 	return min(n, maxRows)
 }
 
-// draw returns the highest rank of each label that is in the sample, and how many rows are;
-// nil: all are. It reads ids and labels alone, and keeps eight bytes for each row.
+// draw returns the highest rank of each label that is in the sample, and the sample's size; nil:
+// all rows are in. It reads only ids and labels, and keeps eight bytes for each row.
 func (j Job) draw(ctx context.Context) (last map[string]uint64, n int, err error) {
 	if _, _, n = j.Knowledge.Learnt(); n <= j.bound() {
 		return nil, n, nil
@@ -335,7 +334,7 @@ func (j Job) draw(ctx context.Context) (last map[string]uint64, n int, err error
 	for _, of := range ranks {
 		sizes = append(sizes, len(of))
 	}
-	each := max(1, support.EachStratified(sizes, j.bound())) // no label goes without
+	each := max(1, support.EachStratified(sizes, j.bound())) // every label keeps a row
 	last, n = map[string]uint64{}, 0
 	for label, of := range ranks {
 		slices.Sort(of)

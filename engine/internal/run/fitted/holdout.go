@@ -15,19 +15,19 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file keeps rows of a knowledge out of what is found for them, so that
-// voters can be asked about rows whose labels are known as if they had never seen them.
+// This file holds rows of a knowledge out of the searches for them, so that voters can be asked
+// about rows with known labels as if they had never seen them.
 //
-// HoldOut takes some rows. Such a row, as an item, is searched for among the others
-// (Except), and compared with the centroid of its label without it (Prototypes): that is
-// leave-one-out. A voter that learns from the rows cannot be fitted anew for each of
-// them: it is fitted once for each fold, on the rows outside of it (Without).
+// HoldOut selects rows. Such a row, as an item, is searched among the others (Except), and compared
+// with the centroid of its label without it (Prototypes): leave-one-out. A voter that learns from
+// the rows cannot be fitted anew for each of them: it is fitted once per fold, on the rows outside
+// of it (Without).
 //
-// This file asks the voters, and hands their votes to the election that learns from
-// them (Wolpert, "Stacked generalization", Neural Networks 5, 1992: the level above
-// learns from votes on rows that the level below has not seen).
+// An election learns from the voters' answers to these rows (Wolpert, "Stacked generalization",
+// Neural Networks 5, 1992: the level above learns from votes on rows that the level below has not
+// seen).
 
-// Except narrows a filter, or nil, to the entries beside a row.
+// Except narrows a filter, which may be nil, to exclude a row.
 func (r *HeldOut) Except(id string, f *sdk.Filter) *sdk.Filter {
 	others := sdk.Filter{Op: sdk.FilterNot, Parts: []sdk.Filter{{Op: sdk.FilterIn, Field: sdk.FieldID, Values: []any{id}}}}
 	if f == nil {
@@ -36,13 +36,13 @@ func (r *HeldOut) Except(id string, f *sdk.Filter) *sdk.Filter {
 	return &sdk.Filter{Op: sdk.FilterAnd, Parts: []sdk.Filter{others, *f}}
 }
 
-// Prototypes corrects the centroids that were found for a row, whose vector as a query
-// is given: that of its own label is what it would be without the row.
+// Prototypes corrects the centroids found for a row: the centroid of its own label becomes what it
+// would be without the row. query is the row's vector as a query.
 func (r *HeldOut) Prototypes(id, label string, query []float32, nearest []sdk.Candidate) []sdk.Candidate {
 	at := slices.IndexFunc(nearest, func(c sdk.Candidate) bool { return c.Label == label })
 	own, l := r.vectors[id], r.labels[label]
 	if at < 0 || own == nil || l == nil || l.sum == nil {
-		return nearest // without the row it would be farther still
+		return nearest // without the row it would be even farther
 	}
 	var dot, square float64
 	for i, x := range l.sum {
@@ -60,33 +60,33 @@ func (r *HeldOut) Prototypes(id, label string, query []float32, nearest []sdk.Ca
 }
 
 const (
-	// maxFolds is into how many folds the rows are divided where all of a knowledge is
-	// chosen. A voter never misses more than one part in that many of the knowledge.
+	// maxFolds is the number of folds if all rows of a knowledge are chosen. So a voter never lacks
+	// more than one part in that many of the knowledge.
 	maxFolds = 5
-	seed     = 1 // of the choice
+	seed     = 1 // of the random choice
 )
 
-// HeldOut are rows of a knowledge that are held out of it.
+// HeldOut is the set of rows held out of a knowledge.
 type HeldOut struct {
-	Items []source.Row // in an order of their own, the same for the same rows
+	Items []source.Row // in a pseudo-random order, the same for the same rows
 	Folds int
 
 	knowledge *knowledge.Knowledge
-	folds     map[string]int // by id, of Items
+	folds     map[string]int // by id, for Items
 	vectors   map[string][]float32
 	labels    map[string]*label
 }
 
 // label is a label of the knowledge.
 type label struct {
-	rows int       // that have it
+	rows int       // number of rows
 	sum  []float64 // of their vectors; nil: not asked for
 }
 
-// HoldOut holds at most n rows out, drawn at random from all that have a label, the same
-// ones for the same rows. A row that stands in the knowledge twice is not chosen, as its
-// twin would give the label away, and neither is the only one of a label, which nothing
-// else tells of. centroids: Prototypes will be called.
+// HoldOut holds out at most n rows, drawn at random from all labelled ones, the same for the same
+// rows. It leaves out a row that occurs twice in the knowledge, since its twin would give the label
+// away, and the only row of a label, since nothing else represents that label. Set centroids if
+// Prototypes will be called.
 func HoldOut(ctx context.Context, k *knowledge.Knowledge, n int, centroids bool) (*HeldOut, error) {
 	r := &HeldOut{knowledge: k, folds: map[string]int{}, vectors: map[string][]float32{}, labels: map[string]*label{}}
 	chosen, err := r.draw(ctx, n)
@@ -100,14 +100,14 @@ func HoldOut(ctx context.Context, k *knowledge.Knowledge, n int, centroids bool)
 	return r, nil
 }
 
-// drawn is a row that may be chosen.
+// drawn is a candidate row.
 type drawn struct {
 	id, label string
 	content   [16]byte // hash; zero: the store keeps none
-	order     uint64   // at random, by id
+	order     uint64   // random, by id
 }
 
-// draw returns at most n rows.
+// draw counts the rows of each label, and returns at most n random rows to hold out.
 func (r *HeldOut) draw(ctx context.Context, n int) ([]drawn, error) {
 	var all []drawn
 	times := map[[16]byte]int{}
@@ -134,16 +134,16 @@ func orderOf(id string) uint64 {
 	h := fnv.New64a()
 	h.Write(binary.BigEndian.AppendUint64(nil, seed)) //nolint:errcheck // a hash takes everything
 	h.Write([]byte(id))                               //nolint:errcheck // the same
-	// The last bytes of an id would change the lowest bits alone: spread them.
+	// The last bytes of an id would change only the lowest bits: spread them.
 	x := h.Sum64()
 	x ^= x >> 32
 	x *= 0x9E3779B97F4A7C15
 	return x ^ x>>29
 }
 
-// divide divides rows into folds, those of a label evenly. There are as many folds as
-// it takes for each to have at most the maxFolds-th part of the knowledge. Of a label
-// none of whose rows would be left outside of a fold, the last chosen one is let go.
+// divide splits rows into folds, evenly for each label. It makes as many folds as it takes for each
+// to have at most the maxFolds-th part of the knowledge. If a label would have no row outside of a
+// fold, its last chosen row is dropped.
 func (r *HeldOut) divide(chosen []drawn) {
 	total := 0
 	for _, l := range r.labels {
@@ -163,7 +163,7 @@ func (r *HeldOut) divide(chosen []drawn) {
 	}
 }
 
-// read reads the chosen rows and, where centroids are asked for, the vectors.
+// read reads the chosen rows and, with centroids, the vectors.
 func (r *HeldOut) read(ctx context.Context, centroids bool) error {
 	err := r.knowledge.Entries(ctx, sdk.Scan{Texts: true, Vectors: centroids}, func(e sdk.Entry) {
 		if _, chosen := r.folds[e.ID]; chosen {
@@ -189,19 +189,19 @@ func (r *HeldOut) read(ctx context.Context, centroids bool) error {
 	return err
 }
 
-// keep keeps what is needed of a chosen row. Its vector is a part of its page.
+// keep stores a chosen row. It clones the vector, which is a part of its page.
 func (r *HeldOut) keep(e sdk.Entry) {
 	r.Items = append(r.Items, source.Row{ID: e.ID, Text: e.Text, Label: e.Label, Meta: e.Meta})
 	r.vectors[e.ID] = slices.Clone(e.Vector)
 }
 
-// Of reports whether the rows are held out of a knowledge; nil rows are of none.
+// Of reports whether the rows are held out of this knowledge; nil rows are of none.
 func (r *HeldOut) Of(k *knowledge.Knowledge) bool { return r != nil && r.knowledge == k }
 
-// Fold is the fold, from 0, that one of the items is in.
+// Fold returns the fold of an item, from 0.
 func (r *HeldOut) Fold(id string) int { return r.folds[id] }
 
-// Without leaves out what is in a fold of rows that a voter learns from.
+// Without returns a voter's training rows without those in a fold.
 func (r *HeldOut) Without(fold int, rows iter.Seq2[[]sdk.TrainingRow, error]) iter.Seq2[[]sdk.TrainingRow, error] {
 	return func(yield func([]sdk.TrainingRow, error) bool) {
 		for batch, err := range rows {

@@ -8,36 +8,36 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 )
 
-// This file decides which answers of an earlier run still hold, for a new run over the same
-// input: it takes these, and answers the others anew.
+// This file decides which answers of an earlier run still hold for a new run over the same input: those
+// are taken, and the other items answered anew.
 //
-// An answer holds where nothing that has changed can affect it. Where the file, what stages work
-// with or have learnt, or racflow itself has changed, none does. Where only the knowledge has,
-// an item's answer holds if the knowledge has the same labels, and the item gets the same from
-// it: each search finds the same candidates with the same labels and scores, and texts where a
-// stage reads them, the same centroids of labels, and the same random examples are drawn for its
-// prompts. All that stages below see of a knowledge is that, so they would be asked the same
-// again. So the searches are done for every item, and nothing else for those whose answers hold. That is
-// also done where an attached collection is searched: its owner may have changed it, and nobody says so.
+// An answer holds if no change can affect it. If the file, the stages' resources, what they learnt, or
+// racflow itself has changed, none holds. If only the knowledge has changed, an answer holds if the
+// knowledge has the same labels and the item gets the same from it: each search finds the same
+// candidates with the same labels and scores, and with the same texts if a stage reads them; the
+// centroids of labels are the same; and the same random examples are drawn for its prompts. Lower stages
+// see nothing else of a knowledge, so they would be asked the same again. So every item is searched for,
+// and nothing else is done for items whose answers hold. This is also done for an attached collection,
+// which its owner may have changed without notice.
 //
-// Items that failed, that lack a voter, or that a spending limit left to the free voters are
-// answered anew, and so are those that people had decided about.
+// Items that failed, lack a voter, were left to the free voters by a spending limit, or were decided by
+// people are answered anew.
 //
-// Runs note what their items got from the knowledge (outcome.Basis). What an answer took was
-// paid in the earlier run: it does not count here.
+// Runs record what their items got from the knowledge (outcome.Basis). The earlier run paid for its
+// answers: their usage and cost do not count here.
 
 // EarlierTerms say which answers of an earlier run hold.
 type EarlierTerms struct {
-	Run     string   // the earlier one
+	Run     string   // ID of the earlier run
 	All     bool     // nothing has changed
-	Changed []string // why none of them holds; nil: it depends on what their items get from the knowledge
+	Changed []string // why no answer holds; nil: it depends on what each item gets from the knowledge
 }
 
-// EarlierTermsOf compares an earlier run with a new one. searchable says that all searches can be done
-// before other stages.
+// EarlierTermsOf compares an earlier run with a new one. searchable: all searches can precede the
+// other stages.
 func EarlierTermsOf(old, now Manifest, searchable bool) EarlierTerms {
 	t := EarlierTerms{Run: old.ID}
-	attached := slices.ContainsFunc(now.Knowledge, func(k ManifestKnowledge) bool { return k.Attached }) // whose rows may have changed all the same
+	attached := slices.ContainsFunc(now.Knowledge, func(k ManifestKnowledge) bool { return k.Attached }) // its rows may have changed nonetheless
 	same := slices.Equal(old.Knowledge, now.Knowledge) && !attached
 	before, after := old, now
 	before.Knowledge, after.Knowledge, before.Limit = nil, nil, after.Limit
@@ -54,8 +54,8 @@ func EarlierTermsOf(old, now Manifest, searchable bool) EarlierTerms {
 	return t
 }
 
-// CheckSame refuses an earlier run that cannot be compared with a new one: it is of another pipeline, or
-// over another input.
+// CheckSame refuses an earlier run of another pipeline, or over another input: it cannot be compared
+// with the new one.
 func CheckSame(old, now Manifest) error {
 	switch {
 	case old.File != now.File || old.Pipeline != now.Pipeline:
@@ -66,7 +66,7 @@ func CheckSame(old, now Manifest) error {
 	return nil
 }
 
-// WithEarlier is the journal of the new run with the answers of the earlier one. It is a
+// WithEarlier is the journal of the new run with the answers of the earlier one. It implements
 // run.Recaller.
 type WithEarlier struct {
 	*Journal
@@ -74,13 +74,13 @@ type WithEarlier struct {
 	terms EarlierTerms
 }
 
-// NewWithEarlier returns the journal of a new run that takes answers of an earlier one, on these terms.
+// NewWithEarlier returns the journal of a new run that takes answers of an earlier one, by these terms.
 func NewWithEarlier(now, old *Journal, terms EarlierTerms) *WithEarlier {
 	return &WithEarlier{now, old, terms}
 }
 
 // Recall returns the earlier answer to a row. ok: there is one that may hold. holds: it does;
-// else it does only if its item gets the same from the knowledge as its Basis says.
+// otherwise it holds only if the item gets from the knowledge what the result's Basis says.
 func (j *WithEarlier) Recall(row source.Row) (r outcome.Result, holds, ok bool) {
 	if len(j.terms.Changed) > 0 {
 		return r, false, false
@@ -99,5 +99,5 @@ func (j *WithEarlier) Recall(row source.Row) (r outcome.Result, holds, ok bool) 
 // Take keeps earlier answers that hold.
 func (j *WithEarlier) Take(results []outcome.Result) error { return j.Copy(j.old, results) }
 
-// Done lets go of the earlier run, which is as it was.
+// Done closes the earlier run, which is unchanged.
 func (j *WithEarlier) Done() error { return j.old.Close(nil) }

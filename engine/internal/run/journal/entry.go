@@ -23,18 +23,18 @@ type entry struct {
 	Reason     string         `json:"reason,omitempty"`
 	Votes      []outcome.Vote `json:"votes,omitzero"`
 	Citations  []citation     `json:"citations,omitempty"`
-	Tokens     [3]uint64      `json:"tokens,omitzero"` // in, cached of these, out
+	Tokens     [3]uint64      `json:"tokens,omitzero"` // input tokens, cached ones among them, output tokens
 	Cost       float64        `json:"cost,omitempty"`
-	// Spent is what each voter took. Tokens and cost are left out where they are its sum.
+	// Spent is the usage and cost of each voter. Tokens and Cost are omitted if they are its sum.
 	Spent      map[string]spent  `json:"spent,omitempty"`
 	Candidates []candidate       `json:"candidates,omitempty"`
-	Missing    []string          `json:"missing,omitempty"` // voters that the answer is without
-	Decided    *outcome.Decision `json:"decided,omitempty"` // by a person
+	Missing    []string          `json:"missing,omitempty"` // voters that the answer lacks
+	Decided    *outcome.Decision `json:"decided,omitempty"` // set if a person decided
 	Unasked    *outcome.Bill     `json:"unasked,omitempty"`
 	Asked      *outcome.Bill     `json:"asked,omitempty"`
 	Stage      string            `json:"stage,omitempty"`
 	Error      string            `json:"error,omitempty"`
-	Expected   string            `json:"expected,omitempty"` // as the input said
+	Expected   string            `json:"expected,omitempty"` // label in the input
 	Basis      outcome.Basis     `json:"basis,omitzero"`
 	From       string            `json:"from,omitempty"` // the run that gave the answer; empty: this one
 	Seen       *Seen             `json:"seen,omitempty"`
@@ -86,8 +86,8 @@ func (e *entry) append(b []byte) ([]byte, error) {
 	return SealLine(line.Bytes(), from), nil
 }
 
-// Copy adds the answers of another run over the same input to some of its items: as they stand
-// there, but for what they took. The other run is open.
+// Copy adds answers of another, open run over the same input for some items: unchanged, except that
+// it omits usage and cost.
 func (j *Journal) Copy(from *Journal, results []outcome.Result) error {
 	var drafts [Failed + 1]draft
 	d := &drafts[Answered]
@@ -96,7 +96,7 @@ func (j *Journal) Copy(from *Journal, results []outcome.Result) error {
 		e := from.files[Answered].entry(results[i].Line, from.Manifest.Format)
 		from.mu.Unlock()
 		if e == nil {
-			continue // it was changed meanwhile: a resumed run answers the item
+			continue // the line was changed meanwhile: a resumed run answers the item
 		}
 		e.From, e.Tokens, e.Cost, e.Spent, e.Asked = cmp.Or(e.From, from.ID()), [3]uint64{}, 0, nil, nil
 		at := len(d.text)
@@ -111,7 +111,7 @@ func (j *Journal) Copy(from *Journal, results []outcome.Result) error {
 	return j.add(&drafts)
 }
 
-// answer fills in what the stages made of an item.
+// answer sets what the stages made of an item.
 func (e *entry) answer(r *outcome.Result) {
 	e.Answer, e.Agreement, e.Confidence, e.Flagged, e.Reason = &r.Answer, r.Agreement, r.Confidence, r.Flagged, r.Reason
 	e.Votes = outcome.Heaviest(r.Votes)
@@ -131,7 +131,7 @@ func (e *entry) answer(r *outcome.Result) {
 	}
 }
 
-// citationsOf returns citations with what results show of their passages.
+// citationsOf returns citations with the part of their passages that results show.
 func citationsOf(given []outcome.Citation) []citation {
 	all := make([]citation, len(given))
 	for i, c := range given {
@@ -157,7 +157,7 @@ func scored(score *float32) *float32 {
 
 var errMissing = errors.New("it had to stop when the run was kept")
 
-// result is what the line says of an item.
+// result returns the line as a result.
 func (e *entry) result() outcome.Result {
 	if e.Answer == nil {
 		return outcome.Result{Failure: &outcome.Failure{Stage: e.Stage, Err: errors.New(e.Error)}}
@@ -194,30 +194,30 @@ func (e *entry) result() outcome.Result {
 	return r
 }
 
-// List are the candidates that a retrieve or rerank stage left, best first.
+// List holds the candidates that a retrieve or rerank stage left, best first.
 type List struct {
 	Stage string
-	Whole bool // they are all of the knowledge: Found is nil
+	Whole bool // the whole knowledge: Found is nil
 	Found []Scored
 }
 
-// Lists are those of an item. There are many candidates: in JSON one is
+// Lists are the lists of an item. Candidates are many, so their JSON is short:
 //
-//	["id", score]                  where one leg of a search found it, or nothing scored it
-//	["id", score, dense, lexical]  where both were asked; null: that leg did not score it
-//	[3, score]                     where a list above has it, as its fourth one: a reranked one
+//	["id", score]                  one leg of a search found it, or nothing scored it
+//	["id", score, dense, lexical]  both legs were asked; null: that leg did not score it
+//	[3, score]                     a reranked one that a list above has, as its fourth
 //
-// Scores are as they were, those of legs are rounded to four digits behind the point.
+// Scores of legs are rounded to four digits behind the point, others are exact.
 type Lists []List
 
-// Scored is a candidate with its score after fusion, or the reranker's, and those of the legs
-// of the search, or sdk.Unscored.
+// Scored is a candidate with its score after fusion, or the reranker's, and the scores of the
+// search's legs, or sdk.Unscored.
 type Scored struct {
 	ID                    string
 	Score, Dense, Lexical float32
 }
 
-// listsOf are the lists of a result; nil: none has candidates.
+// listsOf returns the lists of a result; nil: none has candidates.
 func listsOf(all []outcome.List) (lists Lists) {
 	for _, l := range all {
 		if len(l.Candidates) == 0 {
@@ -235,7 +235,7 @@ func listsOf(all []outcome.List) (lists Lists) {
 	return lists
 }
 
-// listLine is a List as a line of the journal has it.
+// listLine is a List in a line of the journal.
 type listLine struct {
 	Stage string              `json:"stage"`
 	Whole bool                `json:"whole,omitempty"`
@@ -268,13 +268,13 @@ func (l Lists) MarshalJSON() ([]byte, error) {
 	return json.Marshal(lines)
 }
 
-// alone reports whether a candidate has the score of the one leg that was asked.
+// alone reports whether a candidate has the score of the only leg that scored it.
 func alone(c Scored) bool {
 	noDense, noLexical := math.IsNaN(float64(c.Dense)), math.IsNaN(float64(c.Lexical))
 	return noLexical && c.Dense == c.Score || noDense && c.Lexical == c.Score
 }
 
-// rounded is a leg's score; nil: it gave none.
+// rounded returns a leg's score; nil: it gave none.
 func rounded(score float32) any {
 	if math.IsNaN(float64(score)) || math.IsInf(float64(score), 0) {
 		return nil
@@ -304,7 +304,7 @@ func (l *Lists) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// scoredOf reads a candidate and adds it to the known ones, which later lists name by number.
+// scoredOf reads a candidate and adds it to the known ones, which later lists refer to by number.
 func scoredOf(one []json.RawMessage, known *[]Scored) (c Scored, err error) {
 	if len(one) < 2 {
 		return c, fmt.Errorf("a candidate has an id and a score, and not %d values", len(one))

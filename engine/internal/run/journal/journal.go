@@ -20,10 +20,10 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// File is the name of the file of answers. Whoever works on a run holds its lock.
+// File is the name of the file of answers. Any process that works on a run locks it.
 const File = "journal.jsonl"
 
-// The files of a run's folder, beside the manifest.
+// The files of a run's folder, besides the manifest.
 const (
 	journalFile     = File
 	failuresFile    = "failures.jsonl"
@@ -31,19 +31,19 @@ const (
 	totalsFile      = "totals.json"
 )
 
-// Journal is a run's folder that is open. It implements run.Journal.
+// Journal is an open run folder. It implements run.Journal.
 type Journal struct {
 	Manifest Manifest
-	// Changed is how many lines were changed after they were written, so that their items
-	// count as not reached.
+	// Changed counts lines that were changed after they were written: their items count as not
+	// answered.
 	Changed int
 
 	dir     string
 	options Options
 
 	mu      sync.Mutex
-	files   files // the first one, of answers, holds the lock
-	earlier int   // items that were known when it was opened
+	files   files // the first, of answers, holds the lock
+	earlier int   // items known when it was opened
 	buffer  []byte
 }
 
@@ -54,14 +54,14 @@ func (j *Journal) disk() syncedDisk {
 	return system{}
 }
 
-// Create begins a run in a folder that was just made.
+// Create begins a run in a new folder.
 func Create(dir string, m Manifest, o Options) (*Journal, error) {
 	j := &Journal{Manifest: m, dir: dir, options: o}
 	err := j.locked(support.OpenLock(filepath.Join(j.dir, journalFile), os.O_RDWR|os.O_CREATE, disk.FileMode))
 	if err == nil {
 		err = m.Write(dir, o.Sync.Forces())
 	}
-	if err == nil && o.Sync.Forces() { // the names of the folder, and of those above that may be new
+	if err == nil && o.Sync.Forces() { // also the names of the folder and its parents, which may be new
 		err = errors.Join(j.disk().syncFolder(dir), j.disk().syncFolder(filepath.Dir(dir)), j.disk().syncFolder(filepath.Dir(filepath.Dir(dir))))
 	}
 	if err != nil {
@@ -70,7 +70,7 @@ func Create(dir string, m Manifest, o Options) (*Journal, error) {
 	return j, nil
 }
 
-// locked takes the journal, which is open and locked, or says why it is not.
+// locked takes the result of opening and locking the journal. Its error says if another process works on the run.
 func (j *Journal) locked(f *os.File, err error) error {
 	if errors.Is(err, support.ErrBusy) {
 		return fmt.Errorf("run %s is being worked on by another process: wait until it is done", j.Manifest.ID)
@@ -81,8 +81,8 @@ func (j *Journal) locked(f *os.File, err error) error {
 	return err
 }
 
-// Resume opens a run to go on with it. It removes what the folder says of how the run ended
-// before, and an incomplete last line.
+// Resume opens a run to continue it. It removes the totals, the failures and the provisional
+// answers, and an incomplete last line.
 func Resume(dir string, o Options) (*Journal, error) {
 	j, err := open(dir, o, func(path string) (*os.File, error) { return support.OpenLock(path, os.O_RDWR, disk.FileMode) })
 	if err != nil {
@@ -106,8 +106,8 @@ func Resume(dir string, o Options) (*Journal, error) {
 	return j, nil
 }
 
-// Open opens a run so that its results can be read. Nothing of it changes, and nobody
-// works on it until Close; others may read it.
+// Open opens a run for reading. It changes nothing, and until Close nobody works on the run; other
+// processes may read it.
 func Open(dir string) (*Journal, error) {
 	return open(dir, Options{}, func(path string) (*os.File, error) { return support.OpenSharedLock(path, os.O_RDWR) })
 }
@@ -127,17 +127,15 @@ func open(dir string, o Options, locked func(path string) (*os.File, error)) (*J
 	return j, nil
 }
 
-// ID names the run.
 func (j *Journal) ID() string { return j.Manifest.ID }
 
-// Folder is where the run is kept.
+// Folder returns the run's folder.
 func (j *Journal) Folder() string { return j.dir }
 
-// Known is how many items an earlier part of the run has answered.
+// Known returns how many items an earlier part of the run answered.
 func (j *Journal) Known() int { return j.earlier }
 
-// Index makes Answered and Results return what this part of the run keeps, too. It is to be
-// called before anything is kept.
+// Index makes Answered and Results include what this part of the run keeps. Call it before Keep.
 func (j *Journal) Index() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -156,19 +154,18 @@ func (j *Journal) Answered(row source.Row) (outcome.Result, bool) {
 	return outcome.Result{}, false
 }
 
-// entry is what the journal has of a row that has come to a status; nil: nothing.
+// entry returns the journal's entry of a row with this status; nil: none.
 func (j *Journal) entry(status Status, row source.Row) *entry {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	e := j.files[status].entry(row.Line, j.Manifest.Format)
 	if e == nil || e.ID != nameOf(row) || (e.Answer == nil) != (status == Failed) {
-		return nil // then it is answered again
+		return nil // so it is answered again
 	}
 	return e
 }
 
-// nameOf is the id that a row's result has. The journal keeps it as JSON does,
-// in valid UTF-8.
+// nameOf returns the id in a row's result. The journal keeps it as JSON, in valid UTF-8.
 func nameOf(row source.Row) string {
 	if row.ID == "" {
 		return strconv.Itoa(row.Line)
@@ -176,7 +173,7 @@ func nameOf(row source.Row) string {
 	return string([]rune(row.ID))
 }
 
-// Keep implements run.Journal. Options.Sync says what is safe on the disk when it returns.
+// Keep implements run.Journal. Options.Sync says which results are on the disk when it returns.
 func (j *Journal) Keep(results []outcome.Result) (err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -212,7 +209,7 @@ func (j *Journal) keep(results []outcome.Result) (err error) {
 	return j.add(&drafts)
 }
 
-// Close ends the work, with how the run ended.
+// Close writes how the run ended, unless end is nil, and closes the files.
 func (j *Journal) Close(end *Totals) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -229,24 +226,23 @@ func (j *Journal) Close(end *Totals) error {
 	return err
 }
 
-// Seen is what the stages saw of an item and made of it, without texts: enough to find these
-// again.
+// Seen is what the stages read and wrote for an item, without texts: enough to find these again.
 type Seen struct {
-	Lists Lists `json:"lists,omitempty"` // of the retrieve and rerank stages in file order, but for the one that is the result
+	Lists Lists `json:"lists,omitempty"` // of the retrieve and rerank stages in file order, except the one that is the result
 	// Prompts are hashes (Hash) of the prompts of each prompt stage, as "prompt.classify".
 	Prompts map[string][]string `json:"prompts,omitempty"`
-	// Requests are the keys of voters' replies in the response cache, as sdk.Sample has them,
-	// in hexadecimal, by voter, in the order of their samples.
+	// Requests are the keys of voters' replies in the response cache (sdk.Sample.Key), in
+	// hexadecimal, by voter, in the order of their samples.
 	Requests map[string][]string `json:"requests,omitempty"`
 	Rules    []outcome.Rule      `json:"rules,omitempty"`
 	Retries  []outcome.Retry     `json:"retries,omitempty"`
 
-	// Candidates are those of the last list alone, as an older racflow kept them.
+	// Candidates are of the last list only; an older racflow kept them.
 	Candidates []Scored `json:"candidates,omitempty"`
 }
 
-// Notable reports whether a person may want to know what led to a result: KeepNotable keeps what was
-// seen of it.
+// Notable reports whether a person may ask what led to a result. KeepNotable keeps Seen for such
+// results only.
 func Notable(r *outcome.Result) bool {
 	switch {
 	case r.Failure != nil || r.Flagged:
@@ -257,11 +253,11 @@ func Notable(r *outcome.Result) bool {
 	return r.Answer == "" || r.Expected != "" && !r.FreeText && r.Answer != r.Expected
 }
 
-// seen is what was seen of an item; nil: nothing.
+// seen returns the Seen of an item; nil: it is empty.
 func seen(r *outcome.Result) *Seen {
 	var s Seen
 	lists := r.Lists
-	if r.RetrievalOnly && r.Failure == nil && len(lists) > 0 { // the last one is the result
+	if r.RetrievalOnly && r.Failure == nil && len(lists) > 0 { // the last list is the result
 		lists = lists[:len(lists)-1]
 	}
 	s.Lists = listsOf(lists)
@@ -284,7 +280,7 @@ func seen(r *outcome.Result) *Seen {
 	return &s
 }
 
-// Hashes are those of the prompts of a stage.
+// Hashes returns the hashes of a stage's prompts.
 func Hashes(p outcome.Prompted) []string {
 	all := p.Hashes
 	for _, prompt := range p.Prompts {
@@ -293,8 +289,7 @@ func Hashes(p outcome.Prompted) []string {
 	return all
 }
 
-// Hash tells prompts apart: the first half of the SHA-256 of the prompt's JSON, in
-// hexadecimal.
+// Hash identifies a prompt: the first half of the SHA-256 of its JSON, in hexadecimal.
 func Hash(p sdk.Prompt) string {
 	text, err := json.Marshal(p)
 	if err != nil {
@@ -304,33 +299,32 @@ func Hash(p sdk.Prompt) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Sync says which results survive a power failure. When only the process ends, nothing that was
-// kept is lost, whatever Sync is. A resumed run answers again what is lost.
+// Sync says which results survive a power failure. If only the process ends, nothing kept is lost,
+// whatever Sync is. A resumed run answers again what is lost.
 type Sync string
 
-// When the journal is forced to the disk.
+// Values of Sync: when the journal is forced to the disk.
 const (
-	// SyncNone leaves it to the system: a power failure may lose what was kept in the
-	// seconds before it, also where the output has it already.
+	// SyncNone leaves it to the system: a power failure may lose results kept in the seconds before
+	// it, even if the output has them.
 	SyncNone Sync = "none"
-	// SyncBatch forces it once for each batch of results that travelled together, before
-	// any of them is written to the output or reported: a power failure loses no result that
-	// was reported.
+	// SyncBatch forces the journal once per batch, before any of its results is written to the
+	// output or reported: a power failure loses no reported result.
 	SyncBatch Sync = "batch"
-	// SyncItem forces it for each result, before the next one of its batch is kept: a power
+	// SyncItem forces the journal for each result, before the next of its batch is kept: a power
 	// failure in the middle of a batch loses only one result.
 	SyncItem Sync = "item"
 )
 
-// Forces reports whether anything is forced to the disk.
+// Forces reports whether the journal is forced to the disk at all.
 func (s Sync) Forces() bool { return s == SyncBatch || s == SyncItem }
 
-// Keep says of which items the journal has what was seen of them.
+// Keep says for which items the journal keeps Seen.
 type Keep string
 
-// What a journal keeps.
+// Values of Keep.
 const (
-	KeepNotable Keep = "notable" // of items that are flagged, failed, wrong or without an answer
+	KeepNotable Keep = "notable" // items that are flagged, failed, wrong or without an answer
 	KeepAll     Keep = "all"
 )
 
@@ -339,7 +333,7 @@ type Options struct {
 	Sync Sync
 	Keep Keep
 
-	disk syncedDisk // nil: that of the system
+	disk syncedDisk // nil: the system's
 }
 
 // file is an open file of a run.
@@ -351,7 +345,7 @@ type file interface {
 	Close() error
 }
 
-// syncedDisk is where files are.
+// syncedDisk opens and syncs files; tests replace it.
 type syncedDisk interface {
 	open(path string, flags int) (file, error)
 	locked(*os.File) file
@@ -366,7 +360,7 @@ func (system) open(path string, flags int) (file, error) {
 
 func (system) locked(f *os.File) file { return lockedFile{f} }
 
-// lockedFile is not locked any more once it is closed, whatever processes are being started.
+// lockedFile releases its lock when it is closed, even while other processes are being started.
 type lockedFile struct{ *os.File }
 
 func (f lockedFile) Close() error { return support.CloseLock(f.File) }

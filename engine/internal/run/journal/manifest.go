@@ -22,18 +22,17 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/spend"
 )
 
-// This file says what a run was: the parts of the pipeline, input, knowledge and
-// plugins by their fingerprints, so that it can be told whether another run would answer in
-// the same way; and what a resumed run gets again: values that stages chose when they
-// started, prices, and the command that began it.
+// This file describes a run by fingerprints of the pipeline's parts, the input, the knowledge and
+// the plugins, which show whether another run would answer in the same way. It also has what a
+// resumed run gets again: values that stages chose when they started, prices, and the command that
+// began the run.
 //
-// A manifest is a file of a run's folder, written once, before the first item, and sealed
-// (sealed.go). One that was changed since is refused: nobody knows what was run.
+// A manifest is a file in a run's folder, written once, before the first item, and sealed
+// (sealed.go). If it was changed since, it is refused: nobody knows what was run.
 //
-// Secrets are not in it.
+// It has no secrets.
 
-// Differences names what differs between a run and another that is to go on
-// with it.
+// Differences names what differs between this run and another that is to continue it.
 func (m Manifest) Differences(other Manifest) []string {
 	var all []string
 	add := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
@@ -69,7 +68,7 @@ func (m Manifest) Differences(other Manifest) []string {
 	for _, s := range other.Stages {
 		b, ok := stages[s.Stage]
 		if !ok || b.Use != s.Use {
-			continue // then the part of the file differs
+			continue // the part of the file differs, too, and is named above
 		}
 		switch {
 		case s.Program != nil && b.Program != nil && s.Program.Hash != b.Program.Hash:
@@ -100,8 +99,8 @@ func differing(a, b map[string]string) []string {
 	return keys
 }
 
-// SeenFile is a file with what its content is recognised by: its hash or, where it
-// is large, size and time.
+// SeenFile is a file with a fingerprint of its content: its hash or, for a large file, its size and
+// time.
 type SeenFile struct {
 	Path     string    `json:"path"` // "-": standard input
 	SHA256   string    `json:"sha256,omitempty"`
@@ -109,11 +108,11 @@ type SeenFile struct {
 	Modified time.Time `json:"modified,omitzero"`
 }
 
-// maxHashed is the size of the largest file that is hashed, in bytes: that
-// takes about as long as it takes a stage to start.
+// maxHashed is the size in bytes of the largest file that is hashed: hashing it takes about as long
+// as starting a stage.
 const maxHashed = 256 << 20
 
-// LookAtFile looks at a file.
+// LookAtFile fingerprints a file.
 func LookAtFile(path string) (SeenFile, error) {
 	f := SeenFile{Path: path}
 	if path == "-" {
@@ -146,8 +145,8 @@ func LookAtFile(path string) (SeenFile, error) {
 	return f, nil
 }
 
-// Unchanged reports whether the file has the content that it had. The error says why it
-// cannot be read.
+// Unchanged reports whether the file still has the same content. The error says why it cannot be
+// read.
 func (f SeenFile) Unchanged() (bool, error) {
 	now, err := LookAtFile(f.Path)
 	return f.Same(now), err
@@ -158,54 +157,54 @@ func (f SeenFile) Same(other SeenFile) bool {
 	return f.SHA256 == other.SHA256 && f.Size == other.Size && f.Modified.Equal(other.Modified)
 }
 
-// Manifest is what was run. Secrets are not in it.
+// Manifest describes what was run. It has no secrets.
 type Manifest struct {
-	// Format is that of the run's folder: CurrentFormat, or 0 where an older racflow kept the
+	// Format is the version of the run's folder: CurrentFormat, or 0 if an older racflow kept the
 	// run, whose files have no checksums.
 	Format   int       `json:"format,omitempty"`
 	ID       string    `json:"id"`
 	Started  time.Time `json:"started"`
 	Version  string    `json:"racflow"`
-	Revision string    `json:"revision,omitempty"` // that racflow was built from; empty: not known
+	Revision string    `json:"revision,omitempty"` // commit that racflow was built from; empty: unknown
 	File     string    `json:"file"`               // absolute
 	Pipeline string    `json:"pipeline"`
-	// Parts are digests of what answers depend on in the checked pipeline, so that
-	// what differs can be named; see package pipeline.
+	// Parts are digests of the parts of the checked pipeline that answers depend on, so that
+	// differences can be named; see package pipeline.
 	Parts     map[string]string  `json:"parts"`
 	Variables []ManifestVariable `json:"variables,omitempty"`
 	Input     SeenFile           `json:"input"`
-	Output    string             `json:"output,omitempty"` // the file that results went to when it began, absolute; empty: a stream, or not known
-	// ManifestColumns are those of the input with ids and texts, so that it can be read again;
-	// nil: an older racflow kept the run.
+	Output    string             `json:"output,omitempty"` // absolute path of the file that results first went to; empty: a stream, or unknown
+	// Columns say where the input has ids and texts, so that it can be read again; nil: an older
+	// racflow kept the run.
 	Columns *ManifestColumns `json:"columns,omitempty"`
-	// AnswerKind says what the answers are; empty: an older racflow kept the run.
+	// Answers is the kind of the answers; empty: an older racflow kept the run.
 	Answers   AnswerKind          `json:"answers,omitempty"`
-	Command   *ManifestCommand    `json:"command,omitempty"` // nil: the run is not that of a command, or an older racflow kept it
+	Command   *ManifestCommand    `json:"command,omitempty"` // nil: no command began the run, or an older racflow kept it
 	Limit     int                 `json:"limit,omitempty"`   // items; 0: all
-	Spend     spend.Limit         `json:"spend,omitzero"`    // on voters that call services, unless the resumed run has another
+	Spend     spend.Limit         `json:"spend,omitzero"`    // limit for voters that call services, unless the resumed run has another
 	Knowledge []ManifestKnowledge `json:"knowledge,omitempty"`
-	Labels    string              `json:"labels,omitempty"` // digest of the labels of all of it; empty: an older racflow kept the run
-	Again     string              `json:"again,omitempty"`  // the run whose answers are taken where they hold; empty: none
+	Labels    string              `json:"labels,omitempty"` // digest of all labels of the knowledge; empty: an older racflow kept the run
+	Again     string              `json:"again,omitempty"`  // ID of the run whose answers are reused if they still hold; empty: none
 	Stages    []ManifestStage     `json:"stages"`
-	Cluster   *ManifestCluster    `json:"cluster,omitempty"` // where other machines answered its items; nil: this one did
+	Cluster   *ManifestCluster    `json:"cluster,omitempty"` // set if other machines answered the items; nil: this one did
 	Rules     []ManifestRule      `json:"rules,omitempty"`
 }
 
-// ManifestCluster says where a run is that other machines take part in.
+// ManifestCluster locates a run that other machines take part in.
 type ManifestCluster struct {
-	Run     string `json:"run"`     // its ID there
+	Run     string `json:"run"`     // its ID in the cluster
 	Servers string `json:"servers"` // their addresses, without credentials
 }
 
-// ManifestVariable is a variable of the file with the value it had.
+// ManifestVariable is a variable of the file with its value.
 type ManifestVariable struct {
 	Name  string `json:"name"`
 	Value string `json:"value"` // a secret reads "(secret)"
 	From  string `json:"from"`
 }
 
-// ManifestColumns say how the rows of an input are written, and where ids, texts and labels stand in
-// them.
+// ManifestColumns say how the rows of an input are written, and which columns have ids, texts and
+// labels.
 type ManifestColumns struct {
 	source.Form
 	ID    string `json:"id"`
@@ -213,19 +212,18 @@ type ManifestColumns struct {
 	Label string `json:"label,omitempty"` // empty: an older racflow kept the run
 }
 
-// ManifestCommand is the command that began a run, so that it can be given again.
+// ManifestCommand is the command that began a run, so that it can be repeated.
 type ManifestCommand struct {
-	Dir   string         `json:"dir"` // that its paths are relative to
+	Dir   string         `json:"dir"` // its paths are relative to it
 	Flags []ManifestFlag `json:"flags,omitempty"`
-	// Withheld are variables whose values were given on the command line and are secret: they
-	// are not kept.
+	// Withheld names secret variables given on the command line, whose values are not kept.
 	Withheld []string `json:"withheld,omitempty"`
-	// Apart says that the flag column was of the input alone, and knowledge-column of the knowledge. Older
-	// commands have one flag for both, and are read as if they had been given the two.
+	// Apart says that the flag column is for the input only, and knowledge-column for the
+	// knowledge. Older commands have one flag for both, and are read as if both had been given.
 	Apart bool `json:"apart,omitempty"`
 }
 
-// UnmarshalJSON reads also what an older racflow kept.
+// UnmarshalJSON also reads the form of an older racflow.
 func (c *ManifestCommand) UnmarshalJSON(text []byte) error {
 	type plain ManifestCommand
 	if err := json.Unmarshal(text, (*plain)(c)); err != nil || c.Apart {
@@ -246,13 +244,13 @@ func (c *ManifestCommand) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// ManifestFlag is a flag with the value that it was given, as text.
+// ManifestFlag is a flag with its value as text.
 type ManifestFlag struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-// AnswerKind are what a pipeline answers with.
+// AnswerKind is the kind of a pipeline's answers.
 type AnswerKind string
 
 // Kinds of answers.
@@ -262,58 +260,58 @@ const (
 	PassageAnswers AnswerKind = "passages" // there is no election
 )
 
-// ManifestKnowledge is the generation that was searched.
+// ManifestKnowledge identifies a generation that was searched.
 type ManifestKnowledge struct {
 	Name       string `json:"name"`
 	Collection string `json:"collection"`
-	Content    string `json:"content"` // hash of what it was made from
-	// Embedder is a digest of what the embedder makes of a text; empty: an older racflow kept the run.
+	Content    string `json:"content"` // hash of its sources
+	// Embedder is a digest of how the embedder encodes texts; empty: an older racflow kept the run.
 	Embedder string `json:"embedder,omitempty"`
-	// Attached: another program makes it, and may have changed rows of it under one Content.
+	// Attached: another program makes the generation, and may change rows under the same Content.
 	Attached bool `json:"attached,omitempty"`
 }
 
-// ManifestStage is a stage with what its answers depend on.
+// ManifestStage is a stage with everything that its answers depend on.
 type ManifestStage struct {
 	Stage       string `json:"stage"` // as "sample.knn"
 	Use         string `json:"use"`
 	Plugin      string `json:"plugin"`
 	Version     string `json:"version"`         // of the plugin
-	Model       string `json:"model,omitempty"` // that it asks, where its config names one
+	Model       string `json:"model,omitempty"` // that it asks, if its config names one
 	Fingerprint string `json:"fingerprint,omitempty"`
-	Learnt      string `json:"learnt,omitempty"` // names what it has learnt from its knowledge
-	// ManifestProgram is that of a third party's plugin.
+	Learnt      string `json:"learnt,omitempty"` // identifies what it learnt from its knowledge
+	// Program is set for a third party's plugin.
 	Program *ManifestProgram `json:"program,omitempty"`
 
-	// What the run began with and a resumed one gets again.
-	Resolved map[string]any `json:"resolved,omitempty"` // what the stage chose for arguments that the file leaves to it
+	// Values that the run began with and a resumed run gets again.
+	Resolved map[string]any `json:"resolved,omitempty"` // values that the stage chose for arguments that the file leaves to it
 	Price    *ManifestPrice `json:"price,omitempty"`
 }
 
-// ManifestRule is a rule of the file, as it was written: what decided an item is named by it.
+// ManifestRule is a rule of the file as written: what decided an item refers to it.
 type ManifestRule struct {
-	Stage string `json:"stage"`          // as "sample.llm", or "sample.llm, fallback.other"
-	Rule  string `json:"rule"`           // as outcome.Rule has it
+	Stage string `json:"stage"`          // as "sample.llm" or "sample.llm, fallback.other"
+	Rule  string `json:"rule"`           // name, as in outcome.Rule
 	Name  string `json:"name,omitempty"` // of the fallback
 	Text  string `json:"text"`
 }
 
-// ManifestProgram is a third party's program that was started.
+// ManifestProgram is the program of a third party's plugin.
 type ManifestProgram struct {
 	Path   string `json:"path"`
-	Hash   string `json:"hash"`   // of it with all that belongs to it
+	Hash   string `json:"hash"`   // of the program and all that belongs to it
 	Origin string `json:"origin"` // "locked", "linked" or "given"
 }
 
-// ManifestPrice is what a million tokens cost.
+// ManifestPrice is the price of a million tokens.
 type ManifestPrice struct {
 	Input  float64 `json:"input"`
 	Cached float64 `json:"cached"`
 	Output float64 `json:"output"`
-	Batch  float64 `json:"batch,omitempty"` // share of that for calls in batches; 0: half
+	Batch  float64 `json:"batch,omitempty"` // share of that price for calls in batches; 0: half
 }
 
-// ListsDigest is one of lists of texts.
+// ListsDigest returns a digest of lists of texts.
 func ListsDigest(lists [][]string) string {
 	text, err := json.Marshal(lists)
 	if err != nil {
@@ -323,7 +321,7 @@ func ListsDigest(lists [][]string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Define sets what the manifest says of a pipeline.
+// Define describes a pipeline in the manifest.
 func (m *Manifest) Define(f *pipeline.File, p *pipeline.Pipeline) {
 	m.Pipeline, m.Parts = p.Name, pipeline.PartDigests(p)
 	m.Rules = rulesOf(p)
@@ -332,16 +330,16 @@ func (m *Manifest) Define(f *pipeline.File, p *pipeline.Pipeline) {
 	}
 }
 
-// CurrentFormat is the Format of runs that are kept now: each line and file has a checksum.
+// CurrentFormat is the Format of new runs: each line and file has a checksum.
 const CurrentFormat = 1
 
-// name is that of the file in a run's folder.
+// name is the manifest's file name in a run's folder.
 const name = "manifest.json"
 
-// ErrChanged says that a manifest is not as it was written.
+// ErrChanged means that a manifest was changed after it was written.
 var ErrChanged = errors.New("its manifest.json was changed after it was written, so nobody knows what was run: put the old file back, or remove the run with racflow runs remove")
 
-// Write writes the manifest of a run into its folder. With sync, it is on the disk then.
+// Write writes the manifest into a run's folder. With sync, it is on disk when Write returns.
 func (m Manifest) Write(dir string, sync bool) error {
 	text, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
@@ -350,8 +348,8 @@ func (m Manifest) Write(dir string, sync bool) error {
 	return disk.WriteFile(filepath.Join(dir, name), SealFile(text), sync)
 }
 
-// ReadManifest reads the manifest of a run from its folder. The error is fs.ErrNotExist where there
-// is none, and ErrChanged where it is not as it was written.
+// ReadManifest reads the manifest in a run's folder. The error is fs.ErrNotExist if there is none,
+// and ErrChanged if it was changed after it was written.
 func ReadManifest(dir string) (Manifest, error) {
 	var m Manifest
 	text, err := os.ReadFile(filepath.Join(dir, name))
@@ -371,14 +369,14 @@ func ReadManifest(dir string) (Manifest, error) {
 	return m, err
 }
 
-// HasManifest reports whether a folder is that of a run that got so far as to have a manifest.
+// HasManifest reports whether a folder is that of a run that came as far as writing its manifest.
 func HasManifest(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, name))
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// Rows opens the input of the run, whose texts the journal does not have. It fails where
-// the file is another than it was.
+// Rows opens the input of the run, because the journal has no texts. It fails if the file has
+// changed.
 func (m Manifest) Rows() (*source.Reader, error) {
 	if m.Columns == nil {
 		return nil, fmt.Errorf("run %s does not say how its input is read, since an older racflow kept it: run it again", m.ID)
@@ -394,7 +392,7 @@ func (m Manifest) Rows() (*source.Reader, error) {
 	return source.Open(m.Input.Path, c.Form, source.Mapping{ID: c.ID, Text: c.Text, Label: c.Label, Meta: []string{}, Fields: true}, nil)
 }
 
-// rulesOf are the rules of a pipeline that decide about items, in file order.
+// rulesOf returns the rules of a pipeline that decide about items, in file order.
 func rulesOf(p *pipeline.Pipeline) (all []ManifestRule) {
 	add := func(stage, kind, name string, r *rule.Rule) {
 		if r != nil {

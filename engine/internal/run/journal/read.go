@@ -17,7 +17,7 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// scan finds what earlier parts of the run have kept.
+// scan indexes what earlier parts of the run kept.
 func (j *Journal) scan() error {
 	for status := range j.files {
 		s := &j.files[status]
@@ -42,8 +42,8 @@ func (j *Journal) scan() error {
 	return nil
 }
 
-// scan finds the lines of a file, by line of the input, and the end of its last complete
-// line. It returns how many have been changed and not been written again.
+// scan indexes the lines of a file by line of the input, and finds the end of its last complete
+// line. It returns how many lines were changed and not written again.
 func (s *lineFile) scan(format int, failures bool) (changed int, err error) {
 	s.known, s.size = map[int]span{}, 0
 	type lost struct {
@@ -67,7 +67,7 @@ func (s *lineFile) scan(format int, failures bool) (changed int, err error) {
 		switch state := CheckSeal(text); {
 		case state == SealChanged || state == Unsealed && format > 0:
 			all = append(all, lost{e.Line, s.size})
-		case err == nil && (e.Answer == nil) == failures && !unusable(text): // else the line is damaged, or of an item that failed: once those stood among the answers
+		case err == nil && (e.Answer == nil) == failures && !unusable(text): // otherwise the line is damaged, or of a failed item: these once stood among the answers
 			s.known[e.Line] = span{s.size, len(text)}
 		}
 		s.size += int64(len(text))
@@ -80,7 +80,7 @@ func (s *lineFile) scan(format int, failures bool) (changed int, err error) {
 	return changed, nil
 }
 
-// parse reads a line; nil: it is not as it was written.
+// parse reads a line; nil: the line was changed.
 func parse(text []byte, format int) *entry {
 	if state := CheckSeal(text); state == SealChanged || state == Unsealed && format > 0 {
 		return nil
@@ -92,13 +92,13 @@ func parse(text []byte, format int) *entry {
 	return e
 }
 
-// unusable reports whether an older racflow wrote an answer with a number that is not finite.
-// The item is then answered again.
+// unusable reports whether an older racflow wrote a number that is not finite into an answer. The
+// item is then answered again.
 func unusable(line []byte) bool {
 	return bytes.Contains(line, []byte(`"weight":null`)) || bytes.Contains(line, []byte(`"agreement":null`))
 }
 
-// Busy reports whether a process is at work on the run of a folder.
+// Busy reports whether a process works on the run in a folder.
 func Busy(dir string) bool {
 	f, err := support.OpenSharedLock(filepath.Join(dir, journalFile), os.O_RDWR)
 	if err == nil {
@@ -107,8 +107,8 @@ func Busy(dir string) bool {
 	return errors.Is(err, support.ErrBusy)
 }
 
-// Count sums up the answers that the journal of a folder has, also while a process is at
-// work on it: Items, Answered, Undecided, Flagged, Usage and Cost.
+// Count sums up the answers in a folder's journal, even while a process works on it: Items,
+// Answered, Undecided, Flagged, Usage and Cost.
 func Count(dir string, format int) (t outcome.Totals) {
 	f, err := os.Open(filepath.Join(dir, journalFile))
 	if err != nil {
@@ -116,8 +116,8 @@ func Count(dir string, format int) (t outcome.Totals) {
 	}
 	defer f.Close() //nolint:errcheck // it was only read
 	s := lineFile{file: f}
-	_, _ = s.scan(format, false)                             // what cannot be read is not known
-	for _, line := range slices.Sorted(maps.Keys(s.known)) { // sums depend on the order
+	_, _ = s.scan(format, false)                             // unreadable lines are skipped
+	for _, line := range slices.Sorted(maps.Keys(s.known)) { // sorted, as floating-point sums depend on the order
 		if e := s.entry(line, format); e != nil {
 			r := e.result()
 			r.RetrievalOnly = len(r.Candidates) > 0
@@ -140,8 +140,8 @@ func Size(dir string) (bytes int64) {
 	return bytes
 }
 
-// End returns how the run of a folder ended; nil: it was cut off, or is at work, or what
-// says so was changed.
+// End returns how the run in a folder ended; nil: it was cut off, is still at work, or its totals
+// were changed.
 func End(dir string) *Totals {
 	text, err := os.ReadFile(filepath.Join(dir, totalsFile))
 	end := new(Totals)
@@ -153,21 +153,21 @@ func End(dir string) *Totals {
 
 // lineFile is a file of lines that grows at its end.
 type lineFile struct {
-	file  file // nil: there is none so far
+	file  file // nil: not created yet
 	size  int64
-	known map[int]span // by line of the input; nil: nobody asks
+	known map[int]span // by line of the input; nil: not indexed
 }
 
-// span is where a line stands in its file.
+// span is the place of a line in its file.
 type span struct {
 	from   int64
 	length int
 }
 
-// draft is what is to be added to a file.
+// draft holds lines to add to a file.
 type draft struct {
 	text  []byte
-	spans map[int]span // from the draft's beginning
+	spans map[int]span // relative to the draft
 }
 
 func (d *draft) add(line int, from int) {
@@ -177,8 +177,8 @@ func (d *draft) add(line int, from int) {
 	d.spans[line] = span{int64(from), len(d.text) - from}
 }
 
-// append adds a draft. A partial write, as on a full disk, is undone, so that the next
-// line begins a line; so is one that cannot be forced to the disk.
+// append adds a draft. It undoes a partial write, as on a full disk, or one that cannot be forced
+// to the disk, so that the next line starts cleanly.
 func (s *lineFile) append(d draft, force bool) error {
 	n, err := s.file.WriteAt(d.text, s.size)
 	if err == nil && force {
@@ -220,12 +220,12 @@ func (s *lineFile) close() error {
 	return s.file.Close()
 }
 
-// files are those of a run, by what its items have come to.
+// files are the files of a run, by Status of their items.
 type files [Failed + 1]lineFile
 
 var shelfFiles = [...]string{Answered: journalFile, Provisional: provisionalFile, Failed: failuresFile}
 
-// of says in which file a result belongs.
+// of returns the Status of a result, which selects its file.
 func of(r *outcome.Result) Status {
 	switch {
 	case r.Failure != nil:
@@ -236,8 +236,8 @@ func of(r *outcome.Result) Status {
 	return Answered
 }
 
-// add adds drafts to their files. Files other than the journal itself are made when
-// there is something to write.
+// add adds drafts to their files. Files other than the journal itself are created when they get
+// their first line.
 func (j *Journal) add(drafts *[Failed + 1]draft) error {
 	var errs []error
 	for status := range drafts {

@@ -15,15 +15,15 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Status is what an item of a run has come to.
+// Status is the state of an item of a run.
 type Status int
 
-// What items come to.
+// States of items.
 const (
 	Answered    Status = iota
 	Provisional        // the answer lacks a voter
 	Failed             // a stage failed, or the row cannot be used
-	Unreached          // the run ended before it
+	Unreached          // the run ended before reaching it
 )
 
 var statusNames = [...]string{Answered: "answered", Provisional: "provisional", Failed: "failed", Unreached: "not reached"}
@@ -43,20 +43,20 @@ func (s *Status) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Item is a row of a run's input with what became of it.
+// Item is a row of a run's input with its result.
 type Item struct {
 	Row    source.Row
 	Status Status
-	// Result is as the run gave it, but for what Seen has, Skipped and Latency, which are not
-	// kept. Of an item that is Unreached it has what the row says.
+	// Result is the run's, without the parts in Seen, and without Skipped and Latency, which are
+	// not kept. For an Unreached item it has only the row's values.
 	Result outcome.Result
-	Seen   *Seen // nil: the journal does not have what was seen of the item
+	Seen   *Seen // nil: the journal does not have it
 }
 
-// Results yields the items of the run in the order of the input, whose rows next returns
-// (io.EOF ends them; see Manifest.Rows), up to the run's limit. Of a run that is being
-// written it has what is kept by then, if Index was called. An error of next is yielded
-// last, with an Item that has nothing.
+// Results yields the items of the run in the order of the input, up to the run's limit. next
+// returns the rows (io.EOF ends them; see Manifest.Rows). For a run that is being written, it
+// yields what is kept by then, if Index was called. It yields an error of next last, with an empty
+// Item.
 func (j *Journal) Results(next func() (source.Row, error)) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		for n := 0; j.Manifest.Limit == 0 || n < j.Manifest.Limit; n++ {
@@ -75,8 +75,8 @@ func (j *Journal) Results(next func() (source.Row, error)) iter.Seq2[Item, error
 	}
 }
 
-// Kept yields what the run has kept, by lines of the input, without reading that: rows have
-// line, id and label. Items that were not reached are left out.
+// Kept yields the items that the run has kept, by line, without reading the input: rows have line,
+// id and label. It leaves out items that were not reached.
 func (j *Journal) Kept() iter.Seq[Item] {
 	return func(yield func(Item) bool) {
 		j.mu.Lock()
@@ -103,7 +103,7 @@ func (j *Journal) Kept() iter.Seq[Item] {
 	}
 }
 
-// Item is a row of the input with what became of it.
+// Item returns a row of the input with its result.
 func (j *Journal) Item(row source.Row) Item {
 	item := Item{Row: row, Status: Unreached}
 	for _, status := range []Status{Answered, Failed, Provisional} {
@@ -119,7 +119,7 @@ func (j *Journal) Item(row source.Row) Item {
 	return item
 }
 
-// complete adds to a result what the row and the manifest say.
+// complete sets the fields of a result that come from the row and the manifest.
 func (j *Journal) complete(item *Item) {
 	row, r := &item.Row, &item.Result
 	r.Line, r.ID, r.Text, r.Expected, r.Gold = row.Line, nameOf(*row), row.Text, row.Label, row.Gold
@@ -132,8 +132,8 @@ func (j *Journal) complete(item *Item) {
 	}
 }
 
-// spent is what the samples of a voter took about an item. In JSON it is
-// [in, cached of these, out], with the cost behind them where there is one.
+// spent is a voter's usage and cost for an item. In JSON it is [input tokens, cached ones among
+// them, output tokens], followed by the cost if there is one.
 type spent struct {
 	sdk.Usage
 	cost float64
@@ -166,7 +166,7 @@ func (s *spent) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// spend fills in what each voter took.
+// spend sets the usage and cost of each voter.
 func (e *entry) spend(r *outcome.Result) {
 	for voter, usage := range r.Usages {
 		if e.Spent == nil {
@@ -176,7 +176,7 @@ func (e *entry) spend(r *outcome.Result) {
 	}
 }
 
-// took is the sum over the voters, in the order in which a result sums costs up.
+// took sums usage and cost over the voters, in the order in which a result sums costs.
 func (e *entry) took() (usage sdk.Usage, cost float64) {
 	for _, voter := range slices.Sorted(maps.Keys(e.Spent)) {
 		s := e.Spent[voter]
@@ -186,8 +186,8 @@ func (e *entry) took() (usage sdk.Usage, cost float64) {
 	return usage, cost
 }
 
-// whole is result with what is not needed to resume a run: what each voter took, and the
-// votes about an item that failed.
+// whole adds to result what a resumed run does not need: each voter's usage and cost, and the votes
+// about a failed item.
 func (e *entry) whole() outcome.Result {
 	r := e.result()
 	for voter, s := range e.Spent {
@@ -204,45 +204,44 @@ func (e *entry) whole() outcome.Result {
 	return r
 }
 
-// Totals are how a run ended.
+// Totals sum up a run at its end.
 type Totals struct {
 	Ended time.Time `json:"ended"`
-	// Complete says that the input was worked through to its end, or to the
-	// limit that was set.
+	// Complete says that the run reached the end of the input, or its limit.
 	Complete bool   `json:"complete"`
-	Reason   string `json:"reason,omitempty"` // why it is not complete, or answers are provisional
+	Reason   string `json:"reason,omitempty"` // why Complete is false, or answers are provisional
 
-	Items     int `json:"items"`   // that the output holds
-	Earlier   int `json:"earlier"` // of them: answered by an earlier part of the run
+	Items     int `json:"items"`   // in the output
+	Earlier   int `json:"earlier"` // of Items: answered by an earlier part of the run
 	Answered  int `json:"answered"`
 	Undecided int `json:"undecided"`
 	Taken     int `json:"taken,omitempty"`   // from another run
 	Decided   int `json:"decided,omitempty"` // by people
 	Flagged   int `json:"flagged"`
 	Failed    int `json:"failed"`
-	Left      int `json:"left"` // read and left unanswered
-	// Provisional is how many were answered without a voter that had to stop.
+	Left      int `json:"left"` // read but not answered
+	// Provisional counts items answered without a voter that had to stop.
 	Provisional int `json:"provisional,omitempty"`
-	// FailedPaid is how many of those that failed a model had been asked about.
+	// FailedPaid counts failed items that a model had been asked about.
 	FailedPaid int `json:"failed_paid,omitempty"`
 
 	InputTokens  uint64  `json:"input_tokens"` // of the answers, whenever they were made
 	CachedTokens uint64  `json:"cached_tokens"`
 	OutputTokens uint64  `json:"output_tokens"`
-	Cost         float64 `json:"cost,omitempty"` // of them, by the prices in the file
+	Cost         float64 `json:"cost,omitempty"` // of these tokens, by the prices in the file
 
 	Seconds float64     `json:"seconds"`
 	Stages  []StageTime `json:"stages"`
 }
 
-// Unfinished reports whether the run owes answers: it was cut off (there are no
-// totals), it ended before its input, items were left, or answers are provisional.
-// Items that failed are tried again by a resumed run, too; they may fail for good.
+// Unfinished reports whether answers are missing: the run was cut off (t is nil), it ended before
+// its input, items were left, or answers are provisional. A resumed run also tries failed items
+// again, but they may fail for good.
 func (t *Totals) Unfinished() bool {
 	return t == nil || !t.Complete || t.Left > 0 || t.Provisional > 0
 }
 
-// Owes reports whether resuming the run may give what was paid for: it is unfinished, or items
+// Owes reports whether resuming the run may yield what was paid for: it is unfinished, or items
 // failed that models were asked about.
 func (t *Totals) Owes() bool { return t.Unfinished() || t.FailedPaid > 0 }
 
@@ -250,10 +249,10 @@ func (t *Totals) Owes() bool { return t.Unfinished() || t.FailedPaid > 0 }
 type StageTime struct {
 	Stage string  `json:"stage"`
 	Rows  int     `json:"rows"`
-	Busy  float64 `json:"busy_seconds"` // of its calls, which overlap
+	Busy  float64 `json:"busy_seconds"` // sum over its calls, which overlap
 }
 
-// NewTotals sums up a run. A nil err means that it is complete.
+// NewTotals sums up a run. It is complete if err is nil.
 func NewTotals(t outcome.Totals, err error) *Totals {
 	end := &Totals{
 		Ended: now(), Complete: err == nil,
@@ -273,5 +272,5 @@ func NewTotals(t outcome.Totals, err error) *Totals {
 	return end
 }
 
-// now is a time as files of a run keep it.
+// now returns the time as a run's files keep it.
 func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }

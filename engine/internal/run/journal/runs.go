@@ -17,26 +17,24 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/disk"
 )
 
-// This file is the folder of the state that keeps runs: it names them, lists them, finds the
-// one to resume, and removes what is too old.
+// This file manages the state's folder of runs: it names runs, lists them, finds the one to resume,
+// and removes old ones.
 //
-// Runs are numbered: run-000001 is the first. No number is given twice: each new run is above
-// every folder that is there and above every one that was removed, which a marker
-// (an empty file last-000123) remembers. Making the folder is what settles which of two
-// processes that begin at once has a number. So neither order nor age depends on the clock
-// alone: newer is what has the higher number, and a run is no older than those before
-// it, whatever its manifest says. Names that an older racflow made of the time
-// (20260131-235959-0a1b2c) are before all numbers.
+// Runs are numbered from run-000001. No number is used twice: a new run's is above every folder
+// that exists and above every one that was removed, which a marker (an empty file last-000123)
+// records. If two processes begin at once, the one that makes the folder gets the number. So
+// neither order nor age depends on the clock alone: a higher number is newer, and a run is no older
+// than those before it, whatever its manifest says. Names that an older racflow made from the time
+// (20260131-235959-0a1b2c) come before all numbers.
 //
-// Beginning a run removes finished ones by Retention, the lowest number first, and says
-// which. A run stays, until it is resumed or removed by name, if it owes something (see
-// Totals.Owes): it was cut off or interrupted, items were left, answers lack a voter,
-// or items failed that models were asked about. So do runs that a process is at work on, and
-// the newest finished one.
+// Beginning a run removes finished ones by Retention, the lowest number first, and reports them. A
+// run stays, until it is resumed or removed by name, if it owes something (see Totals.Owes): it was
+// cut off or interrupted, items were left, answers lack a voter, or items failed that models were
+// asked about. Runs that a process works on stay too, and so does the newest finished one.
 //
 // The package does not know what a run answered.
 
-// Runs is the folder that keeps runs.
+// Runs is the folder of a state that has its runs.
 type Runs struct {
 	dir   string
 	clock func() time.Time
@@ -45,8 +43,8 @@ type Runs struct {
 // RunsOf returns the runs of a state folder.
 func RunsOf(state string) Runs { return Runs{filepath.Join(state, "runs"), time.Now} }
 
-// Begin makes the folder of a run, whose ID and time it sets, and removes what keep does not
-// keep. Where it fails, it leaves no folder.
+// Begin makes the folder of a run, sets the run's ID and time, and removes runs by keep. If it
+// fails, it leaves no folder.
 func (r Runs) Begin(m Manifest, o Options, keep Retention) (*Journal, []RemovedRun, error) {
 	m, err := r.create(m)
 	if err != nil {
@@ -68,7 +66,7 @@ func unkept(err error) error {
 	return fmt.Errorf("keep the run: %w; name another state folder with Options.State, or run without Options.Journal to keep nothing", err)
 }
 
-// create makes the folder of a run that begins now.
+// create makes the folder of a new run.
 func (r Runs) create(m Manifest) (Manifest, error) {
 	err := disk.MakeFolder(r.dir)
 	for err == nil {
@@ -81,7 +79,7 @@ func (r Runs) create(m Manifest) (Manifest, error) {
 		if err != nil {
 			break
 		}
-		if r.marked() <= highest { // else that run was removed again
+		if r.marked() <= highest { // otherwise that run was removed in between
 			return m, r.mark(highest + 1)
 		}
 		err = os.Remove(r.folder(m.ID))
@@ -91,7 +89,7 @@ func (r Runs) create(m Manifest) (Manifest, error) {
 
 func (r Runs) folder(id string) string { return filepath.Join(r.dir, id) }
 
-// Resume opens a run to resume it.
+// Resume opens a run to continue it.
 func (r Runs) Resume(id string, o Options) (*Journal, error) {
 	if err := r.check(id); err != nil {
 		return nil, err
@@ -99,8 +97,8 @@ func (r Runs) Resume(id string, o Options) (*Journal, error) {
 	return Resume(r.folder(id), o)
 }
 
-// Open opens a run so that its results can be read. Nothing of it changes, and nobody works on
-// it until Close; others may read it.
+// Open opens a run for reading. It changes nothing, and until Close nobody works on the run; other
+// processes may read it.
 func (r Runs) Open(id string) (*Journal, error) {
 	if err := r.check(id); err != nil {
 		return nil, err
@@ -108,7 +106,7 @@ func (r Runs) Open(id string) (*Journal, error) {
 	return Open(r.folder(id))
 }
 
-// Manifest reads what a run was.
+// Manifest reads the manifest of a run.
 func (r Runs) Manifest(id string) (Manifest, error) {
 	if err := r.check(id); err != nil {
 		return Manifest{}, err
@@ -120,7 +118,7 @@ func (r Runs) Manifest(id string) (Manifest, error) {
 	return m, nil
 }
 
-// check refuses what names no run, or one that was killed before it had a manifest.
+// check refuses an id that names no run, or one that was killed before it had a manifest.
 func (r Runs) check(id string) error {
 	if !IsRunID(id) || !HasManifest(r.folder(id)) {
 		return r.missing(id)
@@ -135,8 +133,8 @@ func (r Runs) missing(id string) error {
 	return fmt.Errorf("there is no run %s in %s: it was removed, or belongs to another state folder", id, r.dir)
 }
 
-// Newest returns the newest run of a pipeline that left something to do; false:
-// there is none.
+// Newest returns the newest run of a pipeline that is unfinished or has failed items; false: there
+// is none.
 func (r Runs) Newest(file, pipeline string) (Manifest, bool) {
 	ids, _ := r.list()
 	for _, id := range slices.Backward(ids) {
@@ -151,8 +149,8 @@ func (r Runs) Newest(file, pipeline string) (Manifest, bool) {
 	return Manifest{}, false
 }
 
-// NothingLeft is the error of who looks for the newest run to resume, and finds none: of a file and pipeline,
-// or of any where file is empty. A run that another process is at work on left something, but not yet.
+// NothingLeft returns the error for a search that finds no run to resume: of a file and pipeline, or (file
+// empty) of any. It names a run that another process works on, which may leave something later.
 func (r Runs) NothingLeft(file, pipeline string) error {
 	of := ""
 	if file != "" {
@@ -168,10 +166,10 @@ func (r Runs) NothingLeft(file, pipeline string) error {
 	return fmt.Errorf("no run%s in %s left anything to do; a run without Options.Resume begins anew", of, r.dir)
 }
 
-// End returns how a run ended; nil: it was cut off, or is at work.
+// End returns how a run ended; nil: it was cut off, or is still at work.
 func (r Runs) End(id string) *Totals { return End(r.folder(id)) }
 
-// LastOf names the newest run of a pipeline; false: there is none.
+// LastOf returns the newest run of a pipeline; false: there is none.
 func (r Runs) LastOf(file, pipeline string) (string, bool) {
 	ids, _ := r.list()
 	for _, id := range slices.Backward(ids) {
@@ -182,7 +180,8 @@ func (r Runs) LastOf(file, pipeline string) (string, bool) {
 	return "", false
 }
 
-// Elsewhere names the run whose items other machines answer under an ID of theirs; false: there is none here.
+// Elsewhere returns the run with this ID in a cluster, whose items other machines answer; false: there is
+// none here.
 func (r Runs) Elsewhere(cluster string) (string, bool) {
 	ids, _ := r.list()
 	for _, id := range slices.Backward(ids) {
@@ -193,7 +192,7 @@ func (r Runs) Elsewhere(cluster string) (string, bool) {
 	return "", false
 }
 
-// Last names the newest run of all; false: there is none.
+// Last returns the newest run of all; false: there is none.
 func (r Runs) Last() (string, bool) {
 	ids, _ := r.list()
 	if len(ids) == 0 {
@@ -202,36 +201,36 @@ func (r Runs) Last() (string, bool) {
 	return ids[len(ids)-1], true
 }
 
-// The names of runs: of this racflow, and of older ones, which are times.
+// Names of runs: of this racflow, and of older ones, which are times.
 var (
 	numbered = regexp.MustCompile(`^run-(\d{6,18})$`)
 	timed    = regexp.MustCompile(`^\d{8}-\d{6}-[0-9a-f]{6}$`)
 )
 
-// marker begins the names of files that remember the highest number that was given.
+// marker is the prefix of marker files, which record the highest number used.
 const marker = "last-"
 
 // IsRunID reports whether a text could name a run.
 func IsRunID(text string) bool { return numbered.MatchString(text) || timed.MatchString(text) }
 
-// number is that of a run, 0 of one that an older racflow kept.
+// number returns the number of a run; 0: an older racflow kept it.
 func number(id string) int64 {
 	digits, _ := strings.CutPrefix(id, "run-")
 	n, _ := strconv.ParseInt(digits, 10, 64) // a time has a dash
 	return n
 }
 
-// compare orders names of runs, the older one first.
+// compare orders names of runs, oldest first.
 func compare(a, b string) int {
 	return cmp.Or(cmp.Compare(number(a), number(b)), strings.Compare(a, b))
 }
 
 func newID(n int64) string { return fmt.Sprintf("run-%06d", n) }
 
-// list returns the names of all runs, oldest first, and the highest number that was given.
+// list returns the names of all runs, oldest first, and the highest number used.
 func (r Runs) list() (ids []string, highest int64) {
 	highest = r.marked()
-	entries, _ := os.ReadDir(r.dir) // none: there are no runs
+	entries, _ := os.ReadDir(r.dir) // no entries: there are no runs
 	for _, e := range entries {
 		if e.IsDir() && IsRunID(e.Name()) {
 			highest = max(highest, number(e.Name()))
@@ -242,7 +241,7 @@ func (r Runs) list() (ids []string, highest int64) {
 	return ids, highest
 }
 
-// marked is the highest number that a marker remembers.
+// marked returns the highest number that a marker records.
 func (r Runs) marked() (highest int64) {
 	for of := range r.markers() {
 		highest = max(highest, of)
@@ -250,10 +249,10 @@ func (r Runs) marked() (highest int64) {
 	return highest
 }
 
-// markers yields the markers by their numbers.
+// markers yields the marker files by number.
 func (r Runs) markers() iter.Seq2[int64, string] {
 	return func(yield func(int64, string) bool) {
-		entries, _ := os.ReadDir(r.dir) // none: there are no runs
+		entries, _ := os.ReadDir(r.dir) // no entries: there are no runs
 		for _, e := range entries {
 			digits, ok := strings.CutPrefix(e.Name(), marker)
 			of, err := strconv.ParseInt(digits, 10, 64)
@@ -264,11 +263,11 @@ func (r Runs) markers() iter.Seq2[int64, string] {
 	}
 }
 
-// spareMarkers are left below the highest, so that who reads the folder while it changes sees one.
+// spareMarkers stay below the highest, so that a process that reads the changing folder sees one.
 const spareMarkers = 8
 
-// mark remembers that a number was given. Only markers far below it are removed, so that
-// processes that mark at once forget nothing.
+// mark records that a number is used. It removes only markers far below it, so that concurrent
+// processes lose none.
 func (r Runs) mark(n int64) error {
 	if n == 0 {
 		return nil
@@ -283,7 +282,7 @@ func (r Runs) mark(n int64) error {
 	}
 	for of, path := range r.markers() {
 		if of < n-spareMarkers {
-			_ = os.Remove(path) // another process may have done so
+			_ = os.Remove(path) // another process may have removed it
 		}
 	}
 	return nil

@@ -13,11 +13,10 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// RunState is what a run has come to.
+// RunState is the state of a run.
 type RunState string
 
-// States of a run. Resuming does something for those that are Unfinished or have
-// FailedItems.
+// States of a run. Resuming changes only runs that are Unfinished or have FailedItems.
 const (
 	Complete    RunState = "complete"
 	Unfinished  RunState = "unfinished"
@@ -29,13 +28,13 @@ const (
 // RunInfo describes a run.
 type RunInfo struct {
 	ID       string
-	Manifest Manifest // zero where the run was killed as it began, or is Damaged
-	Answered int      // items that resuming would not ask again
-	Items    int      // of the input, up to the limit; 0: not known, since the run did not come to its end
-	Tokens   uint64   // that the answers took, in and out
-	Cost     float64  // of them, by the prices in the file
+	Manifest Manifest // zero if the run was killed as it began, or is Damaged
+	Answered int      // items that resuming would not ask about again
+	Items    int      // of the input, up to the limit; 0: unknown, since the run did not reach its end
+	Tokens   uint64   // input and output tokens of the answers
+	Cost     float64  // of these tokens, by the prices in the file
 	State    RunState
-	End      *Totals // nil: it was cut off, or is at work
+	End      *Totals // nil: it was cut off, or is still at work
 	Bytes    int64   // of its files
 }
 
@@ -49,8 +48,7 @@ func (r Runs) List() []RunInfo {
 	return all
 }
 
-// Info describes a run. One that was killed as it began is Unfinished, so that it can be
-// removed.
+// Info describes a run. A run that was killed as it began is Unfinished, so that it can be removed.
 func (r Runs) Info(id string) RunInfo {
 	dir := r.folder(id)
 	m, err := ReadManifest(dir)
@@ -76,8 +74,7 @@ func (r Runs) Info(id string) RunInfo {
 	return info
 }
 
-// Unfinished counts the runs that stay until they are resumed or removed, those
-// at work included.
+// Unfinished counts the runs that stay until they are resumed or removed, including those at work.
 func (r Runs) Unfinished() int {
 	n := 0
 	ids, _ := r.list()
@@ -89,25 +86,25 @@ func (r Runs) Unfinished() int {
 	return n
 }
 
-// DefaultRuns is how many finished runs are kept where Retention does not say it.
+// DefaultRuns is how many finished runs are kept if Retention.Runs is 0.
 const DefaultRuns = 20
 
-// Retention says which finished runs are kept: those that are within all of its bounds.
+// Retention limits the finished runs that are kept: a run must be within every limit.
 type Retention struct {
-	Runs  int           // the newest; 0: DefaultRuns
-	Age   time.Duration // since they began; 0: any
-	Bytes int64         // of all of them; 0: any
+	Runs  int           // number of newest runs; 0: DefaultRuns
+	Age   time.Duration // since the start; 0: any
+	Bytes int64         // of all kept runs; 0: any
 }
 
 // RemovedRun is a finished run that was removed.
 type RemovedRun struct {
 	ID     string
-	Tokens uint64 // that its models took: it cost something
+	Tokens uint64 // used by its models: the run cost something
 	Failed int    // items that failed
 }
 
-// prune removes finished runs, oldest first. One that owes something stays until it is
-// resumed or removed by name, and so does the newest.
+// prune removes finished runs, oldest first. A run that owes something stays until it is resumed or
+// removed by name, and so does the newest.
 func (r Runs) prune(keep Retention) (removed []RemovedRun, err error) {
 	type run struct {
 		id    string
@@ -122,7 +119,7 @@ func (r Runs) prune(keep Retention) (removed []RemovedRun, err error) {
 	for _, id := range ids {
 		m, err := ReadManifest(r.folder(id))
 		if err != nil {
-			continue // nobody knows what it was
+			continue // nobody knows what was run
 		}
 		if m.Started.After(latest) { // a run is no older than those before it
 			latest = m.Started
@@ -157,7 +154,7 @@ func (r Runs) prune(keep Retention) (removed []RemovedRun, err error) {
 	return removed, nil
 }
 
-// Remove removes a run. The error is support.ErrBusy where a process is at work on it.
+// Remove removes a run. The error is support.ErrBusy if a process works on it.
 func (r Runs) Remove(id string) error {
 	dir := r.folder(id)
 	if _, err := os.Stat(dir); err != nil || !IsRunID(id) {
@@ -167,7 +164,7 @@ func (r Runs) Remove(id string) error {
 		return err
 	}
 	f, err := support.OpenLock(filepath.Join(dir, File), os.O_RDWR, 0)
-	if errors.Is(err, fs.ErrNotExist) { // it was killed as it began
+	if errors.Is(err, fs.ErrNotExist) { // the run was killed as it began
 		return os.RemoveAll(dir)
 	}
 	if err != nil {
@@ -176,8 +173,8 @@ func (r Runs) Remove(id string) error {
 	return errors.Join(os.RemoveAll(dir), f.Close())
 }
 
-// Writing returns the newest run that ended early and was to write a file, which is given by
-// its absolute path; false: there is none.
+// Writing returns the newest run that ended early and was writing this file, given by its absolute
+// path; false: there is none.
 func (r Runs) Writing(file string) (Manifest, bool) {
 	ids, _ := r.list()
 	for _, id := range slices.Backward(ids) {

@@ -7,24 +7,23 @@ import (
 	"hash/crc32"
 )
 
-// This file adds a checksum to a JSON object on disk, by which a later change of its
-// text is noticed: a disk's, an editor's, a script's. It keeps nobody out who computes the
-// checksum anew.
+// This file adds a checksum to a JSON object on disk. It reveals later changes of the text by a
+// disk, an editor or a script, but does not stop anyone who recomputes the checksum.
 //
-// The checksum is the object's last property, "sum": the CRC-32C of all that stands before
-// it, as eight hexadecimal digits.
+// The checksum is the object's last property, "sum": the CRC-32C of all text before it, as eight
+// hexadecimal digits.
 
-// SealState is what a checksum says of a text.
+// SealState is the result of checking a text's checksum.
 type SealState int
 
 // States of a text.
 const (
-	Unsealed  SealState = iota // it has no checksum
-	SealWhole                  // it is as it was written
+	Unsealed  SealState = iota // without a checksum
+	SealWhole                  // unchanged
 	SealChanged
 )
 
-// style is how an object ends: what stands before and after its checksum.
+// style is the text before and after an object's checksum.
 type style struct{ before, after string }
 
 var (
@@ -33,11 +32,11 @@ var (
 	table  = crc32.MakeTable(crc32.Castagnoli)
 )
 
-// SealLine seals the object that begins at a position of a text and ends it, followed by a line
-// end, as json.Encoder writes it. The object has a property.
+// SealLine seals the object that begins at a position of a text and ends it, with a line end, as
+// json.Encoder writes it. The object must have a property.
 func SealLine(text []byte, from int) []byte { return line.seal(text, from, len("}\n")) }
 
-// SealFile seals a text that is an object with properties, as json.MarshalIndent writes it with
+// SealFile seals a text that is one object with properties, as json.MarshalIndent writes it with
 // two spaces.
 func SealFile(text []byte) []byte { return pretty.seal(text, 0, len("\n}")) }
 
@@ -46,7 +45,7 @@ func (s style) seal(text []byte, from, end int) []byte {
 	return fmt.Appendf(text, "%s%08x%s", s.before, crc32.Checksum(text[from:], table), s.after)
 }
 
-// CheckSeal returns the State of what Line or File may have written.
+// CheckSeal checks a text that SealLine or SealFile may have written.
 func CheckSeal(text []byte) SealState {
 	state := line.check(text)
 	if state == Unsealed {

@@ -1,9 +1,7 @@
-// Package outcome has what becomes of an item and of a run: the answer with its
-// votes, citations and candidates, or the failure; and the totals over all items, with
-// the stages that were skipped, the reasons why items have no answer, and the answers
-// that do not count.
+// Package outcome defines the outcome of an item: the answer with its votes, citations and
+// candidates, or the failure. It also defines the totals of a run over all items, with the stages
+// that were skipped, the reasons why items have no answer, and the answers that were refused.
 //
-// It holds values and counts them. How an outcome is reached is in engine/internal/run, how it
-// is kept in engine/internal/run/journal, and how it is written in engine/internal/run/result and
-// engine/internal/show/report.
+// It holds and counts values. Package run reaches an outcome, package journal keeps it, and
+// packages result and report write it.
 package outcome

@@ -8,15 +8,14 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file says what the engine reports to those who watch it work: batches of
-// items, calls of stages, requests to services, retries, restarts, knowledge.
+// This file defines the engine's reports to observers: batches of items, calls of stages, requests
+// to services, retries, restarts, knowledge.
 //
-// It is an interface and the types that it needs, so that the engine depends neither on
-// a library of metrics nor on one of traces. Package telemetry implements it. Nothing
-// here changes what is answered, and nobody waits for an Observer: its methods return at
-// once and return no errors.
+// An interface keeps the engine independent of metrics and tracing libraries; package telemetry
+// implements it. Observers change no answers, and the engine does not wait for them: methods return
+// at once and return no errors.
 
-// ObserverOr returns o, or one that does nothing where o is nil.
+// ObserverOr returns o, or an Observer that does nothing if o is nil.
 func ObserverOr(o Observer) Observer {
 	if o == nil {
 		return nobody{}
@@ -43,67 +42,67 @@ func (nobody) Queued(string, int)                     {}
 func (nobody) Swapped(string)                         {}
 func (nobody) Cluster(string, Cluster)                {}
 
-// Observer hears what the engine does. Its methods are called by several goroutines at
-// once. Where a field or option of this type is nil, nobody listens.
+// Observer gets reports of the engine's work. Several goroutines call its methods at once. If a
+// field or option of this type is nil, nothing is reported.
 //
-// A stage is named as everywhere: "sample.knn", "retrieve.near"; the embedder and the store
-// of a knowledge "embed.intents" and "store.intents".
+// Stages have their usual names: "sample.knn", "retrieve.near"; the embedder and the store of a
+// knowledge are "embed.intents" and "store.intents".
 type Observer interface {
-	// Batch says that items begin their way through the stages of a pipeline together. The
-	// stages get the context that it returns. done is called once, with the results of those
-	// that were answered or failed; the others were left.
+	// Batch reports that items start together through the stages of a pipeline. The stages get the
+	// returned context. done is called once, with the results of the items that were answered or
+	// failed; the others were left.
 	Batch(ctx context.Context, pipeline string, items []ObservedItem) (within context.Context, done func([]Result))
-	// Call says that a stage is called. The call gets the context that it returns, and done is
-	// called at its end.
+	// Call reports a call of a stage. The call gets the returned context, and done is called at its
+	// end.
 	Call(ctx context.Context, c StageCall) (within context.Context, done func(CallDone))
-	// Request says that a stage wants to send a request to a service. sent is called when it may do
-	// so, unless it may not, and then done at the end.
+	// Request reports that a stage wants to send a request to a service. sent is called when it may
+	// send, unless it is refused, and done at the end.
 	Request(ctx context.Context, r ServiceRequest) (sent func(), done func(ServiceReply))
-	// CacheHits says how many replies of a service a stage took from the response cache.
+	// CacheHits reports how many replies of a service a stage took from the response cache.
 	CacheHits(pipeline, stage string, hits int)
-	// Retried says that a stage is called again after a failure that may pass.
+	// Retried reports that a stage is called again after a failure that may pass.
 	Retried(pipeline, stage string)
-	// Restarted says that the process of a stage ended and was started again.
+	// Restarted reports that the process of a stage ended and was started again.
 	Restarted(stage, why string)
-	// Knowledge says that a knowledge was brought up to date with its sources, or could not be.
+	// Knowledge reports that a knowledge was brought up to date with its sources, or why not.
 	Knowledge(name string, took time.Duration, err error)
-	// Queued says that so many more items wait to be taken into a batch of a pipeline that is
-	// being served, or fewer where it is negative.
+	// Queued reports by how many items the queue for batches of a served pipeline grew, or shrank
+	// (negative).
 	Queued(pipeline string, items int)
-	// Swapped says that a pipeline that is being served now answers from newer knowledge, or
-	// from a changed file.
+	// Swapped reports that a served pipeline now answers from newer knowledge, or from a changed
+	// file.
 	Swapped(pipeline string)
-	// Cluster says how far a run is whose items other machines answer.
+	// Cluster reports the progress of a run whose items other machines answer.
 	Cluster(pipeline string, now Cluster)
 }
 
-// Cluster is a run on many machines at a moment.
+// Cluster is the state of a run on many machines.
 type Cluster struct {
-	Workers  map[string]int // how many there are, by their states, such as "working"
-	Waiting  int            // batches that no worker has
-	UnderWay int            // batches that a worker has
-	Done     int            // batches whose results the caller has
+	Workers  map[string]int // number by state, such as "working"
+	Waiting  int            // batches without a worker
+	UnderWay int            // batches with a worker
+	Done     int            // batches whose results have reached the caller
 }
 
-// ObservedItem is one of a batch.
+// ObservedItem is an item of a batch.
 type ObservedItem struct {
 	ID    string
-	Trace sdk.Trace // that its caller gave; zero: none
+	Trace sdk.Trace // given by its caller; zero: none
 }
 
 // StageCall is one call of a stage with some items.
 type StageCall struct {
 	Pipeline, Stage string
 	Use             string   // the plugin stage
-	Model           string   // that its config names; empty: none
+	Model           string   // named by its config; empty: none
 	Kind            sdk.Kind // empty: a retrieve stage
 	Rows            int
 }
 
 // CallDone says how a call of a stage ended.
 type CallDone struct {
-	RowErrors int   // rows that failed; others may not have
-	Err       error // set: all failed
+	RowErrors int   // rows that failed alone
+	Err       error // set: all rows failed
 }
 
 // ServiceRequest is one request to a service.
@@ -117,12 +116,12 @@ type ServiceRequest struct {
 type ServiceReply struct {
 	Status sdk.Status // 0: it was not sent, and Err says why
 	Usage  sdk.Usage  // as the service reported it
-	Cost   float64    // of it, by the stage's price
+	Cost   float64    // of Usage, by the stage's price
 	Err    error
 }
 
-// CallEnded is the CallDone of a call that returned an error; nil: it did its work. Results
-// that come later are no errors.
+// CallEnded returns the CallDone for a call's error; nil is success. Results that come later are no
+// errors.
 func CallEnded(err error) CallDone {
 	var rows sdk.RowErrors
 	var later *sdk.Pending

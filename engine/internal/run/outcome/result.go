@@ -12,19 +12,18 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Reason is why items are without an answer.
+// Reason counts the items that have no answer for one cause.
 type Reason struct {
 	Text    string
 	Items   int
-	Example string // an answer that was not accepted for it; empty: there is none
+	Example string // an answer refused for this reason; empty: none
 }
 
-// maxReasons bounds how many reasons are counted: plugins may write what a model said
-// into them.
+// maxReasons limits the reasons counted, because plugins may put a model's output into them.
 const maxReasons = 1000
 
-// countReasons counts the reasons of an item without an answer, each once: those of
-// its votes, and where none of these has one, the election's.
+// countReasons counts an item without an answer under each distinct reason of its votes or, where
+// no vote has one, under the election's.
 func (t *Totals) countReasons(r Result) {
 	var seen []string
 	note := func(text, example string) {
@@ -56,18 +55,18 @@ func (t *Totals) countReasons(r Result) {
 	}
 }
 
-// Rest are votes of a distribution that a result is without: nobody reads more of them than how
-// many they are.
+// Rest counts the votes of one voter's distribution that a result leaves out: only their number is
+// read.
 type Rest struct {
 	Voter           string
 	Votes, Accepted int
 }
 
-// Shorten returns votes without those that make no difference to a run: of a distribution with
-// many labels, all but the heaviest ones (Heaviest), the heaviest accepted one, and one for each
-// reason why some are not accepted. The rest is counted.
+// Shorten drops votes that make no difference to a run. Of a distribution over many labels it keeps
+// the heaviest (Heaviest), the heaviest accepted one, and one for each reason of refusal. It counts
+// the rest.
 func Shorten(votes []Vote) (kept []Vote, rest []Rest) {
-	var before []string // voters
+	var before []string // voters of earlier groups
 	for from := 0; from < len(votes); {
 		to := from + 1
 		for to < len(votes) && votes[to].Voter == votes[from].Voter {
@@ -101,13 +100,13 @@ func Shorten(votes []Vote) (kept []Vote, rest []Rest) {
 	return kept, rest
 }
 
-// distribution reports whether the votes of a voter are one: a share for each label, the
-// heaviest first. The first may be all.
+// distribution reports whether the votes of a voter are a distribution: one share per label, the
+// heaviest first. The first share may be 1.
 func distribution(votes []Vote) bool {
 	labels := make(map[string]bool, len(votes))
 	for i := range votes {
 		v := &votes[i]
-		if !(v.Weight <= 1) || i > 0 && !(v.Weight < 1 && v.Weight <= votes[i-1].Weight) || labels[v.Answer] { // a weight may be no number
+		if !(v.Weight <= 1) || i > 0 && !(v.Weight < 1 && v.Weight <= votes[i-1].Weight) || labels[v.Answer] { // a weight may be NaN
 			return false
 		}
 		labels[v.Answer] = true
@@ -115,72 +114,70 @@ func distribution(votes []Vote) bool {
 	return true
 }
 
-// Result is what became of one item.
+// Result is the outcome of one item.
 type Result struct {
-	Line     int    // in the input; in a glob, lines are counted through all files
-	File     string // of a glob, in which the row stands; empty: the input is one file
+	Line     int    // in the input; for a glob, counted through all its files
+	File     string // file of the glob that has the row; empty: the input is one file
 	FileLine int    // in File
 	ID, Text string
-	Expected string        // the input's label, where it has one
-	Gold     []source.Gold // what should be found for it; nil: not known
-	// Fields are the input's other columns, in its order, where the run reads them.
+	Expected string        // label in the input, if it has one
+	Gold     []source.Gold // passages that should be found; nil: unknown
+	// Fields are the input's other columns, in its order, if the run reads them.
 	Fields     []source.Field
 	Answer     string  // empty: no acceptable answer; Reason says why
 	Agreement  float64 // from 0 to 1
 	Confidence float64 // from 0 to 1; 0: the election does not estimate it
 	Flagged    bool
 	Reason     string    // why there is no answer, or who decided it
-	Decided    *Decision // by whom and when, where a person has decided about the text; nil: the stages have answered
+	Decided    *Decision // set if a person decided the answer; nil: the stages answered
 	Votes      []Vote
-	Rest       []Rest          // votes that it is without, of a result that another machine has made
-	Citations  []Citation      // what the answer cites; nil: it is no text that cites passages
-	Candidates []sdk.Candidate // of the last retrieve or rerank stage
-	Lists      []List          // of all of them in file order; with texts where the run keeps these
-	Prompts    []Prompted      // of the prompt stages that wrote any, in file order
-	Requests   []Request       // of voters that ask services, in the order of their samples
-	// Basis is what of the knowledge the stages below its searches have seen, where the run keeps
-	// that; From is the run that gave the answer; empty: this one.
+	Rest       []Rest          // votes left out of a result that another machine made
+	Citations  []Citation      // passages that the answer cites; nil: it is not a text with citations
+	Candidates []sdk.Candidate // left by the last retrieve or rerank stage
+	Lists      []List          // of every retrieve and rerank stage, in file order; with texts if the run keeps them
+	Prompts    []Prompted      // by prompt stages that wrote any, in file order
+	Requests   []Request       // of voters that ask services, in sample order
+	// Basis identifies the knowledge that the stages below the searches saw, if the run keeps it.
+	// From is the run that gave the answer; empty: this one.
 	Basis Basis
 	From  string
-	// RetrievalOnly is set where the pipeline has no election: the candidates are its
-	// answer.
+	// RetrievalOnly is set if the pipeline has no election: the candidates are its answer.
 	RetrievalOnly bool
-	// FreeText is set where the knowledge has no labels, so that answers are texts:
-	// nobody writes one letter by letter as it is expected.
+	// FreeText is set if the knowledge has no labels: answers are then texts, and nobody writes the
+	// expected one letter by letter.
 	FreeText bool
 	Usage    sdk.Usage
-	Usages   map[string]sdk.Usage // the same by voter
-	Cost     float64              // of it, by the prices in the file
-	Costs    map[string]float64   // the same by voter, of those that have a price
-	Failure  *Failure             // set: the item was not answered
-	Skipped  []*Failure           // of stages with on_error = "skip", and of voters whose service refuses the item
-	// Missing are the voters that had to stop, so that the answer is that of the others
-	// alone: a resumed run asks the item again. nil: none.
+	Usages   map[string]sdk.Usage // Usage by voter
+	Cost     float64              // of Usage, by the prices in the file
+	Costs    map[string]float64   // Cost by voter, for voters with a price
+	Failure  *Failure             // set: the item has no answer
+	Skipped  []*Failure           // of skipped stages (on_error = "skip"), and of voters whose service refuses the item
+	// Missing are the voters that had to stop, so that only the others gave the answer: a resumed
+	// run asks about the item again. nil: none.
 	Missing []*Failure
-	Latency time.Duration // from being read to being answered; of an item that another machine has answered, there
+	Latency time.Duration // from reading the item to its answer, on the machine that answered
 	Rules   []Rule        // that decided something, in file order
-	Retries []Retry       // of stages that were called again about the item
-	// Where a run may spend only so much (package spend), one of these is set for an item that
-	// a voter is to be paid for: Unasked is what asking would take, and the answer is that of
-	// the free voters, which is all that there is unless the item's turn comes; Asked is
-	// what asking has taken.
+	Retries []Retry       // of stages called again about the item
+	// A run with a spending limit (package spend) sets one of these bills for an item that paid
+	// voters could answer. Unasked is a forecast: the answer is that of the free voters, and stays
+	// unless the item's turn comes. Asked is the actual bill.
 	Unasked, Asked *Bill
 }
 
-// Basis is what an item got from the knowledge: two runs of the same stages answer it alike
-// where it is equal, the labels of the knowledge and what stages have learnt are the same.
+// Basis fingerprints the knowledge that an item got. Two runs of the same stages answer it alike if
+// Basis, the labels of the knowledge and what stages have learnt are equal.
 type Basis struct {
-	Found string            `json:"found,omitempty"` // digest of what the searches found; empty: it is not known
+	Found string            `json:"found,omitempty"` // digest of the search results; empty: unknown
 	Drawn map[string]string `json:"drawn,omitempty"` // digests of the random examples of stages, as "prompt.shots"
 }
 
-// Decision says that a person has decided an answer (package reviewed): no stage was asked.
+// Decision records that a person decided an answer (package reviewed): no stage was asked.
 type Decision struct {
 	By string    `json:"by,omitempty"` // empty: not known
 	At time.Time `json:"at,omitzero"`
 }
 
-// String says it in a sentence, as "decided by Ada on 2026-11-23".
+// String returns a sentence such as "decided by Ada on 2026-11-23".
 func (d *Decision) String() string {
 	text := "decided by " + cmp.Or(d.By, "a person")
 	if !d.At.IsZero() {
@@ -189,12 +186,12 @@ func (d *Decision) String() string {
 	return text
 }
 
-// Bill is what it takes to ask about an item those voters that call services.
+// Bill has the calls and the cost of asking the paid voters, which call services, about one item.
 type Bill struct {
-	Calls int     `json:"calls"`          // requests; of an unasked item, with all resamples
-	Cost  float64 `json:"cost,omitempty"` // by the prices in the file; of an unasked item, what is likely
-	// Of an unasked item: what it costs at most, unless nobody knows a bound, and what is
-	// expected of asking (package spend).
+	Calls int     `json:"calls"`          // requests; if unasked, with all resamples
+	Cost  float64 `json:"cost,omitempty"` // by the prices in the file; if unasked, the likely cost
+	// Of an unasked item: the highest possible cost, unless nobody knows a bound, and the expected
+	// gain (package spend).
 	Most      float64 `json:"most,omitempty"`
 	Unbounded bool    `json:"unbounded,omitempty"`
 	Gain      float64 `json:"gain,omitempty"`
@@ -203,26 +200,25 @@ type Bill struct {
 // A result that a resumed run takes from its journal has no Lists, Prompts, Requests, Usages,
 // Costs, Skipped, Latency, Rules and Retries.
 
-// Prompted is what one prompt stage wrote.
+// Prompted holds the prompts that one prompt stage wrote.
 type Prompted struct {
 	Stage   string // as "prompt.classify"
 	Prompts []sdk.Prompt
-	// Hashes are journal.Hash of prompts that another machine has written and kept. Prompts is nil
-	// then.
+	// Hashes are journal.Hash of prompts that another machine wrote and kept. Prompts is then nil.
 	Hashes []string
 }
 
-// Request is where the reply behind a sample is.
+// Request identifies the service's reply behind a sample.
 type Request struct {
 	Voter string
 	Key   sdk.Key // sdk.Sample.Key
 }
 
-// List are the candidates that one stage left to those below it.
+// List holds the candidates that one stage passes to the stages below it.
 type List struct {
 	Stage      string // as "rerank.best"
 	Candidates []sdk.Candidate
-	Whole      bool // they are all of the knowledge, which nothing has scored
+	Whole      bool // all entries of the knowledge, unscored
 }
 
 // Vote is one answer of one voter. A voter that returns a distribution has one vote
@@ -233,18 +229,18 @@ type Vote struct {
 	Weight   float64 `json:"weight"`
 	Accepted bool    `json:"accepted"`
 	Reason   string  `json:"reason,omitempty"` // why it is not accepted
-	// Of a language model: how the answer was read, where that is not letter by letter; why it
-	// is the answer, in the model's words; and which model gave it, where the voter has several.
+	// Of a language model: how the answer was read, unless letter by letter; the model's own
+	// explanation; and the model's name, if the voter has several.
 	Reading     string `json:"reading,omitempty"`
 	Explanation string `json:"explanation,omitempty"`
 	Model       string `json:"model,omitempty"`
 }
 
-// maxAnswers is how many votes of one distribution results show. A statistical voter
-// returns a weight for every label; the tail says nothing.
+// maxAnswers limits the votes of one distribution that results show. A statistical voter weighs
+// every label; the tail says nothing.
 const maxAnswers = 5
 
-// Place says where the item stands in the input, for people.
+// Place returns the item's place in the input, for people.
 func (r Result) Place() string {
 	if r.File != "" {
 		return fmt.Sprintf("%s:%d", r.File, r.FileLine)
@@ -252,9 +248,8 @@ func (r Result) Place() string {
 	return fmt.Sprintf("line %d", r.Line)
 }
 
-// Heaviest returns the votes with at most maxAnswers of each distribution. A voter's
-// votes stand together, heaviest first, so these are its first ones; the samples of a
-// language model are all among them.
+// Heaviest returns at most maxAnswers votes of each distribution, and all samples of a language
+// model. It expects the votes of a voter to stand together, the heaviest first.
 func Heaviest(votes []Vote) []Vote {
 	kept := make([]Vote, 0, min(len(votes), 4*maxAnswers))
 	voter, count := "", 0
@@ -276,22 +271,21 @@ func Heaviest(votes []Vote) []Vote {
 // Citation is a passage that an answer cites.
 type Citation struct {
 	Number int // in the prompt, and so in the answer
-	// Passage is the candidate that the prompt showed. A result from the journal has
-	// its id, and of its metadata the Origins.
+	// Passage is the candidate that the prompt showed. In a result from the journal it has only its
+	// id and, of its metadata, the Origins.
 	Passage sdk.Candidate
 }
 
-// Origins are the metadata that say where a passage is from, in the order in which
-// they are shown.
+// Origins are the metadata keys that say where a passage is from, in display order.
 var Origins = []string{"path", "title", "headings", "first_line", "last_line", "first_page", "last_page"}
 
 // Failure says where and why an item failed.
 type Failure struct {
-	Stage string // as "sample.knn"; empty: the row itself cannot be used
+	Stage string // as "sample.knn"; empty: the row itself is unusable
 	Err   error
 }
 
-// FailureOf is the failure that an error is about; of no stage where it is none.
+// FailureOf returns the Failure that an error wraps, or makes one without a stage.
 func FailureOf(err error) *Failure {
 	f := new(Failure)
 	if !errors.As(err, &f) {
@@ -304,19 +298,19 @@ func (f *Failure) Error() string {
 	if f.Stage == "" {
 		return f.Err.Error()
 	}
-	if text := f.Err.Error(); strings.HasPrefix(text, f.Stage+": ") { // its process names it, too
+	if text := f.Err.Error(); strings.HasPrefix(text, f.Stage+": ") { // the stage's process names it, too
 		return text
 	}
 	return fmt.Sprintf("%s: %v", f.Stage, f.Err)
 }
 
-// Unpaid is the result without what it took, which another run has paid.
+// Unpaid returns the result without usage, cost and latency, which another run has paid.
 func (r Result) Unpaid() Result {
 	r.Usage, r.Usages, r.Cost, r.Costs, r.Latency = sdk.Usage{}, nil, 0, nil, 0
 	return r
 }
 
-// Without names the voters that the answer is without.
+// Without names the voters that are missing from the answer.
 func (r Result) Without() []string {
 	var all []string
 	for _, f := range r.Missing {
@@ -332,13 +326,12 @@ type Rule struct {
 	// N of Of candidates were dropped, or answers refused.
 	N  int `json:"n,omitempty"`
 	Of int `json:"of,omitempty"`
-	// Name is the fallback that took over; Why is what it took over for, or why a stage that
-	// may be skipped was.
+	// Name is the fallback that took over. Why is the cause of that, or of skipping a stage.
 	Name string `json:"name,omitempty"`
 	Why  string `json:"why,omitempty"`
 }
 
-// Rules that decide about items, by the arguments and blocks of the file.
+// Rules that decide about items, named after the arguments and blocks of the file.
 const (
 	RuleWhen     = "when"     // it does not hold: the stage was not asked
 	RuleKeep     = "keep"     // it dropped candidates
@@ -348,15 +341,15 @@ const (
 	RuleOnError  = "on_error" // the stage failed, and the item went on without it
 )
 
-// Retry is a stage that was called again about an item.
+// Retry counts the repeated calls of one stage about an item.
 type Retry struct {
 	Stage string `json:"stage"` // as in Rule
-	Why   string `json:"why"`   // it had to be
+	Why   string `json:"why"`   // the cause
 	Times int    `json:"times"`
 }
 
-// maxWhy is how many bytes of a cause are kept.
+// maxWhy limits the bytes of a cause that a result keeps.
 const maxWhy = 300
 
-// Why is what an error says, cut to what is worth keeping of every item.
+// Why returns an error's text, cut to maxWhy since every item keeps it.
 func Why(err error) string { return cutTo(err.Error(), maxWhy) }

@@ -8,33 +8,32 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Dropped are the answers of a voter that do not count.
+// Dropped counts the refused answers of a voter.
 type Dropped struct {
 	Voter   string // the block's name: "llm"
-	Answers int    // that it gave
-	Dropped int    // of them: not accepted
-	Texts   []Text // that were dropped, the frequent ones among them; at most maxTexts
+	Answers int    // all its answers
+	Dropped int    // of Answers: not accepted
+	Texts   []Text // refused texts, including the frequent ones; at most maxTexts
 
-	positions map[Text]int // in Texts, by what it is without its count
+	positions map[Text]int // indexes in Texts, by text without its count
 }
 
-// Text is an answer that was dropped.
+// Text is a refused answer.
 type Text struct {
 	Answer string
-	Reason string // why there is no answer, where it is empty
-	Count  int    // how often it came; where there are too many texts to count all, at least so often
+	Reason string // why Answer is empty
+	Count  int    // occurrences; a lower bound if there are too many texts to count all
 
-	missed int // how often it may have come before it was counted
+	missed int // possible occurrences before it was counted
 }
 
-// A model may write something else each time, and at any length.
+// Limits, because a model may write another text each time, of any length.
 const (
 	maxTexts = 256
-	maxText  = 4096 // bytes of one; a longer one is cut, and ends with an ellipsis
+	maxText  = 4096 // bytes of a text; a longer one is cut, and ends with an ellipsis
 )
 
-// Dropped returns the voters of whose answers more than 5 % do not count, in file
-// order.
+// Dropped returns the voters with more than 5 % of their answers refused, in file order.
 func (t *Totals) Dropped() []Dropped {
 	var all []Dropped
 	for _, d := range t.voters {
@@ -45,7 +44,7 @@ func (t *Totals) Dropped() []Dropped {
 	return all
 }
 
-// countDropped counts the answers of an item's voters, whose votes stand together.
+// countDropped counts the answers of an item's voters. The votes of a voter stand together.
 func (t *Totals) countDropped(r Result) {
 	var d *Dropped
 	for i := range r.Votes {
@@ -95,9 +94,9 @@ func (d *Dropped) add(v *Vote) {
 	d.Texts[at].Count++
 }
 
-// rarest is the text that gives way to a new one: the Space-Saving algorithm, by which every
-// text that is more frequent than one in maxTexts is counted (Metwally, Agrawal, El Abbadi,
-// "Efficient Computation of Frequent and Top-k Elements in Data Streams", ICDT 2005).
+// rarest returns the text that a new one replaces, by the Space-Saving algorithm: every text more
+// frequent than one in maxTexts is counted (Metwally, Agrawal, El Abbadi, "Efficient Computation of
+// Frequent and Top-k Elements in Data Streams", ICDT 2005).
 func (d *Dropped) rarest() int {
 	at := 0
 	for i := range d.Texts {
@@ -108,7 +107,7 @@ func (d *Dropped) rarest() int {
 	return at
 }
 
-// cut bounds a text.
+// cut cuts a text to maxText.
 func cut(text string) string { return cutTo(text, maxText) }
 
 func cutTo(text string, at int) string {
@@ -126,41 +125,40 @@ type Totals struct {
 	Items, Answered, Failed, Flagged, Undecided int
 
 	Earlier     int // of Items: taken from the journal
-	Taken       int // of Items: their answers are those of another run
-	Decided     int // of Answered: people have decided about their texts
-	Left        int // not among Items: read and left unanswered, because a stage is missing
+	Taken       int // of Items: with answers of another run
+	Decided     int // of Answered: with a person's decision
+	Left        int // read but left unanswered, because a stage is missing; not in Items
 	Provisional int // of Items: answered without a voter that had to stop, or whose service could not be asked
 	FailedPaid  int // of Failed: a model had been asked about them
 
 	Usage   sdk.Usage
-	Cost    float64 // of it
+	Cost    float64 // of Usage
 	Elapsed time.Duration
 	Stages  []StageTime // in file order
 	Skipped []Skipped   // stages with on_error = "skip", and voters whose service refused items
-	Missing []Skipped   // stages that had to stop or could not be asked, and the voters that need them, with the provisional items
-	Reasons []Reason    // why items are undecided, as they first came up
-	// Distributions names the voters that return distributions, whose labels are no
-	// answers.
+	Missing []Skipped   // stages that had to stop or were unavailable, and voters that need them, with the provisional items
+	Reasons []Reason    // why items are undecided, in order of appearance
+	// Distributions names the voters that return distributions: their labels are no answers.
 	Distributions []string
 
-	reasons map[string]int // positions in Reasons
+	reasons map[string]int // indexes in Reasons
 	voters  []*Dropped
 }
 
-// StageTime is the work of one stage. Calls overlap: the sum over all stages can
-// exceed the time of the run.
+// StageTime is the work of one stage. Calls overlap: the sum over all stages can exceed the time of
+// the run.
 type StageTime struct {
 	Stage string
 	Rows  int
 	Busy  time.Duration // sum over its calls
 }
 
-// Skipped is a stage that items were answered without.
+// Skipped counts the items answered without a stage.
 type Skipped struct {
 	Stage string // as "sample.llm"
 	Items int
 	Left  int   // of Missing: items without an answer
-	First error // why the first of the input was
+	First error // cause for the first item
 }
 
 // Add counts a result.
@@ -198,14 +196,14 @@ func (t *Totals) Add(r Result) {
 	}
 }
 
-// AddLeft counts an item that is left unanswered for want of a stage.
+// AddLeft counts an item left unanswered because a stage is missing.
 func (t *Totals) AddLeft(f *Failure) {
 	t.Left++
 	Count(&t.Missing, f, 0)
 	t.Missing[slices.IndexFunc(t.Missing, func(s Skipped) bool { return s.Stage == f.Stage })].Left++
 }
 
-// Count counts items that were answered without a stage.
+// Count adds items that were answered without a stage.
 func Count(all *[]Skipped, f *Failure, items int) {
 	at := slices.IndexFunc(*all, func(s Skipped) bool { return s.Stage == f.Stage })
 	if at < 0 {

@@ -10,13 +10,13 @@ import (
 
 // This file writes rows as Apache Parquet, and counts the rows of such a file.
 //
-// ParquetRows are gathered into row groups, so memory does not grow with the file. The footer is
-// written last: what a process leaves that ends before Close is no Parquet file, and nobody
-// takes it for one.
+// It gathers rows into row groups, so memory does not grow with the file. The footer is written
+// last: if a process ends before Close, its file is not valid Parquet, and nobody takes it for
+// complete.
 //
-// The package knows columns and values. What they mean is package result's.
+// This file knows only columns and values; the rest of the package gives them meaning.
 
-// ParquetRows counts the rows of a file. It fails where that is no Parquet file.
+// ParquetRows counts the rows of a file. It fails if the file is not Parquet.
 func ParquetRows(path string) (int64, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -34,7 +34,8 @@ func ParquetRows(path string) (int64, error) {
 	return file.NumRows(), nil
 }
 
-// message is the root of a schema. A parquet.Group alone sorts its fields by name.
+// message is the root of a schema. It keeps the order of fields, which a parquet.Group sorts by
+// name.
 type message struct {
 	parquet.Group
 	fields []parquet.Field
@@ -73,12 +74,12 @@ func (c Column) node() parquet.Node {
 	return node
 }
 
-// ColumnKind is what a column holds.
+// ColumnKind is the type of a column's values.
 type ColumnKind int
 
 // Kinds of columns, with the types of their values in Go and in Parquet.
 const (
-	TextColumn  ColumnKind = iota // string: a byte array that is annotated as a string
+	TextColumn  ColumnKind = iota // string: a byte array annotated as a string
 	BoolColumn                    // bool: a boolean
 	IntColumn                     // int64: a 64-bit integer
 	FloatColumn                   // float64: a double
@@ -91,8 +92,7 @@ type Column struct {
 	Optional bool // values may be nil
 }
 
-// A row group ends where it has so many rows, or so many bytes of values: it is held in
-// memory until then.
+// Limits of a row group, in rows and in bytes of values: it is held in memory until it ends.
 const (
 	groupRows  = 100_000
 	groupBytes = 32 << 20
@@ -107,8 +107,7 @@ type ParquetWriter struct {
 	bytes   int
 }
 
-// NewParquetWriter returns a writer of rows with some columns, of which there is at least one. Their
-// names differ.
+// NewParquetWriter returns a writer of rows with at least one column. Names of columns must differ.
 func NewParquetWriter(w io.Writer, columns []Column) *ParquetWriter {
 	return &ParquetWriter{
 		file: parquet.NewGenericWriter[any](w, parquet.NewSchema("result", newMessage(columns)),
@@ -117,7 +116,7 @@ func NewParquetWriter(w io.Writer, columns []Column) *ParquetWriter {
 	}
 }
 
-// Write writes a row: a value for each column, in their order.
+// Write writes a row: one value per column, in order.
 func (w *ParquetWriter) Write(values []any) error {
 	w.row = w.row[:0]
 	for i, v := range values {

@@ -23,13 +23,13 @@ type row struct {
 	result Result
 }
 
-// column is a column of results. Values are nil where there is nothing to say.
+// column is a column of results. A nil value means none.
 type column struct {
 	Column
-	chosen bool             // it is there only where it is asked for
-	value  func(r *row) any // as JSON has it
+	chosen bool             // written only if Options.Columns names it
+	value  func(r *row) any // as in JSON
 	plain  func(r *row) any // in formats without nesting: a string, bool, float64 or nil; nil: value
-	typed  func(r *row) any // as Column.Kind has it; nil: plain
+	typed  func(r *row) any // with the type of Column.Kind; nil: plain
 }
 
 func (c column) flat(r *row) any {
@@ -46,7 +46,7 @@ func (c column) cell(r *row) any {
 	return c.flat(r)
 }
 
-// own are the columns that are racflow's, in their order.
+// own are racflow's own columns, in order.
 var own = []column{
 	{Column: Column{Name: "id"}, value: func(r *row) any { return r.result.ID }},
 	{Column: Column{Name: "text"}, value: func(r *row) any { return r.result.Text }},
@@ -92,7 +92,7 @@ func nested(name string, value, plain func(*row) any) column {
 	return column{Column: Column{Name: name, Optional: true}, value: value, plain: plain}
 }
 
-// encoded is a column that is JSON in formats without nesting, too.
+// encoded returns a column that is JSON also in formats without nesting.
 func encoded(name string, value func(*row) any) column {
 	return column{Column: Column{Name: name, Optional: true}, chosen: true, value: value, plain: func(r *row) any {
 		v := value(r)
@@ -101,13 +101,13 @@ func encoded(name string, value func(*row) any) column {
 		}
 		o := newObject()
 		if err := o.enc.Encode(v); err != nil {
-			return err.Error() // results are made of nothing that cannot be encoded
+			return err.Error() // results hold nothing that cannot be encoded
 		}
 		return strings.TrimSuffix(o.buffer.String(), "\n")
 	}}
 }
 
-// decided is the column of who decided an answer, which few runs need.
+// decided returns the column that says who decided an answer; few runs need it.
 func decided() column {
 	c := nested("decided", func(r *row) any { return set(r.result.Decided, r.result.Decided != nil) }, func(r *row) any {
 		if r.result.Decided == nil {
@@ -128,10 +128,10 @@ func set(value any, is bool) any {
 	return value
 }
 
-// prefix is put before the name of an input's column that one of racflow's has.
+// prefix precedes the name of an input's column if racflow has a column of that name.
 const prefix = "input_"
 
-// of is a column of the input. Rows of a file with columns have it at the same place.
+// of returns a column of the input. Rows of a file with columns have it at the same place.
 func (in InputColumn) of(name string, place int) column {
 	find := func(r *row) any {
 		fields := r.item.Fields
@@ -149,7 +149,7 @@ func (in InputColumn) of(name string, place int) column {
 	}
 }
 
-// columns returns the columns that results have, of those that there are.
+// columns returns the columns to write.
 func (o Options) columns() ([]column, error) {
 	taken := map[string]bool{"": true}
 	for _, c := range own {
@@ -197,18 +197,17 @@ func list(all []column) string {
 	names := make([]string, len(all))
 	for i, c := range all {
 		if names[i] = c.Name; strings.ContainsAny(c.Name, ", \"\t\n") {
-			quoted, _ := json.Marshal(c.Name) // a string always can be
+			quoted, _ := json.Marshal(c.Name) // a string always encodes
 			names[i] = string(quoted)
 		}
 	}
 	return strings.Join(names, ", ")
 }
 
-// Fields are columns of an item's row, which JSON has as an object, in their order.
+// Fields are columns of an item's row, in order; JSON has them as an object.
 type Fields []source.Field
 
-// MarshalJSON implements json.Marshaler. Whether characters of HTML are escaped is left to
-// the encoder that calls it.
+// MarshalJSON implements json.Marshaler. The calling encoder decides whether to escape HTML.
 func (f Fields) MarshalJSON() ([]byte, error) {
 	o := newObject()
 	for _, one := range f {
@@ -239,7 +238,7 @@ func (f *Fields) UnmarshalJSON(b []byte) error {
 			return err
 		}
 		one := source.Field{Value: raw}
-		one.Name, _ = name.(string) // as keys of an object are
+		one.Name, _ = name.(string) // keys of an object are strings
 		if raw[0] != '{' && raw[0] != '[' {
 			value := json.NewDecoder(bytes.NewReader(raw))
 			value.UseNumber()
@@ -252,7 +251,7 @@ func (f *Fields) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// object is a JSON object that is being written.
+// object is a JSON object being written.
 type object struct {
 	buffer bytes.Buffer
 	enc    *json.Encoder
@@ -277,7 +276,7 @@ func (o *object) add(name string, value any) error {
 	if err := o.enc.Encode(name); err != nil {
 		return err
 	}
-	o.buffer.Truncate(o.buffer.Len() - 1) // the encoder ends a line
+	o.buffer.Truncate(o.buffer.Len() - 1) // the encoder adds a line end
 	o.buffer.WriteByte(':')
 	if err := o.enc.Encode(value); err != nil {
 		return err
@@ -286,7 +285,7 @@ func (o *object) add(name string, value any) error {
 	return nil
 }
 
-// bytes ends the object, and returns it.
+// bytes completes the object and returns it.
 func (o *object) bytes() []byte {
 	if o.buffer.Len() == 0 {
 		o.buffer.WriteByte('{')
@@ -295,8 +294,7 @@ func (o *object) bytes() []byte {
 	return o.buffer.Bytes()
 }
 
-// plain is a value of a field in formats without nesting: what is nested as its JSON, on one
-// line.
+// plain returns a field's value for formats without nesting: nested values become JSON on one line.
 func plain(value any) any {
 	switch v := value.(type) {
 	case json.Number:
@@ -322,7 +320,7 @@ const (
 	Table   = "table"
 )
 
-// Formats are all of them.
+// Formats are all formats.
 var Formats = []string{JSONL, TSV, CSV, Parquet, Table}
 
 // Compressions of results.
@@ -336,7 +334,7 @@ func unknownFormat(format string) error {
 	return fmt.Errorf("unknown format %q: use %s or %s", format, strings.Join(Formats[:last], ", "), Formats[last])
 }
 
-// CheckFormat refuses a format that there is not.
+// CheckFormat returns an error for an unknown format.
 func CheckFormat(format string) error {
 	if !slices.Contains(Formats, format) {
 		return unknownFormat(format)
@@ -344,8 +342,7 @@ func CheckFormat(format string) error {
 	return nil
 }
 
-// Named returns the format that a file's name says, and how it is compressed. Either is
-// empty where the name does not say it.
+// Named returns the format and the compression that a file's name implies; empty: it implies none.
 func Named(name string) (format, compression string) {
 	ext := extension(name)
 	if ext == GZ || ext == ZST {
@@ -371,7 +368,7 @@ type packer interface {
 	Flush() error
 }
 
-// pack returns what compresses results on their way to w, and lets w open.
+// pack returns a packer that compresses results on their way to w. Its Close leaves w open.
 func pack(w io.Writer, format string, o Options) (packer, error) {
 	if o.Compression != "" && (format == Parquet || format == Table) {
 		return nil, fmt.Errorf("%s is not written as .%s: leave that out of the name", format, o.Compression)
@@ -383,7 +380,7 @@ func pack(w io.Writer, format string, o Options) (packer, error) {
 	case GZ:
 		p = gzip.NewWriter(w)
 	case ZST:
-		z, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1)) // so that the same results are the same bytes
+		z, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1)) // makes the bytes reproducible
 		if err != nil {
 			return nil, err
 		}
@@ -403,7 +400,7 @@ type loose struct{ io.Writer }
 func (loose) Flush() error { return nil }
 func (loose) Close() error { return nil }
 
-// late hands on what it compresses when there is enough of it.
+// late ignores Flush: it passes on compressed data when there is enough.
 type late struct{ packer }
 
 func (late) Flush() error { return nil }

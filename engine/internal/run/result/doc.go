@@ -1,15 +1,12 @@
-// Package result is what became of an item, as programs get it and as a line of JSONL
-// holds it: one type for both, so that neither says less than the other. It writes results
-// as JSONL, TSV, CSV or Parquet for programs, compressed or not, and as a table for people,
-// which shows less.
+// Package result defines the result of an item for programs, which is also a line of JSONL: one
+// type for both, so that neither says less than the other. It writes results as JSONL, TSV, CSV or
+// Parquet for programs, compressed or not, and as a shorter table for people.
 //
-// JSON has a result whole, with the columns of the input under the key fields. Formats
-// without nesting have a column for each thing that is no list, then the columns of the
-// input, where one that has the name of a column of racflow's gets the prefix input_.
-// Which columns there are, and so what a file begins with, is known before the first result
-// (Input). Rows that can be read only once, and do not begin with their columns, have one
-// column fields, with JSON.
+// JSON has a whole result, with the input's columns under the key fields. Formats without nesting
+// have a column for each value that is not a list, then the input's columns; if one has the name of
+// a racflow column, it gets the prefix input_. Input knows the columns, and so the beginning of a
+// file, before the first result. Rows that can be read only once, and do not begin with their
+// columns, have one column fields, with JSON.
 //
-// The work itself knows more of an item (see run.Result). What is a row group, package
-// columnar knows.
+// A run knows more of an item (see outcome.Result). columnar.go defines the row groups of Parquet.
 package result

@@ -21,8 +21,8 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
-// Count returns how many results a file holds that was written in a format, also where it
-// was not completed and the format allows that. It fails where the file is of another kind.
+// Count returns the number of results in a file of this format, even in an incomplete file if the
+// format allows it. It fails if the file has another format.
 func Count(path, format, compression string) (n int64, err error) {
 	if format == Parquet {
 		return ParquetRows(path)
@@ -90,26 +90,26 @@ func countLines(in io.Reader) (n int64, err error) {
 	}
 }
 
-// Input is what is known of the rows of an input before there are results.
+// Input describes the rows of an input before there are results.
 type Input struct {
-	// Columns are those beside id, text and label, in the order in which rows have them. nil:
-	// there are none or, where Open is set, they are not known.
+	// Columns are the columns besides id, text and label, in the order of the rows. nil: there are
+	// none or, with Open, they are unknown.
 	Columns []InputColumn
 	Labels  bool // rows may have labels
-	Open    bool // rows may have other columns than Columns: they can be read only once
+	Open    bool // rows may have more columns than Columns: they can be read only once
 }
 
 // InputColumn is a column of an input.
 type InputColumn struct {
 	Name string
-	kind kind // of all values that were looked at
+	kind kind // of all values seen
 }
 
-// maxColumns bounds how many columns of an input become columns of results: where rows have
-// more, as where keys of JSON are data, they are Open.
+// maxColumns limits the columns of an input that become columns of results. Rows with more, as
+// where keys of JSON are data, are Open.
 const maxColumns = 1000
 
-// Add looks at a row.
+// Add takes account of a row.
 func (in *Input) Add(row source.Row) {
 	in.Labels = in.Labels || row.Label != ""
 	for i, f := range row.Fields {
@@ -128,13 +128,13 @@ func (in *Input) Add(row source.Row) {
 	}
 }
 
-// kind is what a type has room for. Values of an unknown kind are all nil.
+// kind is the type of a column's values. With unknown, all are nil.
 type kind int
 
 const (
 	unknown kind = iota
 	truth
-	small  // whole numbers that a float64 holds, too
+	small  // whole numbers that a float64 holds exactly
 	whole  // whole numbers of 64 bits
 	number // float64
 	text
@@ -161,7 +161,7 @@ func kindOf(value any) kind {
 	return text
 }
 
-// and is a kind that has room for values of both.
+// and returns a kind that holds values of both.
 func (k kind) and(other kind) kind {
 	low, high := min(k, other), max(k, other)
 	switch {
@@ -183,8 +183,8 @@ func (k kind) columnar() ColumnKind {
 	return TextColumn
 }
 
-// typed is a value of a field as a column of a kind has it; one that has no room there is
-// as it is, which a writer refuses.
+// typed converts a field's value to a column's kind. A value that does not fit stays as it is, and
+// a writer refuses it.
 func (k kind) typed(value any) any {
 	n, isNumber := value.(json.Number)
 	if isNumber && (k == small || k == whole) {
@@ -204,7 +204,7 @@ func (k kind) typed(value any) any {
 	return value
 }
 
-// See looks at a result of a run in the place of its row, which is not here.
+// See takes account of a result instead of its row, which is not available.
 func (in *Input) See(r outcome.Result) {
 	in.Add(source.Row{Label: r.Expected, Fields: r.Fields})
 }
@@ -233,7 +233,7 @@ func (t *table) Write(r outcome.Result) error {
 	return nil
 }
 
-// Flush shows nothing: what is shown is laid out together.
+// Flush does nothing: the table is laid out as a whole.
 func (t *table) Flush() error { return nil }
 
 func (t *table) Close() error {
@@ -265,7 +265,7 @@ func (t *table) Close() error {
 	return t.w.Flush()
 }
 
-// remark is what else a person should see of a result.
+// remark returns what else a person should see of a result.
 func remark(r outcome.Result) string {
 	var all []string
 	switch {

@@ -13,45 +13,44 @@ import (
 	"github.com/racflow/racflow/sdk/ballot"
 )
 
-// Version is that of Result and its JSON. It grows when a field changes its meaning
-// or goes; new fields may come at any time.
+// Version is the version of Result and its JSON. It grows when a field changes its meaning or is
+// removed; new fields may come at any time.
 const Version = 1
 
-// Result is what became of one item.
+// Result is the result of one item.
 type Result struct {
 	ID        string  `json:"id"`
 	Text      string  `json:"text"`
-	Expected  string  `json:"expected,omitempty"` // the input's label, where it has one
+	Expected  string  `json:"expected,omitempty"` // the input's label, if any
 	Answer    Answer  `json:"answer"`
-	Agreement float64 `json:"agreement"` // the share of the votes, from 0 to 1
-	// Confidence is the probability that the answer is right, from 0 to 1, where the
-	// election estimates it; 0: it does not.
+	Agreement float64 `json:"agreement"` // share of the votes, from 0 to 1
+	// Confidence is the probability that the answer is right, from 0 to 1; 0: the election does not
+	// estimate it.
 	Confidence float64 `json:"confidence,omitempty"`
-	// RunnerUp is the label that comes after the answer, where each voter counts
-	// alike; empty: nobody voted for another one, or answers are no labels.
+	// RunnerUp is the label after the answer if all voters count alike; empty: nobody voted for
+	// another, or answers are no labels.
 	RunnerUp   string      `json:"runner_up,omitempty"`
 	Flagged    bool        `json:"flagged"`
 	Reason     string      `json:"reason,omitempty"`  // why there is no answer, or who decided it
-	Decided    *Decision   `json:"decided,omitempty"` // by whom and when, where a person has decided about the text; nil: the stages have answered
-	Missing    []string    `json:"missing,omitempty"` // voters that had to stop: the answer is that of the others
+	Decided    *Decision   `json:"decided,omitempty"` // set if a person decided the answer; nil: the stages answered
+	Missing    []string    `json:"missing,omitempty"` // voters that had to stop: the others gave the answer
 	Citations  []Citation  `json:"citations,omitempty"`
 	Votes      []Vote      `json:"votes"`
-	Candidates []Candidate `json:"candidates,omitempty"` // of a pipeline without an election
-	Error      *Failure    `json:"error,omitempty"`      // set: the item was not answered
-	// Fields are the input's columns beside id, text and label, in its order.
+	Candidates []Candidate `json:"candidates,omitempty"` // in a pipeline without an election
+	Error      *Failure    `json:"error,omitempty"`      // set: the item has no answer
+	// Fields are the input's columns besides id, text and label, in order.
 	Fields Fields `json:"fields,omitempty"`
 
-	// What the voters say that their answers took, and what that costs by the file's
-	// prices. It is of this run rather than of the item, so JSON is without it.
+	// Usage of the answers as the voters report it, and its cost by the file's prices. Both
+	// describe this run rather than the item, so JSON omits them.
 	Usage sdk.Usage `json:"-"`
 	Cost  float64   `json:"-"`
 }
 
-// Answer is an elected answer; empty: no acceptable one, which JSON has as null.
+// Answer is an elected answer; empty, and null in JSON: there is no acceptable one.
 type Answer string
 
-// MarshalJSON implements json.Marshaler. Whether characters of HTML are escaped is
-// left to the encoder that calls it.
+// MarshalJSON implements json.Marshaler. The calling encoder decides whether to escape HTML.
 func (a Answer) MarshalJSON() ([]byte, error) {
 	if a == "" {
 		return []byte("null"), nil
@@ -63,13 +62,13 @@ func (a Answer) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// Decision says that a person has decided an answer.
+// Decision records that a person decided an answer.
 type Decision = outcome.Decision
 
 // Vote is one answer of one voter.
 type Vote = outcome.Vote
 
-// Candidate is an entry that was found.
+// Candidate is a retrieved entry.
 type Candidate struct {
 	ID      string   `json:"id"`
 	Text    string   `json:"text"`
@@ -80,8 +79,7 @@ type Candidate struct {
 	Meta    sdk.Meta `json:"meta,omitempty"`
 }
 
-// Citation is what an answer cites: a passage's number and id, and where it is
-// from.
+// Citation is a passage that an answer cites: its number, id and origin.
 type Citation struct {
 	Number    int    `json:"number"`
 	ID        string `json:"id"`
@@ -96,9 +94,9 @@ type Citation struct {
 
 // Failure says where and why an item failed.
 type Failure struct {
-	File    string `json:"file,omitempty"`  // of a glob; empty: the input is one file
+	File    string `json:"file,omitempty"`  // file of a glob; empty: the input is one file
 	Line    int    `json:"line"`            // in the file
-	Stage   string `json:"stage,omitempty"` // as "sample.knn"; empty: the item itself cannot be used
+	Stage   string `json:"stage,omitempty"` // as "sample.knn"; empty: the item itself is unusable
 	Message string `json:"message"`
 }
 
@@ -109,8 +107,7 @@ func (f *Failure) Error() string {
 	return fmt.Sprintf("%s: %s", f.Stage, f.Message)
 }
 
-// Of returns the result of an item. price says what the samples of a voter cost;
-// nil: that is not asked.
+// Of returns the result of an item. price prices the samples of a voter; nil: Cost stays 0.
 func Of(r outcome.Result, price func(voter string, u sdk.Usage) float64) Result {
 	votes := outcome.Heaviest(r.Votes)
 	out := Result{
@@ -141,7 +138,7 @@ func Of(r outcome.Result, price func(voter string, u sdk.Usage) float64) Result 
 	return out
 }
 
-// Votes are those of an item.
+// Votes returns the votes of an item as results show them.
 func Votes(votes []outcome.Vote) []Vote {
 	all := outcome.Heaviest(votes)
 	for i := range all {
@@ -150,7 +147,7 @@ func Votes(votes []outcome.Vote) []Vote {
 	return all
 }
 
-// Candidates are those of an item, best first.
+// Candidates returns the candidates of an item as results show them, best first.
 func Candidates(found []sdk.Candidate) []Candidate {
 	var all []Candidate
 	for _, c := range found {
@@ -162,7 +159,7 @@ func Candidates(found []sdk.Candidate) []Candidate {
 	return all
 }
 
-// runnerUp is the answer that follows the elected one where each voter counts alike.
+// runnerUp returns the answer after the elected one if all voters count alike.
 func runnerUp(votes []outcome.Vote, elected string) string {
 	for _, share := range ballot.Mean(Samples(votes), nil) {
 		if share.Label != elected {
@@ -172,7 +169,7 @@ func runnerUp(votes []outcome.Vote, elected string) string {
 	return ""
 }
 
-// Samples are votes as one sample of each voter. The votes of a voter stand together.
+// Samples turns votes into one sample per voter. The votes of a voter stand together.
 func Samples(votes []Vote) (samples []sdk.Sample) {
 	for _, v := range votes {
 		if n := len(samples); n == 0 || samples[n-1].Voter != v.Voter {
@@ -192,6 +189,5 @@ func scored(score float32) *float64 {
 	return &v
 }
 
-// round keeps six digits after the point: what lies beyond is noise of the
-// order of addition.
+// round keeps six digits after the point: later ones depend on the order of addition.
 func round(x float64) float64 { return math.Round(x*1e6) / 1e6 }

@@ -15,8 +15,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Place is where a candidate is from: path:lines, or path and pages; its id where it
-// is not part of a document.
+// Place returns where a candidate is from: path:lines, or path and pages; or its id, if it is not
+// part of a document.
 func Place(c sdk.Candidate) string {
 	place, _ := c.Meta["path"].(string)
 	if place == "" {
@@ -34,7 +34,7 @@ func Place(c sdk.Candidate) string {
 	return place
 }
 
-// span is the first and the last of a candidate's lines or pages; empty: not known.
+// span returns the range of a candidate's lines or pages; empty: unknown.
 func span(m sdk.Meta, unit string) (text string, several bool) {
 	first, ok := m["first_"+unit].(float64)
 	last, _ := m["last_"+unit].(float64)
@@ -47,7 +47,7 @@ func span(m sdk.Meta, unit string) (text string, several bool) {
 	return fmt.Sprintf("%d-%d", int(first), int(last)), true
 }
 
-// cited lists what an answer cites: [1] guide.md:3-9; [4] notes.md:1-2.
+// cited lists citations as [1] guide.md:3-9; [4] notes.md:1-2.
 func cited(citations []outcome.Citation) string {
 	all := make([]string, len(citations))
 	for i, c := range citations {
@@ -56,7 +56,7 @@ func cited(citations []outcome.Citation) string {
 	return strings.Join(all, "; ")
 }
 
-// cells are what a row, or the header where there is none, has in the columns.
+// cells returns the texts of a row in the columns; r is nil for the header.
 func cells(columns []column, r *row) []string {
 	all := make([]string, len(columns))
 	for i, c := range columns {
@@ -76,7 +76,7 @@ func cells(columns []column, r *row) []string {
 	return all
 }
 
-// writeTSV writes a line; terminal.Escape says how texts are written.
+// writeTSV writes a line, with texts escaped by terminal.Escape.
 func writeTSV(w *bufio.Writer, columns []column, r *row) error {
 	all := cells(columns, r)
 	for i := range all {
@@ -86,8 +86,8 @@ func writeTSV(w *bufio.Writer, columns []column, r *row) error {
 	return err
 }
 
-// csvWriter writes records as RFC 4180 has them, with lines that end in a line feed. Texts
-// are as they are: a spreadsheet may take one that begins with = for a formula.
+// csvWriter writes records by RFC 4180, with lines that end in a line feed. It leaves texts as they
+// are: a spreadsheet may take one that begins with = for a formula.
 type csvWriter struct {
 	to  io.Writer
 	csv *csv.Writer
@@ -97,42 +97,41 @@ func newCSV(to *bufio.Writer) *csvWriter { return &csvWriter{to, csv.NewWriter(t
 
 func (w *csvWriter) write(columns []column, r *row) error {
 	all := cells(columns, r)
-	if len(all) == 1 && all[0] == "" { // an empty line is no record
+	if len(all) == 1 && all[0] == "" { // an empty line would not be a record
 		_, err := io.WriteString(w.to, "\"\"\n")
 		return err
 	}
 	if err := w.csv.Write(all); err != nil {
 		return err
 	}
-	w.csv.Flush() // to a buffer
+	w.csv.Flush() // into the buffer
 	return w.csv.Error()
 }
 
 // Writer writes results one by one.
 type Writer interface {
 	Write(outcome.Result) error
-	// Flush hands on what was written so far, as far as the format allows it.
+	// Flush passes on what was written so far, as far as the format allows.
 	Flush() error
-	// Close completes what was written. What it is written to stays open.
+	// Close completes the output, but does not close the underlying writer.
 	Close() error
 }
 
 // Options say which results are written and how.
 type Options struct {
-	// Columns are those that results have, in this order, and the keys of their JSON; nil:
-	// all that Columns of this package lists, and JSON as a Result has it.
+	// Columns selects the columns and their order, also as keys in JSON; nil: all that the input
+	// allows, and JSON of a whole Result.
 	Columns []string
-	Input   Input // what the rows have beside their results
-	// Compression is how what is written is compressed, GZ or ZST; empty: it is not.
+	Input   Input // describes the rows
+	// Compression is GZ or ZST; empty: none.
 	Compression string
-	// Live makes Flush hand on compressed results at once, as who reads a pipe expects. What
-	// is written then depends on when Flush is called.
+	// Live makes Flush pass on compressed results at once, as a reader of a pipe expects. The bytes
+	// then depend on when Flush is called.
 	Live bool
-	More string // what a table says of where the results are that it leaves out
+	More string // where a table says that the results are which it leaves out
 }
 
-// NewWriter returns a writer of one of Formats. The error says that there is no such format,
-// or no such column.
+// NewWriter returns a writer of one of Formats. It fails for an unknown format or column.
 func NewWriter(w io.Writer, format string, o Options) (Writer, error) {
 	columns, err := o.columns()
 	if err != nil {
@@ -163,11 +162,11 @@ func NewWriter(w io.Writer, format string, o Options) (Writer, error) {
 	return s, nil
 }
 
-// stream writes each result by itself.
+// stream writes each result separately.
 type stream struct {
 	*bufio.Writer
 	packed packer
-	header func() error // what stands before the results; nil: nothing, or it is written
+	header func() error // writes the lines before the results; nil: none, or already written
 	write  func(*row) error
 }
 
@@ -198,7 +197,8 @@ func (s *stream) Close() error {
 	return errors.Join(s.begin(), s.Writer.Flush(), s.packed.Close())
 }
 
-// writeJSON returns what writes results as lines of JSON: whole, or some of their columns.
+// writeJSON returns a function that writes results as lines of JSON: whole, or some of their
+// columns.
 func writeJSON(w io.Writer, columns []column, some bool) func(*row) error {
 	if !some {
 		enc := json.NewEncoder(w)
@@ -218,7 +218,7 @@ func writeJSON(w io.Writer, columns []column, some bool) func(*row) error {
 	}
 }
 
-// parquetWriter writes results as rows of a Parquet file, which is complete with Close.
+// parquetWriter writes results as rows of a Parquet file, which Close completes.
 type parquetWriter struct {
 	*stream
 	columns []column

@@ -21,64 +21,62 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// This file waits for results that a service makes in minutes or hours
-// (sdk.Pending), and keeps the handles of such work.
+// This file waits for results that a service makes in minutes or hours (sdk.Pending), and keeps the
+// handles of such work.
 //
-// Handles is a folder with a file for each handle: the handle, and the keys of the rows
-// that it was given for. It is on the disk before anything is waited for. A key is a
-// digest of the stage (package pipeline) and of all that it sees of the row, its id
-// included. So whoever comes by the same row again, in a resumed run, another build or a
-// new run, collects with the handle and asks for nothing a second time.
+// Handles is a folder with a file for each handle: the handle, and the keys of its rows. The file
+// is on the disk before anything waits. A key is a digest of the stage (package pipeline) and of
+// all that it sees of the row, its id included. So a later attempt on the same row (a resumed run,
+// another build or a new run) collects with the handle and asks nothing a second time.
 //
-// PendingWork stands around the calls of a stage, inside their retries: it divides rows by
-// handle, asks for those without one, waits as long as the stage says, and collects,
-// until the results are there. A call's timeout and its slot are for the call alone; the
-// wait ends with the context, or with the stage.
+// PendingWork wraps the calls of a stage, inside their retries: it groups rows by handle, asks for
+// rows without one, waits as long as the stage says, and collects, until the results are there. A
+// call's timeout and slot are for the call alone; the wait ends with the context or the stage.
 //
-// How long it waits is reported now and then, and what a stage says of how far its service is
-// (sdk.Pending.Note) at once and when it changes.
+// Handles reports the waiting time now and then, and the progress that a stage reports of its
+// service (sdk.Pending.Note) at once and when it changes.
 //
-// An entry goes once the results of its row are stored (Settle), so that a process that
-// is killed between the two costs nothing. A row whose collection fails for good
-// (sdk.CodeInvalid) is forgotten: the next attempt asks anew.
+// An entry is removed once the results of its row are stored (Settle), so that a kill between the
+// two costs nothing. The entry of a row whose collection fails for good (sdk.CodeInvalid) is
+// removed too: the next attempt asks anew.
 //
-// The package does not know what rows are, and redacts nothing: package host refuses a
-// handle that holds a secret.
+// The package does not know what rows are, and redacts nothing: package host refuses a handle that
+// holds a secret.
 
-// Handles keeps handles. Its methods may be called by several goroutines at once; several
-// processes may have one of the same folder.
+// Handles stores handles in a folder. Its methods may be called by several goroutines at once, and
+// several processes may open the same folder.
 type Handles struct {
 	dir      string
 	waits    func(PendingWait)
 	mu       sync.Mutex
-	work     map[string]*work  // by the key of a row; nil: not read yet
-	reported map[string]report // the last one, by stage and handle
+	work     map[string]*work  // by row key; nil: not read yet
+	reported map[string]report // last report, by stage and handle
 }
 
-// PendingWait is what is waited for.
+// PendingWait describes a wait.
 type PendingWait struct {
 	Stage string // as "sample.mine"
-	Note  string // how far its service is, in the stage's own words; empty: it does not say
+	Note  string // the service's progress, in the stage's own words; empty: it reports none
 	For   time.Duration
 }
 
-// report is when something was reported, and what.
+// report is the time and the note of a report.
 type report struct {
 	at   time.Time
 	note string
 }
 
-// work is what a handle names. It is never changed: what has fewer rows is another one.
+// work is the content of a handle's file. It is immutable: removing rows makes a new one.
 type work struct {
 	Handle string    `json:"handle"`
 	Since  time.Time `json:"since"`
-	Rows   []string  `json:"rows"` // their keys, sorted
+	Rows   []string  `json:"rows"` // row keys, sorted
 	file   string
 }
 
-// OpenHandles returns those of a folder, which need not exist. waits is called now and then
-// while results are waited for: at once and when there is news where the stage says how far its service is;
-// nil: nobody wants to know.
+// OpenHandles opens a folder, which need not exist. It calls waits now and then while results are
+// awaited, and for a stage that reports its service's progress also at once and when there is news;
+// nil: no reports.
 func OpenHandles(dir string, waits func(PendingWait)) *Handles {
 	return &Handles{dir: dir, waits: waits, reported: map[string]report{}}
 }
@@ -108,7 +106,7 @@ func (b *Handles) read() error {
 		}
 		w := &work{file: filepath.Join(b.dir, e.Name())}
 		raw, err := os.ReadFile(w.file)
-		if errors.Is(err, fs.ErrNotExist) { // another process has its results
+		if errors.Is(err, fs.ErrNotExist) { // another process has collected its results
 			continue
 		}
 		if err == nil {
@@ -127,7 +125,7 @@ func (b *Handles) read() error {
 	return nil
 }
 
-// handle returns the handle of a row and since when there is work on it; empty: none.
+// handle returns the handle of a row and the start of its work; empty: none.
 func (b *Handles) handle(key string) (handle string, since time.Time, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -140,8 +138,7 @@ func (b *Handles) handle(key string) (handle string, since time.Time, err error)
 	return "", time.Time{}, nil
 }
 
-// keep keeps the handle of rows, in the place of one that they had. It is on the disk
-// when keep returns.
+// keep stores the handle of rows, replacing earlier ones. It is on the disk when keep returns.
 func (b *Handles) keep(keys []string, handle string, since time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -203,7 +200,7 @@ func (b *Handles) remove(keys []string) error {
 	return nil
 }
 
-// write forces the work to the disk, in the place of what its file was.
+// write replaces the file, and forces it to the disk.
 func (w *work) write() error {
 	raw, err := json.Marshal(w)
 	if err != nil {
@@ -216,17 +213,17 @@ func (w *work) write() error {
 }
 
 const (
-	// notice is how often a wait is reported at most.
+	// notice is the shortest time between two reports of a wait.
 	notice = 30 * time.Second
-	// seldom is how often it is where a stage says the same again.
+	// seldom replaces notice while a stage reports the same progress.
 	seldom = 10 * time.Minute
 )
 
-// report calls waits, unless it was called for the same a moment ago.
+// report calls waits, unless a report for the same work is recent.
 func (b *Handles) report(w PendingWait, handle string) {
 	b.mu.Lock()
 	key := w.Stage
-	if w.Note != "" { // of one of the stage's works
+	if w.Note != "" { // for one handle of the stage
 		key += " " + handle
 	}
 	last := b.reported[key]
@@ -244,30 +241,27 @@ func (b *Handles) report(w PendingWait, handle string) {
 type PendingWork struct {
 	Handles *Handles // nil: results that come later are an error
 	Stage   string   // as "sample.mine"
-	// HandleKey identifies a row of the batch; see Key.
+	// Key identifies a row of the batch; see HandleKey.
 	Key func(row int) string
-	// Call asks the stage about some rows of the batch, or collects with the handle that
-	// Handle returns. Its errors are as those of Work.
+	// Call asks the stage about some rows of the batch, or collects with the handle that Handle
+	// returns. It returns errors like Work.Call.
 	Call func(ctx context.Context, rows []int) error
-	// Collected is called with rows that are kept and whose results are there, to
-	// Settle them later.
+	// Collected gets each stored row whose results are there, to Settle it later.
 	Collected func(row int, key string)
-	// Ended is closed when nothing is waited for any more; Cause says why. Both may be
-	// nil.
+	// Ended is closed when all waits must end; Cause says why. Both may be nil.
 	Ended <-chan struct{}
 	Cause func() error
 }
 
 type handleKey struct{}
 
-// Handle is what Work.Call collects with; empty: it asks.
+// Handle returns the handle with which PendingWork.Call collects; empty: it asks.
 func Handle(ctx context.Context) string {
 	handle, _ := ctx.Value(handleKey{}).(string)
 	return handle
 }
 
-// Do returns once the results for some rows of the batch are there, or an error as
-// Call does.
+// Do returns when the results for these rows of the batch are there, or with an error as Call does.
 func (w PendingWork) Do(ctx context.Context, rows []int) error {
 	if w.Handles == nil {
 		err := w.Call(ctx, rows)
@@ -317,7 +311,7 @@ func pick(rows, at []int) []int {
 	return some
 }
 
-// group is rows that have a handle together, or none.
+// group is the rows that share a handle, or have none.
 type group struct {
 	PendingWork
 	handle string
@@ -346,10 +340,10 @@ func (w PendingWork) divide(rows []int) ([]*group, error) {
 	return groups, nil
 }
 
-// pendingPauses are those of a stage that does not say how long to wait.
+// pendingPauses apply to a stage that does not say how long to wait.
 var pendingPauses = support.Backoff{First: 2 * time.Second, Max: time.Minute}
 
-// do asks or collects, and waits and collects until the results are there.
+// do asks or collects, and then waits and collects until the results are there.
 func (g *group) do(ctx context.Context) error {
 	for polls := 1; ; polls++ {
 		err := g.Call(context.WithValue(ctx, handleKey{}, g.handle), g.rows)
@@ -377,7 +371,8 @@ func (g *group) do(ctx context.Context) error {
 	}
 }
 
-// collected forgets rows that failed for good, and passes on those that are there.
+// collected removes entries of rows that failed for good, and calls Collected for the finished
+// ones.
 func (g *group) collected(err error) error {
 	if g.handle == "" {
 		return err
@@ -387,7 +382,7 @@ func (g *group) collected(err error) error {
 		if !final(err) {
 			return err
 		}
-		rows = sdk.RowErrors{} // for the error is of the work, and halves of it fare no better
+		rows = sdk.RowErrors{} // the error is about all the work, and halves of it fare no better
 		for i := range g.rows {
 			rows[i] = err
 		}
@@ -396,7 +391,7 @@ func (g *group) collected(err error) error {
 	var lost []string
 	for i, key := range g.keys {
 		switch {
-		case rows[i] == nil, sdk.CodeOf(rows[i]) == sdk.CodeRefused: // nobody would answer it
+		case rows[i] == nil, sdk.CodeOf(rows[i]) == sdk.CodeRefused: // no service would answer it
 			g.Collected(g.rows[i], key)
 		case final(rows[i]):
 			lost = append(lost, key)
@@ -408,13 +403,13 @@ func (g *group) collected(err error) error {
 	return err
 }
 
-// final reports whether an error is one that a collection meets again.
+// final reports whether every later collection would meet the same error.
 func final(err error) bool {
 	code := sdk.CodeOf(err)
 	return err != nil && (code == sdk.CodeInvalid || code == sdk.CodeRefused)
 }
 
-// wait waits, unless all ends before.
+// wait waits for a pause, unless the context or the stage ends before.
 func (g *group) wait(ctx context.Context, pause time.Duration, note string) error {
 	for end := time.Now().Add(pause); ; {
 		t := time.NewTimer(min(time.Until(end), notice))

@@ -14,31 +14,30 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// maxHung is how many rows may hang one by one before the rest of their batch is
-// given up, where no call with any of its rows was answered: it is then not a row
-// that hangs but the stage.
+// maxHung is how many rows may hang, each alone, before the rest of their batch is given up. It
+// applies while no call with rows of the batch was answered: then the stage hangs, not a row.
 const maxHung = 4
 
-// maxWaits is how often rows of a batch may wait in vain for a process that other rows
-// hold up. Each of these holds it up for a limited time.
+// maxWaits is how often rows of a batch may wait in vain for a process that other rows hold up.
+// Each wait has a time limit.
 const maxWaits = 10
 
 // isolation finds the rows that fail a batch.
 type isolation struct {
 	call     func(context.Context, []int) error
-	answered bool  // some call was
-	hung     int   // rows, each alone
-	waited   int   // times, for other rows
-	last     error // of these
+	answered bool  // some call was answered
+	hung     int   // rows that hung alone
+	waited   int   // waits for other rows
+	last     error // error of the last row that hung
 }
 
-// apart calls with rows and, where that fails as a whole for a reason that may lie
-// in one of them, or in their number, with each half: the first half of all before
-// the second, so that a single row is reached soon and what can be answered is. A
-// half of what has ended the process is sent alone, so that it ends no others'
-// calls; a half of what has run out of time has half of that time, and a row is blamed
-// for that only where nothing else was asked of the stage meanwhile: another row may
-// have held up its process. (What asks other machines waits for them, not for that.)
+// apart calls with rows. If the call fails as a whole for a reason that may lie in one of them, or
+// in their number, apart calls with each half: the first half completely before the second, to
+// reach a single row soon and answer what can be answered. After a crash of the process, a half is
+// sent alone, so that it ends no other calls. After a timeout, a half gets half of the time. A
+// single row is blamed for a timeout only if nothing else ran in the stage meanwhile: another row
+// may have held up its process. (A stage that asks other machines waits for them, not for its
+// process.)
 func (i *isolation) apart(ctx context.Context, at []int) []error {
 	if !i.answered && i.hung == maxHung {
 		return same(fmt.Errorf("%w; no other row of its batch was answered, so the stage is the cause", i.last), len(at))
@@ -93,34 +92,33 @@ func same(err error, n int) []error {
 // Work is a stage's work on a batch.
 type Work struct {
 	Retries int // after a transient failure
-	// Call works on some rows of the batch. It returns sdk.RowErrors, by position
-	// among these rows, where single ones failed.
+	// Call works on some rows of the batch. It returns sdk.RowErrors, by position among these rows,
+	// if single rows failed.
 	Call func(ctx context.Context, rows []int) error
-	// Ended is closed when nothing is to be begun any more; Cause says why. Both
-	// may be nil.
+	// Ended is closed when no call may begin any more; Cause says why. Both may be nil.
 	Ended <-chan struct{}
 	Cause func() error
 	// Stage is reported to Waits while rows wait for another try; both may be empty.
 	Stage string
 	Waits *terminal.WaitReporter
-	// Again is called before the rows that failed are tried again; may be nil.
+	// Again is called before failed rows are tried again; may be nil.
 	Again func()
 }
 
-// maxWait is the longest that a stage may ask to be left alone. Rows that would
-// have to wait longer fail, and say so. For as long it may ask again and again:
-// that a row has to wait its turn is no failure of its own.
+// maxWait is the longest pause that a stage may ask for. Rows that would have to wait longer fail
+// with that error. Within this time it may ask again and again: a row that has to wait its turn has
+// not failed.
 const maxWait = 2 * time.Minute
 
-// Do works on rows 0 to n-1, and again on those that failed in a way that may
-// pass. It returns an error or nil for each.
+// Do works on rows 0 to n-1, and again on rows whose failure may pass. It returns an error or nil
+// for each.
 func (w Work) Do(ctx context.Context, n int) []error {
 	t := tries{Work: w, errs: make([]error, n), failed: make([]int, n), start: time.Now()}
-	at := make([]int, n) // those still to do
+	at := make([]int, n) // rows still to do
 	for i := range at {
 		at[i] = i
 	}
-	var first time.Time // that rows had to wait
+	var first time.Time // start of the first wait
 	for len(at) > 0 {
 		results := (&isolation{call: w.Call}).apart(ctx, at)
 		again := t.count(at, results)
@@ -145,7 +143,7 @@ func (w Work) Do(ctx context.Context, n int) []error {
 	return t.errs
 }
 
-// tries counts how often rows have failed.
+// tries counts the failures of rows.
 type tries struct {
 	Work
 	errs   []error // by row
@@ -153,15 +151,15 @@ type tries struct {
 	start  time.Time
 }
 
-// another are rows to be tried again.
+// another holds the rows to try again.
 type another struct {
 	rows []int
 	wait time.Duration // that their stage asks for
-	most int           // how often one of them failed, at least 1
-	why  error         // of the first
+	most int           // highest number of failures of a row, at least 1
+	why  error         // error of the first row
 }
 
-// count notes the results of some rows, and returns those to be tried again.
+// count records the results of rows, and returns the rows to try again.
 func (t *tries) count(at []int, results []error) another {
 	again := another{most: 1}
 	for i, n := range at {
@@ -189,7 +187,7 @@ func (t *tries) count(at []int, results []error) another {
 	return again
 }
 
-// end gives rows that are not tried again the cause why nothing is.
+// end sets, for rows that are not tried again, the cause that ended all work.
 func (t *tries) end(at []int) {
 	if t.Cause == nil {
 		return
@@ -201,11 +199,10 @@ func (t *tries) end(at []int) {
 	}
 }
 
-// pauses come on top of what a stage asks for: all that were sent away together
-// get the same time to wait.
+// pauses are added to the pause that a stage asks for: rows rejected together get the same one.
 var pauses = support.Backoff{First: 200 * time.Millisecond, Max: 200 * time.Millisecond << 7}
 
-// sleep waits, unless all ends before.
+// sleep waits, and returns false if the context or the work ends before.
 func (w Work) sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -218,26 +215,25 @@ func (w Work) sleep(ctx context.Context, d time.Duration) bool {
 	return false
 }
 
-// A call of a stage that sets no timeout is bounded, so that one that hangs does
-// not hold up everything for ever. A stage that asks other machines has longer: it
-// waits for its limit within the call, and has a timeout of its own for each
-// request.
+// Timeouts of a call if its stage sets none, so that a hanging call does not hold up everything for
+// ever. A stage that asks other machines gets longer: it waits for its rate limit within the call,
+// and has a timeout of its own for each request.
 const (
 	defaultTimeout = 10 * time.Minute
 	networkTimeout = time.Hour
 )
 
-// leastTime is what a part of a batch has at least, unless the stage's timeout is
-// shorter: a call takes some time however few its rows are.
+// leastTime is the least timeout of a part of a batch, unless the stage's timeout is shorter: a
+// call takes some time however few its rows are.
 const leastTime = 5 * time.Second
 
 var errNoAnswer = errors.New("no answer")
 
-// lateError is that of a call that took too long.
+// lateError is the error of a call that took too long.
 type lateError struct {
 	error
-	network bool // of a stage that asks other machines: those may be the cause
-	unsent  bool // it waited for a process that other rows held up
+	network bool // the stage asks other machines, which may be the cause
+	unsent  bool // the call waited for a process that other rows held up
 }
 
 func (e *lateError) Unwrap() error { return e.error }
@@ -259,9 +255,8 @@ func partOf(ctx context.Context) float64 {
 	return 1
 }
 
-// Bounded makes one call of a stage within the stage's timeout, of which a part of
-// a batch has as large a part. That it took longer is an error of sdk.CodeDeadline
-// and TimedOut.
+// Bounded makes one call of a stage within its timeout; a part of a batch gets the same part of it.
+// A timeout is an error with sdk.CodeDeadline, and TimedOut reports it.
 func Bounded(ctx context.Context, s *pipeline.Stage, call func(context.Context) error) error {
 	timeout := s.Timeout
 	switch {
@@ -279,7 +274,7 @@ func Bounded(ctx context.Context, s *pipeline.Stage, call func(context.Context) 
 	defer cancel()
 	within, turn := wire.WithTurn(within)
 	err := call(within)
-	// The stage has the same deadline, and may say that it has passed before within does.
+	// The stage has the same deadline, and may report it before within does.
 	if at, _ := within.Deadline(); err != nil && ctx.Err() == nil && !time.Now().Before(at) {
 		why := fmt.Errorf("%w within %s; timeout = \"...\" sets another limit", errNoAnswer, limit)
 		if limit < timeout {

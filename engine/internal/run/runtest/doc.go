@@ -1,4 +1,4 @@
-// Package runtest opens pipelines for tests: from a file in a temporary folder, with
-// stages that run behind the real wire, in memory. Which stages those are, the test
-// says: the engine's own tests take those of engine/internal/enginetest.
+// Package runtest opens pipelines for tests: from a file in a temporary folder, with stages that
+// run behind the real wire, in memory. The test chooses the stages: the engine's own tests take
+// those of engine/internal/enginetest.
 package runtest

@@ -15,8 +15,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// VoteFunc is a voter made of a function from an item to labels. An error
-// fails the row.
+// VoteFunc is a voter defined by a function from an item to labels. An error fails the row.
 type VoteFunc func(sdk.Item) ([]string, error)
 
 // Sample votes by calling f.
@@ -38,7 +37,7 @@ func (f VoteFunc) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error)
 	return samples, nil
 }
 
-// Voter is a stage that votes as a function says.
+// Voter returns a voter stage that calls a function.
 func Voter(name string, f VoteFunc, reads ...sdk.Column) sdk.Stage {
 	open := func(context.Context, sdk.Setup, struct{}) (sdk.Sampler, error) { return f, nil }
 	return sdk.SampleStage(name, "A voter of the test.", open, sdk.Reads(append(reads, sdk.ColumnText)...))
@@ -49,15 +48,15 @@ func Always(label string) VoteFunc {
 	return func(sdk.Item) ([]string, error) { return []string{label}, nil }
 }
 
-// Stages holds the stages of the engine's tests, and more.
+// Stages returns the stages of the engine's tests, and more.
 func Stages(more ...sdk.Stage) enginetest.Catalog { return append(enginetest.Stages(), more...) }
 
 const rows = "text\tlabel\nred apple\tfruit\ngreen apple\tfruit\nyellow banana\tfruit\nfast car\tvehicle\nslow bus\tvehicle\nold train\tvehicle\n"
 
-// poisonRows have rows that an embedder of the tests takes badly.
+// poisonRows has rows that an embedder of the tests cannot handle.
 const poisonRows = "text\tlabel\none\ta\ntwo@NaN\ta\nthree\tb\nfour@5\tb\nfive\tb\nsix\tb\n"
 
-// hangRows have one on which an embedder of the tests hangs.
+// hangRows returns rows with one on which an embedder of the tests hangs.
 func hangRows() string {
 	var rows strings.Builder
 	rows.WriteString("text\n")
@@ -71,7 +70,7 @@ func hangRows() string {
 	return rows.String()
 }
 
-// KnowledgeBlock is the knowledge of Pipeline.
+// KnowledgeBlock is the knowledge block of Pipeline.
 const KnowledgeBlock = `
 knowledge "k" {
   source { path = "rows.tsv" }
@@ -80,7 +79,7 @@ knowledge "k" {
 }
 `
 
-// Pipeline opens a pipeline, whose blocks stand in body, with pairs of replacements in the
+// Pipeline opens a pipeline with the blocks in body. replace has pairs of replacements for the
 // knowledge block.
 func Pipeline(t testing.TB, c enginetest.Catalog, body string, replace ...string) *run.Run {
 	t.Helper()
@@ -93,7 +92,7 @@ func PipelineWith(t testing.TB, c enginetest.Catalog, o run.Options, body string
 	return must.Get(Open(t, c, o, Files(body, replace...)))(t)
 }
 
-// Files are the pipeline file and the rows of its knowledge.
+// Files returns the pipeline file and the rows of its knowledge.
 func Files(body string, replace ...string) map[string]string {
 	block := strings.NewReplacer(replace...).Replace(KnowledgeBlock)
 	return map[string]string{
@@ -102,10 +101,10 @@ func Files(body string, replace ...string) map[string]string {
 	}
 }
 
-// Unlabelled are replacements for a knowledge without labels, made of one row.
+// Unlabelled are replacements that make the knowledge one row without a label.
 var Unlabelled = []string{`"rows.tsv"`, `"bare.tsv"`}
 
-// Taken are the results of rows, and what is summed up of them.
+// Taken returns the results of rows, and their totals.
 func Taken(t testing.TB, r *run.Run, next func() (source.Row, error)) (all []outcome.Result, totals outcome.Totals) {
 	t.Helper()
 	totals, err := r.Items(t.Context(), next, nil, func(batch []outcome.Result) error {
@@ -116,7 +115,7 @@ func Taken(t testing.TB, r *run.Run, next func() (source.Row, error)) (all []out
 	return all, totals
 }
 
-// Answered are the results of texts.
+// Answered returns the results of texts.
 func Answered(t testing.TB, r *run.Run, texts ...string) []outcome.Result {
 	t.Helper()
 	all, _ := Taken(t, r, Feed(texts...))

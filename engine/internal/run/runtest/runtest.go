@@ -75,7 +75,7 @@ func Open(t testing.TB, c enginetest.Catalog, o run.Options, files map[string]st
 	return run.Open(t.Context(), Load(t, c, dir).Pipelines[0], o)
 }
 
-// Feed returns rows of texts, as Run.Items reads them.
+// Feed returns a reader of rows with these texts, for Run.Items.
 func Feed(texts ...string) func() (source.Row, error) {
 	rows := make([]source.Row, len(texts))
 	for i, text := range texts {
@@ -84,7 +84,7 @@ func Feed(texts ...string) func() (source.Row, error) {
 	return Rows(rows...)
 }
 
-// Rows returns rows, as Run.Items reads them.
+// Rows returns a reader of rows, for Run.Items.
 func Rows(rows ...source.Row) func() (source.Row, error) {
 	return func() (source.Row, error) {
 		if len(rows) == 0 {
@@ -96,7 +96,7 @@ func Rows(rows ...source.Row) func() (source.Row, error) {
 	}
 }
 
-// Each makes a sink of a function of one result.
+// Each turns a function of one result into a sink.
 func Each(f func(outcome.Result) error) func([]outcome.Result) error {
 	return func(batch []outcome.Result) error {
 		for _, r := range batch {

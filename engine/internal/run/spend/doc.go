@@ -1,37 +1,34 @@
-// Package spend decides about which items of a run those voters are asked that call
-// services (the paid voters), where a run may make only so many calls or spend only so
-// much on them.
+// Package spend decides which items of a run the paid voters, those that call services, are asked
+// about, if the run has a limit of calls or money for them.
 //
-// Over a file a run takes two passes. In the first (Survey) no paid voter is asked: the
-// free voters elect an answer to every item, and what asking the paid ones would take is
-// forecast from the prompts that they would get. A voter's when rule decides as ever
-// which items it could be asked about. Then the items are put in order, by expected gain
-// per forecast cost, ties by position in the input. The gain of an item is one minus its
-// confidence, or its agreement where the election estimates no confidence, and 1 where
-// there is no answer. How many errors a voter mends is taken to be the same share of them
-// everywhere, so that share changes nothing in the order.
+// Over a file a run takes two passes. In the first (Survey) it asks no paid voter: the free voters
+// elect an answer to every item, and the cost of asking the paid ones is forecast from the prompts
+// that they would get. A voter's when rule decides as ever which items it could be asked about.
+// Then the items are sorted by expected gain per forecast cost, ties by position in the input. The
+// gain of an item is one minus its confidence, or its agreement if the election estimates no
+// confidence, and 1 without an answer. The share of errors that a voter corrects is taken to be the
+// same everywhere, so it does not affect the order.
 //
-// In the second pass (Round, Asking) items are asked in that order, in rounds: as many
-// as fit into what is left if each takes as much as it can. When a round has ended, what its
-// items have really taken counts, and the rest pays for another round. An item that does not
-// fit even alone is passed by. A resumed run counts what the journal says was taken.
+// In the second pass (Round, Asking) items are asked about in that order, in rounds: as many as fit
+// into the rest of the limit if each takes as much as it can. After a round, the real cost of its
+// items counts, and the rest of the limit pays for another. An item that does not fit even alone is
+// skipped. A resumed run counts the spending in the journal.
 //
-// So the items that are asked are those that would be if they were asked one by one, at
-// any concurrency: they depend on the input, the file and what services answer, and
-// not on timing or on what the response cache holds, whose answers count like others.
-// What is forecast goes by the file alone, and not by what earlier runs found out of a model.
-// That is certain with a number of calls; with money it is where somebody knows what an item
-// takes at most: where the file, or else an earlier call, says whether the model thinks. Where
-// nobody does, rounds are small, and the last one may exceed the limit.
+// So rounds ask about the same items as asking one by one would, at any concurrency: the choice
+// depends on the input, the file and the services' answers, and not on timing or on the response
+// cache, whose answers count like others. Forecasts use only the file, not what earlier runs learnt
+// about a model. With a limit of calls all this is certain. With money it is if an item's highest
+// cost is known: if the file, or else an earlier call, says whether the model thinks. Otherwise
+// rounds are small, and the last one may exceed the limit.
 //
-// A call is a request, if its service gives as many answers as a request asks for; each
-// resample is another. Requests that failed and are sent again are not counted.
+// A call is a request, if its service gives as many answers as a request asks for; each resample is
+// another. Failed requests that are sent again do not count.
 //
-// Standard input cannot be read again. There paid voters are asked until the limit is
-// reached (Counting), in the order in which items reach them.
+// Standard input cannot be read again. There paid voters are asked until the limit is reached
+// (Counting), in the order in which items reach them.
 //
-// The limit is on voters. What enrichers, embedders and rerankers take is bounded by
-// the budget of package governor, which stops whatever calls a service.
+// The limit applies to voters. The budget of package governor, which stops whatever calls a
+// service, bounds enrichers, embedders and rerankers.
 //
 // The package calls no stage and reads no input; package engine does both.
 package spend

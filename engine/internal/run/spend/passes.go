@@ -15,10 +15,10 @@ import (
 type bid struct {
 	line    int
 	bill    outcome.Bill
-	earlier bool // an earlier part of the run gave it its first answer
+	earlier bool // an earlier part of the run answered it first
 }
 
-// gain is what is expected of asking about an item that the free voters have answered.
+// gain returns the expected gain of asking about an item that the free voters answered.
 func gain(r outcome.Result) float64 {
 	if r.Answer == "" && r.Confidence == 0 {
 		return 1
@@ -26,7 +26,7 @@ func gain(r outcome.Result) float64 {
 	return 1 - cmp.Or(r.Confidence, r.Agreement)
 }
 
-// worth is the expected gain per forecast cost; what costs nothing comes first.
+// worth returns the expected gain per forecast cost; infinite if it costs nothing.
 func (l Limit) worth(b outcome.Bill) float64 {
 	if cost := l.likely(b); cost > 0 {
 		return b.Gain / cost
@@ -34,19 +34,19 @@ func (l Limit) worth(b outcome.Bill) float64 {
 	return math.Inf(1)
 }
 
-// order puts the bids into the order in which they have their turn.
+// order sorts the bids by their turn.
 func (s *Spender) order() {
 	slices.SortFunc(s.bids, func(a, b bid) int {
 		return cmp.Or(cmp.Compare(s.options.Limit.worth(b.bill), s.options.Limit.worth(a.bill)), cmp.Compare(a.line, b.line))
 	})
 }
 
-// unboundedRound is how many items of which nobody knows what they take at most are asked
-// before it is known what they took.
+// unboundedRound limits the items of unknown highest cost in a round, until their real cost is
+// known.
 const unboundedRound = 16
 
-// Round begins the next round, and returns the lines of its items, ascending; none: there
-// is no item left, or nothing to pay for one.
+// Round begins the next round, and returns the lines of its items, ascending; none: no item is
+// left, or the limit pays for none.
 func (s *Spender) Round() []int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +63,7 @@ func (s *Spender) Round() []int {
 		}
 		most := s.options.Limit.most(b.bill)
 		if fits := s.fits(reserved + most); len(s.round) > 0 && (!fits || unbounded > unboundedRound) {
-			break // until it is known what these took
+			break // until their real cost is known
 		} else if fits {
 			reserved += most
 			s.round[b.line] = s.next
@@ -77,8 +77,8 @@ func (s *Spender) Round() []int {
 	return lines
 }
 
-// Abandon ends the second pass where no paid voter can be asked any more. Items that would
-// have had their turn, as far as anybody knows, lack the voters that are gone.
+// Abandon ends the second pass when no paid voter can be asked any more. It marks the items that
+// would probably have had their turn as missing the voters that stopped (gone).
 func (s *Spender) Abandon(gone []*outcome.Failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +89,7 @@ func (s *Spender) Abandon(gone []*outcome.Failure) {
 			s.missing[b.line] = gone
 		}
 	}
-	for _, at := range slices.Sorted(maps.Values(s.round)) { // what a stopped run leaves
+	for _, at := range slices.Sorted(maps.Values(s.round)) { // items left by a stopped run
 		lack(s.bids[at])
 	}
 	for ; s.next < len(s.bids); s.next++ {
@@ -98,14 +98,13 @@ func (s *Spender) Abandon(gone []*outcome.Failure) {
 	s.round = nil
 }
 
-// Journal is what keeps the results of a run; see run.Journal.
+// Journal keeps the results of a run; see run.Journal.
 type Journal interface {
 	Answered(source.Row) (outcome.Result, bool)
 	Keep([]outcome.Result) error
 }
 
-// Counting returns the journal of a run over an input that can be read only once, of which
-// nothing else is kept.
+// Counting returns a journal that only counts, for a run over an input that can be read only once.
 func (s *Spender) Counting() Journal { return counter{s} }
 
 type counter struct{ *Spender }
@@ -131,17 +130,17 @@ func (c counter) Keep(results []outcome.Result) error {
 	return nil
 }
 
-// take returns the bill of an item that is done; nil: no paid voter was wanted. The caller
-// holds mu.
+// take returns and forgets the bill of an item that is done; nil: no paid voter was wanted. The
+// caller holds mu.
 func (s *Spender) take(line int) *outcome.Bill {
 	b := s.bills[line]
 	delete(s.bills, line)
 	return b
 }
 
-// charge counts what was asked about an item, and reports whether it got its answer. Nobody
-// knows what was taken of an item that lacks a voter: most is set aside for it, so that its
-// turn does not go to another one. The caller holds mu.
+// charge counts what was asked about an item, and reports whether the item is fully answered. The
+// real cost of an item that lacks a voter is unknown: charge sets aside the most for it, so that no
+// other item takes its turn. The caller holds mu.
 func (s *Spender) charge(r *outcome.Result, calls int, most float64) bool {
 	var asked outcome.Bill
 	for voter, usage := range r.Usages {
@@ -159,13 +158,13 @@ func (s *Spender) charge(r *outcome.Result, calls int, most float64) bool {
 	return whole
 }
 
-// count adds to what was spent. The caller holds mu.
+// count adds to the amount spent. The caller holds mu.
 func (s *Spender) count(b outcome.Bill) {
 	s.report.Calls += b.Calls
 	s.report.Cost += b.Cost
 }
 
-// Survey begins the first pass, and returns its journal, which keeps what it is given in j.
+// Survey begins the first pass, and returns its journal, which keeps results in j.
 func (s *Spender) Survey(j Journal) Journal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,10 +177,10 @@ type survey struct {
 	journal Journal
 }
 
-// Answered returns what an earlier part of the run answered, and counts it.
+// Answered returns the answer of an earlier part of the run, and counts it.
 func (s survey) Answered(row source.Row) (outcome.Result, bool) {
 	r, ok := s.journal.Answered(row)
-	if !ok || r.Unasked != nil && *r.Unasked == (outcome.Bill{}) { // it lacks more than the paid voters
+	if !ok || r.Unasked != nil && *r.Unasked == (outcome.Bill{}) { // a free voter is missing, too
 		return r, false
 	}
 	s.mu.Lock()
@@ -198,7 +197,7 @@ func (s survey) Answered(row source.Row) (outcome.Result, bool) {
 	return r, true
 }
 
-// Keep keeps first answers.
+// Keep stores first answers.
 func (s survey) Keep(results []outcome.Result) error {
 	s.mu.Lock()
 	var kept []outcome.Result
@@ -225,7 +224,7 @@ func (s survey) Keep(results []outcome.Result) error {
 	return s.journal.Keep(kept)
 }
 
-// Asking returns the journal of a round, which keeps what it is given in j.
+// Asking returns the journal of a round, which keeps results in j.
 func (s *Spender) Asking(j Journal) Journal { return asker{s, j} }
 
 type asker struct {
@@ -233,11 +232,11 @@ type asker struct {
 	journal Journal
 }
 
-// Answered implements Journal: the items of a round are to be asked.
+// Answered implements Journal: all items of a round are to be asked about.
 func (asker) Answered(source.Row) (outcome.Result, bool) { return outcome.Result{}, false }
 
-// Keep keeps answers in place of the first ones. Where a paid voter failed or had to stop,
-// what the others have is the answer, and a resumed run asks again.
+// Keep replaces first answers. If a paid voter failed or had to stop, the other voters give the
+// answer, and a resumed run asks again.
 func (s asker) Keep(results []outcome.Result) error {
 	s.mu.Lock()
 	var kept []outcome.Result
@@ -270,7 +269,7 @@ func (s asker) Keep(results []outcome.Result) error {
 
 var errNotKept = errors.New("its answer holds a number that is not finite, which is no answer")
 
-// Result returns what has become of a row, with what the stages made of it alone.
+// Result returns the result of a row, with only the parts that stages made.
 func (s *Spender) Result(j Journal, row source.Row) outcome.Result {
 	s.mu.Lock()
 	failure, missing := s.failures[row.Line], s.missing[row.Line]
@@ -286,23 +285,23 @@ func (s *Spender) Result(j Journal, row source.Row) outcome.Result {
 	return r
 }
 
-// Fresh is how many items this part of the run has answered.
+// Fresh returns how many items this part of the run answered.
 func (s *Spender) Fresh() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.fresh
 }
 
-// Preview is what a limit probably comes to, by a first pass over some items.
+// Preview forecasts the effect of a limit, from a first pass over some items.
 type Preview struct {
 	Items  int
 	Calls  int
 	Cost   float64
-	Doubt  float64 // of these items: the sum of what is expected of asking, which is one minus the confidence
-	Errors int     // of these items: how many the free voters got wrong, by labels
+	Doubt  float64 // sum of the expected gains of these items: one minus the confidence
+	Errors int     // these items that the free voters got wrong, by labels
 }
 
-// Preview returns what so much comes to after the first pass. wrong are the lines of items
+// Preview returns the forecast for an amount, after the first pass. wrong has the lines of items
 // that the free voters got wrong.
 func (s *Spender) Preview(amount float64, wrong map[int]bool) Preview {
 	s.mu.Lock()

@@ -11,25 +11,25 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Asker does a Spender's work where the stages are asked on another machine: it decides
-// nothing, but asks the paid voters about an item or not as it is asked to, and says what that takes.
-// Its methods may be called by several goroutines at once.
+// Asker replaces a Spender where the stages run on another machine. It decides nothing: it asks the
+// paid voters about an item if Begin says so, and reports the bill. Its methods may be called by
+// several goroutines at once.
 type Asker struct {
 	spender *Spender
 
 	mu     sync.Mutex
-	asking map[int]bool  // by line of the items under way: the paid voters are asked
-	ended  chan struct{} // is closed and made anew when some have ended
+	asking map[int]bool  // by line of the items in work: ask the paid voters
+	ended  chan struct{} // closed and replaced when items end
 }
 
-// NewAsker makes the Asker of a part of a run. Of the options it needs Forecast.
+// NewAsker makes the Asker of a part of a run. It needs only the option Forecast.
 func NewAsker(o Options) *Asker {
 	return &Asker{spender: New(o), asking: map[int]bool{}, ended: make(chan struct{})}
 }
 
-// Begin says of the items of some lines whether the paid voters are asked about them. Where one is
-// under way already, it waits until that has ended: a run that is resumed hands out items again that
-// were under way, and what services have answered about them is kept by then.
+// Begin sets, for the items of some lines, whether to ask the paid voters. If one of them is already
+// in work, Begin waits until it has ended: a resumed run hands out such items again, and by then the
+// answers of services about them are kept.
 func (c *Asker) Begin(ctx context.Context, lines []int, ask bool) error {
 	for {
 		ended, ok := c.begin(lines, ask)
@@ -44,7 +44,7 @@ func (c *Asker) Begin(ctx context.Context, lines []int, ask bool) error {
 	}
 }
 
-// begin begins all items or none.
+// begin begins all items or none; if none, it returns a channel that is closed when items end.
 func (c *Asker) begin(lines []int, ask bool) (ended <-chan struct{}, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,7 +57,8 @@ func (c *Asker) begin(lines []int, ask bool) (ended <-chan struct{}, ok bool) {
 	return nil, true
 }
 
-// End returns what the items of some lines took, or would take, by position, and forgets them.
+// End returns the bills of the items of some lines, actual or forecast, by position, and forgets
+// the items.
 func (c *Asker) End(lines []int) map[int]outcome.Bill {
 	bills := map[int]outcome.Bill{}
 	c.mu.Lock()
@@ -75,7 +76,7 @@ func (c *Asker) End(lines []int) map[int]outcome.Bill {
 	return bills
 }
 
-// Ask decides about a voter and the item of a line; see stage.Options.
+// Ask decides whether to ask a voter about the item of a line; see stage.Options.
 func (c *Asker) Ask(voter *pipeline.Stage, line int, item sdk.Item) bool {
 	c.mu.Lock()
 	ask := c.asking[line]
@@ -84,8 +85,8 @@ func (c *Asker) Ask(voter *pipeline.Stage, line int, item sdk.Item) bool {
 	return ask
 }
 
-// Limit is what a run may spend on voters that call services: one of its fields is set.
-// The zero Limit is none.
+// Limit bounds what a run spends on voters that call services. Exactly one field is set; the zero
+// Limit is none.
 type Limit struct {
 	Calls *int     `json:"calls,omitempty"`
 	Money *float64 `json:"money,omitempty"` // by the prices in the file
@@ -94,7 +95,7 @@ type Limit struct {
 // IsSet reports whether there is a limit.
 func (l Limit) IsSet() bool { return l.Calls != nil || l.Money != nil }
 
-// Amount is the limit as a number, of calls or of money.
+// Amount returns the limit in calls or in money.
 func (l Limit) Amount() float64 {
 	if l.Calls != nil {
 		return float64(*l.Calls)
@@ -102,7 +103,7 @@ func (l Limit) Amount() float64 {
 	return *l.Money
 }
 
-// likely is what an item probably takes.
+// likely returns the likely price of an item, in the limit's unit.
 func (l Limit) likely(b outcome.Bill) float64 {
 	if l.Calls != nil {
 		return float64(b.Calls)
@@ -110,7 +111,7 @@ func (l Limit) likely(b outcome.Bill) float64 {
 	return b.Cost
 }
 
-// most is what an item takes at most, if anybody knows that.
+// most returns the highest known price of an item, in the limit's unit.
 func (l Limit) most(b outcome.Bill) float64 {
 	if l.Calls != nil {
 		return float64(b.Calls)
@@ -118,7 +119,7 @@ func (l Limit) most(b outcome.Bill) float64 {
 	return max(b.Cost, b.Most)
 }
 
-// unbounded reports whether nobody knows what an item takes at most.
+// unbounded reports whether the highest price of an item is unknown.
 func (l Limit) unbounded(b outcome.Bill) bool { return l.Calls == nil && b.Unbounded }
 
 // Paid reports whether a stage is a voter that calls a service.
@@ -126,8 +127,8 @@ func Paid(s *pipeline.Stage) bool {
 	return s.Enabled && s.Kind == sdk.KindSample && s.Info.Network
 }
 
-// Check says why there is nothing to spend on in a pipeline, or nobody to answer the items
-// that are not asked; nil: neither.
+// Check returns an error if a pipeline has no paid voter, or no free voter for the items that are
+// not asked about.
 func Check(p *pipeline.Pipeline) error {
 	paid, free := false, false
 	for i, s := range p.Stages {
@@ -144,51 +145,50 @@ func Check(p *pipeline.Pipeline) error {
 	return nil
 }
 
-// Options are what New needs.
 type Options struct {
 	Limit Limit
-	// Forecast says what it takes to ask a voter about an item. It is not called by several
-	// goroutines at once.
+	// Forecast predicts the requests and tokens of asking a voter about an item. It is never called
+	// concurrently.
 	Forecast func(*pipeline.Stage, sdk.Item) (sdk.Forecast, error)
-	// Cost is what a voter's tokens cost; see pipeline.Pipeline.Cost.
+	// Cost prices a voter's tokens; see pipeline.Pipeline.Cost.
 	Cost func(voter string, u sdk.Usage) float64
 }
 
-// phase is what a Spender does at the moment.
+// phase is the current work of a Spender.
 type phase uint8
 
 const (
-	counting  phase = iota // the paid voters are asked until the limit is reached
-	surveying              // none is asked
-	asking                 // those of a round are
+	counting  phase = iota // ask the paid voters until the limit is reached
+	surveying              // ask none of them
+	asking                 // ask them about the items of a round
 )
 
-// Spender decides about the items of one run. Its methods may be called by several
-// goroutines at once, but for those that begin a pass.
+// Spender decides which items of a run the paid voters are asked about. Several goroutines may call
+// its methods at once, except those that begin a pass.
 type Spender struct {
 	options     Options
 	forecasting sync.Mutex
 
 	mu       sync.Mutex
 	phase    phase
-	bills    map[int]*outcome.Bill // by line: of the items under way, what was forecast or asked
-	reserved float64               // while counting: by items under way
-	held     map[int]float64       // the same by line
+	bills    map[int]*outcome.Bill // by line, of the items in work: forecast or actual
+	reserved float64               // while counting: for items in work
+	held     map[int]float64       // reserved, by line
 	bids     []bid
-	aside    float64     // for items that lack a voter
-	next     int         // bids before it have had their turn
-	round    map[int]int // positions in bids of the items of this round, by line, until they are done
+	aside    float64     // amount kept for items that lack a voter
+	next     int         // index in bids of the next item
+	round    map[int]int // positions in bids, by line, of this round's items that are not done
 	missing  map[int][]*outcome.Failure
 	failures map[int]*outcome.Failure
-	fresh    int // items that this part of the run has answered
+	fresh    int // items answered in this part of the run
 	report   Report
 }
 
-// Report says what was spent.
+// Report sums up the spending of a run.
 type Report struct {
 	Limit  Limit
 	Wanted int // items that a paid voter could be asked about
-	Asked  int // of them: was asked about, with an answer
+	Asked  int // of Wanted: asked about and answered
 	Calls  int
 	Cost   float64
 }
@@ -201,14 +201,14 @@ func New(o Options) *Spender {
 	}
 }
 
-// Report returns what was spent so far, by earlier parts of the run, too.
+// Report returns the spending so far, including earlier parts of the run.
 func (s *Spender) Report() Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.report
 }
 
-// Ask decides about a voter and the item of a line; see stage.Options.
+// Ask decides whether to ask a voter about the item of a line; see stage.Options.
 func (s *Spender) Ask(voter *pipeline.Stage, line int, item sdk.Item) bool {
 	s.mu.Lock()
 	phase := s.phase
@@ -224,7 +224,7 @@ func (s *Spender) Ask(voter *pipeline.Stage, line int, item sdk.Item) bool {
 	return true
 }
 
-// forecast is what asking a voter about an item takes: once, or with all resamples.
+// forecast returns the bill of asking a voter about an item: once, or (whole) with all resamples.
 func (s *Spender) forecast(voter *pipeline.Stage, item sdk.Item, whole bool) outcome.Bill {
 	s.forecasting.Lock()
 	defer s.forecasting.Unlock()
@@ -257,21 +257,21 @@ func (s *Spender) forecast(voter *pipeline.Stage, item sdk.Item, whole bool) out
 	return b
 }
 
-// Asks reports whether the paid voters are asked now; else their first pass has not ended.
+// Asks reports whether the paid voters are being asked; otherwise the first pass has not ended.
 func (s *Spender) Asks() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.phase == asking
 }
 
-// Note adds to the bill of an item that is under way on another machine (see Asker).
+// Note adds to the bill of an item in work on another machine (see Asker).
 func (s *Spender) Note(line int, b outcome.Bill) { s.note(line, b) }
 
-// note adds to the bill of an item that is under way.
+// note adds to the bill of an item in work.
 func (s *Spender) note(line int, b outcome.Bill) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if b.Calls == 0 { // a voter that asks nobody about it
+	if b.Calls == 0 { // a voter that calls no service about it
 		return
 	}
 	of := s.bills[line]
@@ -285,14 +285,14 @@ func (s *Spender) note(line int, b outcome.Bill) {
 	of.Unbounded = of.Unbounded || b.Unbounded
 }
 
-// hold reserves what an item may take, until it is done; false: that is beyond the limit.
+// hold reserves the highest price of an item until it is done; false: it exceeds the limit.
 func (s *Spender) hold(line int, b outcome.Bill) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	most := s.options.Limit.most(b)
 	if !s.fits(s.reserved + most) {
 		if s.bills[line] == nil {
-			s.bills[line] = &outcome.Bill{} // it was wanted
+			s.bills[line] = &outcome.Bill{} // counts the item as wanted
 		}
 		return false
 	}
@@ -301,15 +301,15 @@ func (s *Spender) hold(line int, b outcome.Bill) bool {
 	return true
 }
 
-// rounding is what sums of money may be off by.
+// rounding is the relative error allowed in sums of money.
 const rounding = 1e-9
 
-// fits reports whether there is room for more. The caller holds mu.
+// fits reports whether the limit has room for more. The caller holds mu.
 func (s *Spender) fits(more float64) bool {
 	return s.spent()+s.aside+more <= s.options.Limit.Amount()*(1+rounding)
 }
 
-// spent is in the limit's unit. The caller holds mu.
+// spent returns the amount spent in the limit's unit. The caller holds mu.
 func (s *Spender) spent() float64 {
 	if s.options.Limit.Calls != nil {
 		return float64(s.report.Calls)

@@ -18,8 +18,7 @@ import (
 	"github.com/racflow/racflow/sdk/ballot"
 )
 
-// keepBallots keeps what the voters returned, before the election's own accept rule
-// narrows it.
+// keepBallots keeps the voters' samples before the election's own accept rule narrows them.
 func (g *Graph) keepBallots(records []*Record) {
 	for _, rec := range records {
 		rec.ballots = map[int][]sdk.Sample{}
@@ -29,7 +28,7 @@ func (g *Graph) keepBallots(records []*Record) {
 	}
 }
 
-// clone copies samples so far that marks on their answers can differ.
+// clone copies samples deeply enough for separate marks on their answers.
 func clone(samples []sdk.Sample) []sdk.Sample {
 	all := slices.Clone(samples)
 	for i := range all {
@@ -38,15 +37,14 @@ func clone(samples []sdk.Sample) []sdk.Sample {
 	return all
 }
 
-// Election is the election of a graph, with other values of variables.
+// Election is a graph's election with other values of variables.
 type Election struct {
 	graph   *Graph
 	elect   *stage
 	elector sdk.Elector
 }
 
-// Election starts the election stage of p, which is the graph's own pipeline but for
-// the values of variables.
+// Election starts the election stage of p, the graph's own pipeline with other values of variables.
 func (g *Graph) Election(ctx context.Context, p *pipeline.Pipeline, start Launch) (*Election, error) {
 	if g.elect < 0 {
 		return nil, errors.New("the pipeline has no election")
@@ -60,17 +58,17 @@ func (g *Graph) Election(ctx context.Context, p *pipeline.Pipeline, start Launch
 	})
 }
 
-// Voter is a voter of an election with what it returned about an item.
+// Voter is a voter of an election, with figures of its ballot for an item.
 type Voter struct {
 	Stage             *pipeline.Stage
-	Margin, Agreement float64   // of the votes above it, as its rules see them
+	Margin, Agreement float64   // of the votes of earlier voters, as its rules see them
 	Usage             sdk.Usage // of its samples
 }
 
 var errNoBallots = errors.New("the item was answered by a run that does not keep ballots")
 
-// Record copies an item that was answered, with the ballots of those voters that asked
-// agrees to, which is called for each in file order. asks has a bit for each of them.
+// Record copies an answered item with the ballots of some voters: those for which asked, called in
+// file order, returns true. asks has a bit for each of them.
 func (e *Election) Record(old *Record, asked func(Voter) bool) (rec *Record, asks uint64, err error) {
 	if old.ballots == nil {
 		return nil, 0, errNoBallots
@@ -98,7 +96,7 @@ func (e *Election) Record(old *Record, asked func(Voter) bool) (rec *Record, ask
 	return rec, asks, nil
 }
 
-// Without copies an item that was answered, with the ballots of all voters but one.
+// Without copies an answered item with the ballots of all voters but one.
 func (e *Election) Without(old *Record, voter string) (*Record, error) {
 	if old.ballots == nil {
 		return nil, errNoBallots
@@ -115,7 +113,7 @@ func (e *Election) Without(old *Record, voter string) (*Record, error) {
 	return rec, nil
 }
 
-// Elect holds the election of a batch. Results are without votes and candidates.
+// Elect holds the election for a batch. Its results have no votes and candidates.
 func (e *Election) Elect(ctx context.Context, records []*Record) []outcome.Result {
 	e.elect.run(ctx, records)
 	all := make([]outcome.Result, len(records))
@@ -126,17 +124,17 @@ func (e *Election) Elect(ctx context.Context, records []*Record) []outcome.Resul
 	return all
 }
 
-// Items are answered items as an election gets to see them: what their voters returned,
-// narrowed by the accept rules. Elections with other weights can be held over them.
+// Items are answered items as an election reads them: their voters' samples, narrowed by the accept
+// rules. Elections with other weights can be held over them.
 type Items struct {
 	Batch sdk.Batch
-	// Decided has those for which no election is held, by position: they failed, or its
-	// when rule does not hold.
+	// Decided has, by position, the items without an election: they failed, or its when rule does
+	// not hold.
 	Decided map[int]outcome.Result
 }
 
-// Prepare returns what the election gets to see of a batch. Its rules are evaluated here,
-// once; they do not depend on its arguments.
+// Prepare returns the Items of a batch. It evaluates the election's rules once; they do not depend
+// on its arguments.
 func (e *Election) Prepare(ctx context.Context, records []*Record) Items {
 	s := e.elect
 	items := Items{Batch: sdk.Batch{Items: make([]sdk.Item, len(records))}, Decided: map[int]outcome.Result{}}
@@ -163,8 +161,7 @@ func (e *Election) Prepare(ctx context.Context, records []*Record) Items {
 	return items
 }
 
-// Verdicts holds the election over a batch of items, as it is: neither its fallbacks nor
-// its flag rule are looked at.
+// Verdicts holds the bare election over a batch, without its fallbacks and its flag rule.
 func (e *Election) Verdicts(ctx context.Context, b sdk.Batch) ([]sdk.Verdict, error) {
 	verdicts, err := e.elector.Elect(ctx, b)
 	if err == nil && len(verdicts) != len(b.Items) {
@@ -173,8 +170,8 @@ func (e *Election) Verdicts(ctx context.Context, b sdk.Batch) ([]sdk.Verdict, er
 	return verdicts, err
 }
 
-// Searchable reports whether what is found for items depends on nothing but the knowledge: every
-// search can be done before any other stage.
+// Searchable reports whether search results depend only on the knowledge: all searches can then
+// precede the other stages.
 func (g *Graph) Searchable() bool {
 	for _, s := range g.stages {
 		if s == nil || s.Retrieve == nil {
@@ -189,8 +186,8 @@ func (g *Graph) Searchable() bool {
 	return g.retrieve >= 0
 }
 
-// Search does the searches of a batch alone; Run goes on from there. It takes a graph that is
-// Searchable, with Options.Basis.
+// Search does only the searches of a batch; Run continues from there. The graph must be Searchable,
+// with Options.Basis.
 func (g *Graph) Search(ctx context.Context, records []*Record) {
 	g.run(ctx, records, func(i int) bool { return g.stages[i].Retrieve != nil })
 	for _, rec := range records {
@@ -198,11 +195,11 @@ func (g *Graph) Search(ctx context.Context, records []*Record) {
 	}
 }
 
-// Holds reports, for records that were searched, whether each got from the knowledge what an
-// earlier run noted of it.
+// Holds reports, for searched records, whether each got from the knowledge what an earlier run
+// recorded (before).
 func (g *Graph) Holds(ctx context.Context, records []*Record, before []outcome.Basis) ([]bool, error) {
 	holds := make([]bool, len(records))
-	drawn := map[string][]int{} // by stage: records that it drew for
+	drawn := map[string][]int{} // by stage: indexes of records that it drew examples for
 	for i, rec := range records {
 		holds[i] = before[i].Found != "" && g.basis(rec).Found == before[i].Found
 		for stage := range before[i].Drawn {
@@ -229,7 +226,7 @@ func (g *Graph) Holds(ctx context.Context, records []*Record, before []outcome.B
 			holds[i] = holds[i] && draws != nil && digestOf(draws[n], true) == before[i].Drawn[s.String()]
 		}
 	}
-	for _, at := range drawn { // of stages that there are no more
+	for _, at := range drawn { // of stages that no longer exist
 		for _, i := range at {
 			holds[i] = false
 		}
@@ -237,8 +234,8 @@ func (g *Graph) Holds(ctx context.Context, records []*Record, before []outcome.B
 	return holds, nil
 }
 
-// basis is what the stages below the searches of an item have seen of the knowledge. It has no
-// Found where a search failed.
+// basis returns a fingerprint of what the stages below the searches saw of the knowledge. Found is
+// empty if a search failed.
 func (g *Graph) basis(rec *Record) outcome.Basis {
 	var b outcome.Basis
 	all := sha256.New()
@@ -272,14 +269,14 @@ func (g *Graph) basis(rec *Record) outcome.Basis {
 	return b
 }
 
-// digestOf tells lists of candidates apart, with their texts where these are shown.
+// digestOf identifies a list of candidates, with their texts if shown.
 func digestOf(all []sdk.Candidate, shown bool) string {
 	h := sha256.New()
 	writeCandidates(h, all, shown)
 	return short(h)
 }
 
-// short is enough of a digest to tell the few apart that are compared.
+// short shortens a digest; few digests are compared, so they stay distinct.
 func short(h hash.Hash) string { return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:12]) }
 
 // writeCandidates adds candidates to a digest, each part with its length.

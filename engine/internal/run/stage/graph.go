@@ -22,39 +22,38 @@ import (
 
 // Options say how stages run.
 type Options struct {
-	Ballots bool // records keep what voters returned, so that elections can be held again
-	Lists   bool // what each retrieve and rerank stage left has texts
-	Basis   bool // results have what the stages saw of the knowledge
-	// Strict ends the graph where a stage has to stop, rather than answer items
-	// without it: figures are then of one method.
+	Ballots bool // records keep the voters' samples, so that elections can be held again
+	Lists   bool // candidates of each retrieve and rerank stage have texts
+	Basis   bool // results record what the stages saw of the knowledge
+	// Strict ends the graph if a stage has to stop, rather than answering items without it: all
+	// figures then come from one method.
 	Strict bool
-	// Ask decides whether a voter that calls a service is asked about the item of a line,
-	// each time before it is, resamples included. Where it is not, it is as if its when rule
-	// did not hold. nil: it is asked.
+	// Ask decides, before each call of a voter that calls a service, resamples included, whether
+	// the voter is asked about the item of a line. If not, it is as if its when rule did not hold.
+	// nil: the voter is asked.
 	Ask func(s *pipeline.Stage, line int, item sdk.Item) bool
-	// Refuses reports whether every call that a stage asks its host for is refused from
-	// now on. A stage that had to stop is then still asked about the items that it had
-	// been given: what the response cache holds, it answers. nil: none is asked.
+	// Refuses reports whether the host refuses every call of a stage from now on. Such a stage,
+	// though it had to stop, is still asked about the items it already has: it answers those in the
+	// response cache. nil: no stopped stage is asked.
 	Refuses func(*pipeline.Stage) bool
-	// Holdout are the items, where those are rows of a knowledge that are held out of it;
-	// nil: they are none.
+	// Holdout is set if the items are rows held out of a knowledge; nil: they are not.
 	Holdout *fitted.HeldOut
-	Observe outcome.Observer       // hears of calls; nil: nobody listens
+	Observe outcome.Observer       // gets the calls; nil: no observer
 	Calls   bool                   // with Holdout: stages that ask services run, and the election
-	Waits   *terminal.WaitReporter // hears what stages wait for; nil: nobody does
-	Pending *retry.Handles         // handles of results that come later; nil: those are errors
-	Fitted  string                 // folder of what stages learn from knowledge
-	Scratch func() (string, error) // makes a folder in its place where that cannot be written; may be nil
-	Fitting terminal.ProgressFunc  // of stages, as "sample.mine", that learn
+	Waits   *terminal.WaitReporter // gets what stages wait for; nil: no reports
+	Pending *retry.Handles         // handles of results that come later; nil: such results are errors
+	Fitted  string                 // folder for what stages learn from knowledge
+	Scratch func() (string, error) // makes a replacement folder if Fitted cannot be written; may be nil
+	Fitting terminal.ProgressFunc  // of stages that learn, as "sample.mine"
 }
 
-// Graph is the stages of a pipeline that run.
+// Graph holds the stages of a pipeline that run.
 type Graph struct {
 	pipeline  *pipeline.Pipeline
 	options   Options
 	stages    []*stage // by position in the pipeline; nil: not run
 	retrieve  int      // the last retrieve stage; -1: none
-	found     int      // the last stage that writes candidates: a retrieve or a rerank stage; -1: none
+	found     int      // the last stage that writes candidates (retrieve or rerank); -1: none
 	elect     int      // the last elect stage; -1: none
 	voters    []int
 	network   bool // a stage asks other machines
@@ -62,12 +61,12 @@ type Graph struct {
 	knowledge map[*pipeline.Knowledge]*knowledge.Knowledge
 	labels    map[*pipeline.Knowledge]*rule.LabelSet
 	ending    *ending
-	folders   []func() // remove what stages have learnt for a fold
+	folders   []func() // remove what stages learnt for a fold
 
 	mu     sync.Mutex
-	lost   []bool             // by stage: it, or a fallback of it, had to stop
-	halted []*outcome.Failure // why
-	// elsewhere is what stages have done on other machines.
+	lost   []bool             // by stage: it, or its fallback, had to stop
+	halted []*outcome.Failure // the causes
+	// elsewhere is the work of stages on other machines.
 	elsewhere []outcome.StageTime
 }
 
@@ -75,36 +74,36 @@ type Graph struct {
 type stage struct {
 	*pipeline.Stage
 	graph     *Graph
-	name      string // as results have it: "sample.llm", or "sample.llm, fallback.other"
+	name      string // as in results: "sample.llm", or "sample.llm, fallback.other"
 	index     int
 	in        inputs
 	knowledge *knowledge.Knowledge // of the nearest retrieve stage; nil: none
 	labels    *rule.LabelSet
-	above     *rule.LabelSet // of a retrieve or rerank stage: those that its when rule sees
-	process   any            // nil: it has none, or one for each fold
-	random    sdk.Draw       // examples that it wants of its knowledge
-	shown     bool           // of a retrieve stage: another one reads the texts of its candidates
+	above     *rule.LabelSet // of a retrieve or rerank stage: the labels that its when rule sees
+	process   any            // nil: none, or one for each fold
+	random    sdk.Draw       // random examples that it asks for
+	shown     bool           // of a retrieve stage: another stage reads the texts of its candidates
 	method    method
-	whole     *whole   // of a retrieve stage whose whole rule holds, and of those below it; nil: it searches
+	whole     *whole   // of a retrieve stage whose whole rule holds, and of stages below it; nil: it searches
 	fallbacks []*stage // as Stage.Fallbacks
-	rescue    bool     // it is a fallback itself
-	readers   []*stage // of a prompt stage: those that read its prompts
+	rescue    bool     // it is itself a fallback
+	readers   []*stage // of a prompt stage: stages that read its prompts
 
-	slots       chan struct{}  // holds its calls that are under way; nil: the batches under way are few
-	ending      *ending        // of its waits: it has to stop, or the graph ends
+	slots       chan struct{}  // bounds its concurrent calls; nil: few batches are in work
+	ending      *ending        // ends its waits when it has to stop, or the graph ends
 	stopped     atomic.Bool    // it had to stop
-	spread      atomic.Bool    // a voter: it returns distributions
+	spread      atomic.Bool    // a voter: it returned distributions
 	fingerprint string         // of its process
-	identity    string         // digest of all that what it makes of a row depends on
-	learnt      string         // names what it has learnt; empty: nothing
-	resolved    map[string]any // by its process
+	identity    string         // digest of all that its output for a row depends on
+	learnt      string         // identifies what it learnt; empty: nothing
+	resolved    map[string]any // arguments that its process chose
 	rows        atomic.Int64
 	busy        atomic.Int64
 }
 
 func (s *stage) String() string { return s.Block + "." + s.Name }
 
-// New finds out which stages of a pipeline run and what each reads from.
+// New returns the graph of the stages of a pipeline that run, with their inputs.
 func New(p *pipeline.Pipeline, o Options) *Graph {
 	o.Observe = outcome.ObserverOr(o.Observe)
 	g := &Graph{
@@ -150,14 +149,14 @@ func New(p *pipeline.Pipeline, o Options) *Graph {
 	}
 	for i, s := range g.stages {
 		if s != nil && s.Block == "prompt" && len(s.readers) == 0 && o.Holdout != nil {
-			g.stages[i] = nil // those that would read its prompts do not run
+			g.stages[i] = nil // the stages that read its prompts do not run
 		}
 	}
 	g.voters = in.voters
 	return g
 }
 
-// needs returns all stages that stage i waits for, directly or not, in file order.
+// needs returns all stages that stage i waits for, directly or indirectly, in file order.
 func (g *Graph) needs(i int) []int {
 	all := make([]bool, i)
 	var add func(int)
@@ -179,7 +178,7 @@ func (g *Graph) needs(i int) []int {
 	return sorted
 }
 
-// Labels are those of the knowledge that the last retrieve stage searches.
+// Labels returns the labels of the knowledge that the last retrieve stage searches.
 func (g *Graph) Labels() []string {
 	if g.retrieve < 0 {
 		return nil
@@ -187,7 +186,7 @@ func (g *Graph) Labels() []string {
 	return g.knowledge[g.stages[g.retrieve].Retrieve.From].Labels
 }
 
-// Knowledge returns what is searched, in file order.
+// Knowledge returns the searched knowledge, in file order.
 func (g *Graph) Knowledge() []*knowledge.Knowledge {
 	var all []*knowledge.Knowledge
 	for _, block := range g.pipeline.Knowledge() {
@@ -198,7 +197,7 @@ func (g *Graph) Knowledge() []*knowledge.Knowledge {
 	return all
 }
 
-// NewRecord begins the way of an item.
+// NewRecord returns the record of a row.
 func (g *Graph) NewRecord(row source.Row) *Record {
 	rec := &Record{Row: row, id: row.ID, outputs: make([]output, len(g.stages))}
 	if rec.id == "" {
@@ -207,8 +206,8 @@ func (g *Graph) NewRecord(row source.Row) *Record {
 	return rec
 }
 
-// Decisions are what people have decided about texts, where the pipeline elects labels of a
-// knowledge none of whose entries is held out.
+// Decisions returns people's decisions about texts, if the pipeline elects labels of a knowledge
+// and holds none of its entries out.
 func (g *Graph) Decisions() reviewed.Decisions {
 	if g.elect < 0 || g.retrieve < 0 || g.options.Holdout != nil {
 		return nil

@@ -11,28 +11,27 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file is how the engine asks for the process of a stage: the request, and
-// the function that answers it. Whoever opens a pipeline gives the function: the
-// command starts processes by package host, a test opens stages in memory.
+// This file defines how the engine asks for a stage's process: the request, and the function that
+// answers it. The opener of a pipeline provides the function: the command starts processes by
+// package host, a test opens stages in memory.
 //
-// It starts nothing itself.
+// This file starts nothing itself.
 
-// Launch starts the process of a stage. What it returns implements the sdk's interface
-// of the stage's kind; of an embed stage generation.Embedder, of a store stage
-// generation.Store.
+// Launch starts the process of a stage. Its result implements the sdk's interface of the stage's
+// kind; for an embed stage generation.Embedder, for a store stage generation.Store.
 type Launch func(context.Context, LaunchRequest) (any, error)
 
 // LaunchRequest says which process to start.
 type LaunchRequest struct {
 	Stage     *pipeline.Stage
-	Knowledge string // the block that the stage stands in, if that is a knowledge
+	Knowledge string // the knowledge block that has the stage, if any
 	State     []byte // of a fitted embedder
 	StateDir  string // of a stage that learns from a knowledge; empty: its usual one
-	HeldOut   bool   // its items are rows of a knowledge: what it says of them in logs concerns nobody
+	HeldOut   bool   // its items are rows of a knowledge: its log messages about them do not matter
 
 }
 
-// LaunchKnowledge starts the stages of a knowledge block by start.
+// LaunchKnowledge returns a Starter of the stages of a knowledge block.
 func LaunchKnowledge(block *pipeline.Knowledge, start Launch) generation.Starter {
 	return &launcher{block: block, start: start}
 }

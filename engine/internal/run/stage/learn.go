@@ -18,8 +18,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// free returns a stage as it runs where rows are held out, without the fallbacks that
-// ask services; nil: it does not run, as it asks one itself or is an election.
+// free returns the form of a stage for held-out rows, without fallbacks that ask services; nil: it
+// does not run, since it asks one itself or is an election.
 func free(s *pipeline.Stage) *pipeline.Stage {
 	if s.Block == "elect" || s.Info.Network {
 		return nil
@@ -29,7 +29,7 @@ func free(s *pipeline.Stage) *pipeline.Stage {
 	return &one
 }
 
-// runs returns a stage of the pipeline as the graph runs it; nil: it does not.
+// runs returns the form in which the graph runs a stage; nil: it does not.
 func (o *Options) runs(s *pipeline.Stage) *pipeline.Stage {
 	switch {
 	case o.Holdout == nil:
@@ -41,9 +41,9 @@ func (o *Options) runs(s *pipeline.Stage) *pipeline.Stage {
 }
 
 // HoldOut returns a graph for items that are rows held out of the knowledge. It shares the
-// knowledge of g, and has processes of its own, which done ends: of a stage that learns
-// one for each fold. With calls it keeps ballots, services are asked, and the election is
-// that of g; else neither takes part.
+// knowledge of g, and has its own processes, which done ends; a stage that learns has one per fold.
+// With calls, it keeps ballots, asks services and holds the election of g; otherwise services and
+// the election do not take part.
 func (g *Graph) HoldOut(ctx context.Context, rows *fitted.HeldOut, calls bool, start Launch) (held *Graph, done func(), err error) {
 	o := Options{Holdout: rows, Calls: calls, Ballots: calls, Strict: true, Refuses: g.options.Refuses, Fitted: g.options.Fitted, Scratch: g.options.Scratch, Fitting: g.options.Fitting}
 	held = New(g.pipeline, o)
@@ -79,12 +79,11 @@ func (g *Graph) HoldOut(ctx context.Context, rows *fitted.HeldOut, calls bool, s
 	return held, done, nil
 }
 
-// heldBatch is how many rows that are held out travel together.
+// heldBatch is how many held-out rows travel together.
 const heldBatch = 64
 
-// voted takes held-out rows through the graph, and returns them in their order with the
-// votes that count for an election. Rows that fail are left out; if all do, that is an
-// error.
+// voted takes held-out rows through the graph, and returns them in order with the votes that count
+// for an election. It leaves out rows that fail; if all fail, it returns an error.
 func (g *Graph) voted(ctx context.Context, election *stage) (rows []sdk.TrainingRow, err error) {
 	items, needs := g.options.Holdout.Items, append(slices.Clone(election.in.needs), election.index)
 	for some := range slices.Chunk(items, heldBatch*Window) {
@@ -99,7 +98,7 @@ func (g *Graph) voted(ctx context.Context, election *stage) (rows []sdk.Training
 				return nil
 			})
 		}
-		_ = group.Wait() // its functions return nil: every error is a record's
+		_ = group.Wait() // the functions return nil: every error belongs to a record
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -122,12 +121,12 @@ func (g *Graph) voted(ctx context.Context, election *stage) (rows []sdk.Training
 	return nil, err
 }
 
-// maxVoted is on how many rows of a knowledge voters vote for an election to learn from.
-// It has a weight for each voter, which more rows hardly make better; voters that learn
-// are fitted to fewer folds for it.
+// maxVoted limits the rows of a knowledge whose votes an election learns from. It learns a weight
+// for each voter, which more rows hardly improve; with fewer rows, voters that learn need fewer
+// folds.
 const maxVoted = 1000
 
-// learning is what a stage learns, and from what.
+// learning returns the Job by which a stage learns.
 func (s *stage) learning(start Launch) fitted.Job {
 	j := fitted.Job{
 		Dir: s.graph.options.Fitted, Scratch: s.graph.options.Scratch, Stage: s.Stage, Knowledge: s.knowledge,
@@ -149,8 +148,8 @@ func (s *stage) progress(step terminal.ProgressStep) {
 	s.graph.options.Fitting.Report(step)
 }
 
-// votes returns rows of the knowledge with the votes on them of the voters above an
-// election. Each row was held out, and no service is asked.
+// votes returns rows of the knowledge with the votes of the voters above an election. Each row was
+// held out, and no service is asked.
 func (s *stage) votes(ctx context.Context, start Launch) ([]sdk.TrainingRow, error) {
 	if !slices.ContainsFunc(s.in.voters, func(v int) bool { return free(s.graph.stages[v].Stage) != nil }) {
 		return nil, nil
@@ -167,7 +166,7 @@ func (s *stage) votes(ctx context.Context, start Launch) ([]sdk.TrainingRow, err
 	return held.voted(ctx, s)
 }
 
-// Choose chooses at most n rows of the knowledge of the election to be held out of it.
+// Choose selects at most n rows to hold out of the election's knowledge.
 func (g *Graph) Choose(ctx context.Context, n int) (*fitted.HeldOut, error) {
 	if g.elect < 0 || g.stages[g.elect].knowledge == nil {
 		return nil, errors.New("no election stands below a retrieve stage")
@@ -180,8 +179,8 @@ func (g *Graph) Choose(ctx context.Context, n int) (*fitted.HeldOut, error) {
 	return fitted.HoldOut(ctx, k, n, centroids)
 }
 
-// votesFrom identifies what the votes depend on that an election learns from: the stages
-// that give them, and which of them count.
+// votesFrom identifies all that the votes for an election depend on: the stages that give them, and
+// which votes count.
 func (s *stage) votesFrom() string {
 	p, fingerprints := *s.graph.pipeline, []string{}
 	p.Stages = nil
@@ -202,8 +201,8 @@ func (s *stage) votesFrom() string {
 	return fmt.Sprint(pipeline.PartDigests(&p), strings.Join(fingerprints, "\n"))
 }
 
-// fold gives a stage that learns a process for each fold of the rows that are held out,
-// fitted without them.
+// fold gives a stage that learns one process for each fold of the held-out rows, fitted without
+// that fold.
 func (s *stage) fold(ctx context.Context, job fitted.Job) (err error) {
 	held := s.graph.options.Holdout
 	methods := make([]method, held.Folds)

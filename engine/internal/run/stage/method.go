@@ -20,18 +20,18 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// call does the stage's work in batches of its size, a few at a time. It returns an
-// error or nil for each record.
+// call calls the stage in batches of its size, a few at a time. It returns an error or nil for each
+// record.
 func (s *stage) call(ctx context.Context, records []*Record) []error {
 	errs := make([]error, len(records))
 	var g errgroup.Group
 	switch {
 	case s.Gathers():
 	case s.graph.gathers && s.Info.Network:
-		g.SetLimit(most) // its slots let few of them through
+		g.SetLimit(most) // the slots let only few through
 	case s.graph.gathers:
-		g.SetLimit(Window * max(s.Workers, 1)) // for there are no batches side by side
-	case !s.Info.Network && !s.Info.Pends: // there its slots are the limit
+		g.SetLimit(Window * max(s.Workers, 1)) // the batches of the input do not run side by side
+	case !s.Info.Network && !s.Info.Pends: // otherwise the slots are the limit
 		g.SetLimit(max(s.Workers, 1))
 	}
 	for rest, failed := records, errs; len(rest) > 0; {
@@ -43,29 +43,29 @@ func (s *stage) call(ctx context.Context, records []*Record) []error {
 			return nil
 		})
 	}
-	_ = g.Wait() // its functions return nil: every error is a record's
+	_ = g.Wait() // the functions return nil: every error belongs to a record
 	return errs
 }
 
 const (
-	// together is how many items a stage that names no batch size gets at a time where all
-	// items of the input travel together.
+	// together is the batch size of a stage that names none, if all items of the input travel
+	// together.
 	together = 64
-	// most is how many calls of a stage wait for its slots at a time there.
+	// most is the number of calls of a stage that then wait for its slots at a time.
 	most = 4096
-	// gathered is how many bytes of items a stage gets at a time that asks in batches: less
-	// than a message holds.
+	// gathered limits the bytes of items in one call of a stage that asks in batches: less than a
+	// message holds.
 	gathered = wire.MaxMessage / 2
 )
 
-// size is how many of the records the stage's next call takes, from the first on.
+// size returns how many records, from the first on, go into the stage's next call.
 func (s *stage) size(records []*Record) int {
 	size := s.Batch
 	switch {
 	case s.Gathers():
 		return s.heavy(records, min(cmp.Or(size, Gathered), len(records)))
 	case size == 0 && s.whole != nil:
-		size = 1 // each record may bring all of the knowledge
+		size = 1 // each record may hold the whole knowledge
 	case size == 0:
 		size = s.Info.Batch
 	}
@@ -75,13 +75,13 @@ func (s *stage) size(records []*Record) int {
 	return min(cmp.Or(size, len(records)), len(records))
 }
 
-// heavy is how many of the first n records fit into gathered bytes, but at least one.
+// heavy returns how many of the first n records fit into gathered bytes, but at least one.
 func (s *stage) heavy(records []*Record, n int) int {
 	bytes := 0
 	for i, rec := range records[:n] {
 		row, err := wire.EncodeBatch(sdk.Batch{Items: []sdk.Item{s.item(rec)}}, s.Info.Reads)
 		if err != nil {
-			continue // it fails alone
+			continue // the record fails alone
 		}
 		if bytes += proto.Size(row); bytes > gathered && i > 0 {
 			return i
@@ -90,8 +90,7 @@ func (s *stage) heavy(records []*Record, n int) int {
 	return n
 }
 
-// callWithRetries invokes the stage, and again with the records that failed in a way
-// that may pass.
+// callWithRetries calls the stage, and again for records whose failure may pass.
 func (s *stage) callWithRetries(ctx context.Context, records []*Record, errs []error) {
 	call := func(ctx context.Context, at []int) error {
 		some := make([]*Record, len(at))
@@ -117,7 +116,7 @@ func (s *stage) callWithRetries(ctx context.Context, records []*Record, errs []e
 	copy(errs, w.Do(ctx, len(records)))
 }
 
-// key identifies an item for results that come later: by all that the stage sees of it.
+// key identifies an item for results that come later, by all that the stage sees of it.
 func (s *stage) key(rec *Record) string {
 	item := s.item(rec)
 	row, err := wire.EncodeBatch(sdk.Batch{Items: []sdk.Item{item}}, s.Info.Reads)
@@ -126,7 +125,7 @@ func (s *stage) key(rec *Record) string {
 		raw, err = proto.MarshalOptions{Deterministic: true}.Marshal(row)
 	}
 	if err != nil {
-		return retry.HandleKey(s.identity, item.ID, err.Error()) // it cannot be sent, either
+		return retry.HandleKey(s.identity, item.ID, err.Error()) // such an item cannot be sent, either
 	}
 	return retry.HandleKey(s.identity, string(raw), strconv.Itoa(item.Drawn))
 }
@@ -145,9 +144,8 @@ func (g *Graph) Settle(records []*Record) error {
 	return g.options.Pending.Settle(keys)
 }
 
-// invoke makes one call.
 func (s *stage) invoke(ctx context.Context, records []*Record) error {
-	if s.slots != nil { // before the time of the call begins
+	if s.slots != nil { // before the call's time begins
 		select {
 		case s.slots <- struct{}{}:
 			defer func() { <-s.slots }()
@@ -172,12 +170,12 @@ func (s *stage) invoke(ctx context.Context, records []*Record) error {
 	return err
 }
 
-// Gathered is how many items travel together where a stage asks a service in batches: as
-// many as such a batch takes.
+// Gathered limits how many items travel together if a stage asks a service in batches: as many as
+// such a batch takes.
 const Gathered = 50_000
 
-// Gathers reports whether a stage asks a service in batches: then all items of the input
-// travel together, up to Gathered.
+// Gathers reports whether a stage asks a service in batches: all items of the input then travel
+// together, up to Gathered.
 func Gathers(p *pipeline.Pipeline) bool {
 	for i, s := range p.Stages {
 		if s.Enabled && p.Used(i) && (s.Gathers() || slices.ContainsFunc(s.Fallbacks, func(f pipeline.Fallback) bool { return f.Stage.Gathers() })) {
@@ -187,13 +185,12 @@ func Gathers(p *pipeline.Pipeline) bool {
 	return false
 }
 
-// Window is how many batches are under way at a time where all stages work on this
-// machine: enough to keep every stage busy while the slowest one works on another
-// batch.
+// Window is the number of batches in work at a time if all stages run on this machine: enough to
+// keep every stage busy while the slowest works on another batch.
 const Window = 4
 
-// Calls is the most calls that any one stage may have under way at its service; 0: no stage
-// asks a service.
+// Calls returns the most concurrent calls of any one stage to its service; 0: no stage asks a
+// service.
 func Calls(p *pipeline.Pipeline) int {
 	most := 0
 	for i, s := range p.Stages {
@@ -218,10 +215,9 @@ func callsOf(s *pipeline.Stage) int {
 	return s.Concurrency()
 }
 
-// slotsOf bounds the calls of a stage that are under way. A network stage has more
-// than its service takes, so that the next one is ready when a call ends, yet not so
-// many that they spend their time waiting. A local stage beside it would otherwise be
-// called by every batch at once.
+// slotsOf limits the concurrent calls of a stage. A network stage gets more slots than its service
+// takes, so that the next call is ready when one ends, but not so many that calls spend their time
+// waiting. The limit also keeps every batch from calling a local stage beside it at once.
 func (g *Graph) slotsOf(s *pipeline.Stage) chan struct{} {
 	switch {
 	case !g.network:
@@ -234,11 +230,11 @@ func (g *Graph) slotsOf(s *pipeline.Stage) chan struct{} {
 	return make(chan struct{}, min(2*s.Concurrency(), wire.Window))
 }
 
-// method does a stage's work on some records and writes to their outputs. It returns
-// sdk.RowErrors where single rows failed.
+// method does a stage's work on records and writes their outputs. It returns sdk.RowErrors if
+// single rows failed.
 type method func(ctx context.Context, records []*Record) error
 
-// methodOf returns what a stage's process does.
+// methodOf returns the method of a stage with this process.
 func (s *stage) methodOf(process any) (method, error) {
 	switch s.Kind {
 	case "":
@@ -275,7 +271,7 @@ func (s *stage) methodOf(process any) (method, error) {
 	return nil, fmt.Errorf("%s: %q does not do the work of its kind", s, s.Use)
 }
 
-// methodBy calls a plugin's stage with items and sets what it returns for each.
+// methodBy returns a method that calls a plugin's stage with items and sets the value for each.
 func methodBy[T any](s *stage, process any, call func(context.Context, sdk.Batch) ([]T, error), set func(*Record, T)) method {
 	if d, ok := process.(sdk.Drawer); ok && s.Info.Reads.Has(sdk.ColumnRandom) {
 		s.random = d.Random()
@@ -321,19 +317,19 @@ func (s *stage) draw(ctx context.Context, records []*Record) ([][]sdk.Candidate,
 	}
 	ids := make([]string, len(records))
 	for i, rec := range records {
-		ids[i] = cmp.Or(rec.Row.ID, rec.Row.Text) // a line's number would be another one after a line that is added
+		ids[i] = cmp.Or(rec.Row.ID, rec.Row.Text) // not the line number, which changes when a line is added above
 	}
 	return s.knowledge.Random(ctx, ids, s.random, s.graph.options.Holdout.Of(s.knowledge))
 }
 
-// sample adds what a voter returned to the samples that it gave before.
+// sample adds new samples of a voter to its earlier ones.
 func (s *stage) sample(rec *Record, samples []sdk.Sample) {
 	for i := range samples {
 		samples[i].Voter = s.Name
 		if len(samples[i].Answers) > 1 {
 			s.spread.Store(true)
 		}
-		for j := range samples[i].Answers { // whatever the plugin says of that
+		for j := range samples[i].Answers { // overrides the plugin's own value
 			samples[i].Answers[j].Accepted = samples[i].Answers[j].Reason == ""
 		}
 	}
@@ -341,8 +337,7 @@ func (s *stage) sample(rec *Record, samples []sdk.Sample) {
 	out.samples = append(out.samples, samples...)
 }
 
-// rerank sets the best of the candidates above by a reranker's scores. Their dense and
-// lexical scores stay.
+// rerank sets the best candidates by a reranker's scores. They keep their dense and lexical scores.
 func (s *stage) rerank(rec *Record, ranked []sdk.Ranked) {
 	above := rec.outputs[s.in.found].candidates
 	best := make([]sdk.Candidate, min(len(ranked), s.TopK))
@@ -354,9 +349,9 @@ func (s *stage) rerank(rec *Record, ranked []sdk.Ranked) {
 	out.candidates, out.reranked = best, true
 }
 
-// passOn hands on the candidates above of those records that the stage did not rerank:
-// its when rule does not hold for them, or its failure is skipped. There are as many of
-// them as of others, unless they are a knowledge as a whole.
+// passOn passes on the candidates above for records that the stage did not rerank, because its when
+// rule does not hold or its failure is skipped. It passes on TopK of them, unless they are a whole
+// knowledge.
 func (s *stage) passOn(records []*Record) {
 	for _, rec := range records {
 		out := &rec.outputs[s.index]
@@ -372,12 +367,12 @@ func (s *stage) passOn(records []*Record) {
 	}
 }
 
-// maxPrototypes bounds how many centroids a voter sees per item: the softmax over the
-// rest is far below any weight that decides.
+// maxPrototypes limits the centroids per item that a voter sees: the softmax over the rest is far
+// below any weight that decides.
 const maxPrototypes = 256
 
-// search is what a retrieve stage does: it searches the knowledge, and the label centroids where a
-// stage reads them, and embeds items where one reads vectors.
+// search is the work of a retrieve stage: it searches the knowledge. If a stage reads centroids it
+// searches the label centroids too, and if one reads vectors it embeds the items.
 type search struct {
 	*stage
 	ranking    sdk.Ranking
@@ -400,13 +395,13 @@ func (s *stage) searcher() method {
 		}
 	}
 	s.shown = c.ranking.Texts || s.graph.elect < 0
-	// Without an election the candidates are the answer, and with Options.Lists people look at
-	// the lists: both need texts.
+	// Without an election the candidates are the answer, and with Options.Lists people look at the
+	// lists: both uses need texts.
 	c.ranking.Texts = c.ranking.Texts || s.graph.elect < 0 && held == nil || s.graph.options.Lists
 	return c.find
 }
 
-// find searches the knowledge for records, without the entries that Options.Holdout holds out.
+// find searches the knowledge for records, without the entries that Options.Holdout excludes.
 func (c search) find(ctx context.Context, records []*Record) error {
 	held := c.graph.options.Holdout
 	heldOut := held.Of(c.knowledge)
@@ -446,10 +441,10 @@ func (c search) find(ctx context.Context, records []*Record) error {
 	return nil
 }
 
-// embed returns the vectors of queries, of which the search may have some already, and the centroids
-// nearest to them; nil: no stage reads them. Rows that fail are added to failed.
+// embed returns the vectors of queries, keeping those that the search made, and the centroids
+// nearest to them; nil: no stage reads them. It adds failed rows to failed.
 func (c search) embed(ctx context.Context, queries []sdk.Query, vectors [][]float32, failed sdk.RowErrors) (_ [][]float32, nearest [][]sdk.Candidate, err error) {
-	if c.embedded && vectors == nil && !c.rescue { // a fallback works without what may have failed
+	if c.embedded && vectors == nil && !c.rescue { // a fallback does without what may have failed
 		texts := make([]string, len(queries))
 		for i, q := range queries {
 			texts[i] = q.Text
@@ -478,21 +473,21 @@ func (s *stage) rulesRead(name string) bool {
 	return s.When.Reads(name) || s.Keep.Reads(name) || s.Accept.Reads(name) || s.Flag.Reads(name)
 }
 
-// trace is what happened to an item at a stage, beside what the stage wrote.
+// trace records what happened to an item at a stage, besides the stage's output.
 type trace struct {
 	rules   []outcome.Rule
 	retries []outcome.Retry
 }
 
-// maxRetries is how many causes of one stage are counted apart for an item.
+// maxRetries limits the causes per item and stage that are counted apart.
 const maxRetries = 4
 
-// note notes that a rule of a stage decided something about the item.
+// note records that a rule of a stage decided something about the item.
 func (r *Record) note(s *stage, rule outcome.Rule) {
 	rule.Stage = s.name
 	rules := &r.outputs[s.index].rules
 	for i := range *rules {
-		if old := &(*rules)[i]; old.Stage == rule.Stage && old.Rule == rule.Rule { // of answers that the stage was asked for again
+		if old := &(*rules)[i]; old.Stage == rule.Stage && old.Rule == rule.Rule { // add up over resampled answers
 			old.N, old.Of = old.N+rule.N, old.Of+rule.Of
 			return
 		}
@@ -505,7 +500,7 @@ func (r *Record) noted(s *stage, rule string) bool {
 	return slices.ContainsFunc(r.outputs[s.index].rules, func(old outcome.Rule) bool { return old.Stage == s.name && old.Rule == rule })
 }
 
-// retried notes that a stage is called again about the item.
+// retried records a repeated call of a stage about the item.
 func (r *Record) retried(s *stage, why string) {
 	all := &r.outputs[s.index].retries
 	for i := range *all {
@@ -517,9 +512,9 @@ func (r *Record) retried(s *stage, why string) {
 	*all = append(*all, outcome.Retry{Stage: s.name, Why: why, Times: 1})
 }
 
-// noting wraps a call of the stage: each record that it is repeated for notes why.
+// noting wraps a call of the stage: for each repeated record it records the cause.
 func (s *stage) noting(records []*Record, call func(context.Context, []int) error) func(context.Context, []int) error {
-	var failed map[int]error // by position, when it was last called
+	var failed map[int]error // by position, from the last call
 	return func(ctx context.Context, at []int) error {
 		if failed != nil {
 			for _, n := range at {
@@ -546,7 +541,7 @@ func (s *stage) noting(records []*Record, call func(context.Context, []int) erro
 	}
 }
 
-// trace adds to a result what decided it.
+// trace adds to a result the lists, rules and retries that led to it.
 func (g *Graph) trace(rec *Record, result *outcome.Result) {
 	lists := 0
 	for _, s := range g.stages {

@@ -15,8 +15,8 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// Record is an item on its way. Each stage writes to its own output only, so that
-// stages can work on the same record at the same time.
+// Record is an item in work. Each stage writes only to its own output, so that stages can work on
+// the same record at the same time.
 type Record struct {
 	Row   source.Row
 	Given *Given // nil: the stages answer
@@ -27,30 +27,30 @@ type Record struct {
 	outputs []output // by stage
 	verdict sdk.Verdict
 	flagged bool
-	texts   bool                 // its candidates are shown, so they have texts
-	follow  func(Step)           // hears of each stage that is done with it; nil: nobody does
-	ballots map[int][]sdk.Sample // by stage: what voters returned; nil: not kept
+	texts   bool                 // its candidates are shown, so they need texts
+	follow  func(Step)           // called when a stage is done with the item; nil: no callback
+	ballots map[int][]sdk.Sample // the voters' samples by stage; nil: not kept
 }
 
-// Given is an answer that does not come from this machine's stages: none of them is called.
+// Given is an answer from elsewhere: none of this machine's stages is called.
 type Given struct {
 	From   Origin
-	Result outcome.Result // without what comes from the row
-	Left   bool           // it is left for a resumed run; see Graph.Result
+	Result outcome.Result // without the fields that the row sets
+	Left   bool           // the item is left for a resumed run; see Graph.Result
 }
 
-// Origin says where an answer comes from.
+// Origin is the source of an answer.
 type Origin uint8
 
-// Where answers come from, if not from this machine's stages.
+// Origins of answers that are not from this machine's stages.
 const (
-	Earlier Origin = iota // the journal has it, of an earlier part of the run
+	Earlier Origin = iota // the journal, from an earlier part of the run
 	Taken                 // another run
-	Person                // somebody has decided about the text
+	Person                // a person's decision about the text
 	Machine               // another machine of the run
 )
 
-// Kept is an answer that a journal kept: of the result, what the stages made.
+// Kept returns an answer that a journal kept, with those parts of the result that stages made.
 func Kept(from Origin, r outcome.Result) *Given {
 	return &Given{From: from, Result: outcome.Result{
 		Answer: r.Answer, Agreement: r.Agreement, Confidence: r.Confidence, Reason: r.Reason, Flagged: r.Flagged,
@@ -59,34 +59,34 @@ func Kept(from Origin, r outcome.Result) *Given {
 	}}
 }
 
-// From reports whether the item's answer is of an origin.
+// From reports whether the item's answer has this origin.
 func (r *Record) From(o Origin) bool { return r.Given != nil && r.Given.From == o }
 
-// Open reports whether the stages have to be asked about the item: its row can be used, and nothing
-// has given an answer.
+// Open reports whether stages must be asked about the item: its row is usable, and it has no answer
+// yet.
 func (r *Record) Open() bool { return r.Row.Err == nil && r.Given == nil }
 
-// output is what one stage wrote for one item.
+// output is the output of one stage for one item.
 type output struct {
 	trace
 	failure    *outcome.Failure
 	skipped    *outcome.Failure // the stage failed and has on_error = "skip", or abstains
-	refused    bool             // a voter's service refuses the item, so that it abstains
-	missing    *outcome.Failure // the stage had to stop, or needs one that had to
-	withheld   bool             // Options.Ask does not want the voter asked
+	refused    bool             // the voter's service refuses the item, so the voter abstains
+	missing    *outcome.Failure // the stage had to stop, or needs a stage that had to
+	withheld   bool             // Options.Ask excludes the voter
 	idle       bool             // the stage's when rule does not hold
-	filter     *sdk.Filter      // of a retrieve stage: what it searches for this item
+	filter     *sdk.Filter      // of a retrieve stage: its filter for this item
 	vector     []float32
 	candidates []sdk.Candidate
-	reranked   bool // candidates are what a rerank stage made of them
+	reranked   bool // a rerank stage made the candidates
 	prototypes []sdk.Candidate
 	prompts    []sdk.Prompt
 	samples    []sdk.Sample
 	collected  []string // keys of results that came later
-	drawn      string   // digest of the random examples that the stage was given; empty: none
+	drawn      string   // digest of the random examples that the stage got; empty: none
 }
 
-// ID is that of the row, or its line where it has none.
+// ID returns the row's id or, if it has none, its line.
 func (r *Record) ID() string { return r.id }
 
 func (r *Record) fail(s *stage, err error) {
@@ -122,22 +122,22 @@ func (r *Record) samples(stages []int) []sdk.Sample {
 	return all
 }
 
-// inputs are the stages that another stage reads from: the nearest above that writes a
-// column, or all voters above. Those that are not among needs may still be at work
-// when the stage is: it must not look at their outputs.
+// inputs are the stages whose outputs another stage reads: the nearest above that writes a column,
+// or all voters above. A stage must not read outputs of stages outside needs: they may still be at
+// work.
 type inputs struct {
 	retrieve int // -1: none
-	found    int // the nearest that writes candidates: a retrieve or a rerank stage
+	found    int // the nearest stage that writes candidates: retrieve or rerank
 	prompt   int
 	voters   []int
-	needs    []int // all stages that must be done first, transitively
-	firm     []int // of an election: what it cannot be held without; a voter, if one of its rules names it
+	needs    []int // all stages that must finish first, transitively
+	firm     []int // of an election: stages that it needs; a voter, if one of its rules names it
 }
 
-// sees reports whether the stage may look at another's output.
+// sees reports whether the stage may read another's output.
 func (in inputs) sees(stage int) bool { return stage >= 0 && slices.Contains(in.needs, stage) }
 
-// item puts together what a stage gets to see.
+// item returns the parts of an item that a stage reads.
 func (s *stage) item(r *Record) sdk.Item {
 	it := sdk.Item{ID: r.id, Text: r.Row.Text, Meta: r.Row.Meta}
 	if s.in.sees(s.in.retrieve) {
@@ -158,7 +158,7 @@ func (s *stage) item(r *Record) sdk.Item {
 	return it
 }
 
-// rejections are what a voter is shown of its samples none of whose answers is accepted.
+// rejections returns, for a voter, those of its samples that have no accepted answer.
 func rejections(samples []sdk.Sample) []sdk.Rejection {
 	var all []sdk.Rejection
 	for _, s := range samples {
@@ -175,15 +175,15 @@ func rejections(samples []sdk.Sample) []sdk.Rejection {
 	return all
 }
 
-// forgetTexts drops what models wrote, which nobody reads once no answer of theirs is asked for again.
+// forgetTexts drops texts of models, which nobody reads once the voter is not asked again.
 func (r *Record) forgetTexts(stage int) {
 	for i := range r.outputs[stage].samples {
 		r.outputs[stage].samples[i].Text = ""
 	}
 }
 
-// Result returns what became of an item, and whether it is left for a resumed run:
-// without the voters that are missing there is no answer to it.
+// Result returns the result of an item, and whether the item is left for a resumed run because it
+// has no answer without the voters that are missing.
 func (g *Graph) Result(rec *Record) (result outcome.Result, left bool) {
 	row := rec.Row
 	result = outcome.Result{
@@ -233,7 +233,7 @@ func (g *Graph) Result(rec *Record) (result outcome.Result, left bool) {
 	return result, left
 }
 
-// bill adds to a result what its voters asked and what that took.
+// bill adds to a result the requests, usage and cost of its voters.
 func (g *Graph) bill(rec *Record, result *outcome.Result) {
 	for _, s := range rec.samples(g.voters) {
 		if s.Key != (sdk.Key{}) {
@@ -249,7 +249,7 @@ func (g *Graph) bill(rec *Record, result *outcome.Result) {
 		of.Add(s.Usage)
 		result.Usages[s.Voter] = of
 	}
-	for _, voter := range slices.Sorted(maps.Keys(result.Usages)) { // sums depend on the order
+	for _, voter := range slices.Sorted(maps.Keys(result.Usages)) { // sorted, as floating-point sums depend on the order
 		cost := g.pipeline.Cost(voter, result.Usages[voter])
 		if result.Cost += cost; cost > 0 {
 			if result.Costs == nil {
@@ -260,7 +260,7 @@ func (g *Graph) bill(rec *Record, result *outcome.Result) {
 	}
 }
 
-// withRow returns a result with those fields of another one that come from the row and the pipeline.
+// withRow sets the fields of a result that come from the row and the pipeline.
 func withRow(r, row outcome.Result) outcome.Result {
 	r.Line, r.File, r.FileLine, r.ID, r.Text = row.Line, row.File, row.FileLine, row.ID, row.Text
 	r.Expected, r.Gold, r.Fields = row.Expected, row.Gold, row.Fields
@@ -268,9 +268,9 @@ func withRow(r, row outcome.Result) outcome.Result {
 	return r
 }
 
-// FoundAll returns what the last retrieve or rerank stage leaves for each of some rows that
-// travel together, best first, with texts, or why there is nothing. No stage is called that
-// this one does not need.
+// FoundAll returns, for rows that travel together, the candidates that the last retrieve or rerank
+// stage leaves, best first, with texts, or an error per row. It calls only the stages that this one
+// needs.
 func (g *Graph) FoundAll(ctx context.Context, rows []source.Row) (found [][]sdk.Candidate, errs []error) {
 	found, errs = make([][]sdk.Candidate, len(rows)), make([]error, len(rows))
 	if g.found < 0 {
@@ -309,8 +309,8 @@ func (g *Graph) Around(ctx context.Context, c sdk.Candidate, n int) (sdk.Candida
 	return g.stages[g.found].knowledge.Around(ctx, c, n)
 }
 
-// citations returns what the elected answer cites, in the order in which it does;
-// nil where no voter gave it to a prompt with passages.
+// citations returns the passages that the elected answer cites, in its order; nil if no voter gave
+// it to a prompt with passages.
 func (g *Graph) citations(rec *Record) []outcome.Citation {
 	if rec.verdict.Answer == "" {
 		return nil
@@ -337,8 +337,8 @@ func (g *Graph) citations(rec *Record) []outcome.Citation {
 	return nil
 }
 
-// promptOf returns the prompt that a sample of a voter answers, and the candidates
-// that it was written from. Samples take an item's prompts in turn.
+// promptOf returns the prompt behind a sample of a voter, and the candidates in that prompt's
+// source. Samples take an item's prompts in turn.
 func (g *Graph) promptOf(rec *Record, voter, sample int) (sdk.Prompt, []sdk.Candidate) {
 	in := g.stages[voter].in
 	if !in.sees(in.prompt) || len(rec.outputs[in.prompt].prompts) == 0 {
@@ -352,17 +352,16 @@ func (g *Graph) promptOf(rec *Record, voter, sample int) (sdk.Prompt, []sdk.Cand
 	return prompts[sample%len(prompts)], found
 }
 
-// accepts reports whether an answer is among the accepted ones of a sample.
+// accepts reports whether a sample has this answer, accepted.
 func accepts(s sdk.Sample, label string) bool {
 	return slices.ContainsFunc(s.Answers, func(a sdk.Answer) bool { return a.Accepted && a.Label == label })
 }
 
-// notAnswered is why there is no answer where the voters say that the passages in their
-// prompts do not give one.
+// notAnswered is the Reason if voters say that the passages in their prompts give no answer.
 const notAnswered = "the passages do not answer this"
 
-// decide sets what an election decides. That no label fits means another thing where
-// the answers are texts.
+// decide sets the verdict of an election. If answers are texts, "no label fits" gets another
+// reason.
 func (s *stage) decide(rec *Record, verdict sdk.Verdict) {
 	rec.verdict = verdict
 	if verdict.Answer != "" || verdict.Reason != ballot.NoLabelFits {

@@ -12,8 +12,8 @@ import (
 	"github.com/racflow/racflow/sdk/ballot"
 )
 
-// mayAbstain reports whether a failure of an item is that a voter's service refuses it,
-// and others can vote. Whether they have, only the election knows.
+// mayAbstain reports whether an item failed because a voter's service refuses it, and other voters
+// exist. Whether they voted, only the election knows.
 func (s *stage) mayAbstain(f *outcome.Failure) bool {
 	if sdk.CodeOf(f.Err) != sdk.CodeRefused || s.graph.elect < 0 {
 		return false
@@ -22,7 +22,7 @@ func (s *stage) mayAbstain(f *outcome.Failure) bool {
 	return len(voters) > 1 && slices.Contains(voters, s.index)
 }
 
-// insist fails an item for which nobody has voted, as its voters abstain.
+// insist fails an item without a vote whose voters abstained.
 func (s *stage) insist(rec *Record) {
 	for _, v := range s.in.voters {
 		if out := &rec.outputs[v]; out.refused && len(rec.samples(s.in.voters)) == 0 {
@@ -31,8 +31,8 @@ func (s *stage) insist(rec *Record) {
 	}
 }
 
-// votes are all answers of an item's voters. One that abstains has a vote without an
-// answer, and with the reason.
+// votes returns all answers of an item's voters. An abstaining voter has a vote with a reason
+// instead of an answer.
 func (g *Graph) votes(rec *Record) []outcome.Vote {
 	all := []outcome.Vote{}
 	for _, v := range g.voters {
@@ -45,7 +45,7 @@ func (g *Graph) votes(rec *Record) []outcome.Vote {
 	return all
 }
 
-// allowed returns the records that a voter is to be asked about (Options.Ask).
+// allowed returns the records that a voter may be asked about (Options.Ask).
 func (s *stage) allowed(records []*Record) []*Record {
 	if !s.paid() {
 		return records
@@ -64,8 +64,8 @@ func (s *stage) paid() bool {
 	return s.graph.options.Ask != nil && s.Kind == sdk.KindSample && s.Info.Network
 }
 
-// mayHold reports whether the when rule of a voter, which does not hold for an item, may
-// do so once the voters above have been asked that were not: it reads their votes.
+// mayHold reports whether a voter's when rule, which does not hold for an item, may hold once
+// earlier voters are asked that Options.Ask excluded: it reads their votes.
 func (s *stage) mayHold(rec *Record) bool {
 	if !s.paid() || !s.When.Reads("margin") && !s.When.Reads("agreement") && !s.When.Reads("votes") {
 		return false
@@ -73,15 +73,14 @@ func (s *stage) mayHold(rec *Record) bool {
 	return slices.ContainsFunc(s.in.voters, func(v int) bool { return rec.outputs[v].withheld })
 }
 
-// env is what the rules of a stage see of a record. Only what the rule reads
-// is computed.
+// env returns what the rules of a stage read of a record. It computes only what this rule reads.
 func (s *stage) env(rec *Record, r *rule.Rule) *rule.Env {
 	e := &rule.Env{Item: s.item(rec), Labels: s.labels}
 	switch {
 	case s.Retrieve == nil && s.Kind != sdk.KindRerank:
-	case r == s.When: // it asks what stands above
+	case r == s.When: // it reads the candidates above
 		e.Labels = s.above
-	default: // keep or fallback: it asks what the stage found
+	default: // keep or fallback: it reads the stage's own candidates
 		e.Item.Candidates = rec.outputs[s.index].candidates
 	}
 	if r.Reads("candidate_labels") {
@@ -130,9 +129,9 @@ func votes(samples []sdk.Sample) []outcome.Vote {
 	return all
 }
 
-// when returns the records that a stage works on: those that nothing has failed on
-// before and for which its when rule holds. Where what it needs is missing, so is the
-// stage.
+// when returns the records that a stage works on: without an earlier failure, and with a when rule
+// that holds. If an input that the stage needs is missing for a record, it marks the stage as
+// missing too.
 func (s *stage) when(ctx context.Context, records []*Record) []*Record {
 	var wanted []*Record
 	for _, rec := range records {
@@ -167,8 +166,7 @@ func (s *stage) when(ctx context.Context, records []*Record) []*Record {
 	return wanted
 }
 
-// filter evaluates what is searched for each record, and returns those for which it
-// can be.
+// filter evaluates the search filter of each record, and returns the records for which that works.
 func (s *stage) filter(ctx context.Context, records []*Record) []*Record {
 	var bound []*Record
 	for _, rec := range records {
@@ -183,7 +181,7 @@ func (s *stage) filter(ctx context.Context, records []*Record) []*Record {
 	return bound
 }
 
-// applyRules applies the rules that look at what a stage wrote.
+// applyRules applies the rules that read the stage's output.
 func (s *stage) applyRules(ctx context.Context, rec *Record) error {
 	switch s.Block {
 	case "retrieve", "rerank":
@@ -216,16 +214,16 @@ func (s *stage) keep(ctx context.Context, rec *Record) error {
 	}
 	if n, all := len(kept), len(out.candidates); n < all {
 		rec.note(s, outcome.Rule{Rule: outcome.RuleKeep, N: all - n, Of: all})
-		out.candidates = kept // else they stay those of all items, where they are the whole knowledge
+		out.candidates = kept // otherwise it stays shared by all items, if it is the whole knowledge
 	}
 	return nil
 }
 
-// notAccepted is the reason of an answer that an accept rule drops.
+// notAccepted is the reason of an answer that an accept rule refuses.
 const notAccepted = "accept: the rule does not hold"
 
-// accept marks the answers that the stage's rule does not accept. The answer that no
-// label fits is not for the rule to judge: it asks about a label.
+// accept marks the answers that the stage's rule refuses. It skips the answer that no label fits:
+// the rule is about labels.
 func (s *stage) accept(ctx context.Context, rec *Record, samples []sdk.Sample) error {
 	if s.Accept == nil {
 		return nil

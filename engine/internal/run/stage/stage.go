@@ -15,8 +15,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Know gives the graph a knowledge that its retrieve stages search. It fails where a
-// stage needs labels and the knowledge has none, or searches in a way that it cannot be searched.
+// Know gives the graph a knowledge that its retrieve stages search. It fails if a stage needs
+// labels and the knowledge has none, or if the knowledge does not support a stage's search mode.
 func (g *Graph) Know(block *pipeline.Knowledge, k *knowledge.Knowledge) error {
 	for _, s := range g.stages {
 		if s == nil || s.Retrieve == nil || s.Retrieve.From != block {
@@ -44,8 +44,8 @@ func (g *Graph) Know(block *pipeline.Knowledge, k *knowledge.Knowledge) error {
 	return nil
 }
 
-// Processes starts the process of each stage that has one and does not learn from
-// knowledge, by its position in the pipeline.
+// Processes calls start for each stage that has a process and does not learn from knowledge, with
+// its position in the pipeline.
 func (g *Graph) Processes(start func(i int, s *pipeline.Stage)) {
 	for i, s := range g.stages {
 		if s != nil && s.Kind != "" && !s.Info.Fits {
@@ -54,8 +54,8 @@ func (g *Graph) Processes(start func(i int, s *pipeline.Stage)) {
 	}
 }
 
-// Connect gives the stages their processes, by position in the pipeline, and starts
-// those of fallbacks and of stages that learn. All knowledge is known by then.
+// Connect gives the stages their processes, by position in the pipeline, and starts those of
+// fallbacks and of stages that learn. It needs all knowledge (Know).
 func (g *Graph) Connect(ctx context.Context, processes []any, start Launch) error {
 	for i, s := range g.stages {
 		if s == nil {
@@ -91,7 +91,7 @@ func (g *Graph) connect(ctx context.Context, s *stage, process any, start Launch
 			Stage: definition.Stage, graph: g, name: s.name + ", fallback." + definition.Name, index: s.index, in: s.in, knowledge: s.knowledge, labels: s.labels, above: s.above,
 			rescue: true, ending: newEnding(), slots: g.slotsOf(definition.Stage),
 		}
-		if f.Retrieve == nil { // one of those searches
+		if f.Retrieve == nil { // it follows the search
 			f.whole = s.whole
 		}
 		if err := f.open(ctx, nil, start); err != nil {
@@ -102,8 +102,8 @@ func (g *Graph) connect(ctx context.Context, s *stage, process any, start Launch
 	return nil
 }
 
-// open starts the process of a stage unless it is there, and gives it to the stage, which
-// learns from its knowledge first where it has to. A retrieve stage has none.
+// open starts the process of a stage, unless it is there, and connects it. A stage that learns from
+// its knowledge learns first. A retrieve stage has no process.
 func (s *stage) open(ctx context.Context, process any, start Launch) (err error) {
 	switch {
 	case s.Kind == "" || process != nil:
@@ -120,7 +120,7 @@ func (s *stage) open(ctx context.Context, process any, start Launch) (err error)
 	return s.connect(process)
 }
 
-// connect gives a stage its process; nil: a retrieve stage has none.
+// connect sets the process of a stage; nil: a retrieve stage has none.
 func (s *stage) connect(process any) (err error) {
 	s.process = process
 	if f, ok := process.(sdk.Fingerprinter); ok && s.Kind != "" {
@@ -138,8 +138,8 @@ func (s *stage) connect(process any) (err error) {
 	return err
 }
 
-// checkLabels refuses a knowledge without labels where a stage cannot work without
-// them. Voters on prompts can: they may answer questions from passages.
+// checkLabels refuses a knowledge without labels if a stage needs them. Voters on prompts do not:
+// they may answer questions from passages.
 func (g *Graph) checkLabels(block *pipeline.Knowledge) error {
 	if len(g.voters) == 0 {
 		return nil
@@ -173,16 +173,16 @@ func (g *Graph) checkLabels(block *pipeline.Knowledge) error {
 	return nil
 }
 
-// Identity is what a stage's output depends on beyond its arguments.
+// Identity names everything besides its arguments that a stage's output depends on.
 type Identity struct {
 	Stage       string // as "sample.knn", or "sample.llm, fallback.other"
 	Use         string
-	Fingerprint string         // empty: its plugin gives none
-	Learnt      string         // names what it has learnt from its knowledge; empty: nothing
-	Resolved    map[string]any // what it chose for arguments that the file leaves to it
+	Fingerprint string         // empty: its plugin has none
+	Learnt      string         // identifies what it learnt from its knowledge; empty: nothing
+	Resolved    map[string]any // values that it chose for arguments that the file leaves to it
 }
 
-// Identities returns those of all stages that have a process, in file order.
+// Identities returns the Identity of every stage with a process, in file order.
 func (g *Graph) Identities() []Identity {
 	var all []Identity
 	for _, s := range g.stages {
@@ -201,8 +201,8 @@ func (g *Graph) Identities() []Identity {
 	return all
 }
 
-// Times returns what each stage has done so far. What a retrieve stage does counts as
-// embedding and searching.
+// Times returns the rows and time of each stage so far. A retrieve stage counts as embedding and
+// searching.
 func (g *Graph) Times() []outcome.StageTime {
 	var all []outcome.StageTime
 	for _, block := range g.pipeline.Knowledge() {
@@ -226,7 +226,7 @@ func (g *Graph) Times() []outcome.StageTime {
 	return all
 }
 
-// Distributions names the voters that have returned distributions.
+// Distributions names the voters that returned distributions.
 func (g *Graph) Distributions() []string {
 	var all []string
 	for _, v := range g.voters {
@@ -237,20 +237,20 @@ func (g *Graph) Distributions() []string {
 	return all
 }
 
-// Step is what one stage made of an item.
+// Step is the output of one stage for an item.
 type Step struct {
 	Stage      string          // as "sample.knn"
 	Took       time.Duration   // of its batch
 	Candidates []sdk.Candidate // of a retrieve or rerank stage, with texts
 	Votes      []outcome.Vote  // of a voter
-	Skipped    string          // why it made nothing of the item; empty: it did
+	Skipped    string          // why it has no output for the item; empty: it has one
 }
 
-// Follow has each called as soon as a stage is done with the item, by several goroutines at once.
-// It is set before the item's way begins.
+// Follow sets a callback for each stage that is done with the item; several goroutines call it at
+// once. Set it before the item's way begins.
 func (r *Record) Follow(each func(Step)) { r.follow, r.texts = each, true }
 
-// report calls those who follow records once the stage is done with them.
+// report calls the followers of records that the stage is done with.
 func (s *stage) report(records []*Record, took time.Duration) {
 	for _, rec := range records {
 		if rec.follow == nil {
@@ -261,13 +261,13 @@ func (s *stage) report(records []*Record, took time.Duration) {
 			step.Candidates = slices.Clone(out.candidates)
 		}
 		if s.Kind == sdk.KindSample {
-			step.Votes = votes(clone(out.samples)) // an election marks those that it does not accept
+			step.Votes = votes(clone(out.samples)) // a copy: an election marks answers that it does not accept
 		}
 		rec.follow(step)
 	}
 }
 
-// why is the reason for which a stage made nothing of an item; empty: it did.
+// why returns the reason why a stage has no output for an item; empty: it has one.
 func (s *stage) why(rec *Record) string {
 	out := &rec.outputs[s.index]
 	switch above := rec.failure(s.in.needs); {
@@ -305,8 +305,8 @@ func (g *Graph) Run(ctx context.Context, records []*Record) {
 	}
 }
 
-// run takes records through those stages that are wanted, each as soon as those that
-// it needs are done.
+// run takes records through the wanted stages. Each starts as soon as the stages that it needs are
+// done.
 func (g *Graph) run(ctx context.Context, records []*Record, wanted func(stage int) bool) {
 	var good []*Record
 	for _, rec := range records {
@@ -340,8 +340,7 @@ func (g *Graph) run(ctx context.Context, records []*Record, wanted func(stage in
 	wg.Wait()
 }
 
-// run takes the records of a batch through one stage, in the order of the package's
-// documentation.
+// run takes a batch's records through one stage, in the order that the package documentation gives.
 func (s *stage) run(ctx context.Context, records []*Record) {
 	if s.Kind == sdk.KindRerank {
 		defer s.passOn(records)
@@ -354,7 +353,7 @@ func (s *stage) run(ctx context.Context, records []*Record) {
 	}
 	records = s.when(ctx, records)
 	if s.Block == "elect" {
-		// The election's own accept rule narrows what counts further.
+		// The election's own accept rule further narrows the answers that count.
 		for _, rec := range records {
 			if err := s.accept(ctx, rec, rec.samples(s.in.voters)); err != nil {
 				rec.fail(s, err)
@@ -377,9 +376,8 @@ func (s *stage) run(ctx context.Context, records []*Record) {
 	}
 }
 
-// work calls the stage and applies the rules that follow the call. Items none of whose
-// answers is accepted are asked again, as often as resamples allow. A stage that had
-// to stop begins nothing.
+// work calls the stage and applies the rules that follow. It asks again about items without an
+// accepted answer, as often as resamples allow. A stage that had to stop does nothing.
 func (s *stage) work(ctx context.Context, records []*Record) {
 	if s.stopped.Load() {
 		for _, rec := range records {
@@ -418,8 +416,8 @@ func (s *stage) work(ctx context.Context, records []*Record) {
 	}
 }
 
-// rejected reports whether a voter gave samples and none of their answers is accepted.
-// One that gave none abstains, and would do so again.
+// rejected reports whether a voter gave samples but no accepted answer. A voter without samples
+// abstains, and would do so again.
 func (r *Record) rejected(stage int) bool {
 	samples := r.outputs[stage].samples
 	return len(samples) > 0 && !slices.ContainsFunc(samples, func(s sdk.Sample) bool {
@@ -427,9 +425,9 @@ func (r *Record) rejected(stage int) bool {
 	})
 }
 
-// fallBack lets the first fallback whose rule holds take over an item that failed or
-// was left without candidates. None takes over one that the stage had to stop for:
-// nobody would ask the stage about it again.
+// fallBack passes each item that failed or has no candidates to the first fallback whose rule
+// holds. It leaves out items for which the stage had to stop: nobody would ask the stage about them
+// again.
 func (s *stage) fallBack(ctx context.Context, records []*Record) {
 	taken := make([][]*Record, len(s.fallbacks))
 	for _, rec := range records {
@@ -463,7 +461,7 @@ func (s *stage) fallBack(ctx context.Context, records []*Record) {
 	}
 }
 
-// reasonOf is what a fallback takes over for.
+// reasonOf returns why a fallback takes over.
 func reasonOf(out *output) string {
 	if out.failure != nil {
 		return outcome.Why(out.failure.Err)
@@ -471,24 +469,23 @@ func reasonOf(out *output) string {
 	return ""
 }
 
-// whole is a knowledge that is given as a whole in place of a search: all items have
-// the same candidates, which nothing has scored, and so prompts that begin alike. Both
-// are held once.
+// whole gives a whole knowledge instead of a search. All items have the same unscored candidates,
+// so their prompts begin alike: candidates and shared texts are held once.
 type whole struct {
 	candidates []sdk.Candidate
 	once       sync.Once
-	digest     string // of these
+	digest     string // of candidates
 
 	mu       sync.Mutex
-	texts    map[string]string // of messages that many prompts share
+	texts    map[string]string // message texts that many prompts share
 	passages []string          // of the last prompt
 }
 
-// maxShared bounds how many texts are held that prompts may share. A stage whose
-// prompts share nothing and say that they do would fill the memory.
+// maxShared limits the shared texts held. Otherwise a stage whose prompts claim to share texts but
+// do not would fill the memory.
 const maxShared = 16
 
-// readWhole evaluates whether all of a stage's knowledge is given; nil: it is searched.
+// readWhole evaluates whether a stage gives all of its knowledge; nil: the stage searches it.
 func (s *stage) readWhole(ctx context.Context) (*whole, error) {
 	if s.Retrieve.Whole == nil {
 		return nil, nil
@@ -514,8 +511,8 @@ func (s *stage) readWhole(ctx context.Context) (*whole, error) {
 	return w, nil
 }
 
-// give is the method of a retrieve stage that gives all of its knowledge, or all but the
-// row that the item is.
+// give returns the method of a retrieve stage that gives its whole knowledge, or (others) all but
+// the item's own row.
 func (w *whole) give(stage int, others bool) method {
 	return func(_ context.Context, records []*Record) error {
 		for _, rec := range records {
@@ -529,19 +526,18 @@ func (w *whole) give(stage int, others bool) method {
 	}
 }
 
-// is reports whether candidates are all of the knowledge, as it was given.
+// is reports whether candidates are the whole knowledge as given.
 func (w *whole) is(candidates []sdk.Candidate) bool {
 	return w != nil && len(candidates) > 0 && len(candidates) == len(w.candidates) && &candidates[0] == &w.candidates[0]
 }
 
-// abstains reports whether a stage votes on candidates that nothing has scored, so that
-// no vote could mean anything: it gets none.
+// abstains reports whether a stage votes on unscored candidates: no vote could mean anything, so it
+// gets none.
 func (s *stage) abstains() bool {
 	return s.whole != nil && s.Kind == sdk.KindSample && !s.Info.Reads.Has(sdk.ColumnPrompts)
 }
 
-// share lets prompts hold the same texts where theirs are equal: each comes from the
-// wire with its own.
+// share makes prompts with equal texts share one copy: off the wire, each has its own.
 func (w *whole) share(prompts []sdk.Prompt) {
 	if w == nil {
 		return

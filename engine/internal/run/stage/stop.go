@@ -12,8 +12,8 @@ import (
 	"github.com/racflow/racflow/sdk/ballot"
 )
 
-// Halt notes stages that had to stop on another machine, where this graph's stages are asked.
-// ended is why nothing more can be answered there; nil: the other stages go on.
+// Halt records stages that had to stop on another machine, which runs this graph's stages. ended
+// says why nothing more can be answered there; nil: the other stages go on.
 func (g *Graph) Halt(halted []*outcome.Failure, ended error) {
 	g.mu.Lock()
 	for _, f := range halted {
@@ -29,7 +29,7 @@ func (g *Graph) Halt(halted []*outcome.Failure, ended error) {
 	}
 }
 
-// Worked adds what stages have done on another machine to Times, and the voters that returned
+// Worked adds the work of stages on another machine to Times, and the voters that returned
 // distributions there to Distributions.
 func (g *Graph) Worked(times []outcome.StageTime, distributions []string) {
 	g.mu.Lock()
@@ -50,7 +50,7 @@ func (g *Graph) Worked(times []outcome.StageTime, distributions []string) {
 	}
 }
 
-// workedElsewhere is what Worked got of a stage.
+// workedElsewhere returns the work of a stage that Worked added.
 func (g *Graph) workedElsewhere(stage string) (rows int, busy time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -62,11 +62,10 @@ func (g *Graph) workedElsewhere(stage string) (rows int, busy time.Duration) {
 	return 0, 0
 }
 
-// ending is the end of a stage, or of a graph before that of its input: nothing more
-// is begun.
+// ending is the end of a stage, or of a graph before that of its input: no more work begins.
 type ending struct {
 	once  sync.Once
-	begun chan struct{} // closed once it is known
+	begun chan struct{} // closed at the end
 	cause error
 }
 
@@ -79,7 +78,7 @@ func (e *ending) begin(cause error) {
 	})
 }
 
-// err returns the cause; nil: nothing ends.
+// err returns the cause; nil: it has not ended.
 func (e *ending) err() error {
 	select {
 	case <-e.begun:
@@ -89,10 +88,10 @@ func (e *ending) err() error {
 	}
 }
 
-// Ended is closed when the graph ends before its input; Err says why.
+// Ended returns a channel that is closed when the graph ends before its input; Err says why.
 func (g *Graph) Ended() <-chan struct{} { return g.ending.begun }
 
-// Err is why the graph ends before its input; nil: it does not.
+// Err returns why the graph ended before its input; nil: it has not.
 func (g *Graph) Err() error { return g.ending.err() }
 
 // Halted returns the stages that had to stop.
@@ -102,8 +101,8 @@ func (g *Graph) Halted() []*outcome.Failure {
 	return slices.Clone(g.halted)
 }
 
-// stopOf returns the error by which a stage says that it has to stop, among the
-// errors of a call; nil: there is none.
+// stopOf returns the error, among those of a call, that says that a stage has to stop; nil: there
+// is none.
 func stopOf(err error) error {
 	var rows sdk.RowErrors
 	if errors.As(err, &rows) {
@@ -120,18 +119,18 @@ func stopOf(err error) error {
 	return nil
 }
 
-// stops reports whether the item did not fail, but its stage had to stop.
+// stops reports whether the stage had to stop, rather than the item failing.
 func stops(f *outcome.Failure) bool { return f != nil && sdk.CodeOf(f.Err) == sdk.CodeStopped }
 
-// unavailable reports whether the item did not fail, but the service of the stage cannot be asked about it
-// now: it is down, has no quota left for us, or the run is offline.
+// unavailable reports whether the stage's service cannot be asked about the item now, rather than the item
+// failing: it is down, has no quota left for us, or the run is offline.
 func (s *stage) unavailable(f *outcome.Failure) bool {
 	network := s.Info.Network || s.Retrieve != nil && s.Retrieve.From.Embed.Info.Network
 	return f != nil && network && sdk.CodeOf(f.Err) == sdk.CodeUnavailable
 }
 
-// stop notes that a stage has to stop. Where the election can be held without it,
-// items are read on; else the graph ends.
+// stop records that a stage has to stop. If the election can be held without it, the run goes on;
+// otherwise the graph ends.
 func (g *Graph) stop(s *stage, cause error) {
 	s.ending.begin(cause)
 	s.stopped.Store(true)
@@ -155,8 +154,8 @@ func (g *Graph) stop(s *stage, cause error) {
 	}
 }
 
-// Covered returns the stages, as "sample.llm", whose services the election can do without for a time: it can be
-// held without any stage that calls one.
+// Covered returns the stages that call services, as "sample.llm", if the election can do without all of them
+// for a time; otherwise none.
 func (g *Graph) Covered() []string {
 	lost := make([]bool, len(g.stages))
 	var names []string
@@ -171,8 +170,8 @@ func (g *Graph) Covered() []string {
 	return names
 }
 
-// electsWithout reports whether the election can be held without the stages that are
-// lost and those that need them.
+// electsWithout reports whether the election can be held without the lost stages and those that
+// need them.
 func (g *Graph) electsWithout(lost []bool) bool {
 	if g.options.Strict || g.elect < 0 {
 		return false
@@ -187,20 +186,19 @@ func (g *Graph) electsWithout(lost []bool) bool {
 	return slices.ContainsFunc(e.in.voters, func(v int) bool { return !gone(v) && !g.stages[v].abstains() })
 }
 
-// names reports whether a rule of an election asks what a certain voter answered.
+// names reports whether a rule of an election reads the answer of this voter.
 func (s *stage) names(voter *stage) bool {
 	return slices.ContainsFunc([]*rule.Rule{s.When, s.Accept, s.Flag}, func(r *rule.Rule) bool {
 		return r.Reads("votes") && r.Mentions(voter.Name)
 	})
 }
 
-// idle reports whether nothing reads the prompts of the stage any more.
+// idle reports whether no running stage reads the prompts of this one any more.
 func (s *stage) idle() bool {
 	return len(s.readers) > 0 && !slices.ContainsFunc(s.readers, func(r *stage) bool { return !r.stopped.Load() })
 }
 
-// lacks returns what the stage lacks for an item because another one had to stop;
-// nil: nothing.
+// lacks returns the missing stage that this one needs for an item; nil: none is missing.
 func (s *stage) lacks(rec *Record) *outcome.Failure {
 	if s.Block == "elect" {
 		return rec.missing(s.in.firm)
@@ -208,8 +206,8 @@ func (s *stage) lacks(rec *Record) *outcome.Failure {
 	return rec.missing(s.in.needs)
 }
 
-// asks reports whether the when rule of a stage can be evaluated for an item, although
-// the stage lacks something: what the rule reads is there.
+// asks reports whether the when rule of a stage can be evaluated for an item although the stage
+// lacks an input: all that the rule reads is there.
 func (s *stage) asks(rec *Record) bool {
 	var reads []int
 	if s.When.Reads("margin") || s.When.Reads("agreement") || s.When.Reads("votes") {
@@ -221,9 +219,8 @@ func (s *stage) asks(rec *Record) bool {
 	return rec.missing(reads) == nil
 }
 
-// without returns the voters that are missing for an item, and whether it is left for
-// a resumed run: without them there is no answer to it, or none is wanted. What is left is without one stage at
-// least.
+// without returns the voters that are missing for an item. left: the item waits for a resumed run, since
+// without them it has no answer, or none is wanted; then at least one stage is returned.
 func (g *Graph) without(rec *Record) (voters []*outcome.Failure, left bool) {
 	if g.options.Strict || g.elect < 0 {
 		for i := range rec.outputs {
