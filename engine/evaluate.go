@@ -17,16 +17,16 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
-// Evaluation is what Evaluate measured.
+// Evaluation is the outcome of Evaluate.
 type Evaluation struct {
 	eval.Comparison
 	Incomplete bool // items or rows failed
 }
 
-// Evaluate measures the pipeline on its input: once, or each of the variants that are
-// asked for. Each is a pipeline of its own, so this one starts no stage. A stage that
-// has to stop ends it, with an error whose sdk.CodeOf is sdk.CodeStopped: some figures
-// would be of items without that stage.
+// Evaluate measures the pipeline on its input: once, or each requested variant. Each variant is a
+// pipeline of its own, so this one starts no stage. A stage that has to stop ends the evaluation
+// with an error whose sdk.CodeOf is sdk.CodeStopped: otherwise some figures would be of items
+// without that stage.
 func (p *Pipeline) Evaluate(ctx context.Context, o eval.Options) (*Evaluation, error) {
 	variants, err := o.Variants(p.chosen)
 	if err != nil {
@@ -40,7 +40,7 @@ func (p *Pipeline) Evaluate(ctx context.Context, o eval.Options) (*Evaluation, e
 	}
 	p.glance(ctx)
 	out, events := &Evaluation{Comparison: eval.Comparison{Targets: o.Targets()}}, p.workspace.options.Events
-	advised := false // of passages that the knowledge does not have
+	advised := false // whether it has advised about passages that the knowledge lacks
 	for i, v := range variants {
 		if events.Measuring != nil && v.Name != "" {
 			events.Measuring(v.Name)
@@ -82,14 +82,14 @@ func (p *Pipeline) measure(ctx context.Context, set []pipeline.Override, o eval.
 	return r, incomplete, err
 }
 
-// Examined is a pipeline that keeps what figures need. It may be asked single items, too: its
-// stages start once.
+// Examined is a pipeline that keeps the data for figures. It also answers single items, without
+// starting its stages again.
 type Examined struct{ *Pipeline }
 
-// Examine opens the pipeline once more, as figures need it, and calls do with it: with some
-// arguments set and, unless that is nil, with another input. Its processes end when do returns.
-// A stage that has to stop ends what is measured, as with Evaluate. What each voter adds is not
-// measured.
+// Examine opens the pipeline once more, keeping the data for figures, and calls do with it: with
+// some arguments set and, unless nil, with another input. Its processes end when do returns. A
+// stage that has to stop ends the measurement, as with Evaluate. Examine does not measure what each
+// voter adds.
 func (p *Pipeline) Examine(ctx context.Context, set []pipeline.Override, input *pipeline.Source, do func(*Examined) error) error {
 	return p.examine(ctx, set, input, false, do)
 }
@@ -112,8 +112,8 @@ func (p *Pipeline) examine(ctx context.Context, set []pipeline.Override, input *
 	return do(&Examined{v})
 }
 
-// Check refuses an input on which nothing can be measured, before any voter is asked, and
-// advises against one that a file of variables was tuned on.
+// Check refuses an input on which nothing can be measured, before asking any voter, and advises
+// against one that a file of variables was tuned on.
 func (v *Examined) Check() error {
 	if err := v.measurable(); err != nil {
 		return err
@@ -121,16 +121,16 @@ func (v *Examined) Check() error {
 	return v.adviseTuned()
 }
 
-// Measure takes the input through the pipeline, and says what the answers and the lists are
-// worth, and whether items or rows failed. Where nothing is known about the items, Scored is 0
-// and Retrieval nil.
+// Measure takes the input through the pipeline, and returns figures of the answers and the lists,
+// and whether items or rows failed. If nothing is known about the items, Scored is 0 and Retrieval
+// nil.
 func (v *Examined) Measure(ctx context.Context, o eval.Options) (r eval.Report, incomplete bool, err error) {
 	started, err := v.Start(ctx)
 	if err != nil {
 		return r, false, err
 	}
 	start := v.launchHere
-	if at, err := v.elects(); err == nil && v.chosen.Stages[at].Info.Fits { // what it has learned is there for a process
+	if at, err := v.elects(); err == nil && v.chosen.Stages[at].Info.Fits { // a process has the learnt state
 		start = v.launch
 	}
 	var elections *tune.ElectionsWithout
@@ -178,8 +178,8 @@ func (v *Examined) Measure(ctx context.Context, o eval.Options) (r eval.Report, 
 	return r, out.Incomplete(), nil
 }
 
-// measurable refuses rows on which nothing can be measured, before any voter is asked:
-// that may cost money. Those that can be read only once are refused afterwards.
+// measurable refuses rows on which nothing can be measured, before asking any voter, which may cost
+// money. It cannot do so for an input that can be read only once.
 func (p *Pipeline) measurable() error {
 	if !p.rereadable() {
 		return nil
@@ -231,9 +231,8 @@ func (p *Pipeline) advise(format string, args ...any) {
 	}
 }
 
-// subject finds what is to be tuned, and the flag rule where a promise is asked for. The
-// flag rule's threshold is found alone where Options.Threshold names it, or where there
-// is nothing else.
+// subject finds what to tune, and the flag rule if a promise is wanted. It finds only the flag
+// rule's threshold if Options.Threshold names it, or if there is nothing else to tune.
 func (p *Pipeline) subject(o tune.Options) (tune.Subject, tune.FlagRule, hcl.Diagnostics) {
 	s, diags := tune.Find(p.file, p.chosen, o.Threshold)
 	flag, missed := tune.FindFlagRule(p.chosen)
@@ -253,8 +252,8 @@ func (p *Pipeline) subject(o tune.Options) (tune.Subject, tune.FlagRule, hcl.Dia
 	return s, flag, diags
 }
 
-// checkRows returns how rows with these texts are split into folds, those aside that are
-// reserved for a promise, and an error where they are too few.
+// checkRows splits rows with these texts into folds, without those reserved for a promise, and
+// returns an error if they are too few.
 func checkRows(texts []string, o tune.Options, split bool) (tune.Folds, error) {
 	var tuned []string
 	reserved := map[string]bool{}
@@ -276,8 +275,8 @@ func checkRows(texts []string, o tune.Options, split bool) (tune.Folds, error) {
 	return tune.SplitFolds(tuned, o.Folds)
 }
 
-// promise finds the threshold of the flag rule on rows that serve nothing else. That
-// there is none is an error where nothing else was found.
+// promise finds the threshold of the flag rule on rows that serve nothing else. If there is none,
+// that is an error only if nothing else was found.
 func (t *Tuned) promise(flag tune.FlagRule, rows []outcome.Result, labels []string, g eval.PromiseGoal, split bool) error {
 	found, err := flag.Promise(rows, labels, g)
 	switch {
@@ -292,8 +291,8 @@ func (t *Tuned) promise(flag tune.FlagRule, rows []outcome.Result, labels []stri
 	return nil
 }
 
-// promised is the promise of the files of variables, to be measured; nil: they state none,
-// or its threshold has been given another value.
+// promised returns the promise in the files of variables, to measure it; nil: they state none, or
+// its threshold has been given another value.
 func (p *Pipeline) promised(labels []string) (*eval.Promised, error) {
 	for _, name := range slices.Backward(p.workspace.options.VarFiles) {
 		n, ok, err := tune.ReadPromise(name)

@@ -32,10 +32,9 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
-// Columns says what the rows of the input have beside their ids and texts, for formats of
-// results that begin with it. Where the file does not begin with the names of its columns, or
-// types are asked for, all rows are read. An input that can be read only once is opened, and
-// none of its rows is read.
+// Columns returns the columns of the input beside ids and texts, for formats of results that begin
+// with them. If the file does not begin with the names of its columns, or with types set, it reads
+// all rows. It opens an input that can be read only once, but reads none of its rows.
 func (p *Pipeline) Columns(types bool) (result.Input, error) {
 	rows, err := p.Rows()
 	if err != nil {
@@ -64,7 +63,7 @@ func (p *Pipeline) Columns(types bool) (result.Input, error) {
 	return in, nil
 }
 
-// unknown are fields whose values nobody has seen.
+// unknown returns fields without known values.
 func unknown(names []string) []source.Field {
 	all := make([]source.Field, len(names))
 	for i, name := range names {
@@ -73,8 +72,8 @@ func unknown(names []string) []source.Field {
 	return all
 }
 
-// Reaches reports whether a run over the input can have at least so many results. Of an input
-// that can be read only once nobody knows.
+// Reaches reports whether a run over the input can have at least n results. It assumes so for an
+// input that can be read only once.
 func (p *Pipeline) Reaches(n int64) (bool, error) {
 	if !p.rereadable() {
 		return true, nil
@@ -91,7 +90,7 @@ type Rows struct {
 	*source.Reader
 	limit int
 
-	read  atomic.Int64 // rows
+	read  atomic.Int64 // number of rows
 	ended atomic.Bool
 }
 
@@ -110,8 +109,8 @@ func (r *Rows) Next() (source.Row, error) {
 	return row, err
 }
 
-// Total is how many rows there will have been; about: that is estimated, by which part of
-// the files' bytes those so far took. 0: it is not known. Any goroutine may call it at any time.
+// Total returns the final number of rows. about: it is an estimate from the share of the files'
+// bytes read so far. 0: unknown. Any goroutine may call it at any time.
 func (r *Rows) Total() (rows int64, about bool) {
 	rows = r.read.Load()
 	if r.ended.Load() {
@@ -128,7 +127,7 @@ func (r *Rows) Total() (rows int64, about bool) {
 	return rows, true
 }
 
-// input is the source of items: that of Options or of the file.
+// input returns the source of items: that of Options or of the file.
 func (p *Pipeline) input() pipeline.Source {
 	s := pipeline.Source{ID: "id", Text: "text", Label: "label"}
 	if p.chosen.Input != nil {
@@ -162,18 +161,18 @@ func (p *Pipeline) Rows() (*Rows, error) {
 	return &Rows{Reader: r, limit: o.Limit}, nil
 }
 
-// InputPath is the file of items, "-" for Options.Stdin; empty: there is none.
+// InputPath returns the file of items, "-" for Options.Stdin; empty: there is none.
 func (p *Pipeline) InputPath() string { return p.input().Path }
 
-// rereadable reports whether the input can be read more than once. Standard
-// input and pipes cannot. That a file is not there shows when it is read.
+// rereadable reports whether the input can be read more than once. Standard input and pipes cannot.
+// A missing file can: reading it reports the error.
 func (p *Pipeline) rereadable() bool {
 	path := p.InputPath()
 	_, err := os.Stat(path)
 	return path != "-" && (err != nil && !source.IsGlob(path) || source.Regular(path))
 }
 
-// searched is the knowledge that the last retrieve stage searches; nil: there is none.
+// searched returns the knowledge that the last retrieve stage searches; nil: there is none.
 func (p *Pipeline) searched() (block *pipeline.Knowledge) {
 	for _, s := range p.chosen.Stages {
 		if s.Retrieve != nil && s.Enabled {
@@ -183,17 +182,17 @@ func (p *Pipeline) searched() (block *pipeline.Knowledge) {
 	return block
 }
 
-// decided is what people have decided about items.
+// decided returns the decisions of people about items.
 func (p *Pipeline) decided() reviewed.Decisions {
 	block := p.searched()
 	if block == nil {
 		return nil
 	}
-	rows, _ := reviewed.Read(block.Reviewed()) // the building of the knowledge reports errors
+	rows, _ := reviewed.Read(block.Reviewed()) // the build of the knowledge reports errors
 	return reviewed.Of(rows)
 }
 
-// Reads are the files that a run reads.
+// Reads returns the files that a run reads.
 func (p *Pipeline) Reads() []string {
 	all := []string{p.file.Path}
 	read := func(path string) {
@@ -212,8 +211,8 @@ func (p *Pipeline) Reads() []string {
 	return all
 }
 
-// Depends are the files, beside the input, on whose content the answers depend: files are the
-// pipeline file and what its expressions read, files of variables, the lock of plugins, and
+// Depends returns the files, beside the input, on whose content the answers depend. files are the
+// pipeline file and those that its expressions read, files of variables, the lock of plugins, and
 // files that arguments of stages name; rows are the sources of rows, which may be globs, and
 // folders those of documents.
 func (p *Pipeline) Depends() (files, rows []string, folders []document.Set) {
@@ -229,7 +228,7 @@ func (p *Pipeline) Depends() (files, rows []string, folders []document.Set) {
 	}
 	named := func(s *pipeline.Stage) {
 		for _, path := range pathsIn(s.Info.Arguments, s.Config.Public) {
-			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() { // not a store's folder, which changes
+			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() { // excludes a store's folder, which changes
 				add(path)
 			}
 		}
@@ -255,131 +254,128 @@ func (p *Pipeline) Depends() (files, rows []string, folders []document.Set) {
 	return files, rows, folders
 }
 
-// DefaultState is the state folder where Options names none. One of this name is for its
-// owner alone, also where it was made wider before; of one with another name that is so of
-// what racflow makes in it.
+// DefaultState is the state folder where Options names none. A folder of this name is made
+// accessible to its owner only, even if it existed with wider permissions. In a folder of another
+// name, only the folders that racflow makes in it are.
 const DefaultState = ".racflow"
 
-// Options are what a program adds to a pipeline file. Only Builtin is needed.
+// Options complement a pipeline file. Only Builtin is required.
 type Options struct {
 	Builtin Builtin  // from Serve
-	Plugins []string // folders of plugins that are being developed, beside those of the environment
+	Plugins []string // folders of plugins under development, beside those of the environment
 	State   string   // folder that keeps knowledge, answers and runs between runs; empty: DefaultState
 
-	Dir      string              // that relative paths in Vars, VarFiles and Input begin at; empty: the working directory
+	Dir      string              // base of relative paths in Vars, VarFiles and Input; empty: the working directory
 	Vars     map[string]string   // values of the file's variables, as HCL or bare text
 	VarFiles []string            // files of variables; later ones win
 	Set      []pipeline.Override // arguments of blocks
-	Pipeline string              // the one to work with where the file holds several
+	Pipeline string              // name of the pipeline to use, if the file has several
 
-	// Away and Getenv are for work on a file of another machine: where something lies on this one that
-	// the file names (pipeline.Options.Away), and what it finds of the environment. nil: the file
-	// is of this machine; os.LookupEnv.
+	// Away and Getenv are for work on a file of another machine: Away turns a path in the file into
+	// the path on this machine (pipeline.Options.Away), and Getenv replaces the environment. nil: the
+	// file is of this machine; os.LookupEnv.
 	Away   func(path string) string
 	Getenv func(name string) (string, bool)
 
 	Input string // file of items in place of the input block's; "-": Stdin
-	// Columns are those of the input's rows, by what they mean ("id", "text", "label" or "gold"), in
-	// place of what the input block names. KnowledgeColumns are those of the knowledge's rows ("id",
-	// "text", "label" or "context"), in place of what source blocks name.
+	// Columns maps meanings ("id", "text", "label" or "gold") to columns of the input's rows, in place
+	// of those in the input block. KnowledgeColumns does so for the knowledge's rows ("id", "text",
+	// "label" or "context"), in place of those in source blocks.
 	Columns, KnowledgeColumns map[string]string
-	Limit                     int       // items; 0: all
-	Stdin                     io.Reader // what "-" reads; nil: there is none
+	Limit                     int       // most items; 0: all
+	Stdin                     io.Reader // read for "-"; nil: there is none
 
-	// Journal keeps the results of Run over the input in the state folder as they are
-	// reached, if that can be read again. Resume is the ID of a run that left items
-	// unanswered, or Newest: its results come from there, and the others are added. What
-	// its stages chose when they started, and its prices, count to its end.
+	// Journal makes Run over an input that can be read again keep each result at once in the state
+	// folder. Resume is the ID of a run that left items unanswered, or Newest: Run takes its results
+	// and adds the others. The values that its stages chose when they started, and its prices, apply
+	// to its end.
 	Journal bool
 	Resume  string
-	// Again is the ID of an earlier run over the same input, or Newest: Run takes its answers
-	// where nothing that has changed can affect them (package journal), and needs Journal.
+	// Again is the ID of an earlier run over the same input, or Newest: Run takes its answers if no
+	// change can affect them (package journal). It needs Journal.
 	Again        string
-	ResumeAnyway bool                     // although the file, the input or the knowledge has changed
-	Output       string                   // absolute path of the file that results go to, so that it is known which run left it incomplete; empty: none
-	Keep         journal.Keep             // of which items the journal has what was seen; empty: as the file says
-	Command      *journal.ManifestCommand // is kept with a new run, without secrets; may be nil
+	ResumeAnyway bool                     // resume although the file, the input or the knowledge has changed
+	Output       string                   // absolute path of the file of results, to know later which run left it incomplete; empty: none
+	Keep         journal.Keep             // for which items the journal keeps what was seen; empty: as the file says
+	Command      *journal.ManifestCommand // stored with a new run, without secrets; may be nil
 
-	Services *Services // shared with other pipelines; nil: this one has its own
+	Services *Services // shared with other pipelines; nil: not shared
 
-	// Spend is what may be spent on voters that call services, where that counts most: over
-	// a file, which needs Journal, in two passes (package spend); of items that come one
-	// after the other, until it is spent. The results of two passes have no Cost.
+	// Spend limits spending on voters that call services, and spends it where it counts most: over a
+	// file, which needs Journal, in two passes (package spend); on single items, one after the other,
+	// until it is spent. The results of two passes have no Cost.
 	Spend spend.Limit
 
-	// Edition has the pipeline search knowledge that nobody changes meanwhile, also not another run
-	// of the same file: generations beside those of runs. It is for a pipeline that answers for
-	// long (package live).
+	// Edition makes the pipeline search knowledge that never changes, not even by another run of the
+	// same file: generations beside those of runs. It is for a pipeline that answers for a long time
+	// (package live).
 	Edition bool
 
-	// Remote answers the items of Work in the place of this machine's stages; nil: those do. Part is
-	// the run of another process in which this one takes part, as its Remote; nil: it has its own.
+	// Remote answers the items of Work in place of this machine's stages; nil: they answer. Part is the run of
+	// another process in which this one takes part, as its Remote; nil: it has a run of its own.
 	Remote Remote
 	Part   *Part
-	// Cluster says where Remote is, for the manifest of the run; a resumed run keeps the ID that it has
-	// there. nil: nobody needs to know.
+	// Cluster describes Remote's cluster for the manifest of the run; a resumed run keeps its ID there.
+	// nil: not recorded.
 	Cluster *journal.ManifestCluster
 
-	Lists bool // what each retrieve and rerank stage found has texts
+	Lists bool // keep the texts of what each retrieve and rerank stage found
 
-	ballots bool // keep what voters returned, to hold elections again
-	strict  bool // end early where a stage has to stop, rather than answer without it: figures are of one method
+	ballots bool // keep the ballots of voters, to hold elections again
+	strict  bool // end early when a stage has to stop, instead of answering without it: figures are of one method
 
-	// Debug is a stage that a debugger will look at, named as messages name it ("sample.mine";
-	// that of a knowledge by its name, "embed.intents"): it is not confined and has no time
-	// limits, and Events.Debugging is called before it is opened.
+	// Debug is the stage to debug, named as in messages ("sample.mine"; a stage of a knowledge by that
+	// knowledge, "embed.intents"): it is not confined and has no time limits, and Events.Debugging is
+	// called before it is opened.
 	Debug string
 
-	Observe outcome.Observer // hears of batches, calls and requests (package telemetry); nil: nobody listens
+	Observe outcome.Observer // observes batches, calls and requests (package telemetry); may be nil
 
-	Log    *slog.Logger // what stages and the engine log; nil: nothing
+	Log    *slog.Logger // of stages and the engine; nil: log nothing
 	Events Events
 }
 
-// Events are called with what happens meanwhile, by several goroutines at once.
-// nil: nobody wants to know.
+// Events are callbacks, called by several goroutines at once. Each may be nil.
 type Events struct {
-	// Begun says that items are taken from now on.
+	// Begun is called when the first items are about to be taken.
 	Begun func(Begun)
-	// Answered is given results of the input as they come, a batch at a time.
+	// Answered gets results of the input as they come, a batch at a time.
 	Answered func(batch []outcome.Result)
-	// Progress says how far what takes long is: the items of the input, each pass over them
-	// where it takes several (Options.Spend), the building of knowledge, what stages learn from
-	// it, and what Tune does.
+	// Progress gets the progress of long work: the items of the input, each pass over them if it takes
+	// several (Options.Spend), the building of knowledge, the learning of stages from it, and the work
+	// of Tune.
 	Progress func(Progress)
-	// Ended says what came of the input.
+	// Ended gets the outcome for the input.
 	Ended func(*Outcome)
-	// Measuring says which variant of a pipeline Evaluate measures now.
+	// Measuring gets the variant of a pipeline that Evaluate is about to measure.
 	Measuring func(variant string)
-	// Advice is a sentence about something that makes figures worth less.
+	// Advice gets a sentence about something that makes figures worth less.
 	Advice func(string)
-	// Findings are what is wrong for certain with the rows of the knowledge and the input, found
-	// before a run or an evaluation.
+	// Findings gets certain faults in the rows of the knowledge and the input, found before a run or
+	// an evaluation.
 	Findings func(doctor.Report)
-	// Spent is what the calls of services came to when a workspace is closed whose
-	// stages call some.
+	// Spent gets the total of all calls of services when a workspace is closed whose stages call some.
 	Spent func(governor.Snapshot)
-	// Warnings are diagnostics of a file that is used all the same.
+	// Warnings gets diagnostics of a file that is used all the same.
 	Warnings func(*DiagnosticsError)
-	// Plugins are the programs of third parties that the pipeline which was opened starts, where
-	// no lock says what one of them is, or the file keeps one from being confined.
+	// Plugins gets the third-party programs that the opened pipeline starts, if no lock fixes one of
+	// them or the file exempts one from confinement.
 	Plugins func([]*program.Program)
-	// Knowledge is ready, and this was done for it.
+	// Knowledge gets the report of a knowledge that is ready.
 	Knowledge func(knowledge.BuildReport)
-	// Locked says that another process is building a knowledge.
+	// Locked is called when another process is building a knowledge.
 	Locked func(name string, why error)
-	// Waiting is given what a stage waits for that has answered nothing for a while
-	// (package terminal).
+	// Waiting gets a stage that has answered nothing for a while, and what it waits for (package
+	// terminal).
 	Waiting func(terminal.LongWait)
-	// Debugging is given the id of the process of the stage that Options.Debug names, each time that
-	// it has started. The stage is opened when it returns; an error gives it up.
+	// Debugging gets the process id of the stage in Options.Debug, each time that it has started. The
+	// stage is opened when Debugging returns; an error gives it up.
 	Debugging func(ctx context.Context, stage string, pid int) error
-	// Later says what is waited for whose results come later, where its stage knows how far that
-	// is.
+	// Later gets the progress of results that come later, if their stage knows it.
 	Later func(retry.PendingWait)
 }
 
-// waits passes on what results that come later are waited for.
+// waits passes on waits for results that come later.
 func (e Events) waits(w retry.PendingWait) {
 	switch {
 	case w.Note != "" && e.Later != nil:
@@ -389,28 +385,28 @@ func (e Events) waits(w retry.PendingWait) {
 	}
 }
 
-// Begun says with which journal a run begins.
+// Begun describes the journal with which a run begins.
 type Begun struct {
 	Pipeline *pipeline.Pipeline
-	Run      string // its ID; empty: there is no journal
+	Run      string // ID of the run; empty: there is no journal
 	Resumed  bool
-	Answered int                   // items that the journal has the answers of
+	Answered int                   // number of items that the journal has answers for
 	Again    *journal.EarlierTerms // which answers of Options.Again hold; nil: there is no such run
-	Changed  int                   // lines of the journal that were changed after they were written: their items are answered again
-	Earlier  string                // the newest run of this file and input, where it ended early and is not resumed
-	Removed  []journal.RemovedRun  // finished runs that are not kept any more
+	Changed  int                   // number of journal lines changed after they were written: their items are answered again
+	Earlier  string                // the newest run of this file and input, if it ended early and is not resumed
+	Removed  []journal.RemovedRun  // finished runs that were removed
 }
 
-// OptionError says that one of the Options does not suit a file. Its text names the
-// option as Options.NAME, as texts of the engine do.
+// OptionError says that one of the Options does not suit a file. Its text names the option as
+// Options.NAME, like all texts of the engine.
 type OptionError struct {
-	Option string // the name of its field
+	Option string // name of its field
 	text   string
 }
 
 func (e *OptionError) Error() string { return e.text }
 
-// optionError makes an OptionError; format has %[1]s where the option is named.
+// optionError makes an OptionError; %[1]s in format is the option.
 func optionError(option, format string, args ...any) error {
 	return &OptionError{option, fmt.Sprintf(format, append([]any{"Options." + option}, args...)...)}
 }
@@ -422,15 +418,15 @@ type trial struct {
 	metric     tune.Metric
 	split      bool // some rows are reserved for a promise
 	folds      tune.Folds
-	set        []pipeline.Override // with which every voter is asked; with values of variables that are kept
+	set        []pipeline.Override // arguments set in every trial, including values of variables that were kept
 	incomplete bool
 }
 
-// try tries the values of each target. Of a variable, a value that is better stays set for
-// those after it, and is written; one of an argument is not, because the file would still
-// say otherwise.
+// try tries the values of each target. A better value of a variable stays set for later targets,
+// and is written; a better value of an argument does not, because the file would still have another
+// one.
 func (t *trial) try(ctx context.Context, targets []tune.ValueTarget) (all []tune.ValueTried, err error) {
-	now := map[bool][]float64{} // scores with what is set, by whether every voter is asked
+	now := map[bool][]float64{} // scores of the current settings, by whether some voters are off
 	for _, target := range targets {
 		off := t.off(target)
 		if now[off != nil] == nil {
@@ -464,9 +460,9 @@ func (t *trial) try(ctx context.Context, targets []tune.ValueTarget) (all []tune
 	return all, nil
 }
 
-// off turns off what is not needed while a target is varied: all voters where lists are
-// scored, and voters that ask services or get the doubtful items alone, where the target
-// does not change what they are asked, and others remain. nil: nothing.
+// off turns off everything that varying a target does not need: all voters if lists are scored;
+// else, if the target does not change what they are asked and others remain, voters that ask
+// services or get only the doubtful items. nil: nothing.
 func (t *trial) off(target tune.ValueTarget) []pipeline.Override {
 	var off []pipeline.Override
 	others := false
@@ -486,7 +482,7 @@ func (t *trial) off(target tune.ValueTarget) []pipeline.Override {
 	return off
 }
 
-// same reports whether the pipeline is what it is already with an argument set.
+// same reports whether setting an argument leaves the pipeline as it is.
 func (t *trial) same(off []pipeline.Override, set pipeline.Override) (bool, error) {
 	parts := func(set []pipeline.Override) (map[string]string, error) {
 		o := t.workspace.options
@@ -519,7 +515,7 @@ func (t *trial) scores(ctx context.Context, name string, set []pipeline.Override
 	v, err := t.variant(ctx, slices.Concat(t.set, set), func(o *Options) {
 		o.Lists = t.metric.Searches()
 		report := o.Events.Progress
-		o.Events.Begun, o.Events.Ended, o.Events.Knowledge = nil, nil, nil // what they say is the same of every value
+		o.Events.Begun, o.Events.Ended, o.Events.Knowledge = nil, nil, nil // they would be the same for every value
 		o.Events.Answered = nil
 		if report != nil {
 			o.Events.Progress = func(s Progress) {

@@ -25,7 +25,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// relieve takes the time limits from the stage that Options.Debug names.
+// relieve removes the time limits of the stage that Options.Debug names.
 func (w *Workspace) relieve(file *pipeline.File, chosen *pipeline.Pipeline) error {
 	if w.options.Debug == "" {
 		return nil
@@ -45,12 +45,12 @@ func (w *Workspace) relieve(file *pipeline.File, chosen *pipeline.Pipeline) erro
 	return nil
 }
 
-// DebuggerAttached waits until a debugger is attached to a process. Only Linux reports it; elsewhere it
-// is an error.
+// DebuggerAttached waits until a debugger is attached to a process. It works on Linux only, and fails
+// elsewhere.
 func DebuggerAttached(ctx context.Context, pid int) error { return host.Attached(ctx, pid) }
 
-// DiagnosticsError says what is wrong with a file, and where. With the sources,
-// hcl.NewDiagnosticTextWriter prints the lines.
+// DiagnosticsError says what is wrong with a file, and where. hcl.NewDiagnosticTextWriter prints
+// the lines with the help of Sources.
 type DiagnosticsError struct {
 	Diagnostics hcl.Diagnostics
 	Sources     map[string]*hcl.File // by name
@@ -72,8 +72,7 @@ func (e *DiagnosticsError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// explain turns errors for which a place in the file is to blame into a
-// DiagnosticsError that points at it.
+// explain turns errors that a place in the file causes into a DiagnosticsError that points at it.
 func (p *Pipeline) explain(err error) error {
 	var source *generation.SourceError
 	var config *host.ConfigError
@@ -97,8 +96,8 @@ func (p *Pipeline) explain(err error) error {
 	return &DiagnosticsError{diags, p.file.Sources}
 }
 
-// unwritable adds what to do to an error of a state folder that cannot be written. It may come
-// from another process, so that its text is all there is.
+// unwritable adds advice to an error about a state folder that cannot be written. It compares
+// texts, since the error may come from another process.
 func (w *Workspace) unwritable(err error) error {
 	if err == nil || !strings.Contains(err.Error(), w.state) {
 		return err
@@ -111,8 +110,8 @@ func (w *Workspace) unwritable(err error) error {
 	return err
 }
 
-// blame makes diagnostics of the arguments that a stage refused. A mistake of
-// the stage as a whole stays an error.
+// blame makes diagnostics of the arguments that a stage refused. An error about the stage as a
+// whole stays an error.
 func (p *Pipeline) blame(refused *host.ConfigError) hcl.Diagnostics {
 	blocks := map[*pipeline.Stage]string{}
 	for _, k := range p.file.Knowledge {
@@ -148,16 +147,16 @@ func capitalize(text string) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// Plan finds out what a run would build and call, and what that would cost. It asks
-// no service. Up to 500 items go through the other stages, for which knowledge that
-// is embedded on this machine is brought up to date.
+// Plan returns what a run would build and call, and what that would cost. It asks no service. It
+// takes up to 500 items through the other stages, and for that brings knowledge embedded on this
+// machine up to date.
 func (p *Pipeline) Plan(ctx context.Context) (*plan.Plan, error) {
 	w := p.workspace
 	o := plan.Options{
 		Launch: p.launch, Fitted: w.fitted(), Samples: w.samples(), Forecaster: p.voterForecaster(knowing{models: true, cache: true}), Spending: p.spendForecast, Enricher: p.enrichForecaster, Spend: w.options.Spend, Models: p.known,
 		Knowledge: w.options.Events.Knowledge, Progress: w.progress,
 	}
-	if p.InputPath() != "-" { // which is left for the run
+	if p.InputPath() != "-" { // standard input is left for the run
 		o.Rows = func() (plan.Rows, error) { return p.Rows() }
 	}
 	found, err := plan.Make(ctx, p.file, p.chosen, o)
@@ -167,10 +166,10 @@ func (p *Pipeline) Plan(ctx context.Context) (*plan.Plan, error) {
 	return found, nil
 }
 
-// Progress is how far a piece of work is.
+// Progress is the progress of a piece of work.
 type Progress = terminal.ProgressStep
 
-// progress passes on how far work is, with what was paid so far.
+// progress passes on progress, with the cost so far.
 func (w *Workspace) progress(s terminal.ProgressStep) {
 	if w.options.Events.Progress == nil {
 		return
@@ -181,15 +180,15 @@ func (w *Workspace) progress(s terminal.ProgressStep) {
 	w.options.Events.Progress(s)
 }
 
-// tuning passes on how far Tune is.
+// tuning passes on the progress of Tune.
 func (w *Workspace) tuning(doing string, done, total int) {
 	w.progress(terminal.ProgressStep{Doing: doing, Done: int64(done), Total: int64(total)})
 }
 
-// tally counts the results of one way over the input. The zero value is ready.
+// tally counts the results of one pass over the input. The zero value is ready.
 type tally struct{ done, flagged, failed int64 }
 
-// add counts results, and says how far the way is.
+// add counts results, and returns the progress of the pass.
 func (c *tally) add(all []outcome.Result, s terminal.ProgressStep) terminal.ProgressStep {
 	for _, r := range all {
 		c.done++
@@ -204,14 +203,14 @@ func (c *tally) add(all []outcome.Result, s terminal.ProgressStep) terminal.Prog
 	return s
 }
 
-// step is how far the reading is.
+// step returns the progress of reading.
 func (r *Rows) step(doing string) terminal.ProgressStep {
 	total, about := r.Total()
 	return terminal.ProgressStep{Doing: doing, Total: total, About: about}
 }
 
-// checkSpend refuses a limit on what voters may spend where there is nothing to spend, or
-// nobody knows what that is.
+// checkSpend refuses a limit on spending if there is no voter to spend on, or nobody knows its
+// price.
 func checkSpend(l spend.Limit, p *pipeline.Pipeline) error {
 	if !l.IsSet() {
 		return nil
@@ -230,7 +229,7 @@ func checkSpend(l spend.Limit, p *pipeline.Pipeline) error {
 	return nil
 }
 
-// newSpender makes what decides about the voters that call services; nil: they are always
+// newSpender makes the Spender that decides about voters that call services; nil: they are always
 // asked.
 func (p *Pipeline) newSpender(ctx context.Context) (*spend.Spender, error) {
 	limit := p.workspace.options.Spend
@@ -247,10 +246,9 @@ func (p *Pipeline) newSpender(ctx context.Context) (*spend.Spender, error) {
 	return spend.New(spend.Options{Limit: limit, Forecast: forecast, Cost: p.chosen.Cost}), nil
 }
 
-// spendForecast says what asking a voter about an item takes. What is expected, and so the
-// order of the items, goes by the file alone, so that runs repeat. What is taken at
-// most, by which a limit of money is kept, goes by what is known of the models where the file
-// does not say it.
+// spendForecast returns a forecast of asking a voter about an item. The expected cost, and so the
+// order of the items, depends on the file alone, so that runs repeat. The highest cost, which keeps
+// a limit of money, also depends on what is known of the models, where the file gives no limits.
 func (p *Pipeline) spendForecast(ctx context.Context, l spend.Limit) (func(*pipeline.Stage, sdk.Item) (sdk.Forecast, error), error) {
 	plain, err := plan.Forecasts(ctx, p.chosen, p.voterForecaster(knowing{}))
 	if err != nil || l.Money == nil {
@@ -271,8 +269,8 @@ func (p *Pipeline) spendForecast(ctx context.Context, l spend.Limit) (func(*pipe
 	}, nil
 }
 
-// Counting is the journal of items that come one after the other and are not kept; nil:
-// there is none.
+// Counting returns a journal for single items, one after the other, that keeps none; nil: there is
+// none.
 func (p *Pipeline) Counting() run.Journal {
 	if p.spender == nil {
 		return nil
@@ -280,8 +278,8 @@ func (p *Pipeline) Counting() run.Journal {
 	return p.spender.Counting()
 }
 
-// passes takes the input through the pipeline twice: for the answers of the free voters,
-// and for those that others are paid for. sink gets all results after that.
+// passes takes the input through the pipeline twice: for the answers of the free voters, and for
+// those of paid voters. sink gets all results after that.
 func (p *Pipeline) passes(ctx context.Context, r *run.Run, records *journal.Journal, sink func([]outcome.Result) error) (outcome.Totals, error) {
 	s := p.spender
 	records.Index()
@@ -312,7 +310,7 @@ func (p *Pipeline) passes(ctx context.Context, r *run.Run, records *journal.Jour
 	return totals, err
 }
 
-// pass takes the rows of some lines through the pipeline; nil: all.
+// pass takes the rows on some lines through the pipeline; nil: all.
 func (p *Pipeline) pass(ctx context.Context, r *run.Run, j run.Journal, lines []int, doing string) (outcome.Totals, error) {
 	rows, err := p.Rows()
 	if err != nil {
@@ -344,8 +342,7 @@ func (p *Pipeline) pass(ctx context.Context, r *run.Run, j run.Journal, lines []
 	})
 }
 
-// gone are the paid voters that had to stop, if no other is left that could be asked; nil:
-// one is.
+// gone returns the paid voters that had to stop, if no other paid voter can be asked; else nil.
 func (p *Pipeline) gone(r *run.Run) []*outcome.Failure {
 	halted := r.Graph().Halted()
 	if len(halted) == 0 {

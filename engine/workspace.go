@@ -32,30 +32,30 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Workspace is what files are loaded and stages started with: a state folder,
-// plugins, and what calls of services share.
+// Workspace holds what loading files and starting stages needs: a state folder, plugins, and the
+// state that calls of services share.
 type Workspace struct {
 	ctx     context.Context // ends all work
 	options Options
 	log     *slog.Logger
-	state   string // absolute: plugins are given folders below it
+	state   string // absolute: plugins get folders below it
 	host    *host.Host
 	catalog *catalog.Catalog
 
 	pending *retry.Handles // of results that come later
 	waits   *terminal.WaitReporter
-	unwatch func()      // the workspace is closed
-	warned  atomic.Bool // that vectors cannot be kept
+	unwatch func()      // tells Services that the workspace is closed
+	warned  atomic.Bool // whether it was reported that vectors cannot be kept
 
 	mu      sync.Mutex
 	control *governor.Governor // nil: no stage calls a service
-	before  governor.Snapshot  // what had been called when this workspace began to
+	before  governor.Snapshot  // calls before this workspace's first one
 
-	shipments []string // folders of files that are taken to other machines
+	shipments []string // folders of files being copied to other machines
 }
 
-// NewWorkspace makes ready to load files and start processes. It does neither.
-// What is done with it ends with ctx.
+// NewWorkspace prepares for loading files and starting processes. It does neither. The end of ctx
+// ends all work in the workspace.
 func NewWorkspace(ctx context.Context, o Options) (*Workspace, error) {
 	if o.State == "" {
 		o.State = DefaultState
@@ -74,7 +74,7 @@ func NewWorkspace(ctx context.Context, o Options) (*Workspace, error) {
 	if w.state, err = filepath.Abs(o.State); err != nil {
 		return nil, err
 	}
-	if filepath.Base(w.state) == DefaultState { // nobody else's: another may be a folder that its owner shares
+	if filepath.Base(w.state) == DefaultState { // racflow's own: another folder may be shared by its owner
 		if err := disk.TightenFolder(w.state); err != nil {
 			return nil, err
 		}
@@ -93,22 +93,22 @@ func NewWorkspace(ctx context.Context, o Options) (*Workspace, error) {
 	return w, nil
 }
 
-// Catalog knows the stages that files can use.
+// Catalog returns the catalog of stages that files can use.
 func (w *Workspace) Catalog() *catalog.Catalog { return w.catalog }
 
-// Options are those that the workspace was made with.
+// Options returns the options that the workspace was made with.
 func (w *Workspace) Options() Options { return w.options }
 
-// State is the absolute path of the state folder.
+// State returns the absolute path of the state folder.
 func (w *Workspace) State() string { return w.state }
 
-// Log gets what the workspace logs; it is never nil.
+// Log returns the workspace's logger; it is never nil.
 func (w *Workspace) Log() *slog.Logger { return w.log }
 
-// fitted is the folder of what stages have learnt from knowledge.
+// fitted returns the folder of what stages have learnt from knowledge.
 func (w *Workspace) fitted() string { return filepath.Join(w.state, "fitted") }
 
-// samples is the folder of samples of collections that another program makes.
+// samples returns the folder of samples of collections that another program makes.
 func (w *Workspace) samples() string { return filepath.Join(w.state, "attached") }
 
 // Close ends all processes.
@@ -117,7 +117,7 @@ func (w *Workspace) Close() {
 	w.host.Close()
 	w.mu.Lock()
 	for _, dir := range w.shipments {
-		_ = os.RemoveAll(dir) // a later shipment does it
+		_ = os.RemoveAll(dir) // a later shipment retries
 	}
 	w.mu.Unlock()
 	if spent, any := w.Spent(); any && w.options.Events.Spent != nil {
@@ -125,13 +125,13 @@ func (w *Workspace) Close() {
 	}
 }
 
-// Failed is why a process of the workspace is not started any more; nil: there is none. What needs it
-// fails until the file is opened anew.
+// Failed returns why a process of the workspace is not restarted any more; nil: there is none.
+// Whatever needs the process fails until the file is opened anew.
 func (w *Workspace) Failed() error { return w.host.Failed() }
 
-// Again lets stages call their services once more that were stopped because a service stayed down
-// or denied their calls. It reports whether there were any: a pipeline that is opened anew with the
-// same Services then asks them again.
+// Again permits calls of stages again that were stopped because a service stayed down or denied
+// them. It reports whether there were any: a pipeline that is opened anew with the same Services
+// then makes such calls again.
 func (w *Workspace) Again() bool {
 	w.mu.Lock()
 	control := w.control
@@ -139,7 +139,7 @@ func (w *Workspace) Again() bool {
 	return control != nil && control.Again()
 }
 
-// Spent is what the calls of services came to so far; false: no stage calls one.
+// Spent returns the total of all calls of services so far; false: no stage calls one.
 func (w *Workspace) Spent() (governor.Snapshot, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -149,7 +149,7 @@ func (w *Workspace) Spent() (governor.Snapshot, bool) {
 	return w.control.Snapshot().Since(w.before), true
 }
 
-// Read reads and checks a pipeline file. The file is never nil where the error is.
+// Read reads and checks a pipeline file. The file is not nil if the error is nil.
 func (w *Workspace) Read(path string) (*pipeline.File, hcl.Diagnostics, error) {
 	return w.read(path, w.options.Input, w.options.Set)
 }
@@ -164,7 +164,7 @@ func (w *Workspace) read(path, input string, set []pipeline.Override) (*pipeline
 	return file, diags, w.ctx.Err()
 }
 
-// LoadOptions are what Read loads files with, for tools that load texts.
+// LoadOptions returns the options with which Read loads files, for tools that load texts.
 func (w *Workspace) LoadOptions() (pipeline.Options, error) {
 	dir := w.options.Dir
 	if dir == "" {
@@ -180,7 +180,7 @@ func (w *Workspace) LoadOptions() (pipeline.Options, error) {
 	}, err
 }
 
-// getenv is what files find of the environment.
+// getenv looks up a variable of the environment for a file.
 func (w *Workspace) getenv(name string) (string, bool) {
 	if w.options.Getenv != nil {
 		return w.options.Getenv(name)
@@ -225,8 +225,8 @@ func (w *Workspace) Choose(file *pipeline.File) (*pipeline.Pipeline, error) {
 	return file.Pipelines[0], nil
 }
 
-// Refresh reads the samples again of the collections that a file attaches: of those that the pipeline
-// searches that Options names, or of every block. Events get what was found.
+// Refresh reads the samples of attached collections again: of those that the pipeline in Options
+// searches or, without one, of every block. Events get the reports.
 func (w *Workspace) Refresh(ctx context.Context, path string) error {
 	p := &Pipeline{workspace: w}
 	blocks, err := p.blocks(path)
@@ -252,8 +252,8 @@ func (w *Workspace) Refresh(ctx context.Context, path string) error {
 	return nil
 }
 
-// Histories calls do with what the stores hold of a file's knowledge: of what the
-// pipeline searches that Options names, or of every block.
+// Histories calls do with the generations of a file's knowledge in the stores: of the knowledge
+// that the pipeline in Options searches or, without one, of every block.
 func (w *Workspace) Histories(ctx context.Context, path string, do func(*pipeline.Knowledge, *generation.History) error) error {
 	p := &Pipeline{workspace: w}
 	blocks, err := p.blocks(path)
@@ -273,8 +273,8 @@ func (w *Workspace) Histories(ctx context.Context, path string, do func(*pipelin
 	return nil
 }
 
-// blocks loads a file and returns its knowledge: what the pipeline searches that Options names, or every
-// block.
+// blocks loads a file and returns its knowledge: that which the pipeline in Options searches or, without
+// one, every block.
 func (p *Pipeline) blocks(path string) (all []*pipeline.Knowledge, err error) {
 	if p.file, err = p.workspace.Load(path); err != nil {
 		return nil, err
@@ -292,22 +292,20 @@ func (p *Pipeline) blocks(path string) (all []*pipeline.Knowledge, err error) {
 const (
 	CacheFolder    = "cache"    // the answers of services
 	VectorsFolder  = "vectors"  // of passages, by embedder and text
-	ProfilesFolder = "profiles" // of the models behind them
+	ProfilesFolder = "profiles" // of the models of services
 )
 
-// Services are what the stages that call services share: a cache of answers,
-// limits and a budget. Pipelines that are opened one after the other may share
-// them, to stay in one budget. Set the fields before.
+// Services is the state that stages calling services share: a cache of answers, limits and a
+// budget. Pipelines that are opened one after the other may share it, to stay in one budget. Set
+// the fields before its first use.
 type Services struct {
 	Mode   governor.Mode
-	Budget pipeline.Budget // in place of the pipeline's, part by part; 0: the pipeline's
-	// Responses is given the response cache of the state folder, and returns what is to keep answers in
-	// its place, such as one that several machines share (governor.Shared); nil: the one of the state
-	// folder does.
+	Budget pipeline.Budget // replaces the pipeline's, part by part; 0: the pipeline's
+	// Responses gets the response cache of the state folder, and returns the cache to use in its place,
+	// such as one that several machines share (governor.Shared); nil: the state folder's is used.
 	Responses func(local *cache.Cache) governor.Responses
-	// Governed is given what all calls share before the first of them, so that limits can be held
-	// together with other processes; nil: they are this one's. Its error is that of the stage that
-	// was to start.
+	// Governed gets the governor of all calls before the first of them, so that other processes can
+	// share its limits; nil: they are not shared. The stage about to start fails with its error.
 	Governed func(*governor.Governor) error
 
 	mu       sync.Mutex
@@ -315,14 +313,14 @@ type Services struct {
 	profiles *governor.Profiles
 
 	cache   string // folder of the response cache; empty: no stage has called a service yet
-	counted int    // of what was got from it
+	counted int    // number of its hits already counted
 
-	waits *terminal.WaitReporter // nil: nobody listens
-	users int                    // of waits: open workspaces
+	waits *terminal.WaitReporter // nil: nobody observes waits
+	users int                    // open workspaces that use waits
 }
 
-// reporter is what reports the waits of all workspaces that share the services, to the
-// events of the first. leave is called when one is closed.
+// reporter returns the WaitReporter of all workspaces that share the services, which calls the
+// first one's report. Call leave when a workspace is closed.
 func (v *Services) reporter(report func(terminal.LongWait)) (waits *terminal.WaitReporter, leave func()) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -350,7 +348,7 @@ func (v *Services) reporter(report func(terminal.LongWait)) (waits *terminal.Wai
 	})
 }
 
-// countHits notes how often the response cache had the answer. The caller holds mu.
+// countHits adds the new hits of the response cache to its count. The caller holds mu.
 func (v *Services) countHits() {
 	if v.control == nil {
 		return
@@ -360,7 +358,7 @@ func (v *Services) countHits() {
 	v.counted = hits
 }
 
-// of returns what all calls share; before the first call there is nothing.
+// of returns the governor of all calls; the first call makes it.
 func (v *Services) of(by *Pipeline) (*governor.Governor, error) {
 	w, p := by.workspace, by.chosen
 	v.mu.Lock()
@@ -372,7 +370,7 @@ func (v *Services) of(by *Pipeline) (*governor.Governor, error) {
 	_, trimmed := cache.Trim(v.cache, cache.Limits{Bytes: by.file.Cache.Answers, Age: by.file.Cache.Age})
 	kept, err := cache.Open(v.cache, w.log)
 	if err != nil {
-		return nil, err // for the same reason, if it could not be trimmed
+		return nil, err // a failed trim has the same reason
 	}
 	if trimmed != nil {
 		w.log.Warn("the response cache may be larger than its limit", "error", trimmed)
@@ -401,13 +399,13 @@ func (v *Services) of(by *Pipeline) (*governor.Governor, error) {
 	return control, nil
 }
 
-// vectors says where the vectors of passages are kept between builds.
+// vectors returns where the vectors of passages are kept between builds.
 func (p *Pipeline) vectors() cache.VectorOptions {
 	w, kept := p.workspace, p.file.Cache
 	return cache.VectorOptions{Root: filepath.Join(w.state, VectorsFolder), Limits: cache.Limits{Bytes: kept.Vectors, Age: kept.Age}, Log: w.log, Warned: &w.warned}
 }
 
-// keepProfiles keeps the profiles that a run goes by in its folder.
+// keepProfiles keeps the profiles that a run uses in its folder.
 func (v *Services) keepProfiles(folder string) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -417,14 +415,14 @@ func (v *Services) keepProfiles(folder string) error {
 	return v.profiles.KeepIn(filepath.Join(folder, ProfilesFolder))
 }
 
-// known are the profiles that stages go by; nil: no stage calls a service.
+// known returns the profiles that stages use; nil: no stage calls a service.
 func (v *Services) known() *governor.Profiles {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.profiles
 }
 
-// check refuses a bound on what is spent where nobody knows what that is.
+// check refuses a limit on the cost if the price of a stage is unknown.
 func (v *Services) check(p *pipeline.Pipeline) error {
 	if without := p.Unpriced(); v.Budget.Cost > 0 && len(without) > 0 {
 		return optionError("Services.Budget.Cost", "%[2]s has no price, so %[1]s cannot bound what it spends: %[3]s", without[0], pipeline.PriceAdvice)
@@ -432,13 +430,13 @@ func (v *Services) check(p *pipeline.Pipeline) error {
 	return nil
 }
 
-// knowing is what a forecast goes by beside the file.
+// knowing says what a forecast uses beside the file.
 type knowing struct {
-	models bool // what earlier runs found out of them
-	cache  bool // what the response cache has costs nothing
+	models bool // profiles of models from earlier runs
+	cache  bool // the response cache: its answers cost nothing
 }
 
-// looker is the host of a stage that only says what it would send: it permits no call.
+// looker returns a host for a stage that only says what it would send: it permits no call.
 func (w *Workspace) looker(s *pipeline.Stage, by knowing) (sdk.Host, error) {
 	o := governor.Options{Mode: governor.Offline, Log: w.log}
 	if by.models {
@@ -454,8 +452,8 @@ func (w *Workspace) looker(s *pipeline.Stage, by knowing) (sdk.Host, error) {
 	return governor.New(w.ctx, o).Stage(governor.Stage{Name: s.Block + "." + s.Name, Kind: s.Kind, Use: s.Use}), nil
 }
 
-// share returns what a stage that calls services shares with the others; nil
-// for those that do not. A store on a server is no such service.
+// share returns the host for a stage that calls services, with the state that such stages share;
+// nil for other stages. A store on a server does not count as a service.
 func (p *Pipeline) share(stage *pipeline.Stage, block string) (sdk.Host, error) {
 	if !stage.Info.Network || stage.Kind == sdk.KindStore {
 		return nil, nil
@@ -477,8 +475,8 @@ func (p *Pipeline) share(stage *pipeline.Stage, block string) (sdk.Host, error) 
 	}), nil
 }
 
-// relax lets those embedders fail at once without which items can be searched for: that is
-// so once the knowledge is built.
+// relax lets an embedder fail at once if items can be searched for without it, which is so once the
+// knowledge is built.
 func (p *Pipeline) relax() {
 	p.workspace.mu.Lock()
 	control := p.workspace.control
@@ -490,8 +488,8 @@ func (p *Pipeline) relax() {
 	}
 }
 
-// cover lets items be answered without those services at once that are down, where other voters call none. It reports
-// whether that may happen: who calls it asks again, or has one question.
+// cover lets items be answered at once without services that are down, if other voters call none, and reports
+// whether that may happen. The caller asks again, or has a single question.
 func (p *Pipeline) cover(r *run.Run) bool {
 	p.workspace.mu.Lock()
 	control := p.workspace.control
@@ -503,7 +501,7 @@ func (p *Pipeline) cover(r *run.Run) bool {
 	return control != nil && len(names) > 0
 }
 
-// refuses reports whether no call of a stage is let through any more.
+// refuses reports whether all further calls of a stage are refused.
 func (p *Pipeline) refuses(stage *pipeline.Stage) bool {
 	p.workspace.mu.Lock()
 	control := p.workspace.control
@@ -511,7 +509,7 @@ func (p *Pipeline) refuses(stage *pipeline.Stage) bool {
 	return control != nil && control.Refuses(stage.Block+"."+stage.Name)
 }
 
-// named is the pipeline's name; empty: work is on the knowledge of a file alone.
+// named returns the pipeline's name; empty: only the knowledge of a file is used.
 func (p *Pipeline) named() string {
 	if p.chosen == nil {
 		return ""
@@ -519,8 +517,8 @@ func (p *Pipeline) named() string {
 	return p.chosen.Name
 }
 
-// asked is the model that every request of a stage is for; empty: nobody knows, as of
-// several services, of which each may have its own.
+// asked returns the model of every request of a stage; empty: unknown, as with several services,
+// each of which may have its own.
 func asked(c pipeline.Config) string {
 	var several struct{ Backends []string }
 	if json.Unmarshal(c.Public, &several) != nil || len(several.Backends) > 0 {

@@ -208,8 +208,7 @@ func (r *Repository) bytes(ctx context.Context, d ocispec.Descriptor) ([]byte, e
 	return content.FetchAll(ctx, r.from, d)
 }
 
-// Build returns the program for a platform, or the one for any platform. If there is none, the error lists the platforms
-// with programs.
+// Build returns the program for a platform, or the one for all. If there is none, the error lists the platforms.
 func (r *Release) Build(platform string) (Build, error) {
 	for _, p := range []string{platform, plugin.AnyPlatform} {
 		if b, ok := r.Builds[p]; ok {
