@@ -256,7 +256,7 @@ func (p *Pipeline) Depends() (files, rows []string, folders []document.Set) {
 
 // DefaultState is the state folder where Options names none. A folder of this name is made
 // accessible to its owner only, even if it existed with wider permissions. In a folder of another
-// name, only the folders that racflow makes in it are.
+// name, this applies only to what racflow makes in it.
 const DefaultState = ".racflow"
 
 // Options complement a pipeline file. Only Builtin is required.

@@ -321,7 +321,7 @@ func (p *Pipeline) run(ctx context.Context, items iter.Seq[Item], results chan<-
 			totals, err = r.Items(ctx, each(ctx, items), p.Counting(), send)
 		}
 	}
-	if err == nil && totals.Left > 0 { // the paid voters have no answers
+	if err == nil && totals.Left > 0 { // the remaining voters have no answers
 		err = fmt.Errorf("%d items are not answered: %w", totals.Left, totals.Missing[0].First)
 	}
 	return err
@@ -391,7 +391,7 @@ func (p *Pipeline) AnswerRow(ctx context.Context, row source.Row) (outcome.Resul
 		}
 		return nil
 	})
-	if err == nil && totals.Left > 0 { // the paid voters have no answer
+	if err == nil && totals.Left > 0 { // the remaining voters have no answer
 		err = totals.Missing[0].First
 	}
 	return answered, err

@@ -398,7 +398,7 @@ func (s passes) Pass() run.Pass {
 type ShipFile struct {
 	Name  string // below the state folder, with slashes
 	Path  string // where it is on this machine
-	Fixed bool   // it never changes, so that it may be linked
+	Fixed bool   // nobody changes it, so that it may be linked
 }
 
 // Shipment returns the files of the state folder that a worker needs: the generations that the
