@@ -106,6 +106,7 @@ func Open(s Set) (*Folder, error) {
 // Path returns the folder that ids of documents are relative to.
 func (f *Folder) Path() string { return f.path }
 
+// Close closes the folder.
 func (f *Folder) Close() error { return f.root.Close() }
 
 // List returns all documents, sorted by folder and name.

@@ -88,6 +88,7 @@ type output struct {
 // text.
 type lines string
 
+// UnmarshalJSON implements json.Unmarshaler.
 func (l *lines) UnmarshalJSON(raw []byte) error {
 	var one string
 	var many []string

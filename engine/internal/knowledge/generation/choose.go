@@ -82,6 +82,7 @@ func possible(block *pipeline.Knowledge, g Generation, now json.RawMessage) (all
 // State says how a generation relates to the block that lists it.
 type State string
 
+// The states of a generation.
 const (
 	Current    State = "current"    // runs search it
 	Old        State = "old"        // of the same source, and replaced

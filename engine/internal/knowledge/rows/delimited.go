@@ -173,6 +173,7 @@ type Delimited struct {
 	fields   []string
 }
 
+// NewDelimited returns a reader of records in a style.
 func NewDelimited(in *Lines, s Style) *Delimited { return &Delimited{style: s, in: in} }
 
 // Next returns the next record, and skips blank lines. It ends with io.EOF.

@@ -27,6 +27,7 @@ type JSONRow struct {
 // JSONL reads a row from each line that is not blank.
 type JSONL struct{ in *Lines }
 
+// NewJSONL returns a reader of JSONL.
 func NewJSONL(in *Lines) *JSONL { return &JSONL{in} }
 
 // Next returns the next row. It ends with io.EOF.

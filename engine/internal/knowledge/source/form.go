@@ -18,6 +18,7 @@ import (
 // Format names the file format of rows.
 type Format string
 
+// The supported formats.
 const (
 	TSV     Format = "tsv"
 	CSV     Format = "csv"

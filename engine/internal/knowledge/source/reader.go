@@ -393,6 +393,7 @@ func (r *Reader) Digest() string {
 	return digestOf(append(r.digests[:len(r.digests):len(r.digests)], digest))
 }
 
+// Close closes the current file.
 func (r *Reader) Close() error { return r.at.close() }
 
 // merged returns names, and those of more that are not in it.

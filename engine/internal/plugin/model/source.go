@@ -23,6 +23,7 @@ import (
 // Kind says what a model computes.
 type Kind string
 
+// The kinds of models.
 const (
 	Embed  Kind = "embed"  // an encoder: texts to vectors
 	Rerank Kind = "rerank" // a cross-encoder: pairs of texts to scores

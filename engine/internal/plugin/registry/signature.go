@@ -255,6 +255,7 @@ func (k PrivateKey) Sign(digest string) (Signature, error) {
 // SignatureForm names the format of a signature.
 type SignatureForm string
 
+// The forms of signatures.
 const (
 	Minisign SignatureForm = "minisign" // Content is minisign's file
 	Ed25519  SignatureForm = "ed25519"  // Content is 64 bytes
