@@ -29,8 +29,8 @@ type Diagnosis struct {
 	Knowledge []*doctor.Set // the knowledge examined, as doctor.Propose takes it
 }
 
-// Diagnose checks the knowledge and the input of a file: those of the pipeline in Options, or of
-// the file's only one; in a file without a pipeline, all knowledge. It asks voters about at most
+// Diagnose checks the knowledge and the input of the pipeline that Options names, or of the file's
+// only one; in a file without a pipeline, it checks all knowledge. It asks voters about at most
 // votes rows of each knowledge, without the network; 0: about none.
 func (w *Workspace) Diagnose(ctx context.Context, path string, votes int) (*Diagnosis, error) {
 	p := &Pipeline{workspace: w}

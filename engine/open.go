@@ -189,7 +189,7 @@ func (p *Pipeline) variant(ctx context.Context, set []pipeline.Override, change 
 	return Open(ctx, p.file.Path, o)
 }
 
-// overridden returns before, with the overrides of set in place of those of the same target.
+// overridden returns before with the overrides of set, which replace older ones of the same target.
 func overridden(before, set []pipeline.Override) []pipeline.Override {
 	return slices.Concat(slices.DeleteFunc(slices.Clone(before), func(old pipeline.Override) bool {
 		return slices.ContainsFunc(set, func(s pipeline.Override) bool { return s.Target == old.Target })

@@ -127,7 +127,7 @@ func (r *Rows) Total() (rows int64, about bool) {
 	return rows, true
 }
 
-// input returns the source of items: that of Options or of the file.
+// input returns the source of items, from Options or the file.
 func (p *Pipeline) input() pipeline.Source {
 	s := pipeline.Source{ID: "id", Text: "text", Label: "label"}
 	if p.chosen.Input != nil {

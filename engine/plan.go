@@ -278,8 +278,8 @@ func (p *Pipeline) Counting() run.Journal {
 	return p.spender.Counting()
 }
 
-// passes takes the input through the pipeline twice: for the answers of the free voters, and for
-// those of paid voters. sink gets all results after that.
+// passes takes the input through the pipeline twice: for the answers of the free voters, then of
+// the paid voters. sink gets all results after that.
 func (p *Pipeline) passes(ctx context.Context, r *run.Run, records *journal.Journal, sink func([]outcome.Result) error) (outcome.Totals, error) {
 	s := p.spender
 	records.Index()

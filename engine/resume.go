@@ -166,7 +166,7 @@ func (p *Pipeline) resume() (journal.Manifest, error) {
 	return last, nil
 }
 
-// recall gives the stages the values with which those of a run began.
+// recall gives the stages the values with which the stages of a run began.
 func (p *Pipeline) recall(began []journal.ManifestStage) {
 	stages := p.stages()
 	p.resolved = map[*pipeline.Stage]map[string]any{}

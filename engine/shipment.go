@@ -219,7 +219,7 @@ type Part struct {
 	Spend    spend.Limit // limit of the run, which selects the items that paid voters are asked about
 }
 
-// DifferentError says that a pipeline differs from that of a run which it was to join: its answers
+// DifferentError says that a pipeline differs from the pipeline of the run to join: its answers
 // would differ.
 type DifferentError struct {
 	Differences []string // what differs here

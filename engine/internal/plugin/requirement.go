@@ -35,8 +35,8 @@ type Requirement struct {
 	VersionRange hcl.Range
 }
 
-// Requirements reads only the requirements of a pipeline file. The diagnostics are those of the
-// block, and of the syntax of the file.
+// Requirements reads only the requirements of a pipeline file. It reports errors in the block, and
+// in the syntax of the file.
 func Requirements(path string, src []byte) ([]Requirement, hcl.Diagnostics) {
 	f, diags := bounded.Parse(src, path)
 	if diags.HasErrors() {

@@ -359,7 +359,7 @@ func isMain(n *html.Node) bool {
 
 func isArticle(n *html.Node) bool { return n.DataAtom == atom.Article }
 
-// isNotice reports whether the name of an element is that of a notice of cookies.
+// isNotice reports whether the name of an element marks a notice of cookies.
 func isNotice(n *html.Node) bool {
 	switch n.DataAtom {
 	case atom.Div, atom.Section, atom.Aside, atom.Form, atom.P, atom.Span:

@@ -22,7 +22,7 @@ import (
 // It does not depend on the meaning of rows, and starts no process itself: an implementation of
 // Starter does.
 
-// BatchBytes is about the most bytes of text in a call, which has to fit in a message.
+// BatchBytes is roughly the most bytes of text in a call, which has to fit in a message.
 const BatchBytes = 8 << 20
 
 // Caller calls a stage of a build with batches.
@@ -198,7 +198,7 @@ type Store interface {
 	Scan(ctx context.Context, collection string, s sdk.Scan) (sdk.Page, error)
 	List(ctx context.Context) ([]sdk.Collection, error)
 	Drop(ctx context.Context, collection string) error
-	// Attach is that of sdk.Attacher. It fails for a stage without sdk.Attaches.
+	// Attach works as sdk.Attacher says. It fails for a stage without sdk.Attaches.
 	Attach(ctx context.Context) (sdk.Attached, error)
 	sdk.Retriever
 }

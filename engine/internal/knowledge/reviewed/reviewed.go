@@ -89,8 +89,8 @@ func readLines(path string) ([]line, error) {
 // the decisions are on the disk. The replacement is atomic.
 func Write(path string, rows []Row) error { return WriteIf(path, nil, rows) }
 
-// WriteIf is Write, unless check returns an error: then it returns that error. No other process
-// writes the file between check and the write.
+// WriteIf is Write, unless check returns an error: then it returns that error. Nobody else writes
+// the file between check and the write.
 func WriteIf(path string, check func() error, rows []Row) error {
 	lines := make(map[string][]byte, len(rows))
 	var order []string

@@ -101,7 +101,7 @@ func (r *Row) UnmarshalJSON(line []byte) error {
 	return r.check()
 }
 
-// explained turns an error of encoding/json into one that explains what is wrong with a line.
+// explained turns an error of encoding/json into an explanation of what is wrong with a line.
 func explained(err error) error {
 	if kind := new(json.UnmarshalTypeError); errors.As(err, &kind) {
 		if kind.Field == "" {

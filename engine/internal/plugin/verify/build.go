@@ -253,8 +253,8 @@ func pluginFolder(dir string) (string, error) {
 	return "", fmt.Errorf("%s has several plugins: give each a project of its own", dir)
 }
 
-// findPython finds the interpreter in PATH. It skips that of the environment, which is in PATH, too,
-// if a person has activated it.
+// findPython finds the interpreter in PATH. It skips the environment's own, which is in PATH, too, if
+// a person has activated the environment.
 func findPython(environment string) (string, error) {
 	for _, name := range []string{"python3", "python"} {
 		for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
