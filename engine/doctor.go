@@ -347,7 +347,7 @@ func (p *Pipeline) known(ctx context.Context) (all []plan.Model, err error) {
 	return all, nil
 }
 
-// models opens a built-in stage in this process and calls do with each model that it asks.
+// models opens a built-in stage in this process and calls do with each model that the stage asks.
 func (p *Pipeline) models(ctx context.Context, a plan.Asking, h sdk.Host, do func(sdk.Model) error) error {
 	s := a.Stage
 	opened, err := s.Info.Open(ctx, sdk.Setup{Block: s.Name, Samples: s.N, Host: h, Log: slog.New(slog.DiscardHandler)}, s.Config.Open)

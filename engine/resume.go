@@ -173,7 +173,7 @@ func (p *Pipeline) recall(began []journal.ManifestStage) {
 	for _, kept := range began {
 		s := stages[kept.Stage]
 		if s == nil || s.Use != kept.Use {
-			continue // the part of the file differs
+			continue // another part of the file now
 		}
 		if kept.Learnt == "" { // else the stage resolves the same from what it learned, and could not learn with these values given
 			p.resolved[s] = kept.Resolved

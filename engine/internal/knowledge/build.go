@@ -20,75 +20,70 @@ import (
 
 // This file brings a generation in step with its source.
 //
-// The units of the source are compared with what the store holds, by id and content
-// hash, and only what differs is redone: an unchanged file is only read for its digest,
-// a changed row is embedded again, a removed row disappears. All changes of one build
-// become visible in one commit, but for a first build, which is committed now and then
-// between documents, to resume after a kill.
+// A build compares the units of the source with the store's by id and content hash, and redoes only
+// what differs: it reads an unchanged file only for its digest, embeds a changed row again, and
+// removes the entries of a removed row. All changes of a build become visible in one commit. Only a
+// first build also commits now and then between documents, to resume after a kill.
 //
 //	generation.ReadSource -> compare     here
 //	  -> chunk -> enrich -> batches      build_batch.go, enrich.go
 //	  -> embed -> put -> commit          build_put.go
 //	     -> label centroids
 //
-// An embedder that has to learn reads all entries first, so that they are cut
-// and enriched twice. What services answered is cached, and what failed is remembered:
-// a build asks about no passage a second time but for the retries. Texts are forgotten
-// once they are stored: no more of them are held than the batches under way have.
+// An embedder that has to learn reads all entries first, so the build chunks and enriches them
+// twice. It caches the answers of services and remembers failures: apart from retries, it asks
+// about no passage twice. It frees texts once they are stored: only the batches under way hold any.
 //
-// A row that ends the process of a store, embedder or chunker, or that hangs, is left out
-// alone; one that does so to an enricher is kept without the addition. Its document
-// gets a hash that no content has, so that the next build does that document again.
-// Where a stage answers nothing of a batch, nor what any stage can answer, no row is to
-// blame: the build ends, and what the store holds stays. What an ended first build had
-// completed is committed. A process of a store takes with it what was not committed: the
-// rows to blame are found by putting them into a collection that is never committed
-// (build_batch.go), and the build begins again without them.
+// A build leaves out each row that crashes or hangs a store, embedder or chunker; a row that does
+// so to an enricher is kept without the addition. Its document gets a hash that no content has, so
+// that the next build does the document again. Where a stage answers neither a batch nor its probe,
+// no row is to blame: the build ends, the store keeps its entries, and an ended first build commits
+// what is complete. A crash of a store loses what was not committed: the build finds the rows to
+// blame in a collection that it never commits (build_batch.go), and begins again without them.
 //
-// A plan does the same without calling a service and without writing; it counts what
-// would be done and asked.
+// A plan does the same without calling a service or writing; it counts the work and the questions.
 
-// BuildJob is what is built, and with what. What a try leaves in it serves the next one.
+// BuildJob says what to build, and with what. A try leaves results in it for the next one.
 type BuildJob struct {
 	Block      *pipeline.Knowledge
 	Starter    generation.Starter
 	Store      generation.Store
-	Embedder   generation.Embedder // a build that finds or makes a state replaces it
+	Embedder   generation.Embedder // a build that finds or makes a fitted state replaces it
 	Chunker    generation.Chunker  // nil: a row or document is one entry
 	Enrichers  Enrichers
-	Collection string             // of the entries
-	Origin     generation.Origin  // of what is made
+	Collection string             // name of the entries' collection
+	Origin     generation.Origin  // noted with the generation
 	Source     *generation.Source // nil: not read yet
-	Edition    bool               // it is one: once it is complete, nothing of it changes any more
+	Edition    bool               // builds an edition, which never changes once it is complete
 	Stdin      io.Reader
 	Progress   terminal.ProgressFunc
 	Plan       bool // only report what would be done
 	Later      generation.LaterResults
-	Vectors    cache.VectorOptions // of earlier builds
+	Vectors    cache.VectorOptions // where vectors of earlier builds are kept
 
 	unstorable map[string]error // entries that end the store's process, by id
-	learnt     []byte           // by the embedder in an earlier try, which nobody may have noted
+	learnt     []byte           // state of an embedder that an earlier try fitted, perhaps noted nowhere else
 }
 
-// BuildResult is what a build made.
+// BuildResult is the outcome of a build.
 type BuildResult struct {
 	Report    BuildReport
 	Labels    []string // sorted
 	Content   string   // hash of what the entries were made from
-	Completed bool     // this build is the one that completed the generation
+	Completed bool     // this build completed the generation
 }
 
-// builder is one try of a job.
+// builder makes one try of a job.
 type builder struct {
 	*BuildJob
 	BuildResult
 	note    generation.Note
 	embeds  generation.Caller
 	chunks  generation.Caller
-	cutting map[string]error // why the chunker failed on units, by id: it is not asked again
+	cutting map[string]error // why the chunker failed on units, by id: it does not get them again
 	vectors *cache.Vectors   // nil: none are kept
-	looked  bool             // for those
-	pace    pace             // of the embedder
+	looked  bool             // vectors were looked for
+	pace    pace             // of calls of the embedder
 }
 
 // probe is a text that every embedder and chunker can work on.
@@ -115,7 +110,7 @@ func reportOf(block *pipeline.Knowledge) BuildReport {
 	return BuildReport{Name: block.Name, Embedder: block.Embed.Use, Store: block.Store.Use}
 }
 
-// Build tries once. Where it fails with a BusyError, another try may succeed.
+// Build tries once. After a BusyError, another try may succeed.
 func Build(ctx context.Context, job *BuildJob) (BuildResult, error) {
 	b := newBuilder(job)
 	err := b.build(ctx)
@@ -141,7 +136,7 @@ func (b *builder) build(ctx context.Context) error {
 	}
 	before := b.note.Source
 	if b.note.State != nil {
-		if b.note.Resolved != nil { // by a process that took over from an earlier try, perhaps
+		if b.note.Resolved != nil { // perhaps by a process that took over from an earlier try
 			b.Origin.Resolved = b.note.Resolved
 		}
 		if err = b.use(ctx, b.note.State); err != nil {
@@ -176,7 +171,7 @@ func (b *builder) build(ctx context.Context) error {
 	return b.buildCentroids(ctx, labels, before)
 }
 
-// update brings the store up to date with the source, and returns the labels of what differed.
+// update brings the store up to date with the source, and returns the labels of changed entries.
 func (b *builder) update(ctx context.Context, have sdk.Collection) (labels map[string]bool, err error) {
 	if err := b.Read(ctx); err != nil {
 		return nil, err
@@ -235,9 +230,9 @@ func (b *builder) update(ctx context.Context, have sdk.Collection) (labels map[s
 	return diff.Labels, b.Later.Settle()
 }
 
-// begin keeps other processes from writing, and lets the embedder learn where it has
-// to. A fresh generation gets a note first, so that it is listed as incomplete however
-// its first build ends.
+// begin locks the collection against other processes, and fits the embedder if refit is set. A
+// fresh generation first gets a note, so that lists show it as incomplete however its first build
+// ends.
 func (b *builder) begin(ctx context.Context, fresh, refit bool) error {
 	if fresh {
 		b.note.Source = b.Source.Digest
@@ -252,8 +247,8 @@ func (b *builder) begin(ctx context.Context, fresh, refit bool) error {
 	return b.fit(ctx)
 }
 
-// noteResolved adds the embedder's choice to the note of a generation that was built before
-// there was one: whoever opens the generation as it stands knows no more than the note.
+// noteResolved adds the embedder's choice to the note of a generation that was built before there
+// was one: a process that opens the generation without its source knows the note alone.
 func (b *builder) noteResolved(ctx context.Context) error {
 	if b.Plan || b.Origin.Resolved == nil || b.note.Resolved != nil {
 		return nil
@@ -265,7 +260,7 @@ func (b *builder) noteResolved(ctx context.Context) error {
 	return b.commit(ctx)
 }
 
-// Read reads the source, unless that was done before: standard input cannot be read again.
+// Read reads the source once: standard input cannot be read again.
 func (j *BuildJob) Read(ctx context.Context) (err error) {
 	if j.Source == nil {
 		j.Source, err = generation.ReadSource(ctx, j.Block, j.Stdin)
@@ -273,8 +268,7 @@ func (j *BuildJob) Read(ctx context.Context) (err error) {
 	return err
 }
 
-// digest identifies what the source holds; empty where that is not known before it is
-// read.
+// digest identifies the content of the source; empty: nobody knows it before reading the source.
 func (b *builder) digest(ctx context.Context) (string, error) {
 	if b.Block.Documents() == nil && !b.Edition {
 		return generation.Digest(b.Block)
@@ -285,8 +279,8 @@ func (b *builder) digest(ctx context.Context) (string, error) {
 	return b.Source.Digest, nil
 }
 
-// checkEdition refuses to complete an edition that was made from something else than its name says: its
-// source has changed meanwhile.
+// checkEdition refuses to complete an edition if its source has changed during the build: its name
+// would identify other content.
 func (b *builder) checkEdition(ctx context.Context) error {
 	if !b.Edition || b.Block.Stdin() {
 		return nil
@@ -298,9 +292,8 @@ func (b *builder) checkEdition(ctx context.Context) error {
 	return err
 }
 
-// contentHash is the hash of a unit that its entries get. It depends on what the
-// embedder was fitted to, so that vectors of different fits never pass for each
-// other, whenever a build was cut off.
+// contentHash turns a unit's hash into the hash that its entries get. It depends on the embedder's
+// fitted state, so that vectors of different fits never mix, whenever a build was cut off.
 func (b *builder) contentHash(hash []byte) []byte {
 	if b.note.State == nil {
 		return hash
@@ -319,11 +312,11 @@ func (b *builder) commit(ctx context.Context) error {
 	return written("commit", b.Store.Commit(ctx, b.Collection, n))
 }
 
-// BusyError says that the store cannot be written to at the moment.
+// BusyError says that the store accepts no writes at the moment.
 type BusyError struct {
 	err    error
-	Locked bool // by another process, which it names
-	Blamed bool // entries that end its process, which the next try leaves out
+	Locked bool // another process, which the error names, holds the lock
+	Blamed bool // some entries crash the store's process; the next try leaves them out
 }
 
 func (e *BusyError) Error() string { return e.err.Error() }
@@ -341,14 +334,14 @@ func written(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// measure says how far a walk through units is: in bytes where they are documents, one of
-// which may be larger than all others together, and else in rows.
+// measure tracks the progress of a walk through units: in rows or, for documents, in bytes, since
+// one document may be larger than all others together.
 type measure struct {
 	step  terminal.ProgressStep
-	size  func(id string) int64 // of a unit
-	ended int64                 // of the units that have ended
-	at    string                // the unit whose entries came last
-	open  int64                 // bytes of these
+	size  func(id string) int64 // size of a unit
+	ended int64                 // sizes of the finished units
+	at    string                // id of the unit of the latest entry
+	open  int64                 // bytes of that unit's entries so far
 }
 
 func (b *builder) measure(doing string, of []generation.Unit) *measure {
@@ -364,9 +357,9 @@ func (b *builder) measure(doing string, of []generation.Unit) *measure {
 	return m
 }
 
-// add counts entries that are done, and the units that have ended with them. A document
-// counts as the bytes of its file, whatever part of them is text; one that has not ended, as
-// those of its entries so far, but no more than that.
+// add counts finished entries and units. A finished document counts as the bytes of its file,
+// however few of them are text; an unfinished one as the bytes of its entries so far, at most those
+// of its file.
 func (m *measure) add(entries []sdk.Entry, ended ...string) terminal.ProgressStep {
 	for _, e := range entries {
 		if id := generation.DocumentOf(e); id != m.at {
@@ -394,26 +387,26 @@ func (m *measure) add(entries []sdk.Entry, ended ...string) terminal.ProgressSte
 // BuildReport says what a build found and did.
 type BuildReport struct {
 	Name                    string
-	Documents               int // that the entries are made of; 0: they are rows
+	Documents               int // that have entries; 0: the entries are rows
 	Entries                 int
 	Added, Changed, Removed int
-	Reused                  int                     // of what was added and changed: with vectors that an earlier build made of the same texts
-	Anew                    []string                // which plugins are others than before, so that all is made again
-	Unchanged               bool                    // the source is as it was: no row was looked at
-	Invalid                 []generation.InvalidRow // the first generation.MaxInvalid
-	InvalidCount            int                     // of all of them
+	Reused                  int                     // entries among Added and Changed whose vectors an earlier build made of the same texts
+	Anew                    []string                // plugins that differ from before, so that everything is rebuilt
+	Unchanged               bool                    // the source has not changed: the build compared no row
+	Invalid                 []generation.InvalidRow // the first generation.MaxInvalid of them
+	InvalidCount            int                     // how many there are
 	Unenriched              int                     // passages that are kept without an addition that they should have
 	FirstUnenriched         generation.InvalidRow
-	Asks                    []Asks // of a plan: what services would be asked, at most
+	Asks                    []Asks // in a plan: what services would be asked, at most
 	Embedder, Store         string
-	Retired                 []generation.Generation // removed: this build replaces them
-	Kept                    []error                 // why others that it replaces could not be removed
-	Attached                *attached.Report        // of a collection that another program makes: nothing was built; nil: it is none
+	Retired                 []generation.Generation // generations that this build replaces and removed
+	Kept                    []error                 // why it could not remove others that it replaces
+	Attached                *attached.Report        // set for a collection of another program: nothing was built
 }
 
-// BuildTexts calls f with every text that the knowledge would embed if its store were
-// empty, but for what services would add. Of the report only the source's share is
-// filled in, and what enrichers would be asked.
+// BuildTexts calls f with every text that the knowledge would embed if its store were empty,
+// without additions of services. The report has only the source's part, and what enrichers would be
+// asked.
 func BuildTexts(ctx context.Context, block *pipeline.Knowledge, starter generation.Starter, foresee Forecasters, f func(text string)) (BuildReport, error) {
 	set, err := generation.StartLocal(ctx, block, starter)
 	if err != nil {

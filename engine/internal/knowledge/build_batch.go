@@ -14,23 +14,22 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// batch is what is embedded and stored together.
+// batch is a set of entries that are embedded and stored together.
 type batch struct {
-	delimiter string // between an entry's text and its terms
+	delimiter string // stands between an entry's text and its terms
 	entries   []sdk.Entry
-	contexts  []string   // of each entry, as it is embedded; nil: its own
-	units     []produced // those that end in it
+	contexts  []string   // embedded in place of each entry's own context; nil: the own ones
+	units     []produced // units whose last entry is in the batch
 	whole     bool       // the last entry is the last of its unit
 }
 
-// produced is a unit of which entries were made.
+// produced is a unit with the number of its entries.
 type produced struct {
 	id      string
 	entries int
 }
 
-// texts are what is embedded: an entry's context stands before its text, and terms
-// stand behind it.
+// texts returns the texts to embed: an entry's context, its text and its terms, in this order.
 func (m batch) texts() []string {
 	all := make([]string, len(m.entries))
 	for i, e := range m.entries {
@@ -49,17 +48,17 @@ func (m batch) texts() []string {
 	return all
 }
 
-// batcher makes batches of the entries of units.
+// batcher groups the entries of units into batches.
 type batcher struct {
 	delimiter string
-	n         int // entries, at most
+	n         int // most entries of a batch
 	f         func(batch) error
 	pending   batch
 	size      int
 }
 
-// add takes the entries of a unit, and the contexts that are embedded in place of
-// theirs; nil: their own.
+// add takes the entries of a unit, and the contexts to embed in place of their own ones; nil: their
+// own.
 func (c *batcher) add(id string, entries []sdk.Entry, contexts []string) error {
 	bytes := 0
 	for _, e := range entries {
@@ -96,8 +95,8 @@ func (c *batcher) flush(whole bool) error {
 	return c.f(full)
 }
 
-// sizeOf is about what an entry adds to a message. Metadata counts, too: each chunk
-// has that of its document, however much it is.
+// sizeOf estimates the bytes that an entry adds to a message. Metadata counts, too: each chunk
+// repeats its document's, however much it is.
 func sizeOf(e sdk.Entry) int {
 	size := len(e.Text) + len(e.Context)
 	for key, value := range e.Meta {
@@ -109,7 +108,7 @@ func sizeOf(e sdk.Entry) int {
 	return size
 }
 
-// take puts the entries of a batch into the store, but for those that end its process.
+// take puts the entries of a batch into the store, except those that crash its process.
 func (w *walk) take(ctx context.Context, entries []sdk.Entry) error {
 	var storable []sdk.Entry
 	for _, e := range entries {
@@ -129,10 +128,9 @@ func (w *walk) take(ctx context.Context, entries []sdk.Entry) error {
 	return written("store", err)
 }
 
-// blame notes which entries of a batch end the store's process, and reports whether
-// there are any. What was not committed is lost with each process, so that it puts
-// them into a collection of their own, which is never committed. The build then begins
-// again without them.
+// blame notes which entries of a batch crash the store's process, and reports whether there are
+// any. A crash loses all uncommitted entries, so blame puts the batch into a collection of its own,
+// which it never commits. The build then begins again without the noted entries.
 func (w *walk) blame(ctx context.Context, entries []sdk.Entry) (found bool) {
 	trial := generation.Trial(w.Collection)
 	schema := sdk.Schema{Dimension: w.Embedder.Dimension(), Analyzer: w.Block.Analyzer}
@@ -153,7 +151,7 @@ func (w *walk) blame(ctx context.Context, entries []sdk.Entry) (found bool) {
 		answered = answered || err == nil || errors.As(err, new(sdk.RowErrors))
 		return err
 	}}.Do(ctx, len(entries))
-	if !answered { // is it the store that no entry can be put into?
+	if !answered { // the store answered nothing: does it refuse every entry?
 		known := sdk.Entry{ID: probe, Text: probe, Vector: make([]float32, schema.Dimension)}
 		answered = try(ctx, []sdk.Entry{known}) == nil
 	}
@@ -165,16 +163,16 @@ func (w *walk) blame(ctx context.Context, entries []sdk.Entry) (found bool) {
 			w.unstorable[entries[i].ID], found = err, true
 		}
 	}
-	_ = w.Store.Drop(ctx, trial) // it goes with its generation at the latest
+	_ = w.Store.Drop(ctx, trial) // otherwise it is dropped with its generation
 	return found
 }
 
-const chunkBatch = 64 // documents per call of a chunker that has no opinion
+const chunkBatch = 64 // documents per call of a chunker that states no batch size
 
-// chunk calls f with units, in their order, cut as the block says. Those that cannot be
-// used are noted and left out.
+// chunk calls f with units, in their order, chunked as the block says. It notes and leaves out
+// those that cannot be used.
 func (w *walk) chunk(ctx context.Context, wanted []generation.Unit, f func(generation.Document) error) error {
-	var waiting []generation.Unit // for the chunker
+	var waiting []generation.Unit // units for the next call of the chunker
 	size, most := 0, chunkBatch
 	if s := w.Block.Chunk; s != nil {
 		most = cmp.Or(s.Batch, s.Info.Batch, chunkBatch)
@@ -237,7 +235,7 @@ func (w *walk) cut(ctx context.Context, wanted []generation.Unit, f func(generat
 	return nil
 }
 
-// reject notes that a unit cannot be used. An error that may pass ends the build.
+// reject notes that a unit cannot be used. A transient error ends the build instead.
 func (w *walk) reject(id string, err error) error {
 	if generation.Passes(err) {
 		return err
@@ -249,7 +247,7 @@ func (w *walk) reject(id string, err error) error {
 	return nil
 }
 
-// refusals are entries that the embedder or the store cannot take, by id.
+// refusals holds the entries that the embedder or the store cannot take, by id.
 type refusals struct {
 	mu  sync.Mutex
 	why map[string]error
@@ -264,8 +262,8 @@ func (r *refusals) add(id string, why error) {
 	r.why[id] = why
 }
 
-// take adds the rows of a batch that failed alone. It returns an error of the whole
-// batch, and one that may pass: whoever tries again then gets that row too.
+// take adds the rows of a batch that failed alone. It returns an error of the whole batch, and a
+// transient one of a row: another try gets that row again.
 func (r *refusals) take(batch []sdk.Entry, err error) error {
 	var failed sdk.RowErrors
 	if err == nil || !errors.As(err, &failed) {
@@ -282,8 +280,8 @@ func (r *refusals) take(batch []sdk.Entry, err error) error {
 	return nil
 }
 
-// leaveOut reports what could not be used with its place, and returns those entries
-// of which the store has an earlier content; held is how many it had before.
+// leaveOut reports the place of each unit and entry that could not be used, and returns those
+// entries whose earlier content is in the store. held is the number of entries before the build.
 func (w *walk) leaveOut(stock *generation.Stock, held int) (stale []string, err error) {
 	var invalid []generation.InvalidRow
 	for id, why := range w.unusable {

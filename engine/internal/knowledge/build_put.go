@@ -20,8 +20,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// buildCentroids makes the centroids of the given labels, or of all where they are not those
-// of the source as it was before.
+// buildCentroids makes the centroids of the given labels again, or all centroids if the stored ones
+// do not belong to the source as it was before.
 func (b *builder) buildCentroids(ctx context.Context, labels map[string]bool, before string) error {
 	collection := generation.Centroids(b.Collection)
 	have, err := b.Store.Open(ctx, collection, sdk.Schema{Dimension: b.Embedder.Dimension()})
@@ -34,7 +34,7 @@ func (b *builder) buildCentroids(ctx context.Context, labels map[string]bool, be
 	}
 	state := []byte(b.note.Source)
 	delete(labels, "")
-	if !bytes.Equal(have.Note, state) || len(labels) > 0 { // entries change under the same source, too
+	if !bytes.Equal(have.Note, state) || len(labels) > 0 { // entries may change while the source does not
 		if err := b.replaceCentroids(ctx, labels, known, state, string(have.Note) != before); err != nil {
 			return err
 		}
@@ -43,8 +43,7 @@ func (b *builder) buildCentroids(ctx context.Context, labels map[string]bool, be
 	return nil
 }
 
-// replaceCentroids makes centroids again and keeps known, the labels that have one, up
-// to date.
+// replaceCentroids makes centroids again and updates known, the labels that have one.
 func (b *builder) replaceCentroids(ctx context.Context, labels, known map[string]bool, state []byte, all bool) error {
 	s := sdk.Scan{Vectors: true}
 	if !all {
@@ -78,9 +77,9 @@ func (b *builder) replaceCentroids(ctx context.Context, labels, known map[string
 	return written("store centroids", err)
 }
 
-// openVectors opens the vectors of earlier builds, once. An embedder that learns has none: with
-// another state, so with each knowledge, it makes others. Nor has one that calls a service:
-// the responses are in the response cache, with those to queries.
+// openVectors opens the vectors of earlier builds, once. An embedder that learns has none: each
+// fitted state makes other vectors. Nor has one that calls a service: the response cache has its
+// responses, including those to queries.
 func (w *walk) openVectors() {
 	if w.looked || w.Embedder.Fits() || w.Block.Embed.Info.Network {
 		return
@@ -90,8 +89,8 @@ func (w *walk) openVectors() {
 	w.vectors = cache.OpenVectors(w.Vectors, made, w.Block.Embed.Use, w.Embedder.Dimension())
 }
 
-// embed gives the entries of a batch their vectors, and takes out those that failed
-// alone. report is called with how many of the entries are done.
+// embed gives the entries of a batch their vectors, and removes those that failed alone. It calls
+// report with the number of finished entries.
 func (w *walk) embed(ctx context.Context, m *batch, report func(n int)) error {
 	defer report(len(m.entries))
 	if len(m.entries) == 0 {
@@ -137,22 +136,22 @@ func (w *walk) embed(ctx context.Context, m *batch, report func(n int)) error {
 	return nil
 }
 
-// pace chooses how many texts an embedder on this machine gets in a call, so that a call
-// takes a few seconds at most: progress stays visible with a slow model.
+// pace chooses how many texts a local embedder gets in a call, so that a call takes a few seconds
+// at most: progress stays visible with a slow model.
 type pace struct {
 	now   func() time.Time
-	texts int // of the next call; 0: none was made
+	texts int // in the next call; 0: before the first
 }
 
 const (
-	firstTexts = 32 // of the first call of a build
+	firstTexts = 32 // in the first call of a build
 	leastTexts = 8
-	quickCall  = time.Second     // a faster call is followed by one of twice as many texts
-	slowCall   = 4 * time.Second // a slower one by one of half as many
+	quickCall  = time.Second     // after a faster call, the next one gets twice as many texts
+	slowCall   = 4 * time.Second // after a slower call, the next one gets half as many
 )
 
-// call calls do with how many texts it may take. A service gets whole batches: it divides
-// them itself, and is asked for several parts at a time.
+// call calls do with the most texts that it may embed. A service gets whole batches: it divides
+// them itself, and works on several parts at a time.
 func (p *pace) call(s *pipeline.Stage, do func(most int) error) error {
 	if s.Info.Network || s.Info.Pends {
 		return do(embedBatch)
@@ -169,10 +168,10 @@ func (p *pace) call(s *pipeline.Stage, do func(most int) error) error {
 	return err
 }
 
-// embedded returns a function that reports that the first n entries of a batch are embedded,
-// and with them the units that end there.
+// embedded returns a function that reports progress: the first n entries of a batch are embedded,
+// and the units that end there are finished.
 func (w *walk) embedded(far *measure, m batch) func(n int) {
-	last, from, units := map[string]int{}, 0, m.units // last entry of each unit
+	last, from, units := map[string]int{}, 0, m.units // last is the index of each unit's last entry
 	for i, e := range m.entries {
 		last[generation.DocumentOf(e)] = i
 	}
@@ -191,8 +190,8 @@ func (w *walk) embedded(far *measure, m batch) func(n int) {
 	}
 }
 
-// ask has the embedder embed texts. What may pass is tried again: one lost reply is not to
-// end a build of hours.
+// ask calls the embedder, and retries transient failures: one lost reply must not end a build of
+// hours.
 func (w *walk) ask(ctx context.Context, texts []string) (vectors [][]float32, errs []error, err error) {
 	vectors = make([][]float32, len(texts))
 	w.embeds.Later = w.Later.Work("embed."+w.Block.Name, w.Block.Embed, w.Embedder, func(i int) []string { return texts[i : i+1] })
@@ -209,7 +208,7 @@ func (w *walk) ask(ctx context.Context, texts []string) (vectors [][]float32, er
 	return vectors, errs, err
 }
 
-// give gives the entries their vectors, and takes out those that failed.
+// give sets the vectors of the entries, and removes the entries that failed.
 func (m *batch) give(vectors [][]float32, failed map[int]bool) {
 	rest := m.entries[:0:0]
 	for i, e := range m.entries {
@@ -220,20 +219,20 @@ func (m *batch) give(vectors [][]float32, failed map[int]bool) {
 	m.entries = rest
 }
 
-// walk is one way through units: to learn from their entries, or to store them.
+// walk goes through units once: to learn from their entries, or to store them.
 type walk struct {
 	*builder
-	doing    string           // what is reported for each unit; empty: nothing
-	unusable map[string]error // units, by id
+	doing    string           // step of the progress reported per unit; empty: none
+	unusable map[string]error // why a unit cannot be used, by id
 	refused  refusals
 }
 
 // batches calls f with the entries of units, in batches of at most n entries and about
-// generation.BatchBytes bytes of text. Only a unit of more than that is spread over
-// several. Units that cannot be used are noted and left out. Where an enricher cannot
-// continue, f still gets all that was complete before.
+// generation.BatchBytes bytes of text. Only a larger unit spans several batches. batches notes and
+// leaves out units that cannot be used. Where an enricher cannot continue, f still gets all that
+// was complete before.
 func (w *walk) batches(ctx context.Context, wanted []generation.Unit, n int, f func(batch) error) error {
-	w.Report.Unenriched, w.Report.FirstUnenriched = 0, generation.InvalidRow{} // what an earlier walk found is found again
+	w.Report.Unenriched, w.Report.FirstUnenriched = 0, generation.InvalidRow{} // this walk counts them again
 	chunk := func(ctx context.Context, f func(generation.Document) error) error { return w.chunk(ctx, wanted, f) }
 	b, far := batcher{delimiter: w.Block.Delimiter(), n: n, f: f}, w.measure(w.doing, wanted)
 	err := w.Enrichers.Each(ctx, chunk, func(d generation.Document, added []Additions) error {
@@ -263,8 +262,7 @@ func (w *walk) batches(ctx context.Context, wanted []generation.Unit, n int, f f
 	return cmp.Or(b.flush(true), err)
 }
 
-// unenriched counts passages of which an addition is missing, and reports whether
-// there are any.
+// unenriched counts passages that lack an addition, and reports whether there are any.
 func (w *walk) unenriched(d generation.Document, added []Additions) bool {
 	count, first, why := w.Enrichers.Unenriched(d, added)
 	if count > 0 && w.Report.Unenriched == 0 {
@@ -277,13 +275,13 @@ func (w *walk) unenriched(d generation.Document, added []Additions) bool {
 	return count > 0
 }
 
-// redo is a hash that no content has: a document that has it is done again.
+// redo returns a hash that no content has, so that the next build does the document again.
 func redo(hash []byte) []byte {
 	sum := sha256.Sum256(append([]byte("bare\n"), hash...))
 	return sum[:generation.HashBytes]
 }
 
-// documentCount says how many documents the entries are made of; 0: they are rows.
+// documentCount returns how many documents have entries; 0: the entries are rows.
 func (w *walk) documentCount() int {
 	if w.Chunker == nil && w.Block.Documents() == nil {
 		return 0
@@ -291,16 +289,15 @@ func (w *walk) documentCount() int {
 	return len(w.Source.Units) - len(w.unusable)
 }
 
-// mustFit reports whether an embedder that learns from the knowledge must do
-// so: the first time, and when the knowledge has grown or shrunk by a fifth
-// since. Between those its vectors stay comparable, so that a changed row
-// redoes one row.
+// mustFit reports whether an embedder that learns from the knowledge must be fitted: the first
+// time, and when the number of rows has changed by a fifth since. In between its vectors stay
+// comparable, so that a changed row redoes one row.
 func (b *builder) mustFit(rows int) bool {
 	return b.Embedder.Fits() && (b.note.State == nil || rows*5 < b.note.Fitted*4 || rows*5 > b.note.Fitted*6)
 }
 
-// use continues with an embedder that has learnt. What it settled by that for arguments that
-// were left to it (sdk.Resolver) is shown with the generation.
+// use continues with an embedder that has learnt. The generation shows the values that the embedder
+// chose for arguments left to it (sdk.Resolver).
 func (b *builder) use(ctx context.Context, state []byte) (err error) {
 	if b.Embedder, err = b.Starter.Embedder(ctx, state, b.Origin.Resolved); err == nil && b.Origin.Resolved == nil {
 		b.Origin.Resolved, err = generation.ResolvedConfig(b.Embedder)
@@ -308,9 +305,9 @@ func (b *builder) use(ctx context.Context, state []byte) (err error) {
 	return err
 }
 
-// settled continues with what an embedder has learnt for another edition of the generation, or
-// for the generation of an edition, where that is settled: it would learn no more from other
-// rows. So its vectors stay those of one choice, however often the source changes.
+// settled continues with the embedder state of the base generation or of another edition of it, if
+// that state is settled: other rows would not change it. So the vectors stay comparable, however
+// often the source changes.
 func (b *builder) settled(ctx context.Context) (bool, error) {
 	state := generation.Settled(ctx, b.Store, b.Block.Name, cmp.Or(b.Origin.Base, b.Collection))
 	if state == nil {
@@ -323,8 +320,8 @@ func (b *builder) settled(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// fit lets a fresh embedder learn from all entries and continues with one that has the
-// outcome.
+// fit lets a fresh embedder learn from all entries and continues with one that has the fitted
+// state.
 func (b *builder) fit(ctx context.Context) (err error) {
 	if settled, err := b.settled(ctx); settled || err != nil {
 		return err
@@ -358,7 +355,7 @@ func (b *builder) fit(ctx context.Context) (err error) {
 	return b.use(ctx, b.note.State)
 }
 
-// training are the entries as an embedder learns from them: with the texts that it embeds.
+// training returns the entries as the embedder learns from them: with the texts that it embeds.
 func (m batch) training() []sdk.TrainingRow {
 	rows := make([]sdk.TrainingRow, len(m.entries))
 	for i, text := range m.texts() {
@@ -369,14 +366,13 @@ func (m batch) training() []sdk.TrainingRow {
 
 const (
 	embedBatch = 256             // rows per call of the embedder, at most
-	inFlight   = 2               // batches under way: one is embedded while one is stored
-	checkpoint = 5 * time.Second // after which a first build is committed, to resume after a kill
+	inFlight   = 2               // batches under way: one is embedded while another is stored
+	checkpoint = 5 * time.Second // a first build commits this often, to resume after a kill
 )
 
-// put makes the entries of units, embeds and stores them; a plan only makes
-// them. It returns the ids of entries that the units no longer have. A first
-// build is committed now and then, never in the middle of a unit; later changes appear
-// all at once.
+// put makes the entries of units, embeds and stores them; a plan only makes them. It returns the
+// ids of entries that the units no longer have. A first build commits now and then, never in the
+// middle of a unit; later changes appear all at once.
 func (w *walk) put(ctx context.Context, stock *generation.Stock, todo []generation.Unit, first bool) (surplus []string, err error) {
 	produce := func(ctx context.Context, f func(batch) error) error {
 		err := w.batches(ctx, todo, embedBatch, func(m batch) error {
@@ -403,7 +399,7 @@ func (w *walk) put(ctx context.Context, stock *generation.Stock, todo []generati
 		defer close(made)
 		err := produce(ctx, func(m batch) error { return send(ctx, made, m) })
 		if e := new(EndedError); errors.As(err, &e) {
-			ended, err = err, nil // what was made before is stored
+			ended, err = err, nil // the batches before it are stored
 		}
 		return err
 	})
@@ -432,7 +428,6 @@ func (w *walk) put(ctx context.Context, stock *generation.Stock, todo []generati
 	return nil, ended
 }
 
-// store puts batches into the store.
 func (w *walk) store(ctx context.Context, batches <-chan batch, first bool) error {
 	committed := time.Now()
 	for m := range batches {

@@ -19,37 +19,34 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// This file lets the enrichers of a knowledge add to the passages of its
-// documents: context, which says where a passage stands, and terms.
+// This file adds the findings of enrichers to the passages of documents: context, which says where a passage
+// stands, and terms.
 //
-// Neither touches the text of an entry. They go into its context, the source's own
-// first, and the text is embedded between them; each enrich block says whether its
-// additions are searched by BM25 (if not, they are metadata under its name) and
-// whether they are embedded.
+// Neither changes the text of an entry. Both go into its context, after the source's own, and the embedded
+// text stands between context and terms. Each enrich block says whether BM25 searches its additions (if not,
+// they are metadata under its name) and whether they are embedded.
 //
-// Enrichers get whole documents, do not see each other's additions, and work at the
-// same time; those that call services get one document per call and as many calls as
-// their limit lets through. The order of documents is kept: those that are ready
-// before their turn wait. Up to four times as many as are worked on are held, fewer
+// Enrichers get whole documents, do not see each other's additions, and run concurrently. One that calls
+// services gets one document per call, in as many calls as its limit lets through. Documents keep their
+// order: those that finish early wait. Up to four times as many documents are held as are worked on, fewer
 // where their texts are long.
 //
-// Where one asks a service in batches (batch = true), they get up to 50,000 passages or 32 MiB of
-// texts together, and four times that is held: the service takes hours for a batch, however
-// much it holds. The others get these in parts then.
+// Where an enricher asks a service in batches (batch = true), groups have up to 50,000 passages or 32 MiB of
+// text, and four groups are held: the service takes hours for a batch of any size. The other enrichers then
+// get such a group in parts.
 //
-// A passage whose addition fails alone stays unenriched. One build asks
-// about it once, however often it comes by. A service that is down, or a budget that is
-// spent, ends the build (EndedError).
+// A passage whose addition fails alone stays unenriched, and one build asks about it once. A service that is
+// down, or a spent budget, ends the build (EndedError).
 //
-// An enricher stands for a block; enrich_ask.go takes documents through them in groups and asks for the additions of each.
+// An enricher stands for a block; enrich_ask.go takes documents through them in groups and asks for the
+// additions of each.
 
-// maxContext is the most bytes of an entry's context that every store takes. A
-// longer one is cut after its last whole word, the terms first.
+// maxContext is how many bytes of an entry's context every store takes. A longer context is cut
+// after its last whole word, the terms first.
 const maxContext = 60_000
 
-// Add puts what enrichers add to the passages of a document into its entries. It
-// returns the contexts that are embedded in place of theirs; nil where nothing
-// enriches.
+// Add puts the additions of enrichers into the entries of a document. It returns the contexts to
+// embed in place of the entries' own; nil where nothing enriches.
 func (all Enrichers) Add(entries []sdk.Entry, added []Additions) (contexts []string) {
 	if len(all) == 0 {
 		return nil
@@ -75,7 +72,7 @@ func (all Enrichers) Add(entries []sdk.Entry, added []Additions) (contexts []str
 	return contexts
 }
 
-// parts are those of a context.
+// parts holds the lines and terms of a context.
 type parts struct{ lines, terms []string }
 
 func (p *parts) add(a sdk.Addition) {
@@ -85,7 +82,7 @@ func (p *parts) add(a sdk.Addition) {
 
 func (p *parts) join() string { return bounded(sdk.JoinContext(p.lines, p.terms)) }
 
-// with adds to metadata, under the name of its block, what is not searched.
+// with adds to metadata, under the name of the enrich block, additions that are not searched.
 func with(meta sdk.Meta, s *pipeline.Stage, a sdk.Addition) sdk.Meta {
 	lines := a.Terms
 	if a.Context != "" {
@@ -101,7 +98,7 @@ func with(meta sdk.Meta, s *pipeline.Stage, a sdk.Addition) sdk.Meta {
 	return meta
 }
 
-// bounded cuts a context to what stores take.
+// bounded cuts a context to maxContext bytes.
 func bounded(text string) string {
 	if len(text) <= maxContext {
 		return text
@@ -116,30 +113,30 @@ func bounded(text string) string {
 	return strings.TrimSuffix(strings.TrimRightFunc(text[:end], unicode.IsSpace), "\n"+sdk.Delimiter)
 }
 
-// Enrichers are those of a knowledge, in the order of their blocks. They remember what
-// failed, so they serve one build, with all its tries.
+// Enrichers are the enrichers of a knowledge, in the order of their blocks. They remember failures,
+// so they serve one build, with all its tries.
 type Enrichers []*enricher
 
-// enricher adds to passages what one enrich block finds.
+// enricher asks for the additions of one enrich block.
 type enricher struct {
 	stage   *pipeline.Stage
-	process generation.Enricher // nil: it is not asked, and adds nothing
-	slots   chan struct{}       // of calls under way
+	process generation.Enricher // nil: a plan, which does not ask it and adds nothing
+	slots   chan struct{}       // one for each call under way
 	later   *generation.LaterResults
 
 	mu     sync.Mutex
 	failed map[string]failure // by the document's id
-	first  error              // of failed: there may be as many as passages
-	asks   Asks               // of one that is not asked
+	first  error              // the first error noted in failed, which keeps no others: passages may be many
+	asks   Asks               // in a plan: what it would be asked
 
-	forecaster sdk.EnrichForecaster // of one that is not asked; nil: it does not say
+	forecaster sdk.EnrichForecaster // in a plan: forecasts its use of a service; nil: it cannot
 }
 
-// Forecasters say what stages would take that are not asked.
+// Forecasters forecast the calls of stages that a plan does not ask.
 type Forecasters map[*pipeline.Stage]sdk.EnrichForecaster
 
-// NewEnrichers makes the enrichers of a block of what generation.Start has started; nil asks none
-// of them, and counts what they would be asked.
+// NewEnrichers makes the enrichers of a block from the processes of generation.Start; without
+// processes, it asks none of them, and counts what they would be asked.
 func NewEnrichers(block *pipeline.Knowledge, processes []generation.Enricher, later *generation.LaterResults) Enrichers {
 	var all Enrichers
 	if later == nil {
@@ -155,7 +152,7 @@ func NewEnrichers(block *pipeline.Knowledge, processes []generation.Enricher, la
 	return all
 }
 
-// Foresee has the enrichers that are not asked say what they would take.
+// Foresee adds forecasters to the enrichers that a plan does not ask.
 func (all Enrichers) Foresee(by Forecasters) Enrichers {
 	for _, e := range all {
 		if e.forecaster = by[e.stage]; e.forecaster != nil {
@@ -165,7 +162,7 @@ func (all Enrichers) Foresee(by Forecasters) Enrichers {
 	return all
 }
 
-// slotsOf is how many calls of an enrich stage are under way at a time.
+// slotsOf returns how many calls of an enrich stage may run at a time.
 func slotsOf(s *pipeline.Stage) int {
 	switch {
 	case s.Workers > 0:
@@ -176,15 +173,15 @@ func slotsOf(s *pipeline.Stage) int {
 	return min(s.Concurrency(), wire.Window)
 }
 
-// Asks is what an enrich stage that calls a service would be asked.
+// Asks counts what an enrich stage that calls a service would be asked.
 type Asks struct {
 	Stage      *pipeline.Stage
 	Passages   int
-	Characters int           // of the passages, each with its document where the stage shows that
-	Forecast   *sdk.Forecast // what it says of these; nil: it says nothing
+	Characters int           // of the passages, each with its document where the stage sends that
+	Forecast   *sdk.Forecast // the stage's own forecast; nil: it makes none
 }
 
-// Asks returns what services would be asked about the documents that came by.
+// Asks returns what services would be asked about the documents so far.
 func (all Enrichers) Asks() (asks []Asks) {
 	for _, e := range all {
 		if e.process == nil && e.stage.Info.Network {
@@ -194,7 +191,7 @@ func (all Enrichers) Asks() (asks []Asks) {
 	return asks
 }
 
-// count notes what a service would be asked.
+// count adds documents to what a service would be asked.
 func (e *enricher) count(documents []generation.Document) error {
 	if !e.stage.Info.Network {
 		return nil
@@ -221,8 +218,7 @@ func (e *enricher) count(documents []generation.Document) error {
 	return nil
 }
 
-// CheckNames reports a block whose additions would take the place of metadata that
-// the source has.
+// CheckNames reports a block whose additions would replace metadata of the source.
 func (all Enrichers) CheckNames(meta sdk.Meta) error {
 	for _, e := range all {
 		if _, taken := meta[e.stage.Name]; taken && !e.stage.Lexical {
@@ -232,7 +228,7 @@ func (all Enrichers) CheckNames(meta sdk.Meta) error {
 	return nil
 }
 
-// named names the enricher in an error, unless its process has.
+// named prefixes an error with the enricher's name, unless its process has done so.
 func (e *enricher) named(err error) error {
 	if by := "enrich." + e.stage.Name + ": "; !strings.HasPrefix(err.Error(), by) {
 		return fmt.Errorf("%s%w", by, err)
@@ -240,16 +236,15 @@ func (e *enricher) named(err error) error {
 	return err
 }
 
-// failure is the passages of a document of which an enricher has no addition, though
-// it was asked. A build that comes by them once more, since the embedder has to learn
-// from all entries first or since the store's process ended, does not ask about them
-// again; the next build does.
+// failure lists the passages of a document for which an enricher was asked and gave no addition. A
+// build may see the document again, since the embedder has to learn from all entries first or since
+// the store's process ended. It does not ask about these passages again; the next build does.
 type failure struct {
 	hash    []byte // of the document's content
 	numbers []int  // ascending
 }
 
-// remember remembers the passages of a document that failed.
+// remember notes the passages of a document that failed.
 func (e *enricher) remember(d generation.Document, failed map[int]error) {
 	if len(failed) == 0 {
 		return
@@ -263,8 +258,8 @@ func (e *enricher) remember(d generation.Document, failed map[int]error) {
 	e.failed[d.ID] = failure{d.Hash, numbers}
 }
 
-// remembered returns the numbers of a document's passages that failed, ascending, and
-// the error to report for them.
+// remembered returns the numbers of a document's failed passages, ascending, and the error to
+// report for them.
 func (e *enricher) remembered(d generation.Document) (numbers []int, why error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -274,8 +269,8 @@ func (e *enricher) remembered(d generation.Document) (numbers []int, why error) 
 	return nil, nil
 }
 
-// Unenriched returns how many passages of a document lack an addition, and the number
-// and the error of the first.
+// Unenriched returns how many passages of a document lack an addition, and the number and the error
+// of the first.
 func (all Enrichers) Unenriched(d generation.Document, added []Additions) (count, first int, why error) {
 	for n, a := range added {
 		all[n].remember(d, a.failed)
@@ -294,20 +289,20 @@ func (all Enrichers) Unenriched(d generation.Document, added []Additions) (count
 	return count, first, why
 }
 
-// group is what one call of an enricher is about.
+// group is a run of documents that enrichers work on together.
 type group struct {
 	documents []generation.Document
 	passages  int
 	bytes     int           // of their texts
-	room      int64         // that it takes
+	room      int64         // its share of generation.BatchBytes
 	made      [][]Additions // by enricher, then by document
 	err       error
 	done      chan struct{}
 }
 
-// start lets all enrichers work on a group at the same time, each once it has begun
-// with the group before. It replaces begun, which has a channel for each enricher
-// that is closed then. An enricher that cannot continue calls end.
+// start lets all enrichers work on a group concurrently, each once it has begun with the group
+// before. begun has a channel for each enricher, closed when the enricher begins; start replaces
+// these by the group's own. An enricher that cannot continue calls end.
 func (g *group) start(ctx, ended context.Context, enrichers Enrichers, begun []chan struct{}, end context.CancelCauseFunc) {
 	g.made, g.done = make([][]Additions, len(enrichers)), make(chan struct{})
 	var all errgroup.Group
@@ -326,19 +321,19 @@ func (g *group) start(ctx, ended context.Context, enrichers Enrichers, begun []c
 	}()
 }
 
-// turn is when an enricher begins with a group: in the order of documents, and not
-// once the build has ended.
+// turn makes an enricher begin with groups in the order of documents, and with none once the build
+// has ended.
 type turn struct {
-	before <-chan struct{} // closed once it has begun with the group before; nil: there is none
-	taken  func()          // it has begun; may be called again
-	ended  context.Context // its cause says why nothing is begun any more
+	before <-chan struct{} // closed once the enricher has begun with the group before; nil: there is none
+	taken  func()          // says that the enricher has begun; may be called again
+	ended  context.Context // done once the build has ended; its cause says why
 	end    context.CancelCauseFunc
 }
 
-// take waits for the turn and for one of the slots, which the caller then has.
+// take waits for the turn and for a slot, which the caller then holds.
 func (t turn) take(ctx context.Context, slots chan struct{}) error {
 	if t.before != nil {
-		<-t.before // it is soon over, whatever ends
+		<-t.before // does not block for long, even if the build ends
 	}
 	select {
 	case slots <- struct{}{}:
@@ -355,7 +350,6 @@ func (t turn) take(ctx context.Context, slots chan struct{}) error {
 	return nil
 }
 
-// each calls f with the documents of a group.
 func (g *group) each(f func(generation.Document, []Additions) error) error {
 	for i, d := range g.documents {
 		added := make([]Additions, len(g.made))

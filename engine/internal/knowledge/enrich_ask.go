@@ -17,14 +17,14 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// Additions is what an enricher has for a document.
+// Additions holds what an enricher adds to the passages of a document.
 type Additions struct {
 	passages []sdk.Addition
-	failed   map[int]error // why that of a passage is missing
+	failed   map[int]error // why a passage has no addition
 }
 
-// enrich finds the additions of whole documents. A passage that fails alone is
-// noted in them; an error ends the build.
+// enrich returns the additions of whole documents. They note passages that fail alone; an error
+// ends the build.
 func (e *enricher) enrich(ctx context.Context, t turn, documents []generation.Document) ([]Additions, error) {
 	defer t.taken()
 	made := make([]Additions, len(documents))
@@ -58,7 +58,7 @@ func (e *enricher) enrich(ctx context.Context, t turn, documents []generation.Do
 	return made, nil
 }
 
-// portion is how many of the first documents of a group one call has.
+// portion returns how many of the first documents of a group fit in one call.
 func (e *enricher) portion(documents []generation.Document) int {
 	most, passages, bytes := e.size(), 0, 0
 	for i, d := range documents {
@@ -70,7 +70,7 @@ func (e *enricher) portion(documents []generation.Document) int {
 	return len(documents)
 }
 
-// retry calls with n rows, again where that may help, until the build ends.
+// retry makes a call for n rows, and repeats it where that may help, until the build ends.
 func (e *enricher) retry(ctx context.Context, t turn, n int, call func(context.Context, []int) error) []error {
 	w := retry.Work{
 		Retries: e.stage.Retries, Call: call,
@@ -80,12 +80,12 @@ func (e *enricher) retry(ctx context.Context, t turn, n int, call func(context.C
 	return w.Do(ctx, n)
 }
 
-// call asks for the additions of some documents, but for the passages that have failed
-// before. Its error has those of documents by position in at: of a document of which a
-// passage may do better in another call, or that ends the build.
+// call asks for the additions of documents, without passages that have failed before. Its error has
+// errors of documents by position in at: those where another call may help a passage, and those
+// that end the build.
 func (e *enricher) call(ctx context.Context, t turn, documents []generation.Document, made []Additions, at []int) error {
 	var passages []sdk.Passage
-	asked := make([][]int, len(at)) // numbers of those of each document
+	asked := make([][]int, len(at)) // numbers of the passages asked about, by document
 	for i, n := range at {
 		made[n].failed = map[int]error{}
 		gone, why := e.remembered(documents[n])
@@ -133,14 +133,14 @@ func (e *enricher) call(ctx context.Context, t turn, documents []generation.Docu
 	return err
 }
 
-// nonsense reports whether a call as a whole failed for a mistake of the stage itself:
-// a reply that makes no sense, a panic.
+// nonsense reports whether a whole call failed through a fault of the stage itself: an invalid
+// reply, a panic.
 func nonsense(err error) bool {
 	coded := new(sdk.Error)
 	return errors.As(err, &coded) && coded.Code == sdk.CodeInternal || errors.As(err, new(*wire.StatusError))
 }
 
-// ask calls the process. An error that is not sdk.RowErrors is of all passages.
+// ask calls the process. An error that is not sdk.RowErrors concerns all passages.
 func (e *enricher) ask(ctx context.Context, t turn, passages []sdk.Passage) ([]sdk.Addition, error) {
 	found, all := make([]sdk.Addition, len(passages)), make([]int, len(passages))
 	for i := range all {
@@ -155,7 +155,7 @@ func (e *enricher) ask(ctx context.Context, t turn, passages []sdk.Passage) ([]s
 			got, err := e.invoke(ctx, generation.Pick(passages, at))
 			return generation.Spread(found, at, got, err)
 		})
-		e.endBy(t, err) // before anybody else has the slot
+		e.endBy(t, err) // before another call gets the slot
 		return err
 	}
 	if e.stage.Info.Pends {
@@ -167,7 +167,7 @@ func (e *enricher) ask(ctx context.Context, t turn, passages []sdk.Passage) ([]s
 	return found, call(ctx, all)
 }
 
-// invoke asks, or collects what came later.
+// invoke asks, or collects a result that came later.
 func (e *enricher) invoke(ctx context.Context, passages []sdk.Passage) ([]sdk.Addition, error) {
 	if c, ok := e.process.(sdk.EnrichCollector); ok && retry.Handle(ctx) != "" {
 		return c.CollectAdditions(ctx, retry.Handle(ctx), passages)
@@ -175,12 +175,12 @@ func (e *enricher) invoke(ctx context.Context, passages []sdk.Passage) ([]sdk.Ad
 	return e.process.Enrich(ctx, passages)
 }
 
-// seen is what an enricher sees of each passage. Passages of a document stand together.
+// seen identifies what an enricher sees of each passage. Passages of a document stand together.
 func seen(passages []sdk.Passage) [][]string {
 	all, document := make([][]string, len(passages)), ""
 	for i, p := range passages {
 		if i == 0 || p.Document != passages[i-1].Document {
-			meta, _ := json.Marshal(p.Document.Meta) // strings, numbers and booleans
+			meta, _ := json.Marshal(p.Document.Meta) // cannot fail: strings, numbers and booleans
 			document = retry.HandleKey(p.Document.ID, p.Document.Text, string(meta))
 		}
 		chunk, _ := json.Marshal(p.Chunk)
@@ -189,9 +189,9 @@ func seen(passages []sdk.Passage) [][]string {
 	return all
 }
 
-// divide asks again about the passages of one document that failed together with
-// why, in parts, so that only the one to blame is lost. The stage does not see the
-// whole document then, which is what happens where a passage is left out, too.
+// divide asks again, in halves, about passages of one document that failed together with error why,
+// so that only the passage to blame is lost. The stage then does not see the whole document, as
+// where a passage is left out.
 func (e *enricher) divide(ctx context.Context, t turn, passages []sdk.Passage, why error) ([]sdk.Addition, error) {
 	found, failed := make([]sdk.Addition, len(passages)), sdk.RowErrors{}
 	if errors.Is(why, sdk.ErrCrashed) {
@@ -219,9 +219,8 @@ func (e *enricher) divide(ctx context.Context, t turn, passages []sdk.Passage, w
 	return found, failed
 }
 
-// worse reports whether an error of a passage means more for its document than
-// another one, or than nil does: that the build ends, or that the document is to be
-// tried again, and how much later.
+// worse reports whether an error of a passage means more for its document than another error or
+// nil: one that ends the build ranks first, then one that asks for a retry, by how long it waits.
 func worse(err, than error) bool {
 	rank := func(err error) (rank int, wait time.Duration) {
 		coded := new(sdk.Error)
@@ -243,8 +242,8 @@ func worse(err, than error) bool {
 	return a > b || a == b && wait > least
 }
 
-// ended returns the error of a build that an error ends, of this document or of
-// another; nil: it continues.
+// ended returns the error to end the build with if err ends it, whichever document it came from;
+// nil: the build continues.
 func (e *enricher) ended(err error) error {
 	if ended := new(EndedError); errors.As(err, &ended) {
 		return err
@@ -255,7 +254,7 @@ func (e *enricher) ended(err error) error {
 	return &EndedError{e.named(err)}
 }
 
-// endBy ends the build where the error of a call, or of one of its rows, says so.
+// endBy ends the build if the error of a call, or of one of its rows, demands it.
 func (e *enricher) endBy(t turn, err error) {
 	var rows sdk.RowErrors
 	if !errors.As(err, &rows) {
@@ -277,14 +276,14 @@ func (e *EndedError) Error() string {
 
 func (e *EndedError) Unwrap() error { return e.err }
 
-// defaultBatch is how many passages a call has at most where the stage has no opinion.
+// defaultBatch is the most passages per call of a stage that states no batch size.
 const defaultBatch = 256
 
-// Each calls f with the documents that produce gives, in that order, and with what
-// each enricher adds to them. Only a window of them is held.
+// Each calls f with the documents of produce, in their order, and with the additions of each
+// enricher. It holds only a window of documents.
 //
-// Where an enricher cannot continue, no more is asked for, but what is being answered
-// is waited for: it has been paid for.
+// Where an enricher cannot continue, Each asks for no more, but waits for answers under way: they
+// are paid for.
 func (all Enrichers) Each(ctx context.Context, produce func(context.Context, func(generation.Document) error) error, f func(generation.Document, []Additions) error) error {
 	if len(all) == 0 {
 		return produce(ctx, func(d generation.Document) error { return f(d, nil) })
@@ -306,7 +305,7 @@ func (all Enrichers) Each(ctx context.Context, produce func(context.Context, fun
 				return err
 			}
 			g.start(working, producing, all, begun, stop)
-			queue <- g // there is room
+			queue <- g // does not block: the queue has room
 			return nil
 		})
 	}()
@@ -331,30 +330,29 @@ func (all Enrichers) Each(ctx context.Context, produce func(context.Context, fun
 	return produced
 }
 
-// ahead is how many times as many groups are held as are worked on: one that takes
-// long does not hold up those behind it until so many of them wait for it.
+// ahead is how many times as many groups are held as are worked on: a slow group delays those
+// behind it only when that many wait.
 const ahead = 4
 
-// roomOf is how much of generation.BatchBytes a group takes: at most so much that as many
-// have room as are worked on, however large they are, and at least so much that ahead
-// times as many fill it.
+// roomOf returns a group's share of generation.BatchBytes: at most so much that all groups at work
+// fit, however large they are, and at least so much that ahead times as many groups fill it.
 func roomOf(bytes, groups int) int64 {
 	return int64(max(min(bytes, generation.BatchBytes/groups), generation.BatchBytes/(ahead*groups)))
 }
 
-// size is how much a group has at most, unless it is one document.
+// size limits a group; a single document may exceed it.
 type size struct{ passages, bytes int }
 
-// gathered is what a group has at most for an enricher that asks in batches: as much as such a
-// batch takes, and half of what a message holds.
+// gathered limits a group for an enricher that asks in batches: as many passages as a batch of a
+// service takes, and half the bytes of a message.
 var gathered = size{50_000, wire.MaxMessage / 2}
 
 // sideBySide is how many groups are worked on at a time where an enricher asks in batches.
 const sideBySide = 4
 
-// sizes returns the size of groups, and how many the enrichers work on at a time: that which
-// the one that wants the smallest has. Where one asks in batches, groups are as large as those, and
-// the others get them in parts.
+// sizes returns the size of groups, the smallest that an enricher wants, and how many groups the
+// enrichers work on at a time. Where one asks in batches, the batch enrichers set the size, and the
+// others get groups in parts.
 func (all Enrichers) sizes() (most size, groups int) {
 	gather := slices.ContainsFunc(all, (*enricher).gathers)
 	if most = (size{defaultBatch, generation.BatchBytes}); gather {
@@ -372,11 +370,11 @@ func (all Enrichers) sizes() (most size, groups int) {
 	return most, groups
 }
 
-// gathers reports whether the enricher asks in batches, here and now.
+// gathers reports whether the enricher runs and asks in batches.
 func (e *enricher) gathers() bool { return e.process != nil && e.stage.Gathers() }
 
-// size is what a call of the enricher has at most. Where a service is asked, that is one
-// document, unless its results may come later.
+// size limits a call of the enricher. A call to a service has one document, unless its results may
+// come later.
 func (e *enricher) size() size {
 	switch {
 	case e.gathers():
@@ -387,12 +385,12 @@ func (e *enricher) size() size {
 	return size{cmp.Or(e.stage.Batch, e.stage.Info.Batch, defaultBatch), generation.BatchBytes}
 }
 
-// fits reports whether a document goes along with others.
+// fits reports whether a call or group has room for another document.
 func (s size) fits(passages, bytes int, d generation.Document) bool {
 	return passages+len(d.Chunks) <= s.passages && bytes+len(d.Text) <= s.bytes
 }
 
-// grouped calls f with documents in groups of a size.
+// grouped calls f with documents in groups of at most a size.
 func grouped(ctx context.Context, most size, produce func(context.Context, func(generation.Document) error) error, f func(*group) error) error {
 	pending := &group{}
 	flush := func() error {

@@ -16,10 +16,9 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Extent returns how many entries there are and roughly how many tokens they have:
-// the characters of their texts and contexts, divided by four, as in an estimate. The
-// terms that were added for the search do not count, and neither does what a prompt
-// writes around a passage. It walks through the store each time.
+// Extent returns the number of entries and a rough number of their tokens: the characters of texts
+// and contexts, divided by four, as in an estimate. Neither the terms added for the search count
+// nor the text that a prompt writes around a passage. Extent walks through the store each time.
 func (k *Knowledge) Extent(ctx context.Context) (e rule.Extent, err error) {
 	characters := 0
 	err = k.Entries(ctx, sdk.Scan{Texts: true}, func(entry sdk.Entry) {
@@ -34,7 +33,7 @@ func (k *Knowledge) Extent(ctx context.Context) (e rule.Extent, err error) {
 	return k.backing.Scale(e), nil
 }
 
-// all is entries in memory.
+// all holds entries in memory.
 type all struct {
 	once    sync.Once
 	err     error
@@ -44,7 +43,7 @@ type all struct {
 	hashes []uint64 // of the entries' ids
 }
 
-// read reads entries once, in the order of All.
+// read reads the entries once and sorts them in the order of All.
 func (a *all) read(pages func() iter.Seq2[[]sdk.Entry, error]) ([]sdk.Candidate, error) {
 	a.once.Do(func() {
 		a.err = each(pages(), func(entry sdk.Entry) { a.entries = append(a.entries, candidate(entry)) })
@@ -53,10 +52,9 @@ func (a *all) read(pages func() iter.Seq2[[]sdk.Entry, error]) ([]sdk.Candidate,
 	return a.entries, a.err
 }
 
-// All returns every entry as a candidate that nothing has scored, in the order of
-// the documents: by their ids, and within a document by place; rows by their ids.
-// So it is the same for the same content, however that came about. It is read
-// once, and all of it is held in memory: the caller must not change it.
+// All returns every entry as an unscored candidate. Entries of documents are sorted by document id
+// and then by place, rows by id, so that the same content always has the same order. All reads the
+// store once and holds the result in memory: the caller must not change it.
 func (k *Knowledge) All(ctx context.Context) ([]sdk.Candidate, error) {
 	found, err := k.all.read(func() iter.Seq2[[]sdk.Entry, error] { return k.backing.Whole(ctx, sdk.Scan{Texts: true}) })
 	if err != nil {
@@ -65,20 +63,18 @@ func (k *Knowledge) All(ctx context.Context) ([]sdk.Candidate, error) {
 	return found, nil
 }
 
-// backing is what the entries of a knowledge are read from beside searches: a generation that
-// racflow has built, or an attached collection with its sample.
+// backing reads the entries of a knowledge outside searches: from a generation that racflow has
+// built, or from an attached collection and its sample.
 type backing interface {
-	// Pages yields entries, with those of their parts that are wanted: those that stages learn
-	// from. An error is the last.
+	// Pages yields the entries that stages learn from, with the wanted parts. It ends after an error.
 	Pages(ctx context.Context, want sdk.Scan) iter.Seq2[[]sdk.Entry, error]
-	// Whole is Pages for who needs every entry that there is, or an error that says why that
-	// cannot be had.
+	// Whole yields every entry, or an error that says why nobody can read them all.
 	Whole(ctx context.Context, want sdk.Scan) iter.Seq2[[]sdk.Entry, error]
-	// Scale is what an extent of the entries of Pages comes to for all that there are.
+	// Scale projects the extent of the entries of Pages to all entries.
 	Scale(e rule.Extent) rule.Extent
 	// Nearest returns for each vector its nearest label centroids, at most n.
 	Nearest(ctx context.Context, vectors [][]float32, n int) ([][]sdk.Candidate, error)
-	// Hold and Leave are those of Knowledge.
+	// Hold and Leave do what Knowledge.Hold and Knowledge.Leave say.
 	Hold(ctx context.Context, holder string) error
 	Leave(ctx context.Context, holder string, drop bool) (dropped bool, err error)
 }
@@ -89,7 +85,7 @@ type built struct {
 	collection string
 	content    string
 	schema     sdk.Schema
-	// search is that of the knowledge, for the centroids.
+	// search is Knowledge.search; it searches the centroids.
 	search func(ctx context.Context, collection string, r sdk.Ranking, queries []sdk.Query, fresh int) ([][]sdk.Candidate, error)
 }
 
@@ -108,7 +104,7 @@ func (b *built) Nearest(ctx context.Context, vectors [][]float32, n int) ([][]sd
 	for i, v := range vectors {
 		queries[i].Vector = v
 	}
-	return b.search(ctx, generation.Centroids(b.collection), nearest(n), queries, 0) // these rows were searched for before
+	return b.search(ctx, generation.Centroids(b.collection), nearest(n), queries, 0) // 0: these rows are counted already
 }
 
 func (b *built) Hold(ctx context.Context, holder string) error {
@@ -123,16 +119,15 @@ func (b *built) Leave(ctx context.Context, holder string, drop bool) (dropped bo
 	return true, generation.Drop(ctx, b.store, b.collection)
 }
 
-// Random draws entries for each item, named by its id or, where it has none, its text, by
-// rendezvous hashing (Thaler and Ravishankar,
-// "Using name-based mappings to increase hit rates", IEEE/ACM Transactions on Networking
-// 6(1), 1998): an entry's weight is a hash of the seed, the item and the entry's id, and
-// the heaviest are drawn. So one that is added to the knowledge, changed or removed
-// changes those draws alone that have it, or had it. The hash also assigns each entry to
-// one part of the draw, which keeps the others as they are. Only where the knowledge has
-// too few entries for a part does it get those that are left over from others.
+// Random draws entries for each item by rendezvous hashing (Thaler and Ravishankar, "Using
+// name-based mappings to increase hit rates", IEEE/ACM Transactions on Networking 6(1), 1998). An
+// item is named by its id or, without one, its text. An entry's weight is a hash of the seed, the
+// item and the entry's id; the heaviest are drawn. So adding, changing or removing an entry changes
+// only draws that have or had it. The hash also assigns each entry to one part of the draw, so that
+// the other parts stay the same. Only where the knowledge has too few entries for a part does that
+// part get entries left over from others.
 //
-// others: an item that is an entry itself does not get that one.
+// With others set, an item that is an entry itself does not draw itself.
 func (k *Knowledge) Random(ctx context.Context, ids []string, draw sdk.Draw, others bool) ([][]sdk.Candidate, error) {
 	all, err := k.drawn.read(func() iter.Seq2[[]sdk.Entry, error] { return k.backing.Pages(ctx, sdk.Scan{Texts: true}) })
 	if err != nil {
@@ -174,8 +169,8 @@ func (k *Knowledge) Random(ctx context.Context, ids []string, draw sdk.Draw, oth
 // lottery draws entries by the hashes of their ids.
 type lottery struct {
 	hashes []uint64
-	parts  int // of a draw
-	each   int // entries of a part
+	parts  int // number of parts of a draw
+	each   int // entries per part
 }
 
 // ticket is an entry with its weight in one draw.
@@ -184,16 +179,15 @@ type ticket struct {
 	entry  int
 }
 
-// heavier sorts the heaviest first; of equals, which are next to impossible, the one whose
-// id comes first.
+// heavier sorts the heaviest first, and equal weights, which are next to impossible, by id.
 func heavier(a, b ticket) int {
 	return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.entry, b.entry))
 }
 
-// draw returns the heaviest entries of an item, part by part; own is left out.
+// draw returns the heaviest entries for an item, part by part, without own.
 func (l lottery) draw(item uint64, own int) []ticket {
 	parts, full := make([][]ticket, l.parts), 0
-	least := uint64(0) // that an entry has to weigh in any part
+	least := uint64(0) // an entry must weigh this much to enter any part
 	for i, h := range l.hashes {
 		w := mix(h ^ item)
 		if w < least || i == own {
@@ -222,10 +216,10 @@ func (l lottery) draw(item uint64, own int) []ticket {
 	return slices.Concat(parts...)
 }
 
-// part is that of an entry: by bits of its weight that do not order it.
+// part assigns an entry to a part, by bits of its weight that do not affect the order.
 func (l lottery) part(weight uint64) int { return int(weight & (1<<32 - 1) * uint64(l.parts) >> 32) }
 
-// fill gives the parts that are not full the heaviest entries that no part has.
+// fill fills up the other parts with the heaviest entries that no part has.
 func (l lottery) fill(parts [][]ticket, item uint64, own int) {
 	taken := map[int]bool{own: true}
 	for _, part := range parts {
@@ -246,7 +240,7 @@ func (l lottery) fill(parts [][]ticket, item uint64, own int) {
 	}
 }
 
-// hashOf is the hash of an id, or of a seed with an item's.
+// hashOf hashes an entry's id, or a seed with an item's id.
 func hashOf(seed uint64, id string) uint64 {
 	h := fnv.New64a()
 	h.Write(binary.BigEndian.AppendUint64(nil, seed))

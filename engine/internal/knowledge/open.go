@@ -32,19 +32,19 @@ func attach(ctx context.Context, block *pipeline.Knowledge, starter generation.S
 	return k, nil
 }
 
-// from makes a knowledge that of an attached collection.
+// from makes k serve an attached collection.
 func (k *Knowledge) from(c *attached.Collection, store generation.Store, content string) {
 	k.store, k.entries, k.content, k.Dimension = store, c.Name, content, c.Dimension
 	k.backing, k.attached = c, c
 	k.all, k.drawn = &all{}, &all{}
 }
 
-// Attached reports whether the knowledge is a collection that another program makes. Entries, Rows
-// and Labels are then those of a sample of it.
+// Attached reports whether another program makes the collection. Entries, Rows and Labels then come
+// from a sample of it.
 func (k *Knowledge) Attached() bool { return k.attached != nil }
 
-// Moved looks at an attached collection again, and reports whether it has to be opened anew:
-// another one stands behind its name, or its number of entries has moved by more than a fifth.
+// Moved looks at an attached collection again, and reports whether to open it anew: another
+// collection has its name, or its number of entries has changed by more than a fifth.
 func (k *Knowledge) Moved(ctx context.Context) (bool, error) {
 	if k.attached == nil {
 		return false, nil
@@ -60,7 +60,7 @@ func (k *Knowledge) CheckMode(mode sdk.Mode) error {
 	return fmt.Errorf(`knowledge %q: collection %s cannot be searched by words alone: use mode = "dense", or name a field in the store's config by which its server searches words`, k.block.Name, k.entries)
 }
 
-// mode is that of a search, where hybrid may be more than the knowledge can do.
+// mode returns the mode to search in: dense instead of hybrid, where the knowledge cannot do that.
 func (k *Knowledge) mode(mode sdk.Mode) sdk.Mode {
 	if k.attached != nil && !k.attached.Lexical && mode == sdk.ModeHybrid {
 		return sdk.ModeDense
@@ -72,47 +72,47 @@ func (k *Knowledge) mode(mode sdk.Mode) sdk.Mode {
 type Knowledge struct {
 	Labels    []string    // sorted
 	Dimension int         // of the vectors
-	Report    BuildReport // of the Open that made it
-	// Decided is what people have decided about texts, where a source says so.
+	Report    BuildReport // of the Open that made the knowledge
+	// Decided has the decisions of people about texts, where a source names them.
 	Decided reviewed.Decisions
 
 	block    *pipeline.Knowledge
 	embedder generation.Embedder
 	store    generation.Store
-	entries  string // their collection
+	entries  string // name of their collection
 	content  string
 	backing  backing
-	attached *attached.Collection // the backing, where another program makes it; nil: racflow has built it
-	all      *all                 // of the backing, whole
-	drawn    *all                 // of its pages: what random examples are drawn from
+	attached *attached.Collection // the backing, if another program makes the collection; else nil
+	all      *all                 // every entry of the backing
+	drawn    *all                 // entries of the backing's pages: random examples are drawn from them
 	embeds   Meter
 	searches Meter
-	observe  outcome.Observer // hears of calls; nil: nobody listens
-	pipeline string           // that is observed
+	observe  outcome.Observer // is notified of calls; may be nil
+	pipeline string           // the pipeline that observe observes
 }
 
-// Options are what Open needs beside the block and its stages.
+// Options configure Open beside the block and its stages.
 type Options struct {
 	Stdin    io.Reader
-	Progress terminal.ProgressFunc        // of what is being done ("enriching", "embedding")
-	Waiting  func(name string, why error) // called once when another process is building it; may be nil
-	Pending  *retry.Handles               // of results that come later; nil: those are errors
-	Waits    *terminal.WaitReporter       // hears what stages wait for; may be nil
-	Vectors  cache.VectorOptions          // of earlier builds
+	Progress terminal.ProgressFunc        // of each step ("enriching", "embedding")
+	Waiting  func(name string, why error) // called once when another process is building the knowledge; may be nil
+	Pending  *retry.Handles               // of results that come later; nil: such a result is an error
+	Waits    *terminal.WaitReporter       // is notified of what stages wait for; may be nil
+	Vectors  cache.VectorOptions          // where vectors of earlier builds are kept
 	Plan     bool                         // only report what would be done
-	Foresee  Forecasters                  // of a plan: what enrichers would take
+	Foresee  Forecasters                  // in a plan: forecasts of enrichers
 	Samples  string                       // folder for samples of attached collections; empty: none is kept
-	Refresh  bool                         // read such a sample again, whatever is kept
-	// Stands is the generation to search as it is; nil: it is brought up to date with the source.
+	Refresh  bool                         // read such a sample again even if one is kept
+	// Stands is the generation to search as it is; nil: Open brings it up to date with the source.
 	Stands *Stand
-	// Edition searches a generation that nobody changes any more (generation.Edition): for who
-	// searches it for long.
+	// Edition searches a generation that never changes (generation.Edition): for processes that search
+	// for a long time.
 	Edition bool
 }
 
-// Open brings the store in step with the source and returns the knowledge,
-// ready to be searched; an attached collection it opens as it is. Rows that cannot be used are in the report; an error
-// means that there is nothing to search.
+// Open brings the store in step with the source and returns the knowledge, ready to be searched. It opens an
+// attached collection as it is. The report lists unusable rows; an error means that there is nothing to
+// search.
 func Open(ctx context.Context, block *pipeline.Knowledge, starter generation.Starter, o Options) (*Knowledge, error) {
 	if block.Attached() {
 		return attach(ctx, block, starter, o)
@@ -137,7 +137,7 @@ func Open(ctx context.Context, block *pipeline.Knowledge, starter generation.Sta
 		Collection: name, Origin: generation.OriginOf(block, set),
 		Stdin: o.Stdin, Progress: o.Progress, Plan: o.Plan, Later: generation.LaterResults{Handles: o.Pending, Waits: o.Waits}, Vectors: o.Vectors,
 	}
-	there := false // the edition, at least in part: who leaves it may be removing it
+	there := false // the edition exists, at least in part: a process that leaves it may be removing it
 	if o.Edition {
 		if err := job.Read(ctx); err != nil {
 			return nil, fmt.Errorf("knowledge %q: %w", block.Name, err)
@@ -161,12 +161,12 @@ func Open(ctx context.Context, block *pipeline.Knowledge, starter generation.Sta
 	if made.Completed {
 		made.Report.Retired, made.Report.Kept = generation.Retire(ctx, block, store, job.Collection, job.Origin)
 	}
-	decided, _ := reviewed.Read(block.Reviewed()) // the build has reported what is wrong there
+	decided, _ := reviewed.Read(block.Reviewed()) // the build has reported any error
 	k := &Knowledge{Labels: made.Labels, Report: made.Report, Decided: reviewed.Of(decided), block: block, embedder: job.Embedder}
 	return k.of(store, job.Collection, made.Content, job.Embedder.Dimension()), nil
 }
 
-// of makes a knowledge that of a generation.
+// of makes k serve a generation, and returns k.
 func (k *Knowledge) of(store generation.Store, collection, content string, dimension int) *Knowledge {
 	k.store, k.entries, k.content, k.Dimension = store, collection, content, dimension
 	k.all = &all{}
@@ -175,11 +175,11 @@ func (k *Knowledge) of(store generation.Store, collection, content string, dimen
 	return k
 }
 
-// Reopen returns a generation of a block's knowledge as it was when content was the hash of what it
-// was made from (see Generation), to be read and not searched. Labels is nil: ReadLabels returns
-// them. It builds nothing: a generation that is not there any more, or was made from
-// something else since, is an error. So is an attached collection behind whose name another one stands;
-// what its owner has changed in it, nobody knows. samples is the folder of samples.
+// Reopen returns a generation of a block's knowledge for reading, not for searching. content is the
+// hash of what the generation was made from (see Generation). Labels is nil: ReadLabels returns the
+// labels. Reopen builds nothing. It fails if the generation was removed or made from other content
+// since, or if another collection has an attached one's name; it cannot see what an attached
+// collection's owner has changed in it. samples is the folder of samples.
 func Reopen(ctx context.Context, block *pipeline.Knowledge, store generation.Store, samples, collection, content string) (*Knowledge, error) {
 	if block.Attached() {
 		c, err := attached.Reopen(ctx, block, store, samples, content)
@@ -200,7 +200,7 @@ func Reopen(ctx context.Context, block *pipeline.Knowledge, store generation.Sto
 	return (&Knowledge{block: block}).of(store, collection, content, have.Dimension), nil
 }
 
-// find looks for a generation that was made from a certain content.
+// find finds a generation that was made from the content of s.
 func find(ctx context.Context, store generation.Store, s Stand) (have sdk.Collection, note generation.Note, err error) {
 	all, err := store.List(ctx)
 	if err != nil {
@@ -217,15 +217,15 @@ func find(ctx context.Context, store generation.Store, s Stand) (have sdk.Collec
 	return all[at], note, nil
 }
 
-// maxTries is how often a build starts over that no other one kept out.
+// maxTries is how often a build starts over for other reasons than another build's lock.
 const maxTries = 10
 
-// retryAfter is how long a build waits for another one before it looks again.
+// retryAfter is how long a build waits before it tries again.
 const retryAfter = 300 * time.Millisecond
 
-// buildPatiently builds once the store lets it. Where another process builds the same
-// knowledge, little or nothing is left to do once it is done; where the store's process
-// ended, what it had committed is still there.
+// buildPatiently retries a build until the store allows it. Once another process has built the same
+// knowledge, little or nothing is left to do; entries that a crashed store had committed are still
+// there.
 func buildPatiently(ctx context.Context, job *BuildJob, waiting func(string, error)) (BuildResult, error) {
 	for try := 1; ; try++ {
 		made, err := Build(ctx, job)
@@ -247,27 +247,26 @@ func buildPatiently(ctx context.Context, job *BuildJob, waiting func(string, err
 	}
 }
 
-// Hold keeps others from removing the edition that is searched, for some minutes: call it again
+// Hold keeps other processes from removing the searched edition for some minutes: call it again
 // after generation.HoldEvery.
 func (k *Knowledge) Hold(ctx context.Context, holder string) error {
 	return k.backing.Hold(ctx, holder)
 }
 
-// Leave ends what Hold began. With drop, an edition that nobody else holds is removed: dropped.
+// Leave ends a Hold. With drop, it also removes an edition that nobody else holds, and returns true.
 func (k *Knowledge) Leave(ctx context.Context, holder string, drop bool) (dropped bool, err error) {
 	return k.backing.Leave(ctx, holder, drop)
 }
 
-// Filters reports whether the store searches each query among the entries that the
-// query's filter selects.
+// Filters reports whether the store applies each query's own filter.
 func (k *Knowledge) Filters() bool { return k.block.Store.Info.Filters }
 
-// Generation names the collection that is searched, and the hash of what its
-// entries were made from; of an attached one, what stands behind its name and in its sample.
+// Generation returns the name of the searched collection, and the hash of what its entries were
+// made from; for an attached one, the hash identifies the collection and its sample.
 func (k *Knowledge) Generation() (collection, content string) { return k.entries, k.content }
 
-// Learnt says what stages learn from, which Rows yields: a name for a folder of what they have
-// learnt, what identifies the rows, and how many there are.
+// Learnt describes the rows that stages learn from (see Rows): a name for the folder of learnt
+// state, an identity of the rows, and their number.
 func (k *Knowledge) Learnt() (folder, content string, rows int) {
 	if k.attached != nil {
 		return k.attached.Sampled()
@@ -275,8 +274,7 @@ func (k *Knowledge) Learnt() (folder, content string, rows int) {
 	return k.entries, k.content, k.Report.Entries
 }
 
-// Entries calls f with every entry that is wanted, in no particular order, and with
-// those of its parts that are.
+// Entries calls f with every wanted entry and its wanted parts, in no particular order.
 func (k *Knowledge) Entries(ctx context.Context, want sdk.Scan, f func(sdk.Entry)) error {
 	return each(k.backing.Pages(ctx, want), f)
 }
@@ -293,8 +291,8 @@ func each(pages iter.Seq2[[]sdk.Entry, error], f func(sdk.Entry)) error {
 	return nil
 }
 
-// Rows yields every entry as a stage learns from it: with its text, without what was
-// added to that, and its vector where the columns name them.
+// Rows yields every entry for a stage to learn from: the text without additions, and the vector
+// where the columns name it.
 func (k *Knowledge) Rows(ctx context.Context, columns sdk.Columns) iter.Seq2[[]sdk.TrainingRow, error] {
 	return func(yield func([]sdk.TrainingRow, error) bool) {
 		want := sdk.Scan{Texts: columns.Has(sdk.ColumnText), Vectors: columns.Has(sdk.ColumnVector)}

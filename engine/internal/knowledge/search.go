@@ -17,9 +17,8 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// Around returns a candidate with the text of up to n chunks before and after it in its
-// document: it begins and ends where they do. A row, or a chunk that is not there any
-// more, is returned as it is.
+// Around returns a candidate widened by the text of up to n chunks before and after it in its
+// document. It returns a row, or a chunk that is no longer there, as it is.
 func (k *Knowledge) Around(ctx context.Context, c sdk.Candidate, n int) (sdk.Candidate, error) {
 	ids := generation.Around(c, n)
 	at := slices.Index(ids, c.ID)
@@ -45,12 +44,12 @@ func (k *Knowledge) Around(ctx context.Context, c sdk.Candidate, n int) (sdk.Can
 	return generation.Widen(c, entries[first:at+last]), nil
 }
 
-// together is how many entries are read in one call. With the longest texts that a store takes they
-// fit a message.
+// together is how many entries one call reads. Even with the longest texts that a store takes they
+// fit in a message.
 const together = 256
 
-// Get returns the entries with the given ids as candidates that nothing has scored, in the
-// order of the ids. One that is not there any more has an empty ID.
+// Get returns the entries with the given ids as unscored candidates, in the order of the ids. A
+// removed entry has an empty ID.
 func (k *Knowledge) Get(ctx context.Context, ids []string) ([]sdk.Candidate, error) {
 	all := make([]sdk.Candidate, 0, len(ids))
 	for part := range slices.Chunk(ids, together) {
@@ -83,10 +82,9 @@ func (k *Knowledge) ReadLabels(ctx context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(labels)), nil
 }
 
-// Retrieve embeds the texts of the queries where the ranking has a dense leg,
-// and searches. It returns the queries' vectors, too, so that they need not be
-// made twice; they are nil in a lexical search. With sdk.RowErrors, where single
-// queries failed, the others' candidates and vectors stand.
+// Retrieve embeds the texts of the queries where the ranking has a dense leg, and searches. It also
+// returns the queries' vectors, so that nobody embeds them twice; they are nil in a lexical search.
+// With sdk.RowErrors, single queries failed; the candidates and vectors of the others are valid.
 func (k *Knowledge) Retrieve(ctx context.Context, r sdk.Ranking, queries []sdk.Query) ([][]sdk.Candidate, [][]float32, error) {
 	var vectors [][]float32
 	failed := sdk.RowErrors{}
@@ -147,7 +145,7 @@ func (k *Knowledge) Prototypes(ctx context.Context, vectors [][]float32, limit i
 	return k.backing.Nearest(ctx, vectors, min(limit, len(k.Labels)))
 }
 
-// search asks the store. fresh is how many of the queries count as rows.
+// search asks the store. fresh is how many of the queries the meter counts.
 func (k *Knowledge) search(ctx context.Context, collection string, r sdk.Ranking, queries []sdk.Query, fresh int) ([][]sdk.Candidate, error) {
 	defer k.searches.add(fresh, time.Now())
 	ctx, done := k.call(ctx, k.block.Store, fresh)
@@ -159,20 +157,20 @@ func (k *Knowledge) search(ctx context.Context, collection string, r sdk.Ranking
 	return found, err
 }
 
-// call reports to the observer a call of the embedder or the store.
+// call notifies the observer of a call of the embedder or the store.
 func (k *Knowledge) call(ctx context.Context, s *pipeline.Stage, rows int) (context.Context, func(outcome.CallDone)) {
 	return outcome.ObserverOr(k.observe).Call(ctx, outcome.StageCall{
 		Pipeline: k.pipeline, Stage: string(s.Kind) + "." + k.block.Name, Use: s.Use, Model: s.Config.Model(), Kind: s.Kind, Rows: rows,
 	})
 }
 
-// nearest ranks by cosine alone.
+// nearest returns a ranking by cosine alone.
 func nearest(n int) sdk.Ranking {
 	return sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeDense, NumCandidates: n}, Fusion: sdk.Fusion{Method: support.Weighted, DenseWeight: 1}, TopK: n}
 }
 
-// Embed embeds texts as queries. With sdk.RowErrors, where single texts failed,
-// the others' vectors stand.
+// Embed embeds texts as queries. With sdk.RowErrors, single texts failed; the vectors of the others
+// are valid.
 func (k *Knowledge) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	defer k.embeds.add(len(texts), time.Now())
 	ctx, done := k.call(ctx, k.block.Embed, len(texts))
@@ -190,16 +188,16 @@ func (k *Knowledge) Embed(ctx context.Context, texts []string) ([][]float32, err
 		return vectors, nil
 	}
 	for i := range failed {
-		vectors[i] = nil // it is not to spoil a search
+		vectors[i] = nil // keeps it out of the search
 	}
 	return vectors, failed
 }
 
-// Meter counts the work of a stage.
+// Meter counts the rows and the time of a stage.
 type Meter struct{ rows, busy atomic.Int64 }
 
-// Begin says that work is for the items of a pipeline from now on. The meters forget what was
-// done for stages to learn, and o hears of calls; nil: nobody listens.
+// Begin starts the work for a pipeline's items. It resets the meters, which have counted the
+// learning of stages, and makes o observe calls; o may be nil.
 func (k *Knowledge) Begin(pipeline string, o outcome.Observer) {
 	k.pipeline, k.observe = pipeline, o
 	for _, m := range []*Meter{&k.embeds, &k.searches} {
@@ -208,7 +206,7 @@ func (k *Knowledge) Begin(pipeline string, o outcome.Observer) {
 	}
 }
 
-// Meters returns the work done for queries: embedding and searching.
+// Meters returns the meters of work for queries: embedding and searching.
 func (k *Knowledge) Meters() (embeds, searches *Meter) { return &k.embeds, &k.searches }
 
 func (m *Meter) add(rows int, start time.Time) {
@@ -216,21 +214,20 @@ func (m *Meter) add(rows int, start time.Time) {
 	m.busy.Add(int64(time.Since(start)))
 }
 
-// Read returns the rows so far and the time of the calls that they took; calls
-// that overlap count each.
+// Read returns the rows so far and the total time of their calls; calls that overlap count in full.
 func (m *Meter) Read() (rows int, busy time.Duration) {
 	return int(m.rows.Load()), time.Duration(m.busy.Load())
 }
 
-// Stand is a generation as it was when somebody began to search it.
+// Stand identifies a generation at the time when a search of it began.
 type Stand struct {
 	Collection string
 	Content    string // hash of what its entries were made from
 }
 
-// stand opens a generation as it is, for a part of a run whose knowledge another process has
-// built. The source need not be there. What the generation was made with is used again: what
-// the embedder has learnt and resolved.
+// stand opens a generation as it is, for a part of a run whose knowledge another process has built.
+// It does not need the source. It reuses the state that the embedder learnt and the values that it
+// resolved.
 func stand(ctx context.Context, block *pipeline.Knowledge, starter generation.Starter, s Stand) (*Knowledge, error) {
 	k, err := reopened(ctx, block, starter, s)
 	if err != nil {
@@ -272,8 +269,8 @@ func reopened(ctx context.Context, block *pipeline.Knowledge, starter generation
 	return k.of(store, s.Collection, s.Content, schema.Dimension), nil
 }
 
-// Embedder is a digest of what the running embedder makes of a text: its arguments and what it
-// depends on beside them. Where files stand is not in it.
+// Embedder returns a digest of what determines the running embedder's vectors: its arguments and
+// other dependencies. Paths of files are not part of it.
 func (k *Knowledge) Embedder() string {
 	if k.embedder == nil {
 		return ""

@@ -8,9 +8,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// This file reads HCL values that are written out: texts, bools, lists and maps of texts.
-// Nothing in them is evaluated, so that what a file requires, and what a lock says, can be read
-// without the rest and in no time.
+// This file reads literal HCL values: texts, bools, lists and maps of texts. It evaluates nothing,
+// so that the requirements of a file, and a lock, can be read quickly and without the rest of the
+// file.
 //
 // It does not know what the values mean.
 
@@ -62,7 +62,7 @@ func literalList(e hcl.Expression) (texts []string, places []hcl.Range, diags hc
 	return texts, places, diags
 }
 
-// literalMap reads the entries of an object, in the file's order. A name that stands twice is refused.
+// literalMap reads the entries of an object, in the file's order. It refuses duplicate names.
 func literalMap(e hcl.Expression) (items []literalItem, diags hcl.Diagnostics) {
 	object, ok := e.(*hclsyntax.ObjectConsExpr)
 	if !ok {
@@ -105,7 +105,7 @@ func literalTexts(e hcl.Expression) (map[string]string, hcl.Diagnostics) {
 	return all, diags
 }
 
-// literalError is a diagnostic at a place.
+// literalError returns a diagnostic at a range.
 func literalError(at hcl.Range, summary, format string, args ...any) hcl.Diagnostics {
 	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: summary, Detail: fmt.Sprintf(format, args...), Subject: &at}}
 }

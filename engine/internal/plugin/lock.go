@@ -19,41 +19,39 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/disk"
 )
 
-// This file reads and writes the file that says which program stands for each plugin that a
-// pipeline file requires: its version, who signed it, and its hash on every platform. It lies
-// beside the pipeline file and is made to be committed, so that everybody who has the file runs
-// the same programs.
+// This file reads and writes the lock, which fixes the program of each plugin that a pipeline file
+// requires: its version, its signer, and its hash on every platform. It lies beside the pipeline
+// file and is made to be committed, so that everybody who has the file runs the same programs.
 //
-// Only the verb that installs writes it. It is sorted and depends on nothing but what it says, so
-// that writing the same again changes no byte. Where programs come from and where they are kept
-// is the concern of other packages.
+// Only the verb that installs writes it. Its bytes are sorted and depend only on its content, so
+// that writing the same content again changes no byte. Other packages find and store the programs.
 
 // LockName is the name of the lock beside a pipeline file.
 const LockName = ".racflow.lock.hcl"
 
-// AnyPlatform is what a program runs on that is the same everywhere.
+// AnyPlatform is the platform of a program that is the same everywhere.
 const AnyPlatform = "any/any"
 
-// Lock is a lock.
+// Lock lists the locked plugins of a pipeline file.
 type Lock struct{ Plugins []LockedPlugin }
 
-// LockedPlugin is what is locked of a plugin.
+// LockedPlugin fixes the version and the programs of a plugin.
 type LockedPlugin struct {
 	Name       string
-	Source     string            // as the pipeline file has it
-	Version    string            // that was chosen
-	Constraint string            // by which it was chosen, as the pipeline file has it
-	Protocol   int               // that its programs speak
+	Source     string            // as in the pipeline file
+	Version    string            // the chosen version
+	Constraint string            // by which the version was chosen, as in the pipeline file
+	Protocol   int               // version of the protocol that its programs speak
 	Digest     string            // of the OCI index; empty: it came as an archive
-	Signer     string            // who signed it; empty: nobody
+	Signer     string            // identity of the signer; empty: unsigned
 	Programs   map[string]string // hashes by "os/arch"
 	Range      hcl.Range         // of the block's header
 }
 
-// LockBeside is the path of the lock of a pipeline file.
+// LockBeside returns the path of the lock of a pipeline file.
 func LockBeside(file string) string { return filepath.Join(filepath.Dir(file), LockName) }
 
-// Plugin returns what is locked under a name; nil: nothing.
+// Plugin returns the locked plugin of a name; nil: there is none.
 func (f *Lock) Plugin(name string) *LockedPlugin {
 	for i := range f.Plugins {
 		if f.Plugins[i].Name == name {
@@ -63,7 +61,7 @@ func (f *Lock) Plugin(name string) *LockedPlugin {
 	return nil
 }
 
-// Program is the hash of the program for this platform; empty: none is locked.
+// Program returns the hash of the program for this platform; empty: none is locked.
 func (p *LockedPlugin) Program() string {
 	if hash := p.Programs[runtime.GOOS+"/"+runtime.GOARCH]; hash != "" {
 		return hash
@@ -79,7 +77,7 @@ var (
 	}}
 )
 
-// ReadLock reads a lock. One that is not there is empty. The file is never nil.
+// ReadLock reads a lock. A missing file is an empty lock. The result is never nil.
 func ReadLock(path string) (*Lock, hcl.Diagnostics) {
 	f := &Lock{}
 	src, err := bounded.ReadRegular(path, bounded.MaxSource)
@@ -130,7 +128,7 @@ func entry(b *hcl.Block) (LockedPlugin, hcl.Diagnostics) {
 
 const head = "# Written by racflow plugin init. Commit it together with the pipeline file.\n"
 
-// Bytes is the lock as it is written.
+// Bytes returns the content of the lock's file.
 func (f *Lock) Bytes() []byte {
 	out := hclwrite.NewEmptyFile()
 	out.Body().AppendUnstructuredTokens(hclwrite.Tokens{{Type: hclsyntax.TokenComment, Bytes: []byte(head)}})
@@ -145,7 +143,7 @@ func (f *Lock) Bytes() []byte {
 		b.SetAttributeValue("protocol", cty.NumberIntVal(int64(p.Protocol)))
 		text("digest", p.Digest)
 		text("signer", p.Signer)
-		programs := map[string]cty.Value{} // by cty in the order of their names
+		programs := map[string]cty.Value{} // cty sorts it by name
 		for platform, hash := range p.Programs {
 			programs[platform] = cty.StringVal(hash)
 		}
@@ -154,7 +152,7 @@ func (f *Lock) Bytes() []byte {
 	return hclwrite.Format(out.Bytes())
 }
 
-// Write replaces the lock at a path as a whole, unless it is the same already.
+// Write atomically replaces the lock at a path, unless it has the same content.
 func (f *Lock) Write(path string) error {
 	content := f.Bytes()
 	if before, err := os.ReadFile(path); err == nil && bytes.Equal(before, content) {
@@ -164,7 +162,7 @@ func (f *Lock) Write(path string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = out.Close() }() // which Commit has done, where nothing failed
+	defer func() { _ = out.Close() }() // a second Close after Commit does nothing
 	if _, err := out.Write(content); err != nil {
 		return err
 	}

@@ -16,27 +16,27 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/program"
 )
 
-// Block is the type of the block at the top of a file that holds requirements.
+// Block is the type of the top-level block that holds requirements.
 const Block = "required_plugins"
 
 // Requirement is a plugin that a file requires.
 type Requirement struct {
 	Name string
-	// Source is where the plugin comes from: registry/repository, a folder that is an OCI
-	// layout ("./folder" or "oci:./folder", relative to the file), or the https address of an
-	// archive. Empty: it is being developed, and the entry only says what it may reach.
+	// Source is where the plugin comes from: registry/repository, a folder that is an OCI layout
+	// ("./folder" or "oci:./folder", relative to the file), or the https address of an archive. Empty:
+	// it is under development, and the entry only says what it may access.
 	Source  string
 	Version string            // the constraint, such as "~> 1.2"; empty: any
 	SHA256  map[string]string // of an archive, by os/arch
 	Allow   program.Allow
 
 	Range        hcl.Range // of the name
-	SourceRange  hcl.Range // of the value; that of the name where there is none
+	SourceRange  hcl.Range // of the value, else of the name
 	VersionRange hcl.Range
 }
 
-// Requirements reads what a pipeline file requires, and no more of it. The diagnostics are those
-// of the block, and of the syntax of the file.
+// Requirements reads only the requirements of a pipeline file. It reports errors in the block, and
+// in the syntax of the file.
 func Requirements(path string, src []byte) ([]Requirement, hcl.Diagnostics) {
 	f, diags := bounded.Parse(src, path)
 	if diags.HasErrors() {
@@ -50,7 +50,7 @@ func Requirements(path string, src []byte) ([]Requirement, hcl.Diagnostics) {
 	return Read(content.Blocks, dir)
 }
 
-// Read reads the blocks of a file in a folder, of which there is one at most.
+// Read reads the requirements from the blocks of a file in folder dir; there may be one block.
 func Read(blocks hcl.Blocks, dir string) (all []Requirement, diags hcl.Diagnostics) {
 	for i, b := range blocks {
 		if i > 0 {
@@ -123,7 +123,7 @@ func hosts(e hcl.Expression) ([]string, hcl.Diagnostics) {
 	return texts, diags
 }
 
-// paths reads files and folders, relative to that of the file.
+// paths reads files and folders, and resolves them relative to dir.
 func paths(e hcl.Expression, dir string) ([]string, hcl.Diagnostics) {
 	texts, places, diags := literalList(e)
 	for i, text := range texts {

@@ -24,23 +24,23 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Collection is a collection that another program makes, open to be read.
+// Collection is an attached collection that is open for reading.
 type Collection struct {
 	sdk.Attached
 	Store    generation.Store
-	Embedder generation.Embedder // nil: it was not started
+	Embedder generation.Embedder // nil: not started
 
 	block   *pipeline.Knowledge
 	options Options
 	bounds  bounds
 	place   place
-	sample  *sample // nil: the one that was asked for is not there
-	kept    bool    // the sample was
+	sample  *sample // nil: the requested one no longer exists
+	kept    bool    // the sample was kept from an earlier opening
 	found   comparison
 }
 
-// Identity names what stands behind the collection's name, the sample, and what else Moved looks at: what
-// the answers of a run depend on, as far as anybody but the owner of the collection knows.
+// Identity identifies the collection, the sample, and what else Moved checks: everything that the answers
+// of a run depend on, as far as anybody but the owner of the collection can know.
 func (c *Collection) Identity() string {
 	looked := fmt.Sprintf("%d %q %t", c.sample.Count, sampled(c.sample.Fields), c.Lexical)
 	if norm := c.Norm(); norm != 0 {
@@ -49,7 +49,7 @@ func (c *Collection) Identity() string {
 	return short(c.ID) + "-" + short(c.sample.Digest) + "-" + short(looked)
 }
 
-// Norm is that of an sdk.Search in the collection.
+// Norm returns sdk.Search.Norm for the collection.
 func (c *Collection) Norm() float64 {
 	if c.sample == nil {
 		return 0
@@ -57,13 +57,13 @@ func (c *Collection) Norm() float64 {
 	return c.sample.Norms.differ()
 }
 
-// Sampled returns the name of a folder for what stages learn from the sample, what identifies
-// the sample, and how many entries it has.
+// Sampled returns the name of a folder for what stages learn from the sample, the identity of the
+// sample, and its number of entries.
 func (c *Collection) Sampled() (folder, digest string, entries int) {
 	return "attached-" + nameOf(c.block), c.sample.Digest, c.sample.Entries
 }
 
-// Labels are those of the sample, sorted.
+// Labels returns the labels of the sample, sorted.
 func (c *Collection) Labels() []string {
 	var all []string
 	for _, e := range c.sample.centroids {
@@ -72,14 +72,14 @@ func (c *Collection) Labels() []string {
 	return all
 }
 
-// Moved looks at the collection again, and reports whether it is another one, is searched in another way,
-// or has moved so far that its sample does not stand for it any more.
+// Moved looks at the collection again, and reports whether it was replaced, is searched in another way,
+// or has changed so much that its sample does not represent it any more.
 func (c *Collection) Moved(ctx context.Context) (bool, error) {
 	now, err := c.Store.Attach(ctx)
 	return err == nil && (!c.sample.fits(now) || now.Lexical != c.Lexical), err
 }
 
-// Pages yields the entries of the sample that have the parts that are wanted. An error is the last.
+// Pages yields the entries of the sample that have the wanted parts. It ends after an error.
 func (c *Collection) Pages(_ context.Context, want sdk.Scan) iter.Seq2[[]sdk.Entry, error] {
 	if c.sample == nil {
 		return failing(errors.New("the sample of its collection was read again since"))
@@ -87,7 +87,7 @@ func (c *Collection) Pages(_ context.Context, want sdk.Scan) iter.Seq2[[]sdk.Ent
 	return c.sample.pages(want)
 }
 
-// Whole yields the entries of the collection itself, where a sample has all of them. An error is the last.
+// Whole yields the entries of the collection itself if a sample can have all of them. It ends after an error.
 func (c *Collection) Whole(ctx context.Context, want sdk.Scan) iter.Seq2[[]sdk.Entry, error] {
 	if c.sample != nil && !c.sample.Whole || c.sample == nil && c.Attached.Entries > MaxEntries {
 		return failing(fmt.Errorf("collection %s has %s, of which racflow reads no more than %s: search it, or attach a smaller one",
@@ -100,7 +100,7 @@ func failing(err error) iter.Seq2[[]sdk.Entry, error] {
 	return func(yield func([]sdk.Entry, error) bool) { yield(nil, err) }
 }
 
-// Scale is what an extent of the sample comes to for all of the collection.
+// Scale projects an extent of the sample to the collection.
 func (c *Collection) Scale(e rule.Extent) rule.Extent {
 	if !c.sample.Whole {
 		e.Tokens = int(float64(e.Tokens) / float64(c.sample.Entries) * float64(c.Attached.Entries))
@@ -126,18 +126,18 @@ func (c *Collection) Leave(context.Context, string, bool) (dropped bool, err err
 	return false, nil
 }
 
-// Options are what Open needs beside the block and its stages.
+// Options configure Open beside the block and its stages.
 type Options struct {
-	Dir      string // where samples are kept: STATE/attached; empty: they are not
-	Refresh  bool   // read the sample again, whatever is kept
-	Plan     bool   // call no service: an embedder that calls one is not started
+	Dir      string // folder of samples: STATE/attached; empty: none is kept
+	Refresh  bool   // read the sample again even if one is kept
+	Plan     bool   // call no service: do not start an embedder that calls one
 	Progress terminal.ProgressFunc
-	Waits    *terminal.WaitReporter // hears what the embedder waits for; may be nil
+	Waits    *terminal.WaitReporter // is notified of what the embedder waits for; may be nil
 }
 
 // UnusableError says why a collection cannot be the knowledge of a block, and what to do about it.
 type UnusableError struct {
-	Range hcl.Range // of what is to be changed in the file
+	Range hcl.Range // of the part of the file to change
 	Err   error
 }
 
@@ -145,14 +145,14 @@ func (e *UnusableError) Error() string { return e.Err.Error() }
 
 func (e *UnusableError) Unwrap() error { return e.Err }
 
-// bounds are those of a sample.
+// bounds limits a sample.
 type bounds struct {
 	entries int
 	bytes   int64
 }
 
-// Open starts the embedder and the store of a block, attaches the collection, and makes sure
-// that the sample and the embedder belong to it.
+// Open starts the embedder and the store of a block, attaches the collection, and checks that the
+// sample and the embedder belong to it.
 func Open(ctx context.Context, block *pipeline.Knowledge, starter generation.Starter, o Options) (*Collection, error) {
 	return open(ctx, block, starter, o, bounds{MaxEntries, MaxBytes})
 }
@@ -181,8 +181,8 @@ func open(ctx context.Context, block *pipeline.Knowledge, starter generation.Sta
 	return c, nil
 }
 
-// Reopen attaches the collection of a block to be read and not searched, where it is still the one
-// of an Identity. Its sample may have been replaced since: then nothing is left that needs it.
+// Reopen attaches the collection of a block for reading, not for searching, if it still has the
+// given Identity. If its sample was replaced since, the collection opens without one.
 func Reopen(ctx context.Context, block *pipeline.Knowledge, store generation.Store, dir, identity string) (*Collection, error) {
 	c := &Collection{block: block, Store: store, place: placeOf(dir, block)}
 	var err error
@@ -200,7 +200,7 @@ func Reopen(ctx context.Context, block *pipeline.Knowledge, store generation.Sto
 	return c, nil
 }
 
-// short is enough of a hash to tell the few apart that are compared.
+// short returns enough of a hash to compare a few texts.
 func short(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:8])
@@ -213,7 +213,7 @@ func (c *Collection) attach(ctx context.Context, starter generation.Starter) (er
 	return err
 }
 
-// check compares what was found with the embedder, and makes the sample ready.
+// check compares the collection with the embedder, and prepares the sample.
 func (c *Collection) check(ctx context.Context, starter generation.Starter) (err error) {
 	if c.Embedder != nil && c.Dimension != c.Embedder.Dimension() {
 		return &UnusableError{c.block.Embed.UseRange, fmt.Errorf(
@@ -229,8 +229,8 @@ func (c *Collection) check(ctx context.Context, starter generation.Starter) (err
 		return &UnusableError{c.block.Store.UseRange, fmt.Errorf("collection %s holds no entries that can be read: fill it first, or name another one", c.Name)}
 	}
 	err = c.judge(ctx, starter)
-	if foreign := new(foreignError); c.kept && errors.As(err, &foreign) { // its owner may have embedded it anew
-		if c.found.State != nil { // it has learnt from the sample before
+	if foreign := new(foreignError); c.kept && errors.As(err, &foreign) { // the owner may have embedded the collection anew
+		if c.found.State != nil { // the embedder has learnt from the old sample
 			if c.Embedder, err = starter.Embedder(ctx, nil, nil); err != nil {
 				return err
 			}
@@ -243,19 +243,19 @@ func (c *Collection) check(ctx context.Context, starter generation.Starter) (err
 	return err
 }
 
-// place is where a sample is kept: path with the endings of its files.
+// place is where a sample is kept: the path of its files without their suffixes.
 type place struct{ path string }
 
 func (p place) rows() string     { return p.path + ".rows" }
 func (p place) about() string    { return p.path + ".json" }
 func (p place) compared() string { return p.path + ".compared" }
 
-// nameOf names what is kept of a block and the config of its store.
+// nameOf names the files of a block and the config of its store.
 func nameOf(block *pipeline.Knowledge) string {
 	return block.Name + "-" + short(block.Store.Use+string(block.Store.Config.Public))
 }
 
-// placeOf is where the sample of a block is kept.
+// placeOf returns where the sample of a block is kept.
 func placeOf(dir string, block *pipeline.Knowledge) place {
 	if dir == "" {
 		return place{}
@@ -263,7 +263,7 @@ func placeOf(dir string, block *pipeline.Knowledge) place {
 	return place{filepath.Join(dir, nameOf(block))}
 }
 
-// Kept are the files of the sample that is kept of a block in a folder; none: there is no sample.
+// Kept returns the files of a block's sample in a folder; none: there is no sample.
 func Kept(dir string, block *pipeline.Knowledge) (files []string) {
 	p := placeOf(dir, block)
 	for _, file := range []string{p.rows(), p.about(), p.compared()} {
@@ -274,7 +274,7 @@ func Kept(dir string, block *pipeline.Knowledge) (files []string) {
 	return files
 }
 
-// load returns the sample that is kept; nil: none that can be read.
+// load returns the kept sample; nil: none is readable.
 func (p place) load() *sample {
 	s := &sample{}
 	if p.path == "" || readJSON(p.about(), s) != nil || s.Layout != layout || s.open(p.rows()) != nil {
@@ -283,10 +283,10 @@ func (p place) load() *sample {
 	return s
 }
 
-// keep gives the sample's new file its name.
+// keep gives the sample's new file its final name.
 func (p place) keep(s *sample) error {
 	if p.path == "" {
-		return os.Remove(s.file.Name()) // it is there as long as it is open
+		return os.Remove(s.file.Name()) // it stays readable while it is open
 	}
 	if err := os.Rename(s.file.Name(), p.rows()); err != nil {
 		return err
@@ -294,11 +294,11 @@ func (p place) keep(s *sample) error {
 	return writeJSON(p.about(), s)
 }
 
-// unfinished begins the names of files that are being written.
+// unfinished begins the names of files being written.
 const unfinished = "new-"
 
-// create makes the file of rows of a new sample, and removes those that processes have left that
-// were killed.
+// create creates the file of rows of a new sample, and removes unfinished files of killed
+// processes.
 func (p place) create() (*os.File, error) {
 	if p.path == "" {
 		return os.CreateTemp("", "racflow-sample-*")
@@ -307,7 +307,7 @@ func (p place) create() (*os.File, error) {
 	if err := disk.MakeBelow(filepath.Dir(dir), dir); err != nil {
 		return nil, err
 	}
-	left, _ := filepath.Glob(filepath.Join(dir, unfinished+"*")) // an error is of the pattern
+	left, _ := filepath.Glob(filepath.Join(dir, unfinished+"*")) // only the pattern could be wrong
 	for _, path := range left {
 		if info, err := os.Stat(path); err == nil && time.Since(info.ModTime()) > 24*time.Hour {
 			_ = os.Remove(path)

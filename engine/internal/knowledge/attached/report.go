@@ -16,29 +16,29 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// What a comparison of vectors takes and means: a mean cosine below Foreign is that of another
-// embedder, from Alike on it is that of the same one.
+// Constants of the comparison: a mean cosine below Foreign means another embedder, one of at least
+// Alike the same one.
 const (
-	Compared = 50 // entries that are embedded again, at most
+	Compared = 50 // most entries to embed again
 	Foreign  = 0.5
 	Alike    = 0.95
 )
 
-// longest is how many bytes a text may have that is embedded again: as many as a store takes.
+// longest is the most bytes of a text that is embedded again: as many as a store takes.
 const longest = 60_000
 
-// comparison is what came of embedding entries of a sample again.
+// comparison is the outcome of embedding entries of a sample again.
 type comparison struct {
-	Sample   string  `json:"sample"`   // digest
-	Embedder string  `json:"embedder"` // identity
+	Sample   string  `json:"sample"`   // its digest
+	Embedder string  `json:"embedder"` // its identity
 	State    []byte  `json:"state,omitempty"`
-	Compared int     `json:"compared"` // entries; 0: none has a text and a vector
-	Cosine   float64 `json:"cosine"`   // their mean
-	Context  bool    `json:"context"`  // it is that of contexts and texts, which was higher than that of texts
+	Compared int     `json:"compared"` // number of entries; 0: none has a text and a vector
+	Cosine   float64 `json:"cosine"`   // mean over the entries
+	Context  bool    `json:"context"`  // contexts were embedded with the texts, which gave the higher cosine
 }
 
-// compare embeds some entries again, and compares the vectors with theirs. Whoever made the
-// collection may have embedded the contexts together with the texts: the better of the two counts.
+// compare embeds some entries again, and compares the vectors with the collection's. The collection
+// may have embedded contexts together with texts: the better of the two counts.
 func (c *Collection) compare(ctx context.Context, to *comparison) error {
 	chosen, err := c.sample.choose(Compared)
 	if err != nil || len(chosen) == 0 {
@@ -61,8 +61,8 @@ func (c *Collection) compare(ctx context.Context, to *comparison) error {
 	return err
 }
 
-// cosine embeds texts as passages, and returns the mean cosine with the vectors of the entries
-// that they are of, and of how many. Texts that cannot be embedded are left out, unless none can.
+// cosine embeds texts of entries as passages, and returns the mean cosine with the entries'
+// vectors, and the number of entries. It leaves out texts that cannot be embedded, unless none can.
 func (c *Collection) cosine(ctx context.Context, of []sdk.Entry, texts []string) (mean float64, compared int, err error) {
 	vectors := make([][]float32, len(texts))
 	work := retry.Work{Retries: c.block.Embed.Retries, Stage: "embed." + c.block.Name, Waits: c.options.Waits, Call: func(ctx context.Context, at []int) error {
@@ -87,8 +87,8 @@ func (c *Collection) cosine(ctx context.Context, of []sdk.Entry, texts []string)
 	return mean / float64(compared), compared, ctx.Err()
 }
 
-// choose returns at most n entries with a text and a vector, at random and always the same ones,
-// by a hash of their ids.
+// choose returns at most n entries with a text and a vector: random, but always the same ones, by a
+// hash of their ids.
 func (s *sample) choose(n int) (chosen []sdk.Entry, err error) {
 	type ticket struct {
 		hash  uint64
@@ -124,8 +124,8 @@ type foreignError struct{ error }
 
 func (e *foreignError) Unwrap() error { return e.error }
 
-// judge makes sure that the embedder is the one that made the collection. One that learns
-// learns from the sample first, or has from this sample.
+// judge checks that the embedder is the one that made the collection. An embedder that learns must
+// have learnt from this sample; if not, it does so first.
 func (c *Collection) judge(ctx context.Context, starter generation.Starter) error {
 	if c.Embedder == nil {
 		return nil
@@ -155,7 +155,7 @@ func (c *Collection) judge(ctx context.Context, starter generation.Starter) erro
 			return fmt.Errorf("embed entries of collection %s again, to compare their vectors: %w", c.Name, err)
 		}
 	}
-	if c.found = now; !known && c.place.path != "" { // also where they are foreign: a service is asked once
+	if c.found = now; !known && c.place.path != "" { // also if they are foreign: a service is asked once
 		if err := writeJSON(c.place.compared(), now); err != nil {
 			return fmt.Errorf("keep how the vectors of collection %s compare: %w", c.Name, err)
 		}
@@ -168,7 +168,7 @@ func (c *Collection) judge(ctx context.Context, starter generation.Starter) erro
 	return nil
 }
 
-// fit lets the embedder learn from the texts of the sample, and returns what it has learnt.
+// fit lets the embedder learn from the texts of the sample, and returns its state.
 func (c *Collection) fit(ctx context.Context) ([]byte, error) {
 	err := c.Embedder.Fit(ctx, func(yield func([]sdk.TrainingRow, error) bool) {
 		for page, err := range c.sample.pages(sdk.Scan{Texts: true}) {
@@ -187,25 +187,25 @@ func (c *Collection) fit(ctx context.Context) ([]byte, error) {
 	return c.Embedder.State()
 }
 
-// Report says what Open found, for people.
+// Report describes for people what Open found.
 type Report struct {
 	Collection string
 	Fields     []sdk.AttachedField
 	Notes      []string
-	Lexical    bool // it can be searched by words
+	Lexical    bool // the collection can be searched by words
 
-	Sample int       // entries
-	Whole  bool      // these are all
+	Sample int       // number of entries
+	Whole  bool      // the sample has all entries
 	Read   time.Time // when the sample was read
-	Kept   bool      // it was kept from an earlier opening
-	// Compared is how many entries were embedded again; 0: none was.
+	Kept   bool      // the sample is from an earlier opening
+	// Compared is how many entries were embedded again.
 	Compared int
-	Unknown  bool    // there was none to be embedded again
-	Cosine   float64 // mean, of their vectors with those of the collection
+	Unknown  bool    // no entry could be embedded again
+	Cosine   float64 // mean cosine of their new vectors with the collection's
 	Embedder string  // as the file calls it
 }
 
-// Report says what was found.
+// Report describes the collection, the sample and the comparison.
 func (c *Collection) Report() *Report {
 	r := &Report{
 		Collection: c.Name, Fields: c.Fields, Notes: c.Notes, Lexical: c.Lexical,
@@ -236,8 +236,8 @@ func (c *Collection) Report() *Report {
 	return r
 }
 
-// Doubt warns where the vectors are hardly those of the embedder, or nothing says whether they are; empty:
-// nothing is wrong, or a plan has not looked.
+// Doubt warns if the vectors are probably not the embedder's, or if that is unknown; empty: nothing is
+// wrong, or a plan has not looked.
 func (r *Report) Doubt() string {
 	if r.Unknown {
 		return fmt.Sprintf("whether its vectors are those of %s is not known: no entry of the sample has a text that can be embedded and a vector; name the field of the texts in the store's config", r.Embedder)
@@ -249,7 +249,7 @@ func (r *Report) Doubt() string {
 		r.Embedder, r.Cosine, terminal.Plural(r.Compared, "entry"))
 }
 
-// Sampled says in a few words what the sample is, and how near its vectors are.
+// Sampled describes the sample in a few words, and how close its vectors are.
 func (r *Report) Sampled() string {
 	text := fmt.Sprintf("a sample of %s", terminal.Plural(r.Sample, "entry"))
 	if r.Whole {

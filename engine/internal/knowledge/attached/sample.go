@@ -43,7 +43,7 @@ func (c *Collection) read(ctx context.Context) (*sample, error) {
 	}
 	if err != nil {
 		file.Close()
-		_ = os.Remove(file.Name()) // an error: it has another name by now
+		_ = os.Remove(file.Name()) // fails after keep has renamed it
 		return nil, err
 	}
 	return s, nil
@@ -60,8 +60,8 @@ func (c *Collection) keep(s *sample, w *rowsWriter) (err error) {
 	return nil
 }
 
-// fill reads entries until the collection or the bounds of a sample end, and makes the centroids
-// of their labels.
+// fill reads entries until the collection or the limits of a sample end, and makes the centroids of
+// their labels.
 func (c *Collection) fill(ctx context.Context, s *sample, w *rowsWriter) error {
 	total := int64(min(c.bounds.entries, c.Attached.Entries))
 	sums := generation.LabelSums{}
@@ -99,12 +99,12 @@ func (s *sample) add(e *sdk.Entry, bytes int64) {
 	s.Bytes += bytes
 	if isBlank(e.Text) {
 		s.Textless++
-	} else if len(e.Hash) == 0 { // twins are kept out of each other's evidence
+	} else if len(e.Hash) == 0 { // duplicates, by hash, are no evidence for each other
 		e.Hash = source.Row{Text: e.Text, Label: e.Label}.Hash()
 	}
 	if len(e.Vector) != s.Dimension || !hasDirection(e.Vector) {
 		s.Pointless++
-		e.Vector = make([]float32, s.Dimension) // which changes no centroid
+		e.Vector = make([]float32, s.Dimension) // zero: changes no centroid
 		return
 	}
 	norm := math.Sqrt(generation.Dot(e.Vector, e.Vector))
@@ -117,19 +117,19 @@ func (s *sample) add(e *sdk.Entry, bytes int64) {
 func sizeOf(e sdk.Entry) int64 {
 	var meta []byte
 	if len(e.Meta) > 0 {
-		meta, _ = json.Marshal(e.Meta) // what cannot be written is refused when it is
+		meta, _ = json.Marshal(e.Meta) // invalid metadata fails when it is written
 	}
 	return int64(len(e.ID) + len(e.Label) + len(e.Text) + len(e.Context) + len(meta) + 4*len(e.Vector))
 }
 
-// hasDirection reports whether a vector is neither missing nor all zero, and all of it finite.
+// hasDirection reports whether a vector is present, finite and not zero.
 func hasDirection(v []float32) bool {
 	square := generation.Dot(v, v)
-	return square > 0 && !math.IsInf(square, 0) // NaN is neither
+	return square > 0 && !math.IsInf(square, 0) // false for NaN, too
 }
 
-// A file of rows is pages of entries, one after the other: the length of a page in bytes as
-// four, lowest first, and the page as entries travel between processes.
+// A file of rows is a sequence of pages of entries: the length of a page in bytes (4 bytes,
+// little-endian), and the page in the encoding of entries between processes.
 
 // rowsWriter writes a file of rows.
 type rowsWriter struct {
@@ -161,7 +161,7 @@ func (w *rowsWriter) write(page []sdk.Entry) error {
 	return err
 }
 
-// end returns the digest of the file.
+// end flushes the file and returns its digest.
 func (w *rowsWriter) end() (digest string, err error) {
 	if err := w.to.Flush(); err != nil {
 		return "", err
@@ -169,7 +169,7 @@ func (w *rowsWriter) end() (digest string, err error) {
 	return hex.EncodeToString(w.hash.Sum(nil)), nil
 }
 
-// digestOf is the digest of a file of rows.
+// digestOf returns the digest of a file of rows.
 func digestOf(f io.ReaderAt, size int64) (string, error) {
 	h := sha256.New()
 	if _, err := io.Copy(h, io.NewSectionReader(f, 0, size)); err != nil {
@@ -178,7 +178,7 @@ func digestOf(f io.ReaderAt, size int64) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// readPages yields the pages of a file of rows, from a place on. An error is the last.
+// readPages yields the pages of a file of rows, from an offset on. It ends after an error.
 func readPages(f io.ReaderAt, from, size int64) iter.Seq2[[]sdk.Entry, error] {
 	return func(yield func([]sdk.Entry, error) bool) {
 		r := bufio.NewReaderSize(io.NewSectionReader(f, from, size-from), 1<<20)
@@ -191,7 +191,7 @@ func readPages(f io.ReaderAt, from, size int64) iter.Seq2[[]sdk.Entry, error] {
 	}
 }
 
-// readPage reads a page that is at most so long; io.EOF after the last one.
+// readPage reads a page of at most so many bytes; io.EOF after the last one.
 func readPage(r io.Reader, most int64) ([]sdk.Entry, error) {
 	var length uint32
 	if err := binary.Read(r, binary.LittleEndian, &length); err != nil {
@@ -211,47 +211,47 @@ func readPage(r io.Reader, most int64) ([]sdk.Entry, error) {
 	return wire.DecodeEntries(rows, int(rows.GetN()))
 }
 
-// The bounds of a sample.
+// The limits of a sample.
 const (
 	MaxEntries = 50_000
 	MaxBytes   = 512 << 20 // of ids, labels, texts, contexts, metadata and vectors together
 )
 
-// layout is that of the files of a sample: raise it when they are written in another way.
+// layout is the version of a sample's files: raise it when their format changes.
 const layout = 2
 
-// moved says by which part, a fifth, the number of entries may change before a sample is read
-// again.
+// moved is the divisor that gives a fifth: a sample is read again when the number of entries has
+// changed by more.
 const moved = 5
 
-// sample is what is known of a sample beside its rows.
+// sample describes a sample; its rows are in a file.
 type sample struct {
 	Layout    int                 `json:"layout"`
-	ID        string              `json:"id"` // of the collection
+	ID        string              `json:"id"` // ID of the collection
 	Dimension int                 `json:"dimension"`
 	Fields    []sdk.AttachedField `json:"fields"`
 	Count     int                 `json:"count"` // entries of the collection, as the server counted them then
 	Read      time.Time           `json:"read"`
 
-	Entries   int    `json:"entries"`             // of the sample
+	Entries   int    `json:"entries"`             // number of entries in the sample
 	Bytes     int64  `json:"bytes"`               // as MaxBytes counts them
-	Whole     bool   `json:"whole"`               // it has every entry that there was
+	Whole     bool   `json:"whole"`               // the sample has all entries
 	Textless  int    `json:"textless,omitempty"`  // entries without a text
 	Pointless int    `json:"pointless,omitempty"` // entries whose vector has no direction
-	Norms     norms  `json:"norms"`               // of the other vectors
+	Norms     norms  `json:"norms"`               // of vectors with a direction
 	Rows      int64  `json:"rows"`                // bytes of the entries in the file; the centroids follow
-	Size      int64  `json:"size"`                // of the file
+	Size      int64  `json:"size"`                // bytes of the file
 	Digest    string `json:"digest"`              // of the file
 
-	file      *os.File    // ends with the sample: the runtime closes it
-	centroids []sdk.Entry // of the labels, sorted by them
+	file      *os.File    // the runtime closes it with the sample
+	centroids []sdk.Entry // of the labels, sorted by label
 }
 
-// norms sums up the lengths of the vectors that have a direction, because a file of rows keeps
+// norms summarizes the lengths of the vectors that have a direction, because a file of rows keeps
 // only the directions.
 type norms struct{ Least, Most, Mean float64 }
 
-// unit is how far from 1 a norm may be. Within it, a score by any metric is a cosine but for 0.005.
+// unit is how far from 1 a norm may be: within it, a score by any metric differs from a cosine by 0.005 at most.
 const unit = 0.0025
 
 // add counts the norm of the nth vector.
@@ -262,7 +262,7 @@ func (n *norms) add(norm float64, nth int) {
 	n.Least, n.Most, n.Mean = min(n.Least, norm), max(n.Most, norm), n.Mean+(norm-n.Mean)/float64(nth)
 }
 
-// differ returns the mean norm where norms are not all about 1, else 0.
+// differ returns the mean norm if the norms are not all about 1, else 0.
 func (n norms) differ() float64 {
 	if n.Least >= 1-unit && n.Most <= 1+unit {
 		return 0
@@ -270,14 +270,14 @@ func (n norms) differ() float64 {
 	return n.Mean
 }
 
-// fits reports whether the sample may stand for what was found now.
+// fits reports whether the sample still represents the collection.
 func (s *sample) fits(now sdk.Attached) bool {
 	difference := max(now.Entries-s.Count, s.Count-now.Entries)
 	return s.Layout == layout && s.ID == now.ID && s.Dimension == now.Dimension && slices.Equal(sampled(s.Fields), sampled(now.Fields)) && moved*difference <= s.Count
 }
 
 // sampled returns the fields that a sample depends on, however they were chosen. It leaves out
-// metadata: a store may learn of these from the first rows that it meets.
+// metadata: a store may learn these fields from the first rows that it sees.
 func sampled(fields []sdk.AttachedField) (all []sdk.AttachedField) {
 	for _, f := range fields {
 		if f.Part != "meta" {
@@ -287,12 +287,12 @@ func sampled(fields []sdk.AttachedField) (all []sdk.AttachedField) {
 	return all
 }
 
-// pages yields the entries that have the parts that are wanted, and no other parts.
+// pages yields the entries that have the wanted parts, and only those parts.
 func (s *sample) pages(want sdk.Scan) iter.Seq2[[]sdk.Entry, error] {
 	return selected(readPages(s.file, 0, s.Rows), want)
 }
 
-// selected yields the entries of pages that have the parts that are wanted, and no other parts.
+// selected yields the entries of pages that have the wanted parts, and only those parts.
 func selected(pages iter.Seq2[[]sdk.Entry, error], want sdk.Scan) iter.Seq2[[]sdk.Entry, error] {
 	return func(yield func([]sdk.Entry, error) bool) {
 		for page, err := range pages {

@@ -24,27 +24,27 @@ import (
 // lookEvery is the shortest time between two looks for records of other processes.
 const lookEvery = time.Second
 
-// Cache is an open folder. It is safe for concurrent use, and several processes may have a
-// folder open.
+// Cache is an open folder of cached values. It is safe for concurrent use, and several processes
+// may have the same folder open.
 type Cache struct {
 	dir     string
 	layout  *layout
-	segment int64 // bytes after which another file is begun; 0: never
+	segment int64 // a file of this many bytes is full: the next record begins another one; 0: never
 	log     *slog.Logger
 
 	mu     sync.Mutex
 	index  map[sdk.Key]place
 	files  map[string]*file // by name
 	looked time.Time        // when the folder was last read
-	opened int64            // when this cache was opened, as the time of a record
+	opened int64            // when this cache was opened, in nanoseconds since 1970 as in records
 	logged map[string]bool  // files whose damage was logged
 
 	writing sync.Mutex // taken before mu
-	own     *file      // that this process writes; nil: none yet
+	own     *file      // the file that this process writes; nil: none yet
 	closed  bool
 }
 
-// place is a record in a file.
+// place locates a record in a file.
 type place struct {
 	file   *file
 	offset int64
@@ -53,7 +53,7 @@ type place struct {
 	at     int64
 }
 
-// Open opens the response cache in a folder, which the first Put creates. Log gets damage.
+// Open opens the response cache in a folder, which the first Put creates. It logs damage to log.
 func Open(dir string, log *slog.Logger) (*Cache, error) {
 	c, err := answers.open(dir, log)
 	if err != nil {
@@ -74,7 +74,7 @@ func (l *layout) open(dir string, log *slog.Logger) (*Cache, error) {
 	return c, nil
 }
 
-// Get returns what was last put under a key, by any process.
+// Get returns the value that any process last put under a key.
 func (c *Cache) Get(key sdk.Key) (value []byte, ok bool) {
 	p, ok := c.find(key)
 	if !ok {
@@ -96,13 +96,13 @@ func (c *Cache) Get(key sdk.Key) (value []byte, ok bool) {
 	return nil, false
 }
 
-// use notes in the time of a file of vectors that it is in use, once.
+// use updates the time of a file of vectors, once, to mark it as used.
 func (c *Cache) use(f *file) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.layout.groups && !f.used {
 		f.used = true
-		_ = os.Chtimes(f.path, time.Time{}, time.Now()) // at worst it is removed earlier
+		_ = os.Chtimes(f.path, time.Time{}, time.Now()) // on failure a trim removes it earlier
 	}
 }
 
@@ -119,8 +119,8 @@ func (c *Cache) find(key sdk.Key) (place, bool) {
 	return p, ok
 }
 
-// look reads what other processes have written since the last time. The caller holds mu,
-// except in Open.
+// look reads the records that other processes have written since the last look. The caller holds
+// mu, except in Open.
 func (c *Cache) look() error {
 	c.looked = time.Now()
 	entries, err := os.ReadDir(c.dir)
@@ -147,20 +147,20 @@ func (c *Cache) follow(name string) error {
 	if f == nil {
 		var err error
 		if f, err = c.layout.openFile(filepath.Join(c.dir, name)); errors.Is(err, fs.ErrNotExist) {
-			return nil // it was cleared in between
+			return nil // another process has just cleared it
 		} else if err != nil {
 			return err
 		}
 		c.files[name] = f
 	}
 	if f.out != nil || f.broken {
-		return nil // what this process writes is known already
+		return nil // its records are indexed already, or it is damaged
 	}
 	return f.follow(c.adder(f))
 }
 
-// adder returns a function that puts a file's records into the index, unless a later one
-// is there.
+// adder returns a function that indexes records of a file, unless the index has a later one of the
+// key.
 func (c *Cache) adder(f *file) func(record) {
 	return func(r record) {
 		if have, ok := c.index[r.key]; !ok || r.at >= have.at {
@@ -177,15 +177,15 @@ func (c *Cache) report(path string, err error) {
 	}
 }
 
-// Put stores a value of at most sdk.MaxCached bytes under a key, in place of an earlier one.
-// About says in a few words what it is, such as a stage's name; 44 bytes of it are stored.
+// Put stores a value of at most sdk.MaxCached bytes under a key, and replaces an earlier one. about
+// describes it in a few words, such as a stage's name; 44 bytes of it are stored.
 func (c *Cache) Put(key sdk.Key, about string, value []byte) error {
 	return c.put(key, about, value, true)
 }
 
-// Add is Put unless any process has put a value under the key since this cache was opened:
-// of concurrent requests for the same, the first response stays. An earlier value is
-// replaced, since the caller could have used it.
+// Add is Put unless a process has put a value under the key since this cache was opened: among
+// concurrent requests for the same key, the first response stays. It replaces an older value, which
+// the caller has chosen not to use.
 func (c *Cache) Add(key sdk.Key, about string, value []byte) error {
 	return c.put(key, about, value, false)
 }
@@ -209,8 +209,8 @@ func (c *Cache) put(key sdk.Key, about string, value []byte, replace bool) error
 	return nil
 }
 
-// write appends bytes to the file that this process writes, and indexes the records in
-// them, whose offsets count from the first of the bytes. The caller holds writing.
+// write appends bytes to this process's file and indexes the records in them, whose offsets count
+// from the first of the bytes. The caller holds writing.
 func (c *Cache) write(b []byte, records ...record) error {
 	if c.own == nil {
 		if err := c.takeFile(); err != nil {
@@ -249,7 +249,7 @@ func (c *Cache) fresh(key sdk.Key) bool {
 	return ok && p.at >= c.opened
 }
 
-// now is a time after those of all earlier records of a key, even if the clock was set back.
+// now returns a time after all earlier records of a key, even if the clock was set back.
 func (c *Cache) now(key sdk.Key) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -270,21 +270,21 @@ func (c *Cache) Close() error {
 	return errors.Join(errs...)
 }
 
-// copiedPrefix begins the names of files that say how far a source was copied, as a decimal number.
+// copiedPrefix begins the name of a file that says, as a decimal number, how far a source was copied.
 const copiedPrefix = "copied-"
 
-// Copied returns how far the values of a source, such as a run on other machines, were copied into the
-// folder: what KeepCopied was given last. 0: nothing was, or the folder was cleared since.
+// Copied returns the last number given to KeepCopied for a source, such as a run on other machines:
+// how far its values were copied into the folder. 0: nothing was, or the folder was cleared since.
 func (c *Cache) Copied(source string) (uint64, error) {
 	text, err := os.ReadFile(filepath.Join(c.dir, copiedPrefix+source))
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}
-	n, _ := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64) // 0 of what cannot be read: it is copied again
+	n, _ := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64) // 0 if unreadable: the source is copied again
 	return n, err
 }
 
-// KeepCopied keeps that. A source is named by letters and digits.
+// KeepCopied stores how far a source was copied. The name of a source has letters and digits only.
 func (c *Cache) KeepCopied(source string, n uint64) error {
 	if err := disk.MakeFolder(c.dir); err != nil {
 		return err
@@ -296,7 +296,7 @@ func (c *Cache) KeepCopied(source string, n uint64) error {
 	return os.Rename(path+draft, path)
 }
 
-// ForgetCopied forgets how far a source was copied into a folder: it is not there any more.
+// ForgetCopied removes the number of a source that no longer exists.
 func ForgetCopied(dir, source string) error {
 	err := os.Remove(filepath.Join(dir, copiedPrefix+source))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -305,26 +305,26 @@ func ForgetCopied(dir, source string) error {
 	return err
 }
 
-// forgetCopied forgets how far sources were copied into a folder that holds nothing any more.
+// forgetCopied removes the numbers of all sources from a folder without values.
 func forgetCopied(dir string) {
-	paths, _ := filepath.Glob(filepath.Join(dir, copiedPrefix+"*")) // at worst they stay
+	paths, _ := filepath.Glob(filepath.Join(dir, copiedPrefix+"*")) // on failure they stay
 	for _, path := range paths {
 		_ = os.Remove(path)
 	}
 }
 
-// A group is a record of many values that were made together, so that a file can be indexed
-// without being read. It has no key, and its second checksum is that of its directory, with
-// which its value begins:
+// A group is a record of many values that were made together, so that a file can be indexed without
+// reading it all. Its key is empty, and its second checksum covers its directory, with which its
+// value begins:
 //
 //	0  4  number of values
-//	4 40  of each: key (32), length (4), CRC-32C (4)
+//	4 40  for each: key (32), length (4), CRC-32C (4)
 //
-// Then come the values.
+// The values follow.
 const memberSize = 40
 
-// encodeGroup makes the bytes of a group and of its members the records, whose offsets count
-// from the first of the bytes.
+// encodeGroup returns the bytes of a group and the records of its members, whose offsets count from
+// the first of the bytes.
 func encodeGroup(at int64, about string, keys []sdk.Key, values [][]byte) ([]byte, []record) {
 	directory := binary.LittleEndian.AppendUint32(make([]byte, 0, 4+memberSize*len(keys)), uint32(len(keys)))
 	records := make([]record, len(keys))
@@ -345,7 +345,7 @@ func encodeGroup(at int64, about string, keys []sdk.Key, values [][]byte) ([]byt
 	return b, records
 }
 
-// members reads the directory of a group and calls each with its records.
+// members reads the directory of a group and calls each with the record of each member.
 func members(in *bufio.Reader, path string, group record, each func(record)) error {
 	wrong := &damage{path, group.begin(), "a wrong checksum"}
 	var count [4]byte
@@ -383,8 +383,8 @@ func members(in *bufio.Reader, path string, group record, each func(record)) err
 // hitsFile holds, as a decimal number, how often values were used again.
 const hitsFile = "hits"
 
-// CountHits notes that values of a folder were used again n times, for people: it ignores
-// errors, and where processes end at the same moment it may miss some.
+// CountHits adds n to the count of uses of cached values in a folder. The count is for people only:
+// it ignores errors, and processes that end at the same moment may lose some.
 func CountHits(dir string, n int64) {
 	if n <= 0 {
 		return
@@ -393,16 +393,16 @@ func CountHits(dir string, n int64) {
 	if err != nil {
 		return
 	}
-	_, _ = fmt.Fprintf(f, "%020d\n", readHits(dir)+n) // in place: the length is the same each time
+	_, _ = fmt.Fprintf(f, "%020d\n", readHits(dir)+n) // in place: the length never changes
 	_ = f.Close()
 }
 
-// readHits reads what CountHits has counted.
+// readHits reads the count of CountHits.
 func readHits(dir string) int64 {
 	text, _ := os.ReadFile(filepath.Join(dir, hitsFile))
-	n, _ := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64) // 0 of what cannot be read
+	n, _ := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64) // 0 if unreadable
 	return max(n, 0)
 }
 
-// forgetHits ends the count of a folder that holds nothing any more.
+// forgetHits removes the count from a folder without values.
 func forgetHits(dir string) { _ = os.Remove(filepath.Join(dir, hitsFile)) }

@@ -20,12 +20,12 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// layout is how the files of a folder are written.
+// layout says how the files of a folder are written.
 type layout struct {
-	magic   string // the first line of each, as text for people
+	magic   string // first line of each file, readable for people
 	suffix  string
 	groups  bool   // its records are groups
-	warning string // what is logged where a file cannot be read to its end
+	warning string // logged where a file cannot be read to its end
 }
 
 var (
@@ -42,10 +42,10 @@ type file struct {
 	*layout
 	path   string
 	in     *os.File
-	known  int64    // the end of the records that were read
-	out    *os.File // for writing; nil: this process only reads it
-	broken bool     // what follows known is damaged
-	used   bool     // this process has got a value from it
+	known  int64    // end of the records read so far
+	out    *os.File // for writing; nil: this process only reads the file
+	broken bool     // damaged after known
+	used   bool     // this process has read a value from it
 }
 
 func (l *layout) openFile(path string) (*file, error) {
@@ -64,7 +64,7 @@ func (f *file) close() error {
 	return err
 }
 
-// follow calls each with the records appended since the last time.
+// follow calls each with the records appended since the last call.
 func (f *file) follow(each func(record)) error {
 	info, err := f.in.Stat()
 	if err != nil || info.Size() <= f.known {
@@ -76,8 +76,8 @@ func (f *file) follow(each func(record)) error {
 	return err
 }
 
-// take makes this process the writer of a file. It reports false if another process writes
-// it, or if it is gone or damaged.
+// take makes this process the writer of a file. It returns false if another process writes the
+// file, or if it is gone or damaged.
 func (f *file) take(each func(record)) (bool, error) {
 	if f.out != nil || f.broken {
 		return false, nil
@@ -93,7 +93,7 @@ func (f *file) take(each func(record)) (bool, error) {
 	if err == nil && same {
 		if err = f.follow(each); err == nil {
 			if err = f.begin(out); err != nil && f.known == 0 {
-				_ = os.Remove(f.path) // it is locked, so no other process has begun it
+				_ = os.Remove(f.path) // no other process has begun it, since it is locked
 			}
 		}
 	}
@@ -106,7 +106,7 @@ func (f *file) take(each func(record)) (bool, error) {
 
 // begin prepares the file for writing after its last complete record.
 func (f *file) begin(out *os.File) error {
-	if f.known == 0 { // new, or its first line is incomplete
+	if f.known == 0 { // new, or with an incomplete first line
 		if _, err := out.WriteAt([]byte(f.magic), 0); err != nil {
 			return err
 		}
@@ -115,7 +115,7 @@ func (f *file) begin(out *os.File) error {
 	return out.Truncate(f.known)
 }
 
-// append writes a record and returns its offset. An incomplete write is undone.
+// append writes a record and returns its offset. It undoes an incomplete write.
 func (f *file) append(b []byte) (int64, error) {
 	start := f.known
 	if _, err := f.out.WriteAt(b, start); err != nil {
@@ -129,7 +129,7 @@ func (f *file) append(b []byte) (int64, error) {
 	return start, nil
 }
 
-// takeFile finds a file to write: one that nobody writes, or a new one.
+// takeFile takes a file to write: one that nobody writes, or a new one.
 func (c *Cache) takeFile() error {
 	if err := disk.MakeFolder(c.dir); err != nil {
 		return err
@@ -148,15 +148,15 @@ func (c *Cache) takeFile() error {
 				return nil
 			}
 		}
-		// Another process may take the new file first: then make another.
+		// If another process takes the new file first, make another.
 		if ok, err := c.takeNew(); err != nil || ok {
 			return err
 		}
 	}
 }
 
-// takeNew makes a file and takes it. Where that fails, as on a full disk, the file
-// is removed: every later response would leave another one.
+// takeNew makes a file and takes it. If that fails, as on a full disk, it removes the file:
+// otherwise every later response would leave another one.
 func (c *Cache) takeNew() (bool, error) {
 	name := c.layout.newName()
 	path := filepath.Join(c.dir, name)
@@ -177,33 +177,33 @@ func (c *Cache) takeNew() (bool, error) {
 	return ok, err
 }
 
-// take makes a file the one that this process writes. It reports false where
-// another process writes it, or it is gone, or damaged.
+// take makes a file the one that this process writes. It returns false if another process writes
+// it, or if it is gone, full or damaged.
 func (c *Cache) take(name string) (bool, error) {
 	f := c.files[name]
 	if f == nil || c.segment > 0 && f.known >= c.segment {
-		return false, nil // it was cleared in between, or is full
+		return false, nil // cleared meanwhile, or full
 	}
 	ok, err := f.take(c.adder(f))
 	switch {
 	case ok:
 		c.own = f
-	case err != nil && f.known == 0 && !f.broken: // nothing stands in it, so nobody misses it
+	case err != nil && f.known == 0 && !f.broken: // it is empty, so nothing is lost
 		delete(c.files, name)
 		err = errors.Join(err, f.close())
 	}
 	return ok, err
 }
 
-// A file begins with the magic of its format. Then come records: a header and a value each.
-// Numbers are little-endian.
+// A file begins with the magic of its format. Records follow, each a header and a value. Numbers
+// are little-endian.
 //
 //	 0  4  CRC-32C of the rest of the header
 //	 4  4  length of the value
 //	 8  4  CRC-32C of the value
-//	12  8  when it was written, in nanoseconds since 1970
+//	12  8  time of writing, in nanoseconds since 1970
 //	20 32  key
-//	52 44  what it is, in a few words, padded with zeros
+//	52 44  short description, padded with zeros
 const (
 	headerSize = 96
 	aboutAt    = 52
@@ -211,34 +211,34 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// record is the place of a value, with its header.
+// record is the header of a value and its place.
 type record struct {
 	key    sdk.Key
-	at     int64 // nanoseconds since 1970
+	at     int64 // time of writing, in nanoseconds since 1970
 	about  string
 	offset int64 // of the value
 	length uint32
-	sum    uint32 // of the value
+	sum    uint32 // CRC-32C of the value
 }
 
 func (r record) end() int64 { return r.offset + int64(r.length) }
 
-// begin is where the record itself begins.
+// begin returns the offset of the header.
 func (r record) begin() int64 { return r.offset - headerSize }
 
-// encode makes the bytes of a record.
+// encode returns the bytes of a record.
 func (r record) encode(value []byte) []byte {
 	b := make([]byte, headerSize, headerSize+len(value))
 	binary.LittleEndian.PutUint32(b[4:], r.length)
 	binary.LittleEndian.PutUint32(b[8:], r.sum)
 	binary.LittleEndian.PutUint64(b[12:], uint64(r.at))
 	copy(b[20:], r.key[:])
-	copy(b[aboutAt:], r.about) // cut to its field
+	copy(b[aboutAt:], r.about) // copy cuts it to the field
 	binary.LittleEndian.PutUint32(b, crc32.Checksum(b[4:], castagnoli))
 	return append(b, value...)
 }
 
-// damage is the error of a file whose content is not what was written.
+// damage says that the content of a file is not what was written.
 type damage struct {
 	path   string
 	offset int64
@@ -249,9 +249,9 @@ func (d *damage) Error() string {
 	return fmt.Sprintf("%s is damaged at byte %d (%s)", d.path, d.offset, d.what)
 }
 
-// scan calls each with the complete records of a file of the given size, from an offset on,
-// and returns the offset of the next one. An incomplete record ends it without an error;
-// anything else is damage. It does not read values. Of a group, each gets the members.
+// scan calls each with the complete records of a file of the given size, from an offset on, and
+// returns the offset of the next one. An incomplete record ends the scan without an error; any
+// other mismatch is damage. scan reads no values. For a group, each gets the members.
 func (l *layout) scan(f io.ReaderAt, path string, from, size int64, each func(record)) (int64, error) {
 	if from == 0 {
 		head := make([]byte, min(size, int64(len(l.magic))))
@@ -262,7 +262,7 @@ func (l *layout) scan(f io.ReaderAt, path string, from, size int64, each func(re
 			return 0, &damage{path, 0, "not a file of this cache, or one of a newer racflow"}
 		}
 		if len(head) < len(l.magic) {
-			return 0, nil // its first line is incomplete
+			return 0, nil // incomplete first line
 		}
 		from = int64(len(l.magic))
 	}
@@ -287,7 +287,7 @@ func (l *layout) scan(f io.ReaderAt, path string, from, size int64, each func(re
 			if err := members(in, path, r, each); err != nil {
 				return from, cutOff(err)
 			}
-			in.Reset(io.NewSectionReader(f, r.end(), size-r.end())) // the values are skipped, not read
+			in.Reset(io.NewSectionReader(f, r.end(), size-r.end())) // skip the values without reading them
 		} else {
 			if _, err := in.Discard(int(r.length)); err != nil {
 				return from, cutOff(err)
@@ -299,7 +299,7 @@ func (l *layout) scan(f io.ReaderAt, path string, from, size int64, each func(re
 	return from, nil
 }
 
-// cutOff ignores the end of a file that was truncated meanwhile.
+// cutOff ignores an unexpected end of a file that was truncated meanwhile.
 func cutOff(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil
@@ -307,7 +307,7 @@ func cutOff(err error) error {
 	return err
 }
 
-// read reads and checks a record's value.
+// read reads a record's value and checks its checksum.
 func (r record) read(f io.ReaderAt, path string) ([]byte, error) {
 	value := make([]byte, r.length)
 	if n, err := f.ReadAt(value, r.offset); n < len(value) {

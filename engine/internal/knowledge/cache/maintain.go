@@ -19,42 +19,41 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// Stats say what a cache holds.
+// Stats counts the content of a cache.
 type Stats struct {
 	Entries int     `json:"entries"` // keys with a value
 	Bytes   int64   `json:"bytes"`   // of all files
 	Files   int     `json:"files"`
 	Hits    int64   `json:"hits"`              // how often values were used again
-	About   []About `json:"about"`             // by the entries' descriptions, in their order
-	Damaged []error `json:"-"`                 // files that cannot be read to their end
-	Damages int     `json:"damaged,omitempty"` // how many these are
+	About   []About `json:"about"`             // by description of the entries, sorted
+	Damaged []error `json:"-"`                 // errors of files that cannot be read to their end
+	Damages int     `json:"damaged,omitempty"` // number of damaged files
 }
 
-// About counts the entries with one description.
+// About counts the entries of one description.
 type About struct {
 	About   string    `json:"about"`
 	Entries int       `json:"entries"`
 	Bytes   int64     `json:"bytes"`  // of the values
-	Oldest  time.Time `json:"oldest"` // when the first of them was stored
+	Oldest  time.Time `json:"oldest"` // when the oldest entry was stored
 	Newest  time.Time `json:"newest"`
 }
 
-// ReadStats reads what the response cache in a folder holds. A folder that is not there
-// holds nothing.
+// ReadStats counts the response cache in a folder. A folder that does not exist is empty.
 func ReadStats(dir string) (Stats, error) {
 	s, err := answers.stats(dir)
 	s.Hits = readHits(dir)
 	return s, err
 }
 
-// ReadVectorStats reads what vectors of all embedders there are in a folder.
+// ReadVectorStats counts the vectors of all embedders in a folder.
 func ReadVectorStats(root string) (Stats, error) {
 	s, err := vectors.stats(embedders(root)...)
 	s.Hits = readHits(root)
 	return s, err
 }
 
-// stats counts the entries of folders: the same key in two of them is two entries.
+// stats counts the entries of folders: the same key in two folders is two entries.
 func (l *layout) stats(dirs ...string) (s Stats, err error) {
 	by := map[string]*About{}
 	for _, dir := range dirs {
@@ -71,7 +70,6 @@ func (l *layout) stats(dirs ...string) (s Stats, err error) {
 	return s, err
 }
 
-// add counts an entry.
 func (s *Stats) add(by map[string]*About, r record) {
 	at := time.Unix(0, r.at).UTC()
 	a := by[r.about]
@@ -90,7 +88,7 @@ func (s *Stats) add(by map[string]*About, r record) {
 	}
 }
 
-// read finds the newest record of each key in a folder.
+// read collects the newest record of each key in a folder.
 func (l *layout) read(dir string, s *Stats, newest map[sdk.Key]record) error {
 	paths, err := l.list(dir)
 	for _, path := range paths {
@@ -108,7 +106,7 @@ func (l *layout) read(dir string, s *Stats, newest map[sdk.Key]record) error {
 				s.Bytes += info.Size()
 			}
 			s.Files++
-			_ = f.close() // it was only read
+			_ = f.close() // no error matters: it was only read
 		}
 		if err != nil {
 			s.Damages++
@@ -133,15 +131,15 @@ func (l *layout) list(dir string) ([]string, error) {
 	return paths, err
 }
 
-// Cleared says what Clear has done.
+// Cleared says what Clear or a trim removed.
 type Cleared struct {
-	Records int   // that were removed, also those that later ones had replaced
-	Bytes   int64 // that became free
+	Records int   // removed records, including replaced ones
+	Bytes   int64 // freed bytes
 	Busy    int   // files that a running process writes: they stay
 }
 
-// Clear removes what was put into the response cache before a time. Processes that have the cache open still read
-// what they have found.
+// Clear removes responses that were stored before a time. Processes that have the cache open still read the
+// records that they have indexed.
 func Clear(dir string, before time.Time) (Cleared, error) {
 	var c Cleared
 	paths, err := answers.list(dir)
@@ -167,8 +165,8 @@ func (c *Cleared) clear(path string, before time.Time) error {
 	case err != nil:
 		return err
 	}
-	defer out.Close()           // it was only read; this gives the lock back
-	_ = os.Remove(path + draft) // of one that was cut off; mostly there is none
+	defer out.Close()           // releases the lock; no error matters, since it was only read
+	_ = os.Remove(path + draft) // of a process that was cut off; mostly there is none
 	info, err := out.Stat()
 	if err != nil {
 		return err
@@ -207,8 +205,8 @@ func (c *Cleared) clear(path string, before time.Time) error {
 // draft is the suffix of a file that will replace another.
 const draft = ".new"
 
-// rewrite replaces a file by one with some of its records, under another name, so that
-// processes that have read the old file notice it. The caller holds the file's lock.
+// rewrite replaces a file by one with only the given records, under another name, so that processes
+// that have read the old file notice it. The caller holds the file's lock.
 func rewrite(f *os.File, path string, records []record) (size int64, err error) {
 	out, err := os.OpenFile(path+draft, os.O_RDWR|os.O_CREATE|os.O_TRUNC, disk.FileMode)
 	if err != nil {
@@ -228,7 +226,7 @@ func rewrite(f *os.File, path string, records []record) (size int64, err error) 
 		err = w.Flush()
 	}
 	if err == nil {
-		err = out.Sync() // what it replaces may be on the disk already
+		err = out.Sync() // the records that it replaces may be on the disk already
 	}
 	if err = errors.Join(err, out.Close()); err == nil {
 		err = os.Rename(path+draft, filepath.Join(filepath.Dir(path), answers.newName()))
@@ -239,13 +237,13 @@ func rewrite(f *os.File, path string, records []record) (size int64, err error) 
 	return size, os.Remove(path)
 }
 
-// Limits bound what is kept; 0: it is not bounded.
+// Limits bounds a cache; 0: no bound.
 type Limits struct {
 	Bytes int64         // of all files
-	Age   time.Duration // since it was stored or, of vectors, used
+	Age   time.Duration // since a value was stored or, for vectors, used
 }
 
-// Before is the time before which an age is too old.
+// before returns the time of the oldest record that Age allows.
 func (l Limits) before() time.Time {
 	if l.Age <= 0 {
 		return time.Unix(0, math.MinInt64)
@@ -253,9 +251,9 @@ func (l Limits) before() time.Time {
 	return time.Now().Add(-l.Age)
 }
 
-// Trim removes from the response cache in a folder what is too old and, where the rest is
-// too large, what was stored first. Then it leaves a tenth of the limit free, since each time
-// it rewrites files. What a running process writes stays.
+// Trim removes from the response cache in a folder records that are too old and, if the rest is too
+// large, the oldest of the rest. It then leaves a tenth of the limit free, since each trim rewrites
+// files. Files that a running process writes stay.
 func Trim(dir string, l Limits) (Cleared, error) {
 	before := l.before()
 	paths, err := answers.list(dir)
@@ -272,14 +270,13 @@ func Trim(dir string, l Limits) (Cleared, error) {
 	return Clear(dir, before)
 }
 
-// stays is the time of the oldest record that stays where the newest ones may have so many
-// bytes.
+// stays returns the time of the oldest record to keep, if the newest ones may have room bytes.
 func stays(paths []string, room int64) int64 {
 	var records []record
 	for _, path := range paths {
 		if f, err := answers.openFile(path); err == nil {
-			_ = f.follow(func(r record) { records = append(records, record{at: r.at, length: r.length}) }) // up to a damage
-			_ = f.close()                                                                                  // it was only read
+			_ = f.follow(func(r record) { records = append(records, record{at: r.at, length: r.length}) }) // up to damage
+			_ = f.close()                                                                                  // no error matters: it was only read
 		}
 	}
 	slices.SortFunc(records, func(a, b record) int { return cmp.Compare(b.at, a.at) })
@@ -300,9 +297,9 @@ func sizeOf(paths []string) (size int64) {
 	return size
 }
 
-// TrimVectors removes vectors of all embedders below a folder: files that no build has
-// written to or read from for too long and, where the rest is too large, those that were
-// used least recently. What a running process writes stays.
+// TrimVectors removes vectors of all embedders below a folder: files that no build has written or
+// read for too long and, if the rest is too large, the least recently used ones. Files that a
+// running process writes stay.
 func TrimVectors(root string, l Limits) (Cleared, error) {
 	type segment struct {
 		path string
@@ -364,7 +361,7 @@ func (c *Cleared) remove(path string) (bool, error) {
 		return false, err
 	}
 	count := 0
-	_, _ = vectors.scan(f, path, 0, info.Size(), func(record) { count++ }) // up to a damage
+	_, _ = vectors.scan(f, path, 0, info.Size(), func(record) { count++ }) // up to damage
 	if err := os.Remove(path); err != nil {
 		return false, err
 	}

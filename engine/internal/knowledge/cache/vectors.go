@@ -14,41 +14,41 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// VectorOptions say where vectors are kept, and how many.
+// VectorOptions says where vectors are kept, and how many.
 type VectorOptions struct {
-	Root   string // a folder with one folder for each embedder; empty: nothing is kept
+	Root   string // folder with a subfolder for each embedder; empty: nothing is kept
 	Limits        // of all embedders together; without Bytes nothing is kept
 	Log    *slog.Logger
-	Warned *atomic.Bool // whether that the folder cannot be used was said, of any knowledge; nil: nobody shares it
+	Warned *atomic.Bool // set once an unusable folder was reported, for any knowledge; nil: not shared
 }
 
-// warn says once that the folder cannot be used: one reason is the same for all embedders.
+// warn reports once that the folder is unusable: the reason is the same for all embedders.
 func (o VectorOptions) warn(message string, err error) {
 	if o.Warned == nil || o.Warned.CompareAndSwap(false, true) {
 		o.Log.Warn(message, "folder", o.Root, "concerns", "every knowledge", "advice", "make the folder writable", "error", err)
 	}
 }
 
-// Bounds of the files of vectors: a trim removes whole files, so there are some thirty.
+// A trim removes whole files, so a full cache has about 32 files.
 const (
 	filesOfVectors = 32
 	leastSegment   = 64 << 10
 )
 
-// Vectors are those that one embedder has made, by the texts that they were made of. They
-// are a help and never an obstacle: what cannot be read is not there, and what cannot be
-// written is reported once. A nil Vectors keeps nothing. Its methods are for one goroutine.
+// Vectors keeps the vectors of one embedder by their texts. It never stands in the way of a build:
+// an unreadable vector counts as missing, and a failed write is reported once. A nil Vectors keeps
+// nothing. Its methods are for one goroutine.
 type Vectors struct {
 	options   VectorOptions
 	cache     *Cache
 	about     string
 	dimension int
-	room      int64 // bytes that may still be written; a failed write leaves none
+	room      int64 // bytes that may still be written; 0 after a failed write
 	hits      int64 // vectors that were found
 }
 
-// OpenVectors opens the vectors of an embedder. Identity is a digest of all that its vectors
-// depend on beside the text, and about its name. It returns nil where none are kept.
+// OpenVectors opens the vectors of an embedder. identity is a digest of everything but the text
+// that its vectors depend on, about is its name. OpenVectors returns nil if none are kept.
 func OpenVectors(o VectorOptions, identity, about string, dimension int) *Vectors {
 	if o.Root == "" || o.Bytes <= 0 {
 		return nil
@@ -88,8 +88,8 @@ func (v *Vectors) Get(texts []string) [][]float32 {
 	return found
 }
 
-// Put keeps the vectors of texts, but for those that are nil. What one build keeps is at most
-// what the limit holds.
+// Put keeps the vectors of texts, without nil ones. In total, one build keeps at most as many bytes
+// as the limit.
 func (v *Vectors) Put(texts []string, vectors [][]float32) {
 	if v == nil {
 		return
@@ -145,10 +145,10 @@ func (v *Vectors) trim() {
 	}
 }
 
-// embedders returns the folders of embedders.
+// embedders returns the folders of all embedders.
 func embedders(root string) []string {
 	var dirs []string
-	entries, _ := os.ReadDir(root) // one that cannot be read holds nothing that could be used
+	entries, _ := os.ReadDir(root) // an unreadable root has no usable vectors
 	for _, e := range entries {
 		if e.IsDir() {
 			dirs = append(dirs, filepath.Join(root, e.Name()))

@@ -14,29 +14,28 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/disk"
 )
 
-// This file reads files in a process of their own, since a few hostile bytes can make a
-// reader ask for all memory or never end: the process is this program, started again, and has
-// a bounded time, on Linux bounded memory (1 GB), next to no environment, and a folder for
-// temporary files that is removed with it. A file that breaks its reader is an error of that
-// file alone.
+// This file parses files in a process of their own, since a few hostile bytes can make a parser ask
+// for all memory or never end. The process is this program, started again. It has a time limit, on
+// Linux a memory limit (1 GB), next to no environment, and a folder for temporary files that is
+// removed with it. A file that breaks its parser fails alone.
 //
-// The package knows no format: whoever reads documents names the readers that Serve has.
+// The package knows no format: the caller passes the readers to ServeApart.
 
-// MaxTime is how long one file may take.
+// MaxTime is how long reading one file may take.
 const MaxTime = 30 * time.Second
 
-// memory is how many bytes a reader may take, where the system can limit that.
+// memory is how many bytes a reader may allocate, where the system can limit that.
 const memory = 1 << 30
 
-// variable is set for a process that reads a file: its kind, the most bytes that its text
-// may have, and the nanoseconds that it may take.
+// variable is set in the environment of a reading process: the kind of the file, the most bytes of
+// its text, and the most nanoseconds to take.
 const variable = "RACFLOW_READ_DOCUMENT"
 
-// An ApartReader makes a text of at most about so many bytes of a file's content, with its title
-// (empty: it has none), until a time. It may panic, ask for any amount of memory, or never end.
+// An ApartReader returns the text of a file's content, about most bytes at most, and its title (empty: none).
+// It should return by stop. It may panic, ask for any amount of memory, or never end.
 type ApartReader func(raw []byte, most int64, stop time.Time) (text, title string, err error)
 
-// TooLong is the error of a file of a kind ("PDF") that has too much text, or takes too long.
+// TooLong is the error of a file of a kind ("PDF") that has too much text or takes too long.
 func TooLong(kind string) error {
 	return fmt.Errorf("its %s is too long, or takes longer than %v; split it, raise max_bytes, or leave it out with exclude", kind, MaxTime)
 }
@@ -45,10 +44,10 @@ func broken(kind string) error {
 	return fmt.Errorf("its %s cannot be read: it takes more than %d MB of memory, or breaks the reader; leave it out with exclude", kind, memory>>20)
 }
 
-// reply is what the process says that reads a file.
+// reply is the answer of the reading process.
 type reply struct{ Text, Title, Error string }
 
-// ReadApart has the reader of a kind read a file in a process of its own.
+// ReadApart reads a file in a process of its own, with the reader of a kind.
 func ReadApart(ctx context.Context, kind string, raw []byte, most int64, within time.Duration) (text, title string, err error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -86,9 +85,9 @@ func ReadApart(ctx context.Context, kind string, raw []byte, most int64, within 
 	return r.Text, r.Title, nil
 }
 
-// ServeApart reads a file and ends this process if Read started it, and does nothing otherwise. Call
-// it from an init function, before any main function runs: then every program that reads
-// documents can be that process, tests too.
+// ServeApart reads a file and exits if ReadApart started this process; else it does nothing. Call it
+// from an init function, before any main function runs: then every program that reads documents can
+// be that process, tests too.
 func ServeApart(readers map[string]ApartReader) {
 	var kind string
 	var most int64
@@ -102,8 +101,8 @@ func ServeApart(readers map[string]ApartReader) {
 	os.Exit(serve(readers[kind], kind, os.Stdin, os.Stdout, most, within))
 }
 
-// serve reads a file and writes a reply. It ends the process if that takes too long, since the
-// parent may be gone.
+// serve reads a file and writes a reply. It exits if that takes too long, since the parent process
+// may be gone.
 func serve(read ApartReader, kind string, in io.Reader, out io.Writer, most int64, within time.Duration) (code int) {
 	limitMemory(memory)
 	time.AfterFunc(within, func() { os.Exit(1) })

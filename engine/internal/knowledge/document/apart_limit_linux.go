@@ -2,7 +2,7 @@ package document
 
 import "syscall"
 
-// limitMemory ends this process when it asks for more bytes.
+// limitMemory makes allocations fail, and so this process end, beyond so many bytes.
 func limitMemory(bytes uint64) {
-	_ = syscall.Setrlimit(syscall.RLIMIT_DATA, &syscall.Rlimit{Cur: bytes, Max: bytes}) // lowering it needs no right
+	_ = syscall.Setrlimit(syscall.RLIMIT_DATA, &syscall.Rlimit{Cur: bytes, Max: bytes}) // lowering the limit needs no privilege
 }

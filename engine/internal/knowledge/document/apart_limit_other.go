@@ -2,6 +2,5 @@
 
 package document
 
-// limitMemory does nothing: there is no limit here that spares what Go only
-// reserves.
+// limitMemory does nothing: other systems have no limit that ignores memory that Go only reserves.
 func limitMemory(uint64) {}

@@ -8,13 +8,13 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// This file makes Markdown of the text that a web page shows: headings, lists, tables and
-// code stay what they are; scripts, styles and what is hidden are left out.
+// This file turns the visible text of a web page into Markdown: headings, lists, tables and code
+// keep their structure; scripts, styles and hidden elements are left out.
 //
-// It follows no link and reads no other file. Time and memory are linear in the length of
-// the page; elements in elements beyond the parser's limit are an error.
+// It follows no link and reads no other file. Time and memory are linear in the length of the page;
+// nesting beyond the parser's limit is an error.
 
-// oneLine is the visible text of an element as one line.
+// oneLine returns the visible text of an element as one line.
 func oneLine(n *html.Node) string {
 	var p htmlPage
 	p.title = "none is wanted"
@@ -37,7 +37,7 @@ func hidden(n *html.Node) bool {
 	return false
 }
 
-// textOf is all text of an element as it is written.
+// textOf returns the whole text of an element in its original spacing.
 func textOf(n *html.Node) string {
 	var b strings.Builder
 	for d := range n.Descendants() {
@@ -51,9 +51,8 @@ func textOf(n *html.Node) string {
 	return b.String()
 }
 
-// HTML returns the visible text of a page as Markdown, and its title; empty: it has
-// none.
-// Without all it is the readable part of the page.
+// HTML returns the visible text of a page as Markdown, and its title; empty: none. Without all, the
+// text is the readable part of the page.
 func HTML(text string, all bool) (written, title string, err error) {
 	root, err := html.Parse(strings.NewReader(text))
 	if err != nil {
@@ -79,21 +78,21 @@ func HTML(text string, all bool) (written, title string, err error) {
 // htmlPage collects the text of a page.
 type htmlPage struct {
 	out    strings.Builder
-	breaks int    // line ends that stand before the next text
-	space  bool   // a space does
+	breaks int    // line ends before the next text
+	space  bool   // a space comes before the next text
 	mark   string // of a heading or list item whose text has not come yet
 	title  string
-	left   map[*html.Node]bool // elements that are left out
+	left   map[*html.Node]bool // elements to leave out
 }
 
-// unseen elements are not displayed, or hold no text.
+// unseen elements are not displayed, or contain no text.
 var unseen = map[atom.Atom]bool{
 	atom.Script: true, atom.Style: true, atom.Template: true, atom.Noscript: true, atom.Iframe: true, atom.Object: true, atom.Embed: true,
 	atom.Svg: true, atom.Math: true, atom.Canvas: true, atom.Audio: true, atom.Video: true, atom.Select: true, atom.Datalist: true,
 	atom.Noframes: true, atom.Noembed: true,
 }
 
-// blocks is how many line ends stand before and after an element.
+// blocks gives the number of line ends before and after an element.
 var blocks = map[atom.Atom]int{
 	atom.P: 2, atom.Blockquote: 2, atom.Ul: 2, atom.Ol: 2, atom.Dl: 2, atom.Table: 2, atom.Figure: 2, atom.Section: 2, atom.Article: 2,
 	atom.Header: 2, atom.Footer: 2, atom.Main: 2, atom.Aside: 2, atom.Nav: 2, atom.Form: 2, atom.Fieldset: 2, atom.Details: 2, atom.Hr: 2,
@@ -151,15 +150,15 @@ func (p *htmlPage) children(n *html.Node) {
 	}
 }
 
-// end asks for line ends before the next text, but not between the mark of a list item
-// and its text.
+// end asks for line ends before the next text, but not between the mark of a list item and its
+// text.
 func (p *htmlPage) end(lines int) {
 	if p.mark == "" {
 		p.breaks = max(p.breaks, lines)
 	}
 }
 
-// words adds text, each piece of white space as one space.
+// words adds text, each run of white space as one space.
 func (p *htmlPage) words(text string) {
 	fields := strings.Fields(text)
 	if len(fields) == 0 {
@@ -184,7 +183,7 @@ func (p *htmlPage) write(text string) {
 	p.breaks, p.space, p.mark = 0, false, ""
 }
 
-// code adds lines as they are.
+// code adds text as fenced code.
 func (p *htmlPage) code(text string) {
 	text = strings.Trim(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
 	if strings.TrimSpace(text) == "" {
@@ -197,20 +196,19 @@ func (p *htmlPage) code(text string) {
 
 // Limits of the heuristics.
 const (
-	fewWords  = 10 // a part of a page with fewer says nothing
-	manyLinks = 3  // a list of links has at least so many
+	fewWords  = 10 // a part of a page with fewer words does not count
+	manyLinks = 3  // fewest links of a list of links
 	linked    = 2.0 / 3
 	third     = 1.0 / 3
 )
 
-// readable returns the parts of a page that are its content, and the elements in them that are
-// not. Where elements say which part is the main one (main, article), that is it. Of
-// other pages what stands around the content is left out: first what its elements and roles
-// say (navigation, header, footer, aside, dialogs, notices of cookies), then lists whose words
-// are links for the most part. Link density as the sign of what is no content is that of
-// Kohlschütter, Fankhauser and Nejdl, "Boilerplate Detection using Shallow Text Features"
-// (WSDM 2010); its sign of short texts is not taken, since lists, tables and headings
-// are short and content here. What would leave too little is left undone.
+// readable returns the parts of a page that are its content, and the elements in them to leave out.
+// If elements mark the main part (main, article), that part is the content. In other pages it
+// leaves out the surroundings: first by elements and roles (navigation, header, footer, aside,
+// dialogs, notices of cookies), then lists whose words are mostly links. Link density as a sign of
+// boilerplate comes from Kohlschütter, Fankhauser and Nejdl, "Boilerplate Detection using Shallow
+// Text Features" (WSDM 2010). Their other sign, short texts, is not used, since here lists, tables
+// and headings are short and content. If a step would leave too little, it is undone.
 func readable(root *html.Node) (parts []*html.Node, left map[*html.Node]bool) {
 	r := reading{words: map[*html.Node]count{}, left: map[*html.Node]bool{}}
 	total := r.count(root, false)
@@ -242,7 +240,7 @@ func readable(root *html.Node) (parts []*html.Node, left map[*html.Node]bool) {
 	return []*html.Node{root}, r.left
 }
 
-// count is how many words an element shows, those of them that are links, and the links.
+// count counts the visible words of an element, how many of them are in links, and the links.
 type count struct{ words, linked, links int }
 
 type reading struct {
@@ -250,7 +248,7 @@ type reading struct {
 	left  map[*html.Node]bool
 }
 
-// count counts the words of an element and of all in it.
+// count counts the words of an element and its descendants.
 func (r *reading) count(n *html.Node, link bool) (c count) {
 	switch {
 	case n.Type == html.TextNode:
@@ -277,7 +275,7 @@ func (r *reading) count(n *html.Node, link bool) (c count) {
 	return c
 }
 
-// rest is how many words of an element are not left out.
+// rest returns how many words of an element are not left out.
 func (r *reading) rest(n *html.Node) int {
 	words := r.words[n].words
 	if r.left[n] || words == 0 {
@@ -291,8 +289,8 @@ func (r *reading) rest(n *html.Node) int {
 	return words
 }
 
-// around leaves out what says of itself that it stands around the content of a page of so many
-// words. In the content a header holds its title, and an aside a remark.
+// around leaves out elements that declare themselves as surroundings, in a page of so many words.
+// In the content, a header may hold its title, and an aside a remark.
 func (r *reading) around(n *html.Node, total int, content bool) {
 	content = content || isMain(n) || isArticle(n)
 	out := false
@@ -319,7 +317,7 @@ func (r *reading) around(n *html.Node, total int, content bool) {
 	}
 }
 
-// find calls f with the outermost elements that are of a kind.
+// find calls f with the outermost elements of a kind.
 func (r *reading) find(n *html.Node, is func(*html.Node) bool, f func(*html.Node)) {
 	if r.left[n] {
 		return
@@ -335,7 +333,7 @@ func (r *reading) find(n *html.Node, is func(*html.Node) bool, f func(*html.Node
 	}
 }
 
-// lists adds the outermost elements that are lists of links.
+// lists appends the outermost elements that are lists of links.
 func (r *reading) lists(n *html.Node, all []*html.Node) []*html.Node {
 	switch c := r.words[n]; {
 	case c.links < manyLinks || r.left[n]:
@@ -361,7 +359,7 @@ func isMain(n *html.Node) bool {
 
 func isArticle(n *html.Node) bool { return n.DataAtom == atom.Article }
 
-// isNotice reports whether an element is a notice of cookies by its name.
+// isNotice reports whether the name of an element marks a notice of cookies.
 func isNotice(n *html.Node) bool {
 	switch n.DataAtom {
 	case atom.Div, atom.Section, atom.Aside, atom.Form, atom.P, atom.Span:
@@ -381,7 +379,7 @@ func attribute(n *html.Node, key string) string {
 	return ""
 }
 
-// titleOf is the title that the head of a page gives.
+// titleOf returns the title in the head of a page.
 func titleOf(root *html.Node) string {
 	for n := range root.Descendants() {
 		if n.DataAtom == atom.Title && n.Namespace == "" {
@@ -428,7 +426,7 @@ func (p *htmlPage) table(n *html.Node) {
 	p.end(2)
 }
 
-// tabular reports whether a table holds data rather than the layout of a page.
+// tabular reports whether a table holds data, not the layout of a page.
 func tabular(table *html.Node) bool {
 	for n := range table.Descendants() {
 		switch n.DataAtom {

@@ -19,39 +19,39 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// MaxBytes is the size above which a file is refused where a Set says nothing.
+// MaxBytes is the most bytes of a file where a Set gives no limit.
 const MaxBytes = 20 << 20
 
-// Version changes when the same files give other texts or titles.
+// Version changes when the same files yield other texts or titles.
 const Version = 3
 
-// Set says which files are documents.
+// Set selects the files that are documents.
 type Set struct {
 	Path    string   `identity:"knowledge"` // a folder, a glob such as docs/**/*.md, or a file
-	Exclude []string `identity:"knowledge"` // globs below the folder; one without a slash fits names at any depth
-	Max     int64    `identity:"knowledge"` // bytes of a file; 0: MaxBytes
-	HTML    string   `identity:"knowledge"` // what of a page is taken: "readable" (or empty) or "all"
+	Exclude []string `identity:"knowledge"` // globs below the folder; one without a slash matches names at any depth
+	Max     int64    `identity:"knowledge"` // most bytes of a file; 0: MaxBytes
+	HTML    string   `identity:"knowledge"` // part of a page to take: "readable" (or empty) or "all"
 }
 
 // File is a file that should be a document.
 type File struct {
-	ID   string // its path below the folder, with slashes
+	ID   string // path below the folder, with slashes
 	Hash []byte // of its content, 16 bytes
 	Size int64  // of its content, in bytes
-	Err  error  // set: it cannot be used
+	Err  error  // not nil: it is unusable
 }
 
-// Folder is an open Set. Nothing outside it is read.
+// Folder is an open Set. It reads nothing outside the folder.
 type Folder struct {
 	set   Set
 	path  string
 	root  *os.Root
 	match string // glob of the documents; empty: all
-	only  string // the one file of the set; empty: the folder is looked through
+	only  string // the one file of the set; empty: all files of the folder
 }
 
-// Is reports whether a path names documents beyond doubt: a folder, a glob, or a file
-// whose name says that it is one, such as Markdown, HTML, PDF, docx or source code, but not a workbook.
+// Is reports whether a path certainly names documents: a folder, a glob, or a file with the suffix of a
+// document, such as Markdown, HTML, PDF, docx or source code, but not a workbook.
 func Is(path string) bool {
 	info, err := os.Stat(path)
 	switch {
@@ -63,21 +63,20 @@ func Is(path string) bool {
 	return IsGlob(path)
 }
 
-// May reports whether a path names a file that could be a document, whatever its
-// name says.
+// May reports whether a path names a file that could be a document, whatever its suffix.
 func May(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular()
 }
 
-// IsWorkbook reports whether the name of a file says that it is a workbook, whose sheets are
-// a document, or rows.
+// IsWorkbook reports whether a file has the suffix of a workbook, whose sheets may be a document or
+// rows.
 func IsWorkbook(path string) bool { return formatOf(path) == formatXLSX }
 
-// IsGlob reports whether a path stands for several.
+// IsGlob reports whether a path is a pattern.
 func IsGlob(path string) bool { return strings.ContainsAny(path, "*?[{") }
 
-// Check returns an error for a glob that is not well formed.
+// Check returns an error for a malformed glob.
 func Check(glob string) error {
 	if !doublestar.ValidatePattern(filepath.ToSlash(glob)) {
 		return fmt.Errorf("%q is not a glob: a bracket or a brace is open", glob)
@@ -104,7 +103,7 @@ func Open(s Set) (*Folder, error) {
 	return f, err
 }
 
-// Path is the folder that the names of documents are below.
+// Path returns the folder that ids of documents are relative to.
 func (f *Folder) Path() string { return f.path }
 
 // Close closes the folder.
@@ -115,8 +114,8 @@ func (f *Folder) List(ctx context.Context) ([]File, error) {
 	return f.list(ctx, func(id string, _ fs.FileInfo) File { return f.hash(id) })
 }
 
-// Stamp is a digest of what documents there are, by their names, sizes and times. It changes where one
-// of them does, and is quick to come by: no file is opened.
+// Stamp returns a digest of the names, sizes and times of all documents. It detects changes quickly,
+// without opening a file.
 func (f *Folder) Stamp(ctx context.Context) (string, error) {
 	stamp := sha256.New()
 	files, err := f.list(ctx, func(id string, info fs.FileInfo) File {
@@ -210,14 +209,13 @@ func (f *Folder) hash(id string) File {
 	if err != nil {
 		return File{Err: err}
 	}
-	if n > f.set.Max { // it is growing
+	if n > f.set.Max { // the file is growing
 		return File{Err: f.tooLarge()}
 	}
 	return File{ID: id, Hash: h.Sum(nil)[:hashBytes], Size: n}
 }
 
-// open opens a file. It does not block where the file has become a pipe since it was
-// listed.
+// open opens a file. It does not block where the file has become a pipe since it was listed.
 func (f *Folder) open(id string) (*os.File, error) {
 	in, err := f.root.OpenFile(filepath.FromSlash(id), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -237,7 +235,7 @@ func (f *Folder) tooLarge() error {
 	return fmt.Errorf("it is larger than %d bytes; raise max_bytes or leave it out with exclude", f.set.Max)
 }
 
-// plain takes the path out of an error: a File has its own.
+// plain removes the path from an error: a File has its own.
 func plain(err error) error {
 	var at *fs.PathError
 	if errors.As(err, &at) {

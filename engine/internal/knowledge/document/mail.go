@@ -18,22 +18,22 @@ import (
 	"golang.org/x/net/html/charset"
 )
 
-// This file makes text of messages in the format of mail (RFC 5322 with MIME, files named
-// .eml): subject, sender, recipients and date as lines, then the body, then the names of the
-// attachments. Of alternatives the plain text is taken, else the readable part of the HTML.
-// Quoted replies stay. Encoded headers (RFC 2047), quoted-printable and base64 are decoded, and
-// every character set that the WHATWG names.
+// This file turns mail messages (RFC 5322 with MIME, files named .eml) into text: subject, sender,
+// recipients and date as lines, then the body, then the names of the attachments. Of alternatives
+// it takes the plain text, else the readable part of the HTML. Quoted replies stay. It decodes
+// encoded headers (RFC 2047), quoted-printable, base64 and every character set that the WHATWG
+// names.
 //
-// Attachments are not opened, but for messages that were forwarded; encrypted bodies come out as
-// the names of their parts.
+// It opens no attachments except forwarded messages; an encrypted body yields the names of its
+// parts.
 
 const (
-	maxNesting = 20   // parts in parts
+	maxNesting = 20   // depth of nested parts
 	maxParts   = 1000 // of a message
 )
 
-// Mail returns the text of a message and its subject. It is as long as raw at most, apart
-// from the names of the headers and a character set that takes fewer bytes than UTF-8.
+// Mail returns the text of a message and its subject. The text is at most as long as raw, apart
+// from the names of the headers and character sets that take fewer bytes than UTF-8.
 func Mail(raw []byte) (text, subject string, err error) {
 	m, err := mail.ReadMessage(bytes.NewReader(bytes.TrimPrefix(raw, []byte("\uFEFF"))))
 	if err != nil {
@@ -73,7 +73,7 @@ func (r *reader) message(m *mail.Message, depth int) error {
 // words decodes headers in every character set.
 var words = mime.WordDecoder{CharsetReader: func(name string, in io.Reader) (io.Reader, error) { return charset.NewReaderLabel(name, in) }}
 
-// decodePart decodes a header to a line.
+// decodePart decodes a header and puts it on one line.
 func decodePart(value string) string {
 	if decoded, err := words.DecodeHeader(value); err == nil {
 		value = decoded
@@ -81,7 +81,7 @@ func decodePart(value string) string {
 	return OneLine(strings.ToValidUTF8(value, "\uFFFD"))
 }
 
-// content is what a part holds.
+// content is the text of a part, and the names of attachments in it.
 type content struct {
 	plain, page string // text/plain; the text of text/html
 	names       []string
@@ -126,7 +126,7 @@ func (r *reader) part(header textproto.MIMEHeader, in io.Reader, depth int) (c c
 	return c, err
 }
 
-// parted reads the parts of a part: of alternatives the best, else all, in their order.
+// parted reads the parts of a multipart body: of alternatives the best, else all, in their order.
 func (r *reader) parted(kind string, in *multipart.Reader, depth int) (all content, err error) {
 	var texts []string
 	for {
@@ -136,7 +136,7 @@ func (r *reader) parted(kind string, in *multipart.Reader, depth int) (all conte
 		}
 		if err != nil {
 			if len(texts) > 0 {
-				break // cut off: what came before counts
+				break // cut off: the parts before count
 			}
 			return all, err
 		}
@@ -183,7 +183,7 @@ func named(header textproto.MIMEHeader, values map[string]string) (name string, 
 	return name, how == "attachment" || name != "" && how != "inline"
 }
 
-// unpacked decodes a body that was encoded for its way.
+// unpacked decodes the transfer encoding of a body.
 func unpacked(header textproto.MIMEHeader, in io.Reader) io.Reader {
 	switch strings.ToLower(strings.TrimSpace(header.Get("Content-Transfer-Encoding"))) {
 	case "quoted-printable":
@@ -194,7 +194,7 @@ func unpacked(header textproto.MIMEHeader, in io.Reader) io.Reader {
 	return in
 }
 
-// spaceless leaves out what is no letter of base64: some programs write blanks into lines.
+// spaceless drops bytes that are not base64: some programs write blanks into lines.
 type spaceless struct{ in io.Reader }
 
 func (s *spaceless) Read(p []byte) (int, error) {
@@ -213,7 +213,7 @@ func (s *spaceless) Read(p []byte) (int, error) {
 	}
 }
 
-// decoded is a text in a character set; of one that nobody knows it is as it stands.
+// decoded decodes a text from a character set; it returns text of an unknown one as it is.
 func decoded(raw []byte, name string) string {
 	if name == "" {
 		if name = "windows-1252"; utf8.Valid(raw) {

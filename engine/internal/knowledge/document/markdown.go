@@ -4,10 +4,10 @@ import (
 	"strings"
 )
 
-// This file writes the parts of Markdown that the readers of other formats need: rows
-// of tables, code, headings. It reads none.
+// This file writes the parts of Markdown that the readers of other formats need: rows of tables,
+// code, headings. It parses none.
 
-// TableRow is a row of a table, without a line end.
+// TableRow returns a row of a table, without a line end.
 func TableRow(cells []string) string {
 	var b strings.Builder
 	b.WriteByte('|')
@@ -19,11 +19,11 @@ func TableRow(cells []string) string {
 	return b.String()
 }
 
-// TableRule is the line below the header of a table with so many columns.
+// TableRule returns the line below the header of a table with so many columns.
 func TableRule(columns int) string { return "|" + strings.Repeat("---|", columns) }
 
-// Table is a table of rows, of which the first is the header, with a line end after each.
-// Empty rows are left out.
+// Table returns a table whose first row is the header, with a line end after each row. It leaves
+// out empty rows.
 func Table(rows [][]string) string {
 	var b strings.Builder
 	for _, cells := range rows {
@@ -39,7 +39,7 @@ func Table(rows [][]string) string {
 	return b.String()
 }
 
-// Fence is code between marks that it does not hold, without a line end.
+// Fence returns fenced code without a line end. The fence is longer than any in the code.
 func Fence(code, language string) string {
 	mark := "```"
 	for run := range strings.FieldsFuncSeq(code, func(r rune) bool { return r != '`' }) {
@@ -50,10 +50,10 @@ func Fence(code, language string) string {
 	return mark + language + "\n" + code + "\n" + mark
 }
 
-// Heading is a heading of a level from 1; of those beyond 6 it is 6.
+// Heading returns a heading of a level from 1 to 6; beyond 6 it uses 6.
 func Heading(level int, title string) string {
 	return strings.Repeat("#", min(max(level, 1), 6)) + " " + OneLine(title)
 }
 
-// OneLine makes one line of a text, each piece of white space a space.
+// OneLine replaces each run of white space by one space.
 func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

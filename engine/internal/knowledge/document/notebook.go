@@ -8,27 +8,27 @@ import (
 	"strings"
 )
 
-// This file makes Markdown of Jupyter notebooks (nbformat 3 and 4): Markdown cells as they
-// are, code cells as fenced code, and of their outputs the text, up to a bound per cell. Pictures,
-// HTML, JSON and other data of outputs are left out, and so is metadata, apart from the language
-// of the code. An error of a cell is its name and value, without the traceback.
+// This file turns Jupyter notebooks (nbformat 3 and 4) into Markdown: Markdown cells stay, code
+// cells become fenced code, followed by the text of their outputs up to a limit per cell. It leaves
+// out pictures, HTML, JSON and other data of outputs, and metadata except the language of the code.
+// An error of a cell is shown as its name and value, without the traceback.
 //
 // It runs nothing.
 
-// pictures are written into Markdown as base64.
+// pictures matches pictures written into Markdown as base64.
 var pictures = regexp.MustCompile(`(!\[[^\]\n]*\])\(data:[^)\n]*\)`)
 
-// escapes colour the text of a terminal.
+// escapes matches the colour codes of terminals.
 var escapes = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]")
 
-// maxOutput is how many bytes of the outputs of a cell are taken.
+// maxOutput is how many bytes of a cell's outputs are taken.
 const maxOutput = 2000
 
-// Notebook returns the text of a notebook. An error is that the text is none.
+// Notebook returns the text of a notebook. It fails if the input is no notebook.
 func Notebook(text string) (string, error) {
 	var book struct {
 		Cells    []cell                   `json:"cells"`
-		Sheets   []struct{ Cells []cell } `json:"worksheets"` // of nbformat 3
+		Sheets   []struct{ Cells []cell } `json:"worksheets"` // in nbformat 3
 		Metadata struct {
 			Language struct{ Name string }     `json:"language_info"`
 			Kernel   struct{ Language string } `json:"kernelspec"`
@@ -59,7 +59,7 @@ func Notebook(text string) (string, error) {
 	return strings.TrimSuffix(out.String(), "\n"), nil
 }
 
-// notebookWord is what may stand behind the mark of fenced code.
+// notebookWord returns a language if it may follow the mark of fenced code, else nothing.
 func notebookWord(language string) string {
 	if len(language) > 30 || strings.ContainsFunc(language, func(r rune) bool { return r <= ' ' || r == '`' || r > '~' }) {
 		return ""
@@ -70,7 +70,7 @@ func notebookWord(language string) string {
 type cell struct {
 	Kind     string   `json:"cell_type"`
 	Source   lines    `json:"source"`
-	Input    lines    `json:"input"` // of nbformat 3
+	Input    lines    `json:"input"` // in nbformat 3
 	Level    int      `json:"level"`
 	Language string   `json:"language"`
 	Outputs  []output `json:"outputs"`
@@ -84,8 +84,8 @@ type output struct {
 	Value string           `json:"evalue"`
 }
 
-// lines is a text that is written as a string, or as a list of strings to be joined. Anything else
-// is no text.
+// lines is a text in JSON: a string, or a list of strings to join. Any other value is an empty
+// text.
 type lines string
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -105,7 +105,7 @@ func (c cell) block(language string) string {
 	switch c.Kind {
 	case "markdown", "raw", "html":
 		return pictures.ReplaceAllString(string(c.Source), "$1")
-	case "heading": // of nbformat 3
+	case "heading": // in nbformat 3
 		return Heading(c.Level, string(c.Source))
 	case "code":
 		code := strings.Trim(string(c.Source+c.Input), "\n")
@@ -121,7 +121,7 @@ func (c cell) block(language string) string {
 	return ""
 }
 
-// output is the text of a cell's outputs.
+// output returns the text of a cell's outputs.
 func (c cell) output() string {
 	var out strings.Builder
 	for _, o := range c.Outputs {

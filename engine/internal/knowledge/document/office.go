@@ -15,23 +15,23 @@ import (
 	"golang.org/x/net/html/charset"
 )
 
-// This file reads the text of office files as Markdown: Word documents (docx), slides
-// (pptx) and workbooks (xlsx).
+// This file turns office files into Markdown: Word documents (docx), slides (pptx) and workbooks
+// (xlsx).
 //
-// Of a Word document come headings, lists with their numbers, tables, footnotes and endnotes at
-// the end; of tracked changes what was inserted, not what was deleted. Headers, footers,
-// comments and the table of contents are left out. Each slide has a heading with its number and
-// title, then its text, tables and speaker notes. Each sheet has its name as a heading, and
-// its rows as a table whose header is the first row with more than one cell; cells show what
-// their number format shows. Hidden text, slides and sheets are left out, and so are pictures.
+// A Word document yields headings, lists with their numbers, tables, and footnotes and endnotes at
+// the end; of tracked changes the inserted text, not the deleted one. Headers, footers, comments
+// and the table of contents are left out. Each slide has a heading with its number and title, then
+// its text, tables and speaker notes. Each sheet has its name as a heading, and its rows as a table
+// whose header is the first row with more than one cell; cells appear in their number format.
+// Hidden text, slides and sheets are left out, and so are pictures.
 //
-// docx and pptx are zip files of XML and are read in one pass, part by part, with bounds on
-// what is unpacked, on elements and on their depth; custom entities are an error. xlsx is read
-// by the excelize library. Call the readers through apart.go.
+// docx and pptx are zip files of XML. Each part is read in one pass, with limits on unpacked bytes,
+// elements and nesting; custom entities are an error. The excelize library reads xlsx. Call the
+// readers through apart.go.
 
-// Bounds on what a file may be made of.
+// Limits of a file.
 const (
-	maxUnpacked = 256 << 20 // bytes of all parts that are read
+	maxUnpacked = 256 << 20 // unpacked bytes of all parts read
 	maxElements = 20_000_000
 	maxDepth    = 500
 )
@@ -44,7 +44,7 @@ type archive struct {
 	parts    map[string]*zip.File
 	left     int64 // bytes that may still be unpacked
 	elements int
-	root     string // the first element of the part that was read last
+	root     string // first element of the latest part
 	most     int64
 	stop     time.Time
 }
@@ -67,16 +67,16 @@ func openArchive(kind string, raw []byte, most int64, stop time.Time) (*archive,
 	return a, nil
 }
 
-// A handler is called with the elements and texts of a part, in order, by their local names: parts
-// of one format do not use one name twice.
+// A handler gets the elements and texts of a part, in order. It knows elements by their local
+// names: parts of one format use each name for one thing.
 type handler interface {
 	start(name string, e xml.StartElement)
 	end(name string)
 	text(text string)
-	size() int // of what has been written
+	size() int // bytes written so far
 }
 
-// read calls a handler with a part. One that is not there is no error.
+// read calls a handler with a part. A missing part is no error.
 func (a *archive) read(part string, h handler) error {
 	a.root = ""
 	f := a.parts[strings.ToLower(part)]
@@ -128,7 +128,7 @@ func (a *archive) walk(in io.Reader, h handler) error {
 	}
 }
 
-// limited reads a part until all parts together unpack to more than the bound.
+// limited fails when all parts together unpack to more than the limit.
 type limited struct {
 	in   io.Reader
 	left *int64
@@ -142,7 +142,7 @@ func (l *limited) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// attr is the value of an attribute by its local name; empty: there is none.
+// attr returns the value of an attribute by its local name; empty: there is none.
 func attr(e xml.StartElement, name string) string {
 	for _, a := range e.Attr {
 		if a.Name.Local == name {
@@ -152,7 +152,7 @@ func attr(e xml.StartElement, name string) string {
 	return ""
 }
 
-// on reports whether an element that is a switch is on: <w:vanish/> is, <w:vanish w:val="0"/> not.
+// on reports whether a switch element is on: <w:vanish/> is, <w:vanish w:val="0"/> is not.
 func on(e xml.StartElement) bool {
 	switch attr(e, "val") {
 	case "0", "false", "off":
@@ -161,7 +161,7 @@ func on(e xml.StartElement) bool {
 	return true
 }
 
-// relations are the parts that a part refers to, by their ids.
+// relations lists the parts that a part refers to, by their ids.
 type relations struct {
 	folder string
 	to     map[string]relation
@@ -200,7 +200,7 @@ func (r relations) of(kind string) string {
 	return ""
 }
 
-// main returns the part with the file's content, as _rels/.rels names it, else other.
+// main returns the part with the file's content: the one in _rels/.rels, else other.
 func (a *archive) main(other string) (string, error) {
 	r, err := a.relations("") // _rels/.rels
 	if part := r.of("officeDocument"); part != "" {
@@ -209,11 +209,11 @@ func (a *archive) main(other string) (string, error) {
 	return other, err
 }
 
-// title is the one that the file's properties give.
+// title returns the title in the file's properties.
 func (a *archive) title() string {
 	var t titleReader
 	if err := a.read("docProps/core.xml", &t); err != nil {
-		return "" // what a file says of itself is no reason to refuse it
+		return "" // bad properties are no reason to refuse the file
 	}
 	return strings.Join(strings.Fields(t.title), " ")
 }
@@ -232,11 +232,11 @@ func (t *titleReader) text(text string) {
 	}
 }
 
-// style is what a paragraph is by its style.
+// style says what kind of paragraph a style makes.
 type style struct {
 	name, basedOn string
-	level         int    // of a heading; 0: it is none
-	list, depth   string // of a list; "": it is in none
+	level         int    // level of a heading; 0: no heading
+	list, depth   string // id and depth of a list; "": no list
 }
 
 // styles reads styles.xml.
@@ -271,11 +271,10 @@ func (s *styles) start(name string, e xml.StartElement) {
 	}
 }
 
-// maxStyles bounds the styles and lists that are remembered.
+// maxStyles is how many styles and lists are remembered.
 const maxStyles = 10_000
 
-// outline turns an outline level, which counts from 0, into the level of a heading, which
-// counts from 1. 9 is text.
+// outline turns an outline level, from 0, into a heading level, from 1. Outline level 9 is text.
 func outline(value string) int {
 	if n, err := strconv.Atoi(value); err == nil && n >= 0 && n < 9 {
 		return n + 1
@@ -291,10 +290,10 @@ func (s *styles) end(name string) {
 func (*styles) text(string) {}
 func (*styles) size() int   { return 0 }
 
-// of returns a style with what it has from those that it is based on.
+// of returns a style with the properties that it inherits.
 func (s *styles) of(id string) style {
 	var found style
-	for range 10 { // they may go round
+	for range 10 { // inheritance may be circular
 		one := s.all[id]
 		if one == nil {
 			break
@@ -315,10 +314,10 @@ func (s *styles) of(id string) style {
 
 // lists reads numbering.xml: which levels of which lists have numbers.
 type lists struct {
-	formats map[string]string // of "abstract level", and where the list is: its form
+	formats map[string]string // number format by "abstract level", or by "list level" for an override
 	lists   map[string]string // id -> abstract
-	last    map[string]int    // number of "list level"
-	now     string            // abstract, or list
+	last    map[string]int    // latest number by "list level"
+	now     string            // id of the current abstract or list
 	level   string
 }
 
@@ -344,7 +343,7 @@ func (*lists) end(string)  {}
 func (*lists) text(string) {}
 func (*lists) size() int   { return 0 }
 
-// mark is what the next item of a list begins with.
+// mark returns the beginning of the next item of a list.
 func (l *lists) mark(list, level string) string {
 	depth, _ := strconv.Atoi(level)
 	depth = min(max(depth, 0), 8)

@@ -14,37 +14,34 @@ import (
 	"github.com/ledongthuc/pdf"
 )
 
-// This file reads the text of PDF files. Words and lines are derived from the positions that
-// the text operators give them; a form feed separates pages.
+// This file reads the text of PDF files. It derives words and lines from the positions of text
+// operators, and separates pages by a form feed.
 //
-// Columns of text whose rows a file draws across them are read column by column; tables
-// stay in rows.
+// It reads columns of text one by one where a file draws rows across them; tables stay in rows.
 //
-// Forms and rotated text may come out in an odd order; text in pictures does not come out.
-// A few hostile bytes can make the reader ask for all memory or never end: call it through
-// apart.go.
+// Forms and rotated text may come out in an odd order; text in pictures is missing. A few hostile
+// bytes can make the reader ask for all memory or never end: call it through apart.go.
 
-// piece is a text that one operator shows, and where.
+// piece is the text of one operator and its position.
 type piece struct {
 	text                   string
 	x, y, endX, endY, high float64
 }
 
-// Limits of what counts as columns.
+// Limits for recognising columns.
 const (
-	maxPieces  = 200_000 // of a page; of one with more the order is not looked at
-	maxColumns = 4       // cuts in each other
-	gutterRows = 4       // rows that a gutter has at least beside it
-	gutterWide = 0.7     // times the height of the text
-	longCell   = 20      // characters: what is shorter for the most part is a cell of a table, not a line
+	maxPieces  = 200_000 // a page with more pieces keeps their order
+	maxColumns = 4       // depth of nested cuts
+	gutterRows = 4       // fewest rows beside a gutter
+	gutterWide = 0.7     // narrowest gutter, relative to the height of the text
+	longCell   = 20      // characters: a gutter whose median row is shorter separates cells of a table
 )
 
-// inColumns orders the pieces of a page whose columns the file draws row by row: column by
-// column, where a line across them comes before what is below it. The page is cut at white
-// space as a recursive XY-cut does (Nagy and Seth, "Hierarchical representation of optically
-// scanned documents", ICPR 1984), which takes a gutter for one only if many rows have text of
-// some length on both sides of it: so a table stays in rows. Pages that are drawn in another
-// order keep it.
+// inColumns orders the pieces of a page that the file draws row by row across columns: column by
+// column, where a line across them comes before everything below it. It cuts the page at white
+// space as in a recursive XY-cut (Nagy and Seth, "Hierarchical representation of optically scanned
+// documents", ICPR 1984), but accepts a gutter only if many rows have text of some length on both
+// sides: so a table stays in rows. Pages drawn in another order keep it.
 func inColumns(pieces []piece) []piece {
 	if len(pieces) > maxPieces || slices.ContainsFunc(pieces, func(p piece) bool { return p.endY != p.y || p.endX < p.x || p.high <= 0 }) {
 		return pieces // rotated, or mirrored
@@ -59,7 +56,7 @@ func inColumns(pieces []piece) []piece {
 	return ordered
 }
 
-// rowsOf are pieces by their baselines, from the top down and from left to right.
+// rowsOf groups pieces by their baselines, from top to bottom, each row from left to right.
 func rowsOf(pieces []piece) (rows [][]piece) {
 	sorted := slices.Clone(pieces)
 	slices.SortStableFunc(sorted, func(a, b piece) int { return compare(b.y, a.y) })
@@ -86,7 +83,7 @@ func compare(a, b float64) int {
 	return 0
 }
 
-// gutter returns a place between columns: the one that the most rows leave free between texts.
+// gutter returns the position between columns that most rows leave free between texts.
 func gutter(rows [][]piece) (at float64, ok bool) {
 	type edge struct {
 		x    float64
@@ -113,7 +110,7 @@ func gutter(rows [][]piece) (at float64, ok bool) {
 		return 0, false
 	}
 	beside, across := 0, 0
-	var left, right []int // characters of the rows beside it
+	var left, right []int // characters on each side of the gutter, by row
 	for _, r := range rows {
 		switch before, behind := sides(r, at); {
 		case crosses(r, at):
@@ -134,7 +131,7 @@ func median(of []int) int {
 	return of[len(of)/2]
 }
 
-// sides are the characters of a row before and behind a place.
+// sides counts the characters of a row before and after a position.
 func sides(row []piece, at float64) (before, behind int) {
 	for _, p := range row {
 		if n := utf8.RuneCountInString(strings.TrimSpace(p.text)); p.endX <= at {
@@ -166,7 +163,7 @@ func alternates(pieces []piece, rows [][]piece, at float64) bool {
 	return 2*changes >= beside
 }
 
-// cut calls f with the pieces of rows in their order.
+// cut calls f with the pieces of rows, in reading order.
 func cut(rows [][]piece, depth int, f func(piece)) {
 	at, ok := gutter(rows)
 	if !ok || depth == maxColumns {
@@ -207,13 +204,13 @@ func cut(rows [][]piece, depth int, f func(piece)) {
 
 var ligatures = strings.NewReplacer("ﬀ", "ff", "ﬁ", "fi", "ﬂ", "fl", "ﬃ", "ffi", "ﬄ", "ffl")
 
-// font is a font with its widths read once, in thousandths of its size.
+// font is a font with its widths, read once, in thousandths of its size.
 type font struct {
 	encoding pdf.TextEncoding
-	bytes    int // of a code
+	bytes    int // bytes of a code
 	first    int
-	widths   []float64       // of simple fonts, from first
-	wide     map[int]float64 // of others
+	widths   []float64       // of a simple font, from first
+	wide     map[int]float64 // of a composite font, by code
 	missing  float64
 }
 
@@ -255,7 +252,7 @@ func (f *font) readWide(w pdf.Value) {
 	}
 }
 
-// width adds up the widths of codes, and counts them and the spaces among them.
+// width adds up the widths of codes, and counts the codes and the spaces.
 func (f *font) width(codes string) (width float64, count, spaces int) {
 	for i := 0; i+f.bytes <= len(codes); i += f.bytes {
 		count++
@@ -279,19 +276,19 @@ func (f *font) width(codes string) (width float64, count, spaces int) {
 	return width, count, spaces
 }
 
-// affine is a matrix as PDF writes it: a b c d e f.
+// affine is a matrix in PDF's order: a b c d e f.
 type affine [6]float64
 
 var unit6 = affine{1, 0, 0, 1, 0, 0}
 
-// moved is the matrix after a translation in its own space.
+// moved returns the matrix after a translation in its own space.
 func (m affine) moved(x, y float64) affine {
 	m[4], m[5] = m[4]+x*m[0]+y*m[2], m[5]+x*m[1]+y*m[3]
 	return m
 }
 
-// page follows the text operators of a page (ISO 32000-1, 9.4) far enough to know
-// where words and lines end.
+// page interprets the text operators of a page (ISO 32000-1, 9.4) far enough to find the ends of
+// words and lines.
 type page struct {
 	out       *strings.Builder
 	most      int64
@@ -303,9 +300,9 @@ type page struct {
 	size, leading, scale float64
 	spacing, wordSpacing float64
 	matrix, line         affine
-	pieces               []piece // what it shows
-	held                 int     // bytes of them, and of what stands between them
-	shown                bool    // some of them are written
+	pieces               []piece // shown so far
+	held                 int     // bytes of pieces, and of the space between them
+	shown                bool    // some pieces are written
 }
 
 func (p *page) do(stack *pdf.Stack, op string) {
@@ -396,11 +393,11 @@ func (p *page) show(codes string) {
 	p.pieces = append(p.pieces, piece{text, x, y, p.matrix[4], p.matrix[5], height})
 	if p.held += len(text) + 1; len(p.pieces) > maxPieces {
 		p.write(p.pieces[:maxPieces])
-		p.pieces = slices.Clone(p.pieces[maxPieces-1:]) // the first of them is written already
+		p.pieces = slices.Clone(p.pieces[maxPieces-1:]) // the first one is written already
 	}
 }
 
-// write adds pieces, each after a space or line ends where it does not touch the one before.
+// write writes pieces. It puts a space or line ends between two that do not touch.
 func (p *page) write(pieces []piece) {
 	for i, at := range pieces {
 		if i == 0 {
@@ -425,8 +422,8 @@ func (p *page) write(pieces []piece) {
 
 var errBare = errors.New("its PDF holds no text, pictures of it perhaps; recognise its text (OCR) first, or leave it out with exclude")
 
-// PDF returns the text of a PDF of at most about so many bytes, with a form
-// feed between pages, and its title. It is an ApartReader.
+// PDF returns the text of a PDF, about most bytes at most, with a form feed between pages, and its
+// title. It is an ApartReader.
 func PDF(raw []byte, most int64, stop time.Time) (text, title string, err error) {
 	r, err := pdf.NewReader(bytes.NewReader(raw), int64(len(raw)))
 	if err != nil {
@@ -459,8 +456,7 @@ func PDF(raw []byte, most int64, stop time.Time) (text, title string, err error)
 	return strings.ToValidUTF8(b.String(), "\uFFFD"), strings.ToValidUTF8(title, "\uFFFD"), nil
 }
 
-// catalog collects pages. Unlike the reader's own walk, it ends in a tree that leads back
-// to itself.
+// catalog collects pages. Unlike the library's own walk, it ends even if the tree is circular.
 type catalog struct {
 	pages   []struct{ contents, fonts pdf.Value }
 	visited int

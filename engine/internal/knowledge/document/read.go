@@ -18,7 +18,7 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// The formats, as metadata names them.
+// The formats, as in metadata.
 const (
 	formatText     = "text"
 	formatMarkdown = "markdown"
@@ -42,10 +42,10 @@ var formats = map[string]string{
 	".ipynb": formatNotebook, ".eml": formatMail,
 }
 
-// headed are the formats whose first heading is the title where nothing else is.
+// headed lists the formats whose first heading is the title in absence of another one.
 var headed = map[string]bool{formatMarkdown: true, formatHTML: true, formatDOCX: true, formatNotebook: true}
 
-// refused says what to do with files that no reader reads, by their suffix.
+// refused says what to do with unsupported files, by their suffix.
 var refused = map[string]string{
 	".doc": older("docx"), ".dot": older("docx"), ".rtf": older("docx"), ".odt": older("docx"), ".pages": older("docx"),
 	".ppt": older("pptx"), ".odp": older("pptx"), ".key": older("pptx"),
@@ -72,16 +72,15 @@ func formatOf(name string) string {
 	return formatText
 }
 
-// apartKinds are the readers that a hostile file can break, by format.
+// apartKinds maps formats to the readers that a hostile file can break.
 var apartKinds = map[string]string{formatPDF: "PDF", formatDOCX: "DOCX", formatPPTX: "PPTX", formatXLSX: "XLSX"}
 
 func init() {
 	ServeApart(map[string]ApartReader{"PDF": PDF, "DOCX": DOCX, "PPTX": PPTX, "XLSX": XLSX})
 }
 
-// Read makes the document of a file, and returns the hash of the content that it
-// was made from: the file may have changed since it was listed. A file that holds
-// no text gives a document without any.
+// Read returns the document of a file, and the hash of the content that it was made from: the file
+// may have changed since it was listed. A file without text yields a document without text.
 func (f *Folder) Read(ctx context.Context, id string) (d sdk.Document, hash []byte, err error) {
 	in, err := f.open(id)
 	if err != nil {
@@ -117,7 +116,7 @@ func (f *Folder) Read(ctx context.Context, id string) (d sdk.Document, hash []by
 	return sdk.Document{ID: id, Text: text, Meta: sdk.Meta{"path": id, "title": title, "format": format}}, sum[:hashBytes], nil
 }
 
-// parse makes the text of a file's content, and its title where it says one.
+// parse returns the text of a file's content, and its title if it has one.
 func (f *Folder) parse(ctx context.Context, id, format string, raw []byte) (text, title string, err error) {
 	if kind := apartKinds[format]; kind != "" {
 		return ReadApart(ctx, kind, raw, f.set.Max, MaxTime)
@@ -140,12 +139,12 @@ func (f *Folder) parse(ctx context.Context, id, format string, raw []byte) (text
 	return text, "", err
 }
 
-// longestTitle is in bytes: each chunk carries the title of its document.
+// longestTitle is in bytes. It is short, since each chunk carries the title of its document.
 const longestTitle = 300
 
 var errBinary = errors.New("it is a binary file, not text; leave it out with exclude")
 
-// decode makes valid UTF-8 of a file's bytes, without a byte order mark. A mark tells
+// decode converts a file's bytes to valid UTF-8 without a byte order mark. Such a mark identifies
 // UTF-16; binary files are refused.
 func decode(raw []byte) (string, error) {
 	switch {
@@ -169,7 +168,7 @@ func decode(raw []byte) (string, error) {
 		}
 		rest = rest[n:]
 	}
-	if invalid > 16 && invalid > len(raw)/10 { // a text in Latin-1 has a few per cent
+	if invalid > 16 && invalid > len(raw)/10 { // more than a text in Latin-1 has: a few per cent
 		return "", errBinary
 	}
 	return strings.ToValidUTF8(string(raw), "\uFFFD"), nil
@@ -185,8 +184,8 @@ func decode16(raw []byte, order binary.ByteOrder) (string, error) {
 	return string(utf16.Decode(units)), nil
 }
 
-// headingOf returns the first heading of a Markdown text that has a title; empty: there
-// is none.
+// headingOf returns the title of the first heading with a title in a Markdown text; empty: there is
+// none.
 func headingOf(text string) string {
 	for _, s := range support.ReadSections(text) {
 		if s.Title != "" {

@@ -85,13 +85,13 @@ func PPTX(raw []byte, most int64, stop time.Time) (text, title string, err error
 	return strings.TrimRight(strings.ToValidUTF8(out.String(), "\uFFFD"), "\n") + "\n", title, nil
 }
 
-// order are the relations of the slides.
+// order lists the relation ids of slides, in order.
 type order []string
 
 func (o *order) start(name string, e xml.StartElement) {
 	if name == "sldId" {
 		for _, a := range e.Attr {
-			if a.Name.Local == "id" && a.Name.Space != "" { // the other id is a number
+			if a.Name.Local == "id" && a.Name.Space != "" { // the id without a name space is a number
 				*o = append(*o, a.Value)
 			}
 		}
@@ -105,17 +105,17 @@ func (*order) size() int   { return 0 }
 type slide struct {
 	out    strings.Builder
 	title  string
-	notes  bool // they are wanted alone
-	before int  // bytes of the text before this
+	notes  bool // reads speaker notes only
+	before int  // bytes of the text before this slide
 	hidden bool
 
-	place  string // what a shape is for: "title", "body", "sldNum"; empty: nothing said
+	place  string // kind of the current shape: "title", "body", "sldNum"; empty: unspecified
 	line   strings.Builder
 	level  int
 	inText bool
-	items  bool // the last paragraph was an item
+	items  bool // the last paragraph was a list item
 	table  *table
-	skip   int // depth in an element that is left out
+	skip   int // depth in an element to leave out
 }
 
 func (s *slide) size() int { return s.before + s.out.Len() }
@@ -203,8 +203,8 @@ func (s *slide) block(text string, item bool) {
 	s.items = item
 }
 
-// Bounds on what of a workbook is unpacked: in all, and of one part in memory. Larger parts are
-// unpacked to temporary files.
+// Limits of unpacking a workbook: in all, and of one part in memory. Larger parts are unpacked to
+// temporary files.
 const (
 	maxWorkbook = 2 << 30
 	maxInMemory = 16 << 20
@@ -228,7 +228,7 @@ func XLSX(raw []byte, most int64, stop time.Time) (text, title string, err error
 		}
 		rows, err := f.Rows(name)
 		if errors.As(err, &excelize.ErrSheetNotExist{}) {
-			continue // a chart
+			continue // it is a chart
 		}
 		if err == nil {
 			err = errors.Join(w.sheet(name, rows), rows.Close())
@@ -249,9 +249,9 @@ type xlsxWorkbook struct {
 	stop time.Time
 }
 
-// sheet writes the rows of a sheet: those of one cell before the first of more are lines.
+// sheet writes the rows of a sheet: rows of one cell before the first longer one as lines.
 func (w *xlsxWorkbook) sheet(name string, rows *excelize.Rows) error {
-	var before []string // rows of one cell
+	var before []string // leading rows of one cell
 	size, table, begun := 0, false, false
 	line := func(text string) {
 		if !begun {
@@ -296,7 +296,7 @@ func (w *xlsxWorkbook) sheet(name string, rows *excelize.Rows) error {
 	}
 	if len(before) == 1 {
 		line(before[0])
-	} else if len(before) > 1 { // one column
+	} else if len(before) > 1 { // a single column
 		line(TableRow(before[:1]))
 		line(TableRule(1))
 		for cell := range slices.Values(before[1:]) {

@@ -48,7 +48,7 @@ func errNot(kind, what string) error {
 	return fmt.Errorf("its %s is not %s%s", kind, what, advice)
 }
 
-// What the marks of notes begin with.
+// Prefixes of the marks of notes.
 const (
 	footnote = "^"
 	endnote  = "^e"
@@ -59,17 +59,17 @@ type word struct {
 	out    strings.Builder
 	styles *styles
 	lists  *lists
-	notes  string // what the marks of the part's own notes begin with; empty: it holds no notes
-	note   string // the mark of the note that is being read
+	notes  string // prefix of the marks of the part's notes; empty: it has no notes
+	note   string // mark of the current note
 
-	open    []*paragraph // one in each other: text boxes
+	open    []*paragraph // nested, as in text boxes
 	tables  []*table
-	skip    int  // depth in an element that is left out
-	vanish  bool // the run is hidden
-	inRow   bool // in the properties of a row
-	inStyle bool // in the properties of a paragraph
+	skip    int  // depth in an element to leave out
+	vanish  bool // the current run is hidden
+	inRow   bool // inside the properties of a row
+	inStyle bool // inside the properties of a paragraph
 	inText  bool
-	list    bool // the last paragraph was an item
+	list    bool // the last paragraph was a list item
 }
 
 type paragraph struct {
@@ -79,24 +79,24 @@ type paragraph struct {
 	list, depth string
 }
 
-// table is one that is being read. The rows of one in another are a part of a cell there.
+// table is a table being read. Rows of a nested table become a part of a cell.
 type table struct {
 	rows    [][]string
 	cells   []string
 	cell    []string
 	span    int
-	deleted bool // the row
+	deleted bool // the current row is deleted
 }
 
 const maxSpan = 64
 
-// unread elements hold what is not shown, or twice.
+// unread elements contain text that is not shown, or repeated.
 var unread = map[string]bool{"del": true, "moveFrom": true, "instrText": true, "delText": true, "Fallback": true, "delInstrText": true}
 
 func (w *word) size() int {
 	n := w.out.Len()
 	for _, t := range w.tables {
-		n += 64 * len(t.rows) // what its cells hold is bounded by what is unpacked
+		n += 64 * len(t.rows) // the bound on unpacked bytes covers their cells
 	}
 	return n
 }
@@ -153,7 +153,7 @@ func (w *word) start(name string, e xml.StartElement) {
 	case "vanish":
 		w.vanish = !w.inStyle && on(e)
 	case "tab", "ptab":
-		if !w.inStyle { // else it is a stop
+		if !w.inStyle { // else it is a tab stop
 			w.write(" ")
 		}
 	case "br", "cr":
@@ -167,7 +167,7 @@ func (w *word) start(name string, e xml.StartElement) {
 	}
 }
 
-// isRule reports whether an element is the line above the notes, which is kept among them.
+// isRule reports whether an element is a separator line, which is stored among the notes.
 func isRule(name string, e xml.StartElement) bool {
 	kind := attr(e, "type")
 	return (name == "footnote" || name == "endnote") && kind != "" && kind != "normal"
@@ -231,7 +231,7 @@ func (w *word) write(text string) {
 	}
 }
 
-// finish writes a paragraph, or makes it a part of the cell that it is in.
+// finish writes a paragraph, or adds it to the current cell.
 func (w *word) finish(p *paragraph) {
 	text, s := strings.TrimSpace(p.text.String()), w.styles.of(p.style)
 	if text == "" || strings.HasPrefix(s.name, "toc ") {
@@ -263,7 +263,7 @@ func (w *word) finish(p *paragraph) {
 	}
 }
 
-// block writes a block; items of a list follow each other without an empty line.
+// block writes a block. Items of a list have no empty line between them.
 func (w *word) block(text string, item bool) {
 	if w.out.Len() > 0 && !(item && w.list) {
 		w.out.WriteByte('\n')

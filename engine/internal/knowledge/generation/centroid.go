@@ -9,17 +9,16 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file makes the centroids of labels and searches them: the mean directions of
-// the vectors that have a label, as in a nearest centroid classifier with cosine distance
-// (Han and Karypis 2000).
+// This file makes and ranks the centroids of labels: the mean directions of the vectors that have a
+// label, as in a nearest centroid classifier with cosine distance (Han and Karypis 2000).
 //
-// It reads and keeps nothing: a build puts centroids into its store, which searches them
-// there; an attached collection has them in memory.
+// It does no reading or storing: a build puts centroids into its store, which searches them there;
+// an attached collection has them in memory.
 
-// LabelSums are the sums of the vectors of each label.
+// LabelSums holds the sum of the vectors of each label.
 type LabelSums map[string][]float64
 
-// Add adds a vector to the sum of its label; one without a label to none.
+// Add adds a vector to the sum of its label, and ignores a vector without a label.
 func (s LabelSums) Add(label string, vector []float32) {
 	if label == "" {
 		return
@@ -32,7 +31,7 @@ func (s LabelSums) Add(label string, vector []float32) {
 	}
 }
 
-// Entries are the centroids, sorted by label, which is the id of each, too.
+// Entries returns the centroids, sorted by label. The label is also the id of each.
 func (s LabelSums) Entries() []sdk.Entry {
 	all := make([]sdk.Entry, 0, len(s))
 	for _, label := range slices.Sorted(maps.Keys(s)) {
@@ -41,8 +40,7 @@ func (s LabelSums) Entries() []sdk.Entry {
 	return all
 }
 
-// direction returns a vector of norm 1; all zero where the vectors of a sum cancel each
-// other out.
+// direction scales a sum to norm 1. It returns zeros where the vectors cancel each other out.
 func direction(sum []float64) []float32 {
 	var square float64
 	for _, x := range sum {
@@ -58,9 +56,8 @@ func direction(sum []float64) []float32 {
 	return out
 }
 
-// NearestCentroids returns the n centroids that are nearest to a vector, nearest first and equals by
-// label, as a store ranks them: Score and Dense are the cosine. A vector that is all zero
-// finds none.
+// NearestCentroids returns the n centroids nearest to a vector, nearest first and equals by label,
+// as a store ranks them. Score and Dense are the cosine. A zero vector finds none.
 func NearestCentroids(centroids []sdk.Entry, vector []float32, n int) []sdk.Candidate {
 	norm := math.Sqrt(Dot(vector, vector))
 	if norm == 0 {
@@ -77,7 +74,7 @@ func NearestCentroids(centroids []sdk.Entry, vector []float32, n int) []sdk.Cand
 	return all[:min(n, len(all))]
 }
 
-// Dot is the product of two vectors, of which b is as long as a or longer.
+// Dot returns the dot product of two vectors. b must be at least as long as a.
 func Dot(a, b []float32) (sum float64) {
 	for i, x := range a {
 		sum += float64(x) * float64(b[i])

@@ -13,15 +13,15 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 )
 
-// Choose names the generation that a block and its stages belong to.
+// Choose returns the name of the generation that belongs to a block and its stages.
 //
-// An embedder may resolve arguments that were left to it when it opens, by the
-// processor, say. What it resolved for a generation holds for all work on that: where
-// there is one that differs in nothing else, the embedder is started again with those
-// values. So machines that share a store share its generations, and a generation's
-// vectors are made in one way. Where this machine cannot work with them, and the
-// fingerprint tells the vectors apart, it builds a generation of its own. A generation of a
-// version whose embedder left nothing open is used with the values that give it its name.
+// An embedder that opens may resolve arguments left to it, by the processor, say. Its choice for a
+// generation holds for all work on that generation: if one exists that differs in nothing else,
+// Choose starts the embedder again with its values. So machines that share a store share its
+// generations, and one generation's vectors are all made alike. If this machine cannot work with
+// the values, and the fingerprint tells the vectors apart, it builds a generation of its own. A
+// generation of a version whose embedder left nothing open is used with the values that yield its
+// name.
 func Choose(ctx context.Context, block *pipeline.Knowledge, starter Starter, store Store, set *Stages) (name string, err error) {
 	name = Name(block, *set)
 	if set.Resolved == nil {
@@ -32,7 +32,7 @@ func Choose(ctx context.Context, block *pipeline.Knowledge, starter Starter, sto
 		return "", err
 	}
 	definition, ended := OriginOf(block, *set).Definition, false
-	for _, g := range h.Generations { // the one of this name first
+	for _, g := range h.Generations { // the one with this name comes first
 		if g.Definition != definition {
 			continue
 		}
@@ -58,9 +58,9 @@ func Choose(ctx context.Context, block *pipeline.Knowledge, starter Starter, sto
 	return name, err
 }
 
-// possible lists what an embedder may have resolved for a generation: what its note says, or,
-// where that is from before there was a choice, each other value of an argument that is
-// resolved now.
+// possible lists the values that an embedder may have resolved for a generation: those in its note
+// or, for a note from before there was a choice, each other value of an argument that is resolved
+// now.
 func possible(block *pipeline.Knowledge, g Generation, now json.RawMessage) (all []json.RawMessage) {
 	if g.Resolved != nil {
 		return []json.RawMessage{g.Resolved}
@@ -72,53 +72,51 @@ func possible(block *pipeline.Knowledge, g Generation, now json.RawMessage) (all
 				continue
 			}
 			values[a.Name] = value
-			other, _ := json.Marshal(values) // as it was read
+			other, _ := json.Marshal(values) // cannot fail: it was decoded from JSON
 			all = append(all, other)
 		}
 	}
 	return all
 }
 
-// State says what a generation is to the block that it is listed for.
+// State says how a generation relates to the block that lists it.
 type State string
 
 // The states of a generation.
 const (
-	Current    State = "current"    // what a run searches
+	Current    State = "current"    // runs search it
 	Old        State = "old"        // of the same source, and replaced
-	Other      State = "other"      // of another source, or of one that was not recorded
+	Other      State = "other"      // of another source, or of an unrecorded one
 	Served     State = "served"     // an edition that a process serves
 	Incomplete State = "incomplete" // its first build was cut off, or is under way
 	Attached   State = "attached"   // a collection that another program makes: read only
-	Unknown    State = "unknown"    // complete, but the stages did not start that say whether it is current
+	Unknown    State = "unknown"    // complete; nobody knows whether it is current, since the stages did not start
 )
 
-// Generation is one build of a knowledge: the entries with the label centroids
-// that belong to them.
+// Generation is one build of a knowledge: its entries and their label centroids.
 type Generation struct {
 	Origin
-	Collection string // of the entries
+	Collection string // name of the entries' collection
 	Entries    int
-	Documents  int // that they were made of; 0: they were rows
+	Documents  int // that have entries; 0: the entries are rows
 	State      State
-	Current    bool // it has the block's fingerprint, complete or not
+	Current    bool // has the block's fingerprint, complete or not
 }
 
-// History is what a store holds of a knowledge.
+// History lists the generations of a knowledge in a store.
 type History struct {
-	Generations []Generation // the current one first, then the one changed last
-	Doubt       error        // why it is not known which is current; nil: it is
-	// Removed is called with the collection of a generation before Remove removes it, to
-	// remove what was made from it elsewhere; may be nil.
+	Generations []Generation // the current one first, then the last changed first
+	Doubt       error        // why the current one is unknown; nil: it is known
+	// Remove calls Removed with the collection of a generation before it removes that, so that data
+	// made from it elsewhere goes, too; may be nil.
 	Removed func(collection string) error
 
 	block *pipeline.Knowledge
 	store Store
 }
 
-// List finds the generations of a block's knowledge in its store. The stages are
-// started, since their fingerprints say which one is current; where one does not
-// start, Doubt says why.
+// List finds the generations of a block's knowledge in its store. It starts the stages, since their
+// fingerprints determine the current generation. If a stage does not start, Doubt says why.
 func List(ctx context.Context, block *pipeline.Knowledge, starter Starter) (*History, error) {
 	store, err := starter.Store(ctx)
 	if err != nil {
@@ -149,8 +147,8 @@ func List(ctx context.Context, block *pipeline.Knowledge, starter Starter) (*His
 	return h, nil
 }
 
-// listAttached lists the collection that a block attaches: nobody but its owner makes generations
-// of it, and none is removed.
+// listAttached lists the collection that a block attaches. Only its owner makes generations of it,
+// and racflow removes none.
 func listAttached(ctx context.Context, block *pipeline.Knowledge, store Store) (*History, error) {
 	found, err := store.Attach(ctx)
 	if err != nil {
@@ -202,8 +200,8 @@ func list(ctx context.Context, block *pipeline.Knowledge, store Store, current s
 
 func (h *History) sameSource(g Generation) bool { return g.Path == h.block.Main().Path }
 
-// Current returns the generation that has the block's fingerprint, or nil if
-// there is none or it is not known.
+// Current returns the generation that has the block's fingerprint; nil: there is none, or nobody
+// knows which.
 func (h *History) Current() *Generation {
 	if len(h.Generations) > 0 && h.Generations[0].Current {
 		return &h.Generations[0]
@@ -211,9 +209,9 @@ func (h *History) Current() *Generation {
 	return nil
 }
 
-// WhyAnew says which plugins and resolved values are others than in the newest generation
-// that differs from a new one, of the given name and origin, in nothing else; nil:
-// there is none, or the store does not say so.
+// WhyAnew names the plugins and resolved values in which a new generation, of the given name and
+// origin, differs from the newest one that is otherwise equal; nil: there is none, or the store
+// cannot list it.
 func WhyAnew(ctx context.Context, block *pipeline.Knowledge, store Store, name string, o Origin) []string {
 	if !o.foreign() && o.Resolved == nil {
 		return nil
@@ -230,8 +228,8 @@ func WhyAnew(ctx context.Context, block *pipeline.Knowledge, store Store, name s
 	return nil
 }
 
-// Superseded returns the generations of the block's source that are not the
-// current one or, with all, those of every source. What a process serves is not among them.
+// Superseded returns the generations of the block's source except the current one; with all, those
+// of every source. It leaves out editions that a process serves.
 func (h *History) Superseded(all bool) []Generation {
 	var gone []Generation
 	for _, g := range h.Generations {
@@ -242,8 +240,8 @@ func (h *History) Superseded(all bool) []Generation {
 	return gone
 }
 
-// Remove removes a generation. One that another process writes stays, with a
-// transient error.
+// Remove removes a generation. If another process writes to it, it stays, and the error is
+// transient.
 func (h *History) Remove(ctx context.Context, g Generation) error {
 	if g.State == Attached {
 		return fmt.Errorf("collection %s is read only: it belongs to whoever makes it", g.Collection)
@@ -256,10 +254,10 @@ func (h *History) Remove(ctx context.Context, g Generation) error {
 	return Drop(ctx, h.store, g.Collection)
 }
 
-// Drop removes the collections of a generation, and nothing that was made from it elsewhere.
+// Drop removes the collections of a generation, but nothing made from it elsewhere.
 func Drop(ctx context.Context, store Store, generation string) error {
-	// The centroids first: who is cut off in between has left a generation that
-	// is still listed, and that makes its centroids again if it is used.
+	// The generation itself goes last: if Drop is cut off, it is still listed, and makes its centroids
+	// again when used.
 	for _, collection := range []string{Trial(generation), Centroids(generation), generation} {
 		if err := store.Drop(ctx, collection); err != nil {
 			return fmt.Errorf("remove generation %s: %w", generation, err)
@@ -268,17 +266,17 @@ func Drop(ctx context.Context, store Store, generation string) error {
 	return nil
 }
 
-// settled is how long a generation has to be left alone before a build that
-// replaces it removes it. Two builders, or a person who tries one thing and then
-// the other, would otherwise remove each other's.
+// settled is how long a generation must be left alone before a build that replaces it removes it.
+// Otherwise two builders, or a person who switches between two settings, would remove each other's
+// generations.
 const settled = 10 * time.Minute
 
-// Retire removes the generations that a build which has just completed replaces:
-// those that the same file built from the same source with the same embedder and
-// enrichers. The file cannot ask for them any more unless it is changed back. Others
-// may be in use, by another file, by a machine whose embedder resolves other values, or
-// to compare embedders, or enrichers, which may have cost money. An edition replaces other editions
-// alone. It returns what it removed, and why others could not be removed.
+// Retire removes the generations that a just completed build replaces: those that the same file
+// built from the same source with the same embedder and enrichers. The file needs them only if it
+// is changed back. Others may be in use: by another file, by a machine whose embedder resolves
+// other values, or to compare embedders, or enrichers, which may have cost money. An edition
+// replaces only other editions. Retire returns the removed ones, and why it could not remove
+// others.
 func Retire(ctx context.Context, block *pipeline.Knowledge, store Store, name string, o Origin) (retired []Generation, kept []error) {
 	h, err := list(ctx, block, store, name)
 	if err != nil {

@@ -1,31 +1,26 @@
-// Package generation names the builds of a knowledge that a store holds, lists and
-// removes them.
+// Package generation names, lists and removes the builds of a knowledge that a store holds. It builds
+// nothing.
 //
-// A generation is a collection of entries, with one of label centroids beside it, and
-// has one fingerprint, which is part of its name: what the block says of its entries
-// and what its stages add to that (package pipeline), and layout. Every built-in
-// chunker, enricher and embedder adds a revision, which whoever changes its output
-// raises, so that a new version of racflow alone builds nothing again. For a third
-// party's that adds nothing, the name, version and sha256 of its plugin stand in:
-// another program may give other vectors. Of a script, that is the hash of the script,
-// and not of its interpreter or of what it imports. Stores keep the data themselves,
-// and are left alone.
+// A generation is a collection of entries, with a second one of label centroids. Its name contains a
+// fingerprint of layout, the block's settings for entries, and what its stages add to them (package
+// pipeline). Every built-in chunker, enricher and embedder adds a revision, which rises when its output
+// changes, so that a new version of racflow alone rebuilds nothing. For a third party's stage that adds
+// nothing, the name, version and sha256 of its plugin stand in: another program may make other vectors.
+// For a script, that is the hash of the script alone, not of its interpreter or imports. The fingerprint
+// ignores stores, since they keep the data themselves.
 //
-// What the embedder resolved when it opened (sdk.Resolver) is noted with the generation,
-// shown with it, and used again by every later process that works on it, on any machine. So is
-// what it settled by the texts of the knowledge (sdk.Fitter), also by the editions.
+// The generation's note records the values that the embedder resolved when it opened (sdk.Resolver).
+// Every later process that works on the generation, on any machine, uses them again. So do editions,
+// also with values that the embedder settled by the texts of the knowledge (sdk.Fitter).
 //
-// Another embedder therefore builds another generation and leaves the first one as it
-// is: a build that fails or is killed takes nothing away. Once it is complete, a build
-// removes what it replaces of the same file, source, enrichers and embedder; List
-// finds the others.
+// Another embedder therefore builds another generation and leaves the first one as it is: a build that
+// fails or is killed destroys nothing. A complete build removes the generations that it replaces of the
+// same file, source, enrichers and embedder; List finds the others.
 //
-// A run brings its generation in step with the source in place, and who searches that meanwhile sees it:
-// on a server at once, in a folder when its store starts again. A process that searches for long
-// therefore searches an edition (edition.go): a generation named by what the source held, too, which
-// nobody changes. It notes there that it is served, and does so again every few minutes, so that no
-// build and no person removes it, from whichever machine. One that nobody has held for ten minutes goes
-// with the next build of an edition.
-//
-// It builds nothing.
+// A run brings its generation in step with the source in place. Other processes that search it see the
+// changes: on a server at once, in a folder when their store starts again. A process that searches for a
+// long time therefore searches an edition (edition.go): a generation that never changes, and whose name
+// also depends on the content of the source. The process renews a note in it every few minutes, so that
+// no build and no person, on any machine, removes the edition. An edition that nobody has held for ten
+// minutes goes with the next build of an edition.
 package generation

@@ -13,11 +13,11 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Edition names the edition of a generation that has the content of a source: a generation that
-// nobody changes, for processes that search it for long. A run changes the rows of its generation in
-// place, which others that search it would see on a server. Where passages of an edition lack an
-// addition, the next one is made, which has them tried again. there reports whether the store has any
-// of it.
+// Edition names the edition of a generation for a content of the source. An edition never changes: it
+// is for processes that search it for a long time. A run changes its generation in place, and on a
+// server others would see that. If passages of an edition lack an addition, Edition names the next
+// one, whose build asks for them again. there reports whether the store has at least a part of the
+// edition.
 func Edition(ctx context.Context, store Store, base, knowledge, content string) (name string, there bool, err error) {
 	all, err := store.List(ctx)
 	if err != nil {
@@ -36,8 +36,8 @@ func Edition(ctx context.Context, store Store, base, knowledge, content string) 
 	}
 }
 
-// parts counts those of a generation's collections, its entries and their centroids, that a store has. What
-// somebody opened after its removal is empty and has no note.
+// parts counts which of a generation's collections, entries and centroids, a store has. A collection that
+// somebody opened after its removal is empty and has no note; it does not count.
 func parts(all []sdk.Collection, name string) (n int) {
 	for _, c := range all {
 		if (c.Name == name || c.Name == Centroids(name)) && len(c.Note) > 0 {
@@ -47,11 +47,11 @@ func parts(all []sdk.Collection, name string) (n int) {
 	return n
 }
 
-// whole is how many parts a generation has. One of them is missing while it is being removed.
+// whole is how many parts a generation has. During its removal one is missing.
 const whole = 2
 
-// Settled returns what the embedder had learnt for the generation of a name, or for an edition of
-// that, and settled arguments by; nil: nothing. Where the store does not say, it learns anew.
+// Settled returns the embedder state that settled arguments for the generation base or an edition
+// of it; nil: there is none, or the store cannot list it, so that the embedder learns anew.
 func Settled(ctx context.Context, store Store, knowledge, base string) []byte {
 	all, err := store.List(ctx)
 	if err != nil {
@@ -67,7 +67,7 @@ func Settled(ctx context.Context, store Store, knowledge, base string) []byte {
 	return newest.State
 }
 
-// held reports whether anybody but one holds the generation.
+// held reports whether any holder other than but holds the generation.
 func (n Note) held(but string) bool {
 	for holder, at := range n.Holders {
 		if holder != but && Now().Sub(at) < settled {
@@ -77,14 +77,14 @@ func (n Note) held(but string) bool {
 	return false
 }
 
-// HoldEvery is how often an edition has to be held anew: some times before it is settled without.
+// HoldEvery is how often to renew a Hold: several times before it expires.
 const HoldEvery = settled / 4
 
-// ErrRemoved says that an edition is not what it was: it was removed.
+// ErrRemoved says that an edition was removed while it was in use.
 var ErrRemoved = errors.New("it was removed meanwhile")
 
-// Removed returns the error of who used an edition that was there: it wraps ErrRemoved where the
-// edition is not there any more.
+// Removed wraps err, the error of a use of an edition, with ErrRemoved if the edition is no longer
+// there.
 func Removed(ctx context.Context, store Store, collection string, err error) error {
 	if all, listErr := store.List(ctx); listErr != nil || parts(all, collection) == whole {
 		return err
@@ -92,26 +92,26 @@ func Removed(ctx context.Context, store Store, collection string, err error) err
 	return fmt.Errorf("generation %s: %w: %w", collection, ErrRemoved, err)
 }
 
-// Hold notes with an edition that it is served, so that nobody removes it, also on other machines. It
-// does so for some minutes: see HoldEvery.
+// Hold notes in an edition that a process serves it, so that nobody removes it, on any machine. The
+// note expires after some minutes: see HoldEvery.
 func Hold(ctx context.Context, store Store, collection string, schema sdk.Schema, content, holder string) error {
 	_, err := change(ctx, store, collection, schema, content, func(n *Note) { n.Holders[holder] = Now() })
 	return err
 }
 
-// Leave takes back what Hold noted, and reports whether others hold the edition.
+// Leave takes back the note of Hold, and reports whether others hold the edition.
 func Leave(ctx context.Context, store Store, collection string, schema sdk.Schema, content, holder string) (held bool, err error) {
 	n, err := change(ctx, store, collection, schema, content, func(n *Note) { delete(n.Holders, holder) })
 	return n.held(""), err
 }
 
-// changes is how often a note is tried to be changed while others do so.
+// changes is how often change tries while others change the note, too.
 const changes = 10
 
-// change changes the note of an edition.
+// change changes the note of an edition with do.
 func change(ctx context.Context, store Store, collection string, schema sdk.Schema, content string, do func(*Note)) (n Note, err error) {
 	for try := 1; ; try++ {
-		// What was removed would be there again, and empty, for who searches it, if it were opened.
+		// Opening a removed collection would make it again, empty, for processes that search it.
 		all, err := store.List(ctx)
 		if err != nil {
 			return n, err
@@ -131,7 +131,7 @@ func change(ctx context.Context, store Store, collection string, schema sdk.Sche
 			n.Holders = map[string]time.Time{}
 		}
 		for holder, at := range n.Holders {
-			if Now().Sub(at) >= settled { // it was killed
+			if Now().Sub(at) >= settled { // its process was killed
 				delete(n.Holders, holder)
 			}
 		}

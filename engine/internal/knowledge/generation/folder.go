@@ -16,20 +16,20 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/disk"
 )
 
-// This file knows a collection of the store local as files, so that it can be taken to
-// another machine while others search it and write to it.
+// This file reads a collection of the store local as files, to copy it to another machine while processes
+// search it and write to it.
 //
 // A collection is a log and segments, which the log lists; plugins/internal/store/local/format.md describes
-// the bytes. Segments never change. The log grows, and what stands behind its last commit is not
-// there yet; so what is taken is the log up to there, which is the same bytes for as long as
-// nobody commits, and the segments that this log lists.
+// the bytes. Segments never change. The log grows, and only its part up to the last commit counts. So a
+// copy has the log up to there, whose bytes stay the same until the next commit, and the segments that this
+// part lists.
 //
-// It reads no rows and opens no segment: to check those is the store's work.
+// The file reads no rows and opens no segment: the store checks those.
 
 // LogName is the file of a collection that grows; the others never change.
 const LogName = "log"
 
-// FolderName is that of the folder of a collection.
+// FolderName returns the name of a collection's folder.
 func FolderName(collection string) string {
 	var b strings.Builder
 	for i := range len(collection) {
@@ -43,13 +43,12 @@ func FolderName(collection string) string {
 	return b.String()
 }
 
-// tries is how often a copy begins anew because a writer has replaced the log meanwhile.
+// tries is how often CopyFolder begins anew because a writer has replaced the log meanwhile.
 const tries = 10
 
-// CopyFolder makes a folder with the files of a collection as its last commit left them: the log up to there,
-// and the segments as links where the file system has those. Whoever writes to the collection
-// afterwards changes nothing of the copy. The error is fs.ErrNotExist where nothing was committed,
-// ErrForeign where the folder is something else.
+// CopyFolder copies the files of a collection as of its last commit into a new folder: the log up to there,
+// and the segments as links where the file system has those. Later writes to the collection do not change the
+// copy. The error is fs.ErrNotExist if nothing was committed, ErrForeign if the folder is something else.
 func CopyFolder(collection, to string) (LogCommit, error) {
 	for try := 1; ; try++ {
 		c, err := attempt(collection, to)
@@ -62,7 +61,7 @@ func CopyFolder(collection, to string) (LogCommit, error) {
 	}
 }
 
-// errReplaced says that segments of a log are gone, because another log has taken its place.
+// errReplaced says that segments of a log are gone because another log has replaced it.
 var errReplaced = errors.New("its segments are replaced all the time: try again when nobody writes to it")
 
 func attempt(collection, to string) (LogCommit, error) {
@@ -93,7 +92,7 @@ func attempt(collection, to string) (LogCommit, error) {
 	return c, write(filepath.Join(to, LogName), io.NewSectionReader(log, 0, c.End))
 }
 
-// link gives a file that never changes another name, or copies it where it cannot have two.
+// link links an immutable file to another name, or copies it where links do not work.
 func link(from, to string, size int64) error {
 	if info, err := os.Stat(from); err != nil {
 		return err
@@ -112,7 +111,7 @@ func link(from, to string, size int64) error {
 	return write(to, in)
 }
 
-// LinkFile is link for a file of any size.
+// LinkFile is link without a check of the size.
 func LinkFile(from, to string) error {
 	info, err := os.Stat(from)
 	if err != nil {
@@ -130,7 +129,7 @@ func write(to string, from io.Reader) error {
 	return errors.Join(err, out.Close())
 }
 
-// The layout of a log, as format.md has it.
+// The layout of a log (format.md).
 const (
 	magic       = "racstore"
 	version     = 2
@@ -148,19 +147,19 @@ var ErrForeign = errors.New("no collection of the store local")
 
 // LogCommit is the last commit of a log.
 type LogCommit struct {
-	End      int64 // where the log ends with it, in bytes
+	End      int64 // offset in the log after the commit, in bytes
 	Note     []byte
 	Segments []LogSegment
 }
 
 // LogSegment is a file that a log lists.
 type LogSegment struct {
-	Name string // in the folder
+	Name string // relative to the collection's folder
 	Size int64
 }
 
-// readLog finds the last commit of an open log. Without one End is 0. What is damaged ends the
-// log as a torn tail does: the store tells the one from the other when it opens it.
+// readLog finds the last commit of an open log. Without a commit, End is 0. Damage ends the log as
+// a torn tail does: the store tells them apart when it opens the log.
 func readLog(f *os.File) (c LogCommit, err error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -201,8 +200,8 @@ func readLog(f *os.File) (c LogCommit, err error) {
 	}
 }
 
-// readFrame returns the next frame of a log of which so many bytes are left. The payload is nil where
-// no whole frame stands there.
+// readFrame returns the next frame of a log that has left bytes to go. payload is nil if no whole
+// frame follows.
 func readFrame(r io.Reader, left int64) (kind byte, payload []byte, err error) {
 	head := make([]byte, frameHeader)
 	if left < frameHeader {
@@ -226,7 +225,7 @@ func readFrame(r io.Reader, left int64) (kind byte, payload []byte, err error) {
 	return head[4], payload, nil
 }
 
-// cut takes a log that ends early for one whose writer has just cut off its tail.
+// cut ignores an unexpected end of the log: its writer has just cut off the tail.
 func cut(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil
@@ -234,7 +233,7 @@ func cut(err error) error {
 	return err
 }
 
-// readBase returns the segments of a base.
+// readBase decodes the segments that a base frame lists.
 func readBase(b []byte) (all []LogSegment, ok bool) {
 	take := func(n uint64) []byte {
 		if n > uint64(len(b)) {

@@ -15,18 +15,17 @@ import (
 	"github.com/racflow/racflow/engine/internal/knowledge/document"
 )
 
-// layout is part of every fingerprint: raise it when entries, notes or
-// centroids are made in another way, or package pipeline digests the same block to
-// something else.
+// layout is part of every fingerprint: raise it when entries, notes or centroids are made in
+// another way, or package pipeline computes another digest of the same block.
 const layout = 3
 
 // hashLength is the number of hexadecimal digits in a collection's name.
 const hashLength = 12
 
-// Name names the collection of a generation after all that its content depends on,
-// which package pipeline knows, the rows themselves aside. Another source file is
-// another collection: two runs over two files must not remove each other's rows. The
-// stages must not have learnt yet: what has learnt has another fingerprint.
+// Name names the collection of a generation after everything that its content depends on (package
+// pipeline), except the rows themselves. Another source file gives another name: runs over two
+// files must not remove each other's rows. The stages must not have learnt yet: learning changes
+// their fingerprint.
 func Name(block *pipeline.Knowledge, s Stages) string {
 	parts := []any{layout, pipeline.KnowledgeDigest(block), pipeline.OutputDigest(s.Embedder), s.Embedder.Dimension()}
 	if block.Documents() != nil {
@@ -40,37 +39,36 @@ func Name(block *pipeline.Knowledge, s Stages) string {
 	}
 	text, err := json.Marshal(parts)
 	if err != nil {
-		panic(err) // strings and numbers always encode
+		panic(err) // cannot happen: strings and numbers always encode
 	}
 	sum := sha256.Sum256(text)
 	return block.Name + "-" + hex.EncodeToString(sum[:])[:hashLength]
 }
 
-// Centroids names the collection of the label centroids that belong to one of
-// entries.
+// Centroids names the collection of the label centroids for a collection of entries.
 func Centroids(collection string) string { return collection + "-labels" }
 
-// Trial names the collection into which entries are put that may end the store's
-// process: nothing of it is ever committed.
+// Trial names the collection for trying entries that may crash the store's process: a build never
+// commits it.
 func Trial(collection string) string { return collection + "-trial" }
 
-// isName reports whether a collection's name is one that Name gives to a knowledge.
+// isName reports whether Name may have given a knowledge's collection this name.
 func isName(collection, knowledge string) bool {
 	hash, ok := strings.CutPrefix(collection, knowledge+"-")
 	raw, err := hex.DecodeString(hash)
 	return ok && err == nil && len(hash) == hashLength && hex.EncodeToString(raw) == hash
 }
 
-// Note is what a store keeps of a generation with each commit of its entries.
+// Note is stored with each commit of a generation's entries.
 type Note struct {
 	Source     string `json:"source"`               // digest of the source
-	Complete   bool   `json:"complete"`             // false: a first build is under way
+	Complete   bool   `json:"complete"`             // false: its first build has not ended
 	State      []byte `json:"state,omitempty"`      // of a fitted embedder
-	Fitted     int    `json:"fitted,omitempty"`     // rows it was fitted to
+	Fitted     int    `json:"fitted,omitempty"`     // rows that it was fitted to
 	Invalid    int    `json:"invalid,omitempty"`    // rows that could not be used
-	Unenriched int    `json:"unenriched,omitempty"` // passages of which an addition is missing
+	Unenriched int    `json:"unenriched,omitempty"` // passages that lack an addition
 	Documents  int    `json:"documents,omitempty"`
-	// Holders are those who serve an edition, with when they last said so.
+	// Holders are the processes that serve an edition, with the time of their last Hold.
 	Holders map[string]time.Time `json:"holders,omitempty"`
 	Origin
 }
@@ -88,14 +86,14 @@ func ReadNote(text []byte) (Note, bool) {
 	return n, json.Unmarshal(text, &n) == nil
 }
 
-// Describe notes what a build makes entries from; the times are those of commits.
+// Describe sets the origin of a build's entries, and keeps the times of commits.
 func (n *Note) Describe(o Origin) {
 	o.Built, o.Changed = n.Built, n.Changed
 	n.Origin = o
 }
 
-// Content is the hash of what the entries were made from: the source, and what a
-// fitted embedder had learnt.
+// Content is the hash of what the entries were made from: the source, and the state of a fitted
+// embedder.
 func (n Note) Content() string {
 	h := sha256.New()
 	h.Write([]byte(n.Source))
@@ -106,55 +104,55 @@ func (n Note) Content() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Now is a time as notes keep it.
+// Now returns the time in the precision of notes.
 func Now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 
-// Origin says what a person recognises a generation by: what it was made from,
-// and when. What an older version of racflow did not record is empty.
+// Origin helps people to recognise a generation: what it was made from, and when. Fields that an
+// older version of racflow did not record are empty.
 type Origin struct {
-	// Definition is the digest of the block, as far as entries depend on it: what
-	// differs between two generations beside it is a plugin, a model or a template.
+	// Definition is the digest of the block, as far as entries depend on it. Generations of the same
+	// definition differ in a plugin, a model or a template.
 	Definition string `json:"definition,omitempty"`
-	// Base is the generation of which this is an edition (see Edition); empty: it is none.
+	// Base is the generation that this is an edition of (see Edition); empty: it is no edition.
 	Base string `json:"base,omitempty"`
 
 	File     string          `json:"file,omitempty"`     // pipeline file that built or changed it last, absolute
 	Path     string          `json:"path,omitempty"`     // of the source, absolute, or "-"
 	Beside   []string        `json:"beside,omitempty"`   // paths of the other sources
 	Embedder string          `json:"embedder,omitempty"` // use of the embed stage
-	Config   json.RawMessage `json:"config,omitempty"`   // of the embedder, secrets left out
-	Resolved json.RawMessage `json:"resolved,omitempty"` // what the embedder chose for arguments that were left to it
+	Config   json.RawMessage `json:"config,omitempty"`   // of the embedder, without secrets
+	Resolved json.RawMessage `json:"resolved,omitempty"` // values that the embedder chose for arguments left to it
 	Chunker  string          `json:"chunker,omitempty"`  // use of the chunk stage; empty: there is none
 	Cut      json.RawMessage `json:"cut,omitempty"`      // config of the chunker
 	Enrich   []Enrichment    `json:"enrich,omitempty"`   // in the order of their blocks
-	Analyzer string          `json:"analyzer,omitempty"` // of the lexical leg
-	// The plugins of an embedder and a chunker of third parties; nil: built-in ones.
+	Analyzer string          `json:"analyzer,omitempty"` // for the lexical search
+	// The third-party plugins of the embedder and the chunker; nil: built-in ones.
 	EmbedderPlugin *Plugin `json:"embedder_plugin,omitempty"`
 	ChunkerPlugin  *Plugin `json:"chunker_plugin,omitempty"`
 
-	Built   time.Time `json:"built,omitzero"`   // when it was complete for the first time
-	Changed time.Time `json:"changed,omitzero"` // when it was committed last
+	Built   time.Time `json:"built,omitzero"`   // time of the first complete build
+	Changed time.Time `json:"changed,omitzero"` // time of the last commit
 }
 
-// Enrichment is an enrich block that was enabled.
+// Enrichment is an enabled enrich block.
 type Enrichment struct {
 	Name      string          `json:"name"`
 	Use       string          `json:"use"`
-	Config    json.RawMessage `json:"config,omitempty"` // secrets left out
+	Config    json.RawMessage `json:"config,omitempty"` // without secrets
 	Embedded  bool            `json:"embedded"`
 	Lexical   bool            `json:"lexical"`
 	Delimiter string          `json:"delimiter,omitempty"`
 	Plugin    *Plugin         `json:"plugin,omitempty"` // of a third party's enricher
 }
 
-// Plugin is the program of a third party that does the work of a stage.
+// Plugin is a third party's program that runs a stage.
 type Plugin struct {
 	Name    string `json:"name"`
 	Version string `json:"version,omitempty"`
 	Hash    string `json:"hash,omitempty"` // of the program, or of the folder that belongs to it
 }
 
-// OriginOf says what a generation of a block is made from, and by which plugins.
+// OriginOf returns the origin of a generation that a block and its stages build.
 func OriginOf(block *pipeline.Knowledge, s Stages) Origin {
 	o := Origin{
 		Definition: pipeline.KnowledgeDigest(block), File: fileOf(block), Path: block.Main().Path, Analyzer: block.Analyzer,
@@ -184,7 +182,7 @@ func fileOf(block *pipeline.Knowledge) string {
 	return path
 }
 
-// pluginOf is the plugin of a stage that is not built in; nil: it is.
+// pluginOf returns the plugin of a third party's stage; nil: the stage is built in.
 func pluginOf(stage any) *Plugin {
 	if f, ok := stage.(pipeline.ForeignStage); ok {
 		if name, version, hash := f.Plugin(); name != "" {
@@ -200,8 +198,8 @@ func (o Origin) foreign() bool {
 		slices.ContainsFunc(o.Enrich, func(e Enrichment) bool { return e.Plugin != nil })
 }
 
-// changes says which plugins and which resolved values of the embedder differ from those of an
-// earlier origin with the same definition, and which work that repeats.
+// changes lists the plugins and the resolved values of the embedder that differ from an earlier
+// origin of the same definition, and the work that each makes necessary.
 func (o Origin) changes(was Origin) []string {
 	why := o.ChunkerPlugin.changes(was.ChunkerPlugin, "cutting and embedding")
 	for i, e := range o.Enrich {
@@ -231,8 +229,8 @@ func (p *Plugin) changes(was *Plugin, again string) []string {
 	return []string{fmt.Sprintf("plugin %s %s is not the same program as before: %s again", p.Name, p.Version, again)}
 }
 
-// sameStages reports whether the same embedder and enrichers made both, however they
-// are configured.
+// sameStages reports whether both origins use the same embedder and enrichers, with any
+// configuration.
 func (o Origin) sameStages(other Origin) bool {
 	same := func(x, y Enrichment) bool { return x.Name == y.Name && x.Use == y.Use }
 	return o.Embedder == other.Embedder && slices.EqualFunc(o.Enrich, other.Enrich, same)

@@ -15,35 +15,33 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file says what a knowledge needs of its running stages, starts them, and
-// calls them with batches of rows: within a stage's timeout, again where that may help,
-// and so that one row that spoils a batch fails alone.
+// This file defines the running stages of a knowledge, starts them, and calls them with batches of
+// rows: within a stage's timeout, with retries where they may help, and so that a row that spoils a
+// batch fails alone.
 //
-// It does not know what the rows are, and starts no process itself: whoever implements
+// It does not depend on the meaning of rows, and starts no process itself: an implementation of
 // Starter does.
 
-// BatchBytes is how many bytes of text a call has at most, about: it has to fit a
-// message.
+// BatchBytes is roughly the most bytes of text in a call, which has to fit in a message.
 const BatchBytes = 8 << 20
 
 // Caller calls a stage of a build with batches.
 type Caller struct {
 	Stage *pipeline.Stage
 	Name  string                 // of the stage, as "embed.k"
-	Waits *terminal.WaitReporter // hears what it waits for; nil: nobody does
+	Waits *terminal.WaitReporter // is notified of waits; may be nil
 	Later retry.PendingWork      // of a stage that Pends, for the next batch; without Call
-	// Probe asks the stage for what any stage of its kind can answer, where it answered
-	// nothing that it was asked for: then it is the cause, or else the rows are.
+	// Probe asks a question that any stage of its kind can answer. Call uses it if the stage has
+	// answered nothing: if Probe fails too, the stage is to blame, or else the rows.
 	Probe    func(context.Context) error
-	answered bool // to a call so far
+	answered bool // the stage has answered a call
 }
 
-// Call calls with the n rows of a batch, within the stage's timeout, again where that
-// may help, and with parts of it where a row spoils it. It returns an error or nil
-// for each row, or one that ends the build: the stage is the cause, not a row,
-// where it answered nothing of this batch, nothing before if that is one row, and
-// does not answer Probe. Rows that an earlier build left out come back together, and
-// nothing else may be left to do.
+// Call calls the stage with the n rows of a batch, within its timeout. It retries where that may
+// help, and divides a batch that a row spoils. It returns an error or nil for each row, or one
+// error that ends the build if the stage is to blame: it answered nothing of this batch, for a
+// single row nothing before either, and does not answer Probe. Without Probe, a build of nothing
+// but bad rows, as earlier builds left them out, would blame the stage.
 func (c *Caller) Call(ctx context.Context, n int, call func(ctx context.Context, at []int) error) ([]error, error) {
 	before, now := c.answered, false
 	bounded := func(ctx context.Context, at []int) error {
@@ -85,7 +83,7 @@ func (c *Caller) works(ctx context.Context) bool {
 	return err == nil || errors.As(err, new(sdk.RowErrors))
 }
 
-// Passes reports whether an error is not the row's own: a later build can do better.
+// Passes reports whether an error is not the row's own: a later build may succeed.
 func Passes(err error) bool {
 	switch sdk.CodeOf(err) {
 	case sdk.CodeTransient, sdk.CodeCancelled, sdk.CodeUnavailable, sdk.CodeStopped:
@@ -96,8 +94,8 @@ func Passes(err error) bool {
 	return false
 }
 
-// Spread puts the results for some rows of a batch in their places, as far as there
-// are any beside err.
+// Spread puts the results for some rows of a batch in their places. err may be sdk.RowErrors; it
+// returns any other one.
 func Spread[T any](to []T, at []int, found []T, err error) error {
 	if err != nil && !errors.As(err, new(sdk.RowErrors)) {
 		return err
@@ -111,7 +109,7 @@ func Spread[T any](to []T, at []int, found []T, err error) error {
 	return err
 }
 
-// Pick returns the rows of a batch at some places.
+// Pick returns the rows of a batch at the indexes at.
 func Pick[T any](all []T, at []int) []T {
 	some := make([]T, len(at))
 	for i, n := range at {
@@ -120,17 +118,17 @@ func Pick[T any](all []T, at []int) []T {
 	return some
 }
 
-// LaterResults is the results of a build that come later.
+// LaterResults tracks the results of a build that come later.
 type LaterResults struct {
-	Handles *retry.Handles         // nil: such results are errors
-	Waits   *terminal.WaitReporter // hears what stages wait for; nil: nobody does
+	Handles *retry.Handles         // nil: such a result is an error
+	Waits   *terminal.WaitReporter // is notified of waits; may be nil
 
 	mu   sync.Mutex
-	keys []string // of rows whose results are there
+	keys []string // of rows whose results have come
 }
 
-// Work is the work of a stage on a batch, but for its Call. name is the stage's, as
-// "embed.k", and row returns what it sees of a row.
+// Work describes the work of a stage on a batch, without its Call. name is the stage's, as
+// "embed.k", and row returns the texts that the stage sees of a row.
 func (l *LaterResults) Work(name string, s *pipeline.Stage, process pipeline.RunningStage, row func(int) []string) retry.PendingWork {
 	stage := pipeline.StageDigest(s, process)
 	return retry.PendingWork{
@@ -144,7 +142,7 @@ func (l *LaterResults) Work(name string, s *pipeline.Stage, process pipeline.Run
 	}
 }
 
-// Settle forgets the handles of what is there: the build has committed it.
+// Settle forgets the handles of results that have come: the build has committed them.
 func (l *LaterResults) Settle() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -161,36 +159,36 @@ type Starter interface {
 	Chunker(ctx context.Context) (Chunker, error)
 	// Enricher starts one of the enrich stages of a block.
 	Enricher(ctx context.Context, s *pipeline.Stage) (Enricher, error)
-	// Embedder starts the embedder with the state that it was fitted to, or nil, and
-	// with what one before it has resolved (see Resolved), as if the file had given
-	// that. An embedder started before by the same Starter is ended.
+	// Embedder starts the embedder with its fitted state, or nil, and with the values that an earlier
+	// one has resolved (see Resolved), as if the file gave them. It ends an embedder that the same
+	// Starter started before.
 	Embedder(ctx context.Context, state []byte, resolved json.RawMessage) (Embedder, error)
 	Store(ctx context.Context) (Store, error)
 }
 
-// Chunker is a chunk stage that runs.
+// Chunker is a running chunk stage.
 type Chunker interface {
 	sdk.Chunker
 	Fingerprint() string
 }
 
-// Enricher is an enrich stage that runs.
+// Enricher is a running enrich stage.
 type Enricher interface {
 	sdk.Enricher
 	Fingerprint() string
 }
 
-// Embedder is an embed stage that runs.
+// Embedder is a running embed stage.
 type Embedder interface {
 	sdk.Embedder
 	sdk.Fitter
-	Fits() bool // whether Fit must come before Embed
-	// State is what Fit has learnt, at most 64 KiB: it is committed with the vectors.
+	Fits() bool // reports whether Fit must come before Embed
+	// State is the fitted state, at most 64 KiB: each commit stores it with the vectors.
 	State() ([]byte, error)
 	Fingerprint() string
 }
 
-// Store is a store stage that runs.
+// Store is a running store stage.
 type Store interface {
 	Open(ctx context.Context, collection string, schema sdk.Schema) (sdk.Collection, error)
 	Put(ctx context.Context, collection string, entries []sdk.Entry) error
@@ -200,21 +198,21 @@ type Store interface {
 	Scan(ctx context.Context, collection string, s sdk.Scan) (sdk.Page, error)
 	List(ctx context.Context) ([]sdk.Collection, error)
 	Drop(ctx context.Context, collection string) error
-	// Attach is that of sdk.Attacher. It is an error for a stage without sdk.Attaches.
+	// Attach works as sdk.Attacher says. It fails for a stage without sdk.Attaches.
 	Attach(ctx context.Context) (sdk.Attached, error)
 	sdk.Retriever
 }
 
-// Stages is the running stages that make the entries of a block.
+// Stages holds the running stages that make the entries of a block.
 type Stages struct {
 	Chunker   Chunker         // nil: a row or document is one entry
-	Enrichers []Enricher      // one for each of Block.Enrichers(); nil: it is not asked
-	Embedder  Embedder        // nil: it was not started
-	Resolved  json.RawMessage // of the embedder
+	Enrichers []Enricher      // one for each of Block.Enrichers(); nil: it does not run
+	Embedder  Embedder        // nil: it does not run
+	Resolved  json.RawMessage // see ResolvedConfig
 }
 
-// ResolvedConfig is what a stage has chosen for arguments that were left to it, by the
-// processor, say: a JSON object, its keys sorted; nil: nothing.
+// ResolvedConfig returns the values that a stage has chosen for arguments left to it, by the
+// processor, say: a JSON object, its keys sorted; nil: it chose none.
 func ResolvedConfig(stage any) (json.RawMessage, error) {
 	r, ok := stage.(sdk.Resolver)
 	if !ok || len(r.Resolved()) == 0 {
@@ -223,7 +221,7 @@ func ResolvedConfig(stage any) (json.RawMessage, error) {
 	return json.Marshal(r.Resolved())
 }
 
-// Start starts all of them.
+// Start starts all stages that make entries.
 func Start(ctx context.Context, block *pipeline.Knowledge, starter Starter) (s Stages, err error) {
 	if s.Embedder, err = starter.Embedder(ctx, nil, nil); err == nil {
 		s.Resolved, err = ResolvedConfig(s.Embedder)
@@ -234,8 +232,8 @@ func Start(ctx context.Context, block *pipeline.Knowledge, starter Starter) (s S
 	return s, err
 }
 
-// StartLocal starts those that make texts without a service: the chunker, and the
-// enrichers that call none.
+// StartLocal starts the stages that make texts without a service: the chunker, and the enrichers
+// that call none.
 func StartLocal(ctx context.Context, block *pipeline.Knowledge, starter Starter) (s Stages, err error) {
 	err = s.start(ctx, block, starter, false)
 	return s, err
@@ -259,7 +257,7 @@ func (s *Stages) start(ctx context.Context, block *pipeline.Knowledge, starter S
 	return nil
 }
 
-// ScanPage is how many entries a page of a scan has at most.
+// ScanPage is the most entries of a page of a scan.
 const ScanPage = 4096
 
 // Scan calls f with every entry of a collection that s asks for.
@@ -275,8 +273,8 @@ func Scan(ctx context.Context, store Store, collection string, s sdk.Scan, f fun
 	return nil
 }
 
-// ScanPages yields the entries of a collection that s asks for, as many at a time as fit a
-// message. An error is the last.
+// ScanPages yields the entries of a collection that s asks for, in pages that fit in a message. It
+// ends after an error.
 func ScanPages(ctx context.Context, store Store, collection string, s sdk.Scan) iter.Seq2[[]sdk.Entry, error] {
 	return func(yield func([]sdk.Entry, error) bool) {
 		for s := s; ; {

@@ -18,26 +18,23 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file reads what the sources of a knowledge are made of, and compares it with what a
-// store holds of them.
+// This file reads the sources of a knowledge, and compares them with the store.
 //
-// Rows may come from several files, in none of which an id stands that another has. What people
-// have decided (package reviewed) comes last: rows of its own, and changes of rows of the other
-// files, which keep their ids. Metadata say who decided, and when.
+// Rows may come from several files, and no two may share an id. The decisions of people (package
+// reviewed) come last: they add rows, and change rows of the other files, which keep their ids. The
+// metadata say who decided, and when.
 //
-// A unit is a row, or a document of a folder. It is redone as a whole, and is one
-// entry unless the block has a chunker. Chunks are named after their document and
-// their number in it; their hash is that of the document's content with the number of
-// its chunks. A document is unchanged if the store has that many of them, all with its
-// hash, so that it is recognised without being cut or even looked into, and redone
-// where a kill or a refusal left out a part. The text of an entry is the header of its
-// chunk, where it has one, and the chunk; its lines, pages and bytes are those of the chunk.
+// A unit is a row, or a document of a folder. A build redoes it as a whole. Without a chunker it is
+// one entry. The id of a chunk is the id of its document and its number in it; its hash is that of
+// the document's content with the number of chunks. A document is unchanged if the store has that
+// many chunks, all with its hash. So a build recognises it without chunking or even parsing it, and
+// redoes it where a kill or a refusal left out a part. The text of an entry is the header of its
+// chunk, if any, and the chunk; its lines, pages and bytes are the chunk's.
 //
-// Texts of documents are read when they are wanted, and so are rows that are cut:
-// their file is read a second time. Rows that are not cut, and standard input, are
-// held.
+// The texts of documents, and of rows with a chunker, are read when they are needed: the rows' file
+// is read a second time. Rows without a chunker, and standard input, stay in memory.
 //
-// It makes no entries of its own accord and writes nothing.
+// The file makes no entries of its own accord and writes nothing.
 
 // HashBytes is the length of the hash of a unit's content.
 const HashBytes = source.HashBytes
@@ -91,9 +88,9 @@ func loadRows(block *pipeline.Knowledge) loader {
 	}
 }
 
-// eachUnit calls f with each unit of a knowledge made of rows, and reject with the rows that
-// cannot be used. It notes the places of the units, by id, and returns the digest of the sources.
-// What people have decided changes or drops rows of the others, and comes after them.
+// eachUnit calls f with each unit of a knowledge made of rows, and reject with unusable rows. It
+// notes the places of units, by id, and returns the digest of the sources. The decisions of people
+// change or drop rows of the other files, and come after them.
 func eachUnit(block *pipeline.Knowledge, stdin io.Reader, places map[string]InvalidRow, reject func(InvalidRow), f func(Unit) error) (digest string, err error) {
 	decided, err := readDecided(block.Reviewed(), reject)
 	if err != nil {
@@ -124,8 +121,8 @@ func eachUnit(block *pipeline.Knowledge, stdin io.Reader, places map[string]Inva
 	return digestOf(digests), nil
 }
 
-// eachRow calls f with each usable row of a source and its place, and reject with the others.
-// places are those of the rows before, by id. It returns the digest of the source.
+// eachRow calls f with each usable row of a source, and reject with the others. It adds the places
+// of the rows to places, by id, and returns the digest of the source.
 func eachRow(s pipeline.Source, stdin io.Reader, places map[string]InvalidRow, reject func(InvalidRow), f func(Unit) error) (digest string, err error) {
 	r, err := s.Open(stdin)
 	if err != nil {
@@ -159,7 +156,7 @@ func eachRow(s pipeline.Source, stdin io.Reader, places map[string]InvalidRow, r
 	}
 }
 
-// repeated says that the id of a row is that of another one.
+// repeated returns the error of a row whose id an earlier row has.
 func repeated(id string, first, at InvalidRow) error {
 	other := ""
 	if first.Path != at.Path {
@@ -168,7 +165,7 @@ func repeated(id string, first, at InvalidRow) error {
 	return fmt.Errorf("its id %q stands on line %d%s already; ids must be unique", id, first.Line, other)
 }
 
-// named says of an error what was read, unless it says that itself.
+// named adds the path to an error, unless the error names its file.
 func named(path string, err error) error {
 	if file := new(source.FileError); errors.As(err, &file) {
 		return err
@@ -176,18 +173,17 @@ func named(path string, err error) error {
 	return fmt.Errorf("read %s: %w", path, err)
 }
 
-// Unit is a row or a document. Its hash is that of its content alone. Text and
-// metadata of one that is read when it is wanted come with Source.Load.
+// Unit is a row or a document. Its hash depends on its content alone. Source.Load adds the text and
+// metadata of a unit that is read only when needed.
 type Unit = sdk.Entry
 
-// Document is a unit with its chunks: one that is all of its text where nothing cuts
-// it, none where there is no text.
+// Document is a unit with its chunks: without a chunker one, the whole text; without text none.
 type Document struct {
 	Unit
 	Chunks []sdk.Chunk
 }
 
-// Passages are the chunks where they stand.
+// Passages returns the chunks, each with its document.
 func (d Document) Passages() []sdk.Passage {
 	whole := &sdk.Document{ID: d.ID, Text: d.Text, Meta: d.Meta}
 	all := make([]sdk.Passage, len(d.Chunks))
@@ -197,29 +193,29 @@ func (d Document) Passages() []sdk.Passage {
 	return all
 }
 
-// Source is what a source holds.
+// Source lists the units of a knowledge's sources.
 type Source struct {
 	Units   []Unit
-	Digest  string       // of all of it
-	Invalid []InvalidRow // the first MaxInvalid
-	Count   int          // of all invalid rows
+	Digest  string       // of the whole content
+	Invalid []InvalidRow // the first MaxInvalid of them
+	Count   int          // number of all invalid rows
 
 	sizes  map[string]int64      // of documents, by id
-	places map[string]InvalidRow // where units stand, by id, without an error
+	places map[string]InvalidRow // places of units, by id; Err is nil
 	load   loader
 }
 
-// Size is how many bytes the file of a document has; 0: it is a row.
+// Size returns the bytes of a document's file; 0 for a row.
 func (s *Source) Size(id string) int64 { return s.sizes[id] }
 
-// A loader calls f with each of the wanted units, complete, or with why it cannot be
-// used. An error of f ends it.
+// A loader calls f with each wanted unit, complete, or with the error that makes it unusable. An
+// error of f ends it.
 type loader func(ctx context.Context, wanted []Unit, f func(Unit, error) error) error
 
-// InvalidRow is a row or document of the source that cannot be used.
+// InvalidRow is an unusable row or document of the source.
 type InvalidRow struct {
 	Path string
-	Line int // 0: a document as a whole
+	Line int // 0: a whole document
 	Err  error
 }
 
@@ -233,7 +229,7 @@ func (r InvalidRow) String() string {
 	return fmt.Sprintf("%s:%d: %v", r.Path, r.Line, r.Err)
 }
 
-// SourceError says that a source block names something that cannot be read.
+// SourceError says that a source block names something unreadable.
 type SourceError struct {
 	Range hcl.Range // of the source block
 	Err   error
@@ -243,8 +239,8 @@ func (e *SourceError) Error() string { return e.Err.Error() }
 
 func (e *SourceError) Unwrap() error { return e.Err }
 
-// ReadSource reads what the source of a block holds. Of rows that are cut only the hashes
-// are kept, unless they can be read only once.
+// ReadSource reads the source of a block. Of rows with a chunker it keeps only the hashes, unless
+// they can be read only once.
 func ReadSource(ctx context.Context, block *pipeline.Knowledge, stdin io.Reader) (*Source, error) {
 	read, nothing := readRows, "%s holds no usable row: below the header a row needs a text"
 	if block.Documents() != nil {
@@ -265,13 +261,13 @@ func ReadSource(ctx context.Context, block *pipeline.Knowledge, stdin io.Reader)
 	return s, nil
 }
 
-// Load calls f with each of the wanted units, complete, or with why it cannot be
-// used. An error of f ends it.
+// Load calls f with each wanted unit, complete, or with the error that makes it unusable. An error
+// of f ends it.
 func (s *Source) Load(ctx context.Context, wanted []Unit, f func(Unit, error) error) error {
 	return s.load(ctx, wanted, f)
 }
 
-// At says where a unit stands that has an error.
+// At adds the place of a unit to its error.
 func (s *Source) At(unit string, err error) InvalidRow {
 	at := s.places[unit]
 	at.Err = err
@@ -284,20 +280,20 @@ func (s *Source) reject(r InvalidRow) {
 	}
 }
 
-// Stock is what a store holds of units, and what a build has replaced of that.
+// Stock lists the units in a store, and the entries that a build has replaced.
 type Stock struct {
-	cut      bool              // units are cut into chunks
-	units    map[string]stored // by id; those that Replace was not called with yet
-	replaced map[string]bool   // entries that got another content
+	cut      bool              // a chunker cuts units into chunks
+	units    map[string]stored // by id; without those that Replace was called with
+	replaced map[string]bool   // entries whose content has changed, by id
 }
 
-// stored is what a store holds of a unit.
+// stored describes a unit in a store.
 type stored struct {
 	label   string
 	hash    []byte // of the unit
-	count   uint32 // entries that it should have
-	numbers []int  // of those that it has
-	whole   bool   // all of them are there, made of one content
+	count   uint32 // number of entries that it should have
+	numbers []int  // numbers of the entries that it has
+	whole   bool   // all entries are there, made from one content
 }
 
 // TakeStock lists the units of a collection.
@@ -325,15 +321,15 @@ func TakeStock(ctx context.Context, store Store, collection string, cut bool) (*
 	return s, err
 }
 
-// StockDifference is what has to be done to a store.
+// StockDifference lists the changes to make in a store.
 type StockDifference struct {
 	Todo   []Unit          // units to make entries of
-	Gone   []string        // entries whose unit is gone
-	Labels map[string]bool // of all of these, before and after
+	Gone   []string        // ids of entries whose unit is gone
+	Labels map[string]bool // labels of all these, before and after
 }
 
-// Compare compares the units of a source with the stock, by the hash that their
-// entries get; all of them are to be made again if all is set.
+// Compare compares the units of a source with the stock, by the hash that their entries get. With
+// all set, it counts every unit as changed.
 func (s *Stock) Compare(units []Unit, hash func([]byte) []byte, all bool) StockDifference {
 	d := StockDifference{Labels: map[string]bool{}}
 	there := make(map[string]bool, len(units))
@@ -360,8 +356,8 @@ func (s *Stock) Compare(units []Unit, hash func([]byte) []byte, all bool) StockD
 	return d
 }
 
-// Replace notes that a unit now has so many entries. It returns how many of them
-// replace one, and the ids of those that the unit no longer has.
+// Replace notes the new number of entries of a unit. It returns how many of them replace an entry,
+// and the ids of entries that the unit no longer has.
 func (s *Stock) Replace(unit string, entries int) (changed int, surplus []string) {
 	var gone []int
 	for _, n := range s.units[unit].numbers {
@@ -376,11 +372,11 @@ func (s *Stock) Replace(unit string, entries int) (changed int, surplus []string
 	return changed, s.idsOf(unit, gone)
 }
 
-// Replaced reports whether an entry got another content.
+// Replaced reports whether the content of an entry has changed.
 func (s *Stock) Replaced(id string) bool { return s.replaced[id] }
 
-// Rest returns the entries of units that turned out to be unusable, or that are gone
-// since they were listed.
+// Rest returns the entries of units that turned out to be unusable, or that have vanished since
+// they were listed.
 func (s *Stock) Rest() (ids []string) {
 	for id, old := range s.units {
 		ids = append(ids, s.idsOf(id, old.numbers)...)

@@ -24,9 +24,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Around returns the ids of a chunk and of n chunks before and after it in its document,
-// in order; those of them that a document does not have are among them. nil: the
-// candidate is no chunk of a document.
+// Around returns the ids of a chunk and of n chunks before and after it in its document, in order,
+// including ids that the document does not have. nil: the candidate is no chunk of a document.
 func Around(c sdk.Candidate, n int) []string {
 	document, ok := c.Meta[metaDocument].(string)
 	if !ok {
@@ -43,8 +42,8 @@ func Around(c sdk.Candidate, n int) []string {
 	return ids
 }
 
-// Widen gives a candidate the text and the place of chunks that follow each other in its
-// document. What two of them share stands once.
+// Widen gives a candidate the text and the place of consecutive chunks of its document. Text that
+// two chunks share appears once.
 func Widen(c sdk.Candidate, chunks []sdk.Entry) sdk.Candidate {
 	c.Meta = maps.Clone(c.Meta)
 	end := 0
@@ -74,27 +73,26 @@ func place(to, from sdk.Meta, keys ...string) {
 	}
 }
 
-// span is the place of a chunk in its document's text, in bytes.
+// span returns the place of a chunk in its document's text, in bytes.
 func span(m sdk.Meta) (start, end int) {
 	from, _ := m[metaStart].(float64)
 	to, _ := m[metaEnd].(float64)
 	return int(from), int(to)
 }
 
-// The metadata that every chunk has beside what its document and its chunker
-// know.
+// The metadata that every chunk has beside those of its document and its chunker.
 const (
 	metaDocument = "document" // id of the document
 	metaStart    = "start"    // first byte of the chunk in the document's text
 	metaEnd      = "end"      // the byte after its last
-	metaHeader   = "header"   // bytes of the entry's text that stand elsewhere in the document's; absent: none
+	metaHeader   = "header"   // bytes at the start of the entry's text that stand elsewhere in the document's; absent: none
 )
 
-// numbering says how people find a chunk, from 1: by what ends a line or a page, and
-// the names of the first and the last.
+// numbering counts lines or pages from 1, so that people find a chunk: end is the character that
+// ends one; first and last are names of metadata.
 type numbering struct{ end, first, last string }
 
-// numberingOf is empty where a text has no lines that a reader of the file knows.
+// numberingOf returns the numbering for a format; empty: readers of the file know no lines.
 func numberingOf(format any) numbering {
 	switch format {
 	case "pdf":
@@ -105,14 +103,13 @@ func numberingOf(format any) numbering {
 	return numbering{"\n", "first_line", "last_line"}
 }
 
-// Entries makes an entry of each chunk: its header and its text, with the place of the text
-// alone. From their hashes it shows how many they are:
-// where one is missing, the document is redone.
+// Entries makes an entry of each chunk: its header and its text, with the place of the text alone.
+// The hashes include the number of chunks: if one is missing, the next build redoes the document.
 func (d Document) Entries() []sdk.Entry {
 	hash := binary.BigEndian.AppendUint32(bytes.Clone(d.Hash), uint32(len(d.Chunks)))
 	entries := make([]sdk.Entry, len(d.Chunks))
 	by := numberingOf(d.Meta["format"])
-	number, counted := 1, 0 // of lines or pages up to a byte
+	number, counted := 1, 0 // line or page at a byte offset
 	for i, c := range d.Chunks {
 		meta := make(sdk.Meta, len(d.Meta)+len(c.Meta)+6)
 		maps.Copy(meta, d.Meta)
@@ -136,8 +133,7 @@ func (d Document) Entries() []sdk.Entry {
 // chunkID names a chunk after its document and its number in it, from 0.
 func chunkID(document string, number int) string { return document + "#" + strconv.Itoa(number) }
 
-// DocumentOf is the id of the document that an entry is a chunk of; its own where it is no
-// chunk.
+// DocumentOf returns the id of a chunk's document; for an entry that is no chunk, its own id.
 func DocumentOf(e sdk.Entry) string {
 	if document, ok := e.Meta[metaDocument].(string); ok {
 		return document
@@ -145,8 +141,8 @@ func DocumentOf(e sdk.Entry) string {
 	return e.ID
 }
 
-// InOrder compares candidates by their documents' ids, and within a document by
-// place; a row is a document of its own.
+// InOrder compares candidates by their documents' ids, and within a document by place. A row counts
+// as a document.
 func InOrder(a, b sdk.Candidate) int {
 	documentA, startA := placed(a)
 	documentB, startB := placed(b)
@@ -167,12 +163,12 @@ const (
 	metaReviewed = "reviewed_at"
 )
 
-// decided are what people have decided about the rows of a knowledge.
+// decided holds the decisions of people about the rows of a knowledge.
 type decided struct {
 	path    string
 	digest  string
 	rows    []reviewed.Row
-	changes map[string]reviewed.Row // by the ids of the rows that they replace; those that were not met yet
+	changes map[string]reviewed.Row // by the id of the row that each replaces; without those met already
 }
 
 // readDecided reads the decisions in a file; nil: the path is empty.
@@ -180,7 +176,7 @@ func readDecided(path string, reject func(InvalidRow)) (*decided, error) {
 	if path == "" {
 		return nil, nil
 	}
-	digest, err := digestOfDecisions(path) // of what is read, or of what was before that: then it is read again
+	digest, err := digestOfDecisions(path) // before reading: if the file changes in between, the digest is old and it is read again
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +198,7 @@ func readDecided(path string, reject func(InvalidRow)) (*decided, error) {
 	return d, nil
 }
 
-// revise makes of a unit what was decided about it, and reports whether it stays.
+// revise applies the decision about a unit, and reports whether the unit stays.
 func (d *decided) revise(u *Unit) (stays bool) {
 	if d == nil {
 		return true
@@ -220,12 +216,12 @@ func (d *decided) revise(u *Unit) (stays bool) {
 	return true
 }
 
-// rest calls f with the units that were decided beside those of other sources.
+// rest calls f with the rows that decisions add to the other sources.
 func (d *decided) rest(places map[string]InvalidRow, reject func(InvalidRow), f func(Unit) error) error {
 	for _, r := range d.rows {
 		at := InvalidRow{Path: d.path, Line: r.Line}
 		if _, missed := d.changes[r.Replaces]; r.Replaces != "" {
-			if missed && !r.Drops() { // a row that is gone needs not be dropped
+			if missed && !r.Drops() { // to drop a row that is gone is no error
 				at.Err = fmt.Errorf("it replaces the row %q, which no other source has any more: remove the line or, to keep it as a row of its own, its member replaces", r.Replaces)
 				reject(at)
 			}
@@ -259,8 +255,8 @@ func signed(meta sdk.Meta, r reviewed.Row) sdk.Meta {
 	return all
 }
 
-// Digest is what Source.Digest is of a knowledge made of rows, without parsing them; empty where
-// that is not known before they are read.
+// Digest computes Source.Digest of a knowledge made of rows without parsing them; empty: nobody
+// knows it before reading them.
 func Digest(block *pipeline.Knowledge) (string, error) {
 	var all []string
 	for _, s := range block.Sources {
@@ -282,7 +278,7 @@ func Digest(block *pipeline.Knowledge) (string, error) {
 	return digestOf(all), nil
 }
 
-// digestOf is the digest of several sources: of one alone its own.
+// digestOf combines the digests of several sources; a single one stays as it is.
 func digestOf(all []string) string {
 	if len(all) == 1 {
 		return all[0]
@@ -291,7 +287,7 @@ func digestOf(all []string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// none is the digest of a file of decisions that is not there yet.
+// none is the digest of a file of decisions that does not exist yet.
 const none = "none"
 
 func digestOfDecisions(path string) (string, error) {

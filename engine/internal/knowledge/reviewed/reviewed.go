@@ -26,10 +26,9 @@ func (e *LineError) Error() string { return fmt.Sprintf("%s:%d: %v", e.Path, e.L
 
 func (e *LineError) Unwrap() error { return e.Err }
 
-// Read returns the decisions of a file, in its order, of several lines about the same the last.
-// A file that is not there has none. The errors are a *LineError for each line that is no
-// decision, which the others do not suffer from; one of another type says that the file cannot
-// be read.
+// Read returns the decisions of a file, in its order; of several lines about the same subject only
+// the last. A missing file has none. The errors are a *LineError for each line that is no decision,
+// which does not affect the others; an error of another type says that the file is unreadable.
 func Read(path string) ([]Row, []error) {
 	lines, err := readLines(path)
 	if err != nil {
@@ -56,9 +55,9 @@ func Read(path string) ([]Row, []error) {
 
 // line is a line of a file.
 type line struct {
-	text []byte // with its end
+	text []byte // including its end
 	row  Row
-	err  error // why it is no decision
+	err  error // why the line is no decision
 }
 
 func (l line) blank() bool { return len(bytes.TrimSpace(l.text)) == 0 }
@@ -85,13 +84,13 @@ func readLines(path string) ([]line, error) {
 	return all, nil
 }
 
-// Write adds decisions to a file, each in the place of what the file has about the same. Other
-// lines stay as they are. The file and its folder are made where they are not there. When it
-// returns without an error, the decisions are on the disk, and nobody sees half of them.
+// Write adds decisions to a file, each in place of an earlier one about the same subject. Other
+// lines stay as they are. It creates a missing file and folder. When it returns without an error,
+// the decisions are on the disk. The replacement is atomic.
 func Write(path string, rows []Row) error { return WriteIf(path, nil, rows) }
 
-// WriteIf is Write, unless check returns an error, which it returns then. Nobody else writes the
-// file between check and the writing.
+// WriteIf is Write, unless check returns an error: then it returns that error. Nobody else writes
+// the file between check and the write.
 func WriteIf(path string, check func() error, rows []Row) error {
 	lines := make(map[string][]byte, len(rows))
 	var order []string
@@ -115,7 +114,7 @@ func WriteIf(path string, check func() error, rows []Row) error {
 			switch text := lines[l.row.ID]; {
 			case l.err != nil || l.blank() || text == nil:
 				after = append(after, l.text...)
-			case last[l.row.ID] == i: // else an earlier line about the same
+			case last[l.row.ID] == i: // others are earlier lines about the same subject
 				after = append(after, text...)
 				delete(lines, l.row.ID)
 			}
@@ -129,8 +128,8 @@ func WriteIf(path string, check func() error, rows []Row) error {
 	})
 }
 
-// Remove takes the decisions with these ids from a file. Other lines stay as they are, and an id
-// that the file does not have is no error.
+// Remove removes the decisions with these ids from a file. Other lines stay as they are. An id that
+// the file does not have is no error.
 func Remove(path string, ids ...string) error { return RemoveIf(path, nil, ids...) }
 
 // RemoveIf is to Remove what WriteIf is to Write.
@@ -145,7 +144,7 @@ func RemoveIf(path string, check func() error, ids ...string) error {
 	})
 }
 
-// ended completes the last line, which a person may have left open.
+// ended adds a missing line end to the last line, which a person may have edited.
 func ended(text []byte) []byte {
 	if len(text) > 0 && text[len(text)-1] != '\n' {
 		return append(text, '\n')
@@ -153,11 +152,10 @@ func ended(text []byte) []byte {
 	return text
 }
 
-// patience is how long Write and Remove wait for other writers of a file, which need
-// milliseconds.
+// patience is how long Write and Remove wait for other writers of a file, which need milliseconds.
 const patience = 30 * time.Second
 
-// change replaces a file by what f makes of its lines, unless check returns an error.
+// change replaces the content of a file by f of its lines, unless check returns an error.
 func change(path string, check func() error, f func([]line) []byte) (err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
@@ -173,7 +171,7 @@ func change(path string, check func() error, f func([]line) []byte) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	if check != nil { // nobody else writes it now
+	if check != nil { // under the lock
 		if err := check(); err != nil {
 			return err
 		}
@@ -188,12 +186,12 @@ func change(path string, check func() error, f func([]line) []byte) (err error) 
 	return file.Commit()
 }
 
-// Decisions are rows by their texts.
+// Decisions maps texts to their decisions.
 type Decisions map[string]Row
 
-// Of makes decisions findable. What was decided about a text counts more than a row of another
-// source that was given this text; of several such rows the last one counts. Rows that only drop
-// others are left out.
+// Of indexes decisions by text. A decision about the text itself takes precedence over one that
+// gives a row of another source this text; of several of the latter the last one counts. Rows that
+// only drop others are left out.
 func Of(rows []Row) Decisions {
 	d := make(Decisions, len(rows))
 	for _, r := range rows {
@@ -205,8 +203,8 @@ func Of(rows []Row) Decisions {
 	return d
 }
 
-// Find returns the decision about a text. Texts are compared as racflow doctor compares them
-// (doctor.Normal): small and capital letters and white space aside.
+// Find returns the decision about a text. It compares texts as racflow doctor does (doctor.Normal):
+// ignoring case and white space.
 func (d Decisions) Find(text string) (Row, bool) {
 	if len(d) == 0 {
 		return Row{}, false

@@ -14,22 +14,22 @@ import (
 
 // Row is a decision.
 type Row struct {
-	ID         string // what ID returns for its text or what it replaces
-	Text       string // empty only in a row that drops another
-	Label      string // empty: the row that it replaces is dropped
-	Reviewer   string // who decided; empty: not known
+	ID         string // see ID
+	Text       string // empty only if the row drops another
+	Label      string // empty: drops the row that it replaces
+	Reviewer   string // who decided; empty: unknown
 	ReviewedAt time.Time
-	Run, Item  string // that it was decided about; empty: none
+	Run, Item  string // run and item of the decision; empty: none
 	Was        string // the answer or label before; empty: none
-	Replaces   string // the id of a row of another source; empty: the row is one more
-	Line       int    // where Read found it, from 1
+	Replaces   string // the id of a row of another source; empty: an additional row
+	Line       int    // line in the file, from 1
 }
 
-// Drops reports whether the row only takes another one away.
+// Drops reports whether the row only removes another one.
 func (r Row) Drops() bool { return r.Label == "" && r.Replaces != "" }
 
-// ID names a decision after what it is about: the row that it replaces or, where that is
-// empty, the text.
+// ID derives the id of a decision from its subject: the row that it replaces or, if that is empty,
+// the text.
 func ID(text, replaces string) string {
 	if replaces != "" {
 		text = replaces
@@ -38,7 +38,7 @@ func ID(text, replaces string) string {
 	return "r-" + hex.EncodeToString(sum[:6])
 }
 
-// written is a row as a line has it.
+// written is the JSON of a row.
 type written struct {
 	ID         string  `json:"id"`
 	Text       string  `json:"text"`
@@ -51,7 +51,7 @@ type written struct {
 	Replaces   string  `json:"replaces,omitempty"`
 }
 
-// line is the row as a line of the file, with its end.
+// line returns the row as a line of the file, with its end.
 func (r Row) line() ([]byte, error) {
 	w := written{ID: ID(r.Text, r.Replaces), Text: r.Text, Reviewer: r.Reviewer, Run: r.Run, Item: r.Item, Was: r.Was, Replaces: r.Replaces}
 	if r.Label != "" {
@@ -70,13 +70,13 @@ func (r Row) line() ([]byte, error) {
 	return line.Bytes(), err
 }
 
-// MarshalJSON writes the row as a line of the file, without its end.
+// MarshalJSON returns the row as a line of the file, without its end.
 func (r Row) MarshalJSON() ([]byte, error) {
 	line, err := r.line()
 	return bytes.TrimSuffix(line, []byte("\n")), err
 }
 
-// UnmarshalJSON reads a line of the file. Its id is not read: it follows from the rest, which a
+// UnmarshalJSON parses a line of the file. It ignores the id and derives it from the rest, which a
 // person may have edited.
 func (r *Row) UnmarshalJSON(line []byte) error {
 	if !utf8.Valid(line) {
@@ -101,7 +101,7 @@ func (r *Row) UnmarshalJSON(line []byte) error {
 	return r.check()
 }
 
-// explained says of an error of encoding/json what is wrong with a line.
+// explained turns an error of encoding/json into an explanation of what is wrong with a line.
 func explained(err error) error {
 	if kind := new(json.UnmarshalTypeError); errors.As(err, &kind) {
 		if kind.Field == "" {
@@ -115,7 +115,7 @@ func explained(err error) error {
 	return err
 }
 
-// check says why a row is no decision.
+// check returns why a row is no decision.
 func (r Row) check() error {
 	switch {
 	case r.Drops():

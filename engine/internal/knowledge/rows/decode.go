@@ -19,24 +19,23 @@ import (
 	"golang.org/x/text/encoding/unicode/utf32"
 )
 
-// This file turns the bytes of a file into UTF-8 text: it unpacks gzip and zstd in
-// bounded memory, finds out or is given in which encoding the text is written, and knows
-// files that hold no text by how they begin.
+// This file turns the bytes of a file into UTF-8 text: it unpacks gzip and zstd in bounded memory,
+// decodes the text from a given or detected encoding, and recognises files without text by their
+// first bytes.
 //
 // It does not know what the text means.
 
-// Text is a stream of UTF-8, whatever its bytes were.
+// Text is a stream of UTF-8, decoded from any encoding.
 type Text struct {
 	*bufio.Reader
 	encoding string
-	guess    *guess // nil: nothing had to be guessed
+	guess    *guess // nil: the encoding is certain
 }
 
-// Decode returns the text of a stream that is written in an encoding, by its IANA name.
-// Without a name it is found out: a byte order mark tells, then zero bytes tell UTF-16, and
-// where the first character beyond ASCII is no UTF-8, it is taken for windows-1252. A patient
-// stream may be read ahead of what is asked for; standard input may not, since whoever writes
-// to it may wait for an answer.
+// Decode returns the text of a stream in an encoding, given by its IANA name. Without a name it
+// detects the encoding: by a byte order mark; by zero bytes, which mean UTF-16; and if the first
+// character beyond ASCII is not UTF-8, it assumes windows-1252. It may read a patient stream ahead.
+// Standard input is not patient, since the program that writes to it may wait for an answer.
 func Decode(in *bufio.Reader, name string, patient bool) (*Text, error) {
 	head := beginning(in, patient)
 	switch {
@@ -79,7 +78,7 @@ func decoded(in *bufio.Reader, name string, e encoding.Encoding) *Text {
 	return &Text{Reader: bufio.NewReaderSize(e.NewDecoder().Reader(in), BufferSize), encoding: name}
 }
 
-// named is the text of a stream of which the encoding is given.
+// named returns the text of a stream in a given encoding.
 func named(in *bufio.Reader, name string) (*Text, error) {
 	e, err := FindEncoding(name)
 	if err != nil {
@@ -116,8 +115,8 @@ func FindEncoding(name string) (encoding.Encoding, error) {
 	return e, nil
 }
 
-// Encoding is the name of the encoding, as far as the text has been read: while there is
-// nothing but ASCII, it is utf-8.
+// Encoding returns the name of the encoding, as far as the text has been read: after nothing but
+// ASCII, it is utf-8.
 func (t *Text) Encoding() string {
 	if t.guess != nil {
 		if t.guess.other {
@@ -128,11 +127,10 @@ func (t *Text) Encoding() string {
 	return t.encoding
 }
 
-// Guessed reports whether the encoding is no more than likely.
+// Guessed reports whether the encoding is only likely.
 func (t *Text) Guessed() bool { return t.guess != nil && t.guess.other }
 
-// Lossy reports whether a character that cannot be decoded reads U+FFFD, and nothing else
-// does.
+// Lossy reports whether U+FFFD in the text always means an undecodable character.
 func (t *Text) Lossy() bool {
 	if t.guess != nil {
 		return t.guess.other
@@ -140,8 +138,8 @@ func (t *Text) Lossy() bool {
 	return !strings.HasPrefix(t.encoding, "utf-")
 }
 
-// beginning is what can be looked at: of a patient stream as much as fits, of another the
-// first line.
+// beginning returns the bytes to look at: of a patient stream as many as fit in the buffer, of
+// another the first line.
 func beginning(in *bufio.Reader, patient bool) []byte {
 	if patient {
 		head, _ := in.Peek(BufferSize)
@@ -150,7 +148,7 @@ func beginning(in *bufio.Reader, patient bool) []byte {
 	return line(in)
 }
 
-// line is what a stream begins with, to the end of a line; all of it where that is not near.
+// line returns the beginning of a stream up to the end of a line, or as much as fits in the buffer.
 func line(in *bufio.Reader) []byte {
 	for n := 1; ; n = in.Buffered() + 1 {
 		head, err := in.Peek(min(n, BufferSize))
@@ -166,7 +164,7 @@ func line(in *bufio.Reader) []byte {
 	}
 }
 
-// wide says which byte of each pair is zero in a text in UTF-16: 0 or 1; -1: it is not UTF-16.
+// wide returns the byte of each pair that is zero in a text in UTF-16: 0 or 1; -1: it is not UTF-16.
 func wide(text []byte) int {
 	text = text[:min(len(text), 1024)]
 	var zeros [2]int
@@ -183,16 +181,16 @@ func wide(text []byte) int {
 	return -1
 }
 
-// guessed is the encoding of texts that are not UTF-8 and do not say what they are.
+// guessed is the encoding assumed for texts that are not UTF-8 and have no byte order mark.
 const guessed = "windows-1252"
 
-// guess reads a text that is UTF-8 or windows-1252. In both, ASCII is ASCII, so it decides
-// at the first character beyond.
+// guess reads a text that is UTF-8 or windows-1252. ASCII is the same in both, so it decides at the
+// first character beyond.
 type guess struct {
 	in      *bufio.Reader
 	patient bool
-	other   bool      // it is windows-1252
-	out     io.Reader // nil: there has been nothing but ASCII
+	other   bool      // the text is windows-1252
+	out     io.Reader // nil: only ASCII so far
 }
 
 func (g *guess) Read(p []byte) (int, error) {
@@ -216,7 +214,7 @@ func (g *guess) Read(p []byte) (int, error) {
 	return g.out.Read(p)
 }
 
-// ascii is how many characters of ASCII a text begins with.
+// ascii returns the number of ASCII characters that a text begins with.
 func ascii(text []byte) int {
 	n := 0
 	for ; len(text)-n >= 8 && binary.LittleEndian.Uint64(text[n:])&0x8080808080808080 == 0; n += 8 {
@@ -227,9 +225,9 @@ func ascii(text []byte) int {
 	return n
 }
 
-// latin reports whether a text is windows-1252 rather than UTF-8 with some damage. Of that it
-// has no more than chance makes, and neither the bytes that no character has nor ÿ, which
-// hardly any language writes and damage often shows.
+// latin reports whether a text is windows-1252 rather than damaged UTF-8. Such a text has only as
+// much valid UTF-8 as chance makes, and neither undefined bytes nor ÿ, which hardly any language
+// uses and damage often shows.
 func latin(text []byte) bool {
 	var valid, invalid int
 	for len(text) > 0 {
@@ -241,7 +239,7 @@ func latin(text []byte) bool {
 		switch {
 		case r != utf8.RuneError || size > 1:
 			valid++
-		case !utf8.FullRune(text): // cut off
+		case !utf8.FullRune(text): // cut off at the end
 			return invalid > 4*valid
 		case bytes.IndexByte([]byte{0x81, 0x8D, 0x8F, 0x90, 0x9D, 0xFF}, text[0]) >= 0:
 			return false
@@ -253,7 +251,7 @@ func latin(text []byte) bool {
 	return invalid > 4*valid
 }
 
-// known are files that hold no text, by how they begin, with what can be done.
+// known lists binary files by their first bytes, each with advice.
 var known = []struct{ begins, advice string }{
 	{"PK\x03\x04", "the file is a zip archive, which is binary: unpack it and name the file in it; if it is a workbook of Excel, its name ends in .xlsx, and it cannot come from standard input"},
 	{"\xD0\xCF\x11\xE0", "the file is an old office file, or a new one with a password, which is binary: open it and save it as .xlsx without a password, or as CSV"},
@@ -273,7 +271,7 @@ var known = []struct{ begins, advice string }{
 	{"\x89HDF", "the file is HDF5, which is binary: write it as Parquet or CSV"},
 }
 
-// Refuse returns an error with advice where a file begins as one that holds no text.
+// Refuse returns an error with advice if a file begins like a known binary file.
 func Refuse(head []byte) error {
 	for _, k := range known {
 		if bytes.HasPrefix(head, []byte(k.begins)) && (k.begins == "%PDF-" || bytes.IndexByte(head, 0) >= 0 || !utf8.Valid(head)) {
@@ -283,19 +281,18 @@ func Refuse(head []byte) error {
 	return nil
 }
 
-// BufferSize is the size of the buffer of a stream, in bytes: what can be looked at before it is
-// read.
+// BufferSize is the size of a stream's buffer, in bytes: how far a look ahead reaches.
 const BufferSize = 64 << 10
 
-// Limits of what is unpacked. Texts that people write shrink to a tenth, tables that repeat
-// themselves to a hundredth.
+// Limits of unpacking. Written text typically compresses to a tenth, repetitive tables to a
+// hundredth.
 const (
-	maxPackedRatio = 250      // unpacked bytes to packed ones, from
-	freePacked     = 64 << 20 // so many unpacked bytes on
-	maxWindow      = 64 << 20 // of zstd, in bytes: what has to be remembered
+	maxPackedRatio = 250      // unpacked bytes for each packed one
+	freePacked     = 64 << 20 // maxPackedRatio applies beyond so many unpacked bytes
+	maxWindow      = 64 << 20 // of zstd, in bytes, which the decoder keeps in memory
 )
 
-// Packed says how a file is packed that begins so.
+// Packed returns the compression of a file by its first bytes.
 func Packed(head []byte) (compression string, ok bool) {
 	switch {
 	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
@@ -306,8 +303,8 @@ func Packed(head []byte) (compression string, ok bool) {
 	return "", false
 }
 
-// Unpack unpacks a stream that begins as gzip or zstd do, and says which; any other stream
-// is returned as it is.
+// Unpack unpacks a stream of gzip or zstd, and returns the name of the compression. It returns any
+// other stream as it is.
 func Unpack(in *bufio.Reader) (out *bufio.Reader, compression string, err error) {
 	head, _ := in.Peek(4)
 	packed := &counted{in: in}
@@ -332,7 +329,7 @@ func unpacked(name string, r io.Reader, packed *counted) *bufio.Reader {
 	return bufio.NewReaderSize(&unpacker{name: name, in: r, packed: packed}, BufferSize)
 }
 
-// counted counts what is read.
+// counted counts the bytes read.
 type counted struct {
 	in io.Reader
 	n  int64
@@ -344,7 +341,7 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// unpacker refuses what grows out of all proportion.
+// unpacker fails when the unpacked size is out of proportion to the packed one.
 type unpacker struct {
 	name   string
 	in     io.Reader

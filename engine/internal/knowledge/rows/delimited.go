@@ -9,21 +9,21 @@ import (
 	"strings"
 )
 
-// This file reads rows whose fields are separated by a delimiter: TSV, CSV and
-// their many relatives. Fields may be quoted as in RFC 4180, with a quote of any sort.
+// This file reads rows whose fields are separated by a delimiter: TSV, CSV and similar formats.
+// Fields may be quoted as in RFC 4180, with any quote character.
 //
-// Package encoding/csv takes one kind of quote, and after a quote that is never closed
-// it reads the rest of the file as one field. Here, that costs one row.
+// Package encoding/csv knows one quote character, and after an unclosed quote reads the rest of the
+// file as one field. Here, an unclosed quote costs one row.
 //
 // The package does not know what columns mean, nor how text is encoded: it gets UTF-8.
 
-// looked is how many records of the beginning of a file are looked at.
+// looked is how many records DetectStyle looks at.
 const looked = 100
 
-// DetectStyle finds out how the fields of a file are separated by how it begins, which is cut
-// after a whole line if there is more of it. The first of the candidates is expected: another
-// takes its place only where it cuts the first line into several fields, and most of the
-// others into as many, and the expected one does not.
+// DetectStyle detects how fields are separated from the beginning of a file, which ends with a
+// whole line if the file is longer. It prefers the first candidate: another one wins only if it
+// splits the first line into several fields, and most other lines into as many, and the first
+// candidate does not.
 func DetectStyle(head []byte, end byte, candidates ...Style) Style {
 	best, most := candidates[0], 0.0
 	for i, c := range candidates {
@@ -39,8 +39,8 @@ func DetectStyle(head []byte, end byte, candidates ...Style) Style {
 	return best
 }
 
-// consistent is how many fields the first record has, and the share of records that have as
-// many.
+// consistent returns the number of fields of the first record, and the share of records with the
+// same number.
 func consistent(head []byte, end byte, s Style) (fields int, share float64) {
 	r := NewDelimited(NewLines(bufio.NewReader(bytes.NewReader(head)), end), s)
 	first, err := r.Next()
@@ -61,17 +61,17 @@ func consistent(head []byte, end byte, s Style) (fields int, share float64) {
 	return fields, float64(same) / float64(all)
 }
 
-// quoting is how a line ends.
+// quoting is the state of quotes at the end of a line.
 type quoting int
 
 const (
 	closed      quoting = iota
-	open                // in a quoted field
-	brokenQuote         // there is a quote where none may be: the record ends here
+	open                // inside a quoted field
+	brokenQuote         // a quote stands where none may be: the record ends here
 )
 
-// scan returns how a line ends, given how the one before it did, and whether it is this
-// line that opens the field in which it ends.
+// scan returns the state at the end of a line, given the state before it, and whether this line
+// opens the quoted field in which it ends.
 func (s Style) scan(line []byte, before quoting) (after quoting, anew bool) {
 	for state := before; ; {
 		if state == closed {
@@ -150,33 +150,33 @@ func (r *Delimited) unquote(record []byte) ([]string, error) {
 // Style is how fields are separated and quoted.
 type Style struct {
 	Delimiter []byte
-	Quote     []byte // empty: nothing is quoted
+	Quote     []byte // empty: no quoting
 }
 
-// Record is a row as it is written: one line, or several where a quoted field holds line
+// Record is the fields of a row: from one line, or from several where a quoted field contains line
 // ends.
 type Record struct {
-	Line   int      // on which it starts
+	Line   int      // first line of the record
 	Fields []string // valid until the next call of Next
-	Err    error    // set: the row cannot be used
+	Err    error    // not nil: the row is unusable
 }
 
-// Delimited splits a stream into records. A quote that is never closed costs one record and
-// not the rest of the file.
+// Delimited splits a stream into records. An unclosed quote costs one record, not the rest of the
+// file.
 type Delimited struct {
 	style   Style
 	in      *Lines
 	pending []physical // lines read ahead, to be read again
 
-	unquoted []byte // the fields of a record, one after the other
-	ends     []int  // where each ends
+	unquoted []byte // the fields of a record, concatenated
+	ends     []int  // where each field ends
 	fields   []string
 }
 
-// NewDelimited returns a Reader.
+// NewDelimited returns a reader of records in a style.
 func NewDelimited(in *Lines, s Style) *Delimited { return &Delimited{style: s, in: in} }
 
-// Next returns the next record. Blank lines are skipped. It ends with io.EOF.
+// Next returns the next record, and skips blank lines. It ends with io.EOF.
 func (r *Delimited) Next() (Record, error) {
 	if len(r.style.Quote) == 0 {
 		return r.plain()
@@ -184,7 +184,7 @@ func (r *Delimited) Next() (Record, error) {
 	return r.quoted()
 }
 
-// plain reads a record in which nothing is quoted.
+// plain reads a record without quoting.
 func (r *Delimited) plain() (Record, error) {
 	for {
 		line, err := r.in.Next()
@@ -218,11 +218,11 @@ func (r *Delimited) cut(line []byte) []string {
 type physical struct {
 	line    int
 	text    []byte
-	tooLong bool // there is no text
-	end     bool // nor a line
+	tooLong bool // text is missing
+	end     bool // the file has ended
 }
 
-// quoted reads a record in which fields may be quoted.
+// quoted reads a record whose fields may be quoted.
 func (r *Delimited) quoted() (Record, error) {
 	first, err := r.read()
 	for err == nil && !first.tooLong && !first.end && len(first.text) == 0 {
@@ -241,9 +241,9 @@ func (r *Delimited) quoted() (Record, error) {
 	whole := first.text
 	state, _ := r.style.scan(first.text, closed)
 	if state == open {
-		whole = bytes.Clone(whole) // the next line may take its place
+		whole = bytes.Clone(whole) // the next line may overwrite it
 	}
-	var ahead []physical // since the line on which the quote opened
+	var ahead []physical // lines after the one on which the quote opened
 	opened := first.line
 	for state == open {
 		p, err := r.read()
@@ -255,7 +255,7 @@ func (r *Delimited) quoted() (Record, error) {
 		var anew bool
 		state, anew = r.style.scan(p.text, open)
 		if p.tooLong || p.end || state == brokenQuote || len(whole)+len(p.text) > MaxLine {
-			// The quote that closes it may well be the opening one of another row.
+			// The quote that would close it may open a field of another row.
 			r.pending = append(ahead, r.pending...)
 			record.Err = NeverClosed(opened)
 			return record, nil
@@ -269,7 +269,7 @@ func (r *Delimited) quoted() (Record, error) {
 	return record, nil
 }
 
-// NeverClosed is the error of a row in which a quote opens on a line.
+// NeverClosed is the error of a row with an unclosed quote that opens on a line.
 func NeverClosed(line int) error {
 	return fmt.Errorf("the quote that opens a field on line %d is never closed, or not within %d bytes; "+
 		"close it, or quote the whole field and double each quote in it", line, MaxLine)

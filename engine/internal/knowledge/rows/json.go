@@ -11,18 +11,17 @@ import (
 	"strings"
 )
 
-// This file reads rows that are written as JSON: one object a line (JSONL), or the
-// elements of an array of any length, which stands alone or in an object. An element is
-// read when it is its turn, so that memory is bounded.
+// This file reads rows in JSON: one object a line (JSONL), or the elements of an array of any
+// length, alone or in an object. It reads one element at a time, so that memory is bounded.
 //
-// It keeps the order of members, which encoding/json does not, and leaves values as they
-// are written. It does not know what members mean.
+// It keeps the order of members, unlike encoding/json, and the spelling of values. It does not know
+// what members mean.
 
-// JSONRow is a row as it is written.
+// JSONRow is a row before it is parsed.
 type JSONRow struct {
-	Line int    // on which it starts
-	Raw  []byte // valid until the next call of Next; nothing says that it is JSON
-	Err  error  // set: the row cannot be used
+	Line int    // on which the row starts
+	Raw  []byte // valid until the next call of Next; may be invalid JSON
+	Err  error  // not nil: the row is unusable
 }
 
 // JSONL reads a row from each line that is not blank.
@@ -46,7 +45,7 @@ func (l *JSONL) Next() (JSONRow, error) {
 	}
 }
 
-// token reads the next byte that is no white space.
+// token reads the next byte that is not white space.
 func (s *JSONArray) token() (byte, error) {
 	for {
 		c, err := s.in.ReadByte()
@@ -61,13 +60,12 @@ func (s *JSONArray) token() (byte, error) {
 	}
 }
 
-// back makes a token the next one again.
+// back unreads a token.
 func (s *JSONArray) back(byte) error { return s.in.UnreadByte() }
 
-// value reads the rest of the value that begins with a byte, and returns it whole where it is
-// kept, to be used before the next call; ErrLineTooLong is the error of one above MaxLine,
-// which is read to its end. Whether it is valid JSON is not looked at: quotes and brackets
-// tell where it ends.
+// value reads the rest of a value after its first byte. With keep, it returns the value, valid
+// until the next call; a value above MaxLine is read to its end and fails with ErrLineTooLong. It
+// does not check that the value is valid JSON: it finds the end by quotes and brackets.
 func (s *JSONArray) value(first byte, keep bool) (raw []byte, err error) {
 	s.raw = s.raw[:0]
 	depth, quoted, escaped, tooLong := 0, false, false, false
@@ -115,25 +113,25 @@ func (s *JSONArray) value(first byte, keep bool) (raw []byte, err error) {
 // JSONArray reads the elements of an array, which stands alone or is a member of an object.
 type JSONArray struct {
 	in     *bufio.Reader
-	array  string // name of the member; empty: the only one that holds rows
+	array  string // name of the member; empty: the only member with rows
 	line   int
-	inside bool     // of an object
+	inside bool     // the array is in an object
 	open   int      // the line on which the array opens
-	found  []string // members that are arrays of rows
-	named  []string // members that are not
-	raw    []byte   // of the element
+	found  []string // names of members that are arrays of rows
+	named  []string // names of other members
+	raw    []byte   // of the current element
 	state  func() (JSONRow, error)
 }
 
-// NewJSONArray returns a reader of an array. Of an object with several arrays of rows, array
-// says which counts.
+// NewJSONArray returns a reader of an array. array names the member to read if an object has
+// several arrays of rows.
 func NewJSONArray(in *bufio.Reader, array string) *JSONArray {
 	s := &JSONArray{in: in, array: array, line: 1}
 	s.state = s.start
 	return s
 }
 
-// Line is the line up to which the stream has been read.
+// Line returns the line up to which the stream has been read.
 func (s *JSONArray) Line() int { return s.line }
 
 // Next returns the next row. It ends with io.EOF.
@@ -207,8 +205,7 @@ func (s *JSONArray) member() (JSONRow, error) {
 	}
 }
 
-// holdsRows reports whether the first element of an array that has been opened is an object
-// or an array.
+// holdsRows reports whether the first element of the array just opened is an object or an array.
 func (s *JSONArray) holdsRows() (bool, error) {
 	c, err := s.token()
 	if err != nil {
@@ -246,7 +243,7 @@ func (s *JSONArray) element() (JSONRow, error) {
 	}
 }
 
-// last makes sure that nothing follows.
+// last checks that nothing follows.
 func (s *JSONArray) last() (JSONRow, error) {
 	s.state = func() (JSONRow, error) { return JSONRow{}, io.EOF }
 	if s.inside && (len(s.found) == 0 || s.array != "" && !contains(s.found, s.array)) {
@@ -268,7 +265,7 @@ func contains(all []string, name string) bool {
 	return false
 }
 
-// none is the error of an object without the array that is looked for.
+// none returns the error of an object without the wanted array.
 func (s *JSONArray) none() error {
 	if s.array != "" && len(s.found) > 0 {
 		return fmt.Errorf("the object has no array of rows %q: it has %s", s.array, strings.Join(s.found, ", "))
@@ -287,10 +284,10 @@ func (s *JSONArray) cut(err error, what string) error {
 	return err
 }
 
-// maxName is the length in bytes above which the name of a member is refused.
+// maxName is the most bytes of a member's name that is accepted.
 const maxName = 64 << 10
 
-// name reads the name of a member whose quote has been read.
+// name reads the name of a member after its opening quote.
 func (s *JSONArray) name() (string, error) {
 	raw, err := s.value('"', true)
 	if err != nil {

@@ -11,18 +11,18 @@ import (
 	"unicode/utf8"
 )
 
-// JSONMember is a member of an object, or an element of an array, which is named by its
-// position: "1", "2", ...
+// JSONMember is a member of an object, or an element of an array, named by its position: "1", "2",
+// ...
 type JSONMember struct {
 	Name  string
-	Value json.RawMessage // a part of the row
+	Value json.RawMessage // shares the bytes of the row
 }
 
-// ErrNotUTF8 says that a row is no JSON because its bytes are no text.
+// ErrNotUTF8 says that a row is not valid UTF-8, so not JSON.
 var ErrNotUTF8 = errors.New("it is not valid UTF-8: mend it, or name the encoding of the file")
 
-// JSONMembers appends to all the members of a row, which is an object or, where arrays says so,
-// an array. Of two members of a name the last one counts, as in package encoding/json.
+// JSONMembers appends the members of a row to all. The row is an object or, with arrays, possibly
+// an array. Of members with the same name the last one counts, as in package encoding/json.
 func JSONMembers(all []JSONMember, row []byte, arrays bool) ([]JSONMember, error) {
 	whole := row
 	row = bytes.TrimSpace(row)
@@ -49,7 +49,7 @@ func JSONMembers(all []JSONMember, row []byte, arrays bool) ([]JSONMember, error
 	return distinct(all), nil
 }
 
-// HoldsRows reports whether a member of an object, which is valid JSON, is an array of objects
+// HoldsRows reports whether a member of an object, which must be valid JSON, is an array of objects
 // or of arrays.
 func HoldsRows(object []byte) bool {
 	for _, value := range members(object[skip(object, 0):]) {
@@ -62,9 +62,9 @@ func HoldsRows(object []byte) bool {
 	return false
 }
 
-// distinct drops all but the last of members of one name.
+// distinct keeps the last of members with the same name.
 func distinct(all []JSONMember) []JSONMember {
-	if len(all) > 32 { // each is compared with each
+	if len(all) > 32 { // few members are compared pairwise below
 		seen := make(map[string]int, len(all))
 		kept := all[:0]
 		for _, m := range all {
@@ -91,7 +91,7 @@ next:
 	return kept
 }
 
-// memberText is what a string that is written in valid JSON reads.
+// memberText returns the text of a string in valid JSON.
 func memberText(quoted []byte) string {
 	if bytes.IndexByte(quoted, '\\') < 0 {
 		return string(quoted[1 : len(quoted)-1])
@@ -101,7 +101,7 @@ func memberText(quoted []byte) string {
 	return s
 }
 
-// members are the members of an object that is valid JSON, with their names in quotes.
+// members yields the members of an object in valid JSON, with their names in quotes.
 func members(object []byte) iter.Seq2[[]byte, json.RawMessage] {
 	return func(yield func([]byte, json.RawMessage) bool) {
 		for at := skip(object, 1); object[at] != '}'; {
@@ -119,7 +119,7 @@ func members(object []byte) iter.Seq2[[]byte, json.RawMessage] {
 	}
 }
 
-// elements are those of an array that is valid JSON.
+// elements yields the elements of an array in valid JSON.
 func elements(array []byte) iter.Seq[json.RawMessage] {
 	return func(yield func(json.RawMessage) bool) {
 		for at := skip(array, 1); array[at] != ']'; {
@@ -134,7 +134,7 @@ func elements(array []byte) iter.Seq[json.RawMessage] {
 	}
 }
 
-// skip is where white space ends.
+// skip returns the end of white space.
 func skip(text []byte, at int) int {
 	for text[at] == ' ' || text[at] == '\n' || text[at] == '\t' || text[at] == '\r' {
 		at++
@@ -142,7 +142,7 @@ func skip(text []byte, at int) int {
 	return at
 }
 
-// valueEnd is where a value ends that begins at a place of valid JSON.
+// valueEnd returns the end of a value in valid JSON, from its first byte.
 func valueEnd(text []byte, at int) int {
 	depth := 0
 	for {
@@ -172,7 +172,7 @@ func valueEnd(text []byte, at int) int {
 	}
 }
 
-// stringEnd is where a string ends that opens at a place of valid JSON.
+// stringEnd returns the end of a string in valid JSON, from its opening quote.
 func stringEnd(text []byte, at int) int {
 	for at++; text[at] != '"'; at++ {
 		if text[at] == '\\' {
@@ -182,17 +182,17 @@ func stringEnd(text []byte, at int) int {
 	return at + 1
 }
 
-// JSONPath leads to a value within a row: member names that are separated by points, and
-// positions in arrays, which count from 0, as in turns[0].text.
+// JSONPath leads to a value within a row: member names separated by points, and positions in
+// arrays, which count from 0, as in turns[0].text.
 type JSONPath []step
 
-// step is one of a path.
+// step is a step of a path.
 type step struct {
 	name  string
-	index int // of an array; -1: it is a member
+	index int // position in an array; -1: a member
 }
 
-// ParseJSONPath reads a path. A text that is none is the name of a member.
+// ParseJSONPath parses a path. A text that is no path is the name of a member.
 func ParseJSONPath(text string) JSONPath {
 	var p JSONPath
 	for part := range strings.SplitSeq(text, ".") {
@@ -213,13 +213,13 @@ func ParseJSONPath(text string) JSONPath {
 	return p
 }
 
-// First is the member that a path begins with; empty: it begins with a position.
+// First returns the member that a path begins with; empty: it begins with a position.
 func (p JSONPath) First() string { return p[0].name }
 
-// Rest is what follows First.
+// Rest returns the path after First.
 func (p JSONPath) Rest() JSONPath { return p[1:] }
 
-// In returns the value to which a path leads in one that is valid JSON; nil: there is none.
+// In returns the value at a path in a value of valid JSON; nil: there is none.
 func (p JSONPath) In(value json.RawMessage) json.RawMessage {
 	for _, s := range p {
 		if len(value) == 0 {

@@ -8,12 +8,12 @@ import (
 	"strconv"
 )
 
-// This file splits a stream at line ends in bounded memory. It exists because
-// bufio.Scanner gives up at a line that is too long, and a row that is too long fails alone.
+// This file splits a stream at line ends in bounded memory. bufio.Scanner does not do: it stops at
+// a line that is too long, where here such a row fails alone.
 //
-// It does not know what lines hold.
+// It does not know what lines contain.
 
-// MaxLine is the length in bytes above which a line is refused.
+// MaxLine is the most bytes of a line that is accepted.
 const MaxLine = 1 << 20
 
 // ErrLineTooLong says that a line is longer than MaxLine.
@@ -27,14 +27,14 @@ type Lines struct {
 	buf []byte
 }
 
-// NewLines returns the lines of a stream. Each ends in a byte: '\n', or '\r' of old Macs.
+// NewLines returns the lines of a stream. end ends each line: '\n', or '\r' of old Macs.
 func NewLines(in *bufio.Reader, end byte) *Lines { return &Lines{in: in, end: end} }
 
-// Line is the number of the line that was returned last; the first is 1.
+// Line returns the number of the latest line; the first is 1.
 func (l *Lines) Line() int { return l.n }
 
-// Next returns a line without its end. It is valid until the next call. ErrLineTooLong is the
-// error of one line, of which the rest is skipped; io.EOF and others end the stream.
+// Next returns a line without its end, valid until the next call. ErrLineTooLong concerns one line,
+// whose rest is skipped; io.EOF and other errors end the stream.
 func (l *Lines) Next() ([]byte, error) {
 	line, err := l.in.ReadSlice(l.end)
 	tooLong := len(line) > MaxLine

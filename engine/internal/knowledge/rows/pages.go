@@ -12,20 +12,20 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// Limits of a Parquet file. Writers make pages of about a megabyte and 20,000 values.
+// Limits of a Parquet file. Typical pages have about a megabyte and 20,000 values.
 const (
 	maxFooter   = 64 << 20  // bytes
-	maxPage     = 256 << 20 // bytes, unpacked; from
-	freePage    = 8 << 20   // on, in proportion to those that are packed
-	maxValues   = 64 << 20  // of a page; from
-	freeValues  = 2 << 20   // on, in proportion to its bytes
-	maxPerByte  = 100       // rows of a file per byte of it, from
-	freeRows    = 200_000   // so many rows on
+	maxPage     = 256 << 20 // unpacked bytes of a page
+	freePage    = 8 << 20   // a larger page must be in proportion to its packed bytes
+	maxValues   = 64 << 20  // values of a page
+	freeValues  = 2 << 20   // more values must be in proportion to the page's bytes
+	maxPerByte  = 100       // rows for each byte of the file
+	freeRows    = 200_000   // maxPerByte applies to a file with more rows
 	damaged     = "the file is damaged or made to do damage: %s; write it once more"
-	headerBytes = 1 << 20 // of a page, with its statistics
+	headerBytes = 1 << 20 // of a page, including its statistics
 )
 
-// checkFooter refuses a file whose end is not that of a Parquet file.
+// checkFooter refuses a file that does not end like a Parquet file.
 func checkFooter(in io.ReaderAt, size int64) error {
 	var end [8]byte
 	if size < 12 {
@@ -45,8 +45,8 @@ func checkFooter(in io.ReaderAt, size int64) error {
 	return nil
 }
 
-// checkPages refuses a file whose pages claim to hold more than they can: the library makes
-// room for what they claim.
+// checkPages refuses a file whose pages claim impossible sizes: the library allocates the memory
+// that they claim.
 func checkPages(in io.ReaderAt, file *parquet.File) error {
 	if rows := file.NumRows(); rows < 0 || rows > freeRows && rows/maxPerByte > file.Size() {
 		return fmt.Errorf(damaged, fmt.Sprintf("%d bytes are said to hold %d rows", file.Size(), rows))
@@ -71,7 +71,7 @@ func checkPages(in io.ReaderAt, file *parquet.File) error {
 	return nil
 }
 
-// checkColumn looks at the header of each page between two places.
+// checkColumn checks the header of each page between two offsets.
 func checkColumn(in io.ReaderAt, at, end int64, read *bufio.Reader) error {
 	for at < end {
 		section := &counting{in: io.NewSectionReader(in, at, min(end-at, headerBytes))}
@@ -89,13 +89,13 @@ func checkColumn(in io.ReaderAt, at, end int64, read *bufio.Reader) error {
 	return nil
 }
 
-// tooMuch reports whether a page claims to hold more than most or, above free, more than its
-// bytes can hold.
+// tooMuch reports whether a page claims more than most or, above free, more than its bytes can
+// hold.
 func tooMuch(said, bytes, free, most int32) bool {
 	return said > most || said > free && said/maxPerByte/10 > bytes
 }
 
-// counting counts what is read.
+// counting counts the bytes read.
 type counting struct {
 	in io.Reader
 	n  int64
@@ -113,13 +113,13 @@ type Parquet struct {
 	means  []meaning
 	rows   *parquet.GenericReader[any]
 	batch  []any
-	have   []any // of the batch, not returned yet
-	ended  error // after them
+	have   []any // rest of the batch, not returned yet
+	ended  error // error after the batch
 	n      int
 	values []any
 }
 
-// batchSize is how many rows are read at a time.
+// batchSize is how many rows one read returns.
 const batchSize = 64
 
 // OpenParquet opens a file of a size in bytes.
@@ -150,14 +150,14 @@ func OpenParquet(in io.ReaderAt, size int64) (p *Parquet, err error) {
 	return p, nil
 }
 
-// Columns are the names of the columns.
+// Columns returns the names of the columns.
 func (p *Parquet) Columns() []string { return p.names }
 
-// Row is how many rows have been returned.
+// Row returns the number of rows returned so far.
 func (p *Parquet) Row() int { return p.n }
 
-// Next returns the values of the next row, which are valid until the next call: strings,
-// json.Number, bool, nil, and json.RawMessage of what is nested. It ends with io.EOF.
+// Next returns the values of the next row, valid until the next call: strings, json.Number, bool,
+// nil, and json.RawMessage for nested values. It ends with io.EOF.
 func (p *Parquet) Next() (values []any, err error) {
 	defer recovered(&err)
 	for len(p.have) == 0 {
@@ -182,13 +182,13 @@ func (p *Parquet) Next() (values []any, err error) {
 	return p.values, nil
 }
 
-// Close ends reading.
+// Close closes the reader.
 func (p *Parquet) Close() (err error) {
 	defer recovered(&err)
 	return p.rows.Close()
 }
 
-// recovered turns a panic into an error of a file that is damaged.
+// recovered turns a panic into the error of a damaged file.
 func recovered(err *error) {
 	if why := recover(); why != nil {
 		*err = fmt.Errorf("the file is damaged: reading it came to %q; write it once more", fmt.Sprint(why))

@@ -24,23 +24,22 @@ import (
 	"golang.org/x/net/html/charset"
 )
 
-// This file reads the rows of Parquet files and of workbooks of Excel, by libraries that
-// were made for files of good will. So it looks at a file before it gives it to them, for
-// sizes that nobody writes, and turns their panics into errors.
+// This file reads the rows of Parquet files and of Excel workbooks, by libraries that trust their
+// files. So it first checks a file for absurd sizes, and turns panics of the libraries into errors.
 //
-// Both formats are read from a file, at any place, and not from a stream. The package does not
-// know what columns mean.
+// Both formats need random access to a file, not a stream. The package does not know what columns
+// mean.
 
-// meaning is what the values of a column mean that are written as numbers or bytes.
+// meaning says how to read the numbers or bytes of a column.
 type meaning struct {
-	decimals int           // of a number; -1: it is none that is written so
-	date     bool          // days since 1970
-	unit     time.Duration // since 1970; 0: it is no time
-	classes  []string      // names that its numbers stand for; nil: they are numbers
+	decimals int           // decimals of a decimal number; -1: it is none
+	date     bool          // numbers are days since 1970
+	unit     time.Duration // unit of numbers that are times since 1970; 0: they are none
+	classes  []string      // class names that the numbers index; nil: none
 }
 
-// classesOf are the names of classes by column, as the library datasets of Hugging Face writes them beside
-// the rows, of columns of numbers and of lists of them.
+// classesOf returns the names of classes by column, from the metadata of Hugging Face's library datasets.
+// They apply to columns of numbers and of lists of numbers.
 func classesOf(file *parquet.File) map[string][]string {
 	text, _ := file.Lookup("huggingface")
 	var said struct {
@@ -49,16 +48,16 @@ func classesOf(file *parquet.File) map[string][]string {
 		} `json:"info"`
 	}
 	if json.Unmarshal([]byte(text), &said) != nil {
-		return nil // another's, or none
+		return nil // another program's metadata, or none
 	}
 	classes := map[string][]string{}
 	for name, raw := range said.Info.Features {
 		var f struct {
 			Names   []string        `json:"names"`
-			Feature json.RawMessage `json:"feature"` // of the elements of a list
+			Feature json.RawMessage `json:"feature"` // of a list's elements
 		}
 		if json.Unmarshal(raw, &f) == nil && f.Feature != nil {
-			_ = json.Unmarshal(f.Feature, &f) // another kind has no names
+			_ = json.Unmarshal(f.Feature, &f) // other features have no names
 		}
 		if len(f.Names) > 0 {
 			classes[name] = f.Names
@@ -67,7 +66,7 @@ func classesOf(file *parquet.File) map[string][]string {
 	return classes
 }
 
-// named puts the names of classes in place of their numbers; -1 stands for none.
+// named replaces the numbers of classes by their names, and -1 by nil.
 func (m meaning) named(value any) any {
 	switch v := value.(type) {
 	case int32:
@@ -111,7 +110,7 @@ func meaningOf(column parquet.Node) meaning {
 	return m
 }
 
-// valueOf is a value of a column as rows have it.
+// valueOf converts a value of a column to a value of a row.
 func (m meaning) valueOf(value any) any {
 	if m.classes != nil {
 		value = m.named(value)
@@ -161,12 +160,12 @@ func (m meaning) whole(n int64) any {
 	return json.Number(strconv.FormatInt(n, 10))
 }
 
-// text is what bytes say: a decimal number, text, or neither.
+// text converts bytes: to a decimal number, a text, or neither.
 func text(v []byte, decimals int) any {
 	switch {
 	case decimals >= 0 && len(v) > 0 && len(v) <= 64:
 		n := new(big.Int).SetBytes(v)
-		if v[0]&0x80 != 0 { // two's complement
+		if v[0]&0x80 != 0 { // negative in two's complement
 			n.Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(8*len(v))))
 		}
 		return decimal(n, decimals)
@@ -176,13 +175,13 @@ func text(v []byte, decimals int) any {
 	return base64.StdEncoding.EncodeToString(v)
 }
 
-// decimal is a number with a point before its last digits.
+// decimal returns a number with a point before its last digits.
 func decimal(n *big.Int, decimals int) any {
 	scaled := new(big.Rat).SetFrac(n, new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(decimals)), nil))
 	return json.Number(scaled.FloatString(decimals))
 }
 
-// float is a number; what is none in JSON is a text.
+// float returns a number, or a text where JSON has no such number.
 func float(v float64, bits int) any {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return strconv.FormatFloat(v, 'g', -1, bits)
@@ -190,7 +189,7 @@ func float(v float64, bits int) any {
 	return json.Number(strconv.FormatFloat(v, 'g', -1, bits))
 }
 
-// plain is a nested value as JSON can hold it.
+// plain converts a nested value to one that JSON can encode.
 func plain(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -213,11 +212,11 @@ func plain(value any) any {
 
 // Limits of a workbook, in bytes.
 const (
-	maxUnpacked = 8 << 30   // all of it
-	maxRatio    = 250       // unpacked to packed, from
-	freeBytes   = 64 << 20  // so many on
-	inMemory    = 16 << 20  // of a sheet: a larger one is unpacked to a temporary file
-	maxOther    = 128 << 20 // of all that is no sheet and no table of texts, which is read into memory
+	maxUnpacked = 8 << 30   // unpacked, in all
+	maxRatio    = 250       // unpacked bytes for each packed one
+	freeBytes   = 64 << 20  // maxRatio applies beyond so many unpacked bytes
+	inMemory    = 16 << 20  // a larger sheet is unpacked to a temporary file
+	maxOther    = 128 << 20 // of other parts than sheets and the table of texts, which are read into memory
 )
 
 // Workbook reads the rows of a sheet.
@@ -227,11 +226,11 @@ type Workbook struct {
 	rows  *excelize.Rows
 	n     int
 	width int
-	skip  int // rows before the first that is returned
+	skip  int // number of rows to skip before the first one returned
 }
 
-// OpenWorkbook opens a file of a size in bytes: of the sheet of that name or, where it is
-// empty, of the first one with rows.
+// OpenWorkbook opens a file of a size in bytes, at the named sheet or, with an empty name, at the
+// first one with rows.
 func OpenWorkbook(in io.ReaderAt, size int64, sheet string) (w *Workbook, err error) {
 	defer recovered(&err)
 	if err := checkWorkbook(in, size); err != nil {
@@ -239,7 +238,7 @@ func OpenWorkbook(in io.ReaderAt, size int64, sheet string) (w *Workbook, err er
 	}
 	limits := excelize.Options{UnzipSizeLimit: maxUnpacked, UnzipXMLSizeLimit: inMemory}
 	var file *excelize.File
-	if f, ok := in.(*os.File); ok { // which need not be in memory
+	if f, ok := in.(*os.File); ok { // such a file is not read into memory
 		file, err = excelize.OpenFile(f.Name(), limits)
 	} else {
 		file, err = excelize.OpenReader(io.NewSectionReader(in, 0, size), limits)
@@ -266,7 +265,7 @@ func (w *Workbook) choose(sheet string) error {
 	for _, name := range names {
 		rows, err := w.file.Rows(name)
 		if err != nil {
-			continue // a chart is no sheet of rows
+			continue // a chart has no rows
 		}
 		for range 100 {
 			if !rows.Next() {
@@ -292,20 +291,20 @@ func (w *Workbook) choose(sheet string) error {
 	return errors.New("the workbook has no rows: put the table into one of its sheets, with the names of the columns in its first row")
 }
 
-// Sheets are the names of all sheets.
+// Sheets returns the names of all sheets.
 func (w *Workbook) Sheets() []string { return w.file.GetSheetList() }
 
-// Skip leaves out so many rows of the sheet, blank ones too.
+// Skip skips so many rows of the sheet, counting blank ones.
 func (w *Workbook) Skip(rows int) { w.skip = rows }
 
-// Sheet is the name of the sheet.
+// Sheet returns the name of the open sheet.
 func (w *Workbook) Sheet() string { return w.sheet }
 
-// Row is the number of the row that was returned last, as Excel shows it.
+// Row returns the number of the latest row, as Excel shows it.
 func (w *Workbook) Row() int { return w.n }
 
-// Next returns the cells of the next row that has any, as they are shown. There are as many
-// as the first row has, or more. It ends with io.EOF.
+// Next returns the cells of the next row that is not blank, as Excel shows them: at least as many
+// as the first row has. It ends with io.EOF.
 func (w *Workbook) Next() (cells []string, err error) {
 	defer recovered(&err)
 	for w.rows.Next() {
@@ -330,7 +329,7 @@ func (w *Workbook) Next() (cells []string, err error) {
 	return nil, io.EOF
 }
 
-// Close removes what was unpacked.
+// Close closes the workbook and removes unpacked files.
 func (w *Workbook) Close() (err error) {
 	defer recovered(&err)
 	if w.rows != nil {
@@ -339,8 +338,8 @@ func (w *Workbook) Close() (err error) {
 	return errors.Join(err, w.file.Close())
 }
 
-// checkWorkbook unpacks a workbook without keeping anything, and refuses one that is damaged
-// or out of all proportion.
+// checkWorkbook unpacks a workbook without keeping anything, and refuses it if it is damaged or its
+// sizes are out of proportion.
 func checkWorkbook(in io.ReaderAt, size int64) error {
 	var head [8]byte
 	if _, err := in.ReadAt(head[:], 0); err == nil && bytes.HasPrefix(head[:], []byte("\xD0\xCF\x11\xE0")) {
@@ -373,8 +372,8 @@ func checkWorkbook(in io.ReaderAt, size int64) error {
 	return nil
 }
 
-// unpack reads a part to its end, where its checksum is. A sheet has to be XML throughout: the
-// library takes the first mistake for the end of the rows.
+// unpack reads a part to its end, where its checksum is. It checks that a sheet is XML throughout:
+// the library takes the first mistake for the end of the rows.
 func unpack(f *zip.File, sheet bool) error {
 	in, err := f.Open()
 	if err != nil {
@@ -391,10 +390,10 @@ func unpack(f *zip.File, sheet bool) error {
 // Limits of the XML of a sheet, which the decoder holds in memory.
 const (
 	maxToken = 16 << 20 // bytes of a text, a tag or a comment
-	maxDepth = 64       // elements in one another
+	maxDepth = 64       // nested elements
 )
 
-// checkXML reads XML to its end, and refuses what is none or would take much memory.
+// checkXML reads XML to its end, and refuses invalid XML and XML that would take much memory.
 func checkXML(in io.Reader) error {
 	token := &tokens{in: in}
 	d := xml.NewDecoder(token)
@@ -422,10 +421,10 @@ func checkXML(in io.Reader) error {
 	}
 }
 
-// tokens ends where a token is too long.
+// tokens fails when a token is too long.
 type tokens struct {
 	in    io.Reader
-	since int // bytes since the last token, but for those that the decoder has read ahead
+	since int // bytes since the last token, without those that the decoder has read ahead
 }
 
 func (t *tokens) tooLong() bool { return t.since > maxToken }

@@ -15,39 +15,39 @@ import (
 	"github.com/racflow/racflow/engine/internal/knowledge/rows"
 )
 
-// Format is how rows are written in a file.
+// Format names the file format of rows.
 type Format string
 
-// The formats.
+// The supported formats.
 const (
 	TSV     Format = "tsv"
 	CSV     Format = "csv"
 	JSONL   Format = "jsonl"
 	JSON    Format = "json" // an array of rows, alone or in an object
 	Parquet Format = "parquet"
-	XLSX    Format = "xlsx" // a workbook of Excel
+	XLSX    Format = "xlsx" // an Excel workbook
 )
 
-// Form says how the rows of a file are written. What is zero is found out from the file's
-// name and content.
+// Form says how the rows of a file are written. Zero fields are detected from the file's name and
+// content.
 type Form struct {
 	Format    Format `json:"format,omitempty"`
 	Delimiter string `json:"delimiter,omitempty"` // between the fields of TSV and CSV: one character
 	Quote     string `json:"quote,omitempty"`     // around fields of TSV and CSV: one character, or NoQuote
 	Encoding  string `json:"encoding,omitempty"`  // of texts: its IANA name
-	Header    *bool  `json:"header,omitempty"`    // nil: there is one; false: columns are called "1", "2", ...
+	Header    *bool  `json:"header,omitempty"`    // nil or true: there is one; false: columns are called "1", "2", ...
 	// HeaderRow is the row that names the columns, from 1 on, where other lines stand before it; 0: the
-	// first one. In a text it is a line.
+	// first one. In a text file it is a line.
 	HeaderRow int    `json:"header_row,omitempty"`
-	Sheet     string `json:"sheet,omitempty"` // of a workbook, or array of an object in JSON: its name; "": the first with rows
-	// Part are the rows that count: those whose text's hash falls into [from, to) of 0..1, so
-	// that parts of one file share no text. Zero: all.
+	Sheet     string `json:"sheet,omitempty"` // name of a workbook's sheet, or of an array in a JSON object; "": the first with rows
+	// Part selects the rows whose text's hash falls into [from, to) of 0..1, so that parts of one file
+	// share no text. Zero: all.
 	Part [2]float64 `json:"part,omitzero"`
-	// Where is a column and the value that it has in the rows that count. Zero: all rows count.
+	// Where selects the rows that have a value ([1]) in a column ([0]). Zero: all.
 	Where [2]string `json:"where,omitzero"`
 }
 
-// NoQuote is the Quote of a file in which nothing is quoted.
+// NoQuote is the Quote of a file without quoting.
 const NoQuote = "none"
 
 var formats = map[string]Format{
@@ -55,11 +55,11 @@ var formats = map[string]Format{
 	".parquet": Parquet, ".pq": Parquet, ".xlsx": XLSX, ".xlsm": XLSX,
 }
 
-// OfTexts reports whether all values are texts, for rows know no numbers.
+// OfTexts reports whether all values of the format are texts, not numbers.
 func (f Format) OfTexts() bool { return f != JSONL && f != JSON && f != Parquet }
 
-// FormatOf is the format that a file's name says; empty: it says nothing. A name may end as
-// those of packed files do.
+// FormatOf returns the format that a file's name implies; empty: none. The name may end with the
+// suffix of a compressed file.
 func FormatOf(path string) Format {
 	name := strings.ToLower(filepath.Base(path))
 	if packed, ok := packedName(name); ok {
@@ -77,7 +77,7 @@ func packedName(name string) (unpacked string, ok bool) {
 	return name, false
 }
 
-// Is reports whether the name of a file, or of a glob, says that it holds rows.
+// Is reports whether the name of a file, or of a glob, implies that it holds rows.
 func Is(path string) bool {
 	if FormatOf(path) != "" {
 		return true
@@ -94,7 +94,7 @@ func Is(path string) bool {
 	return true
 }
 
-// usual are names that columns often have, the likeliest first.
+// usual lists frequent names of columns, the likeliest first.
 var usual = struct{ id, text, label []string }{
 	id: []string{"id", "uuid", "guid", "rowid", "itemid", "messageid", "exampleid", "docid", "idx", "index", "nr", "no"},
 	text: []string{"text", "utterance", "sentence", "query", "question", "message", "body", "content", "input", "prompt", "document", "review", "comment",
@@ -102,12 +102,11 @@ var usual = struct{ id, text, label []string }{
 	label: []string{"label", "intent", "category", "class", "target", "topic", "tag", "sentiment", "emotion", "answer", "expected", "goldlabel", "type", "y"},
 }
 
-// about are last words of names of columns that say something about the first.
+// about lists last words in names of columns that describe another column, such as text_length.
 var about = []string{"id", "nr", "no", "key", "count", "date", "time", "length", "len", "lang", "language", "type", "source", "url", "hash", "version", "score"}
 
-// Guess says which columns of a file hold what, as far as that can be told: by their names
-// and, where no name tells, by their values. Texts are long and differ, labels are few and
-// come again, ids are short and differ.
+// Guess proposes a mapping of a file's columns: by their names and, where no name tells, by their
+// values. Texts are long and distinct, labels are few and repeat, ids are short and distinct.
 func Guess(s Seen) Mapping {
 	names := make([]string, len(s.Columns))
 	for i, c := range s.Columns {
@@ -136,7 +135,7 @@ func Guess(s Seen) Mapping {
 		m.Label = best(func(c Column) float64 {
 			if filled := s.Rows - c.Empty; c.Distinct < 2 || 3*c.Distinct > filled || 2*filled < s.Rows || c.LongestLength > 100 {
 				return 0
-			} else if c.Numeric { // a count or a score, rather
+			} else if c.Numeric { // rather a count or a score
 				return float64(c.Distinct) / float64(filled) / 1000
 			}
 			return float64(c.Distinct)
@@ -154,12 +153,12 @@ func Guess(s Seen) Mapping {
 	return m
 }
 
-// Usual reports whether a column is called as those of texts or labels often are.
+// Usual reports whether a column has a frequent name of texts or labels.
 func Usual(name string) bool {
 	return slices.ContainsFunc(slices.Concat(usual.text, usual.label), func(word string) bool { return says(name, word, true) })
 }
 
-// byName is the mapping that names of columns propose.
+// byName returns the mapping that the names of columns imply.
 func byName(names []string) (m Mapping) {
 	take := func(usual []string) string {
 		for _, part := range []bool{false, true} {
@@ -179,8 +178,8 @@ func byName(names []string) (m Mapping) {
 	return m
 }
 
-// says reports whether a name is a word or, with part, has it as its first or last word. Of a
-// path, the last member counts.
+// says reports whether a name equals a word or, with part, has it as its first or last word. For a
+// path, it looks at the last member.
 func says(name, word string, part bool) bool {
 	if at := strings.LastIndexByte(name, '.'); at >= 0 {
 		name = name[at+1:]
@@ -194,7 +193,7 @@ func says(name, word string, part bool) bool {
 	return is(strings.Join(words, "")) || part && len(word) > 1 && (is(last) || is(words[0]) && !slices.Contains(about, last))
 }
 
-// spelt is a name in lower case, with a space before each capital that begins a word.
+// spelt returns a name in lower case, with a space before each capital that begins a word.
 func spelt(name string) string {
 	var b strings.Builder
 	before := ' '
@@ -208,26 +207,26 @@ func spelt(name string) string {
 	return b.String()
 }
 
-// Seen is what a look at a file shows.
+// Seen describes a file after a look at its first rows.
 type Seen struct {
-	Form                 // as given and found out
+	Form                 // given or detected
 	Compression string   // gzip or zstd; empty: none
-	Notes       []string // what was found out and may be wrong, a sentence each
-	Columns     []Column // in the file's order; of nested JSON the paths
-	Rows        int      // that were looked at, invalid ones left out
-	Invalid     int      // rows that cannot be used
-	Whole       bool     // there are no others
+	Notes       []string // what was detected and may be wrong, a sentence each
+	Columns     []Column // in the file's order; for nested JSON the paths
+	Rows        int      // number of rows looked at, without invalid ones
+	Invalid     int      // number of unusable rows
+	Whole       bool     // these are all rows of the file
 }
 
-// Column is what a look at a file shows of a column. Lengths are in characters.
+// Column describes a column by the values seen. Lengths are in characters.
 type Column struct {
 	Name                        string
 	Values                      []string // the first few distinct ones
 	Distinct, Empty             int
 	MedianLength, LongestLength int
-	Numeric                     bool // all values are numbers; there are some
-	Several                     bool // it is the first of several, or in the first: the name has [0]
-	Unnamed                     bool // the header has no name for it, as for the index of a data frame
+	Numeric                     bool // there are values, and all are numbers
+	Several                     bool // the first element of a longer array, or inside one: the name has [0]
+	Unnamed                     bool // the header does not name it, as for the index of a data frame
 }
 
 const (
@@ -239,7 +238,7 @@ const (
 // Sniff looks at the first rows of a file, or of the files of a glob.
 func Sniff(path string, f Form) (Seen, error) { return SniffStream(path, f, nil) }
 
-// SniffStream looks at the first rows of a source as Open takes it.
+// SniffStream looks at the first rows of a source, with the same path and stdin as Open.
 func SniffStream(path string, f Form, stdin io.Reader) (Seen, error) {
 	r, err := Open(path, f, Mapping{Meta: []string{}, Fields: true, look: true}, stdin)
 	if err != nil {
@@ -273,15 +272,15 @@ func SniffStream(path string, f Form, stdin io.Reader) (Seen, error) {
 	return seen, nil
 }
 
-// looker collects what a look shows of columns.
+// looker collects the columns that a look finds.
 type looker struct {
 	order   []string
 	columns map[string]*looked
-	several map[string]bool // paths to the first of several
+	several map[string]bool // paths into the first element of an array with several
 	bytes   int
 }
 
-// looked are the values of a column.
+// looked collects the values of a column.
 type looked struct {
 	lengths  []int
 	numbers  int
@@ -289,7 +288,7 @@ type looked struct {
 	distinct map[string]bool
 }
 
-// add counts a value, or those in it.
+// add counts a value or, if nested, the values in it.
 func (l *looker) add(name string, value any, depth int) {
 	text := ""
 	switch v := value.(type) {
@@ -329,7 +328,7 @@ func (l *looker) add(name string, value any, depth int) {
 	}
 }
 
-// inside counts the values in an object, and of an array the first one.
+// inside counts the values in an object, or in the first element of an array.
 func (l *looker) inside(name string, nested json.RawMessage, depth int) {
 	members, err := rows.JSONMembers(nil, nested, true)
 	if err != nil || len(members) == 0 {

@@ -12,17 +12,15 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Gold is a passage that should be found for a row.
+// Gold is a passage that a search for a row should find.
 type Gold struct {
-	// IDs are the entries that hold the passage: one, or several that are as
-	// good, of which any will do. With a Quote they are documents.
+	// IDs are the entries that hold the passage: one, or several equally good ones of which any will
+	// do. With a Quote they are documents.
 	IDs []string
-	// Quote is a part of the passage, in its own words: the passage is then
-	// whichever entry of the document has them, however the document is cut.
-	// White space counts as one space.
+	// Quote is a literal part of the passage: any entry of the document that contains it is the
+	// passage, however the document is chunked. White space counts as one space.
 	Quote string
-	// Grade is how relevant it is; 1 where the row does not say. At 0 it was
-	// judged and is not relevant.
+	// Grade is the relevance; 1 where the row gives none. 0: judged as not relevant.
 	Grade float64
 }
 
@@ -44,12 +42,11 @@ func (g Gold) String() string {
 	return fmt.Sprintf("%s%q", g.IDs[0], g.Quote)
 }
 
-// spaced has one space for each piece of white space.
+// spaced replaces each run of white space by one space.
 func spaced(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// goldOf reads passages that are separated by spaces: ids, or DOCUMENT"QUOTE", each
-// with a :GRADE or without. What follows the last colon is a grade only where it is
-// a number.
+// goldOf parses passages separated by spaces: ids, or DOCUMENT"QUOTE", each with or without a
+// :GRADE. The part after the last colon is a grade only if it is a number.
 func goldOf(text string) ([]Gold, error) {
 	var all []Gold
 	for text = strings.TrimSpace(text); text != ""; text = strings.TrimSpace(text) {
@@ -79,8 +76,8 @@ func goldOf(text string) ([]Gold, error) {
 	return all, nil
 }
 
-// nextGold takes an id off a text, or a document with a quote. A quotation mark
-// that is not closed is one of the id.
+// nextGold cuts an id, or a document with a quote, off a text. An unclosed quotation mark belongs
+// to the id.
 func nextGold(text string) (word, quote, rest string) {
 	end := strings.IndexAny(text+" ", " \t\n\r")
 	if at := strings.IndexByte(text[:end], '"'); at > 0 {
@@ -91,9 +88,8 @@ func nextGold(text string) (word, quote, rest string) {
 	return text[:end], "", text[end:]
 }
 
-// goldOfJSON reads a list of passages. Each is an id, a list of ids of which any
-// will do, or an object {"id": id or list, "quote": text, "grade": number}. A
-// passage alone needs no list.
+// goldOfJSON parses a list of passages. Each is an id, a list of ids of which any will do, or an
+// object {"id": id or list, "quote": text, "grade": number}. A single passage needs no list.
 func goldOfJSON(raw json.RawMessage) ([]Gold, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, nil
@@ -134,7 +130,7 @@ func goldOfJSON(raw json.RawMessage) ([]Gold, error) {
 	return all, nil
 }
 
-// idsOf reads an id or a list of them. Numbers stay as they are written.
+// idsOf parses an id or a list of ids. Numbers keep their spelling.
 func idsOf(raw json.RawMessage) ([]string, error) {
 	list := []json.RawMessage{raw}
 	if len(raw) > 0 && raw[0] == '[' {

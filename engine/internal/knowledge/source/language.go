@@ -11,27 +11,27 @@ import (
 	"github.com/abadojack/whatlanggo"
 )
 
-// This file says in which language texts are written, for reports about data.
+// This file detects the language of texts, for reports about data.
 //
-// It counts trigrams (Cavnar and Trenkle, "N-gram-based text categorization", 1994), as
-// whatlanggo implements it: 38 languages, and those that have a script of their own. Short
-// texts are hard: of English utterances with 20 letters or more it names the language of
-// half, 1 in 100 of them wrongly; shorter ones it does not judge. So a single text that
-// seems to be in another language means little, and Mix leaves out what is as rare as errors.
+// It counts trigrams (Cavnar and Trenkle, "N-gram-based text categorization", 1994), as implemented
+// by whatlanggo: 38 languages, and those that have a script of their own. Short texts are hard: of
+// English utterances with 20 letters or more it names the language of half, 1 in 100 of them
+// wrongly; it does not judge shorter ones. So a single text that seems to be in another language
+// means little, and Languages leaves out languages as rare as errors.
 //
-// It changes no answer: no stage, no rule and no search depends on it.
+// The file changes no answer: no stage, no rule and no search depends on it.
 
 const (
-	minLetters = 20   // below which trigrams say too little
-	minSigns   = 4    // the same for a script that one language alone is written in
-	longest    = 1024 // bytes of a text that are looked at
+	minLetters = 20   // trigrams of fewer letters say too little
+	minSigns   = 4    // the same for a script of a single language
+	longest    = 1024 // bytes of a text to look at
 )
 
-// reliable is the confidence from which on whatlanggo is believed.
+// reliable is the least confidence of whatlanggo to accept.
 const reliable = 0.9
 
-// spokenLanguages are the languages that are told apart. Each further one that is close to a
-// common one, such as Haitian Creole to French, costs texts of that one.
+// spokenLanguages are the languages to distinguish. Each one that is close to a common language,
+// such as Haitian Creole to French, loses some texts of the common one.
 var spokenLanguages = whatlanggo.Options{Whitelist: map[whatlanggo.Lang]bool{}}
 
 func init() {
@@ -47,11 +47,11 @@ func init() {
 	}
 }
 
-// shared are the scripts that several languages are written in.
+// shared lists the scripts of more than one language.
 var shared = []*unicode.RangeTable{unicode.Latin, unicode.Cyrillic, unicode.Arabic, unicode.Devanagari, unicode.Hebrew, unicode.Ethiopic}
 
-// Language returns the language of a text as ISO 639-1, such as "en"; empty where it is not
-// known well enough.
+// Language returns the language of a text as ISO 639-1, such as "en"; empty where the confidence is
+// too low.
 func Language(text string) string {
 	l, confidence := detect(cut(text), spokenLanguages)
 	if confidence < reliable {
@@ -71,12 +71,12 @@ func detect(text string, among whatlanggo.Options) (whatlanggo.Lang, float64) {
 		return found.Lang, 0
 	}
 	if found.Lang == whatlanggo.Cmn && kana(text) {
-		return whatlanggo.Jpn, 1 // whatlanggo goes by the commonest script alone
+		return whatlanggo.Jpn, 1 // whatlanggo looks at the commonest script only
 	}
 	return found.Lang, found.Confidence
 }
 
-// cut returns the beginning of a text, whole characters of it.
+// cut returns the beginning of a text, in whole characters.
 func cut(text string) string {
 	if len(text) <= longest {
 		return text
@@ -88,7 +88,7 @@ func cut(text string) string {
 	return text[:end]
 }
 
-// letters counts letters until there are enough of them.
+// letters counts letters, up to enough.
 func letters(text string, enough int) int {
 	n := 0
 	for _, r := range text {
@@ -101,7 +101,7 @@ func letters(text string, enough int) int {
 	return n
 }
 
-// kana reports whether a text has signs that Japanese alone is written in.
+// kana reports whether a text has characters that only Japanese uses.
 func kana(text string) bool {
 	for _, r := range text {
 		if unicode.In(r, unicode.Hiragana, unicode.Katakana) {
@@ -112,21 +112,21 @@ func kana(text string) bool {
 }
 
 const (
-	sampled = 1000 // texts that are looked at, drawn at random
-	rare    = 0.05 // the share below which a language may well be an error
+	sampled = 1000 // number of texts to look at, drawn at random
+	rare    = 0.05 // a language with a lower share may well be an error
 )
 
 // LanguageShare is a language with its share of the texts.
 type LanguageShare struct {
 	Language string  `json:"language"` // ISO 639-1
-	Share    float64 `json:"share"`    // of the texts whose language is known, 0 to 1
+	Share    float64 `json:"share"`    // of the texts with a known language, 0 to 1
 }
 
-// Languages returns the languages of texts, the commonest first; none where it is not known of
-// any. Of many texts it looks at 1,000, the same ones each time. A first pass weighs each
-// text's language by how sure it is; the second tells those languages apart that have 5 %
-// of that, which is easier, so that short texts count, too. Others are left out. Where each
-// text is too short to tell, the language is that of all of them together.
+// Languages returns the languages of texts, the commonest first; none if no text's is known. Of
+// many texts it looks at 1,000, the same ones each time. A first pass weighs each text's language
+// by its confidence; the second distinguishes only languages with 5 % of that weight, which is
+// easier, so that short texts count, too. It omits the others. If each text is too short, it judges
+// all texts together.
 func Languages(texts iter.Seq[string]) []LanguageShare {
 	sample := draw(texts)
 	among := spokenLanguages
@@ -155,7 +155,7 @@ func Languages(texts iter.Seq[string]) []LanguageShare {
 	return all
 }
 
-// count returns what share of the texts' weights each language has; rare ones are left out.
+// count returns each language's share of the weight of texts, without rare ones.
 func count(texts []string, among whatlanggo.Options, weight func(confidence float64) float64) map[whatlanggo.Lang]float64 {
 	counts, total := map[whatlanggo.Lang]float64{}, 0.
 	for _, text := range texts {
@@ -178,8 +178,8 @@ func count(texts []string, among whatlanggo.Options, weight func(confidence floa
 	return counts
 }
 
-// draw keeps some texts of any number, each as likely as another (Vitter's algorithm R,
-// "Random sampling with a reservoir", 1985).
+// draw keeps a uniform random sample of texts (Vitter's algorithm R, "Random sampling with a
+// reservoir", 1985).
 func draw(texts iter.Seq[string]) []string {
 	var kept []string
 	random := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // it is to be the same each time

@@ -16,10 +16,10 @@ import (
 // header maps the columns of a file whose first row names them to positions.
 type header struct {
 	names           []string
-	id, text, label int // -1: not there
+	id, text, label int // -1: no such column
 	context, gold   int
 	meta            []int
-	fields          []int // that are not mapped; nil: nobody wants to know
+	fields          []int // positions of unmapped columns; nil: not wanted
 	look            bool
 }
 
@@ -62,7 +62,7 @@ func (m Mapping) header(names []string) (header, error) {
 	return h, nil
 }
 
-// others are the names of the fields that rows have.
+// others returns the names of the unmapped columns.
 func (h header) others() []string {
 	all := make([]string, len(h.fields))
 	for to, i := range h.fields {
@@ -71,8 +71,8 @@ func (h header) others() []string {
 	return all
 }
 
-// position is that of a column which is given by its name or, where none has that name, by
-// its position from 1 on; -1: there is none, or none is given.
+// position returns the index of a column given by its name or, if no column has that name, by its
+// position from 1 on; -1: there is none, or none is given.
 func position(names []string, column string) int {
 	if column == "" {
 		return -1
@@ -98,7 +98,7 @@ func quoteAll(names []string) string {
 	return strings.Join(quoted, ", ")
 }
 
-// row makes a row of the fields of one that is written.
+// row makes a Row from the fields of a record.
 func (h *header) row(line int, fields []string) (row Row) {
 	row.Line = line
 	if len(fields) != len(h.names) {
@@ -136,19 +136,19 @@ func (h *header) row(line int, fields []string) (row Row) {
 	return row
 }
 
-// object maps the members of rows that are objects, which may lack any of them.
+// object maps the members of rows that are objects, any of which may be missing.
 type object struct {
 	id, text, label, context, gold column
-	meta                           []column // empty where all others are metadata
-	all                            bool     // they are
+	meta                           []column // columns kept as metadata; empty if all is set
+	all                            bool     // all unmapped members are metadata
 	fields, look                   bool
-	found                          bool // a row had the column with the text
+	found                          bool // some row had the column with the text
 
 	columns []string // of the rows so far
 	known   map[string]bool
 }
 
-// column is a column that is mapped: a member, or a path into one.
+// column is a mapped column: a member, or a path into one.
 type column struct {
 	name string
 	path rows.JSONPath
@@ -173,8 +173,8 @@ func columnOf(name string) column {
 	return c
 }
 
-// of returns the value of a column, and the member that is nothing but that value; -1: it
-// is a part of one, or there is none.
+// of returns the value of a column, and the index of the member with exactly that value; -1: the
+// value is a part of a member, or there is none.
 func (c column) of(row []Field) (value any, member int) {
 	if c.name == "" {
 		return nil, -1
@@ -195,7 +195,7 @@ func (c column) of(row []Field) (value any, member int) {
 	return nil, -1
 }
 
-// row makes a row of members: strings, numbers and booleans, or all of them as JSON.
+// row makes a Row from members: either strings, numbers and booleans, or all of them as JSON.
 func (o *object) row(line int, members []Field) Row {
 	row := Row{Line: line}
 	taken := [5]int{}
@@ -255,11 +255,11 @@ func (o *object) row(line int, members []Field) Row {
 	return row
 }
 
-// maxColumns is how many columns are remembered of rows that each have columns of their own.
+// maxColumns is how many columns are remembered if each row has columns of its own.
 const maxColumns = 10_000
 
-// textOf is a value as text: a string or, where they may stand for one, a number as it is
-// written: an id may have more digits than a float64.
+// textOf returns a value as text: a string or, with numbers, a number as it is spelt: an id may
+// have more digits than a float64.
 func textOf(value any, numbers bool) (text string, ok bool) {
 	switch v := value.(type) {
 	case nil:
@@ -281,11 +281,11 @@ func textOf(value any, numbers bool) (text string, ok bool) {
 	return "", false
 }
 
-// ErrSeveralLabels says that the label of a row is a list of several.
+// ErrSeveralLabels says that a row has a list of several labels.
 var ErrSeveralLabels = errors.New("several labels")
 
-// labelOf is the label in a value: a text, a number, or a list of one of them. An error of the row
-// before it stays.
+// labelOf returns the label in a value: a text, a number, or a list of one of them. It keeps an
+// earlier error of the row.
 func labelOf(name string, value any, before error) (string, error) {
 	if list, ok := value.(json.RawMessage); ok && list[0] == '[' {
 		all, err := rows.JSONMembers(nil, list, true)
@@ -305,7 +305,7 @@ func labelOf(name string, value any, before error) (string, error) {
 	return text, before
 }
 
-// goldOfAny reads the passages in a value.
+// goldOfAny parses the passages in a value.
 func goldOfAny(value any) ([]Gold, error) {
 	switch v := value.(type) {
 	case json.RawMessage:
@@ -318,7 +318,7 @@ func goldOfAny(value any) ([]Gold, error) {
 	return nil, nil
 }
 
-// metaOf is a value as metadata: a string, a float64 or a bool; nil where it is none of them.
+// metaOf returns a value as metadata: a string, a float64 or a bool; nil for any other value.
 func metaOf(value any) (any, error) {
 	switch v := value.(type) {
 	case string, bool:
@@ -336,7 +336,7 @@ func metaOf(value any) (any, error) {
 	return nil, nil
 }
 
-// decoded is the value of a Field: of JSON, what is not nested is decoded.
+// decoded returns the value of a Field, and decodes JSON unless it is nested.
 func decoded(value any) any {
 	raw, ok := value.(json.RawMessage)
 	if !ok {

@@ -23,23 +23,23 @@ import (
 // HashBytes is the length of a row's Hash.
 const HashBytes = 16
 
-// Hash is that of what the row says: text, label, metadata and context.
+// Hash returns the hash of the row's content: text, label, metadata and context.
 func (r Row) Hash() []byte {
 	parts := []any{r.Text, r.Label, r.Meta}
-	if r.Context != "" { // entries without one keep the hash that they always had
+	if r.Context != "" { // keeps the hash of entries from before there were contexts
 		parts = append(parts, r.Context)
 	}
 	content, err := json.Marshal(parts)
 	if err != nil {
-		panic(err) // strings, numbers and booleans always encode
+		panic(err) // cannot happen: strings, numbers and booleans always encode
 	}
 	sum := sha256.Sum256(content)
 	return sum[:HashBytes]
 }
 
-// EntryID is the id that a row with this hash has in a knowledge: its own or, where it has none,
-// one that follows from its content, so that adding or removing rows elsewhere does not rename
-// it. Equal rows are counted: taken are the ids of the rows before.
+// EntryID returns the id of a row with this hash in a knowledge: its own or, without one, an id
+// derived from its content, so that adding or removing other rows does not rename it. Equal rows
+// are numbered: taken has the ids of the rows before.
 func EntryID[T any](r Row, hash []byte, taken map[string]T) string {
 	if r.ID != "" {
 		return r.ID
@@ -54,26 +54,26 @@ func EntryID[T any](r Row, hash []byte, taken map[string]T) string {
 	}
 }
 
-// file is one file of a source, or standard input.
+// file reads one file of a source, or standard input.
 type file struct {
 	path        string
-	form        Form // as given and found out
+	form        Form // given or detected
 	compression string
 	mapping     Mapping
-	patient     bool       // it is a regular file, which can be read ahead, and again
-	text        *rows.Text // nil: it is no text
+	patient     bool       // a regular file, which can be read ahead, and again
+	text        *rows.Text // nil: a binary format
 
 	next    func() (Row, error)
 	columns func() []string
-	unnamed []string   // columns that the header has no name for
-	fields  []string   // names of Row.Fields in each row; nil: none, or rows differ
-	lines   func() int // so far
+	unnamed []string   // names given to columns without a name in the header
+	fields  []string   // names of Row.Fields in each row; nil: none, or they differ
+	lines   func() int // returns the number of lines so far
 	digest  func() (string, error)
 	close   func() error
 }
 
-// openFile opens a file, or stdin where path is "-", and adds to read the bytes that are read
-// of it.
+// openFile opens a file, or stdin where path is "-". It adds the number of bytes that it reads to
+// read.
 func openFile(path string, form Form, m Mapping, stdin io.Reader, read *atomic.Int64) (*file, error) {
 	f := &file{path: path, form: form, mapping: m, close: func() error { return nil }}
 	if f.form.Format == "" {
@@ -106,7 +106,7 @@ func openFile(path string, form Form, m Mapping, stdin io.Reader, read *atomic.I
 	return f, nil
 }
 
-// counter counts what is written to it.
+// counter counts the bytes written to it.
 type counter struct{ n *atomic.Int64 }
 
 func (c counter) Write(p []byte) (int, error) {
@@ -114,7 +114,7 @@ func (c counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// notes say what was found out and may be wrong.
+// notes says what was detected and may be wrong.
 func (f *file) notes() []string {
 	if f.text == nil || !f.text.Guessed() {
 		return nil
@@ -126,8 +126,8 @@ func (f *file) errorAt(line int, err error) error {
 	return &FileError{Path: f.path, Line: line, Column: 1, Err: err}
 }
 
-// IsGlob reports whether a path stands for several files. A file that has such a name is
-// itself.
+// IsGlob reports whether a path is a pattern of several files. An existing file with such a name is
+// no pattern.
 func IsGlob(path string) bool {
 	if path == "-" || !strings.ContainsAny(path, "*?[{") {
 		return false
@@ -136,7 +136,7 @@ func IsGlob(path string) bool {
 	return err != nil
 }
 
-// Files are the files that a path stands for, sorted: of a glob all that match.
+// Files returns the file of a path or, for a glob, all matching files, sorted.
 func Files(path string) ([]string, error) {
 	if !IsGlob(path) {
 		return []string{path}, nil
@@ -152,14 +152,13 @@ func Files(path string) ([]string, error) {
 	return files, nil
 }
 
-// Regular reports whether a path stands for regular files alone, which can be read more than
-// once.
+// Regular reports whether a path names only regular files, which can be read more than once.
 func Regular(path string) bool {
 	files, err := Files(path)
 	return err == nil && path != "-" && sizeOf(files) >= 0
 }
 
-// sizeOf is how large files are together; -1: one of them is no regular file.
+// sizeOf returns the total size of files in bytes; -1: one of them is no regular file.
 func sizeOf(files []string) (size int64) {
 	for _, path := range files {
 		info, err := os.Stat(path)
@@ -171,8 +170,8 @@ func sizeOf(files []string) (size int64) {
 	return size
 }
 
-// Digest is what Reader.Digest gives at the end of a source, without parsing it; empty for
-// standard input and pipes, which can be read only once.
+// Digest computes the final Reader.Digest of a source without parsing it; empty for standard input
+// and pipes, which can be read only once.
 func Digest(path string) (string, error) {
 	if path == "-" {
 		return "", nil
@@ -193,7 +192,7 @@ func Digest(path string) (string, error) {
 	return digestOf(digests), nil
 }
 
-// fileDigest is the hash of a regular file.
+// fileDigest returns the hash of a regular file; empty for others.
 func fileDigest(path string) (string, error) {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return "", err
@@ -212,13 +211,13 @@ func hashOf(in io.Reader) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
-// digestOf identifies what the files of a glob hold, by the digests of each.
+// digestOf combines the digests of a glob's files.
 func digestOf(digests []string) string {
 	sum := sha256.Sum256([]byte(strings.Join(digests, "\n")))
 	return hex.EncodeToString(sum[:])
 }
 
-// Shares reports whether two parts of the same rows have any in common.
+// Shares reports whether two parts of the same rows may have rows in common.
 func (f Form) Shares(other Form) bool {
 	if f.Where[0] == other.Where[0] && f.Where[1] != other.Where[1] || f.Sheet != "" && other.Sheet != "" && f.Sheet != other.Sheet {
 		return false
@@ -233,35 +232,35 @@ func (f Form) Shares(other Form) bool {
 	return max(a[0], b[0]) < min(a[1], b[1])
 }
 
-// in reports whether the row of a text belongs to a part. Texts that differ
-// in case and white space alone fall into the same part.
+// in reports whether a text belongs to a part. Texts that differ only in case and white space
+// belong to the same part.
 func in(part [2]float64, text string) bool {
 	from, to := part[0], part[1]
 	sum := sha256.Sum256([]byte(strings.ToLower(spaced(text))))
-	at := float64(binary.BigEndian.Uint64(sum[:])>>11) / (1 << 53) // below 1, exactly
+	at := float64(binary.BigEndian.Uint64(sum[:])>>11) / (1 << 53) // always below 1
 	return from <= at && at < to
 }
 
 // Reader reads the rows of one source.
 type Reader struct {
 	path    string
-	files   []string // a glob's; nil: the source is one file or standard input
+	files   []string // of a glob; nil: the source is one file or standard input
 	form    Form
 	mapping Mapping
 
-	at      *file // the one that is read
-	opened  int   // how many of the files have been opened
-	before  []int // lines of the files before each one that has been opened
+	at      *file // the current file
+	opened  int   // number of files opened
+	before  []int // for each opened file, the number of lines in the files before it
 	columns []string
-	digests []string // of the files before it
+	digests []string // of the files before the current one
 
-	size int64 // of all files, in bytes; -1: not known
+	size int64 // of all files, in bytes; -1: unknown
 	read atomic.Int64
 }
 
-// Open opens a file, all files of a glob in the order of their names, or stdin where path is
-// "-". Of each file the beginning is read, so that one that cannot be read is known before
-// anything is made of the others.
+// Open opens a file, all files of a glob in the order of their names, or stdin where path is "-".
+// It reads the beginning of each file, so that an unreadable file is reported before any row of the
+// others is used.
 func Open(path string, f Form, m Mapping, stdin io.Reader) (*Reader, error) {
 	r := &Reader{path: path, form: f, mapping: m, before: []int{0}}
 	if path == "-" {
@@ -288,7 +287,7 @@ func Open(path string, f Form, m Mapping, stdin io.Reader) (*Reader, error) {
 	if err := r.open(files[0], nil); err != nil {
 		return nil, err
 	}
-	if r.at.form.Format == XLSX { // which is unpacked before its first row is read
+	if r.at.form.Format == XLSX { // unpacked before its first row is read
 		r.size = -1
 	}
 	return r, nil
@@ -327,7 +326,7 @@ func (r *Reader) Next() (Row, error) {
 	}
 }
 
-// Place is Row.Place of the row on a line, which has been read.
+// Place returns Row.Place of an earlier row by its line in the source.
 func (r *Reader) Place(line int) (file string, n int) {
 	if r.files == nil {
 		return "", line
@@ -337,7 +336,7 @@ func (r *Reader) Place(line int) (file string, n int) {
 	return r.files[i], line - r.before[i]
 }
 
-// turn closes a file that has been read, and opens the next one.
+// turn closes the current file at its end, and opens the next one.
 func (r *Reader) turn() error {
 	r.columns = merged(r.columns, r.at.columns())
 	before := r.before[r.opened-1] + r.at.lines()
@@ -353,15 +352,15 @@ func (r *Reader) turn() error {
 	return r.open(r.files[r.opened], nil)
 }
 
-// Columns are the names of the columns, in the file's order; of JSON those of the rows so
-// far, and of a glob those of the files so far.
+// Columns returns the names of the columns, in the file's order; for JSON, of the rows so far; for
+// a glob, of the files so far.
 func (r *Reader) Columns() []string { return merged(r.columns, r.at.columns()) }
 
-// Fields are the names that Row.Fields has in each row that can be read; false: that is not
-// known before all rows have been read, as of JSON and of several files.
+// Fields returns the names of Row.Fields, the same in each valid row; false: they are unknown
+// before all rows have been read, as with JSON or several files.
 func (r *Reader) Fields() ([]string, bool) { return r.at.fields, r.files == nil && r.at.fields != nil }
 
-// Form is how the file that is read now is written, as it was given and found out.
+// Form returns how the current file is written, as given and detected.
 func (r *Reader) Form() Form {
 	f := r.at.form
 	if text := r.at.text; f.Encoding == "" && text != nil && text.Encoding() != "utf-8" {
@@ -370,23 +369,23 @@ func (r *Reader) Form() Form {
 	return f
 }
 
-// Notes say what was found out of the file that is read now and may be wrong, a sentence each.
+// Notes says what was detected in the current file and may be wrong, a sentence each.
 func (r *Reader) Notes() []string { return r.at.notes() }
 
-// Progress is how many bytes have been read of the files as they lie on disk, and how many
-// there are; -1: that is not known. It may be called at any time by any goroutine.
+// Progress returns how many bytes of the files on disk have been read, and their total size; -1:
+// the size is unknown. Any goroutine may call it at any time.
 func (r *Reader) Progress() (read, size int64) {
 	if read = r.read.Load(); r.size >= 0 {
-		read = min(read, r.size) // of some files, parts are read twice
+		read = min(read, r.size) // parts of some files are read twice
 	}
 	return read, r.size
 }
 
-// Digest identifies what has been read so far; at the end, the whole content.
+// Digest identifies the content read so far; at the end, the whole content.
 func (r *Reader) Digest() string {
 	digest, err := r.at.digest()
 	if err != nil {
-		digest = err.Error() // it is no content's
+		digest = err.Error() // matches the digest of no content
 	}
 	if r.files == nil {
 		return digest
@@ -394,10 +393,10 @@ func (r *Reader) Digest() string {
 	return digestOf(append(r.digests[:len(r.digests):len(r.digests)], digest))
 }
 
-// Close closes the source.
+// Close closes the current file.
 func (r *Reader) Close() error { return r.at.close() }
 
-// merged are names with those of more that are not among them.
+// merged returns names, and those of more that are not in it.
 func merged(names, more []string) []string {
 	if len(names) == 0 {
 		return more

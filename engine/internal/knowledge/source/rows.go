@@ -14,11 +14,11 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// missing is the error of a file that has no column with the text. It proposes the mapping
-// that would probably work.
+// missing returns the error of a file without the column of the text. It proposes a mapping that
+// would probably work.
 func (f *file) missing(names []string) error {
 	guess := byName(names)
-	if f.patient { // it can be looked at once more
+	if f.patient { // it can be read again
 		if seen, err := Sniff(f.path, f.form); err == nil && seen.Rows > 0 {
 			guess = Guess(seen)
 			var found []string
@@ -50,7 +50,7 @@ func (f *file) missing(names []string) error {
 	return fmt.Errorf("there is no column %q; the columns are %s. %s", f.mapping.Text, quoteAll(names), strings.Join(advice, ". "))
 }
 
-// Flags are the flags of a command that give a mapping.
+// Flags returns the command-line flags that give the mapping.
 func (m Mapping) Flags() string {
 	return m.written(cmp.Or(m.Flag, "--column")+" %s=%s", " ", func(name string) string {
 		if strings.ContainsAny(name, " \t\n'\"\\$`*?[]{}()<>|&;!#~") {
@@ -60,7 +60,7 @@ func (m Mapping) Flags() string {
 	})
 }
 
-// arguments are the arguments of a block that give a mapping.
+// arguments returns the arguments of a block that give the mapping.
 func (m Mapping) arguments() string {
 	return m.written("%s = %s", ", ", func(name string) string { return fmt.Sprintf("%q", name) })
 }
@@ -75,50 +75,49 @@ func (m Mapping) written(format, between string, quote func(string) string) stri
 	return strings.Join(all, between)
 }
 
-// MaxRow is the length in bytes above which a row is refused.
+// MaxRow is the most bytes of a row that is accepted.
 const MaxRow = rows.MaxLine
 
-// Mapping says which column means what. A column is named by its name or by its position
-// ("2" is the second); in JSON also by a path that leads to it, such as "data.utterance"
-// or "turns[0].text".
+// Mapping says which column means what. It refers to a column by its name or by its position ("2"
+// is the second); in JSON also by a path, such as "data.utterance" or "turns[0].text".
 type Mapping struct {
-	ID, Text, Label string   // rows without ID or Label are fine
+	ID, Text, Label string   // ID and Label may be absent
 	Context         string   // column of the texts' contexts; empty: none
 	Gold            string   // column of the gold passages; empty: none
 	Meta            []string // columns kept as metadata; nil: all others
-	Fields          bool     // Row.Fields is filled
-	Flag            string   // of a command line, that gives columns; empty: --column
+	Fields          bool     // fill Row.Fields
+	Flag            string   // command-line flag that gives columns; empty: --column
 
-	look bool // rows need no text: nothing is mapped, and it is looked at what there is
+	look bool // rows need no text and are not mapped: a look at the columns
 }
 
 // Row is one row of a source.
 type Row struct {
-	// Line is where it starts; 1 is the first line. It names the row among those of the
-	// source: in a glob, lines are counted through all files. Place says the line of the file.
+	// Line is the line on which the row starts, from 1. It identifies the row in the source: a glob
+	// counts the lines of all its files. Place returns the line in the file.
 	Line    int
-	File    string // in which file of a glob it stands; empty: the source is one file
+	File    string // file of a glob that has the row; empty: the source is one file
 	ID      string // empty: the row has none
 	Text    string
 	Label   string
-	Context string    // says where the text stands; empty: nothing
-	Gold    []Gold    // what should be found for it; nil: that is not known
-	Trace   sdk.Trace // of a request that it came with; zero: none
+	Context string    // says where the text stands; may be empty
+	Gold    []Gold    // passages that a search should find; nil: unknown
+	Trace   sdk.Trace // of the request that brought the row; zero: none
 	Meta    sdk.Meta
-	// Fields are the columns that are not mapped to ID, Text or Label, in the file's order, if
-	// the Mapping asks for them.
+	// Fields are the columns that are not mapped to ID, Text or Label, in the file's order, if the
+	// Mapping asks for them.
 	Fields []Field
-	Err    error // set: the row cannot be used
+	Err    error // not nil: the row is unusable
 
-	before int  // lines of the files before this one
-	out    bool // Form.Where leaves it out
+	before int  // number of lines in the files before this one
+	out    bool // Form.Where excludes it
 }
 
-// Place is the file of a glob in which the row stands, and the line of that file. The file
-// is empty where the source is one.
+// Place returns the file of a glob that has the row, and the line in that file. The file is empty
+// if the source is one file.
 func (r Row) Place() (file string, line int) { return r.File, r.Line - r.before }
 
-// At returns the row with another Place: one that has travelled does not know its own.
+// At returns the row with another Place: a row from another process does not know its own.
 func (r Row) At(file string, line int) Row {
 	r.File, r.before = file, r.Line-line
 	return r
@@ -127,14 +126,14 @@ func (r Row) At(file string, line int) Row {
 // Field is a column of a row.
 type Field struct {
 	Name  string
-	Value any // string, json.Number, bool, nil, or json.RawMessage of what is nested
+	Value any // string, json.Number, bool, nil, or json.RawMessage if nested
 }
 
-// FileError says that a whole file cannot be read.
+// FileError says that a whole file is unreadable.
 type FileError struct {
 	Path         string
 	Line, Column int
-	Err          error // what is wrong and what to do
+	Err          error // the problem and its remedy
 }
 
 func (e *FileError) Error() string {
@@ -142,7 +141,7 @@ func (e *FileError) Error() string {
 }
 func (e *FileError) Unwrap() error { return e.Err }
 
-// check sets the error of a row that was parsed and cannot be used.
+// check sets the error of a parsed row that is unusable.
 func check(row *Row) {
 	switch {
 	case row.Err != nil:
@@ -155,7 +154,7 @@ func check(row *Row) {
 
 var errNotUTF8 = rows.ErrNotUTF8
 
-// startCells makes rows of records whose first one may name the columns.
+// startCells prepares a file of records for reading; the first record may name the columns.
 func (f *file) startCells(first rows.Record, next func() (rows.Record, error)) error {
 	names := make([]string, len(first.Fields))
 	headed := f.form.Header == nil || *f.form.Header
@@ -205,16 +204,16 @@ func (f *file) startCells(first rows.Record, next func() (rows.Record, error)) e
 	return nil
 }
 
-// noWhere is the error of a file without the column that Form.Where names.
+// noWhere returns the error of a file without the column that Form.Where names.
 func (f *file) noWhere(names []string) error {
 	return fmt.Errorf("there is no column %q, which where names; the columns are %s", f.form.Where[0], quoteAll(names))
 }
 
-// firstRows is how many rows of objects are looked at for the column with the text.
+// firstRows is how many objects may lack the column of the text before the file is refused.
 const firstRows = 20
 
-// startObjects makes rows of objects or, where arrays says so, of arrays. A file none of
-// whose first rows has a text is refused with advice, rather than all of its rows.
+// startObjects prepares a file of objects or, with arrays, of arrays for reading. If no text is in
+// the first rows, it refuses the file with advice, instead of each row.
 func (f *file) startObjects(next func() (rows.JSONRow, error), arrays bool) error {
 	var members []rows.JSONMember
 	var fields []Field
@@ -234,8 +233,8 @@ func (f *file) startObjects(next func() (rows.JSONRow, error), arrays bool) erro
 	})
 }
 
-// startFields makes rows of the fields that next returns with their line, or with what is
-// wrong with that row.
+// startFields prepares a file for reading from a function that returns the line and the fields of a
+// row, or why that row is invalid.
 func (f *file) startFields(next func() (line int, fields []Field, invalid, err error)) error {
 	o, where := f.mapping.object(), columnOf(f.form.Where[0])
 	f.columns = func() []string { return slices.Clip(o.columns) }

@@ -17,8 +17,8 @@ import (
 	"github.com/racflow/racflow/engine/internal/knowledge/rows"
 )
 
-// tableOf is the format of a file that is read at any place and not as a stream; empty: it is
-// text. Its name says so, or how it begins.
+// tableOf returns the format of a file that needs random access; empty: it is a stream of text. The
+// name or the first bytes of the file tell.
 func tableOf(f Format, in *os.File) Format {
 	var head [4]byte
 	n, _ := in.ReadAt(head[:], 0)
@@ -36,7 +36,7 @@ func tableOf(f Format, in *os.File) Format {
 	return ""
 }
 
-// at counts what is read at any place.
+// at counts the bytes of random reads.
 type at struct {
 	in io.ReaderAt
 	n  *atomic.Int64
@@ -48,7 +48,7 @@ func (a at) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// startTable makes a Parquet file or a workbook ready to return rows.
+// startTable prepares a Parquet file or a workbook for reading.
 func (f *file) startTable(in *os.File, read *atomic.Int64) error {
 	info, err := in.Stat()
 	if err != nil {
@@ -71,7 +71,7 @@ func (f *file) startTable(in *os.File, read *atomic.Int64) error {
 	return f.startWorkbook(in, size, read)
 }
 
-// startParquet makes the rows of a Parquet file objects, since their values may be nested.
+// startParquet reads the rows of a Parquet file as objects, since their values may be nested.
 func (f *file) startParquet(in io.ReaderAt, size int64) error {
 	p, err := rows.OpenParquet(in, size)
 	if err != nil {
@@ -94,7 +94,7 @@ func (f *file) startParquet(in io.ReaderAt, size int64) error {
 	return err
 }
 
-// position is that of the column with the text, or of the one that a path to it begins with.
+// position returns the index of the column with the text, or of the column in which its path begins.
 func (m Mapping) position(names []string) int {
 	if i := position(names, m.Text); i >= 0 {
 		return i
@@ -102,13 +102,13 @@ func (m Mapping) position(names []string) int {
 	return slices.Index(names, columnOf(m.Text).path.First())
 }
 
-// startWorkbook makes the cells of a sheet rows.
+// startWorkbook reads the cells of a sheet as rows.
 func (f *file) startWorkbook(in io.ReaderAt, size int64, read *atomic.Int64) error {
 	w, err := rows.OpenWorkbook(in, size, f.form.Sheet)
 	if err != nil {
 		return f.errorAt(1, err)
 	}
-	read.Add(size) // it is unpacked as a whole
+	read.Add(size) // all of it: the workbook is unpacked as a whole
 	f.form.Sheet = w.Sheet()
 	w.Skip(f.form.HeaderRow - 1)
 	f.lines, f.close = w.Row, both(w.Close, f.close)
@@ -124,12 +124,12 @@ func (f *file) startWorkbook(in io.ReaderAt, size int64, read *atomic.Int64) err
 	return f.startCells(first, next)
 }
 
-// both closes a file after what reads it.
+// both closes a reader, then its file.
 func both(first, then func() error) func() error {
 	return func() error { return errors.Join(first(), then()) }
 }
 
-// Sheets are the names of the sheets of a workbook.
+// Sheets returns the names of a workbook's sheets.
 func Sheets(path string) ([]string, error) {
 	in, err := os.Open(path)
 	if err != nil {
@@ -148,7 +148,7 @@ func Sheets(path string) ([]string, error) {
 	return w.Sheets(), nil
 }
 
-// start makes a text ready to return rows.
+// start prepares a text for reading.
 func (f *file) start(in *bufio.Reader) error {
 	_, err := in.Peek(1)
 	if errors.Is(err, io.EOF) {
@@ -185,8 +185,8 @@ func (f *file) start(in *bufio.Reader) error {
 	return f.errorAt(1, fmt.Errorf("unknown format %q: use tsv, csv, jsonl, json, parquet or xlsx", f.form.Format))
 }
 
-// head is how a text begins, up to a line end if there is more of it, and which byte ends
-// lines. Of standard input, which may be slow, it is the first line.
+// head returns the beginning of a text, up to a line end if the text is longer, and the byte that
+// ends lines. For standard input, which may be slow, it returns the first line.
 func (f *file) head() (head []byte, end byte, err error) {
 	for n := 1; ; n = f.text.Buffered() + 1 {
 		head, err = f.text.Peek(min(n, rows.BufferSize))
@@ -194,7 +194,7 @@ func (f *file) head() (head []byte, end byte, err error) {
 			head, err = f.text.Peek(f.text.Buffered())
 		}
 		first := bytes.IndexAny(head, "\r\n")
-		ended := first >= 0 && (head[first] == '\n' || first < len(head)-1) // else a newline may follow
+		ended := first >= 0 && (head[first] == '\n' || first < len(head)-1) // after a final \r, a \n may follow
 		switch {
 		case err == nil && len(head) < rows.BufferSize && (f.patient || !ended):
 			continue
@@ -217,8 +217,8 @@ func (f *file) head() (head []byte, end byte, err error) {
 	}
 }
 
-// formOf is the format of a text; empty: it is delimited in some way. Rows of JSON that have
-// the name of a file with one array, and the reverse, are read as what they are.
+// formOf returns the format of a text; empty: it is delimited. The content decides between JSON
+// Lines and a JSON array, whichever of the two the file's name says.
 func formOf(format Format, head []byte) Format {
 	text := bytes.TrimLeft(head, " \t\r\n")
 	if format != "" && format != JSON && format != JSONL || len(text) == 0 {
@@ -237,7 +237,7 @@ func formOf(format Format, head []byte) Format {
 	return cmp.Or(format, TSV)
 }
 
-// startDelimited finds out how fields are separated, where that is not given.
+// startDelimited detects how fields are separated, unless that is given.
 func (f *file) startDelimited(head []byte, end byte) error {
 	skipped := max(f.form.HeaderRow-1, 0)
 	if d := separator(head, end); d != "" {
@@ -268,7 +268,7 @@ func (f *file) startDelimited(head []byte, end byte) error {
 	return f.startCells(first, records.Next)
 }
 
-// separator is the delimiter that a first line as Excel knows it names, such as sep=; on a line of its own.
+// separator returns the delimiter in a first line that Excel understands, such as sep=; on a line of its own.
 func separator(head []byte, end byte) string {
 	first, _, _ := bytes.Cut(head, []byte{end})
 	d, ok := strings.CutPrefix(strings.ToLower(strings.Trim(string(first), "\"\r\n")), "sep=")
@@ -278,7 +278,7 @@ func separator(head []byte, end byte) string {
 	return d
 }
 
-// style is how fields are separated and quoted.
+// style returns how fields are separated and quoted.
 func (f *file) style(head []byte, end byte) (rows.Style, error) {
 	quote := []byte(`"`)
 	if f.form.Quote == NoQuote {
@@ -292,7 +292,7 @@ func (f *file) style(head []byte, end byte) (rows.Style, error) {
 	of := func(delimiter string) rows.Style {
 		s := rows.Style{Delimiter: []byte(delimiter), Quote: quote}
 		if delimiter == "\t" && f.form.Quote == "" && f.form.Format == TSV {
-			s.Quote = nil // it never has been quoted
+			s.Quote = nil // TSV has never been quoted by default
 		}
 		return s
 	}
@@ -307,14 +307,14 @@ func (f *file) style(head []byte, end byte) (rows.Style, error) {
 	return rows.DetectStyle(head, end, of(","), of(";"), of("\t"), of("|")), nil
 }
 
-// checkDecoded refuses a row with characters that are none in the file's encoding.
+// checkDecoded refuses a row with bytes that are invalid in the file's encoding.
 func (f *file) checkDecoded(row *Row) {
 	if f.text != nil && f.text.Lossy() && row.Err == nil && strings.ContainsRune(row.ID+row.Text+row.Label+row.Context, utf8.RuneError) {
 		row.Err = fmt.Errorf("it is not valid %s: mend it, or name another encoding", f.text.Encoding())
 	}
 }
 
-// failed is the error of a file that cannot be read to its end.
+// failed returns the error of a file that cannot be read to its end.
 func (f *file) failed(err error) error {
 	if errors.Is(err, io.EOF) {
 		return err

@@ -21,49 +21,48 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// pluginsVariable lists folders of plugins that are being developed, as PATH lists programs.
+// pluginsVariable lists folders of plugins under development, as PATH lists programs.
 const pluginsVariable = "RACFLOW_PLUGINS"
 
-// Kinds are all kinds of stages, in the order in which data meets them.
+// Kinds lists all kinds of stages, in the order of the data flow.
 var Kinds = []sdk.Kind{
 	sdk.KindChunk, sdk.KindEnrich, sdk.KindEmbed, sdk.KindStore, sdk.KindRerank, sdk.KindPrompt, sdk.KindSample, sdk.KindElect,
 }
 
-// Catalog knows the built-in stages, and those of third parties' plugins: of the ones that are
-// being developed, and of those that a file requires, for the file that Require was called for.
+// Catalog describes the built-in stages, and those of third-party plugins: plugins under
+// development, and those required by the file that Require was called for.
 type Catalog struct {
 	*shared
 	required []plugin.Requirement
 	locked   *plugin.Lock
-	unlocked error // why there is no lock
+	unlocked error // why the lock cannot be read
 
 	mu       sync.Mutex
 	resolved map[string]*resolved // by the plugin's name
 }
 
-// shared is what the catalogs of all files have.
+// shared is the part that the catalogs of all files share.
 type shared struct {
 	ctx         context.Context
 	host        *host.Host
 	builtin     []sdk.Stage
-	dirs        []string // that may hold plugins which are being developed
+	dirs        []string // folders of plugins under development
 	development []program.Program
 	store       *registry.Store
 
 	mu     sync.Mutex
-	failed map[string]error // by the program's path and hash: why it could not be asked
+	failed map[string]error // why a program failed to describe itself, by its path and hash
 }
 
-// Folders are the folders in which racflow looks for plugins that are being developed: those
-// given, and those of RACFLOW_PLUGINS.
+// Folders returns the folders of plugins under development: the given ones, and those of
+// RACFLOW_PLUGINS.
 func Folders(given []string) []string {
 	dirs := slices.Concat(given, filepath.SplitList(os.Getenv(pluginsVariable)))
 	return slices.DeleteFunc(dirs, func(dir string) bool { return dir == "" })
 }
 
-// New looks for plugins that are being developed: in folders, and those that their author
-// installed. Until ctx ends, h asks them for their stages. Without a host there are only
-// built-in stages.
+// New finds plugins under development: in folders, and those that their author installed. Until ctx
+// ends, h asks them for their stages. Without a host, the catalog has only built-in stages.
 func New(ctx context.Context, h *host.Host, builtin []sdk.Stage, dirs []string) (*Catalog, error) {
 	s := &shared{ctx: ctx, host: h, builtin: builtin, dirs: dirs, failed: map[string]error{}}
 	if h != nil {
@@ -77,7 +76,7 @@ func New(ctx context.Context, h *host.Host, builtin []sdk.Stage, dirs []string) 
 		}
 		s.development = append(given, linked...)
 		if s.store, err = registry.OpenStore(""); err != nil {
-			s.store = nil // a user without a home: nothing is installed
+			s.store = nil // a user without a home has nothing installed
 		}
 	}
 	return &Catalog{shared: s, locked: &plugin.Lock{}, resolved: map[string]*resolved{}}, nil
@@ -101,8 +100,8 @@ func (c *Catalog) For(dir string, required []plugin.Requirement) *Catalog {
 	return own
 }
 
-// Stage implements pipeline.Catalog. A third party's stage is PLUGIN/STAGE. A plugin that is
-// being developed is started once to say what it offers; a locked one is not started.
+// Stage implements pipeline.Catalog. A third party's stage is PLUGIN/STAGE. It starts a plugin
+// under development once to learn its stages; it does not start a locked one.
 func (c *Catalog) Stage(kind sdk.Kind, use string) (sdk.Stage, bool) {
 	stages, name := c.builtin, use
 	if plugin, stage, third := strings.Cut(use, "/"); third {
@@ -115,8 +114,8 @@ func (c *Catalog) Stage(kind sdk.Kind, use string) (sdk.Stage, bool) {
 	return stages[i], true
 }
 
-// Uses implements pipeline.Catalog. It starts nothing: of plugins that are being developed it
-// lists the stages of those that have been asked before.
+// Uses implements pipeline.Catalog. It starts nothing: of plugins under development it lists only
+// those that have been asked before.
 func (c *Catalog) Uses(kind sdk.Kind) []string {
 	var uses []string
 	for _, s := range c.builtin {
@@ -134,7 +133,7 @@ func (c *Catalog) Uses(kind sdk.Kind) []string {
 	return uses
 }
 
-// names are the plugins that there are, in the order in which they are found.
+// names returns the names of all plugins, in the order in which they are found.
 func (c *Catalog) names() []string {
 	var all []string
 	add := func(name string) {
@@ -151,8 +150,8 @@ func (c *Catalog) names() []string {
 	return all
 }
 
-// Program implements pipeline.Programs: it returns the program of a third party's stage; nil
-// for a built-in one, and where there is no program that may be started.
+// Program implements pipeline.Programs: it returns the program of a third party's stage; nil for a
+// built-in one, and if no program may be started.
 func (c *Catalog) Program(use string) *program.Program {
 	name, _, third := strings.Cut(use, "/")
 	if !third {
@@ -166,8 +165,8 @@ func (c *Catalog) Program(use string) *program.Program {
 	return &p
 }
 
-// Validate implements pipeline.Validator. A third party's program is started for it only
-// where the stage says that it has more to check than its arguments say.
+// Validate implements pipeline.Validator. It starts a third party's program only if the stage
+// declares checks beyond those of its arguments.
 func (c *Catalog) Validate(kind sdk.Kind, use string, config []byte) error {
 	stage, ok := c.Stage(kind, use)
 	if p := c.Program(use); ok && p != nil && stage.Validates {
@@ -189,8 +188,7 @@ func (c *Catalog) Explain(use string) error {
 	return c.failure(r)
 }
 
-// Describe describes one stage, those of a kind where use is empty, or all where kind
-// is empty, too.
+// Describe describes one stage; if use is empty, those of a kind; if kind is empty, too, all.
 func (c *Catalog) Describe(kind sdk.Kind, use string) ([]StageInfo, error) {
 	if use != "" {
 		stage, ok := c.Stage(kind, use)
@@ -216,20 +214,19 @@ func (c *Catalog) Describe(kind sdk.Kind, use string) ([]StageInfo, error) {
 	return all, nil
 }
 
-// Plugin is what is known of a plugin without starting it.
+// Plugin describes a plugin without starting it.
 type Plugin struct {
 	Name    string
-	Version string         // as locked or installed, or as a plugin that is being developed said of itself; empty: not known
-	Origin  program.Origin // empty: nobody says what it is
-	Source  string         // as the file has it; empty: the file does not require it, or does not say
+	Version string         // as locked or installed, or as a plugin under development describes itself; empty: unknown
+	Origin  program.Origin // empty: unknown
+	Source  string         // as in the file; empty: not required, or without a source
 	Signer  string         // as locked
 	Path    string         // of the program; empty: there is none
-	Hash    string         // that it has, or has to have; empty: not known
-	Err     error          // why it may not be started; nil: it may
+	Hash    string         // of the program, actual or required; empty: unknown
+	Err     error          // why it may not be started; else nil
 }
 
-// Plugins lists the plugins that are being developed and those that the file requires. It
-// starts nothing.
+// Plugins lists the plugins under development and those that the file requires. It starts nothing.
 func (c *Catalog) Plugins() []Plugin {
 	var all []Plugin
 	for _, name := range c.names() {
@@ -252,8 +249,8 @@ func (c *Catalog) Plugins() []Plugin {
 	return all
 }
 
-// Installed lists what is installed, whoever requires it, without a word on whether any file
-// locks it.
+// Installed lists all installed plugins, whichever file requires them. It does not say whether a
+// file locks them.
 func (c *Catalog) Installed() ([]Plugin, error) {
 	if c.store == nil {
 		return nil, nil
@@ -270,17 +267,17 @@ func (c *Catalog) Installed() ([]Plugin, error) {
 	return all, err
 }
 
-// resolved is what stands for a plugin's name.
+// resolved is the outcome of resolving a plugin's name.
 type resolved struct {
 	program program.Program
-	hash    string     // that it has
-	offered sdk.Plugin // of a locked one
-	err     error      // why there is no program that may be started
+	hash    string     // of the program
+	offered sdk.Plugin // for a locked plugin, its description
+	err     error      // why there is no program to start
 }
 
-// resolve finds the program of a plugin, once for each file: one that is being developed goes
-// before what is locked. Whatever it returns without an error was checked, by its hash too where
-// one is known, and nothing was started for that.
+// resolve finds the program of a plugin, once for each file: a plugin under development takes
+// precedence over a locked one. A program returned without an error was checked, also by its hash
+// if that is known, without starting anything.
 func (c *Catalog) resolve(name string) *resolved {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -321,7 +318,7 @@ func (c *Catalog) find(name string, r *resolved) error {
 	return c.fromLock(c.required[i], r)
 }
 
-// unknown says that nothing is known of a plugin.
+// unknown returns the error about an unknown plugin.
 func (c *Catalog) unknown(name string) error {
 	looked := ""
 	if len(c.dirs) > 0 {
@@ -331,7 +328,7 @@ func (c *Catalog) unknown(name string) error {
 		"name its folder with Options.Plugins or in %s, or install it with racflow plugin install FOLDER --dev", name, looked, name, pluginsVariable)
 }
 
-// fromLock takes what the lock names for a requirement.
+// fromLock takes the locked program for a requirement.
 func (c *Catalog) fromLock(required plugin.Requirement, r *resolved) error {
 	const again = "run racflow plugin init with this file"
 	name := required.Name
@@ -378,8 +375,8 @@ func (c *Catalog) fromLock(required plugin.Requirement, r *resolved) error {
 	return nil
 }
 
-// describe is what a plugin offers, nothing where that is not known. Only a plugin that is being
-// developed is started to say it, once for as long as it is the same, and only if it may be.
+// describe returns what a plugin offers; nothing if unknown. Only a plugin under development is
+// started to describe itself, once until its program changes, and only with start.
 func (c *Catalog) describe(name string, start bool) sdk.Plugin {
 	r := c.resolve(name)
 	switch {
@@ -400,10 +397,10 @@ func (c *Catalog) describe(name string, start bool) sdk.Plugin {
 	return p
 }
 
-// key names a program as it is: one that was changed may be asked again.
+// key identifies a program's content: a changed program may be asked again.
 func (r *resolved) key() string { return r.program.Path + " " + r.hash }
 
-// failure is why a program could not be asked; nil: it could, or was not.
+// failure returns why a program failed to describe itself; nil: it did not fail, or was not asked.
 func (c *Catalog) failure(r *resolved) error {
 	c.shared.mu.Lock()
 	defer c.shared.mu.Unlock()

@@ -14,19 +14,19 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file explains stages by their descriptions, for people, programs and
-// the reference: a stage's arguments with types, bounds and defaults, what it reads,
-// and an example of its block. Built-in and foreign stages are explained alike.
+// This file documents stages from their descriptions, for people, programs and the reference: a
+// stage's arguments with types, bounds and defaults, the columns that it reads, and an example of
+// its block. It treats built-in and third-party stages alike.
 //
-// The package checks nothing (package sdk does, by the same description) and knows
-// neither files nor processes.
+// It checks nothing (package sdk does, by the same descriptions) and knows neither files nor
+// processes.
 
-// example is a block that uses the stage: with the lines of config that it gives or,
-// where it gives none, with the arguments that it cannot do without.
+// example returns a block that uses the stage: with the given lines of config or, without any, with
+// the required arguments.
 func example(s StageInfo, config string) string {
 	label := map[sdk.Kind]string{
 		sdk.KindEnrich: ` "notes"`, sdk.KindRerank: ` "best"`, sdk.KindPrompt: ` "ask"`, sdk.KindSample: ` "voter"`, sdk.KindElect: ` "answer"`,
-	}[s.Kind] // blocks of a knowledge that stand there once have none
+	}[s.Kind] // unlabelled: blocks that a knowledge has only once
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s%s {\nuse = %q\n", s.Kind, label, s.Use)
 	if config == "" {
@@ -43,7 +43,7 @@ func example(s StageInfo, config string) string {
 	return string(hclwrite.Format([]byte(b.String())))
 }
 
-// value is one that the argument takes, as a file writes it.
+// value returns a valid value of the argument, as a file writes it.
 func (a ArgumentInfo) value() string {
 	switch {
 	case a.Secret:
@@ -64,7 +64,7 @@ func (a ArgumentInfo) value() string {
 	}[a.Type]
 }
 
-// hcl writes a default as a file would.
+// hcl returns a default as a file would write it.
 func hcl(raw json.RawMessage) string {
 	var object map[string]json.RawMessage
 	if json.Unmarshal(raw, &object) == nil && len(object) == 0 {
@@ -104,7 +104,7 @@ func StageText(w io.Writer, s StageInfo) error {
 	return err
 }
 
-// about is what a stage reads, whom it asks, and what a store attaches.
+// about says which columns a stage reads, whether it uses the network, and what a store attaches.
 func (s StageInfo) about() string {
 	var all []string
 	if len(s.Reads) > 0 {
@@ -151,15 +151,15 @@ func row(b *strings.Builder, name string, a ArgumentInfo) {
 	fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", name, cell(string(a.Type)), cell(strings.Join(a.Facts(), "; ")), cell(a.Doc))
 }
 
-// StageInfo is what people and programs get to know of a stage. Its JSON form is kept
-// from version to version; fields are only ever added.
+// StageInfo describes a stage for people and programs. Its JSON form is stable: new versions only
+// add fields.
 type StageInfo struct {
 	Kind      sdk.Kind       `json:"kind"`
 	Use       string         `json:"use"` // as a file names it
 	Doc       string         `json:"doc"`
-	Network   bool           `json:"network"`            // it talks to other machines
+	Network   bool           `json:"network"`            // uses the network
 	Reads     []string       `json:"reads"`              // columns of an item
-	Attaches  string         `json:"attaches,omitempty"` // the argument of a store that names a collection which another program makes
+	Attaches  string         `json:"attaches,omitempty"` // for a store: its argument that names a collection of another program
 	Arguments []ArgumentInfo `json:"arguments"`
 	Example   string         `json:"example"` // a block of a pipeline file
 }
@@ -174,7 +174,7 @@ type ArgumentInfo struct {
 	AffectsOutput bool             `json:"affects_output"`
 	Default       json.RawMessage  `json:"default,omitempty"`
 	OneOf         []string         `json:"one_of,omitempty"`
-	Min           *float64         `json:"min,omitempty"` // of a duration in seconds
+	Min           *float64         `json:"min,omitempty"` // for a duration in seconds
 	Max           *float64         `json:"max,omitempty"`
 	MinExcluded   bool             `json:"min_excluded,omitempty"`
 	MaxExcluded   bool             `json:"max_excluded,omitempty"`
@@ -187,10 +187,10 @@ type ArgumentInfo struct {
 	Since         string           `json:"since,omitempty"`
 	Arguments     []ArgumentInfo   `json:"arguments,omitempty"` // of a block
 
-	bounds string // in words
+	bounds string // the bounds in words
 }
 
-// Explain explains a stage that a file uses by a name.
+// Explain describes a stage under the name by which a file uses it.
 func Explain(use string, s sdk.Stage) StageInfo {
 	out := StageInfo{Kind: s.Kind, Use: use, Doc: s.Doc, Network: s.Network, Reads: []string{}, Attaches: s.Attaches, Arguments: argumentsOf(s.Arguments)}
 	for c := sdk.ColumnText; c <= sdk.ColumnSamples; c++ {
@@ -202,7 +202,7 @@ func Explain(use string, s sdk.Stage) StageInfo {
 	return out
 }
 
-// argumentsOf are the arguments, required ones first.
+// argumentsOf describes arguments, required ones first.
 func argumentsOf(all []sdk.Argument) []ArgumentInfo {
 	out := make([]ArgumentInfo, len(all))
 	for i, a := range all {
@@ -228,7 +228,7 @@ func argumentsOf(all []sdk.Argument) []ArgumentInfo {
 	return out
 }
 
-// Facts are what limits a value, in words: bounds, choices, relations; empty: nothing.
+// Facts lists in words what limits a value: bounds, choices, relations; empty: nothing.
 func (a ArgumentInfo) Facts() []string {
 	var all []string
 	if a.Required {
@@ -266,5 +266,5 @@ func (a ArgumentInfo) Facts() []string {
 	return all
 }
 
-// FactsOf are those of an argument as package sdk describes it; see Argument.Facts.
+// FactsOf returns the facts of an argument that package sdk describes; see ArgumentInfo.Facts.
 func FactsOf(a sdk.Argument) []string { return argumentsOf([]sdk.Argument{a})[0].Facts() }

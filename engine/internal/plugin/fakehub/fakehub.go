@@ -1,6 +1,6 @@
-// Package fakehub is a model hub on loopback for tests: it answers as Hugging Face's does. Small
-// files come from the hub itself, named by git's hash; large ones by a redirect to another host with
-// a signed address, named by their sha256. What goes wrong is for the test to say.
+// Package fakehub is a model hub on loopback for tests, with the protocol of Hugging Face. The hub
+// sends small files itself, named by git's hash; it redirects large ones to a signed address on
+// another host, named by their sha256. Tests inject failures.
 package fakehub
 
 import (
@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// Commit is that of all revisions, unless a test says otherwise.
+// Commit is the commit of all revisions, unless a test sets another one.
 const Commit = "0123456789abcdef0123456789abcdef01234567"
 
 // Hub is a hub, and the other host that sends its large files.
@@ -32,10 +32,10 @@ type Hub struct {
 	requests []Request
 }
 
-// Wrong answers a request in place of the hub where it returns true.
+// Wrong is an injected failure: if it returns true, it has answered the request in place of the hub.
 type Wrong func(w http.ResponseWriter, r *http.Request, cdn bool) bool
 
-// Request is one that came.
+// Request is a received request.
 type Request struct {
 	CDN                           bool
 	Path                          string // without its query
@@ -63,7 +63,7 @@ func New(t testing.TB) *Hub {
 	return h
 }
 
-// Put adds files to a repository, or changes them.
+// Put adds or changes files of a repository.
 func (h *Hub) Put(repository string, files map[string]string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -79,21 +79,21 @@ func (h *Hub) Remove(repository, path string) {
 	delete(h.files, repository+"/"+path)
 }
 
-// SetCommit makes all revisions be of a commit; "": the server does not say one, nor any hash.
+// SetCommit sets the commit of all revisions; "": the server sends no commit and no hash.
 func (h *Hub) SetCommit(commit string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.commit = commit
 }
 
-// SetWrong says what goes wrong from now on.
+// SetWrong injects a failure from now on.
 func (h *Hub) SetWrong(wrong Wrong) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.wrong = wrong
 }
 
-// Requests returns what came so far, and forgets it.
+// Requests returns the requests so far, and clears them.
 func (h *Hub) Requests() []Request {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -105,7 +105,7 @@ func (h *Hub) Requests() []Request {
 // resolve answers for the hub.
 func (h *Hub) resolve(w http.ResponseWriter, r *http.Request) {
 	repository, rest, ok := strings.Cut(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/resolve/")
-	_, path, _ := strings.Cut(rest, "/") // a revision is one step, its slashes are escaped
+	_, path, _ := strings.Cut(rest, "/") // a revision is one path element, with its slashes escaped
 	h.mu.Lock()
 	content, found := h.files[repository+"/"+path]
 	known := false

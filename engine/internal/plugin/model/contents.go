@@ -26,23 +26,23 @@ const (
 	modulesFile = "modules.json"
 )
 
-// The most bytes of a file that is no weights.
+// Limits of files other than weights, in bytes.
 const (
 	maxSettings  = 1 << 20
 	maxIndex     = 16 << 20
 	maxTokenizer = 64 << 20
 )
 
-// fetch brings one file of a source to the place of the pull. The error is fs.ErrNotExist where
-// the source has none.
+// fetch downloads or copies one file of a source to the pull's place. The error is fs.ErrNotExist
+// if the source has no such file.
 type fetch func(ctx context.Context, name string, limit int64) error
 
-// contents finds out which files a model has that racflow's stages read, and brings them. dir is
-// where they arrive. What would be large comes last.
+// contents determines which files of a model racflow's stages read, and fetches them into dir.
+// Large files come last.
 func (p *pull) contents(ctx context.Context, from fetch, dir string) error {
 	get := func(ctx context.Context, name string, limit int64) error {
 		err := from(ctx, name, limit)
-		if errors.Is(err, fs.ErrNotExist) { // an earlier pull may have left one of another revision
+		if errors.Is(err, fs.ErrNotExist) { // an earlier pull may have left a file of another revision
 			at, _, _ := p.place.file(name)
 			return errors.Join(err, removed(at))
 		}
@@ -80,7 +80,7 @@ func (p *pull) contents(ctx context.Context, from fetch, dir string) error {
 	if err := optional(maxSettings, path.Join(root, "sentence_bert_config.json"), path.Join(root, "tokenizer_config.json")); err != nil {
 		return err
 	}
-	if modules == nil { // without modules.json pooling may still be said
+	if modules == nil { // without modules.json the pooling may still be given
 		if err := optional(maxSettings, "1_Pooling/config.json"); err != nil {
 			return err
 		}
@@ -100,7 +100,7 @@ func (p *pull) contents(ctx context.Context, from fetch, dir string) error {
 	return p.weights(ctx, get, dir, root)
 }
 
-// removed makes a file be gone.
+// removed deletes a file unless it is gone already.
 func removed(path string) error {
 	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -108,7 +108,7 @@ func removed(path string) error {
 	return nil
 }
 
-// missing says what it means that a file is not there.
+// missing replaces the error of a missing file by its meaning.
 func missing(err error, meaning string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return errors.New(meaning)
@@ -119,7 +119,7 @@ func missing(err error, meaning string) error {
 const pickled = "; weights in pickles (pytorch_model.bin) are never read, since reading one may run a program: " +
 	"look for a revision with safetensors, such as --revision refs/pr/1, or load it with transformers, write it with save_pretrained(FOLDER), and pull the FOLDER"
 
-// weightFiles brings the weights, in one file or in those that their index names.
+// weights fetches the weights: one file, or the files that their index names.
 func (p *pull) weights(ctx context.Context, get fetch, dir, root string) error {
 	err := get(ctx, path.Join(root, weightsFile), p.left())
 	if err == nil {
@@ -149,10 +149,9 @@ func (p *pull) weights(ctx context.Context, get fetch, dir, root string) error {
 // maxFiles is how many files a model's folder may have.
 const maxFiles = 10_000
 
-// Digest identifies the model in a folder by its weights, wherever it came from and whatever the
-// folder is called: hubs and packages give them other files beside. Of a folder without weights, all files
-// count. Contents that a record has (RecordFile) are taken from there, where the sizes are as
-// recorded.
+// Digest identifies the model in a folder by its weights, wherever it came from and whatever the folder's
+// name: hubs and packages add different other files. Without weights, all files count. It takes hashes
+// from the folder's record (RecordFile) for files whose size is as recorded.
 func Digest(dir string) (string, error) {
 	files, err := counting(dir)
 	if err != nil {
@@ -179,7 +178,7 @@ func Digest(dir string) (string, error) {
 	return hex.EncodeToString(hash[:]), nil
 }
 
-// Size is that of the files together whose contents are in the digest, in bytes.
+// Size returns the total size in bytes of the files in the digest.
 func Size(dir string) (size int64, err error) {
 	files, err := counting(dir)
 	for _, n := range files {
@@ -188,10 +187,10 @@ func Size(dir string) (size int64, err error) {
 	return size, err
 }
 
-// counting returns the sizes of the files that count, by their names below the folder.
+// counting returns the sizes of the files in the digest, by their names below the folder.
 func counting(dir string) (map[string]int64, error) {
 	weights, all := map[string]int64{}, map[string]int64{}
-	err := filepath.WalkDir(dir+string(filepath.Separator), func(path string, e fs.DirEntry, err error) error { // the separator makes a link its target
+	err := filepath.WalkDir(dir+string(filepath.Separator), func(path string, e fs.DirEntry, err error) error { // the separator makes WalkDir follow a link
 		if err != nil {
 			return err
 		}
@@ -206,7 +205,7 @@ func counting(dir string) (map[string]int64, error) {
 		case len(all) >= maxFiles:
 			return fmt.Errorf("%s has more than %d files: name the folder of a model", dir, maxFiles)
 		}
-		info, err := os.Stat(path) // a hub's cache has links
+		info, err := os.Stat(path) // follows the links in a hub's cache
 		if err != nil || !info.Mode().IsRegular() {
 			return err
 		}
@@ -222,17 +221,17 @@ func counting(dir string) (map[string]int64, error) {
 	return all, err
 }
 
-// module is one step of a model as sentence-transformers write it.
+// module is a step of a model in the format of sentence-transformers.
 type module struct {
 	Path string `json:"path"`
 	Type string `json:"type"`
 }
 
-// is reports whether the module's class has that name, in whichever package.
+// is reports whether the module's class has that name, in any package.
 func (m module) is(name string) bool { return m.Type == name || strings.HasSuffix(m.Type, "."+name) }
 
-// module brings the files of one module. Settings of a kind that is not known here are brought
-// where there are any: the stage says that it does not know it.
+// module fetches the files of one module. It also fetches settings of unknown modules, if there are
+// any: the stage reports that it does not know the module.
 func (p *pull) module(ctx context.Context, get fetch, m module) error {
 	config := path.Join(m.Path, configFile)
 	err := get(ctx, config, maxSettings)
@@ -251,11 +250,11 @@ func (p *pull) module(ctx context.Context, get fetch, m module) error {
 	return missing(get(ctx, weights, p.left()), "it has no "+weights+pickled)
 }
 
-// modulePath is the folder of a module: one step down.
+// modulePath matches the folder of a module, directly in the model's folder.
 var modulePath = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
-// readModules reads modules.json, if there is one: the folder of the transformer, and the modules
-// after it that have a folder.
+// readModules reads modules.json, if there is one: the folder of the transformer, and the later
+// modules that have a folder.
 func readModules(dir string) (root string, rest []module, _ error) {
 	raw, err := readBounded(filepath.Join(dir, modulesFile), maxSettings)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -283,10 +282,10 @@ func readModules(dir string) (root string, rest []module, _ error) {
 	return root, rest, nil
 }
 
-// mostShards is how many files the weights may be in.
+// mostShards is how many files the weights may have.
 const mostShards = 200
 
-// shardName is the file of a part of the weights: beside their index.
+// shardName matches a file of weights in the folder of their index.
 var shardName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*\.safetensors$`)
 
 // readIndex returns the files that an index of weights names.

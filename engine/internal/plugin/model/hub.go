@@ -21,48 +21,48 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// This file downloads files of repositories on a model hub: Hugging Face's, a mirror of it, or
-// any server with its addresses, ENDPOINT/OWNER/MODEL/resolve/REVISION/PATH.
+// This file downloads files of repositories on a model hub: Hugging Face's, a mirror of it, or any
+// server with its addresses, ENDPOINT/OWNER/MODEL/resolve/REVISION/PATH.
 //
-// The usual environment counts: HF_ENDPOINT, HF_TOKEN or the file with the token, HF_HUB_OFFLINE,
-// and the proxy variables. The token goes to the endpoint's host alone, never along a redirect to
-// another one. A file that was cut off is resumed where the server still has the same content,
-// and what arrives is compared with the hash that the hub declares.
+// It respects the usual environment: HF_ENDPOINT, HF_TOKEN or the file with the token,
+// HF_HUB_OFFLINE, and the proxy variables. It sends the token only to the endpoint's host, never
+// along a redirect to another one. It resumes a partial file if the server still has the same
+// content, and compares the result with the hash that the hub declares.
 //
-// The package does not know which files make a model, nor where they belong: package model does.
+// contents.go knows which files make a model, and pull.go where they belong.
 
 const publicHub = "https://huggingface.co"
 
-// ErrOffline says that the environment forbids to ask the hub.
+// ErrOffline says that the environment forbids asking the hub.
 var ErrOffline = errors.New("HF_HUB_OFFLINE is set, so the hub is not asked")
 
-// HubClient asks hubs.
+// HubClient sends requests to hubs.
 type HubClient struct {
-	// Quick makes a hub that does not answer fail after seconds, without another attempt: there is
-	// another way to get the files.
+	// Quick gives up on a hub that does not answer after seconds, without another attempt: the caller
+	// has another source of the files.
 	Quick bool
-	// Note gets a line where an attempt failed and another one follows; nil: nobody reads it.
+	// Note gets a line when an attempt has failed and another one follows; may be nil.
 	Note func(string)
 
 	endpoint *url.URL
 	token    string
 	offline  bool
 	http     *http.Client
-	reached  bool // some server has answered
+	reached  bool // a server has answered
 
-	answer time.Duration // the longest time until a server's headers are there, redirects included
+	answer time.Duration // the longest time until a server has sent its headers, redirects included
 	stall  time.Duration // the longest time without a byte
 	sleep  func(context.Context, time.Duration) error
 }
 
-// NewHubClient makes a client as the environment says.
+// NewHubClient returns a client configured by the environment.
 func NewHubClient() (*HubClient, error) {
 	endpoint, err := parseAddress(cmp.Or(os.Getenv("HF_ENDPOINT"), publicHub))
 	if err != nil {
 		return nil, fmt.Errorf("HF_ENDPOINT: %w", err)
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone() // with the proxies of the environment
-	transport.DisableCompression = true                          // else sizes and hashes are of something else
+	transport := http.DefaultTransport.(*http.Transport).Clone() // with the environment's proxies
+	transport.DisableCompression = true                          // compression would change sizes and hashes
 	transport.DialContext = (&net.Dialer{Timeout: 10 * time.Second}).DialContext
 	transport.OnProxyConnectResponse = refused
 	return &HubClient{
@@ -75,7 +75,7 @@ func NewHubClient() (*HubClient, error) {
 	}, nil
 }
 
-// refused says that a proxy lets nobody through to a hub.
+// refused returns an error if a proxy refuses a connection to a hub.
 func refused(_ context.Context, proxy *url.URL, _ *http.Request, answer *http.Response) error {
 	if answer.StatusCode == http.StatusOK {
 		return nil
@@ -87,7 +87,7 @@ func refused(_ context.Context, proxy *url.URL, _ *http.Request, answer *http.Re
 	return errors.New(text)
 }
 
-// isSet reports whether a variable of the hub is on, in the words that its own library takes.
+// isSet reports whether a variable of the hub is on, as the hub's own library reads it.
 func isSet(name string) bool {
 	switch strings.ToUpper(os.Getenv(name)) {
 	case "1", "ON", "YES", "TRUE":
@@ -96,7 +96,7 @@ func isSet(name string) bool {
 	return false
 }
 
-// token is the user's token for the endpoint; "": there is none.
+// token returns the user's token for the endpoint; "": there is none.
 func token() string {
 	if isSet("HF_HUB_DISABLE_IMPLICIT_TOKEN") {
 		return ""
@@ -122,7 +122,7 @@ func token() string {
 	return strings.TrimSpace(string(content))
 }
 
-// answerTime is how long a server may take until its headers are there.
+// answerTime is how long a server may take to send its headers.
 func (c *HubClient) answerTime() time.Duration {
 	if c.Quick {
 		return min(c.answer, 4*time.Second)
@@ -130,7 +130,7 @@ func (c *HubClient) answerTime() time.Duration {
 	return c.answer
 }
 
-// stallTime is how long it may send nothing after that.
+// stallTime is how long a server may then send nothing.
 func (c *HubClient) stallTime() time.Duration {
 	if c.Quick {
 		return min(c.stall, 15*time.Second)
@@ -138,7 +138,7 @@ func (c *HubClient) stallTime() time.Duration {
 	return c.stall
 }
 
-// attempts is how often in a row something may fail before the client gives up.
+// attempts is how many failures in a row make the client give up.
 func (c *HubClient) attempts() int {
 	if c.Quick {
 		return 1
@@ -146,10 +146,10 @@ func (c *HubClient) attempts() int {
 	return 5
 }
 
-// longestWait is how long a server may ask to wait before another attempt.
+// longestWait is how long the client waits at most if a server asks it to.
 const longestWait = 2 * time.Minute
 
-// delay is how long to wait after a number of failures in a row, of which err is the last.
+// delay returns how long to wait after a number of failures in a row; err is the last one.
 func delay(failures int, err error) (time.Duration, error) {
 	var status *StatusError
 	if errors.As(err, &status) && status.After > 0 {
@@ -161,7 +161,7 @@ func delay(failures int, err error) (time.Duration, error) {
 	return support.Backoff{First: time.Second, Max: 30 * time.Second}.Delay(failures), nil
 }
 
-// retryAfter reads the header of that name: seconds or a date.
+// retryAfter parses the header Retry-After: seconds or a date.
 func retryAfter(header http.Header, now time.Time) time.Duration {
 	text := header.Get("Retry-After")
 	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
@@ -173,15 +173,15 @@ func retryAfter(header http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// StatusError is an answer that is no file.
+// StatusError is an answer other than a file.
 type StatusError struct {
 	Host    string
-	Status  int           // of HTTP
-	Code    string        // of the hub, such as GatedRepo; may be empty
-	Message string        // of the hub, fit for a terminal; may be empty
-	After   time.Duration // how long to wait before another attempt; 0: not said
+	Status  int           // HTTP status
+	Code    string        // the hub's error code, such as GatedRepo; may be empty
+	Message string        // from the hub, safe to print on a terminal; may be empty
+	After   time.Duration // how long to wait before another attempt; 0: unknown
 
-	token bool // one was sent
+	token bool // the request had a token
 }
 
 func (e *StatusError) Error() string {
@@ -204,7 +204,7 @@ func (e *StatusError) Error() string {
 	return text
 }
 
-// Is makes a file that the repository lacks fs.ErrNotExist.
+// Is makes a StatusError for a missing file match fs.ErrNotExist.
 func (e *StatusError) Is(target error) bool {
 	return target == fs.ErrNotExist && e.Status == http.StatusNotFound && (e.Code == "" || e.Code == "EntryNotFound")
 }
@@ -220,7 +220,7 @@ func statusError(r *http.Response) *StatusError {
 	}
 }
 
-// temporary reports whether another attempt may end otherwise.
+// temporary reports whether another attempt may succeed.
 func temporary(err error) bool {
 	var status *StatusError
 	if errors.As(err, &status) {
@@ -230,7 +230,7 @@ func temporary(err error) bool {
 	return errors.As(err, &broken)
 }
 
-// transferError is a connection that failed.
+// transferError is a failed connection.
 type transferError struct{ err error }
 
 func (e *transferError) Error() string { return e.err.Error() }
@@ -241,7 +241,7 @@ var (
 	errStalled = errors.New("nothing more arrived")
 )
 
-// transferred says what went wrong in a request, without its address: that may hold a signature.
+// transferred describes a failed request without its address, which may contain a signature.
 func transferred(ctx context.Context, host string, err error) error {
 	var inURL *url.Error
 	if errors.As(err, &inURL) {
@@ -256,23 +256,23 @@ func transferred(ctx context.Context, host string, err error) error {
 // Repository is a model's repository on a hub.
 type Repository struct {
 	Address  *url.URL // of its page, such as https://huggingface.co/OWNER/MODEL
-	Revision string   // a branch, tag or commit
+	Revision string   // branch, tag or commit
 }
 
 func (r Repository) String() string { return r.Address.String() }
 
-// Name is the last part of the address.
+// Name returns the last part of the address.
 func (r Repository) Name() string { return path.Base(r.Address.Path) }
 
-// owned is OWNER/MODEL. Neither part may be a step up.
+// owned matches OWNER/MODEL; neither part can be "..".
 var owned = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
-// IsOwned reports whether a text is of the form OWNER/MODEL.
+// IsOwned reports whether a text has the form OWNER/MODEL.
 func IsOwned(text string) bool { return owned.MatchString(text) }
 
-// Repository returns the repository that a text names: OWNER/MODEL at the endpoint, or the address
-// of its page, which may go on with /tree/REVISION. A revision that is given beside it goes first;
-// without any it is main.
+// Repository parses the name of a repository: OWNER/MODEL at the endpoint, or the address of its
+// page, optionally with /tree/REVISION. The argument revision takes precedence; without any
+// revision, it is main.
 func (c *HubClient) Repository(text, revision string) (Repository, error) {
 	var r Repository
 	if IsOwned(text) {
@@ -308,7 +308,7 @@ func (c *HubClient) Repository(text, revision string) (Repository, error) {
 	return r, nil
 }
 
-// parseAddress reads the address of a hub or of something there.
+// parseAddress parses the address of a hub or of something on it.
 func parseAddress(text string) (*url.URL, error) {
 	address, err := url.Parse(text)
 	if err != nil || address.Host == "" {
@@ -324,14 +324,14 @@ func parseAddress(text string) (*url.URL, error) {
 	return address, nil
 }
 
-// safe reports whether nobody between here and there can read or change what is sent.
+// safe reports whether no third party can read or change what is sent to an address.
 func safe(address *url.URL) bool {
 	host := address.Hostname()
 	ip := net.ParseIP(host)
 	return address.Scheme == "https" || address.Scheme == "http" && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
-// file is the address of one file of the repository.
+// file returns the address of one file of the repository.
 func (r Repository) file(name string) *url.URL {
 	a := *r.Address
 	plain := strings.TrimSuffix(a.Path, "/") + "/resolve/"

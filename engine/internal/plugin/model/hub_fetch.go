@@ -21,21 +21,21 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
-// mostHops is how many requests one answer may take.
+// mostHops is how many requests one file may take.
 const mostHops = 8
 
-// answer is a file, or the rest of one, that a server is about to send.
+// answer is a response with a file, or the rest of one.
 type answer struct {
 	body     io.ReadCloser
-	offset   int64  // of the first byte
-	total    int64  // of the whole file; -1: not known
-	complete bool   // all of it is here: nothing is sent
-	etag     string // of the content, where it is a strong one
+	offset   int64  // of the body's first byte in the file
+	total    int64  // of the whole file; -1: unknown
+	complete bool   // the local file is complete, and the body empty
+	etag     string // of the content; empty: none, or a weak one
 	commit   string
 	host     string
 }
 
-// hash is the declared hash of that form. A server that is no hub may mean anything by an ETag.
+// hash returns the declared hash, if it has that form. Only a hub's ETag is a hash.
 func (a *answer) hash(form *regexp.Regexp) string {
 	if etag := strings.Trim(a.etag, `"`); a.commit != "" && form.MatchString(etag) {
 		return etag
@@ -45,14 +45,14 @@ func (a *answer) hash(form *regexp.Regexp) string {
 
 func (a *answer) sha256() string { return a.hash(fileHash) }
 
-// open follows redirects to the file, by hand: headers of the first answers say what it is, and the
-// token must not leave the endpoint's host. Of a file that has begun it asks for the rest. The body
-// ends with the context; stop ends it for a reason.
+// open requests a file, or the rest of a partial one. It follows redirects itself, since the first
+// responses describe the file, and the token must not leave the endpoint's host. The body ends with
+// the context; stop ends it with a reason.
 func (c *HubClient) open(ctx context.Context, stop context.CancelCauseFunc, address *url.URL, have part) (*answer, error) {
 	late := time.AfterFunc(c.answerTime(), func() { stop(errSilent) })
 	defer late.Stop()
 	a := &answer{total: -1, body: http.NoBody}
-	linked := false // the hub has said what the file is
+	linked := false // the hub has described the file
 	trusted := sameHost(address, c.endpoint)
 	for range mostHops {
 		response, err := c.ask(ctx, address, trusted, have, !linked)
@@ -76,7 +76,7 @@ func (c *HubClient) open(ctx context.Context, stop context.CancelCauseFunc, addr
 		case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
 			_ = response.Body.Close() // of no interest
 			next, err := address.Parse(h.Get("Location"))
-			if err != nil || !safe(next) || address.Scheme == "https" && next.Scheme != "https" { // nor may a hub lead to what runs on this machine
+			if err != nil || !safe(next) || address.Scheme == "https" && next.Scheme != "https" { // a hub must not redirect to services of this machine either
 				return nil, fmt.Errorf("%s redirects to an address that is not https", address.Host)
 			}
 			if have.size > 0 && have.size == a.total {
@@ -95,7 +95,7 @@ func (c *HubClient) open(ctx context.Context, stop context.CancelCauseFunc, addr
 			if have.size == 0 {
 				return nil, statusError(response)
 			}
-			have = part{} // it is shorter than what is here: from its start
+			have = part{} // the file is shorter than the local part: restart
 			continue
 		case http.StatusOK, http.StatusPartialContent:
 		default:
@@ -157,7 +157,7 @@ func (c *HubClient) ask(ctx context.Context, address *url.URL, trusted bool, hav
 
 func sameHost(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }
 
-// strong returns an ETag that names the exact bytes; "" for any other.
+// strong returns an ETag that identifies the exact bytes; "" for any other.
 func strong(etag string) string {
 	if len(etag) < 2 || len(etag) > 200 || etag[0] != '"' || etag[len(etag)-1] != '"' {
 		return ""
@@ -167,39 +167,39 @@ func strong(etag string) string {
 
 var ranges = regexp.MustCompile(`^bytes (?:(\d{1,18})-\d{1,18}|\*)/(?:(\d{1,18})|\*)$`)
 
-// contentRange reads the header of that name; -1 for what it does not say.
+// contentRange parses the header Content-Range; -1: unknown.
 func contentRange(h http.Header) (from, total int64) {
 	m := ranges.FindStringSubmatch(h.Get("Content-Range"))
 	number := func(i int) int64 {
 		if m == nil || m[i] == "" {
 			return -1
 		}
-		n, _ := strconv.ParseInt(m[i], 10, 64) // of up to 18 digits
+		n, _ := strconv.ParseInt(m[i], 10, 64) // cannot fail: up to 18 digits
 		return n
 	}
 	return number(1), number(2)
 }
 
-// Target is where a file goes, and what it has to be.
+// Target is where to save a file, and which content to accept.
 type Target struct {
-	Path   string                  // of the file; what is there already is resumed
-	State  string                  // a file that keeps whose content is there, between attempts and processes
+	Path   string                  // of the file; an existing part is resumed
+	State  string                  // file that keeps the ETag of the partial content, between attempts and processes
 	SHA256 string                  // in hex; "": any
-	Limit  int64                   // the most bytes that it may have
-	Report func(done, total int64) // called as bytes arrive, total is -1 where nobody says it; may be nil
+	Limit  int64                   // most bytes
+	Report func(done, total int64) // called as bytes arrive; total is -1 if unknown; may be nil
 }
 
-// Fetched is what arrived.
+// Fetched describes a downloaded file.
 type Fetched struct {
-	Commit string // of the repository; "": the server does not say
-	ETag   string // of the content; "": the server does not say
+	Commit string // of the repository; "": unknown
+	ETag   string // of the content; "": unknown
 	Size   int64
 	SHA256 string
 }
 
-// Fetch brings one file of a repository to its target, in as many attempts as it takes. What has
-// arrived stays where it fails, and is resumed by the next call if it still has the same content
-// on the hub. The error is fs.ErrNotExist where the repository has no such file.
+// Fetch downloads one file of a repository to its target, in several attempts if needed. After a
+// failure it keeps the part that has arrived, and the next call resumes it if the hub still has the
+// same content. The error is fs.ErrNotExist if the repository has no such file.
 func (c *HubClient) Fetch(ctx context.Context, r Repository, name string, t Target) (Fetched, error) {
 	if c.offline {
 		return Fetched{}, ErrOffline
@@ -212,13 +212,13 @@ func (c *HubClient) Fetch(ctx context.Context, r Repository, name string, t Targ
 			return f, nil
 		case ctx.Err() != nil:
 			return Fetched{}, context.Cause(ctx)
-		case errors.Is(err, errDiffers) && resumed: // what was left there was damaged; the next attempt resumes nothing
+		case errors.Is(err, errDiffers) && resumed: // the old part was damaged; the next attempt restarts
 			continue
-		case !temporary(err), !c.reached: // nobody waits for a hub that has never answered
+		case !temporary(err), !c.reached: // do not wait for a hub that has never answered
 			return Fetched{}, fmt.Errorf("%s: %w", name, err)
 		}
 		if size(t.Path) > before {
-			failures = 0 // some of it came
+			failures = 0 // some bytes came
 		} else if failures++; failures >= c.attempts() {
 			return Fetched{}, fmt.Errorf("%s: %w", name, err)
 		}
@@ -235,7 +235,7 @@ func (c *HubClient) Fetch(ctx context.Context, r Repository, name string, t Targ
 	}
 }
 
-// attempt asks for the file once, or for the rest of it. It says whether it resumed one.
+// attempt requests the file once, or the rest of it, and reports whether it resumed a part.
 func (c *HubClient) attempt(ctx context.Context, r Repository, name string, t Target) (_ Fetched, resumed bool, _ error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -260,7 +260,7 @@ func (c *HubClient) attempt(ctx context.Context, r Repository, name string, t Ta
 	return Fetched{Commit: a.commit, ETag: a.etag, Size: size(t.Path), SHA256: sum}, resumed, nil
 }
 
-// acceptable says why nothing of an answer is wanted.
+// acceptable returns why an answer is refused without reading it.
 func (a *answer) acceptable(t Target) error {
 	if a.total > t.Limit {
 		return fmt.Errorf("it has %s, more than the limit of %s", terminal.Bytes(a.total), terminal.Bytes(t.Limit))
@@ -277,7 +277,7 @@ func (a *answer) acceptable(t Target) error {
 
 var errDiffers = errors.New("what arrived differs")
 
-// verify compares a whole file with what it should be, and returns its hash.
+// verify compares a complete file with the expected hashes, and returns its sha256.
 func verify(a *answer, t Target) (string, error) {
 	sum, err := program.HashFile(t.Path)
 	if err != nil {
@@ -304,7 +304,7 @@ var (
 	gitHash  = regexp.MustCompile(`^[0-9a-f]{40}$`)
 )
 
-// blob is what git calls a file's content.
+// blob returns git's hash of a file's content.
 func blob(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -323,7 +323,7 @@ func blob(path string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// size is how many bytes a file has; 0 where it is not there.
+// size returns the bytes of a file; 0 if it does not exist.
 func size(path string) int64 {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -332,9 +332,9 @@ func size(path string) int64 {
 	return info.Size()
 }
 
-// part is the beginning of a file that is here.
+// part is the local beginning of a file.
 type part struct {
-	etag string // of the content that it begins; "": not known, so nothing can be resumed
+	etag string // of the content; "": unknown, so the part cannot be resumed
 	size int64
 }
 
@@ -346,7 +346,7 @@ func begun(t Target) part {
 	return part{string(etag), size(t.Path)}
 }
 
-// begin makes a new, empty file, and keeps whose content it will have.
+// begin creates an empty file, and saves the ETag of its future content.
 func begin(t Target, etag string) (*os.File, error) {
 	if err := os.Remove(t.State); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err

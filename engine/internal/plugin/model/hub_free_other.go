@@ -2,5 +2,5 @@
 
 package model
 
-// FreeSpace is how many bytes this user may still write where a folder is; -1: not known.
+// FreeSpace returns the bytes that this user may still write on a folder's disk; -1: unknown.
 func FreeSpace(string) int64 { return -1 }

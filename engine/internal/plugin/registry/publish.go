@@ -21,18 +21,17 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file makes a release of a plugin from its built programs and uploads it, signed where a key is given.
+// This file makes a release of a plugin from its built programs and uploads it, signed if a key is given.
 //
-// Programs lie in a folder by platform, OS_ARCH/racflow-plugin-NAME, each a file or a folder
-// with all that belongs to it; any_any is for a plugin that is the same everywhere. The
-// description comes from the program that runs on this machine, so one of them has to. A release
-// gets its tag last, when it is there as a whole and signed: nobody finds a part of one.
+// Programs lie in a folder by platform, OS_ARCH/racflow-plugin-NAME, each a file or a whole folder; any_any
+// is for a plugin that is the same everywhere. The program for this machine describes the plugin, so there
+// must be one. A release gets its tag last, once it is complete and signed: nobody finds a part of one.
 //
-// Building programs is not done here, and neither is a version that was published before changed.
+// The file builds no programs, and never changes a published version.
 
 var platformName = regexp.MustCompile(`^([a-z0-9]+)_([a-z0-9]+)$`)
 
-// Programs finds the programs of a folder by platform, os/arch. All are of one plugin, whose name it returns.
+// Programs finds the programs of a folder by platform, os/arch. It returns the name of their one plugin.
 func Programs(dist string) (name string, all map[string]program.Program, err error) {
 	entries, err := os.ReadDir(dist)
 	if err != nil {
@@ -69,7 +68,7 @@ func Programs(dist string) (name string, all map[string]program.Program, err err
 	return name, all, nil
 }
 
-// here is the program that this machine can start.
+// here returns the program for this machine.
 func here(all map[string]program.Program) (program.Program, error) {
 	for _, platform := range []string{runtime.GOOS + "/" + runtime.GOARCH, plugin.AnyPlatform} {
 		if p, ok := all[platform]; ok {
@@ -79,11 +78,11 @@ func here(all map[string]program.Program) (program.Program, error) {
 	return program.Program{}, fmt.Errorf("none of the programs runs on this machine, and one has to describe the plugin: build %s_%s, too", runtime.GOOS, runtime.GOARCH)
 }
 
-// folderName is the name of a platform's folder.
+// folderName returns the name of a platform's folder.
 func folderName(platform string) string { return strings.Replace(platform, "/", "_", 1) }
 
-// packProgram writes the tar.gz of a program's folder. The same folder makes the same bytes: names are sorted, and times, owners and
-// all rights but that to execute are left out.
+// packProgram writes the tar.gz of a program's folder. The same folder always yields the same bytes: names
+// are sorted; times, owners and all permissions but to execute are left out.
 func packProgram(folder string, to io.Writer) error {
 	folder, err := filepath.EvalSymlinks(folder)
 	if err != nil {
@@ -113,7 +112,7 @@ func packProgram(folder string, to io.Writer) error {
 		if info.Mode()&0o111 != 0 {
 			h.Mode = 0o755
 		}
-		if info.Mode()&fs.ModeSymlink != 0 { // Check has seen that it stays inside
+		if info.Mode()&fs.ModeSymlink != 0 { // Check has made sure that it stays inside
 			h.Typeflag, h.Mode, h.Size = tar.TypeSymlink, 0o777, 0
 			if h.Linkname, err = os.Readlink(path); err != nil {
 				return err
@@ -133,16 +132,16 @@ func packProgram(folder string, to io.Writer) error {
 	return errors.Join(err, out.Close(), packed.Close())
 }
 
-// Published is what was published.
+// Published describes a published release.
 type Published struct {
 	Name, Version string
 	Digest        string // of the index
 	Platforms     []string
-	Signer        string // empty: it is not signed
+	Signer        string // empty: unsigned
 }
 
-// Publish uploads the programs of a folder to a repository or an OCI layout; see Programs. Describe starts one of them. Without a
-// key the release is not signed.
+// Publish uploads the programs of a folder to a repository or an OCI layout; see Programs. describe starts
+// one of them. Without a key the release is unsigned.
 func Publish(ctx context.Context, dist string, target Source, key *PrivateKey, describe func(context.Context, program.Program) (sdk.Plugin, error)) (r Published, err error) {
 	name, programs, err := Programs(dist)
 	if err != nil {
@@ -197,7 +196,7 @@ func Publish(ctx context.Context, dist string, target Source, key *PrivateKey, d
 	return r, repo.Tag(ctx, r.Digest, said.Version)
 }
 
-// layerOf is a program as it is uploaded; a folder is packed to a file first.
+// layerOf prepares a program for upload; it first packs a folder into the file packed.
 func layerOf(p program.Program, packed string) (Layer, error) {
 	l := Layer{Path: p.Path, Hash: p.Hash}
 	if p.Folder == "" {

@@ -19,7 +19,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/plugin"
 )
 
-// Types and annotations of signatures. Those of cosign are after
+// Types and annotations of signatures. For those of cosign see
 // https://github.com/sigstore/cosign/blob/main/specs/SIGNATURE_SPEC.md
 const (
 	signatureType   = "application/vnd.racflow.plugin.signature.v1+"
@@ -57,7 +57,7 @@ func (r *Release) Signatures(ctx context.Context) ([]Signature, error) {
 	return all, nil
 }
 
-// signatures are those of one manifest; nil: it is about something else.
+// signatures reads the signatures in one manifest; nil: it contains something else.
 func (r *Repository) signatures(ctx context.Context, d ocispec.Descriptor) ([]Signature, error) {
 	if d.MediaType != ocispec.MediaTypeImageManifest {
 		return nil, nil
@@ -66,7 +66,7 @@ func (r *Repository) signatures(ctx context.Context, d ocispec.Descriptor) ([]Si
 	if err := r.fetch(ctx, d, &m); err != nil {
 		return nil, err
 	}
-	kind := m.ArtifactType // not every registry repeats it where it lists referrers
+	kind := m.ArtifactType // some registries omit it from the list of referrers
 	if kind == "" {
 		kind = d.ArtifactType
 	}
@@ -103,7 +103,7 @@ const (
 	programType  = "application/vnd.racflow.plugin.program.v1"
 	folderType   = "application/vnd.racflow.plugin.folder.v1.tar+gzip"
 	hashKey      = "org.racflow.hash"
-	maxManifest  = 4 << 20 // bytes, of indexes, manifests and descriptions
+	maxManifest  = 4 << 20 // bytes of an index, manifest or description
 	maxPlatforms = 64
 )
 
@@ -120,19 +120,19 @@ type Release struct {
 type Build struct {
 	Platform string // os/arch
 	Hash     string // of the program
-	Folder   bool   // it comes as a tar.gz of its folder
-	Size     int64  // of the download, in bytes
+	Folder   bool   // packed as a tar.gz of its folder
+	Size     int64  // bytes to download
 	config   ocispec.Descriptor
 	layer    ocispec.Descriptor
 }
 
-// Tagged is the digest to which a version's tag leads now.
+// Tagged returns the digest to which a version's tag points now.
 func (r *Repository) Tagged(ctx context.Context, version string) (string, error) {
 	d, err := r.from.Resolve(ctx, version)
 	return d.Digest.String(), r.explain("find version "+version, err)
 }
 
-// Release reads what there is of a version: of the index with a digest, or, where that is empty, of the one that is tagged.
+// Release reads the release of a version: the index with a digest or, if that is empty, the tagged one.
 func (r *Repository) Release(ctx context.Context, version, digest string) (*Release, error) {
 	reference := digest
 	if digest == "" {
@@ -208,7 +208,7 @@ func (r *Repository) bytes(ctx context.Context, d ocispec.Descriptor) ([]byte, e
 	return content.FetchAll(ctx, r.from, d)
 }
 
-// Build is the program for a platform, or the one for all. If there is none, the error says for which there are programs.
+// Build returns the program for a platform, or the one for all. If there is none, the error lists the platforms.
 func (r *Release) Build(platform string) (Build, error) {
 	for _, p := range []string{platform, plugin.AnyPlatform} {
 		if b, ok := r.Builds[p]; ok {
@@ -219,7 +219,7 @@ func (r *Release) Build(platform string) (Build, error) {
 		r.Version, r.from.name, platform, strings.Join(slices.Sorted(maps.Keys(r.Builds)), ", "))
 }
 
-// Programs are the hashes of the programs by platform, as a lock has them.
+// Programs returns the hashes of the programs by platform, as in a lock.
 func (r *Release) Programs() map[string]string {
 	all := map[string]string{}
 	for platform, b := range r.Builds {
@@ -228,13 +228,13 @@ func (r *Release) Programs() map[string]string {
 	return all
 }
 
-// Description reads what the plugin says of itself; see DecodeDescription. The program stays where it is.
+// Description reads the plugin's description (see DecodeDescription), without downloading the program.
 func (r *Release) Description(ctx context.Context, b Build) ([]byte, error) {
 	raw, err := r.from.bytes(ctx, b.config)
 	return raw, r.from.explain("read the description of version "+r.Version, err)
 }
 
-// Program opens the layer of a build. Reading it fails where it is not what its digest says.
+// Program opens the layer of a build. Reading it to the end fails if it does not match its digest.
 func (r *Release) Program(ctx context.Context, b Build) (io.ReadCloser, error) {
 	what := fmt.Sprintf("download the program of version %s for %s", r.Version, b.Platform)
 	body, err := r.from.from.Fetch(ctx, b.layer)

@@ -22,20 +22,20 @@ import (
 	"aead.dev/minisign"
 )
 
-// This file signs the releases of plugins, and says who signed one.
+// This file signs the releases of plugins, and determines who signed one.
 //
-// What is signed is the digest of a release's index, as text: "sha256:HEX". Because the index names
-// the digests of everything else, that covers the programs of all platforms and the description. Keys are
-// minisign's, plain Ed25519 keys, and, for checking alone, the plain keys of cosign.
+// A signature covers the digest of a release's index, as text: "sha256:HEX". The index contains the digests of
+// everything else, so this covers the programs of all platforms and the description. Keys are minisign's, plain
+// Ed25519 keys, and, only to check signatures, plain keys of cosign.
 //
-// A signer is written as "minisign:RWQ...", "ed25519:BASE64" (both are the public key itself) or
-// "cosign:sha256:HEX" (the sha256 of the public key in DER, since its signatures do not bring the key along).
+// A signer is written as "minisign:RWQ...", "ed25519:BASE64" (both are the public key itself) or "cosign:sha256:HEX"
+// (the sha256 of the public key in DER, since cosign's signatures do not contain the key).
 //
-// The package knows neither registries nor lock files, and does not decide whom to trust: package
-// install does. Signatures of cosign without a key (by certificates and a log of them) are not checked here.
+// The file knows neither registries nor lock files, and does not decide whom to trust: install_files.go does. It does
+// not check keyless signatures of cosign (by certificates and a transparency log).
 
-// simpleSigning is what cosign signs for an image; of it, only what names the digest.
-// Source: https://github.com/containers/image/blob/main/docs/containers-signature.5.md
+// simpleSigning is the part of cosign's signed payload that names the digest of an image. Source:
+// https://github.com/containers/image/blob/main/docs/containers-signature.5.md
 type simpleSigning struct {
 	Critical struct {
 		Image struct {
@@ -45,7 +45,7 @@ type simpleSigning struct {
 	} `json:"critical"`
 }
 
-// bundle is what cosign 3 writes, as far as a plain key needs it: an envelope after
+// bundle is the part of cosign 3's format that a plain key needs: an envelope after
 // https://github.com/secure-systems-lab/dsse/blob/master/envelope.md around a statement after
 // https://github.com/in-toto/attestation/blob/main/spec/v1/statement.md
 type bundle struct {
@@ -79,7 +79,7 @@ func (s Signature) cosigned(k PublicKey, digest string) bool {
 	e := b.Envelope
 	var signed statement
 	if e.PayloadType != "application/vnd.in-toto+json" || json.Unmarshal(e.Payload, &signed) != nil || signed.Predicate != "https://sigstore.dev/cosign/sign/v1" {
-		return false // a statement about something else, such as how it was built
+		return false // a statement about something else, such as the build
 	}
 	var message bytes.Buffer
 	fmt.Fprintf(&message, "DSSEv1 %d %s %d ", len(e.PayloadType), e.PayloadType, len(e.Payload))
@@ -97,7 +97,7 @@ func (s Signature) cosigned(k PublicKey, digest string) bool {
 	return false
 }
 
-// holds reports whether a signature of a message is by a key of a kind that cosign uses.
+// holds reports whether a signature of a message is valid for a key of a kind that cosign uses.
 func holds(public any, message, content []byte) bool {
 	sum := sha256.Sum256(message)
 	switch key := public.(type) {
@@ -121,11 +121,11 @@ const (
 type PublicKey struct {
 	minisign *minisign.PublicKey
 	ed25519  ed25519.PublicKey
-	public   any    // of cosign: *ecdsa.PublicKey, *rsa.PublicKey or ed25519.PublicKey
-	der      string // of public, of which cosign's name is the hash
+	public   any    // for cosign: *ecdsa.PublicKey, *rsa.PublicKey or ed25519.PublicKey
+	der      string // DER of public, whose hash is cosign's name of the key
 }
 
-// ReadPublicKey reads the file of a public key: that of minisign, or one in PEM as openssl and cosign write it.
+// ReadPublicKey reads a public key from minisign's file, or from PEM as openssl and cosign write it.
 func ReadPublicKey(path string) (PublicKey, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -150,7 +150,7 @@ func ReadPublicKey(path string) (PublicKey, error) {
 	return key, nil
 }
 
-// parse reads a signer's name that holds the key itself.
+// parse parses a signer's name that contains the key itself.
 func parse(signer string) (PublicKey, error) {
 	if text, ok := strings.CutPrefix(signer, minisignPrefix); ok {
 		key := PublicKey{minisign: &minisign.PublicKey{}}
@@ -164,12 +164,12 @@ func parse(signer string) (PublicKey, error) {
 	return PublicKey{ed25519: raw}, nil
 }
 
-// Is reports whether the key is the signer's of that name. A plain Ed25519 key may be the one of cosign, too.
+// Is reports whether the key belongs to the named signer. A plain Ed25519 key may also be cosign's.
 func (k PublicKey) Is(signer string) bool {
 	return signer != "" && (signer == k.name() || k.der != "" && signer == k.cosign())
 }
 
-// name is the signer's name that holds the key itself; empty: a name cannot hold a key of this kind.
+// name returns the signer's name that contains the key itself; empty: no name can contain such a key.
 func (k PublicKey) name() string {
 	switch {
 	case k.minisign != nil:
@@ -180,7 +180,7 @@ func (k PublicKey) name() string {
 	return ""
 }
 
-// cosign names the signer whose cosign signatures this key checks: by the key's hash.
+// cosign returns the signer's name for cosign signatures by this key: the key's hash.
 func (k PublicKey) cosign() string {
 	sum := sha256.Sum256([]byte(k.der))
 	return cosignPrefix + "sha256:" + hex.EncodeToString(sum[:])
@@ -192,9 +192,9 @@ type PrivateKey struct {
 	ed25519  ed25519.PrivateKey
 }
 
-// ReadPrivateKey reads the file of a private key: that of minisign, or an Ed25519 key in PEM as
-// `openssl genpkey -algorithm ed25519` writes it. It asks for the password of a key that has one. Its
-// errors hold nothing of either.
+// ReadPrivateKey reads a private key from minisign's file, or an Ed25519 key in PEM as `openssl
+// genpkey -algorithm ed25519` writes it. It asks for the password of an encrypted key. Its errors
+// contain neither key nor password.
 func ReadPrivateKey(path string, password func() (string, error)) (PrivateKey, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -252,27 +252,27 @@ func (k PrivateKey) Sign(digest string) (Signature, error) {
 	return Signature{}, errors.New("there is no private key")
 }
 
-// SignatureForm says what a signature consists of.
+// SignatureForm names the format of a signature.
 type SignatureForm string
 
 // The forms of signatures.
 const (
 	Minisign SignatureForm = "minisign" // Content is minisign's file
 	Ed25519  SignatureForm = "ed25519"  // Content is 64 bytes
-	Cosign   SignatureForm = "cosign"   // Content is the signature of Payload, which names the digest
-	Bundle   SignatureForm = "bundle"   // Content is the bundle that cosign 3 writes, in JSON
+	Cosign   SignatureForm = "cosign"   // Content signs Payload, which names the digest
+	Bundle   SignatureForm = "bundle"   // Content is the JSON bundle of cosign 3
 )
 
-// Signature is one signature as a registry keeps it. Nothing in it is trusted before it is checked.
+// Signature is one signature as a registry stores it. Check it before trusting any of it.
 type Signature struct {
 	Form    SignatureForm
 	Content []byte
 	Payload []byte
-	Signer  string // as it calls itself, with the public key; of cosign it is empty
+	Signer  string // its claimed signer, with the public key; empty for cosign
 }
 
-// Signers returns who signed a digest, sorted: those whose keys the signatures bring along, and of cosign
-// those of the given keys. If signatures are there and none of them holds, it says why.
+// Signers returns who validly signed a digest, sorted: signers whose keys are in the signatures, and for
+// cosign the given keys. If there are signatures and none is valid, it returns why.
 func Signers(digest string, all []Signature, given ...PublicKey) ([]string, error) {
 	var signers []string
 	var errs []error
@@ -291,10 +291,10 @@ func Signers(digest string, all []Signature, given ...PublicKey) ([]string, erro
 	return nil, errors.Join(errs...)
 }
 
-// ErrKeyNeeded is the error for a signature by a key that has to be given.
+// ErrKeyNeeded says that checking a signature needs a key from the user.
 var ErrKeyNeeded = errors.New("it is signed by cosign, whose signatures do not bring their key along")
 
-// check returns who made the signature of a digest.
+// check returns who signed a digest, if the signature is valid.
 func (s Signature) check(digest string, given []PublicKey) (string, error) {
 	if s.Form == Cosign || s.Form == Bundle {
 		if len(given) == 0 {

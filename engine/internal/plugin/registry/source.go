@@ -34,7 +34,7 @@ import (
 // ErrNotFound says that a repository, or something in it, does not exist.
 var ErrNotFound = errors.New("it is not there")
 
-// problem is an error with advice, and without the credentials that a registry may repeat.
+// problem is an error with advice, without credentials that a registry may repeat.
 type problem struct {
 	text string
 	is   error
@@ -43,7 +43,7 @@ type problem struct {
 func (p *problem) Error() string { return p.text }
 func (p *problem) Unwrap() error { return p.is }
 
-// explain says what went wrong while something was read or written, and what to do.
+// explain describes an error of reading or writing something, and what to do about it.
 func (r *Repository) explain(what string, err error) error {
 	if err == nil {
 		return nil
@@ -70,12 +70,12 @@ func (r *Repository) explain(what string, err error) error {
 type Repository struct {
 	name    string // for people
 	from    reader
-	to      writer // nil: it is only read
-	host    string // of a registry
+	to      writer // nil: read only
+	host    string // of a registry; else empty
 	secrets redact.Secrets
 }
 
-// reader is what registries and layouts have in common.
+// reader is the common interface of registries and layouts.
 type reader interface {
 	content.ReadOnlyGraphStorage
 	content.Resolver
@@ -87,7 +87,7 @@ type writer interface {
 	content.Tagger
 }
 
-// Open makes the repository of a source ready to be read. It asks no registry yet.
+// Open opens the repository of a source for reading. It does not contact a registry yet.
 func Open(ctx context.Context, s Source) (*Repository, error) {
 	mirrored := s.mirrored()
 	if mirrored.Layout == "" {
@@ -108,7 +108,7 @@ func Open(ctx context.Context, s Source) (*Repository, error) {
 	return r, nil
 }
 
-// Create makes the repository of a source ready to be published to. A layout is made where there is none.
+// Create opens the repository of a source for publishing. It creates a missing layout.
 func Create(ctx context.Context, s Source) (*Repository, error) {
 	if s.Layout == "" {
 		return openRemote(s)
@@ -143,7 +143,7 @@ func openRemote(s Source) (*Repository, error) {
 		},
 	}
 	if here {
-		client.BlockedRealmPrefixes = []netip.Prefix{} // its tokens come from this machine, too
+		client.BlockedRealmPrefixes = []netip.Prefix{} // allow a token server on this machine, too
 	}
 	client.SetUserAgent("racflow")
 	repo := &remote.Repository{
@@ -154,10 +154,10 @@ func openRemote(s Source) (*Repository, error) {
 	return r, nil
 }
 
-// silence is how long a server may say nothing before it is given up.
+// silence is how long a server may send nothing before the connection is given up.
 const silence = time.Minute
 
-// transport is the usual one, except that a server which falls silent, also in the middle of a download, is given up.
+// transport is the default one, but gives up a server that falls silent, even in the middle of a download.
 func transport(silence time.Duration) http.RoundTripper {
 	usual, ok := http.DefaultTransport.(*http.Transport)
 	if !ok {
@@ -175,7 +175,7 @@ func transport(silence time.Duration) http.RoundTripper {
 	return t
 }
 
-// patient is a connection of which each read has its own deadline.
+// patient is a connection with a deadline for each read.
 type patient struct {
 	net.Conn
 	silence time.Duration
@@ -188,7 +188,7 @@ func (p *patient) Read(b []byte) (int, error) {
 	return p.Conn.Read(b)
 }
 
-// MirrorVariable names a folder of OCI layouts, by registry and repository, that is asked in place of all registries.
+// MirrorVariable names a folder of OCI layouts, by registry and repository, that replaces all registries.
 const MirrorVariable = "RACFLOW_PLUGIN_MIRROR"
 
 const layoutPrefix = "oci:"
@@ -197,10 +197,10 @@ const layoutPrefix = "oci:"
 type Source struct {
 	Repository *registry.Reference
 	Layout     string   // folder
-	Archive    *url.URL // https or file; its path may hold {version}, {os} and {arch}
+	Archive    *url.URL // https or file; its path may contain {version}, {os} and {arch}
 }
 
-// Parse reads the source of a requirement; folders and files are relative to dir.
+// Parse parses the source of a requirement; dir is the base of relative folders and files.
 func Parse(source, dir string) (Source, error) {
 	path, layout := strings.CutPrefix(source, layoutPrefix)
 	switch {
@@ -234,7 +234,7 @@ func isPath(source string) bool {
 	return filepath.IsAbs(source) || source == "." || source == ".." || strings.HasPrefix(source, "./") || strings.HasPrefix(source, "../")
 }
 
-// parseURL reads the address of an archive. It repeats nothing of it, since it may hold a password.
+// parseURL parses the address of an archive. Errors do not repeat it, since it may contain a password.
 func parseURL(source string) (Source, error) {
 	u, err := url.Parse(source)
 	switch {
@@ -248,7 +248,7 @@ func parseURL(source string) (Source, error) {
 	return Source{Archive: u}, nil
 }
 
-// loopback reports whether a host, with or without a port, is this machine, where nobody else listens on the way.
+// loopback reports whether a host, with or without a port, is this machine, so that nobody can listen on the way.
 func loopback(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -257,7 +257,7 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// mirrored replaces a repository by its layout in the mirror, where there is one.
+// mirrored replaces a repository by its layout in the mirror, if one is set.
 func (s Source) mirrored() Source {
 	mirror := os.Getenv(MirrorVariable)
 	if mirror == "" || s.Repository == nil {
@@ -266,14 +266,14 @@ func (s Source) mirrored() Source {
 	return Source{Layout: filepath.Join(mirror, s.Repository.Registry, filepath.FromSlash(s.Repository.Repository))}
 }
 
-// Version reports whether a text is a version as releases are tagged: after semver.org, without build metadata, which a tag cannot hold.
+// Version reports whether a text is a version for a release's tag: after semver.org, without build metadata, which a tag cannot contain.
 func Version(text string) bool {
 	v, err := version.NewSemver(text)
 	return err == nil && v.String() == text && v.Metadata() == ""
 }
 
-// Matches reports whether a version meets a constraint such as "~> 1.2"; an empty one is met by every
-// version that is no prerelease. The error is that of the constraint.
+// Matches reports whether a version satisfies a constraint such as "~> 1.2"; an empty one accepts
+// every version except prereleases. An error concerns the constraint.
 func Matches(constraint, v string) (bool, error) {
 	parsed, err := version.NewSemver(v)
 	if err != nil {
@@ -289,7 +289,7 @@ func Matches(constraint, v string) (bool, error) {
 	return c.Check(parsed), nil
 }
 
-// Versions lists the releases, the newest first. Tags that are no versions are none.
+// Versions lists the releases, the newest first. It ignores tags that are no versions.
 func (r *Repository) Versions(ctx context.Context) ([]string, error) {
 	tags, err := registry.Tags(ctx, r.from)
 	if err != nil {
@@ -298,7 +298,7 @@ func (r *Repository) Versions(ctx context.Context) ([]string, error) {
 	var all []*version.Version
 	for _, tag := range tags {
 		if Version(tag) {
-			v, _ := version.NewSemver(tag) // Version has read it
+			v, _ := version.NewSemver(tag) // cannot fail after Version
 			all = append(all, v)
 		}
 	}
@@ -310,7 +310,7 @@ func (r *Repository) Versions(ctx context.Context) ([]string, error) {
 	return texts, nil
 }
 
-// Newest is the newest version that meets a constraint.
+// Newest returns the newest version that satisfies a constraint.
 func (r *Repository) Newest(ctx context.Context, constraint string) (string, error) {
 	all, err := r.Versions(ctx)
 	if err != nil {

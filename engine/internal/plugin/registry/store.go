@@ -19,14 +19,13 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// This file keeps installed programs of plugins, each in a private folder that is named by
-// its hash, and beside it what the program says of itself, so that nobody has to start it to ask.
+// This file stores installed programs of plugins, each in a private folder named by its hash, with
+// the program's description beside it, so that nobody has to start it to ask.
 //
-// Whatever is taken from the store is hashed again before it is started: what lies there is the
-// user's own, and any program of that user could have changed it. Nothing is downloaded here, and
-// nothing is started.
+// The hash of a program is checked again before each start, since any program of the same user
+// could have changed it. The file downloads nothing and starts nothing.
 
-// StoreVariable names the folder of the store in place of the usual one.
+// StoreVariable names the folder of the store in place of the default one.
 const StoreVariable = "RACFLOW_PLUGIN_CACHE"
 
 // ErrMissing says that a program is not installed.
@@ -38,12 +37,12 @@ type Store struct{ dir string }
 // Installed is a program in the store.
 type Installed struct {
 	Name, Hash string
-	Version    string // as its description has it
+	Version    string // as in its description
 	Size       int64  // bytes
 }
 
-// OpenStore opens the store in a folder; "" is the one that StoreVariable names, else the user's
-// own. It makes nothing yet.
+// OpenStore opens the store in a folder; "": the folder in StoreVariable, else the user's default.
+// It creates nothing yet.
 func OpenStore(dir string) (*Store, error) {
 	if dir == "" {
 		dir = os.Getenv(StoreVariable)
@@ -59,10 +58,10 @@ func OpenStore(dir string) (*Store, error) {
 	return &Store{dir}, err
 }
 
-// Dir is the folder of the store.
+// Dir returns the folder of the store.
 func (s *Store) Dir() string { return s.dir }
 
-// folder is where a program lies. A hash that is none leads nowhere.
+// folder returns the folder of a program. It fails for a malformed hash.
 func (s *Store) folder(hash string) (string, error) {
 	for _, prefix := range []string{program.FileHash, program.TreeHash} {
 		hex, ok := strings.CutPrefix(hash, prefix)
@@ -73,8 +72,8 @@ func (s *Store) folder(hash string) (string, error) {
 	return "", fmt.Errorf("%q is not the hash of a program, which is sha256:HEX or tree:HEX", hash)
 }
 
-// Program returns an installed program by its hash, checked: it is safe to start, and has that
-// hash. The error is ErrMissing where it is not installed.
+// Program returns an installed program by its hash, after checking that it is safe to start and has
+// that hash. The error is ErrMissing if it is not installed.
 func (s *Store) Program(name, hash string) (program.Program, error) {
 	p, err := s.locate(hash)
 	if err != nil {
@@ -109,13 +108,13 @@ func (s *Store) locate(hash string) (program.Program, error) {
 	return p, err
 }
 
-// described reads the protocol's version from a description, before the rest: other versions
-// may write that otherwise.
+// described reads only the protocol's version from a description: other versions may have another
+// format.
 type described struct {
 	Protocol int `json:"protocol"`
 }
 
-// EncodeDescription is a plugin's description, as it is kept and published.
+// EncodeDescription encodes a plugin's description for storing and publishing.
 func EncodeDescription(p sdk.Plugin) ([]byte, error) {
 	raw, err := protojson.Marshal(wire.EncodePlugin(p))
 	if err != nil {
@@ -129,14 +128,14 @@ func EncodeDescription(p sdk.Plugin) ([]byte, error) {
 	return json.MarshalIndent(fields, "", "  ")
 }
 
-// DecodeDescription reads a description, and the version of the protocol that its program speaks.
+// DecodeDescription decodes a description, and the version of the protocol that its program uses.
 func DecodeDescription(raw []byte) (sdk.Plugin, int, error) {
 	var d described
 	if err := json.Unmarshal(raw, &d); err != nil || d.Protocol <= 0 {
 		return sdk.Plugin{}, 0, errors.New("the plugin's description does not say which version of racflow's protocol it speaks")
 	}
 	if d.Protocol != wire.ProtocolVersion {
-		return sdk.Plugin{}, d.Protocol, nil // another one may describe itself in another way
+		return sdk.Plugin{}, d.Protocol, nil // its format may differ
 	}
 	reply := &stagepb.DescribeReply{}
 	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(raw, reply); err != nil {
@@ -146,8 +145,8 @@ func DecodeDescription(raw []byte) (sdk.Plugin, int, error) {
 	return p, d.Protocol, err
 }
 
-// Description returns what an installed program says of itself, and the version of the protocol
-// that it speaks. Where this racflow speaks another version, it returns nothing else.
+// Description returns the description of an installed program, and the version of its protocol. If
+// this racflow uses another version, the description is empty.
 func (s *Store) Description(hash string) (sdk.Plugin, int, error) {
 	dir, err := s.folder(hash)
 	if err != nil {
@@ -163,7 +162,7 @@ func (s *Store) Description(hash string) (sdk.Plugin, int, error) {
 	return DecodeDescription(raw)
 }
 
-// List lists what is installed, by name and hash.
+// List lists the installed programs, by name and hash.
 func (s *Store) List() ([]Installed, error) {
 	entries, err := os.ReadDir(s.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -181,7 +180,7 @@ func (s *Store) List() ([]Installed, error) {
 		}
 		p, err := s.locate(hash)
 		if err != nil {
-			continue // begun and not completed, or none of ours
+			continue // incomplete, or no program of the store
 		}
 		one := Installed{Name: p.Name, Hash: hash}
 		if d, _, err := s.Description(hash); err == nil {
@@ -204,7 +203,7 @@ func (s *Store) List() ([]Installed, error) {
 	return all, nil
 }
 
-// Remove removes a program. The error is ErrMissing where it is not installed.
+// Remove removes a program. The error is ErrMissing if it is not installed.
 func (s *Store) Remove(hash string) error {
 	dir, err := s.folder(hash)
 	if err != nil {
@@ -219,7 +218,7 @@ func (s *Store) Remove(hash string) error {
 	return removeAll(dir)
 }
 
-// removeAll removes a folder whose folders nobody may write to.
+// removeAll removes a folder whose folders are read only.
 func removeAll(dir string) error {
 	_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err == nil && e.IsDir() {
@@ -239,7 +238,7 @@ func (s *Store) Describe(hash string, description []byte) error {
 	return s.describe(dir, description)
 }
 
-// describe keeps a description.
+// describe stores a description.
 func (s *Store) describe(dir string, description []byte) error {
 	if _, _, err := DecodeDescription(description); err != nil {
 		return err

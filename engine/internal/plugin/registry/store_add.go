@@ -17,17 +17,17 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/program"
 )
 
-// MaxProgram is the size of the largest program with all that belongs to it, in bytes.
+// MaxProgram is the most bytes of a program with its whole folder.
 const MaxProgram = 8 << 30
 
-// Add installs a program from its layer: the program itself or, as an archive, a tar.gz of the
-// folder that belongs to it. It fails where the hash is not the one that is wanted; "": it was not
-// known before. What is installed already is kept, unless it was changed. A failure leaves nothing.
+// Add installs a program from its layer: the program itself or, with archive, a tar.gz of its
+// folder. It fails if the hash is not the wanted one; "": any. An installed program stays, unless
+// it was changed. A failure leaves nothing.
 func (s *Store) Add(name string, layer io.Reader, archive bool, want string, description []byte) (hash string, err error) {
 	if err := disk.MakeFolder(s.dir); err != nil {
 		return "", err
 	}
-	temp, err := os.MkdirTemp(s.dir, "new-*") // for its owner alone
+	temp, err := os.MkdirTemp(s.dir, "new-*") // readable by its owner only
 	if err != nil {
 		return "", err
 	}
@@ -62,8 +62,8 @@ func (s *Store) Add(name string, layer io.Reader, archive bool, want string, des
 	return hash, s.settle(temp, dir, name, hash)
 }
 
-// settle puts an unpacked program where it belongs, unless another process has done so, and in
-// placeOf of one that was changed. Others see one or the other, whole.
+// settle moves an unpacked program to its folder, unless another process has done so, and replaces
+// one that was changed. Other processes see either the old or the new one, complete.
 func (s *Store) settle(temp, dir, name, hash string) error {
 	for range 10 {
 		failed := os.Rename(temp, dir)
@@ -88,7 +88,7 @@ func (s *Store) settle(temp, dir, name, hash string) error {
 	return fmt.Errorf("%s is changed by other processes all the time: install the plugin again", dir)
 }
 
-// writeProgram writes a file that nobody changes later.
+// writeProgram writes a file that never changes later.
 func writeProgram(path string, from io.Reader, mode os.FileMode) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -101,12 +101,12 @@ func writeProgram(path string, from io.Reader, mode os.FileMode) error {
 	return errors.Join(err, f.Chmod(mode), f.Close())
 }
 
-// maxFiles is how many files, folders and links an archive may hold.
+// maxFiles is the most files, folders and links of an archive.
 const maxFiles = 100_000
 
-// unpackProgram unpacks the tar.gz of a program's folder to dir, which is made. The folder itself may be
-// the only one at the top of the archive. What could leave dir is refused; links are checked where
-// the program is.
+// unpackProgram unpacks the tar.gz of a program's folder to dir, which it creates. The archive may have
+// the folder itself as its only top entry. Entries that could leave dir are refused; links are checked
+// where the program is.
 func unpackProgram(from io.Reader, dir string) error {
 	packed, err := gzip.NewReader(from)
 	if err != nil {
@@ -141,14 +141,14 @@ func unpackProgram(from io.Reader, dir string) error {
 			return fmt.Errorf("the archive's %s: %w", h.Name, err)
 		}
 	}
-	// What follows the archive's end is part of its checksum.
+	// The checksum covers the rest after the archive's end.
 	if _, err := io.Copy(io.Discard, io.LimitReader(packed, 1<<20)); err != nil {
 		return fmt.Errorf("the archive cannot be read: %w", err)
 	}
 	return seal(dir)
 }
 
-// inFolder is the name of an entry below the program's folder; false: it is not unpacked.
+// inFolder returns the name of an entry below the program's folder; false: skip it.
 func inFolder(h *tar.Header, folder string) (string, bool) {
 	name := path.Clean(strings.TrimPrefix(h.Name, "/"))
 	if name == folder && h.Typeflag == tar.TypeDir {
@@ -192,7 +192,7 @@ func placeOf(root *os.Root, name string, h *tar.Header, content io.Reader) error
 	return errors.New("it is neither a file, a folder nor a symbolic link")
 }
 
-// seal takes everybody's right to write from a folder and those in it.
+// seal makes a folder and the folders in it read only.
 func seal(dir string) error {
 	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err == nil && e.IsDir() {

@@ -24,18 +24,18 @@ import (
 	"github.com/racflow/racflow/sdk/python"
 )
 
-// This file makes a program of an author's project: it compiles one in Go with the go command,
-// and gives one in Python a virtual environment with the packages that it needs. The package
-// racflow-plugin among them comes out of racflow itself. But for the go command's own caches, nothing
-// is written outside of the project.
+// This file builds the program of an author's project: it compiles a Go project with the go command,
+// and gives a Python one a virtual environment with the required packages. The package racflow-plugin
+// among them is embedded in racflow. It writes only inside the project, except the go command's own
+// caches.
 //
-// It starts no plugin and checks none: packages host and verify do. It downloads nothing itself;
-// go and pip do, from where they are configured to.
+// It starts no plugin and checks none: packages host and verify do. It downloads nothing itself; go
+// and pip do, from their configured sources.
 
 // BuildProject builds the project in a folder and returns its program, which is named racflow-plugin-NAME
-// and lies in that folder. What takes long, and what compilers say, goes to log.
+// and lies in that folder. It logs slow steps and compilers' output to log.
 //
-// A project in Go has a go.mod whose module ends with racflow-plugin-NAME, one in Python a folder
+// A Go project has a go.mod whose module ends with racflow-plugin-NAME, a Python one a folder
 // racflow-plugin-NAME with a program of that name.
 func BuildProject(ctx context.Context, dir string, log io.Writer) (program.Program, error) {
 	dir, err := filepath.Abs(dir)
@@ -58,7 +58,7 @@ func BuildProject(ctx context.Context, dir string, log io.Writer) (program.Progr
 	return p, err
 }
 
-// run runs a command in a folder and returns what it wrote to both of its streams.
+// run runs a command in a folder and returns its output, standard and error.
 func run(ctx context.Context, dir string, log io.Writer, environment []string, command ...string) (string, error) {
 	fmt.Fprintf(log, "%s\n", strings.Join(append([]string{filepath.Base(command[0])}, command[1:]...), " "))
 	c := exec.CommandContext(ctx, command[0], command[1:]...)
@@ -74,7 +74,7 @@ func run(ctx context.Context, dir string, log io.Writer, environment []string, c
 	return said.String(), err
 }
 
-// ended is the error of a command that failed: what it said, and what to do.
+// ended returns the error of a failed command: its output, and advice.
 func ended(what, said string, err error, advice string) error {
 	said = strings.TrimSpace(said)
 	if most := 4000; len(said) > most {
@@ -86,7 +86,7 @@ func ended(what, said string, err error, advice string) error {
 	return fmt.Errorf("%s: %w\n%s%s", what, err, said, advice)
 }
 
-// compile builds a project in Go and returns the program's path.
+// compile builds a Go project and returns the program's path.
 func compile(ctx context.Context, dir string, mod []byte, log io.Writer) (string, error) {
 	name, err := programOf(mod)
 	if err != nil {
@@ -97,10 +97,10 @@ func compile(ctx context.Context, dir string, mod []byte, log io.Writer) (string
 		return "", errors.New("this plugin is written in Go, and there is no go command on this machine: " +
 			"install Go from https://go.dev/dl, and put the folder of its programs into PATH")
 	}
-	environment := []string{"GOWORK=off"} // it is a module of its own, wherever it lies
+	environment := []string{"GOWORK=off"} // a module of its own, even inside a workspace
 	sums := filepath.Join(dir, "go.sum")
 	if _, err := os.Stat(sums); errors.Is(err, os.ErrNotExist) {
-		// As go build does, and for the tests as well.
+		// Like go build, but for the tests as well.
 		said, err := run(ctx, dir, log, environment, command, "list", "-mod=mod", "-deps", "-test", "-f", "{{/* nothing */}}", "./...")
 		if err != nil {
 			return "", ended("get the modules of the plugin", said, err, adviceFor(said))
@@ -113,7 +113,7 @@ func compile(ctx context.Context, dir string, mod []byte, log io.Writer) (string
 	return filepath.Join(dir, name), nil
 }
 
-// programOf is the program's name, the last element of the module's path.
+// programOf returns the program's name, the last element of the module's path.
 func programOf(mod []byte) (string, error) {
 	module := modfile.ModulePath(mod)
 	if module == ownModule {
@@ -130,17 +130,17 @@ func programOf(mod []byte) (string, error) {
 	return name, nil
 }
 
-// checkout says how a project gets the module of racflow where no proxy has it.
+// checkout says how a project gets racflow's module if no proxy has it.
 const checkout = " With a checkout of racflow in FOLDER: go mod edit -replace " + ownModule + "=FOLDER; " +
 	"racflow plugin new --sdk FOLDER writes a new project like that."
 
-// ownModule is the path of racflow's module, which has the SDK.
+// ownModule is the path of racflow's module, which contains the SDK.
 const ownModule = "github.com/racflow/racflow"
 
-// noNetwork is what the go command says where it cannot ask for a module.
+// noNetwork matches the go command's output if it cannot reach a proxy or repository.
 const noNetwork = `module lookup disabled|dial tcp|no such host|i/o timeout|connection refused|proxyconnect|TLS handshake`
 
-// adviceFor says what to do about what the go command says.
+// adviceFor returns advice for the output of the go command.
 func adviceFor(said string) string {
 	for _, about := range []struct{ sign, advice string }{
 		{`requires go >= |toolchain not available|invalid go version`,
@@ -161,14 +161,14 @@ func adviceFor(said string) string {
 	return ""
 }
 
-// Environment is the folder of a Python plugin's virtual environment, in the plugin's folder.
-// Below it, Wheels holds the package racflow-plugin as it was installed.
+// Environment is the folder of a Python plugin's virtual environment, in the plugin's folder. Its
+// subfolder Wheels keeps the package racflow-plugin that was installed.
 const (
 	Environment = ".venv"
 	Wheels      = "racflow-plugin"
 )
 
-// prepare makes a project in Python ready to start and returns the path of the plugin's folder.
+// prepare makes a Python project ready to start and returns the path of the plugin's folder.
 func prepare(ctx context.Context, dir string, log io.Writer) (string, error) {
 	folder, err := pluginFolder(dir)
 	if err != nil {
@@ -207,7 +207,7 @@ func prepare(ctx context.Context, dir string, log io.Writer) (string, error) {
 	if err := os.WriteFile(wheels, wheel, 0o644); err != nil {
 		return "", err
 	}
-	// The wheel is named by its path: no index may have another package of its name in its place.
+	// The wheel is named by its path, so that no index can replace it by another package of its name.
 	install := []string{filepath.Join(environment, "bin", "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-cache-dir", wheels}
 	if runtime.GOOS == "windows" {
 		install[0] = filepath.Join(environment, "Scripts", "python.exe")
@@ -222,7 +222,7 @@ func prepare(ctx context.Context, dir string, log io.Writer) (string, error) {
 	return folder, os.WriteFile(stamp, []byte(want), 0o644)
 }
 
-// stampOf says what an environment was made of and with.
+// stampOf identifies the inputs of an environment.
 func stampOf(parts ...[]byte) string {
 	sum := sha256.New()
 	for _, part := range parts {
@@ -231,7 +231,7 @@ func stampOf(parts ...[]byte) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// pluginFolder finds the one folder of a project that holds a plugin's program.
+// pluginFolder finds the one folder of a project that contains a plugin's program.
 func pluginFolder(dir string) (string, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, program.Prefix+"*", program.Prefix+"*"))
 	if err != nil {
@@ -253,8 +253,8 @@ func pluginFolder(dir string) (string, error) {
 	return "", fmt.Errorf("%s has several plugins: give each a project of its own", dir)
 }
 
-// findPython finds the interpreter that PATH leads to, but for that of the environment, which whoever
-// has activated it has in PATH, too.
+// findPython finds the interpreter in PATH. It skips the environment's own, which is in PATH, too, if
+// a person has activated the environment.
 func findPython(environment string) (string, error) {
 	for _, name := range []string{"python3", "python"} {
 		for _, dir := range filepath.SplitList(os.Getenv("PATH")) {

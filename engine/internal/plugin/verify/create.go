@@ -20,30 +20,30 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file writes the project of a new plugin: a small stage that works, of one of the
-// eight kinds, in Go or Python, with a test, data, a pipeline file that uses it, and a workflow
-// that releases it. What it writes is in the folder templates.
+// This file writes the project of a new plugin: a small working stage of one of the eight kinds, in
+// Go or Python, with a test, data, a pipeline file that uses it, and a workflow that releases it.
+// The templates are in the folder templates.
 //
-// It builds and starts nothing, and asks no network: build.go does the one, the person the other.
+// It builds and starts nothing, and uses no network: build.go builds, and the author starts.
 
-// The languages that there are templates in.
+// The languages of the templates.
 const (
 	TemplateGo     = "go"
 	TemplatePython = "python"
 )
 
-// ProjectOptions say which project is written.
+// ProjectOptions say which project to write.
 type ProjectOptions struct {
 	Kind sdk.Kind
 	Name string // of the plugin and of its stage
-	Lang string // TemplateGo or Python
-	SDK  string // the version of racflow's module; a project in Go may have the folder of a checkout of it
+	Lang string // TemplateGo or TemplatePython
+	SDK  string // version of racflow's module; for Go also the folder of a checkout of it
 }
 
-// projectNames are those that a plugin may have: they become a program's name, and a key of a file.
+// projectNames matches valid names of plugins: they become a program's name, and a key of a file.
 var projectNames = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
-// Check reports what is wrong with options.
+// Check returns what is wrong with the options.
 func (o ProjectOptions) Check() error {
 	switch {
 	case !slices.Contains(catalog.Kinds, o.Kind):
@@ -65,8 +65,8 @@ func StageKinds() string {
 	return strings.Join(all, ", ")
 }
 
-// WriteProject writes a project into a folder, which must be empty or not there yet, and returns the
-// paths of its files, sorted.
+// WriteProject writes a project into a folder, which must be empty or new, and returns the paths of
+// its files, sorted.
 func WriteProject(dir string, o ProjectOptions) ([]string, error) {
 	files, err := ProjectFiles(o)
 	if err != nil {
@@ -95,7 +95,7 @@ func WriteProject(dir string, o ProjectOptions) ([]string, error) {
 //go:embed all:templates
 var templates embed.FS
 
-// data are the folders of data that a kind's pipeline file reads.
+// data lists the folders of data that a kind's pipeline file reads.
 var data = map[sdk.Kind][]string{
 	sdk.KindChunk:  {"docs"},
 	sdk.KindEnrich: {"docs"},
@@ -107,13 +107,13 @@ var data = map[sdk.Kind][]string{
 	sdk.KindElect:  {"rows"},
 }
 
-// ProjectFile is one of a project.
+// ProjectFile is a file of a project.
 type ProjectFile struct {
 	Content []byte
 	Mode    fs.FileMode
 }
 
-// ProjectFiles are the files of a project by their paths, with slashes.
+// ProjectFiles returns the files of a project by their paths, with slashes.
 func ProjectFiles(o ProjectOptions) (map[string]ProjectFile, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -157,22 +157,22 @@ func ProjectFiles(o ProjectOptions) (map[string]ProjectFile, error) {
 		}
 		files[path] = ProjectFile{content, 0o644}
 	}
-	if o.Lang == TemplatePython { // it is executed as it is
+	if o.Lang == TemplatePython { // the program itself is executable
 		files[o.Main()] = ProjectFile{files[o.Main()].Content, 0o755}
 	}
 	return files, nil
 }
 
-// values are what templates may name.
+// values are the variables of templates.
 type values struct {
 	Kind, Name, Lang string
 	Program          string // racflow-plugin-NAME
-	Main             string // path of the stage's own code
-	Go               string // version of the language
+	Main             string // path of the stage's source file
+	Go               string // version of Go
 	Version, Replace string // of racflow's module
 }
 
-// Main is the path, with slashes, of the file that holds the stage.
+// Main returns the path, with slashes, of the file that contains the stage.
 func (o ProjectOptions) Main() string {
 	if o.Lang == TemplatePython {
 		return program.Prefix + o.Name + "/" + program.Prefix + o.Name
@@ -180,7 +180,7 @@ func (o ProjectOptions) Main() string {
 	return "main.go"
 }
 
-// versions are those of modules. What a build with changes adds, +dirty, is none of a module.
+// versions matches versions of modules, without the suffix +dirty of a modified build.
 var versions = regexp.MustCompile(`^v?(\d+\.\d+\.\d+[-.0-9A-Za-z]*)(\+[-.0-9A-Za-z]*)?$`)
 
 func (o ProjectOptions) values() (values, error) {

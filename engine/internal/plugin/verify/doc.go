@@ -1,9 +1,9 @@
-// Package verify runs the conformance suite (package conformance) on a plugin's real program, started
-// by the real host, in whatever language it is written. It adds the checks that only a process can
-// fail: its start, its output, its end, kills, calls at a time, large messages, and memory.
+// Package verify runs the conformance suite (package conformance) on a plugin's real program, in any language,
+// started by the real host. It adds checks that concern the process: its start, its output, its end, kills,
+// concurrent calls, large messages, and memory.
 //
-// Each stage of the plugin is checked with a config. The file verify.json beside the program, or in
-// the project's folder, has them by KIND/NAME:
+// Each stage of the plugin is checked with a config. The file verify.json beside the program, or in the project's
+// folder, has the configs by KIND/NAME:
 //
 //	{
 //	  "rerank/mine": {"weight": 0.5},
@@ -15,12 +15,12 @@
 //	  "read":        ["models"]
 //	}
 //
-// A secret that begins with $ is read from the environment. "without" leaves a check out, and shows the
-// reason; "dense_only" is for stores. "network", "read" and "write" are what required_plugins allows
-// the plugin. A stage that is not listed is checked with its Example, or else with the example, the default
-// or a plain value of each required argument.
+// A secret that begins with $ comes from the environment. "without" leaves a check out, and shows the reason;
+// "dense_only" is for stores. "network", "read" and "write" are what required_plugins allows the plugin. A stage that
+// is not listed is checked with its Example, or else with the example, the default or a plain value of each required
+// argument.
 //
 // Replay sends a request that a run has kept (package host) to the stage once more.
 //
-// The package builds nothing (build.go does) and decides nothing about what a plugin may do in a run.
+// Apart from build.go, the package builds nothing, and it decides nothing about what a plugin may do in a run.
 package verify

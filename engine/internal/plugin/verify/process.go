@@ -19,7 +19,7 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// killed ends the process in the midst of calls, which all have to be answered as before.
+// killed kills the process during calls, all of which must still return the same results.
 func (v *subject) killed(t conformance.T) error {
 	l, r, err := v.load(t)
 	if err != nil {
@@ -75,7 +75,7 @@ func (v *subject) leaves(t conformance.T, why string, end func(*running, context
 	return nil
 }
 
-// output asks for a thousand rows and looks at what was written meanwhile.
+// output asks for a thousand rows and checks what the process writes meanwhile.
 func (v *subject) output(t conformance.T) error {
 	if v.Stage.Network {
 		t.Skipf("a thousand rows may cost money at another machine")
@@ -99,7 +99,7 @@ func (v *subject) output(t conformance.T) error {
 	return nil
 }
 
-// work asks for rows, each once, for at most half of a minute; seen gets how many there were.
+// work asks for rows, each once, for at most 30 seconds; seen gets the number of rows so far.
 func (v *subject) work(t conformance.T, l *conformance.Load, rows int, seen func(int)) error {
 	end := time.Now().Add(30 * time.Second)
 	for n := 0; n < rows && time.Now().Before(end); n += l.Batch() {
@@ -111,11 +111,11 @@ func (v *subject) work(t conformance.T, l *conformance.Load, rows int, seen func
 	return nil
 }
 
-// slack is how much memory may grow after the first half of the rows, unless a fourth of it is
-// more: garbage collectors let it vary.
+// slack is how much memory may grow after the first half of the rows, unless a fourth of that
+// half's memory is more: garbage collectors make it vary.
 const slack = 16 << 20
 
-// memory compares what the process has after the first half of many rows with what it has at the end.
+// memory compares the memory of the process after the first half of many rows with that at the end.
 func (v *subject) memory(t conformance.T) error {
 	if v.Stage.Network {
 		t.Skipf("%d rows may cost money at another machine", v.rows)
@@ -144,7 +144,7 @@ func (v *subject) memory(t conformance.T) error {
 	return nil
 }
 
-// residentOf is the memory in bytes of a process and of those that it has started.
+// residentOf returns the resident memory in bytes of a process and its children.
 func residentOf(pid int) (sum int64) {
 	children := map[int][]int{}
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
@@ -152,9 +152,9 @@ func residentOf(pid int) (sum int64) {
 	for _, path := range stats {
 		raw, err := os.ReadFile(path)
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
-		// PID (NAME) STATE PPID ..., where a name may have anything in it
+		// PID (NAME) STATE PPID ..., where NAME may contain anything
 		fields := strings.Fields(string(raw[strings.LastIndexByte(string(raw), ')')+1:]))
 		if len(fields) < 22 {
 			continue
@@ -172,7 +172,7 @@ func residentOf(pid int) (sum int64) {
 	return sum
 }
 
-// checks are those that only a process can fail.
+// checks returns the checks that concern the process.
 func (v *subject) checks() []conformance.Check {
 	of := func(run func(*subject, conformance.T) error) func(conformance.T, *conformance.Subject) error {
 		return func(t conformance.T, _ *conformance.Subject) error { return run(v, t) }
@@ -244,7 +244,7 @@ func (v *subject) together(t conformance.T) error {
 	return calls.Wait()
 }
 
-// signOfLife is half of what the engine waits for one.
+// signOfLife is half the time that the engine waits for a sign of life.
 const signOfLife = 5 * time.Second
 
 func (v *subject) alive(t conformance.T) error {
@@ -266,7 +266,7 @@ func (v *subject) alive(t conformance.T) error {
 			return nil
 		})
 	}
-	// It is asked while it works: until a call is answered, or for as long as a sign may take.
+	// Ask while the stage works: until it answers a call, or until signOfLife has passed.
 	begun := time.Now()
 	working := func() bool { return !answered.Load() && calling.Err() == nil && time.Since(begun) < signOfLife }
 	for asked := 0; err == nil && (asked < 3 || working()); asked++ {
@@ -299,17 +299,17 @@ func (v *subject) large(t conformance.T) error {
 	return nil
 }
 
-// deadline makes calls whose time ends at the start, and in the midst of their work.
+// deadline makes calls whose deadline is at the start, and during their work.
 func (v *subject) deadline(t conformance.T) error {
 	l, r, err := v.load(t)
 	if err != nil {
 		return err
 	}
-	if _, err := l.Rows(t.Context(), 0, 1); err != nil { // what is made at the first call is made
+	if _, err := l.Rows(t.Context(), 0, 1); err != nil { // the first call has done its setup
 		return err
 	}
 	before := r.PID()
-	for left, over := time.Millisecond, true; over && left <= 10*time.Second; left *= 10 { // until one has all the time that it wants
+	for left, over := time.Millisecond, true; over && left <= 10*time.Second; left *= 10 { // until a call gets all the time that it needs
 		ctx, cancel := context.WithTimeout(t.Context(), left)
 		_, err := l.Rows(ctx, 0, 2000)
 		cancel()

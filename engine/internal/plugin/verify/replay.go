@@ -21,7 +21,7 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// example is a config that a stage should accept, by its own description.
+// example returns a config that a stage should accept according to its description.
 func example(s sdk.Stage) ([]byte, error) {
 	values := map[string]json.RawMessage{}
 	if err := fromHCL(s.Example, values); err != nil {
@@ -39,8 +39,8 @@ func example(s sdk.Stage) ([]byte, error) {
 	return json.Marshal(values)
 }
 
-// fromHCL adds the values of lines of a config block. A value that is no literal, such as a
-// secret, is left out.
+// fromHCL adds the values in lines of a config block. It leaves out non-literal values, such as
+// secrets.
 func fromHCL(lines string, to map[string]json.RawMessage) error {
 	file, diagnostics := hclsyntax.ParseConfig([]byte(lines), "example", hcl.InitialPos)
 	if diagnostics.HasErrors() {
@@ -60,7 +60,7 @@ func fromHCL(lines string, to map[string]json.RawMessage) error {
 	return nil
 }
 
-// plain is a value that an argument takes: its example, its first choice, its least, or a word.
+// plain returns a valid value of an argument: its example, its first choice, its least, or a word.
 func plain(a sdk.Argument) any {
 	word, number := "example", 1.0
 	switch {
@@ -121,8 +121,8 @@ func plain(a sdk.Argument) any {
 	return word
 }
 
-// Replay sends the request of a file once more, alone, to the stage that failed on it. It is
-// configured as it was then; secrets, which the file does not have, come from the config of the checks.
+// Replay sends the request in a file once more, alone, to the stage that failed on it. The stage gets
+// the same config as then; secrets, which the file omits, come from the config of the checks.
 func Replay(ctx context.Context, o Options, f host.ReplayFile, done func(stage string, r conformance.Result)) (*Report, error) {
 	dir, err := os.MkdirTemp("", "racflow-verify-")
 	if err != nil {
@@ -163,7 +163,7 @@ func Replay(ctx context.Context, o Options, f host.ReplayFile, done func(stage s
 	return report, ctx.Err()
 }
 
-// again is the config that a stage had, with the secrets that it has now.
+// again returns the config that a stage had, with its present secrets.
 func (c Config) again(s sdk.Stage, had json.RawMessage) (config []byte, secrets []string, err error) {
 	values, now := map[string]any{}, map[string]any{}
 	if err := json.Unmarshal(had, &values); err != nil {
@@ -190,7 +190,7 @@ func (c Config) again(s sdk.Stage, had json.RawMessage) (config []byte, secrets 
 	return config, secrets, err
 }
 
-// send makes the call as the engine does, so that its reply is checked as the engine does.
+// send makes the call like the engine, so that the same code checks the reply.
 func send(ctx context.Context, s *wire.Stage, r host.ReplayRequest) error {
 	message, reply, err := r.Decode()
 	if err != nil {

@@ -19,21 +19,21 @@ import (
 	"github.com/racflow/racflow/sdk/conformance"
 )
 
-// FileName is where a plugin's author says how its stages are checked.
+// FileName is the file in which a plugin's author configures the checks.
 const FileName = "verify.json"
 
-// Config says how a plugin's stages are checked.
+// Config configures the checks of a plugin's stages.
 type Config struct {
 	Stages    map[string]json.RawMessage // by KIND/NAME
-	Without   map[string]string          // "KIND/NAME: CHECK" -> why it is left out
-	DenseOnly string                     // why stores are checked without a lexical leg
+	Without   map[string]string          // reason by "KIND/NAME: CHECK" for leaving out the check
+	DenseOnly string                     // reason for checking stores without lexical search
 	Allow     program.Allow
-	dir       string // which paths are relative to
+	dir       string // base of relative paths
 }
 
-// ReadConfig reads what a person gave: a JSON object, or the name of a file with one. Where the
-// keys are none of verify.json's, it is the config of the one stage that is checked. Nothing given: the
-// file in the first of the folders that has one.
+// ReadConfig reads the given config: a JSON object, or the name of a file with one. An object without
+// the keys of verify.json is the config of the one checked stage. If none is given, it reads the file
+// in the first folder that has one.
 func ReadConfig(given, stage string, folders ...string) (Config, error) {
 	raw, dir := []byte(given), "."
 	if !strings.HasPrefix(strings.TrimSpace(given), "{") {
@@ -98,8 +98,8 @@ func parse(raw []byte, stage, dir string) (c Config, err error) {
 	return c, nil
 }
 
-// isStageless reports whether an object is verify.json's, and not the config of a stage that has
-// an argument of the same name.
+// isStageless reports whether an object has the form of verify.json; if not, it is the config of a
+// stage, which may have an argument of such a name.
 func isStageless(all map[string]json.RawMessage) bool {
 	for key := range all {
 		if !strings.Contains(key, "/") && !slices.Contains([]string{"without", "dense_only", "network", "read", "write"}, key) {
@@ -109,7 +109,7 @@ func isStageless(all map[string]json.RawMessage) bool {
 	return true
 }
 
-// of is the config of a stage, and the secrets in it.
+// of returns the config of a stage, and its secrets.
 func (c Config) of(s sdk.Stage) (config []byte, secrets []string, err error) {
 	config, given := c.Stages[nameOf(s)]
 	if !given {
@@ -154,9 +154,9 @@ func (c Config) of(s sdk.Stage) (config []byte, secrets []string, err error) {
 
 func nameOf(s sdk.Stage) string { return string(s.Kind) + "/" + s.Name }
 
-// Find returns the program at a path: a file or folder named racflow-plugin-NAME, or the folder of
-// a project, which is built; what takes long, and what compilers say, goes to log. folders are those in
-// which its verify.json may be.
+// Find returns the program at a path: a file or folder named racflow-plugin-NAME, or the folder of a
+// project, which it builds; slow steps and compilers' output go to log. folders may contain its
+// verify.json.
 func Find(ctx context.Context, path string, log io.Writer) (p program.Program, folders []string, err error) {
 	path, err = filepath.Abs(path)
 	if err != nil {
@@ -173,7 +173,7 @@ func Find(ctx context.Context, path string, log io.Writer) (p program.Program, f
 	return p, []string{p.Folder, filepath.Dir(path)}, err
 }
 
-// subject is a stage in processes of its own.
+// subject is a stage under check, in processes of its own.
 type subject struct {
 	*conformance.Subject
 	program *program.Program
@@ -185,7 +185,7 @@ type subject struct {
 	running map[*conformance.Process]*running
 }
 
-// running is one process, with a host of its own, so that what it writes is known by check.
+// running is one process, with a host of its own, so that its output can be attributed to a check.
 type running struct {
 	*host.Process
 	said *said
@@ -224,7 +224,7 @@ func (v *subject) start(ctx context.Context, setup conformance.Setup) (*conforma
 	return c, nil
 }
 
-// load starts the stage with work for it.
+// load starts the stage and prepares work for it.
 func (v *subject) load(t conformance.T) (*conformance.Load, *running, error) {
 	l, err := conformance.NewLoad(t, v.Subject)
 	if err != nil {
@@ -239,7 +239,7 @@ func (v *subject) of(p *conformance.Process) *running {
 	return v.running[p]
 }
 
-// starts is the first check: without it there is nothing to check.
+// starts is the first check: all others depend on it.
 var starts = conformance.Check{
 	Name: "starts", Within: conformance.Long,
 	Why: "The engine starts the program, reads one line of handshake from it, and configures the stage.",
@@ -250,7 +250,7 @@ var starts = conformance.Check{
 	},
 }
 
-// said is what a process wrote: a slog.Handler that counts lines and passes them on.
+// said collects a process's output: a slog.Handler that counts lines and passes them on.
 type said struct {
 	pass func(string)
 	mu   sync.Mutex
@@ -287,7 +287,7 @@ func (s *said) WithAttrs([]slog.Attr) slog.Handler { return s }
 
 func (s *said) WithGroup(string) slog.Handler { return s }
 
-// soFar is what was written until now.
+// soFar returns the output until now.
 func (s *said) soFar() (lines, bytes int, stdout []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

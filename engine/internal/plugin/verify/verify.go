@@ -18,19 +18,19 @@ import (
 	"github.com/racflow/racflow/sdk/conformance"
 )
 
-// Report is what the checks of a plugin came to.
+// Report is the outcome of all checks of a plugin.
 type Report struct {
 	Plugin, Version string
 	Stages          []Stage
 }
 
-// Stage is what the checks of one stage came to.
+// Stage is the outcome of the checks of one stage.
 type Stage struct {
 	Name    string // KIND/NAME
 	Results []conformance.Result
 }
 
-// Count is how many checks there were, and how many of them failed or were skipped.
+// Count returns the number of checks, and how many failed or were skipped.
 func (r *Report) Count() (all, failed, skipped int) {
 	for _, s := range r.Stages {
 		for _, c := range s.Results {
@@ -46,7 +46,7 @@ func (r *Report) Count() (all, failed, skipped int) {
 	return all, failed, skipped
 }
 
-// Line writes the outcome of one check for people, with the reason and advice where it failed.
+// Line writes the outcome of one check for people, with the reason and advice if it failed.
 func Line(w io.Writer, stage string, c conformance.Result) error {
 	var text strings.Builder
 	switch c.Status {
@@ -66,7 +66,7 @@ func Line(w io.Writer, stage string, c conformance.Result) error {
 	return nil
 }
 
-// shown is how many messages of a check people see.
+// shown is how many messages of a check are shown.
 const shown = 5
 
 func detail(w io.Writer, indent string, c conformance.Result) {
@@ -126,7 +126,7 @@ func (r *Report) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// JUnit writes the report as continuous integration servers read it: a suite per stage, a case per check.
+// JUnit writes the report in the format of continuous integration servers: a suite per stage, a case per check.
 func (r *Report) JUnit(w io.Writer) error {
 	type message struct {
 		Text string `xml:"message,attr"`
@@ -190,19 +190,19 @@ func first(messages []string) string {
 // Options say what to check, and how.
 type Options struct {
 	Program *program.Program // nil: the built-in stages of the running binary
-	Builtin []sdk.Stage      // what it offers then
-	Version string           // its version
+	Builtin []sdk.Stage      // the binary's stages
+	Version string           // the binary's version
 	Stage   string           // KIND/NAME of the only stage to check; empty: all
-	Check   string           // the name of the only check to make, or what comes before a / in its name; empty: all
+	Check   string           // name of the only check to make, or its part before a /; empty: all
 	Config  Config
-	Within  time.Duration // how long any check may take; 0: as long as the check says
-	Prompt  time.Duration // how soon a stage has to stop what is cancelled; 0: 10 s
+	Within  time.Duration // most time for any check; 0: the check's own limit
+	Prompt  time.Duration // how soon a stage must stop a cancelled call; 0: 10 s
 
-	rows int // of the check of memory; tests ask for fewer
+	rows int // in the check of memory; tests use fewer
 }
 
 // Run checks a plugin, and calls done with the outcome of each check of each stage. Its error says why
-// there was nothing to check.
+// no check could run.
 func Run(ctx context.Context, o Options, done func(stage string, r conformance.Result)) (*Report, error) {
 	dir, err := os.MkdirTemp("", "racflow-verify-")
 	if err != nil {
@@ -245,7 +245,7 @@ func names(stages []sdk.Stage) string {
 	return strings.Join(all, ", ")
 }
 
-// offers is what the plugin says of itself, now that it may reach what the config allows.
+// offers asks the plugin for its description, with the access that the config allows.
 func (o Options) offers(ctx context.Context, dir string) (sdk.Plugin, error) {
 	if o.Program == nil {
 		return sdk.Plugin{Name: "racflow", Version: o.Version, Stages: o.Builtin}, nil
@@ -259,7 +259,7 @@ func (o Options) offers(ctx context.Context, dir string) (sdk.Plugin, error) {
 	return h.Describe(ctx, *o.Program)
 }
 
-// stage checks one stage. Where it does not start, nothing else is asked of it.
+// stage checks one stage. If it does not start, no other check runs.
 func (o Options) stage(ctx context.Context, dir string, s sdk.Stage, done func(conformance.Result)) Stage {
 	out := Stage{Name: nameOf(s)}
 	add := func(r conformance.Result) {
@@ -301,7 +301,7 @@ func (o Options) stage(ctx context.Context, dir string, s sdk.Stage, done func(c
 	return out
 }
 
-// subject is a stage as these options want it checked.
+// subject returns a stage configured by these options.
 func (o Options) subject(dir string, s sdk.Stage, config []byte, secrets []string) *subject {
 	settings := conformance.NewOptions()
 	settings.Within, settings.DenseOnly = o.Within, o.Config.DenseOnly
