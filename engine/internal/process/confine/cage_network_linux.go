@@ -60,7 +60,7 @@ func places(local []string) map[netip.AddrPort]string {
 	}
 	for _, host := range local {
 		if at, err := netip.ParseAddrPort(host); err == nil && !slices.Contains(loopback, at.Addr()) {
-			continue // such as 127.0.0.2
+			continue // an address such as 127.0.0.2
 		}
 		for _, address := range loopback {
 			add(netip.AddrPortFrom(address, portOf(host)), host)
