@@ -118,8 +118,8 @@ func (c *credit) count(w *window, most float64) {
 }
 
 // grant decides how much a holder may use in total. before is the need of the first calls of the
-// others holders that have waited longer; with whole, only whole amounts are useful. Credit to be
-// returned counts until the holder has confirmed it.
+// others (a number) holders that have waited longer; with whole, only whole amounts are useful.
+// Credit to be returned counts until the holder has confirmed it.
 func (c *credit) grant(w *window, waits bool, before float64, others int, whole bool) (most float64) {
 	want, first := c.pace.perSecond*ahead.Seconds(), 0.0
 	if waits {
