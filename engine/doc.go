@@ -1,5 +1,5 @@
-// Package engine opens pipelines and takes items through them. The command racflow and
-// other Go programs go through it: what one of them can do, all can.
+// Package engine opens pipelines and sends items through them. The command racflow uses this
+// package like any other Go program, so every program can do what the command does.
 //
 //	func main() {
 //		stages := Serve(plugins.All()) // first of all
@@ -16,22 +16,21 @@
 //		...
 //	}
 //
-// Every stage is a process of its own. For the built-in ones that is the running
-// program, executed again: Serve, as the first statement of main, turns such a process
-// into the stage and never returns there. Options.Builtin takes nothing but what Serve
-// returns, and Open refuses to work without it, so a program that forgets it gets an
-// error instead of copies of itself. The stages are given to Serve rather than linked
-// here, so that a program may leave some out or add its own.
+// Every stage runs in a process of its own. A built-in stage runs in a new process of the running
+// program: Serve, as the first statement of main, turns such a process into the stage and never
+// returns there. Only Serve returns a value for Options.Builtin, and Open fails without one, so a
+// program that forgets Serve gets an error instead of copies of itself. The program passes the
+// stages to Serve; they are not linked here, so that a program may omit some or add its own.
 //
-// Open checks a file and starts nothing. The knowledge is built and the stages are
-// started when they are first needed, or by Start. A Pipeline can be used by several
-// goroutines at once, and lives until Close or the end of Open's context.
+// Open checks a file and starts nothing. Start, or the first use, builds the knowledge and starts
+// the stages. A Pipeline is safe for concurrent use, and lives until Close or the end of Open's
+// context.
 //
-// A Workspace is what files are opened with: the state folder, the plugins, the
-// processes, and what calls of services share. Tools that work on files without
-// running them, such as editors, use its Read and its Catalog.
+// A Workspace holds what files are opened with: the state folder, the plugins, the processes, and
+// what calls of services share. Tools that read files without running them, such as editors, use
+// its Read and its Catalog.
 //
-// Nothing here writes to standard output or standard error, or reads standard input:
-// what happens meanwhile goes to Options.Log and Options.Events, mistakes in a file are
-// a DiagnosticsError. Texts name options as Options.NAME. Flags, tables and exit codes are the command's.
+// The package neither writes to standard output or standard error nor reads standard input: it
+// reports to Options.Log and Options.Events, and mistakes in a file are a DiagnosticsError.
+// Messages call options Options.NAME. Flags, tables and exit codes belong to the command.
 package engine

@@ -23,15 +23,15 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Diagnosis is what Workspace.Diagnose found.
+// Diagnosis is the result of Workspace.Diagnose.
 type Diagnosis struct {
 	doctor.Report
-	Knowledge []*doctor.Set // that was looked at, as doctor.Propose takes it
+	Knowledge []*doctor.Set // the knowledge examined, as input for doctor.Propose
 }
 
-// Diagnose looks at the knowledge and the input of a file: of the pipeline that Options names,
-// or of the file's only one; of a file without a pipeline, at all knowledge. Voters are asked
-// about at most votes rows of each knowledge, none of them over the network; 0: about none.
+// Diagnose examines the knowledge and the input of a file: those of the pipeline that Options names
+// or of the file's only one, or all knowledge of a file without a pipeline. It asks voters about at
+// most votes rows of each knowledge, and none over the network; 0: it asks no voter.
 func (w *Workspace) Diagnose(ctx context.Context, path string, votes int) (*Diagnosis, error) {
 	p := &Pipeline{workspace: w}
 	var err error
@@ -62,7 +62,7 @@ func (w *Workspace) Diagnose(ctx context.Context, path string, votes int) (*Diag
 		d.Knowledge = append(d.Knowledge, set)
 		from := doctor.Source{Set: set}
 		if !block.Embed.Info.Network {
-			if block.Chunk == nil { // else what is embedded is shorter than the texts
+			if block.Chunk == nil { // chunks are shorter than the texts to compare
 				from.Embed = p.embedding(block)
 			}
 			if votes > 0 && block.Documents() == nil {
@@ -118,7 +118,7 @@ func (w *Workspace) set(ctx context.Context, block *pipeline.Knowledge) (*doctor
 	return set, ctx.Err()
 }
 
-// readKnowledge reads the rows of a knowledge, with what people have decided about them.
+// readKnowledge reads the rows of a knowledge, together with people's decisions about them.
 func readKnowledge(name string, block *pipeline.Knowledge, quick bool) (*doctor.Set, error) {
 	decided, errs := reviewed.Read(block.Reviewed())
 	replaced := map[string]doctor.Row{}
@@ -183,13 +183,13 @@ func (p *Pipeline) inputSet(quick bool) (*doctor.Set, error) {
 	set, err := readSet("the input", p.input(), p.workspace.options.Limit, quick, map[string]bool{})
 	if err == nil {
 		for i := range set.Rows {
-			set.Rows[i].Entry = "" // they are none of a knowledge
+			set.Rows[i].Entry = "" // they do not belong to a knowledge
 		}
 	}
 	return set, err
 }
 
-// embedding embeds passages as the knowledge's embedder does before it has learnt from them.
+// embedding returns a function that embeds passages with the knowledge's embedder, before that has learnt from them.
 func (p *Pipeline) embedding(block *pipeline.Knowledge) func(context.Context, []string) ([][]float32, error) {
 	var started generation.Embedder
 	return func(ctx context.Context, texts []string) (_ [][]float32, err error) {
@@ -202,8 +202,8 @@ func (p *Pipeline) embedding(block *pipeline.Knowledge) func(context.Context, []
 	}
 }
 
-// Leaked counts the input's rows with a label whose text a knowledge of rows has, as Diagnose
-// compares them, and returns some of them. No stage is started.
+// Leaked counts the labelled rows of the input whose text also occurs in a knowledge of rows, with
+// the comparison of Diagnose, and returns some of them. It starts no stage.
 func (p *Pipeline) Leaked(ctx context.Context) (some []doctor.Place, count int, err error) {
 	input, err := p.inputSet(false)
 	if err != nil {
@@ -228,8 +228,8 @@ func (p *Pipeline) Leaked(ctx context.Context) (some []doctor.Place, count int, 
 	return some, count, nil
 }
 
-// glance is the quick look before a run. A knowledge or input that cannot be read has no findings here:
-// the run says why.
+// glance makes the quick check before a run. It skips a knowledge or input that cannot be read: the
+// run reports the reason.
 func (p *Pipeline) glance(ctx context.Context) {
 	events := p.workspace.options.Events
 	if events.Findings == nil {
@@ -257,16 +257,16 @@ func (p *Pipeline) glance(ctx context.Context) {
 	}
 }
 
-// Profiles are what is known of the models that were asked with the state folder.
+// Profiles returns the profiles in the state folder of the models asked so far.
 func (w *Workspace) Profiles() ([]governor.KnownProfile, error) { return w.profiles().List() }
 
 func (w *Workspace) profiles() *governor.Profiles {
 	return governor.NewProfiles(filepath.Join(w.state, ProfilesFolder))
 }
 
-// Probe finds out anew, by some short calls, what the models take that the pipeline's
-// stages ask, and keeps it for later runs. A name such as "sample.llm" chooses one stage;
-// empty: all of them. A model that several stages ask is probed once.
+// Probe tests, with a few short calls, what the models of the pipeline's stages accept, and stores
+// the result for later runs. A name such as "sample.llm" selects one stage; empty: all stages. It
+// probes a model of several stages once.
 func (p *Pipeline) Probe(ctx context.Context, stage string) ([]plan.Model, error) {
 	var chosen []plan.Asking
 	for _, a := range plan.Askings(p.chosen) {
@@ -281,8 +281,8 @@ func (p *Pipeline) Probe(ctx context.Context, stage string) ([]plan.Model, error
 	return all, p.explain(err)
 }
 
-// ProbeModel is Pipeline.Probe for a model that no file names, by the config, a JSON object,
-// of the voter that would ask it.
+// ProbeModel is Pipeline.Probe for a model that no file names. use and config, a JSON object,
+// select and configure the voter that would ask it.
 func (w *Workspace) ProbeModel(ctx context.Context, use string, config []byte) ([]plan.Model, error) {
 	info, ok := w.catalog.Stage(sdk.KindSample, use)
 	if !ok {
@@ -328,7 +328,7 @@ func (p *Pipeline) probe(ctx context.Context, all []plan.Asking) (found []plan.M
 	return found, err
 }
 
-// known returns what is known of the models that the pipeline's stages ask. It calls nobody.
+// known returns the stored profiles of the models that the pipeline's stages ask. It makes no call.
 func (p *Pipeline) known(ctx context.Context) (all []plan.Model, err error) {
 	looker := governor.New(p.workspace.ctx, governor.Options{Profiles: p.workspace.profiles(), Mode: governor.Offline, Log: p.workspace.log})
 	for _, a := range plan.Askings(p.chosen) {
@@ -347,7 +347,7 @@ func (p *Pipeline) known(ctx context.Context) (all []plan.Model, err error) {
 	return all, nil
 }
 
-// models opens a built-in stage in this process and calls do with each model that it asks.
+// models opens a built-in stage in this process and calls do with each model that the stage asks.
 func (p *Pipeline) models(ctx context.Context, a plan.Asking, h sdk.Host, do func(sdk.Model) error) error {
 	s := a.Stage
 	opened, err := s.Info.Open(ctx, sdk.Setup{Block: s.Name, Samples: s.N, Host: h, Log: slog.New(slog.DiscardHandler)}, s.Config.Open)
@@ -355,7 +355,7 @@ func (p *Pipeline) models(ctx context.Context, a plan.Asking, h sdk.Host, do fun
 		return &host.ConfigError{Kind: s.Kind, Block: s.Name, Errors: sdk.ArgumentErrors(err)}
 	}
 	if c, ok := opened.(io.Closer); ok {
-		defer c.Close() //nolint:errcheck // of idle connections
+		defer c.Close() //nolint:errcheck // closes idle connections
 	}
 	prober, ok := opened.(sdk.Prober)
 	if !ok {

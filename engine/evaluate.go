@@ -17,16 +17,16 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
-// Evaluation is what Evaluate measured.
+// Evaluation is the result of Evaluate.
 type Evaluation struct {
 	eval.Comparison
 	Incomplete bool // items or rows failed
 }
 
-// Evaluate measures the pipeline on its input: once, or each of the variants that are
-// asked for. Each is a pipeline of its own, so this one starts no stage. A stage that
-// has to stop ends it, with an error whose sdk.CodeOf is sdk.CodeStopped: some figures
-// would be of items without that stage.
+// Evaluate measures the pipeline on its input, or each requested variant of the pipeline. Every
+// variant is a separate pipeline, so this one starts no stage. If a stage has to stop, Evaluate
+// ends with an error whose sdk.CodeOf is sdk.CodeStopped, because some figures would be of items
+// without that stage.
 func (p *Pipeline) Evaluate(ctx context.Context, o eval.Options) (*Evaluation, error) {
 	variants, err := o.Variants(p.chosen)
 	if err != nil {
@@ -40,7 +40,7 @@ func (p *Pipeline) Evaluate(ctx context.Context, o eval.Options) (*Evaluation, e
 	}
 	p.glance(ctx)
 	out, events := &Evaluation{Comparison: eval.Comparison{Targets: o.Targets()}}, p.workspace.options.Events
-	advised := false // of passages that the knowledge does not have
+	advised := false // about missing passages in the knowledge
 	for i, v := range variants {
 		if events.Measuring != nil && v.Name != "" {
 			events.Measuring(v.Name)
@@ -82,14 +82,13 @@ func (p *Pipeline) measure(ctx context.Context, set []pipeline.Override, o eval.
 	return r, incomplete, err
 }
 
-// Examined is a pipeline that keeps what figures need. It may be asked single items, too: its
+// Examined is a pipeline that records what figures need. It can also answer single items; its
 // stages start once.
 type Examined struct{ *Pipeline }
 
-// Examine opens the pipeline once more, as figures need it, and calls do with it: with some
-// arguments set and, unless that is nil, with another input. Its processes end when do returns.
-// A stage that has to stop ends what is measured, as with Evaluate. What each voter adds is not
-// measured.
+// Examine opens the pipeline once more for measurements, with some arguments set and, unless input
+// is nil, with another input, and calls do with it. Its processes end when do returns. If a stage
+// has to stop, the measurement ends as in Evaluate. Examine does not measure what each voter adds.
 func (p *Pipeline) Examine(ctx context.Context, set []pipeline.Override, input *pipeline.Source, do func(*Examined) error) error {
 	return p.examine(ctx, set, input, false, do)
 }
@@ -112,8 +111,8 @@ func (p *Pipeline) examine(ctx context.Context, set []pipeline.Override, input *
 	return do(&Examined{v})
 }
 
-// Check refuses an input on which nothing can be measured, before any voter is asked, and
-// advises against one that a file of variables was tuned on.
+// Check rejects an input on which nothing can be measured, before any voter is asked, and warns
+// about an input on which a file of variables was tuned.
 func (v *Examined) Check() error {
 	if err := v.measurable(); err != nil {
 		return err
@@ -121,16 +120,16 @@ func (v *Examined) Check() error {
 	return v.adviseTuned()
 }
 
-// Measure takes the input through the pipeline, and says what the answers and the lists are
-// worth, and whether items or rows failed. Where nothing is known about the items, Scored is 0
-// and Retrieval nil.
+// Measure sends the input through the pipeline. It returns the quality of the answers and lists,
+// and whether items or rows failed. If nothing is known about the items, Scored is 0 and Retrieval
+// nil.
 func (v *Examined) Measure(ctx context.Context, o eval.Options) (r eval.Report, incomplete bool, err error) {
 	started, err := v.Start(ctx)
 	if err != nil {
 		return r, false, err
 	}
 	start := v.launchHere
-	if at, err := v.elects(); err == nil && v.chosen.Stages[at].Info.Fits { // what it has learned is there for a process
+	if at, err := v.elects(); err == nil && v.chosen.Stages[at].Info.Fits { // only a process has what it learnt
 		start = v.launch
 	}
 	var elections *tune.ElectionsWithout
@@ -178,8 +177,8 @@ func (v *Examined) Measure(ctx context.Context, o eval.Options) (r eval.Report, 
 	return r, out.Incomplete(), nil
 }
 
-// measurable refuses rows on which nothing can be measured, before any voter is asked:
-// that may cost money. Those that can be read only once are refused afterwards.
+// measurable rejects rows on which nothing can be measured before any voter is asked, since that
+// may cost money. Rows that can be read only once are rejected afterwards.
 func (p *Pipeline) measurable() error {
 	if !p.rereadable() {
 		return nil
@@ -203,7 +202,7 @@ func (p *Pipeline) nothingKnown(more string) error {
 	return fmt.Errorf("no item of %s has a label to compare answers with, or gold passages to compare lists with: name the column that holds them with label = \"...\" or gold = \"...\" in the input block; labels need an election, and a knowledge that has labels%s", p.InputPath(), more)
 }
 
-// adviseTuned advises against an input that a file of variables was tuned on.
+// adviseTuned warns about an input on which a file of variables was tuned.
 func (p *Pipeline) adviseTuned() error {
 	files := p.workspace.options.VarFiles
 	if len(files) == 0 || !p.rereadable() {
@@ -231,9 +230,8 @@ func (p *Pipeline) advise(format string, args ...any) {
 	}
 }
 
-// subject finds what is to be tuned, and the flag rule where a promise is asked for. The
-// flag rule's threshold is found alone where Options.Threshold names it, or where there
-// is nothing else.
+// subject finds what to tune, and the flag rule if a promise is requested. It looks for the flag
+// rule's threshold alone if Options.Threshold names it, or if there is nothing else to tune.
 func (p *Pipeline) subject(o tune.Options) (tune.Subject, tune.FlagRule, hcl.Diagnostics) {
 	s, diags := tune.Find(p.file, p.chosen, o.Threshold)
 	flag, missed := tune.FindFlagRule(p.chosen)
@@ -253,8 +251,8 @@ func (p *Pipeline) subject(o tune.Options) (tune.Subject, tune.FlagRule, hcl.Dia
 	return s, flag, diags
 }
 
-// checkRows returns how rows with these texts are split into folds, those aside that are
-// reserved for a promise, and an error where they are too few.
+// checkRows splits rows with these texts into folds, without those reserved for a promise. It
+// returns an error if they are too few.
 func checkRows(texts []string, o tune.Options, split bool) (tune.Folds, error) {
 	var tuned []string
 	reserved := map[string]bool{}
@@ -276,8 +274,8 @@ func checkRows(texts []string, o tune.Options, split bool) (tune.Folds, error) {
 	return tune.SplitFolds(tuned, o.Folds)
 }
 
-// promise finds the threshold of the flag rule on rows that serve nothing else. That
-// there is none is an error where nothing else was found.
+// promise finds the threshold of the flag rule on rows that are used for nothing else. If it finds
+// none, that is an error only if nothing else was found.
 func (t *Tuned) promise(flag tune.FlagRule, rows []outcome.Result, labels []string, g eval.PromiseGoal, split bool) error {
 	found, err := flag.Promise(rows, labels, g)
 	switch {
@@ -292,8 +290,8 @@ func (t *Tuned) promise(flag tune.FlagRule, rows []outcome.Result, labels []stri
 	return nil
 }
 
-// promised is the promise of the files of variables, to be measured; nil: they state none,
-// or its threshold has been given another value.
+// promised returns the promise in the files of variables, which is to be measured; nil: there is
+// none, or its threshold has another value now.
 func (p *Pipeline) promised(labels []string) (*eval.Promised, error) {
 	for _, name := range slices.Backward(p.workspace.options.VarFiles) {
 		n, ok, err := tune.ReadPromise(name)

@@ -23,16 +23,15 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// Builtin are the stages that the running program offers by executing itself.
-// Serve is the only source of one, so no program opens a pipeline without having
-// been able to serve its stages: it cannot start copies of its own main function.
+// Builtin holds the stages that the running program offers by executing itself. Only Serve creates
+// a value, so a program cannot open a pipeline without being able to serve its stages, and cannot
+// start copies of its own main function.
 type Builtin struct{ stages []sdk.Stage }
 
-// Serve makes a program able to run stages itself. The engine starts the running
-// program once for each stage; in such a process Serve does the work of that stage
-// and does not return. In any other it returns at once. Call it before all else, at
-// the latest as the first statement of main: what a program does before that, each
-// of its stage processes does as well.
+// Serve enables a program to run stages itself. The engine starts the running program once for each
+// stage; in such a process Serve does the work of the stage and never returns. In any other process
+// it returns at once. Call it first, at the latest as the first statement of main: every stage
+// process also executes whatever comes before.
 func Serve(stages []sdk.Stage) Builtin {
 	if os.Getenv(wire.StageKey) != "" && os.Getenv(wire.CookieKey) == wire.CookieValue {
 		serve.Plugin(sdk.Plugin{Name: "racflow", Version: Version(), Stages: stages})
@@ -41,40 +40,39 @@ func Serve(stages []sdk.Stage) Builtin {
 	return Builtin{stages}
 }
 
-// Stages are those that Serve was given.
+// Stages returns the stages passed to Serve.
 func (b Builtin) Stages() []sdk.Stage { return b.stages }
 
-// Pipeline is a checked file with one of its pipelines. Its stages start when they
-// are first needed, and run until Close. Its methods may be called by several
-// goroutines at once.
+// Pipeline is one of the pipelines of a checked file. Its stages start on first use, and run until
+// Close. Its methods are safe for concurrent use.
 type Pipeline struct {
 	workspace *Workspace
 	file      *pipeline.File
-	chosen    *pipeline.Pipeline // nil: work is on the file's knowledge alone
+	chosen    *pipeline.Pipeline // nil: only the file's knowledge is used
 
-	invalid atomic.Int64 // rows of the knowledge that were left out, and passages without their enrichment
+	invalid atomic.Int64 // rows of the knowledge that were left out, plus passages without their enrichment
 
-	opened *Rows // by Columns, for who asks for Rows next; nil: not yet
+	opened *Rows // opened by Columns for the next call of Rows; nil: none
 
-	// resolved are the values that stages of a resumed run had chosen; set before any
+	// resolved are the values that stages of a resumed run had chosen. It is set before any stage
 	// starts.
 	resolved map[*pipeline.Stage]map[string]any
-	// spendable is what a resumed run began with, where Options.Spend is not set.
+	// spendable is the limit with which a resumed run began, if Options.Spend is not set.
 	spendable spend.Limit
 
 	shipping sync.Mutex
-	shipped  []ShipFile // nil: nobody has asked for them
+	shipped  []ShipFile // nil: not requested yet
 
 	mu    sync.Mutex
 	ready *run.Run // nil: not started
-	// spender is set with ready; nil: every voter is asked about every item.
+	// spender is set together with ready; nil: every voter is asked about every item.
 	spender *spend.Spender
-	asker   *spend.Asker // of Options.Part, where its run may spend only so much; nil: every voter is asked
+	asker   *spend.Asker // set if the run of Options.Part has a spending limit; nil: every voter is asked
 }
 
-// Open loads and checks a pipeline file. It starts no stage. What is done with the
-// pipeline ends with ctx; Close it in any case. A mistake in the file is a
-// *DiagnosticsError, one of the options that does not suit it an *OptionError.
+// Open loads and checks a pipeline file. It starts no stage. The end of ctx ends all work of the
+// pipeline; call Close in any case. A mistake in the file is a *DiagnosticsError; an option that
+// does not suit it is an *OptionError.
 func Open(ctx context.Context, path string, o Options) (*Pipeline, error) {
 	w, err := NewWorkspace(ctx, o)
 	if err != nil {
@@ -88,7 +86,7 @@ func Open(ctx context.Context, path string, o Options) (*Pipeline, error) {
 	return p, nil
 }
 
-// Open is the function of that name in a workspace that is there already.
+// Open opens a file in this workspace, like the function Open.
 func (w *Workspace) Open(path string) (*Pipeline, error) {
 	file, err := w.Load(path)
 	if err != nil {
@@ -114,7 +112,7 @@ func (w *Workspace) Open(path string) (*Pipeline, error) {
 	return &Pipeline{workspace: w, file: file, chosen: chosen}, nil
 }
 
-// trusted says which programs are trusted further than a lock and confinement go.
+// trusted reports the programs that are trusted beyond a lock and confinement.
 func (w *Workspace) trusted(all []*program.Program) {
 	all = slices.DeleteFunc(all, func(p *program.Program) bool { return !p.Development() && !p.Allow.Unconfined })
 	if say := w.options.Events.Plugins; say != nil && len(all) > 0 {
@@ -125,17 +123,17 @@ func (w *Workspace) trusted(all []*program.Program) {
 // Close ends all processes of the workspace.
 func (p *Pipeline) Close() { p.workspace.Close() }
 
-// Workspace is what the pipeline was opened in.
+// Workspace returns the workspace in which the pipeline was opened.
 func (p *Pipeline) Workspace() *Workspace { return p.workspace }
 
-// File is what was loaded.
+// File returns the loaded file.
 func (p *Pipeline) File() *pipeline.File { return p.file }
 
-// Definition is the pipeline block.
+// Definition returns the pipeline block.
 func (p *Pipeline) Definition() *pipeline.Pipeline { return p.chosen }
 
-// Start brings the knowledge up to date and starts the stages, unless that was done
-// before. What needs them calls it itself.
+// Start updates the knowledge and starts the stages, unless that is done already. Methods that need
+// them call it themselves.
 func (p *Pipeline) Start(ctx context.Context) (*run.Run, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -172,18 +170,18 @@ func (p *Pipeline) Start(ctx context.Context) (*run.Run, error) {
 	}
 	p.relax()
 	if o.Edition {
-		p.cover(r) // who asks a question does not wait for long
+		p.cover(r) // a question must not wait for long
 	}
 	p.ready, p.spender = r, spender
 	return r, nil
 }
 
-// Invalid is how many rows of the knowledge were left out, and passages kept without
-// their enrichment, when the stages were started.
+// Invalid returns how many rows of the knowledge were left out, and passages kept without their
+// enrichment, when the stages started.
 func (p *Pipeline) Invalid() int { return int(p.invalid.Load()) }
 
-// variant opens the same pipeline with other arguments, for figures. It shares what
-// calls of services share.
+// variant opens the same pipeline with other arguments, for measurements. It uses the same Services
+// for its calls.
 func (p *Pipeline) variant(ctx context.Context, set []pipeline.Override, change func(*Options)) (*Pipeline, error) {
 	o := p.workspace.options
 	o.Set = overridden(o.Set, set)
@@ -192,7 +190,7 @@ func (p *Pipeline) variant(ctx context.Context, set []pipeline.Override, change 
 	return Open(ctx, p.file.Path, o)
 }
 
-// overridden is what is set where some of it is set anew.
+// overridden returns before with the values in set added or replaced.
 func overridden(before, set []pipeline.Override) []pipeline.Override {
 	return slices.Concat(slices.DeleteFunc(slices.Clone(before), func(old pipeline.Override) bool {
 		return slices.ContainsFunc(set, func(s pipeline.Override) bool { return s.Target == old.Target })
@@ -201,8 +199,8 @@ func overridden(before, set []pipeline.Override) []pipeline.Override {
 
 var errNoBlock = errors.New("the file has no such block any more")
 
-// Reopen returns the generation of a knowledge that a run searched, to be read. It builds
-// nothing: one that is not there any more is an error.
+// Reopen opens, for reading, the generation of a knowledge that a run searched. It builds nothing:
+// a missing generation is an error.
 func (p *Pipeline) Reopen(ctx context.Context, of journal.ManifestKnowledge) (*knowledge.Knowledge, error) {
 	at := slices.IndexFunc(p.file.Knowledge, func(b *pipeline.Knowledge) bool { return b.Name == of.Name })
 	if at < 0 {
@@ -216,7 +214,7 @@ func (p *Pipeline) Reopen(ctx context.Context, of journal.ManifestKnowledge) (*k
 	return knowledge.Reopen(ctx, block, store, p.workspace.samples(), of.Collection, of.Content)
 }
 
-// Process starts a stage alone, which is named as journals name it: "prompt.classify".
+// Process starts a single stage, named as in journals: "prompt.classify".
 func (p *Pipeline) Process(ctx context.Context, name string) (any, *pipeline.Stage, error) {
 	s := p.stages()[name]
 	if s == nil {
@@ -226,12 +224,12 @@ func (p *Pipeline) Process(ctx context.Context, name string) (any, *pipeline.Sta
 	return process, s, p.explain(err)
 }
 
-// release is the version of the code; a build from a tag says it exactly.
+// release is the version of the code; a build from a tag has the exact version.
 const release = "0.1.0"
 
 const module = "github.com/racflow/racflow"
 
-// Version is the version of racflow, also in a program of another module.
+// Version returns the version of racflow, even in a program of another module.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -245,15 +243,15 @@ func Version() string {
 	return release
 }
 
-// Build is what a program was built from, as far as its binary says.
+// Build describes what a program was built from, as far as its binary says.
 type Build struct {
 	Version  string   `json:"version"` // of racflow
 	Revision string   `json:"revision,omitempty"`
 	Time     string   `json:"time,omitempty"` // of the revision, RFC 3339
-	Modified bool     `json:"modified"`       // the working tree had changes beside the revision
+	Modified bool     `json:"modified"`       // the working tree had uncommitted changes
 	Go       string   `json:"go"`
 	Platform string   `json:"platform"`          // "linux/amd64"
-	Program  string   `json:"program,omitempty"` // the module of the program, where that is another than racflow
+	Program  string   `json:"program,omitempty"` // module of the program, if it is not racflow
 	Modules  []Module `json:"modules,omitempty"`
 }
 
@@ -264,7 +262,7 @@ type Module struct {
 	Sum     string `json:"sum,omitempty"`
 }
 
-// BuildInfo reads it from the running binary.
+// BuildInfo reads the Build of the running binary.
 func BuildInfo() Build {
 	b := Build{Version: Version(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()

@@ -32,10 +32,9 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
-// Columns says what the rows of the input have beside their ids and texts, for formats of
-// results that begin with it. Where the file does not begin with the names of its columns, or
-// types are asked for, all rows are read. An input that can be read only once is opened, and
-// none of its rows is read.
+// Columns returns which columns the input has beside ids and texts, for result formats with a
+// header. If the file does not start with column names, or types are requested, Columns reads all
+// rows. An input that can be read only once is opened, but none of its rows is read.
 func (p *Pipeline) Columns(types bool) (result.Input, error) {
 	rows, err := p.Rows()
 	if err != nil {
@@ -64,7 +63,7 @@ func (p *Pipeline) Columns(types bool) (result.Input, error) {
 	return in, nil
 }
 
-// unknown are fields whose values nobody has seen.
+// unknown returns fields with these names and unknown values.
 func unknown(names []string) []source.Field {
 	all := make([]source.Field, len(names))
 	for i, name := range names {
@@ -73,8 +72,8 @@ func unknown(names []string) []source.Field {
 	return all
 }
 
-// Reaches reports whether a run over the input can have at least so many results. Of an input
-// that can be read only once nobody knows.
+// Reaches reports whether a run over the input can have at least n results. For an input that can
+// be read only once it returns true, since nobody knows.
 func (p *Pipeline) Reaches(n int64) (bool, error) {
 	if !p.rereadable() {
 		return true, nil
@@ -91,7 +90,7 @@ type Rows struct {
 	*source.Reader
 	limit int
 
-	read  atomic.Int64 // rows
+	read  atomic.Int64 // rows read so far
 	ended atomic.Bool
 }
 
@@ -110,15 +109,15 @@ func (r *Rows) Next() (source.Row, error) {
 	return row, err
 }
 
-// Total is how many rows there will have been; about: that is estimated, by which part of
-// the files' bytes those so far took. 0: it is not known. Any goroutine may call it at any time.
+// Total returns the number of rows that the input has. about: the number is an estimate from the
+// share of the files' bytes read so far. 0: unknown. Total is safe for concurrent use.
 func (r *Rows) Total() (rows int64, about bool) {
 	rows = r.read.Load()
 	if r.ended.Load() {
 		return rows, false
 	}
 	bytes, size := r.Progress()
-	if rows == 0 || bytes <= 0 || bytes >= size { // the last bytes have been read, but not their rows
+	if rows == 0 || bytes <= 0 || bytes >= size { // all bytes have been read, but not all their rows
 		return int64(r.limit), false
 	}
 	rows = int64(float64(rows) * float64(size) / float64(bytes))
@@ -128,7 +127,7 @@ func (r *Rows) Total() (rows int64, about bool) {
 	return rows, true
 }
 
-// input is the source of items: that of Options or of the file.
+// input returns the source of items, from Options or from the file.
 func (p *Pipeline) input() pipeline.Source {
 	s := pipeline.Source{ID: "id", Text: "text", Label: "label"}
 	if p.chosen.Input != nil {
@@ -162,18 +161,18 @@ func (p *Pipeline) Rows() (*Rows, error) {
 	return &Rows{Reader: r, limit: o.Limit}, nil
 }
 
-// InputPath is the file of items, "-" for Options.Stdin; empty: there is none.
+// InputPath returns the file of items, "-" for Options.Stdin; empty: there is none.
 func (p *Pipeline) InputPath() string { return p.input().Path }
 
-// rereadable reports whether the input can be read more than once. Standard
-// input and pipes cannot. That a file is not there shows when it is read.
+// rereadable reports whether the input can be read more than once; standard input and pipes cannot.
+// A missing file counts as rereadable, since reading it reports the error.
 func (p *Pipeline) rereadable() bool {
 	path := p.InputPath()
 	_, err := os.Stat(path)
 	return path != "-" && (err != nil && !source.IsGlob(path) || source.Regular(path))
 }
 
-// searched is the knowledge that the last retrieve stage searches; nil: there is none.
+// searched returns the knowledge that the last retrieve stage searches; nil: there is none.
 func (p *Pipeline) searched() (block *pipeline.Knowledge) {
 	for _, s := range p.chosen.Stages {
 		if s.Retrieve != nil && s.Enabled {
@@ -183,17 +182,17 @@ func (p *Pipeline) searched() (block *pipeline.Knowledge) {
 	return block
 }
 
-// decided is what people have decided about items.
+// decided returns people's decisions about items.
 func (p *Pipeline) decided() reviewed.Decisions {
 	block := p.searched()
 	if block == nil {
 		return nil
 	}
-	rows, _ := reviewed.Read(block.Reviewed()) // the building of the knowledge reports errors
+	rows, _ := reviewed.Read(block.Reviewed()) // building the knowledge reports errors
 	return reviewed.Of(rows)
 }
 
-// Reads are the files that a run reads.
+// Reads returns the files that a run reads.
 func (p *Pipeline) Reads() []string {
 	all := []string{p.file.Path}
 	read := func(path string) {
@@ -212,10 +211,10 @@ func (p *Pipeline) Reads() []string {
 	return all
 }
 
-// Depends are the files, beside the input, on whose content the answers depend: files are the
-// pipeline file and what its expressions read, files of variables, the lock of plugins, and
-// files that arguments of stages name; rows are the sources of rows, which may be globs, and
-// folders those of documents.
+// Depends returns the files, except the input, on whose contents the answers depend. files are the
+// pipeline file and what its expressions read, files of variables, the lock of plugins, and files
+// in arguments of stages. rows are the sources of rows, which may be globs. folders are sources of
+// documents.
 func (p *Pipeline) Depends() (files, rows []string, folders []document.Set) {
 	add := func(path string) {
 		if at, err := filepath.Abs(path); err == nil && path != "-" && !slices.Contains(files, at) {
@@ -255,131 +254,130 @@ func (p *Pipeline) Depends() (files, rows []string, folders []document.Set) {
 	return files, rows, folders
 }
 
-// DefaultState is the state folder where Options names none. One of this name is for its
-// owner alone, also where it was made wider before; of one with another name that is so of
-// what racflow makes in it.
+// DefaultState is the state folder if Options names none. A folder of this name is made accessible
+// to its owner only, even if it exists with wider permissions; in a folder of another name, that
+// holds for what racflow creates in it.
 const DefaultState = ".racflow"
 
-// Options are what a program adds to a pipeline file. Only Builtin is needed.
+// Options configure how a pipeline file is opened. Only Builtin is required.
 type Options struct {
 	Builtin Builtin  // from Serve
-	Plugins []string // folders of plugins that are being developed, beside those of the environment
-	State   string   // folder that keeps knowledge, answers and runs between runs; empty: DefaultState
+	Plugins []string // folders of plugins under development, in addition to those of the environment
+	State   string   // folder that keeps knowledge, answers and runs; empty: DefaultState
 
-	Dir      string              // that relative paths in Vars, VarFiles and Input begin at; empty: the working directory
+	Dir      string              // base of relative paths in Vars, VarFiles and Input; empty: the working directory
 	Vars     map[string]string   // values of the file's variables, as HCL or bare text
 	VarFiles []string            // files of variables; later ones win
 	Set      []pipeline.Override // arguments of blocks
-	Pipeline string              // the one to work with where the file holds several
+	Pipeline string              // the pipeline to use if the file has several
 
-	// Away and Getenv are for work on a file of another machine: where something lies on this one that
-	// the file names (pipeline.Options.Away), and what it finds of the environment. nil: the file
-	// is of this machine; os.LookupEnv.
+	// Away and Getenv are for a file of another machine. Away returns the path on this machine for
+	// a path in the file (pipeline.Options.Away); nil: the same path. Getenv looks up environment
+	// variables for the file; nil: os.LookupEnv.
 	Away   func(path string) string
 	Getenv func(name string) (string, bool)
 
-	Input string // file of items in place of the input block's; "-": Stdin
-	// Columns are those of the input's rows, by what they mean ("id", "text", "label" or "gold"), in
-	// place of what the input block names. KnowledgeColumns are those of the knowledge's rows ("id",
-	// "text", "label" or "context"), in place of what source blocks name.
+	Input string // file of items that replaces the input block's; "-": Stdin
+	// Columns names the columns of the input's rows by meaning ("id", "text", "label" or "gold"),
+	// and replaces those of the input block. KnowledgeColumns does the same for the knowledge's
+	// rows and source blocks ("id", "text", "label" or "context").
 	Columns, KnowledgeColumns map[string]string
-	Limit                     int       // items; 0: all
+	Limit                     int       // maximum number of items; 0: all
 	Stdin                     io.Reader // what "-" reads; nil: there is none
 
-	// Journal keeps the results of Run over the input in the state folder as they are
-	// reached, if that can be read again. Resume is the ID of a run that left items
-	// unanswered, or Newest: its results come from there, and the others are added. What
-	// its stages chose when they started, and its prices, count to its end.
+	// Journal saves each result of Run over the input in the state folder as it arrives, if the
+	// input can be read again. Resume is the ID of a run that left items unanswered, or Newest: Run
+	// reuses its results and adds the missing ones. The values that its stages chose when they
+	// started, and its prices, apply until its end.
 	Journal bool
 	Resume  string
-	// Again is the ID of an earlier run over the same input, or Newest: Run takes its answers
-	// where nothing that has changed can affect them (package journal), and needs Journal.
+	// Again is the ID of an earlier run over the same input, or Newest. Run reuses those of its
+	// answers that no change since then can affect (package journal). It requires Journal.
 	Again        string
-	ResumeAnyway bool                     // although the file, the input or the knowledge has changed
-	Output       string                   // absolute path of the file that results go to, so that it is known which run left it incomplete; empty: none
-	Keep         journal.Keep             // of which items the journal has what was seen; empty: as the file says
-	Command      *journal.ManifestCommand // is kept with a new run, without secrets; may be nil
+	ResumeAnyway bool                     // even if the file, the input or the knowledge has changed
+	Output       string                   // absolute path of the results file, recorded so that it is known which run left it incomplete; empty: none
+	Keep         journal.Keep             // the items whose details the journal keeps; empty: as the file says
+	Command      *journal.ManifestCommand // saved with a new run, without secrets; may be nil
 
-	Services *Services // shared with other pipelines; nil: this one has its own
+	Services *Services // shared with other pipelines; nil: this pipeline has its own
 
-	// Spend is what may be spent on voters that call services, where that counts most: over
-	// a file, which needs Journal, in two passes (package spend); of items that come one
-	// after the other, until it is spent. The results of two passes have no Cost.
+	// Spend limits the spending on voters that call services to where it helps most. Over a file it
+	// takes two passes (package spend) and requires Journal; for items that come one by one, it
+	// applies until it is used up. The results of two passes have no Cost.
 	Spend spend.Limit
 
-	// Edition has the pipeline search knowledge that nobody changes meanwhile, also not another run
-	// of the same file: generations beside those of runs. It is for a pipeline that answers for
-	// long (package live).
+	// Edition makes the pipeline search knowledge that nothing changes meanwhile, not even another
+	// run of the same file: separate generations from those of runs. It is for pipelines that serve
+	// for long (package live).
 	Edition bool
 
-	// Remote answers the items of Work in the place of this machine's stages; nil: those do. Part is
-	// the run of another process in which this one takes part, as its Remote; nil: it has its own.
+	// Remote answers the items of Work instead of this machine's stages; nil: these do. Part is another process's run
+	// in which this process takes part, on behalf of that process's Remote; nil: it takes part in none.
 	Remote Remote
 	Part   *Part
-	// Cluster says where Remote is, for the manifest of the run; a resumed run keeps the ID that it has
-	// there. nil: nobody needs to know.
+	// Cluster describes where Remote is, for the manifest of the run; a resumed run keeps its ID
+	// there. nil: it is not recorded.
 	Cluster *journal.ManifestCluster
 
-	Lists bool // what each retrieve and rerank stage found has texts
+	Lists bool // include the texts of what each retrieve and rerank stage found
 
-	ballots bool // keep what voters returned, to hold elections again
-	strict  bool // end early where a stage has to stop, rather than answer without it: figures are of one method
+	ballots bool // keep the voters' returned votes, to repeat elections
+	strict  bool // end early if a stage has to stop, instead of answering without it: figures must be of one method
 
-	// Debug is a stage that a debugger will look at, named as messages name it ("sample.mine";
-	// that of a knowledge by its name, "embed.intents"): it is not confined and has no time
-	// limits, and Events.Debugging is called before it is opened.
+	// Debug names the stage for a debugger, as messages do ("sample.mine"; a stage of a knowledge
+	// by the knowledge's name, "embed.intents"). The stage runs unconfined and without time limits,
+	// and Events.Debugging is called before it opens.
 	Debug string
 
-	Observe outcome.Observer // hears of batches, calls and requests (package telemetry); nil: nobody listens
+	Observe outcome.Observer // observes batches, calls and requests (package telemetry); nil: nothing does
 
-	Log    *slog.Logger // what stages and the engine log; nil: nothing
+	Log    *slog.Logger // receives the log of stages and engine; nil: no log
 	Events Events
 }
 
-// Events are called with what happens meanwhile, by several goroutines at once.
-// nil: nobody wants to know.
+// Events are functions that the engine calls, concurrently from several goroutines, to report what
+// happens. nil: not reported.
 type Events struct {
-	// Begun says that items are taken from now on.
+	// Begun reports that the first items are about to be taken.
 	Begun func(Begun)
-	// Answered is given results of the input as they come, a batch at a time.
+	// Answered receives results of the input as they arrive, one batch at a time.
 	Answered func(batch []outcome.Result)
-	// Progress says how far what takes long is: the items of the input, each pass over them
-	// where it takes several (Options.Spend), the building of knowledge, what stages learn from
-	// it, and what Tune does.
+	// Progress reports the progress of long work: of the items of the input, with each pass if
+	// there are several (Options.Spend), of building knowledge, of stages that learn from it, and
+	// of Tune.
 	Progress func(Progress)
-	// Ended says what came of the input.
+	// Ended reports the outcome of the input.
 	Ended func(*Outcome)
-	// Measuring says which variant of a pipeline Evaluate measures now.
+	// Measuring reports the variant of a pipeline that Evaluate measures now.
 	Measuring func(variant string)
-	// Advice is a sentence about something that makes figures worth less.
+	// Advice receives a sentence about something that makes figures less meaningful.
 	Advice func(string)
-	// Findings are what is wrong for certain with the rows of the knowledge and the input, found
-	// before a run or an evaluation.
+	// Findings reports definite mistakes in the rows of the knowledge and the input, found before a
+	// run or an evaluation.
 	Findings func(doctor.Report)
-	// Spent is what the calls of services came to when a workspace is closed whose
-	// stages call some.
+	// Spent reports the totals of the calls of services when a workspace closes, if its stages call
+	// any.
 	Spent func(governor.Snapshot)
-	// Warnings are diagnostics of a file that is used all the same.
+	// Warnings reports diagnostics of a file that is used nevertheless.
 	Warnings func(*DiagnosticsError)
-	// Plugins are the programs of third parties that the pipeline which was opened starts, where
-	// no lock says what one of them is, or the file keeps one from being confined.
+	// Plugins reports the third-party programs that the opened pipeline starts without a lock of
+	// their content, or unconfined because the file says so.
 	Plugins func([]*program.Program)
-	// Knowledge is ready, and this was done for it.
+	// Knowledge reports that a knowledge is ready, and what was done for it.
 	Knowledge func(knowledge.BuildReport)
-	// Locked says that another process is building a knowledge.
+	// Locked reports that another process is building a knowledge.
 	Locked func(name string, why error)
-	// Waiting is given what a stage waits for that has answered nothing for a while
-	// (package terminal).
+	// Waiting reports what a stage waits for that has answered nothing for a while (package
+	// terminal).
 	Waiting func(terminal.LongWait)
-	// Debugging is given the id of the process of the stage that Options.Debug names, each time that
-	// it has started. The stage is opened when it returns; an error gives it up.
+	// Debugging receives the process id of the stage that Options.Debug names, each time after it
+	// has started. The stage opens when Debugging returns nil; an error makes it fail.
 	Debugging func(ctx context.Context, stage string, pid int) error
-	// Later says what is waited for whose results come later, where its stage knows how far that
-	// is.
+	// Later reports the wait for results that come later, if the stage knows its progress.
 	Later func(retry.PendingWait)
 }
 
-// waits passes on what results that come later are waited for.
+// waits forwards the wait for results that come later.
 func (e Events) waits(w retry.PendingWait) {
 	switch {
 	case w.Note != "" && e.Later != nil:
@@ -389,20 +387,20 @@ func (e Events) waits(w retry.PendingWait) {
 	}
 }
 
-// Begun says with which journal a run begins.
+// Begun describes the start of a run and its journal.
 type Begun struct {
 	Pipeline *pipeline.Pipeline
-	Run      string // its ID; empty: there is no journal
+	Run      string // the run's ID; empty: there is no journal
 	Resumed  bool
-	Answered int                   // items that the journal has the answers of
-	Again    *journal.EarlierTerms // which answers of Options.Again hold; nil: there is no such run
-	Changed  int                   // lines of the journal that were changed after they were written: their items are answered again
-	Earlier  string                // the newest run of this file and input, where it ended early and is not resumed
-	Removed  []journal.RemovedRun  // finished runs that are not kept any more
+	Answered int                   // items whose answers are in the journal
+	Again    *journal.EarlierTerms // which answers of Options.Again still hold; nil: there is no such run
+	Changed  int                   // lines of the journal that somebody has edited: their items are answered again
+	Earlier  string                // the newest run of this file and input, if it ended early and is not being resumed
+	Removed  []journal.RemovedRun  // finished runs that have just been removed
 }
 
-// OptionError says that one of the Options does not suit a file. Its text names the
-// option as Options.NAME, as texts of the engine do.
+// OptionError says that an option does not suit a file. Its text calls the option Options.NAME,
+// like all texts of the engine.
 type OptionError struct {
 	Option string // the name of its field
 	text   string
@@ -410,27 +408,27 @@ type OptionError struct {
 
 func (e *OptionError) Error() string { return e.text }
 
-// optionError makes an OptionError; format has %[1]s where the option is named.
+// optionError creates an OptionError; %[1]s in format stands for the option's name.
 func optionError(option, format string, args ...any) error {
 	return &OptionError{option, fmt.Sprintf(format, append([]any{"Options." + option}, args...)...)}
 }
 
-// trial tries values of arguments on the items of the input, one target after another.
+// trial tries values of arguments on the items of the input, one target after the other.
 type trial struct {
 	*Pipeline
 	subject    tune.Subject
 	metric     tune.Metric
 	split      bool // some rows are reserved for a promise
 	folds      tune.Folds
-	set        []pipeline.Override // with which every voter is asked; with values of variables that are kept
+	set        []pipeline.Override // makes every voter answer; with the kept values of variables
 	incomplete bool
 }
 
-// try tries the values of each target. Of a variable, a value that is better stays set for
-// those after it, and is written; one of an argument is not, because the file would still
-// say otherwise.
+// try tries the values of each target. A better value of a variable stays set for the following
+// targets, and is written to the file of variables. A better value of an argument does not, because
+// the file would still have the old one.
 func (t *trial) try(ctx context.Context, targets []tune.ValueTarget) (all []tune.ValueTried, err error) {
-	now := map[bool][]float64{} // scores with what is set, by whether every voter is asked
+	now := map[bool][]float64{} // present scores, by whether every voter is asked
 	for _, target := range targets {
 		off := t.off(target)
 		if now[off != nil] == nil {
@@ -464,9 +462,9 @@ func (t *trial) try(ctx context.Context, targets []tune.ValueTarget) (all []tune
 	return all, nil
 }
 
-// off turns off what is not needed while a target is varied: all voters where lists are
-// scored, and voters that ask services or get the doubtful items alone, where the target
-// does not change what they are asked, and others remain. nil: nothing.
+// off disables stages that are not needed while a target is varied: all voters if lists are scored;
+// else voters that ask services or get only doubtful items, if the target does not change their
+// questions and other voters remain. nil: none.
 func (t *trial) off(target tune.ValueTarget) []pipeline.Override {
 	var off []pipeline.Override
 	others := false
@@ -486,7 +484,7 @@ func (t *trial) off(target tune.ValueTarget) []pipeline.Override {
 	return off
 }
 
-// same reports whether the pipeline is what it is already with an argument set.
+// same reports whether setting an argument leaves the pipeline unchanged.
 func (t *trial) same(off []pipeline.Override, set pipeline.Override) (bool, error) {
 	parts := func(set []pipeline.Override) (map[string]string, error) {
 		o := t.workspace.options
@@ -519,7 +517,7 @@ func (t *trial) scores(ctx context.Context, name string, set []pipeline.Override
 	v, err := t.variant(ctx, slices.Concat(t.set, set), func(o *Options) {
 		o.Lists = t.metric.Searches()
 		report := o.Events.Progress
-		o.Events.Begun, o.Events.Ended, o.Events.Knowledge = nil, nil, nil // what they say is the same of every value
+		o.Events.Begun, o.Events.Ended, o.Events.Knowledge = nil, nil, nil // they report the same for every value
 		o.Events.Answered = nil
 		if report != nil {
 			o.Events.Progress = func(s Progress) {

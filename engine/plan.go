@@ -25,7 +25,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// relieve takes the time limits from the stage that Options.Debug names.
+// relieve removes the time limits of the stage that Options.Debug names.
 func (w *Workspace) relieve(file *pipeline.File, chosen *pipeline.Pipeline) error {
 	if w.options.Debug == "" {
 		return nil
@@ -45,18 +45,18 @@ func (w *Workspace) relieve(file *pipeline.File, chosen *pipeline.Pipeline) erro
 	return nil
 }
 
-// DebuggerAttached waits until a debugger is attached to a process. Only Linux reports it; elsewhere it
-// is an error.
+// DebuggerAttached waits until a debugger is attached to a process. Only Linux reports that; on
+// other systems it returns an error.
 func DebuggerAttached(ctx context.Context, pid int) error { return host.Attached(ctx, pid) }
 
-// DiagnosticsError says what is wrong with a file, and where. With the sources,
-// hcl.NewDiagnosticTextWriter prints the lines.
+// DiagnosticsError lists the mistakes in a file with their places. hcl.NewDiagnosticTextWriter can
+// print the lines from Sources.
 type DiagnosticsError struct {
 	Diagnostics hcl.Diagnostics
 	Sources     map[string]*hcl.File // by name
 }
 
-// Error has a line for each diagnostic: FILE:LINE:COLUMN: summary: detail.
+// Error returns a line for each diagnostic: FILE:LINE:COLUMN: summary: detail.
 func (e *DiagnosticsError) Error() string {
 	var lines []string
 	for _, d := range e.Diagnostics {
@@ -72,8 +72,7 @@ func (e *DiagnosticsError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// explain turns errors for which a place in the file is to blame into a
-// DiagnosticsError that points at it.
+// explain converts errors caused by a place in the file to a DiagnosticsError that points at it.
 func (p *Pipeline) explain(err error) error {
 	var source *generation.SourceError
 	var config *host.ConfigError
@@ -97,8 +96,8 @@ func (p *Pipeline) explain(err error) error {
 	return &DiagnosticsError{diags, p.file.Sources}
 }
 
-// unwritable adds what to do to an error of a state folder that cannot be written. It may come
-// from another process, so that its text is all there is.
+// unwritable adds advice to an error about a state folder that cannot be written. It compares
+// texts, because the error may come from another process.
 func (w *Workspace) unwritable(err error) error {
 	if err == nil || !strings.Contains(err.Error(), w.state) {
 		return err
@@ -111,8 +110,8 @@ func (w *Workspace) unwritable(err error) error {
 	return err
 }
 
-// blame makes diagnostics of the arguments that a stage refused. A mistake of
-// the stage as a whole stays an error.
+// blame creates diagnostics for the arguments that a stage refused. A mistake of the stage as a
+// whole stays an error.
 func (p *Pipeline) blame(refused *host.ConfigError) hcl.Diagnostics {
 	blocks := map[*pipeline.Stage]string{}
 	for _, k := range p.file.Knowledge {
@@ -148,16 +147,16 @@ func capitalize(text string) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// Plan finds out what a run would build and call, and what that would cost. It asks
-// no service. Up to 500 items go through the other stages, for which knowledge that
-// is embedded on this machine is brought up to date.
+// Plan finds out what a run would build and call, and what that would cost. It asks no service. It
+// sends up to 500 items through the other stages, and updates knowledge for them that is embedded
+// on this machine.
 func (p *Pipeline) Plan(ctx context.Context) (*plan.Plan, error) {
 	w := p.workspace
 	o := plan.Options{
 		Launch: p.launch, Fitted: w.fitted(), Samples: w.samples(), Forecaster: p.voterForecaster(knowing{models: true, cache: true}), Spending: p.spendForecast, Enricher: p.enrichForecaster, Spend: w.options.Spend, Models: p.known,
 		Knowledge: w.options.Events.Knowledge, Progress: w.progress,
 	}
-	if p.InputPath() != "-" { // which is left for the run
+	if p.InputPath() != "-" { // standard input is left for the run
 		o.Rows = func() (plan.Rows, error) { return p.Rows() }
 	}
 	found, err := plan.Make(ctx, p.file, p.chosen, o)
@@ -167,10 +166,10 @@ func (p *Pipeline) Plan(ctx context.Context) (*plan.Plan, error) {
 	return found, nil
 }
 
-// Progress is how far a piece of work is.
+// Progress is the progress of a piece of work.
 type Progress = terminal.ProgressStep
 
-// progress passes on how far work is, with what was paid so far.
+// progress forwards the progress of work, with the cost so far.
 func (w *Workspace) progress(s terminal.ProgressStep) {
 	if w.options.Events.Progress == nil {
 		return
@@ -181,15 +180,15 @@ func (w *Workspace) progress(s terminal.ProgressStep) {
 	w.options.Events.Progress(s)
 }
 
-// tuning passes on how far Tune is.
+// tuning forwards the progress of Tune.
 func (w *Workspace) tuning(doing string, done, total int) {
 	w.progress(terminal.ProgressStep{Doing: doing, Done: int64(done), Total: int64(total)})
 }
 
-// tally counts the results of one way over the input. The zero value is ready.
+// tally counts the results of one pass over the input. The zero value is ready.
 type tally struct{ done, flagged, failed int64 }
 
-// add counts results, and says how far the way is.
+// add counts results, and returns the progress of the pass.
 func (c *tally) add(all []outcome.Result, s terminal.ProgressStep) terminal.ProgressStep {
 	for _, r := range all {
 		c.done++
@@ -204,14 +203,14 @@ func (c *tally) add(all []outcome.Result, s terminal.ProgressStep) terminal.Prog
 	return s
 }
 
-// step is how far the reading is.
+// step returns the progress of reading.
 func (r *Rows) step(doing string) terminal.ProgressStep {
 	total, about := r.Total()
 	return terminal.ProgressStep{Doing: doing, Total: total, About: about}
 }
 
-// checkSpend refuses a limit on what voters may spend where there is nothing to spend, or
-// nobody knows what that is.
+// checkSpend rejects a spending limit on voters if no voter costs anything, or if the cost is
+// unknown.
 func checkSpend(l spend.Limit, p *pipeline.Pipeline) error {
 	if !l.IsSet() {
 		return nil
@@ -230,8 +229,8 @@ func checkSpend(l spend.Limit, p *pipeline.Pipeline) error {
 	return nil
 }
 
-// newSpender makes what decides about the voters that call services; nil: they are always
-// asked.
+// newSpender creates the Spender, which decides when to ask voters that call services; nil: they
+// are always asked.
 func (p *Pipeline) newSpender(ctx context.Context) (*spend.Spender, error) {
 	limit := p.workspace.options.Spend
 	if !limit.IsSet() {
@@ -247,10 +246,10 @@ func (p *Pipeline) newSpender(ctx context.Context) (*spend.Spender, error) {
 	return spend.New(spend.Options{Limit: limit, Forecast: forecast, Cost: p.chosen.Cost}), nil
 }
 
-// spendForecast says what asking a voter about an item takes. What is expected, and so the
-// order of the items, goes by the file alone, so that runs repeat. What is taken at
-// most, by which a limit of money is kept, goes by what is known of the models where the file
-// does not say it.
+// spendForecast returns a function that forecasts what asking a voter about an item takes. The
+// expected amount depends only on the file, so that the order of items is the same in all runs. The
+// maximum, which keeps a limit of money, also uses the profiles of models if the file does not
+// state it.
 func (p *Pipeline) spendForecast(ctx context.Context, l spend.Limit) (func(*pipeline.Stage, sdk.Item) (sdk.Forecast, error), error) {
 	plain, err := plan.Forecasts(ctx, p.chosen, p.voterForecaster(knowing{}))
 	if err != nil || l.Money == nil {
@@ -271,8 +270,8 @@ func (p *Pipeline) spendForecast(ctx context.Context, l spend.Limit) (func(*pipe
 	}, nil
 }
 
-// Counting is the journal of items that come one after the other and are not kept; nil:
-// there is none.
+// Counting returns the journal for items that come one by one and are not saved; nil: there is
+// none.
 func (p *Pipeline) Counting() run.Journal {
 	if p.spender == nil {
 		return nil
@@ -280,8 +279,8 @@ func (p *Pipeline) Counting() run.Journal {
 	return p.spender.Counting()
 }
 
-// passes takes the input through the pipeline twice: for the answers of the free voters,
-// and for those that others are paid for. sink gets all results after that.
+// passes sends the input through the pipeline twice: for the answers of the free voters, then for
+// those of the paid voters. After that, sink gets all results.
 func (p *Pipeline) passes(ctx context.Context, r *run.Run, records *journal.Journal, sink func([]outcome.Result) error) (outcome.Totals, error) {
 	s := p.spender
 	records.Index()
@@ -312,7 +311,7 @@ func (p *Pipeline) passes(ctx context.Context, r *run.Run, records *journal.Jour
 	return totals, err
 }
 
-// pass takes the rows of some lines through the pipeline; nil: all.
+// pass sends the rows with these line numbers through the pipeline; nil: all.
 func (p *Pipeline) pass(ctx context.Context, r *run.Run, j run.Journal, lines []int, doing string) (outcome.Totals, error) {
 	rows, err := p.Rows()
 	if err != nil {
@@ -344,8 +343,7 @@ func (p *Pipeline) pass(ctx context.Context, r *run.Run, j run.Journal, lines []
 	})
 }
 
-// gone are the paid voters that had to stop, if no other is left that could be asked; nil:
-// one is.
+// gone returns the paid voters that had to stop if no other paid voter is left; nil: one is left.
 func (p *Pipeline) gone(r *run.Run) []*outcome.Failure {
 	halted := r.Graph().Halted()
 	if len(halted) == 0 {

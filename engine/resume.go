@@ -14,24 +14,24 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 )
 
-// Leaver is a Remote whose run goes on when this process has left.
+// Leaver is a Remote whose run continues after this process has left.
 type Leaver interface {
 	Remote
 	run.Sender
-	// Leave is called when all items of the input have been handed over. It returns an error where the
-	// run would not go on.
+	// Leave is called after all items of the input have been handed over. It returns an error if
+	// the run would not continue.
 	Leave(ctx context.Context, items int) error
 }
 
-// Detached says what Detach has handed over.
+// Detached reports what Detach has handed over.
 type Detached struct {
 	Items int    // of the input
-	Run   string // the ID of its journal here, which has what was answered so far; empty: there is none
+	Run   string // ID of its journal here, which has the answers so far; empty: there is none
 }
 
-// Detach hands the input over to Options.Remote, which has to be a Leaver, and does not wait for the
-// results: Workspace.Attach takes them, wherever it is called. An error says that the run has not
-// been left: it is to be resumed, or begun again.
+// Detach hands the input over to Options.Remote, which has to be a Leaver, and does not wait for
+// the results: Workspace.Attach collects them, on any machine. After an error the run was not
+// handed over: resume it, or start it again.
 func (p *Pipeline) Detach(ctx context.Context) (*Detached, error) {
 	o := p.workspace.options
 	to, last, err := p.leavable()
@@ -77,7 +77,7 @@ func (p *Pipeline) Detach(ctx context.Context) (*Detached, error) {
 	return left, nil
 }
 
-// leavable refuses what cannot be left to other machines, and finds the run that is resumed, if one is.
+// leavable rejects a run that cannot be left to other machines, and finds the run to resume, if any.
 func (p *Pipeline) leavable() (to Leaver, last journal.Manifest, err error) {
 	o := p.workspace.options
 	to, ok := o.Remote.(Leaver)
@@ -102,7 +102,7 @@ func (p *Pipeline) leavable() (to Leaver, last journal.Manifest, err error) {
 	return to, last, nil
 }
 
-// sending reports how far the input is handed over.
+// sending reports the progress of handing over the input.
 type sending struct {
 	run.Sender
 	to   *Workspace
@@ -133,7 +133,7 @@ func (s *sending) sent(rows int) {
 
 var errDetached = errors.New("its caller has left it to other machines")
 
-// ending is why the journal of a run that is left has no answers.
+// ending returns the reason for the journal why a run that was handed over has no answers.
 func ending(err error) error {
 	if err == nil {
 		return errDetached
@@ -141,9 +141,8 @@ func ending(err error) error {
 	return err
 }
 
-// resume finds the run of Options.Resume and gives the stages what it began with:
-// values that they chose themselves when they started, and prices. Stages start
-// afterwards.
+// resume finds the run of Options.Resume, and gives the stages the values that they chose when that
+// run started, and its prices. The stages start afterwards.
 func (p *Pipeline) resume() (journal.Manifest, error) {
 	file, err := filepath.Abs(p.file.Path)
 	if err != nil {
@@ -167,16 +166,16 @@ func (p *Pipeline) resume() (journal.Manifest, error) {
 	return last, nil
 }
 
-// recall gives the stages what those of a run began with.
+// recall gives the stages the values with which a run's stages began.
 func (p *Pipeline) recall(began []journal.ManifestStage) {
 	stages := p.stages()
 	p.resolved = map[*pipeline.Stage]map[string]any{}
 	for _, kept := range began {
 		s := stages[kept.Stage]
 		if s == nil || s.Use != kept.Use {
-			continue // the part of the file differs
+			continue // this part of the file has changed
 		}
-		if kept.Learnt == "" { // else it resolves the same from that, and could not learn with it given
+		if kept.Learnt == "" { // else the stage learns the same values again, and could not learn if they were given
 			p.resolved[s] = kept.Resolved
 		}
 		if kept.Price == nil {
@@ -190,8 +189,7 @@ func (p *Pipeline) recall(began []journal.ManifestStage) {
 	}
 }
 
-// stages are those of the pipeline that have a process, by the names that the journal
-// has for them.
+// stages returns the pipeline's stages with a process, by their names in the journal.
 func (p *Pipeline) stages() map[string]*pipeline.Stage {
 	all := map[string]*pipeline.Stage{}
 	for _, s := range p.chosen.Stages {
@@ -204,7 +202,7 @@ func (p *Pipeline) stages() map[string]*pipeline.Stage {
 	return all
 }
 
-// configOf is the config that a stage's process opens with.
+// configOf returns the config with which a stage's process opens.
 func (p *Pipeline) configOf(s *pipeline.Stage) ([]byte, error) {
 	resolved := p.resolved[s]
 	if len(resolved) == 0 {
@@ -217,7 +215,7 @@ func (p *Pipeline) configOf(s *pipeline.Stage) ([]byte, error) {
 		}
 	}
 	for name, value := range resolved {
-		if values[name] == nil { // else the file gives it
+		if values[name] == nil { // a value in the file wins
 			values[name] = value
 		}
 	}

@@ -23,12 +23,11 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Newest stands for the ID of the newest run of a file and pipeline that left items
-// unanswered.
+// Newest stands for the ID of the newest run of a file and pipeline that left items unanswered.
 const Newest = "newest"
 
-// ChangedError says that a run cannot be resumed, since answers of before and after
-// would stand side by side. Options.ResumeAnyway resumes it all the same.
+// ChangedError says that a run cannot be resumed, because answers from before and after a change
+// would be mixed. Options.ResumeAnyway resumes it nevertheless.
 type ChangedError struct {
 	Run     string
 	Changed []string // what has changed
@@ -38,12 +37,12 @@ func (e *ChangedError) Error() string {
 	return fmt.Sprintf("run %s cannot be resumed, because this has changed: %s", e.Run, strings.Join(e.Changed, "; "))
 }
 
-// Runs are those that are kept in the state folder.
+// Runs returns the saved runs in the state folder.
 func (w *Workspace) Runs() journal.Runs { return journal.RunsOf(w.state) }
 
-// journal opens the journal of a new run over the input or, with Options.Resume, of
-// the one that p.resume has found. What is to be said of it is added to begun. recalled has the
-// answers of another run, too; nil: there are none.
+// journal opens the journal of a new run over the input or, with Options.Resume, of the run that
+// p.resume has found, and describes it in begun. recalled also has the answers of another run; nil:
+// there are none.
 func (p *Pipeline) journal(ctx context.Context, last journal.Manifest, begun *Begun) (records *journal.Journal, recalled *journal.WithEarlier, err error) {
 	m, err := p.manifest(ctx)
 	if err != nil {
@@ -56,7 +55,7 @@ func (p *Pipeline) journal(ctx context.Context, last journal.Manifest, begun *Be
 		}
 	}
 	var old *journal.Journal
-	if m.Again != "" { // before it could be removed to make room for the new one
+	if m.Again != "" { // before it could be removed to make room for the new run
 		if old, err = p.workspace.Runs().Open(m.Again); err != nil && last.ID == "" {
 			return nil, nil, err
 		}
@@ -80,7 +79,7 @@ func (p *Pipeline) journal(ctx context.Context, last journal.Manifest, begun *Be
 	return records, journal.NewWithEarlier(records, old, terms), nil
 }
 
-// again finds the run of Options.Again, which has to be over the same input.
+// again finds the run of Options.Again, which must have the same input.
 func (p *Pipeline) again(m journal.Manifest) (id string, err error) {
 	kept, id := p.workspace.Runs(), p.workspace.options.Again
 	if id == Newest {
@@ -125,7 +124,7 @@ func (p *Pipeline) openJournal(m, last journal.Manifest, begun *Begun) (*journal
 	return records, err
 }
 
-// manifest says what a run of the pipeline depends on. It starts the stages.
+// manifest describes what a run of the pipeline depends on. It starts the stages.
 func (p *Pipeline) manifest(ctx context.Context) (journal.Manifest, error) {
 	m, err := p.depends(ctx)
 	if err != nil {
@@ -150,14 +149,14 @@ func (p *Pipeline) manifest(ctx context.Context) (journal.Manifest, error) {
 	return m, nil
 }
 
-// depends is the part of the manifest that has nothing of the input.
+// depends returns the manifest without the input.
 func (p *Pipeline) depends(ctx context.Context) (journal.Manifest, error) {
 	m := journal.Manifest{Version: Version()}
-	if b := BuildInfo(); b.Program == "" { // else the revision is that of another program
+	if b := BuildInfo(); b.Program == "" { // else the revision is of another program
 		m.Revision = b.Revision
 	}
 	m.Define(p.file, p.chosen)
-	for i := range m.Variables { // what was given as a text may be a secret elsewhere
+	for i := range m.Variables { // a value that was given as text may be a secret elsewhere
 		m.Variables[i].Value = p.workspace.host.Secrets().Message(m.Variables[i].Value)
 	}
 	r, err := p.Start(ctx)
@@ -196,13 +195,13 @@ func (p *Pipeline) depends(ctx context.Context) (journal.Manifest, error) {
 	return m, nil
 }
 
-// InputColumns says how the rows of the input are read.
+// InputColumns returns the columns of the input's rows.
 func (p *Pipeline) InputColumns() *journal.ManifestColumns {
 	in := p.input()
 	return &journal.ManifestColumns{Form: in.Form, ID: in.ID, Text: in.Text, Label: in.Label}
 }
 
-// command is the command of the run without secrets; nil: it has none.
+// command returns the command of the run without secrets; nil: it has none.
 func (p *Pipeline) command() *journal.ManifestCommand {
 	given := p.workspace.options.Command
 	if given == nil {
@@ -223,8 +222,8 @@ func (p *Pipeline) command() *journal.ManifestCommand {
 	return &kept
 }
 
-// Answers says what the pipeline answers with, where these are the labels of what it
-// searches.
+// Answers returns the kind of the pipeline's answers, if labels are the labels of the knowledge
+// that it searches.
 func (p *Pipeline) Answers(labels []string) journal.AnswerKind {
 	has := func(block string) bool {
 		return slices.ContainsFunc(p.chosen.Stages, func(s *pipeline.Stage) bool { return s.Enabled && s.Block == block })
@@ -238,22 +237,22 @@ func (p *Pipeline) Answers(labels []string) journal.AnswerKind {
 	return journal.LabelAnswers
 }
 
-// Item is what a pipeline answers.
+// Item is the input of a pipeline.
 type Item struct {
 	ID    string // empty: its number among the items, from 1
 	Text  string // UTF-8, at most source.MaxRow bytes
-	Label string // that is expected; empty: not known
+	Label string // expected label; empty: unknown
 	Meta  sdk.Meta
-	Trace sdk.Trace // that it is a part of, such as sdk.TraceOf a context; zero: none
+	Trace sdk.Trace // the trace of which the item is part, such as sdk.TraceOf a context; zero: none
 }
 
-// Result is what became of an item, as a line of the JSONL that racflow run writes.
+// Result is the result of an item, as in a line of the JSONL that racflow run writes.
 type Result = result.Result
 
 // Candidate is an entry that was found for an item.
 type Candidate = result.Candidate
 
-// Row is the item as a row of an input: it checks what a reader of rows checks. A bad item fails alone.
+// Row returns the item as a row of an input. It makes the checks of a reader of rows; an invalid item fails alone.
 func (i Item) Row(line int) source.Row {
 	row := source.Row{Line: line, ID: i.ID, Text: i.Text, Label: i.Label, Meta: i.Meta, Trace: i.Trace}
 	switch {
@@ -267,13 +266,13 @@ func (i Item) Row(line int) source.Row {
 	return row
 }
 
-// Run takes items through the pipeline, and yields results in their order, as they
-// come. nil items are those of Options.Input or the file. An item that fails is a
-// Result with Error set. The error that is yielded, last and with no result, says
-// why the run ended early; every result before it is complete.
+// Run sends items through the pipeline and yields results in the order of the items, as they
+// arrive. If items is nil, it reads Options.Input or the file's input. An item that fails has a
+// Result with Error set. If the run ends early, the last pair has the reason as its error and no
+// result; all results before it are complete.
 //
-// Items are taken ahead of their results, by another goroutine. To break off ends
-// what is under way.
+// Another goroutine reads items ahead of their results. Breaking out of the loop ends all work
+// under way.
 func (p *Pipeline) Run(ctx context.Context, items iter.Seq[Item]) iter.Seq2[Result, error] {
 	return func(yield func(Result, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -287,7 +286,7 @@ func (p *Pipeline) Run(ctx context.Context, items iter.Seq[Item]) iter.Seq2[Resu
 		for r := range results {
 			if !yield(r, nil) {
 				cancel()
-				for range results { // until nothing is under way any more
+				for range results { // until no work is under way
 				}
 				return
 			}
@@ -328,8 +327,8 @@ func (p *Pipeline) run(ctx context.Context, items iter.Seq[Item], results chan<-
 	return err
 }
 
-// each reads items as rows are read. The items may be waiting for something when
-// ctx ends: they are asked from a goroutine that nobody waits for.
+// each converts items to rows. Since items may block after ctx has ended, a separate goroutine
+// iterates over them, and each does not wait for it.
 func each(ctx context.Context, items iter.Seq[Item]) func() (source.Row, error) {
 	rows := make(chan source.Row)
 	go func() {
@@ -357,8 +356,7 @@ func each(ctx context.Context, items iter.Seq[Item]) func() (source.Row, error) 
 	}
 }
 
-// Answer takes one item through the pipeline. Where the item fails, the error is
-// its Result's.
+// Answer sends one item through the pipeline. If the item fails, its Result has the error.
 func (p *Pipeline) Answer(ctx context.Context, item Item) (Result, error) {
 	one, err := p.AnswerRow(ctx, item.Row(1))
 	if err != nil {
@@ -371,7 +369,7 @@ func (p *Pipeline) Answer(ctx context.Context, item Item) (Result, error) {
 	return r, nil
 }
 
-// AnswerRow is Answer with all that the run knows of the item.
+// AnswerRow is like Answer, and returns all details of the item.
 func (p *Pipeline) AnswerRow(ctx context.Context, row source.Row) (outcome.Result, error) {
 	r, err := p.Start(ctx)
 	if err != nil {
@@ -387,7 +385,7 @@ func (p *Pipeline) AnswerRow(ctx context.Context, row source.Row) (outcome.Resul
 		given = true
 		return row, nil
 	}, p.Counting(), func(batch []outcome.Result) error {
-		if len(batch) > 0 { // else the run breaks off
+		if len(batch) > 0 { // empty: the run breaks off
 			answered = batch[0]
 		}
 		return nil
@@ -398,8 +396,8 @@ func (p *Pipeline) AnswerRow(ctx context.Context, row source.Row) (outcome.Resul
 	return answered, err
 }
 
-// Retrieve returns what the last retrieve or rerank stage leaves for an item, best
-// first. No voter is asked.
+// Retrieve returns what the last retrieve or rerank stage leaves for an item, best first. It asks
+// no voter.
 func (p *Pipeline) Retrieve(ctx context.Context, item Item) ([]Candidate, error) {
 	r, err := p.Start(ctx)
 	if err != nil {
@@ -412,8 +410,8 @@ func (p *Pipeline) Retrieve(ctx context.Context, item Item) ([]Candidate, error)
 	return result.Candidates(found), nil
 }
 
-// Around returns a candidate that was found with the text of up to n chunks before and
-// after it in its document; a row as it is.
+// Around returns a found candidate, extended by the text of up to n chunks before and after it in
+// its document; a row stays as it is.
 func (p *Pipeline) Around(ctx context.Context, c sdk.Candidate, n int) (sdk.Candidate, error) {
 	r, err := p.Start(ctx)
 	if err != nil {
@@ -422,9 +420,9 @@ func (p *Pipeline) Around(ctx context.Context, c sdk.Candidate, n int) (sdk.Cand
 	return r.Around(ctx, c, n)
 }
 
-// Judge returns the words of an item that tell what was found for it apart, and where
-// nothing but a search was asked, whether that is likely to answer it (package eval).
-// It takes a result with its lists (Options.Lists).
+// Judge returns the words of an item that distinguish its candidates. For a mere search it also
+// returns whether the candidates are likely to answer the item (package eval). The result needs its
+// lists (Options.Lists).
 func (p *Pipeline) Judge(r outcome.Result) (*eval.QuestionTerms, eval.Judgement) {
 	unknown := eval.Judgement{Probability: math.NaN()}
 	block := p.searched()

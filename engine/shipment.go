@@ -32,22 +32,22 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Elsewhere is a run that its caller has left (Pipeline.Detach), as others answer it.
+// Elsewhere is a run that its caller has left to other machines (Pipeline.Detach).
 type Elsewhere struct {
-	Manifest journal.Manifest // its Cluster says where that is
+	Manifest journal.Manifest // its Cluster says where the run is
 	Labels   []string         // of the knowledge
 	Keep     journal.Keep
 	Items    int // of the input
-	// Answers are those of all items in the order of the input, with all that results have of the
-	// rows, as they come. An error is the last.
+	// Answers yields the answers of all items in the order of the input, with the rows' data that
+	// results have, as they arrive. An error comes last.
 	Answers iter.Seq2[run.Answers, error]
-	// End is called when the results are written and the journal is closed, as that of a Remote.
+	// End is called after the results are written and the journal is closed, like Remote.End.
 	End func(ctx context.Context, err error) error
 }
 
-// Attach takes the results of a run that goes on elsewhere: as Work, but no stage is started, and
-// neither the file nor the input has to be here. What has been taken of it before is in a journal of
-// this workspace, which goes on.
+// Attach collects the results of a run on other machines. It is like Work, but starts no stage, and
+// needs neither the file nor the input here. If an earlier call has collected some results, their
+// journal is in this workspace, and Attach continues it.
 func (w *Workspace) Attach(ctx context.Context, from Elsewhere, write func([]outcome.Result) error, finish func(error) error) (*Outcome, error) {
 	records, err := w.attached(from)
 	if err != nil {
@@ -68,7 +68,7 @@ func (w *Workspace) Attach(ctx context.Context, from Elsewhere, write func([]out
 		err = errors.Join(err, fmt.Errorf("journal of the run: %w", closed))
 	}
 	ended := err
-	if ended == nil && (out.Totals.Left > 0 || out.Totals.Provisional > 0) { // a resumed run asks about them
+	if ended == nil && (out.Totals.Left > 0 || out.Totals.Provisional > 0) { // a resumed run asks about these items
 		ended = errors.New("some items lack an answer, or a voter")
 	}
 	err = errors.Join(err, from.End(ctx, ended))
@@ -82,8 +82,8 @@ func (w *Workspace) Attach(ctx context.Context, from Elsewhere, write func([]out
 	return out, err
 }
 
-// collect takes the answers as they come back, until all are there or one cannot be kept or written. It returns what they
-// cost.
+// collect reads the answers as they arrive, until it has all or one cannot be saved or written. It
+// returns their cost.
 func (w *Workspace) collect(ctx context.Context, from Elsewhere, records *journal.Journal, out *Outcome, counter *eval.Counter, write func([]outcome.Result) error) (cost float64, err error) {
 	var counted tally
 	var ended error
@@ -129,7 +129,7 @@ func (w *Workspace) collect(ctx context.Context, from Elsewhere, records *journa
 	return cost, err
 }
 
-// results are those of answers, without the rows that are left.
+// results returns the results in answers, without the rows that are left.
 func results(a run.Answers) []outcome.Result {
 	if len(a.Left) == 0 {
 		return a.Results
@@ -143,7 +143,7 @@ func results(a run.Answers) []outcome.Result {
 	return all
 }
 
-// attached is the journal of a run that goes on elsewhere: the one that it has here, or a new one.
+// attached returns the journal of a run on other machines: an existing one, or a new one.
 func (w *Workspace) attached(from Elsewhere) (*journal.Journal, error) {
 	m := from.Manifest
 	how := journal.Options{Keep: from.Keep}
@@ -157,7 +157,7 @@ func (w *Workspace) attached(from Elsewhere) (*journal.Journal, error) {
 	return records, err
 }
 
-// keepAttached keeps those results that the journal does not have, and counts the others.
+// keepAttached saves the results that the journal lacks, and counts the others.
 func keepAttached(records *journal.Journal, batch []outcome.Result, t *outcome.Totals) error {
 	var fresh []outcome.Result
 	for _, one := range batch {
@@ -172,7 +172,7 @@ func keepAttached(records *journal.Journal, batch []outcome.Result, t *outcome.T
 	return records.Keep(fresh)
 }
 
-// worked adds what the stages have done, and which of them had to stop.
+// worked adds the work of the stages, and those that had to stop.
 func worked(t *outcome.Totals, a run.Answers) {
 	for _, f := range a.Halted {
 		outcome.Count(&t.Missing, f, 0)
@@ -193,8 +193,8 @@ func worked(t *outcome.Totals, a run.Answers) {
 	}
 }
 
-// askedOver counts the items of voters that are asked for money, since nothing else says which are asked
-// over the network.
+// askedOver counts the items of paid voters, because nothing else says which voters are asked over
+// the network.
 func askedOver(r *eval.Report, t outcome.Totals, stages []journal.ManifestStage) {
 	for _, s := range stages {
 		name, ok := strings.CutPrefix(s.Stage, "sample.")
@@ -212,15 +212,15 @@ func askedOver(r *eval.Report, t outcome.Totals, stages []journal.ManifestStage)
 	}
 }
 
-// Part is a run that another process has begun, and in which this one takes part: it answers
-// what that process's Remote is asked.
+// Part is a run of another process in which this one takes part: it answers the orders of that
+// process's Remote.
 type Part struct {
 	Manifest journal.Manifest
-	Spend    spend.Limit // of the run, by which the items that paid voters are asked about are chosen
+	Spend    spend.Limit // of the run; it selects the items that paid voters are asked about
 }
 
-// DifferentError says that a pipeline is not that of a run in which it was to take part: its
-// answers would be others.
+// DifferentError says that a pipeline differs from that of a run in which it was to take part, so
+// that its answers would differ.
 type DifferentError struct {
 	Differences []string // what is different here
 }
@@ -229,9 +229,9 @@ func (e *DifferentError) Error() string {
 	return "answers would differ from those of the run: " + strings.Join(e.Differences, "; ")
 }
 
-// Join makes ready to take part in the run of Options.Part: the stages start, with what they
-// chose when the run began, and its knowledge is opened as it stands. Nothing is built. A
-// *DifferentError says that answers of this process would be others.
+// Join prepares taking part in the run of Options.Part: it starts the stages with the values that
+// they chose when the run began, and opens its knowledge unchanged. It builds nothing. A
+// *DifferentError says that this process would give other answers.
 func (p *Pipeline) Join(ctx context.Context) error {
 	part := p.workspace.options.Part
 	p.recall(part.Manifest.Stages)
@@ -246,9 +246,9 @@ func (p *Pipeline) Join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	now.Input, now.Limit = part.Manifest.Input, part.Manifest.Limit // of which this process has nothing
+	now.Input, now.Limit = part.Manifest.Input, part.Manifest.Limit // this process does not have the input
 	all := part.Manifest.Differences(now)
-	if was := part.Manifest.Revision; was != "" && now.Revision != "" && was != now.Revision { // one version has many of them
+	if was := part.Manifest.Revision; was != "" && now.Revision != "" && was != now.Revision { // a version may have many revisions
 		all = append(all, fmt.Sprintf("racflow was built from revision %s, there from %s", now.Revision, was))
 	}
 	if now.Labels != part.Manifest.Labels {
@@ -260,8 +260,8 @@ func (p *Pipeline) Join(ctx context.Context) error {
 	return nil
 }
 
-// Take takes an order of the run of Options.Part through the stages. Several may be under way at
-// a time. An error says that the order is not answered here, and may be elsewhere.
+// Take sends an order of the run of Options.Part through the stages. Several calls may run at the
+// same time. After an error the order has no answer here, but another machine may answer it.
 func (p *Pipeline) Take(ctx context.Context, o run.Order) (run.Answers, error) {
 	r, err := p.Start(ctx)
 	if err != nil {
@@ -285,7 +285,7 @@ func (p *Pipeline) Take(ctx context.Context, o run.Order) (run.Answers, error) {
 	return a, err
 }
 
-// stands are the generations of the run; nil: this process takes no part in another's run.
+// stands returns the generations of the run; nil: this process takes part in no other process's run.
 func (p *Part) stands() map[string]run.Generation {
 	if p == nil {
 		return nil
@@ -298,32 +298,32 @@ func (p *Part) stands() map[string]run.Generation {
 }
 
 // Remote answers the items of a run on other machines (package remote). This process still reads
-// the input, brings the knowledge up to date, keeps the journal and writes the results.
+// the input, updates the knowledge, keeps the journal and writes the results.
 type Remote interface {
 	run.Remote
-	// Begin is called before the first Answer, once it is known what the run is. An error ends the
+	// Begin is called before the first Answer, as soon as the run is defined. An error ends the
 	// run.
 	Begin(ctx context.Context, b Beginning) error
-	// End is called after the last Answer, when the results are written and the journal is closed.
-	// err says why the run ended early; nil: it is complete. It is called, too, where Begin failed.
+	// End is called after the last Answer, when the results are written and the journal is closed. err says
+	// why the run ended early; nil: it is complete. It is also called after Begin has failed.
 	End(ctx context.Context, err error) error
 }
 
-// Beginning says what a run is.
+// Beginning describes a run that begins.
 type Beginning struct {
 	Pipeline *Pipeline
 	Manifest journal.Manifest
 	Labels   []string // of the knowledge
 	Resumed  bool     // an earlier part of the run has answered items
-	// Keep gives the journal results that earlier parts of the run left elsewhere; their items are
-	// not asked about again. It says how many the journal did not have. nil: the run takes several passes, and has no
-	// use for them.
+	// Keep adds results to the journal that earlier parts of the run left elsewhere, so that their
+	// items are not asked about again. It returns how many the journal lacked. nil: the run takes
+	// several passes, and cannot use them.
 	Keep func([]outcome.Result) (fresh int, err error)
-	// Place notes in the journal where the run is, from now on; nil: there is no journal.
+	// Place records the present location of the run in the journal; nil: there is no journal.
 	Place func(journal.ManifestCluster) error
 }
 
-// begin gives Options.Remote what the run is.
+// begin describes the run to Options.Remote.
 func (p *Pipeline) begin(ctx context.Context, records *journal.Journal, resumed, twice bool, labels []string) (err error) {
 	remote := p.workspace.options.Remote
 	if remote == nil {
@@ -344,14 +344,14 @@ func (p *Pipeline) begin(ctx context.Context, records *journal.Journal, resumed,
 		}
 	}
 	if records != nil && resumed && !twice {
-		records.Index() // what is kept now is an answer when its row is read
+		records.Index() // then results added now count as answers when their rows are read
 		b.Keep = lacking(records)
 	}
 	return remote.Begin(ctx, b)
 }
 
-// begun is the manifest of a run as it goes on: what a resumed one depends on is not what it began
-// with, where Options.ResumeAnyway lets it.
+// begun returns the manifest of a run in its present state: with Options.ResumeAnyway, a resumed
+// run may depend on something else than at its start.
 func (p *Pipeline) begun(ctx context.Context, kept journal.Manifest) (journal.Manifest, error) {
 	now, err := p.depends(ctx)
 	kept.Version, kept.Revision, kept.Parts, kept.Variables, kept.Rules = now.Version, now.Revision, now.Parts, now.Variables, now.Rules
@@ -359,7 +359,7 @@ func (p *Pipeline) begun(ctx context.Context, kept journal.Manifest) (journal.Ma
 	return kept, err
 }
 
-// lacking keeps those results in a journal that it does not have.
+// lacking returns a function that adds results to a journal that lacks them.
 func lacking(records *journal.Journal) func([]outcome.Result) (int, error) {
 	return func(all []outcome.Result) (int, error) {
 		fresh := slices.DeleteFunc(slices.Clone(all), func(r outcome.Result) bool {
@@ -370,8 +370,8 @@ func lacking(records *journal.Journal) func([]outcome.Result) (int, error) {
 	}
 }
 
-// settle notes in the manifest of a resumed run where other machines answer its items, where that
-// is not as it was when it began.
+// settle records in the manifest of a resumed run which other machines answer its items, if these
+// have changed.
 func settle(records *journal.Journal, now *journal.ManifestCluster, sync journal.Sync) error {
 	m := &records.Manifest
 	switch {
@@ -385,7 +385,7 @@ func settle(records *journal.Journal, now *journal.ManifestCluster, sync journal
 	return m.Write(records.Folder(), sync.Forces())
 }
 
-// passes says to other machines in which pass the run is.
+// passes tells other machines in which pass the run is.
 type passes struct{ *spend.Spender }
 
 func (s passes) Pass() run.Pass {
@@ -398,16 +398,16 @@ func (s passes) Pass() run.Pass {
 // ShipFile is a file that another machine needs below its state folder to do the same work.
 type ShipFile struct {
 	Name  string // below the state folder, with slashes
-	Path  string // where it lies now
-	Fixed bool   // whoever has it never changes it, so that it may be linked
+	Path  string // present location
+	Fixed bool   // immutable in its new place, so it may be linked
 }
 
-// Shipment is what a worker needs of the state folder: the generations that the pipeline searches, of
-// stores that keep them in folders; what stages learnt from them; samples of collections that
-// somebody else makes; and what is known of the models that are asked. The files are those of the
-// first call, and stay as they are until the workspace is closed, whoever writes to the stores
-// meanwhile. A generation that another process has changed between the start of the pipeline and
-// that call is an error.
+// Shipment returns the files of the state folder that a worker needs: the searched generations of
+// stores that use folders; what stages learnt from them; samples of collections of other programs;
+// and the profiles of the models that are asked. The first call determines the files. They stay
+// unchanged until the workspace is closed, whoever writes to the stores meanwhile. If another
+// process has changed a generation between the start of the pipeline and the first call, that is an
+// error.
 func (p *Pipeline) Shipment() ([]ShipFile, error) {
 	p.shipping.Lock()
 	defer p.shipping.Unlock()
@@ -458,22 +458,22 @@ func (p *Pipeline) ship() ([]ShipFile, error) {
 		return nil, err
 	}
 	slices.SortFunc(s.files, func(a, b ShipFile) int { return strings.Compare(a.Name, b.Name) })
-	return append([]ShipFile{}, s.files...), nil // which is not nil: it was taken
+	return append([]ShipFile{}, s.files...), nil // not nil, so the next call knows that files were determined
 }
 
-// shipmentsFolder is where files lie below the state folder while they are taken to other machines.
+// shipmentsFolder is the folder below the state folder for files that are sent to other machines.
 const shipmentsFolder = "shipments"
 
-// abandoned is how old the files of a shipment are that a process has left which was killed.
+// abandoned is the age at which the files of a shipment count as left by a killed process.
 const abandoned = 24 * time.Hour
 
-// shipment is a set of files that stay as they are.
+// shipment is a set of files that stay unchanged.
 type shipment struct {
-	dir   string // of links and copies of what others may change
+	dir   string // has links and copies of files that others may change
 	files []ShipFile
 }
 
-// newShipment makes an empty shipment, which is there until the workspace is closed.
+// newShipment creates an empty shipment, which lasts until the workspace is closed.
 func (p *Pipeline) newShipment() (*shipment, error) {
 	w := p.workspace
 	root := filepath.Join(w.state, shipmentsFolder)
@@ -486,7 +486,7 @@ func (p *Pipeline) newShipment() (*shipment, error) {
 			_ = os.RemoveAll(filepath.Join(root, e.Name()))
 		}
 	}
-	dir, err := os.MkdirTemp(root, "") // with the rights of its owner alone
+	dir, err := os.MkdirTemp(root, "") // accessible to its owner only
 	if err != nil {
 		return nil, err
 	}
@@ -496,31 +496,31 @@ func (p *Pipeline) newShipment() (*shipment, error) {
 	return &shipment{dir: dir}, nil
 }
 
-// StoreFolder names the folder below a worker's state folder, with slashes, where the collections of a
-// store are that keeps them in a folder which the pipeline file names.
+// StoreFolder returns the folder, below a worker's state folder and with slashes, that replaces the
+// folder path in which a store of the pipeline file keeps its collections.
 func StoreFolder(path string) string {
 	sum := sha256.Sum256([]byte(path))
 	return "stores/" + hex.EncodeToString(sum[:8])
 }
 
-// PathsOf are the paths that arguments of a stage name, absolute, as the file has them.
+// PathsOf returns the paths in a stage's arguments, absolute, as the file has them.
 func PathsOf(s *pipeline.Stage) []string { return pathsIn(s.Info.Arguments, s.Config.Public) }
 
-// StorePaths are the folders that the config of a store names; none: it keeps its collections in the state folder, or on a server.
+// StorePaths returns the folders in a store's config; none: it keeps its collections in the state folder, or on a server.
 func StorePaths(store *pipeline.Stage) (folders []string) {
 	if store.Info.Network {
 		return nil
 	}
 	for _, path := range PathsOf(store) {
-		if info, err := os.Stat(path); err != nil || info.IsDir() { // a folder that is not there is made
+		if info, err := os.Stat(path); err != nil || info.IsDir() { // a missing folder is created
 			folders = append(folders, path)
 		}
 	}
 	return folders
 }
 
-// collections adds a generation and the centroids of its labels; of a store that nobody knows, all
-// that its folders hold.
+// collections adds a generation and the centroids of its labels; for an unknown store, everything
+// in its folders.
 func (s *shipment) collections(block *pipeline.Knowledge, collection, content string) error {
 	name, dir := path.Join("knowledge", block.Name), filepath.Join(filepath.Dir(filepath.Dir(s.dir)), "knowledge", block.Name)
 	named := StorePaths(block.Store)
@@ -544,7 +544,7 @@ func (s *shipment) collections(block *pipeline.Knowledge, collection, content st
 	return err
 }
 
-// collection adds one of the store local.
+// collection adds a collection of the store local.
 func (s *shipment) collection(name, dir, collection string) (note []byte, err error) {
 	inside := generation.FolderName(collection)
 	name = path.Join(name, inside)
@@ -563,7 +563,7 @@ func (s *shipment) collection(name, dir, collection string) (note []byte, err er
 	return c.Note, nil
 }
 
-// folder adds all files of a folder, which whoever has it may change.
+// folder adds all files of a folder, as files that their recipient may change.
 func (s *shipment) folder(name, dir string) error {
 	return filepath.WalkDir(dir, func(at string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {
@@ -578,7 +578,7 @@ func (s *shipment) folder(name, dir string) error {
 	})
 }
 
-// models adds what is known of the models that the pipeline asks.
+// models adds the profiles of the models that the pipeline asks.
 func (s *shipment) models(ctx context.Context, p *Pipeline) error {
 	profiles := p.workspace.options.Services.known()
 	if profiles == nil {
@@ -592,7 +592,7 @@ func (s *shipment) models(ctx context.Context, p *Pipeline) error {
 		}
 		err := p.models(ctx, a, looker.Stage(governor.Stage{Name: a.Name}), func(m sdk.Model) error {
 			file, err := profiles.File(m.Endpoint(), m.Name())
-			if errors.Is(err, fs.ErrNotExist) || err == nil && seen[file] { // nothing is known yet, or another stage asks it
+			if errors.Is(err, fs.ErrNotExist) || err == nil && seen[file] { // there is no profile yet, or another stage has added it
 				return nil
 			} else if err != nil {
 				return err
@@ -609,7 +609,7 @@ func (s *shipment) models(ctx context.Context, p *Pipeline) error {
 	return nil
 }
 
-// sample adds the files of a sample, each of which is replaced whole when it is read again.
+// sample adds the files of a sample. Reading a sample again replaces each file as a whole.
 func (s *shipment) sample(files []string) error {
 	for _, file := range files {
 		to := filepath.Join(s.dir, filepath.Base(file))

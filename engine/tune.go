@@ -20,22 +20,22 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Tuned is what Tune found.
+// Tuned is the result of Tune.
 type Tuned struct {
 	Metric     tune.Metric
-	Values     []tune.ValueTried // of arguments and variables that were tried
+	Values     []tune.ValueTried // of the arguments and variables that were tried
 	Subject    tune.Subject
 	Outcome    tune.Outcome
-	Flag       *tune.FlagPromise // nil: no promise was asked for, or none can be made
-	Unpromised error             // says why not, where other values were found; they are in Variables
-	Variables  string            // a file of variables with the values that were found
+	Flag       *tune.FlagPromise // nil: no promise was requested, or none is possible
+	Unpromised error             // why no promise is possible, if other values were found; these are in Variables
+	Variables  string            // a file of variables with the values found
 	Incomplete bool              // items or rows failed
 }
 
-// Tune finds values of the pipeline's variables on Options.Input, whose items need
-// labels, or gold passages for values of searches alone; or on rows of the knowledge
-// (tune.Options.Rows). Every voter is asked about every item once, by a pipeline of its
-// own: this one starts no stage. Errors are as those of Evaluate.
+// Tune finds values of the pipeline's variables on Options.Input, or on rows of the knowledge
+// (tune.Options.Rows). The items need labels; for values of searches alone, gold passages. A
+// separate pipeline asks every voter about every item once; this one starts no stage. Errors are
+// like those of Evaluate.
 func (p *Pipeline) Tune(ctx context.Context, o tune.Options) (*Tuned, error) {
 	if unpriced := p.chosen.Unpriced(); o.Goal.Cost != nil && len(unpriced) > 0 {
 		return nil, optionError("Goal.Cost", "%[1]s needs to know what is paid: %[2]s has no price; %[3]s", unpriced[0], pipeline.PriceAdvice)
@@ -60,7 +60,7 @@ func (p *Pipeline) Tune(ctx context.Context, o tune.Options) (*Tuned, error) {
 		return nil, err
 	}
 	if metric.Searches() {
-		subject = tune.Subject{} // weights and thresholds are of votes
+		subject = tune.Subject{} // weights and thresholds apply to votes
 	}
 	t := trial{Pipeline: p, subject: subject, metric: metric, split: split, folds: folds, set: subject.Everything()}
 	found := &Tuned{Subject: subject, Metric: metric}
@@ -107,8 +107,8 @@ func (p *Pipeline) Tune(ctx context.Context, o tune.Options) (*Tuned, error) {
 	return found, found.promise(flag, reserved, labels, *o.Promise, split)
 }
 
-// tuneHeldOut tunes on rows of the knowledge, each of which is kept out of all that is
-// found for it.
+// tuneHeldOut tunes on rows of the knowledge. Each row is kept out of everything that is found for
+// it.
 func (p *Pipeline) tuneHeldOut(ctx context.Context, o tune.Options, subject tune.Subject) (*Tuned, error) {
 	events := p.workspace.options.Events
 	if o.Promise != nil {
@@ -151,7 +151,7 @@ func (p *Pipeline) tuneHeldOut(ctx context.Context, o tune.Options, subject tune
 	block := v.chosen.Knowledge()[last]
 	source := block.Main().Path
 	var digest string
-	if block.Attached() { // its sample stands for a file
+	if block.Attached() { // its sample replaces a file
 		source = block.Collection()
 		_, digest, _ = r.Graph().Knowledge()[last].Learnt()
 	} else if digest, err = tune.Digest(source); err != nil {
@@ -161,8 +161,8 @@ func (p *Pipeline) tuneHeldOut(ctx context.Context, o tune.Options, subject tune
 	return found, nil
 }
 
-// run finds the threshold and the weights on results of a run in which every voter was
-// asked, and which keeps ballots. It returns what becomes of other results of it.
+// run finds the threshold and the weights on results of a run that asked every voter and keeps
+// ballots. It returns the outcomes of other results of that run.
 func (t *Tuned) run(ctx context.Context, v *Pipeline, held *run.Run, o tune.Options, results, others []outcome.Result) ([]outcome.Result, error) {
 	task := tune.Task{
 		Subject: t.Subject, Options: o, Results: results, Cost: v.chosen.Cost, Progress: v.workspace.tuning,
@@ -175,7 +175,7 @@ func (t *Tuned) run(ctx context.Context, v *Pipeline, held *run.Run, o tune.Opti
 	return task.Hold(ctx, t.Outcome, others)
 }
 
-// write writes a file of variables with what was found on items of a file.
+// write returns a file of variables with the values found on items of a file.
 func (t *Tuned) write(items int, input, digest string) string {
 	var kept []tune.Assignment
 	for _, tried := range t.Values {
@@ -186,8 +186,8 @@ func (t *Tuned) write(items int, input, digest string) string {
 	return t.Subject.Variables(t.Outcome, kept, items, filepath.Base(input), digest)
 }
 
-// tunable refuses rows that cannot be tuned on, before any voter is asked: that may
-// cost money. It returns by what they are scored, their digest, and how they are split.
+// tunable rejects rows that cannot be tuned on before any voter is asked, since that may cost
+// money. It returns the metric of the rows, their digest, and their split.
 func (p *Pipeline) tunable(o tune.Options, split bool) (metric tune.Metric, digest string, folds tune.Folds, err error) {
 	if !p.rereadable() {
 		return metric, "", folds, errors.New("tune notes what it has tuned on, so that nobody measures on it: give it a file, not standard input")
@@ -209,7 +209,7 @@ func (p *Pipeline) tunable(o tune.Options, split bool) (metric tune.Metric, dige
 	labels, gold, decided := false, false, p.decided()
 	err = p.look(func(row source.Row) bool {
 		if _, is := decided.Find(row.Text); is {
-			return true // it measures nothing
+			return true // such a row measures nothing
 		}
 		rows = append(rows, source.Row{Text: row.Text, Label: row.Label, Gold: row.Gold})
 		labels, gold = labels || tune.Accuracy.Row(row), gold || tune.NDCG.Row(row)
@@ -239,8 +239,8 @@ func (p *Pipeline) tunable(o tune.Options, split bool) (metric tune.Metric, dige
 	return metric, digest, folds, err
 }
 
-// election starts the pipeline's election with weights, to hold elections of the run again.
-// held keeps the ballots.
+// election returns a function that starts the pipeline's election with weights, to repeat elections
+// of the run. held has the ballots.
 func (p *Pipeline) election(held *run.Run, s *tune.Subject) func(context.Context, tune.Found) (*tune.Election, error) {
 	return func(ctx context.Context, found tune.Found) (*tune.Election, error) {
 		again, start := p.chosen, p.launchHere
@@ -262,7 +262,7 @@ func (p *Pipeline) election(held *run.Run, s *tune.Subject) func(context.Context
 	}
 }
 
-// elects is the position of the election among the stages.
+// elects returns the index of the election among the stages.
 func (p *Pipeline) elects() (int, error) {
 	for i, s := range slices.Backward(p.chosen.Stages) {
 		if s.Enabled && s.Block == "elect" {
@@ -272,8 +272,8 @@ func (p *Pipeline) elects() (int, error) {
 	return 0, errors.New("the pipeline has no election")
 }
 
-// fit returns what fits an election that learns, without the weights of the file, and
-// returns what it has resolved: its weights, for one.
+// fit returns a function that fits a learning election, ignoring the weights in the file, and
+// returns what the election has resolved, for example its weights.
 func (p *Pipeline) fit(s *tune.Subject) func(context.Context, iter.Seq2[[]sdk.TrainingRow, error]) (tune.Found, error) {
 	return func(ctx context.Context, rows iter.Seq2[[]sdk.TrainingRow, error]) (tune.Found, error) {
 		at, err := p.elects()
@@ -288,8 +288,8 @@ func (p *Pipeline) fit(s *tune.Subject) func(context.Context, iter.Seq2[[]sdk.Tr
 		if err != nil {
 			return nil, err
 		}
-		defer os.RemoveAll(dir) //nolint:errcheck // it holds nothing but weights that were read
-		// A process says what it has resolved when it opens, so it is opened again.
+		defer os.RemoveAll(dir) //nolint:errcheck // it only holds weights that have been read
+		// A process reports what it has resolved only when it opens, so open it again.
 		do := func(do func(process any) error) error {
 			process, err := p.openHere(ctx, stage.LaunchRequest{Stage: unweighed, StateDir: dir})
 			if err != nil {

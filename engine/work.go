@@ -31,10 +31,10 @@ type unasked struct{ lines []int } // in order
 
 func (w *unasked) add(line int) { w.lines = append(w.lines, line) }
 
-// before returns the results that stand before all of them.
+// before returns the results that precede all these lines.
 func (w *unasked) before(batch []outcome.Result) []outcome.Result { return batch[:w.cut(batch)] }
 
-// after returns the others.
+// after returns the other results.
 func (w *unasked) after(batch []outcome.Result) []outcome.Result { return batch[w.cut(batch):] }
 
 func (w *unasked) cut(batch []outcome.Result) int {
@@ -45,8 +45,8 @@ func (w *unasked) cut(batch []outcome.Result) int {
 	return at
 }
 
-// askLater asks once more about these items: about the first, and about the others if its services are back. Then
-// sink gets the results of the whole input, as the journal has them.
+// askLater asks once more about the items of w: about the first, and about the others if its
+// services are back. Then sink gets the results of the whole input from the journal.
 func (p *Pipeline) askLater(ctx context.Context, r *run.Run, records *journal.Journal, w *unasked, first outcome.Totals, sink func([]outcome.Result) error) (outcome.Totals, error) {
 	r.OnLater(nil)
 	p.workspace.control.TryAll()
@@ -74,7 +74,7 @@ func (p *Pipeline) askLater(ctx context.Context, r *run.Run, records *journal.Jo
 		if item.Status == journal.Unreached {
 			return item.Result, &outcome.Failure{Stage: left.Stage, Err: left.First}
 		}
-		for i, f := range item.Result.Missing { // the journal does not have the reason
+		for i, f := range item.Result.Missing { // the journal does not store the reason
 			if at := slices.IndexFunc(first.Missing, func(s outcome.Skipped) bool { return s.Stage == f.Stage }); at >= 0 {
 				item.Result.Missing[i].Err = first.Missing[at].First
 			}
@@ -95,7 +95,7 @@ func (p *Pipeline) launch(ctx context.Context, l stage.LaunchRequest) (any, erro
 		block, dir = l.Stage.Name, l.StateDir
 	case l.Knowledge == "":
 		block, dir = l.Stage.Name, filepath.Join(w.state, "stages", p.chosen.Name, l.Stage.Name)
-	case l.Stage.Kind == sdk.KindEmbed: // the folder above is the store's
+	case l.Stage.Kind == sdk.KindEmbed: // the folder above belongs to the store
 		dir = filepath.Join(w.state, "stages", l.Knowledge, "embed")
 	case l.Stage.Kind == sdk.KindEnrich:
 		block, dir = l.Stage.Name, filepath.Join(w.state, "stages", l.Knowledge, "enrich", l.Stage.Name)
@@ -116,11 +116,11 @@ func (p *Pipeline) launch(ctx context.Context, l stage.LaunchRequest) (any, erro
 	})
 }
 
-// pathsIn are the values of a config's arguments that are paths.
+// pathsIn returns the values of a config's path arguments.
 func pathsIn(arguments []sdk.Argument, config []byte) (paths []string) {
 	var values map[string]json.RawMessage
 	if json.Unmarshal(config, &values) != nil {
-		return nil // the stage will say why it does not open
+		return nil // the stage will report the mistake when it opens
 	}
 	for _, a := range arguments {
 		var path string
@@ -132,8 +132,8 @@ func pathsIn(arguments []sdk.Argument, config []byte) (paths []string) {
 	return paths
 }
 
-// forecaster opens a stage to ask it what it would send; nil: it does not say. Only a
-// built-in one is asked: it calls nobody meanwhile.
+// forecaster opens a stage that forecasts its calls; nil: it cannot. It opens only built-in stages,
+// because these make no call meanwhile.
 func (p *Pipeline) forecaster(ctx context.Context, s *pipeline.Stage, by knowing) (any, error) {
 	if s.Program != nil {
 		return nil, nil
@@ -165,9 +165,8 @@ func (p *Pipeline) enrichForecaster(ctx context.Context, s *pipeline.Stage) (sdk
 	return asked, err
 }
 
-// launchHere opens a built-in election in this process, where it is the same
-// code: many are needed, each for a moment. One that learns from a knowledge gets a
-// process, as in a run.
+// launchHere opens a built-in election in this process, since many are needed, each for a moment,
+// and the code is the same. An election that learns from a knowledge gets a process, as in a run.
 func (p *Pipeline) launchHere(ctx context.Context, l stage.LaunchRequest) (any, error) {
 	if l.Stage.Info.Fits {
 		return p.launch(ctx, l)
@@ -175,8 +174,8 @@ func (p *Pipeline) launchHere(ctx context.Context, l stage.LaunchRequest) (any, 
 	return p.openHere(ctx, l)
 }
 
-// openHere is launchHere for an election that is given its weights, or learns them from
-// rows that are at hand.
+// openHere is like launchHere, for an election that gets its weights, or learns them from rows in
+// memory.
 func (p *Pipeline) openHere(ctx context.Context, l stage.LaunchRequest) (any, error) {
 	if l.Stage.Kind != sdk.KindElect || l.Stage.Program != nil {
 		return p.launch(ctx, l)
@@ -184,8 +183,8 @@ func (p *Pipeline) openHere(ctx context.Context, l stage.LaunchRequest) (any, er
 	return l.Stage.Info.Open(ctx, sdk.Setup{Block: l.Stage.Name, StateDir: l.StateDir}, l.Stage.Config.Open)
 }
 
-// voting is the pipeline that votes on rows of a knowledge, whatever the file's own voters
-// are: none of these asks a service, and what becomes of their votes was measured with them.
+// voting is the pipeline that votes on rows of a knowledge, in place of the file's own voters: its
+// voters ask no service, and the use of their votes was measured with these voters.
 const voting = `
 pipeline "racflow_doctor" {
   retrieve "racflow_doctor" {
@@ -199,8 +198,8 @@ pipeline "racflow_doctor" {
 }
 `
 
-// votes returns what voters say of at most n rows of a knowledge, each of which was kept
-// out of all that they know.
+// votes returns the votes on at most n rows of a knowledge. Each row is kept out of everything that
+// the voters know.
 func (w *Workspace) votes(ctx context.Context, path string, block *pipeline.Knowledge, n int) (rows []doctor.VotedRow, err error) {
 	p, err := w.voters(path, block.Name)
 	if err != nil {
@@ -257,15 +256,15 @@ func voted(one outcome.Result) doctor.VotedRow {
 	return row
 }
 
-// Outcome is what came of an input, also where the run ended early.
+// Outcome is the result of a run over an input, even if the run ended early.
 type Outcome struct {
 	outcome.Totals
-	Run        string      // the ID of its journal; empty: it cannot be resumed
+	Run        string      // ID of its journal; empty: it cannot be resumed
 	Labels     []string    // of the knowledge
 	Evaluation eval.Report // of the items with an expected label
-	Invalid    int         // rows of the knowledge that were left out, and passages without their enrichment
+	Invalid    int         // rows of the knowledge that were left out, plus passages without their enrichment
 	Err        error       // why the run ended early; nil: it did not
-	// Spent is what came of Options.Spend; nil: it was not set.
+	// Spent reports the effect of Options.Spend; nil: it was not set.
 	Spent *spend.Report
 }
 
@@ -274,11 +273,10 @@ func (o *Outcome) Incomplete() bool {
 	return o.Failed > 0 || o.Provisional > 0 || o.Left > 0 || o.Invalid > 0
 }
 
-// Work takes the input through the pipeline. write gets batches of results in the
-// order of the input, finish (if not nil) the error that ended the run early, or nil,
-// and returns the error with which it ends: where that is set, the run is to be
-// resumed. Options say whether there is a journal. The outcome is nil where the run
-// could not begin.
+// Work sends the input through the pipeline. It calls write with batches of results in the order of
+// the input. Then it calls finish (if not nil) with the error that ended the run early, or nil;
+// finish returns the final error, and a non-nil one leaves the run to be resumed. Options decide
+// whether there is a journal. The outcome is nil if the run could not begin.
 func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error, finish func(error) error) (*Outcome, error) {
 	if err := p.checkWork(); err != nil {
 		return nil, err
@@ -323,7 +321,7 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 	return w.out, w.out.Err
 }
 
-// checkWork finds options that do not go together, or not with the input.
+// checkWork rejects options that contradict each other or the input.
 func (p *Pipeline) checkWork() error {
 	o, again := p.workspace.options, p.rereadable()
 	switch {
@@ -343,22 +341,22 @@ func (p *Pipeline) checkWork() error {
 	return nil
 }
 
-// work is the way of an input through a pipeline.
+// work is one run of an input through a pipeline.
 type work struct {
 	*Pipeline
 	run     *run.Run
 	rows    *Rows
-	twice   bool // the paid voters are asked in a pass of their own
+	twice   bool // the paid voters are asked in a separate pass
 	write   func([]outcome.Result) error
-	records *journal.Journal // nil: the run is not kept
-	kept    run.Journal      // records, and what else has answers; nil: nothing
-	later   unasked          // results wait for these items, from the first of them on
+	records *journal.Journal // nil: the run is not saved
+	kept    run.Journal      // records, plus other sources of answers; nil: none
+	later   unasked          // results from the first of these items on are held back
 	counter *eval.Counter
-	cost    float64 // of what the voters answered, by the file's prices
+	cost    float64 // of the voters' answers, by the file's prices
 	out     *Outcome
 }
 
-// open opens the journal, where there is one. release is called at the end.
+// open opens the journal, if there is one. Call release at the end.
 func (w *work) open(ctx context.Context, last journal.Manifest) (begun Begun, release func(), err error) {
 	o := w.workspace.options
 	begun, release = Begun{Pipeline: w.chosen}, func() {}
@@ -384,7 +382,7 @@ func (w *work) open(ctx context.Context, last journal.Manifest) (begun Begun, re
 		w.workspace.log.Warn("requests that stages failed on could not be kept", "error", err)
 	}
 	w.out.Run, begun.Run = records.ID(), records.ID()
-	// Items that lack a service wait for it to the end of the input.
+	// Items that lack a service wait for it until the end of the input.
 	if w.spender == nil && o.Remote == nil && !o.strict && o.Services.Mode != governor.Offline && w.cover(w.run) {
 		records.Index()
 		w.run.OnLater(w.later.add)
@@ -392,7 +390,7 @@ func (w *work) open(ctx context.Context, last journal.Manifest) (begun Begun, re
 	return begun, release, nil
 }
 
-// items takes the input through the stages and gives all results to write.
+// items sends the input through the stages and passes all results to write.
 func (w *work) items(ctx context.Context, resumed bool) error {
 	if err := w.begin(ctx, w.records, resumed, w.twice, w.out.Labels); err != nil {
 		return err
@@ -422,7 +420,7 @@ func (w *work) items(ctx context.Context, resumed bool) error {
 
 func (w *work) newCounter() *eval.Counter { return eval.NewCounter(w.out.Labels...).Of(w.chosen) }
 
-// sink counts results, reports them and hands them on to write.
+// sink returns a function that counts results, reports them and passes them to write.
 func (w *work) sink() func([]outcome.Result) error {
 	var counted tally
 	return func(batch []outcome.Result) error {
@@ -435,7 +433,7 @@ func (w *work) sink() func([]outcome.Result) error {
 		if answered := w.workspace.options.Events.Answered; answered != nil {
 			answered(batch)
 		}
-		if !w.twice { // what takes long is over then
+		if !w.twice { // twice: the long passes are over
 			w.workspace.progress(counted.add(batch, w.rows.step("answering")))
 		}
 		return w.write(w.later.before(batch))
@@ -480,7 +478,7 @@ func (w *work) report() {
 	}
 }
 
-// asked says which voters are asked over the network, and counts their items.
+// asked lists the voters that are asked over the network, and counts their items.
 func (p *Pipeline) asked(r *eval.Report, t outcome.Totals) {
 	for _, s := range p.chosen.Stages {
 		if s.Block != "sample" || !s.Info.Network {

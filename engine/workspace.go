@@ -32,30 +32,30 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Workspace is what files are loaded and stages started with: a state folder,
-// plugins, and what calls of services share.
+// Workspace holds what is needed to load files and start stages: a state folder, plugins, and what
+// calls of services share.
 type Workspace struct {
 	ctx     context.Context // ends all work
 	options Options
 	log     *slog.Logger
-	state   string // absolute: plugins are given folders below it
+	state   string // absolute, because plugins get folders below it
 	host    *host.Host
 	catalog *catalog.Catalog
 
 	pending *retry.Handles // of results that come later
 	waits   *terminal.WaitReporter
-	unwatch func()      // the workspace is closed
-	warned  atomic.Bool // that vectors cannot be kept
+	unwatch func()      // call it when the workspace closes
+	warned  atomic.Bool // a warning was logged that vectors cannot be stored
 
 	mu      sync.Mutex
 	control *governor.Governor // nil: no stage calls a service
-	before  governor.Snapshot  // what had been called when this workspace began to
+	before  governor.Snapshot  // the calls before this workspace's first one
 
-	shipments []string // folders of files that are taken to other machines
+	shipments []string // folders of files that are sent to other machines
 }
 
-// NewWorkspace makes ready to load files and start processes. It does neither.
-// What is done with it ends with ctx.
+// NewWorkspace creates a workspace. It neither loads files nor starts processes. The end of ctx
+// ends all its work.
 func NewWorkspace(ctx context.Context, o Options) (*Workspace, error) {
 	if o.State == "" {
 		o.State = DefaultState
@@ -74,7 +74,7 @@ func NewWorkspace(ctx context.Context, o Options) (*Workspace, error) {
 	if w.state, err = filepath.Abs(o.State); err != nil {
 		return nil, err
 	}
-	if filepath.Base(w.state) == DefaultState { // nobody else's: another may be a folder that its owner shares
+	if filepath.Base(w.state) == DefaultState { // a folder of another name may be shared on purpose
 		if err := disk.TightenFolder(w.state); err != nil {
 			return nil, err
 		}
@@ -93,22 +93,22 @@ func NewWorkspace(ctx context.Context, o Options) (*Workspace, error) {
 	return w, nil
 }
 
-// Catalog knows the stages that files can use.
+// Catalog returns the stages that files can use.
 func (w *Workspace) Catalog() *catalog.Catalog { return w.catalog }
 
-// Options are those that the workspace was made with.
+// Options returns the options of the workspace.
 func (w *Workspace) Options() Options { return w.options }
 
-// State is the absolute path of the state folder.
+// State returns the absolute path of the state folder.
 func (w *Workspace) State() string { return w.state }
 
-// Log gets what the workspace logs; it is never nil.
+// Log returns the workspace's logger; it is never nil.
 func (w *Workspace) Log() *slog.Logger { return w.log }
 
-// fitted is the folder of what stages have learnt from knowledge.
+// fitted returns the folder of what stages have learnt from knowledge.
 func (w *Workspace) fitted() string { return filepath.Join(w.state, "fitted") }
 
-// samples is the folder of samples of collections that another program makes.
+// samples returns the folder of samples of other programs' collections.
 func (w *Workspace) samples() string { return filepath.Join(w.state, "attached") }
 
 // Close ends all processes.
@@ -117,7 +117,7 @@ func (w *Workspace) Close() {
 	w.host.Close()
 	w.mu.Lock()
 	for _, dir := range w.shipments {
-		_ = os.RemoveAll(dir) // a later shipment does it
+		_ = os.RemoveAll(dir) // if this fails, a later shipment removes it
 	}
 	w.mu.Unlock()
 	if spent, any := w.Spent(); any && w.options.Events.Spent != nil {
@@ -125,13 +125,13 @@ func (w *Workspace) Close() {
 	}
 }
 
-// Failed is why a process of the workspace is not started any more; nil: there is none. What needs it
-// fails until the file is opened anew.
+// Failed returns why a process of the workspace is no longer restarted; nil: all processes work.
+// Whatever needs that process fails until the file is opened again.
 func (w *Workspace) Failed() error { return w.host.Failed() }
 
-// Again lets stages call their services once more that were stopped because a service stayed down
-// or denied their calls. It reports whether there were any: a pipeline that is opened anew with the
-// same Services then asks them again.
+// Again lets stages that were stopped, because a service stayed down or denied their calls, call
+// their services once more. It reports whether there were any: a pipeline that is opened again with
+// the same Services then asks these services.
 func (w *Workspace) Again() bool {
 	w.mu.Lock()
 	control := w.control
@@ -139,7 +139,7 @@ func (w *Workspace) Again() bool {
 	return control != nil && control.Again()
 }
 
-// Spent is what the calls of services came to so far; false: no stage calls one.
+// Spent returns the totals of the calls of services so far; false: no stage calls one.
 func (w *Workspace) Spent() (governor.Snapshot, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -149,7 +149,7 @@ func (w *Workspace) Spent() (governor.Snapshot, bool) {
 	return w.control.Snapshot().Since(w.before), true
 }
 
-// Read reads and checks a pipeline file. The file is never nil where the error is.
+// Read reads and checks a pipeline file. The file is non-nil even if the error is, too.
 func (w *Workspace) Read(path string) (*pipeline.File, hcl.Diagnostics, error) {
 	return w.read(path, w.options.Input, w.options.Set)
 }
@@ -164,7 +164,7 @@ func (w *Workspace) read(path, input string, set []pipeline.Override) (*pipeline
 	return file, diags, w.ctx.Err()
 }
 
-// LoadOptions are what Read loads files with, for tools that load texts.
+// LoadOptions returns the options with which Read loads files, for tools that load texts.
 func (w *Workspace) LoadOptions() (pipeline.Options, error) {
 	dir := w.options.Dir
 	if dir == "" {
@@ -180,7 +180,7 @@ func (w *Workspace) LoadOptions() (pipeline.Options, error) {
 	}, err
 }
 
-// getenv is what files find of the environment.
+// getenv looks up environment variables for files.
 func (w *Workspace) getenv(name string) (string, bool) {
 	if w.options.Getenv != nil {
 		return w.options.Getenv(name)
@@ -188,8 +188,8 @@ func (w *Workspace) getenv(name string) (string, bool) {
 	return os.LookupEnv(name)
 }
 
-// Load is Read for a file that will be used: errors are a *DiagnosticsError, and
-// Events gets warnings.
+// Load is Read for a file that will be used: mistakes are a *DiagnosticsError, and warnings go to
+// Events.
 func (w *Workspace) Load(path string) (*pipeline.File, error) {
 	file, diags, err := w.Read(path)
 	if err != nil {
@@ -225,8 +225,8 @@ func (w *Workspace) Choose(file *pipeline.File) (*pipeline.Pipeline, error) {
 	return file.Pipelines[0], nil
 }
 
-// Refresh reads the samples again of the collections that a file attaches: of those that the pipeline
-// searches that Options names, or of every block. Events get what was found.
+// Refresh reads the samples of the collections that a file attaches again: of those that the
+// pipeline in Options searches, or of every block. It reports the result to Events.
 func (w *Workspace) Refresh(ctx context.Context, path string) error {
 	p := &Pipeline{workspace: w}
 	blocks, err := p.blocks(path)
@@ -252,8 +252,8 @@ func (w *Workspace) Refresh(ctx context.Context, path string) error {
 	return nil
 }
 
-// Histories calls do with what the stores hold of a file's knowledge: of what the
-// pipeline searches that Options names, or of every block.
+// Histories calls do with the stores' contents of a file's knowledge: of the knowledge that the
+// pipeline in Options searches, or of every block.
 func (w *Workspace) Histories(ctx context.Context, path string, do func(*pipeline.Knowledge, *generation.History) error) error {
 	p := &Pipeline{workspace: w}
 	blocks, err := p.blocks(path)
@@ -273,7 +273,7 @@ func (w *Workspace) Histories(ctx context.Context, path string, do func(*pipelin
 	return nil
 }
 
-// blocks loads a file and returns its knowledge: what the pipeline searches that Options names, or every
+// blocks loads a file and returns its knowledge: what the pipeline in Options searches, or every
 // block.
 func (p *Pipeline) blocks(path string) (all []*pipeline.Knowledge, err error) {
 	if p.file, err = p.workspace.Load(path); err != nil {
@@ -290,24 +290,24 @@ func (p *Pipeline) blocks(path string) (all []*pipeline.Knowledge, err error) {
 
 // Folders below the state folder.
 const (
-	CacheFolder    = "cache"    // the answers of services
-	VectorsFolder  = "vectors"  // of passages, by embedder and text
-	ProfilesFolder = "profiles" // of the models behind them
+	CacheFolder    = "cache"    // answers of services
+	VectorsFolder  = "vectors"  // vectors of passages, by embedder and text
+	ProfilesFolder = "profiles" // profiles of models behind services
 )
 
-// Services are what the stages that call services share: a cache of answers,
-// limits and a budget. Pipelines that are opened one after the other may share
-// them, to stay in one budget. Set the fields before.
+// Services holds what all stages that call services share: a cache of answers, limits and a budget.
+// Several pipelines, one after the other, may use the same Services to share one budget. Set the
+// fields before use.
 type Services struct {
 	Mode   governor.Mode
-	Budget pipeline.Budget // in place of the pipeline's, part by part; 0: the pipeline's
-	// Responses is given the response cache of the state folder, and returns what is to keep answers in
-	// its place, such as one that several machines share (governor.Shared); nil: the one of the state
-	// folder does.
+	Budget pipeline.Budget // overrides the pipeline's budget, part by part; 0: the pipeline's
+	// Responses gets the response cache of the state folder and returns the store to use instead,
+	// such as one that several machines share (governor.Shared); nil: the state folder's cache is
+	// used.
 	Responses func(local *cache.Cache) governor.Responses
-	// Governed is given what all calls share before the first of them, so that limits can be held
-	// together with other processes; nil: they are this one's. Its error is that of the stage that
-	// was to start.
+	// Governed gets the Governor of all calls before the first call, so that other processes can
+	// share its limits; nil: they are not shared. If it fails, the stage that was about to start
+	// fails with its error.
 	Governed func(*governor.Governor) error
 
 	mu       sync.Mutex
@@ -315,14 +315,14 @@ type Services struct {
 	profiles *governor.Profiles
 
 	cache   string // folder of the response cache; empty: no stage has called a service yet
-	counted int    // of what was got from it
+	counted int    // cache hits noted so far
 
-	waits *terminal.WaitReporter // nil: nobody listens
-	users int                    // of waits: open workspaces
+	waits *terminal.WaitReporter // nil: waits are not reported
+	users int                    // number of open workspaces that use waits
 }
 
-// reporter is what reports the waits of all workspaces that share the services, to the
-// events of the first. leave is called when one is closed.
+// reporter returns the reporter for all workspaces that share the services; it reports to the
+// events of the first one. Call leave when a workspace closes.
 func (v *Services) reporter(report func(terminal.LongWait)) (waits *terminal.WaitReporter, leave func()) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -350,7 +350,7 @@ func (v *Services) reporter(report func(terminal.LongWait)) (waits *terminal.Wai
 	})
 }
 
-// countHits notes how often the response cache had the answer. The caller holds mu.
+// countHits records how often the response cache had the answer. The caller holds mu.
 func (v *Services) countHits() {
 	if v.control == nil {
 		return
@@ -360,7 +360,7 @@ func (v *Services) countHits() {
 	v.counted = hits
 }
 
-// of returns what all calls share; before the first call there is nothing.
+// of returns the Governor that all calls share, and creates it for the first one.
 func (v *Services) of(by *Pipeline) (*governor.Governor, error) {
 	w, p := by.workspace, by.chosen
 	v.mu.Lock()
@@ -372,7 +372,7 @@ func (v *Services) of(by *Pipeline) (*governor.Governor, error) {
 	_, trimmed := cache.Trim(v.cache, cache.Limits{Bytes: by.file.Cache.Answers, Age: by.file.Cache.Age})
 	kept, err := cache.Open(v.cache, w.log)
 	if err != nil {
-		return nil, err // for the same reason, if it could not be trimmed
+		return nil, err // it also covers a failure to trim
 	}
 	if trimmed != nil {
 		w.log.Warn("the response cache may be larger than its limit", "error", trimmed)
@@ -401,13 +401,13 @@ func (v *Services) of(by *Pipeline) (*governor.Governor, error) {
 	return control, nil
 }
 
-// vectors says where the vectors of passages are kept between builds.
+// vectors returns where the vectors of passages are stored between builds.
 func (p *Pipeline) vectors() cache.VectorOptions {
 	w, kept := p.workspace, p.file.Cache
 	return cache.VectorOptions{Root: filepath.Join(w.state, VectorsFolder), Limits: cache.Limits{Bytes: kept.Vectors, Age: kept.Age}, Log: w.log, Warned: &w.warned}
 }
 
-// keepProfiles keeps the profiles that a run goes by in its folder.
+// keepProfiles stores the profiles that a run uses in the run's folder.
 func (v *Services) keepProfiles(folder string) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -417,14 +417,14 @@ func (v *Services) keepProfiles(folder string) error {
 	return v.profiles.KeepIn(filepath.Join(folder, ProfilesFolder))
 }
 
-// known are the profiles that stages go by; nil: no stage calls a service.
+// known returns the profiles that stages use; nil: no stage calls a service.
 func (v *Services) known() *governor.Profiles {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.profiles
 }
 
-// check refuses a bound on what is spent where nobody knows what that is.
+// check rejects a spending limit if a price is unknown.
 func (v *Services) check(p *pipeline.Pipeline) error {
 	if without := p.Unpriced(); v.Budget.Cost > 0 && len(without) > 0 {
 		return optionError("Services.Budget.Cost", "%[2]s has no price, so %[1]s cannot bound what it spends: %[3]s", without[0], pipeline.PriceAdvice)
@@ -432,13 +432,13 @@ func (v *Services) check(p *pipeline.Pipeline) error {
 	return nil
 }
 
-// knowing is what a forecast goes by beside the file.
+// knowing selects what a forecast may use beside the file.
 type knowing struct {
-	models bool // what earlier runs found out of them
-	cache  bool // what the response cache has costs nothing
+	models bool // the profiles that earlier runs found
+	cache  bool // answers in the response cache cost nothing
 }
 
-// looker is the host of a stage that only says what it would send: it permits no call.
+// looker returns the host of a stage that only forecasts its calls: it permits none.
 func (w *Workspace) looker(s *pipeline.Stage, by knowing) (sdk.Host, error) {
 	o := governor.Options{Mode: governor.Offline, Log: w.log}
 	if by.models {
@@ -454,8 +454,8 @@ func (w *Workspace) looker(s *pipeline.Stage, by knowing) (sdk.Host, error) {
 	return governor.New(w.ctx, o).Stage(governor.Stage{Name: s.Block + "." + s.Name, Kind: s.Kind, Use: s.Use}), nil
 }
 
-// share returns what a stage that calls services shares with the others; nil
-// for those that do not. A store on a server is no such service.
+// share returns the sdk.Host that a stage shares with others if it calls services, else nil. A
+// store on a server is no such service.
 func (p *Pipeline) share(stage *pipeline.Stage, block string) (sdk.Host, error) {
 	if !stage.Info.Network || stage.Kind == sdk.KindStore {
 		return nil, nil
@@ -477,8 +477,8 @@ func (p *Pipeline) share(stage *pipeline.Stage, block string) (sdk.Host, error) 
 	}), nil
 }
 
-// relax lets those embedders fail at once without which items can be searched for: that is
-// so once the knowledge is built.
+// relax lets embedders fail at once if items can be searched for without them, which holds once the
+// knowledge is built.
 func (p *Pipeline) relax() {
 	p.workspace.mu.Lock()
 	control := p.workspace.control
@@ -490,8 +490,8 @@ func (p *Pipeline) relax() {
 	}
 }
 
-// cover lets items be answered without those services at once that are down, where other voters call none. It reports
-// whether that may happen: who calls it asks again, or has one question.
+// cover lets items be answered at once without services that are down, if other voters call no service. It
+// reports whether that may happen. Its callers ask these items again later, or have only one question.
 func (p *Pipeline) cover(r *run.Run) bool {
 	p.workspace.mu.Lock()
 	control := p.workspace.control
@@ -503,7 +503,7 @@ func (p *Pipeline) cover(r *run.Run) bool {
 	return control != nil && len(names) > 0
 }
 
-// refuses reports whether no call of a stage is let through any more.
+// refuses reports whether all further calls of a stage are refused.
 func (p *Pipeline) refuses(stage *pipeline.Stage) bool {
 	p.workspace.mu.Lock()
 	control := p.workspace.control
@@ -511,7 +511,7 @@ func (p *Pipeline) refuses(stage *pipeline.Stage) bool {
 	return control != nil && control.Refuses(stage.Block+"."+stage.Name)
 }
 
-// named is the pipeline's name; empty: work is on the knowledge of a file alone.
+// named returns the pipeline's name; empty: only the knowledge of a file is used.
 func (p *Pipeline) named() string {
 	if p.chosen == nil {
 		return ""
@@ -519,8 +519,8 @@ func (p *Pipeline) named() string {
 	return p.chosen.Name
 }
 
-// asked is the model that every request of a stage is for; empty: nobody knows, as of
-// several services, of which each may have its own.
+// asked returns the model that all requests of a stage are for; empty: unknown, for example with
+// several services that may have different models.
 func asked(c pipeline.Config) string {
 	var several struct{ Backends []string }
 	if json.Unmarshal(c.Public, &several) != nil || len(several.Backends) > 0 {
