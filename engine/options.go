@@ -47,7 +47,7 @@ func (p *Pipeline) Columns(types bool) (result.Input, error) {
 		in.Add(source.Row{Fields: unknown(names)})
 		return in, nil
 	}
-	defer rows.Close() //nolint:errcheck // it was only read
+	defer rows.Close() //nolint:errcheck // only read: no data can be lost
 	var in result.Input
 	in.Add(source.Row{Fields: unknown(names)})
 	for types || !known || !in.Labels {

@@ -95,7 +95,6 @@ func (p *Pipeline) again(m journal.Manifest) (id string, err error) {
 	return id, journal.CheckSame(old, m)
 }
 
-// openJournal opens the journal itself.
 func (p *Pipeline) openJournal(m, last journal.Manifest, begun *Begun) (*journal.Journal, error) {
 	kept, o := p.workspace.Runs(), p.workspace.options
 	set := p.chosen.Journal

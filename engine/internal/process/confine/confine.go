@@ -13,7 +13,7 @@ type Kernel struct {
 	Landlock   int  // version of its interface; 0: none
 	Namespaces bool // a private network
 	View       bool // a file system that shows only the allowed paths
-	Filter     bool // of system calls
+	Filter     bool // filters system calls
 }
 
 // The Landlock versions that first enforce something.

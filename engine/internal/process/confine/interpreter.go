@@ -92,7 +92,7 @@ func prefix(program string) string {
 	return program
 }
 
-// python is an interpreter.
+// python is a Python interpreter with the paths that it reads.
 type python struct {
 	executable string
 	read       []string

@@ -67,5 +67,5 @@ type Enforced struct {
 	Landlock   int  // version of the interface; 0: none
 	Namespaces bool // for users, network and SysV IPC
 	View       bool // the program sees only the files that it may access
-	Filter     bool // of system calls
+	Filter     bool // filters system calls
 }

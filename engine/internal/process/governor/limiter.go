@@ -27,7 +27,7 @@ type Counts struct {
 	CachePuts    int     `json:"cache_puts"` // responses stored in the cache
 }
 
-// stage is the state of a stage.
+// stage counts the calls of a stage and records why its calls are refused.
 type stage struct {
 	Counts
 	served    bool     // a service has answered one of its calls
@@ -155,7 +155,6 @@ type limiter struct {
 	given            *given // for a limit that Governors share; nil: concurrency, requests and tokens apply
 }
 
-// limiterOf returns the limiter of a stage's call.
 func (c *Governor) limiterOf(h *host, endpoint string) *limiter {
 	block := ""
 	if h.limit != nil {
@@ -215,7 +214,6 @@ func (l *limiter) refuse(at int, err error) {
 	w.verdict <- err
 }
 
-// queue returns the queue of a stage.
 func (l *limiter) queue(s *stage) *queue {
 	for _, q := range l.queues {
 		if q.stage == s {
@@ -272,7 +270,7 @@ const Burst = 1.0 / 6
 type rate struct {
 	limit  float64 // per window
 	used   []*use  // within the last window, oldest first
-	sum    float64 // of used
+	sum    float64 // of the amounts in used
 	level  float64 // of the bucket; negative after a use larger than the bucket
 	filled time.Time
 }

@@ -195,7 +195,6 @@ func ServeAnswers(ctx context.Context, run AnswersSource, local *cache.Cache, lo
 // fromCaller describes answers from the caller in a worker's folder.
 const fromCaller = "from the caller"
 
-// reply answers a question.
 func (s *AnswersServer) reply(data []byte) []byte {
 	var reply []byte
 	for _, key := range decodeQuestion(data) {

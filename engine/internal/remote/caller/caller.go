@@ -378,7 +378,7 @@ const (
 func (c *Caller) Window(items int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if items = max(items, 1); c.items == items { // another pass
+	if items = max(items, 1); c.items == items { // the same size: another pass
 		return int(c.wide)
 	}
 	c.items = items

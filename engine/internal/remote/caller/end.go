@@ -80,7 +80,7 @@ var errEnded = errors.New("the run has ended")
 // End implements engine.Remote. By now the journal is closed and the output is complete, so it
 // removes a run that is complete, or that has no journal to resume it with.
 func (c *Caller) End(ctx context.Context, err error) error {
-	if c.stop == nil { // it never began
+	if c.stop == nil { // the run never began
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWait)

@@ -84,7 +84,7 @@ func (c *Caller) move(b engine.Beginning) error {
 func (c *Caller) defines(earlier *bus.Run) (bool, error) {
 	before, err := DecodeDefinition(earlier.Definition())
 	if err != nil {
-		return false, nil //nolint:nilerr // it is replaced
+		return false, nil //nolint:nilerr // the run is replaced
 	}
 	old, err := before.Digest()
 	if err != nil {

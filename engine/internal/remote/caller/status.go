@@ -190,7 +190,7 @@ type Status struct {
 	Workers []StatusWorker `json:"workers"`          // by name
 
 	Failed int64   `json:"failed"` // items that workers answered with a failure
-	Cost   float64 `json:"cost"`   // of workers' calls, by the prices in the file
+	Cost   float64 `json:"cost"`   // cost of workers' calls, by the prices in the file
 	Tokens uint64  `json:"tokens"` // input plus output
 }
 

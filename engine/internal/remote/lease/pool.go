@@ -313,7 +313,7 @@ type window struct {
 	began  time.Time // start of slot 0
 	used   [slots]float64
 	slot   int64   // the current one, from 0; stored at index slot mod slots
-	sum    float64 // of used
+	sum    float64 // of the amounts in used
 	held   float64 // granted and unused
 	level  float64 // of the bucket
 	filled time.Time

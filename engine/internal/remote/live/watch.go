@@ -113,8 +113,8 @@ const lookEvery = time.Second
 // attachedEvery is the interval for checking collections of other programs, which means asking their servers.
 const attachedEvery = 10 * time.Second
 
-// again are the delays before a failed build is repeated, unless its files are at fault: for
-// example if another person may repair an attached collection.
+// again are the delays before a build is repeated that failed for a reason other than its files, or because
+// of an attached collection, which its owner may repair.
 var again = support.Backoff{First: 2 * time.Second, Max: time.Minute}
 
 // watch rebuilds the pipeline when a file that it depends on has changed.

@@ -58,7 +58,6 @@ type chatFace struct {
 	timeout   time.Duration // time limit for an answer
 }
 
-// complete answers a question.
 func (f chatFace) complete(w http.ResponseWriter, r *http.Request) {
 	in, question, refused := read(r)
 	if refused != nil {

@@ -22,7 +22,6 @@ import (
 // /docs shows it to people. It derives the schemas from the types that are sent. Routes are
 // registered with handle or huma.Register, which describe them.
 
-// tags group the operations.
 var tags = []*huma.Tag{
 	{Name: "items", Description: "Take texts through a pipeline"},
 	{Name: "pipelines", Description: "List pipelines and rebuild their knowledge"},

@@ -174,7 +174,7 @@ func (k KeptFiles) place(f Shipped, state string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(temp) //nolint:errcheck // it is empty
+	defer os.RemoveAll(temp) //nolint:errcheck // the folder is empty by then
 	whole := filepath.Join(temp, "file")
 	if !f.Fixed || os.Link(from, whole) != nil {
 		if err := clone(from, whole); err != nil {

@@ -165,7 +165,6 @@ func (f *follower) wait(ctx context.Context, pause time.Duration) bool {
 	return !over && ctx.Err() == nil
 }
 
-// partake opens the pipeline, and works.
 func (f *follower) partake(ctx context.Context) error {
 	d, err := f.readable()
 	if err != nil {

@@ -122,7 +122,7 @@ var (
 // part is a run in which this worker takes part, with its open pipeline.
 type part struct {
 	*worker
-	id       string // of the run
+	id       string // ID of the run
 	room     room
 	pipeline joined
 	status   *status

@@ -205,7 +205,6 @@ type natsRoom struct {
 	on   parts
 }
 
-// over reports whether the run is over.
 func (n *natsRoom) over(ctx context.Context) (bool, error) {
 	end, _, err := n.Get(ctx, caller.EndKey)
 	if err != nil {
@@ -315,7 +314,6 @@ type servers interface {
 	Room(ctx context.Context, id string) (room, error)
 }
 
-// worker takes part in runs.
 type worker struct {
 	name    string
 	version string // of racflow
