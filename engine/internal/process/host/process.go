@@ -190,7 +190,7 @@ func (h *Host) Start(ctx context.Context, spec Spec) (*Process, error) {
 	return p, nil
 }
 
-// Fingerprint identifies everything but the arguments that the stage's output depends on.
+// Fingerprint identifies what the stage's output depends on besides its arguments.
 func (p *Process) Fingerprint() string { return p.fingerprint }
 
 // Plugin returns the name, version and hash of a third-party stage's program; all are empty for a
@@ -292,7 +292,7 @@ func (p *Process) configure(ctx context.Context, c *process) (instance, error) {
 	return in, nil
 }
 
-// open calls Configure and records the stage's answer in in.
+// open calls Configure and records the stage's answer in the instance.
 func (p *Process) open(ctx context.Context, client stagepb.StageClient, request *stagepb.ConfigureRequest, offered sdk.Plugin, info sdk.Stage, in *instance) error {
 	reply, err := client.Configure(ctx, request)
 	if err != nil {
