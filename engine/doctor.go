@@ -84,7 +84,6 @@ func (w *Workspace) Diagnose(ctx context.Context, path string, votes int) (*Diag
 	return d, err
 }
 
-// set reads a knowledge.
 func (w *Workspace) set(ctx context.Context, block *pipeline.Knowledge) (*doctor.Set, error) {
 	name := fmt.Sprintf("knowledge %q", block.Name)
 	if block.Documents() == nil {
@@ -94,7 +93,7 @@ func (w *Workspace) set(ctx context.Context, block *pipeline.Knowledge) (*doctor
 	if err != nil {
 		return nil, err
 	}
-	defer folder.Close() //nolint:errcheck // it was only read
+	defer folder.Close() //nolint:errcheck // only read: no data can be lost
 	files, err := folder.List(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", block.Main().Path, err)
@@ -175,7 +174,7 @@ func readSet(name string, s pipeline.Source, limit int, quick bool, entries map[
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close() //nolint:errcheck // it was only read
+	defer r.Close() //nolint:errcheck // only read: no data can be lost
 	return doctor.Read(name, s.Path, r, m, limit, quick, entries)
 }
 

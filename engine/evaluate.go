@@ -201,7 +201,7 @@ func (p *Pipeline) nothingKnown(more string) error {
 	return fmt.Errorf("no item of %s has a label to compare answers with, or gold passages to compare lists with: name the column that holds them with label = \"...\" or gold = \"...\" in the input block; labels need an election, and a knowledge that has labels%s", p.InputPath(), more)
 }
 
-// adviseTuned advises against an input that a file of variables was tuned on.
+// adviseTuned warns about an input on which a file of variables was tuned.
 func (p *Pipeline) adviseTuned() error {
 	files := p.workspace.options.VarFiles
 	if len(files) == 0 || !p.rereadable() {

@@ -48,7 +48,7 @@ func (p *Pipeline) Columns(types bool) (result.Input, error) {
 		in.Add(source.Row{Fields: unknown(names)})
 		return in, nil
 	}
-	defer rows.Close() //nolint:errcheck // it was only read
+	defer rows.Close() //nolint:errcheck // only read: no data can be lost
 	var in result.Input
 	in.Add(source.Row{Fields: unknown(names)})
 	for types || !known || !in.Labels {
@@ -414,7 +414,7 @@ func optionError(option, format string, args ...any) error {
 	return &OptionError{option, fmt.Sprintf(format, append([]any{"Options." + option}, args...)...)}
 }
 
-// trial tries values of arguments on the items of the input, one target after another.
+// trial tries values of arguments on the items of the input, one target after the other.
 type trial struct {
 	*Pipeline
 	subject    tune.Subject

@@ -301,7 +301,7 @@ func (p *Pipeline) passes(ctx context.Context, r *run.Run, records *journal.Jour
 	if err != nil {
 		return first, err
 	}
-	defer rows.Close() //nolint:errcheck // it was only read
+	defer rows.Close() //nolint:errcheck // only read: no data can be lost
 	totals, err = r.Kept(ctx, rows.Next, func(row source.Row) (outcome.Result, *outcome.Failure) { return s.Result(records, row), nil }, sink)
 	totals.Elapsed += first.Elapsed
 	totals.Earlier = totals.Items - totals.Failed - s.Fresh()
@@ -314,7 +314,7 @@ func (p *Pipeline) pass(ctx context.Context, r *run.Run, j run.Journal, lines []
 	if err != nil {
 		return outcome.Totals{}, err
 	}
-	defer rows.Close() //nolint:errcheck // it was only read
+	defer rows.Close() //nolint:errcheck // only read: no data can be lost
 	next, step := rows.Next, func() terminal.ProgressStep { return rows.step(doing) }
 	if lines != nil {
 		total := int64(len(lines))

@@ -42,7 +42,7 @@ func (p *Pipeline) Detach(ctx context.Context) (*Detached, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close() //nolint:errcheck // it was only read
+	defer rows.Close() //nolint:errcheck // only read: no data can be lost
 	p.glance(ctx)
 	r, err := p.Start(ctx)
 	if err != nil {

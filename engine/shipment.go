@@ -297,7 +297,7 @@ func (p *Part) stands() map[string]run.Generation {
 }
 
 // Remote answers the items of a run on other machines (package remote). This process still reads
-// the input, brings the knowledge up to date, keeps the journal and writes the results.
+// the input, updates the knowledge, keeps the journal and writes the results.
 type Remote interface {
 	run.Remote
 	// Begin is called before the first Answer, when the run is known. An error ends the run.

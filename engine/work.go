@@ -67,7 +67,7 @@ func (p *Pipeline) askLater(ctx context.Context, r *run.Run, records *journal.Jo
 	if err != nil {
 		return first, err
 	}
-	defer rows.Close() //nolint:errcheck // it was only read
+	defer rows.Close() //nolint:errcheck // only read: no data can be lost
 	left := first.Missing[max(0, slices.IndexFunc(first.Missing, func(s outcome.Skipped) bool { return s.Left > 0 }))]
 	totals, err := r.Kept(ctx, rows.Next, func(row source.Row) (outcome.Result, *outcome.Failure) {
 		item := records.Item(row)
@@ -86,7 +86,6 @@ func (p *Pipeline) askLater(ctx context.Context, r *run.Run, records *journal.Jo
 	return totals, err
 }
 
-// launch starts the process of a stage.
 func (p *Pipeline) launch(ctx context.Context, l stage.LaunchRequest) (any, error) {
 	w := p.workspace
 	block, dir := l.Knowledge, filepath.Join(w.state, "knowledge", l.Knowledge)
@@ -292,7 +291,7 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close() //nolint:errcheck // it was only read
+	defer rows.Close() //nolint:errcheck // only read: no data can be lost
 	p.glance(ctx)
 	r, err := p.Start(ctx)
 	if err != nil {
@@ -501,7 +500,7 @@ func (p *Pipeline) look(each func(source.Row) bool) error {
 	if err != nil {
 		return err
 	}
-	defer rows.Close() //nolint:errcheck // it was only read
+	defer rows.Close() //nolint:errcheck // only read: no data can be lost
 	for {
 		row, err := rows.Next()
 		switch {

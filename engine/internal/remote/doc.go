@@ -1,5 +1,5 @@
-// Package remote holds what others ask racflow for from outside of its process: pipelines that are served (live, serve), and
-// one run on many machines over NATS JetStream:
+// Package remote lets other processes use racflow: it serves pipelines (live, serve), and spreads
+// one run over many machines with NATS JetStream:
 //
 //	caller                                   servers                       workers
 //	input -> batches ------------------> work queue of the run ----------> stages
@@ -8,16 +8,16 @@
 //	knowledge, files ------------------> objects by digest ----------------> state folder
 //
 // The caller is the process of racflow run --on: it reads the input, keeps the journal and writes
-// the output as in a run on one machine. Workers (racflow worker) take batches. Neither
-// knows the other: all they share is at the servers, so that either may end and another take
-// over. Each of these packages knows only those before it:
+// the output as in a run on one machine. Workers (racflow worker) answer batches. Caller and
+// workers never connect to each other. They share all state through the servers, so either may end
+// and another take over. Each of these packages knows only those listed before it:
 //
-//   - bus: connections, streams, buckets and objects, and what services answered; nothing of pipelines
-//   - packet: rows and results as bytes
-//   - shipment: the file of a run with all that it reads, and files of knowledge by their digests
-//   - lease: limits, budget and breakers of the run, held together
-//   - caller: what a run is and how it is, and the run as its caller sees it
-//   - worker: taking part in runs
+//   - bus: connections, streams, buckets, objects and answers of services; nothing of pipelines
+//   - packet: encodes rows and results
+//   - shipment: the pipeline file of a run with all files that it reads, and knowledge files by digest
+//   - lease: the run's limits, budget and breakers, for all machines together
+//   - caller: definition and status of a run, and the caller's side of it
+//   - worker: the workers' side of runs
 //
-// Without it nothing in racflow knows of NATS: package engine has the seam (engine.Remote).
+// No other package of racflow knows NATS: package engine only has an interface (engine.Remote).
 package remote

@@ -1,16 +1,16 @@
 package confine
 
-// This file confines its own process and then becomes a third party's plugin, on Linux. The
-// process was started by keep.go, in namespaces of its own where the kernel lets it.
+// This file confines its own process and then turns it into a third-party plugin, on Linux. keep.go
+// has started the process, in namespaces of its own if the kernel allows that.
 //
-// Each layer does what the others cannot. The network namespace takes away the network, also
-// MPTCP and UDP, which Landlock does not know, and abstract sockets; in it the engine's proxy listens, and
-// what the plugin may reach on racflow's machine, at the same address. The view, a root of its own
-// in which only what the plugin may touch is mounted, hides the named sockets of other
-// programs, and the rest of the file system even where there is no Landlock. Landlock tells
-// reading from writing, and keeps signals and debuggers inside. The filter of system calls keeps away
-// kinds of sockets and calls that none of these covers; without a network namespace
-// it takes its place, as well as it can.
+// Each layer enforces what the others cannot. The network namespace blocks the network, including
+// UDP and MPTCP, which Landlock does not cover, and abstract sockets; inside it, the engine's proxy
+// listens, and so do the allowed services of racflow's machine, at their usual addresses. The view,
+// a root file system with only the plugin's allowed paths, hides the named sockets of other
+// programs, and all other files even without Landlock. Landlock separates read from write access,
+// and blocks signals and debuggers to outside processes. The system call filter blocks the socket
+// types and calls that the other layers miss; without a network namespace it replaces that as well
+// as it can.
 //
-// What the kernel does not have is left out; a layer that should work and fails is an error,
-// and the plugin is not started.
+// Layers that the kernel lacks are left out. If a layer should work and fails, that is an error,
+// and the plugin does not start.

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A process that was started to become a plugin never gets to its main function. Init
-// functions run on one thread: what is confined is the thread, and exec keeps what it has.
+// A process that is started to become a plugin never reaches its main function. Init functions run
+// on one thread: the layers confine that thread, and they survive exec.
 func init() {
 	if os.Getenv(Mark) == Cage {
 		unix.CloseOnExec(Pipe)
@@ -48,20 +48,20 @@ func send(r Report, fds ...int) {
 		err = unix.Sendmsg(Pipe, message, rights, nil, 0)
 	}
 	if err != nil {
-		syscall.Exit(1) // the keeper is gone
+		syscall.Exit(1) // the keeper has ended
 	}
 }
 
 const starting = "start it"
 
-// become confines this process and makes it the plugin. It returns only an error, and what it
-// was doing then.
+// become confines this process and executes the plugin. It returns only if that fails, with the
+// step that failed.
 func become(s *Spec) (doing string, err error) {
 	port := s.Port
 	if s.Namespaces {
 		if err := raiseLoopback(); err != nil {
 			send(Report{Again: true})
-			return "", nil //nolint:nilerr // some systems let users make namespaces and do nothing in them
+			return "", nil //nolint:nilerr // some systems let users create namespaces but do nothing in them
 		}
 		if s.Network {
 			if port, err = furnish(s.Local); err != nil {
@@ -93,14 +93,14 @@ func become(s *Spec) (doing string, err error) {
 		send(Report{Kernel: &kernel})
 		return "", nil
 	}
-	// Set last: a change of credentials undoes it.
+	// Set last: a change of credentials would reset it.
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		return "tie it to its keeper", err
 	}
 	return starting, syscall.Exec(s.Path, append([]string{s.Path}, s.Args...), environment(s, port))
 }
 
-// environment is what the process got, with folders of its own and the way to the proxy.
+// environment returns the process's variables, with its own folders and the proxy's address set.
 func environment(s *Spec, port int) []string {
 	own := []string{"HOME=" + s.Home, "TMPDIR=" + s.Temp, "PWD=" + s.Work}
 	if s.Network {

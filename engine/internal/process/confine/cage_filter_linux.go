@@ -8,28 +8,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Where the parts of a system call lie in what a filter sees.
+// Offsets of a system call's parts in the data of a filter.
 const (
 	callNumber   = 0
 	architecture = 4
-	argument     = 16 // 8 bytes each; the lower half comes first on all that are supported
+	argument     = 16 // 8 bytes each; the lower half comes first on all supported architectures
 )
 
 var architectures = map[string]uint32{
 	"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64, "riscv64": unix.AUDIT_ARCH_RISCV64,
 }
 
-// forbidden are calls that reach around the other layers: io_uring makes sockets that no
-// filter sees, keys belong to the user, and the rest looks into the kernel or other processes.
+// forbidden lists calls that bypass the other layers: io_uring creates sockets that the filter does
+// not see, keys belong to the user, and the other calls inspect the kernel or other processes.
 var forbidden = []uint32{
 	unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
 	unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY,
 	unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD,
 }
 
-// filter forbids system calls to this thread and what it executes. Where the network is
-// not the plugin's own it forbids the sockets that reach it, but those of TCP of some families,
-// which Landlock confines. It returns false where filters are not known to this program or kernel.
+// filter forbids system calls to this thread and to what it executes. If the plugin has no network
+// of its own, filter also forbids network sockets, except TCP sockets of the families tcp, which
+// Landlock confines. It returns false if this program or the kernel has no filters.
 func filter(isolated bool, tcp []uint32) (bool, error) {
 	arch, ok := architectures[runtime.GOARCH]
 	if !ok {
@@ -46,7 +46,7 @@ func filter(isolated bool, tcp []uint32) (bool, error) {
 	filter := unix.SockFprog{Len: uint16(len(instructions)), Filter: &instructions[0]}
 	err = unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&filter)), 0, 0)
 	if err == unix.EINVAL { //nolint:errorlint // as the system call returns it
-		return false, nil // a kernel without filters
+		return false, nil // the kernel has no filters
 	}
 	runtime.KeepAlive(instructions)
 	return err == nil, err
@@ -58,7 +58,7 @@ func program(arch uint32, isolated bool, tcp []uint32) []bpf.Instruction {
 	}
 	allow := bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
 	all := []bpf.Instruction{
-		// Calls by the numbers of another architecture would be taken for others.
+		// Numbers of another architecture mean other calls.
 		bpf.LoadAbsolute{Off: architecture, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: arch, SkipTrue: 1},
 		refuse(uint32(unix.ENOSYS)),
@@ -82,7 +82,7 @@ func program(arch uint32, isolated bool, tcp []uint32) []bpf.Instruction {
 	case len(tcp) > 0:
 		const kind = 0xf // without the flags SOCK_CLOEXEC and SOCK_NONBLOCK
 		for i, family := range tcp {
-			all = append(all, bpf.JumpIf{Cond: bpf.JumpEqual, Val: family, SkipTrue: uint8(len(tcp) - i)}) // to behind the refusal
+			all = append(all, bpf.JumpIf{Cond: bpf.JumpEqual, Val: family, SkipTrue: uint8(len(tcp) - i)}) // jump behind the refusal
 		}
 		all = append(all, refuse(uint32(unix.EACCES)),
 			bpf.LoadAbsolute{Off: argument + 8, Size: 4}, bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: kind},

@@ -5,7 +5,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// landlockVersion is that of the kernel's interface; 0: it has none.
+// landlockVersion returns the version of the kernel's Landlock interface; 0: it has none.
 func landlockVersion() int {
 	version, _, err := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if err != 0 {
@@ -14,10 +14,10 @@ func landlockVersion() int {
 	return int(version)
 }
 
-// restrict lets this process touch only some places, signal only its like, and, unless its
-// network is its own anyway, connect only to some TCP ports, of no address in particular.
+// restrict limits this process to the files of r, to signals between its own processes, and, unless
+// its network is isolated, to TCP connections to the given ports of any address.
 func restrict(r reach, isolated bool, ports []uint16) error {
-	refer := landlockVersion() >= 2 // the library enforces nothing where this is asked for in vain
+	refer := landlockVersion() >= 2 // the library enforces nothing if this is requested but missing
 	var rules []landlock.Rule
 	for _, p := range r.places {
 		var rule landlock.FSRule

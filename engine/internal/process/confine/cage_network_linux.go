@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// raiseLoopback makes 127.0.0.1 usable in a new network.
+// raiseLoopback enables 127.0.0.1 in a new network namespace.
 func raiseLoopback() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -25,27 +25,27 @@ func raiseLoopback() error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, request)
 }
 
-// loopback is what "localhost" stands for.
+// loopback lists the addresses of "localhost".
 var loopback = []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}
 
-// furnish listens in the plugin's network for the proxy, whose port it returns, and for the
-// hosts of racflow's machine.
+// furnish listens in the plugin's network, for the proxy, whose port it returns, and for the local
+// hosts.
 func furnish(local []string) (port int, err error) {
 	for at, host := range places(local) {
 		_, err := listen(at, host)
 		if at.Addr().Is6() && (errors.Is(err, unix.EADDRNOTAVAIL) || errors.Is(err, unix.EAFNOSUPPORT)) {
-			continue // a system without IPv6
+			continue // the system has no IPv6
 		}
 		if err != nil {
 			return 0, err
 		}
 	}
-	// Last, as it takes any port that is free.
+	// Last, because it takes any free port.
 	return listen(netip.AddrPortFrom(loopback[0], 0), "")
 }
 
-// places says where the plugin finds each host: at its own address, and at 127.0.0.1 and ::1 where no
-// other host is, since what clients connect to for "localhost" is up to them.
+// places returns the addresses at which the plugin reaches each host: the host's own address, and
+// 127.0.0.1 and ::1 unless another host is there, because clients choose what "localhost" means.
 func places(local []string) map[netip.AddrPort]string {
 	all := map[netip.AddrPort]string{}
 	add := func(at netip.AddrPort, host string) {
@@ -60,7 +60,7 @@ func places(local []string) map[netip.AddrPort]string {
 	}
 	for _, host := range local {
 		if at, err := netip.ParseAddrPort(host); err == nil && !slices.Contains(loopback, at.Addr()) {
-			continue // such as 127.0.0.2
+			continue // an address such as 127.0.0.2
 		}
 		for _, address := range loopback {
 			add(netip.AddrPortFrom(address, portOf(host)), host)
@@ -69,8 +69,8 @@ func places(local []string) map[netip.AddrPort]string {
 	return all
 }
 
-// cagePorts are those that a plugin in racflow's network connects to: that of the keeper's relay, 0 if there is
-// none, and those of the hosts.
+// cagePorts returns the ports that a plugin in racflow's network may connect to: that of the
+// keeper's relay (0: there is none) and those of the hosts.
 func cagePorts(relay int, local []string) []uint16 {
 	var all []uint16
 	if relay != 0 {
@@ -82,7 +82,7 @@ func cagePorts(relay int, local []string) []uint16 {
 	return all
 }
 
-// families are those of the TCP sockets that a plugin in racflow's network may make.
+// families returns the address families of the TCP sockets that a plugin in racflow's network may create.
 func families(s *Spec) []uint32 {
 	switch {
 	case !s.Network:
@@ -94,13 +94,13 @@ func families(s *Spec) []uint32 {
 }
 
 func portOf(host string) uint16 {
-	_, text, _ := net.SplitHostPort(host)      // racflow has read it
-	port, _ := strconv.ParseUint(text, 10, 16) // the same
+	_, text, _ := net.SplitHostPort(host)      // valid: racflow has parsed it
+	port, _ := strconv.ParseUint(text, 10, 16) // also valid
 	return uint16(port)
 }
 
-// listen listens in the plugin's network and hands the listener to the keeper, which is in
-// racflow's and passes the connections on to a host; without one, to the proxy.
+// listen listens in the plugin's network and sends the listener to the keeper. The keeper, in
+// racflow's network, forwards the connections to host or, if host is empty, to the proxy.
 func listen(address netip.AddrPort, host string) (port int, err error) {
 	family, to := unix.AF_INET6, unix.Sockaddr(&unix.SockaddrInet6{Port: int(address.Port()), Addr: address.Addr().As16()})
 	if address.Addr().Is4() {

@@ -7,22 +7,22 @@ import (
 	"strings"
 )
 
-// place is a file or folder that the plugin may touch.
+// place is a file or folder that the plugin may access.
 type place struct {
 	path   string // without symbolic links
 	folder bool
 	write  bool
-	socket bool // sockets in it may be connected to
+	socket bool // the plugin may connect to sockets in it
 }
 
-// reach is all that the plugin may touch.
+// reach lists everything that the plugin may access.
 type reach struct {
-	places []place           // folders before what is in them
-	links  map[string]string // symbolic links that lead there, and what they hold
+	places []place           // a folder precedes its contents
+	links  map[string]string // symbolic links on the way to the places, with their targets
 }
 
-// system is what programs need that are not linked statically, and what most of them look
-// at. None of it is about the user.
+// system lists the files that dynamically linked programs need, and that most programs read. None
+// of them is about the user.
 var system = []string{
 	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store", "/run/current-system/sw",
 	"/proc", "/sys/devices/system/cpu", "/sys/devices/system/node", "/sys/fs/cgroup", "/sys/kernel/mm",
@@ -36,7 +36,7 @@ var system = []string{
 
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
 
-// reachable is what the plugin may touch and what exists of that.
+// reachable returns the existing paths that the plugin may access.
 func reachable(s *Spec) reach {
 	r := reach{links: map[string]string{}}
 	r.add(place{}, system...)
@@ -64,8 +64,8 @@ func (r *reach) add(p place, paths ...string) {
 	}
 }
 
-// follow returns a path without symbolic links and notes those that it has met: each may
-// lie where the plugin sees nothing else.
+// follow returns a path without symbolic links. It records the links on the way, because a link may
+// lie outside the places that the plugin sees.
 func (r *reach) follow(path string) string {
 	rest := strings.Split(path, "/")
 	at := "/"
@@ -73,7 +73,7 @@ func (r *reach) follow(path string) string {
 		next := filepath.Join(at, rest[0])
 		rest = rest[1:]
 		to, err := os.Readlink(next)
-		if err != nil { // no link; Stat will say whether there is anything
+		if err != nil { // not a link; a later Stat finds whether it exists
 			at = next
 			continue
 		}

@@ -12,18 +12,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// before is where the old root stands while the new one is furnished.
+// before is the mount point of the old root until the new one is complete.
 const before = "/.before"
 
-// enterView gives this process a root in which nothing is but the places that it may touch. It
-// returns false where the system does not let it mount; then everything is as it was.
+// enterView switches this process to a root file system that contains only the allowed places. It
+// returns false, with nothing changed, if the system does not allow mounts.
 func enterView(on string, r reach) (bool, error) {
-	// What is mounted here stays here.
+	// Keep the following mounts out of the parent namespace.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return false, nil //nolint:nilerr // security modules of some systems forbid it
 	}
 	if err := unix.Mount("racflow", on, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755,size=1m"); err != nil {
-		return false, nil //nolint:nilerr // as before
+		return false, nil //nolint:nilerr // as above
 	}
 	err := os.Mkdir(filepath.Join(on, before), 0o700)
 	if err == nil {
@@ -63,16 +63,16 @@ func enterView(on string, r reach) (bool, error) {
 	return true, unix.Mount("", "/", "", readOnly, "")
 }
 
-// covered reports whether a path is, or lies in, a place that has been mounted. What is there
-// comes from outside, and is none of ours to make.
+// covered reports whether a path is in a mounted place, or is one. Its contents come from outside,
+// so nothing may be created there.
 func covered(mounted []place, path string) bool {
 	return slices.ContainsFunc(mounted, func(m place) bool {
 		return path == m.path || m.folder && strings.HasPrefix(path, m.path+"/")
 	})
 }
 
-// show mounts a place of the old root at its path in the new one. What it makes to mount on
-// is new: nothing that exists is opened.
+// show mounts a place of the old root at its path in the new one. It creates the mount point and
+// opens no existing file.
 func show(p place) error {
 	err := os.MkdirAll(filepath.Dir(p.path), 0o755)
 	if err == nil && p.folder {

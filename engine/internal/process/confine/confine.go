@@ -7,16 +7,16 @@ import (
 	"syscall"
 )
 
-// Kernel says what can be enforced on this system.
+// Kernel lists what this system can enforce.
 type Kernel struct {
 	Linux      bool
 	Landlock   int  // version of its interface; 0: none
-	Namespaces bool // a network of its own
-	View       bool // a file system in which nothing else is to be seen
-	Filter     bool // of system calls
+	Namespaces bool // a private network
+	View       bool // a file system that shows only the allowed paths
+	Filter     bool // filters system calls
 }
 
-// The versions of Landlock that first enforce something.
+// The Landlock versions that first enforce something.
 const (
 	landlockTruncate = 3
 	landlockTCP      = 4
@@ -24,12 +24,12 @@ const (
 	landlockUnix     = 9
 )
 
-// Gaps says what of a policy this system cannot enforce, each in one plain phrase; none: it
-// enforces all of it.
+// Gaps returns the parts of a policy that this system cannot enforce, each as a plain phrase; none:
+// it enforces the whole policy.
 func (k Kernel) Gaps(p Policy) []string {
 	switch {
 	case p.Unconfined:
-		return nil // nothing was asked for
+		return nil // the policy restricts nothing
 	case !k.Linux:
 		return []string{"nothing is enforced on this system: it reads and writes your files and reaches the network as you can"}
 	}
@@ -53,7 +53,7 @@ func (k Kernel) Gaps(p Policy) []string {
 	return gaps
 }
 
-// ports lists those of some hosts, each once.
+// ports lists the ports of some hosts, each once.
 func ports(hosts []string) string {
 	var all []string
 	for _, host := range hosts {
@@ -64,24 +64,24 @@ func ports(hosts []string) string {
 	return strings.Join(all, ", ")
 }
 
-// Policy says what a program may touch beside the system's own programs, libraries and settings.
+// Policy lists what a program may access beside the system's own programs, libraries and settings.
 // Paths are absolute.
 type Policy struct {
-	Read, Write      []string // files and folders; what does not exist is left out
-	Home, Work, Temp string   // folders of its own, which exist
-	Sockets          string   // the folder in which it listens
+	Read, Write      []string // files and folders; missing ones are ignored
+	Home, Work, Temp string   // the program's own folders; they exist
+	Sockets          string   // the folder of the socket on which it listens
 	Services         string   // the folder with the socket of the engine's services; empty: none
-	Network          bool     // it may connect to Proxy, which HTTP_PROXY and HTTPS_PROXY name
-	Proxy            string   // the unix socket of the engine's proxy
-	Local            []string // HOST:PORT on this machine's loopback that Proxy connects to; it reaches them at the same address, without asking a proxy
-	Unconfined       bool     // it runs as the user, and what it starts still ends with it
-	Remove           []string // folders that are removed once it has ended
+	Network          bool     // it may connect to Proxy through HTTP_PROXY and HTTPS_PROXY
+	Proxy            string   // unix socket of the engine's proxy
+	Local            []string // HOST:PORT on this machine's loopback: the program connects to the same address, without proxy settings, and Proxy forwards
+	Unconfined       bool     // it runs as the user without limits; its child processes still end with it
+	Remove           []string // folders to remove after it has ended
 }
 
-// Exit says how a program ended.
+// Exit describes how a program ended.
 type Exit struct {
 	PID    int
-	Status int            // the exit status, unless Signal is set
-	Signal syscall.Signal // that ended it; 0: none
-	Peak   int64          // bytes of memory that it used at the most; 0: not known
+	Status int            // exit status, unless Signal is set
+	Signal syscall.Signal // signal that ended it; 0: none
+	Peak   int64          // peak memory in bytes; 0: unknown
 }

@@ -7,24 +7,24 @@ import (
 	"syscall"
 )
 
-// Supported reports whether Command confines anything on this system.
+// Supported reports whether Command confines programs on this system.
 const Supported = runtime.GOOS == "linux"
 
-// Control is a hold on one program, from its start to its end.
+// Control starts, observes and ends one program.
 type Control struct {
 	cmd   *exec.Cmd
 	ended chan Exit
 	pid   atomic.Int64
-	keep  *keeper // nil: it is started directly
+	keep  *keeper // nil: the program starts directly
 }
 
-// Plain is a hold on a program that is started as it is. Its process group ends with it.
+// Plain returns the Control of a program that starts unconfined. Its process group ends with it.
 func Plain(cmd *exec.Cmd) *Control { return &Control{cmd: cmd, ended: make(chan Exit, 1)} }
 
-// Start starts the program. When it returns nil the program runs; an error is what
-// exec.Cmd.Start would have returned for it, or says why it could not be confined.
+// Start starts the program. After nil the program runs; an error is the one of exec.Cmd.Start, or
+// says why the program could not be confined.
 func (c *Control) Start() error {
-	// A group of its own: Ctrl-C at the terminal is for racflow to handle.
+	// A group of its own: racflow handles Ctrl-C at the terminal.
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if c.keep != nil {
 		return c.keep.start(c)
@@ -34,18 +34,18 @@ func (c *Control) Start() error {
 	}
 	c.pid.Store(int64(c.cmd.Process.Pid))
 	go func() {
-		_ = c.cmd.Wait() // ProcessState says more
-		c.killGroup()    // what it has started
+		_ = c.cmd.Wait() // ProcessState has the details
+		c.killGroup()    // its remaining children
 		c.ended <- c.exit()
 	}()
 	return nil
 }
 
-// PID is the process id of the program; 0: it has not started.
+// PID returns the process id of the program; 0: it has not started.
 func (c *Control) PID() int { return int(c.pid.Load()) }
 
-// Keeper is the process id of the process that keeps the program; 0: none, it was started
-// directly. What the program has started and left is a child of this process.
+// Keeper returns the id of the process that supervises the program; 0: none, because the program
+// was started directly. Orphaned children of the program become children of this process.
 func (c *Control) Keeper() int {
 	if c.keep == nil || c.cmd.Process == nil {
 		return 0
@@ -53,10 +53,10 @@ func (c *Control) Keeper() int {
 	return c.cmd.Process.Pid
 }
 
-// Ended delivers, once, how the program ended, when nothing is left of what it has started.
+// Ended delivers once how the program ended, after all its child processes have ended.
 func (c *Control) Ended() <-chan Exit { return c.ended }
 
-// End ends the program at once, whatever state it is in, and what it has started.
+// End kills the program, in any state, and its child processes.
 func (c *Control) End() {
 	if c.keep != nil {
 		c.keep.end()
@@ -71,7 +71,7 @@ func (c *Control) killGroup() {
 	}
 }
 
-// exit is how the process that was started directly ended.
+// exit returns how a directly started process ended.
 func (c *Control) exit() Exit {
 	state := c.cmd.ProcessState
 	e := Exit{PID: c.PID(), Status: state.ExitCode()}
@@ -81,7 +81,7 @@ func (c *Control) exit() Exit {
 	if usage, ok := state.SysUsage().(*syscall.Rusage); ok {
 		e.Peak = usage.Maxrss
 		if runtime.GOOS == "linux" {
-			e.Peak <<= 10 // it counts in KiB
+			e.Peak <<= 10 // Linux counts in KiB
 		}
 	}
 	return e

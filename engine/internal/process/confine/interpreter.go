@@ -13,13 +13,13 @@ import (
 	"sync"
 )
 
-// This file finds out what runs a script, and what that has to read: a confined
-// program finds neither the interpreters of a person's home folder nor their libraries by itself.
+// This file finds the interpreter of a script and the files that it reads, because a confined
+// program cannot see interpreters and libraries in a user's home folder by itself.
 
-// Interpreter returns the command that runs a program, and the files and folders that its interpreter
-// consists of where these are not part of the system. A script of Python is run by the .venv
-// in its folder, or by the Python that the person who runs racflow would get: what stands for it in PATH may be a
-// script of a version manager's, which asks for more than a plugin may touch.
+// Interpreter returns the command that runs a program, and the files and folders of its interpreter
+// that are not part of the system. A Python script runs with the .venv in its folder, or else with
+// the Python that the user would get. Interpreter resolves that Python, because the one in PATH may
+// be a version manager's script, which needs more access than a plugin gets.
 func Interpreter(ctx context.Context, path string) (command, read []string, err error) {
 	line, err := firstLine(path)
 	if err != nil {
@@ -39,14 +39,14 @@ func Interpreter(ctx context.Context, path string) (command, read []string, err 
 	if !strings.HasPrefix(filepath.Base(parts[0]), "python") {
 		found, err := exec.LookPath(parts[0])
 		if err != nil || isSystem(found) {
-			return []string{path}, nil, nil //nolint:nilerr // its start will say why
+			return []string{path}, nil, nil //nolint:nilerr // starting it will report the reason
 		}
 		return []string{path}, []string{prefix(found), prefix(real(found))}, nil
 	}
 	at := filepath.Join(filepath.Dir(path), ".venv", "bin", "python")
 	if _, err := os.Stat(at); err != nil {
 		if at, err = exec.LookPath(parts[0]); err != nil {
-			return []string{path}, nil, nil //nolint:nilerr // its start will say why
+			return []string{path}, nil, nil //nolint:nilerr // starting it will report the reason
 		}
 	}
 	python, err := askInterpreter(ctx, at, filepath.Dir(path))
@@ -75,7 +75,7 @@ func isSystem(path string) bool {
 	return slices.ContainsFunc([]string{"/usr/", "/bin/", "/nix/store/", "/gnu/store/"}, func(dir string) bool { return strings.HasPrefix(path, dir) })
 }
 
-// real is a path without symbolic links.
+// real returns a path without symbolic links.
 func real(path string) string {
 	if at, err := filepath.EvalSymlinks(path); err == nil {
 		return at
@@ -83,7 +83,7 @@ func real(path string) string {
 	return path
 }
 
-// prefix is the folder of an installation, of which a program in its folder bin is a part.
+// prefix returns the installation folder of a program: the parent of its folder bin.
 func prefix(program string) string {
 	dir := filepath.Dir(program)
 	if filepath.Base(dir) == "bin" {
@@ -92,17 +92,17 @@ func prefix(program string) string {
 	return program
 }
 
-// python is an interpreter.
+// python is a Python interpreter with the paths that it reads.
 type python struct {
 	executable string
 	read       []string
 }
 
-// asked are the interpreters that were asked, by path and folder: the scripts of version
-// managers choose by the folder.
+// asked caches interpreters by path and folder, because the scripts of version managers choose by
+// the folder.
 var asked sync.Map
 
-// askInterpreter asks an interpreter where it lies. It runs nothing of the plugin's.
+// askInterpreter asks an interpreter for its location. It runs no code of the plugin.
 func askInterpreter(ctx context.Context, at, dir string) (python, error) {
 	if isSystem(at) && !strings.Contains(at, "/.venv/") {
 		return python{executable: at}, nil

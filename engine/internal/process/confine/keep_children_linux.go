@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// endChildren ends all descendants. What a process leaves behind becomes a child of this one,
-// so the children are all that has to be looked for, and as nobody else reaps them, no other
-// process can have got the number of one.
+// endChildren ends all descendants. The orphans of a process become children of this one, so it
+// only has to look for its children. Only this process reaps them, so their process ids cannot be
+// reused.
 func endChildren() {
 	for {
 		how := 0
 		if killChildren() == 0 {
-			how = unix.WNOHANG // none was there, and one may have come since
+			how = unix.WNOHANG // there was no child, but one may have come since
 		}
 		if _, err := unix.Wait4(-1, nil, how, nil); errors.Is(err, unix.ECHILD) {
 			return
@@ -26,7 +26,7 @@ func endChildren() {
 	}
 }
 
-// killChildren kills the children that this process has now, and says how many.
+// killChildren kills the current children of this process and returns their number.
 func killChildren() int {
 	all := children()
 	for _, pid := range all {
@@ -42,7 +42,7 @@ func children() []int {
 	}
 	var all []int
 	for _, list := range lists {
-		raw, _ := os.ReadFile(list) // of a thread that has ended meanwhile: it has none
+		raw, _ := os.ReadFile(list) // the thread may have ended; then it has no children
 		for _, field := range strings.Fields(string(raw)) {
 			if pid, err := strconv.Atoi(field); err == nil {
 				all = append(all, pid)
@@ -52,7 +52,7 @@ func children() []int {
 	return all
 }
 
-// childrenByParent is for kernels that do not list the children of a process.
+// childrenByParent serves kernels that do not list the children of a process.
 func childrenByParent() []int {
 	var all []int
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is valid
@@ -61,7 +61,7 @@ func childrenByParent() []int {
 		if err != nil {
 			continue
 		}
-		// PID (NAME) STATE PARENT: the name may hold anything, a parenthesis too.
+		// PID (NAME) STATE PARENT: the name may contain anything, even a parenthesis.
 		fields := bytes.Fields(raw[bytes.LastIndexByte(raw, ')')+1:])
 		if len(fields) < 2 || string(fields[1]) != strconv.Itoa(os.Getpid()) {
 			continue

@@ -14,9 +14,9 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// A process that was started to keep another one never gets to its main function. The
-// thread that runs init functions is the process's first, and lives as long as the process,
-// which the signal at the death of a parent needs.
+// A keeper process never reaches its main function. The thread that runs init functions is the
+// process's first and lives as long as the process; PR_SET_PDEATHSIG of the child needs such a
+// thread.
 func init() {
 	if os.Getenv(Mark) == Keep {
 		unix.CloseOnExec(Pipe)
@@ -24,14 +24,14 @@ func init() {
 		if host == nil || run(host) != nil {
 			syscall.Exit(1)
 		}
-		syscall.Exit(0) // not os.Exit: the race detector would sleep for a second
+		syscall.Exit(0) // os.Exit would wait a second in the race detector
 	}
 }
 
 // grace is how long a plugin may outlive racflow.
 const grace = 500 * time.Millisecond
 
-// run keeps one program from its start to its end.
+// run supervises one program from its start to its end.
 func run(host *os.File) error {
 	in := bufio.NewReader(host)
 	line, err := in.ReadBytes('\n')
@@ -50,7 +50,7 @@ func run(host *os.File) error {
 	var over atomic.Bool
 	go func() {
 		if _, err := in.ReadByte(); err != nil {
-			// racflow is gone, which the plugin sees by its standard input: it may end by itself.
+			// racflow has ended. The plugin notices by its standard input and may end by itself.
 			time.Sleep(grace)
 		}
 		over.Store(true)
@@ -68,8 +68,7 @@ func run(host *os.File) error {
 	if over.Load() {
 		killChildren()
 	}
-	// Nobody reads this process any more, and its ends of the plugin's pipes are the
-	// plugin's alone.
+	// From here on no process may read this one's memory, and only the plugin keeps its pipes open.
 	_ = support.NoDump()
 	detach()
 	_ = reports.Encode(Report{Started: child})
@@ -87,7 +86,7 @@ func failure(doing string, err error) *Failure {
 	return f
 }
 
-// detach lets go of the standard streams, which are the plugin's.
+// detach closes the standard streams, which belong to the plugin.
 func detach() {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -105,7 +104,7 @@ func remove(folders []string) {
 	}
 }
 
-// wait reaps whatever ends until the program has.
+// wait reaps child processes until the program has ended.
 func wait(child int) *Ended {
 	for {
 		var status unix.WaitStatus
@@ -114,7 +113,7 @@ func wait(child int) *Ended {
 		switch {
 		case errors.Is(err, unix.EINTR):
 		case err != nil:
-			return nil // it cannot be: the program is a child until it has been reaped
+			return nil // impossible: the program stays a child until it is reaped
 		case pid == child && status.Signaled():
 			return &Ended{Signal: status.Signal(), Peak: usage.Maxrss << 10}
 		case pid == child && status.Exited():

@@ -9,9 +9,9 @@ import (
 	"sync"
 )
 
-// relay passes on to the proxy what the plugin sends. If the plugin takes the listener for a
-// host, relay first asks the proxy for that host. The listener may be in the plugin's own
-// network, which this process could not enter.
+// relay forwards connections of the plugin to the proxy. For the listener of a host, relay first
+// asks the proxy for that host. The listener may be in the plugin's own network, which this process
+// cannot enter.
 func relay(listener net.Listener, proxy, host string) {
 	for {
 		from, err := listener.Accept()
@@ -24,7 +24,7 @@ func relay(listener net.Listener, proxy, host string) {
 
 func pass(from net.Conn, proxy, host string) {
 	defer func() { _ = from.Close() }()
-	to, err := net.Dial("unix", proxy) //nolint:noctx // the proxy is this racflow
+	to, err := net.Dial("unix", proxy) //nolint:noctx // the proxy is part of this racflow
 	if err != nil {
 		return
 	}
@@ -39,7 +39,7 @@ func pass(from net.Conn, proxy, host string) {
 	both.Wait()
 }
 
-// ask asks the proxy for a host. A proxy that refuses says so to whoever runs racflow.
+// ask asks the proxy for a host. A proxy that refuses reports that to the user.
 func ask(proxy io.Writer, answers *bufio.Reader, host string) bool {
 	if _, err := fmt.Fprintf(proxy, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", host, host); err != nil {
 		return false

@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// namespaces are what a plugin gets of its own where the kernel lets it: users, so that
-// anybody may make the others; the network, with nothing in it; what processes share by SysV
-// IPC; and mounts, for a view of the file system.
+// namespaces are the namespaces that a plugin gets if the kernel allows it: users, so that
+// unprivileged users can create the others; an empty network; SysV IPC; and mounts, for the view of
+// the file system.
 const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWNS
 
-// startKept starts the program, confined as well as the kernel lets it.
+// startKept starts the program, confined as far as the kernel allows.
 func startKept(s *Spec) (pid int, first Report, err error) {
 	if s.Unconfined {
 		cmd := command(s.Path, s.Args)
@@ -35,8 +35,8 @@ func startKept(s *Spec) (pid int, first Report, err error) {
 	return pid, first, err
 }
 
-// command starts in a process group of its own: a plugin that signals its group does not
-// reach the keeper. It dies with the keeper, too.
+// command starts a process in a group of its own, so that a plugin that signals its group does not
+// hit the keeper. The process dies with the keeper.
 func command(path string, args []string) *exec.Cmd {
 	cmd := exec.Command(path, args...) //nolint:noctx // it ends with the plugin
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -44,7 +44,7 @@ func command(path string, args []string) *exec.Cmd {
 	return cmd
 }
 
-// startCage starts this program anew: cage.go confines that process, which then becomes the plugin.
+// startCage starts this program again: cage.go confines that process, which then becomes the plugin.
 func startCage(s *Spec) (pid int, first Report, err error) {
 	if s.Network && !s.Namespaces {
 		listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp4", "127.0.0.1:0")
@@ -66,7 +66,7 @@ func startCage(s *Spec) (pid int, first Report, err error) {
 	cmd.ExtraFiles = []*os.File{cage}
 	if s.Namespaces {
 		cmd.SysProcAttr.Cloneflags = namespaces
-		// Without root, exec takes away the rights that making a namespace gives, except these.
+		// Without root, exec drops the capabilities of a namespace's creator, except these.
 		cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_NET_BIND_SERVICE, unix.CAP_SETPCAP}
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
@@ -87,7 +87,7 @@ func startCage(s *Spec) (pid int, first Report, err error) {
 	return cmd.Process.Pid, first, err
 }
 
-// answers reads what the cage says until it has become the plugin, which closes its end.
+// answers reads the reports of the cage process until it becomes the plugin, which closes its end.
 func answers(fd int, proxy string) (last Report, err error) {
 	message, rights := make([]byte, 64<<10), make([]byte, unix.CmsgSpace(4))
 	for {
@@ -115,7 +115,7 @@ func answers(fd int, proxy string) (last Report, err error) {
 	}
 }
 
-// received is the listener that came with a message.
+// received returns the listener that came with a message.
 func received(rights []byte) (net.Listener, error) {
 	messages, err := unix.ParseSocketControlMessage(rights)
 	if err != nil {

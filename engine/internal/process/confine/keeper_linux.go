@@ -16,25 +16,25 @@ import (
 	// its init function
 )
 
-// keeper is this end of the connection to the process that keeps a program.
+// keeper is racflow's end of the connection to the process that supervises a program.
 type keeper struct {
 	spec   Spec
 	socket *os.File // set by Command
-	theirs *os.File // the other end, until it has been started
+	theirs *os.File // the other end, until start
 
-	process atomic.Pointer[os.Process] // once it has been started
+	process atomic.Pointer[os.Process] // set by start
 }
 
-// endWithin is how long a keeper may take to end all that it keeps.
+// endWithin is how long a keeper may take to end all its processes.
 const endWithin = 5 * time.Second
 
-// Command prepares a program that is confined by a policy. self is a program that links this
-// package, as a rule the running one. Set the environment, input and outputs of what is returned as
-// those of the program, and start it by the Control.
+// Command prepares a program that a policy confines. self is a program that links this package,
+// usually the running one. Set the environment, input and outputs of the returned command for the
+// program, and start it with the Control.
 func Command(self string, p Policy, path string, args ...string) (*exec.Cmd, *Control, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err == nil {
-		err = unix.SetNonblock(pair[0], true) // so that reading it takes no thread
+		err = unix.SetNonblock(pair[0], true) // so that reads block no thread
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("connect to the launcher of %s: %w", path, err)
@@ -52,7 +52,7 @@ func Command(self string, p Policy, path string, args ...string) (*exec.Cmd, *Co
 	return cmd, c, nil
 }
 
-// start starts the keeper, and waits until it has started the program.
+// start starts the keeper, and waits until the keeper has started the program.
 func (k *keeper) start(c *Control) error {
 	c.cmd.Env = append(slices.Clone(c.cmd.Env), Mark+"="+Keep)
 	c.cmd.ExtraFiles = []*os.File{k.theirs}
@@ -63,7 +63,7 @@ func (k *keeper) start(c *Control) error {
 		return fmt.Errorf("start the launcher: %w", err)
 	}
 	k.process.Store(c.cmd.Process)
-	// The keeper reads this first, so that it fails only if the keeper has ended.
+	// The keeper reads this first, so writing fails only if the keeper has ended.
 	_ = json.NewEncoder(k.socket).Encode(k.spec)
 	in := json.NewDecoder(bufio.NewReader(k.socket))
 	var first Report
@@ -87,26 +87,26 @@ func (k *keeper) start(c *Control) error {
 	}
 }
 
-// wait waits for the keeper to say how the program ended, and to end.
+// wait waits until the keeper has reported the program's end and has ended itself.
 func (k *keeper) wait(c *Control, in *json.Decoder) {
 	var last Report
 	for last.Ended == nil && in.Decode(&last) == nil {
 	}
 	_ = k.socket.Close()
-	_ = c.cmd.Wait() // ProcessState says more
+	_ = c.cmd.Wait() // ProcessState has the details
 	if last.Ended == nil {
-		c.killGroup() // the keeper was killed, and can no longer do so
+		c.killGroup() // the keeper was killed and can no longer do this
 		e := c.exit()
-		e.Peak = 0 // that of the keeper
+		e.Peak = 0 // it would be the keeper's
 		c.ended <- e
 		return
 	}
 	c.ended <- Exit{PID: c.PID(), Status: last.Ended.Status, Signal: last.Ended.Signal, Peak: last.Ended.Peak}
 }
 
-// end asks the keeper to end everything, and ends the keeper if it does not.
+// end asks the keeper to end everything, and kills the keeper if it does not.
 func (k *keeper) end() {
-	_, _ = k.socket.WriteString("\n") // fails only if it has ended
+	_, _ = k.socket.WriteString("\n") // fails only if the keeper has ended
 	if process := k.process.Load(); process != nil {
 		time.AfterFunc(endWithin, func() { _ = process.Kill() })
 	}

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Probe finds out what can be enforced here, by confining a process that then ends. It does so
-// once, and takes some 30 ms.
+// Probe finds out what this system can enforce: it confines a process that then ends. It does so
+// once and takes about 30 ms.
 func Probe() Kernel { return probed() }
 
 var probed = sync.OnceValue(func() Kernel {

@@ -2,5 +2,5 @@
 
 package confine
 
-// Probe finds nothing: what confines plugins is part of Linux.
+// Probe finds nothing, because the means of confinement are part of Linux.
 func Probe() Kernel { return Kernel{} }

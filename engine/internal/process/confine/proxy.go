@@ -20,21 +20,21 @@ import (
 	"golang.org/x/net/http/httpproxy"
 )
 
-// This file lets a confined plugin reach the hosts that its file allows, and no other. It is an
-// HTTP proxy on a unix socket: CONNECT for TLS and whatever else, and plain HTTP. The process
-// that confines the plugin passes connections to it, also those that the plugin makes to a host on
-// this machine's loopback, for which clients ask no proxy.
+// This file lets a confined plugin reach only the hosts that its file allows. It is an HTTP proxy
+// on a unix socket: CONNECT for TLS and other protocols, and plain HTTP. The keeper forwards the
+// plugin's connections to it, also those to a host on this machine's loopback, for which clients
+// use no proxy.
 //
-// Names are resolved here, so that a plugin needs no other network. Whatever a name resolves to,
-// addresses of this machine (loopback, link-local, those of its interfaces) are refused unless
-// the file names them. Connections go through the proxies of the user's own environment.
-// A host that is not allowed is reported once, with the line that would allow it.
+// The proxy resolves names, so that a plugin needs no other network. It refuses names that resolve
+// to this machine (loopback, link-local, addresses of its interfaces) unless the file names these.
+// It connects through the proxies of the user's own environment. It reports each host that is not
+// allowed once, with the line that would allow it.
 //
-// The package does not look into what is sent: a plugin can send anything that it knows to a host
-// that it may reach, and a large service behind one name may serve others, too.
+// The proxy does not inspect the traffic: a plugin can send everything that it knows to an allowed
+// host, and a large service behind one name may also serve others.
 
-// limited is a listener that accepts a bounded number of connections at a time. (That of
-// package netutil hides that one direction of a connection can be closed.)
+// limited is a listener that accepts a bounded number of connections at a time. (Package netutil's
+// hides that one direction of a connection can be closed.)
 type limited struct {
 	*net.UnixListener
 	free   chan struct{}
@@ -80,36 +80,36 @@ func (c *accepted) Close() error {
 }
 
 const (
-	connections = 256         // of a plugin at a time; further ones wait
-	hosts       = 100         // that are reported
-	header      = 64 << 10    // bytes of a request's
-	patience    = time.Minute // for a request's header, and for a connection to be made
+	connections = 256         // maximum connections of a plugin at a time; others wait
+	hosts       = 100         // maximum number of reported hosts
+	header      = 64 << 10    // maximum bytes of a request's header
+	patience    = time.Minute // for a request's header, and for connecting
 )
 
-// Proxy passes connections on until it is closed.
+// Proxy forwards connections until it is closed.
 type Proxy struct {
 	plugin  string
 	allowed []Host
 	refused func(advice string)
 	path    string
 	server  *http.Server
-	onward  *http.Transport // of plain HTTP
+	onward  *http.Transport // for plain HTTP
 	tunnels tunnels
 
 	mu       sync.Mutex
 	reported map[string]bool
 }
 
-// ListenProxy makes a socket in dir, which has to be its owner's alone, and serves those who connect
-// to it. The name of the socket cannot be guessed. hosts are what ParseHost reads. refused is
-// called once for each other host that is asked for, with the line that would allow it to
-// the plugin of this name; the host's name is the plugin's own words. It is called once, too, for an
-// allowed host on the loopback that cannot be connected to: the plugin connects to what it takes for the host, and does not hear why.
+// ListenProxy creates a socket with an unguessable name in dir, which only its owner may access,
+// and serves the clients that connect. allowed lists hosts in the form of ParseHost. ListenProxy
+// calls refused once for each other host that the plugin asks for, with the line that would allow
+// it; the plugin chooses the host's name. It also calls refused once for each allowed host on the
+// loopback that does not answer, because the plugin itself does not learn the reason.
 func ListenProxy(dir, plugin string, allowed []string, refused func(advice string)) (*Proxy, error) {
 	return listenSocket(dir, plugin, allowed, refused, dialer{proxies: userProxies()})
 }
 
-// userProxies finds the proxy for an address in the environment.
+// userProxies returns a function that finds an address's proxy in the environment.
 func userProxies() func(*url.URL) (*url.URL, error) {
 	c := httpproxy.FromEnvironment()
 	all := cmp.Or(os.Getenv("ALL_PROXY"), os.Getenv("all_proxy"))
@@ -143,7 +143,7 @@ func listenSocket(dir, plugin string, allowed []string, refused func(advice stri
 			r.Out.Host, r.Out.URL.Host = r.In.URL.Host, hostOf(r.In.Context()).String()
 		},
 		Transport:     p.onward,
-		FlushInterval: -1, // what streams goes on streaming
+		FlushInterval: -1, // streams are not buffered
 		ErrorLog:      quiet,
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			http.Error(w, "racflow: "+err.Error(), http.StatusBadGateway)
@@ -157,7 +157,7 @@ func listenSocket(dir, plugin string, allowed []string, refused func(advice stri
 	return p, nil
 }
 
-// Path is that of the socket.
+// Path returns the path of the socket.
 func (p *Proxy) Path() string { return p.path }
 
 // Close ends all connections.
@@ -205,7 +205,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, d dialer, plain ht
 	plain.ServeHTTP(w, r)
 }
 
-// refuse answers the plugin that it may not reach a host, and the first time whoever runs it.
+// refuse tells the plugin that it may not reach a host, and tells the user the first time.
 func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, host Host) {
 	if p.first(host) {
 		var all []string
@@ -216,13 +216,13 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, host Host) {
 	}
 	why := "racflow does not allow " + host.String()
 	if r.Method == http.MethodConnect {
-		deny(w, http.StatusForbidden, why) // clients show no more of the reply than this line
+		deny(w, http.StatusForbidden, why) // clients show only this line of the reply
 		return
 	}
 	http.Error(w, why, http.StatusForbidden)
 }
 
-// first reports whether nothing has been said of a host, and notes that now something is.
+// first reports whether a host has not been reported yet, and marks it as reported.
 func (p *Proxy) first(host Host) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -233,7 +233,7 @@ func (p *Proxy) first(host Host) bool {
 	return first
 }
 
-// deny replies to CONNECT with a status line that says why.
+// deny answers CONNECT with a status line that gives the reason.
 func deny(w http.ResponseWriter, code int, why string) {
 	connection, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -249,14 +249,14 @@ func deny(w http.ResponseWriter, code int, why string) {
 	_ = connection.Close()
 }
 
-// tunnels are the connections that CONNECT made.
+// tunnels holds the open connections of CONNECT.
 type tunnels struct {
 	mu     sync.Mutex
 	closed bool
 	open   map[io.Closer]bool
 }
 
-// add notes a connection that close ends.
+// add registers a connection that close will end.
 func (t *tunnels) add(c io.Closer) (remove func(), ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -280,14 +280,14 @@ func (t *tunnels) close() {
 	}
 }
 
-// serve connects a plugin with a host until either ends.
+// serve connects a plugin with a host until either side ends.
 func (t *tunnels) serve(w http.ResponseWriter, far net.Conn) {
 	defer far.Close() //nolint:errcheck // it may be closed already
 	near, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return
 	}
-	defer near.Close() //nolint:errcheck // the same
+	defer near.Close() //nolint:errcheck // it may be closed already
 	for _, c := range []io.Closer{near, far} {
 		remove, ok := t.add(c)
 		if !ok {
@@ -299,12 +299,12 @@ func (t *tunnels) serve(w http.ResponseWriter, far net.Conn) {
 		return
 	}
 	var both sync.WaitGroup
-	both.Go(func() { passOn(far, buffered.Reader) }) // which may hold what followed the request
+	both.Go(func() { passOn(far, buffered.Reader) }) // the buffer may hold data that followed the request
 	both.Go(func() { passOn(near, far) })
 	both.Wait()
 }
 
-// passOn copies until the end, and passes that on: the other direction may have more to say.
+// passOn copies until the end of from and then closes only that direction, since the other may continue.
 func passOn(to net.Conn, from io.Reader) {
 	_, err := io.Copy(to, from)
 	if half, ok := to.(interface{ CloseWrite() error }); ok && err == nil {

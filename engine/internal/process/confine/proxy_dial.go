@@ -22,7 +22,7 @@ import (
 
 type hostKey struct{}
 
-// withHost notes which host a request is for.
+// withHost stores the host of a request in the context.
 func withHost(ctx context.Context, h Host) context.Context {
 	return context.WithValue(ctx, hostKey{}, h)
 }
@@ -38,8 +38,8 @@ type dialer struct {
 	resolver *net.Resolver                    // nil: the system's
 }
 
-// direct connects to the address of the host or of the user's own proxy. The host's must not be
-// this machine's unless the file says so; a proxy may be anywhere.
+// direct connects to the address of the host or of the user's own proxy. A host must not resolve to
+// this machine unless the file names this machine; a proxy may be anywhere.
 func (d dialer) direct(ctx context.Context, network, address string) (net.Conn, error) {
 	asked := hostOf(ctx)
 	check := func(_, resolved string, _ syscall.RawConn) error {
@@ -52,7 +52,7 @@ func (d dialer) direct(ctx context.Context, network, address string) (net.Conn, 
 	return (&net.Dialer{Timeout: patience, Control: check, Resolver: d.resolver}).DialContext(ctx, network, address)
 }
 
-// connect connects to the host of a context, through the user's own proxy where there is one.
+// connect connects to the host of a context, through the user's own proxy if there is one.
 func (d dialer) connect(ctx context.Context) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -110,7 +110,7 @@ func (d dialer) through(ctx context.Context, by *url.URL, host string) (net.Conn
 	return begun{c, rest}, nil
 }
 
-// begun is a connection of which a part may have been read.
+// begun is a connection from which a buffer may have read ahead.
 type begun struct {
 	net.Conn
 	rest *bufio.Reader
@@ -118,18 +118,18 @@ type begun struct {
 
 func (b begun) Read(p []byte) (int, error) { return b.rest.Read(p) }
 
-// CloseWrite ends one direction; connections of TCP and TLS can.
+// CloseWrite closes one direction, which TCP and TLS connections support.
 func (b begun) CloseWrite() error { return b.Conn.(interface{ CloseWrite() error }).CloseWrite() }
 
-// Host is one entry of what a plugin may reach.
+// Host is one allowed destination of a plugin.
 type Host struct {
-	name     string // in lower case and ASCII; an address in its usual form
+	name     string // lower-case ASCII; addresses in canonical form
 	port     uint16
-	wildcard bool // any one label stands before name
+	wildcard bool // exactly one label has to precede name
 }
 
-// ParseHost reads "host:port". A host is a name, an address ("10.0.0.5:80", "[2001:db8::1]:80"), or
-// a name whose first label is "*", which stands for exactly one label.
+// ParseHost parses "host:port". The host is a name, an address ("10.0.0.5:80", "[2001:db8::1]:80"),
+// or a name whose first label is "*", which matches exactly one label.
 func ParseHost(text string) (Host, error) {
 	name, port, err := net.SplitHostPort(text)
 	if err != nil || strings.Contains(text, "//") {
@@ -150,7 +150,7 @@ func ParseHost(text string) (Host, error) {
 	return h, nil
 }
 
-// String is the entry as a file has it.
+// String returns the entry as a file writes it.
 func (h Host) String() string {
 	name := h.name
 	if h.wildcard {
@@ -159,7 +159,7 @@ func (h Host) String() string {
 	return net.JoinHostPort(name, strconv.Itoa(int(h.port)))
 }
 
-// allows reports whether other, which is no wildcard, is covered.
+// allows reports whether h covers other, which is no wildcard.
 func (h Host) allows(other Host) bool {
 	if h.port != other.port {
 		return false
@@ -171,8 +171,7 @@ func (h Host) allows(other Host) bool {
 	return label != "" && rest == h.name
 }
 
-// Local reports whether the entry names this machine: the word localhost, or an address of
-// its own.
+// Local reports whether the entry names this machine: localhost, or an address of its own.
 func (h Host) Local() bool {
 	if h.wildcard {
 		return false
@@ -181,8 +180,8 @@ func (h Host) Local() bool {
 	return h.name == "localhost" || err == nil && ours(address)
 }
 
-// Loopback returns the entries that lie on this machine's loopback, each in its usual form.
-// Clients connect to these directly, without a proxy.
+// Loopback returns the entries on this machine's loopback, in canonical form. Clients connect to
+// these directly, without a proxy.
 func Loopback(entries []string) []string {
 	var all []string
 	for _, text := range entries {
@@ -200,7 +199,7 @@ func (h Host) loopback() bool {
 
 var errName = errors.New("that is no name of a host")
 
-// normalize makes one spelling of the several that a name or an address has.
+// normalize returns the canonical spelling of a name or an address.
 func normalize(name string) (string, error) {
 	if address, err := netip.ParseAddr(name); err == nil {
 		return address.Unmap().String(), nil
@@ -212,7 +211,7 @@ func normalize(name string) (string, error) {
 	return ascii, nil
 }
 
-// ours reports whether an address leads to this machine, or to what only it reaches.
+// ours reports whether an address leads to this machine, or to a network that only it reaches.
 func ours(a netip.Addr) bool {
 	a = a.Unmap().WithZone("")
 	if a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsUnspecified() || a.IsMulticast() {
@@ -220,7 +219,7 @@ func ours(a netip.Addr) bool {
 	}
 	own, err := net.InterfaceAddrs()
 	if err != nil {
-		return true // nobody can say that it is another's
+		return true // unknown, so it may be ours
 	}
 	for _, i := range own {
 		if prefix, err := netip.ParsePrefix(i.String()); err == nil && prefix.Addr() == a {

@@ -1,3 +1,3 @@
-// Package disk writes files that other programs find whole or not at all, and makes folders that only their owner can
-// look into.
+// Package disk writes files atomically, so that other programs never see a partial one, and creates
+// folders that only their owner can read.
 package disk

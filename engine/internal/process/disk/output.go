@@ -13,31 +13,29 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// This file writes files that other programs find whole or not at all.
+// This file writes files atomically: other programs see either the old or the new file.
 //
-// What replaces FILE is written to FILE.part beside it, under a lock, and takes
-// FILE's name once it is complete. Until then FILE is what it was before, and
-// whoever wants to write it too is refused before any work. A process that is
-// killed leaves FILE.part, and no lock: who writes FILE next begins it anew, and
-// can see before whether something is left there. Once FILE is replaced, both its
-// content and its name are on the disk.
+// The new content of FILE goes to FILE.part in the same folder, under a lock. FILE.part is renamed
+// to FILE once it is complete; until then FILE stays unchanged, and a second writer is refused
+// before it does any work. A process that is killed leaves FILE.part, but no lock: the next writer
+// of FILE can see that it is there and overwrites it. After the replacement, both the content and
+// the name of FILE are on the disk.
 //
-// Permissions of an existing FILE are kept. Where FILE is a symbolic link, what it
-// leads to is replaced. Standard output, pipes and devices are written to directly.
+// A replaced FILE keeps its permissions. If FILE is a symbolic link, its target is replaced.
+// Standard output, pipes and devices are written directly.
 //
-// The package does not know what it writes. Who calls it decides when that is
-// complete.
+// The package does not know what it writes; the caller decides when the content is complete.
 
-// suffix is what the name of a file ends with until it is complete.
+// suffix ends the name of an incomplete file.
 const suffix = ".part"
 
-// Output is a file, or a stream, that is being written.
+// Output is a file or a stream that is being written.
 type Output struct {
-	name      string // as it was given
+	name      string // as the caller passed it
 	target    string // the file to replace; "": a stream
 	file      *os.File
-	stdout    io.Writer // in place of file
-	left      int64     // bytes that an earlier process has left in the partial file
+	stdout    io.Writer // used instead of file
+	left      int64     // bytes that an earlier process left in the partial file
 	written   bool
 	committed bool
 }
@@ -49,10 +47,9 @@ func (e *BusyError) Error() string {
 	return fmt.Sprintf("another process is writing %s: wait until it has ended, or choose another file", e.Name)
 }
 
-// OpenOutput makes a file ready to be written, and changes nothing of it yet. The name
-// - is standard output, as is a name that leads there; then everything goes to
-// stdout. It refuses a file that another process is writing, one that cannot be
-// replaced, and one that is among inputs.
+// OpenOutput prepares writing to a file, but does not change the file yet. The name -, or one that
+// leads to standard output, writes to stdout. OpenOutput refuses a file that another process is
+// writing, a file that cannot be replaced, and a file that is one of inputs.
 func OpenOutput(name string, stdout io.Writer, inputs ...string) (*Output, error) {
 	if name == "" || IsStdout(name, stdout) {
 		return &Output{stdout: stdout}, nil
@@ -85,7 +82,7 @@ func (f *Output) claim() error {
 	part := f.target + suffix
 	before, err := os.Stat(f.target)
 	if err == nil {
-		// Who may not write a file should not replace it either.
+		// A user who may not write a file should not replace it either.
 		var old *os.File
 		if old, err = os.OpenFile(f.target, os.O_WRONLY, 0); err != nil {
 			return fmt.Errorf("%s cannot be written: %w; choose another file", f.name, err)
@@ -110,8 +107,8 @@ func (f *Output) claim() error {
 	return nil
 }
 
-// prepare gives a partial file the permissions of the one that it is to replace, where there
-// is one, and returns its size.
+// prepare gives a partial file the permissions of the file that it replaces, if that exists, and
+// returns the partial file's size.
 func prepare(f *os.File, before os.FileInfo) (size int64, err error) {
 	info, err := f.Stat()
 	if err == nil && before != nil && info.Mode().Perm() != before.Mode().Perm() {
@@ -136,7 +133,7 @@ func (f *Output) Write(b []byte) (int, error) {
 	return f.file.Write(b)
 }
 
-// begin removes what an earlier process has left in the partial file.
+// begin removes what an earlier process left in the partial file.
 func (f *Output) begin() error {
 	f.written = true
 	if f.target == "" {
@@ -145,11 +142,10 @@ func (f *Output) begin() error {
 	return f.file.Truncate(0)
 }
 
-// Name returns the name that the file was given; "": it is standard output.
+// Name returns the name passed to OpenOutput; "": standard output.
 func (f *Output) Name() string { return f.name }
 
-// Target returns the absolute path of the file that is replaced; "": what is written is a
-// stream.
+// Target returns the absolute path of the file to replace; "": the output is a stream.
 func (f *Output) Target() string {
 	if f.target == "" {
 		return ""
@@ -157,12 +153,11 @@ func (f *Output) Target() string {
 	return absolute(f.target)
 }
 
-// Left returns how many bytes the partial file had when this one was opened: what a process
-// left there that ended before it was complete.
+// Left returns the size of the partial file when OpenOutput opened it: an earlier process left it
+// incomplete.
 func (f *Output) Left() int64 { return f.left }
 
-// Part returns the name of the partial file, whether it is there or not; "": what is written
-// is a stream.
+// Part returns the name of the partial file, whether it exists or not; "": the output is a stream.
 func (f *Output) Part() string {
 	if f.target == "" {
 		return ""
@@ -170,9 +165,8 @@ func (f *Output) Part() string {
 	return f.target + suffix
 }
 
-// Partial returns the name of the file that holds what was written, as long as
-// that is not complete; "": there is none, since nothing was written or it is
-// where it belongs.
+// Partial returns the name of the file that holds incomplete content; "": there is none, since
+// nothing was written or the file is complete.
 func (f *Output) Partial() string {
 	if f.target == "" || f.committed || !f.written {
 		return ""
@@ -180,7 +174,7 @@ func (f *Output) Partial() string {
 	return f.Part()
 }
 
-// Commit completes the file: what was written is under its name from then on.
+// Commit completes the file and renames it to its final name.
 func (f *Output) Commit() error {
 	if f.target == "" {
 		return nil
@@ -212,7 +206,7 @@ func (f *Output) Commit() error {
 	return nil
 }
 
-// syncFolder brings the names in a folder to the disk, where its file system can.
+// syncFolder writes the names in a folder to the disk, if the file system supports that.
 func syncFolder(dir string) error {
 	folder, err := os.Open(dir)
 	if err != nil {
@@ -225,15 +219,14 @@ func syncFolder(dir string) error {
 	return errors.Join(err, folder.Close())
 }
 
-// Close ends the writing. What was written and not committed stays in the partial
-// file.
+// Close stops writing. Content that was not committed stays in the partial file.
 func (f *Output) Close() error {
 	if f.stdout != nil {
 		return nil
 	}
 	if f.target != "" && !f.committed {
 		if info, err := f.file.Stat(); err == nil && info.Size() == 0 {
-			_ = os.Remove(f.target + suffix) // an empty file is of no use, and of no harm
+			_ = os.Remove(f.target + suffix) // an empty file is useless
 		}
 	}
 	return f.file.Close()
@@ -253,17 +246,16 @@ func isOneOf(path string, others []string) bool {
 	return false
 }
 
-// maxLinks is how many symbolic links may follow one another, as in Linux.
+// maxLinks limits how many symbolic links may follow one another, as in Linux.
 const maxLinks = 40
 
-// resolve follows the links of a name to the file that is to be replaced, which
-// need not be there. It reports whether that is a stream instead: a pipe, a device,
-// or a descriptor of this process, which may lead to a regular file but has no name
-// of its own.
+// resolve follows the links of a name to the file to replace, which need not exist. It reports
+// whether the name leads to a stream instead: a pipe, a device, or a descriptor of this process,
+// which may lead to a regular file but has no name of its own.
 func resolve(name string) (path string, stream bool, err error) {
 	path = name
 	for range maxLinks {
-		// What stands before .. may be a link: the operating system follows it.
+		// The part before .. may be a link; the operating system follows it.
 		dir, base := filepath.Split(path)
 		if dir == "" {
 			dir = "."
@@ -297,8 +289,8 @@ func resolve(name string) (path string, stream bool, err error) {
 	return "", false, fmt.Errorf("more than %d symbolic links follow one another", maxLinks)
 }
 
-// OutputTarget returns the absolute path of the file that OpenOutput replaces where it is given
-// the same name; "": it would write to a stream, or fail.
+// OutputTarget returns the absolute path of the file that OpenOutput would replace for the same
+// name; "": it would write to a stream, or fail.
 func OutputTarget(name string, stdout io.Writer) string {
 	if name == "" || IsStdout(name, stdout) {
 		return ""
@@ -310,7 +302,7 @@ func OutputTarget(name string, stdout io.Writer) string {
 	return absolute(path)
 }
 
-// absolute is a path without links before its last name, which has been followed.
+// absolute returns an absolute path without links before its last element. The caller has resolved that.
 func absolute(path string) string {
 	whole, err := filepath.Abs(path)
 	if err != nil { // there is no working directory

@@ -13,12 +13,12 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// WriteFile replaces a file as a whole: readers find the old content or the new. Its folder
-// has to exist. With sync, the new content is on the disk when WriteFile returns; without, a
-// power failure may lose it.
+// WriteFile replaces a file atomically: readers see the old content or the new. The folder has to
+// exist. With sync, the new content is on the disk when WriteFile returns; without sync, a power
+// failure may lose it.
 func WriteFile(path string, content []byte, sync bool) error {
 	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, "new-*") // with FileMode
+	f, err := os.CreateTemp(dir, "new-*") // creates it with FileMode
 	if err != nil {
 		return err
 	}
@@ -43,15 +43,15 @@ func WriteFile(path string, content []byte, sync bool) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-// This file makes folders that only their owner can look into. What racflow
-// keeps holds texts of its user, and answers that were paid for: other users of the
-// machine have no business there. Temporary ones end with their process, or when the next one starts (Temp).
+// This file creates folders that only their owner can read, because racflow stores texts of its
+// user and answers that the user has paid for. Temporary folders are removed when their process
+// ends, or by the next process (TempFolder).
 
-// FileMode is that of files in such a folder.
+// FileMode is the mode of files in such a folder.
 const FileMode fs.FileMode = 0o600
 
-// MakeFolder makes a folder, and tightens it where it was made wider before. The
-// folders above it are made where they are missing, and otherwise left alone.
+// MakeFolder creates a folder, and restricts an existing one with wider permissions. It creates
+// missing parent folders, and does not change existing ones.
 func MakeFolder(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -59,8 +59,8 @@ func MakeFolder(dir string) error {
 	return TightenFolder(dir)
 }
 
-// MakeBelow makes a folder with MakeFolder, and so each that lies between it and
-// the root, which is left alone.
+// MakeBelow calls MakeFolder for dir and for each folder between it and root. It does not change
+// root.
 func MakeBelow(root, dir string) error {
 	inside, err := filepath.Rel(root, dir)
 	if err != nil || !filepath.IsLocal(inside) {
@@ -76,8 +76,8 @@ func MakeBelow(root, dir string) error {
 	return nil
 }
 
-// TightenFolder takes the rights of others from a folder. One that is not there, or that
-// belongs to somebody else, who decides about it, stays as it is.
+// TightenFolder removes the permissions of other users from a folder. It does not change a folder
+// that is missing or that belongs to somebody else.
 func TightenFolder(dir string) error {
 	info, err := os.Stat(dir)
 	if err == nil && info.Mode()&0o077 != 0 {
@@ -89,33 +89,33 @@ func TightenFolder(dir string) error {
 	return err
 }
 
-// ReadOnly reports whether an error says that this user may not write something, or nobody may.
+// ReadOnly reports whether an error says that this user, or everybody, may not write a file or folder.
 func ReadOnly(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
 }
 
-// Bounds of what Temp does about folders that killed processes left.
+// Limits of the search for folders that killed processes left (see TempFolder).
 const (
 	maxLooked  = 20_000 // names in a folder for temporary files
 	maxRemoved = 32     // folders
 )
 
-// lockName is a file in each temporary folder, which the process locks that has made it.
+// lockName is a file in each temporary folder. The process that created the folder locks it.
 const lockName = "lock"
 
-// prefix begins the names of this user's temporary folders.
+// prefix starts the names of this user's temporary folders.
 func prefix() string { return fmt.Sprintf("racflow-%d.", os.Getuid()) }
 
-// swept has the folders in which this process has looked for what others left.
+// swept holds the folders in which this process has already searched for abandoned ones.
 var swept sync.Map
 
-// TempFolder makes a temporary folder in root, for as long as this process lives or until remove is
-// called. The first time, it removes such folders of this user whose process is dead, which their lock says for certain.
+// TempFolder creates a temporary folder in root that lasts until remove is called or this process ends. The first call
+// for a root also removes this user's folders of dead processes, which their locks identify for certain.
 func TempFolder(root string) (dir string, remove func(), err error) {
 	if _, done := swept.LoadOrStore(root, true); !done {
 		sweep(root)
 	}
-	for range 5 { // another process may take a new folder for a left one before it is locked
+	for range 5 { // another process may remove a new folder as abandoned before it is locked
 		if dir, err = os.MkdirTemp(root, prefix()); err != nil {
 			return "", nil, err
 		}
@@ -124,7 +124,7 @@ func TempFolder(root string) (dir string, remove func(), err error) {
 		if err == nil {
 			return dir, func() { _ = errors.Join(os.RemoveAll(dir), support.CloseLock(held)) }, nil
 		}
-		if errors.Is(err, errors.ErrUnsupported) { // then nobody removes what others left
+		if errors.Is(err, errors.ErrUnsupported) { // without locks no process removes abandoned folders
 			return dir, func() { _ = os.RemoveAll(dir) }, nil
 		}
 		if _ = os.RemoveAll(dir); !errors.Is(err, support.ErrBusy) && !errors.Is(err, fs.ErrNotExist) {
@@ -134,7 +134,7 @@ func TempFolder(root string) (dir string, remove func(), err error) {
 	return "", nil, err
 }
 
-// sweep removes folders that Temp made for processes that are dead. At worst some stay.
+// sweep removes the folders that TempFolder created for dead processes. It may leave some.
 func sweep(root string) {
 	folder, err := os.Open(root)
 	if err != nil {

@@ -1,12 +1,11 @@
-// Package faulty has stages of every kind that do whatever wrong a text asks for:
-// they end their process, hang, panic, answer nonsense. With them a test sees that
-// a row fails alone that a stage cannot work on.
+// Package faulty has stages of every kind that commit any fault on request: they end their process,
+// hang, panic, or answer nonsense. Tests use them to check that a row which breaks its stage fails
+// alone.
 //
-// A text asks for a fault with a word like "!kill", which is for every kind of
-// stage, or "!sample:kill", which is for one. All else is answered in the same way
-// by every process. With harmless = true no fault is made: that is the run to
-// compare with.
+// A text requests a fault with a word: "!kill" from every kind of stage, or "!sample:kill" from one
+// kind. Every process answers other texts in the same way. With harmless = true the stages commit
+// no fault; tests compare with such a run.
 //
-// What a stage of the SDK cannot do, such as to send rows twice, is done to the reply
-// on its way out; see nonsense.go. The package does not judge what becomes of a run.
+// nonsense.go alters replies on their way out, for faults that a stage of the SDK cannot commit,
+// such as sending rows twice. The package does not judge the result of a run.
 package faulty

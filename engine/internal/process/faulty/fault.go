@@ -15,7 +15,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// config is that of every stage of the package.
+// config is the config of every stage in the package.
 type config struct {
 	Harmless bool          `config:"harmless" doc:"Make no fault."`
 	Every    int           `config:"every" doc:"End the process with the call that takes its rows beyond so many."`
@@ -24,12 +24,12 @@ type config struct {
 	Nap      string        `config:"nap" default:"60" doc:"How many seconds a child sleeps: a number that a test finds among all processes."`
 }
 
-// faulty is what all stages of the package are made of.
+// faulty is the base of all stages in the package.
 type faulty struct {
 	config
 	kind sdk.Kind
 	mu   sync.Mutex
-	rows int // that came so far
+	rows int // received so far
 }
 
 func open(kind sdk.Kind, c config) *faulty {
@@ -37,10 +37,10 @@ func open(kind sdk.Kind, c config) *faulty {
 	return &faulty{config: c, kind: kind}
 }
 
-// Fingerprint implements sdk.Fingerprinter: with and without faults, the other rows are the same.
+// Fingerprint implements sdk.Fingerprinter. It is constant: other rows get the same results with and without faults.
 func (f *faulty) Fingerprint() string { return "faulty-1" }
 
-// of is the fault that a text asks a kind of stage for; empty: none.
+// of returns the fault that a text requests from a kind of stage; empty: none.
 func of(kind sdk.Kind, text string) string {
 	for word := range strings.FieldsSeq(text) {
 		fault, found := strings.CutPrefix(word, "!")
@@ -56,7 +56,7 @@ func of(kind sdk.Kind, text string) string {
 	return ""
 }
 
-// asked is the fault that a text tells this stage to make; empty: none.
+// asked returns the fault that a text requests from this stage; empty: none.
 func (f *faulty) asked(text string) string {
 	if f.Harmless {
 		return ""
@@ -64,7 +64,7 @@ func (f *faulty) asked(text string) string {
 	return of(f.kind, text)
 }
 
-// work makes the faults that the texts of a call ask for, as far as they are the process's.
+// work commits those faults requested by the texts of a call that affect the process.
 func (f *faulty) work(ctx context.Context, texts []string) error {
 	f.mu.Lock()
 	f.rows += len(texts)
@@ -88,7 +88,7 @@ func (f *faulty) make(ctx context.Context, fault string) error {
 		os.Exit(3)
 	case "kill":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-		select {} // it may take effect late
+		select {} // the signal may take effect late
 	case "abort":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGABRT)
 		select {}
@@ -115,7 +115,7 @@ func (f *faulty) make(ctx context.Context, fault string) error {
 			_, _ = os.Stderr.WriteString(line)
 			_, _ = os.NewFile(1, "stdout").WriteString(line)
 		}
-	case "fork", "setsid": // what keeps the output open, and may be in a session of its own
+	case "fork", "setsid": // the child keeps the output open, maybe in a session of its own
 		child := exec.Command("sleep", f.Nap) //nolint:gosec,noctx // a number of the test; it outlives the call
 		child.Stdout, child.Stderr = os.Stdout, os.Stderr
 		child.SysProcAttr = &syscall.SysProcAttr{Setsid: fault == "setsid"}
@@ -129,20 +129,20 @@ func (f *faulty) make(ctx context.Context, fault string) error {
 		for i := 0; i < len(held); i += os.Getpagesize() {
 			held[i] = 1
 		}
-		os.Exit(4) // nobody has ended it
+		os.Exit(4) // nothing has ended the process
 	case "fail":
 		return errors.New("nothing to say to this")
 	}
 	return nil
 }
 
-// held is what keeps "memory" in memory.
+// held keeps the memory of the fault "memory".
 var held []byte
 
 // aside panics in a goroutine that no call waits for.
 func aside(token string) { panic("out of cheese, aside, with " + token) }
 
-// number is a number that a row asks for in the place of another.
+// number returns the number that a row requests, or else otherwise.
 func (f *faulty) number(text string, otherwise float64) float64 {
 	switch f.asked(text) {
 	case "nan":
@@ -157,7 +157,7 @@ func (f *faulty) number(text string, otherwise float64) float64 {
 	return otherwise
 }
 
-// count is how many results there are for n rows.
+// count returns the number of results to send for the texts.
 func (f *faulty) count(texts []string) int {
 	n := len(texts)
 	for _, text := range texts {
@@ -171,7 +171,7 @@ func (f *faulty) count(texts []string) int {
 	return n
 }
 
-// sized gives results so many elements.
+// sized returns all, cut or padded to n elements.
 func sized[T any](all []T, n int) []T {
 	var none T
 	for len(all) < n {

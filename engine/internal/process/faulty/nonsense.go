@@ -21,10 +21,10 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// Serve is the main function of the plugin. Its replies are as wrong as the texts ask
-// for, which serve.Plugin's never are.
+// Serve is the main function of the plugin. It sends the invalid replies that the texts request;
+// serve.Plugin never sends any.
 func Serve(stages []sdk.Stage) {
-	go func() { // until the engine lets go
+	go func() { // until the engine closes standard input
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(0)
 	}()
@@ -56,15 +56,15 @@ func (registrar) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientCon
 	return nil, status.Error(codes.Unimplemented, "this is the plugin's end")
 }
 
-// spoiler knows whether the stage of this process is one that makes no fault.
+// spoiler alters replies unless the stage of this process is harmless.
 type spoiler struct {
 	harmless bool
-	stderr   *os.File // that go-plugin has replaced by one that is lost with the process
+	stderr   *os.File // go-plugin replaces os.Stderr by a stream that is lost with the process
 }
 
-// spoil changes the reply to a request.
+// spoil alters the reply to a request.
 func (s *spoiler) spoil(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-	if c, ok := request.(*stagepb.ConfigureRequest); ok { // before all work
+	if c, ok := request.(*stagepb.ConfigureRequest); ok { // comes before all work
 		var given struct{ Harmless bool }
 		_ = json.Unmarshal(c.GetConfigJson(), &given)
 		s.harmless, os.Stderr = given.Harmless, s.stderr
@@ -87,7 +87,7 @@ func (s *spoiler) spoil(ctx context.Context, request any, _ *grpc.UnaryServerInf
 		case "short":
 			rows.GetRows().N--
 		case "long":
-			rows.GetRows().N += 7 // not one that makes up for another that is short
+			rows.GetRows().N += 7 // large, so that no shorter reply compensates for it
 		case "empty":
 			return &stagepb.RowsReply{}, nil
 		case "other":
@@ -109,7 +109,7 @@ func (s *spoiler) spoil(ctx context.Context, request any, _ *grpc.UnaryServerInf
 	return reply, nil
 }
 
-// asking are the texts of a request, and which kind of stage it asks.
+// asking returns the texts of a request and the kind of its stage.
 func asking(request any) (sdk.Kind, []string) {
 	switch r := request.(type) {
 	case *stagepb.EmbedRequest:

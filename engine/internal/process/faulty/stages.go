@@ -10,8 +10,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Stages are the stages of the package, one of each kind; all are named "faulty". The store
-// works with another one, which keeps its entries on disk: what Serve has to outlive.
+// Stages returns the stages of the package, one of each kind, all named "faulty". Its store wraps
+// store, which keeps its entries on disk, so that they survive the end of the process.
 func Stages(store sdk.Stage) []sdk.Stage {
 	const name, doc = "faulty", "Does what a text asks for, right or wrong."
 	return []sdk.Stage{
@@ -46,7 +46,7 @@ func Stages(store sdk.Stage) []sdk.Stage {
 	}
 }
 
-// hashOf is a number from 0 to 1 that depends on a text alone.
+// hashOf returns a number from 0 to 1 that depends only on a text.
 func hashOf(text string) float64 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(text))
@@ -61,7 +61,7 @@ func textsOf(b sdk.Batch) []string {
 	return texts
 }
 
-// each makes the result of each row, after the faults that the texts ask for.
+// each commits the faults that the texts request, then returns the result of each row.
 func each[T any](ctx context.Context, f *faulty, texts []string, one func(i int) T) ([]T, error) {
 	if err := f.work(ctx, texts); err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func (f chunker) Chunk(ctx context.Context, documents []sdk.Document) ([][]sdk.C
 		texts[i] = documents[i].Text
 	}
 	return each(ctx, f.faulty, texts, func(i int) []sdk.Chunk {
-		half := strings.IndexByte(texts[i], ' ') // all have one
+		half := strings.IndexByte(texts[i], ' ') // all texts have a space
 		return []sdk.Chunk{{End: half}, {Start: half + 1, End: len(texts[i])}}
 	})
 }
@@ -109,7 +109,7 @@ func (f embedder) Embed(ctx context.Context, _ sdk.Role, texts []string) ([][]fl
 	})
 }
 
-// keeper fails where poisoned entries are put or searched for.
+// keeper commits the faults of the entries to put and of the queries to search for.
 type keeper struct {
 	sdk.Store
 	*faulty

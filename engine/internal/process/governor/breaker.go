@@ -12,61 +12,61 @@ import (
 
 // When a circuit opens, and for how long.
 const (
-	downInARow = 5               // consecutive failures until an endpoint counts as down,
-	downFor    = 5 * time.Second // and the shortest time over which: many calls fail together when a service restarts
-	downPause  = time.Second     // the longest pause meanwhile, after each failure
-	goneInARow = 3               // consecutive failures of the whole service, where others answer meanwhile
+	downInARow = 5               // consecutive failures until an endpoint counts as down
+	downFor    = 5 * time.Second // minimum time for these failures, because many calls fail together when a service restarts
+	downPause  = time.Second     // longest pause after each failure until the endpoint counts as down
+	goneInARow = 3               // consecutive failures of the whole service, when other stages can answer meanwhile
 
 	firstCoolDown = 10 * time.Second // until an open circuit admits a trial call
-	maxCoolDown   = 2 * time.Minute  // the cool-down doubles up to this
+	maxCoolDown   = 2 * time.Minute  // maximum cool-down; it doubles after each failed trial
 )
 
-// pauses are for an endpoint that asks for fewer calls without saying for how long.
+// pauses determine how long to wait when an endpoint asks for fewer calls but names no time.
 var pauses = support.Backoff{First: 500 * time.Millisecond, Max: time.Minute}
 
-// maxWait is how long calls wait at most for an endpoint that is down or asked for a
-// pause: a daily quota that is spent must not hold up a run for hours.
+// maxWait limits how long calls wait for an endpoint that is down or asked for a pause, so that an
+// exhausted daily quota does not delay a run for hours.
 const maxWait = 2 * time.Minute
 
-// maxBusy is how long an endpoint may refuse all calls as too many before it counts as
-// down: a quota per minute is free again by then.
+// maxBusy is how long an endpoint may refuse all calls as too many before it counts as down: by
+// then a quota per minute is free again.
 const maxBusy = 5 * time.Minute
 
-// breaker is the circuit breaker of an endpoint, with the pauses that it asked for.
+// breaker is the circuit breaker of an endpoint. It also applies the pauses that the endpoint asks for.
 type breaker struct {
 	name string
 	log  *slog.Logger
 
-	paused   time.Time // no calls until then
-	refusals int       // the exponent of the next pause
+	paused   time.Time // no calls before this time
+	refusals int       // exponent of the next pause
 	refused  time.Time // when it last asked for fewer calls
-	busy     time.Time // when it first did so since its last answer; zero: it has not
+	busy     time.Time // when it first asked for fewer calls since its last answer; zero: it has not
 
-	held    time.Time // since when calls wait for it; zero: none do
+	held    time.Time // when calls began to wait for it; zero: none wait
 	trouble time.Time // when it last failed or asked for fewer calls
 
 	reports     bool      // it reports usage
-	implausible bool      // an impossible usage was reported
-	answered    bool      // ever
+	implausible bool      // an impossible usage was logged
+	answered    bool      // it has answered at least once
 	downs       int       // failures in a row
-	since       time.Time // the first of them
-	why         string    // the last of them, as the stage put it
+	since       time.Time // time of the first of these failures
+	why         string    // reason of the last failure, as the stage reported it
 	open        bool
 	coolDown    time.Duration
 	retry       time.Time // when an open circuit admits a trial call
 	trying      bool      // the trial call is in flight
 
-	// Of an endpoint that is called by other Governors as well:
+	// Only for an endpoint that several Governors call:
 	shared    bool
-	permitted time.Time // until when the trial call is for this one to make
-	asked     time.Time // since when permission for it is wanted; zero: it is not
-	asking    bool      // and that was not said yet
-	elsewhere time.Time // until when another's trial call may be in flight
-	said      time.Time // when the others last heard of a failure
+	permitted time.Time // until when this Governor may make the trial call
+	asked     time.Time // when it first wanted permission for the trial call; zero: it does not
+	asking    bool      // the permission is still to be requested
+	elsewhere time.Time // until when the trial call of another Governor may be in flight
+	said      time.Time // when the other Governors last heard of a failure
 }
 
-// ready reports whether a call may be sent: both results are zero. Otherwise the call
-// waits that long, or fails with the error.
+// ready reports whether a call may be sent: then both results are zero. Otherwise the call waits
+// for the duration, or fails with the error.
 func (b *breaker) ready(now time.Time) (time.Duration, error) {
 	if b.open {
 		if wait := b.retry.Sub(now); wait > 0 {
@@ -95,8 +95,8 @@ func (b *breaker) allBusy(now time.Time) string {
 	return fmt.Sprintf("%s has refused all calls as too many for %s", b.name, now.Sub(b.busy).Round(time.Second))
 }
 
-// requiredWait is how long a call of a required stage waits where others fail at once, or
-// why waiting is no use any more.
+// requiredWait returns how long a call of a required stage waits where calls of other stages fail
+// at once. An error says why waiting has become useless.
 func (b *breaker) requiredWait(now time.Time) (time.Duration, error) {
 	switch {
 	case !b.open && b.exhausted(now):
@@ -111,7 +111,7 @@ func (b *breaker) requiredWait(now time.Time) (time.Duration, error) {
 	return max(b.retry.Sub(now), 0), nil // 0: the trial call is in flight
 }
 
-// because says why the last call failed.
+// because returns the reason of the last failure, as a clause for messages.
 func (b *breaker) because() string {
 	if b.why == "" {
 		return ""
@@ -129,7 +129,7 @@ func (b *breaker) begin() (trial bool) {
 	return b.open
 }
 
-// end records how a call ended that began at the given time.
+// end records the result of a call; began is the time at which it was sent.
 func (b *breaker) end(now, began time.Time, trial bool, o sdk.Result) {
 	if trial {
 		b.trying = false
@@ -157,10 +157,10 @@ func (b *breaker) end(now, began time.Time, trial bool, o sdk.Result) {
 	}
 }
 
-// refuse begins a pause. Of calls that were in flight together, only the first refused one
-// makes it longer.
+// refuse starts a pause. If the endpoint refuses several calls that were in flight together, only
+// the first refusal lengthens the pause.
 func (b *breaker) refuse(now, began time.Time, after time.Duration) {
-	if b.busy.IsZero() || now.Sub(b.refused) > maxBusy { // there was no call meanwhile
+	if b.busy.IsZero() || now.Sub(b.refused) > maxBusy { // no call was sent meanwhile
 		b.busy = now
 	}
 	if began.After(b.refused) {
@@ -176,7 +176,7 @@ func (b *breaker) refuse(now, began time.Time, after time.Duration) {
 	}
 }
 
-// down records a failure; gone: nobody waits for the service, which as a whole does not serve.
+// down records a failure. gone: the service as a whole does not answer, and no call waits for it.
 func (b *breaker) down(now, began time.Time, trial, gone bool) {
 	if b.downs++; b.downs == 1 {
 		b.since = now
@@ -191,15 +191,15 @@ func (b *breaker) down(now, began time.Time, trial, gone bool) {
 		b.open, b.coolDown = true, downPause
 		b.warnDown()
 	case !b.open && b.downs >= downInARow && !began.Before(b.paused):
-		// It may only be restarting: without a pause many items would use up their retries.
+		// The service may only be restarting; without a pause many items would use up their retries.
 		b.paused = now.Add(support.Backoff{First: downPause, Max: downPause}.Delay(1))
 		return
 	default:
-		return // the call was sent before the circuit opened or the pause began: nothing new
+		return // the call was sent before the circuit opened or the pause began, so it adds no news
 	}
 	b.retry = now.Add(b.coolDown)
 	if end := b.since.Add(maxWait); now.Before(end) && end.Before(b.retry) {
-		b.retry = end // one more trial before the waiting calls give up
+		b.retry = end // allow one more trial before the waiting calls give up
 	}
 }
 

@@ -10,22 +10,22 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// budget is what a run may spend, has spent and has reserved.
+// budget holds the limits of a run, and what the run has spent and reserved.
 type budget struct {
 	pipeline.Budget
 	cost     float64 // spent
 	tokens   int64
 	reserved estimate // for calls in flight
-	calls    int      // that were paid for
+	calls    int      // number of paid calls
 }
 
-// estimate is what a call may cost: at most if that is known, else roughly.
+// estimate is the cost of a call before it ends: the maximum if the call states one, else a guess.
 type estimate struct {
 	cost   float64
 	tokens int64
 }
 
-// priceOf is what a call of a stage costs.
+// priceOf returns the price that applies to a call of a stage.
 func (h *host) priceOf(call sdk.Call) pipeline.Price {
 	if call.Batch {
 		return h.price.InBatches()
@@ -40,20 +40,20 @@ func estimateOf(call sdk.Call, p pipeline.Price) estimate {
 	return estimate{cost: p.AtMost(call.Most), tokens: int64(call.Most.InputTokens + call.Most.OutputTokens)}
 }
 
-// bounded reports whether a call says what it takes at most.
+// bounded reports whether a call states its maximum usage.
 func bounded(call sdk.Call) bool { return call.Most != sdk.Usage{} && call.Most.Plausible() }
 
-// limited reports whether there is a budget at all.
+// limited reports whether the run has a budget.
 func (b *budget) limited() bool { return b.Cost > 0 || b.Tokens > 0 }
 
-// fits reports whether there is room for a call.
+// fits reports whether the budget has room for a call.
 func (b *budget) fits(e estimate) bool {
 	costs := b.Cost == 0 || b.cost < b.Cost && b.cost+b.reserved.cost+e.cost <= b.Cost*(1+rounding)
 	return costs && (b.Tokens == 0 || b.tokens < b.Tokens && b.tokens+b.reserved.tokens+e.tokens <= b.Tokens)
 }
 
-// least makes the estimate of a call that costs nothing so small an amount that is granted: once
-// nothing is left, no call is admitted.
+// least raises the estimate of a free call to a tiny amount, so that no call is admitted once the
+// budget is used up.
 func (b *budget) least(e estimate) estimate {
 	if b.Cost > 0 {
 		e.cost = max(e.cost, b.Cost*rounding)
@@ -74,7 +74,7 @@ func (b *budget) release(e estimate) {
 	b.reserved.tokens -= e.tokens
 }
 
-// spend adds what a call took.
+// spend adds the usage of a call.
 func (b *budget) spend(cost float64, tokens int64) {
 	if tokens > 0 {
 		b.calls++
@@ -83,13 +83,13 @@ func (b *budget) spend(cost float64, tokens int64) {
 	b.tokens += tokens
 }
 
-// spent is the error of a run whose budget has no room for a call.
+// spent returns the error of a run whose budget has no room for a call.
 func (b *budget) spent(e estimate) error {
 	text := Spent(Amount{b.Cost, b.Budget.Tokens}, Amount{b.cost, b.tokens}, b.calls, Amount{e.cost, e.tokens})
 	return &sdk.Error{Code: sdk.CodeStopped, Err: errors.New(text)}
 }
 
-// Spent says that a budget has no room for the next call.
+// Spent returns the message that a budget has no room for the next call.
 func Spent(budget, spent Amount, calls int, next Amount) string {
 	of, had, needs := Money(budget.Cost), Money(spent.Cost), Money(next.Cost)
 	if budget.Tokens > 0 && (spent.Tokens >= budget.Tokens || spent.Tokens+next.Tokens > budget.Tokens) {
@@ -98,11 +98,11 @@ func Spent(budget, spent Amount, calls int, next Amount) string {
 	return fmt.Sprintf("the budget of %s is spent: %s in %d calls, and the next may take %s", of, had, calls, needs)
 }
 
-// Money shows an amount: small ones with the digits that matter.
+// Money formats an amount; small ones show their significant digits.
 func Money(amount float64) string {
 	switch {
 	case amount > 0 && amount < 0.001:
-		two, _ := strconv.ParseFloat(strconv.FormatFloat(amount, 'g', 2, 64), 64) // it was written by that
+		two, _ := strconv.ParseFloat(strconv.FormatFloat(amount, 'g', 2, 64), 64) // cannot fail: FormatFloat wrote the text
 		return strconv.FormatFloat(two, 'f', -1, 64)
 	case amount > 0 && amount < 1:
 		return fmt.Sprintf("%.4f", amount)
@@ -110,8 +110,7 @@ func Money(amount float64) string {
 	return fmt.Sprintf("%.2f", amount)
 }
 
-// lacks says what was not granted that a call needs; empty: nothing, or the limits are the
-// Governor's own.
+// lacks describes the grant that a call waits for; empty: none, or the Governor has its own limits.
 func (c *Governor) lacks(l *limiter, w *waiter, now time.Time) string {
 	g := l.given
 	switch {
@@ -129,7 +128,7 @@ func (c *Governor) lacks(l *limiter, w *waiter, now time.Time) string {
 	return ""
 }
 
-// perMinute is the limit of requests or tokens; 0: any number.
+// perMinute returns the limit of requests or tokens per minute; 0: no limit.
 func (l *limiter) perMinute(tokens bool) int {
 	r, g := l.requests, l.given
 	switch {

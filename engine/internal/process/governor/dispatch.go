@@ -10,59 +10,59 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Demand is what the calls of a Governor need, and how much they use of what it was granted.
+// Demand reports what the calls of a Governor need, and how much of its grant they use.
 type Demand struct {
-	Number   uint64   `json:"number"` // of the Demand, from 1
+	Number   uint64   `json:"number"` // sequence number, from 1
 	Limiters []Need   `json:"limiters,omitempty"`
 	Budget   Spending `json:"budget,omitzero"`
 	Trials   []Trial  `json:"trials,omitempty"`
 }
 
-// Need is what the calls of one limiter need.
+// Need reports what the calls of one limiter need.
 type Need struct {
 	Block    string `json:"block,omitempty"`
 	Endpoint string `json:"endpoint,omitempty"`
-	Share    int    `json:"share,omitempty"`     // granted; 0 once the grant is over
-	InFlight int    `json:"in_flight,omitempty"` // may be more than a share that was made smaller
+	Share    int    `json:"share,omitempty"`     // granted; 0 after the grant has ended
+	InFlight int    `json:"in_flight,omitempty"` // can exceed a share that was reduced
 	Waiting  int    `json:"waiting,omitempty"`
-	Peak     int    `json:"peak,omitempty"` // the most of both together since the Demand before
+	Peak     int    `json:"peak,omitempty"` // maximum of InFlight + Waiting since the previous Demand
 	Requests Credit `json:"requests,omitzero"`
 	Tokens   Credit `json:"tokens,omitzero"`
-	Tally    int64  `json:"tally,omitempty"` // the number of the uses that calls are added to from now on
-	Uses     []Use  `json:"uses,omitempty"`  // that have changed, each as a whole
+	Tally    int64  `json:"tally,omitempty"` // number of the Use that counts new calls
+	Uses     []Use  `json:"uses,omitempty"`  // the uses that have changed, with their full amounts
 }
 
-// Credit is what a limiter may use, and has used, of a limit per minute.
+// Credit is a limiter's part of a limit per minute: what it may use, and what it has used.
 type Credit struct {
-	Most    float64 `json:"most,omitempty"`    // that may have been used: as granted; Used once the grant is over
-	Used    float64 `json:"used,omitempty"`    // in all: as estimated for calls under way
-	Taken   float64 `json:"taken,omitempty"`   // as estimated, in all
-	First   float64 `json:"first,omitempty"`   // what the first call that waits needs
-	Waiting float64 `json:"waiting,omitempty"` // what calls that wait need, as many as a share admits
+	Most    float64 `json:"most,omitempty"`    // granted maximum of Used; equals Used after the grant has ended
+	Used    float64 `json:"used,omitempty"`    // total; calls under way count as estimated
+	Taken   float64 `json:"taken,omitempty"`   // total of the estimates
+	First   float64 `json:"first,omitempty"`   // needed by the first waiting call
+	Waiting float64 `json:"waiting,omitempty"` // needed by the waiting calls, as many as a share admits
 }
 
-// Spending is what a Governor has of the budget.
+// Spending is a Governor's part of the budget.
 type Spending struct {
-	Most     Amount  `json:"most,omitzero"` // that may have been spent and be reserved; just that once the grant is over
+	Most     Amount  `json:"most,omitzero"` // granted maximum of Spent + Reserved; equals their sum after the grant has ended
 	Spent    Amount  `json:"spent,omitzero"`
 	Reserved Amount  `json:"reserved,omitzero"`
-	Taken    Amount  `json:"taken,omitzero"` // reserved, in all that was ever admitted
+	Taken    Amount  `json:"taken,omitzero"` // total of all reservations ever made
 	Calls    int     `json:"calls,omitempty"`
 	InFlight int     `json:"in_flight,omitempty"`
-	First    *Amount `json:"first,omitempty"` // what the first call needs that waits for the budget; nil: none does
+	First    *Amount `json:"first,omitempty"` // needed by the first call that waits for the budget; nil: none waits
 	Waiting  Amount  `json:"waiting,omitzero"`
 }
 
-// Trial is an endpoint that is down.
+// Trial reports an endpoint that is down.
 type Trial struct {
 	Endpoint string `json:"endpoint"`
-	Trying   bool   `json:"trying,omitempty"` // the trial call is under way; else one waits for permission
+	Trying   bool   `json:"trying,omitempty"` // the trial call is under way; false: it waits for permission
 }
 
-// sizedUp is the most waiting calls whose needs a Demand adds up.
+// sizedUp is the maximum number of waiting calls whose needs a Demand adds up.
 const sizedUp = 256
 
-// Demand says what the calls need now, and which uses have changed since the Demand of the given number.
+// Demand returns what the calls need now, and the uses that have changed since the Demand numbered since.
 func (c *Governor) Demand(since uint64) Demand {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,7 +94,7 @@ func (c *Governor) Demand(since uint64) Demand {
 	return d
 }
 
-// need is what the calls of a limiter need. It adds what they need of the budget to budget.
+// need returns what the calls of a limiter need, and adds their share of the budget to budget.
 func (l *limiter) need(now time.Time, since uint64, over bool, budget *Spending) Need {
 	g := l.given
 	n := Need{Block: l.block, Endpoint: l.endpoint, InFlight: l.inFlight, Requests: g.requests.credit(over), Tokens: g.tokens.credit(over)}
@@ -144,20 +144,20 @@ func (c *ceiling) credit(over bool) Credit {
 	return Credit{Most: c.most, Used: c.used, Taken: c.taken}
 }
 
-// waiter is a call that waits to be admitted or is in flight.
+// waiter is a call that waits for admission or is in flight.
 type waiter struct {
 	host     *host
 	limiter  *limiter
 	breaker  *breaker
 	call     sdk.Call
 	estimate estimate
-	verdict  chan error // gets one value: nil when the call is admitted, else why it is refused
+	verdict  chan error // receives one value: nil admits the call, an error refuses it
 	queued   bool
 	queuedAt time.Time
 
 	began           time.Time
 	request, tokens *use
-	use             *tally // where the limit is held together with others
+	use             *tally // only for a limit that Governors share
 	trial           bool
 }
 
@@ -189,16 +189,16 @@ func (c *Governor) breakerOf(endpoint string) *breaker {
 	return b
 }
 
-// withdraw takes back a call that its caller no longer wants.
+// withdraw removes a call that its caller has cancelled.
 func (c *Governor) withdraw(w *waiter) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case w.queued:
 		w.limiter.queue(w.host.stage).remove(w)
-		c.dispatch() // others may have waited behind it
+		c.dispatch() // other calls may have waited behind it
 	case <-w.verdict == nil:
-		w.limiter.requests.correct(w.request, 0) // it was not sent
+		w.limiter.requests.correct(w.request, 0) // the call was not sent
 		w.limiter.tokens.correct(w.tokens, 0)
 		c.correct(w, -1, -float64(w.call.Tokens))
 		c.release(w)
@@ -207,8 +207,8 @@ func (c *Governor) withdraw(w *waiter) {
 	}
 }
 
-// dispatch admits all calls that may be sent now, and sets a timer for the next one. The
-// caller holds mu.
+// dispatch admits every call that may be sent now, and sets a timer for the next one. The caller
+// holds mu.
 func (c *Governor) dispatch() {
 	now := time.Now()
 	var next time.Duration
@@ -239,8 +239,8 @@ func (c *Governor) dispatch() {
 	}
 }
 
-// dispatchOne admits or refuses one call of a limiter. If it can do neither, it returns
-// false and the time after which it may be able to; 0: when a call has ended.
+// dispatchOne admits or refuses one call of a limiter. If it can do neither, it returns false and
+// the time after which to try again; 0: after a call has ended.
 func (c *Governor) dispatchOne(g *limiter, now time.Time) (wait time.Duration, again bool) {
 	for i := range g.queues {
 		at := (g.turn + i) % len(g.queues)
@@ -262,7 +262,7 @@ func (c *Governor) dispatchOne(g *limiter, now time.Time) (wait time.Duration, a
 			err = sdk.Transient(fmt.Errorf("%s wants no calls for another %s%s", w.breaker.name, pause.Round(time.Millisecond), w.breaker.because()), pause)
 		case err != nil && w.host.waits() && w.call.Alternative:
 			if pause, late := w.breaker.requiredWait(now); late == nil {
-				err = sdk.Transient(err, max(pause, downPause)) // any of the services may be back first
+				err = sdk.Transient(err, max(pause, downPause)) // any of the services may recover first
 			}
 		case err != nil && w.host.waits():
 			waits = true
@@ -304,7 +304,7 @@ func (c *Governor) admit(g *limiter, at int, now time.Time) {
 	w := g.pop(at)
 	w.began, g.admitted = now, now
 	c.flying[w] = true
-	if !w.call.Batch { // which is under way for hours, and bounded by its service in other ways
+	if !w.call.Batch { // a batch runs for hours, and its service limits it in other ways
 		w.request = g.requests.take(now, 1)
 		w.tokens = g.tokens.take(now, float64(w.call.Tokens))
 		w.use = g.given.take(now, w.call.Tokens)
@@ -321,7 +321,7 @@ func (c *Governor) admit(g *limiter, at int, now time.Time) {
 	w.verdict <- nil
 }
 
-// release removes a call from those in flight.
+// release removes a call from the calls in flight.
 func (c *Governor) release(w *waiter) {
 	c.inFlight--
 	delete(c.flying, w)
@@ -332,17 +332,17 @@ func (c *Governor) release(w *waiter) {
 	w.host.stage.InFlight--
 	c.budget.release(w.estimate)
 	if c.inFlight == 0 {
-		c.budget.reserved = estimate{} // rounding errors
+		c.budget.reserved = estimate{} // removes rounding errors
 	}
 }
 
-// end reports to the breaker how a call ended. That of a batch says nothing of the service now.
+// end reports the result of a call to the breaker. It ignores batches: their results say nothing about the service now.
 func (c *Governor) end(w *waiter, o sdk.Result) {
 	if w.call.Batch {
 		return
 	}
 	if o.Status == sdk.StatusDown && !w.host.stage.covered {
-		o.RetryAfter = 0 // who waits gives a service that restarts some seconds
+		o.RetryAfter = 0 // the waiting calls give a restarting service some seconds
 	}
 	now, before := time.Now(), *w.breaker
 	w.breaker.end(now, w.began, w.trial, o)
@@ -351,52 +351,52 @@ func (c *Governor) end(w *waiter, o sdk.Result) {
 	}
 }
 
-// Amount is money, in that of the file's prices, and tokens, in and out.
+// Amount is money, in the currency of the file's prices, and tokens, input plus output.
 type Amount struct {
 	Cost   float64 `json:"cost,omitempty"`
 	Tokens int64   `json:"tokens,omitempty"`
 }
 
-// Grant is what a Governor may let through that holds its limits together with others. It takes
-// the place of the grant before.
+// Grant is what a Governor may use of limits that it shares with other Governors. It replaces the
+// previous Grant.
 type Grant struct {
-	Until    time.Time // after that no call is admitted
-	Limiters []Given   // those that a Demand named
-	Budget   Amount    // how much may have been spent and be reserved, in all
-	Spent    string    // why the budget of all is spent; empty: it is not
-	Trials   []string  // endpoints that are down, of which this Governor tries whether they are back
+	Until    time.Time // no call is admitted after this time
+	Limiters []Given   // the limiters that a Demand named
+	Budget   Amount    // maximum of spent plus reserved, in total
+	Spent    string    // why the shared budget is used up; empty: it is not
+	Trials   []string  // endpoints that are down and that this Governor may send a trial call to
 }
 
-// Given is the part of a limit that one Governor has.
+// Given is one Governor's part of a limit.
 type Given struct {
-	Block    string  `json:"block,omitempty"`    // of the limit block; empty: the limit of an endpoint
-	Endpoint string  `json:"endpoint,omitempty"` // where there is no block
-	Share    int     `json:"share"`              // calls at a time
-	Requests float64 `json:"requests,omitempty"` // how many may have been used, in all; where the block limits them
+	Block    string  `json:"block,omitempty"`    // name of the limit block; empty: the limit of an endpoint
+	Endpoint string  `json:"endpoint,omitempty"` // set if there is no block
+	Share    int     `json:"share"`              // maximum calls at a time
+	Requests float64 `json:"requests,omitempty"` // maximum total use, if the block limits requests
 	Tokens   float64 `json:"tokens,omitempty"`
 }
 
-// joint is the state of a Governor whose limits are given from outside.
+// joint is the state of a Governor whose limits are granted from outside.
 type joint struct {
-	until  time.Time     // of the grant
+	until  time.Time     // when the grant ends
 	budget Amount        // granted
-	taken  Amount        // reserved, in all that was ever admitted
-	short  *estimate     // the first call that the budget has no room for; nil: none waits for it
-	said   bool          // that it is short, since the last grant that gave more
+	taken  Amount        // total of all reservations ever made
+	short  *estimate     // the first call that exceeds the budget; nil: none waits for it
+	said   bool          // the shortage was reported after the last grant that raised the budget
 	demand uint64        // number of the last Demand
-	wants  chan struct{} // has an element where an answer is wanted before the next Demand is due
+	wants  chan struct{} // has an element when the next Demand should be sent early
 	events chan Event
 }
 
-// over reports whether the grant has ended. It looks at the time of day, too, because the
-// monotonic clock stands still while a machine sleeps.
+// over reports whether the grant has ended. It also compares the wall clock, because the monotonic
+// clock stands still while a machine sleeps.
 func (t *joint) over(now time.Time) bool {
 	return !now.Before(t.until) || !now.Round(0).Before(t.until.Round(0))
 }
 
-// Together makes the Governor one of several that hold their limits and a budget together, before
-// its first call: from then on nothing is admitted but what Grant lets through, Demand says what the
-// calls need, and Learnt and Hear are about endpoints. The budget is that of all.
+// Together makes the Governor share its limits and the budget b with other Governors. Call it
+// before the first call. From then on only Grant admits calls, Demand reports what the calls need,
+// and Learnt and Hear exchange news about endpoints. All Governors together keep the budget.
 func (c *Governor) Together(b pipeline.Budget) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -412,8 +412,8 @@ func (t *joint) want() {
 	}
 }
 
-// Wants has an element when calls have begun to wait for more than was granted, or a share that
-// was made smaller is met: Demand is worth telling now. It is nil before Together.
+// Wants has an element when calls begin to wait for more than the grant, or when the calls under way no
+// longer exceed a reduced share: then a new Demand should be sent. It is nil before Together.
 func (c *Governor) Wants() <-chan struct{} {
 	if c.together == nil {
 		return nil
@@ -421,7 +421,7 @@ func (c *Governor) Wants() <-chan struct{} {
 	return c.together.wants
 }
 
-// Grant sets what the Governor may let through.
+// Grant sets what the Governor may use from now on.
 func (c *Governor) Grant(g Grant) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -454,8 +454,8 @@ func (c *Governor) Grant(g Grant) {
 	c.dispatch()
 }
 
-// budgeted reports whether the budget has room for a call. Where it is held together with others,
-// one that has none is waited for.
+// budgeted reports whether the budget has room for a call. If Governors share the budget, a call
+// without room waits for a larger grant.
 func (c *Governor) budgeted(w *waiter, now time.Time) bool {
 	fits := c.affords(w.estimate, now)
 	if t := c.together; !fits && t != nil {

@@ -1,41 +1,40 @@
-// Package governor controls the calls that the stages of a run make to services: limits,
-// budget, circuit breakers, profiles of models and the response cache. A Governor belongs to a run; each stage
-// gets the sdk.Host that Stage returns.
+// Package governor controls the calls that the stages of a run make to services: limits, budget,
+// circuit breakers, profiles of models and the response cache. Each run has one Governor; each
+// stage gets the sdk.Host that Governor.Stage returns.
 //
-// A call is admitted when all of these allow it:
+// A call is admitted when all three of these allow it:
 //
 //   - Its limit (limiter): concurrent calls, and calls and tokens within any minute. Stages
-//     that name the same limit block share it; stages without one share a limit per
-//     endpoint. A limit admits the waiting calls of one stage in order, and its stages in
-//     turns.
-//   - Its endpoint (breaker): a service that asks for fewer calls gets none for as long as it
-//     said, or for a pause that grows with every further refusal. One that failed several
-//     times in a row gets a few calls a second, until it answers or, after five seconds,
-//     counts as down. Then its circuit is open: calls fail at once, and from time to time a
-//     trial call is admitted (half-open). A service that never answered is treated alike: it
-//     may be starting.
-//   - The budget: what was spent and what calls in flight can cost at most leave room for
-//     it. Otherwise the call waits for those in flight; when there are none, all stages
-//     stop. So a run keeps its budget where every call says what it takes at most
-//     (sdk.Call.Most). For a call that does not, the rough estimate is reserved, the run may
-//     exceed its budget by the difference, and the log says so once per stage. The
-//     reservation is what a call counts for when its cost is unknown: its caller gave up,
-//     its reply was lost, or its service reports no usage, or more than any call can take.
+//     that name the same limit block share it; other stages share one limit per endpoint. A
+//     limit admits the waiting calls of one stage in order, and its stages in turns.
+//   - Its endpoint (breaker): a service that asks for fewer calls gets none for the time that
+//     it names, or else for a pause that grows with every further refusal. After several
+//     failures in a row a service gets only a few calls a second. If it still fails after five
+//     seconds, it counts as down and its circuit opens: calls fail at once, and from time to
+//     time one trial call is admitted (half-open). The same holds for a service that never
+//     answered, since it may be starting.
+//   - The budget: it needs room for the call beside the money spent and the maximum cost of
+//     the calls in flight. Without room the call waits for the calls in flight; if there are
+//     none, all stages stop. So a run keeps its budget if every call states its maximum
+//     usage (sdk.Call.Most). For other calls the budget reserves a rough estimate: the run
+//     may exceed its budget by the difference, and the log says so once per stage. A call
+//     whose cost is unknown counts with its reservation: its caller gave up, its reply was
+//     lost, or its service reports no usage, or more than any call can take.
 //
-// For a required stage (Stage.Required) an open circuit is no answer: its calls wait up to
-// two minutes for the service, which gets a last trial then. The stage is stopped if the
-// service stays down, denies the stage's first calls or later many in a row, or refuses all
-// calls as too many for five minutes; other stages continue. An unknown host counts as down
-// as well: the name of a container resolves only once it has started.
+// An open circuit does not fail the calls of a required stage (Stage.Required): they wait up to two
+// minutes for the service, which then gets a last trial. The stage stops if the service stays down,
+// denies the stage's first calls or many later ones in a row, or refuses all calls as too many for
+// five minutes; other stages continue. An unknown host also counts as down, because the name of a
+// container resolves only after the container has started.
 //
-// Where others answer the items of a stage meanwhile (Cover), its calls do not wait for a service that is down, and a
-// circuit opens after three failures that are the service's. It gets a trial after one second, then two, and so on.
+// If other stages can answer a stage's items meanwhile (Cover), its calls do not wait for a service that is down, and
+// the circuit opens after three failures of the service itself. Trials follow after one second, then two, and so on.
 //
-// Waits says what the calls of each stage wait for: package terminal reports it.
+// Waits reports what the calls of each stage wait for; package terminal prints it.
 //
-// Tokens count towards a limit as estimated from the moment a call is admitted, and as
-// reported from its end on.
+// A limit counts the estimated tokens of a call from its admission, and the reported tokens from
+// its end.
 //
-// The package knows neither HTTP nor models, and does not retry: an admitted call may still
-// fail, and others decide whether to repeat it.
+// The package knows neither HTTP nor models, and does not retry: an admitted call may fail, and
+// callers decide whether to repeat it.
 package governor

@@ -15,43 +15,43 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// given is the part that a limiter has of a limit that is held together with others.
+// given is a limiter's part of a limit that several Governors share.
 type given struct {
 	of               *joint
 	share            int
 	requests, tokens ceiling
 	tallies          []*tally // of the last window, oldest first
 
-	peak      int  // the most calls under way and waiting since the last Demand
-	announced int  // the share that the last Demand named
-	lowered   bool // more calls are under way than the share
-	// Whether it was said that calls wait for a larger share, or for credit, since there was more.
+	peak      int  // maximum calls under way plus waiting since the last Demand
+	announced int  // the share that the last Demand reported
+	lowered   bool // more calls are under way than the share allows
+	// The Governor has reported that calls wait for a larger share (crowded) or more credit (short).
 	crowded, short bool
 }
 
-// ceiling bounds an amount that is only ever added up.
+// ceiling limits an amount that only grows.
 type ceiling struct {
-	limit float64 // per minute; 0: any amount
-	most  float64 // that may have been used, in all
-	used  float64 // in all: as estimated for calls under way
-	taken float64 // as estimated, in all
+	limit float64 // per minute; 0: no limit
+	most  float64 // maximum of used
+	used  float64 // total; calls under way count as estimated
+	taken float64 // total of the estimates
 }
 
-// tally counts what was used of calls that began about the same time.
+// tally counts the usage of calls that began at about the same time.
 type tally struct {
 	Use
 	began   time.Time
 	changed uint64 // number of the Demand before the last change
 }
 
-// Use is what was used of calls that began about the same time: as estimated of those under way.
+// Use is the usage of calls that began at about the same time; calls under way count as estimated.
 type Use struct {
 	Number   int64   `json:"number"` // grows with time
 	Requests float64 `json:"requests,omitempty"`
 	Tokens   float64 `json:"tokens,omitempty"`
 }
 
-// tallyFor is for how long calls are counted together.
+// tallyFor is the time span whose calls one tally counts.
 const tallyFor = time.Second
 
 func newGiven(of *joint, l *pipeline.Limit) *given {
@@ -66,13 +66,13 @@ func (c *ceiling) fits(amount float64) bool {
 	return c.limit == 0 || c.used+min(amount, c.limit) <= c.most+rounding
 }
 
-// set takes over what was granted.
+// set applies a grant.
 func (g *given) set(o Given, inFlight int) {
 	g.crowded = g.crowded && o.Share <= g.share
 	g.short = g.short && o.Requests <= g.requests.most && o.Tokens <= g.tokens.most
 	g.share, g.requests.most, g.tokens.most = o.Share, o.Requests, o.Tokens
 	if g.lowered = inFlight > g.share; !g.lowered && g.share < g.announced {
-		g.of.want() // others wait to be given it
+		g.of.want() // other Governors wait for the rest of the share
 	}
 }
 
@@ -84,12 +84,12 @@ func (g *given) left(inFlight int) {
 	}
 }
 
-// allows reports whether a call may be sent beside those under way.
+// allows reports whether a call may be sent in addition to those under way.
 func (g *given) allows(now time.Time, inFlight int, w *waiter) bool {
 	return !g.of.over(now) && inFlight < g.share && g.requests.fits(1) && g.tokens.fits(float64(w.call.Tokens))
 }
 
-// wait notes that a call waits for more than is granted.
+// wait notes that a call waits for a larger grant.
 func (g *given) wait(inFlight int) {
 	if g == nil {
 		return
@@ -104,7 +104,7 @@ func (g *given) wait(inFlight int) {
 	}
 }
 
-// crowd notes that a call has come.
+// crowd notes that a new call waits.
 func (l *limiter) crowd() {
 	g := l.given
 	if g == nil {
@@ -115,7 +115,7 @@ func (l *limiter) crowd() {
 		waiting += len(q.waiting)
 	}
 	g.peak = max(g.peak, l.inFlight+waiting)
-	if waiting == 1 { // the first
+	if waiting == 1 { // the first waiting call
 		g.crowded, g.short = false, false
 	}
 }
@@ -152,14 +152,14 @@ func (g *given) correct(t *tally, requests, tokens float64) {
 	t.changed = g.of.demand
 }
 
-// correct adds to what a call used; less, if it turned out to have used less.
+// correct adds amounts to what a call has used; negative amounts lower it.
 func (c *Governor) correct(w *waiter, requests, tokens float64) {
 	if w.use != nil {
 		w.limiter.given.correct(w.use, requests, tokens)
 	}
 }
 
-// reserve counts an admitted call.
+// reserve adds the estimate of an admitted call.
 func (t *joint) reserve(e estimate) {
 	if t != nil {
 		t.taken.Cost += e.cost
@@ -167,7 +167,7 @@ func (t *joint) reserve(e estimate) {
 	}
 }
 
-// Mode says where answers come from.
+// Mode selects where answers come from.
 type Mode uint8
 
 // The modes of a run.
@@ -177,37 +177,37 @@ const (
 	Refresh             // responses that earlier runs cached are asked for again and replaced
 )
 
-// Options are what New needs.
+// Options configure New.
 type Options struct {
-	Cache Responses // what services answered, by the keys of KeyOf; nil: nothing is kept
-	// Profiles are those of the models that stages ask; nil: nothing is kept.
+	Cache Responses // stores responses of services by the keys of KeyOf; nil: nothing is stored
+	// Profiles stores the profiles of the models that stages ask; nil: nothing is stored.
 	Profiles *Profiles
 	Mode     Mode
 	Budget   pipeline.Budget
-	Log      *slog.Logger // gets services that are down, and back
-	// Waiting hears of calls that were answered; may be nil. The Governor's Waits are for it.
+	Log      *slog.Logger // logs when services go down and come back
+	// Waiting reports the Governor's Waits and learns of every answered call; may be nil.
 	Waiting *terminal.WaitReporter
 }
 
-// Governor is what the stages of one run share.
+// Governor controls the calls of all stages of one run.
 type Governor struct {
 	ctx     context.Context // ends with the run
 	options Options
 
 	mu       sync.Mutex
-	spent    error // why all stages have stopped: the budget is spent
+	spent    error // why all stages have stopped: the budget is used up
 	budget   budget
-	inFlight int // calls of all limiters
+	inFlight int // of all limiters
 	flying   map[*waiter]bool
 	limiters []*limiter
 	breakers map[string]*breaker
 	stages   map[string]*stage
 	wake     *time.Timer
-	together *joint // nil: the limits are the Governor's own
+	together *joint // nil: the Governor has its own limits
 }
 
-// New makes the Governor of a run. Once ctx ends it admits no call, not even one that
-// waits for another to be cancelled.
+// New creates the Governor of a run. After ctx ends it admits no call, even if a call waits only
+// until another one is cancelled.
 func New(ctx context.Context, o Options) *Governor {
 	return &Governor{
 		ctx: ctx, options: o, budget: budget{Budget: o.Budget},
@@ -215,22 +215,22 @@ func New(ctx context.Context, o Options) *Governor {
 	}
 }
 
-// How many calls of a stage are denied in a row until it is stopped: further calls would
-// be denied as well.
+// After this many denied calls in a row a stage is stopped, because the service would deny further
+// calls, too.
 const (
-	deniedAtOnce = 5  // before any was served
-	deniedInARow = 25 // a key may expire; a single denial may be about the text
+	deniedAtOnce = 5  // before the first served call
+	deniedInARow = 25 // after one: a key may expire, but a single denial may be due to its text
 )
 
-// stop ends the calls of a stage whose service is down or denies it, with an error of
+// stop ends the calls of a stage whose service is down or denies them, with an error of
 // sdk.CodeStopped. Other stages continue.
 func (c *Governor) stop(h *host, err error) {
 	h.stage.stopped = &sdk.Error{Code: sdk.CodeStopped, Err: fmt.Errorf("%s: %w", h.name, err)}
 	c.refuse(h.stage.stopped, func(s *stage) bool { return s == h.stage })
 }
 
-// Again lets stages call once more that were stopped because their service stayed down or denied
-// their calls. It reports whether there were any; a budget that is spent stays so.
+// Again restarts the stages that were stopped because their service stayed down or denied their
+// calls. It reports whether there were any. A run with a used-up budget stays stopped.
 func (c *Governor) Again() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -241,14 +241,14 @@ func (c *Governor) Again() bool {
 		}
 	}
 	if now := time.Now(); any {
-		for _, b := range c.breakers { // calls wait for it as if it had just gone down
+		for _, b := range c.breakers { // calls wait as if the service had just gone down
 			b.since, b.busy = now, time.Time{}
 		}
 	}
 	return any
 }
 
-// Refuses reports whether every further call of a stage is refused.
+// Refuses reports whether the Governor refuses every further call of a stage.
 func (c *Governor) Refuses(stage string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -256,7 +256,7 @@ func (c *Governor) Refuses(stage string) bool {
 	return c.spent != nil || s != nil && s.stopped != nil
 }
 
-// refuse fails the waiting calls of some stages.
+// refuse fails the waiting calls of the stages that of selects.
 func (c *Governor) refuse(err error, of func(*stage) bool) {
 	for _, g := range c.limiters {
 		for at, q := range g.queues {
@@ -267,7 +267,7 @@ func (c *Governor) refuse(err error, of func(*stage) bool) {
 	}
 }
 
-// noteTrouble notes which service last kept a call of the stage from an answer.
+// noteTrouble records the service that last failed to answer a call of the stage.
 func (c *Governor) noteTrouble(w *waiter, status sdk.Status) {
 	switch status {
 	case sdk.StatusBusy, sdk.StatusDown:
@@ -278,7 +278,7 @@ func (c *Governor) noteTrouble(w *waiter, status sdk.Status) {
 	}
 }
 
-// finish records how a call ended, and returns what is known of it for certain.
+// finish records how a call ended, and returns what is certain about its usage.
 func (c *Governor) finish(w *waiter, o sdk.Result) outcome.ServiceReply {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -297,7 +297,7 @@ func (c *Governor) finish(w *waiter, o sdk.Result) outcome.ServiceReply {
 		c.correct(w, 0, float64(took.tokens-int64(w.call.Tokens)))
 		w.breaker.reports = true
 	} else if !plausible || o.Lost || o.Status == sdk.StatusLeft || o.Status == sdk.StatusOK && !w.breaker.reports {
-		// Its cost is unknown, and it may have to be paid for.
+		// The cost is unknown, and the call may have to be paid for.
 		took = w.estimate
 	}
 	c.budget.spend(took.cost, took.tokens)
@@ -314,19 +314,19 @@ func (c *Governor) finish(w *waiter, o sdk.Result) outcome.ServiceReply {
 	return outcome.ServiceReply{Status: o.Status, Usage: o.Usage, Cost: price.Of(o.Usage)}
 }
 
-// Stage identifies a caller.
+// Stage describes a stage that calls services.
 type Stage struct {
-	Name  string          // of its block: "sample.llm"; stages of one name are counted together
+	Name  string          // name of its block: "sample.llm"; stages of one name are counted together
 	Kind  sdk.Kind        // with Use, part of the cache keys
 	Use   string          // the plugin stage
-	Limit *pipeline.Limit // nil: one per endpoint, shared by all stages without a limit
+	Limit *pipeline.Limit // nil: one limit per endpoint, shared by all stages without a limit block
 	Price *pipeline.Price // nil: free
-	// Required says that nothing takes over the items that the stage fails on. Its calls
-	// wait for a service that is down; if it stays down or serves none of the stage's
-	// calls, the stage is stopped, and a resumed run asks for the rest.
+	// Required says that no other stage takes over the items that this one fails. Its calls wait
+	// for a service that is down. If the service stays down or serves no call, the stage is
+	// stopped, and a resumed run asks for the rest.
 	Required bool
-	// Observe hears of the stage's requests, and of answers from the cache, under the names Pipeline
-	// and Model; nil: nobody listens.
+	// Observe receives the stage's requests and its answers from the cache, labelled with Pipeline
+	// and Model; nil: they are not reported.
 	Observe         outcome.Observer
 	Pipeline, Model string
 }
@@ -336,17 +336,17 @@ type host struct {
 	governor *Governor
 	stage    *stage
 	name     string // of its block
-	title    string // its kind and plugin, for people who look into the cache
+	title    string // kind and plugin, for people who inspect the cache
 	kind     sdk.Kind
 	use      string
 	limit    *pipeline.Limit
 	price    pipeline.Price
 	required bool
 	observe  outcome.Observer
-	about    outcome.ServiceRequest // of each of its requests, without the endpoint
+	about    outcome.ServiceRequest // fields that all its requests share; without the endpoint
 
 	mu   sync.Mutex
-	kept map[sdk.Key]bool // cached by this run, where older responses are not used
+	kept map[sdk.Key]bool // keys that this run has cached, if it ignores older responses
 }
 
 // Stage returns the host of a stage.
@@ -368,8 +368,8 @@ func (c *Governor) Stage(s Stage) sdk.Host {
 	return h
 }
 
-// Relax makes a stage one that is not required any more: what takes over its items does so
-// from now on.
+// Relax makes a stage no longer required: from now on another stage takes over the items that it
+// fails.
 func (c *Governor) Relax(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -379,9 +379,9 @@ func (c *Governor) Relax(name string) {
 	}
 }
 
-// Cover notes that others answer the items of some stages while their services do not serve them, and
-// that these are asked again: calls of the stages do not wait for a service that is down, and
-// a circuit opens as soon as one cannot be reached.
+// Cover notes that other stages answer the items of the named stages while a service is down, and
+// that these items are asked again later. Calls of the named stages do not wait for a service that
+// is down, and a circuit opens as soon as its service cannot be reached.
 func (c *Governor) Cover(names ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -393,7 +393,7 @@ func (c *Governor) Cover(names ...string) {
 	c.dispatch()
 }
 
-// TryAll lets services that are down be tried at once, when it is their last chance.
+// TryAll allows an immediate trial call to every service that is down: its last chance.
 func (c *Governor) TryAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -406,10 +406,10 @@ func (c *Governor) TryAll() {
 // waits reports whether calls of the stage wait for a service that is down.
 func (h *host) waits() bool { return h.needed() && !h.stage.covered }
 
-// needed reports whether nothing takes over the items of the stage for good.
+// needed reports whether no other stage takes over the stage's items for good.
 func (h *host) needed() bool { return h.required && !h.stage.relaxed }
 
-// KeyOf is a stage's key in the cache, where plugins do not see each other's values.
+// KeyOf returns the cache key of a stage's value. Plugins cannot see each other's values.
 func KeyOf(kind sdk.Kind, use string, key sdk.Key) sdk.Key {
 	return sdk.KeyOf(string(kind), use, string(key[:]))
 }
@@ -450,8 +450,8 @@ func (h *host) putHere(key sdk.Key) bool {
 	return h.kept[key]
 }
 
-// CachePut implements sdk.Host. It ignores ctx: a response that arrives after its caller
-// has given up has been paid for.
+// CachePut implements sdk.Host. It ignores ctx: a response that arrives after its caller has given
+// up has still been paid for.
 func (h *host) CachePut(_ context.Context, key sdk.Key, value []byte) error {
 	if h.governor.options.Cache == nil {
 		return nil
@@ -497,7 +497,7 @@ var errOffline = errors.New("its response is not in the cache and the run is off
 func (h *host) Acquire(ctx context.Context, call sdk.Call) (func(sdk.Result), error) {
 	if h.governor.options.Mode == Offline {
 		if h.kind == sdk.KindEnrich {
-			return nil, sdk.Invalid(errOffline) // the passage stays as it is, and the build goes on
+			return nil, sdk.Invalid(errOffline) // the passage stays unchanged, and the build continues
 		}
 		return nil, &sdk.Error{Code: sdk.CodeUnavailable, Err: errOffline}
 	}

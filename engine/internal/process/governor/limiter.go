@@ -13,33 +13,33 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Counts add up calls. Tokens and cost are what the services reported: calls whose result
-// is unknown are left out.
+// Counts are sums over calls. Tokens and cost are those that services reported; a call with an
+// unknown result adds none.
 type Counts struct {
-	Calls        int     `json:"calls"`  // that have ended
-	Failed       int     `json:"failed"` // of these; a retry may have succeeded
+	Calls        int     `json:"calls"`  // calls that have ended
+	Failed       int     `json:"failed"` // ended calls that failed; a retry may have succeeded
 	InFlight     int     `json:"-"`
 	InputTokens  uint64  `json:"input_tokens"` // including cached ones
 	CachedTokens uint64  `json:"cached_tokens"`
 	OutputTokens uint64  `json:"output_tokens"`
 	Cost         float64 `json:"cost"`       // by the stage's price
-	CacheHits    int     `json:"cache_hits"` // responses taken from the cache
-	CachePuts    int     `json:"cache_puts"` // responses put into it
+	CacheHits    int     `json:"cache_hits"` // responses read from the cache
+	CachePuts    int     `json:"cache_puts"` // responses stored in the cache
 }
 
-// stage is the state of a stage.
+// stage counts the calls of a stage and records why its calls are refused.
 type stage struct {
 	Counts
-	served    bool     // one of its calls was served
-	denied    int      // calls since the last one served
-	stopped   error    // why it gets no more calls; nil: it does
-	trouble   *breaker // that kept its last call from an answer; nil: none
-	relaxed   bool     // it is not required any more
-	covered   bool     // others answer its items until its service is back
-	unbounded bool     // its calls do not say what they take at most, and that was reported
+	served    bool     // a service has answered one of its calls
+	denied    int      // denied calls since the last answer
+	stopped   error    // why its calls are refused; nil: they are not
+	trouble   *breaker // the breaker of the service that did not answer its last call; nil: none
+	relaxed   bool     // it is no longer required
+	covered   bool     // other stages answer its items while its service is down
+	unbounded bool     // its calls do not state their maximum usage, and that was logged
 }
 
-// count adds a call. Who has an alternative to a service is not denied by it.
+// count adds a call. A denial does not count for a stage with an alternative.
 func (s *stage) count(o sdk.Result, p pipeline.Price, alternative bool) {
 	switch {
 	case o.Status == sdk.StatusOK:
@@ -55,7 +55,7 @@ func (s *stage) count(o sdk.Result, p pipeline.Price, alternative bool) {
 	s.Cost += p.Of(o.Usage)
 }
 
-// use adds tokens, by Usage.Add, whose sums never wrap.
+// use adds tokens with Usage.Add, whose sums never overflow.
 func (c *Counts) use(u sdk.Usage) {
 	all := c.usage()
 	all.Add(u)
@@ -94,7 +94,7 @@ type StageCounts struct {
 	Counts
 }
 
-// Snapshot has the counts of a run at one moment.
+// Snapshot holds the counts of a run at one moment.
 type Snapshot struct {
 	Stages []StageCounts `json:"stages"` // by name
 	Total  Counts        `json:"total"`
@@ -113,7 +113,7 @@ func (c *Governor) Snapshot() Snapshot {
 	return s
 }
 
-// Since returns what was added since an earlier snapshot.
+// Since returns the difference to an earlier snapshot.
 func (s Snapshot) Since(earlier Snapshot) Snapshot {
 	before := map[string]Counts{}
 	for _, stage := range earlier.Stages {
@@ -127,7 +127,7 @@ func (s Snapshot) Since(earlier Snapshot) Snapshot {
 	return s
 }
 
-// Plus returns the sum of two snapshots: of governors on several machines, or of which one came after the other.
+// Plus returns the sum of two snapshots: of Governors on two machines, or of two consecutive ones.
 func (s Snapshot) Plus(o Snapshot) Snapshot {
 	s.Stages = slices.Clone(s.Stages)
 	for _, stage := range o.Stages {
@@ -149,13 +149,12 @@ type limiter struct {
 	concurrency      int
 	requests, tokens *rate
 	inFlight         int
-	admitted         time.Time // the last call
+	admitted         time.Time // when it last admitted a call
 	queues           []*queue
-	turn             int    // the queue that is first
-	given            *given // where the limit is held together with others; nil: concurrency, requests and tokens hold
+	turn             int    // index of the queue whose turn it is
+	given            *given // for a limit that Governors share; nil: concurrency, requests and tokens apply
 }
 
-// limiterOf returns the limiter of a stage's call.
 func (c *Governor) limiterOf(h *host, endpoint string) *limiter {
 	block := ""
 	if h.limit != nil {
@@ -177,7 +176,7 @@ func (c *Governor) limiterOf(h *host, endpoint string) *limiter {
 	return g
 }
 
-// find returns a limiter; nil: no call needed it yet.
+// find returns a limiter; nil: no call has needed it yet.
 func (c *Governor) find(block, endpoint string) *limiter {
 	for _, g := range c.limiters {
 		if g.block == block && g.endpoint == endpoint {
@@ -187,8 +186,8 @@ func (c *Governor) find(block, endpoint string) *limiter {
 	return nil
 }
 
-// room reports whether a call may be sent and, if not, after which wait; 0: when another
-// call has ended.
+// room reports whether a call may be sent and, if not, how long to wait; 0: until another call has
+// ended.
 func (l *limiter) room(now time.Time, w *waiter) (wait time.Duration, ok bool) {
 	if l.given != nil {
 		return 0, l.given.allows(now, l.inFlight, w)
@@ -200,7 +199,7 @@ func (l *limiter) room(now time.Time, w *waiter) (wait time.Duration, ok bool) {
 	return wait, wait == 0
 }
 
-// pop takes the first call from a queue and gives the turn to the next queue.
+// pop removes the first call of a queue and gives the turn to the next queue.
 func (l *limiter) pop(at int) *waiter {
 	l.turn = (at + 1) % len(l.queues)
 	w := l.queues[at].first()
@@ -215,7 +214,6 @@ func (l *limiter) refuse(at int, err error) {
 	w.verdict <- err
 }
 
-// queue returns the queue of a stage.
 func (l *limiter) queue(s *stage) *queue {
 	for _, q := range l.queues {
 		if q.stage == s {
@@ -253,27 +251,27 @@ func (q *queue) remove(w *waiter) {
 	q.waiting = slices.Delete(q.waiting, at, at+1)
 }
 
-// window is a minute plus what calls may differ in latency: calls sent within it must not
-// arrive within one minute.
+// window is a minute plus the maximum difference in latency between two calls, so that the calls of
+// one window do not arrive within one minute.
 const window = Window
 
-// Window is how long uses count towards a limit per minute.
+// Window is how long a use counts towards a limit per minute.
 const Window = time.Minute + 500*time.Millisecond
 
-// burst is the share of a minute's amount that may be used at once after a rest. Services
-// count over less than a minute, and a run that used all at once would then stand still.
+// burst is the share of a minute's amount that may be used at once after a pause. It is small because
+// services count over less than a minute, and a run that uses up the whole amount would then stand still.
 const burst = Burst
 
-// Burst is that share.
+// Burst exports burst.
 const Burst = 1.0 / 6
 
-// rate bounds the calls or tokens used within any window: by a log of the last window, and
-// by a token bucket that spreads them evenly.
+// rate limits the calls or tokens used within any window with a log of the last window. A token
+// bucket spreads the uses evenly.
 type rate struct {
 	limit  float64 // per window
 	used   []*use  // within the last window, oldest first
-	sum    float64 // of used
-	level  float64 // of the bucket; below 0 after a use larger than the bucket
+	sum    float64 // of the amounts in used
+	level  float64 // of the bucket; negative after a use larger than the bucket
 	filled time.Time
 }
 
@@ -281,10 +279,10 @@ type rate struct {
 type use struct {
 	at     time.Time
 	amount float64
-	gone   bool // it left the window
+	gone   bool // it is older than the window
 }
 
-// newRate returns nil where there is no limit.
+// newRate returns nil if there is no limit.
 func newRate(limit int, now time.Time) *rate {
 	if limit <= 0 {
 		return nil
@@ -296,10 +294,10 @@ func newRate(limit int, now time.Time) *rate {
 
 func (r *rate) capacity() float64 { return max(r.limit*burst, 1) }
 
-// perSecond is how fast the bucket fills.
+// perSecond returns the rate at which the bucket fills.
 func (r *rate) perSecond() float64 { return r.limit / time.Minute.Seconds() }
 
-// wait returns how long to wait until an amount may be used; 0: now. An amount above the
+// wait returns how long to wait until an amount may be used; 0: not at all. An amount above the
 // limit waits until the window is empty.
 func (r *rate) wait(now time.Time, amount float64) time.Duration {
 	if r == nil {
@@ -318,10 +316,10 @@ func (r *rate) wait(now time.Time, amount float64) time.Duration {
 	return until
 }
 
-// rounding bounds the error of sums.
+// rounding is the relative error that sums may have.
 const rounding = 1e-6
 
-// take uses an amount.
+// take records the use of an amount.
 func (r *rate) take(now time.Time, amount float64) *use {
 	if r == nil {
 		return nil
@@ -334,7 +332,7 @@ func (r *rate) take(now time.Time, amount float64) *use {
 	return u
 }
 
-// correct replaces the amount of a use by the real one.
+// correct replaces the estimated amount of a use by the real one.
 func (r *rate) correct(u *use, amount float64) {
 	if r == nil || u == nil || u.gone {
 		return
@@ -344,7 +342,7 @@ func (r *rate) correct(u *use, amount float64) {
 	u.amount = amount
 }
 
-// advance drops uses that left the window and refills the bucket.
+// advance drops uses that are older than the window, and refills the bucket.
 func (r *rate) advance(now time.Time) {
 	n := 0
 	for ; n < len(r.used) && now.Sub(r.used[n].at) >= window; n++ {
@@ -358,28 +356,28 @@ func (r *rate) advance(now time.Time) {
 	r.filled = now
 }
 
-// Responses keep what services answered. *cache.Cache does so in a folder.
+// Responses stores the answers of services. *cache.Cache implements it with a folder.
 type Responses interface {
-	// Get returns what is kept under a key.
+	// Get returns the value of a key.
 	Get(key sdk.Key) (value []byte, ok bool)
-	// Add keeps a value of at most sdk.MaxCached bytes under a key. Of those that ask the same at
-	// the same time the first one's value stays. About says in a few words what it is. When it has returned, the value
-	// survives the end of every process.
+	// Add stores a value of at most sdk.MaxCached bytes under a key, unless the key has a value: if
+	// several callers ask the same at the same time, the first value stays. About describes the
+	// value in a few words. After Add returns, the value survives the end of every process.
 	Add(key sdk.Key, about string, value []byte) error
-	// Put is Add in the place of what was kept before.
+	// Put stores a value like Add, but replaces an existing one.
 	Put(key sdk.Key, about string, value []byte) error
 }
 
-// Shared are Responses that several machines keep together: a look there takes as long as a message
-// to another machine, and what the others have kept in this run counts as if this process had.
+// Shared is a Responses that several machines share. A lookup takes as long as a message to another
+// machine. Values that other machines store in this run count as this process's own.
 type Shared interface {
 	Responses
-	// GetAll returns what is kept under each key; nil where there is nothing. With fresh only what
-	// this run has kept counts.
+	// GetAll returns the value of each key; nil: there is none. With fresh, only values that this
+	// run has stored count.
 	GetAll(ctx context.Context, keys []sdk.Key, fresh bool) ([][]byte, error)
 }
 
-// look returns what is kept under each of a stage's keys.
+// look returns the value of each of a stage's keys.
 func (h *host) look(ctx context.Context, keys []sdk.Key) ([][]byte, error) {
 	o := h.governor.options
 	if shared, ok := o.Cache.(Shared); ok {

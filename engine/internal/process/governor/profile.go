@@ -17,27 +17,27 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/disk"
 )
 
-// This file keeps what is known of language models behind services: which fields of a
-// request they take, whether they think first, how many bytes a token has. Stages find it
-// out (sdk.Host.KeepProfile), and read it before they ask (sdk.Host.Profile).
+// This file stores what is known of language models behind services: which fields of a request they
+// accept, whether they think first, how many bytes a token has. Stages find this out
+// (sdk.Host.KeepProfile), and read it before they ask (sdk.Host.Profile).
 //
-// A Store is a folder with a readable JSON file for each endpoint and model, which people
-// may edit: the next stage that opens goes by what they wrote. A run keeps what it has used
-// in a folder of its own, and a resumed run goes by that, whatever has been found out since.
+// Profiles is a folder with a readable JSON file for each endpoint and model. People may edit the
+// files; a stage that opens later uses the edited version. A run copies the profiles that it uses
+// into a folder of its own, and a resumed run uses the copies even if the originals have changed.
 //
-// The package does not know what a profile says: that is between a stage and itself, and a
-// third party's stage may keep what it likes. Secrets are kept out by package host.
+// The package does not interpret profiles: each stage, also of a third party, decides what its
+// profiles hold. Package host rejects profiles with secrets.
 
-// KnownProfile is what is known of one model.
+// KnownProfile is the profile of one model.
 type KnownProfile struct {
 	Endpoint string          `json:"endpoint"` // address of the service
-	Model    string          `json:"model"`    // as the service names it
+	Model    string          `json:"model"`    // the service's name for the model
 	Profile  json.RawMessage `json:"profile"`  // an object
-	File     string          `json:"-"`        // where it is kept
+	File     string          `json:"-"`        // path of its file
 }
 
-// Profiles is a folder of profiles. Its methods may be called by several goroutines at once;
-// several processes may have one of the same folder.
+// Profiles is a folder of profiles. Its methods are safe for concurrent use, and several processes
+// may use the same folder.
 type Profiles struct {
 	dir string
 
@@ -46,10 +46,10 @@ type Profiles struct {
 	used map[string]KnownProfile // by file name
 }
 
-// NewProfiles returns the store in a folder, which need not exist.
+// NewProfiles returns the profiles in a folder, which need not exist.
 func NewProfiles(dir string) *Profiles { return &Profiles{dir: dir, used: map[string]KnownProfile{}} }
 
-// Get returns the profile of a model; nil: nothing is known. The run's own comes first.
+// Get returns the profile of a model; nil: there is none. The run's copy takes precedence.
 func (s *Profiles) Get(endpoint, model string) (json.RawMessage, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,7 +73,7 @@ func (s *Profiles) Get(endpoint, model string) (json.RawMessage, error) {
 	return nil, nil
 }
 
-// Put keeps the profile of a model, in the place of the one that it had.
+// Put stores the profile of a model and replaces an existing one.
 func (s *Profiles) Put(endpoint, model string, profile json.RawMessage) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +85,7 @@ func (s *Profiles) Put(endpoint, model string, profile json.RawMessage) error {
 	return s.use(name, k)
 }
 
-// use notes that the run goes by a profile. The caller holds mu.
+// use notes that the run uses a profile. The caller holds mu.
 func (s *Profiles) use(name string, k KnownProfile) error {
 	s.used[name] = k
 	if s.run == "" {
@@ -94,8 +94,8 @@ func (s *Profiles) use(name string, k KnownProfile) error {
 	return write(s.run, name, k)
 }
 
-// KeepIn makes a folder that of the run: what it holds goes before all else, and what was
-// used, or will be, is kept there.
+// KeepIn sets the folder of the run. Profiles in it take precedence, and every profile that the run
+// has used or will use is copied into it.
 func (s *Profiles) KeepIn(dir string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,8 +116,8 @@ func (s *Profiles) KeepIn(dir string) error {
 	return nil
 }
 
-// File is where the profile of a model is kept that Get returns. The error is fs.ErrNotExist where nothing
-// is known.
+// File returns the path of the profile that Get returns for a model. The error is fs.ErrNotExist if
+// there is none.
 func (s *Profiles) File(endpoint, model string) (path string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,7 +188,7 @@ func write(dir, name string, k KnownProfile) error {
 	return nil
 }
 
-// fileName is one that people recognise, and that no other endpoint and model have.
+// fileName returns a file name that people recognise and that is unique to the endpoint and model.
 func fileName(endpoint, model string) string {
 	sum := sha256.Sum256([]byte(endpoint + "\x00" + model))
 	host := endpoint
@@ -198,7 +198,7 @@ func fileName(endpoint, model string) string {
 	return fmt.Sprintf("%s-%s-%s.json", plain(host), plain(model), hex.EncodeToString(sum[:4]))
 }
 
-// plain leaves letters, digits, dots and hyphens of a name, and at most 60 characters.
+// plain reduces a name to letters, digits, dots and hyphens, and to at most 60 characters.
 func plain(name string) string {
 	name = strings.Map(func(r rune) rune {
 		switch {

@@ -9,32 +9,32 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Event is what a Governor learnt of an endpoint that the others have to know at once.
+// Event is news about an endpoint that a Governor sends to the other Governors at once.
 type Event struct {
 	Endpoint string        `json:"endpoint"`
-	Status   sdk.Status    `json:"status,omitempty"` // how a call ended; 0: one is tried
+	Status   sdk.Status    `json:"status,omitempty"` // how a call ended; 0: a trial call begins
 	Age      time.Duration `json:"age,omitempty"`    // how long ago that call began
-	// Pause is for how long no calls are wanted: of StatusBusy, and of StatusDown.
+	// Pause is how long to send no calls; for StatusBusy and StatusDown.
 	Pause    time.Duration `json:"pause,omitempty"`
-	Down     time.Duration `json:"down,omitempty"` // of StatusDown: for how long it has been failing
-	Open     bool          `json:"open,omitempty"` // its circuit is, for CoolDown, of which Pause is left
+	Down     time.Duration `json:"down,omitempty"` // StatusDown: how long the endpoint has been failing
+	Open     bool          `json:"open,omitempty"` // the circuit is open for CoolDown; Pause is the rest of it
 	CoolDown time.Duration `json:"cool_down,omitempty"`
 	Trial    bool          `json:"trial,omitempty"`  // the call was the trial call
 	Trying   bool          `json:"trying,omitempty"` // the trial call begins
 	Reason   string        `json:"reason,omitempty"` // for people
 }
 
-// How long is waited for the trial call of an endpoint.
+// How long to wait for the trial call of an endpoint.
 const (
-	askFor = 15 * time.Second // for permission to make it
-	tryFor = time.Minute      // for word of one that another Governor makes
+	askFor = 15 * time.Second // for the permission to make it
+	tryFor = time.Minute      // for the result of another Governor's trial call
 )
 
-// sayEvery is how often the others hear that an endpoint goes on failing.
+// sayEvery is how often the other Governors hear that an endpoint still fails.
 const sayEvery = 200 * time.Millisecond
 
-// Learnt gets what the others have to Hear. It is nil before Together. An event is
-// lost where too many are left there.
+// Learnt delivers the events that the other Governors have to Hear. It is nil before Together. If
+// too many events wait in it, new ones are dropped.
 func (c *Governor) Learnt() <-chan Event {
 	if c.together == nil {
 		return nil
@@ -48,18 +48,18 @@ func (c *Governor) say(e Event) {
 	}
 	select {
 	case c.together.events <- e:
-	default: // each finds out for itself
+	default: // the other Governors find out by themselves
 	}
 }
 
-// learn says what a call that ended changed, with the breaker as it was before it.
+// learn sends the news of a call that has ended; before is the breaker's state before that call.
 func (c *Governor) learn(now time.Time, w *waiter, before *breaker, o sdk.Result) {
 	b := w.breaker
 	e := Event{Endpoint: b.name, Status: o.Status, Age: now.Sub(w.began), Trial: w.trial, Reason: o.Reason}
 	switch o.Status {
 	case sdk.StatusOK, sdk.StatusRefused, sdk.StatusDenied:
 		if !w.trial && !before.open && before.downs == 0 && before.busy.IsZero() && before.refusals == 0 {
-			return // they have nothing to forget
+			return // the other Governors have nothing to reset
 		}
 		e.Reason = ""
 	case sdk.StatusBusy:
@@ -84,7 +84,7 @@ func (c *Governor) learn(now time.Time, w *waiter, before *breaker, o sdk.Result
 	c.say(e)
 }
 
-// Hear takes over what another Governor learnt. A denied call of another stops no stage: each
+// Hear applies an event of another Governor. A denied call there stops no stage here, because each
 // machine has its own key.
 func (c *Governor) Hear(e Event) {
 	c.mu.Lock()
@@ -123,8 +123,8 @@ func (b *breaker) hear(now time.Time, e Event) {
 	}
 }
 
-// mayTry reports whether the trial call of an endpoint that is down is this Governor's to make. If
-// nobody makes it, permission is wanted.
+// mayTry reports whether this Governor may send the trial call of an endpoint that is down. If no
+// Governor sends it, mayTry asks for permission.
 func (b *breaker) mayTry(now time.Time) bool {
 	if b.elsewhere.After(now) {
 		return false
@@ -138,19 +138,19 @@ func (b *breaker) mayTry(now time.Time) bool {
 	return false
 }
 
-// asks reports, once, that permission for a trial call is wanted.
+// asks reports, once, that this Governor wants permission for a trial call.
 func (b *breaker) asks() bool {
 	asks := b.asking
 	b.asking = false
 	return asks
 }
 
-// beingTried reports whether a trial call is in flight, or may soon be.
+// beingTried reports whether a trial call is in flight or soon will be.
 func (b *breaker) beingTried(now time.Time) bool {
 	return b.trying || b.elsewhere.After(now) || !b.asked.IsZero() && now.Sub(b.asked) < askFor
 }
 
-// Waits says what the calls of each stage wait for. It is a terminal.WaitSource.
+// Waits reports what the calls of each stage wait for. It is a terminal.WaitSource.
 func (c *Governor) Waits(now time.Time, say func(terminal.Wait)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -204,7 +204,7 @@ func (c *Governor) queued(s *stage) (calls int, first *waiter, of *limiter) {
 	return calls, first, of
 }
 
-// oldest returns the call of a stage that has been under way for longest; nil: none is.
+// oldest returns the call of a stage that has been under way for longest; nil: there is none.
 func (c *Governor) oldest(s *stage) (oldest *waiter) {
 	for w := range c.flying {
 		if w.host.stage == s && !w.call.Batch && (oldest == nil || w.began.Before(oldest.began)) {
@@ -214,7 +214,7 @@ func (c *Governor) oldest(s *stage) (oldest *waiter) {
 	return oldest
 }
 
-// allows says what the limiter lets through.
+// allows describes the limiter's limits in words.
 func (l *limiter) allows() string {
 	var rates []string
 	if n := l.perMinute(false); n > 0 {
@@ -226,9 +226,9 @@ func (l *limiter) allows() string {
 	return fmt.Sprintf("limit %q lets %s through in a minute", l.block, strings.Join(rates, " and "))
 }
 
-// keeps reports whether the endpoint keeps calls waiting, of which so many are here: one
-// that has just failed may wait in its stage. After a pause for longer than anybody waits,
-// none do.
+// keeps reports whether the endpoint makes calls wait; calls is how many wait here. A call that has
+// just failed may wait in its stage instead. If the pause is longer than any call waits, none
+// waits.
 func (b *breaker) keeps(now time.Time, calls int) bool {
 	switch pause := b.paused.Sub(now); {
 	case b.held.IsZero() || pause > maxWait:
@@ -239,8 +239,7 @@ func (b *breaker) keeps(now time.Time, calls int) bool {
 	return calls > 0 && b.open || now.Sub(b.trouble) < terminal.WaitSoon
 }
 
-// wait is what the endpoint makes calls of a stage wait for, and keeps those under way
-// from an answer.
+// wait describes why the endpoint delays a stage's waiting calls and those under way.
 func (b *breaker) wait(stage string, now time.Time, calls, underWay int) terminal.Wait {
 	w := terminal.Wait{Stage: stage, Calls: calls, Why: b.why, Since: b.held, Next: b.paused, After: terminal.WaitSoon}
 	if b.open {
@@ -259,7 +258,7 @@ func (b *breaker) wait(stage string, now time.Time, calls, underWay int) termina
 	return w
 }
 
-// hold records that the endpoint keeps calls waiting, and why.
+// hold records that the endpoint makes calls wait, and why.
 func (b *breaker) hold(now time.Time, why string) {
 	if b.held.IsZero() || now.Sub(b.trouble) > longTrouble && !b.open {
 		b.held = now
@@ -267,17 +266,17 @@ func (b *breaker) hold(now time.Time, why string) {
 	b.trouble, b.why = now, why
 }
 
-// longTrouble is after how long without a call a failure begins another wait.
+// longTrouble is the time without a call after which a failure starts a new wait.
 const longTrouble = 30 * time.Second
 
-// relieve records that a call was answered.
+// relieve records that the endpoint has answered a call.
 func (b *breaker) relieve(now time.Time) {
 	if !b.paused.After(now) {
 		b.held = time.Time{}
 	}
 }
 
-// reportImplausible reports once that the endpoint claims an impossible usage.
+// reportImplausible logs once that the endpoint reports an impossible usage.
 func (b *breaker) reportImplausible(o sdk.Result) {
 	if b.implausible {
 		return

@@ -25,15 +25,15 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// caller is a Process as its Stage calls it.
+// caller adapts a Process to the calls of its Stage.
 type caller struct{ *Process }
 
-// Invoke sends a request to whichever process there is. Where the process ends before it has
-// answered, Invoke sends a request that changes nothing again, alone: then a batch that a
-// plugin cannot survive takes no other with it. A request that is alone from the start was part
-// of a batch that has ended a process before: it gets no second chance. But a single row is
-// blamed only for the end of a process that had answered nothing else, unless many attempts
-// find no such process.
+// Invoke sends a request to the current process. If that process ends before it answers, Invoke
+// sends the request to the next process, alone, so that a batch that crashes the plugin fails no
+// other request. It does not repeat a request that changes something, nor one that was sent alone
+// from the start, because such a request comes from a batch that has already ended a process. It
+// blames a single row only if the process had answered nothing else; after many attempts without
+// such a process, it blames the row anyway.
 func (p caller) Invoke(ctx context.Context, method string, request, reply any, options ...grpc.CallOption) (err error) {
 	p.waits.begin()
 	defer func() { p.waits.end(err == nil) }()
@@ -97,8 +97,8 @@ func (p caller) Invoke(ctx context.Context, method string, request, reply any, o
 	}
 }
 
-// Fit streams rows to whichever process there is. They come once: where that ends before it
-// has answered, the caller begins again.
+// Fit streams rows to the current process. The rows can be read only once, so if the process ends
+// before it answers, the caller has to start over.
 func (p caller) Fit(ctx context.Context, rows iter.Seq2[*stagepb.FitRequest, error]) (reply *stagepb.FitReply, err error) {
 	p.waits.begin()
 	defer func() { p.waits.end(err == nil) }()
@@ -124,8 +124,7 @@ func (p caller) Fit(ctx context.Context, rows iter.Seq2[*stagepb.FitRequest, err
 	}
 }
 
-// sign names the stage, and the plugin of a third party, in the failures that the stage does
-// not account for.
+// sign adds the name of the stage, and of a third-party plugin, to internal failures.
 func (p *Process) sign(answer proto.Message) {
 	by := p.name()
 	if p.plugin.name != "" {
@@ -144,7 +143,7 @@ func (p *Process) sign(answer proto.Message) {
 	}
 }
 
-// explain names the stage in the error of a plugin that breaks the protocol, without secrets.
+// explain adds the stage's name to the error of a plugin that breaks the protocol, and masks secrets.
 func (p *Process) explain(err error) error {
 	if e := new(wire.StatusError); errors.As(err, &e) {
 		e.Message = p.out.secrets.Message(e.Message)
@@ -153,7 +152,7 @@ func (p *Process) explain(err error) error {
 	return err
 }
 
-// crashed is the error of a request that has ended the process so many times.
+// crashed returns the error for a request that has ended the process the given number of times.
 func (p *Process) crashed(times int, why string) error {
 	how := fmt.Sprintf("%d times", times)
 	if times == 1 {
@@ -162,7 +161,7 @@ func (p *Process) crashed(times int, why string) error {
 	return &sdk.Error{Code: sdk.CodeInternal, Err: fmt.Errorf("%s: %w while it worked on this, %s: %s", p.title, sdk.ErrCrashed, how, why)}
 }
 
-// lost is the error of a change during which the process ended.
+// lost returns the error for a change during which the process ended.
 func (p *Process) lost(now instance) error {
 	if now.ended.deaf.Load() {
 		return p.about(ErrRestarted)
@@ -174,7 +173,7 @@ func (p *Process) about(err error) error {
 	return &sdk.Error{Code: sdk.CodeInternal, Err: fmt.Errorf("%s: %w", p.name(), err)}
 }
 
-// live returns a living process. While one is being restarted it waits.
+// live returns the running process. It waits while the process is being restarted.
 func (p *Process) live(ctx context.Context) (instance, error) {
 	for {
 		p.mu.Lock()
@@ -197,18 +196,18 @@ func (p *Process) live(ctx context.Context) (instance, error) {
 	}
 }
 
-// services is the listener for what the engine shares with stages. It is opened when the first
-// stage needs it.
+// services is the listener for what the engine shares with stages. It opens when the first stage
+// needs it.
 type services struct {
 	wire.HostService
 	identity *identity
 
 	mu     sync.Mutex
 	dir    string
-	server *grpc.Server // nil: not opened
+	server *grpc.Server // nil: not open
 }
 
-// share makes what a process needs to reach h. remove ends it.
+// share creates the address and credentials with which a process reaches h. remove revokes them.
 func (s *services) share(dir string, h sdk.Host) (at *stagepb.HostAddress, remove func(), err error) {
 	opened, err := s.open(dir)
 	if err != nil {
@@ -221,7 +220,7 @@ func (s *services) share(dir string, h sdk.Host) (at *stagepb.HostAddress, remov
 	}, remove, nil
 }
 
-// open returns the folder of the socket.
+// open opens the listener once and returns the folder of its socket.
 func (s *services) open(dir string) (opened string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -255,8 +254,8 @@ func (s *services) close() {
 	}
 }
 
-// sharedHost is what the engine shares with a stage, without the secrets that the
-// stage might say there.
+// sharedHost is the sdk.Host that a stage calls. It removes secrets from what the stage passes to
+// the engine.
 type sharedHost struct {
 	sdk.Host
 	secrets *redact.Secrets
@@ -275,7 +274,7 @@ func (h sharedHost) Acquire(ctx context.Context, c sdk.Call) (func(sdk.Result), 
 	}, nil
 }
 
-// KeepProfile implements sdk.Host. A profile with a secret in it is not kept.
+// KeepProfile implements sdk.Host. It does not keep a profile that contains a secret.
 func (h sharedHost) KeepProfile(ctx context.Context, endpoint, model string, profile json.RawMessage) error {
 	for _, text := range []string{endpoint, model, string(profile)} {
 		if h.secrets.Message(text) != text {
@@ -285,8 +284,8 @@ func (h sharedHost) KeepProfile(ctx context.Context, endpoint, model string, pro
 	return h.Host.KeepProfile(ctx, endpoint, model, profile)
 }
 
-// CachePut implements sdk.Host. A value with a secret in it is not cached: what it was the
-// answer to is asked again.
+// CachePut implements sdk.Host. It does not cache a value that contains a secret, so the stage asks
+// the same question again later.
 func (h sharedHost) CachePut(ctx context.Context, key sdk.Key, value []byte) error {
 	if h.secrets.InResults() && h.secrets.Result(string(value)) != string(value) {
 		return nil
@@ -294,14 +293,14 @@ func (h sharedHost) CachePut(ctx context.Context, key sdk.Key, value []byte) err
 	return h.Host.CachePut(ctx, key, value)
 }
 
-// trace is what a Go program writes when it panics or a signal ends it: the first
-// line, where that was, and the stack of the goroutine that did it. The rest may be
-// longer than the last lines: every other goroutine, and the registers.
+// trace holds the important part of what a Go program writes when it panics or a signal ends it:
+// the first line, the place, and the stack of the goroutine that failed. The remaining output
+// (other goroutines, registers) can be longer than the last lines that output keeps.
 type trace struct {
 	first, at string
-	stack     []string // from the first line on, without the runtime's own frames
-	runtime   bool     // the line before names a function of the runtime
-	over      bool     // another goroutine's stack has begun
+	stack     []string // from the first line on, without frames of the runtime
+	runtime   bool     // the previous line names a function of the runtime
+	over      bool     // the stack of another goroutine has begun
 }
 
 var (
@@ -331,7 +330,7 @@ func (t *trace) add(line string) {
 		t.over = true
 		return
 	case goroutine.MatchString(line) && len(t.stack) > 1 && goroutine.MatchString(t.stack[len(t.stack)-1]):
-		t.stack = t.stack[:len(t.stack)-1] // there were only frames of the runtime
+		t.stack = t.stack[:len(t.stack)-1] // it had only frames of the runtime
 	}
 	t.runtime = false
 	if place && t.at == "" && strings.Contains(line, ".go:") {
@@ -340,7 +339,7 @@ func (t *trace) add(line string) {
 	t.stack = append(t.stack, line)
 }
 
-// what is the first line and where it happened; empty: there is no trace.
+// what returns the first line and the place; empty: there is no trace.
 func (t *trace) what() string {
 	if t.at == "" {
 		return t.first
@@ -348,15 +347,15 @@ func (t *trace) what() string {
 	return t.first + " at " + t.at
 }
 
-// waits counts the calls of a stage that are under way.
+// waits counts a stage's calls in progress.
 type waits struct {
 	mu      sync.Mutex
-	opening time.Time // since when; zero: the stage is open
+	opening time.Time // when opening began; zero: the stage is open
 	calls   int
-	since   time.Time // of the last answer, or of the first call that waits
+	since   time.Time // time of the last answer, or of the first waiting call
 }
 
-// open notes that the stage is being opened, until opened is called.
+// open notes that the stage is opening, until the caller calls opened.
 func (w *waits) open() (opened func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -376,7 +375,7 @@ func (w *waits) begin() {
 	}
 }
 
-// end notes that a call has ended, with an answer or without.
+// end notes that a call has ended, with or without an answer.
 func (w *waits) end(answered bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -399,8 +398,8 @@ func (w *waits) say(stage string, now time.Time, say func(terminal.Wait)) {
 	}
 }
 
-// Waits says which stages are starting, and which have calls under way and since when they
-// have answered none. It is a terminal.WaitSource.
+// Waits reports the stages that are starting, and those that have calls in progress, with the time
+// since their last answer. It is a terminal.WaitSource.
 func (h *Host) Waits(now time.Time, say func(terminal.Wait)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

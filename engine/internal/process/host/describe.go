@@ -24,14 +24,14 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// prepared is a process that is ready to be started.
+// prepared is a process that is ready to start.
 type prepared struct {
-	cmd     *exec.Cmd // without its environment, but for what it gets of racflow's
+	cmd     *exec.Cmd // its environment holds only the variables passed on from racflow's
 	control *confine.Control
-	close   func() // closes what was opened for it, once it has ended
+	close   func() // releases the resources opened for the process, after it has ended
 }
 
-// prepare prepares a process that listens in the folder sockets.
+// prepare prepares a process that listens on a socket in the folder sockets.
 func (h *Host) prepare(ctx context.Context, l launch, sockets string) (prepared, error) {
 	if l.program != nil {
 		return h.foreign(ctx, l, sockets)
@@ -42,7 +42,7 @@ func (h *Host) prepare(ctx context.Context, l launch, sockets string) (prepared,
 	return prepared{cmd, confine.Plain(cmd), func() {}}, nil
 }
 
-// foreign prepares a process of a third party's program. It reaches what the pipeline file allows it, and folders of its own that end with it.
+// foreign prepares a process of a third-party program. It can reach what the pipeline file allows, and temporary folders of its own.
 func (h *Host) foreign(ctx context.Context, l launch, sockets string) (p prepared, err error) {
 	allow := l.program.Allow
 	command, needs, err := confine.Interpreter(ctx, l.program.Path)
@@ -88,7 +88,7 @@ func (h *Host) foreign(ctx context.Context, l launch, sockets string) (p prepare
 	}
 	passed := environment(os.Environ(), l.network)
 	if !policy.Unconfined {
-		passed = confinedEnvironment(os.Environ(), &policy) // before the policy is handed over: it adds to it
+		passed = confinedEnvironment(os.Environ(), &policy) // before Command gets the policy, because this adds to it
 	}
 	if p.cmd, p.control, err = confine.Command(h.options.Self, policy, command[0], command[1:]...); err != nil {
 		p.close()
@@ -98,10 +98,10 @@ func (h *Host) foreign(ctx context.Context, l launch, sockets string) (p prepare
 	return p, nil
 }
 
-// Forever is the time limit of what a debugger looks at: ten years.
+// Forever is the time limit while a debugger is attached: ten years.
 const Forever = 10 * 365 * 24 * time.Hour
 
-// debugged changes how a process is started so that a debugger can look at it.
+// debugged changes how a process starts so that a debugger can attach to it.
 func (l *launch) debugged() {
 	if l.program != nil {
 		p := *l.program
@@ -112,7 +112,7 @@ func (l *launch) debugged() {
 	l.start = Forever
 }
 
-// awaitDebugger waits, before the stage is opened, until whoever asked for it is ready.
+// awaitDebugger blocks before the stage opens, until Options.Debugging returns.
 func (p *Process) awaitDebugger(ctx context.Context, c *process) error {
 	if p.host.options.Debugging == nil {
 		return nil
@@ -133,7 +133,7 @@ func (p *Process) awaitDebugger(ctx context.Context, c *process) error {
 	return err
 }
 
-// Attached waits until a debugger traces a process. Only Linux reports it.
+// Attached blocks until a debugger traces a process. Only Linux reports that.
 func Attached(ctx context.Context, pid int) error {
 	for {
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -152,9 +152,9 @@ func Attached(ctx context.Context, pid int) error {
 	}
 }
 
-// Describe asks a third party's plugin what it offers. The answer is kept by
-// the hash of the program, so that the same one is started only once for it;
-// see Known. A program that does not answer in time is ended.
+// Describe asks a third-party plugin which stages it offers. It stores the answer under the hash of
+// the program, so that each program starts only once for this; see Known. It ends a program that
+// does not answer in time.
 func (h *Host) Describe(ctx context.Context, from program.Program) (sdk.Plugin, error) {
 	if p, ok := h.Known(from); ok {
 		return p, nil
@@ -179,9 +179,8 @@ func (h *Host) Describe(ctx context.Context, from program.Program) (sdk.Plugin, 
 	return p, nil
 }
 
-// Validate asks a third party's plugin whether one of its stages would take a config,
-// which holds the secrets that the stage was given. It returns ArgumentErrors,
-// joined, or why the plugin could not be asked.
+// Validate asks a third-party plugin whether one of its stages accepts a config, which includes the
+// stage's secrets. It returns joined ArgumentErrors, or the reason why it could not ask the plugin.
 func (h *Host) Validate(ctx context.Context, from program.Program, kind sdk.Kind, name string, config []byte) error {
 	var reply *stagepb.ValidateReply
 	err := h.ask(ctx, from, "check its config", func(ctx context.Context, client stagepb.StageClient) (err error) {
@@ -199,8 +198,7 @@ func (h *Host) Validate(ctx context.Context, from program.Program, kind sdk.Kind
 	return errors.Join(errs...)
 }
 
-// ask starts a third party's plugin for one call. A program that does not answer in
-// time is ended.
+// ask starts a third-party plugin for one call. It ends a program that does not answer in time.
 func (h *Host) ask(ctx context.Context, from program.Program, what string, call func(context.Context, stagepb.StageClient) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, h.limits.describe, fmt.Errorf("it did not answer within %v", h.limits.describe))
 	defer cancel()
@@ -219,8 +217,7 @@ func (h *Host) ask(ctx context.Context, from program.Program, what string, call 
 	return nil
 }
 
-// Known returns what Describe has learnt of a program before, without starting
-// anything.
+// Known returns the answer that Describe has stored for a program, without starting anything.
 func (h *Host) Known(from program.Program) (sdk.Plugin, bool) {
 	path, ok := h.description(from)
 	if !ok {
@@ -232,13 +229,13 @@ func (h *Host) Known(from program.Program) (sdk.Plugin, bool) {
 	}
 	reply := &stagepb.DescribeReply{}
 	if err := protojson.Unmarshal(raw, reply); err != nil {
-		return sdk.Plugin{}, false // it is asked again and written anew
+		return sdk.Plugin{}, false // Describe then asks again and overwrites the file
 	}
 	p, err := wire.DecodePlugin(reply)
 	return p, err == nil
 }
 
-// description is the file that keeps what a program says of itself.
+// description returns the path of the file that stores a program's answer to Describe.
 func (h *Host) description(from program.Program) (string, bool) {
 	hash, err := from.Check()
 	if h.options.StateDir == "" || err != nil {
@@ -258,16 +255,16 @@ func writeDescription(path string, reply *stagepb.DescribeReply) error {
 	return disk.WriteFile(path, raw, false)
 }
 
-// What follows is for checks of a plugin's manners (package engine/internal/plugin/verify). A process that
-// ends by it is started again as after any other end.
+// Package engine/internal/plugin/verify uses the following methods to check how a plugin behaves.
+// After they end a process, the host restarts it as after any other end.
 
-// PID is the number of the process that runs now, as the system knows it.
+// PID returns the system's process id of the current process.
 func (p *Process) PID() int {
 	pid, _ := strconv.Atoi(p.now().process.running.ID())
 	return pid
 }
 
-// Kill ends the process that runs now, as the system would, without a word to it, and waits until it has ended.
+// Kill kills the current process without notice, as the system would, and waits until it has ended.
 func (p *Process) Kill(ctx context.Context) error {
 	running := p.now().process.running
 	_ = running.Kill(ctx)
@@ -279,13 +276,13 @@ func (p *Process) Kill(ctx context.Context) error {
 	}
 }
 
-// Alive reports whether the process gives a sign of life before ctx ends.
+// Alive reports whether the process answers a health check before ctx ends.
 func (p *Process) Alive(ctx context.Context) bool {
 	_, ok := p.now().conn.Alive(ctx)
 	return ok
 }
 
-// HangUp closes the process's standard input, as the end of racflow does, and waits until it has ended.
+// HangUp closes the process's standard input, as happens when racflow ends, and waits until the process has ended.
 func (p *Process) HangUp(ctx context.Context) error {
 	now := p.now()
 	if err := now.process.running.lifeline.Close(); err != nil {
@@ -294,13 +291,13 @@ func (p *Process) HangUp(ctx context.Context) error {
 	return now.process.leaves(ctx, nil)
 }
 
-// Shutdown asks the process to end, and waits until it has. Close does the same, and ends it
-// where it does not.
+// Shutdown asks the process to end and waits until it has. Unlike Close, it does not kill a process
+// that keeps running.
 func (p *Process) Shutdown(ctx context.Context) error {
 	now := p.now()
 	refused := make(chan error, 1)
 	go func() {
-		// A process that ends before it has replied is what was wanted.
+		// A process may end before it replies: that is success.
 		if err := now.process.conn.Invoke(ctx, shutdownMethod, &emptypb.Empty{}, &emptypb.Empty{}); isUnimplemented(err) {
 			refused <- errors.New("it has no method " + shutdownMethod)
 		}
@@ -312,7 +309,7 @@ func (p *Process) Shutdown(ctx context.Context) error {
 func (c *process) leaves(ctx context.Context, refused <-chan error) error {
 	select {
 	case <-c.running.exited:
-		return c.running.failure() // why racflow had to end it
+		return c.running.failure() // non-nil: racflow had to end it
 	case err := <-refused:
 		return err
 	case <-ctx.Done():

@@ -1,47 +1,44 @@
-// Package host runs stages as plugin processes: it checks, starts,
-// watches, restarts and stops them, and offers each as a Process with the
-// methods of package sdk.
+// Package host runs stages as plugin processes: it checks, starts, watches, restarts and stops
+// them, and offers each as a Process with the methods of package sdk.
 //
-// What a plugin does can hurt only itself: its output is read in bounded
-// lines and never parsed by a library, it gets only the environment that it
-// needs, a crash is answered by a restart, a process that has stopped is
-// killed by its number, and all of them end with racflow, however that ends:
-// each watches its standard input, which the host holds open.
+// A misbehaving plugin harms only itself. The host reads its output in bounded lines that no
+// library parses, passes it only the environment variables that it needs, restarts it after a
+// crash, and kills it by process id when it hangs. Every plugin ends when racflow ends, even after
+// a crash of racflow: it watches its standard input, which the host holds open.
 //
-// A third party's plugin is confined as well as the system lets racflow (package confine): it reads the
-// system's programs, its own files, what the pipeline file allows it and the paths in its
-// config; HOME, TMPDIR and the working folder are its own and end with it; whatever it has started
-// ends with it, too.
+// A third-party plugin runs confined, as far as the system allows (package confine). It can read
+// the system's programs, its own files, what the pipeline file allows and the paths in its config.
+// HOME, TMPDIR and the working folder are its own and are removed when it ends; every process that
+// it started ends with it.
 //
-// A request that ends its process is sent again, alone, and fails after the third
-// time; package retry then looks for the row to blame. The error says how the
-// process ended, and its last words. A process that ends 64 times in a row without
-// an answer is not started any more: the stage's requests then fail with one
-// message. A request whose time is over returns when its process has noticed or,
-// after five seconds, has been replaced.
+// If a process ends during a request, the host sends that request again, alone; after three crashes
+// the request fails, and package retry searches for the row to blame. The error says how the
+// process ended and quotes its last output. If a process ends 64 times in a row without an answer,
+// the host does not restart it, and all requests of the stage fail with one message. A request that
+// exceeds its time limit returns when the process has noticed, or after five seconds, when the host
+// has replaced the process.
 //
-// A stage, and all of them together, may be given a bound of memory (package memory): a process that
-// goes over it is ended, as one that crashes is restarted, and the error names bound and size. After a
-// SIGKILL the error says whether the kernel has ended processes for lack of memory.
+// Memory bounds can be set for each stage and for all together (package memory). A process above
+// its bound is ended, then restarted as after a crash; the error names the bound and the size.
+// After a SIGKILL the error says whether the kernel has ended processes for lack of memory.
 //
-// A single row is blamed only for the end of a process that had answered nothing else.
-// The request that it stood in is kept for the plugin's author (replay.go).
+// A single row is blamed only if its process had answered nothing else before it ended. The request
+// with that row is saved for the plugin's author (replay.go).
 //
-// Numbers that a stage returns are checked as they arrive (package wire): a row
-// with one that is not finite or out of its bounds fails, and names the stage.
+// Numbers in replies are checked on arrival (package wire): a row with a number that is not finite
+// or out of bounds fails, and the error names the stage.
 //
-// The secrets of a stage's config travel in Configure alone. Whatever any plugin
-// says is searched for the secrets of all of them (see package redact), in logs,
-// errors and results, before the engine sees it.
+// Only Configure carries the secrets of a stage's config. The host replaces the secrets of all
+// stages (package redact) in every log line, error and result of any plugin before the engine sees
+// it.
 //
-// What the engine shares with stages (limits, the response cache) is one listener on a unix
-// socket: a process shows the certificate and the token that Configure gave it, and its
-// end frees what it holds.
+// The engine serves what stages share (limits, the response cache) on one unix socket. A process
+// authenticates with the certificate and the token from Configure. When it ends, everything that it
+// holds there is released.
 //
-// All sockets and folders of a host's processes are in one temporary folder (disk.TempFolder). A state folder that
-// cannot be made or written is replaced by one in there, but for a store's.
+// All sockets and folders of a host's processes are in one temporary folder (disk.TempFolder). If a stage's
+// state folder cannot be created or written, a folder in there replaces it, except for stores.
 //
-// The package knows neither pipelines nor records: what is asked of a stage,
-// in which batches and how often, is the engine's affair. It needs unix
-// sockets and process groups.
+// The package knows neither pipelines nor records: the engine decides what to ask a stage, in which
+// batches and how often. The package needs unix sockets and process groups.
 package host

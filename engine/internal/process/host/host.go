@@ -28,8 +28,8 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// BoundMemory bounds what racflow and all processes that it starts hold together. of says for
-// people whose bound that is.
+// BoundMemory limits the memory that racflow and all its child processes hold together. of names
+// the owner of the limit in messages.
 func (h *Host) BoundMemory(bytes int64, of string) {
 	h.mu.Lock()
 	h.total = memory.Bound{Bytes: bytes, Of: "memory of " + of}
@@ -52,12 +52,12 @@ func (h *Host) bounded(running *runningProcess, bytes int64, of string) {
 		bytes = total
 	}
 	if bytes > 0 {
-		// The runtime works harder before the bound is reached; the rest is for what it does not count.
+		// The Go runtime collects harder before the bound; the last tenth is for memory that it does not count.
 		running.cmd.Env = append(running.cmd.Env, fmt.Sprintf("GOMEMLIMIT=%d", bytes/10*9))
 	}
 }
 
-// explainKill says whether the kernel has ended processes for lack of memory since there were so many.
+// explainKill says whether the kernel has ended processes for lack of memory since the count was before.
 func explainKill(before int64) string {
 	switch now, known := memory.Kills(); {
 	case !known:
@@ -69,24 +69,24 @@ func explainKill(before int64) string {
 	return ", and not by the kernel for lack of memory"
 }
 
-// noBytecode keeps Python from writing beside the modules that it loads: what an installed plugin
-// has more than when it was locked is refused, and root may write there whatever the rights are.
+// noBytecode stops Python from writing bytecode beside the modules that it loads: racflow refuses an
+// installed plugin with more files than were locked, and root can write there whatever the permissions are.
 const noBytecode = "PYTHONDONTWRITEBYTECODE=1"
 
-// What a plugin may see of racflow's environment. All else stays here, since
-// it may hold secrets that belong to other stages.
+// The variables of racflow's environment that a plugin sees. All others stay hidden, since they may
+// hold secrets of other stages.
 var (
 	passed = []string{
 		"PATH", "HOME", "TMPDIR", "LANG", "TZ", "GOGC", "GOMAXPROCS", "GODEBUG", "GORACE", "GOCOVERDIR", models, support.NoDumpVariable,
 	}
 	passedPrefixes = []string{"XDG_", "LC_", "SSL_CERT_"}
-	proxies        = []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY"} // and in lower case
+	proxies        = []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY"} // also in lower case
 )
 
-// models is the folder that models are loaded to, and from.
+// models names the variable with the folder that stores downloaded models.
 const models = "RACFLOW_MODELS"
 
-// environment filters the host's for a plugin; network adds the proxies.
+// environment selects the host's variables that a plugin gets; network adds the proxies.
 func environment(all []string, network bool) []string {
 	kept := []string{noBytecode}
 	for _, variable := range all {
@@ -100,15 +100,15 @@ func environment(all []string, network bool) []string {
 	return kept
 }
 
-// confinedEnvironment is environment for a plugin that is confined by a policy: nothing in it names
-// a folder that the plugin cannot read. Certificates that it names become readable.
+// confinedEnvironment is environment for a confined plugin: it drops variables that name folders
+// which the plugin cannot read. It makes the certificate files that variables name readable.
 func confinedEnvironment(all []string, policy *confine.Policy) []string {
 	var kept []string
 	for _, variable := range environment(all, false) {
 		name, value, _ := strings.Cut(variable, "=")
 		switch {
 		case name == "HOME" || name == "TMPDIR" || strings.HasPrefix(name, "XDG_"):
-			continue // it gets folders of its own
+			continue // the plugin gets folders of its own
 		case name == models && !slices.ContainsFunc(slices.Concat(policy.Read, policy.Write), func(dir string) bool { return isBelow(value, dir) }):
 			continue
 		case strings.HasPrefix(name, "SSL_CERT_"):
@@ -119,37 +119,37 @@ func confinedEnvironment(all []string, policy *confine.Policy) []string {
 	return kept
 }
 
-// isBelow reports whether a path is a folder or lies in it.
+// isBelow reports whether a path is the folder dir or lies in it.
 func isBelow(path, dir string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return dir != "" && err == nil && filepath.IsLocal(rel)
 }
 
-// Options are what New needs.
+// Options configure New.
 type Options struct {
-	// Self is the binary that serves the built-in stages where the environment has
-	// wire.CookieKey and wire.StageKey; its arguments are for people who list
-	// processes. Empty: the running one.
+	// Self is the path of the binary that serves the built-in stages when the environment has
+	// wire.CookieKey and wire.StageKey; its arguments only label the process in process lists.
+	// Empty: the running binary.
 	Self string
-	// StateDir is where descriptions of plugins are kept; empty: nowhere. What is
-	// made below it is for its owner alone.
+	// StateDir stores descriptions of plugins; empty: they are not stored. Folders below it are
+	// accessible to their owner only.
 	StateDir string
-	// Log gets what plugins log, with the attribute "stage"; nil: nothing.
+	// Log receives the log lines of plugins, with the attribute "stage"; nil: nothing.
 	Log *slog.Logger
-	// StartTimeout is how long a process may take until it answers; 0: 30 s.
-	// The time that a stage takes to open is not part of it.
+	// StartTimeout limits the time until a process answers; 0: 30 s. The time that a stage takes to
+	// open does not count.
 	StartTimeout time.Duration
-	// StopTimeout is how long a process that was asked to end may take; 0: 500 ms.
+	// StopTimeout limits how long a process may run after it was asked to end; 0: 500 ms.
 	StopTimeout time.Duration
-	// Debugging is called before a stage is opened that a debugger looks at (Spec.Debug), with the
-	// id of its process, and returns when the stage may go on, or an error to give it up; nil: it
-	// goes on at once.
+	// Debugging is called with the process id before a stage opens that a debugger attaches to
+	// (Spec.Debug). The stage opens when it returns nil and fails when it returns an error. If
+	// Debugging is nil, the stage opens at once.
 	Debugging func(ctx context.Context, stage string, pid int) error
-	// Restarted is called when a process that ended, and why, has been started again; may be nil.
+	// Restarted is called after a process has been restarted; why says how the old one ended. May be nil.
 	Restarted func(stage, why string)
 }
 
-// Host starts plugin processes and ends them all with Close.
+// Host starts plugin processes; Close ends all of them.
 type Host struct {
 	options Options
 	limits  limits
@@ -159,36 +159,36 @@ type Host struct {
 	said    warnings
 	replays Replays
 	memory  *memory.Watch
-	sockets string // folder in which the host's own is made
-	temp    string // the host's own, for sockets and what else ends with it; empty: not made yet
-	forget  func() // removes it
+	sockets string // parent folder of temp
+	temp    string // the host's own folder, for sockets and other temporary files; empty: not made yet
+	forget  func() // removes temp
 
 	ctx       context.Context // ends with Close
 	end       context.CancelFunc
 	mu        sync.Mutex
 	closed    bool
-	total     memory.Bound // of all processes together
+	total     memory.Bound // limit for all processes together
 	processes map[*Process]bool
 }
 
 // limits are the times and counts of supervision; tests shorten them.
 type limits struct {
 	start        time.Duration // until the process answers
-	describe     time.Duration // until it has said what it offers, when only that is asked
-	stop         time.Duration // for a process that was asked to end
+	describe     time.Duration // until a process that starts only for Describe has answered it
+	stop         time.Duration // until a process ends after it was asked to
 	healthEvery  time.Duration
-	healthWithin time.Duration   // then it counts as stopped
+	healthWithin time.Duration   // a process that gives no answer within this time hangs
 	backoff      support.Backoff // before a restart
-	restarts     int             // attempts to start one anew
-	ends         int             // in a row, without an answer between them
-	attempts     int             // of one request, each but the first alone
-	deaf         time.Duration   // for a request whose time is over to be given up
+	restarts     int             // attempts to restart a process
+	ends         int             // ends in a row, without an answer between them
+	attempts     int             // attempts for one request; all but the first send it alone
+	deaf         time.Duration   // until a process that ignores the end of a request is replaced
 }
 
 // ErrClosed says that the host or the process has been closed.
 var ErrClosed = errors.New("the stage's process has been stopped")
 
-// New makes a host. It starts no process.
+// New creates a host. It starts no process.
 func New(o Options) (*Host, error) {
 	if o.Self == "" {
 		self, err := os.Executable()
@@ -216,9 +216,9 @@ func New(o Options) (*Host, error) {
 			start: o.StartTimeout, describe: 10 * time.Second, stop: o.StopTimeout,
 			healthEvery: 5 * time.Second, healthWithin: 10 * time.Second,
 			backoff: support.Backoff{First: 50 * time.Millisecond, Max: 5 * time.Second}, restarts: 5, attempts: 3,
-			// A batch of 256 rows whose first row ends the process ends it 11 times
-			// before that row stands alone, and four batches may do so at once: that
-			// says nothing of the stage yet. Twice as often does.
+			// If the first row of a batch of 256 ends the process, the process ends 11 times until
+			// that row is alone, and four batches may do so at once: 44 ends may come from a
+			// few rows. 64 ends in a row are the fault of the stage.
 			ends: 64,
 			deaf: 5 * time.Second,
 		},
@@ -228,9 +228,9 @@ func New(o Options) (*Host, error) {
 	return h, nil
 }
 
-// socketFolder is the folder for temporary files, unless the path of a socket
-// in it would be longer than a socket's address may be (104 bytes): below it are the host's own,
-// that of a process, and the socket.
+// socketFolder returns the folder for temporary files, or a shorter one if a socket's path would
+// exceed 104 bytes. That path also has the names of the host's own folder, the process's folder and
+// the socket.
 func socketFolder() string {
 	if dir := os.TempDir(); len(dir) <= 32 {
 		return dir
@@ -238,10 +238,10 @@ func socketFolder() string {
 	return "/tmp"
 }
 
-// Secrets are those that are replaced in all that plugins say.
+// Secrets returns the secrets that the host replaces in everything that plugins write.
 func (h *Host) Secrets() *redact.Secrets { return &h.secrets }
 
-// Close ends all processes, within a second, and every call on them.
+// Close ends all processes within a second, and every call on them.
 func (h *Host) Close() {
 	h.mu.Lock()
 	if !h.closed {
@@ -268,7 +268,7 @@ func (h *Host) Close() {
 	}
 }
 
-// temporary returns the host's own folder.
+// temporary returns the host's own folder and creates it if necessary.
 func (h *Host) temporary() (dir string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -281,7 +281,7 @@ func (h *Host) temporary() (dir string, err error) {
 	return h.temp, err
 }
 
-// Scratch makes a folder that stands in for one that cannot be written. It ends with the host.
+// Scratch creates a replacement for a folder that cannot be written. It is removed when the host closes.
 func (h *Host) Scratch() (string, error) {
 	dir, err := h.temporary()
 	if err != nil {
@@ -290,8 +290,8 @@ func (h *Host) Scratch() (string, error) {
 	return os.MkdirTemp(dir, "state")
 }
 
-// Failed is why a stage's process is not started any more, so that each of its requests fails; nil: there
-// is no such process.
+// Failed returns the reason why a stage's process is no longer restarted, so that each of its
+// requests fails; nil: all processes work.
 func (h *Host) Failed() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -322,21 +322,21 @@ func (h *Host) remove(p *Process) {
 	delete(h.processes, p)
 }
 
-// identity is what host and plugins show each other.
+// identity holds the certificates that the host and plugins show to each other.
 type identity struct {
-	dialing   *tls.Config // to plugins; go-plugin adds the certificate of a plugin that made its own
-	authority string      // what plugins trust, as PEM
-	// What a plugin shows where it asks for the engine's services, as PEM.
+	dialing   *tls.Config // for connections to plugins; go-plugin adds the certificate of a plugin that made its own
+	authority string      // the authority that plugins trust, as PEM
+	// Plugins show this pair when they call the engine's services; PEM.
 	certificate, key string
-	// What the process of a built-in stage shows to the host, certificate and key, as PEM.
+	// A built-in stage's process shows this certificate and key to the host; PEM.
 	builtin string
 }
 
-// newIdentity makes the certificates of the host and of its plugins, under an authority of
-// its own that signs nothing else and whose key is gone when it returns. Plugins trust that
-// authority: some TLS libraries refuse to take an authority's certificate for that of a peer.
-// Keys are P-256, since the P-521 keys of go-plugin's own are refused by the TLS library of
-// other languages' gRPC, and slower.
+// newIdentity creates the certificates of the host and of its plugins, signed by a new authority.
+// It discards the authority's key, so nothing else can be signed. Plugins trust that authority, not
+// the host's own certificate, because some TLS libraries refuse an authority's certificate from a
+// peer. Keys are P-256: go-plugin's own P-521 keys are slower, and the TLS library behind gRPC in
+// other languages refuses them.
 func newIdentity() (*identity, error) {
 	template := x509.Certificate{
 		Subject:               pkix.Name{CommonName: "racflow", Organization: []string{"racflow"}},
@@ -383,8 +383,8 @@ func newIdentity() (*identity, error) {
 	}, nil
 }
 
-// serving is the configuration of the engine's services: who asks shows the certificate that
-// plugins were given.
+// serving returns the TLS configuration of the engine's services: clients have to show the
+// certificate that plugins get.
 func (id *identity) serving() *tls.Config {
 	return &tls.Config{
 		Certificates: id.dialing.Certificates, MinVersion: tls.VersionTLS12,
@@ -396,7 +396,7 @@ func pemOf(kind string, der []byte) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 }
 
-// pemPair makes a certificate and its key, as PEM.
+// pemPair creates a certificate and its key, as PEM.
 func pemPair(template x509.Certificate, parent *x509.Certificate, signer *ecdsa.PrivateKey) (shown, key string, err error) {
 	made, private, err := certificate(&template, parent, signer)
 	if err != nil {
@@ -406,8 +406,7 @@ func pemPair(template x509.Certificate, parent *x509.Certificate, signer *ecdsa.
 	return pemOf("CERTIFICATE", made.Raw), pemOf("PRIVATE KEY", der), err
 }
 
-// certificate makes a key and its certificate, signed by a parent or, without one, by
-// itself.
+// certificate creates a key and its certificate, signed by parent or, if parent is nil, by itself.
 func certificate(template, parent *x509.Certificate, signer *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -427,8 +426,8 @@ func certificate(template, parent *x509.Certificate, signer *ecdsa.PrivateKey) (
 	return made, key, err
 }
 
-// reportReadable warns, once, of a third party's plugin that leaves its memory open to other programs
-// of the user: the secrets of its config come next.
+// reportReadable warns once about a third-party plugin whose memory other programs of the user can
+// read. It runs before the plugin gets the secrets of its config.
 func (p *Process) reportReadable(c *process) {
 	if p.spec.Program == nil || p.spec.Debug || os.Getenv(support.NoDumpVariable) == "1" || !isReadable(c.running.plugin(), os.Getuid()) {
 		return
@@ -439,9 +438,9 @@ func (p *Process) reportReadable(c *process) {
 	})
 }
 
-// isReadable reports whether other processes of a user may read the memory of one of the user's. As far as
-// the system shows: Linux gives the files of a process that is not dumpable to root. So of
-// root's own processes nothing is known, and root may read all of them anyway.
+// isReadable reports whether other processes of the user uid may read the memory of process pid. It
+// looks at the owner of a file in /proc: Linux gives the files of a process that is not dumpable to
+// root. For processes of root the owner says nothing, and root may read all memory anyway.
 func isReadable(pid, uid int) bool {
 	info, err := os.Stat(fmt.Sprintf("/proc/%d/environ", pid))
 	if err != nil || uid == 0 {

@@ -22,42 +22,42 @@ import (
 )
 
 const (
-	maxLine   = 8 << 10 // bytes of a line in the log
-	maxTail   = 300     // bytes of a line in an error message
-	tailLines = 12      // lines in an error message
+	maxLine   = 8 << 10 // maximum bytes of a line in the log
+	maxTail   = 300     // maximum bytes of a line in an error message
+	tailLines = 12      // maximum lines in an error message
 )
 
-// output takes what a plugin writes: it masks secrets, remembers the last
-// lines and hands each line to the log.
+// output receives what a plugin writes: it masks secrets, keeps the last lines for errors and sends
+// each line to the log.
 type output struct {
 	log     *slog.Logger
 	secrets *redact.Secrets
-	stage   string    // as "embed.k"; empty: it has none
-	said    *warnings // of all stages; nil: each says its own
+	stage   string    // such as "embed.k"; empty: no stage
+	said    *warnings // shared by all stages; nil: each stage logs its own warnings
 	mu      sync.Mutex
 	starts  int // of the process so far
 	last    []string
 	trace   trace
 }
 
-// warnings are those that processes of plugins have written. A warning that another process has
-// written before, of the same stage or of another, is not logged again.
+// warnings remembers the warnings of all plugin processes. It lets a warning through only from the
+// first process that writes it.
 type warnings struct {
 	mu    sync.Mutex
-	first map[string]*warning // by what it says
+	first map[string]*warning // by message
 }
 
-// warning is one with the stages that it concerns.
+// warning is one message with the stages that wrote it.
 type warning struct {
 	message string
 	by      string // the process that wrote it first
 	stages  []string
 }
 
-// maxWarnings is how many different ones are remembered.
+// maxWarnings limits how many different warnings are remembered.
 const maxWarnings = 1000
 
-// repeats notes a warning of a process, and reports whether another one has written it.
+// repeats records a warning of a process and reports whether another process has written it before.
 func (w *warnings) repeats(o *output, message string, attrs []slog.Attr) bool {
 	if w == nil {
 		return false
@@ -88,7 +88,7 @@ func (w *warnings) repeats(o *output, message string, attrs []slog.Attr) bool {
 	return known.by != by
 }
 
-// close names the stages of warnings that concern several.
+// close logs which stages wrote each warning that came from several.
 func (w *warnings) close(log *slog.Logger) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,7 +100,7 @@ func (w *warnings) close(log *slog.Logger) {
 	clear(w.first)
 }
 
-// lines returns a writer that cuts a stream into lines for o.
+// lines returns a writer that splits a stream into lines for o.
 func (o *output) lines(stream string) *lineWriter {
 	return &lineWriter{limit: func() int { return maxLine + o.secrets.Longest() }, emit: func(line string, cut bool) { o.line(stream, line, cut) }}
 }
@@ -108,7 +108,7 @@ func (o *output) lines(stream string) *lineWriter {
 func (o *output) line(stream, line string, cut bool) {
 	line = strings.ToValidUTF8(o.secrets.Message(line), "\uFFFD")
 	if cut {
-		// The end may hold the beginning of a secret.
+		// The cut end may hold the first part of a secret.
 		line = strings.ToValidUTF8(line[:max(min(len(line)-o.secrets.Longest(), maxLine), 0)], "") + "..."
 	}
 	if strings.TrimSpace(line) == "" {
@@ -130,7 +130,7 @@ func (o *output) line(stream, line string, cut bool) {
 	o.forward(stream, line)
 }
 
-// forward logs a line: one that slog wrote as what it is, any other as text.
+// forward logs a line: as a record if slog wrote it, otherwise as text.
 func (o *output) forward(stream, line string) {
 	var record map[string]any
 	if strings.HasPrefix(line, "{") && json.Unmarshal([]byte(line), &record) == nil {
@@ -155,7 +155,7 @@ func (o *output) forward(stream, line string) {
 	o.log.Info(line, "stream", stream)
 }
 
-// masked masks a value once more, now that it is no longer quoted.
+// masked masks secrets in a decoded value, since JSON's quoting may have hidden them before.
 func (o *output) masked(value any) any {
 	switch v := value.(type) {
 	case string:
@@ -174,7 +174,7 @@ func (o *output) masked(value any) any {
 	return value
 }
 
-// tail is the last lines, or the stack of a panic, for the end of an error message.
+// tail returns the last lines, or the stack of a panic, for the end of an error message.
 func (o *output) tail() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -188,14 +188,14 @@ func (o *output) tail() string {
 	return "; its last words:\n  " + strings.Join(words, "\n  ")
 }
 
-// panicked is what a Go program that panics says of it; empty: it wrote of none.
+// panicked returns the first line and place of a Go program's panic; empty: there was none.
 func (o *output) panicked() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.trace.what()
 }
 
-// forget makes ready for another process.
+// forget clears the recorded output for the next process.
 func (o *output) forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -203,10 +203,10 @@ func (o *output) forget() {
 	o.starts++
 }
 
-// lineWriter cuts what is written into lines and drops what is over the limit,
-// so that a line of any length costs bounded memory and blocks nobody.
+// lineWriter splits its input into lines and drops bytes over the limit, so that a line of any
+// length costs bounded memory and blocks nobody.
 type lineWriter struct {
-	limit func() int // bytes; secrets that come to be known raise it
+	limit func() int // in bytes; grows with the longest known secret
 	emit  func(line string, cut bool)
 	mu    sync.Mutex
 	line  []byte
@@ -231,7 +231,7 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close emits a last line that has no end.
+// Close emits the last line if it has no newline.
 func (w *lineWriter) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -246,8 +246,8 @@ func (w *lineWriter) flush() {
 	w.line, w.cut = w.line[:0], false
 }
 
-// hide replaces secrets in a reply, whichever stage they were given to: all of them
-// in failures, and in results those that are long enough.
+// hide replaces the secrets of all stages in a reply: every secret in failures, and only long
+// enough ones in results.
 func (p *Process) hide(reply proto.Message) {
 	failures := []*stagepb.Failure{reply.(failing).GetFailure()}
 	if r, ok := reply.(interface{ GetErrors() []*stagepb.RowError }); ok {
@@ -261,13 +261,13 @@ func (p *Process) hide(reply proto.Message) {
 		}
 	}
 	if r, ok := reply.(*stagepb.RowsReply); ok && r.GetPending() != nil && p.out.secrets.Result(r.GetPending().GetHandle()) != r.GetPending().GetHandle() {
-		r.Pending = nil // it would be written to the disk
+		r.Pending = nil // its handle would be written to disk
 		r.Failure = wire.EncodeFailure(sdk.Invalid(errors.New("a secret stands in the handle of results that come later; the plugin has to name its work in another way")))
 	}
-	if r, ok := reply.(*stagepb.RowsReply); ok && r.GetPending() != nil { // its note is for people, as a failure is
+	if r, ok := reply.(*stagepb.RowsReply); ok && r.GetPending() != nil { // people read the note, as they read a failure
 		r.Pending.Note = p.out.secrets.Message(r.Pending.GetNote())
 	}
-	if r, ok := reply.(*stagepb.AttachReply); ok { // all of it is for people
+	if r, ok := reply.(*stagepb.AttachReply); ok { // people read all of it
 		redactMessage(r, p.out.secrets.Message)
 	}
 	if p.out.secrets.InResults() && redactMessage(reply, p.out.secrets.Result) {
@@ -277,10 +277,10 @@ func (p *Process) hide(reply proto.Message) {
 	}
 }
 
-// failing is every reply to work.
+// failing is implemented by every reply to work.
 type failing interface{ GetFailure() *stagepb.Failure }
 
-// exact names the fields that are no texts, and those that the engine gives back as it got them.
+// exact names fields that are not text, and fields that the engine sends back unchanged.
 var exact = map[protoreflect.FullName]bool{
 	"racflow.stage.v2.Rows.vectors":     true,
 	"racflow.stage.v2.Rows.hash":        true,
@@ -290,11 +290,11 @@ var exact = map[protoreflect.FullName]bool{
 	"racflow.stage.v2.Attached.name":    true,
 }
 
-// idsOf is a column of texts that stand one after the other.
+// idsOf names a field that concatenates many texts.
 const idsOf = "racflow.stage.v2.Candidates.ids"
 
-// redactMessage replaces each text in a message, with those in the messages that it
-// is made of, and reports whether that changed one.
+// redactMessage replaces each text in a message and in its nested messages, and reports whether any
+// text changed.
 func redactMessage(m proto.Message, replace func(string) string) (changed bool) {
 	if c, ok := m.(*stagepb.Candidates); ok && c != nil {
 		changed = redactIDs(c, replace)
@@ -342,8 +342,8 @@ func redactValue(v protoreflect.Value, kind protoreflect.Kind, replace func(stri
 	return protoreflect.ValueOfBytes([]byte(after)), true
 }
 
-// redactJSON replaces secrets in the strings and numbers of a JSON object, which it
-// stays; in any other text, where they stand.
+// redactJSON replaces secrets in the strings and numbers of a JSON object and keeps it valid JSON.
+// In any other text it replaces them where they stand.
 func redactJSON(text string, replace func(string) string) string {
 	plain := replace(text)
 	if plain == text && !strings.Contains(text, `\u`) {
@@ -387,7 +387,7 @@ func redactJSON(text string, replace func(string) string) string {
 	return string(redacted)
 }
 
-// redactIDs replaces each id for itself, since their lengths stand beside them.
+// redactIDs replaces each id separately, because the message also holds the length of each.
 func redactIDs(c *stagepb.Candidates, replace func(string) string) bool {
 	if replace(c.GetIds()) == c.GetIds() {
 		return false
@@ -400,7 +400,7 @@ func redactIDs(c *stagepb.Candidates, replace func(string) string) bool {
 		ids.WriteString(id)
 		c.IdBytes[i] = uint32(len(id))
 	}
-	ids.WriteString(replace(rest)) // of a faulty reply, which is refused
+	ids.WriteString(replace(rest)) // only a faulty reply has a rest, and it is refused
 	c.Ids = ids.String()
 	return true
 }

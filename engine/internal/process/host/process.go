@@ -36,8 +36,8 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// Attach is that of sdk.Attacher. It returns a *ConfigError where what the stage found does not fit
-// its config.
+// Attach implements sdk.Attacher. It returns a *ConfigError if the config does not fit what the
+// stage found.
 func (p *Process) Attach(ctx context.Context) (sdk.Attached, error) {
 	found, err := p.Stage.Attach(ctx)
 	if wrong := new(sdk.ArgumentError); errors.As(err, &wrong) {
@@ -46,32 +46,32 @@ func (p *Process) Attach(ctx context.Context) (sdk.Attached, error) {
 	return found, err
 }
 
-// Spec says which stage a process runs.
+// Spec describes the stage that a process runs.
 type Spec struct {
 	Kind     sdk.Kind
-	Use      string          // the stage's name; for a third party's PLUGIN/STAGE
+	Use      string          // the stage's name; PLUGIN/STAGE for a third-party plugin
 	Block    string          // the name of its block, for messages
-	Config   json.RawMessage // an object, secrets included
-	Secrets  []string        // the values in Config that nobody may see
-	StateDir string          // made if it does not exist; empty: none
+	Config   json.RawMessage // an object, including secrets
+	Secrets  []string        // the values in Config that must stay hidden
+	StateDir string          // created if missing; empty: none
 	Fits     bool            // an embedder that learns: it gets a folder below StateDir, with State
 	State    []byte          // what Process.State returned; nil: it learns anew
 	Samples  int             // as sdk.Setup.Samples
-	Host     sdk.Host        // what the engine shares with the stage; nil: nothing
-	Quiet    bool            // what it logs is not passed on
-	Network  bool            // it gets the proxy settings of the environment
-	// Program is that of a third party's plugin; nil: a built-in stage.
+	Host     sdk.Host        // the engine's services for the stage; nil: none
+	Quiet    bool            // discards its log lines
+	Network  bool            // the stage gets the proxy variables of the environment
+	// Program is a third-party plugin's program; nil: a built-in stage.
 	Program *program.Program
-	Paths   []string // files and folders that its config names: a third party's plugin may read them
-	Memory  int64    // bytes that the process and what it starts may have; 0: any
-	Debug   bool     // somebody looks at it with a debugger: it is not confined, and nothing has a time limit
+	Paths   []string // files and folders in its config: a third-party plugin may read them
+	Memory  int64    // limit for the process and its children, in bytes; 0: none
+	Debug   bool     // a debugger attaches: no confinement and no time limits
 }
 
 // ConfigError says that a stage refused its config.
 type ConfigError struct {
 	Kind  sdk.Kind
 	Block string
-	// Errors name the argument that is to blame; none: the stage as a whole.
+	// Errors name the arguments to blame; none: the stage as a whole is to blame.
 	Errors []*sdk.ArgumentError
 }
 
@@ -83,61 +83,60 @@ func (e *ConfigError) Error() string {
 	return fmt.Sprintf("%s.%s: %s", e.Kind, e.Block, strings.Join(all, "; "))
 }
 
-// Process is a running stage: its methods are those of package sdk, of
-// whichever kind the stage is. A process that ends is started again behind
-// them, and requests without a lasting effect are repeated; what was being
-// written fails with ErrRestarted.
+// Process is a running stage, with the methods that package sdk defines for its kind. When its
+// operating system process ends, the host starts another one and repeats requests that have no
+// lasting effect. Changes that were in progress fail with ErrRestarted.
 type Process struct {
 	*wire.Stage
 	host     *Host
 	spec     Spec
 	out      *output
 	masked   sync.Once // reports the first secret in a result
-	readable sync.Once // reports that its memory is open
+	readable sync.Once // reports that its memory is readable
 
 	replay *replayLog
 	ctx    context.Context // ends with Close
 	end    context.CancelFunc
-	done   chan struct{} // closed when supervision has ended
-	title  string        // the name and the plugin, for messages
+	done   chan struct{} // closed after supervision has ended
+	title  string        // name and plugin, for messages
 	waits  waits
 
 	mu          sync.Mutex
 	fingerprint string
 	plugin      foreign
 	current     instance
-	changed     chan struct{} // closed when current or failed is about to change
-	failed      error         // it is not restarted any more
+	changed     chan struct{} // closed when current or failed changes
+	failed      error         // why the process is not restarted; nil: it works
 }
 
-// instance is one of the processes that a Process has over time.
+// instance is one of the operating system processes that serve a Process one after the other.
 type instance struct {
 	process *process
 	conn    *wire.Conn
-	unshare func()      // ends what the engine shares with it
+	unshare func()      // revokes its access to the engine's services
 	stage   *wire.Stage // as Configure described it
 	print   string      // the fingerprint
 	title   string      // the plugin's name and version
 	plugin  foreign
-	opened  int // replies before it was ready
+	opened  int // number of replies before it was ready
 	ended   *ended
 }
 
-// end ends the connection to an instance, and what is shared with it.
+// end closes the connection to an instance and its access to the engine's services.
 func (i instance) end() {
 	i.conn.Close()
 	i.unshare()
 }
 
-// foreign is the program of a third party's stage; of a built-in one it is empty.
+// foreign identifies the program of a third-party stage; empty for a built-in stage.
 type foreign struct{ name, version, hash string }
 
-// Start starts and configures a stage. It returns a *ConfigError where the
-// stage refuses its config. The process lives until Close, not until ctx ends.
+// Start starts and configures a stage. It returns a *ConfigError if the stage refuses its config.
+// The process lives until Close, even if ctx ends earlier.
 func (h *Host) Start(ctx context.Context, spec Spec) (*Process, error) {
 	if spec.StateDir != "" {
 		err := disk.MakeBelow(h.options.StateDir, spec.StateDir)
-		if disk.ReadOnly(err) && spec.Kind != sdk.KindStore { // what a store would make there is worth keeping
+		if disk.ReadOnly(err) && spec.Kind != sdk.KindStore { // a store would lose its collections in a temporary folder
 			spec.StateDir, err = h.Scratch()
 		}
 		if err != nil {
@@ -191,16 +190,16 @@ func (h *Host) Start(ctx context.Context, spec Spec) (*Process, error) {
 	return p, nil
 }
 
-// Fingerprint identifies what the stage's output depends on beyond its arguments.
+// Fingerprint identifies what the stage's output depends on besides its arguments.
 func (p *Process) Fingerprint() string { return p.fingerprint }
 
-// Plugin returns name, version and hash of the program of a third party's stage;
-// all are empty for a built-in one.
+// Plugin returns the name, version and hash of a third-party stage's program; all are empty for a
+// built-in stage.
 func (p *Process) Plugin() (name, version, hash string) {
 	return p.plugin.name, p.plugin.version, p.plugin.hash
 }
 
-// Close ends the process. It gives the stage a moment to close itself.
+// Close ends the process. It first gives the stage time to close itself.
 func (p *Process) Close() error {
 	p.end()
 	<-p.done
@@ -208,7 +207,7 @@ func (p *Process) Close() error {
 	return p.forget()
 }
 
-// forget removes the folder of an embedder that learnt anew: what counts of it was packed.
+// forget removes the folder of an embedder that learnt anew: State has already packed what matters.
 func (p *Process) forget() error {
 	if p.spec.Fits && p.spec.State == nil {
 		return os.RemoveAll(p.spec.StateDir)
@@ -252,7 +251,7 @@ func (p *Process) launch(ctx context.Context) (instance, error) {
 	return in, nil
 }
 
-// name is what a person knows the stage by; a list of processes shows it too.
+// name returns the stage's name in messages and process lists, such as "embed.k".
 func (p *Process) name() string { return fmt.Sprintf("%s.%s", p.spec.Kind, p.spec.Block) }
 
 func (p *Process) program() string {
@@ -293,7 +292,7 @@ func (p *Process) configure(ctx context.Context, c *process) (instance, error) {
 	return in, nil
 }
 
-// open calls Configure and notes what the stage says.
+// open calls Configure and records the stage's answer in the instance.
 func (p *Process) open(ctx context.Context, client stagepb.StageClient, request *stagepb.ConfigureRequest, offered sdk.Plugin, info sdk.Stage, in *instance) error {
 	reply, err := client.Configure(ctx, request)
 	if err != nil {
@@ -317,7 +316,7 @@ func (p *Process) open(ctx context.Context, client stagepb.StageClient, request 
 	return nil
 }
 
-// config is the stage's config. A process that follows another gets what that one has resolved.
+// config returns the stage's config. A restarted process gets the config that the first one resolved.
 func (p *Process) config() ([]byte, error) {
 	if p.Stage == nil {
 		return p.spec.Config, nil
@@ -344,26 +343,26 @@ func (p *Process) describe(ctx context.Context, client stagepb.StageClient) (sdk
 	return offered, sdk.Stage{}, fmt.Errorf("plugin %s %s has no %s stage %q", offered.Name, offered.Version, p.spec.Kind, name)
 }
 
-// runningProcess is one operating system process, as go-plugin wants to see
-// it. Beside what go-plugin's own does, it holds the plugin's standard input
-// open as a life line, reads all output itself and passes on nothing but a
-// checked handshake line, and can always be killed.
+// runningProcess is one operating system process behind go-plugin's Runner interface. Unlike
+// go-plugin's own runner, it holds the plugin's standard input open so that the plugin notices the
+// end of racflow, reads all output itself, passes only a checked handshake line on, and can always
+// be killed.
 type runningProcess struct {
-	prepared // by the time of Start
+	prepared // set by the time of Start
 	path     string
 	out      *output
 	lifeline *os.File
-	shown    string         // the certificate and key that a built-in stage shows: a plugin makes its own
+	shown    string         // the certificate and key of a built-in stage; other plugins make their own
 	hello    *io.PipeReader // the handshake line, for go-plugin
-	ended    chan struct{}  // closed when it has ended, and all that it has started
-	exit     confine.Exit   // how it has ended
-	exited   chan struct{}  // closed when its output has been read, too
+	ended    chan struct{}  // closed when the process and its children have ended
+	exit     confine.Exit   // exit status or signal
+	exited   chan struct{}  // closed after its output has been read, too
 	begun    func(*confine.Control) (ended func())
-	kills    int64 // what the kernel had ended for lack of memory before it began
+	kills    int64 // the kernel's count of processes ended for lack of memory, at the start
 
 	mu     sync.Mutex
 	pid    int   // 0: not started
-	killed bool  // it must not be started any more
+	killed bool  // it must not start any more
 	reason error // why it cannot be used
 }
 
@@ -371,7 +370,7 @@ func newRunningProcess(path string, out *output) *runningProcess {
 	return &runningProcess{path: path, out: out, ended: make(chan struct{}), exited: make(chan struct{})}
 }
 
-// set gives it what is started. Kill may have been called before.
+// set stores the prepared process to start. Kill may have been called before.
 func (p *runningProcess) set(next prepared) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -396,7 +395,7 @@ func (p *runningProcess) Start(context.Context) error {
 	}
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = stdin, stdoutEnd, stderrEnd
 	if p.shown != "" {
-		_, _ = lifeline.WriteString(p.shown + "\x00") // it fits into the pipe
+		_, _ = lifeline.WriteString(p.shown + "\x00") // fits into the pipe's buffer
 	}
 	err = p.begin()
 	_ = errors.Join(stdin.Close(), stdoutEnd.Close(), stderrEnd.Close())
@@ -427,7 +426,7 @@ func (p *runningProcess) Start(context.Context) error {
 		go func() { reading.Wait(); close(read) }()
 		select {
 		case <-read:
-		case <-time.After(200 * time.Millisecond): // someone else has its output open
+		case <-time.After(200 * time.Millisecond): // another process has its output open
 		}
 		_ = errors.Join(stdout.Close(), stderr.Close(), lifeline.Close(), helloEnd.Close())
 		close(p.exited)
@@ -443,7 +442,7 @@ func (p *runningProcess) begin() error {
 		return os.ErrProcessDone
 	}
 	p.kills, _ = memory.Kills()
-	if err := p.control.Start(); err != nil { // it waits for a launcher, and Kill may be called meanwhile
+	if err := p.control.Start(); err != nil { // without the lock: it waits for a launcher, and Kill must not block
 		return err
 	}
 	p.mu.Lock()
@@ -455,8 +454,8 @@ func (p *runningProcess) begin() error {
 	return nil
 }
 
-// readStdout checks the first line, which is the handshake, and then keeps the
-// pipe empty for as long as the process lives.
+// readStdout checks the first line, which is the handshake, and then drains the pipe for as long as
+// the process lives.
 func (p *runningProcess) readStdout(stdout io.Reader, hello *io.PipeWriter) {
 	buffered := bufio.NewReaderSize(stdout, 8<<10)
 	line, err := buffered.ReadSlice('\n')
@@ -464,7 +463,7 @@ func (p *runningProcess) readStdout(stdout io.Reader, hello *io.PipeWriter) {
 	switch {
 	case errors.Is(err, io.EOF) && len(line) == 0:
 		p.fail(errors.New("it ended before it was ready"))
-		select { // its exit status says more than a kill would
+		select { // its exit status says more than that of a kill
 		case <-p.ended:
 		case <-time.After(500 * time.Millisecond):
 		}
@@ -482,7 +481,7 @@ func (p *runningProcess) readStdout(stdout io.Reader, hello *io.PipeWriter) {
 	_ = hello.Close()
 }
 
-// checkHello says what is wrong with a handshake line, without a secret.
+// checkHello says what is wrong with a handshake line and masks secrets.
 func checkHello(line, shown string, secrets *redact.Secrets) error {
 	part := strings.Split(strings.TrimSpace(line), "|")
 	switch {
@@ -520,7 +519,7 @@ func explainExec(path string, err error) error {
 	return fmt.Errorf("%s could not be started: %w", path, err)
 }
 
-// fail remembers the first reason why the process cannot be used.
+// fail records why the process cannot be used; the first reason stays.
 func (p *runningProcess) fail(reason error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -535,8 +534,7 @@ func (p *runningProcess) failure() error {
 	return p.reason
 }
 
-// Kill implements runner.Runner. It ends the process whatever state it is in,
-// and all that it has started.
+// Kill implements runner.Runner. It ends the process, in any state, and all of its children.
 func (p *runningProcess) Kill(context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -558,11 +556,11 @@ func (p *runningProcess) Wait(context.Context) error {
 	return nil
 }
 
-// Stdout implements runner.Runner: at most the handshake line.
+// Stdout implements runner.Runner. It yields at most the handshake line.
 func (p *runningProcess) Stdout() io.ReadCloser { return p.hello }
 
-// Stderr implements runner.Runner. It is empty: go-plugin's parser panics on
-// lines of JSON that it does not expect.
+// Stderr implements runner.Runner. It is empty, because go-plugin's parser panics on JSON lines
+// that it does not expect.
 func (p *runningProcess) Stderr() io.ReadCloser { return io.NopCloser(strings.NewReader("")) }
 
 // Name implements runner.Runner.
@@ -575,7 +573,7 @@ func (p *runningProcess) ID() string {
 	return strconv.Itoa(p.pid)
 }
 
-// plugin is the process id of the plugin itself.
+// plugin returns the process id of the plugin itself, not of its launcher.
 func (p *runningProcess) plugin() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -604,22 +602,22 @@ func (p *runningProcess) HostToPlugin(network, address string) (string, string, 
 // launch says which process to start and how.
 type launch struct {
 	program *program.Program // nil: the built-in stages
-	name    string           // of a built-in stage, for people who list processes
+	name    string           // label of a built-in stage in process lists
 	network bool
-	// Of a third party's:
-	stateDir string   // that it may change; empty: none
-	paths    []string // that it may read
-	services bool     // it gets the engine's
-	memory   int64    // bytes that it and all that it starts may hold; 0: any
+	// Only for third-party programs:
+	stateDir string   // the folder that it may change; empty: none
+	paths    []string // the paths that it may read
+	services bool     // it may call the engine's services
+	memory   int64    // limit for the process and its children, in bytes; 0: none
 	out      *output
 
-	environment []string      // beside what every plugin gets
-	start       time.Duration // until it answers; 0: the host's
+	environment []string      // added to the variables that every plugin gets
+	start       time.Duration // time limit until it answers; 0: the host's
 }
 
 // process is a program that runs and has passed the handshake.
 type process struct {
-	hash    string // of a third party's program
+	hash    string // of a third-party program
 	running *runningProcess
 	client  *plugin.Client
 	conn    *grpc.ClientConn
@@ -650,7 +648,7 @@ func (h *Host) spawn(ctx context.Context, l launch) (*process, error) {
 		running.shown = h.id.builtin
 	}
 	var sockets string
-	config := h.id.dialing.Clone() // go-plugin makes a plugin's certificate the only one that it trusts
+	config := h.id.dialing.Clone() // a copy: go-plugin makes the plugin's certificate the only one that it trusts
 	client := plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig: wire.Handshake(),
 		Plugins:         plugin.PluginSet{},
@@ -666,7 +664,7 @@ func (h *Host) spawn(ctx context.Context, l launch) (*process, error) {
 			return running, nil
 		},
 		TLSConfig:        config,
-		StartTimeout:     Forever, // ours is ctx
+		StartTimeout:     Forever, // ctx limits the start instead
 		SyncStdout:       l.out.lines("stdout"),
 		SyncStderr:       l.out.lines("stderr"),
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
@@ -690,8 +688,7 @@ func (h *Host) spawn(ctx context.Context, l launch) (*process, error) {
 	return c, nil
 }
 
-// explain says why a process did not start, with its exit status and its last
-// words.
+// explain says why a process did not start, with its exit status and last output.
 func (c *process) explain(err error) error {
 	reason := c.running.failure()
 	if reason == nil {
@@ -710,7 +707,7 @@ func (c *process) explain(err error) error {
 	return fmt.Errorf("%w%s", reason, c.running.out.tail())
 }
 
-// stop asks the process to end and kills it if it has not after grace.
+// stop asks the process to end, and kills it after grace.
 func (c *process) stop(grace time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
@@ -727,13 +724,13 @@ func (c *process) stop(grace time.Duration) {
 	c.kill()
 }
 
-// shutdownMethod is go-plugin's, by which a process is asked to end.
+// shutdownMethod is go-plugin's method that asks a process to end.
 const shutdownMethod = "/plugin.GRPCController/Shutdown"
 
 func isUnimplemented(err error) bool { return status.Code(err) == codes.Unimplemented }
 
-// kill ends the process at once. Only then may go-plugin clean up after it: it
-// would wait for a process that has stopped.
+// kill ends the process at once. Only then may go-plugin clean up: it would wait for a process that
+// hangs.
 func (c *process) kill() {
 	_ = c.running.Kill(context.Background())
 	cleaned := make(chan struct{})
@@ -746,6 +743,6 @@ func (c *process) kill() {
 	}()
 	select {
 	case <-cleaned:
-	case <-time.After(time.Second): // a process in the depths of the kernel
+	case <-time.After(time.Second): // the process may be stuck in the kernel
 	}
 }

@@ -18,30 +18,29 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/disk"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
-	_ "github.com/racflow/racflow/sdk/proto/stagepb" // the messages
+	_ "github.com/racflow/racflow/sdk/proto/stagepb" // registers the messages
 )
 
-// This file keeps the requests that stages failed on, so that the author of a
-// plugin can send them again: `racflow plugin verify --replay FILE`.
+// This file saves the requests that made stages fail, so that a plugin's author can send them
+// again: `racflow plugin verify --replay FILE`.
 //
-// A file has one request, cut down to the row to blame where that was found, with the
-// stage and the config that it went to, and what came of it. Secrets are not in it:
-// whoever writes one has masked them, so that it can be sent to somebody. The texts of
-// rows are.
+// A file holds one request, cut down to the row to blame if that was found, with the stage, its
+// config and the result. Callers mask secrets before they write a file, so that people can send it
+// to each other. It does contain the texts of rows.
 //
-// A run has a few files at most: what fails in one way fails often. The package does
-// not start anything.
+// A run writes only a few files, because one fault usually fails many requests. The package starts
+// nothing.
 
-// ReplayFile is a request that a stage failed on.
+// ReplayFile is a saved request that made a stage fail.
 type ReplayFile struct {
 	Plugin  string          `json:"plugin"`
 	Version string          `json:"version"`
 	Hash    string          `json:"hash,omitempty"` // of the program; empty: a built-in stage
 	Kind    sdk.Kind        `json:"kind"`
 	Stage   string          `json:"stage"`  // its name in the plugin
-	Config  json.RawMessage `json:"config"` // an object; secrets are masked
+	Config  json.RawMessage `json:"config"` // an object with masked secrets
 	Request ReplayRequest   `json:"request"`
-	How     string          `json:"how"` // what came of it
+	How     string          `json:"how"` // the result, for people
 }
 
 // ReplayRequest is a call of the protocol.
@@ -50,7 +49,7 @@ type ReplayRequest struct {
 	Message json.RawMessage `json:"message"` // in protobuf's JSON form
 }
 
-// NewReplayRequest makes a ReplayRequest of a call; mask hides secrets in the JSON.
+// NewReplayRequest encodes a call as a ReplayRequest; mask hides secrets in the JSON.
 func NewReplayRequest(method string, message proto.Message, mask func(string) string) (ReplayRequest, error) {
 	raw, err := protojson.Marshal(message)
 	if err != nil {
@@ -59,7 +58,7 @@ func NewReplayRequest(method string, message proto.Message, mask func(string) st
 	return ReplayRequest{Method: method, Message: json.RawMessage(mask(string(raw)))}, nil
 }
 
-// Decode returns the message of the request, and an empty one for the reply.
+// Decode returns the message of the request, and an empty message for the reply.
 func (r ReplayRequest) Decode() (message, reply proto.Message, err error) {
 	name := strings.ReplaceAll(strings.TrimPrefix(r.Method, "/"), "/", ".")
 	found, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(name))
@@ -102,14 +101,14 @@ func ReadReplay(path string) (ReplayFile, error) {
 }
 
 const (
-	// MaxReplays is how many files a run has at most.
+	// MaxReplays limits the number of files of a run.
 	MaxReplays = 20
-	// largest is how many bytes a file has at most. A larger request gets no file.
+	// largest is the maximum size of a file in bytes. A larger request is not saved.
 	largest = 1 << 20
 )
 
-// Replays writes files into the folder of a run. Those that come before there is one, as
-// knowledge is built, are held until then. It may be used by several goroutines at once.
+// Replays writes files into the folder of a run. While knowledge is built there is no such folder
+// yet, so it keeps files in memory until Into names one. Its methods are safe for concurrent use.
 type Replays struct {
 	mu   sync.Mutex
 	dir  string // empty: not known yet
@@ -122,12 +121,12 @@ type named struct {
 	content []byte
 }
 
-// Into names the folder, which is made once there is a file for it. It returns an error where those
-// that were held could not be written.
+// Into sets the folder, which is created with its first file. It returns an error if files kept in
+// memory could not be written.
 func (f *Replays) Into(dir string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	before, _ := filepath.Glob(filepath.Join(dir, "*.json")) // of a run that is resumed
+	before, _ := filepath.Glob(filepath.Join(dir, "*.json")) // files of a resumed run
 	f.dir, f.made = dir, len(before)
 	held := f.held
 	f.held = nil
@@ -139,15 +138,15 @@ func (f *Replays) Into(dir string) error {
 	return nil
 }
 
-// Full reports whether there is room for no other file.
+// Full reports whether the run has all the files that it may write.
 func (f *Replays) Full() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.made+len(f.held) >= MaxReplays
 }
 
-// Add writes a file for a stage, as "sample.mine", and returns its path; empty: it is not
-// written, or not yet.
+// Add writes a file for a stage, such as "sample.mine", and returns its path; empty: it was not
+// written, or will be later.
 func (f *Replays) Add(stage string, file ReplayFile) (path string, err error) {
 	raw, err := json.MarshalIndent(file, "", "  ")
 	if err != nil || len(raw) > largest {
@@ -166,7 +165,7 @@ func (f *Replays) Add(stage string, file ReplayFile) (path string, err error) {
 	return f.write(one)
 }
 
-// write writes one under the next free name of its stage.
+// write writes a file under the next free name of its stage.
 func (f *Replays) write(one named) (path string, err error) {
 	if f.made >= MaxReplays {
 		return "", nil
@@ -184,28 +183,27 @@ func (f *Replays) write(one named) (path string, err error) {
 	}
 }
 
-// ErrRestarted says that a process ended with changes that were not committed,
-// or while it was fitted, and that they are lost. A store's caller opens the collection
-// again and repeats all changes since the last commit; a fit is begun again.
+// ErrRestarted says that a process ended with uncommitted changes, or during a fit, and that these
+// are lost. The caller of a store opens the collection again and repeats all changes since the last
+// commit; the caller of a fit starts it again.
 var ErrRestarted = errors.New("the stage's process was restarted and what was not committed is lost")
 
-// replayLog knows what a process was given and would forget if it ended: the
-// collections of a store.
+// replayLog records the state that a process would lose if it ended: the open collections of a
+// store.
 type replayLog struct {
 	mu       sync.Mutex
-	attached string // ID of the collection that another program makes; empty: none is attached
+	attached string // ID of the attached collection of another program; empty: none
 	open     map[string]*stagepb.OpenCollectionRequest
 	noted    map[string]bool // open collections whose last commit has a note
-	dirty    map[string]bool // collections with changes that are not committed
-	lost     map[string]bool // the process that knew the changes has ended
+	dirty    map[string]bool // collections with uncommitted changes
+	lost     map[string]bool // collections whose uncommitted changes ended with their process
 }
 
 func newReplayLog() *replayLog {
 	return &replayLog{open: map[string]*stagepb.OpenCollectionRequest{}, noted: map[string]bool{}, dirty: map[string]bool{}, lost: map[string]bool{}}
 }
 
-// before notes a request that is about to be sent, or refuses one that builds
-// on what is lost.
+// before records a request that is about to be sent, or refuses one that depends on lost changes.
 func (l *replayLog) before(request any) error {
 	collection, changes := changeOf(request)
 	if !changes {
@@ -220,13 +218,13 @@ func (l *replayLog) before(request any) error {
 	return nil
 }
 
-// after notes a request that has succeeded.
+// after records a request that has succeeded.
 func (l *replayLog) after(request, reply any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch req := request.(type) {
 	case *stagepb.AttachRequest:
-		l.attached = cmp.Or(l.attached, reply.(*stagepb.AttachReply).GetAttached().GetId()) // a later call only looks for changes
+		l.attached = cmp.Or(l.attached, reply.(*stagepb.AttachReply).GetAttached().GetId()) // later calls only look for changes
 	case *stagepb.OpenCollectionRequest:
 		c := req.GetCollection()
 		l.open[c] = req
@@ -243,8 +241,8 @@ func (l *replayLog) after(request, reply any) {
 	}
 }
 
-// restarted notes that the process has ended and returns the collections that
-// the next one has to open.
+// restarted records that the process has ended and returns the collections that the next process
+// has to open.
 func (l *replayLog) restarted() []*stagepb.OpenCollectionRequest {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -259,22 +257,22 @@ func (l *replayLog) restarted() []*stagepb.OpenCollectionRequest {
 	return open
 }
 
-// gone reports that a collection is not what it was when the process before
-// opened it: its note is not there any more, so somebody has removed it.
+// gone reports whether somebody has removed a collection since the previous process opened it: its
+// note is missing.
 func (l *replayLog) gone(open *stagepb.OpenCollectionRequest, now *stagepb.Collection) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.noted[open.GetCollection()] && len(now.GetNote()) == 0
 }
 
-// attachment is the ID of the attached collection, which the next process has to attach.
+// attachment returns the ID of the attached collection, which the next process has to attach.
 func (l *replayLog) attachment() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.attached
 }
 
-// changeOf says which collection a request changes in a way that an end of the process undoes.
+// changeOf returns the collection that a request changes, and whether the end of the process would undo the change.
 func changeOf(request any) (collection string, changes bool) {
 	switch req := request.(type) {
 	case *stagepb.PutRequest:

@@ -21,11 +21,11 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// Replays are the requests that stages failed on, each cut down to the row to blame.
+// Replays returns the saved requests that made stages fail, each cut down to the row to blame.
 func (h *Host) Replays() *Replays { return &h.replays }
 
-// blame keeps a request with a single row that the stage failed on, or any with why it
-// is to blame.
+// blame saves a request whose single row is to blame (wire.IsBlamed), with the reason why. A nil
+// why saves nothing.
 func (p caller) blame(ctx context.Context, method string, request any, why error) {
 	if wire.IsBlamed(ctx) && why != nil {
 		p.Nonsense(method, request.(proto.Message), why)
@@ -57,7 +57,7 @@ func (p caller) Nonsense(method string, request proto.Message, why error) {
 	}
 }
 
-// failed is what a reply says of a failure that the stage does not account for; nil: nothing.
+// failed returns the failure in a reply if it is the stage's own mistake; otherwise nil.
 func failed(answer failing) error {
 	if f := answer.GetFailure(); isInternal(f) {
 		return errFailed(f.GetMessage())
@@ -72,7 +72,7 @@ func failed(answer failing) error {
 	return nil
 }
 
-// isInternal reports whether a failure is a mistake of the stage itself, or says nothing else.
+// isInternal reports whether a failure has sdk.CodeInternal: a mistake of the stage, or no code given.
 func isInternal(f *stagepb.Failure) bool {
 	return f != nil && sdk.CodeOf(wire.DecodeFailure(f)) == sdk.CodeInternal
 }
@@ -81,18 +81,18 @@ type errFailed string
 
 func (e errFailed) Error() string { return string(e) }
 
-// ended is the end of one process, as its callers need to know it.
+// ended describes the end of one process to its callers.
 type ended struct {
-	done chan struct{} // closed once why is known
-	why  string        // with its last words
-	deaf atomic.Bool   // it was ended for a request that it went on working on after its time was over
+	done chan struct{} // closed once why is set
+	why  string        // includes its last output
+	deaf atomic.Bool   // racflow ended it, because it still worked on a request after the time limit
 }
 
 func newEnded() *ended { return &ended{done: make(chan struct{})} }
 
-// exit waits until a process whose connection broke has exited, ends it where it
-// does not, and says how it ended. The status of a process that is killed here at
-// once would hide the one that it had.
+// exit waits until a process with a broken connection has exited, kills it if it does not, and
+// returns how it ended. It does not kill at once, because that would hide the process's own exit
+// status.
 func (p *Process) exit(now instance) string {
 	process := now.process.running
 	if process.failure() == nil {
@@ -123,8 +123,8 @@ func (p *Process) exit(now instance) string {
 	return how
 }
 
-// describeExit says how a process ended, before whose start the kernel had ended so many
-// processes for lack of memory.
+// describeExit says how a process ended. kills is the kernel's count of processes ended for lack of
+// memory, taken before the start.
 func describeExit(exit confine.Exit, kills int64) string {
 	if exit.Signal == 0 {
 		return fmt.Sprintf("exit status %d", exit.Status)
@@ -136,9 +136,9 @@ func describeExit(exit confine.Exit, kills int64) string {
 	return how + explainKill(kills)
 }
 
-// settle is called when a request has run out of time. It waits until the process
-// has noticed, ends one that works on, and waits for the next: whatever is asked
-// now does not spend its time on that.
+// settle runs after a request has exceeded its time limit. It waits until the process has noticed,
+// kills one that keeps working, and waits for the next process, so that this does not use up the
+// time of later requests.
 func (p *Process) settle(now instance) {
 	within, cancel := context.WithTimeout(p.ctx, p.host.limits.deaf)
 	defer cancel()
@@ -151,15 +151,15 @@ func (p *Process) settle(now instance) {
 		case <-p.ctx.Done():
 		}
 	}
-	_, _ = p.live(p.ctx) // an error is that of the next request, too
+	_, _ = p.live(p.ctx) // the next request returns the error, too
 }
 
-// supervise watches the process and replaces it when it ends.
+// supervise watches the process and restarts it when it ends.
 func (p *Process) supervise() {
 	defer close(p.done)
-	ends := 0 // in a row, without an answer between them
+	ends := 0 // ends in a row, without an answer between them
 	for {
-		now := p.current // only this goroutine changes it
+		now := p.current // only this goroutine changes current
 		p.watch(now)
 		if p.ctx.Err() != nil {
 			now.process.stop(p.host.limits.stop)
@@ -185,12 +185,12 @@ func (p *Process) supervise() {
 	}
 }
 
-// watch returns when a process has ended, has stopped or is no longer wanted.
+// watch returns when a process has ended, hangs or is no longer needed.
 func (p *Process) watch(now instance) {
 	tick := time.NewTicker(p.host.limits.healthEvery)
 	defer tick.Stop()
 	if p.spec.Debug {
-		tick.Stop() // a debugger stops it
+		tick.Stop() // a debugger may pause the process for long
 	}
 	stuck := 0
 	for {
@@ -217,12 +217,12 @@ func (p *Process) watch(now instance) {
 	}
 }
 
-// longestCrashes is how many ends in a row lengthen the pause before the next
-// process: one that starts is needed to find the row that ends it.
+// longestCrashes is how many ends in a row lengthen the pause before a restart: the search for the
+// row to blame needs a running process.
 const longestCrashes = 3
 
-// restart starts the process anew, several times if need be. It returns false
-// when it has given up.
+// restart starts the process again, with several attempts if necessary. It returns false when it
+// has given up.
 func (p *Process) restart(ends int) bool {
 	open := p.replay.restarted()
 	for failures := 0; ; {
@@ -241,15 +241,15 @@ func (p *Process) restart(ends int) bool {
 		}
 		p.out.log.Warn("the plugin could not be started again", "error", err)
 		var config *ConfigError
-		hopeless := errors.As(err, &config) || errors.Is(err, errChanged) || errors.Is(err, errGone) || errors.Is(err, errReplaced) // it will not change its mind
+		hopeless := errors.As(err, &config) || errors.Is(err, errChanged) || errors.Is(err, errGone) || errors.Is(err, errReplaced) // another attempt would fail, too
 		if failures++; hopeless || failures == p.host.limits.restarts {
-			p.giveUp(err) // launch has named the stage in it
+			p.giveUp(err) // launch has added the stage's name to err
 			return false
 		}
 	}
 }
 
-// giveUp fails all requests from now on: no process is started any more.
+// giveUp makes all requests fail from now on: no process is started any more.
 func (p *Process) giveUp(err error) {
 	p.publish(p.current, &sdk.Error{Code: sdk.CodeUnavailable, Err: err})
 }
@@ -260,7 +260,7 @@ var errGone = errors.New("the collection has been removed while it was searched;
 
 var errReplaced = errors.New("another collection has taken its place while it was searched; start the run again")
 
-// reopen brings a new process to where the one before it was.
+// reopen brings a new process into the state of the previous one.
 func (p *Process) reopen(next instance, open []*stagepb.OpenCollectionRequest) error {
 	err := error(nil)
 	if next.print != p.fingerprint || next.print == "" && next.plugin != p.plugin {
@@ -289,8 +289,8 @@ func (p *Process) reopen(next instance, open []*stagepb.OpenCollectionRequest) e
 	return err
 }
 
-// attach has a new process attach what the one before it had attached: the collection with that ID,
-// and no other.
+// attach makes a new process attach the same collection, by its ID, as the previous one. Any other
+// collection is an error.
 func (p *Process) attach(next instance, id string) error {
 	reply := &stagepb.AttachReply{}
 	if err := next.conn.Invoke(p.ctx, stagepb.Stage_Attach_FullMethodName, &stagepb.AttachRequest{}, reply); err != nil {
@@ -309,7 +309,7 @@ func (p *Process) attach(next instance, id string) error {
 	return nil
 }
 
-// publish makes the outcome of a restart known to those who wait for it.
+// publish sets the result of a restart and wakes the calls that wait for it.
 func (p *Process) publish(next instance, failed error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

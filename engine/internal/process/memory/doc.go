@@ -1,13 +1,11 @@
-// Package memory watches how much memory processes hold, each with all that it has started,
-// and has those ended that go over a bound. It also knows whether the kernel has ended
-// processes for lack of memory, and reads and writes sizes such as 2GiB.
+// Package memory measures how much memory processes and their descendants hold, and calls a
+// function to end those that exceed a bound. It also reports whether the kernel has ended processes
+// for lack of memory, and parses and formats sizes such as 2GiB.
 //
-// What counts is memory that only the death of a process, or swapping, gives back: anonymous and
-// shared memory, resident or swapped out. Files that are mapped do not count, since the
-// system drops their pages when it needs room. Pages that forked processes share count once,
-// where the system lets that be seen.
+// It counts anonymous and shared memory, resident or swapped out: only the end of a process, or
+// swapping, frees that. It does not count mapped files, because the system drops their pages when
+// it needs room. Pages that forked processes share count once, if the system reports them.
 //
-// A look is taken some times a second, so a process can go over its bound for that long: nothing
-// here takes the place of a control group. Only Linux is watched. The package ends
-// nothing itself.
+// It measures some times a second, so a process can exceed its bound for that long: it does not
+// replace a control group. It works only on Linux. The package itself ends no process.
 package memory

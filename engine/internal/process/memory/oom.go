@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// Kills is how many processes the kernel has ended so far for lack of memory: of the control group
-// of this process and those below it, or of the whole machine; false: it does not say. They
-// only ever grow.
+// Kills returns how many processes the kernel has ended so far for lack of memory, in this
+// process's control group and those below it, or on the whole machine; false: unknown. The number
+// only grows.
 func Kills() (int64, bool) { return kills("/") }
 
 func kills(root string) (int64, bool) {
@@ -25,7 +25,7 @@ func kills(root string) (int64, bool) {
 	return 0, false
 }
 
-// counters are the files that may hold the number, best first.
+// counters returns the files that may hold the number, best first.
 func counters(root string) (all []string) {
 	groups, _ := os.ReadFile(filepath.Join(root, proc, "self/cgroup"))
 	for line := range strings.Lines(string(groups)) {
@@ -35,7 +35,7 @@ func counters(root string) (all []string) {
 		case part[0] == "0":
 			all = append(all, filepath.Join(root, "sys/fs/cgroup", part[2], "memory.events"))
 		case part[1] == "memory":
-			// Within a container the group's own folder is at the top.
+			// Inside a container the group's own folder is at the top.
 			all = append(all, filepath.Join(root, "sys/fs/cgroup/memory", part[2], "memory.oom_control"), filepath.Join(root, "sys/fs/cgroup/memory/memory.oom_control"))
 		}
 	}
@@ -63,10 +63,10 @@ var (
 	}
 )
 
-// Least is the smallest bound in bytes: a stage that does nothing holds half of it.
+// Least is the smallest bound in bytes: an idle stage holds half of it.
 const Least = 32 << 20
 
-// ParseSize reads a bound such as 2GiB, 512MiB or 1.5GB, in bytes.
+// ParseSize parses a size such as 2GiB, 512MiB or 1.5GB into bytes.
 func ParseSize(text string) (int64, error) {
 	m := sizes.FindStringSubmatch(text)
 	if m == nil {
@@ -83,7 +83,7 @@ func ParseSize(text string) (int64, error) {
 	return int64(n), nil
 }
 
-// Size writes bytes for people: 1.5 GiB.
+// Size formats bytes for people: 1.5 GiB.
 func Size(bytes int64) string {
 	for _, unit := range []string{"TiB", "GiB", "MiB"} {
 		if n := float64(bytes) / units[unit]; n >= 1 || unit == "MiB" {

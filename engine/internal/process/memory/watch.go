@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// proc is where the system lists processes.
+// proc is the folder in which the system lists processes.
 const proc = "/proc"
 
-// table is a look at all processes.
+// table is a snapshot of all processes.
 type table struct {
 	root     string
 	parents  map[int]int // by process id
@@ -24,7 +24,7 @@ type table struct {
 	children map[int][]int
 }
 
-// look reads which processes there are.
+// look reads the list of processes.
 func look(root string) (*table, error) {
 	entries, err := os.ReadDir(root)
 	if err != nil {
@@ -38,9 +38,9 @@ func look(root string) (*table, error) {
 		}
 		stat, err := os.ReadFile(filepath.Join(root, e.Name(), "stat"))
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
-		// The name, in parentheses, may hold anything.
+		// The process name, in parentheses, may contain anything.
 		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 		if len(fields) < 3 {
 			continue
@@ -55,8 +55,8 @@ func look(root string) (*table, error) {
 	return t, nil
 }
 
-// family returns a process with all that descend from it, are in its group, or have become
-// children of its keeper; 0: it has none.
+// family returns a process with all its descendants, the processes of its group, and the children
+// that its keeper has adopted. keeper 0: there is none.
 func (t *table) family(pid, keeper int) []int {
 	seen := map[int]bool{}
 	var all []int
@@ -85,8 +85,8 @@ func (t *table) family(pid, keeper int) []int {
 	return all
 }
 
-// held is what processes hold together, in bytes. Pages that several share count for each,
-// unless exact is set and the system has it.
+// held returns the bytes that processes hold together. Pages that several of them share count for
+// each, unless exact is set and the system reports shares.
 func (t *table) held(pids []int, exact bool) (sum int64) {
 	for _, pid := range pids {
 		dir := filepath.Join(t.root, strconv.Itoa(pid))
@@ -96,7 +96,7 @@ func (t *table) held(pids []int, exact bool) (sum int64) {
 				continue
 			}
 		}
-		n, _ := count(filepath.Join(dir, "status"), "RssAnon:", "RssShmem:", "VmSwap:") // it may have ended
+		n, _ := count(filepath.Join(dir, "status"), "RssAnon:", "RssShmem:", "VmSwap:") // the process may have ended
 		sum += n
 	}
 	return sum
@@ -122,50 +122,50 @@ func count(path string, names ...string) (sum int64, err error) {
 	return sum, nil
 }
 
-// Every is how often a Watch looks. Where a look takes long, it waits ten times as long, but at most
-// longest.
+// Every is how often a Watch measures. If a measurement takes long, the Watch waits ten times as
+// long, but at most longest.
 const (
 	Every   = 200 * time.Millisecond
 	longest = time.Second
 )
 
-// Watch watches processes from the first that is added to Close.
+// Watch measures processes from the first Add until Close.
 type Watch struct {
 	root  string // where the system lists processes
 	self  int
 	sleep func(time.Duration) <-chan time.Time
-	warn  func(error) // of what it cannot do
+	warn  func(error) // reports what it cannot do
 
 	mu      sync.Mutex
 	total   Bound
 	members map[*member]bool
-	stop    chan struct{} // nil: it is not watching
+	stop    chan struct{} // nil: it is not running
 	done    chan struct{}
-	warned  bool // that this process alone holds too much
+	warned  bool // it has warned that this process alone holds too much
 }
 
-// Bound is what may be held, and who says so: the words are for people.
+// Bound limits memory and names the owner of the limit for people.
 type Bound struct {
-	Bytes int64  // 0: any
+	Bytes int64  // 0: no limit
 	Of    string // such as `memory of pipeline "p"`
 }
 
 type member struct {
 	pid    int
-	keeper int // what it has started and left is a child of this process; 0: of none
+	keeper int // process that adopts the children which the member leaves behind; 0: none
 	bound  Bound
 	end    func(reason error)
-	ending bool // it was ended, and may not have noticed
+	ending bool // it was told to end and may not have noticed yet
 }
 
-// NewWatch makes a watch. warn is called, once, where it cannot see what processes hold, and where
-// no end of a process would help.
+// NewWatch creates a Watch. It calls warn once if it cannot measure what processes hold, and once
+// if ending a process would not help.
 func NewWatch(warn func(error)) *Watch {
 	return &Watch{root: proc, self: os.Getpid(), sleep: time.After, warn: warn, members: map[*member]bool{}}
 }
 
-// Total bounds what this process and all that are watched hold together. The largest of the latter
-// is ended first.
+// Total limits the memory that this process and all watched ones hold together. The largest watched
+// process is ended first.
 func (w *Watch) Total(b Bound) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -173,8 +173,8 @@ func (w *Watch) Total(b Bound) {
 	w.begin()
 }
 
-// Add watches a process, and those children of its keeper's that it has left; 0: it has none. end is called once, from another goroutine, when it has to end.
-// remove says that it has ended.
+// Add watches a process, and the children that keeper adopts from it (0: no keeper). It calls end
+// once, from another goroutine, if the process exceeds b. Call remove after the process has ended.
 func (w *Watch) Add(pid, keeper int, b Bound, end func(reason error)) (remove func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -188,7 +188,7 @@ func (w *Watch) Add(pid, keeper int, b Bound, end func(reason error)) (remove fu
 	}
 }
 
-// begin starts to watch where there is anything to watch.
+// begin starts to measure if any bound is set.
 func (w *Watch) begin() {
 	bounded := w.total.Bytes > 0
 	for m := range w.members {
@@ -201,7 +201,7 @@ func (w *Watch) begin() {
 	go w.run(w.stop, w.done)
 }
 
-// Close ends the watch. It is called once.
+// Close stops the Watch. Call it once.
 func (w *Watch) Close() {
 	w.mu.Lock()
 	stop, done := w.stop, w.done
@@ -228,14 +228,14 @@ func (w *Watch) run(stop, done chan struct{}) {
 	}
 }
 
-// family is what is held by a member and all that it has started.
+// family is a member, its descendants, and the bytes that they hold.
 type family struct {
 	*member
 	pids  []int
 	bytes int64
 }
 
-// pass looks once, and ends what is over its bound.
+// pass measures once, and ends what exceeds its bound.
 func (w *Watch) pass() error {
 	t, err := look(w.root)
 	if err != nil {
@@ -247,7 +247,7 @@ func (w *Watch) pass() error {
 	for m := range w.members {
 		f := family{member: m, pids: t.family(m.pid, m.keeper)}
 		f.bytes = t.held(f.pids, false)
-		if f.over(f.bytes) && len(f.pids) > 1 { // pages that are shared were counted several times
+		if f.over(f.bytes) && len(f.pids) > 1 { // shared pages were counted several times
 			f.bytes = t.held(f.pids, true)
 		}
 		if f.over(f.bytes) && !f.ending {
@@ -264,8 +264,8 @@ func (w *Watch) pass() error {
 
 func (m *member) over(bytes int64) bool { return m.bound.Bytes > 0 && bytes > m.bound.Bytes }
 
-// checkTotal ends the largest process if all hold too much together. Only when one is gone it is
-// known what that gave back.
+// checkTotal ends the largest process if all hold too much together. It ends one at a time, because
+// only afterwards it is known how much memory that freed.
 func (w *Watch) checkTotal(t *table, all []family) {
 	own := t.held([]int{w.self}, false)
 	for _, exact := range []bool{false, true} {

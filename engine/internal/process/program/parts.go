@@ -18,14 +18,14 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/disk"
 )
 
-// The beginnings of hashes.
+// Prefixes of hashes.
 const (
 	FileHash = "sha256:" // of a single file
 	TreeHash = "tree:"   // of a folder
 )
 
-// Skipped reports whether a file or folder of this name never belongs to a program: what
-// tools make beside it, and make anew.
+// Skipped reports whether a file or folder of this name never belongs to a program, because tools
+// create it and can create it again.
 func Skipped(name string) bool {
 	return name == ".venv" || name == ".git" || name == "__pycache__"
 }
@@ -44,13 +44,13 @@ func HashFile(path string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// known are hashes of programs that this process has read, with how their parts looked then.
+// known caches the hashes of programs that this process has read, with the state of their parts then.
 var known = struct {
 	sync.Mutex
 	of map[string]hashed
 }{of: map[string]hashed{}}
 
-// settled is how long ago a file was written whose next change is seen by its time.
+// settled is the minimum age of a file at which its time reveals the next change.
 const settled = 2 * time.Second
 
 type hashed struct {
@@ -58,8 +58,8 @@ type hashed struct {
 	hash  string
 }
 
-// hashOf is the hash of the parts below a path. They are read once for as long as they look the
-// same, since stages start often and programs are large.
+// hashOf returns the hash of the parts below a path. It reads them again only if they look
+// different, because stages start often and programs are large.
 func hashOf(path string, folder bool, parts []part) (string, error) {
 	key := fmt.Sprint(path, folder)
 	known.Lock()
@@ -80,7 +80,7 @@ func hashOf(path string, folder bool, parts []part) (string, error) {
 		return "", err
 	}
 	if slices.ContainsFunc(parts, func(p part) bool { return begin.Sub(p.time) < settled }) {
-		return hash, nil // it may change again and look the same: times of files have steps
+		return hash, nil // not cached: file times are coarse, so it may change again and look the same
 	}
 	known.Lock()
 	known.of[key] = hashed{parts, hash}
@@ -88,9 +88,9 @@ func hashOf(path string, folder bool, parts []part) (string, error) {
 	return hash, nil
 }
 
-// hashTree hashes a folder: the sha256 of the sorted lines "HEX MODE NAME", where HEX is that
-// of a file's content and MODE x if it may be executed, else -; of a symbolic link HEX is that of
-// its target's name, and MODE l.
+// hashTree hashes a folder: the sha256 of the sorted lines "HEX MODE NAME". HEX is the sha256 of
+// the file's content, and MODE is x if the file is executable, else -. For a symbolic link, HEX is
+// the sha256 of the target's name, and MODE is l.
 func hashTree(dir string, parts []part) (string, error) {
 	var lines []string
 	for _, p := range parts {
@@ -117,7 +117,7 @@ func hashTree(dir string, parts []part) (string, error) {
 	return TreeHash + hex.EncodeToString(sum[:]), nil
 }
 
-// link is what is kept of a linked program.
+// link is the stored description of a linked program.
 type link struct {
 	Path    string `json:"path"`
 	Folder  string `json:"folder,omitempty"`
@@ -125,7 +125,7 @@ type link struct {
 	Hash    string `json:"hash"`
 }
 
-// links is the folder with a file NAME.json for each linked program.
+// links returns the folder with a file NAME.json for each linked program.
 func links() (string, error) {
 	dir, err := os.UserConfigDir()
 	if err != nil {
@@ -134,8 +134,8 @@ func links() (string, error) {
 	return filepath.Join(dir, "racflow", "plugins"), nil
 }
 
-// Link makes a program known to the person's own racflow, as it is now, in place of another of
-// its name. It is started for as long as it stays as it is.
+// Link registers a program with this user's racflow, in its current state, and replaces another one
+// of its name. racflow starts the program only as long as it does not change.
 func Link(p Program) error {
 	p.Hash, p.Origin = "", Linked
 	hash, err := p.Check()
@@ -160,7 +160,7 @@ func Link(p Program) error {
 func Links() ([]Program, error) {
 	dir, err := links()
 	if err != nil {
-		return nil, nil //nolint:nilerr // a user without a home has linked none
+		return nil, nil //nolint:nilerr // a user without a home folder has linked no program
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -185,7 +185,7 @@ func Links() ([]Program, error) {
 	return all, nil
 }
 
-// Unlink forgets a linked program. The error is fs.ErrNotExist where none has the name.
+// Unlink removes a linked program. The error is fs.ErrNotExist if no program has the name.
 func Unlink(name string) error {
 	dir, err := links()
 	if err != nil {
@@ -194,17 +194,17 @@ func Unlink(name string) error {
 	return os.Remove(filepath.Join(dir, filepath.Base(name)+".json"))
 }
 
-// part is a file, folder or link of a program, as it looks without reading it.
+// part describes a file, folder or link of a program without its content.
 type part struct {
-	name   string // relative to the folder, with slashes; of a single file its name
+	name   string // relative to the folder, with slashes; the name of a single file
 	target string // of a symbolic link
 	mode   fs.FileMode
 	size   int64
 	time   time.Time
 }
 
-// parts lists what the program is made of, and refuses what others could change and links that
-// lead out of its folder.
+// parts lists the files of the program. It refuses files that other users could change, and links
+// that lead out of the program's folder.
 func (p Program) parts() ([]part, error) {
 	around := filepath.Dir(p.whole())
 	if info, err := os.Stat(around); err == nil && info.Mode()&fs.ModeSticky == 0 {
@@ -238,7 +238,7 @@ func (p Program) parts() ([]part, error) {
 		case info.Mode().IsRegular():
 			one.size, one.time = info.Size(), info.ModTime()
 			err = p.private(path, info)
-		case info.IsDir(): // its time changes with what does not belong to the program
+		case info.IsDir(): // not its time, which also changes with files that do not belong to the program
 			err = p.private(path, info)
 		default:
 			err = fmt.Errorf("%s is neither a file nor a folder: a plugin's folder holds nothing else", path)
@@ -249,7 +249,7 @@ func (p Program) parts() ([]part, error) {
 	return all, err
 }
 
-// single is parts of a single file. A person may name a link to it; what is installed is none.
+// single returns the parts of a single file. A user may name a link to it; an installed program is never a link.
 func (p Program) single() ([]part, error) {
 	info, err := os.Lstat(p.Path)
 	if err == nil && info.Mode()&fs.ModeSymlink != 0 {
@@ -267,8 +267,8 @@ func (p Program) single() ([]part, error) {
 	return []part{{name: filepath.Base(p.Path), mode: info.Mode(), size: info.Size(), time: info.ModTime()}}, p.private(p.Path, info)
 }
 
-// skip passes over what does not belong to a program. An installed one has nothing of it: what
-// lies there was put there later, and an interpreter may prefer it to what was locked.
+// skip skips a file that does not belong to the program. An installed program must not have such
+// files: somebody added them later, and an interpreter may prefer them to the locked ones.
 func (p Program) skip(path string, e fs.DirEntry) error {
 	if p.Origin == Locked {
 		return fmt.Errorf("%s was not there when the plugin was installed: remove it", path)
@@ -279,8 +279,8 @@ func (p Program) skip(path string, e fs.DirEntry) error {
 	return nil
 }
 
-// private refuses what people beside its owner may change: anybody, and of an installed program
-// a group too.
+// private refuses a file that anybody but its owner may change: everybody or, for an installed
+// program, also a group.
 func (p Program) private(path string, info fs.FileInfo) error {
 	others, who := fs.FileMode(0o002), "everybody"
 	if p.Origin == Locked {
@@ -292,7 +292,7 @@ func (p Program) private(path string, info fs.FileInfo) error {
 	return fmt.Errorf("%s may be changed by %s on this machine, so nobody knows what would be started; try: chmod go-w %s", path, who, path)
 }
 
-// inside is the target of a link, which has to lead to what belongs to the program.
+// inside returns the target of a link, which has to lead to a part of the program.
 func inside(root, path string) (string, error) {
 	target, err := os.Readlink(path)
 	if err != nil {

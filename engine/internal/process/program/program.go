@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// Check reports whether the program is safe to start, and what it is by its content: it is a
-// regular file that may be executed, no link leads out of its folder, nobody but its owner can
-// change it, and its hash is the one that it has to have. It starts nothing.
+// Check reports whether the program is safe to start, and returns its hash. The program has to be
+// an executable regular file that only its owner can change, its links must not leave its folder,
+// and its hash has to match Hash. Check starts nothing.
 //
-// A program is read once for as long as its files look the same.
+// Check reads a program once for as long as its files look the same.
 func (p Program) Check() (hash string, err error) {
 	parts, err := p.parts()
 	if err != nil {
@@ -40,7 +40,7 @@ func (p Program) Check() (hash string, err error) {
 	return hash, nil
 }
 
-// changed says that the program is not what it has to be.
+// changed returns the error for a program whose hash does not match.
 func (p Program) changed(hash string) error {
 	switch p.Origin {
 	case Linked:
@@ -52,9 +52,9 @@ func (p Program) changed(hash string) error {
 	return fmt.Errorf("%s has the hash %s, not %s", p.whole(), hash, p.Hash)
 }
 
-// Find lists what is named racflow-plugin-NAME in folders, in their order, without looking
-// whether it can be started. Several of one name are all listed. A folder that does not exist
-// has none, and one that is named twice counts once.
+// Find lists the files and folders named racflow-plugin-NAME in dirs, in that order, without
+// checking whether they can start. It lists all programs of the same name. It skips folders that do
+// not exist and reads a repeated folder once.
 func Find(dirs []string) ([]Program, error) {
 	var all []Program
 	var seen []string
@@ -88,43 +88,43 @@ func Find(dirs []string) ([]Program, error) {
 	return all, nil
 }
 
-// Prefix begins the name of every third party's program, and of the folder that belongs to one.
+// Prefix starts the name of every third-party program and of its folder.
 const Prefix = "racflow-plugin-"
 
-// Program is a third party's program. A pipeline file uses its stages as NAME/STAGE.
+// Program is a third-party program. A pipeline file refers to its stages as NAME/STAGE.
 type Program struct {
 	Name    string // NAME of racflow-plugin-NAME
-	Path    string // of the file that is executed, absolute
-	Folder  string // that belongs to it as a whole, absolute; empty: the program is a single file
-	Hash    string // what it has to be; empty: whatever it is
-	Version string // as locked; empty: what it says of itself
+	Path    string // absolute path of the executable file
+	Folder  string // absolute path of the folder that belongs to it; empty: the program is a single file
+	Hash    string // required hash; empty: any
+	Version string // as locked; empty: the program itself states it
 	Origin  Origin
 	Allow   Allow
 	Project string // of a linked program: its author's folder
 }
 
-// Origin says on whose word a program is started.
+// Origin says who vouches for a program.
 type Origin string
 
-// The origins.
+// The origins of a program.
 const (
-	Locked Origin = "locked" // by the lock of the pipeline file
-	Linked Origin = "linked" // by its author, who installed it from the folder in which it is written
-	Given  Origin = "given"  // by the person at the command line, who named its folder
+	Locked Origin = "locked" // the lock of the pipeline file
+	Linked Origin = "linked" // its author, who installed it from its source folder
+	Given  Origin = "given"  // the user, who named its folder on the command line
 )
 
-// Allow is what a program may reach beyond its own folders.
+// Allow lists what a program may reach beyond its own folders.
 type Allow struct {
 	Read, Write []string // files and folders, absolute
 	Hosts       []string // host:port
-	Unconfined  bool     // everything that the person who runs racflow may reach
+	Unconfined  bool     // everything that the user who runs racflow may reach
 }
 
-// Development reports whether the program is started on a person's word, not by a lock.
+// Development reports whether the program starts on a person's word, without a lock.
 func (p Program) Development() bool { return p.Origin != Locked }
 
-// At is the program that a file or a folder named racflow-plugin-NAME holds. It looks no
-// further than whether there is a folder of that name: see Check.
+// At returns the program in a file or folder named racflow-plugin-NAME. It only checks whether the
+// path is a folder; see Check for more.
 func At(path string) (Program, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -141,7 +141,7 @@ func At(path string) (Program, error) {
 	return p, nil
 }
 
-// whole is the file or folder that all of the program is in.
+// whole returns the file or folder that contains the whole program.
 func (p Program) whole() string {
 	if p.Folder != "" {
 		return p.Folder

@@ -1,9 +1,8 @@
-// Package redact replaces secrets in texts. All that a command knows of secrets is
-// in one Secrets: those that the file reads and those that stages are given, so that
-// none of them shows, whichever stage says it.
+// Package redact replaces secrets in texts. One Secrets holds every secret of a command: those that
+// the file reads and those that stages get. So none of them appears, whichever stage writes it.
 //
-// It finds a secret as it is and in the forms that logs, JSON and addresses give it; one of fewer than
-// Shortest bytes only as a whole word, since it stands in many others by chance.
-// It cannot find one that was encoded otherwise, or cut in two: it is there for
-// mistakes, and stops nobody who means to pass a secret on.
+// It finds a secret as it is, and in the forms that logs, JSON and addresses give it. It finds a
+// secret of fewer than Shortest bytes only as a whole word, since many texts contain it by chance.
+// It cannot find a secret that was encoded otherwise or cut in two: it guards against mistakes, not
+// against people who mean to pass a secret on.
 package redact

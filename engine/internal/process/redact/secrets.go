@@ -16,8 +16,7 @@ import (
 	"unicode/utf8"
 )
 
-// formsOf returns a secret as it is, and as logs, JSON documents and addresses
-// write it.
+// formsOf returns a secret as it is, and as logs, JSON documents and addresses write it.
 func formsOf(s string) []string {
 	plain := quoted(s, false)
 	return []string{
@@ -26,7 +25,7 @@ func formsOf(s string) []string {
 	}
 }
 
-// quoted is a string inside a JSON document.
+// quoted returns a string as JSON writes it, without the quotes.
 func quoted(s string, html bool) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -37,11 +36,11 @@ func quoted(s string, html bool) string {
 	return unquoted(strings.TrimSpace(b.String()))
 }
 
-// unquoted leaves out the quotes around a text, and not those that it ends with.
+// unquoted removes the surrounding quotes, but no quotes that the text ends with.
 func unquoted(s string) string { return s[1 : len(s)-1] }
 
-// ascii is the inside of a JSON string as Python and others write it: what is
-// beyond ASCII as UTF-16 in hex.
+// ascii returns the inside of a JSON string as Python and others write it: characters beyond ASCII
+// as UTF-16 in hex.
 func ascii(s string) string {
 	var b strings.Builder
 	for _, r := range s {
@@ -56,31 +55,31 @@ func ascii(s string) string {
 	return b.String()
 }
 
-// Placeholder stands in place of a secret.
+// Placeholder replaces a secret.
 const Placeholder = "(secret)"
 
-// Shortest is how many bytes a secret has at least that is replaced wherever it stands. A shorter one is
-// a part of many words: in messages it is replaced as a whole word, and in results, which would no longer be
-// true, not at all.
+// Shortest is the minimum length in bytes of a secret that is replaced wherever it appears. A
+// shorter one is part of many words: messages replace it only as a whole word, and results keep it,
+// since replacing it would make them wrong.
 const Shortest = 6
 
-// Secrets are the secrets that are known so far. The zero value knows none; its
-// methods may be called by several goroutines at once.
+// Secrets holds the secrets known so far. The zero value holds none; its methods are safe for
+// concurrent use.
 type Secrets struct {
 	adding sync.Mutex
 	values []string // sorted
 	some   atomic.Bool
-	known  atomic.Pointer[known] // of all values; nil: it is made when it is needed, since a file may add thousands
+	known  atomic.Pointer[known] // of all values; nil: built on the next use, since a file may add thousands
 }
 
-// known is what texts are searched for.
+// known holds the forms to search for.
 type known struct {
 	long    replacer
 	short   words
 	longest int
 }
 
-// Add makes secrets known. Of one with several lines, each line is a secret, too.
+// Add adds secrets. If a secret has several lines, each line is a secret, too.
 func (s *Secrets) Add(values ...string) {
 	s.adding.Lock()
 	defer s.adding.Unlock()
@@ -96,7 +95,7 @@ func (s *Secrets) Add(values ...string) {
 	}
 }
 
-// get returns what texts are searched for; nil: no secret is known.
+// get returns the forms to search for; nil: there are no secrets.
 func (s *Secrets) get() *known {
 	if k := s.known.Load(); k != nil || !s.some.Load() {
 		return k
@@ -124,7 +123,7 @@ func (s *Secrets) get() *known {
 	return k
 }
 
-// Message replaces every secret in a message that people read, a short one where it is a whole word.
+// Message replaces every secret in a message for people; a short secret only as a whole word.
 func (s *Secrets) Message(text string) string {
 	if k := s.get(); k != nil {
 		return k.short.replace(k.long.replace(text))
@@ -132,8 +131,8 @@ func (s *Secrets) Message(text string) string {
 	return text
 }
 
-// Result replaces the secrets in a part of a result: those of fewer than six bytes
-// stay, since results are also compared and searched.
+// Result replaces secrets in a part of a result. Secrets of fewer than Shortest bytes stay, since
+// results are also compared and searched.
 func (s *Secrets) Result(text string) string {
 	if k := s.get(); k != nil {
 		return k.long.replace(text)
@@ -147,7 +146,7 @@ func (s *Secrets) InResults() bool {
 	return k != nil && k.long.all != nil
 }
 
-// Longest is how many bytes the longest form of a secret has.
+// Longest returns the length in bytes of the longest form of a secret.
 func (s *Secrets) Longest() int {
 	if k := s.get(); k != nil {
 		return k.longest
@@ -155,21 +154,21 @@ func (s *Secrets) Longest() int {
 	return 0
 }
 
-// replacer replaces forms of secrets. Texts mostly hold none, which a search for one
-// form at a time finds out much faster than the search for all, unless they are many.
+// replacer replaces forms of secrets. Most texts contain none. If the forms are few, searching for
+// one at a time finds that out much faster than searching for all together.
 type replacer struct {
-	forms []*strings.Replacer // of one form each that holds no other; none: there are more than few
+	forms []*strings.Replacer // one per form that contains no other form; empty: there are more than few
 	all   *strings.Replacer   // nil: there are no forms
 }
 
-// few is how many forms are searched for one at a time.
+// few is the maximum number of forms to search for one at a time.
 const few = 64
 
 func newReplacer(forms []string) replacer {
 	if len(forms) == 0 {
 		return replacer{}
 	}
-	// The replacer takes the first form that fits.
+	// The replacer uses the first form that fits.
 	slices.SortFunc(forms, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	forms = slices.Compact(forms)
 	r := replacer{}
@@ -199,10 +198,10 @@ func (r replacer) replace(text string) string {
 	return text
 }
 
-// words replaces forms of short secrets where they are no part of a longer word.
+// words replaces forms of short secrets that are not part of a longer word.
 type words struct {
 	forms   map[string]bool
-	lengths []int // of the forms, the longest first
+	lengths []int // of the forms, longest first
 }
 
 func newWords(forms []string) words {
@@ -216,7 +215,7 @@ func newWords(forms []string) words {
 	return w
 }
 
-// replace leaves the placeholders that stand in a text already.
+// replace keeps the placeholders that a text already contains.
 func (w words) replace(text string) string {
 	if len(w.forms) == 0 {
 		return text
@@ -246,8 +245,8 @@ func (w words) replaceIn(text string) string {
 	return b.String() + text[kept:]
 }
 
-// within reports whether a place is in the middle of a word. Names of fields and headers, as max_tokens and
-// x-api-key, are one.
+// within reports whether a position is inside a word. Names of fields and headers, such as
+// max_tokens and x-api-key, are one word.
 func within(text string, at int) bool {
 	before, _ := utf8.DecodeLastRuneInString(text[:at])
 	after, _ := utf8.DecodeRuneInString(text[at:])

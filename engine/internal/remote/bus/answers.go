@@ -12,35 +12,35 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file is the response cache of a run on many machines: what a service answered to one
-// worker, the others need not ask for.
+// This file is the response cache of a run on many machines: workers reuse what a service has
+// answered to another worker.
 //
-// A worker's Cache takes the place of the response cache of its state folder
-// (engine.Services.Responses). It looks there, then in the run's bucket at the servers, and then asks
-// the caller for what its response cache has of earlier runs. What a service answers is in the folder
-// and in the bucket before it counts: from then on it survives every machine of the run. Of workers
-// that asked the same at the same time, the first one's answer is what all read later. Where earlier answers
-// are not to count (governor.Refresh), the bucket alone is looked into: it has what this run kept.
+// A worker's AnswersCache replaces the response cache of its state folder (engine.Services.Responses). It
+// looks in that folder, then in the run's bucket at the servers, and then asks the caller for answers of
+// earlier runs. An answer of a service counts only after it is stored in the folder and in the bucket, so
+// that it survives the loss of any machine. If workers ask the same question at the same time, the first
+// answer stored is the one that all read later. If earlier answers must not count (governor.Refresh), the
+// cache only looks in the bucket, which holds the answers of this run.
 //
-// While the servers cannot be reached, a look and an answer that is to be kept wait for them; the answer is in the
-// worker's folder meanwhile.
+// While the servers are unreachable, lookups and new answers wait; the worker's folder already
+// holds the answer meanwhile.
 //
-// The caller's side (Serve) answers what workers ask, and brings what they kept into the caller's
-// response cache, so that a later run on that machine pays for nothing again.
+// The caller's side (ServeAnswers) answers the workers' questions and copies their answers into the
+// caller's response cache, so that a later run on that machine need not pay again.
 //
-// Workers that ask the same before one of them has an answer all pay: nobody waits for another
-// machine's call.
+// Workers that ask the same question before any of them has an answer all pay: none waits for the
+// call of another machine.
 
-// answer is what a service answered, as it travels.
+// answer is an encoded answer of a service.
 type answer struct {
-	about string // what it is, for people
+	about string // description for people
 	value []byte
 }
 
-// maxAbout is how many bytes of answer.about travel: a folder keeps fewer.
+// maxAbout limits the bytes of answer.about in a message: a folder stores fewer.
 const maxAbout = 64
 
-// encode makes the bytes that the bucket keeps: the length of about in a byte, about, and the value.
+// encode returns the bytes for the bucket: the length of about in one byte, about, and the value.
 func (a answer) encode() []byte {
 	about := a.about[:min(len(a.about), maxAbout)]
 	b := make([]byte, 0, 1+len(about)+len(a.value))
@@ -58,28 +58,28 @@ func decode(data []byte) (answer, error) {
 	return answer{string(data[1:n]), data[n:]}, nil
 }
 
-// A question to the caller is keys, one behind the other. Its reply has for each a byte that says
-// what there is; behind found come the length in four bytes, little-endian, and the answer.
+// A question to the caller is a list of keys. The reply has one status byte for each key; after
+// found follow the length in four bytes, little-endian, and the answer.
 const (
 	nothing byte = iota // the caller has no answer
-	found               // here it is
-	kept                // it is in the run's bucket: it is large
-	later               // it did not fit into the reply: ask again
+	found               // the answer follows
+	kept                // the answer is in the run's bucket, since it is large
+	later               // the answer did not fit into the reply: ask again
 )
 
-// replyBytes is how large a reply gets: servers take messages of 1 MiB unless they are configured otherwise.
+// replyBytes limits the size of a reply: servers accept messages of 1 MiB by default.
 const replyBytes = 512 << 10
 
-// maxKeys is how many keys a question has at most.
+// maxKeys limits the number of keys in a question.
 const maxKeys = 1024
 
-// replied is what a reply says about one key.
+// replied is the reply for one key.
 type replied struct {
 	says byte
 	answer
 }
 
-// encodeQuestion makes a question of keys.
+// encodeQuestion encodes keys as a question.
 func encodeQuestion(keys []sdk.Key) []byte {
 	b := make([]byte, 0, len(keys)*len(sdk.Key{}))
 	for _, key := range keys {
@@ -95,7 +95,7 @@ func decodeQuestion(b []byte) (keys []sdk.Key) {
 	return keys
 }
 
-// appendReply appends what is said about one key.
+// appendReply appends the reply for one key.
 func appendReply(b []byte, says byte, data []byte) []byte {
 	b = append(b, says)
 	if says == found {
@@ -104,7 +104,7 @@ func appendReply(b []byte, says byte, data []byte) []byte {
 	return b
 }
 
-// decodeReply reads what is said about n keys.
+// decodeReply decodes the reply for n keys.
 func decodeReply(b []byte, n int) ([]replied, error) {
 	all := make([]replied, 0, n)
 	for range n {
@@ -129,7 +129,7 @@ func decodeReply(b []byte, n int) ([]replied, error) {
 	return all, nil
 }
 
-// Answered reads what a service answered: nil where nothing is kept.
+// Answered returns the stored answer of a service; nil: there is none.
 func (r *Run) Answered(ctx context.Context, key string) ([]byte, error) {
 	if err := checkKey(key); err != nil {
 		return nil, err
@@ -148,8 +148,8 @@ func (r *Run) Answered(ctx context.Context, key string) ([]byte, error) {
 	return notNil(value), nil
 }
 
-// KeepAnswer keeps what a service answered and returns when it is stored; until then it waits. The first answer of a key stands for
-// the life of the run; it returns what stands.
+// KeepAnswer stores an answer of a service. It returns, and waits until it is stored, the answer
+// that counts: the first answer of a key counts for the life of the run.
 func (r *Run) KeepAnswer(ctx context.Context, key string, value []byte) (stands []byte, err error) {
 	if err := checkKey(key); err != nil {
 		return nil, err
@@ -168,20 +168,20 @@ func (r *Run) KeepAnswer(ctx context.Context, key string, value []byte) (stands 
 	return r.Answered(ctx, key)
 }
 
-// answerPatience is how long the caller may take for a reply. One that takes longer, such as one that is
-// stopped, is not asked for a while: until then every look would take that long.
+// answerPatience limits the wait for the caller's reply. After a timeout the caller, which may be
+// suspended, is not asked again for the duration leave, so that not every lookup waits that long.
 const (
 	answerPatience = 10 * time.Second
 	leave          = time.Minute
 )
 
-// question is a key that the caller is asked for.
+// question asks the caller for one key.
 type question struct {
 	key    sdk.Key
-	answer chan replied // gets one
+	answer chan replied // receives one reply
 }
 
-// askAll asks the caller for those keys that are missing still.
+// askAll asks the caller for the keys that are still missing.
 func (c *AnswersCache) askAll(ctx context.Context, keys []sdk.Key, values [][]byte, missing []int) error {
 	asked := map[int]*question{}
 	for _, i := range missing {
@@ -200,7 +200,7 @@ func (c *AnswersCache) askAll(ctx context.Context, keys []sdk.Key, values [][]by
 		switch r.says {
 		case found:
 			values[i] = r.value
-			_ = c.have(q.key, r.answer) // at worst it is asked for again
+			_ = c.have(q.key, r.answer) // if this fails, it is asked for again
 		case kept:
 			var err error
 			if values[i], err = c.look(ctx, q.key); err != nil {
@@ -211,8 +211,8 @@ func (c *AnswersCache) askAll(ctx context.Context, keys []sdk.Key, values [][]by
 	return nil
 }
 
-// enqueue has questions asked. What comes while the caller is being asked goes there together afterwards:
-// so a thousand goroutines make a few messages.
+// enqueue queues questions. Questions that arrive while the caller is being asked are sent together
+// afterwards, so that a thousand goroutines cause only a few messages.
 func (c *AnswersCache) enqueue(asked map[int]*question) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -225,7 +225,7 @@ func (c *AnswersCache) enqueue(asked map[int]*question) {
 	}
 }
 
-// askQueued asks until nothing is left to ask.
+// askQueued asks the caller until the queue is empty.
 func (c *AnswersCache) askQueued() {
 	for {
 		c.mu.Lock()
@@ -237,7 +237,7 @@ func (c *AnswersCache) askQueued() {
 			return
 		}
 		c.mu.Unlock()
-		by := map[sdk.Key][]*question{} // of equal ones, one is asked
+		by := map[sdk.Key][]*question{} // equal keys are asked for once
 		var keys []sdk.Key
 		for _, q := range asking {
 			if by[q.key] == nil {
@@ -250,7 +250,7 @@ func (c *AnswersCache) askQueued() {
 			keys = keys[len(now):]
 			all := c.ask(now)
 			for i, r := range all {
-				if r.says == later && all[0].says != later { // it cannot be that nothing fits
+				if r.says == later && all[0].says != later { // the first answer always fits
 					keys = append(keys, now[i])
 					continue
 				}
@@ -262,7 +262,7 @@ func (c *AnswersCache) askQueued() {
 	}
 }
 
-// ask asks the caller for keys. Where nobody replies there is nothing.
+// ask asks the caller for keys. If the caller does not reply, there are no answers.
 func (c *AnswersCache) ask(keys []sdk.Key) []replied {
 	none := make([]replied, len(keys))
 	if time.Now().Before(c.absent) {
@@ -283,11 +283,11 @@ func (c *AnswersCache) ask(keys []sdk.Key) []replied {
 	return none
 }
 
-// noteEvery is after how many answers it is noted how far the folder is: those behind the note are
-// looked at again after a death, and found to be there.
+// noteEvery is the number of answers after which the progress of copying is saved. After a crash,
+// answers behind that point are checked again and found to exist.
 const noteEvery = 256
 
-// bring puts what workers keep into the folder, until the Server ends.
+// bring copies the workers' answers into the folder until the server ends.
 func (s *AnswersServer) bring() {
 	n := 0
 	for a, err := range s.run.Answers(s.ctx, s.at) {
@@ -309,12 +309,12 @@ func (s *AnswersServer) bring() {
 	s.reach(s.at, context.Cause(s.ctx))
 }
 
-// take puts one answer into the folder.
+// take copies one answer into the folder.
 func (s *AnswersServer) take(a Answer) error {
 	got, err := decode(a.Value)
 	b, notHex := hex.DecodeString(a.Key)
 	if err != nil || notHex != nil || len(b) != len(sdk.Key{}) {
-		return nil //nolint:nilerr // nobody could use it
+		return nil //nolint:nilerr // no process could use it
 	}
 	key := sdk.Key(b)
 	if value, ok := s.local.Get(key); ok && bytes.Equal(value, got.value) {
@@ -323,7 +323,7 @@ func (s *AnswersServer) take(a Answer) error {
 	return s.local.Put(key, got.about, got.value)
 }
 
-// reach says how far the folder is.
+// reach records the last answer copied into the folder.
 func (s *AnswersServer) reach(at uint64, failed error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -332,7 +332,7 @@ func (s *AnswersServer) reach(at uint64, failed error) {
 	s.more = make(chan struct{})
 }
 
-// note keeps how far the folder is.
+// note saves the progress of copying.
 func (s *AnswersServer) note() {
 	s.mu.Lock()
 	at := s.at
@@ -342,7 +342,7 @@ func (s *AnswersServer) note() {
 	}
 }
 
-// Bring waits until everything is in the folder that workers have kept before.
+// Bring waits until the folder has all answers that workers have stored before the call.
 func (s *AnswersServer) Bring(ctx context.Context) error {
 	last, err := s.run.LastAnswer(ctx)
 	if err != nil {
@@ -366,7 +366,7 @@ func (s *AnswersServer) Bring(ctx context.Context) error {
 	}
 }
 
-// Close ends it: first Bring brings the rest, where that is wanted.
+// Close ends the server. To copy the remaining answers, call Bring first.
 func (s *AnswersServer) Close() error {
 	s.stop()
 	s.end()

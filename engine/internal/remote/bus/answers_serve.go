@@ -17,43 +17,43 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// AnswersRun is what a worker needs of a run: *Run has it.
+// AnswersRun is the part of *Run that a worker's cache needs.
 type AnswersRun interface {
 	Answered(ctx context.Context, key string) ([]byte, error)
 	KeepAnswer(ctx context.Context, key string, value []byte) (stands []byte, err error)
 	Ask(ctx context.Context, subject string, data []byte) ([]byte, error)
 }
 
-// cacheSubject is where the caller is asked for answers of earlier runs.
+// cacheSubject is the subject for questions to the caller about answers of earlier runs.
 const cacheSubject = "answers"
 
-// looks is how many keys of one call are looked for in the bucket at a time.
+// looks is how many keys one call looks up in the bucket at the same time.
 const looks = 16
 
-// AnswersCache is a governor.Shared for a worker of a run.
+// AnswersCache is a worker's response cache. It implements governor.Shared.
 type AnswersCache struct {
 	ctx   context.Context
 	local *cache.Cache
 	run   AnswersRun
 
 	mu     sync.Mutex
-	queue  []*question // that nobody has asked yet
-	going  bool        // somebody asks: who does owns absent
-	absent time.Time   // until then the caller is not asked
+	queue  []*question // not sent yet
+	going  bool        // a goroutine is sending questions; it owns absent
+	absent time.Time   // the caller is not asked before this time
 }
 
 var _ governor.Shared = (*AnswersCache)(nil)
 
-// NewAnswersCache makes the response cache of a worker: local is that of its state folder. When ctx ends, nothing
-// waits for the servers any more.
+// NewAnswersCache creates a worker's response cache; local is the cache of its state folder. After
+// ctx ends, no call waits for the servers.
 func NewAnswersCache(ctx context.Context, local *cache.Cache, run AnswersRun) *AnswersCache {
 	return &AnswersCache{ctx: ctx, local: local, run: run}
 }
 
-// name is what a key is called in the bucket.
+// name returns the name of a key in the bucket.
 func name(key sdk.Key) string { return hex.EncodeToString(key[:]) }
 
-// Get returns what is kept under a key.
+// Get returns the value of a key.
 func (c *AnswersCache) Get(key sdk.Key) ([]byte, bool) {
 	values, err := c.GetAll(c.ctx, []sdk.Key{key}, false)
 	if err != nil {
@@ -62,7 +62,7 @@ func (c *AnswersCache) Get(key sdk.Key) ([]byte, bool) {
 	return values[0], values[0] != nil
 }
 
-// GetAll implements governor.Shared. What it finds elsewhere is in the folder from then on.
+// GetAll implements governor.Shared. It copies what it finds elsewhere into the folder.
 func (c *AnswersCache) GetAll(ctx context.Context, keys []sdk.Key, fresh bool) ([][]byte, error) {
 	values := make([][]byte, len(keys))
 	var missing []int
@@ -84,7 +84,7 @@ func (c *AnswersCache) GetAll(ctx context.Context, keys []sdk.Key, fresh bool) (
 	return values, c.askAll(ctx, keys, values, missing)
 }
 
-// lookAll looks for keys in the run's bucket.
+// lookAll looks keys up in the run's bucket.
 func (c *AnswersCache) lookAll(ctx context.Context, keys []sdk.Key, values [][]byte, missing []int) error {
 	looking, ctx := errgroup.WithContext(ctx)
 	looking.SetLimit(looks)
@@ -97,7 +97,7 @@ func (c *AnswersCache) lookAll(ctx context.Context, keys []sdk.Key, values [][]b
 	return looking.Wait()
 }
 
-// look looks for a key in the run's bucket.
+// look looks a key up in the run's bucket.
 func (c *AnswersCache) look(ctx context.Context, key sdk.Key) ([]byte, error) {
 	data, err := c.run.Answered(ctx, name(key))
 	if err != nil || data == nil {
@@ -105,13 +105,13 @@ func (c *AnswersCache) look(ctx context.Context, key sdk.Key) ([]byte, error) {
 	}
 	a, err := decode(data)
 	if err != nil {
-		return nil, nil //nolint:nilerr // it is asked for again, as what a folder lost
+		return nil, nil //nolint:nilerr // the service is asked again, as for a lost answer
 	}
-	_ = c.have(key, a) // at worst it is looked for again
+	_ = c.have(key, a) // if this fails, it is looked up again
 	return a.value, nil
 }
 
-// have puts what another machine kept into the folder.
+// have copies another machine's answer into the folder.
 func (c *AnswersCache) have(key sdk.Key, a answer) error {
 	if value, ok := c.local.Get(key); ok && bytes.Equal(value, a.value) {
 		return nil
@@ -119,8 +119,8 @@ func (c *AnswersCache) have(key sdk.Key, a answer) error {
 	return c.local.Put(key, a.about, a.value)
 }
 
-// Add keeps what a service answered: it is in the folder at once, and in the run's bucket when Add
-// returns. Where another worker's answer is there already, that one is what all get from then on.
+// Add stores an answer of a service: in the folder at once, and in the run's bucket before Add
+// returns. If the bucket already has another worker's answer, that one counts for all from then on.
 func (c *AnswersCache) Add(key sdk.Key, about string, value []byte) error {
 	if err := c.local.Add(key, about, value); err != nil {
 		return err
@@ -128,7 +128,7 @@ func (c *AnswersCache) Add(key sdk.Key, about string, value []byte) error {
 	return c.keep(key, answer{about, value})
 }
 
-// Put is Add in the place of what earlier runs kept. What this run kept stands.
+// Put is like Add, but replaces answers of earlier runs. An answer of this run stays.
 func (c *AnswersCache) Put(key sdk.Key, about string, value []byte) error {
 	if err := c.local.Put(key, about, value); err != nil {
 		return err
@@ -148,14 +148,14 @@ func (c *AnswersCache) keep(key sdk.Key, a answer) error {
 	return c.have(key, first)
 }
 
-// AnswersSource is what the caller needs of a run: *Run has it.
+// AnswersSource is the part of *Run that the caller's AnswersServer needs.
 type AnswersSource interface {
 	ID() string
 	KeepAnswer(ctx context.Context, key string, value []byte) (stands []byte, err error)
 	Serve(subject string, f func(data []byte) []byte) (stop func(), err error)
-	// Answers are those of the bucket behind a sequence, and then those that come, until ctx ends.
+	// Answers yields the answers in the bucket after a sequence number, and then new ones, until ctx ends.
 	Answers(ctx context.Context, after uint64) iter.Seq2[Answer, error]
-	// LastAnswer is the sequence of the last one now; 0: there is none.
+	// LastAnswer returns the sequence number of the newest answer; 0: there is none.
 	LastAnswer(ctx context.Context) (uint64, error)
 }
 
@@ -164,19 +164,19 @@ type AnswersServer struct {
 	local *cache.Cache
 	run   AnswersSource
 	log   *slog.Logger
-	ctx   context.Context // ends with the Server
+	ctx   context.Context // ends with the server
 	end   func()
 	stop  func()
 
 	bringing sync.WaitGroup
 	mu       sync.Mutex
-	at       uint64        // the last answer that was brought
-	more     chan struct{} // closed when at has changed, or nothing is brought any more
-	failed   error         // why nothing is brought any more
+	at       uint64        // sequence number of the last copied answer
+	more     chan struct{} // closed when at has changed or copying has ended
+	failed   error         // why copying has ended
 }
 
-// ServeAnswers answers what workers of a run ask for from the caller's response cache, and brings there what
-// they keep, from where it was the last time that this folder was served. Close it.
+// ServeAnswers answers the workers' questions from the caller's response cache, and copies their answers into
+// it, starting after the last answer copied earlier into the same folder. Close the returned server.
 func ServeAnswers(ctx context.Context, run AnswersSource, local *cache.Cache, log *slog.Logger) (*AnswersServer, error) {
 	at, err := local.Copied(run.ID())
 	if err != nil {
@@ -192,10 +192,9 @@ func ServeAnswers(ctx context.Context, run AnswersSource, local *cache.Cache, lo
 	return s, nil
 }
 
-// fromCaller is how a worker's folder describes answers that the caller had.
+// fromCaller describes answers from the caller in a worker's folder.
 const fromCaller = "from the caller"
 
-// reply answers a question.
 func (s *AnswersServer) reply(data []byte) []byte {
 	var reply []byte
 	for _, key := range decodeQuestion(data) {
@@ -217,7 +216,7 @@ func (s *AnswersServer) reply(data []byte) []byte {
 	return reply
 }
 
-// handOver puts an answer that is too large for a reply into the run's bucket.
+// handOver stores an answer that is too large for a reply in the run's bucket.
 func (s *AnswersServer) handOver(key sdk.Key, encoded []byte) byte {
 	ctx, cancel := context.WithTimeout(s.ctx, answerPatience/2)
 	defer cancel()

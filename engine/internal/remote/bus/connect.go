@@ -30,25 +30,25 @@ var (
 	ErrNoFile   = errors.New("no such file at the servers")
 )
 
-// Codes of JetStream's errors that nats.go has no names for (errors.json of nats-server).
+// JetStream error codes that nats.go does not name (errors.json of nats-server).
 const (
-	codeUnavailable  jetstream.ErrorCode = 10008 // no leader of all streams
+	codeUnavailable  jetstream.ErrorCode = 10008 // a stream has no leader
 	codeNotLeader    jetstream.ErrorCode = 10009
 	codeResources    jetstream.ErrorCode = 10002 // of the account
-	codeNoPeers      jetstream.ErrorCode = 10005 // not as many servers as replicas
+	codeNoPeers      jetstream.ErrorCode = 10005 // fewer servers than replicas
 	codeStore        jetstream.ErrorCode = 10077 // could not be stored
-	codeUnderWay     jetstream.ErrorCode = 10158 // a busy server is still storing the same message, as an earlier attempt sent it
+	codeUnderWay     jetstream.ErrorCode = 10158 // a busy server is still storing the message of an earlier attempt
 	takenDescription                     = "maximum messages per subject exceeded"
 )
 
-// unreachable says whether a first connection failed because nobody answers there, which may pass.
+// unreachable reports whether a first connection failed because no server answered, which may change.
 func unreachable(err error) bool {
 	var network *net.OpError
 	return errors.Is(err, nats.ErrNoServers) || errors.Is(err, nats.ErrTimeout) || errors.As(err, &network) && !certificate(err)
 }
 
-// certificate says whether one side refused the other's. A server that refuses just ends the connection, after the handshake; nats.go has
-// no error of its own for that.
+// certificate reports whether one side rejected the other's certificate. A server that rejects one
+// only closes the connection after the handshake; nats.go has no error for that.
 func certificate(err error) bool {
 	for _, words := range []string{"tls:", "tls error", "x509:"} {
 		if strings.Contains(err.Error(), words) {
@@ -58,7 +58,7 @@ func certificate(err error) bool {
 	return false
 }
 
-// passes says whether the servers may do later what they could not do now.
+// passes reports whether an error is temporary: the servers may do later what they could not do now.
 func passes(err error) bool {
 	var api *jetstream.APIError
 	var failed jetstream.JetStreamError
@@ -70,7 +70,7 @@ func passes(err error) bool {
 		case codeUnavailable, codeNotLeader, codeResources, codeUnderWay:
 			return true
 		case codeNoPeers:
-			return strings.Contains(api.Description, ",") // it says why: a server is away, has no room or was not heard from yet
+			return strings.Contains(api.Description, ",") // it gives the reason: a server is offline, has no room or has not been heard from yet
 		case codeStore:
 			return !strings.Contains(api.Description, takenDescription)
 		}
@@ -85,13 +85,13 @@ func passes(err error) bool {
 	return false
 }
 
-// taken says whether a message was refused since another stands under its subject.
+// taken reports whether a message was rejected because its subject already has one.
 func taken(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && api.ErrorCode == codeStore && strings.Contains(api.Description, takenDescription)
 }
 
-// advise says what to do about an error that does not pass.
+// advise adds what to do about an error that is not temporary.
 func (c *Conn) advise(err error) error {
 	var advice string
 	switch {
@@ -127,7 +127,7 @@ func older(version, than string) bool {
 	return semver.Compare("v"+version, "v"+than) < 0
 }
 
-// Conn is a connection with the servers. It re-establishes itself until it is closed.
+// Conn is a connection to the servers. It reconnects until it is closed.
 type Conn struct {
 	nc      *nats.Conn
 	js      jetstream.JetStream
@@ -136,18 +136,18 @@ type Conn struct {
 	waits   *waits
 	denied  denials
 	servers string        // for people
-	timeout time.Duration // of an attempt
+	timeout time.Duration // of one attempt
 	streams sync.Map      // handles by name
 
 	mu      sync.Mutex
-	life    context.Context    // of this connection: ends when it is lost; another once it is back
-	lose    context.CancelFunc // ends it
-	back    chan struct{}      // closed while there is a connection, or will never be one again
+	life    context.Context    // ends when the connection is lost; replaced after a reconnect
+	lose    context.CancelFunc // ends life
+	back    chan struct{}      // closed while connected, or after the connection has ended for good
 	closing bool
 }
 
-// Connect reaches the servers and checks that they keep streams. Servers that are not reachable, or whose streams are off, are
-// tried for ten seconds, or until ctx ends; what does not pass by itself, as a wrong certificate or account, is an error at once.
+// Connect connects to the servers and checks that they support streams. If servers are unreachable or have streams disabled, it
+// retries for ten seconds, or until ctx ends. Lasting problems, such as a wrong certificate or account, are errors at once.
 func Connect(ctx context.Context, o Options) (*Conn, error) {
 	urls, err := servers(o.Servers)
 	if err != nil {
@@ -196,7 +196,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	return c, nil
 }
 
-// check asks what would otherwise come out late and in the words of somebody else.
+// check finds problems early that would otherwise cause unclear errors later.
 func (c *Conn) check(ctx context.Context) (err error) {
 	if version := c.nc.ConnectedServerVersion(); older(version, oldestVersion) {
 		return fmt.Errorf("server %s is nats-server %s: racflow needs %s or later; install a newer one", c.nc.ConnectedUrlRedacted(), version, oldestVersion)
@@ -211,7 +211,7 @@ func (c *Conn) check(ctx context.Context) (err error) {
 		})
 		off := errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, nats.ErrNoResponders)
 		if !off && !errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) && passes(err) || err == nil {
-			return nil // streams are on and cannot be asked just now: whoever asks them waits
+			return nil // streams are enabled but not available just now: later calls wait for them
 		}
 		if !off || support.SleepFor(ctx, reconnectWait) != nil {
 			return c.advise(err)
@@ -219,10 +219,10 @@ func (c *Conn) check(ctx context.Context) (err error) {
 	}
 }
 
-// Name of this process, as other processes see it.
+// Name returns the name of this process for other processes.
 func (c *Conn) Name() string { return c.name }
 
-// Close ends the connection, and whatever waits for it.
+// Close ends the connection and all calls that wait for it.
 func (c *Conn) Close() {
 	c.mu.Lock()
 	c.closing = true
@@ -230,8 +230,8 @@ func (c *Conn) Close() {
 	c.nc.Close()
 }
 
-// denials takes what servers refuse to whoever asked. A server reports a refusal apart from any answer, and whoever asked would wait
-// for one until its time is over.
+// denials routes permission errors to the calls that caused them. A server reports such an error
+// separately from replies, so the call would otherwise wait for a reply until its timeout.
 type denials struct {
 	log  *slog.Logger
 	mu   sync.Mutex
@@ -240,11 +240,11 @@ type denials struct {
 }
 
 type watched struct {
-	subjects []string // a refusal of one of them, or of one below, ends it
+	subjects []string // an error about one of them, or about a subject below, ends the call
 	end      context.CancelCauseFunc
 }
 
-// watch ends the context with the refusal of any of these subjects.
+// watch returns a context that ends when the servers refuse one of the subjects.
 func (d *denials) watch(ctx context.Context, subjects []string) (context.Context, func()) {
 	ctx, end := context.WithCancelCause(ctx)
 	d.mu.Lock()
@@ -273,7 +273,7 @@ func (d *denials) handle(_ *nats.Conn, _ *nats.Subscription, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, w := range d.open {
-		if strings.HasPrefix(refused, "_INBOX.") { // answers do not arrive at all
+		if strings.HasPrefix(refused, "_INBOX.") { // no reply arrives at all
 			w.end(err)
 		}
 		for _, subject := range w.subjects {
@@ -284,26 +284,26 @@ func (d *denials) handle(_ *nats.Conn, _ *nats.Subscription, err error) {
 	}
 }
 
-// Options say how the servers are reached.
+// Options describe how to reach the servers.
 type Options struct {
-	Servers              string          // "nats://a:4222,b,c", or tls://...; a user and password of the first hold for all
-	Name                 string          // of this process, unlike all others: "host-1234-k3v9q2"
+	Servers              string          // "nats://a:4222,b,c", or tls://...; user and password of the first apply to all
+	Name                 string          // unique name of this process: "host-1234-k3v9q2"
 	Credentials          string          // file: .creds (JWT and key) or a seed (NKEY); empty: none
 	CA, Certificate, Key string          // PEM files for TLS; empty: the system's authorities, no certificate
-	Log                  *slog.Logger    // nil: nothing is logged
-	Waiting              func(why error) // the servers cannot do what is asked of them for now: why when waiting begins, nil when it is over. It returns soon and asks nothing of the Conn. May be nil
+	Log                  *slog.Logger    // nil: no logging
+	Waiting              func(why error) // gets the reason when calls begin to wait for the servers, and nil when the wait ends. It must return soon and not use the Conn. May be nil
 }
 
 const (
 	dialTimeout    = 5 * time.Second
-	pingInterval   = 5 * time.Second // a server that does not answer two pings is lost
+	pingInterval   = 5 * time.Second // a server that misses two pings counts as lost
 	reconnectWait  = 500 * time.Millisecond
 	oldestVersion  = "2.10.0" // consumers with filters in their subjects, subjects in a stream's info
 	connectTimeout = 10 * time.Second
-	sayAfter       = 2 * time.Second // people hear that a first connection takes its time
+	sayAfter       = 2 * time.Second // until a slow first connection is reported
 )
 
-// servers gives each server of a list the scheme and the user of the first.
+// servers parses a list of servers; the scheme and user of the first apply to all.
 func servers(list string) ([]*url.URL, error) {
 	var urls []*url.URL
 	for each := range strings.SplitSeq(list, ",") {
@@ -320,7 +320,7 @@ func servers(list string) ([]*url.URL, error) {
 		}
 		u, err := url.Parse(each)
 		if err != nil || u.Hostname() == "" {
-			return nil, errors.New("the list of servers cannot be read: write nats:// or tls:// and HOST:PORT,HOST") // err may hold a password
+			return nil, errors.New("the list of servers cannot be read: write nats:// or tls:// and HOST:PORT,HOST") // err may contain a password
 		}
 		if u.Scheme != "nats" && u.Scheme != "tls" {
 			return nil, fmt.Errorf("server %s: write nats://%s or tls://%s", u.Host, u.Host, u.Host)
@@ -350,12 +350,12 @@ func hosts(urls []*url.URL) string {
 	return strings.Join(names, ", ")
 }
 
-// dialOptions are the options of nats.go but the handlers.
+// dialOptions returns the options of nats.go except the handlers.
 func (o Options) dialOptions() ([]nats.Option, error) {
 	options := []nats.Option{
 		nats.Name(o.Name), nats.Timeout(dialTimeout), nats.PingInterval(pingInterval), nats.MaxPingsOutstanding(2),
 		nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait), nats.ReconnectJitter(reconnectWait, reconnectWait),
-		nats.ReconnectBufSize(-1), // what cannot be sent fails, and is sent again by who knows whether it should
+		nats.ReconnectBufSize(-1), // a message that cannot be sent fails; its sender decides whether to send it again
 	}
 	if o.CA != "" {
 		if err := readable("certificate authority", o.CA); err != nil {
@@ -397,30 +397,30 @@ func readable(what, path string) error {
 	return file.Close()
 }
 
-// Role is what a process does with runs.
+// Role is the part that a process plays in runs.
 type Role string
 
-// Roles.
+// The roles.
 const (
 	Caller Role = "caller" // creates runs, publishes batches, reads results, removes runs
 	Worker Role = "worker" // reads runs, takes batches, writes results, answers and its own state
 )
 
-// Subjects that a user of NATS may publish and subscribe to. Of Deny nothing is allowed, whatever Publish says.
+// Subjects lists what a NATS user may publish and subscribe to. Deny takes precedence over Publish.
 type Subjects struct {
 	Publish, Deny, Subscribe []string
-	Respond                  bool // allow_responses: to questions that arrive
+	Respond                  bool // allow_responses: may reply to questions
 }
 
-// Permissions are what a role needs at the servers, and nothing more.
+// Permissions returns the minimal permissions of a role at the servers.
 //
-// A worker's key allows what workers do for each other, too: it acknowledges any batch, answers any position that has no answer yet,
-// writes any worker's state, the keeper's ledger and, first, any key of the answers. It reads all runs. It is refused to replace a result,
-// an answer or a definition, to make, change or remove streams, queues, runs or files, and to publish batches.
+// A worker's key also allows what workers do for each other: it can acknowledge any batch, answer any unanswered position, write
+// any worker's state, the keeper's ledger and any key of the answers that has no value yet. It can read all runs. It cannot
+// replace a result, an answer or a definition, create, change or remove streams, queues, runs or files, or publish batches.
 //
-// That is for the names in requests. A request also names where its reply goes, and servers send it there whatever the user may
-// publish: in the account of the streams a malicious worker could have a batch delivered to a subject that is refused to it. Against
-// that workers need an account of their own, to which these subjects are exported (examples/cluster).
+// These rules cover the subjects of requests. A request also names a reply subject, and servers send replies there whatever the
+// user may publish: in the account of the streams, a malicious worker could have a batch delivered to a subject that it may not
+// publish to. To prevent that, give workers an account of their own, to which these subjects are exported (examples/cluster).
 func Permissions(role Role) Subjects {
 	reading := []string{"$JS.API.INFO", "$JS.API.STREAM.INFO.*", "$JS.API.STREAM.MSG.GET.*", "$JS.API.CONSUMER.INFO.*.*", "$JS.API.CONSUMER.MSG.NEXT.*.*", "$JS.ACK.>",
 		"$JS.API.CONSUMER.CREATE.*.*.$KV.>"}
@@ -441,15 +441,15 @@ func Permissions(role Role) Subjects {
 	}
 }
 
-// Unlisted is a run that has streams at the servers and is not in the index: who made or removed it died on the way, or is still at it.
+// Unlisted is a run with streams at the servers that the index does not list: its creation or removal was interrupted, or is still in progress.
 type Unlisted struct {
 	*Run           // without its definition
-	Made time.Time // the newest of its streams, by the servers' clock
+	Made time.Time // creation time of the newest of its streams, by the servers' clock
 }
 
 var streamForm = regexp.MustCompile(`^(?:KV_)?racflow_(` + idPattern + `)(?:_[a-z]+)?$`)
 
-// Unlisted finds what is left of runs that nobody sees. Streams of others whose names have the form of a run's are among them.
+// Unlisted finds the remains of runs that the index does not list. Foreign streams with names in a run's form are among them.
 func (c *Conn) Unlisted(ctx context.Context) ([]Unlisted, error) {
 	var names []string
 	err := c.patient(ctx, operation{uses: []string{"$JS.API.STREAM.NAMES"}, do: func(ctx context.Context, _ bool) error {
@@ -463,7 +463,7 @@ func (c *Conn) Unlisted(ctx context.Context) ([]Unlisted, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list streams: %w", err)
 	}
-	listed, err := c.Runs(ctx) // after the streams: those of a run that is entered meanwhile are its own
+	listed, err := c.Runs(ctx) // read after the streams, so that a run listed meanwhile is not taken for remains
 	if err != nil {
 		return nil, err
 	}
@@ -488,7 +488,7 @@ func (c *Conn) Unlisted(ctx context.Context) ([]Unlisted, error) {
 	return all, nil
 }
 
-// made is when a stream was made; zero: it is not there.
+// made returns when a stream was created; zero: it does not exist.
 func (c *Conn) made(ctx context.Context, name string) (at time.Time, err error) {
 	err = c.patient(ctx, operation{uses: []string{"$JS.API.STREAM.INFO." + name}, do: func(ctx context.Context, _ bool) error {
 		s, err := c.js.Stream(ctx, name)

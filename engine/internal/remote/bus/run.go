@@ -14,8 +14,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Publish adds a batch to the queue of the run and returns when it is stored; until then it waits. A batch that is in the queue already
-// is not added again, and neither is one whose answer came while the servers' word on an earlier attempt was lost.
+// Publish adds a batch to the queue of the run. It waits until the batch is stored. It does not add a batch that is
+// already in the queue, nor one that was answered after the servers' acknowledgement of an earlier attempt was lost.
 func (r *Run) Publish(ctx context.Context, at Position, data []byte) error {
 	m, err := r.pack(ctx, itemSubject(r.id, at), data)
 	if err != nil {
@@ -41,7 +41,7 @@ func (r *Run) Publish(ctx context.Context, at Position, data []byte) error {
 	return nil
 }
 
-// Drop takes the batches of parts before this one out of the queue. Whoever works at one may still answer it.
+// Drop removes the batches of earlier parts from the queue. Workers that have already taken one may still answer it.
 func (r *Run) Drop(ctx context.Context, part int) error {
 	for old := 1; old < part; old++ {
 		if err := r.c.purge(ctx, itemsStream(r.id), subject(r.id, "items", strconv.Itoa(old), "*")); err != nil {
@@ -51,15 +51,15 @@ func (r *Run) Drop(ctx context.Context, part int) error {
 	return nil
 }
 
-// Answer is what a service answered, as KeepAnswer kept it.
+// Answer is an answer of a service, as stored by KeepAnswer.
 type Answer struct {
 	Key      string
 	Value    []byte
 	Sequence uint64 // in the order of storage: growing
 }
 
-// Answers gives the answers of services that were kept after a sequence (0: all), each once, in the order of storage, and waits for more
-// until ctx ends, which ends it without an error. Any other error is the last of it. ErrNoRun: the run was removed.
+// Answers yields the answers of services stored after a sequence number (0: all), each once, in the order of storage, and waits
+// for more until ctx ends. The end of ctx is no error; after any other error the iteration ends. ErrNoRun: the run was removed.
 func (r *Run) Answers(ctx context.Context, after uint64) iter.Seq2[Answer, error] {
 	return func(yield func(Answer, error) bool) {
 		below := strings.TrimSuffix(answerSubject(r.id, ">"), ">")
@@ -81,7 +81,7 @@ func (r *Run) Answers(ctx context.Context, after uint64) iter.Seq2[Answer, error
 	}
 }
 
-// LastAnswer is the sequence of the answer of a service that was kept last, 0 where there is none.
+// LastAnswer returns the sequence number of the newest answer of a service; 0: there is none.
 func (r *Run) LastAnswer(ctx context.Context) (uint64, error) {
 	m, err := r.c.last(ctx, answersStream(r.id), answerSubject(r.id, ">"))
 	if m == nil || err != nil {
@@ -116,7 +116,7 @@ func (c *Conn) reconnected(nc *nats.Conn) {
 	c.waits.leave()
 }
 
-// closed hears when there will be no other connection: it was closed here, or the servers refuse this user now.
+// closed is called when no further connection will follow: it was closed here, or the servers now refuse this user.
 func (c *Conn) closed(*nats.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -129,7 +129,7 @@ func (c *Conn) closed(*nats.Conn) {
 	}
 }
 
-// connected is a context that ends when the connection is lost: what was under way then did not arrive.
+// connected returns a context that ends when the connection is lost, because messages in flight are then lost, too.
 func (c *Conn) connected(ctx context.Context) (context.Context, context.CancelFunc) {
 	c.mu.Lock()
 	life := c.life
@@ -142,7 +142,7 @@ func (c *Conn) connected(ctx context.Context) (context.Context, context.CancelFu
 	}
 }
 
-// awaitBack returns when there is a connection, or ctx ends.
+// awaitBack waits until there is a connection, or ctx ends.
 func (c *Conn) awaitBack(ctx context.Context) {
 	c.mu.Lock()
 	back := c.back
@@ -161,10 +161,10 @@ type Result struct {
 	Worker   string // Options.Name of the process that answered
 }
 
-// Answer stores the answer of a batch and returns when it is stored; until then it waits. The first answer of a position stands for
-// the life of the run: first is false, without an error, where this is a later one, which is dropped.
+// Answer stores the answer of a batch and waits until it is stored. The first answer of a position stands for
+// the life of the run: for a later answer, which is dropped, first is false and err is nil.
 func (r *Run) Answer(ctx context.Context, at Position, data []byte) (first bool, err error) {
-	if len(data) > r.c.room() { // pieces of an answer that does not count would lie at the servers for nothing
+	if len(data) > r.c.room() { // do not store the pieces of an answer that will not count
 		m, err := r.c.last(ctx, resultsStream(r.id), resultSubject(r.id, at))
 		if m != nil || err != nil {
 			return false, err
@@ -192,8 +192,8 @@ func (r *Run) answered(ctx context.Context, at Position) (bool, error) {
 	return err == nil, err
 }
 
-// Results gives the answers stored after a sequence (0: all), each once, in the order of storage, and waits for more until ctx ends,
-// which ends it without an error. Any other error is the last of it. ErrNoRun: the run was removed.
+// Results yields the answers of batches stored after a sequence number (0: all), each once, in the order of storage, and waits
+// for more until ctx ends. The end of ctx is no error; after any other error the iteration ends. ErrNoRun: the run was removed.
 func (r *Run) Results(ctx context.Context, after uint64) iter.Seq2[Result, error] {
 	return func(yield func(Result, error) bool) {
 		for m, err := range r.c.tail(ctx, resultsStream(r.id), subject(r.id, "results", ">"), after) {
@@ -218,7 +218,7 @@ func (r *Run) Results(ctx context.Context, after uint64) iter.Seq2[Result, error
 	}
 }
 
-// Stored is the sequence of the last result, 0 where there is none.
+// Stored returns the sequence number of the newest result; 0: there is none.
 func (r *Run) Stored(ctx context.Context) (uint64, error) {
 	m, err := r.c.last(ctx, resultsStream(r.id), subject(r.id, "results", ">"))
 	if m == nil || err != nil {
@@ -227,17 +227,17 @@ func (r *Run) Stored(ctx context.Context) (uint64, error) {
 	return m.Sequence, nil
 }
 
-// Config says what run is created.
+// Config describes the run to create.
 type Config struct {
 	ID         string        // letters and digits
-	Definition []byte        // what the run is; it stands for its life
-	Replicas   int           // of whatever is stored; 0: 3 in a cluster, 1 at a single server
-	Claim      time.Duration // how long a batch is its worker's own without a sign of life; 0: 30 s
+	Definition []byte        // describes the run; never changes
+	Replicas   int           // of everything stored; 0: 3 in a cluster, 1 on a single server
+	Claim      time.Duration // how long a batch stays its worker's without an extension; 0: 30 s
 }
 
 const defaultClaim = 30 * time.Second
 
-// Run is what lies at the servers for one run.
+// Run is a run at the servers.
 type Run struct {
 	c          *Conn
 	id         string
@@ -245,13 +245,13 @@ type Run struct {
 	takes      taking
 }
 
-// ID of the run.
+// ID returns the ID of the run.
 func (r *Run) ID() string { return r.id }
 
-// Definition that the run was created with.
+// Definition returns the definition that the run was created with.
 func (r *Run) Definition() []byte { return r.definition }
 
-// Create makes the streams of a run and then enters it where others see it. ErrExists: another run has this ID.
+// Create creates the streams of a run and then lists it in the index. ErrExists: another run has this ID.
 func (c *Conn) Create(ctx context.Context, config Config) (*Run, error) {
 	if err := checkID(config.ID); err != nil {
 		return nil, err
@@ -290,7 +290,7 @@ func (c *Conn) Create(ctx context.Context, config Config) (*Run, error) {
 	return r, nil
 }
 
-// Open finds a run. ErrNoRun: it is not there.
+// Open finds a run. ErrNoRun: it does not exist.
 func (c *Conn) Open(ctx context.Context, id string) (*Run, error) {
 	if err := checkID(id); err != nil {
 		return nil, err
@@ -316,7 +316,7 @@ func (c *Conn) Open(ctx context.Context, id string) (*Run, error) {
 	return r, nil
 }
 
-// Remove deletes whatever the servers have of the run.
+// Remove deletes everything of the run at the servers.
 func (r *Run) Remove(ctx context.Context) error {
 	if err := r.c.unlist(ctx, r.id); err != nil {
 		return fmt.Errorf("remove run %s: %w", r.id, err)

@@ -16,7 +16,7 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// lookAgain is how often Watch looks whether there is a first run.
+// lookAgain is how often Watch checks whether a first run exists.
 const lookAgain = 500 * time.Millisecond
 
 func (c *Conn) entry(ctx context.Context, id string) (*jetstream.RawStreamMsg, error) {
@@ -27,19 +27,19 @@ func (c *Conn) entry(ctx context.Context, id string) (*jetstream.RawStreamMsg, e
 	return c.last(ctx, indexStream, indexPrefix+id)
 }
 
-// unlist takes a run out of the index, without a trace: thousands of runs shall not leave one each.
+// unlist removes a run from the index. It leaves no marker, since there may be thousands of runs.
 func (c *Conn) unlist(ctx context.Context, id string) error {
 	return c.purge(ctx, indexStream, indexPrefix+id)
 }
 
-// Listed reports whether the index has a run. The rest of the run may be missing for now: servers that
-// have just started may not know it yet.
+// Listed reports whether the index has a run. The run's streams may be missing for a while, because
+// servers that have just started may not know them yet.
 func (c *Conn) Listed(ctx context.Context, id string) (bool, error) {
 	entry, err := c.entry(ctx, id)
 	return entry != nil, err
 }
 
-// hasStream reports whether there is a stream. It asks the servers several times before it says no.
+// hasStream reports whether a stream exists. It asks the servers several times before it returns false.
 func (c *Conn) hasStream(ctx context.Context, name string) (bool, error) {
 	err := c.patient(ctx, operation{stream: name, uses: []string{"$JS.API.STREAM.INFO." + name}, do: func(ctx context.Context, _ bool) error {
 		_, err := c.stream(ctx, name)
@@ -51,7 +51,7 @@ func (c *Conn) hasStream(ctx context.Context, name string) (bool, error) {
 	return err == nil, err
 }
 
-// Runs are the IDs of the runs that are there, oldest first.
+// Runs returns the IDs of the existing runs, oldest first.
 func (c *Conn) Runs(ctx context.Context) ([]string, error) {
 	there, err := c.hasStream(ctx, indexStream)
 	if err != nil || !there {
@@ -69,8 +69,8 @@ func (c *Conn) Runs(ctx context.Context) ([]string, error) {
 	return ids, nil
 }
 
-// Watch gives the IDs of the runs that are there, oldest first, and of others as they begin, until ctx ends; then the channel is closed.
-// A run may be over, or be removed, before its ID is read.
+// Watch sends the IDs of the existing runs, oldest first, and of new ones, until ctx ends; then it
+// closes the channel. A run may be over or removed before its ID is read.
 func (c *Conn) Watch(ctx context.Context) (<-chan string, error) {
 	there, err := c.hasStream(ctx, indexStream)
 	if err != nil {
@@ -84,7 +84,7 @@ func (c *Conn) Watch(ctx context.Context) (<-chan string, error) {
 			if there {
 				after = c.watch(ctx, after, ids)
 			}
-			// Only the first run makes the index: whoever watches is not allowed to.
+			// Only a first caller creates the index; a watcher lacks the permission.
 			_ = support.SleepFor(ctx, lookAgain)
 			there = !c.absent(ctx, indexStream)
 		}
@@ -117,7 +117,7 @@ type State struct {
 	Revision uint64
 }
 
-// Get reads a key: nil, 0, nil where nothing is there.
+// Get reads a key; a missing one yields nil, 0, nil.
 func (r *Run) Get(ctx context.Context, key string) (value []byte, revision uint64, err error) {
 	if err := checkKey(key); err != nil {
 		return nil, 0, err
@@ -139,12 +139,12 @@ func notNil(data []byte) []byte {
 	return data
 }
 
-// Put writes a key, whatever stood there. A value has to fit into one message of the servers (max_payload).
+// Put writes a key unconditionally. A value must fit into one message of the servers (max_payload).
 func (r *Run) Put(ctx context.Context, key string, value []byte) (revision uint64, err error) {
 	return r.write(ctx, key, value, 0, true)
 }
 
-// Swap writes a key if its revision is this one; 0: if nothing is there. ErrRevision: it is another.
+// Swap writes a key if it has the given revision; 0: if it does not exist. ErrRevision: it has another one.
 func (r *Run) Swap(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
 	written, err := r.write(ctx, key, value, revision, false)
 	if revision != 0 || !errors.Is(err, ErrRevision) {
@@ -157,7 +157,7 @@ func (r *Run) Swap(ctx context.Context, key string, value []byte, revision uint6
 	if m == nil || m.Header.Get(headerKV) == "" {
 		return 0, fmt.Errorf("write %s: %w", key, ErrRevision)
 	}
-	return r.write(ctx, key, value, m.Sequence, false) // a deleted key has a revision of its own
+	return r.write(ctx, key, value, m.Sequence, false) // a deleted key has its own revision
 }
 
 func (r *Run) write(ctx context.Context, key string, value []byte, revision uint64, any bool) (uint64, error) {
@@ -173,7 +173,7 @@ func (r *Run) write(ctx context.Context, key string, value []byte, revision uint
 	return stored, nil
 }
 
-// Delete removes a key, which may not be there.
+// Delete removes a key if it exists.
 func (r *Run) Delete(ctx context.Context, key string) error {
 	if err := checkKey(key); err != nil {
 		return err
@@ -186,7 +186,7 @@ func (r *Run) Delete(ctx context.Context, key string) error {
 	return nil
 }
 
-// All reads the keys that begin so.
+// All returns the keys with a prefix, and their values.
 func (r *Run) All(ctx context.Context, prefix string) (map[string]State, error) {
 	all, err := r.c.below(ctx, stateStream(r.id), statePrefix(r.id), prefix)
 	if err != nil {
@@ -195,7 +195,7 @@ func (r *Run) All(ctx context.Context, prefix string) (map[string]State, error) 
 	return all, nil
 }
 
-// below reads the keys of a bucket one by one from its leader: a consumer may read from a replica that lags.
+// below reads the keys of a bucket one by one from its leader, because a consumer may read from a replica that lags.
 func (c *Conn) below(ctx context.Context, stream, bucket, prefix string) (map[string]State, error) {
 	var subjects map[string]uint64
 	err := c.patient(ctx, operation{stream: stream, uses: []string{"$JS.API.STREAM.INFO." + stream}, do: func(ctx context.Context, _ bool) error {

@@ -53,7 +53,7 @@ func (c *Conn) putChunks(ctx context.Context, unique, digest string, r io.Reader
 	return info, nil
 }
 
-// getChunks reads one chunk after another from the stream's leader, so that a lost connection costs one.
+// getChunks reads the chunks one by one from the stream's leader, so that a lost connection costs one chunk.
 func (c *Conn) getChunks(ctx context.Context, info *jetstream.ObjectInfo, w io.Writer) error {
 	sum, next := sha256.New(), uint64(1)
 	for range info.Chunks {
@@ -86,7 +86,7 @@ func (c *Conn) getChunks(ctx context.Context, info *jetstream.ObjectInfo, w io.W
 
 func hexadecimal(sum hash.Hash) string { return hex.EncodeToString(sum.Sum(nil)) }
 
-// File is a file at the servers.
+// File describes a file at the servers.
 type File struct {
 	Digest string // SHA-256, hexadecimal
 	Size   int64
@@ -112,7 +112,7 @@ func metaSubject(digest string) string {
 	return filesMeta + base64.URLEncoding.EncodeToString([]byte(digest))
 }
 
-// object is what is known of a file: nil where it is not there.
+// object returns the description of a file; nil: it does not exist.
 func (c *Conn) object(ctx context.Context, digest string) (*jetstream.ObjectInfo, error) {
 	if err := checkDigest(digest); err != nil {
 		return nil, err
@@ -135,14 +135,14 @@ func (c *Conn) object(ctx context.Context, digest string) (*jetstream.ObjectInfo
 	return info, nil
 }
 
-// HasFile says whether a whole file of this digest is there.
+// HasFile reports whether a complete file with this digest exists.
 func (c *Conn) HasFile(ctx context.Context, digest string) (bool, error) {
 	info, err := c.object(ctx, digest)
 	return info != nil, err
 }
 
-// PutFile stores a file, in the form of NATS' object stores. It is there as a whole or not at all: when all has been read, and its
-// digest is this one.
+// PutFile stores a file as a NATS object. The file becomes visible only after all of r has been
+// read and its digest matches.
 func (c *Conn) PutFile(ctx context.Context, digest string, r io.Reader) error {
 	there, err := c.HasFile(ctx, digest)
 	if there || err != nil {
@@ -175,7 +175,7 @@ func (c *Conn) PutFile(ctx context.Context, digest string, r io.Reader) error {
 	return nil
 }
 
-// GetFile writes a file and checks its digest: where that fails, what was written is worth nothing. ErrNoFile: it is not there.
+// GetFile writes a file to w and checks its digest; after an error, discard what was written. ErrNoFile: it does not exist.
 func (c *Conn) GetFile(ctx context.Context, digest string, w io.Writer) error {
 	info, err := c.object(ctx, digest)
 	if err == nil && info == nil {
@@ -190,7 +190,7 @@ func (c *Conn) GetFile(ctx context.Context, digest string, w io.Writer) error {
 	return nil
 }
 
-// RemoveFile removes a file, which may not be there.
+// RemoveFile removes a file if it exists.
 func (c *Conn) RemoveFile(ctx context.Context, digest string) error {
 	info, err := c.object(ctx, digest)
 	if info == nil || err != nil {
@@ -205,7 +205,7 @@ func (c *Conn) RemoveFile(ctx context.Context, digest string) error {
 	return nil
 }
 
-// Files are all files at the servers.
+// Files returns all files at the servers.
 func (c *Conn) Files(ctx context.Context) ([]File, error) {
 	there, err := c.hasStream(ctx, filesStream)
 	if err != nil || !there {
@@ -228,10 +228,10 @@ func (c *Conn) Files(ctx context.Context) ([]File, error) {
 	return files, nil
 }
 
-// room is what a message may hold beside its headers.
+// room returns how many bytes a message may hold beside its headers.
 func (c *Conn) room() int { return max(int(c.nc.MaxPayload())-1024, 128) }
 
-// pack makes a message of data. What is too large for one is stored in pieces first.
+// pack creates a message from data. It first stores data that is too large for one message in pieces.
 func (r *Run) pack(ctx context.Context, subject string, data []byte) (*nats.Msg, error) {
 	m := nats.NewMsg(subject)
 	room := r.c.room()
@@ -253,7 +253,7 @@ func (r *Run) pack(ctx context.Context, subject string, data []byte) (*nats.Msg,
 	return m, nil
 }
 
-// unpack is the data of a message, wherever they lie.
+// unpack returns the data of a message, and fetches its pieces if necessary.
 func (r *Run) unpack(ctx context.Context, header nats.Header, data []byte) ([]byte, error) {
 	pieces := header.Get(headerPieces)
 	if pieces == "" {
@@ -285,7 +285,7 @@ func pieceSubject(id, unique string, i int) string {
 	return subject(id, "pieces", unique, strconv.Itoa(i))
 }
 
-// last reads the newest message of a subject (which may have wildcards) from the stream's leader: replicas may lag. It is nil where there is none.
+// last returns the newest message of a subject (which may have wildcards) from the stream's leader, since replicas may lag; nil: there is none.
 func (c *Conn) last(ctx context.Context, stream, subject string) (*jetstream.RawStreamMsg, error) {
 	var found *jetstream.RawStreamMsg
 	err := c.patient(ctx, operation{stream: stream, uses: []string{"$JS.API.STREAM.INFO." + stream, "$JS.API.STREAM.MSG.GET." + stream},
@@ -303,7 +303,7 @@ func (c *Conn) last(ctx context.Context, stream, subject string) (*jetstream.Raw
 	return found, err
 }
 
-// stream is a handle, kept: making one asks the servers.
+// stream returns a cached handle, because creating one asks the servers.
 func (c *Conn) stream(ctx context.Context, name string) (jetstream.Stream, error) {
 	if kept, ok := c.streams.Load(name); ok {
 		return kept.(jetstream.Stream), nil
@@ -315,7 +315,7 @@ func (c *Conn) stream(ctx context.Context, name string) (jetstream.Stream, error
 	return s, err
 }
 
-// once stores a message unless another lies at its subject. mine is false if another does.
+// once stores a message unless its subject already has one. mine is false if another message is there.
 func (c *Conn) once(ctx context.Context, stream string, m *nats.Msg) (mine bool, err error) {
 	id := rand.Text()
 	m.Header.Set(headerID, id)
@@ -328,7 +328,7 @@ func (c *Conn) once(ctx context.Context, stream string, m *nats.Msg) (mine bool,
 		if !again {
 			return nil
 		}
-		// An earlier attempt may have been stored though its acknowledgement did not arrive.
+		// An earlier attempt may have been stored although its acknowledgement was lost.
 		s, err := c.stream(ctx, stream)
 		if err != nil {
 			return err
@@ -343,7 +343,7 @@ func (c *Conn) once(ctx context.Context, stream string, m *nats.Msg) (mine bool,
 	return mine, err
 }
 
-// swap stores a message if the newest of its subject has this sequence (0: there is none); any: whatever there is.
+// swap stores a message if the newest one of its subject has the given sequence (0: there is none), or unconditionally with any.
 func (c *Conn) swap(ctx context.Context, stream string, m *nats.Msg, sequence uint64, any bool) (stored uint64, err error) {
 	options := []jetstream.PublishOpt{jetstream.WithRetryAttempts(0)}
 	if !any {

@@ -17,7 +17,7 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// Position names a batch of a run: the part (a resumed run begins another; from 1) and the number in it, from 1.
+// Position identifies a batch of a run: the part, from 1 (each resumption starts another), and the number in the part, from 1.
 type Position struct{ Part, Seq int }
 
 func (p Position) String() string { return fmt.Sprintf("%d.%d", p.Part, p.Seq) }
@@ -28,10 +28,10 @@ const (
 	filesBucket = "racflow_files"
 	consumer    = "workers"
 
-	headerID     = "Racflow-Id"     // of one publishing, so that whoever repeats it knows its own
+	headerID     = "Racflow-Id"     // unique per publishing, so that a process recognises its own message when it retries
 	headerWorker = "Racflow-Worker" // name of the process that answered
-	headerPieces = "Racflow-Pieces" // "UNIQUE COUNT SIZE": the data lie in pieces
-	headerKV     = "KV-Operation"   // of buckets of NATS
+	headerPieces = "Racflow-Pieces" // "UNIQUE COUNT SIZE": the data is stored in pieces
+	headerKV     = "KV-Operation"   // of NATS buckets
 )
 
 const idPattern = `[A-Za-z0-9]{1,64}`
@@ -50,7 +50,7 @@ func resultsStream(id string) string { return "racflow_" + id + "_results" }
 func stateStream(id string) string   { return "KV_racflow_" + id }
 func answersStream(id string) string { return "KV_racflow_" + id + "_answers" }
 
-// streamNames are those of all streams that a run has alone.
+// streamNames returns the names of the streams that belong to one run.
 func streamNames(id string) []string {
 	return []string{itemsStream(id), resultsStream(id), stateStream(id), answersStream(id)}
 }
@@ -64,7 +64,7 @@ func resultSubject(id string, p Position) string { return subject(id, "results",
 func statePrefix(id string) string               { return "$KV.racflow_" + id + "." }
 func answerSubject(id, key string) string        { return "$KV.racflow_" + id + "_answers.answer." + key }
 
-// positionOf reads the end of a subject.
+// positionOf parses the end of a subject.
 func positionOf(subject string) (Position, error) {
 	tokens := strings.Split(subject, ".")
 	if len(tokens) < 2 {
@@ -90,17 +90,17 @@ func checkKey(key string) error {
 	return nil
 }
 
-// maxWaiting is how many batches may be asked for at the same time: every job of every worker asks for one.
+// maxWaiting limits how many batches may be requested at the same time: every job of every worker requests one.
 const maxWaiting = 32768
 
-// bucket is a key-value bucket of NATS with one value for a key, as nats kv shows it. It is made without direct reading, which any
-// replica answers, be it behind or not; and without rollups, by which whoever may write one key could clear all.
+// bucket configures a NATS key-value bucket with one value per key, as nats kv shows it. It disables direct reads,
+// which replicas that lag would answer, and rollups, with which a user who may write one key could clear all.
 func bucket(stream, prefix string, replicas int) jetstream.StreamConfig {
 	return jetstream.StreamConfig{Name: stream, Subjects: []string{prefix + ">"}, MaxMsgsPerSubject: 1,
 		Discard: jetstream.DiscardNew, DenyDelete: true, Replicas: replicas}
 }
 
-// createStreams makes what a run needs, with three replicas where the cluster has as many servers, unless Options say otherwise.
+// createStreams creates the streams of a run. By default they have three replicas if the cluster has that many servers.
 func (c *Conn) createStreams(ctx context.Context, config Config) error {
 	replicas := config.Replicas
 	if replicas <= 0 {
@@ -149,7 +149,7 @@ func (c *Conn) createStream(ctx context.Context, config jetstream.StreamConfig) 
 		_, err := c.js.CreateStream(ctx, config)
 		return err
 	}})
-	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // made with other replicas
+	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // it exists with another number of replicas
 		return nil
 	}
 	if noPeers(err) {
@@ -170,7 +170,7 @@ func (c *Conn) deleteStream(ctx context.Context, name string) error {
 	return err
 }
 
-// purge removes what lies below a subject of a stream. A stream that is not there has nothing.
+// purge removes everything below a subject of a stream. A missing stream is not an error.
 func (c *Conn) purge(ctx context.Context, stream, below string) error {
 	err := c.patient(ctx, operation{stream: stream, uses: []string{"$JS.API.STREAM.PURGE." + stream, "$JS.API.STREAM.INFO." + stream}, do: func(ctx context.Context, _ bool) error {
 		s, err := c.stream(ctx, stream)
@@ -185,7 +185,7 @@ func (c *Conn) purge(ctx context.Context, stream, below string) error {
 	return err
 }
 
-// stored is a message of a stream, as tail gives it.
+// stored is a message of a stream, as tail yields it.
 type stored struct {
 	subject  string
 	header   nats.Header
@@ -195,17 +195,17 @@ type stored struct {
 }
 
 const (
-	readTime  = 10 * time.Second // one request for messages
-	readAlive = 2 * time.Second  // signs of life meanwhile
-	readIdle  = 5 * time.Second  // without a message: has one been lost?
+	readTime  = 10 * time.Second // of one request for messages
+	readAlive = 2 * time.Second  // heartbeat interval meanwhile
+	readIdle  = 5 * time.Second  // without a message, before a check for lost ones
 	readMost  = 256
 	readBytes = 16 << 20
-	forgotten = 30 * time.Second // a consumer that nobody reads from
+	forgotten = 30 * time.Second // until the servers remove an unused consumer
 )
 
-// tail gives the messages of a stream below a subject, after a sequence, in their order and each once, and waits for more until ctx
-// ends. It reads through a consumer that the servers may lose at any time, in memory and without acknowledgements: whenever a number is
-// left out, signs of life stop or the connection is lost it makes another, from the last message on.
+// tail yields the messages of a stream below a subject, after a sequence number, in order and each once, and waits for more until ctx ends.
+// It reads through an in-memory consumer without acknowledgements, which the servers may lose at any time. When a sequence number is
+// missing, heartbeats stop or the connection is lost, it creates another consumer that starts after the last message.
 func (c *Conn) tail(ctx context.Context, stream, filter string, after uint64) iter.Seq2[stored, error] {
 	return func(yield func(stored, error) bool) {
 		for ctx.Err() == nil {
@@ -240,7 +240,7 @@ func (c *Conn) reader(ctx context.Context, stream, filter string, after uint64) 
 	return reader, err
 }
 
-// read gives messages until something may be lost, and false where nobody wants more.
+// read yields messages until some may be lost. It returns false when the caller wants no more.
 func (c *Conn) read(ctx context.Context, reader jetstream.Consumer, after *uint64, yield func(stored, error) bool) bool {
 	ctx, end := c.connected(ctx)
 	defer end()
@@ -272,7 +272,7 @@ func (c *Conn) read(ctx context.Context, reader jetstream.Consumer, after *uint6
 	}
 }
 
-// whole says whether all arrived that was sent: where servers lose each other for a moment, what was under way between them is gone.
+// whole reports whether all sent messages have arrived: messages in flight are lost when servers lose contact with each other.
 func (c *Conn) whole(ctx context.Context, reader jetstream.Consumer, n uint64) bool {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()

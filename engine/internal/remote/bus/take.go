@@ -9,15 +9,15 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Backlog is what lies in the queue of a run.
+// Backlog describes the queue of a run.
 type Backlog struct {
-	Waiting  int       // batches that nobody has
-	UnderWay int       // batches that somebody has, or had and gave no sign of life for: they wait for another soon
-	Oldest   time.Time // when the first of both was published; zero: there are none
+	Waiting  int       // batches that no worker has
+	UnderWay int       // batches that a worker has, or has abandoned: the latter wait for another worker soon
+	Oldest   time.Time // when the oldest batch in the queue was published; zero: there is none
 	Now      time.Time // by the same clock, the servers'
 }
 
-// Backlog says what lies in the queue now.
+// Backlog returns the present state of the queue.
 func (r *Run) Backlog(ctx context.Context) (Backlog, error) {
 	var b Backlog
 	stream := itemsStream(r.id)
@@ -35,7 +35,7 @@ func (r *Run) Backlog(ctx context.Context) (Backlog, error) {
 			return err
 		}
 		waiting := queue.CachedInfo()
-		// A consumer counts what is new in its stream a moment later; what is in the stream and was not handed out waits.
+		// A consumer counts new messages a moment later. A message in the stream that was not handed out waits.
 		b = Backlog{Waiting: max(0, int(info.State.Msgs)-waiting.NumAckPending), UnderWay: waiting.NumAckPending, Now: info.TimeStamp} //nolint:gosec // fewer than 2^63
 		if info.State.Msgs > 0 {
 			b.Oldest = info.State.FirstTime
@@ -48,10 +48,10 @@ func (r *Run) Backlog(ctx context.Context) (Backlog, error) {
 	return b, nil
 }
 
-// extensions is how often the servers hear of a batch while its claim lasts: some of that may get lost.
+// extensions is how often a claim is extended while it lasts: some extensions may get lost.
 const extensions = 6
 
-// batch begins a claim. It is nil where the batch has an answer already: who had it before has answered, and could not say that it is done.
+// batch starts a claim. It returns nil if the batch already has an answer: its previous worker answered and could not acknowledge it.
 func (r *Run) batch(ctx context.Context, m jetstream.Msg, claim time.Duration) (*Batch, error) {
 	b := &Batch{r: r, m: m}
 	b.lost, b.stop = r.extend(m, claim)
@@ -91,8 +91,8 @@ func (r *Run) batch(ctx context.Context, m jetstream.Msg, claim time.Duration) (
 	return b, nil
 }
 
-// extend keeps the claim alive until it is stopped. lost is closed when the servers have not said for as long as it lasts that they heard
-// of that.
+// extend extends the claim until stop is called. It closes lost when the servers have confirmed no
+// extension for the length of the claim.
 func (r *Run) extend(m jetstream.Msg, claim time.Duration) (lost <-chan struct{}, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	gone := make(chan struct{})
@@ -111,7 +111,7 @@ func (r *Run) extend(m jetstream.Msg, claim time.Duration) (lost <-chan struct{}
 			}
 			asked := time.Now()
 			within, done := context.WithTimeout(ctx, claim/3)                      // servers may be slow, and a message may be lost
-			_, err := r.c.nc.RequestWithContext(within, m.Reply(), []byte("+WPI")) // InProgress with an answer
+			_, err := r.c.nc.RequestWithContext(within, m.Reply(), []byte("+WPI")) // InProgress with a reply
 			done()
 			if err != nil {
 				continue
@@ -128,11 +128,11 @@ func (r *Run) extend(m jetstream.Msg, claim time.Duration) (lost <-chan struct{}
 	}
 }
 
-// Lost is closed when another may have the batch: the servers have not heard from this process for as long as the claim lasts. It is
-// neither returned nor worked on then.
+// Lost is closed when another worker may get the batch, since the servers have not heard from this
+// process for the length of the claim. Then stop work on the batch and do not return it.
 func (b *Batch) Lost() <-chan struct{} { return b.lost }
 
-// Done takes the batch out of the queue, after its answer is stored. Where it was handed to another meanwhile, that one's is taken out as well.
+// Done removes the batch from the queue; call it after storing the answer. It works even if the batch was handed to another worker meanwhile.
 func (b *Batch) Done(ctx context.Context) error {
 	defer b.stop()
 	err := b.r.c.patient(ctx, operation{stream: itemsStream(b.r.id), uses: []string{"$JS.ACK"}, do: func(ctx context.Context, _ bool) error {
@@ -145,7 +145,7 @@ func (b *Batch) Done(ctx context.Context) error {
 	return nil
 }
 
-// Return gives the batch to another now.
+// Return hands the batch to another worker now.
 func (b *Batch) Return() error {
 	b.stop()
 	if err := b.m.Nak(); err != nil {
@@ -154,11 +154,11 @@ func (b *Batch) Return() error {
 	return nil
 }
 
-// Batch is taken by this process. Its claim is extended until Done or Return, or until the connection is closed.
+// Batch is a batch that this process has taken. Its claim is extended until Done, Return, or the end of the connection.
 type Batch struct {
 	Position
 	Data       []byte
-	Deliveries int // how often it was handed out, this time included
+	Deliveries int // how often it was handed out, including this time
 
 	r    *Run
 	m    jetstream.Msg
@@ -166,7 +166,7 @@ type Batch struct {
 	stop func()
 }
 
-// taking is what Take knows of the queue, found at the first one.
+// taking caches what Take knows of the queue after the first call.
 type taking struct {
 	mu    sync.Mutex
 	queue jetstream.Consumer
@@ -174,8 +174,8 @@ type taking struct {
 }
 
 const (
-	pullTime  = 20 * time.Second // one request for a batch
-	pullAlive = 3 * time.Second  // signs of life meanwhile
+	pullTime  = 20 * time.Second // of one request for a batch
+	pullAlive = 3 * time.Second  // heartbeat interval meanwhile
 )
 
 func (r *Run) queue(ctx context.Context) (jetstream.Consumer, time.Duration, error) {
@@ -194,7 +194,7 @@ func (r *Run) queue(ctx context.Context) (jetstream.Consumer, time.Duration, err
 	return r.takes.queue, r.takes.claim, err
 }
 
-// Take waits for a batch. It may be called by many goroutines. ErrNoRun: the run was removed.
+// Take waits for a batch. It is safe for concurrent use. ErrNoRun: the run was removed.
 func (r *Run) Take(ctx context.Context) (*Batch, error) {
 	queue, claim, err := r.queue(ctx)
 	if err != nil {
@@ -220,7 +220,7 @@ func (r *Run) Take(ctx context.Context) (*Batch, error) {
 	}
 }
 
-// pull asks for one batch. Where ctx ends first, a batch that arrives all the same goes back at once.
+// pull requests one batch. If ctx ends first, a batch that still arrives is returned at once.
 func (r *Run) pull(ctx context.Context, queue jetstream.Consumer) (jetstream.Msg, error) {
 	got, err := queue.Fetch(1, jetstream.FetchMaxWait(pullTime), jetstream.FetchHeartbeat(pullAlive))
 	if err != nil {
@@ -235,14 +235,14 @@ func (r *Run) pull(ctx context.Context, queue jetstream.Consumer) (jetstream.Msg
 	case <-ctx.Done():
 		go func() {
 			for m := range got.Messages() {
-				_ = m.Nak() // where that does not arrive, its claim ends
+				_ = m.Nak() // if this is lost, the claim expires
 			}
 		}()
 		return nil, ctx.Err()
 	}
 }
 
-// waits reports when waiting begins and when it is over, once for all who wait at the same time.
+// waits calls notify when a first operation begins to wait, and when the last one has stopped.
 type waits struct {
 	notify func(why error)
 	mu     sync.Mutex

@@ -14,20 +14,20 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// words is what a server can filter by: whole words.
+// words returns a server-side filter for a prefix: servers match only whole words.
 func words(prefix string) string {
 	return prefix[:strings.LastIndex(prefix, ".")+1] + ">"
 }
 
-// Change of a key.
+// Change is a change of a key.
 type Change struct {
 	Key string
 	State
 	Deleted bool
 }
 
-// Follow gives the keys that begin so, as they are now and as they change, until ctx ends or the run is removed; then the channel is
-// closed. Of changes that follow each other closely it may give the last alone.
+// Follow sends the keys with a prefix, first as they are and then each change, until ctx ends or the run is
+// removed; then it closes the channel. Of several quick changes it may send only the last.
 func (r *Run) Follow(ctx context.Context, prefix string) (<-chan Change, error) {
 	if _, err := r.c.hasStream(ctx, stateStream(r.id)); err != nil {
 		return nil, err
@@ -64,21 +64,21 @@ const (
 	attemptTimeout = 5 * time.Second
 	firstPause     = 50 * time.Millisecond
 	longestPause   = 2 * time.Second
-	missingTimes   = 4 // in a row, before a stream counts as gone: servers that have just started may not know it yet
+	missingTimes   = 4 // in a row, before a stream counts as removed: servers that have just started may not know it yet
 	missingPause   = 200 * time.Millisecond
 )
 
 var errLost = errors.New("the connection with the servers was lost")
 
-// operation is something that is asked of the servers until they do it.
+// operation is a request that is repeated until the servers carry it out.
 type operation struct {
 	uses    []string      // subjects whose refusal ends it
-	stream  string        // what it cannot do without; empty: nothing
+	stream  string        // the stream that it needs; empty: none
 	timeout time.Duration // of an attempt; 0: the connection's
 	do      func(ctx context.Context, again bool) error
 }
 
-// patient repeats an operation until it succeeds or fails for a reason that does not pass, or ctx ends.
+// patient repeats an operation until it succeeds, fails with a lasting error, or ctx ends.
 func (c *Conn) patient(ctx context.Context, o operation) error {
 	waiting := false
 	defer func() {
@@ -112,7 +112,7 @@ func (c *Conn) patient(ctx context.Context, o operation) error {
 			if !passes(err) {
 				return c.advise(err)
 			}
-			if errors.Is(err, errLost) { // which is reported already
+			if errors.Is(err, errLost) { // already reported
 				pause = firstPause
 			} else if slow := errors.Is(err, context.DeadlineExceeded); !waiting && (again || slow) {
 				waiting = true
@@ -120,7 +120,7 @@ func (c *Conn) patient(ctx context.Context, o operation) error {
 			}
 			c.log.Debug("the servers could not", "stream", o.stream, "err", err)
 		}
-		_ = support.SleepFor(ctx, pause/2+mrand.N(pause/2)) // or ctx has ended, as the next attempt sees
+		_ = support.SleepFor(ctx, pause/2+mrand.N(pause/2)) // if ctx has ended, the next attempt notices
 		c.awaitBack(ctx)
 		pause = min(2*pause, longestPause)
 	}
@@ -134,7 +134,7 @@ func (c *Conn) absent(ctx context.Context, stream string) bool {
 	return errors.Is(err, jetstream.ErrStreamNotFound)
 }
 
-// attempt asks once, for a limited time.
+// attempt carries out an operation once, with a timeout.
 func (c *Conn) attempt(ctx context.Context, timeout time.Duration, uses []string, do func(context.Context) error) error {
 	if timeout == 0 {
 		timeout = c.timeout
@@ -152,7 +152,7 @@ func (c *Conn) attempt(ctx context.Context, timeout time.Duration, uses []string
 	return err
 }
 
-// ended says why there is no connection any more.
+// ended returns why the connection has ended for good.
 func (c *Conn) ended() error {
 	if err := c.nc.LastError(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
 		return c.advise(fmt.Errorf("%w: %w", nats.ErrConnectionClosed, err))
@@ -160,7 +160,7 @@ func (c *Conn) ended() error {
 	return nats.ErrConnectionClosed
 }
 
-// reason says for people why the servers cannot do what is asked of them now.
+// reason explains to people why the servers cannot carry out an operation now.
 func reason(err error) error {
 	var api *jetstream.APIError
 	switch {
@@ -174,11 +174,11 @@ func reason(err error) error {
 	return err
 }
 
-// askTime bounds a question where ctx does not: answers may be lost.
+// askTime limits a question whose ctx has no deadline, since answers may be lost.
 const askTime = 10 * time.Second
 
-// Ask sends a question to whoever serves the subject in this run and waits for the answer until ctx ends, without a deadline ten seconds.
-// It asks once: a lost connection is an error. ErrNobody: nobody serves it, known at once.
+// Ask sends a question to a process that serves the subject in this run, and waits for the answer until ctx ends, or ten seconds
+// if ctx has no deadline. It asks once: a lost connection is an error. ErrNobody, returned at once: no process serves it.
 func (r *Run) Ask(ctx context.Context, on string, data []byte) ([]byte, error) {
 	m, err := r.pack(ctx, subject(r.id, "ask", on), data)
 	if err != nil {
@@ -207,8 +207,8 @@ func (r *Run) Ask(ctx context.Context, on string, data []byte) ([]byte, error) {
 	return data, nil
 }
 
-// Serve answers questions on a subject of the run, several at a time, until stop is called. Where several processes serve it, one of them
-// answers each question.
+// Serve answers questions on a subject of the run, several at the same time, until stop is called.
+// If several processes serve a subject, one of them answers each question.
 func (r *Run) Serve(on string, f func(data []byte) []byte) (stop func(), err error) {
 	return r.subscribe(subject(r.id, "ask", on), "serve", func(m *nats.Msg, data []byte) {
 		ctx, cancel := context.WithTimeout(context.Background(), askTime)
@@ -223,7 +223,7 @@ func (r *Run) Serve(on string, f func(data []byte) []byte) (stop func(), err err
 	})
 }
 
-// Tell sends a message to all who hear the subject in this run now. Nobody has to.
+// Tell sends a message to all processes that currently Hear the subject in this run. There may be none.
 func (r *Run) Tell(on string, data []byte) error {
 	if len(data) > r.c.room() {
 		return fmt.Errorf("tell %s: %d bytes are too many for one message: %w", on, len(data), nats.ErrMaxPayload)
@@ -234,7 +234,7 @@ func (r *Run) Tell(on string, data []byte) error {
 	return nil
 }
 
-// Hear calls f with every message on the subject, one after another, until stop is called.
+// Hear calls f with each message on the subject, one after the other, until stop is called.
 func (r *Run) Hear(on string, f func([]byte)) (stop func(), err error) {
 	return r.subscribe(subject(r.id, "tell", on), "", func(m *nats.Msg, _ []byte) { f(m.Data) })
 }
@@ -259,8 +259,8 @@ func (r *Run) subscribe(subject, queue string, f func(*nats.Msg, []byte)) (stop 
 	if err != nil {
 		return nil, fmt.Errorf("subscribe to %s: %w", subject, err)
 	}
-	// Once the server has answered, others' messages arrive, and a refusal came before. Where it does not answer, the subscription
-	// is made again with the connection.
+	// After the server has replied, messages arrive, and a refusal would have arrived earlier. If
+	// it does not reply, the subscription is renewed with the connection.
 	_ = r.c.nc.FlushTimeout(r.c.timeout)
 	if err := r.c.nc.LastError(); errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), `"`+subject+`"`) {
 		_ = sub.Unsubscribe()

@@ -16,15 +16,15 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
-// Attached is a detached run whose results are being taken.
+// Attached is a detached run whose results are being collected.
 type Attached struct {
-	caller *Caller // of which it uses what watches and ends a run
+	caller *Caller // does the watching and ending of the run
 	state  SeenCaller
 	spool  *spool
 }
 
-// Attach comes back to a run that its caller has left. Results are kept in a temporary file of a
-// folder until they have been taken, since they come in any order.
+// Attach takes up a run that its caller has detached from. Results arrive in any order, so they are
+// stored in a temporary file in folder until they are read.
 func Attach(ctx context.Context, conn *bus.Conn, id, folder string, o Options) (*Attached, error) {
 	o.Run = id
 	c, err := New(conn, o)
@@ -75,7 +75,7 @@ func Attach(ctx context.Context, conn *bus.Conn, id, folder string, o Options) (
 	return a, nil
 }
 
-// taken ends the work when a caller goes on with the run, which is not detached then.
+// taken ends the work when a caller resumes the run, which is then no longer detached.
 func (a *Attached) taken(changes <-chan bus.Change) {
 	for range changes {
 		now, _, err := callerState(a.caller.work, a.caller.run)
@@ -86,7 +86,7 @@ func (a *Attached) taken(changes <-chan bus.Change) {
 	}
 }
 
-// receive keeps results as they come, until all are there.
+// receive stores results as they arrive, until it has all.
 func (a *Attached) receive() {
 	c, left := a.caller, a.state.Total+a.state.Known
 	for r, err := range c.run.Results(c.work, 0) {
@@ -107,10 +107,10 @@ func (a *Attached) receive() {
 	}
 }
 
-// Items is how many items the input has.
+// Items returns the number of items in the input.
 func (a *Attached) Items() int { return int(a.state.Items) }
 
-// Elsewhere is the run for engine.Workspace.Attach.
+// Elsewhere describes the run for engine.Workspace.Attach.
 func (a *Attached) Elsewhere() engine.Elsewhere {
 	d := a.caller.defined
 	m := d.Manifest
@@ -118,7 +118,7 @@ func (a *Attached) Elsewhere() engine.Elsewhere {
 	return engine.Elsewhere{Manifest: m, Labels: d.Labels, Keep: d.Keep, Items: a.Items(), Answers: a.answers, End: a.end}
 }
 
-// end ends the taking of results. A run of which everything has been taken is not needed any more.
+// end ends the collection of results. It removes a run whose results have all been read.
 func (a *Attached) end(ctx context.Context, err error) error {
 	c := a.caller
 	if err == nil {
@@ -130,8 +130,8 @@ func (a *Attached) end(ctx context.Context, err error) error {
 	return a.Close()
 }
 
-// Each calls do with the results of all items in the order of the input, once they are there. It may
-// be called before they are taken.
+// Each calls do with the results of all items in the order of the input, as soon as they arrive. It
+// may be called before all have arrived.
 func (a *Attached) Each(do func(outcome.Result) error) error {
 	for answers, err := range a.answers {
 		if err != nil {
@@ -149,7 +149,7 @@ func (a *Attached) Each(do func(outcome.Result) error) error {
 	return nil
 }
 
-// Close lets go of what was received.
+// Close deletes the received results.
 func (a *Attached) Close() error {
 	a.caller.stop(errEnded)
 	a.caller.parts.Wait()
@@ -157,12 +157,12 @@ func (a *Attached) Close() error {
 	return a.spool.close()
 }
 
-// sendAtOnce is how many batches of a detached run are on their way to the servers at a time: each
-// waits for a copy on most of them.
+// sendAtOnce is how many batches of a detached run are published at the same time: each waits until
+// most servers have a copy.
 const sendAtOnce = 16
 
-// Send implements engine.Leaver: it publishes the order at the next position. There is no bound to
-// how many orders wait at the servers.
+// Send implements engine.Leaver: it publishes the order at the next position. Any number of orders
+// may wait at the servers.
 func (c *Caller) Send(ctx context.Context, o run.Order) error {
 	data, err := packet.EncodeOrder(o)
 	if err != nil {
@@ -176,7 +176,7 @@ func (c *Caller) Send(ctx context.Context, o run.Order) error {
 	return c.send(func() error { return c.run.Publish(ctx, at, data) })
 }
 
-// Know implements engine.Leaver: it puts results into the storage as a worker would.
+// Know implements engine.Leaver: it stores results as a worker would.
 func (c *Caller) Know(ctx context.Context, rows []source.Row, results []outcome.Result) error {
 	data, err := packet.EncodeAnswers(rows, run.Answers{Results: results})
 	if err != nil {
@@ -193,7 +193,7 @@ func (c *Caller) Know(ctx context.Context, rows []source.Row, results []outcome.
 	})
 }
 
-// send does what takes a while beside others, of which the first error ends the work.
+// send runs do in parallel with other calls. The first error ends the work.
 func (c *Caller) send(do func() error) error {
 	if err := c.ended(); err != nil {
 		return err
@@ -208,7 +208,7 @@ func (c *Caller) send(do func() error) error {
 	return nil
 }
 
-// Leave implements engine.Leaver: the run is that of its workers from now on.
+// Leave implements engine.Leaver: it leaves the run to its workers.
 func (c *Caller) Leave(ctx context.Context, items int) error {
 	if err := c.sending.Wait(); err != nil {
 		return err
@@ -217,7 +217,7 @@ func (c *Caller) Leave(ctx context.Context, items int) error {
 		return err
 	}
 	c.stop(errEnded)
-	c.parts.Wait() // nobody else reports how far the caller is
+	c.parts.Wait() // then no other goroutine reports the caller's progress
 	c.mu.Lock()
 	c.state.Total, c.state.Items, c.state.Detached = c.state.Published, int64(items), true
 	batches, size := c.state.Published, c.bytes
@@ -230,7 +230,7 @@ func (c *Caller) Leave(ctx context.Context, items int) error {
 	return nil
 }
 
-// observe reports to those who watch the pipeline how far the run is.
+// observe reports the run's progress to the observers of the pipeline.
 func (c *Caller) observe() {
 	if c.watched == nil {
 		return
@@ -239,7 +239,7 @@ func (c *Caller) observe() {
 	defer c.observing.Unlock()
 	b, err := c.run.Backlog(c.work)
 	if err != nil {
-		return // the next report has it
+		return // the next report includes it
 	}
 	c.mu.Lock()
 	done := c.state.Done
@@ -247,7 +247,7 @@ func (c *Caller) observe() {
 	c.watched.Cluster(c.defined.Manifest.Pipeline, outcome.Cluster{Workers: c.crew.states(), Waiting: b.Waiting, UnderWay: b.UnderWay, Done: int(done)})
 }
 
-// states counts the workers that are there by what they do.
+// states counts the present workers by state.
 func (c *crew) states() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -25,7 +25,7 @@ import (
 )
 
 // Answer implements engine.Remote: it publishes the order at the next position, and waits for the
-// result of that.
+// result.
 func (c *Caller) Answer(ctx context.Context, o run.Order) (run.Answers, error) {
 	if c.run == nil {
 		return run.Answers{}, errNotBegun
@@ -55,7 +55,7 @@ func (c *Caller) Answer(ctx context.Context, o run.Order) (run.Answers, error) {
 	}
 }
 
-// because is why an order has no answer: the end of the work, where that is why.
+// because returns why an order has no answer: the end of the work if that is the reason, else err.
 func (c *Caller) because(err error) error {
 	if ended := c.ended(); ended != nil {
 		return ended
@@ -63,7 +63,7 @@ func (c *Caller) because(err error) error {
 	return err
 }
 
-// next takes a position.
+// next reserves the next position.
 func (c *Caller) next() (bus.Position, chan bus.Result) {
 	result := make(chan bus.Result, 1)
 	c.mu.Lock()
@@ -74,14 +74,14 @@ func (c *Caller) next() (bus.Position, chan bus.Result) {
 	return at, result
 }
 
-// forget says that nobody waits for a position any more.
+// forget records that no call waits for a position any more.
 func (c *Caller) forget(at bus.Position) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.waiting, at)
 }
 
-// open reads the result of an order.
+// open decodes the result of an order.
 func (c *Caller) open(o run.Order, r bus.Result) (run.Answers, error) {
 	rows, answers, err := packet.DecodeAnswers(r.Data)
 	if err == nil && len(rows) != len(o.Rows) {
@@ -98,8 +98,8 @@ func (c *Caller) open(o run.Order, r bus.Result) (run.Answers, error) {
 	return answers, nil
 }
 
-// receive hands out results to who waits for them, from one position of the storage on, until the
-// work ends.
+// receive delivers results to the calls that wait for them, starting after a sequence number, until
+// the work ends.
 func (c *Caller) receive(after uint64) {
 	for r, err := range c.run.Results(c.work, after) {
 		if err != nil {
@@ -119,7 +119,7 @@ func (c *Caller) receive(after uint64) {
 	}
 }
 
-// Begin implements engine.Remote. It makes the run at the servers, or another part of it.
+// Begin implements engine.Remote. It creates the run at the servers, or starts another part of it.
 func (c *Caller) Begin(ctx context.Context, b engine.Beginning) error {
 	c.kept, c.watched = b.Manifest.ID != "", b.Pipeline.Workspace().Options().Observe
 	id := c.o.Run
@@ -155,14 +155,14 @@ func (c *Caller) Begin(ctx context.Context, b engine.Beginning) error {
 	return c.serve(ctx)
 }
 
-// define makes the definition, and uploads the files that it names.
+// define creates the definition, and uploads the files that it names.
 func (c *Caller) define(ctx context.Context, id string, b engine.Beginning) error {
 	packed, err := shipment.NewBundle(b.Pipeline)
 	if err != nil {
 		return err
 	}
 	m := b.Manifest
-	m.Command, m.Output = nil, "" // of this machine alone
+	m.Command, m.Output = nil, "" // they matter on this machine only
 	m.Cluster = &journal.ManifestCluster{Run: id, Servers: c.o.Servers}
 	o := b.Pipeline.Workspace().Options()
 	d := &Definition{
@@ -171,19 +171,19 @@ func (c *Caller) define(ctx context.Context, id string, b engine.Beginning) erro
 		Keep: cmp.Or(o.Keep, journal.Keep(b.Pipeline.Definition().Journal.Keep)), Lists: o.Lists, Spend: o.Spend, Mode: o.Services.Mode,
 	}
 	if !d.Spend.IsSet() {
-		d.Spend = m.Spend // of a resumed run that is not given another
+		d.Spend = m.Spend // of a resumed run without a new limit
 	}
 	if d.Started.IsZero() {
 		d.Started = time.Now().UTC().Truncate(time.Millisecond)
 	}
 	if spent, any := b.Pipeline.Workspace().Spent(); any {
-		d.Limits.Spent = lease.Amount{Cost: spent.Total.Cost, Tokens: int64(spent.Total.InputTokens + spent.Total.OutputTokens)} //nolint:gosec // tokens are not that many
+		d.Limits.Spent = lease.Amount{Cost: spent.Total.Cost, Tokens: int64(spent.Total.InputTokens + spent.Total.OutputTokens)} //nolint:gosec // tokens never reach the limit of int64
 	}
 	c.defined = d
 	return c.upload(ctx, b.Pipeline)
 }
 
-// upload brings files to the servers that are not there.
+// upload uploads files that the servers lack.
 func (c *Caller) upload(ctx context.Context, p *engine.Pipeline) error {
 	files, err := p.Shipment()
 	if err != nil {
@@ -198,8 +198,8 @@ func (c *Caller) upload(ctx context.Context, p *engine.Pipeline) error {
 	return nil
 }
 
-// create makes the run at the servers. Files are looked at again afterwards: before, nothing has kept
-// another caller from sweeping them.
+// create creates the run at the servers. Then it uploads missing files again, because another
+// caller may have swept them before the run existed.
 func (c *Caller) create(ctx context.Context, p *engine.Pipeline) error {
 	text, err := c.defined.Encode()
 	if err != nil {
@@ -214,14 +214,14 @@ func (c *Caller) create(ctx context.Context, p *engine.Pipeline) error {
 	return c.claim(ctx, SeenCaller{Part: 1})
 }
 
-// keep hands out the limits of the run. After a death of the caller it waits until whoever has done so
-// meanwhile gives that back.
+// keep hands out the limits of the run. After a crash of the caller, a worker may do that: then
+// keep waits until the worker gives it back.
 func (c *Caller) keep(ctx context.Context) error {
 	within, cancel := context.WithCancel(c.work)
 	stop := context.AfterFunc(ctx, cancel)
 	limits := c.defined.Limits
 	c.mu.Lock()
-	limits.Part = c.state.Part // each has a budget of its own, as a run that is resumed on one machine
+	limits.Part = c.state.Part // each part has its own budget, like a run that is resumed on one machine
 	c.mu.Unlock()
 	keeper, err := lease.Keep(within, c.run, limits, lease.Options{Name: c.conn.Name(), Log: c.o.Log})
 	if !stop() || err != nil {
@@ -235,7 +235,7 @@ func (c *Caller) keep(ctx context.Context) error {
 	return nil
 }
 
-// serve begins what runs beside the batches.
+// serve starts the services that run beside the batches.
 func (c *Caller) serve(ctx context.Context) error {
 	c.crew = newCrew(c.Run(), c.o)
 	if err := c.keep(ctx); err != nil {
@@ -259,26 +259,26 @@ func (c *Caller) serve(ctx context.Context) error {
 	return nil
 }
 
-// Options are what a caller adds to its connection.
+// Options configure a caller beyond its connection.
 type Options struct {
-	// Run is the ID of a new run; empty: New makes one. A resumed run has that of its manifest.
+	// Run is the ID of a new run; empty: New creates one. A resumed run uses the ID in its manifest.
 	Run     string
-	Servers string // as a person names them, for sentences
-	State   string // folder whose answers of services workers may ask for; empty: none
+	Servers string // as the user wrote them, for messages
+	State   string // state folder with answers of services for the workers; empty: none
 
 	Replicas int           // bus.Config.Replicas
 	Claim    time.Duration // bus.Config.Claim
 
-	Say  func(format string, args ...any) // sentences for a person; nil: nobody reads them
-	Log  *slog.Logger                     // nil: nothing
-	Idle time.Duration                    // after which it is said that nobody takes part; 0: 5 s
+	Say  func(format string, args ...any) // prints messages for people; nil: no messages
+	Log  *slog.Logger                     // nil: no log
+	Idle time.Duration                    // how long to wait before reporting that no worker takes part; 0: 5 s
 
-	// Spent hears at the end what the workers' calls of services came to; nil: nobody wants to know.
+	// Spent is called at the end with the totals of the workers' calls of services; may be nil.
 	Spent func(governor.Snapshot)
 }
 
-// Caller is a run on many machines. It implements engine.Leaver. Its methods may be called by
-// several goroutines at once.
+// Caller runs a pipeline on many machines. It implements engine.Leaver. Its methods are safe for
+// concurrent use.
 type Caller struct {
 	conn *bus.Conn
 	o    Options
@@ -287,33 +287,33 @@ type Caller struct {
 	run     *bus.Run
 	crew    *crew
 	defined *Definition
-	after   uint64 // the results of this part are behind that one
+	after   uint64 // sequence number before the first result of this part
 	kept    bool   // the caller has a journal, so the run can be resumed
 	work    context.Context
 	stop    context.CancelCauseFunc // ends work
 	parts   sync.WaitGroup          // goroutines of work
 	sending errgroup.Group          // batches of a detached run that are being published
 	answers *answering
-	leave   []func() // ends what serves workers
+	leave   []func() // functions that stop the services for workers
 
 	room *semaphore.Weighted // batches that may be under way: Window less what is held back
-	held int64               // of it: held back until there are more workers
-	wide int64               // batches that Window allows
+	held int64               // part of Window held back until there are more workers
+	wide int64               // the batches that Window allows
 
-	watched   outcome.Observer // nil: nobody watches
-	observing sync.Mutex       // the last report is the newest
+	watched   outcome.Observer // nil: there is none
+	observing sync.Mutex       // orders the reports, so that the last one is the newest
 
 	mu      sync.Mutex
 	state   SeenCaller
-	stated  uint64 // its revision
+	stated  uint64 // revision of state
 	waiting map[bus.Position]chan bus.Result
-	items   int   // that travel together
+	items   int   // items per batch
 	bytes   int64 // of the batches of a detached run
 }
 
 var _ engine.Leaver = (*Caller)(nil)
 
-// New returns the caller of a run that has not begun.
+// New returns a caller whose run has not begun.
 func New(conn *bus.Conn, o Options) (*Caller, error) {
 	if o.Run = cmp.Or(o.Run, NewRunID()); !IsRunID(o.Run) {
 		return nil, fmt.Errorf("%q is not the ID of a run, such as %s", o.Run, NewRunID())
@@ -336,7 +336,7 @@ func (o *Options) fill() {
 	o.Idle = cmp.Or(o.Idle, 5*time.Second)
 }
 
-// Run is the ID of the run; of a resumed one, once it has begun.
+// Run returns the ID of the run; for a resumed run, only after Begin.
 func (c *Caller) Run() string {
 	if c.defined != nil {
 		return c.defined.Run
@@ -346,7 +346,7 @@ func (c *Caller) Run() string {
 
 var errNotBegun = errors.New("the run has not begun at the servers")
 
-// go runs a part of the caller's work until that ends.
+// start runs a goroutine of the caller's work.
 func (c *Caller) start(do func()) {
 	c.parts.Add(1)
 	go func() {
@@ -355,7 +355,7 @@ func (c *Caller) start(do func()) {
 	}()
 }
 
-// ended is why the work ended; nil: it goes on.
+// ended returns why the work ended; nil: it continues.
 func (c *Caller) ended() error {
 	if c.work.Err() == nil {
 		return nil
@@ -364,21 +364,21 @@ func (c *Caller) ended() error {
 }
 
 const (
-	// floorItems are under way however few workers there are: as many as a run on one machine has
-	// with a service that takes many calls.
+	// floorItems may be under way even with few workers: as many as in a run on one machine with a
+	// service that accepts many calls.
 	floorItems = 8192
-	// maxItems are under way at most: they are in memory.
+	// maxItems is the maximum under way, since they are in memory.
 	maxItems = 1 << 17
-	// jobs is how many batches a worker has in hand that does not say it.
+	// jobs is how many batches a worker works on if it does not report the number.
 	jobs = 8
 )
 
-// Window implements engine.Remote: it is the most that may ever be. Fewer are under way while there
-// are few workers.
+// Window implements engine.Remote. It returns the maximum number of batches; with few workers,
+// fewer are under way.
 func (c *Caller) Window(items int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if items = max(items, 1); c.items == items { // another pass
+	if items = max(items, 1); c.items == items { // the same size: another pass
 		return int(c.wide)
 	}
 	c.items = items
@@ -389,7 +389,7 @@ func (c *Caller) Window(items int) int {
 	return int(c.wide)
 }
 
-// enter waits until another batch may be under way; leave says that it is not any more.
+// enter waits until another batch may be under way; leave ends that batch.
 func (c *Caller) enter(ctx context.Context) (leave func(), err error) {
 	c.mu.Lock()
 	room := c.room
@@ -400,8 +400,8 @@ func (c *Caller) enter(ctx context.Context) (leave func(), err error) {
 	return func() { room.Release(1) }, room.Acquire(ctx, 1)
 }
 
-// widen lets as many batches be under way as keep the workers busy. It never narrows: who was there
-// may come back.
+// widen raises the number of batches under way to keep the workers busy. It never lowers it,
+// because lost workers may return.
 func (c *Caller) widen() {
 	want := int64(c.crew.batches())
 	c.mu.Lock()

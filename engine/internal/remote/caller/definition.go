@@ -17,30 +17,30 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/spend"
 )
 
-// This file has what the parts of a run on many machines tell each other in words that
-// outlive them: what the run is, and the small state of who takes part in it.
+// This file defines the stored data that the processes of a run on many machines share: the
+// definition of the run, and the small state of its caller and workers.
 //
-// The definition is written once, by the caller, when the run begins. Workers read it and open the
-// same pipeline by it; whoever attaches to the run later writes its output by it. It has no
-// secrets, and neither the input nor the sources of the knowledge.
+// The caller writes the definition once, when the run begins. Workers open the same pipeline from
+// it, and a process that attaches later writes the output by it. It contains neither secrets nor
+// the input nor the sources of the knowledge.
 //
-// Keys name values in the state bucket of the run:
+// Keys in the state bucket of the run:
 //
 //	caller        SeenCaller, put by the caller as it works
 //	worker.NAME   Worker, put by each worker every WorkerEvery
 //	attached      the name of who attached to the run last
 //	end           the run is over: workers leave
 //
-// It holds values, and neither reads nor writes them at the servers: packages caller and worker do.
+// This file only defines the values; other files here and package worker read and write them at the servers.
 
-// DefinitionFormat is that of definitions which are written now.
+// DefinitionFormat is the current format of definitions.
 const DefinitionFormat = 1
 
-// Definition is what a run is.
+// Definition describes a run.
 type Definition struct {
 	Format  int       `json:"format"`
-	Run     string    `json:"run"`    // its ID
-	Caller  string    `json:"caller"` // the process that began it, for people
+	Run     string    `json:"run"`    // the run's ID
+	Caller  string    `json:"caller"` // the process that began the run, for people
 	Version string    `json:"racflow"`
 	Started time.Time `json:"started"`
 
@@ -50,16 +50,16 @@ type Definition struct {
 	Files    []shipment.Shipped `json:"files"` // of the caller's state folder
 	Limits   lease.Limits       `json:"limits"`
 
-	Keep  journal.Keep  `json:"keep,omitempty"`  // of which items the journal has what was seen
+	Keep  journal.Keep  `json:"keep,omitempty"`  // the items whose details the journal stores
 	Lists bool          `json:"lists,omitempty"` // what each search found has texts
-	Spend spend.Limit   `json:"spend,omitzero"`  // what may be spent where it counts: the caller decides for which items
-	Mode  governor.Mode `json:"mode,omitempty"`  // how the cache of answers is used
+	Spend spend.Limit   `json:"spend,omitzero"`  // the spending limit per item where one applies: the caller decides for which items
+	Mode  governor.Mode `json:"mode,omitempty"`  // how the response cache is used
 }
 
-// Encode returns the definition as the servers keep it.
+// Encode returns the definition as it is stored at the servers.
 func (d *Definition) Encode() ([]byte, error) { return json.Marshal(d) }
 
-// DecodeDefinition reads what Encode has written. It refuses what a newer racflow wrote.
+// DecodeDefinition decodes the output of Encode. It rejects definitions of a newer racflow.
 func DecodeDefinition(data []byte) (*Definition, error) {
 	var d Definition
 	err := json.Unmarshal(data, &d)
@@ -74,12 +74,12 @@ func DecodeDefinition(data []byte) (*Definition, error) {
 	return &d, nil
 }
 
-// Digest names the definition, but for when it began and who began it: machines whose digests of a
-// run differ do not work together. SHA-256, hexadecimal.
+// Digest identifies the definition, except for its start time and caller. Machines with different
+// digests of a run must not work together. SHA-256, hexadecimal.
 func (d Definition) Digest() (string, error) {
 	d.Caller, d.Started = "", time.Time{}
 	d.Manifest.ID, d.Manifest.Started, d.Manifest.Output, d.Manifest.Command = "", time.Time{}, "", nil
-	d.Manifest.Cluster = nil // of the caller's machine, as those
+	d.Manifest.Cluster = nil // specific to the caller's machine, too
 	d.Limits.Spent = lease.Amount{}
 	text, err := d.Encode()
 	if err != nil {
@@ -89,17 +89,17 @@ func (d Definition) Digest() (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// letters of IDs have no vowels, so that no ID is a word, and nothing that is read as something
-// else.
+// letters are the characters of IDs. They include no vowels, so that no ID is a word, and no
+// characters that look alike.
 const letters = "23456789bcdfghjkmnpqrstvwxz"
 
-// idLength makes 27^8 = 2.8e11 IDs: two of a million runs at the same servers are alike with a chance of
-// less than 1:100,000 for each new one.
+// idLength yields 27^8 = 2.8e11 IDs: with a million runs at the same servers, a new ID collides
+// with a probability of less than 1:100,000.
 const idLength = 8
 
 var idForm = regexp.MustCompile(`^[bcdfghjkmnpqrstvwxz][2-9b-df-hj-kmnp-tv-xz]{5,15}$`)
 
-// IsRunID reports whether a text could be the ID of a run at servers. The names of local runs
+// IsRunID reports whether a text could be the ID of a run at servers. Names of local runs
 // (run-000001) cannot.
 func IsRunID(text string) bool { return idForm.MatchString(text) }
 
@@ -110,8 +110,8 @@ func NewRunID() string {
 		_, _ = rand.Read(random[:]) // it never fails
 		at := int(random[0])
 		switch {
-		case at >= 256/len(letters)*len(letters): // else some letters would come more often
-		case len(id) == 0 && at%len(letters) < 8: // a digit
+		case at >= 256/len(letters)*len(letters): // rejected: some letters would be more likely
+		case len(id) == 0 && at%len(letters) < 8: // rejected: a digit
 		default:
 			id = append(id, letters[at%len(letters)])
 		}
@@ -121,14 +121,14 @@ func NewRunID() string {
 
 // Keys of a run's state.
 const (
-	CallerKey    = "caller"   // SeenCaller
-	WorkerPrefix = "worker."  // with the name of a worker behind it: Worker
-	AttachedKey  = "attached" // the name of who attached to the run last, a JSON text
+	CallerKey    = "caller"   // value: SeenCaller
+	WorkerPrefix = "worker."  // followed by the name of a worker; value: WorkerState
+	AttachedKey  = "attached" // value: the name of the process that attached last, a JSON text
 	EndKey       = "end"      // present: the run is over, and workers leave
 )
 
-// WorkerEvery is how often a worker puts its state. Who has not put it for WorkerGone is not there
-// any more.
+// WorkerEvery is how often a worker stores its state. A worker that has not done so for WorkerGone
+// counts as gone.
 const (
 	WorkerEvery = 2 * time.Second
 	WorkerGone  = 15 * time.Second
@@ -138,47 +138,47 @@ const (
 const (
 	Joining  = "joining" // it opens the pipeline
 	Working  = "working"
-	Lacks    = "lacks"    // it takes no part: Worker.Lacks says why
-	Draining = "draining" // it answers what it has, and leaves
+	Lacks    = "lacks"    // it cannot take part: WorkerState.Lacks says why
+	Draining = "draining" // it finishes its batches, then leaves
 )
 
-// WorkerState is a process that takes part in a run, or cannot.
+// WorkerState describes a process that takes part in a run, or cannot.
 type WorkerState struct {
 	Name  string    `json:"name"`
 	Host  string    `json:"host"`
 	PID   int       `json:"pid"`
 	Since time.Time `json:"since"`
 	State string    `json:"state"`
-	Jobs  int       `json:"jobs,omitempty"`  // batches that it works on at a time; 0: not known
+	Jobs  int       `json:"jobs,omitempty"`  // batches that it works on at the same time; 0: unknown
 	Lacks []string  `json:"lacks,omitempty"` // sentences that say what to do on Host
-	// What it has answered so far.
+	// Its answers so far.
 	Batches int64   `json:"batches"`
 	Items   int64   `json:"items"`
-	Failed  int64   `json:"failed"` // of Items
-	Rate    float64 `json:"rate"`   // items per second, of late
+	Failed  int64   `json:"failed"` // out of Items
+	Rate    float64 `json:"rate"`   // recent items per second
 	Cost    float64 `json:"cost"`   // by the prices in the file
-	Tokens  uint64  `json:"tokens"` // in and out
-	// Calls are its calls of services, for the report of the run.
+	Tokens  uint64  `json:"tokens"` // input plus output
+	// Calls counts its calls of services, for the report of the run.
 	Calls governor.Snapshot `json:"calls,omitzero"`
 }
 
-// SeenCaller is how far the caller is.
+// SeenCaller is the progress of the caller.
 type SeenCaller struct {
 	Name      string    `json:"name"`
 	Host      string    `json:"host"`
 	At        time.Time `json:"at"`
-	Part      int       `json:"part"`      // that it publishes: 1, or more of a run that was resumed
+	Part      int       `json:"part"`      // the part that it publishes, from 1; more after the run was resumed
 	Published int64     `json:"published"` // batches of this part
-	Done      int64     `json:"done"`      // of them: their results are known to it
-	Total     int64     `json:"total"`     // batches of this part; 0: it goes on publishing
-	Items     int64     `json:"items"`     // in the batches of Total; 0: not known yet
-	// Detached: it has left, and everything is published: anyone may attach.
+	Done      int64     `json:"done"`      // published batches whose results the caller has
+	Total     int64     `json:"total"`     // batches of this part; 0: not all are published yet
+	Items     int64     `json:"items"`     // in the batches of Total; 0: unknown yet
+	// Detached: everything is published and the caller has left, so any process may attach.
 	Detached bool `json:"detached,omitempty"`
-	// Known is how many results of a detached run the caller has put at the servers itself, of items
-	// that nobody has to be asked about: at the positions of the part behind KnownSeq.
+	// Known is how many results the caller of a detached run has stored itself, for items that no
+	// stage has to answer. Their positions are in this part, after KnownSeq.
 	Known int64 `json:"known,omitempty"`
 }
 
-// KnownSeq is above the numbers of batches: results whose number is above it are the caller's own, of
-// which the first is KnownSeq+1.
+// KnownSeq exceeds the numbers of all batches: results with higher numbers are the caller's own,
+// from KnownSeq+1 on.
 const KnownSeq = 1 << 40

@@ -14,13 +14,13 @@ import (
 	"github.com/racflow/racflow/engine/internal/run"
 )
 
-// answering is this machine's cache of answers, of which workers may ask, and into which theirs come.
+// answering serves this machine's response cache to workers and copies their answers into it.
 type answering struct {
 	folder *cache.Cache
 	server *bus.AnswersServer
 }
 
-// serveAnswers begins it; nil: there is no state folder.
+// serveAnswers starts that; nil: there is no state folder.
 func (c *Caller) serveAnswers(ctx context.Context, run *bus.Run) (*answering, error) {
 	if c.o.State == "" {
 		return nil, nil
@@ -36,7 +36,7 @@ func (c *Caller) serveAnswers(ctx context.Context, run *bus.Run) (*answering, er
 	return &answering{folder, server}, nil
 }
 
-// close ends it. With all, everything is here then that workers have kept at the servers.
+// close ends it. With all, it first copies all answers of workers to this machine.
 func (a *answering) close(ctx context.Context, all bool) error {
 	if a == nil {
 		return nil
@@ -48,7 +48,7 @@ func (a *answering) close(ctx context.Context, all bool) error {
 	return errors.Join(err, a.server.Close(), a.folder.Close())
 }
 
-// bring takes all answers of a run here that is about to be removed.
+// bring copies all answers of a run to this machine before the run is removed.
 func (c *Caller) bring(ctx context.Context, run *bus.Run) error {
 	a, err := c.serveAnswers(ctx, run)
 	if err != nil {
@@ -57,7 +57,7 @@ func (c *Caller) bring(ctx context.Context, run *bus.Run) error {
 	return a.close(ctx, true)
 }
 
-// forget forgets how many answers of a run are here.
+// forgetAnswers deletes the record of how many answers of a run were copied.
 func (c *Caller) forgetAnswers(id string) error {
 	if c.o.State == "" {
 		return nil
@@ -66,21 +66,21 @@ func (c *Caller) forgetAnswers(id string) error {
 }
 
 const (
-	// endWait bounds what the end of a run waits for at the servers: what is not done then, a later
-	// caller sweeps.
+	// endWait limits how long the end of a run waits for the servers; a later caller sweeps what
+	// remains.
 	endWait = 30 * time.Second
-	// takeBackWait bounds how long the end of a run that is to be resumed waits for the servers.
+	// takeBackWait limits how long interrupting a run waits for the servers.
 	takeBackWait = 10 * time.Second
-	// settleWait bounds how long the end of a run waits for the last words of its workers.
+	// settleWait limits how long the end of a run waits for the last reports of its workers.
 	settleWait = 3 * time.Second
 )
 
 var errEnded = errors.New("the run has ended")
 
-// End implements engine.Remote. The journal is closed and the output is in its place by now, so that
-// the run is not needed any more where it is complete, or where there is no journal to resume it with.
+// End implements engine.Remote. By now the journal is closed and the output is complete, so it
+// removes a run that is complete, or that has no journal to resume it with.
 func (c *Caller) End(ctx context.Context, err error) error {
-	if c.stop == nil { // it never began
+	if c.stop == nil { // the run never began
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWait)
@@ -105,8 +105,8 @@ func (c *Caller) End(ctx context.Context, err error) error {
 		c.remains(err)
 		return nil
 	}
-	_ = c.run.Tell(EndKey, nil) // who does not hear it looks
-	if c.crew != nil {          // else Begin failed before it looked for workers
+	_ = c.run.Tell(EndKey, nil) // workers that miss it find the key
+	if c.crew != nil {          // nil: Begin failed before it looked for workers
 		c.crew.settle(ctx)
 		c.observe()
 		if spent := c.crew.spent(); c.o.Spent != nil && len(spent.Stages) > 0 {
@@ -125,22 +125,22 @@ func (c *Caller) End(ctx context.Context, err error) error {
 	return nil
 }
 
-// takeBack takes what no worker has begun out of the queue of a run that stays: who interrupts it does
-// not want to pay for that now.
+// takeBack removes the batches that no worker has begun from the queue of an interrupted run,
+// because its user does not want to pay for them now.
 func (c *Caller) takeBack(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, takeBackWait)
 	defer cancel()
 	c.stop(errEnded)
-	c.parts.Wait() // nobody else reports how far the caller is
+	c.parts.Wait() // then no other goroutine reports the caller's progress
 	c.mu.Lock()
 	part, detached := c.state.Part, c.state.Detached
 	if !detached {
-		c.state.Published = c.state.Done // what is not in the queue counts as answered
+		c.state.Published = c.state.Done // batches that are not in the queue count as answered
 	}
 	c.mu.Unlock()
 	more := ""
-	if !detached { // else it is the workers' own already, as far as they know
-		err := c.put(ctx) // where another caller has taken the run over, what waits there is that one's
+	if !detached { // a detached run belongs to its workers
+		err := c.put(ctx) // fails if another caller has taken over the run and its queue
 		if err == nil {
 			err = c.run.Drop(ctx, part+1)
 		}
@@ -156,7 +156,7 @@ func (c *Caller) takeBack(ctx context.Context) {
 	c.o.Say("run %s stays at %s with all that is answered there, which a resumed run takes from it%s", c.Run(), c.o.Servers, more)
 }
 
-// part ends what serves workers. With all, their answers of services are here then.
+// part stops the services for workers. With all, it first copies all their answers to this machine.
 func (c *Caller) part(ctx context.Context, all bool) {
 	if err := c.answers.close(ctx, all); err != nil {
 		c.o.Log.Warn("answers of services may be missing from this machine's cache: a later run pays for them again", "run", c.Run(), "error", err)
@@ -167,13 +167,13 @@ func (c *Caller) part(ctx context.Context, all bool) {
 	c.answers, c.leave = nil, nil
 }
 
-// remains says that the run is over, but not away.
+// remains logs that a finished run could not be removed.
 func (c *Caller) remains(err error) {
 	c.o.Log.Warn("the run is over and could not be removed from the servers: a later run does that", "run", c.Run(), "servers", c.o.Servers, "error", err)
 }
 
-// answers yields what has become of all items in the order of the input: of those that workers
-// were asked about, and of those whose results the caller had.
+// answers yields the results of all items in the order of the input: those from workers and those
+// that the caller knew.
 func (a *Attached) answers(yield func(run.Answers, error) bool) {
 	asked := &stream{spool: a.spool, last: int(a.state.Total)}
 	known := &stream{spool: a.spool, next: KnownSeq, last: KnownSeq + int(a.state.Known)}
@@ -199,19 +199,19 @@ func (a *Attached) answers(yield func(run.Answers, error) bool) {
 	}
 }
 
-// ended is the line behind all others.
+// ended is a line number after all others.
 const ended = int(^uint(0) >> 1)
 
-// stream is batches whose items are in the order of the input.
+// stream is a sequence of batches with their items in the order of the input.
 type stream struct {
 	spool      *spool
-	next, last int // numbers: the one before the next batch, and the last one
+	next, last int // numbers of the batch before the next one, and of the last one
 	batch      run.Answers
 	lines      []int // of the items of the batch
-	from       int   // the first of them that was not yielded
+	from       int   // index of the first item not yielded yet
 }
 
-// fill waits for the next batch where the last one has been yielded.
+// fill waits for the next batch if the present one has been yielded.
 func (s *stream) fill(ctx context.Context) error {
 	for s.from == len(s.lines) && s.next < s.last {
 		s.next++
@@ -231,7 +231,7 @@ func (s *stream) fill(ctx context.Context) error {
 	return nil
 }
 
-// line is that of the next item.
+// line returns the line number of the next item.
 func (s *stream) line() int {
 	if s.from == len(s.lines) {
 		return ended
@@ -239,7 +239,7 @@ func (s *stream) line() int {
 	return s.lines[s.from]
 }
 
-// before takes the items before a line. What is known of the batch as a whole comes with its first ones.
+// before takes the items before a line. Data about the batch as a whole comes with its first items.
 func (s *stream) before(line int) run.Answers {
 	from := s.from
 	for s.from < len(s.lines) && s.lines[s.from] < line {

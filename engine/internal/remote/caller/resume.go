@@ -18,7 +18,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
-// resume begins another part of a run that is at the servers.
+// resume starts another part of a run at the servers.
 func (c *Caller) resume(ctx context.Context, earlier *bus.Run, b engine.Beginning) error {
 	state, revision, err := callerState(ctx, earlier)
 	if err != nil {
@@ -29,10 +29,10 @@ func (c *Caller) resume(ctx context.Context, earlier *bus.Run, b engine.Beginnin
 		return err
 	}
 	c.run, c.stated = earlier, revision
-	if err := c.claim(ctx, SeenCaller{Part: state.Part + 1}); err != nil { // nobody waits for what is dropped now
+	if err := c.claim(ctx, SeenCaller{Part: state.Part + 1}); err != nil { // before the drop, so that no caller waits for dropped batches
 		return err
 	}
-	_ = earlier.Tell(CallerKey, nil) // workers drop what they have in hand of earlier parts; who does not hear it sees a batch of this one
+	_ = earlier.Tell(CallerKey, nil) // workers drop their batches of earlier parts; those that miss this notice it with the next batch
 	if err := earlier.Drop(ctx, state.Part+1); err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (c *Caller) resume(ctx context.Context, earlier *bus.Run, b engine.Beginnin
 	return c.create(ctx, b.Pipeline)
 }
 
-// move gives a resumed run a new ID, so that no worker takes it for what it was.
+// move gives a resumed run a new ID, so that no worker confuses it with the old one.
 func (c *Caller) move(b engine.Beginning) error {
 	before := c.defined.Run
 	c.defined.Run = NewRunID()
@@ -80,11 +80,11 @@ func (c *Caller) move(b engine.Beginning) error {
 	return b.Place(to)
 }
 
-// defines reports whether a run at the servers has the definition that it would have now.
+// defines reports whether a run at the servers has the same definition as this one.
 func (c *Caller) defines(earlier *bus.Run) (bool, error) {
 	before, err := DecodeDefinition(earlier.Definition())
 	if err != nil {
-		return false, nil //nolint:nilerr // it is replaced
+		return false, nil //nolint:nilerr // the run is replaced
 	}
 	old, err := before.Digest()
 	if err != nil {
@@ -94,8 +94,8 @@ func (c *Caller) defines(earlier *bus.Run) (bool, error) {
 	return old == now, err
 }
 
-// recall gives the journal what is stored of earlier parts. Items that failed or lack a voter are asked
-// again, as in any resumed run.
+// recall copies stored results of earlier parts into the journal. Items that failed or lack a
+// voter's answer are asked again, as in any resumed run.
 func (c *Caller) recall(ctx context.Context, earlier *bus.Run, upTo uint64, keep func([]outcome.Result) (int, error)) error {
 	items := 0
 	for r, err := range stored(ctx, earlier, upTo) {
@@ -113,7 +113,7 @@ func (c *Caller) recall(ctx context.Context, earlier *bus.Run, upTo uint64, keep
 				whole = append(whole, one)
 			}
 		}
-		fresh, err := keep(whole) // an item may have an answer in several parts
+		fresh, err := keep(whole) // an item may have answers in several parts
 		if err != nil {
 			return err
 		}
@@ -125,7 +125,7 @@ func (c *Caller) recall(ctx context.Context, earlier *bus.Run, upTo uint64, keep
 	return nil
 }
 
-// stored yields the results of a run up to one that is there.
+// stored yields the results of a run up to a sequence number.
 func stored(ctx context.Context, of *bus.Run, upTo uint64) func(func(bus.Result, error) bool) {
 	return func(yield func(bus.Result, error) bool) {
 		if upTo == 0 {
@@ -139,7 +139,7 @@ func stored(ctx context.Context, of *bus.Run, upTo uint64) func(func(bus.Result,
 	}
 }
 
-// callerState is how far the caller of a run was; zero where it has not said it.
+// callerState returns the progress of a run's caller; zero: it has not reported any.
 func callerState(ctx context.Context, of *bus.Run) (state SeenCaller, revision uint64, err error) {
 	text, revision, err := of.Get(ctx, CallerKey)
 	if err != nil || revision == 0 {
@@ -151,15 +151,15 @@ func callerState(ctx context.Context, of *bus.Run) (state SeenCaller, revision u
 	return state, revision, nil
 }
 
-// spool keeps results in a file until they have been taken: they are there by position, whatever the
-// order in which they came. The file has no name where that is possible.
+// spool stores results in a file until they are read. They arrive in any order and are read by
+// position. The file has no name if the system allows that.
 type spool struct {
 	file *os.File
 
 	mu    sync.Mutex
 	size  int64
-	spans map[int]span  // by number of the batch
-	added chan struct{} // is closed and made anew when one was added
+	spans map[int]span  // by batch number
+	added chan struct{} // closed and replaced when a result is added
 }
 
 type span struct {
@@ -177,11 +177,11 @@ func newSpool(folder string) (*spool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("a file for results that come out of order: %w", err)
 	}
-	_ = os.Remove(file.Name()) // where that is refused, close does it
+	_ = os.Remove(file.Name()) // if the system refuses, close removes it
 	return &spool{file: file, spans: map[int]span{}, added: make(chan struct{})}, nil
 }
 
-// add keeps a result.
+// add stores a result.
 func (s *spool) add(r bus.Result) error {
 	if _, err := s.file.WriteAt(r.Data, s.size); err != nil {
 		return err
@@ -217,11 +217,11 @@ func (s *spool) get(ctx context.Context, seq int) (data []byte, worker string, e
 
 func (s *spool) close() error {
 	err := s.file.Close()
-	_ = os.Remove(s.file.Name()) // newSpool may have done so
+	_ = os.Remove(s.file.Name()) // newSpool may have removed it
 	return err
 }
 
-// tellEvery is how often the caller says how far it is.
+// tellEvery is how often the caller reports its progress.
 const tellEvery = 2 * time.Second
 
 // takenError says that another caller works on the run.
@@ -231,7 +231,7 @@ func (e *takenError) Error() string {
 	return fmt.Sprintf("run %s was taken over by %s: this caller has left it, and what it has is kept", e.run, e.by)
 }
 
-// claim announces what part this caller works on. Who has said so since is another.
+// claim announces the part that this caller works on. A later announcement is another caller's.
 func (c *Caller) claim(ctx context.Context, s SeenCaller) error {
 	c.mu.Lock()
 	c.state = s
@@ -239,7 +239,7 @@ func (c *Caller) claim(ctx context.Context, s SeenCaller) error {
 	return c.put(ctx)
 }
 
-// put says how far the caller is. An error says that another caller has taken the run over.
+// put stores the caller's progress. The error says that another caller has taken over the run.
 func (c *Caller) put(ctx context.Context) error {
 	c.mu.Lock()
 	s := c.state
@@ -252,7 +252,7 @@ func (c *Caller) put(ctx context.Context) error {
 	revision, err := c.run.Swap(ctx, CallerKey, text, c.stated)
 	if errors.Is(err, bus.ErrRevision) {
 		if now, at, e := callerState(ctx, c.run); e == nil && now.Name == s.Name && now.Part == s.Part {
-			c.stated = at // it was put after all, and the answer got lost
+			c.stated = at // it was stored, and only the reply got lost
 			return nil
 		} else if e == nil {
 			return &takenError{c.Run(), now.Name}
@@ -264,7 +264,7 @@ func (c *Caller) put(ctx context.Context) error {
 	return err
 }
 
-// report says how far the caller is from time to time, until the work ends.
+// report stores the caller's progress from time to time, until the work ends.
 func (c *Caller) report() {
 	tick := time.NewTicker(tellEvery)
 	defer tick.Stop()

@@ -16,16 +16,16 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
-// This file says how a run on many machines is: what it is, how far it came, who takes part and
-// who lacks what for it, what waits and what it costs.
+// This file computes the status of a run on many machines: its definition, its progress, its
+// workers and what they lack, the reason of a wait, and the cost.
 //
-// It reads what the caller, the keeper and the workers put at the servers (definition.go), so
-// that any machine that may read there can say it; it changes nothing. What is not at the servers,
-// such as the results of items, it does not know: the caller's journal does.
+// It reads the data that the caller, the keeper and the workers store at the servers
+// (definition.go), so any machine with read access can compute it. It changes nothing. It knows no
+// results of items; the caller's journal does.
 //
-// Times are the servers': clocks of machines may differ.
+// All times are the servers', because clocks of machines may differ.
 
-// decide makes the status of what is at the servers.
+// decide computes the status from the data at the servers.
 func decide(d *Definition, states map[string]bus.State, b bus.Backlog) *Status {
 	s := &Status{
 		Run: d.Run, Started: d.Started, Version: d.Version, File: d.Manifest.File, Pipeline: d.Manifest.Pipeline,
@@ -43,7 +43,7 @@ func decide(d *Definition, states map[string]bus.State, b bus.Backlog) *Status {
 	return s
 }
 
-// gone reports whether who put a state is not there any more.
+// gone reports whether the process that stored a state counts as gone.
 func gone(state bus.State, now time.Time) bool { return now.Sub(state.At) > WorkerGone }
 
 func (s *Status) workers(states map[string]bus.State, now time.Time) {
@@ -56,7 +56,7 @@ func (s *Status) workers(states map[string]bus.State, now time.Time) {
 		if err := json.Unmarshal(states[key].Value, &w.WorkerState); err != nil {
 			w.WorkerState = WorkerState{State: Lacks, Lacks: []string{"what it says cannot be read: it may be of another version"}}
 		}
-		w.Name = name // which alone the servers vouch for
+		w.Name = name // the key's name is reliable, the value's is not
 		s.Workers = append(s.Workers, w)
 		s.Failed += w.Failed
 		s.Cost += w.Cost
@@ -75,11 +75,11 @@ func (s *Status) caller(states map[string]bus.State, now time.Time) {
 		return
 	}
 	s.Caller = &StatusCaller{Name: c.Name, Host: c.Host, Part: c.Part, Seen: at.At, Gone: gone(at, now) && !c.Detached, Detached: c.Detached}
-	_ = json.Unmarshal(states[AttachedKey].Value, &s.Caller.Attached) // nobody did
+	_ = json.Unmarshal(states[AttachedKey].Value, &s.Caller.Attached) // on error no process has attached
 	b := &s.Batches
 	b.Published, b.Done, b.Total = c.Published, c.Done, c.Total
 	b.Answered = max(b.Published-int64(b.Waiting+b.UnderWay), b.Done)
-	if s.Items.Total = c.Items; b.Total > 0 { // what workers say may count an item twice, and of who is forgotten nothing
+	if s.Items.Total = c.Items; b.Total > 0 { // an estimate by batches: workers' counts include some items twice and miss forgotten workers
 		s.Items.Answered = int64(math.Round(float64(c.Items) / float64(b.Total) * float64(b.Answered)))
 	}
 	left := s.Items.Total - s.Items.Answered
@@ -88,7 +88,7 @@ func (s *Status) caller(states map[string]bus.State, now time.Time) {
 	}
 }
 
-// state says how the run is, in a word, and why where that is not as it should be.
+// state returns the run's state and, unless all is well, the reason.
 func (s *Status) state(ended bool) (state, why string) {
 	working, lacking := s.Working(), 0
 	for _, w := range s.Workers {
@@ -123,7 +123,7 @@ func (s *Status) state(ended bool) (state, why string) {
 	return RunWorking, ""
 }
 
-// keeper says who hands out leases, and what of.
+// keeper adds the process that hands out leases, and the leases.
 func (s *Status) keeper(states map[string]bus.State, now time.Time) {
 	at, ok := states[lease.LedgerKey]
 	var l lease.Ledger
@@ -132,7 +132,7 @@ func (s *Status) keeper(states map[string]bus.State, now time.Time) {
 	}
 	k := &StatusKeeper{Seen: at.At, Budget: l.Limits.Budget, Blocks: l.Limits.Blocks, Spent: l.Spent}
 	var claim lease.Claim
-	if at, ok := states[lease.ClaimKey]; ok && json.Unmarshal(at.Value, &claim) == nil { // the ledger is written when something changes
+	if at, ok := states[lease.ClaimKey]; ok && json.Unmarshal(at.Value, &claim) == nil { // renewed always, unlike the ledger
 		k.Name, k.Seen, k.Gone = claim.Name, at.At, gone(at, now)
 	}
 	for _, h := range l.Holders {
@@ -145,7 +145,7 @@ func (s *Status) keeper(states map[string]bus.State, now time.Time) {
 	s.Keeper = k
 }
 
-// StatusOf says how a run is now. It waits for servers that cannot answer, until ctx ends.
+// StatusOf returns the present status of a run. While servers cannot answer, it waits until ctx ends.
 func StatusOf(ctx context.Context, run *bus.Run) (*Status, error) {
 	d, err := DecodeDefinition(run.Definition())
 	if err != nil {
@@ -155,7 +155,7 @@ func StatusOf(ctx context.Context, run *bus.Run) (*Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := run.Backlog(ctx) // after the states: what is answered meanwhile is not taken for lost
+	b, err := run.Backlog(ctx) // read after the states, so that batches answered meanwhile do not count as lost
 	if err != nil {
 		return nil, err
 	}
@@ -165,91 +165,91 @@ func StatusOf(ctx context.Context, run *bus.Run) (*Status, error) {
 // States of a run.
 const (
 	RunWorking  = "working"  // workers answer its items
-	RunWaiting  = "waiting"  // nobody answers anything: State.Why says what it waits for
-	RunDetached = "detached" // workers answer its items, and nobody takes what they answer yet
-	RunAnswered = "answered" // every item is answered, and no caller has taken all answers yet
+	RunWaiting  = "waiting"  // no worker answers: Status.Why gives the reason
+	RunDetached = "detached" // workers answer its items, and no caller collects the answers yet
+	RunAnswered = "answered" // every item is answered, and no caller has collected all answers yet
 	RunEnded    = "ended"
 )
 
-// Status is how a run is.
+// Status describes the state of a run.
 type Status struct {
 	Run      string    `json:"run"`
 	State    string    `json:"state"`
-	Why      string    `json:"why,omitempty"` // nobody works, or what keeps the run from going on; a sentence
+	Why      string    `json:"why,omitempty"` // why the run does not proceed, as a sentence
 	Started  time.Time `json:"started"`
 	Version  string    `json:"racflow"` // of its caller
-	File     string    `json:"file"`    // on the machine of its caller, as the rest
+	File     string    `json:"file"`    // on the caller's machine, like the following
 	Pipeline string    `json:"pipeline"`
 	Input    string    `json:"input"`
-	Journal  string    `json:"journal,omitempty"` // the run's ID in the caller's state folder; empty: it keeps none
+	Journal  string    `json:"journal,omitempty"` // the run's ID in the caller's state folder; empty: it keeps no journal
 
 	Items   StatusItems    `json:"items"`
 	Batches StatusBatches  `json:"batches"`
-	Caller  *StatusCaller  `json:"caller,omitempty"` // nil: none has said anything
-	Keeper  *StatusKeeper  `json:"keeper,omitempty"` // who hands out leases; nil: nobody does
+	Caller  *StatusCaller  `json:"caller,omitempty"` // nil: no caller has reported yet
+	Keeper  *StatusKeeper  `json:"keeper,omitempty"` // hands out leases; nil: no process does
 	Workers []StatusWorker `json:"workers"`          // by name
 
 	Failed int64   `json:"failed"` // items that workers answered with a failure
-	Cost   float64 `json:"cost"`   // of workers' calls, by the prices in the file
-	Tokens uint64  `json:"tokens"` // in and out
+	Cost   float64 `json:"cost"`   // cost of workers' calls, by the prices in the file
+	Tokens uint64  `json:"tokens"` // input plus output
 }
 
-// StatusItems are those of the input.
+// StatusItems counts the items of the input.
 type StatusItems struct {
-	Answered int64   `json:"answered"`        // by workers, about: batches are counted
-	Total    int64   `json:"total,omitempty"` // 0: not known yet
-	Rate     float64 `json:"rate"`            // answered per second now, by all workers
-	Left     float64 `json:"left,omitempty"`  // seconds, at this rate; 0: nobody knows
+	Answered int64   `json:"answered"`        // by workers; estimated from batches
+	Total    int64   `json:"total,omitempty"` // 0: unknown yet
+	Rate     float64 `json:"rate"`            // items answered per second now, by all workers
+	Left     float64 `json:"left,omitempty"`  // remaining seconds at this rate; 0: unknown
 }
 
-// StatusBatches are those of the part that the caller published last.
+// StatusBatches counts the batches of the part that the caller published last.
 type StatusBatches struct {
 	Published int64      `json:"published"`
 	Answered  int64      `json:"answered"`
-	Done      int64      `json:"done"`  // their results are with the caller
-	Total     int64      `json:"total"` // 0: not known yet
+	Done      int64      `json:"done"`  // the caller has their results
+	Total     int64      `json:"total"` // 0: unknown yet
 	Waiting   int        `json:"waiting"`
 	UnderWay  int        `json:"under_way"`
-	Oldest    *time.Time `json:"oldest,omitempty"` // when the first of those that wait or are under way was published; nil: there are none
-	Age       float64    `json:"age,omitempty"`    // of it, in seconds
+	Oldest    *time.Time `json:"oldest,omitempty"` // when the oldest waiting or unfinished batch was published; nil: there is none
+	Age       float64    `json:"age,omitempty"`    // of that batch, in seconds
 }
 
-// StatusCaller is the process that has the run's input and output.
+// StatusCaller describes the process that has the run's input and output.
 type StatusCaller struct {
 	Name     string    `json:"name"`
 	Host     string    `json:"host"`
 	Part     int       `json:"part"` // 2 and more: the run was resumed
 	Seen     time.Time `json:"seen"`
-	Gone     bool      `json:"gone,omitempty"` // it has said nothing for long
+	Gone     bool      `json:"gone,omitempty"` // it has not reported for long
 	Detached bool      `json:"detached,omitempty"`
-	Attached string    `json:"attached,omitempty"` // who came back last to the run that it detached; empty: nobody yet
+	Attached string    `json:"attached,omitempty"` // the process that attached last to the detached run; empty: none yet
 }
 
-// StatusWorker is a process that takes part, or cannot.
+// StatusWorker describes a process that takes part, or cannot.
 type StatusWorker struct {
 	WorkerState
 	Seen time.Time `json:"seen"`
-	Gone bool      `json:"gone,omitempty"` // it has said nothing for long: its batches go to others
+	Gone bool      `json:"gone,omitempty"` // it has not reported for long: other workers get its batches
 }
 
-// StatusKeeper is who hands out the leases of limits and budget.
+// StatusKeeper describes the process that hands out leases of limits and budget.
 type StatusKeeper struct {
-	Name    string        `json:"name"` // empty: nobody, another takes over
+	Name    string        `json:"name"` // empty: there is none, and another takes over
 	Seen    time.Time     `json:"seen"`
-	Gone    bool          `json:"gone,omitempty"`   // it has said nothing for long: another takes over
+	Gone    bool          `json:"gone,omitempty"`   // it has not reported for long: another takes over
 	Holders int           `json:"holders"`          // workers that have leases
-	Leased  lease.Amount  `json:"leased,omitzero"`  // of the budget: what workers have spent or may spend
-	Budget  lease.Amount  `json:"budget,omitzero"`  // 0: any
-	Spent   string        `json:"spent,omitempty"`  // why nothing is leased any more
-	Blocks  []lease.Limit `json:"blocks,omitempty"` // limits of the file that calls keep to together
+	Leased  lease.Amount  `json:"leased,omitzero"`  // the part of the budget that workers have spent or may spend
+	Budget  lease.Amount  `json:"budget,omitzero"`  // 0: no limit
+	Spent   string        `json:"spent,omitempty"`  // why no more budget is leased
+	Blocks  []lease.Limit `json:"blocks,omitempty"` // limits in the file that all machines share
 }
 
-// Attended reports whether a caller is at work on the run.
+// Attended reports whether a caller works on the run.
 func (s *Status) Attended() bool {
 	return s.State != RunEnded && s.Caller != nil && !s.Caller.Gone && !s.Caller.Detached
 }
 
-// Working is how many workers take part in the run now.
+// Working returns how many workers take part in the run now.
 func (s *Status) Working() (n int) {
 	for _, w := range s.Workers {
 		if !w.Gone && w.State != Lacks {
@@ -259,7 +259,7 @@ func (s *Status) Working() (n int) {
 	return n
 }
 
-// Is says how the worker is, in a word.
+// Is returns the worker's state as a word.
 func (w StatusWorker) Is() string {
 	if w.Gone {
 		return "gone since " + w.Seen.Format(time.TimeOnly)
@@ -267,7 +267,7 @@ func (w StatusWorker) Is() string {
 	return w.State
 }
 
-// String says who has the run's input and output.
+// String describes the process that has the run's input and output.
 func (c *StatusCaller) String() string {
 	text := fmt.Sprintf("%s on %s", c.Name, c.Host)
 	if c.Part > 1 {
@@ -284,7 +284,7 @@ func (c *StatusCaller) String() string {
 	return text
 }
 
-// String says who hands out leases, and what of.
+// String describes the process that hands out leases, and the leases.
 func (k *StatusKeeper) String() string {
 	text := k.Name
 	switch {

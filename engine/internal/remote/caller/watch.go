@@ -15,20 +15,20 @@ import (
 )
 
 const (
-	// overKept is how long a run that is over stays whose caller died before it removed it: long enough
-	// for a person to resume it, which takes its last results.
+	// overKept is how long a finished run stays if its caller crashed before removing it: long
+	// enough for a person to resume it, which saves its last results.
 	overKept = 24 * time.Hour
-	// filesKept is how long a file stays that no run needs: the next run over the same knowledge finds
-	// it there. Files of the run that has just ended stay, however old they are.
+	// filesKept is how long an unneeded file stays, so that the next run over the same knowledge
+	// need not upload it. Files of the run that has just ended stay whatever their age.
 	filesKept = 7 * 24 * time.Hour
 )
 
-// Sweep removes what nobody needs any more from the servers: runs that are over or never began, and files. What
-// cannot be removed is logged.
+// Sweep removes unneeded data from the servers: runs that are over or never began, and files. It
+// logs what it cannot remove.
 //
-// A file may be removed while another caller is about to begin a run that needs it, which has
-// seen that it is there: callers look again once their run is there (see create). Between that and the
-// reading of the definitions here only the moment remains that these take.
+// Sweep may remove a file just after another caller has found it and before that caller's run
+// exists. Callers therefore check their files again once their run exists (see create). A race
+// remains only while Sweep reads the definitions.
 func (c *Caller) Sweep(ctx context.Context) {
 	if err := c.sweep(ctx, time.Now()); err != nil {
 		c.o.Log.Warn("what nobody needs any more could not be removed from the servers", "servers", c.o.Servers, "error", err)
@@ -63,7 +63,7 @@ func (c *Caller) sweep(ctx context.Context, now time.Time) error {
 			continue
 		}
 		if err != nil {
-			return err // nobody knows what it needs
+			return err // its files are unknown
 		}
 		ended, err := endedAt(ctx, r)
 		if err == nil && !ended.IsZero() && now.Sub(ended) > overKept {
@@ -72,7 +72,7 @@ func (c *Caller) sweep(ctx context.Context, now time.Time) error {
 		}
 		d, err := DecodeDefinition(r.Definition())
 		if err != nil {
-			return errors.Join(append(failed, err)...) // of a newer racflow: nobody here knows what it needs
+			return errors.Join(append(failed, err)...) // of a newer racflow: its files are unknown
 		}
 		need(d)
 	}
@@ -84,8 +84,8 @@ func (c *Caller) sweep(ctx context.Context, now time.Time) error {
 	return errors.Join(append(failed, c.sweepUnlisted(ctx, now))...)
 }
 
-// sweepUnlisted removes streams of runs whose callers died before they entered them, or after they took
-// them out.
+// sweepUnlisted removes streams of runs that the index does not list, because their callers crashed
+// while creating or removing them.
 func (c *Caller) sweepUnlisted(ctx context.Context, now time.Time) error {
 	all, err := c.conn.Unlisted(ctx)
 	failed := []error{err}
@@ -97,36 +97,36 @@ func (c *Caller) sweepUnlisted(ctx context.Context, now time.Time) error {
 	return errors.Join(failed...)
 }
 
-// endedAt is when a run was over; zero: it is not.
+// endedAt returns when a run was over; zero: it is not.
 func endedAt(ctx context.Context, r *bus.Run) (time.Time, error) {
 	all, err := r.All(ctx, EndKey)
 	return all[EndKey].At, err
 }
 
-// maxNamed is how many workers are named on the terminal one by one; the log has all.
+// maxNamed is how many workers are named on the terminal; the log names all.
 const maxNamed = 16
 
-// crew are the workers of a run, as they say what they are.
+// crew holds the workers of a run, as they report themselves.
 type crew struct {
 	run     string
 	servers string
 	say     func(format string, args ...any)
 	log     *slog.Logger
-	idle    time.Duration // after which it is said that nobody takes part
+	idle    time.Duration // how long to wait before reporting that no worker takes part
 
-	ahead time.Duration // of this machine's clock before the servers'
+	ahead time.Duration // how far this machine's clock is ahead of the servers'
 
 	mu      sync.Mutex
-	over    bool // the run is: nothing more is said of them
+	over    bool // the run is over: report nothing more
 	workers map[string]*seen
-	changed chan struct{} // is closed and made anew when one has said something
+	changed chan struct{} // closed and replaced when a worker has reported
 }
 
 func newCrew(run string, o Options) *crew {
 	return &crew{run: run, servers: o.Servers, say: o.Say, log: o.Log, idle: o.Idle, workers: map[string]*seen{}, changed: make(chan struct{})}
 }
 
-// synchronise finds out how far the servers' clock is behind this machine's, by a key that was just put.
+// synchronise measures how far the servers' clock is behind this machine's, by a key that was just stored.
 func (c *crew) synchronise(ctx context.Context, run *bus.Run, key string) error {
 	all, err := run.All(ctx, key)
 	if at := all[key].At; !at.IsZero() {
@@ -135,22 +135,22 @@ func (c *crew) synchronise(ctx context.Context, run *bus.Run, key string) error 
 	return err
 }
 
-// seen is a worker as it said it is.
+// seen is the last report of a worker.
 type seen struct {
 	WorkerState
-	at       time.Time // when that was heard; zero: it is gone
-	reported string    // what was said of it
+	at       time.Time // when it arrived; zero: the worker is gone
+	reported string    // the last message printed about it
 }
 
 func (w *seen) takesPart() bool {
 	return !w.at.IsZero() && (w.State == Working || w.State == Joining)
 }
 
-// watch hears of workers until ctx ends, and calls joined each time.
+// watch receives the reports of workers until ctx ends, and calls joined after each.
 func (c *crew) watch(ctx context.Context, changes <-chan bus.Change, joined func()) {
 	tick := time.NewTicker(WorkerGone / 3)
 	defer tick.Stop()
-	var late <-chan time.Time // nil: it is not waited for anyone
+	var late <-chan time.Time // nil: some worker takes part
 	for said := false; ; {
 		switch {
 		case c.anyone():
@@ -188,7 +188,7 @@ func (c *crew) anyone() bool {
 	return false
 }
 
-// heard notes what a worker said.
+// heard records a report of a worker.
 func (c *crew) heard(change bus.Change, now time.Time) {
 	name := strings.TrimPrefix(change.Key, WorkerPrefix)
 	c.mu.Lock()
@@ -206,7 +206,7 @@ func (c *crew) heard(change bus.Change, now time.Time) {
 	} else if err := json.Unmarshal(change.Value, &w.WorkerState); err != nil {
 		c.log.Warn("what a worker says cannot be read", "worker", name, "error", err)
 	} else if w.Name, w.at = name, now; now.Sub(change.At)-c.ahead > WorkerGone {
-		w.at = time.Time{} // of an earlier part of the run
+		w.at = time.Time{} // the state is from an earlier part of the run
 	}
 	close(c.changed)
 	c.changed = make(chan struct{})
@@ -214,7 +214,7 @@ func (c *crew) heard(change bus.Change, now time.Time) {
 	c.announce(w)
 }
 
-// miss notes which workers have not been heard of for long.
+// miss records which workers have not reported for long.
 func (c *crew) miss(now time.Time) {
 	c.mu.Lock()
 	var gone []*seen
@@ -230,7 +230,7 @@ func (c *crew) miss(now time.Time) {
 	}
 }
 
-// announce reports what has changed about a worker.
+// announce prints changes of a worker's state.
 func (c *crew) announce(w *seen) {
 	c.mu.Lock()
 	text := ""
@@ -260,7 +260,7 @@ func (c *crew) announce(w *seen) {
 	c.log.Info(who+" "+text, "run", c.run)
 }
 
-// lacking counts the workers of which the same was said. The caller holds mu.
+// lacking counts the workers with the same message. The caller holds mu.
 func (c *crew) lacking(text string) (n int) {
 	for _, w := range c.workers {
 		if w.reported == text {
@@ -270,7 +270,7 @@ func (c *crew) lacking(text string) (n int) {
 	return n
 }
 
-// spent sums up what the workers' calls of services came to.
+// spent adds up the workers' calls of services.
 func (c *crew) spent() governor.Snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -281,7 +281,7 @@ func (c *crew) spent() governor.Snapshot {
 	return all
 }
 
-// batches is how many keep the workers busy: two for each that they can have in hand.
+// batches returns how many batches keep the workers busy: two for each that they can work on.
 func (c *crew) batches() (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -293,7 +293,7 @@ func (c *crew) batches() (n int) {
 	return n
 }
 
-// settle waits until the workers have left, whose last words are what they spent.
+// settle waits until the workers have left, because their last reports say what they spent.
 func (c *crew) settle(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, settleWait)
 	defer cancel()

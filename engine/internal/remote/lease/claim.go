@@ -12,35 +12,35 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// Keys of the run's bucket.
+// Keys in the run's bucket.
 const (
-	ClaimKey  = "keeper" // a Claim
-	LedgerKey = "ledger" // a Ledger
+	ClaimKey  = "keeper" // value: a Claim
+	LedgerKey = "ledger" // value: a Ledger
 )
 
 // Subjects of the run.
 const (
-	reports  = "lease-"   // asked, with the ID of the claim: reports
-	breakers = "breakers" // what was learnt of endpoints
-	yields   = "yield"    // the caller wants to keep the accounts
+	reports  = "lease-"   // questions with reports; followed by the ID of the claim
+	breakers = "breakers" // news about endpoints
+	yields   = "yield"    // the caller asks to become the keeper
 )
 
-// claim is the right to keep the accounts, of one process at a time. It holds by the clock of who has
-// it from before it was written, and is over for the others once they have seen it unchanged
-// for longer, each by its own clock.
+// claim is the exclusive right to be the keeper. For its owner it lasts from before it was written.
+// For other processes it has expired when they have seen it unchanged for longer, each by its own
+// clock.
 type claim struct {
 	run      *bus.Run
-	id       string // of the process; no other ever has the same
+	id       string // of the process; unique
 	name     string // for people
 	lasts    time.Duration
 	revision uint64
 	until    time.Time
 
-	seen  uint64 // another's claim
+	seen  uint64 // revision of another process's claim
 	since time.Time
 }
 
-// Claim is what the bucket has under ClaimKey.
+// Claim is the value of ClaimKey.
 type Claim struct {
 	ID   string `json:"id"`
 	Name string `json:"name"` // of the process, for people
@@ -69,10 +69,10 @@ func (c *claim) take(ctx context.Context) (mine bool, err error) {
 	return c.write(ctx, revision)
 }
 
-// renew makes it last again. It is lost where another has taken it.
+// renew extends the claim. mine is false if another process has taken it.
 func (c *claim) renew(ctx context.Context) (mine bool, err error) {
 	mine, err = c.write(ctx, c.revision)
-	if err == nil && !mine { // an earlier attempt may have been stored without our knowing
+	if err == nil && !mine { // an earlier attempt may have succeeded without an acknowledgement
 		return c.take(ctx)
 	}
 	return mine, err
@@ -95,22 +95,22 @@ func (c *claim) write(ctx context.Context, revision uint64) (mine bool, err erro
 	return true, nil
 }
 
-// give gives it up.
+// give deletes the claim.
 func (c *claim) give(ctx context.Context) error {
 	if !time.Now().Before(c.until.Add(-c.lasts / 6)) {
-		return nil // another may have it by the time it is deleted
+		return nil // it might delete another process's claim
 	}
 	c.until = time.Time{}
 	return c.run.Delete(ctx, ClaimKey)
 }
 
-// Why a process does not keep the accounts any more.
+// Why a process stops being the keeper.
 var (
 	errLost  = errors.New("the claim to hand them out is over, and another process may have it")
 	errYield = errors.New("the caller hands them out")
 )
 
-// keepAccounts keeps the accounts as long as the claim lasts. The error says why it is over.
+// keepAccounts is the keeper's main loop while the claim lasts. The error says why it ended.
 func (k *Keeper) keepAccounts(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -145,7 +145,7 @@ func (k *Keeper) keepAccounts(ctx context.Context) error {
 	return err
 }
 
-// renew keeps the claim until ctx ends or it is lost.
+// renew renews the claim until ctx ends or it is lost.
 func (k *Keeper) renew(ctx context.Context) error {
 	for {
 		if support.SleepFor(ctx, k.terms.claim/3) != nil {
@@ -168,15 +168,15 @@ func (k *Keeper) renew(ctx context.Context) error {
 	}
 }
 
-// ledgerWriter writes the ledger: one writing at a time, each for all grants that were decided since the
-// one before it began.
+// ledgerWriter writes the ledger, one write at a time. Each write covers all grants decided since
+// the previous one began.
 type ledgerWriter struct {
 	k        *Keeper
 	revision uint64
 	number   uint64
 }
 
-// open takes over the ledger and makes it its own: from then on nobody who had the claim before can write it.
+// open takes over the ledger with a write of its own: after that, no earlier owner of the claim can write it.
 func (k *Keeper) open(ctx context.Context) (*ledgerWriter, error) {
 	states, err := k.run.All(ctx, LedgerKey)
 	if err != nil {
@@ -192,7 +192,7 @@ func (k *Keeper) open(ctx context.Context) (*ledgerWriter, error) {
 		if err := json.Unmarshal(state.Value, &l); err != nil {
 			return nil, fmt.Errorf("the ledger of the run cannot be read: %w", err)
 		}
-		age = claims[ClaimKey].At.Sub(state.At) - time.Second // servers' clocks differ
+		age = claims[ClaimKey].At.Sub(state.At) - time.Second // clocks of servers differ
 	}
 	k.mu.Lock()
 	k.accounts = takeOver(time.Now(), k.claim.id, l, k.limits, age, k.terms)
@@ -204,7 +204,7 @@ func (k *Keeper) open(ctx context.Context) (*ledgerWriter, error) {
 	return s, s.write(bounded)
 }
 
-// run writes the ledger whenever that is wanted.
+// run writes the ledger whenever a grant needs it.
 func (s *ledgerWriter) run(ctx context.Context) error {
 	for {
 		select {
@@ -218,7 +218,7 @@ func (s *ledgerWriter) run(ctx context.Context) error {
 				holders = len(s.k.accounts.holders)
 			}
 			s.k.mu.Unlock()
-			_ = support.SleepFor(ctx, time.Duration(holders)*100*time.Microsecond) // a large ledger is not written all the time
+			_ = support.SleepFor(ctx, time.Duration(holders)*100*time.Microsecond) // do not write a large ledger all the time
 		case <-ctx.Done():
 			return nil
 		}
@@ -256,7 +256,7 @@ func (s *ledgerWriter) write(ctx context.Context) error {
 	return nil
 }
 
-// answer decides what a holder gets that reports; nil: nothing.
+// answer decides what a reporting holder gets; nil: nothing.
 func (k *Keeper) answer(ctx context.Context, data []byte) []byte {
 	var r report
 	if err := json.Unmarshal(data, &r); err != nil || r.Holder == "" {

@@ -1,38 +1,38 @@
-// Package lease holds the limits, the budget and the circuit breakers of a run for all machines
-// that take part in it, so that no worker asks before each call.
+// Package lease shares the limits, the budget and the circuit breakers of a run among all its
+// machines, without a message before each call.
 //
-// A keeper (Keep: the caller, or a holder that took over) has the accounts: what each holder has of each
-// limit. A holder (Hold: a worker) reports every 200 ms, and at once when its calls begin to wait for
-// more, what its calls need and used, and is granted for ten seconds: a share of each limit's calls
-// at a time, how many requests and tokens it may have used in all, and how much of the budget.
-// Whatever is made smaller counts in full until the holder has reported that it is.
-// What a worker learns of an endpoint (it asks for fewer calls, is down, answers again) goes to all workers
-// directly; of an endpoint that is down, one worker makes the trial call.
+// The keeper (Keep: the caller, or a holder that took over) has the accounts: what each holder has
+// of each limit. A holder (Hold: a worker) reports what its calls need and have used, every 200 ms,
+// and at once when they begin to wait for more. The keeper grants it, for ten seconds, a share of
+// each limit's concurrent calls, totals of requests and tokens that it may reach, and a part of the
+// budget. A reduced grant counts in full until the holder has reported that it uses less. What a
+// worker learns of an endpoint (it asks for fewer calls, is down, answers again) goes to all
+// workers directly. If an endpoint is down, only one worker makes the trial call.
 //
-// What is promised, and by how much it can be exceeded:
+// Guarantees, and by how much they can be exceeded:
 //
-//   - Calls at a time: never more than the limit, but for calls of a holder whose lease ended while
-//     they were under way: its process died or stood still, or it could not reach the keeper for ten
-//     seconds. They are at most its last share, and count no more for as long as they last.
-//   - Requests and tokens per minute: never more than the limit within any minute, however
-//     grants travel. A use counts from when the keeper heard of it, and a grant until it is used or given back.
-//     As on one machine, a call that takes more tokens than it said exceeds the limit by that.
-//   - Budget: never exceeded where calls say what they take at most (sdk.Call.Most). What a holder
-//     had been granted that never reports again counts as spent: at most what its calls under way
-//     may take, and what its calls of 0.6 s take. Near the end that is no more than one call per worker.
-//   - Breakers: what one worker learns, the others know one message later; calls under way are not
-//     called back. A message that is lost is not repeated: each then learns it for itself.
+//   - Concurrent calls: never above the limit, except for calls of a holder whose lease ended while
+//     they were under way (its process crashed or was suspended, or it could not reach the keeper for
+//     ten seconds). These are at most its last share, and end when the calls end.
+//   - Requests and tokens per minute: never above the limit within any minute, whatever the delays of
+//     messages. A use counts from when the keeper learns of it, a grant until it is used or returned.
+//     As on one machine, a call that uses more tokens than it stated exceeds the limit by the rest.
+//   - Budget: never exceeded if calls state their maximum usage (sdk.Call.Most). The grant of a holder
+//     that never reports again counts as spent: at most the maximum of its calls under way, plus 0.6 s
+//     of calls. Near the end of the budget that is at most one call per worker.
+//   - Breakers: the other workers know one message later what one learns; calls under way are not
+//     cancelled. A lost message is not repeated: each worker then finds out by itself.
 //
-// A process that stands still admits nothing when it goes on, until it has a new lease: a lease counts
-// from before the report was sent, for the keeper from after it. No clocks are compared between machines.
+// A suspended process admits no call when it continues, until it has a new lease: for the holder a lease
+// starts before the report was sent, for the keeper after. Clocks of machines are never compared.
 //
-// The claim to keep the accounts stands in the run's bucket (key "keeper"), is renewed every 2 s and is
-// over after 6 s, or when it is given back. A holder that was not answered for a second tries to take it
-// (Options.Limits are what it keeps to), and gives it back when the caller asks. Meanwhile leases
-// go on. What the next keeper must know of rates and of the budget (key "ledger") is written before
-// a grant that relies on it goes out, by the revision of the one before: a keeper that lost its
-// claim cannot write it, so it can grant none. The next keeper gives nobody more calls at a time than it
-// has until all that hold leases have reported to it, or those leases are over.
+// The claim to be keeper is in the run's bucket (key "keeper"). It is renewed every 2 s and expires
+// after 6 s, or when it is given back. A holder that gets no answer for a second tries to take the
+// claim (using Options.Limits), and gives it back when the caller asks. Leases continue meanwhile.
+// Before a grant goes out, the keeper writes what its successor must know of rates and budget (key
+// "ledger"), by the revision of the previous write. A keeper that has lost its claim cannot write
+// the ledger, so it can grant nothing. A new keeper raises no holder's share of concurrent calls
+// until all holders of leases have reported to it, or those leases have ended.
 //
-// It does not know what is asked of services, repeats no call and keeps no answers.
+// The package does not know what services are asked, repeats no call and stores no answers.
 package lease

@@ -16,36 +16,36 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// ahead is for how long a holder gets credit, of the rate or of the budget, beyond what its
-// waiting calls need: three times as long as it may be until it reports again.
+// ahead is the time for which a holder gets credit, of a rate or of the budget, beyond the needs of
+// its waiting calls: three times the maximum time until its next report.
 const ahead = 600 * time.Millisecond
 
-// credit is what a holder has of an amount per minute.
+// credit is a holder's part of an amount per minute.
 type credit struct {
-	governor.Credit         // as last reported; Most: the most that it may have
-	uses            []*used // by number, of the window
-	open            int64   // number of the first that was added to after the last report
-	first           int64   // number of the first of them: those before it left the window, or another keeper counted them
+	governor.Credit         // as last reported; Most is the present maximum
+	uses            []*used // of the window, by number
+	open            int64   // number of the first tally that changed after the last report
+	first           int64   // number of the first of uses; earlier ones have left the window, or a former keeper counted them
 	pace            pace
-	hungry          time.Time // since when its first call waits; zero: none does
+	hungry          time.Time // when its first call began to wait; zero: none waits
 	unused          float64   // as counted in the window
 }
 
-// used is what one of the holder's tallies adds to.
+// used is the amount of one of the holder's tallies.
 type used struct {
 	number int64
 	slot   int64
 	amount float64
 }
 
-// pace is how fast an amount grows.
+// pace measures how fast an amount grows.
 type pace struct {
 	at        time.Time
 	total     float64
 	perSecond float64
 }
 
-// see measures over 0.3 s at least. It rises at once and falls by halves.
+// see measures over at least 0.3 s. The pace rises at once and falls by half at a time.
 func (p *pace) see(now time.Time, total float64) {
 	d := now.Sub(p.at)
 	if p.at.IsZero() {
@@ -59,7 +59,7 @@ func (p *pace) see(now time.Time, total float64) {
 	p.at, p.total = now, total
 }
 
-// report takes over what a holder says.
+// report applies a holder's report.
 func (c *credit) report(now time.Time, w *window, r governor.Credit, uses []use, tally int64) {
 	c.Credit = r
 	c.pace.see(now, r.Taken)
@@ -86,7 +86,7 @@ func (c *credit) starve(now time.Time, waits bool) {
 	}
 }
 
-// use counts a tally. As long as it was added to, all of it may have been used just now.
+// use counts a tally. While the tally still grows, all of it counts as used just now.
 func (c *credit) use(w *window, u use) {
 	for _, o := range c.uses {
 		if o.number == u.number && o.amount != u.amount {
@@ -109,7 +109,7 @@ type use struct {
 	amount float64
 }
 
-// count counts what may have been granted and is not used.
+// count counts the credit that was granted and is unused.
 func (c *credit) count(w *window, most float64) {
 	c.Most = most
 	unused := max(most-c.Used, 0)
@@ -117,9 +117,9 @@ func (c *credit) count(w *window, most float64) {
 	c.unused = unused
 }
 
-// grant decides up to what a holder may use. before is what the first calls of holders need that
-// have waited for longer, of which there are others; whole: only whole amounts are of use.
-// What is to be given back counts until the holder has said that it is.
+// grant decides how much a holder may use in total. before is the need of the first calls of the
+// others (a number) holders that have waited longer; with whole, only whole amounts are useful.
+// Credit to be returned counts until the holder has confirmed it.
 func (c *credit) grant(w *window, waits bool, before float64, others int, whole bool) (most float64) {
 	want, first := c.pace.perSecond*ahead.Seconds(), 0.0
 	if waits {
@@ -136,9 +136,9 @@ func (c *credit) grant(w *window, waits bool, before float64, others int, whole 
 	case lacks > rounding && room >= lacks:
 		more = min(more, max(lacks, fair))
 	case lacks > rounding && before == 0 && w.admits(lacks):
-		more = lacks // it is larger than the bucket
+		more = lacks // it exceeds the bucket
 	case lacks > rounding && before > 0:
-		more = -c.unused // a part helps nobody: it is for who has waited for longer
+		more = -c.unused // a part would be useless: leave it to those who have waited longer
 	case lacks > rounding:
 		more = 0
 	default:
@@ -151,8 +151,8 @@ func (c *credit) grant(w *window, waits bool, before float64, others int, whole 
 	return c.Used + c.unused + more
 }
 
-// expire takes back what those were granted whose lease is over. What they may have used of a rate
-// or of the budget counts as used.
+// expire removes holders whose leases are over. Whatever they may have used of a rate or of the
+// budget counts as used.
 func (b *accounts) expire(now time.Time) {
 	if !now.Before(b.frozen) {
 		b.former = nil
@@ -172,7 +172,7 @@ func (b *accounts) expire(now time.Time) {
 	}
 }
 
-// leave takes back what a holder gives back that calls nobody any more.
+// leave takes back the grants of a holder that makes no more calls.
 func (b *accounts) leave(r report) {
 	b.holders[r.Holder].until = time.Time{}
 	for _, p := range b.pools {
@@ -185,8 +185,8 @@ func (b *accounts) leave(r report) {
 	delete(b.former, r.Holder)
 }
 
-// permit names the endpoints of which the trial call is the holder's: one holder tries an endpoint,
-// until its trial has ended or its lease is over.
+// permit returns the endpoints for which the holder makes the trial call. One holder tries an
+// endpoint, until its trial or its lease has ended.
 func (b *accounts) permit(now time.Time, r report) []string {
 	var all []string
 	wants := map[string]governor.Trial{}
@@ -205,7 +205,7 @@ func (b *accounts) permit(now time.Time, r report) []string {
 	return all
 }
 
-// Holder reports what the calls of a Governor need, and grants it what it gets.
+// Holder reports the needs of a Governor's calls to the keeper, and passes the grants to the Governor.
 type Holder struct {
 	run   *bus.Run
 	g     *governor.Governor
@@ -213,19 +213,19 @@ type Holder struct {
 	terms terms
 	id    string
 	log   *slog.Logger
-	loops [2]loops // those that end first; then what may keep the accounts
+	loops [2]loops // the loops that end first; then those that may act as keeper
 	stops []func()
 
-	keeper string // whom to ask; empty: it is not known
+	keeper string // ID to send reports to; empty: unknown
 
 	mu      sync.Mutex
-	heard   time.Time // when it was last answered, or began
-	yielded time.Time // when the caller last asked to keep the accounts
+	heard   time.Time // when the last answer came, or the start
+	yielded time.Time // when the caller last asked to be keeper
 }
 
-// Hold has a Governor, before its first call, keep to what the run is limited by, together with all
-// others, until Close or until ctx ends. Where nobody hands that out, it does, until the caller
-// wants to.
+// Hold makes a Governor share the limits of the run with all others until Close or until ctx ends;
+// call it before the Governor's first call. If no process hands out the limits, the Holder does,
+// until the caller asks for that.
 func Hold(ctx context.Context, run *bus.Run, g *governor.Governor, o Options) (*Holder, error) {
 	h := &Holder{run: run, g: g, o: o, terms: o.lasting(), id: o.Name + "." + rand.Text(), log: o.Log, heard: time.Now()}
 	g.Together(pipeline.Budget(o.Limits.Budget))
@@ -246,7 +246,7 @@ func Hold(ctx context.Context, run *bus.Run, g *governor.Governor, o Options) (*
 	return h, nil
 }
 
-// loops run until they are ended.
+// loops are goroutines that run until end.
 type loops struct {
 	cancel context.CancelFunc
 	all    sync.WaitGroup
@@ -270,8 +270,8 @@ func (h *Holder) stop() {
 	}
 }
 
-// Close gives back what was granted: no call is admitted any more. Calls that are under way count
-// until they would have been over.
+// Close returns the grants: no call is admitted any more. Calls under way count until their lease
+// would have ended.
 func (h *Holder) Close() {
 	h.loops[0].end()
 	h.leave()
@@ -279,7 +279,7 @@ func (h *Holder) Close() {
 	h.stop()
 }
 
-// leave informs the keeper, which may be this process, that nothing is needed any more.
+// leave tells the keeper, which may be this process, that this holder needs nothing more.
 func (h *Holder) leave() {
 	h.g.Grant(governor.Grant{})
 	ctx, done := context.WithTimeout(context.Background(), h.terms.asking())
@@ -295,7 +295,7 @@ func (h *Holder) leave() {
 	}
 }
 
-// report asks for grants, again and again.
+// report asks for grants repeatedly.
 func (h *Holder) report(ctx context.Context) {
 	acked, every := uint64(0), h.terms.every
 	for ctx.Err() == nil {
@@ -307,7 +307,7 @@ func (h *Holder) report(ctx context.Context) {
 		switch {
 		case err != nil:
 			h.log.Debug("no limits are granted", "error", err)
-			asked = time.Now() // not again at once
+			asked = time.Now() // do not ask again at once
 		default:
 			acked, every = d.Number, max(a.Every, h.terms.every)
 			h.mu.Lock()
@@ -354,7 +354,7 @@ func (h *Holder) ask(ctx context.Context, r report) (a answer, err error) {
 	if err == nil {
 		err = json.Unmarshal(data, &a)
 	}
-	if err != nil { // another may have taken its place
+	if err != nil { // another keeper may have taken over
 		h.keeper = ""
 	}
 	return a, err

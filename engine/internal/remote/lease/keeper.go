@@ -17,15 +17,15 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// Options say who takes part.
+// Options configure a Holder or a Keeper.
 type Options struct {
 	Name string // of the process, for people
 	Log  *slog.Logger
-	// Limits of the run, of a holder: it keeps to them, and has others keep to them, where nobody
-	// hands them out. A keeper is given them.
+	// Limits of the run, for a Holder: it uses them, and hands them out if no other process does. A
+	// Keeper gets its limits from Keep.
 	Limits Limits
 
-	terms *terms // nil: the usual ones
+	terms *terms // nil: the defaults
 }
 
 func (o Options) lasting() terms {
@@ -35,7 +35,7 @@ func (o Options) lasting() terms {
 	return usual()
 }
 
-// Keeper hands out the limits, the budget and the trial calls of a run, as long as it has the claim.
+// Keeper hands out the limits, the budget and the trial calls of a run while it has the claim.
 type Keeper struct {
 	run    *bus.Run
 	limits Limits
@@ -46,12 +46,12 @@ type Keeper struct {
 	ended  chan struct{}
 
 	mu       sync.Mutex
-	accounts *accounts // nil: it does not keep them now
-	until    time.Time // its claim
-	wanted   uint64    // writings of the ledger
+	accounts *accounts // nil: it is not the keeper now
+	until    time.Time // end of its claim
+	wanted   uint64    // number of the last requested write of the ledger
 	written  uint64
-	dirty    chan struct{} // has an element where one is wanted
-	wrote    chan struct{} // closed after one
+	dirty    chan struct{} // has an element if a write is requested
+	wrote    chan struct{} // closed after each write
 }
 
 func newKeeper(run *bus.Run, limits Limits, o Options) *Keeper {
@@ -63,9 +63,9 @@ func newKeeper(run *bus.Run, limits Limits, o Options) *Keeper {
 	}
 }
 
-// Keep waits until this process may hand out what a run is limited by, and does so until Close or
-// until ctx ends. A holder that does so gives it back. Where the claim is lost, because the servers
-// could not be reached for longer than it lasts, it is claimed again.
+// Keep waits until this process may hand out the limits of a run, and does so until Close or until
+// ctx ends. A holder that does so gives the claim back. If the claim is lost, because the servers
+// could not be reached for too long, Keep claims it again.
 func Keep(ctx context.Context, run *bus.Run, limits Limits, o Options) (*Keeper, error) {
 	k := newKeeper(run, limits, o)
 	if err := k.await(ctx); err != nil {
@@ -91,7 +91,7 @@ func Keep(ctx context.Context, run *bus.Run, limits Limits, o Options) (*Keeper,
 	return k, nil
 }
 
-// await gets the claim.
+// await waits for the claim.
 func (k *Keeper) await(ctx context.Context) error {
 	for {
 		mine, err := k.claim.take(ctx)
@@ -107,7 +107,7 @@ func (k *Keeper) await(ctx context.Context) error {
 	}
 }
 
-// Close gives the claim up, so that another takes it at once.
+// Close gives up the claim, so that another process can take it at once.
 func (k *Keeper) Close() {
 	k.cancel()
 	<-k.ended
@@ -119,7 +119,7 @@ type announcement struct {
 	governor.Event
 }
 
-// announce sends the others what the Governor learns of endpoints.
+// announce sends the Governor's events about endpoints to the other holders.
 func (h *Holder) announce(ctx context.Context) {
 	for {
 		select {
@@ -148,29 +148,29 @@ func (h *Holder) hear(data []byte) {
 	}
 }
 
-// Limits are what the calls of a run must keep to, wherever they are made: what a keeper has to
-// know. They are written as JSON into the definition of a run.
+// Limits are the limits for the calls of a run on all machines together: all that a keeper has to
+// know. The definition of a run contains them as JSON.
 type Limits struct {
-	Blocks []Limit `json:"blocks,omitempty"` // limit blocks that stages of the run name, each once
-	// Endpoint is how many calls may be under way at each endpoint whose stages name no limit block.
+	Blocks []Limit `json:"blocks,omitempty"` // the limit blocks that stages of the run name, each once
+	// Endpoint limits the concurrent calls at each endpoint whose stages name no limit block.
 	Endpoint int    `json:"endpoint"`
-	Budget   Amount `json:"budget,omitzero"` // 0: any
-	// Spent is what counts towards the budget already: what building the knowledge took, say.
+	Budget   Amount `json:"budget,omitzero"` // 0: no limit
+	// Spent already counts towards the budget: the cost of building the knowledge, for example.
 	Spent Amount `json:"spent,omitzero"`
-	// Part is that of the run, from 1, and 0 is 1: what an earlier one spent does not count.
+	// Part is the part of the run, from 1 (0 means 1). What earlier parts spent does not count.
 	Part int `json:"part,omitempty"`
 }
 
 // Limit is a limit block.
 type Limit struct {
 	Name        string `json:"name"`
-	Concurrency int    `json:"concurrency"`        // calls at a time
-	Requests    int    `json:"requests,omitempty"` // per minute; 0: any number
-	Tokens      int    `json:"tokens,omitempty"`   // per minute, in and out; 0: any number
+	Concurrency int    `json:"concurrency"`        // concurrent calls
+	Requests    int    `json:"requests,omitempty"` // per minute; 0: no limit
+	Tokens      int    `json:"tokens,omitempty"`   // input plus output per minute; 0: no limit
 }
 
-// LimitsOf returns the limits of a pipeline's calls. What the budget leaves open is the pipeline's
-// own. Spent and Part are for the caller to set.
+// LimitsOf returns the limits of a pipeline's calls. The pipeline's own budget replaces missing
+// values of budget. The caller sets Spent and Part.
 func LimitsOf(p *pipeline.Pipeline, budget pipeline.Budget) Limits {
 	limits := Limits{Endpoint: grammar.DefaultConcurrency, Budget: Amount{
 		Cost: cmp.Or(budget.Cost, p.Budget.Cost), Tokens: cmp.Or(budget.Tokens, p.Budget.Tokens),
@@ -191,7 +191,7 @@ func LimitsOf(p *pipeline.Pipeline, budget pipeline.Budget) Limits {
 	return limits
 }
 
-// watch takes the claim over where nobody answers.
+// watch takes over the claim if no keeper answers.
 func (h *Holder) watch(ctx context.Context) {
 	k := newKeeper(h.run, h.o.Limits, h.o)
 	for support.SleepFor(ctx, h.terms.every+mrand.N(h.terms.every)) == nil {
@@ -215,7 +215,7 @@ func (h *Holder) watch(ctx context.Context) {
 	}
 }
 
-// stand keeps the accounts until the caller wants to.
+// stand acts as keeper until the caller asks to be.
 func (h *Holder) stand(ctx context.Context, k *Keeper) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

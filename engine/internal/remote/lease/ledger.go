@@ -8,44 +8,44 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/governor"
 )
 
-// terms are how long things hold.
+// terms are the durations of leases and claims.
 type terms struct {
-	lease time.Duration // a grant, from when its report was sent
+	lease time.Duration // of a grant, from when its report was sent
 	every time.Duration // between reports
-	claim time.Duration // of the keeper; renewed thrice as often
+	claim time.Duration // of the keeper's claim; renewed three times as often
 }
 
 func usual() terms {
 	return terms{lease: 10 * time.Second, every: 200 * time.Millisecond, claim: 6 * time.Second}
 }
 
-// asking is how long an answer to a report is waited for.
+// asking is how long a holder waits for the answer to a report.
 func (t terms) asking() time.Duration { return t.lease / 10 }
 
-// accounts are what all holders have; they decide what each gets. They know no clock and no servers.
+// accounts record the grants of all holders and decide new ones. They use neither clock nor servers.
 type accounts struct {
 	terms     terms
-	keeper    string // who keeps it
+	keeper    string // ID of the keeper
 	limits    Limits
 	pools     map[name]*pool
 	allowance *allowance
 	holders   map[string]*holder
 	trials    map[string]trial // by endpoint
-	records   map[name]rates   // of an earlier keeper, of limits that nobody asked for yet
+	records   map[name]rates   // of an earlier keeper, for limits that no holder has used yet
 	began     time.Time        // when this keeper took over
-	age       time.Duration    // of the records, then
+	age       time.Duration    // of the records at that time
 
-	frozen time.Time       // until then leases of an earlier keeper may hold
-	former map[string]bool // those of its holders that were not heard yet
+	frozen time.Time       // until then leases of an earlier keeper may last
+	former map[string]bool // the earlier keeper's holders that have not reported yet
 }
 
 // holder is a process that reports.
 type holder struct {
 	number uint64    // of its last report
-	until  time.Time // its lease
+	until  time.Time // end of its lease
 }
 
-// trial says who tries an endpoint that is down.
+// trial records which holder tries an endpoint that is down.
 type trial struct {
 	holder string
 	until  time.Time
@@ -58,8 +58,8 @@ func newBook(keeper string, limits Limits, t terms) *accounts {
 	}
 }
 
-// report decides what a holder gets that reports. write: the ledger as it is now must be written
-// before the answer goes out. An answer of nil: the report is older than one that has come.
+// report decides what a reporting holder gets. write: the present ledger must be written before the
+// answer goes out. A nil answer: the report is older than one already received.
 func (b *accounts) report(now time.Time, r report) (a *answer, write bool) {
 	b.expire(now)
 	h := b.holders[r.Holder]
@@ -76,13 +76,13 @@ func (b *accounts) report(now time.Time, r report) (a *answer, write bool) {
 		return &answer{Keeper: b.keeper}, true
 	}
 	known := !h.until.IsZero() || b.former[r.Holder]
-	write = !known // the next keeper has to know of its lease
+	write = !known // the next keeper has to know of this lease
 	h.until = now.Add(b.terms.lease)
 	delete(b.former, r.Holder)
-	frozen := len(b.former) > 0 // leases of an earlier keeper may hold that are not known
+	frozen := len(b.former) > 0 // unknown leases of an earlier keeper may last
 	a = &answer{Keeper: b.keeper, Lease: b.terms.lease, Every: max(b.terms.every, time.Duration(len(b.holders))*500*time.Microsecond)}
 	for _, n := range r.Limiters {
-		if !known { // its lease was over before the report came
+		if !known { // its lease had ended before the report came
 			n.Share, n.Requests.Most, n.Tokens.Most = 0, n.Requests.Used, n.Tokens.Used
 		}
 		p := b.pool(now, name{n.Block, n.Endpoint})
@@ -99,7 +99,7 @@ func (b *accounts) report(now time.Time, r report) (a *answer, write bool) {
 	return a, write
 }
 
-// pool returns that of a limiter.
+// pool returns the pool of a limiter.
 func (b *accounts) pool(now time.Time, n name) *pool {
 	if p := b.pools[n]; p != nil {
 		return p
@@ -123,22 +123,22 @@ func (b *accounts) pool(now time.Time, n name) *pool {
 // Ledger is what the next keeper has to know.
 type Ledger struct {
 	Keeper  string             `json:"keeper"`
-	Number  uint64             `json:"number"` // grows with every one that a keeper writes
+	Number  uint64             `json:"number"` // grows with each write of a keeper
 	Limits  Limits             `json:"limits"`
-	Holders map[string]Account `json:"holders,omitempty"` // that have a lease, and, of a budget, all that ever had; by their names
+	Holders map[string]Account `json:"holders,omitempty"` // by name: those with a lease and, if there is a budget, all that ever had one
 	Rates   []Rates            `json:"rates,omitempty"`
-	Spent   string             `json:"spent,omitempty"` // why the budget is spent
+	Spent   string             `json:"spent,omitempty"` // why the budget is used up
 }
 
-// Account is what a holder has of the budget.
+// Account is a holder's part of the budget.
 type Account struct {
-	Most  Amount `json:"most,omitzero"` // that it may have spent and have reserved
-	Base  Amount `json:"base,omitzero"` // of it, what an earlier part of the run spent
+	Most  Amount `json:"most,omitzero"` // granted maximum of spent plus reserved
+	Base  Amount `json:"base,omitzero"` // the part of Most that an earlier part of the run spent
 	Calls int    `json:"calls,omitempty"`
-	Gone  bool   `json:"gone,omitempty"` // it has no lease any more
+	Gone  bool   `json:"gone,omitempty"` // its lease has ended
 }
 
-// Rates are what was used of a limit within the last minute.
+// Rates are the uses of a limit within the last minute.
 type Rates struct {
 	Block    string `json:"block,omitempty"`
 	Endpoint string `json:"endpoint,omitempty"`
@@ -150,7 +150,7 @@ type rates struct {
 	Tokens   *Record `json:"tokens,omitempty"`
 }
 
-// ledger is the accounts as the next keeper needs them.
+// ledger returns the accounts in the form for the next keeper.
 func (b *accounts) ledger(now time.Time) Ledger {
 	l := Ledger{Keeper: b.keeper, Limits: b.limits, Holders: map[string]Account{}, Spent: b.allowance.spent}
 	for id, h := range b.holders {
@@ -180,10 +180,10 @@ func (b *accounts) ledger(now time.Time) Ledger {
 	return l
 }
 
-// takeOver makes the accounts of the next keeper. age is how old the ledger is at least. limits are
-// those of the run's definition: the ledger's are newer where a later part of the run has begun.
+// takeOver creates the accounts of the next keeper. age is the minimum age of the ledger. limits are those of
+// the run's definition; the ledger's limits are newer if a later part of the run has begun.
 func takeOver(now time.Time, keeper string, l Ledger, limits Limits, age time.Duration, t terms) *accounts {
-	if l.Keeper == "" { // nobody has kept it yet
+	if l.Keeper == "" { // there was no keeper yet
 		return newBook(keeper, limits, t)
 	}
 	again := max(limits.Part, 1) > max(l.Limits.Part, 1)
@@ -216,18 +216,18 @@ func takeOver(now time.Time, keeper string, l Ledger, limits Limits, age time.Du
 	return b
 }
 
-// Amount is money, in that of the file's prices, and tokens, in and out.
+// Amount is money, in the currency of the file's prices, and tokens, input plus output.
 type Amount = governor.Amount
 
-// report is what a holder sends the keeper.
+// report is a holder's message to the keeper.
 type report struct {
-	Holder  string `json:"holder"` // no other ever has the same
+	Holder  string `json:"holder"` // unique
 	Leaving bool   `json:"leaving,omitempty"`
 	governor.Demand
 }
 
-// answer is what a holder is granted. It counts from the moment in which the report was sent, so
-// that the holder's lease is over before the keeper's is.
+// answer is a grant to a holder. It counts from the moment at which the report was sent, so that
+// the holder's lease ends before the keeper's does.
 type answer struct {
 	Keeper   string           `json:"keeper"`
 	Lease    time.Duration    `json:"lease"`
@@ -238,30 +238,30 @@ type answer struct {
 	Trials   []string         `json:"trials,omitempty"`
 }
 
-// name of a limiter.
+// name identifies a limiter.
 type name struct{ block, endpoint string }
 
-// turn is for how long a holder keeps one of the last calls at a time where there are fewer of
-// them than holders whose calls wait.
+// turn is how long a holder keeps one of the indivisible calls if more holders wait than there are
+// such calls.
 const turn = 2 * time.Second
 
-// share is what a holder has of the calls at a time.
+// share is a holder's part of the concurrent calls.
 type share struct {
 	holder string
-	held   int // calls that it may have under way, at most
-	want   int // under way and waiting: the most of the last half second
+	held   int // maximum calls that it may have under way
+	want   int // maximum under way plus waiting in the last half second
 	wanted [2]struct {
 		at   time.Time
 		most int
 	}
 	target int
 
-	extra  bool      // it has one of those that cannot be parted evenly
-	since  time.Time // since when
+	extra  bool      // it has one of the calls left after even division
+	since  time.Time // when it got that call
 	rested time.Time // when it last had one
 }
 
-// see remembers the most that a holder wanted lately, so that shares do not follow every batch.
+// see records the recent maximum of a holder's need, so that shares do not follow every batch.
 func (s *share) see(now time.Time, peak int) {
 	if now.Sub(s.wanted[0].at) >= 300*time.Millisecond {
 		s.wanted[1] = s.wanted[0]
@@ -274,8 +274,8 @@ func (s *share) see(now time.Time, peak int) {
 	}
 }
 
-// divide sets the targets: all get what they want, or as much as all others that want more. What
-// nobody wants is parted evenly, so that calls that come need not wait to be granted.
+// divide sets the targets: each holder gets what it wants, or as much as every other that wants
+// more. It divides unwanted calls evenly, so that new calls need not wait for a grant.
 func divide(now time.Time, limit int, all []*share) {
 	wants := 0
 	for _, s := range all {
@@ -322,8 +322,8 @@ func divide(now time.Time, limit int, all []*share) {
 	}
 }
 
-// rank says who gets a call at a time that cannot be parted: who has one keeps it, where others
-// have none for a turn; then who has had none for longest.
+// rank orders holders for the calls left after even division: first those that have one (for a
+// turn, if others have no call), then those that have had none for longest.
 func (s *share) rank(now time.Time, level int) int64 {
 	if s.extra && (level > 0 || now.Sub(s.since) < turn) {
 		return -1 << 62

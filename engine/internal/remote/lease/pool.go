@@ -8,17 +8,17 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/governor"
 )
 
-// pool is a limit with what each holder has of it.
+// pool is a limit with each holder's part of it.
 type pool struct {
 	concurrency      int
-	requests, tokens *window // nil: any number
+	requests, tokens *window // nil: no limit
 	holders          map[string]*holding
-	shares           []*share // of holders, in the order in which they came
-	held             int      // of all shares
+	shares           []*share // of holders, in the order of their arrival
+	held             int      // by all shares
 	divided          time.Time
 }
 
-// holding is what a holder has of a pool.
+// holding is a holder's part of a pool.
 type holding struct {
 	share
 	requests, tokens credit
@@ -41,7 +41,7 @@ func (p *pool) advance(now time.Time) {
 	}
 }
 
-// report takes over what a holder says that it has and needs.
+// report applies a holder's report.
 func (p *pool) report(now time.Time, holder string, n governor.Need) *holding {
 	h := p.holders[holder]
 	if h == nil {
@@ -77,7 +77,7 @@ func (p *pool) hold(h *holding, calls int) {
 	h.held = calls
 }
 
-// grant decides what a holder gets. While leases of an earlier keeper hold, nobody gets a larger share.
+// grant decides what a holder gets. While leases of an earlier keeper last, no share grows.
 func (p *pool) grant(now time.Time, h *holding, n governor.Need, frozen bool) governor.Given {
 	if now.Sub(p.divided) >= time.Duration(len(p.shares))*50*time.Microsecond {
 		divide(now, p.concurrency, p.shares)
@@ -100,7 +100,7 @@ func (p *pool) grant(now time.Time, h *holding, n governor.Need, frozen bool) go
 	return g
 }
 
-// lend decides up to what a holder may use of a rate.
+// lend decides how much of a rate a holder may use in total.
 func (p *pool) lend(now time.Time, h *holding, w *window, waits, whole bool, of func(*holding) *credit) float64 {
 	c := of(h)
 	c.starve(now, waits)
@@ -118,7 +118,7 @@ func (p *pool) lend(now time.Time, h *holding, w *window, waits, whole bool, of 
 	return c.grant(w, waits, before, others, whole)
 }
 
-// lose forgets a holder whose lease is over: it may have used all that it was granted.
+// lose removes a holder whose lease has ended: it may have used its whole grant.
 func (p *pool) lose(holder string) {
 	h := p.holders[holder]
 	if h == nil {
@@ -136,28 +136,28 @@ func (p *pool) lose(holder string) {
 	p.divided = time.Time{}
 }
 
-// allowance is the budget with what each holder has of it. What the budget does not limit is 0 in all
-// its amounts.
+// allowance is the budget with each holder's part of it. Amounts that the budget does not limit are
+// 0.
 type allowance struct {
-	limit, before Amount // before: what was spent before
+	limit, before Amount // before: spent before
 	holders       map[string]*account
-	spent         string // why there is none left; empty: there is
+	spent         string // why nothing is left; empty: something is
 }
 
-// account is what a holder has of the budget.
+// account is a holder's part of the budget.
 type account struct {
 	base   Amount // what it had spent before this part of the run
-	rebase bool   // base is not known yet
-	took   Amount // what its calls have taken, or may take that are under way
-	most   Amount // that it may take
-	gone   bool   // it does not report any more: all that it may take counts
-	calls  int    // that were paid for
+	rebase bool   // base is unknown yet
+	took   Amount // taken by its calls, including the maximum of calls under way
+	most   Amount // maximum that it may take
+	gone   bool   // it no longer reports: all of most counts
+	calls  int    // paid calls
 
 	inFlight int
-	first    *Amount // what the first call needs that waits for the budget; nil: none does
-	ample    Amount  // what it needs until it reports again
+	first    *Amount // need of the first call that waits for the budget; nil: none
+	ample    Amount  // its need until the next report
 	pace     [2]pace
-	hungry   time.Time // since when first waits; zero: it does not
+	hungry   time.Time // when first began to wait; zero: it does not
 }
 
 func newAllowance(l Limits) *allowance {
@@ -166,7 +166,7 @@ func newAllowance(l Limits) *allowance {
 	return p
 }
 
-// limited leaves of an amount what the budget limits.
+// limited sets the parts of an amount that the budget does not limit to 0.
 func (p *allowance) limited(a Amount) Amount {
 	if p.limit.Cost == 0 {
 		a.Cost = 0
@@ -177,7 +177,7 @@ func (p *allowance) limited(a Amount) Amount {
 	return a
 }
 
-// report takes over what a holder says.
+// report applies a holder's report.
 func (p *allowance) report(now time.Time, holder string, s governor.Spending) *account {
 	a := p.holders[holder]
 	if a == nil {
@@ -206,7 +206,7 @@ func (p *allowance) report(now time.Time, holder string, s governor.Spending) *a
 	return a
 }
 
-// has is what it was granted beyond what it took.
+// has returns the unused part of the grant.
 func (a *account) has() Amount { return minus(a.most, a.took) }
 
 // within reports whether an amount is no more than another.
@@ -214,13 +214,13 @@ func (p *allowance) within(a, of Amount) bool {
 	return a.Cost <= of.Cost+rounding*p.limit.Cost && a.Tokens <= of.Tokens
 }
 
-// state is what a budget has left.
+// state is the rest of a budget.
 type state struct {
-	unspent Amount // by anybody, or by calls under way
-	free    Amount // nor granted
+	unspent Amount // neither spent nor reserved by calls under way
+	free    Amount // not granted, either
 	live    int    // holders that report
 	idle    bool   // none of them has a call under way
-	scarce  bool   // one waits that gets enough only if others give back what they do not need
+	scarce  bool   // a holder waits that gets enough only if others return their surplus
 }
 
 func (p *allowance) state() state {
@@ -242,11 +242,11 @@ func (p *allowance) state() state {
 	return s
 }
 
-// grant decides up to what a holder may spend. While leases of an earlier keeper hold, nobody
-// knows that nothing is left.
+// grant decides how much a holder may spend in total. While leases of an earlier keeper last, it is
+// unknown whether the budget is used up.
 func (p *allowance) grant(a *account, frozen bool) Amount {
 	s := p.state()
-	before, others := Amount{}, false // what those need that have waited for longer; others were granted something
+	before, others := Amount{}, false // before: needs of those that have waited longer; others: some have unused grants
 	for _, o := range p.holders {
 		if o == a || o.gone {
 			continue
@@ -262,7 +262,7 @@ func (p *allowance) grant(a *account, frozen bool) Amount {
 	}
 	room, want := minus(s.unspent, before), Amount{}
 	if !s.scarce {
-		n := int64(2 * s.live) // so that little is granted to others when one finds the rest too small
+		n := int64(2 * s.live) // little for the others, in case one finds the rest too small
 		want = larger(smaller(a.ample, amount(room.Cost/float64(n), room.Tokens/n)), Amount{})
 	}
 	if hungry {
@@ -271,12 +271,12 @@ func (p *allowance) grant(a *account, frozen bool) Amount {
 		}
 	}
 	has := a.has()
-	if p.within(want, has) { // what is beyond it is given back
+	if p.within(want, has) { // the surplus is returned
 		return plus(a.took, want)
 	}
 	get := plus(has, larger(smaller(minus(want, has), s.free), Amount{}))
 	if hungry && !p.within(*a.first, get) {
-		return a.most // a part would help nobody
+		return a.most // a part would be useless
 	}
 	a.most = plus(a.took, get)
 	return a.most
@@ -296,30 +296,30 @@ func minus(a, b Amount) Amount   { return amount(a.Cost-b.Cost, a.Tokens-b.Token
 func larger(a, b Amount) Amount  { return amount(max(a.Cost, b.Cost), max(a.Tokens, b.Tokens)) }
 func smaller(a, b Amount) Amount { return amount(min(a.Cost, b.Cost), min(a.Tokens, b.Tokens)) }
 
-// Uses are counted in slots: a use leaves the window with the last one of its slot.
+// Uses are counted in slots: all uses of a slot leave the window together with its last one.
 const (
 	slotFor = 250 * time.Millisecond
 	slots   = int(governor.Window/slotFor) + 1
 )
 
-// rounding bounds the error of sums.
+// rounding is the relative error that sums may have.
 const rounding = 1e-6
 
-// window bounds what all holders together use within a minute, as the governor's own rate does:
-// by the sum over the last window and by a bucket that spreads uses evenly. What is granted and
-// not used counts until it is used or given back.
+// window limits the uses of all holders within a minute, like the governor's own rate: by the sum
+// over the last window, and by a bucket that spreads uses evenly. A grant counts until it is used
+// or returned.
 type window struct {
 	limit  float64
-	began  time.Time // of slot 0
+	began  time.Time // start of slot 0
 	used   [slots]float64
-	slot   int64   // the current one, from 0; its place is slot mod slots
-	sum    float64 // of used
-	held   float64 // granted and not used
+	slot   int64   // the current one, from 0; stored at index slot mod slots
+	sum    float64 // of the amounts in used
+	held   float64 // granted and unused
 	level  float64 // of the bucket
 	filled time.Time
 }
 
-// newWindow returns nil where there is no limit.
+// newWindow returns nil if there is no limit.
 func newWindow(limit int, now time.Time) *window {
 	if limit <= 0 {
 		return nil
@@ -331,7 +331,7 @@ func newWindow(limit int, now time.Time) *window {
 
 func (w *window) capacity() float64 { return max(w.limit*governor.Burst, 1) }
 
-// advance drops what left the window and refills the bucket.
+// advance drops slots that have left the window, and refills the bucket.
 func (w *window) advance(now time.Time) {
 	for current := int64(now.Sub(w.began) / slotFor); w.slot < current; {
 		if current-w.slot > int64(slots) {
@@ -349,13 +349,13 @@ func (w *window) advance(now time.Time) {
 	w.filled = now
 }
 
-// use adds an amount to the current slot, which it returns.
+// use adds an amount to the current slot, and returns the slot.
 func (w *window) use(amount float64) int64 {
 	w.add(w.slot, amount)
 	return w.slot
 }
 
-// add changes what was used in a slot, if that has not left the window.
+// add changes the use in a slot, unless the slot has left the window.
 func (w *window) add(slot int64, amount float64) {
 	if w.slot-slot < int64(slots) {
 		w.used[slot%int64(slots)] += amount
@@ -364,24 +364,24 @@ func (w *window) add(slot int64, amount float64) {
 	}
 }
 
-// hold changes what is granted and not used.
+// hold changes the amount that is granted and unused.
 func (w *window) hold(amount float64) {
 	w.held += amount
 	w.level = min(w.level-amount, w.capacity())
 }
 
-// room is how much may be granted now.
+// room returns how much may be granted now.
 func (w *window) room() float64 { return max(min(w.limit-w.sum-w.held, w.level), 0) }
 
-// admits reports whether an amount may be granted. One that is larger than the bucket may be once
-// that is full.
+// admits reports whether an amount may be granted. An amount above the bucket's capacity may be
+// once the bucket is full.
 func (w *window) admits(amount float64) bool {
 	return w.sum+w.held+amount <= w.limit+rounding && w.level >= min(amount, w.capacity())-rounding
 }
 
-// Record is a window as a ledger has it.
+// Record is the form of a window in a ledger.
 type Record struct {
-	Used []float64 `json:"used"` // by slot of 250 ms, the current one first, without the empty ones at the end
+	Used []float64 `json:"used"` // by slot of 250 ms, the current one first, without trailing empty ones
 	Held float64   `json:"held"`
 }
 
@@ -401,13 +401,13 @@ func (w *window) record() *Record {
 	return r
 }
 
-// recall takes over the counts that a window had some time ago. It counts all that was granted
-// then as used.
+// recall restores the counts that a window had some time ago. It counts all grants of that time as
+// used.
 func (w *window) recall(r *Record, age time.Duration) {
 	if w == nil || r == nil {
 		return
 	}
-	w.slot += int64(slots) // so that all the slots of the record are before it, and none below 0
+	w.slot += int64(slots) // so that all slots of the record are before it, and none is negative
 	w.began = w.began.Add(-time.Duration(slots) * slotFor)
 	for i, used := range r.Used {
 		if back := int64(i) + int64(age/slotFor); back < int64(slots) {

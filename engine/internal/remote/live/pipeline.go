@@ -18,35 +18,34 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 )
 
-// Errors of requests that the pipeline has not begun.
+// Errors of requests that the pipeline has not started.
 var (
 	ErrBusy     = errors.New("too many requests are waiting: try again later")
 	ErrStarting = errors.New("the pipeline is being started: try again later")
 	errClosed   = errors.New("the pipeline has been closed")
 )
 
-// Pipeline is a pipeline that is kept open. Its methods may be called by several goroutines at
-// once.
+// Pipeline is a pipeline that is kept open. Its methods are safe for concurrent use.
 type Pipeline struct {
 	set        *Set
 	file, name string
 	options    engine.Options
 	queue      queue
-	line       atomic.Int64 // of the item that came last
+	line       atomic.Int64 // line number of the newest item
 
-	rebuilding chan struct{} // holds the rebuild under way
-	sick       chan struct{} // has a value when what serves cannot answer any more
+	rebuilding chan struct{} // holds the running rebuild
+	sick       chan struct{} // has a value when the serving version can no longer answer
 
 	mu         sync.Mutex
-	opened     *version           // checked by Open, and not started yet; nil: it has been
-	now        *version           // what serves; nil: nothing yet
+	opened     *version           // checked by Open, not started yet; nil: started
+	now        *version           // the version that serves; nil: none yet
 	versions   map[*version]bool  // all that have not ended
-	definition *pipeline.Pipeline // of now, or of what is to be it
+	definition *pipeline.Pipeline // of now, or of its future first version
 	depends    depends
-	built      string // stamp of these before the version was opened that was opened last
-	busy       bool   // a rebuild is under way
-	failure    error  // of the last rebuild; nil: it was none
-	theirs     bool   // it failed where collections are attached, which their owners may mend
+	built      string // stamp of depends before the newest version was opened
+	busy       bool   // a rebuild is running
+	failure    error  // of the last rebuild; nil: it succeeded
+	theirs     bool   // failure concerns attached collections, which their owners may repair
 	closed     bool
 }
 
@@ -59,30 +58,30 @@ func newPipeline(s *Set, file, name string, o engine.Options) *Pipeline {
 	return p
 }
 
-// Status is how a pipeline fares.
+// Status is the state of a pipeline.
 type Status struct {
 	Ready      bool
-	Since      time.Time // when what serves took over
+	Since      time.Time // when the present version took over
 	Rebuilding bool
-	Error      string // why the last rebuild failed; empty: it did not
-	Waiting    int    // requests that no batch has yet
-	Working    int    // those under way
+	Error      string // why the last rebuild failed; empty: it succeeded
+	Waiting    int    // requests that are in no batch yet
+	Working    int    // requests under way
 	Knowledge  []run.Generation
 	Labels     []string
-	Answers    journal.AnswerKind // empty: not known before it is ready
+	Answers    journal.AnswerKind // empty: unknown until it is ready
 }
 
-// Name is that of the pipeline block.
+// Name returns the name of the pipeline block.
 func (p *Pipeline) Name() string { return p.name }
 
-// Definition is the pipeline block as it is served.
+// Definition returns the pipeline block of the present version.
 func (p *Pipeline) Definition() *pipeline.Pipeline {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.definition
 }
 
-// Status says how the pipeline fares.
+// Status returns the state of the pipeline.
 func (p *Pipeline) Status() Status {
 	waiting, working := p.queue.counts()
 	p.mu.Lock()
@@ -97,7 +96,7 @@ func (p *Pipeline) Status() Status {
 	return s
 }
 
-// serving is the version that serves, kept open until its done is called.
+// serving returns the version that serves. It stays open until the caller calls its done.
 func (p *Pipeline) serving() (*version, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,11 +108,11 @@ func (p *Pipeline) serving() (*version, error) {
 	case p.now == nil:
 		return nil, ErrStarting
 	}
-	p.now.use() // it is not retired before another one has taken its place
+	p.now.use() // a version ends only after another has taken its place
 	return p.now, nil
 }
 
-// closing forgets a version whose processes have ended.
+// closing removes a version whose processes have ended.
 func (p *Pipeline) closing(v *version) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -121,7 +120,7 @@ func (p *Pipeline) closing(v *version) {
 }
 
 func (p *Pipeline) close() {
-	p.rebuilding <- struct{}{} // a rebuild ends with the set, and its version is not closed under it
+	p.rebuilding <- struct{}{} // a rebuild ends with the set; do not close its version meanwhile
 	defer func() { <-p.rebuilding }()
 	p.mu.Lock()
 	p.closed = true
@@ -133,9 +132,9 @@ func (p *Pipeline) close() {
 	}
 }
 
-// Rebuild opens the file anew and brings its knowledge up to date now; what served before serves
-// meanwhile. nil: another version has taken over, or nothing has changed. Where the file or a
-// source is wrong, what serves stays, and Status has the error, too.
+// Rebuild opens the file again and updates its knowledge now; the present version serves meanwhile.
+// nil: a new version has taken over, or nothing has changed. If the file or a source is invalid,
+// the present version stays, and Status reports the error, too.
 func (p *Pipeline) Rebuild(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -171,7 +170,7 @@ func (p *Pipeline) rebuild(ctx context.Context) (err error) {
 		var of depends
 		p.note(func() { of = p.depends })
 		stamp := of.stamp(ctx)
-		p.note(func() { p.built = stamp }) // also where it cannot be opened
+		p.note(func() { p.built = stamp }) // even if it cannot be opened
 		if next, err = p.open(); err != nil {
 			return err
 		}
@@ -189,11 +188,11 @@ func (p *Pipeline) rebuild(ctx context.Context) (err error) {
 	return nil
 }
 
-// starts is how often a version is opened and started until it holds its knowledge.
+// starts limits how often a version is opened and started until it holds its knowledge.
 const starts = 3
 
-// start starts a version. Where another version, which had the same knowledge and left it, has removed it
-// before this one could hold it, a new one is opened, which builds it again.
+// start starts a version. If another version with the same knowledge ends and removes it before
+// this one can hold it, start opens a new version, which builds the knowledge again.
 func (p *Pipeline) start(ctx context.Context, next *version) (*version, error) {
 	for attempt := 1; ; attempt++ {
 		err := next.start(ctx)
@@ -210,7 +209,7 @@ func (p *Pipeline) start(ctx context.Context, next *version) (*version, error) {
 	}
 }
 
-// swap has a version take over.
+// swap makes a version take over.
 func (p *Pipeline) swap(next *version) {
 	p.mu.Lock()
 	before := p.now

@@ -21,42 +21,42 @@ type queue struct {
 	mu      sync.Mutex
 	waiting []*request
 	batches int // under way
-	working int // requests in them
+	working int // requests in these batches
 	closed  bool
 }
 
-// request is one item that somebody waits for.
+// request is a request for one item.
 type request struct {
 	ctx    context.Context
 	row    source.Row
 	kind   kind
-	follow func(stage.Step) // of kind follows
+	follow func(stage.Step) // for kind follows
 
 	result outcome.Result
 	found  []sdk.Candidate
 	err    error
-	done   chan struct{} // closed when these are set
+	done   chan struct{} // closed after result, found and err are set
 
 	batch *batch // nil: it waits
 }
 
-// kind is what is wanted of an item. Those of one kind travel together.
+// kind is the kind of a request. Only requests of one kind share a batch.
 type kind int
 
 const (
 	answers kind = iota
 	finds
-	follows // travel alone, so that the times that they see are their own
+	follows // never share a batch, so that the times that they report are their own
 )
 
-// batch is requests that travel together.
+// batch is a group of requests under way.
 type batch struct {
 	requests []*request
-	waited   int // requests that somebody still waits for
+	waited   int // number of requests with a waiting caller
 	end      context.CancelFunc
 }
 
-// do puts a request into the queue and waits until it is done, or its context has ended.
+// do queues a request and waits until it is done, or its context has ended.
 func (q *queue) do(r *request) error {
 	r.done = make(chan struct{})
 	if r.row.Trace == (sdk.Trace{}) {
@@ -92,7 +92,7 @@ func (q *queue) add(r *request) error {
 	return nil
 }
 
-// forget drops a request that nobody waits for any more. A batch whose requests all are such ends.
+// forget drops a request without a waiting caller. A batch of only such requests ends.
 func (q *queue) forget(r *request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -111,10 +111,10 @@ func (q *queue) forget(r *request) {
 	}
 }
 
-// begin sends batches on their way. With nothing under way, what waits goes at once; else once
-// it is as much as those under way have on average, and never more than half of all there is. A large
-// batch costs the stages less for each of its requests, so a small one beside it would take
-// their time from the others. The caller holds mu.
+// begin starts batches. If none is under way, the waiting requests start at once. Otherwise they
+// start when they are as many as the average batch under way; a batch never takes more than half of
+// all requests. Stages need less time per request for a large batch, so a small one beside it would
+// slow the others down. The caller holds mu.
 func (q *queue) begin() {
 	for len(q.waiting) > 0 && !q.closed {
 		v, err := q.pipeline.serving()
@@ -137,8 +137,8 @@ func (q *queue) begin() {
 	}
 }
 
-// next takes the requests of a batch: those that have waited longest and are of one kind. The
-// caller holds mu.
+// next removes the requests of a batch from the queue: the oldest ones, all of one kind. The caller
+// holds mu.
 func (q *queue) next(size int) []*request {
 	n := 1
 	for n < min(len(q.waiting), size) && q.waiting[n].kind == q.waiting[0].kind && q.waiting[0].kind != follows {
@@ -146,16 +146,16 @@ func (q *queue) next(size int) []*request {
 	}
 	q.queued(-n)
 	taken := append([]*request(nil), q.waiting[:n]...)
-	clear(q.waiting[:n]) // the array is kept for those that come
+	clear(q.waiting[:n]) // clears the references, since the array stays in use
 	if q.waiting = q.waiting[n:]; len(q.waiting) == 0 {
 		q.waiting = nil
 	}
 	return taken
 }
 
-// send begins a batch. The caller holds mu.
+// send starts a batch. The caller holds mu.
 func (q *queue) send(v *version, requests []*request) {
-	ctx, end := context.WithCancel(context.WithoutCancel(requests[0].ctx)) // with its values
+	ctx, end := context.WithCancel(context.WithoutCancel(requests[0].ctx)) // keeps the context's values
 	b := &batch{requests: requests, waited: len(requests), end: end}
 	for _, r := range requests {
 		r.batch = b
@@ -187,7 +187,7 @@ func (q *queue) counts() (waiting, working int) {
 	return len(q.waiting), q.working
 }
 
-// close refuses what waits and what will come. Batches under way end with the set.
+// close rejects waiting and new requests. Batches under way end with the set.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -200,19 +200,19 @@ func (q *queue) close() {
 	q.waiting = nil
 }
 
-// queued reports to the observer how the number of waiting requests changes.
+// queued reports to the observer by how much the number of waiting requests changes.
 func (q *queue) queued(change int) {
 	outcome.ObserverOr(q.pipeline.options.Observe).Queued(q.pipeline.name, change)
 }
 
-// request is one for an item, which gets the next number.
+// request creates a request for an item, with the next line number.
 func (p *Pipeline) request(ctx context.Context, item engine.Item, k kind) *request {
 	return &request{ctx: ctx, kind: k, row: item.Row(int(p.line.Add(1)))}
 }
 
-// Answer takes an item through the pipeline. One that fails has its Result's Error set, and the
-// error is nil: that says why the item was not worked on (ErrBusy, ErrStarting), that ctx has
-// ended, or why the pipeline cannot serve. An item without an ID gets its number.
+// Answer sends an item through the pipeline. For an item that fails, Error in the Result is set and
+// err is nil. A non-nil err says that the item was not started (ErrBusy, ErrStarting), that ctx has
+// ended, or that the pipeline cannot serve. An item without an ID gets its number.
 func (p *Pipeline) Answer(ctx context.Context, item engine.Item) (engine.Result, error) {
 	r := p.request(ctx, item, answers)
 	if err := p.queue.do(r); err != nil {
@@ -221,8 +221,8 @@ func (p *Pipeline) Answer(ctx context.Context, item engine.Item) (engine.Result,
 	return p.resultOf(r.result), nil
 }
 
-// Retrieve returns what the last retrieve or rerank stage leaves for an item, best first. No voter
-// is asked.
+// Retrieve returns the candidates that the last retrieve or rerank stage leaves for an item, best
+// first. It asks no voter.
 func (p *Pipeline) Retrieve(ctx context.Context, item engine.Item) ([]engine.Candidate, error) {
 	r := p.request(ctx, item, finds)
 	if err := p.queue.do(r); err != nil {
@@ -231,17 +231,17 @@ func (p *Pipeline) Retrieve(ctx context.Context, item engine.Item) ([]engine.Can
 	return result.Candidates(r.found), nil
 }
 
-// Event is what one stage made of an item.
+// Event is the result of one stage for an item.
 type Event struct {
-	Stage      string             // as "sample.knn"
-	Took       time.Duration      // of the stage
+	Stage      string             // such as "sample.knn"
+	Took       time.Duration      // time of the stage
 	Candidates []engine.Candidate // of a retrieve or rerank stage, best first
 	Votes      []result.Vote      // of a voter
-	Skipped    string             // why the stage made nothing of the item; empty: it did
+	Skipped    string             // why the stage skipped the item; empty: it did not
 }
 
-// Follow does what Answer does. Before it returns, it calls each with what the stages made of the item,
-// in the order of time and from one goroutine.
+// Follow is like Answer. Before it returns, it calls each with the results of the stages for the
+// item, in chronological order and from one goroutine.
 func (p *Pipeline) Follow(ctx context.Context, item engine.Item, each func(Event)) (engine.Result, error) {
 	steps := newStream[stage.Step]()
 	r := p.request(ctx, item, follows)
@@ -267,7 +267,7 @@ func (p *Pipeline) Follow(ctx context.Context, item engine.Item, each func(Event
 	}
 }
 
-// resultOf is a result as programs get it.
+// resultOf converts a result to its public form.
 func (p *Pipeline) resultOf(r outcome.Result) engine.Result {
 	return result.Of(r, p.Definition().Cost)
 }

@@ -19,18 +19,18 @@ import (
 	"github.com/racflow/racflow/engine/internal/run"
 )
 
-// Options say what is opened and how.
+// Options configure a Set.
 type Options struct {
-	// Engine is what each file is opened with. Its Pipeline chooses one of each file; where several
-	// files are opened, each gets those of its Vars that it declares. Without Services, each
-	// pipeline has its own, and so a budget of its own.
+	// Engine has the options for opening each file. Its Pipeline selects one pipeline per file; if
+	// there are several files, each gets only those Vars that it declares. Without Services, each
+	// pipeline has its own services and budget.
 	Engine engine.Options
-	Watch  bool         // look at the files that pipelines read, and rebuild what has changed
-	Queue  int          // requests that may wait per pipeline; 0: 4096
-	Log    *slog.Logger // of rebuilds; nil: nothing
+	Watch  bool         // watch the files that pipelines read, and rebuild after a change
+	Queue  int          // maximum waiting requests per pipeline; 0: 4096
+	Log    *slog.Logger // logs rebuilds; nil: no log
 }
 
-// defaultQueue is how many requests may wait per pipeline where Options do not say.
+// defaultQueue is the default of Options.Queue.
 const defaultQueue = 4096
 
 // Set is the pipelines of some files, kept open.
@@ -40,16 +40,16 @@ type Set struct {
 	ctx       context.Context // ends with Close
 	end       context.CancelFunc
 	pipelines []*Pipeline
-	building  chan struct{} // holds the builds under way
+	building  chan struct{} // holds the running builds
 	work      sync.WaitGroup
 }
 
-// builds is how many versions are built at a time: one that takes hours does not hold up all
-// others, and the machine is not divided among many.
+// builds limits simultaneous builds of versions: more than one, so that a build of hours does not
+// delay all others, but few, so that the machine is not divided among many.
 const builds = 2
 
-// Open checks all files and starts no stage: mistakes in them are a *engine.DiagnosticsError. All
-// that the set does ends with ctx; Close it in any case.
+// Open checks all files and starts no stage: mistakes in them are a *engine.DiagnosticsError. The
+// end of ctx ends all work of the set; call Close in any case.
 func Open(ctx context.Context, files []string, o Options) (*Set, error) {
 	if len(files) == 0 {
 		return nil, errors.New("there is no pipeline file to serve: name one")
@@ -96,7 +96,7 @@ func Open(ctx context.Context, files []string, o Options) (*Set, error) {
 // survey finds the pipelines of a file.
 func (s *Set) survey(file string, several bool, declared map[string]bool) ([]*Pipeline, error) {
 	o := s.options.Engine
-	o.Edition, o.Events.Warnings = true, nil // they come when a pipeline is opened
+	o.Edition, o.Events.Warnings = true, nil // opening a pipeline reports the warnings later
 	if several {
 		vars, err := s.declared(file)
 		if err != nil {
@@ -121,7 +121,7 @@ func (s *Set) survey(file string, several bool, declared map[string]bool) ([]*Pi
 			names = append(names, p.Name)
 		}
 	}
-	if len(names) == 0 { // or the error that says so
+	if len(names) == 0 { // Choose returns the error if the file has none
 		chosen, err := w.Choose(loaded)
 		if err != nil {
 			return nil, err
@@ -133,7 +133,7 @@ func (s *Set) survey(file string, several bool, declared map[string]bool) ([]*Pi
 		o := o
 		o.Pipeline, o.Events.Warnings = name, s.options.Engine.Events.Warnings
 		if len(all) > 0 {
-			o.Events.Warnings = nil // they are of the file
+			o.Events.Warnings = nil // warnings concern the file: report them only once
 		}
 		if o.Services == nil {
 			o.Services = &engine.Services{}
@@ -143,7 +143,7 @@ func (s *Set) survey(file string, several bool, declared map[string]bool) ([]*Pi
 	return all, nil
 }
 
-// declared are the variables of a file.
+// declared returns the variables that a file declares.
 func (s *Set) declared(file string) (map[string]bool, error) {
 	o := s.options.Engine
 	o.Vars, o.VarFiles, o.Set = nil, nil, nil
@@ -152,7 +152,7 @@ func (s *Set) declared(file string) (map[string]bool, error) {
 		return nil, err
 	}
 	defer w.Close()
-	loaded, _, err := w.Read(file) // what is wrong shows when it is read with values
+	loaded, _, err := w.Read(file) // errors show when the file is read with values
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +163,7 @@ func (s *Set) declared(file string) (map[string]bool, error) {
 	return names, nil
 }
 
-// Start builds the knowledge of all pipelines and starts their stages. The error is that of the
+// Start builds the knowledge of all pipelines and starts their stages. It returns the error of the
 // first pipeline that cannot serve; the others serve.
 func (s *Set) Start(ctx context.Context) error {
 	errs := make([]error, len(s.pipelines))
@@ -173,7 +173,7 @@ func (s *Set) Start(ctx context.Context) error {
 			if err := p.Rebuild(ctx); err != nil {
 				errs[i] = fmt.Errorf("pipeline %q: %w", p.name, err)
 			}
-			s.work.Go(p.keep) // at once: the others may take hours
+			s.work.Go(p.keep) // at once, since other pipelines may take hours
 			if s.options.Watch {
 				s.work.Go(p.watch)
 			}
@@ -183,10 +183,10 @@ func (s *Set) Start(ctx context.Context) error {
 	return cmp.Or(errs...)
 }
 
-// Pipelines are all pipelines, in the order of files and blocks.
+// Pipelines returns all pipelines, in the order of files and blocks.
 func (s *Set) Pipelines() []*Pipeline { return slices.Clone(s.pipelines) }
 
-// Pipeline is the one of a name; nil: there is none.
+// Pipeline returns the pipeline with a name; nil: there is none.
 func (s *Set) Pipeline(name string) *Pipeline {
 	for _, p := range s.pipelines {
 		if p.name == name {
@@ -211,12 +211,12 @@ type version struct {
 	files   string   // digest of the files that it was read from
 	run     *run.Run // nil: not started
 	since   time.Time
-	holder  string      // of the knowledge, while it is searched
-	sick    atomic.Bool // it cannot answer any more, or not all
+	holder  string      // holder of the knowledge while it is searched
+	sick    atomic.Bool // it can no longer answer, at least not completely
 	closing func(*version)
 
 	mu    sync.Mutex
-	users int // requests that are worked on, and one for who serves it
+	users int // requests under way, plus one while it serves
 	end   sync.Once
 }
 
@@ -226,7 +226,7 @@ func (p *Pipeline) open() (*version, error) {
 	var held string
 	for first := true; ; first = false {
 		stamp, o := of.stamp(p.set.ctx), p.options
-		if first { // what it depends on is not known, so it is opened again
+		if first { // its dependencies are unknown, so it is opened again
 			o.Events.Warnings, o.Events.Plugins = nil, nil
 		}
 		opened, err := engine.Open(p.set.ctx, p.file, o)
@@ -263,7 +263,7 @@ func (v *version) start(ctx context.Context) (err error) {
 	return v.run.Hold(ctx, v.holder)
 }
 
-// same reports whether both answer alike.
+// same reports whether both versions give the same answers.
 func (v *version) same(other *version) bool {
 	identity := func(v *version) string {
 		return fmt.Sprintf("%s %+v %+v", v.files, v.run.Generations(), v.run.Graph().Identities())
@@ -271,7 +271,7 @@ func (v *version) same(other *version) bool {
 	return identity(v) == identity(other)
 }
 
-// use keeps the version open until done is called as often.
+// use keeps the version open until done; each use needs one done.
 func (v *version) use() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -284,14 +284,14 @@ func (v *version) done() {
 	last := v.users == 0
 	v.mu.Unlock()
 	if last {
-		go v.close(true) // it takes a moment, and the caller may hold a lock
+		go v.close(true) // closing takes a while, and the caller may hold a lock
 	}
 }
 
-// leaving is how long a version may take to say that it does not need its knowledge any more.
+// leaving limits the time for releasing a version's knowledge.
 const leaving = 5 * time.Second
 
-// close ends its processes. With drop, knowledge that nobody else serves is removed.
+// close ends the version's processes. With drop, it removes knowledge that no other version serves.
 func (v *version) close(drop bool) {
 	v.end.Do(func() {
 		if v.run != nil {
@@ -306,9 +306,9 @@ func (v *version) close(drop bool) {
 	})
 }
 
-// room is how many requests travel together at most, and how many batches are under way at a
-// time. Where a stage asks a service each item travels alone: it would wait for the slowest answer
-// of its batch.
+// room returns the maximum number of requests per batch, and of batches under way. If a stage asks
+// a service, a batch has one request, which would otherwise wait for the slowest answer of its
+// batch.
 func (v *version) room() (requests, batches int) {
 	items, batches := v.run.Size()
 	if v.run.Asks() {
@@ -317,7 +317,7 @@ func (v *version) room() (requests, batches int) {
 	return items, batches
 }
 
-// work takes a batch through the stages, and sets what became of each request.
+// work sends a batch through the stages, and sets the result of each request.
 func (v *version) work(ctx context.Context, b *batch) {
 	rows := make([]source.Row, len(b.requests))
 	for i, r := range b.requests {
@@ -344,7 +344,7 @@ func (v *version) work(ctx context.Context, b *batch) {
 	}
 }
 
-// failed reports whether the stages have failed on one of a batch's requests.
+// failed reports whether the stages failed on any request of a batch.
 func (b *batch) failed() bool {
 	for _, r := range b.requests {
 		if r.row.Err == nil && (r.err != nil || r.result.Failure != nil || len(r.result.Missing) > 0) {
@@ -354,11 +354,11 @@ func (b *batch) failed() bool {
 	return false
 }
 
-// stream hands on values from several goroutines to one.
+// stream passes values from several goroutines to one.
 type stream[T any] struct {
 	mu    sync.Mutex
 	some  []T
-	there chan struct{} // has a value where some are
+	there chan struct{} // has a value if some is not empty
 }
 
 func newStream[T any]() *stream[T] { return &stream[T]{there: make(chan struct{}, 1)} }

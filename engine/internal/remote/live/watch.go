@@ -17,13 +17,13 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// mends are the delays between attempts to replace a version that cannot answer any more.
+// mends are the delays between attempts to replace a version that can no longer answer.
 var mends = support.Backoff{First: time.Second, Max: time.Minute}
 
-// steady is how long a version has to serve well for the next one that is sick to be replaced at once.
+// steady is how long a version has to serve before its failure leads to a replacement without delay.
 const steady = 5 * time.Minute
 
-// keep holds the knowledge that is searched, and replaces a version that cannot answer any more.
+// keep holds the knowledge that is searched, and replaces a version that can no longer answer.
 func (p *Pipeline) keep() {
 	p.set.work.Go(p.hold)
 	for failures := 0; ; {
@@ -50,7 +50,7 @@ func (p *Pipeline) keep() {
 	}
 }
 
-// hold keeps the knowledge that is searched from being removed.
+// hold protects the knowledge that is searched from removal.
 func (p *Pipeline) hold() {
 	tick := time.NewTicker(generation.HoldEvery)
 	defer tick.Stop()
@@ -85,7 +85,7 @@ func (p *Pipeline) current() *version {
 	return p.now
 }
 
-// ail notes that a version cannot answer any more, so that it is replaced.
+// ail marks a version that can no longer answer, so that keep replaces it.
 func (p *Pipeline) ail(v *version) {
 	v.sick.Store(true)
 	select {
@@ -94,27 +94,27 @@ func (p *Pipeline) ail(v *version) {
 	}
 }
 
-// examine looks whether a version can still answer, after it has failed on an item.
+// examine checks whether a version can still answer, after it has failed on an item.
 func (p *Pipeline) examine(v *version) {
 	if v.sick.Load() {
 		return
 	}
-	// A stage that had to stop since its budget is spent stays stopped.
+	// A stage that stopped because the budget is used up stays stopped.
 	if v.Workspace().Failed() != nil || len(v.run.Graph().Halted()) > 0 && v.Workspace().Again() {
 		p.ail(v)
 	}
 }
 
-// lookEvery is how often the files that a pipeline depends on are looked at. Files are looked at rather
-// than announced by the system: that works on every file system, through renames and links, and
-// costs a stat for each of them.
+// lookEvery is the interval for checking the files that a pipeline depends on. Polling, unlike
+// notifications of the system, works on every file system and through renames and links, and costs
+// one stat per file.
 const lookEvery = time.Second
 
-// attachedEvery is how often the collections are looked at that another program makes: their servers are asked.
+// attachedEvery is the interval for checking collections of other programs, which means asking their servers.
 const attachedEvery = 10 * time.Second
 
-// again are the delays after which a build is tried again that failed for another reason than its files,
-// or over a collection that somebody else may mend.
+// again are the delays before a build is repeated that failed for a reason other than its files, or because
+// of an attached collection, which its owner may repair.
 var again = support.Backoff{First: 2 * time.Second, Max: time.Minute}
 
 // watch rebuilds the pipeline when a file that it depends on has changed.
@@ -132,18 +132,18 @@ func (p *Pipeline) watch() {
 	}
 }
 
-// watcher is what watch knows of the files of a pipeline.
+// watcher is the state of watch.
 type watcher struct {
 	pipeline *Pipeline
-	seen     string    // their stamp when they were looked at last
-	failures int       // of builds, in a row
-	retry    time.Time // when a build is tried again; zero: once a file has changed
-	attached time.Time // when attached collections were looked at
-	lost     bool      // they could not be, then
+	seen     string    // stamp of the files at the previous check
+	failures int       // failed builds in a row
+	retry    time.Time // when to repeat a build; zero: after a file has changed
+	attached time.Time // when the attached collections were last checked
+	lost     bool      // that check failed
 }
 
-// look looks at the files once. A change counts when nothing has changed since the look before: a file that
-// is being written is not read in the middle, most times.
+// look checks the files once. A change counts only if the files are the same as at the previous
+// check, so that a file is rarely read while it is being written.
 func (w *watcher) look(now time.Time) {
 	p := w.pipeline
 	var of depends
@@ -153,7 +153,7 @@ func (w *watcher) look(now time.Time) {
 	stamp, before := of.stamp(p.set.ctx), w.seen
 	w.seen = stamp
 	wrong := new(engine.DiagnosticsError)
-	switch { // a build counts whoever began it: one that a caller gave up has not seen what changed, either
+	switch { // any caller's build counts, but a cancelled one has not seen the change
 	case failure == nil || errors.As(failure, &wrong) && !theirs:
 		w.failures, w.retry = 0, time.Time{}
 	case w.retry.IsZero():
@@ -170,8 +170,8 @@ func (w *watcher) look(now time.Time) {
 	}
 }
 
-// moved looks at the attached collections that are served, now and then, and reports whether they have to be
-// opened anew. One that cannot be looked at stays as it is: what it was attached as may answer still.
+// moved checks the attached collections from time to time, and reports whether they have to be
+// opened again. A collection that cannot be checked stays open, since it may still answer.
 func (w *watcher) moved(now time.Time) bool {
 	v := w.pipeline.current()
 	if v == nil || now.Sub(w.attached) < attachedEvery {
@@ -183,7 +183,7 @@ func (w *watcher) moved(now time.Time) bool {
 		return false
 	}
 	defer v.done()
-	ctx, cancel := context.WithTimeout(w.pipeline.set.ctx, attachedEvery) // a server that hangs holds up no change of a file
+	ctx, cancel := context.WithTimeout(w.pipeline.set.ctx, attachedEvery) // a server that hangs must not delay changes of files
 	defer cancel()
 	moved, err := v.run.Moved(ctx)
 	if err != nil && !w.lost && w.pipeline.set.ctx.Err() == nil {
@@ -193,13 +193,13 @@ func (w *watcher) moved(now time.Time) bool {
 	return moved
 }
 
-// depends are the files that a pipeline depends on, as engine.Pipeline.Depends has them.
+// depends lists the files that a pipeline depends on, from engine.Pipeline.Depends.
 type depends struct {
 	files, rows []string
 	folders     []document.Set
 }
 
-// stamp is a digest of what the files are like, by names, sizes and times.
+// stamp returns a digest of the names, sizes and times of the files.
 func (d depends) stamp(ctx context.Context) string {
 	h := sha256.New()
 	for _, path := range d.files {
@@ -224,7 +224,7 @@ func (d depends) stamp(ctx context.Context) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// contents is a digest of what the files hold that are no sources.
+// contents returns a digest of the contents of the files that are not sources.
 func (d depends) contents() string {
 	h := sha256.New()
 	for _, path := range d.files {
@@ -240,7 +240,7 @@ func (d depends) contents() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// note writes what a file is like.
+// note writes the name, size and time of a file.
 func note(to io.Writer, path string) {
 	info, err := os.Stat(path)
 	if err != nil {

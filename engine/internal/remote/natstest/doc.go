@@ -1,5 +1,5 @@
-// Package natstest starts NATS servers inside of tests, one or a cluster of three, stops them and starts them again. Only tests import
-// it: racflow itself has no server.
+// Package natstest starts, stops and restarts NATS servers inside tests: one, or a cluster of
+// three. Only tests import it, since racflow itself contains no server.
 //
-// It does not simulate: what tests see of lost servers is what the real ones do.
+// The servers are real, so tests see what lost servers really do.
 package natstest

@@ -14,18 +14,18 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Servers run inside of the test's process, on 127.0.0.1, until the test ends.
+// Servers are NATS servers in the test's process, on 127.0.0.1, until the test ends.
 type Servers struct {
 	t       testing.TB
 	options []*server.Options
 	servers []*server.Server // nil: stopped
 }
 
-// ready bounds how long servers take until they keep streams; a cluster of three on a busy machine needs most of a minute.
+// ready limits how long servers take until JetStream works; a cluster of three on a busy machine needs most of a minute.
 const ready = 2 * time.Minute
 
-// Start starts one server, or a cluster of three, that keep streams, and waits until they do. change may set more of a server's options
-// (accounts, TLS, limits), before it starts.
+// Start starts one server, or a cluster of three, with JetStream, and waits until it works. change
+// may set more options of a server (accounts, TLS, limits) before the start.
 func Start(t testing.TB, n int, change ...func(i int, o *server.Options)) *Servers {
 	t.Helper()
 	s := &Servers{t: t, servers: make([]*server.Server, n)}
@@ -58,7 +58,7 @@ func Start(t testing.TB, n int, change ...func(i int, o *server.Options)) *Serve
 	return s
 }
 
-// URL names all servers, as --on takes them.
+// URL lists all servers in the form of --on.
 func (s *Servers) URL() string {
 	hosts := make([]string, len(s.options))
 	for i := range s.options {
@@ -67,11 +67,11 @@ func (s *Servers) URL() string {
 	return "nats://" + strings.Join(hosts, ",")
 }
 
-// Host is host and port of one server.
+// Host returns host and port of one server.
 func (s *Servers) Host(i int) string { return fmt.Sprintf("127.0.0.1:%d", s.options[i].Port) }
 
-// Stop ends a server as SIGTERM does: it gives away what it leads, its connections break, and what it had stored stays. A stopped one
-// stays stopped.
+// Stop ends a server like SIGTERM: it hands over leadership, its connections break, and its stored
+// data stays. A stopped server stays stopped.
 func (s *Servers) Stop(i int) {
 	if s.servers[i] == nil {
 		return
@@ -81,7 +81,7 @@ func (s *Servers) Stop(i int) {
 	s.servers[i] = nil
 }
 
-// Start starts a stopped server on what it had stored, at the same address. It does not wait for the cluster: Wait does.
+// Start restarts a stopped server with its stored data, at the same address. It does not wait for the cluster: Wait does.
 func (s *Servers) Start(i int) {
 	s.t.Helper()
 	if s.servers[i] == nil {
@@ -103,10 +103,10 @@ func (s *Servers) start(i int) {
 	s.servers[i] = srv
 }
 
-// Options of a server, for its next start.
+// Options returns the options for the next start of a server.
 func (s *Servers) Options(i int) *server.Options { return s.options[i] }
 
-// Wait waits until the servers that run keep streams: in a cluster, until they have a leader, which needs most of them.
+// Wait waits until JetStream works on the running servers; a cluster needs a leader, and so most of its servers.
 func (s *Servers) Wait() {
 	s.t.Helper()
 	for end := time.Now().Add(ready); ; time.Sleep(20 * time.Millisecond) {
@@ -121,7 +121,7 @@ func (s *Servers) Wait() {
 	}
 }
 
-// freePorts are ports that nobody listens on. They are all held until the last is found, so that they differ.
+// freePorts returns unused ports. It holds all of them until it has the last, so that they differ.
 func freePorts(t testing.TB, n int) []int {
 	t.Helper()
 	ports := make([]int, n)
@@ -136,7 +136,7 @@ func freePorts(t testing.TB, n int) []int {
 	return ports
 }
 
-// JetStream is a connection of its own, for what tests want to know of streams. It has no user.
+// JetStream returns a separate connection for tests that inspect streams. It has no user.
 func (s *Servers) JetStream(t testing.TB) jetstream.JetStream {
 	t.Helper()
 	nc, err := nats.Connect(s.URL())
@@ -151,7 +151,7 @@ func (s *Servers) JetStream(t testing.TB) jetstream.JetStream {
 	return js
 }
 
-// WaitStreams waits until all replicas of these streams have what their leaders have: whoever loses another server before that has lost two.
+// WaitStreams waits until all replicas of the streams are up to date. Before that, the loss of another server could lose data.
 func (s *Servers) WaitStreams(ctx context.Context, names ...string) {
 	s.t.Helper()
 	js := s.JetStream(s.t)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Proxy stands between processes and one server, and takes the network away from them.
+// Proxy stands between processes and one server, and can interrupt their network.
 type Proxy struct {
 	listener net.Listener
 	target   string
@@ -15,15 +15,15 @@ type Proxy struct {
 
 	mu     sync.Mutex
 	cut    bool
-	frozen [2]chan struct{} // by direction, to the server and from it; closed: bytes flow
+	frozen [2]chan struct{} // to the server and from it; closed: bytes flow
 	conns  map[net.Conn]bool
 }
 
-// Proxy begins one for a server, until the test ends. In a cluster set NoAdvertise of the servers' cluster options, else clients learn of
-// the ways around it.
+// Proxy starts a proxy for a server that lasts until the test ends. In a cluster, set NoAdvertise
+// in the servers' cluster options, or clients bypass the proxy.
 func (s *Servers) Proxy(i int) *Proxy { return NewProxy(s.t, s.Host(i)) }
 
-// NewProxy is Proxy for a server by its host and port.
+// NewProxy is Servers.Proxy for a server given by host and port.
 func NewProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -52,10 +52,10 @@ func NewProxy(t testing.TB, target string) *Proxy {
 	return p
 }
 
-// URL of the server behind it.
+// URL returns the URL of the server through the proxy.
 func (p *Proxy) URL() string { return "nats://" + p.listener.Addr().String() }
 
-// Cut ends all connections and takes no others until Heal.
+// Cut closes all connections and accepts no others until Heal.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -65,10 +65,10 @@ func (p *Proxy) Cut() {
 	}
 }
 
-// Freeze lets connections stand and nothing flow, either way, until Heal.
+// Freeze stops the traffic in both directions until Heal, but keeps connections open.
 func (p *Proxy) Freeze() { p.freeze(0, 1) }
 
-// Mute lets everything through to the server and nothing from it, until Heal.
+// Mute stops the traffic from the server until Heal.
 func (p *Proxy) Mute() { p.freeze(1) }
 
 func (p *Proxy) freeze(directions ...int) {
@@ -83,7 +83,7 @@ func (p *Proxy) freeze(directions ...int) {
 	}
 }
 
-// Heal ends Cut, Freeze and Mute; what was held back flows.
+// Heal ends Cut, Freeze and Mute; delayed traffic flows.
 func (p *Proxy) Heal() {
 	p.mu.Lock()
 	p.cut = false

@@ -13,13 +13,13 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// text is an error of which nothing but its text is known.
+// text is an error that consists only of its text.
 type text struct{ Text string }
 
 func (t *text) Error() string { return t.Text }
 
-// The types that stand behind interfaces (errors, and the values of columns and metadata), by
-// their numbers in a packet, which are free for anybody's use in CBOR.
+// Types that occur behind interfaces (errors, and values of columns and metadata), by their tag
+// numbers in a packet, which CBOR leaves to applications.
 var tagged = map[uint64]reflect.Type{
 	0x5261_0001: reflect.TypeFor[outcome.Failure](),
 	0x5261_0002: reflect.TypeFor[sdk.Error](),
@@ -28,7 +28,7 @@ var tagged = map[uint64]reflect.Type{
 	0x5261_0005: reflect.TypeFor[json.RawMessage](),
 }
 
-// maxItems is more than travel together (stage.Gathered), and than any list in an item has.
+// maxItems exceeds the rows of a packet (stage.Gathered) and the length of any list in an item.
 const maxItems = 1 << 17
 
 var encoding, decoding = func() (cbor.EncMode, cbor.DecMode) {
@@ -37,22 +37,22 @@ var encoding, decoding = func() (cbor.EncMode, cbor.DecMode) {
 		must(false, tags.Add(cbor.TagOptions{EncTag: cbor.EncTagRequired, DecTag: cbor.DecTagRequired}, of, number))
 	}
 	enc := must(cbor.EncOptions{
-		Sort:       cbor.SortBytewiseLexical,                             // the same answers are the same bytes
+		Sort:       cbor.SortBytewiseLexical,                             // equal answers have equal bytes
 		Time:       cbor.TimeRFC3339Nano,                                 // with the offset
-		NaNConvert: cbor.NaNConvertNone, InfConvert: cbor.InfConvertNone, // numbers travel as they are in memory
+		NaNConvert: cbor.NaNConvertNone, InfConvert: cbor.InfConvertNone, // numbers keep their form in memory
 	}.EncModeWithTags(tags))
 	dec := must(cbor.DecOptions{
 		MaxArrayElements: maxItems, MaxMapPairs: maxItems, MaxNestedLevels: 32,
 		DupMapKey: cbor.DupMapKeyEnforcedAPF, IndefLength: cbor.IndefLengthForbidden,
 		UTF8:              cbor.UTF8DecodeInvalid,            // a row's other columns may have any bytes
-		ExtraReturnErrors: cbor.ExtraDecErrorUnknownField,    // what is not understood must not be lost
-		DefaultMapType:    reflect.TypeFor[map[string]any](), // as JSON has it
+		ExtraReturnErrors: cbor.ExtraDecErrorUnknownField,    // unknown fields must not be lost
+		DefaultMapType:    reflect.TypeFor[map[string]any](), // as in JSON
 		FieldNameMatching: cbor.FieldNameMatchingCaseSensitive,
 	}.DecModeWithTags(tags))
 	return enc, dec
 }()
 
-// must panics for options that the library does not take: every test would see it.
+// must panics if the library rejects the options, which every test would reveal.
 func must[T any](mode T, err error) T {
 	if err != nil {
 		panic(err)
@@ -60,13 +60,13 @@ func must[T any](mode T, err error) T {
 	return mode
 }
 
-// portable is what travels of an error: its text, its code and the time to wait; of an
-// outcome.Failure, the stage besides.
+// portable reduces an error to what is sent: its text, its code and the time to wait; for an
+// outcome.Failure, also the stage.
 func portable(err error) error {
 	if err == nil {
 		return nil
 	}
-	if f, ok := err.(*outcome.Failure); ok { //nolint:errorlint // one that is wrapped is a text
+	if f, ok := err.(*outcome.Failure); ok { //nolint:errorlint // a wrapped Failure becomes text
 		return portableFailure(f)
 	}
 	plain := &text{err.Error()}
@@ -84,7 +84,7 @@ func portableFailure(f *outcome.Failure) *outcome.Failure {
 	return &outcome.Failure{Stage: f.Stage, Err: portable(f.Err)}
 }
 
-// sound finds what a packet says in its form that cannot be: errors of nothing, and results of no rows.
+// sound checks a well-formed packet for impossible content: errors without text, or results without rows.
 func sound(rows []row, a run.Answers) error {
 	if a.Results != nil && len(a.Results) != len(rows) {
 		return damaged("%d results are not those of %d rows", len(a.Results), len(rows))
@@ -128,10 +128,10 @@ func sound(rows []row, a run.Answers) error {
 	return nil
 }
 
-// whole reports whether an error has a text to its end; none is whole, too.
+// whole reports whether an error and all its wrapped errors have a text; nil is whole, too.
 func whole(err error) bool {
 	for {
-		switch e := err.(type) { //nolint:errorlint // they are as packets have them
+		switch e := err.(type) { //nolint:errorlint // packets do not wrap errors
 		case *outcome.Failure:
 			err = e.Err
 		case *sdk.Error:

@@ -1,26 +1,25 @@
-// Package packet writes batches of a run as bytes: an order goes to a worker, answers come back.
+// Package packet encodes the batches of a run: orders for workers, and their answers.
 //
-// A packet is two bytes, its Version and what it is, and CBOR (RFC 8949) of the engine's own types:
-// run.Order, and run.Answers with the rows; compressed with zstd. Types that stand behind
-// interfaces have tags (cbor.go). Numbers are as in memory, NaN and infinities too, and texts
-// may hold any bytes: a row's other columns may not be UTF-8.
+// A packet has two bytes, Version and kind, followed by zstd-compressed CBOR (RFC 8949) of the
+// engine's types: run.Order, or run.Answers with the rows. Types behind interfaces have tags
+// (cbor.go). Numbers keep their form in memory, including NaN and infinities. Texts may hold any
+// bytes, because a row's other columns may not be UTF-8.
 //
-// A result that arrived makes the same line of the journal, the same output in all formats
-// and the same reports as where it was made. It arrives without:
+// A decoded result yields the same journal line, the same output in all formats and the same
+// reports as the original. It lacks:
 //
-//   - the texts of prompts: the journal alone reads them, and keeps journal.Hash of each, which
-//     arrives
-//   - of an error, everything but its text, its code and the time to wait (sdk.Error), and whether
-//     it is an outcome.Failure: reports show the text, and a run ends or goes on by the code
-//   - the name of a time zone: what is written has the offset
-//   - the type of metadata that sdk.Meta does not allow: it arrives as a value that has the same JSON
-//   - what Trim dropped before: what only a journal or a report of lists reads
+//   - the texts of prompts: only the journal reads them, and it needs only the journal.Hash of each,
+//     which is sent
+//   - everything of an error except its text, its code and the time to wait (sdk.Error), and whether
+//     it is an outcome.Failure: reports show the text, and the code decides whether a run ends
+//   - the name of a time zone: the offset is sent
+//   - the type of metadata that sdk.Meta does not allow: it becomes a value with the same JSON
+//   - what Trim dropped before: data for the journal or for a report of lists only
 //
-// Trim leaves out most votes of a distribution with many labels. Outputs and journals have
-// the heaviest ones alone, but evaluations count all, and take each voter's heaviest accepted
-// one, which may be any of them: outcome.Shorten keeps that one, and the number of the others.
+// Trim drops most votes of a distribution with many labels. Outputs and journals show only the
+// heaviest votes, but evaluations count all and use each voter's heaviest accepted one, which may
+// be any vote: outcome.Shorten keeps that one, and the number of the dropped ones.
 //
-// The package does not know servers (package bus), nor who may write what. It checks each packet
-// that it reads: one that is damaged, of another version, or too large once it is unpacked is an
-// error.
+// The package knows neither servers (package bus) nor who may write what. It checks each packet
+// that it decodes: a damaged packet, another version, or too large content is an error.
 package packet

@@ -13,7 +13,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 )
 
-// Version is that of packets: their first byte. It grows with every change of what is in them.
+// Version is the first byte of a packet. It increases with every change of the content's format.
 const Version = 2
 
 // kind is the second byte.
@@ -34,17 +34,17 @@ func (k kind) String() string {
 	return fmt.Sprintf("something else (%q)", rune(k))
 }
 
-// maxSize bounds a packet without its compression, in bytes. A row has at most source.MaxRow, so
-// the usual batch stays far below it.
+// maxSize limits an uncompressed packet, in bytes. A row has at most source.MaxRow, so the usual
+// batch is far smaller.
 const maxSize = 256 << 20
 
-// encoder compresses packets, as many at a time as there are processors. It is kept, for its history takes a
-// megabyte: to make that anew for each packet takes longer than to fill it.
+// encoder compresses packets, as many at a time as there are processors. It is reused, because
+// allocating its history of a megabyte takes longer than compressing a packet.
 var encoder = sync.OnceValues(func() (*zstd.Encoder, error) {
 	return zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithLowerEncoderMem(true))
 })
 
-// seal writes a packet: two bytes, and compressed CBOR.
+// seal encodes a packet: two bytes, then compressed CBOR.
 func seal(k kind, content any) ([]byte, error) { return sealTo(k, content, maxSize) }
 
 func sealTo(k kind, content any, most int) ([]byte, error) {
@@ -62,7 +62,7 @@ func sealTo(k kind, content any, most int) ([]byte, error) {
 	return z.EncodeAll(plain, []byte{Version, byte(k)}), nil
 }
 
-// open reads what seal wrote.
+// open decodes the output of seal.
 func open(k kind, data []byte, content any) error { return openTo(k, data, content, maxSize) }
 
 func openTo(k kind, data []byte, content any, most int) error {
@@ -96,13 +96,13 @@ func damaged(format string, args ...any) error {
 	return fmt.Errorf("a packet is damaged: "+format, args...)
 }
 
-// order is a run.Order.
+// order is the encoded form of run.Order.
 type order struct {
 	Pass run.Pass
 	Rows []row
 }
 
-// row is a source.Row and the line of its file, which it does not export.
+// row is a source.Row with its line number, which that does not export.
 type row struct {
 	source.Row
 	At int
@@ -116,13 +116,13 @@ func rowOf(r source.Row) row {
 
 func (r row) read() source.Row { return r.Row.At(r.File, r.At) }
 
-// EncodeOrder writes an order. The error says that it is too large.
+// EncodeOrder encodes an order. It fails if the order is too large.
 func EncodeOrder(o run.Order) ([]byte, error) {
 	return seal(orders, order{o.Pass, each(o.Rows, rowOf)})
 }
 
-// DecodeOrder reads what EncodeOrder wrote. The error says that something else did, or
-// another version of racflow.
+// DecodeOrder decodes the output of EncodeOrder. It fails for other data, and for data of another
+// version of racflow.
 func DecodeOrder(data []byte) (run.Order, error) {
 	var in order
 	if err := open(orders, data, &in); err != nil {
@@ -137,17 +137,17 @@ func DecodeOrder(data []byte) (run.Order, error) {
 	return run.Order{Pass: in.Pass, Rows: each(in.Rows, row.read)}, nil
 }
 
-// answered is a run.Answers with its rows.
+// answered is the encoded form of run.Answers, with the rows.
 type answered struct {
 	Rows []row
 	run.Answers
-	// Lists are, by result, the list from 1 whose candidates are the result's as well, which has none here: those of a
-	// result are usually those of its last list. 0: there is no such list.
+	// Lists has an entry per result. N > 0: the result's candidates are left out, since they equal
+	// those of its N-th list (usually the last), counted from 1. 0: they are not left out.
 	Lists []int
 }
 
-// EncodeAnswers writes what became of rows, with the rows: whoever reads it can write the
-// output. The error says that it is too large, or has a value that cannot travel.
+// EncodeAnswers encodes the answers with their rows, so that a reader can write the output. It
+// fails if they are too large, or have a value that cannot be encoded.
 func EncodeAnswers(rows []source.Row, a run.Answers) ([]byte, error) {
 	if len(a.Results) != len(rows) && a.Results != nil {
 		return nil, fmt.Errorf("%d results are not those of %d rows", len(a.Results), len(rows))
@@ -171,7 +171,7 @@ func EncodeAnswers(rows []source.Row, a run.Answers) ([]byte, error) {
 	return seal(answers, answered{each(rows, rowOf), a, lists})
 }
 
-// traveller is a result with errors that travel and the hashes of its prompts.
+// traveller returns a result with portable errors and with hashes in place of its prompts.
 func traveller(r outcome.Result) outcome.Result {
 	r.Failure, r.Skipped, r.Missing = portableFailure(r.Failure), each(r.Skipped, portableFailure), each(r.Missing, portableFailure)
 	r.Prompts = each(r.Prompts, func(p outcome.Prompted) outcome.Prompted {
@@ -180,9 +180,9 @@ func traveller(r outcome.Result) outcome.Result {
 	return r
 }
 
-// DecodeAnswers reads what EncodeAnswers wrote. The error says that something else did, or
-// another version of racflow; or it is why there are no rows: Ended, of a batch that nobody could
-// read.
+// DecodeAnswers decodes the output of EncodeAnswers. It fails for other data, and for data of
+// another version of racflow. If no worker could read the batch, the answers have no rows, and it
+// returns their Ended.
 func DecodeAnswers(data []byte) ([]source.Row, run.Answers, error) {
 	var in answered
 	if err := open(answers, data, &in); err != nil {

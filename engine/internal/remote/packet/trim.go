@@ -9,9 +9,9 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Trim returns answers without what nobody reads where the journal keeps what was seen of some
-// items (engine.Options.Keep; empty: notable ones) and, unless lists is set, nothing reads
-// the texts of lists (engine.Options.Lists). The given answers stay as they are.
+// Trim returns answers without data that no later step reads, if the journal keeps details of some
+// items (engine.Options.Keep; empty: notable ones) and, unless lists is set, nothing reads the
+// texts of lists (engine.Options.Lists). It does not change the given answers.
 func Trim(a run.Answers, keep journal.Keep, lists bool) run.Answers {
 	if lists {
 		return a
@@ -30,7 +30,7 @@ func trim(r *outcome.Result, all bool) {
 	if !r.RetrievalOnly {
 		r.Candidates = nil
 	}
-	r.Citations = each(r.Citations, func(c outcome.Citation) outcome.Citation { // metadata say where a passage is from
+	r.Citations = each(r.Citations, func(c outcome.Citation) outcome.Citation { // the metadata name a passage's source
 		c.Passage.Text, c.Passage.Context = "", ""
 		return c
 	})
@@ -43,16 +43,16 @@ func trim(r *outcome.Result, all bool) {
 	for i := range r.Lists {
 		l := &r.Lists[i]
 		switch {
-		case l.Whole && len(l.Candidates) > 0: // the journal keeps that there are some
+		case l.Whole && len(l.Candidates) > 0: // the journal only needs to know that there are some
 			l.Candidates = bare(l.Candidates[:1])
-		case r.RetrievalOnly && same(l.Candidates, r.Candidates): // they have their texts anyway
+		case r.RetrievalOnly && same(l.Candidates, r.Candidates): // r has their texts anyway
 		default:
 			l.Candidates = bare(l.Candidates)
 		}
 	}
 }
 
-// shorten is outcome.Shorten, where that leaves something out.
+// shorten returns outcome.Shorten's result if it drops any vote, else all votes.
 func shorten(votes []outcome.Vote) ([]outcome.Vote, []outcome.Rest) {
 	if kept, rest := outcome.Shorten(votes); rest != nil {
 		return kept, rest
@@ -60,14 +60,14 @@ func shorten(votes []outcome.Vote) ([]outcome.Vote, []outcome.Rest) {
 	return votes, nil
 }
 
-// bare are candidates with what a journal keeps of them.
+// bare reduces candidates to what a journal stores of them.
 func bare(all []sdk.Candidate) []sdk.Candidate {
 	return each(all, func(c sdk.Candidate) sdk.Candidate {
 		return sdk.Candidate{ID: c.ID, Score: c.Score, Dense: c.Dense, Lexical: c.Lexical}
 	})
 }
 
-// each makes something of each element; nil of nil.
+// each applies of to each element; nil stays nil.
 func each[A, B any](all []A, of func(A) B) []B {
 	if all == nil {
 		return nil
@@ -79,7 +79,7 @@ func each[A, B any](all []A, of func(A) B) []B {
 	return out
 }
 
-// same reports whether two slices are the same memory, or are both nil.
+// same reports whether two slices share their memory, or are both nil.
 func same[T any](a, b []T) bool {
 	if len(a) == 0 || len(b) == 0 {
 		return len(a) == len(b) && (a == nil) == (b == nil)

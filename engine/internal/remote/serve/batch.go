@@ -25,13 +25,13 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// lineAnswer answers an item of a batch: a value that is written as JSON.
+// lineAnswer answers an item of a batch with a value to be written as JSON.
 type lineAnswer func(ctx context.Context, p Pipeline, line int, item Item, err error) any
 
-// window is how many bytes of a batch's lines are under way at a time.
+// window limits the bytes of a batch's lines under way at the same time.
 const window = 8 << 20
 
-// batch answers lines in their order, while they are read.
+// batch answers the lines of a body in order, while it is still being read.
 func (s *Server) batch(w http.ResponseWriter, r *http.Request, answer lineAnswer) {
 	p := s.pipelines.Named(r.PathValue("name"))
 	if p == nil {
@@ -43,7 +43,7 @@ func (s *Server) batch(w http.ResponseWriter, r *http.Request, answer lineAnswer
 		return
 	}
 	control := http.NewResponseController(w)
-	_ = control.EnableFullDuplex() // recorders of tests are
+	_ = control.EnableFullDuplex() // fails only for recorders of tests
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	b := &batch{server: s, pipeline: p, answer: answer, room: semaphore.NewWeighted(window), lines: make(chan *line, s.options.Window)}
@@ -52,9 +52,9 @@ func (s *Server) batch(w http.ResponseWriter, r *http.Request, answer lineAnswer
 	err := b.write(w, control)
 	cancel()
 	if err != nil {
-		_ = control.SetReadDeadline(time.Now()) // the reader may wait for the client
+		_ = control.SetReadDeadline(time.Now()) // the reader may be waiting for the client
 	}
-	b.work.Wait() // until nothing is under way any more
+	b.work.Wait() // until no line is under way
 	if err == nil {
 		err = b.ended
 	}
@@ -65,28 +65,28 @@ func (s *Server) batch(w http.ResponseWriter, r *http.Request, answer lineAnswer
 		UnreadableBody(err).ServeHTTP(w, r)
 		return
 	}
-	panic(http.ErrAbortHandler) // what was answered is not whole, and the client must see that
+	panic(http.ErrAbortHandler) // the answer is incomplete, and the client must notice that
 }
 
-// batch is one that is under way.
+// batch is a batch under way.
 type batch struct {
 	server   *Server
 	pipeline Pipeline
 	answer   lineAnswer
 	room     *semaphore.Weighted // in bytes
-	lines    chan *line          // in their order; closed at the end of the body
+	lines    chan *line          // in order; closed at the end of the body
 	work     sync.WaitGroup
 	ended    error // why the body ended early; set before lines is closed
 	written  int
 }
 
-// line is one that is being answered.
+// line is a line being answered.
 type line struct {
 	size int64
-	done chan any // gets the answer
+	done chan any // receives the answer
 }
 
-// read begins to answer each line of the body.
+// read starts to answer each line of the body.
 func (b *batch) read(ctx context.Context, body io.Reader) {
 	defer close(b.lines)
 	in := rows.NewLines(bufio.NewReaderSize(body, 64<<10), '\n')
@@ -121,8 +121,7 @@ func (b *batch) read(ctx context.Context, body io.Reader) {
 	}
 }
 
-// write writes answers, and lets those go that the client could already have before it
-// waits for another.
+// write writes answers. Before it waits for the next answer, it flushes those that it has written.
 func (b *batch) write(w io.Writer, control *http.ResponseController) error {
 	out := bufio.NewWriterSize(w, 32<<10)
 	enc := json.NewEncoder(out)
@@ -159,7 +158,7 @@ func (b *batch) write(w io.Writer, control *http.ResponseController) error {
 	}
 }
 
-// next receives from a channel, after a flush if that has to wait.
+// next receives from a channel. If it has to wait, it calls flush first.
 func next[T any](from <-chan T, flush func() error) (value T, ok bool, err error) {
 	select {
 	case value, ok = <-from:
@@ -172,7 +171,7 @@ func next[T any](from <-chan T, flush func() error) (value T, ok bool, err error
 	return value, ok, err
 }
 
-// decode reads an item. What it does not know is an error, as it is in a request of one.
+// decode decodes an item. Unknown fields are errors, as in a request for one item.
 func decode(content []byte, item *Item) error {
 	if !utf8.Valid(content) {
 		return errNotUTF8
@@ -219,7 +218,7 @@ func (s *Server) retrieveLine(ctx context.Context, p Pipeline, line int, one Ite
 	return f
 }
 
-// failure is an error as a result has it.
+// failure converts an error to its form in a result.
 func failure(err error) *result.Failure {
 	var failed *result.Failure
 	var stage *outcome.Failure
@@ -233,8 +232,7 @@ func failure(err error) *result.Failure {
 	return &result.Failure{Message: err.Error()}
 }
 
-// patient asks again while the pipeline's queue is full: the client of a batch waits
-// anyway.
+// patient retries while the pipeline's queue is full, because the client of a batch waits anyway.
 func patient[T any](ctx context.Context, s *Server, ask func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
 	defer cancel()

@@ -14,24 +14,24 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/result"
 )
 
-// This file answers in the form of OpenAI's chat completions, so that whatever talks to
-// such a service can ask a pipeline without knowing racflow:
+// This file implements OpenAI's chat completions, so that clients of that interface can ask a
+// pipeline without knowing racflow:
 //
 //	POST /v1/chat/completions   the last user message goes through the pipeline that model names
 //	GET  /v1/models             the pipelines
 //	GET  /v1/models/NAME
 //
-// The answer is the message: a label, a text with what it cites as annotations
-// (url_citation), or the passages that were found where the pipeline holds no election. An
-// item without an acceptable answer is a refusal, as OpenAI calls it, that says why. Beside the
-// standard fields stands "racflow" with the whole result. With stream, the answer comes in
-// chunks; a pipeline elects it as a whole, so the first one comes when it is there.
+// The answer is the message: a label; a text whose citations are annotations (url_citation); or,
+// from a pipeline without an election, the passages found. An item without an acceptable answer is
+// a refusal, in OpenAI's sense, with the reason. The additional field "racflow" has the whole
+// result. With stream, the answer comes in chunks. The pipeline elects it as a whole, so no chunk
+// comes before the whole answer is ready.
 //
-// Settings of a model (temperature, tools and the like) are the pipeline's own and have no
-// effect. What would change the form of the answer, n above 1 or a response_format, is
-// refused. Errors have OpenAI's form.
+// Settings for models (temperature, tools and the like) have no effect, since the pipeline has its
+// own. Settings that would change the form of the answer, n above 1 or a response_format, are
+// errors. Errors have OpenAI's form.
 //
-// The package holds no conversation: earlier messages are not read.
+// The package stores no conversation and ignores earlier messages.
 
 // MountChat adds OpenAI's paths to a server.
 func MountChat(s *Server) {
@@ -55,10 +55,9 @@ func MountChat(s *Server) {
 
 type chatFace struct {
 	pipelines Pipelines
-	timeout   time.Duration // of an answer
+	timeout   time.Duration // time limit for an answer
 }
 
-// complete answers a question.
 func (f chatFace) complete(w http.ResponseWriter, r *http.Request) {
 	in, question, refused := read(r)
 	if refused != nil {
@@ -94,7 +93,7 @@ func (f chatFace) complete(w http.ResponseWriter, r *http.Request) {
 	writeRefusal(w, http.StatusOK, whole)
 }
 
-// model is a pipeline, as OpenAI lists models.
+// model describes a pipeline in OpenAI's list of models.
 type model struct {
 	ID      string `json:"id"`
 	Object  string `json:"object" enum:"model"`
@@ -102,7 +101,7 @@ type model struct {
 	OwnedBy string `json:"owned_by"`
 }
 
-// modelList is all of them.
+// modelList is the list of models.
 type modelList struct {
 	Data   []model `json:"data"`
 	Object string  `json:"object" enum:"list"`
@@ -133,7 +132,7 @@ func (f chatFace) model(w http.ResponseWriter, r *http.Request) {
 	writeRefusal(w, http.StatusOK, modelOf(p))
 }
 
-// completion is an answer, whole or a chunk of it.
+// completion is an answer, or a chunk of one.
 type completion struct {
 	ID      string         `json:"id"`
 	Object  string         `json:"object" enum:"chat.completion,chat.completion.chunk"`
@@ -152,7 +151,7 @@ type choice struct {
 	Finish   *string    `json:"finish_reason"`
 }
 
-// chatReply is the answer, or what a chunk adds to it.
+// chatReply is the answer, or the addition of a chunk.
 type chatReply struct {
 	Role        string       `json:"role,omitempty"`
 	Content     *string      `json:"content,omitempty"`
@@ -167,17 +166,17 @@ type usage struct {
 	Details    cached `json:"prompt_tokens_details"`
 }
 
-// cached says how much of a prompt a service had seen before.
+// cached counts the part of a prompt that a service had cached.
 type cached struct {
 	Tokens uint64 `json:"cached_tokens"`
 }
 
-// newCompletion is what all parts of an answer have in common.
+// newCompletion returns the fields that all chunks of an answer share.
 func newCompletion(object, model string) completion {
 	return completion{ID: "chatcmpl-" + rand.Text(), Object: object, Created: time.Now().Unix(), Model: model}
 }
 
-// replyOf is the message of a result.
+// replyOf converts a result to a message.
 func replyOf(r engine.Result) chatReply {
 	m := chatReply{Role: "assistant"}
 	switch {
@@ -197,7 +196,7 @@ func replyOf(r engine.Result) chatReply {
 	return m
 }
 
-// passages are those that were found, as a text that cites each.
+// passages returns a text with the passages found and a citation of each.
 func passages(found []engine.Candidate) (string, []result.Citation) {
 	var texts []string
 	var cited []result.Citation

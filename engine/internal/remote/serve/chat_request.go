@@ -19,7 +19,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/result"
 )
 
-// annotation says where a part of an answer is from.
+// annotation names the source of a part of an answer.
 type annotation struct {
 	Type     string      `json:"type" enum:"url_citation"`
 	Citation urlCitation `json:"url_citation"`
@@ -34,7 +34,7 @@ type urlCitation struct {
 
 var mark = regexp.MustCompile(`\[(\d+)\]`)
 
-// annotations are the places where a text cites something.
+// annotations returns the places where a text cites something.
 func annotations(text string, cited []result.Citation) []annotation {
 	var all []annotation
 	for _, at := range mark.FindAllStringSubmatchIndex(text, -1) {
@@ -45,7 +45,7 @@ func annotations(text string, cited []result.Citation) []annotation {
 		}
 		start := utf8.RuneCountInString(text[:at[0]])
 		all = append(all, annotation{"url_citation", urlCitation{
-			Start: start, End: start + at[1] - at[0], // digits and brackets are a byte each
+			Start: start, End: start + at[1] - at[0], // digits and brackets have one byte each
 			Title: title(cited[i]), URL: address(cited[i]),
 		}})
 	}
@@ -89,12 +89,12 @@ type refusal struct {
 	Code    *string `json:"code"`
 }
 
-// refused is the body of the answer that it makes.
+// refused is the response body with a refusal.
 type refused struct {
 	Error *refusal `json:"error"`
 }
 
-// wrong is a mistake in a request; param may be empty.
+// wrong returns the error for a mistake in a request; param may be empty.
 func wrong(param, format string, args ...any) *refusal {
 	f := &refusal{status: http.StatusBadRequest, Message: fmt.Sprintf(format, args...), Type: "invalid_request_error"}
 	if param != "" {
@@ -103,14 +103,14 @@ func wrong(param, format string, args ...any) *refusal {
 	return f
 }
 
-// unknownModel says that no pipeline is called so.
+// unknownModel returns the error that no pipeline has this name.
 func unknownModel(model string) *refusal {
 	f, code := wrong("model", "there is no pipeline %q: GET /v1/models lists those that there are", model), "model_not_found"
 	f.status, f.Code = http.StatusNotFound, &code
 	return f
 }
 
-// refusalOf is a problem in OpenAI's form.
+// refusalOf converts a problem to OpenAI's form.
 func refusalOf(p *Problem) *refusal {
 	f := &refusal{status: p.Status, header: p.GetHeaders(), Message: p.Detail, Type: "server_error"}
 	switch {
@@ -136,10 +136,10 @@ func writeRefusal(w http.ResponseWriter, status int, value any) {
 	w.WriteHeader(status)
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(value) // the client may be gone
+	_ = enc.Encode(value) // the client may have disconnected
 }
 
-// chatRequest is what counts of a request.
+// chatRequest has the relevant fields of a request.
 type chatRequest struct {
 	_             struct{}        `additionalProperties:"true"`
 	Model         string          `json:"model" doc:"The pipeline"`
@@ -158,17 +158,17 @@ type streamOptions struct {
 	IncludeUsage bool `json:"include_usage,omitempty" doc:"Send the tokens that the answer took in a last chunk"`
 }
 
-// message is one of a conversation.
+// message is a message of a conversation.
 type message struct {
 	_       struct{} `additionalProperties:"true"`
 	Role    string   `json:"role"`
 	Content content  `json:"content,omitempty"`
 }
 
-// content is a text, or parts of which each is one.
+// content is a text, or a list of text parts.
 type content struct {
 	text  string
-	other string // the type of the first part that is no text; empty: all are
+	other string // type of the first part that is not a text; empty: all are texts
 }
 
 // Schema implements huma.SchemaProvider.
@@ -200,7 +200,7 @@ func (c *content) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// read reads a request, and the question in it.
+// read reads a request and returns the question in it.
 func read(r *http.Request) (in chatRequest, question string, refused *refusal) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -232,17 +232,17 @@ func read(r *http.Request) (in chatRequest, question string, refused *refusal) {
 type stream struct {
 	to    *EventWriter
 	in    chatRequest
-	chunk completion // without what differs
+	chunk completion // the fields that all chunks share
 }
 
-// answered is what came of a question.
+// answered is the result for a question, or an error.
 type answered struct {
 	result  engine.Result
 	refused *refusal
 }
 
-// serve waits for an answer and sends it. Until the stream has begun, an error has its status. Where
-// the client takes nothing any more, the work is cancelled.
+// serve waits for an answer and sends it. Until the stream has begun, an error sets the response
+// status. If the client has disconnected, serve cancels the work.
 func (s stream) serve(w http.ResponseWriter, r *http.Request, cancel func(), answer func() (engine.Result, *refusal)) {
 	done := make(chan answered, 1)
 	go func() {
@@ -267,7 +267,7 @@ func (s stream) serve(w http.ResponseWriter, r *http.Request, cancel func(), ans
 	}
 }
 
-// answer sends a result, a word and a chunk at a time.
+// answer sends a result, one word per chunk.
 func (s stream) answer(r engine.Result) {
 	m, stop := replyOf(r), "stop"
 	s.add(&chatReply{Role: m.Role, Refusal: m.Refusal}, nil)

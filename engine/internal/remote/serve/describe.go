@@ -18,11 +18,10 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/page"
 )
 
-// This file describes the whole interface in OpenAPI 3.1, which GET /openapi.json returns and GET /docs
-// shows to people. The schemas come from the types that are sent. Routes are registered by handle or
-// by huma.Register, which describe them.
+// This file describes the whole interface in OpenAPI 3.1: GET /openapi.json returns it, and GET
+// /docs shows it to people. It derives the schemas from the types that are sent. Routes are
+// registered with handle or huma.Register, which describe them.
 
-// tags group the operations.
 var tags = []*huma.Tag{
 	{Name: "items", Description: "Take texts through a pipeline"},
 	{Name: "pipelines", Description: "List pipelines and rebuild their knowledge"},
@@ -31,8 +30,8 @@ var tags = []*huma.Tag{
 	{Name: "server", Description: "How the server is doing, and this description"},
 }
 
-// document begins the description of the server: the schemas of types that make their JSON
-// themselves, and how callers show who they are.
+// document starts the description of the server: the schemas of types with their own JSON encoding,
+// and the way to authenticate.
 func document() *huma.OpenAPI {
 	schemas := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
 	schemas.RegisterTypeAlias(reflect.TypeFor[result.Answer](), reflect.TypeFor[*string]()) // null: there is none
@@ -48,7 +47,7 @@ func document() *huma.OpenAPI {
 	}
 }
 
-// routes is a mux that knows its patterns, which a test compares with the description.
+// routes is a mux that lists its patterns; a test compares them with the description.
 type routes struct {
 	http.ServeMux
 	patterns []string
@@ -60,7 +59,7 @@ func (r *routes) HandleFunc(pattern string, h func(http.ResponseWriter, *http.Re
 	r.ServeMux.HandleFunc(pattern, h)
 }
 
-// handle serves a route that huma does not serve, and describes it.
+// handle serves and describes a route that huma does not serve.
 func (s *Server) handle(op huma.Operation, h http.Handler) {
 	s.mux.HandleFunc(op.Method+" "+op.Path, h.ServeHTTP)
 	if slices.Contains(s.options.Guard.Public, op.Path) {
@@ -69,32 +68,32 @@ func (s *Server) handle(op huma.Operation, h http.Handler) {
 	s.api.OpenAPI().AddOperation(&op)
 }
 
-// get is handle for what takes no parameters.
+// get is handle for GET routes without parameters.
 func (s *Server) get(path, id, tag, summary string, r responses, h http.HandlerFunc) {
 	s.handle(huma.Operation{OperationID: id, Method: http.MethodGet, Path: path, Summary: summary, Tags: []string{tag}, Responses: r}, h)
 }
 
-// schema is that of a type, which the description names.
+// schema returns the schema of a type, and names it in the description.
 func schema[T any](s *Server) *huma.Schema {
 	return s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[T](), true, "")
 }
 
-// as is content of one media type.
+// as describes content of one media type.
 func as(mediaType string, schema *huma.Schema) map[string]*huma.MediaType {
 	return map[string]*huma.MediaType{mediaType: {Schema: schema}}
 }
 
-// asText is content that is no JSON.
+// asText describes content that is not JSON.
 func asText(mediaType string) map[string]*huma.MediaType {
 	return as(mediaType, &huma.Schema{Type: huma.TypeString})
 }
 
-// asEvents is content of server-sent events, whose data is JSON.
+// asEvents describes server-sent events with JSON data.
 func asEvents(description string, each *huma.Schema) map[string]*huma.MediaType {
 	return as("text/event-stream", &huma.Schema{Type: huma.TypeArray, Description: description, Items: each})
 }
 
-// responses are what an operation answers, by status.
+// responses are the responses of an operation, by status.
 type responses map[string]*huma.Response
 
 // and adds statuses with content, which may be nil.
@@ -110,8 +109,8 @@ func (r responses) and(content map[string]*huma.MediaType, codes ...int) respons
 	return r
 }
 
-// description is the document as JSON, once all routes are registered. The guard answers in place of any
-// operation, and makes a problem of a panic.
+// description returns the document as JSON; call it after all routes are registered. It adds the
+// guard's responses to every operation, including the one after a panic.
 func (s *Server) description() []byte {
 	d := s.api.OpenAPI()
 	for _, path := range d.Paths {
@@ -127,7 +126,7 @@ func (s *Server) description() []byte {
 	}
 	text, err := json.Marshal(d)
 	if err != nil {
-		panic(err) // the guard reports it
+		panic(err) // the guard reports the panic
 	}
 	return text
 }
@@ -145,8 +144,8 @@ func (s *Server) describe() {
 	send := func(contentType string, text func() []byte) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", contentType)
-			w.Header().Set("Content-Security-Policy", "frame-ancestors 'none'") // which a page cannot say of itself
-			_, _ = w.Write(text())                                              // the client may be gone
+			w.Header().Set("Content-Security-Policy", "frame-ancestors 'none'") // a page cannot set this itself
+			_, _ = w.Write(text())                                              // the client may have disconnected
 		}
 	}
 	document := as("application/openapi+json", &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true})

@@ -1,6 +1,6 @@
-// Package serve answers requests over HTTP from pipelines that are kept open (package
-// live). It exists so that a program in any language can ask a pipeline, and that nothing
-// a stranger sends can stop or confuse it.
+// Package serve answers HTTP requests from pipelines that are kept open (package live). It lets
+// programs in any language ask a pipeline, and makes sure that no request can stop or confuse the
+// server.
 //
 //	POST /v1/pipelines/NAME/answer    an item goes through the pipeline
 //	POST /v1/pipelines/NAME/retrieve  what the last retrieve or rerank stage leaves for it
@@ -13,17 +13,17 @@
 //	GET  /metrics                     metrics for Prometheus, where they are kept
 //	GET  /healthz, /readyz            the process answers; all pipelines do, and it is not ending
 //
-// An item is a JSON object with a text, and if need be an id, a label that is expected, and
-// metadata. A body of the type application/x-ndjson is a batch: one item a line, of any
-// length, and one result a line in the order of the items, which come while items are still
-// sent; so a client sends and reads at the same time. A line that cannot be used has a
-// result with an error. A batch that ends early has a last line that says why, and its
-// connection is cut, so that it never looks whole.
+// An item is a JSON object with a text and optionally an id, an expected label and metadata. A body
+// of the type application/x-ndjson is a batch: one item per line, of any length. The response has
+// one result per line, in the order of the items; results come while items are still being sent, so
+// a client sends and reads at the same time. An invalid line gets a result with an error. A batch
+// that ends early has a last line with the reason, and its connection is aborted, so that the
+// response never looks complete.
 //
-// To "Accept: text/event-stream" an answer comes as events: "stage" for each stage when it
-// is done, and "result", or "error", at the end. A client that goes away ends the work.
+// For "Accept: text/event-stream" the answer comes as events: "stage" after each stage, and
+// "result" or "error" at the end. If a client disconnects, the work ends.
 //
-// What cannot be served is answered with a problem document (RFC 9457):
+// Errors are problem documents (RFC 9457):
 //
 //	400 malformed                       413 the body is too long
 //	401 no valid token                  415 a body of another type
@@ -34,13 +34,13 @@
 //	409 the knowledge was not rebuilt   503 starting, ending, or a pipeline cannot serve
 //	                                    504 the answer took too long
 //
-// Who may come in, and with how much, is guard.go's.
+// guard.go limits who may send requests, and how much.
 //
-// With telemetry a request is a span of the trace that its headers name, and these metrics are
-// kept beside those of package telemetry. A route is a pattern, never a path:
+// With telemetry, a request is a span of the trace in its headers, and the server counts these
+// metrics in addition to those of package telemetry. A route is a pattern, never a path:
 //
 //	racflow_http_requests_total{route,code}  counter    requests by the status of the answer
 //	racflow_http_seconds{route}              histogram  from the first to the last byte
 //
-// It does not open files, start stages or put requests together in batches: live does.
+// The package does not open files, start stages or combine requests into batches: live does.
 package serve

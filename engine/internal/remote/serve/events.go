@@ -7,44 +7,44 @@ import (
 	"time"
 )
 
-// This file writes server-sent events, for all faces of a server alike: what stands between
-// the server and a client neither holds an event back nor takes silence for an end.
+// This file writes server-sent events for all interfaces of a server, so that proxies neither delay
+// an event nor mistake silence for the end.
 //
-// It knows no form of events. A response that has not begun can still be one of another type.
+// It does not interpret events. Before the first event, a handler can still send another kind of response.
 
-// pulse is how long a stream is silent at most.
+// pulse is the maximum silence in a stream.
 const pulse = 15 * time.Second
 
-// EventWriter writes events to a client. It is for one goroutine.
+// EventWriter writes events to a client. It is not safe for concurrent use.
 type EventWriter struct {
 	to     http.ResponseWriter
 	begun  bool
-	failed bool // the client takes nothing any more
+	failed bool // the client has disconnected
 }
 
 // NewEventWriter returns a writer. The response begins with the first event.
 func NewEventWriter(to http.ResponseWriter) *EventWriter { return &EventWriter{to: to} }
 
-// Begun reports whether the response is one of events by now.
+// Begun reports whether an event has been sent.
 func (w *EventWriter) Begun() bool { return w.begun }
 
-// Send sends a value as JSON. An empty name gives the event none.
+// Send sends a value as JSON. With an empty name the event has no name.
 func (w *EventWriter) Send(name string, value any) {
 	w.start(name)
-	enc := json.NewEncoder(w.to) // which ends the line, and escapes those within
+	enc := json.NewEncoder(w.to) // escapes line ends and adds one at the end
 	enc.SetEscapeHTML(false)
 	w.failed = w.failed || enc.Encode(value) != nil
 	w.write("\n")
 }
 
-// Text sends a line of text without a name.
+// Text sends a line of text as an event without a name.
 func (w *EventWriter) Text(line string) {
 	w.start("")
 	w.write(line + "\n\n")
 }
 
-// FollowEvents calls each with all that comes until the channel is closed, and passes on at once what
-// each sends. false: the client does not take it.
+// FollowEvents calls each with every value until the channel is closed, and flushes at once what
+// each sends. false: the client has disconnected.
 func FollowEvents[T any](w *EventWriter, from <-chan T, each func(T)) bool {
 	ticker := time.NewTicker(pulse)
 	defer ticker.Stop()
@@ -71,7 +71,7 @@ func (w *EventWriter) begin() {
 	w.begun = true
 	w.to.Header().Set("Content-Type", "text/event-stream")
 	w.to.Header().Set("Cache-Control", "no-store")
-	w.to.Header().Set("X-Accel-Buffering", "no") // a proxy that knows it passes each event on at once
+	w.to.Header().Set("X-Accel-Buffering", "no") // makes proxies that know it forward each event at once
 }
 
 func (w *EventWriter) start(name string) {

@@ -15,19 +15,19 @@ import (
 	"github.com/rs/cors"
 )
 
-// This file stands between the network and an HTTP handler. It exists so that every
-// face of a server has the same answer to the question who may come in, and with how much:
-// whatever is mounted behind a Guard sees only requests with a known Host and a valid
-// token, from no foreign web page, of a bounded number at a time, with bounded headers and
-// bodies that arrive in bounded time.
+// This file stands between the network and an HTTP handler, and applies the same access rules and
+// limits to all interfaces of a server: a handler behind a Guard sees only requests with a known
+// Host and a valid token, and none from foreign web pages. The Guard limits the number of
+// simultaneous requests, the size of headers and bodies, and the time in which a body has to
+// arrive.
 //
-// What it refuses it answers with a problem document (RFC 9457). It knows nothing of
-// pipelines, and bounds no work: how long a handler may think is the handler's business.
+// Rejected requests get a problem document (RFC 9457). The Guard knows nothing of pipelines and
+// does not limit how long a handler works.
 
 // ErrSlow says that a body did not arrive in time.
 var ErrSlow = errors.New("the body did not arrive in time")
 
-// bound puts bounds to a request's body; a problem: it cannot be taken at all.
+// bound limits a request's body; a non-nil problem rejects the request.
 func (g *Guard) bound(w http.ResponseWriter, r *http.Request) *Problem {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil
@@ -55,7 +55,7 @@ func tooLarge(limit int64) *Problem {
 	return NewProblem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is longer than the %d bytes that this server takes", limit))
 }
 
-// UnreadableBody is the problem of a body that could not be read to its end.
+// UnreadableBody returns the problem for a body that could not be read to its end.
 func UnreadableBody(err error) *Problem {
 	var large *http.MaxBytesError
 	switch {
@@ -67,23 +67,23 @@ func UnreadableBody(err error) *Problem {
 	return NewProblem(http.StatusBadRequest, "the body ends before it is whole")
 }
 
-// expect gives a body the time that it has to arrive as a whole, also where nobody reads it: the
-// server takes what is left of it before it answers.
+// expect limits the time for a whole body to arrive, even if no handler reads it: the server reads
+// the rest of the body before it answers.
 func (g *Guard) expect(w *writer, r *http.Request) {
 	if r.Body != nil && r.Body != http.NoBody {
-		_ = w.control.SetReadDeadline(time.Now().Add(g.options.Arrive)) // recorders of tests have none
+		_ = w.control.SetReadDeadline(time.Now().Add(g.options.Arrive)) // fails only for recorders of tests
 	}
 }
 
-// guardedBody is one that has to arrive in time: as a whole, or each piece of it. The deadline is
-// lifted at its end: the server reads on to notice that the client is gone, and would take
-// a deadline for that.
+// guardedBody limits the time in which a body, or each piece of it, has to arrive. It removes the
+// deadline at the end of the body: the server reads on to notice when the client disconnects, and
+// would mistake a deadline for that.
 type guardedBody struct {
 	in      io.ReadCloser
 	control *http.ResponseController
 	until   time.Time
 	each    time.Duration
-	ended   error // no more is read
+	ended   error // returned by every further Read
 }
 
 func (b *guardedBody) Read(p []byte) (int, error) {
@@ -94,7 +94,7 @@ func (b *guardedBody) Read(p []byte) (int, error) {
 	if b.each > 0 {
 		until = time.Now().Add(b.each)
 	}
-	_ = b.control.SetReadDeadline(until) // recorders of tests have none
+	_ = b.control.SetReadDeadline(until) // fails only for recorders of tests
 	n, err := b.in.Read(p)
 	if err != nil {
 		switch {
@@ -110,7 +110,7 @@ func (b *guardedBody) Read(p []byte) (int, error) {
 
 func (b *guardedBody) Close() error { return b.in.Close() }
 
-// callers lets callers with a token through, so many at a time, and bounds what they send.
+// callers admits requests with a token, limits their number at a time, and limits their bodies.
 func (g *Guard) callers(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if slices.Contains(g.options.Public, r.URL.Path) {
@@ -140,37 +140,37 @@ func (g *Guard) callers(h http.Handler) http.Handler {
 	})
 }
 
-// GuardOptions are who is let in, and with how much.
+// GuardOptions configure a Guard.
 type GuardOptions struct {
-	Local   bool     // the server listens on a loopback address: its Host has to be one
-	Hosts   []string // further names that the server is called by; without Local and none, any name
+	Local   bool     // the server listens on a loopback address, so a request's Host has to be one
+	Hosts   []string // further names of the server; without Local and Hosts, any name is accepted
 	Origins []string // of web pages that may call, such as https://example.com; none: no page of another origin
 	Tokens  *Tokens  // nil: everybody may call
-	// Public are paths that take no token and are not counted, such as /healthz.
+	// Public lists paths that need no token and are not counted, such as /healthz.
 	Public []string
 
-	Concurrency int                      // requests at a time; those beyond are refused with 429; 0: 1024
-	Body        int64                    // bytes of a body; 0: 4 MiB
-	Streams     func(*http.Request) bool // requests whose bodies are of any length, read piece by piece; nil: none
-	Header      time.Duration            // for the headers of a request; 0: 10 s
-	Arrive      time.Duration            // for a whole body; 0: 30 s
-	Stall       time.Duration            // for the next piece of a stream's body, and for a client to take a piece of an answer; 0: 30 s
-	Idle        time.Duration            // of a connection between requests; 0: 2 min
+	Concurrency int                      // simultaneous requests; further ones get 429; 0: 1024
+	Body        int64                    // maximum bytes of a body; 0: 4 MiB
+	Streams     func(*http.Request) bool // selects requests whose bodies may have any length, read piece by piece; nil: none
+	Header      time.Duration            // time limit for the headers of a request; 0: 10 s
+	Arrive      time.Duration            // time limit for a whole body; 0: 30 s
+	Stall       time.Duration            // time limit for the next piece of a streamed body, and for a client to accept a piece of an answer; 0: 30 s
+	Idle        time.Duration            // time limit for a connection between requests; 0: 2 min
 
-	// Watch is called at the beginning of each request. It returns the request as it is
-	// served, and what is called at its end; may be nil.
+	// Watch is called at the start of each request. It returns the request to serve, and a function
+	// to call at its end; may be nil.
 	Watch func(*http.Request) (*http.Request, func(RequestSeen))
-	Log   *slog.Logger // nil: nothing
+	Log   *slog.Logger // nil: no log
 }
 
-// RequestSeen says what became of a request.
+// RequestSeen describes a finished request.
 type RequestSeen struct {
 	Status int
 	Bytes  int64 // of the answer
 	Took   time.Duration
 }
 
-// Defaults returns the options with the values that stand for 0.
+// Defaults replaces zero values by the defaults.
 func (o GuardOptions) Defaults() GuardOptions {
 	o.Concurrency = cmp.Or(o.Concurrency, 1024)
 	o.Body = cmp.Or(o.Body, 4<<20)
@@ -190,15 +190,15 @@ func (o GuardOptions) Defaults() GuardOptions {
 	return o
 }
 
-// Guard lets requests through to a handler.
+// Guard checks requests before it passes them to a handler.
 type Guard struct {
 	options GuardOptions
 	pages   *http.CrossOriginProtection
 	working chan struct{}
-	inside  http.Handler // behind what is asked of pages
+	inside  http.Handler // behind the check of origins
 }
 
-// NewGuard puts a guard before a handler. An origin that is none is an error.
+// NewGuard puts a guard before a handler. An invalid origin is an error.
 func NewGuard(h http.Handler, o GuardOptions) (*Guard, error) {
 	o = o.Defaults()
 	g := &Guard{options: o, pages: http.NewCrossOriginProtection(), working: make(chan struct{}, o.Concurrency)}
@@ -250,8 +250,8 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.inside.ServeHTTP(out, r)
 }
 
-// writer notes what becomes of an answer, and gives the client a time to take each piece
-// of it.
+// writer records the status and size of an answer, and limits the time in which the client has to
+// accept each piece.
 type writer struct {
 	http.ResponseWriter
 	control *http.ResponseController
@@ -283,9 +283,9 @@ func (w *writer) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// patience begins the time that the client has.
+// patience restarts the client's time limit.
 func (w *writer) patience() {
-	_ = w.control.SetWriteDeadline(time.Now().Add(w.stall)) // recorders of tests have none
+	_ = w.control.SetWriteDeadline(time.Now().Add(w.stall)) // fails only for recorders of tests
 }
 
 // Write implements http.ResponseWriter.

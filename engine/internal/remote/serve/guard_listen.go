@@ -31,7 +31,7 @@ func Loopback(address string) bool {
 	return err == nil && local(host)
 }
 
-// local reports whether a name is this machine wherever it is looked up.
+// local reports whether a name always means this machine, whoever resolves it.
 func local(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true
@@ -40,9 +40,9 @@ func local(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// known reports whether a request's Host is one of this server's. Whoever can make a name
-// resolve to a loopback address could otherwise let web pages call this server under it
-// (DNS rebinding).
+// known reports whether a request's Host is a name of this server. Without this check, an attacker
+// whose domain resolves to a loopback address could let web pages call this server under that
+// domain (DNS rebinding).
 func (o *GuardOptions) known(r *http.Request) bool {
 	host := r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {
@@ -64,18 +64,18 @@ func fromHere(r *http.Request) bool {
 	return err == nil && local(host)
 }
 
-// Network is how a server is reached.
+// Network configures how a server is reached.
 type Network struct {
 	Address   string // such as 127.0.0.1:8080
-	Cert, Key string // PEM files; empty: without TLS. They are read again when they have changed.
-	// Insecure allows an address that other machines reach without TLS or without tokens:
-	// something in front of it, or the network, has to see to that.
+	Cert, Key string // PEM files, read again after a change; empty: no TLS
+	// Insecure allows an address that other machines reach without TLS or without tokens: a proxy
+	// in front of it, or the network, has to provide the protection.
 	Insecure    bool
-	Connections int // open at a time; more wait until others close; 0: any number
+	Connections int // maximum open connections; more wait until others close; 0: no limit
 	Log         *slog.Logger
 }
 
-// Listen begins to listen. It refuses to do so where others could listen in or everybody
+// Listen starts to listen. It refuses a configuration in which others could eavesdrop or everybody
 // could call.
 func Listen(n Network, tokens *Tokens) (net.Listener, error) {
 	if (n.Cert == "") != (n.Key == "") {
@@ -117,34 +117,33 @@ func Listen(n Network, tokens *Tokens) (net.Listener, error) {
 	return l, nil
 }
 
-// NewServer returns a server whose connections end when nothing comes through them in
-// time. Bodies and answers have deadlines of their own (Options).
+// NewServer returns a server that closes connections without timely traffic. Bodies and answers
+// have their own deadlines (GuardOptions).
 func NewServer(h http.Handler, o GuardOptions) *http.Server {
 	o = o.Defaults()
 	return &http.Server{
 		Handler: h, ReadHeaderTimeout: o.Header, IdleTimeout: o.Idle, MaxHeaderBytes: headerBytes,
-		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug), // what strangers send is no event of ours
+		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug), // invalid traffic from strangers is only a debug message
 	}
 }
 
-// headerBytes is how large the headers of a request may be; the server answers those
-// beyond with 431.
+// headerBytes is the maximum size of a request's headers; the server answers larger ones with 431.
 const headerBytes = 32 << 10
 
-// ProblemContentType is that of a Problem.
+// ProblemContentType is the content type of a Problem.
 const ProblemContentType = "application/problem+json"
 
-// Problem is the answer to a request that cannot be served (RFC 9457). Its type is
-// "about:blank": the status says of which kind it is.
+// Problem is the answer to a request that cannot be served (RFC 9457). Its type is "about:blank",
+// so the status alone classifies it.
 type Problem struct {
 	Title  string `json:"title" doc:"What the status means"`
 	Status int    `json:"status" doc:"The HTTP status"`
 	Detail string `json:"detail,omitempty" doc:"What is wrong with this request, and what to do about it"`
 	Stage  string `json:"stage,omitempty" doc:"The stage that failed, such as sample.linear"`
-	// Errors are of a body that does not have the form that is asked for.
+	// Errors list the mistakes in a body of the wrong form.
 	Errors []ProblemDetail `json:"errors,omitempty" doc:"What of the body or the parameters does not have the right form"`
 
-	// RetryAfter is when it is worth trying again; 0: nobody knows.
+	// RetryAfter is when another attempt makes sense; 0: unknown.
 	RetryAfter time.Duration `json:"-"`
 }
 
@@ -154,7 +153,7 @@ type ProblemDetail struct {
 	Location string `json:"location,omitempty" doc:"Such as body.text"`
 }
 
-// NewProblem returns one with the title that its status has.
+// NewProblem returns a Problem with the usual title of its status.
 func NewProblem(status int, detail string) *Problem {
 	return &Problem{Title: http.StatusText(status), Status: status, Detail: detail}
 }
@@ -162,10 +161,10 @@ func NewProblem(status int, detail string) *Problem {
 // Error implements error.
 func (p *Problem) Error() string { return p.Detail }
 
-// GetStatus is the HTTP status.
+// GetStatus returns the HTTP status.
 func (p *Problem) GetStatus() int { return p.Status }
 
-// GetHeaders are the headers that go with it.
+// GetHeaders returns additional response headers.
 func (p *Problem) GetHeaders() http.Header {
 	h := http.Header{}
 	if p.RetryAfter > 0 {
@@ -174,7 +173,7 @@ func (p *Problem) GetHeaders() http.Header {
 	return h
 }
 
-// ContentType is that of the problem where that of the response would be ct.
+// ContentType returns the content type of a problem, whatever that of the response would be.
 func (p *Problem) ContentType(string) string { return ProblemContentType }
 
 // ServeHTTP answers any request with the problem.
@@ -189,11 +188,11 @@ func (p *Problem) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	w.WriteHeader(p.Status)
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(p) // the client may be gone
+	_ = enc.Encode(p) // the client may have disconnected
 }
 
-// watched is what files hold, read again when one of them has changed. Where they cannot
-// be read any more, what they held before stays in use.
+// watched is a value that is read from files, and read again when one of them has changed. If that
+// fails, the previous value stays in use.
 type watched[T any] struct {
 	paths []string
 	read  func() (T, error)
@@ -201,7 +200,7 @@ type watched[T any] struct {
 
 	mu       sync.Mutex
 	seen     []fs.FileInfo
-	reported bool // that they cannot be read
+	reported bool // the failure to read them was logged
 	value    T
 }
 
@@ -215,7 +214,7 @@ func watch[T any](log *slog.Logger, read func() (T, error), paths ...string) (*w
 	return w, err
 }
 
-// look follows links: mounted secrets are replaced by changing one.
+// look follows links, because mounted secrets are replaced by changing a link.
 func (w *watched[T]) look() ([]fs.FileInfo, error) {
 	var all []fs.FileInfo
 	for _, path := range w.paths {
@@ -228,7 +227,7 @@ func (w *watched[T]) look() ([]fs.FileInfo, error) {
 	return all, nil
 }
 
-// get returns what the files hold now. It costs a stat of each.
+// get returns the current value. It costs one stat per file.
 func (w *watched[T]) get() T {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -256,22 +255,22 @@ func unchanged(a, b fs.FileInfo) bool {
 	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
 }
 
-// minToken is how many bytes a token has at least. Shorter ones can be guessed.
+// minToken is the minimum length of a token in bytes. Shorter ones can be guessed.
 const minToken = 16
 
-// digest is all that is kept of a token.
+// digest is the stored form of a token.
 type digest [sha256.Size]byte
 
-// Tokens are what callers show to be let in, as "Authorization: Bearer TOKEN". Their
-// digests are kept, and never the tokens.
+// Tokens are the valid tokens of callers ("Authorization: Bearer TOKEN"). Only their digests are in
+// memory.
 type Tokens struct {
 	fixed []digest
 	file  *watched[[]digest] // nil: there is none
 }
 
-// NewTokens reads tokens from a text and from a file, either of which may be empty; nil
-// where both are. In both stands one token a line; empty lines and those that begin with #
-// are skipped. The file is read again when it has changed.
+// NewTokens reads tokens from a text and from a file, either of which may be empty; it returns nil
+// if both are. Both have one token per line; empty lines and lines that start with # are skipped.
+// The file is read again after a change.
 func NewTokens(text, path string, log *slog.Logger) (*Tokens, error) {
 	t := &Tokens{}
 	if text != "" {
@@ -329,8 +328,8 @@ func parseTokens(content []byte) (all []digest, err error) {
 	return all, nil
 }
 
-// admit reports whether the value of an Authorization header has a valid token. How long
-// that takes says nothing about the tokens.
+// admit reports whether the value of an Authorization header has a valid token. Its timing reveals
+// nothing about the tokens.
 func (t *Tokens) admit(header string) bool {
 	scheme, token, _ := strings.Cut(header, " ")
 	given := sha256.Sum256([]byte(strings.TrimSpace(token)))

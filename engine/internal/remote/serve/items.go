@@ -24,7 +24,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Item is what a pipeline is asked about.
+// Item is the input of a pipeline.
 type Item struct {
 	ID    string         `json:"id,omitempty" doc:"Comes back with the result; if it is missing, the number of its line, or 1"`
 	Text  string         `json:"text" doc:"UTF-8, at most 1 MiB"`
@@ -32,7 +32,7 @@ type Item struct {
 	Meta  map[string]any `json:"meta,omitempty" doc:"Metadata that prompts and rules of the pipeline may use"`
 }
 
-// item is the one of a line.
+// item converts the Item of a line.
 func (i Item) item(line int) engine.Item {
 	if i.ID == "" {
 		i.ID = strconv.Itoa(line)
@@ -40,7 +40,7 @@ func (i Item) item(line int) engine.Item {
 	return engine.Item{ID: i.ID, Text: i.Text, Label: i.Label, Meta: sdk.Meta(i.Meta)}
 }
 
-// Found is what was retrieved for an item.
+// Found has the candidates retrieved for an item.
 type Found struct {
 	ID         string             `json:"id"`
 	Candidates []engine.Candidate `json:"candidates" doc:"Best first"`
@@ -54,7 +54,7 @@ type itemRequest struct {
 	Body   Item
 }
 
-// items registers what takes items, alone or in batches.
+// items registers the routes that take items, alone or in batches.
 func (s *Server) items() {
 	answer := operation[engine.Result](s, "answer", "Take an item through the pipeline", s.answerLine)
 	responses(answer.Responses).and(s.events(), http.StatusOK)
@@ -87,7 +87,7 @@ func (s *Server) items() {
 	})
 }
 
-// retrieve is a pipeline's method, with errors of the item as a result has them.
+// retrieve calls the pipeline's Retrieve, and puts an error of the item into its result.
 func retrieve(ctx context.Context, p Pipeline, item engine.Item) (Found, error) {
 	f := Found{ID: item.ID, Candidates: []engine.Candidate{}}
 	if err := item.Row(1).Err; err != nil {
@@ -100,8 +100,8 @@ func retrieve(ctx context.Context, p Pipeline, item engine.Item) (Found, error) 
 	return f, err
 }
 
-// operation describes one on items whose results are Results. A batch is handled before
-// huma reads the body, each line by answer.
+// operation describes a route on items with results of type Result. It handles batches before huma
+// reads the body, and calls answer for each line.
 func operation[Result any](s *Server, verb, summary string, answer lineAnswer) huma.Operation {
 	item, out := schema[Item](s), schema[Result](s)
 	lines := func(description string, of *huma.Schema) *huma.MediaType {
@@ -115,7 +115,7 @@ func operation[Result any](s *Server, verb, summary string, answer lineAnswer) h
 		Errors: []int{
 			http.StatusBadRequest, http.StatusNotFound, http.StatusRequestTimeout, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 		},
-		MaxBodyBytes: -1, BodyReadTimeout: -1, // the guard bounds both
+		MaxBodyBytes: -1, BodyReadTimeout: -1, // the guard limits both
 		Middlewares: huma.Middlewares{func(ctx huma.Context, next func(huma.Context)) {
 			r, w := humago.Unwrap(ctx)
 			if isLines(r) {
@@ -127,7 +127,7 @@ func operation[Result any](s *Server, verb, summary string, answer lineAnswer) h
 				UnreadableBody(err).ServeHTTP(w, r)
 				return
 			}
-			if !utf8.Valid(content) { // a JSON decoder would replace what is not
+			if !utf8.Valid(content) { // a JSON decoder would replace invalid bytes
 				NewProblem(http.StatusBadRequest, errNotUTF8.Error()).ServeHTTP(w, r)
 				return
 			}
@@ -137,7 +137,7 @@ func operation[Result any](s *Server, verb, summary string, answer lineAnswer) h
 	}
 }
 
-// respond answers with a value, or with the problem that the result has.
+// respond answers with a value, or with the problem in the result.
 func respond(ctx context.Context, value any, r engine.Result, err error) (*huma.StreamResponse, error) {
 	if p := ProblemOf(ctx, r, err); p != nil {
 		return nil, p
@@ -146,14 +146,14 @@ func respond(ctx context.Context, value any, r engine.Result, err error) (*huma.
 		ctx.SetHeader("Content-Type", "application/json")
 		enc := json.NewEncoder(ctx.BodyWriter())
 		enc.SetEscapeHTML(false)
-		_ = enc.Encode(value) // the client may be gone
+		_ = enc.Encode(value) // the client may have disconnected
 	}}, nil
 }
 
 var errNotUTF8 = errors.New("it is not UTF-8")
 
-// linesType is the media type of batches. Others that mean the same are taken as well; bytesType is
-// the one that generated clients can send.
+// linesType is the media type of batches. Equivalent types are accepted, too; bytesType is the one
+// that generated clients can send.
 const linesType, bytesType = "application/x-ndjson", "application/octet-stream"
 
 var linesTypes = []string{linesType, bytesType, "application/ndjson", "application/jsonl", "application/x-jsonlines"}
@@ -163,7 +163,7 @@ func isLines(r *http.Request) bool {
 	return err == nil && slices.Contains(linesTypes, t)
 }
 
-// accepts reports whether a media type is named among those of an Accept header.
+// accepts reports whether an Accept header contains a media type.
 func accepts(header, wanted string) bool {
 	for one := range strings.SplitSeq(header, ",") {
 		if t, params, err := mime.ParseMediaType(strings.TrimSpace(one)); err == nil && t == wanted && params["q"] != "0" {
@@ -173,8 +173,8 @@ func accepts(header, wanted string) bool {
 	return false
 }
 
-// What huma finds wrong with a request is a problem like all others. It would repeat what
-// is wrong, which may be long.
+// Errors that huma finds in a request become Problems like all others. huma would quote the faulty
+// part, which may be long.
 func init() {
 	huma.NewError = func(status int, text string, found ...error) huma.StatusError {
 		p := NewProblem(status, text)
@@ -192,8 +192,8 @@ func init() {
 	huma.DefaultArrayNullable = false // a list without elements is sent as []
 }
 
-// ProblemOf says why an item has no answer, by its result or the error; nil: it has one. All
-// faces of a server use it.
+// ProblemOf returns why an item has no answer, from its result or err; nil: it has one. All
+// interfaces of a server use it.
 func ProblemOf(ctx context.Context, r engine.Result, err error) *Problem {
 	var failed *result.Failure
 	var stage *outcome.Failure
@@ -232,7 +232,7 @@ func unknown(name string) *Problem {
 	return NewProblem(http.StatusNotFound, "there is no pipeline "+name+": GET /v1/pipelines lists those that there are")
 }
 
-// Event is what a stage did for an item.
+// Event reports what a stage did for an item.
 type Event struct {
 	Stage      string             `json:"stage" doc:"Such as retrieve.neighbours"`
 	Seconds    float64            `json:"seconds" doc:"How long it took"`
@@ -241,8 +241,7 @@ type Event struct {
 	Skipped    string             `json:"skipped,omitempty" doc:"Why it was not asked"`
 }
 
-// stream answers an item by events. Until there is one, what cannot be served is answered
-// as it is otherwise.
+// stream answers an item with events. Before the first event, an error gets the usual response.
 func (s *Server) stream(p Pipeline, item engine.Item) *huma.StreamResponse {
 	return &huma.StreamResponse{Body: func(hc huma.Context) {
 		r, w := humago.Unwrap(hc)
@@ -281,7 +280,7 @@ func (s *Server) stream(p Pipeline, item engine.Item) *huma.StreamResponse {
 	}}
 }
 
-// events describes them.
+// events describes the events.
 func (s *Server) events() map[string]*huma.MediaType {
 	var kinds []*huma.Schema
 	for _, kind := range []struct {

@@ -15,7 +15,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/telemetry"
 )
 
-// Info is a pipeline and how it does.
+// Info describes a pipeline and its state.
 type Info struct {
 	Name       string             `json:"name"`
 	Answers    journal.AnswerKind `json:"answers,omitempty" enum:"labels,texts,passages" doc:"What it answers with; unknown before it has started"`
@@ -29,7 +29,7 @@ type Info struct {
 	Knowledge  []Knowledge        `json:"knowledge" doc:"What is searched"`
 }
 
-// Knowledge is a generation that is searched.
+// Knowledge describes a generation of knowledge that is searched.
 type Knowledge struct {
 	Name       string `json:"name"`
 	Collection string `json:"collection"`
@@ -66,7 +66,7 @@ type one struct {
 	Body   Info
 }
 
-// management registers what lists pipelines and has them rebuilt.
+// management registers the routes that list and rebuild pipelines.
 func (s *Server) management() {
 	huma.Register(s.api, huma.Operation{
 		OperationID: "listPipelines", Method: http.MethodGet, Path: "/v1/pipelines", Summary: "List the pipelines", Tags: []string{"pipelines"},
@@ -118,12 +118,12 @@ func (s *Server) management() {
 	})
 }
 
-// rebuild has a pipeline rebuilt behind requests. Where one rebuild is under way and one
-// waits for it, that one will see what this would.
+// rebuild rebuilds a pipeline in the background. If one rebuild is running and another one waits,
+// it does nothing, because the waiting one will see the same changes.
 func (s *Server) rebuild(p Pipeline) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.life.Err() != nil { // the server does not wait for more
+	if s.life.Err() != nil { // the server ends and starts no more rebuilds
 		return
 	}
 	room := s.rebuilds[p.Name()]
@@ -144,8 +144,8 @@ func (s *Server) rebuild(p Pipeline) {
 	})
 }
 
-// watch returns what notes requests: in the log, without what they ask, in metrics and in
-// traces.
+// watch returns a function that records requests in the log (without their contents), in metrics
+// and in traces.
 func (s *Server) watch(t *telemetry.Telemetry) func(*http.Request) (*http.Request, func(RequestSeen)) {
 	count := func(string, RequestSeen) {}
 	if t != nil {

@@ -17,16 +17,15 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/journal"
 )
 
-// This file offers pipelines to language models and agents, as tools of the Model Context
-// Protocol: over streamable HTTP behind a server's guard, or on standard input and output.
+// This file offers pipelines to language models and agents, as tools of the Model Context Protocol:
+// over streamable HTTP behind a server's guard, or on standard input and output.
 //
-// Each pipeline is a tool that takes a text and returns the result, once as text for a model to
-// read and once as data (structuredContent). Its description says what it answers with. An item
-// that fails is a result that says so (isError), so that a model can go on; what stages do is
-// sent as progress to clients that ask for it.
+// Each pipeline is a tool that takes a text and returns the result twice: as text for a model, and
+// as data (structuredContent). The tool's description says what the pipeline answers with. An item
+// that fails yields a result with isError, so that a model can continue. Clients that ask for
+// progress get the steps of the stages.
 //
-// Sessions are not kept: each request stands for itself, so any number of clients costs nothing
-// while it asks nothing.
+// There are no sessions: requests are independent, so that idle clients cost nothing.
 
 // MountMCP adds the protocol to a server, under /mcp.
 func MountMCP(s *Server, log *slog.Logger) {
@@ -39,8 +38,8 @@ func MountMCP(s *Server, log *slog.Logger) {
 		Responses:   responses{}.and(message, http.StatusOK, http.StatusBadRequest).and(nil, http.StatusAccepted).and(asText("text/plain"), http.StatusBadRequest, http.StatusUnsupportedMediaType),
 	}, protocol.NewStreamableHTTPHandler(func(*http.Request) *protocol.Server { return f.server() }, &protocol.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: true, Logger: log,
-		DisableLocalhostProtection:   true, // the guard has its own, which knows the names of the server
-		MaxRequestBodyBytes:          -1,   // the guard bounds bodies
+		DisableLocalhostProtection:   true, // the guard has its own, which knows the server's names
+		MaxRequestBodyBytes:          -1,   // the guard limits bodies
 		PropagateRequestCancellation: true,
 	}))
 }
@@ -55,18 +54,18 @@ type rpcMessage struct {
 	Error   map[string]any `json:"error,omitempty" doc:"Of a response, in place of a result"`
 }
 
-// MCP speaks the protocol on standard input and output until ctx ends or the input does.
+// MCP speaks the protocol on standard input and output until ctx or the input ends.
 func MCP(ctx context.Context, pipelines Pipelines, timeout time.Duration, log *slog.Logger) error {
 	return mcpFace{pipelines, timeout, log}.server().Run(ctx, &protocol.StdioTransport{})
 }
 
 type mcpFace struct {
 	pipelines Pipelines
-	timeout   time.Duration // of an answer
+	timeout   time.Duration // time limit for an answer
 	log       *slog.Logger
 }
 
-// server offers the pipelines as they are now.
+// server offers the present pipelines.
 func (f mcpFace) server() *protocol.Server {
 	s := protocol.NewServer(&protocol.Implementation{Name: "racflow", Version: engine.Version()}, &protocol.ServerOptions{
 		Logger: f.log, Capabilities: &protocol.ServerCapabilities{},
@@ -83,23 +82,23 @@ func (f mcpFace) server() *protocol.Server {
 	return s
 }
 
-// question is what a tool takes.
+// question is the input of a tool.
 type question struct {
 	Text string `json:"text" jsonschema:"The text to classify, or the question to answer"`
 }
 
-// call takes a text through a pipeline.
+// call sends a text through a pipeline.
 func (f mcpFace) call(ctx context.Context, r *protocol.CallToolRequest, p Pipeline, in question) (*protocol.CallToolResult, any, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	result, err := p.Follow(ctx, engine.Item{Text: in.Text}, f.progress(ctx, r))
 	if problem := ProblemOf(ctx, result, err); problem != nil {
-		return nil, nil, problem // which the library makes a result with isError
+		return nil, nil, problem // the library converts it to a result with isError
 	}
 	return &protocol.CallToolResult{Content: []protocol.Content{&protocol.TextContent{Text: text(result)}}}, result, nil
 }
 
-// progress sends a client what stages did, where it asks for that.
+// progress sends a client the steps of the stages, if the client asks for progress.
 func (f mcpFace) progress(ctx context.Context, r *protocol.CallToolRequest) func(live.Event) {
 	token := r.Params.GetProgressToken()
 	done := 0.0
@@ -114,10 +113,10 @@ func (f mcpFace) progress(ctx context.Context, r *protocol.CallToolRequest) func
 	}
 }
 
-// maxLabels is how many labels a description names.
+// maxLabels limits how many labels a description names.
 const maxLabels = 200
 
-// describeTool says what a pipeline is for, to a model that may call it.
+// describeTool describes a pipeline to a model that may call it.
 func describeTool(p *pipeline.Pipeline, s live.Status) string {
 	var names []string
 	for _, k := range p.Knowledge() {
@@ -143,8 +142,8 @@ func describeTool(p *pipeline.Pipeline, s live.Status) string {
 	return "Takes a text through the pipeline " + p.Name + "."
 }
 
-// text is a result for a model to read: the answer, what it cites and whether it is in doubt,
-// or the passages that were found.
+// text formats a result for a model: the answer, its citations and whether it is in doubt, or the
+// passages found.
 func text(r engine.Result) string {
 	var b strings.Builder
 	switch {

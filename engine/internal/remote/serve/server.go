@@ -22,7 +22,7 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// health registers what says how the server does.
+// health registers the routes that report the server's state.
 func (s *Server) health() {
 	state := as("application/json", schema[Health](s))
 	s.get("/healthz", "health", "server", "Say that the process answers", responses{}.and(state, http.StatusOK), func(w http.ResponseWriter, _ *http.Request) { writeStatus(w, http.StatusOK, "ok") })
@@ -46,7 +46,7 @@ func (s *Server) health() {
 	}
 }
 
-// Health is how the server is doing.
+// Health is the state of the server.
 type Health struct {
 	Status string `json:"status" enum:"ok,ready,starting,ending"`
 }
@@ -55,15 +55,15 @@ func writeStatus(w http.ResponseWriter, code int, status string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
-	_, _ = w.Write([]byte(`{"status":"` + status + "\"}\n")) // the client may be gone
+	_, _ = w.Write([]byte(`{"status":"` + status + "\"}\n")) // the client may have disconnected
 }
 
-// cutOff is how long requests have that have to end because the grace is over.
+// cutOff is how long cancelled requests may take to end after the grace period.
 const cutOff = 5 * time.Second
 
-// Serve answers what comes in until ctx ends, and then ends as Options say: /readyz says
-// so, connections are taken for as long as Drain is, and requests have the Grace to end.
-// The error says that some had not, or why it could not serve. A server serves once.
+// Serve answers requests until ctx ends. Then /readyz reports the end, the server accepts
+// connections for another Options.Drain, and requests have Options.Grace to end. The error says
+// that some did not end in time, or why it could not serve. A server serves only once.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	defer s.behind.Wait()
 	defer func() {
@@ -107,7 +107,7 @@ func ignoreLate(err error) error {
 	return err
 }
 
-// Pipeline is one that answers: a *live.Pipeline, whose methods these are.
+// Pipeline has the methods of *live.Pipeline that a server needs.
 type Pipeline interface {
 	Name() string
 	Definition() *pipeline.Pipeline
@@ -118,7 +118,7 @@ type Pipeline interface {
 	Status() live.Status
 }
 
-// Pipelines returns all that are served, in the order in which they are listed.
+// Pipelines returns the served pipelines, in the order in which they are listed.
 type Pipelines func() []Pipeline
 
 // Of returns the pipelines of a set.
@@ -132,7 +132,7 @@ func Of(set *live.Set) Pipelines {
 	}
 }
 
-// Named returns the pipeline of a name; nil: there is none.
+// Named returns the pipeline with a name; nil: there is none.
 func (p Pipelines) Named(name string) Pipeline {
 	for _, one := range p() {
 		if one.Name() == name {
@@ -142,20 +142,20 @@ func (p Pipelines) Named(name string) Pipeline {
 	return nil
 }
 
-// Options are how a server serves.
+// Options configure a Server.
 type Options struct {
 	Guard   GuardOptions
-	Timeout time.Duration // for the answer to one item; 0: 2 min
-	Window  int           // items of a batch that are under way at a time; 0: 256
-	// Drain is how long a server that ends goes on to take connections, while /readyz says that
-	// it ends; then Grace is how long requests have to end. 0: 0 and 30 s.
+	Timeout time.Duration // time limit for one item; 0: 2 min
+	Window  int           // items of a batch under way at the same time; 0: 256
+	// Drain is how long an ending server still accepts connections, while /readyz reports the end;
+	// after that, Grace is how long requests may take to end. 0: 0 and 30 s.
 	Drain, Grace time.Duration
-	// Telemetry counts requests, has them in traces, and is what GET /metrics shows; nil: none.
+	// Telemetry counts and traces requests, and provides GET /metrics; nil: none.
 	Telemetry *telemetry.Telemetry
-	Log       *slog.Logger // nil: nothing
+	Log       *slog.Logger // nil: no log
 }
 
-// Server answers requests.
+// Server answers requests from pipelines.
 type Server struct {
 	pipelines Pipelines
 	options   Options
@@ -165,12 +165,12 @@ type Server struct {
 
 	ending chan struct{} // closed when the server begins to end
 	end    func()
-	life   context.Context // of requests, and of what goes on behind them
+	life   context.Context // context of requests and background work
 	stop   context.CancelFunc
 	behind sync.WaitGroup
 
 	mu       sync.Mutex
-	rebuilds map[string]chan struct{} // by pipeline: one that is under way, and one that waits
+	rebuilds map[string]chan struct{} // by pipeline: one that runs, and one that waits
 }
 
 // New returns a server of pipelines.
@@ -202,20 +202,20 @@ func New(pipelines Pipelines, o Options) (*Server, error) {
 	return s, nil
 }
 
-// Handler is the server as a handler, guarded.
+// Handler returns the server as a handler, behind its guard.
 func (s *Server) Handler() http.Handler { return s.guard }
 
-// Pipelines are those that are served.
+// Pipelines returns the served pipelines.
 func (s *Server) Pipelines() Pipelines { return s.pipelines }
 
-// Timeout is what the answer to one item may take.
+// Timeout returns the time limit for the answer to one item.
 func (s *Server) Timeout() time.Duration { return s.options.Timeout }
 
-// Ending is closed when the server begins to end: what waits for a client, rather than
-// works for it, ends then.
+// Ending is closed when the server begins to end. Handlers that wait for their client, instead of
+// working for it, then return.
 func (s *Server) Ending() <-chan struct{} { return s.ending }
 
-// route serves a request, and has those that no pattern fits answered as all problems are.
+// route serves a request. If no pattern matches, it answers with a Problem.
 func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	h, pattern := s.mux.Handler(r)
 	if pattern != "" {
@@ -230,12 +230,12 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 		detail = "this path takes " + allow
 	}
 	if said.code < http.StatusBadRequest {
-		said.code = http.StatusNotFound // nothing is under the path that this one would be cleaned to, either
+		said.code = http.StatusNotFound // the cleaned path that the mux would redirect to does not exist, either
 	}
 	NewProblem(said.code, detail).ServeHTTP(w, r)
 }
 
-// status takes from a response its status and headers.
+// status records the status and headers of a response.
 type status struct {
 	code   int
 	header http.Header

@@ -1,2 +1,2 @@
-// Package servetest has a pipeline that tests of servers ask, in place of one of stages.
+// Package servetest has a pipeline without stages for tests of servers.
 package servetest

@@ -9,12 +9,12 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/result"
 )
 
-// Pipeline answers as its function says.
+// Pipeline answers with its function To.
 type Pipeline struct {
 	Label string // its name
 	To    func(context.Context, engine.Item) (engine.Result, error)
 	State live.Status
-	// Rebuilding is what its Rebuild does; nil: nothing.
+	// Rebuilding is called by Rebuild; nil: Rebuild does nothing.
 	Rebuilding func(context.Context) error
 }
 
@@ -31,7 +31,7 @@ func (p *Pipeline) Answer(ctx context.Context, i engine.Item) (engine.Result, er
 	return p.To(ctx, i)
 }
 
-// Retrieve implements serve.Pipeline: it finds the text itself.
+// Retrieve implements serve.Pipeline: it finds the item's text itself.
 func (p *Pipeline) Retrieve(ctx context.Context, i engine.Item) ([]engine.Candidate, error) {
 	if _, err := p.To(ctx, i); err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func (p *Pipeline) Retrieve(ctx context.Context, i engine.Item) ([]engine.Candid
 	return []engine.Candidate{{ID: "c1", Text: i.Text, Score: 1}}, nil
 }
 
-// Follow implements serve.Pipeline: a search, a vote and a voter that is not asked go before the result.
+// Follow implements serve.Pipeline: before the result it sends a search, a vote and a skipped voter.
 func (p *Pipeline) Follow(ctx context.Context, i engine.Item, each func(live.Event)) (engine.Result, error) {
 	r, err := p.To(ctx, i)
 	if err == nil && r.Error == nil {

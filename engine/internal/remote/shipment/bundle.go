@@ -17,67 +17,67 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file holds what a worker needs to open the pipeline file of a run: the file with all that
-// it reads, and the names of what is too large or too secret to travel.
+// This file bundles what a worker needs to open the pipeline file of a run: the file with all files
+// that it reads, and the names of data that is too large or too secret to send.
 //
-// A worker keeps the paths of the caller's machine, since results may depend on them, and learns where
-// each lies on its own (engine.Options.Away). Plugins are found by the lock file, models by the
-// digests of their files, and secrets in the worker's own environment; what a worker lacks of
-// these is a list of sentences that say what to do (LacksError).
+// A worker keeps the paths of the caller's machine, since results may depend on them, and maps each
+// to its own path (engine.Options.Away). It finds plugins by the lock file, models by the digests
+// of their files, and secrets in its own environment. LacksError lists what it lacks, in sentences
+// that say what to do.
 //
-// The environment never travels: neither what secret() reads, nor what env() does. Of variables,
-// those travel that hold no secret; files that hold one, such as private keys, stay. The sources of
-// knowledge and the input stay with the caller, too.
+// No value of the environment is sent, whether secret() or env() reads it. Values of the file's
+// variables are sent unless they hold a secret; files that hold one, such as private keys, stay
+// with the caller. So do the sources of knowledge and the input.
 
-// Bundle is what a worker needs to open the pipeline file of a run. Paths are those of the caller's
-// machine, absolute where nothing else is said.
+// Bundle is what a worker needs to open the pipeline file of a run. Its paths are absolute paths on
+// the caller's machine, unless stated otherwise.
 type Bundle struct {
 	File             string              `json:"file"`          // the pipeline file, one of Files
-	Dir              string              `json:"dir,omitempty"` // that relative paths in VarFiles, Vars and Input begin at
+	Dir              string              `json:"dir,omitempty"` // base of relative paths in VarFiles, Vars and Input
 	Files            []BundledFile       `json:"files"`
 	Pipeline         string              `json:"pipeline"`
-	Input            string              `json:"input,omitempty"`   // in place of the file's, as it was given
+	Input            string              `json:"input,omitempty"`   // replaces the file's input; as the user wrote it
 	Columns          map[string]string   `json:"columns,omitempty"` // of the input
 	KnowledgeColumns map[string]string   `json:"knowledgeColumns,omitempty"`
 	Set              []pipeline.Override `json:"set,omitempty"`
 	Vars             map[string]string   `json:"vars,omitempty"`
-	VarFiles         []string            `json:"varFiles,omitempty"` // as they were given; among Files; later ones win
+	VarFiles         []string            `json:"varFiles,omitempty"` // as the user wrote them; contained in Files; later ones win
 
-	Environment []BundledVariable `json:"environment,omitempty"` // what the file reads of it
+	Environment []BundledVariable `json:"environment,omitempty"` // variables that the file reads
 	Models      []BundledModel    `json:"models,omitempty"`
 	Plugins     []BundledPlugin   `json:"plugins,omitempty"`
-	Stores      []string          `json:"stores,omitempty"`  // folders that stores keep collections in; a worker's lie below its state folder
-	Sources     []BundledSource   `json:"sources,omitempty"` // of knowledge, to know what they are
+	Stores      []string          `json:"stores,omitempty"`  // folders in which stores keep collections; a worker's are below its state folder
+	Sources     []BundledSource   `json:"sources,omitempty"` // of knowledge, to know whether they are files or folders
 	Stays       []StayingFile     `json:"stays,omitempty"`
 }
 
-// BundledFile is one that the pipeline file reads, or that file itself.
+// BundledFile is the pipeline file, or a file that it reads.
 type BundledFile struct {
 	Path    string `json:"path"`
 	Digest  string `json:"digest"` // SHA-256 of the content, hexadecimal
 	Size    int64  `json:"size"`
-	Content []byte `json:"content,omitempty"` // of a small one; else it is an object at the servers, called by its digest
+	Content []byte `json:"content,omitempty"` // of a small file; a larger one is an object at the servers, named by its digest
 }
 
 // large reports whether the content is not in the bundle.
 func (f BundledFile) large() bool { return f.Content == nil && f.Size > 0 }
 
-// BundledVariable is a variable of the environment that the pipeline file reads. Its value stays where it is.
+// BundledVariable is an environment variable that the pipeline file reads. Its value is not sent.
 type BundledVariable struct {
 	Name   string `json:"name"`
-	Secret bool   `json:"secret,omitempty"` // read with secret(), or in place of a variable of the file that holds a secret
-	Set    bool   `json:"set,omitempty"`    // the caller has it, and so has a worker; else the file has a default, or can do without
+	Secret bool   `json:"secret,omitempty"` // read with secret(), or replaces a variable of the file that holds a secret
+	Set    bool   `json:"set,omitempty"`    // the caller has it, so a worker needs it; false: the file has a default, or can do without
 }
 
-// BundledModel is a folder that an argument names: it is found by what is in it.
+// BundledModel is a model folder that an argument names. A worker finds it by its content.
 type BundledModel struct {
-	Path   string `json:"path,omitempty"` // as the argument has it; empty: the stage looks for the name itself
+	Path   string `json:"path,omitempty"` // as in the argument; empty: the stage itself looks for the name
 	Name   string `json:"name"`
 	Digest string `json:"digest"` // of the names and contents of its files
-	Size   int64  `json:"size"`   // of all of them together, in bytes
+	Size   int64  `json:"size"`   // total bytes of its files
 }
 
-// BundledPlugin is a program of a third party.
+// BundledPlugin is a third-party program.
 type BundledPlugin struct {
 	Name        string `json:"name"`
 	Version     string `json:"version,omitempty"`
@@ -85,28 +85,28 @@ type BundledPlugin struct {
 	Development bool   `json:"development,omitempty"` // it is not locked
 }
 
-// BundledSource is one of knowledge that is not a glob.
+// BundledSource is a source of knowledge that is not a glob.
 type BundledSource struct {
 	Path   string `json:"path"`
 	Folder bool   `json:"folder,omitempty"`
 }
 
-// StayingFile is a file or folder that does not travel: workers have it at the same path.
+// StayingFile is a file or folder that is not sent: workers have it at the same path.
 type StayingFile struct {
 	Path string `json:"path"`
 	Why  string `json:"why"` // a clause, such as "it holds a secret"
 }
 
-// LacksError says what a machine lacks to take part in a run.
+// LacksError lists what a machine lacks for taking part in a run.
 type LacksError struct {
-	Lacks []string // a sentence each, that says what to do
+	Lacks []string // sentences that say what to do
 }
 
 func (e *LacksError) Error() string {
 	return "this machine lacks what the run needs: " + strings.Join(e.Lacks, "; ")
 }
 
-// Digests are those of the files that are objects at the servers.
+// Digests returns the digests of the files that are objects at the servers.
 func (b Bundle) Digests() (all []string) {
 	for _, f := range b.Files {
 		if f.large() {
@@ -116,8 +116,8 @@ func (b Bundle) Digests() (all []string) {
 	return all
 }
 
-// NewBundle takes together what a worker needs to open the file of an open pipeline. An error says which
-// secret stands where it would travel.
+// NewBundle collects what a worker needs to open the file of an open pipeline. The error names a
+// secret in data that would have to be sent.
 func NewBundle(p *engine.Pipeline) (Bundle, error) {
 	o, f := p.Workspace().Options(), p.File()
 	b := Bundle{Pipeline: p.Definition().Name, Input: o.Input, Columns: o.Columns, KnowledgeColumns: o.KnowledgeColumns, Set: o.Set, VarFiles: o.VarFiles}
@@ -138,12 +138,12 @@ func NewBundle(p *engine.Pipeline) (Bundle, error) {
 	if err := c.stages(f, p.Definition()); err != nil {
 		return b, err
 	}
-	slices.SortFunc(b.Files, func(x, y BundledFile) int { return strings.Compare(x.Path, y.Path) }) // one file has one bundle
+	slices.SortFunc(b.Files, func(x, y BundledFile) int { return strings.Compare(x.Path, y.Path) }) // so that equal files give equal bundles
 	slices.SortFunc(b.Environment, func(x, y BundledVariable) int { return strings.Compare(x.Name, y.Name) })
 	return b, nil
 }
 
-// Put brings the files to the servers that are too large for the definition of a run.
+// Put uploads the files that are too large for the definition of a run.
 func (b Bundle) Put(ctx context.Context, conn ObjectStore) error {
 	var files []engine.ShipFile
 	var digests []string
@@ -164,15 +164,15 @@ func (b Bundle) Put(ctx context.Context, conn ObjectStore) error {
 	return nil
 }
 
-// collector gathers a bundle.
+// collector collects a bundle.
 type collector struct {
 	bundle  *Bundle
 	secrets secrets
-	files   map[string]bool // by path: travels, or stays
+	files   map[string]bool // by path: sent, or staying
 	inside  int64           // bytes of the contents in the bundle
 }
 
-// variables adds what was given for the file's variables, and what it reads of the environment.
+// variables adds the values given for the file's variables, and the environment variables that it reads.
 func (c *collector) variables(f *pipeline.File, o engine.Options) error {
 	b := c.bundle
 	for _, e := range f.Environment {
@@ -205,7 +205,7 @@ func (c *collector) variables(f *pipeline.File, o engine.Options) error {
 
 func (c *collector) environment(e BundledVariable) {
 	for i, have := range c.bundle.Environment {
-		if have.Name == e.Name { // read both as a secret and not, or by a stage that is off, too
+		if have.Name == e.Name { // read both as a secret and not, or also by a disabled stage
 			c.bundle.Environment[i].Secret, c.bundle.Environment[i].Set = have.Secret || e.Secret, have.Set || e.Set
 			return
 		}
@@ -220,8 +220,8 @@ func lookup(o engine.Options) func(string) (string, bool) {
 	return os.LookupEnv
 }
 
-// stagesOf yields all stages of a file, also those that another pipeline has or that are off: a worker
-// checks the whole file, too.
+// stagesOf yields all stages of a file, including those of other pipelines and disabled ones,
+// because a worker checks the whole file, too.
 func stagesOf(f *pipeline.File) iter.Seq[*pipeline.Stage] {
 	return func(yield func(*pipeline.Stage) bool) {
 		for _, k := range f.Knowledge {
@@ -246,7 +246,7 @@ func stagesOf(f *pipeline.File) iter.Seq[*pipeline.Stage] {
 	}
 }
 
-// started are the stages that a worker starts: those of the pipeline, and embedders.
+// started returns the stages that a worker starts: those of the pipeline, and embedders.
 func started(p *pipeline.Pipeline) (all []*pipeline.Stage) {
 	for _, k := range p.Knowledge() {
 		all = append(all, k.Embed)
@@ -305,12 +305,12 @@ func (c *collector) stages(f *pipeline.File, p *pipeline.Pipeline) error {
 	return nil
 }
 
-// model adds a folder that an argument names, or the model on this machine that it stands for.
+// model adds the model folder that an argument names, directly or by a model's name.
 func (c *collector) model(path string) error {
 	if dir, err := sdk.FindModel(sdk.Path(path)); err == nil {
 		return c.modelIn(dir, path, filepath.Base(path))
 	}
-	return nil // the stage says so, or makes it
+	return nil // the stage reports it, or creates it
 }
 
 func (c *collector) modelIn(dir, path, name string) error {
@@ -328,8 +328,8 @@ func (c *collector) modelIn(dir, path, name string) error {
 	return err
 }
 
-// preset adds the model of a built-in stage that is called as a model of racflow's list, and works with that where no other is
-// named.
+// preset adds the default model of a built-in stage: the one in racflow's list with the stage's
+// name, unless an argument names another.
 func (c *collector) preset(s *pipeline.Stage) error {
 	takes := slices.ContainsFunc(s.Info.Arguments, func(a sdk.Argument) bool { return a.Name == "model" && a.Type == sdk.TypePath })
 	listed := slices.ContainsFunc(model.Known(), func(m model.Model) bool { return m.Name == s.Use })

@@ -21,16 +21,16 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/redact"
 )
 
-// What of files travels within the definition of a run, in bytes: of each, and of all.
+// Maximum bytes of files within the definition of a run: of each file, and of all together.
 const (
 	mostInline    = 64 << 10
 	mostInlineAll = 256 << 10
 )
 
-// mostSecret is how large a file may be that holds secrets: a larger one is data.
+// mostSecret is the maximum size of a file searched for secrets: a larger one is data.
 const mostSecret = 16 << 20
 
-// reads adds the pipeline file and what its expressions read.
+// reads adds the pipeline file and the files that its expressions read.
 func (c *collector) reads(f *pipeline.File, o engine.Options) error {
 	text := string(f.Sources[f.Path].Bytes)
 	if c.secrets.in(text) {
@@ -77,7 +77,7 @@ func (c *collector) absolute(path string) string {
 	return filepath.Join(c.bundle.Dir, path)
 }
 
-// varFile is a file of variables without those that hold a secret.
+// varFile returns a file of variables without those that hold a secret.
 func (c *collector) varFile(src *hcl.File) string {
 	if !c.secrets.in(string(src.Bytes)) {
 		return string(src.Bytes)
@@ -126,8 +126,7 @@ func (c *collector) file(path string) error {
 	return nil
 }
 
-// add adds a file with its text. Its content travels within the bundle if within is set or
-// there is room.
+// add adds a file with its text. The bundle includes the content if within is set or there is room.
 func (c *collector) add(path, text string, within bool) {
 	if c.files[path] {
 		return
@@ -149,8 +148,8 @@ func (c *collector) stay(path, why string) {
 	}
 }
 
-// secrets are those that a file works with. What the file itself has in their place, where the
-// environment has none, is no secret. A short one counts where it stands in quotes.
+// secrets are the secrets that a file uses. The default in the file itself, for a value that the
+// environment lacks, is not a secret. A short secret counts only in quotes.
 type secrets struct {
 	all   *redact.Secrets
 	short []string
@@ -186,12 +185,12 @@ func secretsOf(f *pipeline.File, o engine.Options) secrets {
 	return s
 }
 
-// in reports whether a text has a secret in it.
+// in reports whether a text contains a secret.
 func (s secrets) in(text string) bool {
 	return s.all.Result(text) != text || slices.ContainsFunc(s.short, func(v string) bool {
 		return text == v || strings.Contains(text, `"`+v+`"`)
 	})
 }
 
-// isKey reports whether a file is a private key as PEM.
+// isKey reports whether a file is a private key in PEM form.
 func isKey(text string) bool { return strings.Contains(text, "PRIVATE KEY-----") }

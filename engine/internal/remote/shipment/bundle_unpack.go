@@ -24,7 +24,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// lacks are sentences about what did not travel and is not here.
+// lacks returns sentences about data that was not sent and is missing here.
 func (u *unpacking) lacks() (all []string, err error) {
 	for _, e := range u.Environment {
 		if _, ok := u.place.Getenv(e.Name); e.Set && !ok {
@@ -78,7 +78,7 @@ func (u *unpacking) find(m BundledModel) (string, error) {
 		}
 		seen = append(seen, dir)
 		if size, err := model.Size(dir); err != nil || size != m.Size {
-			continue // so that others need not be read
+			continue // skips reading the folder
 		}
 		digest, err := model.Digest(dir)
 		if err != nil {
@@ -102,7 +102,7 @@ func folders(dir string) (all []string) {
 	return all
 }
 
-// plugins are sentences about programs that are not here.
+// plugins returns sentences about missing programs.
 func (u *unpacking) plugins() (all []string, err error) {
 	if len(u.Plugins) == 0 {
 		return nil, nil
@@ -144,7 +144,7 @@ func (u *unpacking) plugins() (all []string, err error) {
 	return all, nil
 }
 
-// development reports whether this machine has the same program of a plugin that is being developed.
+// development reports whether this machine has the same program of a plugin under development.
 func (u *unpacking) development(p BundledPlugin) (bool, error) {
 	found, err := program.Find(catalog.Folders(u.place.Plugins))
 	if err != nil {
@@ -168,13 +168,13 @@ func (u *unpacking) development(p BundledPlugin) (bool, error) {
 
 // BundlePlace is where a worker unpacks bundles.
 type BundlePlace struct {
-	// State is the state folder that the pipeline is opened with; files are unpacked in the folder
-	// bundles below it, private to its owner.
+	// State is the state folder for the pipeline. Files are unpacked in the folder bundles below
+	// it, which only its owner can read.
 	State string
-	Kept  KeptFiles // of files that come as objects
+	Kept  KeptFiles // stores files that are objects at the servers
 
-	Models  []string // folders of models beside the user's own
-	Plugins []string // folders of plugins that are being developed
+	Models  []string // folders of models in addition to the user's own
+	Plugins []string // folders of plugins under development
 	Getenv  func(name string) (string, bool)
 }
 
@@ -184,10 +184,10 @@ func (b Bundle) digest() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Unpack writes the files of a bundle, loads those that are objects, and looks for what did not
-// travel. file is what is to be opened with the options, which have what the caller's had, the
-// folders of Place, and where everything lies here; the rest is the worker's to fill in. A
-// *LacksError says what is not on this machine.
+// Unpack writes the files of a bundle, fetches those that are objects, and looks for data that was
+// not sent. Open file with the returned options: they have the caller's values, the folders of at,
+// and the local paths of everything; the worker sets the rest. A *LacksError lists what is missing
+// on this machine.
 func (b Bundle) Unpack(ctx context.Context, conn ObjectStore, at BundlePlace) (file string, o engine.Options, err error) {
 	state, err := filepath.Abs(at.State)
 	if err != nil {
@@ -219,12 +219,12 @@ func (b Bundle) Unpack(ctx context.Context, conn ObjectStore, at BundlePlace) (f
 	}, nil
 }
 
-// unpacking is the work on one bundle.
+// unpacking is the state of Unpack.
 type unpacking struct {
 	Bundle
 	place BundlePlace
-	dir   string            // that it owns
-	away  map[string]string // where something lies, by the caller's path
+	dir   string            // the folder that it owns
+	away  map[string]string // local paths, by the caller's path
 }
 
 func (u *unpacking) at(path string) string {
@@ -234,8 +234,8 @@ func (u *unpacking) at(path string) string {
 	return path
 }
 
-// getenv is what the file finds of the worker's environment: of variables of the file only those that hold a
-// secret, since the others have the caller's values, and nothing that the caller did without.
+// getenv returns the values of the worker's environment that the file may use: of the variables RACFLOW_VAR_*
+// only those with secrets (the others have the caller's values), and none that the caller lacked.
 func (u *unpacking) getenv(name string) (string, bool) {
 	variable := strings.HasPrefix(name, "RACFLOW_VAR_")
 	for _, e := range u.Environment {
@@ -250,7 +250,7 @@ func (u *unpacking) getenv(name string) (string, bool) {
 	return u.place.Getenv(name)
 }
 
-// files writes the files that have travelled.
+// files writes the files of the bundle.
 func (u *unpacking) files(ctx context.Context, conn ObjectStore) error {
 	var large []Shipped
 	for _, f := range u.Files {
@@ -284,7 +284,7 @@ func (u *unpacking) write(to string, content []byte) error {
 	return disk.WriteFile(to, content, false)
 }
 
-// inside is a caller's path as one below a folder of the worker's.
+// inside converts a caller's path to one relative to a folder of the worker.
 func inside(path string) (string, error) {
 	if !filepath.IsAbs(path) || filepath.Clean(path) != path {
 		return "", fmt.Errorf("%q is no path of a file on this kind of system", path)
@@ -303,7 +303,7 @@ func inside(path string) (string, error) {
 	return name, nil
 }
 
-// sources makes empty files and folders that say what the sources of knowledge are.
+// sources creates empty files and folders in place of the sources of knowledge.
 func (u *unpacking) sources() error {
 	for _, s := range u.Sources {
 		name, err := inside(s.Path)
@@ -326,7 +326,7 @@ func (u *unpacking) sources() error {
 	return nil
 }
 
-// stores puts the folders that stores name below the state folder, where shipments lie.
+// stores maps the folders that stores name to folders below the state folder, where shipments are.
 func (u *unpacking) stores() error {
 	for _, path := range u.Stores {
 		u.away[path] = filepath.Join(u.place.State, filepath.FromSlash(engine.StoreFolder(path)))

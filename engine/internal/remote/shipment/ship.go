@@ -19,28 +19,28 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// This file takes files of a caller's state folder to the state folders of workers.
+// This file copies files from a caller's state folder to the state folders of workers.
 //
-// A local store's collection is a few segments that never change and a log: each is an object at
-// the servers, called by the SHA-256 of its content, so that the second run over a knowledge
-// uploads what has changed of it, and no worker loads a file twice. A worker keeps what it has
-// loaded by its digest below its state folder, and puts it where its stores look for it: by a
-// hard link where the file system has those and the content cannot change, by a copy where not.
-// Processes that have the earlier content open keep it.
+// A local store's collection is a few immutable segments and a log. Each is an object at the
+// servers, named by the SHA-256 of its content. So a second run over a knowledge uploads only
+// changed files, and no worker downloads a file twice. A worker stores downloads by digest below
+// its state folder, and places them where its stores look for them: by a hard link if the file
+// system supports it and the content is immutable, otherwise by a copy. Processes that have the
+// earlier content open keep it.
 //
-// What is broken off goes on where it was: objects that are whole at the servers, and files that
-// are whole at the worker, are not sent again.
+// Interrupted transfers resume: complete objects at the servers, and complete files at the worker,
+// are not sent again.
 //
-// It knows nothing of stores and pipelines: which files a run needs says engine.Pipeline.Shipment.
+// The file knows nothing of stores and pipelines: engine.Pipeline.Shipment lists the files that a run needs.
 
-// KeptFiles is a folder of files by their digests, which workers may share.
+// KeptFiles is a folder of files named by their digests, which workers may share.
 type KeptFiles struct{ Dir string }
 
-// Get puts files into a state folder, each whole or not at all, and loads what is missing, once for all
-// workers that share the folder of kept ones. Names that lead out of the state folder are refused.
+// Get places files in a state folder, each atomically. It downloads missing ones, once for all
+// workers that share the folder of kept files. It rejects names that lead out of the state folder.
 //
-// A file of that name with another content is replaced, which changes it for whoever opens it
-// next: runs that may be under way at a time get a state folder each.
+// Get replaces a file of that name with other content, for everyone who opens it afterwards. So
+// give runs that may be under way at the same time separate state folders.
 func (k KeptFiles) Get(ctx context.Context, conn ObjectStore, files []Shipped, state string) error {
 	if err := disk.MakeFolder(k.Dir); err != nil {
 		return err
@@ -63,7 +63,7 @@ func (k KeptFiles) Get(ctx context.Context, conn ObjectStore, files []Shipped, s
 	})
 }
 
-// check refuses a name that leads out of a folder, and a digest that is none.
+// check rejects a name that leads out of a folder, and an invalid digest.
 func (f Shipped) check() error {
 	name := filepath.FromSlash(f.Name)
 	if !filepath.IsLocal(name) || filepath.Clean(name) != name {
@@ -72,7 +72,7 @@ func (f Shipped) check() error {
 	return checkDigest(f.Digest)
 }
 
-// checkDigest refuses what is no SHA-256 in hexadecimal: it becomes the name of a file.
+// checkDigest rejects everything but hexadecimal SHA-256, since it becomes a file name.
 func checkDigest(digest string) error {
 	for _, c := range digest {
 		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
@@ -85,10 +85,10 @@ func checkDigest(digest string) error {
 	return nil
 }
 
-// path is that of a kept file.
+// path returns the path of a kept file.
 func (k KeptFiles) path(digest string) string { return filepath.Join(k.Dir, digest) }
 
-// whole checks the kept file of a digest. The error is os.ErrNotExist where it is missing or damaged.
+// whole verifies the kept file of a digest. The error is os.ErrNotExist if it is missing or damaged.
 func (k KeptFiles) whole(digest string) error {
 	found, err := program.HashFile(k.path(digest))
 	if err == nil && found != digest {
@@ -97,7 +97,7 @@ func (k KeptFiles) whole(digest string) error {
 	return err
 }
 
-// load brings a file to the folder of kept ones unless it is there, whole.
+// load downloads a file to the folder of kept files, unless it is there and undamaged.
 func (k KeptFiles) load(ctx context.Context, conn ObjectStore, f Shipped) error {
 	unlock, err := k.lock(ctx, f.Digest)
 	if err != nil {
@@ -115,15 +115,15 @@ func (k KeptFiles) load(ctx context.Context, conn ObjectStore, f Shipped) error 
 	}
 }
 
-// tries is how often a file is loaded before it is an error that it comes damaged.
+// tries is how often a file may arrive damaged before that is an error.
 const tries = 3
 
 func (k KeptFiles) loadOnce(ctx context.Context, conn ObjectStore, f Shipped) error {
-	out, err := os.CreateTemp(k.Dir, unfinished+"*") // with the rights of its owner alone
+	out, err := os.CreateTemp(k.Dir, unfinished+"*") // accessible to its owner only
 	if err != nil {
 		return err
 	}
-	defer os.Remove(out.Name()) //nolint:errcheck // it has got its name, or Trim removes it
+	defer os.Remove(out.Name()) //nolint:errcheck // it has been renamed, or Trim removes it
 	err = conn.GetFile(ctx, f.Digest, out)
 	if err = errors.Join(err, out.Sync(), out.Close()); err != nil {
 		return err
@@ -134,13 +134,13 @@ func (k KeptFiles) loadOnce(ctx context.Context, conn ObjectStore, f Shipped) er
 	return os.Rename(out.Name(), k.path(f.Digest))
 }
 
-// unfinished is the prefix of the names of files that are being written.
+// unfinished is the name prefix of files that are being written.
 const unfinished = "new-"
 
-// again is how long a worker waits before it looks whether another has loaded a file.
+// again is how often a worker checks whether another one has downloaded a file.
 const again = 50 * time.Millisecond
 
-// lock makes this the only one to load a file. It waits where another worker is at it.
+// lock makes sure that only one worker downloads a file. It waits while another one does.
 func (k KeptFiles) lock(ctx context.Context, digest string) (unlock func(), err error) {
 	path := k.path(digest) + ".lock"
 	for {
@@ -149,7 +149,7 @@ func (k KeptFiles) lock(ctx context.Context, digest string) (unlock func(), err 
 		case err == nil:
 			return func() { _ = errors.Join(os.Remove(path), held.Close()) }, nil // the lock ends with the process at the latest
 		case errors.Is(err, errors.ErrUnsupported):
-			return func() {}, nil // then two may load it
+			return func() {}, nil // then two workers may download it
 		case !errors.Is(err, support.ErrBusy):
 			return nil, err
 		}
@@ -159,7 +159,7 @@ func (k KeptFiles) lock(ctx context.Context, digest string) (unlock func(), err 
 	}
 }
 
-// place gives a kept file its name in a state folder.
+// place puts a kept file at its name in a state folder.
 func (k KeptFiles) place(f Shipped, state string) error {
 	from, to := k.path(f.Digest), filepath.Join(state, filepath.FromSlash(f.Name))
 	now := time.Now()
@@ -174,7 +174,7 @@ func (k KeptFiles) place(f Shipped, state string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(temp) //nolint:errcheck // it is empty
+	defer os.RemoveAll(temp) //nolint:errcheck // the folder is empty by then
 	whole := filepath.Join(temp, "file")
 	if !f.Fixed || os.Link(from, whole) != nil {
 		if err := clone(from, whole); err != nil {
@@ -184,7 +184,7 @@ func (k KeptFiles) place(f Shipped, state string) error {
 	return os.Rename(whole, to)
 }
 
-// holds reports whether a file is there with the content already.
+// holds reports whether a file already has the content.
 func holds(path, kept string, f Shipped) (bool, error) {
 	there, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -217,14 +217,14 @@ func clone(from, to string) error {
 	return errors.Join(err, out.Close())
 }
 
-// parallel is how many files are on their way at a time.
+// parallel is how many files are transferred at the same time.
 const parallel = 4
 
-// PutShipped brings files to the servers that are not there yet. The order is that of files. What was
-// broken off goes on with the files that are missing.
+// PutShipped uploads files that the servers lack. The result is in the order of files. After an
+// interruption, it continues with the missing files.
 func PutShipped(ctx context.Context, conn ObjectStore, files []engine.ShipFile) ([]Shipped, error) {
 	all := make([]Shipped, len(files))
-	var seen sync.Map // digests
+	var seen sync.Map // by digest
 	err := each(ctx, len(files), func(ctx context.Context, i int) error {
 		f := files[i]
 		info, err := os.Stat(f.Path)
@@ -260,7 +260,7 @@ func put(ctx context.Context, conn ObjectStore, path, digest string) (sent bool,
 	return true, conn.PutFile(ctx, digest, in)
 }
 
-// each calls do for the numbers below n, a few at a time, until one fails.
+// each calls do for the numbers below n, a few at a time, until one call fails.
 func each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(parallel)
@@ -273,10 +273,10 @@ func each(ctx context.Context, n int, do func(ctx context.Context, i int) error)
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	return context.Cause(ctx) // it may have ended before any began
+	return context.Cause(ctx) // ctx may have ended before the first call
 }
 
-// errDamaged says that what was loaded is not what was asked for.
+// errDamaged says that a downloaded file does not match its digest.
 var errDamaged = errors.New("its content is not that of its digest")
 
 // Shipped is a file at the servers.
@@ -284,19 +284,19 @@ type Shipped struct {
 	Name   string `json:"name"`            // below the state folder, with slashes
 	Digest string `json:"digest"`          // SHA-256 of the content, hexadecimal: the object's name
 	Size   int64  `json:"size"`            // bytes
-	Fixed  bool   `json:"fixed,omitempty"` // nobody changes it where it is put, so that it may be linked
+	Fixed  bool   `json:"fixed,omitempty"` // immutable in its place, so it may be linked
 	Moved  bool   `json:"-"`               // PutShipped has sent it: it was not there before
 }
 
-// ObjectStore are the servers' files by digest, as *bus.Conn has them.
+// ObjectStore stores the servers' files by digest; *bus.Conn implements it.
 type ObjectStore interface {
 	HasFile(ctx context.Context, digest string) (bool, error)
 	PutFile(ctx context.Context, digest string, r io.Reader) error
 	GetFile(ctx context.Context, digest string, w io.Writer) error
 }
 
-// Trim removes kept files that nobody has asked for since a time, and what workers have left that were
-// killed. State folders that have links of them keep their content.
+// Trim removes kept files that were not requested since before, and the remains of killed workers.
+// State folders with links to them keep their content.
 func (k KeptFiles) Trim(before time.Time) error {
 	entries, err := os.ReadDir(k.Dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -20,15 +20,15 @@ import (
 )
 
 const (
-	// elsewhere is how often a batch is given back because stages cannot go on here. If it still
-	// comes, they cannot anywhere, and the run has to know.
+	// elsewhere is how often a batch is returned because the stages cannot continue here. If it
+	// still comes back, they cannot continue anywhere, and the run has to learn that.
 	elsewhere = 2
-	// most is how often a batch is given out to be answered.
+	// most is how often a batch is handed out to be answered.
 	most = 10
 )
 
-// answer takes a batch through the stages, and gives it back where it has no answer that the servers
-// keep.
+// answer sends a batch through the stages and stores the answers. It returns the batch to the queue
+// if that fails.
 func (p *part) answer(life context.Context, b batch) (answered bool) {
 	order, err := packet.DecodeOrder(b.Data)
 	if err != nil {
@@ -63,14 +63,14 @@ func (p *part) answer(life context.Context, b batch) (answered bool) {
 		return false
 	}
 	data, err := packet.EncodeAnswers(rows, answers)
-	if err != nil { // as it would at any worker
+	if err != nil { // it would happen at any worker
 		p.log.Warn("the answers of a batch cannot travel: its items fail", "batch", b.Position, "error", err)
 		if answers, err = p.pipeline.Take(life, refused(order, fmt.Errorf("the answers of its batch cannot travel: %w", err))); err == nil {
 			data, err = packet.EncodeAnswers(rows, answers)
 		}
 	}
 	if err == nil {
-		_, err = p.room.Answer(life, b.Position, data) // another's may stand already: it is as good
+		_, err = p.room.Answer(life, b.Position, data) // another worker's answer may exist already: it is as good
 	}
 	if err != nil {
 		p.fail(b, fmt.Errorf("the answers of a batch cannot be kept: %w", err))
@@ -90,9 +90,9 @@ func (p *part) answer(life context.Context, b batch) (answered bool) {
 	return true
 }
 
-// take takes an order through the stages as long as somebody waits for this worker's answer. After that
-// the error is errLost or errPast: who has the items by now asks what is not answered yet, and both
-// would pay for that.
+// take sends an order through the stages while this worker's answer is wanted. Once it is not, take
+// returns errLost or errPast: another worker then asks for the unanswered items, and continuing
+// here would pay for them twice.
 func (p *part) take(life context.Context, b batch, o run.Order) (run.Answers, error) {
 	held, drop := context.WithCancelCause(life)
 	defer drop(nil)
@@ -112,15 +112,15 @@ func (p *part) take(life context.Context, b batch, o run.Order) (run.Answers, er
 	return answers, err
 }
 
-// done acknowledges a batch that is answered.
+// done acknowledges an answered batch.
 func (p *part) done(life context.Context, b batch) {
 	if err := b.Done(life); err != nil {
 		p.log.Debug("a batch that is answered could not be acknowledged, and comes again", "batch", b.Position, "error", err)
 	}
 }
 
-// fail gives back a batch that has no answer here, and takes no more batches. Where taking has
-// ended already, the batch was cut short.
+// fail returns a batch without an answer to the queue, and takes no more batches. If taking has
+// already ended, the batch was interrupted.
 func (p *part) fail(b batch, why error) {
 	p.leave(why)
 	p.giveBack(b)
@@ -132,8 +132,8 @@ func (p *part) giveBack(b batch) {
 	}
 }
 
-// unreadable answers a batch that nobody can read: without an answer it would go around for ever. Whoever
-// reads the answer fails with the reason.
+// unreadable answers a batch that no worker can read, which would otherwise be handed out forever.
+// The reader of the answer fails with the reason.
 func (p *part) unreadable(life context.Context, b batch, why error) (answered bool) {
 	data, err := packet.EncodeAnswers(nil, run.Answers{Ended: why})
 	if err == nil {
@@ -146,7 +146,7 @@ func (p *part) unreadable(life context.Context, b batch, why error) (answered bo
 	return true
 }
 
-// refused is an order whose rows fail: no stage sees them.
+// refused returns an order whose rows fail before any stage sees them.
 func refused(o run.Order, why error) run.Order {
 	o.Rows = slices.Clone(o.Rows)
 	for i := range o.Rows {
@@ -157,13 +157,13 @@ func refused(o run.Order, why error) run.Order {
 	return o
 }
 
-// lacksError says what a worker needs for a run and does not have, in sentences that say what to do.
+// lacksError lists what a worker lacks for a run, in sentences that say what to do.
 type lacksError struct{ what []string }
 
 func (e *lacksError) Error() string { return strings.Join(e.what, "; ") }
 
-// lacking makes a lacksError of an error that says what this machine has not; others may go away by
-// themselves.
+// lacking converts an error to a lacksError if this machine lacks something; other errors may be
+// temporary.
 func lacking(err error) error {
 	var bundled *shipment.LacksError
 	var different *engine.DifferentError
@@ -183,24 +183,24 @@ func lacking(err error) error {
 }
 
 const (
-	// rateOver is how long the time is that a rate is of.
+	// rateOver is the period over which a rate is measured.
 	rateOver = 30 * time.Second
-	// stateTimeout is how long a state may take to the servers.
+	// stateTimeout limits the time for storing a state at the servers.
 	stateTimeout = 5 * time.Second
 )
 
-// status is what others see of this worker in a run.
+// status is this worker's public state in a run.
 type status struct {
 	mu     sync.Mutex
 	now    caller.WorkerState
-	calls  func() governor.Snapshot // of the pipeline that is open; nil: none is
-	before governor.Snapshot        // of those that were open before
+	calls  func() governor.Snapshot // of the open pipeline; nil: none is open
+	before governor.Snapshot        // of pipelines that were open before
 	marks  []mark                   // of the last rateOver, oldest first
 
-	changed chan struct{} // something changed that others have to see at once
+	changed chan struct{} // has an element when a change must be stored at once
 }
 
-// mark is how many items had been answered at a time.
+// mark is the number of answered items at a time.
 type mark struct {
 	at    time.Time
 	items int64
@@ -214,7 +214,7 @@ func newStatus(name string) *status {
 	}
 }
 
-// set says what the worker does, and what it lacks for that.
+// set sets the worker's state, and what it lacks.
 func (s *status) set(state string, lacks ...string) {
 	s.mu.Lock()
 	s.now.State, s.now.Lacks = state, lacks
@@ -225,21 +225,21 @@ func (s *status) set(state string, lacks ...string) {
 	}
 }
 
-// opened takes calls of services from a pipeline, until closed.
+// opened counts the service calls of a pipeline until closed.
 func (s *status) opened(p joined) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls = p.Calls
 }
 
-// closed keeps what the pipeline called.
+// closed keeps the counts of the pipeline that closes.
 func (s *status) closed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.before, s.calls = s.sum(), nil
 }
 
-// sum are all calls so far. The caller holds mu.
+// sum returns the counts of all calls so far. The caller holds mu.
 func (s *status) sum() governor.Snapshot {
 	if s.calls == nil {
 		return s.before
@@ -247,7 +247,7 @@ func (s *status) sum() governor.Snapshot {
 	return s.before.Plus(s.calls())
 }
 
-// count adds a batch that was answered.
+// count adds an answered batch.
 func (s *status) count(items, failed int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -256,7 +256,7 @@ func (s *status) count(items, failed int) {
 	s.now.Failed += int64(failed)
 }
 
-// state is what others see now.
+// state returns the present public state.
 func (s *status) state(now time.Time) caller.WorkerState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -273,7 +273,7 @@ func (s *status) state(now time.Time) caller.WorkerState {
 	return w
 }
 
-// keep writes the state until ctx ends, once more then, and has it forgotten.
+// keep stores the state until ctx ends, once more after that, and then removes it.
 func (s *status) keep(ctx context.Context, r room) {
 	for ctx.Err() == nil {
 		s.put(ctx, r)
@@ -288,10 +288,10 @@ func (s *status) keep(ctx context.Context, r room) {
 	s.put(ctx, r)
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), stateTimeout)
 	defer cancel()
-	_ = r.Forget(within) // else it ages, and others see that
+	_ = r.Forget(within) // if this fails, the state ages and the worker counts as gone
 }
 
-// put writes the state, also once ctx has ended. Where that fails, the next one says the same and more.
+// put stores the state, even after ctx has ended. If that fails, the next state includes the same information.
 func (s *status) put(ctx context.Context, r room) {
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), stateTimeout)
 	defer cancel()

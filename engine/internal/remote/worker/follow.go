@@ -16,13 +16,13 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// bell wakes all who wait for it.
+// bell wakes all goroutines that wait for it.
 type bell struct {
 	mu    sync.Mutex
 	rings chan struct{}
 }
 
-// next is closed when it rings next.
+// next returns a channel that is closed by the next ring.
 func (b *bell) next() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -41,7 +41,7 @@ func (b *bell) ring() {
 	}
 }
 
-// follower takes part in a run, again and again.
+// follower takes part in one run, with repeated attempts.
 type follower struct {
 	*worker
 	id       string
@@ -49,10 +49,10 @@ type follower struct {
 	status   *status
 	log      *slog.Logger
 	failures int
-	lacks    []string // that were reported last
+	lacks    []string // as last reported
 }
 
-// follow takes part in a run until that is over or ctx ends. enter waits for its turn.
+// follow takes part in a run until the run is over or ctx ends. enter waits for its turn.
 func (w *worker) follow(ctx context.Context, id string, enter func(context.Context) error) {
 	if enter(ctx) != nil {
 		return
@@ -66,7 +66,7 @@ func (w *worker) follow(ctx context.Context, id string, enter func(context.Conte
 		return
 	}
 	f := &follower{worker: w, id: id, room: r, status: newStatus(w.name), log: w.log.With("run", id)}
-	// The state is written until the last batch has ended, also where that takes a while.
+	// The state is stored until the last batch has ended, even if that takes a while.
 	telling, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var reports sync.WaitGroup
 	reports.Go(func() { f.status.keep(telling, r) })
@@ -79,15 +79,15 @@ func (w *worker) follow(ctx context.Context, id string, enter func(context.Conte
 	}
 }
 
-// drop removes what is kept of a run that is over.
+// drop removes the local data of a finished run.
 func (w *worker) drop(id string) {
 	if err := w.gone(id); err != nil {
 		w.log.Warn("what a run has left that is over stays", "run", id, "error", err)
 	}
 }
 
-// look opens a run as soon as the servers let it; nil: it is over, or ctx has ended. While it waits,
-// another run has its place.
+// look opens a run as soon as the servers allow it; nil: the run is over, or ctx has ended. While
+// it waits, another run uses its place.
 func (w *worker) look(ctx context.Context, id string) room {
 	for failures := 1; ; failures++ {
 		r, err := w.at.Room(ctx, id)
@@ -104,8 +104,8 @@ func (w *worker) look(ctx context.Context, id string) room {
 	}
 }
 
-// once opens the pipeline and works until there is a reason to leave, with a place that it gives
-// back. It returns when the next attempt is due; false: there is none.
+// once opens the pipeline and works until there is a reason to leave, then gives its place to
+// another run. It returns when the next attempt is due; false: there is none.
 func (f *follower) once(ctx context.Context) (again bool) {
 	began := time.Now()
 	why := f.partake(ctx)
@@ -115,7 +115,7 @@ func (f *follower) once(ctx context.Context) (again bool) {
 	switch {
 	case ctx.Err() != nil:
 		return false
-	case errors.Is(why, errOver): // so it seems: wait asks whether it is
+	case errors.Is(why, errOver): // wait checks whether it really is
 	case errors.Is(why, errIdle):
 		f.status.set(caller.Joining)
 		return true
@@ -133,7 +133,7 @@ func (f *follower) once(ctx context.Context) (again bool) {
 	return f.wait(ctx, pause)
 }
 
-// lack reports what keeps the worker from the run; people only where that is news.
+// lack reports what the worker lacks for the run; it prints that only if it is new.
 func (f *follower) lack(what []string) {
 	f.status.set(caller.Lacks, what...)
 	if slices.Equal(f.lacks, what) {
@@ -165,13 +165,12 @@ func (f *follower) wait(ctx context.Context, pause time.Duration) bool {
 	return !over && ctx.Err() == nil
 }
 
-// partake opens the pipeline, and works.
 func (f *follower) partake(ctx context.Context) error {
 	d, err := f.readable()
 	if err != nil {
 		return err
 	}
-	// Batches outlive the end of ctx, and the pipeline with them; its opening does not.
+	// Batches, and with them the pipeline, outlive ctx; the opening does not.
 	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
 	opening, opened := context.WithCancel(ctx)
@@ -205,7 +204,7 @@ func (f *follower) partake(ctx context.Context) error {
 	return why
 }
 
-// said is why a run was left, for people.
+// said returns the reason why a run was left, for people.
 func said(ctx context.Context, why error) string {
 	if ctx.Err() != nil {
 		return "this worker ends"
@@ -213,7 +212,7 @@ func said(ctx context.Context, why error) string {
 	return why.Error()
 }
 
-// readable is the run's definition, if this racflow is the one that wrote it.
+// readable returns the run's definition, if the same version of racflow wrote it.
 func (f *follower) readable() (*caller.Definition, error) {
 	d, err := caller.DecodeDefinition(f.room.Definition())
 	switch {
@@ -225,19 +224,19 @@ func (f *follower) readable() (*caller.Definition, error) {
 	return d, nil
 }
 
-// line lets a few in at a time, and the others in the order in which they came.
+// line admits a limited number of goroutines at a time, in the order of their arrival.
 type line struct {
 	places int
 
 	mu      sync.Mutex
 	free    int
-	waiting []chan struct{} // is closed when it may enter
+	waiting []chan struct{} // each is closed when its goroutine may enter
 }
 
 func newLine(places int) *line { return &line{places: places, free: places} }
 
-// stand takes a place in the line. The function waits for its turn, and returns the error of ctx
-// where that ends before: then nothing is to be left.
+// stand takes the next place in the line. The returned function waits for its turn. It returns the
+// error of ctx if that ends first; then do not call leave.
 func (l *line) stand() (enter func(ctx context.Context) error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -259,7 +258,7 @@ func (l *line) stand() (enter func(ctx context.Context) error) {
 	}
 }
 
-// enter is stand, and waits. A nil line lets everybody in.
+// enter stands in line and waits. A nil line admits everybody at once.
 func (l *line) enter(ctx context.Context) error {
 	if l == nil {
 		return ctx.Err()
@@ -283,7 +282,7 @@ func (l *line) withdraw(turn chan struct{}) {
 		l.waiting = slices.Delete(l.waiting, at, at+1)
 		return
 	}
-	l.next() // it was let in meanwhile
+	l.next() // it was admitted meanwhile
 }
 
 // leave makes room for the next one.
@@ -296,7 +295,7 @@ func (l *line) leave() {
 	l.next()
 }
 
-// next lets one in. The caller holds mu.
+// next admits one. The caller holds mu.
 func (l *line) next() {
 	if len(l.waiting) == 0 {
 		l.free++
@@ -306,49 +305,49 @@ func (l *line) next() {
 	l.waiting = l.waiting[1:]
 }
 
-// others reports whether somebody waits.
+// others reports whether others wait.
 func (l *line) others() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.waiting) > 0
 }
 
-// room is a run at the servers, as far as the loop needs it: *bus.Run (servers.go).
+// room is the part of a run at the servers that the loop needs; natsRoom implements it with *bus.Run.
 type room interface {
 	Definition() []byte
-	// Over waits until the run is over, and returns nil; or an error where ctx ends before.
+	// Over waits until the run is over and returns nil, or an error if ctx ends first.
 	Over(ctx context.Context) error
 	Take(ctx context.Context) (batch, error)
 	Answer(ctx context.Context, at bus.Position, data []byte) (first bool, err error)
-	// Tell puts the worker's state, and Forget removes it.
+	// Tell stores the worker's state, and Forget removes it.
 	Tell(ctx context.Context, state caller.WorkerState) error
 	Forget(ctx context.Context) error
 }
 
-// batch is *bus.Batch.
+// batch is the loop's view of a *bus.Batch.
 type batch struct {
 	bus.Position
 	Data       []byte
 	Deliveries int
 	Done       func(ctx context.Context) error
 	Return     func() error
-	Lost       <-chan struct{} // is closed when another may have it
-	Past       <-chan struct{} // is closed when a later part of the run is on
+	Lost       <-chan struct{} // closed when another worker may have it
+	Past       <-chan struct{} // closed when a later part of the run has begun
 }
 
-// joined is a run's pipeline once this worker takes part in it.
+// joined is the open pipeline of a run in which this worker takes part.
 type joined interface {
-	// Size is how many batches are worked on at a time.
+	// Size returns how many batches to work on at the same time.
 	Size() int
 	Take(ctx context.Context, o run.Order) (run.Answers, error)
-	// Trouble is why the stages cannot go on on this machine, by answers of theirs; nil: they
-	// can, or nobody's could.
+	// Trouble returns why the stages cannot continue on this machine, judging by their answers;
+	// nil: they can, or no machine could.
 	Trouble(a run.Answers) error
-	// Calls are the pipeline's calls of services so far.
+	// Calls returns the pipeline's calls of services so far.
 	Calls() governor.Snapshot
 	Close()
 }
 
-// opener opens the pipeline of a run. What this worker lacks for it is a
-// *lacksError. The pipeline ends with ctx.
+// opener opens the pipeline of a run, which ends with ctx. The error is a *lacksError if this
+// worker lacks something.
 type opener func(ctx context.Context, r room, d *caller.Definition) (joined, error)

@@ -21,13 +21,13 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// DefaultState is the state folder where Options names none.
+// DefaultState is the state folder if Options names none.
 var DefaultState = filepath.Join(".racflow", "worker")
 
-// maxShared is how many workers may share a state folder.
+// maxShared is the maximum number of workers that share a state folder.
 const maxShared = 256
 
-// folder is where a worker keeps what runs need:
+// folder is where a worker stores what runs need:
 //
 //	files/   what runs brought, by digest; of all workers that share the folder
 //	1/ID/    what this worker works with for the run ID: the pipeline's file and its state
@@ -35,11 +35,11 @@ const maxShared = 256
 type folder struct {
 	root string
 	own  string
-	held *os.File // the lock of own; nil: the system has none
+	held *os.File // the lock of own; nil: the system has no locks
 }
 
-// openFolder takes a part of a state folder that no other worker has. What a worker that had it
-// before has left there serves again.
+// openFolder takes a part of a state folder that no other worker uses. It reuses what an earlier
+// worker left in that part.
 func openFolder(state string) (*folder, error) {
 	if state == "" {
 		state = DefaultState
@@ -61,7 +61,7 @@ func openFolder(state string) (*folder, error) {
 			return f, nil
 		case errors.Is(err, support.ErrBusy):
 			continue
-		case errors.Is(err, errors.ErrUnsupported): // nobody can tell whose it is
+		case errors.Is(err, errors.ErrUnsupported): // without locks, no worker can tell which parts are in use
 			if f.own, err = os.MkdirTemp(root, "own-*"); err != nil {
 				return nil, err
 			}
@@ -73,7 +73,7 @@ func openFolder(state string) (*folder, error) {
 	return nil, fmt.Errorf("%d workers use the folder %s already: give this one another with --state", maxShared, root)
 }
 
-// clear removes what is left of runs that are not there any more.
+// clear removes the data of runs that no longer exist.
 func (f *folder) clear(there []string) error {
 	all, err := os.ReadDir(f.own)
 	if err != nil {
@@ -87,10 +87,10 @@ func (f *folder) clear(there []string) error {
 	return err
 }
 
-// Files is where files are kept by their digests.
+// Files returns the folder of files by digest.
 func (f *folder) Files() string { return filepath.Join(f.root, "files") }
 
-// Run makes the folder of a run, unless it is there: the worker may have taken part in it before.
+// Run creates the folder of a run, unless it exists: the worker may have taken part in the run before.
 func (f *folder) Run(id string) (dir string, err error) {
 	dir = filepath.Join(f.own, id)
 	return dir, disk.MakeFolder(dir)
@@ -99,15 +99,15 @@ func (f *folder) Run(id string) (dir string, err error) {
 // Remove removes the folder of a run.
 func (f *folder) Remove(id string) error { return os.RemoveAll(filepath.Join(f.own, id)) }
 
-// close gives the part of the folder back. What is in it stays for the next worker.
+// close releases the part of the folder. Its contents stay for the next worker.
 func (f *folder) close() error {
 	if f.held == nil {
 		return os.RemoveAll(f.own)
 	}
-	return f.held.Close() // the file stays: another may be waiting to lock it
+	return f.held.Close() // the file stays, since another worker may be waiting to lock it
 }
 
-// Why a worker leaves a run, beside trouble.
+// Why a worker leaves a run, besides trouble.
 var (
 	errOver = errors.New("the run is over")
 	errIdle = errors.New("there is nothing to do, and other runs wait")
@@ -119,30 +119,30 @@ var (
 	errPast = errors.New("a later part of the run is on")
 )
 
-// part is a run that this worker takes part in, once its pipeline is open.
+// part is a run in which this worker takes part, with its open pipeline.
 type part struct {
 	*worker
-	id       string // of the run
+	id       string // ID of the run
 	room     room
 	pipeline joined
 	status   *status
 	log      *slog.Logger
 
-	stop context.CancelCauseFunc // no more are taken
+	stop context.CancelCauseFunc // stops the taking of batches
 
 	mu    sync.Mutex
 	under map[bus.Position]*answering
-	last  time.Time // when a batch was taken or ended
+	last  time.Time // when a batch was last taken or ended
 }
 
 // answering is a batch under way.
 type answering struct {
 	ended    chan struct{}
-	answered bool // the servers have its answer; known once it has ended
+	answered bool // the servers have its answer; valid once ended is closed
 }
 
-// work takes batches until ctx ends, the run is over, there is nothing to do for long or the
-// pipeline is in trouble, and returns the cause once those that are under way have ended.
+// work takes batches until ctx ends, the run is over, there has been no work for long, or the
+// pipeline is in trouble. It returns the cause after the batches under way have ended.
 func (p *part) work(ctx context.Context) error {
 	taking, stop := context.WithCancelCause(ctx)
 	life, cut := context.WithCancel(context.WithoutCancel(ctx))
@@ -162,18 +162,18 @@ func (p *part) work(ctx context.Context) error {
 		p.drains()
 	}
 	if errors.Is(why, errOver) {
-		cut() // nobody waits for what is under way
+		cut() // no caller waits for the batches under way
 	}
-	late := time.AfterFunc(p.grace, cut) // what has not ended is given back
+	late := time.AfterFunc(p.grace, cut) // returns unfinished batches to the queue
 	defer late.Stop()
 	batches.Wait()
 	if errors.Is(why, errOver) {
-		p.status.set(caller.Draining) // the caller waits for the last word on what was spent
+		p.status.set(caller.Draining) // the caller waits for the last report of what was spent
 	}
 	return why
 }
 
-// drains says that no more batches are taken.
+// drains marks that no more batches are taken.
 func (p *part) drains() {
 	p.status.set(caller.Draining)
 	p.mu.Lock()
@@ -184,7 +184,7 @@ func (p *part) drains() {
 	}
 }
 
-// takeAll gives batches to goroutines until ctx ends. What is under way lives as long as life.
+// takeAll hands batches to goroutines until ctx ends. Batches under way last until life ends.
 func (p *part) takeAll(ctx, life context.Context, batches *sync.WaitGroup) {
 	most := max(p.pipeline.Size(), 1)
 	if p.jobs != nil {
@@ -192,14 +192,14 @@ func (p *part) takeAll(ctx, life context.Context, batches *sync.WaitGroup) {
 	}
 	own := newLine(most)
 	for {
-		// Who waits for a batch keeps no other run from working, and asks for none before there is
-		// room for it: others could work on it.
+		// A goroutine that waits for a batch must not block other runs. It also must not ask for a
+		// batch before it has room to work on it, since other workers could.
 		if own.enter(ctx) != nil || p.jobs.pass(ctx) != nil {
 			return
 		}
 		b, err := p.room.Take(ctx)
 		if err != nil {
-			p.leave(fmt.Errorf("batches of the run cannot be taken: %w", err)) // does nothing where ctx has ended
+			p.leave(fmt.Errorf("batches of the run cannot be taken: %w", err)) // has no effect after ctx has ended
 			return
 		}
 		if p.jobs.enter(ctx) != nil {
@@ -214,7 +214,7 @@ func (p *part) takeAll(ctx, life context.Context, batches *sync.WaitGroup) {
 	}
 }
 
-// leave takes no more batches, for a reason; the first one counts.
+// leave stops the taking of batches; the first reason stays.
 func (p *part) leave(why error) {
 	if errors.Is(why, bus.ErrNoRun) {
 		why = errOver
@@ -222,8 +222,8 @@ func (p *part) leave(why error) {
 	p.stop(why)
 }
 
-// once answers a batch. One that comes again while it is under way here waits for that: this process
-// was stopped, or away from the servers, for longer than its claim lasts.
+// once answers a batch. If the same batch comes again while it is under way here, once waits for
+// the first: this process was suspended or disconnected for longer than its claim lasts.
 func (p *part) once(life context.Context, b batch) {
 	p.mu.Lock()
 	first, again := p.under[b.Position]
@@ -256,7 +256,7 @@ func (p *part) once(life context.Context, b batch) {
 	close(first.ended)
 }
 
-// idles ends the taking of batches where there has been none for a while and other runs wait.
+// idles stops the taking of batches if there was none for a while and other runs wait.
 func (p *part) idles(ctx context.Context) {
 	tick := time.NewTicker(p.idle)
 	defer tick.Stop()
@@ -276,15 +276,15 @@ func (p *part) idles(ctx context.Context) {
 	}
 }
 
-// parts knows which part of a run is on: a caller that resumes it begins another, and nobody waits for the
-// batches of those before any more.
+// parts tracks the newest part of a run: a caller that resumes the run begins another part, and
+// then no caller waits for batches of earlier ones.
 type parts struct {
 	mu   sync.Mutex
 	now  int
-	past chan struct{} // is closed when a later part than now is on
+	past chan struct{} // closed when a later part than now has begun
 }
 
-// begin says that a part is on, unless a later one is. The channel is closed when that is so.
+// begin records that a part has begun. The channel is closed when a later part begins, or has begun.
 func (p *parts) begin(part int) (past <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -302,11 +302,11 @@ func (p *parts) begin(part int) (past <-chan struct{}) {
 	return p.past
 }
 
-// keptFor is how long files stay that no run has asked for.
+// keptFor is how long files stay without a run that needs them.
 const keptFor = 14 * 24 * time.Hour
 
-// Work takes part in runs at the servers until ctx ends. Then it takes no more batches, and returns
-// once those under way have ended or are given back. Servers that are away are waited for.
+// Work takes part in runs at the servers until ctx ends. Then it takes no more batches, and returns once
+// those under way have ended or have been returned to the queue. It waits for unreachable servers.
 func Work(ctx context.Context, conn *bus.Conn, o Options) (err error) {
 	if o.Engine.Log == nil {
 		o.Engine.Log = slog.New(slog.DiscardHandler)
@@ -336,7 +336,7 @@ func Work(ctx context.Context, conn *bus.Conn, o Options) (err error) {
 	return w.until(ctx, o.Again)
 }
 
-// worker makes a worker of servers.
+// worker creates a worker for servers.
 func (o Options) worker(conn *bus.Conn, open opener) *worker {
 	w := &worker{
 		name: conn.Name(), version: engine.Version(), at: natsServers{conn}, open: open,
@@ -355,7 +355,7 @@ func (o Options) worker(conn *bus.Conn, open opener) *worker {
 	return w
 }
 
-// until runs until ctx ends. Each value of again has it look at once for what it lacks.
+// until runs until ctx ends. A value from again makes it check at once for what it lacks.
 func (w *worker) until(ctx context.Context, again <-chan struct{}) error {
 	ctx, stop := context.WithCancel(ctx)
 	rings := make(chan struct{})

@@ -37,15 +37,15 @@ type joiner struct {
 type opened struct {
 	*engine.Pipeline
 	size   int
-	keep   journal.Keep  // of which items the run's journal has what was seen
-	lists  bool          // what was found has texts
+	keep   journal.Keep  // the items whose details the run's journal stores
+	lists  bool          // candidates in lists have texts
 	holder *lease.Holder // of the run's limits; nil: no stage calls a service
 
 	mu    sync.Mutex
-	ended error // why the stages cannot go on here; it stays so
+	ended error // why the stages cannot continue here; it stays set
 }
 
-// open brings what the run needs to this machine, and opens its pipeline, which ends with ctx.
+// open fetches what the run needs, and opens its pipeline, which ends with ctx.
 func (j *joiner) open(ctx context.Context, at room, d *caller.Definition) (joined, error) {
 	r := at.(*natsRoom).Run
 	p := &opened{keep: d.Keep, lists: d.Lists}
@@ -56,7 +56,7 @@ func (j *joiner) open(ctx context.Context, at room, d *caller.Definition) (joine
 	return p, nil
 }
 
-// join opens it step by step.
+// join opens the pipeline step by step.
 func (p *opened) join(ctx context.Context, j *joiner, r *bus.Run, d *caller.Definition) error {
 	dir, err := j.folder.Run(r.ID())
 	if err != nil {
@@ -85,7 +85,7 @@ func (p *opened) join(ctx context.Context, j *joiner, r *bus.Run, d *caller.Defi
 	if err := p.Join(ctx); err != nil {
 		return err
 	}
-	ready, err := p.Start(ctx) // Join has started it
+	ready, err := p.Start(ctx) // returns at once: Join has started it
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (p *opened) Take(ctx context.Context, o run.Order) (run.Answers, error) {
 	return packet.Trim(a, p.keep, p.lists), err
 }
 
-// Trouble implements joined. A budget that is spent is no trouble of this machine: it is the run's.
+// Trouble implements joined. A used-up budget is not this machine's trouble but the run's.
 func (p *opened) Trouble(a run.Answers) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -140,26 +140,26 @@ func (p *opened) Close() {
 	}
 }
 
-// Options are how a worker works. Only Engine.Builtin is needed.
+// Options configure a worker. Only Engine.Builtin is required.
 type Options struct {
-	// Engine has the built-in stages, plugins that are being developed, who observes, and the log. What is
-	// of a run, its state folder among it, is set for each.
+	// Engine has the built-in stages, plugins under development, the observer and the log. The
+	// worker sets everything that depends on a run, such as its state folder.
 	Engine engine.Options
-	Models []string      // folders of models beside the user's own
-	Jobs   int           // batches at a time, of all runs together; 0: as many as each pipeline has under way at a time on one machine
-	State  string        // folder that keeps what runs bring; empty: DefaultState
-	Grace  time.Duration // how long batches that are under way may take once ctx has ended; 0: a minute
-	// Again says that something may have changed that the worker lacks; nil: that is looked at now and
-	// then only.
+	Models []string      // folders of models in addition to the user's own
+	Jobs   int           // batches at the same time, of all runs together; 0: as many as each pipeline has under way in a run on one machine
+	State  string        // folder for the data of runs; empty: DefaultState
+	Grace  time.Duration // how long batches under way may take after ctx has ended; 0: a minute
+	// Again signals that something that the worker lacks may be there now; nil: the worker only
+	// checks from time to time.
 	Again <-chan struct{}
-	Say   func(format string, args ...any) // lines for people; nil: nobody reads them
+	Say   func(format string, args ...any) // prints lines for people; nil: nothing is printed
 }
 
-// lookOver is how often a worker looks whether a run has ended without its hearing. Following the
-// run's state instead would bring every worker what all others say.
+// lookOver is how often a worker checks whether a run has ended without a message. Following the
+// run's state instead would send every worker the states of all others.
 const lookOver = 2 * time.Second
 
-// natsServers are servers by a connection.
+// natsServers implements servers with a connection.
 type natsServers struct{ *bus.Conn }
 
 // Room implements servers.
@@ -176,9 +176,9 @@ func (s natsServers) Room(ctx context.Context, id string) (room, error) {
 	return n, nil
 }
 
-// unlisted is nil for a run that was removed; else why it cannot be opened or read. Servers that
-// have just started may not know all that belongs to a run yet, and nobody names a run again that a
-// worker took for removed.
+// unlisted returns nil for a run that was removed, else why it cannot be opened or read. It checks
+// the index, because servers that have just started may not know all streams of a run yet, and a
+// run that a worker takes for removed is never announced again.
 func (s natsServers) unlisted(ctx context.Context, id string, why error) error {
 	if !errors.Is(why, bus.ErrNoRun) {
 		return why
@@ -190,22 +190,21 @@ func (s natsServers) unlisted(ctx context.Context, id string, why error) error {
 	return err
 }
 
-// noKey are characters of names that keys have not.
+// noKey matches characters that are valid in names but not in keys.
 var noKey = regexp.MustCompile(`[^-_=.a-zA-Z0-9]+`)
 
-// keyOf is the key of a worker's state.
+// keyOf returns the key of a worker's state.
 func keyOf(name string) string { return caller.WorkerPrefix + noKey.ReplaceAllString(name, "_") }
 
-// natsRoom is a run at servers.
+// natsRoom is a run at the servers.
 type natsRoom struct {
 	*bus.Run
 	at   natsServers
 	key  string        // of this worker's state
-	look time.Duration // how often Over looks where it hears nothing
+	look time.Duration // how often Over checks the key if no message comes
 	on   parts
 }
 
-// over reports whether the run is over.
 func (n *natsRoom) over(ctx context.Context) (bool, error) {
 	end, _, err := n.Get(ctx, caller.EndKey)
 	if err != nil {
@@ -217,7 +216,7 @@ func (n *natsRoom) over(ctx context.Context) (bool, error) {
 
 // Over implements room.
 func (n *natsRoom) Over(ctx context.Context) error {
-	if over, _ := n.over(ctx); over { // before it listens, which waits for the servers whatever ctx says
+	if over, _ := n.over(ctx); over { // before it listens, which waits for the servers even after ctx has ended
 		return nil
 	}
 	ended, begun := n.hear(caller.EndKey), n.hear(caller.CallerKey)
@@ -240,13 +239,13 @@ func (n *natsRoom) Over(ctx context.Context) error {
 	}
 }
 
-// heard rings when a message to all arrived.
+// heard signals that a broadcast message arrived.
 type heard struct {
 	rings chan struct{}
 	stop  func()
 }
 
-// hear listens. Where the servers cannot do that, it never rings, and things take longer.
+// hear listens for messages on a subject. If the servers cannot do that, it never signals, and changes are noticed later.
 func (n *natsRoom) hear(on string) heard {
 	h := heard{make(chan struct{}, 1), func() {}}
 	stop, err := n.Hear(on, func([]byte) {
@@ -261,7 +260,7 @@ func (n *natsRoom) hear(on string) heard {
 	return h
 }
 
-// follow looks which part of the run is on. The message does not say it: any worker may have sent it.
+// follow reads which part of the run has begun. It does not trust the message, which any worker could send.
 func (n *natsRoom) follow(ctx context.Context) {
 	var state caller.SeenCaller
 	text, _, err := n.Get(ctx, caller.CallerKey)
@@ -293,35 +292,34 @@ func (n *natsRoom) Tell(ctx context.Context, state caller.WorkerState) error {
 func (n *natsRoom) Forget(ctx context.Context) error { return n.Delete(ctx, n.key) }
 
 const (
-	// together is how many runs a worker takes part in at a time.
+	// together is how many runs a worker takes part in at the same time.
 	together = 4
-	// idle is how long there is nothing to do in a run before it makes room for others.
+	// idle is how long a run may have no work before it makes room for others.
 	idle = 10 * time.Second
-	// lookAgain is how often a worker looks whether it still lacks something.
+	// lookAgain is how often a worker checks whether it still lacks something.
 	lookAgain = 30 * time.Second
 )
 
-// pauses are those between attempts to go on where stages could not.
+// pauses are the pauses between attempts after the stages could not continue.
 var pauses = support.Backoff{First: time.Second, Max: time.Minute}
 
-// steady is how long a pipeline has to work without trouble for its next trouble to count as the first.
+// steady is how long a pipeline has to work without trouble before the count of attempts starts again.
 const steady = 5 * time.Minute
 
-// servers name runs and open them: natsServers.
+// servers lists runs and opens them; natsServers implements it.
 type servers interface {
-	// Watch sends the IDs of runs, oldest first, and then of those that begin. It may repeat some.
+	// Watch sends the IDs of runs, oldest first, and then those of new runs. It may repeat some.
 	Watch(ctx context.Context) (<-chan string, error)
-	// Room opens a run; nil: it is over, or not there any more.
+	// Room opens a run; nil: it is over, or no longer exists.
 	Room(ctx context.Context, id string) (room, error)
 }
 
-// worker takes part in runs.
 type worker struct {
 	name    string
 	version string // of racflow
 	at      servers
 	open    opener
-	gone    func(id string) error // removes what is kept of a run that is over
+	gone    func(id string) error // removes the data of a finished run
 	places  *line                 // of runs
 	jobs    *line                 // of batches; nil: each run has its own
 	idle    time.Duration
@@ -358,7 +356,7 @@ func (w *worker) run(ctx context.Context) error {
 		mu.Lock()
 		if !followed[id] {
 			followed[id] = true
-			enter := w.places.stand() // here, so that they come in their order
+			enter := w.places.stand() // here, so that runs keep their order
 			all.Go(func() {
 				w.follow(ctx, id, enter)
 				mu.Lock()
