@@ -91,6 +91,7 @@ func Find(f *pipeline.File, p *pipeline.Pipeline, variable string) (Subject, hcl
 	return s, nil
 }
 
+// Nothing reports whether the pipeline has neither a threshold nor weights to find.
 func (s *Subject) Nothing() bool { return s.Variable == "" && s.Weights == "" && len(s.values) == 0 }
 
 // Compares reports whether a when rule compares with a variable.
@@ -266,6 +267,7 @@ type Outcome struct {
 // steps is the number of equal shares between the points of the curve.
 const steps = 20
 
+// Run tunes.
 func (t *Task) Run(ctx context.Context) (Outcome, error) {
 	texts := make([]string, len(t.Results))
 	for i, r := range t.Results {

@@ -127,6 +127,7 @@ func open(dir string, o Options, locked func(path string) (*os.File, error)) (*J
 	return j, nil
 }
 
+// ID is the name of the run.
 func (j *Journal) ID() string { return j.Manifest.ID }
 
 // Folder returns the run's folder.

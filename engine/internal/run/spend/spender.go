@@ -145,6 +145,7 @@ func Check(p *pipeline.Pipeline) error {
 	return nil
 }
 
+// Options configures a Spender.
 type Options struct {
 	Limit Limit
 	// Forecast predicts the requests and tokens of asking a voter about an item. It is never called
