@@ -123,7 +123,7 @@ func writeHelp(w io.Writer, c *cobra.Command, long bool) error {
 		fmt.Fprintf(&b, "\n%s:\n%s", title, flags[title].FlagUsagesWrapped(width))
 	}
 	if c == c.Root() || long && c.Long != "" {
-		fmt.Fprintf(&b, "\n%s\n", strings.TrimSpace(c.Long))
+		fmt.Fprintf(&b, "\n%s\n", strings.Trim(c.Long, "\n"))
 	}
 	if c == c.Root() {
 		fmt.Fprintf(&b, "\nracflow COMMAND --help shows the flags of a command, racflow help COMMAND how it works.\nManual: %sREADME.md\n", reference)
@@ -306,22 +306,28 @@ func writeFlags(w io.Writer, flags *pflag.FlagSet) {
 	})
 }
 
-// markdown is a text of the help in Markdown: what is indented there is preformatted.
+// markdown is a text of the help in Markdown, where four spaces before a line mean preformatted text. The help has two or
+// more.
 func markdown(text string) string {
 	var b strings.Builder
-	block := false
-	for line := range strings.Lines(strings.TrimSpace(text) + "\n") {
+	before := ""   // every line of the block
+	block := false // the line before is in one
+	for line := range strings.Lines(strings.Trim(text, "\n") + "\n") {
 		indented := strings.HasPrefix(line, "  ")
-		if indented && !block && !strings.HasSuffix(b.String(), "\n\n") {
-			b.WriteString("\n")
+		if indented && !block {
+			if before = "  "; strings.HasPrefix(line, "    ") {
+				before = ""
+			}
+			if b.Len() > 0 && !strings.HasSuffix(b.String(), "\n\n") {
+				b.WriteString("\n")
+			}
 		}
-		if indented && !strings.HasPrefix(line, "    ") {
-			line = "  " + line
+		if block = indented; indented {
+			b.WriteString(before)
 		}
-		block = indented
 		b.WriteString(line)
 	}
-	return strings.TrimSpace(b.String())
+	return strings.TrimRight(b.String(), "\n")
 }
 
 func indentedBy2(text string) string {
