@@ -166,7 +166,8 @@ func (l *loader) modelOf(attrs hcl.Attributes) *model {
 // usual holds the default stage of each kind whose blocks may leave use out.
 var usual = map[sdk.Kind]string{sdk.KindEmbed: "minilm", sdk.KindStore: "local", sdk.KindElect: "learned"}
 
-// useOf returns the stage that a block uses, by default that of its model m; empty: there is none.
+// useOf returns the stage that a block uses. The default is its model's for a sample or embed block
+// with a model m, otherwise its kind's; empty: there is none.
 func (l *loader) useOf(b stageBody, m *model) string {
 	kind := sdk.Kind(b.block.Type)
 	unsaid := usual[kind]

@@ -393,7 +393,8 @@ type Validator interface {
 	Validate(kind sdk.Kind, use string, config []byte) error
 }
 
-// Explainer is a Catalog that can say why it does not offer a stage; nil: no reason is known.
+// Explainer is a Catalog that can say why it does not offer a stage. Explain returns nil if it knows
+// no reason.
 type Explainer interface {
 	Explain(use string) error
 }

@@ -258,8 +258,8 @@ type stageBody struct {
 }
 
 // body reads a block by its description. It takes config blocks out first: they have one label or
-// none, which no HCL schema can express. The caller gives better advice on refused arguments than
-// HCL would.
+// none, which no HCL schema can express. It lets the refused arguments pass: the caller refuses them
+// with better advice than HCL would give.
 func (l *loader) body(b *hcl.Block, described grammar.Block, refused ...string) stageBody {
 	body := *b.Body.(*hclsyntax.Body)
 	s := stageBody{block: b}

@@ -76,8 +76,8 @@ func (f *file) follow(each func(record)) error {
 	return err
 }
 
-// take makes this process the writer of a file. It returns false if another process writes the
-// file, or if it is gone or damaged.
+// take makes this process the writer of a file. It returns false if a process, such as this one,
+// writes the file already, or if the file is gone or damaged.
 func (f *file) take(each func(record)) (bool, error) {
 	if f.out != nil || f.broken {
 		return false, nil

@@ -270,7 +270,7 @@ func Trim(dir string, l Limits) (Cleared, error) {
 	return Clear(dir, before)
 }
 
-// stays returns the time of the oldest record to keep, if the newest ones may have room bytes.
+// stays returns the time from which on records stay, so that the newest ones fit into room bytes.
 func stays(paths []string, room int64) int64 {
 	var records []record
 	for _, path := range paths {

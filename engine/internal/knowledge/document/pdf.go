@@ -232,7 +232,8 @@ func (p *page) fontOf(name string) *font {
 	return f
 }
 
-// readWide reads the widths of a composite font: c [w ...] or from to w.
+// readWide reads the widths of a composite font. An entry of w is either a first code and an array of
+// widths, or a first code, a last code and their width.
 func (f *font) readWide(w pdf.Value) {
 	const codes = 1 << 16
 	for i := 0; i+1 < w.Len() && len(f.wide) < codes; {

@@ -204,7 +204,7 @@ func Of(rows []Row) Decisions {
 }
 
 // Find returns the decision about a text. It compares texts as racflow doctor does (doctor.Normal):
-// ignoring case and white space.
+// ignoring case and the amount of white space.
 func (d Decisions) Find(text string) (Row, bool) {
 	if len(d) == 0 {
 		return Row{}, false

@@ -268,7 +268,7 @@ func (f *file) startDelimited(head []byte, end byte) error {
 	return f.startCells(first, records.Next)
 }
 
-// separator returns the delimiter in a first line that Excel understands, such as sep=; on a line of its own.
+// separator returns the delimiter that a first line such as sep=; names for Excel; empty: there is no such line.
 func separator(head []byte, end byte) string {
 	first, _, _ := bytes.Cut(head, []byte{end})
 	d, ok := strings.CutPrefix(strings.ToLower(strings.Trim(string(first), "\"\r\n")), "sep=")

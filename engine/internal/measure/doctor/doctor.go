@@ -63,7 +63,7 @@ func Look(ctx context.Context, o Options) (Report, error) {
 	return r, ctx.Err()
 }
 
-// certain keeps only errors, and at most maxQuick.
+// certain keeps only errors, at most maxQuick, without their rows.
 func (r *Report) certain() {
 	var kept []Finding
 	for _, f := range r.Findings {

@@ -30,8 +30,8 @@ type Calibration struct {
 	// Confidences are limited to 10^-6 to 1 - 10^-6, so that one certain error costs 13.8 and not
 	// infinity.
 	NLL float64 `json:"nll"`
-	// Brier is the mean squared distance between the confidence and 1 for a right answer, or 0 for
-	// another (Brier, "Verification of forecasts expressed in terms of probability", Monthly
+	// Brier is the mean squared distance of the confidence from the truth: 1 for a right answer,
+	// otherwise 0 (Brier, "Verification of forecasts expressed in terms of probability", Monthly
 	// Weather Review 78:1-3, 1950).
 	Brier float64 `json:"brier"`
 	// Coverage is by rising share. Its last accuracy is that of Report.

@@ -202,7 +202,7 @@ type Report struct {
 	Voters []Voter `json:"voters"`
 	Labels []Label `json:"labels"`
 	// Confused are pairs of an expected label and a wrong answer, the most frequent first. Failed
-	// items have none.
+	// items do not count.
 	Confused []Confused  `json:"confused"`
 	Stages   []StageTime `json:"stages"`
 	// Errors are the wrong answers with the most confidence, worst first, at most Options.Errors.

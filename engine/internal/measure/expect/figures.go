@@ -331,7 +331,7 @@ func isAt(c engine.Candidate, path string) bool {
 	return false
 }
 
-// spaced replaces each run of white space with one space.
+// spaced replaces each run of white space with one space, and removes it at both ends.
 func spaced(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // Report is the result of a pipeline's expectations.
@@ -384,7 +384,7 @@ type Verdict struct {
 	Reason      string            `json:"reason,omitempty"` // why the rule could not be evaluated
 }
 
-// Needs returns what the rule needs to hold, as far as that follows from it.
+// Needs returns what the comparisons that fail would need, of those that must hold for the rule to hold.
 func (v *Verdict) Needs() (all []string) {
 	for _, f := range v.Figures {
 		all = slices.Concat(all, f.Needs)

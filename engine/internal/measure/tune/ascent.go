@@ -30,8 +30,8 @@ const (
 	rounds = 6     // over all weights
 	behind = 2.    // standard errors behind the present value at which a value is dropped
 	first  = 64    // items on which all values are tried first; then twice as many, and so on
-	// MaxWeightItems limits the items of a search, drawn evenly. More could tell apart only values
-	// that differ by less than a step must gain.
+	// MaxWeightItems limits the items of a search, drawn at random. More items would tell apart only
+	// values that differ by less than a step must gain.
 	MaxWeightItems = 3000
 )
 

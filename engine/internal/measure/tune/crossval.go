@@ -135,7 +135,7 @@ func (f Folds) Compare(before, after []float64) Difference {
 
 func whole(x float64) bool { return x == 0 || x == 1 }
 
-// student returns the quantile of Student's distribution at that confidence.
+// student returns the quantile of Student's t distribution at the constant confidence.
 func student(freedom int) float64 {
 	nu := float64(freedom)
 	x := mathext.InvRegIncBeta(nu/2, .5, 2*(1-confidence))

@@ -124,9 +124,9 @@ func NewElection(ctx context.Context, r *run.Run, p *pipeline.Pipeline, start st
 	return &Election{r, again, map[ballots]outcome.Result{}}, err
 }
 
-// Elect returns the results of items with only the voters for which asked returns true; it is
-// called for each item and voter, in file order. Results have no votes and candidates. Which
-// answers are accepted was decided when the voter voted.
+// Elect returns the results of items with only the voters for which asked returns true; asked is
+// called for each item and voter, in file order. Results have no votes and candidates. Elect does
+// not evaluate the voters' accept rules again.
 func (e *Election) Elect(ctx context.Context, results []outcome.Result, asked func(AskRule) bool) ([]outcome.Result, error) {
 	out := make([]outcome.Result, len(results))
 	var records []*stage.Record

@@ -106,8 +106,8 @@ func PipelineFiles(dir string) ([]string, error) {
 	return all, nil
 }
 
-// Init installs the plugins that files of one folder require, and locks them. With whole, the files are all of the folder, so that
-// plugins which none requires leave the lock. A diagnostic points at its requirement; then the lock stays unchanged.
+// Init installs the plugins that files of one folder require, and locks them. With whole, the files are all of the folder, and
+// Init removes from the lock the plugins that none of them requires. After an error the lock stays unchanged.
 func (in *Installer) Init(ctx context.Context, files []string, whole bool) (out Outcome, diags hcl.Diagnostics) {
 	if len(files) == 0 {
 		return out, nil

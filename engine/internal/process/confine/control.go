@@ -56,7 +56,7 @@ func (c *Control) Keeper() int {
 // Ended delivers once how the program ended, after all its child processes have ended.
 func (c *Control) Ended() <-chan Exit { return c.ended }
 
-// End kills the program, in any state, and its child processes.
+// End kills the program and its child processes.
 func (c *Control) End() {
 	if c.keep != nil {
 		c.keep.end()

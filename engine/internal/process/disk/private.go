@@ -110,7 +110,7 @@ func prefix() string { return fmt.Sprintf("racflow-%d.", os.Getuid()) }
 var swept sync.Map
 
 // TempFolder creates a temporary folder in root that lasts until remove is called or this process ends. The first call
-// for a root also removes this user's folders of dead processes, which their locks identify for certain.
+// for a root also removes folders that dead processes of this user left: those that no process locks.
 func TempFolder(root string) (dir string, remove func(), err error) {
 	if _, done := swept.LoadOrStore(root, true); !done {
 		sweep(root)

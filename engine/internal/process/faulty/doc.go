@@ -3,9 +3,9 @@
 // alone.
 //
 // A text requests a fault with a word: "!kill" from every kind of stage, or "!sample:kill" from one
-// kind. Every process answers other texts in the same way. With harmless = true the stages commit
+// kind. Other texts get the same answers from every process. With harmless = true the stages commit
 // no fault; tests compare with such a run.
 //
 // nonsense.go alters replies on their way out, for faults that a stage of the SDK cannot commit,
-// such as sending rows twice. The package does not judge the result of a run.
+// such as two errors for one row. The package does not judge the result of a run.
 package faulty

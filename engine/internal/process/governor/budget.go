@@ -98,7 +98,7 @@ func Spent(budget, spent Amount, calls int, next Amount) string {
 	return fmt.Sprintf("the budget of %s is spent: %s in %d calls, and the next may take %s", of, had, calls, needs)
 }
 
-// Money formats an amount; small ones show their significant digits.
+// Money formats an amount; one below 0.001 shows two significant digits.
 func Money(amount float64) string {
 	switch {
 	case amount > 0 && amount < 0.001:

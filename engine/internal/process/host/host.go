@@ -141,9 +141,9 @@ type Options struct {
 	StartTimeout time.Duration
 	// StopTimeout limits how long a process may run after it was asked to end; 0: 500 ms.
 	StopTimeout time.Duration
-	// Debugging is called with the process id before a stage opens that a debugger attaches to
-	// (Spec.Debug). The stage opens when it returns nil and fails when it returns an error. If
-	// Debugging is nil, the stage opens at once.
+	// Debugging is called with the process id of a stage with Spec.Debug before the stage opens, so
+	// that a debugger can attach. If the call returns nil, the stage opens; if an error, the stage
+	// fails. If Debugging is nil, the stage opens at once.
 	Debugging func(ctx context.Context, stage string, pid int) error
 	// Restarted is called after a process has been restarted; why says how the old one ended. May be nil.
 	Restarted func(stage, why string)

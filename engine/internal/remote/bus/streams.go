@@ -204,7 +204,7 @@ const (
 )
 
 // tail yields the messages of a stream below a subject, after a sequence number, in order and each once, and waits for more until ctx ends.
-// It reads through an in-memory consumer without acknowledgements, which the servers may lose at any time. When a sequence number is
+// It reads through an in-memory consumer that needs no acknowledgements and that the servers may lose at any time. When a sequence number is
 // missing, heartbeats stop or the connection is lost, it creates another consumer that starts after the last message.
 func (c *Conn) tail(ctx context.Context, stream, filter string, after uint64) iter.Seq2[stored, error] {
 	return func(yield func(stored, error) bool) {

@@ -172,7 +172,8 @@ func (b *accounts) expire(now time.Time) {
 	}
 }
 
-// leave takes back the grants of a holder that makes no more calls.
+// leave takes back the grants of a holder that makes no more calls. Of a rate, what it was granted
+// counts as used.
 func (b *accounts) leave(r report) {
 	b.holders[r.Holder].until = time.Time{}
 	for _, p := range b.pools {

@@ -326,7 +326,7 @@ func (u *unpacking) sources() error {
 	return nil
 }
 
-// stores maps the folders that stores name to folders below the state folder, where shipments are.
+// stores maps each folder that a store names to one below the state folder, where shipments are.
 func (u *unpacking) stores() error {
 	for _, path := range u.Stores {
 		u.away[path] = filepath.Join(u.place.State, filepath.FromSlash(engine.StoreFolder(path)))

@@ -288,7 +288,7 @@ type Shipped struct {
 	Moved  bool   `json:"-"`               // PutShipped has sent it: it was not there before
 }
 
-// ObjectStore stores the servers' files by digest; *bus.Conn implements it.
+// ObjectStore stores files at the servers, by digest; *bus.Conn implements it.
 type ObjectStore interface {
 	HasFile(ctx context.Context, digest string) (bool, error)
 	PutFile(ctx context.Context, digest string, r io.Reader) error

@@ -300,7 +300,8 @@ const (
 	lookAgain = 30 * time.Second
 )
 
-// pauses are the pauses between attempts after the stages could not continue.
+// pauses are the pauses between attempts after a run could not be opened, or its stages could not
+// continue.
 var pauses = support.Backoff{First: time.Second, Max: time.Minute}
 
 // steady is how long a pipeline has to work without trouble before the count of attempts starts again.

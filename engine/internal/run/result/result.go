@@ -107,7 +107,7 @@ func (f *Failure) Error() string {
 	return fmt.Sprintf("%s: %s", f.Stage, f.Message)
 }
 
-// Of returns the result of an item. price prices the samples of a voter; nil: Cost stays 0.
+// Of returns the result of an item. price returns the cost of a voter's usage; nil: Cost stays 0.
 func Of(r outcome.Result, price func(voter string, u sdk.Usage) float64) Result {
 	votes := outcome.Heaviest(r.Votes)
 	out := Result{
@@ -159,7 +159,8 @@ func Candidates(found []sdk.Candidate) []Candidate {
 	return all
 }
 
-// runnerUp returns the answer after the elected one if all voters count alike.
+// runnerUp returns the strongest answer other than the elected one, with all voters counting alike;
+// empty: there is none.
 func runnerUp(votes []outcome.Vote, elected string) string {
 	for _, share := range ballot.Mean(Samples(votes), nil) {
 		if share.Label != elected {

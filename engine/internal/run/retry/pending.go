@@ -255,7 +255,7 @@ type PendingWork struct {
 
 type handleKey struct{}
 
-// Handle returns the handle with which PendingWork.Call collects; empty: it asks.
+// Handle returns the handle with which PendingWork.Call collects results; empty: Call asks for them.
 func Handle(ctx context.Context) string {
 	handle, _ := ctx.Value(handleKey{}).(string)
 	return handle

@@ -121,8 +121,8 @@ func (g *Graph) voted(ctx context.Context, election *stage) (rows []sdk.Training
 	return nil, err
 }
 
-// maxVoted limits the rows of a knowledge whose votes an election learns from. It learns a weight
-// for each voter, which more rows hardly improve; with fewer rows, voters that learn need fewer
+// maxVoted limits the rows of a knowledge from whose votes an election learns. More rows would hardly
+// improve what it learns, a weight for each voter; with fewer rows, voters that learn need fewer
 // folds.
 const maxVoted = 1000
 

@@ -51,7 +51,7 @@ const (
 	// together is the batch size of a stage that names none, if all items of the input travel
 	// together.
 	together = 64
-	// most is the number of calls of a stage that then wait for its slots at a time.
+	// most limits, in the same case, the calls of a stage at a time; its slots let few of them through.
 	most = 4096
 	// gathered limits the bytes of items in one call of a stage that asks in batches: less than a
 	// message holds.

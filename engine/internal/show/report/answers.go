@@ -149,7 +149,7 @@ func lead(v eval.Voter, scored int) string {
 	return fmt.Sprintf("%s alone is right on %.1f points more than the election [%.1f, %.1f]%s", v.Name, 100*v.Alone.Difference(), 100*i.Low, 100*i.High, of)
 }
 
-// excerptLines is how many lines of a passage are shown.
+// excerptLines is how many lines of a passage are shown at most, unless Asking.Whole is set.
 const excerptLines = 3
 
 // Asking says how to show the outcome of one question.

@@ -77,7 +77,7 @@ func (r *WaitReporter) Close() {
 }
 
 // Watch asks s regularly what is waited for, until forget is called. If several sources give
-// reasons for a stage, the first source's is reported. s may call Answered.
+// reasons for a stage, the most urgent is reported, of equals the first source's. s may call Answered.
 func (r *WaitReporter) Watch(s WaitSource) (forget func()) {
 	if r == nil {
 		return func() {}
