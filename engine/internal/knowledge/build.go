@@ -171,7 +171,7 @@ func (b *builder) build(ctx context.Context) error {
 	return b.buildCentroids(ctx, labels, before)
 }
 
-// update brings the store up to date with the source, and returns the labels of changed entries.
+// update brings the store up to date with the source, and returns the labels of all that differed.
 func (b *builder) update(ctx context.Context, have sdk.Collection) (labels map[string]bool, err error) {
 	if err := b.Read(ctx); err != nil {
 		return nil, err
@@ -387,7 +387,7 @@ func (m *measure) add(entries []sdk.Entry, ended ...string) terminal.ProgressSte
 // BuildReport says what a build found and did.
 type BuildReport struct {
 	Name                    string
-	Documents               int // that have entries; 0: the entries are rows
+	Documents               int // that the entries come from; 0: the entries are rows
 	Entries                 int
 	Added, Changed, Removed int
 	Reused                  int                     // entries among Added and Changed whose vectors an earlier build made of the same texts

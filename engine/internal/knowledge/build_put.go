@@ -281,7 +281,7 @@ func redo(hash []byte) []byte {
 	return sum[:generation.HashBytes]
 }
 
-// documentCount returns how many documents have entries; 0: the entries are rows.
+// documentCount returns how many documents the entries come from; 0: the entries are rows.
 func (w *walk) documentCount() int {
 	if w.Chunker == nil && w.Block.Documents() == nil {
 		return 0
@@ -290,8 +290,8 @@ func (w *walk) documentCount() int {
 }
 
 // mustFit reports whether an embedder that learns from the knowledge must be fitted: the first
-// time, and when the number of rows has changed by a fifth since. In between its vectors stay
-// comparable, so that a changed row redoes one row.
+// time, and when the number of units has changed by more than a fifth since. In between its vectors
+// stay comparable, so that a changed row redoes one row.
 func (b *builder) mustFit(rows int) bool {
 	return b.Embedder.Fits() && (b.note.State == nil || rows*5 < b.note.Fitted*4 || rows*5 > b.note.Fitted*6)
 }

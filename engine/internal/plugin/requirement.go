@@ -50,7 +50,7 @@ func Requirements(path string, src []byte) ([]Requirement, hcl.Diagnostics) {
 	return Read(content.Blocks, dir)
 }
 
-// Read reads the requirements from the blocks of a file in folder dir; there may be one block.
+// Read reads the requirements from the blocks of a file in folder dir; it allows one block at most.
 func Read(blocks hcl.Blocks, dir string) (all []Requirement, diags hcl.Diagnostics) {
 	for i, b := range blocks {
 		if i > 0 {

@@ -18,8 +18,8 @@
 // broken or of another layout, and on demand. Another process may replace the file at any time: a process
 // that has it open reads on in the old one.
 //
-// For the comparison, entries of the sample are embedded again as passages. A mean cosine with the
-// collection's own vectors below Foreign means that another embedder made them, and opening fails; below
+// At most Compared entries of the sample are embedded again as passages. A mean cosine with the
+// collection's own vectors below Foreign means that another embedder made those, and opening fails; below
 // Alike it is a warning. NAME.compared keeps the outcome for the embedder and the sample, so that a warm
 // open embeds nothing. An embedder that learns learns from the texts of the sample, and its state is kept
 // there, too.

@@ -34,7 +34,7 @@ const (
 	maxColumns = 4       // depth of nested cuts
 	gutterRows = 4       // fewest rows beside a gutter
 	gutterWide = 0.7     // narrowest gutter, relative to the height of the text
-	longCell   = 20      // characters: a gutter whose median row is shorter separates cells of a table
+	longCell   = 20      // characters: a gutter with a lower median on one side separates cells of a table
 )
 
 // inColumns orders the pieces of a page that the file draws row by row across columns: column by

@@ -98,7 +98,7 @@ type Generation struct {
 	Origin
 	Collection string // name of the entries' collection
 	Entries    int
-	Documents  int // that have entries; 0: the entries are rows
+	Documents  int // that the entries come from; 0: the entries are rows
 	State      State
 	Current    bool // has the block's fingerprint, complete or not
 }

@@ -94,8 +94,8 @@ func Passes(err error) bool {
 	return false
 }
 
-// Spread puts the results for some rows of a batch in their places. err may be sdk.RowErrors; it
-// returns any other one.
+// Spread puts the results for some rows of a batch in their places, and returns err. With an err
+// other than sdk.RowErrors there are no results.
 func Spread[T any](to []T, at []int, found []T, err error) error {
 	if err != nil && !errors.As(err, new(sdk.RowErrors)) {
 		return err
@@ -208,7 +208,7 @@ type Stages struct {
 	Chunker   Chunker         // nil: a row or document is one entry
 	Enrichers []Enricher      // one for each of Block.Enrichers(); nil: it does not run
 	Embedder  Embedder        // nil: it does not run
-	Resolved  json.RawMessage // see ResolvedConfig
+	Resolved  json.RawMessage // of the embedder: see ResolvedConfig
 }
 
 // ResolvedConfig returns the values that a stage has chosen for arguments left to it, by the

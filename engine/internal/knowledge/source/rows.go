@@ -209,11 +209,11 @@ func (f *file) noWhere(names []string) error {
 	return fmt.Errorf("there is no column %q, which where names; the columns are %s", f.form.Where[0], quoteAll(names))
 }
 
-// firstRows is how many objects may lack the column of the text before the file is refused.
+// firstRows is how many first objects of a regular file may lack the column of the text: else it is refused.
 const firstRows = 20
 
-// startObjects prepares a file of objects or, with arrays, of arrays for reading. If no text is in
-// the first rows, it refuses the file with advice, instead of each row.
+// startObjects prepares a file of objects or, with arrays, of arrays for reading. If none of
+// the first rows has the column of the text, it refuses the file with advice, instead of each row.
 func (f *file) startObjects(next func() (rows.JSONRow, error), arrays bool) error {
 	var members []rows.JSONMember
 	var fields []Field

@@ -115,7 +115,7 @@ func (c *Catalog) Stage(kind sdk.Kind, use string) (sdk.Stage, bool) {
 }
 
 // Uses implements pipeline.Catalog. It starts nothing: of plugins under development it lists only
-// those that have been asked before.
+// the stages of those that have been asked before.
 func (c *Catalog) Uses(kind sdk.Kind) []string {
 	var uses []string
 	for _, s := range c.builtin {

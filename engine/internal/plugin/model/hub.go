@@ -38,7 +38,7 @@ var ErrOffline = errors.New("HF_HUB_OFFLINE is set, so the hub is not asked")
 
 // HubClient sends requests to hubs.
 type HubClient struct {
-	// Quick gives up on a hub that does not answer after seconds, without another attempt: the caller
+	// Quick gives up after seconds on a hub that does not answer, without another attempt: the caller
 	// has another source of the files.
 	Quick bool
 	// Note gets a line when an attempt has failed and another one follows; may be nil.
@@ -146,7 +146,7 @@ func (c *HubClient) attempts() int {
 	return 5
 }
 
-// longestWait is how long the client waits at most if a server asks it to.
+// longestWait is how long a server may ask the client to wait: if it asks for more, the client gives up.
 const longestWait = 2 * time.Minute
 
 // delay returns how long to wait after a number of failures in a row; err is the last one.

@@ -262,7 +262,7 @@ func readBounded(path string, limit int64) ([]byte, error) {
 // Verified is the outcome of Verify.
 type Verified struct {
 	Files    int      // number of files compared
-	Problems []string // none: all files are as pulled
+	Problems []string // what is wrong; none: all files are as pulled
 }
 
 // Verify reads all files of a model on this machine, and compares them with its record or, without

@@ -34,7 +34,7 @@ import (
 // only if they came in a plain archive, and only after the archive had the sha256 that the file demands.
 
 // pinned returns what a lock stores for plain archives, which have no index with a digest: a hash of
-// their sha256 in the file, to detect a change.
+// their platforms and sha256 in the file, to detect a change.
 func pinned(sums map[string]string) string {
 	text := ""
 	for _, platform := range slices.Sorted(maps.Keys(sums)) {

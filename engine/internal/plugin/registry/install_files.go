@@ -107,7 +107,7 @@ func PipelineFiles(dir string) ([]string, error) {
 }
 
 // Init installs the plugins that files of one folder require, and locks them. With whole, the files are all of the folder, and
-// Init removes from the lock the plugins that none of them requires. After an error the lock stays unchanged.
+// Init removes from the lock the plugins that none of them requires. An error stands at its requirement; then the lock stays.
 func (in *Installer) Init(ctx context.Context, files []string, whole bool) (out Outcome, diags hcl.Diagnostics) {
 	if len(files) == 0 {
 		return out, nil
