@@ -230,7 +230,7 @@ func (r *Record) write(dir string) error {
 	return os.WriteFile(filepath.Join(dir, RecordFile), append(raw, '\n'), 0o644) // #nosec G306 -- no secrets
 }
 
-// putByHand returns the least files of a model without a record.
+// putByHand returns the fewest files that a model without a record must have.
 func putByHand(dir string) []File {
 	root, _, _ := readModules(dir) // the stage reports any error
 	files := []File{{Path: path.Join(root, configFile)}}

@@ -133,7 +133,7 @@ func unpack(ctx context.Context, a Archive, w Wanted, platform string, to *Store
 	return to.Add(w.Name, f, a.Folder, want, undescribed)
 }
 
-// describe asks a program from an archive for its description, and stores that. It removes a program that does not answer.
+// describe asks a program from an archive for its description, and stores that. After an error it removes the program.
 func (in *Installer) describe(ctx context.Context, p *plugin.LockedPlugin, platform string) error {
 	hash := p.Programs[platform]
 	raw, err := in.ask(ctx, p.Name, hash)

@@ -63,7 +63,7 @@ func (s *Store) Add(name string, layer io.Reader, archive bool, want string, des
 }
 
 // settle moves an unpacked program to its folder, unless another process has done so, and replaces
-// one that was changed. Other processes see either the old or the new one, complete.
+// one that was changed. Other processes never see a part of one.
 func (s *Store) settle(temp, dir, name, hash string) error {
 	for range 10 {
 		failed := os.Rename(temp, dir)
