@@ -167,7 +167,7 @@ func (w *word) start(name string, e xml.StartElement) {
 	}
 }
 
-// isRule reports whether an element is a separator line, which is stored among the notes.
+// isRule reports whether an element is the line above the notes, which is stored among them.
 func isRule(name string, e xml.StartElement) bool {
 	kind := attr(e, "type")
 	return (name == "footnote" || name == "endnote") && kind != "" && kind != "normal"

@@ -9,9 +9,9 @@
 // For a script, that is the hash of the script alone, not of its interpreter or imports. The fingerprint
 // ignores stores, since they keep the data themselves.
 //
-// The generation's note records the values that the embedder resolved when it opened (sdk.Resolver).
-// Every later process that works on the generation, on any machine, uses them again. So do editions,
-// also with values that the embedder settled by the texts of the knowledge (sdk.Fitter).
+// The generation's note records the values that the embedder resolved when it opened (sdk.Resolver), or
+// settled by the texts of the knowledge (sdk.Fitter). They are shown with the generation. Every later
+// process that works on it or on an edition of it, on any machine, uses them again.
 //
 // Another embedder therefore builds another generation and leaves the first one as it is: a build that
 // fails or is killed destroys nothing. A complete build removes the generations that it replaces of the

