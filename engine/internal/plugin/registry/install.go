@@ -338,7 +338,7 @@ func (in *Installer) has(name, hash string) bool {
 	return err == nil
 }
 
-// add installs the program of a release, and adds its description to p.
+// add installs the program of a release, and notes in p what its description says.
 func (in *Installer) add(ctx context.Context, release *Release, p *plugin.LockedPlugin) (installed bool, err error) {
 	build, err := release.Build(in.platform())
 	if err != nil {
