@@ -244,7 +244,7 @@ func rowsIn(folder string) (string, error) {
 	return filepath.Join(folder, "*."+suffix), nil
 }
 
-// maxTexts is how many texts are kept to detect their language.
+// maxTexts bounds how many texts are kept to detect their language.
 const maxTexts = 5000
 
 // sample keeps some texts, evenly spread.

@@ -93,7 +93,7 @@ func bare(all []journal.Scored) []sdk.Candidate {
 	return found
 }
 
-// lastList names the last stage that leaves candidates; older journals do not name it.
+// lastList names the last stage that leaves candidates, for lists that the journal keeps without a stage.
 func (r *Run) lastList() string {
 	if r.pipeline == nil {
 		return ""
