@@ -122,7 +122,7 @@ func ShowsMuch(d *hcl.Diagnostic) bool {
 	})
 }
 
-// Short cuts a text to at most MaxDetail bytes for display.
+// Short cuts a text to at most MaxDetail bytes for display, and ends a cut text with an ellipsis.
 func Short(text string) string {
 	if len(text) <= MaxDetail {
 		return text
@@ -141,7 +141,7 @@ const (
 	MaxSource = 256 << 10 // bytes
 	maxSyntax = 100_000   // tokens
 	maxDepth  = 500       // levels of nested expressions
-	maxJoined = 128 << 20 // bytes copied to join lines of texts
+	maxJoined = 128 << 20 // bytes copied to join the lines of a text
 	maxDigits = 4096      // of a number
 )
 
@@ -183,7 +183,7 @@ func check(src []byte, name string, lex func([]byte, string, hcl.Pos) (hclsyntax
 		return tooLarge(tokens[maxSyntax].Range, "A pipeline file has at most %d words and signs. Keep long lists in files of their own: a source, or jsondecode(file()).", maxSyntax)
 	}
 	var n nesting
-	literal, joined := 0, 0 // bytes of the present text, and bytes copied to join texts
+	literal, joined := 0, 0 // bytes of the present text, and bytes copied to join its lines
 	for _, t := range tokens {
 		switch t.Type {
 		case hclsyntax.TokenQuotedLit, hclsyntax.TokenStringLit:
@@ -210,8 +210,8 @@ func tooLarge(at hcl.Range, format string, args ...any) hcl.Diagnostics {
 }
 
 // nesting computes an upper bound of the depth of the parser's recursion and of its tree: a bracket
-// adds a level, and so does every operator and bracket that follows in the same chain, as in a +
-// b[0][1] + c.
+// adds a level, and so does every operator and bracket that follows in the same chain, as in
+// a + b[0][1] + c.
 type nesting struct {
 	depth int
 	open  []level

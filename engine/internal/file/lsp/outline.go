@@ -39,8 +39,8 @@ type attr struct {
 // reads the rest of the file.
 const maxUnclosed = 20
 
-// lex returns the tokens of a file. It ends a quoted text at the end of its line, so that a missing
-// quote does not swallow the following lines.
+// lex returns the tokens of a file. A quoted text ends with its line at the latest, so that a
+// missing quote does not swallow the following lines.
 func lex(src []byte) hclsyntax.Tokens {
 	tokens, _ := hclsyntax.LexConfig(src, "", hcl.InitialPos)
 	_, diags := bounded.Parse(src, "")

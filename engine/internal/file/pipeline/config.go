@@ -242,7 +242,7 @@ func purpose(a sdk.Argument) string {
 	return string(a.Type)
 }
 
-// OrList is advice for a wrong name: similar names, or all names where none is similar.
+// OrList is advice for a wrong name: the most similar name, or all names where none is similar.
 func OrList(given string, names []string) string {
 	if advice := rule.DidYouMean(given, names); advice != "" {
 		return advice

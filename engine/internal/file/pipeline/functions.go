@@ -75,8 +75,8 @@ const maxFile = 1 << 20
 // Functions lists the functions that expressions in a file can call.
 func Functions() []string { return keys((&loader{}).functions()) }
 
-// functions returns the functions that expressions may call: those with side effects or input are
-// defined here, pure ones come from go-cty.
+// functions returns the functions that expressions may call: those about the environment, files and
+// paths are defined here, the others come from go-cty.
 func (l *loader) functions() map[string]function.Function {
 	return map[string]function.Function{
 		"env":    l.environment("variable", func(v cty.Value) cty.Value { return v }),
@@ -108,7 +108,7 @@ func (l *loader) functions() map[string]function.Function {
 }
 
 // environment makes env and secret: they take a name, and a default for an unset variable. In a
-// disabled stage an unset variable has an unknown value.
+// disabled stage, an unset variable without a default has an unknown value.
 func (l *loader) environment(what string, finish func(cty.Value) cty.Value) function.Function {
 	return function.New(&function.Spec{
 		Params:   []function.Parameter{{Name: "name", Type: cty.String}},

@@ -63,7 +63,7 @@ func (l *loader) checkSwitches(s *Stage, written stageBody) {
 
 const maxDelimiter = 100 // bytes
 
-// checkDelimiter checks the delimiter of an enrich block against those of the blocks above.
+// checkDelimiter checks the delimiter of an enrich block: its form, and that no block above has another.
 func (l *loader) checkDelimiter(s *Stage, written stageBody, above []*Stage) {
 	if s.Delimiter == "" {
 		return
@@ -154,7 +154,7 @@ func (l *loader) readSource(b *hcl.Block, instead string, cut bool) Source {
 	}
 	s.Form = a.form(s.Path)
 	if instead != "" {
-		s.Replace(s.Path) // the file also describes the replaced input
+		s.Replace(s.Path) // the file describes its own input, not this one
 	}
 	l.mapColumns(&s, b.Type == "input")
 	return s

@@ -87,7 +87,7 @@ type loader struct {
 	models       []*model
 	overrides    []*replacement
 	targets      []string // targets that an override could have named, in the stages of its name read so far
-	short        []string // short secrets that the current expression reads first
+	short        []string // names of short secrets that the current expression is the first to read
 	off          bool     // the stage being read is disabled: its environment may be missing
 }
 
@@ -371,7 +371,7 @@ func (l *loader) checkStandardInput(p *Pipeline) {
 	}
 }
 
-// checkFits checks that a stage that learns finds rows to learn from, or the votes of voters.
+// checkFits checks that a stage that may have to learn finds rows for that, and that only elections learn from votes.
 func (l *loader) checkFits(s *Stage, retrieve bool) {
 	for _, f := range append([]Fallback{{Stage: s}}, s.Fallbacks...) {
 		switch s := f.Stage; {

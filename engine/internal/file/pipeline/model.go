@@ -122,7 +122,7 @@ func (l *loader) priceOf(attr *hcl.Attribute) hcl.Blocks {
 	return hcl.Blocks{{Type: "price", Body: body, DefRange: at, TypeRange: at}}
 }
 
-// takeModel adds the arguments of the named model to a stage's block; nil: it names no model.
+// takeModel adds the named model's limit and price to a stage's block, and returns the model; nil: there is none.
 func (l *loader) takeModel(b *stageBody) *model {
 	attr, ok := b.attrs["model"]
 	if !ok {

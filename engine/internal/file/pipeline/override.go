@@ -34,7 +34,7 @@ func (o Override) String() string { return o.Target + "=" + o.Value }
 // replacement is an override while a file is read.
 type replacement struct {
 	Override
-	block, stage, argument string // empty: the target does not say
+	block, stage, argument string // block is empty if the target does not say
 	used                   []string
 }
 

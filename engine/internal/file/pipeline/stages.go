@@ -154,7 +154,7 @@ func (l *loader) checkKeep(s *Stage, attrs hcl.Attributes) {
 		"In mode %q no candidate has a %s score, and comparing it is false. Ask for %s or score.", mode, other, mode)
 }
 
-// checkWhole warns of a voter on candidates that may get the whole knowledge instead.
+// checkWhole warns of a voter on candidates if whole may hold: the voter then abstains.
 func (l *loader) checkWhole(voter, retrieve *Stage) {
 	columns := sdk.Of(sdk.ColumnCandidates, sdk.ColumnPrototypes, sdk.ColumnVector)
 	if reads := voter.reads(); retrieve == nil || retrieve.Retrieve.Whole == nil || reads&columns == 0 || reads.Has(sdk.ColumnPrompts) {

@@ -313,7 +313,7 @@ func (r *Rule) Text() string { return r.text }
 func (r *Rule) Reads(name string) bool { return r != nil && r.reads[name] }
 
 // Compile checks and compiles a rule. It reports every name that is unknown or that nothing above
-// writes; of other problems, only the first.
+// writes; without such names, the problems of the first check that finds any.
 func Compile(kind Kind, scope Scope, src Source) (*Rule, hcl.Diagnostics) {
 	c := newCompiling(kind, scope, src)
 	tree := c.check()

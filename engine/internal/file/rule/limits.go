@@ -144,8 +144,8 @@ func (c *clock) tick() error {
 	return nil
 }
 
-// join implements + for values that may not be numbers when the rule is compiled. In a loop, joined
-// texts would double each time.
+// join implements + for values that are not known to be numbers when the rule is compiled. In a
+// loop, joined texts would double each time.
 func (c *clock) join(a, b any) (any, error) {
 	if x, ok := a.(string); ok {
 		if y, ok := b.(string); ok {

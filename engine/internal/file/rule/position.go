@@ -311,7 +311,7 @@ func (s *splitting) comparison(n *ast.BinaryNode) part {
 	return p
 }
 
-// field returns a part with only its field set.
+// field returns a part with only its field and key set.
 func (s *splitting) field(n ast.Node) part {
 	if chain, ok := n.(*ast.ChainNode); ok {
 		n = chain.Node

@@ -139,7 +139,7 @@ func (d *Data) divide() {
 	d.Rows = append(d.Rows, &tried)
 }
 
-// choose chooses the sheet of a workbook, or the array of a JSON object: the first one with texts and labels.
+// choose chooses the sheet of a workbook, or the array of a JSON object: the first with texts and labels, or else with rows.
 func (r *Rows) choose() {
 	format := cmp.Or(r.Form.Format, source.FormatOf(r.Path))
 	if r.Form.Sheet != "" || source.IsGlob(r.Path) || format != source.XLSX && format != source.JSON {

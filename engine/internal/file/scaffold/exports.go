@@ -386,7 +386,7 @@ func rasa(d *data, c *converted) bool {
 	for _, e := range elements(objectOf(objectOf(d.text).get("rasa_nlu_data")).get("common_examples")) {
 		c.add(field{"text", objectOf(e).text("text")}, field{"label", objectOf(e).text("intent")})
 	}
-	intent, in := "", -1 // in: the indentation of the phrases' block; -1: no block is open
+	intent, in := "", -1 // in: phrases are indented more than this; -1: no block is open
 	for line := range strings.Lines(string(d.text)) {
 		indent := len(line) - len(strings.TrimLeft(line, " "))
 		line = strings.TrimSpace(line)

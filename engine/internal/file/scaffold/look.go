@@ -216,7 +216,7 @@ func (r *Rows) headerRow() (row int) {
 		case row > 0 && names != named || err == nil && !seen.Format.OfTexts():
 			return row
 		case err == nil && seen.Rows > 0 && len(seen.Columns) > 1 && !try.untitled() && !slices.ContainsFunc(seen.Columns, sentence) && !headless(seen):
-			row, named = form.HeaderRow, names // with the rows up to the next blank row
+			row, named = form.HeaderRow, names // a blank row gives the names of the row after it, so the last one counts
 		}
 	}
 	return row
@@ -244,7 +244,7 @@ func rowsIn(folder string) (string, error) {
 	return filepath.Join(folder, "*."+suffix), nil
 }
 
-// maxTexts is how many texts are kept to detect their language.
+// maxTexts bounds how many texts are kept to detect their language.
 const maxTexts = 5000
 
 // sample keeps some texts, evenly spread.

@@ -314,7 +314,7 @@ func named(code string) string {
 	return "the language " + code
 }
 
-// embedder chooses minilm for English, and hashing for other languages or if the model is missing.
+// embedder chooses hashing for languages other than English or if the model minilm is missing, otherwise minilm.
 func (p *Plan) embedder(o Options, languages []source.LanguageShare) string {
 	switch {
 	case len(languages) > 0 && languages[0].Language != "en":

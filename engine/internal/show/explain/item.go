@@ -93,7 +93,7 @@ func bare(all []journal.Scored) []sdk.Candidate {
 	return found
 }
 
-// lastList names the last stage that leaves candidates; older journals do not name it.
+// lastList names the last stage that leaves candidates, for lists that the journal keeps without a stage.
 func (r *Run) lastList() string {
 	if r.pipeline == nil {
 		return ""
@@ -189,7 +189,7 @@ type Rule struct {
 	What  string `json:"what"` // what it did: a sentence without its full stop
 }
 
-// RuleSpend says that the run's spending limit left nothing for the item. It belongs to no stage.
+// RuleSpend says that what the run may spend goes to other items. It belongs to no stage.
 const RuleSpend = "spend"
 
 // Retry says that a stage was called again about an item.

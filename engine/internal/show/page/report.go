@@ -283,8 +283,8 @@ func (o one) rank() int {
 	return plain
 }
 
-// listed returns the items of the table: failed items first, then wrong ones without a flag, the
-// surest first, then flagged ones, the most doubtful first, then the others in input order.
+// listed returns the items of the table: failed ones, wrong ones without a flag, the surest first,
+// flagged or unanswered ones, the most doubtful first, provisional ones, others, and unreached ones.
 func listed(items []one) []one {
 	items = slices.Clone(items)
 	slices.SortStableFunc(items, func(a, b one) int {

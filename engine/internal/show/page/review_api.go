@@ -234,7 +234,7 @@ func (p *pages) changed() {
 	}
 }
 
-// show records a page's case. If another page shows that case and share is not set, it returns who does.
+// show records a page's case. If another page shows that case and share is not set, it only returns who does.
 func (p *pages) show(name, reviewer, id string, share bool) (by string, taken bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -281,7 +281,7 @@ func (s *ReviewServer) at(w http.ResponseWriter, r *http.Request) {
 
 // event is a message to a page, with what has changed.
 type event struct {
-	Decided map[string]*review.Decision `json:"decided"` // by case; null: the decision was withdrawn
+	Decided map[string]*review.Decision `json:"decided"` // by case; null: the case no longer has one
 	Labels  []string                    `json:"labels,omitempty"`
 	Pages   []viewer                    `json:"pages"` // the other pages
 }

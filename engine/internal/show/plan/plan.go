@@ -77,8 +77,8 @@ type Forecast struct {
 // asks reports whether a stage is a voter that calls a service.
 func asks(s *pipeline.Stage) bool { return s.Enabled && s.Block == "sample" && s.Info.Network }
 
-// forecast finds out by a dry run what the voters that call services would ask. nil: no stage of
-// the pipeline calls a service.
+// forecast finds out by a dry run what the voters that call services would ask. nil: no stage
+// or embedder that items go through calls a service.
 func (p *Plan) forecast(ctx context.Context, o Options) (*Forecast, error) {
 	f := &Forecast{Voters: map[string]VoterAsked{}}
 	asked := false
@@ -108,8 +108,8 @@ func (p *Plan) forecast(ctx context.Context, o Options) (*Forecast, error) {
 	return f, p.dryRun(ctx, o, f)
 }
 
-// impossible says why a dry run would have to ask a service or change something elsewhere, in a
-// pipeline where only voters call services; empty: it would not.
+// impossible says why no dry run is possible that asks no service and changes nothing elsewhere, in
+// a pipeline where only voters call services; empty: one is possible.
 func (p *Plan) impossible() string {
 	switch p.Items {
 	case -1:
@@ -270,7 +270,7 @@ type Plan struct {
 	Invalid   int // unusable rows of the input
 	Knowledge []knowledge.BuildReport
 	Texts     map[string]Texts // by knowledge: the most that a service would embed
-	Forecast  *Forecast        // nil: no stage of the pipeline calls a service
+	Forecast  *Forecast        // nil: no stage or embedder that items go through calls a service
 	Models    []Model          // those that stages ask
 	Plugins   []Plugin         // third parties' plugins
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// maxShown is how many characters of a prompt are shown.
+// maxShown is how many characters of a prompt are shown at most.
 const maxShown = 6000
 
 func (p planned) writeForecast(w io.Writer) error {
@@ -113,7 +113,7 @@ func (p planned) writeBudget(w io.Writer, expected float64, most bound) {
 	}
 }
 
-// promptText returns a prompt unchanged, but without control characters.
+// promptText returns the first maxShown characters of a prompt, with U+FFFD for those that a terminal would obey.
 func promptText(p sdk.Prompt) string {
 	text := p.Text
 	for _, m := range p.Messages {

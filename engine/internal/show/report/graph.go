@@ -51,7 +51,7 @@ func sourcesOf(k *pipeline.Knowledge) string {
 	return strings.Join(all, " + ")
 }
 
-// sourceOf names a source: a glob from the folder above its first pattern, others by file name.
+// sourceOf names a source: a glob of documents from the nearest folder that is no pattern, others by file name.
 func sourceOf(s pipeline.Source) string {
 	base := filepath.Base(s.Path)
 	if s.Documents == nil {

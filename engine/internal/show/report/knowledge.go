@@ -231,7 +231,7 @@ func recorded(text string) string {
 	return terminal.Line(text)
 }
 
-// recorded is like the function recorded, but the owner of an attached collection decides.
+// recorded is like the function recorded; for an attached collection, it says that the owner decides.
 func (r row) recorded(text string) string {
 	if r.State == generation.Attached {
 		return "its owner's"

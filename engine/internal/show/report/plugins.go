@@ -217,7 +217,7 @@ func Tried(w io.Writer, m tune.Metric, all []tune.ValueTried) error {
 }
 
 // Tune writes the results of tuning for people: the trade-off curve and the value of the choice,
-// both measured on rows that tuning did not use, and the promise, if it is not nil.
+// all measured on rows that they were not found on, and the promise, if it is not nil.
 func Tune(w io.Writer, s tune.Subject, o tune.Outcome, promised *tune.FlagPromise) error {
 	if !s.Nothing() {
 		if err := tuned(w, s, o); err != nil {

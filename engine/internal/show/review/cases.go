@@ -20,8 +20,8 @@ import (
 type Case struct {
 	ID   string `json:"id"` // set by NewQueue; the same in every review of the same text or row
 	Text string `json:"text"`
-	// Items lists the IDs of the run's items with this text, ignoring case and spaces, in input
-	// order. People see the details of the first one.
+	// Items lists the IDs of the run's items with this text, ignoring case and spaces. People see
+	// the details of the first one, which is a doubtful one.
 	Items []string `json:"items,omitempty"`
 	// Row is the ID of the row of a knowledge that a decision changes or drops; empty: the case is
 	// about items.

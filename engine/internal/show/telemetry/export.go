@@ -20,14 +20,14 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// file is an exporter that appends lines of OTLP/JSON to a file. Each line is a request to a
+// file is an exporter that appends lines of OTLP/JSON to a file, each in the form of a request to a
 // collector (https://opentelemetry.io/docs/specs/otel/protocol/file-exporter/).
 type file struct {
 	mu sync.Mutex
 	to *os.File
 }
 
-// newFile opens a file for appending. Only its owner may read a new file.
+// newFile opens a file for appending. Only its owner may read or write a new file.
 func newFile(path string) (*file, error) {
 	to, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {

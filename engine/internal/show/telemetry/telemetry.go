@@ -110,7 +110,7 @@ func newProvider(ctx context.Context, o Options) (*sdktrace.TracerProvider, erro
 		if err != nil {
 			return nil, fmt.Errorf("traces: %w", err)
 		}
-		// The disk is fast enough to wait for: every span becomes a line in the file.
+		// The disk is fast enough to wait for: every span gets into the file.
 		exporters = append(exporters, sdktrace.WithBatcher(&reporting{SpanExporter: e, log: o.Log}, sdktrace.WithBlocking()))
 	}
 	return sdktrace.NewTracerProvider(append(exporters, sdktrace.WithResource(about))...), nil
