@@ -3,6 +3,8 @@ package lsp
 import (
 	"strings"
 	"testing"
+
+	"github.com/racflow/racflow/engine/internal/plugin"
 )
 
 func TestHover(t *testing.T) {
@@ -80,5 +82,14 @@ func TestDefinition(t *testing.T) {
 				t.Errorf("it is %q in %q, want %q in %q", r.text.at(at), line, test.at, test.line)
 			}
 		})
+	}
+}
+
+// TestChangeKeeps: until a changed text is checked, the document has what the check of the text before found.
+func TestChangeKeeps(t *testing.T) {
+	s := &server{documents: map[string]*document{"file:///p.hcl": {required: []plugin.Requirement{{Name: "mine"}}}}}
+	s.set("file:///p.hcl", 2, "pipeline \"p\" {}\n")
+	if d := s.documents["file:///p.hcl"]; d.version != 2 || len(d.required) != 1 {
+		t.Errorf("version %d requires %v", d.version, d.required)
 	}
 }

@@ -23,7 +23,7 @@ func (s *server) set(uri string, version int, src string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if before := s.documents[uri]; before != nil {
-		d.file, d.secrets = before.file, before.secrets
+		d.file, d.secrets, d.required = before.file, before.secrets, before.required // until it is checked
 	}
 	s.documents[uri] = d
 }
