@@ -377,7 +377,7 @@ func (s *stage) run(ctx context.Context, records []*Record) {
 }
 
 // work calls the stage and applies the rules that follow. It asks again about items without an
-// accepted answer, as often as resamples allow. A stage that had to stop does nothing.
+// accepted answer, as often as resamples allow. A stage that had to stop begins nothing.
 func (s *stage) work(ctx context.Context, records []*Record) {
 	if s.stopped.Load() {
 		for _, rec := range records {
