@@ -26,7 +26,7 @@ var WeightGrid = []float64{0, 1. / 8, 1. / 4, 1. / 2, 1, 2, 4, 8}
 
 const (
 	one    = 4     // index of 1 in WeightGrid
-	gain   = 0.005 // share of the items that a step must gain; less is chance
+	gain   = 0.005 // share of the items that a step must gain at least; less is chance
 	rounds = 6     // over all weights
 	behind = 2.    // standard errors after which a value that falls short is dropped
 	first  = 64    // items on which all values are tried first; then twice as many, and so on
