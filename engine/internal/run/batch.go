@@ -102,7 +102,7 @@ func (r *Run) collect(records []*stage.Record, start time.Time) (a answered, fre
 		case rec.From(stage.Earlier):
 			a.earlier++
 		default:
-			if !rec.From(stage.Machine) { // a result of another machine has the time that the item took there, without waiting
+			if !rec.From(stage.Machine) { // a result of another machine has the time that the item took there, without waiting for a machine
 				result.Latency = time.Since(start)
 			}
 			fresh = append(fresh, result)

@@ -134,7 +134,7 @@ func (r *Run) HeldOut(ctx context.Context, n int, start stage.Launch, sink func(
 }
 
 // Kept gives sink the results of all rows that next returns (io.EOF ends them), in order and a
-// batch at a time, without calling a stage: all rows have been answered before. kept returns the
+// batch at a time, without calling a stage: every row has been worked on before. kept returns the
 // earlier result of a row, with at least the parts that stages made, or the failure that left the
 // row without an answer.
 func (r *Run) Kept(ctx context.Context, next func() (source.Row, error), kept func(source.Row) (outcome.Result, *outcome.Failure), sink func([]outcome.Result) error) (outcome.Totals, error) {
@@ -196,8 +196,8 @@ type Pass uint8
 
 // Passes of a run. A run without a spending limit has only Once.
 const (
-	Once   Pass = iota // no paid voter is asked: Answers.Bills has the forecasts
-	Survey             // no paid voter is asked: Answers.Bills say what asking takes
+	Once   Pass = iota // every voter is asked
+	Survey             // no paid voter is asked: Answers.Bills has the forecasts
 	Asking             // the paid voters are asked
 )
 
@@ -214,7 +214,7 @@ type Answers struct {
 	// have none; the error is that voter's.
 	Left  map[int]error
 	Bills map[int]outcome.Bill // by position: actual or forecast bills of the paid voters
-	// Halted are the stages that had to stop, and that later answers lack.
+	// Halted are the stages that had to stop; the others answer without them.
 	Halted []*outcome.Failure
 	Ended  error // why no more rows can be answered: a stage that all need had to stop; nil: more can
 

@@ -111,8 +111,8 @@ func (r *Run) gather(ctx context.Context, rows <-chan source.Row, under *underwa
 // results to sink in the order of the input, a batch at a time, from one goroutine. It ends early
 // when next or sink fails or ctx is done; all that sink got until then is complete.
 //
-// Items skips rows that the journal has an answer to, and keeps the outcome of the others in it;
-// nil: there is no journal.
+// Items does not work again on rows that the journal has an answer to, and keeps the outcome of the
+// others in it; nil: there is no journal.
 //
 // Items does not call a stage again that has to stop (sdk.CodeStopped). It goes on asking a stage
 // whose service cannot be asked about one item now (sdk.CodeUnavailable) about the next ones. The

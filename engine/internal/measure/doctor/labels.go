@@ -206,7 +206,7 @@ func spellings(labels map[string]int) [][]string {
 	return all
 }
 
-// unified maps each label of a group to the one that replaces it.
+// unified maps all labels of a group but the commonest to that one, which replaces them.
 func unified(groups [][]string) map[string]string {
 	to := map[string]string{}
 	for _, group := range groups {

@@ -39,9 +39,9 @@ type Calibration struct {
 }
 
 // Coverage is the accuracy of the surest items: one minus the risk at a coverage (Geifman and
-// El-Yaniv, "Selective classification for deep neural networks", NeurIPS 2017). Out of scope no
-// answer is right, as in Report.Accuracy. If the share divides equally sure items, each counts the
-// same fraction.
+// El-Yaniv, "Selective classification for deep neural networks", NeurIPS 2017). An item out of
+// scope is right if it has no answer, as in Report.Accuracy. If the share divides equally sure
+// items, each counts the same fraction.
 type Coverage struct {
 	Share      float64 `json:"share"` // of the scored items
 	Accuracy   float64 `json:"accuracy"`
@@ -88,7 +88,7 @@ func (c *Confidences) Add(r outcome.Result) {
 	c.items = append(c.items, one)
 }
 
-// Report computes the figures; nil: no results.
+// Report computes the figures; nil: nothing was counted.
 func (c *Confidences) Report() *Calibration {
 	if len(c.items) == 0 {
 		return nil
@@ -120,7 +120,7 @@ func (c *Confidences) Report() *Calibration {
 	return r
 }
 
-// Curve returns Calibration.Coverage at every second percent, by rising share; nil: no results.
+// Curve is Calibration.Coverage at every second percent, by rising share; nil: nothing counted.
 func (c *Confidences) Curve() (all []Coverage) {
 	if len(c.items) == 0 {
 		return nil

@@ -193,7 +193,7 @@ type Report struct {
 
 	InputTokens  uint64 `json:"input_tokens"`
 	OutputTokens uint64 `json:"output_tokens"`
-	// Asked counts each call about an item to a voter over the network.
+	// Asked counts the items that went to voters over the network, for each voter anew.
 	Asked int `json:"asked,omitempty"`
 	// Cost is the price of the answers when they were made, by the file's prices; cached answers
 	// cost nothing again.
@@ -205,7 +205,7 @@ type Report struct {
 	// items do not count.
 	Confused []Confused  `json:"confused"`
 	Stages   []StageTime `json:"stages"`
-	// Errors are the wrong answers with the most confidence, worst first, at most Options.Errors.
+	// Errors are the mistakes with the most confidence, worst first, at most Options.Errors.
 	Errors []Mistake `json:"errors,omitempty"`
 	// Dropped are the voters with more than 5 % of their answers not accepted.
 	Dropped []DroppedReport `json:"dropped,omitempty"`

@@ -43,7 +43,7 @@ const (
 	maxNeighbourText = 200 // runes
 )
 
-// Mistakes collects the wrong answers with the most confidence.
+// Mistakes collects the mistakes that the pipeline was surest of.
 type Mistakes struct {
 	most    int
 	counter *Counter // says which answers are right

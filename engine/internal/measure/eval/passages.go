@@ -21,7 +21,7 @@ const (
 // input. Shares are means over the items with gold passages, all with the same weight.
 type Retrieval struct {
 	Items    int `json:"items"`        // with gold passages
-	Without  int `json:"without_gold"` // items left out: without gold passages
+	Without  int `json:"without_gold"` // items left out: no gold passages, or a person decided
 	Failed   int `json:"failed"`       // of Items: failed; stages that they did not reach found nothing
 	Passages int `json:"passages"`     // of all items together
 	// Absent counts passages that the knowledge does not have. They can never be found, and count
@@ -245,8 +245,8 @@ type Promised struct {
 	Confidence float64 `json:"confidence"`
 	Answered   int     `json:"answered"` // scored items with an answer and no flag
 	Right      int     `json:"right"`    // of Answered
-	// Interval is that of Right among Answered. The promise is broken if it lies below Accuracy,
-	// and kept if it lies above.
+	// Interval is that of Right among Answered. The promise is broken if all of it lies below
+	// Accuracy, and kept if all of it lies above.
 	Interval Interval `json:"interval"`
 
 	// Caught is the least share of out-of-scope items flagged or left without an answer; 0: no

@@ -217,8 +217,8 @@ func (t *QuestionTerms) covered(text string) float64 {
 	return min(1, sum/t.total)
 }
 
-// Densest returns the first of the n successive texts, such as lines, that together have most of
-// the terms by weight; 0 if none has any.
+// Densest returns the position of the first of the n successive texts, such as lines, that together
+// have most of the terms by weight; 0 if none has any.
 func (t *QuestionTerms) Densest(texts []string, n int) int {
 	found := make([]map[string]bool, len(texts))
 	for i, text := range texts {

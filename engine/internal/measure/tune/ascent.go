@@ -26,9 +26,9 @@ var WeightGrid = []float64{0, 1. / 8, 1. / 4, 1. / 2, 1, 2, 4, 8}
 
 const (
 	one    = 4     // index of 1 in WeightGrid
-	gain   = 0.005 // share of the items that a step must gain; less is chance
+	gain   = 0.005 // share of the items that a step must gain at least; less is chance
 	rounds = 6     // over all weights
-	behind = 2.    // standard errors behind the present value at which a value is dropped
+	behind = 2.    // standard errors after which a value that falls short is dropped
 	first  = 64    // items on which all values are tried first; then twice as many, and so on
 	// MaxWeightItems limits the items of a search, drawn at random. More items would tell apart only
 	// values that differ by less than a step must gain.

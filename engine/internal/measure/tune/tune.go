@@ -21,7 +21,7 @@ import (
 
 // Subject describes what can be tuned in a pipeline.
 type Subject struct {
-	Variable string // the threshold; empty: no rule reads a variable
+	Variable string // the threshold; empty: no rule reads one
 	Weights  string // the variable with the voters' weights or accuracies; empty: none
 	Argument string // argument of the election that reads Weights: weights or accuracy
 	Learns   bool   // the election finds its weights itself, from votes on labelled rows

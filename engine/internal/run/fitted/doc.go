@@ -16,8 +16,8 @@
 // From a large knowledge a stage gets a sample of the rows (Job.All), and CONTENT includes its bound; without a
 // sample, CONTENT is that of all rows.
 //
-// Superseded folders, and those that killed processes left, are removed a day later; Remove removes all of a
-// generation.
+// Superseded folders, and those that killed processes left, are removed a day later. Remove removes all folders
+// of a generation, together with it.
 //
 // If STATE cannot be written and has no such folder yet, the stage learns into a folder that ends with the
 // process.

@@ -237,8 +237,8 @@ func (j Job) watch(ctx context.Context, f fitter, rows iter.Seq2[[]sdk.TrainingR
 	})
 }
 
-// digest identifies the rows of a generation, and their sources. The number of entries differs if a
-// stage refused rows of the same source.
+// digest identifies the rows that a stage learns from. The number of entries differs if a stage
+// refused rows of the same source.
 func digest(content string, entries int, from string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d%s", content, entries, from))
 	return hex.EncodeToString(sum[:8])

@@ -18,7 +18,7 @@
 //
 // A run with a spending limit (package spend) has two lines for an item that it asked about: the
 // answer of the free voters, with the forecast of asking ("unasked"), and the later one, which
-// counts, with what was taken ("asked"). If a voter failed or had to stop, the item keeps the
+// counts, with what asking took ("asked"). If a voter failed or had to stop, the item keeps the
 // first.
 //
 // An item that is flagged, failed, wrong or without an answer, or with KeepAll every item, also has

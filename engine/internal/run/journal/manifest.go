@@ -271,7 +271,7 @@ type ManifestKnowledge struct {
 	Attached bool `json:"attached,omitempty"`
 }
 
-// ManifestStage is a stage with everything that its answers depend on.
+// ManifestStage is a stage with what its answers depend on.
 type ManifestStage struct {
 	Stage       string `json:"stage"` // as "sample.knn"
 	Use         string `json:"use"`

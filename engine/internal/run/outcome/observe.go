@@ -101,7 +101,7 @@ type StageCall struct {
 
 // CallDone says how a call of a stage ended.
 type CallDone struct {
-	RowErrors int   // rows that failed alone
+	RowErrors int   // rows that failed; others may not have
 	Err       error // set: all rows failed
 }
 

@@ -150,7 +150,7 @@ type Result struct {
 	Usages   map[string]sdk.Usage // Usage by voter
 	Cost     float64              // of Usage, by the prices in the file
 	Costs    map[string]float64   // Cost by voter, for voters with a price
-	Failure  *Failure             // set: the item has no answer
+	Failure  *Failure             // set: the item failed
 	Skipped  []*Failure           // of skipped stages (on_error = "skip"), and of voters whose service refuses the item
 	// Missing are the voters that had to stop, so that only the others gave the answer: a resumed
 	// run asks about the item again. nil: none.
@@ -158,8 +158,8 @@ type Result struct {
 	Latency time.Duration // from reading the item to its answer, on the machine that answered
 	Rules   []Rule        // that decided something, in file order
 	Retries []Retry       // of stages called again about the item
-	// A run with a spending limit (package spend) sets one of these bills for an item that paid
-	// voters could answer. Unasked is a forecast: the answer is that of the free voters, and stays
+	// A run with a spending limit (package spend) sets one of these bills for an item that a voter
+	// is to be paid for. Unasked is a forecast: the answer is that of the free voters, and stays
 	// unless the item's turn comes. Asked is the actual bill.
 	Unasked, Asked *Bill
 }

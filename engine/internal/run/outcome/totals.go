@@ -158,7 +158,7 @@ type Skipped struct {
 	Stage string // as "sample.llm"
 	Items int
 	Left  int   // of Missing: items without an answer
-	First error // cause for the first item
+	First error // cause for the first of the input
 }
 
 // Add counts a result.

@@ -96,7 +96,7 @@ type Input struct {
 	// none or, with Open, they are unknown.
 	Columns []InputColumn
 	Labels  bool // rows may have labels
-	Open    bool // rows may have more columns than Columns: they can be read only once
+	Open    bool // rows may have other columns than Columns: they can be read only once
 }
 
 // InputColumn is a column of an input.

@@ -27,8 +27,8 @@ type Result struct {
 	// Confidence is the probability that the answer is right, from 0 to 1; 0: the election does not
 	// estimate it.
 	Confidence float64 `json:"confidence,omitempty"`
-	// RunnerUp is the label after the answer if all voters count alike; empty: nobody voted for
-	// another, or answers are no labels.
+	// RunnerUp is the label after the answer, with all voters counting alike; empty: nobody voted
+	// for another, or answers are no labels.
 	RunnerUp   string      `json:"runner_up,omitempty"`
 	Flagged    bool        `json:"flagged"`
 	Reason     string      `json:"reason,omitempty"`  // why there is no answer, or who decided it
@@ -37,7 +37,7 @@ type Result struct {
 	Citations  []Citation  `json:"citations,omitempty"`
 	Votes      []Vote      `json:"votes"`
 	Candidates []Candidate `json:"candidates,omitempty"` // in a pipeline without an election
-	Error      *Failure    `json:"error,omitempty"`      // set: the item has no answer
+	Error      *Failure    `json:"error,omitempty"`      // set: the item failed
 	// Fields are the input's columns besides id, text and label, in order.
 	Fields Fields `json:"fields,omitempty"`
 

@@ -119,8 +119,8 @@ type Writer interface {
 
 // Options say which results are written and how.
 type Options struct {
-	// Columns selects the columns and their order, also as keys in JSON; nil: all that the input
-	// allows, and JSON of a whole Result.
+	// Columns selects the columns and their order, also as keys in JSON; nil: all but those that
+	// must be named, and JSON of a whole Result.
 	Columns []string
 	Input   Input // describes the rows
 	// Compression is GZ or ZST; empty: none.

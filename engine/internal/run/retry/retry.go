@@ -19,7 +19,7 @@ import (
 const maxHung = 4
 
 // maxWaits is how often rows of a batch may wait in vain for a process that other rows hold up.
-// Each wait has a time limit.
+// Each time they do so for a limited time.
 const maxWaits = 10
 
 // isolation finds the rows that fail a batch.

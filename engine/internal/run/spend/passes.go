@@ -26,7 +26,7 @@ func gain(r outcome.Result) float64 {
 	return 1 - cmp.Or(r.Confidence, r.Agreement)
 }
 
-// worth returns the expected gain per forecast cost; infinite if it costs nothing.
+// worth returns the expected gain per forecast cost; infinite, so that it comes first, if it costs nothing.
 func (l Limit) worth(b outcome.Bill) float64 {
 	if cost := l.likely(b); cost > 0 {
 		return b.Gain / cost

@@ -337,8 +337,8 @@ func (g *Graph) citations(rec *Record) []outcome.Citation {
 	return nil
 }
 
-// promptOf returns the prompt behind a sample of a voter, and the candidates in that prompt's
-// source. Samples take an item's prompts in turn.
+// promptOf returns the prompt behind a sample of a voter, and the candidates that the prompt was
+// written from. Samples take an item's prompts in turn.
 func (g *Graph) promptOf(rec *Record, voter, sample int) (sdk.Prompt, []sdk.Candidate) {
 	in := g.stages[voter].in
 	if !in.sees(in.prompt) || len(rec.outputs[in.prompt].prompts) == 0 {

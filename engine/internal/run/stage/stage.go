@@ -91,7 +91,7 @@ func (g *Graph) connect(ctx context.Context, s *stage, process any, start Launch
 			Stage: definition.Stage, graph: g, name: s.name + ", fallback." + definition.Name, index: s.index, in: s.in, knowledge: s.knowledge, labels: s.labels, above: s.above,
 			rescue: true, ending: newEnding(), slots: g.slotsOf(definition.Stage),
 		}
-		if f.Retrieve == nil { // it follows the search
+		if f.Retrieve == nil { // a retrieve fallback searches instead
 			f.whole = s.whole
 		}
 		if err := f.open(ctx, nil, start); err != nil {
@@ -377,7 +377,7 @@ func (s *stage) run(ctx context.Context, records []*Record) {
 }
 
 // work calls the stage and applies the rules that follow. It asks again about items without an
-// accepted answer, as often as resamples allow. A stage that had to stop does nothing.
+// accepted answer, as often as resamples allow. A stage that had to stop begins nothing.
 func (s *stage) work(ctx context.Context, records []*Record) {
 	if s.stopped.Load() {
 		for _, rec := range records {

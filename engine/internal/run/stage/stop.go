@@ -65,7 +65,7 @@ func (g *Graph) workedElsewhere(stage string) (rows int, busy time.Duration) {
 // ending is the end of a stage, or of a graph before that of its input: no more work begins.
 type ending struct {
 	once  sync.Once
-	begun chan struct{} // closed at the end
+	begun chan struct{} // closed when the end begins
 	cause error
 }
 
