@@ -222,7 +222,7 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, host Host) {
 	http.Error(w, why, http.StatusForbidden)
 }
 
-// first reports whether a host has not been reported yet, and marks it as reported.
+// first reports whether to report a host, and marks it: each is reported once, and at most 100 are.
 func (p *Proxy) first(host Host) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -94,7 +94,7 @@ func (c *Governor) Demand(since uint64) Demand {
 	return d
 }
 
-// need returns what the calls of a limiter need, and adds their share of the budget to budget.
+// need returns what the calls of a limiter need, and adds what they need of the budget to budget.
 func (l *limiter) need(now time.Time, since uint64, over bool, budget *Spending) Need {
 	g := l.given
 	n := Need{Block: l.block, Endpoint: l.endpoint, InFlight: l.inFlight, Requests: g.requests.credit(over), Tokens: g.tokens.credit(over)}

@@ -145,7 +145,7 @@ func (b *breaker) asks() bool {
 	return asks
 }
 
-// beingTried reports whether a trial call is in flight or soon will be.
+// beingTried reports whether a trial call is in flight, or may soon be.
 func (b *breaker) beingTried(now time.Time) bool {
 	return b.trying || b.elsewhere.After(now) || !b.asked.IsZero() && now.Sub(b.asked) < askFor
 }
