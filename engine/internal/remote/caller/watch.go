@@ -139,7 +139,7 @@ func (c *crew) synchronise(ctx context.Context, run *bus.Run, key string) error 
 type seen struct {
 	WorkerState
 	at       time.Time // when it arrived; zero: the worker is gone
-	reported string    // the last message printed about it
+	reported string    // the last message about it
 }
 
 func (w *seen) takesPart() bool {
@@ -150,7 +150,7 @@ func (w *seen) takesPart() bool {
 func (c *crew) watch(ctx context.Context, changes <-chan bus.Change, joined func()) {
 	tick := time.NewTicker(WorkerGone / 3)
 	defer tick.Stop()
-	var late <-chan time.Time // nil: some worker takes part
+	var late <-chan time.Time // nil: it waits for no first worker
 	for said := false; ; {
 		switch {
 		case c.anyone():

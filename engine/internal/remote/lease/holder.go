@@ -151,8 +151,8 @@ func (c *credit) grant(w *window, waits bool, before float64, others int, whole 
 	return c.Used + c.unused + more
 }
 
-// expire removes holders whose leases are over. Whatever they may have used of a rate or of the
-// budget counts as used.
+// expire takes back the grants of holders whose leases are over. What they may have used of a rate
+// or of the budget counts as used.
 func (b *accounts) expire(now time.Time) {
 	if !now.Before(b.frozen) {
 		b.former = nil
