@@ -280,7 +280,7 @@ func (t *tunnels) close() {
 	}
 }
 
-// serve connects a plugin with a host until either side ends.
+// serve connects a plugin with a host until both directions have ended.
 func (t *tunnels) serve(w http.ResponseWriter, far net.Conn) {
 	defer far.Close() //nolint:errcheck // it may be closed already
 	near, buffered, err := http.NewResponseController(w).Hijack()

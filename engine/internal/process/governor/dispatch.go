@@ -395,8 +395,8 @@ func (t *joint) over(now time.Time) bool {
 }
 
 // Together makes the Governor share its limits and the budget b with other Governors. Call it
-// before the first call. From then on only Grant admits calls, Demand reports what the calls need,
-// and Learnt and Hear exchange news about endpoints. All Governors together keep the budget.
+// before the first call. From then on it admits only what a Grant allows, Demand reports what calls
+// need, and Learnt and Hear exchange news about endpoints. All Governors together keep the budget.
 func (c *Governor) Together(b pipeline.Budget) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

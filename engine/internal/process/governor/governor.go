@@ -278,7 +278,7 @@ func (c *Governor) noteTrouble(w *waiter, status sdk.Status) {
 	}
 }
 
-// finish records how a call ended, and returns what is certain about its usage.
+// finish records how a call ended, and returns what is known of it for certain.
 func (c *Governor) finish(w *waiter, o sdk.Result) outcome.ServiceReply {
 	c.mu.Lock()
 	defer c.mu.Unlock()

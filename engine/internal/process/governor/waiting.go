@@ -52,7 +52,7 @@ func (c *Governor) say(e Event) {
 	}
 }
 
-// learn sends the news of a call that has ended; before is the breaker's state before that call.
+// learn sends the news of a call that has ended; before is the breaker before that end.
 func (c *Governor) learn(now time.Time, w *waiter, before *breaker, o sdk.Result) {
 	b := w.breaker
 	e := Event{Endpoint: b.name, Status: o.Status, Age: now.Sub(w.began), Trial: w.trial, Reason: o.Reason}
