@@ -27,7 +27,7 @@ import (
 // Keys in the state bucket of the run:
 //
 //	caller        SeenCaller, put by the caller as it works
-//	worker.NAME   Worker, put by each worker every WorkerEvery
+//	worker.NAME   WorkerState, put by each worker every WorkerEvery
 //	attached      the name of who attached to the run last
 //	end           the run is over: workers leave
 //

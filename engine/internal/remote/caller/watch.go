@@ -103,7 +103,7 @@ func endedAt(ctx context.Context, r *bus.Run) (time.Time, error) {
 	return all[EndKey].At, err
 }
 
-// maxNamed is how many workers are named on the terminal; the log names all.
+// maxNamed limits the workers that are named on the terminal one by one; beyond it the log names them.
 const maxNamed = 16
 
 // crew holds the workers of a run, as they report themselves.
@@ -230,7 +230,7 @@ func (c *crew) miss(now time.Time) {
 	}
 }
 
-// announce prints changes of a worker's state.
+// announce reports changes of a worker's state, on the terminal or in the log.
 func (c *crew) announce(w *seen) {
 	c.mu.Lock()
 	text := ""

@@ -24,7 +24,7 @@ const ahead = 600 * time.Millisecond
 type credit struct {
 	governor.Credit         // as last reported; Most is the present maximum
 	uses            []*used // of the window, by number
-	open            int64   // number of the first tally that changed after the last report
+	open            int64   // number of the first tally that could grow after the last report
 	first           int64   // number of the first of uses; earlier ones have left the window, or a former keeper counted them
 	pace            pace
 	hungry          time.Time // when its first call began to wait; zero: none waits
