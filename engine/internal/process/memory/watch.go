@@ -188,7 +188,7 @@ func (w *Watch) Add(pid, keeper int, b Bound, end func(reason error)) (remove fu
 	}
 }
 
-// begin starts to measure if any bound is set.
+// begin starts to measure if there is a bound, and a process to watch.
 func (w *Watch) begin() {
 	bounded := w.total.Bytes > 0
 	for m := range w.members {
