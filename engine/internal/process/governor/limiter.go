@@ -360,9 +360,9 @@ func (r *rate) advance(now time.Time) {
 type Responses interface {
 	// Get returns the value of a key.
 	Get(key sdk.Key) (value []byte, ok bool)
-	// Add stores a value of at most sdk.MaxCached bytes under a key, unless the key has a value: if
-	// several callers ask the same at the same time, the first value stays. About describes the
-	// value in a few words. After Add returns, the value survives the end of every process.
+	// Add stores a value of at most sdk.MaxCached bytes under a key. If several callers ask the same
+	// at the same time, the first one's value stays. About describes the value in a few words. After
+	// Add returns, the value survives the end of every process.
 	Add(key sdk.Key, about string, value []byte) error
 	// Put stores a value like Add, but replaces an existing one.
 	Put(key sdk.Key, about string, value []byte) error
