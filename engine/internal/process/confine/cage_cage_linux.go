@@ -54,8 +54,8 @@ func send(r Report, fds ...int) {
 
 const starting = "start it"
 
-// become confines this process and executes the plugin. It returns only if that fails, with the
-// step that failed.
+// become confines this process and executes the plugin. If it returns, no plugin runs: with an
+// error, doing is the step that failed; without one, become has sent the keeper a report.
 func become(s *Spec) (doing string, err error) {
 	port := s.Port
 	if s.Namespaces {

@@ -21,8 +21,8 @@ type Control struct {
 // Plain returns the Control of a program that starts unconfined. Its process group ends with it.
 func Plain(cmd *exec.Cmd) *Control { return &Control{cmd: cmd, ended: make(chan Exit, 1)} }
 
-// Start starts the program. After nil the program runs; an error is the one of exec.Cmd.Start, or
-// says why the program could not be confined.
+// Start starts the program. After nil the program runs; an error is what exec.Cmd.Start would have
+// returned for it, or says why the program could not be confined.
 func (c *Control) Start() error {
 	// A group of its own: racflow handles Ctrl-C at the terminal.
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

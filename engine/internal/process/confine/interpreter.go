@@ -83,7 +83,7 @@ func real(path string) string {
 	return path
 }
 
-// prefix returns the installation folder of a program: the parent of its folder bin.
+// prefix returns the installation folder of a program in a folder bin; of any other, the program.
 func prefix(program string) string {
 	dir := filepath.Dir(program)
 	if filepath.Base(dir) == "bin" {

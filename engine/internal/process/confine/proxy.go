@@ -222,7 +222,7 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, host Host) {
 	http.Error(w, why, http.StatusForbidden)
 }
 
-// first reports whether a host has not been reported yet, and marks it as reported.
+// first reports whether to report a host, and marks it: each is reported once, and at most 100 are.
 func (p *Proxy) first(host Host) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -280,7 +280,7 @@ func (t *tunnels) close() {
 	}
 }
 
-// serve connects a plugin with a host until either side ends.
+// serve connects a plugin with a host until both directions have ended.
 func (t *tunnels) serve(w http.ResponseWriter, far net.Conn) {
 	defer far.Close() //nolint:errcheck // it may be closed already
 	near, buffered, err := http.NewResponseController(w).Hijack()

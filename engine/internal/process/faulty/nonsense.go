@@ -59,7 +59,7 @@ func (registrar) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientCon
 // spoiler alters replies unless the stage of this process is harmless.
 type spoiler struct {
 	harmless bool
-	stderr   *os.File // go-plugin replaces os.Stderr by a stream that is lost with the process
+	stderr   *os.File // the original os.Stderr: go-plugin replaces it by one that is lost with the process
 }
 
 // spoil alters the reply to a request.

@@ -111,7 +111,7 @@ func (b *breaker) requiredWait(now time.Time) (time.Duration, error) {
 	return max(b.retry.Sub(now), 0), nil // 0: the trial call is in flight
 }
 
-// because returns the reason of the last failure, as a clause for messages.
+// because returns the reason of the last failure in parentheses; empty: none is known.
 func (b *breaker) because() string {
 	if b.why == "" {
 		return ""

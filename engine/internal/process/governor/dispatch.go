@@ -94,7 +94,7 @@ func (c *Governor) Demand(since uint64) Demand {
 	return d
 }
 
-// need returns what the calls of a limiter need, and adds their share of the budget to budget.
+// need returns what the calls of a limiter need, and adds what they need of the budget to budget.
 func (l *limiter) need(now time.Time, since uint64, over bool, budget *Spending) Need {
 	g := l.given
 	n := Need{Block: l.block, Endpoint: l.endpoint, InFlight: l.inFlight, Requests: g.requests.credit(over), Tokens: g.tokens.credit(over)}
@@ -395,8 +395,8 @@ func (t *joint) over(now time.Time) bool {
 }
 
 // Together makes the Governor share its limits and the budget b with other Governors. Call it
-// before the first call. From then on only Grant admits calls, Demand reports what the calls need,
-// and Learnt and Hear exchange news about endpoints. All Governors together keep the budget.
+// before the first call. From then on it admits only what a Grant allows, Demand reports what calls
+// need, and Learnt and Hear exchange news about endpoints. All Governors together keep the budget.
 func (c *Governor) Together(b pipeline.Budget) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

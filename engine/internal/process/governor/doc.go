@@ -13,7 +13,7 @@
 //     seconds, it counts as down and its circuit opens: calls fail at once, and from time to
 //     time one trial call is admitted (half-open). The same holds for a service that never
 //     answered, since it may be starting.
-//   - The budget: it needs room for the call beside the money spent and the maximum cost of
+//   - The budget: it needs room for the call beside what was spent and the maximum cost of
 //     the calls in flight. Without room the call waits for the calls in flight; if there are
 //     none, all stages stop. So a run keeps its budget if every call states its maximum
 //     usage (sdk.Call.Most). For other calls the budget reserves a rough estimate: the run

@@ -25,7 +25,7 @@ type given struct {
 	peak      int  // maximum calls under way plus waiting since the last Demand
 	announced int  // the share that the last Demand reported
 	lowered   bool // more calls are under way than the share allows
-	// The Governor has reported that calls wait for a larger share (crowded) or more credit (short).
+	// Since there last was more, it has reported that calls wait for a larger share, or for credit.
 	crowded, short bool
 }
 
@@ -278,7 +278,7 @@ func (c *Governor) noteTrouble(w *waiter, status sdk.Status) {
 	}
 }
 
-// finish records how a call ended, and returns what is certain about its usage.
+// finish records how a call ended, and returns what is known of it for certain.
 func (c *Governor) finish(w *waiter, o sdk.Result) outcome.ServiceReply {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -393,7 +393,7 @@ func (c *Governor) Cover(names ...string) {
 	c.dispatch()
 }
 
-// TryAll allows an immediate trial call to every service that is down: its last chance.
+// TryAll allows every service that is down a trial call at once, when that is its last chance.
 func (c *Governor) TryAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

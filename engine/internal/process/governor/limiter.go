@@ -30,8 +30,8 @@ type Counts struct {
 // stage counts the calls of a stage and records why its calls are refused.
 type stage struct {
 	Counts
-	served    bool     // a service has answered one of its calls
-	denied    int      // denied calls since the last answer
+	served    bool     // one of its calls was served
+	denied    int      // denied calls since the last one served
 	stopped   error    // why its calls are refused; nil: they are not
 	trouble   *breaker // the breaker of the service that did not answer its last call; nil: none
 	relaxed   bool     // it is no longer required
@@ -39,7 +39,7 @@ type stage struct {
 	unbounded bool     // its calls do not state their maximum usage, and that was logged
 }
 
-// count adds a call. A denial does not count for a stage with an alternative.
+// count adds a call. A denial does not count if the call has an alternative.
 func (s *stage) count(o sdk.Result, p pipeline.Price, alternative bool) {
 	switch {
 	case o.Status == sdk.StatusOK:
@@ -251,8 +251,8 @@ func (q *queue) remove(w *waiter) {
 	q.waiting = slices.Delete(q.waiting, at, at+1)
 }
 
-// window is a minute plus the maximum difference in latency between two calls, so that the calls of
-// one window do not arrive within one minute.
+// window is a minute plus the maximum difference in latency between two calls, so that calls that
+// are sent a window apart never arrive within one minute.
 const window = Window
 
 // Window is how long a use counts towards a limit per minute.
@@ -297,7 +297,7 @@ func (r *rate) capacity() float64 { return max(r.limit*burst, 1) }
 // perSecond returns the rate at which the bucket fills.
 func (r *rate) perSecond() float64 { return r.limit / time.Minute.Seconds() }
 
-// wait returns how long to wait until an amount may be used; 0: not at all. An amount above the
+// wait returns how long to wait until an amount may be used; 0: use it now. An amount above the
 // limit waits until the window is empty.
 func (r *rate) wait(now time.Time, amount float64) time.Duration {
 	if r == nil {
@@ -316,7 +316,7 @@ func (r *rate) wait(now time.Time, amount float64) time.Duration {
 	return until
 }
 
-// rounding is the relative error that sums may have.
+// rounding is the error that sums may have.
 const rounding = 1e-6
 
 // take records the use of an amount.
@@ -360,9 +360,9 @@ func (r *rate) advance(now time.Time) {
 type Responses interface {
 	// Get returns the value of a key.
 	Get(key sdk.Key) (value []byte, ok bool)
-	// Add stores a value of at most sdk.MaxCached bytes under a key, unless the key has a value: if
-	// several callers ask the same at the same time, the first value stays. About describes the
-	// value in a few words. After Add returns, the value survives the end of every process.
+	// Add stores a value of at most sdk.MaxCached bytes under a key. If several callers ask the same
+	// at the same time, the first one's value stays. About describes the value in a few words. After
+	// Add returns, the value survives the end of every process.
 	Add(key sdk.Key, about string, value []byte) error
 	// Put stores a value like Add, but replaces an existing one.
 	Put(key sdk.Key, about string, value []byte) error

@@ -198,7 +198,7 @@ func fileName(endpoint, model string) string {
 	return fmt.Sprintf("%s-%s-%s.json", plain(host), plain(model), hex.EncodeToString(sum[:4]))
 }
 
-// plain reduces a name to letters, digits, dots and hyphens, and to at most 60 characters.
+// plain keeps letters, digits, dots and hyphens, turns the rest to "_", and cuts after 60 characters.
 func plain(name string) string {
 	name = strings.Map(func(r rune) rune {
 		switch {

@@ -52,7 +52,7 @@ func (c *Governor) say(e Event) {
 	}
 }
 
-// learn sends the news of a call that has ended; before is the breaker's state before that call.
+// learn sends the news of a call that has ended; before is the breaker before that end.
 func (c *Governor) learn(now time.Time, w *waiter, before *breaker, o sdk.Result) {
 	b := w.breaker
 	e := Event{Endpoint: b.name, Status: o.Status, Age: now.Sub(w.began), Trial: w.trial, Reason: o.Reason}
@@ -145,7 +145,7 @@ func (b *breaker) asks() bool {
 	return asks
 }
 
-// beingTried reports whether a trial call is in flight or soon will be.
+// beingTried reports whether a trial call is in flight, or may soon be.
 func (b *breaker) beingTried(now time.Time) bool {
 	return b.trying || b.elsewhere.After(now) || !b.asked.IsZero() && now.Sub(b.asked) < askFor
 }

@@ -174,7 +174,7 @@ type Host struct {
 // limits are the times and counts of supervision; tests shorten them.
 type limits struct {
 	start        time.Duration // until the process answers
-	describe     time.Duration // until a process that starts only for Describe has answered it
+	describe     time.Duration // until a process that starts only for Describe or Validate has answered
 	stop         time.Duration // until a process ends after it was asked to
 	healthEvery  time.Duration
 	healthWithin time.Duration   // a process that gives no answer within this time hangs

@@ -707,7 +707,7 @@ func (c *process) explain(err error) error {
 	return fmt.Errorf("%w%s", reason, c.running.out.tail())
 }
 
-// stop asks the process to end, and kills it after grace.
+// stop asks the process to end, and kills it if it has not within grace.
 func (c *process) stop(grace time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()

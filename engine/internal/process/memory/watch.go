@@ -174,7 +174,7 @@ func (w *Watch) Total(b Bound) {
 }
 
 // Add watches a process, and the children that keeper adopts from it (0: no keeper). It calls end
-// once, from another goroutine, if the process exceeds b. Call remove after the process has ended.
+// once, from another goroutine, if the process has to end. Call remove after it has ended.
 func (w *Watch) Add(pid, keeper int, b Bound, end func(reason error)) (remove func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -188,7 +188,7 @@ func (w *Watch) Add(pid, keeper int, b Bound, end func(reason error)) (remove fu
 	}
 }
 
-// begin starts to measure if any bound is set.
+// begin starts to measure if there is a bound, and a process to watch.
 func (w *Watch) begin() {
 	bounded := w.total.Bytes > 0
 	for m := range w.members {

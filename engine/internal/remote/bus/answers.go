@@ -31,7 +31,7 @@ import (
 // Workers that ask the same question before any of them has an answer all pay: none waits for the
 // call of another machine.
 
-// answer is an encoded answer of a service.
+// answer is an answer of a service, as it is sent.
 type answer struct {
 	about string // description for people
 	value []byte
@@ -148,8 +148,8 @@ func (r *Run) Answered(ctx context.Context, key string) ([]byte, error) {
 	return notNil(value), nil
 }
 
-// KeepAnswer stores an answer of a service. It returns, and waits until it is stored, the answer
-// that counts: the first answer of a key counts for the life of the run.
+// KeepAnswer stores an answer of a service, and waits until it is stored. It returns the answer
+// that counts: the first one of the key, for the life of the run.
 func (r *Run) KeepAnswer(ctx context.Context, key string, value []byte) (stands []byte, err error) {
 	if err := checkKey(key); err != nil {
 		return nil, err

@@ -32,7 +32,7 @@ var (
 
 // JetStream error codes that nats.go does not name (errors.json of nats-server).
 const (
-	codeUnavailable  jetstream.ErrorCode = 10008 // a stream has no leader
+	codeUnavailable  jetstream.ErrorCode = 10008 // the cluster has no leader that manages all streams
 	codeNotLeader    jetstream.ErrorCode = 10009
 	codeResources    jetstream.ErrorCode = 10002 // of the account
 	codeNoPeers      jetstream.ErrorCode = 10005 // fewer servers than replicas

@@ -154,7 +154,7 @@ func (b *Batch) Return() error {
 	return nil
 }
 
-// Batch is a batch that this process has taken. Its claim is extended until Done, Return, or the end of the connection.
+// Batch is a batch that this process has taken. Its claim is extended until Done or Return, or until the connection is closed.
 type Batch struct {
 	Position
 	Data       []byte

@@ -369,7 +369,7 @@ const (
 	floorItems = 8192
 	// maxItems is the maximum under way, since they are in memory.
 	maxItems = 1 << 17
-	// jobs is how many batches a worker works on if it does not report the number.
+	// jobs is how many batches a worker counts for at least, even if it reports no number.
 	jobs = 8
 )
 

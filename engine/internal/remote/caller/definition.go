@@ -27,7 +27,7 @@ import (
 // Keys in the state bucket of the run:
 //
 //	caller        SeenCaller, put by the caller as it works
-//	worker.NAME   Worker, put by each worker every WorkerEvery
+//	worker.NAME   WorkerState, put by each worker every WorkerEvery
 //	attached      the name of who attached to the run last
 //	end           the run is over: workers leave
 //
@@ -52,7 +52,7 @@ type Definition struct {
 
 	Keep  journal.Keep  `json:"keep,omitempty"`  // the items whose details the journal stores
 	Lists bool          `json:"lists,omitempty"` // what each search found has texts
-	Spend spend.Limit   `json:"spend,omitzero"`  // the spending limit per item where one applies: the caller decides for which items
+	Spend spend.Limit   `json:"spend,omitzero"`  // what the run may spend on voters that call services: the caller decides for which items
 	Mode  governor.Mode `json:"mode,omitempty"`  // how the response cache is used
 }
 

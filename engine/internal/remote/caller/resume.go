@@ -239,7 +239,7 @@ func (c *Caller) claim(ctx context.Context, s SeenCaller) error {
 	return c.put(ctx)
 }
 
-// put stores the caller's progress. The error says that another caller has taken over the run.
+// put stores the caller's progress. A takenError says that another caller has taken over the run.
 func (c *Caller) put(ctx context.Context) error {
 	c.mu.Lock()
 	s := c.state

@@ -103,7 +103,7 @@ func endedAt(ctx context.Context, r *bus.Run) (time.Time, error) {
 	return all[EndKey].At, err
 }
 
-// maxNamed is how many workers are named on the terminal; the log names all.
+// maxNamed limits the workers that are named on the terminal one by one; beyond it the log names them.
 const maxNamed = 16
 
 // crew holds the workers of a run, as they report themselves.
@@ -139,7 +139,7 @@ func (c *crew) synchronise(ctx context.Context, run *bus.Run, key string) error 
 type seen struct {
 	WorkerState
 	at       time.Time // when it arrived; zero: the worker is gone
-	reported string    // the last message printed about it
+	reported string    // the last message about it
 }
 
 func (w *seen) takesPart() bool {
@@ -150,7 +150,7 @@ func (w *seen) takesPart() bool {
 func (c *crew) watch(ctx context.Context, changes <-chan bus.Change, joined func()) {
 	tick := time.NewTicker(WorkerGone / 3)
 	defer tick.Stop()
-	var late <-chan time.Time // nil: some worker takes part
+	var late <-chan time.Time // nil: it waits for no first worker
 	for said := false; ; {
 		switch {
 		case c.anyone():
@@ -230,7 +230,7 @@ func (c *crew) miss(now time.Time) {
 	}
 }
 
-// announce prints changes of a worker's state.
+// announce reports changes of a worker's state, on the terminal or in the log.
 func (c *crew) announce(w *seen) {
 	c.mu.Lock()
 	text := ""

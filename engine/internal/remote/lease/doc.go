@@ -13,7 +13,7 @@
 //
 //   - Concurrent calls: never above the limit, except for calls of a holder whose lease ended while
 //     they were under way (its process crashed or was suspended, or it could not reach the keeper for
-//     ten seconds). These are at most its last share, and end when the calls end.
+//     ten seconds). These are at most its last share, and no longer count for as long as they last.
 //   - Requests and tokens per minute: never above the limit within any minute, whatever the delays of
 //     messages. A use counts from when the keeper learns of it, a grant until it is used or returned.
 //     As on one machine, a call that uses more tokens than it stated exceeds the limit by the rest.

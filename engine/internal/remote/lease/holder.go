@@ -24,7 +24,7 @@ const ahead = 600 * time.Millisecond
 type credit struct {
 	governor.Credit         // as last reported; Most is the present maximum
 	uses            []*used // of the window, by number
-	open            int64   // number of the first tally that changed after the last report
+	open            int64   // number of the first tally that could grow after the last report
 	first           int64   // number of the first of uses; earlier ones have left the window, or a former keeper counted them
 	pace            pace
 	hungry          time.Time // when its first call began to wait; zero: none waits
@@ -151,8 +151,8 @@ func (c *credit) grant(w *window, waits bool, before float64, others int, whole 
 	return c.Used + c.unused + more
 }
 
-// expire removes holders whose leases are over. Whatever they may have used of a rate or of the
-// budget counts as used.
+// expire takes back the grants of holders whose leases are over. What they may have used of a rate
+// or of the budget counts as used.
 func (b *accounts) expire(now time.Time) {
 	if !now.Before(b.frozen) {
 		b.former = nil

@@ -65,7 +65,7 @@ func newKeeper(run *bus.Run, limits Limits, o Options) *Keeper {
 
 // Keep waits until this process may hand out the limits of a run, and does so until Close or until
 // ctx ends. A holder that does so gives the claim back. If the claim is lost, because the servers
-// could not be reached for too long, Keep claims it again.
+// could not be reached for longer than it lasts, Keep claims it again.
 func Keep(ctx context.Context, run *bus.Run, limits Limits, o Options) (*Keeper, error) {
 	k := newKeeper(run, limits, o)
 	if err := k.await(ctx); err != nil {

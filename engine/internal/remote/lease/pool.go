@@ -302,7 +302,7 @@ const (
 	slots   = int(governor.Window/slotFor) + 1
 )
 
-// rounding is the relative error that sums may have.
+// rounding is the error that sums may have.
 const rounding = 1e-6
 
 // window limits the uses of all holders within a minute, like the governor's own rate: by the sum

@@ -68,7 +68,7 @@ func (p *Proxy) Cut() {
 // Freeze stops the traffic in both directions until Heal, but keeps connections open.
 func (p *Proxy) Freeze() { p.freeze(0, 1) }
 
-// Mute stops the traffic from the server until Heal.
+// Mute stops the traffic from the server, but not that to it, until Heal.
 func (p *Proxy) Mute() { p.freeze(1) }
 
 func (p *Proxy) freeze(directions ...int) {

@@ -131,7 +131,7 @@ func sound(rows []row, a run.Answers) error {
 // whole reports whether an error and all its wrapped errors have a text; nil is whole, too.
 func whole(err error) bool {
 	for {
-		switch e := err.(type) { //nolint:errorlint // packets do not wrap errors
+		switch e := err.(type) { //nolint:errorlint // the errors of packets have just these types
 		case *outcome.Failure:
 			err = e.Err
 		case *sdk.Error:

@@ -102,7 +102,7 @@ type order struct {
 	Rows []row
 }
 
-// row is a source.Row with its line number, which that does not export.
+// row is a source.Row with the line of its file, which source.Row does not export.
 type row struct {
 	source.Row
 	At int
@@ -181,8 +181,8 @@ func traveller(r outcome.Result) outcome.Result {
 }
 
 // DecodeAnswers decodes the output of EncodeAnswers. It fails for other data, and for data of
-// another version of racflow. If no worker could read the batch, the answers have no rows, and it
-// returns their Ended.
+// another version of racflow. If no worker could read the batch, the answers have no rows, and the
+// error is their Ended.
 func DecodeAnswers(data []byte) ([]source.Row, run.Answers, error) {
 	var in answered
 	if err := open(answers, data, &in); err != nil {

@@ -242,7 +242,7 @@ type answered struct {
 }
 
 // serve waits for an answer and sends it. Until the stream has begun, an error sets the response
-// status. If the client has disconnected, serve cancels the work.
+// status. If the client accepts nothing more, serve cancels the work.
 func (s stream) serve(w http.ResponseWriter, r *http.Request, cancel func(), answer func() (engine.Result, *refusal)) {
 	done := make(chan answered, 1)
 	go func() {

@@ -10,7 +10,7 @@ import (
 // This file writes server-sent events for all interfaces of a server, so that proxies neither delay
 // an event nor mistake silence for the end.
 //
-// It does not interpret events. Before the first event, a handler can still send another kind of response.
+// It does not interpret events. Until the response has begun, a handler can still send one of another type.
 
 // pulse is the maximum silence in a stream.
 const pulse = 15 * time.Second
@@ -19,13 +19,13 @@ const pulse = 15 * time.Second
 type EventWriter struct {
 	to     http.ResponseWriter
 	begun  bool
-	failed bool // the client has disconnected
+	failed bool // the client accepts nothing more
 }
 
 // NewEventWriter returns a writer. The response begins with the first event.
 func NewEventWriter(to http.ResponseWriter) *EventWriter { return &EventWriter{to: to} }
 
-// Begun reports whether an event has been sent.
+// Begun reports whether the response has begun, so that it is one of events.
 func (w *EventWriter) Begun() bool { return w.begun }
 
 // Send sends a value as JSON. With an empty name the event has no name.
@@ -44,7 +44,7 @@ func (w *EventWriter) Text(line string) {
 }
 
 // FollowEvents calls each with every value until the channel is closed, and flushes at once what
-// each sends. false: the client has disconnected.
+// each sends. false: the client accepts nothing more.
 func FollowEvents[T any](w *EventWriter, from <-chan T, each func(T)) bool {
 	ticker := time.NewTicker(pulse)
 	defer ticker.Stop()

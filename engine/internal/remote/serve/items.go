@@ -241,7 +241,7 @@ type Event struct {
 	Skipped    string             `json:"skipped,omitempty" doc:"Why it was not asked"`
 }
 
-// stream answers an item with events. Before the first event, an error gets the usual response.
+// stream answers an item with events. Until the response has begun, an error gets the usual one.
 func (s *Server) stream(p Pipeline, item engine.Item) *huma.StreamResponse {
 	return &huma.StreamResponse{Body: func(hc huma.Context) {
 		r, w := humago.Unwrap(hc)

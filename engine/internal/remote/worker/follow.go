@@ -104,8 +104,8 @@ func (w *worker) look(ctx context.Context, id string) room {
 	}
 }
 
-// once opens the pipeline and works until there is a reason to leave, then gives its place to
-// another run. It returns when the next attempt is due; false: there is none.
+// once opens the pipeline and works until there is a reason to leave, then gives back its place. It
+// returns when the next attempt is due; false: there is none.
 func (f *follower) once(ctx context.Context) (again bool) {
 	began := time.Now()
 	why := f.partake(ctx)
