@@ -138,7 +138,7 @@ func TestClusterSeen(t *testing.T) {
 	has(asking, `racflow_batches\{pipeline="p",state="under_way"\} [1-9]`)
 	has(worker, `racflow_requests\{pipeline="p",stage="sample.llm",state="(sent|waiting)",worker="[^"]+"\} [1-9]`)
 
-	if _, err := verb(t, "runs", "rm", seen.Run, "--on", servers.url()); err == nil || !strings.Contains(err.Error(), "is at work on") {
+	if _, err := verb(t, "runs", "remove", seen.Run, "--on", servers.url()); err == nil || !strings.Contains(err.Error(), "is at work on") {
 		t.Errorf("a run is removed whose caller is at work: %v", err)
 	}
 	release()
