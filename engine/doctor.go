@@ -201,12 +201,12 @@ func (p *Pipeline) embedding(block *pipeline.Knowledge) func(context.Context, []
 	}
 }
 
-// Leaked counts the input's labelled rows whose text a knowledge of rows has, compared as in
-// Diagnose, and returns some of them. It starts no stage.
-func (p *Pipeline) Leaked(ctx context.Context) (some []doctor.Place, count int, err error) {
+// Leaked counts the input's labelled rows and those of them whose text a knowledge of rows has,
+// compared as in Diagnose, and returns some of these. It starts no stage.
+func (p *Pipeline) Leaked(ctx context.Context) (some []doctor.Place, count, labelled int, err error) {
 	input, err := p.inputSet(false)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, 0, err
 	}
 	rows := false
 	for _, block := range p.chosen.Knowledge() {
@@ -216,15 +216,15 @@ func (p *Pipeline) Leaked(ctx context.Context) (some []doctor.Place, count int, 
 		rows = true
 		set, err := p.workspace.set(ctx, block)
 		if err != nil {
-			return nil, 0, err
+			return nil, 0, 0, err
 		}
-		places, n, _ := doctor.Known(input, set)
-		some, count = append(some, places...), count+n
+		places, n, of := doctor.Known(input, set)
+		some, count, labelled = append(some, places...), count+n, of
 	}
 	if !rows {
-		return nil, 0, errors.New("the knowledge is made of documents, or is a collection that another program makes: neither is compared with the items")
+		return nil, 0, 0, errors.New("the knowledge is made of documents, or is a collection that another program makes: neither is compared with the items")
 	}
-	return some, count, nil
+	return some, count, labelled, nil
 }
 
 // glance takes a quick look before a run. It ignores a knowledge or input that cannot be read: the run

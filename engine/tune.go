@@ -54,15 +54,15 @@ func (p *Pipeline) Tune(ctx context.Context, o tune.Options) (*Tuned, error) {
 	if p.workspace.options.Input == "" {
 		return nil, optionError("Input", "name the rows to tune on with %[1]s: others than those that you will report on")
 	}
-	if o.Promise != nil {
-		if err := p.unseen(ctx); err != nil {
-			return nil, err
-		}
-	}
 	split := o.Promise != nil && (!subject.Nothing() || len(targets) > 0)
 	metric, digest, folds, err := p.tunable(o, split)
 	if err != nil {
 		return nil, err
+	}
+	if o.Promise != nil {
+		if err := p.unseen(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if metric.Searches() {
 		subject = tune.Subject{} // weights and thresholds are about votes
@@ -114,18 +114,11 @@ func (p *Pipeline) Tune(ctx context.Context, o tune.Options) (*Tuned, error) {
 
 // unseen refuses a promise on rows of which the knowledge has more than 1 %: it would not hold for others.
 func (p *Pipeline) unseen(ctx context.Context) error {
-	some, count, err := p.Leaked(ctx)
-	if err != nil || len(some) == 0 { // a knowledge of documents is not compared
+	_, count, labelled, err := p.Leaked(ctx)
+	if err != nil || 100*count <= labelled { // documents are not compared
 		return nil //nolint:nilerr // what cannot be read is reported by those who need it
 	}
-	input, err := p.inputSet(false)
-	if err != nil {
-		return err
-	}
-	if 100*count > len(input.Rows) {
-		return optionError("Input", "the knowledge has %[2]d of the %[3]d rows of %[1]s, so what is promised on them would not hold for others: give rows that it does not have", count, len(input.Rows))
-	}
-	return nil
+	return optionError("Input", "the knowledge has %[2]d of the %[3]d rows of %[1]s, so what is promised on them would not hold for others: give rows that it does not have", count, labelled)
 }
 
 // tuneHeldOut tunes on rows of the knowledge. Searches for a row leave the row itself out.

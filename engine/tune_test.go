@@ -258,7 +258,7 @@ func TestTuneHeldOut(t *testing.T) {
 		t.Errorf("variables are\n%s", found.Variables)
 	}
 	must.Do(t, os.WriteFile(path, []byte(liars), 0o600))
-	found = tuned(t, path, o, tune.Options{Folds: 4, Rows: 40}) // an election that learns is told which rows these are
+	found = tuned(t, path, o, tune.Options{Folds: 4, Rows: 40}) // an election that learns gets them as rows that were held out
 	if want := "honest = 2\n"; !strings.Contains(found.Variables, want) {
 		t.Errorf("variables are\n%s, want %s", found.Variables, want)
 	}

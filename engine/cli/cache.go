@@ -144,11 +144,13 @@ func newCacheTrim() *cobra.Command {
 	var state, most string
 	var age time.Duration
 	c := &cobra.Command{
-		Use:     "trim [answers] [vectors]",
-		Short:   "Remove what is too old or too much",
-		Long:    cacheTrimLong,
-		Example: "racflow cache trim --bytes 1GB --age 720h vectors",
-		Args:    cacheArgs,
+		Use:   "trim [answers] [vectors]",
+		Short: "Remove what is too old or too much",
+		Long:  cacheTrimLong,
+		Example: `  racflow cache trim --age 720h
+  racflow cache trim --bytes 1GB vectors
+  racflow cache trim --bytes 1GB --age 720h answers`,
+		Args: cacheArgs,
 		RunE: func(c *cobra.Command, kinds []string) error {
 			if most == "" && age == 0 {
 				return fmt.Errorf("nothing says what is too much: give --bytes, --age or both; racflow cache clear removes all")

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -204,12 +203,14 @@ func newRoot(more ...*cobra.Command) *cobra.Command {
 	inGroup(root, operateGroup, more...)
 	inGroup(root, extendGroup, newStages(), newModel(), newPlugin(), newValidate(), newFormat(), newGraph(), newConsole(), newLSP(), newVersion(), newHelp())
 	root.InitDefaultCompletionCmd()
-	at(root, []string{"completion"}).GroupID = extendGroup
+	if completion, _, err := root.Find([]string{"completion"}); err == nil {
+		completion.GroupID = extendGroup
+	}
 	root.PersistentFlags().BoolP("quiet", "q", false, "say nothing on standard error but warnings and errors")
 	root.PersistentFlags().BoolP("verbose", "v", false, "show all of the log, as RACFLOW_LOG=debug does")
 	root.Flags().Bool("version", false, "print the version")
 	root.RunE = func(c *cobra.Command, _ []string) error {
-		if given, _ := c.Flags().GetBool("version"); given {
+		if isSet(c, "version") {
 			return writeBuild(c.OutOrStdout(), engine.BuildInfo(), false)
 		}
 		return c.Help()
@@ -224,25 +225,10 @@ func newRoot(more ...*cobra.Command) *cobra.Command {
 // strict has c and the commands below it refuse words that are no commands. Cobra prints the help of a
 // group in their place, and succeeds.
 func strict(c *cobra.Command) {
-	switch {
-	case c.HasSubCommands():
+	if c.HasSubCommands() {
 		c.Args, c.DisableFlagsInUseLine = commandWord, true
 		if c.RunE == nil {
 			c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
-		}
-	case c.Name() == "help":
-		c.Args = func(c *cobra.Command, words []string) error {
-			at := c.Root()
-			for _, word := range words {
-				i := slices.IndexFunc(at.Commands(), func(sub *cobra.Command) bool { return sub.Name() == word })
-				if i < 0 && at.HasSubCommands() {
-					return commandWord(at, []string{word})
-				}
-				if i >= 0 {
-					at = at.Commands()[i]
-				}
-			}
-			return nil
 		}
 	}
 	for _, sub := range c.Commands() {

@@ -31,10 +31,10 @@ const (
 
 func groups() []*cobra.Group {
 	return []*cobra.Group{
-		{ID: startGroup, Title: "Start:"},
-		{ID: improveGroup, Title: "Improve the answers:"},
-		{ID: operateGroup, Title: "Operate:"},
-		{ID: extendGroup, Title: "Extend and look inside:"},
+		{ID: startGroup, Title: "Start"},
+		{ID: improveGroup, Title: "Improve the answers"},
+		{ID: operateGroup, Title: "Operate"},
+		{ID: extendGroup, Title: "Extend and look inside"},
 	}
 }
 
@@ -155,7 +155,7 @@ func writeCommands(w io.Writer, c *cobra.Command) {
 		width = max(width, len(sub.Name()))
 	}
 	list := func(title, group string) {
-		fmt.Fprintf(w, "\n%s\n", title)
+		fmt.Fprintf(w, "\n%s:\n", title)
 		for _, sub := range c.Commands() {
 			if sub.IsAvailableCommand() && sub.GroupID == group {
 				fmt.Fprintf(w, "  %-*s  %s\n", width, sub.Name(), sub.Short)
@@ -166,7 +166,7 @@ func writeCommands(w io.Writer, c *cobra.Command) {
 		list(g.Title, g.ID)
 	}
 	if len(c.Groups()) == 0 {
-		list("Commands:", "")
+		list("Commands", "")
 	}
 }
 
@@ -196,9 +196,20 @@ func newHelp() *cobra.Command {
 		Example: `  racflow help run
   racflow help runs resume
   racflow help --markdown cmd`,
+		Args: func(c *cobra.Command, words []string) error {
+			found, rest, err := c.Root().Find(words)
+			if err == nil && found.HasSubCommands() {
+				err = commandWord(found, rest)
+			}
+			return err
+		},
 		ValidArgsFunction: func(c *cobra.Command, words []string, _ string) ([]string, cobra.ShellCompDirective) {
 			var all []string
-			for _, sub := range at(c.Root(), words).Commands() {
+			found, _, err := c.Root().Find(words)
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			for _, sub := range found.Commands() {
 				if sub.IsAvailableCommand() {
 					all = append(all, cobra.CompletionWithDesc(sub.Name(), sub.Short))
 				}
@@ -209,22 +220,14 @@ func newHelp() *cobra.Command {
 			if folder != "" {
 				return writeManual(folder, c.Root())
 			}
-			return writeHelp(c.OutOrStdout(), at(c.Root(), words), true)
+			found, _, err := c.Root().Find(words)
+			if err != nil {
+				return err
+			}
+			return writeHelp(c.OutOrStdout(), found, true)
 		},
 	}
 	c.Flags().StringVar(&folder, "markdown", "", "write the pages of the manual about the commands into `DIR`")
-	return c
-}
-
-// at is the command that words name, as far as they do.
-func at(c *cobra.Command, words []string) *cobra.Command {
-	for _, word := range words {
-		i := slices.IndexFunc(c.Commands(), func(sub *cobra.Command) bool { return sub.Name() == word })
-		if i < 0 {
-			break
-		}
-		c = c.Commands()[i]
-	}
 	return c
 }
 
@@ -237,7 +240,7 @@ func writeManual(folder string, root *cobra.Command) error {
 		return err
 	}
 	for _, g := range root.Groups() {
-		fmt.Fprintf(&index, "\n## %s\n\n| command | what it does |\n|---|---|\n", strings.TrimSuffix(g.Title, ":"))
+		fmt.Fprintf(&index, "\n## %s\n\n| command | what it does |\n|---|---|\n", g.Title)
 		for _, c := range root.Commands() {
 			if c.GroupID != g.ID {
 				continue
@@ -267,7 +270,7 @@ func writePage(w io.Writer, c *cobra.Command) {
 	}
 	fmt.Fprintf(w, "%s %s\n\n%s.\n\n    %s\n", level, c.CommandPath(), c.Short, usageOf(c))
 	if c.Example != "" {
-		fmt.Fprintf(w, "\nFor example:\n\n%s\n", indentedBy2(c.Example))
+		fmt.Fprintf(w, "\nFor example:\n\n%s\n", markdown(c.Example))
 	}
 	titles, flags := sections(c)
 	for _, title := range titles {
@@ -326,14 +329,6 @@ func markdown(text string) string {
 			b.WriteString(before)
 		}
 		b.WriteString(line)
-	}
-	return strings.TrimRight(b.String(), "\n")
-}
-
-func indentedBy2(text string) string {
-	var b strings.Builder
-	for line := range strings.Lines(strings.TrimRight(text, "\n") + "\n") {
-		b.WriteString("  " + line)
 	}
 	return strings.TrimRight(b.String(), "\n")
 }

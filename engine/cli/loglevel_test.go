@@ -66,7 +66,10 @@ func TestVerbose(t *testing.T) {
 	t.Setenv(logVariable, "error,sample.mine=warn")
 	for _, flag := range []string{"", "-v", "--verbose"} {
 		root := newRoot()
-		run := at(root, []string{"run"})
+		run, _, err := root.Find([]string{"run"})
+		if err != nil {
+			t.Fatal(err)
+		}
 		if err := run.ParseFlags(strings.Fields(flag)); err != nil {
 			t.Fatal(err)
 		}

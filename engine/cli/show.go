@@ -205,10 +205,10 @@ func newLog(c *cobra.Command) (*slog.Logger, error) {
 	return slog.New(levels.Handler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: levels.Lowest()}))), nil
 }
 
-// isSet reports whether a flag of all commands is given.
+// isSet reports whether a command has a flag of this name and it is given.
 func isSet(c *cobra.Command, flag string) bool {
-	f := c.Flag(flag)
-	return f != nil && f.Value.String() == "true"
+	given, err := c.Flags().GetBool(flag)
+	return err == nil && given
 }
 
 // note writes a line that nobody misses who is in a hurry.

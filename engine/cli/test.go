@@ -301,7 +301,7 @@ func (t *tuning) register(c *cobra.Command) {
 }
 
 // check reads the flags, and refuses those that do not go together.
-func (t *tuning) check(given func(flag string) bool) (err error) {
+func (t *tuning) check(given func(flag string) bool, stdout io.Writer) (err error) {
 	o := &t.options
 	for flag, goal := range map[string]struct {
 		given *float64
@@ -323,7 +323,7 @@ func (t *tuning) check(given func(flag string) bool) (err error) {
 		return fmt.Errorf("--folds %d: at least 2 are needed to hold rows out", o.Folds)
 	case given("rows") && o.Rows < o.Folds:
 		return fmt.Errorf("--rows %d: at least one row for each of %d folds is needed", o.Rows, o.Folds)
-	case t.asJSON && t.to == "-":
+	case t.asJSON && disk.IsStdout(t.to, stdout):
 		return errors.New("--json and --output - both write to standard output: name a file with --output, or leave it out, since the JSON has the variables, too")
 	}
 	if o.Over, err = parseTargets("--over", t.over); err != nil {
@@ -336,7 +336,7 @@ func (t *tuning) check(given func(flag string) bool) (err error) {
 }
 
 func (t *tuning) run(c *cobra.Command, args []string) error {
-	if err := t.check(c.Flags().Changed); err != nil {
+	if err := t.check(c.Flags().Changed, c.OutOrStdout()); err != nil {
 		return err
 	}
 	return t.flags.pipelineOf(c, args[0], c.InOrStdin(), func(_ *app, p *engine.Pipeline) error {

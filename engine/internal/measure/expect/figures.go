@@ -240,7 +240,7 @@ func leaked(ctx context.Context, v *engine.Examined) (Figure, error) {
 	case "-":
 		return impossible("the input is standard input; name a file"), nil
 	}
-	some, count, err := v.Leaked(ctx)
+	some, count, _, err := v.Leaked(ctx)
 	switch {
 	case ctx.Err() != nil:
 		return Figure{}, ctx.Err()

@@ -77,7 +77,7 @@ func MakeBelow(root, dir string) error {
 }
 
 // TightenFolder removes the permissions of other users from a folder. It does not change a folder
-// that is missing or that belongs to somebody else.
+// that is missing or that another user owns.
 func TightenFolder(dir string) error {
 	info, err := os.Stat(dir)
 	if err == nil && info.Mode()&0o077 != 0 {

@@ -155,7 +155,7 @@ type member struct {
 	keeper int // process that adopts the children which the member leaves behind; 0: none
 	bound  Bound
 	end    func(reason error)
-	ending bool // it was told to end and may not have noticed yet
+	ending bool // end was called for it; the process may still run
 }
 
 // NewWatch creates a Watch. It calls warn once if it cannot measure what processes hold, and once

@@ -7,7 +7,7 @@
 // later review needs only that file to know the earlier decisions.
 //
 // Several people may decide at once, through one Queue or through several processes. A request
-// names the decision that its person saw (Request.Version): if somebody else decided in the meantime,
+// names the decision that its person saw (Request.Version): if another person decided in the meantime,
 // the request fails with a ConflictError instead of replacing that decision unseen. Undo takes back
 // what the same page decided last, and keeps what others have decided since.
 //

@@ -227,7 +227,7 @@ var (
 	ErrUndo     = errors.New("there is nothing to undo")
 )
 
-// ConflictError says that somebody else has changed the decision in the meantime.
+// ConflictError says that another person has changed the decision in the meantime.
 type ConflictError struct {
 	Now *Decision // nil: the decision was withdrawn
 }
