@@ -10,9 +10,9 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/file/bounded"
 	"github.com/racflow/racflow/engine/internal/file/grammar"
-	"github.com/racflow/racflow/engine/internal/process/confine"
-
 	"github.com/racflow/racflow/engine/internal/file/rule"
+	"github.com/racflow/racflow/engine/internal/process/confine"
+	"github.com/racflow/racflow/engine/internal/process/memory"
 	"github.com/racflow/racflow/engine/internal/process/program"
 )
 
@@ -97,6 +97,8 @@ func read(attr *hcl.Attribute, dir string) (Requirement, hcl.Diagnostics) {
 			r.Allow.Read, bad = paths(item.Value, dir)
 		case "write":
 			r.Allow.Write, bad = paths(item.Value, dir)
+		case "disk":
+			r.Allow.Disk, bad = size(item.Value)
 		case "confined":
 			var confined bool
 			confined, bad = literalBool(item.Value)
@@ -121,6 +123,16 @@ func hosts(e hcl.Expression) ([]string, hcl.Diagnostics) {
 		}
 	}
 	return texts, diags
+}
+
+// size reads an amount of bytes.
+func size(e hcl.Expression) (int64, hcl.Diagnostics) {
+	text, diags := literalText(e)
+	n, err := memory.ParseSize(text)
+	if err != nil && !diags.HasErrors() {
+		diags = literalError(e.Range(), "Value out of range", "%v.", err)
+	}
+	return n, diags
 }
 
 // paths reads files and folders, and resolves them relative to dir.

@@ -35,6 +35,7 @@ var format = []Block{
 		listArgument("network", "The hosts that it may connect to, such as [\"api.example.com:443\"]; without it none."),
 		listArgument("read", "Files and folders that it may read beside its own, relative to this file."),
 		listArgument("write", "Files and folders that it may write beside its own, relative to this file."),
+		sizeArgument("disk", "What the folders of each of its stages may hold, and each file that it writes. A process whose folders hold more is ended and started again. It is watched on Linux alone; without it 16GiB."),
 		boolArgument("confined", "Whether it is kept to that. false: it may reach all that you may, and every plan and run says so."),
 	}},
 	{Type: "limit", Labelled: true, Doc: "Bounds the calls of all stages that name it: limit = limit.NAME.", Arguments: []Argument{

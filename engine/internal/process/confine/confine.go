@@ -5,24 +5,15 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/racflow/racflow/engine/internal/process/confine/cage"
 )
 
 // Kernel lists what this system can enforce.
 type Kernel struct {
-	Linux      bool
-	Landlock   int  // version of its interface; 0: none
-	Namespaces bool // a private network
-	View       bool // a file system that shows only the allowed paths
-	Filter     bool // filters system calls
+	Linux bool
+	cage.Kernel
 }
-
-// The Landlock versions that first enforce something.
-const (
-	landlockTruncate = 3
-	landlockTCP      = 4
-	landlockScope    = 6
-	landlockUnix     = 9
-)
 
 // Gaps returns the parts of a policy that this system cannot enforce, each as a plain phrase; none:
 // it enforces the whole policy.
@@ -40,16 +31,22 @@ func (k Kernel) Gaps(p Policy) []string {
 		}
 	}
 	gap(k.Landlock == 0 && !k.View, "it reads and writes your files as you can")
-	gap(k.Landlock == 0 && k.View, "it can change what it may only read")
-	gap(k.Landlock > 0 && k.Landlock < landlockTruncate && !k.View, "it can empty files that it may not read")
+	gap(k.Landlock == 0 && k.View && !k.ReadOnly, "it can change what it may only read")
+	gap(k.Landlock > 0 && k.Landlock < cage.LandlockTruncate && !k.View, "it can empty files that it may not read")
+	gap(k.Landlock > 0 && !k.ReadOnly && !k.Filter, "it can change the modes, owners, times and attributes of your files")
 	gap(!k.Namespaces && !k.Filter, "it reaches the network")
-	gap(!k.Namespaces && k.Filter && p.Network && k.Landlock < landlockTCP, "it reaches every host over TCP")
-	gap(!k.Namespaces && k.Filter && p.Network && k.Landlock >= landlockTCP && len(p.Local) == 0, "it reaches every host at one TCP port, that of the proxy's relay")
-	gap(!k.Namespaces && k.Filter && p.Network && k.Landlock >= landlockTCP && len(p.Local) > 0, "it reaches every host at the TCP ports "+ports(p.Local)+" and that of the proxy's relay")
-	gap(!k.View && k.Landlock < landlockUnix, "it can connect to the sockets of your other programs, such as those of a container engine or the desktop")
-	gap(!k.Namespaces && k.Landlock < landlockScope, "it can connect to abstract sockets")
-	gap(k.Landlock < landlockScope, "it can send signals to your other processes")
-	gap(k.Landlock == 0, "it can read the memory of your other processes that let it, and attach to them")
+	network := !k.Namespaces && k.Filter && p.Network
+	gap(network && k.Landlock < cage.LandlockTCP, "it reaches every host over TCP")
+	gap(network && k.Landlock >= cage.LandlockTCP && len(p.Local) == 0, "it reaches every host at one TCP port, that of the proxy")
+	gap(network && k.Landlock >= cage.LandlockTCP && len(p.Local) > 0, "it reaches every host at the TCP ports "+ports(p.Local)+" and that of the proxy")
+	gap(!k.View && k.Landlock < cage.LandlockUnix, "it can connect to the sockets of your other programs, such as those of a container engine or the desktop")
+	gap(!k.Namespaces && k.Landlock < cage.LandlockScope, "it can connect to abstract sockets")
+	gap(!k.Namespaces && k.Landlock < cage.LandlockScope, "it can send signals to your other processes, and leave processes behind")
+	gap(!k.Namespaces && k.Landlock == 0, "it can read the memory of your other processes that let it, and attach to them")
+	gap(!k.Namespaces && !k.Filter, "it can change the limits and priorities of your other processes")
+	gap(!k.Namespaces && !k.Filter, "it can use the shared memory, semaphores and message queues of your other programs")
+	gap(!k.Filter, "it can use the keys that the kernel keeps for you, and reach the host of a virtual machine")
+	gap(!k.Proc, "it sees the names, command lines and status of other processes")
 	return gaps
 }
 
@@ -72,8 +69,10 @@ type Policy struct {
 	Sockets          string   // the folder of the socket on which it listens
 	Services         string   // the folder with the socket of the engine's services; empty: none
 	Network          bool     // it may connect to Proxy through HTTP_PROXY and HTTPS_PROXY
-	Proxy            string   // unix socket of the engine's proxy
+	Proxy            *Proxy
 	Local            []string // HOST:PORT on this machine's loopback: the program connects to the same address, without proxy settings, and Proxy forwards
+	Processes        int      // how many processes and threads it may have, where the kernel counts them; 0: any number
+	Disk             int64    // how many bytes a file that it writes may have; 0: any number
 	Unconfined       bool     // it runs as the user without limits; its child processes still end with it
 	Remove           []string // folders to remove after it has ended
 }

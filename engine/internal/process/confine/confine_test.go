@@ -20,6 +20,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/racflow/racflow/engine/internal/process/confine/cage"
 )
 
 // TestMain makes the test binary the spy and the program that starts it, too.
@@ -170,13 +172,13 @@ func employ(raw string) {
 	}
 	var mu sync.Mutex // of at.Advice
 	if len(at.Hosts) > 0 {
-		p, err := ListenProxy(in("services"), "mine", at.Hosts, func(advice string) {
+		p, err := NewProxy("mine", at.Hosts, func(advice string) {
 			mu.Lock()
 			defer mu.Unlock()
 			at.Advice = append(at.Advice, advice)
 		})
 		must(err)
-		policy.Network, policy.Proxy, policy.Local = true, p.Path(), at.Local
+		policy.Network, policy.Proxy, policy.Local = true, p, at.Local
 	}
 	cmd, c, err := Command(self, policy, self, "spy", raw)
 	must(err)
@@ -226,7 +228,7 @@ var own = []string{"own home", "own temp", "own work", "own socket", "services",
 // unconfined to show that it can spy.
 func TestSpy(t *testing.T) {
 	kernel := Probe()
-	if kernel.Landlock < landlockScope || !kernel.Filter {
+	if kernel.Landlock < cage.LandlockScope || !kernel.Filter {
 		t.Skipf("this kernel cannot enforce all of it: %+v", kernel)
 	}
 	for _, user := range []string{"self", "plain"} {

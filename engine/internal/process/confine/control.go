@@ -44,14 +44,9 @@ func (c *Control) Start() error {
 // PID returns the process id of the program; 0: it has not started.
 func (c *Control) PID() int { return int(c.pid.Load()) }
 
-// Keeper returns the id of the process that supervises the program; 0: none, because the program
-// was started directly. Orphaned children of the program become children of this process.
-func (c *Control) Keeper() int {
-	if c.keep == nil || c.cmd.Process == nil {
-		return 0
-	}
-	return c.cmd.Process.Pid
-}
+// Kept reports whether the program's parent is a process of its own that adopts the program's
+// orphaned children.
+func (c *Control) Kept() bool { return c.keep != nil }
 
 // Ended delivers once how the program ended, after all its child processes have ended.
 func (c *Control) Ended() <-chan Exit { return c.ended }

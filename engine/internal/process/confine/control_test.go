@@ -5,19 +5,22 @@ package confine
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/racflow/racflow/engine/internal/process/confine/cage"
 )
 
-// started starts a shell script and returns what holds it and the first line that it prints.
-func started(t *testing.T, p Policy, script string) (*exec.Cmd, *Control, string) {
+// started starts a shell script and returns its Control, the first line that it prints and what
+// follows that.
+func started(t *testing.T, p Policy, script string) (*Control, string, *os.File) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -29,19 +32,22 @@ func started(t *testing.T, p Policy, script string) (*exec.Cmd, *Control, string
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := cmd.StdoutPipe()
+	out, end, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd.Env, cmd.Stderr = []string{"PATH=" + os.Getenv("PATH")}, os.Stderr
-	if err := c.Start(); err != nil {
+	t.Cleanup(func() { _ = out.Close() })
+	cmd.Env, cmd.Stdout, cmd.Stderr = []string{"PATH=" + os.Getenv("PATH")}, end, os.Stderr
+	err = c.Start()
+	_ = end.Close()
+	if err != nil {
 		t.Fatal(err)
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		t.Fatal(err)
 	}
-	return cmd, c, strings.TrimSpace(line)
+	return c, strings.TrimSpace(line), out
 }
 
 // TestExit: the status or the signal of a program is reported as it was.
@@ -55,7 +61,7 @@ func TestExit(t *testing.T) {
 		"setsid sleep 600 >&2 & exit 4": {Status: 4},
 	} {
 		for _, unconfined := range []bool{false, true} {
-			_, c, _ := started(t, Policy{Unconfined: unconfined}, script)
+			c, _, _ := started(t, Policy{Unconfined: unconfined}, script)
 			got := <-c.Ended()
 			if got.PID != c.PID() || got.PID == 0 || got.Status != want.Status || got.Signal != want.Signal || got.Peak < 100<<10 {
 				t.Errorf("%s: got %+v, want %+v", script, got, want)
@@ -67,24 +73,23 @@ func TestExit(t *testing.T) {
 // TestNothingIsLeft: what a program has started ends with it, also in a session of its own and when it
 // stands still.
 func TestNothingIsLeft(t *testing.T) {
-	const script = "setsid sh -c 'echo $$; sleep 600 & kill -STOP $$' & kill -STOP $$"
-	for how, end := range map[string]func(*exec.Cmd, *Control){
-		"it is ended":          func(_ *exec.Cmd, c *Control) { c.End() },
-		"the plugin is killed": func(_ *exec.Cmd, c *Control) { _ = syscall.Kill(c.PID(), syscall.SIGKILL) },
-		"racflow is gone":      func(_ *exec.Cmd, c *Control) { _ = c.keep.socket.Close() }, // its end of the connection
+	const script = "setsid sh -c 'sleep 600 & echo started; kill -STOP $$' & kill -STOP $$"
+	for how, end := range map[string]func(*Control){
+		"it is ended":          func(c *Control) { c.End() },
+		"the plugin is killed": func(c *Control) { _ = syscall.Kill(c.PID(), syscall.SIGKILL) },
+		"racflow is gone":      func(c *Control) { _ = c.keep.conn.Close() }, // its end of the connection
 	} {
-		t.Run(how, func(t *testing.T) {
-			cmd, c, line := started(t, Policy{}, script)
-			left, err := strconv.Atoi(line)
-			if err != nil {
-				t.Fatal(err)
-			}
-			end(cmd, c)
-			<-c.Ended()
-			if err := syscall.Kill(left, 0); !errors.Is(err, syscall.ESRCH) {
-				t.Errorf("process %d is left: %v", left, err)
-			}
-		})
+		for _, unconfined := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, unconfined=%v", how, unconfined), func(t *testing.T) {
+				c, _, out := started(t, Policy{Unconfined: unconfined}, script)
+				end(c)
+				<-c.Ended()
+				_ = out.SetReadDeadline(time.Now().Add(time.Minute))
+				if _, err := io.ReadAll(out); err != nil {
+					t.Errorf("a process has its output still open: %v", err)
+				}
+			})
+		}
 	}
 }
 
@@ -124,52 +129,64 @@ func TestStartFails(t *testing.T) {
 
 // TestProxy: of the network a plugin reaches the engine's proxy, by the variables that say so.
 func TestProxy(t *testing.T) {
-	dir, err := os.MkdirTemp("/tmp", "p") // the path of a socket is short, whatever TMPDIR is
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	proxy, err := net.Listen("unix", filepath.Join(dir, "proxy"))
+	proxy, err := NewProxy("mine", []string{"localhost:1"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer proxy.Close()
-	go answer(proxy)
-	curl, err := exec.LookPath("python3")
-	if err != nil || !strings.HasPrefix(curl, "/usr/") {
-		curl = "/usr/bin/python3"
+	python, err := exec.LookPath("python3")
+	if err != nil || !strings.HasPrefix(python, "/usr/") {
+		python = "/usr/bin/python3"
 	}
-	if _, err := os.Stat(curl); err != nil {
+	if _, err := os.Stat(python); err != nil {
 		t.Skip("this needs the system's python3")
 	}
-	const script = `import os, socket; s = socket.create_connection(("127.0.0.1", int(os.environ["HTTPS_PROXY"].rsplit(":", 1)[1]))); s.send(b"?"); print(s.recv(1))`
-	_, c, line := started(t, Policy{Network: true, Proxy: filepath.Join(dir, "proxy")}, "exec "+curl+" -c '"+script+"'")
-	if e := <-c.Ended(); line != "b'!'" || e.Status != 0 {
+	const script = `import os, socket; s = socket.create_connection(("127.0.0.1", int(os.environ["HTTPS_PROXY"].rsplit(":", 1)[1]))); s.send(b"GET / HTTP/1.0\r\n\r\n"); print(s.recv(99))`
+	c, line, _ := started(t, Policy{Network: true, Proxy: proxy}, "exec "+python+" -c '"+script+"'")
+	if e := <-c.Ended(); !strings.Contains(line, "400 Bad Request") || e.Status != 0 {
 		t.Errorf("got %q, %+v", line, e)
 	}
 }
 
 // TestGaps: what a kernel lacks is said, and nothing else.
 func TestGaps(t *testing.T) {
-	full := Kernel{Linux: true, Landlock: 7, Namespaces: true, View: true, Filter: true}
+	const sockets, lines = "sockets of your other programs", "command lines"
+	full := cage.Kernel{Landlock: 7, Namespaces: true, View: true, ReadOnly: true, Proc: true, Filter: true}
+	in := func(change func(*cage.Kernel)) Kernel {
+		k := full
+		change(&k)
+		return Kernel{Linux: true, Kernel: k}
+	}
+	place := func(version int, filter bool) Kernel {
+		return Kernel{Linux: true, Kernel: cage.Kernel{Landlock: version, Filter: filter}}
+	}
 	for name, c := range map[string]struct {
 		kernel Kernel
 		policy Policy
 		want   []string // parts, in order
 	}{
-		"all of it":      {kernel: full},
-		"as wished":      {kernel: Kernel{}, policy: Policy{Unconfined: true}},
-		"another system": {kernel: Kernel{}, want: []string{"nothing is enforced"}},
-		"no namespaces":  {kernel: Kernel{Linux: true, Landlock: 7, Filter: true}, want: []string{"sockets of your other programs"}},
-		"nor proxy":      {kernel: Kernel{Linux: true, Landlock: 7, Filter: true}, policy: Policy{Network: true}, want: []string{"every host at one TCP port", "sockets of your other programs"}},
+		"all of it":      {kernel: in(func(*cage.Kernel) {})},
+		"as wished":      {policy: Policy{Unconfined: true}},
+		"another system": {want: []string{"nothing is enforced"}},
+		"no namespaces":  {kernel: place(7, true), want: []string{sockets, lines}},
+		"nor proxy":      {kernel: place(7, true), policy: Policy{Network: true}, want: []string{"every host at one TCP port", sockets, lines}},
 		"nor a server's network": {
-			kernel: Kernel{Linux: true, Landlock: 10, Filter: true}, policy: Policy{Network: true, Local: []string{"localhost:8080", "[::1]:8080", "127.0.0.1:11434"}},
-			want: []string{"every host at the TCP ports 8080, 11434 and that of the proxy's relay"},
+			kernel: place(10, true), policy: Policy{Network: true, Local: []string{"localhost:8080", "[::1]:8080", "127.0.0.1:11434"}},
+			want: []string{"every host at the TCP ports 8080, 11434 and that of the proxy", lines},
 		},
-		"the latest":      {kernel: Kernel{Linux: true, Landlock: 10, Filter: true}},
-		"no Landlock":     {kernel: Kernel{Linux: true, Namespaces: true, View: true, Filter: true}, want: []string{"change what it may only read", "signals", "memory"}},
-		"an old Landlock": {kernel: Kernel{Linux: true, Landlock: 3, Namespaces: true, View: true, Filter: true}, want: []string{"signals"}},
-		"nothing":         {kernel: Kernel{Linux: true}, want: []string{"your files", "network", "sockets of your", "abstract", "signals", "memory"}},
+		"nor an old Landlock's":      {kernel: place(3, true), policy: Policy{Network: true}, want: []string{"every host over TCP", sockets, "abstract", "signals", lines}},
+		"the first Landlock":         {kernel: place(1, true), want: []string{"empty files", sockets, "abstract", "signals", lines}},
+		"the latest":                 {kernel: place(10, true), want: []string{lines}},
+		"no filter":                  {kernel: place(10, false), want: []string{"modes, owners", "network", "limits and priorities", "shared memory", "keys", lines}},
+		"no Landlock":                {kernel: in(func(k *cage.Kernel) { k.Landlock = 0 })},
+		"an old kernel":              {kernel: in(func(k *cage.Kernel) { k.Landlock, k.ReadOnly = 0, false }), want: []string{"change what it may only read"}},
+		"an old Landlock":            {kernel: in(func(k *cage.Kernel) { k.Landlock = 1 })},
+		"no filter, with namespaces": {kernel: in(func(k *cage.Kernel) { k.Filter = false }), want: []string{"keys"}},
+		"a container":                {kernel: in(func(k *cage.Kernel) { k.Proc = false }), want: []string{lines}},
+		"no view":                    {kernel: in(func(k *cage.Kernel) { k.View, k.ReadOnly, k.Proc = false, false, false }), want: []string{sockets, lines}},
+		"nothing": {kernel: place(0, false), want: []string{
+			"your files", "network", sockets, "abstract", "signals", "memory", "limits and priorities", "shared memory", "keys", lines,
+		}},
 	} {
 		got := c.kernel.Gaps(c.policy)
 		if len(got) != len(c.want) {

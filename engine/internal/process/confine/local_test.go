@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/racflow/racflow/engine/internal/process/confine/cage"
 )
 
 // answering returns which addresses answer to a client as most programs have it.
@@ -57,7 +59,7 @@ func server(t *testing.T, addresses ...string) (port string) {
 // and no other one. The proxy decides that; without a network of its own Landlock does.
 func TestLocal(t *testing.T) {
 	kernel := Probe()
-	if kernel.Landlock < landlockTCP || !kernel.Filter {
+	if kernel.Landlock < cage.LandlockTCP || !kernel.Filter {
 		t.Skipf("this kernel cannot enforce all of it: %+v", kernel)
 	}
 	one, other, unnamed := server(t, "127.0.0.1:0"), server(t, "127.0.0.1:0"), server(t, "127.0.0.1:0")

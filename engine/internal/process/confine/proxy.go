@@ -2,7 +2,7 @@ package confine
 
 import (
 	"cmp"
-	"crypto/rand"
+	"context"
 	"fmt"
 	"io"
 	"log"
@@ -11,7 +11,6 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -21,8 +20,8 @@ import (
 )
 
 // This file lets a confined plugin reach only the hosts that its file allows. It is an HTTP proxy
-// on a unix socket: CONNECT for TLS and other protocols, and plain HTTP. The keeper forwards the
-// plugin's connections to it, also those to a host on this machine's loopback, for which clients
+// that accepts connections in the plugin's network: CONNECT for TLS and other protocols, and plain
+// HTTP. There it also takes the connections to a host on this machine's loopback, for which clients
 // use no proxy.
 //
 // The proxy resolves names, so that a plugin needs no other network. It refuses names that resolve
@@ -33,17 +32,13 @@ import (
 // The proxy does not inspect the traffic: a plugin can send everything that it knows to an allowed
 // host, and a large service behind one name may also serve others.
 
-// limited is a listener that accepts a bounded number of connections at a time. (Package netutil's
-// hides that one direction of a connection can be closed.)
+// limited is a listener that accepts a bounded number of connections at a time, together with
+// others. (Package netutil's hides that one direction of a connection can be closed.)
 type limited struct {
-	*net.UnixListener
-	free   chan struct{}
+	net.Listener
+	free   chan struct{} // of all listeners
 	closed chan struct{}
 	once   sync.Once
-}
-
-func proxyLimit(l *net.UnixListener, n int) *limited {
-	return &limited{UnixListener: l, free: make(chan struct{}, n), closed: make(chan struct{})}
 }
 
 // Accept implements net.Listener.
@@ -53,28 +48,34 @@ func (l *limited) Accept() (net.Conn, error) {
 	case <-l.closed:
 		return nil, net.ErrClosed
 	}
-	c, err := l.AcceptUnix()
+	c, err := l.Listener.Accept()
 	if err != nil {
 		<-l.free
 		return nil, err
 	}
-	return &accepted{UnixConn: c, release: sync.OnceFunc(func() { <-l.free })}, nil
+	return &accepted{duplex: c.(duplex), release: sync.OnceFunc(func() { <-l.free })}, nil
 }
 
 // Close implements net.Listener.
 func (l *limited) Close() error {
 	l.once.Do(func() { close(l.closed) })
-	return l.UnixListener.Close()
+	return l.Listener.Close()
+}
+
+// duplex is a connection of which one direction can be closed.
+type duplex interface {
+	net.Conn
+	CloseWrite() error
 }
 
 type accepted struct {
-	*net.UnixConn
+	duplex
 	release func()
 }
 
 // Close implements net.Conn.
 func (c *accepted) Close() error {
-	err := c.UnixConn.Close()
+	err := c.duplex.Close()
 	c.release()
 	return err
 }
@@ -91,22 +92,22 @@ type Proxy struct {
 	plugin  string
 	allowed []Host
 	refused func(advice string)
-	path    string
+	dialer  dialer
 	server  *http.Server
 	onward  *http.Transport // for plain HTTP
 	tunnels tunnels
+	free    chan struct{} // holds one element for each connection
 
 	mu       sync.Mutex
 	reported map[string]bool
 }
 
-// ListenProxy creates a socket with an unguessable name in dir, which only its owner may access,
-// and serves the clients that connect. allowed lists hosts in the form of ParseHost. ListenProxy
-// calls refused once for each other host that the plugin asks for, with the line that would allow
-// it; the plugin chooses the host's name. It also calls refused once for each allowed host on the
-// loopback that does not answer, because the plugin itself does not learn the reason.
-func ListenProxy(dir, plugin string, allowed []string, refused func(advice string)) (*Proxy, error) {
-	return listenSocket(dir, plugin, allowed, refused, dialer{proxies: userProxies()})
+// NewProxy returns a proxy to the allowed hosts, in the form of ParseHost. It calls refused once for
+// each other host that the plugin asks for, with the line that would allow it; the plugin chooses
+// the host's name. It also calls refused once for each allowed host on the loopback that does not
+// answer, because the plugin itself does not learn the reason.
+func NewProxy(plugin string, allowed []string, refused func(advice string)) (*Proxy, error) {
+	return newProxy(plugin, allowed, refused, dialer{proxies: userProxies()})
 }
 
 // userProxies returns a function that finds an address's proxy in the environment.
@@ -117,10 +118,10 @@ func userProxies() func(*url.URL) (*url.URL, error) {
 	return c.ProxyFunc()
 }
 
-func listenSocket(dir, plugin string, allowed []string, refused func(advice string), d dialer) (*Proxy, error) {
+func newProxy(plugin string, allowed []string, refused func(advice string), d dialer) (*Proxy, error) {
 	p := &Proxy{
-		tunnels: tunnels{open: map[io.Closer]bool{}},
-		plugin:  plugin, refused: refused, path: filepath.Join(dir, strings.ToLower(rand.Text()[:16])), reported: map[string]bool{},
+		tunnels: tunnels{open: map[io.Closer]bool{}}, free: make(chan struct{}, connections),
+		plugin: plugin, refused: refused, dialer: d, reported: map[string]bool{},
 	}
 	for _, text := range allowed {
 		host, err := ParseHost(text)
@@ -128,10 +129,6 @@ func listenSocket(dir, plugin string, allowed []string, refused func(advice stri
 			return nil, err
 		}
 		p.allowed = append(p.allowed, host)
-	}
-	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: p.path, Net: "unix"})
-	if err != nil {
-		return nil, fmt.Errorf("open the socket of the plugin's network: %w", err)
 	}
 	p.onward = &http.Transport{
 		Proxy:       func(r *http.Request) (*url.URL, error) { return d.proxies(r.URL) },
@@ -150,15 +147,50 @@ func listenSocket(dir, plugin string, allowed []string, refused func(advice stri
 		},
 	}
 	p.server = &http.Server{
-		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.serve(w, r, d, plain) }),
+		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.serve(w, r, plain) }),
 		ReadHeaderTimeout: patience, IdleTimeout: patience, MaxHeaderBytes: header, ErrorLog: quiet,
 	}
-	go func() { _ = p.server.Serve(proxyLimit(listener, connections)) }() // until Close
 	return p, nil
 }
 
-// Path returns the path of the socket.
-func (p *Proxy) Path() string { return p.path }
+// accept serves the connections to a listener until Close: those that ask for a host, or, if host is
+// not empty, those that are for that host alone.
+func (p *Proxy) accept(l net.Listener, host string) error {
+	bounded := &limited{Listener: l, free: p.free, closed: make(chan struct{})}
+	if host == "" {
+		go func() { _ = p.server.Serve(bounded) }() // until Close
+		return nil
+	}
+	h, err := ParseHost(host)
+	if err != nil {
+		return err
+	}
+	if _, open := p.tunnels.add(bounded); !open {
+		return net.ErrClosed
+	}
+	go func() {
+		for {
+			near, err := bounded.Accept()
+			if err != nil {
+				return
+			}
+			go p.pass(near, h)
+		}
+	}()
+	return nil
+}
+
+// pass connects a plugin with a host, if it may reach that.
+func (p *Proxy) pass(near net.Conn, host Host) {
+	defer near.Close() //nolint:errcheck // it may be closed already
+	if !p.allows(host) {
+		p.advise(host)
+		return
+	}
+	if far, err := p.connect(withHost(context.Background(), host)); err == nil {
+		p.tunnels.join(near, near, far)
+	}
+}
 
 // Close ends all connections.
 func (p *Proxy) Close() error {
@@ -168,7 +200,20 @@ func (p *Proxy) Close() error {
 	return err
 }
 
-func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, d dialer, plain http.Handler) {
+func (p *Proxy) allows(host Host) bool {
+	return slices.ContainsFunc(p.allowed, func(h Host) bool { return h.allows(host) })
+}
+
+// connect connects to the host of a context. It tells the user of a local one that does not answer.
+func (p *Proxy) connect(ctx context.Context) (net.Conn, error) {
+	far, err := p.dialer.connect(ctx)
+	if host := hostOf(ctx); err != nil && host.loopback() && ctx.Err() == nil && p.first(host) {
+		p.refused(fmt.Sprintf("the plugin cannot reach %s: %v; is the server running?", host, err))
+	}
+	return far, err
+}
+
+func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, plain http.Handler) {
 	asked := r.Host
 	if r.Method != http.MethodConnect {
 		asked = r.URL.Host
@@ -185,19 +230,16 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, d dialer, plain ht
 	case err != nil || host.wildcard:
 		http.Error(w, "racflow: that is no host with a port", http.StatusBadRequest)
 		return
-	case !slices.ContainsFunc(p.allowed, func(h Host) bool { return h.allows(host) }):
+	case !p.allows(host):
 		p.refuse(w, r, host)
 		return
 	}
 	r = r.WithContext(withHost(r.Context(), host))
 	if r.Method == http.MethodConnect {
-		far, err := d.connect(r.Context())
+		far, err := p.connect(r.Context())
 		if err == nil {
 			p.tunnels.serve(w, far)
 			return
-		}
-		if host.loopback() && r.Context().Err() == nil && p.first(host) {
-			p.refused(fmt.Sprintf("the plugin cannot reach %s: %v; is the server running?", host, err))
 		}
 		deny(w, http.StatusBadGateway, "racflow: "+err.Error())
 		return
@@ -205,15 +247,21 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, d dialer, plain ht
 	plain.ServeHTTP(w, r)
 }
 
-// refuse tells the plugin that it may not reach a host, and tells the user the first time.
-func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, host Host) {
-	if p.first(host) {
-		var all []string
-		for _, h := range append(slices.Clone(p.allowed), host) {
-			all = append(all, fmt.Sprintf("%q", h))
-		}
-		p.refused(fmt.Sprintf("the plugin may not reach %s; if it should, write in required_plugins: %s = { network = [%s] }", host, p.plugin, strings.Join(all, ", ")))
+// advise tells the user, the first time, how to allow a host.
+func (p *Proxy) advise(host Host) {
+	if !p.first(host) {
+		return
 	}
+	var all []string
+	for _, h := range append(slices.Clone(p.allowed), host) {
+		all = append(all, fmt.Sprintf("%q", h))
+	}
+	p.refused(fmt.Sprintf("the plugin may not reach %s; if it should, write in required_plugins: %s = { network = [%s] }", host, p.plugin, strings.Join(all, ", ")))
+}
+
+// refuse tells the plugin that it may not reach a host.
+func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, host Host) {
+	p.advise(host)
 	why := "racflow does not allow " + host.String()
 	if r.Method == http.MethodConnect {
 		deny(w, http.StatusForbidden, why) // clients show only this line of the reply
@@ -249,7 +297,7 @@ func deny(w http.ResponseWriter, code int, why string) {
 	_ = connection.Close()
 }
 
-// tunnels holds the open connections of CONNECT.
+// tunnels holds the open connections and listeners that are not the server's.
 type tunnels struct {
 	mu     sync.Mutex
 	closed bool
@@ -280,14 +328,24 @@ func (t *tunnels) close() {
 	}
 }
 
-// serve connects a plugin with a host until both directions have ended.
+// serve connects the plugin behind a request with a host.
 func (t *tunnels) serve(w http.ResponseWriter, far net.Conn) {
-	defer far.Close() //nolint:errcheck // it may be closed already
 	near, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
+		_ = far.Close()
 		return
 	}
 	defer near.Close() //nolint:errcheck // it may be closed already
+	if _, err := io.WriteString(near, "HTTP/1.1 200 OK\r\n\r\n"); err != nil {
+		_ = far.Close()
+		return
+	}
+	t.join(near, buffered.Reader, far) // the buffer may hold data that followed the request
+}
+
+// join connects a plugin, whose data come from said, with a host until both directions have ended.
+func (t *tunnels) join(near net.Conn, said io.Reader, far net.Conn) {
+	defer far.Close() //nolint:errcheck // it may be closed already
 	for _, c := range []io.Closer{near, far} {
 		remove, ok := t.add(c)
 		if !ok {
@@ -295,11 +353,8 @@ func (t *tunnels) serve(w http.ResponseWriter, far net.Conn) {
 		}
 		defer remove()
 	}
-	if _, err := io.WriteString(near, "HTTP/1.1 200 OK\r\n\r\n"); err != nil {
-		return
-	}
 	var both sync.WaitGroup
-	both.Go(func() { passOn(far, buffered.Reader) }) // the buffer may hold data that followed the request
+	both.Go(func() { passOn(far, said) })
 	both.Go(func() { passOn(near, far) })
 	both.Wait()
 }

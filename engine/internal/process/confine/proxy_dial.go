@@ -18,6 +18,8 @@ import (
 
 	"golang.org/x/net/idna"
 	"golang.org/x/net/proxy"
+
+	"github.com/racflow/racflow/engine/internal/process/confine/cage"
 )
 
 type hostKey struct{}
@@ -228,3 +230,35 @@ func ours(a netip.Addr) bool {
 	}
 	return false
 }
+
+// places returns the addresses at which a plugin reaches each host on this machine's loopback: the
+// host's own address, and 127.0.0.1 and ::1 unless another host is there, because clients choose
+// what "localhost" means.
+func places(local []string) []cage.Local {
+	var all []cage.Local
+	taken := map[netip.AddrPort]bool{}
+	add := func(address netip.Addr, port uint16, host string) {
+		if at := netip.AddrPortFrom(address, port); !taken[at] {
+			taken[at] = true
+			all = append(all, cage.Local{IP: address.AsSlice(), Port: port, Host: host})
+		}
+	}
+	for _, host := range local {
+		if at, err := netip.ParseAddrPort(host); err == nil {
+			add(at.Addr(), at.Port(), host)
+		}
+	}
+	for _, text := range local {
+		host, err := ParseHost(text)
+		if at, no := netip.ParseAddr(host.name); err != nil || no == nil && at != loopback[0] && at != loopback[1] {
+			continue // an address such as 127.0.0.2
+		}
+		for _, address := range loopback {
+			add(address, host.port, text)
+		}
+	}
+	return all
+}
+
+// loopback lists the addresses of "localhost".
+var loopback = [...]netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}

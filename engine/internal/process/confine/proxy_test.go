@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -33,27 +32,34 @@ func (a *advice) add(text string) {
 	a.all = append(a.all, text)
 }
 
+// proxied is a proxy at an address.
+type proxied struct {
+	*Proxy
+	at string
+}
+
 // start serves a proxy and returns a client that has no other network.
-func start(t *testing.T, d dialer, allowed ...string) (*http.Client, *Proxy, *advice) {
+func start(t *testing.T, d dialer, allowed ...string) (*http.Client, proxied, *advice) {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "p") // the path of a socket is short, whatever TMPDIR is
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	reported := &advice{}
-	p, err := listenSocket(dir, "mine", allowed, reported.add, d)
+	p, err := newProxy("mine", allowed, reported.add, d)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.Close() })
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err == nil {
+		err = p.accept(l, "")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	transport := &http.Transport{
-		Proxy:           http.ProxyURL(&url.URL{Scheme: "http", Host: "confined"}),
-		DialContext:     func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", p.Path()) },
+		Proxy:           http.ProxyURL(&url.URL{Scheme: "http", Host: l.Addr().String()}),
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // of the test's own server
 	}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport}, p, reported
+	return &http.Client{Transport: transport}, proxied{p, l.Addr().String()}, reported
 }
 
 // get returns the body of a reply, after its status where that is not 200.
@@ -219,7 +225,7 @@ func TestHalves(t *testing.T) {
 	}()
 	_, p, _ := start(t, dialer{proxies: none}, l.Addr().String())
 	open := func() (net.Conn, *bufio.Reader) {
-		c, err := net.Dial("unix", p.Path())
+		c, err := net.Dial("tcp", p.at)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -233,7 +239,7 @@ func TestHalves(t *testing.T) {
 	}
 	c, r := open()
 	_, _ = io.WriteString(c, " and late")
-	_ = c.(*net.UnixConn).CloseWrite()
+	_ = c.(*net.TCPConn).CloseWrite()
 	if got, err := io.ReadAll(r); string(got) != "14 bytes" || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -244,25 +250,20 @@ func TestHalves(t *testing.T) {
 	if got, _ := io.ReadAll(r); len(got) > 0 {
 		t.Errorf("after Close: %q", got)
 	}
-	if _, err := net.Dial("unix", p.Path()); err == nil {
+	if _, err := net.Dial("tcp", p.at); err == nil {
 		t.Error("a closed proxy accepts connections")
 	}
 }
 
 // At most as many connections are open as are allowed; the end of one lets the next in.
 func TestLimit(t *testing.T) {
-	dir, err := os.MkdirTemp("/tmp", "p")
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	inner, err := net.ListenUnix("unix", &net.UnixAddr{Name: dir + "/s", Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := proxyLimit(inner, 2)
+	l := &limited{Listener: inner, free: make(chan struct{}, 2), closed: make(chan struct{})}
 	for range 3 {
-		if _, err := net.Dial("unix", dir+"/s"); err != nil {
+		if _, err := net.Dial("tcp", inner.Addr().String()); err != nil {
 			t.Fatal(err)
 		}
 	}

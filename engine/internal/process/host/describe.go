@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/process/confine"
 	"github.com/racflow/racflow/engine/internal/process/disk"
+	"github.com/racflow/racflow/engine/internal/process/memory"
 	"github.com/racflow/racflow/engine/internal/process/program"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
@@ -28,6 +30,7 @@ import (
 type prepared struct {
 	cmd     *exec.Cmd // its environment holds only the variables passed on from racflow's
 	control *confine.Control
+	limits  memory.Limits
 	close   func() // releases the resources opened for the process, after it has ended
 }
 
@@ -39,8 +42,12 @@ func (h *Host) prepare(ctx context.Context, l launch, sockets string) (prepared,
 	// Not CommandContext: a context bounds the start, and the process outlives it.
 	cmd := exec.Command(h.options.Self, "plugin", l.name) //nolint:noctx
 	cmd.Env = environment(os.Environ(), l.network)
-	return prepared{cmd, confine.Plain(cmd), func() {}}, nil
+	return prepared{cmd: cmd, control: confine.Plain(cmd), close: func() {}}, nil
 }
+
+// maxProcesses is how many processes and threads a confined plugin may have. Numeric libraries start
+// a thread for each core, some of them several times.
+const maxProcesses = 4096
 
 // foreign prepares a process of a third-party program. It can reach what the pipeline file allows, and temporary folders of its own.
 func (h *Host) foreign(ctx context.Context, l launch, sockets string) (p prepared, err error) {
@@ -79,12 +86,19 @@ func (h *Host) foreign(ctx context.Context, l launch, sockets string) (p prepare
 	}
 	p.close = func() { _ = os.RemoveAll(own) }
 	if len(allow.Hosts) > 0 && !policy.Unconfined {
-		passing, err := confine.ListenProxy(own, l.program.Name, allow.Hosts, func(advice string) { l.out.log.Warn(l.out.secrets.Message(advice)) })
+		passing, err := confine.NewProxy(l.program.Name, allow.Hosts, func(advice string) { l.out.log.Warn(l.out.secrets.Message(advice)) })
 		if err != nil {
 			return p, err
 		}
-		policy.Network, policy.Proxy, policy.Local = true, passing.Path(), confine.Loopback(allow.Hosts)
+		policy.Network, policy.Proxy, policy.Local = true, passing, confine.Loopback(allow.Hosts)
 		p.close = func() { _ = errors.Join(passing.Close(), os.RemoveAll(own)) }
+	}
+	if !policy.Unconfined {
+		p.limits = memory.Limits{
+			Processes: maxProcesses, Disk: memory.Bound{Bytes: cmp.Or(allow.Disk, program.DefaultDisk), Of: "disk of the plugin " + l.program.Name},
+			Used: func() int64 { return confine.Used(policy.Home, policy.Work, policy.Temp, l.stateDir) },
+		}
+		policy.Processes, policy.Disk = p.limits.Processes, p.limits.Disk.Bytes
 	}
 	passed := environment(os.Environ(), l.network)
 	if !policy.Unconfined {

@@ -37,10 +37,12 @@ func (h *Host) BoundMemory(bytes int64, of string) {
 	h.memory.Total(h.total)
 }
 
-// bounded watches the memory of a process from its start to its end.
+// bounded watches a process from its start to its end.
 func (h *Host) bounded(running *runningProcess, bytes int64, of string) {
+	limits := running.limits
+	limits.Memory = memory.Bound{Bytes: bytes, Of: "memory of " + of}
 	running.begun = func(c *confine.Control) (ended func()) {
-		return h.memory.Add(c.PID(), c.Keeper(), memory.Bound{Bytes: bytes, Of: "memory of " + of}, func(reason error) {
+		return h.memory.Add(c.PID(), c.Kept(), limits, func(reason error) {
 			running.fail(reason)
 			_ = running.Kill(h.ctx)
 		})

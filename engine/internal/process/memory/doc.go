@@ -6,6 +6,9 @@
 // swapping, frees that. It does not count mapped files, because the system drops their pages when
 // it needs room. Pages that forked processes share count once, if the system reports them.
 //
+// It also counts processes and threads, and what a function says of files, since one look serves all
+// of these.
+//
 // It measures some times a second, so a process can exceed its bound for that long: it does not
 // replace a control group. It works only on Linux. The package itself ends no process.
 package memory

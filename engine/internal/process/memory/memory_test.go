@@ -42,7 +42,7 @@ type machine struct {
 func (m machine) has(pid, parent, group, anonymous, share int) {
 	dir := filepath.Join(m.dir, fmt.Sprint(pid))
 	files := map[string]string{
-		"stat":   fmt.Sprintf("%d (a) ) b) S %d %d 0 0", pid, parent, group),
+		"stat":   fmt.Sprintf("%d (a) ) b) S %d %d 0 0 0 0 0 0 0 0 0 0 0 0 0 0 3 0", pid, parent, group),
 		"status": fmt.Sprintf("Name:\tx\nVmRSS:\t999999999 kB\nRssAnon:\t%d kB\nRssFile:\t888888 kB\nRssShmem:\t1024 kB\nVmSwap:\t1024 kB\n", (anonymous-2)<<10),
 	}
 	if share > 0 {
@@ -95,10 +95,11 @@ func TestWatch(t *testing.T) {
 			w := NewWatch(func(err error) { warned += err.Error() })
 			w.root, w.self, w.total = m.dir, 99, Bound{int64(test.total) * mib, "memory of the run"}
 			for pid, bound := range test.bounds {
-				w.members[&member{pid: pid, bound: Bound{int64(bound) * mib, fmt.Sprint("memory of ", pid)}, end: func(err error) { ends <- end{pid, err.Error()} }}] = true
+				w.members[&member{pid: pid, Limits: Limits{Memory: Bound{int64(bound) * mib, fmt.Sprint("memory of ", pid)}}, end: func(err error) { ends <- end{pid, err.Error()} }}] = true
 			}
 			for range 3 { // what has been ended is not ended again
-				must.Do(t, w.pass())
+				_, err := w.pass()
+				must.Do(t, err)
 			}
 			for range test.want {
 				e := <-ends
@@ -118,6 +119,44 @@ func TestWatch(t *testing.T) {
 	}
 }
 
+// TestLimits: who runs too much or writes too much is ended once, and says so.
+func TestLimits(t *testing.T) {
+	m := machine{t, t.TempDir()}
+	m.has(9, 1, 9, 50, 0)   // the keeper
+	m.has(10, 9, 10, 50, 0) // each has three threads
+	m.has(11, 9, 11, 50, 0) // an orphan
+	for name, c := range map[string]struct {
+		kept   bool
+		limits Limits
+		want   string // a part; empty: nobody is ended
+	}{
+		"few":              {true, Limits{Processes: 6}, ""},
+		"too many":         {true, Limits{Processes: 5}, "since it ran 6 processes and threads, more than the 5"},
+		"not its own":      {false, Limits{Processes: 5}, ""},
+		"little":           {true, Limits{Disk: Bound{2 << 20, "x"}, Used: func() int64 { return 2 << 20 }}, ""},
+		"too much":         {true, Limits{Disk: Bound{2 << 20, "disk of x"}, Used: func() int64 { return 3 << 20 }}, "hold 3.0 MiB, more than the 2.0 MiB of disk of x"},
+		"one of them only": {true, Limits{Processes: 5, Memory: Bound{1 << 20, "x"}}, "more than the 1.0 MiB"},
+	} {
+		ends := make(chan string, 3)
+		w := NewWatch(nil)
+		w.root = m.dir
+		one := &member{pid: 10, kept: c.kept, Limits: c.limits, end: func(err error) { ends <- err.Error() }}
+		w.members[one] = true
+		_, err := w.pass()
+		must.Do(t, err)
+		if c.limits.Used != nil {
+			w.files(one)
+		}
+		if one.ending != (c.want != "") {
+			t.Errorf("%s: ended: %v", name, one.ending)
+		} else if one.ending {
+			if why := <-ends; !strings.Contains(why, c.want) {
+				t.Errorf("%s: %s", name, why)
+			}
+		}
+	}
+}
+
 // A watch looks as often as its clock says, until it is closed, and says once that it sees nothing.
 func TestClock(t *testing.T) {
 	m := machine{t, t.TempDir()}
@@ -127,7 +166,7 @@ func TestClock(t *testing.T) {
 	slept, wake := make(chan time.Duration), make(chan time.Time)
 	w.root, w.sleep = m.dir, func(d time.Duration) <-chan time.Time { slept <- d; return wake }
 	ended := make(chan error, 10)
-	remove := w.Add(10, 0, Bound{100 << 20, "x"}, func(err error) { ended <- err })
+	remove := w.Add(10, false, Limits{Memory: Bound{100 << 20, "x"}}, func(err error) { ended <- err })
 	if d := <-slept; d < Every || len(ended) > 0 {
 		t.Errorf("the first look was followed by %v", d)
 	}
@@ -144,7 +183,7 @@ func TestClock(t *testing.T) {
 	w.Close()
 	unbounded := NewWatch(nil)
 	unbounded.root = m.dir
-	unbounded.Add(10, 0, Bound{}, nil)
+	unbounded.Add(10, false, Limits{}, nil)
 	unbounded.Close() // it never began
 	if unbounded.stop != nil {
 		t.Error("nothing is bounded, and it watches")
@@ -177,7 +216,7 @@ func TestReal(t *testing.T) {
 	}
 	table, err := look(proc)
 	must.Do(t, err)
-	family := table.family(c.Process.Pid, 0)
+	family := table.family(c.Process.Pid, false)
 	for _, exact := range []bool{false, true} {
 		if n := table.held(family, exact); len(family) != 2 || n < 96<<20 || n > 512<<20 { // the race detector takes much of that
 			t.Errorf("%d processes hold %s, want 2 that hold 96 MiB and what they run with", len(family), Size(n))

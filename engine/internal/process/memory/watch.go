@@ -21,6 +21,7 @@ type table struct {
 	root     string
 	parents  map[int]int // by process id
 	groups   map[int]int
+	threads  map[int]int
 	children map[int][]int
 }
 
@@ -30,7 +31,7 @@ func look(root string) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &table{root: root, parents: map[int]int{}, groups: map[int]int{}, children: map[int][]int{}}
+	t := &table{root: root, parents: map[int]int{}, groups: map[int]int{}, threads: map[int]int{}, children: map[int][]int{}}
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil {
@@ -42,11 +43,12 @@ func look(root string) (*table, error) {
 		}
 		// The process name, in parentheses, may contain anything.
 		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-		if len(fields) < 3 {
+		if len(fields) < 18 {
 			continue
 		}
 		t.parents[pid], _ = strconv.Atoi(string(fields[1]))
 		t.groups[pid], _ = strconv.Atoi(string(fields[2]))
+		t.threads[pid], _ = strconv.Atoi(string(fields[17]))
 		t.children[t.parents[pid]] = append(t.children[t.parents[pid]], pid)
 	}
 	if len(t.parents) == 0 {
@@ -55,9 +57,9 @@ func look(root string) (*table, error) {
 	return t, nil
 }
 
-// family returns a process with all its descendants, the processes of its group, and the children
-// that its keeper has adopted. keeper 0: there is none.
-func (t *table) family(pid, keeper int) []int {
+// family returns a process with all its descendants, the processes of its group, and, if it is
+// kept, the children that its parent has adopted.
+func (t *table) family(pid int, kept bool) []int {
 	seen := map[int]bool{}
 	var all []int
 	var add func(int)
@@ -72,8 +74,8 @@ func (t *table) family(pid, keeper int) []int {
 		}
 	}
 	add(pid)
-	if keeper != 0 {
-		for _, child := range t.children[keeper] {
+	if parent, lives := t.parents[pid]; kept && lives {
+		for _, child := range t.children[parent] {
 			add(child)
 		}
 	}
@@ -122,11 +124,13 @@ func count(path string, names ...string) (sum int64, err error) {
 	return sum, nil
 }
 
-// Every is how often a Watch measures. If a measurement takes long, the Watch waits ten times as
-// long, but at most longest.
+// Every is how often a Watch measures memory. If a measurement takes long, the Watch waits ten times
+// as long, but at most longest; where no memory is bounded it always waits that long. It looks at
+// files every diskEvery, or after ten times as long as that took.
 const (
-	Every   = 200 * time.Millisecond
-	longest = time.Second
+	Every     = 200 * time.Millisecond
+	longest   = time.Second
+	diskEvery = 3 * time.Second
 )
 
 // Watch measures processes from the first Add until Close.
@@ -144,18 +148,27 @@ type Watch struct {
 	warned  bool // it has warned that this process alone holds too much
 }
 
-// Bound limits memory and names the owner of the limit for people.
+// Bound limits bytes and names the owner of the limit for people.
 type Bound struct {
 	Bytes int64  // 0: no limit
 	Of    string // such as `memory of pipeline "p"`
 }
 
+// Limits bound a process with its descendants.
+type Limits struct {
+	Memory    Bound
+	Processes int          // and threads; 0: no limit
+	Disk      Bound        // of what Used returns
+	Used      func() int64 // bytes in files
+}
+
 type member struct {
+	Limits
 	pid    int
-	keeper int // process that adopts the children which the member leaves behind; 0: none
-	bound  Bound
+	kept   bool // its parent adopts the children that it leaves behind
 	end    func(reason error)
-	ending bool // end was called for it; the process may still run
+	ending bool      // end was called for it; the process may still run
+	next   time.Time // when to look at its files
 }
 
 // NewWatch creates a Watch. It calls warn once if it cannot measure what processes hold, and once
@@ -173,12 +186,12 @@ func (w *Watch) Total(b Bound) {
 	w.begin()
 }
 
-// Add watches a process, and the children that keeper adopts from it (0: no keeper). It calls end
-// once, from another goroutine, if the process has to end. Call remove after it has ended.
-func (w *Watch) Add(pid, keeper int, b Bound, end func(reason error)) (remove func()) {
+// Add watches a process, and, if it is kept, the children that its parent adopts from it. It calls
+// end once, from another goroutine, if the process has to end. Call remove after it has ended.
+func (w *Watch) Add(pid int, kept bool, l Limits, end func(reason error)) (remove func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	m := &member{pid: pid, keeper: keeper, bound: b, end: end}
+	m := &member{Limits: l, pid: pid, kept: kept, end: end}
 	w.members[m] = true
 	w.begin()
 	return func() {
@@ -192,7 +205,7 @@ func (w *Watch) Add(pid, keeper int, b Bound, end func(reason error)) (remove fu
 func (w *Watch) begin() {
 	bounded := w.total.Bytes > 0
 	for m := range w.members {
-		bounded = bounded || m.bound.Bytes > 0
+		bounded = bounded || m.Memory.Bytes > 0 || m.Processes > 0 || m.Disk.Bytes > 0
 	}
 	if !bounded || w.stop != nil || len(w.members) == 0 {
 		return
@@ -216,12 +229,13 @@ func (w *Watch) run(stop, done chan struct{}) {
 	defer close(done)
 	for {
 		began := time.Now()
-		if err := w.pass(); err != nil {
+		every, err := w.pass()
+		if err != nil {
 			w.warn(fmt.Errorf("the memory of processes is not watched: %w", err))
 			return
 		}
 		select {
-		case <-w.sleep(min(max(Every, 10*time.Since(began)), longest)):
+		case <-w.sleep(min(max(every, 10*time.Since(began)), longest)):
 		case <-stop:
 			return
 		}
@@ -235,34 +249,72 @@ type family struct {
 	bytes int64
 }
 
-// pass measures once, and ends what exceeds its bound.
-func (w *Watch) pass() error {
+// pass measures once, and ends what exceeds its bound. It returns when to do so again.
+func (w *Watch) pass() (every time.Duration, err error) {
 	t, err := look(w.root)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	every = longest
+	if w.total.Bytes > 0 {
+		every = Every
+	}
 	var all []family
 	for m := range w.members {
-		f := family{member: m, pids: t.family(m.pid, m.keeper)}
-		f.bytes = t.held(f.pids, false)
-		if f.over(f.bytes) && len(f.pids) > 1 { // shared pages were counted several times
+		f := family{member: m, pids: t.family(m.pid, m.kept)}
+		if f.Memory.Bytes > 0 {
+			every = Every
+		}
+		if f.Memory.Bytes > 0 || w.total.Bytes > 0 {
+			f.bytes = t.held(f.pids, false)
+		}
+		if f.Memory.over(f.bytes) && len(f.pids) > 1 { // shared pages were counted several times
 			f.bytes = t.held(f.pids, true)
 		}
-		if f.over(f.bytes) && !f.ending {
-			f.ending = true
-			go f.end(fmt.Errorf("racflow ended it, since %s %s, more than the %s of %s", holders(len(f.pids)), Size(f.bytes), Size(f.bound.Bytes), f.bound.Of))
+		threads := 0
+		for _, pid := range f.pids {
+			threads += t.threads[pid]
+		}
+		switch {
+		case f.Memory.over(f.bytes):
+			f.exceeds("%s %s, more than the %s of %s", holders(len(f.pids)), Size(f.bytes), Size(f.Memory.Bytes), f.Memory.Of)
+		case f.Processes > 0 && threads > f.Processes:
+			f.exceeds("it ran %d processes and threads, more than the %d that a plugin may", threads, f.Processes)
+		case f.Disk.Bytes > 0 && !time.Now().Before(f.next):
+			f.next = time.Now().Add(time.Hour) // not twice at a time
+			go w.files(m)
 		}
 		all = append(all, f)
 	}
 	if w.total.Bytes > 0 && len(all) > 0 {
 		w.checkTotal(t, all)
 	}
-	return nil
+	return every, nil
 }
 
-func (m *member) over(bytes int64) bool { return m.bound.Bytes > 0 && bytes > m.bound.Bytes }
+// files looks at the files of a member, without the lock, since they may be many.
+func (w *Watch) files(m *member) {
+	began := time.Now()
+	used := m.Used()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if m.Disk.over(used) {
+		m.exceeds("its folders hold %s, more than the %s of %s", Size(used), Size(m.Disk.Bytes), m.Disk.Of)
+	}
+	m.next = time.Now().Add(max(diskEvery, 10*time.Since(began)))
+}
+
+func (b Bound) over(bytes int64) bool { return b.Bytes > 0 && bytes > b.Bytes }
+
+// exceeds ends a member that was not ended yet.
+func (m *member) exceeds(format string, args ...any) {
+	if !m.ending {
+		m.ending = true
+		go m.end(fmt.Errorf("racflow ended it, since "+format, args...))
+	}
+}
 
 // checkTotal ends the largest process if all hold too much together. It ends one at a time, because
 // only afterwards it is known how much memory that freed.
@@ -288,9 +340,8 @@ func (w *Watch) checkTotal(t *table, all []family) {
 			return
 		}
 		largest := slices.MaxFunc(all, func(a, b family) int { return cmp.Compare(a.bytes, b.bytes) })
-		largest.ending = true
-		go largest.end(fmt.Errorf("racflow ended it, since all processes of the run held %s together, more than the %s of %s; it was the largest, with %s",
-			Size(sum), Size(w.total.Bytes), w.total.Of, Size(largest.bytes)))
+		largest.exceeds("all processes of the run held %s together, more than the %s of %s; it was the largest, with %s",
+			Size(sum), Size(w.total.Bytes), w.total.Of, Size(largest.bytes))
 	}
 }
 

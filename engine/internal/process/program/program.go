@@ -117,8 +117,12 @@ const (
 type Allow struct {
 	Read, Write []string // files and folders, absolute
 	Hosts       []string // host:port
+	Disk        int64    // bytes that its own folders may hold; 0: DefaultDisk
 	Unconfined  bool     // everything that the user who runs racflow may reach
 }
+
+// DefaultDisk is how many bytes a plugin's own folders may hold where nothing else is said.
+const DefaultDisk = 16 << 30
 
 // Development reports whether the program starts on a person's word, without a lock.
 func (p Program) Development() bool { return p.Origin != Locked }

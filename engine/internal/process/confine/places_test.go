@@ -1,9 +1,8 @@
-//go:build linux
-
 package confine
 
 import (
 	"maps"
+	"net/netip"
 	"testing"
 )
 
@@ -23,8 +22,9 @@ func TestPlaces(t *testing.T) {
 		},
 	} {
 		got := map[string]string{}
-		for at, host := range places(c.local) {
-			got[at.String()] = host
+		for _, l := range places(c.local) {
+			ip, _ := netip.AddrFromSlice(l.IP)
+			got[netip.AddrPortFrom(ip, l.Port).String()] = l.Host
 		}
 		if !maps.Equal(got, c.want) {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
