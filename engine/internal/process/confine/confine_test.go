@@ -5,8 +5,8 @@ package confine
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -14,12 +14,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
-	"unsafe"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/racflow/racflow/engine/internal/process/confine/cage"
 )
@@ -42,6 +38,8 @@ type target struct {
 	TCP, UDP   string
 	Abstract   string
 	Victim     int // a process of the user's
+	Shared     int // memory of another process
+	Queue      int // of messages of another process
 	Own        string
 	Unconfined bool
 	Alone      bool     // without namespaces
@@ -67,26 +65,6 @@ func spy(raw string) {
 			reached = append(reached, what)
 		}
 	}
-	dial := func(network, address string, multipath bool) func() error {
-		return func() error {
-			d := net.Dialer{Timeout: 10 * time.Second}
-			d.SetMultipathTCP(multipath)
-			c, err := d.Dial(network, address)
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			_ = c.SetDeadline(time.Now().Add(10 * time.Second))
-			if _, err := c.Write([]byte("?")); err != nil {
-				return err
-			}
-			_, err = c.Read(make([]byte, 1)) // somebody answers
-			return err
-		}
-	}
-	read := func(path string) func() error {
-		return func() error { _, err := os.ReadFile(path); return err }
-	}
 	try("own home", func() error { return os.WriteFile(filepath.Join(os.Getenv("HOME"), "x"), nil, 0o600) })
 	try("own temp", func() error { return os.WriteFile(filepath.Join(os.TempDir(), "x"), nil, 0o600) })
 	try("own work", func() error { return os.WriteFile("x", nil, 0o600) })
@@ -103,51 +81,17 @@ func spy(raw string) {
 		}
 		return err
 	})
-	try("services", dial("unix", filepath.Join(at.Own, "services", "s"), false))
-	try("allowed", read(filepath.Join(at.Dir, "allowed", "file")))
+	try("services", func() error { return dial("unix", filepath.Join(at.Own, "services", "s"), false) })
+	try("allowed", func() error { return read(filepath.Join(at.Dir, "allowed", "file")) })
 	try("a program", func() error { return exec.Command("true").Run() })
-	try("read home", read(filepath.Join(at.Dir, "secret")))
-	try("list home", func() error { _, err := os.ReadDir(at.Dir); return err })
-	try("write home", func() error { return os.WriteFile(filepath.Join(at.Dir, "new"), nil, 0o600) })
-	try("write allowed", func() error { return os.WriteFile(filepath.Join(at.Dir, "allowed", "new"), nil, 0o600) })
-	try("environment", read(fmt.Sprintf("/proc/%d/environ", at.Victim)))
-	try("memory", func() error {
-		f, err := os.Open(fmt.Sprintf("/proc/%d/mem", at.Victim))
-		if err == nil {
-			err = f.Close()
+	try("own modes", func() error { return os.Chmod("x", 0o700) })
+	for _, a := range attacks {
+		if !a.spare || !at.Unconfined {
+			try(a.name, func() error { return a.do(at) })
 		}
-		return err
-	})
-	try("folder by process", func() error { _, err := os.ReadDir(fmt.Sprintf("/proc/%d/cwd", at.Victim)); return err })
-	try("signal", func() error { return syscall.Kill(at.Victim, 0) })
-	try("tcp", dial("tcp", at.TCP, false))
-	try("mptcp", dial("tcp", at.TCP, true))
-	try("udp", dial("udp", at.UDP, false))
-	try("named socket", dial("unix", filepath.Join(at.Dir, "socket"), false))
-	try("abstract socket", dial("unix", at.Abstract, false))
-	try("vsock", func() error { return socket(unix.AF_VSOCK) })
-	try("packets", func() error { return socket(unix.AF_ALG) })
-	try("io_uring", func() error {
-		var params [120]byte
-		_, _, err := unix.Syscall(unix.SYS_IO_URING_SETUP, 1, uintptr(unsafe.Pointer(&params)), 0)
-		if err != 0 {
-			return err
-		}
-		return nil
-	})
+	}
 	must(json.NewEncoder(os.Stdout).Encode(reached))
 	os.Exit(7)
-}
-
-func socket(family int) error {
-	fd, err := unix.Socket(family, unix.SOCK_STREAM, 0)
-	if errors.Is(err, unix.ESOCKTNOSUPPORT) {
-		fd, err = unix.Socket(family, unix.SOCK_SEQPACKET, 0)
-	}
-	if err == nil {
-		err = unix.Close(fd)
-	}
-	return err
 }
 
 // employ starts the spy as whichever user this process is, and says what it reached.
@@ -169,6 +113,7 @@ func employ(raw string) {
 	policy := Policy{
 		Home: in("home"), Work: in("work"), Temp: in("tmp"), Sockets: in("sockets"), Services: in("services"),
 		Read: []string{filepath.Join(at.Dir, "allowed")}, Unconfined: at.Unconfined, Remove: []string{at.Own},
+		Processes: manyProcesses, Disk: largeFile,
 	}
 	var mu sync.Mutex // of at.Advice
 	if len(at.Hosts) > 0 {
@@ -185,9 +130,15 @@ func employ(raw string) {
 	cmd.Dir, cmd.Env = in("work"), []string{"PATH=" + os.Getenv("PATH"), "HOME=" + in("home"), "TMPDIR=" + in("tmp")}
 	out, err := os.CreateTemp(in("tmp"), "")
 	must(err)
-	cmd.Stdout, cmd.Stderr = out, os.Stderr
+	said, end, err := os.Pipe()
+	must(err)
+	cmd.Stdout, cmd.Stderr = out, end
 	must(c.Start())
+	must(end.Close())
 	at.Exit = <-c.Ended()
+	must(said.SetReadDeadline(time.Now().Add(time.Minute)))
+	_, err = io.Copy(os.Stderr, said) // until nobody has it open
+	must(err)
 	mu.Lock() // for good
 	_, err = out.Seek(0, 0)
 	must(err)
@@ -225,47 +176,61 @@ func answer(l net.Listener) {
 var own = []string{"own home", "own temp", "own work", "own socket", "services", "allowed", "a program"}
 
 // TestSpy employs a spy as this user and as one who is not root, with and without namespaces, and
-// unconfined to show that it can spy.
+// unconfined to show that its attacks work.
 func TestSpy(t *testing.T) {
 	kernel := Probe()
 	if kernel.Landlock < cage.LandlockScope || !kernel.Filter {
 		t.Skipf("this kernel cannot enforce all of it: %+v", kernel)
 	}
 	for _, user := range []string{"self", "plain"} {
-		for name, c := range map[string]struct {
-			unconfined, alone bool
-			beyond            []string // what it reaches beside its own; nil: everything
-		}{
-			"confined":           {beyond: []string{}},
-			"without namespaces": {alone: true, beyond: []string{"named socket"}},
-			"unconfined":         {unconfined: true},
-		} {
-			t.Run(user+" "+name, func(t *testing.T) {
-				at := employed(t, user, target{Unconfined: c.unconfined, Alone: c.alone})
-				beyond := slices.DeleteFunc(slices.Clone(at.Reached), func(what string) bool { return slices.Contains(own, what) })
-				if len(at.Reached)-len(beyond) != len(own) {
-					t.Errorf("of its own it reaches only %q", at.Reached)
+		for _, how := range []string{"confined", "without namespaces", "unconfined"} {
+			if how == "confined" && (!kernel.Namespaces || !kernel.View || !kernel.ReadOnly || !kernel.Proc) {
+				continue
+			}
+			t.Run(user+" "+how, func(t *testing.T) {
+				at := employed(t, user, target{Unconfined: how == "unconfined", Alone: how == "without namespaces"})
+				for _, what := range own {
+					if !slices.Contains(at.Reached, what) {
+						t.Errorf("of its own it does not reach: %s", what)
+					}
+				}
+				if modes := slices.Contains(at.Reached, "own modes"); modes == at.Alone {
+					t.Errorf("it changes modes of its own: %v", modes)
 				}
 				if at.Exit.Status != 7 || at.Exit.Signal != 0 || at.Exit.PID == 0 || at.Exit.Peak < 1<<20 {
 					t.Errorf("it ended with %+v", at.Exit)
 				}
-				if c.beyond != nil {
-					if !kernel.Namespaces || !kernel.View {
-						c.beyond = []string{"named socket"}
-					}
-					if !slices.Equal(beyond, c.beyond) {
-						t.Errorf("it reaches %q, want %q", beyond, c.beyond)
-					}
-					return
-				}
-				for _, what := range []string{"read home", "list home", "write home", "write allowed", "environment", "memory", "folder by process", "signal",
-					"tcp", "udp", "named socket", "abstract socket"} {
-					if !slices.Contains(beyond, what) {
-						t.Errorf("unconfined, it does not reach: %s", what)
+				root := user == "self" && os.Getuid() == 0
+				for _, a := range attacks {
+					works := slices.Contains(at.Reached, a.name)
+					switch {
+					case at.Unconfined:
+						if !works && !a.spare && !a.may && (root || !a.root) {
+							t.Errorf("unconfined, it does not succeed: %s", a.name)
+						}
+					case works != a.succeeds(at.Alone, root, kernel.Landlock):
+						t.Errorf("it succeeds: %s: %v", a.name, works)
 					}
 				}
 			})
 		}
+	}
+}
+
+// TestSecurity: what SECURITY.md says of attacks is what TestSpy sees.
+func TestSecurity(t *testing.T) {
+	raw, err := os.ReadFile("../../../../SECURITY.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(raw), "| A confined plugin can | with user namespaces | without |\n|---|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	var want []string
+	for _, r := range rows {
+		want = append(want, fmt.Sprintf("| %s | %s | %s |", r.can, r.with, r.without))
+	}
+	if table != strings.Join(want, "\n") {
+		t.Errorf("the table is\n%s\nwant\n%s", table, strings.Join(want, "\n"))
 	}
 }
 
@@ -290,6 +255,12 @@ func employed(t *testing.T, user string, at target) target {
 		func() error { return os.Chmod(dir, 0o777) },
 		func() error { return os.Chmod(filepath.Join(dir, "own"), 0o777) },
 		func() error { return os.Chmod(filepath.Join(dir, "allowed"), 0o777) },
+		func() error {
+			if user == "plain" && os.Getuid() == 0 {
+				return os.Chown(filepath.Join(dir, "allowed", "file"), 65534, 65534)
+			}
+			return nil
+		},
 	} {
 		if err := step(); err != nil {
 			t.Fatal(err)
@@ -350,6 +321,7 @@ func employed(t *testing.T, user string, at target) target {
 	t.Cleanup(func() { _ = victim.Process.Kill(); _ = victim.Wait() })
 	waitForProgram(t, victim.Process.Pid, "sleep")
 	at.Victim = victim.Process.Pid
+	at.Shared, at.Queue = shared(t)
 	raw, err := json.Marshal(at)
 	if err != nil {
 		t.Fatal(err)
