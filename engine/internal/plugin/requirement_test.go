@@ -22,6 +22,7 @@ required_plugins {
     network  = ["api.example.com:443", "*.example.com:443", "[::1]:80"]
     read     = ["models/", "/data"]
     write    = ["out"]
+    disk     = "4GiB"
     confined = false
   }
   dev    = { network = [], confined = true }
@@ -33,7 +34,7 @@ pipeline "p" {
 `))
 	want := []Requirement{
 		{Name: "mine", Source: "ghcr.io/acme/racflow-plugin-mine", Version: "~> 1.2", Allow: program.Allow{
-			Hosts: []string{"api.example.com:443", "*.example.com:443", "[::1]:80"}, Read: []string{"/files/models", "/data"}, Write: []string{"/files/out"}, Unconfined: true,
+			Hosts: []string{"api.example.com:443", "*.example.com:443", "[::1]:80"}, Read: []string{"/files/models", "/data"}, Write: []string{"/files/out"}, Disk: 4 << 30, Unconfined: true,
 		}},
 		{Name: "dev"},
 		{Name: "packed", Source: "https://example.com/x.tar.gz", SHA256: map[string]string{"linux/amd64": "ab"}},
@@ -55,6 +56,7 @@ func TestMistakes(t *testing.T) {
 		`m = { source = "" }`:                              "1:35 The source is empty",
 		`m = { sorce = "x/y" }`:                            "1:26 An entry of required_plugins has no argument \"sorce\". Did you mean \"source\"?",
 		`m = { version = "1" }`:                            "1:20 Say where the plugin \"m\" comes from: source = ",
+		`m = { disk = "much" }`:                            "1:33 \"much\" is not a size such as",
 		`m = { confined = "no" }`:                          "1:37 Write true or false",
 		`m = { read = "x" }`:                               "1:33 Write a list of texts",
 		`m = { read = ["a", ""] }`:                         "1:39 The path is empty",

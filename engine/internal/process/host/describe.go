@@ -45,10 +45,6 @@ func (h *Host) prepare(ctx context.Context, l launch, sockets string) (prepared,
 	return prepared{cmd: cmd, control: confine.Plain(cmd), close: func() {}}, nil
 }
 
-// maxProcesses is how many processes and threads a confined plugin may have. Numeric libraries start
-// a thread for each core, some of them several times.
-const maxProcesses = 4096
-
 // foreign prepares a process of a third-party program. It can reach what the pipeline file allows, and temporary folders of its own.
 func (h *Host) foreign(ctx context.Context, l launch, sockets string) (p prepared, err error) {
 	allow := l.program.Allow
@@ -95,7 +91,7 @@ func (h *Host) foreign(ctx context.Context, l launch, sockets string) (p prepare
 	}
 	if !policy.Unconfined {
 		p.limits = memory.Limits{
-			Processes: maxProcesses, Disk: memory.Bound{Bytes: cmp.Or(allow.Disk, program.DefaultDisk), Of: "disk of the plugin " + l.program.Name},
+			Processes: h.limits.threads, Disk: memory.Bound{Bytes: cmp.Or(allow.Disk, program.DefaultDisk), Of: "disk of the plugin " + l.program.Name},
 			Used: func() int64 { return confine.Used(policy.Home, policy.Work, policy.Temp, l.stateDir) },
 		}
 		policy.Processes, policy.Disk = p.limits.Processes, p.limits.Disk.Bytes

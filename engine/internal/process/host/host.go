@@ -185,6 +185,7 @@ type limits struct {
 	ends         int             // ends in a row, without an answer between them
 	attempts     int             // attempts for one request; all but the first send it alone
 	deaf         time.Duration   // until a process that ignores the end of a request is replaced
+	threads      int             // how many processes and threads a confined plugin may have
 }
 
 // ErrClosed says that the host or the process has been closed.
@@ -223,6 +224,8 @@ func New(o Options) (*Host, error) {
 			// few rows. 64 ends in a row are the fault of the stage.
 			ends: 64,
 			deaf: 5 * time.Second,
+			// Numeric libraries start a thread for each core, some of them several times.
+			threads: 4096,
 		},
 	}
 	h.memory = memory.NewWatch(func(err error) { o.Log.Warn(err.Error()) })

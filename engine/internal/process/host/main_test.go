@@ -330,6 +330,24 @@ func (e *echo) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) 
 			if what == "hold" {
 				<-ctx.Done()
 			}
+		case "fill": // so many files of a MiB in its own folder, until the process ends
+			var files int
+			_, _ = fmt.Sscan(strings.TrimPrefix(it.Text, what), &files)
+			for i := range files {
+				if err := os.WriteFile(filepath.Join(os.TempDir(), fmt.Sprint("fill", i)), make([]byte, 1<<20), 0o600); err != nil {
+					return nil, err
+				}
+			}
+			<-ctx.Done()
+		case "crowd": // so many children, until the process ends
+			var children int
+			_, _ = fmt.Sscan(strings.TrimPrefix(it.Text, what), &children)
+			for range children {
+				if err := exec.Command("sleep", "60").Start(); err != nil {
+					return nil, err
+				}
+			}
+			<-ctx.Done()
 		case "gc":
 			answer = fmt.Sprint(debug.SetGCPercent(400))
 		case "child":

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -306,6 +307,27 @@ func TestServerOfThisMachine(t *testing.T) {
 	}
 	if said, err := ask(t, p, "get "+other.URL); err == nil {
 		t.Errorf("another server says %q", said)
+	}
+}
+
+// What a confined plugin writes to its folders and starts is bounded.
+func TestBounds(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("plugins are confined on Linux alone")
+	}
+	for _, c := range []struct{ text, why, other string }{
+		{"fill 40", "racflow ended it, since its folders hold ", " more than the 32.0 MiB of disk of the plugin test"},
+		{"crowd 100", "racflow ended it, since it ran ", "resource temporarily unavailable"}, // for root, and as the kernel has it
+	} {
+		h, _ := newHost(t)
+		h.limits.threads = 90
+		plugin := acting(t, "plugin")
+		plugin.Allow.Disk = 32 << 20
+		p := start(t, h, Spec{Kind: sdk.KindSample, Use: "test/echo", Program: plugin})
+		_, err := ask(t, p, c.text)
+		if err == nil || !strings.Contains(err.Error(), c.why) && !strings.Contains(err.Error(), c.other) {
+			t.Errorf("%s: %v", c.text, err)
+		}
 	}
 }
 
