@@ -44,6 +44,7 @@ type Environment struct {
 	Off    bool // a disabled stage reads it, so it may be missing
 	// Default is the default in the file, where the variable is not set.
 	Default string
+	Address bool // its value is the address of a service
 }
 
 // Cache is a cache block: it limits what the state folder keeps. It does not change results.
@@ -362,10 +363,20 @@ type Config struct {
 	// Secrets holds the secret strings in Open and the secrets that they were made from, sorted, to
 	// mask them wherever a plugin might print them.
 	Secrets []string `identity:"-,they are secret"`
+	// Named holds where Open has secrets of the environment.
+	Named []NamedSecret `identity:"-,they are secret"`
 	// Ranges says where each argument stands in the file.
 	Ranges map[string]hcl.Range `identity:"-,positions"`
 
 	written map[string]written `identity:"-,what was read, for diagnostics"`
+}
+
+// NamedSecret is a secret of the environment in a config.
+type NamedSecret struct {
+	Name    string // of the variable
+	Element string // of the argument that holds it, where that has elements
+
+	argument string
 }
 
 // Requiring is a Catalog that adds the third-party plugins that a file requires.

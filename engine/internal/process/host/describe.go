@@ -192,7 +192,7 @@ func (h *Host) Validate(ctx context.Context, from program.Program, kind sdk.Kind
 	}
 	var errs []error
 	for _, e := range wire.DecodeArgumentErrors(reply.GetErrors()) {
-		e.Err = errors.New(h.secrets.Message(e.Err.Error()))
+		e.Err = errors.New(h.secrets.Shown(e.Err.Error()))
 		errs = append(errs, e)
 	}
 	return errors.Join(errs...)

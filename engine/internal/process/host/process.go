@@ -245,7 +245,7 @@ func (p *Process) launch(ctx context.Context) (instance, error) {
 		if reason := c.running.failure(); reason != nil {
 			err = reason
 		}
-		return instance{}, fmt.Errorf("%s: %s%s", p.name(), p.out.secrets.Message(err.Error()), p.out.tail())
+		return instance{}, fmt.Errorf("%s: %s%s", p.name(), p.out.secrets.Shown(err.Error()), p.out.tail())
 	}
 	in.plugin.hash = c.hash
 	return in, nil
@@ -300,7 +300,7 @@ func (p *Process) open(ctx context.Context, client stagepb.StageClient, request 
 	}
 	if faults := wire.DecodeArgumentErrors(reply.GetErrors()); len(faults) > 0 {
 		for i, f := range faults {
-			faults[i].Err = errors.New(p.out.secrets.Message(f.Err.Error()))
+			faults[i].Err = errors.New(p.out.secrets.Shown(f.Err.Error()))
 		}
 		return &ConfigError{Kind: p.spec.Kind, Block: p.spec.Block, Errors: faults}
 	}

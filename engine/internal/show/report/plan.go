@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/file/trust"
 	"github.com/racflow/racflow/engine/internal/knowledge"
 	"github.com/racflow/racflow/engine/internal/process/governor"
 	"github.com/racflow/racflow/engine/internal/show/plan"
@@ -45,6 +46,7 @@ func Plan(w io.Writer, what *plan.Plan) error {
 	}
 	p.writeServices(tw)
 	p.writeModels(tw)
+	p.writeWants(tw)
 	if err := tw.Flush(); err != nil {
 		return err
 	}
@@ -55,6 +57,17 @@ func Plan(w io.Writer, what *plan.Plan) error {
 		return err
 	}
 	return p.writeForecast(w)
+}
+
+// writeWants writes what the file wants beyond its folder.
+func (p planned) writeWants(w io.Writer) {
+	fmt.Fprintf(w, "\nBEYOND ITS FOLDER\n")
+	for _, want := range p.Wants {
+		fmt.Fprintln(w, terminal.Line(want.Text))
+	}
+	if len(p.Wants) == 0 {
+		fmt.Fprintln(w, "nothing: it sends nothing to a host, and reads no other file and no variable of the environment")
+	}
 }
 
 // writeKnowledge writes what is out of date in each knowledge.
@@ -184,6 +197,7 @@ type (
 		Tried     int             `json:"items_tried,omitempty"`
 		Stages    []callsJSON     `json:"stages,omitempty"` // those that call services
 		Plugins   []pluginJSON    `json:"plugins,omitempty"`
+		Wants     []trust.Want    `json:"beyond_its_folder,omitempty"`
 		Memory    int64           `json:"memory,omitempty"` // bytes that all processes may hold together
 		Expects   []expectJSON    `json:"expects,omitempty"`
 	}
@@ -229,6 +243,7 @@ type (
 // PlanJSON writes the numbers of a plan as a JSON object.
 func PlanJSON(w io.Writer, p *plan.Plan) error {
 	shown := planJSON{Items: p.Items, Invalid: p.Invalid, Memory: p.Pipeline.Memory}
+	shown.Wants = p.Wants
 	for _, one := range p.Plugins {
 		shown.Plugins = append(shown.Plugins, pluginOf(one))
 	}
