@@ -34,7 +34,7 @@ type trusting struct {
 }
 
 func (t *trusting) register(c *cobra.Command) {
-	c.Flags().StringSliceVar(&t.kinds, "trust", nil, "grant what the file wants beyond its folder, without a question: all, or `KINDS` of hosts, secrets, files, plugins (--trust=hosts,secrets)")
+	c.Flags().StringSliceVar(&t.kinds, "trust", nil, "grant what the file wants beyond its folder without a question: all of it, or `KINDS` of hosts, secrets, files, plugins (--trust=hosts,secrets); RACFLOW_TRUST does so for all commands")
 	c.Flags().Lookup("trust").NoOptDefVal = "all"
 }
 

@@ -91,10 +91,18 @@ type wants struct {
 	all    []Want
 }
 
+// Start is the want to start a locked program.
+func Start(name, source, version, hash string) Want {
+	return Want{Kind: Plugins, Text: fmt.Sprintf("starts the plugin %s of %s, version %s, program %.12s", name, source, version, strings.TrimPrefix(hash, "sha256:"))}
+}
+
 func (w *wants) add(kind Kind, free bool, format string, args ...any) {
-	want := Want{kind, fmt.Sprintf(format, args...), free}
+	w.want(Want{kind, fmt.Sprintf(format, args...), free})
+}
+
+func (w *wants) want(want Want) {
 	if at := slices.IndexFunc(w.all, func(have Want) bool { return have.Text == want.Text }); at >= 0 {
-		w.all[at].Free = w.all[at].Free && free
+		w.all[at].Free = w.all[at].Free && want.Free
 		return
 	}
 	w.all = append(w.all, want)
@@ -189,10 +197,10 @@ func (w *wants) plugin(s *pipeline.Stage) {
 		from := ""
 		for _, r := range w.file.Required {
 			if r.Name == p.Name {
-				from = " of " + r.Source
+				from = r.Source
 			}
 		}
-		w.add(Plugins, false, "starts the plugin %s%s, version %s, program %.12s", p.Name, from, p.Version, strings.TrimPrefix(p.Hash, "sha256:"))
+		w.want(Start(p.Name, from, p.Version, p.Hash))
 	}
 	if p.Allow.Unconfined {
 		w.add(Plugins, false, "lets the plugin %s do whatever you can, without confinement", p.Name)
