@@ -215,6 +215,7 @@ pipeline "p" {
 		{[]string{key}, []string{"-set", "model.m.base_url=" + s.url, "openai.hcl"}, true},               // typed
 		{[]string{key}, []string{"-var", "url=" + s.url, "variable.hcl"}, true},                          // typed
 		{[]string{key, "RACFLOW_VAR_url=" + s.url}, []string{"variable.hcl"}, true},                      // in the environment
+		{[]string{key, "OPENAI_BASE_URL=http://127.0.0.1:90/v1"}, []string{"variable.hcl"}, false},       // another port
 		{[]string{key}, []string{"variable.hcl"}, false},                                                 // the file says so
 		{[]string{key, "MY_SERVER=" + s.url}, []string{"environment.hcl"}, true},                         // an address in the environment
 		{[]string{key, "MY_SERVER=" + s.url}, []string{"-set", "model.m.api_key=", "openai.hcl"}, false}, // without its own key

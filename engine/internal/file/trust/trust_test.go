@@ -153,3 +153,14 @@ pipeline "p" {
 		t.Errorf("the plugin got %q", validated)
 	}
 }
+
+func TestIsSaid(t *testing.T) {
+	for said, want := range map[string]bool{
+		"https://api.example.com/v1": true, "api.example.com": true, "a=http://api.example.com,b": true, `{ url = "https://api.example.com" }`: true,
+		"https://api.example.com.au": false, "https://my-api.example.com": false, "https://api.example.com:8443": false, "https://x@api.example.com": false, "": false,
+	} {
+		if got := (&wants{said: []string{said}}).isSaid("api.example.com"); got != want {
+			t.Errorf("whoever says %q names it: %v", said, got)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package trust
 import (
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -177,9 +178,10 @@ var ownHosts = map[string][]string{
 	"JINA_API_KEY": {"api.jina.ai"}, "VOYAGE_API_KEY": {"api.voyageai.com"}, "MILVUS_TOKEN": nil,
 }
 
-// isSaid reports whether a person named a host beside the file.
+// isSaid reports whether a person named a host beside the file: that one, not one whose name begins or ends like it.
 func (w *wants) isSaid(host string) bool {
-	return slices.ContainsFunc(w.said, func(said string) bool { return strings.Contains(said, host) })
+	whole := regexp.MustCompile(`(^|[^\w.@-])` + regexp.QuoteMeta(host) + `($|[^\w.:-])`)
+	return slices.ContainsFunc(w.said, whole.MatchString)
 }
 
 // hostOf returns the host of an address, with its port if that is written; empty: there is none.
