@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -55,13 +56,24 @@ func IsBlamed(ctx context.Context) bool { return ctx.Value(blamedKey{}) != nil }
 
 type turnKey struct{}
 
-// Turn says whether a call still waits to be sent: for its turn, or for a process.
-type Turn struct{ waits atomic.Bool }
+// Turn measures how long a call waits to be sent: for its turn, or for a process.
+type Turn struct {
+	mu     sync.Mutex
+	since  time.Time // when the present wait began; zero: the call does not wait
+	waited time.Duration
+}
 
-// Waits reports whether it does.
-func (t *Turn) Waits() bool { return t.waits.Load() }
+// Waited returns how long the call has waited so far.
+func (t *Turn) Waited() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.since.IsZero() {
+		return t.waited
+	}
+	return t.waited + time.Since(t.since)
+}
 
-// WithTurn returns a context for one call that notes in the Turn whether it is sent.
+// WithTurn returns a context for one call whose waits the Turn measures.
 func WithTurn(ctx context.Context) (context.Context, *Turn) {
 	t := &Turn{}
 	return context.WithValue(ctx, turnKey{}, t), t
@@ -69,8 +81,17 @@ func WithTurn(ctx context.Context) (context.Context, *Turn) {
 
 // Await notes that the call of a context waits, or that it is sent.
 func Await(ctx context.Context, waits bool) {
-	if t, ok := ctx.Value(turnKey{}).(*Turn); ok {
-		t.waits.Store(waits)
+	t, ok := ctx.Value(turnKey{}).(*Turn)
+	if !ok {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case waits && t.since.IsZero():
+		t.since = time.Now()
+	case !waits && !t.since.IsZero():
+		t.waited, t.since = t.waited+time.Since(t.since), time.Time{}
 	}
 }
 
