@@ -61,6 +61,23 @@ type Turn struct {
 	mu     sync.Mutex
 	since  time.Time // when the present wait began; zero: the call does not wait
 	waited time.Duration
+	of     string
+}
+
+// Of names the plugin that is asked, as Ask does; empty: it has no name.
+func (t *Turn) Of() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.of
+}
+
+// Ask notes which plugin the call of a context is made to.
+func Ask(ctx context.Context, of string) {
+	if t, ok := ctx.Value(turnKey{}).(*Turn); ok {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.of = of
+	}
 }
 
 // Waited returns how long the call has waited so far.
@@ -199,8 +216,13 @@ func (c *Conn) Invoke(ctx context.Context, method string, request, reply any, op
 }
 
 func tooLarge(size int) error {
-	return sdk.Invalid(fmt.Errorf("the request has %d MiB, more than the %d of a message; use smaller batches", size>>20, MaxMessage>>20))
+	return sdk.Invalid(SizeError(fmt.Sprintf("the request has %d MiB, more than the %d of a message; use smaller batches", size>>20, MaxMessage>>20)))
 }
+
+// SizeError says that a message is larger than it may be.
+type SizeError string
+
+func (e SizeError) Error() string { return string(e) }
 
 // acquire waits for credits, for the end of ctx or for that of the connection.
 func (c *Conn) acquire(ctx context.Context, credits int64) error {
@@ -228,27 +250,45 @@ func (c *Conn) acquire(ctx context.Context, credits int64) error {
 	return nil
 }
 
-// explain makes an error of package sdk of one of gRPC's.
+// explain is Explain for a call of the connection. A broken connection is closed, so that Done
+// reports it soon.
 func (c *Conn) explain(ctx context.Context, method string, err error) error {
+	err = Explain(ctx, c.grpc, method, err)
+	switch code := sdk.CodeOf(err); {
+	case err == nil:
+		c.answered.Add(1)
+	case errors.Is(err, ErrLost):
+		c.Close()
+		<-c.done
+	case code == sdk.CodeDeadline || code == sdk.CodeCancelled:
+		c.abandoned.Store(true)
+	}
+	return err
+}
+
+// Explain makes an error of package sdk, ErrLost or a StatusError of the error of a call on a
+// connection to a plugin; nil stays nil.
+func Explain(ctx context.Context, conn *grpc.ClientConn, method string, err error) error {
 	code := status.Code(err)
 	switch {
 	case err == nil:
-		c.answered.Add(1)
 		return nil
 	case ctx.Err() != nil:
-		c.abandoned.Store(true)
 		return Ended(ctx)
 	case code == codes.DeadlineExceeded: // the plugin's clock was ahead of this one
-		c.abandoned.Store(true)
 		return &sdk.Error{Code: sdk.CodeDeadline, Err: context.DeadlineExceeded}
 	case code == codes.ResourceExhausted:
-		return sdk.Invalid(fmt.Errorf("the reply is larger than the %d MiB of a message; use smaller batches", MaxMessage>>20))
-	case code == codes.Unavailable || code == codes.Canceled:
-		select { // gRPC notices a moment later that the connection is broken
-		case <-c.done:
-			return ErrLost
-		case <-time.After(time.Second):
+		return sdk.Invalid(SizeError(fmt.Sprintf("the reply is larger than the %d MiB of a message; use smaller batches", MaxMessage>>20)))
+	}
+	// The status may be the plugin's, or gRPC's word for a connection that broke meanwhile. Another
+	// call tells.
+	_, broken := stagepb.NewStageClient(conn).Alive(ctx, &stagepb.AliveRequest{})
+	switch status.Code(broken) {
+	case codes.Unavailable, codes.Canceled:
+		if ctx.Err() != nil {
+			return Ended(ctx)
 		}
+		return ErrLost
 	}
 	return &StatusError{Method: method, Code: code, Message: Cut(status.Convert(err).Message())}
 }

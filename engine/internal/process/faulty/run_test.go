@@ -75,6 +75,7 @@ const (
 var ofProcess = []fault{
 	{"exit", ended + "|exit status 3; its last words:\n|no more cheese"}, {"kill", ended + "|killed by signal 9 (SIGKILL)"},
 	{"abort", ended + "|exit status 2, SIGABRT: abort at "}, {"aside", ended + "|exit status 2, panic: out of cheese, aside, with |faulty/fault.go:|its last words:\n|faulty.aside("},
+	{"header", ended + "|exit status 3"}, {"half", ended + "|exit status 3"}, {"vast", "the reply is larger than the 64 MiB of a message"},
 	{"panic", "panic in the plugin: out of cheese; its log has the whole stack:\n|faulty/fault.go:"}, {"fail", "nothing to say to this"},
 	{"flood", ""}, {"few", "the stage returned 0 results for 1 rows"}, {"many", "the stage returned 2 results for 1 rows"},
 	{"short", malformed}, {"long", malformed}, {"empty", malformed}, {"other", malformed}, {"beyond", malformed + "error for row 1 of 1"},
@@ -114,7 +115,9 @@ func poisoned(n int, short, third bool) (texts []string, wanted map[int]string) 
 			texts[at] += " !" + kind + ":" + f.name
 			wanted[at] = f.error
 			if f.error != "" {
-				wanted[at] = kind + ".faulty: |" + f.error
+				if wanted[at] = kind + ".faulty: |" + f.error; third {
+					wanted[at] += "|plugin faulty 1.2.3"
+				}
 			}
 		}
 	}
@@ -180,8 +183,9 @@ func TestRowsThatHangFailAlone(t *testing.T) {
 	calm := b.open("calm", map[string]string{"use": "faulty", "harmless": "true"}, nil)
 	undisturbed := b.answers(calm, texts)
 	calm.Close()
-	for n, c := range []struct{ use, fault string }{
-		{"faulty/faulty", "sample:hang"}, {"faulty", "rerank:hang"}, {"faulty/faulty", "prompt:deaf"}, {"faulty/faulty", "elect:stop"},
+	for n, c := range []struct{ use, fault, by string }{
+		{"faulty/faulty", "sample:hang", "|plugin faulty 1.2.3: no"}, {"faulty", "rerank:hang", ""},
+		{"faulty/faulty", "prompt:deaf", "|plugin faulty 1.2.3: no"}, {"faulty/faulty", "elect:stop", "|plugin faulty 1.2.3: no"},
 	} {
 		t.Run(c.fault, func(t *testing.T) {
 			if testing.Short() && n > 0 {
@@ -193,7 +197,7 @@ func TestRowsThatHangFailAlone(t *testing.T) {
 			p := b.open("state of "+kind, map[string]string{"use": c.use}, nil)
 			texts := slices.Clone(texts)
 			texts[137] += " !" + c.fault
-			check(t, texts, undisturbed, b.answers(p, texts), map[int]string{137: kind + ".faulty: no answer within 4s, its share of timeout = \"8s\""})
+			check(t, texts, undisturbed, b.answers(p, texts), map[int]string{137: kind + ".faulty: |no answer within 4s, its share of timeout = \"8s\"" + c.by})
 		})
 	}
 }

@@ -252,6 +252,9 @@ func Bounded(ctx context.Context, s *pipeline.Stage, rows int, call func(context
 	// The stage has the same deadline, and may report it before within does.
 	if at, _ := within.Deadline(); err != nil && ctx.Err() == nil && !time.Now().Before(at) {
 		why := fmt.Errorf("%w within %s, its share of timeout = %q", errNoAnswer, limit, timeout)
+		if of := turn.Of(); of != "" {
+			why = fmt.Errorf("%s: %w", of, why)
+		}
 		// A call that others held up for more than a moment did not have its time.
 		err = &sdk.Error{Code: sdk.CodeDeadline, Err: &lateError{why, s.Info.Network, turn.Waited() > limit/10}}
 	}
