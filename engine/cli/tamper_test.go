@@ -79,7 +79,7 @@ func installProgram(t *testing.T) *installed {
 		Name: "mine", Source: "ghcr.io/acme/racflow-plugin-mine", Version: "1.2.3", Constraint: "~> 1.2", Protocol: 2, Digest: "sha256:0",
 		Programs: map[string]string{runtime.GOOS + "/" + runtime.GOARCH: hash},
 	}
-	do(i.lock())
+	do(errors.Join(s.Vouch(i.locked, hash), i.lock()))
 	writeAll(t, i.dir, map[string]string{"p.hcl": tampered, "rows.tsv": "text\tlabel\na\tb\nc\td\n"})
 	for _, name := range []string{"one", "two"} {
 		do(os.MkdirAll(filepath.Join(i.dir, name), 0o700))
