@@ -120,6 +120,14 @@ var (
 	ErrUnsent = errors.New("the plugin's process ended before the request was sent")
 )
 
+// SilentError is the error of a call during which the process gave no sign of life, so that it was
+// ended; Err says how.
+type SilentError struct{ Err error }
+
+func (e SilentError) Error() string { return e.Err.Error() }
+
+func (e SilentError) Unwrap() error { return e.Err }
+
 // Conn is the connection to a plugin. At most Window calls are under way at a
 // time; further ones wait their turn.
 type Conn struct {

@@ -39,7 +39,6 @@ import (
 	"github.com/racflow/racflow/engine/internal/plugin"
 	"github.com/racflow/racflow/engine/internal/process/program"
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/sdktest/must"
 	folders "github.com/racflow/racflow/sdk/sdktest/must"
 )
 
@@ -862,18 +861,18 @@ func TestEditedSigner(t *testing.T) {
 	p.init("")
 	edited := p.locked()
 	edited.Signer = mustInstall(newKey(t).Sign("")).Signer
-	must.Do(t, (&plugin.Lock{Plugins: []plugin.LockedPlugin{edited}}).Write(filepath.Join(p.dir, plugin.LockName)))
+	folders.Do(t, (&plugin.Lock{Plugins: []plugin.LockedPlugin{edited}}).Write(filepath.Join(p.dir, plugin.LockName)))
 	const want = "if somebody has changed .racflow.lock.hcl, restore it"
 	p.init(want)
 	p.machine("linux/arm64")
 	p.init(want)
 	edited.Signer = signed.Signer
-	must.Do(t, (&plugin.Lock{Plugins: []plugin.LockedPlugin{edited}}).Write(filepath.Join(p.dir, plugin.LockName)))
+	folders.Do(t, (&plugin.Lock{Plugins: []plugin.LockedPlugin{edited}}).Write(filepath.Join(p.dir, plugin.LockName)))
 	p.init("")
 	if hash := edited.Programs["linux/arm64"]; !p.installer.Store.Vouched(edited, hash) {
 		t.Error("the signer is not noted")
 	}
-	must.Do(t, p.installer.Store.Remove(edited.Programs["linux/arm64"]))
+	folders.Do(t, p.installer.Store.Remove(edited.Programs["linux/arm64"]))
 	if p.installer.Store.Vouched(edited, edited.Programs["linux/arm64"]) {
 		t.Error("the signer of a removed program is still noted")
 	}

@@ -91,7 +91,7 @@ func (p caller) Invoke(ctx context.Context, method string, request, reply any, o
 		}
 		worn := wire.IsBlamed(ctx) && !(wire.IsAlone(sending) && now.conn.Answered() == now.opened)
 		if attempt++; attempt >= attempts && (!worn || attempt >= most) {
-			err := p.crashed(attempt, now.ended.why)
+			err := p.crashed(attempt, now.ended)
 			p.blame(ctx, method, request, err)
 			return err
 		}
@@ -176,12 +176,16 @@ func (p *Process) explain(err error) error {
 }
 
 // crashed returns the error for a request that has ended the process the given number of times.
-func (p *Process) crashed(times int, why string) error {
+func (p *Process) crashed(times int, by *ended) error {
 	how := fmt.Sprintf("%d times", times)
 	if times == 1 {
 		how = "again"
 	}
-	return &sdk.Error{Code: sdk.CodeInternal, Err: fmt.Errorf("%s: %w while it worked on this, %s: %s", p.title, sdk.ErrCrashed, how, why)}
+	err := fmt.Errorf("%s: %w while it worked on this, %s: %s", p.title, sdk.ErrCrashed, how, by.why)
+	if by.silent {
+		err = wire.SilentError{Err: err}
+	}
+	return &sdk.Error{Code: sdk.CodeInternal, Err: err}
 }
 
 // lost returns the error for a change during which the process ended.

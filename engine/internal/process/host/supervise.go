@@ -86,6 +86,8 @@ type ended struct {
 	done chan struct{} // closed once why is set
 	why  string        // includes its last output
 	deaf atomic.Bool   // racflow ended it, because it still worked on a request after the time limit
+
+	silent bool // racflow ended it, because it gave no sign of life
 }
 
 func newEnded() *ended { return &ended{done: make(chan struct{})} }
@@ -231,6 +233,7 @@ func (p *Process) watch(now instance) {
 			overdue, ok := now.conn.Alive(within)
 			cancel()
 			if !ok && p.ctx.Err() == nil {
+				now.ended.silent = true
 				now.process.running.fail(fmt.Errorf("racflow ended it, since it gave no sign of life for %v", p.host.limits.healthWithin))
 				return
 			}

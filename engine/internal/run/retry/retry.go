@@ -34,8 +34,9 @@ type isolation struct {
 // apart calls with rows. If the call fails as a whole for a reason that may lie in one of them, or
 // in their number, apart calls with each half: the first half completely before the second, to
 // reach a single row soon and answer what can be answered. After a crash of the process, a half is
-// sent alone, so that it ends no other calls. After a timeout, each row is sent alone: a hanging row
-// then costs the time of one more call, where each half that holds it would cost as much. A single
+// sent alone, so that it ends no other calls. After a timeout, or if the process gave no sign of life,
+// each row is sent alone: a hanging row then costs the time of one more call, where each half that
+// holds it would cost as much. A single
 // row is blamed for a timeout only if nothing else ran in the stage meanwhile: another row may have
 // held up its process. (A stage that asks other machines waits for them, not for its process.)
 func (i *isolation) apart(ctx context.Context, at []int) []error {
@@ -66,10 +67,13 @@ func (i *isolation) apart(ctx context.Context, at []int) []error {
 	case TimedOut(err) && len(at) == 1 && (late.network || wire.IsAlone(ctx)):
 		i.hung, i.last = i.hung+1, err
 		return []error{err}
-	case TimedOut(err):
+	case TimedOut(err), len(at) > 1 && errors.As(err, new(wire.SilentError)):
+		if !late.network {
+			ctx = wire.Alone(ctx)
+		}
 		var errs []error
 		for n := range at {
-			errs = append(errs, i.apart(wire.Alone(ctx), at[n:n+1])...)
+			errs = append(errs, i.apart(ctx, at[n:n+1])...)
 		}
 		return errs
 	case errors.Is(err, sdk.ErrCrashed):

@@ -74,6 +74,24 @@ func TestHangIsIsolated(t *testing.T) {
 	}
 }
 
+// Where a process gave no sign of life, its rows are asked one by one, and it is ended once more.
+func TestSilenceIsIsolated(t *testing.T) {
+	silent, calls := 0, 0
+	w := Work{Call: func(ctx context.Context, rows []int) error {
+		if calls++; slices.Contains(rows, 137) {
+			silent++
+			return &sdk.Error{Code: sdk.CodeInternal, Err: wire.SilentError{Err: errCrash}}
+		}
+		if !wire.IsAlone(ctx) || len(rows) > 1 {
+			t.Errorf("%d rows are sent, alone: %v", len(rows), wire.IsAlone(ctx))
+		}
+		return nil
+	}}
+	if failed := failedOf(w.Do(t.Context(), 200)); !slices.Equal(failed, []int{137}) || silent != 2 || calls != 201 {
+		t.Errorf("rows %v failed, the process was silent %d times in %d calls", failed, silent, calls)
+	}
+}
+
 // Rows that take long, but each of them less than its share, all get answers, though no call with
 // several of them would have ended in time.
 func TestSlowRowsAreNotBlamed(t *testing.T) {
