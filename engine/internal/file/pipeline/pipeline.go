@@ -299,7 +299,7 @@ type Stage struct {
 	Batch   int           `identity:"-,how many rows go together"`  // 0: the stage's own preference
 	Workers int           `identity:"-,how many calls go together"` // 0: what suits the stage
 	Retries int           `identity:"-,how often a failed call is repeated"`
-	Timeout time.Duration `identity:"-,how long a call may take"` // 0: package retry decides
+	Timeout time.Duration `identity:"-,how long a row may hang"` // 0: HangTime decides
 	OnError OnError       `identity:"run"`
 	Memory  int64         `identity:"-,it ends processes, and they are started again"` // bytes that its processes may hold; 0: no limit
 
@@ -310,6 +310,21 @@ type Stage struct {
 // Gathers reports whether the stage asks a service in batches of any size: it gets the rows of all
 // items, or documents, together.
 func (s *Stage) Gathers() bool { return s.Info.Pends && s.Info.PendsIf != "" }
+
+// HangTime returns how long a row may hang before it fails: Timeout, or else what suits the stage.
+// That is longer where work on one row may take minutes: a voter may run a model here, and so may a
+// stage whose config names one. A stage that asks other machines also waits for its rate limit.
+func (s *Stage) HangTime() time.Duration {
+	switch asks := s.Retrieve; {
+	case s.Timeout > 0:
+		return s.Timeout
+	case s.Info.Network, asks != nil && (asks.From.Embed.Info.Network || asks.From.Store.Info.Network):
+		return 2 * time.Hour
+	case s.Kind == sdk.KindSample, s.Kind != sdk.KindPrompt && s.Config.Model() != "":
+		return 20 * time.Minute
+	}
+	return 2 * time.Minute
+}
 
 // CallPrice returns the price of the stage's calls: the batch price, if it asks in batches.
 func (s *Stage) CallPrice() *Price {

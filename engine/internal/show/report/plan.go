@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -40,6 +41,7 @@ func Plan(w io.Writer, what *plan.Plan) error {
 	}
 	p.writeKnowledge(tw)
 	p.writeStages(tw)
+	p.writeTimeouts(tw)
 	p.writeExpects(tw)
 	if p.Invalid > 0 {
 		fmt.Fprintf(tw, "\n%d rows of the input cannot be used\n", p.Invalid)
@@ -122,6 +124,35 @@ func (p planned) writeStages(tw io.Writer) {
 	}
 }
 
+// timeouts returns how long a row may hang in each stage, by the stage's name.
+func timeouts(p *pipeline.Pipeline) map[string]string {
+	all := map[string]string{}
+	for _, s := range p.Stages {
+		if s.Enabled && s.Retrieve != nil {
+			all[s.Block+"."+s.Name] = s.HangTime().String()
+		}
+	}
+	for name, s := range p.Processes() {
+		if all[name] == "" { // otherwise it is that of a fallback
+			all[name] = s.HangTime().String()
+		}
+	}
+	return all
+}
+
+// writeTimeouts writes the stages of each timeout.
+func (p planned) writeTimeouts(w io.Writer) {
+	stages := map[string][]string{}
+	for name, timeout := range timeouts(p.Pipeline) {
+		stages[timeout] = append(stages[timeout], name)
+	}
+	fmt.Fprintf(w, "\nTIMEOUT\tSTAGES\n")
+	for _, timeout := range slices.Sorted(maps.Keys(stages)) {
+		slices.Sort(stages[timeout])
+		fmt.Fprintf(w, "%s\t%s\n", timeout, strings.Join(stages[timeout], ", "))
+	}
+}
+
 // writeExpects writes the expectations that racflow test would measure. A run measures none.
 func (p planned) writeExpects(w io.Writer) {
 	if len(p.Pipeline.Expects) > 0 {
@@ -190,16 +221,17 @@ func (p planned) items() string {
 // The JSON form of a plan.
 type (
 	planJSON struct {
-		Items     int             `json:"items"` // -1: not known before the input is read
-		Invalid   int             `json:"invalid_rows,omitempty"`
-		Knowledge []knowledgeJSON `json:"knowledge,omitempty"`
-		Unknown   string          `json:"unknown,omitempty"` // why there is no forecast
-		Tried     int             `json:"items_tried,omitempty"`
-		Stages    []callsJSON     `json:"stages,omitempty"` // those that call services
-		Plugins   []pluginJSON    `json:"plugins,omitempty"`
-		Wants     []trust.Want    `json:"beyond_its_folder,omitempty"`
-		Memory    int64           `json:"memory,omitempty"` // bytes that all processes may hold together
-		Expects   []expectJSON    `json:"expects,omitempty"`
+		Items     int               `json:"items"` // -1: not known before the input is read
+		Invalid   int               `json:"invalid_rows,omitempty"`
+		Knowledge []knowledgeJSON   `json:"knowledge,omitempty"`
+		Unknown   string            `json:"unknown,omitempty"` // why there is no forecast
+		Tried     int               `json:"items_tried,omitempty"`
+		Stages    []callsJSON       `json:"stages,omitempty"` // those that call services
+		Timeouts  map[string]string `json:"timeouts"`         // by stage: how long a row may hang
+		Plugins   []pluginJSON      `json:"plugins,omitempty"`
+		Wants     []trust.Want      `json:"beyond_its_folder,omitempty"`
+		Memory    int64             `json:"memory,omitempty"` // bytes that all processes may hold together
+		Expects   []expectJSON      `json:"expects,omitempty"`
 	}
 	expectJSON struct {
 		Name    string `json:"name"`
@@ -242,7 +274,7 @@ type (
 
 // PlanJSON writes the numbers of a plan as a JSON object.
 func PlanJSON(w io.Writer, p *plan.Plan) error {
-	shown := planJSON{Items: p.Items, Invalid: p.Invalid, Memory: p.Pipeline.Memory}
+	shown := planJSON{Items: p.Items, Invalid: p.Invalid, Memory: p.Pipeline.Memory, Timeouts: timeouts(p.Pipeline)}
 	shown.Wants = p.Wants
 	for _, one := range p.Plugins {
 		shown.Plugins = append(shown.Plugins, pluginOf(one))
