@@ -27,6 +27,9 @@
 // and starts the stages. Several goroutines can use a Pipeline at once. It lives until
 // Close or the end of Open's context.
 //
+// A file is used as the program opens it. A program that opens files of strangers sets Options.Trust, which decides
+// about what a file wants beyond its folder: hosts, secrets, files, programs.
+//
 // A Workspace holds what is needed to open files: the state folder, the plugins, the
 // processes, and what calls of services share. Tools that work on files without
 // running them, such as editors, use its Read and its Catalog.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/file/trust"
 	"github.com/racflow/racflow/engine/internal/knowledge"
 	"github.com/racflow/racflow/engine/internal/knowledge/document"
 	"github.com/racflow/racflow/engine/internal/knowledge/reviewed"
@@ -228,7 +229,7 @@ func (p *Pipeline) Depends() (files, rows []string, folders []document.Set) {
 		add(path)
 	}
 	named := func(s *pipeline.Stage) {
-		for _, path := range pathsIn(s.Info.Arguments, s.Config.Public) {
+		for _, path := range pipeline.PathsIn(s.Info.Arguments, s.Config.Public) {
 			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() { // leaves out the folder of a store, which changes
 				add(path)
 			}
@@ -330,11 +331,19 @@ type Options struct {
 	// Events.Debugging is called before it is opened.
 	Debug string
 
+	// Trust decides whether a file may be used that was got from somewhere: it gets what the file wants beyond its
+	// folder, before any of that happens, and its error is that of the call that loads the file. nil: all of it is
+	// granted.
+	Trust func(TrustRequest) error
+
 	Observe outcome.Observer // receives batches, calls and requests (package telemetry); nil: none
 
 	Log    *slog.Logger // gets what stages and the engine log; nil: no log
 	Events Events
 }
+
+// TrustRequest asks whether a pipeline file may have what it wants beyond its folder.
+type TrustRequest = trust.Request
 
 // Events holds callbacks for what happens during the work. Several goroutines call them at once. A
 // nil callback is not called.

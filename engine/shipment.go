@@ -501,7 +501,7 @@ func StoreFolder(path string) string {
 }
 
 // PathsOf returns the paths in a stage's arguments, absolute, as in the file.
-func PathsOf(s *pipeline.Stage) []string { return pathsIn(s.Info.Arguments, s.Config.Public) }
+func PathsOf(s *pipeline.Stage) []string { return pipeline.PathsIn(s.Info.Arguments, s.Config.Public) }
 
 // StorePaths returns the folders in a store's config; none: it uses the state folder or a server.
 func StorePaths(store *pipeline.Stage) (folders []string) {

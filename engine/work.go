@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -111,24 +110,8 @@ func (p *Pipeline) launch(ctx context.Context, l stage.LaunchRequest) (any, erro
 		Kind: l.Stage.Kind, Use: l.Stage.Use, Block: block, Config: config,
 		StateDir: dir, Fits: l.Stage.Kind == sdk.KindEmbed && l.Stage.Info.Fits, State: l.State, Samples: l.Stage.N, Quiet: l.HeldOut, Network: l.Stage.Info.Network, Host: shared,
 		Program: l.Stage.Program, Secrets: l.Stage.Config.Secrets, Memory: l.Stage.Memory, Debug: w.options.Debug == string(l.Stage.Kind)+"."+block,
-		Paths: pathsIn(l.Stage.Info.Arguments, config),
+		Paths: pipeline.PathsIn(l.Stage.Info.Arguments, config),
 	})
-}
-
-// pathsIn returns the values of a config's arguments that are absolute paths.
-func pathsIn(arguments []sdk.Argument, config []byte) (paths []string) {
-	var values map[string]json.RawMessage
-	if json.Unmarshal(config, &values) != nil {
-		return nil // the stage reports the error when it opens
-	}
-	for _, a := range arguments {
-		var path string
-		if a.Type == sdk.TypePath && json.Unmarshal(values[a.Name], &path) == nil && filepath.IsAbs(path) {
-			paths = append(paths, path)
-		}
-		paths = append(paths, pathsIn(a.Fields, values[a.Name])...) // of a block argument
-	}
-	return paths
 }
 
 // forecaster opens a stage that forecasts what it would send; nil: it cannot. It only opens

@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/file/trust"
 	"github.com/racflow/racflow/engine/internal/knowledge"
 	"github.com/racflow/racflow/engine/internal/knowledge/cache"
 	"github.com/racflow/racflow/engine/internal/knowledge/generation"
@@ -177,8 +178,21 @@ func (w *Workspace) LoadOptions() (pipeline.Options, error) {
 	return pipeline.Options{
 		Vars: w.options.Vars, VarFiles: w.options.VarFiles, Getenv: w.getenv, Away: w.options.Away, Dir: dir, Input: w.options.Input, Columns: w.options.Columns, KnowledgeColumns: w.options.KnowledgeColumns, Set: w.options.Set, Absent: w.options.Part != nil,
 		Catalog: w.catalog, Prices: prices, Secrets: w.host.Secrets(),
+		Trusted: func(f *pipeline.File) bool { return w.trust(f, true) == nil },
 	}, err
 }
+
+// trust asks Options.Trust about a file; silent: without asking a person.
+func (w *Workspace) trust(f *pipeline.File, silent bool) error {
+	if w.options.Trust == nil {
+		return nil
+	}
+	return w.options.Trust(trust.New(f, silent))
+}
+
+// Shown returns a text for people as it may be shown: without secrets, and with no more than the beginnings of what
+// files outside of the folder and the environment hold.
+func (w *Workspace) Shown(text string) string { return w.host.Secrets().Shown(text) }
 
 // getenv looks up a variable of the environment for files.
 func (w *Workspace) getenv(name string) (string, bool) {
@@ -188,8 +202,8 @@ func (w *Workspace) getenv(name string) (string, bool) {
 	return os.LookupEnv(name)
 }
 
-// Load is like Read, for a file that will be used: errors are a *DiagnosticsError, and Events gets
-// warnings.
+// Load is like Read, for a file that will be used: errors are a *DiagnosticsError, Events gets
+// warnings, and Options.Trust is asked.
 func (w *Workspace) Load(path string) (*pipeline.File, error) {
 	file, diags, err := w.Read(path)
 	if err != nil {
@@ -202,7 +216,7 @@ func (w *Workspace) Load(path string) (*pipeline.File, error) {
 	if warn := w.options.Events.Warnings; warn != nil && len(diags) > 0 {
 		warn(found)
 	}
-	return file, nil
+	return file, w.trust(file, false)
 }
 
 // Choose returns the pipeline of a file that Options selects.

@@ -9,3 +9,8 @@ import "embed"
 //
 //go:embed intent/*.tsv docs/questions.tsv docs/quern
 var Files embed.FS
+
+// Pipelines are the examples' pipeline files.
+//
+//go:embed ci/*.hcl milvus/*.hcl own/*.hcl plugin-python/*.hcl recorded/*.hcl
+var Pipelines embed.FS

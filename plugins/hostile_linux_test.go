@@ -32,7 +32,7 @@ const (
 )
 
 // healthy is a folder that works, as an encoder and as a cross-encoder.
-const healthy = "rerank/crossencoder/testdata/tiny"
+const healthy = "internal/rerank/testdata/tiny"
 
 // openers are the stages that open such a folder.
 var openers = map[string]sdk.Kind{"encoder": sdk.KindEmbed, "cross_encoder": sdk.KindRerank}

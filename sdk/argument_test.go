@@ -281,3 +281,26 @@ func TestBelieves(t *testing.T) {
 		}
 	}
 }
+
+func TestAddresses(t *testing.T) {
+	type config struct {
+		URL string `config:"url" default:"https://a.example"`
+	}
+	open := func(context.Context, Setup, config) (Sampler, error) { return nil, nil }
+	of := func(c config) map[string]string { return map[string]string{"": c.URL} }
+	s := SampleStage("s", "d", open, Addresses(of))
+	for given, want := range map[string]string{`{}`: "https://a.example", `{"url": "http://b"}`: "http://b", `{"url": 3}`: ""} {
+		if got := s.Addresses([]byte(given))[""]; got != want {
+			t.Errorf("with %s it calls %q, want %q", given, got, want)
+		}
+	}
+	if got := SampleStage("s", "d", open).Addresses([]byte(`{}`)); got != nil {
+		t.Errorf("a stage that does not say calls %v", got)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("a function of another config passed")
+		}
+	}()
+	SampleStage("s", "d", open, Addresses(func(int) map[string]string { return nil }))
+}

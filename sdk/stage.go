@@ -209,6 +209,8 @@ type Stage struct {
 	open     func(context.Context, Setup, []byte) (any, error)
 	validate func([]byte) error
 	check    any    // func(C) error of Validates
+	places   any    // func(C) map[string]string of Addresses
+	address  func([]byte) map[string]string
 	revision string // of its code
 }
 
@@ -260,6 +262,21 @@ func (s Stage) Validate(config []byte) error {
 // is called for a file that nobody may ever run.
 func Validates[C any](check func(C) error) Option {
 	return func(s *Stage) { s.check, s.Validates = check, true }
+}
+
+// Addresses returns the addresses of the services that a stage calls with a config. A key is the element of the stage's arguments that an address, and a secret of the same
+// element, belongs to; what belongs to no other element belongs to "". nil: the stage does not say.
+func (s Stage) Addresses(config []byte) map[string]string {
+	if s.address == nil {
+		return nil
+	}
+	return s.address(config)
+}
+
+// Addresses gives a stage the function that says which services a config names: see Stage.Addresses.
+// racflow asks people about hosts that they have not named themselves. C is the stage's config.
+func Addresses[C any](of func(C) map[string]string) Option {
+	return func(s *Stage) { s.places = of }
 }
 
 // Option changes how a stage is described.
@@ -378,6 +395,17 @@ func newStage[C, T any](kind Kind, name, doc string, open openFunc[C, T], option
 	s.validate = func(config []byte) error {
 		_, err := decode(config)
 		return err
+	}
+	if places, ok := s.places.(func(C) map[string]string); ok {
+		s.address = func(config []byte) map[string]string {
+			var c C
+			if err := decodeConfig(config, s.Arguments, &c); err != nil {
+				return nil
+			}
+			return places(c)
+		}
+	} else if s.places != nil {
+		panic(fmt.Sprintf("sdk: stage %s: Addresses takes a %T, and the config is a %s", name, s.places, reflect.TypeFor[C]()))
 	}
 	s.open = func(ctx context.Context, setup Setup, config []byte) (any, error) {
 		c, err := decode(config)

@@ -71,6 +71,7 @@ func TestDocumentedCommands(t *testing.T) {
 func TestReadme(t *testing.T) {
 	leaveTo(t, "command", "it is a run for each command")
 	server := modelserver.Serve(t, modelserver.Options{})
+	t.Setenv(trustVariable, "") // nobody has to grant what the documents do
 	t.Setenv("OPENAI_BASE_URL", server.URL)
 	t.Setenv("OPENAI_API_KEY", "key-of-tests")
 	t.Setenv("RACFLOW_VAR_embedder", "hashing")

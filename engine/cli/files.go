@@ -153,7 +153,10 @@ func newGraph() *cobra.Command {
 		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
 			return flags.files(c, func(a *app) error {
-				file, err := a.Load(args[0])
+				file, diags, err := a.Read(args[0]) // nothing of it is used
+				if err == nil && diags.HasErrors() {
+					err = &engine.DiagnosticsError{Diagnostics: diags, Sources: file.Sources}
+				}
 				if err != nil {
 					return err
 				}

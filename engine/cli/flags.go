@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,6 +98,8 @@ type fileFlags struct {
 	offline, refresh bool
 	budget           pipeline.Budget
 
+	trust *trusting // nil: the verb has no flag for it
+
 	watched   bool // the verb can be watched from outside
 	telemetry telemetryFlags
 
@@ -115,6 +118,8 @@ func (f *fileFlags) registerFile(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.knowledgeColumns, "knowledge-column", nil, "read the text, label, id or context of the knowledge's rows from a column: `text=NAME` (may be repeated)")
 	c.Flags().StringVar(&f.pipeline, "pipeline", "", "use the pipeline `NAME` where the file holds several")
 	c.Flags().StringVar(&f.state, "state", stateDir, "`DIR` keeps knowledge and runs")
+	f.trust = &trusting{}
+	f.trust.register(c)
 	f.registerPlugins(c)
 }
 
@@ -212,6 +217,8 @@ func (f *fileFlags) options(stdin io.Reader) (engine.Options, error) {
 	o.Builtin, o.Plugins, o.State, o.VarFiles, o.Pipeline = builtin, f.plugins, f.state, f.varFiles, f.pipeline
 	o.Input, o.Limit, o.Stdin = f.input, f.limit, stdin
 	o.Services = &engine.Services{Budget: f.budget}
+	trust := cmp.Or(f.trust, &trusting{})
+	o.Trust = func(r engine.TrustRequest) error { return trust.decide(r, f.input != "-") }
 	switch {
 	case f.offline:
 		o.Services.Mode = governor.Offline

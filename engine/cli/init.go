@@ -18,6 +18,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/bounded"
 	"github.com/racflow/racflow/engine/internal/file/grammar"
 	"github.com/racflow/racflow/engine/internal/file/scaffold"
+	"github.com/racflow/racflow/engine/internal/file/trust"
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/plugin/model"
 	"github.com/racflow/racflow/engine/internal/show/terminal"
@@ -304,6 +305,9 @@ func (f *initFlags) create(path string, text []byte) error {
 	_, err = out.Write(text)
 	if err = errors.Join(err, out.Close()); err != nil {
 		return fmt.Errorf("write the pipeline: %w", err)
+	}
+	if grants, err := trust.OpenGrants(); err == nil && filepath.Ext(path) == ".hcl" {
+		_ = grants.Written(path, text) // the first run asks otherwise
 	}
 	return nil
 }

@@ -77,3 +77,32 @@ func (q quick) shown(t *testing.T, env []string, args ...string) string {
 	_ = c.Wait() // a bad file fails
 	return string(text)
 }
+
+// TestQuestionOfTrust has a person answer what a file wants: no ends the command, and what a yes grants is kept.
+func TestQuestionOfTrust(t *testing.T) {
+	s := newSecretive(t)
+	for _, test := range []struct {
+		answer string
+		asked  bool
+		code   int
+	}{{"n\n", true, exitFailed}, {"\n", true, exitFailed}, {"yes\n", true, 0}, {"", false, 0}} {
+		screen, terminal := pseudoterminal(t)
+		c := racflow(t, s.dir, "knowledge", "list", "p.hcl")
+		c.Env, c.Stdin, c.Stderr = s.env, terminal, terminal
+		if _, err := screen.WriteString(test.answer); err != nil {
+			t.Fatal(err)
+		}
+		shown := make(chan string)
+		go func() {
+			text, _ := io.ReadAll(screen) // ends with an error once nobody has the terminal
+			shown <- string(text)
+		}()
+		err := c.Run()
+		_ = terminal.Close()
+		text := <-shown
+		code := c.ProcessState.ExitCode()
+		if code != test.code || strings.Contains(text, "[y/N]") != test.asked || err != nil && code < 0 {
+			t.Errorf("answered %q, it ends with %d, %v: %s", test.answer, code, err, text)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -43,15 +44,21 @@ func newPlan() *cobra.Command {
   racflow plan -var model=gpt-4o-mini --budget 5 --json pipelines/intent.hcl`,
 		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
-			return flags.pipelineOf(c, args[0], nil, func(_ *app, p *engine.Pipeline) error {
+			return flags.pipelineOf(c, args[0], nil, func(a *app, p *engine.Pipeline) error {
 				plan, err := p.Plan(c.Context())
 				if err != nil {
 					return err
 				}
+				write := report.Plan
 				if asJSON {
-					return report.PlanJSON(c.OutOrStdout(), plan)
+					write = report.PlanJSON
 				}
-				return report.Plan(c.OutOrStdout(), plan)
+				var text strings.Builder
+				if err := write(&text, plan); err != nil {
+					return err
+				}
+				_, err = io.WriteString(c.OutOrStdout(), a.Shown(text.String()))
+				return err
 			})
 		},
 	}

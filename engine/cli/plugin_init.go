@@ -18,6 +18,8 @@ import (
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/file/bounded"
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/file/trust"
 	"github.com/racflow/racflow/engine/internal/plugin"
 	"github.com/racflow/racflow/engine/internal/plugin/registry"
 	"github.com/racflow/racflow/engine/internal/plugin/verify"
@@ -41,7 +43,7 @@ The first release notes who signed it; later ones with another signature, or non
 start who it has to be, which signatures of cosign need.`
 
 func newPluginInit() *cobra.Command {
-	var keys, trust []string
+	var keys, newSigners []string
 	var upgrade, locked, asJSON bool
 	c := &cobra.Command{
 		Use:   "init [FILE...]",
@@ -52,7 +54,7 @@ func newPluginInit() *cobra.Command {
   racflow plugin init --locked                 # in CI: fails where the lock would change
   racflow plugin init --key mine=minisign.pub`,
 		RunE: func(c *cobra.Command, args []string) error {
-			in, err := newInstaller(c, keys, trust)
+			in, err := newInstaller(c, keys, newSigners)
 			if err != nil {
 				return err
 			}
@@ -71,6 +73,7 @@ func newPluginInit() *cobra.Command {
 					return &engine.DiagnosticsError{Diagnostics: diags, Sources: out.Sources}
 				}
 				all = append(all, out)
+				grantStarts(dir)
 			}
 			if asJSON {
 				return writeJSON(c.OutOrStdout(), outcomesJSON(all))
@@ -78,13 +81,28 @@ func newPluginInit() *cobra.Command {
 			return writeOutcomes(c.OutOrStdout(), all)
 		},
 	}
-	c.Flags().StringArrayVar(&trust, "trust-new-signer", nil, "accept that the plugin `NAME` is signed by another key than before, or by nobody (may be repeated)")
+	c.Flags().StringArrayVar(&newSigners, "trust-new-signer", nil, "accept that the plugin `NAME` is signed by another key than before, or by nobody (may be repeated)")
 	c.Flags().StringArrayVar(&keys, "key", nil, "the public key by which a plugin has to be signed: `NAME=FILE` of minisign, or in PEM (may be repeated)")
 	c.Flags().BoolVar(&upgrade, "upgrade", false, "take the newest versions that the files allow")
 	c.Flags().BoolVar(&locked, "locked", false, "install what is locked, and fail where the lock would change")
 	c.Flags().BoolVar(&asJSON, "json", false, "print what changed as JSON")
 	c.MarkFlagsMutuallyExclusive("upgrade", "locked")
 	return c
+}
+
+// grantStarts grants a folder to start the programs that a person has had installed there: nothing that they reach.
+// Where that cannot be kept, the first run asks.
+func grantStarts(dir string) {
+	locked, diags := plugin.ReadLock(filepath.Join(dir, plugin.LockName))
+	grants, err := trust.OpenGrants()
+	if err != nil || diags.HasErrors() {
+		return
+	}
+	var starts []trust.Want
+	for _, p := range locked.Plugins {
+		starts = append(starts, trust.Start(p.Name, p.Source, p.Version, p.Program()))
+	}
+	_ = grants.Grant(pipeline.Folder(filepath.Join(dir, plugin.LockName)), starts)
 }
 
 // known refuses names that no file requires, since a mistyped one would check nothing.
@@ -108,13 +126,13 @@ func known(ctx context.Context, files map[string]inFolder, names []string) error
 }
 
 // newInstaller makes ready to install. Keys are NAME=FILE.
-func newInstaller(c *cobra.Command, keys, trust []string) (*registry.Installer, error) {
+func newInstaller(c *cobra.Command, keys, newSigners []string) (*registry.Installer, error) {
 	s, err := registry.OpenStore("")
 	if err != nil {
 		return nil, err
 	}
 	in := &registry.Installer{
-		Store: s, Trust: trust, Keys: map[string]registry.PublicKey{}, Describe: describeProgram(c),
+		Store: s, Trust: newSigners, Keys: map[string]registry.PublicKey{}, Describe: describeProgram(c),
 		Progress: func(text string) { fmt.Fprintln(c.ErrOrStderr(), terminal.Line(text)) },
 	}
 	for _, text := range keys {

@@ -56,6 +56,16 @@ func TestMain(m *testing.M) {
 type tidy struct{ *testing.M }
 
 func (t tidy) Run() int {
+	config, err := os.MkdirTemp("", "racflow-config")
+	for _, err := range []error{
+		err, os.Setenv("XDG_CONFIG_HOME", config), // what tests grant and install is not the user's
+		os.Setenv(trustVariable, "all"), // those of trust unset it
+	} {
+		if err != nil {
+			panic(err)
+		}
+	}
+	removed = append(removed, config)
 	defer func() {
 		for _, dir := range removed {
 			_ = os.RemoveAll(dir)
@@ -76,6 +86,7 @@ func scripts(t *testing.T) testscript.Params {
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
+			e.Setenv(trustVariable, "all")
 			e.Setenv("EXAMPLES", examples)
 			e.Setenv("STORE", "local")
 			e.Setenv("PIPELINES", pipelines)

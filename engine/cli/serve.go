@@ -133,6 +133,7 @@ func (s *serving) run(c *cobra.Command, flags *fileFlags, files []string) (err e
 	if err != nil {
 		return err
 	}
+	flags.trust.silent.Store(true) // nobody may be there when a file changes
 	defer d.progress.Clear()
 	defer set.Close()
 	if s.stdio {

@@ -176,7 +176,7 @@ func TestNoStageReadsAnotherProcess(t *testing.T) {
 		c := exec.Command(filepath.Join(dir, "racflow"), "run", "--plugins", ".", "p.hcl")
 		c.Dir = dir
 		c.SysProcAttr = &syscall.SysProcAttr{Credential: user}
-		c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "SPIED_KEY=sk-spied-" + strings.Repeat("4711", 3), "RACFLOW_DUMPABLE=" + test.dumpable}
+		c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "SPIED_KEY=sk-spied-" + strings.Repeat("4711", 3), "RACFLOW_DUMPABLE=" + test.dumpable, trustVariable + "=all"}
 		if out, stderr := good(t, c); !strings.Contains(out, test.want) || test.confined == "true" && strings.Contains(out, "=true") {
 			t.Errorf("RACFLOW_DUMPABLE=%s, confined %s: want %s\n%s\n%s", test.dumpable, test.confined, test.want, out, stderr)
 		}

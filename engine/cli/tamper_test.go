@@ -79,7 +79,7 @@ func installProgram(t *testing.T) *installed {
 		Name: "mine", Source: "ghcr.io/acme/racflow-plugin-mine", Version: "1.2.3", Constraint: "~> 1.2", Protocol: 2, Digest: "sha256:0",
 		Programs: map[string]string{runtime.GOOS + "/" + runtime.GOARCH: hash},
 	}
-	do(i.lock())
+	do(errors.Join(s.Vouch(i.locked, hash), i.lock()))
 	writeAll(t, i.dir, map[string]string{"p.hcl": tampered, "rows.tsv": "text\tlabel\na\tb\nc\td\n"})
 	for _, name := range []string{"one", "two"} {
 		do(os.MkdirAll(filepath.Join(i.dir, name), 0o700))
@@ -128,6 +128,7 @@ func TestTampered(t *testing.T) {
 		"two of one name":         {func(*installed) error { return nil }, []string{"--plugins", "one", "--plugins", "two"}, "several programs of the plugin"},
 		"another protocol":        {func(i *installed) error { i.locked.Protocol = 3; return i.lock() }, nil, "speaks version 3 of racflow's protocol"},
 		"another source":          {func(i *installed) error { i.locked.Source = "ghcr.io/other/mine"; return i.lock() }, nil, "the file now has the source"},
+		"another signer":          {func(i *installed) error { i.locked.Signer = "minisign:RWQ"; return i.lock() }, nil, "is locked as signed by minisign:RWQ, and this machine has not checked that"},
 		"another constraint":      {func(i *installed) error { i.locked.Constraint = "~> 1.1"; return i.lock() }, nil, "was chosen by"},
 		"another platform": {func(i *installed) error {
 			i.locked.Programs = map[string]string{"plan9/386": i.program.Hash}

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -55,13 +56,41 @@ func IsBlamed(ctx context.Context) bool { return ctx.Value(blamedKey{}) != nil }
 
 type turnKey struct{}
 
-// Turn says whether a call still waits to be sent: for its turn, or for a process.
-type Turn struct{ waits atomic.Bool }
+// Turn measures how long a call waits to be sent: for its turn, or for a process.
+type Turn struct {
+	mu     sync.Mutex
+	since  time.Time // when the present wait began; zero: the call does not wait
+	waited time.Duration
+	of     string
+}
 
-// Waits reports whether it does.
-func (t *Turn) Waits() bool { return t.waits.Load() }
+// Of names the plugin that is asked, as Ask does; empty: it has no name.
+func (t *Turn) Of() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.of
+}
 
-// WithTurn returns a context for one call that notes in the Turn whether it is sent.
+// Ask notes which plugin the call of a context is made to.
+func Ask(ctx context.Context, of string) {
+	if t, ok := ctx.Value(turnKey{}).(*Turn); ok {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.of = of
+	}
+}
+
+// Waited returns how long the call has waited so far.
+func (t *Turn) Waited() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.since.IsZero() {
+		return t.waited
+	}
+	return t.waited + time.Since(t.since)
+}
+
+// WithTurn returns a context for one call whose waits the Turn measures.
 func WithTurn(ctx context.Context) (context.Context, *Turn) {
 	t := &Turn{}
 	return context.WithValue(ctx, turnKey{}, t), t
@@ -69,8 +98,17 @@ func WithTurn(ctx context.Context) (context.Context, *Turn) {
 
 // Await notes that the call of a context waits, or that it is sent.
 func Await(ctx context.Context, waits bool) {
-	if t, ok := ctx.Value(turnKey{}).(*Turn); ok {
-		t.waits.Store(waits)
+	t, ok := ctx.Value(turnKey{}).(*Turn)
+	if !ok {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case waits && t.since.IsZero():
+		t.since = time.Now()
+	case !waits && !t.since.IsZero():
+		t.waited, t.since = t.waited+time.Since(t.since), time.Time{}
 	}
 }
 
@@ -81,6 +119,14 @@ var (
 	// ErrUnsent says that the connection was broken before the request was sent.
 	ErrUnsent = errors.New("the plugin's process ended before the request was sent")
 )
+
+// SilentError is the error of a call during which the process gave no sign of life, so that it was
+// ended; Err says how.
+type SilentError struct{ Err error }
+
+func (e SilentError) Error() string { return e.Err.Error() }
+
+func (e SilentError) Unwrap() error { return e.Err }
 
 // Conn is the connection to a plugin. At most Window calls are under way at a
 // time; further ones wait their turn.
@@ -178,8 +224,13 @@ func (c *Conn) Invoke(ctx context.Context, method string, request, reply any, op
 }
 
 func tooLarge(size int) error {
-	return sdk.Invalid(fmt.Errorf("the request has %d MiB, more than the %d of a message; use smaller batches", size>>20, MaxMessage>>20))
+	return sdk.Invalid(SizeError(fmt.Sprintf("the request has %d MiB, more than the %d of a message; use smaller batches", size>>20, MaxMessage>>20)))
 }
+
+// SizeError says that a message is larger than it may be.
+type SizeError string
+
+func (e SizeError) Error() string { return string(e) }
 
 // acquire waits for credits, for the end of ctx or for that of the connection.
 func (c *Conn) acquire(ctx context.Context, credits int64) error {
@@ -207,27 +258,45 @@ func (c *Conn) acquire(ctx context.Context, credits int64) error {
 	return nil
 }
 
-// explain makes an error of package sdk of one of gRPC's.
+// explain is Explain for a call of the connection. A broken connection is closed, so that Done
+// reports it soon.
 func (c *Conn) explain(ctx context.Context, method string, err error) error {
+	err = Explain(ctx, c.grpc, method, err)
+	switch code := sdk.CodeOf(err); {
+	case err == nil:
+		c.answered.Add(1)
+	case errors.Is(err, ErrLost):
+		c.Close()
+		<-c.done
+	case code == sdk.CodeDeadline || code == sdk.CodeCancelled:
+		c.abandoned.Store(true)
+	}
+	return err
+}
+
+// Explain makes an error of package sdk, ErrLost or a StatusError of the error of a call on a
+// connection to a plugin; nil stays nil.
+func Explain(ctx context.Context, conn *grpc.ClientConn, method string, err error) error {
 	code := status.Code(err)
 	switch {
 	case err == nil:
-		c.answered.Add(1)
 		return nil
 	case ctx.Err() != nil:
-		c.abandoned.Store(true)
 		return Ended(ctx)
 	case code == codes.DeadlineExceeded: // the plugin's clock was ahead of this one
-		c.abandoned.Store(true)
 		return &sdk.Error{Code: sdk.CodeDeadline, Err: context.DeadlineExceeded}
 	case code == codes.ResourceExhausted:
-		return sdk.Invalid(fmt.Errorf("the reply is larger than the %d MiB of a message; use smaller batches", MaxMessage>>20))
-	case code == codes.Unavailable || code == codes.Canceled:
-		select { // gRPC notices a moment later that the connection is broken
-		case <-c.done:
-			return ErrLost
-		case <-time.After(time.Second):
+		return sdk.Invalid(SizeError(fmt.Sprintf("the reply is larger than the %d MiB of a message; use smaller batches", MaxMessage>>20)))
+	}
+	// The status may be the plugin's, or gRPC's word for a connection that broke meanwhile. Another
+	// call tells.
+	_, broken := stagepb.NewStageClient(conn).Alive(ctx, &stagepb.AliveRequest{})
+	switch status.Code(broken) {
+	case codes.Unavailable, codes.Canceled:
+		if ctx.Err() != nil {
+			return Ended(ctx)
 		}
+		return ErrLost
 	}
 	return &StatusError{Method: method, Code: code, Message: Cut(status.Convert(err).Message())}
 }

@@ -108,7 +108,7 @@ func sizeOf(e sdk.Entry) int {
 	return size
 }
 
-// take puts the entries of a batch into the store, except those that crash its process.
+// take puts the entries of a batch into the store, except those that crash its process or hang.
 func (w *walk) take(ctx context.Context, entries []sdk.Entry) error {
 	var storable []sdk.Entry
 	for _, e := range entries {
@@ -121,15 +121,23 @@ func (w *walk) take(ctx context.Context, entries []sdk.Entry) error {
 	if len(storable) == 0 {
 		return nil
 	}
-	err := w.refused.take(storable, w.Store.Put(ctx, w.Collection, storable))
-	if errors.Is(err, sdk.ErrCrashed) && w.blame(ctx, storable) {
+	err := w.refused.take(storable, w.putInto(ctx, w.Collection, storable))
+	if isBlamable(err) && w.blame(ctx, storable) {
 		return &BusyError{err: err, Blamed: true}
 	}
 	return written("store", err)
 }
 
-// blame notes which entries of a batch crash the store's process, and reports whether there are
-// any. A crash loses all uncommitted entries, so blame puts the batch into a collection of its own,
+// putInto puts entries into a collection, within a share of the store's timeout.
+func (w *walk) putInto(ctx context.Context, collection string, entries []sdk.Entry) error {
+	return retry.Bounded(ctx, w.Block.Store, len(entries), func(ctx context.Context) error { return w.Store.Put(ctx, collection, entries) })
+}
+
+// isBlamable reports whether an entry may be to blame for a failure of the store.
+func isBlamable(err error) bool { return errors.Is(err, sdk.ErrCrashed) || retry.TimedOut(err) }
+
+// blame notes which entries of a batch crash the store's process or hang, and reports whether there
+// are any. A crash loses all uncommitted entries, so blame puts the batch into a collection of its own,
 // which it never commits. The build then begins again without the noted entries.
 func (w *walk) blame(ctx context.Context, entries []sdk.Entry) (found bool) {
 	trial := generation.Trial(w.Collection)
@@ -137,7 +145,7 @@ func (w *walk) blame(ctx context.Context, entries []sdk.Entry) (found bool) {
 	try := func(ctx context.Context, some []sdk.Entry) error {
 		_, err := w.Store.Open(ctx, trial, schema)
 		if err == nil {
-			err = w.Store.Put(ctx, trial, some)
+			err = w.putInto(ctx, trial, some)
 		}
 		return err
 	}
@@ -156,7 +164,7 @@ func (w *walk) blame(ctx context.Context, entries []sdk.Entry) (found bool) {
 		answered = try(ctx, []sdk.Entry{known}) == nil
 	}
 	for i, err := range errs {
-		if answered && errors.Is(err, sdk.ErrCrashed) {
+		if answered && isBlamable(err) {
 			if w.unstorable == nil {
 				w.unstorable = map[string]error{}
 			}

@@ -151,7 +151,7 @@ func (e *enricher) ask(ctx context.Context, t turn, passages []sdk.Passage) ([]s
 			return err
 		}
 		defer func() { <-e.slots }()
-		err := retry.Bounded(ctx, e.stage, func(ctx context.Context) error {
+		err := retry.Bounded(ctx, e.stage, len(at), func(ctx context.Context) error {
 			got, err := e.invoke(ctx, generation.Pick(passages, at))
 			return generation.Spread(found, at, got, err)
 		})
@@ -189,25 +189,22 @@ func seen(passages []sdk.Passage) [][]string {
 	return all
 }
 
-// divide asks again, in halves, about passages of one document that failed together with error why,
+// divide asks again, in parts, about passages of one document that failed together with error why,
 // so that only the passage to blame is lost. The stage then does not see the whole document, as
 // where a passage is left out.
 func (e *enricher) divide(ctx context.Context, t turn, passages []sdk.Passage, why error) ([]sdk.Addition, error) {
 	found, failed := make([]sdk.Addition, len(passages)), sdk.RowErrors{}
-	if errors.Is(why, sdk.ErrCrashed) {
-		ctx = wire.Alone(ctx)
-	}
-	half := len(passages) / 2
-	for _, part := range [][2]int{{0, half}, {half, len(passages)}} {
-		from, to := part[0], part[1]
-		errs := e.retry(ctx, t, to-from, func(ctx context.Context, at []int) error {
-			got, err := e.ask(ctx, t, generation.Pick(passages[from:to], at))
-			return generation.Spread(found[from:to], at, got, err)
-		})
-		for i, err := range errs {
-			if err != nil {
-				failed[from+i] = err
-			}
+	errs := e.retry(ctx, t, len(passages), func(ctx context.Context, at []int) error {
+		if err := why; err != nil { // the call with all of them was made
+			why = nil
+			return err
+		}
+		got, err := e.ask(ctx, t, generation.Pick(passages, at))
+		return generation.Spread(found, at, got, err)
+	})
+	for i, err := range errs {
+		if err != nil {
+			failed[i] = err
 		}
 	}
 	switch len(failed) {

@@ -94,7 +94,7 @@ func TestAnItemThatHangs(t *testing.T) {
 		}
 		texts[77] = "hang"
 		wanted = append(wanted, texts...)
-		wanted[77] = `!sample.mine: no answer within 9.375s, its part of the 10m0s of its batch; timeout = "..." sets another limit`
+		wanted[77] = `!sample.mine: no answer within 10m0s, its share of timeout = "20m0s"`
 		if diff := cmp.Diff(wanted, runtest.Answers(t, r, texts...)); diff != "" {
 			t.Error(diff)
 		}
@@ -110,14 +110,14 @@ func TestARowThatHangs(t *testing.T) {
 		bare  int    // rows without an addition
 		fault string
 	}{
-		"embed": {`embed { use = "hanging" }`, 1, 0, "hang.tsv:78: no answer within 9.375s, its part"},
+		"embed": {`embed { use = "hanging" }`, 1, 0, "hang.tsv:78: no answer within 1m0s, its share of timeout"},
 		"chunk": {`chunk { use = "hanging" }
-` + embed, 1, 0, "hang.tsv:78: cut into chunks: no answer within 9.375s, its part"},
+` + embed, 1, 0, "hang.tsv:78: cut into chunks: no answer within 1m0s, its share of timeout"},
 		"enrich": {`enrich "mine" {
 			use = "hanging"
 			lexical = true
 		}
-		` + embed, 0, 1, "hang.tsv:78: enrich.mine: no answer within 5s, its part"},
+		` + embed, 0, 1, "hang.tsv:78: enrich.mine: no answer within 1m0s, its share of timeout"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -135,7 +135,7 @@ func TestARowThatHangs(t *testing.T) {
 				if !strings.Contains(fault.String(), c.fault) {
 					t.Errorf("got %q, want %q", fault, c.fault)
 				}
-				if took := time.Since(start); took > 21*time.Minute {
+				if took := time.Since(start); took > 2*time.Minute {
 					t.Errorf("it took %v", took)
 				}
 			})

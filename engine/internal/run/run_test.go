@@ -210,7 +210,7 @@ func TestTimeout(t *testing.T) {
 		}
 		elect "e" { use = "majority" }`)
 		t.Cleanup(func() { close(late) }) // before the stage ends
-		runtest.Want(t, runtest.Answers(t, r, "a", "slow", "b"), "x", `!sample.v: no answer within 200ms; timeout = "..." sets another limit`, "x")
+		runtest.Want(t, runtest.Answers(t, r, "a", "slow", "b"), "x", `!sample.v: no answer within 100ms, its share of timeout = "200ms"`, "x")
 	})
 }
 

@@ -55,6 +55,9 @@ func (c Config) Address() string {
 	return strings.TrimRight(c.BaseURL, "/")
 }
 
+// Addresses implements sdk.Stage.Addresses for a stage that asks only this model.
+func (c Config) Addresses() map[string]string { return map[string]string{"": c.Address()} }
+
 // Default is the default of base_url.
 func (Config) Default() string { return openAIAddress }
 

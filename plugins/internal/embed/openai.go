@@ -224,7 +224,7 @@ const (
 
 // OpenAI describes the embedder.
 func OpenAI() sdk.Stage {
-	return sdk.EmbedStage("openai", "Embeds with a model behind an OpenAI-compatible server.", openOpenAI, sdk.Revision("1"), sdk.Network(), sdk.PreferBatch(256), sdk.Validates(openAIConfig.check))
+	return sdk.EmbedStage("openai", "Embeds with a model behind an OpenAI-compatible server.", openOpenAI, sdk.Revision("1"), sdk.Network(), sdk.Addresses(openAIConfig.addresses), sdk.PreferBatch(256), sdk.Validates(openAIConfig.check))
 }
 
 func openOpenAI(ctx context.Context, setup sdk.Setup, c openAIConfig) (sdk.Embedder, error) {
@@ -235,6 +235,8 @@ func openOpenAI(ctx context.Context, setup sdk.Setup, c openAIConfig) (sdk.Embed
 	}
 	return e, nil
 }
+
+func (c openAIConfig) addresses() map[string]string { return map[string]string{"": c.BaseURL} }
 
 func (c openAIConfig) service(setup sdk.Setup) api.Config {
 	return api.Config{Service: c.Service, BaseURL: c.BaseURL, Reserved: reserved, MaxReply: maxReply, Host: setup.Host, Log: setup.Log}

@@ -79,7 +79,7 @@ const usualTokens = 150
 // Context describes the enricher.
 func Context() sdk.Stage {
 	return sdk.EnrichStage("context", "Has a language model contextualize each passage in its document.", openContext, sdk.Revision("2"),
-		sdk.Reads(sdk.ColumnText), sdk.Network(), sdk.PreferBatch(1), sdk.PendsIf(chatmodel.BatchArgument), sdk.Validates(contextConfig.check))
+		sdk.Reads(sdk.ColumnText), sdk.Network(), sdk.Addresses(contextConfig.Addresses), sdk.PreferBatch(1), sdk.PendsIf(chatmodel.BatchArgument), sdk.Validates(contextConfig.check))
 }
 
 func openContext(_ context.Context, setup sdk.Setup, c contextConfig) (sdk.Enricher, error) {

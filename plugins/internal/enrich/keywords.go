@@ -32,7 +32,7 @@ func keywordsKind() Expansion {
 
 // Keywords describes the enricher.
 func Keywords() sdk.Stage {
-	return sdk.EnrichStage("keywords", "Has a language model name keywords of each passage.", openKeywords, sdk.Revision(ExpandRevision), sdk.Network(), sdk.PreferBatch(1), sdk.PendsIf(chatmodel.BatchArgument),
+	return sdk.EnrichStage("keywords", "Has a language model name keywords of each passage.", openKeywords, sdk.Revision(ExpandRevision), sdk.Network(), sdk.Addresses(keywordsConfig.Addresses), sdk.PreferBatch(1), sdk.PendsIf(chatmodel.BatchArgument),
 		sdk.Validates(func(c keywordsConfig) error { return CheckExpansion(keywordsKind(), c.ExpandConfig, c.N) }))
 }
 

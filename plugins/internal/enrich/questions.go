@@ -34,7 +34,7 @@ func questionsKind() Expansion {
 
 // Questions describes the enricher.
 func Questions() sdk.Stage {
-	return sdk.EnrichStage("questions", "Has a language model ask questions that each passage answers.", openQuestions, sdk.Revision(ExpandRevision), sdk.Network(), sdk.PreferBatch(1), sdk.PendsIf(chatmodel.BatchArgument),
+	return sdk.EnrichStage("questions", "Has a language model ask questions that each passage answers.", openQuestions, sdk.Revision(ExpandRevision), sdk.Network(), sdk.Addresses(questionsConfig.Addresses), sdk.PreferBatch(1), sdk.PendsIf(chatmodel.BatchArgument),
 		sdk.Validates(func(c questionsConfig) error { return CheckExpansion(questionsKind(), c.ExpandConfig, c.N) }))
 }
 

@@ -50,7 +50,7 @@ type httpConfig struct {
 // HTTP describes the reranker.
 func HTTP() sdk.Stage {
 	return sdk.RerankStage("http", "Reranks with a model behind a service: Cohere, Jina, Voyage, TEI, vLLM or llama.cpp.",
-		openHttp, sdk.Revision("1"), sdk.Reads(sdk.ColumnCandidateTexts), sdk.Network(), sdk.PreferBatch(1), sdk.Validates(httpConfig.check), sdk.Example(`
+		openHttp, sdk.Revision("1"), sdk.Reads(sdk.ColumnCandidateTexts), sdk.Network(), sdk.Addresses(httpConfig.addresses), sdk.PreferBatch(1), sdk.Validates(httpConfig.check), sdk.Example(`
 			api      = "llamacpp"
 			base_url = "http://127.0.0.1:8080"`))
 }
@@ -70,6 +70,10 @@ func (c httpConfig) complete() httpConfig {
 		c.MaxDocuments = s.most
 	}
 	return c
+}
+
+func (c httpConfig) addresses() map[string]string {
+	return map[string]string{"": c.complete().BaseURL}
 }
 
 func (c httpConfig) service(setup sdk.Setup) api.Config {

@@ -225,6 +225,15 @@ func (c BackendArguments) all(main chatmodel.Config) []chatmodel.Config {
 	return configs
 }
 
+// addresses implements sdk.Stage.Addresses.
+func (c BackendArguments) addresses(main chatmodel.Config) map[string]string {
+	all := main.Addresses()
+	for i, b := range c.all(main)[1:] {
+		all[c.Backends[i]] = b.Address()
+	}
+	return all
+}
+
 // Check reports the errors that tags cannot find, also those of main: sdk.ArgumentErrors.
 func (c BackendArguments) Check(main chatmodel.Config) error {
 	errs := api.Errors{main.Check()}

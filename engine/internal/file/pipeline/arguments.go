@@ -188,10 +188,10 @@ func (a arguments) size(name string) int64 {
 	return n
 }
 
-// secret is the mark that secret() puts on a value, with the value itself. HCL passes it on to
-// everything that is made from the value, so that whoever gets such a result is known to know the
-// secret.
-type secret struct{ value string }
+// secret is the mark that secret() puts on a value, with the variable's name and the value itself. HCL
+// passes it on to everything that is made from the value, so that whoever gets such a result is known to
+// know the secret.
+type secret struct{ name, value string }
 
 // contextOf returns the known variables and locals that an expression names, and the functions.
 func (l *loader) contextOf(e hcl.Expression) *hcl.EvalContext {
@@ -232,9 +232,6 @@ func (l *loader) eval(e hcl.Expression) cty.Value {
 		return cty.DynamicVal
 	}
 	v, diags := l.Value(e, l.contextOf(e))
-	for _, d := range diags {
-		d.Detail = l.Secrets.Message(d.Detail) // a function may quote its arguments
-	}
 	l.add(diags)
 	for _, name := range l.short {
 		l.warn(e.Range(), "Short secret", "The secret %s has fewer than %d bytes. Where messages hold it as a word it is replaced, within longer words and in results it is not: use a longer one if it is worth keeping.", name, redact.Shortest)

@@ -138,7 +138,7 @@ func TestOverrideFaults(t *testing.T) {
 // TestMeteredIsTheSame: metering changes no value, and no diagnostic.
 func TestMeteredIsTheSame(t *testing.T) {
 	l := newLoader(t.Context(), "p.hcl", Options{Catalog: stages()})
-	l.vars = map[string]cty.Value{"x": cty.StringVal("text"), "s": cty.StringVal("hush").Mark(secret{"hush"}), "u": cty.DynamicVal}
+	l.vars = map[string]cty.Value{"x": cty.StringVal("text"), "s": cty.StringVal("hush").Mark(secret{"S", "hush"}), "u": cty.DynamicVal}
 	l.locals = map[string]cty.Value{"l": cty.ListVal([]cty.Value{cty.StringVal("a"), cty.StringVal("b")}), "n": cty.NumberIntVal(3)}
 	for _, src := range []string{
 		`1`, `"text"`, `null`, `-local.n`, `!true`, `var.x`, `var["x"]`, `local.l[1]`, `local.l["1"]`, `local.l[local.n - 2]`, `(local.l)[0]`,

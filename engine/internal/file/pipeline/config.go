@@ -53,6 +53,7 @@ func (l *loader) readConfig(blocks []*hclsyntax.Block, used sdk.Stage, at hcl.Ra
 				w.secret, w.unknown = v.secret, v.unknown
 				c.Ranges[name], c.written[name] = w.at, w
 				c.Secrets = append(c.Secrets, v.secrets...)
+				c.Named = append(slices.DeleteFunc(c.Named, func(n NamedSecret) bool { return n.argument == name }), v.named...)
 				wrong = wrong || v.unknown
 				if v.raw == nil && !v.unknown {
 					continue
@@ -87,11 +88,22 @@ func (l *loader) readConfig(blocks []*hclsyntax.Block, used sdk.Stage, at hcl.Ra
 // set, it also has the stage validate them.
 func (l *loader) checkConfig(c *Config, given map[string]json.RawMessage, used sdk.Stage, at hcl.Range, ask bool) {
 	err := sdk.CheckArguments(given, used.Arguments)
-	if v, ok := l.Catalog.(Validator); err == nil && ask && ok {
+	v, foreign := l.Catalog.(Validator)
+	switch {
+	case err != nil || !ask:
+	case foreign && strings.Contains(used.Name, "/"):
+		kept := *c // a third party's program gets the config, so this waits until the whole file is known
+		l.validations = append(l.validations, func() { l.report(&kept, used, at, v.Validate(used.Kind, used.Name, kept.Open)) })
+	case foreign:
 		err = v.Validate(used.Kind, used.Name, c.Open)
-	} else if err == nil && ask {
+	default:
 		err = used.Validate(c.Open)
 	}
+	l.report(c, used, at, err)
+}
+
+// report adds the errors of a stage's arguments.
+func (l *loader) report(c *Config, used sdk.Stage, at hcl.Range, err error) {
 	for _, e := range sdk.ArgumentErrors(err) {
 		arg, _ := argument(used, e.Argument)
 		if _, ok := c.Ranges[e.Argument]; !ok && arg.Required {
@@ -314,12 +326,23 @@ type configured struct {
 	unknown bool            // it is wrong and already reported, or its stage is disabled
 	secret  bool
 	secrets []string // to be masked
+	named   []NamedSecret
 }
 
 // configValue evaluates an argument and encodes it as JSON. It checks only the type.
 func (l *loader) configValue(w written) configured {
-	v, marks := l.valueOf(w).UnmarkDeep()
-	out := configured{secret: w.argument.Secret || len(marks) > 0}
+	v, paths := l.valueOf(w).UnmarkDeepWithPaths()
+	marks := cty.ValueMarks{}
+	var named []NamedSecret
+	for _, p := range paths {
+		for m := range p.Marks {
+			marks[m] = struct{}{}
+			if s, ok := m.(secret); ok && s.name != "" {
+				named = append(named, NamedSecret{argument: w.argument.Name, Element: strings.Join(steps(p.Path), "."), Name: s.name})
+			}
+		}
+	}
+	out := configured{secret: w.argument.Secret || len(marks) > 0, named: named}
 	if !v.IsWhollyKnown() {
 		out.unknown = true
 		return out

@@ -79,14 +79,18 @@ func Functions() []string { return keys((&loader{}).functions()) }
 // paths are defined here, the others come from go-cty.
 func (l *loader) functions() map[string]function.Function {
 	return map[string]function.Function{
-		"env":    l.environment("variable", func(v cty.Value) cty.Value { return v }),
+		"env":    l.environment("variable", func(_ string, v cty.Value) cty.Value { return v }),
 		"secret": l.environment("secret", l.markSecret),
 		"file": onPath(func(path string) (string, error) {
 			at := absolute(path, l.dir)
 			if l.file != nil && !slices.Contains(l.file.Reads, at) {
 				l.file.Reads = append(l.file.Reads, at)
 			}
-			return readText(l.at(at))
+			text, err := readText(l.at(at))
+			if !Inside(Folder(absolute(l.file.Path, l.Dir)), at) {
+				l.Secrets.Shorten(text)
+			}
+			return text, err
 		}),
 		"path": onPath(func(path string) (string, error) {
 			return absolute(path, l.dir), nil
@@ -109,7 +113,7 @@ func (l *loader) functions() map[string]function.Function {
 
 // environment makes env and secret: they take a name, and a default for an unset variable. In a
 // disabled stage, an unset variable without a default has an unknown value.
-func (l *loader) environment(what string, finish func(cty.Value) cty.Value) function.Function {
+func (l *loader) environment(what string, finish func(name string, v cty.Value) cty.Value) function.Function {
 	return function.New(&function.Spec{
 		Params:   []function.Parameter{{Name: "name", Type: cty.String}},
 		VarParam: &function.Parameter{Name: "default", Type: cty.String},
@@ -117,22 +121,25 @@ func (l *loader) environment(what string, finish func(cty.Value) cty.Value) func
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 			name := args[0].AsString()
 			value, ok := l.Getenv(name)
-			read := Environment{Name: name, Secret: what == "secret", Set: ok, Off: l.off}
+			read := Environment{Name: name, Secret: what == "secret", Set: ok, Off: l.off, Address: isAddress(value)}
 			if !ok && len(args) == 2 {
 				read.Default = args[1].AsString()
 			}
 			if l.note(read) && read.Secret && value != "" && len(value) < redact.Shortest {
 				l.short = append(l.short, name)
 			}
+			if !read.Secret && !read.Address && !strings.HasPrefix(name, OwnVariables) {
+				l.Secrets.Shorten(value)
+			}
 			switch {
 			case len(args) > 2:
 				return cty.NilVal, errors.New("it takes a name and at most one default")
 			case ok:
-				return finish(cty.StringVal(value)), nil
+				return finish(name, cty.StringVal(value)), nil
 			case len(args) == 2:
-				return finish(args[1]), nil
+				return finish("", args[1]), nil
 			case l.off:
-				return finish(cty.UnknownVal(cty.String)), nil
+				return finish("", cty.UnknownVal(cty.String)), nil
 			}
 			return cty.NilVal, function.NewArgErrorf(0,
 				"the environment has no %s %s; set it, or give a default as the second argument", what, name)
@@ -149,12 +156,13 @@ func (l *loader) note(e Environment) bool {
 	return true
 }
 
-func (l *loader) markSecret(v cty.Value) cty.Value {
+// markSecret marks the value of a secret, and names the variable that it is from; empty: it is the default in the file.
+func (l *loader) markSecret(name string, v cty.Value) cty.Value {
 	if !v.IsKnown() || v.AsString() == "" {
 		return v.Mark(secret{})
 	}
 	l.Secrets.Add(v.AsString())
-	return v.Mark(secret{v.AsString()})
+	return v.Mark(secret{name, v.AsString()})
 }
 
 func onPath(f func(path string) (string, error)) function.Function {

@@ -34,6 +34,8 @@ type Options struct {
 	Catalog          Catalog
 	Prices           Prices          // for models without a price in the file; nil: no prices are known
 	Secrets          *redact.Secrets // gets the secrets of the file; may be nil
+	// Trusted reports whether programs of third parties may get their configs, to check them. nil: they may.
+	Trusted func(*File) bool
 	// Away maps a path of the machine that first opened the file to a path of this machine. The checked
 	// file keeps the first machine's paths, so that its digests stay the same; the configs that stages
 	// open with have this machine's. nil: it is the same machine.
@@ -88,6 +90,7 @@ type loader struct {
 	overrides    []*replacement
 	targets      []string // targets that an override could have named, in the stages of its name read so far
 	short        []string // names of short secrets that the current expression is the first to read
+	validations  []func() // checks of configs by programs of third parties
 	off          bool     // the stage being read is disabled: its environment may be missing
 }
 
@@ -140,6 +143,11 @@ func (l *loader) parse(src []byte) (diags hcl.Diagnostics) {
 		l.file.Pipelines = append(l.file.Pipelines, l.readPipeline(b))
 	}
 	l.checkOverrides()
+	if l.Trusted == nil || len(l.validations) > 0 && !l.diags.HasErrors() && l.Trusted(l.file) {
+		for _, validate := range l.validations {
+			validate()
+		}
+	}
 	return l.sorted()
 }
 
@@ -165,7 +173,8 @@ func (l *loader) add(diags hcl.Diagnostics) {
 		slices.SortStableFunc(diags, byPlace)
 	}
 	for _, d := range diags {
-		if d.Detail = bounded.Short(d.Detail); bounded.ShowsMuch(d) {
+		// A value may be quoted.
+		if d.Detail = bounded.Short(l.Secrets.Shown(d.Detail)); bounded.ShowsMuch(d) || l.showsPrivate(d) {
 			d.EvalContext = nil
 		}
 		if len(l.diags) >= bounded.MaxDiagnostics {
@@ -180,6 +189,17 @@ func (l *loader) add(diags hcl.Diagnostics) {
 			l.diags = append(l.diags, d)
 		}
 	}
+}
+
+// showsPrivate reports whether a diagnostic would be printed with a value that is not shown whole.
+func (l *loader) showsPrivate(d *hcl.Diagnostic) bool {
+	if d.Expression == nil || d.EvalContext == nil {
+		return false
+	}
+	return slices.ContainsFunc(d.Expression.Variables(), func(t hcl.Traversal) bool {
+		v, diags := t.TraverseAbs(d.EvalContext)
+		return !diags.HasErrors() && l.Secrets.Shown(show(v)) != show(v)
+	})
 }
 
 func sameRange(a, b *hcl.Range) bool {

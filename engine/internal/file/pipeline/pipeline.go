@@ -44,6 +44,7 @@ type Environment struct {
 	Off    bool // a disabled stage reads it, so it may be missing
 	// Default is the default in the file, where the variable is not set.
 	Default string
+	Address bool // its value is the address of a service
 }
 
 // Cache is a cache block: it limits what the state folder keeps. It does not change results.
@@ -298,7 +299,7 @@ type Stage struct {
 	Batch   int           `identity:"-,how many rows go together"`  // 0: the stage's own preference
 	Workers int           `identity:"-,how many calls go together"` // 0: what suits the stage
 	Retries int           `identity:"-,how often a failed call is repeated"`
-	Timeout time.Duration `identity:"-,how long a call may take"` // 0: package retry decides
+	Timeout time.Duration `identity:"-,how long a row may hang"` // 0: HangTime decides
 	OnError OnError       `identity:"run"`
 	Memory  int64         `identity:"-,it ends processes, and they are started again"` // bytes that its processes may hold; 0: no limit
 
@@ -309,6 +310,21 @@ type Stage struct {
 // Gathers reports whether the stage asks a service in batches of any size: it gets the rows of all
 // items, or documents, together.
 func (s *Stage) Gathers() bool { return s.Info.Pends && s.Info.PendsIf != "" }
+
+// HangTime returns how long a row may hang before it fails: Timeout, or else what suits the stage.
+// That is longer where work on one row may take minutes: a voter may run a model here, and so may a
+// stage whose config names one. A stage that asks other machines also waits for its rate limit.
+func (s *Stage) HangTime() time.Duration {
+	switch asks := s.Retrieve; {
+	case s.Timeout > 0:
+		return s.Timeout
+	case s.Info.Network, asks != nil && (asks.From.Embed.Info.Network || asks.From.Store.Info.Network):
+		return 2 * time.Hour
+	case s.Kind == sdk.KindSample, s.Kind != sdk.KindPrompt && s.Config.Model() != "":
+		return 20 * time.Minute
+	}
+	return 2 * time.Minute
+}
 
 // CallPrice returns the price of the stage's calls: the batch price, if it asks in batches.
 func (s *Stage) CallPrice() *Price {
@@ -362,10 +378,20 @@ type Config struct {
 	// Secrets holds the secret strings in Open and the secrets that they were made from, sorted, to
 	// mask them wherever a plugin might print them.
 	Secrets []string `identity:"-,they are secret"`
+	// Named holds where Open has secrets of the environment.
+	Named []NamedSecret `identity:"-,they are secret"`
 	// Ranges says where each argument stands in the file.
 	Ranges map[string]hcl.Range `identity:"-,positions"`
 
 	written map[string]written `identity:"-,what was read, for diagnostics"`
+}
+
+// NamedSecret is a secret of the environment in a config.
+type NamedSecret struct {
+	Name    string // of the variable
+	Element string // of the argument that holds it, where that has elements
+
+	argument string
 }
 
 // Requiring is a Catalog that adds the third-party plugins that a file requires.

@@ -361,6 +361,9 @@ func (c *Catalog) fromLock(required plugin.Requirement, r *resolved) error {
 	if err != nil {
 		return err
 	}
+	if !c.store.Vouched(*locked, p.Hash) {
+		return fmt.Errorf("the plugin %q is locked as signed by %s, and this machine has not checked that: if somebody has changed its entry in %s, restore it; if not, %s", name, cmp.Or(locked.Signer, "nobody"), plugin.LockName, again)
+	}
 	offered, protocol, err := c.store.Description(p.Hash)
 	switch {
 	case errors.Is(err, registry.ErrMissing):

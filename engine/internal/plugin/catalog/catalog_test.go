@@ -26,6 +26,7 @@ type machine struct {
 	dir, mark string
 	locked    string // hash
 	required  plugin.Requirement
+	entry     plugin.LockedPlugin
 }
 
 func newMachine(t *testing.T) *machine {
@@ -53,13 +54,17 @@ func newMachine(t *testing.T) *machine {
 	if m.locked, err = s.Add("mine", strings.NewReader(m.script("locked")), false, "", description); err != nil {
 		t.Fatal(err)
 	}
-	f := &plugin.Lock{Plugins: []plugin.LockedPlugin{{
+	m.entry = plugin.LockedPlugin{
 		Name: "mine", Source: "x/mine", Version: "1.0.0", Constraint: "1", Protocol: 2, Signer: "minisign:RWQ", Programs: map[string]string{runtime.GOOS + "/" + runtime.GOARCH: m.locked},
-	}}}
-	if err := f.Write(filepath.Join(m.dir, plugin.LockName)); err != nil {
+	}
+	if err := errors.Join(s.Vouch(m.entry, m.locked), m.lock()); err != nil {
 		t.Fatal(err)
 	}
 	return m
+}
+
+func (m *machine) lock() error {
+	return (&plugin.Lock{Plugins: []plugin.LockedPlugin{m.entry}}).Write(filepath.Join(m.dir, plugin.LockName))
 }
 
 func (m *machine) script(name string) string {
@@ -135,6 +140,8 @@ func TestOrder(t *testing.T) {
 		"not required, but linked":  {unrequired: true, change: link, want: program.Linked, path: "linked"},
 		"not required, but looked":  {unrequired: true, given: []string{"none"}, error: "/none holds a program named racflow-plugin-mine"},
 		"a lock of another version": {change: func(m *machine) error { m.required.Version = "2"; return nil }, error: "was chosen by \"1\", and the file now has \"2\""},
+		"a lock of another signer":  {change: func(m *machine) error { m.entry.Signer = "minisign:RWR"; return m.lock() }, error: "locked as signed by minisign:RWR, and this machine has not checked that"},
+		"a lock without the signer": {change: func(m *machine) error { m.entry.Signer = ""; return m.lock() }, error: "locked as signed by nobody, and this machine has not checked that"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMachine(t)

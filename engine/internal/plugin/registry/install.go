@@ -65,7 +65,8 @@ func (in *Installer) archive(ctx context.Context, w Wanted, source Source, befor
 	if keep {
 		after = *before
 		after.Constraint = w.Version
-		if in.has(after.Name, after.Programs[here]) {
+		after.Signer = "" // whatever the lock says: nobody signs an archive
+		if in.has(after.Name, after.Programs[here]) && in.Store.Vouched(after, after.Programs[here]) {
 			return after, false, nil
 		}
 	}
@@ -111,7 +112,10 @@ func (in *Installer) archive(ctx context.Context, w Wanted, source Source, befor
 	if !keep {
 		after = fresh
 	}
-	return after, true, in.describe(ctx, &after, here)
+	if err := in.describe(ctx, &after, here); err != nil {
+		return after, true, err
+	}
+	return after, true, in.Store.Vouch(after, after.Programs[here])
 }
 
 // undescribed stands for a program's description until the program is asked.
@@ -242,7 +246,7 @@ func (in *Installer) Install(ctx context.Context, w Wanted, before *plugin.Locke
 	case keep && !in.Upgrade:
 		after = *before
 		after.Constraint = w.Version
-		if hash := hashOf(after, in.platform()); hash != "" && in.has(after.Name, hash) {
+		if hash := hashOf(after, in.platform()); hash != "" && in.has(after.Name, hash) && in.Store.Vouched(after, hash) {
 			return after, false, nil
 		}
 	}
@@ -254,6 +258,11 @@ func (in *Installer) Install(ctx context.Context, w Wanted, before *plugin.Locke
 		release, err := locked(ctx, repo, *before)
 		if err != nil {
 			return after, false, err
+		}
+		if before.Signer != "" && (given || !strings.HasPrefix(before.Signer, cosignPrefix)) { // cosign's signatures lack the key
+			if after.Signer, err = in.signer(ctx, w.Name, release, before.Signer); err != nil {
+				return after, false, fmt.Errorf("%w; if somebody has changed %s, restore it", err, plugin.LockName)
+			}
 		}
 		installed, err = in.add(ctx, release, &after)
 		return after, installed, err
@@ -355,7 +364,7 @@ func (in *Installer) add(ctx context.Context, release *Release, p *plugin.Locked
 		return false, err
 	}
 	if in.has(p.Name, build.Hash) {
-		return false, nil
+		return false, in.Store.Vouch(*p, build.Hash)
 	}
 	in.say("getting %s %s for %s (%.1f MB) ...", p.Name, p.Version, build.Platform, float64(build.Size)/1e6)
 	layer, err := release.Program(ctx, build)
@@ -366,7 +375,10 @@ func (in *Installer) add(ctx context.Context, release *Release, p *plugin.Locked
 	if err == nil {
 		_, err = io.Copy(io.Discard, layer) // the rest after the archive's end is part of the digest, too
 	}
-	return err == nil, errors.Join(err, layer.Close())
+	if err = errors.Join(err, layer.Close()); err == nil {
+		err = in.Store.Vouch(*p, build.Hash)
+	}
+	return err == nil, err
 }
 
 // note copies name, version and protocol from a description to p. It fails where they contradict p.

@@ -853,6 +853,31 @@ func TestSigner(t *testing.T) {
 	}
 }
 
+// TestEditedSigner: a lock with another signer than the release's is refused on every machine.
+func TestEditedSigner(t *testing.T) {
+	s, p := newServer(t), newPlace(t)
+	signed := release(t, s.source(), "1.0.0", newKey(t), both...)
+	p.require(s.source(), "")
+	p.init("")
+	edited := p.locked()
+	edited.Signer = mustInstall(newKey(t).Sign("")).Signer
+	folders.Do(t, (&plugin.Lock{Plugins: []plugin.LockedPlugin{edited}}).Write(filepath.Join(p.dir, plugin.LockName)))
+	const want = "if somebody has changed .racflow.lock.hcl, restore it"
+	p.init(want)
+	p.machine("linux/arm64")
+	p.init(want)
+	edited.Signer = signed.Signer
+	folders.Do(t, (&plugin.Lock{Plugins: []plugin.LockedPlugin{edited}}).Write(filepath.Join(p.dir, plugin.LockName)))
+	p.init("")
+	if hash := edited.Programs["linux/arm64"]; !p.installer.Store.Vouched(edited, hash) {
+		t.Error("the signer is not noted")
+	}
+	folders.Do(t, p.installer.Store.Remove(edited.Programs["linux/arm64"]))
+	if p.installer.Store.Vouched(edited, edited.Programs["linux/arm64"]) {
+		t.Error("the signer of a removed program is still noted")
+	}
+}
+
 // cosigned adds a signature as cosign makes one by a plain key: under its own tag, or as a referrer.
 func cosigned(t *testing.T, layout string, r Published, key crypto.Signer, bundle bool) {
 	t.Helper()

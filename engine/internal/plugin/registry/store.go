@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"github.com/racflow/racflow/engine/internal/plugin"
 	"github.com/racflow/racflow/engine/internal/process/disk"
 	"github.com/racflow/racflow/engine/internal/process/program"
 	"github.com/racflow/racflow/sdk"
@@ -212,8 +213,10 @@ func (s *Store) Remove(hash string) error {
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 		return ErrMissing
 	}
-	if err := os.Remove(dir + ".json"); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	for _, beside := range []string{".json", vouchers} {
+		if err := os.Remove(dir + beside); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 	return removeAll(dir)
 }
@@ -228,6 +231,34 @@ func removeAll(dir string) error {
 	})
 	return os.RemoveAll(dir)
 }
+
+// vouchers ends the name of the file that lists the releases with a program, each with its signer.
+const vouchers = ".signers"
+
+// Vouch notes that the program is of this release and that its signer was checked.
+func (s *Store) Vouch(p plugin.LockedPlugin, hash string) error {
+	dir, err := s.folder(hash)
+	if err != nil || s.Vouched(p, hash) {
+		return err
+	}
+	known, err := os.ReadFile(dir + vouchers)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return disk.WriteFile(dir+vouchers, append(known, voucher(p)+"\n"...), false)
+}
+
+// Vouched reports whether Vouch has noted this release and this signer for the program.
+func (s *Store) Vouched(p plugin.LockedPlugin, hash string) bool {
+	dir, err := s.folder(hash)
+	if err != nil {
+		return false
+	}
+	known, err := os.ReadFile(dir + vouchers)
+	return err == nil && slices.Contains(strings.Split(string(known), "\n"), voucher(p))
+}
+
+func voucher(p plugin.LockedPlugin) string { return fmt.Sprintf("%q %q", p.Digest, p.Signer) }
 
 // Describe replaces the description of an installed program.
 func (s *Store) Describe(hash string, description []byte) error {

@@ -3,6 +3,7 @@ package faulty_test
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -45,7 +46,7 @@ func TestPoisonedRowsAreLeftOut(t *testing.T) {
 	var faults []string
 	for _, kind := range []string{"chunk", "embed", "store", "enrich"} {
 		for _, f := range ofProcess {
-			reply := slices.Contains([]string{"short", "long", "empty", "other", "beyond", "again", "status"}, f.name)
+			reply := slices.Contains([]string{"short", "long", "empty", "other", "beyond", "again", "status", "header", "half", "vast"}, f.name)
 			switch {
 			case f.error == "" || f.name == "abort":
 			case kind == "enrich" && reply: // which is about documents
@@ -131,4 +132,44 @@ func TestPoisonedRowsAreLeftOut(t *testing.T) {
 			b.leavesNothing()
 		})
 	}
+}
+
+// A row of a knowledge that a stage hangs on is left out, or bare, and no other.
+func TestRowsOfAKnowledgeThatHang(t *testing.T) {
+	hangs := map[int]string{21: "chunk:hang", 84: "embed:deaf", 120: "enrich:hang", 171: "store:hang"}
+	if testing.Short() {
+		hangs = map[int]string{171: "store:hang"}
+	}
+	var rows strings.Builder
+	rows.WriteString("id\ttext\tlabel\n")
+	for i := range 200 {
+		fmt.Fprintf(&rows, "id%d\trow number %d", i, i)
+		if fault := hangs[i]; fault != "" {
+			fmt.Fprint(&rows, " !", fault)
+		}
+		fmt.Fprintf(&rows, "\tlabel %d\n", i%5)
+	}
+	text := regexp.MustCompile(`\{ use = var.use \}`).ReplaceAllString(buildText, "{\n    use     = var.use\n    timeout = \"8s\"\n  }")
+	b := newBench(t, text, rows.String())
+	var report knowledge.BuildReport
+	p := b.open("state", map[string]string{"use": "faulty/faulty"}, &report)
+	b.answers(p, []string{"row 7"})
+	p.Close()
+	var failed []string
+	for _, r := range report.Invalid {
+		failed = append(failed, r.String())
+	}
+	if report.Unenriched > 0 {
+		failed = append(failed, report.FirstUnenriched.String())
+	}
+	for at, fault := range hangs {
+		want := fmt.Sprintf("rows.tsv:%d: ", at+2)
+		if !slices.ContainsFunc(failed, func(f string) bool { return strings.Contains(f, want) && strings.Contains(f, "no answer within 4s") }) {
+			t.Errorf("%s is not blamed: %q", fault, failed)
+		}
+	}
+	if n := report.InvalidCount + report.Unenriched; n != len(hangs) {
+		t.Errorf("%d rows failed, want %d: %q", n, len(hangs), failed)
+	}
+	b.leavesNothing()
 }

@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
+	"strings"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 
 	"github.com/racflow/racflow/sdk"
@@ -36,7 +39,8 @@ func Serve(stages []sdk.Stage) {
 	plugin.Serve(&plugin.ServeConfig{
 		HandshakeConfig: wire.Handshake(), Plugins: plugin.PluginSet{"stage": registrar{server: server}}, Logger: hclog.NewNullLogger(),
 		GRPCServer: func(options []grpc.ServerOption) *grpc.Server {
-			return grpc.NewServer(append(append(options, wire.ServerOptions()...), grpc.ChainUnaryInterceptor((&spoiler{stderr: stderr}).spoil))...)
+			return grpc.NewServer(append(append(options, wire.ServerOptions()...),
+				grpc.MaxSendMsgSize(math.MaxInt32), grpc.StatsHandler(ender{}), grpc.ChainUnaryInterceptor((&spoiler{stderr: stderr}).spoil))...)
 		},
 	})
 	server.Close()
@@ -55,6 +59,20 @@ func (r registrar) GRPCServer(_ *plugin.GRPCBroker, g *grpc.Server) error {
 func (registrar) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientConn) (any, error) {
 	return nil, status.Error(codes.Unimplemented, "this is the plugin's end")
 }
+
+// ender ends the process in the midst of a reply of the fault "half".
+type ender struct{ stats.Handler }
+
+func (ender) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (ender) HandleConn(context.Context, stats.ConnStats)                       {}
+func (ender) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
+func (ender) HandleRPC(_ context.Context, s stats.RPCStats) {
+	if out, ok := s.(*stats.OutPayload); ok && out.Length >= halfReply && out.Length < wire.MaxMessage {
+		os.Exit(3)
+	}
+}
+
+const halfReply = wire.MaxMessage / 2
 
 // spoiler alters replies unless the stage of this process is harmless.
 type spoiler struct {
@@ -98,6 +116,13 @@ func (s *spoiler) spoil(ctx context.Context, request any, _ *grpc.UnaryServerInf
 			for range 2 {
 				rows.Errors = append(rows.Errors, &stagepb.RowError{Row: uint32(i), Failure: &stagepb.Failure{Message: "no, and no"}})
 			}
+		case "header":
+			_ = grpc.SendHeader(ctx, nil)
+			os.Exit(3)
+		case "half":
+			return &stagepb.RowsReply{Failure: &stagepb.Failure{Message: strings.Repeat("x", halfReply)}}, nil
+		case "vast":
+			return &stagepb.RowsReply{Failure: &stagepb.Failure{Message: strings.Repeat("x", wire.MaxMessage)}}, nil
 		case "status":
 			return nil, status.Error(codes.Internal, "out of order")
 		case "absent":

@@ -3,6 +3,7 @@ package faulty_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -74,6 +75,7 @@ const (
 var ofProcess = []fault{
 	{"exit", ended + "|exit status 3; its last words:\n|no more cheese"}, {"kill", ended + "|killed by signal 9 (SIGKILL)"},
 	{"abort", ended + "|exit status 2, SIGABRT: abort at "}, {"aside", ended + "|exit status 2, panic: out of cheese, aside, with |faulty/fault.go:|its last words:\n|faulty.aside("},
+	{"header", ended + "|exit status 3"}, {"half", ended + "|exit status 3"}, {"vast", "the reply is larger than the 64 MiB of a message"},
 	{"panic", "panic in the plugin: out of cheese; its log has the whole stack:\n|faulty/fault.go:"}, {"fail", "nothing to say to this"},
 	{"flood", ""}, {"few", "the stage returned 0 results for 1 rows"}, {"many", "the stage returned 2 results for 1 rows"},
 	{"short", malformed}, {"long", malformed}, {"empty", malformed}, {"other", malformed}, {"beyond", malformed + "error for row 1 of 1"},
@@ -113,7 +115,9 @@ func poisoned(n int, short, third bool) (texts []string, wanted map[int]string) 
 			texts[at] += " !" + kind + ":" + f.name
 			wanted[at] = f.error
 			if f.error != "" {
-				wanted[at] = kind + ".faulty: |" + f.error
+				if wanted[at] = kind + ".faulty: |" + f.error; third {
+					wanted[at] += "|plugin faulty 1.2.3"
+				}
 			}
 		}
 	}
@@ -167,34 +171,33 @@ func TestPoisonedRowsFailAlone(t *testing.T) {
 	}
 }
 
-// A row that a stage hangs on fails alone, whether the stage heeds that its time is over,
-// does not, or has stopped.
+// A row that a stage hangs on fails alone and within the stage's timeout, whether the stage heeds that
+// its time is over, does not, or has stopped. The other 199 are answered.
 func TestRowsThatHangFailAlone(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it waits for half a minute")
-	}
-	limited := strings.ReplaceAll(pipelineText, "use = var.use", "use = var.use\n    timeout = \"10s\"\n    batch = 2")
-	limited = strings.ReplaceAll(limited, "use    = var.use", "use    = var.use\n    timeout = \"10s\"\n    batch = 2")
+	limited := strings.ReplaceAll(pipelineText, "= var.use", "= var.use\n    timeout = \"8s\"")
 	b := newBench(t, limited, rowsText(40))
-	texts := make([]string, 160)
-	wanted := map[int]string{}
+	texts := make([]string, 200)
 	for i := range texts {
 		texts[i] = fmt.Sprint("row ", i)
 	}
-	for at, f := range map[int]string{9: "prompt:hang", 41: "sample:deaf", 101: "elect:stop"} {
-		texts[at] += " !" + f
-		kind, _, _ := strings.Cut(f, ":")
-		wanted[at] = kind + ".faulty: no answer within 5s, its part of the 10s of its batch"
-	}
-	for _, use := range []string{"faulty", "faulty/faulty"} {
-		t.Run(use, func(t *testing.T) {
+	calm := b.open("calm", map[string]string{"use": "faulty", "harmless": "true"}, nil)
+	undisturbed := b.answers(calm, texts)
+	calm.Close()
+	for n, c := range []struct{ use, fault, by string }{
+		{"faulty/faulty", "sample:hang", "|plugin faulty 1.2.3: no"}, {"faulty", "rerank:hang", ""},
+		{"faulty/faulty", "prompt:deaf", "|plugin faulty 1.2.3: no"}, {"faulty/faulty", "elect:stop", "|plugin faulty 1.2.3: no"},
+	} {
+		t.Run(c.fault, func(t *testing.T) {
+			if testing.Short() && n > 0 {
+				t.Skip("the way of all is the same")
+			}
 			t.Parallel()
 			b := bench{t, b.dir, b.plugins}
-			calm := b.open("calm "+use[:6], map[string]string{"use": use, "harmless": "true"}, nil)
-			undisturbed := b.answers(calm, texts)
-			calm.Close()
-			p := b.open("state of "+strings.ReplaceAll(use, "/", "-"), map[string]string{"use": use}, nil)
-			check(t, texts, undisturbed, b.answers(p, texts), wanted)
+			kind, _, _ := strings.Cut(c.fault, ":")
+			p := b.open("state of "+kind, map[string]string{"use": c.use}, nil)
+			texts := slices.Clone(texts)
+			texts[137] += " !" + c.fault
+			check(t, texts, undisturbed, b.answers(p, texts), map[int]string{137: kind + ".faulty: |no answer within 4s, its share of timeout = \"8s\"" + c.by})
 		})
 	}
 }

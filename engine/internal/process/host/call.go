@@ -41,6 +41,9 @@ func (p caller) Invoke(ctx context.Context, method string, request, reply any, o
 	if wire.IsAlone(ctx) {
 		attempts = 1
 	}
+	if p.plugin.name != "" {
+		wire.Ask(ctx, p.title)
+	}
 	answer := reply.(proto.Message)
 	for attempt := 0; ; {
 		wire.Await(ctx, true)
@@ -77,10 +80,8 @@ func (p caller) Invoke(ctx context.Context, method string, request, reply any, o
 			}
 			return p.explain(err)
 		}
-		select {
-		case <-now.ended.done:
-		case <-p.ctx.Done():
-			return p.about(ErrClosed)
+		if err := p.await(now); err != nil {
+			return err
 		}
 		if _, changes := changeOf(request); changes {
 			return sdk.Transient(p.lost(now), 0)
@@ -90,7 +91,7 @@ func (p caller) Invoke(ctx context.Context, method string, request, reply any, o
 		}
 		worn := wire.IsBlamed(ctx) && !(wire.IsAlone(sending) && now.conn.Answered() == now.opened)
 		if attempt++; attempt >= attempts && (!worn || attempt >= most) {
-			err := p.crashed(attempt, now.ended.why)
+			err := p.crashed(attempt, now.ended)
 			p.blame(ctx, method, request, err)
 			return err
 		}
@@ -116,7 +117,10 @@ func (p caller) Fit(ctx context.Context, rows iter.Seq2[*stagepb.FitRequest, err
 		case errors.Is(err, wire.ErrUnsent):
 			continue
 		case errors.Is(err, wire.ErrLost):
-			return nil, sdk.Transient(p.about(ErrRestarted), 0)
+			if err := p.await(now); err != nil {
+				return nil, err
+			}
+			return nil, sdk.Transient(p.lost(now), 0)
 		case sdk.CodeOf(err) == sdk.CodeDeadline:
 			p.settle(now)
 		}
@@ -124,15 +128,31 @@ func (p caller) Fit(ctx context.Context, rows iter.Seq2[*stagepb.FitRequest, err
 	}
 }
 
-// sign adds the name of the stage, and of a third-party plugin, to internal failures.
-func (p *Process) sign(answer proto.Message) {
-	by := p.name()
-	if p.plugin.name != "" {
-		by = p.title
+// await waits until it is known how a process ended.
+func (p *Process) await(now instance) error {
+	select {
+	case <-now.ended.done:
+		return nil
+	case <-p.ctx.Done():
+		return p.about(ErrClosed)
 	}
+}
+
+// by returns what errors of the stage begin with: its name, and of a third party's stage also the
+// plugin's name and version.
+func (p *Process) by() string {
+	if p.plugin.name != "" {
+		return p.title
+	}
+	return p.name()
+}
+
+// sign adds by to the failures of a third party's stage, and to those of a built-in one that are its
+// own mistakes.
+func (p *Process) sign(answer proto.Message) {
 	sign := func(f *stagepb.Failure) {
-		if isInternal(f) {
-			f.Message = by + ": " + f.GetMessage()
+		if f != nil && (p.plugin.name != "" || isInternal(f)) {
+			f.Message = p.by() + ": " + f.GetMessage()
 		}
 	}
 	sign(answer.(failing).GetFailure())
@@ -149,16 +169,23 @@ func (p *Process) explain(err error) error {
 		e.Message = p.out.secrets.Message(e.Message)
 		return fmt.Errorf("%s: %w", p.title, e)
 	}
+	if errors.As(err, new(wire.SizeError)) {
+		return fmt.Errorf("%s: %w", p.by(), err)
+	}
 	return err
 }
 
 // crashed returns the error for a request that has ended the process the given number of times.
-func (p *Process) crashed(times int, why string) error {
+func (p *Process) crashed(times int, by *ended) error {
 	how := fmt.Sprintf("%d times", times)
 	if times == 1 {
 		how = "again"
 	}
-	return &sdk.Error{Code: sdk.CodeInternal, Err: fmt.Errorf("%s: %w while it worked on this, %s: %s", p.title, sdk.ErrCrashed, how, why)}
+	err := fmt.Errorf("%s: %w while it worked on this, %s: %s", p.title, sdk.ErrCrashed, how, by.why)
+	if by.silent {
+		err = wire.SilentError{Err: err}
+	}
+	return &sdk.Error{Code: sdk.CodeInternal, Err: err}
 }
 
 // lost returns the error for a change during which the process ended.
@@ -170,7 +197,7 @@ func (p *Process) lost(now instance) error {
 }
 
 func (p *Process) about(err error) error {
-	return &sdk.Error{Code: sdk.CodeInternal, Err: fmt.Errorf("%s: %w", p.name(), err)}
+	return &sdk.Error{Code: sdk.CodeInternal, Err: fmt.Errorf("%s: %w", p.by(), err)}
 }
 
 // live returns the running process. It waits while the process is being restarted.

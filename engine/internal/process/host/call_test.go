@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -107,13 +108,34 @@ func TestServices(t *testing.T) {
 		"another token":  {[]tls.Certificate{pair}, "guess", codes.Unauthenticated},
 	} {
 		config := h.id.serving()
-		config.RootCAs, config.Certificates, config.ServerName = config.ClientCAs, c.shown, "localhost"
+		config.RootCAs, config.Certificates, config.ServerName = h.id.dialing.RootCAs, c.shown, "localhost"
 		conn, err := grpc.NewClient(at.Address, grpc.WithTransportCredentials(credentials.NewTLS(config)))
 		must.Do(t, err)
 		ctx := metadata.AppendToOutgoingContext(t.Context(), wire.TokenKey, c.token)
 		_, err = stagepb.NewHostClient(conn).CacheGet(ctx, &stagepb.CacheGetRequest{})
 		if status.Code(err) != c.want {
 			t.Errorf("%s: %v", name, err)
+		}
+		_ = conn.Close()
+	}
+}
+
+// The certificate that plugins get opens the engine's services, and no stage, built-in or not.
+func TestPluginsCallNoStage(t *testing.T) {
+	h, _ := newHost(t)
+	pair, err := tls.X509KeyPair([]byte(h.id.certificate), []byte(h.id.key))
+	must.Do(t, err)
+	sockets, err := filepath.Glob(filepath.Join(socketDir(start(t, h, Spec{})), "*"))
+	if err != nil || len(sockets) != 1 {
+		t.Fatalf("sockets %q, %v", sockets, err)
+	}
+	for want, shown := range map[codes.Code][]tls.Certificate{codes.OK: h.id.dialing.Certificates, codes.Unavailable: {pair}} {
+		config := h.id.dialing.Clone()
+		config.Certificates = shown
+		conn, err := grpc.NewClient("unix:"+sockets[0], grpc.WithTransportCredentials(credentials.NewTLS(config)))
+		must.Do(t, err)
+		if _, err = stagepb.NewStageClient(conn).Alive(t.Context(), &stagepb.AliveRequest{}); status.Code(err) != want {
+			t.Errorf("got %v, want %v", err, want)
 		}
 		_ = conn.Close()
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/racflow/racflow/engine/internal/process/confine"
@@ -89,16 +90,14 @@ func (h *Host) foreign(ctx context.Context, l launch, sockets string) (p prepare
 		policy.Network, policy.Proxy, policy.Local = true, passing, confine.Loopback(allow.Hosts)
 		p.close = func() { _ = errors.Join(passing.Close(), os.RemoveAll(own)) }
 	}
+	passed := environment(os.Environ(), l.network)
 	if !policy.Unconfined {
+		passed = confinedEnvironment(os.Environ(), &policy) // before Command gets the policy, because this adds to it
 		p.limits = memory.Limits{
 			Processes: h.limits.threads, Disk: memory.Bound{Bytes: cmp.Or(allow.Disk, program.DefaultDisk), Of: "disk of the plugin " + l.program.Name},
 			Used: func() int64 { return confine.Used(policy.Home, policy.Work, policy.Temp, l.stateDir) },
 		}
 		policy.Processes, policy.Disk = p.limits.Processes, p.limits.Disk.Bytes
-	}
-	passed := environment(os.Environ(), l.network)
-	if !policy.Unconfined {
-		passed = confinedEnvironment(os.Environ(), &policy) // before Command gets the policy, because this adds to it
 	}
 	if p.cmd, p.control, err = confine.Command(h.options.Self, policy, command[0], command[1:]...); err != nil {
 		p.close()
@@ -169,12 +168,8 @@ func (h *Host) Describe(ctx context.Context, from program.Program) (sdk.Plugin, 
 	if p, ok := h.Known(from); ok {
 		return p, nil
 	}
-	var reply *stagepb.DescribeReply
-	err := h.ask(ctx, from, "describe itself", func(ctx context.Context, client stagepb.StageClient) (err error) {
-		reply, err = client.Describe(ctx, &stagepb.DescribeRequest{})
-		return err
-	})
-	if err != nil {
+	reply := &stagepb.DescribeReply{}
+	if err := h.ask(ctx, from, "describe itself", stagepb.Stage_Describe_FullMethodName, &stagepb.DescribeRequest{}, reply); err != nil {
 		return sdk.Plugin{}, err
 	}
 	p, err := wire.DecodePlugin(reply)
@@ -192,24 +187,20 @@ func (h *Host) Describe(ctx context.Context, from program.Program) (sdk.Plugin, 
 // Validate asks a third-party plugin whether one of its stages accepts a config, which includes the
 // stage's secrets. It returns joined ArgumentErrors, or the reason why it could not ask the plugin.
 func (h *Host) Validate(ctx context.Context, from program.Program, kind sdk.Kind, name string, config []byte) error {
-	var reply *stagepb.ValidateReply
-	err := h.ask(ctx, from, "check its config", func(ctx context.Context, client stagepb.StageClient) (err error) {
-		reply, err = client.Validate(ctx, &stagepb.ValidateRequest{Kind: wire.EncodeKind(kind), Name: name, ConfigJson: config})
-		return err
-	})
-	if err != nil {
+	reply, request := &stagepb.ValidateReply{}, &stagepb.ValidateRequest{Kind: wire.EncodeKind(kind), Name: name, ConfigJson: config}
+	if err := h.ask(ctx, from, "check its config", stagepb.Stage_Validate_FullMethodName, request, reply); err != nil {
 		return err
 	}
 	var errs []error
 	for _, e := range wire.DecodeArgumentErrors(reply.GetErrors()) {
-		e.Err = errors.New(h.secrets.Message(e.Err.Error()))
+		e.Err = errors.New(h.secrets.Shown(e.Err.Error()))
 		errs = append(errs, e)
 	}
 	return errors.Join(errs...)
 }
 
 // ask starts a third-party plugin for one call. It ends a program that does not answer in time.
-func (h *Host) ask(ctx context.Context, from program.Program, what string, call func(context.Context, stagepb.StageClient) error) error {
+func (h *Host) ask(ctx context.Context, from program.Program, what, method string, request, reply proto.Message) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, h.limits.describe, fmt.Errorf("it did not answer within %v", h.limits.describe))
 	defer cancel()
 	out := &output{log: h.options.Log.With("plugin", filepath.Base(from.Path)), secrets: &h.secrets}
@@ -218,11 +209,8 @@ func (h *Host) ask(ctx context.Context, from program.Program, what string, call 
 		return fmt.Errorf("the plugin %s did not start: %w", from.Path, err)
 	}
 	defer c.stop(h.limits.stop)
-	if err := call(ctx, stagepb.NewStageClient(c.conn)); err != nil {
-		if ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
-		return fmt.Errorf("the plugin %s did not %s: %s%s", from.Path, what, h.secrets.Message(err.Error()), out.tail())
+	if err := c.call(ctx, method, request, reply); err != nil {
+		return fmt.Errorf("the plugin %s did not %s: %s%s", from.Path, what, h.secrets.Message(c.failed(err, h.limits.stop).Error()), out.tail())
 	}
 	return nil
 }

@@ -331,14 +331,16 @@ func (h *Host) remove(p *Process) {
 type identity struct {
 	dialing   *tls.Config // for connections to plugins; go-plugin adds the certificate of a plugin that made its own
 	authority string      // the authority that plugins trust, as PEM
-	// Plugins show this pair when they call the engine's services; PEM.
+	// Plugins show this pair when they call the engine's services; PEM. It is signed by an authority
+	// that only these trust: no plugin can call another one, or a built-in stage.
 	certificate, key string
+	callers          *x509.CertPool
 	// A built-in stage's process shows this certificate and key to the host; PEM.
 	builtin string
 }
 
-// newIdentity creates the certificates of the host and of its plugins, signed by a new authority.
-// It discards the authority's key, so nothing else can be signed. Plugins trust that authority, not
+// newIdentity creates the certificates of the host and of its plugins, signed by new authorities.
+// It discards the authorities' keys, so nothing else can be signed. Plugins trust an authority, not
 // the host's own certificate, because some TLS libraries refuse an authority's certificate from a
 // peer. Keys are P-256: go-plugin's own P-521 keys are slower, and the TLS library behind gRPC in
 // other languages refuses them.
@@ -357,7 +359,11 @@ func newIdentity() (*identity, error) {
 	}
 	leaf := template
 	leaf.KeyUsage, leaf.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
-	shown, shownKey, err := pemPair(leaf, root, rootKey)
+	callers, callersKey, err := certificate(&authority, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	shown, shownKey, err := pemPair(leaf, callers, callersKey)
 	if err != nil {
 		return nil, err
 	}
@@ -373,8 +379,9 @@ func newIdentity() (*identity, error) {
 	if err != nil {
 		return nil, err
 	}
-	trusted := x509.NewCertPool()
+	trusted, calling := x509.NewCertPool(), x509.NewCertPool()
 	trusted.AddCert(root)
+	calling.AddCert(callers)
 	return &identity{
 		dialing: &tls.Config{
 			RootCAs:      trusted,
@@ -383,7 +390,7 @@ func newIdentity() (*identity, error) {
 			ServerName:   "localhost",
 		},
 		authority:   pemOf("CERTIFICATE", root.Raw),
-		certificate: shown, key: shownKey,
+		certificate: shown, key: shownKey, callers: calling,
 		builtin: builtin + builtinKey,
 	}, nil
 }
@@ -393,7 +400,7 @@ func newIdentity() (*identity, error) {
 func (id *identity) serving() *tls.Config {
 	return &tls.Config{
 		Certificates: id.dialing.Certificates, MinVersion: tls.VersionTLS12,
-		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: id.dialing.RootCAs,
+		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: id.callers,
 	}
 }
 

@@ -500,14 +500,17 @@ func TestIdentity(t *testing.T) {
 			t.Errorf("chains %v, %v", chains, err)
 		}
 	}
-	// A plugin's is a peer's too, and no server's: it cannot pass for the host.
+	// A plugin's is a peer's too, and no server's: it cannot pass for the host, and no stage takes it.
 	shown, err := tls.X509KeyPair([]byte(id.certificate), []byte(id.key))
 	must.Do(t, err)
-	if _, err := shown.Leaf.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil || shown.Leaf.IsCA {
+	client := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	if _, err := shown.Leaf.Verify(x509.VerifyOptions{Roots: id.callers, KeyUsages: client}); err != nil || shown.Leaf.IsCA {
 		t.Errorf("the plugin's certificate: %v, an authority's %v", err, shown.Leaf.IsCA)
 	}
-	if _, err := shown.Leaf.Verify(x509.VerifyOptions{Roots: roots}); err == nil {
-		t.Error("the plugin's certificate is a server's")
+	for _, o := range []x509.VerifyOptions{{Roots: id.callers}, {Roots: roots, KeyUsages: client}} {
+		if _, err := shown.Leaf.Verify(o); err == nil {
+			t.Errorf("the plugin's certificate passes %+v", o)
+		}
 	}
 	// A built-in stage's is a server's alone: what it leaks does not make anybody the host.
 	builtin, err := tls.X509KeyPair([]byte(id.builtin), []byte(id.builtin))

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"iter"
+	"log/slog"
 	"math"
 	"net/http"
 	"os"
@@ -43,6 +44,8 @@ func TestMain(m *testing.M) {
 	switch os.Args[1] {
 	case "plugin":
 		serve.Plugin(testPlugin)
+	case "dying":
+		serveUntil(os.Args[2])
 	case "noisy":
 		fmt.Fprintln(os.Stderr, `{"@message":5}`)
 		fmt.Fprintln(os.Stderr, strings.Repeat("e", 1<<20))
@@ -81,6 +84,37 @@ func TestMain(m *testing.M) {
 	default:
 		os.Exit(m.Run())
 	}
+}
+
+// serveUntil is a plugin that ends when a method is called.
+func serveUntil(method string) {
+	end := func(called string) {
+		if strings.HasSuffix(called, "/"+method) {
+			os.Exit(5)
+		}
+	}
+	plugin.Serve(&plugin.ServeConfig{
+		HandshakeConfig: wire.Handshake(), Plugins: plugin.PluginSet{"stage": registrar{}}, Logger: hclog.NewNullLogger(),
+		GRPCServer: func(o []grpc.ServerOption) *grpc.Server {
+			return grpc.NewServer(append(o, grpc.ChainUnaryInterceptor(func(ctx context.Context, r any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+				end(info.FullMethod)
+				return handle(ctx, r)
+			}), grpc.ChainStreamInterceptor(func(server any, s grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+				end(info.FullMethod)
+				return handle(server, s)
+			}))...)
+		},
+	})
+}
+
+type registrar struct {
+	plugin.NetRPCUnsupportedPlugin
+	plugin.GRPCPlugin
+}
+
+func (registrar) GRPCServer(_ *plugin.GRPCBroker, g *grpc.Server) error {
+	serve.NewServer(testPlugin, slog.New(slog.DiscardHandler)).Register(g)
+	return nil
 }
 
 // actAsHost starts plugins, tells their numbers and waits to be killed.

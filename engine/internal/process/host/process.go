@@ -237,15 +237,15 @@ func (p *Process) launch(ctx context.Context) (instance, error) {
 	p.reportReadable(c)
 	in, err := p.configure(ctx, c)
 	if err != nil {
-		c.kill()
-		var config *ConfigError
-		if errors.As(err, &config) {
+		err = c.failed(err, p.host.limits.stop)
+		if errors.As(err, new(*ConfigError)) {
 			return instance{}, err
 		}
-		if reason := c.running.failure(); reason != nil {
-			err = reason
+		by := p.name()
+		if p.spec.Program != nil {
+			by += ": plugin " + cmp.Or(in.title, p.program())
 		}
-		return instance{}, fmt.Errorf("%s: %s%s", p.name(), p.out.secrets.Message(err.Error()), p.out.tail())
+		return instance{}, fmt.Errorf("%s: %s%s", by, p.out.secrets.Shown(err.Error()), p.out.tail())
 	}
 	in.plugin.hash = c.hash
 	return in, nil
@@ -262,45 +262,46 @@ func (p *Process) program() string {
 }
 
 func (p *Process) configure(ctx context.Context, c *process) (instance, error) {
-	client := stagepb.NewStageClient(c.conn)
-	offered, info, err := p.describe(ctx, client)
+	in := instance{process: c, ended: newEnded(), unshare: func() {}}
+	offered, info, err := p.describe(ctx, c)
+	in.title = p.out.secrets.Result(strings.TrimSpace(offered.Name + " " + offered.Version))
 	if err != nil {
-		return instance{}, err
+		return in, err
 	}
 	config, err := p.config()
 	if err != nil {
-		return instance{}, err
+		return in, err
 	}
 	request := &stagepb.ConfigureRequest{
 		Kind: wire.EncodeKind(p.spec.Kind), Name: info.Name, Block: wire.Valid(p.spec.Block), ConfigJson: config,
 		StateDir: wire.Valid(p.spec.StateDir), Samples: uint32(p.spec.Samples), Minor: wire.Minor,
 	}
-	in := instance{process: c, ended: newEnded(), unshare: func() {}}
 	if p.spec.Host != nil {
 		temp, err := p.host.temporary()
 		if err != nil {
-			return instance{}, err
+			return in, err
 		}
 		if request.Host, in.unshare, err = p.host.shared.share(temp, sharedHost{p.spec.Host, p.out.secrets}); err != nil {
-			return instance{}, err
+			return in, err
 		}
 	}
-	if err := p.open(ctx, client, request, offered, info, &in); err != nil {
+	err = p.open(ctx, request, offered, info, &in)
+	if err != nil {
 		in.unshare()
-		return instance{}, err
 	}
-	return in, nil
+	return in, err
 }
 
 // open calls Configure and records the stage's answer in the instance.
-func (p *Process) open(ctx context.Context, client stagepb.StageClient, request *stagepb.ConfigureRequest, offered sdk.Plugin, info sdk.Stage, in *instance) error {
-	reply, err := client.Configure(ctx, request)
+func (p *Process) open(ctx context.Context, request *stagepb.ConfigureRequest, offered sdk.Plugin, info sdk.Stage, in *instance) error {
+	reply := &stagepb.ConfigureReply{}
+	err := in.process.call(ctx, stagepb.Stage_Configure_FullMethodName, request, reply)
 	if err != nil {
 		return fmt.Errorf("the plugin could not be configured: %w", err)
 	}
 	if faults := wire.DecodeArgumentErrors(reply.GetErrors()); len(faults) > 0 {
 		for i, f := range faults {
-			faults[i].Err = errors.New(p.out.secrets.Message(f.Err.Error()))
+			faults[i].Err = errors.New(p.out.secrets.Shown(f.Err.Error()))
 		}
 		return &ConfigError{Kind: p.spec.Kind, Block: p.spec.Block, Errors: faults}
 	}
@@ -308,7 +309,7 @@ func (p *Process) open(ctx context.Context, client stagepb.StageClient, request 
 	if in.stage, err = wire.Described(info, p.spec.StateDir, reply); err != nil {
 		return err
 	}
-	in.print, in.title = p.out.secrets.Result(reply.GetFingerprint()), p.out.secrets.Result(offered.Name+" "+offered.Version)
+	in.print = p.out.secrets.Result(reply.GetFingerprint())
 	if p.spec.Program != nil {
 		in.plugin.name, in.plugin.version = p.out.secrets.Result(offered.Name), p.out.secrets.Result(offered.Version)
 	}
@@ -325,9 +326,9 @@ func (p *Process) config() ([]byte, error) {
 }
 
 // describe finds the stage among those that the plugin offers.
-func (p *Process) describe(ctx context.Context, client stagepb.StageClient) (sdk.Plugin, sdk.Stage, error) {
-	reply, err := client.Describe(ctx, &stagepb.DescribeRequest{})
-	if err != nil {
+func (p *Process) describe(ctx context.Context, c *process) (sdk.Plugin, sdk.Stage, error) {
+	reply := &stagepb.DescribeReply{}
+	if err := c.call(ctx, stagepb.Stage_Describe_FullMethodName, &stagepb.DescribeRequest{}, reply); err != nil {
 		return sdk.Plugin{}, sdk.Stage{}, fmt.Errorf("the plugin did not describe itself: %w", err)
 	}
 	offered, err := wire.DecodePlugin(reply)
@@ -462,7 +463,7 @@ func (p *runningProcess) readStdout(stdout io.Reader, hello *io.PipeWriter) {
 	wrong := checkHello(string(line), p.shown, p.out.secrets)
 	switch {
 	case errors.Is(err, io.EOF) && len(line) == 0:
-		p.fail(errors.New("it ended before it was ready"))
+		p.fail(errNotReady)
 		select { // its exit status says more than that of a kill
 		case <-p.ended:
 		case <-time.After(500 * time.Millisecond):
@@ -688,6 +689,8 @@ func (h *Host) spawn(ctx context.Context, l launch) (*process, error) {
 	return c, nil
 }
 
+var errNotReady = errors.New("it ended before it was ready")
+
 // explain says why a process did not start, with its exit status and last output.
 func (c *process) explain(err error) error {
 	reason := c.running.failure()
@@ -699,8 +702,8 @@ func (c *process) explain(err error) error {
 	}
 	select {
 	case <-c.running.exited:
-		if c.running.exit.Signal == 0 {
-			reason = fmt.Errorf("%w (exit status %d)", reason, c.running.exit.Status)
+		if c.running.exit.Signal == 0 || errors.Is(reason, errNotReady) { // otherwise racflow has ended it
+			reason = fmt.Errorf("%w (%s)", reason, describeExit(c.running.exit, c.running.kills))
 		}
 	default:
 	}

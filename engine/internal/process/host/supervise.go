@@ -86,41 +86,70 @@ type ended struct {
 	done chan struct{} // closed once why is set
 	why  string        // includes its last output
 	deaf atomic.Bool   // racflow ended it, because it still worked on a request after the time limit
+
+	silent bool // racflow ended it, because it gave no sign of life
 }
 
 func newEnded() *ended { return &ended{done: make(chan struct{})} }
 
-// exit waits until a process with a broken connection has exited, kills it if it does not, and
-// returns how it ended. It does not kill at once, because that would hide the process's own exit
-// status.
+// exit waits until a process with a broken connection has exited, and returns how it ended.
 func (p *Process) exit(now instance) string {
-	process := now.process.running
-	if process.failure() == nil {
-		select {
-		case <-process.ended:
-		case <-time.After(p.host.limits.stop):
-			process.fail(errors.New("it closed its connection and was ended"))
-		}
-	}
-	now.process.kill()
+	how := now.process.exit(p.host.limits.stop)
 	<-now.conn.Done()
 	now.unshare()
-	how := "it does not even end when it is killed"
-	select {
-	case <-process.exited:
-		how = describeExit(process.exit, process.kills)
-		if at := p.out.panicked(); at != "" {
-			how += ", " + at
-		}
-	default:
-	}
-	if reason := process.failure(); reason != nil {
-		how = reason.Error()
-	}
 	now.ended.why = how + p.out.tail()
 	p.out.forget()
 	close(now.ended.done)
 	return how
+}
+
+// exit waits until a process with a broken connection has exited, kills it if it does not, and
+// returns how it ended. It does not kill at once, because that would hide the process's own exit
+// status.
+func (c *process) exit(grace time.Duration) string {
+	running := c.running
+	if running.failure() == nil {
+		select {
+		case <-running.ended:
+		case <-time.After(grace):
+			running.fail(errors.New("it closed its connection and was ended"))
+		}
+	}
+	c.kill()
+	if reason := running.failure(); reason != nil {
+		return reason.Error()
+	}
+	select {
+	case <-running.exited:
+	default:
+		return "it does not even end when it is killed"
+	}
+	how := describeExit(running.exit, running.kills)
+	if at := running.out.panicked(); at != "" {
+		how += ", " + at
+	}
+	return how
+}
+
+// failed ends a process that is not supervised yet, because a call failed with err, and returns why:
+// how the process ended if it did so itself.
+func (c *process) failed(err error, grace time.Duration) error {
+	if errors.Is(err, wire.ErrLost) || errors.Is(err, wire.ErrUnsent) {
+		return fmt.Errorf("%w: %s", err, c.exit(grace))
+	}
+	c.kill()
+	if reason := c.running.failure(); reason != nil {
+		err = reason
+	}
+	if e := new(wire.StatusError); errors.As(err, &e) {
+		e.Message = c.running.out.secrets.Message(e.Message)
+	}
+	return err
+}
+
+// call makes a call that any plugin answers.
+func (c *process) call(ctx context.Context, method string, request, reply proto.Message) error {
+	return wire.Explain(ctx, c.conn, method, c.conn.Invoke(ctx, method, request, reply))
 }
 
 // describeExit says how a process ended. kills is the kernel's count of processes ended for lack of
@@ -204,6 +233,7 @@ func (p *Process) watch(now instance) {
 			overdue, ok := now.conn.Alive(within)
 			cancel()
 			if !ok && p.ctx.Err() == nil {
+				now.ended.silent = true
 				now.process.running.fail(fmt.Errorf("racflow ended it, since it gave no sign of life for %v", p.host.limits.healthWithin))
 				return
 			}
@@ -243,7 +273,7 @@ func (p *Process) restart(ends int) bool {
 		var config *ConfigError
 		hopeless := errors.As(err, &config) || errors.Is(err, errChanged) || errors.Is(err, errGone) || errors.Is(err, errReplaced) // another attempt would fail, too
 		if failures++; hopeless || failures == p.host.limits.restarts {
-			p.giveUp(err) // launch has added the stage's name to err
+			p.giveUp(err) // which names the stage
 			return false
 		}
 	}
@@ -283,7 +313,7 @@ func (p *Process) reopen(next instance, open []*stagepb.OpenCollectionRequest) e
 		err = p.attach(next, id)
 	}
 	if err != nil {
-		next.process.kill()
+		err = fmt.Errorf("%s: %w", p.title, next.process.failed(err, p.host.limits.stop))
 		next.end()
 	}
 	return err

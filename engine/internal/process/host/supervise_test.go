@@ -98,6 +98,58 @@ func TestEndIsExplained(t *testing.T) {
 	wantEcho(t, p, "a")
 }
 
+// Whatever a plugin is asked when it ends: the error names the stage, the plugin and its version, and
+// how it ended, and quotes nothing of gRPC's.
+func TestEndsAreExplained(t *testing.T) {
+	h, _ := newHost(t)
+	store, embedder := Spec{Kind: sdk.KindStore, Use: "test/memory"}, Spec{Kind: sdk.KindEmbed, Use: "test/length"}
+	for method, c := range map[string]struct {
+		spec Spec
+		ask  func(*Process) error // nil: it does not start
+	}{
+		"Describe":  {spec: Spec{Kind: sdk.KindSample, Use: "test/echo"}},
+		"Configure": {spec: Spec{Kind: sdk.KindSample, Use: "test/echo"}},
+		"Sample": {Spec{Kind: sdk.KindSample, Use: "test/echo"}, func(p *Process) error {
+			_, err := p.Sample(t.Context(), say("a"))
+			return err
+		}},
+		"OpenCollection": {store, func(p *Process) error {
+			_, err := p.Open(t.Context(), "c", sdk.Schema{Dimension: 1})
+			return err
+		}},
+		"Put":    {store, func(p *Process) error { return p.Put(t.Context(), "c", []sdk.Entry{{ID: "a", Vector: []float32{1}}}) }},
+		"Attach": {store, func(p *Process) error { _, err := p.Attach(t.Context()); return err }},
+		"Fit":    {embedder, func(p *Process) error { return p.Fit(t.Context(), learning([]string{"a"})) }},
+	} {
+		t.Run(method, func(t *testing.T) {
+			c.spec.Program, c.spec.Block, c.spec.StateDir = acting(t, "dying "+method), "it", t.TempDir()
+			p, err := h.Start(t.Context(), c.spec)
+			by := "plugin test 0.1.0: "
+			if c.ask == nil && method == "Describe" {
+				by = "plugin " + c.spec.Program.Path + ": "
+			}
+			if c.ask != nil {
+				must.Do(t, err)
+				err = c.ask(p)
+			}
+			if err == nil || !strings.HasPrefix(err.Error(), string(c.spec.Kind)+".it: "+by) || !strings.Contains(err.Error(), "process ended") ||
+				!strings.Contains(err.Error(), "exit status 5") || strings.Contains(err.Error(), "rpc error") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	for _, method := range []string{"Describe", "Validate"} {
+		program := *acting(t, "dying "+method)
+		_, err := h.Describe(t.Context(), program)
+		if method == "Validate" {
+			err = h.Validate(t.Context(), program, sdk.KindSample, "echo", []byte("{}"))
+		}
+		if err == nil || !strings.Contains(err.Error(), "the plugin "+program.Path) || !strings.Contains(err.Error(), "process ended: exit status 5") {
+			t.Errorf("%s: got %v", method, err)
+		}
+	}
+}
+
 // A row is not blamed for the end of a process that had answered others.
 func TestAWornProcessIsNoRowsFault(t *testing.T) {
 	h, _ := newHost(t)

@@ -68,6 +68,7 @@ const Shortest = 6
 type Secrets struct {
 	adding sync.Mutex
 	values []string // sorted
+	lines  []string // to be shortened; sorted
 	some   atomic.Bool
 	known  atomic.Pointer[known] // of all values; nil: built on the next use, since a file may add thousands
 }
@@ -76,6 +77,7 @@ type Secrets struct {
 type known struct {
 	long    replacer
 	short   words
+	cut     *strings.Replacer // shortens lines
 	longest int
 }
 
@@ -93,6 +95,41 @@ func (s *Secrets) Add(values ...string) {
 			}
 		}
 	}
+}
+
+// beginning is how many runes Shown shows of a line that it shortens.
+const beginning = 8
+
+// Shorten makes Shown show no more than the beginning of each line of a text. It is for what is no secret, but of no
+// concern to whoever reads a log.
+func (s *Secrets) Shorten(text string) {
+	s.adding.Lock()
+	defer s.adding.Unlock()
+	for line := range strings.SplitSeq(text, "\n") {
+		line = strings.TrimSpace(line)
+		if at, known := slices.BinarySearch(s.lines, line); utf8.RuneCountInString(line) >= 2*beginning && !known {
+			s.lines = slices.Insert(s.lines, at, line)
+			s.known.Store(nil)
+			s.some.Store(true)
+		}
+	}
+}
+
+// shortener replaces lines by their beginnings; nil: there are no lines.
+func shortener(lines []string) *strings.Replacer {
+	if len(lines) == 0 {
+		return nil
+	}
+	lines = slices.Clone(lines)
+	slices.SortFunc(lines, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) }) // the first that fits is used
+	var pairs []string
+	for _, line := range lines {
+		cut := string([]rune(line)[:beginning]) + "…"
+		for _, form := range []string{line, quoted(line, false), unquoted(strconv.Quote(line))} {
+			pairs = append(pairs, form, cut)
+		}
+	}
+	return strings.NewReplacer(pairs...)
 }
 
 // get returns the forms to search for; nil: there are no secrets.
@@ -118,7 +155,7 @@ func (s *Secrets) get() *known {
 			short = append(short, forms...)
 		}
 	}
-	k.long, k.short = newReplacer(long), newWords(short)
+	k.long, k.short, k.cut = newReplacer(long), newWords(short), shortener(s.lines)
 	s.known.Store(k)
 	return k
 }
@@ -127,6 +164,15 @@ func (s *Secrets) get() *known {
 func (s *Secrets) Message(text string) string {
 	if k := s.get(); k != nil {
 		return k.short.replace(k.long.replace(text))
+	}
+	return text
+}
+
+// Shown is like Message, and shortens the lines that Shorten was given.
+func (s *Secrets) Shown(text string) string {
+	text = s.Message(text)
+	if k := s.get(); k != nil && k.cut != nil {
+		return k.cut.Replace(text)
 	}
 	return text
 }

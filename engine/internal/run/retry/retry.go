@@ -18,26 +18,27 @@ import (
 // applies while no call with rows of the batch was answered: then the stage hangs, not a row.
 const maxHung = 4
 
-// maxWaits is how often rows of a batch may wait in vain for a process that other rows hold up.
-// Each time they do so for a limited time.
-const maxWaits = 10
+// maxHeld is how often in a row calls of a batch may be held up by others. Each time they are so for
+// a limited time.
+const maxHeld = 10
 
 // isolation finds the rows that fail a batch.
 type isolation struct {
 	call     func(context.Context, []int) error
 	answered bool  // some call was answered
 	hung     int   // rows that hung alone
-	waited   int   // waits for other rows
+	held     int   // calls in a row that others held up
 	last     error // error of the last row that hung
 }
 
 // apart calls with rows. If the call fails as a whole for a reason that may lie in one of them, or
 // in their number, apart calls with each half: the first half completely before the second, to
 // reach a single row soon and answer what can be answered. After a crash of the process, a half is
-// sent alone, so that it ends no other calls. After a timeout, a half gets half of the time. A
-// single row is blamed for a timeout only if nothing else ran in the stage meanwhile: another row
-// may have held up its process. (A stage that asks other machines waits for them, not for its
-// process.)
+// sent alone, so that it ends no other calls. After a timeout, or if the process gave no sign of life,
+// each row is sent alone: a hanging row then costs the time of one more call, where each half that
+// holds it would cost as much. A single
+// row is blamed for a timeout only if nothing else ran in the stage meanwhile: another row may have
+// held up its process. (A stage that asks other machines waits for them, not for its process.)
 func (i *isolation) apart(ctx context.Context, at []int) []error {
 	if !i.answered && i.hung == maxHung {
 		return same(fmt.Errorf("%w; no other row of its batch was answered, so the stage is the cause", i.last), len(at))
@@ -49,7 +50,7 @@ func (i *isolation) apart(ctx context.Context, at []int) []error {
 	err := i.call(calling, at)
 	var rows sdk.RowErrors
 	if err == nil || errors.As(err, &rows) {
-		i.answered = true
+		i.answered, i.held = true, 0
 		errs := make([]error, len(at))
 		for n := range errs {
 			errs[n] = rows[n]
@@ -60,17 +61,23 @@ func (i *isolation) apart(ctx context.Context, at []int) []error {
 	switch code := sdk.CodeOf(err); {
 	case ctx.Err() != nil:
 		return same(err, len(at))
+	case errors.As(err, &late) && late.held && i.held < maxHeld:
+		i.held++
+		return i.apart(ctx, at)
+	case TimedOut(err) && len(at) == 1 && (late.network || wire.IsAlone(ctx)):
+		i.hung, i.last = i.hung+1, err
+		return []error{err}
+	case TimedOut(err), len(at) > 1 && errors.As(err, new(wire.SilentError)):
+		if !late.network {
+			ctx = wire.Alone(ctx)
+		}
+		var errs []error
+		for n := range at {
+			errs = append(errs, i.apart(ctx, at[n:n+1])...)
+		}
+		return errs
 	case errors.Is(err, sdk.ErrCrashed):
 		halves = wire.Alone(ctx)
-	case errors.As(err, &late) && late.unsent && i.waited < maxWaits:
-		i.waited++
-		return i.apart(ctx, at)
-	case errors.As(err, &late) && len(at) == 1 && !late.network && !wire.IsAlone(ctx):
-		return i.apart(wire.Alone(ctx), at)
-	case TimedOut(err):
-		if halves = withPart(ctx, partOf(ctx)/2); len(at) == 1 {
-			i.hung, i.last = i.hung+1, err
-		}
 	case code != sdk.CodeInternal && code != sdk.CodeInvalid && code != sdk.CodeRefused:
 		return same(err, len(at))
 	}
@@ -215,25 +222,13 @@ func (w Work) sleep(ctx context.Context, d time.Duration) bool {
 	return false
 }
 
-// Timeouts of a call if its stage sets none, so that a hanging call does not hold up everything for
-// ever. A stage that asks other machines gets longer: it waits for its rate limit within the call,
-// and has a timeout of its own for each request.
-const (
-	defaultTimeout = 10 * time.Minute
-	networkTimeout = time.Hour
-)
-
-// leastTime is the least timeout of a part of a batch, unless the stage's timeout is shorter: a
-// call takes some time however few its rows are.
-const leastTime = 5 * time.Second
-
 var errNoAnswer = errors.New("no answer")
 
 // lateError is the error of a call that took too long.
 type lateError struct {
 	error
 	network bool // the stage asks other machines, which may be the cause
-	unsent  bool // the call waited for a process that other rows held up
+	held    bool // the call waited for others before it was sent
 }
 
 func (e *lateError) Unwrap() error { return e.error }
@@ -241,34 +236,18 @@ func (e *lateError) Unwrap() error { return e.error }
 // TimedOut reports whether err says that a call took longer than Bounded allows.
 func TimedOut(err error) bool { return errors.Is(err, errNoAnswer) }
 
-type partKey struct{}
-
-// withPart returns a context in which Bounded allows a part of the timeout.
-func withPart(ctx context.Context, part float64) context.Context {
-	return context.WithValue(ctx, partKey{}, part)
-}
-
-func partOf(ctx context.Context) float64 {
-	if part, ok := ctx.Value(partKey{}).(float64); ok {
-		return part
-	}
-	return 1
-}
-
-// Bounded makes one call of a stage within its timeout; a part of a batch gets the same part of it.
+// Bounded makes one call of a stage with so many rows, within its share of the stage's timeout. The
+// shares of all calls that lead to a row that hangs make up the timeout: a quarter for its batch,
+// for an enricher another quarter for its document, and half for the row alone. A stage that asks
+// other machines is not asked about a single row again, so half is for its batch. What is left is
+// for the other rows of the batch, and for processes that start anew.
+//
 // A timeout is an error with sdk.CodeDeadline, and TimedOut reports it.
-func Bounded(ctx context.Context, s *pipeline.Stage, call func(context.Context) error) error {
-	timeout := s.Timeout
-	switch {
-	case timeout > 0:
-	case s.Info.Network:
-		timeout = networkTimeout
-	default:
-		timeout = defaultTimeout
-	}
-	limit := timeout
-	if part := partOf(ctx); part < 1 {
-		limit = max(time.Duration(float64(timeout)*part), min(timeout, leastTime))
+func Bounded(ctx context.Context, s *pipeline.Stage, rows int, call func(context.Context) error) error {
+	timeout := s.HangTime()
+	limit := timeout / 4
+	if s.Info.Network || rows == 1 && wire.IsAlone(ctx) {
+		limit = timeout / 2
 	}
 	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -276,11 +255,12 @@ func Bounded(ctx context.Context, s *pipeline.Stage, call func(context.Context) 
 	err := call(within)
 	// The stage has the same deadline, and may report it before within does.
 	if at, _ := within.Deadline(); err != nil && ctx.Err() == nil && !time.Now().Before(at) {
-		why := fmt.Errorf("%w within %s; timeout = \"...\" sets another limit", errNoAnswer, limit)
-		if limit < timeout {
-			why = fmt.Errorf("%w within %s, its part of the %s of its batch; timeout = \"...\" sets another limit", errNoAnswer, limit, timeout)
+		why := fmt.Errorf("%w within %s, its share of timeout = %q", errNoAnswer, limit, timeout)
+		if of := turn.Of(); of != "" {
+			why = fmt.Errorf("%s: %w", of, why)
 		}
-		err = &sdk.Error{Code: sdk.CodeDeadline, Err: &lateError{why, s.Info.Network, turn.Waits()}}
+		// A call that others held up for more than a moment did not have its time.
+		err = &sdk.Error{Code: sdk.CodeDeadline, Err: &lateError{why, s.Info.Network, turn.Waited() > limit/10}}
 	}
 	return err
 }

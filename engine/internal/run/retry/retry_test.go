@@ -15,6 +15,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/support"
 	"github.com/racflow/racflow/sdk/wire"
 )
 
@@ -45,21 +46,21 @@ func TestCrashIsIsolated(t *testing.T) {
 	}
 }
 
-// A row that hangs fails alone, and within the time of one more batch.
+// A row that hangs fails alone, and within the timeout; each further one takes half of it.
 func TestHangIsIsolated(t *testing.T) {
-	const n, timeout = 64, 10 * time.Minute
+	const n, timeout = 64, 2 * time.Minute
 	for _, c := range []struct {
 		poison []int
 		most   time.Duration
 	}{
-		{[]int{0}, 2 * timeout},
-		{[]int{63}, 2 * timeout},
-		{[]int{20, 41}, 3 * timeout},
-		{[]int{8, 9, 10, 11, 12, 13}, 5 * timeout},
+		{[]int{0}, timeout},
+		{[]int{63}, timeout},
+		{[]int{20, 41}, timeout * 3 / 2},
+		{[]int{8, 9, 10, 11, 12, 13}, timeout * 7 / 2},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			start := time.Now()
-			errs := hanging(c.poison, timeout).Do(t.Context(), n)
+			errs := hanging(c.poison, timeout, 400*time.Millisecond).Do(t.Context(), n)
 			if d := cmp.Diff(c.poison, failedOf(errs)); d != "" {
 				t.Errorf("failed (-want +got):\n%s", d)
 			}
@@ -73,6 +74,35 @@ func TestHangIsIsolated(t *testing.T) {
 	}
 }
 
+// Where a process gave no sign of life, its rows are asked one by one, and it is ended once more.
+func TestSilenceIsIsolated(t *testing.T) {
+	silent, calls := 0, 0
+	w := Work{Call: func(ctx context.Context, rows []int) error {
+		if calls++; slices.Contains(rows, 137) {
+			silent++
+			return &sdk.Error{Code: sdk.CodeInternal, Err: wire.SilentError{Err: errCrash}}
+		}
+		if !wire.IsAlone(ctx) || len(rows) > 1 {
+			t.Errorf("%d rows are sent, alone: %v", len(rows), wire.IsAlone(ctx))
+		}
+		return nil
+	}}
+	if failed := failedOf(w.Do(t.Context(), 200)); !slices.Equal(failed, []int{137}) || silent != 2 || calls != 201 {
+		t.Errorf("rows %v failed, the process was silent %d times in %d calls", failed, silent, calls)
+	}
+}
+
+// Rows that take long, but each of them less than its share, all get answers, though no call with
+// several of them would have ended in time.
+func TestSlowRowsAreNotBlamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 2 * time.Minute
+		if failed := failedOf(hanging([]int{}, timeout, timeout/2-time.Second).Do(t.Context(), 64)); failed != nil {
+			t.Errorf("rows %v failed", failed)
+		}
+	})
+}
+
 // A row is not blamed for the time that another one took of their process: it is asked
 // alone before it is, and where it has waited to be sent it is asked again. That of a
 // stage that asks other machines is asked once.
@@ -80,22 +110,30 @@ func TestAHeldUpRowIsNotBlamed(t *testing.T) {
 	for name, c := range map[string]struct {
 		network  bool
 		waits    int // in vain
+		late     int // and how often it is sent late
 		answered bool
 		calls    int
 	}{
-		"another row hangs":     {false, 0, true, 2},
-		"the service is slow":   {true, 0, false, 1},
-		"it waits":              {true, 7, true, 8},
-		"it waits far too long": {false, 99, false, maxWaits + 2},
+		"another row hangs":     {false, 0, 0, true, 2},
+		"the service is slow":   {true, 0, 0, false, 1},
+		"it waits":              {true, 7, 0, true, 8},
+		"it waits far too long": {false, 99, 0, false, maxHeld + 2},
+		"it is sent late":       {false, 0, 3, true, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				calls := 0
 				w := Work{Call: func(ctx context.Context, rows []int) error {
-					return Bounded(ctx, &pipeline.Stage{Timeout: time.Minute, Info: sdk.Stage{Network: c.network}}, func(ctx context.Context) error {
+					return Bounded(ctx, &pipeline.Stage{Timeout: time.Minute, Info: sdk.Stage{Network: c.network}}, 1, func(ctx context.Context) error {
 						calls++
-						wire.Await(ctx, calls <= c.waits)
-						if calls > c.waits && (c.waits > 0 || wire.IsAlone(ctx)) {
+						wire.Await(ctx, calls <= max(c.waits, c.late))
+						if calls <= c.late { // it is sent when half of its time is over
+							time.Sleep(7 * time.Second)
+							wire.Await(ctx, false)
+							<-ctx.Done()
+							return ctx.Err()
+						}
+						if calls > c.waits && (c.waits+c.late > 0 || wire.IsAlone(ctx)) {
 							return nil
 						}
 						<-ctx.Done()
@@ -110,51 +148,33 @@ func TestAHeldUpRowIsNotBlamed(t *testing.T) {
 	}
 }
 
-// hanging is the work of a stage that hangs where some rows are; nil: with any.
-func hanging(poison []int, timeout time.Duration) Work {
+// hanging is the work of a stage that takes its time for each row, and hangs where some rows are; nil:
+// with any.
+func hanging(poison []int, timeout, each time.Duration) Work {
 	return Work{Call: func(ctx context.Context, rows []int) error {
-		return Bounded(ctx, &pipeline.Stage{Timeout: timeout}, func(ctx context.Context) error {
+		return Bounded(ctx, &pipeline.Stage{Timeout: timeout}, len(rows), func(ctx context.Context) error {
 			if poison == nil || slices.ContainsFunc(rows, func(row int) bool { return slices.Contains(poison, row) }) {
 				<-ctx.Done()
 				return ctx.Err()
 			}
-			if wire.IsAlone(ctx) {
-				return errors.New("a part of a batch that hangs is to wait for nobody")
-			}
-			return nil
+			return support.SleepFor(ctx, each*time.Duration(len(rows)))
 		})
 	}}
 }
 
-// A stage that hangs whatever it is given costs about the time of two batches.
+// A stage that hangs whatever it is given is given up after a few rows.
 func TestAStageThatHangsIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const timeout = 10 * time.Minute
+		const timeout = 2 * time.Minute
 		start := time.Now()
-		errs := hanging(nil, timeout).Do(t.Context(), 64)
+		errs := hanging(nil, timeout, 0).Do(t.Context(), 64)
 		if len(failedOf(errs)) != 64 || !TimedOut(errs[63]) {
 			t.Errorf("errors %v", errs)
 		}
-		if took := time.Since(start); took > 2*timeout+timeout/8 {
+		if took := time.Since(start); took > timeout*9/4 {
 			t.Errorf("it took %v", took)
 		}
 	})
-}
-
-// However short the timeout is, a part of a batch has it or a few seconds.
-func TestPartsHaveTime(t *testing.T) {
-	for timeout, want := range map[time.Duration]time.Duration{time.Second: time.Second, 8 * time.Second: leastTime, 80 * time.Second: 10 * time.Second} {
-		synctest.Test(t, func(t *testing.T) {
-			start := time.Now()
-			err := Bounded(withPart(t.Context(), .125), &pipeline.Stage{Timeout: timeout}, func(ctx context.Context) error {
-				<-ctx.Done()
-				return ctx.Err()
-			})
-			if took := time.Since(start); took != want || !TimedOut(err) {
-				t.Errorf("%v: it took %v, want %v; %v", timeout, took, want, err)
-			}
-		})
-	}
 }
 
 // A deadline that is not of the call says nothing of its rows.
@@ -271,34 +291,38 @@ func TestDoEnds(t *testing.T) {
 	}
 }
 
-// A stage that waits for a service has longer than one that works here, unless its
-// block says how long.
-func TestTimeouts(t *testing.T) {
+// A call has a share of its stage's timeout, and a single row a larger one: none can use up what
+// the calls after it need.
+func TestShares(t *testing.T) {
 	network := sdk.Stage{Network: true}
-	for want, s := range map[time.Duration]*pipeline.Stage{
-		defaultTimeout: {}, networkTimeout: {Info: network}, time.Minute: {Timeout: time.Minute, Info: network},
+	for _, c := range []struct {
+		stage pipeline.Stage
+		rows  int
+		alone bool
+		want  time.Duration
+	}{
+		{pipeline.Stage{}, 64, false, 30 * time.Second},
+		{pipeline.Stage{}, 1, false, 30 * time.Second},
+		{pipeline.Stage{}, 64, true, 30 * time.Second},
+		{pipeline.Stage{}, 1, true, time.Minute},
+		{pipeline.Stage{Info: network}, 1, false, time.Hour},
+		{pipeline.Stage{Info: network, Timeout: time.Minute}, 64, false, 30 * time.Second},
 	} {
-		if err := Bounded(t.Context(), s, func(ctx context.Context) error {
-			at, ok := ctx.Deadline()
-			if left := time.Until(at); !ok || left > want || left < want/2 {
-				t.Errorf("the call has %s, want %s", left, want)
+		synctest.Test(t, func(t *testing.T) {
+			ctx := t.Context()
+			if c.alone {
+				ctx = wire.Alone(ctx)
 			}
-			return nil
-		}); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-func TestBounded(t *testing.T) {
-	hang := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
-	err := Bounded(t.Context(), &pipeline.Stage{Timeout: 1}, hang)
-	if sdk.CodeOf(err) != sdk.CodeDeadline {
-		t.Errorf("error %v", err)
+			start := time.Now()
+			err := Bounded(ctx, &c.stage, c.rows, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+			if took := time.Since(start); took != c.want || sdk.CodeOf(err) != sdk.CodeDeadline {
+				t.Errorf("%d rows of %+v had %v, want %v: %v", c.rows, c.stage.Info, took, c.want, err)
+			}
+		})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := Bounded(ctx, &pipeline.Stage{}, hang); !errors.Is(err, context.Canceled) {
+	if err := Bounded(ctx, &pipeline.Stage{}, 1, func(ctx context.Context) error { return ctx.Err() }); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 }

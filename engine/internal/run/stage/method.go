@@ -160,7 +160,7 @@ func (s *stage) invoke(ctx context.Context, records []*Record) error {
 	ctx, done := s.graph.options.Observe.Call(ctx, outcome.StageCall{
 		Pipeline: s.graph.pipeline.Name, Stage: s.String(), Use: s.Use, Model: s.Config.Model(), Kind: s.Kind, Rows: len(records),
 	})
-	err := retry.Bounded(ctx, s.Stage, func(ctx context.Context) error { return s.method(ctx, records) })
+	err := retry.Bounded(ctx, s.Stage, len(records), func(ctx context.Context) error { return s.method(ctx, records) })
 	done(outcome.CallEnded(err))
 	if cause := stopOf(err); cause != nil {
 		s.graph.stop(s, cause)

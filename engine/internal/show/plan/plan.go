@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/file/trust"
 	"github.com/racflow/racflow/engine/internal/knowledge"
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/process/confine"
@@ -273,6 +274,7 @@ type Plan struct {
 	Forecast  *Forecast        // nil: no stage or embedder that items go through calls a service
 	Models    []Model          // those that stages ask
 	Plugins   []Plugin         // third parties' plugins
+	Wants     []trust.Want     // what the file wants beyond its folder
 }
 
 // Texts counts texts that would be sent to a service.
@@ -306,7 +308,7 @@ type Options struct {
 
 // Make plans a run of one of the pipelines of a file.
 func Make(ctx context.Context, f *pipeline.File, p *pipeline.Pipeline, o Options) (*Plan, error) {
-	plan := &Plan{File: f, Pipeline: p, Items: -1, Texts: map[string]Texts{}}
+	plan := &Plan{File: f, Pipeline: p, Items: -1, Texts: map[string]Texts{}, Wants: trust.Wants(f)}
 	err := plan.count(o)
 	if err == nil {
 		err = plan.compare(ctx, o)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/file/trust"
 	"github.com/racflow/racflow/engine/internal/knowledge"
 	"github.com/racflow/racflow/engine/internal/process/governor"
 	"github.com/racflow/racflow/engine/internal/show/plan"
@@ -39,12 +41,14 @@ func Plan(w io.Writer, what *plan.Plan) error {
 	}
 	p.writeKnowledge(tw)
 	p.writeStages(tw)
+	p.writeTimeouts(tw)
 	p.writeExpects(tw)
 	if p.Invalid > 0 {
 		fmt.Fprintf(tw, "\n%d rows of the input cannot be used\n", p.Invalid)
 	}
 	p.writeServices(tw)
 	p.writeModels(tw)
+	p.writeWants(tw)
 	if err := tw.Flush(); err != nil {
 		return err
 	}
@@ -55,6 +59,17 @@ func Plan(w io.Writer, what *plan.Plan) error {
 		return err
 	}
 	return p.writeForecast(w)
+}
+
+// writeWants writes what the file wants beyond its folder.
+func (p planned) writeWants(w io.Writer) {
+	fmt.Fprintf(w, "\nBEYOND ITS FOLDER\n")
+	for _, want := range p.Wants {
+		fmt.Fprintln(w, terminal.Line(want.Text))
+	}
+	if len(p.Wants) == 0 {
+		fmt.Fprintln(w, "nothing: it sends nothing to a host, and reads no other file and no variable of the environment")
+	}
 }
 
 // writeKnowledge writes what is out of date in each knowledge.
@@ -106,6 +121,35 @@ func (p planned) writeStages(tw io.Writer) {
 			items = fmt.Sprintf("%s, %d samples each: %d answers over the network", items, s.N, s.N*p.Items)
 		}
 		fmt.Fprintf(tw, "%s.%s\t%s\t%s\t%s\n", s.Block, s.Name, use, process, items)
+	}
+}
+
+// timeouts returns how long a row may hang in each stage, by the stage's name.
+func timeouts(p *pipeline.Pipeline) map[string]string {
+	all := map[string]string{}
+	for _, s := range p.Stages {
+		if s.Enabled && s.Retrieve != nil {
+			all[s.Block+"."+s.Name] = s.HangTime().String()
+		}
+	}
+	for name, s := range p.Processes() {
+		if all[name] == "" { // otherwise it is that of a fallback
+			all[name] = s.HangTime().String()
+		}
+	}
+	return all
+}
+
+// writeTimeouts writes the stages of each timeout.
+func (p planned) writeTimeouts(w io.Writer) {
+	stages := map[string][]string{}
+	for name, timeout := range timeouts(p.Pipeline) {
+		stages[timeout] = append(stages[timeout], name)
+	}
+	fmt.Fprintf(w, "\nTIMEOUT\tSTAGES\n")
+	for _, timeout := range slices.Sorted(maps.Keys(stages)) {
+		slices.Sort(stages[timeout])
+		fmt.Fprintf(w, "%s\t%s\n", timeout, strings.Join(stages[timeout], ", "))
 	}
 }
 
@@ -177,15 +221,17 @@ func (p planned) items() string {
 // The JSON form of a plan.
 type (
 	planJSON struct {
-		Items     int             `json:"items"` // -1: not known before the input is read
-		Invalid   int             `json:"invalid_rows,omitempty"`
-		Knowledge []knowledgeJSON `json:"knowledge,omitempty"`
-		Unknown   string          `json:"unknown,omitempty"` // why there is no forecast
-		Tried     int             `json:"items_tried,omitempty"`
-		Stages    []callsJSON     `json:"stages,omitempty"` // those that call services
-		Plugins   []pluginJSON    `json:"plugins,omitempty"`
-		Memory    int64           `json:"memory,omitempty"` // bytes that all processes may hold together
-		Expects   []expectJSON    `json:"expects,omitempty"`
+		Items     int               `json:"items"` // -1: not known before the input is read
+		Invalid   int               `json:"invalid_rows,omitempty"`
+		Knowledge []knowledgeJSON   `json:"knowledge,omitempty"`
+		Unknown   string            `json:"unknown,omitempty"` // why there is no forecast
+		Tried     int               `json:"items_tried,omitempty"`
+		Stages    []callsJSON       `json:"stages,omitempty"` // those that call services
+		Timeouts  map[string]string `json:"timeouts"`         // by stage: how long a row may hang
+		Plugins   []pluginJSON      `json:"plugins,omitempty"`
+		Wants     []trust.Want      `json:"beyond_its_folder,omitempty"`
+		Memory    int64             `json:"memory,omitempty"` // bytes that all processes may hold together
+		Expects   []expectJSON      `json:"expects,omitempty"`
 	}
 	expectJSON struct {
 		Name    string `json:"name"`
@@ -228,7 +274,8 @@ type (
 
 // PlanJSON writes the numbers of a plan as a JSON object.
 func PlanJSON(w io.Writer, p *plan.Plan) error {
-	shown := planJSON{Items: p.Items, Invalid: p.Invalid, Memory: p.Pipeline.Memory}
+	shown := planJSON{Items: p.Items, Invalid: p.Invalid, Memory: p.Pipeline.Memory, Timeouts: timeouts(p.Pipeline)}
+	shown.Wants = p.Wants
 	for _, one := range p.Plugins {
 		shown.Plugins = append(shown.Plugins, pluginOf(one))
 	}

@@ -104,8 +104,10 @@ type config struct {
 
 // Stage describes the store.
 func Stage() sdk.Stage {
-	return sdk.StoreStage("milvus", "Vector and BM25 search on a Milvus server, Milvus Lite or Zilliz Cloud.", open, sdk.Network(), sdk.Filters(), sdk.Attaches("collection"), sdk.Validates(config.check))
+	return sdk.StoreStage("milvus", "Vector and BM25 search on a Milvus server, Milvus Lite or Zilliz Cloud.", open, sdk.Network(), sdk.Addresses(config.addresses), sdk.Filters(), sdk.Attaches("collection"), sdk.Validates(config.check))
 }
+
+func (c config) addresses() map[string]string { return map[string]string{"": c.Address} }
 
 // check reports what tags cannot say.
 func (c config) check() error {

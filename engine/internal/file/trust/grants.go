@@ -1,0 +1,109 @@
+package trust
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/process/disk"
+)
+
+// Grants keeps what people granted, in a file for each folder.
+type Grants struct{ dir string }
+
+// granted is the content of such a file.
+type granted struct {
+	Folder  string   `json:"folder"`
+	Wants   []string `json:"wants"`           // texts of Want
+	Written []string `json:"files,omitempty"` // digests of files that racflow wrote there
+}
+
+// OpenGrants returns the grants of the user, in the folder racflow of the user's configuration.
+func OpenGrants() (Grants, error) {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return Grants{}, fmt.Errorf("nothing can be granted for longer than a command: %w", err)
+	}
+	return Grants{filepath.Join(dir, "racflow", "trust")}, nil
+}
+
+// Left returns the wants of a request that nobody has granted yet. shipped reports whether racflow ships a file
+// of this content: such a file, and one that racflow wrote into the folder, has only its plugins granted.
+func (g Grants) Left(r Request, shipped func(content []byte) bool) ([]Want, error) {
+	have, err := g.read(r.Folder)
+	ours := slices.Contains(have.Written, digest(r.Content)) || shipped(r.Content)
+	return slices.DeleteFunc(slices.Clone(r.Wants), func(w Want) bool {
+		return w.Free || ours && w.Kind != Plugins || slices.Contains(have.Wants, w.Text)
+	}), err
+}
+
+// Grant keeps what a person granted to a folder.
+func (g Grants) Grant(folder string, wants []Want) error {
+	return g.change(folder, func(have *granted) {
+		for _, w := range wants {
+			have.Wants = append(have.Wants, w.Text)
+		}
+	})
+}
+
+// Written keeps that racflow wrote a pipeline file.
+func (g Grants) Written(path string, content []byte) error {
+	return g.change(pipeline.Folder(path), func(have *granted) { have.Written = append(have.Written, digest(content)) })
+}
+
+func digest(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
+}
+
+func (g Grants) path(folder string) string {
+	return filepath.Join(g.dir, digest([]byte(folder))[:32]+".json")
+}
+
+func (g Grants) read(folder string) (have granted, err error) {
+	if g.dir == "" {
+		return have, nil
+	}
+	raw, err := os.ReadFile(g.path(folder))
+	if errors.Is(err, fs.ErrNotExist) {
+		return have, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, &have)
+	}
+	if err != nil || have.Folder != folder {
+		return granted{}, err
+	}
+	return have, nil
+}
+
+func (g Grants) change(folder string, change func(*granted)) error {
+	if g.dir == "" {
+		return nil
+	}
+	have, err := g.read(folder)
+	if err != nil {
+		have = granted{} // nothing of a broken file counts
+	}
+	have.Folder = folder
+	change(&have)
+	for _, list := range []*[]string{&have.Wants, &have.Written} {
+		slices.Sort(*list)
+		*list = slices.Compact(*list)
+	}
+	raw, err := json.MarshalIndent(have, "", "  ")
+	if err == nil {
+		err = os.MkdirAll(g.dir, 0o700)
+	}
+	if err != nil {
+		return err
+	}
+	return disk.WriteFile(g.path(folder), append(raw, '\n'), true)
+}
