@@ -128,7 +128,7 @@ func program(arch uint32, refused map[uint32][]check, isolated bool, tcp []uint3
 			rest = []bpf.Instruction{allow}
 		}
 		for _, c := range checks {
-			wrong := bpf.JumpTest(bpf.JumpNotEqual)
+			wrong := bpf.JumpNotEqual
 			if c.not {
 				wrong = bpf.JumpEqual
 			}
