@@ -10,10 +10,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/racflow/racflow/engine/internal/process/confine/cage"
 )
@@ -89,6 +93,46 @@ func TestNothingIsLeft(t *testing.T) {
 					t.Errorf("a process has its output still open: %v", err)
 				}
 			})
+		}
+	}
+}
+
+// TestUselessNamespaces: where a namespace can be made and nothing can be done in it, as some
+// systems have it, a program starts without.
+func TestUselessNamespaces(t *testing.T) {
+	started := make(chan *Control)
+	go func() { // on a thread that ends with it
+		runtime.LockOSThread()
+		defer close(started)
+		filter := []unix.SockFilter{ // of raising an interface
+			{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0},
+			{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_IOCTL, Jf: 3},
+			{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 24},
+			{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SIOCSIFFLAGS, Jf: 1},
+			{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)},
+			{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+		}
+		program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+		err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+		if err == nil {
+			err = unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0, 0)
+		}
+		dir := t.TempDir()
+		self, noSelf := os.Executable()
+		cmd, c, noCommand := Command(self, Policy{Home: dir, Work: dir, Temp: dir}, "/bin/sh", "-c", "test $$ != 1 && test $PPID != 1 && exit 5")
+		if err = errors.Join(err, noSelf, noCommand); err == nil {
+			cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+			err = c.Start()
+		}
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		started <- c
+	}()
+	if c := <-started; c != nil {
+		if e := <-c.Ended(); e.Status != 5 {
+			t.Errorf("it ended with %+v", e)
 		}
 	}
 }

@@ -28,7 +28,7 @@ func init() {
 	if role == Outer {
 		outer()
 	} else {
-		run(receive(0), true)
+		run(receive(unix.MSG_PEEK), true)
 	}
 	syscall.Exit(0) // os.Exit would wait a second in the race detector
 }
@@ -67,7 +67,7 @@ func outer() {
 			return
 		}
 	}
-	run(receive(0), false)
+	run(s, false)
 	remove(s.Remove)
 }
 
@@ -131,6 +131,7 @@ func run(s *Spec, isInit bool) {
 	} else {
 		_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // its orphans come to this process; Linux 3.4 has it
 	}
+	receive(0) // the process that stays takes the message
 	kernel := &Kernel{}
 	child, doing, err := start(s, kernel, isInit)
 	switch {
