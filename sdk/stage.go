@@ -208,8 +208,8 @@ type Stage struct {
 
 	open     func(context.Context, Setup, []byte) (any, error)
 	validate func([]byte) error
-	check    any    // func(C) error of Validates
-	places   any    // func(C) map[string]string of Addresses
+	check    any // func(C) error of Validates
+	places   any // func(C) map[string]string of Addresses
 	address  func([]byte) map[string]string
 	revision string // of its code
 }
