@@ -22,6 +22,7 @@ import (
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/file/trust"
 	"github.com/racflow/racflow/engine/internal/process/governor"
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/show/telemetry"
@@ -118,8 +119,7 @@ func (f *fileFlags) registerFile(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.knowledgeColumns, "knowledge-column", nil, "read the text, label, id or context of the knowledge's rows from a column: `text=NAME` (may be repeated)")
 	c.Flags().StringVar(&f.pipeline, "pipeline", "", "use the pipeline `NAME` where the file holds several")
 	c.Flags().StringVar(&f.state, "state", stateDir, "`DIR` keeps knowledge and runs")
-	f.trust = &trusting{}
-	f.trust.register(c)
+	f.trust = newTrusting(c)
 	f.registerPlugins(c)
 }
 
@@ -217,7 +217,7 @@ func (f *fileFlags) options(stdin io.Reader) (engine.Options, error) {
 	o.Builtin, o.Plugins, o.State, o.VarFiles, o.Pipeline = builtin, f.plugins, f.state, f.varFiles, f.pipeline
 	o.Input, o.Limit, o.Stdin = f.input, f.limit, stdin
 	o.Services = &engine.Services{Budget: f.budget}
-	trust := cmp.Or(f.trust, &trusting{})
+	trust := cmp.Or(f.trust, &trusting{earlier: map[string][]trust.Want{}})
 	o.Trust = func(r engine.TrustRequest) error { return trust.decide(r, f.input != "-") }
 	switch {
 	case f.offline:

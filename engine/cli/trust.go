@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/file/bounded"
 	"github.com/racflow/racflow/engine/internal/file/trust"
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 	"github.com/racflow/racflow/examples"
@@ -26,16 +29,19 @@ const trustVariable = "RACFLOW_TRUST"
 
 // trusting decides whether files may have what they want beyond their folders.
 type trusting struct {
-	kinds  []string // granted by the flag
-	silent atomic.Bool
+	command *cobra.Command // with the flag; nil: it has none
+	kinds   []string       // granted by the flag
+	silent  atomic.Bool
 
-	mu      sync.Mutex // one question at a time
-	earlier []trust.Want
+	mu      sync.Mutex              // one question at a time
+	earlier map[string][]trust.Want // granted in this process, by folder
 }
 
-func (t *trusting) register(c *cobra.Command) {
+func newTrusting(c *cobra.Command) *trusting {
+	t := &trusting{command: c, earlier: map[string][]trust.Want{}}
 	c.Flags().StringSliceVar(&t.kinds, "trust", nil, "grant what the file wants beyond its folder without a question: all of it, or `KINDS` of hosts, secrets, files, plugins (--trust=hosts,secrets); RACFLOW_TRUST does so for all commands")
 	c.Flags().Lookup("trust").NoOptDefVal = "all"
+	return t
 }
 
 // grants reports whether a list of kinds grants a want.
@@ -75,7 +81,7 @@ func (t *trusting) decide(r engine.TrustRequest, free bool) error {
 	var given, open []trust.Want
 	for _, w := range left {
 		switch {
-		case slices.Contains(t.earlier, w) || grants(always, w):
+		case slices.Contains(t.earlier[r.Folder], w) || grants(always, w):
 		case grants(t.kinds, w):
 			given = append(given, w)
 		default:
@@ -88,15 +94,20 @@ func (t *trusting) decide(r engine.TrustRequest, free bool) error {
 			return refused
 		}
 		ask("%s\nGrant that to %s? [y/N] ", wanted(r, open), r.Folder)
-		if answer := strings.ToLower(typedLine(os.Stdin)); answer != "y" && answer != "yes" {
-			return refused
+		ctx := context.Background()
+		if t.command != nil {
+			ctx = t.command.Context()
+		}
+		answer, err := bounded.Interruptible(ctx, func() (string, error) { return strings.ToLower(typedLine(os.Stdin)), nil })
+		if err != nil || answer != "y" && answer != "yes" {
+			return cmp.Or(err, refused)
 		}
 	}
 	given = append(given, open...)
 	if len(given) == 0 {
 		return nil
 	}
-	t.earlier = append(t.earlier, given...)
+	t.earlier[r.Folder] = append(t.earlier[r.Folder], given...)
 	if err := errors.Join(unkept, kept.Grant(r.Folder, given)); err != nil {
 		ask("what is granted cannot be kept, and will be asked for again: %v\n", err)
 	}

@@ -171,6 +171,9 @@ func TestGranted(t *testing.T) {
 	write(t, s.dir, "p.hcl", strings.Replace(file, "CLOUD_KEY", "OTHER_KEY", 1))
 	s.env = append(s.env, "OTHER_KEY=another-key")
 	refused("another secret", []string{"the secret OTHER_KEY"}, "run", "p.hcl")
+	if _, text := s.run(t, "explain", "newest", "1"); !strings.Contains(text, "the secret OTHER_KEY") { // it opens the file as it is now
+		t.Errorf("explain uses a file that nobody granted anything: %s", text)
+	}
 }
 
 // TestSaid has a person name what the file wants: they need not grant it.

@@ -96,9 +96,14 @@ func isAddress(text string) bool {
 }
 
 // Folder returns the file's folder.
-func (f *File) Folder() string { return Folder(f.absolute()) }
+func (f *File) Folder() string { return f.loader.folder() }
 
-func (f *File) absolute() string { return absolute(f.Path, f.loader.Dir) }
+func (l *loader) folder() string {
+	if l.home == "" {
+		l.home = Folder(absolute(l.file.Path, l.Dir))
+	}
+	return l.home
+}
 
 // Said returns what people said beside the file: values, paths and addresses, on the command line and in variables of
 // the environment. Paths are as they were written.

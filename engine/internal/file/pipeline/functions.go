@@ -87,7 +87,7 @@ func (l *loader) functions() map[string]function.Function {
 				l.file.Reads = append(l.file.Reads, at)
 			}
 			text, err := readText(l.at(at))
-			if !Inside(Folder(absolute(l.file.Path, l.Dir)), at) {
+			if !Inside(l.folder(), at) {
 				l.Secrets.Shorten(text)
 			}
 			return text, err

@@ -78,7 +78,8 @@ func Load(ctx context.Context, path string, o Options) (*File, hcl.Diagnostics) 
 type loader struct {
 	Options
 	*bounded.Evaluator
-	dir   string // the file's folder; paths in the file are relative to it
+	dir   string // where the file lies; paths in the file are relative to it
+	home  string // the folder that the file belongs to; empty: folder has not been asked
 	src   []byte
 	file  *File
 	diags hcl.Diagnostics

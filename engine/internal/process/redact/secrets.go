@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -68,7 +69,7 @@ const Shortest = 6
 type Secrets struct {
 	adding sync.Mutex
 	values []string // sorted
-	lines  []string // to be shortened; sorted
+	lines  map[string]struct{} // to be shortened
 	some   atomic.Bool
 	known  atomic.Pointer[known] // of all values; nil: built on the next use, since a file may add thousands
 }
@@ -107,20 +108,24 @@ func (s *Secrets) Shorten(text string) {
 	defer s.adding.Unlock()
 	for line := range strings.SplitSeq(text, "\n") {
 		line = strings.TrimSpace(line)
-		if at, known := slices.BinarySearch(s.lines, line); utf8.RuneCountInString(line) >= 2*beginning && !known {
-			s.lines = slices.Insert(s.lines, at, line)
-			s.known.Store(nil)
-			s.some.Store(true)
+		if _, known := s.lines[line]; known || utf8.RuneCountInString(line) < 2*beginning {
+			continue
 		}
+		if s.lines == nil {
+			s.lines = map[string]struct{}{}
+		}
+		s.lines[line] = struct{}{}
+		s.known.Store(nil)
+		s.some.Store(true)
 	}
 }
 
 // shortener replaces lines by their beginnings; nil: there are no lines.
-func shortener(lines []string) *strings.Replacer {
-	if len(lines) == 0 {
+func shortener(all map[string]struct{}) *strings.Replacer {
+	if len(all) == 0 {
 		return nil
 	}
-	lines = slices.Clone(lines)
+	lines := slices.Collect(maps.Keys(all))
 	slices.SortFunc(lines, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) }) // the first that fits is used
 	var pairs []string
 	for _, line := range lines {
