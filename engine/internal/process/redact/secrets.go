@@ -68,7 +68,7 @@ const Shortest = 6
 // concurrent use.
 type Secrets struct {
 	adding sync.Mutex
-	values []string // sorted
+	values []string            // sorted
 	lines  map[string]struct{} // to be shortened
 	some   atomic.Bool
 	known  atomic.Pointer[known] // of all values; nil: built on the next use, since a file may add thousands
