@@ -24,7 +24,10 @@ import (
 //	Invoice Request, invoice-request                   case and separators
 //	Label: x, Answer - x, the label is x.              without prefix
 //	``` fences, <answer>x</answer>, a list of one      from a fence, an element, a list
+//	✅ label, \boxed{label}                            without check mark, LaTeX
+//	This is clearly a case of x.                       without prefix
 //	{"Label": "x"}, {"intent": "x"}, a tool call       from another property, a tool call
+//	{"label": "x",}, {"label": "x", "why": "y          repaired: a comma too many, no end
 //	JSON for a line, a line for JSON                   from JSON, from text
 //
 // What a model thought aloud is no part of its answer, under any of the usual tags, closed or
@@ -33,9 +36,10 @@ import (
 //
 // NoAnswer is read that may mean something else: two labels, one that is denied, struck out or
 // part of a longer word, a question, a text whose letters only look like those of a label.
-// A prefix counts only where no other label stands in the whole text. Letters stay in their
-// script; wide and composed forms of a letter are one with the usual ones, and other
-// compatibility forms (a², 𝐚) are not.
+// A prefix counts only where no other label stands in the whole text; a check mark, a box and
+// a sentence count only where nothing else in it denies or hedges, either. JSON that was cut
+// off counts only with the end of its label. Letters stay in their script; wide and composed
+// forms of a letter are one with the usual ones, and other compatibility forms (a², 𝐚) are not.
 //
 // A text that cannot be an answer gives a Reason and no label. A label that is not
 // among the allowed ones stays as it was written: accept rules decide about it, so that
@@ -563,7 +567,7 @@ func (r *reader) plain(raw string) (reading, bool) {
 		return reading{}, false
 	}
 	f, ok := r.match(raw, text, from, to)
-	if ok {
+	if ok = ok && !marked.MatchString(text[from:to]); ok {
 		if r.another(raw, text, f.label) {
 			return unreadable(severalLabels), true
 		}

@@ -81,11 +81,24 @@ var quotes = map[rune]string{
 	'"': `"`, '\'': "'", '“': "”", '‘': "’", '„': "“”", '‚': "‘’", '«': "»", '»': "«", '‹': "›", '›': "‹", '「': "」", '『': "』", '”': "”", '’': "’",
 }
 
-// peel takes a final full stop or a pair of quotes from a text, and says which.
+// checkMarks are those that say yes, or point at an answer.
+const checkMarks = "✅☑✔✓👉"
+
+// latex is a text within a command of LaTeX that boxes or sets it.
+var latex = regexp.MustCompile(`^[\s$(\[]*\\(?:boxed|fbox|text|text(?:bf|it|rm|tt)|math(?:bf|it|rm|tt))\s*\{(.*)\}[\s$)\]]*$`)
+
+// peel takes a final full stop, a pair of quotes, a check mark or a command of LaTeX from a text, and says
+// which.
 func peel(text string) (from, to int, how string, ok bool) {
 	last, size := utf8.DecodeLastRuneInString(text)
 	first, opening := utf8.DecodeRuneInString(text)
+	if m := latex.FindStringSubmatchIndex(text); m != nil {
+		return m[2], m[3], "LaTeX", m[2] < m[3]
+	}
 	switch rest := text[:len(text)-size]; {
+	case strings.ContainsRune(checkMarks, first):
+		from = len(text) - len(strings.TrimPrefix(text[opening:], "\ufe0f"))
+		return from, len(text), "check mark", from < len(text)
 	case last == '.' || last == '。':
 		if before, _ := utf8.DecodeLastRuneInString(rest); rest == "" || before == last {
 			return 0, 0, "", false

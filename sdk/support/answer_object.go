@@ -2,12 +2,13 @@ package support
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/racflow/racflow/sdk"
 )
@@ -143,10 +144,9 @@ func (r *reader) object(text string) reading {
 // inObject reads labels from JSON that does not have the form that was asked for: a property in another
 // case or by another name, the arguments of a tool call, a list alone.
 func (r *reader) inObject(text string) (reading, bool) {
-	properties := []string{fold(sdk.LabelProperty), fold(sdk.LabelsProperty)}
 	for fields := range objects(text) {
 		for _, f := range fields {
-			if !slices.Contains(properties, fold(f.name)) {
+			if !isAnswer(f.name) {
 				continue
 			}
 			if read := r.field(fields, f); r.fields != nil || r.knows(read) {
@@ -161,7 +161,10 @@ func (r *reader) inObject(text string) (reading, bool) {
 			if f.value[0] != '"' || json.Unmarshal(f.value, &inner) != nil || !strings.HasPrefix(inner, "{") {
 				continue
 			}
-			arguments, _ := fieldsAt(inner, 0)
+			arguments, err := fieldsAt(inner, 0)
+			if err != nil {
+				continue
+			}
 			for _, a := range arguments {
 				if a.name != r.property() {
 					continue
@@ -193,7 +196,80 @@ func (r *reader) inObject(text string) (reading, bool) {
 			return read, true
 		}
 	}
-	return reading{}, false
+	return r.repaired(text)
+}
+
+// isAnswer reports whether a property holds the answer, by its name in any case.
+func isAnswer(name string) bool {
+	name = fold(name)
+	return name == fold(sdk.LabelProperty) || name == fold(sdk.LabelsProperty)
+}
+
+// trailingComma finds strings, which it leaves alone, and commas behind the last value.
+var trailingComma = regexp.MustCompile(`(?s)"(?:[^"\\]|\\.)*"|,\s*[}\]]`)
+
+// repaired reads labels from objects with trailing commas, and from one that the text ends in: there, only
+// a property that holds the answer, if its value is complete. All objects must say the same, and nothing
+// around them may deny it or name another label.
+//
+// A library that repairs JSON does not help here: it completes a label that was cut off, makes one text of
+// "a" or "b", and does not say where a value stood.
+func (r *reader) repaired(text string) (read reading, ok bool) {
+	begin, end := strings.IndexByte(text, '{'), strings.LastIndexByte(text, '}')+1
+	if begin < 0 || len(text) > maxText {
+		return reading{}, false
+	}
+	text = text[:begin] + trailingComma.ReplaceAllStringFunc(text[begin:], func(part string) string {
+		if part[0] == ',' {
+			return " " + part[1:]
+		}
+		return part
+	})
+	for fields, err := range begun(text) {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			end = len(text)
+		} else if err != nil {
+			return reading{}, false
+		}
+		for _, one := range r.said(fields, err == nil) {
+			if !r.knows(one) || ok && !one.same(read) {
+				return reading{}, false
+			}
+			read, ok = one, true
+		}
+	}
+	if !ok || len(read.labels) == 0 {
+		return reading{}, false
+	}
+	around := text[:begin] + cutOut + text[end:]
+	return read.how("repaired"), !denies(around) && !r.others(around, read.labels[0].label)
+}
+
+// said reads the properties of an object that hold the answer or, if the object is whole and has none, the only
+// one whose value is a label.
+func (r *reader) said(fields []field, whole bool) (all []reading) {
+	for _, f := range fields {
+		switch {
+		case !isAnswer(f.name):
+		case f.value == nil:
+			all = append(all, unreadable("it was cut off"))
+		case f.name == r.property():
+			all = append(all, r.field(fields, f))
+		default:
+			all = append(all, r.field(fields, f).how("from another property"))
+		}
+	}
+	if all == nil && whole {
+		if read, ok := r.only(fields); ok {
+			all = append(all, read.how("from another property"))
+		}
+	}
+	return all
+}
+
+// same reports whether two readings have the same labels.
+func (read reading) same(other reading) bool {
+	return slices.EqualFunc(read.labels, other.labels, func(a, b foundLabel) bool { return a.label == b.label })
 }
 
 // knows reports whether a reading is of labels that the prompt allows.
@@ -342,8 +418,8 @@ func (r *reader) explain(fields []field, label field) string {
 // field is a property of a JSON object.
 type field struct {
 	name  string
-	value json.RawMessage
-	from  int // where the value stands
+	value json.RawMessage // nil: it was cut off
+	from  int             // where the value stands
 }
 
 // maxObjects bounds how many opening braces are tried: a text that opens many objects and
@@ -353,6 +429,17 @@ const maxObjects = 64
 // objects are those in a text, outer ones before those in them.
 func objects(text string) iter.Seq[[]field] {
 	return func(yield func([]field) bool) {
+		for fields, err := range begun(text) {
+			if err == nil && !yield(fields) {
+				return
+			}
+		}
+	}
+}
+
+// begun are what could be objects in a text, each as fieldsAt reads it.
+func begun(text string) iter.Seq2[[]field, error] {
+	return func(yield func([]field, error) bool) {
 		from := 0
 		for range maxObjects {
 			at := strings.IndexByte(text[from:], '{')
@@ -360,107 +447,36 @@ func objects(text string) iter.Seq[[]field] {
 				return
 			}
 			from += at + 1
-			if fields, ok := fieldsAt(text, from-1); ok && !yield(fields) {
+			if !yield(fieldsAt(text, from-1)) {
 				return
 			}
 		}
 	}
 }
 
-// fieldsAt reads the object that begins at a place.
-func fieldsAt(text string, at int) (fields []field, ok bool) {
+// fieldsAt reads the object that begins at a place. With an error it returns the properties before that.
+func fieldsAt(text string, at int) (fields []field, err error) {
 	d := json.NewDecoder(strings.NewReader(text[at:]))
-	if _, err := d.Token(); err != nil {
-		return nil, false
+	if _, err = d.Token(); err != nil {
+		return nil, err
 	}
 	for d.More() {
 		key, err := d.Token()
 		if err != nil {
-			return nil, false
+			return fields, err
 		}
 		var f field
-		if f.name, ok = key.(string); !ok || d.Decode(&f.value) != nil {
-			return nil, false
-		}
+		f.name, _ = key.(string) // keys are
+		err = d.Decode(&f.value)
 		f.from = at + int(d.InputOffset()) - len(f.value)
 		fields = append(fields, f)
-	}
-	_, err := d.Token()
-	return fields, err == nil
-}
-
-// answerSeparator stands between what an answer is called and the answer: a colon, an equals sign, an
-// arrow, a dash between spaces, or the word "is" in a few languages.
-var answerSeparator = regexp.MustCompile(`[-=]>|→|[:：]|={1,2}|[ \t][-–—][ \t]|(?i:[ \t](?:is|ist|est|es|è|é)[ \t])`)
-
-// The most of a text that is looked through for a prefix, in bytes, and how many words may stand
-// before the label.
-const (
-	maxText   = 1 << 16
-	maxPrefix = 8
-)
-
-// prefixed returns the label that stands behind a prefix (Label: x, The answer is x). Which
-// words those are does not matter, so that it need not know languages: the label ends its
-// line, or stands alone on the next, nothing before it denies it, and no other label
-// stands anywhere in the text.
-func (r *reader) prefixed(raw, text string) (f foundLabel, ok bool) {
-	several := false
-	if len(text) > maxText {
-		return f, false
-	}
-	lines(raw, func(from, to int) {
-		for _, m := range answerSeparator.FindAllStringIndex(text[from:to], -1) {
-			start, end := from+m[1], to
-			if end-start > r.longestName()+maxAround {
-				continue
-			}
-			if strings.TrimSpace(text[start:end]) == "" {
-				start, end = firstLine(raw, end)
-			}
-			found, matches := r.match(raw, text, start, end)
-			if !matches || !introduces(text[from:from+m[0]]) {
-				continue
-			}
-			several = several || ok && found.label != f.label
-			found.reading = strings.Trim("without prefix, "+found.reading, ", ")
-			f, ok = found, true
-			return
+		if err != nil {
+			return fields, err
 		}
-	})
-	if !ok || several || r.others(text[:f.from]+cutOut+text[f.to:], f.label) {
-		return f, false
 	}
-	return f, true
-}
-
-// introduces reports whether a text, or its last sentence, can be what an answer is called.
-func introduces(text string) bool {
-	if at := strings.LastIndexAny(text, ".!?;。！？；"); at >= 0 {
-		text = text[at+1:]
+	_, err = d.Token()
+	if last := len(fields) - 1; err != nil && last >= 0 && !strings.ContainsAny(string(fields[last].value[len(fields[last].value)-1:]), `"]}`) {
+		fields[last].value = nil // more digits may have followed
 	}
-	words := wordsOf(text)
-	return len(words) > 0 && len(words) <= maxPrefix && !denies(text) &&
-		!strings.ContainsFunc(text, func(r rune) bool {
-			return !isWordPart(r) && !unicode.IsSpace(r) && !strings.ContainsRune("'’,:：_-()", r)
-		})
-}
-
-// denials are the words by which a few languages deny or except what follows. There
-// are no more of them: a language does not gain such words.
-var denials = strings.Fields(`
-	no not never none neither nor cannot without except excluding but unlike than isn wasn aren don doesn
-	nicht kein keine keinen keiner keinesfalls nie niemals weder ohne außer
-	ne n pas non jamais aucun aucune ni sans sauf
-	nunca ningún ninguna sin excepto salvo
-	mai nessun nessuna né senza tranne
-	não nunca nenhum nenhuma nem sem exceto
-	niet geen nooit zonder behalve
-	nie не нет ни ikke inte ej`)
-
-// denies reports whether a text denies what follows it.
-func denies(text string) bool {
-	return strings.ContainsAny(text, "不非没無无") || slices.ContainsFunc(wordsOf(strings.ToLower(text)), func(word string) bool {
-		return slices.Contains(denials, word)
-	})
+	return fields, err
 }

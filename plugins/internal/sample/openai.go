@@ -176,7 +176,7 @@ type openAIConfig struct {
 // OpenAI describes the voter.
 func OpenAI() sdk.Stage {
 	return sdk.SampleStage("openai", "Asks a language model behind an OpenAI-compatible server n times for the label.",
-		openOpenAI, sdk.Revision("2"), sdk.Reads(sdk.ColumnPrompts), sdk.Network(), sdk.Addresses(openAIConfig.addresses), sdk.PreferBatch(1), sdk.PendsIf(chatmodel.BatchArgument), sdk.Validates(openAIConfig.check))
+		openOpenAI, sdk.Revision("3"), sdk.Reads(sdk.ColumnPrompts), sdk.Network(), sdk.Addresses(openAIConfig.addresses), sdk.PreferBatch(1), sdk.PendsIf(chatmodel.BatchArgument), sdk.Validates(openAIConfig.check))
 }
 
 // model is the config of the model.

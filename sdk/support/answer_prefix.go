@@ -1,0 +1,127 @@
+package support
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// answerSeparator stands between what an answer is called and the answer: a colon, an equals sign, an
+// arrow, a dash between spaces, or the word "is" in a few languages.
+var answerSeparator = regexp.MustCompile(`[-=]>|→|[:：]|={1,2}|[ \t][-–—][ \t]|(?i:[ \t](?:is|ist|est|es|è|é)[ \t])`)
+
+// The most of a text that is looked through for a prefix, in bytes, and how many words may stand
+// before the label.
+const (
+	maxText   = 1 << 16
+	maxPrefix = 8
+)
+
+// surely are the words that may stress "is" in stated. They are listed, since others hedge or deny.
+const surely = `(?: (?:clearly|plainly|obviously|definitely|certainly|eindeutig|klar|offensichtlich|clairement|manifestement|claramente|obviamente|chiaramente|ovviamente))?`
+
+var (
+	// stated is how a sentence begins that ends with the answer, in a few languages: This is clearly a case of x.
+	stated = regexp.MustCompile(`(?i)(?:^|[.!])\s*(?:(?:this|that|it)` + surely + ` is|(?:that|it)['’]s|(?:das|dies|es) ist|c['’]est|(?:esto )?es|(?:questo )?è|(?:isto |isso )?é)` + surely +
+		`(?: (?:an?|ein|une?|uma?) (?:case|example|instance|fall|beispiel|cas|exemple|caso|ejemplo|esempio|exemplo) (?:of|von|für|de|di))?(?: |$)`)
+	// marked is how a line begins that is the answer: with a check mark, or as a box of LaTeX.
+	marked = regexp.MustCompile(`^\s*[` + checkMarks + `]|^[\s$(\[]*\\(?:boxed|fbox)\{`)
+)
+
+// prefixed returns the label that stands behind a prefix (Label: x, The answer is x). Which
+// words those are does not matter, so that it need not know languages: the label ends its
+// line, or stands alone on the next, nothing before it denies it, and no other label
+// stands anywhere in the text. A label that is only stated or marked counts if nothing else in the
+// text denies or hedges.
+func (r *reader) prefixed(raw, text string) (f foundLabel, ok bool) {
+	if len(text) > maxText {
+		return f, false
+	}
+	several, bare := false, false // bare: it has no prefix
+	begin, finish := 0, 0         // what is taken for the answer
+	lines(raw, func(from, to int) {
+		line := text[from:to]
+		all := answerSeparator.FindAllStringIndex(line, -1)
+		prefixes := len(all)
+		all = append(all, stated.FindAllStringIndex(line, -1)...)
+		if marked.MatchString(line) {
+			all = append(all, []int{0, 0})
+		}
+		for i, m := range all {
+			start, end := from+m[1], to
+			if end-start > r.longestName()+maxAround {
+				continue
+			}
+			if strings.TrimSpace(text[start:end]) == "" {
+				start, end = firstLine(raw, end)
+			}
+			found, matches := r.match(raw, text, start, end)
+			if !matches || i < prefixes && !introduces(line[:m[0]]) {
+				continue
+			}
+			several = several || ok && found.label != f.label
+			switch {
+			case i < prefixes:
+				bare, begin, finish = false, found.from, found.to
+			case ok: // it stands above, too
+				return
+			default:
+				bare, begin, finish = true, from+m[0], end
+			}
+			if m[1] > 0 {
+				found.reading = strings.Trim("without prefix, "+found.reading, ", ")
+			}
+			f, ok = found, true
+			return
+		}
+	})
+	rest := text[:begin] + cutOut + text[finish:]
+	if !ok || several || r.others(rest, f.label) || bare && (denies(rest) || hasWord(rest, doubts)) {
+		return foundLabel{}, false
+	}
+	return f, true
+}
+
+// introduces reports whether a text, or its last sentence, can be what an answer is called.
+func introduces(text string) bool {
+	if at := strings.LastIndexAny(text, ".!?;。！？；"); at >= 0 {
+		text = text[at+1:]
+	}
+	words := wordsOf(text)
+	return len(words) > 0 && len(words) <= maxPrefix && !denies(text) && !hasWord(text, doubts) &&
+		!strings.ContainsFunc(text, func(r rune) bool {
+			return !isWordPart(r) && !unicode.IsSpace(r) && !strings.ContainsRune("'’,:：_-()"+checkMarks, r)
+		})
+}
+
+// denials are the words by which a few languages deny or except what follows. There
+// are no more of them: a language does not gain such words.
+var denials = strings.Fields(`
+	no not never none neither nor cannot without except excluding but unlike than isn wasn aren don doesn
+	nicht kein keine keinen keiner keinesfalls nie niemals weder ohne außer
+	ne n pas non jamais aucun aucune ni sans sauf
+	nunca ningún ninguna sin excepto salvo
+	mai nessun nessuna né senza tranne
+	não nunca nenhum nenhuma nem sem exceto
+	niet geen nooit zonder behalve
+	nie не нет ни ikke inte ej`)
+
+// doubts are the words by which the same languages hedge.
+var doubts = strings.Fields(`
+	maybe perhaps possibly probably might could may unsure unclear
+	vielleicht eventuell möglicherweise wahrscheinlich vermutlich
+	peut probablement
+	quizá quizás posiblemente probablemente
+	forse possibilmente probabilmente
+	talvez possivelmente provavelmente`)
+
+// denies reports whether a text denies what follows it.
+func denies(text string) bool {
+	return strings.ContainsAny(text, "不非没無无") || hasWord(text, denials)
+}
+
+// hasWord reports whether one of the words stands in a text.
+func hasWord(text string, words []string) bool {
+	return slices.ContainsFunc(wordsOf(strings.ToLower(text)), func(word string) bool { return slices.Contains(words, word) })
+}
