@@ -201,8 +201,7 @@ func (r *reader) inObject(text string) (reading, bool) {
 
 // isAnswer reports whether a property holds the answer, by its name in any case.
 func isAnswer(name string) bool {
-	name = fold(name)
-	return name == fold(sdk.LabelProperty) || name == fold(sdk.LabelsProperty)
+	return slices.Contains([]string{fold(sdk.LabelProperty), fold(sdk.LabelsProperty)}, fold(name))
 }
 
 // trailingComma finds strings, which it leaves alone, and commas behind the last value.
@@ -232,17 +231,14 @@ func (r *reader) repaired(text string) (read reading, ok bool) {
 			return reading{}, false
 		}
 		for _, one := range r.said(fields, err == nil) {
-			if !r.knows(one) || ok && !one.same(read) {
+			if !r.knows(one) || ok && !slices.EqualFunc(one.labels, read.labels, func(a, b foundLabel) bool { return a.label == b.label }) {
 				return reading{}, false
 			}
 			read, ok = one, true
 		}
 	}
-	if !ok || len(read.labels) == 0 {
-		return reading{}, false
-	}
 	around := text[:begin] + cutOut + text[end:]
-	return read.how("repaired"), !denies(around) && !r.others(around, read.labels[0].label)
+	return read.how("repaired"), ok && len(read.labels) > 0 && !denies(around) && !r.others(around, read.labels[0].label)
 }
 
 // said reads the properties of an object that hold the answer or, if the object is whole and has none, the only
@@ -265,11 +261,6 @@ func (r *reader) said(fields []field, whole bool) (all []reading) {
 		}
 	}
 	return all
-}
-
-// same reports whether two readings have the same labels.
-func (read reading) same(other reading) bool {
-	return slices.EqualFunc(read.labels, other.labels, func(a, b foundLabel) bool { return a.label == b.label })
 }
 
 // knows reports whether a reading is of labels that the prompt allows.

@@ -111,10 +111,8 @@ var denials = strings.Fields(`
 var doubts = strings.Fields(`
 	maybe perhaps possibly probably might could may unsure unclear
 	vielleicht eventuell möglicherweise wahrscheinlich vermutlich
-	peut probablement
-	quizá quizás posiblemente probablemente
-	forse possibilmente probabilmente
-	talvez possivelmente provavelmente`)
+	peut probablement quizá quizás posiblemente probablemente
+	forse possibilmente probabilmente talvez possivelmente provavelmente`)
 
 // denies reports whether a text denies what follows it.
 func denies(text string) bool {

@@ -160,6 +160,8 @@ func TestReading(t *testing.T) {
 		{"what is read at the cut", "Label: pinLabel: pin", fault(modelserver.Length), plain, "", "(the answer was cut off; raise max_tokens)"},
 		{"what is read before the cut", "Label: pin\nLabel: pin\n", fault(modelserver.Length), plain, "", "pin"},
 		{"JSON that is cut", "pin", fault(modelserver.Length), object, "", "(the answer was cut off; raise max_tokens)"},
+		{"JSON that is cut in the label", `{"label": "pi{"label": "pi`, fault(modelserver.Length), plain, "", "(the answer was cut off; raise max_tokens)"},
+		{"JSON that is cut behind the label", `{"label": "pin", "why": "a{"label": "pin", "why": "a`, fault(modelserver.Length), object, "", "pin"},
 		{"whole before the cut", "pin\nText: " + strings.Repeat("x", 9), fault(modelserver.Length), plain, "", "pin"},
 		{"just whole", "pinpin", fault(modelserver.Length), plain, "", "pin"},
 		{"any text may be cut", "ab", fault(modelserver.Length), free, "", "a"},
