@@ -1,11 +1,15 @@
 package trust
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/racflow/racflow/engine/internal/enginetest"
@@ -162,5 +166,138 @@ func TestIsSaid(t *testing.T) {
 		if got := (&wants{said: []string{said}}).isSaid("api.example.com"); got != want {
 			t.Errorf("whoever says %q names it: %v", said, got)
 		}
+	}
+}
+
+// service is the config of a built-in voter that calls services.
+type service struct {
+	URL  string            `config:"url" default:"https://api.openai.com/v1"`
+	More map[string]string `config:"more"`
+	Key  string            `config:"key,secret"`
+	Keys map[string]string `config:"keys,secret"`
+	File sdk.Path          `config:"file"`
+}
+
+// stages are a whole pipeline of built-in stages.
+func stages() enginetest.Catalog {
+	type none = struct{}
+	return enginetest.Catalog{
+		sdk.EmbedStage("words", "", func(context.Context, sdk.Setup, none) (sdk.Embedder, error) { return nil, nil }),
+		sdk.StoreStage("kept", "", func(context.Context, sdk.Setup, struct {
+			Path sdk.Path `config:"path"`
+		}) (sdk.Store, error) {
+			return nil, nil
+		}),
+		sdk.SampleStage("asks", "", func(context.Context, sdk.Setup, service) (sdk.Sampler, error) { return nil, nil }, sdk.Network(),
+			sdk.Addresses(func(c service) map[string]string {
+				all := map[string]string{"": c.URL}
+				maps.Copy(all, c.More)
+				return all
+			})),
+		sdk.SampleStage("mute", "", func(context.Context, sdk.Setup, struct {
+			Key string `config:"key"`
+		}) (sdk.Sampler, error) {
+			return nil, nil
+		}, sdk.Network()),
+		sdk.ElectStage("majority", "", func(context.Context, sdk.Setup, none) (sdk.Elector, error) { return nil, nil }),
+	}
+}
+
+// TestWants has files of built-in stages want what they can.
+func TestWants(t *testing.T) {
+	dir, outside := t.TempDir(), t.TempDir()
+	for _, path := range []string{dir + "/rows.tsv", outside + "/rows.tsv", outside + "/diary"} {
+		if err := os.WriteFile(path, []byte("text\tlabel\na\tb\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(outside+"/diary", dir+"/link.tsv"); err != nil {
+		t.Fatal(err)
+	}
+	environment := map[string]string{
+		"OPENAI_API_KEY": "key-of-openai", "OTHER_KEY": "another-key", "CITY": "somewhere", "RACFLOW_X": "x", "SERVER": "http://said.example:8080/v1", "RACFLOW_KEY": "own-key",
+	}
+	for name, c := range map[string]struct {
+		config string // of the voter
+		more   string // blocks in the pipeline
+		source string
+		store  string
+		vars   map[string]string
+		want   []Want
+	}{
+		"nothing":              {more: `enabled = false`},
+		"OpenAI's key":         {config: `key = secret("OPENAI_API_KEY")`, want: []Want{{Hosts, "sends to api.openai.com", true}, {Secrets, "gives api.openai.com the secret OPENAI_API_KEY", true}}},
+		"no key":               {config: `key = secret("NO_KEY", "")`, want: []Want{{Hosts, "sends to api.openai.com", false}}},
+		"a key of the file":    {config: `key = "sk-of-the-author"`, want: []Want{{Hosts, "sends to api.openai.com", false}}},
+		"another key":          {config: `key = secret("OTHER_KEY")`, want: []Want{{Hosts, "sends to api.openai.com", false}, {Secrets, "gives api.openai.com the secret OTHER_KEY", false}}},
+		"OpenAI's key, astray": {config: "url = \"https://evil.example\"\nkey = secret(\"OPENAI_API_KEY\")", want: []Want{{Hosts, "sends to evil.example", false}, {Secrets, "gives evil.example the secret OPENAI_API_KEY", false}}},
+		"a host that was said": {config: "url = env(\"SERVER\")\nkey = secret(\"OPENAI_API_KEY\")", want: []Want{{Hosts, "sends to said.example:8080", true}, {Secrets, "gives said.example:8080 the secret OPENAI_API_KEY", true}}},
+		"its other secret":     {config: "url = env(\"SERVER\")\nkey = secret(\"OTHER_KEY\")", want: []Want{{Hosts, "sends to said.example:8080", true}, {Secrets, "gives said.example:8080 the secret OTHER_KEY", false}}},
+		"racflow's own":        {config: "url = env(\"SERVER\")\nkey = secret(\"RACFLOW_KEY\")", want: []Want{{Hosts, "sends to said.example:8080", true}, {Secrets, "gives said.example:8080 the secret RACFLOW_KEY", true}}},
+		"each its own": {config: "more = { b = \"https://b.example\" }\nkeys = { b = secret(\"OTHER_KEY\") }\nkey = secret(\"OPENAI_API_KEY\")", want: []Want{
+			{Hosts, "sends to api.openai.com", true}, {Hosts, "sends to b.example", false}, {Secrets, "gives api.openai.com the secret OPENAI_API_KEY", true}, {Secrets, "gives b.example the secret OTHER_KEY", false},
+		}},
+		"a variable, two reads": {config: "key = secret(\"OPENAI_API_KEY\")\nfile = file(env(\"RACFLOW_Y\", \"" + outside + "/diary\")) == env(\"CITY\") ? \"x\" : \"" + outside + "/rows.tsv\"", want: []Want{
+			{Hosts, "sends to api.openai.com", true}, {Secrets, "reads the variable CITY of the environment", false}, {Secrets, "gives api.openai.com the secret OPENAI_API_KEY", true},
+			{Files, "reads " + outside + "/diary", false}, {Files, "reads " + outside + "/rows.tsv", false},
+		}},
+		"rows outside":           {more: `enabled = false`, source: outside + "/rows.tsv", want: []Want{{Files, "reads " + outside + "/rows.tsv", false}}},
+		"rows by a link":         {more: `enabled = false`, source: "*.tsv", want: []Want{{Files, "reads " + outside + "/diary", false}}},
+		"rows that were said":    {more: `enabled = false`, source: outside + "/rows.tsv", vars: map[string]string{"rows": outside + "/rows.tsv"}, want: []Want{{Files, "reads " + outside + "/rows.tsv", true}}},
+		"a store outside":        {more: `enabled = false`, store: `config { path = "` + outside + `/kept" }`, want: []Want{{Files, "changes " + outside + "/kept", false}}},
+		"services without names": {more: `use = "mute"`, config: `key = secret("OTHER_KEY")`, want: []Want{{Hosts, "calls services that the stage mute does not name", false}, {Secrets, "gives the stage mute the secret OTHER_KEY", false}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			use := `use = "asks"`
+			if strings.HasPrefix(c.more, "use") {
+				use = ""
+			}
+			text := fmt.Sprintf(`
+variable "rows" { default = "x" }
+knowledge "k" {
+  source { path = %q }
+  embed { use = "words" }
+  store {
+    use = "kept"
+    %s
+  }
+}
+pipeline "p" {
+  retrieve "r" { from = knowledge.k }
+  sample "other" {
+    use = "asks"
+    enabled = false
+    config { key = secret("UNSET") }
+  }
+  sample "s" {
+    %s
+    %s
+    config {
+      %s
+    }
+  }
+}`, cmp.Or(c.source, "rows.tsv"), c.store, use, c.more, c.config)
+			path := filepath.Join(dir, "p.hcl")
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			f, diags := pipeline.Load(t.Context(), path, pipeline.Options{Catalog: stages(), Dir: dir, Vars: c.vars, Getenv: func(name string) (string, bool) {
+				value, ok := environment[name]
+				return value, ok
+			}})
+			if diags.HasErrors() {
+				t.Fatal(diags)
+			}
+			got := Wants(f)
+			slices.SortFunc(got, func(a, b Want) int {
+				return cmp.Or(slices.Index(Kinds, a.Kind)-slices.Index(Kinds, b.Kind), strings.Compare(a.Text, b.Text))
+			})
+			slices.SortFunc(c.want, func(a, b Want) int {
+				return cmp.Or(slices.Index(Kinds, a.Kind)-slices.Index(Kinds, b.Kind), strings.Compare(a.Text, b.Text))
+			})
+			if len(got)+len(c.want) > 0 && !reflect.DeepEqual(got, c.want) {
+				t.Errorf("it wants %+v, want %+v", got, c.want)
+			}
+		})
 	}
 }

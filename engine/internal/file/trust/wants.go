@@ -3,6 +3,7 @@ package trust
 import (
 	"fmt"
 	"net/url"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -111,11 +112,16 @@ func (w *wants) want(want Want) {
 
 func (w *wants) reads(path string) { w.touches("reads", path) }
 
-// touches adds a path outside of the folder.
+// touches adds a path outside of the folder; of a link, where it leads.
 func (w *wants) touches(how, path string) {
-	if path != "" && path != "-" && !pipeline.Inside(w.folder, path) {
-		w.add(Files, w.file.IsSaid(path), "%s %s", how, path)
+	if path == "" || path == "-" || pipeline.Inside(w.folder, path) {
+		return
 	}
+	at := path
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		at = real
+	}
+	w.add(Files, w.file.IsSaid(path), "%s %s", how, at)
 }
 
 func (w *wants) source(s pipeline.Source) {
