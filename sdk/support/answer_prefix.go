@@ -24,7 +24,7 @@ const surely = `(?: (?:clearly|plainly|obviously|definitely|certainly|eindeutig|
 var (
 	// stated is how a sentence begins that ends with the answer, in a few languages: This is clearly a case of x.
 	stated = regexp.MustCompile(`(?i)(?:^|[.!])\s*(?:(?:this|that|it)` + surely + ` is|(?:that|it)['’]s|(?:das|dies|es) ist|c['’]est|(?:esto )?es|(?:questo )?è|(?:isto |isso )?é)` + surely +
-		`(?: (?:an?|ein|une?|uma?) (?:case|example|instance|fall|beispiel|cas|exemple|caso|ejemplo|esempio|exemplo) (?:of|von|für|de|di))?(?: |$)`)
+		`(?: (?:an?|ein|une?|uma?) (?:case|example|instance|fall|beispiel|cas|exemple|caso|ejemplo|esempio|exemplo) (?:of|von|für|de|di))?(?: |$)`) //nolint:misspell // not all of it is English
 	// marked is how a line begins that is the answer: with a check mark, or as a box of LaTeX.
 	marked = regexp.MustCompile(`^\s*[` + checkMarks + `]|^[\s$(\[]*\\(?:boxed|fbox)\{`)
 )
