@@ -114,6 +114,7 @@ func TestBehaviours(t *testing.T) {
 	for _, b := range modelserver.Behaviours() {
 		t.Run(b.Name, func(t *testing.T) {
 			var replacements []string
+			n := 2
 			switch b.Try {
 			case modelserver.AsObject:
 				replacements = []string{"PROMPT", "chat"}
@@ -121,6 +122,8 @@ func TestBehaviours(t *testing.T) {
 				replacements = []string{"EMBEDDER", "openai", "EMBED", embedderConfig}
 			case modelserver.AsMessages:
 				replacements = []string{"seed     = 7", `api = "anthropic"`, "logprobs = true", "", `stop     = ["\n"]`, ""}
+			case modelserver.AsMany:
+				replacements, n = []string{"n   = 2", "n   = 5"}, 5
 			case modelserver.AsBatch:
 				replacements = []string{"logprobs = true", "batch    = true"}
 			}
@@ -157,7 +160,7 @@ func TestBehaviours(t *testing.T) {
 			if b.Exit == 1 { // it did not start
 				want = 0
 			}
-			if items != want || (votes == 2*behaviourItems) == b.Lost {
+			if items != want || (votes == n*behaviourItems) == b.Lost {
 				t.Errorf("%d items, %d votes of the model", items, votes)
 			}
 			if t.Failed() {

@@ -27,6 +27,7 @@ type Config struct {
 	Profile        profile.Given `config:"profile" doc:"What is known of the model: it goes before what is found out."`
 	PromptCacheKey string        `config:"prompt_cache_key" affects_output:"false" doc:"Sent as it is, for servers that route requests of one key to one cache."`
 	Completion     bool          // texts are continued, chats are not
+	Choices        int           // most that the stage asks for in one request; 0: one
 	CacheControl   bool          `config:"cache_control" affects_output:"false" doc:"Mark what many requests begin with by cache_control, for services that cache only what is marked, as Anthropic's do."`
 	Batch          bool          `config:"batch" affects_output:"false" doc:"Ask by the service's batches: all requests in one file, whose answers come within 24 hours and cost half. The rows wait for each other; a run that ends meanwhile fetches them when it is resumed."`
 	Limited        string        // the name by which limits know the service; empty: its address
@@ -103,7 +104,7 @@ func New(c Config, setup sdk.Setup) *Model {
 	}
 	m.blank = c.Profile.Ask(m.blank)
 	m.keeper = profile.NewKeeper(profile.Config{
-		Target:  profile.Target{Dialect: m.dialect, Model: c.Model, Completion: c.Completion, Ask: m.probe},
+		Target:  profile.Target{Dialect: m.dialect, Model: c.Model, Completion: c.Completion, Choices: c.Choices, Ask: m.probe},
 		Address: m.Address(), Host: m.Host(), Given: c.Profile, Probe: c.Probe, Warn: m.WarnOnce,
 	})
 	m.jobs = m.batches(c, setup)

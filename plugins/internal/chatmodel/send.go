@@ -118,6 +118,10 @@ func (m *Model) Applied(ctx context.Context, r dialect.Request) (dialect.Request
 	return p.Apply(r), err
 }
 
+// Gives says that the model gives so many choices to one request, after it refused more without
+// saying that it was for them.
+func (m *Model) Gives(ctx context.Context, choices int) { m.keeper.Gives(ctx, choices) }
+
 // asking is one call of Send.
 type asking struct {
 	*Model
@@ -191,11 +195,7 @@ func (a *asking) again(ctx context.Context, sent dialect.Request, err error) (bo
 	if ofText && sent.MaxTokens <= a.want.MaxTokens {
 		return false, cmp.Or(a.refusal, err)
 	}
-	about := sent
-	if about.N > 2 { // how many answers it gives at a time is for the stage to find out
-		about.N = 1
-	}
-	a.keeper.Refused(ctx, about, err)
+	a.keeper.Refused(ctx, sent, err)
 	if changed, failed := a.changed(ctx, sent); changed || failed != nil {
 		return changed, failed
 	}

@@ -4,7 +4,9 @@
 //
 // A Profile is found by a probe of at most four short calls. The first has every field
 // that a stage may send; where it is answered, it shows most. The second asks for a
-// structured answer, with room for thoughts. A further one has another length, so that two
+// structured answer, with room for thoughts. A call with n asks for as many choices as the
+// stage will; where that is too many, the next ones ask for fewer, by powers of two, and
+// have the text of another length. A further one has another length, so that two
 // lengths give the bytes of a token and the tokens that the chat template adds. What a
 // call was refused for is left out of the next one, and of the forms of structured answers
 // the next is tried. What four calls cannot tell stays unknown.

@@ -18,7 +18,7 @@ func TestRealServer(t *testing.T) {
 	for _, completion := range []bool{false, true} {
 		host := &apitest.Host{}
 		to := target(t, address, host)
-		to.Completion = completion
+		to.Completion, to.Choices = completion, 6
 		p, err := to.Run(t.Context(), func(profile.Profile, profile.Enough) {})
 		if err != nil {
 			t.Fatal(err)
@@ -28,6 +28,9 @@ func TestRealServer(t *testing.T) {
 			if f != profile.Yes {
 				t.Errorf("completion %t: %s is %s", completion, name, f)
 			}
+		}
+		if p.Choices != 4 { // it has four slots
+			t.Errorf("completion %t: %d choices", completion, p.Choices)
 		}
 		if !completion && (p.Structured != profile.StructureSchema || p.TemplateTokens == 0) || p.BytesPerToken < 0.5 || p.BytesPerToken > 6 || len(host.Calls()) > profile.MaxCalls {
 			t.Errorf("completion %t: %+v", completion, p)

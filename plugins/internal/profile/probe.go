@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -15,59 +14,6 @@ import (
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/support"
 )
-
-// Refused learns from an error.
-func (k *Keeper) Refused(ctx context.Context, sent dialect.Request, err error) {
-	said, is := api.RefusalOf(err)
-	if !is || !api.BadRequest(err) {
-		return
-	}
-	k.keep(ctx, false, func(p Profile) Profile {
-		after, _ := p.Refused(sent, said)
-		k.warn(p, after)
-		return after
-	})
-}
-
-// Saw learns from a reply.
-func (k *Keeper) Saw(ctx context.Context, sent dialect.Request, reply dialect.Reply) {
-	k.mu.Lock()
-	k.served = true
-	k.mu.Unlock()
-	k.keep(ctx, false, func(p Profile) Profile {
-		after := p.Saw(sent, reply)
-		if k.seen.Requests == 0 {
-			k.seen = p.Seen
-		}
-		if k.seen = k.seen.add(p, sent, reply); k.seen.due() {
-			after.Seen = k.seen
-		}
-		return after
-	})
-}
-
-// Obeyed learns that a model gives structured answers in a form, after it refused the
-// stricter ones without saying that it was for them.
-func (k *Keeper) Obeyed(ctx context.Context, form dialect.Form) {
-	k.keep(ctx, false, func(p Profile) Profile {
-		after := p
-		after.Structured = structureOf(form)
-		k.warn(p, after)
-		return after
-	})
-}
-
-// warn reports what the model turned out to refuse.
-func (k *Keeper) warn(before, after Profile) {
-	for _, f := range fields {
-		if *f.of(&before) != No && *f.of(&after) == No {
-			k.config.Warn("refused "+f.name, "the model refuses a field of the request: it is asked without", "field", f.name, "model", k.config.Model)
-		}
-	}
-	if before.Structured != after.Structured {
-		k.config.Warn("refused "+string(before.Structured), "the model refuses this form of structured answers: it is asked in another way", "now", after.Structured, "model", k.config.Model)
-	}
-}
 
 // MaxCalls is how many calls a probe makes at most.
 const MaxCalls = 4
@@ -84,6 +30,7 @@ type Target struct {
 	Dialect    dialect.Dialect
 	Model      string
 	Completion bool // by texts to continue, where the form of structured answers is not looked for
+	Choices    int  // most that a stage asks for in one request; a probe asks for as many, and for two at least
 	Ask        Ask
 }
 
@@ -118,6 +65,9 @@ type probe struct {
 	halve    bool    // the next call has half of the untested ones
 	cautious bool    // the next call has none of them
 	bare     bool    // the next call has nothing that could be refused
+	last     bool    // the next call is the last one
+	choices  int     // that the next call with n asks for
+	fewer    bool    // than were refused before
 
 	structured bool         // the form of structured answers is found
 	form       dialect.Form // to try next
@@ -125,12 +75,133 @@ type probe struct {
 	short, schema, long uint64 // tokens of prompts; 0: not known
 }
 
+// The limits of answers to a probe, in tokens: of a word or two, and of one before which
+// the model may think.
+const (
+	fewTokens  = 64
+	manyTokens = 2048
+)
+
+// question is what a probe asks.
+const question = "Is ice cold? Answer with yes or no."
+
+// The texts of prompts. The long one reads like what stages send.
+const (
+	shortText = question
+	longText  = `Here are some messages that customers have sent, each with the name of what it is about.
+
+Text: I still have not received the card that I ordered two weeks ago.
+Label: card_arrival
+Text: Why was I charged an extra fee when I paid in a foreign currency?
+Label: card_payment_fee_charged
+Text: The machine kept my card after I typed the wrong number three times!
+Label: card_swallowed
+Text: Could you tell me how to change the address on my account, please?
+Label: edit_personal_details
+Text: My transfer of 250.00 has been pending since Monday morning.
+Label: pending_transfer
+
+` + question
+)
+
+// schema is that of a structured answer; its description makes its tokens noticeable.
+var schema = json.RawMessage(`{"type":"object","properties":{"label":{"type":"string","enum":["yes","no"],"description":"Whether it is so, in one word."}},"required":["label"],"additionalProperties":false}`)
+
+// call is one of a probe.
+type call struct {
+	dialect.Request
+	text   string
+	fields []field // that it has
+}
+
+// request asks for an answer to a text.
+func (p *probe) request(text string, most int) dialect.Request {
+	r := dialect.Request{Model: p.Model, MaxTokens: most, MaxTokensField: string(p.found.Limit), Stream: p.found.Streaming == Yes}
+	if p.found.Limit == LimitNone {
+		r.MaxTokens, r.MaxTokensField = 0, ""
+	}
+	if p.Completion {
+		r.Prompt = text
+	} else {
+		r.Messages = []sdk.Message{{Role: sdk.MessageUser, Text: text}}
+	}
+	return r
+}
+
+// next is the call that shows most now; false: none shows anything more.
+func (p *probe) next() (call, bool) {
+	c := call{text: shortText, Request: p.request(shortText, fewTokens)}
+	switch fields := p.remaining(); {
+	case p.bare:
+		if !p.answered {
+			c.MaxTokens = 0
+		}
+		return c, !p.answered || p.found.Limit == ""
+	case p.last && !p.answered && p.fewer: // a further refusal would leave nothing known
+		c.text, c.Request = longText, p.request(longText, fewTokens)
+	case len(fields) > 0 && !p.cautious:
+		if p.fewer { // no call may be left for the long text alone
+			c.text, c.Request = longText, p.request(longText, fewTokens)
+		}
+		c.fields = fields
+		for _, f := range fields {
+			f.add(&c.Request)
+		}
+		if c.N > 1 {
+			c.N = p.choices
+		}
+		if p.form != dialect.FormSchema && !p.structured {
+			p.structure(&c)
+		}
+	case !p.structured:
+		p.structure(&c)
+	case p.found.Usage == Yes && p.long == 0, p.tries():
+		c.text, c.Request = longText, p.request(longText, fewTokens)
+		if p.tries() {
+			c.Effort = probeEffort
+			c.MaxTokens = min(c.MaxTokens*16, manyTokens)
+		}
+	case p.found.Usage == Yes && p.short == 0:
+	default:
+		return c, false
+	}
+	return c, true
+}
+
+// remaining are the fields to try in one call.
+func (p *probe) remaining() []field {
+	all := slices.Clone(p.untested)
+	if p.found.Thinks == Yes { // no stop is sent to such a model, and hardly one gives logprobs
+		all = slices.DeleteFunc(all, func(f field) bool { return f.name == "stop" || f.name == "logprobs" })
+	}
+	if p.halve {
+		all = all[:(len(all)+1)/2]
+	}
+	return all
+}
+
+// structure makes a call ask for a structured answer, with room for thoughts.
+func (p *probe) structure(c *call) {
+	c.Schema, c.Form = schema, p.form
+	if c.MaxTokens > 0 && p.found.Thinks != No {
+		c.MaxTokens = manyTokens
+	}
+}
+
+// probeEffort is an effort of thinking that every model has which has any.
+const probeEffort = "low"
+
+// tries reports whether an effort of thinking is to be tried.
+func (p *probe) tries() bool {
+	return p.found.Thinks == Yes && p.found.Effort == "" && p.sends(field{add: func(r *dialect.Request) { r.Effort = probeEffort }})
+}
+
 // Run probes a model: it returns what at most MaxCalls calls show of it. After each, found
 // is given what is known so far, and which requests that is enough for. An error is that of
 // a call, where no call before was answered: the server is down, denies, or refuses whatever
 // it is asked.
 func (t Target) Run(ctx context.Context, found func(Profile, Enough)) (Profile, error) {
-	p := &probe{Target: t, found: Profile{Probed: time.Now().UTC().Truncate(time.Second)}, structured: t.Completion}
+	p := &probe{Target: t, found: Profile{Probed: time.Now().UTC().Truncate(time.Second)}, structured: t.Completion, choices: max(2, t.Choices)}
 	for _, f := range fields {
 		switch {
 		case f.add == nil:
@@ -142,7 +213,8 @@ func (t Target) Run(ctx context.Context, found func(Profile, Enough)) (Profile, 
 		}
 	}
 	var err error
-	for range MaxCalls {
+	for i := range MaxCalls {
+		p.last = i == MaxCalls-1
 		c, more := p.next()
 		if !more {
 			break
@@ -186,11 +258,15 @@ func (p *probe) body(r dialect.Request) []byte {
 
 // refused learns from a refusal, and reports whether that ends the probe.
 func (p *probe) refused(c call, r refusal) bool {
+	before := p.found
 	var learned bool
 	p.found, learned = p.found.Refused(c.Request, api.Refusal(r))
 	p.untested = slices.DeleteFunc(p.untested, func(f field) bool { return *f.of(&p.found) == No })
 	if len(c.fields) > 0 {
 		p.cautious = !p.structured && p.found.Streaming != Yes
+	}
+	if p.found.Choices != before.Choices { // the number was refused, and no field
+		p.choices, p.fewer, p.cautious = p.found.Choices, true, false
 	}
 	switch {
 	case unfinished(r):
@@ -224,6 +300,7 @@ func (p *probe) suspect(c call) {
 		p.found.Structured = next(structureOf(c.Form))
 		p.weaken()
 	}
+	p.choices = 2 // more may be what was refused
 	switch {
 	case len(c.fields) == 0:
 	case p.halve: // one of them is refused: do without all
@@ -257,7 +334,9 @@ func (p *probe) read(c call, reply dialect.Reply) {
 	for _, f := range c.fields {
 		switch f.name {
 		case "n":
-			p.found.N = finding(len(reply.Choices) > 1)
+			if p.found.N = finding(len(reply.Choices) > 1); len(reply.Choices) < c.N {
+				p.found = p.found.atMost(len(reply.Choices))
+			}
 		case "logprobs":
 			p.found.Logprobs = Yes
 			if !slices.ContainsFunc(reply.Choices, func(c dialect.Choice) bool { return len(c.Tokens) > 0 }) {
@@ -358,127 +437,4 @@ func visible(reply dialect.Reply) []string {
 		all = append(all, strings.TrimSpace(c.Text[support.Thoughts(c.Text):]))
 	}
 	return all
-}
-
-// Refused returns what is known after a request was refused that was sent as it is, and
-// whether that is more than before. Servers name a field as the parameter of their error or
-// in its message. A complaint about a value that is too large or too small says nothing about
-// the field, except that a server which refuses two answers gives one alone.
-func (p Profile) Refused(sent dialect.Request, said api.Refusal) (Profile, bool) {
-	r := refusal(said)
-	before := p
-	if unfinished(r) {
-		p.Thinks = Yes
-		p.Room = min(max(p.Room, 2*sent.MaxTokens, LeastRoom), mostRoom)
-		return p, p != before
-	}
-	for _, f := range fields {
-		if f.has(sent) && r.names(f.name) && (!r.outOfRange() || f.name == "n" && sent.N == 2) {
-			*f.of(&p) = No
-		}
-	}
-	if sent.MaxTokens > 0 && r.names(string(LimitTokens), string(LimitCompletion)) {
-		switch room := p.ThoughtTokens(); {
-		case !r.outOfRange() && p.Limit != LimitNone:
-			p.Limit = nextLimit(limitOf(sent))
-		case room > 1: // the model cannot write that much
-			p.Room = room / 2
-		}
-	}
-	// Of requests that are under way together one may be refused for a form that another has
-	// left behind already.
-	weaker := next(structureOf(sent.Form))
-	if sent.Schema != nil && r.names(structureWords...) && slices.Index(structures, weaker) > slices.Index(structures, p.Structured) {
-		p.Structured = weaker
-	}
-	if sent.Schema == nil && sent.Grammar != "" && r.names("grammar") {
-		p.Structured = StructureText
-	}
-	if !sent.Stream && streams.MatchString(r.text()) {
-		p.Streaming = Yes
-	}
-	return p, p != before
-}
-
-// refusal is what a server says of a request that it refuses.
-type refusal api.Refusal
-
-// structureWords are the names of what asks for a structured answer.
-var structureWords = []string{
-	"response_format", "json_schema", "json_object", "json_mode", "schema", "structured_outputs", "structured", "tools", "tool_choice", "tool", "functions", "function",
-	"output_config", "output_format", "grammar",
-}
-
-// next is the form after one that is refused, or not obeyed.
-func next(s Structure) Structure {
-	at := slices.Index(structures, s)
-	return structures[min(at+1, len(structures)-1)]
-}
-
-func limitOf(r dialect.Request) Limit {
-	if r.MaxTokensField == string(LimitCompletion) {
-		return LimitCompletion
-	}
-	return LimitTokens
-}
-
-// nextLimit is the field to send the limit in after one is refused.
-func nextLimit(refused Limit) Limit {
-	if refused == LimitTokens {
-		return LimitCompletion
-	}
-	return LimitNone
-}
-
-// unfinished reports whether a server says, in place of an answer, that the limit was
-// reached before there was one: OpenAI's models do that while they think.
-func unfinished(r refusal) bool {
-	return strings.Contains(strings.ToLower(r.Message), "could not finish the message")
-}
-
-// streams matches what servers say that answer by streams alone.
-var streams = regexp.MustCompile(`(?i)\bstream(ing)?\b.*\b(only|must|require[sd]?|enabled?|true)\b|\b(only|must|require[sd]?|enabled?)\b.*\bstream(ing)?\b`)
-
-// outOfRange reports whether a value is refused, and not its field.
-func (r refusal) outOfRange() bool {
-	return ranges.MatchString(r.Message) && !unsupported.MatchString(r.Message)
-}
-
-var (
-	ranges      = regexp.MustCompile(`(?i)\b(between|less than|greater than|larger than|at most|at least|maximum|minimum|exceeds?|out of range|too (large|high|long|many|small|low))\b|[<>]=?`)
-	unsupported = regexp.MustCompile(`(?i)\b(unsupported|not support(ed)?|not accept(ed)?|not take|takes no|unrecognized|unknown|unexpected|not permitted|not allowed|only the default|deprecated|incompatible|does not exist|instead)\b`)
-)
-
-func (r refusal) text() string { return r.Param + " " + r.Message }
-
-// names reports whether a refusal names one of the fields: as its parameter, or a part of
-// that, or as a word of its message.
-func (r refusal) names(fields ...string) bool {
-	if r.Param != "" {
-		parts := strings.FieldsFunc(r.Param, func(c rune) bool { return c == '.' || c == '[' || c == ']' })
-		return slices.ContainsFunc(fields, func(f string) bool { return slices.Contains(parts, f) })
-	}
-	text := strings.ToLower(r.Message)
-	return slices.ContainsFunc(fields, func(f string) bool { return isWord(text, f) })
-}
-
-// isWord reports whether a field's name stands in a text by itself: not within another name,
-// and not behind a backslash.
-func isWord(text, name string) bool {
-	for from := 0; ; {
-		at := strings.Index(text[from:], name)
-		if at < 0 {
-			return false
-		}
-		at += from
-		end := at + len(name)
-		if (at == 0 || !inName(text[at-1]) && text[at-1] != '\\') && (end == len(text) || !inName(text[end])) {
-			return true
-		}
-		from = end
-	}
-}
-
-func inName(c byte) bool {
-	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 0x80
 }

@@ -2,6 +2,7 @@ package profile_test
 
 import (
 	"context"
+	"math"
 	"net/http"
 	"strings"
 	"testing"
@@ -247,5 +248,53 @@ func TestProbeCompletions(t *testing.T) {
 	got.Probed = time.Time{}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil || len(server.Probes()) != 3 {
 		t.Errorf("error %v after %d calls (-want +got):\n%s", err, len(server.Probes()), diff)
+	}
+}
+
+// A probe asks for as many choices as the stage will, and finds how many a server takes that
+// takes fewer. The tokens of texts are found all the same.
+func TestProbeChoices(t *testing.T) {
+	cut := modelserver.Fault{Kind: modelserver.Fewer, If: func(a modelserver.Ask) bool { return a.N > 4 }}
+	for _, test := range []struct {
+		asks, slots int // 0 slots: any
+		server      modelserver.Options
+		n           profile.Finding
+		choices     int
+	}{
+		{asks: 6, n: profile.Yes},
+		{asks: 1, slots: 4, n: profile.Yes},
+		{asks: 6, slots: 4, n: profile.Yes, choices: 4},
+		{asks: 6, slots: 3, n: profile.Yes, choices: 2},
+		{asks: 6, slots: 2, n: profile.Yes, choices: 2},
+		{asks: 6, slots: 1, n: profile.No},
+		{asks: 16, slots: 4, n: profile.Yes, choices: 4},
+		{asks: 128, slots: 4, choices: 16}, // four calls are too few
+		{asks: 6, server: modelserver.Options{IgnoreN: true}, n: profile.No},
+		{asks: 5, server: modelserver.Options{Probes: true, Faults: []modelserver.Fault{cut}}, n: profile.Yes, choices: 4},
+		{asks: 6, slots: 4, server: modelserver.Named("refuses-temperature"), n: profile.Yes, choices: 4},
+	} {
+		test.server.MaxN = test.slots
+		server, host := modelserver.Serve(t, test.server), &apitest.Host{}
+		to := target(t, server.URL, host)
+		to.Choices = test.asks
+		got, err := to.Run(t.Context(), func(profile.Profile, profile.Enough) {})
+		if err != nil || got.N != test.n || got.Choices != test.choices || len(host.Calls()) > profile.MaxCalls {
+			t.Errorf("%d of %d: n %q, choices %d, %d calls, error %v", test.asks, test.slots, got.N, got.Choices, len(host.Calls()), err)
+		}
+		if math.Abs(got.BytesPerToken-4) > 0.1 {
+			t.Errorf("%d of %d: %v bytes per token", test.asks, test.slots, got.BytesPerToken)
+		}
+	}
+}
+
+// A server that does not say why it refuses six choices is asked for two: no field is
+// suspected for long.
+func TestProbeChoicesNamelessly(t *testing.T) {
+	server := modelserver.Serve(t, modelserver.Options{Probes: true, Refuse: func(a modelserver.Ask) bool { return a.N > 4 }})
+	to := target(t, server.URL, &apitest.Host{})
+	to.Choices = 6
+	got, err := to.Run(t.Context(), func(profile.Profile, profile.Enough) {})
+	if err != nil || got.N != profile.Yes || got.Temperature != profile.Yes || got.Seed != profile.Yes || server.Calls() > profile.MaxCalls {
+		t.Errorf("%+v, error %v, %d calls", got, err, server.Calls())
 	}
 }

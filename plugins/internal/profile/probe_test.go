@@ -34,7 +34,9 @@ func TestRefused(t *testing.T) {
 		{"", "reasoning_effort is not supported", nil, func(p *Profile) { p.Effort = No }},
 		{"", "Only one completion choice is allowed: n must be 1", two, func(p *Profile) { p.N = No }},
 		{"", "n: 2 is greater than 1", two, func(p *Profile) { p.N = No }},
-		{"", "n must be at most 4", nil, nothing}, // it may give four
+		{"", "n must be at most 4", nil, func(p *Profile) { p.Choices = 4 }}, // of 5 that were asked for
+		{"", "n_cmpl cannot be greater than the number of slots, please increase -np", nil, func(p *Profile) { p.Choices = 4 }},
+		{"", "n_cmpl cannot be greater than the number of slots, please increase -np", two, func(p *Profile) { p.N = No }},
 		{"", "temperature: must be between 0 and 1", nil, nothing},
 		{"", "max_tokens is too large: 32. This model supports at most 16 completion tokens.", nil, nothing},
 		{"", `This model only supports streaming: set "stream" to true`, nil, func(p *Profile) { p.Streaming = Yes }},
@@ -66,9 +68,9 @@ func TestRefused(t *testing.T) {
 func TestLateRefusal(t *testing.T) {
 	sent := full()
 	sent.Schema = json.RawMessage(`{}`)
-	known := Profile{Structured: StructureTool, Limit: LimitNone}
-	for _, param := range []string{"response_format", "max_tokens"} {
-		if got, learned := known.Refused(sent, api.Refusal{Param: param, Message: "not supported"}); learned || got != known {
+	known := Profile{Structured: StructureTool, Limit: LimitNone, Choices: 2}
+	for param, message := range map[string]string{"response_format": "not supported", "max_tokens": "not supported", "n": "too large"} {
+		if got, learned := known.Refused(sent, api.Refusal{Param: param, Message: message}); learned || got != known {
 			t.Errorf("%s: %+v, learned %t", param, got, learned)
 		}
 	}

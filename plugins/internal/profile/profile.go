@@ -21,6 +21,9 @@ func (p Profile) Apply(r dialect.Request) dialect.Request {
 			f.remove(&r)
 		}
 	}
+	if p.Choices > 0 {
+		r.N = min(r.N, p.Choices)
+	}
 	if p.Temperature == No && p.TopP != Yes { // models that refuse one refuse the other
 		r.TopP = nil
 	}
@@ -51,7 +54,8 @@ func (p Profile) Apply(r dialect.Request) dialect.Request {
 
 // field is one of a request that a model may refuse.
 type field struct {
-	name   string // that a refusal has for it
+	name   string   // that a refusal has for it
+	others []string // that it may have as well
 	of     func(*Profile) *Finding
 	has    func(dialect.Request) bool
 	add    func(*dialect.Request) // a value to probe with; nil: it is not probed
@@ -69,9 +73,9 @@ var fields = []field{
 		remove: func(r *dialect.Request) { r.Temperature = nil },
 	},
 	{
-		name: "n", of: func(p *Profile) *Finding { return &p.N },
+		name: "n", of: func(p *Profile) *Finding { return &p.N }, others: []string{"n_cmpl"}, // llama.cpp's
 		has:    func(r dialect.Request) bool { return r.N > 1 },
-		add:    func(r *dialect.Request) { r.N = 2 },
+		add:    func(r *dialect.Request) { r.N = 2 }, // or more, which is for the probe to say
 		remove: func(r *dialect.Request) { r.N = min(r.N, 1) },
 	},
 	{
@@ -280,7 +284,8 @@ type Profile struct {
 	Temperature Finding   `json:"temperature"`
 	TopP        Finding   `json:"top_p"`
 	Stop        Finding   `json:"stop"`
-	N           Finding   `json:"n"` // several answers to one request
+	N           Finding   `json:"n"`       // several answers to one request
+	Choices     int       `json:"choices"` // most of these that one request may ask for; 0: no limit is known
 	Seed        Finding   `json:"seed"`
 	Logprobs    Finding   `json:"logprobs"`
 	Limit       Limit     `json:"max_tokens_field"`

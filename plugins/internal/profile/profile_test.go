@@ -56,7 +56,8 @@ func TestApply(t *testing.T) {
 			},
 			change: func(*dialect.Request) {},
 		},
-		"one answer": {profile: Profile{N: No}, before: func(r *dialect.Request) { r.N = 0 }, change: func(*dialect.Request) {}},
+		"few answers": {profile: Profile{N: Yes, Choices: 4}, change: func(r *dialect.Request) { r.N = 4 }},
+		"one answer":  {profile: Profile{N: No}, before: func(r *dialect.Request) { r.N = 0 }, change: func(*dialect.Request) {}},
 	}
 	for name, test := range tests {
 		before := full()

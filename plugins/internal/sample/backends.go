@@ -37,9 +37,8 @@ import (
 // Backend is one of the services of a voter.
 type Backend struct {
 	*chatmodel.Model
-	Index   int          // among all
-	Same    int          // index of the first with the same model
-	Choices atomic.Int32 // most in one request
+	Index int // among all
+	Same  int // index of the first with the same model
 
 	name   string
 	share  float64

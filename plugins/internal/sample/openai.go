@@ -25,7 +25,7 @@ import (
 // Sample number i answers prompt i modulo their number. The samples of one prompt are
 // choices of one request as far as the server gives them: the stage counts what came
 // back and asks again until there are n. A server that refuses n is asked for fewer, at
-// last for one. What else a model refuses (temperature, top_p, seed, stop, logprobs) it is asked
+// last for one; its profile has how many. What else a model refuses (temperature, top_p, seed, stop, logprobs) it is asked
 // without; see package chatmodel. With a seed, a request has the seed plus the number of its
 // first sample, so that a server that gives the same answer for the same seed gives n different ones.
 //
@@ -101,7 +101,7 @@ func (v *openAIVoter) Forecast(item sdk.Item) (f sdk.Forecast, err error) {
 // may take its place, and take more.
 func (v *openAIVoter) answers(q *question, from *Backend, n, number int) (f sdk.Forecast, err error) {
 	for _, b := range v.set.All {
-		one, err := b.Forecast(v.numbered(b, q, number, 1), n, int(b.Choices.Load()), q.written)
+		one, err := b.Forecast(v.numbered(b, q, number, 1), n, v.config.MaxN, q.written)
 		if err != nil {
 			return f, err
 		}
@@ -196,16 +196,15 @@ func (c openAIConfig) check() error {
 }
 
 func openOpenAI(_ context.Context, setup sdk.Setup, c openAIConfig) (sdk.Sampler, error) {
+	model, samples := c.model(), max(1, setup.Samples)
+	model.Choices = min(samples, c.MaxN)
 	v := &openAIVoter{
 		config:  c,
-		set:     NewBackends(c.model(), c.BackendArguments, setup),
-		samples: max(1, setup.Samples),
+		set:     NewBackends(model, c.BackendArguments, setup),
+		samples: samples,
 		reading: support.AnswerOptions{Exact: c.Read == "exact", Nearest: c.Nearest, Reasons: c.Reasons},
 	}
 	v.Backend = v.set.All[0]
-	for _, b := range v.set.All {
-		b.Choices.Store(int32(c.MaxN))
-	}
 	return v, nil
 }
 

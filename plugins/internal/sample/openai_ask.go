@@ -128,7 +128,7 @@ func (v *openAIVoter) askAll(ctx context.Context, b *Backend, slots []*slot) err
 	if len(slots) == 0 {
 		return nil
 	}
-	sent, err := b.Applied(ctx, v.numbered(b, slots[0].question, 0, min(len(slots), int(b.Choices.Load()))))
+	sent, err := b.Applied(ctx, v.numbered(b, slots[0].question, 0, min(len(slots), v.config.MaxN)))
 	if err != nil {
 		return err
 	}
@@ -158,16 +158,15 @@ func (v *openAIVoter) askInParts(ctx context.Context, b *Backend, slots []*slot,
 // arrives.
 func (v *openAIVoter) askUntil(ctx context.Context, b *Backend, slots []*slot) error {
 	for len(slots) > 0 {
-		want := min(len(slots), int(b.Choices.Load()))
+		want := min(len(slots), v.config.MaxN)
 		given, asked, err := v.request(ctx, b, slots, want)
-		if refused := want; want > 1 && api.BadRequest(err) && sdk.CodeOf(err) != sdk.CodeRefused { // n may be too large: some servers give few choices, or only one
+		if want > 1 && api.BadRequest(err) && sdk.CodeOf(err) != sdk.CodeRefused { // n may be too large, though the server does not say so
 			for want > 1 && api.BadRequest(err) {
 				want /= 2
 				given, asked, err = v.request(ctx, b, slots, want)
 			}
 			if err == nil {
-				lower(b, want)
-				b.WarnOnce("n", "the server refuses n choices in one request: it is asked for fewer", "refused", refused, "asked", want)
+				b.Gives(ctx, want)
 			}
 		}
 		if api.TooLong(err) {
@@ -175,9 +174,6 @@ func (v *openAIVoter) askUntil(ctx context.Context, b *Backend, slots []*slot) e
 		}
 		if err != nil {
 			return err
-		}
-		if asked < want { // by its profile: the other items' requests go at the same time
-			lower(b, asked)
 		}
 		if given < min(want, asked) {
 			b.WarnOnce("fewer", "the server gives fewer choices than it is asked for: it is asked again", "asked", asked, "given", given)
@@ -187,12 +183,6 @@ func (v *openAIVoter) askUntil(ctx context.Context, b *Backend, slots []*slot) e
 		}
 	}
 	return nil
-}
-
-// lower reduces the most choices per request.
-func lower(b *Backend, to int) {
-	for now := b.Choices.Load(); int32(to) < now && !b.Choices.CompareAndSwap(now, int32(to)); now = b.Choices.Load() {
-	}
 }
 
 // request sends one request for n answers. It fills slots with as many as the server

@@ -97,6 +97,55 @@ func TestAgain(t *testing.T) {
 	}
 }
 
+// TestForecastOfChoices: a forecast counts the requests that a server makes of six answers, and the prompt of
+// each.
+func TestForecastOfChoices(t *testing.T) {
+	nameless := modelserver.Options{Refuse: func(a modelserver.Ask) bool { return a.N > 4 }}
+	for name, test := range map[string]struct {
+		server modelserver.Options
+		kept   string // profile; empty: a probe finds one
+		before int    // requests that are forecast
+		after  int    // after an item; the next one takes as many
+	}{
+		"any":                        {modelserver.Options{}, "", 1, 1},
+		"four":                       {modelserver.Options{MaxN: 4}, "", 2, 2},
+		"three":                      {modelserver.Options{MaxN: 3}, "", 3, 3},
+		"one":                        {modelserver.Options{MaxN: 1}, "", 6, 6},
+		"an old profile":             {modelserver.Options{MaxN: 4}, `{"thinking": "no", "n": "yes"}`, 1, 2},
+		"an old profile, namelessly": {nameless, `{"thinking": "no", "n": "yes"}`, 1, 2},
+		"an old profile of one":      {modelserver.Options{MaxN: 1}, `{"thinking": "no", "n": "no"}`, 6, 6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := openedOpenAI(t, 6, test.server, "")
+			if test.kept != "" {
+				must.Do(t, f.host.KeepProfile(t.Context(), f.Address(), "tiny", json.RawMessage(test.kept)))
+			} else {
+				_, err := f.Models()[0].Probe(t.Context())
+				must.Do(t, err)
+			}
+			for i, want := range []int{test.before, test.after} {
+				f.reopen(t, 6, "")
+				item := texts(strings.Repeat("Where is the card that I ordered? ", 40+i))
+				said, err := f.Forecast(item)
+				must.Do(t, err)
+				calls, spent := f.server.Calls(), f.host.Spent(t)
+				if _, err := f.one(t, item); err != nil {
+					t.Fatal(err)
+				}
+				calls = f.server.Calls() - calls
+				exact := i == 1 || test.before == test.after
+				if said.Requests != want || exact && calls != want {
+					t.Errorf("item %d: %+v, want %d requests; %d calls", i, said, want, calls)
+				}
+				likely, took := float64(said.Likely.InputTokens), float64(f.host.Spent(t).InputTokens-spent.InputTokens)
+				if exact && math.Abs(likely/took-1) > .05 {
+					t.Errorf("item %d: %v tokens in were likely, and it took %v", i, likely, took)
+				}
+			}
+		})
+	}
+}
+
 // What a further try takes at most is forecast before anybody knows what is rejected.
 func TestForecastOfFurtherTries(t *testing.T) {
 	f := openedOpenAI(t, 1, modelserver.Options{}, "")

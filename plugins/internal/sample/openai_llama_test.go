@@ -3,6 +3,7 @@ package sample
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -84,12 +85,32 @@ func TestRealServer(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a forecast of more choices than it has slots", func(t *testing.T) {
+		host := &apitest.Host{Probes: true}
+		open := func() *openAIVoter {
+			stage, err := OpenAI().Open(t.Context(), sdk.Setup{Samples: 6, Host: host}, fmt.Appendf(nil, `{"base_url": %q, "model": "tiny", "max_tokens": 4}`, address))
+			must.Do(t, err)
+			return stage.(*openAIVoter)
+		}
+		_, err := open().Models()[0].Probe(t.Context())
+		must.Do(t, err)
+		voter, item := open(), sdk.Item{Prompts: []sdk.Prompt{plain}}
+		said, err := voter.Forecast(item)
+		must.Do(t, err)
+		calls, spent := len(host.Calls()), host.Spent(t).InputTokens
+		_, err = voter.Sample(t.Context(), sdk.Batch{Items: []sdk.Item{item}})
+		must.Do(t, err)
+		calls, spent = len(host.Calls())-calls, host.Spent(t).InputTokens-spent
+		if off := float64(said.Likely.InputTokens)/float64(spent) - 1; calls != 2 || said.Requests != 2 || math.Abs(off) > .05 {
+			t.Errorf("%d requests with %d tokens in, forecast %+v", calls, spent, said)
+		}
+	})
 	t.Run("more choices than it has slots", func(t *testing.T) {
 		host := &apitest.Host{}
 		stage, err := OpenAI().Open(t.Context(), sdk.Setup{Samples: 7, Host: host}, fmt.Appendf(nil, `{"base_url": %q, "model": "tiny", "max_tokens": 4}`, address))
 		must.Do(t, err)
 		all, err := stage.(*openAIVoter).Sample(t.Context(), sdk.Batch{Items: []sdk.Item{{Prompts: []sdk.Prompt{plain}}}})
-		if err != nil || len(all[0]) != 7 || len(host.Calls()) != 4 { // 7 is refused; 3, 3 and 1 are not
+		if err != nil || len(all[0]) != 7 || len(host.Calls()) != 3 { // 7 is refused; 4 and 3 are not
 			t.Errorf("%d samples by %d requests, error %v", len(all[0]), len(host.Calls()), err)
 		}
 	})

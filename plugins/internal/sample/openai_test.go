@@ -371,6 +371,7 @@ func TestAServerWithoutSchemas(t *testing.T) {
 }
 
 func TestCountsOfChoices(t *testing.T) {
+	nameless := modelserver.Fault{Kind: modelserver.Status, Status: 400, If: func(a modelserver.Ask) bool { return a.N > 4 }}
 	tests := []struct {
 		name      string
 		samples   int
@@ -381,8 +382,9 @@ func TestCountsOfChoices(t *testing.T) {
 	}{
 		{"as asked", 5, modelserver.Options{}, "", []int{5}, ""},
 		{"n is ignored", 5, modelserver.Options{IgnoreN: true}, "", []int{5, 4, 3, 2, 1}, "fewer choices than"},
-		{"only one is given", 3, modelserver.Options{MaxN: 1}, "", []int{3, 1, 1, 1}, "refuses n"},
-		{"a few are given", 7, modelserver.Options{MaxN: 4}, "", []int{7, 3, 3, 1}, "refuses n"},
+		{"only one is given", 3, modelserver.Options{MaxN: 1}, "", []int{3, 2, 1, 1, 1}, "refuses n"},
+		{"a few are given", 7, modelserver.Options{MaxN: 4}, "", []int{7, 4, 3}, "refuses n"},
+		{"a few are given, and nothing is said", 7, modelserver.Options{Faults: []modelserver.Fault{nameless}}, "", []int{7, 3, 3, 1}, "refuses n"},
 		{"fewer once", 5, modelserver.Options{Faults: []modelserver.Fault{{Kind: modelserver.Fewer, Calls: []int{0}}}}, "", []int{5, 1}, "fewer choices than"},
 		{"more than asked for", 2, modelserver.Options{Faults: []modelserver.Fault{{Kind: modelserver.More, Share: 1}}}, "", []int{2}, ""},
 		{"max_n", 5, modelserver.Options{}, `, "max_n": 2`, []int{2, 2, 1}, ""},

@@ -37,6 +37,7 @@ const (
 	AsEmbedding            // embeddings
 	AsMessages             // a label, with api = "anthropic"
 	AsBatch                // a label, with batch = true
+	AsMany                 // a label, five times
 )
 
 // Behaviours returns all behaviours, as the documents list them.

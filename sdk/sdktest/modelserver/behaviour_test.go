@@ -34,7 +34,7 @@ const (
 
 func TestUnsupported(t *testing.T) {
 	for name, fields := range map[string]string{
-		"refuses-temperature": `, "temperature": 0`, "refuses-stop": `, "stop": "\n"`, "refuses-n": `, "n": 2`, "refuses-seed": `, "seed": 1`,
+		"refuses-temperature": `, "temperature": 0`, "refuses-stop": `, "stop": "\n"`, "refuses-n": `, "n": 2`, "has-four-slots": `, "n": 5`, "refuses-seed": `, "seed": 1`,
 		"refuses-max-tokens": `, "max_tokens": 9`, "refuses-max-completion-tokens": `, "max_completion_tokens": 9`, "refuses-logprobs": `, "logprobs": true`,
 		"refuses-schema": asSchema, "refuses-object": `, "response_format": {"type": "json_object"}`, "refuses-tools": asTool,
 		"refuses-namelessly": `, "temperature": 1`,

@@ -216,7 +216,9 @@ func (s *Server) complete(a Ask, fault Fault) (completion, error) {
 	switch {
 	case s.options.IgnoreN:
 		n = 1
-	case n < 1 || n > 128 || s.options.MaxN > 0 && n > s.options.MaxN:
+	case s.options.MaxN > 0 && n > s.options.MaxN: // as llama.cpp says it
+		return completion{}, &refusal{message: "n_cmpl cannot be greater than the number of slots, please increase -np"}
+	case n < 1 || n > 128:
 		return completion{}, fmt.Errorf("n: %d is not allowed", n)
 	case a.Whole() == "":
 		return completion{}, fmt.Errorf("there is nothing to answer")

@@ -121,6 +121,10 @@ var asking = []Behaviour{
 		Racflow: "asks for one answer at a time", Says: probed, set: field("n"),
 	},
 	{
+		Name: "has-four-slots", Server: "takes no n above 4, and names it as llama.cpp does",
+		Racflow: "finds out how many choices it takes, and asks for as many at a time", Says: probed, Try: AsMany, set: func(o *Options) { o.MaxN = 4 },
+	},
+	{
 		Name: "refuses-seed", Server: "takes no seed",
 		Racflow: leaves, Says: probed, set: field("seed"),
 	},

@@ -144,7 +144,7 @@ type Options struct {
 	Count           func(text string) int
 	Template, Frame int
 	IgnoreN         bool // one choice, whatever n says
-	MaxN            int  // a larger n is refused; 0: none
+	MaxN            int  // a larger n is refused, as llama.cpp refuses more than it has slots; 0: none
 	MaxInputs       int  // of one request for embeddings; more are refused; 0: 2,048
 	Base64          Base64
 	Shuffle         bool // embeddings come in another order, with their index

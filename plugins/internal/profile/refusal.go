@@ -1,0 +1,150 @@
+package profile
+
+import (
+	"math/bits"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/racflow/racflow/plugins/internal/api"
+	"github.com/racflow/racflow/plugins/internal/dialect"
+)
+
+// Refused returns what is known after a request was refused that was sent as it is, and
+// whether that is more than before. Servers name a field as the parameter of their error or
+// in its message. A complaint about a value that is too large or too small says nothing about
+// the field, except that a server which refuses so many answers may give fewer: the next
+// power of two, as most limits are, or one alone.
+func (p Profile) Refused(sent dialect.Request, said api.Refusal) (Profile, bool) {
+	r := refusal(said)
+	before := p
+	if unfinished(r) {
+		p.Thinks = Yes
+		p.Room = min(max(p.Room, 2*sent.MaxTokens, LeastRoom), mostRoom)
+		return p, p != before
+	}
+	for _, f := range fields {
+		switch {
+		case !f.has(sent) || !r.names(append(f.others, f.name)...):
+		case !r.outOfRange():
+			*f.of(&p) = No
+		case f.name == "n":
+			p = p.atMost(1 << (bits.Len(uint(sent.N-1)) - 1))
+		}
+	}
+	if sent.MaxTokens > 0 && r.names(string(LimitTokens), string(LimitCompletion)) {
+		switch room := p.ThoughtTokens(); {
+		case !r.outOfRange() && p.Limit != LimitNone:
+			p.Limit = nextLimit(limitOf(sent))
+		case room > 1: // the model cannot write that much
+			p.Room = room / 2
+		}
+	}
+	// Of requests that are under way together one may be refused for a form that another has
+	// left behind already.
+	weaker := next(structureOf(sent.Form))
+	if sent.Schema != nil && r.names(structureWords...) && slices.Index(structures, weaker) > slices.Index(structures, p.Structured) {
+		p.Structured = weaker
+	}
+	if sent.Schema == nil && sent.Grammar != "" && r.names("grammar") {
+		p.Structured = StructureText
+	}
+	if !sent.Stream && streams.MatchString(r.text()) {
+		p.Streaming = Yes
+	}
+	return p, p != before
+}
+
+// atMost is what is known of a model that gives so many answers to one request at most.
+func (p Profile) atMost(choices int) Profile {
+	switch {
+	case choices <= 1:
+		p.N, p.Choices = No, 0
+	case p.Choices == 0 || choices < p.Choices:
+		p.Choices = choices
+	}
+	return p
+}
+
+// refusal is what a server says of a request that it refuses.
+type refusal api.Refusal
+
+// structureWords are the names of what asks for a structured answer.
+var structureWords = []string{
+	"response_format", "json_schema", "json_object", "json_mode", "schema", "structured_outputs", "structured", "tools", "tool_choice", "tool", "functions", "function",
+	"output_config", "output_format", "grammar",
+}
+
+// next is the form after one that is refused, or not obeyed.
+func next(s Structure) Structure {
+	at := slices.Index(structures, s)
+	return structures[min(at+1, len(structures)-1)]
+}
+
+func limitOf(r dialect.Request) Limit {
+	if r.MaxTokensField == string(LimitCompletion) {
+		return LimitCompletion
+	}
+	return LimitTokens
+}
+
+// nextLimit is the field to send the limit in after one is refused.
+func nextLimit(refused Limit) Limit {
+	if refused == LimitTokens {
+		return LimitCompletion
+	}
+	return LimitNone
+}
+
+// unfinished reports whether a server says, in place of an answer, that the limit was
+// reached before there was one: OpenAI's models do that while they think.
+func unfinished(r refusal) bool {
+	return strings.Contains(strings.ToLower(r.Message), "could not finish the message")
+}
+
+// streams matches what servers say that answer by streams alone.
+var streams = regexp.MustCompile(`(?i)\bstream(ing)?\b.*\b(only|must|require[sd]?|enabled?|true)\b|\b(only|must|require[sd]?|enabled?)\b.*\bstream(ing)?\b`)
+
+// outOfRange reports whether a value is refused, and not its field.
+func (r refusal) outOfRange() bool {
+	return ranges.MatchString(r.Message) && !unsupported.MatchString(r.Message)
+}
+
+var (
+	ranges      = regexp.MustCompile(`(?i)\b(between|less than|greater than|larger than|at most|at least|maximum|minimum|exceeds?|out of range|too (large|high|long|many|small|low))\b|[<>]=?`)
+	unsupported = regexp.MustCompile(`(?i)\b(unsupported|not support(ed)?|not accept(ed)?|not take|takes no|unrecognized|unknown|unexpected|not permitted|not allowed|only the default|deprecated|incompatible|does not exist|instead)\b`)
+)
+
+func (r refusal) text() string { return r.Param + " " + r.Message }
+
+// names reports whether a refusal names one of the fields: as its parameter, or a part of
+// that, or as a word of its message.
+func (r refusal) names(fields ...string) bool {
+	if r.Param != "" {
+		parts := strings.FieldsFunc(r.Param, func(c rune) bool { return c == '.' || c == '[' || c == ']' })
+		return slices.ContainsFunc(fields, func(f string) bool { return slices.Contains(parts, f) })
+	}
+	text := strings.ToLower(r.Message)
+	return slices.ContainsFunc(fields, func(f string) bool { return isWord(text, f) })
+}
+
+// isWord reports whether a field's name stands in a text by itself: not within another name,
+// and not behind a backslash.
+func isWord(text, name string) bool {
+	for from := 0; ; {
+		at := strings.Index(text[from:], name)
+		if at < 0 {
+			return false
+		}
+		at += from
+		end := at + len(name)
+		if (at == 0 || !inName(text[at-1]) && text[at-1] != '\\') && (end == len(text) || !inName(text[end])) {
+			return true
+		}
+		from = end
+	}
+}
+
+func inName(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 0x80
+}
