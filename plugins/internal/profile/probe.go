@@ -115,8 +115,8 @@ type call struct {
 }
 
 // request asks for an answer to a text.
-func (p *probe) request(text string, most int) dialect.Request {
-	r := dialect.Request{Model: p.Model, MaxTokens: most, MaxTokensField: string(p.found.Limit), Stream: p.found.Streaming == Yes}
+func (p *probe) request(text string) dialect.Request {
+	r := dialect.Request{Model: p.Model, MaxTokens: fewTokens, MaxTokensField: string(p.found.Limit), Stream: p.found.Streaming == Yes}
 	if p.found.Limit == LimitNone {
 		r.MaxTokens, r.MaxTokensField = 0, ""
 	}
@@ -130,7 +130,7 @@ func (p *probe) request(text string, most int) dialect.Request {
 
 // next is the call that shows most now; false: none shows anything more.
 func (p *probe) next() (call, bool) {
-	c := call{text: shortText, Request: p.request(shortText, fewTokens)}
+	c := call{text: shortText, Request: p.request(shortText)}
 	switch fields := p.remaining(); {
 	case p.bare:
 		if !p.answered {
@@ -138,10 +138,10 @@ func (p *probe) next() (call, bool) {
 		}
 		return c, !p.answered || p.found.Limit == ""
 	case p.last && !p.answered && p.fewer: // a further refusal would leave nothing known
-		c.text, c.Request = longText, p.request(longText, fewTokens)
+		c.text, c.Request = longText, p.request(longText)
 	case len(fields) > 0 && !p.cautious:
 		if p.fewer { // no call may be left for the long text alone
-			c.text, c.Request = longText, p.request(longText, fewTokens)
+			c.text, c.Request = longText, p.request(longText)
 		}
 		c.fields = fields
 		for _, f := range fields {
@@ -156,7 +156,7 @@ func (p *probe) next() (call, bool) {
 	case !p.structured:
 		p.structure(&c)
 	case p.found.Usage == Yes && p.long == 0, p.tries():
-		c.text, c.Request = longText, p.request(longText, fewTokens)
+		c.text, c.Request = longText, p.request(longText)
 		if p.tries() {
 			c.Effort = probeEffort
 			c.MaxTokens = min(c.MaxTokens*16, manyTokens)
@@ -241,7 +241,7 @@ func (t Target) Run(ctx context.Context, found func(Profile, Enough)) (Profile, 
 
 // sends reports whether the dialect has a field.
 func (p *probe) sends(f field) bool {
-	without := p.request(shortText, fewTokens)
+	without := p.request(shortText)
 	with := without
 	f.add(&with)
 	return !bytes.Equal(p.body(without), p.body(with))
