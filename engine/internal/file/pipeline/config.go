@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -120,6 +121,22 @@ func (c Config) Model() string {
 	var named struct{ Model string }
 	_ = json.Unmarshal(c.Public, &named) // another stage's argument of this name may be no text
 	return named.Model
+}
+
+// PathsIn returns the absolute paths in a config, in the arguments that are paths.
+func PathsIn(arguments []sdk.Argument, config []byte) (paths []string) {
+	var values map[string]json.RawMessage
+	if json.Unmarshal(config, &values) != nil {
+		return nil // the stage reports the error when it opens
+	}
+	for _, a := range arguments {
+		var path string
+		if a.Type == sdk.TypePath && json.Unmarshal(values[a.Name], &path) == nil && filepath.IsAbs(path) {
+			paths = append(paths, path)
+		}
+		paths = append(paths, PathsIn(a.Fields, values[a.Name])...) // of a block argument
+	}
+	return paths
 }
 
 // Weights says how much each voter counts in an election.

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"encoding/json"
 	"net"
 	"net/url"
 	"os"
@@ -10,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/engine/internal/process/confine/cage"
 )
 
 // OwnVariables begins the names of racflow's own variables of the environment.
@@ -51,35 +50,13 @@ func holdsHome(dir string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// resolved returns an absolute path without symbolic links, as far as it exists.
+// resolved returns an absolute path without symbolic links, also without those to what does not exist.
 func resolved(path string) string {
-	if at, err := filepath.Abs(path); err == nil {
-		path = at
+	at, err := filepath.Abs(path)
+	if err != nil { // there is no working directory
+		return path
 	}
-	for dir, rest := path, ""; ; dir, rest = filepath.Dir(dir), filepath.Join(filepath.Base(dir), rest) {
-		if real, err := filepath.EvalSymlinks(dir); err == nil {
-			return filepath.Join(real, rest)
-		}
-		if dir == filepath.Dir(dir) {
-			return path
-		}
-	}
-}
-
-// PathsIn returns the absolute paths in a config, in the arguments that are paths.
-func PathsIn(arguments []sdk.Argument, config []byte) (paths []string) {
-	var values map[string]json.RawMessage
-	if json.Unmarshal(config, &values) != nil {
-		return nil // the stage reports the error when it opens
-	}
-	for _, a := range arguments {
-		var path string
-		if a.Type == sdk.TypePath && json.Unmarshal(values[a.Name], &path) == nil && filepath.IsAbs(path) {
-			paths = append(paths, path)
-		}
-		paths = append(paths, PathsIn(a.Fields, values[a.Name])...) // of a block argument
-	}
-	return paths
+	return cage.Follow(at, func(string, string) {})
 }
 
 // isAddress reports whether a text is the address of a service, without a name or password.

@@ -20,7 +20,8 @@ func TestInside(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, to := range map[string]string{"work/checkout/out": "work/other", "work/checkout/in": "work/checkout/data", "work/checkout/folder": "home"} {
+	for name, to := range map[string]string{"work/checkout/out": "work/other", "work/checkout/in": "work/checkout/data", "work/checkout/folder": "home",
+		"work/checkout/nothing": "work/new", "work/checkout/nowhere": "work/checkout/new"} {
 		if err := os.Symlink(at(to), at(name)); err != nil {
 			t.Fatal(err)
 		}
@@ -36,6 +37,8 @@ func TestInside(t *testing.T) {
 		{"work/checkout/p.hcl", "work/checkout", "work/checkout/../other", false},
 		{"work/checkout/p.hcl", "work/checkout", "work/checkout/in", true},
 		{"work/checkout/p.hcl", "work/checkout", "work/checkout/out", false},
+		{"work/checkout/p.hcl", "work/checkout", "work/checkout/nothing", false},
+		{"work/checkout/p.hcl", "work/checkout", "work/checkout/nowhere", true},
 		{"work/checkout/p.hcl", "work/checkout", "work/checkout/folder/rows", false},
 		{"work/checkout/p.hcl", "work/checkout", "work/checkout/folder/missing", false},
 		{"work/plain/p.hcl", "work/plain", "work/other", false},

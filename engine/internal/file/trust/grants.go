@@ -2,7 +2,6 @@ package trust
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -58,10 +57,7 @@ func (g Grants) Written(path string, content []byte) error {
 	return g.change(pipeline.Folder(path), func(have *granted) { have.Written = append(have.Written, digest(content)) })
 }
 
-func digest(content []byte) string {
-	sum := sha256.Sum256(content)
-	return hex.EncodeToString(sum[:])
-}
+func digest(content []byte) string { return fmt.Sprintf("%x", sha256.Sum256(content)) }
 
 func (g Grants) path(folder string) string {
 	return filepath.Join(g.dir, digest([]byte(folder))[:32]+".json")

@@ -3,13 +3,13 @@ package trust
 import (
 	"fmt"
 	"net/url"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/engine/internal/process/confine/cage"
 	"github.com/racflow/racflow/engine/internal/process/program"
 	"github.com/racflow/racflow/sdk"
 )
@@ -117,10 +117,7 @@ func (w *wants) touches(how, path string) {
 	if path == "" || path == "-" || pipeline.Inside(w.folder, path) {
 		return
 	}
-	at := path
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		at = real
-	}
+	at := cage.Follow(path, func(string, string) {})
 	w.add(Files, w.file.IsSaid(path), "%s %s", how, at)
 }
 

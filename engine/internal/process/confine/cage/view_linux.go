@@ -73,24 +73,7 @@ func (r *reach) add(p place, paths ...string) {
 // follow returns a path without symbolic links. It records the links on the way, because a link may
 // lie outside the places that the plugin sees.
 func (r *reach) follow(name string) string {
-	rest := strings.Split(name, "/")
-	at := "/"
-	for links := 0; len(rest) > 0 && links < 40; {
-		next := path.Join(at, rest[0])
-		rest = rest[1:]
-		to, err := os.Readlink(next)
-		if err != nil { // not a link; a later Stat finds whether it exists
-			at = next
-			continue
-		}
-		links++
-		r.links[next] = to
-		if path.IsAbs(to) {
-			at = "/"
-		}
-		rest = append(strings.Split(to, "/"), rest...)
-	}
-	return at
+	return Follow(name, func(link, to string) { r.links[link] = to })
 }
 
 // before is the mount point of the old root until the new one is complete.
@@ -117,13 +100,17 @@ func enterView(on string, r reach, kernel *Kernel) error {
 		return err
 	}
 	kernel.View, kernel.ReadOnly = true, true
+	var writable []place
 	for i, p := range r.places {
 		inside := covered(r.places[:i], p.path)
-		if inside && (!p.write || covered(slices.DeleteFunc(slices.Clone(r.places[:i]), func(q place) bool { return !q.write }), p.path)) {
+		if inside && (!p.write || covered(writable, p.path)) {
 			continue
 		}
 		if err := show(p, inside, kernel); err != nil {
 			return fmt.Errorf("show %s: %w", p.path, err)
+		}
+		if p.write {
+			writable = append(writable, p)
 		}
 	}
 	links := map[string]string{"/dev/fd": "/proc/self/fd", "/dev/stdin": "/proc/self/fd/0", "/dev/stdout": "/proc/self/fd/1", "/dev/stderr": "/proc/self/fd/2"}
@@ -154,24 +141,28 @@ func covered(mounted []place, path string) bool {
 	})
 }
 
-// show mounts a place of the old root at its path in the new one, read-only unless it may be
-// changed. It creates the mount point, unless that is inside another place, and opens no existing
-// file.
-func show(p place, inside bool, kernel *Kernel) error {
-	var err error
-	if !inside {
-		err = os.MkdirAll(path.Dir(p.path), 0o755)
-		if err == nil && p.folder {
-			err = os.MkdirAll(p.path, 0o755)
-		} else if err == nil {
-			var f *os.File
-			if f, err = os.OpenFile(p.path, os.O_CREATE|os.O_EXCL|os.O_RDONLY, 0o600); err == nil {
-				err = f.Close()
-			}
-		}
+// mountPoint creates where a place is mounted. It opens no existing file.
+func mountPoint(p place) error {
+	if p.folder {
+		return os.MkdirAll(p.path, 0o755)
 	}
+	if err := os.MkdirAll(path.Dir(p.path), 0o755); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(p.path, os.O_CREATE|os.O_EXCL|os.O_RDONLY, 0o600)
 	if err != nil {
 		return err
+	}
+	return f.Close()
+}
+
+// show mounts a place of the old root at its path in the new one, read-only unless it may be
+// changed. inside: it is in another place, which has the mount point.
+func show(p place, inside bool, kernel *Kernel) error {
+	if !inside {
+		if err := mountPoint(p); err != nil {
+			return err
+		}
 	}
 	if p.path == "/proc" {
 		// One for this namespace; where a container hides parts of /proc, the kernel refuses that.
@@ -183,7 +174,7 @@ func show(p place, inside bool, kernel *Kernel) error {
 	if err := unix.Mount(before+p.path, p.path, "", unix.MS_BIND|unix.MS_REC, ""); err != nil || p.write && !p.device {
 		return err
 	}
-	err = unix.MountSetattr(unix.AT_FDCWD, p.path, unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+	err := unix.MountSetattr(unix.AT_FDCWD, p.path, unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
 	if err == unix.ENOSYS { //nolint:errorlint // as the system call returns it
 		kernel.ReadOnly, err = false, nil
 	}
