@@ -178,8 +178,16 @@ func (w *Workspace) LoadOptions() (pipeline.Options, error) {
 	return pipeline.Options{
 		Vars: w.options.Vars, VarFiles: w.options.VarFiles, Getenv: w.getenv, Away: w.options.Away, Dir: dir, Input: w.options.Input, Columns: w.options.Columns, KnowledgeColumns: w.options.KnowledgeColumns, Set: w.options.Set, Absent: w.options.Part != nil,
 		Catalog: w.catalog, Prices: prices, Secrets: w.host.Secrets(),
-		Trusted: func(f *pipeline.File) bool { return w.trust(f, true) == nil },
+		Trusted: w.trusts(),
 	}, err
+}
+
+// trusts returns what tells whether a file is granted all that it wants already; nil: every file is.
+func (w *Workspace) trusts() func(*pipeline.File) bool {
+	if w.options.Trust == nil {
+		return nil
+	}
+	return func(f *pipeline.File) bool { return w.trust(f, true) == nil }
 }
 
 // trust asks Options.Trust about a file; silent: without asking a person.
@@ -202,9 +210,18 @@ func (w *Workspace) getenv(name string) (string, bool) {
 	return os.LookupEnv(name)
 }
 
-// Load is like Read, for a file that will be used: errors are a *DiagnosticsError, Events gets
-// warnings, and Options.Trust is asked.
+// Load is like Check, for a file that will be used: Options.Trust is asked.
 func (w *Workspace) Load(path string) (*pipeline.File, error) {
+	file, err := w.Check(path)
+	if err != nil {
+		return nil, err
+	}
+	return file, w.trust(file, false)
+}
+
+// Check is like Read, for a file that is looked at: errors are a *DiagnosticsError, and Events gets
+// warnings.
+func (w *Workspace) Check(path string) (*pipeline.File, error) {
 	file, diags, err := w.Read(path)
 	if err != nil {
 		return nil, err
@@ -216,7 +233,7 @@ func (w *Workspace) Load(path string) (*pipeline.File, error) {
 	if warn := w.options.Events.Warnings; warn != nil && len(diags) > 0 {
 		warn(found)
 	}
-	return file, w.trust(file, false)
+	return file, nil
 }
 
 // Choose returns the pipeline of a file that Options selects.

@@ -264,8 +264,10 @@ func Validates[C any](check func(C) error) Option {
 	return func(s *Stage) { s.check, s.Validates = check, true }
 }
 
-// Addresses returns the addresses of the services that a stage calls with a config. A key is the element of the stage's arguments that an address, and a secret of the same
-// element, belongs to; what belongs to no other element belongs to "". nil: the stage does not say.
+// Addresses returns the addresses of the services that a stage calls with a config. Where an argument
+// has elements for several services, the key of an address is the name of its element, and the secrets
+// of that element go there; all other secrets go to the address with the key "". nil: the stage does
+// not say.
 func (s Stage) Addresses(config []byte) map[string]string {
 	if s.address == nil {
 		return nil

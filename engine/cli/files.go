@@ -153,10 +153,7 @@ func newGraph() *cobra.Command {
 		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
 			return flags.files(c, func(a *app) error {
-				file, diags, err := a.Read(args[0]) // nothing of it is used
-				if err == nil && diags.HasErrors() {
-					err = &engine.DiagnosticsError{Diagnostics: diags, Sources: file.Sources}
-				}
+				file, err := a.Check(args[0])
 				if err != nil {
 					return err
 				}

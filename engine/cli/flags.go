@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +21,6 @@ import (
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
-	"github.com/racflow/racflow/engine/internal/file/trust"
 	"github.com/racflow/racflow/engine/internal/process/governor"
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/show/telemetry"
@@ -217,8 +215,11 @@ func (f *fileFlags) options(stdin io.Reader) (engine.Options, error) {
 	o.Builtin, o.Plugins, o.State, o.VarFiles, o.Pipeline = builtin, f.plugins, f.state, f.varFiles, f.pipeline
 	o.Input, o.Limit, o.Stdin = f.input, f.limit, stdin
 	o.Services = &engine.Services{Budget: f.budget}
-	trust := cmp.Or(f.trust, &trusting{earlier: map[string][]trust.Want{}})
-	o.Trust = func(r engine.TrustRequest) error { return trust.decide(r, f.input != "-") }
+	decides := f.trust
+	if decides == nil {
+		decides = newTrusting(nil)
+	}
+	o.Trust = func(r engine.TrustRequest) error { return decides.decide(r, f.input != "-") }
 	switch {
 	case f.offline:
 		o.Services.Mode = governor.Offline

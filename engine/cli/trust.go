@@ -29,7 +29,7 @@ const trustVariable = "RACFLOW_TRUST"
 
 // trusting decides whether files may have what they want beyond their folders.
 type trusting struct {
-	command *cobra.Command // with the flag; nil: it has none
+	command *cobra.Command // with the flag; nil: the verb has none
 	kinds   []string       // granted by the flag
 	silent  atomic.Bool
 
@@ -37,10 +37,13 @@ type trusting struct {
 	earlier map[string][]trust.Want // granted in this process, by folder
 }
 
+// newTrusting registers the flag of a command; nil: it has none.
 func newTrusting(c *cobra.Command) *trusting {
 	t := &trusting{command: c, earlier: map[string][]trust.Want{}}
-	c.Flags().StringSliceVar(&t.kinds, "trust", nil, "grant what the file wants beyond its folder without a question: all of it, or `KINDS` of hosts, secrets, files, plugins (--trust=hosts,secrets); RACFLOW_TRUST does so for all commands")
-	c.Flags().Lookup("trust").NoOptDefVal = "all"
+	if c != nil {
+		c.Flags().StringSliceVar(&t.kinds, "trust", nil, "grant what the file wants beyond its folder without a question: all of it, or `KINDS` of hosts, secrets, files, plugins (--trust=hosts,secrets); RACFLOW_TRUST does so for all commands")
+		c.Flags().Lookup("trust").NoOptDefVal = "all"
+	}
 	return t
 }
 
@@ -133,7 +136,7 @@ func refusal(r engine.TrustRequest, open []trust.Want) error {
 		wanted(r, open), terminal.Line(r.Folder), strings.Join(slices.Compact(kinds), ","))
 }
 
-// typedLine reads a line, and nothing behind it, which may be for somebody else.
+// typedLine reads one line, a byte at a time: whoever reads the terminal next gets the rest.
 func typedLine(keys io.Reader) string {
 	var line []byte
 	for one := make([]byte, 1); len(line) < 80; line = append(line, one[0]) {

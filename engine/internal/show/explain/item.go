@@ -36,7 +36,7 @@ func (k *kept) lose(format string, args ...any) {
 	k.Gone = append(k.Gone, fmt.Sprintf(format, args...))
 }
 
-// complete adds to items what was seen of them, and notes in each item what is no longer there.
+// complete adds to each item what was seen of it, and notes in the item what no longer exists.
 // Only one batch is completed at a time.
 func (r *Run) complete(ctx context.Context, items []*kept) error {
 	r.mu.Lock()
