@@ -185,9 +185,12 @@ type Fitter interface {
 // TrainingRow is what a Fitter learns from. Text, Vector and Samples are there where
 // the stage's Fits names them.
 type TrainingRow struct {
-	ID, Text, Label string
-	Vector          []float32
-	Samples         []Sample // of the voters that come before the stage
+	ID, Text string
+	// Label is empty where a source has none. With Samples: the text belongs to none of the labels
+	// that the voters know.
+	Label   string
+	Vector  []float32
+	Samples []Sample // of the voters that come before the stage
 	// HeldOut says that the row is one of the knowledge, kept out of what the voters saw:
 	// items may differ from those more than from rows that somebody labelled to learn from.
 	HeldOut bool

@@ -320,6 +320,9 @@ type Sample struct {
 	// Key is that of the service's reply in the response cache (Host.CachePut), so that it can be
 	// looked up later. Zero: there is none.
 	Key Key
+	// Distance is how far the text lies from what the voter has learnt from, up to 1; 0: the voter
+	// does not say. Only its order matters: an election learns what a voter's distances mean.
+	Distance float64
 }
 
 // Answer is a label with its weight within one sample. Weights of a sample are
@@ -379,7 +382,10 @@ type Verdict struct {
 	// Confidence is the probability that the answer is right, 0 to 1, where the
 	// election estimates it on answers that are known; 0: it does not.
 	Confidence float64
-	Reason     string // why there is no answer
+	// Unknown is the probability that the text belongs to none of the labels of the knowledge,
+	// 0 to 1; 0: the election does not estimate it.
+	Unknown float64
+	Reason  string // why there is no answer
 }
 
 // Column names a part of an item, so that a stage is sent only what it reads.

@@ -464,6 +464,7 @@ func itemOf(text string) (*rule.Env, error) {
 		Votes             []rule.Vote
 		Margin, Agreement float64
 		Confidence        *float64 // nil: as the agreement
+		Unknown           float64
 		Answer            string
 	}
 	var scores struct {
@@ -482,7 +483,7 @@ func itemOf(text string) (*rule.Env, error) {
 			given.Candidates[i].Lexical = sdk.Unscored
 		}
 	}
-	env := &rule.Env{Item: given.Item, Votes: given.Votes, Margin: given.Margin, Agreement: given.Agreement, Answer: given.Answer}
+	env := &rule.Env{Item: given.Item, Votes: given.Votes, Margin: given.Margin, Agreement: given.Agreement, Unknown: given.Unknown, Answer: given.Answer}
 	env.Confidence = env.Agreement
 	if given.Confidence != nil {
 		env.Confidence = *given.Confidence

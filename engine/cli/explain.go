@@ -96,7 +96,7 @@ func (e explained) write(w io.Writer) error {
 		}
 	}
 	if e.Error == nil && len(e.Votes) > 0 {
-		line("agreement", "%.3f, confidence %.3f, flagged %v", e.Agreement, e.Confidence, e.Flagged)
+		line("agreement", "%.3f, confidence %.3f, unknown %.3f, flagged %v", e.Agreement, e.Confidence, e.Unknown, e.Flagged)
 	}
 	for _, voter := range slices.Sorted(maps.Keys(e.Usages)) {
 		u := e.Usages[voter]

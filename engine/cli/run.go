@@ -32,8 +32,8 @@ input. Two runs cannot write one FILE, and a longer result, or one of an unfinis
 with --overwrite. The name says the format: .jsonl, .tsv or .csv, with .gz or .zst behind it, or
 .parquet; --format says it for other names, pipes and devices. JSONL has each result whole, and the
 input's other columns under the key fields. Tables have the columns id, text, expected, answer,
-agreement, confidence, runner_up, flagged, reason, error, citations, candidates and missing, and then
-the input's own; one of the same name becomes input_NAME. --columns chooses, and may also name votes,
+agreement, confidence, unknown, runner_up, flagged, reason, error, citations, candidates and missing,
+and then the input's own; one of the same name becomes input_NAME. --columns chooses, and may also name votes,
 fields and decided. TSV writes tabs, line ends and backslashes as \t, \n, \r and \\. CSV has texts as
 they are, also those that a spreadsheet takes for formulas.
 

@@ -192,7 +192,7 @@ func TestExamples(t *testing.T) {
 
 	elector, _ := refer(t, sdk.KindElect)
 	verdicts, err := elector.Elect(ctx, batch)
-	same([]sdk.Verdict{{Answer: "card_lost", Agreement: 1, Confidence: .75}, {Reason: "nobody has voted"}}, verdicts, err)
+	same([]sdk.Verdict{{Answer: "card_lost", Agreement: 1, Confidence: .75, Unknown: .25}, {Reason: "nobody has voted"}}, verdicts, err)
 
 	replayStore(t, same)
 	replayOthers(t)

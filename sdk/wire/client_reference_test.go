@@ -135,7 +135,7 @@ func (everything) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error)
 			failed[i] = sdk.Transient(errors.New("there is nothing to vote for"), time.Second)
 			continue
 		}
-		out[i] = []sdk.Sample{{Answers: []sdk.Answer{{Label: it.Candidates[0].Label, Weight: .75}}, Usage: sdk.Usage{InputTokens: 9, OutputTokens: 1}}}
+		out[i] = []sdk.Sample{{Answers: []sdk.Answer{{Label: it.Candidates[0].Label, Weight: .75}}, Usage: sdk.Usage{InputTokens: 9, OutputTokens: 1}, Distance: .5}}
 	}
 	return out, failed
 }
@@ -152,7 +152,7 @@ func (everything) Elect(_ context.Context, b sdk.Batch) ([]sdk.Verdict, error) {
 	out := make([]sdk.Verdict, len(b.Items))
 	for i, it := range b.Items {
 		if out[i].Reason = "nobody has voted"; len(it.Samples) > 0 {
-			out[i] = sdk.Verdict{Answer: it.Samples[0].Answers[0].Label, Agreement: 1, Confidence: .75}
+			out[i] = sdk.Verdict{Answer: it.Samples[0].Answers[0].Label, Agreement: 1, Confidence: .75, Unknown: .25}
 		}
 	}
 	return out, nil

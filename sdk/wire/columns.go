@@ -276,8 +276,8 @@ func CheckRanking(list []sdk.Ranked) error {
 	return nil
 }
 
-// CheckSamples wants weights from 0 to MaxWeight, token counts up to sdk.MaxTokens, and
-// samples, answers and texts within their bounds.
+// CheckSamples wants weights from 0 to MaxWeight, distances from 0 to 1, token counts up to
+// sdk.MaxTokens, and samples, answers and texts within their bounds.
 func CheckSamples(list []sdk.Sample) error {
 	if err := checkAmount(list); err != nil {
 		return err
@@ -288,6 +288,9 @@ func CheckSamples(list []sdk.Sample) error {
 				return fmt.Errorf("weight %v for answer %d; a weight is a number from 0 to %g", a.Weight, n+1, MaxWeight)
 			}
 		}
+		if d := list[i].Distance; !(d >= 0 && d <= 1) {
+			return fmt.Errorf("distance %v; a distance is a number from 0 to 1", d)
+		}
 		u := list[i].Usage
 		if !u.Plausible() {
 			return fmt.Errorf("a count of %d tokens; a sample has at most %d", max(u.InputTokens, u.CachedTokens, u.OutputTokens), uint64(sdk.MaxTokens))
@@ -296,13 +299,16 @@ func CheckSamples(list []sdk.Sample) error {
 	return nil
 }
 
-// CheckVerdict wants an agreement and a confidence from 0 to 1, and texts within their bounds.
+// CheckVerdict wants an agreement and probabilities from 0 to 1, and texts within their bounds.
 func CheckVerdict(v sdk.Verdict) error {
 	if a := v.Agreement; !(a >= -shareTolerance && a <= 1+shareTolerance) {
 		return fmt.Errorf("agreement %v; an agreement is a share from 0 to 1", a)
 	}
 	if c := v.Confidence; !(c >= 0 && c <= 1) {
 		return fmt.Errorf("confidence %v; a confidence is a probability from 0 to 1", c)
+	}
+	if u := v.Unknown; !(u >= 0 && u <= 1) {
+		return fmt.Errorf("unknown %v; it is a probability from 0 to 1", u)
 	}
 	return checkText(max(len(v.Answer), len(v.Reason)))
 }

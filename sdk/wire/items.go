@@ -269,6 +269,7 @@ func packSamples(n int, list func(int) []sdk.Sample) *stagepb.Samples {
 			set(&out.CachedTokens, len(out.Voter)-1, samples, s.Usage.CachedTokens)
 			set(&out.Text, len(out.Voter)-1, samples, Valid(s.Text))
 			set(&out.Model, len(out.Voter)-1, samples, Valid(s.Model))
+			set(&out.Distance, len(out.Voter)-1, samples, s.Distance)
 			if s.Key != (sdk.Key{}) {
 				if out.Key == nil {
 					out.Key = make([][]byte, samples)
@@ -319,6 +320,7 @@ func unpackSamples(in *stagepb.Samples, n int) ([][]sdk.Sample, error) {
 		optional("samples.text", len(in.Text), total),
 		optional("samples.model", len(in.Model), total),
 		optional("samples.key", len(in.Key), total),
+		optional("samples.distance", len(in.Distance), total),
 		whole("samples.weight", len(in.Weight), len(in.Answer)),
 		optional("samples.accepted", len(in.Accepted), len(in.Answer)),
 	} {
@@ -344,7 +346,7 @@ func unpackSamples(in *stagepb.Samples, n int) ([][]sdk.Sample, error) {
 			Usage: sdk.Usage{
 				InputTokens: at(in.InputTokens, i), CachedTokens: at(in.CachedTokens, i), OutputTokens: at(in.OutputTokens, i),
 			},
-			Text: at(in.Text, i), Model: at(in.Model, i),
+			Text: at(in.Text, i), Model: at(in.Model, i), Distance: at(in.Distance, i),
 		}
 		switch key := at(in.Key, i); len(key) {
 		case 0:
@@ -369,12 +371,8 @@ func EncodeVerdicts(verdicts []sdk.Verdict) *stagepb.Rows {
 	}
 	for i, v := range verdicts {
 		out.Answer[i], out.Agreement[i], out.Reason[i] = Valid(v.Answer), v.Agreement, Valid(v.Reason)
-		if v.Confidence != 0 && out.Confidence == nil {
-			out.Confidence = make([]float64, len(verdicts))
-		}
-		if out.Confidence != nil {
-			out.Confidence[i] = v.Confidence
-		}
+		set(&out.Confidence, i, len(verdicts), v.Confidence)
+		set(&out.Unknown, i, len(verdicts), v.Unknown)
 	}
 	return &stagepb.Rows{N: uint32(len(verdicts)), Verdicts: out}
 }
@@ -388,6 +386,7 @@ func DecodeVerdicts(rows *stagepb.Rows, n int) ([]sdk.Verdict, error) {
 		whole("verdicts.agreement", len(in.GetAgreement()), n),
 		optional("verdicts.reason", len(in.GetReason()), n),
 		optional("verdicts.confidence", len(in.GetConfidence()), n),
+		optional("verdicts.unknown", len(in.GetUnknown()), n),
 	} {
 		if err != nil {
 			return nil, err
@@ -395,7 +394,7 @@ func DecodeVerdicts(rows *stagepb.Rows, n int) ([]sdk.Verdict, error) {
 	}
 	verdicts := make([]sdk.Verdict, n)
 	for i := range verdicts {
-		verdicts[i] = sdk.Verdict{Answer: in.Answer[i], Agreement: in.Agreement[i], Confidence: at(in.Confidence, i), Reason: at(in.Reason, i)}
+		verdicts[i] = sdk.Verdict{Answer: in.Answer[i], Agreement: in.Agreement[i], Confidence: at(in.Confidence, i), Unknown: at(in.Unknown, i), Reason: at(in.Reason, i)}
 	}
 	return verdicts, nil
 }

@@ -2,6 +2,8 @@ package sample
 
 import (
 	"context"
+	"math"
+	"slices"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/ballot"
@@ -50,11 +52,33 @@ func (v neighboursVoter) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample,
 	samples := make([][]sdk.Sample, len(b.Items))
 	for i, item := range b.Items {
 		if answers := v.vote(item.Candidates); len(answers) > 0 {
-			samples[i] = []sdk.Sample{{Answers: answers}}
+			samples[i] = []sdk.Sample{{Answers: answers, Distance: distance(item.Candidates)}}
 		}
 	}
 	return samples, nil
 }
+
+// near is which of the nearest neighbours says how far a text lies.
+const near = 5
+
+// distance returns one minus the cosine of the near-th candidate by cosine, or of the last one; 0: no
+// candidate has a cosine.
+func distance(candidates []sdk.Candidate) float64 {
+	var cosines []float64
+	for i := range candidates {
+		if c := float64(candidates[i].Dense); !math.IsNaN(c) { // sdk.Unscored
+			cosines = append(cosines, c)
+		}
+	}
+	if len(cosines) == 0 {
+		return 0
+	}
+	slices.Sort(cosines)
+	return distanceOf(cosines[max(len(cosines)-near, 0)])
+}
+
+// distanceOf returns the distance for a cosine. It is never 0, which says nothing.
+func distanceOf(cosine float64) float64 { return min(max(1-cosine, 1e-3), 1) }
 
 // vote returns the labels with their shares, best first; labels that tie
 // stand in the order of their nearest candidates.

@@ -5249,7 +5249,10 @@ type Samples struct {
 	Model       []string `protobuf:"bytes,15,rep,name=model,proto3" json:"model,omitempty"`             // per sample: which model gave it, of a voter that has several
 	// Per sample: the 32 bytes of the key under which the service's reply is in the response cache (CachePut);
 	// empty: none.
-	Key           [][]byte `protobuf:"bytes,16,rep,name=key,proto3" json:"key,omitempty"`
+	Key [][]byte `protobuf:"bytes,16,rep,name=key,proto3" json:"key,omitempty"`
+	// Per sample: how far the text lies from what the voter has learnt from, up to 1; 0, or absent: it
+	// does not say.
+	Distance      []float64 `protobuf:"fixed64,17,rep,packed,name=distance,proto3" json:"distance,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5396,6 +5399,13 @@ func (x *Samples) GetKey() [][]byte {
 	return nil
 }
 
+func (x *Samples) GetDistance() []float64 {
+	if x != nil {
+		return x.Distance
+	}
+	return nil
+}
+
 // Rejected are answers that were not accepted, in the order in which they were given.
 type Rejected struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -5464,7 +5474,10 @@ type Verdicts struct {
 	Reason    []string               `protobuf:"bytes,3,rep,name=reason,proto3" json:"reason,omitempty"`                // why there is no answer
 	// 0 to 1: the probability that the answer is right, as the election estimates it; 0, or
 	// absent: it does not.
-	Confidence    []float64 `protobuf:"fixed64,4,rep,packed,name=confidence,proto3" json:"confidence,omitempty"`
+	Confidence []float64 `protobuf:"fixed64,4,rep,packed,name=confidence,proto3" json:"confidence,omitempty"`
+	// 0 to 1: the probability that the text belongs to none of the labels; 0, or absent: the election
+	// does not estimate it.
+	Unknown       []float64 `protobuf:"fixed64,5,rep,packed,name=unknown,proto3" json:"unknown,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5523,6 +5536,13 @@ func (x *Verdicts) GetReason() []string {
 func (x *Verdicts) GetConfidence() []float64 {
 	if x != nil {
 		return x.Confidence
+	}
+	return nil
+}
+
+func (x *Verdicts) GetUnknown() []float64 {
+	if x != nil {
+		return x.Unknown
 	}
 	return nil
 }
@@ -5894,7 +5914,7 @@ const file_stage_proto_rawDesc = "" +
 	"\x06fields\x18\x03 \x03(\tR\x06fields\x126\n" +
 	"\bpassages\x18\x04 \x01(\v2\x1a.racflow.stage.v2.PassagesR\bpassages\"\x1c\n" +
 	"\bPassages\x12\x10\n" +
-	"\x03ids\x18\x01 \x03(\tR\x03ids\"\xbf\x03\n" +
+	"\x03ids\x18\x01 \x03(\tR\x03ids\"\xdb\x03\n" +
 	"\aSamples\x12\x18\n" +
 	"\aoffsets\x18\x01 \x03(\rR\aoffsets\x12\x14\n" +
 	"\x05voter\x18\x02 \x03(\tR\x05voter\x12%\n" +
@@ -5912,18 +5932,20 @@ const file_stage_proto_rawDesc = "" +
 	"\vexplanation\x18\r \x03(\tR\vexplanation\x12\x12\n" +
 	"\x04text\x18\x0e \x03(\tR\x04text\x12\x14\n" +
 	"\x05model\x18\x0f \x03(\tR\x05model\x12\x10\n" +
-	"\x03key\x18\x10 \x03(\fR\x03key\"P\n" +
+	"\x03key\x18\x10 \x03(\fR\x03key\x12\x1a\n" +
+	"\bdistance\x18\x11 \x03(\x01R\bdistance\"P\n" +
 	"\bRejected\x12\x18\n" +
 	"\aoffsets\x18\x01 \x03(\rR\aoffsets\x12\x12\n" +
 	"\x04text\x18\x02 \x03(\tR\x04text\x12\x16\n" +
-	"\x06reason\x18\x03 \x03(\tR\x06reason\"x\n" +
+	"\x06reason\x18\x03 \x03(\tR\x06reason\"\x92\x01\n" +
 	"\bVerdicts\x12\x16\n" +
 	"\x06answer\x18\x01 \x03(\tR\x06answer\x12\x1c\n" +
 	"\tagreement\x18\x02 \x03(\x01R\tagreement\x12\x16\n" +
 	"\x06reason\x18\x03 \x03(\tR\x06reason\x12\x1e\n" +
 	"\n" +
 	"confidence\x18\x04 \x03(\x01R\n" +
-	"confidence*\xa0\x01\n" +
+	"confidence\x12\x18\n" +
+	"\aunknown\x18\x05 \x03(\x01R\aunknown*\xa0\x01\n" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +

@@ -35,6 +35,7 @@ class Sample:
     text: str = ""  # what a model wrote; it is handed back in Row.rejected
     model: str = ""  # which one gave it, of a voter that has several
     key: bytes = b""  # of the service's reply in the response cache
+    distance: float = 0.0  # how far the text lies from what the voter has learnt from, up to 1; 0: it does not say
 
 
 @dataclasses.dataclass
@@ -74,6 +75,7 @@ class Verdict:
     agreement: float = 0.0  # 0 to 1: the share of the votes that it got
     reason: str = ""  # why there is no answer
     confidence: float = 0.0  # 0 to 1: the probability that it is right; 0: not estimated
+    unknown: float = 0.0  # 0 to 1: the probability that the text belongs to none of the labels; 0: not estimated
 
 
 @dataclasses.dataclass

@@ -46,7 +46,8 @@ def samples(results: list, failed: Failed, rows, reply) -> None:
         getattr(out, name).extend(some([getattr(sample, name) for sample in all_samples]))
     for name in ("text", "model"):
         getattr(out, name).extend(some([valid(getattr(sample, name)) for sample in all_samples]))
-    out.key.extend(some([sample.key for sample in all_samples]))
+    for name in ("key", "distance"):
+        getattr(out, name).extend(some([getattr(sample, name) for sample in all_samples]))
 
 
 def samples_of(message, n: int) -> list[list[Sample]]:
@@ -57,7 +58,7 @@ def samples_of(message, n: int) -> list[list[Sample]]:
     readings, why = column("samples.reading", message.reading, answers, ""), column("samples.explanation", message.explanation, answers, "")
     ballots = [Answer(names[at], weights[i], accepted[i], reasons[i], readings[i], why[i]) for i, at in enumerate(message.answer)]
     parts = [column("samples." + name, getattr(message, name), total, missing) for name, missing in (
-        ("voter", ""), ("input_tokens", 0), ("output_tokens", 0), ("cached_tokens", 0), ("text", ""), ("model", ""), ("key", b""))]
+        ("voter", ""), ("input_tokens", 0), ("output_tokens", 0), ("cached_tokens", 0), ("text", ""), ("model", ""), ("key", b""), ("distance", 0.0))]
     made = [Sample(ballots[a:b], *part) for (a, b), *part in zip(itertools.pairwise(each_sample), *parts)]
     return [made[a:b] for a, b in itertools.pairwise(rows)]
 
@@ -77,3 +78,4 @@ def verdicts(results: list, failed: Failed, rows, reply) -> None:
     out.agreement.extend([one.agreement for one in every])
     out.reason.extend(some([valid(one.reason) for one in every]))
     out.confidence.extend(some([one.confidence for one in every]))
+    out.unknown.extend(some([one.unknown for one in every]))

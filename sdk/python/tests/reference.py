@@ -124,7 +124,7 @@ class First(Everything):
     def sample(self, rows):
         if rows[0].text == "later":
             return Pending("batch-17", poll_after=3600, note="2 of 9 rows are done")
-        return [Sample([Answer(row.candidates[0].label, .75)], input_tokens=9, output_tokens=1) if row.candidates
+        return [Sample([Answer(row.candidates[0].label, .75)], input_tokens=9, output_tokens=1, distance=.5) if row.candidates
                 else Transient("there is nothing to vote for", retry_after=1) for row in rows]
 
     def collect(self, handle, rows):
@@ -136,4 +136,4 @@ class Most(Everything):
     """Takes the first answer."""
 
     def elect(self, rows):
-        return [Verdict(row.samples[0].answers[0].label, agreement=1, confidence=.75) if row.samples else Verdict(reason="nobody has voted") for row in rows]
+        return [Verdict(row.samples[0].answers[0].label, agreement=1, confidence=.75, unknown=.25) if row.samples else Verdict(reason="nobody has voted") for row in rows]

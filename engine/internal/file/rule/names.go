@@ -197,7 +197,11 @@ var ofKind = map[Kind][]name{
 		{"lexical", always, 0.0, func(e *Env) any { return float64(e.Candidate.Lexical) }},
 	},
 	Accept: {answer},
-	Flag:   {answer, {"confidence", always, 0.0, func(e *Env) any { return e.Confidence }}},
+	Flag: {
+		answer,
+		{"confidence", always, 0.0, func(e *Env) any { return e.Confidence }},
+		{"unknown", always, 0.0, func(e *Env) any { return e.Unknown }},
+	},
 	Fallback: {
 		{"failed", always, false, func(e *Env) any { return e.Failed }},
 		{"error", always, "", func(e *Env) any { return e.Error }},

@@ -317,6 +317,7 @@ type Env struct {
 	Rank            int            // Keep: 1 is the best
 	Answer          string         // Accept: the answer in question; Flag: the verdict's
 	Confidence      float64        // Flag: the verdict's; its agreement where the election estimates no confidence
+	Unknown         float64        // Flag: the verdict's; 0 where the election does not estimate it
 	Failed          bool           // Fallback: the stage failed on this item
 	Error           string         // Fallback: why it failed
 	Knowledge       Extent         // Whole: the size of the knowledge

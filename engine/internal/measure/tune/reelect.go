@@ -88,7 +88,7 @@ func (e *Election) Hold(ctx context.Context, b *Ballots, at []int) ([]outcome.Re
 				continue
 			}
 			v := verdicts[i]
-			out[n].Answer, out[n].Agreement, out[n].Confidence, out[n].Reason = v.Answer, v.Agreement, v.Confidence, v.Reason
+			out[n].Answer, out[n].Agreement, out[n].Confidence, out[n].Unknown, out[n].Reason = v.Answer, v.Agreement, v.Confidence, v.Unknown, v.Reason
 		}
 		return ctx.Err()
 	})

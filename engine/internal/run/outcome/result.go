@@ -127,6 +127,7 @@ type Result struct {
 	Answer     string  // empty: no acceptable answer; Reason says why
 	Agreement  float64 // from 0 to 1
 	Confidence float64 // from 0 to 1; 0: the election does not estimate it
+	Unknown    float64 // the probability that no label of the knowledge fits; 0: not estimated
 	Flagged    bool
 	Reason     string    // why there is no answer, or who decided it
 	Decided    *Decision // set if a person decided the answer; nil: the stages answered

@@ -53,12 +53,8 @@ var own = []column{
 	optional("expected", func(r *row) any { return filled(r.result.Expected) }),
 	optional("answer", func(r *row) any { return filled(string(r.result.Answer)) }),
 	{Column: Column{Name: "agreement", Kind: FloatColumn}, value: func(r *row) any { return r.result.Agreement }},
-	{Column: Column{Name: "confidence", Kind: FloatColumn, Optional: true}, value: func(r *row) any {
-		if r.result.Confidence == 0 { // the election does not estimate it
-			return nil
-		}
-		return r.result.Confidence
-	}},
+	estimate("confidence", func(r *row) float64 { return r.result.Confidence }),
+	estimate("unknown", func(r *row) float64 { return r.result.Unknown }),
 	optional("runner_up", func(r *row) any { return filled(r.result.RunnerUp) }),
 	{Column: Column{Name: "flagged", Kind: BoolColumn}, value: func(r *row) any { return r.result.Flagged }},
 	optional("reason", func(r *row) any { return filled(r.result.Reason) }),
@@ -86,6 +82,13 @@ var own = []column{
 
 func optional(name string, value func(*row) any) column {
 	return column{Column: Column{Name: name, Optional: true}, value: value}
+}
+
+// estimate returns a column of a probability, which is absent where the election does not estimate it.
+func estimate(name string, value func(*row) float64) column {
+	return column{Column: Column{Name: name, Kind: FloatColumn, Optional: true}, value: func(r *row) any {
+		return set(value(r), value(r) != 0)
+	}}
 }
 
 func nested(name string, value, plain func(*row) any) column {

@@ -27,6 +27,9 @@ type Result struct {
 	// Confidence is the probability that the answer is right, from 0 to 1; 0: the election does not
 	// estimate it.
 	Confidence float64 `json:"confidence,omitempty"`
+	// Unknown is the probability that no label of the knowledge fits; 0: the election does not
+	// estimate it.
+	Unknown float64 `json:"unknown,omitempty"`
 	// RunnerUp is the label after the answer, with all voters counting alike; empty: nobody voted
 	// for another, or answers are no labels.
 	RunnerUp   string      `json:"runner_up,omitempty"`
@@ -112,7 +115,7 @@ func Of(r outcome.Result, price func(voter string, u sdk.Usage) float64) Result 
 	votes := outcome.Heaviest(r.Votes)
 	out := Result{
 		ID: r.ID, Text: strings.ToValidUTF8(r.Text, "\uFFFD"), Expected: r.Expected,
-		Agreement: round(r.Agreement), Confidence: round(r.Confidence), Flagged: r.Flagged, Reason: r.Reason, Decided: r.Decided, Missing: r.Without(), Fields: r.Fields, Usage: r.Usage,
+		Agreement: round(r.Agreement), Confidence: round(r.Confidence), Unknown: round(r.Unknown), Flagged: r.Flagged, Reason: r.Reason, Decided: r.Decided, Missing: r.Without(), Fields: r.Fields, Usage: r.Usage,
 	}
 	out.Votes = Votes(r.Votes)
 	if price != nil {

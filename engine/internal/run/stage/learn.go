@@ -148,22 +148,40 @@ func (s *stage) progress(step terminal.ProgressStep) {
 	s.graph.options.Fitting.Report(step)
 }
 
+// maxStrange limits the rows of labels that are held out whole.
+const maxStrange = 400
+
 // votes returns rows of the knowledge with the votes of the voters above an election. Each row was
-// held out, and no service is asked.
+// held out, and after them others with their labels. No service is asked.
 func (s *stage) votes(ctx context.Context, start Launch) ([]sdk.TrainingRow, error) {
 	if !slices.ContainsFunc(s.in.voters, func(v int) bool { return free(s.graph.stages[v].Stage) != nil }) {
 		return nil, nil
 	}
-	rows, err := s.graph.Choose(ctx, maxVoted)
+	known, err := s.graph.Choose(ctx, maxVoted)
 	if err != nil {
 		return nil, err
 	}
-	held, done, err := s.graph.HoldOut(ctx, rows, false, start)
+	strangers, err := fitted.Strangers(ctx, s.knowledge, maxStrange)
 	if err != nil {
 		return nil, err
 	}
-	defer done()
-	return held.voted(ctx, s)
+	var all []sdk.TrainingRow
+	for _, rows := range []*fitted.HeldOut{known, strangers} {
+		if len(rows.Items) == 0 && rows == strangers {
+			continue
+		}
+		held, done, err := s.graph.HoldOut(ctx, rows, false, start)
+		if err != nil {
+			return nil, err
+		}
+		some, err := held.voted(ctx, s)
+		done()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
 }
 
 // Choose selects at most n rows to hold out of the election's knowledge.

@@ -260,7 +260,7 @@ func (s *stage) flag(ctx context.Context, rec *Record) error {
 		return nil
 	}
 	e := s.env(rec, s.Flag)
-	e.Answer, e.Agreement, e.Confidence = rec.verdict.Answer, rec.verdict.Agreement, cmp.Or(rec.verdict.Confidence, rec.verdict.Agreement)
+	e.Answer, e.Agreement, e.Confidence, e.Unknown = rec.verdict.Answer, rec.verdict.Agreement, cmp.Or(rec.verdict.Confidence, rec.verdict.Agreement), rec.verdict.Unknown
 	var err error
 	if rec.flagged, err = s.Flag.Eval(ctx, e); err != nil {
 		return fmt.Errorf("flag: %w", err)

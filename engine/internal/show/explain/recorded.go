@@ -26,7 +26,7 @@ func (r *Run) Recorded(ctx context.Context, id string) (seen *pipeline.Inspected
 	}
 	env := &rule.Env{
 		Item:   sdk.Item{ID: k.ID, Text: k.Text, Meta: k.row.Meta},
-		Answer: string(k.Answer), Agreement: k.Agreement, Confidence: cmp.Or(k.Confidence, k.Agreement),
+		Answer: string(k.Answer), Agreement: k.Agreement, Confidence: cmp.Or(k.Confidence, k.Agreement), Unknown: k.Unknown,
 		Margin: margin(k.Votes),
 	}
 	seen = &pipeline.Inspected{Env: env, Unknown: map[string]string{}}
@@ -46,9 +46,9 @@ func (r *Run) Recorded(ctx context.Context, id string) (seen *pipeline.Inspected
 	}
 	switch {
 	case k.Status == journal.Unreached:
-		seen.Lacks("the run did not reach the item", "answer", "agreement", "confidence", "margin", "votes")
+		seen.Lacks("the run did not reach the item", "answer", "agreement", "confidence", "unknown", "margin", "votes")
 	case k.Error != nil:
-		seen.Lacks("the item failed: "+k.Error.Error(), "answer", "agreement", "confidence")
+		seen.Lacks("the item failed: "+k.Error.Error(), "answer", "agreement", "confidence", "unknown")
 	}
 	return seen, k.Gone, nil
 }

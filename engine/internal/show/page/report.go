@@ -98,7 +98,7 @@ func (f *figures) spend(b *explain.Brief) {
 // outcomeOf converts an item to a result for package eval.
 func outcomeOf(b *explain.Brief, answers journal.AnswerKind) outcome.Result {
 	r := outcome.Result{
-		Line: b.Line, ID: b.ID, Expected: b.Expected, Answer: string(b.Answer), Agreement: b.Agreement, Confidence: b.Confidence, Flagged: b.Flagged, Reason: b.Reason, Decided: b.Decided,
+		Line: b.Line, ID: b.ID, Expected: b.Expected, Answer: string(b.Answer), Agreement: b.Agreement, Confidence: b.Confidence, Unknown: b.Unknown, Flagged: b.Flagged, Reason: b.Reason, Decided: b.Decided,
 		RetrievalOnly: answers == journal.PassageAnswers, FreeText: answers == journal.TextAnswers,
 	}
 	for _, v := range b.Votes {

@@ -31,6 +31,7 @@ var consoleExamples = map[string]string{
 	"votes":            "count(votes, .answer == answer) > 1",
 	"answer":           `answer == "refund"`,
 	"confidence":       "confidence < 0.6",
+	"unknown":          "unknown > 0.5",
 }
 
 // ConsoleHelp lists the commands of racflow console, and the names that an expression may use. item

@@ -34,6 +34,7 @@ type Case struct {
 	Answer     string  `json:"answer,omitempty"` // of the run, or the label of the row
 	Expected   string  `json:"expected,omitempty"`
 	Confidence float64 `json:"confidence,omitempty"` // as in result.Result
+	Unknown    float64 `json:"unknown,omitempty"`
 	Agreement  float64 `json:"agreement,omitempty"`
 	// Suggestions lists the labels to choose from, the most likely first.
 	Suggestions []string `json:"suggestions"`
@@ -144,7 +145,7 @@ const maxVoted = 6
 func caseOf(item *explain.Item) Case {
 	c := Case{
 		ID: idOf(item.Text, ""), Text: item.Text, Items: []string{item.ID}, Line: item.Line, Answer: string(item.Answer), Expected: item.Expected,
-		Confidence: item.Confidence, Agreement: item.Agreement, Suggestions: []string{}, order: item.Line,
+		Confidence: item.Confidence, Unknown: item.Unknown, Agreement: item.Agreement, Suggestions: []string{}, order: item.Line,
 	}
 	switch {
 	case item.Error != nil:

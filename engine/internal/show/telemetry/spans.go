@@ -148,7 +148,7 @@ func (b *batch) end(t *Telemetry, results []outcome.Result) {
 func (t *Telemetry) about(r *outcome.Result) []attribute.KeyValue {
 	all := []attribute.KeyValue{
 		attribute.String("racflow.outcome", outcomeOf(r)),
-		attribute.Float64("racflow.agreement", r.Agreement), attribute.Float64("racflow.confidence", r.Confidence),
+		attribute.Float64("racflow.agreement", r.Agreement), attribute.Float64("racflow.confidence", r.Confidence), attribute.Float64("racflow.unknown", r.Unknown),
 	}
 	if r.Flagged {
 		all = append(all, attribute.Bool("racflow.flagged", true))

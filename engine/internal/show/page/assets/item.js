@@ -48,6 +48,7 @@ function summary(it, counts = it.answer === it.expected) {
   if (it.decided) pairs.push(["decided", `by ${it.decided.by || "a person"}${it.decided.at ? " on " + it.decided.at.slice(0, 10) : ""}`]);
   if (it.expected) pairs.push(["expected", it.expected]);
   if (it.confidence) pairs.push(["confidence", percent(it.confidence)]);
+  if (it.unknown) pairs.push(["of no known label", percent(it.unknown)]);
   if (it.agreement && !it.error) pairs.push(["agreement", percent(it.agreement)]);
   if (it.runner_up) pairs.push(["runner-up", it.runner_up]);
   if (it.reason) pairs.push(["why no answer", it.reason]);

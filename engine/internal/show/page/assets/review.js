@@ -113,7 +113,7 @@ import { connect } from "./server.js";
 
   const facts = () => [
     [shown.row ? "label" : "answer", shown.answer], ["expected", shown.expected],
-    ["confidence", shown.confidence && percent(shown.confidence)], ["agreement", shown.agreement && percent(shown.agreement)],
+    ["confidence", shown.confidence && percent(shown.confidence)], ["of no known label", shown.unknown && percent(shown.unknown)], ["agreement", shown.agreement && percent(shown.agreement)],
   ].filter((f) => f[1]).map(([name, value]) => [element("dt", {}, name), element("dd", {}, quoted(value))]);
 
   // suggestions are the labels to choose from, with why.
