@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"iter"
-	"maps"
 	"math"
 	"slices"
 
@@ -24,24 +23,13 @@ import (
 // the rows cannot be fitted anew for each of them: it is fitted once per fold, on the rows outside
 // of it (Without).
 //
-// Strangers holds whole labels out: to the voters, their rows are texts that belong to no label.
-//
 // An election learns from the voters' answers to these rows (Wolpert, "Stacked generalization",
 // Neural Networks 5, 1992: the level above learns from votes on rows that the level below has not
 // seen).
 
-// Except narrows a filter, which may be nil, to exclude a row, or the labels held out with it.
+// Except narrows a filter, which may be nil, to exclude a row.
 func (r *HeldOut) Except(id string, f *sdk.Filter) *sdk.Filter {
-	own := sdk.Filter{Op: sdk.FilterIn, Field: sdk.FieldID, Values: []any{id}}
-	if r.strange != nil {
-		own.Field, own.Values = sdk.FieldLabel, nil
-		for _, label := range slices.Sorted(maps.Keys(r.strange)) {
-			if r.strange[label] == r.folds[id] {
-				own.Values = append(own.Values, label)
-			}
-		}
-	}
-	others := sdk.Filter{Op: sdk.FilterNot, Parts: []sdk.Filter{own}}
+	others := sdk.Filter{Op: sdk.FilterNot, Parts: []sdk.Filter{{Op: sdk.FilterIn, Field: sdk.FieldID, Values: []any{id}}}}
 	if f == nil {
 		return &others
 	}
@@ -49,11 +37,8 @@ func (r *HeldOut) Except(id string, f *sdk.Filter) *sdk.Filter {
 }
 
 // Prototypes corrects the centroids found for a row: the centroid of its own label becomes what it
-// would be without the row, and labels held out with it go. query is the row's vector as a query.
+// would be without the row. query is the row's vector as a query.
 func (r *HeldOut) Prototypes(id, label string, query []float32, nearest []sdk.Candidate) []sdk.Candidate {
-	if r.strange != nil {
-		return slices.DeleteFunc(slices.Clone(nearest), func(c sdk.Candidate) bool { return r.out(c.Label, r.folds[id]) })
-	}
 	at := slices.IndexFunc(nearest, func(c sdk.Candidate) bool { return c.Label == label })
 	own, l := r.vectors[id], r.labels[label]
 	if at < 0 || own == nil || l == nil || l.sum == nil {
@@ -90,7 +75,6 @@ type HeldOut struct {
 	folds     map[string]int // by id, for Items
 	vectors   map[string][]float32
 	labels    map[string]*label
-	strange   map[string]int // labels held out whole, by fold; nil: rows are held out alone
 }
 
 // label is a label of the knowledge.
@@ -114,54 +98,6 @@ func HoldOut(ctx context.Context, k *knowledge.Knowledge, n int, centroids bool)
 		return nil, fmt.Errorf("hold rows out of knowledge %q: %w", k.Report.Name, err)
 	}
 	return r, nil
-}
-
-const (
-	fewLabels = 4  // among fewer labels, the others tell nothing about a text that belongs to none
-	strange   = 20 // labels that are enough to hold out
-)
-
-// Strangers holds out labels with at most n of their rows, all drawn at random. The rows of Items have
-// no label, since the voters know none that fits. A fifth of the labels is held out at a time, and of
-// few labels one fifth after the other. There are no rows if the knowledge has fewer than four labels.
-func Strangers(ctx context.Context, k *knowledge.Knowledge, n int) (*HeldOut, error) {
-	r := &HeldOut{knowledge: k, folds: map[string]int{}, vectors: map[string][]float32{}, labels: map[string]*label{}, strange: map[string]int{}}
-	labels := slices.Clone(k.Labels)
-	if len(labels) < fewLabels {
-		return r, nil
-	}
-	slices.SortFunc(labels, func(a, b string) int { return cmp.Or(cmp.Compare(orderOf(a), orderOf(b)), cmp.Compare(a, b)) })
-	parts := min(maxFolds, len(labels))
-	r.Folds = min(parts, (strange*parts+len(labels)-1)/len(labels))
-	for i, label := range labels {
-		if i%parts < r.Folds {
-			r.strange[label] = i % parts
-		}
-	}
-	var all []drawn
-	err := k.Entries(ctx, sdk.Scan{Labels: slices.Sorted(maps.Keys(r.strange))}, func(e sdk.Entry) {
-		all = append(all, drawn{id: e.ID, label: e.Label, order: orderOf(e.ID)})
-	})
-	slices.SortFunc(all, func(a, b drawn) int { return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.id, b.id)) })
-	for _, d := range all[:min(n, len(all))] {
-		r.folds[d.id] = r.strange[d.label]
-	}
-	if err == nil {
-		err = r.read(ctx, false)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("hold labels out of knowledge %q: %w", k.Report.Name, err)
-	}
-	for i := range r.Items {
-		r.Items[i].Label = ""
-	}
-	return r, nil
-}
-
-// out reports whether a label is held out in a fold.
-func (r *HeldOut) out(label string, fold int) bool {
-	in, chosen := r.strange[label]
-	return chosen && in == fold
 }
 
 // drawn is a candidate row.
@@ -265,14 +201,11 @@ func (r *HeldOut) Of(k *knowledge.Knowledge) bool { return r != nil && r.knowled
 // Fold returns the fold of an item, from 0.
 func (r *HeldOut) Fold(id string) int { return r.folds[id] }
 
-// Without returns a voter's training rows without those in a fold, or of its labels.
+// Without returns a voter's training rows without those in a fold.
 func (r *HeldOut) Without(fold int, rows iter.Seq2[[]sdk.TrainingRow, error]) iter.Seq2[[]sdk.TrainingRow, error] {
 	return func(yield func([]sdk.TrainingRow, error) bool) {
 		for batch, err := range rows {
 			outside := slices.DeleteFunc(slices.Clone(batch), func(row sdk.TrainingRow) bool {
-				if r.strange != nil {
-					return r.out(row.Label, fold)
-				}
 				in, chosen := r.folds[row.ID]
 				return chosen && in == fold
 			})

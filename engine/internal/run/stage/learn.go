@@ -148,40 +148,22 @@ func (s *stage) progress(step terminal.ProgressStep) {
 	s.graph.options.Fitting.Report(step)
 }
 
-// maxStrange limits the rows of labels that are held out whole.
-const maxStrange = 400
-
 // votes returns rows of the knowledge with the votes of the voters above an election. Each row was
-// held out, and after them others with their labels. No service is asked.
+// held out, and no service is asked.
 func (s *stage) votes(ctx context.Context, start Launch) ([]sdk.TrainingRow, error) {
 	if !slices.ContainsFunc(s.in.voters, func(v int) bool { return free(s.graph.stages[v].Stage) != nil }) {
 		return nil, nil
 	}
-	known, err := s.graph.Choose(ctx, maxVoted)
+	rows, err := s.graph.Choose(ctx, maxVoted)
 	if err != nil {
 		return nil, err
 	}
-	strangers, err := fitted.Strangers(ctx, s.knowledge, maxStrange)
+	held, done, err := s.graph.HoldOut(ctx, rows, false, start)
 	if err != nil {
 		return nil, err
 	}
-	var all []sdk.TrainingRow
-	for _, rows := range []*fitted.HeldOut{known, strangers} {
-		if len(rows.Items) == 0 && rows == strangers {
-			continue
-		}
-		held, done, err := s.graph.HoldOut(ctx, rows, false, start)
-		if err != nil {
-			return nil, err
-		}
-		some, err := held.voted(ctx, s)
-		done()
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, some...)
-	}
-	return all, nil
+	defer done()
+	return held.voted(ctx, s)
 }
 
 // Choose selects at most n rows to hold out of the election's knowledge.
