@@ -29,9 +29,8 @@ variable "price" { default = {} }
 variable "margin_below" { default = 2 }
 variable "flag_below" { default = 0.5 }
 variable "election" { default = "learned" } # or soft, majority
-variable "leader" { default = "" }          # the voter whose answer stands wherever it has one
 variable "weights" { default = {} }         # how much each voter counts
-variable "calibration" { default = {} }     # the slope and offset of the confidence
+variable "calibration" { default = {} }     # slopes and offsets of the confidence
 
 model "llm" {
   name     = var.model
@@ -72,7 +71,6 @@ pipeline "intent" {
     flag   = "confidence < var.flag_below"
     config "learned" {
       weights     = var.weights
-      leader      = var.leader
       calibration = var.calibration
     }
     config "soft" { weights = var.weights }
