@@ -31,6 +31,7 @@ variable "flag_below" { default = 0.5 }
 variable "election" { default = "learned" } # or soft, majority
 variable "weights" { default = {} }         # how much each voter counts
 variable "calibration" { default = {} }     # slopes and offsets of the confidence
+variable "unknown" { default = {} }         # what tells texts that belong to no label
 
 model "llm" {
   name     = var.model
@@ -72,6 +73,7 @@ pipeline "intent" {
     config "learned" {
       weights     = var.weights
       calibration = var.calibration
+      unknown     = var.unknown
     }
     config "soft" { weights = var.weights }
     config "majority" { weights = var.weights }

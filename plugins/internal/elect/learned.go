@@ -45,7 +45,8 @@ import (
 // likelihood of their labels by Newton's method, with a ridge penalty of 0.5/2 times the
 // squared distance of each weight from what it is before anything is known. The labels that
 // there are, are those of the rows and of the accepted answers on them. Rows without a label
-// are left out, and so is a voter on rows where it has no vote. The order of the rows makes no
+// show what texts look like that belong to none (learned_unknown.go). A voter is left out on rows
+// where it has no vote. The order of the rows makes no
 // difference. 10,000 rows with 150 labels and three statistical voters take about two seconds,
 // and 16 bytes for each answer.
 //
@@ -85,21 +86,26 @@ import (
 // It does not elect among texts: there is no list of those.
 
 type learnedConfig struct {
-	Weights map[string]float64 `config:"weights" min:"0" max:"1e6" example:"{ neighbours = 3.1, llm = 1.4 }" doc:"The log-odds that each voter's full vote adds to a label, by the name of its sample block; 3.5 if not given, and less where several are not. Empty: they are learnt from the voters' answers on rows of the knowledge."`
+	Weights     map[string]float64 `config:"weights" min:"0" max:"1e6" example:"{ neighbours = 3.1, llm = 1.4 }" doc:"The log-odds that each voter's full vote adds to a label, by the name of its sample block; 3.5 if not given, and less where several are not. Empty: they are learnt from the voters' answers on rows of the knowledge."`
 	Calibration map[string]float64 `config:"calibration" min:"-100" max:"100" example:"{ slope = 0.9, offset = -0.1 }" doc:"What makes a confidence of the answer's probability: its log-odds times slope, plus offset; slope without llm and offset without llm where sample.llm has no vote. Empty: the confidence is the probability. It is learnt with the weights, and given with them."`
+	Unknown     map[string]float64 `config:"unknown" min:"-1e6" max:"1e6" example:"{ offset = -8.5, odds = 0.4, \"distance of neighbours\" = 6.1 }" doc:"What makes a probability that the text belongs to no label: log-odds of offset, minus odds times those of the confidence, plus the distance of each voter times its number; and what makes a confidence of that one and its complement, slope of confidence and offset of confidence. Empty: it is not estimated. It is learnt with the weights, and given with them."`
 }
 
 // Learned describes the election.
 func Learned() sdk.Stage {
 	return sdk.ElectStage("learned", "Weighs the voters by a logistic regression on their answers; the likeliest label wins, and its probability is the confidence.",
-		openLearned, sdk.Revision("3"), sdk.Reads(sdk.ColumnLabels), sdk.Fits(sdk.ColumnSamples), sdk.Validates(check), sdk.Example("weights = { neighbours = 3.1, llm = 1.4 }"))
+		openLearned, sdk.Revision("4"), sdk.Reads(sdk.ColumnLabels), sdk.Fits(sdk.ColumnSamples), sdk.Validates(check), sdk.Example("weights = { neighbours = 3.1, llm = 1.4 }"))
 }
 
 func check(c learnedConfig) error {
 	if len(c.Calibration) > 0 && len(c.Weights) == 0 {
 		return &sdk.ArgumentError{Argument: "calibration", Err: errors.New("give weights, too: without them it is learnt")}
 	}
-	return new(model).calibrate(c.Calibration)
+	if len(c.Unknown) > 0 && len(c.Weights) == 0 {
+		return &sdk.ArgumentError{Argument: "unknown", Err: errors.New(unknownAlone)}
+	}
+	_, err := strangerOf(c.Unknown)
+	return errors.Join(err, new(model).calibrate(c.Calibration))
 }
 
 func openLearned(_ context.Context, setup sdk.Setup, c learnedConfig) (sdk.Elector, error) {
@@ -108,6 +114,9 @@ func openLearned(_ context.Context, setup sdk.Setup, c learnedConfig) (sdk.Elect
 	if len(c.Weights) > 0 {
 		m := &model{Weights: c.Weights}
 		err := m.calibrate(c.Calibration)
+		if err == nil {
+			m.Stranger, err = strangerOf(c.Unknown)
+		}
 		e.model.Store(m.prepare())
 		return e, err
 	}
@@ -139,6 +148,13 @@ func (e *election) Close() error { return e.Elector.(io.Closer).Close() }
 func (e *election) elect(samples []sdk.Sample, labels int) sdk.Verdict {
 	r, m := e.memory.Get().(*reader), e.model.Load()
 	defer e.memory.Put(r)
+	verdict := r.elect(samples, m, labels)
+	m.Stranger.judge(&verdict, samples)
+	return verdict
+}
+
+// elect holds the election, for a text that belongs to one of so many labels.
+func (r *reader) elect(samples []sdk.Sample, m *model, labels int) sdk.Verdict {
 	r.forget()
 	v := r.read(samples, m.Weights)
 	r.scores = v.score(r.scores, m.of(r.voters))
@@ -235,6 +251,8 @@ type model struct {
 	// Without are the calibrations where voters are missing, by their names.
 	Without map[string]calibration `json:"without,omitempty"`
 	Alone   map[string]float64     `json:"alone"` // the share of the rows that each voter is right on
+
+	Stranger *stranger `json:"unknown,omitempty"` // nil: nothing shows which texts are unknown
 
 	voters   []string // that count, sorted
 	absences []absence

@@ -155,16 +155,16 @@ type point struct {
 }
 
 // calibrate fits the calibrations of a model to decisions with weights that were fitted without
-// the row (cross-validation).
-func (p *problem) calibrate(ctx context.Context, m *model, voters []string, weights []float64) error {
+// the row (cross-validation), and returns those decisions; nil: there are too few rows.
+func (p *problem) calibrate(ctx context.Context, m *model, voters []string, weights []float64) (trial, error) {
 	if len(p.rows) < few {
-		return nil
+		return nil, nil
 	}
 	folded := make([][]float64, folds)
 	for fold := range folded {
 		folded[fold] = slices.Clone(weights) // close to what they will be
 		if err := p.minimise(ctx, folded[fold], func(i int) bool { return i%folds != fold }); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	counted := uint64(0) // voters with a weight
@@ -197,7 +197,7 @@ func (p *problem) calibrate(ctx context.Context, m *model, voters []string, weig
 		}
 		m.Without[strings.Join(names, and)] = t.calibrated(whole, smooth)
 	}
-	return nil
+	return asCast, nil
 }
 
 // absences are the sets of voters that may be missing.

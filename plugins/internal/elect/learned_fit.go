@@ -49,19 +49,25 @@ func (f *fitter) Resolved() map[string]any {
 	if len(m.Weights) == 0 {
 		return nil
 	}
-	return map[string]any{"weights": m.Weights, "calibration": m.argument()}
+	values := map[string]any{"weights": m.Weights, "calibration": m.argument()}
+	if m.Stranger != nil {
+		values["unknown"] = m.Stranger.argument()
+	}
+	return values
 }
 
 // lesson collects rows.
 type lesson struct {
-	reader reader
-	rows   []row
-	labels map[string]struct{}
+	reader  reader
+	rows    []row
+	unknown []sdk.TrainingRow // that belong to no label
+	labels  map[string]struct{}
 }
 
-// add takes a row, unless it has no label.
+// add takes a row.
 func (l *lesson) add(t *sdk.TrainingRow) {
 	if t.Label == "" {
+		l.unknown = append(l.unknown, *t)
 		return
 	}
 	v := l.reader.read(t.Samples, nil)
@@ -72,13 +78,14 @@ func (l *lesson) add(t *sdk.TrainingRow) {
 	}
 	truth := slices.Index(l.reader.labels, t.Label)
 	v.all = slices.Clone(v.all)
-	l.rows = append(l.rows, row{id: strings.Clone(t.ID), label: strings.Clone(t.Label), votes: v, truth: truth})
+	l.rows = append(l.rows, row{id: strings.Clone(t.ID), label: strings.Clone(t.Label), votes: v, truth: truth, distances: distances(t.Samples)})
 }
 
 // learn fits a model. Rows and voters are sorted before, so that their order makes no
 // difference.
 func (l *lesson) learn(ctx context.Context) (*model, error) {
 	slices.SortStableFunc(l.rows, func(a, b row) int { return cmp.Or(strings.Compare(a.id, b.id), strings.Compare(a.label, b.label)) })
+	slices.SortStableFunc(l.unknown, func(a, b sdk.TrainingRow) int { return strings.Compare(a.ID, b.ID) })
 	voters := slices.Sorted(slices.Values(l.reader.voters))
 	number := make([]int32, len(voters))
 	for i, name := range l.reader.voters {
@@ -100,7 +107,17 @@ func (l *lesson) learn(ctx context.Context) (*model, error) {
 		m.Weights[name] = rounded(weights[i])
 		m.Alone[name] = rounded(p.alone(i))
 	}
-	return m, p.calibrate(ctx, m, voters, weights)
+	decided, err := p.calibrate(ctx, m, voters, weights)
+	if decided != nil {
+		known, unknown := m.prepare().sights(l.rows, decided, voters), []sight(nil)
+		for _, t := range l.unknown {
+			if v := l.reader.elect(t.Samples, m, m.Labels); v.Answer != "" {
+				unknown = append(unknown, sight{point{odds: logOdds(v.Confidence)}, distances(t.Samples)})
+			}
+		}
+		m.Stranger = strangers(known, unknown)
+	}
+	return m, err
 }
 
 // rounded leaves four digits, which is more than rows can tell, and which no processor
@@ -136,8 +153,9 @@ const (
 // row is what is learnt from a labelled row.
 type row struct {
 	id, label string
-	votes     votes // by label
-	truth     int   // its label, among those of the votes; -1: nobody voted for it
+	votes     votes              // by label
+	truth     int                // its label, among those of the votes; -1: nobody voted for it
+	distances map[string]float64 // by voter
 }
 
 // problem is what weights are fitted to: rows, with the number of all labels.

@@ -78,7 +78,8 @@ import (
 // the weights, with a version and a checksum. It is written whole and then renamed.
 //
 // The voter abstains on items without a vector, and where the knowledge has no labels. Its
-// ballot has the 50 likeliest labels. It does not know items that fit none of them.
+// ballot has the 50 likeliest labels. An item that fits none of them has low scores, so the
+// ballot's distance is 1 / (1 + the best score).
 
 const (
 	textBytes = 2048 // of a text that are read
@@ -310,7 +311,7 @@ type linearConfig struct {
 // Linear describes the voter.
 func Linear() sdk.Stage {
 	return sdk.SampleStage("linear", "Votes by a logistic regression over vectors, words and letters, learnt from the knowledge.",
-		openLinear, sdk.Revision("2"), sdk.Reads(sdk.ColumnText, sdk.ColumnVector), sdk.Fits(sdk.ColumnText, sdk.ColumnVector))
+		openLinear, sdk.Revision("3"), sdk.Reads(sdk.ColumnText, sdk.ColumnVector), sdk.Fits(sdk.ColumnText, sdk.ColumnVector))
 }
 
 func openLinear(_ context.Context, setup sdk.Setup, c linearConfig) (sdk.Sampler, error) {
@@ -354,7 +355,7 @@ func (v *linearVoter) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, 
 			continue
 		}
 		e := example{features: append(inputsOf(item.Vector), m.weigh(hashText(x, item.Text, len(m.idf)))...)}
-		samples[i] = []sdk.Sample{{Answers: m.answers(s, e)}}
+		samples[i] = []sdk.Sample{m.ballot(s, e)}
 	}
 	if len(failed) > 0 {
 		return samples, failed
@@ -377,11 +378,13 @@ const most = 50 // answers of a ballot
 // not left out has no less, since an answer of weight 0 would not count.
 const least = 1e-6
 
-// answers are the labels with their probabilities, best first.
-func (m *model) answers(s *scratch, e example) []sdk.Answer {
+// ballot has the labels with their probabilities, best first. Its distance is the smaller the greater
+// the best score is.
+func (m *model) ballot(s *scratch, e example) sdk.Sample {
 	p := s.row(m.width)
 	m.score(p, []example{e}, s)
 	p = p[:len(m.labels)]
+	distance := 1 / (1 + float64(m.scale*max(slices.Max(p), 0)))
 	simd.Best().Softmax(p, m.scale)
 	order := best(p, most)
 	answers := make([]sdk.Answer, 0, len(order))
@@ -390,7 +393,7 @@ func (m *model) answers(s *scratch, e example) []sdk.Answer {
 			answers = append(answers, sdk.Answer{Label: m.labels[i], Weight: float64(p[i])})
 		}
 	}
-	return answers
+	return sdk.Sample{Answers: answers, Distance: distance}
 }
 
 const (

@@ -391,7 +391,7 @@ func TestLongText(t *testing.T) {
 
 func TestGolden(t *testing.T) {
 	v := fitted(t, `{}`, cloud(120, 4, 8, .4))
-	apitest.Compare(t, Linear(), sample(t, v, items(cloud(124, 4, 8, .4)[120:])...), "2 61af85e741cd02d7")
+	apitest.Compare(t, Linear(), sample(t, v, items(cloud(124, 4, 8, .4)[120:])...), "3 614f93c62622eec6")
 }
 
 func TestLinearConformance(t *testing.T) { sdktest.Stage(t, Linear(), `{}`) }

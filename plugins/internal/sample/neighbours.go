@@ -28,6 +28,8 @@ import (
 // cosine). Reciprocal-rank scores are far smaller and want a far greater
 // sharpness.
 //
+// The distance of a ballot is one minus the fifth best cosine among the candidates.
+//
 // It does not search: it votes on the candidates it is given, and abstains on
 // an item that has none with a label.
 
@@ -39,7 +41,7 @@ type neighboursConfig struct {
 // Neighbours describes the voter.
 func Neighbours() sdk.Stage {
 	return sdk.SampleStage("neighbours", "Votes by the labels of the nearest neighbours, closer ones counting more (weighted kNN).",
-		openNeighbours, sdk.Revision("1"), sdk.Reads(sdk.ColumnCandidates))
+		openNeighbours, sdk.Revision("2"), sdk.Reads(sdk.ColumnCandidates))
 }
 
 func openNeighbours(_ context.Context, _ sdk.Setup, c neighboursConfig) (sdk.Sampler, error) {
@@ -74,11 +76,9 @@ func distance(candidates []sdk.Candidate) float64 {
 		return 0
 	}
 	slices.Sort(cosines)
-	return distanceOf(cosines[max(len(cosines)-near, 0)])
+	cosine := cosines[max(len(cosines)-near, 0)]
+	return min(max(1-cosine, 1e-3), 1) // never 0, which says nothing
 }
-
-// distanceOf returns the distance for a cosine. It is never 0, which says nothing.
-func distanceOf(cosine float64) float64 { return min(max(1-cosine, 1e-3), 1) }
 
 // vote returns the labels with their shares, best first; labels that tie
 // stand in the order of their nearest candidates.

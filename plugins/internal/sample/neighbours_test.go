@@ -18,7 +18,7 @@ import (
 func candidates(labelsAndScores ...any) []sdk.Candidate {
 	var all []sdk.Candidate
 	for i := 0; i < len(labelsAndScores); i += 2 {
-		all = append(all, sdk.Candidate{Label: labelsAndScores[i].(string), Score: float32(labelsAndScores[i+1].(float64))})
+		all = append(all, sdk.Candidate{Label: labelsAndScores[i].(string), Score: float32(labelsAndScores[i+1].(float64)), Dense: sdk.Unscored})
 	}
 	return all
 }
@@ -74,6 +74,35 @@ func TestNeighboursVote(t *testing.T) {
 	}
 }
 
+// TestDistance: it is that of the fifth nearest by cosine, whatever the order and the labels.
+func TestDistance(t *testing.T) {
+	of := func(cosines ...float32) (all []sdk.Candidate) {
+		for _, c := range cosines {
+			all = append(all, sdk.Candidate{Label: "a", Dense: c})
+		}
+		return all
+	}
+	unscored, unlabelled := of(sdk.Unscored, .25), of(.5, .5, .5, .75, .75, 0)
+	unlabelled[3].Label = ""
+	for name, test := range map[string]struct {
+		candidates []sdk.Candidate
+		want       float64
+	}{
+		"the fifth":                      {of(.25, .5, .875, .75, .625, .5, 0), .5},
+		"the last of fewer":              {of(.75, .5), .5},
+		"one without a label counts":     {unlabelled, .5},
+		"one without a cosine does not":  {unscored, .75},
+		"opposite":                       {of(-.5), 1},
+		"a copy is not nothing":          {of(1), 1e-3},
+		"no cosine: it is not estimated": {of(sdk.Unscored), 0},
+	} {
+		samples, err := openNeighbours(t, "").Sample(t.Context(), sdk.Batch{Items: []sdk.Item{{Candidates: test.candidates}}})
+		if err != nil || samples[0][0].Distance != test.want {
+			t.Errorf("%s: samples %v, error %v, want distance %v", name, samples, err, test.want)
+		}
+	}
+}
+
 func TestDefaultK(t *testing.T) {
 	var many []sdk.Candidate
 	for i := range 40 {
@@ -106,5 +135,5 @@ func openNeighbours(t *testing.T, config string) sdk.Sampler {
 }
 
 func TestNeighboursGolden(t *testing.T) {
-	apitest.CheckReply(t, sample.Neighbours(), `{}`, "1 ccd1a286b50d988a")
+	apitest.CheckReply(t, sample.Neighbours(), `{}`, "2 dc5cf12e09badd92")
 }

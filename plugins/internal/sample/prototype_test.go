@@ -71,5 +71,5 @@ func TestPrototypeArguments(t *testing.T) {
 }
 
 func TestPrototypeGolden(t *testing.T) {
-	apitest.CheckReply(t, sample.Prototype(), `{}`, "1 edcac355026ab15c")
+	apitest.CheckReply(t, sample.Prototype(), `{}`, "1 5066d8a30dc7888c")
 }

@@ -353,12 +353,17 @@ func (w *work) fit(ctx context.Context, items []int) (Found, error) {
 	switch {
 	case w.Learns:
 		w.progress("fitting the election", 0, 0)
+		labels := eval.NewCounter(w.Labels...)
 		return w.Fit(ctx, func(yield func([]sdk.TrainingRow, error) bool) {
 			for from := 0; from < len(items); from += page {
 				var rows []sdk.TrainingRow
 				for _, i := range items[from:min(from+page, len(items))] {
 					r := w.Results[i]
-					rows = append(rows, sdk.TrainingRow{ID: r.ID, Text: r.Text, Label: r.Expected, Samples: w.kinds[0].Samples(i), HeldOut: w.Rows > 0})
+					label := r.Expected
+					if labels.Outside(r) {
+						label = ""
+					}
+					rows = append(rows, sdk.TrainingRow{ID: r.ID, Text: r.Text, Label: label, Samples: w.kinds[0].Samples(i), HeldOut: w.Rows > 0})
 				}
 				if !yield(rows, ctx.Err()) {
 					return
