@@ -302,7 +302,7 @@ func (p *Pipeline) promised(labels []string) (*eval.Promised, error) {
 		}
 		for _, v := range p.file.Variables {
 			if value, err := strconv.ParseFloat(v.Value, 64); v.Name == n.Variable && err == nil && value == n.Value {
-				return eval.NewPromised(n.Goal.Accuracy, n.Goal.Confidence, n.Caught, labels...), nil
+				return eval.NewPromised(n.Goal.Accuracy, n.Goal.Confidence, n.Caught, n.Unknown, labels...), nil
 			}
 		}
 		return nil, nil

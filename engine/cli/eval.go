@@ -148,6 +148,9 @@ Confidence, or agreement where the election estimates none:
   SUREST  the accuracy of the surest items, and the confidence from which on they are (Geifman and
           El-Yaniv 2017)
   flags   how many errors the flag rule catches, and how many flagged items are right
+  unknown how often an item out of scope is less likely to have a known label than one in scope (area under
+          the ROC curve), by the election's probability of that and by the confidence
+  caught  the share of the items out of scope, and of those in scope, that are flagged or get no answer
 
 Of each voter it says how often it is right alone, which share of its answers counts, its weight, and what it
 adds: the election is held again without it, and nobody is asked again. --errors N shows the N wrong answers

@@ -34,6 +34,12 @@ type Calibration struct {
 	// otherwise 0 (Brier, "Verification of forecasts expressed in terms of probability", Monthly
 	// Weather Review 78:1-3, 1950).
 	Brier float64 `json:"brier"`
+	// UnknownAUROC and DoubtAUROC say how well items out of scope are found by the election's
+	// probability that no label fits, and by a low confidence: of pairs with an item in scope, the
+	// share in which theirs is the higher, or the lower. An item without an answer counts as found.
+	// 0: no item is out of scope, or the election estimates no such probability.
+	UnknownAUROC float64 `json:"unknown_auroc,omitempty"`
+	DoubtAUROC   float64 `json:"doubt_auroc,omitempty"`
 	// Coverage is by rising share. Its last accuracy is that of Report.
 	Coverage []Coverage `json:"coverage"`
 }
@@ -58,11 +64,14 @@ const certain = 1e-6
 type Confidences struct {
 	counter   *Counter // says which answers are right
 	estimated bool     // the election estimates confidence
+	unknown   bool     // and which items are out of scope
 	items     []answeredItem
 }
 
 type answeredItem struct {
 	confidence float64
+	unknown    float64 // 1: no answer
+	outside    bool
 	answered   bool // with the expected label
 	right      bool // answered, or rightly left without an answer
 }
@@ -77,9 +86,10 @@ func (c *Confidences) Add(r outcome.Result) {
 	if !Scored(r) {
 		return
 	}
-	one := answeredItem{right: c.counter.Right(r)}
+	one := answeredItem{right: c.counter.Right(r), outside: c.counter.Outside(r), unknown: 1}
 	if r.Failure == nil && r.Answer != "" {
-		one.confidence, one.answered = r.Agreement, one.right
+		one.confidence, one.answered, one.unknown = r.Agreement, one.right, r.Unknown
+		c.unknown = c.unknown || r.Unknown > 0
 		if r.Confidence > 0 {
 			one.confidence, c.estimated = r.Confidence, true
 		}
@@ -114,10 +124,41 @@ func (c *Confidences) Report() *Calibration {
 		r.Brier += (one.confidence - truth) * (one.confidence - truth) / n
 	}
 	r.ECE, r.Chance = hits.ece(), chance(confidences)
+	r.DoubtAUROC = auroc(c.items, func(i answeredItem) float64 { return -i.confidence })
+	if c.unknown {
+		r.UnknownAUROC = auroc(c.items, func(i answeredItem) float64 { return i.unknown })
+	}
 	for _, percent := range percents {
 		r.Coverage = append(r.Coverage, c.cover(percent))
 	}
 	return r
+}
+
+// auroc returns the share of pairs of an item out of scope and one in scope of which the first has
+// the higher score, where equal ones count half: the area under the ROC curve (Hanley and McNeil,
+// "The meaning and use of the area under a receiver operating characteristic (ROC) curve", 1982). 0:
+// there are no pairs.
+func auroc(items []answeredItem, score func(answeredItem) float64) float64 {
+	items = slices.Clone(items)
+	slices.SortFunc(items, func(a, b answeredItem) int { return cmp.Compare(score(a), score(b)) })
+	higher, in, out := 0., 0., 0.
+	for from, to := 0, 0; from < len(items); from = to {
+		ties := [2]float64{} // in scope, and out of it
+		for to < len(items) && score(items[to]) == score(items[from]) {
+			if items[to].outside {
+				ties[1]++
+			} else {
+				ties[0]++
+			}
+			to++
+		}
+		higher += ties[1] * (in + ties[0]/2)
+		in, out = in+ties[0], out+ties[1]
+	}
+	if in*out == 0 {
+		return 0
+	}
+	return higher / (in * out)
 }
 
 // Curve is Calibration.Coverage at every second percent, by rising share; nil: nothing counted.

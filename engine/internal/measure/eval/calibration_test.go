@@ -39,6 +39,8 @@ func TestCalibration(t *testing.T) {
 		ECE:   (.7 + .5 + .2) / 8,
 		NLL:   -(2*math.Log(.9) + math.Log(.1) + math.Log(.5) + math.Log(.8) + 3*math.Log(1-1e-6)) / 8,
 		Brier: (.01 + .81 + .01 + .25 + .04) / 8,
+		// Out of scope are .2 and 0; in scope three times .9, .5 and twice 0.
+		DoubtAUROC: (4 + 5) / 12.,
 		Coverage: []Coverage{
 			{.5, 3. / 4, .5},
 			{.6, 3. / 4.8, .2},          // 4 items, and .8 of the one with .2
@@ -67,6 +69,38 @@ func TestCalibration(t *testing.T) {
 	}
 	if again := c.Report(); again.Chance != got.Chance {
 		t.Errorf("by chance %v, then %v", got.Chance, again.Chance)
+	}
+}
+
+// TestAUROC counts all pairs.
+func TestAUROC(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	c := NewConfidences("a")
+	var in, out []float64
+	for i := range 300 {
+		r := outcome.Result{Expected: "a", Answer: "a", Confidence: .9, Unknown: float64(1+random.IntN(20)) / 30} // with ties
+		if i%3 == 0 {
+			r.Expected, r.Unknown = "oos", r.Unknown+.3
+			out = append(out, r.Unknown)
+		} else {
+			in = append(in, r.Unknown)
+		}
+		c.Add(r)
+	}
+	higher := 0.
+	for _, o := range out {
+		for _, i := range in {
+			switch {
+			case o > i:
+				higher++
+			case o == i:
+				higher += .5
+			}
+		}
+	}
+	r := c.Report()
+	if want := higher / float64(len(in)*len(out)); math.Abs(r.UnknownAUROC-want) > 1e-9 || r.DoubtAUROC != .5 {
+		t.Errorf("%v and %v, want %v and a half", r.UnknownAUROC, r.DoubtAUROC, want)
 	}
 }
 

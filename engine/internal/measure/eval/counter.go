@@ -29,7 +29,7 @@ type Counter struct {
 
 type tally struct{ support, answered, right int }
 
-type scope struct{ items, right, unanswered int }
+type scope struct{ items, right, unanswered, caught int }
 
 // NewCounter returns an empty counter. The labels are the knowledge's; without any, everything is
 // in scope.
@@ -122,6 +122,9 @@ func (c *Counter) score(r outcome.Result, outside bool) (right bool) {
 	if right = c.Right(r); right {
 		s.right++
 		c.right++
+	}
+	if r.Failure == nil && (r.Flagged || r.Answer == "") {
+		s.caught++
 	}
 	switch {
 	case r.Failure != nil:
@@ -224,6 +227,10 @@ type Scope struct {
 	// Recall is the share of the items out of scope that were left without an answer.
 	Recall         float64  `json:"out_recall"`
 	RecallInterval Interval `json:"out_recall_interval"`
+	// Caught is the share of the items out of scope that were flagged or left without an answer,
+	// Alarms that of the items in scope.
+	Caught float64 `json:"out_caught"`
+	Alarms float64 `json:"in_caught"`
 }
 
 // Flags count the errors that the flag rule catches, and its false alarms, among the scored items.
@@ -271,6 +278,7 @@ func (c *Counter) Report(t outcome.Totals) Report {
 			In: c.in.items, Out: c.out.items, Accuracy: share(c.in.right, c.in.items), Interval: Wilson(c.in.right, c.in.items),
 			Unanswered: share(c.in.unanswered, c.in.items),
 			Recall:     share(c.out.right, c.out.items), RecallInterval: Wilson(c.out.right, c.out.items),
+			Caught: share(c.out.caught, c.out.items), Alarms: share(c.in.caught, c.in.items),
 		}
 	}
 	if c.answered > 0 {

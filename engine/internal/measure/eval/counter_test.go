@@ -27,7 +27,7 @@ func TestDecidedIsNotScored(t *testing.T) {
 		{Answer: "b", Agreement: 1, Confidence: 1, Decided: &outcome.Decision{By: "Ada"}},
 	}
 	figures := func(all []outcome.Result) Report {
-		c, confidences, promised, mistakes := NewCounter("a", "b"), NewConfidences("a", "b"), NewPromised(.9, .9, .9, "a", "b"), NewMistakes(9, "a", "b")
+		c, confidences, promised, mistakes := NewCounter("a", "b"), NewConfidences("a", "b"), NewPromised(.9, .9, .9, 0, "a", "b"), NewMistakes(9, "a", "b")
 		for _, r := range all {
 			c.Add(r)
 			confidences.Add(r)
@@ -111,25 +111,26 @@ func TestScope(t *testing.T) {
 		{Expected: "b", Failure: &outcome.Failure{Err: errors.New("down")}},
 		{Expected: "oos", Votes: []outcome.Vote{none}},
 		{Expected: "oos", Answer: "a"},
+		{Expected: "oos", Answer: "a", Flagged: true},
 		{Expected: "elsewhere", Failure: &outcome.Failure{Err: errors.New("down")}},
 		{Answer: "a"},
 	} {
 		c.Add(r)
 	}
-	r := c.Report(outcome.Totals{Items: 8})
+	r := c.Report(outcome.Totals{Items: 9})
 	want := &Scope{
-		In: 4, Out: 3, Accuracy: .25, Interval: Wilson(1, 4), Unanswered: .25,
-		Recall: 1. / 3, RecallInterval: Wilson(1, 3),
+		In: 4, Out: 4, Accuracy: .25, Interval: Wilson(1, 4), Unanswered: .25,
+		Recall: 1. / 4, RecallInterval: Wilson(1, 4), Caught: 2. / 4, Alarms: 1. / 4,
 	}
 	if d := cmp.Diff(want, r.Scope, cmpopts.EquateApprox(0, 1e-9)); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	if r.Accuracy != 2./7 || r.Voters[0].Accuracy != 1./2 {
+	if r.Accuracy != 2./8 || r.Voters[0].Accuracy != 1./2 {
 		t.Errorf("accuracy %v, of the voter %v", r.Accuracy, r.Voters[0])
 	}
 	// An answer to what is out of scope is a wrong one of its label.
 	labels := []Label{
-		{Label: "a", Support: 2, Answered: 2, Precision: .5, Recall: .5, F1: .5},
+		{Label: "a", Support: 2, Answered: 3, Precision: 1. / 3, Recall: .5, F1: 2. / 5},
 		{Label: "b", Support: 2, Answered: 1},
 	}
 	if d := cmp.Diff(labels, r.Labels, cmpopts.EquateApprox(0, 1e-9)); d != "" {

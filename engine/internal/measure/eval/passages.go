@@ -255,13 +255,18 @@ type Promised struct {
 	Outside        int      `json:"out,omitempty"`        // items out of scope
 	CaughtOf       int      `json:"out_caught,omitempty"` // of Outside
 	CaughtInterval Interval `json:"out_caught_interval,omitzero"`
+	// Unknown is the share of items out of scope up to which the promise holds, and Exceeded is set
+	// if these items have more, beyond chance.
+	Unknown  float64 `json:"unknown"`
+	Exceeded bool    `json:"unknown_exceeded,omitempty"`
 
+	scored  int
 	counter *Counter
 }
 
 // NewPromised returns an empty measurement of a promise, for a knowledge with these labels.
-func NewPromised(accuracy, confidence, caught float64, labels ...string) *Promised {
-	return &Promised{Accuracy: accuracy, Confidence: confidence, Caught: caught, counter: NewCounter(labels...)}
+func NewPromised(accuracy, confidence, caught, unknown float64, labels ...string) *Promised {
+	return &Promised{Accuracy: accuracy, Confidence: confidence, Caught: caught, Unknown: unknown, counter: NewCounter(labels...)}
 }
 
 // Add counts one result. It ignores failed items, which say nothing about answers.
@@ -269,6 +274,7 @@ func (p *Promised) Add(r outcome.Result) {
 	if p == nil || !Scored(r) || r.Failure != nil {
 		return
 	}
+	p.scored++
 	answered := r.Answer != "" && !r.Flagged
 	if answered {
 		p.Answered++
@@ -281,5 +287,6 @@ func (p *Promised) Add(r outcome.Result) {
 			p.CaughtOf++
 		}
 	}
+	p.Exceeded = Wilson(p.Outside, p.scored).Low > p.Unknown
 	p.Interval, p.CaughtInterval = Wilson(p.Right, p.Answered), Wilson(p.CaughtOf, p.Outside)
 }

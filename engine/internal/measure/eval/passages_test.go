@@ -116,7 +116,7 @@ func TestPassages(t *testing.T) {
 
 // Answers without a flag are counted, and rows out of scope that are caught.
 func TestPromised(t *testing.T) {
-	p := NewPromised(.9, .95, .5, "a", "b")
+	p := NewPromised(.9, .95, .5, .1, "a", "b")
 	for _, r := range []outcome.Result{
 		{Expected: "a", Answer: "a"},
 		{Expected: "a", Answer: "b"},
@@ -130,7 +130,13 @@ func TestPromised(t *testing.T) {
 	} {
 		p.Add(r)
 	}
-	if p.Answered != 3 || p.Right != 1 || p.Outside != 3 || p.CaughtOf != 2 || p.Interval.Low <= 0 || p.CaughtInterval.High >= 1 {
+	if p.Answered != 3 || p.Right != 1 || p.Outside != 3 || p.CaughtOf != 2 || p.Interval.Low <= 0 || p.CaughtInterval.High >= 1 || !p.Exceeded {
+		t.Errorf("%+v", p)
+	}
+	for range 20 {
+		p.Add(outcome.Result{Expected: "a", Answer: "a"})
+	}
+	if p.Exceeded { // 3 of 28, which may be one in ten
 		t.Errorf("%+v", p)
 	}
 	var none *Promised

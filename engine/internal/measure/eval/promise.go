@@ -39,8 +39,10 @@ import (
 //
 // # Assumptions
 //
-// Rows are independent draws of what the pipeline will see, with out-of-scope rows as often as they
-// will come. Nothing else was chosen on them. The guarantee is exact if the share of errors does
+// Rows are independent draws of what the pipeline will see. Out-of-scope rows may be as many as one
+// likes: the promise holds while they are at most the share of all texts that they are of the rows
+// (Promise.Unknown). Every answer to one is wrong, so fewer of them only leave more right. Nothing
+// else was chosen on the rows. The guarantee is exact if the share of errors does
 // not fall as the threshold does; calibration is not needed. If the surest answers are worse than
 // the next, a threshold that is first tested just there can pass a little more often; the tests
 // have draws of that shape.
@@ -247,6 +249,11 @@ func (p *Promise) countOutside(rows []PromiseItem) {
 	if p.Outside > 0 {
 		p.Caught = 1 - missedAtMost(p.Missed, p.Outside, p.Goal.Confidence)
 	}
+}
+
+// Unknown returns the share of out-of-scope texts up to which the promise holds.
+func (p Promise) Unknown() float64 {
+	return math.Floor(1e3*float64(p.Outside)/float64(max(p.Rows, 1))) / 1e3
 }
 
 // distinct merges the items with the same text.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sort"
 	"strings"
 	"testing"
@@ -164,6 +165,61 @@ func TestDraws(t *testing.T) {
 	t.Logf("%.3f of the oracle's answers", share/settings)
 	if share/settings < .8 {
 		t.Errorf("promises answer %.3f of what could be answered", share/settings)
+	}
+}
+
+// TestUnknownTexts: a promise made on rows of which a tenth is out of scope is kept with as many of
+// them, with fewer and with none. One made on known texts alone is broken with a tenth.
+func TestUnknownTexts(t *testing.T) {
+	draws := 1000
+	if testing.Short() {
+		draws = 200
+	}
+	const share = .1
+	g := PromiseGoal{.95, .95}
+	right := func(u float64) float64 { return .998 - .5*math.Pow(u, 4) }
+	surer := func(u float64) float64 { return math.Pow(u, 3) } // of the unknown texts: as sure as the surest u of the known
+	accuracy := func(threshold, unknown float64) float64 {
+		u := 1 - threshold
+		known := .998*u - .1*math.Pow(u, 5) // the integral of right
+		return (1 - unknown) * known / ((1-unknown)*u + unknown*surer(u))
+	}
+	r := rand.New(rand.NewPCG(7, 36))
+	broken := func(unknown int, shares ...float64) []int {
+		all := make([]int, len(shares))
+		for range draws {
+			rows := make([]PromiseItem, 1000)
+			for i := range rows {
+				u, outside := r.Float64(), i < unknown
+				if rows[i] = (PromiseItem{Text: fmt.Sprint(i), Answered: true, Right: r.Float64() < right(u)}); outside {
+					u, rows[i].Outside, rows[i].Right = math.Cbrt(u), true, false
+				}
+				rows[i].Confidence = 1 - u
+			}
+			p, err := FindPromise(rows, g)
+			if err != nil {
+				continue
+			}
+			if want := float64(unknown) / 1000; p.Unknown() != want {
+				t.Fatalf("it holds up to %v, want %v", p.Unknown(), want)
+			}
+			for i, s := range shares {
+				if accuracy(p.Threshold(false), s) < g.Accuracy {
+					all[i]++
+				}
+			}
+		}
+		return all
+	}
+	most := int((.05 + 2*math.Sqrt(.05*.95/float64(draws))) * float64(draws))
+	told := broken(share*1000, share, share/2, 0)
+	alone := broken(0, 0, share)
+	t.Logf("of %d promises made with a tenth out of scope, with a tenth, a twentieth, none are broken %d; made without, with none and a tenth %d", draws, told, alone)
+	if slices.Max(told) > most || alone[0] > most {
+		t.Errorf("broken %d and %d, at most %d may be", told, alone[0], most)
+	}
+	if alone[1] < draws/2 {
+		t.Errorf("a promise on known texts is broken %d times with a tenth of unknown ones", alone[1])
 	}
 }
 

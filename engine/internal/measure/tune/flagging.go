@@ -31,7 +31,8 @@ import (
 // It only reads results: package engine runs the pipeline and holds elections again.
 
 // promiseMark begins the comment that states a promise in numbers in a file of variables: accuracy,
-// confidence, caught share of the out-of-scope rows (0: not promised), variable and value.
+// confidence, caught share of the out-of-scope rows (0: not promised), variable, value and the share
+// of out-of-scope texts up to which it holds.
 const promiseMark = "# promise "
 
 // Note returns the lines of a file of variables that state the promise and set the variable.
@@ -41,7 +42,7 @@ func (f FlagPromise) Note() string {
 		b.WriteString("# " + line)
 	}
 	value := strconv.FormatFloat(f.Threshold(), 'g', -1, 64)
-	fmt.Fprintf(&b, "%s%v %v %v %s %s\n", promiseMark, f.Goal.Accuracy, f.Goal.Confidence, math.Floor(1e4*f.Caught)/1e4, f.Rule.Variable, value)
+	fmt.Fprintf(&b, "%s%v %v %v %s %s %v\n", promiseMark, f.Goal.Accuracy, f.Goal.Confidence, math.Floor(1e4*f.Caught)/1e4, f.Rule.Variable, value, f.Unknown())
 	fmt.Fprintf(&b, "%s = %s\n", f.Rule.Variable, value)
 	return b.String()
 }
@@ -52,6 +53,7 @@ type NotedPromise struct {
 	Caught   float64
 	Variable string
 	Value    float64
+	Unknown  float64 // the share of out-of-scope texts up to which it holds
 }
 
 // ReadPromise returns the promise in a file of variables; ok is false if there is none.
@@ -62,8 +64,8 @@ func ReadPromise(path string) (n NotedPromise, ok bool, err error) {
 	}
 	for line := range strings.Lines(string(text)) {
 		if rest, cut := strings.CutPrefix(line, promiseMark); cut {
-			read, _ := fmt.Sscan(rest, &n.Goal.Accuracy, &n.Goal.Confidence, &n.Caught, &n.Variable, &n.Value)
-			return n, read == 5, nil
+			read, _ := fmt.Sscan(rest, &n.Goal.Accuracy, &n.Goal.Confidence, &n.Caught, &n.Variable, &n.Value, &n.Unknown)
+			return n, read == 6, nil
 		}
 	}
 	return n, false, nil
@@ -82,6 +84,9 @@ func (f FlagPromise) String() string {
 	if f.Outside > 0 {
 		fmt.Fprintf(&b, "out of scope: at least %s are flagged or left without an answer, with %s confidence; %d of %d were\n",
 			percent(math.Floor(1e3*f.Caught)/1e3), percent(f.Goal.Confidence), f.Outside-f.Missed, f.Outside)
+		fmt.Fprintf(&b, "this holds while at most %s of the texts are out of scope\n", percent(f.Unknown()))
+	} else {
+		b.WriteString("this holds for texts that belong to one of the labels: no row is out of scope\n")
 	}
 	return b.String()
 }

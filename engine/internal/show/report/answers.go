@@ -30,6 +30,19 @@ func answers(w io.Writer, r eval.Report) {
 	fmt.Fprintf(w, "agreement\t%.4f\tmean share of the votes for the answer\n", r.Agreement)
 }
 
+// unknown writes how well items out of scope are found.
+func unknown(w io.Writer, s *eval.Scope, c *eval.Calibration) {
+	if s == nil || c == nil {
+		return
+	}
+	by := fmt.Sprintf("%.4f\tAUROC of the %s, by which items out of scope are found", c.DoubtAUROC, c.Measured)
+	if c.UnknownAUROC > 0 {
+		by = fmt.Sprintf("%.4f\tAUROC by which items out of scope are found; of the %s %.4f", c.UnknownAUROC, c.Measured, c.DoubtAUROC)
+	}
+	fmt.Fprintf(w, "unknown\t%s\n", by)
+	fmt.Fprintf(w, "caught\t%.4f\tof the items out of scope are flagged or left without an answer, and %.4f of those in scope\n", s.Caught, s.Alarms)
+}
+
 func sure(i eval.Interval) string { return "95 % interval " + between(i) }
 
 func between(i eval.Interval) string { return fmt.Sprintf("%.4f to %.4f", i.Low, i.High) }
@@ -61,6 +74,9 @@ func promised(w io.Writer, r eval.Report) {
 		fmt.Fprintf(w, "%s\t%.4f\tof %d %s; %s; at least %v was promised%s\n", name, share(right, of), of, what, sure(i), atLeast, verdict)
 	}
 	row("promise", p.Right, p.Answered, fmt.Sprintf("answers without a flag (%.0f %% of the items)", 100*share(p.Answered, r.Scored)), p.Interval, p.Accuracy)
+	if p.Exceeded {
+		fmt.Fprintf(w, "out of scope\t%.4f\tof the items: the promise holds up to %v\n", share(p.Outside, r.Scored), p.Unknown)
+	}
 	if p.Caught > 0 && p.Outside > 0 {
 		row("out of scope", p.CaughtOf, p.Outside, "items flagged or left without an answer", p.CaughtInterval, p.Caught)
 	}

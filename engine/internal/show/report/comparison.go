@@ -246,6 +246,7 @@ func Eval(w io.Writer, r eval.Report) error {
 	if r.Calibration != nil {
 		confidence(tw, r.Calibration)
 	}
+	unknown(tw, r.Scope, r.Calibration)
 	flags(tw, r.Flags)
 	promised(tw, r)
 	fmt.Fprintf(tw, "items/s\t%.1f\n", r.ItemsPerSecond)

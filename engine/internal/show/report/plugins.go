@@ -324,6 +324,8 @@ type promiseJSON struct {
 	Rows       int     `json:"rows"`
 	Answered   int     `json:"answered"`
 	Right      int     `json:"right"`
+	Outside    int     `json:"out"`     // of Rows: out of scope
+	Unknown    float64 `json:"unknown"` // the share of texts out of scope up to which the promise holds
 }
 
 // TunedJSON returns the results of tuning in their JSON form.
@@ -343,7 +345,7 @@ func TunedJSON(m tune.Metric, tried []tune.ValueTried, s tune.Subject, o tune.Ou
 		}
 	}
 	if p := promised; p != nil {
-		t.Promise = &promiseJSON{p.Goal.Accuracy, p.Goal.Confidence, p.Threshold(), p.Rows, p.Answered, p.Right}
+		t.Promise = &promiseJSON{p.Goal.Accuracy, p.Goal.Confidence, p.Threshold(), p.Rows, p.Answered, p.Right, p.Outside, p.Unknown()}
 	}
 	return t
 }

@@ -14,7 +14,7 @@ const totals = run.totals, e = run.eval;
 fill("cards",
   card("Items", count(data.all), totals && totals.left ? count(totals.left) + " left unanswered" : null),
   e && card("Accuracy", percent(e.accuracy), between(e.accuracy_interval), `of ${plural(e.scored, "item")} with a label`, e.decided ? `${count(e.decided)} decided by people aside` : null),
-  e?.scope && card("In scope", percent(e.scope.in_accuracy), `${plural(e.scope.out, "item")} out of scope, ${percent(e.scope.out_recall, 0)} of them left without an answer`),
+  e?.scope && card("In scope", percent(e.scope.in_accuracy), `${plural(e.scope.out, "item")} out of scope, ${percent(e.scope.out_caught, 0)} of them flagged or left without an answer`),
   e && card("Macro F1", e.macro_f1.toFixed(3), `over ${plural(e.labels.length, "label")}`),
   !passages && card("Flagged", count(totals ? totals.flagged : n("f")), e ? `${count(e.flags.caught)} of ${plural(e.flags.errors, "error")} among them` : null),
   !passages && card("No answer", count(totals ? totals.undecided : n("n"))),
