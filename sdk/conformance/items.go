@@ -137,7 +137,7 @@ func item(i int) sdk.Item {
 		}
 	}
 	it.Samples = []sdk.Sample{
-		{Voter: "neighbours", Answers: []sdk.Answer{{Label: labels[i%3], Weight: .6, Accepted: true}, {Label: labels[(i+1)%3], Weight: .4, Accepted: i%8 != 0}}},
+		{Voter: "neighbours", Distance: .25, Answers: []sdk.Answer{{Label: labels[i%3], Weight: .6, Accepted: true}, {Label: labels[(i+1)%3], Weight: .4, Accepted: i%8 != 0}}},
 		{Voter: "prototype", Answers: []sdk.Answer{{Label: labels[(i+1)%3], Weight: .5, Accepted: true}}},
 		{Voter: "silent"},
 	}
@@ -183,6 +183,7 @@ func extremes() sdk.Batch {
 			}
 		}
 		for j := range it.Samples {
+			it.Samples[j].Distance = []float64{0, 1, 1e-300}[i%3]
 			for k := range it.Samples[j].Answers {
 				it.Samples[j].Answers[k].Weight = []float64{0, 1e100, 1e-300}[(i+j+k)%3]
 			}

@@ -58,6 +58,8 @@ func (m *model) argument() map[string]float64 {
 	return all
 }
 
+var errBackwards = errors.New("a slope below 0 makes the likeliest answers the least sure")
+
 // calibrate reads the argument into a model.
 func (m *model) calibrate(given map[string]float64) error {
 	m.Calibration = uncalibrated
@@ -74,7 +76,7 @@ func (m *model) calibrate(given map[string]float64) error {
 		case what == "slope" && value >= 0:
 			c.Slope = value
 		case what == "slope":
-			return &sdk.ArgumentError{Argument: "calibration", Err: errors.New("a slope below 0 makes the likeliest answers the least sure")}
+			return &sdk.ArgumentError{Argument: "calibration", Err: errBackwards}
 		case what == "offset":
 			c.Offset = value
 		default:

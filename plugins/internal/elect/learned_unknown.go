@@ -126,14 +126,16 @@ func strangerOf(given map[string]float64) (*stranger, error) {
 		value := given[name]
 		voter, far := strings.CutPrefix(name, distanceOf)
 		switch {
-		case far:
+		case far && voter != "":
 			s.Distances = append(s.Distances, remote{voter, value})
 		case name == "offset":
 			s.Offset = value
 		case name == "odds":
 			s.Odds = value
-		case name == "slope"+ofConfidence:
+		case name == "slope"+ofConfidence && value >= 0:
 			s.Known.Slope = value
+		case name == "slope"+ofConfidence:
+			return nil, &sdk.ArgumentError{Argument: "unknown", Err: errBackwards}
 		case name == "offset"+ofConfidence:
 			s.Known.Offset = value
 		default:

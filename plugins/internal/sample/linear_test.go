@@ -145,6 +145,22 @@ func TestBallot(t *testing.T) {
 	}
 }
 
+// TestFarAway: the farther an item lies from all that was learnt, the greater the distance is.
+func TestFarAway(t *testing.T) {
+	v := fitted(t, `{"features": 0}`, cloud(200, 4, 8, .2))
+	near := items(cloud(1, 4, 8, .2))[0]
+	half, opposite := near, near
+	half.Vector, opposite.Vector = slices.Clone(near.Vector), slices.Clone(near.Vector)
+	for i := range near.Vector {
+		half.Vector[i] /= 2
+		opposite.Vector[i] = .01
+	}
+	s := sample(t, v, near, half, opposite)
+	if a, b, c := s[0][0].Distance, s[1][0].Distance, s[2][0].Distance; !(a > 0 && a < b && b < c && c <= 1) {
+		t.Errorf("distances %v, %v and %v", a, b, c)
+	}
+}
+
 func TestAbstains(t *testing.T) {
 	all := cloud(40, 2, 4, .1)
 	item := items(all)[0]
