@@ -91,16 +91,11 @@ func (l *lesson) learn(ctx context.Context) (*model, error) {
 		slices.SortFunc(r.votes.all, func(a, b vote) int { return cmp.Or(cmp.Compare(a.label, b.label), cmp.Compare(a.voter, b.voter)) })
 	}
 	p := newProblem(l.rows, len(l.labels), len(voters))
-	weights := slices.Clone(p.prior)
-	if err := p.minimise(ctx, weights, func(int) bool { return true }); err != nil {
-		return nil, err
-	}
-	m := &model{Rows: len(l.rows), Labels: len(l.labels), Weights: map[string]float64{}, Alone: map[string]float64{}, Calibration: uncalibrated}
+	m := &model{Rows: len(l.rows), Labels: len(l.labels), Alone: map[string]float64{}}
 	for i, name := range voters {
-		m.Weights[name] = rounded(weights[i])
 		m.Alone[name] = rounded(p.alone(i))
 	}
-	return m, p.calibrate(ctx, m, voters, weights)
+	return m, m.learn(ctx, p, voters)
 }
 
 // rounded leaves four digits, which is more than rows can tell, and which no processor
@@ -150,7 +145,6 @@ type problem struct {
 	gradient []float64
 	hessian  [][]float64
 	scores   []float64
-	some     []vote    // of a row
 	mean     []float64 // by voter: of its strengths under the model's probabilities
 	touched  []int32   // voters with votes on a row
 }

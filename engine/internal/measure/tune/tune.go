@@ -351,12 +351,13 @@ func (t *Task) Hold(ctx context.Context, o Outcome, results []outcome.Result) ([
 	return held, err
 }
 
-// weigh finds weights for each fold on the other folds. If there they beat those of the file by
-// more than chance, it also finds weights on all items. It returns the election of each fold.
-//
-// Right answers tell little: of 600, weights that are a point better are not told from chance. So
-// weights are kept, too, if they make no fewer answers right and the confidences better by more
-// than chance, which each item tells.
+// keeps reports whether found weights replace those of the file. Right answers tell little: on 600
+// items a gain of a point is not told from chance. The confidence of each item tells more, so it
+// decides where no fewer answers are right.
+func (o *Outcome) keeps() bool { return o.Gain.Better() || o.Gain.Mean >= 0 && o.Sure.Better() }
+
+// weigh finds weights for each fold on the other folds. If there they are worth keeping, it also
+// finds weights on all items. It returns the election of each fold.
 func (w *work) weigh(ctx context.Context, o *Outcome) ([]*Election, error) {
 	plain, fitted := slices.Repeat([]*Election{w.plain}, w.Folds), make([]*Election, w.Folds)
 	before, err := w.score(ctx, w.plain, w.all)
@@ -390,7 +391,7 @@ func (w *work) weigh(ctx context.Context, o *Outcome) ([]*Election, error) {
 	o.Gain = w.folds.Compare(before.means(score.accuracy), after.means(score.accuracy))
 	o.Sure = w.folds.Compare(before.means(score.brier), after.means(score.brier))
 	o.Cut = w.search != nil && w.search.Exhausted()
-	if !o.Gain.Better() && !(o.Gain.Mean >= 0 && o.Sure.Better()) {
+	if !o.keeps() {
 		return plain, nil
 	}
 	o.Found, err = w.fit(ctx, w.all)
