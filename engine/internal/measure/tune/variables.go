@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/zclconf/go-cty/cty"
 
@@ -272,14 +273,7 @@ func (s *Subject) Variables(o Outcome, kept []Assignment, items int, input, dige
 
 // writeFound writes the found values of arguments that have variables.
 func (s *Subject) writeFound(b *strings.Builder, found Found) {
-	weights := found.weights(s.Argument)
-	fmt.Fprintf(b, "%s = {\n", s.Weights)
-	for _, v := range slices.Sorted(slices.Values(s.Voters)) {
-		if weight, ok := weights[v]; ok {
-			fmt.Fprintf(b, "%s = %s\n", v, format(weight))
-		}
-	}
-	fmt.Fprintf(b, "}\n")
+	fmt.Fprintf(b, "%s = %s\n", s.Weights, hclOf(found.weights(s.Argument)))
 	for _, name := range slices.Sorted(maps.Keys(s.More)) {
 		if value, ok := found[name]; ok {
 			fmt.Fprintf(b, "%s = %s\n", s.More[name], hclOf(value))
@@ -298,8 +292,8 @@ func (a Assignment) hcl() string {
 
 func format(x float64) string { return strconv.FormatFloat(x, 'g', 6, 64) }
 
-// hclOf returns a text, number or bool as HCL, and any other argument as JSON, which is HCL except
-// for templates.
+// hclOf returns a text, number or bool as HCL, an object with a line for each name, and any other
+// argument as JSON, which is HCL except for templates.
 func hclOf(value any) string {
 	if text, ok := value.(string); ok {
 		return string(hclwrite.TokensForValue(cty.StringVal(text)).Bytes())
@@ -308,7 +302,23 @@ func hclOf(value any) string {
 	if err != nil {
 		return "null"
 	}
-	return string(raw)
+	var object map[string]any
+	if json.Unmarshal(raw, &object) != nil || object == nil {
+		return string(raw)
+	}
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		key := name
+		if !hclsyntax.ValidIdentifier(name) {
+			key = hclOf(name)
+		}
+		value := hclOf(object[name])
+		if x, ok := object[name].(float64); ok {
+			value = format(x)
+		}
+		fmt.Fprintf(&b, "%s = %s\n", key, value)
+	}
+	return "{\n" + b.String() + "}"
 }
 
 // elections limits the items over which all searches for weights hold elections.
