@@ -50,10 +50,10 @@ import (
 // difference. 10,000 rows with 150 labels and three statistical voters take about two seconds,
 // and 16 bytes for each answer.
 //
-// Voters that err together make the likeliest label too sure of itself, and where voters are
-// missing the others are too little sure. So the log-odds of the answer are multiplied by a
-// slope, and an offset is added, which are fitted to the answers of five-fold cross-validation
-// (learned_calibration.go). Fewer than 20 rows calibrate nothing.
+// Voters that err together make the likeliest label too sure of itself. So the log-odds of the
+// answer are multiplied by a slope, and an offset is added, which are fitted to the answers of
+// five-fold cross-validation. Fewer than 20 rows calibrate nothing. Where voters are missing, the
+// others have weights and a calibration of their own (learned_missing.go).
 //
 // What was learnt is in weights.json in the state folder, which can be read, changed, and
 // copied into the arguments weights, leader and calibration.
@@ -87,7 +87,7 @@ import (
 
 type learnedConfig struct {
 	Weights     map[string]float64 `config:"weights" min:"0" max:"1e6" example:"{ neighbours = 3.1, llm = 1.4 }" doc:"The log-odds that each voter's full vote adds to a label, by the name of its sample block; 3.5 if not given, and less where several are not. Empty: they are learnt from the voters' answers on rows of the knowledge."`
-	Calibration map[string]float64 `config:"calibration" min:"-100" max:"100" example:"{ slope = 0.9, offset = -0.1 }" doc:"What makes a confidence of the answer's probability: its log-odds times slope, plus offset; slope without llm and offset without llm where sample.llm has no vote. Empty: the confidence is the probability. It is learnt with the weights, and given with them."`
+	Calibration map[string]float64 `config:"calibration" min:"-100" max:"100" example:"{ slope = 0.9, offset = -0.1 }" doc:"What makes a confidence of the answer's probability: its log-odds times slope, plus offset; and where voters are missing, slope without llm, offset without llm and weight of linear without llm and knn. Empty: the confidence is the probability. It is learnt with the weights, and given with them."`
 	Unknown     map[string]float64 `config:"unknown" min:"-1e6" max:"1e6" example:"{ offset = -8.5, odds = 0.4, \"distance of neighbours\" = 6.1 }" doc:"What makes a probability that the text belongs to no label: log-odds of offset, minus odds times those of the confidence, plus the distance of each voter times its number; and what makes a confidence of that one and its complement, slope of confidence and offset of confidence. Empty: it is not estimated. It is learnt with the weights, and given with them."`
 }
 
@@ -112,8 +112,9 @@ func openLearned(_ context.Context, setup sdk.Setup, c learnedConfig) (sdk.Elect
 	e := &election{memory: sync.Pool{New: func() any { return &reader{} }}}
 	e.Elector = ballot.NewElection(setup.Log, "weights", c.Weights, e.elect)
 	if len(c.Weights) > 0 {
-		m := &model{Weights: c.Weights}
+		m := &model{}
 		err := m.calibrate(c.Calibration)
+		m.Weights = c.Weights
 		if err == nil {
 			m.Stranger, err = strangerOf(c.Unknown)
 		}
@@ -156,8 +157,13 @@ func (e *election) elect(samples []sdk.Sample, labels int) sdk.Verdict {
 // elect holds the election, for a text that belongs to one of so many labels.
 func (r *reader) elect(samples []sdk.Sample, m *model, labels int) sdk.Verdict {
 	r.forget()
-	v := r.read(samples, m.Weights)
-	r.scores = v.score(r.scores, m.of(r.voters))
+	v := r.read(samples, nil)
+	of := m.without(r.voted)
+	if slices.ContainsFunc(r.voters, func(name string) bool { w, ok := of.Weights[name]; return ok && w == 0 }) {
+		r.forget()
+		v = r.read(samples, of.Weights)
+	}
+	r.scores = v.score(r.scores, of.of(r.voters))
 	best := v.winner(r.scores)
 	if best < 0 {
 		return ballot.Weighed(nil, samples)
@@ -167,7 +173,7 @@ func (r *reader) elect(samples []sdk.Sample, m *model, labels int) sdk.Verdict {
 		verdict.Reason = ballot.NoLabelFits
 	}
 	v.softmax(r.scores, labels)
-	verdict.Confidence = m.calibrated(r.voted).confidence(r.scores[best])
+	verdict.Confidence = of.Calibration.confidence(r.scores[best])
 	return verdict
 }
 
@@ -176,11 +182,11 @@ func (r *reader) elect(samples []sdk.Sample, m *model, labels int) sdk.Verdict {
 func prior(m int) float64 { return 3.5 / math.Sqrt(math.Sqrt(float64(m))) }
 
 // of returns the weights of voters.
-func (m *model) of(voters []string) []float64 {
+func (p *present) of(voters []string) []float64 {
 	weights := make([]float64, len(voters))
 	unknown := 0
 	for i, name := range voters {
-		w, ok := m.Weights[name]
+		w, ok := p.Weights[name]
 		if weights[i] = w; !ok {
 			weights[i] = math.NaN()
 			unknown++
@@ -244,17 +250,15 @@ const (
 
 // model is what an election knows of its voters, and the content of its state.
 type model struct {
-	Rows        int                `json:"rows"`   // that it was learnt from
-	Labels      int                `json:"labels"` // that they and the votes on them have
-	Weights     map[string]float64 `json:"weights"`
-	Calibration calibration        `json:"calibration"`
-	// Without are the calibrations where voters are missing, by their names.
-	Without map[string]calibration `json:"without,omitempty"`
-	Alone   map[string]float64     `json:"alone"` // the share of the rows that each voter is right on
+	Rows   int `json:"rows"`   // that it was learnt from
+	Labels int `json:"labels"` // that they and the votes on them have
+	present
+	Without map[string]present `json:"without,omitempty"` // by the names of the voters that are missing
+	Alone   map[string]float64 `json:"alone"`             // the share of the rows that each voter is right on
 
 	Stranger *stranger `json:"unknown,omitempty"` // nil: nothing shows which texts are unknown
 
-	voters   []string // that count, sorted
+	voters   []string // sorted
 	absences []absence
 }
 
@@ -273,7 +277,7 @@ func (m *model) writeState(dir string) error {
 
 // readState reads the model of a folder; an empty one where it has none.
 func readState(dir string) (*model, error) {
-	m := &model{Calibration: uncalibrated}
+	m := &model{present: present{Calibration: uncalibrated}}
 	if dir == "" {
 		return m, nil
 	}

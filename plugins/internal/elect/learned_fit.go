@@ -98,26 +98,23 @@ func (l *lesson) learn(ctx context.Context) (*model, error) {
 		slices.SortFunc(r.votes.all, func(a, b vote) int { return cmp.Or(cmp.Compare(a.label, b.label), cmp.Compare(a.voter, b.voter)) })
 	}
 	p := newProblem(l.rows, len(l.labels), len(voters))
-	weights := slices.Clone(p.prior)
-	if err := p.minimise(ctx, weights, func(int) bool { return true }); err != nil {
-		return nil, err
-	}
-	m := &model{Rows: len(l.rows), Labels: len(l.labels), Weights: map[string]float64{}, Alone: map[string]float64{}, Calibration: uncalibrated}
+	m := &model{Rows: len(l.rows), Labels: len(l.labels), Alone: map[string]float64{}}
 	for i, name := range voters {
-		m.Weights[name] = rounded(weights[i])
 		m.Alone[name] = rounded(p.alone(i))
 	}
-	decided, err := p.calibrate(ctx, m, voters, weights)
-	if decided != nil {
-		known, unknown := m.prepare().sights(l.rows, decided, voters), []sight(nil)
-		for _, t := range l.unknown {
-			if v := l.reader.elect(t.Samples, m, m.Labels); v.Answer != "" {
-				unknown = append(unknown, sight{point{odds: logOdds(v.Confidence)}, distances(t.Samples)})
-			}
-		}
-		m.Stranger = strangers(known, unknown)
+	known, err := m.learn(ctx, p, voters)
+	if err != nil {
+		return nil, err
 	}
-	return m, err
+	var unknown []sight
+	m.prepare()
+	for _, t := range l.unknown {
+		if v := l.reader.elect(t.Samples, m, m.Labels); v.Answer != "" {
+			unknown = append(unknown, sight{point{odds: logOdds(v.Confidence)}, distances(t.Samples)})
+		}
+	}
+	m.Stranger = strangers(known, unknown)
+	return m, nil
 }
 
 // rounded leaves four digits, which is more than rows can tell, and which no processor
@@ -168,7 +165,6 @@ type problem struct {
 	gradient []float64
 	hessian  [][]float64
 	scores   []float64
-	some     []vote    // of a row
 	mean     []float64 // by voter: of its strengths under the model's probabilities
 	touched  []int32   // voters with votes on a row
 }

@@ -132,10 +132,10 @@ func strangerOf(given map[string]float64) (*stranger, error) {
 			s.Offset = value
 		case name == "odds":
 			s.Odds = value
-		case name == "slope"+ofConfidence && value >= 0:
-			s.Known.Slope = value
+		case name == "slope"+ofConfidence && value < 0:
+			return nil, &sdk.ArgumentError{Argument: "unknown", Err: fmt.Errorf("%s is below 0", name)}
 		case name == "slope"+ofConfidence:
-			return nil, &sdk.ArgumentError{Argument: "unknown", Err: errBackwards}
+			s.Known.Slope = value
 		case name == "offset"+ofConfidence:
 			s.Known.Offset = value
 		default:
@@ -158,21 +158,8 @@ const (
 
 // sight is what shows of a row whether it is known.
 type sight struct {
-	point
+	point                        // its log-odds are calibrated
 	distances map[string]float64 // by voter
-}
-
-// sights returns what decisions about rows show.
-func (m *model) sights(rows []row, decided trial, voters []string) (all []sight) {
-	for i, d := range decided {
-		if math.IsInf(d.odds, 0) {
-			continue // nothing was answered
-		}
-		c := m.calibrated(func(voter string) bool { return d.missing>>slices.Index(voters, voter)&1 == 0 })
-		d.odds = logOdds(c.confidence(sigmoid(d.odds)))
-		all = append(all, sight{d, rows[i].distances})
-	}
-	return all
 }
 
 // strangers are learnt from rows of known labels, and rows of none. nil: nothing shows them.

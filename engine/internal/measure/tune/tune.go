@@ -94,6 +94,9 @@ func Find(f *pipeline.File, p *pipeline.Pipeline, variable string) (Subject, hcl
 // Nothing reports whether the pipeline has neither a threshold nor weights to find.
 func (s *Subject) Nothing() bool { return s.Variable == "" && s.Weights == "" && len(s.values) == 0 }
 
+// Now returns the file's value of the threshold.
+func (s *Subject) Now() float64 { return s.values[s.Variable] }
+
 // Compares reports whether a when rule compares with a variable.
 func (s *Subject) Compares(variable string) bool {
 	_, ok := s.values[variable]
@@ -249,9 +252,10 @@ type Outcome struct {
 	Items, Folds int
 	Threshold    float64
 	Found        Found // weights that replace those of the file; nil: the file's stay
-	// Gain compares weights found on other rows with those of the file: with everything sent or,
-	// for a cascade, on average over everything and nothing sent.
-	Gain   Difference
+	// Gain compares weights found on other rows with those of the file, by accuracy: with everything
+	// sent or, for a cascade, on average over everything and nothing sent. Sure compares the
+	// confidences of the answers, by the Brier score; it is zero if the election gives none.
+	Gain, Sure Difference
 	Cut    bool    // the search for weights used up its budget
 	Curve  []Point // on held-out items; by rising share
 	Chosen int     // index in Curve
@@ -259,6 +263,11 @@ type Outcome struct {
 	// threshold. Against compares it with sending everything.
 	Choice  Point
 	Against Difference
+	// Present is the file's threshold. Without a goal, Better compares the choice with it, and
+	// Stays says that it stays, because no other is better by more than chance.
+	Present Point
+	Better  Difference
+	Stays   bool
 	// Fitted and Plain are the accuracies with everything sent: Fitted with weights found on other
 	// rows, Plain with those of the file.
 	Fitted, Plain float64
@@ -288,12 +297,18 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 		return o, err
 	}
 	sums := make([][]sum, t.Folds) // by fold and share
+	var present sum
 	for f := range t.Folds {
 		w.progress("drawing the curve", f, t.Folds)
 		train, test := w.folds.Of(f)
 		if sums[f], err = w.points(ctx, elections[f], train, test, shares); err != nil {
 			return o, err
 		}
+		now, err := w.measure(ctx, elections[f], test, w.Now())
+		if err != nil {
+			return o, err
+		}
+		present = present.add(now)
 	}
 	o.Curve = curve(sums, -1)
 	if o.Chosen, err = t.Goal.choose(o.Curve); err != nil {
@@ -307,9 +322,13 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 		}
 		choice = choice.add(sums[f][k])
 	}
-	o.Choice = choice.point(t.Folds)
-	o.Against = w.folds.Compare(o.Curve[len(o.Curve)-1].right, o.Choice.right)
+	o.Choice, o.Present = choice.point(t.Folds), present.point(t.Folds)
 	o.Threshold = w.threshold(w.all, shares[o.Chosen])
+	o.Against = w.folds.Compare(o.Curve[len(o.Curve)-1].right, o.Choice.right)
+	o.Better = w.folds.Compare(o.Present.right, o.Choice.right)
+	if o.Stays = t.Goal == (Goal{}) && w.Variable != "" && !o.Better.Better(); o.Stays {
+		o.Threshold = w.Now()
+	}
 	return o, nil
 }
 
@@ -332,8 +351,13 @@ func (t *Task) Hold(ctx context.Context, o Outcome, results []outcome.Result) ([
 	return held, err
 }
 
-// weigh finds weights for each fold on the other folds. If there they beat those of the file by
-// more than chance, it also finds weights on all items. It returns the election of each fold.
+// keeps reports whether found weights replace those of the file. Right answers tell little: on 600
+// items a gain of a point is not told from chance. The confidence of each item tells more, so it
+// decides where no fewer answers are right.
+func (o *Outcome) keeps() bool { return o.Gain.Better() || o.Gain.Mean >= 0 && o.Sure.Better() }
+
+// weigh finds weights for each fold on the other folds. If there they are worth keeping, it also
+// finds weights on all items. It returns the election of each fold.
 func (w *work) weigh(ctx context.Context, o *Outcome) ([]*Election, error) {
 	plain, fitted := slices.Repeat([]*Election{w.plain}, w.Folds), make([]*Election, w.Folds)
 	before, err := w.score(ctx, w.plain, w.all)
@@ -364,9 +388,10 @@ func (w *work) weigh(ctx context.Context, o *Outcome) ([]*Election, error) {
 		}
 	}
 	o.Fitted = after.sent()
-	o.Gain = w.folds.Compare(before.means(), after.means())
+	o.Gain = w.folds.Compare(before.means(score.accuracy), after.means(score.accuracy))
+	o.Sure = w.folds.Compare(before.means(score.brier), after.means(score.brier))
 	o.Cut = w.search != nil && w.search.Exhausted()
-	if !o.Gain.Better() {
+	if !o.keeps() {
 		return plain, nil
 	}
 	o.Found, err = w.fit(ctx, w.all)
@@ -439,8 +464,32 @@ func (w *work) begin(ctx context.Context) (err error) {
 	return err
 }
 
-// scores says, for each item and kind of election, whether the answer is right.
-type scores [][]bool
+// scores are the results of elections, for each item and kind of election.
+type scores [][]score
+
+// score is whether an answer is right, and the confidence in it; 0: the election gives none.
+type score struct {
+	right      bool
+	confidence float64
+}
+
+func (s score) accuracy() float64 {
+	if s.right {
+		return 1
+	}
+	return 0
+}
+
+// brier returns 1 minus the Brier score of the confidence as the probability that the answer is
+// right (Brier, "Verification of forecasts expressed in terms of probability", 1950); 0: there is
+// no confidence.
+func (s score) brier() float64 {
+	if s.confidence == 0 {
+		return 0
+	}
+	off := s.accuracy() - s.confidence
+	return 1 - off*off
+}
 
 // score holds elections of all kinds over some items.
 func (w *work) score(ctx context.Context, e *Election, items []int) (scores, error) {
@@ -451,40 +500,40 @@ func (w *work) score(ctx context.Context, e *Election, items []int) (scores, err
 			return nil, err
 		}
 		for n, r := range results {
-			all[n] = append(all[n], w.counter.Right(r))
+			all[n] = append(all[n], score{w.counter.Right(r), r.Confidence})
 		}
 	}
 	return all, nil
 }
 
 // count returns the number of kinds of elections in which an item is right.
-func count(right []bool) (n int) {
-	for _, r := range right {
-		if r {
+func count(kinds []score) (n int) {
+	for _, s := range kinds {
+		if s.right {
 			n++
 		}
 	}
 	return n
 }
 
-// means returns, for each item, the share of kinds in which it is right.
-func (s scores) means() []float64 {
+// means returns, for each item, the mean over the kinds.
+func (s scores) means(of func(score) float64) []float64 {
 	all := make([]float64, len(s))
-	for i, right := range s {
-		all[i] = float64(count(right)) / float64(len(right))
+	for i, kinds := range s {
+		for _, k := range kinds {
+			all[i] += of(k) / float64(len(kinds))
+		}
 	}
 	return all
 }
 
 // sent returns the accuracy with everything sent.
 func (s scores) sent() float64 {
-	n := 0
-	for _, right := range s {
-		if right[0] {
-			n++
-		}
+	n := 0.0
+	for _, kinds := range s {
+		n += kinds[0].accuracy()
 	}
-	return float64(n) / float64(max(len(s), 1))
+	return n / float64(max(len(s), 1))
 }
 
 func (w *work) progress(doing string, done, total int) {

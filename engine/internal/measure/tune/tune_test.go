@@ -254,6 +254,23 @@ func TestRun(t *testing.T) {
 			if last.Accuracy < first.Accuracy+.05 || chosen.Accuracy < last.Accuracy-.005 {
 				t.Errorf("accuracy is %v with nothing sent, %v with everything, %v as chosen", first.Accuracy, last.Accuracy, chosen.Accuracy)
 			}
+			for _, file := range []struct {
+				threshold string
+				stays     bool
+			}{{"2", true}, {"-1", false}} { // everything is sent, and nothing
+				f := b.load("var.election="+election, "second.enabled=false", "var.margin_below="+file.threshold)
+				task := task
+				task.Subject, _ = tune.Find(f, f.Pipelines[0], "margin_below")
+				again, err := task.Run(t.Context())
+				if err != nil || again.Stays != file.stays || again.Stays && again.Threshold != task.Now() {
+					t.Errorf("the file's threshold is %s; it stays: %v; found is %v, better by %v (error %v)", file.threshold, again.Stays, again.Threshold, again.Better, err)
+				}
+				share := .5
+				task.Goal.Share = &share
+				if again, err = task.Run(t.Context()); err != nil || again.Stays || again.Choice.Sent > .7 {
+					t.Errorf("for half of the items, %v are sent, and the file's threshold stays: %v (error %v)", again.Choice.Sent, again.Stays, err)
+				}
+			}
 			weights, _ := o.Found[s.Argument].(map[string]float64)
 			if len(weights) != 3 && (weights != nil || o.Fitted > o.Plain+.02) {
 				t.Errorf("weights %v, worth %v against %v: three voters are to have one", weights, o.Fitted, o.Plain)

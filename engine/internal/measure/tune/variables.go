@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/zclconf/go-cty/cty"
 
@@ -32,9 +33,7 @@ type Point struct {
 	Accuracy  float64 `json:"accuracy"`
 	Cost      float64 `json:"cost"` // of a thousand items
 
-	items        int
-	lost, gained int       // lost are right at the best point of the curve, but not here; gained the reverse
-	right        []float64 // by item: 1 or 0
+	right []float64 // by item: 1 or 0
 }
 
 // sum is a fold's part of a point, which can be added up.
@@ -55,7 +54,7 @@ func (s sum) point(folds int) Point {
 	}
 	return Point{
 		Threshold: s.threshold / float64(max(folds, 1)), Sent: float64(s.sent) / n, Accuracy: right / n,
-		Cost: 1000 * s.cost / n, items: s.items, right: s.right,
+		Cost: 1000 * s.cost / n, right: s.right,
 	}
 }
 
@@ -72,17 +71,6 @@ func curve(sums [][]sum, without int) []Point {
 			}
 		}
 		points[k] = s.point(folds)
-	}
-	reference := points[best(points, func(Point) bool { return true })].right
-	for k := range points {
-		for i, right := range points[k].right {
-			switch {
-			case reference[i] > right:
-				points[k].lost++
-			case right > reference[i]:
-				points[k].gained++
-			}
-		}
 	}
 	return points
 }
@@ -134,24 +122,12 @@ func (w *work) pick(items []int) []outcome.Result {
 	return all
 }
 
-// Goal is the goal for choosing a threshold. The zero Goal sends as little as loses at most half a
-// point of accuracy against the best point of the curve: sending everything may be worse than
-// sending a share, or nothing.
+// Goal is the goal for choosing a threshold. The zero Goal wants the best accuracy, and keeps the
+// file's threshold unless another is better by more than chance.
 type Goal struct {
 	Accuracy *float64 // at least this, with the least share sent
 	Share    *float64 // the best accuracy with at most this share sent
 	Cost     *float64 // the best accuracy at no more than this for a thousand items
-}
-
-// slack is the accuracy that the zero Goal may lose.
-const slack = 0.005
-
-// near reports whether held-out items show that a point loses at most the slack against the best
-// one: chance would hide a greater loss in at most one case of twenty. Few items cannot show that,
-// so with few nothing may be lost at all.
-func (p Point) near() bool {
-	compared := eval.Paired{Items: p.items, Lost: p.lost, Gained: p.gained}
-	return p.lost <= p.gained || compared.LossAtMost(eval.IntervalLevel) <= slack
 }
 
 // choose returns the point of a curve, by rising share, that meets the goal.
@@ -177,13 +153,7 @@ func (g Goal) choose(curve []Point) (int, error) {
 		}
 		return 0, fmt.Errorf("no threshold costs as little as %g for a thousand items: the least is %.4f", *g.Cost, curve[0].Cost)
 	}
-	// Walk down from the best point to the first that is not near: a point below that may be near
-	// by luck.
-	k := best(curve, func(Point) bool { return true })
-	for k > 0 && curve[k-1].near() {
-		k--
-	}
-	return k, nil
+	return best(curve, func(Point) bool { return true }), nil
 }
 
 // best returns the most accurate allowed point, the cheapest of equals; -1: none is allowed.
@@ -292,7 +262,7 @@ func (s *Subject) Variables(o Outcome, kept []Assignment, items int, input, dige
 	for _, a := range kept {
 		fmt.Fprintf(&b, "%s = %s\n", a.Variable, a.hcl())
 	}
-	if s.Variable != "" {
+	if s.Variable != "" && !o.Stays {
 		fmt.Fprintf(&b, "%s = %s\n", s.Variable, format(o.Threshold))
 	}
 	if o.Found != nil {
@@ -303,14 +273,7 @@ func (s *Subject) Variables(o Outcome, kept []Assignment, items int, input, dige
 
 // writeFound writes the found values of arguments that have variables.
 func (s *Subject) writeFound(b *strings.Builder, found Found) {
-	weights := found.weights(s.Argument)
-	fmt.Fprintf(b, "%s = {\n", s.Weights)
-	for _, v := range slices.Sorted(slices.Values(s.Voters)) {
-		if weight, ok := weights[v]; ok {
-			fmt.Fprintf(b, "%s = %s\n", v, format(weight))
-		}
-	}
-	fmt.Fprintf(b, "}\n")
+	fmt.Fprintf(b, "%s = %s\n", s.Weights, hclOf(found.weights(s.Argument)))
 	for _, name := range slices.Sorted(maps.Keys(s.More)) {
 		if value, ok := found[name]; ok {
 			fmt.Fprintf(b, "%s = %s\n", s.More[name], hclOf(value))
@@ -329,8 +292,8 @@ func (a Assignment) hcl() string {
 
 func format(x float64) string { return strconv.FormatFloat(x, 'g', 6, 64) }
 
-// hclOf returns a text, number or bool as HCL, and any other argument as JSON, which is HCL except
-// for templates.
+// hclOf returns a text, number or bool as HCL, an object with a line for each name, and any other
+// argument as JSON, which is HCL except for templates.
 func hclOf(value any) string {
 	if text, ok := value.(string); ok {
 		return string(hclwrite.TokensForValue(cty.StringVal(text)).Bytes())
@@ -339,7 +302,23 @@ func hclOf(value any) string {
 	if err != nil {
 		return "null"
 	}
-	return string(raw)
+	var object map[string]any
+	if json.Unmarshal(raw, &object) != nil || object == nil {
+		return string(raw)
+	}
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		key := name
+		if !hclsyntax.ValidIdentifier(name) {
+			key = hclOf(name)
+		}
+		value := hclOf(object[name])
+		if x, ok := object[name].(float64); ok {
+			value = format(x)
+		}
+		fmt.Fprintf(&b, "%s = %s\n", key, value)
+	}
+	return "{\n" + b.String() + "}"
 }
 
 // elections limits the items over which all searches for weights hold elections.

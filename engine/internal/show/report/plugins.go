@@ -253,13 +253,14 @@ func tuned(w io.Writer, s tune.Subject, o tune.Outcome) error {
 		fmt.Fprintln(tw)
 		for k, p := range o.Curve {
 			note := ""
-			if k == o.Chosen {
+			if k == o.Chosen && !o.Stays {
 				note = "<- chosen"
 			}
 			row(fmt.Sprintf("%.4f", p.Threshold), p, note)
 		}
 		fmt.Fprintln(tw)
 		row("the choice", o.Choice, "made for each fold on the others")
+		row(fmt.Sprintf("%.4f", s.Now()), o.Present, "of the file")
 	}
 	if s.Weights == "" {
 		fmt.Fprintf(tw, "everything sent\t\t%.4f\t\n", o.Plain)
@@ -273,8 +274,15 @@ func tuned(w io.Writer, s tune.Subject, o tune.Outcome) error {
 	if s.Variable != "" {
 		fmt.Fprintf(w, "\nthe choice against everything sent: %s\n", o.Against)
 	}
+	if o.Stays {
+		fmt.Fprintf(w, "%s; --overall-accuracy, --share or --cost find a cheaper one\n", kept(s.Variable, false, o.Better))
+	}
 	if s.Weights != "" {
-		fmt.Fprintln(w, kept(s.Weights, o.Found != nil, o.Gain))
+		note := ""
+		if o.Found != nil && !o.Gain.Better() {
+			note = fmt.Sprintf("; kept for its confidences, which are better by more than chance: Brier score %+.4f", -2*o.Sure.Mean)
+		}
+		fmt.Fprintln(w, kept(s.Weights, o.Found != nil, o.Gain)+note)
 	}
 	if o.Cut {
 		fmt.Fprintf(w, "the search for %s ended early: it has held as many elections as it may\n", s.Weights)
@@ -299,7 +307,7 @@ type tunedJSON struct {
 	Folds     int          `json:"folds,omitempty"`     //
 	Variable  string       `json:"variable,omitempty"`  // of the threshold
 	Curve     []tune.Point `json:"curve,omitempty"`     // each point on rows that its threshold was not tuned on
-	Chosen    *tune.Point  `json:"chosen,omitempty"`    // point of the curve
+	Chosen    *tune.Point  `json:"chosen,omitempty"`    // point of the curve, or the threshold of the file
 	Weighted  string       `json:"weighted,omitempty"`  // the variable of the voters' weights
 	Weights   any          `json:"weights,omitempty"`   // absent: the file's weights stay
 	Accuracy  float64      `json:"accuracy,omitempty"`  // with everything sent and the file's weights
@@ -342,6 +350,9 @@ func TunedJSON(m tune.Metric, tried []tune.ValueTried, s tune.Subject, o tune.Ou
 		}
 		if s.Variable != "" {
 			t.Curve, t.Chosen = o.Curve, &o.Curve[o.Chosen]
+			if o.Stays {
+				t.Chosen = &o.Present
+			}
 		}
 	}
 	if p := promised; p != nil {

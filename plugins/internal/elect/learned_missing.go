@@ -1,0 +1,323 @@
+package elect
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"math/bits"
+	"slices"
+	"strings"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// This file is about voters that are missing: because a cascade did not ask them, a service
+// failed, or a budget was spent. The weights that suit all voters together are too low for those
+// that are left, and so is the confidence in what they elect. So sets of voters that may be
+// missing have weights and a calibration of their own, smoothed towards those of the whole: the
+// sets that are missing on a twentieth of the rows, and with them each voter, all that give
+// distributions, and all that give single answers. Any other set has those of the one that
+// differs from it by the fewest voters.
+//
+// A calibration makes a confidence of the probability of an answer (Platt, "Probabilistic outputs
+// for support vector machines and comparisons to regularized likelihood methods", 1999).
+
+// calibration makes a confidence of log-odds: they times slope, plus offset.
+type calibration struct {
+	Slope  float64 `json:"slope"`
+	Offset float64 `json:"offset"`
+}
+
+// uncalibrated leaves probabilities as they are.
+var uncalibrated = calibration{Slope: 1}
+
+func (c calibration) confidence(probability float64) float64 {
+	return sigmoid(c.Slope*logOdds(probability) + c.Offset)
+}
+
+func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+
+// surest bounds log-odds: no number of rows tells a probability from 1 that is closer.
+const surest = 12
+
+func logOdds(probability float64) float64 {
+	return max(-surest, min(surest, math.Log(probability/(1-probability))))
+}
+
+// present is what an election knows of voters that voted.
+type present struct {
+	Weights     map[string]float64 `json:"weights"`
+	Calibration calibration        `json:"calibration"`
+}
+
+// The argument calibration has names such as "slope", "offset without llm" and "weight of linear
+// without llm and knn".
+const weightOf, without, and = "weight of ", " without ", " and "
+
+// argument returns all but the weights of the whole as the argument calibration.
+func (m *model) argument() map[string]float64 {
+	all := map[string]float64{"slope": m.Calibration.Slope, "offset": m.Calibration.Offset}
+	for missing, p := range m.Without {
+		all["slope"+without+missing], all["offset"+without+missing] = p.Calibration.Slope, p.Calibration.Offset
+		for voter, w := range p.Weights {
+			all[weightOf+voter+without+missing] = w
+		}
+	}
+	return all
+}
+
+// calibrate reads the argument into a model.
+func (m *model) calibrate(given map[string]float64) error {
+	m.Calibration, m.Without = uncalibrated, map[string]present{}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		what, missing, some := strings.Cut(name, without)
+		p, known := m.Without[missing]
+		switch {
+		case !some:
+			p.Calibration = m.Calibration
+		case !known:
+			p = present{map[string]float64{}, uncalibrated}
+		}
+		voter, weighs := strings.CutPrefix(what, weightOf)
+		switch value := given[name]; {
+		case value < 0 && what != "offset":
+			return &sdk.ArgumentError{Argument: "calibration", Err: fmt.Errorf("%s is below 0: only an offset may be", name)}
+		case what == "slope":
+			p.Calibration.Slope = value
+		case what == "offset":
+			p.Calibration.Offset = value
+		case some && weighs:
+			p.Weights[voter] = value
+		default:
+			return &sdk.ArgumentError{Argument: "calibration", Err: fmt.Errorf("there is no %q; give slope and offset or, where voters are missing, slope without NAME, offset without NAME and weight of VOTER without NAME", name)}
+		}
+		if some {
+			m.Without[missing] = p
+		} else {
+			m.Calibration = p.Calibration
+		}
+	}
+	return nil
+}
+
+// absence is a set of voters, one bit each, with what is known of the others.
+type absence struct {
+	voters uint64
+	present
+}
+
+// mostVoters is how many voters may be missing from what is known.
+const mostVoters = 64
+
+// prepare numbers the voters of the absences.
+func (m *model) prepare() *model {
+	m.voters = slices.Sorted(maps.Keys(m.Weights))
+	m.absences = []absence{{0, m.present}}
+	for _, names := range slices.Sorted(maps.Keys(m.Without)) {
+		a := absence{present: m.Without[names]}
+		for name := range strings.SplitSeq(names, and) {
+			if i := slices.Index(m.voters, name); i >= 0 && i < mostVoters {
+				a.voters |= 1 << i
+			}
+		}
+		m.absences = append(m.absences, a)
+	}
+	return m
+}
+
+// without returns what is known of the voters of an item, of which some voted.
+func (m *model) without(voted func(string) bool) *present {
+	if len(m.absences) == 1 {
+		return &m.present
+	}
+	missing := uint64(0)
+	for i, name := range m.voters[:min(len(m.voters), mostVoters)] {
+		if !voted(name) {
+			missing |= 1 << i
+		}
+	}
+	nearest := &m.absences[0]
+	for i := range m.absences {
+		if a := &m.absences[i]; bits.OnesCount64(a.voters^missing) < bits.OnesCount64(nearest.voters^missing) {
+			nearest = a
+		}
+	}
+	return &nearest.present
+}
+
+const (
+	folds  = 5
+	few    = 20   // rows that are enough for a calibration
+	many   = 2000 // rows that are enough where voters are missing
+	smooth = 3.   // how many rows' worth a calibration stays with that of the whole
+)
+
+// trial is what an election decides on rows from whose votes it has not learnt.
+type trial []point
+
+// point is a decision.
+type point struct {
+	odds  float64 // that it is right: its log-odds by the election
+	right bool
+}
+
+// learn returns weights that are fitted to the rows, and what elections decide with weights that
+// were fitted without the row (cross-validation).
+func (p *problem) learn(ctx context.Context) (weights []float64, t trial, err error) {
+	weights = slices.Clone(p.prior)
+	if err := p.minimise(ctx, weights, func(int) bool { return true }); err != nil || len(p.rows) < few {
+		return weights, nil, err
+	}
+	t = make(trial, len(p.rows))
+	for fold := range folds {
+		w := slices.Clone(weights) // close to what it will be
+		if err := p.minimise(ctx, w, func(i int) bool { return i%folds != fold }); err != nil {
+			return nil, nil, err
+		}
+		for i := fold; i < len(p.rows); i += folds {
+			t[i] = p.decide(i, w)
+		}
+	}
+	return weights, t, nil
+}
+
+// decide holds an election on a row.
+func (p *problem) decide(i int, weights []float64) point {
+	r := &p.rows[i]
+	p.scores = r.votes.score(p.scores, weights)
+	best := r.votes.winner(p.scores)
+	if best < 0 {
+		return point{odds: math.Inf(-1)}
+	}
+	r.votes.softmax(p.scores, p.labels)
+	return point{logOdds(p.scores[best]), best == r.truth}
+}
+
+// known names weights.
+func known(voters []string, weights []float64, missing uint64) map[string]float64 {
+	all := map[string]float64{}
+	for i, name := range voters {
+		if missing>>min(i, mostVoters)&1 == 0 {
+			all[name] = rounded(weights[i])
+		}
+	}
+	return all
+}
+
+// learn fits a model to the rows, and to the same rows without some of their voters. It returns what
+// the rows show on which no voter is missing.
+func (m *model) learn(ctx context.Context, p *problem, voters []string) ([]sight, error) {
+	weights, t, err := p.learn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m.present = present{known(voters, weights, 0), uncalibrated}
+	if len(t) == 0 {
+		return nil, nil
+	}
+	m.Calibration = t.calibrated(uncalibrated, 1)
+	whole, sights := trial{}, []sight(nil)
+	for i, r := range p.rows {
+		if r.missing(len(voters)) == 0 {
+			whole, sights = append(whole, t[i]), append(sights, sight{t[i], r.distances})
+		}
+	}
+	m.Calibration = whole.calibrated(m.Calibration, smooth)
+	m.Without = map[string]present{}
+	for missing, rows := range p.without() {
+		if missing == 0 || len(rows) < max(few, len(p.rows)/20) {
+			continue
+		}
+		q := newProblem(rows, p.labels, len(voters))
+		q.prior = weights
+		w, t, err := q.learn(ctx)
+		if err != nil {
+			return nil, err
+		}
+		var names []string
+		for i, name := range voters {
+			if missing>>i&1 == 1 {
+				names = append(names, name)
+			}
+		}
+		m.Without[strings.Join(names, and)] = present{known(voters, w, missing), t.calibrated(m.Calibration, smooth)}
+	}
+	for i := range sights {
+		sights[i].odds = logOdds(m.Calibration.confidence(sigmoid(sights[i].odds)))
+	}
+	return sights, nil
+}
+
+// missing returns which of n voters have no vote on the row, one bit each.
+func (r *row) missing(n int) uint64 {
+	all := uint64(1)<<min(n, mostVoters) - 1
+	for _, x := range r.votes.all {
+		all &^= 1 << x.voter
+	}
+	return all
+}
+
+// without returns rows by the voters that are missing on them: each row without none, all of a
+// kind, and each of its voters.
+func (p *problem) without() map[uint64][]row {
+	n := len(p.shares)
+	if n > mostVoters {
+		return nil
+	}
+	kinds, absent := [2]uint64{}, []uint64{0}
+	for i, shares := range p.shares {
+		absent = append(absent, 1<<i)
+		if shares {
+			kinds[0] |= 1 << i
+		} else {
+			kinds[1] |= 1 << i
+		}
+	}
+	absent = append(absent, kinds[:]...)
+	all := map[uint64][]row{}
+	for i := 0; i < len(p.rows); i += (len(p.rows) + many - 1) / many {
+		r := p.rows[i]
+		var known []uint64
+		for _, a := range absent {
+			missing := r.missing(n) | a
+			if missing == uint64(1)<<n-1 || slices.Contains(known, missing) {
+				continue
+			}
+			known = append(known, missing)
+			some := r
+			some.votes.all = slices.DeleteFunc(slices.Clone(r.votes.all), func(x vote) bool { return missing>>x.voter&1 == 1 })
+			all[missing] = append(all[missing], some)
+		}
+	}
+	return all
+}
+
+// calibrated is fitted to decisions by Newton's method, with a penalty of the squared distance
+// from another calibration: as much as so many rows.
+func (t trial) calibrated(from calibration, rows float64) calibration {
+	c := from
+	for range steps {
+		g, h := [2]float64{rows * (c.Slope - from.Slope), rows * (c.Offset - from.Offset)}, [3]float64{rows, 0, rows}
+		for _, d := range t {
+			if math.IsInf(d.odds, 0) {
+				continue // nothing was answered
+			}
+			p := sigmoid(c.Slope*d.odds + c.Offset)
+			error, v := p, p*(1-p)
+			if d.right {
+				error--
+			}
+			g[0], g[1] = g[0]+error*d.odds, g[1]+error
+			h[0], h[1], h[2] = h[0]+v*d.odds*d.odds, h[1]+v*d.odds, h[2]+v
+		}
+		det := h[0]*h[2] - h[1]*h[1]
+		by := [2]float64{(h[2]*g[0] - h[1]*g[1]) / det, (h[0]*g[1] - h[1]*g[0]) / det}
+		size := min(1, 1/max(math.Abs(by[0]), math.Abs(by[1]))) // far from the end, Newton's steps are too long
+		c.Slope, c.Offset = max(c.Slope-size*by[0], 0), c.Offset-size*by[1]
+		if math.Abs(by[0])+math.Abs(by[1]) < 1e-9 {
+			break
+		}
+	}
+	return calibration{rounded(c.Slope), rounded(c.Offset)}
+}
