@@ -254,8 +254,9 @@ type Outcome struct {
 	Found        Found // weights that replace those of the file; nil: the file's stay
 	// Gain compares weights found on other rows with those of the file, by accuracy: with everything
 	// sent or, for a cascade, on average over everything and nothing sent. Sure compares the
-	// confidences of the answers, by the Brier score; it is zero if the election gives none.
-	Gain, Sure Difference
+	// confidences of the answers, by the Brier score; it is zero if the election gives none. Known does
+	// the same with the probabilities that no label fits; it is zero if all items are in scope.
+	Gain, Sure, Known Difference
 	Cut    bool    // the search for weights used up its budget
 	Curve  []Point // on held-out items; by rising share
 	Chosen int     // index in Curve
@@ -353,8 +354,11 @@ func (t *Task) Hold(ctx context.Context, o Outcome, results []outcome.Result) ([
 
 // keeps reports whether found weights replace those of the file. Right answers tell little: on 600
 // items a gain of a point is not told from chance. The confidence of each item tells more, so it
-// decides where no fewer answers are right.
-func (o *Outcome) keeps() bool { return o.Gain.Better() || o.Gain.Mean >= 0 && o.Sure.Better() }
+// decides where no fewer answers are right. Items out of scope teach what no right answer shows: they
+// decide where not certainly fewer are right.
+func (o *Outcome) keeps() bool {
+	return o.Gain.Better() || o.Gain.Mean >= 0 && o.Sure.Better() || o.Gain.High >= 0 && o.Known.Better()
+}
 
 // weigh finds weights for each fold on the other folds. If there they are worth keeping, it also
 // finds weights on all items. It returns the election of each fold.
@@ -390,6 +394,9 @@ func (w *work) weigh(ctx context.Context, o *Outcome) ([]*Election, error) {
 	o.Fitted = after.sent()
 	o.Gain = w.folds.Compare(before.means(score.accuracy), after.means(score.accuracy))
 	o.Sure = w.folds.Compare(before.means(score.brier), after.means(score.brier))
+	if slices.ContainsFunc(w.Results, w.counter.Outside) {
+		o.Known = w.folds.Compare(before.means(score.scope), after.means(score.scope))
+	}
 	o.Cut = w.search != nil && w.search.Exhausted()
 	if !o.keeps() {
 		return plain, nil
@@ -471,6 +478,8 @@ type scores [][]score
 type score struct {
 	right      bool
 	confidence float64
+	outside    bool
+	unknown    float64
 }
 
 func (s score) accuracy() float64 {
@@ -491,6 +500,15 @@ func (s score) brier() float64 {
 	return 1 - off*off
 }
 
+// scope returns 1 minus the Brier score of the probability that no label fits.
+func (s score) scope() float64 {
+	off := s.unknown
+	if s.outside {
+		off = 1 - off
+	}
+	return 1 - off*off
+}
+
 // score holds elections of all kinds over some items.
 func (w *work) score(ctx context.Context, e *Election, items []int) (scores, error) {
 	all := make(scores, len(items))
@@ -500,7 +518,7 @@ func (w *work) score(ctx context.Context, e *Election, items []int) (scores, err
 			return nil, err
 		}
 		for n, r := range results {
-			all[n] = append(all[n], score{w.counter.Right(r), r.Confidence})
+			all[n] = append(all[n], score{w.counter.Right(r), r.Confidence, w.counter.Outside(r), r.Unknown})
 		}
 	}
 	return all, nil

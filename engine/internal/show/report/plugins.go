@@ -279,8 +279,12 @@ func tuned(w io.Writer, s tune.Subject, o tune.Outcome) error {
 	}
 	if s.Weights != "" {
 		note := ""
-		if o.Found != nil && !o.Gain.Better() {
+		switch {
+		case o.Found == nil || o.Gain.Better():
+		case o.Gain.Mean >= 0 && o.Sure.Better():
 			note = fmt.Sprintf("; kept for its confidences, which are better by more than chance: Brier score %+.4f", -2*o.Sure.Mean)
+		default:
+			note = fmt.Sprintf("; kept for what tells items out of scope, which is better by more than chance: Brier score %+.4f", -o.Known.Mean)
 		}
 		fmt.Fprintln(w, kept(s.Weights, o.Found != nil, o.Gain)+note)
 	}
