@@ -240,16 +240,18 @@ were not found on. It finds
   x in when = "margin < var.x" of a voter, which sends it only doubtful items. Without a goal (--overall-accuracy,
     --share, --cost) it is kept where answers are better by more than chance: fewer calls alone are no gain
   y in weights = var.y or accuracy = var.y of the election, kept where answers are better by more than chance, or
-    where none is worse on balance and the confidences are better by more than chance
+    where none is worse on balance and the confidences are better by more than chance, or where not certainly
+    fewer are right and rows out of scope are found better by more than chance
   z in flag = "confidence < var.z", with --accuracy 0.98: at least 98 % of what is not flagged is right, with the
     confidence of --confidence. Half of the rows serve this promise, all of them with --variable z
   k in top_k = var.k and the like, of searches, rerankers and statistical voters, or what --over names:
     --over neighbours.top_k=15,30,120. Targets are those of eval --sweep. Rows with gold passages and without
     labels choose by nDCG@10, or by --metric
 
-An answer to a row out of scope is wrong, and flagging it is right. Without rows, --rows N asks all voters about N
-rows of the knowledge, each of which is kept out of what is found for it. run and eval take what was found by
--var-file, and eval warns where it is given the same rows.`
+An answer to a row out of scope is wrong, and flagging it is right: the knowledge does not have its label, such as
+none. The election learned learns from such rows, and a promise says up to which share of them it holds. Without
+rows, --rows N asks all voters about N rows of the knowledge, each of which is kept out of what is found for it.
+run and eval take what was found by -var-file, and eval warns where it is given the same rows.`
 
 // tuning is racflow tune.
 type tuning struct {
