@@ -73,7 +73,11 @@ func (f *filler) of(v reflect.Value) {
 	case *sdk.Meta:
 		if *at = nil; f.full || f.IntN(3) > 0 {
 			*at = sdk.Meta{}
-			for range f.IntN(4) {
+			n := f.IntN(4)
+			if f.full {
+				n++
+			}
+			for range n {
 				(*at)[f.word()] = []any{f.word(), f.number(), true, false}[f.IntN(4)]
 			}
 		}

@@ -30,7 +30,7 @@ func outputs(t *testing.T, rows []source.Row, results []outcome.Result) map[stri
 	for _, row := range rows {
 		input.Add(row)
 	}
-	every := []string{"id", "text", "expected", "answer", "agreement", "confidence", "runner_up", "flagged", "reason", "error", "citations", "candidates", "missing", "decided", "votes", "fields"}
+	every := []string{"id", "text", "expected", "answer", "agreement", "confidence", "unknown", "runner_up", "flagged", "reason", "error", "citations", "candidates", "missing", "decided", "votes", "fields"}
 	for _, format := range result.Formats {
 		for name, columns := range map[string][]string{"": nil, " with all columns": every} {
 			var out bytes.Buffer

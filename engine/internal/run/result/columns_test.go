@@ -75,10 +75,10 @@ func TestInputColumns(t *testing.T) {
 	want := map[string]string{
 		"whole": `{"id":"1","text":"a","expected":"x","answer":"x","agreement":1,"confidence":0.123457,"flagged":false,"votes":[],` +
 			`"fields":{"customer, id":7,"Answer":"=1+1","paid":true,"price":1.50,"address":{"city":"<B>"}}}` + "\n",
-		"csv": "id,text,expected,answer,agreement,confidence,runner_up,flagged,reason,error,citations,candidates,missing,\"customer, id\",input_Answer,paid,price,address\n" +
-			"1,a,x,x,1.0000,0.1235,,false,,,,,,7,=1+1,true,1.50,\"{\"\"city\"\":\"\"<B>\"\"}\"\n" +
-			"2,b,,y,0.5000,,,false,,,,,,8,,,2,\n" +
-			",bad,,,0.0000,,,false,,line 4: it has no text,,,,,,,,\n",
+		"csv": "id,text,expected,answer,agreement,confidence,unknown,runner_up,flagged,reason,error,citations,candidates,missing,\"customer, id\",input_Answer,paid,price,address\n" +
+			"1,a,x,x,1.0000,0.1235,,,false,,,,,,7,=1+1,true,1.50,\"{\"\"city\"\":\"\"<B>\"\"}\"\n" +
+			"2,b,,y,0.5000,,,,false,,,,,,8,,,2,\n" +
+			",bad,,,0.0000,,,,false,,line 4: it has no text,,,,,,,,\n",
 		"some": `{"customer, id":7,"answer":"x","input_Answer":"=1+1","error":null,"fields":{"customer, id":7,"Answer":"=1+1","paid":true,"price":1.50,"address":{"city":"<B>"}},"confidence":0.123457}` + "\n" +
 			`{"customer, id":8,"answer":"y","input_Answer":null,"error":null,"fields":{"paid":null,"customer, id":8,"price":2},"confidence":null}` + "\n" +
 			`{"customer, id":null,"answer":null,"input_Answer":null,"error":{"line":4,"message":"it has no text"},"fields":null,"confidence":null}` + "\n",
@@ -87,9 +87,9 @@ func TestInputColumns(t *testing.T) {
 			"8\ty\t\t\t" + `{"paid":null,"customer, id":8,"price":2}` + "\t\n" +
 			"\t\t\tline 4: it has no text\t\t\n",
 		"open": "input_answer,Answer,price,none\n,=1+1,1.50,\n,,2,\n,,,\n",
-		"open, whole": "id,text,expected,answer,agreement,confidence,runner_up,flagged,reason,error,citations,candidates,missing,fields\n" +
-			"2,b,,y,0.5000,,,false,,,,,,\"{\"\"paid\"\":null,\"\"customer, id\"\":8,\"\"price\"\":2}\"\n" +
-			",bad,,,0.0000,,,false,,line 4: it has no text,,,,\n",
+		"open, whole": "id,text,expected,answer,agreement,confidence,unknown,runner_up,flagged,reason,error,citations,candidates,missing,fields\n" +
+			"2,b,,y,0.5000,,,,false,,,,,,\"{\"\"paid\"\":null,\"\"customer, id\"\":8,\"\"price\"\":2}\"\n" +
+			",bad,,,0.0000,,,,false,,line 4: it has no text,,,,\n",
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -103,7 +103,7 @@ func TestUnknownColumns(t *testing.T) {
 		in      Input
 		want    string
 	}{
-		"unknown": {[]string{"id", "custommer"}, in, `there is no column "custommer": name some of id, text, expected, answer, agreement, confidence, runner_up, flagged, reason, error, citations, candidates, missing, decided, votes, fields, "customer, id", input_Answer, paid, price, address`},
+		"unknown": {[]string{"id", "custommer"}, in, `there is no column "custommer": name some of id, text, expected, answer, agreement, confidence, unknown, runner_up, flagged, reason, error, citations, candidates, missing, decided, votes, fields, "customer, id", input_Answer, paid, price, address`},
 		"twice":   {[]string{"id", "id"}, in, `the column "id" is named twice`},
 		"empty":   {[]string{""}, Input{Open: true}, `there is no column ""`},
 		"none":    {[]string{}, in, "name at least one column"},
@@ -185,9 +185,9 @@ func TestParquet(t *testing.T) {
 	}
 	none := "<null>"
 	if d := cmp.Diff([]string{
-		`1|a|x|x|1|0.123457|<null>|false|<null>|<null>|<null>|<null>|<null>|7|=1+1|true|1.5|{"city":"<B>"}|false|` + none,
-		`2|b|<null>|y|0.5|<null>|<null>|false|<null>|<null>|<null>|<null>|<null>|8|<null>|<null>|2|<null>|1|9007199254740993`,
-		`|bad|<null>|<null>|0|<null>|<null>|false|<null>|line 4: it has no text|<null>|<null>|<null>|<null>|<null>|<null>|<null>|<null>|<null>|` + none,
+		`1|a|x|x|1|0.123457|<null>|<null>|false|<null>|<null>|<null>|<null>|<null>|7|=1+1|true|1.5|{"city":"<B>"}|false|` + none,
+		`2|b|<null>|y|0.5|<null>|<null>|<null>|false|<null>|<null>|<null>|<null>|<null>|8|<null>|<null>|2|<null>|1|9007199254740993`,
+		`|bad|<null>|<null>|0|<null>|<null>|<null>|false|<null>|line 4: it has no text|<null>|<null>|<null>|<null>|<null>|<null>|<null>|<null>|<null>|` + none,
 	}, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}

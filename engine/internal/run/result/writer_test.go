@@ -84,14 +84,14 @@ func TestJSONL(t *testing.T) {
 	}
 }
 
-const tsvHeader = "id\ttext\tanswer\tagreement\tconfidence\trunner_up\tflagged\treason\terror\tcitations\tcandidates\tmissing\n"
+const tsvHeader = "id\ttext\tanswer\tagreement\tconfidence\tunknown\trunner_up\tflagged\treason\terror\tcitations\tcandidates\tmissing\n"
 
 func TestTSV(t *testing.T) {
 	want := tsvHeader +
-		"1\ttab\\there, <b> & \"quotes\"\ta\t0.6667\t\tb\tfalse\t\t\t\t\t\n" +
-		"2\tnothing\t\t0.0000\t\t\ttrue\tno voter gave an acceptable answer\t\t\t\t\n" +
-		"3\tbad \uFFFD\t\t0.0000\t\t\tfalse\t\tline 4: sample.llm: busy\\nagain\t\t\t\n" +
-		"4\tfind\t\t0.0000\t\t\tfalse\t\t\t\tc1\t\n"
+		"1\ttab\\there, <b> & \"quotes\"\ta\t0.6667\t\t\tb\tfalse\t\t\t\t\t\n" +
+		"2\tnothing\t\t0.0000\t\t\t\ttrue\tno voter gave an acceptable answer\t\t\t\t\n" +
+		"3\tbad \uFFFD\t\t0.0000\t\t\t\tfalse\t\tline 4: sample.llm: busy\\nagain\t\t\t\n" +
+		"4\tfind\t\t0.0000\t\t\t\tfalse\t\t\t\tc1\t\n"
 	if d := cmp.Diff(want, render(t, TSV, some()[:4])); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
@@ -122,7 +122,7 @@ func TestTSVIsOneLine(t *testing.T) {
 	}
 	for _, line := range lines {
 		fields := strings.Split(line, "\t")
-		if len(fields) != 12 {
+		if len(fields) != 13 {
 			t.Errorf("%d fields in %q", len(fields), line)
 		}
 		if line == lines[0] {
@@ -188,7 +188,7 @@ func TestCitedAnswers(t *testing.T) {
 			`{"number":2,"id":"a#1","path":"a\n.md","title":"A","headings":"Use > Ports","first_line":3,"last_line":9},` +
 			`{"number":1,"id":"b.pdf#4","path":"b.pdf","first_page":2,"last_page":3},{"number":3,"id":"17"}],"votes":[]}` + "\n",
 		TSV: tsvHeader +
-			"1\twhich port?\tPort 80 [2],\\n\\nor\\t81 [1].\\u001b[31m\t1.0000\t\t\tfalse\t\t\t[2] a\\n.md:3-9; [1] b.pdf, pages 2-3; [3] 17\t\t\n",
+			"1\twhich port?\tPort 80 [2],\\n\\nor\\t81 [1].\\u001b[31m\t1.0000\t\t\t\tfalse\t\t\t[2] a\\n.md:3-9; [1] b.pdf, pages 2-3; [3] 17\t\t\n",
 		Table: "TEXT         ANSWER                        AGREEMENT  \n" +
 			"which port?  Port 80 [2], or 81 [1].\uFFFD[31m  100 %      [2] a .md:3-9; [1] b.pdf, pages 2-3; [3] 17\n",
 	}
@@ -201,10 +201,10 @@ func TestCitedAnswers(t *testing.T) {
 
 // Only an election that estimates how likely its answers are right is quoted with that.
 func TestConfidence(t *testing.T) {
-	result := outcome.Result{Line: 2, ID: "1", Text: "x", Answer: "a", Agreement: .5, Confidence: .875}
+	result := outcome.Result{Line: 2, ID: "1", Text: "x", Answer: "a", Agreement: .5, Confidence: .875, Unknown: .25}
 	want := map[string]string{
-		JSONL: `{"id":"1","text":"x","answer":"a","agreement":0.5,"confidence":0.875,"flagged":false,"votes":[]}` + "\n",
-		TSV:   tsvHeader + "1\tx\ta\t0.5000\t0.8750\t\tfalse\t\t\t\t\t\n",
+		JSONL: `{"id":"1","text":"x","answer":"a","agreement":0.5,"confidence":0.875,"unknown":0.25,"flagged":false,"votes":[]}` + "\n",
+		TSV:   tsvHeader + "1\tx\ta\t0.5000\t0.8750\t0.2500\t\tfalse\t\t\t\t\t\n",
 		Table: "TEXT  ANSWER  CONFIDENCE  \nx     a        88 %       \n",
 	}
 	for format, want := range want {
@@ -225,7 +225,7 @@ func TestDecided(t *testing.T) {
 	want := map[string]string{
 		JSONL: `{"id":"1","text":"x","answer":"a","agreement":1,"confidence":1,"flagged":false,"reason":"decided by Ada on 2026-11-23","decided":{"by":"Ada","at":"2026-11-23T10:00:00Z"},"votes":[]}` + "\n" +
 			`{"id":"2","text":"y","answer":"b","agreement":0.5,"flagged":false,"votes":[]}` + "\n",
-		TSV:   tsvHeader + "1\tx\ta\t1.0000\t1.0000\t\tfalse\tdecided by Ada on 2026-11-23\t\t\t\t\n2\ty\tb\t0.5000\t\t\tfalse\t\t\t\t\t\n",
+		TSV:   tsvHeader + "1\tx\ta\t1.0000\t1.0000\t\t\tfalse\tdecided by Ada on 2026-11-23\t\t\t\t\n2\ty\tb\t0.5000\t\t\t\tfalse\t\t\t\t\t\n",
 		Table: "TEXT  ANSWER  AGREEMENT  \nx     a       100 %      decided by Ada on 2026-11-23\ny     b        50 %      \n",
 	}
 	for format, want := range want {
@@ -249,7 +249,7 @@ func TestMissing(t *testing.T) {
 	result := outcome.Result{Line: 2, ID: "1", Text: "x", Answer: "a", Agreement: 1, Missing: []*outcome.Failure{{Stage: "sample.llm", Err: stop}, {Stage: "sample.judge", Err: stop}}}
 	want := map[string]string{
 		JSONL: `{"id":"1","text":"x","answer":"a","agreement":1,"flagged":false,"missing":["sample.llm","sample.judge"],"votes":[]}` + "\n",
-		TSV:   tsvHeader + "1\tx\ta\t1.0000\t\t\tfalse\t\t\t\t\tsample.llm; sample.judge\n",
+		TSV:   tsvHeader + "1\tx\ta\t1.0000\t\t\t\tfalse\t\t\t\t\tsample.llm; sample.judge\n",
 		Table: "TEXT  ANSWER  AGREEMENT  \nx     a       100 %      without sample.llm, sample.judge\n",
 	}
 	for format, want := range want {
