@@ -321,7 +321,7 @@ type Sample struct {
 	// looked up later. Zero: there is none.
 	Key Key
 	// Distance is how far the text lies from what the voter has learnt from, up to 1; 0: the voter
-	// does not say. Only its order matters: an election learns what a voter's distances mean.
+	// does not say. It is compared with the voter's own distances of other texts alone.
 	Distance float64
 }
 
