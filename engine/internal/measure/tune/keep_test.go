@@ -1,6 +1,9 @@
 package tune
 
-import "testing"
+import (
+	"math"
+	"testing"
+)
 
 // Found weights replace those of the file if more answers are right beyond chance, or if no fewer
 // are and the confidences are closer to the truth beyond chance.
@@ -20,11 +23,12 @@ func TestKeeps(t *testing.T) {
 			t.Errorf("%s: kept is %v", c.name, !c.want)
 		}
 	}
+	w := work{Task: &Task{Labels: []string{"a", "b", "c"}}}
 	for _, c := range []struct {
 		score
 		want float64
-	}{{score{true, 1}, 1}, {score{true, .5}, .75}, {score{false, .5}, .75}, {score{false, 1}, 0}, {score{true, 0}, 0}} {
-		if got := c.brier(); got != c.want {
+	}{{score{true, 1}, 1}, {score{true, .1}, 5. / 6}, {score{false, .8}, 5. / 6}, {score{false, 1}, 0}, {score{true, 0}, 0}} {
+		if got := w.surprise(c.score); math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("%+v scores %v, want %v", c.score, got, c.want)
 		}
 	}

@@ -280,7 +280,7 @@ func tuned(w io.Writer, s tune.Subject, o tune.Outcome) error {
 	if s.Weights != "" {
 		note := ""
 		if o.Found != nil && !o.Gain.Better() {
-			note = fmt.Sprintf("; kept for its confidences, which are better by more than chance: Brier score %+.4f", -2*o.Sure.Mean)
+			note = "; kept for its confidences, which are better by more than chance"
 		}
 		fmt.Fprintln(w, kept(s.Weights, o.Found != nil, o.Gain)+note)
 	}
