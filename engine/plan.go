@@ -231,10 +231,7 @@ func checkSpend(l spend.Limit, p *pipeline.Pipeline) error {
 // newSpender returns the Spender that decides about voters that call services; nil: they are always
 // asked.
 func (p *Pipeline) newSpender(ctx context.Context) (*spend.Spender, error) {
-	limit := p.workspace.options.Spend
-	if !limit.IsSet() {
-		limit = p.spendable
-	}
+	limit := p.limit()
 	if !limit.IsSet() {
 		return nil, nil
 	}
