@@ -56,9 +56,26 @@ func (p *Pipeline) calibrate(ctx context.Context, r *run.Run, input bool) error 
 	case !errors.As(err, &without):
 		return err
 	case c.Explicit || !errors.Is(err, errUnaffordable): // else nobody has asked for it
+		p.unlearnt = true
 		p.advise("%v", err)
 	}
 	return nil
+}
+
+// Uncalibrated says what the votes of voters that call services rest on, and what would calibrate
+// them; empty: the election has learnt about them or learns nothing, or Events.Advice has said why
+// it has not. The stages must have been started.
+func (p *Pipeline) Uncalibrated() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ready == nil || p.unlearnt {
+		return ""
+	}
+	c := p.ready.Graph().Calibration()
+	if c == nil || c.Done {
+		return ""
+	}
+	return c.Note()
 }
 
 // calibrates reports whether a run asks the voters about held-out rows, as far as limits allow it.

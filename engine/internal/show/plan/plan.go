@@ -73,6 +73,39 @@ type Forecast struct {
 	Voters  map[string]VoterAsked
 	// Spending forecasts the effect of Options.Spend; nil: that is not set.
 	Spending *Spending
+	// Calibrating is nil if the election learns nothing of the voters that call services.
+	Calibrating *Calibrating
+}
+
+// Calibrating says whether a run asks voters about held-out rows before the first item.
+type Calibrating struct {
+	*stage.Calibration
+	outcome.Bill // its forecast; zero: nobody knows, since no item reached these voters
+	Tokens       uint64
+	Wanted       bool // a run asks; if Done, it need not
+}
+
+// calibrating forecasts what held-out rows take from what items take: they get prompts of the same
+// kind.
+func (f *Forecast) calibrating(known *stage.Calibration, o Options) (err error) {
+	if known == nil {
+		return nil
+	}
+	c := &Calibrating{Calibration: known}
+	for _, s := range known.Voters {
+		v := f.Voters[s.Name]
+		share := float64(known.Rows) / float64(max(v.Items, 1))
+		c.Calls += int(math.Ceil(share * float64(v.Requests)))
+		c.Tokens += uint64(share * float64(v.Likely.InputTokens+v.Likely.OutputTokens))
+		if price := s.CallPrice(); price != nil {
+			c.Cost += share * price.Expected(v.Likely)
+		}
+	}
+	if !known.Done {
+		c.Wanted, err = o.Calibrates(c)
+	}
+	f.Calibrating = c
+	return err
 }
 
 // asks reports whether a stage is a voter that calls a service.
@@ -198,7 +231,10 @@ func (p *Plan) dryRun(ctx context.Context, o Options, f *Forecast) error {
 		}
 		f.Voters[stage.Name] = v
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return f.calibrating(ready.Graph().Calibration(), o)
 }
 
 // spread returns n of total rows, spread evenly.
@@ -304,6 +340,8 @@ type Options struct {
 	Models    func(context.Context) ([]Model, error) // returns the models that stages ask, calling no service
 	Knowledge func(knowledge.BuildReport)
 	Progress  terminal.ProgressFunc
+	// Calibrates reports whether a run over the input asks voters about held-out rows.
+	Calibrates func(*Calibrating) (bool, error)
 }
 
 // Make plans a run of one of the pipelines of a file.

@@ -63,6 +63,7 @@ func (p planned) writeForecast(w io.Writer) error {
 		}
 	}
 	fmt.Fprintf(w, "Found with %d items of the input, asking nobody. Expected: each item is asked once. At most: a token for each byte, a request for each answer, and every resample. Requests whose reply was lost are sent and may be paid for again; what the response cache has costs nothing.\n", f.Tried)
+	writeCalibrating(w, f.Calibrating)
 	p.writeBudget(w, total, most)
 	if f.Spending != nil {
 		if err := writeSpending(w, f.Spending); err != nil {
@@ -74,6 +75,28 @@ func (p planned) writeForecast(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, shown)
 	return err
+}
+
+// writeCalibrating writes what a run asks before the first item, or what votes rest on without that.
+func writeCalibrating(w io.Writer, c *plan.Calibrating) {
+	if c == nil {
+		return
+	}
+	takes := "not foreseen"
+	if c.Calls > 0 {
+		takes = "about " + terminal.Plural(c.Calls, "request")
+	}
+	if c.Cost > 0 {
+		takes += ", " + cost(c.Cost)
+	}
+	switch {
+	case c.Done:
+		fmt.Fprintf(w, "Calibrated: elect.%s has learnt from answers of %s about %s, and asks no more.\n", c.Election.Name, c.Names(), terminal.Plural(c.Rows, "example"))
+	case c.Wanted:
+		fmt.Fprintf(w, "Calibrating: before the first item, a run asks %s about %s, once (%s).\n", c.Names(), terminal.Plural(c.Rows, "example"), takes)
+	default:
+		fmt.Fprintf(w, "%s (%s).\n", c.Note(), takes)
+	}
 }
 
 // price formats an amount, if the stage has a price.
