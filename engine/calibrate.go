@@ -17,6 +17,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/spend"
 	"github.com/racflow/racflow/engine/internal/run/stage"
+	"github.com/racflow/racflow/engine/internal/show/plan"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -39,16 +40,10 @@ func (p *Pipeline) calibrate(ctx context.Context, r *run.Run, input bool) error 
 	if wanted, err := p.calibrates(c, input); err != nil || !wanted {
 		return err
 	}
-	forecast, err := p.spendForecast(ctx, p.limit())
+	by, err := p.newCalibrator(ctx, c)
 	if err != nil {
 		return err
 	}
-	by := &calibrator{Pipeline: p, explicit: c.Explicit}
-	by.spender = spend.New(spend.Options{Cost: p.chosen.Cost, Forecast: func(voter *pipeline.Stage, item sdk.Item) (sdk.Forecast, error) {
-		f, err := forecast(voter, item)
-		by.tokens += f.Likely.InputTokens + f.Likely.OutputTokens
-		return f, err
-	}})
 	err = r.Graph().Calibrate(ctx, p.launch, by)
 	p.spent = by.spent
 	var without *stage.UncalibratedError
@@ -60,6 +55,26 @@ func (p *Pipeline) calibrate(ctx context.Context, r *run.Run, input bool) error 
 		p.advise("%v", err)
 	}
 	return nil
+}
+
+// calibrating says what calibrate would do for a run over the input, whose stages g has.
+func (p *Pipeline) calibrating(ctx context.Context, g *stage.Graph, launch stage.Launch) (*plan.Calibrating, error) {
+	known := g.Calibration()
+	switch {
+	case known == nil:
+		return nil, nil //nolint:nilnil // there is nothing to say
+	case known.Done:
+		return &plan.Calibrating{Calibration: known}, nil
+	}
+	by, err := p.newCalibrator(ctx, known)
+	if err == nil {
+		err = g.Foresee(ctx, launch, by)
+	}
+	c := &plan.Calibrating{Calibration: known, Bill: by.ahead}
+	if err == nil && by.Afford() == nil {
+		c.Wanted, err = p.calibrates(known, true)
+	}
+	return c, err
 }
 
 // Uncalibrated says what the votes of voters that call services rest on, and what would calibrate
@@ -158,6 +173,17 @@ type calibrator struct {
 	ahead  outcome.Bill // of all calls
 	tokens uint64       // of all calls; the spender's forecasts add to it, one at a time
 	spent  outcome.Bill
+}
+
+func (p *Pipeline) newCalibrator(ctx context.Context, of *stage.Calibration) (*calibrator, error) {
+	forecast, err := p.spendForecast(ctx, p.limit())
+	c := &calibrator{Pipeline: p, explicit: of.Explicit}
+	c.spender = spend.New(spend.Options{Cost: p.chosen.Cost, Forecast: func(voter *pipeline.Stage, item sdk.Item) (sdk.Forecast, error) {
+		f, err := forecast(voter, item)
+		c.tokens += f.Likely.InputTokens + f.Likely.OutputTokens
+		return f, err
+	}})
+	return c, err
 }
 
 // Foresee implements stage.Calibrator.

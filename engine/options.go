@@ -326,7 +326,7 @@ type Options struct {
 	ballots bool // keep what voters returned, to hold elections again
 	// uncalibrated keeps paid voters from being asked about held-out rows: Tune learns from its own.
 	uncalibrated bool
-	strict  bool // end early if a stage has to stop, rather than answer without it, so that all figures are of one method
+	strict       bool // end early if a stage has to stop, rather than answer without it, so that all figures are of one method
 
 	// Debug is a stage to debug, named as in messages ("sample.mine"; a stage of a knowledge by the
 	// knowledge's name, "embed.intents"): it is not confined and has no time limits, and

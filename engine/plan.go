@@ -155,10 +155,7 @@ func (p *Pipeline) Plan(ctx context.Context) (*plan.Plan, error) {
 	o := plan.Options{
 		Launch: p.launch, Fitted: w.fitted(), Samples: w.samples(), Forecaster: p.voterForecaster(knowing{models: true, cache: true}), Spending: p.spendForecast, Enricher: p.enrichForecaster, Spend: w.options.Spend, Models: p.known,
 		Knowledge: w.options.Events.Knowledge, Progress: w.progress,
-		Calibrates: func(c *plan.Calibrating) (bool, error) {
-			wanted, err := p.calibrates(c.Calibration, true)
-			return wanted && p.affords(c.Bill, c.Tokens, c.Explicit) == nil, err
-		},
+		Calibrating: p.calibrating,
 	}
 	if p.InputPath() != "-" { // standard input is left for the run
 		o.Rows = func() (plan.Rows, error) { return p.Rows() }

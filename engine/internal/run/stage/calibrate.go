@@ -47,7 +47,8 @@ func (g *Graph) Calibration() *Calibration {
 	if len(voters) == 0 || s.rowsAsked() == 0 || s.learnt == "" {
 		return nil
 	}
-	c := &Calibration{Election: s.Stage, Rows: s.rowsAsked(), Explicit: s.Calibrate != nil, Done: s.calibrated}
+	_, _, rows := s.knowledge.Learnt()
+	c := &Calibration{Election: s.Stage, Rows: min(s.rowsAsked(), rows), Explicit: s.Calibrate != nil, Done: s.calibrated}
 	for _, v := range voters {
 		c.Voters = append(c.Voters, g.stages[v].Stage)
 	}
@@ -184,6 +185,16 @@ func (g *Graph) Calibrate(ctx context.Context, start Launch, by Calibrator) erro
 	return &UncalibratedError{g.Calibration(), err}
 }
 
+// Foresee gives by the calls that Calibrate would make, and makes none.
+func (g *Graph) Foresee(ctx context.Context, start Launch, by Calibrator) error {
+	defer g.begin()
+	_, done, err := g.stages[g.elect].foresee(ctx, start, by)
+	if err == nil {
+		done()
+	}
+	return err
+}
+
 // relearn replaces the process of an election by one that has learnt from these rows.
 func (s *stage) relearn(ctx context.Context, start Launch, rows []sdk.TrainingRow) error {
 	j, _ := s.calibrating(start)
@@ -202,13 +213,15 @@ func (s *stage) relearn(ctx context.Context, start Launch, rows []sdk.TrainingRo
 // calibrationVotes returns held-out rows with votes, the first of them with those of voters that
 // call services.
 func (s *stage) calibrationVotes(ctx context.Context, start Launch, by Calibrator) ([]sdk.TrainingRow, error) {
-	chosen, err := s.graph.Choose(ctx, maxVoted)
+	ahead, done, err := s.foresee(ctx, start, by)
 	if err != nil {
 		return nil, err
 	}
-	first := *chosen
-	first.Items = first.Items[:min(s.rowsAsked(), len(first.Items))]
-	answers, err := s.answers(ctx, &first, start, by)
+	defer done()
+	if err := by.Afford(); err != nil {
+		return nil, err
+	}
+	answers, err := ahead.ask(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -217,7 +230,7 @@ func (s *stage) calibrationVotes(ctx context.Context, start Launch, by Calibrato
 		return nil, err
 	}
 	if rows == nil { // every voter calls a service
-		for _, item := range first.Items {
+		for _, item := range ahead.held.options.Holdout.Items {
 			rows = append(rows, sdk.TrainingRow{ID: item.ID, Label: item.Label, HeldOut: true})
 		}
 	}
@@ -239,48 +252,70 @@ func (s *stage) inOrder(samples []sdk.Sample) []sdk.Sample {
 	return samples
 }
 
-// answers asks the voters that call services about held-out rows, and returns their samples by the
-// id of the row. It is an error if more than a tenth of the rows lacks a voter's.
-func (s *stage) answers(ctx context.Context, rows *fitted.HeldOut, start Launch, by Calibrator) (map[string][]sdk.Sample, error) {
-	voters, p, processes := s.callers(), s.asked(), make([]any, len(s.graph.stages))
-	for _, v := range voters {
+// examples asks voters that call services about held-out rows.
+type examples struct {
+	election *stage
+	held     *Graph // of these voters and what they need
+	by       Calibrator
+	asking   bool // else the calls are only foreseen
+}
+
+// foresee gives by the calls about held-out rows, and returns what makes them.
+func (s *stage) foresee(ctx context.Context, start Launch, by Calibrator) (e *examples, done func(), err error) {
+	rows, err := s.graph.Choose(ctx, maxVoted)
+	if err != nil {
+		return nil, nil, err
+	}
+	if rows.Items = rows.Items[:min(s.rowsAsked(), len(rows.Items))]; len(rows.Items) == 0 {
+		return nil, nil, errors.New("no row can be held out of the knowledge")
+	}
+	e = &examples{election: s, by: by}
+	p, processes := s.asked(), make([]any, len(s.graph.stages))
+	for _, v := range s.callers() {
 		processes[v] = s.graph.stages[v].process
 	}
-	asking := false
-	ask := func(voter *pipeline.Stage, _ int, item sdk.Item) bool {
+	o := Options{Holdout: rows, Calls: true, Pending: s.graph.options.Pending, Waits: s.graph.options.Waits}
+	o.Ask = func(voter *pipeline.Stage, _ int, item sdk.Item) bool {
 		if at := slices.Index(p.Stages, voter); at >= 0 { // forecasts know the voter by the file's stage
 			voter = s.graph.pipeline.Stages[at]
 		}
-		if asking {
+		if e.asking {
 			by.Ask(voter, item)
 		} else {
 			by.Foresee(voter, item)
 		}
-		return asking
+		return e.asking
 	}
-	held, done, err := s.graph.hold(ctx, p, Options{Holdout: rows, Calls: true, Ask: ask, Pending: s.graph.options.Pending, Waits: s.graph.options.Waits}, processes, start)
-	if err != nil {
-		return nil, err
+	if e.held, done, err = s.graph.hold(ctx, p, o, processes, start); err != nil {
+		return nil, nil, err
 	}
-	defer done()
-	size := 4 // so that progress shows
-	if held.gathers {
+	if err = e.pass(ctx, "preparing to calibrate", func(*Record, []sdk.Sample) {}); err != nil {
+		done()
+		return nil, nil, err
+	}
+	return e, done, nil
+}
+
+// pass is Graph.pass in batches so small that progress shows.
+func (e *examples) pass(ctx context.Context, doing string, each func(*Record, []sdk.Sample)) error {
+	size := 4
+	if e.held.gathers {
 		size = heldBatch * Window
 	}
-	if err := held.pass(ctx, s, "preparing to calibrate", size, func(*Record, []sdk.Sample) {}); err != nil {
-		return nil, err
-	}
-	if err := by.Afford(); err != nil {
-		return nil, err
-	}
-	asking = true
+	return e.held.pass(ctx, e.election, doing, size, each)
+}
+
+// ask returns the voters' samples by the id of the row. It is an error if more than a tenth of the
+// rows lacks a voter's.
+func (e *examples) ask(ctx context.Context) (answers map[string][]sdk.Sample, err error) {
+	e.asking, answers = true, map[string][]sdk.Sample{}
 	var all []*Record
 	var cause *outcome.Failure
-	answers, failed, needs := map[string][]sdk.Sample{}, 0, append(slices.Clone(s.in.needs), s.index)
-	err = held.pass(ctx, s, "calibrating", size, func(rec *Record, samples []sdk.Sample) {
+	failed, voters, needs := 0, e.election.callers(), append(slices.Clone(e.election.in.needs), e.election.index)
+	err = e.pass(ctx, "calibrating", func(rec *Record, samples []sdk.Sample) {
 		all = append(all, rec)
 		for _, one := range samples {
-			by.Used(one.Voter, one.Usage)
+			e.by.Used(one.Voter, one.Usage)
 		}
 		if f := rec.lost(needs); f == nil {
 			answers[rec.id] = rec.samples(voters)
@@ -291,12 +326,10 @@ func (s *stage) answers(ctx context.Context, rows *fitted.HeldOut, start Launch,
 	switch {
 	case err != nil:
 		return nil, err
-	case len(rows.Items) == 0:
-		return nil, errors.New("no row can be held out of the knowledge")
-	case 10*failed > len(rows.Items):
-		return nil, fmt.Errorf("%d of %s have no answer: %w", failed, terminal.Plural(len(rows.Items), "example"), cause)
+	case 10*failed > len(all):
+		return nil, fmt.Errorf("%d of %s have no answer: %w", failed, terminal.Plural(len(all), "example"), cause)
 	}
-	return answers, held.Settle(all)
+	return answers, e.held.Settle(all)
 }
 
 // asked returns the pipeline of the voters that call services, and of what they need, in the form

@@ -80,32 +80,8 @@ type Forecast struct {
 // Calibrating says whether a run asks voters about held-out rows before the first item.
 type Calibrating struct {
 	*stage.Calibration
-	outcome.Bill // its forecast; zero: nobody knows, since no item reached these voters
-	Tokens       uint64
-	Wanted       bool // a run asks; if Done, it need not
-}
-
-// calibrating forecasts what held-out rows take from what items take: they get prompts of the same
-// kind.
-func (f *Forecast) calibrating(known *stage.Calibration, o Options) (err error) {
-	if known == nil {
-		return nil
-	}
-	c := &Calibrating{Calibration: known}
-	for _, s := range known.Voters {
-		v := f.Voters[s.Name]
-		share := float64(known.Rows) / float64(max(v.Items, 1))
-		c.Calls += int(math.Ceil(share * float64(v.Requests)))
-		c.Tokens += uint64(share * float64(v.Likely.InputTokens+v.Likely.OutputTokens))
-		if price := s.CallPrice(); price != nil {
-			c.Cost += share * price.Expected(v.Likely)
-		}
-	}
-	if !known.Done {
-		c.Wanted, err = o.Calibrates(c)
-	}
-	f.Calibrating = c
-	return err
+	outcome.Bill      // what that takes, unless Done; zero: nobody knows
+	Wanted       bool // a run asks
 }
 
 // asks reports whether a stage is a voter that calls a service.
@@ -177,15 +153,15 @@ func (p *Plan) dryRun(ctx context.Context, o Options, f *Forecast) error {
 		}
 		stages.Ask, kept = f.Spending.ask, f.Spending.spender.Survey(nothing{})
 	}
+	launch := func(ctx context.Context, l stage.LaunchRequest) (any, error) {
+		if l.Stage.Kind != sdk.KindSample || !l.Stage.Info.Network {
+			return o.Launch(ctx, l)
+		}
+		asked, err := o.Forecaster(ctx, l.Stage)
+		return d.Sampler(l.Stage, asked), err
+	}
 	ready, err := run.Open(ctx, p.Pipeline, run.Options{
-		Launch: func(ctx context.Context, l stage.LaunchRequest) (any, error) {
-			if l.Stage.Kind != sdk.KindSample || !l.Stage.Info.Network {
-				return o.Launch(ctx, l)
-			}
-			asked, err := o.Forecaster(ctx, l.Stage)
-			return d.Sampler(l.Stage, asked), err
-		},
-		Options: stages, Samples: o.Samples, Progress: o.Progress, Knowledge: o.Knowledge,
+		Launch: launch, Options: stages, Samples: o.Samples, Progress: o.Progress, Knowledge: o.Knowledge,
 	})
 	if err != nil {
 		return err
@@ -234,7 +210,8 @@ func (p *Plan) dryRun(ctx context.Context, o Options, f *Forecast) error {
 	if err != nil {
 		return err
 	}
-	return f.calibrating(ready.Graph().Calibration(), o)
+	f.Calibrating, err = o.Calibrating(ctx, ready.Graph(), launch)
+	return err
 }
 
 // spread returns n of total rows, spread evenly.
@@ -340,8 +317,9 @@ type Options struct {
 	Models    func(context.Context) ([]Model, error) // returns the models that stages ask, calling no service
 	Knowledge func(knowledge.BuildReport)
 	Progress  terminal.ProgressFunc
-	// Calibrates reports whether a run over the input asks voters about held-out rows.
-	Calibrates func(*Calibrating) (bool, error)
+	// Calibrating says whether a run over the input asks voters about held-out rows; nil: its election
+	// learns nothing of voters that call services. launch starts further processes for the graph.
+	Calibrating func(ctx context.Context, g *stage.Graph, launch stage.Launch) (*Calibrating, error)
 }
 
 // Make plans a run of one of the pipelines of a file.

@@ -228,7 +228,7 @@ type (
 		Tried     int               `json:"items_tried,omitempty"`
 		Stages    []callsJSON       `json:"stages,omitempty"` // those that call services
 		Calibrate *calibratingJSON  `json:"calibrating,omitempty"`
-		Timeouts  map[string]string `json:"timeouts"`         // by stage: how long a row may hang
+		Timeouts  map[string]string `json:"timeouts"` // by stage: how long a row may hang
 		Plugins   []pluginJSON      `json:"plugins,omitempty"`
 		Wants     []trust.Want      `json:"beyond_its_folder,omitempty"`
 		Memory    int64             `json:"memory,omitempty"` // bytes that all processes may hold together
