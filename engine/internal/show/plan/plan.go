@@ -210,7 +210,9 @@ func (p *Plan) dryRun(ctx context.Context, o Options, f *Forecast) error {
 	if err != nil {
 		return err
 	}
-	f.Calibrating, err = o.Calibrating(ctx, ready.Graph(), launch)
+	if o.Calibrating != nil {
+		f.Calibrating, err = o.Calibrating(ctx, ready.Graph(), launch)
+	}
 	return err
 }
 
@@ -317,8 +319,8 @@ type Options struct {
 	Models    func(context.Context) ([]Model, error) // returns the models that stages ask, calling no service
 	Knowledge func(knowledge.BuildReport)
 	Progress  terminal.ProgressFunc
-	// Calibrating says whether a run over the input asks voters about held-out rows; nil: its election
-	// learns nothing of voters that call services. launch starts further processes for the graph.
+	// Calibrating says whether a run over the input asks voters about held-out rows before the first
+	// item. launch starts further processes for the graph. nil, or a nil result: nobody asks.
 	Calibrating func(ctx context.Context, g *stage.Graph, launch stage.Launch) (*Calibrating, error)
 }
 
