@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/enginetest"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/measure/tune"
 	"github.com/racflow/racflow/engine/internal/process/governor"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/spend"
@@ -317,5 +319,77 @@ func TestCalibratedRunIsResumed(t *testing.T) {
 		if requests := int(c.asked.Load() - before); requests != 3 && set != nil || requests > 3 {
 			t.Errorf("resumed with %v: %d requests", set, requests)
 		}
+	}
+}
+
+// TestCalibratingAlone: an election without free voters learns from the examples that were asked about.
+func TestCalibratingAlone(t *testing.T) {
+	c := calibrate(t, costs, witness+"\ncalibrate = 5", "")
+	c.o.Set = []pipeline.Override{{Target: "sample.near.enabled", Value: "false"}}
+	if _, requests := c.answer(); requests != 5+1 {
+		t.Errorf("%d requests", requests)
+	}
+	kept, err := filepath.Glob(filepath.Join(c.o.State, "fitted", "*", "*c-*-*", enginetest.WitnessFile))
+	must.Do(t, err)
+	if len(kept) != 1 {
+		t.Fatalf("states %q", kept)
+	}
+	var all []enginetest.Witnessed
+	raw, err := os.ReadFile(kept[0])
+	must.Do(t, errors.Join(err, json.Unmarshal(raw, &all)))
+	for _, row := range all {
+		if len(row.Samples) != 1 || row.Samples[0].Voter != "llm" {
+			t.Errorf("row %s has the samples %v", row.ID, row.Samples)
+		}
+	}
+	if len(all) != 5 {
+		t.Errorf("it has learnt from %d rows", len(all))
+	}
+}
+
+// TestCalibratingIsInterrupted: an interrupt ends it at once, and nothing is kept.
+func TestCalibratingIsInterrupted(t *testing.T) {
+	c := calibrate(t, costs, witness+"\ncalibrate = 30", "").input(3)
+	ctx, interrupt := context.WithCancelCause(t.Context())
+	done := errors.New("enough")
+	c.o.Events.Progress = func(s engine.Progress) {
+		if s.Doing == "calibrating" && s.Name == "elect.e" && s.Total == 30 {
+			interrupt(done)
+		}
+	}
+	p, err := engine.Open(ctx, c.path, c.o)
+	must.Do(t, err)
+	defer p.Close()
+	if out, err := p.Work(ctx, func([]outcome.Result) error { return nil }, nil); !errors.Is(err, context.Canceled) || out != nil {
+		t.Errorf("%v, %v", out, err)
+	}
+	if got := c.learnt(); len(got) > 0 || len(c.advice) > 0 {
+		t.Errorf("it has learnt from %v rows; advice %q", got, c.advice)
+	}
+}
+
+// TestTuneIsNotCalibrated: tune asks about its own rows alone, and a plan about none.
+func TestTuneIsNotCalibrated(t *testing.T) {
+	c := calibrate(t, costs, witness+"\ncalibrate = 5", "").input(400)
+	p := mustOpen(t, c.path, c.o)
+	defer p.Close()
+	found, err := p.Plan(t.Context())
+	must.Do(t, err)
+	f := found.Forecast.Calibrating
+	if f == nil || !f.Wanted || f.Done || f.Rows != 5 || f.Calls != 5 || f.Cost <= 0 || c.asked.Load() > 0 {
+		t.Errorf("%+v, %d requests", f, c.asked.Load())
+	}
+	rows := "text\tlabel\n"
+	for i := range 10 {
+		rows += fmt.Sprintf("red apple %d\tfruit\nblue car %[1]d\tvehicle\n", i)
+	}
+	c.o.Input = beside(t, c.path, "tune.tsv", rows)
+	c.o.Set = []pipeline.Override{{Target: "sample.llm.when", Value: `null`}}
+	text, err := os.ReadFile(c.path)
+	must.Do(t, err)
+	must.Do(t, os.WriteFile(c.path, []byte(strings.Replace(string(text), "calibrate = 5", "calibrate = 5\nconfig { weights = var.weights }", 1)+"variable \"weights\" {\n  type    = map(number)\n  default = {}\n}\n"), 0o600))
+	tuned(t, c.path, c.o, tune.Options{Folds: 4})
+	if got := c.asked.Load(); got != 20 {
+		t.Errorf("%d requests", got)
 	}
 }
