@@ -31,66 +31,55 @@ import (
 const few = 10
 
 // calibrate lets the election of a new run learn from answers of the voters that call services, if
-// that is wanted and has not been done before. input: the items are those of the input.
+// that is wanted and has not been done before. Otherwise Events.Advice gets what their votes rest
+// on. input: the items are those of the input.
 func (p *Pipeline) calibrate(ctx context.Context, r *run.Run, input bool) error {
-	c := r.Graph().Calibration()
-	if c == nil || c.Done || p.began != nil || p.workspace.options.uncalibrated {
+	c, o := r.Graph().Calibration(), p.workspace.options
+	if c == nil || c.Done || o.Part != nil || o.uncalibrated {
 		return nil
 	}
-	if wanted, err := p.calibrates(c, input); err != nil || !wanted {
-		return err
-	}
-	by, err := p.newCalibrator(ctx, c)
+	wanted, err := p.calibrates(c, input)
 	if err != nil {
 		return err
 	}
-	err = r.Graph().Calibrate(ctx, p.launch, by)
-	p.spent = by.spent
-	var without *stage.UncalibratedError
+	if wanted {
+		before, _ := p.workspace.Spent()
+		ahead := &calibration{Pipeline: p, explicit: c.Explicit}
+		if err = ahead.open(ctx); err == nil {
+			err = r.Graph().Calibrate(ctx, p.launch, ahead.add, ahead.afford)
+		}
+		now, _ := p.workspace.Spent()
+		p.spent = outcome.Bill{Calls: now.Total.Calls - before.Total.Calls, Cost: now.Total.Cost - before.Total.Cost}
+	}
 	switch {
-	case !errors.As(err, &without):
-		return err
-	case c.Explicit || !errors.Is(err, errUnaffordable): // else nobody has asked for it
-		p.unlearnt = true
-		p.advise("%v", err)
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil && (c.Explicit || !errors.Is(err, errUnaffordable)): // else nobody has asked for it
+		p.advise("%v, since %v", c, err)
+	case (err != nil || !wanted) && !o.strict:
+		p.advise("%v", c)
 	}
 	return nil
 }
 
 // calibrating says what calibrate would do for a run over the input, whose stages g has.
 func (p *Pipeline) calibrating(ctx context.Context, g *stage.Graph, launch stage.Launch) (*plan.Calibrating, error) {
-	known := g.Calibration()
+	c := &plan.Calibrating{Calibration: g.Calibration()}
 	switch {
-	case known == nil:
+	case c.Calibration == nil:
 		return nil, nil //nolint:nilnil // there is nothing to say
-	case known.Done:
-		return &plan.Calibrating{Calibration: known}, nil
+	case c.Done:
+		return c, nil
 	}
-	by, err := p.newCalibrator(ctx, known)
+	ahead := &calibration{Pipeline: p, explicit: c.Explicit}
+	err := ahead.open(ctx)
 	if err == nil {
-		err = g.Foresee(ctx, launch, by)
+		err = g.Foresee(ctx, launch, ahead.add)
 	}
-	c := &plan.Calibrating{Calibration: known, Bill: by.ahead}
-	if err == nil && by.Afford() == nil {
-		c.Wanted, err = p.calibrates(known, true)
+	if c.Bill = ahead.bill; err == nil && ahead.afford() == nil {
+		c.Wanted, err = p.calibrates(c.Calibration, true)
 	}
 	return c, err
-}
-
-// Uncalibrated says what the votes of voters that call services rest on, and what would calibrate
-// them; empty: the election has learnt about them or learns nothing, or Events.Advice has said why
-// it has not. The stages must have been started.
-func (p *Pipeline) Uncalibrated() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.ready == nil || p.unlearnt {
-		return ""
-	}
-	c := p.ready.Graph().Calibration()
-	if c == nil || c.Done {
-		return ""
-	}
-	return c.Note()
 }
 
 // calibrates reports whether a run asks the voters about held-out rows, as far as limits allow it.
@@ -98,6 +87,8 @@ func (p *Pipeline) Uncalibrated() string {
 func (p *Pipeline) calibrates(c *stage.Calibration, input bool) (bool, error) {
 	later := slices.ContainsFunc(c.Voters, func(s *pipeline.Stage) bool { return s.Info.Pends })
 	switch {
+	case p.began != nil: // the run goes on as it began
+		return false, nil
 	case c.Explicit:
 		return true, nil
 	case later || p.workspace.options.Services.Mode == governor.Offline:
@@ -143,69 +134,55 @@ func (p *Pipeline) limit() spend.Limit {
 
 var errUnaffordable = errors.New("a limit does not allow it")
 
-// affords returns an error if calls of voters about held-out rows would take too much of a limit.
-func (p *Pipeline) affords(b outcome.Bill, tokens uint64, explicit bool) error {
-	budget, limit, times := p.workspace.options.Services.budget(p.chosen), p.limit(), float64(few)
-	if explicit {
-		times = 1
-	}
-	over := func(amount, of float64) bool { return times*amount > of }
-	switch {
-	case limit.Calls != nil && over(limit.Most(b), limit.Amount()):
-		return fmt.Errorf("asking about the examples may take %d of %d calls: %w", b.Calls, *limit.Calls, errUnaffordable)
-	case limit.Money != nil && over(limit.Most(b), limit.Amount()):
-		return fmt.Errorf("asking about the examples may cost %s of %s: %w", governor.Money(limit.Most(b)), governor.Money(*limit.Money), errUnaffordable)
-	case budget.Cost > 0 && over(b.Cost, budget.Cost):
-		return fmt.Errorf("asking about the examples costs about %s of max_cost = %s: %w", governor.Money(b.Cost), governor.Money(budget.Cost), errUnaffordable)
-	case budget.Tokens > 0 && over(float64(tokens), float64(budget.Tokens)):
-		return fmt.Errorf("asking about the examples takes about %d of max_tokens = %d: %w", tokens, budget.Tokens, errUnaffordable)
-	}
-	return nil
-}
-
-// calibrator forecasts and counts the calls that calibrate an election. It is a stage.Calibrator.
-type calibrator struct {
+// calibration is a forecast of the calls that calibrate an election.
+type calibration struct {
 	*Pipeline
 	explicit bool
 	spender  *spend.Spender // only forecasts
 
 	mu     sync.Mutex
-	ahead  outcome.Bill // of all calls
-	tokens uint64       // of all calls; the spender's forecasts add to it, one at a time
-	spent  outcome.Bill
+	bill   outcome.Bill
+	tokens uint64 // the spender's forecasts add to it, one at a time
 }
 
-func (p *Pipeline) newCalibrator(ctx context.Context, of *stage.Calibration) (*calibrator, error) {
-	forecast, err := p.spendForecast(ctx, p.limit())
-	c := &calibrator{Pipeline: p, explicit: of.Explicit}
-	c.spender = spend.New(spend.Options{Cost: p.chosen.Cost, Forecast: func(voter *pipeline.Stage, item sdk.Item) (sdk.Forecast, error) {
+func (c *calibration) open(ctx context.Context) error {
+	forecast, err := c.spendForecast(ctx, c.limit())
+	c.spender = spend.New(spend.Options{Forecast: func(voter *pipeline.Stage, item sdk.Item) (sdk.Forecast, error) {
 		f, err := forecast(voter, item)
 		c.tokens += f.Likely.InputTokens + f.Likely.OutputTokens
 		return f, err
 	}})
-	return c, err
+	return err
 }
 
-// Foresee implements stage.Calibrator.
-func (c *calibrator) Foresee(voter *pipeline.Stage, item sdk.Item) {
+// add adds the calls of a voter about a row.
+func (c *calibration) add(voter *pipeline.Stage, item sdk.Item) {
 	b := c.spender.Forecast(voter, item, true)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ahead.Calls += b.Calls
-	c.ahead.Cost += b.Cost
-	c.ahead.Most += b.Most
+	c.bill.Calls += b.Calls
+	c.bill.Cost += b.Cost
+	c.bill.Most += b.Most
 }
 
-// Afford implements stage.Calibrator.
-func (c *calibrator) Afford() error { return c.affords(c.ahead, c.tokens, c.explicit) }
-
-// Ask implements stage.Calibrator.
-func (c *calibrator) Ask(voter *pipeline.Stage, item sdk.Item) {
-	b := c.spender.Forecast(voter, item, false)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.spent.Calls += b.Calls
+// afford returns an error if the calls would take too much of a limit.
+func (c *calibration) afford() error {
+	times, limit, budget := few, c.limit(), c.workspace.options.Services.budget(c.chosen)
+	if c.explicit {
+		times = 1
+	}
+	var over error
+	check := func(limited bool, takes, of float64, what string) {
+		if limited && float64(times)*takes > of {
+			over = fmt.Errorf("asking about the examples may take %.6g of %.6g %s: %w", takes, of, what, errUnaffordable)
+		}
+	}
+	if limit.Calls != nil {
+		check(true, limit.Most(c.bill), limit.Amount(), "calls")
+	} else if limit.Money != nil {
+		check(true, limit.Most(c.bill), limit.Amount(), "in money")
+	}
+	check(budget.Cost > 0, c.bill.Cost, budget.Cost, "in max_cost")
+	check(budget.Tokens > 0, float64(c.tokens), float64(budget.Tokens), "tokens in max_tokens")
+	return over
 }
-
-// Used implements stage.Calibrator.
-func (c *calibrator) Used(voter string, u sdk.Usage) { c.spent.Cost += c.chosen.Cost(voter, u) }

@@ -62,8 +62,6 @@ type Pipeline struct {
 	// new. spent is what calibrating its election took.
 	began map[string]string
 	spent outcome.Bill
-	// unlearnt: Events.Advice has got why the election was not calibrated.
-	unlearnt bool
 	// spendable is the limit with which a resumed run began, used if Options.Spend is not set.
 	spendable spend.Limit
 

@@ -409,8 +409,6 @@ type Begun struct {
 	Changed  int                   // lines of the journal that were changed later: their items are answered again
 	Earlier  string                // the newest run of this file and input, if it ended early and is not resumed
 	Removed  []journal.RemovedRun  // finished runs that are no longer kept
-
-	Uncalibrated string // see Pipeline.Uncalibrated
 }
 
 // OptionError says that an option does not suit a file. Its text names the option as Options.NAME,

@@ -48,7 +48,7 @@ func (p *Pipeline) Detach(ctx context.Context) (*Detached, error) {
 	if err != nil {
 		return nil, err
 	}
-	left, begun := &Detached{}, Begun{Pipeline: p.chosen, Uncalibrated: p.Uncalibrated()}
+	left, begun := &Detached{}, Begun{Pipeline: p.chosen}
 	var records *journal.Journal
 	var kept run.Journal
 	if o.Journal && p.rereadable() {

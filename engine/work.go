@@ -341,7 +341,7 @@ type work struct {
 // open opens the journal, if there is one. The caller calls release at the end.
 func (w *work) open(ctx context.Context, last journal.Manifest) (begun Begun, release func(), err error) {
 	o := w.workspace.options
-	begun, release = Begun{Pipeline: w.chosen, Uncalibrated: w.Uncalibrated()}, func() {}
+	begun, release = Begun{Pipeline: w.chosen}, func() {}
 	if w.spender != nil && !w.twice {
 		w.kept = w.Counting()
 	}

@@ -113,9 +113,6 @@ func (q *questioning) run(c *cobra.Command, args []string) error {
 		if err := q.write(c, a, p, r); err != nil {
 			return fmt.Errorf("write the result: %w", err)
 		}
-		if text := p.Uncalibrated(); text != "" && q.format != "json" && len(r.Votes) > 1 {
-			a.note("%s", text)
-		}
 		if text := missing(p); text != "" && r.Answer == "" && len(r.Candidates) > 0 {
 			a.print("%s", text)
 		}

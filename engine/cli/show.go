@@ -315,9 +315,6 @@ func (d *display) begun(b engine.Begun) {
 	d.failures = 0
 	d.off(b.Pipeline)
 	d.prices(b.Pipeline)
-	if b.Uncalibrated != "" {
-		d.note("%s", b.Uncalibrated)
-	}
 	if b.Earlier != "" {
 		d.note("run %s of this file and input ended early: --resume=%[1]s resumes it", b.Earlier)
 	}

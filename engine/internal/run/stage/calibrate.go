@@ -55,6 +55,15 @@ func (g *Graph) Calibration() *Calibration {
 	return c
 }
 
+// String says what the votes rest on that the election has not learnt about, and what calibrates it.
+func (c *Calibration) String() string {
+	text := c.Names() + "'s vote is not calibrated: it counts by a documented prior"
+	if !c.Explicit {
+		text += fmt.Sprintf("; calibrate = %d in elect %q asks it about %[1]d examples first", c.Rows, c.Election.Name)
+	}
+	return text
+}
+
 // Names returns the names of the voters, for people.
 func (c *Calibration) Names() string {
 	names := make([]string, len(c.Voters))
@@ -62,21 +71,6 @@ func (c *Calibration) Names() string {
 		names[i] = v.Name
 	}
 	return strings.Join(names, " and ")
-}
-
-// Note says what the votes of voters rest on that the election has not learnt about.
-func (c *Calibration) Note() string {
-	if c.Explicit {
-		return c.prior()
-	}
-	return fmt.Sprintf("%s; calibrate = %d in elect %q asks about %s first", c.prior(), c.Rows, c.Election.Name, terminal.Plural(c.Rows, "example"))
-}
-
-func (c *Calibration) prior() string {
-	if len(c.Voters) > 1 {
-		return "the votes of " + c.Names() + " are not calibrated: they count by a documented prior"
-	}
-	return c.Names() + "'s vote is not calibrated: it counts by a documented prior"
 }
 
 // rowsAsked returns how many rows voters that call services are asked about.
@@ -144,55 +138,53 @@ func (s *stage) mayTake(j fitted.Job) bool {
 	return began == "" || j.Is(began)
 }
 
-// Calibrator decides about the calls by which an election is calibrated, and counts them. Several
-// goroutines may call its methods at once.
-type Calibrator interface {
-	// Foresee gets every call, before any is made.
-	Foresee(voter *pipeline.Stage, item sdk.Item)
-	// Afford returns why the calls that were foreseen are not made; nil: they are.
-	Afford() error
-	// Ask gets each call that is made, resamples included.
-	Ask(voter *pipeline.Stage, item sdk.Item)
-	// Used gets what a sample used.
-	Used(voter string, u sdk.Usage)
-}
-
-// UncalibratedError says why an election goes on without answers of voters that call services.
-type UncalibratedError struct {
-	Calibration *Calibration
-	Err         error
-}
-
-func (e *UncalibratedError) Error() string {
-	return fmt.Sprintf("%s, since %v", e.Calibration.prior(), e.Err)
-}
-
-func (e *UncalibratedError) Unwrap() error { return e.Err }
-
-// Calibrate asks the voters of the graph's Calibration, which must not be nil, about held-out rows,
-// and lets the election learn from their answers, too. Call it before the first item. An error that
-// is no *UncalibratedError is that of the context.
-func (g *Graph) Calibrate(ctx context.Context, start Launch, by Calibrator) error {
-	s := g.stages[g.elect]
+// Foresee gives each the calls that Calibrate would make, with all resamples of an item as one, and
+// makes none. Several goroutines may call each at once.
+func (g *Graph) Foresee(ctx context.Context, start Launch, each func(*pipeline.Stage, sdk.Item)) error {
 	defer g.begin() // the graphs for held-out rows use the same knowledge
-	rows, err := s.calibrationVotes(ctx, start, by)
-	if err == nil {
-		err = s.relearn(ctx, start, rows)
-	}
-	if err == nil || ctx.Err() != nil {
-		return cmp.Or(ctx.Err(), err)
-	}
-	return &UncalibratedError{g.Calibration(), err}
-}
-
-// Foresee gives by the calls that Calibrate would make, and makes none.
-func (g *Graph) Foresee(ctx context.Context, start Launch, by Calibrator) error {
-	defer g.begin()
-	_, done, err := g.stages[g.elect].foresee(ctx, start, by)
+	_, done, err := g.stages[g.elect].foresee(ctx, start, each)
 	if err == nil {
 		done()
 	}
 	return err
+}
+
+// Calibrate asks the voters of the graph's Calibration, which must not be nil, about held-out rows,
+// and lets the election learn from their answers, too. Call it before the first item. foresee gets
+// the calls, as in Foresee; then afford returns why they are not made, or nil. After an error the
+// election is as before.
+func (g *Graph) Calibrate(ctx context.Context, start Launch, foresee func(*pipeline.Stage, sdk.Item), afford func() error) error {
+	defer g.begin()
+	s := g.stages[g.elect]
+	e, done, err := s.foresee(ctx, start, foresee)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := afford(); err != nil {
+		return err
+	}
+	answers, err := e.ask(ctx)
+	if err != nil {
+		return err
+	}
+	rows, err := s.votes(ctx, start)
+	if err != nil {
+		return err
+	}
+	if rows == nil { // every voter calls a service
+		for _, item := range e.held.options.Holdout.Items {
+			rows = append(rows, sdk.TrainingRow{ID: item.ID, Label: item.Label, HeldOut: true})
+		}
+	}
+	place := func(one sdk.Sample) int { // of its voter in the file
+		return slices.IndexFunc(s.in.voters, func(v int) bool { return g.stages[v].Name == one.Voter })
+	}
+	for i := range rows {
+		rows[i].Samples = append(rows[i].Samples, answers[rows[i].ID]...)
+		slices.SortStableFunc(rows[i].Samples, func(a, b sdk.Sample) int { return cmp.Compare(place(a), place(b)) })
+	}
+	return s.relearn(ctx, start, rows)
 }
 
 // relearn replaces the process of an election by one that has learnt from these rows.
@@ -210,58 +202,15 @@ func (s *stage) relearn(ctx context.Context, start Launch, rows []sdk.TrainingRo
 	return s.connect(process)
 }
 
-// calibrationVotes returns held-out rows with votes, the first of them with those of voters that
-// call services.
-func (s *stage) calibrationVotes(ctx context.Context, start Launch, by Calibrator) ([]sdk.TrainingRow, error) {
-	ahead, done, err := s.foresee(ctx, start, by)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	if err := by.Afford(); err != nil {
-		return nil, err
-	}
-	answers, err := ahead.ask(ctx)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := s.votes(ctx, start)
-	if err != nil {
-		return nil, err
-	}
-	if rows == nil { // every voter calls a service
-		for _, item := range ahead.held.options.Holdout.Items {
-			rows = append(rows, sdk.TrainingRow{ID: item.ID, Label: item.Label, HeldOut: true})
-		}
-	}
-	for i := range rows {
-		if given := answers[rows[i].ID]; given != nil {
-			rows[i].Samples = s.inOrder(append(rows[i].Samples, given...))
-		}
-	}
-	return rows, nil
-}
-
-// inOrder sorts samples by their voters, in file order.
-func (s *stage) inOrder(samples []sdk.Sample) []sdk.Sample {
-	at := map[string]int{}
-	for i, v := range s.in.voters {
-		at[s.graph.stages[v].Name] = i
-	}
-	slices.SortStableFunc(samples, func(a, b sdk.Sample) int { return cmp.Compare(at[a.Voter], at[b.Voter]) })
-	return samples
-}
-
 // examples asks voters that call services about held-out rows.
 type examples struct {
 	election *stage
 	held     *Graph // of these voters and what they need
-	by       Calibrator
-	asking   bool // else the calls are only foreseen
+	asking   bool   // else the calls are only foreseen
 }
 
-// foresee gives by the calls about held-out rows, and returns what makes them.
-func (s *stage) foresee(ctx context.Context, start Launch, by Calibrator) (e *examples, done func(), err error) {
+// foresee gives each the calls about held-out rows, and returns what makes them.
+func (s *stage) foresee(ctx context.Context, start Launch, each func(*pipeline.Stage, sdk.Item)) (e *examples, done func(), err error) {
 	rows, err := s.graph.Choose(ctx, maxVoted)
 	if err != nil {
 		return nil, nil, err
@@ -269,7 +218,7 @@ func (s *stage) foresee(ctx context.Context, start Launch, by Calibrator) (e *ex
 	if rows.Items = rows.Items[:min(s.rowsAsked(), len(rows.Items))]; len(rows.Items) == 0 {
 		return nil, nil, errors.New("no row can be held out of the knowledge")
 	}
-	e = &examples{election: s, by: by}
+	e = &examples{election: s}
 	p, processes := s.asked(), make([]any, len(s.graph.stages))
 	for _, v := range s.callers() {
 		processes[v] = s.graph.stages[v].process
@@ -279,10 +228,8 @@ func (s *stage) foresee(ctx context.Context, start Launch, by Calibrator) (e *ex
 		if at := slices.Index(p.Stages, voter); at >= 0 { // forecasts know the voter by the file's stage
 			voter = s.graph.pipeline.Stages[at]
 		}
-		if e.asking {
-			by.Ask(voter, item)
-		} else {
-			by.Foresee(voter, item)
+		if !e.asking {
+			each(voter, item)
 		}
 		return e.asking
 	}
@@ -312,11 +259,8 @@ func (e *examples) ask(ctx context.Context) (answers map[string][]sdk.Sample, er
 	var all []*Record
 	var cause *outcome.Failure
 	failed, voters, needs := 0, e.election.callers(), append(slices.Clone(e.election.in.needs), e.election.index)
-	err = e.pass(ctx, "calibrating", func(rec *Record, samples []sdk.Sample) {
+	err = e.pass(ctx, "calibrating", func(rec *Record, _ []sdk.Sample) {
 		all = append(all, rec)
-		for _, one := range samples {
-			e.by.Used(one.Voter, one.Usage)
-		}
 		if f := rec.lost(needs); f == nil {
 			answers[rec.id] = rec.samples(voters)
 		} else if sdk.CodeOf(f.Err) != sdk.CodeRefused { // then it abstains
@@ -342,19 +286,12 @@ func (s *stage) asked() *pipeline.Pipeline {
 			p.Stages[i] = form
 		}
 	}
-	wanted := map[int]bool{}
-	var want func(int)
-	want = func(i int) {
-		wanted[i] = true
-		for _, n := range p.Needs(i) {
-			want(n)
-		}
-	}
+	wanted := s.callers()
 	for _, v := range s.callers() {
-		want(v)
+		wanted = append(wanted, (&Graph{pipeline: &p}).needs(v)...)
 	}
 	for i, one := range p.Stages {
-		if one.Enabled && !wanted[i] {
+		if one.Enabled && !slices.Contains(wanted, i) {
 			off := *one
 			off.Enabled, p.Stages[i] = false, &off
 		}

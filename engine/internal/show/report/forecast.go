@@ -82,21 +82,15 @@ func writeCalibrating(w io.Writer, c *plan.Calibrating) {
 	if c == nil {
 		return
 	}
-	takes := "not foreseen"
-	if c.Calls > 0 {
-		takes = "about " + terminal.Plural(c.Calls, "request")
-	}
-	if c.Cost > 0 {
-		takes += ", " + cost(c.Cost)
-	}
+	text := c.String()
 	switch {
 	case c.Done:
-		fmt.Fprintf(w, "Calibrated: elect.%s has learnt from answers of %s about %s, and asks no more.\n", c.Election.Name, c.Names(), terminal.Plural(c.Rows, "example"))
+		fmt.Fprintf(w, "elect.%s has learnt from answers of %s about %s, and asks no more.\n", c.Election.Name, c.Names(), terminal.Plural(c.Rows, "example"))
+		return
 	case c.Wanted:
-		fmt.Fprintf(w, "Calibrating: before the first item, a run asks %s about %s, once (%s).\n", c.Names(), terminal.Plural(c.Rows, "example"), takes)
-	default:
-		fmt.Fprintf(w, "%s (%s).\n", c.Note(), takes)
+		text = fmt.Sprintf("Before the first item, a run asks %s about %s, once", c.Names(), terminal.Plural(c.Rows, "example"))
 	}
+	fmt.Fprintf(w, "%s (%s, about %s).\n", text, terminal.Plural(c.Calls, "request"), cost(c.Cost))
 }
 
 // price formats an amount, if the stage has a price.

@@ -227,20 +227,11 @@ type (
 		Unknown   string            `json:"unknown,omitempty"` // why there is no forecast
 		Tried     int               `json:"items_tried,omitempty"`
 		Stages    []callsJSON       `json:"stages,omitempty"` // those that call services
-		Calibrate *calibratingJSON  `json:"calibrating,omitempty"`
-		Timeouts  map[string]string `json:"timeouts"` // by stage: how long a row may hang
+		Timeouts  map[string]string `json:"timeouts"`         // by stage: how long a row may hang
 		Plugins   []pluginJSON      `json:"plugins,omitempty"`
 		Wants     []trust.Want      `json:"beyond_its_folder,omitempty"`
 		Memory    int64             `json:"memory,omitempty"` // bytes that all processes may hold together
 		Expects   []expectJSON      `json:"expects,omitempty"`
-	}
-	calibratingJSON struct {
-		Voters   []string `json:"voters"`
-		Rows     int      `json:"rows"`
-		Done     bool     `json:"done"`   // and kept: no call is needed
-		Wanted   bool     `json:"wanted"` // a run asks
-		Requests int      `json:"requests,omitempty"`
-		Cost     float64  `json:"cost,omitempty"`
 	}
 	expectJSON struct {
 		Name    string `json:"name"`
@@ -304,12 +295,6 @@ func PlanJSON(w io.Writer, p *plan.Plan) error {
 	}
 	if f := p.Forecast; f != nil {
 		shown.Unknown, shown.Tried = f.Unknown, f.Tried
-		if c := f.Calibrating; c != nil {
-			shown.Calibrate = &calibratingJSON{Rows: c.Rows, Done: c.Done, Wanted: c.Wanted, Requests: c.Calls, Cost: c.Cost}
-			for _, v := range c.Voters {
-				shown.Calibrate.Voters = append(shown.Calibrate.Voters, v.Name)
-			}
-		}
 		if f.Unknown == "" {
 			for _, c := range p.Calls() {
 				shown.Stages = append(shown.Stages, callsOf("sample."+c.Stage.Name, c.Stage, c.Items, c.Forecast))
