@@ -44,8 +44,8 @@ func (p *Pipeline) calibrate(ctx context.Context, r *run.Run, input bool) error 
 	}
 	if wanted {
 		before, _ := p.workspace.Spent()
-		ahead := &calibration{Pipeline: p, explicit: c.Explicit}
-		if err = ahead.open(ctx); err == nil {
+		var ahead *calibration
+		if ahead, err = p.newCalibration(ctx, c); err == nil {
 			err = r.Graph().Calibrate(ctx, p.launch, ahead.add, ahead.afford)
 		}
 		now, _ := p.workspace.Spent()
@@ -71,8 +71,7 @@ func (p *Pipeline) calibrating(ctx context.Context, g *stage.Graph, launch stage
 	case c.Done:
 		return c, nil
 	}
-	ahead := &calibration{Pipeline: p, explicit: c.Explicit}
-	err := ahead.open(ctx)
+	ahead, err := p.newCalibration(ctx, c.Calibration)
 	if err == nil {
 		err = g.Foresee(ctx, launch, ahead.add)
 	}
@@ -138,31 +137,33 @@ var errUnaffordable = errors.New("a limit does not allow it")
 type calibration struct {
 	*Pipeline
 	explicit bool
-	spender  *spend.Spender // only forecasts
+	forecast func(*pipeline.Stage, sdk.Item) (sdk.Forecast, error)
 
 	mu     sync.Mutex
 	bill   outcome.Bill
-	tokens uint64 // the spender's forecasts add to it, one at a time
+	tokens uint64
 }
 
-func (c *calibration) open(ctx context.Context) error {
-	forecast, err := c.spendForecast(ctx, c.limit())
-	c.spender = spend.New(spend.Options{Forecast: func(voter *pipeline.Stage, item sdk.Item) (sdk.Forecast, error) {
-		f, err := forecast(voter, item)
-		c.tokens += f.Likely.InputTokens + f.Likely.OutputTokens
-		return f, err
-	}})
-	return err
+func (p *Pipeline) newCalibration(ctx context.Context, of *stage.Calibration) (c *calibration, err error) {
+	c = &calibration{Pipeline: p, explicit: of.Explicit}
+	c.forecast, err = p.spendForecast(ctx, p.limit())
+	return c, err
 }
 
-// add adds the calls of a voter about a row.
+// add adds the calls of a voter about a row, with all resamples.
 func (c *calibration) add(voter *pipeline.Stage, item sdk.Item) {
-	b := c.spender.Forecast(voter, item, true)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.bill.Calls += b.Calls
-	c.bill.Cost += b.Cost
-	c.bill.Most += b.Most
+	f, err := c.forecast(voter, item)
+	if err != nil { // asking fails, too
+		f = sdk.Forecast{Requests: 1}
+	}
+	c.bill.Calls += (1 + voter.Resamples) * f.Requests
+	c.tokens += f.Likely.InputTokens + f.Likely.OutputTokens
+	if price := voter.CallPrice(); price != nil {
+		c.bill.Cost += price.Expected(f.Likely)
+		c.bill.Most += float64(1+voter.Resamples) * price.AtMost(f.Most)
+	}
 }
 
 // afford returns an error if the calls would take too much of a limit.
@@ -178,9 +179,9 @@ func (c *calibration) afford() error {
 		}
 	}
 	if limit.Calls != nil {
-		check(true, limit.Most(c.bill), limit.Amount(), "calls")
+		check(true, float64(c.bill.Calls), limit.Amount(), "calls")
 	} else if limit.Money != nil {
-		check(true, limit.Most(c.bill), limit.Amount(), "in money")
+		check(true, max(c.bill.Cost, c.bill.Most), limit.Amount(), "in money")
 	}
 	check(budget.Cost > 0, c.bill.Cost, budget.Cost, "in max_cost")
 	check(budget.Tokens > 0, float64(c.tokens), float64(budget.Tokens), "tokens in max_tokens")

@@ -90,30 +90,17 @@ func Start(ctx context.Context, j Job) (process any, learnt string, err error) {
 	return process, learnt, err
 }
 
-// Kept starts the stage with what it learnt from these rows before; nil: it has not.
+// Kept starts the stage with what it learnt from these rows before; nil: it has not. An edition gets
+// a copy of what was learnt from its generation.
 func Kept(ctx context.Context, j Job) (process any, learnt string) {
 	dir, content := j.place()
-	if base := j.Knowledge.Base(); base != "" && len(j.kept(dir, content)) == 0 {
-		if from := j.kept(filepath.Join(j.Dir, base), content); len(from) == 1 {
-			j.copy(from[0], dir)
+	from := j.kept(filepath.Join(j.Dir, j.Knowledge.Base()), content)
+	if j.Knowledge.Base() != "" && len(from) == 1 && len(j.kept(dir, content)) == 0 {
+		if _, fresh, err := j.fresh(dir); err == nil && os.CopyFS(fresh, os.DirFS(from[0])) == nil {
+			_ = j.publish(fresh, filepath.Join(dir, filepath.Base(from[0]))) // else the stage has not learnt there
 		}
 	}
 	return j.again(ctx, dir, content)
-}
-
-// copy copies what was learnt into another folder. If that fails, the stage has not learnt there.
-func (j Job) copy(from, dir string) {
-	if disk.MakeBelow(filepath.Dir(j.Dir), dir) != nil {
-		return
-	}
-	fresh, err := os.MkdirTemp(dir, unfinished)
-	if err != nil {
-		return
-	}
-	defer os.RemoveAll(fresh) //nolint:errcheck // if this fails, sweep removes it later
-	if os.CopyFS(fresh, os.DirFS(from)) == nil {
-		_ = j.publish(fresh, filepath.Join(dir, filepath.Base(from)))
-	}
 }
 
 // Is reports whether learnt, as Start returned it, is what the stage learns from these rows.
@@ -329,11 +316,11 @@ func (j Job) publish(fresh, whole string) error {
 		}
 		return nil
 	}
+	age := settled
 	if j.Asks {
-		sweep(whole, paidFor)
-	} else {
-		sweep(whole, settled)
+		age = paidFor
 	}
+	sweep(whole, age)
 	return force(filepath.Dir(whole))
 }
 

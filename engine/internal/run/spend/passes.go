@@ -61,7 +61,7 @@ func (s *Spender) Round() []int {
 		if s.options.Limit.unbounded(b.bill) {
 			unbounded++
 		}
-		most := s.options.Limit.Most(b.bill)
+		most := s.options.Limit.most(b.bill)
 		if fits := s.fits(reserved + most); len(s.round) > 0 && (!fits || unbounded > unboundedRound) {
 			break // until their real cost is known
 		} else if fits {
@@ -250,7 +250,7 @@ func (s asker) Keep(results []outcome.Result) error {
 		if bill := s.take(r.Line); bill != nil {
 			calls = bill.Calls
 		}
-		whole := s.charge(&r, calls, s.options.Limit.Most(b.bill))
+		whole := s.charge(&r, calls, s.options.Limit.most(b.bill))
 		switch {
 		case r.Failure != nil:
 			s.missing[r.Line] = []*outcome.Failure{r.Failure}

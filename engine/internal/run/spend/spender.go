@@ -81,7 +81,7 @@ func (c *Asker) Ask(voter *pipeline.Stage, line int, item sdk.Item) bool {
 	c.mu.Lock()
 	ask := c.asking[line]
 	c.mu.Unlock()
-	c.spender.note(line, c.spender.Forecast(voter, item, !ask))
+	c.spender.note(line, c.spender.forecast(voter, item, !ask))
 	return ask
 }
 
@@ -111,8 +111,8 @@ func (l Limit) likely(b outcome.Bill) float64 {
 	return b.Cost
 }
 
-// Most returns the highest known price of an item, in the limit's unit.
-func (l Limit) Most(b outcome.Bill) float64 {
+// most returns the highest known price of an item, in the limit's unit.
+func (l Limit) most(b outcome.Bill) float64 {
 	if l.Calls != nil {
 		return float64(b.Calls)
 	}
@@ -223,17 +223,17 @@ func (s *Spender) Ask(voter *pipeline.Stage, line int, item sdk.Item) bool {
 	s.mu.Unlock()
 	switch {
 	case phase == surveying:
-		s.note(line, s.Forecast(voter, item, true))
+		s.note(line, s.forecast(voter, item, true))
 		return false
-	case phase == counting && item.Drawn == 0 && !s.hold(line, s.Forecast(voter, item, true)):
+	case phase == counting && item.Drawn == 0 && !s.hold(line, s.forecast(voter, item, true)):
 		return false
 	}
-	s.note(line, s.Forecast(voter, item, false))
+	s.note(line, s.forecast(voter, item, false))
 	return true
 }
 
-// Forecast returns the bill of asking a voter about an item: once, or (whole) with all resamples.
-func (s *Spender) Forecast(voter *pipeline.Stage, item sdk.Item, whole bool) outcome.Bill {
+// forecast returns the bill of asking a voter about an item: once, or (whole) with all resamples.
+func (s *Spender) forecast(voter *pipeline.Stage, item sdk.Item, whole bool) outcome.Bill {
 	s.forecasting.Lock()
 	defer s.forecasting.Unlock()
 	price, most := pipeline.Price{}, sdk.Usage{}
@@ -297,7 +297,7 @@ func (s *Spender) note(line int, b outcome.Bill) {
 func (s *Spender) hold(line int, b outcome.Bill) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	most := s.options.Limit.Most(b)
+	most := s.options.Limit.most(b)
 	if !s.fits(s.reserved + most) {
 		if s.bills[line] == nil {
 			s.bills[line] = &outcome.Bill{} // counts the item as wanted

@@ -116,9 +116,11 @@ func (s *stage) calibrating(start Launch) (j fitted.Job, ok bool) {
 }
 
 // startFitted starts a stage that learns. An election takes what it learnt with answers of voters
-// that call services, if that is kept, and the run did not begin without.
+// that call services, if that is kept, unless the run began without, or (an election that is held
+// again) the graph's election did not take it.
 func (s *stage) startFitted(ctx context.Context, start Launch) (process any, err error) {
-	if j, ok := s.calibrating(start); ok && s.mayTake(j) {
+	own, began := s.graph.stages[s.index], s.graph.options.Began[s.String()]
+	if j, ok := s.calibrating(start); ok && (own == s || own.calibrated) && (began == "" || j.Is(began)) {
 		if process, s.learnt = fitted.Kept(ctx, j); process != nil {
 			s.calibrated = true
 			return process, nil
@@ -126,16 +128,6 @@ func (s *stage) startFitted(ctx context.Context, start Launch) (process any, err
 	}
 	process, s.learnt, err = fitted.Start(ctx, s.learning(start))
 	return process, err
-}
-
-// mayTake reports whether an election may take what it learnt by a job: it does what it did when
-// the run began, and one that is held again (Election) does what the graph's does.
-func (s *stage) mayTake(j fitted.Job) bool {
-	if own := s.graph.stages[s.index]; own != s {
-		return own.calibrated
-	}
-	began := s.graph.options.Began[s.String()]
-	return began == "" || j.Is(began)
 }
 
 // Foresee gives each the calls that Calibrate would make, with all resamples of an item as one, and
@@ -156,7 +148,7 @@ func (g *Graph) Foresee(ctx context.Context, start Launch, each func(*pipeline.S
 func (g *Graph) Calibrate(ctx context.Context, start Launch, foresee func(*pipeline.Stage, sdk.Item), afford func() error) error {
 	defer g.begin()
 	s := g.stages[g.elect]
-	e, done, err := s.foresee(ctx, start, foresee)
+	held, done, err := s.foresee(ctx, start, foresee)
 	if err != nil {
 		return err
 	}
@@ -164,7 +156,7 @@ func (g *Graph) Calibrate(ctx context.Context, start Launch, foresee func(*pipel
 	if err := afford(); err != nil {
 		return err
 	}
-	answers, err := e.ask(ctx)
+	answers, err := s.answers(ctx, held)
 	if err != nil {
 		return err
 	}
@@ -173,7 +165,7 @@ func (g *Graph) Calibrate(ctx context.Context, start Launch, foresee func(*pipel
 		return err
 	}
 	if rows == nil { // every voter calls a service
-		for _, item := range e.held.options.Holdout.Items {
+		for _, item := range held.options.Holdout.Items {
 			rows = append(rows, sdk.TrainingRow{ID: item.ID, Label: item.Label, HeldOut: true})
 		}
 	}
@@ -202,15 +194,9 @@ func (s *stage) relearn(ctx context.Context, start Launch, rows []sdk.TrainingRo
 	return s.connect(process)
 }
 
-// examples asks voters that call services about held-out rows.
-type examples struct {
-	election *stage
-	held     *Graph // of these voters and what they need
-	asking   bool   // else the calls are only foreseen
-}
-
-// foresee gives each the calls about held-out rows, and returns what makes them.
-func (s *stage) foresee(ctx context.Context, start Launch, each func(*pipeline.Stage, sdk.Item)) (e *examples, done func(), err error) {
+// foresee gives each the calls about held-out rows, and returns a graph of the voters that call
+// services and of what they need, which makes them.
+func (s *stage) foresee(ctx context.Context, start Launch, each func(*pipeline.Stage, sdk.Item)) (held *Graph, done func(), err error) {
 	rows, err := s.graph.Choose(ctx, maxVoted)
 	if err != nil {
 		return nil, nil, err
@@ -218,7 +204,6 @@ func (s *stage) foresee(ctx context.Context, start Launch, each func(*pipeline.S
 	if rows.Items = rows.Items[:min(s.rowsAsked(), len(rows.Items))]; len(rows.Items) == 0 {
 		return nil, nil, errors.New("no row can be held out of the knowledge")
 	}
-	e = &examples{election: s}
 	p, processes := s.asked(), make([]any, len(s.graph.stages))
 	for _, v := range s.callers() {
 		processes[v] = s.graph.stages[v].process
@@ -228,41 +213,33 @@ func (s *stage) foresee(ctx context.Context, start Launch, each func(*pipeline.S
 		if at := slices.Index(p.Stages, voter); at >= 0 { // forecasts know the voter by the file's stage
 			voter = s.graph.pipeline.Stages[at]
 		}
-		if !e.asking {
-			each(voter, item)
-		}
-		return e.asking
+		each(voter, item)
+		return false
 	}
-	if e.held, done, err = s.graph.hold(ctx, p, o, processes, start); err != nil {
+	if held, done, err = s.graph.hold(ctx, p, o, processes, start); err != nil {
 		return nil, nil, err
 	}
-	if err = e.pass(ctx, "preparing to calibrate", func(*Record, []sdk.Sample) {}); err != nil {
+	if err = held.pass(ctx, s, "preparing to calibrate", func(*Record, []sdk.Sample) {}); err != nil {
 		done()
 		return nil, nil, err
 	}
-	return e, done, nil
+	held.options.Ask = nil
+	return held, done, nil
 }
 
-// pass is Graph.pass in batches so small that progress shows.
-func (e *examples) pass(ctx context.Context, doing string, each func(*Record, []sdk.Sample)) error {
-	size := 4
-	if e.held.gathers {
-		size = heldBatch * Window
-	}
-	return e.held.pass(ctx, e.election, doing, size, each)
-}
-
-// ask returns the voters' samples by the id of the row. It is an error if more than a tenth of the
-// rows lacks a voter's.
-func (e *examples) ask(ctx context.Context) (answers map[string][]sdk.Sample, err error) {
-	e.asking, answers = true, map[string][]sdk.Sample{}
+// answers returns the samples of voters that call services, by the id of the held-out row. It is an
+// error if more than a tenth of the rows lacks a voter's.
+func (s *stage) answers(ctx context.Context, held *Graph) (map[string][]sdk.Sample, error) {
 	var all []*Record
 	var cause *outcome.Failure
-	failed, voters, needs := 0, e.election.callers(), append(slices.Clone(e.election.in.needs), e.election.index)
-	err = e.pass(ctx, "calibrating", func(rec *Record, _ []sdk.Sample) {
-		all = append(all, rec)
-		if f := rec.lost(needs); f == nil {
-			answers[rec.id] = rec.samples(voters)
+	given, failed, voters, needs := map[string][]sdk.Sample{}, 0, s.callers(), append(slices.Clone(s.in.needs), s.index)
+	err := held.pass(ctx, s, "calibrating", func(rec *Record, _ []sdk.Sample) {
+		f := cmp.Or(rec.failure(needs), rec.missing(needs))
+		for _, v := range voters {
+			f = cmp.Or(f, rec.outputs[v].skipped)
+		}
+		if all = append(all, rec); f == nil {
+			given[rec.id] = rec.samples(voters)
 		} else if sdk.CodeOf(f.Err) != sdk.CodeRefused { // then it abstains
 			failed, cause = failed+1, cmp.Or(cause, f)
 		}
@@ -273,7 +250,7 @@ func (e *examples) ask(ctx context.Context) (answers map[string][]sdk.Sample, er
 	case 10*failed > len(all):
 		return nil, fmt.Errorf("%d of %s have no answer: %w", failed, terminal.Plural(len(all), "example"), cause)
 	}
-	return answers, e.held.Settle(all)
+	return given, held.Settle(all)
 }
 
 // asked returns the pipeline of the voters that call services, and of what they need, in the form

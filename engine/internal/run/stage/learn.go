@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -92,7 +93,7 @@ const heldBatch = 64
 // for an election. It leaves out rows that fail; if all fail, it returns an error.
 func (g *Graph) voted(ctx context.Context, election *stage) (rows []sdk.TrainingRow, err error) {
 	needs := append(slices.Clone(election.in.needs), election.index)
-	stopped := g.pass(ctx, election, "fitting", heldBatch, func(rec *Record, samples []sdk.Sample) {
+	stopped := g.pass(ctx, election, "fitting", func(rec *Record, samples []sdk.Sample) {
 		if f := cmp.Or(rec.failure(needs), rec.missing(needs)); f != nil {
 			err = f
 			return
@@ -108,13 +109,18 @@ func (g *Graph) voted(ctx context.Context, election *stage) (rows []sdk.Training
 	return nil, err
 }
 
-// pass takes the held-out rows through the graph in batches of a size. It calls each with them in
-// order, with the samples of its voters, of whose answers those are accepted that count for an
-// election. An error is that of the context.
-func (g *Graph) pass(ctx context.Context, election *stage, doing string, size int, each func(*Record, []sdk.Sample)) error {
-	items := g.options.Holdout.Items
-	var mu sync.Mutex
-	done := 0
+// pass takes the held-out rows through the graph. It calls each with them in order, with the samples
+// of its voters, of whose answers those are accepted that count for an election. An error is that of
+// the context.
+func (g *Graph) pass(ctx context.Context, election *stage, doing string, each func(*Record, []sdk.Sample)) error {
+	items, size := g.options.Holdout.Items, heldBatch
+	switch {
+	case g.gathers:
+		size = heldBatch * Window
+	case g.options.Calls:
+		size = 4 // calls take long, and progress shows
+	}
+	var done atomic.Int64
 	for some := range slices.Chunk(items, heldBatch*Window) {
 		records := make([]*Record, len(some))
 		for i, row := range some {
@@ -124,10 +130,7 @@ func (g *Graph) pass(ctx context.Context, election *stage, doing string, size in
 		for batch := range slices.Chunk(records, size) {
 			group.Go(func() error {
 				g.Run(ctx, batch)
-				mu.Lock()
-				defer mu.Unlock()
-				done += len(batch)
-				election.progress(terminal.ProgressStep{Doing: doing, Unit: "row", Done: int64(done), Total: int64(len(items))})
+				election.progress(terminal.ProgressStep{Doing: doing, Unit: "row", Done: done.Add(int64(len(batch))), Total: int64(len(items))})
 				return nil
 			})
 		}

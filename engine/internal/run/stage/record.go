@@ -113,15 +113,6 @@ func (r *Record) missing(stages []int) *outcome.Failure {
 	return nil
 }
 
-// lost returns the first failure among the given stages, or of a stage that is missing or skipped.
-func (r *Record) lost(stages []int) *outcome.Failure {
-	f := cmp.Or(r.failure(stages), r.missing(stages))
-	for _, i := range stages {
-		f = cmp.Or(f, r.outputs[i].skipped)
-	}
-	return f
-}
-
 // samples returns the samples of the given stages, in file order.
 func (r *Record) samples(stages []int) []sdk.Sample {
 	var all []sdk.Sample
