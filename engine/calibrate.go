@@ -21,10 +21,9 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file decides whether a run calibrates its election (stage.Graph.Calibrate). If the file does
-// not say, it does where the calls are free, or few beside those of the run, and take at most a
-// tenth of every limit on what the run may use. Calls that the file asks for are made unless they
-// alone would exceed a limit.
+// This file decides whether a run calibrates its election. If the file does not say, it does where
+// the calls are free, or few beside the items, and take at most a tenth of every limit. Calls that
+// the file asks for are made unless they alone would exceed a limit.
 
 // few is the least ratio of the items of a run, or of a limit, to what calibrating takes, if the
 // file does not ask for that.
@@ -75,7 +74,10 @@ func (p *Pipeline) calibrating(ctx context.Context, g *stage.Graph, launch stage
 	if err == nil {
 		err = g.Foresee(ctx, launch, ahead.add)
 	}
-	if c.Bill = ahead.bill; err == nil && ahead.afford() == nil {
+	if err != nil {
+		return nil, ctx.Err() // the run says what is wrong
+	}
+	if c.Bill = ahead.bill; ahead.afford() == nil {
 		c.Wanted, err = p.calibrates(c.Calibration, true)
 	}
 	return c, err
@@ -106,21 +108,17 @@ func free(s *pipeline.Stage) bool {
 	if slices.ContainsFunc(s.Fallbacks, func(f pipeline.Fallback) bool { return f.Stage.Info.Network && !free(f.Stage) }) {
 		return false
 	}
-	if s.Price != nil {
-		return s.Price.Input == 0 && s.Price.Cached == 0 && s.Price.Output == 0
+	if p := s.Price; p != nil {
+		return max(p.Input, p.Cached, p.Output) == 0
 	}
-	var hosts []string
-	if s.Program != nil {
-		hosts = s.Program.Allow.Hosts
-	}
-	for _, address := range s.Info.Addresses(s.Config.Open) {
+	addresses := s.Info.Addresses(s.Config.Open) // none, if its plugin names none
+	for _, address := range addresses {
 		u, err := url.Parse(address)
-		if err != nil {
+		if err != nil || len(confine.Loopback([]string{net.JoinHostPort(u.Hostname(), "80")})) == 0 {
 			return false
 		}
-		hosts = append(hosts, net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "80")))
 	}
-	return len(hosts) > 0 && len(confine.Loopback(hosts)) == len(hosts)
+	return len(addresses) > 0
 }
 
 // limit returns the limit on what voters use that call services.
@@ -168,22 +166,26 @@ func (c *calibration) add(voter *pipeline.Stage, item sdk.Item) {
 
 // afford returns an error if the calls would take too much of a limit.
 func (c *calibration) afford() error {
-	times, limit, budget := few, c.limit(), c.workspace.options.Services.budget(c.chosen)
+	times, limit, set, file := few, c.limit(), c.workspace.options.Services.Budget, c.chosen.Budget
 	if c.explicit {
 		times = 1
 	}
 	var over error
-	check := func(limited bool, takes, of float64, what string) {
-		if limited && float64(times)*takes > of {
+	check := func(takes, of float64, what string) {
+		if float64(times)*takes > of {
 			over = fmt.Errorf("asking about the examples may take %.6g of %.6g %s: %w", takes, of, what, errUnaffordable)
 		}
 	}
 	if limit.Calls != nil {
-		check(true, float64(c.bill.Calls), limit.Amount(), "calls")
+		check(float64(c.bill.Calls), limit.Amount(), "calls")
 	} else if limit.Money != nil {
-		check(true, max(c.bill.Cost, c.bill.Most), limit.Amount(), "in money")
+		check(max(c.bill.Cost, c.bill.Most), limit.Amount(), "in money")
 	}
-	check(budget.Cost > 0, c.bill.Cost, budget.Cost, "in max_cost")
-	check(budget.Tokens > 0, float64(c.tokens), float64(budget.Tokens), "tokens in max_tokens")
+	if of := cmp.Or(set.Cost, file.Cost); of > 0 {
+		check(c.bill.Cost, of, "in max_cost")
+	}
+	if of := cmp.Or(set.Tokens, file.Tokens); of > 0 {
+		check(float64(c.tokens), float64(of), "tokens in max_tokens")
+	}
 	return over
 }

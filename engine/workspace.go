@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -413,7 +412,15 @@ func (v *Services) of(by *Pipeline) (*governor.Governor, error) {
 	if v.Responses != nil {
 		responses = v.Responses(kept)
 	}
-	o := governor.Options{Cache: responses, Profiles: v.profiles, Mode: v.Mode, Budget: v.budget(p), Log: w.log, Waiting: w.waits}
+	o := governor.Options{Cache: responses, Profiles: v.profiles, Mode: v.Mode, Budget: v.Budget, Log: w.log, Waiting: w.waits}
+	if p != nil {
+		if o.Budget.Cost == 0 {
+			o.Budget.Cost = p.Budget.Cost
+		}
+		if o.Budget.Tokens == 0 {
+			o.Budget.Tokens = p.Budget.Tokens
+		}
+	}
 	control := governor.New(w.ctx, o)
 	if v.Governed != nil {
 		if err := v.Governed(control); err != nil {
@@ -422,14 +429,6 @@ func (v *Services) of(by *Pipeline) (*governor.Governor, error) {
 	}
 	v.control = control
 	return control, nil
-}
-
-// budget returns the budget of a run of a pipeline; nil: the work is only on the knowledge of a file.
-func (v *Services) budget(p *pipeline.Pipeline) pipeline.Budget {
-	if p == nil {
-		return v.Budget
-	}
-	return pipeline.Budget{Cost: cmp.Or(v.Budget.Cost, p.Budget.Cost), Tokens: cmp.Or(v.Budget.Tokens, p.Budget.Tokens)}
 }
 
 // vectors returns where the vectors of passages are kept between builds, and the limits.

@@ -35,7 +35,7 @@ type Job struct {
 	// Rows returns the rows to learn from; nil: the rows of the knowledge.
 	Rows func(context.Context) ([]sdk.TrainingRow, error)
 	From string // what Rows depend on besides the entries of the knowledge; empty: nothing
-	Asks bool   // Rows ask services: what is learnt stays for long, and an edition takes that of its generation
+	Asks bool   // Rows ask services: what is learnt so stays as long as the generation
 	// Launch starts the stage with a state_dir; empty: the stage learns nothing.
 	Launch   func(ctx context.Context, stateDir string) (any, error)
 	Progress terminal.ProgressFunc // of reading rows ("fitting"), then of learning from them ("learning")
@@ -285,7 +285,6 @@ func digest(content string, entries int, from string) string {
 const (
 	unfinished = "new-"         // prefix of folders that a stage still writes to
 	settled    = 24 * time.Hour // how long unneeded folders stay nonetheless
-	paidFor    = 90 * settled   // the same, of what took calls
 )
 
 // publish gives a folder its final name. If the name exists already, that folder stays: another
@@ -316,11 +315,9 @@ func (j Job) publish(fresh, whole string) error {
 		}
 		return nil
 	}
-	age := settled
-	if j.Asks {
-		age = paidFor
+	if !j.Asks { // what took calls stays
+		sweep(whole)
 	}
-	sweep(whole, age)
 	return force(filepath.Dir(whole))
 }
 
@@ -333,14 +330,14 @@ func force(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// sweep removes folders of some age that this one replaces, and those that killed processes left.
-func sweep(whole string, age time.Duration) {
+// sweep removes folders that this one replaces, and those that killed processes left.
+func sweep(whole string) {
 	dir, name := filepath.Split(whole)
 	stage, _, _ := strings.Cut(name, "-")
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
 		old := e.Name() != name && (strings.HasPrefix(e.Name(), stage+"-") || strings.HasPrefix(e.Name(), unfinished))
-		if info, err := e.Info(); old && err == nil && time.Since(info.ModTime()) > age {
+		if info, err := e.Info(); old && err == nil && time.Since(info.ModTime()) > settled {
 			_ = os.RemoveAll(filepath.Join(dir, e.Name()))
 		}
 	}

@@ -17,12 +17,9 @@ import (
 )
 
 // This file lets an election that learns from votes learn what those of voters are worth that call
-// services. Of the held-out rows with the votes of the other voters (learn.go), the first few get
-// theirs, too (Calibrate). They are asked as about items, except that every row is sent, whatever
-// a when rule says.
-//
-// What the election learns so is kept beside what it learns without calls. It is used wherever the
-// same voters are asked the same, without another call.
+// services: the first few of the held-out rows (learn.go) get their votes, too. They are asked as
+// about items, but about every row, whatever a when rule says. What the election learns so is used
+// wherever the same voters would be asked the same, without another call.
 
 // calibrationRows is how many rows voters are asked about if the file does not say.
 const calibrationRows = 40
@@ -176,11 +173,6 @@ func (g *Graph) Calibrate(ctx context.Context, start Launch, foresee func(*pipel
 		rows[i].Samples = append(rows[i].Samples, answers[rows[i].ID]...)
 		slices.SortStableFunc(rows[i].Samples, func(a, b sdk.Sample) int { return cmp.Compare(place(a), place(b)) })
 	}
-	return s.relearn(ctx, start, rows)
-}
-
-// relearn replaces the process of an election by one that has learnt from these rows.
-func (s *stage) relearn(ctx context.Context, start Launch, rows []sdk.TrainingRow) error {
 	j, _ := s.calibrating(start)
 	j.Rows = func(context.Context) ([]sdk.TrainingRow, error) { return rows, nil }
 	process, learnt, err := fitted.Start(ctx, j)

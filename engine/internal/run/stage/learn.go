@@ -100,11 +100,8 @@ func (g *Graph) voted(ctx context.Context, election *stage) (rows []sdk.Training
 		}
 		rows = append(rows, sdk.TrainingRow{ID: rec.id, Label: rec.Row.Label, Samples: samples, HeldOut: true})
 	})
-	switch {
-	case stopped != nil:
-		return nil, stopped
-	case len(rows) > 0:
-		return rows, nil
+	if stopped != nil || len(rows) > 0 {
+		return rows, stopped
 	}
 	return nil, err
 }
