@@ -276,6 +276,9 @@ type Stage struct {
 	N         int `identity:"run"`
 	Resamples int `identity:"run"` // of a sample block: how often an item is asked again while no answer is accepted
 	TopK      int `identity:"run"` // of a rerank block: how many candidates it keeps at most
+	// Calibrate is, in an elect block, how many held-out rows voters that call services are asked
+	// about before the election learns; nil: the file does not say.
+	Calibrate *int `identity:"-,what the election has learnt is compared"`
 
 	// In an enrich block: whether additions are embedded with the text, and whether BM25 searches
 	// them.

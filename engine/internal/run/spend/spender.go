@@ -209,6 +209,13 @@ func (s *Spender) Report() Report {
 	return s.report
 }
 
+// Count adds what was spent before the first item.
+func (s *Spender) Count(b outcome.Bill) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.count(b)
+}
+
 // Ask decides whether to ask a voter about the item of a line; see stage.Options.
 func (s *Spender) Ask(voter *pipeline.Stage, line int, item sdk.Item) bool {
 	s.mu.Lock()

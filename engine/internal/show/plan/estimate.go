@@ -268,6 +268,9 @@ func (s standIn) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) 
 	return samples, nil
 }
 
+// Fingerprint returns that of the voter: an election has learnt about a voter with it.
+func (s standIn) Fingerprint() string { return s.stage.Info.Fingerprint(s.asked) }
+
 // add adds the forecast of an item, with each resample.
 func (s standIn) add(v *VoterAsked, item sdk.Item) error {
 	samples := max(s.stage.N, 1)

@@ -73,6 +73,15 @@ type Forecast struct {
 	Voters  map[string]VoterAsked
 	// Spending forecasts the effect of Options.Spend; nil: that is not set.
 	Spending *Spending
+	// Calibrating is nil if the election learns nothing of the voters that call services.
+	Calibrating *Calibrating
+}
+
+// Calibrating says whether a run asks voters about held-out rows before the first item.
+type Calibrating struct {
+	*stage.Calibration
+	outcome.Bill      // what that takes, unless Done; zero: nobody knows
+	Wanted       bool // a run asks
 }
 
 // asks reports whether a stage is a voter that calls a service.
@@ -144,15 +153,15 @@ func (p *Plan) dryRun(ctx context.Context, o Options, f *Forecast) error {
 		}
 		stages.Ask, kept = f.Spending.ask, f.Spending.spender.Survey(nothing{})
 	}
+	launch := func(ctx context.Context, l stage.LaunchRequest) (any, error) {
+		if l.Stage.Kind != sdk.KindSample || !l.Stage.Info.Network {
+			return o.Launch(ctx, l)
+		}
+		asked, err := o.Forecaster(ctx, l.Stage)
+		return d.Sampler(l.Stage, asked), err
+	}
 	ready, err := run.Open(ctx, p.Pipeline, run.Options{
-		Launch: func(ctx context.Context, l stage.LaunchRequest) (any, error) {
-			if l.Stage.Kind != sdk.KindSample || !l.Stage.Info.Network {
-				return o.Launch(ctx, l)
-			}
-			asked, err := o.Forecaster(ctx, l.Stage)
-			return d.Sampler(l.Stage, asked), err
-		},
-		Options: stages, Samples: o.Samples, Progress: o.Progress, Knowledge: o.Knowledge,
+		Launch: launch, Options: stages, Samples: o.Samples, Progress: o.Progress, Knowledge: o.Knowledge,
 	})
 	if err != nil {
 		return err
@@ -197,6 +206,12 @@ func (p *Plan) dryRun(ctx context.Context, o Options, f *Forecast) error {
 			v.Unknown = fmt.Sprintf("%d of %s were looked at", f.Tried, terminal.Plural(p.Items, "item"))
 		}
 		f.Voters[stage.Name] = v
+	}
+	if err != nil {
+		return err
+	}
+	if o.Calibrating != nil {
+		f.Calibrating, err = o.Calibrating(ctx, ready.Graph(), launch)
 	}
 	return err
 }
@@ -304,6 +319,9 @@ type Options struct {
 	Models    func(context.Context) ([]Model, error) // returns the models that stages ask, calling no service
 	Knowledge func(knowledge.BuildReport)
 	Progress  terminal.ProgressFunc
+	// Calibrating says whether a run over the input asks voters about held-out rows before the first
+	// item. launch starts further processes for the graph. nil, or a nil result: nobody asks.
+	Calibrating func(ctx context.Context, g *stage.Graph, launch stage.Launch) (*Calibrating, error)
 }
 
 // Make plans a run of one of the pipelines of a file.

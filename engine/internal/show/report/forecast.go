@@ -63,6 +63,7 @@ func (p planned) writeForecast(w io.Writer) error {
 		}
 	}
 	fmt.Fprintf(w, "Found with %d items of the input, asking nobody. Expected: each item is asked once. At most: a token for each byte, a request for each answer, and every resample. Requests whose reply was lost are sent and may be paid for again; what the response cache has costs nothing.\n", f.Tried)
+	writeCalibrating(w, f.Calibrating)
 	p.writeBudget(w, total, most)
 	if f.Spending != nil {
 		if err := writeSpending(w, f.Spending); err != nil {
@@ -74,6 +75,22 @@ func (p planned) writeForecast(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, shown)
 	return err
+}
+
+// writeCalibrating writes what a run asks before the first item, or what votes rest on without that.
+func writeCalibrating(w io.Writer, c *plan.Calibrating) {
+	if c == nil {
+		return
+	}
+	text := c.String()
+	switch {
+	case c.Done:
+		fmt.Fprintf(w, "elect.%s has learnt from answers of %s about %s, and asks no more.\n", c.Election.Name, c.Names(), terminal.Plural(c.Rows, "example"))
+		return
+	case c.Wanted:
+		text = fmt.Sprintf("Before the first item, a run asks %s about %s, once", c.Names(), terminal.Plural(c.Rows, "example"))
+	}
+	fmt.Fprintf(w, "%s (%s, about %s).\n", text, terminal.Plural(c.Calls, "request"), cost(c.Cost))
 }
 
 // price formats an amount, if the stage has a price.
