@@ -22,8 +22,9 @@ import (
 )
 
 // This file decides whether a run calibrates its election. If the file does not say, it does where
-// the calls are free, or few beside the items, and take at most a tenth of every limit. Calls that
-// the file asks for are made unless they alone would exceed a limit.
+// the calls are at most a tenth of those about the items or, if they are free, no more than those,
+// and take at most a tenth of every limit. Calls that the file asks for are made unless they alone
+// would exceed a limit.
 
 // few is the least ratio of the items of a run, or of a limit, to what calibrating takes, if the
 // file does not ask for that.
@@ -55,7 +56,7 @@ func (p *Pipeline) calibrate(ctx context.Context, r *run.Run, input bool) error 
 		return ctx.Err()
 	case err != nil && (c.Explicit || !errors.Is(err, errUnaffordable)): // else nobody has asked for it
 		p.advise("%v, since %v", c, err)
-	case (err != nil || !wanted) && !o.strict:
+	case (err != nil || !wanted) && input && !o.strict:
 		p.advise("%v", c)
 	}
 	return nil
@@ -94,10 +95,10 @@ func (p *Pipeline) calibrates(c *stage.Calibration, input bool) (bool, error) {
 		return true, nil
 	case later || p.workspace.options.Services.Mode == governor.Offline:
 		return false, nil
-	case !slices.ContainsFunc(c.Voters, func(s *pipeline.Stage) bool { return !free(s) }):
-		return true, nil
 	case !input || !p.rereadable():
 		return false, nil
+	case !slices.ContainsFunc(c.Voters, func(s *pipeline.Stage) bool { return !free(s) }):
+		return p.Reaches(int64(c.Rows)) // it takes no longer than the items
 	}
 	return p.Reaches(int64(few * c.Rows))
 }

@@ -161,24 +161,25 @@ func TestCalibrates(t *testing.T) {
 		set                func(*engine.Options)
 		want               int
 	}{
-		"free":                               {nothing, witness, "", 2, nil, 40},
-		"free, for one question":             {nothing, witness, "", 0, nil, 40},
+		"free":                               {nothing, witness, "", 40, nil, 40},
+		"free, few items":                    {nothing, witness, "", 39, nil, 0},
+		"free, for one question":             {nothing, witness, "", 0, nil, 0},
 		"few items":                          {costs, witness, "", 399, nil, 0},
 		"many items":                         {costs, witness, "", 400, nil, 40},
 		"many items, of which few count":     {costs, witness, "", 400, func(o *engine.Options) { o.Limit = 399 }, 0},
 		"one question":                       {costs, witness, "", 0, nil, 0},
 		"the file asks, for one question":    {costs, witness + "\ncalibrate = 5", "", 0, nil, 5},
 		"the file asks for more than all":    {costs, witness + "\ncalibrate = 100", "", 2, nil, 60},
-		"the file does not want it":          {nothing, witness + "\ncalibrate = 0", "", 2, nil, 0},
+		"the file does not want it":          {nothing, witness + "\ncalibrate = 0", "", 40, nil, 0},
 		"a tenth of the calls":               {costs, witness, "", 400, calls(400), 40},
 		"more than a tenth of the calls":     {costs, witness, "", 400, calls(399), 0},
-		"free, more than a tenth of calls":   {nothing, witness, "", 2, calls(20), 0},
+		"free, more than a tenth of calls":   {nothing, witness, "", 40, calls(399), 0},
 		"more than a tenth of the money":     {costs, witness, "", 400, money(0.0004), 0},
-		"more than a tenth of max_cost":      {costs, witness, "max_cost = 0.0004", 0, nil, 0},
-		"more than a tenth of max_tokens":    {nothing, witness, "max_tokens = 1000", 0, nil, 0},
-		"offline":                            {nothing, witness, "", 0, func(o *engine.Options) { o.Services = &engine.Services{Mode: governor.Offline} }, 0},
-		"an election that learns nothing":    {nothing, `use = "soft"`, "", 2, nil, 0},
-		"an election with weights":           {nothing, witness + "\nconfig { weights = { near = 1 } }", "", 2, nil, 0},
+		"more than a tenth of max_cost":      {costs, witness, "max_cost = 0.0004", 400, nil, 0},
+		"more than a tenth of max_tokens":    {nothing, witness, "max_tokens = 1000", 40, nil, 0},
+		"offline":                            {nothing, witness, "", 40, func(o *engine.Options) { o.Services = &engine.Services{Mode: governor.Offline} }, 0},
+		"an election that learns nothing":    {nothing, `use = "soft"`, "", 40, nil, 0},
+		"an election with weights":           {nothing, witness + "\nconfig { weights = { near = 1 } }", "", 40, nil, 0},
 		"the file asks for all of the calls": {costs, witness + "\ncalibrate = 10", "", 20, calls(10), 10},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -199,7 +200,7 @@ func TestCalibrates(t *testing.T) {
 				t.Errorf("it has learnt from %d rows with answers of llm, not %d", got, test.want)
 			}
 			says := []string{`llm's vote is not calibrated: it counts by a documented prior; calibrate = 40 in elect "e" asks it about 40 examples first`}
-			if learns := strings.HasPrefix(test.elect, witness) && !strings.Contains(test.elect, "\n"); test.want > 0 || !learns {
+			if learns := strings.HasPrefix(test.elect, witness) && !strings.Contains(test.elect, "\n"); test.want > 0 || !learns || test.items == 0 {
 				says = nil // nothing is to be said, or to be calibrated
 			}
 			if diff := cmp.Diff(says, c.advice); diff != "" {
