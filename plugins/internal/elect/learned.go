@@ -85,7 +85,7 @@ import (
 // It does not elect among texts: there is no list of those.
 
 type learnedConfig struct {
-	Weights map[string]float64 `config:"weights" min:"0" max:"1e6" example:"{ neighbours = 3.1, llm = 1.4 }" doc:"The log-odds that each voter's full vote adds to a label, by the name of its sample block; 3.5 if not given, and less where several are not. Empty: they are learnt from the voters' answers on rows of the knowledge."`
+	Weights     map[string]float64 `config:"weights" min:"0" max:"1e6" example:"{ neighbours = 3.1, llm = 1.4 }" doc:"The log-odds that each voter's full vote adds to a label, by the name of its sample block; 3.5 if not given, and less where several are not. Empty: they are learnt from the voters' answers on rows of the knowledge."`
 	Calibration map[string]float64 `config:"calibration" min:"-100" max:"100" example:"{ slope = 0.9, offset = -0.1 }" doc:"What makes a confidence of the answer's probability: its log-odds times slope, plus offset; and where voters are missing, slope without llm, offset without llm and weight of linear without llm and knn. Empty: the confidence is the probability. It is learnt with the weights, and given with them."`
 }
 

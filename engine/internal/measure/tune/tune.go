@@ -257,9 +257,9 @@ type Outcome struct {
 	// sent or, for a cascade, on average over everything and nothing sent. Sure compares the
 	// confidences of the answers, by their log score; it is zero if the election gives none.
 	Gain, Sure Difference
-	Cut    bool    // the search for weights used up its budget
-	Curve  []Point // on held-out items; by rising share
-	Chosen int     // index in Curve
+	Cut        bool    // the search for weights used up its budget
+	Curve      []Point // on held-out items; by rising share
+	Chosen     int     // index in Curve
 	// Choice is the result on each fold of tuning on the other rows, including the choice of the
 	// threshold. Against compares it with sending everything.
 	Choice  Point
