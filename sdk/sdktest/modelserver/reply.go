@@ -240,6 +240,9 @@ func (s *Server) complete(a Ask, fault Fault) (completion, error) {
 		n = 0 // they do not arrive
 	}
 	in, cached := s.charge(a, n)
+	if !a.apart {
+		s.count(in, cached, out)
+	}
 	c.usage = s.usage(in, cached, out, thought)
 	return c, nil
 }
