@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/racflow/racflow/engine/internal/enginetest"
@@ -32,7 +34,9 @@ type world struct {
 	dir     string
 	file    *pipeline.File
 	server  *modelserver.Server
-	limited bool // an answer has a limit that somebody wrote
+	mu      sync.Mutex
+	closers []io.Closer // of stages of a run
+	limited bool        // an answer has a limit that somebody wrote
 	about   string
 }
 
@@ -183,7 +187,13 @@ func (w *world) launch(c *governor.Governor) stage.Launch {
 		if !l.Stage.Info.Network {
 			return inMemory(ctx, l)
 		}
-		return w.open(ctx, l.Stage, c)
+		opened, err := w.open(ctx, l.Stage, c)
+		if closer, ok := opened.(io.Closer); ok {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.closers = append(w.closers, closer)
+		}
+		return opened, err
 	}
 }
 
@@ -201,21 +211,28 @@ func (w *world) governor(mode governor.Mode) *governor.Governor {
 	return governor.New(w.t.Context(), governor.Options{Profiles: w.profiles(), Mode: mode, Log: slog.New(slog.DiscardHandler)})
 }
 
-// probe finds out what the voter's model takes.
+// probe finds out what the model takes, as racflow model probe does.
 func (w *world) probe() {
-	for _, s := range w.file.Pipelines[0].Stages {
-		if !s.Info.Network {
-			continue
-		}
+	all := plan.Askings(w.file.Pipelines[0])
+	use := func(s *pipeline.Stage, do func(any) error) {
 		opened, err := w.open(w.t.Context(), s, w.governor(governor.Normal))
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		for _, m := range opened.(sdk.Prober).Models() {
-			if _, err := m.Probe(w.t.Context()); err != nil {
-				w.t.Fatal(err)
-			}
+		if err := errors.Join(do(opened), opened.(io.Closer).Close()); err != nil {
+			w.t.Fatal(err)
 		}
+	}
+	use(all[0].Stage, func(opened any) error {
+		_, err := opened.(sdk.Prober).Models()[0].Probe(w.t.Context())
+		return err
+	})
+	found := w.planned()
+	for _, a := range all {
+		use(a.Single(), func(opened any) error {
+			_, err := found.AskOwn(w.t.Context(), a, opened)
+			return err
+		})
 	}
 }
 
@@ -234,7 +251,10 @@ func (w *world) run(input string) governor.Counts {
 		}
 		return nil
 	}))
-	if err != nil {
+	for _, closer := range w.closers {
+		err = errors.Join(err, closer.Close())
+	}
+	if w.closers = nil; err != nil {
 		w.t.Fatal(err)
 	}
 	return c.Snapshot().Total
@@ -263,7 +283,7 @@ func (w *world) plan() plan.Call {
 func (w *world) planned() *plan.Plan {
 	c := w.governor(governor.Offline)
 	p, err := plan.Make(w.t.Context(), w.file, w.file.Pipelines[0], plan.Options{
-		Launch: w.launch(c), Forecaster: forecaster[sdk.Forecaster](w, c), Enricher: forecaster[sdk.EnrichForecaster](w, c),
+		Launch: w.launch(c), Stage: enginetest.Catalog(builtin.Stages()).Stage, Forecaster: forecaster[sdk.Forecaster](w, c), Enricher: forecaster[sdk.EnrichForecaster](w, c),
 		Models: func(context.Context) ([]plan.Model, error) { return nil, nil }, Fitted: filepath.Join(w.dir, "fitted"),
 		Rows: func() (plan.Rows, error) { return w.rows("items.tsv"), nil },
 	})
@@ -306,7 +326,7 @@ func (w *world) forecast() (all whole) {
 	p := w.planned()
 	add := func(f sdk.Forecast, s *pipeline.Stage) {
 		all.Add(f)
-		all.cost += s.CallPrice().Expected(f.Likely)
+		all.cost += s.CallPrice().Of(f.Likely)
 		all.mostCost += s.CallPrice().AtMost(f.Most)
 	}
 	for _, k := range p.Knowledge {

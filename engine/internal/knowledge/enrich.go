@@ -179,7 +179,10 @@ type Asks struct {
 	Passages   int
 	Characters int           // of the passages, each with its document where the stage sends that
 	Forecast   *sdk.Forecast // the stage's own forecast; nil: it makes none
+	First      []sdk.Passage // of the first document: up to firstPassages, to see how the stage answers
 }
+
+const firstPassages = 3
 
 // Asks returns what services would be asked about the documents so far.
 func (all Enrichers) Asks() (asks []Asks) {
@@ -199,6 +202,10 @@ func (e *enricher) count(documents []generation.Document) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, d := range documents {
+		if e.asks.Passages == 0 {
+			passages := d.Passages()
+			e.asks.First = passages[:min(len(passages), firstPassages)]
+		}
 		e.asks.Passages += len(d.Chunks)
 		if e.stage.Info.Reads.Has(sdk.ColumnText) {
 			e.asks.Characters += len(d.Chunks) * utf8.RuneCountInString(d.Text)

@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/racflow/racflow/plugins/internal/api"
 	"github.com/racflow/racflow/plugins/internal/dialect"
@@ -17,21 +17,11 @@ import (
 
 // Estimate is about how many tokens the prompt of a request has, which Apply has changed.
 func (p Profile) Estimate(r dialect.Request) uint64 {
-	return uint64(math.Round(p.tokens(asked(r)+string(p.schema(r))))) + uint64(p.template(r))
+	return uint64(math.Round(p.tokens(r.About, asked(r)+string(p.schema(r))))) + uint64(p.template(r))
 }
 
 // Tokens is about how many tokens a text has.
-func (p Profile) Tokens(text string) int { return int(math.Ceil(p.tokens(text))) }
-
-func (p Profile) tokens(text string) float64 {
-	switch {
-	case p.Seen.Tokens > 0:
-		return float64(len(text)) * float64(p.Seen.Tokens) / float64(p.Seen.Bytes)
-	case p.BytesPerToken > 0:
-		return float64(len(text)) / p.BytesPerToken
-	}
-	return float64(utf8.RuneCountInString(text)) / sdk.CharactersPerToken
-}
+func (p Profile) Tokens(text string) int { return int(math.Ceil(p.tokens("", text))) }
 
 // MostInput is how many tokens the prompt of a request has at most, which Apply has changed
 // and whose body has so many bytes. No token of a text is shorter than a byte. What the
@@ -85,25 +75,6 @@ func (p Profile) schema(r dialect.Request) []byte {
 	return r.Schema
 }
 
-// Foreseen is about how many tokens the model thinks before an answer.
-func (p Profile) Foreseen() int {
-	switch {
-	case p.Thinks != Yes:
-		return 0
-	case p.Seen.Answers > 0:
-		return (p.Seen.Thoughts + p.Seen.Answers/2) / p.Seen.Answers
-	}
-	return p.Thoughts
-}
-
-// Object is about how many tokens a JSON object of several properties has; 0: nobody knows.
-func (p Profile) Object() int {
-	if p.Seen.Objects == 0 {
-		return 0
-	}
-	return (p.Seen.Written + p.Seen.Objects - 1) / p.Seen.Objects
-}
-
 // Unbounded is why nobody knows how many tokens an answer to a request takes at most, which
 // Apply has changed, and what to do about that; empty: its MaxTokens, thoughts among them,
 // unless they leave no room for an answer and it is asked for again with more.
@@ -147,15 +118,15 @@ type Keeper struct {
 	store  sync.Mutex // held while the profile is given to the Host
 
 	mu       sync.Mutex
-	changed  chan struct{} // closed, and replaced, when any of the following changes
-	busy     bool          // somebody looks for the profile, or probes
-	cancel   func()        // the probe that is under way; nil: none is
-	looked   bool          // the Host was asked
-	failures int           // probes that failed
-	served   bool          // a call was answered since
-	seen     Seen          // by replies so far, of which the profile has what was due
-	known    *Profile      // nil: nothing is known
-	enough   Enough        // for which requests
+	changed  chan struct{}   // closed, and replaced, when any of the following changes
+	busy     bool            // somebody looks for the profile, or probes
+	cancel   func()          // the probe that is under way; nil: none is
+	looked   bool            // the Host was asked
+	failures int             // probes that failed
+	served   bool            // a call was answered since
+	seen     map[string]Seen // by replies so far, of which the profile has what was due; nil: none yet
+	known    *Profile        // nil: nothing is known
+	enough   Enough          // for which requests
 }
 
 // NewKeeper returns a keeper that knows nothing yet.
@@ -303,15 +274,21 @@ func (k *Keeper) found(earlier *Profile, p Profile, enough Enough) {
 func merged(earlier, now, found Profile) Profile {
 	was, is, to := reflect.ValueOf(earlier), reflect.ValueOf(now), reflect.ValueOf(&found).Elem()
 	for i := range to.NumField() {
-		if !was.Field(i).Equal(is.Field(i)) {
+		if !reflect.DeepEqual(was.Field(i).Interface(), is.Field(i).Interface()) {
 			to.Field(i).Set(is.Field(i))
 		}
 	}
 	return found
 }
 
-// Close ends the probe that is under way, after a while.
+// Close ends the probe that is under way, after a while, and keeps all that was seen.
 func (k *Keeper) Close() {
+	defer k.keep(context.Background(), false, func(p Profile) Profile {
+		if k.seen != nil {
+			p.Asked = maps.Clone(k.seen)
+		}
+		return p
+	})
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	for {
@@ -340,7 +317,7 @@ func (k *Keeper) keep(ctx context.Context, anyway bool, change func(Profile) Pro
 		before = *k.known
 	}
 	p := change(before)
-	changed := p != before
+	changed := !reflect.DeepEqual(p, before)
 	if changed || anyway {
 		k.known = &p
 	}
@@ -377,11 +354,13 @@ func (k *Keeper) Saw(ctx context.Context, sent dialect.Request, reply dialect.Re
 	k.mu.Unlock()
 	k.keep(ctx, false, func(p Profile) Profile {
 		after := p.Saw(sent, reply)
-		if k.seen.Requests == 0 {
-			k.seen = p.Seen
+		if k.seen == nil {
+			k.seen = map[string]Seen{}
+			maps.Copy(k.seen, p.Asked)
 		}
-		if k.seen = k.seen.add(p, sent, reply); k.seen.due() {
-			after.Seen = k.seen
+		s := k.seen[sent.About].add(p, sent, reply)
+		if k.seen[sent.About] = s; s.due() {
+			after.Asked = maps.Clone(k.seen)
 		}
 		return after
 	})

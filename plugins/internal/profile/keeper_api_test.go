@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -78,7 +79,7 @@ func TestProbeFails(t *testing.T) {
 	})
 	get := func(want int) {
 		t.Helper()
-		if p, err := k.Get(t.Context(), dialect.Request{}); err != nil || (p != profile.Profile{}) || calls != want {
+		if p, err := k.Get(t.Context(), dialect.Request{}); err != nil || (!reflect.DeepEqual(p, profile.Profile{})) || calls != want {
 			t.Errorf("%+v, error %v, %d calls, want %d", p, err, calls, want)
 		}
 	}
@@ -213,7 +214,7 @@ func TestGiven(t *testing.T) {
 
 func TestNoProbe(t *testing.T) {
 	k := keeper(t, &apitest.Host{Probes: true}, nil, func(c *profile.Config) { c.Probe, c.Completion = false, true })
-	if p, err := k.Get(t.Context(), dialect.Request{}); err != nil || (p != profile.Profile{}) {
+	if p, err := k.Get(t.Context(), dialect.Request{}); err != nil || !reflect.DeepEqual(p, profile.Profile{}) {
 		t.Errorf("%+v, error %v", p, err)
 	}
 	if k.Endpoint() != "http://127.0.0.1:1/v1/completions" || k.Name() != "some-model" {

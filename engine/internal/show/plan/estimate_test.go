@@ -161,7 +161,7 @@ func TestCachedTokens(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := d.Voter("llm").Likely.CachedTokens; got != test.want {
+		if got := d.Voter("llm").MayBeCached; got != test.want {
 			t.Errorf("%s: %d tokens may be cached, want %d", name, got, test.want)
 		}
 	}

@@ -3,9 +3,12 @@ package report
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/process/governor"
 	"github.com/racflow/racflow/engine/internal/show/plan"
 	"github.com/racflow/racflow/engine/internal/show/terminal"
@@ -29,10 +32,10 @@ func (p planned) writeForecast(w io.Writer) error {
 		if c.Cached > 0 {
 			answers += fmt.Sprintf(" (and %d from the cache)", c.Cached)
 		}
-		fmt.Fprintf(tw, "sample.%s\t%d\t%s\texpected\t%d\t%d\t%d\t%s\n",
-			c.Stage.Name, c.Items, answers, c.Requests, c.Likely.InputTokens, c.Likely.OutputTokens, price(c, c.Cost))
+		fmt.Fprintf(tw, "sample.%s\t%d\t%s\texpected\t%d\t%d\t%s\t%s\n",
+			c.Stage.Name, c.Items, answers, c.Requests, c.Likely.InputTokens, outputs(c.Forecast), expected(c.Stage, c.Forecast))
 		if c.Unknown == "" {
-			fmt.Fprintf(tw, "\t\t\tat most\t%d\t%d\t%d\t%s\n", c.MostRequests, c.Most.InputTokens, c.Most.OutputTokens, price(c, c.MostCost))
+			fmt.Fprintf(tw, "\t\t\tat most\t%d\t%d\t%d\t%s\n", c.MostRequests, c.Most.InputTokens, c.Most.OutputTokens, price(c.Stage, c.MostCost))
 		} else {
 			fmt.Fprintf(tw, "\t\t\tat most\tnot known\n")
 		}
@@ -58,9 +61,15 @@ func (p planned) writeForecast(w io.Writer) error {
 		if c.Unknown != "" {
 			fmt.Fprintf(w, "What sample.%s takes at most is not known: %s.\n", c.Stage.Name, c.Unknown)
 		}
-		if c.Likely.CachedTokens > 0 {
-			fmt.Fprintf(w, "%d of the expected tokens in of sample.%s may be cached by its service: earlier requests begin with them. The cost does not count on that.\n", c.Likely.CachedTokens, c.Stage.Name)
+		if c.MayBeCached > 0 {
+			fmt.Fprintf(w, "%d of the expected tokens in of sample.%s may be cached by its service: earlier requests begin with them. %s\n", c.MayBeCached, c.Stage.Name, counted(c.Likely.CachedTokens))
 		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.StandIns)) {
+		fmt.Fprintf(w, "Chunks stand in for the entries of knowledge.%s: %s. A run may find others, of the same lengths.\n", name, f.StandIns[name])
+	}
+	if f.Beside != "" {
+		fmt.Fprintf(w, "Not counted: %s.\n", f.Beside)
 	}
 	fmt.Fprintf(w, "Found with %d items of the input, asking nobody. Expected: each item is asked once. At most: a token for each byte, a request for each answer, and every resample. Requests whose reply was lost are sent and may be paid for again; what the response cache has costs nothing.\n", f.Tried)
 	p.writeBudget(w, total, most)
@@ -77,11 +86,45 @@ func (p planned) writeForecast(w io.Writer) error {
 }
 
 // price formats an amount, if the stage has a price.
-func price(c plan.Call, amount float64) string {
-	if c.Stage.Price == nil {
+func price(s *pipeline.Stage, amount float64) string {
+	if s.Price == nil {
 		return "no price given"
 	}
 	return cost(amount)
+}
+
+// wide is from where on a range is shown, as a share of its lower end.
+const wide = 1.1
+
+// ranged reports whether the expected output is a range.
+func ranged(f sdk.Forecast) bool { return float64(f.High) > wide*float64(f.Low) }
+
+// outputs formats the expected output tokens.
+func outputs(f sdk.Forecast) string {
+	if !ranged(f) {
+		return fmt.Sprint(f.Likely.OutputTokens)
+	}
+	return fmt.Sprintf("%d (%d to %d)", f.Likely.OutputTokens, f.Low, f.High)
+}
+
+// expected formats the expected cost.
+func expected(s *pipeline.Stage, f sdk.Forecast) string {
+	p := s.CallPrice()
+	if p == nil {
+		return price(s, 0)
+	}
+	if low, high := plan.CostRange(*p, f); ranged(f) {
+		return fmt.Sprintf("%s (%s to %s)", cost(p.Of(f.Likely)), cost(low), cost(high))
+	}
+	return cost(p.Of(f.Likely))
+}
+
+// counted says whether a cost counts on a service's cache.
+func counted(cached uint64) string {
+	if cached == 0 {
+		return "The cost does not count on that."
+	}
+	return fmt.Sprintf("The cost counts on %d of them, as earlier runs had.", cached)
 }
 
 // bound is the most that a run may use.
