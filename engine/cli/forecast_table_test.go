@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"hash/fnv"
+	"log/slog"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine/internal/enginetest"
+	"github.com/racflow/racflow/engine/internal/knowledge/cache"
 	"github.com/racflow/racflow/engine/internal/run/runtest"
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
@@ -86,6 +88,11 @@ func (e endpoint) world(t *testing.T, seed uint64) *world {
 		runtest.File: e.file(t, w.server.URL), "train.tsv": rows(120, true), "items.tsv": rows(40, false), "first.tsv": rows(24, false),
 	})
 	w.file = runtest.Load(t, enginetest.Catalog(builtin.Stages()), w.dir)
+	kept, err := cache.Open(filepath.Join(w.dir, "cache"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.cache = kept
 	return w
 }
 

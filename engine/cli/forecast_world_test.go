@@ -35,8 +35,9 @@ type world struct {
 	file    *pipeline.File
 	server  *modelserver.Server
 	mu      sync.Mutex
-	closers []io.Closer // of stages of a run
-	limited bool        // an answer has a limit that somebody wrote
+	closers []io.Closer        // of stages of a run
+	cache   governor.Responses // nil: no answer is kept
+	limited bool               // an answer has a limit that somebody wrote
 	about   string
 }
 
@@ -208,7 +209,7 @@ func (w *world) profiles() *governor.Profiles {
 
 // governor is one of a run, or of a plan, that knows what others found out.
 func (w *world) governor(mode governor.Mode) *governor.Governor {
-	return governor.New(w.t.Context(), governor.Options{Profiles: w.profiles(), Mode: mode, Log: slog.New(slog.DiscardHandler)})
+	return governor.New(w.t.Context(), governor.Options{Profiles: w.profiles(), Cache: w.cache, Mode: mode, Log: slog.New(slog.DiscardHandler)})
 }
 
 // probe finds out what the model takes, as racflow model probe does.

@@ -39,9 +39,9 @@ func TestDryRun(t *testing.T) {
 		want         VoterAsked
 	}{
 		{"one prompt for all samples", 3, 0, `{"max_tokens": 5}`, []sdk.Prompt{{Text: text(41)}}, nil,
-			VoterAsked{Items: 1, Forecast: sdk.Forecast{Requests: 1, Answers: 3, MostRequests: 3, Likely: used(11, 15), Unknown: silent}}},
+			VoterAsked{Items: 1, Forecast: sdk.Forecast{Requests: 1, Answers: 3, MostRequests: 3, Likely: used(11, 15), Low: 15, High: 15, Unknown: silent}}},
 		{"one for each", 2, 0, `{"max_tokens": 5}`, []sdk.Prompt{{Text: text(4)}, {Text: text(8)}, {Text: text(400)}}, nil,
-			VoterAsked{Items: 1, Forecast: sdk.Forecast{Requests: 2, Answers: 2, MostRequests: 2, Likely: used(3, 10), Unknown: silent}}},
+			VoterAsked{Items: 1, Forecast: sdk.Forecast{Requests: 2, Answers: 2, MostRequests: 2, Likely: used(3, 10), Low: 10, High: 10, Unknown: silent}}},
 		{"a chat", 1, 0, `{"max_tokens": 0}`, []sdk.Prompt{chat}, nil,
 			VoterAsked{Items: 1, Forecast: sdk.Forecast{Requests: 1, Answers: 1, MostRequests: 1, Likely: used(6, 0), Unknown: silent}}},
 		{"none of the engine's", 1, 0, `{}`, nil, nil,

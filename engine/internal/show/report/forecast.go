@@ -203,7 +203,11 @@ func Progress(s terminal.ProgressStep, m *terminal.ProgressMeter, now time.Time)
 		}
 	}
 	if s.Paid > 0 {
-		parts = append(parts, "cost so far "+governor.Money(s.Paid))
+		paid := "cost so far " + governor.Money(s.Paid)
+		if all, ok := m.Cost(now); ok {
+			paid += " of about " + governor.Money(all)
+		}
+		parts = append(parts, paid)
 	}
 	if s.Passages > 0 {
 		parts = append(parts, quantity(s.Passages, "passage"))
