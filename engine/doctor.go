@@ -288,7 +288,8 @@ func (p *Pipeline) Probe(ctx context.Context, stage string) ([]plan.Model, error
 func (p *Pipeline) askOwn(ctx context.Context, all []plan.Asking) error {
 	found, err := p.Plan(ctx)
 	if err != nil {
-		return err
+		p.workspace.log.Warn("the pipeline's own prompts are not asked: they cannot be written", "error", err)
+		return ctx.Err()
 	}
 	for _, a := range all {
 		shared, err := p.share(a.Stage, a.Stage.Name)

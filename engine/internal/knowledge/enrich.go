@@ -179,7 +179,7 @@ type Asks struct {
 	Passages   int
 	Characters int           // of the passages, each with its document where the stage sends that
 	Forecast   *sdk.Forecast // the stage's own forecast; nil: it makes none
-	First      []sdk.Passage // of the first document: up to firstPassages, to see how the stage answers
+	First      []sdk.Passage // with Forecast: up to firstPassages of the first document, to see how the stage answers
 }
 
 const firstPassages = 3
@@ -202,10 +202,6 @@ func (e *enricher) count(documents []generation.Document) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, d := range documents {
-		if e.asks.Passages == 0 {
-			passages := d.Passages()
-			e.asks.First = passages[:min(len(passages), firstPassages)]
-		}
 		e.asks.Passages += len(d.Chunks)
 		if e.stage.Info.Reads.Has(sdk.ColumnText) {
 			e.asks.Characters += len(d.Chunks) * utf8.RuneCountInString(d.Text)
@@ -216,7 +212,11 @@ func (e *enricher) count(documents []generation.Document) error {
 		if e.forecaster == nil {
 			continue
 		}
-		f, err := e.forecaster.ForecastPassages(d.Passages())
+		passages := d.Passages()
+		if e.asks.First == nil {
+			e.asks.First = passages[:min(len(passages), firstPassages)]
+		}
+		f, err := e.forecaster.ForecastPassages(passages)
 		if err != nil {
 			return e.named(err)
 		}
