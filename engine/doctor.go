@@ -296,10 +296,7 @@ func (p *Pipeline) askOwn(ctx context.Context, all []plan.Asking) error {
 		if err != nil {
 			return err
 		}
-		err = p.withStage(ctx, a.Single(), shared, func(opened any) error {
-			_, err := found.AskOwn(ctx, a, opened)
-			return err
-		})
+		err = p.withStage(ctx, a.Single(), shared, func(opened any) error { return found.AskOwn(ctx, a, opened) })
 		if err != nil {
 			return fmt.Errorf("%s: %w", a.Name, err)
 		}

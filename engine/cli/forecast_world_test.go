@@ -230,10 +230,7 @@ func (w *world) probe() {
 	})
 	found := w.planned()
 	for _, a := range all {
-		use(a.Single(), func(opened any) error {
-			_, err := found.AskOwn(w.t.Context(), a, opened)
-			return err
-		})
+		use(a.Single(), func(opened any) error { return found.AskOwn(w.t.Context(), a, opened) })
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
 	"reflect"
 	"sync"
@@ -124,13 +123,15 @@ type Keeper struct {
 	looked   bool            // the Host was asked
 	failures int             // probes that failed
 	served   bool            // a call was answered since
-	seen     map[string]Seen // by replies so far, of which the profile has what was due; nil: none yet
+	seen     map[string]Seen // by replies so far, of which the profile has what was due
 	known    *Profile        // nil: nothing is known
 	enough   Enough          // for which requests
 }
 
 // NewKeeper returns a keeper that knows nothing yet.
-func NewKeeper(c Config) *Keeper { return &Keeper{config: c, changed: make(chan struct{})} }
+func NewKeeper(c Config) *Keeper {
+	return &Keeper{config: c, changed: make(chan struct{}), seen: map[string]Seen{}}
+}
 
 // Endpoint is the name of the service under which the profile is kept: its address, and
 // the path of completions, which may take other fields than chats.
@@ -284,9 +285,7 @@ func merged(earlier, now, found Profile) Profile {
 // Close ends the probe that is under way, after a while, and keeps all that was seen.
 func (k *Keeper) Close() {
 	defer k.keep(context.Background(), false, func(p Profile) Profile {
-		if k.seen != nil {
-			p.Asked = maps.Clone(k.seen)
-		}
+		p.Asked = with(p.Asked, k.seen)
 		return p
 	})
 	timer := time.NewTimer(grace)
@@ -325,6 +324,9 @@ func (k *Keeper) keep(ctx context.Context, anyway bool, change func(Profile) Pro
 	if !changed && !anyway {
 		return
 	}
+	if !anyway {
+		k.join(ctx, &p)
+	}
 	raw, err := json.Marshal(p)
 	if err == nil {
 		err = k.config.Host.KeepProfile(context.WithoutCancel(ctx), k.Endpoint(), k.config.Model, raw)
@@ -332,6 +334,18 @@ func (k *Keeper) keep(ctx context.Context, anyway bool, change func(Profile) Pro
 	if err != nil && ctx.Err() == nil {
 		k.config.Warn("profile", "what was found out about the model cannot be kept, and will be found out again", "model", k.config.Model, "error", err)
 	}
+}
+
+// join adds to a profile what other stages that ask the model have seen since.
+func (k *Keeper) join(ctx context.Context, p *Profile) {
+	var kept Profile
+	raw, err := k.config.Host.Profile(context.WithoutCancel(ctx), k.Endpoint(), k.config.Model)
+	if err != nil || json.Unmarshal(raw, &kept) != nil {
+		return // nothing is kept, or look has said what is wrong
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	p.Asked = with(with(p.Asked, kept.Asked), k.seen)
 }
 
 // Refused learns from an error.
@@ -354,13 +368,15 @@ func (k *Keeper) Saw(ctx context.Context, sent dialect.Request, reply dialect.Re
 	k.mu.Unlock()
 	k.keep(ctx, false, func(p Profile) Profile {
 		after := p.Saw(sent, reply)
-		if k.seen == nil {
-			k.seen = map[string]Seen{}
-			maps.Copy(k.seen, p.Asked)
+		s, ok := k.seen[sent.About]
+		if !ok {
+			s = p.Asked[sent.About]
 		}
-		s := k.seen[sent.About].add(p, sent, reply)
-		if k.seen[sent.About] = s; s.due() {
-			after.Asked = maps.Clone(k.seen)
+		if s = s.add(p, sent, reply); s.Requests > 0 {
+			k.seen[sent.About] = s
+		}
+		if s.due() {
+			after.Asked = with(p.Asked, k.seen)
 		}
 		return after
 	})

@@ -62,8 +62,23 @@ func (s Seen) add(p Profile, sent dialect.Request, reply dialect.Reply) Seen {
 	return s
 }
 
-// due reports whether it is time to keep what was seen: after 1, 2, 4, 8 requests and so on.
-func (s Seen) due() bool { return bits.OnesCount(uint(s.Requests)) == 1 }
+// due reports whether it is time to keep what was seen: whenever there are an eighth more requests, so
+// that little is lost with the process.
+func (s Seen) due() bool { return s.Requests%(1<<max(0, bits.Len(uint(s.Requests))-4)) == 0 }
+
+// with returns what was seen, by kind, with later counts in the place of others; nil for none.
+func with(seen, later map[string]Seen) map[string]Seen {
+	if len(later) == 0 {
+		return seen
+	}
+	all := maps.Clone(later)
+	for kind, s := range seen {
+		if _, ok := all[kind]; !ok {
+			all[kind] = s
+		}
+	}
+	return all
+}
 
 // seen is what was seen of the requests of a kind or, if there were none, of all.
 func (p Profile) seen(kind string) (s Seen, same bool) {

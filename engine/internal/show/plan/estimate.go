@@ -223,14 +223,11 @@ func NewDryRun() *DryRun { return &DryRun{voters: map[string]*VoterAsked{}} }
 type VoterAsked struct {
 	Items int // items that reached the voter
 	sdk.Forecast
-	Shown *sdk.Prompt // one of the prompts; nil: none was read
-
 	// MayBeCached is how many tokens of Likely a service may have in its cache, since earlier prompts
 	// of the dry run begin with them.
 	MayBeCached uint64
 
-	first    []sdk.Item // that reached it
-	shownOf  string     // the ID of the item that Shown is for
+	first    []sdk.Item // that reached it with a prompt, by their numbers
 	prefixes *prefixes  // of the prompts so far
 }
 
@@ -281,10 +278,6 @@ func (s standIn) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) 
 // add adds the forecast of an item, with each resample.
 func (s standIn) add(v *VoterAsked, item sdk.Item) error {
 	samples := max(s.stage.N, 1)
-	if prompts := item.Prompts; len(prompts) > 0 && (v.Shown == nil || before(item.ID, v.shownOf)) {
-		shown := prompts[0]
-		v.Shown, v.shownOf = &shown, item.ID
-	}
 	v.Items++
 	v.remember(item)
 	for sampling := range 1 + s.stage.Resamples {

@@ -14,18 +14,24 @@ import (
 // first mean, few enough to cost little.
 const own = 3
 
-// remember keeps the first items that reached a voter.
+// remember keeps the first items that reached a voter with a prompt.
 func (v *VoterAsked) remember(item sdk.Item) {
-	at, _ := slices.BinarySearchFunc(v.first, item, func(a, b sdk.Item) int {
-		if before(a.ID, b.ID) {
-			return -1
-		}
-		return 1
-	})
-	if at < own {
+	at := slices.IndexFunc(v.first, func(other sdk.Item) bool { return before(item.ID, other.ID) })
+	if at < 0 {
+		at = len(v.first)
+	}
+	if at < own && len(item.Prompts) > 0 {
 		v.first = slices.Insert(v.first, at, item)
 		v.first = v.first[:min(len(v.first), own)]
 	}
+}
+
+// Shown returns one of the prompts, the same in whatever order items come; nil: none was read.
+func (v VoterAsked) Shown() *sdk.Prompt {
+	if len(v.first) == 0 {
+		return nil
+	}
+	return &v.first[0].Prompts[0]
 }
 
 // Single returns the stage of a as it asks by single calls.
@@ -41,30 +47,25 @@ func (a Asking) Single() *pipeline.Stage {
 }
 
 // AskOwn asks a stage about the first items that reached it in the dry run, or about the first
-// passages that it has yet to enrich, and returns how many those are. opened is Asking.Single. The
-// stage keeps what the replies show of the model, and the response cache has the answers for a run.
-func (p *Plan) AskOwn(ctx context.Context, a Asking, opened any) (n int, err error) {
+// passages that it has yet to enrich. opened is Asking.Single. The stage keeps what the replies show of
+// the model, and the response cache has the answers for a run.
+func (p *Plan) AskOwn(ctx context.Context, a Asking, opened any) (err error) {
 	switch o := opened.(type) {
 	case sdk.Sampler:
-		var items []sdk.Item
 		if p.Forecast != nil && slices.Contains(p.Pipeline.Stages, a.Stage) {
-			items = p.Forecast.Voters[a.Stage.Name].first
-		}
-		if n = len(items); n > 0 {
-			_, err = o.Sample(ctx, sdk.Batch{Items: items})
+			_, err = o.Sample(ctx, sdk.Batch{Items: p.Forecast.Voters[a.Stage.Name].first})
 		}
 	case sdk.Enricher:
 		for _, k := range p.Knowledge {
 			for _, asks := range k.Asks {
-				if asks.Stage == a.Stage && len(asks.First) > 0 {
-					n = len(asks.First)
+				if asks.Stage == a.Stage {
 					_, err = o.Enrich(ctx, asks.First)
 				}
 			}
 		}
 	}
 	if errors.As(err, new(sdk.RowErrors)) { // the others show enough
-		err = nil
+		return nil
 	}
-	return n, err
+	return err
 }

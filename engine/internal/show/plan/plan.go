@@ -36,9 +36,8 @@ type Call struct {
 	// MayBeCached is as in VoterAsked. The cost does not count on it, but on what earlier runs had
 	// cached of such requests.
 	MayBeCached uint64
-	// Cost is the expected cost, LowCost and HighCost its range by that of the output, and MostCost the
-	// highest cost; 0: the stage has no price.
-	Cost, LowCost, HighCost, MostCost float64
+	// Cost is the expected cost and MostCost the highest cost; 0: the stage has no price.
+	Cost, MostCost float64
 }
 
 // Calls returns the calls of the voters in the dry run, in file order.
@@ -59,7 +58,6 @@ func (p *Plan) Calls() []Call {
 		}
 		if price := s.CallPrice(); price != nil {
 			c.Cost = price.Of(c.Likely)
-			c.LowCost, c.HighCost = CostRange(*price, c.Forecast)
 			c.MostCost = price.AtMost(v.Most)
 		}
 		all = append(all, c)
@@ -67,7 +65,7 @@ func (p *Plan) Calls() []Call {
 	return all
 }
 
-// CostRange returns the range of the expected cost of a forecast.
+// CostRange returns the range of the expected cost of a forecast, by that of its output.
 func CostRange(price pipeline.Price, f sdk.Forecast) (low, high float64) {
 	at := func(out uint64) float64 {
 		u := f.Likely
@@ -150,7 +148,7 @@ func (p *Plan) impossible(o Options, f *Forecast) string {
 			return fmt.Sprintf("knowledge %q is read from standard input", k.Name)
 		case k.Attached() && why != "":
 			return fmt.Sprintf("nothing can be found in knowledge %q: %s", k.Name, why)
-		case why != "" && !standable(o):
+		case why != "" && standInStages(o) == nil:
 			return fmt.Sprintf("the entries of knowledge %q are not there: %s", k.Name, why)
 		}
 	}
@@ -328,7 +326,7 @@ type Rows interface {
 // Options configures a plan.
 type Options struct {
 	Launch stage.Launch
-	// Stage finds a built-in stage, which may stand in for one of a knowledge; nil: none may.
+	// Stage finds a built-in stage, which may stand in for one of a knowledge.
 	Stage   func(kind sdk.Kind, use string) (sdk.Stage, bool)
 	Fitted  string // as stage.Options.Fitted
 	Samples string // as knowledge.Options.Samples

@@ -25,8 +25,8 @@ import (
 // standIns are the parts of a pipeline that a dry run replaces.
 type standIns struct {
 	launch stage.Launch
-	dir    string                      // of the stores; empty: no knowledge is replaced
-	unkept map[string][]knowledge.Asks // by the name of a knowledge that is replaced
+	dir    string                      // of what stands in; empty: no knowledge is replaced
+	asks   map[string][]knowledge.Asks // by the name of a knowledge that is replaced
 	stages map[sdk.Kind]*pipeline.Stage
 }
 
@@ -47,45 +47,40 @@ func (p *Plan) missing() map[string]string {
 	return all
 }
 
+// standInStages returns the built-in stages that stand in for those of a knowledge; nil: the program
+// does not have them.
+func standInStages(o Options) map[sdk.Kind]*pipeline.Stage {
+	all := map[sdk.Kind]*pipeline.Stage{}
+	for kind, use := range map[sdk.Kind]string{sdk.KindEmbed: "hashing", sdk.KindStore: "local"} {
+		info, ok := o.Stage(kind, use)
+		if !ok {
+			return nil
+		}
+		all[kind] = &pipeline.Stage{Block: string(kind), Kind: kind, Use: use, Info: info, Enabled: true, Config: pipeline.Config{Open: []byte("{}")}}
+	}
+	return all
+}
+
 // standIn prepares to replace the knowledge in StandIns, and rerankers that call services. done
 // removes what that wrote.
 func (p *Plan) standIn(o Options, f *Forecast) (s *standIns, done func(), err error) {
-	s, done = &standIns{launch: o.Launch, unkept: map[string][]knowledge.Asks{}, stages: map[sdk.Kind]*pipeline.Stage{}}, func() {}
+	s, done = &standIns{launch: o.Launch, asks: map[string][]knowledge.Asks{}}, func() {}
 	if len(f.StandIns) == 0 {
 		return s, done, nil
 	}
-	for kind, use := range standInUses {
-		info, _ := o.Stage(kind, use) // impossible has found it
-		s.stages[kind] = &pipeline.Stage{Block: string(kind), Kind: kind, Use: use, Info: info, Enabled: true, Config: pipeline.Config{Open: []byte("{}")}}
-	}
+	s.stages = standInStages(o)
 	for i, k := range p.Pipeline.Knowledge() {
 		if f.StandIns[k.Name] != "" {
-			s.unkept[k.Name] = p.Knowledge[i].Asks
+			s.asks[k.Name] = p.Knowledge[i].Asks
 		}
 	}
 	s.dir, err = os.MkdirTemp("", "racflow-plan-")
 	return s, func() { _ = os.RemoveAll(s.dir) }, err
 }
 
-// standInUses are the built-in stages that stand in for those of a knowledge.
-var standInUses = map[sdk.Kind]string{sdk.KindEmbed: "hashing", sdk.KindStore: "local"}
-
-// standable reports whether there are stages to stand in.
-func standable(o Options) bool {
-	for kind, use := range standInUses {
-		if o.Stage == nil {
-			return false
-		}
-		if _, ok := o.Stage(kind, use); !ok {
-			return false
-		}
-	}
-	return true
-}
-
 // Launch starts a stage, or what stands in for it.
 func (s *standIns) Launch(ctx context.Context, l stage.LaunchRequest) (any, error) {
-	asks, replaced := s.unkept[l.Knowledge]
+	asks, replaced := s.asks[l.Knowledge]
 	other := s.stages[l.Stage.Kind]
 	switch {
 	case replaced && l.Stage.Kind == sdk.KindEnrich && l.Stage.Info.Network:

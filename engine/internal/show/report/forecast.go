@@ -44,8 +44,8 @@ func (p planned) writeForecast(w io.Writer) error {
 			priced++
 		}
 		most.add(c)
-		if shown == "" && c.Voter.Shown != nil {
-			shown = fmt.Sprintf("\nA PROMPT OF sample.%s\n%s\n", c.Stage.Name, promptText(*c.Voter.Shown))
+		if prompt := c.Voter.Shown(); shown == "" && prompt != nil {
+			shown = fmt.Sprintf("\nA PROMPT OF sample.%s\n%s\n", c.Stage.Name, promptText(*prompt))
 		}
 	}
 	if priced > 1 {
