@@ -224,3 +224,30 @@ func TestNoProbe(t *testing.T) {
 		t.Errorf("profile %s, error %v", raw, err)
 	}
 }
+
+// Two stages that ask a model keep what each has seen, and a probe forgets it.
+func TestStagesShareWhatTheySaw(t *testing.T) {
+	host := &apitest.Host{}
+	saw := func(about string, n int) *profile.Keeper {
+		k := keeper(t, host, reasoner(t))
+		for range n {
+			k.Saw(t.Context(), dialect.Request{Prompt: "text", About: about}, dialect.Reply{
+				Choices: []dialect.Choice{{Text: "label"}}, Usage: sdk.Usage{InputTokens: 9, OutputTokens: 3},
+			})
+		}
+		return k
+	}
+	first, second := saw("one", 17), saw("two", 19)
+	second.Close()
+	first.Close()
+	k := keeper(t, host, reasoner(t))
+	if p, _, err := k.Kept(t.Context()); err != nil || p.Asked["one"].Requests != 17 || p.Asked["two"].Requests != 19 {
+		t.Errorf("%+v, error %v", p.Asked, err)
+	}
+	if _, err := k.Probe(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if p, _, err := keeper(t, host, nil).Kept(t.Context()); err != nil || p.Asked != nil || p.Thinks != profile.Yes {
+		t.Errorf("after a probe: %+v, error %v", p, err)
+	}
+}

@@ -355,10 +355,13 @@ func (s *Server) Given() map[string]int {
 	return maps.Clone(s.given)
 }
 
-func (s *Server) count(in, cached, out int) {
+func (s *Server) count(a Ask, u sdk.Usage) {
+	if a.apart {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.used.Add(sdk.Usage{InputTokens: uint64(in), CachedTokens: uint64(cached), OutputTokens: uint64(out)})
+	s.used.Add(u)
 }
 
 // Used is the tokens of all requests that were answered, whatever the replies said of them, without

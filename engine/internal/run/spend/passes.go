@@ -80,9 +80,9 @@ func (s *Spender) Round() []int {
 }
 
 // billedShare is by how much forecasts are to be multiplied to follow what was billed: what the items
-// asked about have cost, over what was forecast for them. The caller holds mu.
+// asked about have cost, over what was forecast for them; 1 if nothing is known. The caller holds mu.
 func (s *Spender) billedShare() float64 {
-	if s.foreseen == 0 {
+	if s.foreseen == 0 || s.billed == 0 {
 		return 1
 	}
 	return s.billed / s.foreseen

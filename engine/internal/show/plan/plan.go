@@ -65,16 +65,6 @@ func (p *Plan) Calls() []Call {
 	return all
 }
 
-// CostRange returns the range of the expected cost of a forecast, by that of its output.
-func CostRange(price pipeline.Price, f sdk.Forecast) (low, high float64) {
-	at := func(out uint64) float64 {
-		u := f.Likely
-		u.OutputTokens = out
-		return price.Of(u)
-	}
-	return at(f.Low), at(f.High)
-}
-
 // sampled is the most items that make a dry run.
 const sampled = 500
 
@@ -165,7 +155,7 @@ func (p *Plan) dryRun(ctx context.Context, o Options, f *Forecast) error {
 	}
 	defer done()
 	if in.dir != "" {
-		o.Fitted = filepath.Join(in.dir, "fitted")
+		o.Fitted, o.Knowledge = filepath.Join(in.dir, "fitted"), nil
 	}
 	stages, kept := stage.Options{Fitted: o.Fitted}, run.Journal(nil)
 	if o.Spend.IsSet() {
@@ -183,11 +173,7 @@ func (p *Plan) dryRun(ctx context.Context, o Options, f *Forecast) error {
 			asked, err := o.Forecaster(ctx, l.Stage)
 			return d.Sampler(l.Stage, asked), err
 		},
-		Options: stages, Samples: o.Samples, Progress: o.Progress, Knowledge: func(r knowledge.BuildReport) {
-			if f.StandIns[r.Name] == "" && o.Knowledge != nil {
-				o.Knowledge(r)
-			}
-		},
+		Options: stages, Samples: o.Samples, Progress: o.Progress, Knowledge: o.Knowledge,
 	})
 	if err != nil {
 		return err

@@ -109,7 +109,10 @@ func fillerOf(asks []knowledge.Asks, s *pipeline.Stage) filler {
 		return 0
 	}
 	f := EnrichForecast(asks[at])
-	return filler(min(int(f.Likely.OutputTokens)/max(f.Answers, 1), AdditionTokens))
+	if f.Answers == 0 { // the response cache has them
+		return AdditionTokens / 2
+	}
+	return filler(min(int(f.Likely.OutputTokens)/f.Answers, AdditionTokens)) // thoughts are not shown
 }
 
 // Enrich implements sdk.Enricher.

@@ -62,7 +62,7 @@ func (p planned) writeForecast(w io.Writer) error {
 			fmt.Fprintf(w, "What sample.%s takes at most is not known: %s.\n", c.Stage.Name, c.Unknown)
 		}
 		if c.MayBeCached > 0 {
-			fmt.Fprintf(w, "%d of the expected tokens in of sample.%s may be cached by its service: earlier requests begin with them. %s\n", c.MayBeCached, c.Stage.Name, counted(c.Likely.CachedTokens))
+			fmt.Fprintf(w, "%d of the expected tokens in of sample.%s may be cached by its service: earlier requests begin with them. The cost counts on %d, as earlier runs had.\n", c.MayBeCached, c.Stage.Name, c.Likely.CachedTokens)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.StandIns)) {
@@ -113,18 +113,13 @@ func expected(s *pipeline.Stage, f sdk.Forecast) string {
 	if p == nil {
 		return price(s, 0)
 	}
-	if low, high := plan.CostRange(*p, f); ranged(f) {
-		return fmt.Sprintf("%s (%s to %s)", cost(p.Of(f.Likely)), cost(low), cost(high))
+	at := func(out uint64) string {
+		return cost(p.Of(sdk.Usage{InputTokens: f.Likely.InputTokens, CachedTokens: f.Likely.CachedTokens, OutputTokens: out}))
 	}
-	return cost(p.Of(f.Likely))
-}
-
-// counted says whether a cost counts on a service's cache.
-func counted(cached uint64) string {
-	if cached == 0 {
-		return "The cost does not count on that."
+	if !ranged(f) {
+		return at(f.Likely.OutputTokens)
 	}
-	return fmt.Sprintf("The cost counts on %d of them, as earlier runs had.", cached)
+	return fmt.Sprintf("%s (%s to %s)", at(f.Likely.OutputTokens), at(f.Low), at(f.High))
 }
 
 // bound is the most that a run may use.

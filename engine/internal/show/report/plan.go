@@ -265,11 +265,9 @@ type (
 		MayBe    uint64   `json:"may_be_cached_tokens,omitempty"` // those of Input that the service may have cached
 		Output   uint64   `json:"output_tokens"`
 		Cost     *float64 `json:"cost,omitempty"` // at the stage's price
-		// The range of the expected output and cost, if the model thinks; missing: it is narrow.
-		LowOutput  uint64   `json:"output_tokens_low,omitempty"`
-		HighOutput uint64   `json:"output_tokens_high,omitempty"`
-		LowCost    *float64 `json:"cost_low,omitempty"`
-		HighCost   *float64 `json:"cost_high,omitempty"`
+		// The range of the expected output, if the model thinks; missing: it is narrow.
+		Low  uint64 `json:"output_tokens_low,omitempty"`
+		High uint64 `json:"output_tokens_high,omitempty"`
 	}
 	priceJSON struct {
 		Input  float64 `json:"input"`
@@ -322,7 +320,7 @@ func callsOf(name string, s *pipeline.Stage, items int, f sdk.Forecast) callsJSO
 		Expected: &amountJSON{Requests: f.Requests, Input: f.Likely.InputTokens, Cached: f.Likely.CachedTokens, Output: f.Likely.OutputTokens},
 	}
 	if ranged(f) {
-		c.Expected.LowOutput, c.Expected.HighOutput = f.Low, f.High
+		c.Expected.Low, c.Expected.High = f.Low, f.High
 	}
 	if f.Unknown == "" {
 		c.AtMost = &amountJSON{Requests: f.MostRequests, Input: f.Most.InputTokens, Output: f.Most.OutputTokens}
@@ -330,9 +328,6 @@ func callsOf(name string, s *pipeline.Stage, items int, f sdk.Forecast) callsJSO
 	if p := s.CallPrice(); p != nil {
 		c.Price = &priceJSON{p.Input, p.Cached, p.Output, s.PriceFrom}
 		c.Expected.Cost = new(p.Of(f.Likely))
-		if low, high := plan.CostRange(*p, f); ranged(f) {
-			c.Expected.LowCost, c.Expected.HighCost = &low, &high
-		}
 		if c.AtMost != nil {
 			c.AtMost.Cost = new(p.AtMost(f.Most))
 		}
