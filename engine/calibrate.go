@@ -160,7 +160,7 @@ func (c *calibration) add(voter *pipeline.Stage, item sdk.Item) {
 	c.bill.Calls += (1 + voter.Resamples) * f.Requests
 	c.tokens += f.Likely.InputTokens + f.Likely.OutputTokens
 	if price := voter.CallPrice(); price != nil {
-		c.bill.Cost += price.Expected(f.Likely)
+		c.bill.Cost += price.Of(f.Likely)
 		c.bill.Most += float64(1+voter.Resamples) * price.AtMost(f.Most)
 	}
 }

@@ -153,7 +153,7 @@ func capitalize(text string) string {
 func (p *Pipeline) Plan(ctx context.Context) (*plan.Plan, error) {
 	w := p.workspace
 	o := plan.Options{
-		Launch: p.launch, Fitted: w.fitted(), Samples: w.samples(), Forecaster: p.voterForecaster(knowing{models: true, cache: true}), Spending: p.spendForecast, Enricher: p.enrichForecaster, Spend: w.options.Spend, Models: p.known,
+		Launch: p.launch, Stage: w.catalog.Stage, Fitted: w.fitted(), Samples: w.samples(), Forecaster: p.voterForecaster(knowing{models: true, cache: true}), Spending: p.spendForecast, Enricher: p.enrichForecaster, Spend: w.options.Spend, Models: p.known,
 		Knowledge: w.options.Events.Knowledge, Progress: w.progress,
 		Calibrating: p.calibrating,
 	}

@@ -239,12 +239,6 @@ func (p Price) Of(u sdk.Usage) float64 {
 	return (float64(u.InputTokens-cached)*p.Input + float64(cached)*p.Cached + float64(u.OutputTokens)*p.Output) / 1e6
 }
 
-// Expected returns what tokens cost if the service has none of them in its cache.
-func (p Price) Expected(u sdk.Usage) float64 {
-	u.CachedTokens = 0
-	return p.Of(u)
-}
-
 // AtMost returns the highest cost of tokens, however many input tokens are cached.
 func (p Price) AtMost(u sdk.Usage) float64 {
 	p.Input = max(p.Input, p.Cached)

@@ -104,6 +104,10 @@ func properties(profile json.RawMessage) []property {
 		if inside, ok := value.(map[string]any); ok { // counts, sorted by name
 			var parts []string
 			for _, name := range slices.Sorted(maps.Keys(inside)) {
+				if counts, ok := inside[name].(map[string]any); ok { // of one kind of requests
+					parts = append(parts, fmt.Sprintf("%s (%v requests)", name, counts["requests"]))
+					continue
+				}
 				parts = append(parts, fmt.Sprintf("%v %s", inside[name], name))
 			}
 			value = strings.Join(parts, ", ")
