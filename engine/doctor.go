@@ -263,9 +263,10 @@ func (w *Workspace) profiles() *governor.Profiles {
 	return governor.NewProfiles(filepath.Join(w.state, ProfilesFolder))
 }
 
-// Probe finds out anew, by some short calls, what the models of the pipeline's stages accept, and
-// keeps it for later runs. stage, such as "sample.llm", chooses one stage; empty: all. It probes a
-// model of several stages only once.
+// Probe finds out anew, by some short calls, what the models of the pipeline's stages accept, and by
+// a few of the pipeline's own prompts how long their answers are. It keeps that for later plans and
+// runs. stage, such as "sample.llm", chooses one stage; empty: all. Probe makes the short calls only
+// once for a model of several stages.
 func (p *Pipeline) Probe(ctx context.Context, stage string) ([]plan.Model, error) {
 	var chosen []plan.Asking
 	for _, a := range plan.Askings(p.chosen) {
@@ -277,7 +278,43 @@ func (p *Pipeline) Probe(ctx context.Context, stage string) ([]plan.Model, error
 		return nil, fmt.Errorf("no stage %s is on that asks a language model and comes with racflow", stage)
 	}
 	all, err := p.probe(ctx, chosen)
-	return all, p.explain(err)
+	if err == nil {
+		err = p.askOwn(ctx, chosen)
+	}
+	return all, p.explain(errors.Join(err, p.workspace.fill(all)))
+}
+
+// askOwn asks stages a few of the pipeline's own prompts.
+func (p *Pipeline) askOwn(ctx context.Context, all []plan.Asking) error {
+	found, err := p.Plan(ctx)
+	if err != nil {
+		p.workspace.log.Warn("the pipeline's own prompts are not asked: they cannot be written", "error", err)
+		return ctx.Err()
+	}
+	for _, a := range all {
+		shared, err := p.share(a.Stage, a.Stage.Name)
+		if err != nil {
+			return err
+		}
+		err = p.withStage(ctx, a.Single(), shared, func(opened any) error { return found.AskOwn(ctx, a, opened) })
+		if err != nil {
+			return fmt.Errorf("%s: %w", a.Name, err)
+		}
+	}
+	return nil
+}
+
+// fill adds to models what is kept of them.
+func (w *Workspace) fill(all []plan.Model) error {
+	kept, err := w.Profiles()
+	for i, f := range all {
+		for _, k := range kept {
+			if k.Endpoint == f.Endpoint && k.Model == f.Name {
+				all[i].Profile, all[i].File = k.Profile, k.File
+			}
+		}
+	}
+	return err
 }
 
 // ProbeModel is like Pipeline.Probe, for a model that no file names. config is the config, a JSON
@@ -289,7 +326,8 @@ func (w *Workspace) ProbeModel(ctx context.Context, use string, config []byte) (
 	}
 	stage := &pipeline.Stage{Block: "sample", Name: "model", Kind: sdk.KindSample, Use: use, Info: info, Config: pipeline.Config{Open: config}}
 	p := &Pipeline{workspace: w, file: &pipeline.File{}}
-	return p.probe(ctx, []plan.Asking{{Stage: stage}})
+	all, err := p.probe(ctx, []plan.Asking{{Stage: stage}})
+	return all, errors.Join(err, w.fill(all))
 }
 
 func (p *Pipeline) probe(ctx context.Context, all []plan.Asking) (found []plan.Model, err error) {
@@ -316,15 +354,7 @@ func (p *Pipeline) probe(ctx context.Context, all []plan.Asking) (found []plan.M
 			return found, err
 		}
 	}
-	kept, err := p.workspace.Profiles()
-	for i, f := range found {
-		for _, k := range kept {
-			if k.Endpoint == f.Endpoint && k.Model == f.Name {
-				found[i].File = k.File
-			}
-		}
-	}
-	return found, err
+	return found, nil
 }
 
 // known returns the profiles of the models that the pipeline's stages ask. It calls no service.
@@ -348,7 +378,22 @@ func (p *Pipeline) known(ctx context.Context) (all []plan.Model, err error) {
 
 // models opens a built-in stage in this process and calls do with each model that the stage asks.
 func (p *Pipeline) models(ctx context.Context, a plan.Asking, h sdk.Host, do func(sdk.Model) error) error {
-	s := a.Stage
+	return p.withStage(ctx, a.Stage, h, func(opened any) error {
+		prober, ok := opened.(sdk.Prober)
+		if !ok {
+			return nil
+		}
+		for _, m := range prober.Models() {
+			if err := do(m); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// withStage opens a stage that comes with racflow in this process, for as long as do takes.
+func (p *Pipeline) withStage(ctx context.Context, s *pipeline.Stage, h sdk.Host, do func(any) error) error {
 	opened, err := s.Info.Open(ctx, sdk.Setup{Block: s.Name, Samples: s.N, Host: h, Log: slog.New(slog.DiscardHandler)}, s.Config.Open)
 	if err != nil {
 		return &host.ConfigError{Kind: s.Kind, Block: s.Name, Errors: sdk.ArgumentErrors(err)}
@@ -356,14 +401,5 @@ func (p *Pipeline) models(ctx context.Context, a plan.Asking, h sdk.Host, do fun
 	if c, ok := opened.(io.Closer); ok {
 		defer c.Close() //nolint:errcheck // closes idle connections
 	}
-	prober, ok := opened.(sdk.Prober)
-	if !ok {
-		return nil
-	}
-	for _, m := range prober.Models() {
-		if err := do(m); err != nil {
-			return err
-		}
-	}
-	return nil
+	return do(opened)
 }

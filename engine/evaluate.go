@@ -123,7 +123,7 @@ func (v *Examined) Check() error {
 // Measure takes the input through the pipeline, and reports how good the answers and lists are, and
 // whether items or rows failed. If nothing is known about the items, Scored is 0 and Retrieval nil.
 func (v *Examined) Measure(ctx context.Context, o eval.Options) (r eval.Report, incomplete bool, err error) {
-	started, err := v.Start(ctx)
+	started, err := v.start(ctx, true)
 	if err != nil {
 		return r, false, err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/program"
 	"github.com/racflow/racflow/engine/internal/run"
 	"github.com/racflow/racflow/engine/internal/run/journal"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/spend"
 	"github.com/racflow/racflow/engine/internal/run/stage"
 	"github.com/racflow/racflow/sdk"
@@ -57,6 +58,10 @@ type Pipeline struct {
 	// resolved holds the values that stages of a resumed run had chosen; it is set before any stage
 	// starts.
 	resolved map[*pipeline.Stage]map[string]any
+	// began has what stages had learnt when a resumed run began, or another process's; nil: the run is
+	// new. spent is what calibrating its election took.
+	began map[string]string
+	spent outcome.Bill
 	// spendable is the limit with which a resumed run began, used if Options.Spend is not set.
 	spendable spend.Limit
 
@@ -134,7 +139,10 @@ func (p *Pipeline) Definition() *pipeline.Pipeline { return p.chosen }
 
 // Start brings the knowledge up to date and starts the stages, unless that was done before. Methods
 // that need them call it themselves.
-func (p *Pipeline) Start(ctx context.Context) (*run.Run, error) {
+func (p *Pipeline) Start(ctx context.Context) (*run.Run, error) { return p.start(ctx, false) }
+
+// start is Start; input: the items are those of the input.
+func (p *Pipeline) start(ctx context.Context, input bool) (*run.Run, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ready != nil {
@@ -154,7 +162,7 @@ func (p *Pipeline) Start(ctx context.Context) (*run.Run, error) {
 		ask, spending = spender.Ask, passes{spender}
 	}
 	r, err := run.Open(ctx, p.chosen, run.Options{
-		Options: stage.Options{Ballots: o.ballots, Lists: o.Lists, Basis: o.Journal || o.Part != nil, Strict: o.strict, Refuses: p.refuses, Ask: ask, Fitted: p.workspace.fitted(), Scratch: p.workspace.host.Scratch, Pending: p.workspace.pending, Waits: p.workspace.waits, Observe: o.Observe},
+		Options: stage.Options{Ballots: o.ballots, Lists: o.Lists, Basis: o.Journal || o.Part != nil, Strict: o.strict, Refuses: p.refuses, Ask: ask, Fitted: p.workspace.fitted(), Scratch: p.workspace.host.Scratch, Pending: p.workspace.pending, Waits: p.workspace.waits, Observe: o.Observe, Began: p.began},
 		Remote:  o.Remote, Spending: spending, Stands: o.Part.stands(),
 		Launch: p.launch, Stdin: o.Stdin, Vectors: p.vectors(),
 		Knowledge: func(r knowledge.BuildReport) {
@@ -167,6 +175,12 @@ func (p *Pipeline) Start(ctx context.Context) (*run.Run, error) {
 	})
 	if err != nil {
 		return nil, p.explain(err)
+	}
+	if err := p.calibrate(ctx, r, input); err != nil {
+		return nil, p.explain(err)
+	}
+	if spender != nil {
+		spender.Count(p.spent)
 	}
 	p.relax()
 	if o.Edition {

@@ -324,7 +324,9 @@ type Options struct {
 	Lists bool // results have texts for what each retrieve and rerank stage found
 
 	ballots bool // keep what voters returned, to hold elections again
-	strict  bool // end early if a stage has to stop, rather than answer without it, so that all figures are of one method
+	// uncalibrated keeps paid voters from being asked about held-out rows: Tune learns from its own.
+	uncalibrated bool
+	strict       bool // end early if a stage has to stop, rather than answer without it, so that all figures are of one method
 
 	// Debug is a stage to debug, named as in messages ("sample.mine"; a stage of a knowledge by the
 	// knowledge's name, "embed.intents"): it is not confined and has no time limits, and
@@ -524,7 +526,7 @@ func (t *trial) scores(ctx context.Context, name string, set []pipeline.Override
 		events.Measuring(name)
 	}
 	v, err := t.variant(ctx, slices.Concat(t.set, set), func(o *Options) {
-		o.Lists = t.metric.Searches()
+		o.Lists, o.uncalibrated = t.metric.Searches(), true
 		report := o.Events.Progress
 		o.Events.Begun, o.Events.Ended, o.Events.Knowledge = nil, nil, nil // these reports are the same for every value
 		o.Events.Answered = nil

@@ -153,8 +153,9 @@ func capitalize(text string) string {
 func (p *Pipeline) Plan(ctx context.Context) (*plan.Plan, error) {
 	w := p.workspace
 	o := plan.Options{
-		Launch: p.launch, Fitted: w.fitted(), Samples: w.samples(), Forecaster: p.voterForecaster(knowing{models: true, cache: true}), Spending: p.spendForecast, Enricher: p.enrichForecaster, Spend: w.options.Spend, Models: p.known,
+		Launch: p.launch, Stage: w.catalog.Stage, Fitted: w.fitted(), Samples: w.samples(), Forecaster: p.voterForecaster(knowing{models: true, cache: true}), Spending: p.spendForecast, Enricher: p.enrichForecaster, Spend: w.options.Spend, Models: p.known,
 		Knowledge: w.options.Events.Knowledge, Progress: w.progress,
+		Calibrating: p.calibrating,
 	}
 	if p.InputPath() != "-" { // standard input is left for the run
 		o.Rows = func() (plan.Rows, error) { return p.Rows() }
@@ -231,10 +232,7 @@ func checkSpend(l spend.Limit, p *pipeline.Pipeline) error {
 // newSpender returns the Spender that decides about voters that call services; nil: they are always
 // asked.
 func (p *Pipeline) newSpender(ctx context.Context) (*spend.Spender, error) {
-	limit := p.workspace.options.Spend
-	if !limit.IsSet() {
-		limit = p.spendable
-	}
+	limit := p.limit()
 	if !limit.IsSet() {
 		return nil, nil
 	}

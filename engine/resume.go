@@ -44,7 +44,7 @@ func (p *Pipeline) Detach(ctx context.Context) (*Detached, error) {
 	}
 	defer rows.Close() //nolint:errcheck // only read: no data can be lost
 	p.glance(ctx)
-	r, err := p.Start(ctx)
+	r, err := p.start(ctx, true)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +161,7 @@ func (p *Pipeline) resume() (journal.Manifest, error) {
 			return last, fmt.Errorf("run %s is of pipeline %q in %s", last.ID, last.Pipeline, last.File)
 		}
 	}
-	p.spendable = last.Spend
+	p.spendable, p.spent = last.Spend, last.Calibrating
 	p.recall(last.Stages)
 	return last, nil
 }
@@ -169,8 +169,9 @@ func (p *Pipeline) resume() (journal.Manifest, error) {
 // recall gives the stages what a run's stages began with.
 func (p *Pipeline) recall(began []journal.ManifestStage) {
 	stages := p.stages()
-	p.resolved = map[*pipeline.Stage]map[string]any{}
+	p.resolved, p.began = map[*pipeline.Stage]map[string]any{}, map[string]string{}
 	for _, kept := range began {
+		p.began[kept.Stage] = kept.Learnt
 		s := stages[kept.Stage]
 		if s == nil || s.Use != kept.Use {
 			continue // another part of the file now

@@ -130,7 +130,7 @@ func (p *Pipeline) manifest(ctx context.Context) (journal.Manifest, error) {
 	if err != nil {
 		return m, err
 	}
-	m.Limit, m.Output, m.Spend = p.workspace.options.Limit, p.workspace.options.Output, p.workspace.options.Spend
+	m.Limit, m.Output, m.Spend, m.Calibrating = p.workspace.options.Limit, p.workspace.options.Output, p.workspace.options.Spend, p.spent
 	m.Command = p.command()
 	if m.File, err = filepath.Abs(p.file.Path); err != nil {
 		return m, err

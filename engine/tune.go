@@ -76,7 +76,7 @@ func (p *Pipeline) Tune(ctx context.Context, o tune.Options) (*Tuned, error) {
 	var reserved []outcome.Result // for the promise
 	var labels []string
 	if !subject.Nothing() || o.Promise != nil {
-		v, err := p.variant(ctx, t.set, func(o *Options) { o.ballots = !subject.Nothing() })
+		v, err := p.variant(ctx, t.set, func(o *Options) { o.ballots, o.uncalibrated = !subject.Nothing(), true })
 		if err != nil {
 			return nil, err
 		}
@@ -130,7 +130,7 @@ func (p *Pipeline) tuneHeldOut(ctx context.Context, o tune.Options, subject tune
 	if p.workspace.options.Input != "" {
 		return nil, optionError("Rows", "%[1]s tunes on rows of the knowledge: leave the input out, or tune on that")
 	}
-	v, err := p.variant(ctx, subject.Everything(), func(o *Options) { o.ballots = true })
+	v, err := p.variant(ctx, subject.Everything(), func(o *Options) { o.ballots, o.uncalibrated = true, true })
 	if err != nil {
 		return nil, err
 	}

@@ -276,7 +276,7 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 	}
 	defer rows.Close() //nolint:errcheck // only read: no data can be lost
 	p.glance(ctx)
-	r, err := p.Start(ctx)
+	r, err := p.start(ctx, true)
 	if err != nil {
 		return nil, err
 	}

@@ -76,9 +76,11 @@ type Forecast struct {
 	Answers int // the others, that are asked for
 
 	Requests int // for these, if the service gives as many answers as a request asks for
-	// Likely is what they are expected to take. Its CachedTokens, which a service may have in
-	// its own cache since an earlier request begins with them, are filled in by the engine.
+	// Likely is what they are expected to take, with the CachedTokens that earlier runs had of such
+	// requests.
 	Likely Usage
+	// Low and High are the range of Likely.OutputTokens: wide if the model thinks before it answers.
+	Low, High uint64
 
 	MostRequests int // if each gives one answer
 	// Most is what all requests take at most whose answers arrive.
@@ -93,6 +95,7 @@ func (f *Forecast) Add(o Forecast) {
 	f.Requests += o.Requests
 	f.MostRequests += o.MostRequests
 	f.Likely.Add(o.Likely)
+	f.Low, f.High = f.Low+o.Low, f.High+o.High
 	f.Most.Add(o.Most)
 	if o.Unknown != "" {
 		f.Unknown = o.Unknown

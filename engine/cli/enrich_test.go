@@ -140,7 +140,7 @@ func TestEnrichByModel(t *testing.T) {
 	if code != 0 || calls != 0 {
 		t.Fatalf("plan: exit code %d, %d calls\n%s", code, calls, stderr)
 	}
-	planned := count(t, stdout, `enrich\.contextualize of knowledge\.docs +context +([0-9]+) +expected +[0-9]+ +[0-9]+ +[0-9]+ +[0-9.]+\n`)
+	planned := count(t, stdout, `enrich\.contextualize of knowledge\.docs +context +([0-9]+) +expected +[0-9]+ +[0-9]+ +[0-9]+ \([0-9]+ to [0-9]+\) +[0-9.]+ \([0-9.]+ to [0-9.]+\)\n`)
 
 	code, calls, stdout, stderr = l.do(t, "run")
 	chunks := count(t, stderr, embedded)

@@ -5,16 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/racflow/racflow/engine/internal/enginetest"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/process/governor"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/internal/run/retry"
 	"github.com/racflow/racflow/engine/internal/run/stage"
 	"github.com/racflow/racflow/engine/internal/show/plan"
 
@@ -30,7 +33,11 @@ type world struct {
 	t       *testing.T
 	dir     string
 	file    *pipeline.File
-	limited bool // an answer has a limit that somebody wrote
+	server  *modelserver.Server
+	mu      sync.Mutex
+	closers []io.Closer        // of stages of a run
+	cache   governor.Responses // nil: no answer is kept
+	limited bool               // an answer has a limit that somebody wrote
 	about   string
 }
 
@@ -181,13 +188,19 @@ func (w *world) launch(c *governor.Governor) stage.Launch {
 		if !l.Stage.Info.Network {
 			return inMemory(ctx, l)
 		}
-		return w.open(ctx, l.Stage, c)
+		opened, err := w.open(ctx, l.Stage, c)
+		if closer, ok := opened.(io.Closer); ok {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.closers = append(w.closers, closer)
+		}
+		return opened, err
 	}
 }
 
 func (w *world) open(ctx context.Context, s *pipeline.Stage, c *governor.Governor) (any, error) {
 	host := c.Stage(governor.Stage{Name: s.Block + "." + s.Name, Kind: s.Kind, Use: s.Use, Price: s.Price})
-	return s.Info.Open(ctx, sdk.Setup{Block: s.Name, Samples: s.N, Host: host, Log: slog.New(slog.DiscardHandler)}, s.Config.Open)
+	return s.Info.Open(ctx, sdk.Setup{Block: s.Name, Samples: s.N, StateDir: filepath.Join(w.dir, "stages", s.Name), Host: host, Log: slog.New(slog.DiscardHandler)}, s.Config.Open)
 }
 
 func (w *world) profiles() *governor.Profiles {
@@ -196,31 +209,35 @@ func (w *world) profiles() *governor.Profiles {
 
 // governor is one of a run, or of a plan, that knows what others found out.
 func (w *world) governor(mode governor.Mode) *governor.Governor {
-	return governor.New(w.t.Context(), governor.Options{Profiles: w.profiles(), Mode: mode, Log: slog.New(slog.DiscardHandler)})
+	return governor.New(w.t.Context(), governor.Options{Profiles: w.profiles(), Cache: w.cache, Mode: mode, Log: slog.New(slog.DiscardHandler)})
 }
 
-// probe finds out what the voter's model takes.
+// probe finds out what the model takes, as racflow model probe does.
 func (w *world) probe() {
-	for _, s := range w.file.Pipelines[0].Stages {
-		if !s.Info.Network {
-			continue
-		}
+	all := plan.Askings(w.file.Pipelines[0])
+	use := func(s *pipeline.Stage, do func(any) error) {
 		opened, err := w.open(w.t.Context(), s, w.governor(governor.Normal))
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		for _, m := range opened.(sdk.Prober).Models() {
-			if _, err := m.Probe(w.t.Context()); err != nil {
-				w.t.Fatal(err)
-			}
+		if err := errors.Join(do(opened), opened.(io.Closer).Close()); err != nil {
+			w.t.Fatal(err)
 		}
+	}
+	use(all[0].Stage, func(opened any) error {
+		_, err := opened.(sdk.Prober).Models()[0].Probe(w.t.Context())
+		return err
+	})
+	found := w.planned()
+	for _, a := range all {
+		use(a.Single(), func(opened any) error { return found.AskOwn(w.t.Context(), a, opened) })
 	}
 }
 
 // run takes the items of a file through the pipeline, and returns what was counted.
 func (w *world) run(input string) governor.Counts {
 	c := w.governor(governor.Normal)
-	ready, err := run.Open(w.t.Context(), w.file.Pipelines[0], run.Options{Launch: w.launch(c)})
+	ready, err := run.Open(w.t.Context(), w.file.Pipelines[0], run.Options{Launch: w.launch(c), Options: stage.Options{Pending: retry.OpenHandles(filepath.Join(w.dir, "pending"), nil)}})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -232,7 +249,10 @@ func (w *world) run(input string) governor.Counts {
 		}
 		return nil
 	}))
-	if err != nil {
+	for _, closer := range w.closers {
+		err = errors.Join(err, closer.Close())
+	}
+	if w.closers = nil; err != nil {
 		w.t.Fatal(err)
 	}
 	return c.Snapshot().Total
@@ -250,27 +270,84 @@ func (w *world) rows(input string) *source.Reader {
 
 // plan returns the forecast of the voter.
 func (w *world) plan() plan.Call {
-	c := w.governor(governor.Offline)
-	ask := func(ctx context.Context, s *pipeline.Stage) (sdk.Forecaster, error) {
-		opened, err := w.open(ctx, s, c)
-		if err != nil {
-			return nil, err
-		}
-		f, ok := opened.(sdk.Forecaster)
-		if !ok {
-			return nil, errors.New("it says nothing")
-		}
-		return f, nil
-	}
-	p, err := plan.Make(w.t.Context(), w.file, w.file.Pipelines[0], plan.Options{
-		Launch: w.launch(c), Forecaster: ask, Models: func(context.Context) ([]plan.Model, error) { return nil, nil }, Fitted: filepath.Join(w.dir, "fitted"),
-		Rows: func() (plan.Rows, error) { return w.rows("items.tsv"), nil }, Knowledge: nil,
-	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	p := w.planned()
 	if p.Forecast == nil || p.Forecast.Unknown != "" || len(p.Calls()) != 1 || p.Forecast.Failed > 0 {
 		w.t.Fatalf("forecast %+v", p.Forecast)
 	}
 	return p.Calls()[0]
+}
+
+// planned makes a plan of a run.
+func (w *world) planned() *plan.Plan {
+	c := w.governor(governor.Offline)
+	p, err := plan.Make(w.t.Context(), w.file, w.file.Pipelines[0], plan.Options{
+		Launch: w.launch(c), Stage: enginetest.Catalog(builtin.Stages()).Stage, Forecaster: forecaster[sdk.Forecaster](w, c), Enricher: forecaster[sdk.EnrichForecaster](w, c),
+		Models: func(context.Context) ([]plan.Model, error) { return nil, nil }, Fitted: filepath.Join(w.dir, "fitted"),
+		Rows: func() (plan.Rows, error) { return w.rows("items.tsv"), nil },
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return p
+}
+
+// forecaster returns a function that opens a stage which forecasts what it would ask.
+func forecaster[T any](w *world, c *governor.Governor) func(context.Context, *pipeline.Stage) (T, error) {
+	return func(ctx context.Context, s *pipeline.Stage) (asked T, err error) {
+		opened, err := w.open(ctx, s, c)
+		if err != nil {
+			return asked, err
+		}
+		asked, ok := opened.(T)
+		if !ok {
+			return asked, errors.New("it says nothing")
+		}
+		return asked, nil
+	}
+}
+
+// whole is the forecast of all stages that call services.
+type whole struct {
+	sdk.Forecast
+	cost, mostCost float64
+}
+
+func (f whole) bound() string {
+	if f.Unknown != "" {
+		return "not known: " + f.Unknown
+	}
+	return fmt.Sprintf("%d in and %d out", f.Most.InputTokens, f.Most.OutputTokens)
+}
+
+// forecast sums up the plan.
+func (w *world) forecast() (all whole) {
+	p := w.planned()
+	add := func(f sdk.Forecast, s *pipeline.Stage) {
+		all.Add(f)
+		all.cost += s.CallPrice().Of(f.Likely)
+		all.mostCost += s.CallPrice().AtMost(f.Most)
+	}
+	for _, k := range p.Knowledge {
+		for _, a := range k.Asks {
+			add(plan.EnrichForecast(a), a.Stage)
+		}
+	}
+	if p.Forecast.Unknown != "" {
+		all.Unknown = p.Forecast.Unknown
+		return all
+	}
+	for _, c := range p.Calls() {
+		add(c.Forecast, c.Stage)
+	}
+	return all
+}
+
+// price is that of the voter's calls.
+func (w *world) price() *pipeline.Price {
+	for _, s := range w.file.Pipelines[0].Stages {
+		if s.Info.Network {
+			return s.CallPrice()
+		}
+	}
+	return nil
 }

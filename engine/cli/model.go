@@ -216,6 +216,10 @@ const modelProbeLong = `At most four short calls find out what a model takes (te
 schemas, tool calls), whether it thinks first and how long, how tokens are counted, and whether the server only
 streams. The result is the model's profile, which is kept in the state folder; requests follow it.
 
+Of a FILE, three of the pipeline's own prompts are asked as well, n times each, and three passages that a model has
+yet to enrich: so racflow plan knows how long answers and thoughts are. The response cache keeps these answers for a
+run.
+
 A run does the same before its first call of an unknown model, unless the stage says probe = false, and learns from
 refusals. So this command is for a model that has changed, and for knowing before a run. racflow model profiles
 lists the files, which may be edited; a profile block in a stage's config goes before them.
@@ -228,7 +232,7 @@ func newModelProbe() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "probe FILE | --base-url URL --model NAME",
-		Short: "Find out what a language model takes, by at most four short calls",
+		Short: "Find out what a language model takes, by at most four short calls, and how it answers a pipeline's prompts",
 		Long:  modelProbeLong,
 		Example: `  racflow model probe pipelines/intent.hcl -var model=gpt-4o-mini --stage sample.llm
   racflow model probe --base-url http://127.0.0.1:8080/v1 --model some-model`,

@@ -18,9 +18,10 @@ const planLong = `It shows the variables, what of the knowledge is out of date, 
 language models would come to, one of the prompts, and what each third party's plugin may touch. No service is
 asked: up to 500 items of the input go through the other stages.
 
-Expected counts each item once, by the model's profile. At most is what calls cannot exceed: a token for each
-byte, a request for each answer, all resamples; where nobody knows a bound, it says why. Answers in the response
-cache cost nothing.
+Expected counts each item once, by the model's profile and by what earlier runs and racflow model probe saw of its
+answers; of a model that thinks it is a range. At most is what calls cannot exceed: a token for each byte, a request
+for each answer, all resamples; where nobody knows a bound, it says why. Answers in the response cache cost nothing.
+Chunks stand in for entries of knowledge that a service has yet to enrich or to embed.
 
 Prices are those of the file, else of the user's table (RACFLOW_PRICES, or prices.tsv in the folder racflow of the
 user's configuration), else of a dated table that comes with racflow. The user's has columns that tabs separate, in

@@ -264,10 +264,17 @@ func reportSpent(w io.Writer, p *engine.Pipeline, o *engine.Outcome) {
 		fmt.Fprintf(w, " among the %d for which its rule holds", s.Wanted)
 	}
 	if l := s.Limit; l.Money != nil {
-		fmt.Fprintf(w, ": %s of %s spent\n", governor.Money(s.Cost), governor.Money(*l.Money))
+		fmt.Fprintf(w, ": %s of %s spent", governor.Money(s.Cost), governor.Money(*l.Money))
 	} else {
-		fmt.Fprintf(w, ": %d of %s\n", s.Calls, terminal.Plural(*l.Calls, "call"))
+		fmt.Fprintf(w, ": %d of %s", s.Calls, terminal.Plural(*l.Calls, "call"))
 	}
+	switch {
+	case s.RestCost > 0:
+		fmt.Fprintf(w, "; the others would cost about %s", governor.Money(s.RestCost))
+	case s.RestCalls > 0:
+		fmt.Fprintf(w, "; the others would take %s", terminal.Plural(s.RestCalls, "call"))
+	}
+	fmt.Fprintln(w)
 }
 
 // reportMissing names the stages that had to stop.

@@ -57,7 +57,7 @@ func leastSure(t *testing.T, n int) []string {
 	t.Helper()
 	p := newSpend(t, modelserver.Options{})
 	code, stderr := p.run(t, "--calls", "0")
-	if code != 0 || p.server.Calls() != 0 || !strings.Contains(stderr, "\n0 of 100 items sent to llm, chosen by confidence: 0 of 0 calls\n") {
+	if code != 0 || p.server.Calls() != 0 || !strings.Contains(stderr, "\n0 of 100 items sent to llm, chosen by confidence: 0 of 0 calls; the others would cost about 0.0") {
 		t.Fatalf("exit code %d, %d calls\n%s", code, p.server.Calls(), stderr)
 	}
 	all := jsonLines[spent](t, p.output(t))
@@ -96,7 +96,7 @@ func TestCalls(t *testing.T) {
 	for i := range 2 {
 		p := newSpend(t, modelserver.Options{Latency: time.Duration(i) * 10 * time.Millisecond})
 		code, stderr := p.run(t, "--calls", "20")
-		if code != 0 || p.server.Calls() != 20 || !strings.Contains(stderr, "\n20 of 100 items sent to llm, chosen by confidence: 20 of 20 calls\n") {
+		if code != 0 || p.server.Calls() != 20 || !strings.Contains(stderr, "\n20 of 100 items sent to llm, chosen by confidence: 20 of 20 calls; the others would cost about 0.0") {
 			t.Fatalf("exit code %d, %d calls\n%s", code, p.server.Calls(), stderr)
 		}
 		got := p.output(t)
@@ -135,7 +135,7 @@ func TestBudget(t *testing.T) {
 	if code, stderr = p.run(t, "--budget", fmt.Sprint(budget)); code != 0 || p.server.Calls() != calls || p.output(t) != first {
 		t.Errorf("exit code %d, %d calls with the cache\n%s", code, p.server.Calls(), stderr)
 	}
-	if code, stderr = p.run(t, "--budget", "0"); code != 0 || p.server.Calls() != calls || !strings.Contains(stderr, "\n0 of 100 items sent to llm, chosen by confidence: 0.00 of 0.00 spent\n") {
+	if code, stderr = p.run(t, "--budget", "0"); code != 0 || p.server.Calls() != calls || !strings.Contains(stderr, "\n0 of 100 items sent to llm, chosen by confidence: 0.00 of 0.00 spent; the others would cost about 0.0") {
 		t.Errorf("exit code %d, %d calls\n%s", code, p.server.Calls(), stderr)
 	}
 }

@@ -179,7 +179,10 @@ type Asks struct {
 	Passages   int
 	Characters int           // of the passages, each with its document where the stage sends that
 	Forecast   *sdk.Forecast // the stage's own forecast; nil: it makes none
+	First      []sdk.Passage // with Forecast: up to firstPassages of the first document, to see how the stage answers
 }
+
+const firstPassages = 3
 
 // Asks returns what services would be asked about the documents so far.
 func (all Enrichers) Asks() (asks []Asks) {
@@ -209,7 +212,11 @@ func (e *enricher) count(documents []generation.Document) error {
 		if e.forecaster == nil {
 			continue
 		}
-		f, err := e.forecaster.ForecastPassages(d.Passages())
+		passages := d.Passages()
+		if e.asks.First == nil {
+			e.asks.First = passages[:min(len(passages), firstPassages)]
+		}
+		f, err := e.forecaster.ForecastPassages(passages)
 		if err != nil {
 			return e.named(err)
 		}

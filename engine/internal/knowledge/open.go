@@ -80,6 +80,7 @@ type Knowledge struct {
 	embedder generation.Embedder
 	store    generation.Store
 	entries  string // name of their collection
+	base     string // name of the generation, if that is an edition
 	content  string
 	backing  backing
 	attached *attached.Collection // the backing, if another program makes the collection; else nil
@@ -162,7 +163,7 @@ func Open(ctx context.Context, block *pipeline.Knowledge, starter generation.Sta
 		made.Report.Retired, made.Report.Kept = generation.Retire(ctx, block, store, job.Collection, job.Origin)
 	}
 	decided, _ := reviewed.Read(block.Reviewed()) // the build has reported any error
-	k := &Knowledge{Labels: made.Labels, Report: made.Report, Decided: reviewed.Of(decided), block: block, embedder: job.Embedder}
+	k := &Knowledge{Labels: made.Labels, Report: made.Report, Decided: reviewed.Of(decided), block: block, embedder: job.Embedder, base: job.Origin.Base}
 	return k.of(store, job.Collection, made.Content, job.Embedder.Dimension()), nil
 }
 
@@ -264,6 +265,10 @@ func (k *Knowledge) Filters() bool { return k.block.Store.Info.Filters }
 // Generation returns the name of the searched collection, and the hash of what its entries were
 // made from; for an attached one, the hash identifies the collection and its sample.
 func (k *Knowledge) Generation() (collection, content string) { return k.entries, k.content }
+
+// Base returns the name of the generation that the searched edition is one of; empty: it is no
+// edition.
+func (k *Knowledge) Base() string { return k.base }
 
 // Learnt describes the rows that stages learn from (see Rows): a name for the folder of learnt
 // state, an identity of the rows, and their number.

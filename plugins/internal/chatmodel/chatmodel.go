@@ -103,6 +103,7 @@ func New(c Config, setup sdk.Setup) *Model {
 		m.blank.MaxTokensField = c.MaxTokensField
 	}
 	m.blank = c.Profile.Ask(m.blank)
+	m.blank.About = strings.TrimSpace(setup.Block + " " + m.blank.Effort)
 	m.keeper = profile.NewKeeper(profile.Config{
 		Target:  profile.Target{Dialect: m.dialect, Model: c.Model, Completion: c.Completion, Choices: c.Choices, Ask: m.probe},
 		Address: m.Address(), Host: m.Host(), Given: c.Profile, Probe: c.Probe, Warn: m.WarnOnce,

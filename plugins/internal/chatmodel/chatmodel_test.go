@@ -416,16 +416,21 @@ func TestForecast(t *testing.T) {
 	host := &apitest.Host{}
 	prompt := strings.Repeat("A text. ", 100)
 	for known, want := range map[string]struct {
-		in, most, out, mostOut uint64
-		requests               int
-		unknown                string
+		in, most, out, low, high, mostOut uint64
+		requests                          int
+		unknown                           string
 	}{
-		`{}`: {in: 200 + 4, out: 2 * 5, requests: 1, unknown: "it is not known whether the model thinks"},
-		`{"thinking": "no", "n": "no", "bytes_per_token": 8}`: {in: 2 * (100 + 4), out: 2 * 5, most: 2 * 879, mostOut: 2 * 9, requests: 2},
-		`{"thinking": "no", "template_tokens": 30}`:           {in: 200 + 30, out: 2 * 5, most: 2 * (800 + 30 + 16), mostOut: 2 * 9, requests: 1},
-		`{"thinking": "yes", "thoughts": 70}`:                 {in: 200 + 4, out: 2 * 75, most: 2 * 882, mostOut: 2 * 4105, requests: 1},
-		`{"thinking": "yes", "thoughts": 70, "thought_tokens": 100, "seen": {"requests": 2, "bytes": 300, "tokens": 100, "answers": 4, "thoughts": 160}}`: {
-			in: 267 + 4, out: 2 * 45, most: 2 * 881, mostOut: 2 * 109, requests: 1},
+		`{}`: {in: 200 + 4, out: 2 * 5, low: 2 * 5, high: 2 * (5 + 4*600), requests: 1, unknown: "it is not known whether the model thinks"},
+		`{"thinking": "no", "n": "no", "bytes_per_token": 8}`: {in: 2 * (100 + 4), out: 2 * 5, low: 2 * 5, high: 2 * 5, most: 2 * 879, mostOut: 2 * 9, requests: 2},
+		`{"thinking": "no", "template_tokens": 30}`:           {in: 200 + 30, out: 2 * 5, low: 2 * 5, high: 2 * 5, most: 2 * (800 + 30 + 16), mostOut: 2 * 9, requests: 1},
+		`{"thinking": "yes"}`:                                 {in: 200 + 4, out: 2 * 605, low: 2 * 155, high: 2 * 2405, most: 2 * 882, mostOut: 2 * 4105, requests: 1},
+		// The toy question of a probe took 70 tokens.
+		`{"thinking": "yes", "thoughts": 70}`: {in: 200 + 4, out: 2 * 110, low: 63, high: 2 * 425, most: 2 * 882, mostOut: 2 * 4105, requests: 1},
+		// Requests of another kind, and of this one, half of whose input was cached.
+		`{"thinking": "yes", "thoughts": 70, "thought_tokens": 100, "asked": {"other": {"requests": 2, "bytes": 300, "tokens": 100, "answers": 4, "thoughts": 160}}}`: {
+			in: 267 + 4, out: 2 * 45, low: 2 * 15, high: 2 * 109, most: 2 * 881, mostOut: 2 * 109, requests: 1},
+		`{"thinking": "yes", "thought_tokens": 100, "asked": {"": {"requests": 2, "bytes": 300, "tokens": 100, "answers": 4, "thoughts": 160, "written": 180, "squares": 8100}, "other": {"requests": 9, "bytes": 9, "tokens": 9, "answers": 9, "written": 900}}}`: {
+			in: 267 + 4, out: 2 * 45, low: 56, high: 144, most: 2 * 881, mostOut: 2 * 109, requests: 1},
 	} {
 		if err := host.KeepProfile(t.Context(), model(t, chatmodel.Config{}, host).Address(), "tiny", json.RawMessage(known)); err != nil {
 			t.Fatal(err)
@@ -437,7 +442,7 @@ func TestForecast(t *testing.T) {
 		if err != nil || len(host.Calls()) > 0 {
 			t.Fatalf("error %v, calls %+v", err, host.Calls())
 		}
-		if f.Likely.InputTokens != want.in || f.Likely.OutputTokens != want.out || f.Requests != want.requests || !strings.HasPrefix(f.Unknown, want.unknown) || (want.unknown == "") != (f.Unknown == "") {
+		if f.Likely.InputTokens != want.in || f.Likely.OutputTokens != want.out || f.Low != want.low || f.High != want.high || f.Requests != want.requests || !strings.HasPrefix(f.Unknown, want.unknown) || (want.unknown == "") != (f.Unknown == "") {
 			t.Errorf("%s: %+v", known, f)
 		}
 		if f.Unknown == "" && (f.Most.InputTokens != want.most || f.Most.OutputTokens != want.mostOut || f.MostRequests != 2) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"net/http"
 	"reflect"
 	"slices"
@@ -41,7 +42,7 @@ func (m *Model) batches(c Config, setup sdk.Setup) *Jobs {
 
 // Forecast is what it costs to get a number of answers to a request, by what is known of the
 // model. It asks nobody. Choices is how many a request asks for at most, and written
-// how many tokens an answer is expected to have.
+// how many tokens an answer is expected to have if none to a request of its kind was seen.
 func (m *Model) Forecast(r dialect.Request, answers, choices int, written func(profile.Profile) int) (f sdk.Forecast, err error) {
 	if answers == 0 {
 		return f, nil
@@ -62,12 +63,17 @@ func (m *Model) Forecast(r dialect.Request, answers, choices int, written func(p
 	if err != nil {
 		return f, sdk.Invalid(err)
 	}
-	each := written(p) + p.Foreseen()
-	if sent.MaxTokens > 0 {
-		each = min(each, sent.MaxTokens)
-	}
 	f.Answers, f.MostRequests, f.Requests = answers, answers, (answers+size-1)/size
-	f.Likely = sdk.Usage{InputTokens: uint64(f.Requests) * p.Estimate(sent), OutputTokens: uint64(answers * each)}
+	in, out := uint64(f.Requests)*p.Estimate(sent), p.Output(sent, written(p))
+	if limit := float64(sent.MaxTokens); limit > 0 {
+		out.Mean, out.Low = min(out.Mean, limit), min(out.Low, limit)
+		if p.Unbounded(sent) == "" { // otherwise the limit may grow once the model is known
+			out.High = min(out.High, limit)
+		}
+	}
+	all := func(each float64) uint64 { return uint64(math.Round(float64(answers) * each)) }
+	f.Likely = sdk.Usage{InputTokens: in, CachedTokens: uint64(float64(in) * p.Cached(sent)), OutputTokens: all(out.Mean)}
+	f.Low, f.High = all(out.Low), all(out.High)
 	alone := sdk.Usage{InputTokens: p.MostInput(sent, len(text)), OutputTokens: uint64(sent.MaxTokens)}
 	switch {
 	case p.Unbounded(sent) != "":

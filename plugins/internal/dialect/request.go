@@ -230,6 +230,10 @@ type Request struct {
 	CacheMarks     bool           // mark the end of Shared messages
 	PromptCacheKey string         // empty: not sent
 	Extra          map[string]any // further fields, which replace others of their name
+
+	// About is the kind of the request: the block that makes it, and what it asks for. Requests of one
+	// kind have answers of about one length. It is not sent.
+	About string `json:"-"`
 }
 
 // Form is how a model is asked to write its answer by a schema.

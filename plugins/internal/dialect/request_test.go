@@ -113,9 +113,9 @@ func TestKey(t *testing.T) {
 	values := map[string]any{
 		"Model": "x", "Messages": []sdk.Message{{Role: sdk.MessageUser, Text: "x"}}, "Prompt": "x", "N": 7, "Temperature": number(7), "TopP": number(.7), "Seed": &seven,
 		"MaxTokens": 7, "Stop": []string{"x"}, "Logprobs": true, "Schema": json.RawMessage(`{}`), "Form": dialect.FormTool, "Choice": []string{"x"}, "Grammar": "x",
-		"Effort": "x", "MaxTokensField": "x", "Stream": true, "CacheMarks": true, "PromptCacheKey": "x", "Extra": map[string]any{"x": 7},
+		"Effort": "x", "MaxTokensField": "x", "Stream": true, "CacheMarks": true, "PromptCacheKey": "x", "Extra": map[string]any{"x": 7}, "About": "x",
 	}
-	without := []string{"N", "Stream", "CacheMarks", "PromptCacheKey"}
+	without := []string{"N", "Stream", "CacheMarks", "PromptCacheKey", "About"}
 	key := func(r dialect.Request) sdk.Key { return r.Key("http://x", "/y", "z") }
 	seen := map[sdk.Key]string{key(dialect.Request{}): "the empty request"}
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[dialect.Request]()) {

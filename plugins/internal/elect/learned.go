@@ -56,7 +56,7 @@ import (
 // others have weights and a calibration of their own (learned_missing.go).
 //
 // What was learnt is in weights.json in the state folder, which can be read, changed, and
-// copied into the arguments weights, leader and calibration.
+// copied into the arguments weights, calibration and unknown.
 //
 // # Voters of which nothing is known
 //

@@ -19,6 +19,9 @@
 // kept, once for all that wait for it, and learns from what later calls are refused for and
 // from their replies. What a file gives in its profile block goes before what is found.
 //
+// What replies to real requests took (Seen) is kept by the kind of the request, for forecasts: how
+// many tokens texts, answers and thoughts have, and how much of the prompts was cached.
+//
 // The package sends nothing itself: its owner gives it a function for that, so that
 // limits and budgets count the calls of a probe like any others. Where profiles are
 // stored is for the Host to decide.

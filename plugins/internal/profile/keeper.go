@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/racflow/racflow/plugins/internal/api"
 	"github.com/racflow/racflow/plugins/internal/dialect"
@@ -17,21 +16,11 @@ import (
 
 // Estimate is about how many tokens the prompt of a request has, which Apply has changed.
 func (p Profile) Estimate(r dialect.Request) uint64 {
-	return uint64(math.Round(p.tokens(asked(r)+string(p.schema(r))))) + uint64(p.template(r))
+	return uint64(math.Round(p.tokens(r.About, asked(r)+string(p.schema(r))))) + uint64(p.template(r))
 }
 
 // Tokens is about how many tokens a text has.
-func (p Profile) Tokens(text string) int { return int(math.Ceil(p.tokens(text))) }
-
-func (p Profile) tokens(text string) float64 {
-	switch {
-	case p.Seen.Tokens > 0:
-		return float64(len(text)) * float64(p.Seen.Tokens) / float64(p.Seen.Bytes)
-	case p.BytesPerToken > 0:
-		return float64(len(text)) / p.BytesPerToken
-	}
-	return float64(utf8.RuneCountInString(text)) / sdk.CharactersPerToken
-}
+func (p Profile) Tokens(text string) int { return int(math.Ceil(p.tokens("", text))) }
 
 // MostInput is how many tokens the prompt of a request has at most, which Apply has changed
 // and whose body has so many bytes. No token of a text is shorter than a byte. What the
@@ -85,25 +74,6 @@ func (p Profile) schema(r dialect.Request) []byte {
 	return r.Schema
 }
 
-// Foreseen is about how many tokens the model thinks before an answer.
-func (p Profile) Foreseen() int {
-	switch {
-	case p.Thinks != Yes:
-		return 0
-	case p.Seen.Answers > 0:
-		return (p.Seen.Thoughts + p.Seen.Answers/2) / p.Seen.Answers
-	}
-	return p.Thoughts
-}
-
-// Object is about how many tokens a JSON object of several properties has; 0: nobody knows.
-func (p Profile) Object() int {
-	if p.Seen.Objects == 0 {
-		return 0
-	}
-	return (p.Seen.Written + p.Seen.Objects - 1) / p.Seen.Objects
-}
-
 // Unbounded is why nobody knows how many tokens an answer to a request takes at most, which
 // Apply has changed, and what to do about that; empty: its MaxTokens, thoughts among them,
 // unless they leave no room for an answer and it is asked for again with more.
@@ -147,19 +117,21 @@ type Keeper struct {
 	store  sync.Mutex // held while the profile is given to the Host
 
 	mu       sync.Mutex
-	changed  chan struct{} // closed, and replaced, when any of the following changes
-	busy     bool          // somebody looks for the profile, or probes
-	cancel   func()        // the probe that is under way; nil: none is
-	looked   bool          // the Host was asked
-	failures int           // probes that failed
-	served   bool          // a call was answered since
-	seen     Seen          // by replies so far, of which the profile has what was due
-	known    *Profile      // nil: nothing is known
-	enough   Enough        // for which requests
+	changed  chan struct{}   // closed, and replaced, when any of the following changes
+	busy     bool            // somebody looks for the profile, or probes
+	cancel   func()          // the probe that is under way; nil: none is
+	looked   bool            // the Host was asked
+	failures int             // probes that failed
+	served   bool            // a call was answered since
+	seen     map[string]Seen // by replies so far, of which the profile has what was due
+	known    *Profile        // nil: nothing is known
+	enough   Enough          // for which requests
 }
 
 // NewKeeper returns a keeper that knows nothing yet.
-func NewKeeper(c Config) *Keeper { return &Keeper{config: c, changed: make(chan struct{})} }
+func NewKeeper(c Config) *Keeper {
+	return &Keeper{config: c, changed: make(chan struct{}), seen: map[string]Seen{}}
+}
 
 // Endpoint is the name of the service under which the profile is kept: its address, and
 // the path of completions, which may take other fields than chats.
@@ -303,15 +275,19 @@ func (k *Keeper) found(earlier *Profile, p Profile, enough Enough) {
 func merged(earlier, now, found Profile) Profile {
 	was, is, to := reflect.ValueOf(earlier), reflect.ValueOf(now), reflect.ValueOf(&found).Elem()
 	for i := range to.NumField() {
-		if !was.Field(i).Equal(is.Field(i)) {
+		if !reflect.DeepEqual(was.Field(i).Interface(), is.Field(i).Interface()) {
 			to.Field(i).Set(is.Field(i))
 		}
 	}
 	return found
 }
 
-// Close ends the probe that is under way, after a while.
+// Close ends the probe that is under way, after a while, and keeps all that was seen.
 func (k *Keeper) Close() {
+	defer k.keep(context.Background(), false, func(p Profile) Profile {
+		p.Asked = with(p.Asked, k.seen)
+		return p
+	})
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	for {
@@ -340,13 +316,16 @@ func (k *Keeper) keep(ctx context.Context, anyway bool, change func(Profile) Pro
 		before = *k.known
 	}
 	p := change(before)
-	changed := p != before
+	changed := !reflect.DeepEqual(p, before)
 	if changed || anyway {
 		k.known = &p
 	}
 	k.mu.Unlock()
 	if !changed && !anyway {
 		return
+	}
+	if !anyway {
+		k.join(ctx, &p)
 	}
 	raw, err := json.Marshal(p)
 	if err == nil {
@@ -355,6 +334,18 @@ func (k *Keeper) keep(ctx context.Context, anyway bool, change func(Profile) Pro
 	if err != nil && ctx.Err() == nil {
 		k.config.Warn("profile", "what was found out about the model cannot be kept, and will be found out again", "model", k.config.Model, "error", err)
 	}
+}
+
+// join adds to a profile what other stages that ask the model have seen since.
+func (k *Keeper) join(ctx context.Context, p *Profile) {
+	var kept Profile
+	raw, err := k.config.Host.Profile(context.WithoutCancel(ctx), k.Endpoint(), k.config.Model)
+	if err != nil || json.Unmarshal(raw, &kept) != nil {
+		return // nothing is kept, or look has said what is wrong
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	p.Asked = with(with(p.Asked, kept.Asked), k.seen)
 }
 
 // Refused learns from an error.
@@ -377,11 +368,15 @@ func (k *Keeper) Saw(ctx context.Context, sent dialect.Request, reply dialect.Re
 	k.mu.Unlock()
 	k.keep(ctx, false, func(p Profile) Profile {
 		after := p.Saw(sent, reply)
-		if k.seen.Requests == 0 {
-			k.seen = p.Seen
+		s, ok := k.seen[sent.About]
+		if !ok {
+			s = p.Asked[sent.About]
 		}
-		if k.seen = k.seen.add(p, sent, reply); k.seen.due() {
-			after.Seen = k.seen
+		if s = s.add(p, sent, reply); s.Requests > 0 {
+			k.seen[sent.About] = s
+		}
+		if s.due() {
+			after.Asked = with(p.Asked, k.seen)
 		}
 		return after
 	})

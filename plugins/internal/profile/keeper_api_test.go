@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -78,7 +79,7 @@ func TestProbeFails(t *testing.T) {
 	})
 	get := func(want int) {
 		t.Helper()
-		if p, err := k.Get(t.Context(), dialect.Request{}); err != nil || (p != profile.Profile{}) || calls != want {
+		if p, err := k.Get(t.Context(), dialect.Request{}); err != nil || (!reflect.DeepEqual(p, profile.Profile{})) || calls != want {
 			t.Errorf("%+v, error %v, %d calls, want %d", p, err, calls, want)
 		}
 	}
@@ -213,7 +214,7 @@ func TestGiven(t *testing.T) {
 
 func TestNoProbe(t *testing.T) {
 	k := keeper(t, &apitest.Host{Probes: true}, nil, func(c *profile.Config) { c.Probe, c.Completion = false, true })
-	if p, err := k.Get(t.Context(), dialect.Request{}); err != nil || (p != profile.Profile{}) {
+	if p, err := k.Get(t.Context(), dialect.Request{}); err != nil || !reflect.DeepEqual(p, profile.Profile{}) {
 		t.Errorf("%+v, error %v", p, err)
 	}
 	if k.Endpoint() != "http://127.0.0.1:1/v1/completions" || k.Name() != "some-model" {
@@ -221,5 +222,32 @@ func TestNoProbe(t *testing.T) {
 	}
 	if raw, err := k.Profile(t.Context()); raw != nil || err != nil {
 		t.Errorf("profile %s, error %v", raw, err)
+	}
+}
+
+// Two stages that ask a model keep what each has seen, and a probe forgets it.
+func TestStagesShareWhatTheySaw(t *testing.T) {
+	host := &apitest.Host{}
+	saw := func(about string, n int) *profile.Keeper {
+		k := keeper(t, host, reasoner(t))
+		for range n {
+			k.Saw(t.Context(), dialect.Request{Prompt: "text", About: about}, dialect.Reply{
+				Choices: []dialect.Choice{{Text: "label"}}, Usage: sdk.Usage{InputTokens: 9, OutputTokens: 3},
+			})
+		}
+		return k
+	}
+	first, second := saw("one", 17), saw("two", 19)
+	second.Close()
+	first.Close()
+	k := keeper(t, host, reasoner(t))
+	if p, _, err := k.Kept(t.Context()); err != nil || p.Asked["one"].Requests != 17 || p.Asked["two"].Requests != 19 {
+		t.Errorf("%+v, error %v", p.Asked, err)
+	}
+	if _, err := k.Probe(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if p, _, err := keeper(t, host, nil).Kept(t.Context()); err != nil || p.Asked != nil || p.Thinks != profile.Yes {
+		t.Errorf("after a probe: %+v, error %v", p, err)
 	}
 }

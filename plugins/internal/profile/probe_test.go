@@ -2,6 +2,7 @@ package profile
 
 import (
 	"encoding/json"
+	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -58,7 +59,7 @@ func TestRefused(t *testing.T) {
 		var want Profile
 		test.change(&want)
 		got, learned := Profile{}.Refused(sent, api.Refusal{Param: test.param, Message: test.message})
-		if diff := cmp.Diff(want, got); diff != "" || learned != (want != Profile{}) {
+		if diff := cmp.Diff(want, got); diff != "" || learned == reflect.DeepEqual(want, Profile{}) {
 			t.Errorf("%s %q: learned %t (-want +got):\n%s", test.param, test.message, learned, diff)
 		}
 	}
@@ -70,7 +71,7 @@ func TestLateRefusal(t *testing.T) {
 	sent.Schema = json.RawMessage(`{}`)
 	known := Profile{Structured: StructureTool, Limit: LimitNone, Choices: 2}
 	for param, message := range map[string]string{"response_format": "not supported", "max_tokens": "not supported", "n": "too large"} {
-		if got, learned := known.Refused(sent, api.Refusal{Param: param, Message: message}); learned || got != known {
+		if got, learned := known.Refused(sent, api.Refusal{Param: param, Message: message}); learned || !reflect.DeepEqual(got, known) {
 			t.Errorf("%s: %+v, learned %t", param, got, learned)
 		}
 	}

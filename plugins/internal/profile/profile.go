@@ -1,9 +1,8 @@
 package profile
 
 import (
-	"encoding/json"
 	"fmt"
-	"math/bits"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -158,7 +157,11 @@ func (g Given) over(p Profile) Profile {
 		p.Room = *g.Room
 	}
 	if g.BytesPerToken != nil {
-		p.BytesPerToken, p.Seen.Bytes, p.Seen.Tokens = *g.BytesPerToken, 0, 0
+		p.BytesPerToken, p.Asked = *g.BytesPerToken, maps.Clone(p.Asked)
+		for kind, s := range p.Asked {
+			s.Bytes, s.Tokens = 0, 0
+			p.Asked[kind] = s
+		}
 	}
 	if g.TemplateTokens != nil {
 		p.TemplateTokens = *g.TemplateTokens
@@ -302,7 +305,8 @@ type Profile struct {
 	BytesPerToken  float64 `json:"bytes_per_token"` // of English text; 0: unknown
 	TemplateTokens int     `json:"template_tokens"` // what a chat of one message has beside its text
 	SchemaCounted  Finding `json:"schema_counted"`  // the tokens of a JSON schema count as input
-	Seen           Seen    `json:"seen,omitzero"`
+	// Asked has what real requests showed, by their kind.
+	Asked map[string]Seen `json:"asked,omitempty"`
 }
 
 // LeastRoom is the least room for thoughts, in tokens: what models need at medium effort
@@ -401,52 +405,3 @@ func thoughts(reply dialect.Reply, texts []string) (tokens int, thinks bool) {
 	}
 	return 0, false
 }
-
-// Seen adds up what the replies to real requests said, for estimates: texts of other
-// languages than the probe's have other tokens, and other questions other thoughts.
-type Seen struct {
-	Requests int `json:"requests"`
-	Bytes    int `json:"bytes"`  // of their prompts and schemas
-	Tokens   int `json:"tokens"` // that these had, without what the chat template adds
-	Answers  int `json:"answers"`
-	Thoughts int `json:"thoughts"` // tokens that the model thought before these
-	Objects  int `json:"objects"`  // answers that are JSON objects of several properties
-	Written  int `json:"written"`  // tokens of these, about
-}
-
-// enough is how many requests are counted in full: of more, earlier ones count less.
-const enough = 1024
-
-// add counts a reply to a request of a model with a profile, as the request was sent.
-func (s Seen) add(p Profile, sent dialect.Request, reply dialect.Reply) Seen {
-	in := int(reply.Usage.InputTokens)
-	if !reply.Usage.Plausible() || in == 0 || len(reply.Choices) == 0 || slices.ContainsFunc(reply.Choices, dialect.Choice.Starved) {
-		return s
-	}
-	if s.Requests >= enough {
-		s = Seen{s.Requests / 2, s.Bytes / 2, s.Tokens / 2, s.Answers / 2, s.Thoughts / 2, s.Objects / 2, s.Written / 2}
-	}
-	s.Requests++
-	s.Bytes += len(asked(sent)) + len(p.schema(sent))
-	s.Tokens += max(0, in-p.template(sent))
-	s.Answers += len(reply.Choices)
-	texts := visible(reply)
-	tokens, thinks := thoughts(reply, texts)
-	if thinks {
-		s.Thoughts += tokens * len(reply.Choices)
-	}
-	if slices.ContainsFunc(texts, several) {
-		s.Objects += len(texts)
-		s.Written += max(0, int(reply.Usage.OutputTokens)-tokens*len(texts))
-	}
-	return s
-}
-
-// several reports whether a text is a JSON object of several properties.
-func several(text string) bool {
-	var object map[string]json.RawMessage
-	return json.Unmarshal([]byte(text), &object) == nil && len(object) > 1
-}
-
-// due reports whether it is time to keep what was seen: after 1, 2, 4, 8 requests and so on.
-func (s Seen) due() bool { return bits.OnesCount(uint(s.Requests)) == 1 }

@@ -2,6 +2,7 @@ package profile
 
 import (
 	"math/bits"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,7 +22,7 @@ func (p Profile) Refused(sent dialect.Request, said api.Refusal) (Profile, bool)
 	if unfinished(r) {
 		p.Thinks = Yes
 		p.Room = min(max(p.Room, 2*sent.MaxTokens, LeastRoom), mostRoom)
-		return p, p != before
+		return p, !reflect.DeepEqual(p, before)
 	}
 	for _, f := range fields {
 		switch {
@@ -52,7 +53,7 @@ func (p Profile) Refused(sent dialect.Request, said api.Refusal) (Profile, bool)
 	if !sent.Stream && streams.MatchString(r.text()) {
 		p.Streaming = Yes
 	}
-	return p, p != before
+	return p, !reflect.DeepEqual(p, before)
 }
 
 // atMost is what is known of a model that gives so many answers to one request at most.

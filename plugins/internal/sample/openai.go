@@ -139,8 +139,6 @@ func (q *question) written(known profile.Profile) int {
 		return paragraph
 	case p.Fields == nil:
 		return label + ending
-	case len(p.Fields) > 1 && known.Object() > 0:
-		return known.Object()
 	}
 	sum := ending
 	for _, field := range p.Fields {
@@ -246,9 +244,21 @@ func (v *openAIVoter) question(p sdk.Prompt, rejected []sdk.Rejection) (question
 			r.Stop = c.stop()
 		}
 	}
+	r.About += ", " + q.answer()
 	q.request = r
 	q.bases = v.bases(&q)
 	return q, nil
+}
+
+// answer names the form of the answer: it goes with its length.
+func (q *question) answer() string {
+	switch {
+	case q.prompt.Passages != nil:
+		return "text"
+	case q.prompt.Fields == nil:
+		return "line"
+	}
+	return strings.Join(q.prompt.Fields, " ")
 }
 
 // stop are the texts that end an answer. A chat ends by itself, and may begin with a fence or with

@@ -52,7 +52,7 @@ func TestForecast(t *testing.T) {
 		"a limit in body":         {1, `, "body": "{\"max_tokens\": 5000}"`, []sdk.Prompt{prompt}, modelserver.Options{}, 1, 8, "body in its config may let a request take more"},
 		"far too large":           {1, `, "max_tokens": 9000000000`, []sdk.Prompt{prompt}, modelserver.Options{}, 1, 8, "its max_tokens is beyond what any answer has"},
 		"a server that gives one": {3, `, "model": "gives-one"`, []sdk.Prompt{prompt}, modelserver.Options{IgnoreN: true}, 3, 3 * 8, ""},
-		"a model that thinks":     {2, `, "model": "thinks"`, []sdk.Prompt{prompt}, modelserver.Options{Thinks: modelserver.InAField}, 1, 2 * (8 + 101), ""},
+		"a model that thinks":     {2, `, "model": "thinks"`, []sdk.Prompt{prompt}, modelserver.Options{Thinks: modelserver.InAField}, 1, 319, ""}, // 8 for the label, and half as many thoughts again as the probe saw
 		"a model nobody knows":    {1, `, "model": "unknown"`, []sdk.Prompt{prompt}, modelserver.Options{}, 1, 8, unknown},
 		"no prompt":               {1, ``, nil, modelserver.Options{}, 0, 0, ""},
 	}

@@ -12,6 +12,8 @@ import (
 	"sort"
 	"strings"
 	"unicode"
+
+	"github.com/racflow/racflow/sdk"
 )
 
 // answering is how models write their answers.
@@ -240,6 +242,7 @@ func (s *Server) complete(a Ask, fault Fault) (completion, error) {
 		n = 0 // they do not arrive
 	}
 	in, cached := s.charge(a, n)
+	s.count(a, sdk.Usage{InputTokens: uint64(in), CachedTokens: uint64(cached), OutputTokens: uint64(out)})
 	c.usage = s.usage(in, cached, out, thought)
 	return c, nil
 }

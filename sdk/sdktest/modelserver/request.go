@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/racflow/racflow/sdk"
 )
 
 // Ask is one request as it came.
@@ -351,6 +353,23 @@ func (s *Server) Given() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.given)
+}
+
+func (s *Server) count(a Ask, u sdk.Usage) {
+	if a.apart {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used.Add(u)
+}
+
+// Used is the tokens of all requests that were answered, whatever the replies said of them, without
+// those of probes unless Options.Probes is set.
+func (s *Server) Used() sdk.Usage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.used
 }
 
 // Doubled is how many choices were given beyond n for each question: those that were

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/racflow/racflow/sdk"
 )
 
 // usualThoughts are those of a model that nobody told what to think.
@@ -223,6 +225,7 @@ type Server struct {
 	inFlight int
 	most     int
 	given    map[string]int
+	used     sdk.Usage
 	prefixes map[[32]byte]bool
 }
 

@@ -239,12 +239,6 @@ func (p Price) Of(u sdk.Usage) float64 {
 	return (float64(u.InputTokens-cached)*p.Input + float64(cached)*p.Cached + float64(u.OutputTokens)*p.Output) / 1e6
 }
 
-// Expected returns what tokens cost if the service has none of them in its cache.
-func (p Price) Expected(u sdk.Usage) float64 {
-	u.CachedTokens = 0
-	return p.Of(u)
-}
-
 // AtMost returns the highest cost of tokens, however many input tokens are cached.
 func (p Price) AtMost(u sdk.Usage) float64 {
 	p.Input = max(p.Input, p.Cached)
@@ -276,6 +270,9 @@ type Stage struct {
 	N         int `identity:"run"`
 	Resamples int `identity:"run"` // of a sample block: how often an item is asked again while no answer is accepted
 	TopK      int `identity:"run"` // of a rerank block: how many candidates it keeps at most
+	// Calibrate is, in an elect block, how many held-out rows voters that call services are asked
+	// about before the election learns; nil: the file does not say.
+	Calibrate *int `identity:"-,what the election has learnt is compared"`
 
 	// In an enrich block: whether additions are embedded with the text, and whether BM25 searches
 	// them.

@@ -36,6 +36,7 @@ func (l *loader) readFallback(s *Stage, stage, change stageBody, at place) Fallb
 		l.errorAt(attr.NameRange, "Misplaced argument", "A fallback searches. Write whole in the retrieve block itself.")
 	}
 	delete(merged.attrs, "whole")
+	delete(merged.attrs, "calibrate")
 	for _, c := range stage.configs {
 		if len(c.Labels) > 0 || change.attrs["use"] == nil {
 			merged.configs = append(merged.configs, c)
@@ -312,6 +313,10 @@ func (l *loader) readStage(b *hcl.Block, at place) *Stage {
 	s := l.makeStage(body, at)
 	l.checkKeep(s, body.attrs)
 	l.checkCalls(s, body)
+	if s.Calibrate != nil && *s.Calibrate > 0 && s.Info.Name != "" && !s.Info.FitReads.Has(sdk.ColumnSamples) {
+		l.warn(body.attrs["calibrate"].Range, "Calibration without effect",
+			"The elect stage %q learns nothing from votes, so calibrate has nobody asked. Use one that does, such as learned, or leave calibrate out.", s.Use)
+	}
 	fallback, _ := described.Inner("fallback")
 	var refused []string
 	if b.Type == "retrieve" {
@@ -354,6 +359,9 @@ func (l *loader) makeStage(b stageBody, at place) *Stage {
 	case "elect":
 		inside.Voters = true
 		s.Flag = a.rule("flag", rule.Flag, inside)
+		if n := a.int("calibrate", -1, 0); n >= 0 {
+			s.Calibrate = &n
+		}
 	case "sample":
 		s.N = a.int("n", 1, 1)
 		s.Resamples = a.int("resamples", 0, 0)

@@ -106,7 +106,10 @@ func (d Difference) String() string {
 // folds. Without it, the best of eight equally good values would be kept in one case of seven
 // instead of one in twenty.
 func (f Folds) Compare(before, after []float64) Difference {
-	widen := math.Sqrt(1 + float64(f.Count)/float64(f.Count-1))
+	return difference(before, after, math.Sqrt(1+float64(f.Count)/float64(f.Count-1)))
+}
+
+func difference(before, after []float64, widen float64) Difference {
 	paired := eval.Paired{}
 	var sum, squares float64
 	counted, differ := true, 0

@@ -1,6 +1,9 @@
 package tune
 
-import "testing"
+import (
+	"math"
+	"testing"
+)
 
 // Found weights replace those of the file if more answers are right beyond chance, or if no fewer
 // are and the confidences are closer to the truth beyond chance.
@@ -22,11 +25,12 @@ func TestKeeps(t *testing.T) {
 			t.Errorf("%s: kept is %v", c.name, !c.want)
 		}
 	}
+	w := work{Task: &Task{Labels: []string{"a", "b", "c"}}}
 	for _, c := range []struct {
 		score
 		want float64
-	}{{score{right: true, confidence: 1}, 1}, {score{right: true, confidence: .5}, .75}, {score{confidence: .5}, .75}, {score{confidence: 1}, 0}, {score{right: true}, 0}} {
-		if got := c.brier(); got != c.want {
+	}{{score{right: true, confidence: 1}, 1}, {score{right: true, confidence: .1}, 5. / 6}, {score{confidence: .8}, 5. / 6}, {score{confidence: 1}, 0}, {score{right: true}, 0}} {
+		if got := w.surprise(c.score); math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("%+v scores %v, want %v", c.score, got, c.want)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -254,12 +255,13 @@ type Outcome struct {
 	Found        Found // weights that replace those of the file; nil: the file's stay
 	// Gain compares weights found on other rows with those of the file, by accuracy: with everything
 	// sent or, for a cascade, on average over everything and nothing sent. Sure compares the
-	// confidences of the answers, by the Brier score; it is zero if the election gives none. Known does
-	// the same with the probabilities that no label fits; it is zero if all items are in scope.
+	// confidences of the answers, by their log score; it is zero if the election gives none. Known
+	// compares the probabilities that no label fits, by the Brier score; it is zero if all items are in
+	// scope.
 	Gain, Sure, Known Difference
-	Cut    bool    // the search for weights used up its budget
-	Curve  []Point // on held-out items; by rising share
-	Chosen int     // index in Curve
+	Cut               bool    // the search for weights used up its budget
+	Curve             []Point // on held-out items; by rising share
+	Chosen            int     // index in Curve
 	// Choice is the result on each fold of tuning on the other rows, including the choice of the
 	// threshold. Against compares it with sending everything.
 	Choice  Point
@@ -393,9 +395,9 @@ func (w *work) weigh(ctx context.Context, o *Outcome) ([]*Election, error) {
 	}
 	o.Fitted = after.sent()
 	o.Gain = w.folds.Compare(before.means(score.accuracy), after.means(score.accuracy))
-	o.Sure = w.folds.Compare(before.means(score.brier), after.means(score.brier))
+	o.Sure = difference(before.means(w.surprise), after.means(w.surprise), 1)
 	if slices.ContainsFunc(w.Results, w.counter.Outside) {
-		o.Known = w.folds.Compare(before.means(score.scope), after.means(score.scope))
+		o.Known = difference(before.means(score.scope), after.means(score.scope), 1)
 	}
 	o.Cut = w.search != nil && w.search.Exhausted()
 	if !o.keeps() {
@@ -489,15 +491,22 @@ func (s score) accuracy() float64 {
 	return 0
 }
 
-// brier returns 1 minus the Brier score of the confidence as the probability that the answer is
-// right (Brier, "Verification of forecasts expressed in terms of probability", 1950); 0: there is
+// least is the probability below which the truth is no more surprising.
+const least = 1e-6
+
+// surprise scores a confidence by the logarithm of the probability of the truth, from 0 for least
+// to 1 for certainty (Good, "Rational decisions", Journal of the Royal Statistical Society B
+// 14:107-114, 1952). The labels that were not elected share what the confidence leaves. 0: there is
 // no confidence.
-func (s score) brier() float64 {
-	if s.confidence == 0 {
+func (w *work) surprise(s score) float64 {
+	p := s.confidence
+	switch {
+	case p == 0:
 		return 0
+	case !s.right:
+		p = (1 - p) / float64(max(len(w.Labels)-1, 1))
 	}
-	off := s.accuracy() - s.confidence
-	return 1 - off*off
+	return 1 - math.Log(max(p, least))/math.Log(least)
 }
 
 // scope returns 1 minus the Brier score of the probability that no label fits.

@@ -16,6 +16,9 @@
 // From a large knowledge a stage gets a sample of the rows (Job.All), and CONTENT includes its bound; without a
 // sample, CONTENT is that of all rows.
 //
+// What took calls of services to learn (Job.Asks) is kept apart, under WORK with a "c" at its end, and as long as its
+// generation. An edition of a knowledge gets a copy of what was learnt from its generation (Kept).
+//
 // Superseded folders, and those that killed processes left, are removed a day later. Remove removes all folders
 // of a generation, together with it.
 //

@@ -35,6 +35,7 @@ type Job struct {
 	// Rows returns the rows to learn from; nil: the rows of the knowledge.
 	Rows func(context.Context) ([]sdk.TrainingRow, error)
 	From string // what Rows depend on besides the entries of the knowledge; empty: nothing
+	Asks bool   // Rows ask services: what is learnt so stays as long as the generation
 	// Launch starts the stage with a state_dir; empty: the stage learns nothing.
 	Launch   func(ctx context.Context, stateDir string) (any, error)
 	Progress terminal.ProgressFunc // of reading rows ("fitting"), then of learning from them ("learning")
@@ -50,15 +51,10 @@ type fitter interface {
 // Start starts the stage. If it is a Fitter and has not learnt from these rows, it learns first.
 // learnt identifies what it has learnt; empty: nothing.
 func Start(ctx context.Context, j Job) (process any, learnt string, err error) {
-	folder, content, rows := j.Knowledge.Learnt()
-	dir := filepath.Join(j.Dir, folder)
+	dir, content := j.place()
 	if err := disk.MakeBelow(filepath.Dir(j.Dir), dir); err != nil && !disk.ReadOnly(err) {
 		return nil, "", j.failed(err)
 	}
-	if n := j.bound(); n < rows && j.Rows == nil { // otherwise what was learnt from all rows stays valid
-		j.From += fmt.Sprint(" sample ", n)
-	}
-	content = digest(content, rows, j.From)
 	if process, learnt := j.again(ctx, dir, content); process != nil {
 		return process, learnt, nil
 	}
@@ -85,13 +81,55 @@ func Start(ctx context.Context, j Job) (process any, learnt string, err error) {
 	}
 	end(process) // its folder is about to be renamed or removed
 	if err == nil && whole != "" {
-		err = publish(fresh, whole)
+		err = j.publish(fresh, whole)
 	}
 	if err != nil {
 		return nil, "", j.failed(err)
 	}
 	process, err = j.Launch(ctx, whole)
 	return process, learnt, err
+}
+
+// Kept starts the stage with what it learnt from these rows before; nil: it has not. An edition gets
+// a copy of what was learnt from its generation.
+func Kept(ctx context.Context, j Job) (process any, learnt string) {
+	dir, content := j.place()
+	from := j.kept(filepath.Join(j.Dir, j.Knowledge.Base()), content)
+	if j.Knowledge.Base() != "" && len(from) == 1 && len(j.kept(dir, content)) == 0 {
+		if _, fresh, err := j.fresh(dir); err == nil && os.CopyFS(fresh, os.DirFS(from[0])) == nil {
+			_ = j.publish(fresh, filepath.Join(dir, filepath.Base(from[0]))) // else the stage has not learnt there
+		}
+	}
+	return j.again(ctx, dir, content)
+}
+
+// Is reports whether learnt, as Start returned it, is what the stage learns from these rows.
+func (j Job) Is(learnt string) bool {
+	_, content := j.place()
+	return strings.HasPrefix(learnt, j.work()+"-") && strings.HasSuffix(learnt, "-"+content)
+}
+
+// place returns the folder of what stages learn from the knowledge, and an identity of the rows.
+func (j Job) place() (dir, content string) {
+	folder, content, rows := j.Knowledge.Learnt()
+	if n := j.bound(); n < rows && j.Rows == nil { // otherwise what was learnt from all rows stays valid
+		j.From += fmt.Sprint(" sample ", n)
+	}
+	return filepath.Join(j.Dir, folder), digest(content, rows, j.From)
+}
+
+// work identifies the stage's task in names.
+func (j Job) work() string {
+	if j.Asks { // it neither replaces what is learnt without calls, nor the other way round
+		return pipeline.WorkDigest(j.Stage)[:16] + "c"
+	}
+	return pipeline.WorkDigest(j.Stage)[:16]
+}
+
+// kept returns the folders of what the stage learnt from rows, by whatever fingerprint.
+func (j Job) kept(dir, content string) []string {
+	all, _ := filepath.Glob(filepath.Join(dir, j.work()+"-*-"+content)) // the only error is a bad pattern
+	return all
 }
 
 // fresh makes a folder in dir or, if that cannot be written, in a scratch folder.
@@ -109,13 +147,13 @@ func (j Job) fresh(dir string) (in, fresh string, err error) {
 
 // name returns the name of the folder for what a stage learns.
 func (j Job) name(f fitter, content string) string {
-	return pipeline.WorkDigest(j.Stage)[:16] + "-" + pipeline.StageDigest(j.Stage, f)[:16] + "-" + content
+	return j.work() + "-" + pipeline.StageDigest(j.Stage, f)[:16] + "-" + content
 }
 
 // again starts a stage directly with what it learnt before, if the folder's name can be found
 // without asking a process; nil: it has not learnt, or not as this stage.
 func (j Job) again(ctx context.Context, dir, content string) (process any, learnt string) {
-	kept, _ := filepath.Glob(filepath.Join(dir, pipeline.WorkDigest(j.Stage)[:16]+"-*-"+content)) // the only error is a bad pattern
+	kept := j.kept(dir, content)
 	if len(kept) != 1 {
 		return nil, ""
 	}
@@ -251,7 +289,7 @@ const (
 
 // publish gives a folder its final name. If the name exists already, that folder stays: another
 // process has made the same.
-func publish(fresh, whole string) error {
+func (j Job) publish(fresh, whole string) error {
 	if _, err := os.Stat(whole); err == nil {
 		return nil
 	}
@@ -277,7 +315,9 @@ func publish(fresh, whole string) error {
 		}
 		return nil
 	}
-	sweep(whole)
+	if !j.Asks { // what took calls stays
+		sweep(whole)
+	}
 	return force(filepath.Dir(whole))
 }
 

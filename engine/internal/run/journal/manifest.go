@@ -178,16 +178,18 @@ type Manifest struct {
 	// racflow kept the run.
 	Columns *ManifestColumns `json:"columns,omitempty"`
 	// Answers is the kind of the answers; empty: an older racflow kept the run.
-	Answers   AnswerKind          `json:"answers,omitempty"`
-	Command   *ManifestCommand    `json:"command,omitempty"` // nil: no command began the run, or an older racflow kept it
-	Limit     int                 `json:"limit,omitempty"`   // items; 0: all
-	Spend     spend.Limit         `json:"spend,omitzero"`    // limit for voters that call services, unless the resumed run has another
-	Knowledge []ManifestKnowledge `json:"knowledge,omitempty"`
-	Labels    string              `json:"labels,omitempty"` // digest of all labels of the knowledge; empty: an older racflow kept the run
-	Again     string              `json:"again,omitempty"`  // ID of the run whose answers are reused if they still hold; empty: none
-	Stages    []ManifestStage     `json:"stages"`
-	Cluster   *ManifestCluster    `json:"cluster,omitempty"` // set if other machines answered the items; nil: this one did
-	Rules     []ManifestRule      `json:"rules,omitempty"`
+	Answers AnswerKind       `json:"answers,omitempty"`
+	Command *ManifestCommand `json:"command,omitempty"` // nil: no command began the run, or an older racflow kept it
+	Limit   int              `json:"limit,omitempty"`   // items; 0: all
+	Spend   spend.Limit      `json:"spend,omitzero"`    // limit for voters that call services, unless the resumed run has another
+	// Calibrating is what it took to ask voters about held-out rows before the first item.
+	Calibrating outcome.Bill        `json:"calibrating,omitzero"`
+	Knowledge   []ManifestKnowledge `json:"knowledge,omitempty"`
+	Labels      string              `json:"labels,omitempty"` // digest of all labels of the knowledge; empty: an older racflow kept the run
+	Again       string              `json:"again,omitempty"`  // ID of the run whose answers are reused if they still hold; empty: none
+	Stages      []ManifestStage     `json:"stages"`
+	Cluster     *ManifestCluster    `json:"cluster,omitempty"` // set if other machines answered the items; nil: this one did
+	Rules       []ManifestRule      `json:"rules,omitempty"`
 }
 
 // ManifestCluster locates a run that other machines take part in.

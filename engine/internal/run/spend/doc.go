@@ -19,7 +19,8 @@
 // cache, whose answers count like others. Forecasts use only the file, not what earlier runs learnt
 // about a model. With a limit of calls all this is certain. With money it is if an item's highest
 // cost is known: if the file, or else an earlier call, says whether the model thinks. Otherwise
-// rounds are small, and the last one may exceed the limit.
+// rounds are small, and the last one may exceed the limit. What such an item is expected to take
+// follows what the items of earlier rounds cost: their bills over their forecasts.
 //
 // A call is a request, if its service gives as many answers as a request asks for; each resample is
 // another. Failed requests that are sent again do not count.

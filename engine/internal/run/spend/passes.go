@@ -16,6 +16,7 @@ type bid struct {
 	line    int
 	bill    outcome.Bill
 	earlier bool // an earlier part of the run answered it first
+	asked   bool // and answered
 }
 
 // gain returns the expected gain of asking about an item that the free voters answered.
@@ -55,13 +56,14 @@ func (s *Spender) Round() []int {
 		s.order()
 	}
 	s.round = map[int]int{}
+	s.ratio = s.billedShare()
 	reserved, unbounded := 0.0, 0
 	for ; s.next < len(s.bids); s.next++ {
 		b := s.bids[s.next]
 		if s.options.Limit.unbounded(b.bill) {
 			unbounded++
 		}
-		most := s.options.Limit.most(b.bill)
+		most := s.most(b.bill)
 		if fits := s.fits(reserved + most); len(s.round) > 0 && (!fits || unbounded > unboundedRound) {
 			break // until their real cost is known
 		} else if fits {
@@ -77,13 +79,33 @@ func (s *Spender) Round() []int {
 	return lines
 }
 
+// billedShare is by how much forecasts are to be multiplied to follow what was billed: what the items
+// asked about have cost, over what was forecast for them; 1 if nothing is known. The caller holds mu.
+func (s *Spender) billedShare() float64 {
+	if s.foreseen == 0 || s.billed == 0 {
+		return 1
+	}
+	return s.billed / s.foreseen
+}
+
+// most returns what to reserve for an item: its highest price or, if nobody knows that, the likely one
+// as it follows the bills of earlier rounds.
+func (s *Spender) most(b outcome.Bill) float64 {
+	if s.options.Limit.unbounded(b) {
+		b.Cost *= s.ratio
+	}
+	return s.options.Limit.most(b)
+}
+
 // Abandon ends the second pass when no paid voter can be asked any more. It marks the items that
 // would probably have had their turn as missing the voters that stopped (gone).
 func (s *Spender) Abandon(gone []*outcome.Failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	ratio := s.billedShare()
 	reserved := 0.0
 	lack := func(b bid) {
+		b.bill.Cost *= ratio
 		if likely := s.options.Limit.likely(b.bill); s.fits(reserved + likely) {
 			reserved += likely
 			s.missing[b.line] = gone
@@ -122,7 +144,7 @@ func (c counter) Keep(results []outcome.Result) error {
 		}
 		c.report.Wanted++
 		if bill.Calls > 0 {
-			c.charge(&results[i], bill.Calls, c.held[line])
+			c.charge(&results[i], *bill, c.held[line])
 		}
 		c.reserved -= c.held[line]
 		delete(c.held, line)
@@ -140,16 +162,18 @@ func (s *Spender) take(line int) *outcome.Bill {
 
 // charge counts what was asked about an item, and reports whether the item is fully answered. The
 // real cost of an item that lacks a voter is unknown: charge sets aside the most for it, so that no
-// other item takes its turn. The caller holds mu.
-func (s *Spender) charge(r *outcome.Result, calls int, most float64) bool {
+// other item takes its turn. bill has the calls, and the cost that was forecast. The caller holds mu.
+func (s *Spender) charge(r *outcome.Result, bill outcome.Bill, most float64) bool {
 	var asked outcome.Bill
 	for voter, usage := range r.Usages {
 		asked.Cost += s.options.Cost(voter, usage)
 	}
 	whole := r.Failure == nil && len(r.Missing) == 0
 	if whole {
-		asked.Calls = calls
+		asked.Calls = bill.Calls
 		s.report.Asked++
+		s.billed += asked.Cost
+		s.foreseen += bill.Cost
 		r.Asked = &asked
 	} else {
 		s.aside += max(most-s.options.Limit.likely(asked), 0)
@@ -187,7 +211,7 @@ func (s survey) Answered(row source.Row) (outcome.Result, bool) {
 	defer s.mu.Unlock()
 	switch {
 	case r.Unasked != nil:
-		s.bids = append(s.bids, bid{row.Line, *r.Unasked, true})
+		s.bids = append(s.bids, bid{line: row.Line, bill: *r.Unasked, earlier: true})
 		s.report.Wanted++
 	case r.Asked != nil:
 		s.count(*r.Asked)
@@ -212,7 +236,7 @@ func (s survey) Keep(results []outcome.Result) error {
 		case bill != nil:
 			bill.Gain = gain(r)
 			r.Unasked = bill
-			s.bids = append(s.bids, bid{r.Line, *bill, false})
+			s.bids = append(s.bids, bid{line: r.Line, bill: *bill})
 			s.report.Wanted++
 		}
 		if r.Failure == nil {
@@ -246,11 +270,13 @@ func (s asker) Keep(results []outcome.Result) error {
 			continue
 		}
 		delete(s.round, r.Line)
-		b, calls := s.bids[at], 0
+		b, asked := s.bids[at], outcome.Bill{}
 		if bill := s.take(r.Line); bill != nil {
-			calls = bill.Calls
+			asked.Calls = bill.Calls
 		}
-		whole := s.charge(&r, calls, s.options.Limit.most(b.bill))
+		asked.Cost = b.bill.Cost
+		whole := s.charge(&r, asked, s.most(b.bill))
+		s.bids[at].asked = whole
 		switch {
 		case r.Failure != nil:
 			s.missing[r.Line] = []*outcome.Failure{r.Failure}

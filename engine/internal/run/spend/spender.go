@@ -176,6 +176,9 @@ type Spender struct {
 	reserved float64               // while counting: for items in work
 	held     map[int]float64       // reserved, by line
 	bids     []bid
+	billed   float64     // cost of the items that this part of the run asked about
+	foreseen float64     // and what was forecast for them
+	ratio    float64     // billedShare before this round
 	aside    float64     // amount kept for items that lack a voter
 	next     int         // index in bids of the next item
 	round    map[int]int // positions in bids, by line, of this round's items that are not done
@@ -192,6 +195,10 @@ type Report struct {
 	Asked  int // of Wanted: asked about and answered
 	Calls  int
 	Cost   float64
+	// RestCalls and RestCost are forecast for the others of Wanted, and follow what was billed; 0: not
+	// known.
+	RestCalls int
+	RestCost  float64
 }
 
 // New makes the Spender of a run.
@@ -206,7 +213,21 @@ func New(o Options) *Spender {
 func (s *Spender) Report() Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.report
+	r := s.report
+	for _, b := range s.bids {
+		if !b.asked {
+			r.RestCalls += b.bill.Calls
+			r.RestCost += b.bill.Cost * s.billedShare()
+		}
+	}
+	return r
+}
+
+// Count adds what was spent before the first item.
+func (s *Spender) Count(b outcome.Bill) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.count(b)
 }
 
 // Ask decides whether to ask a voter about the item of a line; see stage.Options.

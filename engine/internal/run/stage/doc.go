@@ -47,7 +47,7 @@
 //
 // A stage that learns from its knowledge does so before it is called (package fitted; learn.go). An election that
 // learns from votes gets those of a second graph (HoldOut), whose items are rows of the knowledge, held out of
-// their own searches (package fitted).
+// their own searches (package fitted). Voters that call services vote there only to calibrate it (Calibrate).
 //
 // The package knows stages by the interfaces of the sdk. It neither starts processes, nor reads items, nor keeps
 // results.

@@ -45,6 +45,9 @@ type Options struct {
 	Fitted  string                 // folder for what stages learn from knowledge
 	Scratch func() (string, error) // makes a replacement folder if Fitted cannot be written; may be nil
 	Fitting terminal.ProgressFunc  // of stages that learn, as "sample.mine"
+	// Began has, by stage, what stages had learnt when the run began (Identity.Learnt), if another
+	// process began it: an election takes that. nil: the run begins here.
+	Began map[string]string
 }
 
 // Graph holds the stages of a pipeline that run.
@@ -96,6 +99,7 @@ type stage struct {
 	fingerprint string         // of its process
 	identity    string         // digest of all that its output for a row depends on
 	learnt      string         // identifies what it learnt; empty: nothing
+	calibrated  bool           // an election: it learnt with answers of voters that call services
 	resolved    map[string]any // arguments that its process chose
 	rows        atomic.Int64
 	busy        atomic.Int64

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -45,8 +46,18 @@ func (o *Options) runs(s *pipeline.Stage) *pipeline.Stage {
 // With calls, it keeps ballots, asks services and holds the election of g; otherwise services and
 // the election do not take part.
 func (g *Graph) HoldOut(ctx context.Context, rows *fitted.HeldOut, calls bool, start Launch) (held *Graph, done func(), err error) {
-	o := Options{Holdout: rows, Calls: calls, Ballots: calls, Strict: true, Refuses: g.options.Refuses, Fitted: g.options.Fitted, Scratch: g.options.Scratch, Fitting: g.options.Fitting}
-	held = New(g.pipeline, o)
+	processes := make([]any, len(g.stages))
+	if calls && g.elect >= 0 {
+		processes[g.elect] = g.stages[g.elect].process
+	}
+	return g.hold(ctx, g.pipeline, Options{Holdout: rows, Calls: calls, Ballots: calls, Strict: true}, processes, start)
+}
+
+// hold returns a graph for held-out rows. It uses the given processes of stages, and starts the
+// others.
+func (g *Graph) hold(ctx context.Context, p *pipeline.Pipeline, o Options, processes []any, start Launch) (held *Graph, done func(), err error) {
+	o.Refuses, o.Fitted, o.Scratch, o.Fitting = g.options.Refuses, g.options.Fitted, g.options.Scratch, g.options.Fitting
+	held = New(p, o)
 	held.knowledge, held.labels = g.knowledge, g.labels
 	var mu sync.Mutex
 	var own []io.Closer
@@ -57,10 +68,6 @@ func (g *Graph) HoldOut(ctx context.Context, rows *fitted.HeldOut, calls bool, s
 		for _, remove := range held.folders {
 			remove()
 		}
-	}
-	processes := make([]any, len(held.stages))
-	if calls && g.elect >= 0 {
-		processes[g.elect] = g.stages[g.elect].process
 	}
 	err = held.Connect(ctx, processes, func(ctx context.Context, r LaunchRequest) (any, error) {
 		r.HeldOut = true
@@ -85,40 +92,58 @@ const heldBatch = 64
 // voted takes held-out rows through the graph, and returns them in order with the votes that count
 // for an election. It leaves out rows that fail; if all fail, it returns an error.
 func (g *Graph) voted(ctx context.Context, election *stage) (rows []sdk.TrainingRow, err error) {
-	items, needs := g.options.Holdout.Items, append(slices.Clone(election.in.needs), election.index)
+	needs := append(slices.Clone(election.in.needs), election.index)
+	stopped := g.pass(ctx, election, "fitting", func(rec *Record, samples []sdk.Sample) {
+		if f := cmp.Or(rec.failure(needs), rec.missing(needs)); f != nil {
+			err = f
+			return
+		}
+		rows = append(rows, sdk.TrainingRow{ID: rec.id, Label: rec.Row.Label, Samples: samples, HeldOut: true})
+	})
+	if stopped != nil || len(rows) > 0 {
+		return rows, stopped
+	}
+	return nil, err
+}
+
+// pass takes the held-out rows through the graph. It calls each with them in order, with the samples
+// of its voters, of whose answers those are accepted that count for an election. An error is that of
+// the context.
+func (g *Graph) pass(ctx context.Context, election *stage, doing string, each func(*Record, []sdk.Sample)) error {
+	items, size := g.options.Holdout.Items, heldBatch
+	switch {
+	case g.gathers:
+		size = heldBatch * Window
+	case g.options.Calls:
+		size = 4 // calls take long, and progress shows
+	}
+	var done atomic.Int64
 	for some := range slices.Chunk(items, heldBatch*Window) {
 		records := make([]*Record, len(some))
 		for i, row := range some {
 			records[i] = g.NewRecord(row)
 		}
 		var group errgroup.Group
-		for batch := range slices.Chunk(records, heldBatch) {
+		for batch := range slices.Chunk(records, size) {
 			group.Go(func() error {
 				g.Run(ctx, batch)
+				election.progress(terminal.ProgressStep{Doing: doing, Unit: "row", Done: done.Add(int64(len(batch))), Total: int64(len(items))})
 				return nil
 			})
 		}
 		_ = group.Wait() // the functions return nil: every error belongs to a record
 		if ctx.Err() != nil {
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
 		for _, rec := range records {
 			samples := rec.samples(g.voters)
 			if err := election.accept(ctx, rec, samples); err != nil {
 				rec.fail(election, err)
 			}
-			if f := cmp.Or(rec.failure(needs), rec.missing(needs)); f != nil {
-				err = f
-				continue
-			}
-			rows = append(rows, sdk.TrainingRow{ID: rec.id, Label: rec.Row.Label, Samples: samples, HeldOut: true})
+			each(rec, samples)
 		}
-		election.progress(terminal.ProgressStep{Doing: "fitting", Unit: "row", Done: int64(records[len(records)-1].Row.Line), Total: int64(len(items))})
 	}
-	if len(rows) > 0 {
-		return rows, nil
-	}
-	return nil, err
+	return nil
 }
 
 // maxVoted limits the rows of a knowledge from whose votes an election learns. More rows would hardly
@@ -138,7 +163,7 @@ func (s *stage) learning(start Launch) fitted.Job {
 	}
 	if s.Info.FitReads.Has(sdk.ColumnSamples) {
 		j.Rows = func(ctx context.Context) ([]sdk.TrainingRow, error) { return s.votes(ctx, start) }
-		j.From = s.votesFrom()
+		j.From = s.votesFrom(free)
 	}
 	return j
 }
@@ -179,9 +204,9 @@ func (g *Graph) Choose(ctx context.Context, n int) (*fitted.HeldOut, error) {
 	return fitted.HoldOut(ctx, k, n, centroids)
 }
 
-// votesFrom identifies all that the votes for an election depend on: the stages that give them, and
-// which votes count.
-func (s *stage) votesFrom() string {
+// votesFrom identifies all that the votes for an election depend on: the stages that give them, in
+// the form in which they run, and which votes count.
+func (s *stage) votesFrom(form func(*pipeline.Stage) *pipeline.Stage) string {
 	p, fingerprints := *s.graph.pipeline, []string{}
 	p.Stages = nil
 	for _, n := range s.in.needs {
@@ -189,7 +214,7 @@ func (s *stage) votesFrom() string {
 		if above == nil {
 			continue
 		}
-		if runs := free(above.Stage); runs != nil {
+		if runs := form(above.Stage); runs != nil {
 			p.Stages = append(p.Stages, runs)
 			fingerprints = append(fingerprints, above.fingerprint+" "+above.learnt)
 			for _, f := range above.fallbacks {

@@ -10,7 +10,6 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/file/rule"
 	"github.com/racflow/racflow/engine/internal/knowledge"
-	"github.com/racflow/racflow/engine/internal/run/fitted"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/sdk"
 )
@@ -65,10 +64,14 @@ func (g *Graph) Connect(ctx context.Context, processes []any, start Launch) erro
 			return err
 		}
 	}
+	g.begin()
+	return nil
+}
+
+func (g *Graph) begin() {
 	for _, k := range g.knowledge {
 		k.Begin(g.pipeline.Name, g.options.Observe)
 	}
-	return nil
 }
 
 func (g *Graph) connect(ctx context.Context, s *stage, process any, start Launch) (err error) {
@@ -112,7 +115,7 @@ func (s *stage) open(ctx context.Context, process any, start Launch) (err error)
 	case s.Block != "elect" && s.graph.options.Holdout.Of(s.knowledge):
 		return s.fold(ctx, s.learning(start))
 	default:
-		process, s.learnt, err = fitted.Start(ctx, s.learning(start))
+		process, err = s.startFitted(ctx, start)
 	}
 	if err != nil {
 		return err

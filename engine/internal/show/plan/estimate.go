@@ -33,7 +33,11 @@ import (
 //
 // A service may cache the beginning of a prompt that an earlier prompt began with, of at
 // least 1,024 tokens, in steps of 128, as OpenAI does. Only the service knows whether it
-// has cached it.
+// has cached it: the cost counts on what it had cached in earlier runs.
+//
+// A model that thinks before it answers makes the expected output a range, the narrower the
+// more of its answers to such requests earlier runs have seen, or racflow model probe, which
+// asks a few of the pipeline's own prompts.
 //
 // Enrichers make no dry run: a plan of their knowledge shows them the passages to ask
 // about. For an enricher without a forecast (sdk.EnrichForecaster), the expected usage is
@@ -106,6 +110,7 @@ func EnrichForecast(a knowledge.Asks) sdk.Forecast {
 		Answers: a.Passages, Requests: a.Passages, MostRequests: a.Passages,
 		Likely: sdk.Usage{InputTokens: uint64(sdk.EstimateTokens(a.Characters) + a.Passages*InstructionTokens), OutputTokens: uint64(a.Passages * most)},
 	}
+	f.Low, f.High = f.Likely.OutputTokens, f.Likely.OutputTokens
 	if a.Passages > 0 {
 		f.Unknown = unsaid
 	}
@@ -218,10 +223,12 @@ func NewDryRun() *DryRun { return &DryRun{voters: map[string]*VoterAsked{}} }
 type VoterAsked struct {
 	Items int // items that reached the voter
 	sdk.Forecast
-	Shown *sdk.Prompt // one of the prompts; nil: none was read
+	// MayBeCached is how many tokens of Likely a service may have in its cache, since earlier prompts
+	// of the dry run begin with them.
+	MayBeCached uint64
 
-	shownOf  string    // the ID of the item that Shown is for
-	prefixes *prefixes // of the prompts so far
+	first    []sdk.Item // that reached it with a prompt, by their numbers
+	prefixes *prefixes  // of the prompts so far
 }
 
 // Voter returns what a voter was asked so far.
@@ -268,14 +275,14 @@ func (s standIn) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) 
 	return samples, nil
 }
 
+// Fingerprint returns that of the voter: an election has learnt about a voter with it.
+func (s standIn) Fingerprint() string { return s.stage.Info.Fingerprint(s.asked) }
+
 // add adds the forecast of an item, with each resample.
 func (s standIn) add(v *VoterAsked, item sdk.Item) error {
 	samples := max(s.stage.N, 1)
-	if prompts := item.Prompts; len(prompts) > 0 && (v.Shown == nil || before(item.ID, v.shownOf)) {
-		shown := prompts[0]
-		v.Shown, v.shownOf = &shown, item.ID
-	}
 	v.Items++
+	v.remember(item)
 	for sampling := range 1 + s.stage.Resamples {
 		item.Drawn = sampling * samples
 		f, err := VoterForecast(s.stage, s.asked, item)
@@ -283,7 +290,7 @@ func (s standIn) add(v *VoterAsked, item sdk.Item) error {
 			return err
 		}
 		if sampling == 0 {
-			f.Likely.CachedTokens = v.prefixes.shared(item.Prompts, samples, f)
+			v.MayBeCached += v.prefixes.shared(item.Prompts, samples, f)
 		} else {
 			f = sdk.Forecast{MostRequests: f.MostRequests, Most: f.Most, Unknown: f.Unknown}
 		}
@@ -309,6 +316,7 @@ func VoterForecast(s *pipeline.Stage, asked sdk.Forecaster, item sdk.Item) (sdk.
 		f.Likely.InputTokens += uint64(RoughTokens(p))
 	}
 	f.Likely.OutputTokens = uint64(samples * maxTokens(s))
+	f.Low, f.High = f.Likely.OutputTokens, f.Likely.OutputTokens
 	return f, nil
 }
 

@@ -3,11 +3,11 @@ package plan
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
 	"runtime"
 	"slices"
 
@@ -32,8 +32,10 @@ type Call struct {
 	Items int
 	// Forecast is for all items. Its Most is known only if all of them made the dry run.
 	sdk.Forecast
-	// Cost is the expected cost, as if the service had nothing in its own cache, and MostCost the
-	// highest cost; 0: the stage has no price.
+	// MayBeCached is as in VoterAsked. The cost does not count on it, but on what earlier runs had
+	// cached of such requests.
+	MayBeCached uint64
+	// Cost is the expected cost and MostCost the highest cost; 0: the stage has no price.
 	Cost, MostCost float64
 }
 
@@ -49,11 +51,12 @@ func (p *Plan) Calls() []Call {
 		}
 		c := Call{Stage: s, Voter: v, Items: scale(v.Items), Forecast: v.Forecast}
 		c.Requests, c.Answers, c.Cached = scale(v.Requests), scale(v.Answers), scale(v.Cached)
-		for _, n := range []*uint64{&c.Likely.InputTokens, &c.Likely.CachedTokens, &c.Likely.OutputTokens} {
+		c.MayBeCached = v.MayBeCached
+		for _, n := range []*uint64{&c.Likely.InputTokens, &c.Likely.CachedTokens, &c.Likely.OutputTokens, &c.Low, &c.High, &c.MayBeCached} {
 			*n = uint64(scale(int(*n)))
 		}
 		if price := s.CallPrice(); price != nil {
-			c.Cost = price.Expected(c.Likely)
+			c.Cost = price.Of(c.Likely)
 			c.MostCost = price.AtMost(v.Most)
 		}
 		all = append(all, c)
@@ -71,8 +74,21 @@ type Forecast struct {
 	Failed  int    // items that failed in it
 	Cause   error  // of the first failure
 	Voters  map[string]VoterAsked
+	// Beside says what the items send to services that no figure counts; empty: nothing.
+	Beside string
+	// StandIns says, by the name of a knowledge whose chunks stood in for its entries, why.
+	StandIns map[string]string
 	// Spending forecasts the effect of Options.Spend; nil: that is not set.
 	Spending *Spending
+	// Calibrating is nil if the election learns nothing of the voters that call services.
+	Calibrating *Calibrating
+}
+
+// Calibrating says whether a run asks voters about held-out rows before the first item.
+type Calibrating struct {
+	*stage.Calibration
+	outcome.Bill      // what that takes, unless Done; zero: nobody knows
+	Wanted       bool // a run asks
 }
 
 // asks reports whether a stage is a voter that calls a service.
@@ -88,17 +104,23 @@ func (p *Plan) forecast(ctx context.Context, o Options) (*Forecast, error) {
 		case !stage.Enabled || !p.Pipeline.Used(i) || !stage.Info.Network:
 		case asks(stage):
 			asked = true
+		case stage.Kind == sdk.KindRerank:
+			f.Beside = fmt.Sprintf("%s.%s calls a service, and what it sends is not foreseen", stage.Block, stage.Name)
 		default:
 			f.Unknown = fmt.Sprintf("%s.%s calls a service, and what it sends is not foreseen", stage.Block, stage.Name)
 		}
 	}
 	for _, k := range p.Pipeline.Knowledge() {
 		if k.Embed.Info.Network {
-			f.Unknown = cmp.Or(f.Unknown, fmt.Sprintf("knowledge %q is embedded by a service, so nothing can be found in it without asking that", k.Name))
+			f.Beside = cmp.Or(f.Beside, fmt.Sprintf("knowledge %q is embedded by a service, which embeds the items as well", k.Name))
 		}
 	}
-	if asked && f.Unknown == "" {
-		f.Unknown = p.impossible()
+	switch {
+	case !asked:
+		f.Unknown = cmp.Or(f.Unknown, f.Beside)
+	case f.Unknown == "":
+		f.StandIns = p.missing()
+		f.Unknown = p.impossible(o, f)
 	}
 	switch {
 	case f.Unknown != "":
@@ -111,22 +133,21 @@ func (p *Plan) forecast(ctx context.Context, o Options) (*Forecast, error) {
 
 // impossible says why no dry run is possible that asks no service and changes nothing elsewhere, in
 // a pipeline where only voters call services; empty: one is possible.
-func (p *Plan) impossible() string {
+func (p *Plan) impossible(o Options, f *Forecast) string {
 	switch p.Items {
 	case -1:
 		return "the input is standard input, which is left for the run"
 	case 0:
 		return "the input holds no items"
 	}
-	for i, k := range p.Pipeline.Knowledge() {
-		r := p.Knowledge[i]
-		switch {
-		case slices.ContainsFunc(r.Asks, func(a knowledge.Asks) bool { return a.Passages > 0 }):
-			return fmt.Sprintf("knowledge %q is out of date, and enriching it asks a service", k.Name)
+	for _, k := range p.Pipeline.Knowledge() {
+		switch why := f.StandIns[k.Name]; {
 		case k.Stdin():
 			return fmt.Sprintf("knowledge %q is read from standard input", k.Name)
-		case k.Store.Info.Network && r.Added+r.Changed+r.Removed > 0:
-			return fmt.Sprintf("knowledge %q is out of date on its server; a run brings it up to date", k.Name)
+		case k.Attached() && why != "":
+			return fmt.Sprintf("nothing can be found in knowledge %q: %s", k.Name, why)
+		case why != "" && standInStages(o) == nil:
+			return fmt.Sprintf("the entries of knowledge %q are not there: %s", k.Name, why)
 		}
 	}
 	return ""
@@ -136,6 +157,14 @@ func (p *Plan) impossible() string {
 // service.
 func (p *Plan) dryRun(ctx context.Context, o Options, f *Forecast) error {
 	d := NewDryRun()
+	in, done, err := p.standIn(o, f)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if in.dir != "" {
+		o.Fitted, o.Knowledge = filepath.Join(in.dir, "fitted"), nil
+	}
 	stages, kept := stage.Options{Fitted: o.Fitted}, run.Journal(nil)
 	if o.Spend.IsSet() {
 		var err error
@@ -144,15 +173,15 @@ func (p *Plan) dryRun(ctx context.Context, o Options, f *Forecast) error {
 		}
 		stages.Ask, kept = f.Spending.ask, f.Spending.spender.Survey(nothing{})
 	}
+	launch := func(ctx context.Context, l stage.LaunchRequest) (any, error) {
+		if l.Stage.Kind != sdk.KindSample || !l.Stage.Info.Network {
+			return in.Launch(ctx, l)
+		}
+		asked, err := o.Forecaster(ctx, l.Stage)
+		return d.Sampler(l.Stage, asked), err
+	}
 	ready, err := run.Open(ctx, p.Pipeline, run.Options{
-		Launch: func(ctx context.Context, l stage.LaunchRequest) (any, error) {
-			if l.Stage.Kind != sdk.KindSample || !l.Stage.Info.Network {
-				return o.Launch(ctx, l)
-			}
-			asked, err := o.Forecaster(ctx, l.Stage)
-			return d.Sampler(l.Stage, asked), err
-		},
-		Options: stages, Samples: o.Samples, Progress: o.Progress, Knowledge: o.Knowledge,
+		Launch: launch, Options: stages, Samples: o.Samples, Progress: o.Progress, Knowledge: o.Knowledge,
 	})
 	if err != nil {
 		return err
@@ -191,12 +220,20 @@ func (p *Plan) dryRun(ctx context.Context, o Options, f *Forecast) error {
 		switch unknown := VoterUnknown(p.Pipeline, stage); {
 		case unknown != "":
 			v.Unknown = unknown
+		case v.Unknown == "" && len(f.StandIns) > 0:
+			v.Unknown = "other texts stood in for those that a run will find"
 		case v.Unknown == "" && broken > 0:
 			v.Unknown = fmt.Sprintf("%s failed before it was asked", terminal.Plural(broken, "item"))
 		case v.Unknown == "" && f.Tried < p.Items:
 			v.Unknown = fmt.Sprintf("%d of %s were looked at", f.Tried, terminal.Plural(p.Items, "item"))
 		}
 		f.Voters[stage.Name] = v
+	}
+	if err != nil {
+		return err
+	}
+	if o.Calibrating != nil {
+		f.Calibrating, err = o.Calibrating(ctx, ready.Graph(), launch)
 	}
 	return err
 }
@@ -218,49 +255,6 @@ func spread(next func() (source.Row, error), total, n int) func() (source.Row, e
 		}
 		return source.Row{}, io.EOF
 	}
-}
-
-// Model is a language model that a stage asks.
-type Model struct {
-	Stage    string          `json:"stage,omitempty"` // "sample.llm"; empty: no file names the model
-	Endpoint string          `json:"endpoint"`
-	Name     string          `json:"model"`
-	Profile  json.RawMessage `json:"profile"`        // what is known of the model, a JSON object; nil: nothing
-	File     string          `json:"file,omitempty"` // where the profile is kept
-}
-
-// Asking is a stage that may ask a language model.
-type Asking struct {
-	Name  string // "sample.llm"
-	Stage *pipeline.Stage
-}
-
-// Askings returns the voters and enrichers of a pipeline that call services, and their fallbacks,
-// in the order in which they are asked.
-func Askings(p *pipeline.Pipeline) []Asking {
-	var all []Asking
-	add := func(name string, s *pipeline.Stage) {
-		if s.Info.Network {
-			all = append(all, Asking{name, s})
-		}
-	}
-	for _, k := range p.Knowledge() {
-		for _, s := range k.Enrich {
-			if s.Enabled {
-				add("enrich."+s.Name, s)
-			}
-		}
-	}
-	for i, s := range p.Stages {
-		if s.Block != "sample" || !s.Enabled || !p.Used(i) {
-			continue
-		}
-		add("sample."+s.Name, s)
-		for _, f := range s.Fallbacks {
-			add("sample."+s.Name+", fallback "+f.Name, f.Stage)
-		}
-	}
-	return all
 }
 
 // Plan says what a run would do.
@@ -288,7 +282,9 @@ type Rows interface {
 
 // Options configures a plan.
 type Options struct {
-	Launch  stage.Launch
+	Launch stage.Launch
+	// Stage finds a built-in stage, which may stand in for one of a knowledge.
+	Stage   func(kind sdk.Kind, use string) (sdk.Stage, bool)
 	Fitted  string // as stage.Options.Fitted
 	Samples string // as knowledge.Options.Samples
 	// Forecaster opens a voter that forecasts what it would send, calling no service; nil: it has
@@ -304,6 +300,9 @@ type Options struct {
 	Models    func(context.Context) ([]Model, error) // returns the models that stages ask, calling no service
 	Knowledge func(knowledge.BuildReport)
 	Progress  terminal.ProgressFunc
+	// Calibrating says whether a run over the input asks voters about held-out rows before the first
+	// item. launch starts further processes for the graph. nil, or a nil result: nobody asks.
+	Calibrating func(ctx context.Context, g *stage.Graph, launch stage.Launch) (*Calibrating, error)
 }
 
 // Make plans a run of one of the pipelines of a file.

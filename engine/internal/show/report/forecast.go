@@ -3,9 +3,12 @@ package report
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/process/governor"
 	"github.com/racflow/racflow/engine/internal/show/plan"
 	"github.com/racflow/racflow/engine/internal/show/terminal"
@@ -29,10 +32,10 @@ func (p planned) writeForecast(w io.Writer) error {
 		if c.Cached > 0 {
 			answers += fmt.Sprintf(" (and %d from the cache)", c.Cached)
 		}
-		fmt.Fprintf(tw, "sample.%s\t%d\t%s\texpected\t%d\t%d\t%d\t%s\n",
-			c.Stage.Name, c.Items, answers, c.Requests, c.Likely.InputTokens, c.Likely.OutputTokens, price(c, c.Cost))
+		fmt.Fprintf(tw, "sample.%s\t%d\t%s\texpected\t%d\t%d\t%s\t%s\n",
+			c.Stage.Name, c.Items, answers, c.Requests, c.Likely.InputTokens, outputs(c.Forecast), expected(c.Stage, c.Forecast))
 		if c.Unknown == "" {
-			fmt.Fprintf(tw, "\t\t\tat most\t%d\t%d\t%d\t%s\n", c.MostRequests, c.Most.InputTokens, c.Most.OutputTokens, price(c, c.MostCost))
+			fmt.Fprintf(tw, "\t\t\tat most\t%d\t%d\t%d\t%s\n", c.MostRequests, c.Most.InputTokens, c.Most.OutputTokens, price(c.Stage, c.MostCost))
 		} else {
 			fmt.Fprintf(tw, "\t\t\tat most\tnot known\n")
 		}
@@ -41,8 +44,8 @@ func (p planned) writeForecast(w io.Writer) error {
 			priced++
 		}
 		most.add(c)
-		if shown == "" && c.Voter.Shown != nil {
-			shown = fmt.Sprintf("\nA PROMPT OF sample.%s\n%s\n", c.Stage.Name, promptText(*c.Voter.Shown))
+		if prompt := c.Voter.Shown(); shown == "" && prompt != nil {
+			shown = fmt.Sprintf("\nA PROMPT OF sample.%s\n%s\n", c.Stage.Name, promptText(*prompt))
 		}
 	}
 	if priced > 1 {
@@ -58,11 +61,18 @@ func (p planned) writeForecast(w io.Writer) error {
 		if c.Unknown != "" {
 			fmt.Fprintf(w, "What sample.%s takes at most is not known: %s.\n", c.Stage.Name, c.Unknown)
 		}
-		if c.Likely.CachedTokens > 0 {
-			fmt.Fprintf(w, "%d of the expected tokens in of sample.%s may be cached by its service: earlier requests begin with them. The cost does not count on that.\n", c.Likely.CachedTokens, c.Stage.Name)
+		if c.MayBeCached > 0 {
+			fmt.Fprintf(w, "%d of the expected tokens in of sample.%s may be cached by its service: earlier requests begin with them. The cost counts on %d, as earlier runs had.\n", c.MayBeCached, c.Stage.Name, c.Likely.CachedTokens)
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(f.StandIns)) {
+		fmt.Fprintf(w, "Chunks stand in for the entries of knowledge.%s: %s. A run may find others, of the same lengths.\n", name, f.StandIns[name])
+	}
+	if f.Beside != "" {
+		fmt.Fprintf(w, "Not counted: %s.\n", f.Beside)
+	}
 	fmt.Fprintf(w, "Found with %d items of the input, asking nobody. Expected: each item is asked once. At most: a token for each byte, a request for each answer, and every resample. Requests whose reply was lost are sent and may be paid for again; what the response cache has costs nothing.\n", f.Tried)
+	writeCalibrating(w, f.Calibrating)
 	p.writeBudget(w, total, most)
 	if f.Spending != nil {
 		if err := writeSpending(w, f.Spending); err != nil {
@@ -76,12 +86,57 @@ func (p planned) writeForecast(w io.Writer) error {
 	return err
 }
 
+// writeCalibrating writes what a run asks before the first item, or what votes rest on without that.
+func writeCalibrating(w io.Writer, c *plan.Calibrating) {
+	if c == nil {
+		return
+	}
+	text := c.String()
+	switch {
+	case c.Done:
+		fmt.Fprintf(w, "elect.%s has learnt from answers of %s about %s, and asks no more.\n", c.Election.Name, c.Names(), terminal.Plural(c.Rows, "example"))
+		return
+	case c.Wanted:
+		text = fmt.Sprintf("Before the first item, a run asks %s about %s, once", c.Names(), terminal.Plural(c.Rows, "example"))
+	}
+	fmt.Fprintf(w, "%s (%s, about %s).\n", text, terminal.Plural(c.Calls, "request"), cost(c.Cost))
+}
+
 // price formats an amount, if the stage has a price.
-func price(c plan.Call, amount float64) string {
-	if c.Stage.Price == nil {
+func price(s *pipeline.Stage, amount float64) string {
+	if s.Price == nil {
 		return "no price given"
 	}
 	return cost(amount)
+}
+
+// wide is from where on a range is shown, as a share of its lower end.
+const wide = 1.1
+
+// ranged reports whether the expected output is a range.
+func ranged(f sdk.Forecast) bool { return float64(f.High) > wide*float64(f.Low) }
+
+// outputs formats the expected output tokens.
+func outputs(f sdk.Forecast) string {
+	if !ranged(f) {
+		return fmt.Sprint(f.Likely.OutputTokens)
+	}
+	return fmt.Sprintf("%d (%d to %d)", f.Likely.OutputTokens, f.Low, f.High)
+}
+
+// expected formats the expected cost.
+func expected(s *pipeline.Stage, f sdk.Forecast) string {
+	p := s.CallPrice()
+	if p == nil {
+		return price(s, 0)
+	}
+	at := func(out uint64) string {
+		return cost(p.Of(sdk.Usage{InputTokens: f.Likely.InputTokens, CachedTokens: f.Likely.CachedTokens, OutputTokens: out}))
+	}
+	if !ranged(f) {
+		return at(f.Likely.OutputTokens)
+	}
+	return fmt.Sprintf("%s (%s to %s)", at(f.Likely.OutputTokens), at(f.Low), at(f.High))
 }
 
 // bound is the most that a run may use.
@@ -160,7 +215,11 @@ func Progress(s terminal.ProgressStep, m *terminal.ProgressMeter, now time.Time)
 		}
 	}
 	if s.Paid > 0 {
-		parts = append(parts, "cost so far "+governor.Money(s.Paid))
+		paid := "cost so far " + governor.Money(s.Paid)
+		if all, ok := m.Cost(now); ok {
+			paid += " of about " + governor.Money(all)
+		}
+		parts = append(parts, paid)
 	}
 	if s.Passages > 0 {
 		parts = append(parts, quantity(s.Passages, "passage"))

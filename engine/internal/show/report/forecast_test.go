@@ -15,7 +15,7 @@ func TestProgress(t *testing.T) {
 		want  string
 	}{
 		"items of a file": {terminal.ProgressStep{Doing: "answering", Unit: "item", Done: 1200, Total: 10_003, About: true, Flagged: 12, Failed: 1, Paid: 0.4213}, 10 * time.Second,
-			"answering: 1200 of about 10003 items, about 1 min 20 s left, 12 flagged, 1 failed, cost so far 0.4213, 120/s"},
+			"answering: 1200 of about 10003 items, about 1 min 20 s left, 12 flagged, 1 failed, cost so far 0.4213 of about 3.51, 120/s"},
 		"all of it":       {terminal.ProgressStep{Doing: "answering", Unit: "item", Done: 1200, Total: 1200}, 10 * time.Second, "answering: 1200 of 1200 items, 120/s"},
 		"too early":       {terminal.ProgressStep{Doing: "answering", Unit: "item", Done: 1, Total: 3}, time.Second, "answering: 1 of 3 items"},
 		"standard input":  {terminal.ProgressStep{Doing: "answering", Unit: "item", Done: 1}, 100 * time.Second, "answering: 1 item"},
@@ -30,7 +30,7 @@ func TestProgress(t *testing.T) {
 			start := time.Unix(0, 0)
 			for i := range int64(11) {
 				one := test.step
-				one.Done = one.Done * i / 10
+				one.Done, one.Paid = one.Done*i/10, one.Paid*float64(i)/10
 				m.Add(start.Add(test.takes/10*time.Duration(i)), one)
 			}
 			if got := strings.Join(Progress(test.step, &m, start.Add(test.takes)), ", "); got != test.want {

@@ -226,8 +226,9 @@ type (
 		Knowledge []knowledgeJSON   `json:"knowledge,omitempty"`
 		Unknown   string            `json:"unknown,omitempty"` // why there is no forecast
 		Tried     int               `json:"items_tried,omitempty"`
-		Stages    []callsJSON       `json:"stages,omitempty"` // those that call services
-		Timeouts  map[string]string `json:"timeouts"`         // by stage: how long a row may hang
+		StandIns  map[string]string `json:"chunks_stand_in,omitempty"` // by knowledge: why its entries cannot be searched yet
+		Stages    []callsJSON       `json:"stages,omitempty"`          // those that call services
+		Timeouts  map[string]string `json:"timeouts"`                  // by stage: how long a row may hang
 		Plugins   []pluginJSON      `json:"plugins,omitempty"`
 		Wants     []trust.Want      `json:"beyond_its_folder,omitempty"`
 		Memory    int64             `json:"memory,omitempty"` // bytes that all processes may hold together
@@ -260,9 +261,13 @@ type (
 	amountJSON struct {
 		Requests int      `json:"requests"`
 		Input    uint64   `json:"input_tokens"`
-		Cached   uint64   `json:"may_be_cached_tokens,omitempty"` // those of Input that the service may have cached
+		Cached   uint64   `json:"cached_tokens,omitempty"`        // those of Input that are expected to be cached, as in earlier runs
+		MayBe    uint64   `json:"may_be_cached_tokens,omitempty"` // those of Input that the service may have cached
 		Output   uint64   `json:"output_tokens"`
 		Cost     *float64 `json:"cost,omitempty"` // at the stage's price
+		// The range of the expected output, if the model thinks; missing: it is narrow.
+		Low  uint64 `json:"output_tokens_low,omitempty"`
+		High uint64 `json:"output_tokens_high,omitempty"`
 	}
 	priceJSON struct {
 		Input  float64 `json:"input"`
@@ -294,10 +299,11 @@ func PlanJSON(w io.Writer, p *plan.Plan) error {
 		}
 	}
 	if f := p.Forecast; f != nil {
-		shown.Unknown, shown.Tried = f.Unknown, f.Tried
+		shown.Unknown, shown.Tried, shown.StandIns = f.Unknown, f.Tried, f.StandIns
 		if f.Unknown == "" {
 			for _, c := range p.Calls() {
 				shown.Stages = append(shown.Stages, callsOf("sample."+c.Stage.Name, c.Stage, c.Items, c.Forecast))
+				shown.Stages[len(shown.Stages)-1].Expected.MayBe = c.MayBeCached
 			}
 		}
 	}
@@ -313,12 +319,15 @@ func callsOf(name string, s *pipeline.Stage, items int, f sdk.Forecast) callsJSO
 		Stage: name, Items: items, Answers: f.Answers, Cached: f.Cached, Unknown: f.Unknown,
 		Expected: &amountJSON{Requests: f.Requests, Input: f.Likely.InputTokens, Cached: f.Likely.CachedTokens, Output: f.Likely.OutputTokens},
 	}
+	if ranged(f) {
+		c.Expected.Low, c.Expected.High = f.Low, f.High
+	}
 	if f.Unknown == "" {
 		c.AtMost = &amountJSON{Requests: f.MostRequests, Input: f.Most.InputTokens, Output: f.Most.OutputTokens}
 	}
 	if p := s.CallPrice(); p != nil {
 		c.Price = &priceJSON{p.Input, p.Cached, p.Output, s.PriceFrom}
-		c.Expected.Cost = new(p.Expected(f.Likely))
+		c.Expected.Cost = new(p.Of(f.Likely))
 		if c.AtMost != nil {
 			c.AtMost.Cost = new(p.AtMost(f.Most))
 		}

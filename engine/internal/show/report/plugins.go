@@ -104,6 +104,10 @@ func properties(profile json.RawMessage) []property {
 		if inside, ok := value.(map[string]any); ok { // counts, sorted by name
 			var parts []string
 			for _, name := range slices.Sorted(maps.Keys(inside)) {
+				if counts, ok := inside[name].(map[string]any); ok { // of one kind of requests
+					parts = append(parts, fmt.Sprintf("%s (%v requests)", name, counts["requests"]))
+					continue
+				}
 				parts = append(parts, fmt.Sprintf("%v %s", inside[name], name))
 			}
 			value = strings.Join(parts, ", ")
@@ -282,9 +286,9 @@ func tuned(w io.Writer, s tune.Subject, o tune.Outcome) error {
 		switch {
 		case o.Found == nil || o.Gain.Better():
 		case o.Gain.Mean >= 0 && o.Sure.Better():
-			note = fmt.Sprintf("; kept for its confidences, which are better by more than chance: Brier score %+.4f", -2*o.Sure.Mean)
+			note = "; kept for its confidences, which are better by more than chance"
 		default:
-			note = fmt.Sprintf("; kept for what tells items out of scope, which is better by more than chance: Brier score %+.4f", -o.Known.Mean)
+			note = "; kept for what tells items out of scope, which is better by more than chance"
 		}
 		fmt.Fprintln(w, kept(s.Weights, o.Found != nil, o.Gain)+note)
 	}

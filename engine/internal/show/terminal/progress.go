@@ -36,21 +36,22 @@ type ProgressMeter struct {
 	step  ProgressStep
 }
 
-// mark says how much was done at a time.
+// mark says how much was done and paid at a time.
 type mark struct {
 	at   time.Time
 	done int64
+	paid float64
 }
 
 // Add takes a report. It starts anew if the report is about other work, or less is done than before.
 func (m *ProgressMeter) Add(now time.Time, s ProgressStep) {
 	if s.Doing != m.step.Doing || s.Name != m.step.Name || s.Unit != m.step.Unit || s.Done < m.step.Done || len(m.marks) == 0 {
-		m.marks = []mark{{now, s.Done}}
+		m.marks = []mark{{now, s.Done, s.Paid}}
 	}
 	m.step = s
 	if last := &m.marks[len(m.marks)-1]; now.Sub(last.at) < resolution {
 		if len(m.marks) > 1 { // the start stays as it is
-			last.done = s.Done
+			last.done, last.paid = s.Done, s.Paid
 		}
 		return
 	}
@@ -61,16 +62,16 @@ func (m *ProgressMeter) Add(now time.Time, s ProgressStep) {
 		}
 		m.marks = kept
 	}
-	m.marks = append(m.marks, mark{now, s.Done})
+	m.marks = append(m.marks, mark{now, s.Done, s.Paid})
 }
 
-// Rate returns how much is done per second, recently; false: too little is known.
-func (m *ProgressMeter) Rate(now time.Time) (perSecond float64, ok bool) {
+// since returns the mark where recent work begins; false: too little is known.
+func (m *ProgressMeter) since(now time.Time) (since mark, ok bool) {
 	if len(m.marks) == 0 {
-		return 0, false
+		return since, false
 	}
 	elapsed := now.Sub(m.marks[0].at)
-	since := m.marks[0]
+	since = m.marks[0]
 	for _, one := range m.marks {
 		if now.Sub(one.at) < max(recent, elapsed/2) {
 			break
@@ -83,11 +84,25 @@ func (m *ProgressMeter) Rate(now time.Time) (perSecond float64, ok bool) {
 			moved, before = moved+1, one.done
 		}
 	}
-	done := m.step.Done - since.done
-	if elapsed < evidence || moved < steps || done <= 0 {
+	return since, elapsed >= evidence && moved >= steps && m.step.Done > since.done
+}
+
+// Rate returns how much is done per second, recently; false: too little is known.
+func (m *ProgressMeter) Rate(now time.Time) (perSecond float64, ok bool) {
+	since, ok := m.since(now)
+	if !ok {
 		return 0, false
 	}
-	return float64(done) / now.Sub(since.at).Seconds(), true
+	return float64(m.step.Done-since.done) / now.Sub(since.at).Seconds(), true
+}
+
+// Cost returns what all of the work will have cost, by what it cost recently; false: unknown.
+func (m *ProgressMeter) Cost(now time.Time) (float64, bool) {
+	since, ok := m.since(now)
+	if rest := m.step.Total - m.step.Done; ok && rest > 0 && m.step.Paid > since.paid {
+		return m.step.Paid + float64(rest)*(m.step.Paid-since.paid)/float64(m.step.Done-since.done), true
+	}
+	return 0, false
 }
 
 // Left returns how long the rest will take, in whole seconds, rounded up as coarsely as an estimate

@@ -1,0 +1,192 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"sync"
+
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/process/confine"
+	"github.com/racflow/racflow/engine/internal/process/governor"
+	"github.com/racflow/racflow/engine/internal/run"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/internal/run/spend"
+	"github.com/racflow/racflow/engine/internal/run/stage"
+	"github.com/racflow/racflow/engine/internal/show/plan"
+	"github.com/racflow/racflow/sdk"
+)
+
+// This file decides whether a run calibrates its election. If the file does not say, it does where
+// the calls are at most a tenth of those about the items or, if they are free, no more than those,
+// and take at most a tenth of every limit. Calls that the file asks for are made unless they alone
+// would exceed a limit.
+
+// few is the least ratio of the items of a run, or of a limit, to what calibrating takes, if the
+// file does not ask for that.
+const few = 10
+
+// calibrate lets the election of a new run learn from answers of the voters that call services, if
+// that is wanted and has not been done before. Otherwise Events.Advice gets what their votes rest
+// on. input: the items are those of the input.
+func (p *Pipeline) calibrate(ctx context.Context, r *run.Run, input bool) error {
+	c, o := r.Graph().Calibration(), p.workspace.options
+	if c == nil || c.Done || o.Part != nil || o.uncalibrated {
+		return nil
+	}
+	wanted, err := p.calibrates(c, input)
+	if err != nil {
+		return err
+	}
+	if wanted {
+		before, _ := p.workspace.Spent()
+		var ahead *calibration
+		if ahead, err = p.newCalibration(ctx, c); err == nil {
+			err = r.Graph().Calibrate(ctx, p.launch, ahead.add, ahead.afford)
+		}
+		now, _ := p.workspace.Spent()
+		p.spent = outcome.Bill{Calls: now.Total.Calls - before.Total.Calls, Cost: now.Total.Cost - before.Total.Cost}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil && (c.Explicit || !errors.Is(err, errUnaffordable)): // else nobody has asked for it
+		p.advise("%v, since %v", c, err)
+	case (err != nil || !wanted) && input && !o.strict:
+		p.advise("%v", c)
+	}
+	return nil
+}
+
+// calibrating says what calibrate would do for a run over the input, whose stages g has.
+func (p *Pipeline) calibrating(ctx context.Context, g *stage.Graph, launch stage.Launch) (*plan.Calibrating, error) {
+	c := &plan.Calibrating{Calibration: g.Calibration()}
+	switch {
+	case c.Calibration == nil:
+		return nil, nil //nolint:nilnil // there is nothing to say
+	case c.Done:
+		return c, nil
+	}
+	ahead, err := p.newCalibration(ctx, c.Calibration)
+	if err == nil {
+		err = g.Foresee(ctx, launch, ahead.add)
+	}
+	if err != nil {
+		return nil, ctx.Err() // the run says what is wrong
+	}
+	if c.Bill = ahead.bill; ahead.afford() == nil {
+		c.Wanted, err = p.calibrates(c.Calibration, true)
+	}
+	return c, err
+}
+
+// calibrates reports whether a run asks the voters about held-out rows, as far as limits allow it.
+// input: the items are those of the input.
+func (p *Pipeline) calibrates(c *stage.Calibration, input bool) (bool, error) {
+	later := slices.ContainsFunc(c.Voters, func(s *pipeline.Stage) bool { return s.Info.Pends })
+	switch {
+	case p.began != nil: // the run goes on as it began
+		return false, nil
+	case c.Explicit:
+		return true, nil
+	case later || p.workspace.options.Services.Mode == governor.Offline:
+		return false, nil
+	case !input || !p.rereadable():
+		return false, nil
+	case !slices.ContainsFunc(c.Voters, func(s *pipeline.Stage) bool { return !free(s) }):
+		return p.Reaches(int64(c.Rows)) // it takes no longer than the items
+	}
+	return p.Reaches(int64(few * c.Rows))
+}
+
+// free reports whether the calls of a voter and its fallbacks cost nothing: they have a price of 0 or,
+// without a price, go to this machine.
+func free(s *pipeline.Stage) bool {
+	if slices.ContainsFunc(s.Fallbacks, func(f pipeline.Fallback) bool { return f.Stage.Info.Network && !free(f.Stage) }) {
+		return false
+	}
+	if p := s.Price; p != nil {
+		return max(p.Input, p.Cached, p.Output) == 0
+	}
+	addresses := s.Info.Addresses(s.Config.Open) // none, if its plugin names none
+	for _, address := range addresses {
+		u, err := url.Parse(address)
+		if err != nil || len(confine.Loopback([]string{net.JoinHostPort(u.Hostname(), "80")})) == 0 {
+			return false
+		}
+	}
+	return len(addresses) > 0
+}
+
+// limit returns the limit on what voters use that call services.
+func (p *Pipeline) limit() spend.Limit {
+	if limit := p.workspace.options.Spend; limit.IsSet() {
+		return limit
+	}
+	return p.spendable
+}
+
+var errUnaffordable = errors.New("a limit does not allow it")
+
+// calibration is a forecast of the calls that calibrate an election.
+type calibration struct {
+	*Pipeline
+	explicit bool
+	forecast func(*pipeline.Stage, sdk.Item) (sdk.Forecast, error)
+
+	mu     sync.Mutex
+	bill   outcome.Bill
+	tokens uint64
+}
+
+func (p *Pipeline) newCalibration(ctx context.Context, of *stage.Calibration) (c *calibration, err error) {
+	c = &calibration{Pipeline: p, explicit: of.Explicit}
+	c.forecast, err = p.spendForecast(ctx, p.limit())
+	return c, err
+}
+
+// add adds the calls of a voter about a row, with all resamples.
+func (c *calibration) add(voter *pipeline.Stage, item sdk.Item) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f, err := c.forecast(voter, item)
+	if err != nil { // asking fails, too
+		f = sdk.Forecast{Requests: 1}
+	}
+	c.bill.Calls += (1 + voter.Resamples) * f.Requests
+	c.tokens += f.Likely.InputTokens + f.Likely.OutputTokens
+	if price := voter.CallPrice(); price != nil {
+		c.bill.Cost += price.Of(f.Likely)
+		c.bill.Most += float64(1+voter.Resamples) * price.AtMost(f.Most)
+	}
+}
+
+// afford returns an error if the calls would take too much of a limit.
+func (c *calibration) afford() error {
+	times, limit, set, file := few, c.limit(), c.workspace.options.Services.Budget, c.chosen.Budget
+	if c.explicit {
+		times = 1
+	}
+	var over error
+	check := func(takes, of float64, what string) {
+		if float64(times)*takes > of {
+			over = fmt.Errorf("asking about the examples may take %.6g of %.6g %s: %w", takes, of, what, errUnaffordable)
+		}
+	}
+	if limit.Calls != nil {
+		check(float64(c.bill.Calls), limit.Amount(), "calls")
+	} else if limit.Money != nil {
+		check(max(c.bill.Cost, c.bill.Most), limit.Amount(), "in money")
+	}
+	if of := cmp.Or(set.Cost, file.Cost); of > 0 {
+		check(c.bill.Cost, of, "in max_cost")
+	}
+	if of := cmp.Or(set.Tokens, file.Tokens); of > 0 {
+		check(float64(c.tokens), float64(of), "tokens in max_tokens")
+	}
+	return over
+}
