@@ -102,12 +102,11 @@ func (l *lesson) learn(ctx context.Context) (*model, error) {
 	for i, name := range voters {
 		m.Alone[name] = rounded(p.alone(i))
 	}
-	known, err := m.learn(ctx, p, voters)
-	if err != nil {
-		return nil, err
+	decided, err := m.learn(ctx, p, voters)
+	if err != nil || decided == nil {
+		return m, err
 	}
-	var unknown []sight
-	m.prepare()
+	known, unknown := m.prepare().sights(p, voters, decided), []sight(nil)
 	for _, t := range l.unknown {
 		if v := l.reader.elect(t.Samples, m, m.Labels); v.Answer != "" {
 			unknown = append(unknown, sight{point{odds: logOdds(v.Confidence)}, distances(t.Samples)})

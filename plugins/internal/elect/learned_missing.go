@@ -206,8 +206,8 @@ func known(voters []string, weights []float64, missing uint64) map[string]float6
 }
 
 // learn fits a model to the rows, and to the same rows without some of their voters. It returns what
-// the rows show on which no voter is missing.
-func (m *model) learn(ctx context.Context, p *problem, voters []string) ([]sight, error) {
+// elections decide that were fitted without the row; nil: there are too few.
+func (m *model) learn(ctx context.Context, p *problem, voters []string) (trial, error) {
 	weights, t, err := p.learn(ctx)
 	if err != nil {
 		return nil, err
@@ -217,10 +217,10 @@ func (m *model) learn(ctx context.Context, p *problem, voters []string) ([]sight
 		return nil, nil
 	}
 	m.Calibration = t.calibrated(uncalibrated, 1)
-	whole, sights := trial{}, []sight(nil)
+	whole := trial{} // where nobody is missing
 	for i, r := range p.rows {
 		if r.missing(len(voters)) == 0 {
-			whole, sights = append(whole, t[i]), append(sights, sight{t[i], r.distances})
+			whole = append(whole, t[i])
 		}
 	}
 	m.Calibration = whole.calibrated(m.Calibration, smooth)
@@ -231,7 +231,7 @@ func (m *model) learn(ctx context.Context, p *problem, voters []string) ([]sight
 		}
 		q := newProblem(rows, p.labels, len(voters))
 		q.prior = weights
-		w, t, err := q.learn(ctx)
+		w, some, err := q.learn(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -241,12 +241,9 @@ func (m *model) learn(ctx context.Context, p *problem, voters []string) ([]sight
 				names = append(names, name)
 			}
 		}
-		m.Without[strings.Join(names, and)] = present{known(voters, w, missing), t.calibrated(m.Calibration, smooth)}
+		m.Without[strings.Join(names, and)] = present{known(voters, w, missing), some.calibrated(m.Calibration, smooth)}
 	}
-	for i := range sights {
-		sights[i].odds = logOdds(m.Calibration.confidence(sigmoid(sights[i].odds)))
-	}
-	return sights, nil
+	return t, nil
 }
 
 // missing returns which of n voters have no vote on the row, one bit each.

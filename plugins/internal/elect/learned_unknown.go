@@ -162,6 +162,27 @@ type sight struct {
 	distances map[string]float64 // by voter
 }
 
+// sights returns what rows of known labels show, by decisions of all their voters. On a row without
+// some voters the election is held again, as it is without them.
+func (m *model) sights(p *problem, voters []string, decided trial) (all []sight) {
+	weights := make([]float64, len(voters))
+	for i, d := range decided {
+		missing := p.rows[i].missing(len(voters))
+		of := m.without(func(name string) bool { return missing>>slices.Index(voters, name)&1 == 0 })
+		if missing != 0 {
+			for at, name := range voters {
+				weights[at] = of.Weights[name]
+			}
+			d = p.decide(i, weights)
+		}
+		if !math.IsInf(d.odds, 0) { // something is answered
+			d.odds = logOdds(of.Calibration.confidence(sigmoid(d.odds)))
+			all = append(all, sight{d, p.rows[i].distances})
+		}
+	}
+	return all
+}
+
 // strangers are learnt from rows of known labels, and rows of none. nil: nothing shows them.
 func strangers(known, unknown []sight) *stranger {
 	times := map[string]int{}

@@ -114,6 +114,22 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
+// TestUnknownWithFewVotes: a model that voted on few of the rows takes nothing from what the others
+// show of unknown texts.
+func TestUnknownWithFewVotes(t *testing.T) {
+	labels, rows := withDistances(6, 600, 0)
+	_, items := withDistances(7, 800, 200)
+	_, model := generate(6, 15)
+	some := slices.Clone(rows)
+	for i, r := range of(model, "model") {
+		some[i].Samples = append(slices.Clone(some[i].Samples), r.Samples...)
+	}
+	want := found(items, learnedElect(t, fitted(t, rows), labels, items), isUnknown)
+	if got := found(items, learnedElect(t, fitted(t, some), labels, items), isUnknown); math.Abs(got-want) > .01 {
+		t.Errorf("AUROC %.3f with a model's votes on 15 of 600 rows, %.3f without", got, want)
+	}
+}
+
 // TestUnknownArgument: what was learnt is what the arguments say.
 func TestUnknownArgument(t *testing.T) {
 	labels, rows := withDistances(4, 300, 60)
