@@ -247,7 +247,7 @@ func TestCalibratedOnce(t *testing.T) {
 }
 
 // TestNotCalibrated: if a service fails on more than a tenth of the examples, nothing is kept of
-// their answers, and the run goes on without, which it says.
+// their answers. The run says so, and goes on without a calibrated model.
 func TestNotCalibrated(t *testing.T) {
 	for _, onError := range []string{"fail", "skip"} {
 		for every, want := range map[int32]string{9: "", 6: "since 3 of 20 examples have no answer: sample.llm: "} {
@@ -298,7 +298,7 @@ func TestCalibratingIsPaid(t *testing.T) {
 	}
 }
 
-// TestCalibratedRunIsResumed: a resumed run goes on with what its election had learnt when it began.
+// TestCalibratedRunIsResumed: a resumed run uses what its election had learnt when the run began.
 func TestCalibratedRunIsResumed(t *testing.T) {
 	begin := func(elect string) (c *calibrated, run string) {
 		c = calibrate(t, costs, elect, "").input(3)

@@ -46,9 +46,8 @@ import (
 // squared distance of each weight from what it is before anything is known. The labels that
 // there are, are those of the rows and of the accepted answers on them. Rows without a label
 // show what texts look like that belong to none (learned_unknown.go). A voter is left out on rows
-// where it has no vote. The order of the rows makes no
-// difference. 10,000 rows with 150 labels and three statistical voters take about two seconds,
-// and 16 bytes for each answer.
+// where it has no vote. The order of the rows makes no difference. 10,000 rows with 150 labels and
+// three statistical voters take about two seconds, and 16 bytes for each answer.
 //
 // Voters that err together make the likeliest label too sure of itself. So the log-odds of the
 // answer are multiplied by a slope, and an offset is added, which are fitted to the answers of
@@ -98,11 +97,12 @@ func Learned() sdk.Stage {
 }
 
 func check(c learnedConfig) error {
-	if len(c.Calibration) > 0 && len(c.Weights) == 0 {
-		return &sdk.ArgumentError{Argument: "calibration", Err: errors.New("give weights, too: without them it is learnt")}
-	}
-	if len(c.Unknown) > 0 && len(c.Weights) == 0 {
-		return &sdk.ArgumentError{Argument: "unknown", Err: errors.New(unknownAlone)}
+	learnt := errors.New("give weights, too: without them it is learnt")
+	switch {
+	case len(c.Calibration) > 0 && len(c.Weights) == 0:
+		return &sdk.ArgumentError{Argument: "calibration", Err: learnt}
+	case len(c.Unknown) > 0 && len(c.Weights) == 0:
+		return &sdk.ArgumentError{Argument: "unknown", Err: learnt}
 	}
 	_, err := strangerOf(c.Unknown)
 	return errors.Join(err, new(model).calibrate(c.Calibration))
@@ -112,9 +112,8 @@ func openLearned(_ context.Context, setup sdk.Setup, c learnedConfig) (sdk.Elect
 	e := &election{memory: sync.Pool{New: func() any { return &reader{} }}}
 	e.Elector = ballot.NewElection(setup.Log, "weights", c.Weights, e.elect)
 	if len(c.Weights) > 0 {
-		m := &model{}
+		m := &model{present: present{Weights: c.Weights}}
 		err := m.calibrate(c.Calibration)
-		m.Weights = c.Weights
 		if err == nil {
 			m.Stranger, err = strangerOf(c.Unknown)
 		}
@@ -158,7 +157,7 @@ func (e *election) elect(samples []sdk.Sample, labels int) sdk.Verdict {
 func (r *reader) elect(samples []sdk.Sample, m *model, labels int) sdk.Verdict {
 	r.forget()
 	v := r.read(samples, nil)
-	of := m.without(r.voted)
+	of := m.without(r.missing(m.voters))
 	if slices.ContainsFunc(r.voters, func(name string) bool { w, ok := of.Weights[name]; return ok && w == 0 }) {
 		r.forget()
 		v = r.read(samples, of.Weights)
@@ -420,12 +419,6 @@ func (r *reader) add(s *sdk.Sample) {
 		}
 		c.shares[label] += a.Weight / sum
 	}
-}
-
-// voted reports whether a voter has an accepted answer for the item that was read last.
-func (r *reader) voted(voter string) bool {
-	i := slices.Index(r.voters, voter)
-	return i >= 0 && r.cast[i].samples > 0
 }
 
 func counts(a sdk.Answer) bool { return a.Accepted && a.Weight > 0 && !math.IsInf(a.Weight, 0) }

@@ -126,17 +126,19 @@ func (m *model) prepare() *model {
 	return m
 }
 
-// without returns what is known of the voters of an item, of which some voted.
-func (m *model) without(voted func(string) bool) *present {
-	if len(m.absences) == 1 {
-		return &m.present
-	}
-	missing := uint64(0)
-	for i, name := range m.voters[:min(len(m.voters), mostVoters)] {
-		if !voted(name) {
-			missing |= 1 << i
+// missing returns which of the voters have no accepted answer for the item that was read last, one
+// bit each.
+func (r *reader) missing(voters []string) (all uint64) {
+	for i, name := range voters[:min(len(voters), mostVoters)] {
+		if at := slices.Index(r.voters, name); at < 0 || r.cast[at].samples == 0 {
+			all |= 1 << i
 		}
 	}
+	return all
+}
+
+// without returns what is known of the voters that are left where these are missing.
+func (m *model) without(missing uint64) *present {
 	nearest := &m.absences[0]
 	for i := range m.absences {
 		if a := &m.absences[i]; bits.OnesCount64(a.voters^missing) < bits.OnesCount64(nearest.voters^missing) {
@@ -275,9 +277,9 @@ func (p *problem) without() map[uint64][]row {
 	all := map[uint64][]row{}
 	for i := 0; i < len(p.rows); i += (len(p.rows) + many - 1) / many {
 		r := p.rows[i]
-		var known []uint64
+		already, known := r.missing(n), []uint64(nil)
 		for _, a := range absent {
-			missing := r.missing(n) | a
+			missing := already | a
 			if missing == uint64(1)<<n-1 || slices.Contains(known, missing) {
 				continue
 			}

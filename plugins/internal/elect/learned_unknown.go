@@ -98,7 +98,6 @@ const (
 	distanceOf    = "distance of "
 	ofConfidence  = " of confidence"
 	unknownNames  = `give offset, odds, "distance of NAME" for voters, "slope of confidence" and "offset of confidence"`
-	unknownAlone  = "give weights, too: without them it is learnt"
 	unknownNobody = `give "distance of NAME" for a voter: without distances nothing is unknown`
 )
 
@@ -168,7 +167,7 @@ func (m *model) sights(p *problem, voters []string, decided trial) (all []sight)
 	weights := make([]float64, len(voters))
 	for i, d := range decided {
 		missing := p.rows[i].missing(len(voters))
-		of := m.without(func(name string) bool { return missing>>slices.Index(voters, name)&1 == 0 })
+		of := m.without(missing)
 		if missing != 0 {
 			for at, name := range voters {
 				weights[at] = of.Weights[name]

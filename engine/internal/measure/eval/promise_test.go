@@ -212,11 +212,11 @@ func TestUnknownTexts(t *testing.T) {
 		return all
 	}
 	most := int((.05 + 2*math.Sqrt(.05*.95/float64(draws))) * float64(draws))
-	told := broken(share*1000, share, share/2, 0)
+	mixed := broken(share*1000, share, share/2, 0)
 	alone := broken(0, 0, share)
-	t.Logf("of %d promises made with a tenth out of scope, with a tenth, a twentieth, none are broken %d; made without, with none and a tenth %d", draws, told, alone)
-	if slices.Max(told) > most || alone[0] > most {
-		t.Errorf("broken %d and %d, at most %d may be", told, alone[0], most)
+	t.Logf("%d promises: made on rows of which a tenth is out of scope, %d are broken if a tenth, a twentieth, none of the texts is; made on rows in scope, %d if none, a tenth is", draws, mixed, alone)
+	if slices.Max(mixed) > most || alone[0] > most {
+		t.Errorf("%d and %d promises are broken, at most %d may be", mixed, alone[0], most)
 	}
 	if alone[1] < draws/2 {
 		t.Errorf("a promise on known texts is broken %d times with a tenth of unknown ones", alone[1])

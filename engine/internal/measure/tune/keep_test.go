@@ -30,7 +30,7 @@ func TestKeeps(t *testing.T) {
 		score
 		want float64
 	}{{score{right: true, confidence: 1}, 1}, {score{right: true, confidence: .1}, 5. / 6}, {score{confidence: .8}, 5. / 6}, {score{confidence: 1}, 0}, {score{right: true}, 0}} {
-		if got := w.surprise(c.score); math.Abs(got-c.want) > 1e-9 {
+		if got := w.logScore(c.score); math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("%+v scores %v, want %v", c.score, got, c.want)
 		}
 	}

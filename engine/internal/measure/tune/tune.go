@@ -354,10 +354,10 @@ func (t *Task) Hold(ctx context.Context, o Outcome, results []outcome.Result) ([
 	return held, err
 }
 
-// keeps reports whether found weights replace those of the file. Right answers tell little: on 600
-// items a gain of a point is not told from chance. The confidence of each item tells more, so it
-// decides where no fewer answers are right. Items out of scope teach what no right answer shows: they
-// decide where not certainly fewer are right.
+// keeps reports whether found weights replace those of the file. Counting right answers shows little:
+// on 600 items, a gain of one point may be chance. Confidences show more, so they decide where no fewer
+// answers are right. Right answers show nothing of items out of scope. So these decide, too, unless
+// certainly fewer answers are right.
 func (o *Outcome) keeps() bool {
 	return o.Gain.Better() || o.Gain.Mean >= 0 && o.Sure.Better() || o.Gain.High >= 0 && o.Known.Better()
 }
@@ -395,7 +395,7 @@ func (w *work) weigh(ctx context.Context, o *Outcome) ([]*Election, error) {
 	}
 	o.Fitted = after.sent()
 	o.Gain = w.folds.Compare(before.means(score.accuracy), after.means(score.accuracy))
-	o.Sure = difference(before.means(w.surprise), after.means(w.surprise), 1)
+	o.Sure = difference(before.means(w.logScore), after.means(w.logScore), 1)
 	if slices.ContainsFunc(w.Results, w.counter.Outside) {
 		o.Known = difference(before.means(score.scope), after.means(score.scope), 1)
 	}
@@ -491,14 +491,14 @@ func (s score) accuracy() float64 {
 	return 0
 }
 
-// least is the probability below which the truth is no more surprising.
+// least is the probability below which logScore gets no lower.
 const least = 1e-6
 
-// surprise scores a confidence by the logarithm of the probability of the truth, from 0 for least
+// logScore scores a confidence by the logarithm of the probability of the truth, from 0 for least
 // to 1 for certainty (Good, "Rational decisions", Journal of the Royal Statistical Society B
 // 14:107-114, 1952). The labels that were not elected share what the confidence leaves. 0: there is
 // no confidence.
-func (w *work) surprise(s score) float64 {
+func (w *work) logScore(s score) float64 {
 	p := s.confidence
 	switch {
 	case p == 0:

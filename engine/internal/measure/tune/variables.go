@@ -332,14 +332,13 @@ func (w *work) fit(ctx context.Context, items []int) (Found, error) {
 	switch {
 	case w.Learns:
 		w.progress("fitting the election", 0, 0)
-		labels := eval.NewCounter(w.Labels...)
 		return w.Fit(ctx, func(yield func([]sdk.TrainingRow, error) bool) {
 			for from := 0; from < len(items); from += page {
 				var rows []sdk.TrainingRow
 				for _, i := range items[from:min(from+page, len(items))] {
 					r := w.Results[i]
 					label := r.Expected
-					if labels.Outside(r) {
+					if w.counter.Outside(r) {
 						label = ""
 					}
 					rows = append(rows, sdk.TrainingRow{ID: r.ID, Text: r.Text, Label: label, Samples: w.kinds[0].Samples(i), HeldOut: w.Rows > 0})
