@@ -45,12 +45,12 @@ func (p *Pipeline) Columns(types bool) (result.Input, error) {
 	names, known := rows.Fields()
 	if !p.rereadable() {
 		p.opened = rows
-		in := result.Input{Labels: true, Open: !known}
+		in := result.Input{Labels: true, Form: p.chosen.LabelForm(), Open: !known}
 		in.Add(source.Row{Fields: unknown(names)})
 		return in, nil
 	}
 	defer rows.Close() //nolint:errcheck // only read: no data can be lost
-	var in result.Input
+	in := result.Input{Form: p.chosen.LabelForm()}
 	in.Add(source.Row{Fields: unknown(names)})
 	for types || !known || !in.Labels {
 		row, err := rows.Next()

@@ -163,7 +163,7 @@ func (p *Pipeline) depends(ctx context.Context) (journal.Manifest, error) {
 	if err != nil {
 		return m, err
 	}
-	m.Answers = p.Answers(r.Labels())
+	m.Answers, m.LabelForm = p.Answers(r.Labels()), p.chosen.LabelForm()
 	var labels [][]string
 	for _, k := range r.Graph().Knowledge() {
 		labels = append(labels, k.Labels)
@@ -198,7 +198,7 @@ func (p *Pipeline) depends(ctx context.Context) (journal.Manifest, error) {
 // InputColumns describes how the rows of the input are read.
 func (p *Pipeline) InputColumns() *journal.ManifestColumns {
 	in := p.input()
-	return &journal.ManifestColumns{Form: in.Form, ID: in.ID, Text: in.Text, Label: in.Label}
+	return &journal.ManifestColumns{Form: in.Form, ID: in.ID, Text: in.Text, Label: in.Label, Labels: in.Labels}
 }
 
 // command returns the command of the run without secrets; nil: there is none.

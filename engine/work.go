@@ -108,7 +108,7 @@ func (p *Pipeline) launch(ctx context.Context, l stage.LaunchRequest) (any, erro
 	}
 	return w.host.Start(ctx, host.Spec{
 		Kind: l.Stage.Kind, Use: l.Stage.Use, Block: block, Config: config,
-		StateDir: dir, Fits: l.Stage.Kind == sdk.KindEmbed && l.Stage.Info.Fits, State: l.State, Samples: l.Stage.N, Quiet: l.HeldOut, Network: l.Stage.Info.Network, Host: shared,
+		StateDir: dir, Fits: l.Stage.Kind == sdk.KindEmbed && l.Stage.Info.Fits, State: l.State, Samples: l.Stage.N, Labels: p.chosen.LabelForm(), Quiet: l.HeldOut, Network: l.Stage.Info.Network, Host: shared,
 		Program: l.Stage.Program, Secrets: l.Stage.Config.Secrets, Memory: l.Stage.Memory, Debug: w.options.Debug == string(l.Stage.Kind)+"."+block,
 		Paths: pipeline.PathsIn(l.Stage.Info.Arguments, config),
 	})
@@ -124,7 +124,7 @@ func (p *Pipeline) forecaster(ctx context.Context, s *pipeline.Stage, by knowing
 	if err != nil {
 		return nil, err
 	}
-	opened, err := s.Info.Open(ctx, sdk.Setup{Block: s.Name, Samples: s.N, Host: looker, Log: slog.New(slog.DiscardHandler)}, s.Config.Open)
+	opened, err := s.Info.Open(ctx, sdk.Setup{Block: s.Name, Samples: s.N, Labels: p.chosen.LabelForm(), Host: looker, Log: slog.New(slog.DiscardHandler)}, s.Config.Open)
 	if err != nil {
 		return nil, &host.ConfigError{Kind: s.Kind, Block: s.Name, Errors: sdk.ArgumentErrors(err)}
 	}
@@ -162,7 +162,7 @@ func (p *Pipeline) openHere(ctx context.Context, l stage.LaunchRequest) (any, er
 	if l.Stage.Kind != sdk.KindElect || l.Stage.Program != nil {
 		return p.launch(ctx, l)
 	}
-	return l.Stage.Info.Open(ctx, sdk.Setup{Block: l.Stage.Name, StateDir: l.StateDir}, l.Stage.Config.Open)
+	return l.Stage.Info.Open(ctx, sdk.Setup{Block: l.Stage.Name, StateDir: l.StateDir, Labels: p.chosen.LabelForm()}, l.Stage.Config.Open)
 }
 
 // voting is a pipeline that votes on rows of a knowledge, whatever the file's own voters are: its

@@ -377,7 +377,7 @@ func addTokens(a, b uint64) uint64 {
 
 // Verdict is what an election decides for one item.
 type Verdict struct {
-	Answer    string  // empty: no answer was acceptable, or the voters say that no label fits
+	Answer    string  // a label, a set as JoinLabels writes it, or a node; empty: no answer was acceptable, or the voters say that no label fits
 	Agreement float64 // share of the votes that the answer got, 0 to 1
 	// Confidence is the probability that the answer is right, 0 to 1, where the
 	// election estimates it on answers that are known; 0: it does not.
@@ -385,7 +385,11 @@ type Verdict struct {
 	// Unknown is the probability that the text belongs to none of the labels of the knowledge,
 	// 0 to 1; 0: the election does not estimate it.
 	Unknown float64
-	Reason  string // why there is no answer
+	// Labels are the labels of a set that is the answer, the surest first, or the nodes of a tree from
+	// the top down to the likeliest label, however far the answer goes. nil: the election does not
+	// estimate them.
+	Labels []LabelConfidence `json:",omitempty"`
+	Reason string            // why there is no answer
 }
 
 // Column names a part of an item, so that a stage is sent only what it reads.

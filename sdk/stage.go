@@ -216,10 +216,11 @@ type Stage struct {
 
 // Setup is what a stage gets to know when it is opened.
 type Setup struct {
-	Block    string // the name of its block in the file
-	StateDir string // a folder of its own that outlives the process, with what Fit wrote there
-	Samples  int    // n of a sample block; of a prompt block the most that a stage below it draws; 0 elsewhere
-	Host     Host   // what the engine shares with the stage; Open sets one that shares nothing where it is nil
+	Block    string    // the name of its block in the file
+	StateDir string    // a folder of its own that outlives the process, with what Fit wrote there
+	Samples  int       // n of a sample block; of a prompt block the most that a stage below it draws; 0 elsewhere
+	Labels   LabelForm // how the labels of the pipeline are written
+	Host     Host      // what the engine shares with the stage; Open sets one that shares nothing where it is nil
 	Log      *slog.Logger
 }
 

@@ -277,7 +277,8 @@ func (s *Server) open(ctx context.Context, req *stagepb.ConfigureRequest) (info 
 		return info, nil, err
 	}
 	setup := sdk.Setup{
-		Block: req.GetBlock(), StateDir: req.GetStateDir(), Samples: int(req.GetSamples()), Log: s.log.With("stage", req.GetBlock()),
+		Block: req.GetBlock(), StateDir: req.GetStateDir(), Samples: int(req.GetSamples()),
+		Labels: sdk.LabelForm{Many: req.GetLabels().GetMany(), Levels: req.GetLabels().GetLevels()}, Log: s.log.With("stage", req.GetBlock()),
 	}
 	if req.GetHost() != nil {
 		shared, detach, err := newHost(req.GetHost())

@@ -192,7 +192,7 @@ func TestExamples(t *testing.T) {
 
 	elector, _ := refer(t, sdk.KindElect)
 	verdicts, err := elector.Elect(ctx, batch)
-	same([]sdk.Verdict{{Answer: "card_lost", Agreement: 1, Confidence: .75, Unknown: .25}, {Reason: "nobody has voted"}}, verdicts, err)
+	same([]sdk.Verdict{{Answer: "card_lost", Agreement: 1, Confidence: .75, Unknown: .25, Labels: []sdk.LabelConfidence{{Label: "card_lost", Confidence: .75}}}, {Reason: "nobody has voted"}}, verdicts, err)
 
 	replayStore(t, same)
 	replayOthers(t)
@@ -262,7 +262,8 @@ func replayOthers(t *testing.T) {
 	call(&stagepb.ValidateRequest{Kind: stagepb.Kind_KIND_SAMPLE, Name: "first", ConfigJson: config}, &stagepb.ValidateReply{}, "Validate")
 	call(&stagepb.ConfigureRequest{
 		Kind: stagepb.Kind_KIND_SAMPLE, Name: "first", Block: "mine", ConfigJson: []byte(`{"sharpness": 2}`), StateDir: "/home/me/.racflow/stages/intent/mine", Samples: 1,
-		Host: &stagepb.HostAddress{Address: "unix:/tmp/racflow/host", Token: "a random text"},
+		Host:   &stagepb.HostAddress{Address: "unix:/tmp/racflow/host", Token: "a random text"},
+		Labels: &stagepb.LabelForm{Many: true},
 	}, &stagepb.ConfigureReply{}, "Configure")
 	call(&stagepb.AliveRequest{}, &stagepb.AliveReply{}, "Alive")
 }

@@ -310,7 +310,14 @@ func CheckVerdict(v sdk.Verdict) error {
 	if u := v.Unknown; !(u >= 0 && u <= 1) {
 		return fmt.Errorf("unknown %v; it is a probability from 0 to 1", u)
 	}
-	return checkText(max(len(v.Answer), len(v.Reason)))
+	longest := max(len(v.Answer), len(v.Reason))
+	for _, l := range v.Labels {
+		if c := l.Confidence; !(c >= 0 && c <= 1) {
+			return fmt.Errorf("confidence %v of label %q; it is a probability from 0 to 1", c, l.Label)
+		}
+		longest = max(longest, len(l.Label))
+	}
+	return checkText(longest)
 }
 
 // EncodeVectors makes rows of vectors of the given dimension. A nil vector

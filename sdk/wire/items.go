@@ -373,6 +373,15 @@ func EncodeVerdicts(verdicts []sdk.Verdict) *stagepb.Rows {
 		out.Answer[i], out.Agreement[i], out.Reason[i] = Valid(v.Answer), v.Agreement, Valid(v.Reason)
 		set(&out.Confidence, i, len(verdicts), v.Confidence)
 		set(&out.Unknown, i, len(verdicts), v.Unknown)
+		for _, l := range v.Labels {
+			out.Label, out.LabelConfidence = append(out.Label, Valid(l.Label)), append(out.LabelConfidence, l.Confidence)
+		}
+		out.LabelOffsets = append(out.LabelOffsets, uint32(len(out.Label)))
+	}
+	if len(out.Label) == 0 {
+		out.LabelOffsets = nil
+	} else {
+		out.LabelOffsets = append([]uint32{0}, out.LabelOffsets...)
 	}
 	return &stagepb.Rows{N: uint32(len(verdicts)), Verdicts: out}
 }
@@ -387,14 +396,27 @@ func DecodeVerdicts(rows *stagepb.Rows, n int) ([]sdk.Verdict, error) {
 		optional("verdicts.reason", len(in.GetReason()), n),
 		optional("verdicts.confidence", len(in.GetConfidence()), n),
 		optional("verdicts.unknown", len(in.GetUnknown()), n),
+		few("verdicts.labels", len(in.GetLabel()), MaxElements),
+		whole("verdicts.label_confidence", len(in.GetLabelConfidence()), len(in.GetLabel())),
 	} {
 		if err != nil {
 			return nil, err
 		}
 	}
 	verdicts := make([]sdk.Verdict, n)
+	if len(in.GetLabel()) > 0 {
+		if err := spans("verdicts.labels", in.GetLabelOffsets(), n, len(in.Label)); err != nil {
+			return nil, err
+		}
+	}
 	for i := range verdicts {
 		verdicts[i] = sdk.Verdict{Answer: in.Answer[i], Agreement: in.Agreement[i], Confidence: at(in.Confidence, i), Unknown: at(in.Unknown, i), Reason: at(in.Reason, i)}
+		if len(in.Label) == 0 {
+			continue
+		}
+		for j := in.LabelOffsets[i]; j < in.LabelOffsets[i+1]; j++ {
+			verdicts[i].Labels = append(verdicts[i].Labels, sdk.LabelConfidence{Label: in.Label[j], Confidence: in.LabelConfidence[j]})
+		}
 	}
 	return verdicts, nil
 }

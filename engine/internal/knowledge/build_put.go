@@ -33,7 +33,7 @@ func (b *builder) buildCentroids(ctx context.Context, labels map[string]bool, be
 		return err
 	}
 	state := []byte(b.note.Source)
-	delete(labels, "")
+	labels = b.split(labels)
 	if !bytes.Equal(have.Note, state) || len(labels) > 0 { // entries may change while the source does not
 		if err := b.replaceCentroids(ctx, labels, known, state, string(have.Note) != before); err != nil {
 			return err
@@ -43,14 +43,32 @@ func (b *builder) buildCentroids(ctx context.Context, labels map[string]bool, be
 	return nil
 }
 
+// split returns the labels of sets.
+func (b *builder) split(sets map[string]bool) map[string]bool {
+	all := map[string]bool{}
+	for set := range sets {
+		for _, label := range b.Block.LabelForm().Split(set) {
+			all[label] = true
+		}
+	}
+	return all
+}
+
 // replaceCentroids makes centroids again and updates known, the labels that have one.
 func (b *builder) replaceCentroids(ctx context.Context, labels, known map[string]bool, state []byte, all bool) error {
 	s := sdk.Scan{Vectors: true}
-	if !all {
+	form := b.Block.LabelForm()
+	if !all && !form.Many { // a store finds entries by the whole of what their label is
 		s.Labels = slices.Sorted(maps.Keys(labels))
 	}
 	sums := generation.LabelSums{}
-	err := generation.Scan(ctx, b.Store, b.Collection, s, func(e sdk.Entry) { sums.Add(e.Label, e.Vector) })
+	err := generation.Scan(ctx, b.Store, b.Collection, s, func(e sdk.Entry) {
+		for _, label := range form.Split(e.Label) {
+			if all || labels[label] {
+				sums.Add(label, e.Vector)
+			}
+		}
+	})
 	if err != nil {
 		return err
 	}

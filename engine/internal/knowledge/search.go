@@ -68,12 +68,15 @@ func candidate(e sdk.Entry) sdk.Candidate {
 	return sdk.Candidate{ID: e.ID, Text: e.Text, Label: e.Label, Context: e.Context, Meta: e.Meta, Dense: sdk.Unscored, Lexical: sdk.Unscored}
 }
 
+// LabelForm says how the labels are written.
+func (k *Knowledge) LabelForm() sdk.LabelForm { return k.block.LabelForm() }
+
 // ReadLabels returns the labels of the entries, sorted, by walking through the store.
 func (k *Knowledge) ReadLabels(ctx context.Context) ([]string, error) {
 	labels := map[string]bool{}
 	err := k.Entries(ctx, sdk.Scan{}, func(e sdk.Entry) {
-		if e.Label != "" {
-			labels[e.Label] = true
+		for _, label := range k.block.LabelForm().Split(e.Label) {
+			labels[label] = true
 		}
 	})
 	if err != nil {

@@ -2,6 +2,7 @@ package elect
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -87,6 +88,8 @@ import (
 type learnedConfig struct {
 	Weights     map[string]float64 `config:"weights" min:"0" max:"1e6" example:"{ neighbours = 3.1, llm = 1.4 }" doc:"The log-odds that each voter's full vote adds to a label, by the name of its sample block; 3.5 if not given, and less where several are not. Empty: they are learnt from the voters' answers on rows of the knowledge."`
 	Calibration map[string]float64 `config:"calibration" min:"-100" max:"100" example:"{ slope = 0.9, offset = -0.1 }" doc:"What makes a confidence of the answer's probability: its log-odds times slope, plus offset; and where voters are missing, slope without llm, offset without llm and weight of linear without llm and knn. Empty: the confidence is the probability. It is learnt with the weights, and given with them."`
+	AnswerAt    float64            `config:"answer_at" default:"0" min:"0" below:"1" doc:"Where labels have levels: the confidence that a node needs to be the answer; the deepest that has it is. 0: the answer is the likeliest label."`
+	Precision   float64            `config:"precision" default:"0" min:"0" below:"1" doc:"Where labels are sets: how often a label of an answer is to be right, on the rows that are learnt from. 0: the labels are answered whose choice has the best F1."`
 	Unknown     map[string]float64 `config:"unknown" min:"-1e6" max:"1e6" example:"{ offset = -8.5, odds = 0.4, \"distance of neighbours\" = 6.1 }" doc:"What makes a probability that the text belongs to no label: log-odds of offset, minus odds times those of the confidence, plus the distance of each voter times its number; and what makes a confidence of that one and its complement, slope of confidence and offset of confidence. Empty: it is not estimated. It is learnt with the weights, and given with them."`
 }
 
@@ -104,16 +107,25 @@ func check(c learnedConfig) error {
 	case len(c.Unknown) > 0 && len(c.Weights) == 0:
 		return &sdk.ArgumentError{Argument: "unknown", Err: learnt}
 	}
-	_, err := strangerOf(c.Unknown)
-	return errors.Join(err, new(model).calibrate(c.Calibration))
+	err := new(model).calibrate(c.Calibration)
+	if _, ofSets := setsOf(c.Weights, c.Calibration); ofSets == nil {
+		err = nil
+	}
+	_, unknown := strangerOf(c.Unknown)
+	return errors.Join(unknown, err)
 }
 
 func openLearned(_ context.Context, setup sdk.Setup, c learnedConfig) (sdk.Elector, error) {
-	e := &election{memory: sync.Pool{New: func() any { return &reader{} }}}
+	e := &election{form: setup.Labels, sets: setup.Labels.Many, at: c.AnswerAt, memory: sync.Pool{New: func() any { return &reader{sets: setup.Labels.Many} }}}
 	e.Elector = ballot.NewElection(setup.Log, "weights", c.Weights, e.elect)
 	if len(c.Weights) > 0 {
 		m := &model{present: present{Weights: c.Weights}}
-		err := m.calibrate(c.Calibration)
+		var err error
+		if e.sets {
+			m.Sets, err = setsOf(c.Weights, c.Calibration)
+		} else {
+			err = m.calibrate(c.Calibration)
+		}
 		if err == nil {
 			m.Stranger, err = strangerOf(c.Unknown)
 		}
@@ -124,12 +136,15 @@ func openLearned(_ context.Context, setup sdk.Setup, c learnedConfig) (sdk.Elect
 	if err == nil {
 		e.model.Store(m.prepare())
 	}
-	return &fitter{election: e, dir: setup.StateDir}, err
+	return &fitter{election: e, dir: setup.StateDir, form: setup.Labels, precision: c.Precision}, err
 }
 
 // election elects by a model. One that has yet to learn it is a fitter.
 type election struct {
 	sdk.Elector // item by item, with elect
+	form        sdk.LabelForm
+	sets        bool    // answers are sets of labels
+	at          float64 // the confidence that a node of a tree needs
 	model       atomic.Pointer[model]
 	memory      sync.Pool // of *reader
 }
@@ -148,8 +163,14 @@ func (e *election) Close() error { return e.Elector.(io.Closer).Close() }
 func (e *election) elect(samples []sdk.Sample, labels int) sdk.Verdict {
 	r, m := e.memory.Get().(*reader), e.model.Load()
 	defer e.memory.Put(r)
+	if e.sets {
+		return cmp.Or(m.Sets, unlearnt).elect(r, samples)
+	}
 	verdict := r.elect(samples, m, labels)
 	m.Stranger.judge(&verdict, samples)
+	if e.form.Levels != "" {
+		m.climb(&verdict, r, e.form, e.at)
+	}
 	return verdict
 }
 
@@ -254,6 +275,8 @@ type model struct {
 	present
 	Without map[string]present `json:"without,omitempty"` // by the names of the voters that are missing
 	Alone   map[string]float64 `json:"alone"`             // the share of the rows that each voter is right on
+	Levels  []calibration      `json:"levels,omitempty"`  // of nodes of a tree, from the top down
+	Sets    *sets              `json:"sets,omitempty"`    // where labels are sets, in place of all that
 
 	Stranger *stranger `json:"unknown,omitempty"` // nil: nothing shows which texts are unknown
 
@@ -334,6 +357,7 @@ type votes struct {
 // reader makes votes of samples. It numbers voters as they come, and keeps their numbers
 // until it forgets them.
 type reader struct {
+	sets   bool // a label's share is not a part of a whole
 	voters []string
 	labels []string // of the votes that were read last
 	index  map[string]int32
@@ -395,6 +419,9 @@ func (r *reader) add(s *sdk.Sample) {
 	}
 	if sum == 0 {
 		return
+	}
+	if r.sets {
+		sum = 1
 	}
 	voter := slices.Index(r.voters, s.Voter)
 	if voter < 0 {

@@ -15,7 +15,9 @@ import (
 // fitter is an election that learns its model.
 type fitter struct {
 	*election
-	dir string // for what is learnt; empty: there is none
+	dir       string // for what is learnt; empty: there is none
+	form      sdk.LabelForm
+	precision float64
 }
 
 // Fit implements sdk.Fitter.
@@ -23,7 +25,7 @@ func (f *fitter) Fit(ctx context.Context, batches iter.Seq2[[]sdk.TrainingRow, e
 	if f.dir == "" {
 		return errors.New("there is no folder for what is learnt")
 	}
-	l := &lesson{labels: map[string]struct{}{}}
+	l := &lesson{form: f.form, reader: reader{sets: f.form.Many}, precision: f.precision, labels: map[string]struct{}{}}
 	for batch, err := range batches {
 		if err = errors.Join(err, ctx.Err()); err != nil {
 			return err
@@ -46,8 +48,11 @@ func (f *fitter) Fit(ctx context.Context, batches iter.Seq2[[]sdk.TrainingRow, e
 // Resolved implements sdk.Resolver: all that was learnt.
 func (f *fitter) Resolved() map[string]any {
 	m := f.model.Load()
-	if len(m.Weights) == 0 {
+	if len(m.Weights) == 0 && (m.Sets == nil || len(m.Sets.Weights) == 0) {
 		return nil
+	}
+	if m.Sets != nil {
+		return map[string]any{"weights": m.Sets.Weights, "calibration": m.Sets.argument()}
 	}
 	values := map[string]any{"weights": m.Weights, "calibration": m.argument()}
 	if m.Stranger != nil {
@@ -58,6 +63,10 @@ func (f *fitter) Resolved() map[string]any {
 
 // lesson collects rows.
 type lesson struct {
+	form      sdk.LabelForm
+	precision float64
+	sets      []setRow
+
 	reader  reader
 	rows    []row
 	unknown []sdk.TrainingRow // that belong to no label
@@ -71,19 +80,34 @@ func (l *lesson) add(t *sdk.TrainingRow) {
 		return
 	}
 	v := l.reader.read(t.Samples, nil)
-	for _, label := range append(l.reader.labels, t.Label) {
+	for _, label := range append(l.form.Split(t.Label), l.reader.labels...) {
 		if _, known := l.labels[label]; !known && label != "" {
 			l.labels[strings.Clone(label)] = struct{}{}
 		}
 	}
+	if l.form.Many {
+		l.addSet(t)
+		return
+	}
 	truth := slices.Index(l.reader.labels, t.Label)
 	v.all = slices.Clone(v.all)
-	l.rows = append(l.rows, row{id: strings.Clone(t.ID), label: strings.Clone(t.Label), votes: v, truth: truth, distances: distances(t.Samples)})
+	var names []string
+	if l.form.Levels != "" {
+		for _, label := range l.reader.labels {
+			names = append(names, strings.Clone(label))
+		}
+	}
+	l.rows = append(l.rows, row{names: names, id: strings.Clone(t.ID), label: strings.Clone(t.Label), votes: v, truth: truth, distances: distances(t.Samples)})
 }
 
 // learn fits a model. Rows and voters are sorted before, so that their order makes no
 // difference.
 func (l *lesson) learn(ctx context.Context) (*model, error) {
+	if l.form.Many {
+		slices.SortStableFunc(l.sets, func(a, b setRow) int { return strings.Compare(a.id, b.id) })
+		s, err := learnSets(ctx, l.sets, l.reader.voters, l.precision)
+		return &model{Rows: len(l.sets), Labels: len(l.labels), Sets: s}, err
+	}
 	slices.SortStableFunc(l.rows, func(a, b row) int { return cmp.Or(strings.Compare(a.id, b.id), strings.Compare(a.label, b.label)) })
 	slices.SortStableFunc(l.unknown, func(a, b sdk.TrainingRow) int { return strings.Compare(a.ID, b.ID) })
 	voters := slices.Sorted(slices.Values(l.reader.voters))
@@ -98,6 +122,7 @@ func (l *lesson) learn(ctx context.Context) (*model, error) {
 		slices.SortFunc(r.votes.all, func(a, b vote) int { return cmp.Or(cmp.Compare(a.label, b.label), cmp.Compare(a.voter, b.voter)) })
 	}
 	p := newProblem(l.rows, len(l.labels), len(voters))
+	p.form = l.form
 	m := &model{Rows: len(l.rows), Labels: len(l.labels), Alone: map[string]float64{}}
 	for i, name := range voters {
 		m.Alone[name] = rounded(p.alone(i))
@@ -152,11 +177,14 @@ type row struct {
 	votes     votes              // by label
 	truth     int                // its label, among those of the votes; -1: nobody voted for it
 	distances map[string]float64 // by voter
+	names     []string           // of the labels, where they have levels
 }
 
 // problem is what weights are fitted to: rows, with the number of all labels.
 type problem struct {
 	rows   []row
+	form   sdk.LabelForm
+	levels []trial // where labels have levels: the decisions at each
 	labels int
 	shares []bool    // by voter: it gives distributions
 	prior  []float64 // by voter: its weight before anything is learnt, as one of its kind

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/racflow/racflow/sdk"
@@ -58,6 +59,10 @@ const weightOf, without, and = "weight of ", " without ", " and "
 // argument returns all but the weights of the whole as the argument calibration.
 func (m *model) argument() map[string]float64 {
 	all := map[string]float64{"slope": m.Calibration.Slope, "offset": m.Calibration.Offset}
+	for i, c := range m.Levels {
+		level := levelOf + strconv.Itoa(i+1)
+		all["slope"+level], all["offset"+level] = c.Slope, c.Offset
+	}
 	for missing, p := range m.Without {
 		all["slope"+without+missing], all["offset"+without+missing] = p.Calibration.Slope, p.Calibration.Offset
 		for voter, w := range p.Weights {
@@ -81,8 +86,9 @@ func (m *model) calibrate(given map[string]float64) error {
 		}
 		voter, weighs := strings.CutPrefix(what, weightOf)
 		switch value := given[name]; {
-		case value < 0 && what != "offset":
+		case value < 0 && !strings.HasPrefix(what, "offset"):
 			return &sdk.ArgumentError{Argument: "calibration", Err: fmt.Errorf("%s is below 0: only an offset may be", name)}
+		case !some && m.setLevel(what, value):
 		case what == "slope":
 			p.Calibration.Slope = value
 		case what == "offset":
@@ -112,6 +118,9 @@ const mostVoters = 64
 
 // prepare numbers the voters of the absences.
 func (m *model) prepare() *model {
+	if m.Sets != nil {
+		m.Sets.prepare()
+	}
 	m.voters = slices.Sorted(maps.Keys(m.Weights))
 	m.absences = []absence{{0, m.present}}
 	for _, names := range slices.Sorted(maps.Keys(m.Without)) {
@@ -178,7 +187,9 @@ func (p *problem) learn(ctx context.Context) (weights []float64, t trial, err er
 			return nil, nil, err
 		}
 		for i := fold; i < len(p.rows); i += folds {
-			t[i] = p.decide(i, w)
+			if t[i] = p.decide(i, w); p.form.Levels != "" && !math.IsInf(t[i].odds, 0) {
+				p.descend(&p.rows[i])
+			}
 		}
 	}
 	return weights, t, nil
@@ -219,6 +230,7 @@ func (m *model) learn(ctx context.Context, p *problem, voters []string) (trial, 
 		return nil, nil
 	}
 	m.Calibration = t.calibrated(uncalibrated, 1)
+	m.calibrateLevels(p.levels)
 	whole := trial{} // where nobody is missing
 	for i, r := range p.rows {
 		if r.missing(len(voters)) == 0 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -138,7 +139,7 @@ func TestUnknownArgument(t *testing.T) {
 	must.Do(t, err)
 	second := open(t, elect.Learned(), string(raw))
 	for i, v := range learnedElect(t, second, labels, rows) {
-		if want := learnedElect(t, first, labels, rows[i:i+1])[0]; v != want {
+		if want := learnedElect(t, first, labels, rows[i:i+1])[0]; !reflect.DeepEqual(v, want) {
 			t.Fatalf("row %d: %+v, want %+v", i, v, want)
 		}
 	}

@@ -2,6 +2,7 @@ package elect
 
 import (
 	"context"
+	"errors"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/ballot"
@@ -26,9 +27,26 @@ func First() sdk.Stage {
 	return sdk.ElectStage("first", "Takes the first acceptable answer, in the order of the voters.", openFirst, sdk.Revision("1"))
 }
 
-func openFirst(context.Context, sdk.Setup, firstConfig) (sdk.Elector, error) {
+func openFirst(_ context.Context, setup sdk.Setup, _ firstConfig) (sdk.Elector, error) {
+	if setup.Labels.Many {
+		return ballot.NewElection(nil, "", nil, firstSet), nil
+	}
 	return ballot.NewElection(nil, "", nil, elect), nil
 }
+
+// firstSet takes the labels of the first sample with an acceptable answer, or those to which it
+// gives at least one half.
+func firstSet(samples []sdk.Sample, _ int) sdk.Verdict {
+	for i, s := range samples {
+		if _, ok := ballot.Best(s); ok {
+			return ballot.VerdictSet(ballot.MeanSet(samples[i:i+1], nil), half)
+		}
+	}
+	return ballot.Verdict(nil)
+}
+
+// errOfSets says that an election elects one label, and a row has several.
+var errOfSets = errors.New(`it elects one label, and the rows of the knowledge have sets of labels: write use = "learned", "soft" or "first"`)
 
 func elect(samples []sdk.Sample, _ int) sdk.Verdict {
 	var winner []sdk.Answer // one, or none yet
@@ -75,6 +93,9 @@ func Majority() sdk.Stage {
 }
 
 func openMajority(_ context.Context, setup sdk.Setup, c majorityConfig) (sdk.Elector, error) {
+	if setup.Labels.Many {
+		return nil, errOfSets
+	}
 	return ballot.NewElection(setup.Log, "weights", c.Weights, func(samples []sdk.Sample, _ int) sdk.Verdict {
 		var votes ballot.Tally
 		for _, s := range samples {
@@ -100,6 +121,8 @@ type softConfig struct {
 // An accepted answer without a label is a share for none of the labels. Where it
 // wins, the verdict has no answer.
 //
+// Where labels are sets, it elects each label with a share of at least one half, and the greatest.
+//
 // The mean itself is package ballot's, shared with the engine, so that margin
 // and agreement in rules mean what is elected here. A tie goes to the label
 // that stands first in the order of the voters in the file.
@@ -108,6 +131,11 @@ func Soft() sdk.Stage {
 }
 
 func openSoft(_ context.Context, setup sdk.Setup, c softConfig) (sdk.Elector, error) {
+	if setup.Labels.Many {
+		return ballot.NewElection(setup.Log, "weights", c.Weights, func(samples []sdk.Sample, _ int) sdk.Verdict {
+			return ballot.VerdictSet(ballot.MeanSet(samples, c.Weights), half)
+		}), nil
+	}
 	return ballot.NewElection(setup.Log, "weights", c.Weights, func(samples []sdk.Sample, _ int) sdk.Verdict {
 		return ballot.Weighed(ballot.Mean(samples, c.Weights), samples)
 	}), nil
@@ -141,6 +169,9 @@ func Weighted() sdk.Stage {
 }
 
 func openWeighted(_ context.Context, setup sdk.Setup, c weightedConfig) (sdk.Elector, error) {
+	if setup.Labels.Many {
+		return nil, errOfSets
+	}
 	return ballot.NewElection(setup.Log, "accuracy", c.Accuracy, c.elect), nil
 }
 

@@ -306,7 +306,7 @@ func TestGradient(t *testing.T) {
 	m := newModel(labels, 4, []float32{1, 0, 2, 1})
 	var examples []example
 	for i, r := range cloud(30, 3, 4, .4) {
-		e := example{vector: r.Vector, label: i % 3, features: m.weigh([]feature{{Row: 0, Factor: .5}, {Row: int32(1 + i%3), Factor: -1}})}
+		e := example{vector: r.Vector, labels: []int{i % 3}, features: m.weigh([]feature{{Row: 0, Factor: .5}, {Row: int32(1 + i%3), Factor: -1}})}
 		examples = append(examples, e)
 	}
 	p := newProblem(m, examples)
@@ -365,8 +365,8 @@ func TestMostlyZero(t *testing.T) {
 			vector[r.IntN(dimension)] = float32(r.NormFloat64())
 		}
 		features := models[0].weigh([]feature{{Row: 0, Factor: .5}, {Row: int32(1 + i%3), Factor: -1}})
-		dense[i] = example{vector: vector, features: features, label: i % 3}
-		inputs[i] = example{features: append(inputsOf(vector), features...), label: i % 3}
+		dense[i] = example{vector: vector, features: features, labels: []int{i % 3}}
+		inputs[i] = example{features: append(inputsOf(vector), features...), labels: []int{i % 3}}
 		must.Do(t, kept.add(&sdk.TrainingRow{ID: fmt.Sprint(i), Label: labels[i%3], Vector: vector}))
 	}
 	for i, examples := range [][]example{dense, inputs} {

@@ -26,9 +26,18 @@ type heldOut struct {
 
 // add notes the scores of a model, and returns how many examples it gets wrong.
 func (h *heldOut) add(m *model, learnt, held []example) (wrong float64) {
+	if m.many {
+		m.eachScore(held, func(e example, scores []float32) {
+			for j, x := range scores {
+				scores[j] = float32(sigmoid(x))
+			}
+			wrong += lossOfSet(scores, e.labels)
+		})
+		return wrong
+	}
 	m.eachScore(held, func(e example, scores []float32) {
-		h.scores, h.truth = append(h.scores, slices.Clone(scores)), append(h.truth, e.label)
-		if slices.Index(scores, slices.Max(scores)) != e.label {
+		h.scores, h.truth = append(h.scores, slices.Clone(scores)), append(h.truth, e.labels[0])
+		if slices.Index(scores, slices.Max(scores)) != e.labels[0] {
 			wrong++
 		}
 	})
@@ -132,7 +141,7 @@ func (v *linearVoter) Fit(ctx context.Context, batches iter.Seq2[[]sdk.TrainingR
 	if v.dir == "" {
 		return errors.New("there is no folder for what is learnt")
 	}
-	r := &rows{max: v.MaxRows, byLabel: map[string][]linearRow{}}
+	r := &rows{max: v.MaxRows, form: v.form, byLabel: map[string][]linearRow{}}
 	for batch, err := range batches {
 		if err = errors.Join(err, ctx.Err()); err != nil {
 			return err
@@ -166,10 +175,17 @@ func (v *linearVoter) learn(ctx context.Context, r *rows) (*model, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		label, _ := slices.BinarySearch(labels, row.label)
-		examples[i] = example{vector: row.vector, inputs: row.inputs, features: hashText(x, row.text, v.Features), label: label}
+		examples[i] = example{vector: row.vector, inputs: row.inputs, features: hashText(x, row.text, v.Features)}
+		for _, label := range v.form.Split(row.label) {
+			at, _ := slices.BinarySearch(labels, label)
+			examples[i].labels = append(examples[i].labels, at)
+		}
 	}
-	fresh := func(from []example) *model { return newModel(labels, r.dimension, learnIDF(from, v.Features)) }
+	fresh := func(from []example) *model {
+		m := newModel(labels, r.dimension, learnIDF(from, v.Features))
+		m.many = v.form.Many
+		return m
+	}
 	c, held, err := choose(ctx, fresh, examples)
 	if err != nil {
 		return nil, err
@@ -178,6 +194,9 @@ func (v *linearVoter) learn(ctx context.Context, r *rows) (*model, error) {
 	p := newProblem(m, m.weighAll(examples))
 	p.c = c
 	err = p.minimise(ctx, evaluations)
+	if m.many {
+		return m, err
+	}
 	m.scale = float32(held.scale(m, p.examples[:min(len(examples), triedRows)]))
 	return m, err
 }
@@ -219,6 +238,9 @@ func choose(ctx context.Context, fresh func([]example) *model, examples []exampl
 		}
 	}
 	fewest := slices.Min(wrong)
+	if fresh(nil).many { // these are losses, of which no standard error is known
+		return strengths[slices.Index(wrong, fewest)], &said[0], nil
+	}
 	within := fewest + math.Sqrt(fewest*(1-fewest/float64(len(examples))))
 	chosen := slices.IndexFunc(wrong, func(errors float64) bool { return errors <= within })
 	return strengths[chosen], &said[chosen], nil
@@ -338,6 +360,7 @@ type model struct {
 	// input, and one for each bucket that is used.
 	weights []float32
 	scale   float32 // of the scores, once the weights are learnt
+	many    bool    // a label's score stands against all others, not against another label's
 }
 
 // width is the length of a row of weights for that many labels.
@@ -359,8 +382,21 @@ type example struct {
 	vector   []float32 // nil: inputs stand for it
 	inputs   []feature // of the vector, before features are weighed; then they are among those
 	features []feature
-	label    int // -1: of an item
+	labels   []int // one, or those of a set; none: of an item
 }
+
+// probabilities makes probabilities of scores.
+func (m *model) probabilities(scores []float32, scale float32) {
+	if !m.many {
+		simd.Best().Softmax(scores, scale)
+		return
+	}
+	for i, x := range scores {
+		scores[i] = float32(sigmoid(scale * x))
+	}
+}
+
+func sigmoid(x float32) float64 { return 1 / (1 + math.Exp(-float64(x))) }
 
 // scratch is memory for products. One goroutine at a time may use it.
 type scratch struct {
@@ -490,16 +526,34 @@ func (p *problem) evaluate(g []float32) float64 {
 func (p *problem) predict(lo, hi int, s *scratch) {
 	p.score(p.residual[lo*p.width:hi*p.width], p.examples[lo:hi], s)
 	for i := lo; i < hi; i++ {
-		row, truth := p.residual[i*p.width:][:p.width], p.examples[i].label
-		simd.Best().Softmax(row[:len(p.labels)], 1)
-		p.losses[i] = loss(row[truth])
+		row, labels := p.residual[i*p.width:][:p.width], p.examples[i].labels
+		p.model.probabilities(row[:len(p.labels)], 1)
+		if p.many {
+			p.losses[i] = lossOfSet(row[:len(p.labels)], labels)
+		} else {
+			p.losses[i] = loss(row[labels[0]])
+		}
 		for j := range row {
 			if row[j] < negligible || j >= len(p.labels) {
 				row[j] = 0
 			}
 		}
-		row[truth]--
+		for _, label := range labels {
+			row[label]--
+		}
 	}
+}
+
+// lossOfSet is the sum of the losses of all labels, of which those of the set are right.
+func lossOfSet(probabilities []float32, set []int) float64 {
+	sum := 0.0
+	for _, p := range probabilities {
+		sum += loss(1 - p)
+	}
+	for _, label := range set {
+		sum += loss(probabilities[label]) - loss(1-probabilities[label])
+	}
+	return sum
 }
 
 func loss(probability float32) float64 { return -math.Log(max(float64(probability), negligible)) }

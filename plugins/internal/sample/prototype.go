@@ -18,6 +18,9 @@ import (
 // Learning", 2017. The default sharpness, 20, serves CLINC150, HWU64 and
 // DBpedia classes alike.
 //
+// Where labels are sets, the weight of a label is 1 / (1 + exp(sharpness * (m - cosine))): it does
+// not depend on how many other labels are near. m is half way from the mean cosine to the greatest.
+//
 // It does not compute centroids: the engine keeps them in the store and sends
 // their labels and cosines.
 
@@ -31,11 +34,14 @@ func Prototype() sdk.Stage {
 		openPrototype, sdk.Revision("1"), sdk.Reads(sdk.ColumnPrototypes))
 }
 
-func openPrototype(_ context.Context, _ sdk.Setup, c prototypeConfig) (sdk.Sampler, error) {
-	return prototypeVoter(c), nil
+func openPrototype(_ context.Context, setup sdk.Setup, c prototypeConfig) (sdk.Sampler, error) {
+	return prototypeVoter{c, setup.Labels.Many}, nil
 }
 
-type prototypeVoter prototypeConfig
+type prototypeVoter struct {
+	prototypeConfig
+	sets bool
+}
 
 func (v prototypeVoter) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
 	samples := make([][]sdk.Sample, len(b.Items))
@@ -54,6 +60,9 @@ func (v prototypeVoter) vote(prototypes []sdk.Candidate) []sdk.Answer {
 			labels, cosines = append(labels, p.Label), append(cosines, p.Dense)
 		}
 	}
+	if v.sets {
+		return v.set(labels, cosines)
+	}
 	var votes ballot.Tally
 	votes.Grow(len(labels)) // each has one centroid
 	for i, weight := range ballot.Softmax(cosines, v.Sharpness) {
@@ -62,4 +71,20 @@ func (v prototypeVoter) vote(prototypes []sdk.Candidate) []sdk.Answer {
 		}
 	}
 	return votes.Shares()
+}
+
+// set returns the labels with the weights that sets have, nearest first, as prototypes are.
+func (v prototypeVoter) set(labels []string, cosines []float32) []sdk.Answer {
+	var answers []sdk.Answer
+	sum := float32(0)
+	for _, c := range cosines {
+		sum += c
+	}
+	for i, c := range cosines {
+		middle := (cosines[0] + sum/float32(len(cosines))) / 2
+		if weight := sigmoid(float32(v.Sharpness) * (c - middle)); weight >= least {
+			answers = append(answers, sdk.Answer{Label: labels[i], Weight: weight})
+		}
+	}
+	return answers
 }

@@ -1136,6 +1136,7 @@ type ConfigureRequest struct {
 	Samples       uint32                 `protobuf:"varint,7,opt,name=samples,proto3" json:"samples,omitempty"`                        // n of a sample block; of a prompt block the most that a stage below it draws
 	Minor         uint32                 `protobuf:"varint,8,opt,name=minor,proto3" json:"minor,omitempty"`                            // the minor version of this protocol that racflow speaks
 	Host          *HostAddress           `protobuf:"bytes,9,opt,name=host,proto3" json:"host,omitempty"`                               // absent: nothing is shared
+	Labels        *LabelForm             `protobuf:"bytes,10,opt,name=labels,proto3" json:"labels,omitempty"`                          // absent: a row has one label, a name without parts
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1226,6 +1227,66 @@ func (x *ConfigureRequest) GetHost() *HostAddress {
 	return nil
 }
 
+func (x *ConfigureRequest) GetLabels() *LabelForm {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+// LabelForm says how labels are written.
+type LabelForm struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Many          bool                   `protobuf:"varint,1,opt,name=many,proto3" json:"many,omitempty"`    // a row has a set of labels: sorted, with "; " between them
+	Levels        string                 `protobuf:"bytes,2,opt,name=levels,proto3" json:"levels,omitempty"` // what stands between the levels of a label, a path in a tree; empty: it has no levels
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LabelForm) Reset() {
+	*x = LabelForm{}
+	mi := &file_stage_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LabelForm) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LabelForm) ProtoMessage() {}
+
+func (x *LabelForm) ProtoReflect() protoreflect.Message {
+	mi := &file_stage_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LabelForm.ProtoReflect.Descriptor instead.
+func (*LabelForm) Descriptor() ([]byte, []int) {
+	return file_stage_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *LabelForm) GetMany() bool {
+	if x != nil {
+		return x.Many
+	}
+	return false
+}
+
+func (x *LabelForm) GetLevels() string {
+	if x != nil {
+		return x.Levels
+	}
+	return ""
+}
+
 // HostAddress says where the service Host is. The connection has TLS, and the plugin shows
 // the certificate that is given here.
 type HostAddress struct {
@@ -1241,7 +1302,7 @@ type HostAddress struct {
 
 func (x *HostAddress) Reset() {
 	*x = HostAddress{}
-	mi := &file_stage_proto_msgTypes[5]
+	mi := &file_stage_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1253,7 +1314,7 @@ func (x *HostAddress) String() string {
 func (*HostAddress) ProtoMessage() {}
 
 func (x *HostAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[5]
+	mi := &file_stage_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1266,7 +1327,7 @@ func (x *HostAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostAddress.ProtoReflect.Descriptor instead.
 func (*HostAddress) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{5}
+	return file_stage_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *HostAddress) GetAddress() string {
@@ -1325,7 +1386,7 @@ type ConfigureReply struct {
 
 func (x *ConfigureReply) Reset() {
 	*x = ConfigureReply{}
-	mi := &file_stage_proto_msgTypes[6]
+	mi := &file_stage_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1337,7 +1398,7 @@ func (x *ConfigureReply) String() string {
 func (*ConfigureReply) ProtoMessage() {}
 
 func (x *ConfigureReply) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[6]
+	mi := &file_stage_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1350,7 +1411,7 @@ func (x *ConfigureReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigureReply.ProtoReflect.Descriptor instead.
 func (*ConfigureReply) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{6}
+	return file_stage_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ConfigureReply) GetErrors() []*ArgumentError {
@@ -1427,7 +1488,7 @@ type ValidateRequest struct {
 
 func (x *ValidateRequest) Reset() {
 	*x = ValidateRequest{}
-	mi := &file_stage_proto_msgTypes[7]
+	mi := &file_stage_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1439,7 +1500,7 @@ func (x *ValidateRequest) String() string {
 func (*ValidateRequest) ProtoMessage() {}
 
 func (x *ValidateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[7]
+	mi := &file_stage_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1452,7 +1513,7 @@ func (x *ValidateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidateRequest.ProtoReflect.Descriptor instead.
 func (*ValidateRequest) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{7}
+	return file_stage_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ValidateRequest) GetKind() Kind {
@@ -1485,7 +1546,7 @@ type ValidateReply struct {
 
 func (x *ValidateReply) Reset() {
 	*x = ValidateReply{}
-	mi := &file_stage_proto_msgTypes[8]
+	mi := &file_stage_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1497,7 +1558,7 @@ func (x *ValidateReply) String() string {
 func (*ValidateReply) ProtoMessage() {}
 
 func (x *ValidateReply) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[8]
+	mi := &file_stage_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1510,7 +1571,7 @@ func (x *ValidateReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidateReply.ProtoReflect.Descriptor instead.
 func (*ValidateReply) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{8}
+	return file_stage_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ValidateReply) GetErrors() []*ArgumentError {
@@ -1531,7 +1592,7 @@ type ArgumentError struct {
 
 func (x *ArgumentError) Reset() {
 	*x = ArgumentError{}
-	mi := &file_stage_proto_msgTypes[9]
+	mi := &file_stage_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1543,7 +1604,7 @@ func (x *ArgumentError) String() string {
 func (*ArgumentError) ProtoMessage() {}
 
 func (x *ArgumentError) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[9]
+	mi := &file_stage_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1556,7 +1617,7 @@ func (x *ArgumentError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArgumentError.ProtoReflect.Descriptor instead.
 func (*ArgumentError) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{9}
+	return file_stage_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ArgumentError) GetArgument() string {
@@ -1588,7 +1649,7 @@ type AliveRequest struct {
 
 func (x *AliveRequest) Reset() {
 	*x = AliveRequest{}
-	mi := &file_stage_proto_msgTypes[10]
+	mi := &file_stage_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1600,7 +1661,7 @@ func (x *AliveRequest) String() string {
 func (*AliveRequest) ProtoMessage() {}
 
 func (x *AliveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[10]
+	mi := &file_stage_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1613,7 +1674,7 @@ func (x *AliveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AliveRequest.ProtoReflect.Descriptor instead.
 func (*AliveRequest) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{10}
+	return file_stage_proto_rawDescGZIP(), []int{11}
 }
 
 type AliveReply struct {
@@ -1627,7 +1688,7 @@ type AliveReply struct {
 
 func (x *AliveReply) Reset() {
 	*x = AliveReply{}
-	mi := &file_stage_proto_msgTypes[11]
+	mi := &file_stage_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1639,7 +1700,7 @@ func (x *AliveReply) String() string {
 func (*AliveReply) ProtoMessage() {}
 
 func (x *AliveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[11]
+	mi := &file_stage_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1652,7 +1713,7 @@ func (x *AliveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AliveReply.ProtoReflect.Descriptor instead.
 func (*AliveReply) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{11}
+	return file_stage_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *AliveReply) GetOverdue() uint32 {
@@ -1673,7 +1734,7 @@ type EmbedRequest struct {
 
 func (x *EmbedRequest) Reset() {
 	*x = EmbedRequest{}
-	mi := &file_stage_proto_msgTypes[12]
+	mi := &file_stage_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1685,7 +1746,7 @@ func (x *EmbedRequest) String() string {
 func (*EmbedRequest) ProtoMessage() {}
 
 func (x *EmbedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[12]
+	mi := &file_stage_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1698,7 +1759,7 @@ func (x *EmbedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EmbedRequest.ProtoReflect.Descriptor instead.
 func (*EmbedRequest) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{12}
+	return file_stage_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *EmbedRequest) GetRole() Role {
@@ -1731,7 +1792,7 @@ type PromptRequest struct {
 
 func (x *PromptRequest) Reset() {
 	*x = PromptRequest{}
-	mi := &file_stage_proto_msgTypes[13]
+	mi := &file_stage_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1743,7 +1804,7 @@ func (x *PromptRequest) String() string {
 func (*PromptRequest) ProtoMessage() {}
 
 func (x *PromptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[13]
+	mi := &file_stage_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1756,7 +1817,7 @@ func (x *PromptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptRequest.ProtoReflect.Descriptor instead.
 func (*PromptRequest) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{13}
+	return file_stage_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PromptRequest) GetRows() *Rows {
@@ -1776,7 +1837,7 @@ type SampleRequest struct {
 
 func (x *SampleRequest) Reset() {
 	*x = SampleRequest{}
-	mi := &file_stage_proto_msgTypes[14]
+	mi := &file_stage_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1788,7 +1849,7 @@ func (x *SampleRequest) String() string {
 func (*SampleRequest) ProtoMessage() {}
 
 func (x *SampleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[14]
+	mi := &file_stage_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1801,7 +1862,7 @@ func (x *SampleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SampleRequest.ProtoReflect.Descriptor instead.
 func (*SampleRequest) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{14}
+	return file_stage_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SampleRequest) GetRows() *Rows {
@@ -1827,7 +1888,7 @@ type ElectRequest struct {
 
 func (x *ElectRequest) Reset() {
 	*x = ElectRequest{}
-	mi := &file_stage_proto_msgTypes[15]
+	mi := &file_stage_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1839,7 +1900,7 @@ func (x *ElectRequest) String() string {
 func (*ElectRequest) ProtoMessage() {}
 
 func (x *ElectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[15]
+	mi := &file_stage_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1852,7 +1913,7 @@ func (x *ElectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ElectRequest.ProtoReflect.Descriptor instead.
 func (*ElectRequest) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{15}
+	return file_stage_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ElectRequest) GetRows() *Rows {
@@ -1871,7 +1932,7 @@ type RerankRequest struct {
 
 func (x *RerankRequest) Reset() {
 	*x = RerankRequest{}
-	mi := &file_stage_proto_msgTypes[16]
+	mi := &file_stage_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1883,7 +1944,7 @@ func (x *RerankRequest) String() string {
 func (*RerankRequest) ProtoMessage() {}
 
 func (x *RerankRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[16]
+	mi := &file_stage_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1896,7 +1957,7 @@ func (x *RerankRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RerankRequest.ProtoReflect.Descriptor instead.
 func (*RerankRequest) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{16}
+	return file_stage_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RerankRequest) GetRows() *Rows {
@@ -1915,7 +1976,7 @@ type ChunkRequest struct {
 
 func (x *ChunkRequest) Reset() {
 	*x = ChunkRequest{}
-	mi := &file_stage_proto_msgTypes[17]
+	mi := &file_stage_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1927,7 +1988,7 @@ func (x *ChunkRequest) String() string {
 func (*ChunkRequest) ProtoMessage() {}
 
 func (x *ChunkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[17]
+	mi := &file_stage_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1940,7 +2001,7 @@ func (x *ChunkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChunkRequest.ProtoReflect.Descriptor instead.
 func (*ChunkRequest) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{17}
+	return file_stage_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ChunkRequest) GetRows() *Rows {
@@ -1960,7 +2021,7 @@ type EnrichRequest struct {
 
 func (x *EnrichRequest) Reset() {
 	*x = EnrichRequest{}
-	mi := &file_stage_proto_msgTypes[18]
+	mi := &file_stage_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1972,7 +2033,7 @@ func (x *EnrichRequest) String() string {
 func (*EnrichRequest) ProtoMessage() {}
 
 func (x *EnrichRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[18]
+	mi := &file_stage_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1985,7 +2046,7 @@ func (x *EnrichRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrichRequest.ProtoReflect.Descriptor instead.
 func (*EnrichRequest) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{18}
+	return file_stage_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *EnrichRequest) GetRows() *Rows {
@@ -2011,7 +2072,7 @@ type FitRequest struct {
 
 func (x *FitRequest) Reset() {
 	*x = FitRequest{}
-	mi := &file_stage_proto_msgTypes[19]
+	mi := &file_stage_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2023,7 +2084,7 @@ func (x *FitRequest) String() string {
 func (*FitRequest) ProtoMessage() {}
 
 func (x *FitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[19]
+	mi := &file_stage_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2036,7 +2097,7 @@ func (x *FitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FitRequest.ProtoReflect.Descriptor instead.
 func (*FitRequest) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{19}
+	return file_stage_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *FitRequest) GetRows() *Rows {
@@ -2055,7 +2116,7 @@ type FitReply struct {
 
 func (x *FitReply) Reset() {
 	*x = FitReply{}
-	mi := &file_stage_proto_msgTypes[20]
+	mi := &file_stage_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2067,7 +2128,7 @@ func (x *FitReply) String() string {
 func (*FitReply) ProtoMessage() {}
 
 func (x *FitReply) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[20]
+	mi := &file_stage_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2080,7 +2141,7 @@ func (x *FitReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FitReply.ProtoReflect.Descriptor instead.
 func (*FitReply) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{20}
+	return file_stage_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *FitReply) GetFailure() *Failure {
@@ -2104,7 +2165,7 @@ type RowsReply struct {
 
 func (x *RowsReply) Reset() {
 	*x = RowsReply{}
-	mi := &file_stage_proto_msgTypes[21]
+	mi := &file_stage_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2116,7 +2177,7 @@ func (x *RowsReply) String() string {
 func (*RowsReply) ProtoMessage() {}
 
 func (x *RowsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[21]
+	mi := &file_stage_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2129,7 +2190,7 @@ func (x *RowsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RowsReply.ProtoReflect.Descriptor instead.
 func (*RowsReply) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{21}
+	return file_stage_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *RowsReply) GetRows() *Rows {
@@ -2175,7 +2236,7 @@ type Pending struct {
 
 func (x *Pending) Reset() {
 	*x = Pending{}
-	mi := &file_stage_proto_msgTypes[22]
+	mi := &file_stage_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2187,7 +2248,7 @@ func (x *Pending) String() string {
 func (*Pending) ProtoMessage() {}
 
 func (x *Pending) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[22]
+	mi := &file_stage_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2200,7 +2261,7 @@ func (x *Pending) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pending.ProtoReflect.Descriptor instead.
 func (*Pending) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{22}
+	return file_stage_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Pending) GetHandle() string {
@@ -2235,7 +2296,7 @@ type OpenCollectionRequest struct {
 
 func (x *OpenCollectionRequest) Reset() {
 	*x = OpenCollectionRequest{}
-	mi := &file_stage_proto_msgTypes[23]
+	mi := &file_stage_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2247,7 +2308,7 @@ func (x *OpenCollectionRequest) String() string {
 func (*OpenCollectionRequest) ProtoMessage() {}
 
 func (x *OpenCollectionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[23]
+	mi := &file_stage_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2260,7 +2321,7 @@ func (x *OpenCollectionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenCollectionRequest.ProtoReflect.Descriptor instead.
 func (*OpenCollectionRequest) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{23}
+	return file_stage_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *OpenCollectionRequest) GetCollection() string {
@@ -2294,7 +2355,7 @@ type OpenCollectionReply struct {
 
 func (x *OpenCollectionReply) Reset() {
 	*x = OpenCollectionReply{}
-	mi := &file_stage_proto_msgTypes[24]
+	mi := &file_stage_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2306,7 +2367,7 @@ func (x *OpenCollectionReply) String() string {
 func (*OpenCollectionReply) ProtoMessage() {}
 
 func (x *OpenCollectionReply) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[24]
+	mi := &file_stage_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2319,7 +2380,7 @@ func (x *OpenCollectionReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenCollectionReply.ProtoReflect.Descriptor instead.
 func (*OpenCollectionReply) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{24}
+	return file_stage_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *OpenCollectionReply) GetCollection() *Collection {
@@ -2344,7 +2405,7 @@ type AttachRequest struct {
 
 func (x *AttachRequest) Reset() {
 	*x = AttachRequest{}
-	mi := &file_stage_proto_msgTypes[25]
+	mi := &file_stage_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2356,7 +2417,7 @@ func (x *AttachRequest) String() string {
 func (*AttachRequest) ProtoMessage() {}
 
 func (x *AttachRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[25]
+	mi := &file_stage_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2369,7 +2430,7 @@ func (x *AttachRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachRequest.ProtoReflect.Descriptor instead.
 func (*AttachRequest) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{25}
+	return file_stage_proto_rawDescGZIP(), []int{26}
 }
 
 type AttachReply struct {
@@ -2383,7 +2444,7 @@ type AttachReply struct {
 
 func (x *AttachReply) Reset() {
 	*x = AttachReply{}
-	mi := &file_stage_proto_msgTypes[26]
+	mi := &file_stage_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2395,7 +2456,7 @@ func (x *AttachReply) String() string {
 func (*AttachReply) ProtoMessage() {}
 
 func (x *AttachReply) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[26]
+	mi := &file_stage_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2408,7 +2469,7 @@ func (x *AttachReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachReply.ProtoReflect.Descriptor instead.
 func (*AttachReply) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{26}
+	return file_stage_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *AttachReply) GetAttached() *Attached {
@@ -2453,7 +2514,7 @@ type Attached struct {
 
 func (x *Attached) Reset() {
 	*x = Attached{}
-	mi := &file_stage_proto_msgTypes[27]
+	mi := &file_stage_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2465,7 +2526,7 @@ func (x *Attached) String() string {
 func (*Attached) ProtoMessage() {}
 
 func (x *Attached) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[27]
+	mi := &file_stage_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2478,7 +2539,7 @@ func (x *Attached) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attached.ProtoReflect.Descriptor instead.
 func (*Attached) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{27}
+	return file_stage_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Attached) GetName() string {
@@ -2548,7 +2609,7 @@ type AttachedField struct {
 
 func (x *AttachedField) Reset() {
 	*x = AttachedField{}
-	mi := &file_stage_proto_msgTypes[28]
+	mi := &file_stage_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2560,7 +2621,7 @@ func (x *AttachedField) String() string {
 func (*AttachedField) ProtoMessage() {}
 
 func (x *AttachedField) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[28]
+	mi := &file_stage_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2573,7 +2634,7 @@ func (x *AttachedField) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachedField.ProtoReflect.Descriptor instead.
 func (*AttachedField) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{28}
+	return file_stage_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *AttachedField) GetPart() string {
@@ -2607,7 +2668,7 @@ type PutRequest struct {
 
 func (x *PutRequest) Reset() {
 	*x = PutRequest{}
-	mi := &file_stage_proto_msgTypes[29]
+	mi := &file_stage_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2619,7 +2680,7 @@ func (x *PutRequest) String() string {
 func (*PutRequest) ProtoMessage() {}
 
 func (x *PutRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[29]
+	mi := &file_stage_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2632,7 +2693,7 @@ func (x *PutRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutRequest.ProtoReflect.Descriptor instead.
 func (*PutRequest) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{29}
+	return file_stage_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *PutRequest) GetCollection() string {
@@ -2659,7 +2720,7 @@ type DeleteRequest struct {
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_stage_proto_msgTypes[30]
+	mi := &file_stage_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2671,7 +2732,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[30]
+	mi := &file_stage_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2684,7 +2745,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{30}
+	return file_stage_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *DeleteRequest) GetCollection() string {
@@ -2711,7 +2772,7 @@ type CommitRequest struct {
 
 func (x *CommitRequest) Reset() {
 	*x = CommitRequest{}
-	mi := &file_stage_proto_msgTypes[31]
+	mi := &file_stage_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2723,7 +2784,7 @@ func (x *CommitRequest) String() string {
 func (*CommitRequest) ProtoMessage() {}
 
 func (x *CommitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[31]
+	mi := &file_stage_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2736,7 +2797,7 @@ func (x *CommitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommitRequest.ProtoReflect.Descriptor instead.
 func (*CommitRequest) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{31}
+	return file_stage_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *CommitRequest) GetCollection() string {
@@ -2761,7 +2822,7 @@ type ListCollectionsRequest struct {
 
 func (x *ListCollectionsRequest) Reset() {
 	*x = ListCollectionsRequest{}
-	mi := &file_stage_proto_msgTypes[32]
+	mi := &file_stage_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2773,7 +2834,7 @@ func (x *ListCollectionsRequest) String() string {
 func (*ListCollectionsRequest) ProtoMessage() {}
 
 func (x *ListCollectionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[32]
+	mi := &file_stage_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2786,7 +2847,7 @@ func (x *ListCollectionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCollectionsRequest.ProtoReflect.Descriptor instead.
 func (*ListCollectionsRequest) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{32}
+	return file_stage_proto_rawDescGZIP(), []int{33}
 }
 
 type ListCollectionsReply struct {
@@ -2799,7 +2860,7 @@ type ListCollectionsReply struct {
 
 func (x *ListCollectionsReply) Reset() {
 	*x = ListCollectionsReply{}
-	mi := &file_stage_proto_msgTypes[33]
+	mi := &file_stage_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2811,7 +2872,7 @@ func (x *ListCollectionsReply) String() string {
 func (*ListCollectionsReply) ProtoMessage() {}
 
 func (x *ListCollectionsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[33]
+	mi := &file_stage_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2824,7 +2885,7 @@ func (x *ListCollectionsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCollectionsReply.ProtoReflect.Descriptor instead.
 func (*ListCollectionsReply) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{33}
+	return file_stage_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListCollectionsReply) GetCollections() []*Collection {
@@ -2850,7 +2911,7 @@ type DropRequest struct {
 
 func (x *DropRequest) Reset() {
 	*x = DropRequest{}
-	mi := &file_stage_proto_msgTypes[34]
+	mi := &file_stage_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2862,7 +2923,7 @@ func (x *DropRequest) String() string {
 func (*DropRequest) ProtoMessage() {}
 
 func (x *DropRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[34]
+	mi := &file_stage_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2875,7 +2936,7 @@ func (x *DropRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropRequest.ProtoReflect.Descriptor instead.
 func (*DropRequest) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{34}
+	return file_stage_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *DropRequest) GetCollection() string {
@@ -2895,7 +2956,7 @@ type WriteReply struct {
 
 func (x *WriteReply) Reset() {
 	*x = WriteReply{}
-	mi := &file_stage_proto_msgTypes[35]
+	mi := &file_stage_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2907,7 +2968,7 @@ func (x *WriteReply) String() string {
 func (*WriteReply) ProtoMessage() {}
 
 func (x *WriteReply) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[35]
+	mi := &file_stage_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2920,7 +2981,7 @@ func (x *WriteReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriteReply.ProtoReflect.Descriptor instead.
 func (*WriteReply) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{35}
+	return file_stage_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *WriteReply) GetErrors() []*RowError {
@@ -2957,7 +3018,7 @@ type SearchRequest struct {
 
 func (x *SearchRequest) Reset() {
 	*x = SearchRequest{}
-	mi := &file_stage_proto_msgTypes[36]
+	mi := &file_stage_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2969,7 +3030,7 @@ func (x *SearchRequest) String() string {
 func (*SearchRequest) ProtoMessage() {}
 
 func (x *SearchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[36]
+	mi := &file_stage_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2982,7 +3043,7 @@ func (x *SearchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchRequest.ProtoReflect.Descriptor instead.
 func (*SearchRequest) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{36}
+	return file_stage_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SearchRequest) GetCollection() string {
@@ -3085,7 +3146,7 @@ type Filter struct {
 
 func (x *Filter) Reset() {
 	*x = Filter{}
-	mi := &file_stage_proto_msgTypes[37]
+	mi := &file_stage_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3097,7 +3158,7 @@ func (x *Filter) String() string {
 func (*Filter) ProtoMessage() {}
 
 func (x *Filter) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[37]
+	mi := &file_stage_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3110,7 +3171,7 @@ func (x *Filter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Filter.ProtoReflect.Descriptor instead.
 func (*Filter) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{37}
+	return file_stage_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Filter) GetOp() FilterOp {
@@ -3162,7 +3223,7 @@ type Value struct {
 
 func (x *Value) Reset() {
 	*x = Value{}
-	mi := &file_stage_proto_msgTypes[38]
+	mi := &file_stage_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3174,7 +3235,7 @@ func (x *Value) String() string {
 func (*Value) ProtoMessage() {}
 
 func (x *Value) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[38]
+	mi := &file_stage_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3187,7 +3248,7 @@ func (x *Value) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Value.ProtoReflect.Descriptor instead.
 func (*Value) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{38}
+	return file_stage_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Value) GetValue() isValue_Value {
@@ -3256,7 +3317,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_stage_proto_msgTypes[39]
+	mi := &file_stage_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3268,7 +3329,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[39]
+	mi := &file_stage_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3281,7 +3342,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{39}
+	return file_stage_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *GetRequest) GetCollection() string {
@@ -3312,7 +3373,7 @@ type ScanRequest struct {
 
 func (x *ScanRequest) Reset() {
 	*x = ScanRequest{}
-	mi := &file_stage_proto_msgTypes[40]
+	mi := &file_stage_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3324,7 +3385,7 @@ func (x *ScanRequest) String() string {
 func (*ScanRequest) ProtoMessage() {}
 
 func (x *ScanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[40]
+	mi := &file_stage_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3337,7 +3398,7 @@ func (x *ScanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScanRequest.ProtoReflect.Descriptor instead.
 func (*ScanRequest) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{40}
+	return file_stage_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ScanRequest) GetCollection() string {
@@ -3393,7 +3454,7 @@ type ScanReply struct {
 
 func (x *ScanReply) Reset() {
 	*x = ScanReply{}
-	mi := &file_stage_proto_msgTypes[41]
+	mi := &file_stage_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3405,7 +3466,7 @@ func (x *ScanReply) String() string {
 func (*ScanReply) ProtoMessage() {}
 
 func (x *ScanReply) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[41]
+	mi := &file_stage_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3418,7 +3479,7 @@ func (x *ScanReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScanReply.ProtoReflect.Descriptor instead.
 func (*ScanReply) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{41}
+	return file_stage_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ScanReply) GetRows() *Rows {
@@ -3452,7 +3513,7 @@ type RowError struct {
 
 func (x *RowError) Reset() {
 	*x = RowError{}
-	mi := &file_stage_proto_msgTypes[42]
+	mi := &file_stage_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3464,7 +3525,7 @@ func (x *RowError) String() string {
 func (*RowError) ProtoMessage() {}
 
 func (x *RowError) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[42]
+	mi := &file_stage_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3477,7 +3538,7 @@ func (x *RowError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RowError.ProtoReflect.Descriptor instead.
 func (*RowError) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{42}
+	return file_stage_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *RowError) GetRow() uint32 {
@@ -3505,7 +3566,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_stage_proto_msgTypes[43]
+	mi := &file_stage_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3517,7 +3578,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[43]
+	mi := &file_stage_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3530,7 +3591,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{43}
+	return file_stage_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Failure) GetCode() Code {
@@ -3566,7 +3627,7 @@ type Collection struct {
 
 func (x *Collection) Reset() {
 	*x = Collection{}
-	mi := &file_stage_proto_msgTypes[44]
+	mi := &file_stage_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3578,7 +3639,7 @@ func (x *Collection) String() string {
 func (*Collection) ProtoMessage() {}
 
 func (x *Collection) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[44]
+	mi := &file_stage_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3591,7 +3652,7 @@ func (x *Collection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Collection.ProtoReflect.Descriptor instead.
 func (*Collection) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{44}
+	return file_stage_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Collection) GetEntries() uint64 {
@@ -3631,7 +3692,7 @@ type CacheGetRequest struct {
 
 func (x *CacheGetRequest) Reset() {
 	*x = CacheGetRequest{}
-	mi := &file_stage_proto_msgTypes[45]
+	mi := &file_stage_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3643,7 +3704,7 @@ func (x *CacheGetRequest) String() string {
 func (*CacheGetRequest) ProtoMessage() {}
 
 func (x *CacheGetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[45]
+	mi := &file_stage_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3656,7 +3717,7 @@ func (x *CacheGetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CacheGetRequest.ProtoReflect.Descriptor instead.
 func (*CacheGetRequest) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{45}
+	return file_stage_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *CacheGetRequest) GetKeys() [][]byte {
@@ -3676,7 +3737,7 @@ type CacheGetReply struct {
 
 func (x *CacheGetReply) Reset() {
 	*x = CacheGetReply{}
-	mi := &file_stage_proto_msgTypes[46]
+	mi := &file_stage_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3688,7 +3749,7 @@ func (x *CacheGetReply) String() string {
 func (*CacheGetReply) ProtoMessage() {}
 
 func (x *CacheGetReply) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[46]
+	mi := &file_stage_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3701,7 +3762,7 @@ func (x *CacheGetReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CacheGetReply.ProtoReflect.Descriptor instead.
 func (*CacheGetReply) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{46}
+	return file_stage_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *CacheGetReply) GetValues() []*CachedValue {
@@ -3728,7 +3789,7 @@ type CachedValue struct {
 
 func (x *CachedValue) Reset() {
 	*x = CachedValue{}
-	mi := &file_stage_proto_msgTypes[47]
+	mi := &file_stage_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3740,7 +3801,7 @@ func (x *CachedValue) String() string {
 func (*CachedValue) ProtoMessage() {}
 
 func (x *CachedValue) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[47]
+	mi := &file_stage_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3753,7 +3814,7 @@ func (x *CachedValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CachedValue.ProtoReflect.Descriptor instead.
 func (*CachedValue) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{47}
+	return file_stage_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *CachedValue) GetKnown() bool {
@@ -3780,7 +3841,7 @@ type CachePutRequest struct {
 
 func (x *CachePutRequest) Reset() {
 	*x = CachePutRequest{}
-	mi := &file_stage_proto_msgTypes[48]
+	mi := &file_stage_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3792,7 +3853,7 @@ func (x *CachePutRequest) String() string {
 func (*CachePutRequest) ProtoMessage() {}
 
 func (x *CachePutRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[48]
+	mi := &file_stage_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3805,7 +3866,7 @@ func (x *CachePutRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CachePutRequest.ProtoReflect.Descriptor instead.
 func (*CachePutRequest) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{48}
+	return file_stage_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *CachePutRequest) GetKey() []byte {
@@ -3831,7 +3892,7 @@ type CachePutReply struct {
 
 func (x *CachePutReply) Reset() {
 	*x = CachePutReply{}
-	mi := &file_stage_proto_msgTypes[49]
+	mi := &file_stage_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3843,7 +3904,7 @@ func (x *CachePutReply) String() string {
 func (*CachePutReply) ProtoMessage() {}
 
 func (x *CachePutReply) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[49]
+	mi := &file_stage_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3856,7 +3917,7 @@ func (x *CachePutReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CachePutReply.ProtoReflect.Descriptor instead.
 func (*CachePutReply) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{49}
+	return file_stage_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *CachePutReply) GetFailure() *Failure {
@@ -3876,7 +3937,7 @@ type ProfileGetRequest struct {
 
 func (x *ProfileGetRequest) Reset() {
 	*x = ProfileGetRequest{}
-	mi := &file_stage_proto_msgTypes[50]
+	mi := &file_stage_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3888,7 +3949,7 @@ func (x *ProfileGetRequest) String() string {
 func (*ProfileGetRequest) ProtoMessage() {}
 
 func (x *ProfileGetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[50]
+	mi := &file_stage_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3901,7 +3962,7 @@ func (x *ProfileGetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProfileGetRequest.ProtoReflect.Descriptor instead.
 func (*ProfileGetRequest) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{50}
+	return file_stage_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ProfileGetRequest) GetEndpoint() string {
@@ -3928,7 +3989,7 @@ type ProfileGetReply struct {
 
 func (x *ProfileGetReply) Reset() {
 	*x = ProfileGetReply{}
-	mi := &file_stage_proto_msgTypes[51]
+	mi := &file_stage_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3940,7 +4001,7 @@ func (x *ProfileGetReply) String() string {
 func (*ProfileGetReply) ProtoMessage() {}
 
 func (x *ProfileGetReply) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[51]
+	mi := &file_stage_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3953,7 +4014,7 @@ func (x *ProfileGetReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProfileGetReply.ProtoReflect.Descriptor instead.
 func (*ProfileGetReply) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{51}
+	return file_stage_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ProfileGetReply) GetProfileJson() []byte {
@@ -3981,7 +4042,7 @@ type ProfilePutRequest struct {
 
 func (x *ProfilePutRequest) Reset() {
 	*x = ProfilePutRequest{}
-	mi := &file_stage_proto_msgTypes[52]
+	mi := &file_stage_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3993,7 +4054,7 @@ func (x *ProfilePutRequest) String() string {
 func (*ProfilePutRequest) ProtoMessage() {}
 
 func (x *ProfilePutRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[52]
+	mi := &file_stage_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4006,7 +4067,7 @@ func (x *ProfilePutRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProfilePutRequest.ProtoReflect.Descriptor instead.
 func (*ProfilePutRequest) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{52}
+	return file_stage_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ProfilePutRequest) GetEndpoint() string {
@@ -4039,7 +4100,7 @@ type ProfilePutReply struct {
 
 func (x *ProfilePutReply) Reset() {
 	*x = ProfilePutReply{}
-	mi := &file_stage_proto_msgTypes[53]
+	mi := &file_stage_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4051,7 +4112,7 @@ func (x *ProfilePutReply) String() string {
 func (*ProfilePutReply) ProtoMessage() {}
 
 func (x *ProfilePutReply) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[53]
+	mi := &file_stage_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4064,7 +4125,7 @@ func (x *ProfilePutReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProfilePutReply.ProtoReflect.Descriptor instead.
 func (*ProfilePutReply) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{53}
+	return file_stage_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ProfilePutReply) GetFailure() *Failure {
@@ -4087,7 +4148,7 @@ type AcquireRequest struct {
 
 func (x *AcquireRequest) Reset() {
 	*x = AcquireRequest{}
-	mi := &file_stage_proto_msgTypes[54]
+	mi := &file_stage_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4099,7 +4160,7 @@ func (x *AcquireRequest) String() string {
 func (*AcquireRequest) ProtoMessage() {}
 
 func (x *AcquireRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[54]
+	mi := &file_stage_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4112,7 +4173,7 @@ func (x *AcquireRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcquireRequest.ProtoReflect.Descriptor instead.
 func (*AcquireRequest) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{54}
+	return file_stage_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *AcquireRequest) GetBody() isAcquireRequest_Body {
@@ -4165,7 +4226,7 @@ type AcquireReply struct {
 
 func (x *AcquireReply) Reset() {
 	*x = AcquireReply{}
-	mi := &file_stage_proto_msgTypes[55]
+	mi := &file_stage_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4177,7 +4238,7 @@ func (x *AcquireReply) String() string {
 func (*AcquireReply) ProtoMessage() {}
 
 func (x *AcquireReply) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[55]
+	mi := &file_stage_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4190,7 +4251,7 @@ func (x *AcquireReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcquireReply.ProtoReflect.Descriptor instead.
 func (*AcquireReply) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{55}
+	return file_stage_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *AcquireReply) GetFailure() *Failure {
@@ -4217,7 +4278,7 @@ type Call struct {
 
 func (x *Call) Reset() {
 	*x = Call{}
-	mi := &file_stage_proto_msgTypes[56]
+	mi := &file_stage_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4229,7 +4290,7 @@ func (x *Call) String() string {
 func (*Call) ProtoMessage() {}
 
 func (x *Call) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[56]
+	mi := &file_stage_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4242,7 +4303,7 @@ func (x *Call) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Call.ProtoReflect.Descriptor instead.
 func (*Call) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{56}
+	return file_stage_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Call) GetEndpoint() string {
@@ -4303,7 +4364,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_stage_proto_msgTypes[57]
+	mi := &file_stage_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4315,7 +4376,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[57]
+	mi := &file_stage_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4328,7 +4389,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{57}
+	return file_stage_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Result) GetStatus() Status {
@@ -4425,7 +4486,7 @@ type Rows struct {
 
 func (x *Rows) Reset() {
 	*x = Rows{}
-	mi := &file_stage_proto_msgTypes[58]
+	mi := &file_stage_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4437,7 +4498,7 @@ func (x *Rows) String() string {
 func (*Rows) ProtoMessage() {}
 
 func (x *Rows) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[58]
+	mi := &file_stage_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4450,7 +4511,7 @@ func (x *Rows) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rows.ProtoReflect.Descriptor instead.
 func (*Rows) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{58}
+	return file_stage_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Rows) GetN() uint32 {
@@ -4626,7 +4687,7 @@ type Chunks struct {
 
 func (x *Chunks) Reset() {
 	*x = Chunks{}
-	mi := &file_stage_proto_msgTypes[59]
+	mi := &file_stage_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4638,7 +4699,7 @@ func (x *Chunks) String() string {
 func (*Chunks) ProtoMessage() {}
 
 func (x *Chunks) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[59]
+	mi := &file_stage_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4651,7 +4712,7 @@ func (x *Chunks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chunks.ProtoReflect.Descriptor instead.
 func (*Chunks) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{59}
+	return file_stage_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Chunks) GetOffsets() []uint32 {
@@ -4707,7 +4768,7 @@ type Terms struct {
 
 func (x *Terms) Reset() {
 	*x = Terms{}
-	mi := &file_stage_proto_msgTypes[60]
+	mi := &file_stage_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4719,7 +4780,7 @@ func (x *Terms) String() string {
 func (*Terms) ProtoMessage() {}
 
 func (x *Terms) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[60]
+	mi := &file_stage_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4732,7 +4793,7 @@ func (x *Terms) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Terms.ProtoReflect.Descriptor instead.
 func (*Terms) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{60}
+	return file_stage_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Terms) GetOffsets() []uint32 {
@@ -4762,7 +4823,7 @@ type Rankings struct {
 
 func (x *Rankings) Reset() {
 	*x = Rankings{}
-	mi := &file_stage_proto_msgTypes[61]
+	mi := &file_stage_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4774,7 +4835,7 @@ func (x *Rankings) String() string {
 func (*Rankings) ProtoMessage() {}
 
 func (x *Rankings) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[61]
+	mi := &file_stage_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4787,7 +4848,7 @@ func (x *Rankings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rankings.ProtoReflect.Descriptor instead.
 func (*Rankings) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{61}
+	return file_stage_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Rankings) GetOffsets() []uint32 {
@@ -4830,7 +4891,7 @@ type Candidates struct {
 
 func (x *Candidates) Reset() {
 	*x = Candidates{}
-	mi := &file_stage_proto_msgTypes[62]
+	mi := &file_stage_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4842,7 +4903,7 @@ func (x *Candidates) String() string {
 func (*Candidates) ProtoMessage() {}
 
 func (x *Candidates) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[62]
+	mi := &file_stage_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4855,7 +4916,7 @@ func (x *Candidates) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Candidates.ProtoReflect.Descriptor instead.
 func (*Candidates) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{62}
+	return file_stage_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Candidates) GetOffsets() []uint32 {
@@ -4948,7 +5009,7 @@ type Prompts struct {
 
 func (x *Prompts) Reset() {
 	*x = Prompts{}
-	mi := &file_stage_proto_msgTypes[63]
+	mi := &file_stage_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4960,7 +5021,7 @@ func (x *Prompts) String() string {
 func (*Prompts) ProtoMessage() {}
 
 func (x *Prompts) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[63]
+	mi := &file_stage_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4973,7 +5034,7 @@ func (x *Prompts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prompts.ProtoReflect.Descriptor instead.
 func (*Prompts) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{63}
+	return file_stage_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Prompts) GetOffsets() []uint32 {
@@ -5020,7 +5081,7 @@ type Chat struct {
 
 func (x *Chat) Reset() {
 	*x = Chat{}
-	mi := &file_stage_proto_msgTypes[64]
+	mi := &file_stage_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5032,7 +5093,7 @@ func (x *Chat) String() string {
 func (*Chat) ProtoMessage() {}
 
 func (x *Chat) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[64]
+	mi := &file_stage_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5045,7 +5106,7 @@ func (x *Chat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chat.ProtoReflect.Descriptor instead.
 func (*Chat) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{64}
+	return file_stage_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Chat) GetMessages() []*Message {
@@ -5066,7 +5127,7 @@ type Message struct {
 
 func (x *Message) Reset() {
 	*x = Message{}
-	mi := &file_stage_proto_msgTypes[65]
+	mi := &file_stage_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5078,7 +5139,7 @@ func (x *Message) String() string {
 func (*Message) ProtoMessage() {}
 
 func (x *Message) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[65]
+	mi := &file_stage_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5091,7 +5152,7 @@ func (x *Message) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Message.ProtoReflect.Descriptor instead.
 func (*Message) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{65}
+	return file_stage_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Message) GetRole() string {
@@ -5127,7 +5188,7 @@ type Allowed struct {
 
 func (x *Allowed) Reset() {
 	*x = Allowed{}
-	mi := &file_stage_proto_msgTypes[66]
+	mi := &file_stage_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5139,7 +5200,7 @@ func (x *Allowed) String() string {
 func (*Allowed) ProtoMessage() {}
 
 func (x *Allowed) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[66]
+	mi := &file_stage_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5152,7 +5213,7 @@ func (x *Allowed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Allowed.ProtoReflect.Descriptor instead.
 func (*Allowed) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{66}
+	return file_stage_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Allowed) GetLabels() []uint32 {
@@ -5194,7 +5255,7 @@ type Passages struct {
 
 func (x *Passages) Reset() {
 	*x = Passages{}
-	mi := &file_stage_proto_msgTypes[67]
+	mi := &file_stage_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5206,7 +5267,7 @@ func (x *Passages) String() string {
 func (*Passages) ProtoMessage() {}
 
 func (x *Passages) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[67]
+	mi := &file_stage_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5219,7 +5280,7 @@ func (x *Passages) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Passages.ProtoReflect.Descriptor instead.
 func (*Passages) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{67}
+	return file_stage_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Passages) GetIds() []string {
@@ -5259,7 +5320,7 @@ type Samples struct {
 
 func (x *Samples) Reset() {
 	*x = Samples{}
-	mi := &file_stage_proto_msgTypes[68]
+	mi := &file_stage_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5271,7 +5332,7 @@ func (x *Samples) String() string {
 func (*Samples) ProtoMessage() {}
 
 func (x *Samples) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[68]
+	mi := &file_stage_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5284,7 +5345,7 @@ func (x *Samples) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Samples.ProtoReflect.Descriptor instead.
 func (*Samples) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{68}
+	return file_stage_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *Samples) GetOffsets() []uint32 {
@@ -5418,7 +5479,7 @@ type Rejected struct {
 
 func (x *Rejected) Reset() {
 	*x = Rejected{}
-	mi := &file_stage_proto_msgTypes[69]
+	mi := &file_stage_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5430,7 +5491,7 @@ func (x *Rejected) String() string {
 func (*Rejected) ProtoMessage() {}
 
 func (x *Rejected) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[69]
+	mi := &file_stage_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5443,7 +5504,7 @@ func (x *Rejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rejected.ProtoReflect.Descriptor instead.
 func (*Rejected) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{69}
+	return file_stage_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Rejected) GetOffsets() []uint32 {
@@ -5477,14 +5538,19 @@ type Verdicts struct {
 	Confidence []float64 `protobuf:"fixed64,4,rep,packed,name=confidence,proto3" json:"confidence,omitempty"`
 	// 0 to 1: the probability that the text belongs to none of the labels; 0, or absent: the election
 	// does not estimate it.
-	Unknown       []float64 `protobuf:"fixed64,5,rep,packed,name=unknown,proto3" json:"unknown,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Unknown []float64 `protobuf:"fixed64,5,rep,packed,name=unknown,proto3" json:"unknown,omitempty"`
+	// The labels of a set, or the nodes of a tree from the top down, each with the probability that it
+	// is right, 0 to 1; absent: the election does not estimate them.
+	LabelOffsets    []uint32  `protobuf:"varint,6,rep,packed,name=label_offsets,json=labelOffsets,proto3" json:"label_offsets,omitempty"` // row -> labels
+	Label           []string  `protobuf:"bytes,7,rep,name=label,proto3" json:"label,omitempty"`
+	LabelConfidence []float64 `protobuf:"fixed64,8,rep,packed,name=label_confidence,json=labelConfidence,proto3" json:"label_confidence,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Verdicts) Reset() {
 	*x = Verdicts{}
-	mi := &file_stage_proto_msgTypes[70]
+	mi := &file_stage_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5496,7 +5562,7 @@ func (x *Verdicts) String() string {
 func (*Verdicts) ProtoMessage() {}
 
 func (x *Verdicts) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[70]
+	mi := &file_stage_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5509,7 +5575,7 @@ func (x *Verdicts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Verdicts.ProtoReflect.Descriptor instead.
 func (*Verdicts) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{70}
+	return file_stage_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *Verdicts) GetAnswer() []string {
@@ -5543,6 +5609,27 @@ func (x *Verdicts) GetConfidence() []float64 {
 func (x *Verdicts) GetUnknown() []float64 {
 	if x != nil {
 		return x.Unknown
+	}
+	return nil
+}
+
+func (x *Verdicts) GetLabelOffsets() []uint32 {
+	if x != nil {
+		return x.LabelOffsets
+	}
+	return nil
+}
+
+func (x *Verdicts) GetLabel() []string {
+	if x != nil {
+		return x.Label
+	}
+	return nil
+}
+
+func (x *Verdicts) GetLabelConfidence() []float64 {
+	if x != nil {
+		return x.LabelConfidence
 	}
 	return nil
 }
@@ -5602,7 +5689,7 @@ const file_stage_proto_rawDesc = "" +
 	"\x05since\x18\x13 \x01(\tR\x05since\x122\n" +
 	"\x06fields\x18\x14 \x03(\v2\x1a.racflow.stage.v2.ArgumentR\x06fieldsB\x06\n" +
 	"\x04_minB\x06\n" +
-	"\x04_max\"\x89\x02\n" +
+	"\x04_max\"\xbe\x02\n" +
 	"\x10ConfigureRequest\x12*\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x16.racflow.stage.v2.KindR\x04kind\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
@@ -5612,7 +5699,12 @@ const file_stage_proto_rawDesc = "" +
 	"\tstate_dir\x18\x05 \x01(\tR\bstateDir\x12\x18\n" +
 	"\asamples\x18\a \x01(\rR\asamples\x12\x14\n" +
 	"\x05minor\x18\b \x01(\rR\x05minor\x121\n" +
-	"\x04host\x18\t \x01(\v2\x1d.racflow.stage.v2.HostAddressR\x04host\"\xa4\x01\n" +
+	"\x04host\x18\t \x01(\v2\x1d.racflow.stage.v2.HostAddressR\x04host\x123\n" +
+	"\x06labels\x18\n" +
+	" \x01(\v2\x1b.racflow.stage.v2.LabelFormR\x06labels\"7\n" +
+	"\tLabelForm\x12\x12\n" +
+	"\x04many\x18\x01 \x01(\bR\x04many\x12\x16\n" +
+	"\x06levels\x18\x02 \x01(\tR\x06levels\"\xa4\x01\n" +
 	"\vHostAddress\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\tR\aaddress\x12\x14\n" +
 	"\x05token\x18\x02 \x01(\tR\x05token\x12#\n" +
@@ -5937,7 +6029,7 @@ const file_stage_proto_rawDesc = "" +
 	"\bRejected\x12\x18\n" +
 	"\aoffsets\x18\x01 \x03(\rR\aoffsets\x12\x12\n" +
 	"\x04text\x18\x02 \x03(\tR\x04text\x12\x16\n" +
-	"\x06reason\x18\x03 \x03(\tR\x06reason\"\x92\x01\n" +
+	"\x06reason\x18\x03 \x03(\tR\x06reason\"\xf8\x01\n" +
 	"\bVerdicts\x12\x16\n" +
 	"\x06answer\x18\x01 \x03(\tR\x06answer\x12\x1c\n" +
 	"\tagreement\x18\x02 \x03(\x01R\tagreement\x12\x16\n" +
@@ -5945,7 +6037,10 @@ const file_stage_proto_rawDesc = "" +
 	"\n" +
 	"confidence\x18\x04 \x03(\x01R\n" +
 	"confidence\x12\x18\n" +
-	"\aunknown\x18\x05 \x03(\x01R\aunknown*\xa0\x01\n" +
+	"\aunknown\x18\x05 \x03(\x01R\aunknown\x12#\n" +
+	"\rlabel_offsets\x18\x06 \x03(\rR\flabelOffsets\x12\x14\n" +
+	"\x05label\x18\a \x03(\tR\x05label\x12)\n" +
+	"\x10label_confidence\x18\b \x03(\x01R\x0flabelConfidence*\xa0\x01\n" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +
@@ -6084,7 +6179,7 @@ func file_stage_proto_rawDescGZIP() []byte {
 }
 
 var file_stage_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_stage_proto_msgTypes = make([]protoimpl.MessageInfo, 71)
+var file_stage_proto_msgTypes = make([]protoimpl.MessageInfo, 72)
 var file_stage_proto_goTypes = []any{
 	(Kind)(0),                      // 0: racflow.stage.v2.Kind
 	(ArgumentType)(0),              // 1: racflow.stage.v2.ArgumentType
@@ -6101,72 +6196,73 @@ var file_stage_proto_goTypes = []any{
 	(*StageInfo)(nil),              // 12: racflow.stage.v2.StageInfo
 	(*Argument)(nil),               // 13: racflow.stage.v2.Argument
 	(*ConfigureRequest)(nil),       // 14: racflow.stage.v2.ConfigureRequest
-	(*HostAddress)(nil),            // 15: racflow.stage.v2.HostAddress
-	(*ConfigureReply)(nil),         // 16: racflow.stage.v2.ConfigureReply
-	(*ValidateRequest)(nil),        // 17: racflow.stage.v2.ValidateRequest
-	(*ValidateReply)(nil),          // 18: racflow.stage.v2.ValidateReply
-	(*ArgumentError)(nil),          // 19: racflow.stage.v2.ArgumentError
-	(*AliveRequest)(nil),           // 20: racflow.stage.v2.AliveRequest
-	(*AliveReply)(nil),             // 21: racflow.stage.v2.AliveReply
-	(*EmbedRequest)(nil),           // 22: racflow.stage.v2.EmbedRequest
-	(*PromptRequest)(nil),          // 23: racflow.stage.v2.PromptRequest
-	(*SampleRequest)(nil),          // 24: racflow.stage.v2.SampleRequest
-	(*ElectRequest)(nil),           // 25: racflow.stage.v2.ElectRequest
-	(*RerankRequest)(nil),          // 26: racflow.stage.v2.RerankRequest
-	(*ChunkRequest)(nil),           // 27: racflow.stage.v2.ChunkRequest
-	(*EnrichRequest)(nil),          // 28: racflow.stage.v2.EnrichRequest
-	(*FitRequest)(nil),             // 29: racflow.stage.v2.FitRequest
-	(*FitReply)(nil),               // 30: racflow.stage.v2.FitReply
-	(*RowsReply)(nil),              // 31: racflow.stage.v2.RowsReply
-	(*Pending)(nil),                // 32: racflow.stage.v2.Pending
-	(*OpenCollectionRequest)(nil),  // 33: racflow.stage.v2.OpenCollectionRequest
-	(*OpenCollectionReply)(nil),    // 34: racflow.stage.v2.OpenCollectionReply
-	(*AttachRequest)(nil),          // 35: racflow.stage.v2.AttachRequest
-	(*AttachReply)(nil),            // 36: racflow.stage.v2.AttachReply
-	(*Attached)(nil),               // 37: racflow.stage.v2.Attached
-	(*AttachedField)(nil),          // 38: racflow.stage.v2.AttachedField
-	(*PutRequest)(nil),             // 39: racflow.stage.v2.PutRequest
-	(*DeleteRequest)(nil),          // 40: racflow.stage.v2.DeleteRequest
-	(*CommitRequest)(nil),          // 41: racflow.stage.v2.CommitRequest
-	(*ListCollectionsRequest)(nil), // 42: racflow.stage.v2.ListCollectionsRequest
-	(*ListCollectionsReply)(nil),   // 43: racflow.stage.v2.ListCollectionsReply
-	(*DropRequest)(nil),            // 44: racflow.stage.v2.DropRequest
-	(*WriteReply)(nil),             // 45: racflow.stage.v2.WriteReply
-	(*SearchRequest)(nil),          // 46: racflow.stage.v2.SearchRequest
-	(*Filter)(nil),                 // 47: racflow.stage.v2.Filter
-	(*Value)(nil),                  // 48: racflow.stage.v2.Value
-	(*GetRequest)(nil),             // 49: racflow.stage.v2.GetRequest
-	(*ScanRequest)(nil),            // 50: racflow.stage.v2.ScanRequest
-	(*ScanReply)(nil),              // 51: racflow.stage.v2.ScanReply
-	(*RowError)(nil),               // 52: racflow.stage.v2.RowError
-	(*Failure)(nil),                // 53: racflow.stage.v2.Failure
-	(*Collection)(nil),             // 54: racflow.stage.v2.Collection
-	(*CacheGetRequest)(nil),        // 55: racflow.stage.v2.CacheGetRequest
-	(*CacheGetReply)(nil),          // 56: racflow.stage.v2.CacheGetReply
-	(*CachedValue)(nil),            // 57: racflow.stage.v2.CachedValue
-	(*CachePutRequest)(nil),        // 58: racflow.stage.v2.CachePutRequest
-	(*CachePutReply)(nil),          // 59: racflow.stage.v2.CachePutReply
-	(*ProfileGetRequest)(nil),      // 60: racflow.stage.v2.ProfileGetRequest
-	(*ProfileGetReply)(nil),        // 61: racflow.stage.v2.ProfileGetReply
-	(*ProfilePutRequest)(nil),      // 62: racflow.stage.v2.ProfilePutRequest
-	(*ProfilePutReply)(nil),        // 63: racflow.stage.v2.ProfilePutReply
-	(*AcquireRequest)(nil),         // 64: racflow.stage.v2.AcquireRequest
-	(*AcquireReply)(nil),           // 65: racflow.stage.v2.AcquireReply
-	(*Call)(nil),                   // 66: racflow.stage.v2.Call
-	(*Result)(nil),                 // 67: racflow.stage.v2.Result
-	(*Rows)(nil),                   // 68: racflow.stage.v2.Rows
-	(*Chunks)(nil),                 // 69: racflow.stage.v2.Chunks
-	(*Terms)(nil),                  // 70: racflow.stage.v2.Terms
-	(*Rankings)(nil),               // 71: racflow.stage.v2.Rankings
-	(*Candidates)(nil),             // 72: racflow.stage.v2.Candidates
-	(*Prompts)(nil),                // 73: racflow.stage.v2.Prompts
-	(*Chat)(nil),                   // 74: racflow.stage.v2.Chat
-	(*Message)(nil),                // 75: racflow.stage.v2.Message
-	(*Allowed)(nil),                // 76: racflow.stage.v2.Allowed
-	(*Passages)(nil),               // 77: racflow.stage.v2.Passages
-	(*Samples)(nil),                // 78: racflow.stage.v2.Samples
-	(*Rejected)(nil),               // 79: racflow.stage.v2.Rejected
-	(*Verdicts)(nil),               // 80: racflow.stage.v2.Verdicts
+	(*LabelForm)(nil),              // 15: racflow.stage.v2.LabelForm
+	(*HostAddress)(nil),            // 16: racflow.stage.v2.HostAddress
+	(*ConfigureReply)(nil),         // 17: racflow.stage.v2.ConfigureReply
+	(*ValidateRequest)(nil),        // 18: racflow.stage.v2.ValidateRequest
+	(*ValidateReply)(nil),          // 19: racflow.stage.v2.ValidateReply
+	(*ArgumentError)(nil),          // 20: racflow.stage.v2.ArgumentError
+	(*AliveRequest)(nil),           // 21: racflow.stage.v2.AliveRequest
+	(*AliveReply)(nil),             // 22: racflow.stage.v2.AliveReply
+	(*EmbedRequest)(nil),           // 23: racflow.stage.v2.EmbedRequest
+	(*PromptRequest)(nil),          // 24: racflow.stage.v2.PromptRequest
+	(*SampleRequest)(nil),          // 25: racflow.stage.v2.SampleRequest
+	(*ElectRequest)(nil),           // 26: racflow.stage.v2.ElectRequest
+	(*RerankRequest)(nil),          // 27: racflow.stage.v2.RerankRequest
+	(*ChunkRequest)(nil),           // 28: racflow.stage.v2.ChunkRequest
+	(*EnrichRequest)(nil),          // 29: racflow.stage.v2.EnrichRequest
+	(*FitRequest)(nil),             // 30: racflow.stage.v2.FitRequest
+	(*FitReply)(nil),               // 31: racflow.stage.v2.FitReply
+	(*RowsReply)(nil),              // 32: racflow.stage.v2.RowsReply
+	(*Pending)(nil),                // 33: racflow.stage.v2.Pending
+	(*OpenCollectionRequest)(nil),  // 34: racflow.stage.v2.OpenCollectionRequest
+	(*OpenCollectionReply)(nil),    // 35: racflow.stage.v2.OpenCollectionReply
+	(*AttachRequest)(nil),          // 36: racflow.stage.v2.AttachRequest
+	(*AttachReply)(nil),            // 37: racflow.stage.v2.AttachReply
+	(*Attached)(nil),               // 38: racflow.stage.v2.Attached
+	(*AttachedField)(nil),          // 39: racflow.stage.v2.AttachedField
+	(*PutRequest)(nil),             // 40: racflow.stage.v2.PutRequest
+	(*DeleteRequest)(nil),          // 41: racflow.stage.v2.DeleteRequest
+	(*CommitRequest)(nil),          // 42: racflow.stage.v2.CommitRequest
+	(*ListCollectionsRequest)(nil), // 43: racflow.stage.v2.ListCollectionsRequest
+	(*ListCollectionsReply)(nil),   // 44: racflow.stage.v2.ListCollectionsReply
+	(*DropRequest)(nil),            // 45: racflow.stage.v2.DropRequest
+	(*WriteReply)(nil),             // 46: racflow.stage.v2.WriteReply
+	(*SearchRequest)(nil),          // 47: racflow.stage.v2.SearchRequest
+	(*Filter)(nil),                 // 48: racflow.stage.v2.Filter
+	(*Value)(nil),                  // 49: racflow.stage.v2.Value
+	(*GetRequest)(nil),             // 50: racflow.stage.v2.GetRequest
+	(*ScanRequest)(nil),            // 51: racflow.stage.v2.ScanRequest
+	(*ScanReply)(nil),              // 52: racflow.stage.v2.ScanReply
+	(*RowError)(nil),               // 53: racflow.stage.v2.RowError
+	(*Failure)(nil),                // 54: racflow.stage.v2.Failure
+	(*Collection)(nil),             // 55: racflow.stage.v2.Collection
+	(*CacheGetRequest)(nil),        // 56: racflow.stage.v2.CacheGetRequest
+	(*CacheGetReply)(nil),          // 57: racflow.stage.v2.CacheGetReply
+	(*CachedValue)(nil),            // 58: racflow.stage.v2.CachedValue
+	(*CachePutRequest)(nil),        // 59: racflow.stage.v2.CachePutRequest
+	(*CachePutReply)(nil),          // 60: racflow.stage.v2.CachePutReply
+	(*ProfileGetRequest)(nil),      // 61: racflow.stage.v2.ProfileGetRequest
+	(*ProfileGetReply)(nil),        // 62: racflow.stage.v2.ProfileGetReply
+	(*ProfilePutRequest)(nil),      // 63: racflow.stage.v2.ProfilePutRequest
+	(*ProfilePutReply)(nil),        // 64: racflow.stage.v2.ProfilePutReply
+	(*AcquireRequest)(nil),         // 65: racflow.stage.v2.AcquireRequest
+	(*AcquireReply)(nil),           // 66: racflow.stage.v2.AcquireReply
+	(*Call)(nil),                   // 67: racflow.stage.v2.Call
+	(*Result)(nil),                 // 68: racflow.stage.v2.Result
+	(*Rows)(nil),                   // 69: racflow.stage.v2.Rows
+	(*Chunks)(nil),                 // 70: racflow.stage.v2.Chunks
+	(*Terms)(nil),                  // 71: racflow.stage.v2.Terms
+	(*Rankings)(nil),               // 72: racflow.stage.v2.Rankings
+	(*Candidates)(nil),             // 73: racflow.stage.v2.Candidates
+	(*Prompts)(nil),                // 74: racflow.stage.v2.Prompts
+	(*Chat)(nil),                   // 75: racflow.stage.v2.Chat
+	(*Message)(nil),                // 76: racflow.stage.v2.Message
+	(*Allowed)(nil),                // 77: racflow.stage.v2.Allowed
+	(*Passages)(nil),               // 78: racflow.stage.v2.Passages
+	(*Samples)(nil),                // 79: racflow.stage.v2.Samples
+	(*Rejected)(nil),               // 80: racflow.stage.v2.Rejected
+	(*Verdicts)(nil),               // 81: racflow.stage.v2.Verdicts
 }
 var file_stage_proto_depIdxs = []int32{
 	12, // 0: racflow.stage.v2.DescribeReply.stages:type_name -> racflow.stage.v2.StageInfo
@@ -6177,128 +6273,129 @@ var file_stage_proto_depIdxs = []int32{
 	1,  // 5: racflow.stage.v2.Argument.type:type_name -> racflow.stage.v2.ArgumentType
 	13, // 6: racflow.stage.v2.Argument.fields:type_name -> racflow.stage.v2.Argument
 	0,  // 7: racflow.stage.v2.ConfigureRequest.kind:type_name -> racflow.stage.v2.Kind
-	15, // 8: racflow.stage.v2.ConfigureRequest.host:type_name -> racflow.stage.v2.HostAddress
-	19, // 9: racflow.stage.v2.ConfigureReply.errors:type_name -> racflow.stage.v2.ArgumentError
-	0,  // 10: racflow.stage.v2.ValidateRequest.kind:type_name -> racflow.stage.v2.Kind
-	19, // 11: racflow.stage.v2.ValidateReply.errors:type_name -> racflow.stage.v2.ArgumentError
-	3,  // 12: racflow.stage.v2.EmbedRequest.role:type_name -> racflow.stage.v2.Role
-	68, // 13: racflow.stage.v2.PromptRequest.rows:type_name -> racflow.stage.v2.Rows
-	68, // 14: racflow.stage.v2.SampleRequest.rows:type_name -> racflow.stage.v2.Rows
-	68, // 15: racflow.stage.v2.ElectRequest.rows:type_name -> racflow.stage.v2.Rows
-	68, // 16: racflow.stage.v2.RerankRequest.rows:type_name -> racflow.stage.v2.Rows
-	68, // 17: racflow.stage.v2.ChunkRequest.rows:type_name -> racflow.stage.v2.Rows
-	68, // 18: racflow.stage.v2.EnrichRequest.rows:type_name -> racflow.stage.v2.Rows
-	68, // 19: racflow.stage.v2.FitRequest.rows:type_name -> racflow.stage.v2.Rows
-	53, // 20: racflow.stage.v2.FitReply.failure:type_name -> racflow.stage.v2.Failure
-	68, // 21: racflow.stage.v2.RowsReply.rows:type_name -> racflow.stage.v2.Rows
-	52, // 22: racflow.stage.v2.RowsReply.errors:type_name -> racflow.stage.v2.RowError
-	53, // 23: racflow.stage.v2.RowsReply.failure:type_name -> racflow.stage.v2.Failure
-	32, // 24: racflow.stage.v2.RowsReply.pending:type_name -> racflow.stage.v2.Pending
-	54, // 25: racflow.stage.v2.OpenCollectionReply.collection:type_name -> racflow.stage.v2.Collection
-	53, // 26: racflow.stage.v2.OpenCollectionReply.failure:type_name -> racflow.stage.v2.Failure
-	37, // 27: racflow.stage.v2.AttachReply.attached:type_name -> racflow.stage.v2.Attached
-	53, // 28: racflow.stage.v2.AttachReply.failure:type_name -> racflow.stage.v2.Failure
-	19, // 29: racflow.stage.v2.AttachReply.errors:type_name -> racflow.stage.v2.ArgumentError
-	38, // 30: racflow.stage.v2.Attached.fields:type_name -> racflow.stage.v2.AttachedField
-	68, // 31: racflow.stage.v2.PutRequest.rows:type_name -> racflow.stage.v2.Rows
-	54, // 32: racflow.stage.v2.ListCollectionsReply.collections:type_name -> racflow.stage.v2.Collection
-	53, // 33: racflow.stage.v2.ListCollectionsReply.failure:type_name -> racflow.stage.v2.Failure
-	52, // 34: racflow.stage.v2.WriteReply.errors:type_name -> racflow.stage.v2.RowError
-	53, // 35: racflow.stage.v2.WriteReply.failure:type_name -> racflow.stage.v2.Failure
-	6,  // 36: racflow.stage.v2.SearchRequest.mode:type_name -> racflow.stage.v2.Mode
-	7,  // 37: racflow.stage.v2.SearchRequest.fusion:type_name -> racflow.stage.v2.Fusion
-	68, // 38: racflow.stage.v2.SearchRequest.queries:type_name -> racflow.stage.v2.Rows
-	47, // 39: racflow.stage.v2.SearchRequest.filters:type_name -> racflow.stage.v2.Filter
-	4,  // 40: racflow.stage.v2.Filter.op:type_name -> racflow.stage.v2.FilterOp
-	47, // 41: racflow.stage.v2.Filter.parts:type_name -> racflow.stage.v2.Filter
-	5,  // 42: racflow.stage.v2.Filter.field:type_name -> racflow.stage.v2.Field
-	48, // 43: racflow.stage.v2.Filter.values:type_name -> racflow.stage.v2.Value
-	68, // 44: racflow.stage.v2.ScanReply.rows:type_name -> racflow.stage.v2.Rows
-	53, // 45: racflow.stage.v2.ScanReply.failure:type_name -> racflow.stage.v2.Failure
-	53, // 46: racflow.stage.v2.RowError.failure:type_name -> racflow.stage.v2.Failure
-	8,  // 47: racflow.stage.v2.Failure.code:type_name -> racflow.stage.v2.Code
-	57, // 48: racflow.stage.v2.CacheGetReply.values:type_name -> racflow.stage.v2.CachedValue
-	53, // 49: racflow.stage.v2.CacheGetReply.failure:type_name -> racflow.stage.v2.Failure
-	53, // 50: racflow.stage.v2.CachePutReply.failure:type_name -> racflow.stage.v2.Failure
-	53, // 51: racflow.stage.v2.ProfileGetReply.failure:type_name -> racflow.stage.v2.Failure
-	53, // 52: racflow.stage.v2.ProfilePutReply.failure:type_name -> racflow.stage.v2.Failure
-	66, // 53: racflow.stage.v2.AcquireRequest.call:type_name -> racflow.stage.v2.Call
-	67, // 54: racflow.stage.v2.AcquireRequest.result:type_name -> racflow.stage.v2.Result
-	53, // 55: racflow.stage.v2.AcquireReply.failure:type_name -> racflow.stage.v2.Failure
-	9,  // 56: racflow.stage.v2.Result.status:type_name -> racflow.stage.v2.Status
-	72, // 57: racflow.stage.v2.Rows.candidates:type_name -> racflow.stage.v2.Candidates
-	72, // 58: racflow.stage.v2.Rows.prototypes:type_name -> racflow.stage.v2.Candidates
-	72, // 59: racflow.stage.v2.Rows.random:type_name -> racflow.stage.v2.Candidates
-	73, // 60: racflow.stage.v2.Rows.prompts:type_name -> racflow.stage.v2.Prompts
-	78, // 61: racflow.stage.v2.Rows.samples:type_name -> racflow.stage.v2.Samples
-	80, // 62: racflow.stage.v2.Rows.verdicts:type_name -> racflow.stage.v2.Verdicts
-	79, // 63: racflow.stage.v2.Rows.rejected:type_name -> racflow.stage.v2.Rejected
-	71, // 64: racflow.stage.v2.Rows.rankings:type_name -> racflow.stage.v2.Rankings
-	69, // 65: racflow.stage.v2.Rows.chunks:type_name -> racflow.stage.v2.Chunks
-	70, // 66: racflow.stage.v2.Rows.terms:type_name -> racflow.stage.v2.Terms
-	74, // 67: racflow.stage.v2.Prompts.chat:type_name -> racflow.stage.v2.Chat
-	76, // 68: racflow.stage.v2.Prompts.allowed:type_name -> racflow.stage.v2.Allowed
-	75, // 69: racflow.stage.v2.Chat.messages:type_name -> racflow.stage.v2.Message
-	77, // 70: racflow.stage.v2.Allowed.passages:type_name -> racflow.stage.v2.Passages
-	10, // 71: racflow.stage.v2.Stage.Describe:input_type -> racflow.stage.v2.DescribeRequest
-	14, // 72: racflow.stage.v2.Stage.Configure:input_type -> racflow.stage.v2.ConfigureRequest
-	17, // 73: racflow.stage.v2.Stage.Validate:input_type -> racflow.stage.v2.ValidateRequest
-	20, // 74: racflow.stage.v2.Stage.Alive:input_type -> racflow.stage.v2.AliveRequest
-	22, // 75: racflow.stage.v2.Stage.Embed:input_type -> racflow.stage.v2.EmbedRequest
-	23, // 76: racflow.stage.v2.Stage.Prompt:input_type -> racflow.stage.v2.PromptRequest
-	24, // 77: racflow.stage.v2.Stage.Sample:input_type -> racflow.stage.v2.SampleRequest
-	25, // 78: racflow.stage.v2.Stage.Elect:input_type -> racflow.stage.v2.ElectRequest
-	26, // 79: racflow.stage.v2.Stage.Rerank:input_type -> racflow.stage.v2.RerankRequest
-	27, // 80: racflow.stage.v2.Stage.Chunk:input_type -> racflow.stage.v2.ChunkRequest
-	28, // 81: racflow.stage.v2.Stage.Enrich:input_type -> racflow.stage.v2.EnrichRequest
-	29, // 82: racflow.stage.v2.Stage.Fit:input_type -> racflow.stage.v2.FitRequest
-	33, // 83: racflow.stage.v2.Stage.OpenCollection:input_type -> racflow.stage.v2.OpenCollectionRequest
-	35, // 84: racflow.stage.v2.Stage.Attach:input_type -> racflow.stage.v2.AttachRequest
-	39, // 85: racflow.stage.v2.Stage.Put:input_type -> racflow.stage.v2.PutRequest
-	40, // 86: racflow.stage.v2.Stage.Delete:input_type -> racflow.stage.v2.DeleteRequest
-	41, // 87: racflow.stage.v2.Stage.Commit:input_type -> racflow.stage.v2.CommitRequest
-	46, // 88: racflow.stage.v2.Stage.Search:input_type -> racflow.stage.v2.SearchRequest
-	49, // 89: racflow.stage.v2.Stage.Get:input_type -> racflow.stage.v2.GetRequest
-	50, // 90: racflow.stage.v2.Stage.Scan:input_type -> racflow.stage.v2.ScanRequest
-	42, // 91: racflow.stage.v2.Stage.ListCollections:input_type -> racflow.stage.v2.ListCollectionsRequest
-	44, // 92: racflow.stage.v2.Stage.Drop:input_type -> racflow.stage.v2.DropRequest
-	55, // 93: racflow.stage.v2.Host.CacheGet:input_type -> racflow.stage.v2.CacheGetRequest
-	58, // 94: racflow.stage.v2.Host.CachePut:input_type -> racflow.stage.v2.CachePutRequest
-	60, // 95: racflow.stage.v2.Host.ProfileGet:input_type -> racflow.stage.v2.ProfileGetRequest
-	62, // 96: racflow.stage.v2.Host.ProfilePut:input_type -> racflow.stage.v2.ProfilePutRequest
-	64, // 97: racflow.stage.v2.Host.Acquire:input_type -> racflow.stage.v2.AcquireRequest
-	11, // 98: racflow.stage.v2.Stage.Describe:output_type -> racflow.stage.v2.DescribeReply
-	16, // 99: racflow.stage.v2.Stage.Configure:output_type -> racflow.stage.v2.ConfigureReply
-	18, // 100: racflow.stage.v2.Stage.Validate:output_type -> racflow.stage.v2.ValidateReply
-	21, // 101: racflow.stage.v2.Stage.Alive:output_type -> racflow.stage.v2.AliveReply
-	31, // 102: racflow.stage.v2.Stage.Embed:output_type -> racflow.stage.v2.RowsReply
-	31, // 103: racflow.stage.v2.Stage.Prompt:output_type -> racflow.stage.v2.RowsReply
-	31, // 104: racflow.stage.v2.Stage.Sample:output_type -> racflow.stage.v2.RowsReply
-	31, // 105: racflow.stage.v2.Stage.Elect:output_type -> racflow.stage.v2.RowsReply
-	31, // 106: racflow.stage.v2.Stage.Rerank:output_type -> racflow.stage.v2.RowsReply
-	31, // 107: racflow.stage.v2.Stage.Chunk:output_type -> racflow.stage.v2.RowsReply
-	31, // 108: racflow.stage.v2.Stage.Enrich:output_type -> racflow.stage.v2.RowsReply
-	30, // 109: racflow.stage.v2.Stage.Fit:output_type -> racflow.stage.v2.FitReply
-	34, // 110: racflow.stage.v2.Stage.OpenCollection:output_type -> racflow.stage.v2.OpenCollectionReply
-	36, // 111: racflow.stage.v2.Stage.Attach:output_type -> racflow.stage.v2.AttachReply
-	45, // 112: racflow.stage.v2.Stage.Put:output_type -> racflow.stage.v2.WriteReply
-	45, // 113: racflow.stage.v2.Stage.Delete:output_type -> racflow.stage.v2.WriteReply
-	45, // 114: racflow.stage.v2.Stage.Commit:output_type -> racflow.stage.v2.WriteReply
-	31, // 115: racflow.stage.v2.Stage.Search:output_type -> racflow.stage.v2.RowsReply
-	31, // 116: racflow.stage.v2.Stage.Get:output_type -> racflow.stage.v2.RowsReply
-	51, // 117: racflow.stage.v2.Stage.Scan:output_type -> racflow.stage.v2.ScanReply
-	43, // 118: racflow.stage.v2.Stage.ListCollections:output_type -> racflow.stage.v2.ListCollectionsReply
-	45, // 119: racflow.stage.v2.Stage.Drop:output_type -> racflow.stage.v2.WriteReply
-	56, // 120: racflow.stage.v2.Host.CacheGet:output_type -> racflow.stage.v2.CacheGetReply
-	59, // 121: racflow.stage.v2.Host.CachePut:output_type -> racflow.stage.v2.CachePutReply
-	61, // 122: racflow.stage.v2.Host.ProfileGet:output_type -> racflow.stage.v2.ProfileGetReply
-	63, // 123: racflow.stage.v2.Host.ProfilePut:output_type -> racflow.stage.v2.ProfilePutReply
-	65, // 124: racflow.stage.v2.Host.Acquire:output_type -> racflow.stage.v2.AcquireReply
-	98, // [98:125] is the sub-list for method output_type
-	71, // [71:98] is the sub-list for method input_type
-	71, // [71:71] is the sub-list for extension type_name
-	71, // [71:71] is the sub-list for extension extendee
-	0,  // [0:71] is the sub-list for field type_name
+	16, // 8: racflow.stage.v2.ConfigureRequest.host:type_name -> racflow.stage.v2.HostAddress
+	15, // 9: racflow.stage.v2.ConfigureRequest.labels:type_name -> racflow.stage.v2.LabelForm
+	20, // 10: racflow.stage.v2.ConfigureReply.errors:type_name -> racflow.stage.v2.ArgumentError
+	0,  // 11: racflow.stage.v2.ValidateRequest.kind:type_name -> racflow.stage.v2.Kind
+	20, // 12: racflow.stage.v2.ValidateReply.errors:type_name -> racflow.stage.v2.ArgumentError
+	3,  // 13: racflow.stage.v2.EmbedRequest.role:type_name -> racflow.stage.v2.Role
+	69, // 14: racflow.stage.v2.PromptRequest.rows:type_name -> racflow.stage.v2.Rows
+	69, // 15: racflow.stage.v2.SampleRequest.rows:type_name -> racflow.stage.v2.Rows
+	69, // 16: racflow.stage.v2.ElectRequest.rows:type_name -> racflow.stage.v2.Rows
+	69, // 17: racflow.stage.v2.RerankRequest.rows:type_name -> racflow.stage.v2.Rows
+	69, // 18: racflow.stage.v2.ChunkRequest.rows:type_name -> racflow.stage.v2.Rows
+	69, // 19: racflow.stage.v2.EnrichRequest.rows:type_name -> racflow.stage.v2.Rows
+	69, // 20: racflow.stage.v2.FitRequest.rows:type_name -> racflow.stage.v2.Rows
+	54, // 21: racflow.stage.v2.FitReply.failure:type_name -> racflow.stage.v2.Failure
+	69, // 22: racflow.stage.v2.RowsReply.rows:type_name -> racflow.stage.v2.Rows
+	53, // 23: racflow.stage.v2.RowsReply.errors:type_name -> racflow.stage.v2.RowError
+	54, // 24: racflow.stage.v2.RowsReply.failure:type_name -> racflow.stage.v2.Failure
+	33, // 25: racflow.stage.v2.RowsReply.pending:type_name -> racflow.stage.v2.Pending
+	55, // 26: racflow.stage.v2.OpenCollectionReply.collection:type_name -> racflow.stage.v2.Collection
+	54, // 27: racflow.stage.v2.OpenCollectionReply.failure:type_name -> racflow.stage.v2.Failure
+	38, // 28: racflow.stage.v2.AttachReply.attached:type_name -> racflow.stage.v2.Attached
+	54, // 29: racflow.stage.v2.AttachReply.failure:type_name -> racflow.stage.v2.Failure
+	20, // 30: racflow.stage.v2.AttachReply.errors:type_name -> racflow.stage.v2.ArgumentError
+	39, // 31: racflow.stage.v2.Attached.fields:type_name -> racflow.stage.v2.AttachedField
+	69, // 32: racflow.stage.v2.PutRequest.rows:type_name -> racflow.stage.v2.Rows
+	55, // 33: racflow.stage.v2.ListCollectionsReply.collections:type_name -> racflow.stage.v2.Collection
+	54, // 34: racflow.stage.v2.ListCollectionsReply.failure:type_name -> racflow.stage.v2.Failure
+	53, // 35: racflow.stage.v2.WriteReply.errors:type_name -> racflow.stage.v2.RowError
+	54, // 36: racflow.stage.v2.WriteReply.failure:type_name -> racflow.stage.v2.Failure
+	6,  // 37: racflow.stage.v2.SearchRequest.mode:type_name -> racflow.stage.v2.Mode
+	7,  // 38: racflow.stage.v2.SearchRequest.fusion:type_name -> racflow.stage.v2.Fusion
+	69, // 39: racflow.stage.v2.SearchRequest.queries:type_name -> racflow.stage.v2.Rows
+	48, // 40: racflow.stage.v2.SearchRequest.filters:type_name -> racflow.stage.v2.Filter
+	4,  // 41: racflow.stage.v2.Filter.op:type_name -> racflow.stage.v2.FilterOp
+	48, // 42: racflow.stage.v2.Filter.parts:type_name -> racflow.stage.v2.Filter
+	5,  // 43: racflow.stage.v2.Filter.field:type_name -> racflow.stage.v2.Field
+	49, // 44: racflow.stage.v2.Filter.values:type_name -> racflow.stage.v2.Value
+	69, // 45: racflow.stage.v2.ScanReply.rows:type_name -> racflow.stage.v2.Rows
+	54, // 46: racflow.stage.v2.ScanReply.failure:type_name -> racflow.stage.v2.Failure
+	54, // 47: racflow.stage.v2.RowError.failure:type_name -> racflow.stage.v2.Failure
+	8,  // 48: racflow.stage.v2.Failure.code:type_name -> racflow.stage.v2.Code
+	58, // 49: racflow.stage.v2.CacheGetReply.values:type_name -> racflow.stage.v2.CachedValue
+	54, // 50: racflow.stage.v2.CacheGetReply.failure:type_name -> racflow.stage.v2.Failure
+	54, // 51: racflow.stage.v2.CachePutReply.failure:type_name -> racflow.stage.v2.Failure
+	54, // 52: racflow.stage.v2.ProfileGetReply.failure:type_name -> racflow.stage.v2.Failure
+	54, // 53: racflow.stage.v2.ProfilePutReply.failure:type_name -> racflow.stage.v2.Failure
+	67, // 54: racflow.stage.v2.AcquireRequest.call:type_name -> racflow.stage.v2.Call
+	68, // 55: racflow.stage.v2.AcquireRequest.result:type_name -> racflow.stage.v2.Result
+	54, // 56: racflow.stage.v2.AcquireReply.failure:type_name -> racflow.stage.v2.Failure
+	9,  // 57: racflow.stage.v2.Result.status:type_name -> racflow.stage.v2.Status
+	73, // 58: racflow.stage.v2.Rows.candidates:type_name -> racflow.stage.v2.Candidates
+	73, // 59: racflow.stage.v2.Rows.prototypes:type_name -> racflow.stage.v2.Candidates
+	73, // 60: racflow.stage.v2.Rows.random:type_name -> racflow.stage.v2.Candidates
+	74, // 61: racflow.stage.v2.Rows.prompts:type_name -> racflow.stage.v2.Prompts
+	79, // 62: racflow.stage.v2.Rows.samples:type_name -> racflow.stage.v2.Samples
+	81, // 63: racflow.stage.v2.Rows.verdicts:type_name -> racflow.stage.v2.Verdicts
+	80, // 64: racflow.stage.v2.Rows.rejected:type_name -> racflow.stage.v2.Rejected
+	72, // 65: racflow.stage.v2.Rows.rankings:type_name -> racflow.stage.v2.Rankings
+	70, // 66: racflow.stage.v2.Rows.chunks:type_name -> racflow.stage.v2.Chunks
+	71, // 67: racflow.stage.v2.Rows.terms:type_name -> racflow.stage.v2.Terms
+	75, // 68: racflow.stage.v2.Prompts.chat:type_name -> racflow.stage.v2.Chat
+	77, // 69: racflow.stage.v2.Prompts.allowed:type_name -> racflow.stage.v2.Allowed
+	76, // 70: racflow.stage.v2.Chat.messages:type_name -> racflow.stage.v2.Message
+	78, // 71: racflow.stage.v2.Allowed.passages:type_name -> racflow.stage.v2.Passages
+	10, // 72: racflow.stage.v2.Stage.Describe:input_type -> racflow.stage.v2.DescribeRequest
+	14, // 73: racflow.stage.v2.Stage.Configure:input_type -> racflow.stage.v2.ConfigureRequest
+	18, // 74: racflow.stage.v2.Stage.Validate:input_type -> racflow.stage.v2.ValidateRequest
+	21, // 75: racflow.stage.v2.Stage.Alive:input_type -> racflow.stage.v2.AliveRequest
+	23, // 76: racflow.stage.v2.Stage.Embed:input_type -> racflow.stage.v2.EmbedRequest
+	24, // 77: racflow.stage.v2.Stage.Prompt:input_type -> racflow.stage.v2.PromptRequest
+	25, // 78: racflow.stage.v2.Stage.Sample:input_type -> racflow.stage.v2.SampleRequest
+	26, // 79: racflow.stage.v2.Stage.Elect:input_type -> racflow.stage.v2.ElectRequest
+	27, // 80: racflow.stage.v2.Stage.Rerank:input_type -> racflow.stage.v2.RerankRequest
+	28, // 81: racflow.stage.v2.Stage.Chunk:input_type -> racflow.stage.v2.ChunkRequest
+	29, // 82: racflow.stage.v2.Stage.Enrich:input_type -> racflow.stage.v2.EnrichRequest
+	30, // 83: racflow.stage.v2.Stage.Fit:input_type -> racflow.stage.v2.FitRequest
+	34, // 84: racflow.stage.v2.Stage.OpenCollection:input_type -> racflow.stage.v2.OpenCollectionRequest
+	36, // 85: racflow.stage.v2.Stage.Attach:input_type -> racflow.stage.v2.AttachRequest
+	40, // 86: racflow.stage.v2.Stage.Put:input_type -> racflow.stage.v2.PutRequest
+	41, // 87: racflow.stage.v2.Stage.Delete:input_type -> racflow.stage.v2.DeleteRequest
+	42, // 88: racflow.stage.v2.Stage.Commit:input_type -> racflow.stage.v2.CommitRequest
+	47, // 89: racflow.stage.v2.Stage.Search:input_type -> racflow.stage.v2.SearchRequest
+	50, // 90: racflow.stage.v2.Stage.Get:input_type -> racflow.stage.v2.GetRequest
+	51, // 91: racflow.stage.v2.Stage.Scan:input_type -> racflow.stage.v2.ScanRequest
+	43, // 92: racflow.stage.v2.Stage.ListCollections:input_type -> racflow.stage.v2.ListCollectionsRequest
+	45, // 93: racflow.stage.v2.Stage.Drop:input_type -> racflow.stage.v2.DropRequest
+	56, // 94: racflow.stage.v2.Host.CacheGet:input_type -> racflow.stage.v2.CacheGetRequest
+	59, // 95: racflow.stage.v2.Host.CachePut:input_type -> racflow.stage.v2.CachePutRequest
+	61, // 96: racflow.stage.v2.Host.ProfileGet:input_type -> racflow.stage.v2.ProfileGetRequest
+	63, // 97: racflow.stage.v2.Host.ProfilePut:input_type -> racflow.stage.v2.ProfilePutRequest
+	65, // 98: racflow.stage.v2.Host.Acquire:input_type -> racflow.stage.v2.AcquireRequest
+	11, // 99: racflow.stage.v2.Stage.Describe:output_type -> racflow.stage.v2.DescribeReply
+	17, // 100: racflow.stage.v2.Stage.Configure:output_type -> racflow.stage.v2.ConfigureReply
+	19, // 101: racflow.stage.v2.Stage.Validate:output_type -> racflow.stage.v2.ValidateReply
+	22, // 102: racflow.stage.v2.Stage.Alive:output_type -> racflow.stage.v2.AliveReply
+	32, // 103: racflow.stage.v2.Stage.Embed:output_type -> racflow.stage.v2.RowsReply
+	32, // 104: racflow.stage.v2.Stage.Prompt:output_type -> racflow.stage.v2.RowsReply
+	32, // 105: racflow.stage.v2.Stage.Sample:output_type -> racflow.stage.v2.RowsReply
+	32, // 106: racflow.stage.v2.Stage.Elect:output_type -> racflow.stage.v2.RowsReply
+	32, // 107: racflow.stage.v2.Stage.Rerank:output_type -> racflow.stage.v2.RowsReply
+	32, // 108: racflow.stage.v2.Stage.Chunk:output_type -> racflow.stage.v2.RowsReply
+	32, // 109: racflow.stage.v2.Stage.Enrich:output_type -> racflow.stage.v2.RowsReply
+	31, // 110: racflow.stage.v2.Stage.Fit:output_type -> racflow.stage.v2.FitReply
+	35, // 111: racflow.stage.v2.Stage.OpenCollection:output_type -> racflow.stage.v2.OpenCollectionReply
+	37, // 112: racflow.stage.v2.Stage.Attach:output_type -> racflow.stage.v2.AttachReply
+	46, // 113: racflow.stage.v2.Stage.Put:output_type -> racflow.stage.v2.WriteReply
+	46, // 114: racflow.stage.v2.Stage.Delete:output_type -> racflow.stage.v2.WriteReply
+	46, // 115: racflow.stage.v2.Stage.Commit:output_type -> racflow.stage.v2.WriteReply
+	32, // 116: racflow.stage.v2.Stage.Search:output_type -> racflow.stage.v2.RowsReply
+	32, // 117: racflow.stage.v2.Stage.Get:output_type -> racflow.stage.v2.RowsReply
+	52, // 118: racflow.stage.v2.Stage.Scan:output_type -> racflow.stage.v2.ScanReply
+	44, // 119: racflow.stage.v2.Stage.ListCollections:output_type -> racflow.stage.v2.ListCollectionsReply
+	46, // 120: racflow.stage.v2.Stage.Drop:output_type -> racflow.stage.v2.WriteReply
+	57, // 121: racflow.stage.v2.Host.CacheGet:output_type -> racflow.stage.v2.CacheGetReply
+	60, // 122: racflow.stage.v2.Host.CachePut:output_type -> racflow.stage.v2.CachePutReply
+	62, // 123: racflow.stage.v2.Host.ProfileGet:output_type -> racflow.stage.v2.ProfileGetReply
+	64, // 124: racflow.stage.v2.Host.ProfilePut:output_type -> racflow.stage.v2.ProfilePutReply
+	66, // 125: racflow.stage.v2.Host.Acquire:output_type -> racflow.stage.v2.AcquireReply
+	99, // [99:126] is the sub-list for method output_type
+	72, // [72:99] is the sub-list for method input_type
+	72, // [72:72] is the sub-list for extension type_name
+	72, // [72:72] is the sub-list for extension extendee
+	0,  // [0:72] is the sub-list for field type_name
 }
 
 func init() { file_stage_proto_init() }
@@ -6307,12 +6404,12 @@ func file_stage_proto_init() {
 		return
 	}
 	file_stage_proto_msgTypes[3].OneofWrappers = []any{}
-	file_stage_proto_msgTypes[38].OneofWrappers = []any{
+	file_stage_proto_msgTypes[39].OneofWrappers = []any{
 		(*Value_Text)(nil),
 		(*Value_Number)(nil),
 		(*Value_Truth)(nil),
 	}
-	file_stage_proto_msgTypes[54].OneofWrappers = []any{
+	file_stage_proto_msgTypes[55].OneofWrappers = []any{
 		(*AcquireRequest_Call)(nil),
 		(*AcquireRequest_Result)(nil),
 	}
@@ -6322,7 +6419,7 @@ func file_stage_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stage_proto_rawDesc), len(file_stage_proto_rawDesc)),
 			NumEnums:      10,
-			NumMessages:   71,
+			NumMessages:   72,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

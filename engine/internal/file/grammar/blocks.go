@@ -60,6 +60,8 @@ var format = []Block{
 	{Type: "knowledge", Labelled: true, Doc: "What a pipeline knows: where it comes from, how it is embedded and where it is kept.", Blocks: []Block{
 		{Type: "source", Doc: "Where the entries come from: a file or glob of rows (TSV, CSV, JSONL, JSON, packed or not; Parquet, XLSX), or documents. Of rows a knowledge may have several; it has none where its store serves a collection that you already have.", Arguments: slices.Concat(rows, []Argument{
 			given("reviewed", sdk.TypeBool, "false", "Whether the rows are what people have decided (racflow review writes them), and nothing but path is said of them. The file need not exist yet; an empty path: there is none. Items with the text of such a row are answered by it."),
+			choiceArgument("labels", "Whether a row has one label or a set of them (many).", "one", "many"),
+			textArgument("levels", "", "What stands between the levels of a label, where labels are paths in a tree: \"/\" in Agent/Person/Athlete, which level_columns implies; without it labels have no levels."),
 			textArgument("context", "", "The column with the context of the text: embedded and searched with it, and stored apart from it."),
 			listArgument("exclude", "Patterns of files that are no documents; one without a slash fits names at any depth."),
 			choiceArgument("html", "What of a web page is taken: its readable part, without navigation, footers and notices, or all that it shows.", "readable", "all"),
@@ -155,6 +157,8 @@ var rows = []Argument{
 	textArgument("id", "id", "The column of ids; rows are numbered where it is not there. Columns are named by name, by position from 1 on, or in JSON by a path such as data.utterance or turns[0].text."),
 	textArgument("text", "text", "The column of texts."),
 	textArgument("label", "label", "The column of labels."),
+	textArgument("separator", "", "What stands between the labels of a set in a text, where labels = \"many\"; without it a semicolon. A list in JSON or Parquet needs none."),
+	listArgument("level_columns", "The columns of a label's levels, from the top down, in place of one column with the whole path."),
 	listArgument("meta", "Columns that are kept as metadata; without it all others."),
 }
 

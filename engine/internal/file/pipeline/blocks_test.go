@@ -63,7 +63,7 @@ pipeline "p" {
 		"journal.sync": kept.Sync, "journal.keep": kept.Keep, "journal.runs": kept.Runs, "cache.vector_bytes": file.Cache.Vectors,
 		"limit.concurrency": file.Limits[0].Concurrency,
 		"source.id":         source.ID, "source.text": source.Text, "source.label": source.Label, "source.html": file.Knowledge[1].Sources[0].Documents.HTML, "source.max_bytes": file.Knowledge[1].Sources[0].Documents.Max,
-		"source.reviewed": source.Reviewed, "source.header": source.Form.Header == nil, "input.header": input.Form.Header == nil,
+		"source.labels": map[bool]string{false: "one", true: "many"}[source.Labels.Many], "source.reviewed": source.Reviewed, "source.header": source.Form.Header == nil, "input.header": input.Form.Header == nil,
 		"input.id": input.ID, "input.text": input.Text, "input.label": input.Label, "input.gold": input.Gold,
 		"enrich.enabled": k.Enrich[0].Enabled, "enrich.embed": k.Enrich[0].Embedded, "enrich.lexical": k.Enrich[0].Lexical,
 		"store.analyzer": k.Analyzer,

@@ -97,6 +97,54 @@ func (l *loader) readKnowledge(b *hcl.Block) *Knowledge {
 	return k
 }
 
+// labels reads how labels are written. Of an input, the knowledge says what they are (adopt).
+func (a arguments) labels() source.Labels {
+	s := source.Labels{Separator: a.text("separator", ""), Columns: a.texts("level_columns")}
+	s.Many = a.choice("labels", "one", "one", "many") == "many"
+	if s.Levels = a.text("levels", ""); s.Levels == "" && len(s.Columns) > 0 {
+		s.Levels = "/"
+	}
+	if s.Many && s.Levels != "" {
+		a.errorAt(a.attrs["labels"].NameRange, "Contradiction", "The labels of a row are a set, or one path in a tree: leave out labels, or levels and level_columns.")
+	}
+	return s
+}
+
+// sameLabels checks that all sources of a knowledge write the same kind of labels.
+func (l *loader) sameLabels(all []Source) {
+	for _, s := range all[min(1, len(all)):] {
+		if !s.Reviewed && s.Labels.LabelForm != all[0].Labels.LabelForm {
+			l.errorAt(s.Range, "Contradiction", "The source on line %d has other labels: give labels and levels alike in all sources of a knowledge.", all[0].Range.Start.Line)
+		}
+	}
+}
+
+// LabelForm says what the labels of a knowledge are.
+func (k *Knowledge) LabelForm() sdk.LabelForm {
+	if len(k.Sources) == 0 {
+		return sdk.LabelForm{}
+	}
+	return k.Sources[0].Labels.LabelForm
+}
+
+// LabelForm says what the labels of a pipeline's answers are: those of the first knowledge that it
+// searches whose labels are sets or have levels.
+func (p *Pipeline) LabelForm() sdk.LabelForm {
+	for _, k := range p.Knowledge() {
+		if f := k.LabelForm(); f != (sdk.LabelForm{}) {
+			return f
+		}
+	}
+	return sdk.LabelForm{}
+}
+
+// adopt gives an input the kind of labels that the knowledge has.
+func (s *Source) adopt(f sdk.LabelForm) {
+	if s != nil {
+		s.Labels.LabelForm = f
+	}
+}
+
 // single returns the knowledge's one block of a type, or an empty one.
 func (l *loader) single(in *hcl.Block, blocks hcl.Blocks, typ string) *hcl.Block {
 	found := blocks.OfType(typ)
@@ -127,6 +175,7 @@ func (l *loader) readSource(b *hcl.Block, instead string, cut bool) Source {
 		Meta:  a.texts("meta"),
 		Range: b.DefRange,
 	}
+	s.Labels = a.labels()
 	if b.Type == "input" {
 		s.Gold = a.text("gold", "gold")
 	} else {

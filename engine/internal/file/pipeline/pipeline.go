@@ -144,6 +144,8 @@ type Source struct {
 	Context string   `identity:"knowledge"`
 	Gold    string   `identity:"run"`
 	Meta    []string `identity:"run,knowledge"` // columns kept as metadata; nil: all others
+	// Labels says how labels are written; in an input as in the knowledge, but for the separator and the columns.
+	Labels source.Labels `identity:"run,knowledge,whole"`
 	// Documents says which files are read whole, not as rows: the columns above then have no
 	// effect. nil: the source holds rows.
 	Documents *document.Set `identity:"knowledge"`
@@ -156,7 +158,7 @@ type Source struct {
 
 // Mapping returns what the columns of a source of rows mean.
 func (s Source) Mapping() source.Mapping {
-	return source.Mapping{ID: s.ID, Text: s.Text, Label: s.Label, Context: s.Context, Gold: s.Gold, Meta: s.Meta, Flag: s.Flag}
+	return source.Mapping{ID: s.ID, Text: s.Text, Label: s.Label, Context: s.Context, Gold: s.Gold, Meta: s.Meta, Labels: s.Labels, Flag: s.Flag}
 }
 
 // Open opens a source of rows, or stdin where its path is "-".
@@ -470,6 +472,11 @@ func (l *loader) readPipeline(b *hcl.Block) *Pipeline {
 	}
 	for _, e := range l.distinct(expects) {
 		p.Expects = append(p.Expects, l.readExpect(e, at.scope))
+	}
+	form := p.LabelForm()
+	p.Input.adopt(form)
+	for _, e := range p.Expects {
+		e.Input.adopt(form)
 	}
 	p.countPrompts()
 	l.checkBudget(p, content.Attributes)

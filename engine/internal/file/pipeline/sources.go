@@ -142,6 +142,7 @@ func (l *loader) readSources(in *hcl.Block, blocks hcl.Blocks, cut bool, attache
 		}
 		all = append(all, s)
 	}
+	l.sameLabels(all)
 	switch {
 	case len(all) == 0 && (reviewed != nil || len(blocks) > 0):
 		l.errorAt(blocks[0].DefRange, "Missing block", "What people decide adds to a knowledge. Beside it there has to be a source with rows: source { path = ... }.")

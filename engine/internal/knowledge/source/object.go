@@ -20,6 +20,8 @@ type header struct {
 	context, gold   int
 	meta            []int
 	fields          []int // positions of unmapped columns; nil: not wanted
+	levels          []int // of the columns that hold the levels of a label
+	labels          Labels
 	look            bool
 }
 
@@ -33,7 +35,7 @@ func (m Mapping) header(names []string) (header, error) {
 		}
 	}
 	h := header{
-		names: names, look: m.look,
+		names: names, look: m.look, labels: m.Labels,
 		id: position(names, m.ID), text: position(names, m.Text), label: position(names, m.Label),
 		context: position(names, m.Context), gold: position(names, m.Gold),
 	}
@@ -43,8 +45,15 @@ func (m Mapping) header(names []string) (header, error) {
 	if m.Context != "" && h.context < 0 {
 		return h, fmt.Errorf("there is no column %q, which context names; the columns are %s", m.Context, quoteAll(names))
 	}
+	for _, name := range m.Labels.Columns {
+		i := position(names, name)
+		if i < 0 && !m.look {
+			return h, fmt.Errorf("there is no column %q, which level_columns names; the columns are %s", name, quoteAll(names))
+		}
+		h.levels = append(h.levels, i)
+	}
 	for i := range names {
-		taken := i == h.id || i == h.text || i == h.label
+		taken := i == h.id || i == h.text || i == h.label || slices.Contains(h.levels, i)
 		if m.Fields && !taken {
 			h.fields = append(h.fields, i)
 		}
@@ -110,7 +119,18 @@ func (h *header) row(line int, fields []string) (row Row) {
 		}
 		return fields[i]
 	}
-	row.ID, row.Text, row.Label, row.Context = at(h.id), at(h.text), at(h.label), at(h.context)
+	row.ID, row.Text, row.Context = at(h.id), at(h.text), at(h.context)
+	var err error
+	if h.levels != nil {
+		levels := make([]string, len(h.levels))
+		for i, column := range h.levels {
+			levels[i] = at(column)
+		}
+		row.Label, err = h.labels.path(levels)
+	} else if h.label >= 0 {
+		row.Label, err = h.labels.text(h.names[h.label], at(h.label))
+	}
+	row.Err = cmp.Or(row.Err, err)
 	if gold, err := goldOf(at(h.gold)); err == nil {
 		row.Gold = gold
 	} else {
@@ -142,6 +162,8 @@ type object struct {
 	meta                           []column // columns kept as metadata; empty if all is set
 	all                            bool     // all unmapped members are metadata
 	fields, look                   bool
+	labels                         Labels
+	levels                         []column
 	found                          bool // some row had the column with the text
 
 	columns []string // of the rows so far
@@ -155,12 +177,15 @@ type column struct {
 }
 
 func (m Mapping) object() *object {
-	o := &object{all: m.Meta == nil, fields: m.Fields, look: m.look, known: map[string]bool{}}
+	o := &object{all: m.Meta == nil, fields: m.Fields, look: m.look, labels: m.Labels, known: map[string]bool{}}
 	for to, name := range map[*column]string{&o.id: m.ID, &o.text: m.Text, &o.label: m.Label, &o.context: m.Context, &o.gold: m.Gold} {
 		*to = columnOf(name)
 	}
 	for _, name := range m.Meta {
 		o.meta = append(o.meta, columnOf(name))
+	}
+	for _, name := range m.Labels.Columns {
+		o.levels = append(o.levels, columnOf(name))
 	}
 	return o
 }
@@ -198,7 +223,7 @@ func (c column) of(row []Field) (value any, member int) {
 // row makes a Row from members: either strings, numbers and booleans, or all of them as JSON.
 func (o *object) row(line int, members []Field) Row {
 	row := Row{Line: line}
-	taken := [5]int{}
+	taken := make([]int, 5, 5+len(o.levels))
 	take := func(n int, c column, numbers bool) (text string) {
 		var value any
 		value, taken[n] = c.of(members)
@@ -211,7 +236,18 @@ func (o *object) row(line int, members []Field) Row {
 	row.ID, row.Text = take(0, o.id, true), take(1, o.text, false)
 	var label any
 	label, taken[2] = o.label.of(members)
-	row.Label, row.Err = labelOf(o.label.name, label, row.Err)
+	if o.levels == nil {
+		row.Label, row.Err = o.labels.labelOf(o.label.name, label, row.Err)
+	} else {
+		levels := make([]string, len(o.levels))
+		for i, c := range o.levels {
+			taken = append(taken, 0)
+			levels[i] = take(len(taken)-1, c, true)
+		}
+		var err error
+		row.Label, err = o.labels.path(levels)
+		row.Err = cmp.Or(row.Err, err)
+	}
 	o.found = o.found || taken[1] >= 0 || row.Text != ""
 	row.Context = take(3, o.context, false)
 	var gold any
@@ -237,10 +273,10 @@ func (o *object) row(line int, members []Field) Row {
 			name := strings.Clone(m.Name)
 			o.known[name], o.columns = true, append(o.columns, name)
 		}
-		if o.all && !slices.Contains(taken[:], i) {
+		if o.all && !slices.Contains(taken, i) {
 			keep(m.Name, m.Value)
 		}
-		if o.fields && !slices.Contains(taken[:3], i) {
+		if o.fields && !slices.Contains(taken[:3], i) && !slices.Contains(taken[5:], i) {
 			row.Fields = append(row.Fields, Field{m.Name, decoded(m.Value)})
 		}
 	}
@@ -279,30 +315,6 @@ func textOf(value any, numbers bool) (text string, ok bool) {
 		}
 	}
 	return "", false
-}
-
-// ErrSeveralLabels says that a row has a list of several labels.
-var ErrSeveralLabels = errors.New("several labels")
-
-// labelOf returns the label in a value: a text, a number, or a list of one of them. It keeps an
-// earlier error of the row.
-func labelOf(name string, value any, before error) (string, error) {
-	if list, ok := value.(json.RawMessage); ok && list[0] == '[' {
-		all, err := rows.JSONMembers(nil, list, true)
-		switch {
-		case err == nil && len(all) > 1:
-			return "", cmp.Or(before, fmt.Errorf("%q holds %w, and a row has one: write one, or take the first of each row with %q in place of %[1]q", name, ErrSeveralLabels, name+"[0]"))
-		case err == nil && len(all) == 0:
-			value = nil
-		case err == nil:
-			value = all[0].Value
-		}
-	}
-	text, ok := textOf(value, true)
-	if !ok {
-		return "", cmp.Or(before, fmt.Errorf("%q is not a string", name))
-	}
-	return text, before
 }
 
 // goldOfAny parses the passages in a value.

@@ -85,6 +85,7 @@ type Mapping struct {
 	Context         string   // column of the texts' contexts; empty: none
 	Gold            string   // column of the gold passages; empty: none
 	Meta            []string // columns kept as metadata; nil: all others
+	Labels          Labels   // how the label is written
 	Fields          bool     // fill Row.Fields
 	Flag            string   // command-line flag that gives columns; empty: --column
 

@@ -25,6 +25,8 @@ type Counter struct {
 	in, out       scope
 	flags         Flags
 	confused      map[Confused]int // by pair, with Items 0
+	sets          []scoredSet      // where labels are sets
+	nodes         nodes            // where they are in a tree
 }
 
 type tally struct{ support, answered, right int }
@@ -88,7 +90,7 @@ func (c *Counter) Add(r outcome.Result) {
 	for _, name := range asked(r) {
 		c.voter(name).ask(right)
 	}
-	for _, top := range topAnswers(r.Votes) {
+	for _, top := range topAnswers(r.Form, r.Votes) {
 		alone := top.Answer == r.Expected || outside && top.Answer == ""
 		c.voter(top.Voter).score(alone, right)
 	}
@@ -102,12 +104,12 @@ func labelled(r outcome.Result) bool { return r.Expected != "" && !r.RetrievalOn
 
 // Outside reports whether the knowledge lacks the expected label.
 func (c *Counter) Outside(r outcome.Result) bool {
-	return len(c.known) > 0 && r.Expected != "" && !c.known[r.Expected]
+	return len(c.known) > 0 && r.Expected != "" && !slices.ContainsFunc(r.Form.Split(r.Expected), func(l string) bool { return c.known[l] })
 }
 
 // Right reports whether an item with an expected label got the right answer.
 func (c *Counter) Right(r outcome.Result) bool {
-	return r.Failure == nil && (r.Answer == r.Expected || r.Answer == "" && c.Outside(r))
+	return r.Failure == nil && (r.Right() || r.Answer == "" && c.Outside(r))
 }
 
 // score counts the answer to an item with an expected label, and returns whether it is right.
@@ -116,7 +118,9 @@ func (c *Counter) score(r outcome.Result, outside bool) (right bool) {
 	if outside {
 		s = &c.out
 	} else {
-		c.label(r.Expected).support++
+		for _, label := range r.Form.Split(r.Expected) {
+			c.label(label).support++
+		}
 	}
 	s.items++
 	if right = c.Right(r); right {
@@ -131,13 +135,21 @@ func (c *Counter) score(r outcome.Result, outside bool) (right bool) {
 	case r.Answer == "":
 		s.unanswered++
 	default:
-		c.label(r.Answer).answered++
-		if right {
-			c.label(r.Answer).right++
+		for _, label := range r.Form.Split(r.Answer) {
+			c.label(label).answered++
+			if right || r.Form.Many && slices.Contains(r.Form.Split(r.Expected), label) {
+				c.label(label).right++
+			}
 		}
 	}
+	switch {
+	case r.Form.Many:
+		c.addSet(r)
+	case r.Form.Levels != "":
+		c.nodes.add(r)
+	}
 	if !right && r.Failure == nil {
-		c.confused[Confused{Expected: r.Expected, Answered: r.Answer}]++
+		c.confuse(r)
 	}
 	return right
 }
@@ -179,6 +191,8 @@ type Report struct {
 	Accuracy         float64  `json:"accuracy"`
 	AccuracyInterval Interval `json:"accuracy_interval"`
 	Scope            *Scope   `json:"scope,omitempty"` // nil: the knowledge has every expected label
+	Sets *Sets `json:"sets,omitempty"` // nil: an answer is one label
+	Tree *Tree `json:"tree,omitempty"` // nil: labels have no levels
 	// MacroF1 is the mean F1 over all labels that were expected or answered, without those out of
 	// scope.
 	MacroF1   float64 `json:"macro_f1"`
@@ -299,6 +313,7 @@ func (c *Counter) Report(t outcome.Totals) Report {
 		r.Labels = append(r.Labels, l)
 		r.MacroF1 += l.F1 / float64(len(c.labels))
 	}
+	r.Sets, r.Tree = c.reportSets(), c.nodes.report()
 	for _, name := range c.voters {
 		r.Voters = append(r.Voters, c.report(name))
 	}

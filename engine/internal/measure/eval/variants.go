@@ -349,8 +349,9 @@ func (c *Counter) votes(name string) *voter {
 }
 
 // topAnswers returns each voter's heaviest accepted answer (the first, if several are equal), in
-// the order of the voters.
-func topAnswers(votes []outcome.Vote) []outcome.Vote {
+// the order of the voters. Where answers are sets, it has all labels with at least half the weight of
+// that one.
+func topAnswers(f sdk.LabelForm, votes []outcome.Vote) []outcome.Vote {
 	type answer struct{ voter, label string }
 	place := make(map[answer]int, len(votes))   // in sums
 	sums := make([]outcome.Vote, 0, len(votes)) // one per voter and answer
@@ -376,6 +377,18 @@ func topAnswers(votes []outcome.Vote) []outcome.Vote {
 		case s.Weight > tops[i].Weight:
 			tops[i] = s
 		}
+	}
+	for i, top := range tops {
+		if !f.Many || top.Answer == "" {
+			continue
+		}
+		var labels []string
+		for _, s := range sums {
+			if s.Voter == top.Voter && s.Answer != "" && 2*s.Weight >= top.Weight {
+				labels = append(labels, s.Answer)
+			}
+		}
+		tops[i].Answer = sdk.JoinLabels(labels)
 	}
 	return tops
 }

@@ -171,15 +171,16 @@ func (m *measurement) ofLabel(which, label string) Figure {
 		if !eval.Scored(r) {
 			continue
 		}
-		labels = append(labels, r.Expected)
-		given := r.Failure == nil && r.Answer == label
-		if r.Expected == label {
+		labels = append(labels, r.Form.Split(r.Expected)...)
+		given := r.Failure == nil && slices.Contains(r.Form.Split(r.Answer), label)
+		wanted := slices.Contains(r.Form.Split(r.Expected), label)
+		if wanted {
 			expected++
 		}
 		if given {
 			answered++
 		}
-		if given && r.Expected == label && !m.counter.Outside(r) {
+		if given && wanted && !m.counter.Outside(r) {
 			right++
 		}
 	}

@@ -57,6 +57,7 @@ type Spec struct {
 	Fits     bool            // an embedder that learns: it gets a folder below StateDir, with State
 	State    []byte          // what Process.State returned; nil: it learns anew
 	Samples  int             // as sdk.Setup.Samples
+	Labels   sdk.LabelForm   // the same
 	Host     sdk.Host        // the engine's services for the stage; nil: none
 	Quiet    bool            // discards its log lines
 	Network  bool            // the stage gets the proxy variables of the environment
@@ -275,6 +276,9 @@ func (p *Process) configure(ctx context.Context, c *process) (instance, error) {
 	request := &stagepb.ConfigureRequest{
 		Kind: wire.EncodeKind(p.spec.Kind), Name: info.Name, Block: wire.Valid(p.spec.Block), ConfigJson: config,
 		StateDir: wire.Valid(p.spec.StateDir), Samples: uint32(p.spec.Samples), Minor: wire.Minor,
+	}
+	if f := p.spec.Labels; f != (sdk.LabelForm{}) {
+		request.Labels = &stagepb.LabelForm{Many: f.Many, Levels: wire.Valid(f.Levels)}
 	}
 	if p.spec.Host != nil {
 		temp, err := p.host.temporary()

@@ -39,6 +39,13 @@ func (r *HeldOut) Except(id string, f *sdk.Filter) *sdk.Filter {
 // Prototypes corrects the centroids found for a row: the centroid of its own label becomes what it
 // would be without the row. query is the row's vector as a query.
 func (r *HeldOut) Prototypes(id, label string, query []float32, nearest []sdk.Candidate) []sdk.Candidate {
+	for _, one := range r.form.Split(label) {
+		nearest = r.prototypes(id, one, query, nearest)
+	}
+	return nearest
+}
+
+func (r *HeldOut) prototypes(id, label string, query []float32, nearest []sdk.Candidate) []sdk.Candidate {
 	at := slices.IndexFunc(nearest, func(c sdk.Candidate) bool { return c.Label == label })
 	own, l := r.vectors[id], r.labels[label]
 	if at < 0 || own == nil || l == nil || l.sum == nil {
@@ -72,9 +79,11 @@ type HeldOut struct {
 	Folds int
 
 	knowledge *knowledge.Knowledge
+	form      sdk.LabelForm
 	folds     map[string]int // by id, for Items
 	vectors   map[string][]float32
 	labels    map[string]*label
+	rows      int // with a label
 }
 
 // label is a label of the knowledge.
@@ -88,7 +97,7 @@ type label struct {
 // away, and the only row of a label, since nothing else represents that label. Set centroids if
 // Prototypes will be called.
 func HoldOut(ctx context.Context, k *knowledge.Knowledge, n int, centroids bool) (*HeldOut, error) {
-	r := &HeldOut{knowledge: k, folds: map[string]int{}, vectors: map[string][]float32{}, labels: map[string]*label{}}
+	r := &HeldOut{knowledge: k, form: k.LabelForm(), folds: map[string]int{}, vectors: map[string][]float32{}, labels: map[string]*label{}}
 	chosen, err := r.draw(ctx, n)
 	if err == nil {
 		r.divide(chosen)
@@ -119,15 +128,27 @@ func (r *HeldOut) draw(ctx context.Context, n int) ([]drawn, error) {
 		if e.Label == "" {
 			return
 		}
-		if r.labels[e.Label] == nil {
-			r.labels[e.Label] = &label{}
+		for _, one := range r.form.Split(e.Label) {
+			if r.labels[one] == nil {
+				r.labels[one] = &label{}
+			}
+			r.labels[one].rows++
 		}
-		r.labels[e.Label].rows++
+		r.rows++
 		all = append(all, d)
 	})
-	all = slices.DeleteFunc(all, func(d drawn) bool { return times[d.content] > 1 || r.labels[d.label].rows < 2 })
+	all = slices.DeleteFunc(all, func(d drawn) bool { return times[d.content] > 1 || r.fewest(d.label) < 2 })
 	slices.SortFunc(all, func(a, b drawn) int { return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.id, b.id)) })
 	return all[:min(n, len(all))], err
+}
+
+// fewest returns the number of rows of a row's label, or of the rarest one in its set.
+func (r *HeldOut) fewest(label string) int {
+	fewest := math.MaxInt
+	for _, one := range r.form.Split(label) {
+		fewest = min(fewest, r.labels[one].rows)
+	}
+	return fewest
 }
 
 func orderOf(id string) uint64 {
@@ -145,17 +166,13 @@ func orderOf(id string) uint64 {
 // to have at most the maxFolds-th part of the knowledge. If a label would have no row outside of a
 // fold, its last chosen row is dropped.
 func (r *HeldOut) divide(chosen []drawn) {
-	total := 0
-	for _, l := range r.labels {
-		total += l.rows
-	}
-	r.Folds = min(max(1, (maxFolds*len(chosen)+total-1)/max(total, 1)), maxFolds)
+	r.Folds = min(max(1, (maxFolds*len(chosen)+r.rows-1)/max(r.rows, 1)), maxFolds)
 	byLabel := map[string]int{} // rows so far
 	next := 0
 	slices.SortStableFunc(chosen, func(a, b drawn) int { return cmp.Compare(a.label, b.label) })
 	for _, d := range chosen {
 		byLabel[d.label]++
-		if in := (byLabel[d.label] + r.Folds - 1) / r.Folds; in >= r.labels[d.label].rows {
+		if in := (byLabel[d.label] + r.Folds - 1) / r.Folds; in >= r.fewest(d.label) {
 			continue
 		}
 		r.folds[d.id] = next % r.Folds
@@ -169,15 +186,17 @@ func (r *HeldOut) read(ctx context.Context, centroids bool) error {
 		if _, chosen := r.folds[e.ID]; chosen {
 			r.keep(e)
 		}
-		l := r.labels[e.Label]
-		if l == nil || !centroids {
+		if !centroids {
 			return
 		}
-		if l.sum == nil {
-			l.sum = make([]float64, len(e.Vector))
-		}
-		for i, x := range e.Vector {
-			l.sum[i] += float64(x)
+		for _, one := range r.form.Split(e.Label) {
+			l := r.labels[one]
+			if l.sum == nil {
+				l.sum = make([]float64, len(e.Vector))
+			}
+			for i, x := range e.Vector {
+				l.sum[i] += float64(x)
+			}
 		}
 	})
 	slices.SortFunc(r.Items, func(a, b source.Row) int {

@@ -14,18 +14,19 @@ import (
 
 // entry is a line of the journal.
 type entry struct {
-	Line       int            `json:"line"`
-	ID         string         `json:"id"`
-	Answer     *string        `json:"answer,omitempty"` // nil: the item failed
-	Agreement  float64        `json:"agreement,omitempty"`
-	Confidence float64        `json:"confidence,omitempty"`
-	Unknown    float64        `json:"unknown,omitempty"`
-	Flagged    bool           `json:"flagged,omitempty"`
-	Reason     string         `json:"reason,omitempty"`
-	Votes      []outcome.Vote `json:"votes,omitzero"`
-	Citations  []citation     `json:"citations,omitempty"`
-	Tokens     [3]uint64      `json:"tokens,omitzero"` // input tokens, cached ones among them, output tokens
-	Cost       float64        `json:"cost,omitempty"`
+	Line       int                   `json:"line"`
+	ID         string                `json:"id"`
+	Answer     *string               `json:"answer,omitempty"` // nil: the item failed
+	Agreement  float64               `json:"agreement,omitempty"`
+	Confidence float64               `json:"confidence,omitempty"`
+	Unknown    float64               `json:"unknown,omitempty"`
+	Labels     []sdk.LabelConfidence `json:"labels,omitempty"`
+	Flagged    bool                  `json:"flagged,omitempty"`
+	Reason     string                `json:"reason,omitempty"`
+	Votes      []outcome.Vote        `json:"votes,omitzero"`
+	Citations  []citation            `json:"citations,omitempty"`
+	Tokens     [3]uint64             `json:"tokens,omitzero"` // input tokens, cached ones among them, output tokens
+	Cost       float64               `json:"cost,omitempty"`
 	// Spent is the usage and cost of each voter. Tokens and Cost are omitted if they are its sum.
 	Spent      map[string]spent  `json:"spent,omitempty"`
 	Candidates []candidate       `json:"candidates,omitempty"`
@@ -114,7 +115,7 @@ func (j *Journal) Copy(from *Journal, results []outcome.Result) error {
 
 // answer sets what the stages made of an item.
 func (e *entry) answer(r *outcome.Result) {
-	e.Answer, e.Agreement, e.Confidence, e.Unknown, e.Flagged, e.Reason = &r.Answer, r.Agreement, r.Confidence, r.Unknown, r.Flagged, r.Reason
+	e.Answer, e.Agreement, e.Confidence, e.Unknown, e.Labels, e.Flagged, e.Reason = &r.Answer, r.Agreement, r.Confidence, r.Unknown, r.Labels, r.Flagged, r.Reason
 	e.Votes = outcome.Heaviest(r.Votes)
 	e.Citations = citationsOf(r.Citations)
 	if usage, cost := e.took(); usage != r.Usage || cost != r.Cost {
@@ -168,7 +169,7 @@ func (e *entry) result() outcome.Result {
 		usage, cost = sdk.Usage{InputTokens: e.Tokens[0], CachedTokens: e.Tokens[1], OutputTokens: e.Tokens[2]}, e.Cost
 	}
 	r := outcome.Result{
-		Answer: *e.Answer, Agreement: e.Agreement, Confidence: e.Confidence, Unknown: e.Unknown, Flagged: e.Flagged, Reason: e.Reason,
+		Answer: *e.Answer, Agreement: e.Agreement, Confidence: e.Confidence, Unknown: e.Unknown, Labels: e.Labels, Flagged: e.Flagged, Reason: e.Reason,
 		Usage: usage, Cost: cost, Unasked: e.Unasked, Asked: e.Asked, Decided: e.Decided, Basis: e.Basis, From: e.From, Votes: e.Votes,
 	}
 	for _, stage := range e.Missing {

@@ -251,7 +251,7 @@ func Notable(r *outcome.Result) bool {
 	case r.RetrievalOnly:
 		return false
 	}
-	return r.Answer == "" || r.Expected != "" && !r.FreeText && r.Answer != r.Expected
+	return r.Answer == "" || r.Expected != "" && !r.FreeText && !r.Right()
 }
 
 // seen returns the Seen of an item; nil: it is empty.

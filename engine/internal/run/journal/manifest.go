@@ -20,6 +20,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/disk"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/spend"
+	"github.com/racflow/racflow/sdk"
 )
 
 // This file describes a run by fingerprints of the pipeline's parts, the input, the knowledge and
@@ -178,10 +179,11 @@ type Manifest struct {
 	// racflow kept the run.
 	Columns *ManifestColumns `json:"columns,omitempty"`
 	// Answers is the kind of the answers; empty: an older racflow kept the run.
-	Answers AnswerKind       `json:"answers,omitempty"`
-	Command *ManifestCommand `json:"command,omitempty"` // nil: no command began the run, or an older racflow kept it
-	Limit   int              `json:"limit,omitempty"`   // items; 0: all
-	Spend   spend.Limit      `json:"spend,omitzero"`    // limit for voters that call services, unless the resumed run has another
+	Answers   AnswerKind       `json:"answers,omitempty"`
+	LabelForm sdk.LabelForm    `json:"label_form,omitzero"` // of LabelAnswers
+	Command   *ManifestCommand `json:"command,omitempty"`   // nil: no command began the run, or an older racflow kept it
+	Limit     int              `json:"limit,omitempty"`     // items; 0: all
+	Spend     spend.Limit      `json:"spend,omitzero"`      // limit for voters that call services, unless the resumed run has another
 	// Calibrating is what it took to ask voters about held-out rows before the first item.
 	Calibrating outcome.Bill        `json:"calibrating,omitzero"`
 	Knowledge   []ManifestKnowledge `json:"knowledge,omitempty"`
@@ -212,6 +214,8 @@ type ManifestColumns struct {
 	ID    string `json:"id"`
 	Text  string `json:"text"`
 	Label string `json:"label,omitempty"` // empty: an older racflow kept the run
+
+	Labels source.Labels `json:"labels,omitzero"`
 }
 
 // ManifestCommand is the command that began a run, so that it can be repeated.
@@ -391,7 +395,7 @@ func (m Manifest) Rows() (*source.Reader, error) {
 		return nil, fmt.Errorf("run %s has no texts, and its input %s has changed since: put the old file back, or run it again", m.ID, m.Input.Path)
 	}
 	c := m.Columns
-	return source.Open(m.Input.Path, c.Form, source.Mapping{ID: c.ID, Text: c.Text, Label: c.Label, Meta: []string{}, Fields: true}, nil)
+	return source.Open(m.Input.Path, c.Form, source.Mapping{ID: c.ID, Text: c.Text, Label: c.Label, Labels: c.Labels, Meta: []string{}, Fields: true}, nil)
 }
 
 // rulesOf returns the rules of a pipeline that decide about items, in file order.

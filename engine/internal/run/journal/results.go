@@ -126,6 +126,7 @@ func (j *Journal) complete(item *Item) {
 	if row.ID != "" {
 		r.ID = row.ID
 	}
+	r.Form = j.Manifest.LabelForm
 	r.RetrievalOnly, r.FreeText = j.Manifest.Answers == PassageAnswers, j.Manifest.Answers == TextAnswers
 	if item.Status == Failed && row.Err != nil {
 		r.Failure = &outcome.Failure{Err: row.Err}

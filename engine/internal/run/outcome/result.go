@@ -128,6 +128,10 @@ type Result struct {
 	Agreement  float64 // from 0 to 1
 	Confidence float64 // from 0 to 1; 0: the election does not estimate it
 	Unknown    float64 // the probability that no label of the knowledge fits; 0: not estimated
+	// Labels are those of an answer that is a set, or the levels down to the likeliest label, with
+	// their confidences (sdk.Verdict); nil: not estimated.
+	Labels     []sdk.LabelConfidence
+	Form       sdk.LabelForm // of Expected and Answer
 	Flagged    bool
 	Reason     string    // why there is no answer, or who decided it
 	Decided    *Decision // set if a person decided the answer; nil: the stages answered
@@ -164,6 +168,10 @@ type Result struct {
 	// unless the item's turn comes. Asked is the actual bill.
 	Unasked, Asked *Bill
 }
+
+// Right reports whether the answer is the label or set that was expected or, in a tree, a node above
+// it. Without a label nobody knows.
+func (r *Result) Right() bool { return r.Form.Holds(r.Answer, r.Expected) }
 
 // Basis fingerprints the knowledge that an item got. Two runs of the same stages answer it alike if
 // Basis, the labels of the knowledge and what stages have learnt are equal.

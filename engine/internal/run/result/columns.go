@@ -15,6 +15,7 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/sdk"
 )
 
 // row is an item with its result.
@@ -55,6 +56,7 @@ var own = []column{
 	{Column: Column{Name: "agreement", Kind: FloatColumn}, value: func(r *row) any { return r.result.Agreement }},
 	estimate("confidence", func(r *row) float64 { return r.result.Confidence }),
 	estimate("unknown", func(r *row) float64 { return r.result.Unknown }),
+	labels,
 	optional("runner_up", func(r *row) any { return filled(r.result.RunnerUp) }),
 	{Column: Column{Name: "flagged", Kind: BoolColumn}, value: func(r *row) any { return r.result.Flagged }},
 	optional("reason", func(r *row) any { return filled(r.result.Reason) }),
@@ -122,6 +124,15 @@ func decided() column {
 	return c
 }
 
+// labels is the column of a set's labels, or of a tree's levels, which only such pipelines have.
+var labels = nested("labels", func(r *row) any { return set(r.result.Labels, r.result.Labels != nil) }, func(r *row) any {
+	var all []string
+	for _, l := range r.result.Labels {
+		all = append(all, fmt.Sprintf("%s (%.3f)", l.Label, l.Confidence))
+	}
+	return filled(strings.Join(all, sdk.LabelSeparator))
+})
+
 func filled(text string) any { return set(text, text != "") }
 
 func set(value any, is bool) any {
@@ -155,10 +166,10 @@ func (in InputColumn) of(name string, place int) column {
 // columns returns the columns to write.
 func (o Options) columns() ([]column, error) {
 	taken := map[string]bool{"": true}
-	for _, c := range own {
+	all := slices.DeleteFunc(slices.Clone(own), func(c column) bool { return c.Name == labels.Name && o.Input.Form == sdk.LabelForm{} })
+	for _, c := range all {
 		taken[c.Name] = true
 	}
-	all := slices.Clone(own)
 	for i, c := range o.Input.Columns {
 		name := c.Name
 		for taken[strings.ToLower(name)] {

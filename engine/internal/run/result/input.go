@@ -19,6 +19,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/sdk"
 )
 
 // Count returns the number of results in a file of this format, even in an incomplete file if the
@@ -95,8 +96,9 @@ type Input struct {
 	// Columns are the columns besides id, text and label, in the order of the rows. nil: there are
 	// none or, with Open, they are unknown.
 	Columns []InputColumn
-	Labels  bool // rows may have labels
-	Open    bool // rows may have other columns than Columns: they can be read only once
+	Labels  bool          // rows may have labels
+	Form    sdk.LabelForm // of the answers
+	Open    bool          // rows may have other columns than Columns: they can be read only once
 }
 
 // InputColumn is a column of an input.
@@ -206,6 +208,7 @@ func (k kind) typed(value any) any {
 
 // See takes account of a result instead of its row, which is not available.
 func (in *Input) See(r outcome.Result) {
+	in.Form = r.Form
 	in.Add(source.Row{Label: r.Expected, Fields: r.Fields})
 }
 
@@ -273,7 +276,7 @@ func remark(r outcome.Result) string {
 		all = append(all, fmt.Sprintf("%s failed: %v", r.Place(), r.Failure))
 	case r.Reason != "":
 		all = append(all, r.Reason)
-	case r.Expected != "" && r.Expected != r.Answer && !r.RetrievalOnly:
+	case r.Expected != "" && !r.Right() && !r.RetrievalOnly:
 		all = append(all, "expected "+r.Expected)
 	}
 	if len(r.Missing) > 0 {

@@ -30,8 +30,11 @@ type Result struct {
 	// Unknown is the probability that no label of the knowledge fits; 0: the election does not
 	// estimate it.
 	Unknown float64 `json:"unknown,omitempty"`
+	// Labels are those of an answer that is a set, the surest first, or the levels of a tree down to the
+	// likeliest label, however far the answer goes. nil: the election does not estimate them.
+	Labels []sdk.LabelConfidence `json:"labels,omitempty"`
 	// RunnerUp is the label after the answer, with all voters counting alike; empty: nobody voted
-	// for another, or answers are no labels.
+	// for another, or answers are sets or no labels.
 	RunnerUp   string      `json:"runner_up,omitempty"`
 	Flagged    bool        `json:"flagged"`
 	Reason     string      `json:"reason,omitempty"`  // why there is no answer, or who decided it
@@ -118,6 +121,9 @@ func Of(r outcome.Result, price func(voter string, u sdk.Usage) float64) Result 
 		Agreement: round(r.Agreement), Confidence: round(r.Confidence), Unknown: round(r.Unknown), Flagged: r.Flagged, Reason: r.Reason, Decided: r.Decided, Missing: r.Without(), Fields: r.Fields, Usage: r.Usage,
 	}
 	out.Votes = Votes(r.Votes)
+	for _, l := range r.Labels {
+		out.Labels = append(out.Labels, sdk.LabelConfidence{Label: l.Label, Confidence: round(l.Confidence)})
+	}
 	if price != nil {
 		for voter, usage := range r.Usages {
 			out.Cost += price(voter, usage)
@@ -125,7 +131,7 @@ func Of(r outcome.Result, price func(voter string, u sdk.Usage) float64) Result 
 	}
 	if r.Failure != nil {
 		out.Error = &Failure{r.File, cmp.Or(r.FileLine, r.Line), r.Failure.Stage, r.Failure.Err.Error()}
-	} else if out.Answer = Answer(r.Answer); r.Answer != "" && !r.FreeText {
+	} else if out.Answer = Answer(r.Answer); r.Answer != "" && !r.FreeText && !r.Form.Many {
 		out.RunnerUp = runnerUp(votes, r.Answer)
 	}
 	for _, c := range r.Citations {

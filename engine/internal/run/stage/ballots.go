@@ -15,7 +15,6 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/ballot"
 )
 
 // keepBallots keeps the voters' samples before the election's own accept rule narrows them.
@@ -80,8 +79,8 @@ func (e *Election) Record(old *Record, asked func(Voter) bool) (rec *Record, ask
 	rec.outputs[e.elect.index] = output{}
 	var above []sdk.Sample
 	for n, v := range e.graph.voters {
-		voter, mean := Voter{Stage: e.graph.stages[v].Stage}, ballot.Mean(above, nil)
-		voter.Margin, voter.Agreement = ballot.Margin(mean), ballot.Agreement(mean)
+		voter := Voter{Stage: e.graph.stages[v].Stage}
+		voter.Margin, voter.Agreement = margin(e.graph.form, above)
 		for _, s := range old.ballots[v] {
 			voter.Usage.Add(s.Usage)
 		}

@@ -53,6 +53,7 @@ type Options struct {
 // Graph holds the stages of a pipeline that run.
 type Graph struct {
 	pipeline  *pipeline.Pipeline
+	form      sdk.LabelForm
 	options   Options
 	stages    []*stage // by position in the pipeline; nil: not run
 	retrieve  int      // the last retrieve stage; -1: none
@@ -111,7 +112,7 @@ func (s *stage) String() string { return s.Block + "." + s.Name }
 func New(p *pipeline.Pipeline, o Options) *Graph {
 	o.Observe = outcome.ObserverOr(o.Observe)
 	g := &Graph{
-		pipeline: p, options: o, retrieve: -1, found: -1, elect: -1,
+		pipeline: p, form: p.LabelForm(), options: o, retrieve: -1, found: -1, elect: -1,
 		stages: make([]*stage, len(p.Stages)), lost: make([]bool, len(p.Stages)),
 		knowledge: map[*pipeline.Knowledge]*knowledge.Knowledge{}, labels: map[*pipeline.Knowledge]*rule.LabelSet{},
 		ending: newEnding(), network: Calls(p) > 0, gathers: Gathers(p),

@@ -322,10 +322,34 @@ func (s *stage) draw(ctx context.Context, records []*Record) ([][]sdk.Candidate,
 	return s.knowledge.Random(ctx, ids, s.random, s.graph.options.Holdout.Of(s.knowledge))
 }
 
+// single splits answers that are sets, as of voters that vote for what neighbours have. A label gets
+// the weights of all sets that have it, at most 1; the heaviest stands first.
+func single(f sdk.LabelForm, answers []sdk.Answer) []sdk.Answer {
+	if !slices.ContainsFunc(answers, func(a sdk.Answer) bool { return len(f.Split(a.Label)) > 1 }) {
+		return answers
+	}
+	var all []sdk.Answer
+	for _, a := range answers {
+		for _, label := range f.Split(a.Label) {
+			at := slices.IndexFunc(all, func(b sdk.Answer) bool { return b.Label == label && b.Reason == a.Reason })
+			if at < 0 {
+				at = len(all)
+				one := a
+				one.Label, one.Weight = label, 0
+				all = append(all, one)
+			}
+			all[at].Weight = min(all[at].Weight+a.Weight, 1)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b sdk.Answer) int { return cmp.Compare(b.Weight, a.Weight) })
+	return all
+}
+
 // sample adds new samples of a voter to its earlier ones.
 func (s *stage) sample(rec *Record, samples []sdk.Sample) {
 	for i := range samples {
 		samples[i].Voter = s.Name
+		samples[i].Answers = single(s.graph.form, samples[i].Answers)
 		if len(samples[i].Answers) > 1 {
 			s.spread.Store(true)
 		}

@@ -53,7 +53,7 @@ const (
 // Kept returns an answer that a journal kept, with those parts of the result that stages made.
 func Kept(from Origin, r outcome.Result) *Given {
 	return &Given{From: from, Result: outcome.Result{
-		Answer: r.Answer, Agreement: r.Agreement, Confidence: r.Confidence, Unknown: r.Unknown, Reason: r.Reason, Flagged: r.Flagged,
+		Answer: r.Answer, Agreement: r.Agreement, Confidence: r.Confidence, Unknown: r.Unknown, Labels: r.Labels, Reason: r.Reason, Flagged: r.Flagged,
 		Votes: r.Votes, Citations: r.Citations, Candidates: r.Candidates, Usage: r.Usage, Cost: r.Cost,
 		Unasked: r.Unasked, Asked: r.Asked, Missing: r.Missing, Failure: r.Failure, Decided: r.Decided, Basis: r.Basis, From: r.From,
 	}}
@@ -188,7 +188,7 @@ func (g *Graph) Result(rec *Record) (result outcome.Result, left bool) {
 	row := rec.Row
 	result = outcome.Result{
 		Line: row.Line, ID: rec.id, Text: row.Text, Expected: row.Label, Gold: row.Gold, Fields: row.Fields,
-		Answer: rec.verdict.Answer, Agreement: rec.verdict.Agreement, Confidence: rec.verdict.Confidence, Unknown: rec.verdict.Unknown, Reason: rec.verdict.Reason, Flagged: rec.flagged,
+		Answer: rec.verdict.Answer, Agreement: rec.verdict.Agreement, Confidence: rec.verdict.Confidence, Unknown: rec.verdict.Unknown, Labels: rec.verdict.Labels, Form: g.form, Reason: rec.verdict.Reason, Flagged: rec.flagged,
 		RetrievalOnly: g.elect < 0, FreeText: g.elect >= 0 && g.retrieve >= 0 && len(g.Labels()) == 0,
 	}
 	if file, line := row.Place(); file != "" {
@@ -264,7 +264,7 @@ func (g *Graph) bill(rec *Record, result *outcome.Result) {
 func withRow(r, row outcome.Result) outcome.Result {
 	r.Line, r.File, r.FileLine, r.ID, r.Text = row.Line, row.File, row.FileLine, row.ID, row.Text
 	r.Expected, r.Gold, r.Fields = row.Expected, row.Gold, row.Fields
-	r.RetrievalOnly, r.FreeText = row.RetrievalOnly, row.FreeText
+	r.Form, r.RetrievalOnly, r.FreeText = row.Form, row.RetrievalOnly, row.FreeText
 	return r
 }
 

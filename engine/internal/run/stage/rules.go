@@ -84,12 +84,11 @@ func (s *stage) env(rec *Record, r *rule.Rule) *rule.Env {
 		e.Item.Candidates = rec.outputs[s.index].candidates
 	}
 	if r.Reads("candidate_labels") {
-		e.CandidateLabels = candidateLabels(e.Item.Candidates)
+		e.CandidateLabels = candidateLabels(s.graph.form, e.Item.Candidates)
 	}
 	// A verdict has an agreement of its own; see flag.
 	if r.Reads("margin") || r.Reads("agreement") && r != s.Flag {
-		mean := ballot.Mean(rec.samples(s.in.voters), nil)
-		e.Margin, e.Agreement = ballot.Margin(mean), ballot.Agreement(mean)
+		e.Margin, e.Agreement = margin(s.graph.form, rec.samples(s.in.voters))
 	}
 	if r.Reads("votes") {
 		for _, v := range votes(rec.samples(s.in.voters)) {
@@ -99,13 +98,25 @@ func (s *stage) env(rec *Record, r *rule.Rule) *rule.Env {
 	return e
 }
 
-func candidateLabels(candidates []sdk.Candidate) []string {
+// margin returns how far the voters are from a tie, and the share of the best label.
+func margin(f sdk.LabelForm, samples []sdk.Sample) (margin, agreement float64) {
+	if f.Many {
+		mean := ballot.MeanSet(samples, nil)
+		return ballot.MarginSet(mean), ballot.Agreement(mean)
+	}
+	mean := ballot.Mean(samples, nil)
+	return ballot.Margin(mean), ballot.Agreement(mean)
+}
+
+func candidateLabels(f sdk.LabelForm, candidates []sdk.Candidate) []string {
 	var labels []string
 	seen := map[string]bool{}
 	for _, c := range candidates {
-		if c.Label != "" && !seen[c.Label] {
-			seen[c.Label] = true
-			labels = append(labels, c.Label)
+		for _, label := range f.Split(c.Label) {
+			if !seen[label] {
+				seen[label] = true
+				labels = append(labels, label)
+			}
 		}
 	}
 	return labels

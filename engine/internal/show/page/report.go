@@ -17,6 +17,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/show/explain"
+	"github.com/racflow/racflow/sdk"
 )
 
 // This file makes pages that explain runs: one of a run, and one that compares two.
@@ -55,7 +56,7 @@ func measure(ctx context.Context, run ReportedRun) (f figures, items []one, err 
 		if err != nil {
 			return f, nil, err
 		}
-		r := outcomeOf(b, m.Answers)
+		r := outcomeOf(b, m.Answers, m.LabelForm)
 		items = append(items, oneOf(b, eval.Scored(r) && b.Status != journal.Unreached, counter.Right(r)))
 		if b.Status == journal.Unreached {
 			continue
@@ -96,10 +97,10 @@ func (f *figures) spend(b *explain.Brief) {
 }
 
 // outcomeOf converts an item to a result for package eval.
-func outcomeOf(b *explain.Brief, answers journal.AnswerKind) outcome.Result {
+func outcomeOf(b *explain.Brief, answers journal.AnswerKind, form sdk.LabelForm) outcome.Result {
 	r := outcome.Result{
 		Line: b.Line, ID: b.ID, Expected: b.Expected, Answer: string(b.Answer), Agreement: b.Agreement, Confidence: b.Confidence, Unknown: b.Unknown, Flagged: b.Flagged, Reason: b.Reason, Decided: b.Decided,
-		RetrievalOnly: answers == journal.PassageAnswers, FreeText: answers == journal.TextAnswers,
+		Labels: b.Labels, Form: form, RetrievalOnly: answers == journal.PassageAnswers, FreeText: answers == journal.TextAnswers,
 	}
 	for _, v := range b.Votes {
 		r.Votes = append(r.Votes, outcome.Vote{Voter: v.Voter, Answer: v.Answer, Weight: v.Weight, Accepted: v.Accepted, Reason: v.Reason})

@@ -479,7 +479,7 @@ func (s *Spending) add(r outcome.Result) {
 		return
 	}
 	s.Labelled++
-	if r.Answer == r.Expected {
+	if r.Right() {
 		s.Right++
 	} else {
 		s.wrong[r.Line] = true

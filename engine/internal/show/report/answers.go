@@ -26,7 +26,20 @@ func answers(w io.Writer, r eval.Report) {
 		fmt.Fprintf(w, "in scope\t%.4f\tof %d items right; %.1f %% left without an answer; %s\n", sc.Accuracy, sc.In, 100*sc.Unanswered, sure(sc.Interval))
 		fmt.Fprintf(w, "out of scope\t%.4f\tof %d items rightly left without an answer; %s\n", sc.Recall, sc.Out, sure(sc.RecallInterval))
 	}
-	fmt.Fprintf(w, "macro-F1\t%.4f\tover %d labels\n", r.MacroF1, len(r.Labels))
+	if s := r.Sets; s != nil {
+		fmt.Fprintf(w, "micro-F1\t%.4f\tof all labels; precision %.4f, recall %.4f; %s\n", s.MicroF1, s.Precision, s.Recall, sure(s.MicroF1Interval))
+		fmt.Fprintf(w, "macro-F1\t%.4f\tover %d labels; %s\n", r.MacroF1, len(r.Labels), sure(s.MacroF1Interval))
+		fmt.Fprintf(w, "example-F1\t%.4f\tmean over the items, which have %.2f labels and get %.2f\n", s.ExampleF1, s.ExpectedPerItem, s.AnsweredPerItem)
+	} else {
+		fmt.Fprintf(w, "macro-F1\t%.4f\tover %d labels\n", r.MacroF1, len(r.Labels))
+	}
+	if t := r.Tree; t != nil {
+		fmt.Fprintf(w, "leaves\t%.4f\tof the answers are the expected label itself; %s\n", t.Leaves, sure(t.LeavesInterval))
+		for i, l := range t.Levels {
+			fmt.Fprintf(w, "level %d\t%.4f\tof %s right down to there, %d answered; %s\n", i+1, l.Accuracy, terminal.Plural(l.Items, "item"), l.Answered, sure(l.Interval))
+		}
+		fmt.Fprintf(w, "depth\t%.2f\tlevels of an answer, of %.2f expected; hierarchical F1 %.4f, precision %.4f, recall %.4f\n", t.Depth, t.ExpectedDepth, t.F1, t.Precision, t.Recall)
+	}
 	fmt.Fprintf(w, "agreement\t%.4f\tmean share of the votes for the answer\n", r.Agreement)
 }
 

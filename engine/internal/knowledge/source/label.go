@@ -1,0 +1,102 @@
+package source
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/racflow/racflow/engine/internal/knowledge/rows"
+	"github.com/racflow/racflow/sdk"
+)
+
+// Labels says how rows hold their labels.
+type Labels struct {
+	sdk.LabelForm
+	Separator string   `json:"separator,omitempty"` // between the labels of a set that is a text; empty: ";"
+	Columns   []string `json:"level_columns,omitempty"` // of the levels of a label, from the top down; nil: the column Mapping.Label has it
+}
+
+// ErrSeveralLabels says that a row has a list of several labels.
+var ErrSeveralLabels = errors.New("several labels")
+
+// text makes a row's label of a text.
+func (l Labels) text(name, text string) (string, error) {
+	if !l.Many {
+		return text, nil
+	}
+	return l.list(name, strings.Split(text, cmp.Or(l.Separator, ";")))
+}
+
+// list makes a row's label of several.
+func (l Labels) list(name string, texts []string) (string, error) {
+	switch {
+	case l.Many:
+	case len(texts) == 0:
+		return "", nil
+	case len(texts) == 1:
+		return texts[0], nil
+	default:
+		return "", fmt.Errorf("%q holds %w, and a row has one: write labels = \"many\" in the source block, or take the first of each row with %q in place of %[1]q", name, ErrSeveralLabels, name+"[0]")
+	}
+	var all []string
+	for _, label := range texts {
+		if label = strings.TrimSpace(label); strings.Contains(label, sdk.LabelSeparator) {
+			return "", fmt.Errorf("%q: the label %q contains %q, which stands between the labels of a set: write it otherwise", name, label, sdk.LabelSeparator)
+		}
+		if label != "" {
+			all = append(all, label)
+		}
+	}
+	return sdk.JoinLabels(all), nil
+}
+
+// path makes a row's label of its levels. Only the last ones may be empty.
+func (l Labels) path(levels []string) (string, error) {
+	for len(levels) > 0 && strings.TrimSpace(levels[len(levels)-1]) == "" {
+		levels = levels[:len(levels)-1]
+	}
+	for i, level := range levels {
+		levels[i] = strings.TrimSpace(level)
+		switch {
+		case levels[i] == "":
+			return "", fmt.Errorf("%q is empty, and a level below it is not", l.Columns[i])
+		case strings.Contains(level, l.Levels):
+			return "", fmt.Errorf("%q: %q contains %q, which stands between levels: give levels = \"...\" with what no label contains", l.Columns[i], level, l.Levels)
+		}
+	}
+	return strings.Join(levels, l.Levels), nil
+}
+
+// labelOf returns the label in a value: a text, a number, or a list of those. It keeps an earlier
+// error of the row.
+func (l Labels) labelOf(name string, value any, before error) (label string, err error) {
+	var texts []string
+	ok := true
+	take := func(value any) {
+		text, is := textOf(value, true)
+		texts, ok = append(texts, text), ok && is
+	}
+	list, isList := value.(json.RawMessage)
+	if isList = isList && list[0] == '['; isList {
+		var all []rows.JSONMember
+		if all, err = rows.JSONMembers(nil, list, true); err != nil {
+			return "", cmp.Or(before, fmt.Errorf("%q: %w", name, err))
+		}
+		for _, v := range all {
+			take(v.Value)
+		}
+	} else {
+		take(value)
+	}
+	switch {
+	case !ok:
+		err = fmt.Errorf("%q is not a string", name)
+	case isList:
+		label, err = l.list(name, texts)
+	default:
+		label, err = l.text(name, texts[0])
+	}
+	return label, cmp.Or(before, err)
+}

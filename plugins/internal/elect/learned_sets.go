@@ -1,0 +1,337 @@
+package elect
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/ballot"
+)
+
+// This file is about answers that are sets of labels. Each label is decided by itself: the log-odds
+// that a text has it are a sum over the voters of weight times the log-odds of the voter's share,
+// plus an offset. The share is the mean, over the voter's samples, of the weight that they give the
+// label, at most 1; its log-odds are divided by those of the greatest, so that a weight is what a
+// full vote adds. A voter that is missing is taken to say what the others say on average. All labels
+// have the same weights: a label with few rows is decided by what others show of the voters.
+//
+// Weights and offset maximise the likelihood of which of the labels that have votes are right, on
+// labelled rows, with the penalty of the election of one label. The answer has the labels whose
+// probability is at least a threshold, and always the likeliest. The threshold is the one with the
+// best F1 over all labels of rows from which the weights were not learnt (five folds), and thus
+// below one half where labels are missed more often than made up: "Optimal thresholding of
+// classifiers to maximize F1 measure" (Lipton et al. 2014). The argument precision asks for another:
+// the smallest with which the answered labels of those rows are right so often, by the lower end
+// of the 95 % interval (Wilson).
+//
+// The confidence is the probability that the set is right, label by label. The product of their
+// probabilities, calibrated as elsewhere on the rows of the folds, estimates it.
+
+// sets is what an election knows that answers with sets.
+type sets struct {
+	Weights     map[string]float64 `json:"weights"`
+	Offset      float64            `json:"offset"`
+	Threshold   float64            `json:"threshold"`
+	Calibration calibration        `json:"calibration"`
+
+	voters  []string // sorted
+	weights []float64
+}
+
+const (
+	half       = 0.5  // the threshold where none was learnt
+	leastShare = 1e-3 // as unlikely as a label that is not named
+)
+
+// odds is the log-odds of a share, between -1 and 1.
+func odds(share float64) float64 {
+	share = min(max(share, leastShare), 1-leastShare)
+	return math.Log(share/(1-share)) / math.Log((1-leastShare)/leastShare)
+}
+
+// unlearnt is what an election knows that has learnt nothing.
+var unlearnt = &sets{Threshold: half, Calibration: uncalibrated}
+
+// prepare orders the voters.
+func (s *sets) prepare() *sets {
+	s.voters, s.weights = slices.Sorted(maps.Keys(s.Weights)), nil
+	for _, name := range s.voters {
+		s.weights = append(s.weights, s.Weights[name])
+	}
+	return s
+}
+
+// asked returns the weights of the voters of an election: those that it knows, and others that gave
+// votes.
+func (s *sets) asked(r *reader) (voters []string, weights []float64) {
+	voters, weights = s.voters, s.weights
+	var others []string
+	for i, name := range r.voters {
+		if _, known := slices.BinarySearch(voters, name); !known && r.cast[i].samples > 0 {
+			others = append(others, name)
+		}
+	}
+	for _, name := range others {
+		voters, weights = append(slices.Clip(voters), name), append(slices.Clip(weights), prior(len(others)))
+	}
+	return voters, weights
+}
+
+// inputs returns the log-odds of each label that has votes, by voter, and 1 for the offset. A
+// voter that is missing has the mean of the others. Names are those of the casts.
+func inputs(labels int, casts []cast, names, voters []string) [][]float64 {
+	all := make([][]float64, labels)
+	for label := range all {
+		x := make([]float64, len(voters)+1)
+		sum, n := 0.0, 0.0
+		for i, name := range voters {
+			x[i] = math.NaN()
+			at := slices.Index(names[:len(casts)], name)
+			if at < 0 || casts[at].samples == 0 {
+				continue
+			}
+			share := 0.0
+			if c := casts[at]; label < len(c.shares) {
+				share = c.shares[label]
+			}
+			x[i] = odds(share)
+			sum, n = sum+x[i], n+1
+		}
+		for i := range x {
+			if math.IsNaN(x[i]) {
+				x[i] = sum / max(n, 1)
+			}
+		}
+		x[len(voters)] = 1
+		all[label] = x
+	}
+	return all
+}
+
+// likely is a label with its probability.
+type likely struct {
+	sdk.LabelConfidence
+	right bool // where that is known
+}
+
+// decide returns labels by their inputs, the likeliest first.
+func (s *sets) decide(labels []string, inputs [][]float64, weights []float64) []likely {
+	weights = append(slices.Clip(weights), s.Offset)
+	all := make([]likely, 0, len(labels))
+	for label, x := range inputs {
+		score := 0.0
+		for i, w := range weights {
+			score += w * x[i]
+		}
+		if labels[label] != "" {
+			all = append(all, likely{LabelConfidence: sdk.LabelConfidence{Label: labels[label], Confidence: sigmoid(score)}})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b likely) int { return cmp.Compare(b.Confidence, a.Confidence) })
+	return all
+}
+
+// answered returns how many of the labels are in the answer.
+func (s *sets) answered(all []likely) int {
+	n := 0
+	for n < len(all) && (n == 0 || all[n].Confidence >= s.Threshold) {
+		n++
+	}
+	return n
+}
+
+// point returns the log-odds that an answer of n labels is right, and whether it is.
+func pointOf(all []likely, n, expected int) point {
+	sum, found := 0.0, 0
+	for i, l := range all {
+		p := l.Confidence
+		if i >= n {
+			p = 1 - p
+		} else if l.right {
+			found++
+		}
+		sum += math.Log(max(p, math.SmallestNonzeroFloat64))
+	}
+	return point{logOdds(math.Exp(sum)), found == n && found == expected}
+}
+
+// elect holds the election.
+func (s *sets) elect(r *reader, samples []sdk.Sample) sdk.Verdict {
+	r.forget()
+	r.read(samples, nil)
+	voters, weights := s.asked(r)
+	all := s.decide(r.labels, inputs(len(r.labels), r.cast, r.voters, voters), weights)
+	n := s.answered(all)
+	if n == 0 {
+		return ballot.Weighed(ballot.MeanSet(samples, nil), samples)
+	}
+	var v sdk.Verdict
+	var labels []string
+	for _, l := range all[:n] {
+		labels = append(labels, l.Label)
+		v.Labels = append(v.Labels, l.LabelConfidence)
+	}
+	for _, a := range ballot.MeanSet(samples, nil) {
+		if slices.Contains(labels, a.Label) {
+			v.Agreement += min(a.Weight, 1) / float64(n)
+		}
+	}
+	v.Answer, v.Confidence = sdk.JoinLabels(labels), s.Calibration.confidence(sigmoid(pointOf(all, n, 0).odds))
+	return v
+}
+
+// setRow is a row to learn from.
+type setRow struct {
+	id     string
+	labels []string // with votes
+	casts  []cast
+	set    []string // that is right
+	inputs [][]float64
+}
+
+// learnSets fits the election to rows, which are sorted by id. Names are those of their casts.
+func learnSets(ctx context.Context, rows []setRow, names []string, precision float64) (*sets, error) {
+	s := &sets{Weights: map[string]float64{}, Threshold: half, Calibration: uncalibrated}
+	voters := slices.Sorted(slices.Values(names))
+	for i, r := range rows {
+		rows[i].inputs = inputs(len(r.labels), r.casts, names, voters)
+	}
+	fit := func(keep func(int) bool) []float64 {
+		weights := make([]float64, len(voters)+1)
+		for i := range voters {
+			weights[i] = prior(1) / float64(len(voters))
+		}
+		var right, wrong [][]float64
+		for i, r := range rows {
+			if !keep(i) {
+				continue
+			}
+			for label, x := range r.inputs {
+				if slices.Contains(r.set, r.labels[label]) {
+					right = append(right, x)
+				} else {
+					wrong = append(wrong, x)
+				}
+			}
+		}
+		separate(weights, wrong, right)
+		return weights
+	}
+	take := func(weights []float64) {
+		for i, name := range voters {
+			s.Weights[name] = rounded(weights[i])
+		}
+		s.Offset = rounded(weights[len(voters)])
+		s.prepare()
+	}
+	var held [][]likely
+	order := []int{}
+	for fold := range folds {
+		if err := ctx.Err(); err != nil || len(rows) < few {
+			break
+		}
+		take(fit(func(i int) bool { return i%folds != fold }))
+		for i := fold; i < len(rows); i += folds {
+			all := s.decide(rows[i].labels, rows[i].inputs, s.weights)
+			for j := range all {
+				all[j].right = slices.Contains(rows[i].set, all[j].Label)
+			}
+			held, order = append(held, all), append(order, i)
+		}
+	}
+	take(fit(func(int) bool { return true }))
+	if len(held) > 0 {
+		expected := 0
+		for _, r := range rows {
+			expected += len(r.set)
+		}
+		s.Threshold = threshold(held, expected, precision)
+		var t trial
+		for n, all := range held {
+			t = append(t, pointOf(all, s.answered(all), len(rows[order[n]].set)))
+		}
+		s.Calibration = t.calibrated(uncalibrated, smooth)
+	}
+	return s, ctx.Err()
+}
+
+// addSet takes the row that was read last.
+func (l *lesson) addSet(t *sdk.TrainingRow) {
+	row := setRow{id: strings.Clone(t.ID), set: l.form.Split(strings.Clone(t.Label)), casts: slices.Clone(l.reader.cast)}
+	for i, c := range row.casts {
+		row.casts[i].shares = slices.Clone(c.shares)
+	}
+	for _, label := range l.reader.labels {
+		row.labels = append(row.labels, strings.Clone(label))
+	}
+	l.sets = append(l.sets, row)
+}
+
+// threshold returns the one with the best F1 over all labels of the rows, of which so many are
+// expected; or with a precision, the smallest that keeps it.
+func threshold(held [][]likely, expected int, precision float64) float64 {
+	best, most := half, -1.0
+	for percent := 1; percent < 100; percent++ {
+		s := &sets{Threshold: float64(percent) / 100}
+		right, answered := 0, 0
+		for _, all := range held {
+			n := s.answered(all)
+			answered += n
+			for _, l := range all[:n] {
+				if l.right {
+					right++
+				}
+			}
+		}
+		if precision > 0 {
+			if best = s.Threshold; wilson(right, answered) >= precision {
+				return best
+			}
+			continue
+		}
+		if f1 := 2 * float64(right) / float64(answered+expected); f1 > most {
+			best, most = s.Threshold, f1
+		}
+	}
+	return best
+}
+
+// wilson is the lower end of the 95 % interval of a share (Wilson 1927).
+func wilson(part, whole int) float64 {
+	const z = 1.959964
+	n, p := float64(whole), float64(part)/float64(max(whole, 1))
+	return (p + z*z/(2*n) - z*math.Sqrt(p*(1-p)/n+z*z/(4*n*n))) / (1 + z*z/n)
+}
+
+// argument returns all but the weights as the argument calibration.
+func (s *sets) argument() map[string]float64 {
+	return map[string]float64{"slope": s.Calibration.Slope, "offset": s.Calibration.Offset, ofLabels: s.Offset, thresholdName: s.Threshold}
+}
+
+// Names in the argument calibration of an election that answers with sets.
+const ofLabels, thresholdName = "offset of labels", "threshold"
+
+// setsOf makes an election of its arguments.
+func setsOf(weights, given map[string]float64) (*sets, error) {
+	s := &sets{Weights: weights, Threshold: half, Calibration: uncalibrated}
+	for name, value := range given {
+		switch name {
+		case "slope":
+			s.Calibration.Slope = value
+		case "offset":
+			s.Calibration.Offset = value
+		case ofLabels:
+			s.Offset = value
+		case thresholdName:
+			s.Threshold = value
+		default:
+			return nil, &sdk.ArgumentError{Argument: "calibration", Err: fmt.Errorf("there is no %q; where labels are sets, give slope, offset, %s and %s", name, ofLabels, thresholdName)}
+		}
+	}
+	return s.prepare(), nil
+}

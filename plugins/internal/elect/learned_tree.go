@@ -1,0 +1,148 @@
+package elect
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// This file is about labels that are paths in a tree. The election is that of the labels: a node's
+// probability is the sum of those of the labels below it. So where no label is sure, a node above
+// may be. With the argument answer_at, the answer is the deepest node whose confidence is as much,
+// on the way down that takes the likeliest node at each level; where not even the first one is so
+// sure, it is the answer nonetheless. Without it the answer is the likeliest label.
+//
+// Sums are too sure of themselves where voters confuse labels across the tree. So each level has a
+// calibration, fitted like that of the answer to the nodes on that way.
+
+// levelOf is in the names of the argument calibration, such as "slope of level 1".
+const levelOf = " of level "
+
+// levels returns the nodes on the way down that takes the likeliest one at each level, with their
+// probabilities. It ends at a label that is likelier than each node below it.
+func levels(f sdk.LabelForm, labels []string, probabilities []float64) (way []sdk.LabelConfidence) {
+	for depth := 0; ; depth++ {
+		sums, order, here := map[string]float64{}, []string(nil), 0.0
+		for i, label := range labels {
+			path := f.Path(label)
+			switch {
+			case label == "", depth > 0 && (len(path) < depth || path[depth-1] != way[depth-1].Label):
+			case len(path) == depth:
+				here = probabilities[i]
+			default:
+				if _, seen := sums[path[depth]]; !seen {
+					order = append(order, path[depth])
+				}
+				sums[path[depth]] += probabilities[i]
+			}
+		}
+		best := ""
+		for _, node := range order {
+			if best == "" || sums[node] > sums[best]+tie {
+				best = node
+			}
+		}
+		if best == "" || here >= sums[best] {
+			return way
+		}
+		way = append(way, sdk.LabelConfidence{Label: best, Confidence: min(sums[best], 1)})
+	}
+}
+
+// above returns the nodes down to a label, with their probabilities.
+func above(f sdk.LabelForm, label string, labels []string, probabilities []float64) (way []sdk.LabelConfidence) {
+	for _, node := range f.Path(label) {
+		sum := 0.0
+		for i, other := range labels {
+			if f.Holds(node, other) {
+				sum += probabilities[i]
+			}
+		}
+		way = append(way, sdk.LabelConfidence{Label: node, Confidence: min(sum, 1)})
+	}
+	return way
+}
+
+// level returns the calibration of a level, from 0.
+func (m *model) level(n int) calibration {
+	if len(m.Levels) == 0 {
+		return m.Calibration
+	}
+	return m.Levels[min(n, len(m.Levels)-1)]
+}
+
+// climb makes the answer a node of the tree, of what was read and elected last.
+func (m *model) climb(v *sdk.Verdict, r *reader, f sdk.LabelForm, at float64) {
+	if v.Answer == "" {
+		return
+	}
+	way := above(f, v.Answer, r.labels, r.scores)
+	if at > 0 {
+		way = levels(f, r.labels, r.scores)
+	}
+	leaf, answer := v.Answer, 0
+	for i := range way {
+		if way[i].Confidence = m.level(i).confidence(way[i].Confidence); way[i].Label == leaf {
+			way[i].Confidence = v.Confidence
+		}
+		if i > 0 { // a node is no surer than those above it
+			way[i].Confidence = min(way[i].Confidence, way[i-1].Confidence)
+		}
+		if way[i].Confidence >= at {
+			answer = i
+		}
+	}
+	v.Labels = way
+	if at == 0 {
+		return
+	}
+	v.Answer, v.Confidence, v.Agreement = way[answer].Label, way[answer].Confidence, 0
+	for label, name := range r.labels {
+		if f.Holds(v.Answer, name) {
+			v.Agreement += r.agreement(label)
+		}
+	}
+	v.Agreement = min(v.Agreement, 1)
+}
+
+// descend notes, for each level, the decision on a row whose scores are probabilities.
+func (p *problem) descend(r *row) {
+	for i, node := range levels(p.form, r.names, p.scores) {
+		if i == len(p.levels) {
+			p.levels = append(p.levels, nil)
+		}
+		p.levels[i] = append(p.levels[i], point{logOdds(node.Confidence), p.form.Holds(node.Label, r.label)})
+	}
+}
+
+// calibrateLevels fits the calibrations of the levels.
+func (m *model) calibrateLevels(all []trial) {
+	for _, t := range all {
+		m.Levels = append(m.Levels, t.calibrated(uncalibrated, smooth))
+	}
+}
+
+// setLevel sets a part of the calibration of a level by its name in the argument, such as
+// "slope of level 1"; ok: it is one.
+func (m *model) setLevel(name string, value float64) (ok bool) {
+	what, level, ok := strings.Cut(name, levelOf)
+	n, err := strconv.Atoi(level)
+	if !ok || err != nil || n < 1 || n > mostLevels || what != "slope" && what != "offset" {
+		return false
+	}
+	m.Levels = slices.Grow(m.Levels, n)
+	for len(m.Levels) < n {
+		m.Levels = append(m.Levels, uncalibrated)
+	}
+	if what == "slope" {
+		m.Levels[n-1].Slope = value
+	} else {
+		m.Levels[n-1].Offset = value
+	}
+	return true
+}
+
+// mostLevels bounds the levels that the argument calibration names.
+const mostLevels = 100
