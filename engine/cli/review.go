@@ -55,11 +55,17 @@ func newReview() *cobra.Command {
 		Long:  reviewLong,
 		Example: `  racflow review newest
   racflow review newest --reviewer ada
+  racflow review newest --next 50
   racflow review pipelines/intent.hcl --findings`,
 		Args: words(1, "name one run, or newest, or a pipeline file with --findings; racflow runs list shows the runs"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if o.Votes < 0 {
+			switch next := c.Flags().Changed("next"); {
+			case o.Votes < 0:
 				return errors.New("--votes: it is a number of rows, at least 0")
+			case next && o.Next < 1:
+				return errors.New("--next: it is a number of texts, at least 1")
+			case next && findings:
+				return errors.New("--next picks texts of a run: leave out --findings, and name a run in place of FILE")
 			}
 			is, err := openReview(c, &flags, args[0], findings, o)
 			if err != nil {
@@ -78,6 +84,7 @@ func newReview() *cobra.Command {
 	flags.register(c)
 	flags.registerInput(c)
 	c.Flags().BoolVar(&findings, "findings", false, "review what racflow doctor finds in the knowledge of FILE")
+	c.Flags().IntVar(&o.Next, "next", 0, "review the `N` texts of RUN whose labels teach most, in place of the doubtful ones")
 	c.Flags().StringVar(&reviewer, "reviewer", "", "the `NAME` that decisions are kept with, unless the page gets another (default: yours on this machine)")
 	c.Flags().StringVar(&o.Knowledge, "knowledge", "", "the knowledge that learns from the decisions, by its `NAME`, where several are made of rows")
 	c.Flags().StringVar(&o.Path, "decisions", "", "keep decisions in `FILE`, in place of the one that the knowledge reads")
