@@ -9,6 +9,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/knowledge/reviewed"
 	"github.com/racflow/racflow/engine/internal/measure/doctor"
 	"github.com/racflow/racflow/engine/internal/show/explain"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
 // maxLessons is how many texts of a run are compared with each other to pick some: the most doubtful.
@@ -55,11 +56,12 @@ func choose(ctx context.Context, run *explain.Run, place Place, n int) (*choice,
 	for i, b := range items {
 		all[i].doubt = doubtOf(b)
 	}
+	labelled := make([]int, 0, len(decided))
 	for i := len(items); i < len(texts); i++ {
-		cover(all, i)
+		labelled = append(labelled, i)
 	}
 	c := &choice{rank: map[int]int{}}
-	if c.picks, err = pick(ctx, all, n); err != nil {
+	if c.picks, err = pick(ctx, all, labelled, n); err != nil {
 		return nil, err
 	}
 	for i, p := range c.picks {
@@ -79,7 +81,7 @@ func lessons(ctx context.Context, run *explain.Run, knowledge string, texts []st
 	for i, text := range texts {
 		all[i].vector = unit(vectors[i])
 		if e := entries[i]; e.ID != "" {
-			all[i].covered = standing(float64(e.Dense))
+			all[i].covered = standing(e.Dense)
 		}
 		normal[i], normal[len(texts)+i] = doctor.Normal(text), doctor.Normal(entries[i].Text)
 	}
@@ -108,9 +110,9 @@ func (c *choice) order(cases []Case) {
 		of := &cases[i]
 		rank := c.rank[of.Line]
 		of.doubt, of.order = 1, rank
-		why := "no text like it has a label"
+		why := "no labelled text is close to it"
 		if n := c.picks[rank].covers; n > 0 {
-			why = fmt.Sprintf("its label also teaches about %d other texts, which are less like any labelled one", n)
+			why = "it speaks for " + terminal.Plural(n, "other text") + ": no labelled text is as close to them"
 		}
 		of.Why = append([]string{why}, of.Why...)
 	}

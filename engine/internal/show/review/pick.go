@@ -26,7 +26,7 @@ import (
 type lesson struct {
 	vector  []float32 // of length 1, or of length 0 where the text has none
 	doubt   float64   // from 0 to 1
-	covered float64   // how well a labelled text stands for it
+	covered float32   // how well a labelled text stands for it
 	near    []int     // positions of texts that are nearly the same
 	closed  bool      // it has a label, or is nearly the same as a text that has
 }
@@ -38,19 +38,25 @@ type picked struct{ at, covers int }
 // agree or disagree, most texts have none.
 const leastWeight = .01
 
-// pick returns at most n open texts, those that teach most first.
-func pick(ctx context.Context, all []lesson, n int) ([]picked, error) {
-	adds := make([]float64, len(all)) // at most
-	var work errgroup.Group
-	work.SetLimit(runtime.GOMAXPROCS(0))
-	for i := range all {
-		work.Go(func() error {
-			adds[i] = added(all, i)
-			return ctx.Err()
-		})
-	}
-	if err := work.Wait(); err != nil {
+// picking is a choice that is under way.
+type picking struct {
+	all    []lesson
+	stands [][]float32 // how well one text stands for another, from 0 to 1
+}
+
+// pick returns at most n open texts, those that teach most first. Those at the positions labelled count
+// as picked before.
+func pick(ctx context.Context, all []lesson, labelled []int, n int) ([]picked, error) {
+	p, err := compare(ctx, all)
+	if err != nil {
 		return nil, err
+	}
+	for _, at := range labelled {
+		p.cover(at)
+	}
+	adds := make([]float64, len(all)) // at most
+	for i := range all {
+		adds[i] = p.adds(i)
 	}
 	var picks []picked
 	seen := make([]int, len(all)) // how many picks adds takes into account
@@ -65,40 +71,54 @@ func pick(ctx context.Context, all []lesson, n int) ([]picked, error) {
 		case best < 0:
 			return picks, nil
 		case seen[best] < len(picks):
-			adds[best], seen[best] = added(all, best), len(picks)
+			adds[best], seen[best] = p.adds(best), len(picks)
 		default:
-			picks = append(picks, picked{best, cover(all, best)})
-		}
-		if err := ctx.Err(); err != nil {
-			return nil, err
+			picks = append(picks, picked{best, p.cover(best)})
 		}
 	}
 	return picks, nil
 }
 
-// added returns how much better all texts are covered once a text is labelled.
-func added(all []lesson, at int) (sum float64) {
-	if all[at].closed {
-		return 0
-	}
+// compare compares all texts with each other.
+func compare(ctx context.Context, all []lesson) (*picking, error) {
+	p := &picking{all, make([][]float32, len(all))}
 	for i := range all {
-		if better := stands(&all[at], &all[i]) - all[i].covered; better > 0 {
-			sum += better * (all[i].doubt*all[i].doubt + leastWeight)
+		p.stands[i] = make([]float32, len(all))
+	}
+	var work errgroup.Group
+	work.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range all {
+		work.Go(func() error {
+			for j := range i + 1 {
+				by := standing(dot(all[i].vector, all[j].vector))
+				p.stands[i][j], p.stands[j][i] = by, by
+			}
+			return ctx.Err()
+		})
+	}
+	return p, work.Wait()
+}
+
+// adds returns how much better all texts are covered once a text is labelled.
+func (p *picking) adds(at int) (sum float64) {
+	for i, by := range p.stands[at] {
+		if of := &p.all[i]; by > of.covered {
+			sum += float64(by-of.covered) * (of.doubt*of.doubt + leastWeight)
 		}
 	}
 	return sum
 }
 
 // cover counts a text as labelled, and returns how many other open texts it covers better.
-func cover(all []lesson, at int) (others int) {
-	all[at].closed = true
-	for _, i := range all[at].near {
-		all[i].closed = true
+func (p *picking) cover(at int) (others int) {
+	p.all[at].closed = true
+	for _, i := range p.all[at].near {
+		p.all[i].closed = true
 	}
-	for i := range all {
-		if by := stands(&all[at], &all[i]); by > all[i].covered {
-			all[i].covered = by
-			if !all[i].closed {
+	for i, by := range p.stands[at] {
+		if of := &p.all[i]; by > of.covered {
+			of.covered = by
+			if !of.closed {
 				others++
 			}
 		}
@@ -106,10 +126,8 @@ func cover(all []lesson, at int) (others int) {
 	return others
 }
 
-// stands returns how well one text stands for another, from 0 to 1.
-func stands(a, b *lesson) float64 { return standing(float64(dot(a.vector, b.vector))) }
-
-func standing(cosine float64) float64 { return max(cosine, 0) * cosine }
+// standing returns how well one text stands for another, by their cosine.
+func standing(cosine float32) float32 { return max(cosine, 0) * cosine }
 
 // dot returns the dot product of two vectors, or 0 where one is missing. It sums in four lanes, as
 // a processor can, since it takes most of the time.
