@@ -25,6 +25,10 @@ item first, with its votes and what was found. Keys: 1 to 9 take a suggested lab
 u undoes, ? shows all keys. With --findings, the page has the rows of FILE's knowledge in which racflow doctor
 finds something wrong.
 
+With --next 50, the page has the 50 texts of RUN whose labels teach most, doubtful or not: those that stand for many
+doubtful texts that no labelled text is close to. Texts that were decided, that the knowledge has, or that nearly
+repeat another one are left out. Run a pipeline over texts without labels, decide, run it again, and so on.
+
 Each decision is at once a line of a file of JSON lines, to be edited and committed: who decided what, when, about
 which item. The knowledge reads it as one more source:
 
