@@ -12,7 +12,8 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
-// maxLessons is how many texts of a run are compared with each other to pick some: the most doubtful.
+// maxLessons is how many texts of a run, the most doubtful ones, are compared with each other: each
+// with each, which takes seconds.
 const maxLessons = 4000
 
 // choice holds the texts of a run that teach most.
@@ -27,17 +28,22 @@ func choose(ctx context.Context, run *explain.Run, place Place, n int) (*choice,
 	rows, _ := reviewed.Read(place.Path) // Decisions reports lines that cannot be read
 	decided := reviewed.Of(rows)
 	var items []*explain.Brief
+	var since []string // texts that were decided since the run
 	seen := map[string]bool{}
 	for b, err := range run.Briefs(ctx) {
 		if err != nil {
 			return nil, err
 		}
 		text := doctor.Normal(b.Text)
-		if _, known := decided[text]; known || seen[text] || b.Decided != nil || !answered(b) {
+		if !answered(b) || b.Decided != nil || seen[text] {
 			continue
 		}
 		seen[text] = true
-		items = append(items, b)
+		if _, known := decided[text]; known {
+			since = append(since, b.Text)
+		} else {
+			items = append(items, b)
+		}
 	}
 	slices.SortStableFunc(items, func(a, b *explain.Brief) int { return cmp.Compare(doubtOf(b), doubtOf(a)) })
 	items = items[:min(len(items), maxLessons)]
@@ -45,10 +51,7 @@ func choose(ctx context.Context, run *explain.Run, place Place, n int) (*choice,
 	for _, b := range items {
 		texts = append(texts, b.Text)
 	}
-	for _, r := range decided {
-		texts = append(texts, r.Text)
-	}
-	slices.Sort(texts[len(items):])
+	texts = append(texts, since...)
 	all, err := lessons(ctx, run, place.Knowledge, texts)
 	if err != nil {
 		return nil, fmt.Errorf("texts cannot be compared with those of the knowledge as the run searched it: %w; racflow run answers anew", err)
@@ -56,12 +59,8 @@ func choose(ctx context.Context, run *explain.Run, place Place, n int) (*choice,
 	for i, b := range items {
 		all[i].doubt = doubtOf(b)
 	}
-	labelled := make([]int, 0, len(decided))
-	for i := len(items); i < len(texts); i++ {
-		labelled = append(labelled, i)
-	}
 	c := &choice{rank: map[int]int{}}
-	if c.picks, err = pick(ctx, all, labelled, n); err != nil {
+	if c.picks, err = pick(ctx, all, len(since), n); err != nil {
 		return nil, err
 	}
 	for i, p := range c.picks {

@@ -44,15 +44,15 @@ type picking struct {
 	stands [][]float32 // how well one text stands for another, from 0 to 1
 }
 
-// pick returns at most n open texts, those that teach most first. Those at the positions labelled count
-// as picked before.
-func pick(ctx context.Context, all []lesson, labelled []int, n int) ([]picked, error) {
+// pick returns at most n open texts, those that teach most first. The last texts, so many as are
+// labelled, count as picked before.
+func pick(ctx context.Context, all []lesson, labelled, n int) ([]picked, error) {
 	p, err := compare(ctx, all)
 	if err != nil {
 		return nil, err
 	}
-	for _, at := range labelled {
-		p.cover(at)
+	for i := len(all) - labelled; i < len(all); i++ {
+		p.cover(i)
 	}
 	adds := make([]float64, len(all)) // at most
 	for i := range all {

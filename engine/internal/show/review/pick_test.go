@@ -16,7 +16,7 @@ func angle(degrees float64) []float32 {
 
 func positions(t *testing.T, all []lesson, n int) (at []int) {
 	t.Helper()
-	picks, err := pick(t.Context(), all, nil, n)
+	picks, err := pick(t.Context(), all, 0, n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestPickLeavesOut(t *testing.T) {
 		all[i] = lesson{vector: angle(10 * float64(i)), doubt: 1}
 	}
 	all[2].near, all[3].near = []int{3}, []int{2}
-	picks, err := pick(t.Context(), all, []int{5}, 9)
+	picks, err := pick(t.Context(), all, 1, 9)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func BenchmarkPick(b *testing.B) {
 		texts[i] = lesson{vector: unit(v), doubt: random.Float64(), covered: random.Float32() / 2}
 	}
 	for b.Loop() {
-		if picks, err := pick(b.Context(), append([]lesson{}, texts...), nil, 50); err != nil || len(picks) != 50 {
+		if picks, err := pick(b.Context(), append([]lesson{}, texts...), 0, 50); err != nil || len(picks) != 50 {
 			b.Fatal(picks, err)
 		}
 	}
