@@ -50,8 +50,8 @@ type labelling struct {
 	gold          map[string]string
 }
 
-// newLabelling draws from a set what has labels, what has none, and what is measured on: labelled rows at
-// random, or with 0 one row for every second label. The names of the labels say nothing.
+// newLabelling draws from a set what has labels, what has none, and what is measured on: rows
+// at random, so many as are labelled, or with 0 one row for every second label.
 func newLabelling(t *testing.T, set string, labelled int, seed uint64) *labelling {
 	l := &labelling{t: t, dir: t.TempDir(), gold: map[string]string{}}
 	read := func(name string) (all []labelledText) {

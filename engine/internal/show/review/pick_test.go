@@ -44,7 +44,7 @@ func TestPick(t *testing.T) {
 		n    int
 		want []int
 	}{
-		"the middle of a crowd, then that of another":         {join(crowd(1, 0, 0, 10, 20), crowd(.5, 0, 180, 190, 200)), 2, []int{1, 4}},
+		"the middle of a crowd, then that of another":        {join(crowd(1, 0, 0, 10, 20), crowd(.5, 0, 180, 190, 200)), 2, []int{1, 4}},
 		"doubtful texts before sure ones":                    {join(crowd(0, 0, 0, 3, 6), crowd(1, 0, 90, 92)), 1, []int{3}},
 		"what nothing labelled is like before what has that": {join(crowd(1, .9, 0, 3, 6), crowd(1, 0, 90, 92)), 1, []int{3}},
 		"sure texts too, where there are no others":          {crowd(0, 0, 0, 90), 9, []int{0, 1}},
