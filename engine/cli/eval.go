@@ -173,6 +173,7 @@ type evaluating struct {
 	flags   fileFlags
 	to      resultFlags
 	sweep   []string
+	folds   int
 	asJSON  bool
 	options eval.Options
 }
@@ -194,6 +195,7 @@ func newEval() *cobra.Command {
 	c.Flags().StringSliceVar(&o.Ablate, "ablate", nil, "measure without each of these `PARTS`: "+partNames)
 	c.Flags().IntSliceVar(&o.Cuts, "k", eval.Cuts, "measure recall among the first `K,K` passages")
 	c.Flags().IntVar(&o.Errors, "errors", 0, "show the `N` wrong answers that the pipeline was surest of, with the neighbours that speak for them")
+	c.Flags().IntVar(&e.folds, "folds", 0, "measure on the knowledge itself, in `K` parts: each is answered by a knowledge without it")
 	c.Flags().BoolVar(&e.asJSON, "json", false, "print the evaluation as JSON")
 	e.flags.register(c)
 	e.flags.registerInput(c)
@@ -238,7 +240,10 @@ func (e *evaluating) run(c *cobra.Command, args []string) error {
 	if err := e.check(c.OutOrStdout()); err != nil {
 		return err
 	}
-	e.flags.more.Set = e.options.First()
+	if c.Flags().Changed("folds") && e.folds < 2 {
+		return errors.New("--folds: it is at least 2")
+	}
+	e.flags.more.Set, e.flags.more.Folds = e.options.First(), e.folds
 	return e.flags.pipelineOf(c, args[0], c.InOrStdin(), func(a *app, p *engine.Pipeline) (err error) {
 		var kept *results
 		if e.to.name != "" {
