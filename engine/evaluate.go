@@ -49,7 +49,7 @@ func (p *Pipeline) Evaluate(ctx context.Context, o eval.Options) (*Evaluation, e
 		if events.Measuring != nil && v.Name != "" {
 			events.Measuring(v.Name)
 		}
-		r, incomplete, err := p.measure(ctx, v.Set, o, i == 0)
+		r, incomplete, err := p.measure(ctx, v.Set, o, i == 0, func(to *Options) { to.ballots = true })
 		if err != nil {
 			return nil, err
 		}
@@ -64,14 +64,20 @@ func (p *Pipeline) Evaluate(ctx context.Context, o eval.Options) (*Evaluation, e
 }
 
 // measure runs the pipeline with some arguments set: once, or for each fold.
-func (p *Pipeline) measure(ctx context.Context, set []pipeline.Override, o eval.Options, first bool) (r eval.Report, incomplete bool, err error) {
+func (p *Pipeline) measure(ctx context.Context, set []pipeline.Override, o eval.Options, first bool, change func(*Options)) (r eval.Report, incomplete bool, err error) {
 	events, folds := p.workspace.options.Events, p.workspace.options.Folds
 	var all figures
 	for fold := min(1, folds); fold <= folds; fold++ {
 		if fold > 0 && events.Measuring != nil {
 			events.Measuring(fmt.Sprintf("fold %d of %d", fold, folds))
 		}
-		err := p.examine(ctx, set, nil, func(to *Options) { to.ballots, to.fold = true, fold }, func(v *Examined) error {
+		change := func(to *Options) {
+			if change(to); fold > 1 {
+				to.Events.Begun, to.Events.Knowledge = nil, nil // as in the first
+			}
+			to.fold = fold
+		}
+		err := p.examine(ctx, set, nil, change, func(v *Examined) error {
 			v.opened, p.opened = p.opened, nil
 			if fold > 0 && len(v.chosen.Input.Rows) == 0 {
 				return nil

@@ -16,8 +16,10 @@ import (
 	"github.com/racflow/racflow/engine/internal/knowledge/generation"
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/measure/doctor"
+	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/engine/internal/run/fitted"
 	"github.com/racflow/racflow/engine/internal/run/stage"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
 	"github.com/racflow/racflow/sdk/support"
 )
 
@@ -218,4 +220,34 @@ func (p *Pipeline) discard(ctx context.Context) error {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// Curve measures the pipeline with at most 1, 2, 4, ... rows of each label in its knowledge, and with all.
+// It needs Options.Folds. Its errors are like those of Evaluate.
+func (p *Pipeline) Curve(ctx context.Context) (*eval.Curve, error) {
+	if p.folds == nil {
+		return nil, optionError("Folds", "a curve is measured in folds: set %[1]s")
+	}
+	rows, largest := map[string]int{}, 0
+	for _, row := range p.folds.items() {
+		rows[row.Label]++
+		largest = max(largest, rows[row.Label])
+	}
+	sizes := []int{}
+	for most := 1; most*p.folds.count < largest*(p.folds.count-1); most *= 2 {
+		sizes = append(sizes, most)
+	}
+	var points []eval.CurvePoint
+	for _, most := range append(sizes, 0) {
+		if say := p.workspace.options.Events.Measuring; say != nil && most > 0 {
+			say(fmt.Sprintf("with at most %s of each label", terminal.Plural(most, "row")))
+		}
+		r, _, err := p.measure(ctx, nil, eval.Options{}, most == 1, func(to *Options) { to.most = most })
+		if err != nil {
+			return nil, err
+		}
+		points = append(points, eval.NewCurvePoint(most, r))
+	}
+	c := eval.NewCurve(p.folds.count, rows, points)
+	return &c, nil
 }

@@ -174,6 +174,7 @@ type evaluating struct {
 	to      resultFlags
 	sweep   []string
 	folds   int
+	curve   bool
 	asJSON  bool
 	options eval.Options
 }
@@ -196,6 +197,7 @@ func newEval() *cobra.Command {
 	c.Flags().IntSliceVar(&o.Cuts, "k", eval.Cuts, "measure recall among the first `K,K` passages")
 	c.Flags().IntVar(&o.Errors, "errors", 0, "show the `N` wrong answers that the pipeline was surest of, with the neighbours that speak for them")
 	c.Flags().IntVar(&e.folds, "folds", 0, "measure on the knowledge itself, in `K` parts: each is answered by a knowledge without it")
+	c.Flags().BoolVar(&e.curve, "curve", false, "measure in folds with fewer rows of each label, and estimate what more would bring")
 	c.Flags().BoolVar(&e.asJSON, "json", false, "print the evaluation as JSON")
 	e.flags.register(c)
 	e.flags.registerInput(c)
@@ -204,6 +206,9 @@ func newEval() *cobra.Command {
 	e.flags.registerTelemetry(c)
 	return c
 }
+
+// curveFolds is the number of folds of --curve, unless --folds says another.
+const curveFolds = 5
 
 // several reports whether one table compares several pipelines.
 func (e *evaluating) several() bool { return len(e.options.Sweep)+len(e.options.Ablate) > 0 }
@@ -224,6 +229,8 @@ func (e *evaluating) check(stdout io.Writer) (err error) {
 		return errors.New("give --sweep or --ablate: one table shows one or the other")
 	case e.several() && (o.Errors > 0 || e.to.name != ""):
 		return errors.New("--output and --errors are of one pipeline: leave out --sweep and --ablate")
+	case e.curve && (e.several() || o.Errors > 0 || e.to.name != ""):
+		return errors.New("--curve has figures of its own: leave out --sweep, --ablate, --errors and --output")
 	case o.Errors < 0:
 		return errors.New("--errors: it is at least 0")
 	case e.to.name == "" && (e.to.columns != nil || e.to.format != "" || e.to.overwrite):
@@ -240,8 +247,8 @@ func (e *evaluating) run(c *cobra.Command, args []string) error {
 	if err := e.check(c.OutOrStdout()); err != nil {
 		return err
 	}
-	if c.Flags().Changed("folds") && e.folds < 2 {
-		return errors.New("--folds: it is at least 2")
+	if e.curve && e.folds == 0 {
+		e.folds = curveFolds
 	}
 	e.flags.more.Set, e.flags.more.Folds = e.options.First(), e.folds
 	return e.flags.pipelineOf(c, args[0], c.InOrStdin(), func(a *app, p *engine.Pipeline) (err error) {
@@ -252,6 +259,16 @@ func (e *evaluating) run(c *cobra.Command, args []string) error {
 			}
 			defer func() { err = errors.Join(err, kept.close()) }()
 			e.options.Results = kept.write
+		}
+		if e.curve {
+			found, err := p.Curve(c.Context())
+			if err != nil {
+				return withoutFigures(err)
+			}
+			if e.asJSON {
+				return writeJSON(c.OutOrStdout(), found)
+			}
+			return report.Curve(c.OutOrStdout(), *found)
 		}
 		found, err := p.Evaluate(c.Context(), e.options)
 		if kept != nil {

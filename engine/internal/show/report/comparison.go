@@ -230,6 +230,9 @@ func last(r eval.Report) *eval.Ranking {
 // Eval writes an evaluation for people.
 func Eval(w io.Writer, r eval.Report) error {
 	tw := terminal.NewTable(w)
+	if r.Folds > 0 {
+		fmt.Fprintf(tw, "folds\t%d\tof the knowledge; each row is answered by a knowledge without its fold\n", r.Folds)
+	}
 	fmt.Fprintf(tw, "items\t%d\t", r.Items)
 	for _, part := range []struct {
 		n    int
@@ -240,6 +243,9 @@ func Eval(w io.Writer, r eval.Report) error {
 		}
 	}
 	fmt.Fprintln(tw)
+	if r.Folds > 0 && r.Scope != nil {
+		fmt.Fprintf(tw, "unknown rows\t%d\twith a label that no other fold has; %s as out of scope\n", r.Scope.Out, map[bool]string{true: "it counts", false: "they count"}[r.Scope.Out == 1])
+	}
 	if r.Scored > 0 {
 		answers(tw, r)
 	}
