@@ -129,10 +129,10 @@ func (p *Pipeline) examine(ctx context.Context, set []pipeline.Override, input *
 	if err != nil {
 		return err
 	}
-	defer v.Close()
 	if v.workspace.options.fold > 0 {
-		defer func() { err = errors.Join(err, v.discard(ctx)) }()
+		defer func() { err = errors.Join(err, p.discard(ctx, v.folds)) }()
 	}
+	defer v.Close()
 	if input != nil {
 		chosen := *v.chosen
 		chosen.Input, v.chosen = input, &chosen

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -197,27 +198,42 @@ func (p *Pipeline) split(ctx context.Context) error {
 	}
 	for i, k := range s.blocks {
 		main := k.Main()
-		main.Path += fmt.Sprintf(" (without fold %d of %d, %s)", o.fold, o.Folds, rand.Text()) // the user's own generation has another path
+		main.Path += fmt.Sprintf("%s%d of %d, %s)", withoutFold, o.fold, o.Folds, rand.Text())
 		main.Rows = s.without(i, o.foldOptions)
 		k.Sources = []pipeline.Source{main}
 	}
 	return nil
 }
 
-// discarding limits the time for removing what was built for a fold.
-const discarding = 10 * time.Second
+// withoutFold follows the path of a file in that of a fold's source. So the generation of a fold neither
+// replaces that of a run, nor is replaced by it.
+const withoutFold = " (without fold "
 
-// discard removes what was built for a fold, also when ctx has ended.
-func (p *Pipeline) discard(ctx context.Context) error {
+const (
+	discarding = 10 * time.Second // limits the time for removing what was built for a fold
+	forgotten  = 24 * time.Hour   // after this long, the process that built a fold was killed
+)
+
+// discard removes what was built for a fold, also when ctx has ended, and what killed processes left. The
+// fold's own processes must have ended.
+func (p *Pipeline) discard(ctx context.Context, fold *split) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discarding)
 	defer cancel()
 	var errs []error
-	for _, k := range p.folds.blocks {
+	for _, k := range fold.blocks {
+		path := k.Main().Path
+		file, _, _ := strings.Cut(path, withoutFold)
 		store, err := stage.LaunchKnowledge(k, p.launch).Store(ctx)
-		if err == nil {
-			err = generation.Discard(ctx, k, store, func(collection string) error { return fitted.Remove(p.workspace.fitted(), collection) })
+		if err != nil {
+			errs = append(errs, err)
+			continue
 		}
-		errs = append(errs, err)
+		errs = append(errs, generation.Discard(ctx, k, store, func(g generation.Generation) bool {
+			return g.Path == path || strings.HasPrefix(g.Path, file+withoutFold) && generation.Now().Sub(g.Changed) > forgotten
+		}, func(collection string) error { return fitted.Remove(p.workspace.fitted(), collection) }))
+		if c, ok := store.(io.Closer); ok {
+			errs = append(errs, c.Close())
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -255,9 +255,9 @@ func (h *History) Remove(ctx context.Context, g Generation) error {
 	return Drop(ctx, h.store, g.Collection)
 }
 
-// Discard removes the generations of the block's source. It calls learnt with the collection of each,
-// so that data made from it elsewhere goes, too.
-func Discard(ctx context.Context, block *pipeline.Knowledge, store Store, learnt func(collection string) error) error {
+// Discard removes the generations of a block that are unwanted. It calls learnt with the collection of
+// each, so that data made from it elsewhere goes, too.
+func Discard(ctx context.Context, block *pipeline.Knowledge, store Store, unwanted func(Generation) bool, learnt func(collection string) error) error {
 	h, err := list(ctx, block, store, "")
 	if err != nil {
 		return err
@@ -265,7 +265,7 @@ func Discard(ctx context.Context, block *pipeline.Knowledge, store Store, learnt
 	h.Removed = learnt
 	var errs []error
 	for _, g := range h.Generations {
-		if h.sameSource(g) {
+		if unwanted(g) {
 			errs = append(errs, h.Remove(ctx, g))
 		}
 	}
