@@ -166,7 +166,19 @@ gold passages among the first k (published as Pass@k, too), 1 - recall@20, nDCG@
 A target is var.NAME, STAGE.ARGUMENT (of the block or of its config), or BLOCK.STAGE.ARGUMENT where stages share
 a name; also model.NAME.ARGUMENT, and embed, chunk or store.KNOWLEDGE.ARGUMENT. llm.n=3,1 sends each prompt once.
 
---ablate measures with everything, and without each part that is named: ` + partNames + `.`
+--ablate measures with everything, and without each part that is named: ` + partNames + `.
+
+--folds 5 needs no input: the rows of the knowledge are the items. They are split into 5 folds, and those of each
+are answered by a pipeline whose knowledge, and whatever learns from it, lacks them. Copies of a text share a fold,
+whatever their case, spaces and punctuation, and people's decisions stay with the text. One report counts all
+rows. An item of a label that no other fold has is out of scope. A model is asked about every row; --limit N
+draws N of them.
+
+--curve measures in folds (5, or --folds) with at most 1, 2, 4, 8, ... rows of each label, and with all. Each size
+asks models anew. It shows the accuracy of labels by their number of rows, and those that would gain most from
+more. It takes the error for a power of the rows: doubling them leaves the same share of the errors of every label,
+as it did on average where the rows were doubled here. Few items say little about a label, so its accuracy is
+drawn towards that of labels with as many rows.`
 
 // evaluating is racflow eval.
 type evaluating struct {
@@ -187,6 +199,7 @@ func newEval() *cobra.Command {
 		Long:  evalLong,
 		Example: `  racflow eval --errors 20 pipelines/intent.hcl
   racflow eval --sweep neighbours.top_k=5,15,60 pipelines/intent.hcl
+  racflow eval --folds 5 pipelines/intent.hcl
   racflow eval --input questions.tsv --ablate enrich,lexical,rerank pipelines/contextual.hcl`,
 		Args: oneFile,
 		RunE: e.run,
@@ -196,7 +209,7 @@ func newEval() *cobra.Command {
 	c.Flags().StringSliceVar(&o.Ablate, "ablate", nil, "measure without each of these `PARTS`: "+partNames)
 	c.Flags().IntSliceVar(&o.Cuts, "k", eval.Cuts, "measure recall among the first `K,K` passages")
 	c.Flags().IntVar(&o.Errors, "errors", 0, "show the `N` wrong answers that the pipeline was surest of, with the neighbours that speak for them")
-	c.Flags().IntVar(&e.folds, "folds", 0, "measure on the knowledge itself, in `K` parts: each is answered by a knowledge without it")
+	c.Flags().IntVar(&e.folds, "folds", 0, "measure on the rows of the knowledge, in `K` folds: each is answered by a knowledge without it")
 	c.Flags().BoolVar(&e.curve, "curve", false, "measure in folds with fewer rows of each label, and estimate what more would bring")
 	c.Flags().BoolVar(&e.asJSON, "json", false, "print the evaluation as JSON")
 	e.flags.register(c)
