@@ -71,13 +71,13 @@ func (p *Pipeline) measure(ctx context.Context, set []pipeline.Override, o eval.
 		if fold > 0 && events.Measuring != nil {
 			events.Measuring(fmt.Sprintf("fold %d of %d", fold, folds))
 		}
-		change := func(to *Options) {
-			if change(to); fold > 1 {
+		ofFold := func(to *Options) {
+			change(to)
+			if to.fold = fold; fold > 1 {
 				to.Events.Begun, to.Events.Knowledge = nil, nil // as in the first
 			}
-			to.fold = fold
 		}
-		err := p.examine(ctx, set, nil, change, func(v *Examined) error {
+		err := p.examine(ctx, set, nil, ofFold, func(v *Examined) error {
 			v.opened, p.opened = p.opened, nil
 			if fold > 0 && len(v.chosen.Input.Rows) == 0 {
 				return nil
