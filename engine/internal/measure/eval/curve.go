@@ -10,7 +10,8 @@ import (
 //
 // The error of labels is taken as a power of their rows (Cortes et al., "Learning curves: asymptotic
 // values and rate of convergence", NIPS 1993, with the asymptote 0): twice as many rows multiply it by the
-// same factor, for every label and at every size. A label's own error is that of its items, drawn towards
+// same factor, for every label. That is the mean factor of all doublings or, since curves flatten, that of
+// the last one if it is greater. A label's own error is that of its items, drawn towards
 // that of labels with as many rows, as if it had one more expected error: few items say little.
 
 // Curve is the accuracy of a pipeline with fewer rows in its knowledge, and an estimate with more.
@@ -103,22 +104,26 @@ func NewCurve(folds int, rows map[string]int, points []CurvePoint) Curve {
 	return c
 }
 
+// telling is how many errors the last doubling needs to say that the curve flattens.
+const telling = 100
+
 // factor compares, for each two sizes of which one is twice the other, the errors of the labels that have
 // so many rows in the knowledge of a fold. 0: there are no errors to compare.
 func (c *Curve) factor(rows map[string]int) float64 {
-	var few, many float64
+	var few, many int // errors before and after doublings
+	latest := 0.
 	for i, p := range c.Points[:len(c.Points)-1] {
-		next := c.Points[i+1]
+		before, after := 0, 0
 		for label, errors := range p.errors {
 			if rows[label]*(c.Folds-1) >= 2*p.Most*c.Folds {
-				few, many = few+float64(errors), many+float64(next.errors[label])
+				before, after = before+errors, after+c.Points[i+1].errors[label]
 			}
 		}
+		if few, many = few+before, many+after; before >= telling {
+			latest = share(after, before)
+		}
 	}
-	if few == 0 || many == 0 {
-		return 0
-	}
-	return min(1, many/few)
+	return min(1, max(share(many, few), latest))
 }
 
 // gains estimates what more rows of each label would bring.

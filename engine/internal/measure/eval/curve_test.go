@@ -47,6 +47,26 @@ func TestCurve(t *testing.T) {
 	}
 }
 
+// TestCurveFlattens: the last doubling counts where it left more errors than those before.
+func TestCurveFlattens(t *testing.T) {
+	rows := map[string]int{"a": 50}
+	point := func(most, wrong int) CurvePoint {
+		return NewCurvePoint(most, Report{Labels: []Label{{Label: "a", Support: 1000, Recall: 1 - float64(wrong)/1000}}})
+	}
+	for _, c := range []struct {
+		points []CurvePoint
+		want   float64
+	}{
+		{[]CurvePoint{point(8, 400), point(16, 200), point(32, 180), point(0, 175)}, .9},
+		{[]CurvePoint{point(8, 400), point(16, 300), point(32, 150), point(0, 140)}, 450. / 700},
+		{[]CurvePoint{point(8, 120), point(16, 60), point(32, 60), point(0, 60)}, 120. / 180}, // 60 errors say little
+	} {
+		if got := NewCurve(5, rows, c.points).Factor; math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("the factor is %v, want %v", got, c.want)
+		}
+	}
+}
+
 // TestCurveFew: one item says little about a label, and without errors there is nothing to expect.
 func TestCurveFew(t *testing.T) {
 	rows := map[string]int{"a": 50, "b": 50}

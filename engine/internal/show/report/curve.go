@@ -39,6 +39,6 @@ func Curve(w io.Writer, c eval.Curve) error {
 	if err := tw.Flush(); err != nil || c.Factor == 0 {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\nTwice as many rows of a label left %.0f %% of its errors; with twice as many of all an accuracy of %.4f is expected.\n", 100*c.Factor, c.Doubled)
+	_, err := fmt.Fprintf(w, "\nTwice as many rows of a label leave %.0f %% of its errors; with twice as many of all labels an accuracy of %.4f is expected.\n", 100*c.Factor, c.Doubled)
 	return err
 }
