@@ -246,7 +246,7 @@ func (p *Pipeline) glance(ctx context.Context) {
 	if len(o.Knowledge) == 0 {
 		return
 	}
-	if p.InputPath() != "" && p.rereadable() {
+	if p.InputPath() != "" && p.rereadable() && p.folds == nil {
 		if set, err := p.inputSet(true); err == nil {
 			o.Input = set
 		}

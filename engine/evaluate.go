@@ -40,12 +40,16 @@ func (p *Pipeline) Evaluate(ctx context.Context, o eval.Options) (*Evaluation, e
 	}
 	p.glance(ctx)
 	out, events := &Evaluation{Comparison: eval.Comparison{Targets: o.Targets()}}, p.workspace.options.Events
+	if s := p.folds; s != nil && s.unused > 0 {
+		out.Incomplete = true
+		p.advise("%s of the knowledge cannot be used and are left out, such as %s", terminal.Plural(s.unused, "row"), s.invalid[0])
+	}
 	advised := false // about gold passages that are not in the knowledge
 	for i, v := range variants {
 		if events.Measuring != nil && v.Name != "" {
 			events.Measuring(v.Name)
 		}
-		r, incomplete, err := p.measure(ctx, v.Set, o, i == 0)
+		r, incomplete, err := p.measure(ctx, v.Set, o, i == 0, func(to *Options) { to.ballots = true })
 		if err != nil {
 			return nil, err
 		}
@@ -59,27 +63,48 @@ func (p *Pipeline) Evaluate(ctx context.Context, o eval.Options) (*Evaluation, e
 	return out, nil
 }
 
-// measure runs the pipeline with some arguments set.
-func (p *Pipeline) measure(ctx context.Context, set []pipeline.Override, o eval.Options, first bool) (r eval.Report, incomplete bool, err error) {
-	err = p.examine(ctx, set, nil, true, func(v *Examined) error {
-		v.opened, p.opened = p.opened, nil
-		err := v.measurable()
-		if err == nil && first {
-			err = v.adviseTuned()
+// measure runs the pipeline with some arguments set: once, or for each fold.
+func (p *Pipeline) measure(ctx context.Context, set []pipeline.Override, o eval.Options, first bool, change func(*Options)) (r eval.Report, incomplete bool, err error) {
+	events, folds := p.workspace.options.Events, p.workspace.options.Folds
+	var all figures
+	for fold := min(1, folds); fold <= folds; fold++ {
+		if fold > 0 && events.Measuring != nil {
+			events.Measuring(fmt.Sprintf("fold %d of %d", fold, folds))
 		}
-		if err == nil {
-			r, incomplete, err = v.Measure(ctx, o)
+		ofFold := func(to *Options) {
+			change(to)
+			if to.fold = fold; fold > 1 {
+				to.Events.Begun, to.Events.Knowledge = nil, nil // as in the first
+			}
 		}
-		switch {
-		case err != nil || r.Scored > 0 || r.Retrieval != nil:
-		case r.Decided > 0:
-			return fmt.Errorf("people have decided about all %d items with a label, which measures nothing: measure on others", r.Decided)
-		default:
-			return v.nothingKnown("")
+		err := p.examine(ctx, set, nil, ofFold, func(v *Examined) error {
+			v.opened, p.opened = p.opened, nil
+			if fold > 0 && len(v.chosen.Input.Rows) == 0 {
+				return nil
+			}
+			err := v.measurable()
+			if err == nil && first && fold <= 1 {
+				err = v.adviseTuned()
+			}
+			if err == nil {
+				var lacks bool
+				r, lacks, err = v.gather(ctx, o, &all)
+				incomplete = incomplete || lacks
+			}
+			switch {
+			case err != nil || r.Scored > 0 || r.Retrieval != nil:
+			case r.Decided > 0:
+				return fmt.Errorf("people have decided about all %d items with a label, which measures nothing: measure on others", r.Decided)
+			default:
+				return v.nothingKnown("")
+			}
+			return err
+		})
+		if err != nil {
+			return r, false, err
 		}
-		return err
-	})
-	return r, incomplete, err
+	}
+	return r, incomplete, nil
 }
 
 // Examined is a pipeline that keeps what figures need. It can also answer single items: its stages
@@ -90,18 +115,22 @@ type Examined struct{ *Pipeline }
 // and, unless input is nil, with that input. Its processes end when do returns. A stage that has to
 // stop ends the measurement, as in Evaluate. Examine does not measure what each voter adds.
 func (p *Pipeline) Examine(ctx context.Context, set []pipeline.Override, input *pipeline.Source, do func(*Examined) error) error {
-	return p.examine(ctx, set, input, false, do)
+	return p.examine(ctx, set, input, func(*Options) {}, do)
 }
 
-func (p *Pipeline) examine(ctx context.Context, set []pipeline.Override, input *pipeline.Source, ballots bool, do func(*Examined) error) error {
+func (p *Pipeline) examine(ctx context.Context, set []pipeline.Override, input *pipeline.Source, change func(*Options), do func(*Examined) error) (err error) {
 	v, err := p.variant(ctx, set, func(o *Options) {
-		o.Lists, o.ballots = true, ballots
+		o.Lists = true
 		if input != nil {
 			o.Input = ""
 		}
+		change(o)
 	})
 	if err != nil {
 		return err
+	}
+	if v.workspace.options.fold > 0 {
+		defer func() { err = errors.Join(err, p.discard(ctx, v.folds)) }()
 	}
 	defer v.Close()
 	if input != nil {
@@ -123,6 +152,44 @@ func (v *Examined) Check() error {
 // Measure takes the input through the pipeline, and reports how good the answers and lists are, and
 // whether items or rows failed. If nothing is known about the items, Scored is 0 and Retrieval nil.
 func (v *Examined) Measure(ctx context.Context, o eval.Options) (r eval.Report, incomplete bool, err error) {
+	return v.gather(ctx, o, &figures{})
+}
+
+// figures are what Measure counts beside Work, of one run or of several that count as one.
+type figures struct {
+	sums
+	passages    *eval.Passages
+	confidences *eval.Confidences
+	additions   *eval.Additions
+	promised    *eval.Promised
+	mistakes    *eval.Mistakes
+}
+
+// begin prepares to count. The labels are the knowledge's.
+func (f *figures) begin(v *Examined, o eval.Options, labels []string) (err error) {
+	f.counter = eval.NewCounter(labels...).Of(v.chosen)
+	f.passages, f.confidences, f.additions = eval.NewPassages(o.Cuts), eval.NewConfidences(labels...), eval.NewAdditions(eval.NewCounter(labels...).Of(v.chosen))
+	f.mistakes = eval.NewMistakes(o.Errors, labels...)
+	f.promised, err = v.promised(labels)
+	return err
+}
+
+// add counts results. elections are nil if none are held again.
+func (f *figures) add(ctx context.Context, batch []outcome.Result, elections *tune.ElectionsWithout) error {
+	for _, one := range batch {
+		f.passages.Add(one)
+		f.confidences.Add(one)
+		f.promised.Add(one)
+		f.mistakes.Add(one)
+	}
+	if elections == nil {
+		return nil
+	}
+	return elections.Elect(ctx, batch, eval.Scored, f.additions.Add)
+}
+
+// gather is Measure that adds to what was counted before.
+func (v *Examined) gather(ctx context.Context, o eval.Options, f *figures) (r eval.Report, incomplete bool, err error) {
 	started, err := v.start(ctx, true)
 	if err != nil {
 		return r, false, err
@@ -137,41 +204,35 @@ func (v *Examined) Measure(ctx context.Context, o eval.Options) (r eval.Report, 
 			return r, false, err
 		}
 	}
-	promised, err := v.promised(started.Labels())
-	if err != nil {
-		return r, false, err
+	labels := started.Labels()
+	if v.folds != nil {
+		labels, v.pooled = v.folds.labels, &f.sums
 	}
-	passages, confidences, additions := eval.NewPassages(o.Cuts), eval.NewConfidences(started.Labels()...), eval.NewAdditions(eval.NewCounter(started.Labels()...).Of(v.chosen))
-	mistakes := eval.NewMistakes(o.Errors, started.Labels()...)
-	out, err := v.Work(ctx, func(batch []outcome.Result) error {
-		for _, one := range batch {
-			passages.Add(one)
-			confidences.Add(one)
-			promised.Add(one)
-			mistakes.Add(one)
+	if f.counter == nil {
+		if err := f.begin(v, o, labels); err != nil {
+			return r, false, err
 		}
+	}
+	out, err := v.Work(ctx, func(batch []outcome.Result) error {
 		if o.Results != nil {
 			if err := o.Results(batch); err != nil {
 				return err
 			}
 		}
-		if elections == nil {
-			return nil
-		}
-		return elections.Elect(ctx, batch, eval.Scored, additions.Add)
+		return f.add(ctx, batch, elections)
 	}, nil)
 	if err != nil {
 		return r, false, err
 	}
-	absent, err := v.ready.Absent(ctx, passages.Unseen())
+	absent, err := v.ready.Absent(ctx, f.passages.Unseen())
 	if err != nil {
 		return r, false, err
 	}
 	r = out.Evaluation
-	r.Retrieval, r.Calibration = passages.Report(absent), confidences.Report()
-	r.Promised, r.Errors = promised, mistakes.Report()
+	r.Retrieval, r.Calibration = f.passages.Report(absent), f.confidences.Report()
+	r.Promised, r.Errors, r.Folds = f.promised, f.mistakes.Report(), v.workspace.options.Folds
 	if elections != nil {
-		additions.Report(r.Voters)
+		f.additions.Report(r.Voters)
 	}
 	return r, out.Incomplete(), nil
 }

@@ -55,6 +55,9 @@ type Pipeline struct {
 
 	opened *Rows // opened by Columns, for the next call of Rows; nil: not opened
 
+	folds  *split // by Options.Folds; nil: there are none
+	pooled *sums  // of the folds before; nil: the figures are of this pipeline alone
+
 	// resolved holds the values that stages of a resumed run had chosen; it is set before any stage
 	// starts.
 	resolved map[*pipeline.Stage]map[string]any
@@ -114,7 +117,13 @@ func (w *Workspace) Open(path string) (*Pipeline, error) {
 		w.host.BoundMemory(chosen.Memory, "pipeline "+strconv.Quote(chosen.Name))
 	}
 	w.trusted(chosen.Programs())
-	return &Pipeline{workspace: w, file: file, chosen: chosen}, nil
+	p := &Pipeline{workspace: w, file: file, chosen: chosen}
+	if w.options.Folds != 0 {
+		if err := p.split(w.ctx); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
 }
 
 // trusted reports programs without a lock or without confinement to Events.Plugins.

@@ -154,6 +154,9 @@ func (p *Pipeline) Rows() (*Rows, error) {
 		p.opened = nil
 		return r, nil
 	}
+	if s.Rows != nil {
+		return &Rows{Reader: source.OfRows(s.Path, s.Rows), limit: len(s.Rows)}, nil
+	}
 	m := s.Mapping()
 	m.Fields = true
 	r, err := source.Open(s.Path, s.Form, m, o.Stdin)
@@ -169,9 +172,10 @@ func (p *Pipeline) InputPath() string { return p.input().Path }
 // rereadable reports whether the input can be read more than once. Standard input and pipes cannot.
 // A missing file counts as rereadable: reading it reports the error.
 func (p *Pipeline) rereadable() bool {
-	path := p.InputPath()
+	in := p.input()
+	path := in.Path
 	_, err := os.Stat(path)
-	return path != "-" && (err != nil && !source.IsGlob(path) || source.Regular(path))
+	return in.Rows != nil || path != "-" && (err != nil && !source.IsGlob(path) || source.Regular(path))
 }
 
 // searched returns the knowledge that the last retrieve stage searches; nil: there is none.
@@ -320,6 +324,11 @@ type Options struct {
 	// Cluster says where Remote is, for the run's manifest; a resumed run keeps its ID there. nil: the
 	// manifest does not say.
 	Cluster *journal.ManifestCluster
+
+	// Folds splits the rows of the knowledge into so many parts, to measure without an input: the items are
+	// these rows, and Evaluate answers those of each fold by a knowledge without them. 0: the input has the items.
+	Folds int
+	foldOptions
 
 	Lists bool // results have texts for what each retrieve and rerank stage found
 

@@ -282,6 +282,9 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 	}
 	w := &work{Pipeline: p, run: r, rows: rows, twice: p.spender != nil && p.rereadable(), write: write, out: &Outcome{Labels: r.Labels()}}
 	w.counter = w.newCounter()
+	if s := p.pooled; s != nil {
+		w.counter, w.cost = s.counter, s.cost
+	}
 	begun, release, err := w.open(ctx, last)
 	if err != nil {
 		return nil, err
@@ -321,6 +324,13 @@ func (p *Pipeline) checkWork() error {
 		return optionError("Again", "%[1]s takes answers of all voters: it cannot be used together with Options.Spend")
 	}
 	return nil
+}
+
+// sums go on from one Work to the next: their figures are then of all items.
+type sums struct {
+	counter *eval.Counter
+	totals  outcome.Totals
+	cost    float64
 }
 
 // work is the state of Work.
@@ -408,6 +418,9 @@ func (w *work) sink() func([]outcome.Result) error {
 	return func(batch []outcome.Result) error {
 		for _, one := range batch {
 			w.counter.Add(one)
+			if w.pooled != nil {
+				w.pooled.totals.Add(one)
+			}
 			for voter, usage := range one.Usages {
 				w.cost += w.chosen.Cost(voter, usage)
 			}
@@ -444,13 +457,17 @@ func (w *work) report() {
 	for _, note := range w.rows.Notes() {
 		w.advise("%s", note)
 	}
-	out := w.out
-	out.Evaluation = w.counter.Report(out.Totals)
+	out, totals := w.out, w.out.Totals
+	if s := w.pooled; s != nil {
+		s.totals.Took(out.Totals)
+		s.cost, totals = w.cost, s.totals
+	}
+	out.Evaluation = w.counter.Report(totals)
 	out.Evaluation.Cost = w.cost
-	out.Evaluation.Dropped = eval.DroppedAnswers(out.Totals, w.chosen, out.Labels)
-	w.asked(&out.Evaluation, out.Totals)
+	out.Evaluation.Dropped = eval.DroppedAnswers(totals, w.chosen, out.Labels)
+	w.asked(&out.Evaluation, totals)
 	for _, id := range w.run.Graph().Identities() {
-		if strings.HasPrefix(id.Stage, "elect.") {
+		if w.pooled == nil && strings.HasPrefix(id.Stage, "elect.") {
 			out.Evaluation.Weigh(w.chosen.WeightsOf(id.Resolved))
 		}
 	}

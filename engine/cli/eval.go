@@ -166,13 +166,27 @@ gold passages among the first k (published as Pass@k, too), 1 - recall@20, nDCG@
 A target is var.NAME, STAGE.ARGUMENT (of the block or of its config), or BLOCK.STAGE.ARGUMENT where stages share
 a name; also model.NAME.ARGUMENT, and embed, chunk or store.KNOWLEDGE.ARGUMENT. llm.n=3,1 sends each prompt once.
 
---ablate measures with everything, and without each part that is named: ` + partNames + `.`
+--ablate measures with everything, and without each part that is named: ` + partNames + `.
+
+--folds 5 needs no input: the rows of the knowledge are the items. They are split into 5 folds, and those of each
+are answered by a pipeline whose knowledge, and whatever learns from it, lacks them. Copies of a text share a fold,
+whatever their case, spaces and punctuation, and people's decisions stay with the text. One report counts all
+rows. An item of a label that no other fold has is out of scope. A model is asked about every row; --limit N
+draws N of them.
+
+--curve measures in folds (5, or --folds) with at most 1, 2, 4, 8, ... rows of each label, and with all. Each size
+asks models anew. It shows the accuracy of labels by their number of rows, and those that would gain most from
+more. It takes the error for a power of the rows: doubling them leaves the same share of the errors of every label,
+as it did on average where the rows were doubled here or, since curves flatten, in the last doubling if that left
+more. Few items say little about a label, so its accuracy is drawn towards that of labels with as many rows.`
 
 // evaluating is racflow eval.
 type evaluating struct {
 	flags   fileFlags
 	to      resultFlags
 	sweep   []string
+	folds   int
+	curve   bool
 	asJSON  bool
 	options eval.Options
 }
@@ -185,6 +199,7 @@ func newEval() *cobra.Command {
 		Long:  evalLong,
 		Example: `  racflow eval --errors 20 pipelines/intent.hcl
   racflow eval --sweep neighbours.top_k=5,15,60 pipelines/intent.hcl
+  racflow eval --folds 5 pipelines/intent.hcl
   racflow eval --input questions.tsv --ablate enrich,lexical,rerank pipelines/contextual.hcl`,
 		Args: oneFile,
 		RunE: e.run,
@@ -194,6 +209,8 @@ func newEval() *cobra.Command {
 	c.Flags().StringSliceVar(&o.Ablate, "ablate", nil, "measure without each of these `PARTS`: "+partNames)
 	c.Flags().IntSliceVar(&o.Cuts, "k", eval.Cuts, "measure recall among the first `K,K` passages")
 	c.Flags().IntVar(&o.Errors, "errors", 0, "show the `N` wrong answers that the pipeline was surest of, with the neighbours that speak for them")
+	c.Flags().IntVar(&e.folds, "folds", 0, "measure on the rows of the knowledge, in `K` folds: each is answered by a knowledge without it")
+	c.Flags().BoolVar(&e.curve, "curve", false, "measure in folds with fewer rows of each label, and estimate what more would bring")
 	c.Flags().BoolVar(&e.asJSON, "json", false, "print the evaluation as JSON")
 	e.flags.register(c)
 	e.flags.registerInput(c)
@@ -202,6 +219,9 @@ func newEval() *cobra.Command {
 	e.flags.registerTelemetry(c)
 	return c
 }
+
+// curveFolds is the number of folds of --curve, unless --folds says another.
+const curveFolds = 5
 
 // several reports whether one table compares several pipelines.
 func (e *evaluating) several() bool { return len(e.options.Sweep)+len(e.options.Ablate) > 0 }
@@ -222,6 +242,8 @@ func (e *evaluating) check(stdout io.Writer) (err error) {
 		return errors.New("give --sweep or --ablate: one table shows one or the other")
 	case e.several() && (o.Errors > 0 || e.to.name != ""):
 		return errors.New("--output and --errors are of one pipeline: leave out --sweep and --ablate")
+	case e.curve && (e.several() || o.Errors > 0 || e.to.name != ""):
+		return errors.New("--curve has figures of its own: leave out --sweep, --ablate, --errors and --output")
 	case o.Errors < 0:
 		return errors.New("--errors: it is at least 0")
 	case e.to.name == "" && (e.to.columns != nil || e.to.format != "" || e.to.overwrite):
@@ -238,7 +260,10 @@ func (e *evaluating) run(c *cobra.Command, args []string) error {
 	if err := e.check(c.OutOrStdout()); err != nil {
 		return err
 	}
-	e.flags.more.Set = e.options.First()
+	if e.curve && e.folds == 0 {
+		e.folds = curveFolds
+	}
+	e.flags.more.Set, e.flags.more.Folds = e.options.First(), e.folds
 	return e.flags.pipelineOf(c, args[0], c.InOrStdin(), func(a *app, p *engine.Pipeline) (err error) {
 		var kept *results
 		if e.to.name != "" {
@@ -247,6 +272,16 @@ func (e *evaluating) run(c *cobra.Command, args []string) error {
 			}
 			defer func() { err = errors.Join(err, kept.close()) }()
 			e.options.Results = kept.write
+		}
+		if e.curve {
+			found, err := p.Curve(c.Context())
+			if err != nil {
+				return withoutFigures(err)
+			}
+			if e.asJSON {
+				return writeJSON(c.OutOrStdout(), found)
+			}
+			return report.Curve(c.OutOrStdout(), *found)
 		}
 		found, err := p.Evaluate(c.Context(), e.options)
 		if kept != nil {

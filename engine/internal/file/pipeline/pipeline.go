@@ -151,9 +151,11 @@ type Source struct {
 	Documents *document.Set `identity:"knowledge"`
 	// Reviewed says that the rows are people's decisions, in the format of package reviewed: the
 	// columns above then have no effect, and the file need not exist.
-	Reviewed bool      `identity:"knowledge"`
-	Flag     string    `identity:"-,a message has it"` // the command line's flag that sets the columns
-	Range    hcl.Range `identity:"-,a position"`
+	Reviewed bool `identity:"knowledge"`
+	// Rows stand in place of those of the file, to measure on the others; nil: the file's own.
+	Rows  []source.Row `identity:"-,the path says which rows they are"`
+	Flag  string       `identity:"-,a message has it"` // the command line's flag that sets the columns
+	Range hcl.Range    `identity:"-,a position"`
 }
 
 // Mapping returns what the columns of a source of rows mean.
@@ -163,6 +165,9 @@ func (s Source) Mapping() source.Mapping {
 
 // Open opens a source of rows, or stdin where its path is "-".
 func (s Source) Open(stdin io.Reader) (*source.Reader, error) {
+	if s.Rows != nil {
+		return source.OfRows(s.Path, s.Rows), nil
+	}
 	return source.Open(s.Path, s.Form, s.Mapping(), stdin)
 }
 

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -252,6 +253,23 @@ func (h *History) Remove(ctx context.Context, g Generation) error {
 		}
 	}
 	return Drop(ctx, h.store, g.Collection)
+}
+
+// Discard removes the generations of a block that are unwanted. It calls learnt with the collection of
+// each, so that data made from it elsewhere goes, too.
+func Discard(ctx context.Context, block *pipeline.Knowledge, store Store, unwanted func(Generation) bool, learnt func(collection string) error) error {
+	h, err := list(ctx, block, store, "")
+	if err != nil {
+		return err
+	}
+	h.Removed = learnt
+	var errs []error
+	for _, g := range h.Generations {
+		if unwanted(g) {
+			errs = append(errs, h.Remove(ctx, g))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Drop removes the collections of a generation, but nothing made from it elsewhere.

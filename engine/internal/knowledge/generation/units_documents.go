@@ -262,9 +262,10 @@ func Digest(block *pipeline.Knowledge) (string, error) {
 	for _, s := range block.Sources {
 		var digest string
 		var err error
-		if s.Reviewed {
+		switch {
+		case s.Reviewed:
 			digest, err = digestOfDecisions(s.Path)
-		} else {
+		case s.Rows == nil:
 			digest, err = source.Digest(s.Path)
 		}
 		if err != nil {

@@ -176,6 +176,7 @@ func (c *Counter) label(name string) *tally {
 
 // Report is the result of an evaluation. Shares are between 0 and 1.
 type Report struct {
+	Folds     int `json:"folds,omitempty"` // of the knowledge, whose rows are the items; 0: they are those of an input
 	Items     int `json:"items"`
 	Scored    int `json:"scored"`            // items with an expected label; 0: there is no election
 	Decided   int `json:"decided,omitempty"` // labelled items that people decided, and that are therefore not scored

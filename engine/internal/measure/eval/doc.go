@@ -17,6 +17,8 @@
 // of chance on figures of so few items; they do not allow for choosing the best of many on the same
 // items.
 //
+// A curve says from figures with fewer rows in the knowledge what more would bring.
+//
 // Variants define with which arguments a pipeline is measured in turn: all combinations of some
 // values, or the pipeline without one of its parts. Package engine runs them, and package tune
 // holds the elections without a voter.

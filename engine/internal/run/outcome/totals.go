@@ -196,6 +196,20 @@ func (t *Totals) Add(r Result) {
 	}
 }
 
+// Took adds how long another run took, and which of its voters return distributions. Add counts its
+// results.
+func (t *Totals) Took(run Totals) {
+	t.Elapsed, t.Distributions = t.Elapsed+run.Elapsed, run.Distributions
+	for _, s := range run.Stages {
+		at := slices.IndexFunc(t.Stages, func(have StageTime) bool { return have.Stage == s.Stage })
+		if at < 0 {
+			t.Stages = append(t.Stages, s)
+			continue
+		}
+		t.Stages[at].Rows, t.Stages[at].Busy = t.Stages[at].Rows+s.Rows, t.Stages[at].Busy+s.Busy
+	}
+}
+
 // AddLeft counts an item left unanswered because a stage is missing.
 func (t *Totals) AddLeft(f *Failure) {
 	t.Left++

@@ -227,19 +227,30 @@ func last(r eval.Report) *eval.Ranking {
 	return &r.Retrieval.Stages[len(r.Retrieval.Stages)-1]
 }
 
-// Eval writes an evaluation for people.
-func Eval(w io.Writer, r eval.Report) error {
-	tw := terminal.NewTable(w)
-	fmt.Fprintf(tw, "items\t%d\t", r.Items)
+// counts writes how many items there are, and where they come from.
+func counts(w io.Writer, r eval.Report) {
+	if r.Folds > 0 {
+		fmt.Fprintf(w, "folds\t%d\tof the knowledge; each row is answered by a knowledge without its fold\n", r.Folds)
+	}
+	fmt.Fprintf(w, "items\t%d\t", r.Items)
 	for _, part := range []struct {
 		n    int
 		name string
 	}{{r.Failed, "failed"}, {r.Undecided, "without an answer"}, {r.Flagged, "flagged"}} {
 		if part.n > 0 {
-			fmt.Fprintf(tw, "%d %s  ", part.n, part.name)
+			fmt.Fprintf(w, "%d %s  ", part.n, part.name)
 		}
 	}
-	fmt.Fprintln(tw)
+	fmt.Fprintln(w)
+	if r.Folds > 0 && r.Scope != nil {
+		fmt.Fprintf(w, "unknown rows\t%d\twith a label that no other fold has; %s as out of scope\n", r.Scope.Out, map[bool]string{true: "it counts", false: "they count"}[r.Scope.Out == 1])
+	}
+}
+
+// Eval writes an evaluation for people.
+func Eval(w io.Writer, r eval.Report) error {
+	tw := terminal.NewTable(w)
+	counts(tw, r)
 	if r.Scored > 0 {
 		answers(tw, r)
 	}
