@@ -1,0 +1,30 @@
+# Give texts tags, any number each: the voters say how likely every tag is, and the election learns
+# from which probability on a text gets it.
+#
+#   racflow run pipelines/tags.hcl
+#   racflow eval pipelines/tags.hcl
+#   racflow run -var train=my/tagged.tsv --input my/texts.tsv pipelines/tags.hcl
+
+variable "train" { # tagged examples: a file of rows
+  type    = path
+  default = "../examples/tags/train.tsv"
+}
+variable "embedder" { default = "minilm" } # or hashing, which needs no model and is weaker
+
+knowledge "texts" {
+  source {
+    path   = var.train
+    label  = "tags" # such as billing;urgent
+    labels = "many"
+  }
+  embed { use = var.embedder }
+}
+
+pipeline "tags" {
+  input { path = "../examples/tags/test.tsv" }
+  retrieve "neighbours" {}                   # the 60 nearest, by meaning and by words
+  sample "neighbours" { use = "neighbours" } # the nearest vote for their tags,
+  sample "prototype" { use = "prototype" }   # the nearest centroids of a tag for it,
+  sample "linear" { use = "linear" }         # and a logistic regression for each tag
+  elect "tags" { use = "learned" }
+}
