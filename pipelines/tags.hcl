@@ -21,10 +21,18 @@ knowledge "texts" {
 }
 
 pipeline "tags" {
-  input { path = "../examples/tags/test.tsv" }
+  input {
+    path  = "../examples/tags/test.tsv"
+    label = "tags"
+  }
   retrieve "neighbours" {}                   # the 60 nearest, by meaning and by words
   sample "neighbours" { use = "neighbours" } # the nearest vote for their tags,
   sample "prototype" { use = "prototype" }   # the nearest centroids of a tag for it,
   sample "linear" { use = "linear" }         # and a logistic regression for each tag
   elect "tags" { use = "learned" }
+  expect "f1" {
+    rule = var.embedder == "hashing" ? "f1 >= 0.6 and low(f1) >= 0.55" : "f1 >= 0.72 and low(f1) >= 0.68"
+  }
+  expect "deposit" { rule = "answer('I hired a bike and want the deposit back') == 'refund; rental'" }
+  expect "no-leak" { rule = "leaked == 0 and failed == 0" }
 }
