@@ -1,5 +1,5 @@
-# Give texts tags, any number each: the voters say how likely every tag is, and the election learns
-# from which probability on a text gets it.
+# Give each text one or more tags: the voters vote on each tag, and the election learns how likely a
+# tag has to be.
 #
 #   racflow run pipelines/tags.hcl
 #   racflow eval pipelines/tags.hcl
@@ -27,8 +27,8 @@ pipeline "tags" {
   }
   retrieve "neighbours" {}                   # the 60 nearest, by meaning and by words
   sample "neighbours" { use = "neighbours" } # the nearest vote for their tags,
-  sample "prototype" { use = "prototype" }   # the nearest centroids of a tag for it,
-  sample "linear" { use = "linear" }         # and a logistic regression for each tag
+  sample "prototype" { use = "prototype" }   # the tags' centroids for theirs,
+  sample "linear" { use = "linear" }         # and a logistic regression of each tag for its own
   elect "tags" { use = "learned" }
   expect "f1" {
     rule = var.embedder == "hashing" ? "f1 >= 0.6 and low(f1) >= 0.55" : "f1 >= 0.72 and low(f1) >= 0.68"
