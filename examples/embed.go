@@ -7,7 +7,7 @@ import "embed"
 
 // Files are the examples' data.
 //
-//go:embed intent/*.tsv docs/questions.tsv docs/quern
+//go:embed intent/*.tsv tags/*.tsv docs/questions.tsv docs/quern
 var Files embed.FS
 
 // Pipelines are the examples' pipeline files.

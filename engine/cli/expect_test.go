@@ -17,6 +17,7 @@ var modelless = map[string]map[string]string{
 	"keywords.hcl":   {"embedder": "hashing"},
 	"rac.hcl":        {"embedder": "hashing", "model": "nobody-is-asked"},
 	"rage.hcl":       {"embedder": "hashing"},
+	"tags.hcl":       {"embedder": "hashing"},
 	"zero-shot.hcl":  {"model": "nobody-is-asked"},
 }
 

@@ -180,6 +180,28 @@ func TestFiguresAreThoseOfEval(t *testing.T) {
 	}
 }
 
+// TestF1OfSets: where answers are sets, F1 is that of each label, and so is its interval.
+func TestF1OfSets(t *testing.T) {
+	text := strings.Replace(pipelineOf(`  expect "f1" { rule = "f1 >= 0 and low(f1) >= 0" }`+"\n"), "{ path = var.known }", "{\n path = var.known\n labels = \"many\"\n}", 1)
+	p := folder(t, map[string]string{
+		"p.hcl":    text,
+		"rows.tsv": "text\tlabel\nred apple\tfruit;red\ngreen pear\tfruit\nred car\tvehicle;red\nfast train\tvehicle\n",
+		"in.tsv":   "text\tlabel\na red apple\tfruit;red\na green pear\tfruit;green\na fast red car\tvehicle\na very fast train\tvehicle\n",
+	})
+	r, err := expect.Test(t.Context(), p, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := p.Evaluate(t.Context(), eval.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, f1 := found.Rows[0].Report, r.Verdicts[0].Figures[0]
+	if report.Sets == nil || f1.Value != report.MacroF1 || f1.Interval == nil || *f1.Interval != report.Sets.MacroF1Interval {
+		t.Errorf("%+v, of %+v", f1, report.Sets)
+	}
+}
+
 // TestOwnInputAndVariables: an expectation may have items and values of its own.
 func TestOwnInputAndVariables(t *testing.T) {
 	p := folder(t, map[string]string{"p.hcl": pipelineOf(`

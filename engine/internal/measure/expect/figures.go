@@ -28,6 +28,9 @@ func (m *measurement) f1() Figure {
 	if m.report.Scored == 0 {
 		return impossible(noLabels)
 	}
+	if sets := m.report.Sets; sets != nil {
+		return Figure{Value: m.report.MacroF1, Interval: &sets.MacroF1Interval}
+	}
 	var items []pair
 	number := map[string]int{}
 	of := func(label string) int {
