@@ -122,7 +122,9 @@ func openLearned(_ context.Context, setup sdk.Setup, c learnedConfig) (sdk.Elect
 		m := &model{present: present{Weights: c.Weights}}
 		var err error
 		if e.sets {
-			m.Sets, err = setsOf(c.Weights, c.Calibration)
+			if m.Sets, err = setsOf(c.Weights, c.Calibration); err == nil {
+				m.Sets.strict = c.Precision > 0
+			}
 		} else {
 			err = m.calibrate(c.Calibration)
 		}
@@ -134,9 +136,12 @@ func openLearned(_ context.Context, setup sdk.Setup, c learnedConfig) (sdk.Elect
 	}
 	m, err := readState(setup.StateDir)
 	if err == nil {
+		if m.Sets != nil {
+			m.Sets.strict = c.Precision > 0
+		}
 		e.model.Store(m.prepare())
 	}
-	return &fitter{election: e, dir: setup.StateDir, form: setup.Labels, precision: c.Precision}, err
+	return &fitter{election: e, dir: setup.StateDir, form: setup.Labels, precision: c.Precision, log: setup.Log}, err
 }
 
 // election elects by a model. One that has yet to learn it is a fitter.

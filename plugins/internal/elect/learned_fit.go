@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"log/slog"
 	"math"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ type fitter struct {
 	dir       string // for what is learnt; empty: there is none
 	form      sdk.LabelForm
 	precision float64
+	log       *slog.Logger
 }
 
 // Fit implements sdk.Fitter.
@@ -37,6 +39,9 @@ func (f *fitter) Fit(ctx context.Context, batches iter.Seq2[[]sdk.TrainingRow, e
 	m, err := l.learn(ctx)
 	if err != nil {
 		return err
+	}
+	if m.Sets != nil && m.Sets.Threshold == 1 && f.log != nil {
+		f.log.Warn("no threshold keeps the precision on the rows, so that no label is answered: ask for less, or give more rows", "precision", f.precision, "rows", m.Rows)
 	}
 	if err := m.writeState(f.dir); err != nil {
 		return err

@@ -27,7 +27,8 @@ import (
 // below one half where labels are missed more often than made up: "Optimal thresholding of
 // classifiers to maximize F1 measure" (Lipton et al. 2014). The argument precision asks for another:
 // the smallest with which the answered labels of those rows are right so often, by the lower end
-// of the 95 % interval (Wilson).
+// of the 95 % interval (Wilson). Then the likeliest label has to reach it, too, and an answer may
+// be empty.
 //
 // The confidence is the probability that the set is right, label by label. The product of their
 // probabilities, calibrated as elsewhere on the rows of the folds, estimates it.
@@ -41,6 +42,7 @@ type sets struct {
 
 	voters  []string // sorted
 	weights []float64
+	strict  bool // the likeliest label is below the threshold like any other
 }
 
 const (
@@ -139,7 +141,7 @@ func (s *sets) decide(labels []string, inputs [][]float64, weights []float64) []
 // answered returns how many of the labels are in the answer.
 func (s *sets) answered(all []likely) int {
 	n := 0
-	for n < len(all) && (n == 0 || all[n].Confidence >= s.Threshold) {
+	for n < len(all) && (n == 0 && !s.strict || all[n].Confidence >= s.Threshold) {
 		n++
 	}
 	return n
@@ -167,6 +169,9 @@ func (s *sets) elect(r *reader, samples []sdk.Sample) sdk.Verdict {
 	voters, weights := s.asked(r)
 	all := s.decide(r.labels, inputs(len(r.labels), r.cast, r.voters, voters), weights)
 	n := s.answered(all)
+	if n == 0 && len(all) > 0 {
+		return sdk.Verdict{Reason: "no label is as sure as the precision asks for"}
+	}
 	if n == 0 {
 		return ballot.Weighed(ballot.MeanSet(samples, nil), samples)
 	}
@@ -196,7 +201,7 @@ type setRow struct {
 
 // learnSets fits the election to rows, which are sorted by id. Names are those of their casts.
 func learnSets(ctx context.Context, rows []setRow, names []string, precision float64) (*sets, error) {
-	s := &sets{Weights: map[string]float64{}, Threshold: half, Calibration: uncalibrated}
+	s := &sets{Weights: map[string]float64{}, Threshold: half, Calibration: uncalibrated, strict: precision > 0}
 	voters := slices.Sorted(slices.Values(names))
 	for i, r := range rows {
 		rows[i].inputs = inputs(len(r.labels), r.casts, names, voters)
@@ -273,11 +278,11 @@ func (l *lesson) addSet(t *sdk.TrainingRow) {
 }
 
 // threshold returns the one with the best F1 over all labels of the rows, of which so many are
-// expected; or with a precision, the smallest that keeps it.
+// expected; or with a precision, the smallest that keeps it, and 1 where none does.
 func threshold(held [][]likely, expected int, precision float64) float64 {
 	best, most := half, -1.0
 	for percent := 1; percent < 100; percent++ {
-		s := &sets{Threshold: float64(percent) / 100}
+		s := &sets{Threshold: float64(percent) / 100, strict: precision > 0}
 		right, answered := 0, 0
 		for _, all := range held {
 			n := s.answered(all)
@@ -289,8 +294,8 @@ func threshold(held [][]likely, expected int, precision float64) float64 {
 			}
 		}
 		if precision > 0 {
-			if best = s.Threshold; wilson(right, answered) >= precision {
-				return best
+			if best = 1; wilson(right, answered) >= precision {
+				return s.Threshold
 			}
 			continue
 		}
