@@ -58,6 +58,9 @@ type AnswerOptions struct {
 	// Reasons keeps the texts of the other properties of a JSON object as the answer's
 	// Explanation.
 	Reasons bool
+	// Many reads a set of labels (sdk.LabelForm): a list in JSON, or labels with semicolons, commas
+	// or line breaks between them.
+	Many bool
 }
 
 // ReadAnswer returns the answer that a model's text holds to a prompt, with weight 1.
@@ -85,6 +88,9 @@ func ReadAnswer(text string, p sdk.Prompt, o AnswerOptions) sdk.Answer {
 // is one for each label of the list, and they weigh 1, 1/2, 1/3 and so on. A label that
 // the list repeats counts where it first stands. An empty list gives one answer without a
 // label.
+//
+// With Options.Many there is one for each label of the set, and each weighs 1. Labels that the prompt
+// does not allow come last, with a Reason.
 func ReadAnswers(text string, p sdk.Prompt, o AnswerOptions) []sdk.Answer {
 	if p.Passages != nil {
 		if text = strings.TrimSpace(text[Thoughts(text):]); text == "" {
@@ -101,6 +107,10 @@ func ReadAnswers(text string, p sdk.Prompt, o AnswerOptions) []sdk.Answer {
 	}
 	var all []sdk.Answer
 	seen := map[string]bool{}
+	if o.Many {
+		all = members(read.labels, p.Labels)
+		read.labels = nil
+	}
 	for _, l := range read.labels {
 		if !seen[l.label] {
 			seen[l.label] = true
@@ -109,6 +119,29 @@ func ReadAnswers(text string, p sdk.Prompt, o AnswerOptions) []sdk.Answer {
 	}
 	all[0].Explanation = read.explanation
 	return all
+}
+
+// members are the answers that a set of labels gives, those that are allowed first. That none fits
+// counts only where no label does.
+func members(labels []foundLabel, allowed []string) []sdk.Answer {
+	var all, others []sdk.Answer
+	seen := map[string]bool{"": true}
+	for _, l := range labels {
+		a := sdk.Answer{Label: l.label, Weight: 1, Reading: l.reading}
+		switch {
+		case seen[l.label]:
+		case len(allowed) > 0 && !slices.Contains(allowed, l.label):
+			a.Reason = "it is none of the allowed labels"
+			others = append(others, a)
+		default:
+			all = append(all, a)
+		}
+		seen[l.label] = true
+	}
+	if all == nil && slices.ContainsFunc(labels, func(l foundLabel) bool { return l.label == "" }) {
+		all = []sdk.Answer{{Weight: 1}}
+	}
+	return append(all, others...)
 }
 
 // AnswerSpan returns where in a text its label stands, in bytes, as Read reads it: of what is
@@ -427,6 +460,12 @@ func (r *reader) read(text string) reading {
 
 // text reads the answer to a prompt that asks for a line.
 func (r *reader) text(text string) reading {
+	if r.Many {
+		if read, ok := r.inObject(text); ok && r.maps() {
+			return read.how("from JSON")
+		}
+		return r.set(text)
+	}
 	from, to := firstLine(text, 0)
 	line := foundLabel{label: text[from:to], from: from, to: to}
 	if name, ok := r.exact(line.label); ok {
@@ -444,6 +483,51 @@ func (r *reader) text(text string) reading {
 		}
 	}
 	return r.close(line)
+}
+
+// set reads the lines of a text that name labels and follow each other: a model that continues a text
+// may go on. If none does, it reads the first line.
+func (r *reader) set(text string) (read reading) {
+	known, over := false, false
+	lines(text, func(from, to int) {
+		if over {
+			return
+		}
+		line := r.parts(text[from:to], ";,")
+		switch knows := r.knows(line); {
+		case knows && known:
+			read.labels = append(read.labels, line.labels...)
+		case knows || read.labels == nil:
+			read, known = line, knows
+		default:
+			over = known
+		}
+	})
+	return read
+}
+
+// parts reads a line of labels with the first of the separators between them, and each part with the
+// others. What is one label stays whole, whatever it has in it. If any label is allowed, a comma may
+// be part of one.
+func (r *reader) parts(line, separators string) (read reading) {
+	one := &reader{AnswerOptions: r.AnswerOptions, names: r.names}
+	one.Many = false
+	if separators == "" || separators == "," && !r.maps() {
+		if read = one.text(line); read.reason != "" {
+			read = reading{labels: []foundLabel{{label: strings.TrimSpace(line)}}}
+		}
+		return read
+	}
+	one.Nearest = 0
+	if whole := one.text(line); one.knows(whole) {
+		return whole
+	}
+	for part := range strings.SplitSeq(line, separators[:1]) {
+		if strings.TrimSpace(part) != "" {
+			read.labels = append(read.labels, r.parts(part, separators[1:]).labels...)
+		}
+	}
+	return read
 }
 
 // as is the reading of a part of a text as a name.
