@@ -216,16 +216,33 @@ var errNoBlock = errors.New("the file has no such block any more")
 // Reopen returns the generation of a knowledge that a run searched, for reading. It builds nothing:
 // a generation that no longer exists is an error.
 func (p *Pipeline) Reopen(ctx context.Context, of journal.ManifestKnowledge) (*knowledge.Knowledge, error) {
-	at := slices.IndexFunc(p.file.Knowledge, func(b *pipeline.Knowledge) bool { return b.Name == of.Name })
-	if at < 0 {
-		return nil, errNoBlock
+	block, err := p.block(of.Name)
+	if err != nil {
+		return nil, err
 	}
-	block := p.file.Knowledge[at]
 	store, err := stage.LaunchKnowledge(block, p.launch).Store(ctx)
 	if err != nil {
 		return nil, p.explain(err)
 	}
 	return knowledge.Reopen(ctx, block, store, p.workspace.samples(), of.Collection, of.Content)
+}
+
+// Search is Reopen for searching: it starts the embedder, too.
+func (p *Pipeline) Search(ctx context.Context, of journal.ManifestKnowledge) (*knowledge.Knowledge, error) {
+	block, err := p.block(of.Name)
+	if err != nil {
+		return nil, err
+	}
+	k, err := knowledge.Open(ctx, block, stage.LaunchKnowledge(block, p.launch), knowledge.Options{Stands: &knowledge.Stand{Collection: of.Collection, Content: of.Content}})
+	return k, p.explain(err)
+}
+
+func (p *Pipeline) block(name string) (*pipeline.Knowledge, error) {
+	at := slices.IndexFunc(p.file.Knowledge, func(b *pipeline.Knowledge) bool { return b.Name == name })
+	if at < 0 {
+		return nil, errNoBlock
+	}
+	return p.file.Knowledge[at], nil
 }
 
 // Process starts a single stage, named as in journals: "prompt.classify".

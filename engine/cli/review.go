@@ -25,6 +25,10 @@ item first, with its votes and what was found. Keys: 1 to 9 take a suggested lab
 u undoes, ? shows all keys. With --findings, the page has the rows of FILE's knowledge in which racflow doctor
 finds something wrong.
 
+With --next 50, the page has the 50 texts of RUN whose labels teach most, doubtful or not: those that stand for many
+doubtful texts that no labelled text is close to. Texts that were decided, that the knowledge has, or that nearly
+repeat another one are left out. Run a pipeline over texts without labels, decide, run it again, and so on.
+
 Each decision is at once a line of a file of JSON lines, to be edited and committed: who decided what, when, about
 which item. The knowledge reads it as one more source:
 
@@ -55,11 +59,17 @@ func newReview() *cobra.Command {
 		Long:  reviewLong,
 		Example: `  racflow review newest
   racflow review newest --reviewer ada
+  racflow review newest --next 50
   racflow review pipelines/intent.hcl --findings`,
 		Args: words(1, "name one run, or newest, or a pipeline file with --findings; racflow runs list shows the runs"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if o.Votes < 0 {
+			switch next := c.Flags().Changed("next"); {
+			case o.Votes < 0:
 				return errors.New("--votes: it is a number of rows, at least 0")
+			case next && o.Next < 1:
+				return errors.New("--next: it is a number of texts, at least 1")
+			case next && findings:
+				return errors.New("--next picks texts of a run: leave out --findings, and name a run in place of FILE")
 			}
 			is, err := openReview(c, &flags, args[0], findings, o)
 			if err != nil {
@@ -78,6 +88,7 @@ func newReview() *cobra.Command {
 	flags.register(c)
 	flags.registerInput(c)
 	c.Flags().BoolVar(&findings, "findings", false, "review what racflow doctor finds in the knowledge of FILE")
+	c.Flags().IntVar(&o.Next, "next", 0, "review the `N` texts of RUN whose labels teach most, in place of the doubtful ones")
 	c.Flags().StringVar(&reviewer, "reviewer", "", "the `NAME` that decisions are kept with, unless the page gets another (default: yours on this machine)")
 	c.Flags().StringVar(&o.Knowledge, "knowledge", "", "the knowledge that learns from the decisions, by its `NAME`, where several are made of rows")
 	c.Flags().StringVar(&o.Path, "decisions", "", "keep decisions in `FILE`, in place of the one that the knowledge reads")

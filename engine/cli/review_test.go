@@ -232,11 +232,57 @@ func TestReviewRefuses(t *testing.T) {
 		"a file":              {"p.hcl", "p.hcl is a file: --findings reviews"},
 		"no such knowledge":   {"--findings --knowledge other p.hcl", `searches no knowledge "other" that is made of rows`},
 		"a number below zero": {"--findings --votes=-1 p.hcl", "--votes: it is a number of rows"},
+		"none to pick":        {"--next 0 newest", "--next: it is a number of texts, at least 1"},
+		"to pick of findings": {"--next 5 --findings p.hcl", "--next picks texts of a run"},
 	} {
 		said, err := racflow(t, dir, append([]string{"review"}, strings.Fields(test.args)...)...).CombinedOutput()
 		if err == nil || !strings.Contains(string(said), test.want) {
 			t.Errorf("%s: %v: %s", name, err, said)
 		}
+	}
+}
+
+// TestReviewNext: the page has the texts that stand for most others, sure or not, and neither those that
+// the knowledge has, nor those that nearly repeat another, nor those that were decided since the run.
+func TestReviewNext(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "p.hcl", strings.Replace(reviewFile, "gone", "nothing", 1)) // flags no item
+	write(t, dir, "rows.tsv", "text\tlabel\nI lost my card\tlost\nwhere is my parcel\tparcel\n")
+	write(t, dir, "items.tsv", "id\ttext\na\tI  LOST my card\nb\tplease play some quiet jazz music tonight\nc\tplease play some quiet jazz music tonight!\n"+
+		"d\tplay some loud jazz music\ne\tplay jazz music tonight\nf\tumbrellas\ng\tsome  quiet jazz music\nh\tsome quiet jazz music\n")
+	must(t, racflow(t, dir, "run", "--output", "one.jsonl", "p.hcl"))
+	if said := must(t, racflow(t, dir, "review", "newest")); !strings.Contains(said, "there is nothing to decide") {
+		t.Errorf("the answers are doubtful: %s", said)
+	}
+
+	items := func(cases []shownCase) (all []string) {
+		for _, c := range cases {
+			all = append(all, strings.Join(c.Items, ""))
+		}
+		return all
+	}
+	r := startReview(t, dir, "newest", "--next", "1")
+	first := r.cases()
+	if len(first) != 1 || !strings.Contains(first[0].Text, "jazz") || !strings.HasPrefix(first[0].Why[0], "it speaks for ") || len(first[0].Suggestions) == 0 {
+		t.Fatalf("to decide: %+v", first)
+	}
+	r.call("/api/decide", `{"case":"`+first[0].ID+`","label":"music","new":true,"reviewer":"Ada","page":"1"}`, &struct{}{})
+	if said := r.finish(); !strings.Contains(said, "1 of 1 case decided") {
+		t.Errorf("the end says %s", said)
+	}
+
+	r = startReview(t, dir, "newest", "--next", "50")
+	then := items(r.cases())
+	r.finish()
+	all := strings.Join(append(items(first), then...), " ")
+	if strings.Contains(all, "a") || strings.Contains(all, "b") == strings.Contains(all, "c") || strings.Count(all, "gh") != 1 || then[0] != "f" || len(strings.Fields(all)) != 5 {
+		t.Errorf("picked: %s, then %s", items(first), then)
+	}
+
+	write(t, dir, "rows.tsv", "text\tlabel\nI lost my card\tlost\n")
+	must(t, racflow(t, dir, "run", "--output", "two.jsonl", "p.hcl"))
+	if _, _, said := ran(t, racflow(t, dir, "review", "run-000001", "--next", "1")); !strings.Contains(said, "racflow run answers anew") {
+		t.Errorf("with another knowledge it says %s", said)
 	}
 }
 

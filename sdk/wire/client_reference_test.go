@@ -152,7 +152,8 @@ func (everything) Elect(_ context.Context, b sdk.Batch) ([]sdk.Verdict, error) {
 	out := make([]sdk.Verdict, len(b.Items))
 	for i, it := range b.Items {
 		if out[i].Reason = "nobody has voted"; len(it.Samples) > 0 {
-			out[i] = sdk.Verdict{Answer: it.Samples[0].Answers[0].Label, Agreement: 1, Confidence: .75, Unknown: .25}
+			label := it.Samples[0].Answers[0].Label
+			out[i] = sdk.Verdict{Answer: label, Agreement: 1, Confidence: .75, Unknown: .25, Labels: []sdk.LabelConfidence{{Label: label, Confidence: .75}}}
 		}
 	}
 	return out, nil

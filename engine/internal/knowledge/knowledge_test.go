@@ -281,6 +281,27 @@ func TestIncremental(t *testing.T) {
 	}
 }
 
+// A row with a set of labels belongs to each of them.
+func TestSetsOfLabels(t *testing.T) {
+	b := newBench(t)
+	b.block.Sources[0].Labels.Many = true
+	nearest := func(k *knowledge.Knowledge) (labels []string) {
+		for _, c := range must.Get(k.Prototypes(t.Context(), [][]float32{{1, 0, 0, 0}}, 10))(t)[0] {
+			if c.Dense > .99 {
+				labels = append(labels, c.Label)
+			}
+		}
+		return labels
+	}
+	k, _ := b.open("1\ta\ty;x", "2\tb\tz", "3\tc\tz")
+	must.Equal(t, "labels", []string{"x", "y", "z"}, k.Labels)
+	must.Equal(t, "nearest", []string{"x", "y"}, nearest(k))
+	k, _ = b.open("1\ta\tx", "2\tb\tz", "3\ta\tz;w")
+	must.Equal(t, "labels after changes", []string{"w", "x", "z"}, k.Labels)
+	must.Equal(t, "nearest after changes", []string{"w", "x"}, nearest(k))
+	must.Equal(t, "labels of the entries", []string{"w", "x", "z"}, must.Get(k.ReadLabels(t.Context()))(t))
+}
+
 func TestPrototypes(t *testing.T) {
 	b := newBench(t)
 	nearest := func(k *knowledge.Knowledge) map[string]float32 {

@@ -172,6 +172,29 @@ func nearest(n int) sdk.Ranking {
 	return sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeDense, NumCandidates: n}, Fusion: sdk.Fusion{Method: support.Weighted, DenseWeight: 1}, TopK: n}
 }
 
+// Nearest returns the vectors of texts, and the entry that each is nearest to. A text that cannot be
+// embedded has neither, and in an empty knowledge no text has an entry.
+func (k *Knowledge) Nearest(ctx context.Context, texts []string) (vectors [][]float32, entries []sdk.Candidate, err error) {
+	one := nearest(1)
+	one.Texts = true
+	entries = make([]sdk.Candidate, 0, len(texts))
+	for part := range slices.Chunk(texts, together) {
+		queries := make([]sdk.Query, len(part))
+		for i, text := range part {
+			queries[i].Text = text
+		}
+		found, embedded, err := k.Retrieve(ctx, one, queries)
+		if err := TakeRows(sdk.RowErrors{}, err); err != nil {
+			return nil, nil, err
+		}
+		vectors = append(vectors, embedded...)
+		for _, f := range found {
+			entries = append(entries, append(f, sdk.Candidate{})[0])
+		}
+	}
+	return vectors, entries, nil
+}
+
 // Embed embeds texts as queries. With sdk.RowErrors, single texts failed; the vectors of the others
 // are valid.
 func (k *Knowledge) Embed(ctx context.Context, texts []string) ([][]float32, error) {

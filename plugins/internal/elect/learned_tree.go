@@ -82,21 +82,22 @@ func (m *model) climb(v *sdk.Verdict, r *reader, f sdk.LabelForm, at float64) {
 	if at > 0 {
 		way = levels(f, r.labels, r.scores)
 	}
-	leaf, answer := v.Answer, 0
-	for i := range way {
+	leaf := v.Answer
+	for i := len(way) - 1; i >= 0; i-- {
 		if way[i].Confidence = m.level(i).confidence(way[i].Confidence); way[i].Label == leaf {
 			way[i].Confidence = v.Confidence
 		}
-		if i > 0 { // a node is no surer than those above it
-			way[i].Confidence = min(way[i].Confidence, way[i-1].Confidence)
-		}
-		if way[i].Confidence >= at {
-			answer = i
+		if i < len(way)-1 { // a node is as sure as those below it
+			way[i].Confidence = max(way[i].Confidence, way[i+1].Confidence)
 		}
 	}
 	v.Labels = way
 	if at == 0 {
 		return
+	}
+	answer := 0
+	for answer+1 < len(way) && way[answer+1].Confidence >= at {
+		answer++
 	}
 	v.Answer, v.Confidence, v.Agreement = way[answer].Label, way[answer].Confidence, 0
 	for label, name := range r.labels {

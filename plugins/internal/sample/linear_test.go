@@ -146,6 +146,45 @@ func TestBallot(t *testing.T) {
 }
 
 // TestFarAway: the farther an item lies from all that was learnt, the greater the distance is.
+// Where labels are sets, each label is told from all others.
+func TestLearnsSets(t *testing.T) {
+	single := cloud(1200, 6, 16, .25)
+	var all []sdk.TrainingRow
+	for i := 0; i+7 < len(single); i++ { // two neighbours have different labels
+		a, b := single[i], single[i+1+i%4]
+		mixed := slices.Clone(a.Vector)
+		for j := range mixed {
+			mixed[j] = (mixed[j] + b.Vector[j]) / float32(math.Sqrt2)
+		}
+		all = append(all, sdk.TrainingRow{ID: a.ID, Label: sdk.JoinLabels([]string{a.Label, b.Label}), Vector: mixed, Text: a.Text + " " + b.Text})
+	}
+	setup := sdk.Setup{StateDir: t.TempDir(), Labels: sdk.LabelForm{Many: true}}
+	open := func() *linearVoter {
+		stage, err := Linear().Open(t.Context(), setup, []byte(`{}`))
+		must.Do(t, err)
+		return stage.(*linearVoter)
+	}
+	v := open()
+	must.Do(t, fit(t.Context(), v, all[:800]))
+	for _, v := range []*linearVoter{v, open()} { // also from its state
+		right := 0
+		for i, s := range sample(t, v, items(all[800:])...) {
+			var set []string
+			for _, a := range s[0].Answers {
+				if a.Weight >= .5 {
+					set = append(set, a.Label)
+				}
+			}
+			if sdk.JoinLabels(set) == all[800+i].Label {
+				right++
+			}
+		}
+		if share := float64(right) / float64(len(all)-800); share < .95 {
+			t.Errorf("right on %.3f of the sets", share)
+		}
+	}
+}
+
 func TestFarAway(t *testing.T) {
 	v := fitted(t, `{"features": 0}`, cloud(200, 4, 8, .2))
 	near := items(cloud(1, 4, 8, .2))[0]

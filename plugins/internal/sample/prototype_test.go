@@ -14,6 +14,29 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest"
 )
 
+// Where labels are sets, the weight of a label does not depend on how many others are near.
+func TestPrototypeSets(t *testing.T) {
+	stage, err := sample.Prototype().Open(t.Context(), sdk.Setup{Labels: sdk.LabelForm{Many: true}}, []byte(`{}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	vote := func(cosines ...float32) []sdk.Answer {
+		var item sdk.Item
+		for i, c := range cosines {
+			item.Prototypes = append(item.Prototypes, sdk.Candidate{Label: string(rune('a' + i)), Dense: c})
+		}
+		samples, err := stage.(sdk.Sampler).Sample(t.Context(), sdk.Batch{Items: []sdk.Item{item}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return samples[0][0].Answers
+	}
+	one, two := vote(.6, .2, .1, .1), vote(.6, .6, .1, .1)
+	if one[0].Weight < .9 || two[0].Weight < .9 || two[1].Weight != two[0].Weight || one[1].Weight > .2 {
+		t.Errorf("one near label: %+v, two: %+v", one, two)
+	}
+}
+
 func TestPrototypeVote(t *testing.T) {
 	third := 1 / (1 + math.Exp(-2))
 	tests := []struct {

@@ -10,7 +10,7 @@
 //
 // Exports of other programs are not tables (exports.go has the known forms): their rows are written beside the
 // pipeline file as JSONL, once, so that a run reads only rows. Rows.Unsure lists the guesses that may
-// well be wrong, with what to type; rows with several labels are refused.
+// well be wrong, with what to type; rows with several labels make answers that are sets.
 //
 // The package asks no questions and starts no stage. The caller decides whether to replace a file.
 package scaffold

@@ -19,6 +19,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/knowledge/document"
 	"github.com/racflow/racflow/engine/internal/knowledge/rows"
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/sdk"
 )
 
 // Data describes the data: rows, documents, or questions about documents.
@@ -326,7 +327,7 @@ func (r *Rows) Read() error {
 		return fmt.Errorf("read the rows: %w", err)
 	}
 	defer in.Close() //nolint:errcheck // it was only read
-	several, first := 0, error(nil)
+	several := false
 	r.Count, r.Invalid, r.Unlabelled, r.Duplicates, r.Contradicting, r.SameIDs = 0, 0, 0, 0, 0, 0
 	labels, ids, lengths := map[string]int{}, map[[16]byte]bool{}, []int{}
 	of := map[[16]byte]string{} // the label of each text
@@ -341,10 +342,8 @@ func (r *Rows) Read() error {
 			return fmt.Errorf("read the rows: %w", err)
 		}
 		if row.Err != nil {
-			if r.Invalid++; errors.Is(row.Err, source.ErrSeveralLabels) {
-				several++
-				first = cmp.Or(first, fmt.Errorf("line %d: %w", row.Line, row.Err))
-			}
+			r.Invalid++
+			several = several || errors.Is(row.Err, source.ErrSeveralLabels)
 			continue
 		}
 		r.Count++
@@ -367,7 +366,11 @@ func (r *Rows) Read() error {
 		}
 		if row.Label == "" {
 			r.Unlabelled++
-		} else if labels[row.Label]++; len(labels) > maxLabels {
+		}
+		for _, label := range r.Mapping.Labels.Split(row.Label) {
+			labels[label]++
+		}
+		if len(labels) > maxLabels {
 			return fmt.Errorf("column %q has more than %d different values: it holds no labels; name another one with --column label=NAME, or none with --column label=", r.Mapping.Label, maxLabels)
 		}
 	}
@@ -387,17 +390,18 @@ func (r *Rows) Read() error {
 	slices.SortStableFunc(r.Labels, func(a, b Label) int { return cmp.Compare(b.Rows, a.Rows) })
 	column := r.Mapping.Label
 	if slices.ContainsFunc(r.Seen.Columns, func(c source.Column) bool { return c.Name == column && c.Several && !r.AsIs }) {
-		several, first = r.Count, fmt.Errorf("%q is the first of them", column) // such as labels[0].name
-	} else if several > 0 {
-		column = whole(column) + "[0]"
+		return fmt.Errorf("%s: rows have several labels, of which %q is the first, and they are no list of texts; --column %s takes the first of each row, --column label=NAME another column, --column label= none",
+			r.Path, column, quoted("label="+column))
 	}
-	switch combined := r.combined(); {
-	case several > 0:
-		return fmt.Errorf("%s: %s several labels (%v), and a pipeline answers with one; --column %s takes the first of each row, --column label=NAME another column, --column label= none",
-			r.Path, have(several, "row"), first, quoted("label="+column))
-	case combined != "" && !r.AsIs:
-		return fmt.Errorf("%s: column %q holds several labels in one cell, such as %q, and a pipeline answers with one: write one, or name another column with --column label=NAME; --column label=%s takes each cell for one label, as it is",
-			r.Path, column, combined, quoted(column))
+	switch combined, separator := r.combined(); {
+	case several:
+		r.Seen.Notes = append(r.Seen.Notes, fmt.Sprintf("rows have several labels, and so do answers; --column %s takes the first of each row", quoted("label="+column+"[0]")))
+		r.Mapping.Labels.Many = true
+		return r.Read()
+	case combined != "" && !r.AsIs && !r.Mapping.Labels.Many:
+		r.Seen.Notes = append(r.Seen.Notes, fmt.Sprintf("column %q holds several labels in one cell, such as %q, and so do answers; --column label=%s takes each cell for one label, as it is", column, combined, quoted(column)))
+		r.Mapping.Labels = source.Labels{LabelForm: sdk.LabelForm{Many: true}, Separator: separator}
+		return r.Read()
 	case r.Named && column != "" && r.Count > 0 && len(labels) == 0:
 		return fmt.Errorf("%s: no row has a label in %q; name another column with --column label=NAME, or none with --column label=", r.Path, column)
 	}
@@ -414,9 +418,9 @@ func (r *Rows) open(form source.Form, m source.Mapping) (*source.Reader, error) 
 
 func (r *Rows) stream() io.Reader { return bytes.NewReader(r.converted) }
 
-// combined returns a label that combines others; empty: none seems to. Its parts also occur in other
+// combined returns a label that combines others, and what stands between them; empty: none seems to. Its parts also occur in other
 // labels, which parts of mere names hardly do.
-func (r *Rows) combined() string {
+func (r *Rows) combined() (label, separator string) {
 	for _, separator := range []string{"|", ";", ",", "+", "&"} {
 		in, example, n := map[string]int{}, "", 0
 		parts := func(label string) (all []string) {
@@ -437,10 +441,10 @@ func (r *Rows) combined() string {
 			}
 		}
 		if n > 1 {
-			return example
+			return example, separator
 		}
 	}
-	return ""
+	return "", ""
 }
 
 // Labelled reports whether a pipeline can learn from the rows: they have at least two labels, and

@@ -14,7 +14,7 @@ import (
 // Labels says how rows hold their labels.
 type Labels struct {
 	sdk.LabelForm
-	Separator string   `json:"separator,omitempty"` // between the labels of a set that is a text; empty: ";"
+	Separator string   `json:"separator,omitempty"`     // between the labels of a set that is a text; empty: ";"
 	Columns   []string `json:"level_columns,omitempty"` // of the levels of a label, from the top down; nil: the column Mapping.Label has it
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // Version is the first byte of a packet. It increases with every change of the content's format.
-const Version = 3
+const Version = 4
 
 // kind is the second byte.
 type kind byte

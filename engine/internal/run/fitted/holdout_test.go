@@ -14,7 +14,7 @@ func TestDivide(t *testing.T) {
 	for _, c := range []struct{ labels, each, chosen, folds int }{
 		{2, 2, 4, 5}, {10, 5, 50, 5}, {100, 15, 1500, 5}, {100, 15, 600, 2}, {100, 15, 300, 1}, {1000, 2, 100, 1}, {1, 3, 3, 5}, {0, 0, 0, 1},
 	} {
-		r := &HeldOut{labels: map[string]*label{}, folds: map[string]int{}}
+		r := &HeldOut{labels: map[string]*label{}, folds: map[string]int{}, rows: c.labels * c.each}
 		var chosen []drawn
 		for i := range c.labels {
 			name := fmt.Sprint(i)

@@ -330,7 +330,11 @@ func single(f sdk.LabelForm, answers []sdk.Answer) []sdk.Answer {
 	}
 	var all []sdk.Answer
 	for _, a := range answers {
-		for _, label := range f.Split(a.Label) {
+		labels := f.Split(a.Label)
+		if a.Label == "" { // that none fits
+			labels = []string{""}
+		}
+		for _, label := range labels {
 			at := slices.IndexFunc(all, func(b sdk.Answer) bool { return b.Label == label && b.Reason == a.Reason })
 			if at < 0 {
 				at = len(all)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -191,6 +192,21 @@ func (r *Run) knowledge(of journal.ManifestKnowledge) (*opened, error) {
 		r.opened[of.Name] = k
 	}
 	return k, k.err
+}
+
+// Nearest returns the vectors of texts by the embedder of a knowledge that the run searched, and the
+// knowledge's entry that each is nearest to (knowledge.Knowledge.Nearest).
+func (r *Run) Nearest(ctx context.Context, name string, texts []string) ([][]float32, []sdk.Candidate, error) {
+	all := r.journal.Manifest.Knowledge
+	at := slices.IndexFunc(all, func(k journal.ManifestKnowledge) bool { return k.Name == name })
+	if r.pipeline == nil || at < 0 {
+		return nil, nil, fmt.Errorf("knowledge %q: %w", name, errNoFile)
+	}
+	k, err := r.pipeline.Search(ctx, all[at])
+	if err != nil {
+		return nil, nil, err
+	}
+	return k.Nearest(ctx, texts)
 }
 
 func (k *opened) labels(ctx context.Context) (_ []string, err error) {

@@ -87,14 +87,11 @@ func OfFindings(s *doctor.Set) []Case {
 	return cases
 }
 
-// OfRun makes a case of each text whose item is flagged, failed or has no answer. Cases without an
-// answer come first, then those with the least confidence, or with the least agreement if the election
-// estimates no confidence. keep gets each case's first item, with what made its answer; an error of keep
-// ends OfRun.
-func OfRun(ctx context.Context, run *explain.Run, keep func(Case, *explain.Item) error) ([]Case, error) {
-	if is := run.Manifest().Answers; is != journal.LabelAnswers && is != "" {
-		return nil, fmt.Errorf("run %s answers with %s, and only labels can be reviewed", run.ID(), is)
-	}
+// ofRun makes a case of each text with an item to decide about, such as those that are doubtful. Cases
+// without an answer come first, then those with the least confidence, or with the least agreement if the
+// election estimates no confidence. keep gets each case's first item, with what made its answer; an error of
+// keep ends ofRun.
+func ofRun(ctx context.Context, run *explain.Run, decide func(*explain.Brief) bool, keep func(Case, *explain.Item) error) ([]Case, error) {
 	var cases []Case
 	at := map[string]int{} // number of the case by normal text, from 1
 	more := func(b *explain.Brief) bool {
@@ -104,12 +101,12 @@ func OfRun(ctx context.Context, run *explain.Run, keep func(Case, *explain.Item)
 		}
 		return n > 0
 	}
-	var later []*explain.Brief // not doubtful themselves, but a later item with the same text may be
+	var later []*explain.Brief // not to decide about themselves, but a later item with the same text may be
 	wanted := func(b *explain.Brief) bool {
-		if b.Text == "" || b.Status == journal.Unreached {
+		if !answered(b) {
 			return false
 		}
-		if !doubtful(b) {
+		if !decide(b) {
 			if !more(b) {
 				later = append(later, b)
 			}
@@ -137,7 +134,19 @@ func OfRun(ctx context.Context, run *explain.Run, keep func(Case, *explain.Item)
 	return cases, nil
 }
 
+// answered reports whether the run took the item through its stages.
+func answered(b *explain.Brief) bool { return b.Text != "" && b.Status != journal.Unreached }
+
+// doubtful reports whether an item is flagged, failed or has no answer.
 func doubtful(b *explain.Brief) bool { return b.Flagged || b.Error != nil || b.Answer == "" }
+
+// doubtOf returns how doubtful an item's answer is, from 0 to 1.
+func doubtOf(b *explain.Brief) float64 {
+	if b.Answer == "" { // it failed, too
+		return 1
+	}
+	return 1 - cmp.Or(b.Confidence, b.Agreement)
+}
 
 // maxVoted is the most suggestions that come from the answer and from voters.
 const maxVoted = 6
@@ -150,14 +159,12 @@ func caseOf(item *explain.Item) Case {
 	switch {
 	case item.Error != nil:
 		c.Why = append(c.Why, "it failed: "+item.Error.Error())
-		c.doubt = 1
 	case item.Answer == "":
 		c.Why = append(c.Why, "it has no answer: "+cmp.Or(item.Reason, "no voter gave an acceptable one"))
-		c.doubt = 1
-	default:
+	case item.Flagged:
 		c.Why = append(c.Why, "it is flagged")
-		c.doubt = 1 - cmp.Or(c.Confidence, c.Agreement)
 	}
+	c.doubt = doubtOf(&item.Brief)
 	c.suggest(string(item.Answer), item.RunnerUp)
 	weights := map[string]float64{}
 	var labels []string

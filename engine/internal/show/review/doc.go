@@ -6,6 +6,9 @@
 // what a source block with reviewed = true reads. So nothing is lost when the process ends, and a
 // later review needs only that file to know the earlier decisions.
 //
+// A choice (Options.Next) has the texts of a run whose labels teach most, in place of the doubtful items:
+// next.go compares the texts with each other and with the knowledge, and pick.go picks.
+//
 // Several people may decide at once, through one Queue or through several processes. A request
 // names the decision that its person saw (Request.Version): if another person decided in the meantime,
 // the request fails with a ConflictError instead of replacing that decision unseen. Undo takes back

@@ -42,6 +42,7 @@ type Options struct {
 	Knowledge string // the one that learns from the decisions; empty: see Find
 	Path      string // the file of decisions; empty: the one in the pipeline's file
 	Votes     int    // for findings: how many rows of a knowledge to ask voters about
+	Next      int    // for a run: how many texts to pick, those that teach most; 0: review what is doubtful
 }
 
 // OpenRun opens a review of a run, by its ID or as engine.Newest. It reads all that it needs of the
@@ -53,6 +54,9 @@ func OpenRun(ctx context.Context, o engine.Options, id string, r Options) (*Revi
 	}
 	defer run.Close()
 	m := run.Manifest()
+	if m.Answers != journal.LabelAnswers && m.Answers != "" {
+		return nil, fmt.Errorf("run %s answers with %s, and only labels can be reviewed", run.ID(), m.Answers)
+	}
 	p := run.Definition()
 	if p == nil {
 		return nil, fmt.Errorf("run %s cannot be reviewed, since the decisions are for its file: %s", run.ID(), strings.Join(run.Gone(), "; "))
@@ -61,7 +65,14 @@ func OpenRun(ctx context.Context, o engine.Options, id string, r Options) (*Revi
 	if is.Place, err = Find(m.File, p.Knowledge(), r.Knowledge, r.Path); err != nil {
 		return nil, err
 	}
-	cases, err := OfRun(ctx, run, func(c Case, item *explain.Item) error {
+	decide, choice := doubtful, (*choice)(nil)
+	if r.Next > 0 {
+		if choice, err = choose(ctx, run, is.Place, r.Next); err != nil {
+			return nil, err
+		}
+		decide = choice.has
+	}
+	cases, err := ofRun(ctx, run, decide, func(c Case, item *explain.Item) error {
 		text, err := packed(item)
 		is.details[c.ID] = text
 		return err
@@ -69,6 +80,7 @@ func OpenRun(ctx context.Context, o engine.Options, id string, r Options) (*Revi
 	if err != nil {
 		return nil, err
 	}
+	choice.order(cases)
 	is.Queue = NewQueue(is.Place.Path, run.ID(), cases, run.Labels())
 	return is, nil
 }
