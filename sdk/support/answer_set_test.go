@@ -2,6 +2,8 @@ package support_test
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/racflow/racflow/sdk"
@@ -32,6 +34,7 @@ func TestReadSets(t *testing.T) {
 		{"off the list", "x; a", line, many, []string{"a", "x?"}},
 		{"all off the list", "x; y", line, many, []string{"x?", "y?"}},
 		{"two in a part", "a and b", line, many, []string{"a and b?"}},
+		{"separators alone", "; ;", line, many, []string{"; ;?"}},
 		{"one twice", "a; A; a", line, many, []string{"a"}},
 		{"none", "none of these", line, many, []string{""}},
 		{"none and a label", "none of these; a", line, many, []string{"a"}},
@@ -71,5 +74,20 @@ func TestReadSets(t *testing.T) {
 	}
 	if from, to := support.AnswerSpan("a; b", line, many); from != 0 || to != 0 {
 		t.Errorf("a set stands in bytes %d to %d", from, to)
+	}
+}
+
+// TestReadLongSets: a text of any length gives few labels.
+func TestReadLongSets(t *testing.T) {
+	var names []string
+	for i := range 300 {
+		names = append(names, "label "+strconv.Itoa(i))
+	}
+	p := sdk.Prompt{Labels: names}
+	for _, text := range []string{strings.Join(names, "; "), strings.Join(names, "\n"), strings.Repeat("x, ", 20_000), strings.Repeat("x\n", 20_000)} {
+		got := support.ReadAnswers(text, p, support.AnswerOptions{Many: true})
+		if len(got) > 100 {
+			t.Errorf("%d labels", len(got))
+		}
 	}
 }

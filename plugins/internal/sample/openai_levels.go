@@ -84,12 +84,13 @@ func (q *question) descend(a *sdk.Answer) bool {
 		return false
 	}
 	part := t.part(a.Label, q.node)
-	more := false
-	if a.Label, more = t.child(q.node, part), true; !slices.Contains(q.prompt.Labels, part) && !t.labels[a.Label] {
+	a.Label = t.child(q.node, part)
+	if !slices.Contains(q.prompt.Labels, part) && !t.labels[a.Label] {
 		a.Reason = "it is none of the labels that were listed"
 		return false
 	}
-	a.Label, more = t.down(a.Label)
+	node, more := t.down(a.Label)
+	a.Label = node
 	return more
 }
 
@@ -170,10 +171,12 @@ func (v *openAIVoter) way(q *question, from *Backend, n, number int) (sdk.Foreca
 		return v.answers(q, from, n, number)
 	}
 	var nodes []string
-	for node, more := q.node, true; ; nodes = append(nodes, node) {
-		if node, more = q.tree.down(q.tree.child(node, q.tree.below[node][0])); !more {
+	for node := q.node; ; {
+		next, more := q.tree.down(q.tree.child(node, q.tree.below[node][0]))
+		if !more {
 			break
 		}
+		node, nodes = next, append(nodes, next)
 	}
 	f, err := v.walk(q, from, n, number, nodes)
 	if err != nil {
