@@ -212,7 +212,7 @@ type question struct {
 	prompt  sdk.Prompt // as its answers are read
 	many    bool       // they are sets of labels
 	tree    *tree      // nil: it is not asked level by level
-	node    string     // of the tree, whose answers these are about; empty: those of the first level
+	node    string     // of the tree, below which this asks; empty: it asks for one of the first level
 	request dialect.Request
 	bases   []sdk.Key // of what is asked, and of how it is read: by backend
 }

@@ -72,8 +72,8 @@ func (t *tree) down(node string) (string, bool) {
 	return node, len(t.below[node]) > 0
 }
 
-// descend makes an answer of one part that of its node, and reports whether to ask for what lies below. A
-// model may have written the whole path.
+// descend replaces the label of an answer, which is the last part of a node's name or the whole name, by
+// the node, and reports whether to ask for what lies below it.
 func (q *question) descend(a *sdk.Answer) bool {
 	t := q.tree
 	if t == nil || a.Reason != "" {
