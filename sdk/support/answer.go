@@ -58,6 +58,9 @@ type AnswerOptions struct {
 	// Reasons keeps the texts of the other properties of a JSON object as the answer's
 	// Explanation.
 	Reasons bool
+	// Many reads a set of labels (sdk.LabelForm): a list in JSON, or labels with semicolons, commas
+	// or line breaks between them.
+	Many bool
 }
 
 // ReadAnswer returns the answer that a model's text holds to a prompt, with weight 1.
@@ -85,6 +88,9 @@ func ReadAnswer(text string, p sdk.Prompt, o AnswerOptions) sdk.Answer {
 // is one for each label of the list, and they weigh 1, 1/2, 1/3 and so on. A label that
 // the list repeats counts where it first stands. An empty list gives one answer without a
 // label.
+//
+// With Options.Many there is one for each label of the set, and each weighs 1. Labels that the prompt
+// does not allow come last, with a Reason.
 func ReadAnswers(text string, p sdk.Prompt, o AnswerOptions) []sdk.Answer {
 	if p.Passages != nil {
 		if text = strings.TrimSpace(text[Thoughts(text):]); text == "" {
@@ -101,6 +107,10 @@ func ReadAnswers(text string, p sdk.Prompt, o AnswerOptions) []sdk.Answer {
 	}
 	var all []sdk.Answer
 	seen := map[string]bool{}
+	if o.Many {
+		all = members(read.labels, p.Labels)
+		read.labels = nil
+	}
 	for _, l := range read.labels {
 		if !seen[l.label] {
 			seen[l.label] = true
@@ -427,6 +437,12 @@ func (r *reader) read(text string) reading {
 
 // text reads the answer to a prompt that asks for a line.
 func (r *reader) text(text string) reading {
+	if r.Many {
+		if read, ok := r.inObject(text); ok && r.maps() {
+			return read.how("from JSON")
+		}
+		return r.set(text)
+	}
 	from, to := firstLine(text, 0)
 	line := foundLabel{label: text[from:to], from: from, to: to}
 	if name, ok := r.exact(line.label); ok {

@@ -105,7 +105,7 @@ func blank(text []byte) {
 }
 
 // lists reports whether the prompt asks for a list of labels.
-func (r *reader) lists() bool { return slices.Contains(r.fields, sdk.LabelsProperty) }
+func (r *reader) lists() bool { return r.Many || slices.Contains(r.fields, sdk.LabelsProperty) }
 
 // property is the name of the property that holds the answer.
 func (r *reader) property() string {
@@ -129,6 +129,11 @@ func (r *reader) object(text string) reading {
 	if !r.Exact {
 		if read, ok := r.inObject(text); ok {
 			return read
+		}
+	}
+	if r.Many && r.maps() {
+		if read := r.set(text); r.knows(read) {
+			return read.how("from text")
 		}
 	}
 	if r.maps() && !r.lists() {
@@ -263,14 +268,19 @@ func (r *reader) said(fields []field, whole bool) (all []reading) {
 	return all
 }
 
-// knows reports whether a reading is of labels that the prompt allows.
+// knows reports whether a reading is of labels that the prompt allows, or of a set in which some are.
 func (r *reader) knows(read reading) bool {
 	if read.reason != "" || len(r.labels) == 0 {
 		return false
 	}
-	return !slices.ContainsFunc(read.labels, func(f foundLabel) bool {
+	unknown := func(f foundLabel) bool {
 		return !slices.Contains(r.labels, f.label) && (f.label != "" || r.none == "")
-	})
+	}
+	if r.Many && len(read.labels) > 0 {
+		known := slices.DeleteFunc(slices.Clone(read.labels), unknown)
+		return len(known) > 0
+	}
+	return !slices.ContainsFunc(read.labels, unknown)
 }
 
 // only reads the one property of an object whose value is a label; another one must not
@@ -309,6 +319,7 @@ const maxLabels = 100
 // none fits.
 func (r *reader) values(raw json.RawMessage, from int) (read reading) {
 	var list []json.RawMessage
+	var line string
 	is := json.Unmarshal(raw, &list) == nil && list != nil
 	switch {
 	case !r.lists() && !r.Exact && len(list) == 1:
@@ -317,6 +328,8 @@ func (r *reader) values(raw json.RawMessage, from int) (read reading) {
 		return unreadable(severalLabels)
 	case !r.lists():
 		return r.value(raw, from)
+	case !is && r.Many && json.Unmarshal(raw, &line) == nil && strings.TrimSpace(line) != "":
+		return r.set(line).how("without a list")
 	case !is && !r.Exact && raw[0] == '"':
 		return r.value(raw, from).how("without a list")
 	case !is:

@@ -28,6 +28,14 @@ import (
 // next one is there where the accept rules refuse the first; an empty list says that none
 // of them fits.
 //
+// Where labels are sets, the model is asked for all that apply, in a list without an order, and each
+// label of a neighbour is one that is allowed.
+//
+// With levels = true, which needs labels with levels, the system message lists only the first level,
+// and the turns have the nodes there. Who asks the model goes on with what lies below each answer, in
+// the same chat: with a thousand labels it sees a few dozen. max_tokens does not count these further
+// turns.
+//
 // The turns stand from the farthest neighbour to the nearest. They have the form of the
 // answer, or the model would follow them rather than the system message. Nobody recorded
 // why the neighbours have their labels: the reasoning of their turns says only that they
@@ -51,9 +59,10 @@ type chatConfig struct {
 	Labels    string   `config:"labels" default:"neighbours" one_of:"neighbours,all" doc:"Which labels are allowed: those of the candidates, the nearest first, or all of the knowledge, sorted, behind which those of the candidates are named again."`
 	Reasoning bool     `config:"reasoning" default:"true" doc:"Whether the model gives its reasons before the label."`
 	Answer    string   `config:"answer" default:"label" one_of:"label,list" doc:"Whether the model answers with one label, or with a list of labels, the likeliest first, that is empty where none fits."`
+	Levels    bool     `config:"levels" doc:"Whether the model is asked level by level, where labels have levels: first for one of the top level, then for one below its answer, and so on."`
 	None      string   `config:"none" doc:"The answer where none of the labels fits; by default it is not allowed."`
 	MaxTokens int      `config:"max_tokens" default:"0" min:"0" doc:"The longest prompt, in tokens of four characters; turns beyond it are left out. 0: no bound."`
-	Template  sdk.Path `config:"template" doc:"A Go template to write the system message with, in place of the built-in one; it may use .Labels, .Ranked, .All, .Near, .None, .List, .Reasoning, .Shots and join."`
+	Template  sdk.Path `config:"template" doc:"A Go template to write the system message with, in place of the built-in one; it may use .Labels, .Ranked, .All, .Near, .None, .List, .Many, .Reasoning, .Shots and join."`
 }
 
 // reasoningProperty is the property of the answer that comes before the label.
@@ -65,13 +74,16 @@ func Chat() sdk.Stage {
 		openChat, sdk.Revision("2"), sdk.Reads(sdk.ColumnText, sdk.ColumnCandidates, sdk.ColumnCandidateTexts, sdk.ColumnLabels), sdk.Validates(chatConfig.check))
 }
 
-func openChat(_ context.Context, _ sdk.Setup, c chatConfig) (sdk.Prompter, error) {
-	t, err := c.load()
+func openChat(_ context.Context, setup sdk.Setup, c chatConfig) (sdk.Prompter, error) {
+	t, err := c.load(setup.Labels)
+	if err == nil {
+		err = c.fits(setup.Labels)
+	}
 	if err != nil {
 		return nil, err
 	}
-	p := &chatPrompter{config: c, Template: t, fields: []string{sdk.LabelProperty}}
-	if c.list() {
+	p := &chatPrompter{config: c, form: setup.Labels, Template: t, fields: []string{sdk.LabelProperty}}
+	if c.list() || p.form.Many {
 		p.fields = []string{sdk.LabelsProperty}
 	}
 	if c.Reasoning {
@@ -80,16 +92,34 @@ func openChat(_ context.Context, _ sdk.Setup, c chatConfig) (sdk.Prompter, error
 	return p, nil
 }
 
-func (c chatConfig) load() (fewshot.Template, error) {
-	return fewshot.Load("template", c.Template, chatDefaultTemplate, chatSamples()...)
+func (c chatConfig) load(f sdk.LabelForm) (fewshot.Template, error) {
+	text := chatDefaultTemplate
+	if f.Many {
+		text = chatSets.Replace(text)
+	}
+	return fewshot.Load("template", c.Template, text, chatSamples()...)
 }
 
 func (c chatConfig) check() error {
-	_, err := c.load()
+	_, err := c.load(sdk.LabelForm{})
 	if c.list() && c.None != "" {
 		err = errors.Join(err, &sdk.ArgumentError{Argument: "none", Err: errors.New(`with answer = "list" an empty list says that none of the labels fits; leave none out`)})
 	}
+	if c.list() && c.Levels {
+		err = errors.Join(err, &sdk.ArgumentError{Argument: "levels", Err: errors.New(`each level has one answer; leave out answer = "list"`)})
+	}
 	return err
+}
+
+// fits reports arguments that do not go with the labels of the pipeline.
+func (c chatConfig) fits(f sdk.LabelForm) error {
+	switch {
+	case c.Levels && f.Levels == "":
+		return &sdk.ArgumentError{Argument: "levels", Err: errors.New("the labels of the knowledge have no levels; a source says with levels what stands between them")}
+	case f.Many && c.None != "":
+		return &sdk.ArgumentError{Argument: "none", Err: errors.New("labels are sets, and an empty list says that none of them fits; leave none out")}
+	}
+	return nil
 }
 
 func (c chatConfig) list() bool { return c.Answer == "list" }
@@ -97,6 +127,7 @@ func (c chatConfig) list() bool { return c.Answer == "list" }
 type chatPrompter struct {
 	fewshot.Template
 	config chatConfig
+	form   sdk.LabelForm
 	fields []string
 }
 
@@ -113,7 +144,10 @@ func (p *chatPrompter) write(item sdk.Item, all []string) (sdk.Prompt, error) {
 	shots := fewshot.First(item.Candidates, p.config.Shots)
 	slices.Reverse(shots)
 	prompt := sdk.Prompt{Labels: data.Labels, None: p.config.None, Fields: p.fields}
-	if data.All != nil { // in the same order for all items: services put a schema with them before the prompt
+	if p.config.Levels {
+		prompt.Levels = p.form.Levels
+		data.Labels, data.All, data.Near = p.tops(data.Labels), p.tops(data.All), p.tops(data.Near)
+	} else if data.All != nil { // in the same order for all items: services put a schema with them before the prompt
 		prompt.Labels = data.All
 	}
 	return fewshot.Fit(len(shots), p.config.MaxTokens, func(examples int) (sdk.Prompt, int, error) {
@@ -129,7 +163,7 @@ func (p *chatPrompter) write(item sdk.Item, all []string) (sdk.Prompt, error) {
 
 // allowed returns the labels that may be answered, for the template.
 func (p *chatPrompter) allowed(candidates []sdk.Candidate, all []string) ChatData {
-	data := ChatData{None: p.config.None, List: p.config.list(), Reasoning: p.config.Reasoning}
+	data := ChatData{None: p.config.None, List: p.config.list() || p.form.Many, Many: p.form.Many, Reasoning: p.config.Reasoning}
 	var labels []string
 	seen := map[string]bool{"": true}
 	add := func(label string) {
@@ -139,7 +173,9 @@ func (p *chatPrompter) allowed(candidates []sdk.Candidate, all []string) ChatDat
 		}
 	}
 	for i := range candidates {
-		add(candidates[i].Label)
+		for _, label := range p.form.Split(candidates[i].Label) {
+			add(label)
+		}
 	}
 	data.Near = fewshot.Allowed(slices.Clone(labels), p.config.None)
 	data.Ranked = len(labels) > 0
@@ -153,8 +189,26 @@ func (p *chatPrompter) allowed(candidates []sdk.Candidate, all []string) ChatDat
 	return data
 }
 
+// tops returns the nodes of the first level that labels lie below, once each.
+func (p *chatPrompter) tops(labels []string) (nodes []string) {
+	for _, label := range labels {
+		if top := p.form.Path(label)[0]; !slices.Contains(nodes, top) {
+			nodes = append(nodes, top)
+		}
+	}
+	return nodes
+}
+
 //go:embed chat.tmpl
 var chatDefaultTemplate string
+
+// chatSets says what of the built-in template is different where labels are sets.
+var chatSets = strings.NewReplacer(
+	"The user writes a text. Find the label that fits it best.", "A text has one label or several. The user writes a text. Find all labels that apply to it.",
+	"which label that speaks for", "which labels that speaks for",
+	"a list of the labels that may fit, the likeliest first, each written exactly as below; an empty list if none of them fits",
+	"a list of all labels that apply, each written exactly as below; an empty list if none of them applies",
+)
 
 // ChatData is what a template of the system message can use.
 type ChatData struct {
@@ -164,13 +218,14 @@ type ChatData struct {
 	Near      []string // those of the item's neighbours, nearest first
 	None      string   // the answer that no label fits; empty: not allowed
 	List      bool     // the answer is a list of labels, empty where none fits
+	Many      bool     // labels are sets: the list is to have all that apply
 	Reasoning bool     // the answer is to give reasons
 	Shots     int      // how many turns stand between the system message and the item
 }
 
 // chatSamples are the data that templates are tried with.
 func chatSamples() []any {
-	return []any{ChatData{Labels: []string{"label"}, Ranked: true, All: []string{"label"}, Near: []string{"label"}, None: "none", List: true, Reasoning: true, Shots: 1}, ChatData{}}
+	return []any{ChatData{Labels: []string{"label"}, Ranked: true, All: []string{"label"}, Near: []string{"label"}, None: "none", List: true, Many: true, Reasoning: true, Shots: 1}, ChatData{}}
 }
 
 // byHand is the reasoning in the turn of a labelled neighbour.
@@ -187,9 +242,12 @@ func (p *chatPrompter) messages(system string, shots []fewshot.Example, text str
 	return append(messages, sdk.Message{Role: sdk.MessageUser, Text: strings.TrimSpace(text)})
 }
 
-// object is the answer with a label, its properties in the order of the
+// object is the answer with a label or a set, its properties in the order of the
 // fields.
 func (p *chatPrompter) object(label string) string {
+	if p.config.Levels {
+		label = p.form.Path(label)[0]
+	}
 	var out strings.Builder
 	for i, field := range p.fields {
 		value := fewshot.JSON(label)
@@ -197,7 +255,7 @@ func (p *chatPrompter) object(label string) string {
 		case reasoningProperty:
 			value = fewshot.JSON(byHand)
 		case sdk.LabelsProperty:
-			value = "[" + value + "]"
+			value = fewshot.JSON(p.form.Split(label))
 		}
 		out.WriteString([]string{"{", ", "}[min(i, 1)] + fewshot.JSON(field) + ": " + value)
 	}

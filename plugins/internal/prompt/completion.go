@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"slices"
+	"strings"
 
 	"github.com/racflow/racflow/plugins/internal/fewshot"
 	"github.com/racflow/racflow/sdk"
@@ -46,6 +47,9 @@ import (
 //	{{end}}{{range .Neighbours}}{{.Text}} -> {{.Label}}
 //	{{end}}{{.Text}} ->
 //
+// Where labels are sets, an example shows all of its own, with "; " between them, and so does the
+// answer.
+//
 // The package does not choose the examples: the engine sends candidates and random
 // entries.
 
@@ -57,7 +61,7 @@ type completionConfig struct {
 	Labels    bool     `config:"labels" default:"true" doc:"Whether the prompt lists all labels of the knowledge."`
 	None      string   `config:"none" doc:"The answer where none of the labels fits; by default it is not allowed."`
 	MaxTokens int      `config:"max_tokens" default:"0" min:"0" doc:"The longest prompt, in tokens of four characters; neighbours and random examples beyond it are left out. 0: no bound."`
-	Template  sdk.Path `config:"template" doc:"A Go template to write the prompt with, in place of the built-in one; it may use .Text, .Random, .Neighbours, .Labels, .None and join."`
+	Template  sdk.Path `config:"template" doc:"A Go template to write the prompt with, in place of the built-in one; it may use .Text, .Random, .Neighbours, .Labels, .None, .Many and join."`
 }
 
 // Completion describes the prompter.
@@ -67,30 +71,35 @@ func Completion() sdk.Stage {
 }
 
 func openCompletion(_ context.Context, setup sdk.Setup, c completionConfig) (sdk.Prompter, error) {
-	t, err := c.load()
+	t, err := c.load(setup.Labels)
 	if err != nil {
 		return nil, err
 	}
-	p := &completionPrompter{config: c, Template: t, draws: 1}
+	p := &completionPrompter{config: c, Template: t, draws: 1, many: setup.Labels.Many}
 	if c.Redraw == "sample" {
 		p.draws = max(1, setup.Samples)
 	}
 	return p, nil
 }
 
-func (c completionConfig) load() (fewshot.Template, error) {
-	return fewshot.Load("template", c.Template, completionDefaultTemplate, completionSamples()...)
+func (c completionConfig) load(f sdk.LabelForm) (fewshot.Template, error) {
+	text := completionDefaultTemplate
+	if f.Many {
+		text = completionSets.Replace(text)
+	}
+	return fewshot.Load("template", c.Template, text, completionSamples()...)
 }
 
 func (c completionConfig) check() error {
-	_, err := c.load()
+	_, err := c.load(sdk.LabelForm{})
 	return err
 }
 
 type completionPrompter struct {
 	fewshot.Template
 	config completionConfig
-	draws  int // of random examples, and so prompts, per item
+	draws  int  // of random examples, and so prompts, per item
+	many   bool // labels are sets
 }
 
 // Random implements sdk.Drawer.
@@ -109,7 +118,7 @@ func (p *completionPrompter) write(item sdk.Item, allowed []string) ([]sdk.Promp
 	neighbours := fewshot.First(item.Candidates, p.config.K)
 	slices.Reverse(neighbours)
 	random := fewshot.First(item.Random, len(item.Random))
-	data := CompletionData{Text: fewshot.OneLine(item.Text), None: p.config.None}
+	data := CompletionData{Text: fewshot.OneLine(item.Text), None: p.config.None, Many: p.many}
 	if p.config.Labels {
 		data.Labels = allowed
 	}
@@ -146,6 +155,12 @@ func part(random []fewshot.Example, draw, n int) []fewshot.Example {
 //go:embed completion.tmpl
 var completionDefaultTemplate string
 
+// completionSets says what of the built-in template is different where labels are sets.
+var completionSets = strings.NewReplacer(
+	"Every text has exactly one label. Complete the last line with the label that fits the last text best: write the label and nothing else.",
+	`A text has one label or several, with "; " between them. Complete the last line with all labels that apply to the last text, and write nothing else.`,
+)
+
 // CompletionData is what a template can use. Runs of white space in it are one space.
 type CompletionData struct {
 	Text       string            // the item's
@@ -153,10 +168,11 @@ type CompletionData struct {
 	Neighbours []fewshot.Example // nearest last
 	Labels     []string          // all labels of the knowledge, sorted; empty with labels = false
 	None       string            // the answer that no label fits; empty: not allowed
+	Many       bool              // labels are sets, with "; " between them
 }
 
 // completionSamples are the data that templates are tried with.
 func completionSamples() []any {
 	shots := []fewshot.Example{{Text: "text", Label: "label"}}
-	return []any{CompletionData{Text: "text", Random: shots, Neighbours: shots, Labels: []string{"label"}, None: "none"}, CompletionData{}}
+	return []any{CompletionData{Text: "text", Random: shots, Neighbours: shots, Labels: []string{"label"}, None: "none", Many: true}, CompletionData{}}
 }

@@ -34,7 +34,7 @@ import (
 // which no rule accepts. Where a prompt wants a JSON object, its fields and labels go along as
 // a strict JSON schema, built for each item; more labels than such a schema may list are left
 // to the accept rules. Where it wants a list of labels, each of them is an answer of the same
-// sample, weighing 1, 1/2, 1/3 and so on. On the completions endpoint the same goes along as a
+// sample, weighing 1, 1/2, 1/3 and so on; where labels are sets, each weighs 1. On the completions endpoint the same goes along as a
 // GBNF grammar, since llama.cpp obeys no schema there.
 //
 // An item none of whose answers was accepted is asked about again in the same chat: it has
@@ -56,7 +56,8 @@ import (
 // its answers.
 //
 // Forecast estimates the calls of an item without asking: their likely cost, and the
-// most, where each answer has a limit.
+// most, where each answer has a limit. A prompt that is asked level by level (openai_levels.go) takes as
+// many requests as the way down has questions.
 //
 // An item fails alone. Retries, limits and budgets are the engine's. The stage does not
 // turn a chat into a text for the completions endpoint.
@@ -66,33 +67,28 @@ func (v *openAIVoter) Forecast(item sdk.Item) (f sdk.Forecast, err error) {
 	if item.Drawn > 0 && item.Rejected == nil {
 		item.Rejected = longest()
 	}
-	questions, all, err := v.slots(item)
+	left, err := v.slots(item)
 	if err != nil {
 		return f, err
 	}
-	keys := make([]sdk.Key, len(all))
-	for i := range all {
-		keys[i] = all[i].key
-	}
-	found, err := v.CacheGet(context.Background(), keys)
-	if err != nil {
-		return f, err
-	}
-	type group struct{ question, backend int }
-	missing := map[group]int{}
-	for i := range all {
-		if v.fill(&all[i], found[i]) {
-			f.Cached++
-		} else {
-			missing[group{i % len(questions), all[i].backend.Index}]++
-		}
-	}
-	for of, answers := range missing {
-		one, err := v.answers(&questions[of.question], v.set.All[of.backend], answers, all[len(all)-1].number)
+	for last := item.Drawn + len(left) - 1; len(left) > 0; {
+		missing, err := v.fill(context.Background(), left)
 		if err != nil {
 			return f, err
 		}
-		f.Add(one)
+		f.Cached += len(left)
+		for of, slots := range missing {
+			f.Cached -= len(slots)
+			one, err := v.way(of.question, of.backend, len(slots), last)
+			if err != nil {
+				return f, err
+			}
+			f.Add(one)
+		}
+		left = slices.DeleteFunc(left, func(s *slot) bool { return !s.given })
+		if left, err = v.next(left); err != nil {
+			return f, err
+		}
 	}
 	return f, nil
 }
@@ -125,6 +121,7 @@ const (
 	explanation = 40  // a property that is not the label: a sentence or two
 	paragraph   = 150 // a text that cites passages
 	unlabelled  = 8   // a label where none is known
+	several     = 2   // how many labels a set has
 )
 
 // written is how many tokens an answer is expected to have.
@@ -133,6 +130,9 @@ func (q *question) written(known profile.Profile) int {
 	label := unlabelled
 	if len(p.Labels) > 0 {
 		label = (known.Tokens(strings.Join(p.Labels, " ")) + len(p.Labels) - 1) / len(p.Labels)
+	}
+	if q.many {
+		label *= several
 	}
 	switch {
 	case p.Passages != nil:
@@ -161,7 +161,7 @@ type openAIConfig struct {
 	Temperature float64  `config:"temperature" default:"0.7" min:"0" max:"100" doc:"How varied the samples are; 0 gives the likeliest text."`
 	TopP        float64  `config:"top_p" default:"1" above:"0" max:"1" doc:"Share of the likeliest tokens to draw from; 1 sends none."`
 	Seed        int      `config:"seed" default:"-1" min:"-1" doc:"Seed of a request, plus the number of its first sample; -1 sends none."`
-	MaxTokens   int      `config:"max_tokens" default:"0" min:"-1" doc:"Most tokens of an answer, without what a model thinks before it; 0: 32 for a label, 512 for JSON, 1024 for a text that cites passages; -1: no limit."`
+	MaxTokens   int      `config:"max_tokens" default:"0" min:"-1" doc:"Most tokens of an answer, without what a model thinks before it; 0: 32 for a label, 128 for a set of labels, 512 for JSON, 1024 for a text that cites passages; -1: no limit."`
 	Stop        []string `config:"stop" pattern:"(?s)." doc:"Texts that end an answer; not sent where the answer is JSON or a text that cites passages. Without it a line break ends those of the completions endpoint."`
 	MaxN        int      `config:"max_n" affects_output:"false" default:"128" min:"1" max:"128" doc:"Most choices to ask for in one request."`
 	Logprobs    bool     `config:"logprobs" doc:"Weigh an answer by the probability that the server gives its tokens."`
@@ -200,7 +200,7 @@ func openOpenAI(_ context.Context, setup sdk.Setup, c openAIConfig) (sdk.Sampler
 		config:  c,
 		set:     NewBackends(model, c.BackendArguments, setup),
 		samples: samples,
-		reading: support.AnswerOptions{Exact: c.Read == "exact", Nearest: c.Nearest, Reasons: c.Reasons},
+		reading: support.AnswerOptions{Exact: c.Read == "exact", Nearest: c.Nearest, Reasons: c.Reasons, Many: setup.Labels.Many},
 	}
 	v.Backend = v.set.All[0]
 	return v, nil
@@ -210,16 +210,24 @@ func openOpenAI(_ context.Context, setup sdk.Setup, c openAIConfig) (sdk.Sampler
 // seed.
 type question struct {
 	prompt  sdk.Prompt // as its answers are read
+	many    bool       // they are sets of labels
+	tree    *tree      // nil: it is not asked level by level
+	node    string     // of the tree, below which this asks; empty: it asks for one of the first level
 	request dialect.Request
 	bases   []sdk.Key // of what is asked, and of how it is read: by backend
 }
 
 func (v *openAIVoter) question(p sdk.Prompt, rejected []sdk.Rejection) (question, error) {
-	c, q := v.config, question{prompt: p}
+	c, q := v.config, question{prompt: p, many: v.reading.Many && p.Passages == nil}
+	if p.Levels != "" && c.Endpoint != "completions" && !slices.Contains(p.Fields, sdk.LabelsProperty) {
+		if q.tree = newTree(p); q.tree != nil {
+			q.prompt.Labels = q.tree.below[""]
+		}
+	}
 	if err := v.structure(&q); err != nil {
 		return q, err
 	}
-	r := v.Request(c.MaxTokens, openAIUsual(q.prompt))
+	r := v.Request(c.MaxTokens, q.usual())
 	r.Schema, r.Grammar, r.Choice = q.request.Schema, q.request.Grammar, q.request.Choice
 	switch {
 	case c.Endpoint == "completions" && len(p.Messages) > 0:
@@ -232,7 +240,11 @@ func (v *openAIVoter) question(p sdk.Prompt, rejected []sdk.Rejection) (question
 		r.Messages = p.Messages
 	}
 	if r.Messages != nil {
-		r.Messages = append(slices.Clip(r.Messages), again(q.prompt, rejected)...)
+		r.Messages = append(slices.Clip(r.Messages), again(&q, rejected)...)
+	}
+	if q.tree != nil { // the questions below begin with it
+		r.Messages = slices.Clone(r.Messages)
+		r.Messages[len(r.Messages)-1].Shared = true
 	}
 	r.Temperature = &c.Temperature
 	if c.TopP < 1 {
@@ -273,16 +285,19 @@ func (c openAIConfig) stop() []string {
 // The most tokens of an answer where max_tokens is 0.
 const (
 	labelTokens = 32
+	setTokens   = 128
 	jsonTokens  = 512
 	textTokens  = 1024
 )
 
-func openAIUsual(p sdk.Prompt) int {
+func (q *question) usual() int {
 	switch {
-	case p.Passages != nil:
+	case q.prompt.Passages != nil:
 		return textTokens
-	case p.Fields != nil:
+	case q.prompt.Fields != nil:
 		return jsonTokens
+	case q.many:
+		return setTokens
 	}
 	return labelTokens
 }
@@ -357,68 +372,94 @@ func (v *openAIVoter) CollectSamples(ctx context.Context, handle string, b sdk.B
 // vote returns the samples of one item: cached answers, and for the others what the
 // server answers.
 func (v *openAIVoter) vote(ctx context.Context, item sdk.Item) ([]sdk.Sample, error) {
-	questions, all, err := v.slots(item)
-	if len(questions) == 0 || err != nil {
-		return nil, err // without a prompt the model abstains
+	all, err := v.slots(item)
+	if err != nil {
+		return nil, err
 	}
-	bases, keys := make([]sdk.Key, len(questions)), make([]sdk.Key, len(all))
-	for i := range questions {
-		bases[i] = questions[i].bases[0]
+	for left := all; len(left) > 0; {
+		if err := v.answer(ctx, left); err != nil {
+			return nil, err
+		}
+		if left, err = v.next(left); err != nil {
+			return nil, err
+		}
 	}
-	for i := range all {
-		keys[i] = all[i].key
+	var samples []sdk.Sample // without a prompt the model abstains
+	for _, s := range all {
+		samples = append(samples, s.sample)
+	}
+	return samples, nil
+}
+
+// group is those slots that one service is asked one question for.
+type group struct {
+	question *question
+	backend  *Backend
+}
+
+// answer fills slots.
+func (v *openAIVoter) answer(ctx context.Context, all []*slot) error {
+	var bases []sdk.Key
+	for _, s := range all {
+		bases = append(bases, s.question.bases[0])
 	}
 	leave, err := v.Turn(ctx, bases...)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer leave()
-	found, err := v.CacheGet(ctx, keys)
+	missing, err := v.fill(ctx, all)
 	if err != nil {
-		return nil, err
-	}
-	type group struct{ question, backend int }
-	missing := map[group][]*slot{}
-	for i := range all {
-		if s := &all[i]; !v.fill(s, found[i]) {
-			of := group{i % len(questions), s.backend.Index}
-			missing[of] = append(missing[of], s)
-		}
+		return err
 	}
 	var calls errgroup.Group // without a context: answers to other requests are still cached
 	for _, slots := range missing {
 		calls.Go(func() error { return v.ask(ctx, slots) })
 	}
-	if err := calls.Wait(); err != nil {
-		return nil, err
-	}
-	samples := make([]sdk.Sample, len(all))
-	for i := range all {
-		samples[i] = v.read(&all[i])
-	}
-	return samples, nil
+	return calls.Wait()
 }
 
-// slots returns the questions about an item, and a slot for each answer: slot i is for
-// question i modulo their number.
-func (v *openAIVoter) slots(item sdk.Item) ([]question, []slot, error) {
-	questions := make([]question, min(len(item.Prompts), v.samples))
-	if len(questions) == 0 {
-		return nil, nil, nil
+// fill fills slots with what is cached, and returns the others.
+func (v *openAIVoter) fill(ctx context.Context, all []*slot) (missing map[group][]*slot, err error) {
+	keys := make([]sdk.Key, len(all))
+	for i, s := range all {
+		keys[i] = s.key
 	}
-	for i := range questions {
-		var err error
-		if questions[i], err = v.question(item.Prompts[(item.Drawn+i)%len(item.Prompts)], item.Rejected); err != nil {
-			return nil, nil, err
+	found, err := v.CacheGet(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	missing = map[group][]*slot{}
+	for i, s := range all {
+		if !v.take(s, found[i]) {
+			of := group{s.question, s.backend}
+			missing[of] = append(missing[of], s)
 		}
 	}
-	all := make([]slot, v.samples)
-	for i := range all {
-		q, number := &questions[i%len(questions)], item.Drawn+i
-		b := v.set.Choose(q.bases[0], number)
-		all[i] = slot{question: q, number: number, backend: b, key: q.key(b, number)}
+	return missing, nil
+}
+
+// slots returns a slot for each answer about an item: slot i is for question i modulo their number.
+// Without a prompt there are none.
+func (v *openAIVoter) slots(item sdk.Item) ([]*slot, error) {
+	questions := make([]*question, min(len(item.Prompts), v.samples))
+	if len(questions) == 0 {
+		return nil, nil
 	}
-	return questions, all, nil
+	for i := range questions {
+		q, err := v.question(item.Prompts[(item.Drawn+i)%len(item.Prompts)], item.Rejected)
+		if err != nil {
+			return nil, err
+		}
+		questions[i] = &q
+	}
+	all := make([]*slot, v.samples)
+	for i := range all {
+		q, number := questions[i%len(questions)], item.Drawn+i
+		b := v.set.Choose(q.bases[0], number)
+		all[i] = &slot{question: q, number: number, backend: b, key: q.key(b, number)}
+	}
+	return all, nil
 }
 
 // slot holds one sample's answer.
@@ -429,4 +470,5 @@ type slot struct {
 	key      sdk.Key
 	given    bool
 	reply    reply
+	sample   sdk.Sample // what the replies so far give
 }

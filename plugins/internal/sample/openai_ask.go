@@ -34,7 +34,8 @@ const (
 // again are the turns that a chat goes on with where answers were not accepted: each of them,
 // what was wrong with it and, at the end, what is allowed. (The library instructor asks again
 // like this.)
-func again(p sdk.Prompt, rejected []sdk.Rejection) []sdk.Message {
+func again(q *question, rejected []sdk.Rejection) []sdk.Message {
+	p := q.prompt
 	var last []sdk.Rejection
 	most := maxRejected
 	if p.Fields == nil && p.Passages == nil {
@@ -57,7 +58,7 @@ func again(p sdk.Prompt, rejected []sdk.Rejection) []sdk.Message {
 		}
 		note := fmt.Sprintf("This answer cannot be used: %s.", r.Reason)
 		if i == len(last)-1 {
-			note += "\n" + allowed(p)
+			note += "\n" + q.allowed()
 		}
 		turns = append(turns, sdk.Message{Role: sdk.MessageAssistant, Text: r.Text}, sdk.Message{Role: sdk.MessageUser, Text: note})
 	}
@@ -73,7 +74,8 @@ func clip(text string, bytes int) string {
 }
 
 // allowed says what an answer to a prompt has to be.
-func allowed(p sdk.Prompt) string {
+func (q *question) allowed() string {
+	p := q.prompt
 	if p.Passages != nil {
 		if len(p.Passages) == 0 {
 			return "Answer again."
@@ -89,6 +91,8 @@ func allowed(p sdk.Prompt) string {
 	switch {
 	case slices.Contains(p.Fields, sdk.LabelsProperty):
 		return fmt.Sprintf("Answer again with one JSON object and nothing else. Each element of its list %q is %s.", sdk.LabelsProperty, labels)
+	case q.many:
+		return fmt.Sprintf("Answer again with labels and nothing else, %q between them. Each is %s.%s", sdk.LabelSeparator, labels, unless(p))
 	case p.Fields != nil:
 		return fmt.Sprintf("Answer again with one JSON object and nothing else. Its property %q is %s.%s", sdk.LabelProperty, labels, unless(p))
 	}
@@ -240,8 +244,8 @@ type reply struct {
 	Model string `json:"model,omitempty"`
 }
 
-// fill takes a cached value and reports whether it is a reply.
-func (v *openAIVoter) fill(s *slot, value []byte) bool {
+// take takes a cached value and reports whether it is a reply.
+func (v *openAIVoter) take(s *slot, value []byte) bool {
 	var r reply
 	if value == nil || json.Unmarshal(value, &r) != nil || r.Model != "" && !v.set.Has(r.Model) {
 		return false
@@ -257,7 +261,7 @@ func (v *openAIVoter) read(s *slot) sdk.Sample {
 	if r.Probability > 0 {
 		all[0].Weight = r.Probability
 	}
-	if reason := r.unusable(all[0], s.question.prompt); reason != "" {
+	if reason := r.unusable(all[0], s.question); reason != all[0].Reason {
 		all = []sdk.Answer{{Weight: all[0].Weight, Reason: reason}}
 	}
 	sample := sdk.Sample{
@@ -273,11 +277,11 @@ func (v *openAIVoter) read(s *slot) sdk.Sample {
 }
 
 // unusable is why a reply is no answer; "": it is one.
-func (r reply) unusable(a sdk.Answer, p sdk.Prompt) string {
+func (r reply) unusable(a sdk.Answer, q *question) string {
 	if reason := r.Unusable(); reason != "" {
 		return reason
 	}
-	if r.Cut() && (a.Reason != "" || p.Passages != nil || r.cutLabel(a, p)) {
+	if r.Cut() && (a.Reason != "" || q.prompt.Passages != nil || r.cutLabel(a, q)) {
 		return dialect.TooLong
 	}
 	return a.Reason
@@ -285,7 +289,11 @@ func (r reply) unusable(a sdk.Answer, p sdk.Prompt) string {
 
 // cutLabel reports whether the label itself may be truncated: a line without an end
 // that is no known label, or what was read as one at the end of the text.
-func (r reply) cutLabel(a sdk.Answer, p sdk.Prompt) bool {
+func (r reply) cutLabel(a sdk.Answer, q *question) bool {
+	p := q.prompt
+	if q.many {
+		return p.Fields == nil && !strings.Contains(strings.TrimSpace(r.Text), "\n")
+	}
 	if a.Reading != "" {
 		_, to := support.AnswerSpan(r.Text, p, support.AnswerOptions{})
 		rest := r.Text[to:]
@@ -341,11 +349,16 @@ func (v *openAIVoter) structure(q *question) error {
 	switch mode := v.config.Structured; {
 	case mode == "choice" && q.prompt.Fields != nil:
 		return sdk.Invalid(errors.New(`the prompt wants JSON, which structured = "choice" rules out; write "auto"`))
+	case mode == "choice" && q.many:
+		return sdk.Invalid(errors.New(`labels are sets, of which structured = "choice" allows no more than one label; write "auto"`))
 	case mode == "choice":
 		q.request.Choice = allowed
 	case mode == "json_schema", mode == "auto" && q.prompt.Fields != nil:
 		if q.prompt.Fields == nil {
 			q.prompt.Fields = []string{sdk.LabelProperty}
+			if q.many {
+				q.prompt.Fields = []string{sdk.LabelsProperty}
+			}
 		}
 		if !listable(allowed) {
 			v.WarnOnce("schema", "the labels are too many for a JSON schema: the model may answer others, which accept rules have to refuse", "labels", len(allowed))

@@ -73,6 +73,7 @@ func TestAgain(t *testing.T) {
 		{"more labels than are listed", sdk.Prompt{Labels: many}, one,
 			[]string{"x", "This answer cannot be used: it names several labels.\nAnswer again with a label and nothing else: one of the allowed labels, written exactly as it was given."}},
 		{"any label", sdk.Prompt{}, one, []string{"x", "This answer cannot be used: it names several labels.\nAnswer again with a label and nothing else: a label."}},
+		{"a set", sdk.Prompt{Labels: labels}, one, []string{"x", "This answer cannot be used: it names several labels.\nAnswer again with labels and nothing else, \"; \" between them. Each is one of these, written exactly so: \"a\",\"b\"."}},
 		{"cut off", sdk.Prompt{}, []sdk.Rejection{{Text: "x", Reason: support.CutOff}},
 			[]string{"x", "This answer cannot be used: it was too long and was cut off.\nAnswer again with a label and nothing else: a label."}},
 		{"passages", sdk.Prompt{Passages: []string{"1"}, None: "no"}, one,
@@ -84,7 +85,7 @@ func TestAgain(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			var got []string
-			for i, m := range again(test.prompt, test.rejected) {
+			for i, m := range again(&question{prompt: test.prompt, many: test.name == "a set"}, test.rejected) {
 				if want := []string{sdk.MessageAssistant, sdk.MessageUser}[i%2]; m.Role != want {
 					t.Errorf("turn %d is the %s's", i, m.Role)
 				}

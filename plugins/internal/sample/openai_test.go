@@ -108,6 +108,7 @@ type fixture struct {
 	server *modelserver.Server
 	host   *apitest.Host
 	log    *strings.Builder
+	form   sdk.LabelForm
 }
 
 // openedOpenAI starts a server and opens the stage on it.
@@ -125,7 +126,7 @@ func (f *fixture) reopen(t *testing.T, samples int, arguments string) {
 	if strings.Contains(arguments, `"model"`) {
 		config = strings.Replace(config, `"model": "tiny", `, "", 1)
 	}
-	setup := sdk.Setup{Samples: samples, Host: f.host, Log: slog.New(slog.NewTextHandler(f.log, nil))}
+	setup := sdk.Setup{Samples: samples, Labels: f.form, Host: f.host, Log: slog.New(slog.NewTextHandler(f.log, nil))}
 	stage, err := OpenAI().Open(t.Context(), setup, []byte(config))
 	must.Do(t, err)
 	f.openAIVoter = stage.(*openAIVoter)

@@ -5182,6 +5182,7 @@ type Allowed struct {
 	None          string                 `protobuf:"bytes,2,opt,name=none,proto3" json:"none,omitempty"`             // the answer that says that no label fits, or that the passages do not answer the question
 	Fields        []string               `protobuf:"bytes,3,rep,name=fields,proto3" json:"fields,omitempty"`         // of the JSON object that the answer is to be, "label" or "labels" among them; none: plain text
 	Passages      *Passages              `protobuf:"bytes,4,opt,name=passages,proto3" json:"passages,omitempty"`     // set: the answer is a text that cites them; labels and fields are empty
+	Levels        string                 `protobuf:"bytes,5,opt,name=levels,proto3" json:"levels,omitempty"`         // what stands between the levels of labels if the model is to be asked level by level; the chat shows the nodes of the first
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5242,6 +5243,13 @@ func (x *Allowed) GetPassages() *Passages {
 		return x.Passages
 	}
 	return nil
+}
+
+func (x *Allowed) GetLevels() string {
+	if x != nil {
+		return x.Levels
+	}
+	return ""
 }
 
 // Passages are the candidates that a prompt shows by number: the first is 1. An
@@ -5999,12 +6007,13 @@ const file_stage_proto_rawDesc = "" +
 	"\aMessage\x12\x12\n" +
 	"\x04role\x18\x01 \x01(\tR\x04role\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x16\n" +
-	"\x06shared\x18\x03 \x01(\bR\x06shared\"\x85\x01\n" +
+	"\x06shared\x18\x03 \x01(\bR\x06shared\"\x9d\x01\n" +
 	"\aAllowed\x12\x16\n" +
 	"\x06labels\x18\x01 \x03(\rR\x06labels\x12\x12\n" +
 	"\x04none\x18\x02 \x01(\tR\x04none\x12\x16\n" +
 	"\x06fields\x18\x03 \x03(\tR\x06fields\x126\n" +
-	"\bpassages\x18\x04 \x01(\v2\x1a.racflow.stage.v2.PassagesR\bpassages\"\x1c\n" +
+	"\bpassages\x18\x04 \x01(\v2\x1a.racflow.stage.v2.PassagesR\bpassages\x12\x16\n" +
+	"\x06levels\x18\x05 \x01(\tR\x06levels\"\x1c\n" +
 	"\bPassages\x12\x10\n" +
 	"\x03ids\x18\x01 \x03(\tR\x03ids\"\xdb\x03\n" +
 	"\aSamples\x12\x18\n" +
