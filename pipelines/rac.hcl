@@ -14,6 +14,9 @@
 # measured with: 50 neighbours, of which 10 are shown, temperature 0:
 #
 #   racflow run -var model=... -var answer=list -var neighbours=50 -var shots=10 -var temperature=0 pipelines/rac.hcl
+#
+# Its classes stand in levels. With labels such as Agent/Person/Athlete, -var levels=/ asks for one level after the
+# other, and racflow eval says how many answers are right down to each level.
 
 variable "train" { # labelled examples: rows with the columns text and label
   type    = path
@@ -25,6 +28,7 @@ variable "neighbours" { default = 30 }     # how many provide the allowed labels
 variable "shots" { default = 5 }           # how many of them are shown as answered questions
 variable "answer" { default = "label" }    # or list: labels, the likeliest first
 variable "reasoning" { default = true }    # the model writes its reasons before the label
+variable "levels" { default = "" }         # what stands between the levels of a label, such as /
 variable "temperature" { default = 0.3 }   # at 0 an answer that was rejected is likely to come again
 
 # The language model, which is needed. provider is openai, anthropic or a plugin's stage
@@ -44,7 +48,10 @@ model "llm" {
 limit "llm" { concurrency = 8 } # also requests_per_minute and tokens_per_minute
 
 knowledge "utterances" {
-  source { path = var.train }
+  source {
+    path   = var.train
+    levels = var.levels
+  }
   embed { use = var.embedder }
   store { use = var.store }
 }
@@ -67,6 +74,7 @@ pipeline "rac" {
       shots     = var.shots
       answer    = var.answer
       reasoning = var.reasoning
+      levels    = var.levels != ""
     }
   }
   sample "llm" {
