@@ -157,7 +157,7 @@ func TestUnlearntSets(t *testing.T) {
 			t.Errorf("%s takes sets", stage.Name)
 		}
 	}
-	_, err := elect.Learned().Open(t.Context(), sets, []byte(`{"weights": {"a": 1}, "calibration": {"threshhold": 0.4}}`))
+	_, err := elect.Learned().Open(t.Context(), sets, []byte(`{"weights": {"a": 1}, "calibration": {"thresholds": 0.4}}`))
 	if err == nil {
 		t.Error("a name that the calibration of sets does not have is taken")
 	}

@@ -192,8 +192,8 @@ type Report struct {
 	Accuracy         float64  `json:"accuracy"`
 	AccuracyInterval Interval `json:"accuracy_interval"`
 	Scope            *Scope   `json:"scope,omitempty"` // nil: the knowledge has every expected label
-	Sets *Sets `json:"sets,omitempty"` // nil: an answer is one label
-	Tree *Tree `json:"tree,omitempty"` // nil: labels have no levels
+	Sets             *Sets    `json:"sets,omitempty"`  // nil: an answer is one label
+	Tree             *Tree    `json:"tree,omitempty"`  // nil: labels have no levels
 	// MacroF1 is the mean F1 over all labels that were expected or answered, without those out of
 	// scope.
 	MacroF1   float64 `json:"macro_f1"`
