@@ -190,7 +190,9 @@ type Fitter interface {
 type TrainingRow struct {
 	ID, Text string
 	// Label is empty where a source has none. With Samples: the text belongs to none of the labels
-	// that the voters know.
+	// that the voters know. A row with nothing but a Label is no text: it names a label that is
+	// described, but has no example (Described.Alone). Only stages that learn from Samples get such rows,
+	// before the others.
 	Label   string
 	Vector  []float32
 	Samples []Sample // of the voters that come before the stage

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"unicode/utf8"
@@ -53,7 +54,7 @@ func EncodeBatch(b sdk.Batch, reads sdk.Columns) (*stagepb.Rows, error) {
 		}
 	}
 	if reads.Has(sdk.ColumnLabels) {
-		rows.Labels = ValidAll(b.Labels)
+		rows.Labels, rows.Described = ValidAll(b.Labels), packDescribed(b.Described)
 	}
 	if reads.Has(sdk.ColumnPrompts) {
 		rows.Prompts = packPrompts(n, func(i int) []sdk.Prompt { return items[i].Prompts })
@@ -123,7 +124,27 @@ func DecodeBatch(rows *stagepb.Rows) (sdk.Batch, error) {
 			Prompts: prompts[i], Samples: samples[i], Drawn: int(at(rows.GetDrawn(), i)), Rejected: rejected[i],
 		}
 	}
-	return sdk.Batch{Items: items, Labels: rows.GetLabels()}, nil
+	return sdk.Batch{Items: items, Labels: rows.GetLabels(), Described: unpackDescribed(rows.GetDescribed())}, nil
+}
+
+func packDescribed(all map[string]sdk.Described) []*stagepb.Described {
+	var out []*stagepb.Described
+	for _, label := range slices.Sorted(maps.Keys(all)) {
+		d := all[label]
+		out = append(out, &stagepb.Described{Label: Valid(label), Name: Valid(d.Name), Text: Valid(d.Text), Alone: d.Alone})
+	}
+	return out
+}
+
+func unpackDescribed(in []*stagepb.Described) map[string]sdk.Described {
+	if len(in) == 0 {
+		return nil
+	}
+	all := make(map[string]sdk.Described, len(in))
+	for _, d := range in {
+		all[d.GetLabel()] = sdk.Described{Name: d.GetName(), Text: d.GetText(), Alone: d.GetAlone()}
+	}
+	return all
 }
 
 // The bounds of what a reply may hold, beside MaxMessage. They are far beyond what means

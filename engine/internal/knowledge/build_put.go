@@ -35,7 +35,14 @@ func (b *builder) buildCentroids(ctx context.Context, labels map[string]bool, be
 	state := []byte(b.note.Source)
 	delete(labels, "")
 	if !bytes.Equal(have.Note, state) || len(labels) > 0 { // entries may change while the source does not
-		if err := b.replaceCentroids(ctx, labels, known, state, string(have.Note) != before); err != nil {
+		all := string(have.Note) != before
+		if b.Block.Described() != nil { // what it says of one label affects the centroids of others
+			all = true
+			if err := b.Read(ctx); err != nil {
+				return err
+			}
+		}
+		if err := b.replaceCentroids(ctx, labels, known, state, all); err != nil {
 			return err
 		}
 	}
@@ -50,10 +57,19 @@ func (b *builder) replaceCentroids(ctx context.Context, labels, known map[string
 		s.Labels = slices.Sorted(maps.Keys(labels))
 	}
 	sums := generation.LabelSums{}
-	err := generation.Scan(ctx, b.Store, b.Collection, s, func(e sdk.Entry) { sums.Add(e.Label, e.Vector) })
+	texts := generation.Descriptions{}
+	if b.Source != nil {
+		texts.Of = b.Source.Described
+	}
+	err := generation.Scan(ctx, b.Store, b.Collection, s, func(e sdk.Entry) {
+		if !texts.Take(e) {
+			sums.Add(e.Label, e.Vector)
+		}
+	})
 	if err != nil {
 		return err
 	}
+	weight := texts.AddTo(sums)
 	var gone []string
 	for label := range known {
 		if (all || labels[label]) && sums[label] == nil {
@@ -63,7 +79,7 @@ func (b *builder) replaceCentroids(ctx context.Context, labels, known map[string
 	}
 	slices.Sort(gone)
 	collection := generation.Centroids(b.Collection)
-	entries := sums.Entries()
+	entries := texts.Mark(sums.Entries(), weight)
 	for _, e := range entries {
 		known[e.Label] = true
 	}

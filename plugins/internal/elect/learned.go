@@ -131,6 +131,7 @@ func openLearned(_ context.Context, setup sdk.Setup, c learnedConfig) (sdk.Elect
 type election struct {
 	sdk.Elector // item by item, with elect
 	model       atomic.Pointer[model]
+	alone       atomic.Pointer[map[string]bool] // labels without examples, which are those of every batch
 	memory      sync.Pool // of *reader
 }
 
@@ -138,6 +139,10 @@ type election struct {
 func (e *election) Elect(ctx context.Context, b sdk.Batch) ([]sdk.Verdict, error) {
 	if len(b.Items) > 0 && len(b.Labels) == 0 {
 		return nil, sdk.Invalid(errors.New(`there are no labels: this election weighs votes for the labels of a knowledge; for answers that are texts write use = "first" or use = "majority"`))
+	}
+	if e.alone.Load() == nil {
+		alone := aloneOf(b.Described)
+		e.alone.Store(&alone)
 	}
 	return e.Elector.Elect(ctx, b)
 }
@@ -148,13 +153,13 @@ func (e *election) Close() error { return e.Elector.(io.Closer).Close() }
 func (e *election) elect(samples []sdk.Sample, labels int) sdk.Verdict {
 	r, m := e.memory.Get().(*reader), e.model.Load()
 	defer e.memory.Put(r)
-	verdict := r.elect(samples, m, labels)
+	verdict := r.elect(samples, m, labels, *e.alone.Load())
 	m.Stranger.judge(&verdict, samples)
 	return verdict
 }
 
-// elect holds the election, for a text that belongs to one of so many labels.
-func (r *reader) elect(samples []sdk.Sample, m *model, labels int) sdk.Verdict {
+// elect holds the election, for a text that belongs to one of so many labels, some of which have no example.
+func (r *reader) elect(samples []sdk.Sample, m *model, labels int, alone map[string]bool) sdk.Verdict {
 	r.forget()
 	v := r.read(samples, nil)
 	of := m.without(r.missing(m.voters))
@@ -163,6 +168,7 @@ func (r *reader) elect(samples []sdk.Sample, m *model, labels int) sdk.Verdict {
 		v = r.read(samples, of.Weights)
 	}
 	r.scores = v.score(r.scores, of.of(r.voters))
+	r.raise(alone, m.Raise)
 	best := v.winner(r.scores)
 	if best < 0 {
 		return ballot.Weighed(nil, samples)
@@ -254,6 +260,7 @@ type model struct {
 	present
 	Without map[string]present `json:"without,omitempty"` // by the names of the voters that are missing
 	Alone   map[string]float64 `json:"alone"`             // the share of the rows that each voter is right on
+	Raise   float64            `json:"raise,omitempty"`   // of the scores of labels without examples
 
 	Stranger *stranger `json:"unknown,omitempty"` // nil: nothing shows which texts are unknown
 

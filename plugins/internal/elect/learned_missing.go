@@ -53,11 +53,14 @@ type present struct {
 
 // The argument calibration has names such as "slope", "offset without llm" and "weight of linear
 // without llm and knn".
-const weightOf, without, and = "weight of ", " without ", " and "
+const weightOf, without, and, raiseName = "weight of ", " without ", " and ", "raise"
 
 // argument returns all but the weights of the whole as the argument calibration.
 func (m *model) argument() map[string]float64 {
 	all := map[string]float64{"slope": m.Calibration.Slope, "offset": m.Calibration.Offset}
+	if m.Raise > 0 {
+		all[raiseName] = m.Raise
+	}
 	for missing, p := range m.Without {
 		all["slope"+without+missing], all["offset"+without+missing] = p.Calibration.Slope, p.Calibration.Offset
 		for voter, w := range p.Weights {
@@ -87,6 +90,8 @@ func (m *model) calibrate(given map[string]float64) error {
 			p.Calibration.Slope = value
 		case what == "offset":
 			p.Calibration.Offset = value
+		case name == raiseName:
+			m.Raise = value
 		case some && weighs:
 			p.Weights[voter] = value
 		default:

@@ -4404,21 +4404,22 @@ type Rows struct {
 	Dimension uint32                 `protobuf:"varint,7,opt,name=dimension,proto3" json:"dimension,omitempty"`
 	// n * dimension float32, little-endian, row after row; a row without a vector is all zero. Those of
 	// Embed have norm 1 within 0.001, or are all zero.
-	Vectors       []byte      `protobuf:"bytes,8,opt,name=vectors,proto3" json:"vectors,omitempty"`
-	Hash          [][]byte    `protobuf:"bytes,9,rep,name=hash,proto3" json:"hash,omitempty"`      // of the content an entry was made from
-	Labels        []string    `protobuf:"bytes,10,rep,name=labels,proto3" json:"labels,omitempty"` // all labels of the knowledge, once per batch
-	Candidates    *Candidates `protobuf:"bytes,11,opt,name=candidates,proto3" json:"candidates,omitempty"`
-	Prototypes    *Candidates `protobuf:"bytes,12,opt,name=prototypes,proto3" json:"prototypes,omitempty"` // label and dense only
-	Random        *Candidates `protobuf:"bytes,13,opt,name=random,proto3" json:"random,omitempty"`
-	Prompts       *Prompts    `protobuf:"bytes,14,opt,name=prompts,proto3" json:"prompts,omitempty"`
-	Samples       *Samples    `protobuf:"bytes,15,opt,name=samples,proto3" json:"samples,omitempty"`
-	Verdicts      *Verdicts   `protobuf:"bytes,16,opt,name=verdicts,proto3" json:"verdicts,omitempty"`
-	Drawn         []uint32    `protobuf:"varint,17,rep,packed,name=drawn,proto3" json:"drawn,omitempty"`                    // Sample: samples that the stage has given for the row before
-	Rejected      *Rejected   `protobuf:"bytes,22,opt,name=rejected,proto3" json:"rejected,omitempty"`                      // Sample: the answers of the stage for the row that were not accepted, when it is asked again
-	HeldOut       []bool      `protobuf:"varint,21,rep,packed,name=held_out,json=heldOut,proto3" json:"held_out,omitempty"` // Fit with samples: the row is one of the knowledge, kept out of what the voters saw; absent: none is
-	Rankings      *Rankings   `protobuf:"bytes,18,opt,name=rankings,proto3" json:"rankings,omitempty"`
-	Chunks        *Chunks     `protobuf:"bytes,19,opt,name=chunks,proto3" json:"chunks,omitempty"`
-	Terms         *Terms      `protobuf:"bytes,20,opt,name=terms,proto3" json:"terms,omitempty"`
+	Vectors       []byte       `protobuf:"bytes,8,opt,name=vectors,proto3" json:"vectors,omitempty"`
+	Hash          [][]byte     `protobuf:"bytes,9,rep,name=hash,proto3" json:"hash,omitempty"`      // of the content an entry was made from
+	Labels        []string     `protobuf:"bytes,10,rep,name=labels,proto3" json:"labels,omitempty"` // all labels of the knowledge, once per batch
+	Candidates    *Candidates  `protobuf:"bytes,11,opt,name=candidates,proto3" json:"candidates,omitempty"`
+	Prototypes    *Candidates  `protobuf:"bytes,12,opt,name=prototypes,proto3" json:"prototypes,omitempty"` // label and dense only
+	Random        *Candidates  `protobuf:"bytes,13,opt,name=random,proto3" json:"random,omitempty"`
+	Prompts       *Prompts     `protobuf:"bytes,14,opt,name=prompts,proto3" json:"prompts,omitempty"`
+	Samples       *Samples     `protobuf:"bytes,15,opt,name=samples,proto3" json:"samples,omitempty"`
+	Verdicts      *Verdicts    `protobuf:"bytes,16,opt,name=verdicts,proto3" json:"verdicts,omitempty"`
+	Drawn         []uint32     `protobuf:"varint,17,rep,packed,name=drawn,proto3" json:"drawn,omitempty"`                    // Sample: samples that the stage has given for the row before
+	Rejected      *Rejected    `protobuf:"bytes,22,opt,name=rejected,proto3" json:"rejected,omitempty"`                      // Sample: the answers of the stage for the row that were not accepted, when it is asked again
+	HeldOut       []bool       `protobuf:"varint,21,rep,packed,name=held_out,json=heldOut,proto3" json:"held_out,omitempty"` // Fit with samples: the row is one of the knowledge, kept out of what the voters saw; absent: none is
+	Rankings      *Rankings    `protobuf:"bytes,18,opt,name=rankings,proto3" json:"rankings,omitempty"`
+	Chunks        *Chunks      `protobuf:"bytes,19,opt,name=chunks,proto3" json:"chunks,omitempty"`
+	Terms         *Terms       `protobuf:"bytes,20,opt,name=terms,proto3" json:"terms,omitempty"`
+	Described     []*Described `protobuf:"bytes,23,rep,name=described,proto3" json:"described,omitempty"` // what a table says of labels, once per batch, beside labels
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4607,6 +4608,82 @@ func (x *Rows) GetTerms() *Terms {
 	return nil
 }
 
+func (x *Rows) GetDescribed() []*Described {
+	if x != nil {
+		return x.Described
+	}
+	return nil
+}
+
+// Described is what a table of a knowledge's labels says of one.
+type Described struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Label         string                 `protobuf:"bytes,1,opt,name=label,proto3" json:"label,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`    // for people; empty: the label itself
+	Text          string                 `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`    // what it stands for; empty: the table does not say
+	Alone         bool                   `protobuf:"varint,4,opt,name=alone,proto3" json:"alone,omitempty"` // the knowledge has no example of it, only the text
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Described) Reset() {
+	*x = Described{}
+	mi := &file_stage_proto_msgTypes[59]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Described) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Described) ProtoMessage() {}
+
+func (x *Described) ProtoReflect() protoreflect.Message {
+	mi := &file_stage_proto_msgTypes[59]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Described.ProtoReflect.Descriptor instead.
+func (*Described) Descriptor() ([]byte, []int) {
+	return file_stage_proto_rawDescGZIP(), []int{59}
+}
+
+func (x *Described) GetLabel() string {
+	if x != nil {
+		return x.Label
+	}
+	return ""
+}
+
+func (x *Described) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Described) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *Described) GetAlone() bool {
+	if x != nil {
+		return x.Alone
+	}
+	return false
+}
+
 // Chunks are the parts of each document, never falling in start. None is empty;
 // start and end lie between characters. They may overlap, and together they
 // have every byte that is not white space.
@@ -4626,7 +4703,7 @@ type Chunks struct {
 
 func (x *Chunks) Reset() {
 	*x = Chunks{}
-	mi := &file_stage_proto_msgTypes[59]
+	mi := &file_stage_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4638,7 +4715,7 @@ func (x *Chunks) String() string {
 func (*Chunks) ProtoMessage() {}
 
 func (x *Chunks) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[59]
+	mi := &file_stage_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4651,7 +4728,7 @@ func (x *Chunks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chunks.ProtoReflect.Descriptor instead.
 func (*Chunks) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{59}
+	return file_stage_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Chunks) GetOffsets() []uint32 {
@@ -4707,7 +4784,7 @@ type Terms struct {
 
 func (x *Terms) Reset() {
 	*x = Terms{}
-	mi := &file_stage_proto_msgTypes[60]
+	mi := &file_stage_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4719,7 +4796,7 @@ func (x *Terms) String() string {
 func (*Terms) ProtoMessage() {}
 
 func (x *Terms) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[60]
+	mi := &file_stage_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4732,7 +4809,7 @@ func (x *Terms) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Terms.ProtoReflect.Descriptor instead.
 func (*Terms) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{60}
+	return file_stage_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Terms) GetOffsets() []uint32 {
@@ -4762,7 +4839,7 @@ type Rankings struct {
 
 func (x *Rankings) Reset() {
 	*x = Rankings{}
-	mi := &file_stage_proto_msgTypes[61]
+	mi := &file_stage_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4774,7 +4851,7 @@ func (x *Rankings) String() string {
 func (*Rankings) ProtoMessage() {}
 
 func (x *Rankings) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[61]
+	mi := &file_stage_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4787,7 +4864,7 @@ func (x *Rankings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rankings.ProtoReflect.Descriptor instead.
 func (*Rankings) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{61}
+	return file_stage_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Rankings) GetOffsets() []uint32 {
@@ -4830,7 +4907,7 @@ type Candidates struct {
 
 func (x *Candidates) Reset() {
 	*x = Candidates{}
-	mi := &file_stage_proto_msgTypes[62]
+	mi := &file_stage_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4842,7 +4919,7 @@ func (x *Candidates) String() string {
 func (*Candidates) ProtoMessage() {}
 
 func (x *Candidates) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[62]
+	mi := &file_stage_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4855,7 +4932,7 @@ func (x *Candidates) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Candidates.ProtoReflect.Descriptor instead.
 func (*Candidates) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{62}
+	return file_stage_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Candidates) GetOffsets() []uint32 {
@@ -4948,7 +5025,7 @@ type Prompts struct {
 
 func (x *Prompts) Reset() {
 	*x = Prompts{}
-	mi := &file_stage_proto_msgTypes[63]
+	mi := &file_stage_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4960,7 +5037,7 @@ func (x *Prompts) String() string {
 func (*Prompts) ProtoMessage() {}
 
 func (x *Prompts) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[63]
+	mi := &file_stage_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4973,7 +5050,7 @@ func (x *Prompts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prompts.ProtoReflect.Descriptor instead.
 func (*Prompts) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{63}
+	return file_stage_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Prompts) GetOffsets() []uint32 {
@@ -5020,7 +5097,7 @@ type Chat struct {
 
 func (x *Chat) Reset() {
 	*x = Chat{}
-	mi := &file_stage_proto_msgTypes[64]
+	mi := &file_stage_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5032,7 +5109,7 @@ func (x *Chat) String() string {
 func (*Chat) ProtoMessage() {}
 
 func (x *Chat) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[64]
+	mi := &file_stage_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5045,7 +5122,7 @@ func (x *Chat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chat.ProtoReflect.Descriptor instead.
 func (*Chat) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{64}
+	return file_stage_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Chat) GetMessages() []*Message {
@@ -5066,7 +5143,7 @@ type Message struct {
 
 func (x *Message) Reset() {
 	*x = Message{}
-	mi := &file_stage_proto_msgTypes[65]
+	mi := &file_stage_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5078,7 +5155,7 @@ func (x *Message) String() string {
 func (*Message) ProtoMessage() {}
 
 func (x *Message) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[65]
+	mi := &file_stage_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5091,7 +5168,7 @@ func (x *Message) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Message.ProtoReflect.Descriptor instead.
 func (*Message) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{65}
+	return file_stage_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Message) GetRole() string {
@@ -5127,7 +5204,7 @@ type Allowed struct {
 
 func (x *Allowed) Reset() {
 	*x = Allowed{}
-	mi := &file_stage_proto_msgTypes[66]
+	mi := &file_stage_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5139,7 +5216,7 @@ func (x *Allowed) String() string {
 func (*Allowed) ProtoMessage() {}
 
 func (x *Allowed) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[66]
+	mi := &file_stage_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5152,7 +5229,7 @@ func (x *Allowed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Allowed.ProtoReflect.Descriptor instead.
 func (*Allowed) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{66}
+	return file_stage_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Allowed) GetLabels() []uint32 {
@@ -5194,7 +5271,7 @@ type Passages struct {
 
 func (x *Passages) Reset() {
 	*x = Passages{}
-	mi := &file_stage_proto_msgTypes[67]
+	mi := &file_stage_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5206,7 +5283,7 @@ func (x *Passages) String() string {
 func (*Passages) ProtoMessage() {}
 
 func (x *Passages) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[67]
+	mi := &file_stage_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5219,7 +5296,7 @@ func (x *Passages) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Passages.ProtoReflect.Descriptor instead.
 func (*Passages) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{67}
+	return file_stage_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Passages) GetIds() []string {
@@ -5259,7 +5336,7 @@ type Samples struct {
 
 func (x *Samples) Reset() {
 	*x = Samples{}
-	mi := &file_stage_proto_msgTypes[68]
+	mi := &file_stage_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5271,7 +5348,7 @@ func (x *Samples) String() string {
 func (*Samples) ProtoMessage() {}
 
 func (x *Samples) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[68]
+	mi := &file_stage_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5284,7 +5361,7 @@ func (x *Samples) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Samples.ProtoReflect.Descriptor instead.
 func (*Samples) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{68}
+	return file_stage_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *Samples) GetOffsets() []uint32 {
@@ -5418,7 +5495,7 @@ type Rejected struct {
 
 func (x *Rejected) Reset() {
 	*x = Rejected{}
-	mi := &file_stage_proto_msgTypes[69]
+	mi := &file_stage_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5430,7 +5507,7 @@ func (x *Rejected) String() string {
 func (*Rejected) ProtoMessage() {}
 
 func (x *Rejected) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[69]
+	mi := &file_stage_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5443,7 +5520,7 @@ func (x *Rejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rejected.ProtoReflect.Descriptor instead.
 func (*Rejected) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{69}
+	return file_stage_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Rejected) GetOffsets() []uint32 {
@@ -5484,7 +5561,7 @@ type Verdicts struct {
 
 func (x *Verdicts) Reset() {
 	*x = Verdicts{}
-	mi := &file_stage_proto_msgTypes[70]
+	mi := &file_stage_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5496,7 +5573,7 @@ func (x *Verdicts) String() string {
 func (*Verdicts) ProtoMessage() {}
 
 func (x *Verdicts) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[70]
+	mi := &file_stage_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5509,7 +5586,7 @@ func (x *Verdicts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Verdicts.ProtoReflect.Descriptor instead.
 func (*Verdicts) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{70}
+	return file_stage_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *Verdicts) GetAnswer() []string {
@@ -5838,7 +5915,7 @@ const file_stage_proto_rawDesc = "" +
 	"\rcached_tokens\x18\x04 \x01(\x04R\fcachedTokens\x12#\n" +
 	"\routput_tokens\x18\x05 \x01(\x04R\foutputTokens\x12\x16\n" +
 	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x12\n" +
-	"\x04lost\x18\a \x01(\bR\x04lost\"\xb6\x06\n" +
+	"\x04lost\x18\a \x01(\bR\x04lost\"\xf1\x06\n" +
 	"\x04Rows\x12\f\n" +
 	"\x01n\x18\x01 \x01(\rR\x01n\x12\x0e\n" +
 	"\x02id\x18\x02 \x03(\tR\x02id\x12\x12\n" +
@@ -5866,7 +5943,13 @@ const file_stage_proto_rawDesc = "" +
 	"\bheld_out\x18\x15 \x03(\bR\aheldOut\x126\n" +
 	"\brankings\x18\x12 \x01(\v2\x1a.racflow.stage.v2.RankingsR\brankings\x120\n" +
 	"\x06chunks\x18\x13 \x01(\v2\x18.racflow.stage.v2.ChunksR\x06chunks\x12-\n" +
-	"\x05terms\x18\x14 \x01(\v2\x17.racflow.stage.v2.TermsR\x05terms\"\xa0\x01\n" +
+	"\x05terms\x18\x14 \x01(\v2\x17.racflow.stage.v2.TermsR\x05terms\x129\n" +
+	"\tdescribed\x18\x17 \x03(\v2\x1b.racflow.stage.v2.DescribedR\tdescribed\"_\n" +
+	"\tDescribed\x12\x14\n" +
+	"\x05label\x18\x01 \x01(\tR\x05label\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\x12\x14\n" +
+	"\x05alone\x18\x04 \x01(\bR\x05alone\"\xa0\x01\n" +
 	"\x06Chunks\x12\x18\n" +
 	"\aoffsets\x18\x01 \x03(\rR\aoffsets\x12\x14\n" +
 	"\x05start\x18\x02 \x03(\rR\x05start\x12\x10\n" +
@@ -6084,7 +6167,7 @@ func file_stage_proto_rawDescGZIP() []byte {
 }
 
 var file_stage_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_stage_proto_msgTypes = make([]protoimpl.MessageInfo, 71)
+var file_stage_proto_msgTypes = make([]protoimpl.MessageInfo, 72)
 var file_stage_proto_goTypes = []any{
 	(Kind)(0),                      // 0: racflow.stage.v2.Kind
 	(ArgumentType)(0),              // 1: racflow.stage.v2.ArgumentType
@@ -6155,18 +6238,19 @@ var file_stage_proto_goTypes = []any{
 	(*Call)(nil),                   // 66: racflow.stage.v2.Call
 	(*Result)(nil),                 // 67: racflow.stage.v2.Result
 	(*Rows)(nil),                   // 68: racflow.stage.v2.Rows
-	(*Chunks)(nil),                 // 69: racflow.stage.v2.Chunks
-	(*Terms)(nil),                  // 70: racflow.stage.v2.Terms
-	(*Rankings)(nil),               // 71: racflow.stage.v2.Rankings
-	(*Candidates)(nil),             // 72: racflow.stage.v2.Candidates
-	(*Prompts)(nil),                // 73: racflow.stage.v2.Prompts
-	(*Chat)(nil),                   // 74: racflow.stage.v2.Chat
-	(*Message)(nil),                // 75: racflow.stage.v2.Message
-	(*Allowed)(nil),                // 76: racflow.stage.v2.Allowed
-	(*Passages)(nil),               // 77: racflow.stage.v2.Passages
-	(*Samples)(nil),                // 78: racflow.stage.v2.Samples
-	(*Rejected)(nil),               // 79: racflow.stage.v2.Rejected
-	(*Verdicts)(nil),               // 80: racflow.stage.v2.Verdicts
+	(*Described)(nil),              // 69: racflow.stage.v2.Described
+	(*Chunks)(nil),                 // 70: racflow.stage.v2.Chunks
+	(*Terms)(nil),                  // 71: racflow.stage.v2.Terms
+	(*Rankings)(nil),               // 72: racflow.stage.v2.Rankings
+	(*Candidates)(nil),             // 73: racflow.stage.v2.Candidates
+	(*Prompts)(nil),                // 74: racflow.stage.v2.Prompts
+	(*Chat)(nil),                   // 75: racflow.stage.v2.Chat
+	(*Message)(nil),                // 76: racflow.stage.v2.Message
+	(*Allowed)(nil),                // 77: racflow.stage.v2.Allowed
+	(*Passages)(nil),               // 78: racflow.stage.v2.Passages
+	(*Samples)(nil),                // 79: racflow.stage.v2.Samples
+	(*Rejected)(nil),               // 80: racflow.stage.v2.Rejected
+	(*Verdicts)(nil),               // 81: racflow.stage.v2.Verdicts
 }
 var file_stage_proto_depIdxs = []int32{
 	12, // 0: racflow.stage.v2.DescribeReply.stages:type_name -> racflow.stage.v2.StageInfo
@@ -6226,79 +6310,80 @@ var file_stage_proto_depIdxs = []int32{
 	67, // 54: racflow.stage.v2.AcquireRequest.result:type_name -> racflow.stage.v2.Result
 	53, // 55: racflow.stage.v2.AcquireReply.failure:type_name -> racflow.stage.v2.Failure
 	9,  // 56: racflow.stage.v2.Result.status:type_name -> racflow.stage.v2.Status
-	72, // 57: racflow.stage.v2.Rows.candidates:type_name -> racflow.stage.v2.Candidates
-	72, // 58: racflow.stage.v2.Rows.prototypes:type_name -> racflow.stage.v2.Candidates
-	72, // 59: racflow.stage.v2.Rows.random:type_name -> racflow.stage.v2.Candidates
-	73, // 60: racflow.stage.v2.Rows.prompts:type_name -> racflow.stage.v2.Prompts
-	78, // 61: racflow.stage.v2.Rows.samples:type_name -> racflow.stage.v2.Samples
-	80, // 62: racflow.stage.v2.Rows.verdicts:type_name -> racflow.stage.v2.Verdicts
-	79, // 63: racflow.stage.v2.Rows.rejected:type_name -> racflow.stage.v2.Rejected
-	71, // 64: racflow.stage.v2.Rows.rankings:type_name -> racflow.stage.v2.Rankings
-	69, // 65: racflow.stage.v2.Rows.chunks:type_name -> racflow.stage.v2.Chunks
-	70, // 66: racflow.stage.v2.Rows.terms:type_name -> racflow.stage.v2.Terms
-	74, // 67: racflow.stage.v2.Prompts.chat:type_name -> racflow.stage.v2.Chat
-	76, // 68: racflow.stage.v2.Prompts.allowed:type_name -> racflow.stage.v2.Allowed
-	75, // 69: racflow.stage.v2.Chat.messages:type_name -> racflow.stage.v2.Message
-	77, // 70: racflow.stage.v2.Allowed.passages:type_name -> racflow.stage.v2.Passages
-	10, // 71: racflow.stage.v2.Stage.Describe:input_type -> racflow.stage.v2.DescribeRequest
-	14, // 72: racflow.stage.v2.Stage.Configure:input_type -> racflow.stage.v2.ConfigureRequest
-	17, // 73: racflow.stage.v2.Stage.Validate:input_type -> racflow.stage.v2.ValidateRequest
-	20, // 74: racflow.stage.v2.Stage.Alive:input_type -> racflow.stage.v2.AliveRequest
-	22, // 75: racflow.stage.v2.Stage.Embed:input_type -> racflow.stage.v2.EmbedRequest
-	23, // 76: racflow.stage.v2.Stage.Prompt:input_type -> racflow.stage.v2.PromptRequest
-	24, // 77: racflow.stage.v2.Stage.Sample:input_type -> racflow.stage.v2.SampleRequest
-	25, // 78: racflow.stage.v2.Stage.Elect:input_type -> racflow.stage.v2.ElectRequest
-	26, // 79: racflow.stage.v2.Stage.Rerank:input_type -> racflow.stage.v2.RerankRequest
-	27, // 80: racflow.stage.v2.Stage.Chunk:input_type -> racflow.stage.v2.ChunkRequest
-	28, // 81: racflow.stage.v2.Stage.Enrich:input_type -> racflow.stage.v2.EnrichRequest
-	29, // 82: racflow.stage.v2.Stage.Fit:input_type -> racflow.stage.v2.FitRequest
-	33, // 83: racflow.stage.v2.Stage.OpenCollection:input_type -> racflow.stage.v2.OpenCollectionRequest
-	35, // 84: racflow.stage.v2.Stage.Attach:input_type -> racflow.stage.v2.AttachRequest
-	39, // 85: racflow.stage.v2.Stage.Put:input_type -> racflow.stage.v2.PutRequest
-	40, // 86: racflow.stage.v2.Stage.Delete:input_type -> racflow.stage.v2.DeleteRequest
-	41, // 87: racflow.stage.v2.Stage.Commit:input_type -> racflow.stage.v2.CommitRequest
-	46, // 88: racflow.stage.v2.Stage.Search:input_type -> racflow.stage.v2.SearchRequest
-	49, // 89: racflow.stage.v2.Stage.Get:input_type -> racflow.stage.v2.GetRequest
-	50, // 90: racflow.stage.v2.Stage.Scan:input_type -> racflow.stage.v2.ScanRequest
-	42, // 91: racflow.stage.v2.Stage.ListCollections:input_type -> racflow.stage.v2.ListCollectionsRequest
-	44, // 92: racflow.stage.v2.Stage.Drop:input_type -> racflow.stage.v2.DropRequest
-	55, // 93: racflow.stage.v2.Host.CacheGet:input_type -> racflow.stage.v2.CacheGetRequest
-	58, // 94: racflow.stage.v2.Host.CachePut:input_type -> racflow.stage.v2.CachePutRequest
-	60, // 95: racflow.stage.v2.Host.ProfileGet:input_type -> racflow.stage.v2.ProfileGetRequest
-	62, // 96: racflow.stage.v2.Host.ProfilePut:input_type -> racflow.stage.v2.ProfilePutRequest
-	64, // 97: racflow.stage.v2.Host.Acquire:input_type -> racflow.stage.v2.AcquireRequest
-	11, // 98: racflow.stage.v2.Stage.Describe:output_type -> racflow.stage.v2.DescribeReply
-	16, // 99: racflow.stage.v2.Stage.Configure:output_type -> racflow.stage.v2.ConfigureReply
-	18, // 100: racflow.stage.v2.Stage.Validate:output_type -> racflow.stage.v2.ValidateReply
-	21, // 101: racflow.stage.v2.Stage.Alive:output_type -> racflow.stage.v2.AliveReply
-	31, // 102: racflow.stage.v2.Stage.Embed:output_type -> racflow.stage.v2.RowsReply
-	31, // 103: racflow.stage.v2.Stage.Prompt:output_type -> racflow.stage.v2.RowsReply
-	31, // 104: racflow.stage.v2.Stage.Sample:output_type -> racflow.stage.v2.RowsReply
-	31, // 105: racflow.stage.v2.Stage.Elect:output_type -> racflow.stage.v2.RowsReply
-	31, // 106: racflow.stage.v2.Stage.Rerank:output_type -> racflow.stage.v2.RowsReply
-	31, // 107: racflow.stage.v2.Stage.Chunk:output_type -> racflow.stage.v2.RowsReply
-	31, // 108: racflow.stage.v2.Stage.Enrich:output_type -> racflow.stage.v2.RowsReply
-	30, // 109: racflow.stage.v2.Stage.Fit:output_type -> racflow.stage.v2.FitReply
-	34, // 110: racflow.stage.v2.Stage.OpenCollection:output_type -> racflow.stage.v2.OpenCollectionReply
-	36, // 111: racflow.stage.v2.Stage.Attach:output_type -> racflow.stage.v2.AttachReply
-	45, // 112: racflow.stage.v2.Stage.Put:output_type -> racflow.stage.v2.WriteReply
-	45, // 113: racflow.stage.v2.Stage.Delete:output_type -> racflow.stage.v2.WriteReply
-	45, // 114: racflow.stage.v2.Stage.Commit:output_type -> racflow.stage.v2.WriteReply
-	31, // 115: racflow.stage.v2.Stage.Search:output_type -> racflow.stage.v2.RowsReply
-	31, // 116: racflow.stage.v2.Stage.Get:output_type -> racflow.stage.v2.RowsReply
-	51, // 117: racflow.stage.v2.Stage.Scan:output_type -> racflow.stage.v2.ScanReply
-	43, // 118: racflow.stage.v2.Stage.ListCollections:output_type -> racflow.stage.v2.ListCollectionsReply
-	45, // 119: racflow.stage.v2.Stage.Drop:output_type -> racflow.stage.v2.WriteReply
-	56, // 120: racflow.stage.v2.Host.CacheGet:output_type -> racflow.stage.v2.CacheGetReply
-	59, // 121: racflow.stage.v2.Host.CachePut:output_type -> racflow.stage.v2.CachePutReply
-	61, // 122: racflow.stage.v2.Host.ProfileGet:output_type -> racflow.stage.v2.ProfileGetReply
-	63, // 123: racflow.stage.v2.Host.ProfilePut:output_type -> racflow.stage.v2.ProfilePutReply
-	65, // 124: racflow.stage.v2.Host.Acquire:output_type -> racflow.stage.v2.AcquireReply
-	98, // [98:125] is the sub-list for method output_type
-	71, // [71:98] is the sub-list for method input_type
-	71, // [71:71] is the sub-list for extension type_name
-	71, // [71:71] is the sub-list for extension extendee
-	0,  // [0:71] is the sub-list for field type_name
+	73, // 57: racflow.stage.v2.Rows.candidates:type_name -> racflow.stage.v2.Candidates
+	73, // 58: racflow.stage.v2.Rows.prototypes:type_name -> racflow.stage.v2.Candidates
+	73, // 59: racflow.stage.v2.Rows.random:type_name -> racflow.stage.v2.Candidates
+	74, // 60: racflow.stage.v2.Rows.prompts:type_name -> racflow.stage.v2.Prompts
+	79, // 61: racflow.stage.v2.Rows.samples:type_name -> racflow.stage.v2.Samples
+	81, // 62: racflow.stage.v2.Rows.verdicts:type_name -> racflow.stage.v2.Verdicts
+	80, // 63: racflow.stage.v2.Rows.rejected:type_name -> racflow.stage.v2.Rejected
+	72, // 64: racflow.stage.v2.Rows.rankings:type_name -> racflow.stage.v2.Rankings
+	70, // 65: racflow.stage.v2.Rows.chunks:type_name -> racflow.stage.v2.Chunks
+	71, // 66: racflow.stage.v2.Rows.terms:type_name -> racflow.stage.v2.Terms
+	69, // 67: racflow.stage.v2.Rows.described:type_name -> racflow.stage.v2.Described
+	75, // 68: racflow.stage.v2.Prompts.chat:type_name -> racflow.stage.v2.Chat
+	77, // 69: racflow.stage.v2.Prompts.allowed:type_name -> racflow.stage.v2.Allowed
+	76, // 70: racflow.stage.v2.Chat.messages:type_name -> racflow.stage.v2.Message
+	78, // 71: racflow.stage.v2.Allowed.passages:type_name -> racflow.stage.v2.Passages
+	10, // 72: racflow.stage.v2.Stage.Describe:input_type -> racflow.stage.v2.DescribeRequest
+	14, // 73: racflow.stage.v2.Stage.Configure:input_type -> racflow.stage.v2.ConfigureRequest
+	17, // 74: racflow.stage.v2.Stage.Validate:input_type -> racflow.stage.v2.ValidateRequest
+	20, // 75: racflow.stage.v2.Stage.Alive:input_type -> racflow.stage.v2.AliveRequest
+	22, // 76: racflow.stage.v2.Stage.Embed:input_type -> racflow.stage.v2.EmbedRequest
+	23, // 77: racflow.stage.v2.Stage.Prompt:input_type -> racflow.stage.v2.PromptRequest
+	24, // 78: racflow.stage.v2.Stage.Sample:input_type -> racflow.stage.v2.SampleRequest
+	25, // 79: racflow.stage.v2.Stage.Elect:input_type -> racflow.stage.v2.ElectRequest
+	26, // 80: racflow.stage.v2.Stage.Rerank:input_type -> racflow.stage.v2.RerankRequest
+	27, // 81: racflow.stage.v2.Stage.Chunk:input_type -> racflow.stage.v2.ChunkRequest
+	28, // 82: racflow.stage.v2.Stage.Enrich:input_type -> racflow.stage.v2.EnrichRequest
+	29, // 83: racflow.stage.v2.Stage.Fit:input_type -> racflow.stage.v2.FitRequest
+	33, // 84: racflow.stage.v2.Stage.OpenCollection:input_type -> racflow.stage.v2.OpenCollectionRequest
+	35, // 85: racflow.stage.v2.Stage.Attach:input_type -> racflow.stage.v2.AttachRequest
+	39, // 86: racflow.stage.v2.Stage.Put:input_type -> racflow.stage.v2.PutRequest
+	40, // 87: racflow.stage.v2.Stage.Delete:input_type -> racflow.stage.v2.DeleteRequest
+	41, // 88: racflow.stage.v2.Stage.Commit:input_type -> racflow.stage.v2.CommitRequest
+	46, // 89: racflow.stage.v2.Stage.Search:input_type -> racflow.stage.v2.SearchRequest
+	49, // 90: racflow.stage.v2.Stage.Get:input_type -> racflow.stage.v2.GetRequest
+	50, // 91: racflow.stage.v2.Stage.Scan:input_type -> racflow.stage.v2.ScanRequest
+	42, // 92: racflow.stage.v2.Stage.ListCollections:input_type -> racflow.stage.v2.ListCollectionsRequest
+	44, // 93: racflow.stage.v2.Stage.Drop:input_type -> racflow.stage.v2.DropRequest
+	55, // 94: racflow.stage.v2.Host.CacheGet:input_type -> racflow.stage.v2.CacheGetRequest
+	58, // 95: racflow.stage.v2.Host.CachePut:input_type -> racflow.stage.v2.CachePutRequest
+	60, // 96: racflow.stage.v2.Host.ProfileGet:input_type -> racflow.stage.v2.ProfileGetRequest
+	62, // 97: racflow.stage.v2.Host.ProfilePut:input_type -> racflow.stage.v2.ProfilePutRequest
+	64, // 98: racflow.stage.v2.Host.Acquire:input_type -> racflow.stage.v2.AcquireRequest
+	11, // 99: racflow.stage.v2.Stage.Describe:output_type -> racflow.stage.v2.DescribeReply
+	16, // 100: racflow.stage.v2.Stage.Configure:output_type -> racflow.stage.v2.ConfigureReply
+	18, // 101: racflow.stage.v2.Stage.Validate:output_type -> racflow.stage.v2.ValidateReply
+	21, // 102: racflow.stage.v2.Stage.Alive:output_type -> racflow.stage.v2.AliveReply
+	31, // 103: racflow.stage.v2.Stage.Embed:output_type -> racflow.stage.v2.RowsReply
+	31, // 104: racflow.stage.v2.Stage.Prompt:output_type -> racflow.stage.v2.RowsReply
+	31, // 105: racflow.stage.v2.Stage.Sample:output_type -> racflow.stage.v2.RowsReply
+	31, // 106: racflow.stage.v2.Stage.Elect:output_type -> racflow.stage.v2.RowsReply
+	31, // 107: racflow.stage.v2.Stage.Rerank:output_type -> racflow.stage.v2.RowsReply
+	31, // 108: racflow.stage.v2.Stage.Chunk:output_type -> racflow.stage.v2.RowsReply
+	31, // 109: racflow.stage.v2.Stage.Enrich:output_type -> racflow.stage.v2.RowsReply
+	30, // 110: racflow.stage.v2.Stage.Fit:output_type -> racflow.stage.v2.FitReply
+	34, // 111: racflow.stage.v2.Stage.OpenCollection:output_type -> racflow.stage.v2.OpenCollectionReply
+	36, // 112: racflow.stage.v2.Stage.Attach:output_type -> racflow.stage.v2.AttachReply
+	45, // 113: racflow.stage.v2.Stage.Put:output_type -> racflow.stage.v2.WriteReply
+	45, // 114: racflow.stage.v2.Stage.Delete:output_type -> racflow.stage.v2.WriteReply
+	45, // 115: racflow.stage.v2.Stage.Commit:output_type -> racflow.stage.v2.WriteReply
+	31, // 116: racflow.stage.v2.Stage.Search:output_type -> racflow.stage.v2.RowsReply
+	31, // 117: racflow.stage.v2.Stage.Get:output_type -> racflow.stage.v2.RowsReply
+	51, // 118: racflow.stage.v2.Stage.Scan:output_type -> racflow.stage.v2.ScanReply
+	43, // 119: racflow.stage.v2.Stage.ListCollections:output_type -> racflow.stage.v2.ListCollectionsReply
+	45, // 120: racflow.stage.v2.Stage.Drop:output_type -> racflow.stage.v2.WriteReply
+	56, // 121: racflow.stage.v2.Host.CacheGet:output_type -> racflow.stage.v2.CacheGetReply
+	59, // 122: racflow.stage.v2.Host.CachePut:output_type -> racflow.stage.v2.CachePutReply
+	61, // 123: racflow.stage.v2.Host.ProfileGet:output_type -> racflow.stage.v2.ProfileGetReply
+	63, // 124: racflow.stage.v2.Host.ProfilePut:output_type -> racflow.stage.v2.ProfilePutReply
+	65, // 125: racflow.stage.v2.Host.Acquire:output_type -> racflow.stage.v2.AcquireReply
+	99, // [99:126] is the sub-list for method output_type
+	72, // [72:99] is the sub-list for method input_type
+	72, // [72:72] is the sub-list for extension type_name
+	72, // [72:72] is the sub-list for extension extendee
+	0,  // [0:72] is the sub-list for field type_name
 }
 
 func init() { file_stage_proto_init() }
@@ -6322,7 +6407,7 @@ func file_stage_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stage_proto_rawDesc), len(file_stage_proto_rawDesc)),
 			NumEnums:      10,
-			NumMessages:   71,
+			NumMessages:   72,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

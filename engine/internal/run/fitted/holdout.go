@@ -123,7 +123,9 @@ func (r *HeldOut) draw(ctx context.Context, n int) ([]drawn, error) {
 			r.labels[e.Label] = &label{}
 		}
 		r.labels[e.Label].rows++
-		all = append(all, d)
+		if _, description := r.knowledge.Weighed(e); !description { // nobody asks what a label means
+			all = append(all, d)
+		}
 	})
 	all = slices.DeleteFunc(all, func(d drawn) bool { return times[d.content] > 1 || r.labels[d.label].rows < 2 })
 	slices.SortFunc(all, func(a, b drawn) int { return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.id, b.id)) })
@@ -176,8 +178,9 @@ func (r *HeldOut) read(ctx context.Context, centroids bool) error {
 		if l.sum == nil {
 			l.sum = make([]float64, len(e.Vector))
 		}
+		weight, _ := r.knowledge.Weighed(e)
 		for i, x := range e.Vector {
-			l.sum[i] += float64(x)
+			l.sum[i] += weight * float64(x)
 		}
 	})
 	slices.SortFunc(r.Items, func(a, b source.Row) int {

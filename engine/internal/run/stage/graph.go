@@ -12,6 +12,7 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/file/rule"
+	"github.com/racflow/racflow/engine/internal/knowledge/generation"
 	"github.com/racflow/racflow/engine/internal/knowledge/reviewed"
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/run/retry"
@@ -208,6 +209,17 @@ func (g *Graph) NewRecord(row source.Row) *Record {
 		rec.id = strconv.Itoa(row.Line)
 	}
 	return rec
+}
+
+// renames returns the labels that the knowledge renames or merges: those of its items are older.
+func (g *Graph) renames() generation.Renames {
+	if g.elect < 0 || g.retrieve < 0 {
+		return nil
+	}
+	if known := g.knowledge[g.stages[g.retrieve].Retrieve.From]; known != nil {
+		return known.Renames
+	}
+	return nil
 }
 
 // Decisions returns people's decisions about texts, if the pipeline elects labels of a knowledge

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/knowledge"
 	"github.com/racflow/racflow/engine/internal/run/fitted"
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 	"github.com/racflow/racflow/sdk"
@@ -100,10 +101,19 @@ func (g *Graph) voted(ctx context.Context, election *stage) (rows []sdk.Training
 		}
 		rows = append(rows, sdk.TrainingRow{ID: rec.id, Label: rec.Row.Label, Samples: samples, HeldOut: true})
 	})
-	if stopped != nil || len(rows) > 0 {
-		return rows, stopped
+	if stopped == nil && len(rows) == 0 {
+		return nil, err
 	}
-	return nil, err
+	return append(WithoutExample(election.knowledge), rows...), stopped
+}
+
+// WithoutExample returns rows that tell an election which labels of the knowledge have no example. They
+// come before those with votes.
+func WithoutExample(k *knowledge.Knowledge) (rows []sdk.TrainingRow) {
+	for _, label := range k.Alone() {
+		rows = append(rows, sdk.TrainingRow{Label: label})
+	}
+	return rows
 }
 
 // pass takes the held-out rows through the graph. It calls each with them in order, with the samples
