@@ -199,6 +199,8 @@ type TrainingRow struct {
 	// HeldOut says that the row is one of the knowledge, kept out of what the voters saw:
 	// items may differ from those more than from rows that somebody labelled to learn from.
 	HeldOut bool
+	// Description says that the text is no example of the label: it says what the label stands for.
+	Description bool
 }
 
 // Pending is the error of an Embed, Sample or Enrich whose results come later: a

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -229,6 +230,12 @@ func EncodeTraining(rows []sdk.TrainingRow, reads sdk.Columns) (*stagepb.Rows, e
 		return nil, err
 	}
 	out.Label = column(rows, func(r *sdk.TrainingRow) string { return r.Label })
+	if slices.ContainsFunc(rows, func(r sdk.TrainingRow) bool { return r.Description }) {
+		out.Description = make([]bool, len(rows))
+		for i, r := range rows {
+			out.Description[i] = r.Description
+		}
+	}
 	if slices.ContainsFunc(rows, func(r sdk.TrainingRow) bool { return r.HeldOut }) {
 		out.HeldOut = make([]bool, len(rows))
 		for i, r := range rows {
@@ -247,12 +254,12 @@ func DecodeTraining(rows *stagepb.Rows) ([]sdk.TrainingRow, error) {
 	if err := optional("label", len(rows.GetLabel()), len(b.Items)); err != nil {
 		return nil, err
 	}
-	if err := optional("held_out", len(rows.GetHeldOut()), len(b.Items)); err != nil {
+	if err := cmp.Or(optional("held_out", len(rows.GetHeldOut()), len(b.Items)), optional("description", len(rows.GetDescription()), len(b.Items))); err != nil {
 		return nil, err
 	}
 	out := make([]sdk.TrainingRow, len(b.Items))
 	for i, it := range b.Items {
-		out[i] = sdk.TrainingRow{ID: it.ID, Text: it.Text, Label: at(rows.GetLabel(), i), Vector: it.Vector, Samples: it.Samples, HeldOut: at(rows.GetHeldOut(), i)}
+		out[i] = sdk.TrainingRow{ID: it.ID, Text: it.Text, Label: at(rows.GetLabel(), i), Vector: it.Vector, Samples: it.Samples, HeldOut: at(rows.GetHeldOut(), i), Description: at(rows.GetDescription(), i)}
 	}
 	return out, nil
 }

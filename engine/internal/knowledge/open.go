@@ -354,7 +354,8 @@ func (k *Knowledge) Rows(ctx context.Context, columns sdk.Columns) iter.Seq2[[]s
 		for page, err := range k.backing.Pages(ctx, want) {
 			rows := make([]sdk.TrainingRow, len(page))
 			for i, e := range page {
-				rows[i] = sdk.TrainingRow{ID: e.ID, Label: e.Label, Text: e.Text, Vector: e.Vector}
+				_, description := k.Weighed(e)
+				rows[i] = sdk.TrainingRow{ID: e.ID, Label: e.Label, Text: e.Text, Vector: e.Vector, Description: description}
 			}
 			if !yield(rows, err) {
 				return

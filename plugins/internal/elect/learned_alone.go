@@ -13,12 +13,12 @@ import (
 // study and analysis of generalized zero-shot learning for object recognition in the wild", ECCV 2016), a
 // constant is added to its score where a voter votes for it: the raise.
 //
-// The raise is as high as the other labels can bear: with it the labels without examples take one in 400
+// The raise is as high as the other labels can bear: with it the labels without examples take one in 600
 // of the rows that the election answers right, which is within chance. So it needs no row of the labels that
 // it is about.
 
 const (
-	borne       = 1. / 400 // of the rows that are right
+	borne       = 1. / 600 // of the rows that are right
 	usualRaise  = 3        // the most that few rows allow
 	mostRaise   = 7        // as much as two voters of which nothing is known
 	enoughBorne = 100      // rows below which the usual raise is the most
@@ -50,8 +50,8 @@ func (r *reader) raise(alone map[string]bool, by float64) {
 	}
 }
 
-// raise returns what to add to the scores of labels without examples.
-func (p *problem) raise(weights []float64) float64 {
+// bearable returns the raise that the rows bear; 0: nobody votes for a label without examples.
+func (p *problem) bearable(weights []float64) float64 {
 	var leads []float64 // of answers that are right, over the best label without examples
 	voted := false
 	for i := range p.rows {

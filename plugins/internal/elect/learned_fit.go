@@ -114,13 +114,6 @@ func (l *lesson) learn(ctx context.Context) (*model, error) {
 		m.Alone[name] = rounded(p.alone(i))
 	}
 	decided, err := m.learn(ctx, p, voters)
-	if err == nil && len(l.alone) > 0 {
-		weights := make([]float64, len(voters))
-		for i, name := range voters {
-			weights[i] = m.Weights[name]
-		}
-		m.Raise = p.raise(weights)
-	}
 	if err != nil || decided == nil {
 		return m, err
 	}
@@ -179,6 +172,7 @@ type problem struct {
 	labels int
 	shares []bool    // by voter: it gives distributions
 	prior  []float64 // by voter: its weight before anything is learnt, as one of its kind
+	raise  float64   // of labels without examples, in decisions
 
 	gradient []float64
 	hessian  [][]float64

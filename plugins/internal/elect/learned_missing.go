@@ -173,8 +173,14 @@ type point struct {
 // were fitted without the row (cross-validation).
 func (p *problem) learn(ctx context.Context) (weights []float64, t trial, err error) {
 	weights = slices.Clone(p.prior)
-	if err := p.minimise(ctx, weights, func(int) bool { return true }); err != nil || len(p.rows) < few {
+	if err := p.minimise(ctx, weights, func(int) bool { return true }); err != nil {
 		return weights, nil, err
+	}
+	if p.raise == 0 {
+		p.raise = p.bearable(weights)
+	}
+	if len(p.rows) < few {
+		return weights, nil, nil
 	}
 	t = make(trial, len(p.rows))
 	for fold := range folds {
@@ -193,6 +199,11 @@ func (p *problem) learn(ctx context.Context) (weights []float64, t trial, err er
 func (p *problem) decide(i int, weights []float64) point {
 	r := &p.rows[i]
 	p.scores = r.votes.score(p.scores, weights)
+	for _, label := range r.alone {
+		if p.scores[label] > 0 {
+			p.scores[label] += p.raise
+		}
+	}
 	best := r.votes.winner(p.scores)
 	if best < 0 {
 		return point{odds: math.Inf(-1)}
@@ -219,7 +230,7 @@ func (m *model) learn(ctx context.Context, p *problem, voters []string) (trial, 
 	if err != nil {
 		return nil, err
 	}
-	m.present = present{known(voters, weights, 0), uncalibrated}
+	m.present, m.Raise = present{known(voters, weights, 0), uncalibrated}, p.raise
 	if len(t) == 0 {
 		return nil, nil
 	}
@@ -237,7 +248,7 @@ func (m *model) learn(ctx context.Context, p *problem, voters []string) (trial, 
 			continue
 		}
 		q := newProblem(rows, p.labels, len(voters))
-		q.prior = weights
+		q.prior, q.raise = weights, p.raise
 		w, some, err := q.learn(ctx)
 		if err != nil {
 			return nil, err

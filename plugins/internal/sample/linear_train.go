@@ -169,17 +169,41 @@ func (v *linearVoter) learn(ctx context.Context, r *rows) (*model, error) {
 		label, _ := slices.BinarySearch(labels, row.label)
 		examples[i] = example{vector: row.vector, inputs: row.inputs, features: hashText(x, row.text, v.Features), label: label}
 	}
-	fresh := func(from []example) *model { return newModel(labels, r.dimension, learnIDF(from, v.Features)) }
-	c, held, err := choose(ctx, fresh, examples)
+	fresh := func(labels []string) func([]example) *model {
+		return func(from []example) *model { return newModel(labels, r.dimension, learnIDF(from, v.Features)) }
+	}
+	tried, some := withoutDescriptions(labels, all, examples)
+	c, held, err := choose(ctx, fresh(some), tried)
 	if err != nil {
 		return nil, err
 	}
-	m := fresh(examples)
+	m := fresh(labels)(examples)
 	p := newProblem(m, m.weighAll(examples))
 	p.c = c
 	err = p.minimise(ctx, evaluations)
 	m.scale = float32(held.scale(m, p.examples[:min(len(examples), triedRows)]))
 	return m, err
+}
+
+// withoutDescriptions returns the examples that are no descriptions, and their labels: what a label means
+// is not asked, so that it does not count in cross-validation.
+func withoutDescriptions(labels []string, all []linearRow, examples []example) ([]example, []string) {
+	if !slices.ContainsFunc(all, func(row linearRow) bool { return row.description }) {
+		return examples, labels
+	}
+	var rows []example
+	var some []string
+	for i, e := range examples {
+		if !all[i].description {
+			rows, some = append(rows, e), append(some, labels[e.label])
+		}
+	}
+	slices.Sort(some)
+	some = slices.Compact(some)
+	for i := range rows {
+		rows[i].label, _ = slices.BinarySearch(some, labels[rows[i].label])
+	}
+	return rows, some
 }
 
 func (m *model) weighAll(examples []example) []example {

@@ -4419,7 +4419,8 @@ type Rows struct {
 	Rankings      *Rankings    `protobuf:"bytes,18,opt,name=rankings,proto3" json:"rankings,omitempty"`
 	Chunks        *Chunks      `protobuf:"bytes,19,opt,name=chunks,proto3" json:"chunks,omitempty"`
 	Terms         *Terms       `protobuf:"bytes,20,opt,name=terms,proto3" json:"terms,omitempty"`
-	Described     []*Described `protobuf:"bytes,23,rep,name=described,proto3" json:"described,omitempty"` // what a table says of labels, once per batch, beside labels
+	Description   []bool       `protobuf:"varint,24,rep,packed,name=description,proto3" json:"description,omitempty"` // Fit: the text says what the label stands for; absent: none does
+	Described     []*Described `protobuf:"bytes,23,rep,name=described,proto3" json:"described,omitempty"`             // what a table says of labels, once per batch, beside labels
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4604,6 +4605,13 @@ func (x *Rows) GetChunks() *Chunks {
 func (x *Rows) GetTerms() *Terms {
 	if x != nil {
 		return x.Terms
+	}
+	return nil
+}
+
+func (x *Rows) GetDescription() []bool {
+	if x != nil {
+		return x.Description
 	}
 	return nil
 }
@@ -5915,7 +5923,7 @@ const file_stage_proto_rawDesc = "" +
 	"\rcached_tokens\x18\x04 \x01(\x04R\fcachedTokens\x12#\n" +
 	"\routput_tokens\x18\x05 \x01(\x04R\foutputTokens\x12\x16\n" +
 	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x12\n" +
-	"\x04lost\x18\a \x01(\bR\x04lost\"\xf1\x06\n" +
+	"\x04lost\x18\a \x01(\bR\x04lost\"\x93\a\n" +
 	"\x04Rows\x12\f\n" +
 	"\x01n\x18\x01 \x01(\rR\x01n\x12\x0e\n" +
 	"\x02id\x18\x02 \x03(\tR\x02id\x12\x12\n" +
@@ -5943,7 +5951,8 @@ const file_stage_proto_rawDesc = "" +
 	"\bheld_out\x18\x15 \x03(\bR\aheldOut\x126\n" +
 	"\brankings\x18\x12 \x01(\v2\x1a.racflow.stage.v2.RankingsR\brankings\x120\n" +
 	"\x06chunks\x18\x13 \x01(\v2\x18.racflow.stage.v2.ChunksR\x06chunks\x12-\n" +
-	"\x05terms\x18\x14 \x01(\v2\x17.racflow.stage.v2.TermsR\x05terms\x129\n" +
+	"\x05terms\x18\x14 \x01(\v2\x17.racflow.stage.v2.TermsR\x05terms\x12 \n" +
+	"\vdescription\x18\x18 \x03(\bR\vdescription\x129\n" +
 	"\tdescribed\x18\x17 \x03(\v2\x1b.racflow.stage.v2.DescribedR\tdescribed\"_\n" +
 	"\tDescribed\x12\x14\n" +
 	"\x05label\x18\x01 \x01(\tR\x05label\x12\x12\n" +

@@ -249,6 +249,16 @@ func (t *Table) rest(places map[string]InvalidRow, reject func(InvalidRow), f fu
 	return nil
 }
 
+// Labels returns the labels that a line describes, gives an example of, or makes of another.
+func (t *Table) Labels() (labels []string) {
+	for _, d := range t.lines {
+		if d.Text != "" || d.becomes != "" || len(d.examples) > 0 {
+			labels = append(labels, cmp.Or(d.becomes, d.label))
+		}
+	}
+	return labels
+}
+
 // unknown returns the error of a line about a label that no row has.
 func (t *Table) unknown(label string) error {
 	var known []string
