@@ -132,7 +132,7 @@ type election struct {
 	sdk.Elector // item by item, with elect
 	model       atomic.Pointer[model]
 	alone       atomic.Pointer[map[string]bool] // labels without examples, which are those of every batch
-	memory      sync.Pool // of *reader
+	memory      sync.Pool                       // of *reader
 }
 
 // Elect implements sdk.Elector.

@@ -163,8 +163,8 @@ type Source struct {
 	// Describes says that the rows describe labels, which Text names, and names their other columns;
 	// ID, Label and Meta then have no effect. nil: the rows are none of these.
 	Describes *DescribedColumns `identity:"knowledge"`
-	Flag     string    `identity:"-,a message has it"` // the command line's flag that sets the columns
-	Range    hcl.Range `identity:"-,a position"`
+	Flag      string            `identity:"-,a message has it"` // the command line's flag that sets the columns
+	Range     hcl.Range         `identity:"-,a position"`
 }
 
 // DescribedColumns names the columns of a table of labels beside the labels.

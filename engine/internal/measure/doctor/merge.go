@@ -64,7 +64,9 @@ func confusions(votes []VotedRow) (all []confused) {
 			all = append(all, c)
 		}
 	}
-	slices.SortFunc(all, func(a, b confused) int { return cmp.Or(cmp.Compare(a.p, b.p), strings.Compare(a.rare, b.rare), strings.Compare(a.common, b.common)) })
+	slices.SortFunc(all, func(a, b confused) int {
+		return cmp.Or(cmp.Compare(a.p, b.p), strings.Compare(a.rare, b.rare), strings.Compare(a.common, b.common))
+	})
 	return all
 }
 

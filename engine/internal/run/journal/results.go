@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -122,7 +123,7 @@ func (j *Journal) Item(row source.Row) Item {
 // complete sets the fields of a result that come from the row and the manifest.
 func (j *Journal) complete(item *Item) {
 	row, r := &item.Row, &item.Result
-	r.Line, r.ID, r.Text, r.Expected, r.Gold = row.Line, nameOf(*row), row.Text, row.Label, row.Gold
+	r.Line, r.ID, r.Text, r.Expected, r.Gold = row.Line, nameOf(*row), row.Text, cmp.Or(j.Manifest.Renames[row.Label], row.Label), row.Gold
 	if row.ID != "" {
 		r.ID = row.ID
 	}

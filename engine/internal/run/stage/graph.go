@@ -211,8 +211,8 @@ func (g *Graph) NewRecord(row source.Row) *Record {
 	return rec
 }
 
-// renames returns the labels that the knowledge renames or merges: those of its items are older.
-func (g *Graph) renames() generation.Renames {
+// Renames returns the labels that the knowledge renames or merges: items may have the old ones.
+func (g *Graph) Renames() generation.Renames {
 	if g.elect < 0 || g.retrieve < 0 {
 		return nil
 	}

@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
-	"github.com/racflow/racflow/engine/internal/knowledge"
 	"github.com/racflow/racflow/engine/internal/run/fitted"
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 	"github.com/racflow/racflow/sdk"
@@ -104,13 +103,16 @@ func (g *Graph) voted(ctx context.Context, election *stage) (rows []sdk.Training
 	if stopped == nil && len(rows) == 0 {
 		return nil, err
 	}
-	return append(WithoutExample(election.knowledge), rows...), stopped
+	return append(election.graph.WithoutExample(), rows...), stopped
 }
 
-// WithoutExample returns rows that tell an election which labels of the knowledge have no example. They
+// WithoutExample returns rows that tell the election which labels of its knowledge have no example. They
 // come before those with votes.
-func WithoutExample(k *knowledge.Knowledge) (rows []sdk.TrainingRow) {
-	for _, label := range k.Alone() {
+func (g *Graph) WithoutExample() (rows []sdk.TrainingRow) {
+	if g.elect < 0 || g.stages[g.elect].knowledge == nil {
+		return nil
+	}
+	for _, label := range g.stages[g.elect].knowledge.Alone() {
 		rows = append(rows, sdk.TrainingRow{Label: label})
 	}
 	return rows
