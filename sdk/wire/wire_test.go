@@ -22,7 +22,8 @@ const everything = sdk.Columns(math.MaxUint32)
 
 func fullBatch() sdk.Batch {
 	return sdk.Batch{
-		Labels: []string{"card", "pin"},
+		Labels:    []string{"card", "pin"},
+		Described: map[string]sdk.Described{"card": {Name: "Cards", Text: "Lost and new cards."}, "pin": {Text: "Forgotten numbers.", Alone: true}},
 		Items: []sdk.Item{
 			{
 				ID: "1", Text: "my card is gone", Meta: sdk.Meta{"age": 3.5, "new": true, "who": "Ana"}, Vector: []float32{1, -2},
@@ -101,7 +102,7 @@ func TestProjectionSendsOnlyWhatIsRead(t *testing.T) {
 		if diff := cmp.Diff(want, got.Items[0], same); diff != "" {
 			t.Errorf("reads %b: %s", c.reads, diff)
 		}
-		if got.Labels != nil {
+		if got.Labels != nil || got.Described != nil {
 			t.Errorf("reads %b: labels were sent", c.reads)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 // deviation of that one's errors.
 
 // weights are how many rows a description may count as.
-var weights = []float64{1, 2, 4}
+var weights = []float64{1, 2, 4, 8}
 
 const (
 	usualWeight = 2

@@ -46,7 +46,7 @@ func confusions(votes []VotedRow) (all []confused) {
 	pairs := float64(len(byLabel)*(len(byLabel)-1)) / 2
 	for i, row := range votes {
 		c := confused{rare: row.Label, common: best[i]}
-		if len(byLabel[c.common]) < len(byLabel[c.rare]) || len(byLabel[c.common]) == len(byLabel[c.rare]) && c.common < c.rare {
+		if len(byLabel[c.common]) < len(byLabel[c.rare]) || len(byLabel[c.common]) == len(byLabel[c.rare]) && c.common > c.rare {
 			c.rare, c.common = c.common, c.rare
 		}
 		key := [2]string{c.rare, c.common}
