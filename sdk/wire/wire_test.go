@@ -75,6 +75,21 @@ func TestBatchRoundTrip(t *testing.T) {
 	}
 }
 
+func TestTrainingRoundTrip(t *testing.T) {
+	all := []sdk.TrainingRow{{ID: "1", Text: "my card is gone", Label: "card"}, {ID: "2", Text: "Lost and new cards.", Label: "card", Description: true}, {Label: "pin"}}
+	rows, err := EncodeTraining(all, everything)
+	must.Do(t, err)
+	got, err := DecodeTraining(overWire(t, rows))
+	must.Do(t, err)
+	if diff := cmp.Diff(all, got, same); diff != "" {
+		t.Error(diff)
+	}
+	rows.Description = rows.Description[:2]
+	if _, err := DecodeTraining(rows); err == nil || !strings.Contains(err.Error(), "description") {
+		t.Errorf("a column that is too short: %v", err)
+	}
+}
+
 func TestProjectionSendsOnlyWhatIsRead(t *testing.T) {
 	all := fullBatch()
 	for _, c := range []struct {
