@@ -46,7 +46,7 @@ pipeline "p" {
 			t.Errorf("item %d: %+v, want %s", i+1, r, want)
 		}
 	}
-	out := must(t, racflow(t, dir, "explain", "--state", "state", "--json", "newest", "2"))
+	out := must(t, racflow(t, dir, "explain", "--state", "state", "--json", "newest", "3"))
 	var explained struct{ Expected string }
 	if err := json.Unmarshal([]byte(out), &explained); err != nil || explained.Expected != "reminder" {
 		t.Errorf("of the run that was kept: %v, %s", err, out)
