@@ -173,6 +173,10 @@ func (v *Examined) Measure(ctx context.Context, o eval.Options) (r eval.Report, 
 	if elections != nil {
 		additions.Report(r.Voters)
 	}
+	names := started.Graph().Described()
+	for i, l := range r.Labels {
+		r.Labels[i].Name = names[l.Label].Name
+	}
 	return r, out.Incomplete(), nil
 }
 

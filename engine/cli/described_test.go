@@ -51,6 +51,10 @@ pipeline "p" {
 	if err := json.Unmarshal([]byte(out), &explained); err != nil || explained.Expected != "reminder" {
 		t.Errorf("of the run that was kept: %v, %s", err, out)
 	}
+	_, out, _ = ran(t, racflow(t, dir, "eval", "--state", "state", "p.hcl")) // a line of the table is invalid
+	if !strings.Contains(out, "play_music (Music)") || !strings.Contains(out, "reminder ") {
+		t.Errorf("eval: %s", out)
+	}
 	if files, err := filepath.Glob(filepath.Join(dir, "state", "fitted", "*", "*", "weights.json")); err != nil || len(files) != 1 || !strings.Contains(readFile(t, "", files[0]), `"raise"`) {
 		t.Errorf("nothing was learnt of the label without an example: %v, %v", files, err)
 	}

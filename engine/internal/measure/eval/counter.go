@@ -245,6 +245,7 @@ type Flags struct {
 // Label is a row of the table of labels.
 type Label struct {
 	Label     string  `json:"label"`
+	Name      string  `json:"name,omitempty"` // for people
 	Support   int     `json:"support"` // items that should get this label
 	Answered  int     `json:"answered"`
 	Precision float64 `json:"precision"`
