@@ -14,8 +14,7 @@ import (
 // constant is added to its score where a voter votes for it: the raise.
 //
 // The raise is as high as the other labels can bear: with it the labels without examples take none of the rows
-// that the election answers right, or one in 1,200. So it needs no row of the labels that it is about. On public
-// sets they then take two or three in 1,000 of other rows.
+// that the election answers right, or one in 1,200. So it needs no row of the labels that it is about.
 
 const (
 	borne       = 1. / 1200 // of the rows that are right
