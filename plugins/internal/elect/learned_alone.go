@@ -18,9 +18,9 @@ import (
 
 const (
 	borne       = 1. / 1200 // of the rows that are right
-	usualRaise  = 3        // the most that few rows allow
-	mostRaise   = 7        // as much as two voters of which nothing is known
-	enoughBorne = 100      // rows below which the usual raise is the most
+	usualRaise  = 3         // the most that few rows allow
+	mostRaise   = 7         // as much as two voters of which nothing is known
+	enoughBorne = 100       // rows below which the usual raise is the most
 )
 
 // aloneOf returns the labels that have no example; nil: there are none.
