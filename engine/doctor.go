@@ -136,7 +136,7 @@ func readKnowledge(name string, block *pipeline.Knowledge, quick bool) (*doctor.
 	var all *doctor.Set
 	entries := map[string]bool{}
 	for _, s := range block.Sources {
-		if s.Reviewed {
+		if s.Reviewed || s.Describes != nil {
 			continue
 		}
 		set, err := readSet(name, s, 0, quick && len(replaced) == 0, entries) // a quick look has no ids
@@ -156,6 +156,9 @@ func readKnowledge(name string, block *pipeline.Knowledge, quick bool) (*doctor.
 		})
 	}
 	all.Decide(added)
+	if err := addTable(all, block); err != nil {
+		return nil, err
+	}
 	for _, err := range errs {
 		place := doctor.Place{File: block.Reviewed(), Note: err.Error()}
 		if line := new(reviewed.LineError); errors.As(err, &line) {
@@ -164,6 +167,20 @@ func readKnowledge(name string, block *pipeline.Knowledge, quick bool) (*doctor.
 		all.Refuse(place)
 	}
 	return all, nil
+}
+
+// addTable adds what a table says of labels.
+func addTable(set *doctor.Set, block *pipeline.Knowledge) error {
+	table, err := generation.ReadTable(block)
+	if table == nil || err != nil {
+		return err
+	}
+	set.Renames = table.Renames
+	for _, at := range table.Invalid {
+		set.Refuse(doctor.Place{File: at.Path, Line: at.Line, Note: at.Err.Error()})
+	}
+	set.Described = table.Labels()
+	return nil
 }
 
 // readSet reads at most limit rows; 0: all.

@@ -234,6 +234,10 @@ func (v *Examined) gather(ctx context.Context, o eval.Options, f *figures) (r ev
 	if elections != nil {
 		f.additions.Report(r.Voters)
 	}
+	names := started.Graph().Described()
+	for i, l := range r.Labels {
+		r.Labels[i].Name = names[l.Label].Name
+	}
 	return r, out.Incomplete(), nil
 }
 

@@ -163,7 +163,7 @@ func (p *Pipeline) depends(ctx context.Context) (journal.Manifest, error) {
 	if err != nil {
 		return m, err
 	}
-	m.Answers, m.LabelForm = p.Answers(r.Labels()), p.chosen.LabelForm()
+	m.Answers, m.LabelForm, m.Renames = p.Answers(r.Labels()), p.chosen.LabelForm(), r.Graph().Renames()
 	var labels [][]string
 	for _, k := range r.Graph().Knowledge() {
 		labels = append(labels, k.Labels)

@@ -179,7 +179,7 @@ func (p *Pipeline) tuneHeldOut(ctx context.Context, o tune.Options, subject tune
 func (t *Tuned) run(ctx context.Context, v *Pipeline, held *run.Run, o tune.Options, results, others []outcome.Result) ([]outcome.Result, error) {
 	task := tune.Task{
 		Subject: t.Subject, Options: o, Results: results, Cost: v.chosen.Cost, Progress: v.workspace.tuning,
-		Labels: held.Labels(), Fit: v.fit(&t.Subject), Election: v.election(held, &t.Subject),
+		Labels: held.Labels(), Fit: v.fit(held, &t.Subject), Election: v.election(held, &t.Subject),
 	}
 	var err error
 	if t.Outcome, err = task.Run(ctx); err != nil || len(others) == 0 {
@@ -287,7 +287,7 @@ func (p *Pipeline) elects() (int, error) {
 
 // fit returns a function that fits an election that learns, without the file's weights, and returns
 // what it has resolved, such as its weights.
-func (p *Pipeline) fit(s *tune.Subject) func(context.Context, iter.Seq2[[]sdk.TrainingRow, error]) (tune.Found, error) {
+func (p *Pipeline) fit(held *run.Run, s *tune.Subject) func(context.Context, iter.Seq2[[]sdk.TrainingRow, error]) (tune.Found, error) {
 	return func(ctx context.Context, rows iter.Seq2[[]sdk.TrainingRow, error]) (tune.Found, error) {
 		at, err := p.elects()
 		if err != nil {
@@ -319,7 +319,12 @@ func (p *Pipeline) fit(s *tune.Subject) func(context.Context, iter.Seq2[[]sdk.Tr
 			if !ok {
 				return errors.New("it learns nothing")
 			}
-			return f.Fit(ctx, rows)
+			return f.Fit(ctx, func(yield func([]sdk.TrainingRow, error) bool) {
+				if alone := held.Graph().WithoutExample(); len(alone) > 0 && !yield(alone, nil) {
+					return
+				}
+				rows(yield)
+			})
 		})
 		var found tune.Found
 		if err == nil {

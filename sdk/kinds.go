@@ -190,13 +190,17 @@ type Fitter interface {
 type TrainingRow struct {
 	ID, Text string
 	// Label is empty where a source has none. With Samples: the text belongs to none of the labels
-	// that the voters know.
+	// that the voters know. A row with nothing but a Label is no text: it names a label that is
+	// described, but has no example (Described.Alone). Only stages that learn from Samples get such rows,
+	// before the others.
 	Label   string
 	Vector  []float32
 	Samples []Sample // of the voters that come before the stage
 	// HeldOut says that the row is one of the knowledge, kept out of what the voters saw:
 	// items may differ from those more than from rows that somebody labelled to learn from.
 	HeldOut bool
+	// Description says that the text is no example of the label: it says what the label stands for.
+	Description bool
 }
 
 // Pending is the error of an Embed, Sample or Enrich whose results come later: a

@@ -444,6 +444,16 @@ func (s Columns) Has(c Column) bool { return s&(1<<c) != 0 }
 type Batch struct {
 	Items  []Item
 	Labels []string // all labels of the knowledge, sorted; empty unless read
+	// Described is what a table says of labels, by label; it comes with Labels. nil: there is no table.
+	Described map[string]Described
+}
+
+// Described is what a table of a knowledge's labels says of one.
+type Described struct {
+	Name string // for people; empty: the label itself
+	Text string // what it stands for; empty: the table does not say
+	// Alone says that the knowledge has no example of the label, only the text.
+	Alone bool
 }
 
 // Trace names the operation that a call is part of, as the headers of W3C Trace Context do

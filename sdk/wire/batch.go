@@ -1,7 +1,9 @@
 package wire
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"unicode/utf8"
@@ -53,7 +55,7 @@ func EncodeBatch(b sdk.Batch, reads sdk.Columns) (*stagepb.Rows, error) {
 		}
 	}
 	if reads.Has(sdk.ColumnLabels) {
-		rows.Labels = ValidAll(b.Labels)
+		rows.Labels, rows.Described = ValidAll(b.Labels), packDescribed(b.Described)
 	}
 	if reads.Has(sdk.ColumnPrompts) {
 		rows.Prompts = packPrompts(n, func(i int) []sdk.Prompt { return items[i].Prompts })
@@ -123,7 +125,27 @@ func DecodeBatch(rows *stagepb.Rows) (sdk.Batch, error) {
 			Prompts: prompts[i], Samples: samples[i], Drawn: int(at(rows.GetDrawn(), i)), Rejected: rejected[i],
 		}
 	}
-	return sdk.Batch{Items: items, Labels: rows.GetLabels()}, nil
+	return sdk.Batch{Items: items, Labels: rows.GetLabels(), Described: unpackDescribed(rows.GetDescribed())}, nil
+}
+
+func packDescribed(all map[string]sdk.Described) []*stagepb.Described {
+	var out []*stagepb.Described
+	for _, label := range slices.Sorted(maps.Keys(all)) {
+		d := all[label]
+		out = append(out, &stagepb.Described{Label: Valid(label), Name: Valid(d.Name), Text: Valid(d.Text), Alone: d.Alone})
+	}
+	return out
+}
+
+func unpackDescribed(in []*stagepb.Described) map[string]sdk.Described {
+	if len(in) == 0 {
+		return nil
+	}
+	all := make(map[string]sdk.Described, len(in))
+	for _, d := range in {
+		all[d.GetLabel()] = sdk.Described{Name: d.GetName(), Text: d.GetText(), Alone: d.GetAlone()}
+	}
+	return all
 }
 
 // The bounds of what a reply may hold, beside MaxMessage. They are far beyond what means
@@ -208,6 +230,12 @@ func EncodeTraining(rows []sdk.TrainingRow, reads sdk.Columns) (*stagepb.Rows, e
 		return nil, err
 	}
 	out.Label = column(rows, func(r *sdk.TrainingRow) string { return r.Label })
+	if slices.ContainsFunc(rows, func(r sdk.TrainingRow) bool { return r.Description }) {
+		out.Description = make([]bool, len(rows))
+		for i, r := range rows {
+			out.Description[i] = r.Description
+		}
+	}
 	if slices.ContainsFunc(rows, func(r sdk.TrainingRow) bool { return r.HeldOut }) {
 		out.HeldOut = make([]bool, len(rows))
 		for i, r := range rows {
@@ -226,12 +254,12 @@ func DecodeTraining(rows *stagepb.Rows) ([]sdk.TrainingRow, error) {
 	if err := optional("label", len(rows.GetLabel()), len(b.Items)); err != nil {
 		return nil, err
 	}
-	if err := optional("held_out", len(rows.GetHeldOut()), len(b.Items)); err != nil {
+	if err := cmp.Or(optional("held_out", len(rows.GetHeldOut()), len(b.Items)), optional("description", len(rows.GetDescription()), len(b.Items))); err != nil {
 		return nil, err
 	}
 	out := make([]sdk.TrainingRow, len(b.Items))
 	for i, it := range b.Items {
-		out[i] = sdk.TrainingRow{ID: it.ID, Text: it.Text, Label: at(rows.GetLabel(), i), Vector: it.Vector, Samples: it.Samples, HeldOut: at(rows.GetHeldOut(), i)}
+		out[i] = sdk.TrainingRow{ID: it.ID, Text: it.Text, Label: at(rows.GetLabel(), i), Vector: it.Vector, Samples: it.Samples, HeldOut: at(rows.GetHeldOut(), i), Description: at(rows.GetDescription(), i)}
 	}
 	return out, nil
 }

@@ -22,7 +22,8 @@ const everything = sdk.Columns(math.MaxUint32)
 
 func fullBatch() sdk.Batch {
 	return sdk.Batch{
-		Labels: []string{"card", "pin"},
+		Labels:    []string{"card", "pin"},
+		Described: map[string]sdk.Described{"card": {Name: "Cards", Text: "Lost and new cards."}, "pin": {Text: "Forgotten numbers.", Alone: true}},
 		Items: []sdk.Item{
 			{
 				ID: "1", Text: "my card is gone", Meta: sdk.Meta{"age": 3.5, "new": true, "who": "Ana"}, Vector: []float32{1, -2},
@@ -74,6 +75,21 @@ func TestBatchRoundTrip(t *testing.T) {
 	}
 }
 
+func TestTrainingRoundTrip(t *testing.T) {
+	all := []sdk.TrainingRow{{ID: "1", Text: "my card is gone", Label: "card"}, {ID: "2", Text: "Lost and new cards.", Label: "card", Description: true}, {Label: "pin"}}
+	rows, err := EncodeTraining(all, everything)
+	must.Do(t, err)
+	got, err := DecodeTraining(overWire(t, rows))
+	must.Do(t, err)
+	if diff := cmp.Diff(all, got, same); diff != "" {
+		t.Error(diff)
+	}
+	rows.Description = rows.Description[:2]
+	if _, err := DecodeTraining(rows); err == nil || !strings.Contains(err.Error(), "description") {
+		t.Errorf("a column that is too short: %v", err)
+	}
+}
+
 func TestProjectionSendsOnlyWhatIsRead(t *testing.T) {
 	all := fullBatch()
 	for _, c := range []struct {
@@ -101,7 +117,7 @@ func TestProjectionSendsOnlyWhatIsRead(t *testing.T) {
 		if diff := cmp.Diff(want, got.Items[0], same); diff != "" {
 			t.Errorf("reads %b: %s", c.reads, diff)
 		}
-		if got.Labels != nil {
+		if got.Labels != nil || got.Described != nil {
 			t.Errorf("reads %b: labels were sent", c.reads)
 		}
 	}

@@ -35,7 +35,14 @@ func (b *builder) buildCentroids(ctx context.Context, labels map[string]bool, be
 	state := []byte(b.note.Source)
 	labels = b.split(labels)
 	if !bytes.Equal(have.Note, state) || len(labels) > 0 { // entries may change while the source does not
-		if err := b.replaceCentroids(ctx, labels, known, state, string(have.Note) != before); err != nil {
+		all := string(have.Note) != before
+		if b.Block.Described() != nil { // what it says of one label affects the centroids of others
+			all = true
+			if err := b.Read(ctx); err != nil {
+				return err
+			}
+		}
+		if err := b.replaceCentroids(ctx, labels, known, state, all); err != nil {
 			return err
 		}
 	}
@@ -62,7 +69,14 @@ func (b *builder) replaceCentroids(ctx context.Context, labels, known map[string
 		s.Labels = slices.Sorted(maps.Keys(labels))
 	}
 	sums := generation.LabelSums{}
+	texts := generation.Descriptions{}
+	if b.Source != nil {
+		texts.Of = b.Source.Described
+	}
 	err := generation.Scan(ctx, b.Store, b.Collection, s, func(e sdk.Entry) {
+		if texts.Take(e) {
+			return
+		}
 		for _, label := range form.Split(e.Label) {
 			if all || labels[label] {
 				sums.Add(label, e.Vector)
@@ -72,6 +86,7 @@ func (b *builder) replaceCentroids(ctx context.Context, labels, known map[string
 	if err != nil {
 		return err
 	}
+	weight := texts.AddTo(sums)
 	var gone []string
 	for label := range known {
 		if (all || labels[label]) && sums[label] == nil {
@@ -81,7 +96,7 @@ func (b *builder) replaceCentroids(ctx context.Context, labels, known map[string
 	}
 	slices.Sort(gone)
 	collection := generation.Centroids(b.Collection)
-	entries := sums.Entries()
+	entries := texts.Mark(sums.Entries(), weight)
 	for _, e := range entries {
 		known[e.Label] = true
 	}

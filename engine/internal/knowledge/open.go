@@ -75,7 +75,12 @@ type Knowledge struct {
 	Report    BuildReport // of the Open that made the knowledge
 	// Decided has the decisions of people about texts, where a source names them.
 	Decided reviewed.Decisions
+	// Described is what a table says of labels, and Renames the labels that it renames or merges. Reopen
+	// leaves both empty.
+	Described map[string]sdk.Described
+	Renames   generation.Renames
 
+	weight   float64 // as how many rows a description counts in the centroid of its label
 	block    *pipeline.Knowledge
 	embedder generation.Embedder
 	store    generation.Store
@@ -163,8 +168,53 @@ func Open(ctx context.Context, block *pipeline.Knowledge, starter generation.Sta
 		made.Report.Retired, made.Report.Kept = generation.Retire(ctx, block, store, job.Collection, job.Origin)
 	}
 	decided, _ := reviewed.Read(block.Reviewed()) // the build has reported any error
-	k := &Knowledge{Labels: made.Labels, Report: made.Report, Decided: reviewed.Of(decided), block: block, embedder: job.Embedder, base: job.Origin.Base}
-	return k.of(store, job.Collection, made.Content, job.Embedder.Dimension()), nil
+	k := &Knowledge{Labels: made.Labels, Report: made.Report, block: block, embedder: job.Embedder, base: job.Origin.Base}
+	k.of(store, job.Collection, made.Content, job.Embedder.Dimension())
+	if block.Described() != nil {
+		table, err := generation.ReadTable(block)
+		if err == nil && !o.Plan { // a plan has made no centroids
+			err = generation.Scan(ctx, store, generation.Centroids(k.entries), sdk.Scan{Texts: true}, k.describe)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("knowledge %q: %w", block.Name, err)
+		}
+		k.Renames = table.Renames
+		for i := range decided {
+			decided[i].Label = k.Renames.In(block.LabelForm(), decided[i].Label)
+		}
+	}
+	k.Decided = reviewed.Of(decided)
+	return k, nil
+}
+
+// describe takes what a table says of a label from its centroid.
+func (k *Knowledge) describe(centroid sdk.Entry) {
+	if d, weight, ok := generation.Marked(centroid); ok {
+		if k.Described == nil {
+			k.Described = map[string]sdk.Described{}
+		}
+		k.Described[centroid.Label], k.weight = d, weight
+	}
+}
+
+// Weighed reports whether an entry is the description of its label, and as how many rows it counts in
+// the label's centroid. A row counts as one.
+func (k *Knowledge) Weighed(e sdk.Entry) (weight float64, description bool) {
+	if generation.IsDescription(e, k.Described) {
+		return k.weight, true
+	}
+	return 1, false
+}
+
+// Alone returns the labels that are described and have no example, sorted.
+func (k *Knowledge) Alone() (labels []string) {
+	for label, d := range k.Described {
+		if d.Alone {
+			labels = append(labels, label)
+		}
+	}
+	slices.Sort(labels)
+	return labels
 }
 
 // of makes k serve a generation, and returns k.
@@ -304,7 +354,8 @@ func (k *Knowledge) Rows(ctx context.Context, columns sdk.Columns) iter.Seq2[[]s
 		for page, err := range k.backing.Pages(ctx, want) {
 			rows := make([]sdk.TrainingRow, len(page))
 			for i, e := range page {
-				rows[i] = sdk.TrainingRow{ID: e.ID, Label: e.Label, Text: e.Text, Vector: e.Vector}
+				_, description := k.Weighed(e)
+				rows[i] = sdk.TrainingRow{ID: e.ID, Label: e.Label, Text: e.Text, Vector: e.Vector, Description: description}
 			}
 			if !yield(rows, err) {
 				return

@@ -286,11 +286,14 @@ func reopened(ctx context.Context, block *pipeline.Knowledge, starter generation
 	} else if string(state.Note) != note.Source {
 		return nil, errors.New("its centroids are not those of its entries: another build is at work on it")
 	}
-	labels := map[string]bool{}
-	if err := generation.Scan(ctx, store, centroids, sdk.Scan{}, func(e sdk.Entry) { labels[e.Label] = true }); err != nil {
+	k := &Knowledge{block: block, embedder: embedder}
+	if err := generation.Scan(ctx, store, centroids, sdk.Scan{Texts: block.Described() != nil}, func(e sdk.Entry) {
+		k.Labels = append(k.Labels, e.Label)
+		k.describe(e)
+	}); err != nil {
 		return nil, err
 	}
-	k := &Knowledge{Labels: slices.Sorted(maps.Keys(labels)), block: block, embedder: embedder}
+	slices.Sort(k.Labels)
 	k.Report = BuildReport{Name: block.Name, Embedder: block.Embed.Use, Store: block.Store.Use, Entries: have.Entries, Documents: note.Documents, Unchanged: true}
 	return k.of(store, s.Collection, s.Content, schema.Dimension), nil
 }

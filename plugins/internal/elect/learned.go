@@ -151,13 +151,18 @@ type election struct {
 	sets        bool    // answers are sets of labels
 	at          float64 // the confidence that a node of a tree needs
 	model       atomic.Pointer[model]
-	memory      sync.Pool // of *reader
+	alone       atomic.Pointer[map[string]bool] // labels without examples, which are those of every batch
+	memory      sync.Pool                       // of *reader
 }
 
 // Elect implements sdk.Elector.
 func (e *election) Elect(ctx context.Context, b sdk.Batch) ([]sdk.Verdict, error) {
 	if len(b.Items) > 0 && len(b.Labels) == 0 {
 		return nil, sdk.Invalid(errors.New(`there are no labels: this election weighs votes for the labels of a knowledge; for answers that are texts write use = "first" or use = "majority"`))
+	}
+	if e.alone.Load() == nil {
+		alone := aloneOf(b.Described)
+		e.alone.Store(&alone)
 	}
 	return e.Elector.Elect(ctx, b)
 }
@@ -171,7 +176,7 @@ func (e *election) elect(samples []sdk.Sample, labels int) sdk.Verdict {
 	if e.sets {
 		return cmp.Or(m.Sets, unlearnt).elect(r, samples)
 	}
-	verdict := r.elect(samples, m, labels)
+	verdict := r.elect(samples, m, labels, *e.alone.Load())
 	m.Stranger.judge(&verdict, samples)
 	if e.form.Levels != "" {
 		m.climb(&verdict, r, e.form, e.at)
@@ -179,8 +184,8 @@ func (e *election) elect(samples []sdk.Sample, labels int) sdk.Verdict {
 	return verdict
 }
 
-// elect holds the election, for a text that belongs to one of so many labels.
-func (r *reader) elect(samples []sdk.Sample, m *model, labels int) sdk.Verdict {
+// elect holds the election, for a text that belongs to one of so many labels, some of which have no example.
+func (r *reader) elect(samples []sdk.Sample, m *model, labels int, alone map[string]bool) sdk.Verdict {
 	r.forget()
 	v := r.read(samples, nil)
 	of := m.without(r.missing(m.voters))
@@ -189,6 +194,7 @@ func (r *reader) elect(samples []sdk.Sample, m *model, labels int) sdk.Verdict {
 		v = r.read(samples, of.Weights)
 	}
 	r.scores = v.score(r.scores, of.of(r.voters))
+	r.raise(alone, m.Raise)
 	best := v.winner(r.scores)
 	if best < 0 {
 		return ballot.Weighed(nil, samples)
@@ -282,6 +288,7 @@ type model struct {
 	Alone   map[string]float64 `json:"alone"`             // the share of the rows that each voter is right on
 	Levels  []calibration      `json:"levels,omitempty"`  // of nodes of a tree, from the top down
 	Sets    *sets              `json:"sets,omitempty"`    // where labels are sets, in place of all that
+	Raise   float64            `json:"raise,omitempty"`   // of the scores of labels without examples
 
 	Stranger *stranger `json:"unknown,omitempty"` // nil: nothing shows which texts are unknown
 

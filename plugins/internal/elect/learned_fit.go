@@ -27,7 +27,7 @@ func (f *fitter) Fit(ctx context.Context, batches iter.Seq2[[]sdk.TrainingRow, e
 	if f.dir == "" {
 		return errors.New("there is no folder for what is learnt")
 	}
-	l := &lesson{form: f.form, reader: reader{sets: f.form.Many}, precision: f.precision, labels: map[string]struct{}{}}
+	l := &lesson{form: f.form, reader: reader{sets: f.form.Many}, precision: f.precision, labels: map[string]struct{}{}, alone: map[string]bool{}}
 	for batch, err := range batches {
 		if err = errors.Join(err, ctx.Err()); err != nil {
 			return err
@@ -76,12 +76,17 @@ type lesson struct {
 	rows    []row
 	unknown []sdk.TrainingRow // that belong to no label
 	labels  map[string]struct{}
+	alone   map[string]bool // labels without examples; their rows come first
 }
 
 // add takes a row.
 func (l *lesson) add(t *sdk.TrainingRow) {
 	if t.Label == "" {
 		l.unknown = append(l.unknown, *t)
+		return
+	}
+	if t.ID == "" && len(t.Samples) == 0 {
+		l.alone[strings.Clone(t.Label)] = true
 		return
 	}
 	v := l.reader.read(t.Samples, nil)
@@ -95,6 +100,12 @@ func (l *lesson) add(t *sdk.TrainingRow) {
 		return
 	}
 	truth := slices.Index(l.reader.labels, t.Label)
+	var alone []int32
+	for i, label := range l.reader.labels {
+		if l.alone[label] {
+			alone = append(alone, int32(i))
+		}
+	}
 	v.all = slices.Clone(v.all)
 	var names []string
 	if l.form.Levels != "" {
@@ -102,7 +113,7 @@ func (l *lesson) add(t *sdk.TrainingRow) {
 			names = append(names, strings.Clone(label))
 		}
 	}
-	l.rows = append(l.rows, row{names: names, id: strings.Clone(t.ID), label: strings.Clone(t.Label), votes: v, truth: truth, distances: distances(t.Samples)})
+	l.rows = append(l.rows, row{names: names, id: strings.Clone(t.ID), label: strings.Clone(t.Label), votes: v, truth: truth, alone: alone, distances: distances(t.Samples)})
 }
 
 // learn fits a model. Rows and voters are sorted before, so that their order makes no
@@ -138,7 +149,7 @@ func (l *lesson) learn(ctx context.Context) (*model, error) {
 	}
 	known, unknown := m.prepare().sights(p, voters, decided), []sight(nil)
 	for _, t := range l.unknown {
-		if v := l.reader.elect(t.Samples, m, m.Labels); v.Answer != "" {
+		if v := l.reader.elect(t.Samples, m, m.Labels, l.alone); v.Answer != "" {
 			unknown = append(unknown, sight{point{odds: logOdds(v.Confidence)}, distances(t.Samples)})
 		}
 	}
@@ -181,6 +192,7 @@ type row struct {
 	id, label string
 	votes     votes              // by label
 	truth     int                // its label, among those of the votes; -1: nobody voted for it
+	alone     []int32            // labels of the votes that have no example
 	distances map[string]float64 // by voter
 	names     []string           // of the labels, where they have levels
 }
@@ -193,6 +205,7 @@ type problem struct {
 	labels int
 	shares []bool    // by voter: it gives distributions
 	prior  []float64 // by voter: its weight before anything is learnt, as one of its kind
+	raise  float64   // of labels without examples, in decisions
 
 	gradient []float64
 	hessian  [][]float64

@@ -54,7 +54,7 @@ type present struct {
 
 // The argument calibration has names such as "slope", "offset without llm" and "weight of linear
 // without llm and knn".
-const weightOf, without, and = "weight of ", " without ", " and "
+const weightOf, without, and, raiseName = "weight of ", " without ", " and ", "raise"
 
 // argument returns all but the weights of the whole as the argument calibration.
 func (m *model) argument() map[string]float64 {
@@ -62,6 +62,9 @@ func (m *model) argument() map[string]float64 {
 	for i, c := range m.Levels {
 		level := levelOf + strconv.Itoa(i+1)
 		all["slope"+level], all["offset"+level] = c.Slope, c.Offset
+	}
+	if m.Raise > 0 {
+		all[raiseName] = m.Raise
 	}
 	for missing, p := range m.Without {
 		all["slope"+without+missing], all["offset"+without+missing] = p.Calibration.Slope, p.Calibration.Offset
@@ -93,6 +96,8 @@ func (m *model) calibrate(given map[string]float64) error {
 			p.Calibration.Slope = value
 		case what == "offset":
 			p.Calibration.Offset = value
+		case name == raiseName:
+			m.Raise = value
 		case some && weighs:
 			p.Weights[voter] = value
 		default:
@@ -177,8 +182,14 @@ type point struct {
 // were fitted without the row (cross-validation).
 func (p *problem) learn(ctx context.Context) (weights []float64, t trial, err error) {
 	weights = slices.Clone(p.prior)
-	if err := p.minimise(ctx, weights, func(int) bool { return true }); err != nil || len(p.rows) < few {
+	if err := p.minimise(ctx, weights, func(int) bool { return true }); err != nil {
 		return weights, nil, err
+	}
+	if p.raise == 0 {
+		p.raise = p.bearable(weights)
+	}
+	if len(p.rows) < few {
+		return weights, nil, nil
 	}
 	t = make(trial, len(p.rows))
 	for fold := range folds {
@@ -199,6 +210,11 @@ func (p *problem) learn(ctx context.Context) (weights []float64, t trial, err er
 func (p *problem) decide(i int, weights []float64) point {
 	r := &p.rows[i]
 	p.scores = r.votes.score(p.scores, weights)
+	for _, label := range r.alone {
+		if p.scores[label] > 0 {
+			p.scores[label] += p.raise
+		}
+	}
 	best := r.votes.winner(p.scores)
 	if best < 0 {
 		return point{odds: math.Inf(-1)}
@@ -225,7 +241,7 @@ func (m *model) learn(ctx context.Context, p *problem, voters []string) (trial, 
 	if err != nil {
 		return nil, err
 	}
-	m.present = present{known(voters, weights, 0), uncalibrated}
+	m.present, m.Raise = present{known(voters, weights, 0), uncalibrated}, p.raise
 	if len(t) == 0 {
 		return nil, nil
 	}
@@ -244,7 +260,7 @@ func (m *model) learn(ctx context.Context, p *problem, voters []string) (trial, 
 			continue
 		}
 		q := newProblem(rows, p.labels, len(voters))
-		q.prior = weights
+		q.prior, q.raise = weights, p.raise
 		w, some, err := q.learn(ctx)
 		if err != nil {
 			return nil, err

@@ -1,6 +1,7 @@
 package fewshot
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -103,6 +104,20 @@ func Allowed(labels []string, none string) []string {
 		return labels
 	}
 	return slices.DeleteFunc(slices.Clone(labels), func(label string) bool { return label == none })
+}
+
+// Meanings returns what labels stand for, by label; nil: nothing is said of any.
+func Meanings(described map[string]sdk.Described) map[string]string {
+	var all map[string]string
+	for label, d := range described {
+		if text := OneLine(cmp.Or(d.Text, d.Name)); text != "" {
+			if all == nil {
+				all = map[string]string{}
+			}
+			all[label] = text
+		}
+	}
+	return all
 }
 
 // Each writes the prompts of items one by one. An error is that of its item alone: the

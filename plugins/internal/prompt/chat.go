@@ -62,7 +62,7 @@ type chatConfig struct {
 	Levels    bool     `config:"levels" doc:"Whether the model is asked level by level, where labels have levels: first for one of the top level, then for one below its answer, and so on."`
 	None      string   `config:"none" doc:"The answer where none of the labels fits; by default it is not allowed."`
 	MaxTokens int      `config:"max_tokens" default:"0" min:"0" doc:"The longest prompt, in tokens of four characters; turns beyond it are left out. 0: no bound."`
-	Template  sdk.Path `config:"template" doc:"A Go template to write the system message with, in place of the built-in one; it may use .Labels, .Ranked, .All, .Near, .None, .List, .Many, .Reasoning, .Shots and join."`
+	Template  sdk.Path `config:"template" doc:"A Go template to write the system message with, in place of the built-in one; it may use .Labels, .Ranked, .All, .Near, .Meanings, .None, .List, .Many, .Reasoning, .Shots and join."`
 }
 
 // reasoningProperty is the property of the answer that comes before the label.
@@ -133,14 +133,16 @@ type chatPrompter struct {
 
 // Prompt implements sdk.Prompter.
 func (p *chatPrompter) Prompt(_ context.Context, b sdk.Batch) ([][]sdk.Prompt, error) {
+	meanings := fewshot.Meanings(b.Described)
 	return fewshot.Each(b.Items, func(item sdk.Item) ([]sdk.Prompt, error) {
-		prompt, err := p.write(item, b.Labels)
+		prompt, err := p.write(item, b.Labels, meanings)
 		return []sdk.Prompt{prompt}, err
 	})
 }
 
-func (p *chatPrompter) write(item sdk.Item, all []string) (sdk.Prompt, error) {
+func (p *chatPrompter) write(item sdk.Item, all []string, meanings map[string]string) (sdk.Prompt, error) {
 	data := p.allowed(item.Candidates, all)
+	data.Meanings = meanings
 	shots := fewshot.First(item.Candidates, p.config.Shots)
 	slices.Reverse(shots)
 	prompt := sdk.Prompt{Labels: data.Labels, None: p.config.None, Fields: p.fields}
@@ -212,20 +214,21 @@ var chatSets = strings.NewReplacer(
 
 // ChatData is what a template of the system message can use.
 type ChatData struct {
-	Labels    []string // the allowed ones, best first; empty where the knowledge has none
-	Ranked    bool     // the first of them are those of the item's neighbours
-	All       []string // those of the knowledge, sorted, where all of them are allowed; else empty
-	Near      []string // those of the item's neighbours, nearest first
-	None      string   // the answer that no label fits; empty: not allowed
-	List      bool     // the answer is a list of labels, empty where none fits
-	Many      bool     // labels are sets: the list is to have all that apply
-	Reasoning bool     // the answer is to give reasons
-	Shots     int      // how many turns stand between the system message and the item
+	Labels    []string          // the allowed ones, best first; empty where the knowledge has none
+	Ranked    bool              // the first of them are those of the item's neighbours
+	All       []string          // those of the knowledge, sorted, where all of them are allowed; else empty
+	Near      []string          // those of the item's neighbours, nearest first
+	Meanings  map[string]string // what labels stand for, by label; empty where nothing describes them
+	None      string            // the answer that no label fits; empty: not allowed
+	List      bool              // the answer is a list of labels, empty where none fits
+	Many      bool              // labels are sets: the list is to have all that apply
+	Reasoning bool              // the answer is to give reasons
+	Shots     int               // how many turns stand between the system message and the item
 }
 
 // chatSamples are the data that templates are tried with.
 func chatSamples() []any {
-	return []any{ChatData{Labels: []string{"label"}, Ranked: true, All: []string{"label"}, Near: []string{"label"}, None: "none", List: true, Many: true, Reasoning: true, Shots: 1}, ChatData{}}
+	return []any{ChatData{Labels: []string{"label"}, Ranked: true, All: []string{"label"}, Near: []string{"label"}, Meanings: map[string]string{"label": "meaning"}, None: "none", List: true, Many: true, Reasoning: true, Shots: 1}, ChatData{}}
 }
 
 // byHand is the reasoning in the turn of a labelled neighbour.

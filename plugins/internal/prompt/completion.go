@@ -61,7 +61,7 @@ type completionConfig struct {
 	Labels    bool     `config:"labels" default:"true" doc:"Whether the prompt lists all labels of the knowledge."`
 	None      string   `config:"none" doc:"The answer where none of the labels fits; by default it is not allowed."`
 	MaxTokens int      `config:"max_tokens" default:"0" min:"0" doc:"The longest prompt, in tokens of four characters; neighbours and random examples beyond it are left out. 0: no bound."`
-	Template  sdk.Path `config:"template" doc:"A Go template to write the prompt with, in place of the built-in one; it may use .Text, .Random, .Neighbours, .Labels, .None, .Many and join."`
+	Template  sdk.Path `config:"template" doc:"A Go template to write the prompt with, in place of the built-in one; it may use .Text, .Random, .Neighbours, .Labels, .Meanings, .None, .Many and join."`
 }
 
 // Completion describes the prompter.
@@ -110,17 +110,18 @@ func (p *completionPrompter) Random() sdk.Draw {
 // Prompt implements sdk.Prompter.
 func (p *completionPrompter) Prompt(_ context.Context, b sdk.Batch) ([][]sdk.Prompt, error) {
 	allowed := fewshot.Allowed(b.Labels, p.config.None)
-	return fewshot.Each(b.Items, func(item sdk.Item) ([]sdk.Prompt, error) { return p.write(item, allowed) })
+	meanings := fewshot.Meanings(b.Described)
+	return fewshot.Each(b.Items, func(item sdk.Item) ([]sdk.Prompt, error) { return p.write(item, allowed, meanings) })
 }
 
 // write makes the prompts of an item.
-func (p *completionPrompter) write(item sdk.Item, allowed []string) ([]sdk.Prompt, error) {
+func (p *completionPrompter) write(item sdk.Item, allowed []string, meanings map[string]string) ([]sdk.Prompt, error) {
 	neighbours := fewshot.First(item.Candidates, p.config.K)
 	slices.Reverse(neighbours)
 	random := fewshot.First(item.Random, len(item.Random))
 	data := CompletionData{Text: fewshot.OneLine(item.Text), None: p.config.None, Many: p.many}
 	if p.config.Labels {
-		data.Labels = allowed
+		data.Labels, data.Meanings = allowed, meanings
 	}
 	prompts := make([]sdk.Prompt, p.draws)
 	for draw := range prompts {
@@ -167,6 +168,7 @@ type CompletionData struct {
 	Random     []fewshot.Example // random examples
 	Neighbours []fewshot.Example // nearest last
 	Labels     []string          // all labels of the knowledge, sorted; empty with labels = false
+	Meanings   map[string]string // what labels stand for, by label; empty where nothing describes them
 	None       string            // the answer that no label fits; empty: not allowed
 	Many       bool              // labels are sets, with "; " between them
 }
@@ -174,5 +176,5 @@ type CompletionData struct {
 // completionSamples are the data that templates are tried with.
 func completionSamples() []any {
 	shots := []fewshot.Example{{Text: "text", Label: "label"}}
-	return []any{CompletionData{Text: "text", Random: shots, Neighbours: shots, Labels: []string{"label"}, None: "none", Many: true}, CompletionData{}}
+	return []any{CompletionData{Text: "text", Random: shots, Neighbours: shots, Labels: []string{"label"}, Meanings: map[string]string{"label": "meaning"}, None: "none", Many: true}, CompletionData{}}
 }

@@ -222,6 +222,7 @@ type linearRow struct {
 	label, text string
 	vector      []float32
 	inputs      []feature // of the vector, in its place
+	description bool
 }
 
 // rows is a sample of the knowledge. Of each label it has the rows that rank first, as
@@ -253,7 +254,7 @@ func (r *rows) add(t *sdk.TrainingRow) error {
 		return wrongDimension(len(t.Vector), r.dimension)
 	}
 	label := strings.Clone(t.Label)
-	one := linearRow{rank: support.StratifiedRank(t.ID), label: label, text: beginning(strings.Clone(t.Text))}
+	one := linearRow{rank: support.StratifiedRank(t.ID), label: label, text: beginning(strings.Clone(t.Text)), description: t.Description}
 	if r.sparse {
 		one.inputs = inputsOf(t.Vector)
 	} else {

@@ -181,16 +181,19 @@ func (v *linearVoter) learn(ctx context.Context, r *rows) (*model, error) {
 			examples[i].labels = append(examples[i].labels, at)
 		}
 	}
-	fresh := func(from []example) *model {
-		m := newModel(labels, r.dimension, learnIDF(from, v.Features))
-		m.many = v.form.Many
-		return m
+	fresh := func(labels []string) func([]example) *model {
+		return func(from []example) *model {
+			m := newModel(labels, r.dimension, learnIDF(from, v.Features))
+			m.many = v.form.Many
+			return m
+		}
 	}
-	c, held, err := choose(ctx, fresh, examples)
+	tried, some := withoutDescriptions(labels, all, examples)
+	c, held, err := choose(ctx, fresh(some), tried)
 	if err != nil {
 		return nil, err
 	}
-	m := fresh(examples)
+	m := fresh(labels)(examples)
 	p := newProblem(m, m.weighAll(examples))
 	p.c = c
 	err = p.minimise(ctx, evaluations)
@@ -199,6 +202,33 @@ func (v *linearVoter) learn(ctx context.Context, r *rows) (*model, error) {
 	}
 	m.scale = float32(held.scale(m, p.examples[:min(len(examples), triedRows)]))
 	return m, err
+}
+
+// withoutDescriptions returns the examples that are no descriptions, and their labels: what a label means
+// is not asked, so that it does not count in cross-validation.
+func withoutDescriptions(labels []string, all []linearRow, examples []example) ([]example, []string) {
+	if !slices.ContainsFunc(all, func(row linearRow) bool { return row.description }) {
+		return examples, labels
+	}
+	var rows []example
+	var some []string
+	for i, e := range examples {
+		if !all[i].description {
+			rows = append(rows, e)
+			for _, label := range e.labels {
+				some = append(some, labels[label])
+			}
+		}
+	}
+	slices.Sort(some)
+	some = slices.Compact(some)
+	for i := range rows {
+		rows[i].labels = slices.Clone(rows[i].labels)
+		for j, label := range rows[i].labels {
+			rows[i].labels[j], _ = slices.BinarySearch(some, labels[label])
+		}
+	}
+	return rows, some
 }
 
 func (m *model) weighAll(examples []example) []example {

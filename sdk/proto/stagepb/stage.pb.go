@@ -4465,21 +4465,23 @@ type Rows struct {
 	Dimension uint32                 `protobuf:"varint,7,opt,name=dimension,proto3" json:"dimension,omitempty"`
 	// n * dimension float32, little-endian, row after row; a row without a vector is all zero. Those of
 	// Embed have norm 1 within 0.001, or are all zero.
-	Vectors       []byte      `protobuf:"bytes,8,opt,name=vectors,proto3" json:"vectors,omitempty"`
-	Hash          [][]byte    `protobuf:"bytes,9,rep,name=hash,proto3" json:"hash,omitempty"`      // of the content an entry was made from
-	Labels        []string    `protobuf:"bytes,10,rep,name=labels,proto3" json:"labels,omitempty"` // all labels of the knowledge, once per batch
-	Candidates    *Candidates `protobuf:"bytes,11,opt,name=candidates,proto3" json:"candidates,omitempty"`
-	Prototypes    *Candidates `protobuf:"bytes,12,opt,name=prototypes,proto3" json:"prototypes,omitempty"` // label and dense only
-	Random        *Candidates `protobuf:"bytes,13,opt,name=random,proto3" json:"random,omitempty"`
-	Prompts       *Prompts    `protobuf:"bytes,14,opt,name=prompts,proto3" json:"prompts,omitempty"`
-	Samples       *Samples    `protobuf:"bytes,15,opt,name=samples,proto3" json:"samples,omitempty"`
-	Verdicts      *Verdicts   `protobuf:"bytes,16,opt,name=verdicts,proto3" json:"verdicts,omitempty"`
-	Drawn         []uint32    `protobuf:"varint,17,rep,packed,name=drawn,proto3" json:"drawn,omitempty"`                    // Sample: samples that the stage has given for the row before
-	Rejected      *Rejected   `protobuf:"bytes,22,opt,name=rejected,proto3" json:"rejected,omitempty"`                      // Sample: the answers of the stage for the row that were not accepted, when it is asked again
-	HeldOut       []bool      `protobuf:"varint,21,rep,packed,name=held_out,json=heldOut,proto3" json:"held_out,omitempty"` // Fit with samples: the row is one of the knowledge, kept out of what the voters saw; absent: none is
-	Rankings      *Rankings   `protobuf:"bytes,18,opt,name=rankings,proto3" json:"rankings,omitempty"`
-	Chunks        *Chunks     `protobuf:"bytes,19,opt,name=chunks,proto3" json:"chunks,omitempty"`
-	Terms         *Terms      `protobuf:"bytes,20,opt,name=terms,proto3" json:"terms,omitempty"`
+	Vectors       []byte       `protobuf:"bytes,8,opt,name=vectors,proto3" json:"vectors,omitempty"`
+	Hash          [][]byte     `protobuf:"bytes,9,rep,name=hash,proto3" json:"hash,omitempty"`      // of the content an entry was made from
+	Labels        []string     `protobuf:"bytes,10,rep,name=labels,proto3" json:"labels,omitempty"` // all labels of the knowledge, once per batch
+	Candidates    *Candidates  `protobuf:"bytes,11,opt,name=candidates,proto3" json:"candidates,omitempty"`
+	Prototypes    *Candidates  `protobuf:"bytes,12,opt,name=prototypes,proto3" json:"prototypes,omitempty"` // label and dense only
+	Random        *Candidates  `protobuf:"bytes,13,opt,name=random,proto3" json:"random,omitempty"`
+	Prompts       *Prompts     `protobuf:"bytes,14,opt,name=prompts,proto3" json:"prompts,omitempty"`
+	Samples       *Samples     `protobuf:"bytes,15,opt,name=samples,proto3" json:"samples,omitempty"`
+	Verdicts      *Verdicts    `protobuf:"bytes,16,opt,name=verdicts,proto3" json:"verdicts,omitempty"`
+	Drawn         []uint32     `protobuf:"varint,17,rep,packed,name=drawn,proto3" json:"drawn,omitempty"`                    // Sample: samples that the stage has given for the row before
+	Rejected      *Rejected    `protobuf:"bytes,22,opt,name=rejected,proto3" json:"rejected,omitempty"`                      // Sample: the answers of the stage for the row that were not accepted, when it is asked again
+	HeldOut       []bool       `protobuf:"varint,21,rep,packed,name=held_out,json=heldOut,proto3" json:"held_out,omitempty"` // Fit with samples: the row is one of the knowledge, kept out of what the voters saw; absent: none is
+	Rankings      *Rankings    `protobuf:"bytes,18,opt,name=rankings,proto3" json:"rankings,omitempty"`
+	Chunks        *Chunks      `protobuf:"bytes,19,opt,name=chunks,proto3" json:"chunks,omitempty"`
+	Terms         *Terms       `protobuf:"bytes,20,opt,name=terms,proto3" json:"terms,omitempty"`
+	Description   []bool       `protobuf:"varint,24,rep,packed,name=description,proto3" json:"description,omitempty"` // Fit: the text says what the label stands for; absent: none does
+	Described     []*Described `protobuf:"bytes,23,rep,name=described,proto3" json:"described,omitempty"`             // what a table says of labels, once per batch, beside labels
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4668,6 +4670,89 @@ func (x *Rows) GetTerms() *Terms {
 	return nil
 }
 
+func (x *Rows) GetDescription() []bool {
+	if x != nil {
+		return x.Description
+	}
+	return nil
+}
+
+func (x *Rows) GetDescribed() []*Described {
+	if x != nil {
+		return x.Described
+	}
+	return nil
+}
+
+// Described is what a table of a knowledge's labels says of one.
+type Described struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Label         string                 `protobuf:"bytes,1,opt,name=label,proto3" json:"label,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`    // for people; empty: the label itself
+	Text          string                 `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`    // what it stands for; empty: the table does not say
+	Alone         bool                   `protobuf:"varint,4,opt,name=alone,proto3" json:"alone,omitempty"` // the knowledge has no example of it, only the text
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Described) Reset() {
+	*x = Described{}
+	mi := &file_stage_proto_msgTypes[60]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Described) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Described) ProtoMessage() {}
+
+func (x *Described) ProtoReflect() protoreflect.Message {
+	mi := &file_stage_proto_msgTypes[60]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Described.ProtoReflect.Descriptor instead.
+func (*Described) Descriptor() ([]byte, []int) {
+	return file_stage_proto_rawDescGZIP(), []int{60}
+}
+
+func (x *Described) GetLabel() string {
+	if x != nil {
+		return x.Label
+	}
+	return ""
+}
+
+func (x *Described) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Described) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *Described) GetAlone() bool {
+	if x != nil {
+		return x.Alone
+	}
+	return false
+}
+
 // Chunks are the parts of each document, never falling in start. None is empty;
 // start and end lie between characters. They may overlap, and together they
 // have every byte that is not white space.
@@ -4687,7 +4772,7 @@ type Chunks struct {
 
 func (x *Chunks) Reset() {
 	*x = Chunks{}
-	mi := &file_stage_proto_msgTypes[60]
+	mi := &file_stage_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4699,7 +4784,7 @@ func (x *Chunks) String() string {
 func (*Chunks) ProtoMessage() {}
 
 func (x *Chunks) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[60]
+	mi := &file_stage_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4712,7 +4797,7 @@ func (x *Chunks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chunks.ProtoReflect.Descriptor instead.
 func (*Chunks) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{60}
+	return file_stage_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Chunks) GetOffsets() []uint32 {
@@ -4768,7 +4853,7 @@ type Terms struct {
 
 func (x *Terms) Reset() {
 	*x = Terms{}
-	mi := &file_stage_proto_msgTypes[61]
+	mi := &file_stage_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4780,7 +4865,7 @@ func (x *Terms) String() string {
 func (*Terms) ProtoMessage() {}
 
 func (x *Terms) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[61]
+	mi := &file_stage_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4793,7 +4878,7 @@ func (x *Terms) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Terms.ProtoReflect.Descriptor instead.
 func (*Terms) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{61}
+	return file_stage_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Terms) GetOffsets() []uint32 {
@@ -4823,7 +4908,7 @@ type Rankings struct {
 
 func (x *Rankings) Reset() {
 	*x = Rankings{}
-	mi := &file_stage_proto_msgTypes[62]
+	mi := &file_stage_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4835,7 +4920,7 @@ func (x *Rankings) String() string {
 func (*Rankings) ProtoMessage() {}
 
 func (x *Rankings) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[62]
+	mi := &file_stage_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4848,7 +4933,7 @@ func (x *Rankings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rankings.ProtoReflect.Descriptor instead.
 func (*Rankings) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{62}
+	return file_stage_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Rankings) GetOffsets() []uint32 {
@@ -4891,7 +4976,7 @@ type Candidates struct {
 
 func (x *Candidates) Reset() {
 	*x = Candidates{}
-	mi := &file_stage_proto_msgTypes[63]
+	mi := &file_stage_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4903,7 +4988,7 @@ func (x *Candidates) String() string {
 func (*Candidates) ProtoMessage() {}
 
 func (x *Candidates) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[63]
+	mi := &file_stage_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4916,7 +5001,7 @@ func (x *Candidates) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Candidates.ProtoReflect.Descriptor instead.
 func (*Candidates) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{63}
+	return file_stage_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Candidates) GetOffsets() []uint32 {
@@ -5009,7 +5094,7 @@ type Prompts struct {
 
 func (x *Prompts) Reset() {
 	*x = Prompts{}
-	mi := &file_stage_proto_msgTypes[64]
+	mi := &file_stage_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5021,7 +5106,7 @@ func (x *Prompts) String() string {
 func (*Prompts) ProtoMessage() {}
 
 func (x *Prompts) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[64]
+	mi := &file_stage_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5034,7 +5119,7 @@ func (x *Prompts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prompts.ProtoReflect.Descriptor instead.
 func (*Prompts) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{64}
+	return file_stage_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Prompts) GetOffsets() []uint32 {
@@ -5081,7 +5166,7 @@ type Chat struct {
 
 func (x *Chat) Reset() {
 	*x = Chat{}
-	mi := &file_stage_proto_msgTypes[65]
+	mi := &file_stage_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5093,7 +5178,7 @@ func (x *Chat) String() string {
 func (*Chat) ProtoMessage() {}
 
 func (x *Chat) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[65]
+	mi := &file_stage_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5106,7 +5191,7 @@ func (x *Chat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chat.ProtoReflect.Descriptor instead.
 func (*Chat) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{65}
+	return file_stage_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Chat) GetMessages() []*Message {
@@ -5127,7 +5212,7 @@ type Message struct {
 
 func (x *Message) Reset() {
 	*x = Message{}
-	mi := &file_stage_proto_msgTypes[66]
+	mi := &file_stage_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5139,7 +5224,7 @@ func (x *Message) String() string {
 func (*Message) ProtoMessage() {}
 
 func (x *Message) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[66]
+	mi := &file_stage_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5152,7 +5237,7 @@ func (x *Message) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Message.ProtoReflect.Descriptor instead.
 func (*Message) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{66}
+	return file_stage_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Message) GetRole() string {
@@ -5189,7 +5274,7 @@ type Allowed struct {
 
 func (x *Allowed) Reset() {
 	*x = Allowed{}
-	mi := &file_stage_proto_msgTypes[67]
+	mi := &file_stage_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5201,7 +5286,7 @@ func (x *Allowed) String() string {
 func (*Allowed) ProtoMessage() {}
 
 func (x *Allowed) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[67]
+	mi := &file_stage_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5214,7 +5299,7 @@ func (x *Allowed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Allowed.ProtoReflect.Descriptor instead.
 func (*Allowed) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{67}
+	return file_stage_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Allowed) GetLabels() []uint32 {
@@ -5263,7 +5348,7 @@ type Passages struct {
 
 func (x *Passages) Reset() {
 	*x = Passages{}
-	mi := &file_stage_proto_msgTypes[68]
+	mi := &file_stage_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5275,7 +5360,7 @@ func (x *Passages) String() string {
 func (*Passages) ProtoMessage() {}
 
 func (x *Passages) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[68]
+	mi := &file_stage_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5288,7 +5373,7 @@ func (x *Passages) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Passages.ProtoReflect.Descriptor instead.
 func (*Passages) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{68}
+	return file_stage_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *Passages) GetIds() []string {
@@ -5328,7 +5413,7 @@ type Samples struct {
 
 func (x *Samples) Reset() {
 	*x = Samples{}
-	mi := &file_stage_proto_msgTypes[69]
+	mi := &file_stage_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5340,7 +5425,7 @@ func (x *Samples) String() string {
 func (*Samples) ProtoMessage() {}
 
 func (x *Samples) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[69]
+	mi := &file_stage_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5353,7 +5438,7 @@ func (x *Samples) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Samples.ProtoReflect.Descriptor instead.
 func (*Samples) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{69}
+	return file_stage_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Samples) GetOffsets() []uint32 {
@@ -5487,7 +5572,7 @@ type Rejected struct {
 
 func (x *Rejected) Reset() {
 	*x = Rejected{}
-	mi := &file_stage_proto_msgTypes[70]
+	mi := &file_stage_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5499,7 +5584,7 @@ func (x *Rejected) String() string {
 func (*Rejected) ProtoMessage() {}
 
 func (x *Rejected) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[70]
+	mi := &file_stage_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5512,7 +5597,7 @@ func (x *Rejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rejected.ProtoReflect.Descriptor instead.
 func (*Rejected) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{70}
+	return file_stage_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *Rejected) GetOffsets() []uint32 {
@@ -5558,7 +5643,7 @@ type Verdicts struct {
 
 func (x *Verdicts) Reset() {
 	*x = Verdicts{}
-	mi := &file_stage_proto_msgTypes[71]
+	mi := &file_stage_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5570,7 +5655,7 @@ func (x *Verdicts) String() string {
 func (*Verdicts) ProtoMessage() {}
 
 func (x *Verdicts) ProtoReflect() protoreflect.Message {
-	mi := &file_stage_proto_msgTypes[71]
+	mi := &file_stage_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5583,7 +5668,7 @@ func (x *Verdicts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Verdicts.ProtoReflect.Descriptor instead.
 func (*Verdicts) Descriptor() ([]byte, []int) {
-	return file_stage_proto_rawDescGZIP(), []int{71}
+	return file_stage_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *Verdicts) GetAnswer() []string {
@@ -5938,7 +6023,7 @@ const file_stage_proto_rawDesc = "" +
 	"\rcached_tokens\x18\x04 \x01(\x04R\fcachedTokens\x12#\n" +
 	"\routput_tokens\x18\x05 \x01(\x04R\foutputTokens\x12\x16\n" +
 	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x12\n" +
-	"\x04lost\x18\a \x01(\bR\x04lost\"\xb6\x06\n" +
+	"\x04lost\x18\a \x01(\bR\x04lost\"\x93\a\n" +
 	"\x04Rows\x12\f\n" +
 	"\x01n\x18\x01 \x01(\rR\x01n\x12\x0e\n" +
 	"\x02id\x18\x02 \x03(\tR\x02id\x12\x12\n" +
@@ -5966,7 +6051,14 @@ const file_stage_proto_rawDesc = "" +
 	"\bheld_out\x18\x15 \x03(\bR\aheldOut\x126\n" +
 	"\brankings\x18\x12 \x01(\v2\x1a.racflow.stage.v2.RankingsR\brankings\x120\n" +
 	"\x06chunks\x18\x13 \x01(\v2\x18.racflow.stage.v2.ChunksR\x06chunks\x12-\n" +
-	"\x05terms\x18\x14 \x01(\v2\x17.racflow.stage.v2.TermsR\x05terms\"\xa0\x01\n" +
+	"\x05terms\x18\x14 \x01(\v2\x17.racflow.stage.v2.TermsR\x05terms\x12 \n" +
+	"\vdescription\x18\x18 \x03(\bR\vdescription\x129\n" +
+	"\tdescribed\x18\x17 \x03(\v2\x1b.racflow.stage.v2.DescribedR\tdescribed\"_\n" +
+	"\tDescribed\x12\x14\n" +
+	"\x05label\x18\x01 \x01(\tR\x05label\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\x12\x14\n" +
+	"\x05alone\x18\x04 \x01(\bR\x05alone\"\xa0\x01\n" +
 	"\x06Chunks\x12\x18\n" +
 	"\aoffsets\x18\x01 \x03(\rR\aoffsets\x12\x14\n" +
 	"\x05start\x18\x02 \x03(\rR\x05start\x12\x10\n" +
@@ -6188,7 +6280,7 @@ func file_stage_proto_rawDescGZIP() []byte {
 }
 
 var file_stage_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_stage_proto_msgTypes = make([]protoimpl.MessageInfo, 72)
+var file_stage_proto_msgTypes = make([]protoimpl.MessageInfo, 73)
 var file_stage_proto_goTypes = []any{
 	(Kind)(0),                      // 0: racflow.stage.v2.Kind
 	(ArgumentType)(0),              // 1: racflow.stage.v2.ArgumentType
@@ -6260,151 +6352,153 @@ var file_stage_proto_goTypes = []any{
 	(*Call)(nil),                   // 67: racflow.stage.v2.Call
 	(*Result)(nil),                 // 68: racflow.stage.v2.Result
 	(*Rows)(nil),                   // 69: racflow.stage.v2.Rows
-	(*Chunks)(nil),                 // 70: racflow.stage.v2.Chunks
-	(*Terms)(nil),                  // 71: racflow.stage.v2.Terms
-	(*Rankings)(nil),               // 72: racflow.stage.v2.Rankings
-	(*Candidates)(nil),             // 73: racflow.stage.v2.Candidates
-	(*Prompts)(nil),                // 74: racflow.stage.v2.Prompts
-	(*Chat)(nil),                   // 75: racflow.stage.v2.Chat
-	(*Message)(nil),                // 76: racflow.stage.v2.Message
-	(*Allowed)(nil),                // 77: racflow.stage.v2.Allowed
-	(*Passages)(nil),               // 78: racflow.stage.v2.Passages
-	(*Samples)(nil),                // 79: racflow.stage.v2.Samples
-	(*Rejected)(nil),               // 80: racflow.stage.v2.Rejected
-	(*Verdicts)(nil),               // 81: racflow.stage.v2.Verdicts
+	(*Described)(nil),              // 70: racflow.stage.v2.Described
+	(*Chunks)(nil),                 // 71: racflow.stage.v2.Chunks
+	(*Terms)(nil),                  // 72: racflow.stage.v2.Terms
+	(*Rankings)(nil),               // 73: racflow.stage.v2.Rankings
+	(*Candidates)(nil),             // 74: racflow.stage.v2.Candidates
+	(*Prompts)(nil),                // 75: racflow.stage.v2.Prompts
+	(*Chat)(nil),                   // 76: racflow.stage.v2.Chat
+	(*Message)(nil),                // 77: racflow.stage.v2.Message
+	(*Allowed)(nil),                // 78: racflow.stage.v2.Allowed
+	(*Passages)(nil),               // 79: racflow.stage.v2.Passages
+	(*Samples)(nil),                // 80: racflow.stage.v2.Samples
+	(*Rejected)(nil),               // 81: racflow.stage.v2.Rejected
+	(*Verdicts)(nil),               // 82: racflow.stage.v2.Verdicts
 }
 var file_stage_proto_depIdxs = []int32{
-	12, // 0: racflow.stage.v2.DescribeReply.stages:type_name -> racflow.stage.v2.StageInfo
-	0,  // 1: racflow.stage.v2.StageInfo.kind:type_name -> racflow.stage.v2.Kind
-	13, // 2: racflow.stage.v2.StageInfo.arguments:type_name -> racflow.stage.v2.Argument
-	2,  // 3: racflow.stage.v2.StageInfo.reads:type_name -> racflow.stage.v2.Column
-	2,  // 4: racflow.stage.v2.StageInfo.fit_reads:type_name -> racflow.stage.v2.Column
-	1,  // 5: racflow.stage.v2.Argument.type:type_name -> racflow.stage.v2.ArgumentType
-	13, // 6: racflow.stage.v2.Argument.fields:type_name -> racflow.stage.v2.Argument
-	0,  // 7: racflow.stage.v2.ConfigureRequest.kind:type_name -> racflow.stage.v2.Kind
-	16, // 8: racflow.stage.v2.ConfigureRequest.host:type_name -> racflow.stage.v2.HostAddress
-	15, // 9: racflow.stage.v2.ConfigureRequest.labels:type_name -> racflow.stage.v2.LabelForm
-	20, // 10: racflow.stage.v2.ConfigureReply.errors:type_name -> racflow.stage.v2.ArgumentError
-	0,  // 11: racflow.stage.v2.ValidateRequest.kind:type_name -> racflow.stage.v2.Kind
-	20, // 12: racflow.stage.v2.ValidateReply.errors:type_name -> racflow.stage.v2.ArgumentError
-	3,  // 13: racflow.stage.v2.EmbedRequest.role:type_name -> racflow.stage.v2.Role
-	69, // 14: racflow.stage.v2.PromptRequest.rows:type_name -> racflow.stage.v2.Rows
-	69, // 15: racflow.stage.v2.SampleRequest.rows:type_name -> racflow.stage.v2.Rows
-	69, // 16: racflow.stage.v2.ElectRequest.rows:type_name -> racflow.stage.v2.Rows
-	69, // 17: racflow.stage.v2.RerankRequest.rows:type_name -> racflow.stage.v2.Rows
-	69, // 18: racflow.stage.v2.ChunkRequest.rows:type_name -> racflow.stage.v2.Rows
-	69, // 19: racflow.stage.v2.EnrichRequest.rows:type_name -> racflow.stage.v2.Rows
-	69, // 20: racflow.stage.v2.FitRequest.rows:type_name -> racflow.stage.v2.Rows
-	54, // 21: racflow.stage.v2.FitReply.failure:type_name -> racflow.stage.v2.Failure
-	69, // 22: racflow.stage.v2.RowsReply.rows:type_name -> racflow.stage.v2.Rows
-	53, // 23: racflow.stage.v2.RowsReply.errors:type_name -> racflow.stage.v2.RowError
-	54, // 24: racflow.stage.v2.RowsReply.failure:type_name -> racflow.stage.v2.Failure
-	33, // 25: racflow.stage.v2.RowsReply.pending:type_name -> racflow.stage.v2.Pending
-	55, // 26: racflow.stage.v2.OpenCollectionReply.collection:type_name -> racflow.stage.v2.Collection
-	54, // 27: racflow.stage.v2.OpenCollectionReply.failure:type_name -> racflow.stage.v2.Failure
-	38, // 28: racflow.stage.v2.AttachReply.attached:type_name -> racflow.stage.v2.Attached
-	54, // 29: racflow.stage.v2.AttachReply.failure:type_name -> racflow.stage.v2.Failure
-	20, // 30: racflow.stage.v2.AttachReply.errors:type_name -> racflow.stage.v2.ArgumentError
-	39, // 31: racflow.stage.v2.Attached.fields:type_name -> racflow.stage.v2.AttachedField
-	69, // 32: racflow.stage.v2.PutRequest.rows:type_name -> racflow.stage.v2.Rows
-	55, // 33: racflow.stage.v2.ListCollectionsReply.collections:type_name -> racflow.stage.v2.Collection
-	54, // 34: racflow.stage.v2.ListCollectionsReply.failure:type_name -> racflow.stage.v2.Failure
-	53, // 35: racflow.stage.v2.WriteReply.errors:type_name -> racflow.stage.v2.RowError
-	54, // 36: racflow.stage.v2.WriteReply.failure:type_name -> racflow.stage.v2.Failure
-	6,  // 37: racflow.stage.v2.SearchRequest.mode:type_name -> racflow.stage.v2.Mode
-	7,  // 38: racflow.stage.v2.SearchRequest.fusion:type_name -> racflow.stage.v2.Fusion
-	69, // 39: racflow.stage.v2.SearchRequest.queries:type_name -> racflow.stage.v2.Rows
-	48, // 40: racflow.stage.v2.SearchRequest.filters:type_name -> racflow.stage.v2.Filter
-	4,  // 41: racflow.stage.v2.Filter.op:type_name -> racflow.stage.v2.FilterOp
-	48, // 42: racflow.stage.v2.Filter.parts:type_name -> racflow.stage.v2.Filter
-	5,  // 43: racflow.stage.v2.Filter.field:type_name -> racflow.stage.v2.Field
-	49, // 44: racflow.stage.v2.Filter.values:type_name -> racflow.stage.v2.Value
-	69, // 45: racflow.stage.v2.ScanReply.rows:type_name -> racflow.stage.v2.Rows
-	54, // 46: racflow.stage.v2.ScanReply.failure:type_name -> racflow.stage.v2.Failure
-	54, // 47: racflow.stage.v2.RowError.failure:type_name -> racflow.stage.v2.Failure
-	8,  // 48: racflow.stage.v2.Failure.code:type_name -> racflow.stage.v2.Code
-	58, // 49: racflow.stage.v2.CacheGetReply.values:type_name -> racflow.stage.v2.CachedValue
-	54, // 50: racflow.stage.v2.CacheGetReply.failure:type_name -> racflow.stage.v2.Failure
-	54, // 51: racflow.stage.v2.CachePutReply.failure:type_name -> racflow.stage.v2.Failure
-	54, // 52: racflow.stage.v2.ProfileGetReply.failure:type_name -> racflow.stage.v2.Failure
-	54, // 53: racflow.stage.v2.ProfilePutReply.failure:type_name -> racflow.stage.v2.Failure
-	67, // 54: racflow.stage.v2.AcquireRequest.call:type_name -> racflow.stage.v2.Call
-	68, // 55: racflow.stage.v2.AcquireRequest.result:type_name -> racflow.stage.v2.Result
-	54, // 56: racflow.stage.v2.AcquireReply.failure:type_name -> racflow.stage.v2.Failure
-	9,  // 57: racflow.stage.v2.Result.status:type_name -> racflow.stage.v2.Status
-	73, // 58: racflow.stage.v2.Rows.candidates:type_name -> racflow.stage.v2.Candidates
-	73, // 59: racflow.stage.v2.Rows.prototypes:type_name -> racflow.stage.v2.Candidates
-	73, // 60: racflow.stage.v2.Rows.random:type_name -> racflow.stage.v2.Candidates
-	74, // 61: racflow.stage.v2.Rows.prompts:type_name -> racflow.stage.v2.Prompts
-	79, // 62: racflow.stage.v2.Rows.samples:type_name -> racflow.stage.v2.Samples
-	81, // 63: racflow.stage.v2.Rows.verdicts:type_name -> racflow.stage.v2.Verdicts
-	80, // 64: racflow.stage.v2.Rows.rejected:type_name -> racflow.stage.v2.Rejected
-	72, // 65: racflow.stage.v2.Rows.rankings:type_name -> racflow.stage.v2.Rankings
-	70, // 66: racflow.stage.v2.Rows.chunks:type_name -> racflow.stage.v2.Chunks
-	71, // 67: racflow.stage.v2.Rows.terms:type_name -> racflow.stage.v2.Terms
-	75, // 68: racflow.stage.v2.Prompts.chat:type_name -> racflow.stage.v2.Chat
-	77, // 69: racflow.stage.v2.Prompts.allowed:type_name -> racflow.stage.v2.Allowed
-	76, // 70: racflow.stage.v2.Chat.messages:type_name -> racflow.stage.v2.Message
-	78, // 71: racflow.stage.v2.Allowed.passages:type_name -> racflow.stage.v2.Passages
-	10, // 72: racflow.stage.v2.Stage.Describe:input_type -> racflow.stage.v2.DescribeRequest
-	14, // 73: racflow.stage.v2.Stage.Configure:input_type -> racflow.stage.v2.ConfigureRequest
-	18, // 74: racflow.stage.v2.Stage.Validate:input_type -> racflow.stage.v2.ValidateRequest
-	21, // 75: racflow.stage.v2.Stage.Alive:input_type -> racflow.stage.v2.AliveRequest
-	23, // 76: racflow.stage.v2.Stage.Embed:input_type -> racflow.stage.v2.EmbedRequest
-	24, // 77: racflow.stage.v2.Stage.Prompt:input_type -> racflow.stage.v2.PromptRequest
-	25, // 78: racflow.stage.v2.Stage.Sample:input_type -> racflow.stage.v2.SampleRequest
-	26, // 79: racflow.stage.v2.Stage.Elect:input_type -> racflow.stage.v2.ElectRequest
-	27, // 80: racflow.stage.v2.Stage.Rerank:input_type -> racflow.stage.v2.RerankRequest
-	28, // 81: racflow.stage.v2.Stage.Chunk:input_type -> racflow.stage.v2.ChunkRequest
-	29, // 82: racflow.stage.v2.Stage.Enrich:input_type -> racflow.stage.v2.EnrichRequest
-	30, // 83: racflow.stage.v2.Stage.Fit:input_type -> racflow.stage.v2.FitRequest
-	34, // 84: racflow.stage.v2.Stage.OpenCollection:input_type -> racflow.stage.v2.OpenCollectionRequest
-	36, // 85: racflow.stage.v2.Stage.Attach:input_type -> racflow.stage.v2.AttachRequest
-	40, // 86: racflow.stage.v2.Stage.Put:input_type -> racflow.stage.v2.PutRequest
-	41, // 87: racflow.stage.v2.Stage.Delete:input_type -> racflow.stage.v2.DeleteRequest
-	42, // 88: racflow.stage.v2.Stage.Commit:input_type -> racflow.stage.v2.CommitRequest
-	47, // 89: racflow.stage.v2.Stage.Search:input_type -> racflow.stage.v2.SearchRequest
-	50, // 90: racflow.stage.v2.Stage.Get:input_type -> racflow.stage.v2.GetRequest
-	51, // 91: racflow.stage.v2.Stage.Scan:input_type -> racflow.stage.v2.ScanRequest
-	43, // 92: racflow.stage.v2.Stage.ListCollections:input_type -> racflow.stage.v2.ListCollectionsRequest
-	45, // 93: racflow.stage.v2.Stage.Drop:input_type -> racflow.stage.v2.DropRequest
-	56, // 94: racflow.stage.v2.Host.CacheGet:input_type -> racflow.stage.v2.CacheGetRequest
-	59, // 95: racflow.stage.v2.Host.CachePut:input_type -> racflow.stage.v2.CachePutRequest
-	61, // 96: racflow.stage.v2.Host.ProfileGet:input_type -> racflow.stage.v2.ProfileGetRequest
-	63, // 97: racflow.stage.v2.Host.ProfilePut:input_type -> racflow.stage.v2.ProfilePutRequest
-	65, // 98: racflow.stage.v2.Host.Acquire:input_type -> racflow.stage.v2.AcquireRequest
-	11, // 99: racflow.stage.v2.Stage.Describe:output_type -> racflow.stage.v2.DescribeReply
-	17, // 100: racflow.stage.v2.Stage.Configure:output_type -> racflow.stage.v2.ConfigureReply
-	19, // 101: racflow.stage.v2.Stage.Validate:output_type -> racflow.stage.v2.ValidateReply
-	22, // 102: racflow.stage.v2.Stage.Alive:output_type -> racflow.stage.v2.AliveReply
-	32, // 103: racflow.stage.v2.Stage.Embed:output_type -> racflow.stage.v2.RowsReply
-	32, // 104: racflow.stage.v2.Stage.Prompt:output_type -> racflow.stage.v2.RowsReply
-	32, // 105: racflow.stage.v2.Stage.Sample:output_type -> racflow.stage.v2.RowsReply
-	32, // 106: racflow.stage.v2.Stage.Elect:output_type -> racflow.stage.v2.RowsReply
-	32, // 107: racflow.stage.v2.Stage.Rerank:output_type -> racflow.stage.v2.RowsReply
-	32, // 108: racflow.stage.v2.Stage.Chunk:output_type -> racflow.stage.v2.RowsReply
-	32, // 109: racflow.stage.v2.Stage.Enrich:output_type -> racflow.stage.v2.RowsReply
-	31, // 110: racflow.stage.v2.Stage.Fit:output_type -> racflow.stage.v2.FitReply
-	35, // 111: racflow.stage.v2.Stage.OpenCollection:output_type -> racflow.stage.v2.OpenCollectionReply
-	37, // 112: racflow.stage.v2.Stage.Attach:output_type -> racflow.stage.v2.AttachReply
-	46, // 113: racflow.stage.v2.Stage.Put:output_type -> racflow.stage.v2.WriteReply
-	46, // 114: racflow.stage.v2.Stage.Delete:output_type -> racflow.stage.v2.WriteReply
-	46, // 115: racflow.stage.v2.Stage.Commit:output_type -> racflow.stage.v2.WriteReply
-	32, // 116: racflow.stage.v2.Stage.Search:output_type -> racflow.stage.v2.RowsReply
-	32, // 117: racflow.stage.v2.Stage.Get:output_type -> racflow.stage.v2.RowsReply
-	52, // 118: racflow.stage.v2.Stage.Scan:output_type -> racflow.stage.v2.ScanReply
-	44, // 119: racflow.stage.v2.Stage.ListCollections:output_type -> racflow.stage.v2.ListCollectionsReply
-	46, // 120: racflow.stage.v2.Stage.Drop:output_type -> racflow.stage.v2.WriteReply
-	57, // 121: racflow.stage.v2.Host.CacheGet:output_type -> racflow.stage.v2.CacheGetReply
-	60, // 122: racflow.stage.v2.Host.CachePut:output_type -> racflow.stage.v2.CachePutReply
-	62, // 123: racflow.stage.v2.Host.ProfileGet:output_type -> racflow.stage.v2.ProfileGetReply
-	64, // 124: racflow.stage.v2.Host.ProfilePut:output_type -> racflow.stage.v2.ProfilePutReply
-	66, // 125: racflow.stage.v2.Host.Acquire:output_type -> racflow.stage.v2.AcquireReply
-	99, // [99:126] is the sub-list for method output_type
-	72, // [72:99] is the sub-list for method input_type
-	72, // [72:72] is the sub-list for extension type_name
-	72, // [72:72] is the sub-list for extension extendee
-	0,  // [0:72] is the sub-list for field type_name
+	12,  // 0: racflow.stage.v2.DescribeReply.stages:type_name -> racflow.stage.v2.StageInfo
+	0,   // 1: racflow.stage.v2.StageInfo.kind:type_name -> racflow.stage.v2.Kind
+	13,  // 2: racflow.stage.v2.StageInfo.arguments:type_name -> racflow.stage.v2.Argument
+	2,   // 3: racflow.stage.v2.StageInfo.reads:type_name -> racflow.stage.v2.Column
+	2,   // 4: racflow.stage.v2.StageInfo.fit_reads:type_name -> racflow.stage.v2.Column
+	1,   // 5: racflow.stage.v2.Argument.type:type_name -> racflow.stage.v2.ArgumentType
+	13,  // 6: racflow.stage.v2.Argument.fields:type_name -> racflow.stage.v2.Argument
+	0,   // 7: racflow.stage.v2.ConfigureRequest.kind:type_name -> racflow.stage.v2.Kind
+	16,  // 8: racflow.stage.v2.ConfigureRequest.host:type_name -> racflow.stage.v2.HostAddress
+	15,  // 9: racflow.stage.v2.ConfigureRequest.labels:type_name -> racflow.stage.v2.LabelForm
+	20,  // 10: racflow.stage.v2.ConfigureReply.errors:type_name -> racflow.stage.v2.ArgumentError
+	0,   // 11: racflow.stage.v2.ValidateRequest.kind:type_name -> racflow.stage.v2.Kind
+	20,  // 12: racflow.stage.v2.ValidateReply.errors:type_name -> racflow.stage.v2.ArgumentError
+	3,   // 13: racflow.stage.v2.EmbedRequest.role:type_name -> racflow.stage.v2.Role
+	69,  // 14: racflow.stage.v2.PromptRequest.rows:type_name -> racflow.stage.v2.Rows
+	69,  // 15: racflow.stage.v2.SampleRequest.rows:type_name -> racflow.stage.v2.Rows
+	69,  // 16: racflow.stage.v2.ElectRequest.rows:type_name -> racflow.stage.v2.Rows
+	69,  // 17: racflow.stage.v2.RerankRequest.rows:type_name -> racflow.stage.v2.Rows
+	69,  // 18: racflow.stage.v2.ChunkRequest.rows:type_name -> racflow.stage.v2.Rows
+	69,  // 19: racflow.stage.v2.EnrichRequest.rows:type_name -> racflow.stage.v2.Rows
+	69,  // 20: racflow.stage.v2.FitRequest.rows:type_name -> racflow.stage.v2.Rows
+	54,  // 21: racflow.stage.v2.FitReply.failure:type_name -> racflow.stage.v2.Failure
+	69,  // 22: racflow.stage.v2.RowsReply.rows:type_name -> racflow.stage.v2.Rows
+	53,  // 23: racflow.stage.v2.RowsReply.errors:type_name -> racflow.stage.v2.RowError
+	54,  // 24: racflow.stage.v2.RowsReply.failure:type_name -> racflow.stage.v2.Failure
+	33,  // 25: racflow.stage.v2.RowsReply.pending:type_name -> racflow.stage.v2.Pending
+	55,  // 26: racflow.stage.v2.OpenCollectionReply.collection:type_name -> racflow.stage.v2.Collection
+	54,  // 27: racflow.stage.v2.OpenCollectionReply.failure:type_name -> racflow.stage.v2.Failure
+	38,  // 28: racflow.stage.v2.AttachReply.attached:type_name -> racflow.stage.v2.Attached
+	54,  // 29: racflow.stage.v2.AttachReply.failure:type_name -> racflow.stage.v2.Failure
+	20,  // 30: racflow.stage.v2.AttachReply.errors:type_name -> racflow.stage.v2.ArgumentError
+	39,  // 31: racflow.stage.v2.Attached.fields:type_name -> racflow.stage.v2.AttachedField
+	69,  // 32: racflow.stage.v2.PutRequest.rows:type_name -> racflow.stage.v2.Rows
+	55,  // 33: racflow.stage.v2.ListCollectionsReply.collections:type_name -> racflow.stage.v2.Collection
+	54,  // 34: racflow.stage.v2.ListCollectionsReply.failure:type_name -> racflow.stage.v2.Failure
+	53,  // 35: racflow.stage.v2.WriteReply.errors:type_name -> racflow.stage.v2.RowError
+	54,  // 36: racflow.stage.v2.WriteReply.failure:type_name -> racflow.stage.v2.Failure
+	6,   // 37: racflow.stage.v2.SearchRequest.mode:type_name -> racflow.stage.v2.Mode
+	7,   // 38: racflow.stage.v2.SearchRequest.fusion:type_name -> racflow.stage.v2.Fusion
+	69,  // 39: racflow.stage.v2.SearchRequest.queries:type_name -> racflow.stage.v2.Rows
+	48,  // 40: racflow.stage.v2.SearchRequest.filters:type_name -> racflow.stage.v2.Filter
+	4,   // 41: racflow.stage.v2.Filter.op:type_name -> racflow.stage.v2.FilterOp
+	48,  // 42: racflow.stage.v2.Filter.parts:type_name -> racflow.stage.v2.Filter
+	5,   // 43: racflow.stage.v2.Filter.field:type_name -> racflow.stage.v2.Field
+	49,  // 44: racflow.stage.v2.Filter.values:type_name -> racflow.stage.v2.Value
+	69,  // 45: racflow.stage.v2.ScanReply.rows:type_name -> racflow.stage.v2.Rows
+	54,  // 46: racflow.stage.v2.ScanReply.failure:type_name -> racflow.stage.v2.Failure
+	54,  // 47: racflow.stage.v2.RowError.failure:type_name -> racflow.stage.v2.Failure
+	8,   // 48: racflow.stage.v2.Failure.code:type_name -> racflow.stage.v2.Code
+	58,  // 49: racflow.stage.v2.CacheGetReply.values:type_name -> racflow.stage.v2.CachedValue
+	54,  // 50: racflow.stage.v2.CacheGetReply.failure:type_name -> racflow.stage.v2.Failure
+	54,  // 51: racflow.stage.v2.CachePutReply.failure:type_name -> racflow.stage.v2.Failure
+	54,  // 52: racflow.stage.v2.ProfileGetReply.failure:type_name -> racflow.stage.v2.Failure
+	54,  // 53: racflow.stage.v2.ProfilePutReply.failure:type_name -> racflow.stage.v2.Failure
+	67,  // 54: racflow.stage.v2.AcquireRequest.call:type_name -> racflow.stage.v2.Call
+	68,  // 55: racflow.stage.v2.AcquireRequest.result:type_name -> racflow.stage.v2.Result
+	54,  // 56: racflow.stage.v2.AcquireReply.failure:type_name -> racflow.stage.v2.Failure
+	9,   // 57: racflow.stage.v2.Result.status:type_name -> racflow.stage.v2.Status
+	74,  // 58: racflow.stage.v2.Rows.candidates:type_name -> racflow.stage.v2.Candidates
+	74,  // 59: racflow.stage.v2.Rows.prototypes:type_name -> racflow.stage.v2.Candidates
+	74,  // 60: racflow.stage.v2.Rows.random:type_name -> racflow.stage.v2.Candidates
+	75,  // 61: racflow.stage.v2.Rows.prompts:type_name -> racflow.stage.v2.Prompts
+	80,  // 62: racflow.stage.v2.Rows.samples:type_name -> racflow.stage.v2.Samples
+	82,  // 63: racflow.stage.v2.Rows.verdicts:type_name -> racflow.stage.v2.Verdicts
+	81,  // 64: racflow.stage.v2.Rows.rejected:type_name -> racflow.stage.v2.Rejected
+	73,  // 65: racflow.stage.v2.Rows.rankings:type_name -> racflow.stage.v2.Rankings
+	71,  // 66: racflow.stage.v2.Rows.chunks:type_name -> racflow.stage.v2.Chunks
+	72,  // 67: racflow.stage.v2.Rows.terms:type_name -> racflow.stage.v2.Terms
+	70,  // 68: racflow.stage.v2.Rows.described:type_name -> racflow.stage.v2.Described
+	76,  // 69: racflow.stage.v2.Prompts.chat:type_name -> racflow.stage.v2.Chat
+	78,  // 70: racflow.stage.v2.Prompts.allowed:type_name -> racflow.stage.v2.Allowed
+	77,  // 71: racflow.stage.v2.Chat.messages:type_name -> racflow.stage.v2.Message
+	79,  // 72: racflow.stage.v2.Allowed.passages:type_name -> racflow.stage.v2.Passages
+	10,  // 73: racflow.stage.v2.Stage.Describe:input_type -> racflow.stage.v2.DescribeRequest
+	14,  // 74: racflow.stage.v2.Stage.Configure:input_type -> racflow.stage.v2.ConfigureRequest
+	18,  // 75: racflow.stage.v2.Stage.Validate:input_type -> racflow.stage.v2.ValidateRequest
+	21,  // 76: racflow.stage.v2.Stage.Alive:input_type -> racflow.stage.v2.AliveRequest
+	23,  // 77: racflow.stage.v2.Stage.Embed:input_type -> racflow.stage.v2.EmbedRequest
+	24,  // 78: racflow.stage.v2.Stage.Prompt:input_type -> racflow.stage.v2.PromptRequest
+	25,  // 79: racflow.stage.v2.Stage.Sample:input_type -> racflow.stage.v2.SampleRequest
+	26,  // 80: racflow.stage.v2.Stage.Elect:input_type -> racflow.stage.v2.ElectRequest
+	27,  // 81: racflow.stage.v2.Stage.Rerank:input_type -> racflow.stage.v2.RerankRequest
+	28,  // 82: racflow.stage.v2.Stage.Chunk:input_type -> racflow.stage.v2.ChunkRequest
+	29,  // 83: racflow.stage.v2.Stage.Enrich:input_type -> racflow.stage.v2.EnrichRequest
+	30,  // 84: racflow.stage.v2.Stage.Fit:input_type -> racflow.stage.v2.FitRequest
+	34,  // 85: racflow.stage.v2.Stage.OpenCollection:input_type -> racflow.stage.v2.OpenCollectionRequest
+	36,  // 86: racflow.stage.v2.Stage.Attach:input_type -> racflow.stage.v2.AttachRequest
+	40,  // 87: racflow.stage.v2.Stage.Put:input_type -> racflow.stage.v2.PutRequest
+	41,  // 88: racflow.stage.v2.Stage.Delete:input_type -> racflow.stage.v2.DeleteRequest
+	42,  // 89: racflow.stage.v2.Stage.Commit:input_type -> racflow.stage.v2.CommitRequest
+	47,  // 90: racflow.stage.v2.Stage.Search:input_type -> racflow.stage.v2.SearchRequest
+	50,  // 91: racflow.stage.v2.Stage.Get:input_type -> racflow.stage.v2.GetRequest
+	51,  // 92: racflow.stage.v2.Stage.Scan:input_type -> racflow.stage.v2.ScanRequest
+	43,  // 93: racflow.stage.v2.Stage.ListCollections:input_type -> racflow.stage.v2.ListCollectionsRequest
+	45,  // 94: racflow.stage.v2.Stage.Drop:input_type -> racflow.stage.v2.DropRequest
+	56,  // 95: racflow.stage.v2.Host.CacheGet:input_type -> racflow.stage.v2.CacheGetRequest
+	59,  // 96: racflow.stage.v2.Host.CachePut:input_type -> racflow.stage.v2.CachePutRequest
+	61,  // 97: racflow.stage.v2.Host.ProfileGet:input_type -> racflow.stage.v2.ProfileGetRequest
+	63,  // 98: racflow.stage.v2.Host.ProfilePut:input_type -> racflow.stage.v2.ProfilePutRequest
+	65,  // 99: racflow.stage.v2.Host.Acquire:input_type -> racflow.stage.v2.AcquireRequest
+	11,  // 100: racflow.stage.v2.Stage.Describe:output_type -> racflow.stage.v2.DescribeReply
+	17,  // 101: racflow.stage.v2.Stage.Configure:output_type -> racflow.stage.v2.ConfigureReply
+	19,  // 102: racflow.stage.v2.Stage.Validate:output_type -> racflow.stage.v2.ValidateReply
+	22,  // 103: racflow.stage.v2.Stage.Alive:output_type -> racflow.stage.v2.AliveReply
+	32,  // 104: racflow.stage.v2.Stage.Embed:output_type -> racflow.stage.v2.RowsReply
+	32,  // 105: racflow.stage.v2.Stage.Prompt:output_type -> racflow.stage.v2.RowsReply
+	32,  // 106: racflow.stage.v2.Stage.Sample:output_type -> racflow.stage.v2.RowsReply
+	32,  // 107: racflow.stage.v2.Stage.Elect:output_type -> racflow.stage.v2.RowsReply
+	32,  // 108: racflow.stage.v2.Stage.Rerank:output_type -> racflow.stage.v2.RowsReply
+	32,  // 109: racflow.stage.v2.Stage.Chunk:output_type -> racflow.stage.v2.RowsReply
+	32,  // 110: racflow.stage.v2.Stage.Enrich:output_type -> racflow.stage.v2.RowsReply
+	31,  // 111: racflow.stage.v2.Stage.Fit:output_type -> racflow.stage.v2.FitReply
+	35,  // 112: racflow.stage.v2.Stage.OpenCollection:output_type -> racflow.stage.v2.OpenCollectionReply
+	37,  // 113: racflow.stage.v2.Stage.Attach:output_type -> racflow.stage.v2.AttachReply
+	46,  // 114: racflow.stage.v2.Stage.Put:output_type -> racflow.stage.v2.WriteReply
+	46,  // 115: racflow.stage.v2.Stage.Delete:output_type -> racflow.stage.v2.WriteReply
+	46,  // 116: racflow.stage.v2.Stage.Commit:output_type -> racflow.stage.v2.WriteReply
+	32,  // 117: racflow.stage.v2.Stage.Search:output_type -> racflow.stage.v2.RowsReply
+	32,  // 118: racflow.stage.v2.Stage.Get:output_type -> racflow.stage.v2.RowsReply
+	52,  // 119: racflow.stage.v2.Stage.Scan:output_type -> racflow.stage.v2.ScanReply
+	44,  // 120: racflow.stage.v2.Stage.ListCollections:output_type -> racflow.stage.v2.ListCollectionsReply
+	46,  // 121: racflow.stage.v2.Stage.Drop:output_type -> racflow.stage.v2.WriteReply
+	57,  // 122: racflow.stage.v2.Host.CacheGet:output_type -> racflow.stage.v2.CacheGetReply
+	60,  // 123: racflow.stage.v2.Host.CachePut:output_type -> racflow.stage.v2.CachePutReply
+	62,  // 124: racflow.stage.v2.Host.ProfileGet:output_type -> racflow.stage.v2.ProfileGetReply
+	64,  // 125: racflow.stage.v2.Host.ProfilePut:output_type -> racflow.stage.v2.ProfilePutReply
+	66,  // 126: racflow.stage.v2.Host.Acquire:output_type -> racflow.stage.v2.AcquireReply
+	100, // [100:127] is the sub-list for method output_type
+	73,  // [73:100] is the sub-list for method input_type
+	73,  // [73:73] is the sub-list for extension type_name
+	73,  // [73:73] is the sub-list for extension extendee
+	0,   // [0:73] is the sub-list for field type_name
 }
 
 func init() { file_stage_proto_init() }
@@ -6428,7 +6522,7 @@ func file_stage_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stage_proto_rawDesc), len(file_stage_proto_rawDesc)),
 			NumEnums:      10,
-			NumMessages:   72,
+			NumMessages:   73,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

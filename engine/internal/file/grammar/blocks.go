@@ -67,6 +67,13 @@ var format = []Block{
 			choiceArgument("html", "What of a web page is taken: its readable part, without navigation, footers and notices, or all that it shows.", "readable", "all"),
 			intArgument("max_bytes", strconv.Itoa(document.MaxBytes), 1, "The size of the largest document that is read."),
 		})},
+		{Type: "labels", Doc: "A table of labels: what each stands for, examples of it, and under which label its rows count. A label that is described can be answered before it has an example.", Arguments: slices.Concat(form, []Argument{
+			textArgument("label", "label", "The column of labels."),
+			textArgument("name", "name", "The column of names, which reports show beside labels."),
+			textArgument("description", "description", "The column that says what labels stand for, in a sentence or two. Stages learn from it as from a row, and prompts show it."),
+			textArgument("examples", "examples", "The column of examples: a list in JSON, or texts with | between them. They are rows of the knowledge."),
+			textArgument("becomes", "becomes", "The column of the label under which all rows of a label count: another label, which merges both, or a new one, which renames it."),
+		})},
 		uses(sdk.KindChunk, false, "Cuts documents into chunks, which are the entries. Without it a document is one entry."),
 		priced(uses(sdk.KindEnrich, true, "Adds to entries what their words do not say.")).with(
 			boolArgument("enabled", "Whether it works; decided when the file is loaded."),
@@ -142,8 +149,8 @@ func input(doc string) Block {
 	})}
 }
 
-// rows describes the arguments about how rows are read.
-var rows = []Argument{
+// form describes the arguments about the file of rows and how they are written.
+var form = []Argument{
 	{Argument: sdk.Argument{Name: "path", Type: sdk.TypePath, Required: true, Doc: "The file, relative to this one; - is standard input. Of a knowledge also a folder or a glob of documents."}},
 	{Argument: sdk.Argument{Name: "format", Type: sdk.TypeString, OneOf: Formats(), Doc: "How rows are written; without it by the name of the file, or its content."}},
 	textArgument("delimiter", "", "The character between fields; without it found out from the first rows: a comma, a semicolon, a tab or a bar."),
@@ -154,13 +161,17 @@ var rows = []Argument{
 	textArgument("sheet", "", "The sheet of a workbook, or the array of an object in json; without it the first sheet with rows, or the only array."),
 	given("part", sdk.TypeNumberList, "", "The rows that count, from and to, such as [0, 0.9] and [0.9, 1]: a hash of the text decides, so that two parts share no text."),
 	given("where", sdk.TypeStringMap, "", "A column and the value that it has in the rows that count, such as { split = \"train\" }."),
+}
+
+// rows describes the arguments about how rows are read.
+var rows = slices.Concat(form, []Argument{
 	textArgument("id", "id", "The column of ids; rows are numbered where it is not there. Columns are named by name, by position from 1 on, or in JSON by a path such as data.utterance or turns[0].text."),
 	textArgument("text", "text", "The column of texts."),
 	textArgument("label", "label", "The column of labels."),
 	textArgument("separator", "", "What stands between the labels of a set in a text, where labels = \"many\"; without it a semicolon. A list in JSON or Parquet needs none."),
 	listArgument("level_columns", "The columns of a label's levels, from the top down, in place of one column with the whole path."),
 	listArgument("meta", "Columns that are kept as metadata; without it all others."),
-}
+})
 
 // Formats names the formats of rows.
 func Formats() []string {

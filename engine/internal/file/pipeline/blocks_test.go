@@ -31,6 +31,7 @@ limit "l" { requests_per_minute = 1 }
 cache {}
 knowledge "k" {
   source { path = "rows.tsv" }
+  labels { path = "rows.tsv" }
   enrich "e" { use = "x" }
   embed { use = "x" }
   store { use = "x" }
@@ -70,6 +71,10 @@ pipeline "p" {
 		"retrieve.top_k": r.TopK, "retrieve.mode": r.Mode, "retrieve.fusion": r.Method, "retrieve.dense_weight": r.DenseWeight, "retrieve.rrf_k": r.K,
 		"embed.use": file.Knowledge[2].Embed.Use, "store.use": file.Knowledge[2].Store.Use, "model.provider": "openai", "model.batch": false,
 		"elect.use": stages[3].Use, "rerank.top_k": rerank.TopK, "sample.n": sample.N, "sample.resamples": sample.Resamples,
+	}
+	table := k.Described()
+	for name, value := range map[string]any{"header": table.Form.Header == nil, "label": table.Text, "name": table.Describes.Name, "description": table.Describes.Description, "examples": table.Describes.Examples, "becomes": table.Describes.Becomes} {
+		got["labels."+name] = value
 	}
 	got["expect.enabled"] = file.Pipelines[0].Expects[0].Enabled
 	for _, s := range stages {

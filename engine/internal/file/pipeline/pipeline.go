@@ -64,7 +64,7 @@ type Variable struct {
 // Knowledge is a knowledge block: what a pipeline knows and how it is kept.
 type Knowledge struct {
 	Name     string    `identity:"-,its collections are called by it"`
-	Sources  []Source  `identity:"knowledge"` // several only if all hold rows; the reviewed one comes last; none for an attached collection
+	Sources  []Source  `identity:"knowledge"` // several only if all hold rows; the reviewed one and a table of labels come last; none for an attached collection
 	Chunk    *Stage    `identity:"knowledge"` // cuts documents into entries; nil: a document is one entry
 	Enrich   []*Stage  `identity:"knowledge"` // they add to entries; in file order, disabled ones too
 	Embed    *Stage    `identity:"knowledge"`
@@ -94,6 +94,16 @@ func (k *Knowledge) Reviewed() string {
 		}
 	}
 	return ""
+}
+
+// Described returns the table of labels; nil: the knowledge has none.
+func (k *Knowledge) Described() *Source {
+	for i := range k.Sources {
+		if k.Sources[i].Describes != nil {
+			return &k.Sources[i]
+		}
+	}
+	return nil
 }
 
 // Stdin reports whether a source is standard input.
@@ -153,9 +163,20 @@ type Source struct {
 	// columns above then have no effect, and the file need not exist.
 	Reviewed bool `identity:"knowledge"`
 	// Rows stand in place of those of the file, to measure on the others; nil: the file's own.
-	Rows  []source.Row `identity:"-,the path says which rows they are"`
-	Flag  string       `identity:"-,a message has it"` // the command line's flag that sets the columns
-	Range hcl.Range    `identity:"-,a position"`
+	Rows []source.Row `identity:"-,the path says which rows they are"`
+	// Describes says that the rows describe labels, which Text names, and names their other columns;
+	// ID, Label and Meta then have no effect. nil: the rows are none of these.
+	Describes *DescribedColumns `identity:"knowledge"`
+	Flag      string            `identity:"-,a message has it"` // the command line's flag that sets the columns
+	Range     hcl.Range         `identity:"-,a position"`
+}
+
+// DescribedColumns names the columns of a table of labels beside the labels.
+type DescribedColumns struct {
+	Name        string `identity:"knowledge"`
+	Description string `identity:"knowledge"`
+	Examples    string `identity:"knowledge"` // texts with the label
+	Becomes     string `identity:"knowledge"` // another label, as which the label's rows count
 }
 
 // Mapping returns what the columns of a source of rows mean.

@@ -44,6 +44,7 @@ func (l *loader) readOrigin(k *Knowledge, in *hcl.Block, blocks hcl.Blocks, stor
 			k.Chunk = l.readStage(l.single(in, blocks, "chunk"), place{knowledge: k})
 		}
 		k.Enrich = l.readEnrich(blocks.OfType("enrich"))
+		l.readDescribed(k, in, blocks)
 		return
 	}
 	refuse := func(at hcl.Range, format string, args ...any) {
@@ -54,6 +55,8 @@ func (l *loader) readOrigin(k *Knowledge, in *hcl.Block, blocks hcl.Blocks, stor
 		switch b.Type {
 		case "source":
 			refuse(b.DefRange, "racflow only reads it and writes nothing into it, so a source has no place. Leave out one of them.")
+		case "labels":
+			refuse(b.DefRange, "Its labels are read as they are. Leave out one of them.")
 		case "chunk", "enrich":
 			refuse(b.DefRange, "Its entries are read as they are, so there is nothing for %s to do. Leave it out.", b.Type)
 		}
@@ -156,6 +159,41 @@ func (l *loader) readSources(in *hcl.Block, blocks hcl.Blocks, cut bool, attache
 		all = append(all, *reviewed)
 	}
 	return all
+}
+
+// readDescribed reads the labels block, and adds it to the sources of a knowledge of rows. An empty path
+// says that there is none, so that a file can leave it to a variable.
+func (l *loader) readDescribed(k *Knowledge, in *hcl.Block, blocks hcl.Blocks) {
+	if len(blocks.OfType("labels")) == 0 {
+		return
+	}
+	b := l.single(in, blocks, "labels")
+	content, diags := b.Body.Content(grammar.Described("knowledge", "labels").Schema())
+	l.add(diags)
+	a := arguments{l, content.Attributes}
+	s := Source{
+		Path: absolute(a.text("path", ""), l.dir), Text: a.text("label", "label"), Meta: []string{}, Range: b.DefRange,
+		Describes: &DescribedColumns{a.text("name", "name"), a.text("description", "description"), a.text("examples", "examples"), a.text("becomes", "becomes")},
+	}
+	attr, ok := content.Attributes["path"]
+	switch {
+	case !ok:
+		l.errorAt(b.DefRange, "Missing argument", `A labels block needs path, the file that describes labels: path = "labels.tsv".`)
+	case a.text("path", "") == "":
+		return
+	case s.Path == "-":
+		l.errorAt(attr.Expr.Range(), "Invalid value", "Labels are described in a file, not on standard input.")
+	case k.Documents() != nil:
+		l.errorAt(b.DefRange, "Not of documents", "A labels block describes labels of rows, and the source on line %d names documents, which have none.", k.Main().Range.Start.Line)
+	case k.Chunk != nil:
+		l.errorAt(b.DefRange, "Not of chunks", "A labels block describes labels of rows, each of which is one entry: leave out the chunk block.")
+	default:
+		l.checkFile(s.Path, attr.Expr.Range())
+	}
+	s.Form = a.form(s.Path)
+	if len(k.Sources) > 0 {
+		k.Sources = append(k.Sources, s)
+	}
 }
 
 // readReviewed reads a source of people's decisions; is: it is one. Without a path there are no

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -52,7 +53,7 @@ func readRows(_ context.Context, block *pipeline.Knowledge, stdin io.Reader) (*S
 		s.load = loadRows(block)
 	}
 	var err error
-	s.Digest, err = eachUnit(block, stdin, s.places, s.reject, func(u Unit) error {
+	s.Digest, s.Described, err = eachUnit(block, stdin, s.places, s.reject, func(u Unit) error {
 		if again {
 			u.Text, u.Meta, u.Context = "", nil, ""
 		}
@@ -78,7 +79,7 @@ func loadRows(block *pipeline.Knowledge) loader {
 		for _, u := range wanted {
 			ids[u.ID] = true
 		}
-		_, err := eachUnit(block, nil, map[string]InvalidRow{}, func(InvalidRow) {}, func(u Unit) error {
+		_, _, err := eachUnit(block, nil, map[string]InvalidRow{}, func(InvalidRow) {}, func(u Unit) error {
 			if err := ctx.Err(); err != nil || !ids[u.ID] {
 				return err
 			}
@@ -89,36 +90,52 @@ func loadRows(block *pipeline.Knowledge) loader {
 }
 
 // eachUnit calls f with each unit of a knowledge made of rows, and reject with unusable rows. It
-// notes the places of units, by id, and returns the digest of the sources. The decisions of people
-// change or drop rows of the other files, and come after them.
-func eachUnit(block *pipeline.Knowledge, stdin io.Reader, places map[string]InvalidRow, reject func(InvalidRow), f func(Unit) error) (digest string, err error) {
+// notes the places of units, by id, and returns the digest of the sources, and what a table says of
+// labels. The decisions of people change or drop rows of the other files, and come after them; the rows of
+// the table come last.
+func eachUnit(block *pipeline.Knowledge, stdin io.Reader, places map[string]InvalidRow, reject func(InvalidRow), f func(Unit) error) (digest string, labels map[string]sdk.Described, err error) {
+	table, err := ReadTable(block)
+	if err != nil {
+		return "", nil, err
+	}
+	take := func(u Unit) error {
+		table.take(&u)
+		return f(u)
+	}
 	decided, err := readDecided(block.Reviewed(), reject)
 	if err != nil {
-		return "", &SourceError{block.Sources[len(block.Sources)-1].Range, err}
+		at := slices.IndexFunc(block.Sources, func(s pipeline.Source) bool { return s.Reviewed })
+		return "", nil, &SourceError{block.Sources[at].Range, err}
 	}
 	var digests []string
 	for _, s := range block.Sources {
-		if s.Reviewed {
+		if s.Reviewed || s.Describes != nil {
 			continue
 		}
 		digest, err := eachRow(s, stdin, places, reject, func(u Unit) error {
 			if !decided.revise(&u) {
 				return nil
 			}
-			return f(u)
+			return take(u)
 		})
 		if err != nil {
-			return "", &SourceError{s.Range, err}
+			return "", nil, &SourceError{s.Range, err}
 		}
 		digests = append(digests, digest)
 	}
 	if decided != nil {
 		digests = append(digests, decided.digest)
-		if err := decided.rest(places, reject, f); err != nil {
-			return "", err
+		if err := decided.rest(places, reject, take); err != nil {
+			return "", nil, err
 		}
 	}
-	return digestOf(digests), nil
+	if table != nil {
+		digests = append(digests, table.digest)
+		if err := table.rest(places, reject, f); err != nil {
+			return "", nil, err
+		}
+	}
+	return digestOf(digests), table.described(), nil
 }
 
 // eachRow calls f with each usable row of a source, and reject with the others. It adds the places
@@ -199,6 +216,8 @@ type Source struct {
 	Digest  string       // of the whole content
 	Invalid []InvalidRow // the first MaxInvalid of them
 	Count   int          // number of all invalid rows
+	// Described is what a table says of labels, by label; nil: there is no table.
+	Described map[string]sdk.Described
 
 	sizes  map[string]int64      // of documents, by id
 	places map[string]InvalidRow // places of units, by id; Err is nil

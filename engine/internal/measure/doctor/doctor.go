@@ -43,6 +43,9 @@ func Look(ctx context.Context, o Options) (Report, error) {
 		for label, n := range labels {
 			all[label] += n
 		}
+		for _, label := range k.Described {
+			all[label]++
+		}
 		if err := k.look(ctx, o, labels, &r); err != nil {
 			return r, err
 		}
@@ -246,6 +249,10 @@ type Set struct {
 	// Columns are the file's columns; Mapping says which have the id, the text and the label.
 	Columns []string
 	Mapping source.Mapping
+
+	// A table of labels renames some to others, and describes some that need no row.
+	Renames   map[string]string
+	Described []string
 
 	documents bool
 	// From the last look: suspects and, by row, near copies with another label.

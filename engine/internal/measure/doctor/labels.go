@@ -312,6 +312,7 @@ func (k *Source) suspects(ctx context.Context, r *Report) {
 	if len(votes) < fewVotes {
 		return // shares of so few say nothing
 	}
+	k.merges(votes, r)
 	found := k.join(votes)
 	if len(found) == 0 {
 		return
@@ -342,7 +343,7 @@ func (s suspect) why() string {
 func (s *Set) join(votes []VotedRow) []suspect {
 	at := make(map[[2]string]int, len(s.Rows))
 	for i, row := range s.Rows {
-		at[[2]string{row.Text, row.Label}] = i
+		at[[2]string{row.Text, generation.Renames(s.Renames).In(s.Form, row.Label)}] = i
 	}
 	var all []suspect
 	for _, found := range Suspects(votes) {

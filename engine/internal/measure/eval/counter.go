@@ -260,7 +260,8 @@ type Flags struct {
 // Label is a row of the table of labels.
 type Label struct {
 	Label     string  `json:"label"`
-	Support   int     `json:"support"` // items that should get this label
+	Name      string  `json:"name,omitempty"` // for people
+	Support   int     `json:"support"`        // items that should get this label
 	Answered  int     `json:"answered"`
 	Precision float64 `json:"precision"`
 	Recall    float64 `json:"recall"`

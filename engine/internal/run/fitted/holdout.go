@@ -135,7 +135,9 @@ func (r *HeldOut) draw(ctx context.Context, n int) ([]drawn, error) {
 			r.labels[one].rows++
 		}
 		r.rows++
-		all = append(all, d)
+		if _, description := r.knowledge.Weighed(e); !description { // nobody asks what a label means
+			all = append(all, d)
+		}
 	})
 	all = slices.DeleteFunc(all, func(d drawn) bool { return times[d.content] > 1 || r.fewest(d.label) < 2 })
 	slices.SortFunc(all, func(a, b drawn) int { return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.id, b.id)) })
@@ -189,13 +191,14 @@ func (r *HeldOut) read(ctx context.Context, centroids bool) error {
 		if !centroids {
 			return
 		}
+		weight, _ := r.knowledge.Weighed(e)
 		for _, one := range r.form.Split(e.Label) {
 			l := r.labels[one]
 			if l.sum == nil {
 				l.sum = make([]float64, len(e.Vector))
 			}
 			for i, x := range e.Vector {
-				l.sum[i] += float64(x)
+				l.sum[i] += weight * float64(x)
 			}
 		}
 	})

@@ -179,11 +179,13 @@ type Manifest struct {
 	// racflow kept the run.
 	Columns *ManifestColumns `json:"columns,omitempty"`
 	// Answers is the kind of the answers; empty: an older racflow kept the run.
-	Answers   AnswerKind       `json:"answers,omitempty"`
-	LabelForm sdk.LabelForm    `json:"label_form,omitzero"` // of LabelAnswers
-	Command   *ManifestCommand `json:"command,omitempty"`   // nil: no command began the run, or an older racflow kept it
-	Limit     int              `json:"limit,omitempty"`     // items; 0: all
-	Spend     spend.Limit      `json:"spend,omitzero"`      // limit for voters that call services, unless the resumed run has another
+	Answers   AnswerKind    `json:"answers,omitempty"`
+	LabelForm sdk.LabelForm `json:"label_form,omitzero"` // of LabelAnswers
+	// Renames are labels of the input that count as others, by the table of the knowledge.
+	Renames map[string]string `json:"renames,omitempty"`
+	Command *ManifestCommand  `json:"command,omitempty"` // nil: no command began the run, or an older racflow kept it
+	Limit   int               `json:"limit,omitempty"`   // items; 0: all
+	Spend   spend.Limit       `json:"spend,omitzero"`    // limit for voters that call services, unless the resumed run has another
 	// Calibrating is what it took to ask voters about held-out rows before the first item.
 	Calibrating outcome.Bill        `json:"calibrating,omitzero"`
 	Knowledge   []ManifestKnowledge `json:"knowledge,omitempty"`

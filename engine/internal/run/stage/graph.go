@@ -12,6 +12,7 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/file/rule"
+	"github.com/racflow/racflow/engine/internal/knowledge/generation"
 	"github.com/racflow/racflow/engine/internal/knowledge/reviewed"
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/run/retry"
@@ -211,13 +212,34 @@ func (g *Graph) NewRecord(row source.Row) *Record {
 	return rec
 }
 
+// Renames returns the labels that the knowledge renames or merges: items may have the old ones.
+func (g *Graph) Renames() generation.Renames {
+	if known := g.answersFrom(); known != nil {
+		return known.Renames
+	}
+	return nil
+}
+
+// Described returns what a table says of the labels that are elected.
+func (g *Graph) Described() map[string]sdk.Described {
+	if known := g.answersFrom(); known != nil {
+		return known.Described
+	}
+	return nil
+}
+
+// answersFrom returns the knowledge whose labels are elected; nil: there is none.
+func (g *Graph) answersFrom() *knowledge.Knowledge {
+	if g.elect < 0 || g.retrieve < 0 {
+		return nil
+	}
+	return g.knowledge[g.stages[g.retrieve].Retrieve.From]
+}
+
 // Decisions returns people's decisions about texts, if the pipeline elects labels of a knowledge
 // and holds none of its entries out.
 func (g *Graph) Decisions() reviewed.Decisions {
-	if g.elect < 0 || g.retrieve < 0 || g.options.Holdout != nil {
-		return nil
-	}
-	if known := g.knowledge[g.stages[g.retrieve].Retrieve.From]; known != nil {
+	if known := g.answersFrom(); known != nil && g.options.Holdout == nil {
 		return known.Decided
 	}
 	return nil

@@ -100,10 +100,22 @@ func (g *Graph) voted(ctx context.Context, election *stage) (rows []sdk.Training
 		}
 		rows = append(rows, sdk.TrainingRow{ID: rec.id, Label: rec.Row.Label, Samples: samples, HeldOut: true})
 	})
-	if stopped != nil || len(rows) > 0 {
-		return rows, stopped
+	if stopped == nil && len(rows) == 0 {
+		return nil, err
 	}
-	return nil, err
+	return append(election.graph.WithoutExample(), rows...), stopped
+}
+
+// WithoutExample returns rows that tell the election which labels of its knowledge have no example. They
+// come before those with votes.
+func (g *Graph) WithoutExample() (rows []sdk.TrainingRow) {
+	if g.elect < 0 || g.stages[g.elect].knowledge == nil {
+		return nil
+	}
+	for _, label := range g.stages[g.elect].knowledge.Alone() {
+		rows = append(rows, sdk.TrainingRow{Label: label})
+	}
+	return rows
 }
 
 // pass takes the held-out rows through the graph. It calls each with them in order, with the samples

@@ -282,7 +282,7 @@ func methodBy[T any](s *stage, process any, call func(context.Context, sdk.Batch
 			b.Items[i] = s.item(rec)
 		}
 		if s.knowledge != nil && s.Info.Reads.Has(sdk.ColumnLabels) {
-			b.Labels = s.knowledge.Labels
+			b.Labels, b.Described = s.knowledge.Labels, s.knowledge.Described
 		}
 		draws, err := s.draw(ctx, records)
 		if err != nil {

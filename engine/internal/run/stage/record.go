@@ -187,7 +187,7 @@ func (r *Record) forgetTexts(stage int) {
 func (g *Graph) Result(rec *Record) (result outcome.Result, left bool) {
 	row := rec.Row
 	result = outcome.Result{
-		Line: row.Line, ID: rec.id, Text: row.Text, Expected: row.Label, Gold: row.Gold, Fields: row.Fields,
+		Line: row.Line, ID: rec.id, Text: row.Text, Expected: g.Renames().In(g.form, row.Label), Gold: row.Gold, Fields: row.Fields,
 		Answer: rec.verdict.Answer, Agreement: rec.verdict.Agreement, Confidence: rec.verdict.Confidence, Unknown: rec.verdict.Unknown, Labels: rec.verdict.Labels, Form: g.form, Reason: rec.verdict.Reason, Flagged: rec.flagged,
 		RetrievalOnly: g.elect < 0, FreeText: g.elect >= 0 && g.retrieve >= 0 && len(g.Labels()) == 0,
 	}

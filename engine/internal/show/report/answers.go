@@ -342,22 +342,34 @@ const (
 )
 
 // confused writes which labels are confused with which.
-func confused(w io.Writer, pairs []eval.Confused) {
+func confused(w io.Writer, r *eval.Report) {
+	pairs, names := r.Confused, map[string]string{}
 	if len(pairs) == 0 {
 		return
 	}
+	for _, l := range r.Labels {
+		names[l.Label] = l.Name
+	}
 	fmt.Fprintf(w, "\nEXPECTED\tANSWERED INSTEAD\tITEMS\n")
 	for _, pair := range pairs[:min(len(pairs), maxConfused)] {
-		fmt.Fprintf(w, "%s\t%s\t%d\n", terminal.Shorten(pair.Expected, valueWidth), answered(pair.Answered), pair.Items)
+		fmt.Fprintf(w, "%s\t%s\t%d\n", titled(pair.Expected, names[pair.Expected]), answered(pair.Answered, names[pair.Answered]), pair.Items)
 	}
 	if more := len(pairs) - maxConfused; more > 0 {
 		fmt.Fprintf(w, "... and %s more; --json has them all\n", terminal.Plural(more, "pair"))
 	}
 }
 
-func answered(label string) string {
+func answered(label, name string) string {
 	if label == "" {
 		return "no answer"
+	}
+	return titled(label, name)
+}
+
+// titled returns a label with its name for people, if it has one.
+func titled(label, name string) string {
+	if name != "" {
+		label += " (" + name + ")"
 	}
 	return terminal.Shorten(label, valueWidth)
 }
@@ -371,7 +383,7 @@ func mistakes(w io.Writer, all []eval.Mistake) error {
 		return err
 	}
 	for _, m := range all {
-		said := answered(m.Answer)
+		said := answered(m.Answer, "")
 		switch {
 		case m.Error != "":
 			said = "failed: " + terminal.Shorten(m.Error, mistakeWidth)

@@ -287,10 +287,10 @@ func Eval(w io.Writer, r eval.Report) error {
 	if r.Scored == 0 {
 		return tw.Flush()
 	}
-	confused(tw, r.Confused)
+	confused(tw, &r)
 	fmt.Fprintf(tw, "\nLABEL (worst first)\tF1\tPRECISION\tRECALL\tITEMS\n")
 	for _, l := range r.Worst(len(r.Labels)) {
-		fmt.Fprintf(tw, "%s\t%.3f\t%.3f\t%.3f\t%d\n", terminal.Shorten(l.Label, valueWidth), l.F1, l.Precision, l.Recall, l.Support)
+		fmt.Fprintf(tw, "%s\t%.3f\t%.3f\t%.3f\t%d\n", titled(l.Label, l.Name), l.F1, l.Precision, l.Recall, l.Support)
 	}
 	if err := tw.Flush(); err != nil {
 		return err

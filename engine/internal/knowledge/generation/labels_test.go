@@ -1,0 +1,150 @@
+package generation
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
+)
+
+// table returns a knowledge of rows with the labels a, b and old, and a table of this name.
+func table(t *testing.T, name, content string) *pipeline.Knowledge {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, name)
+	must.Do(t, os.WriteFile(path, []byte(content), 0o600))
+	rows := filepath.Join(dir, "rows.tsv")
+	must.Do(t, os.WriteFile(rows, []byte("text\tlabel\none\ta\ntwo\tb\nthree\told\n"), 0o600))
+	return &pipeline.Knowledge{Name: "k", Sources: []pipeline.Source{
+		{Path: rows, Form: source.Form{Format: source.FormatOf(rows)}, Text: "text", Label: "label"},
+		{
+			Path: path, Form: source.Form{Format: source.FormatOf(path)}, Text: "label", Meta: []string{},
+			Describes: &pipeline.DescribedColumns{Name: "name", Description: "description", Examples: "examples", Becomes: "becomes"},
+		},
+	}}
+}
+
+func TestTable(t *testing.T) {
+	for name, content := range map[string]string{
+		"labels.tsv": "label\tname\tdescription\texamples\tbecomes\towner\n" +
+			"a\tThe first\tWhat comes first.\t\t\tAna\nnew\t\tWhat is new.\t\t\t\nshown\t\t\tfour | five\t\t\nold\t\t\t\tb\t\n",
+		"labels.jsonl": `{"label":"a","name":"The first","description":"What comes first.","owner":"Ana"}` + "\n" +
+			`{"label":"new","description":"What is new."}` + "\n" + `{"label":"shown","examples":["four","five"]}` + "\n" + `{"label":"old","becomes":"b"}` + "\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := ReadSource(t.Context(), table(t, name, content), nil)
+			must.Do(t, err)
+			var got []string
+			for _, u := range s.Units {
+				got = append(got, fmt.Sprint(u.Text, " = ", u.Label, " ", u.Meta["owner"], " ", IsDescription(u, s.Described)))
+			}
+			want := []string{
+				"one = a <nil> false", "two = b <nil> false", "three = b <nil> false", "What comes first. = a Ana true",
+				"What is new. = new <nil> true", "four = shown <nil> false", "five = shown <nil> false",
+			}
+			if d := cmp.Diff(want, got); d != "" || len(s.Invalid) > 0 {
+				t.Errorf("units (-want +got):\n%s\ninvalid: %v", d, s.Invalid)
+			}
+			described := map[string]sdk.Described{"a": {Name: "The first", Text: "What comes first."}, "new": {Text: "What is new.", Alone: true}}
+			if d := cmp.Diff(described, s.Described); d != "" {
+				t.Errorf("described (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// A row that is renamed keeps its id, and is made anew.
+func TestRenamed(t *testing.T) {
+	before, err := ReadSource(t.Context(), table(t, "labels.tsv", "label\tname\na\tA\n"), nil)
+	must.Do(t, err)
+	after, err := ReadSource(t.Context(), table(t, "labels.tsv", "label\tbecomes\na\tb\n"), nil)
+	must.Do(t, err)
+	for i, u := range after.Units {
+		same := u.ID == before.Units[i].ID && slices.Equal(u.Hash, before.Units[i].Hash)
+		if u.ID != before.Units[i].ID || same != (i > 0) {
+			t.Errorf("unit %d: %+v, before %+v", i, u, before.Units[i])
+		}
+	}
+	if before.Digest == after.Digest {
+		t.Error("the digest of the sources does not depend on the table")
+	}
+}
+
+func TestTableMistakes(t *testing.T) {
+	for lines, want := range map[string]string{
+		"\t\tx\t":                 "2: it has no label",
+		"a\t\tx\t\na\t\ty\t":      `3: line 2 describes the label "a" already`,
+		"a\t\t\ta":                "2: its label becomes itself",
+		"a\t\t\tb\nb\t\t\ta":      `2: "a" and "b" become each other`,
+		"a\t\t\tb\nb\t\t\tc":      `2: its label becomes "b", which becomes "c" itself: write "c" here, too`,
+		"a\t\tfirst\tb":           `2: its label becomes "b": name and describe that label, on a line of its own`,
+		"odl\t\t\tb":              `2: no row has the label "odl", and the line neither describes it nor has an example: correct the label, or remove the line. Did you mean "old"?`,
+		"c\tnamed alone\t\t\na\t": "3: it has 2 fields where the header has 4",
+	} {
+		s, err := ReadSource(t.Context(), table(t, "labels.tsv", "label\tname\tdescription\tbecomes\n"+lines+"\n"), nil)
+		must.Do(t, err)
+		if !slices.ContainsFunc(s.Invalid, func(r InvalidRow) bool { return strings.Contains(r.String(), "labels.tsv:"+want) }) {
+			t.Errorf("%q: %v, want %q", lines, s.Invalid, want)
+		}
+	}
+	_, err := ReadSource(t.Context(), table(t, "labels.tsv", "intent\tdescription\na\tx\n"), nil)
+	if want := `there is no column "label"; the columns are "intent", "description". Name the one that has the labels: label = "NAME"`; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want %q", err, want)
+	}
+}
+
+// describedRows are the rows of labels around random centres, few of each, and descriptions that lie nearer to the
+// centres than a row does by a factor.
+func describedRows(nearer float32) (d Descriptions, sums LabelSums) {
+	random := rand.New(rand.NewPCG(1, 2))
+	d, sums = Descriptions{Of: map[string]sdk.Described{}}, LabelSums{}
+	near := func(centre []float32, spread float32) []float32 {
+		v := slices.Clone(centre)
+		for i := range v {
+			v[i] += spread * float32(random.NormFloat64())
+		}
+		return v
+	}
+	for l := range 40 {
+		label := fmt.Sprint("label ", l)
+		d.Of[label] = sdk.Described{Text: "x", Name: "n", Alone: l == 0}
+		centre := near(make([]float32, 16), 1)
+		for i := range 6 {
+			if e := (sdk.Entry{ID: fmt.Sprint(label, i), Label: label, Vector: near(centre, 1.5)}); l > 0 && !d.Take(e) {
+				sums.Add(label, e.Vector)
+			}
+		}
+		d.Take(sdk.Entry{ID: DescriptionID(label), Label: label, Vector: near(centre, 1.5/nearer)})
+	}
+	return d, sums
+}
+
+// A description counts more where the rows show that it is worth more, and a label without rows has its
+// description as the centroid.
+func TestWeightOfDescriptions(t *testing.T) {
+	for nearer, want := range map[float32]float64{1: 2, 50: 8} {
+		d, sums := describedRows(nearer)
+		if got := d.AddTo(sums); got != want {
+			t.Errorf("descriptions %v times as near: weight %v, want %v", nearer, got, want)
+		}
+		centroids := d.Mark(sums.Entries(), want)
+		is, weight, ok := Marked(centroids[0])
+		if len(centroids) != 40 || !ok || weight != want || is != (sdk.Described{Name: "n", Text: "x", Alone: true}) {
+			t.Errorf("%d centroids, the first says %+v, weight %v", len(centroids), is, weight)
+		}
+		alone := d.vectors["label 0"]
+		if cosine := NearestCentroids(centroids[:1], alone, 1)[0].Dense; cosine < .9999 {
+			t.Errorf("the centroid of a label without rows has the cosine %v to its description", cosine)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package elect
+
+import (
+	"math"
+	"slices"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// This file is about labels that a table describes and that have no example in the knowledge
+// (sdk.Described.Alone). Voters know one text of such a label, its description, and many of others, so the
+// weights that suit those hardly ever elect it. As in calibrated stacking (Chao et al., "An empirical
+// study and analysis of generalized zero-shot learning for object recognition in the wild", ECCV 2016), a
+// constant is added to its score where a voter votes for it: the raise.
+//
+// The raise is as high as the other labels can bear: with it the labels without examples take none of the rows
+// that the election answers right, or one in 1,200. So it needs no row of the labels that it is about.
+
+const (
+	borne       = 1. / 1200 // of the rows that are right
+	usualRaise  = 3         // the most that few rows allow
+	mostRaise   = 7         // as much as two voters of which nothing is known
+	enoughBorne = 100       // rows below which the usual raise is the most
+)
+
+// aloneOf returns the labels that have no example; nil: there are none.
+func aloneOf(described map[string]sdk.Described) map[string]bool {
+	var all map[string]bool
+	for label, d := range described {
+		if d.Alone {
+			if all == nil {
+				all = map[string]bool{}
+			}
+			all[label] = true
+		}
+	}
+	return all
+}
+
+// raise adds to the scores of labels without examples that a voter votes for.
+func (r *reader) raise(alone map[string]bool, by float64) {
+	if by == 0 || len(alone) == 0 {
+		return
+	}
+	for i, s := range r.scores {
+		if s > 0 && alone[r.labels[i]] {
+			r.scores[i] += by
+		}
+	}
+}
+
+// bearable returns the raise that the rows bear; 0: nobody votes for a label without examples.
+func (p *problem) bearable(weights []float64) float64 {
+	var leads []float64 // of answers that are right, over the best label without examples
+	voted := false
+	for i := range p.rows {
+		r := &p.rows[i]
+		p.scores = r.votes.score(p.scores, weights)
+		lead := math.Inf(1)
+		for label, s := range p.scores {
+			if s > 0 && slices.Contains(r.alone, int32(label)) {
+				lead, voted = min(lead, -s), true
+				p.scores[label] = 0
+			}
+		}
+		if best := r.votes.winner(p.scores); best >= 0 && best == r.truth {
+			leads = append(leads, lead+p.scores[best])
+		}
+	}
+	if !voted {
+		return 0
+	}
+	slices.Sort(leads)
+	most := float64(mostRaise)
+	if len(leads) < enoughBorne {
+		most = usualRaise
+	}
+	if at := int(borne * float64(len(leads))); at < len(leads) {
+		most = min(most, math.Floor(leads[at]*1e4)/1e4)
+	}
+	return max(most, 0)
+}

@@ -1,0 +1,91 @@
+package elect_test
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/racflow/racflow/plugins/internal/elect"
+	"github.com/racflow/racflow/sdk"
+)
+
+// withoutExamples are rows of generate, of which those of the last label were never seen: voters give that
+// label a hundredth of the share that they would give it, as if they knew one text of it.
+func withoutExamples(seed uint64, n int) (labels []string, known, unseen []sdk.TrainingRow) {
+	labels, rows := generate(seed, n)
+	alone := labels[len(labels)-1]
+	for _, r := range of(rows, "good", "middling") {
+		for i := range r.Samples {
+			r.Samples[i].Answers = slices.Clone(r.Samples[i].Answers)
+			for j, a := range r.Samples[i].Answers {
+				if a.Label == alone {
+					r.Samples[i].Answers[j].Weight = a.Weight / 100
+				}
+			}
+		}
+		if r.Label == alone {
+			unseen = append(unseen, r)
+		} else {
+			known = append(known, r)
+		}
+	}
+	return labels, known, unseen
+}
+
+// TestAlone: a label without examples is elected on rows of its own far more often than without the raise, and
+// takes next to none of the others, whose confidence stays as right as it is.
+func TestAlone(t *testing.T) {
+	labels, learnt, _ := withoutExamples(1, 2000)
+	_, items, own := withoutExamples(2, 4000)
+	alone := labels[len(labels)-1]
+	described := map[string]sdk.Described{alone: {Text: "x", Alone: true}, labels[0]: {Text: "y"}}
+	before, after := fitted(t, learnt), fitted(t, append([]sdk.TrainingRow{{Label: alone}}, learnt...))
+	share := func(e sdk.Elector, rows []sdk.TrainingRow) (right, sure float64) {
+		b := sdk.Batch{Labels: labels, Described: described}
+		for _, r := range rows {
+			b.Items = append(b.Items, sdk.Item{ID: r.ID, Samples: r.Samples})
+		}
+		verdicts, err := e.Elect(t.Context(), b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range verdicts {
+			if v.Answer == rows[i].Label {
+				right++
+			}
+			sure += v.Confidence
+		}
+		return right / float64(len(rows)), sure / float64(len(rows))
+	}
+	few, _ := share(before, own)
+	most, _ := share(after, own)
+	othersBefore, _ := share(before, items)
+	others, sure := share(after, items)
+	t.Logf("right on rows of the label %.3f, before %.3f; on others %.4f, before %.4f, confidence %.3f", most, few, others, othersBefore, sure)
+	if most < few+.2 {
+		t.Error("the label is hardly elected")
+	}
+	if others < othersBefore-.006 || sure < others-.03 || sure > others+.03 {
+		t.Error("the other labels pay for it")
+	}
+}
+
+// TestRaiseIsAnArgument: a tuned file elects as what was learnt does.
+func TestRaiseIsAnArgument(t *testing.T) {
+	labels, learnt, own := withoutExamples(3, 600)
+	alone := labels[len(labels)-1]
+	first := fitted(t, append([]sdk.TrainingRow{{Label: alone}}, learnt...))
+	second := open(t, elect.Learned(), string(resolved(t, first)))
+	b := sdk.Batch{Labels: labels, Described: map[string]sdk.Described{alone: {Alone: true}}}
+	for _, r := range own {
+		b.Items = append(b.Items, sdk.Item{ID: r.ID, Samples: r.Samples})
+	}
+	want, err := first.Elect(t.Context(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := second.Elect(t.Context(), b)
+	if err != nil || !reflect.DeepEqual(want, got) {
+		t.Errorf("%+v, error %v; want %+v", got, err, want)
+	}
+}
