@@ -119,7 +119,7 @@ func (w *Workspace) set(ctx context.Context, block *pipeline.Knowledge) (*doctor
 
 // readKnowledge reads the rows of a knowledge, with people's decisions about them.
 func readKnowledge(name string, block *pipeline.Knowledge, quick bool) (*doctor.Set, error) {
-	decided, errs := reviewed.Read(block.Reviewed())
+	decided, errs := reviewed.Read(block.Reviewed(), block.LabelForm())
 	replaced := map[string]doctor.Row{}
 	var added []doctor.Row
 	for _, r := range decided {

@@ -225,7 +225,7 @@ func (w *Workspace) voters(path, knowledge string) (*Pipeline, error) {
 	return &Pipeline{workspace: w, file: file, chosen: file.Pipelines[len(file.Pipelines)-1]}, nil
 }
 
-// voted averages the voters' distributions.
+// voted averages the voters' distributions. Of sets, each label has a probability of its own.
 func voted(one outcome.Result) doctor.VotedRow {
 	row := doctor.VotedRow{Text: one.Text, Label: one.Expected, Votes: map[string]float64{}}
 	totals := map[string]float64{}
@@ -233,7 +233,11 @@ func voted(one outcome.Result) doctor.VotedRow {
 		totals[v.Voter] += v.Weight
 	}
 	for _, v := range one.Votes {
-		row.Votes[v.Answer] += v.Weight / totals[v.Voter] / float64(len(totals))
+		share := v.Weight / totals[v.Voter]
+		if one.Form.Many {
+			share = v.Weight
+		}
+		row.Votes[v.Answer] += share / float64(len(totals))
 	}
 	return row
 }

@@ -162,7 +162,7 @@ func Open(ctx context.Context, block *pipeline.Knowledge, starter generation.Sta
 	if made.Completed {
 		made.Report.Retired, made.Report.Kept = generation.Retire(ctx, block, store, job.Collection, job.Origin)
 	}
-	decided, _ := reviewed.Read(block.Reviewed()) // the build has reported any error
+	decided, _ := reviewed.Read(block.Reviewed(), block.LabelForm()) // the build has reported any error
 	k := &Knowledge{Labels: made.Labels, Report: made.Report, Decided: reviewed.Of(decided), block: block, embedder: job.Embedder, base: job.Origin.Base}
 	return k.of(store, job.Collection, made.Content, job.Embedder.Dimension()), nil
 }

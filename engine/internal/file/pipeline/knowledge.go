@@ -128,8 +128,11 @@ func (k *Knowledge) LabelForm() sdk.LabelForm {
 }
 
 // LabelForm says what the labels of a pipeline's answers are: those of the first knowledge that it
-// searches whose labels are sets or have levels.
+// searches whose labels are sets or have levels. p may be nil: no pipeline is chosen.
 func (p *Pipeline) LabelForm() sdk.LabelForm {
+	if p == nil {
+		return sdk.LabelForm{}
+	}
 	for _, k := range p.Knowledge() {
 		if f := k.LabelForm(); f != (sdk.LabelForm{}) {
 			return f

@@ -92,7 +92,7 @@ func loadRows(block *pipeline.Knowledge) loader {
 // notes the places of units, by id, and returns the digest of the sources. The decisions of people
 // change or drop rows of the other files, and come after them.
 func eachUnit(block *pipeline.Knowledge, stdin io.Reader, places map[string]InvalidRow, reject func(InvalidRow), f func(Unit) error) (digest string, err error) {
-	decided, err := readDecided(block.Reviewed(), reject)
+	decided, err := readDecided(block.Reviewed(), block.LabelForm(), reject)
 	if err != nil {
 		return "", &SourceError{block.Sources[len(block.Sources)-1].Range, err}
 	}

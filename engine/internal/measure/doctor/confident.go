@@ -5,6 +5,8 @@ import (
 	"maps"
 	"math"
 	"slices"
+
+	"github.com/racflow/racflow/sdk"
 )
 
 // This file finds rows whose label is probably wrong, from the votes of voters that have not seen them, and
@@ -47,17 +49,18 @@ import (
 // VotedRow is a row of the knowledge with the votes of voters that have not seen it.
 type VotedRow struct {
 	Text, Label string
-	Votes       map[string]float64 // probability by label; they sum to 1 or less
+	Votes       map[string]float64 // probability by label; they sum to 1 or less, but of sets
 }
 
 // Suspect is a row whose label is probably wrong.
 type Suspect struct {
-	Row     int     // index among the rows given
-	Label   string  // the likeliest, which the row may have instead
-	Share   float64 // of the votes, for Label
-	Self    float64 // of the votes, for the row's own label
-	Wrong   float64 // probability that the row's own label is wrong, at least minWrong
-	Relabel bool    // Label is so surely right that it can replace the row's own
+	Row     int          // index among the rows given
+	Label   string       // the likeliest, which the row may have instead; or the likeliest set
+	Share   float64      // of the votes, for Label; of sets, against what the row says of the first of Doubts
+	Self    float64      // of the votes, for the row's own label
+	Wrong   float64      // probability that the row's own label is wrong, at least minWrong
+	Relabel bool         // Label is so surely right that it can replace the row's own
+	Doubts  []LabelDoubt // of a set, the surest first
 }
 
 const (
@@ -67,7 +70,10 @@ const (
 
 // Suspects returns rows whose label is probably wrong, the surest first. The sum of Wrong is the
 // number expected to be wrong.
-func Suspects(rows []VotedRow) []Suspect {
+func Suspects(rows []VotedRow, form sdk.LabelForm) []Suspect {
+	if form.Many {
+		return suspectSets(rows, form)
+	}
 	n := noiseOf(rows)
 	var all []Suspect
 	for i, row := range rows {
@@ -78,8 +84,12 @@ func Suspects(rows []VotedRow) []Suspect {
 		}
 		all = append(all, Suspect{Row: i, Label: best, Share: row.Votes[best], Self: row.Votes[row.Label], Wrong: wrong, Relabel: instead >= minSure})
 	}
-	slices.SortFunc(all, func(a, b Suspect) int { return cmp.Or(cmp.Compare(b.Wrong, a.Wrong), cmp.Compare(a.Row, b.Row)) })
+	sortSuspects(all)
 	return all
+}
+
+func sortSuspects(all []Suspect) {
+	slices.SortFunc(all, func(a, b Suspect) int { return cmp.Or(cmp.Compare(b.Wrong, a.Wrong), cmp.Compare(a.Row, b.Row)) })
 }
 
 // noise is the model of labels that this file describes, fitted to rows.

@@ -41,7 +41,9 @@ func Look(ctx context.Context, o Options) (Report, error) {
 		r.Rows += len(k.Rows)
 		labels := k.counts()
 		for label, n := range labels {
-			all[label] += n
+			for _, node := range k.Form().Path(label) {
+				all[node] += n
+			}
 		}
 		if err := k.look(ctx, o, labels, &r); err != nil {
 			return r, err

@@ -11,6 +11,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/knowledge/document"
 	"github.com/racflow/racflow/engine/internal/run/result"
 	"github.com/racflow/racflow/engine/internal/show/explain"
+	"github.com/racflow/racflow/sdk"
 )
 
 // Items without an answer come first, then those with the least confidence, or agreement where
@@ -36,10 +37,10 @@ func TestCasesOfItems(t *testing.T) {
 	var cases []Case
 	for _, i := range items {
 		if doubtful(&i.Brief) {
-			cases = append(cases, caseOf(i))
+			cases = append(cases, caseOf(i, sdk.LabelForm{}))
 		}
 	}
-	q := NewQueue(filepath.Join(t.TempDir(), "r.jsonl"), "run-000001", cases, nil)
+	q := NewQueue(filepath.Join(t.TempDir(), "r.jsonl"), "run-000001", cases, nil, sdk.LabelForm{})
 	var order, why []string
 	for _, c := range q.Cases() {
 		order, why = append(order, c.Items[0]), append(why, c.Why[0])

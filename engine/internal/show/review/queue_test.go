@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/racflow/racflow/engine/internal/knowledge/reviewed"
+	"github.com/racflow/racflow/sdk"
 )
 
 var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
@@ -24,7 +25,7 @@ func queue(t *testing.T, path string) *Queue {
 		{Text: "Where is it?", Items: []string{"17", "20"}, Answer: "lost", doubt: .5},
 		{Text: "my card", Items: []string{"18"}, doubt: 1},
 		{Text: "a row", Row: "r7", Answer: "order", doubt: .1},
-	}, []string{"order", "lost", "order"})
+	}, []string{"order", "lost", "order"}, sdk.LabelForm{})
 	q.now = func() time.Time { return noon }
 	return q
 }
@@ -189,7 +190,7 @@ func TestManyAtOnce(t *testing.T) {
 	}
 	var wg sync.WaitGroup
 	for n := range 2 {
-		q := NewQueue(path, "run-000001", cases, []string{"a"})
+		q := NewQueue(path, "run-000001", cases, []string{"a"}, sdk.LabelForm{})
 		for page := range 2 {
 			wg.Go(func() {
 				for i := 2*n + page; i < len(cases); i += 4 {
@@ -201,7 +202,7 @@ func TestManyAtOnce(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	if now, errs := NewQueue(path, "", cases, nil).Decisions(); len(now) != len(cases) || len(errs) > 0 {
+	if now, errs := NewQueue(path, "", cases, nil, sdk.LabelForm{}).Decisions(); len(now) != len(cases) || len(errs) > 0 {
 		t.Errorf("%d of %d decisions are kept, %v", len(now), len(cases), errs)
 	}
 }
@@ -232,7 +233,7 @@ func TestDecidedBetween(t *testing.T) {
 func TestOddLabels(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "reviewed.jsonl")
 	for _, label := range []string{" lost ", "two\tcells", "\u200fאבד", strings.Repeat("long", 60)} {
-		q := NewQueue(path, "run-000001", []Case{{Text: label, Items: []string{"1"}, Answer: label}}, []string{label, "lost"})
+		q := NewQueue(path, "run-000001", []Case{{Text: label, Items: []string{"1"}, Answer: label}}, []string{label, "lost"}, sdk.LabelForm{})
 		if d := decide(t, q, Request{Case: q.Cases()[0].ID, Label: label, Reviewer: "Ada"}); d.Label != label {
 			t.Errorf("%q became %q", label, d.Label)
 		}
