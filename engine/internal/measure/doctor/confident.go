@@ -74,7 +74,7 @@ func Suspects(rows []VotedRow, form sdk.LabelForm) []Suspect {
 	if form.Many {
 		return suspectSets(rows, form)
 	}
-	n := noiseOf(rows)
+	n := noiseOf(rows, nil)
 	var all []Suspect
 	for i, row := range rows {
 		best := n.likeliest[i]
@@ -94,7 +94,9 @@ func sortSuspects(all []Suspect) {
 
 // noise is the model of labels that this file describes, fitted to rows.
 type noise struct {
-	labels      float64 // number of labels
+	labels      float64   // number of labels
+	times       []float64 // how often each row counts
+	all         float64   // their sum
 	logs        [][]float64
 	likeliest   []string // each row's label by the votes
 	logOwn, top []float64
@@ -107,8 +109,8 @@ type noise struct {
 const least = 1e-6
 
 // noiseOf fits the model to rows: the exponent by ternary search, the rate for each exponent by
-// expectation maximization.
-func noiseOf(rows []VotedRow) *noise {
+// expectation maximization. times says how often each row counts; nil: once.
+func noiseOf(rows []VotedRow, times []float64) *noise {
 	labels := map[string]bool{}
 	for _, row := range rows {
 		labels[row.Label] = true
@@ -116,8 +118,12 @@ func noiseOf(rows []VotedRow) *noise {
 			labels[label] = true
 		}
 	}
-	n := &noise{labels: float64(len(labels)), self: make([]float64, len(rows)), other: make([]float64, len(rows))}
-	for _, row := range rows {
+	if times == nil {
+		times = slices.Repeat([]float64{1}, len(rows))
+	}
+	n := &noise{labels: float64(len(labels)), times: times, self: make([]float64, len(rows)), other: make([]float64, len(rows))}
+	for i, row := range rows {
+		n.all += times[i]
 		best, most, logs := row.Label, 0., make([]float64, 0, len(row.Votes))
 		for _, label := range slices.Sorted(maps.Keys(row.Votes)) { // sorted, as floating-point sums depend on the order
 			p := max(row.Votes[label], least)
@@ -155,15 +161,15 @@ func (n *noise) fit(exponent float64) (likelihood float64) {
 	for range 200 {
 		random := 0.
 		for i := range n.self {
-			random += n.rate / n.labels / n.probability(i)
+			random += n.times[i] * n.rate / n.labels / n.probability(i)
 		}
 		before := n.rate
-		if n.rate = random / float64(len(n.self)); math.Abs(n.rate-before) < 1e-6 {
+		if n.rate = random / n.all; math.Abs(n.rate-before) < 1e-6 {
 			break
 		}
 	}
 	for i := range n.self {
-		likelihood += math.Log(n.probability(i))
+		likelihood += n.times[i] * math.Log(n.probability(i))
 	}
 	return likelihood
 }
