@@ -224,3 +224,24 @@ func TestFind(t *testing.T) {
 		t.Error("nothing decides")
 	}
 }
+
+// TestSets: people may write the labels of a set in any order, with spaces; a set without any is
+// reported, and does not drop the row that it replaces.
+func TestSets(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "reviewed.jsonl")
+	write(t, path, `{"text":"one","label":"b;  a ; b"}`+"\n"+`{"text":"two","label":"a"}`+"\n"+`{"text":"three","label":"; ","replaces":"7"}`+"\n"+`{"text":"four","label":["a","b"]}`+"\n")
+	rows, errs := reviewed.Read(path, sdk.LabelForm{Many: true})
+	var got []string
+	for _, r := range rows {
+		got = append(got, r.Text+": "+r.Label)
+	}
+	for _, err := range errs {
+		got = append(got, strings.TrimPrefix(err.Error(), path))
+	}
+	if want := []string{"one: a; b", "two: a", `:3: "; " has no label`, `:4: "label" is not a string`}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if rows, _ := reviewed.Read(path, sdk.LabelForm{}); rows[0].Label != "b;  a ; b" {
+		t.Errorf("the only label of a row becomes %q", rows[0].Label)
+	}
+}

@@ -95,3 +95,28 @@ func TestFind(t *testing.T) {
 		}
 	}
 }
+
+// TestSuggestions: of a set, its labels stand first, the surest first, and voters suggest single
+// labels; of a tree, the nodes down to the likeliest label stand behind the answer.
+func TestSuggestions(t *testing.T) {
+	many, tree := sdk.LabelForm{Many: true}, sdk.LabelForm{Levels: "/"}
+	for name, test := range map[string]struct {
+		form   sdk.LabelForm
+		result result.Result
+		want   []string
+	}{
+		"a set": {many, result.Result{
+			Answer: "a; b", Labels: []sdk.LabelConfidence{{Label: "b", Confidence: .9}, {Label: "a", Confidence: .6}}, Expected: "b; e",
+			Votes: []result.Vote{{Answer: "c", Weight: .3, Accepted: true}, {Answer: "b", Weight: .9, Accepted: true}},
+		}, []string{"b", "a", "c", "e"}},
+		"a tree": {tree, result.Result{
+			Answer: "x/y", Labels: []sdk.LabelConfidence{{Label: "x", Confidence: .99}, {Label: "x/y", Confidence: .96}, {Label: "x/y/z", Confidence: .5}},
+			Votes: []result.Vote{{Answer: "x/y/w", Weight: .4, Accepted: true}},
+		}, []string{"x/y", "x/y/z", "x", "x/y/w"}},
+	} {
+		c := caseOf(&explain.Item{Brief: explain.Brief{Result: test.result}}, test.form)
+		if d := cmp.Diff(test.want, c.Suggestions); d != "" {
+			t.Errorf("%s (-want +got):\n%s", name, d)
+		}
+	}
+}

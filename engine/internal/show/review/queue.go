@@ -300,7 +300,9 @@ func (q *Queue) label(given string, isNew bool) (string, error) {
 	if q.has(given) { // a label of the knowledge keeps its spaces
 		return given, nil
 	}
-	given = q.form.Canonical(strings.TrimSpace(given))
+	if given = q.form.Canonical(given); !q.form.Many {
+		given = strings.TrimSpace(given)
+	}
 	labels := q.form.Split(given)
 	if len(labels) == 0 {
 		return "", ErrLabel

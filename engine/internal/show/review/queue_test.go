@@ -239,3 +239,36 @@ func TestOddLabels(t *testing.T) {
 		}
 	}
 }
+
+// TestSets: a decision about a set is written once, whatever the order of its labels, and each label
+// is one that the knowledge has or is said to be new.
+func TestSets(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "r.jsonl")
+	many := sdk.LabelForm{Many: true}
+	q := NewQueue(path, "run-000001", []Case{{Text: "one", Items: []string{"1"}, Answer: "b; c"}}, []string{"a", "b", "c"}, many)
+	id := q.Cases()[0].ID
+	first := decide(t, q, Request{Case: id, Label: "c;  a; c", Reviewer: "Ada"})
+	if first.Label != "a; c" || !strings.Contains(content(t, path), `"label":"a; c"`) {
+		t.Errorf("it is %+v, in the file %s", first, content(t, path))
+	}
+	for label, want := range map[string]error{"a; new": ErrNew, " ;": ErrNew, "; ": ErrLabel, "a; \x01": ErrLabel} {
+		if _, err := q.Decide(Request{Case: id, Label: label, Reviewer: "Ada", Version: first.Version}); !errors.Is(err, want) {
+			t.Errorf("%q: %v", label, err)
+		}
+	}
+	decide(t, q, Request{Case: id, Label: "a; new", New: true, Reviewer: "Ada", Version: first.Version})
+	if got := NewQueue(path, "", nil, nil, many).Labels(); !cmp.Equal(got, []string{"a", "new"}) {
+		t.Errorf("the decisions have the labels %q", got)
+	}
+}
+
+// TestLevels: a node above the labels of the knowledge can be chosen without being new.
+func TestLevels(t *testing.T) {
+	q := NewQueue(filepath.Join(t.TempDir(), "r.jsonl"), "run-000001", []Case{{Text: "one", Items: []string{"1"}}}, []string{"a/b/c", "d"}, sdk.LabelForm{Levels: "/"})
+	if got := q.Labels(); !cmp.Equal(got, []string{"a", "a/b", "a/b/c", "d"}) {
+		t.Errorf("the labels are %q", got)
+	}
+	if d := decide(t, q, Request{Case: q.Cases()[0].ID, Label: "a/b", Reviewer: "Ada"}); d.Label != "a/b" {
+		t.Errorf("%+v", d)
+	}
+}
