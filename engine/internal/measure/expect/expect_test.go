@@ -410,7 +410,7 @@ func TestFiguresOfSetsAndTrees(t *testing.T) {
 		"a tree": {`levels = "/"`, "id\ttext\tlabel\nr1\tred apple\tfruit/apple\nr2\tgreen pear\tfruit/pear\nr3\tblue car\tvehicle/car\nr4\tfast train\tvehicle/train\n",
 			"text\tlabel\na red apple\tfruit/apple\ngreen pear\tfruit/apple\nsome blue car\tvehicle\na fast train\tfruit/pear\n", "2 of 3, 2 of 2"},
 	} {
-		text := strings.Replace(pipelineOf("  expect \"e\" { rule = <<E\n"+rule+"\nE\n  }\n"), "source { path = var.known }", "source {\n    path = var.known\n    "+test.labels+"\n  }", 1)
+		text := strings.Replace(pipelineOf("  expect \"e\" {\n    rule = <<E\n"+rule+"\nE\n  }\n"), "source { path = var.known }", "source {\n    path = var.known\n    "+test.labels+"\n  }", 1)
 		p := folder(t, map[string]string{"p.hcl": text, "rows.tsv": test.rows, "in.tsv": test.items})
 		r, err := expect.Test(t.Context(), p, nil)
 		if err != nil {

@@ -30,7 +30,7 @@ type queueShown struct {
 	Cases    []review.Case               `json:"cases"` // with shortened texts
 	Labels   []string                    `json:"labels"`
 	Many     bool                        `json:"many,omitempty"` // a decision is a set of labels
-	Decided  map[string]*review.Decision `json:"decided"` // by case
+	Decided  map[string]*review.Decision `json:"decided"`        // by case
 }
 
 func (s *ReviewServer) sendQueue(w http.ResponseWriter, _ *http.Request) {
