@@ -18,6 +18,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/measure/doctor"
 	"github.com/racflow/racflow/engine/internal/process/governor"
 	"github.com/racflow/racflow/engine/internal/process/host"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/stage"
 	"github.com/racflow/racflow/engine/internal/show/plan"
 	"github.com/racflow/racflow/sdk"
@@ -84,6 +85,23 @@ func (w *Workspace) Diagnose(ctx context.Context, path string, votes int) (*Diag
 	return d, err
 }
 
+// voted averages the voters' distributions. Of sets, each label has a probability of its own.
+func voted(one outcome.Result) doctor.VotedRow {
+	row := doctor.VotedRow{Text: one.Text, Label: one.Expected, Votes: map[string]float64{}}
+	totals := map[string]float64{}
+	for _, v := range one.Votes {
+		totals[v.Voter] += v.Weight
+	}
+	for _, v := range one.Votes {
+		share := v.Weight / totals[v.Voter]
+		if one.Form.Many {
+			share = v.Weight
+		}
+		row.Votes[v.Answer] += share / float64(len(totals))
+	}
+	return row
+}
+
 func (w *Workspace) set(ctx context.Context, block *pipeline.Knowledge) (*doctor.Set, error) {
 	name := fmt.Sprintf("knowledge %q", block.Name)
 	if block.Documents() == nil {
@@ -119,7 +137,7 @@ func (w *Workspace) set(ctx context.Context, block *pipeline.Knowledge) (*doctor
 
 // readKnowledge reads the rows of a knowledge, with people's decisions about them.
 func readKnowledge(name string, block *pipeline.Knowledge, quick bool) (*doctor.Set, error) {
-	decided, errs := reviewed.Read(block.Reviewed())
+	decided, errs := reviewed.Read(block.Reviewed(), block.LabelForm())
 	replaced := map[string]doctor.Row{}
 	var added []doctor.Row
 	for _, r := range decided {

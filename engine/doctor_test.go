@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -8,6 +9,8 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/knowledge/reviewed"
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/sdk"
 )
 
 // TestEqualRowsOfTwoFiles: rows without ids that two files have alike are two entries of the knowledge,
@@ -33,5 +36,22 @@ func TestEqualRowsOfTwoFiles(t *testing.T) {
 	}
 	if set, err = readKnowledge("k", block, false); err != nil || len(set.Rows) != 1 || set.Rows[0].File != block.Sources[0].Path {
 		t.Errorf("one of them was dropped: %+v, %v", set, err)
+	}
+}
+
+// TestVotedSets: of sets, each label keeps the probability that voters give it; of single labels, the
+// shares of a voter sum to 1.
+func TestVotedSets(t *testing.T) {
+	one := outcome.Result{Text: "x", Expected: "a; b", Votes: []outcome.Vote{
+		{Voter: "near", Answer: "a", Weight: .9}, {Voter: "near", Answer: "b", Weight: .7}, {Voter: "linear", Answer: "a", Weight: .5},
+	}}
+	for form, want := range map[sdk.LabelForm]map[string]float64{
+		{Many: true}: {"a": .7, "b": .35},
+		{}:           {"a": .78125, "b": .21875},
+	} {
+		one.Form = form
+		if got := voted(one).Votes; len(got) != 2 || math.Abs(got["a"]-want["a"]) > 1e-9 || math.Abs(got["b"]-want["b"]) > 1e-9 {
+			t.Errorf("%+v: %v, want %v", form, got, want)
+		}
 	}
 }

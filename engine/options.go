@@ -194,7 +194,7 @@ func (p *Pipeline) decided() reviewed.Decisions {
 	if block == nil {
 		return nil
 	}
-	rows, _ := reviewed.Read(block.Reviewed()) // building the knowledge reports errors
+	rows, _ := reviewed.Read(block.Reviewed(), block.LabelForm()) // building the knowledge reports errors
 	return reviewed.Of(rows)
 }
 

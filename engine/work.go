@@ -225,19 +225,6 @@ func (w *Workspace) voters(path, knowledge string) (*Pipeline, error) {
 	return &Pipeline{workspace: w, file: file, chosen: file.Pipelines[len(file.Pipelines)-1]}, nil
 }
 
-// voted averages the voters' distributions.
-func voted(one outcome.Result) doctor.VotedRow {
-	row := doctor.VotedRow{Text: one.Text, Label: one.Expected, Votes: map[string]float64{}}
-	totals := map[string]float64{}
-	for _, v := range one.Votes {
-		totals[v.Voter] += v.Weight
-	}
-	for _, v := range one.Votes {
-		row.Votes[v.Answer] += v.Weight / totals[v.Voter] / float64(len(totals))
-	}
-	return row
-}
-
 // Outcome is the outcome of an input, even if the run ended early.
 type Outcome struct {
 	outcome.Totals

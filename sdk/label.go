@@ -34,6 +34,19 @@ func (f LabelForm) Split(labels string) []string {
 	return []string{labels}
 }
 
+// Canonical returns labels that a person wrote as JoinLabels writes them: it trims each label of a
+// set, and leaves out empty ones. It returns the only label as it is.
+func (f LabelForm) Canonical(labels string) string {
+	if !f.Many {
+		return labels
+	}
+	all := strings.Split(labels, LabelSeparator)
+	for i := range all {
+		all[i] = strings.TrimSpace(all[i])
+	}
+	return JoinLabels(slices.DeleteFunc(all, func(l string) bool { return l == "" }))
+}
+
 // Path returns the nodes of a tree from the top down to the label, which is the last one:
 // Agent, Agent/Person, Agent/Person/Athlete. Without levels it is the label alone.
 func (f LabelForm) Path(label string) []string {

@@ -14,12 +14,13 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/show/page"
 	"github.com/racflow/racflow/engine/internal/show/review"
+	"github.com/racflow/racflow/sdk"
 )
 
 // reviewed serves a review of these cases, and returns the queue and the address of its page.
-func reviewed(t *testing.T, cases []review.Case) (q *review.Queue, address string) {
+func reviewed(t *testing.T, cases []review.Case, form sdk.LabelForm) (q *review.Queue, address string) {
 	t.Helper()
-	q = review.NewQueue(filepath.Join(t.TempDir(), "reviewed.jsonl"), "run-000001", cases, []string{"card_lost", "card_stolen", "order_status", "parcel_lost", longLabel})
+	q = review.NewQueue(filepath.Join(t.TempDir(), "reviewed.jsonl"), "run-000001", cases, []string{"card_lost", "card_stolen", "order_status", "parcel_lost", longLabel}, form)
 	s, err := page.NewReviewServer(q, page.ReviewOptions{
 		Title: "run-000001", Reviewer: "Ada", Notes: []string{"the file does not read these decisions yet:\n\n  source {\n    reviewed = true\n  }"},
 		Details: func(_ context.Context, c review.Case) (any, error) {
@@ -106,7 +107,7 @@ var (
 // TestReview decides by keyboard alone: a suggestion, another label by what is typed, a new one
 // that is confirmed; skips, undoes, and is told what another page decides.
 func TestReview(t *testing.T) {
-	q, address := reviewed(t, []review.Case{item("1", "one"), item("2", "two"), item("3", "three"), item("4", "four")})
+	q, address := reviewed(t, []review.Case{item("1", "one"), item("2", "two"), item("3", "three"), item("4", "four")}, sdk.LabelForm{})
 	tab := Open(t, address)
 	base, token, _ := strings.Cut(address, "#")
 	shows(tab, "one")
@@ -183,12 +184,51 @@ func TestReview(t *testing.T) {
 	tab.Quiet(base + "api/")
 }
 
+// TestReviewOfSets: where rows have sets of labels, the answer's are checked, others are checked by key or
+// by search, and Enter accepts all that are checked.
+func TestReviewOfSets(t *testing.T) {
+	one, two := item("1", "one"), item("2", "two")
+	one.Answer, one.Suggestions = "card_lost; order_status", []string{"order_status", "card_lost", "card_stolen"}
+	q, address := reviewed(t, []review.Case{one, two}, sdk.LabelForm{Many: true})
+	tab := Open(t, address)
+	shows(tab, "one")
+	checked := func(want string) {
+		t.Helper()
+		tab.Wait(fmt.Sprintf(`[...document.querySelectorAll("#suggestions input:checked")].map((e) => e.closest("label").querySelector("bdi").textContent).join(" ") === %q`, want))
+	}
+	checked("order_status card_lost")
+	tab.Screenshot("review-sets")
+	tab.Accessible()
+	tab.Keys("3")
+	tab.Keys("1")
+	checked("card_lost card_stolen")
+	press(tab, slash)
+	tab.Keys("parl")
+	tab.Wait(`document.querySelector("[role=option][aria-selected=true]")?.textContent === "parcel_lost"`)
+	press(tab, enter)
+	checked("card_lost card_stolen parcel_lost")
+	press(tab, enter)
+	shows(tab, "two")
+	if got := decisions(t, tab, q, 1); got["one"] != "card_lost; card_stolen; parcel_lost by Ada" {
+		t.Errorf("Enter decides %v", got)
+	}
+	tab.Keys("1") // nothing is checked any more
+	checked("")
+	press(tab, enter)
+	tab.Wait(`document.getElementById("notices").textContent.includes("No label is checked")`)
+	decisions(t, tab, q, 1)
+	tab.Keys("u")
+	shows(tab, "one")
+	checked("order_status card_lost")
+	decisions(t, tab, q, 0)
+}
+
 // TestReviewOnPhone: the decision comes before the evidence, what moves on stays in sight, and nothing
 // makes the page wider than the window.
 func TestReviewOnPhone(t *testing.T) {
 	one, two := item("1", "one"), item("2", "two")
 	one.Suggestions = append(one.Suggestions, longLabel)
-	_, address := reviewed(t, []review.Case{one, two})
+	_, address := reviewed(t, []review.Case{one, two}, sdk.LabelForm{})
 	tab := Open(t, address)
 	shows(tab, "one")
 	Eval[bool](tab, `document.getElementById("all").open = true`)
@@ -231,7 +271,7 @@ func TestReviewOnPhone(t *testing.T) {
 
 // TestReviewOfFindings: rows of a knowledge are dropped and given back.
 func TestReviewOfFindings(t *testing.T) {
-	q, address := reviewed(t, []review.Case{{Text: hostile, Row: "r7", File: "/home/ada/k.tsv", Line: 8, Why: []string{hostile}, Answer: "card_lost", Suggestions: []string{"card_stolen", "card_lost"}}})
+	q, address := reviewed(t, []review.Case{{Text: hostile, Row: "r7", File: "/home/ada/k.tsv", Line: 8, Why: []string{hostile}, Answer: "card_lost", Suggestions: []string{"card_stolen", "card_lost"}}}, sdk.LabelForm{})
 	tab := Open(t, address)
 	tab.Wait(`document.querySelector("#case .said")`)
 	if got := Eval[string](tab, `document.querySelector("#case .said").textContent`); !strings.Contains(got, `</script><script>document.title = "owned"</script>`) {
@@ -259,7 +299,7 @@ func TestReviewOfFindings(t *testing.T) {
 
 // TestReviewWithoutToken: who opens the address without its token sees no data, and why.
 func TestReviewWithoutToken(t *testing.T) {
-	_, address := reviewed(t, []review.Case{item("1", "a secret text")})
+	_, address := reviewed(t, []review.Case{item("1", "a secret text")}, sdk.LabelForm{})
 	base, _, _ := strings.Cut(address, "#")
 	tab := Open(t, base)
 	tab.Wait(`document.getElementById("notices").textContent.includes("lacks the token")`)

@@ -16,6 +16,7 @@ import (
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/engine/internal/process/disk"
+	"github.com/racflow/racflow/engine/internal/run/result"
 	"github.com/racflow/racflow/engine/internal/show/explain"
 	"github.com/racflow/racflow/engine/internal/show/page"
 	"github.com/racflow/racflow/engine/internal/show/terminal"
@@ -90,7 +91,7 @@ func (e explained) write(w io.Writer) error {
 	} else {
 		line("answer", "%s", shownAnswer(string(e.Answer)))
 	}
-	for _, part := range [][2]string{{"expected", e.Expected}, {"reason", e.Reason}, {"without", strings.Join(e.Missing, ", ")}} {
+	for _, part := range [][2]string{{"labels", result.LabelsText(e.Labels)}, {"expected", e.Expected}, {"reason", e.Reason}, {"without", strings.Join(e.Missing, ", ")}} {
 		if part[1] != "" {
 			line(part[0], "%s", part[1])
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/show/review"
+	"github.com/racflow/racflow/sdk"
 )
 
 const reviewFile = `
@@ -289,7 +290,7 @@ func TestReviewNext(t *testing.T) {
 // A run that was given a secret needs it again, which the command cannot have.
 func TestReviewNamesSecrets(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "reviewed.jsonl")
-	q := review.NewQueue(path, "run-000001", []review.Case{{Text: "a"}}, []string{"x"})
+	q := review.NewQueue(path, "run-000001", []review.Case{{Text: "a"}}, []string{"x"}, sdk.LabelForm{})
 	if _, err := q.Decide(review.Request{Case: q.Cases()[0].ID, Label: "x", Reviewer: "Ada"}); err != nil {
 		t.Fatal(err)
 	}

@@ -32,9 +32,9 @@ input. Two runs cannot write one FILE, and a longer result, or one of an unfinis
 with --overwrite. The name says the format: .jsonl, .tsv or .csv, with .gz or .zst behind it, or
 .parquet; --format says it for other names, pipes and devices. JSONL has each result whole, and the
 input's other columns under the key fields. Tables have the columns id, text, expected, answer,
-agreement, confidence, unknown, runner_up, flagged, reason, error, citations, candidates and missing,
-and then the input's own; one of the same name becomes input_NAME. --columns chooses, and may also name votes,
-fields and decided. TSV writes tabs, line ends and backslashes as \t, \n, \r and \\. CSV has texts as
+agreement, confidence, unknown, labels (of sets and trees), runner_up, flagged, reason, error, citations,
+candidates and missing, and then the input's own; one of the same name becomes input_NAME. --columns chooses,
+and may also name votes, fields and decided. TSV writes tabs, line ends and backslashes as \t, \n, \r and \\. CSV has texts as
 they are, also those that a spreadsheet takes for formulas.
 
 --resume. Every result is kept in --state as it is reached. The same command with --resume, or

@@ -14,6 +14,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/knowledge/cache"
 	"github.com/racflow/racflow/engine/internal/knowledge/generation"
 	"github.com/racflow/racflow/engine/internal/knowledge/reviewed"
+	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/retry"
 	"github.com/racflow/racflow/engine/internal/show/terminal"
@@ -78,7 +79,7 @@ type Knowledge struct {
 	// Described is what a table says of labels, and Renames the labels that it renames or merges. Reopen
 	// leaves both empty.
 	Described map[string]sdk.Described
-	Renames   generation.Renames
+	Renames   source.Renames
 
 	weight   float64 // as how many rows a description counts in the centroid of its label
 	block    *pipeline.Knowledge
@@ -167,7 +168,7 @@ func Open(ctx context.Context, block *pipeline.Knowledge, starter generation.Sta
 	if made.Completed {
 		made.Report.Retired, made.Report.Kept = generation.Retire(ctx, block, store, job.Collection, job.Origin)
 	}
-	decided, _ := reviewed.Read(block.Reviewed()) // the build has reported any error
+	decided, _ := reviewed.Read(block.Reviewed(), block.LabelForm()) // the build has reported any error
 	k := &Knowledge{Labels: made.Labels, Report: made.Report, block: block, embedder: job.Embedder, base: job.Origin.Base}
 	k.of(store, job.Collection, made.Content, job.Embedder.Dimension())
 	if block.Described() != nil {

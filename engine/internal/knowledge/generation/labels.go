@@ -24,29 +24,6 @@ import (
 // The labels of all rows, also of people's decisions, are renamed before anything else sees them. A row's
 // own id stays, as does the id that is made of its content.
 
-// Renames maps labels to those as which their rows count.
-type Renames map[string]string
-
-// Of returns the label as which rows of a label count.
-func (r Renames) Of(label string) string {
-	if to, ok := r[label]; ok {
-		return to
-	}
-	return label
-}
-
-// In returns the labels as which rows of a label, or of a set, count.
-func (r Renames) In(f sdk.LabelForm, label string) string {
-	if len(r) == 0 || !f.Many {
-		return r.Of(label)
-	}
-	labels := f.Split(label)
-	for i, one := range labels {
-		labels[i] = r.Of(one)
-	}
-	return sdk.JoinLabels(labels)
-}
-
 // described is a line of a table of labels.
 type described struct {
 	sdk.Described
@@ -59,7 +36,7 @@ type described struct {
 
 // Table is the table of a knowledge's labels. A nil table has no lines.
 type Table struct {
-	Renames Renames
+	Renames source.Renames
 	Invalid []InvalidRow // lines that do not count
 
 	form   sdk.LabelForm
@@ -74,7 +51,7 @@ func ReadTable(block *pipeline.Knowledge) (*Table, error) {
 	if s == nil {
 		return nil, nil
 	}
-	t := &Table{form: block.LabelForm(), Renames: Renames{}, met: map[string]bool{}}
+	t := &Table{form: block.LabelForm(), Renames: source.Renames{}, met: map[string]bool{}}
 	var err error
 	if t.digest, err = source.Digest(s.Path); err != nil { // before reading, as that of decisions
 		return nil, &SourceError{s.Range, err}
@@ -183,7 +160,7 @@ func (t *Table) rename() {
 			t.Renames[d.label] = d.becomes
 		}
 	}
-	kept := Renames{}
+	kept := source.Renames{}
 	t.lines = slices.DeleteFunc(t.lines, func(d described) bool {
 		next := t.Renames[d.becomes]
 		switch {

@@ -102,7 +102,7 @@ func eachUnit(block *pipeline.Knowledge, stdin io.Reader, places map[string]Inva
 		table.take(&u)
 		return f(u)
 	}
-	decided, err := readDecided(block.Reviewed(), reject)
+	decided, err := readDecided(block.Reviewed(), block.LabelForm(), reject)
 	if err != nil {
 		at := slices.IndexFunc(block.Sources, func(s pipeline.Source) bool { return s.Reviewed })
 		return "", nil, &SourceError{block.Sources[at].Range, err}

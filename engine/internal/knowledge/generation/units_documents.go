@@ -172,7 +172,7 @@ type decided struct {
 }
 
 // readDecided reads the decisions in a file; nil: the path is empty.
-func readDecided(path string, reject func(InvalidRow)) (*decided, error) {
+func readDecided(path string, form sdk.LabelForm, reject func(InvalidRow)) (*decided, error) {
 	if path == "" {
 		return nil, nil
 	}
@@ -182,7 +182,7 @@ func readDecided(path string, reject func(InvalidRow)) (*decided, error) {
 	}
 	d := &decided{path: path, digest: digest, changes: map[string]reviewed.Row{}}
 	var errs []error
-	d.rows, errs = reviewed.Read(path)
+	d.rows, errs = reviewed.Read(path, form)
 	for _, err := range errs {
 		line := new(reviewed.LineError)
 		if !errors.As(err, &line) {

@@ -80,7 +80,7 @@ func TestDecidedMeanwhile(t *testing.T) {
 		}
 	}
 	put(rows)
-	d, err := readDecided(path, func(InvalidRow) { put(rows + `{"text":"b","label":"x"}` + "\n") })
+	d, err := readDecided(path, sdk.LabelForm{}, func(InvalidRow) { put(rows + `{"text":"b","label":"x"}` + "\n") })
 	if err != nil || len(d.rows) != 1 {
 		t.Fatalf("%+v, %v", d, err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/measure/doctor"
 	"github.com/racflow/racflow/engine/internal/process/disk"
+	"github.com/racflow/racflow/sdk"
 )
 
 // LineError says that a line of a file is no decision.
@@ -27,9 +28,10 @@ func (e *LineError) Error() string { return fmt.Sprintf("%s:%d: %v", e.Path, e.L
 func (e *LineError) Unwrap() error { return e.Err }
 
 // Read returns the decisions of a file, in its order; of several lines about the same subject only
-// the last. A missing file has none. The errors are a *LineError for each line that is no decision,
+// the last. A missing file has none. Where labels are sets, people may have edited them: Read writes
+// each set as sdk.JoinLabels does. The errors are a *LineError for each line that is no decision,
 // which does not affect the others; an error of another type says that the file is unreadable.
-func Read(path string) ([]Row, []error) {
+func Read(path string, form sdk.LabelForm) ([]Row, []error) {
 	lines, err := readLines(path)
 	if err != nil {
 		return nil, []error{err}
@@ -39,6 +41,11 @@ func Read(path string) ([]Row, []error) {
 	at := map[string]int{} // id -> position in rows, from 1
 	for i, l := range lines {
 		l.row.Line = i + 1
+		if set := form.Canonical(l.row.Label); set == "" && l.row.Label != "" {
+			l.err = fmt.Errorf("%q has no label", l.row.Label) // and drops no row
+		} else {
+			l.row.Label = set
+		}
 		switch before := at[l.row.ID]; {
 		case l.blank():
 		case l.err != nil:

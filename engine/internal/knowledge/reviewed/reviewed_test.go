@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine/internal/knowledge/reviewed"
+	"github.com/racflow/racflow/sdk"
 )
 
 func write(t *testing.T, path, content string) {
@@ -67,7 +68,7 @@ func TestLine(t *testing.T) {
 			}
 			want := test.row
 			want.ID, want.ReviewedAt, want.Line = reviewed.ID(want.Text, want.Replaces), want.ReviewedAt.UTC(), 1
-			rows, errs := reviewed.Read(path)
+			rows, errs := reviewed.Read(path, sdk.LabelForm{})
 			if len(errs) > 0 || len(rows) != 1 || rows[0] != want {
 				t.Errorf("read: %+v, %v", rows, errs)
 			}
@@ -106,7 +107,7 @@ func TestByHand(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "reviewed.jsonl")
 			before := "\n" + test.line + "\r\n" + `{"text":"last","label":"y"}` // no line feed at its end
 			write(t, path, before)
-			rows, errs := reviewed.Read(path)
+			rows, errs := reviewed.Read(path, sdk.LabelForm{})
 			if test.want == "" {
 				if len(errs) > 0 || len(rows) != 2 {
 					t.Fatalf("got %+v, %v", rows, errs)
@@ -128,11 +129,11 @@ func TestByHand(t *testing.T) {
 			}
 		})
 	}
-	rows, errs := reviewed.Read(filepath.Join(t.TempDir(), "none"))
+	rows, errs := reviewed.Read(filepath.Join(t.TempDir(), "none"), sdk.LabelForm{})
 	if len(rows)+len(errs) > 0 {
 		t.Errorf("a file that is not there: %v, %v", rows, errs)
 	}
-	if _, errs = reviewed.Read(t.TempDir()); len(errs) != 1 || errors.As(errs[0], new(*reviewed.LineError)) {
+	if _, errs = reviewed.Read(t.TempDir(), sdk.LabelForm{}); len(errs) != 1 || errors.As(errs[0], new(*reviewed.LineError)) {
 		t.Errorf("a folder: %v", errs)
 	}
 }
@@ -147,7 +148,7 @@ func TestLater(t *testing.T) {
 		}
 	}
 	labels := func() (all []string) {
-		rows, errs := reviewed.Read(path)
+		rows, errs := reviewed.Read(path, sdk.LabelForm{})
 		if len(errs) > 0 {
 			t.Fatal(errs)
 		}
@@ -189,14 +190,14 @@ func TestTwoWriters(t *testing.T) {
 				if err := reviewed.Write(path, []reviewed.Row{{Text: fmt.Sprint(p, " ", n), Label: "x"}}); err != nil {
 					t.Error(err)
 				}
-				if _, errs := reviewed.Read(path); len(errs) > 0 { // never half a file
+				if _, errs := reviewed.Read(path, sdk.LabelForm{}); len(errs) > 0 { // never half a file
 					t.Error(errs)
 				}
 			}
 		})
 	}
 	all.Wait()
-	if rows, errs := reviewed.Read(path); len(rows) != people*each || len(errs) > 0 {
+	if rows, errs := reviewed.Read(path, sdk.LabelForm{}); len(rows) != people*each || len(errs) > 0 {
 		t.Errorf("%d decisions, %v", len(rows), errs)
 	}
 }
@@ -221,5 +222,26 @@ func TestFind(t *testing.T) {
 	}
 	if _, ok := reviewed.Of(nil).Find("a"); ok {
 		t.Error("nothing decides")
+	}
+}
+
+// TestSets: people may write the labels of a set in any order, with spaces; a set without any is
+// reported, and does not drop the row that it replaces.
+func TestSets(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "reviewed.jsonl")
+	write(t, path, `{"text":"one","label":"b;  a ; b"}`+"\n"+`{"text":"two","label":"a"}`+"\n"+`{"text":"three","label":"; ","replaces":"7"}`+"\n"+`{"text":"four","label":["a","b"]}`+"\n")
+	rows, errs := reviewed.Read(path, sdk.LabelForm{Many: true})
+	var got []string
+	for _, r := range rows {
+		got = append(got, r.Text+": "+r.Label)
+	}
+	for _, err := range errs {
+		got = append(got, strings.TrimPrefix(err.Error(), path))
+	}
+	if want := []string{"one: a; b", "two: a", `:3: "; " has no label`, `:4: "label" is not a string`}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if rows, _ := reviewed.Read(path, sdk.LabelForm{}); rows[0].Label != "b;  a ; b" {
+		t.Errorf("the only label of a row becomes %q", rows[0].Label)
 	}
 }

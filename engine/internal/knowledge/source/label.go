@@ -100,3 +100,26 @@ func (l Labels) labelOf(name string, value any, before error) (label string, err
 	}
 	return label, cmp.Or(before, err)
 }
+
+// Renames maps labels to those as which their rows count.
+type Renames map[string]string
+
+// Of returns the label as which rows of a label count.
+func (r Renames) Of(label string) string {
+	if to, ok := r[label]; ok {
+		return to
+	}
+	return label
+}
+
+// In returns the labels as which rows of a label, or of a set, count.
+func (r Renames) In(f sdk.LabelForm, label string) string {
+	if len(r) == 0 || !f.Many {
+		return r.Of(label)
+	}
+	labels := f.Split(label)
+	for i, one := range labels {
+		labels[i] = r.Of(one)
+	}
+	return sdk.JoinLabels(labels)
+}

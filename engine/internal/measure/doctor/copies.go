@@ -48,7 +48,11 @@ func (s *Set) copied(groups [][]int) (all []Finding) {
 			if len(f.Rows) >= maxPlaces || n > 1 && !differ {
 				break
 			}
-			f.Rows = append(f.Rows, s.Rows[i].place(""))
+			place := s.Rows[i].place("")
+			if label := s.Rows[i].Label; label != one.Label {
+				place.Note = s.apart("differs in ", one.Label, label)
+			}
+			f.Rows = append(f.Rows, place)
 		}
 	}
 	if s.documents {

@@ -41,7 +41,9 @@ func Look(ctx context.Context, o Options) (Report, error) {
 		r.Rows += len(k.Rows)
 		labels := k.counts()
 		for label, n := range labels {
-			all[label] += n
+			for _, node := range k.Form().Path(label) {
+				all[node] += n
+			}
 		}
 		for _, label := range k.Described {
 			all[label]++
@@ -251,7 +253,7 @@ type Set struct {
 	Mapping source.Mapping
 
 	// A table of labels renames some to others, and describes some that need no row.
-	Renames   map[string]string
+	Renames   source.Renames
 	Described []string
 
 	documents bool

@@ -28,20 +28,25 @@ type Doubt struct {
 func Doubts(s *Set) []Doubt {
 	all := doubts{s, map[int]*Doubt{}}
 	for _, found := range s.suspected {
-		label := found.Label
-		all.add(found.row, Warning, "voters that have not seen it: "+found.why(), label).Sure = found.Share
+		severity := Warning
+		if s.siblings(found.Label, s.Rows[found.row].Label) {
+			severity = Info
+		}
+		all.add(found.row, severity, "voters that have not seen it: "+found.why(), found.Label).Sure = found.Share
 	}
 	to := unified(spellings(s.counts()))
 	for i, row := range s.Rows {
-		if label, ok := to[row.Label]; ok {
-			all.add(i, Error, fmt.Sprintf("the label is spelt %q in more rows", label), label)
+		for _, label := range s.Form().Split(row.Label) {
+			if usual, ok := to[label]; ok {
+				all.add(i, Error, fmt.Sprintf("the label is spelt %q in more rows", usual), usual)
+			}
 		}
 	}
 	all.copies()
 	for i, others := range s.disputed {
 		for _, other := range others {
 			of := s.Rows[other]
-			all.add(i, Warning, fmt.Sprintf("nearly the same as %s:%d %q, which has the label %q", of.File, of.Line, short(of.Text), of.Label), of.Label)
+			all.add(i, Warning, fmt.Sprintf("nearly the same as %s:%d %q, which has the label %q%s", of.File, of.Line, short(of.Text), of.Label, s.apart(", which differs in ", s.Rows[i].Label, of.Label)), of.Label)
 		}
 	}
 	var list []Doubt
@@ -73,9 +78,13 @@ func (l doubts) add(row int, severity Severity, why string, labels ...string) *D
 	if !slices.Contains(d.Why, why) {
 		d.Why = append(d.Why, why)
 	}
+	form := l.set.Form()
+	own := form.Split(l.set.Rows[row].Label)
 	for _, label := range labels {
-		if label != "" && label != l.set.Rows[row].Label && !slices.Contains(d.Labels, label) {
-			d.Labels = append(d.Labels, label)
+		for _, one := range form.Split(label) {
+			if !slices.Contains(own, one) && !slices.Contains(d.Labels, one) {
+				d.Labels = append(d.Labels, one)
+			}
 		}
 	}
 	return d
@@ -97,7 +106,7 @@ func (l doubts) copies() {
 				at := first[label] - 1
 				switch of := l.set.Rows[at]; {
 				case label != l.set.Rows[i].Label:
-					l.add(i, Error, fmt.Sprintf("%s %q in %s:%d", contrary, label, of.File, of.Line), label)
+					l.add(i, Error, l.set.contradicts(l.set.Rows[i].Label, label, of), label)
 				case at != i:
 					l.add(i, Info, fmt.Sprintf("a copy of %s:%d", of.File, of.Line)).Copy = true
 				}
@@ -116,8 +125,8 @@ const (
 func (s *Set) counts() map[string]int {
 	all := map[string]int{}
 	for _, r := range s.Rows {
-		if r.Label != "" {
-			all[r.Label]++
+		for _, label := range s.Form().Split(r.Label) {
+			all[label]++
 		}
 	}
 	return all
@@ -172,7 +181,7 @@ func (s *Set) spelling(labels map[string]int) (f Finding, found bool) {
 	f.Message = fmt.Sprintf("%s: %s only by case or separators: %s", s.Name, many(len(groups), "label is spelt in several ways, which differ", "labels are spelt in several ways, which differ"), strings.Join(examples, ", "))
 	to := unified(groups)
 	for _, r := range s.Rows {
-		if label, ok := to[r.Label]; ok && len(f.Rows) < maxPlaces {
+		if label := s.respelt(r.Label, to); label != r.Label && len(f.Rows) < maxPlaces {
 			p := r.place("")
 			p.Proposal = label
 			f.Rows = append(f.Rows, p)
@@ -256,9 +265,11 @@ func (s *Set) having(labels []string) (all []Place) {
 		wanted[label] = true
 	}
 	for _, r := range s.Rows {
-		if wanted[r.Label] && len(all) < maxPlaces {
-			delete(wanted, r.Label)
-			all = append(all, r.place(""))
+		for _, label := range s.Form().Split(r.Label) {
+			if wanted[label] {
+				delete(wanted, label)
+				all = append(all, r.place(""))
+			}
 		}
 	}
 	return all
@@ -269,11 +280,19 @@ func unknown(input *Set, known map[string]int) (f Finding, found bool) {
 	missing := map[string]int{}
 	labelled := 0
 	for _, r := range input.Rows {
-		if r.Label != "" {
-			labelled++
-			if known[r.Label] == 0 {
-				missing[r.Label]++
+		if r.Label == "" {
+			continue
+		}
+		labelled++
+		lacks := false
+		for _, label := range input.Form().Split(r.Label) {
+			if known[label] == 0 {
+				missing[label]++
+				lacks = true
 			}
+		}
+		if lacks {
+			f.Count++
 		}
 	}
 	if len(missing) == 0 || len(known) == 0 {
@@ -282,12 +301,12 @@ func unknown(input *Set, known map[string]int) (f Finding, found bool) {
 	labels := slices.SortedFunc(maps.Keys(missing), func(a, b string) int {
 		return cmp.Or(cmp.Compare(missing[b], missing[a]), cmp.Compare(a, b))
 	})
-	for _, n := range missing {
-		f.Count += n
-	}
 	f.Check, f.Severity, f.Rows = "unknown", Info, input.having(labels)
 	f.Message = fmt.Sprintf("%s: %s of %d with a label have one that the knowledge does not have, such as %q", input.Name, many(f.Count, "row", "rows"), labelled, short(labels[0]))
 	f.Advice = "they count as out of scope: the right answer is none; if that is not meant, add examples of these labels"
+	if input.Form().Many {
+		f.Advice = "no answer has these labels: add examples of them"
+	}
 	if f.Count == labelled {
 		f.Severity = Error
 		f.Advice = "no row can be answered right: see whether the label column is the one that is meant (--column label=NAME), and whether labels are spelt alike"
@@ -321,9 +340,13 @@ func (k *Source) suspects(ctx context.Context, r *Report) {
 	for _, s := range found {
 		expected += s.Wrong / float64(len(found))
 	}
+	wrong, labels := "a wrong label", "labels"
+	if k.Form().Many {
+		wrong, labels = "a wrong or a missing label", "rows"
+	}
 	f := Finding{
 		Check: "suspect", Severity: Warning, Count: len(found), Expected: expected,
-		Message: fmt.Sprintf("%s: %s probably a wrong label, of %d that were checked: voters that have not seen the row contradict it; %.0f %% of these labels are expected to be wrong", k.Name, many(len(found), "row has", "rows have"), len(votes), 100*expected),
+		Message: fmt.Sprintf("%s: %s probably %s, of %d that were checked: voters that have not seen the row contradict it; %.0f %% of these %s are expected to be wrong", k.Name, many(len(found), "row has", "rows have"), wrong, len(votes), 100*expected, labels),
 		Advice:  "look at them; --fix FILE writes a copy in which each is marked, and those that are nearly certain are relabelled",
 	}
 	for _, s := range found[:min(maxPlaces, len(found))] {
@@ -336,17 +359,24 @@ func (k *Source) suspects(ctx context.Context, r *Report) {
 }
 
 func (s suspect) why() string {
-	return fmt.Sprintf("%s %.2f, its own label %.2f, %.0f %% likely wrong", s.Label, s.Share, s.Self, 100*s.Wrong)
+	if len(s.Doubts) == 0 {
+		return fmt.Sprintf("%s %.2f, its own label %.2f, %.0f %% likely wrong", s.Label, s.Share, s.Self, 100*s.Wrong)
+	}
+	var all []string
+	for _, d := range s.Doubts {
+		all = append(all, d.String())
+	}
+	return strings.Join(all, ", ")
 }
 
 // join finds the rows that votes are about.
 func (s *Set) join(votes []VotedRow) []suspect {
 	at := make(map[[2]string]int, len(s.Rows))
 	for i, row := range s.Rows {
-		at[[2]string{row.Text, generation.Renames(s.Renames).In(s.Form, row.Label)}] = i
+		at[[2]string{row.Text, s.Renames.In(s.Form(), row.Label)}] = i
 	}
 	var all []suspect
-	for _, found := range Suspects(votes) {
+	for _, found := range Suspects(votes, s.Form()) {
 		v := votes[found.Row]
 		if i, ok := at[[2]string{v.Text, v.Label}]; ok {
 			all = append(all, suspect{found, i})

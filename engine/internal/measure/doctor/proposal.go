@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -58,13 +57,13 @@ func Propose(s *Set) *Proposal {
 		}
 		one := proposed{Row: row}
 		one.why = notes[i]
-		if label, ok := to[row.Label]; ok {
+		if label := s.respelt(row.Label, to); label != row.Label {
 			one.action, one.Label, one.label = Relabel, label, row.Label
 			one.because("another spelling is commoner")
 		}
-		if found, ok := suspected[i]; ok && cmp.Or(to[found.Label], found.Label) != one.Label {
+		found, ok := suspected[i]
+		if label := s.respelt(found.Label, to); ok && label != one.Label {
 			one.because("voters that have not seen it: " + found.why())
-			label := cmp.Or(to[found.Label], found.Label)
 			if found.Relabel && len(s.disputed[i]) == 0 && !strings.Contains(one.why, contrary) {
 				one.action, one.Label, one.label = Relabel, label, row.Label
 			} else if one.action == "" {
@@ -94,6 +93,11 @@ func (p *proposed) because(why string) {
 
 const contrary = "the same text has the label"
 
+// contradicts says that the text of a row has another label in another row.
+func (s *Set) contradicts(own, label string, other Row) string {
+	return fmt.Sprintf("%s %q in %s:%d%s", contrary, label, other.File, other.Line, s.apart(", which differs in ", own, label))
+}
+
 // removed returns the copies of rows with the same text and label to remove, and notes about the
 // rows that stay.
 func (s *Set) removed(to map[string]string) (map[int]bool, map[int]string) {
@@ -102,7 +106,7 @@ func (s *Set) removed(to map[string]string) (map[int]bool, map[int]string) {
 		first, gone := map[string]int{}, map[string][]string{}
 		var labels []string
 		for _, i := range group {
-			label := cmp.Or(to[s.Rows[i].Label], s.Rows[i].Label)
+			label := s.respelt(s.Rows[i].Label, to)
 			if _, seen := first[label]; seen && s.Rows[i].added {
 				continue
 			} else if seen {
@@ -117,7 +121,7 @@ func (s *Set) removed(to map[string]string) (map[int]bool, map[int]string) {
 			var notesOf []string
 			for _, other := range labels {
 				if other != label {
-					notesOf = append(notesOf, fmt.Sprintf("%s %q in %s:%d", contrary, other, s.Rows[first[other]].File, s.Rows[first[other]].Line))
+					notesOf = append(notesOf, s.contradicts(label, other, s.Rows[first[other]]))
 				}
 			}
 			if len(gone[label]) > 0 {

@@ -73,6 +73,7 @@ type ChangedItem struct {
 	Expected string `json:"expected,omitempty"`
 	A        string `json:"a"`
 	B        string `json:"b"`
+	Lost     bool   `json:"-"` // A is right, and B is wrong
 }
 
 // Compare compares two open runs.
@@ -124,7 +125,7 @@ func Compare(a, b *journal.Journal) *RunComparison {
 func (r *RunComparison) add(old, now journal.Item, flips map[string]*LabelFlip, changes map[[2]string]int) {
 	a, b := old.Result.Answer, now.Result.Answer
 	expected := cmp.Or(now.Row.Label, old.Row.Label)
-	item := ChangedItem{now.Row.Line, now.Row.ID, expected, a, b}
+	item := ChangedItem{Line: now.Row.Line, ID: now.Row.ID, Expected: expected, A: a, B: b}
 	switch {
 	case old.Result.Decided != nil || now.Result.Decided != nil:
 		r.Decided++
@@ -134,8 +135,9 @@ func (r *RunComparison) add(old, now journal.Item, flips map[string]*LabelFlip, 
 		if r.Right == nil {
 			r.Right = &Paired{}
 		}
-		r.Right.Add(a == expected, b == expected)
-		if (a == expected) == (b == expected) {
+		wasRight, isRight := old.Result.Form.Holds(a, expected), now.Result.Form.Holds(b, expected)
+		r.Right.Add(wasRight, isRight)
+		if wasRight == isRight {
 			return
 		}
 		f := flips[expected]
@@ -143,7 +145,7 @@ func (r *RunComparison) add(old, now journal.Item, flips map[string]*LabelFlip, 
 			f = &LabelFlip{Label: expected}
 			flips[expected] = f
 		}
-		if a == expected {
+		if item.Lost = wasRight; wasRight {
 			f.Lost++
 		} else {
 			f.Gained++
@@ -170,7 +172,7 @@ func (s *ComparedRun) read(j *journal.Journal) iter.Seq2[string, journal.Item] {
 			s.Tokens += item.Result.Usage.InputTokens + item.Result.Usage.OutputTokens
 			s.Cost += item.Result.Cost
 			if item.Row.Label != "" && !item.Result.FreeText && !item.Result.RetrievalOnly && item.Result.Decided == nil {
-				if s.Scored++; item.Result.Answer == item.Row.Label {
+				if s.Scored++; item.Result.Form.Holds(item.Result.Answer, item.Row.Label) {
 					right++
 				}
 			}

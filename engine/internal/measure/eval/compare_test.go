@@ -55,8 +55,8 @@ func TestCompare(t *testing.T) {
 		Flips:   []eval.LabelFlip{{Label: "x", Lost: 1, Gained: 1}, {Label: "y", Lost: 1, Gained: 1}},
 		Changes: []eval.AnswerChange{{A: "p", B: "q", Items: 2}},
 		Items: []eval.ChangedItem{
-			{Line: 11, ID: "d", A: "p", B: "q"}, {Line: 12, ID: "g", A: "p", B: "q"}, {Line: 14, ID: "c", Expected: "y", A: "y", B: "x"},
-			{Line: 15, ID: "c", Expected: "y", A: "x", B: "y"}, {Line: 16, ID: "a", Expected: "x", A: "x", B: "y"}, {Line: 17, ID: "b", Expected: "x", A: "y", B: "x"},
+			{Line: 11, ID: "d", A: "p", B: "q"}, {Line: 12, ID: "g", A: "p", B: "q"}, {Line: 14, ID: "c", Expected: "y", A: "y", B: "x", Lost: true},
+			{Line: 15, ID: "c", Expected: "y", A: "x", B: "y"}, {Line: 16, ID: "a", Expected: "x", A: "x", B: "y", Lost: true}, {Line: 17, ID: "b", Expected: "x", A: "y", B: "x"},
 		},
 		Manifest: []string{"Options.Limit, which was 3", "var.model is other, it was m"},
 	}
@@ -107,5 +107,16 @@ func TestChance(t *testing.T) {
 				t.Errorf("chance %v of %+v, want %v", got, r.Right, test.chance)
 			}
 		})
+	}
+}
+
+// TestCompareTrees: a node above the expected label is right, as a run counts it.
+func TestCompareTrees(t *testing.T) {
+	state, m := t.TempDir(), journal.Manifest{Version: "1", Answers: journal.LabelAnswers, LabelForm: sdk.LabelForm{Levels: "/"}}
+	a := open(t, state, m, answer(1, "1", "a/b", "a/b"), answer(2, "2", "a/b", "a"), answer(3, "3", "a/b", "a"))
+	b := open(t, state, m, answer(1, "1", "a/b", "a"), answer(2, "2", "a/b", "a/c"), answer(3, "3", "a/b", "a/b"))
+	got := eval.Compare(a, b)
+	if d := cmp.Diff(&eval.Paired{Items: 3, Lost: 1}, got.Right); d != "" || *got.A.Accuracy != 1 || len(got.Items) != 1 || !got.Items[0].Lost {
+		t.Errorf("%+v (-want +got):\n%s", got, d)
 	}
 }

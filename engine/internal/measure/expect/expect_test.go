@@ -421,3 +421,33 @@ func TestDecidedBaseline(t *testing.T) {
 		t.Errorf("%+v", b)
 	}
 }
+
+// TestFiguresOfSetsAndTrees: of sets, figures of a label count single labels as racflow eval does; in a tree
+// a node stands for all labels below it.
+func TestFiguresOfSetsAndTrees(t *testing.T) {
+	const rule = `f1 + recall("fruit") + precision("fruit") >= 0`
+	for name, test := range map[string]struct{ labels, rows, items, figures string }{
+		"sets": {`labels = "many"`, "id\ttext\tlabel\nr1\tred apple\tfruit; red\nr2\tgreen pear\tfruit\nr3\tblue car\tvehicle\nr4\tfast train\tvehicle\n",
+			"text\tlabel\na red apple\tred;fruit\ngreen pear\tfruit; ripe\nsome blue car\tvehicle\na fast train\tfruit\n", "2 of 3, 2 of 2"},
+		"a tree": {`levels = "/"`, "id\ttext\tlabel\nr1\tred apple\tfruit/apple\nr2\tgreen pear\tfruit/pear\nr3\tblue car\tvehicle/car\nr4\tfast train\tvehicle/train\n",
+			"text\tlabel\na red apple\tfruit/apple\ngreen pear\tfruit/apple\nsome blue car\tvehicle\na fast train\tfruit/pear\n", "2 of 3, 2 of 2"},
+	} {
+		text := strings.Replace(pipelineOf("  expect \"e\" {\n    rule = <<E\n"+rule+"\nE\n  }\n"), "source { path = var.known }", "source {\n    path = var.known\n    "+test.labels+"\n  }", 1)
+		p := folder(t, map[string]string{"p.hcl": text, "rows.tsv": test.rows, "in.tsv": test.items})
+		r, err := expect.Test(t.Context(), p, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := p.Evaluate(t.Context(), eval.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := r.Verdicts[0].Figures
+		if got := fmt.Sprintf("%d of %d, %d of %d", f[1].Count, f[1].Of, f[2].Count, f[2].Of); got != test.figures {
+			t.Errorf("%s: recall and precision are %s, want %s", name, got, test.figures)
+		}
+		if want := found.Rows[0].Report.MacroF1; f[0].Value != want || f[0].Interval.Low > want || f[0].Interval.High < want {
+			t.Errorf("%s: f1 is %+v, racflow eval has %v", name, f[0], want)
+		}
+	}
+}

@@ -45,9 +45,10 @@ func (m *measurement) f1() Figure {
 		if !eval.Scored(r) {
 			continue
 		}
-		one := pair{-1, -1}
+		one := pair{expected: -1, answered: -1}
 		if !m.counter.Outside(r) {
 			one.expected = of(r.Expected)
+			one.right = r.Answer != "" && m.counter.Right(r)
 		}
 		if r.Failure == nil && r.Answer != "" {
 			one.answered = of(r.Answer)
@@ -58,7 +59,10 @@ func (m *measurement) f1() Figure {
 }
 
 // pair is an item with the numbers of its two labels; -1: none.
-type pair struct{ expected, answered int }
+type pair struct {
+	expected, answered int
+	right              bool // in a tree, answered may be above expected
+}
 
 // bootstrap returns the range of the middle F1s of samples drawn from the items.
 func bootstrap(items []pair, labels int) eval.Interval {
@@ -87,8 +91,8 @@ func macroF1(items []pair, labels int) float64 {
 		if i.answered >= 0 {
 			all[i.answered].answered++
 		}
-		if i.expected >= 0 && i.expected == i.answered {
-			all[i.expected].right++
+		if i.right {
+			all[i.answered].right++
 		}
 	}
 	sum, seen := 0., 0
@@ -166,7 +170,8 @@ func (m *measurement) accuracy() Figure {
 	return share(right, m.report.Scored, noLabels)
 }
 
-// ofLabel returns the recall or precision of a label.
+// ofLabel returns the recall or precision of a label. A node of a tree stands for all labels below
+// it, too.
 func (m *measurement) ofLabel(which, label string) Figure {
 	right, expected, answered := 0, 0, 0
 	var labels []string
@@ -174,9 +179,10 @@ func (m *measurement) ofLabel(which, label string) Figure {
 		if !eval.Scored(r) {
 			continue
 		}
-		labels = append(labels, r.Form.Split(r.Expected)...)
-		given := r.Failure == nil && slices.Contains(r.Form.Split(r.Answer), label)
-		wanted := slices.Contains(r.Form.Split(r.Expected), label)
+		expects := nodes(r.Form, r.Expected)
+		labels = append(labels, expects...)
+		given := r.Failure == nil && slices.Contains(nodes(r.Form, r.Answer), label)
+		wanted := slices.Contains(expects, label)
 		if wanted {
 			expected++
 		}
@@ -194,6 +200,14 @@ func (m *measurement) ofLabel(which, label string) Figure {
 		return share(right, expected, fmt.Sprintf("no item has the label %q.%s", label, rule.DidYouMean(label, labels)))
 	}
 	return share(right, answered, fmt.Sprintf("no item was answered %q.%s", label, rule.DidYouMean(label, labels)))
+}
+
+// nodes returns the labels of a set, or the nodes of a tree down to a label.
+func nodes(f sdk.LabelForm, labels string) (all []string) {
+	for _, label := range f.Split(labels) {
+		all = append(all, f.Path(label)...)
+	}
+	return all
 }
 
 // answered returns the share of the items with an answer from the threshold on that promises an

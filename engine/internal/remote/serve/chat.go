@@ -21,7 +21,7 @@ import (
 //	GET  /v1/models             the pipelines
 //	GET  /v1/models/NAME
 //
-// The answer is the message: a label; a text whose citations are annotations (url_citation); or,
+// The answer is the message: a label, or labels as "a; b"; a text whose citations are annotations (url_citation); or,
 // from a pipeline without an election, the passages found. An item without an acceptable answer is
 // a refusal, in OpenAI's sense, with the reason. The additional field "racflow" has the whole
 // result. With stream, the answer comes in chunks. The pipeline elects it as a whole, so no chunk

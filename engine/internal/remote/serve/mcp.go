@@ -15,6 +15,8 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/remote/live"
 	"github.com/racflow/racflow/engine/internal/run/journal"
+	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/sdk"
 )
 
 // This file offers pipelines to language models and agents, as tools of the Model Context Protocol:
@@ -137,7 +139,14 @@ func describeTool(p *pipeline.Pipeline, s live.Status) string {
 		if len(labels) > maxLabels {
 			labels, more = labels[:maxLabels], fmt.Sprintf(", and %d more", len(labels)-maxLabels)
 		}
-		return fmt.Sprintf("Sorts a text into one of %d labels%s: %s%s.", len(s.Labels), of, strings.Join(labels, ", "), more)
+		into, form := "one", p.LabelForm()
+		switch {
+		case form.Many:
+			into = fmt.Sprintf("one or more, separated by %q,", sdk.LabelSeparator)
+		case form.Levels != "":
+			into = fmt.Sprintf("one, or a node above it (what precedes a %q) where it is not sure,", form.Levels)
+		}
+		return fmt.Sprintf("Sorts a text into %s of %d labels%s: %s%s.", into, len(s.Labels), of, strings.Join(labels, ", "), more)
 	}
 	return "Takes a text through the pipeline " + p.Name + "."
 }
@@ -162,6 +171,9 @@ func text(r engine.Result) string {
 		if r.Reason != "" {
 			fmt.Fprintf(&b, " %s", r.Reason)
 		}
+	}
+	if len(r.Labels) > 0 {
+		fmt.Fprintf(&b, "\n(Confidences: %s)", result.LabelsText(r.Labels))
 	}
 	for _, c := range r.Citations {
 		place := c.ID

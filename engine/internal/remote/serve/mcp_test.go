@@ -13,9 +13,12 @@ import (
 	protocol "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/remote/live"
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/sdk"
 
 	"github.com/racflow/racflow/engine/internal/remote/servetest"
 )
@@ -130,5 +133,40 @@ func TestTools(t *testing.T) {
 	}
 	if got := []string{<-heard, <-heard, <-heard}; !slices.Equal(got, []string{"retrieve.near", "sample.vote", "sample.other"}) {
 		t.Errorf("progress: %q", got)
+	}
+}
+
+// TestToolOfSets: a model learns how an answer is written, and how sure each label is; the result
+// has the labels as data.
+func TestToolOfSets(t *testing.T) {
+	of := func(form sdk.LabelForm) string {
+		k := &pipeline.Knowledge{Name: "k", Sources: []pipeline.Source{{Labels: source.Labels{LabelForm: form}}}}
+		p := &pipeline.Pipeline{Name: "p", Stages: []*pipeline.Stage{{Enabled: true, Retrieve: &pipeline.Retrieve{From: k}}}}
+		return describeTool(p, live.Status{Answers: journal.LabelAnswers, Labels: []string{"a/x", "b"}})
+	}
+	for want, form := range map[string]sdk.LabelForm{
+		`Sorts a text into one or more, separated by "; ", of 2 labels from the knowledge k: a/x, b.`:                                     {Many: true},
+		`Sorts a text into one, or a node above it (what precedes a "/") where it is not sure, of 2 labels from the knowledge k: a/x, b.`: {Levels: "/"},
+	} {
+		if got := of(form); got != want {
+			t.Errorf("%s\nwant %s", got, want)
+		}
+	}
+	set := engine.Result{Answer: "a; b", Labels: []sdk.LabelConfidence{{Label: "a", Confidence: .9}, {Label: "b", Confidence: .6}}, Votes: []result.Vote{}}
+	if got := text(set); got != "a; b\n(Confidences: a (0.900); b (0.600))" {
+		t.Errorf("a model reads %q", got)
+	}
+	s, err := New(func() []Pipeline {
+		return []Pipeline{&servetest.Pipeline{Label: "p", To: func(context.Context, engine.Item) (engine.Result, error) { return set, nil }}}
+	}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequestWithContext(t.Context(), "POST", "http://127.0.0.1/v1/pipelines/p/answer", strings.NewReader(`{"text": "x"}`))
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	s.Handler().ServeHTTP(w, r)
+	if got := w.Body.String(); !strings.Contains(got, `"labels":[{"label":"a","confidence":0.9},{"label":"b","confidence":0.6}]`) {
+		t.Errorf("the server sends %s", got)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/racflow/racflow/engine/internal/knowledge/generation"
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/sdk"
@@ -123,7 +122,7 @@ func (j *Journal) Item(row source.Row) Item {
 // complete sets the fields of a result that come from the row and the manifest.
 func (j *Journal) complete(item *Item) {
 	row, r := &item.Row, &item.Result
-	r.Line, r.ID, r.Text, r.Expected, r.Gold = row.Line, nameOf(*row), row.Text, generation.Renames(j.Manifest.Renames).In(j.Manifest.LabelForm, row.Label), row.Gold
+	r.Line, r.ID, r.Text, r.Expected, r.Gold = row.Line, nameOf(*row), row.Text, source.Renames(j.Manifest.Renames).In(j.Manifest.LabelForm, row.Label), row.Gold
 	if row.ID != "" {
 		r.ID = row.ID
 	}

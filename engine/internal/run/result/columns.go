@@ -126,12 +126,17 @@ func decided() column {
 
 // labels is the column of a set's labels, or of a tree's levels, which only such pipelines have.
 var labels = nested("labels", func(r *row) any { return set(r.result.Labels, r.result.Labels != nil) }, func(r *row) any {
+	return filled(LabelsText(r.result.Labels))
+})
+
+// LabelsText writes labels with their confidences for people.
+func LabelsText(labels []sdk.LabelConfidence) string {
 	var all []string
-	for _, l := range r.result.Labels {
+	for _, l := range labels {
 		all = append(all, fmt.Sprintf("%s (%.3f)", l.Label, l.Confidence))
 	}
-	return filled(strings.Join(all, sdk.LabelSeparator))
-})
+	return strings.Join(all, sdk.LabelSeparator)
+}
 
 func filled(text string) any { return set(text, text != "") }
 

@@ -279,6 +279,9 @@ func remark(r outcome.Result) string {
 	case r.Expected != "" && !r.Right() && !r.RetrievalOnly:
 		all = append(all, "expected "+r.Expected)
 	}
+	if len(r.Labels) > 0 {
+		all = append(all, LabelsText(r.Labels))
+	}
 	if len(r.Missing) > 0 {
 		all = append(all, "without "+strings.Join(r.Without(), ", "))
 	}

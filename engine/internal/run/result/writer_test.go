@@ -258,3 +258,14 @@ func TestMissing(t *testing.T) {
 		}
 	}
 }
+
+// TestTableOfSets: the table shows each label of a set, or level of a tree, with its confidence.
+func TestTableOfSets(t *testing.T) {
+	got := render(t, Table, []outcome.Result{{
+		Text: "x", Answer: "a; b", Agreement: .7, Confidence: .6, Form: sdk.LabelForm{Many: true}, Expected: "a; c",
+		Labels: []sdk.LabelConfidence{{Label: "a", Confidence: .93}, {Label: "b", Confidence: .71}},
+	}})
+	if !strings.Contains(got, "a; b") || !strings.Contains(got, " 60 %") || !strings.Contains(got, "expected a; c, a (0.930); b (0.710)") {
+		t.Error(got)
+	}
+}

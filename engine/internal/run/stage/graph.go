@@ -12,7 +12,6 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/file/rule"
-	"github.com/racflow/racflow/engine/internal/knowledge/generation"
 	"github.com/racflow/racflow/engine/internal/knowledge/reviewed"
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/run/retry"
@@ -213,7 +212,7 @@ func (g *Graph) NewRecord(row source.Row) *Record {
 }
 
 // Renames returns the labels that the knowledge renames or merges: items may have the old ones.
-func (g *Graph) Renames() generation.Renames {
+func (g *Graph) Renames() source.Renames {
 	if known := g.answersFrom(); known != nil {
 		return known.Renames
 	}

@@ -27,7 +27,7 @@ func (r *Run) Recorded(ctx context.Context, id string) (seen *pipeline.Inspected
 	env := &rule.Env{
 		Item:   sdk.Item{ID: k.ID, Text: k.Text, Meta: k.row.Meta},
 		Answer: string(k.Answer), Agreement: k.Agreement, Confidence: cmp.Or(k.Confidence, k.Agreement), Unknown: k.Unknown,
-		Margin: margin(k.Votes),
+		Margin: margin(r.Manifest().LabelForm, k.Votes),
 	}
 	seen = &pipeline.Inspected{Env: env, Unknown: map[string]string{}}
 	for _, v := range k.Votes {
@@ -37,7 +37,7 @@ func (r *Run) Recorded(ctx context.Context, id string) (seen *pipeline.Inspected
 		env.Item.Candidates = k.Lists[n-1].found
 	}
 	for _, c := range env.Item.Candidates {
-		env.CandidateLabels = append(env.CandidateLabels, c.Label)
+		env.CandidateLabels = append(env.CandidateLabels, r.Manifest().LabelForm.Split(c.Label)...)
 	}
 	env.Labels = rule.NewLabelSet(r.Labels())
 	env.CandidateLabels = rule.NewLabelSet(env.CandidateLabels).Sorted()
@@ -57,9 +57,13 @@ func (r *Run) Recorded(ctx context.Context, id string) (seen *pipeline.Inspected
 const rest = "\x00"
 
 // margin returns the margin of the mean ballot of votes. A run keeps only the heaviest labels of a
-// distribution: the missing weight up to 1 belongs to other labels.
-func margin(votes []result.Vote) float64 {
+// distribution: the missing weight up to 1 belongs to other labels. Of sets, the labels that it does
+// not keep have small shares, which do not make the margin smaller.
+func margin(form sdk.LabelForm, votes []result.Vote) float64 {
 	samples := result.Samples(votes)
+	if form.Many {
+		return ballot.MarginSet(ballot.MeanSet(samples, nil))
+	}
 	for i := range samples {
 		s, sum, most := &samples[i], 0.0, 0.0
 		for _, a := range s.Answers {

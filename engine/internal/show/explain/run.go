@@ -369,14 +369,16 @@ func (r *Run) Labels() []string {
 	}
 	if r.journal.Manifest.Answers == journal.LabelAnswers {
 		for item := range r.journal.Kept() {
-			known[item.Result.Answer], known[item.Row.Label] = true, true
+			for _, set := range []string{item.Result.Answer, item.Row.Label} {
+				for _, label := range r.journal.Manifest.LabelForm.Split(set) {
+					known[label] = true
+				}
+			}
 		}
 	}
 	r.labels = []string{}
 	for label := range known {
-		if label != "" {
-			r.labels = append(r.labels, label)
-		}
+		r.labels = append(r.labels, label)
 	}
 	slices.SortFunc(r.labels, cmp.Compare[string])
 	return slices.Clone(r.labels)

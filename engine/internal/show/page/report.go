@@ -148,6 +148,7 @@ type about struct {
 	Input     string                      `json:"input"`
 	Limit     int                         `json:"limit,omitempty"`
 	Answers   journal.AnswerKind          `json:"answers"`
+	Form      sdk.LabelForm               `json:"form,omitzero"`
 	Variables []journal.ManifestVariable  `json:"variables"`
 	Knowledge []journal.ManifestKnowledge `json:"knowledge"`
 	Stages    []stage                     `json:"stages"`
@@ -203,7 +204,7 @@ func describe(run ReportedRun, f figures) about {
 	m := run.Manifest()
 	a := about{
 		ID: run.ID(), File: filepath.Base(m.File), Pipeline: m.Pipeline, Version: m.Version, Started: m.Started, Input: filepath.Base(m.Input.Path), Limit: m.Limit,
-		Answers: m.Answers, Variables: append([]journal.ManifestVariable{}, m.Variables...), Knowledge: append([]journal.ManifestKnowledge{}, m.Knowledge...),
+		Answers: m.Answers, Form: m.LabelForm, Variables: append([]journal.ManifestVariable{}, m.Variables...), Knowledge: append([]journal.ManifestKnowledge{}, m.Knowledge...),
 		Stages: []stage{}, Totals: run.Totals(), Gone: append([]string{}, run.Gone()...), figures: f,
 	}
 	known := map[string]journal.ManifestStage{}

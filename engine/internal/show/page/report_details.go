@@ -95,10 +95,10 @@ func ComparePage(ctx context.Context, r *eval.RunComparison, a, b ReportedRun) (
 // change returns the state of an item with different answers: l lost, g gained, c changed, if
 // nobody knows which answer is right.
 func change(item eval.ChangedItem) string {
-	switch item.Expected {
-	case "":
+	switch {
+	case item.Expected == "":
 		return "c"
-	case item.A:
+	case item.Lost:
 		return "l"
 	}
 	return "g"

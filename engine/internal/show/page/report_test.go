@@ -262,7 +262,7 @@ func TestCompare(t *testing.T) {
 	}
 	r := &eval.RunComparison{
 		A: eval.ComparedRun{Run: a.id}, B: eval.ComparedRun{Run: b.id}, Both: 3, Right: &eval.Paired{Items: 3, Lost: 1, Gained: 1},
-		Items: []eval.ChangedItem{{Line: 12, ID: "i2", Expected: "a", A: "a", B: "b"}, {Line: 13, ID: "i3", Expected: "a", A: "b", B: "a"}},
+		Items: []eval.ChangedItem{{Line: 12, ID: "i2", Expected: "a", A: "a", B: "b", Lost: true}, {Line: 13, ID: "i3", Expected: "a", A: "b", B: "a"}},
 	}
 	p, err := page.ComparePage(context.Background(), r, a, b)
 	text := reportHTML(t, p, err)

@@ -29,12 +29,13 @@ type queueShown struct {
 	Notes    []string                    `json:"notes"`
 	Cases    []review.Case               `json:"cases"` // with shortened texts
 	Labels   []string                    `json:"labels"`
-	Decided  map[string]*review.Decision `json:"decided"` // by case
+	Many     bool                        `json:"many,omitempty"` // a decision is a set of labels
+	Decided  map[string]*review.Decision `json:"decided"`        // by case
 }
 
 func (s *ReviewServer) sendQueue(w http.ResponseWriter, _ *http.Request) {
 	decided, errs := s.queue.Decisions()
-	shown := queueShown{Title: s.options.Title, Reviewer: s.options.Reviewer, Path: s.queue.Path(), Notes: append([]string{}, s.options.Notes...), Labels: s.queue.Labels(), Decided: decided}
+	shown := queueShown{Title: s.options.Title, Reviewer: s.options.Reviewer, Path: s.queue.Path(), Notes: append([]string{}, s.options.Notes...), Labels: s.queue.Labels(), Many: s.queue.Form().Many, Decided: decided}
 	for _, err := range errs {
 		shown.Notes = append(shown.Notes, err.Error())
 	}

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine/internal/show/review"
+	"github.com/racflow/racflow/sdk"
 )
 
 // site is a review that is served.
@@ -35,7 +36,7 @@ func serve(t *testing.T, o ReviewOptions) *site {
 		{Text: "where is it? " + strings.Repeat("é", 150), Items: []string{"17"}, Answer: "lost", Suggestions: []string{"lost"}},
 		{Text: "<script>alert(1)</script>", Items: []string{"18"}},
 		{Text: "a row", Row: "r7", Answer: "order"},
-	}, []string{"order", "lost"})
+	}, []string{"order", "lost"}, sdk.LabelForm{})
 	ids := map[string]string{} // the tests call cases one, two and row
 	for i, c := range q.Cases() {
 		ids[[]string{"one", "two", "row"}[i]] = c.ID

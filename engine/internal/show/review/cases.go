@@ -14,6 +14,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/measure/doctor"
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/show/explain"
+	"github.com/racflow/racflow/sdk"
 )
 
 // Case is one decision to make: about a text of a run's input, or a row of a knowledge.
@@ -31,12 +32,12 @@ type Case struct {
 
 	Why []string `json:"why"` // why a person should decide: sentences without full stops
 
-	Answer     string  `json:"answer,omitempty"` // of the run, or the label of the row
+	Answer     string  `json:"answer,omitempty"` // of the run, or the label of the row; or a set of labels
 	Expected   string  `json:"expected,omitempty"`
 	Confidence float64 `json:"confidence,omitempty"` // as in result.Result
 	Unknown    float64 `json:"unknown,omitempty"`
 	Agreement  float64 `json:"agreement,omitempty"`
-	// Suggestions lists the labels to choose from, the most likely first.
+	// Suggestions lists the labels to choose from, the most likely first; of sets, the answer's first.
 	Suggestions []string `json:"suggestions"`
 	Drop        bool     `json:"drop,omitempty"` // dropping the row is suggested
 
@@ -71,9 +72,14 @@ func OfFindings(s *doctor.Set) []Case {
 		row := s.Rows[d.Row]
 		c := Case{
 			ID: idOf(row.Text, row.Entry), Text: row.Text, Row: row.Entry, File: row.File, Line: row.Line, Why: d.Why, Answer: row.Label,
-			Suggestions: slices.Clone(d.Labels), order: i, doubt: d.Sure / 4, // from 0 to 1/4
+			Suggestions: []string{}, order: i, doubt: d.Sure / 4, // from 0 to 1/4
 		}
-		c.suggest(row.Label) // so that a person can confirm it
+		own := s.Form().Split(row.Label) // a person can confirm it
+		if s.Form().Many {
+			c.suggest(own...)
+		}
+		c.suggest(d.Labels...)
+		c.suggest(own...)
 		c.Drop = d.Copy && len(d.Labels) == 0
 		switch d.Severity {
 		case doctor.Error:
@@ -93,6 +99,7 @@ func OfFindings(s *doctor.Set) []Case {
 // keep ends ofRun.
 func ofRun(ctx context.Context, run *explain.Run, decide func(*explain.Brief) bool, keep func(Case, *explain.Item) error) ([]Case, error) {
 	var cases []Case
+	form := run.Manifest().LabelForm
 	at := map[string]int{} // number of the case by normal text, from 1
 	more := func(b *explain.Brief) bool {
 		n := at[doctor.Normal(b.Text)]
@@ -121,7 +128,7 @@ func ofRun(ctx context.Context, run *explain.Run, decide func(*explain.Brief) bo
 		if more(&item.Brief) {
 			continue
 		}
-		c := caseOf(item)
+		c := caseOf(item, form)
 		cases = append(cases, c)
 		at[doctor.Normal(c.Text)] = len(cases)
 		if err := keep(c, item); err != nil {
@@ -151,7 +158,7 @@ func doubtOf(b *explain.Brief) float64 {
 // maxVoted is the most suggestions that come from the answer and from voters.
 const maxVoted = 6
 
-func caseOf(item *explain.Item) Case {
+func caseOf(item *explain.Item, form sdk.LabelForm) Case {
 	c := Case{
 		ID: idOf(item.Text, ""), Text: item.Text, Items: []string{item.ID}, Line: item.Line, Answer: string(item.Answer), Expected: item.Expected,
 		Confidence: item.Confidence, Unknown: item.Unknown, Agreement: item.Agreement, Suggestions: []string{}, order: item.Line,
@@ -165,7 +172,17 @@ func caseOf(item *explain.Item) Case {
 		c.Why = append(c.Why, "it is flagged")
 	}
 	c.doubt = doubtOf(&item.Brief)
-	c.suggest(string(item.Answer), item.RunnerUp)
+	var estimated []string
+	for _, l := range item.Labels {
+		estimated = append(estimated, l.Label)
+	}
+	if form.Many {
+		c.suggest(estimated...) // the surest first
+	}
+	c.suggest(form.Split(string(item.Answer))...)
+	answered := len(c.Suggestions)
+	slices.Reverse(estimated) // the deepest node of a tree first
+	c.suggest(append(estimated, item.RunnerUp)...)
 	weights := map[string]float64{}
 	var labels []string
 	for _, v := range item.Votes {
@@ -178,8 +195,8 @@ func caseOf(item *explain.Item) Case {
 	}
 	slices.SortStableFunc(labels, func(a, b string) int { return cmp.Compare(weights[b], weights[a]) })
 	c.suggest(labels...)
-	c.Suggestions = c.Suggestions[:min(len(c.Suggestions), maxVoted)]
-	c.suggest(item.Expected)
+	c.Suggestions = c.Suggestions[:min(len(c.Suggestions), max(maxVoted, answered))]
+	c.suggest(form.Split(item.Expected)...)
 	return c
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/knowledge/document"
 	"github.com/racflow/racflow/engine/internal/run/result"
 	"github.com/racflow/racflow/engine/internal/show/explain"
+	"github.com/racflow/racflow/sdk"
 )
 
 // Items without an answer come first, then those with the least confidence, or agreement where
@@ -36,10 +37,10 @@ func TestCasesOfItems(t *testing.T) {
 	var cases []Case
 	for _, i := range items {
 		if doubtful(&i.Brief) {
-			cases = append(cases, caseOf(i))
+			cases = append(cases, caseOf(i, sdk.LabelForm{}))
 		}
 	}
-	q := NewQueue(filepath.Join(t.TempDir(), "r.jsonl"), "run-000001", cases, nil)
+	q := NewQueue(filepath.Join(t.TempDir(), "r.jsonl"), "run-000001", cases, nil, sdk.LabelForm{})
 	var order, why []string
 	for _, c := range q.Cases() {
 		order, why = append(order, c.Items[0]), append(why, c.Why[0])
@@ -91,6 +92,31 @@ func TestFind(t *testing.T) {
 			}
 		} else if d := cmp.Diff(test.want, got); err != nil || d != "" {
 			t.Errorf("%s: %v (-want +got):\n%s", name, err, d)
+		}
+	}
+}
+
+// TestSuggestions: of a set, its labels stand first, the surest first, and voters suggest single
+// labels; of a tree, the nodes down to the likeliest label stand behind the answer.
+func TestSuggestions(t *testing.T) {
+	many, tree := sdk.LabelForm{Many: true}, sdk.LabelForm{Levels: "/"}
+	for name, test := range map[string]struct {
+		form   sdk.LabelForm
+		result result.Result
+		want   []string
+	}{
+		"a set": {many, result.Result{
+			Answer: "a; b", Labels: []sdk.LabelConfidence{{Label: "b", Confidence: .9}, {Label: "a", Confidence: .6}}, Expected: "b; e",
+			Votes: []result.Vote{{Answer: "c", Weight: .3, Accepted: true}, {Answer: "b", Weight: .9, Accepted: true}},
+		}, []string{"b", "a", "c", "e"}},
+		"a tree": {tree, result.Result{
+			Answer: "x/y", Labels: []sdk.LabelConfidence{{Label: "x", Confidence: .99}, {Label: "x/y", Confidence: .96}, {Label: "x/y/z", Confidence: .5}},
+			Votes: []result.Vote{{Answer: "x/y/w", Weight: .4, Accepted: true}},
+		}, []string{"x/y", "x/y/z", "x", "x/y/w"}},
+	} {
+		c := caseOf(&explain.Item{Brief: explain.Brief{Result: test.result}}, test.form)
+		if d := cmp.Diff(test.want, c.Suggestions); d != "" {
+			t.Errorf("%s (-want +got):\n%s", name, d)
 		}
 	}
 }

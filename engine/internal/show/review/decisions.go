@@ -33,7 +33,7 @@ func (d *Decision) who() string { return cmp.Or(d.Reviewer, "somebody") }
 // Decisions returns the decisions now in the file, by the IDs of their cases. The errors name the
 // lines that are not decisions; these lines stay in the file.
 func (q *Queue) Decisions() (map[string]*Decision, []error) {
-	rows, errs := reviewed.Read(q.path)
+	rows, errs := reviewed.Read(q.path, q.form)
 	q.mu.Lock()
 	q.learn(rows)
 	q.mu.Unlock()
@@ -53,7 +53,7 @@ func (q *Queue) about(id string) bool {
 
 // find reads the decision about a case; nil: it has none.
 func (q *Queue) find(c Case) (*reviewed.Row, error) {
-	rows, errs := reviewed.Read(q.path)
+	rows, errs := reviewed.Read(q.path, q.form)
 	for _, err := range errs {
 		if line := new(reviewed.LineError); !errors.As(err, &line) {
 			return nil, fmt.Errorf("decisions cannot be read: %w", err)

@@ -25,7 +25,7 @@ type choice struct {
 // choose picks n texts of a run. It leaves out what people have decided, what the knowledge has, and
 // what is nearly the same.
 func choose(ctx context.Context, run *explain.Run, place Place, n int) (*choice, error) {
-	rows, _ := reviewed.Read(place.Path) // Decisions reports lines that cannot be read
+	rows, _ := reviewed.Read(place.Path, run.Manifest().LabelForm) // Decisions reports lines that cannot be read
 	decided := reviewed.Of(rows)
 	var items []*explain.Brief
 	var since []string // texts that were decided since the run

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,9 +19,9 @@ import (
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/knowledge/reviewed"
-	"github.com/racflow/racflow/engine/internal/measure/doctor"
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/show/explain"
+	"github.com/racflow/racflow/sdk"
 )
 
 // Review is a queue with its origin.
@@ -81,7 +80,7 @@ func OpenRun(ctx context.Context, o engine.Options, id string, r Options) (*Revi
 		return nil, err
 	}
 	choice.order(cases)
-	is.Queue = NewQueue(is.Place.Path, run.ID(), cases, run.Labels())
+	is.Queue = NewQueue(is.Place.Path, run.ID(), cases, run.Labels(), m.LabelForm)
 	return is, nil
 }
 
@@ -113,18 +112,8 @@ func OpenFindings(ctx context.Context, w *engine.Workspace, file string, r Optio
 	}
 	is.Gone = found.Skipped
 	set := found.Knowledge[at]
-	is.Queue = NewQueue(is.Place.Path, "", OfFindings(set), labelsOf(set))
+	is.Queue = NewQueue(is.Place.Path, "", OfFindings(set), set.Labels(), blocks[at].LabelForm())
 	return is, nil
-}
-
-func labelsOf(s *doctor.Set) []string {
-	all := map[string]bool{}
-	for _, r := range s.Rows {
-		if r.Label != "" {
-			all[r.Label] = true
-		}
-	}
-	return slices.Collect(maps.Keys(all))
 }
 
 // Details returns the explain.Item of a case as JSON, with what made its answer; nil: the case is a row.
@@ -155,6 +144,7 @@ func packed(what any) ([]byte, error) {
 type Queue struct {
 	path  string
 	run   string // the run of the items; empty: cases are rows
+	form  sdk.LabelForm
 	cases []Case
 	known map[string]int // indices of cases by ID
 
@@ -172,17 +162,22 @@ type change struct {
 }
 
 // NewQueue makes a queue of cases, and gives them their IDs. Decisions go to the file at path, which
-// need not exist; run is the run of the items; labels are those of the knowledge.
-func NewQueue(path, run string, cases []Case, labels []string) *Queue {
-	q := &Queue{path: path, run: run, cases: slices.Clone(cases), known: map[string]int{}, past: map[string][]change{}, now: time.Now}
+// need not exist; run is the run of the items; labels are those of the knowledge, which have this
+// form.
+func NewQueue(path, run string, cases []Case, labels []string, form sdk.LabelForm) *Queue {
+	q := &Queue{path: path, run: run, form: form, cases: slices.Clone(cases), known: map[string]int{}, past: map[string][]change{}, now: time.Now}
 	sort(q.cases)
 	for i := range q.cases {
 		c := &q.cases[i]
 		c.ID = idOf(c.Text, c.Row)
 		q.known[c.ID] = i
 	}
-	q.labels = slices.Compact(slices.Sorted(slices.Values(labels)))
-	rows, _ := reviewed.Read(path) // Decisions reports lines that cannot be read
+	for _, label := range labels {
+		q.labels = append(q.labels, form.Path(label)...)
+	}
+	slices.Sort(q.labels)
+	q.labels = slices.Compact(q.labels)
+	rows, _ := reviewed.Read(path, form) // Decisions reports lines that cannot be read
 	q.learn(rows)
 	return q
 }
@@ -202,7 +197,11 @@ func (q *Queue) Case(id string) (Case, bool) {
 // Path returns the path of the file of decisions.
 func (q *Queue) Path() string { return q.path }
 
-// Labels returns the labels of the knowledge and of the decisions, sorted.
+// Form says whether a decision is a set of labels, and whether labels have levels.
+func (q *Queue) Form() sdk.LabelForm { return q.form }
+
+// Labels returns the labels of the knowledge and of the decisions, sorted. Where labels have levels,
+// the nodes above them can be chosen too.
 func (q *Queue) Labels() []string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -211,17 +210,21 @@ func (q *Queue) Labels() []string {
 
 func (q *Queue) learn(rows []reviewed.Row) {
 	for _, r := range rows {
-		if at, known := slices.BinarySearch(q.labels, r.Label); r.Label != "" && !known {
-			q.labels = slices.Insert(q.labels, at, r.Label)
+		for _, label := range q.form.Split(r.Label) {
+			for _, node := range q.form.Path(label) {
+				if at, known := slices.BinarySearch(q.labels, node); !known {
+					q.labels = slices.Insert(q.labels, at, node)
+				}
+			}
 		}
 	}
 }
 
 // Request is a person's decision about a case.
 type Request struct {
-	Case     string `json:"case"` // its ID
-	Label    string `json:"label"`
-	New      bool   `json:"new"`      // allow a label that the queue does not have
+	Case     string `json:"case"`     // its ID
+	Label    string `json:"label"`    // or the set of labels, as sdk.JoinLabels writes it
+	New      bool   `json:"new"`      // allow labels that the queue does not have
 	Drop     bool   `json:"drop"`     // drop the row instead of labelling it
 	Withdraw bool   `json:"withdraw"` // withdraw the present decision
 	Reviewer string `json:"reviewer"` // who decides
@@ -264,20 +267,17 @@ func (q *Queue) Decide(r Request) (*Decision, error) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.has(r.Label) { // a label of the knowledge keeps its spaces
-		r.Label = strings.TrimSpace(r.Label)
-	}
+	var err error
 	switch {
 	case r.Withdraw:
 	case r.Drop && c.Row == "":
 		return nil, ErrDrop
 	case r.Drop:
 		r.Label = ""
-	case q.has(r.Label):
-	case !isLine(r.Label, 200):
-		return nil, ErrLabel
-	case !r.New:
-		return nil, ErrNew
+	default:
+		if r.Label, err = q.label(r.Label, r.New); err != nil {
+			return nil, err
+		}
 	}
 	before, err := q.at(c, r.Version)
 	if err != nil {
@@ -305,6 +305,30 @@ func (q *Queue) Decide(r Request) (*Decision, error) {
 	}
 	q.learn([]reviewed.Row{*row})
 	return decisionOf(row), nil
+}
+
+// label returns the label or set of a request. isNew allows labels that the queue does not have.
+func (q *Queue) label(given string, isNew bool) (string, error) {
+	if q.has(given) { // a label of the knowledge keeps its spaces
+		return given, nil
+	}
+	if given = q.form.Canonical(given); !q.form.Many {
+		given = strings.TrimSpace(given)
+	}
+	labels := q.form.Split(given)
+	if len(labels) == 0 {
+		return "", ErrLabel
+	}
+	for _, label := range labels {
+		switch {
+		case q.has(label):
+		case !isLine(label, 200):
+			return "", ErrLabel
+		case !isNew:
+			return "", ErrNew
+		}
+	}
+	return given, nil
 }
 
 func (q *Queue) has(label string) bool {

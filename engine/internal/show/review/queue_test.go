@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/racflow/racflow/engine/internal/knowledge/reviewed"
+	"github.com/racflow/racflow/sdk"
 )
 
 var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
@@ -24,7 +25,7 @@ func queue(t *testing.T, path string) *Queue {
 		{Text: "Where is it?", Items: []string{"17", "20"}, Answer: "lost", doubt: .5},
 		{Text: "my card", Items: []string{"18"}, doubt: 1},
 		{Text: "a row", Row: "r7", Answer: "order", doubt: .1},
-	}, []string{"order", "lost", "order"})
+	}, []string{"order", "lost", "order"}, sdk.LabelForm{})
 	q.now = func() time.Time { return noon }
 	return q
 }
@@ -189,7 +190,7 @@ func TestManyAtOnce(t *testing.T) {
 	}
 	var wg sync.WaitGroup
 	for n := range 2 {
-		q := NewQueue(path, "run-000001", cases, []string{"a"})
+		q := NewQueue(path, "run-000001", cases, []string{"a"}, sdk.LabelForm{})
 		for page := range 2 {
 			wg.Go(func() {
 				for i := 2*n + page; i < len(cases); i += 4 {
@@ -201,7 +202,7 @@ func TestManyAtOnce(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	if now, errs := NewQueue(path, "", cases, nil).Decisions(); len(now) != len(cases) || len(errs) > 0 {
+	if now, errs := NewQueue(path, "", cases, nil, sdk.LabelForm{}).Decisions(); len(now) != len(cases) || len(errs) > 0 {
 		t.Errorf("%d of %d decisions are kept, %v", len(now), len(cases), errs)
 	}
 }
@@ -232,9 +233,42 @@ func TestDecidedBetween(t *testing.T) {
 func TestOddLabels(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "reviewed.jsonl")
 	for _, label := range []string{" lost ", "two\tcells", "\u200fאבד", strings.Repeat("long", 60)} {
-		q := NewQueue(path, "run-000001", []Case{{Text: label, Items: []string{"1"}, Answer: label}}, []string{label, "lost"})
+		q := NewQueue(path, "run-000001", []Case{{Text: label, Items: []string{"1"}, Answer: label}}, []string{label, "lost"}, sdk.LabelForm{})
 		if d := decide(t, q, Request{Case: q.Cases()[0].ID, Label: label, Reviewer: "Ada"}); d.Label != label {
 			t.Errorf("%q became %q", label, d.Label)
 		}
+	}
+}
+
+// TestSets: a decision about a set is written once, whatever the order of its labels, and each label
+// is one that the knowledge has or is said to be new.
+func TestSets(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "r.jsonl")
+	many := sdk.LabelForm{Many: true}
+	q := NewQueue(path, "run-000001", []Case{{Text: "one", Items: []string{"1"}, Answer: "b; c"}}, []string{"a", "b", "c"}, many)
+	id := q.Cases()[0].ID
+	first := decide(t, q, Request{Case: id, Label: "c;  a; c", Reviewer: "Ada"})
+	if first.Label != "a; c" || !strings.Contains(content(t, path), `"label":"a; c"`) {
+		t.Errorf("it is %+v, in the file %s", first, content(t, path))
+	}
+	for label, want := range map[string]error{"a; new": ErrNew, " ;": ErrNew, "; ": ErrLabel, "a; \x01": ErrLabel} {
+		if _, err := q.Decide(Request{Case: id, Label: label, Reviewer: "Ada", Version: first.Version}); !errors.Is(err, want) {
+			t.Errorf("%q: %v", label, err)
+		}
+	}
+	decide(t, q, Request{Case: id, Label: "a; new", New: true, Reviewer: "Ada", Version: first.Version})
+	if got := NewQueue(path, "", nil, nil, many).Labels(); !cmp.Equal(got, []string{"a", "new"}) {
+		t.Errorf("the decisions have the labels %q", got)
+	}
+}
+
+// TestLevels: a node above the labels of the knowledge can be chosen without being new.
+func TestLevels(t *testing.T) {
+	q := NewQueue(filepath.Join(t.TempDir(), "r.jsonl"), "run-000001", []Case{{Text: "one", Items: []string{"1"}}}, []string{"a/b/c", "d"}, sdk.LabelForm{Levels: "/"})
+	if got := q.Labels(); !cmp.Equal(got, []string{"a", "a/b", "a/b/c", "d"}) {
+		t.Errorf("the labels are %q", got)
+	}
+	if d := decide(t, q, Request{Case: q.Cases()[0].ID, Label: "a/b", Reviewer: "Ada"}); d.Label != "a/b" {
+		t.Errorf("%+v", d)
 	}
 }

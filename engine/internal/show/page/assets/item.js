@@ -31,6 +31,9 @@ export function item(place, it, options = {}) {
   place.replaceChildren(element("div", { class: "item" }, first, options.rest ? [] : evidence));
 }
 
+// among says whether a vote is for a label, or for one of a set: voters vote for single labels.
+const among = (it, label, of) => label === of || Boolean(it.labels && of?.split("; ").includes(label));
+
 // answer is a label or text that was answered, or that there is none.
 export function answer(text) {
   return text ? quoted(text) : element("span", { class: "muted" }, "no answer");
@@ -48,6 +51,7 @@ function summary(it, counts = it.answer === it.expected) {
   if (it.decided) pairs.push(["decided", `by ${it.decided.by || "a person"}${it.decided.at ? " on " + it.decided.at.slice(0, 10) : ""}`]);
   if (it.expected) pairs.push(["expected", it.expected]);
   if (it.confidence) pairs.push(["confidence", percent(it.confidence)]);
+  if (it.labels?.length) pairs.push(["labels", element("span", {}, it.labels.map((l, i) => [i ? ", " : "", quoted(l.label), " " + percent(l.confidence)]))]);
   if (it.unknown) pairs.push(["of no known label", percent(it.unknown)]);
   if (it.agreement && !it.error) pairs.push(["agreement", percent(it.agreement)]);
   if (it.runner_up) pairs.push(["runner-up", it.runner_up]);
@@ -73,7 +77,7 @@ function voteTable(it, votes, caption = "Votes") {
     caption, hideCaption: true, size: 100, rows: votes,
     columns: [
       { name: "Voter", class: "label", value: (v) => v.voter, cell: (v) => quoted(v.voter) },
-      { name: "Answer", class: "label", value: (v) => v.answer, cell: (v) => [answer(v.answer), " ", v.answer && v.answer === it.answer ? badge("elected", "accent") : null, " ", it.expected && v.answer === it.expected ? badge("expected", "good") : null] },
+      { name: "Answer", class: "label", value: (v) => v.answer, cell: (v) => [answer(v.answer), " ", v.answer && among(it, v.answer, it.answer) ? badge("elected", "accent") : null, " ", among(it, v.answer, it.expected) ? badge("expected", "good") : null] },
       { name: "Weight", number: true, value: (v) => v.weight, cell: (v) => meter(v.weight / most, v.weight.toFixed(3)) },
       it.weights && { name: "Voter's weight", number: true, cell: (v) => it.weights[v.voter]?.toFixed(3) ?? "" },
       { name: "Counts", class: "text short", value: (v) => (v.accepted && !idle(v) ? "yes" : "no"), cell: (v) => (idle(v) ? element("span", {}, badge("no"), " the voter's weight is 0") : v.accepted ? badge("yes") : element("span", {}, badge("no", "bad"), " ", v.reason ? quoted(v.reason) : "")) },

@@ -8,6 +8,11 @@ const { run } = data;
 const passages = run.answers === "passages";
 const rows = data.items.line.map((line, i) => Object.fromEntries(Object.entries(data.items).map(([name, column]) => [name, column[i]])));
 
+const many = run.form?.many; // a label is a set
+const labels = (set) => (many ? set.split("; ").filter(Boolean) : [set]);
+const has = (set, label) => labels(set).includes(label);
+const alone = (set, other, label) => !label || (has(set, label) && !has(other, label));
+
 // What came of it.
 const n = (letter) => rows.filter((r) => r.state.includes(letter)).length;
 const totals = run.totals, e = run.eval;
@@ -15,6 +20,8 @@ fill("cards",
   card("Items", count(data.all), totals && totals.left ? count(totals.left) + " left unanswered" : null),
   e && card("Accuracy", percent(e.accuracy), between(e.accuracy_interval), `of ${plural(e.scored, "item")} with a label`, e.decided ? `${count(e.decided)} decided by people aside` : null),
   e?.scope && card("In scope", percent(e.scope.in_accuracy), `${plural(e.scope.out, "item")} out of scope, ${percent(e.scope.out_caught, 0)} of them flagged or left without an answer`),
+  e?.sets && card("Micro F1", e.sets.micro_f1.toFixed(3), between(e.sets.micro_f1_interval), `precision ${percent(e.sets.micro_precision)}, recall ${percent(e.sets.micro_recall)}`),
+  e?.tree && card("Leaves", percent(e.tree.leaves), between(e.tree.leaves_interval), `${e.tree.depth.toFixed(2)} levels of ${e.tree.expected_depth.toFixed(2)} answered`),
   e && card("Macro F1", e.macro_f1.toFixed(3), `over ${plural(e.labels.length, "label")}`),
   !passages && card("Flagged", count(totals ? totals.flagged : n("f")), e ? `${count(e.flags.caught)} of ${plural(e.flags.errors, "error")} among them` : null),
   !passages && card("No answer", count(totals ? totals.undecided : n("n"))),
@@ -45,8 +52,9 @@ const list = finder({
   caption: "Items", rows,
   states: [{ letter: "", name: "All" }, ...Object.entries(states).map(([letter, [name]]) => ({ letter, name: name[0].toUpperCase() + name.slice(1) }))],
   words: (r) => `${r.id} ${r.text} ${r.expected} ${r.answer}`,
-  labels: (r) => (run.answers === "labels" ? [r.expected, r.answer] : []),
-  pair: (r, { expected, answered }) => r.expected === expected && (answered === null || (r.answer === answered && !r.state.includes("e"))),
+  labels: (r) => (run.answers === "labels" ? [...labels(r.expected), ...labels(r.answer)] : []),
+  pair: (r, { expected, answered }) => (answered === null ? has(r.expected, expected)
+    : !r.state.includes("e") && (many && expected !== answered ? alone(r.expected, r.answer, expected) && alone(r.answer, r.expected, answered) : has(r.expected, expected) && has(r.answer, answered))),
   options: {
     size: 50,
     opener: (r) => shorten(r.id, 40),

@@ -20,6 +20,7 @@ import { connect } from "./server.js";
   const skipped = new Set();
   const done = []; // what undo takes back: { skip: id } or { decide: id }
   const memory = new Map(); // details by case
+  const picked = new Map(); // by case: where a decision is a set, the labels that are checked
 
   // Notices.
   const notices = {};
@@ -116,18 +117,43 @@ import { connect } from "./server.js";
     ["confidence", shown.confidence && percent(shown.confidence)], ["of no known label", shown.unknown && percent(shown.unknown)], ["agreement", shown.agreement && percent(shown.agreement)],
   ].filter((f) => f[1]).map(([name, value]) => [element("dt", {}, name), element("dd", {}, quoted(value))]);
 
+  // labelsOf returns the labels of a set, or the only label.
+  const labelsOf = (set) => (queue.many ? (set || "").split("; ").filter(Boolean) : [set]);
+
+  // picks returns the labels that are checked for the case, at first those of the decision or answer.
+  function picks() {
+    if (!picked.has(shown.id)) picked.set(shown.id, new Set(labelsOf(decided(shown.id)?.label || shown.answer)));
+    return picked.get(shown.id);
+  }
+
+  function pick(label, on = true) {
+    for (const one of labelsOf(label)) picks()[on ? "add" : "delete"](one);
+    announce(`${visible(label)} ${on ? "checked" : "unchecked"}`);
+    drawChoice();
+  }
+
+  // choose takes a label: as the decision, or as one more of a set.
+  const choose = (what) => (queue.many ? pick(what.label, !picks().has(what.label)) : decide(what));
+
+  const accept = () => {
+    if (!picks().size) return failed(new Error("No label is checked: check those that fit, or skip."));
+    decide({ label: [...picks()].join("; "), new: [...picks()].some((l) => !queue.labels.includes(l)) });
+  };
+
   // suggestions are the labels to choose from, with why.
   function suggestions() {
     const it = details?.details;
     const found = it?.lists?.length ? it.lists[it.lists.length - 1].candidates || [] : [];
     const near = new Map();
-    for (const c of found) if (c.label) near.set(c.label, (near.get(c.label) || 0) + 1);
+    for (const c of found) for (const label of labelsOf(c.label)) if (label) near.set(label, (near.get(label) || 0) + 1);
     const all = [...shown.suggestions];
     for (const [label] of [...near].sort((a, b) => b[1] - a[1])) if (!all.includes(label)) all.push(label);
-    return all.slice(0, 9).map((label) => {
+    const chosen = queue.many ? [...picks()].filter((l) => !all.slice(0, 9).includes(l)) : [];
+    return [...all.slice(0, 9), ...chosen].map((label) => {
       const voters = [...new Set((it?.votes || []).filter((v) => v.accepted && v.answer === label).map((v) => v.voter))];
       const notes = [
-        label === shown.answer && (shown.row ? "its label now" : "the answer"), label === shown.expected && "expected",
+        labelsOf(shown.answer).includes(label) && (shown.row ? "its label now" : "the answer"), it?.labels?.filter((l) => l.label === label).map((l) => percent(l.confidence))[0],
+        labelsOf(shown.expected).includes(label) && "expected",
         voters.length && "voted for by " + voters.join(", "), near.has(label) && `${near.get(label)} of ${found.length} that were found`,
       ].filter(Boolean);
       return { label, note: notes.join("; ") };
@@ -137,17 +163,20 @@ import { connect } from "./server.js";
   function drawChoice() {
     const now = decided(shown.id);
     search.element.hidden = false;
-    at("choose-title").textContent = shown.row ? "Which label, or drop it?" : "Which label?";
+    at("choose-title").textContent = (queue.many ? "Which labels" : "Which label") + (shown.row ? ", or drop it?" : "?");
     at("decided").hidden = !now;
     if (now) {
       at("decided").replaceChildren("Decided", now.reviewer ? ` by ${visible(now.reviewer)}` : "", ": ", now.label ? quoted(now.label) : "the row is dropped");
     }
-    at("suggestions").replaceChildren(...suggestions().map(({ label, note }, i) => element("li", {}, element("button", {
-      type: "button", "aria-pressed": now ? String(now.label === label) : null, onclick: () => decide({ label }),
-    }, element("kbd", {}, String(i + 1)), quoted(label), note && element("span", { class: "note" }, visible(note))))));
+    at("suggestions").replaceChildren(...suggestions().map(({ label, note }, i) => {
+      const key = i < 9 && element("kbd", {}, String(i + 1)), why = note && element("span", { class: "note" }, visible(note));
+      if (!queue.many) return element("li", {}, element("button", { type: "button", "aria-pressed": now ? String(now.label === label) : null, onclick: () => decide({ label }) }, key, quoted(label), why));
+      const box = element("input", { type: "checkbox", checked: picks().has(label), onchange: () => picks()[box.checked ? "add" : "delete"](label) });
+      return element("li", {}, element("label", { class: "pick" }, box, element("span", {}, key, " ", quoted(label), why)));
+    }));
     const action = (key, name, todo, on = true, suggested = false) => on && element("button", { type: "button", class: suggested ? "primary" : null, onclick: todo }, name, " ", element("kbd", {}, key));
     at("actions").replaceChildren(...[
-      action("d", "Drop the row", drop, Boolean(shown.row), shown.drop), action("s", "Skip", skip), action("u", "Undo", undo),
+      action("Enter", "Accept", accept, Boolean(queue.many), !shown.drop), action("d", "Drop the row", drop, Boolean(shown.row), shown.drop), action("s", "Skip", skip), action("u", "Undo", undo),
       action("w", "Withdraw", withdraw, Boolean(now)),
     ].filter(Boolean));
     drawProgress();
@@ -199,7 +228,7 @@ import { connect } from "./server.js";
       const got = await server.ask("/api/decide", { case: about.id, reviewer: reviewer(), page, version: decided(about.id)?.version || "", ...what });
       notice("error");
       keep(got);
-      if (what.new && !queue.labels.includes(what.label)) queue.labels.push(what.label);
+      if (what.new) queue.labels = [...new Set([...queue.labels, ...labelsOf(what.label)])];
       done.push({ decide: about.id });
       announce(`${nameOf(about)}: ${what.withdraw ? "the decision is withdrawn" : what.drop ? "dropped" : visible(what.label)}`);
       home();
@@ -217,6 +246,7 @@ import { connect } from "./server.js";
   });
 
   function keep({ case: id, decision }) {
+    picked.delete(id);
     if (decision) queue.decided[id] = decision;
     else delete queue.decided[id];
   }
@@ -257,7 +287,10 @@ import { connect } from "./server.js";
     const box = at("confirm");
     const take = (what) => () => {
       box.close();
-      if (what) decide(what);
+      if (what && queue.many) {
+        pick(what.label);
+        home();
+      } else if (what) decide(what);
       else search.focus();
     };
     const alike = likely(queue.labels, label);
@@ -310,13 +343,13 @@ import { connect } from "./server.js";
 
   function pressed(e) {
     if (!shortcuts || e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented || e.repeat || document.querySelector("dialog[open]")) return;
-    if (e.target.closest("input, select, textarea")) {
+    if (e.target.closest("input:not([type=checkbox]), select, textarea")) {
       if (e.key === "Escape") home();
       return;
     }
-    const choice = shown && (e.key === "Enter" ? suggestions()[0] : /^[1-9]$/.test(e.key) ? suggestions()[Number(e.key) - 1] : null);
+    const choice = shown && (e.key === "Enter" && !queue.many ? suggestions()[0] : /^[1-9]$/.test(e.key) ? suggestions()[Number(e.key) - 1] : null);
     if (e.key === "Enter" && e.target.closest("button, a, summary")) return; // it has a meaning of its own
-    const todo = choice ? () => decide({ label: choice.label }) : keys[e.key];
+    const todo = choice ? () => choose({ label: choice.label }) : e.key === "Enter" && queue.many && shown ? accept : keys[e.key];
     if (!todo) return;
     e.preventDefault();
     todo();
@@ -326,7 +359,7 @@ import { connect } from "./server.js";
 
   function help() {
     const box = at("help");
-    const rows = [["1 … 9", "take a suggested label"], ["Enter", "take the first one"], ["/", "find another label, or type a new one"], ["s", "skip"], ["u", "undo"],
+    const rows = [...(queue.many ? [["1 … 9", "check or uncheck a label"], ["Enter", "accept the checked labels"]] : [["1 … 9", "take a suggested label"], ["Enter", "take the first one"]]), ["/", "find another label, or type a new one"], ["s", "skip"], ["u", "undo"],
       ["d", "drop the row of the knowledge"], ["w", "withdraw the decision that there is"], ["j, k", "the next or the previous case"], ["?", "this help"]];
     const off = element("input", { type: "checkbox", checked: shortcuts, onchange: () => { shortcuts = off.checked; } });
     box.replaceChildren(element("h2", { id: "help-title" }, "Keys"),
@@ -337,7 +370,14 @@ import { connect } from "./server.js";
   }
 
   // Beginning.
-  const search = finder({ labels: () => queue.labels, choose: (label, isNew) => (isNew ? confirmNew(label) : decide({ label })), leave: home });
+  const search = finder({ labels: () => queue.labels, choose: searched, leave: home });
+
+  function searched(label, isNew) {
+    if (isNew) return confirmNew(label);
+    if (!queue.many) return decide({ label });
+    pick(label);
+    home(); // so that keys accept or check more
+  }
 
   function told(e) {
     for (const [id, decision] of Object.entries(e.decided)) keep({ case: id, decision });
