@@ -438,10 +438,10 @@ func (t *template) columns(r *Rows, m source.Mapping, path ...string) {
 	if m.Label != "" {
 		t.set("label", m.Label, path...)
 	}
-	if m.Labels.Many && path[len(path)-1] == "source" {
+	if m.Label != "" && m.Labels.Many && path[len(path)-1] == "source" {
 		t.set("labels", "many", path...)
 	}
-	if m.Labels.Separator != "" {
+	if m.Label != "" && m.Labels.Separator != "" {
 		t.set("separator", m.Labels.Separator, path...)
 	}
 	if r.From == nil {
