@@ -77,6 +77,8 @@ class Verdict:
     reason: str = ""  # why there is no answer
     confidence: float = 0.0  # 0 to 1: the probability that it is right; 0: not estimated
     unknown: float = 0.0  # 0 to 1: the probability that the text belongs to none of the labels; 0: not estimated
+    # the labels of a set, the surest first, or the nodes of a tree from the top down, each with the probability that it is right
+    labels: "list[tuple[str, float]]" = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass

@@ -146,7 +146,8 @@ class Server:
         if request.HasField("host"):
             self._host = Host(request.host)
         if hasattr(stage, "open"):
-            stage.open(Setup(block=request.block, state_dir=pathlib.Path(request.state_dir), samples=request.samples, host=self._host,
+            stage.open(Setup(block=request.block, state_dir=pathlib.Path(request.state_dir), samples=request.samples, many=request.labels.many,
+                             levels=request.labels.levels, host=self._host,
                              log=logging.getLogger("racflow." + request.block)))
         reply = _wire.ConfigureReply(fits=info.fits)
         reply.fingerprint = " ".join(filter(None, (info.revision, str(stage.fingerprint()) if hasattr(stage, "fingerprint") else "")))

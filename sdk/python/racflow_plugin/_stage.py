@@ -25,6 +25,8 @@ class Setup:
     block: str = ""  # the name of its block in the file
     state_dir: pathlib.Path = pathlib.Path()  # a folder of its own that outlives the process, with what fit has written there
     samples: int = 0  # n of a sample block; of a prompt block the most that a stage below it draws
+    many: bool = False  # a row has a set of labels: sorted, with "; " between them
+    levels: str = ""  # what stands between the levels of a label, a path in a tree; empty: it has no levels
     host: Host = dataclasses.field(default_factory=Host)
     log: logging.Logger = dataclasses.field(default_factory=lambda: logging.getLogger("racflow"))
 

@@ -79,3 +79,7 @@ def verdicts(results: list, failed: Failed, rows, reply) -> None:
     out.reason.extend(some([valid(one.reason) for one in every]))
     out.confidence.extend(some([one.confidence for one in every]))
     out.unknown.extend(some([one.unknown for one in every]))
+    if any(one.labels for one in every):
+        out.label_offsets.extend(itertools.accumulate((len(one.labels) for one in every), initial=0))
+        out.label.extend(valid(label) for one in every for label, _ in one.labels)
+        out.label_confidence.extend(confidence for one in every for _, confidence in one.labels)
