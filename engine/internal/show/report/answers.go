@@ -352,7 +352,11 @@ func confused(w io.Writer, r *eval.Report) {
 	}
 	fmt.Fprintf(w, "\nEXPECTED\tANSWERED INSTEAD\tITEMS\n")
 	for _, pair := range pairs[:min(len(pairs), maxConfused)] {
-		fmt.Fprintf(w, "%s\t%s\t%d\n", titled(pair.Expected, names[pair.Expected]), answered(pair.Answered, names[pair.Answered]), pair.Items)
+		expected := titled(pair.Expected, names[pair.Expected])
+		if pair.Expected == "" { // of a set, a label too many
+			expected = "none"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\n", expected, answered(pair.Answered, names[pair.Answered]), pair.Items)
 	}
 	if more := len(pairs) - maxConfused; more > 0 {
 		fmt.Fprintf(w, "... and %s more; --json has them all\n", terminal.Plural(more, "pair"))
