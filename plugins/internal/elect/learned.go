@@ -116,43 +116,46 @@ func check(c learnedConfig) error {
 }
 
 func openLearned(_ context.Context, setup sdk.Setup, c learnedConfig) (sdk.Elector, error) {
-	e := &election{form: setup.Labels, sets: setup.Labels.Many, at: c.AnswerAt, memory: sync.Pool{New: func() any { return &reader{sets: setup.Labels.Many} }}}
+	e := &election{form: setup.Labels, at: c.AnswerAt, precision: c.Precision, memory: sync.Pool{New: func() any { return &reader{sets: setup.Labels.Many} }}}
 	e.Elector = ballot.NewElection(setup.Log, "weights", c.Weights, e.elect)
 	if len(c.Weights) > 0 {
 		m := &model{present: present{Weights: c.Weights}}
 		var err error
-		if e.sets {
-			if m.Sets, err = setsOf(c.Weights, c.Calibration); err == nil {
-				m.Sets.strict = c.Precision > 0
-			}
+		if e.form.Many {
+			m.Sets, err = setsOf(c.Weights, c.Calibration)
 		} else {
 			err = m.calibrate(c.Calibration)
 		}
 		if err == nil {
 			m.Stranger, err = strangerOf(c.Unknown)
 		}
-		e.model.Store(m.prepare())
+		e.use(m)
 		return e, err
 	}
 	m, err := readState(setup.StateDir)
 	if err == nil {
-		if m.Sets != nil {
-			m.Sets.strict = c.Precision > 0
-		}
-		e.model.Store(m.prepare())
+		e.use(m)
 	}
-	return &fitter{election: e, dir: setup.StateDir, form: setup.Labels, precision: c.Precision, log: setup.Log}, err
+	return &fitter{election: e, dir: setup.StateDir, log: setup.Log}, err
 }
 
 // election elects by a model. One that has yet to learn it is a fitter.
 type election struct {
 	sdk.Elector // item by item, with elect
 	form        sdk.LabelForm
-	sets        bool    // answers are sets of labels
 	at          float64 // the confidence that a node of a tree needs
+	precision   float64 // of the labels of a set; 0: none is asked for
 	model       atomic.Pointer[model]
 	alone       atomic.Pointer[map[string]bool] // labels without examples, which are those of every batch
 	memory      sync.Pool                       // of *reader
+}
+
+// use makes a model the one that elects.
+func (e *election) use(m *model) {
+	if m.Sets != nil {
+		m.Sets.strict = e.precision > 0
+	}
+	e.model.Store(m.prepare())
 }
 
 // Elect implements sdk.Elector.
@@ -173,7 +176,7 @@ func (e *election) Close() error { return e.Elector.(io.Closer).Close() }
 func (e *election) elect(samples []sdk.Sample, labels int) sdk.Verdict {
 	r, m := e.memory.Get().(*reader), e.model.Load()
 	defer e.memory.Put(r)
-	if e.sets {
+	if e.form.Many {
 		return cmp.Or(m.Sets, unlearnt).elect(r, samples)
 	}
 	verdict := r.elect(samples, m, labels, *e.alone.Load())

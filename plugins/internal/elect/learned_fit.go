@@ -16,10 +16,8 @@ import (
 // fitter is an election that learns its model.
 type fitter struct {
 	*election
-	dir       string // for what is learnt; empty: there is none
-	form      sdk.LabelForm
-	precision float64
-	log       *slog.Logger
+	dir string // for what is learnt; empty: there is none
+	log *slog.Logger
 }
 
 // Fit implements sdk.Fitter.
@@ -46,7 +44,7 @@ func (f *fitter) Fit(ctx context.Context, batches iter.Seq2[[]sdk.TrainingRow, e
 	if err := m.writeState(f.dir); err != nil {
 		return err
 	}
-	f.model.Store(m.prepare())
+	f.use(m)
 	return nil
 }
 

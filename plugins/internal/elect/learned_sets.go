@@ -21,7 +21,8 @@ import (
 // have the same weights: a label with few rows is decided by what others show of the voters.
 //
 // Weights and offset maximise the likelihood of which of the labels that have votes are right, on
-// labelled rows, with the penalty of the election of one label. The answer has the labels whose
+// labelled rows, with a ridge penalty of 3/2 times the squared distance of each from what it is
+// before anything is known. The answer has the labels whose
 // probability is at least a threshold, and always the likeliest. The threshold is the one with the
 // best F1 over all labels of rows from which the weights were not learnt (five folds), and thus
 // below one half where labels are missed more often than made up: "Optimal thresholding of
@@ -147,7 +148,7 @@ func (s *sets) answered(all []likely) int {
 	return n
 }
 
-// point returns the log-odds that an answer of n labels is right, and whether it is.
+// pointOf returns the log-odds that an answer of n labels is right, and whether it is.
 func pointOf(all []likely, n, expected int) point {
 	sum, found := 0.0, 0
 	for i, l := range all {
@@ -234,10 +235,12 @@ func learnSets(ctx context.Context, rows []setRow, names []string, precision flo
 		s.Offset = rounded(weights[len(voters)])
 		s.prepare()
 	}
-	var held [][]likely
-	order := []int{}
+	var held [][]likely // by row: the labels by weights that were fitted without it
+	if len(rows) >= few {
+		held = make([][]likely, len(rows))
+	}
 	for fold := range folds {
-		if err := ctx.Err(); err != nil || len(rows) < few {
+		if ctx.Err() != nil || held == nil {
 			break
 		}
 		take(fit(func(i int) bool { return i%folds != fold }))
@@ -246,19 +249,19 @@ func learnSets(ctx context.Context, rows []setRow, names []string, precision flo
 			for j := range all {
 				all[j].right = slices.Contains(rows[i].set, all[j].Label)
 			}
-			held, order = append(held, all), append(order, i)
+			held[i] = all
 		}
 	}
 	take(fit(func(int) bool { return true }))
-	if len(held) > 0 {
+	if held != nil {
 		expected := 0
 		for _, r := range rows {
 			expected += len(r.set)
 		}
 		s.Threshold = threshold(held, expected, precision)
 		var t trial
-		for n, all := range held {
-			t = append(t, pointOf(all, s.answered(all), len(rows[order[n]].set)))
+		for i, all := range held {
+			t = append(t, pointOf(all, s.answered(all), len(rows[i].set)))
 		}
 		s.Calibration = t.calibrated(uncalibrated, smooth)
 	}

@@ -1,7 +1,6 @@
 package elect
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -133,7 +132,6 @@ func (m *model) setLevel(name string, value float64) (ok bool) {
 	if !ok || err != nil || n < 1 || n > mostLevels || what != "slope" && what != "offset" {
 		return false
 	}
-	m.Levels = slices.Grow(m.Levels, n)
 	for len(m.Levels) < n {
 		m.Levels = append(m.Levels, uncalibrated)
 	}

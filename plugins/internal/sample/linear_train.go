@@ -28,9 +28,7 @@ type heldOut struct {
 func (h *heldOut) add(m *model, learnt, held []example) (wrong float64) {
 	if m.many {
 		m.eachScore(held, func(e example, scores []float32) {
-			for j, x := range scores {
-				scores[j] = float32(sigmoid(x))
-			}
+			m.probabilities(scores, 1)
 			wrong += lossOfSet(scores, e.labels)
 		})
 		return wrong
@@ -247,7 +245,7 @@ func choose(ctx context.Context, fresh func([]example) *model, examples []exampl
 	if len(examples) < 10*folds {
 		return linearUsual, new(heldOut), nil
 	}
-	wrong, said := make([]float64, len(strengths)), make([]heldOut, len(strengths))
+	wrong, said, many := make([]float64, len(strengths)), make([]heldOut, len(strengths)), false
 	for fold := range folds {
 		var learnt, held []example
 		for i, e := range examples {
@@ -258,6 +256,7 @@ func choose(ctx context.Context, fresh func([]example) *model, examples []exampl
 			}
 		}
 		m := fresh(learnt)
+		many = m.many
 		p, held := newProblem(m, m.weighAll(learnt)), m.weighAll(held)
 		for i, c := range strengths {
 			p.c = c
@@ -268,7 +267,7 @@ func choose(ctx context.Context, fresh func([]example) *model, examples []exampl
 		}
 	}
 	fewest := slices.Min(wrong)
-	if fresh(nil).many { // these are losses, of which no standard error is known
+	if many { // these are losses, of which no standard error is known
 		return strengths[slices.Index(wrong, fewest)], &said[0], nil
 	}
 	within := fewest + math.Sqrt(fewest*(1-fewest/float64(len(examples))))

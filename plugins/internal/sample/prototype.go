@@ -80,8 +80,11 @@ func (v prototypeVoter) set(labels []string, cosines []float32) []sdk.Answer {
 	for _, c := range cosines {
 		sum += c
 	}
+	if len(cosines) == 0 {
+		return nil
+	}
+	middle := (cosines[0] + sum/float32(len(cosines))) / 2
 	for i, c := range cosines {
-		middle := (cosines[0] + sum/float32(len(cosines))) / 2
 		if weight := sigmoid(float32(v.Sharpness) * (c - middle)); weight >= least {
 			answers = append(answers, sdk.Answer{Label: labels[i], Weight: weight})
 		}
