@@ -247,7 +247,7 @@ func TestCalibratedOnce(t *testing.T) {
 }
 
 // TestNotCalibrated: if a service fails on more than a tenth of the examples, nothing is kept of
-// their answers. The run says so, and goes on without a calibrated model.
+// their answers. The run says so, and continues with a model that is not calibrated.
 func TestNotCalibrated(t *testing.T) {
 	for _, onError := range []string{"fail", "skip"} {
 		for every, want := range map[int32]string{9: "", 6: "since 3 of 20 examples have no answer: sample.llm: "} {

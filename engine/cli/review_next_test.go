@@ -50,8 +50,8 @@ type labelling struct {
 	gold          map[string]string
 }
 
-// newLabelling draws from a set what has labels, what has none, and what is measured on: rows
-// at random, so many as are labelled, or with 0 one row for every second label.
+// newLabelling splits a set into labelled rows, unlabelled texts, and rows to measure on. The labelled
+// rows are drawn at random; with labelled = 0, they are one row of every second label.
 func newLabelling(t *testing.T, set string, labelled int, seed uint64) *labelling {
 	l := &labelling{t: t, dir: t.TempDir(), gold: map[string]string{}}
 	read := func(name string) (all []labelledText) {

@@ -277,8 +277,7 @@ func (r *reader) knows(read reading) bool {
 		return !slices.Contains(r.labels, f.label) && (f.label != "" || r.none == "")
 	}
 	if r.Many && len(read.labels) > 0 {
-		known := slices.DeleteFunc(slices.Clone(read.labels), unknown)
-		return len(known) > 0
+		return slices.ContainsFunc(read.labels, func(f foundLabel) bool { return !unknown(f) })
 	}
 	return !slices.ContainsFunc(read.labels, unknown)
 }

@@ -369,6 +369,7 @@ func EncodeVerdicts(verdicts []sdk.Verdict) *stagepb.Rows {
 	out := &stagepb.Verdicts{
 		Answer: make([]string, len(verdicts)), Agreement: make([]float64, len(verdicts)), Reason: make([]string, len(verdicts)),
 	}
+	offsets := []uint32{0}
 	for i, v := range verdicts {
 		out.Answer[i], out.Agreement[i], out.Reason[i] = Valid(v.Answer), v.Agreement, Valid(v.Reason)
 		set(&out.Confidence, i, len(verdicts), v.Confidence)
@@ -376,12 +377,10 @@ func EncodeVerdicts(verdicts []sdk.Verdict) *stagepb.Rows {
 		for _, l := range v.Labels {
 			out.Label, out.LabelConfidence = append(out.Label, Valid(l.Label)), append(out.LabelConfidence, l.Confidence)
 		}
-		out.LabelOffsets = append(out.LabelOffsets, uint32(len(out.Label)))
+		offsets = append(offsets, uint32(len(out.Label)))
 	}
-	if len(out.Label) == 0 {
-		out.LabelOffsets = nil
-	} else {
-		out.LabelOffsets = append([]uint32{0}, out.LabelOffsets...)
+	if len(out.Label) > 0 {
+		out.LabelOffsets = offsets
 	}
 	return &stagepb.Rows{N: uint32(len(verdicts)), Verdicts: out}
 }

@@ -40,16 +40,12 @@ func (l Labels) list(name string, texts []string) (string, error) {
 	default:
 		return "", fmt.Errorf("%q holds %w, and a row has one: write labels = \"many\" in the source block, or take the first of each row with %q in place of %[1]q", name, ErrSeveralLabels, name+"[0]")
 	}
-	var all []string
 	for _, label := range texts {
 		if label = strings.TrimSpace(label); strings.Contains(label, sdk.LabelSeparator) {
 			return "", fmt.Errorf("%q: the label %q contains %q, which stands between the labels of a set: write it otherwise", name, label, sdk.LabelSeparator)
 		}
-		if label != "" {
-			all = append(all, label)
-		}
 	}
-	return sdk.JoinLabels(all), nil
+	return l.Canonical(strings.Join(texts, sdk.LabelSeparator)), nil
 }
 
 // path makes a row's label of its levels. Only the last ones may be empty.

@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"gonum.org/v1/gonum/mathext"
 )
 
 // This file finds pairs of labels that are confused by chance: voters that have not seen their rows put
@@ -14,25 +16,26 @@ import (
 //
 // A row of one of two labels is a trial, a success if its own label has more votes than the other one. The
 // larger label counts as much as the smaller, so that voters gain nothing by naming the commoner one.
-// A pair is proposed if successes are no more than chance gives (one-sided, at 0.05), and fewer than labels
-// give of which three rows in four can be told apart: with a probability of 0.05, divided by the number of
-// pairs, as Bonferroni has it. So few rows never prove a pair, and ten times the labels need half as many rows
-// again. Rows that voters put elsewhere are no trials; a pair with more of those than trials is left out.
+// A pair is proposed if two tests agree. Successes are no more than chance gives (one-sided, at 0.05). And
+// they are too few for labels of which voters tell three rows in four apart: at 0.05 divided by the number of
+// pairs (Bonferroni). So few rows never prove a pair, and ten times the labels need half as many rows again.
+// Rows that voters put elsewhere are no trials; a pair with more of those than trials is left out.
 
 const (
 	byChance = .05
-	apart    = .75 // share of successes of labels that can be told apart
+	apart    = .75 // share of successes of labels that voters tell apart
 )
 
 // confused is a pair of labels that may be one.
 type confused struct {
 	rare, common string  // by their rows
-	told, rows   int     // successes, of as many trials
-	p            float64 // probability of so few, if the labels can be told apart
+	successes    int     // of trials
+	rows         int     // trials
+	p            float64 // probability of so few, if voters tell the labels apart
 }
 
 // tally counts the rows of one label in trials with another.
-type tally struct{ told, rows, elsewhere int }
+type tally struct{ successes, rows, elsewhere int }
 
 // confusions returns pairs of labels that are confused by chance, the surest first.
 func confusions(votes []VotedRow) (all []confused) {
@@ -87,7 +90,7 @@ func (t *tally) add(row VotedRow, best, other string) {
 		t.elsewhere++
 		return
 	case row.Votes[row.Label] > row.Votes[other]:
-		t.told++
+		t.successes++
 	}
 	t.rows++
 }
@@ -101,9 +104,9 @@ func (c *confused) test(sides [2]tally) bool {
 		return false
 	}
 	c.rows = 2 * least
-	c.told = int(math.Round(float64(least) * (float64(a.told)/float64(a.rows) + float64(b.told)/float64(b.rows))))
-	c.p = atMost(c.told, c.rows, apart)
-	return atMost(c.rows-c.told, c.rows, .5) > byChance
+	c.successes = int(math.Round(float64(least) * (float64(a.successes)/float64(a.rows) + float64(b.successes)/float64(b.rows))))
+	c.p = atMost(c.successes, c.rows, apart)
+	return atMost(c.rows-c.successes, c.rows, .5) > byChance
 }
 
 // merges adds the pairs of labels that may be one.
@@ -115,7 +118,7 @@ func (k *Source) merges(votes []VotedRow, r *Report) {
 	f := Finding{Check: "merge", Severity: Warning, Count: len(found)}
 	var said, lines []string
 	for _, c := range found[:min(maxPlaces, len(found))] {
-		said = append(said, fmt.Sprintf("%q and %q (%d of %d told apart)", c.rare, c.common, c.told, c.rows))
+		said = append(said, fmt.Sprintf("%q and %q (%d of %d told apart)", c.rare, c.common, c.successes, c.rows))
 		lines = append(lines, fmt.Sprintf("%q becomes %q", c.rare, c.common))
 		for _, p := range k.having([]string{c.rare}) {
 			p.Proposal = c.common
@@ -128,12 +131,9 @@ func (k *Source) merges(votes []VotedRow, r *Report) {
 }
 
 // atMost returns the probability of at most k successes in n trials.
-func atMost(k, n int, success float64) (sum float64) {
-	all, _ := math.Lgamma(float64(n + 1))
-	for i := range k + 1 {
-		in, _ := math.Lgamma(float64(i + 1))
-		out, _ := math.Lgamma(float64(n - i + 1))
-		sum += math.Exp(all - in - out + float64(i)*math.Log(success) + float64(n-i)*math.Log(1-success))
+func atMost(k, n int, success float64) float64 {
+	if k >= n {
+		return 1
 	}
-	return min(sum, 1)
+	return mathext.RegIncBeta(float64(n-k), float64(k+1), 1-success)
 }
