@@ -19,6 +19,7 @@ import (
 	"runtime/metrics"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -189,6 +190,7 @@ type Server struct {
 	calls   sync.WaitGroup // being worked on
 	mu      sync.Mutex
 	active  map[*byte]context.Context // of calls
+	sparse  atomic.Bool               // the engine takes sparse vectors
 	stage   any                       // nil until Configure has succeeded
 	opening bool
 	closed  bool
@@ -254,7 +256,8 @@ func (s *Server) Configure(ctx context.Context, req *stagepb.ConfigureRequest) (
 	if err != nil {
 		return &stagepb.ConfigureReply{Errors: wire.EncodeArgumentErrors(err)}, nil
 	}
-	reply := &stagepb.ConfigureReply{Fingerprint: wire.Valid(info.Fingerprint(stage))}
+	s.sparse.Store(req.GetMinor() >= 1)
+	reply := &stagepb.ConfigureReply{Fingerprint: wire.Valid(info.Fingerprint(stage)), Sparse: true}
 	if e, ok := stage.(sdk.Embedder); ok {
 		reply.Dimension = uint32(max(e.Dimension(), 0))
 	}

@@ -31,7 +31,7 @@ func (s *Server) Embed(ctx context.Context, req *stagepb.EmbedRequest) (*stagepb
 			return sdk.Invalid(errNotOffered)
 		}
 		return fill(reply, len(texts), vectors, err, func(v [][]float32) (*stagepb.Rows, error) {
-			return wire.EncodeVectors(v, e.Dimension())
+			return s.suited(wire.EncodeVectors(v, e.Dimension()))
 		})
 	})
 }
@@ -363,10 +363,18 @@ func (s *Server) Scan(ctx context.Context, req *stagepb.ScanRequest) (*stagepb.S
 		if err != nil {
 			return err
 		}
-		reply.Rows, err = wire.EncodeEntries(page.Entries)
+		reply.Rows, err = s.suited(wire.EncodeEntries(page.Entries))
 		reply.Cursor = wire.Valid(page.Next)
 		return err
 	})
+}
+
+// suited returns rows as the engine takes them.
+func (s *Server) suited(rows *stagepb.Rows, err error) (*stagepb.Rows, error) {
+	if err == nil && !s.sparse.Load() {
+		wire.Densify(rows)
+	}
+	return rows, err
 }
 
 // work calls do with the stage as the interface T, and puts what goes wrong into the

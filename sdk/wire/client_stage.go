@@ -56,7 +56,7 @@ func (s *Stage) Fit(ctx context.Context, rows iter.Seq2[[]sdk.TrainingRow, error
 		for batch, err := range rows {
 			var in *stagepb.Rows
 			if err == nil {
-				in, err = EncodeTraining(batch, s.FitReads)
+				in, err = s.suited(EncodeTraining(batch, s.FitReads))
 			}
 			if !yield(&stagepb.FitRequest{Rows: in}, err) || err != nil {
 				return
@@ -87,6 +87,7 @@ type Stage struct {
 	Name      string      // what errors about its replies begin with, as "sample.mine: plugin mine 1.0.0"; empty: "the plugin"
 	Reads     sdk.Columns // of an item; no other column is sent
 	Vector    int         // the dimension of an embedder's vectors
+	Sparse    bool        // it takes vectors that are mostly 0 as sparse ones
 	FitsFirst bool        // it is an sdk.Fitter
 	FitReads  sdk.Columns // of the rows of Fit
 	Pends     bool        // its results may be sdk.Pending
@@ -128,7 +129,7 @@ func (s *Stage) Resolved() (values map[string]any) {
 // Described makes a Stage of what a plugin says of it and how it was configured.
 func Described(info sdk.Stage, stateDir string, r *stagepb.ConfigureReply) (*Stage, error) {
 	s := &Stage{
-		Reads: info.Reads, FitReads: info.FitReads, Pends: info.Pends, Attaches: info.Attaches != "", Vector: int(r.GetDimension()), FitsFirst: r.GetFits(), StateDir: stateDir,
+		Reads: info.Reads, FitReads: info.FitReads, Pends: info.Pends, Attaches: info.Attaches != "", Vector: int(r.GetDimension()), Sparse: r.GetSparse(), FitsFirst: r.GetFits(), StateDir: stateDir,
 		Examples: sdk.Draw{Count: int(r.GetRandom()), Parts: int(r.GetRandomParts()), Shared: r.GetRandomShared(), Seed: r.GetRandomSeed()},
 		Chosen:   r.GetResolvedJson(),
 	}
@@ -143,6 +144,14 @@ func Described(info sdk.Stage, stateDir string, r *stagepb.ConfigureReply) (*Sta
 		return nil, fmt.Errorf("what the stage has resolved: %w", err)
 	}
 	return s, nil
+}
+
+// suited returns rows as the stage takes them.
+func (s *Stage) suited(rows *stagepb.Rows, err error) (*stagepb.Rows, error) {
+	if err == nil && !s.Sparse {
+		Densify(rows)
+	}
+	return rows, err
 }
 
 // Embed implements sdk.Embedder.
@@ -188,7 +197,7 @@ func (s *Stage) CollectAdditions(ctx context.Context, handle string, passages []
 
 // Rerank implements sdk.Reranker.
 func (s *Stage) Rerank(ctx context.Context, b sdk.Batch) ([][]sdk.Ranked, error) {
-	in, err := EncodeBatch(b, s.Reads)
+	in, err := s.suited(EncodeBatch(b, s.Reads))
 	if err != nil {
 		return nil, sdk.Invalid(err)
 	}
@@ -203,7 +212,7 @@ func (s *Stage) Rerank(ctx context.Context, b sdk.Batch) ([][]sdk.Ranked, error)
 
 // Prompt implements sdk.Prompter.
 func (s *Stage) Prompt(ctx context.Context, b sdk.Batch) ([][]sdk.Prompt, error) {
-	in, err := EncodeBatch(b, s.Reads)
+	in, err := s.suited(EncodeBatch(b, s.Reads))
 	if err != nil {
 		return nil, sdk.Invalid(err)
 	}
@@ -217,7 +226,7 @@ func (s *Stage) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error)
 
 // CollectSamples implements sdk.SampleCollector.
 func (s *Stage) CollectSamples(ctx context.Context, handle string, b sdk.Batch) ([][]sdk.Sample, error) {
-	in, err := EncodeBatch(b, s.Reads)
+	in, err := s.suited(EncodeBatch(b, s.Reads))
 	if err != nil {
 		return nil, sdk.Invalid(err)
 	}
@@ -227,7 +236,7 @@ func (s *Stage) CollectSamples(ctx context.Context, handle string, b sdk.Batch) 
 
 // Elect implements sdk.Elector.
 func (s *Stage) Elect(ctx context.Context, b sdk.Batch) ([]sdk.Verdict, error) {
-	in, err := EncodeBatch(b, s.Reads)
+	in, err := s.suited(EncodeBatch(b, s.Reads))
 	if err != nil {
 		return nil, sdk.Invalid(err)
 	}
@@ -375,7 +384,7 @@ func (s *Stage) Drop(ctx context.Context, collection string) error {
 
 // Put adds entries; see sdk.Store.
 func (s *Stage) Put(ctx context.Context, collection string, entries []sdk.Entry) error {
-	in, err := EncodeEntries(entries)
+	in, err := s.suited(EncodeEntries(entries))
 	if err != nil {
 		return sdk.Invalid(err)
 	}
@@ -407,6 +416,9 @@ func (s *Stage) Commit(ctx context.Context, collection string, note []byte) erro
 // Retrieve implements sdk.Retriever.
 func (s *Stage) Retrieve(ctx context.Context, collection string, r sdk.Ranking, queries []sdk.Query) ([][]sdk.Candidate, error) {
 	search, err := EncodeSearch(collection, r, queries)
+	if err == nil {
+		search.Queries, err = s.suited(search.Queries, nil)
+	}
 	if err != nil {
 		return nil, sdk.Invalid(err)
 	}

@@ -110,7 +110,7 @@ const (
 	// ProtocolVersion is the version of sdk/proto that this package speaks.
 	ProtocolVersion = 2
 	// Minor counts what was added to that version.
-	Minor = 0
+	Minor = 1
 	// LeastMinor is the oldest Minor of the engine that plugins of this SDK work with.
 	LeastMinor = 0
 	// CookieKey is the environment variable by which a plugin knows that

@@ -1134,7 +1134,7 @@ type ConfigureRequest struct {
 	ConfigJson    []byte                 `protobuf:"bytes,4,opt,name=config_json,json=configJson,proto3" json:"config_json,omitempty"` // an object; holds the secrets this stage was given
 	StateDir      string                 `protobuf:"bytes,5,opt,name=state_dir,json=stateDir,proto3" json:"state_dir,omitempty"`       // a folder of its own that outlives the process; with what Fit has written there
 	Samples       uint32                 `protobuf:"varint,7,opt,name=samples,proto3" json:"samples,omitempty"`                        // n of a sample block; of a prompt block the most that a stage below it draws
-	Minor         uint32                 `protobuf:"varint,8,opt,name=minor,proto3" json:"minor,omitempty"`                            // the minor version of this protocol that racflow speaks
+	Minor         uint32                 `protobuf:"varint,8,opt,name=minor,proto3" json:"minor,omitempty"`                            // the minor version of this protocol that racflow speaks; from 1 it takes Rows.sparse_vectors
 	Host          *HostAddress           `protobuf:"bytes,9,opt,name=host,proto3" json:"host,omitempty"`                               // absent: nothing is shared
 	Labels        *LabelForm             `protobuf:"bytes,10,opt,name=labels,proto3" json:"labels,omitempty"`                          // absent: a row has one label, a name without parts
 	unknownFields protoimpl.UnknownFields
@@ -1380,6 +1380,7 @@ type ConfigureReply struct {
 	// The examples come in so many parts of the same size, one after the other, and a changed entry
 	// of the knowledge changes only the part that has it, or had it. 0: they are one part.
 	RandomParts   uint32 `protobuf:"varint,9,opt,name=random_parts,json=randomParts,proto3" json:"random_parts,omitempty"`
+	Sparse        bool   `protobuf:"varint,10,opt,name=sparse,proto3" json:"sparse,omitempty"` // it takes Rows.sparse_vectors; others get vectors
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1475,6 +1476,13 @@ func (x *ConfigureReply) GetRandomParts() uint32 {
 		return x.RandomParts
 	}
 	return 0
+}
+
+func (x *ConfigureReply) GetSparse() bool {
+	if x != nil {
+		return x.Sparse
+	}
+	return false
 }
 
 type ValidateRequest struct {
@@ -4465,7 +4473,10 @@ type Rows struct {
 	Dimension uint32                 `protobuf:"varint,7,opt,name=dimension,proto3" json:"dimension,omitempty"`
 	// n * dimension float32, little-endian, row after row; a row without a vector is all zero. Those of
 	// Embed have norm 1 within 0.001, or are all zero.
-	Vectors       []byte       `protobuf:"bytes,8,opt,name=vectors,proto3" json:"vectors,omitempty"`
+	Vectors []byte `protobuf:"bytes,8,opt,name=vectors,proto3" json:"vectors,omitempty"`
+	// Vectors that are mostly 0, in place of vectors: for each row how many of its numbers are not 0, as a
+	// uint32, then the place (uint32, from 0, rising) and the value (float32) of each. All little-endian.
+	SparseVectors []byte       `protobuf:"bytes,25,opt,name=sparse_vectors,json=sparseVectors,proto3" json:"sparse_vectors,omitempty"`
 	Hash          [][]byte     `protobuf:"bytes,9,rep,name=hash,proto3" json:"hash,omitempty"`      // of the content an entry was made from
 	Labels        []string     `protobuf:"bytes,10,rep,name=labels,proto3" json:"labels,omitempty"` // all labels of the knowledge, once per batch
 	Candidates    *Candidates  `protobuf:"bytes,11,opt,name=candidates,proto3" json:"candidates,omitempty"`
@@ -4568,6 +4579,13 @@ func (x *Rows) GetDimension() uint32 {
 func (x *Rows) GetVectors() []byte {
 	if x != nil {
 		return x.Vectors
+	}
+	return nil
+}
+
+func (x *Rows) GetSparseVectors() []byte {
+	if x != nil {
+		return x.SparseVectors
 	}
 	return nil
 }
@@ -5803,7 +5821,7 @@ const file_stage_proto_rawDesc = "" +
 	"\x05token\x18\x02 \x01(\tR\x05token\x12#\n" +
 	"\rauthority_pem\x18\x03 \x01(\tR\fauthorityPem\x12'\n" +
 	"\x0fcertificate_pem\x18\x04 \x01(\tR\x0ecertificatePem\x12\x17\n" +
-	"\akey_pem\x18\x05 \x01(\tR\x06keyPem\"\xc3\x02\n" +
+	"\akey_pem\x18\x05 \x01(\tR\x06keyPem\"\xdb\x02\n" +
 	"\x0eConfigureReply\x127\n" +
 	"\x06errors\x18\x01 \x03(\v2\x1f.racflow.stage.v2.ArgumentErrorR\x06errors\x12 \n" +
 	"\vfingerprint\x18\x02 \x01(\tR\vfingerprint\x12\x1c\n" +
@@ -5814,7 +5832,9 @@ const file_stage_proto_rawDesc = "" +
 	"\vrandom_seed\x18\a \x01(\x04R\n" +
 	"randomSeed\x12#\n" +
 	"\rresolved_json\x18\b \x01(\fR\fresolvedJson\x12!\n" +
-	"\frandom_parts\x18\t \x01(\rR\vrandomParts\"r\n" +
+	"\frandom_parts\x18\t \x01(\rR\vrandomParts\x12\x16\n" +
+	"\x06sparse\x18\n" +
+	" \x01(\bR\x06sparse\"r\n" +
 	"\x0fValidateRequest\x12*\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x16.racflow.stage.v2.KindR\x04kind\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1f\n" +
@@ -6023,7 +6043,7 @@ const file_stage_proto_rawDesc = "" +
 	"\rcached_tokens\x18\x04 \x01(\x04R\fcachedTokens\x12#\n" +
 	"\routput_tokens\x18\x05 \x01(\x04R\foutputTokens\x12\x16\n" +
 	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x12\n" +
-	"\x04lost\x18\a \x01(\bR\x04lost\"\x93\a\n" +
+	"\x04lost\x18\a \x01(\bR\x04lost\"\xba\a\n" +
 	"\x04Rows\x12\f\n" +
 	"\x01n\x18\x01 \x01(\rR\x01n\x12\x0e\n" +
 	"\x02id\x18\x02 \x03(\tR\x02id\x12\x12\n" +
@@ -6032,7 +6052,8 @@ const file_stage_proto_rawDesc = "" +
 	"\acontext\x18\x05 \x03(\tR\acontext\x12\x12\n" +
 	"\x04meta\x18\x06 \x03(\fR\x04meta\x12\x1c\n" +
 	"\tdimension\x18\a \x01(\rR\tdimension\x12\x18\n" +
-	"\avectors\x18\b \x01(\fR\avectors\x12\x12\n" +
+	"\avectors\x18\b \x01(\fR\avectors\x12%\n" +
+	"\x0esparse_vectors\x18\x19 \x01(\fR\rsparseVectors\x12\x12\n" +
 	"\x04hash\x18\t \x03(\fR\x04hash\x12\x16\n" +
 	"\x06labels\x18\n" +
 	" \x03(\tR\x06labels\x12<\n" +
