@@ -4,6 +4,25 @@
 // of four; see Kernel.DotInt8. Four rows are worked on at a time, with a pointer
 // at the first of them, SI, and the distance of the fourth in R9.
 
+// FETCH reads a byte of each cache line of the next eight rows, or of those that are left,
+// in the order of memory. Rows that are not in a cache come twice as fast that way: the
+// processor foresees one stream better than four. R13 is where the next ones begin.
+#define FETCH \
+	CMPQ SI, R13; \
+	JLT fetched; \
+	MOVQ $8, R11; \
+	CMPQ BX, R11; \
+	CMOVQLT BX, R11; \
+	IMULQ R8, R11; \
+	ADDQ R11, R13; \
+	MOVQ SI, R10; \
+fetch: \
+	MOVBLZX (R10), R11; \
+	ADDQ $64, R10; \
+	CMPQ R10, R13; \
+	JLT fetch; \
+fetched:
+
 DATA int8Sign<>+0(SB)/4, $0x80808080
 GLOBL int8Sign<>(SB), RODATA|NOPTR, $4
 
@@ -26,6 +45,7 @@ TEXT ·dotInt8VNNI(SB), NOSPLIT, $0-80
 	LEAQ (R8)(R8*2), R9
 	VPBROADCASTD int8Sign<>(SB), Z30
 	VPXORD Z31, Z31, Z31
+	MOVQ SI, R13
 	XORQ AX, AX
 
 sum:
@@ -37,6 +57,7 @@ sum:
 	VPSUBD Z31, Z0, Z31
 
 rows:
+	FETCH
 	VMOVDQA64 Z31, Z0
 	VMOVDQA64 Z31, Z1
 	VMOVDQA64 Z31, Z2
@@ -99,8 +120,10 @@ TEXT ·dotInt8AVX2(SB), NOSPLIT, $0-80
 	LEAQ (R8)(R8*2), R9
 	VPCMPEQW Y4, Y4, Y4
 	VPSRLW $15, Y4, Y4     // ones
+	MOVQ SI, R13
 
 rows:
+	FETCH
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -129,5 +152,49 @@ loop:
 	ADDQ $16, DX
 	SUBQ $4, BX
 	JNZ rows
+	VZEROUPPER
+	RET
+
+// func reachAVX512(dots []int32, rows []Quantisation, b *Bound) uint64
+// There are 16, 32, 48 or 64 rows; see Kernel.Reach.
+TEXT ·reachAVX512(SB), NOSPLIT, $0-64
+	MOVQ dots_base+0(FP), SI
+	MOVQ dots_len+8(FP), BX
+	MOVQ rows_base+24(FP), DI
+	MOVQ b+48(FP), DX
+	VBROADCASTSS 0(DX), Z0  // Scale
+	VBROADCASTSS 4(DX), Z1  // Slope
+	VBROADCASTSS 8(DX), Z2  // Slack
+	VBROADCASTSS 12(DX), Z3 // Least
+	XORQ AX, AX
+	XORQ CX, CX
+
+loop:
+	VMOVDQU64 (DI), Z5
+	VMOVDQU64 64(DI), Z6
+	VPMOVQD Z5, Y7
+	VPMOVQD Z6, Y8
+	VINSERTI64X4 $1, Y8, Z7, Z7 // scales
+	VPSRLQ $32, Z5, Z5
+	VPSRLQ $32, Z6, Z6
+	VPMOVQD Z5, Y8
+	VPMOVQD Z6, Y9
+	VINSERTI64X4 $1, Y9, Z8, Z8 // what was lost
+	VCVTDQ2PS (SI), Z4
+	VMULPS Z0, Z4, Z4
+	VMULPS Z7, Z4, Z4
+	VMULPS Z1, Z8, Z8
+	VADDPS Z2, Z8, Z8
+	VADDPS Z8, Z4, Z4
+	VCMPPS $5, Z3, Z4, K1 // not less
+	KMOVW K1, R8
+	SHLQ CX, R8
+	ORQ R8, AX
+	ADDQ $64, SI
+	ADDQ $128, DI
+	ADDQ $16, CX
+	CMPQ CX, BX
+	JLT loop
+	MOVQ AX, ret+56(FP)
 	VZEROUPPER
 	RET

@@ -43,6 +43,9 @@ type Kernel struct {
 	bytes   int
 	dotInt8 func(dst []int32, query, rows []int8, stride int)
 
+	// reach takes as many rows as a multiple of lanes.
+	reach func(dots []int32, rows []Quantisation, b *Bound) uint64
+
 	// magnitude and quantise take floats, a multiple of lanes.
 	magnitude func(x []float32) float32
 	quantise  func(dst []int8, x []float32, inverse float32) float32
@@ -56,7 +59,7 @@ var kernels = append(native(), &Kernel{
 	expSum: expSumPortable, scale: scalePortable, gelu: geluPortable,
 	addSum: addSumPortable, squares: squaresPortable, affine: affinePortable,
 	transpose: transposePortable, addRows: addRowsPortable,
-	bytes: 1, dotInt8: dotInt8Portable,
+	bytes: 1, dotInt8: dotInt8Portable, reach: reachPortable,
 	magnitude: magnitudePortable, quantise: quantisePortable,
 })
 

@@ -15,7 +15,7 @@ func native() []*Kernel {
 			addSum: addSumAVX512, squares: squaresAVX512, affine: affineAVX512,
 			transpose: transposeAVX512, addRows: addRowsAVX512,
 			magnitude: magnitudeAVX512, quantise: quantiseAVX512,
-			bytes: 32, dotInt8: dotInt8AVX2,
+			bytes: 32, dotInt8: dotInt8AVX2, reach: reachAVX512,
 		}
 		if cpu.X86.HasAVX512VNNI {
 			k.bytes, k.dotInt8 = 64, dotInt8VNNI
@@ -36,7 +36,7 @@ func native() []*Kernel {
 			addSum: addSumAVX2, squares: squaresAVX2, affine: affineAVX2,
 			transpose: transposeAVX2, addRows: addRowsAVX2,
 			magnitude: magnitudeAVX2, quantise: quantiseAVX2,
-			bytes: 32, dotInt8: dotInt8AVX2,
+			bytes: 32, dotInt8: dotInt8AVX2, reach: reachPortable,
 		})
 	}
 	return ks
@@ -116,6 +116,9 @@ func dotInt8VNNI(dst []int32, query, rows []int8, stride int)
 
 //go:noescape
 func dotInt8AVX2(dst []int32, query, rows []int8, stride int)
+
+//go:noescape
+func reachAVX512(dots []int32, rows []Quantisation, b *Bound) uint64
 
 //go:noescape
 func magnitudeAVX512(x []float32) float32

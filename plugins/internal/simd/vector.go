@@ -128,6 +128,45 @@ func dotInt8Portable(dst []int32, query, rows []int8, stride int) {
 	}
 }
 
+// Quantisation is the scale of a vector's int8 codes: the vector is Scale times the
+// codes, plus a rest of length Lost.
+type Quantisation struct{ Scale, Lost float32 }
+
+// Bound says how large the product of a vector and a row of codes may be, of whose dot
+// product only that of the codes is known, and what it is compared with.
+type Bound struct {
+	Scale        float32 // of the vector's codes
+	Slope, Slack float32 // the error is at most Slope times what the row lost, plus Slack
+	Least        float32
+}
+
+// Of returns the product of the codes as one of vectors, and its largest error.
+func (b *Bound) Of(dot int32, row Quantisation) (product, err float32) {
+	return float32(dot) * b.Scale * row.Scale, b.Slope*row.Lost + b.Slack
+}
+
+// Reach returns a bit for each of at most 64 rows: whether its product, by that of the codes,
+// may be as large as b.Least. Wrong shapes panic.
+func (k *Kernel) Reach(dots []int32, rows []Quantisation, b *Bound) (may uint64) {
+	if len(dots) != len(rows) || len(dots) > 64 {
+		panic("simd: shapes of a bound do not fit")
+	}
+	n := k.whole(len(dots))
+	if n > 0 {
+		may = k.reach(dots[:n], rows[:n], b)
+	}
+	return may | reachPortable(dots[n:], rows[n:], b)<<n
+}
+
+func reachPortable(dots []int32, rows []Quantisation, b *Bound) (may uint64) {
+	for i, dot := range dots {
+		if product, err := b.Of(dot, rows[i]); !(product+err < b.Least) {
+			may |= 1 << i
+		}
+	}
+	return may
+}
+
 // Quantise sets dst to x in whole numbers from -127 to 127, such that scale·dst
 // is close to x. It returns the scale and, as lost, the Euclidean length of the
 // difference x - scale·dst. A dst longer than x is filled up with zeros. The

@@ -180,9 +180,7 @@ type probe struct {
 	exact  []float32
 	codes  []int8     // nil: plain Go, where bytes take no less time than floats
 	among  *Selection // nil: all live rows
-	// The cosine is the dot product of the int8 codes times both scales; its error is
-	// at most slope times what the row lost, plus slack.
-	scale, slope, slack float32
+	bound  simd.Bound // of the cosine of a row
 
 	best    Top      // by cosine, of the rows scored in full
 	sure    Scores   // the least that the cosine of different rows can be
@@ -202,9 +200,9 @@ func (s *DenseLeg) newProbe(number int, query []float32, among *Selection, depth
 	if s.kernel != simd.Portable() {
 		p.codes = make([]int8, segment.CodeWidth(s.of.Dimension))
 		var lost float32
-		p.scale, lost = s.kernel.Quantise(p.codes, query)
-		p.slope = 1 + lost
-		p.slack = lost + float32(RoundingError(s.of.Dimension))
+		p.bound.Scale, lost = s.kernel.Quantise(p.codes, query)
+		p.bound.Slope = 1 + lost
+		p.bound.Slack = lost + float32(RoundingError(s.of.Dimension))
 	}
 	p.best = Top{Of: s.of, Depth: min(depth, s.of.Rows)}
 	p.sure.Size = p.best.Depth
@@ -246,19 +244,19 @@ func (p *probe) pass(s *DenseLeg, b block, from int, dots *[passRows]int32) {
 	}
 	size := len(p.codes)
 	s.kernel.DotInt8(dots[:n], p.codes, b.part.Codes[from*size:(from+n)*size])
-	floor := p.floor()
-	for i, g := range b.part.Quantisations[from : from+n] {
-		estimate, bound := float32(dots[i])*p.scale*g.Scale, p.slope*g.Lost+p.slack
-		if estimate+bound < floor || wanted>>i&1 == 0 {
+	rows := b.part.Quantisations[from : from+n]
+	p.bound.Least = p.floor()
+	for may := s.kernel.Reach(dots[:n], rows, &p.bound) & wanted; may != 0; may &= may - 1 {
+		i := bits.TrailingZeros64(may)
+		estimate, off := p.bound.Of(dots[i], rows[i])
+		if estimate+off < p.floor() {
 			continue
 		}
-		row := first + int32(i)
-		p.sure.Offer(estimate - bound)
-		p.pending = append(p.pending, Scored{Score: estimate + bound, Row: row})
+		p.sure.Offer(estimate - off)
+		p.pending = append(p.pending, Scored{Score: estimate + off, Row: first + int32(i)})
 		if len(p.pending) == pendingRows {
 			p.settle(s)
 		}
-		floor = p.floor()
 	}
 }
 

@@ -285,9 +285,9 @@ func TestBounds(t *testing.T) {
 					for j, v := range tab.of.Vector(int32(i)) {
 						exact += float64(v) * float64(query[j])
 					}
-					off := math.Abs(exact - dot*float64(p.scale)*float64(g.Scale))
+					off := math.Abs(exact - dot*float64(p.bound.Scale)*float64(g.Scale))
 					// The second half of slack's arithmetic part is the dot product's own.
-					if most := p.slope*g.Lost + p.slack - float32(dimension)/(1<<24); off > float64(most) {
+					if most := p.bound.Slope*g.Lost + p.bound.Slack - float32(dimension)/(1<<24); off > float64(most) {
 						t.Fatalf("%d dimensions: off by %g, not %g", dimension, off, most)
 					}
 				}

@@ -10,6 +10,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/racflow/racflow/plugins/internal/simd"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -121,9 +122,8 @@ func NewSegment(b []byte, path string) (*Segment, error) {
 
 const recordSize = 40
 
-// Quantisation is the scale of a vector's int8 codes: the vector is Scale times the
-// codes, plus a rest of length Lost.
-type Quantisation struct{ Scale, Lost float32 }
+// Quantisation is what a row's int8 codes stand for.
+type Quantisation = simd.Quantisation
 
 // CodeWidth is the number of codes of a vector: the dimension, rounded up to where the
 // kernels are fastest. The rest is zeros.
