@@ -35,7 +35,7 @@ type Kernel struct {
 	transpose func(dst []float32, ldd int, src []float32, lds, depth int)
 
 	// addRows adds multiples of rows, stride floats apart, to dst, whose length is a
-	// multiple of rowBlock; there is a term.
+	// multiple of RowBlock; there is a term.
 	addRows func(dst, rows []float32, stride int, terms []Term)
 
 	// bytes is what the length of a query of dotInt8 is a multiple of. The

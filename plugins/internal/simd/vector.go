@@ -234,7 +234,7 @@ func (k *Kernel) AddRows(dst []float32, rows View, terms []Term) {
 		panic("simd: no row of the matrix")
 	}
 	rows.Row(int(last)) // panics where the data is too short
-	n := len(dst) / rowBlock * rowBlock
+	n := len(dst) / RowBlock * RowBlock
 	if n > 0 {
 		k.addRows(dst[:n], rows.Data, rows.Stride, terms)
 	}
@@ -243,8 +243,8 @@ func (k *Kernel) AddRows(dst []float32, rows View, terms []Term) {
 	}
 }
 
-// rowBlock is what the length of dst is a multiple of, for the functions in assembly.
-const rowBlock = 32
+// RowBlock is the length of dst, or a divisor of it, with which [Kernel.AddRows] is fastest.
+const RowBlock = 32
 
 func addRowsPortable(dst, rows []float32, stride int, terms []Term) {
 	for _, t := range terms {

@@ -141,8 +141,10 @@ func (k *checker) vector(r int32) {
 	var square, off float64
 	for i, v := range x {
 		square += float64(v) * float64(v)
-		d := float64(v) - float64(g.Scale)*float64(code[i])
-		off += d * d
+		if code != nil {
+			d := float64(v) - float64(g.Scale)*float64(code[i])
+			off += d * d
+		}
 	}
 	if square != 0 && !(math.Abs(square-1) < 2*segment.NormTolerance) || !(math.Sqrt(off) <= float64(g.Lost)+search.RoundingError(len(x))) {
 		k.wrong("the vector of row %d is wrong", r)

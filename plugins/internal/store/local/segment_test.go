@@ -58,7 +58,8 @@ func TestMergingIsBuilding(t *testing.T) {
 			e := randomEntry(r, fmt.Sprint(i), dimension)
 			meta, _ := segment.AppendMeta(nil, e.Meta)
 			vector, _ := segment.Normalise(nil, e.Vector)
-			p := &segment.Batch{Rows: []segment.Row{{Sequence: uint64(i), ID: e.ID, Label: e.Label, Context: e.Context, Text: e.Text, Meta: string(meta)}}, Vectors: vector}
+			p := &segment.Batch{Rows: []segment.Row{{Sequence: uint64(i), ID: e.ID, Label: e.Label, Context: e.Context, Text: e.Text, Meta: string(meta)}}}
+			p.Vectors.Append(vector)
 			some.Add(p)
 			if r.IntN(3) == 0 {
 				gone = append(gone, e.ID)
@@ -139,7 +140,7 @@ func TestForeignSegments(t *testing.T) {
 	dir := t.TempDir()
 	path, whole := oneSegment(t, dir)
 	newer := bytes.Clone(whole)
-	newer[8] = segment.ImageVersion + 1
+	newer[8] = segment.ImageVersion + 2
 	other := t.TempDir()
 	_, another := oneSegment(t, other)
 	for name, tt := range map[string]struct {

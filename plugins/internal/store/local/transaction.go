@@ -362,8 +362,9 @@ func (c *collection) put(entries []sdk.Entry) error {
 func batches(rows iter.Seq2[segment.Row, []float32], do func(*segment.Batch) error) error {
 	p, size := &segment.Batch{}, int64(0)
 	for r, vector := range rows {
-		p.Rows, p.Vectors = append(p.Rows, r), append(p.Vectors, vector...)
-		if size += r.Size(len(vector)); size >= frameBytes {
+		p.Rows = append(p.Rows, r)
+		p.Vectors.Append(vector)
+		if size += r.Size(&p.Vectors, len(p.Rows)-1); size >= frameBytes {
 			if err := do(p); err != nil {
 				return err
 			}

@@ -68,7 +68,7 @@ func (s *DenseLeg) look(rows int) {
 // Cosine returns that of a normalised query and a row.
 func (s *DenseLeg) Cosine(query []float32, row int32) float32 {
 	s.look(1)
-	return s.kernel.Dot(query, s.of.Vector(row))
+	return s.of.Dot(s.kernel, query, row)
 }
 
 // Search returns for each query the depth rows of highest cosine among those
@@ -142,11 +142,13 @@ func (s *DenseLeg) scan(ctx context.Context, probes []probe, cores int) error {
 	var next atomic.Int64
 	work := func(w int) {
 		var dots [passRows]int32
+		sums := newSparseSums(s.of, workers[w])
 		for b := int(next.Add(1)) - 1; b < len(blocks) && ctx.Err() == nil; b = int(next.Add(1)) - 1 {
 			to := min(blocks[b].from+blockRows, blocks[b].part.Segment.Rows)
 			for from := blocks[b].from; from < to; from += passRows {
+				sums.of(s.kernel, blocks[b], from)
 				for i := range workers[w] {
-					workers[w][i].pass(s, blocks[b], from, &dots)
+					workers[w][i].pass(s, blocks[b], from, &dots, sums.column(i))
 				}
 			}
 		}
@@ -223,8 +225,8 @@ func (p *probe) wanted(b block, from int) uint64 {
 	return ^b.part.Dead[from/64]
 }
 
-// pass compares the query with up to passRows vectors of a block.
-func (p *probe) pass(s *DenseLeg, b block, from int, dots *[passRows]int32) {
+// pass compares the query with up to passRows vectors of a block. If they are sparse, sums has their products.
+func (p *probe) pass(s *DenseLeg, b block, from int, dots *[passRows]int32, sums column) {
 	wanted := p.wanted(b, from)
 	n := min(passRows, b.part.Segment.Rows-from)
 	if n < passRows {
@@ -238,7 +240,14 @@ func (p *probe) pass(s *DenseLeg, b block, from int, dots *[passRows]int32) {
 		s.look(bits.OnesCount64(wanted))
 		for ; wanted != 0; wanted &= wanted - 1 {
 			i := bits.TrailingZeros64(wanted)
-			p.score(s.kernel, b.part.Vector(int32(from+i)), first+int32(i))
+			p.score(s, first+int32(i))
+		}
+		return
+	}
+	if b.part.Sparse {
+		for ; wanted != 0; wanted &= wanted - 1 {
+			i := bits.TrailingZeros64(wanted)
+			p.offer(s, sums.at(i), float32(RoundingError(s.of.Dimension)), first+int32(i))
 		}
 		return
 	}
@@ -249,14 +258,19 @@ func (p *probe) pass(s *DenseLeg, b block, from int, dots *[passRows]int32) {
 	for may := s.kernel.Reach(dots[:n], rows, &p.bound) & wanted; may != 0; may &= may - 1 {
 		i := bits.TrailingZeros64(may)
 		estimate, off := p.bound.Of(dots[i], rows[i])
-		if estimate+off < p.floor() {
-			continue
-		}
-		p.sure.Offer(estimate - off)
-		p.pending = append(p.pending, Scored{Score: estimate + off, Row: first + int32(i)})
-		if len(p.pending) == pendingRows {
-			p.settle(s)
-		}
+		p.offer(s, estimate, off, first+int32(i))
+	}
+}
+
+// offer takes in a row whose cosine is the estimate, or off by so much at most.
+func (p *probe) offer(s *DenseLeg, estimate, off float32, row int32) {
+	if estimate+off < p.floor() {
+		return
+	}
+	p.sure.Offer(estimate - off)
+	p.pending = append(p.pending, Scored{Score: estimate + off, Row: row})
+	if len(p.pending) == pendingRows {
+		p.settle(s)
 	}
 }
 
@@ -269,7 +283,7 @@ func (p *probe) settle(s *DenseLeg) {
 		if pending.Score < p.floor() {
 			break
 		}
-		p.score(s.kernel, s.of.Vector(pending.Row), pending.Row)
+		p.score(s, pending.Row)
 		s.look(1)
 	}
 	p.pending = p.pending[:0]
@@ -280,14 +294,14 @@ func (p *probe) gather(s *DenseLeg) {
 	for i, rows := range p.among.Rows {
 		part := &s.of.Parts[i]
 		for _, r := range rows {
-			p.score(s.kernel, part.Vector(int32(r)), part.Base+int32(r))
+			p.score(s, part.Base+int32(r))
 		}
 	}
 }
 
 // score offers a row with its cosine, which is 0 for a row without direction.
-func (p *probe) score(kernel *simd.Kernel, vector []float32, row int32) {
-	if score := kernel.Dot(p.exact, vector); score >= p.best.Floor() {
+func (p *probe) score(s *DenseLeg, row int32) {
+	if score := s.of.Dot(s.kernel, p.exact, row); score >= p.best.Floor() {
 		p.best.Offer(Scored{Score: score, Row: row})
 	}
 }

@@ -30,7 +30,7 @@ func denseTable(t testing.TB, r *rand.Rand, k *simd.Kernel, dimension int, rows 
 	var d segment.Draft
 	for i, number := range r.Perm(len(rows)) {
 		unit, _ := segment.Normalise(nil, rows[i])
-		d.Add(&segment.Batch{Rows: []segment.Row{{Sequence: uint64(i), ID: fmt.Sprintf("%06d", number)}}, Vectors: unit})
+		d.Add(&segment.Batch{Rows: []segment.Row{{Sequence: uint64(i), ID: fmt.Sprintf("%06d", number)}}, Vectors: vectors(unit)})
 		if i+1 == len(rows) || r.IntN(len(rows)) < 2 {
 			made, err := s.InMemory([]segment.Input{{Source: d.Source(nil)}})
 			must.Do(t, err)
@@ -38,6 +38,16 @@ func denseTable(t testing.TB, r *rand.Rand, k *simd.Kernel, dimension int, rows 
 		}
 	}
 	return NewDenseLeg(s.With(parts), k)
+}
+
+func vectors(x []float32) (v segment.Vectors) {
+	v.Append(x)
+	return v
+}
+
+func vectorAt(s *segment.Snapshot, row int32) []float32 {
+	p, r := s.At(row)
+	return p.Vector(r)
 }
 
 // without returns the same without some rows.
@@ -55,7 +65,7 @@ func bruteForce(s *DenseLeg, query []float32, f *sdk.Filter, depth int) []Scored
 	for i := range int32(s.of.Rows) {
 		p, r := s.of.At(i)
 		if !p.Dead.Has(r) && f.Match(p.ID(r), "", nil) {
-			all = append(all, Scored{Score: s.kernel.Dot(query, p.Vector(r)), Row: i})
+			all = append(all, Scored{Score: s.of.Dot(s.kernel, query, i), Row: i})
 		}
 	}
 	slices.SortFunc(all, (&Top{Of: s.of}).Compare)
@@ -100,6 +110,22 @@ var fillings = map[string]func(r *rand.Rand, n, dimension int) [][]float32{
 			return float64(1 - i/40%2*2)
 		})
 	},
+	"mostly zero": func(r *rand.Rand, n, dimension int) [][]float32 {
+		return vectorsOf(n, dimension, func(int, int) float64 {
+			if r.IntN(20) > 0 {
+				return 0
+			}
+			return r.NormFloat64()
+		})
+	},
+	"mostly zero in places": func(r *rand.Rand, n, dimension int) [][]float32 {
+		return vectorsOf(n, dimension, func(i, _ int) float64 {
+			if i/7%2 == 0 && r.IntN(20) > 0 {
+				return 0
+			}
+			return float64(r.IntN(5) - 2)
+		})
+	},
 	"one large value": func(r *rand.Rand, n, dimension int) [][]float32 {
 		return vectorsOf(n, dimension, func(_, j int) float64 {
 			if j == 0 {
@@ -133,7 +159,7 @@ func TestLooked(t *testing.T) {
 	var d segment.Draft
 	for i, x := range fillings["near duplicates"](r, n, dimension) { // codes rule out few of these
 		unit, _ := segment.Normalise(nil, x)
-		d.Add(&segment.Batch{Rows: []segment.Row{{Sequence: uint64(i), ID: fmt.Sprint(i)}}, Vectors: unit})
+		d.Add(&segment.Batch{Rows: []segment.Row{{Sequence: uint64(i), ID: fmt.Sprint(i)}}, Vectors: vectors(unit)})
 	}
 	path := filepath.Join(t.TempDir(), "one"+segment.SegmentSuffix)
 	f, err := os.Create(path)
@@ -206,7 +232,7 @@ func TestNearestIsExact(t *testing.T) {
 					for range 1 + r.IntN(4) {
 						query := fill(r, 1, dimension)[0]
 						if r.IntN(2) == 0 {
-							query = slices.Clone(tab.of.Vector(int32(r.IntN(tab.of.Rows))))
+							query = slices.Clone(vectorAt(tab.of, int32(r.IntN(tab.of.Rows))))
 							query[r.IntN(dimension)] += float32(r.NormFloat64() / 10)
 						}
 						if unit, _ := segment.Normalise(nil, query); !segment.IsZero(unit) {
@@ -277,12 +303,12 @@ func TestBounds(t *testing.T) {
 				}
 				for i := range rows {
 					coarse, g := make([]int8, segment.CodeWidth(dimension)), segment.Quantisation{}
-					g.Scale, g.Lost = tab.kernel.Quantise(coarse, tab.of.Vector(int32(i)))
+					g.Scale, g.Lost = tab.kernel.Quantise(coarse, vectorAt(tab.of, int32(i)))
 					var dot, exact float64
 					for j, c := range coarse {
 						dot += float64(c) * float64(p.codes[j])
 					}
-					for j, v := range tab.of.Vector(int32(i)) {
+					for j, v := range vectorAt(tab.of, int32(i)) {
 						exact += float64(v) * float64(query[j])
 					}
 					off := math.Abs(exact - dot*float64(p.bound.Scale)*float64(g.Scale))
@@ -315,7 +341,7 @@ func BenchmarkNearest(b *testing.B) {
 		}
 		var d segment.Draft
 		for i := range n {
-			d.Add(&segment.Batch{Rows: []segment.Row{{ID: fmt.Sprint(i)}}, Vectors: vector()})
+			d.Add(&segment.Batch{Rows: []segment.Row{{ID: fmt.Sprint(i)}}, Vectors: vectors(vector())})
 		}
 		s, err := segment.EmptySnapshot(sdk.Schema{Dimension: benchDimension})
 		must.Do(b, err)

@@ -17,7 +17,8 @@ import (
 type Source interface {
 	count() int
 	Row(i int32) Row
-	Vector(i int32) []float32
+	// VectorsOf returns the vectors that a row's is among, and its number there.
+	VectorsOf(i int32) (*Vectors, int)
 	Code(i int32) ([]int8, Quantisation) // nil: it was not made yet
 	length(i int32) float32              // its words
 	wordIndex() index
@@ -28,8 +29,14 @@ func (s *Segment) count() int        { return s.Rows }
 func (s *Segment) wordIndex() index  { return &s.Terms }
 func (s *Segment) valueIndex() index { return &s.Values }
 
-// Code returns the int8 codes of a row's vector.
+// VectorsOf returns the vectors that a row's is among, and its number there.
+func (s *Segment) VectorsOf(i int32) (*Vectors, int) { return &s.vectors, int(i) }
+
+// Code returns the int8 codes of a row's vector; nil: it is sparse.
 func (s *Segment) Code(i int32) ([]int8, Quantisation) {
+	if s.Sparse {
+		return nil, Quantisation{}
+	}
 	size := CodeWidth(s.Dimension)
 	return s.Codes[int(i)*size:][:size], s.Quantisations[i]
 }
@@ -58,6 +65,7 @@ type builder struct {
 	to        [][]uint32 // by input and row: the row it becomes; gone: none
 	rows      int
 	words     uint64
+	sparse    bool // vectors are
 }
 
 const gone = ^uint32(0)
@@ -82,7 +90,7 @@ func Build(w *ImageWriter, name uint64, dimension int, lexical bool, inputs []In
 	}
 	b.index(Source.valueIndex, ValueRows, ValueEnds, ValueText, false)
 	runtime.KeepAlive(inputs)
-	return w.Finish(Image{Name: name, Dimension: dimension, Rows: b.rows, Words: b.words, Lexical: lexical})
+	return w.Finish(Image{Name: name, Dimension: dimension, Rows: b.rows, Words: b.words, Lexical: lexical, Sparse: b.sparse})
 }
 
 // Each calls do for every live row, in order. Of files it keeps little in
@@ -156,8 +164,20 @@ func (b *builder) vectors() {
 	if b.dimension == 0 {
 		return
 	}
-	b.Begin(Vectors)
-	b.each(func(in *Input, r int32) { b.Write(Bytes(in.Vector(r))) })
+	for decided, i := false, 0; i < len(b.inputs) && !decided; i++ { // by the first vector that has a direction
+		for r := 0; r < len(b.to[i]) && !decided; r++ {
+			if b.to[i][r] != gone {
+				x := vectorOf(&b.inputs[i], int32(r))
+				decided, b.sparse = !IsZero(x), mostlyZero(x)
+			}
+		}
+	}
+	b.Begin(VectorNumbers)
+	if b.sparse {
+		b.sparseVectors()
+		return
+	}
+	b.each(func(in *Input, r int32) { b.Write(Bytes(vectorOf(in, r))) })
 	quantised := make([]Quantisation, 0, b.rows)
 	fresh := make([]int8, CodeWidth(b.dimension))
 	b.Begin(Codes)
@@ -165,12 +185,33 @@ func (b *builder) vectors() {
 		code, g := in.Code(r)
 		if code == nil {
 			code = fresh
-			g.Scale, g.Lost = simd.Best().Quantise(code, in.Vector(r))
+			g.Scale, g.Lost = simd.Best().Quantise(code, vectorOf(in, r))
 		}
 		b.Write(Bytes(code))
 		quantised = append(quantised, g)
 	})
 	WriteSection(b.ImageWriter, Quantisations, quantised)
+}
+
+func vectorOf(in *Input, r int32) []float32 {
+	of, i := in.VectorsOf(r)
+	return of.At(i)
+}
+
+func (b *builder) sparseVectors() {
+	ends, end := make([]uint64, 0, b.rows), 0
+	var numbers []simd.Term
+	b.each(func(in *Input, r int32) {
+		if of, i := in.VectorsOf(r); of.Sparse() {
+			numbers = of.NumbersAt(i)
+		} else {
+			numbers = appendNumbersOf(numbers[:0:0], of.At(i))
+		}
+		b.Write(Bytes(numbers))
+		end += len(numbers)
+		ends = append(ends, uint64(end))
+	})
+	WriteSection(b.ImageWriter, Codes, ends)
 }
 
 func (b *builder) lengths() {
@@ -186,22 +227,27 @@ func (b *builder) lengths() {
 // that were replaced or deleted since are still in it, but not in Positions.
 type Draft struct {
 	Rows      []Row
-	vectors   [][]float32
+	vectors   []vectorAt
 	Positions map[string]int32 // of the live rows, by id
 	Bytes     int64            // of the rows in a log
 }
 
+// vectorAt is a vector among others.
+type vectorAt struct {
+	of *Vectors
+	i  int
+}
+
 // Add adds rows, which replace earlier ones with their ids.
 func (d *Draft) Add(p *Batch) {
-	dimension := len(p.Vectors) / max(len(p.Rows), 1)
 	if d.Positions == nil {
 		d.Positions = map[string]int32{}
 	}
 	for i, r := range p.Rows {
 		d.Positions[r.ID] = int32(len(d.Rows))
 		d.Rows = append(d.Rows, r)
-		d.vectors = append(d.vectors, p.Vectors[i*dimension:][:dimension])
-		d.Bytes += r.Size(dimension)
+		d.vectors = append(d.vectors, vectorAt{&p.Vectors, i})
+		d.Bytes += r.Size(&p.Vectors, i)
 	}
 }
 
@@ -233,7 +279,7 @@ func (d *Draft) Source(analyzer *support.Analyzer) Source {
 // drafted is the rows of a draft with their words and values counted.
 type drafted struct {
 	rows          []Row
-	vectors       [][]float32
+	vectors       []vectorAt
 	lengths       []float32
 	words, values inverted
 }
@@ -259,7 +305,7 @@ func AppendWords(words []string, analyzer support.Analyzer, context, text string
 
 func (s *drafted) count() int                        { return len(s.rows) }
 func (s *drafted) Row(i int32) Row                   { return s.rows[i] }
-func (s *drafted) Vector(i int32) []float32          { return s.vectors[i] }
+func (s *drafted) VectorsOf(i int32) (*Vectors, int) { return s.vectors[i].of, s.vectors[i].i }
 func (s *drafted) Code(int32) ([]int8, Quantisation) { return nil, Quantisation{} }
 func (s *drafted) wordIndex() index                  { return &s.words }
 func (s *drafted) valueIndex() index                 { return &s.values }

@@ -25,6 +25,8 @@ const (
 	ImageStart   = (ImageHeader + int(SectionCount)*EntrySize + alignment - 1) &^ (alignment - 1)
 	alignment    = 64
 	checksumAt   = 56
+
+	sparseVersion = ImageVersion + 1 // of a segment with sparse vectors
 )
 
 var magic = [8]byte([]byte("racsegmt"))
@@ -54,8 +56,8 @@ const (
 	IDs
 	LabelEnds
 	LabelText
-	Vectors
-	Codes
+	VectorNumbers // all of them, or of sparse vectors those that are not 0
+	Codes         // or of sparse vectors their ends
 	Quantisations
 	Lengths
 	TermTable
@@ -80,7 +82,7 @@ var SectionNames = [SectionCount]string{
 // Unread are the sections whose checksums opening does not compare, because reading
 // them takes too long. Code that uses them guards against numbers that lead outside.
 var Unread = map[Section]bool{
-	Strings: true, Vectors: true, Codes: true,
+	Strings: true, VectorNumbers: true, Codes: true,
 	TermRows: true, TermCounts: true, ValueRows: true,
 }
 
@@ -93,6 +95,7 @@ type Image struct {
 	Rows      int
 	Words     uint64 // of all rows
 	Lexical   bool
+	Sparse    bool // its vectors are
 	Table     [SectionCount]extent
 }
 
@@ -110,8 +113,9 @@ func ParseImage(b []byte, path string) (*Image, error) {
 		return nil, Damage(path, 0, "not a racflow segment")
 	}
 	switch {
-	case h.Version != ImageVersion:
-		return nil, fmt.Errorf("%s has version %d and this racflow reads version %d: use a newer racflow, or another state folder", path, h.Version, ImageVersion)
+	case h.Version != ImageVersion && h.Version != sparseVersion:
+		return nil, fmt.Errorf("%s has version %d and this racflow reads versions %d and %d: use a newer racflow, or another state folder",
+			path, h.Version, ImageVersion, sparseVersion)
 	case h.Size != uint64(len(b)):
 		return nil, Damage(path, int64(len(b)), fmt.Sprintf("it should have %d bytes", h.Size))
 	case h.Sections != uint32(SectionCount) || len(b) < ImageStart:
@@ -123,6 +127,7 @@ func ParseImage(b []byte, path string) (*Image, error) {
 	}
 	m := &Image{
 		Path: path, Bytes: b, Name: h.Name, Dimension: int(h.Dimension), Rows: int(h.Rows), Words: h.Words, Lexical: h.Lexical == 1,
+		Sparse: h.Version == sparseVersion,
 	}
 	copy(Bytes(m.Table[:]), b[ImageHeader:])
 	for i, e := range m.Table {
@@ -308,6 +313,9 @@ func (w *ImageWriter) Finish(m Image) error {
 	}
 	if m.Lexical {
 		h.Lexical = 1
+	}
+	if m.Sparse {
+		h.Version = sparseVersion
 	}
 	b := h.append(make([]byte, 0, ImageStart))
 	b = append(b, Bytes(w.table[:])...)

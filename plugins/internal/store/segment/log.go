@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/racflow/racflow/plugins/internal/simd"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -159,7 +160,11 @@ func appendDelete(b []byte, ids []string) []byte {
 func appendPut(b []byte, p *Batch) []byte {
 	n := len(p.Rows)
 	b = binary.LittleEndian.AppendUint32(b, uint32(n))
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(p.Vectors)/max(n, 1)))
+	dimension := uint32(p.Vectors.Dimension)
+	if p.Vectors.Sparse() {
+		dimension |= sparseFrame
+	}
+	b = binary.LittleEndian.AppendUint32(b, dimension)
 	for i := range p.Rows {
 		b = binary.LittleEndian.AppendUint64(b, p.Rows[i].Sequence)
 	}
@@ -170,8 +175,13 @@ func appendPut(b []byte, p *Batch) []byte {
 		}
 		b = appendColumn(b, column)
 	}
-	return appendNumbers(b, p.Vectors)
+	b = appendNumbers(b, p.Vectors.Ends)
+	b = append(b, Bytes(p.Vectors.Numbers)...)
+	return appendNumbers(b, p.Vectors.Dense)
 }
+
+// sparseFrame is added to the dimension in a put whose vectors are sparse.
+const sparseFrame = 1 << 31
 
 func appendColumn(b []byte, values []string) []byte {
 	for _, v := range values {
@@ -218,7 +228,8 @@ func DecodeChange(f Frame, dimension int) (one Change, ok bool) {
 
 func decodePut(d *Decoder, dimension int) (*Batch, bool) {
 	n := int(d.Uint32())
-	if int(d.Uint32()) != dimension && n > 0 {
+	wide := d.Uint32()
+	if int(wide&^sparseFrame) != dimension && n > 0 {
 		return nil, false
 	}
 	sequences := decodeNumbers[uint64](d.Take(8 * n))
@@ -231,7 +242,17 @@ func decodePut(d *Decoder, dimension int) (*Batch, bool) {
 			*p.Rows[i].Columns()[c] = text
 		}
 	}
-	p.Vectors = decodeNumbers[float32](d.Take(4 * n * dimension))
+	p.Vectors.Dimension = dimension
+	if wide&sparseFrame == 0 {
+		p.Vectors.Dense = decodeNumbers[float32](d.Take(4 * n * dimension))
+		return p, true
+	}
+	p.Vectors.Ends = decodeNumbers[uint64](d.Take(8 * n))
+	if d.Short || n == 0 {
+		return nil, false
+	}
+	p.Vectors.Numbers = make([]simd.Term, min(p.Vectors.Ends[n-1], uint64(len(d.B)/8)))
+	copy(Bytes(p.Vectors.Numbers), d.Take(8*len(p.Vectors.Numbers)))
 	return p, true
 }
 

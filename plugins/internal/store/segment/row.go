@@ -142,9 +142,9 @@ func (r *Row) Columns() [6]*string {
 	return [6]*string{&r.ID, &r.Label, &r.Hash, &r.Context, &r.Text, &r.Meta}
 }
 
-// Size is what a row takes in a log, in bytes.
-func (r *Row) Size(dimension int) int64 {
-	n := 8 + 4*dimension
+// Size is what a row takes in a log with its vector, in bytes.
+func (r *Row) Size(of *Vectors, i int) int64 {
+	n := 8 + of.bytes(i)
 	for _, column := range r.Columns() {
 		n += 4 + len(*column)
 	}
@@ -154,7 +154,7 @@ func (r *Row) Size(dimension int) int64 {
 // Batch is the rows of a put.
 type Batch struct {
 	Rows    []Row
-	Vectors []float32 // normalised, one after another
+	Vectors Vectors // normalised
 }
 
 // Change is a put or a delete, as it is staged, logged and applied.

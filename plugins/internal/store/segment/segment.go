@@ -25,10 +25,10 @@ type Segment struct {
 	Heap          string
 	ids           HashTable
 	Labels        texts
-	Vectors       []float32
-	Codes         []int8
-	Quantisations []Quantisation
-	Lengths       []float32 // words of a row
+	vectors       Vectors
+	Codes         []int8         // of dense vectors
+	Quantisations []Quantisation // the same
+	Lengths       []float32      // words of a row
 	Terms         Terms
 	Values        Lists
 }
@@ -84,15 +84,13 @@ func NewSegment(b []byte, path string) (*Segment, error) {
 		return nil, err
 	}
 	s := &Segment{
-		Image:         m,
-		Records:       ViewOf[record](m, Records),
-		Heap:          m.Text(Strings),
-		ids:           ViewOf[uint32](m, IDs),
-		Labels:        texts{ViewOf[uint64](m, LabelEnds), m.Text(LabelText)},
-		Vectors:       ViewOf[float32](m, Vectors),
-		Codes:         ViewOf[int8](m, Codes),
-		Quantisations: ViewOf[Quantisation](m, Quantisations),
-		Lengths:       ViewOf[float32](m, Lengths),
+		Image:   m,
+		Records: ViewOf[record](m, Records),
+		Heap:    m.Text(Strings),
+		ids:     ViewOf[uint32](m, IDs),
+		Labels:  texts{ViewOf[uint64](m, LabelEnds), m.Text(LabelText)},
+		vectors: Vectors{Dimension: m.Dimension},
+		Lengths: ViewOf[float32](m, Lengths),
 		Terms: Terms{
 			Lists:     Lists{ViewOf[listEnd](m, TermEnds), m.Text(TermText), ViewOf[uint32](m, TermRows)},
 			directory: ViewOf[uint32](m, TermTable),
@@ -105,12 +103,19 @@ func NewSegment(b []byte, path string) (*Segment, error) {
 	if m.Lexical {
 		lexical = n
 	}
+	vectors, codes, quantisations := 4*n*m.Dimension, n*CodeWidth(m.Dimension), quantisationSize(m.Dimension)*n
+	if m.Sparse {
+		s.vectors.Numbers, s.vectors.Ends = ViewOf[simd.Term](m, VectorNumbers), ViewOf[uint64](m, Codes)
+		vectors, codes, quantisations = 8*len(s.vectors.Numbers), 8*n, 0
+	} else {
+		s.vectors.Dense, s.Codes, s.Quantisations = ViewOf[float32](m, VectorNumbers), ViewOf[int8](m, Codes), ViewOf[Quantisation](m, Quantisations)
+	}
 	for _, size := range []struct {
 		section Section
 		want    int
 	}{
 		{Records, n * recordSize}, {IDs, 4 * hashTableSize(n)},
-		{Vectors, 4 * n * m.Dimension}, {Codes, n * CodeWidth(m.Dimension)}, {Quantisations, quantisationSize(m.Dimension) * n},
+		{VectorNumbers, vectors}, {Codes, codes}, {Quantisations, quantisations},
 		{Lengths, 4 * lexical}, {TermCounts, len(s.Terms.Rows)}, {TermTable, 4 * hashTableSize(len(s.Terms.ends))},
 	} {
 		if have := m.Table[size.section].Length; have != uint64(size.want) {
@@ -161,8 +166,8 @@ func (s *Segment) Row(r int32) Row {
 // Label returns the label of a row.
 func (s *Segment) Label(r int32) string { return s.Labels.at(int(s.Records[r].Label)) }
 
-// Vector returns the vector of a row. It shares the memory of the segment.
-func (s *Segment) Vector(r int32) []float32 { return s.Vectors[int(r)*s.Dimension:][:s.Dimension] }
+// Vector returns the vector of a row. It may share the memory of the segment.
+func (s *Segment) Vector(r int32) []float32 { return s.vectors.At(int(r)) }
 
 // Find returns the row with an id, or -1.
 func (s *Segment) Find(hash uint64, id string) int32 {

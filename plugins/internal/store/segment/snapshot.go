@@ -9,6 +9,7 @@ import (
 	"sort"
 	"strconv"
 
+	"github.com/racflow/racflow/plugins/internal/simd"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/support"
 )
@@ -63,7 +64,7 @@ func (r *remover) removeRow(number int, at int32) {
 	p.Removed++
 	row := p.Row(at)
 	if p.Path == "" {
-		p.Logged -= row.Size(p.Dimension)
+		p.Logged -= row.Size(p.VectorsOf(at))
 	}
 	if r.analyzer == nil {
 		return
@@ -175,7 +176,9 @@ func (s *Snapshot) Page(ask sdk.Scan) (page sdk.Page, err error) {
 			}
 			e := p.Entry(r, ask.Texts)
 			if ask.Vectors {
-				e.Vector = slices.Clone(p.Vector(r))
+				if e.Vector = p.Vector(r); !p.Sparse {
+					e.Vector = slices.Clone(e.Vector)
+				}
 			}
 			size += entryBytes + len(e.ID) + len(e.Text) + len(e.Label) + len(e.Context) + 4*len(e.Vector)
 			page.Entries = append(page.Entries, e)
@@ -245,7 +248,7 @@ func memoryPart(s *Segment) Part {
 	p := WholeSnapshot(s)
 	for r := range int32(s.Rows) {
 		row := s.Row(r)
-		p.Logged += row.Size(s.Dimension)
+		p.Logged += row.Size(s.VectorsOf(r))
 	}
 	return p
 }
@@ -308,10 +311,10 @@ func (s *Snapshot) Find(id string) (*Part, int32, bool) {
 	return nil, 0, false
 }
 
-// Vector returns the vector of a row.
-func (s *Snapshot) Vector(row int32) []float32 {
+// Dot returns the product of a query and the vector of a row.
+func (s *Snapshot) Dot(k *simd.Kernel, query []float32, row int32) float32 {
 	p, r := s.At(row)
-	return p.Vector(r)
+	return p.vectors.Dot(k, query, int(r))
 }
 
 // VerifyRest compares the checksums that opening the files leaves out.

@@ -1,0 +1,107 @@
+package segment
+
+import (
+	"math"
+
+	"github.com/racflow/racflow/plugins/internal/simd"
+)
+
+// Vectors are vectors of one dimension. Those that are mostly 0, as of short texts by hashed features, are sparse: only
+// their other numbers are kept. The first vector decides.
+type Vectors struct {
+	Dimension int
+	Dense     []float32   // one after another; nil where they are sparse
+	Numbers   []simd.Term // the numbers that are not 0, each with its place, rising within a vector
+	Ends      []uint64    // of the numbers of each vector; nil where they are dense
+}
+
+// sparseShare is how many numbers a vector has at least for each that is not 0, to be kept as a sparse one. A search
+// takes less time then, too.
+const sparseShare = 8
+
+// Sparse reports whether the vectors are sparse.
+func (v *Vectors) Sparse() bool { return v.Ends != nil }
+
+// mostlyZero reports whether a vector is one to keep as sparse.
+func mostlyZero(x []float32) bool {
+	n := 0
+	for _, f := range x {
+		if math.Float32bits(f) != 0 {
+			n++
+		}
+	}
+	return n > 0 && n*sparseShare <= len(x)
+}
+
+// Append adds a vector.
+func (v *Vectors) Append(x []float32) {
+	if v.Dimension == 0 && mostlyZero(x) {
+		v.Ends = []uint64{}
+	}
+	if v.Dimension = len(x); !v.Sparse() {
+		v.Dense = append(v.Dense, x...)
+		return
+	}
+	v.Numbers = appendNumbersOf(v.Numbers, x)
+	v.Ends = append(v.Ends, uint64(len(v.Numbers)))
+}
+
+func appendNumbersOf(to []simd.Term, x []float32) []simd.Term {
+	for i, f := range x {
+		if math.Float32bits(f) != 0 {
+			to = append(to, simd.Term{Row: int32(i), Factor: f})
+		}
+	}
+	return to
+}
+
+// At returns a vector: that of a dense one shares the memory, that of a sparse one is new.
+func (v *Vectors) At(i int) []float32 {
+	if !v.Sparse() {
+		return v.Dense[i*v.Dimension:][:v.Dimension:v.Dimension]
+	}
+	x := make([]float32, v.Dimension)
+	for _, n := range v.NumbersAt(i) {
+		x[n.Row] = n.Factor
+	}
+	return x
+}
+
+// NumbersAt returns the numbers of a sparse vector that are not 0. It returns none where a file is damaged, so that
+// their places are always within the dimension.
+func (v *Vectors) NumbersAt(i int) []simd.Term {
+	from := uint64(0)
+	if i > 0 {
+		from = v.Ends[i-1]
+	}
+	if to := v.Ends[i]; from <= to && to <= uint64(len(v.Numbers)) {
+		numbers := v.Numbers[from:to:to]
+		for _, n := range numbers {
+			if uint(n.Row) >= uint(v.Dimension) {
+				return nil
+			}
+		}
+		return numbers
+	}
+	return nil
+}
+
+// bytes is about what a vector takes.
+func (v *Vectors) bytes(i int) int {
+	if !v.Sparse() {
+		return 4 * v.Dimension
+	}
+	return 8 + 8*len(v.NumbersAt(i))
+}
+
+// Dot returns the product of a query and a vector. The sum over a sparse vector has the order of its places.
+func (v *Vectors) Dot(k *simd.Kernel, query []float32, i int) float32 {
+	if !v.Sparse() {
+		return k.Dot(query, v.At(i))
+	}
+	sum := float32(0)
+	for _, n := range v.NumbersAt(i) {
+		sum += query[n.Row] * n.Factor
+	}
+	return sum
+}
