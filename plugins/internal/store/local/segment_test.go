@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,13 +44,59 @@ func oneSegment(t testing.TB, dir string) (path string, b []byte) {
 	return path, b
 }
 
+// Sparse vectors come back bit by bit from the log, from memory and from a file, and take little room there.
+func TestSparseVectors(t *testing.T) {
+	const rows, dimension = 3000, 4096
+	r, dir := rand.New(rand.NewPCG(1, 2)), t.TempDir()
+	s := openStore(t, dir)
+	mustOpen(t, s, dimension)
+	var want []sdk.Entry
+	for i := range rows {
+		e := entry(fmt.Sprint(i), randomText(r, 3), make([]float32, dimension)...)
+		e.Label = "a"
+		for range r.IntN(20) {
+			e.Vector[r.IntN(dimension)] = float32(r.NormFloat64())
+		}
+		e.Vector, _ = segment.Normalise(nil, e.Vector)
+		want = append(want, e)
+	}
+	same := func(when string, s *store) {
+		t.Helper()
+		for i, got := range everything(t, s) {
+			if got.ID != want[i].ID || !slices.Equal(got.Vector, want[i].Vector) {
+				t.Fatalf("%s, entry %s: another vector", when, got.ID)
+			}
+		}
+		must.Do(t, Check(ctx, Location{dir, "c"}))
+		found, err := s.Search(ctx, "c", sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 5}, []sdk.Query{{Text: "none", Vector: want[7].Vector}})
+		must.Do(t, err)
+		if found[0].Dense[0].ID != "7" {
+			t.Errorf("%s: the nearest to entry 7 is %s", when, found[0].Dense[0].ID)
+		}
+	}
+	commit(t, s, nil, want...)
+	same("in memory", s)
+	if size := logSize(t, dir); size > rows*400 {
+		t.Errorf("the log has %d bytes", size)
+	}
+	must.Do(t, s.Close())
+	s = openStore(t, dir)
+	mustOpen(t, s, dimension)
+	same("from the log", s)
+	must.Do(t, s.Close())
+	_, err := compact(ctx, Location{dir, "c"}, true)
+	must.Do(t, err)
+	s = openStore(t, dir)
+	mustOpen(t, s, dimension)
+	same("from a file", s)
+}
+
 // TestMergingIsBuilding wants the same bytes of a segment whether its rows came
 // at once or were merged, with others removed on the way.
 func TestMergingIsBuilding(t *testing.T) {
-	const dimension = 5
 	analyzer, _ := support.NamedAnalyzer("standard")
 	for seed := range uint64(20) {
-		r := rand.New(rand.NewPCG(seed, 3))
+		r, dimension := rand.New(rand.NewPCG(seed, 3)), 5+int(seed%2)*30
 		s := &segment.Snapshot{Dimension: dimension, Analyzer: &analyzer}
 		var whole, some segment.Draft
 		var parts []segment.Part
@@ -57,6 +104,9 @@ func TestMergingIsBuilding(t *testing.T) {
 		for i := range 1 + r.IntN(100) {
 			e := randomEntry(r, fmt.Sprint(i), dimension)
 			meta, _ := segment.AppendMeta(nil, e.Meta)
+			if seed%4 == 1 { // sparse
+				clear(e.Vector[:32])
+			}
 			vector, _ := segment.Normalise(nil, e.Vector)
 			p := &segment.Batch{Rows: []segment.Row{{Sequence: uint64(i), ID: e.ID, Label: e.Label, Context: e.Context, Text: e.Text, Meta: string(meta)}}}
 			p.Vectors.Append(vector)
