@@ -23,11 +23,13 @@ func (s LabelSums) Add(label string, vector []float32) {
 	if label == "" {
 		return
 	}
-	if s[label] == nil {
-		s[label] = make([]float64, len(vector))
+	sum := s[label]
+	if sum == nil {
+		sum = make([]float64, len(vector))
+		s[label] = sum
 	}
 	for i, x := range vector {
-		s[label][i] += float64(x)
+		sum[i] += float64(x)
 	}
 }
 
