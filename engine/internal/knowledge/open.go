@@ -36,6 +36,7 @@ func attach(ctx context.Context, block *pipeline.Knowledge, starter generation.S
 // from makes k serve an attached collection.
 func (k *Knowledge) from(c *attached.Collection, store generation.Store, content string) {
 	k.store, k.entries, k.content, k.Dimension = store, c.Name, content, c.Dimension
+	k.Numbers = k.Dimension
 	k.backing, k.attached = c, c
 	k.all, k.drawn = &all{}, &all{}
 }
@@ -73,6 +74,7 @@ func (k *Knowledge) mode(mode sdk.Mode) sdk.Mode {
 type Knowledge struct {
 	Labels    []string    // sorted
 	Dimension int         // of the vectors
+	Numbers   int         // of a vector that are not 0: the dimension, or an eighth of it if no more of them are in a sample
 	Report    BuildReport // of the Open that made the knowledge
 	// Decided has the decisions of people about texts, where a source names them.
 	Decided reviewed.Decisions
@@ -171,6 +173,7 @@ func Open(ctx context.Context, block *pipeline.Knowledge, starter generation.Sta
 	decided, _ := reviewed.Read(block.Reviewed(), block.LabelForm()) // the build has reported any error
 	k := &Knowledge{Labels: made.Labels, Report: made.Report, block: block, embedder: job.Embedder, base: job.Origin.Base}
 	k.of(store, job.Collection, made.Content, job.Embedder.Dimension())
+	k.count(ctx)
 	if block.Described() != nil {
 		table, err := generation.ReadTable(block)
 		if err == nil && !o.Plan { // a plan has made no centroids
@@ -221,10 +224,33 @@ func (k *Knowledge) Alone() (labels []string) {
 // of makes k serve a generation, and returns k.
 func (k *Knowledge) of(store generation.Store, collection, content string, dimension int) *Knowledge {
 	k.store, k.entries, k.content, k.Dimension = store, collection, content, dimension
+	k.Numbers = dimension
 	k.all = &all{}
 	k.drawn = k.all
 	k.backing = &built{store, collection, content, sdk.Schema{Dimension: dimension, Analyzer: k.block.Analyzer}, k.search}
 	return k
+}
+
+// count sets Numbers by the first rows, if the vectors are long enough for that to matter.
+func (k *Knowledge) count(ctx context.Context) {
+	const long, share = 1 << 10, 8
+	if k.Dimension <= long {
+		return
+	}
+	for page, err := range k.backing.Pages(ctx, sdk.Scan{Vectors: true}) {
+		numbers := 0
+		for _, e := range page {
+			for _, x := range e.Vector {
+				if x != 0 {
+					numbers++
+				}
+			}
+		}
+		if err == nil && len(page) > 0 && numbers*share <= len(page)*k.Dimension { // an error comes back when the rows are read
+			k.Numbers /= share
+		}
+		return
+	}
 }
 
 // Reopen returns a generation of a block's knowledge for reading, not for searching. content is the
@@ -249,7 +275,9 @@ func Reopen(ctx context.Context, block *pipeline.Knowledge, store generation.Sto
 	if _, err := store.Open(ctx, collection, sdk.Schema{Dimension: have.Dimension, Analyzer: block.Analyzer}); err != nil {
 		return nil, err
 	}
-	return (&Knowledge{block: block}).of(store, collection, content, have.Dimension), nil
+	k := (&Knowledge{block: block}).of(store, collection, content, have.Dimension)
+	k.count(ctx)
+	return k, nil
 }
 
 // find finds a generation that was made from the content of s.

@@ -13,7 +13,8 @@
 // is whole, however a fit ends, and of two made at a time the first stays. Changed rows are another CONTENT: the
 // stage learns anew.
 //
-// From a large knowledge a stage gets a sample of the rows (Job.All), and CONTENT includes its bound; without a
+// From a large knowledge a stage gets a sample of the rows (Job.All) without those that are held out for an
+// election to learn from, so that one fit serves both. CONTENT then includes the bound of the sample; without a
 // sample, CONTENT is that of all rows.
 //
 // What took calls of services to learn (Job.Asks) is kept apart, under WORK with a "c" at its end, and as long as its

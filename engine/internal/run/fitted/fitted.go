@@ -112,8 +112,8 @@ func (j Job) Is(learnt string) bool {
 // place returns the folder of what stages learn from the knowledge, and an identity of the rows.
 func (j Job) place() (dir, content string) {
 	folder, content, rows := j.Knowledge.Learnt()
-	if n := j.bound(); n < rows && j.Rows == nil { // otherwise what was learnt from all rows stays valid
-		j.From += fmt.Sprint(" sample ", n)
+	if j.samples() && j.Rows == nil { // otherwise what was learnt from all rows stays valid
+		j.From += fmt.Sprint(" sample ", j.bound(), " without ", j.left())
 	}
 	return filepath.Join(j.Dir, folder), digest(content, rows, j.From)
 }
@@ -201,21 +201,19 @@ const batchSize = 64
 // All yields the rows of the knowledge, or a sample if there are too many.
 func (j Job) All(ctx context.Context) iter.Seq2[[]sdk.TrainingRow, error] {
 	return func(yield func([]sdk.TrainingRow, error) bool) {
-		last, rows, err := j.draw(ctx)
+		drawn, err := j.draw(ctx)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
 		done := 0
 		for batch, err := range j.Knowledge.Rows(ctx, j.Stage.Info.FitReads) {
-			if last != nil {
-				batch = slices.DeleteFunc(batch, func(r sdk.TrainingRow) bool { return support.StratifiedRank(r.ID) > last[r.Label] })
-			}
+			batch = slices.DeleteFunc(batch, func(r sdk.TrainingRow) bool { return !drawn.has(&r) })
 			if !yield(batch, err) {
 				return
 			}
 			done += len(batch)
-			j.Progress.Report(terminal.ProgressStep{Doing: "fitting", Unit: "row", Done: int64(done), Total: int64(rows)})
+			j.Progress.Report(terminal.ProgressStep{Doing: "fitting", Unit: "row", Done: int64(done), Total: int64(drawn.rows)})
 		}
 	}
 }
@@ -350,36 +348,80 @@ func Remove(dir, generation string) error {
 
 // Limits of the rows that a stage learns from; maxFloats (256 MiB of vectors) applies if it reads
 // vectors. If there are more, it learns from a sample stratified by label.
-var maxRows = 200_000 // tests lower it
+var maxRows = 1 << 16 // tests lower it
 const maxFloats = 64 << 20
 
 // bound returns how many rows the stage learns from at most, except that each label has one.
 func (j Job) bound() int {
 	_, _, n := j.Knowledge.Learnt()
-	if wide := j.Knowledge.Dimension; wide > 0 && j.Stage.Info.FitReads.Has(sdk.ColumnVector) {
+	if wide := j.Knowledge.Numbers; wide > 0 && j.Stage.Info.FitReads.Has(sdk.ColumnVector) {
 		n = min(n, maxFloats/wide)
 	}
 	return min(n, maxRows)
 }
 
-// draw returns the highest rank of each label that is in the sample, and the sample's size; nil:
-// all rows are in. It reads only ids and labels, and keeps eight bytes for each row.
-func (j Job) draw(ctx context.Context) (last map[string]uint64, n int, err error) {
-	if _, _, n = j.Knowledge.Learnt(); n <= j.bound() {
-		return nil, n, nil
+// samples reports whether there are more rows than the stage learns from.
+func (j Job) samples() bool {
+	_, _, n := j.Knowledge.Learnt()
+	return n > j.bound()
+}
+
+// LeavesOut reports whether the stage learns from a sample without the held-out rows.
+func (j Job) LeavesOut(rows *HeldOut) bool { return j.left() > 0 && rows.most <= j.left() }
+
+// left returns how many rows are left out of the sample because an election learns from their votes:
+// among so many they are no loss, and the stage need not learn again without them in order to vote.
+func (j Job) left() int {
+	if _, _, n := j.Knowledge.Learnt(); n-Voted >= j.bound() {
+		return Voted
+	}
+	return 0
+}
+
+// sample is what a stage learns from.
+type sample struct {
+	last map[string]uint64 // the highest rank of each label; nil: all rows are in
+	out  map[string]bool   // the ids of rows that are left out
+	rows int
+}
+
+// has reports whether a row is in the sample.
+func (s *sample) has(r *sdk.TrainingRow) bool {
+	return s.last == nil || support.StratifiedRank(r.ID) <= s.last[r.Label] && !s.out[r.ID]
+}
+
+// draw draws a sample if there are too many rows. It reads only ids, labels and hashes, and keeps eight
+// bytes for each row.
+func (j Job) draw(ctx context.Context) (*sample, error) {
+	_, _, n := j.Knowledge.Learnt()
+	s := &sample{rows: n}
+	if !j.samples() {
+		return s, nil
+	}
+	held, err := newHeldOut(j.Knowledge, j.left()).draw(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.last, s.out, s.rows = map[string]uint64{}, map[string]bool{}, 0
+	for _, d := range held {
+		s.out[d.id] = true
 	}
 	ranks := map[string][]uint64{}
-	err = j.Knowledge.Entries(ctx, sdk.Scan{}, func(e sdk.Entry) { ranks[e.Label] = append(ranks[e.Label], support.StratifiedRank(e.ID)) })
+	err = j.Knowledge.Entries(ctx, sdk.Scan{}, func(e sdk.Entry) {
+		if !s.out[e.ID] {
+			ranks[e.Label] = append(ranks[e.Label], support.StratifiedRank(e.ID))
+		}
+	})
 	var sizes []int
 	for _, of := range ranks {
 		sizes = append(sizes, len(of))
 	}
 	each := max(1, support.EachStratified(sizes, j.bound())) // every label keeps a row
-	last, n = map[string]uint64{}, 0
 	for label, of := range ranks {
 		slices.Sort(of)
 		of = of[:min(each, len(of))]
-		last[label], n = of[len(of)-1], n+len(of)
+		s.last[label] = of[len(of)-1]
+		s.rows += len(of)
 	}
-	return last, n, err
+	return s, err
 }

@@ -66,6 +66,10 @@ func (r *HeldOut) prototypes(id, label string, query []float32, nearest []sdk.Ca
 	return nearest
 }
 
+// Voted is the most rows of a knowledge from whose votes an election learns. More rows would hardly
+// improve what it learns, a weight for each voter; with fewer rows, voters that learn need fewer folds.
+const Voted = 1000
+
 const (
 	// maxFolds is the number of folds if all rows of a knowledge are chosen. So a voter never lacks
 	// more than one part in that many of the knowledge.
@@ -84,6 +88,7 @@ type HeldOut struct {
 	vectors   map[string][]float32
 	labels    map[string]*label
 	rows      int // with a label
+	most      int // rows that are held out at most
 }
 
 // label is a label of the knowledge.
@@ -97,8 +102,8 @@ type label struct {
 // away, and the only row of a label, since nothing else represents that label. Set centroids if
 // Prototypes will be called.
 func HoldOut(ctx context.Context, k *knowledge.Knowledge, n int, centroids bool) (*HeldOut, error) {
-	r := &HeldOut{knowledge: k, form: k.LabelForm(), folds: map[string]int{}, vectors: map[string][]float32{}, labels: map[string]*label{}}
-	chosen, err := r.draw(ctx, n)
+	r := newHeldOut(k, n)
+	chosen, err := r.draw(ctx)
 	if err == nil {
 		r.divide(chosen)
 		err = r.read(ctx, centroids)
@@ -109,6 +114,10 @@ func HoldOut(ctx context.Context, k *knowledge.Knowledge, n int, centroids bool)
 	return r, nil
 }
 
+func newHeldOut(k *knowledge.Knowledge, n int) *HeldOut {
+	return &HeldOut{knowledge: k, form: k.LabelForm(), folds: map[string]int{}, vectors: map[string][]float32{}, labels: map[string]*label{}, most: n}
+}
+
 // drawn is a candidate row.
 type drawn struct {
 	id, label string
@@ -116,8 +125,9 @@ type drawn struct {
 	order     uint64   // random, by id
 }
 
-// draw counts the rows of each label, and returns at most n random rows to hold out.
-func (r *HeldOut) draw(ctx context.Context, n int) ([]drawn, error) {
+// draw counts the rows of each label, and returns the random rows to hold out. Those of a smaller number
+// are among those of a larger one.
+func (r *HeldOut) draw(ctx context.Context) ([]drawn, error) {
 	var all []drawn
 	times := map[[16]byte]int{}
 	err := r.knowledge.Entries(ctx, sdk.Scan{}, func(e sdk.Entry) {
@@ -141,7 +151,7 @@ func (r *HeldOut) draw(ctx context.Context, n int) ([]drawn, error) {
 	})
 	all = slices.DeleteFunc(all, func(d drawn) bool { return times[d.content] > 1 || r.fewest(d.label) < 2 })
 	slices.SortFunc(all, func(a, b drawn) int { return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.id, b.id)) })
-	return all[:min(n, len(all))], err
+	return all[:min(r.most, len(all))], err
 }
 
 // fewest returns the number of rows of a row's label, or of the rarest one in its set.

@@ -14,6 +14,7 @@ import (
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/enginetest"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/run/fitted"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -162,6 +163,29 @@ func TestHeldOut(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(b.dir, "state", "fitted", "*", "new-*")); len(left) > 0 {
 		t.Errorf("%q are left", left)
+	}
+}
+
+// A voter that learns from a sample of many rows learns once: the rows that it votes on for the election are not in
+// the sample.
+func TestSampleWithoutHeldOut(t *testing.T) {
+	defer fitted.Lower(150)()
+	var rows []string
+	for i := range fitted.Voted + 200 {
+		rows = append(rows, fmt.Sprintf("r%d	only%d	%s", i, i, []string{"fruit", "car"}[i%2]))
+	}
+	b := holdoutNewBench(t, rows...)
+	votes := b.votes()
+	if len(votes) < fitted.Voted*9/10 {
+		t.Fatalf("votes on %d rows", len(votes))
+	}
+	for id, said := range votes {
+		if _, label, _ := strings.Cut(said, " word="); label != "" { // no two rows share a word
+			t.Fatalf("row %s: %s; the voter has learnt from it", id, said)
+		}
+	}
+	if n := b.learned["sample.word"]; n != 1 {
+		t.Errorf("the voter read %d pages of rows to learn from, and all rows are on one", n)
 	}
 }
 

@@ -73,7 +73,7 @@ func (c *Calibration) Names() string {
 // rowsAsked returns how many rows voters that call services are asked about.
 func (s *stage) rowsAsked() int {
 	if s.Calibrate != nil {
-		return min(*s.Calibrate, maxVoted)
+		return min(*s.Calibrate, fitted.Voted)
 	}
 	return calibrationRows
 }
@@ -189,7 +189,7 @@ func (g *Graph) Calibrate(ctx context.Context, start Launch, foresee func(*pipel
 // foresee gives each the calls about held-out rows, and returns a graph of the voters that call
 // services and of what they need, which makes them.
 func (s *stage) foresee(ctx context.Context, start Launch, each func(*pipeline.Stage, sdk.Item)) (held *Graph, done func(), err error) {
-	rows, err := s.graph.Choose(ctx, maxVoted)
+	rows, err := s.graph.Choose(ctx, fitted.Voted)
 	if err != nil {
 		return nil, nil, err
 	}

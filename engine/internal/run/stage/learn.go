@@ -42,13 +42,22 @@ func (o *Options) runs(s *pipeline.Stage) *pipeline.Stage {
 }
 
 // HoldOut returns a graph for items that are rows held out of the knowledge. It shares the
-// knowledge of g, and has its own processes, which done ends; a stage that learns has one per fold.
+// knowledge of g, and has its own processes, which done ends; a stage that learns has one per fold,
+// or that of g if this has not learnt from the rows.
 // With calls, it keeps ballots, asks services and holds the election of g; otherwise services and
 // the election do not take part.
 func (g *Graph) HoldOut(ctx context.Context, rows *fitted.HeldOut, calls bool, start Launch) (held *Graph, done func(), err error) {
 	processes := make([]any, len(g.stages))
-	if calls && g.elect >= 0 {
-		processes[g.elect] = g.stages[g.elect].process
+	for i, s := range g.stages {
+		switch {
+		case s == nil || !s.Info.Fits:
+		case i == g.elect:
+			if calls {
+				processes[i] = s.process
+			}
+		case rows.Of(s.knowledge) && s.learning(start).LeavesOut(rows):
+			processes[i] = s.process
+		}
 	}
 	return g.hold(ctx, g.pipeline, Options{Holdout: rows, Calls: calls, Ballots: calls, Strict: true}, processes, start)
 }
@@ -158,11 +167,6 @@ func (g *Graph) pass(ctx context.Context, election *stage, doing string, each fu
 	return nil
 }
 
-// maxVoted limits the rows of a knowledge from whose votes an election learns. More rows would hardly
-// improve what it learns, a weight for each voter; with fewer rows, voters that learn need fewer
-// folds.
-const maxVoted = 1000
-
 // learning returns the Job by which a stage learns.
 func (s *stage) learning(start Launch) fitted.Job {
 	j := fitted.Job{
@@ -191,7 +195,7 @@ func (s *stage) votes(ctx context.Context, start Launch) ([]sdk.TrainingRow, err
 	if !slices.ContainsFunc(s.in.voters, func(v int) bool { return free(s.graph.stages[v].Stage) != nil }) {
 		return nil, nil
 	}
-	rows, err := s.graph.Choose(ctx, maxVoted)
+	rows, err := s.graph.Choose(ctx, fitted.Voted)
 	if err != nil {
 		return nil, err
 	}
