@@ -187,7 +187,7 @@ func (b *builder) update(ctx context.Context, have sdk.Collection) (labels map[s
 			return nil, err
 		}
 	}
-	diff := stock.Compare(b.Source.Units, b.contentHash, refit)
+	diff := stock.Compare(b.Source.Units, b.contentHash(), refit)
 	first := !b.note.Complete
 	if !b.Plan {
 		b.note.Source, b.note.Complete, b.note.Invalid = b.Source.Digest, false, b.Source.Count
@@ -292,15 +292,17 @@ func (b *builder) checkEdition(ctx context.Context) error {
 	return err
 }
 
-// contentHash turns a unit's hash into the hash that its entries get. It depends on the embedder's
-// fitted state, so that vectors of different fits never mix, whenever a build was cut off.
-func (b *builder) contentHash(hash []byte) []byte {
+// contentHash returns what turns a unit's hash into the hash that its entries get. It depends on the
+// embedder's fitted state, so that vectors of different fits never mix, whenever a build was cut off.
+func (b *builder) contentHash() func([]byte) []byte {
 	if b.note.State == nil {
-		return hash
+		return func(hash []byte) []byte { return hash }
 	}
 	fitted := sha256.Sum256(b.note.State)
-	sum := sha256.Sum256(append(fitted[:], hash...))
-	return sum[:generation.HashBytes]
+	return func(hash []byte) []byte {
+		sum := sha256.Sum256(append(fitted[:], hash...))
+		return sum[:generation.HashBytes]
+	}
 }
 
 func (b *builder) commit(ctx context.Context) error {

@@ -267,6 +267,7 @@ type walk struct {
 func (w *walk) batches(ctx context.Context, wanted []generation.Unit, n int, f func(batch) error) error {
 	w.Report.Unenriched, w.Report.FirstUnenriched = 0, generation.InvalidRow{} // this walk counts them again
 	chunk := func(ctx context.Context, f func(generation.Document) error) error { return w.chunk(ctx, wanted, f) }
+	hash := w.contentHash()
 	b, far := batcher{delimiter: w.Block.Delimiter(), n: n, f: f}, w.measure(w.doing, wanted)
 	err := w.Enrichers.Each(ctx, chunk, func(d generation.Document, added []Additions) error {
 		if err := w.Enrichers.CheckNames(d.Meta); err != nil {
@@ -275,7 +276,7 @@ func (w *walk) batches(ctx context.Context, wanted []generation.Unit, n int, f f
 		if w.unenriched(d, added) {
 			d.Hash = redo(d.Hash)
 		}
-		d.Hash = w.contentHash(d.Hash)
+		d.Hash = hash(d.Hash)
 		var entries []sdk.Entry
 		switch {
 		case len(d.Chunks) == 0:

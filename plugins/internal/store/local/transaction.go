@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/racflow/racflow/plugins/internal/simd"
 	"github.com/racflow/racflow/plugins/internal/store/segment"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/support"
@@ -469,6 +470,8 @@ func explain(err error) error {
 	return err
 }
 
+func notFinite(x float32) bool { return !(math.Abs(float64(x)) <= math.MaxFloat32) }
+
 // validate reports the first entry that the collection cannot take.
 func validate(schema sdk.Schema, entries []sdk.Entry) error {
 	for i, e := range entries {
@@ -478,10 +481,8 @@ func validate(schema sdk.Schema, entries []sdk.Entry) error {
 		if len(e.Vector) != schema.Dimension {
 			return fmt.Errorf("entry %q has a vector of %d dimensions and the collection's have %d", e.ID, len(e.Vector), schema.Dimension)
 		}
-		for _, x := range e.Vector {
-			if f := float64(x); math.IsNaN(f) || math.IsInf(f, 0) {
-				return fmt.Errorf("entry %q has NaN or an infinity in its vector", e.ID)
-			}
+		if square := simd.Dot(e.Vector, e.Vector); !(square <= math.MaxFloat32) && slices.ContainsFunc(e.Vector, notFinite) { // the sum may be too large
+			return fmt.Errorf("entry %q has NaN or an infinity in its vector", e.ID)
 		}
 		if _, ok := segment.AppendMeta(nil, e.Meta); !ok {
 			return fmt.Errorf("entry %q has metadata that is neither string, float64 nor bool", e.ID)
