@@ -399,7 +399,8 @@ type BuildReport struct {
 	InvalidCount            int                     // how many there are
 	Unenriched              int                     // passages that are kept without an addition that they should have
 	FirstUnenriched         generation.InvalidRow
-	Asks                    []Asks // in a plan: what services would be asked, at most
+	Asks                    []Asks   // in a plan: what services would be asked, at most
+	Forecast                Forecast // in a plan
 	Embedder, Store         string
 	Retired                 []generation.Generation // generations that this build replaces and removed
 	Kept                    []error                 // why it could not remove others that it replaces

@@ -258,6 +258,10 @@ type walk struct {
 	doing    string           // step of the progress reported per unit; empty: none
 	unusable map[string]error // why a unit cannot be used, by id
 	refused  refusals
+
+	paced     bool          // in a plan: the embedder was asked
+	textTime  time.Duration // that it took for a text
+	textBytes int64         // of the entries
 }
 
 // batches calls f with the entries of units, in batches of at most n entries and about
@@ -422,7 +426,11 @@ func (w *walk) put(ctx context.Context, stock *generation.Stock, todo []generati
 		return err
 	}
 	if w.Plan {
-		err = produce(ctx, func(batch) error { return nil })
+		err = produce(ctx, func(m batch) error {
+			w.rehearse(ctx, m)
+			return nil
+		})
+		w.Report.Forecast = w.forecast(w.Report.Added + w.Report.Changed)
 		return surplus, err
 	}
 	made, embedded := make(chan batch, inFlight), make(chan batch, inFlight)

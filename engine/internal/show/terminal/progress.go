@@ -105,8 +105,7 @@ func (m *ProgressMeter) Cost(now time.Time) (float64, bool) {
 	return 0, false
 }
 
-// Left returns how long the rest will take, in whole seconds, rounded up as coarsely as an estimate
-// deserves; false: unknown.
+// Left returns roughly how long the rest will take; false: unknown.
 func (m *ProgressMeter) Left(now time.Time) (time.Duration, bool) {
 	rate, ok := m.Rate(now)
 	rest := m.step.Total - m.step.Done
@@ -117,6 +116,11 @@ func (m *ProgressMeter) Left(now time.Time) (time.Duration, bool) {
 	if seconds > longestLeft.Seconds() {
 		return 0, false
 	}
+	return Roughly(seconds), true
+}
+
+// Roughly rounds seconds up as coarsely as an estimate deserves.
+func Roughly(seconds float64) time.Duration {
 	to := time.Second
 	switch {
 	case seconds > 3600:
@@ -128,7 +132,7 @@ func (m *ProgressMeter) Left(now time.Time) (time.Duration, bool) {
 	case seconds > 10:
 		to = 5 * time.Second
 	}
-	return time.Duration(math.Ceil(seconds/to.Seconds())) * to, true
+	return time.Duration(math.Ceil(seconds/to.Seconds())) * to
 }
 
 // The time between two lines, on a terminal and elsewhere, as in the logs of CI, where every line
