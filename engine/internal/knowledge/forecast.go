@@ -9,8 +9,8 @@ import (
 
 // Forecast is what a plan expects of a build on this machine, roughly.
 type Forecast struct {
-	Time   time.Duration // zero: nobody knows, as the embedder calls a service
-	Memory int64         // bytes of all processes of the run together, at most at a time
+	Time   time.Duration // zero: the embedder calls a service, or a few entries take no time
+	Memory int64         // bytes of all processes of the run together; zero: a few entries take none
 }
 
 // What a build takes beside embedding, as measured with 15,000 to a million rows of ten words: mostly reading,
@@ -20,7 +20,7 @@ const (
 	entryMemory = 1100 // bytes, and textCopies of the entry's text
 	textCopies  = 4    // the source's, the words of its index, and those on their way
 	runMemory   = 350_000_000
-	rehearsed   = 32 // texts
+	rehearsed   = 32 // texts; of fewer, nothing is foreseen
 )
 
 // rehearse embeds the first texts of a plan, to know how fast the embedder is. It embeds them twice: the first time
@@ -29,12 +29,11 @@ func (w *walk) rehearse(ctx context.Context, m batch) {
 	for _, e := range m.entries {
 		w.textBytes += int64(len(e.Text))
 	}
-	if w.paced || w.Block.Embed.Info.Network || len(m.entries) == 0 {
+	if w.paced || w.Block.Embed.Info.Network || len(m.entries) < rehearsed {
 		return
 	}
 	w.paced = true
-	texts := m.texts()
-	texts = texts[:min(len(texts), rehearsed)]
+	texts := m.texts()[:rehearsed]
 	for range 2 {
 		began := time.Now()
 		if _, err := w.Embedder.Embed(ctx, sdk.RolePassage, texts); err != nil {
@@ -46,7 +45,7 @@ func (w *walk) rehearse(ctx context.Context, m batch) {
 
 // forecast returns what the build of so many new entries takes.
 func (w *walk) forecast(fresh int) (f Forecast) {
-	if fresh == 0 {
+	if fresh < rehearsed {
 		return f
 	}
 	if !w.Block.Embed.Info.Network {
