@@ -161,9 +161,7 @@ func documents(d Data, o Options) (*Plan, error) {
 		if d.Documents.Code > d.Documents.Read/2 {
 			t.give("chunker", "code", "use", "knowledge docs", "chunk")
 			t.give("analyzer", "code", "analyzer", "knowledge docs", "store")
-			if !o.Full { // which has a condition
-				t.remove("embed", "knowledge docs", "enrich path")
-			}
+			t.remove("embed", "knowledge docs", "enrich path") // code is found better by both
 		} else if name := analyzer(d.Documents.Languages); name != "" {
 			t.give("analyzer", name, "analyzer", "knowledge docs", "store")
 		}
