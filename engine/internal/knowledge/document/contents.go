@@ -12,11 +12,10 @@ import (
 // An entry is a line of words that ends in the number of a page of the file. Three entries with leaders of dots are a table;
 // so are those of an index. Without leaders, the numbers of five entries or more must never fall and reach the second half of
 // the file, as those of other tables seldom do.
-const (
-	fewLeaders = 3 // dots of a leader, and entries with one
-	fewEntries = 5 // entries without leaders
-	entryGap   = 2 // most lines between two entries: a title on two lines, the head of a page
-)
+const fewLeaders, fewEntries = 3, 5
+
+// entryGap is how many lines may stand between two entries: a title on two lines, the head of a page.
+const entryGap = 2
 
 // withoutContents replaces each table of contents by the form feeds in it, and reports whether there was one.
 func withoutContents(text string) (rest string, found bool) {
@@ -35,16 +34,15 @@ func withoutContents(text string) (rest string, found bool) {
 	}
 	for i, line := range lines {
 		number, leader, ok := contentsEntry(line)
-		if !ok || number > pages {
+		switch {
+		case !ok || number > pages:
 			if strings.ContainsFunc(line, unicode.IsLetter) {
 				gap++
 			}
 			continue
-		}
-		if len(entries) > 0 && (number < last && !leader || gap > entryGap) {
+		case len(entries) > 0 && (number < last && !leader || gap > entryGap):
 			leave()
-		}
-		if len(entries) > 0 {
+		case len(entries) > 0:
 			between += gap
 		}
 		entries, last, gap = append(entries, i), number, 0

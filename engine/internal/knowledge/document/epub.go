@@ -25,11 +25,8 @@ func EPUB(raw []byte, most int64, stop time.Time) (text, title string, err error
 	}
 	b := book{pages: map[string]string{}, names: map[string]string{}}
 	err = cmp.Or(a.read("META-INF/encryption.xml", &b), a.read("META-INF/container.xml", &b))
-	if err == nil {
-		b.folder = path.Dir(b.root)
-		err = a.read(b.root, &b)
-	}
-	switch {
+	b.folder = path.Dir(b.root)
+	switch err = cmp.Or(err, a.read(b.root, &b)); {
 	case b.encrypted:
 		return "", "", errors.New("its EPUB is encrypted (DRM); get it without, or leave it out with exclude")
 	case err != nil:
@@ -43,13 +40,11 @@ func EPUB(raw []byte, most int64, stop time.Time) (text, title string, err error
 	}
 	var out strings.Builder
 	for _, id := range b.spine {
-		if part := b.pages[id]; part != "" && part != b.contents {
-			if err = a.page(part, b.names[part], &out); err != nil {
-				return "", "", err
-			}
+		if part := b.pages[id]; part != "" && part != b.contents && err == nil {
+			err = a.page(part, b.names[part], &out)
 		}
 	}
-	return strings.ToValidUTF8(out.String(), "\uFFFD"), OneLine(b.title), nil
+	return strings.TrimRight(strings.ToValidUTF8(out.String(), "\uFFFD"), "\n") + "\n", OneLine(b.title), err
 }
 
 // page writes a page of an e-book.
@@ -66,17 +61,11 @@ func (a *archive) page(part, name string, out *strings.Builder) error {
 		if err = cmp.Or(err, wrong); err == nil {
 			text, _, err = HTML(closed.ReplaceAllString(text, "<$1$2></$1>"), true)
 		}
-		if err != nil || text == "" {
-			return err
-		}
-		if name != "" && headingOf(text) == "" {
+		if name != "" && text != "" && headingOf(text) == "" {
 			text = Heading(1, name) + "\n\n" + text
 		}
-		if out.Len() > 0 {
-			out.WriteByte('\n')
-		}
-		out.WriteString(text)
-		return nil
+		out.WriteString(text + "\n")
+		return err
 	})
 }
 
@@ -85,29 +74,21 @@ var closed = regexp.MustCompile(`<([A-Za-z][\w:.-]*)((?:[^<>"']|"[^"]*"|'[^']*')
 
 // book reads the parts of an e-book that say which pages it has. They use each name for one thing.
 type book struct {
-	encrypted     bool
-	root          string            // the package document, which lists the pages
-	folder        string            // of the part that is read
-	title         string            // of the book
-	pages         map[string]string // parts by id
-	spine         []string          // ids in the order of reading
-	contents, ncx string            // parts with the table of contents: the page, and that of EPUB 2
-	names         map[string]string // of pages in a table of contents, by part
-
-	to         *string // where text goes; nil: nowhere
-	name, href string  // of the current entry
-	toc        bool    // inside the table of contents of a page that has other lists, too
+	encrypted          bool
+	title              string
+	root, folder       string            // the package document, which lists the pages; folder of the part that is read
+	spine              []string          // ids of pages
+	pages, names       map[string]string // parts of pages by id; their names in a table of contents by part
+	contents, ncx      string            // parts with the table of contents: a page, and that of EPUB 2
+	toc                bool              // inside the table of contents of a page that has other lists, too
+	entryName, entryTo string
+	to                 *string // where text goes; nil: nowhere
 }
 
 // obfuscations are algorithms that hide fonts, and no text.
 var obfuscations = []string{"http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC"}
 
-const maxPages = 100_000 // pages and entries that are remembered
-
 func (b *book) start(name string, e xml.StartElement) {
-	if len(b.pages)+len(b.spine)+len(b.names) > maxPages {
-		return
-	}
 	switch name {
 	case "EncryptionMethod":
 		b.encrypted = b.encrypted || !slices.Contains(obfuscations, attr(e, "Algorithm"))
@@ -118,8 +99,8 @@ func (b *book) start(name string, e xml.StartElement) {
 			b.to = &b.title
 		}
 	case "item":
-		part := b.part(attr(e, "href"))
-		if kind := attr(e, "media-type"); strings.Contains(kind, "html") {
+		part, kind := b.part(attr(e, "href")), attr(e, "media-type")
+		if strings.Contains(kind, "html") && len(b.pages) < maxStyles {
 			b.pages[attr(e, "id")] = part
 		} else if strings.Contains(kind, "ncx") {
 			b.ncx = part
@@ -132,7 +113,7 @@ func (b *book) start(name string, e xml.StartElement) {
 	case "nav":
 		b.toc = attr(e, "type") == "toc"
 	case "a", "navPoint":
-		b.name, b.href, b.to = "", attr(e, "href"), &b.name
+		b.entryName, b.entryTo, b.to = "", attr(e, "href"), &b.entryName
 	case "content": // of a navPoint, after its name
 		b.entry(attr(e, "src"))
 	}
@@ -140,7 +121,7 @@ func (b *book) start(name string, e xml.StartElement) {
 
 func (b *book) end(name string) {
 	if name == "a" && b.toc {
-		b.entry(b.href)
+		b.entry(b.entryTo)
 	}
 	if name == "a" || name == "navLabel" || name == "title" {
 		b.to = nil
@@ -157,8 +138,8 @@ func (*book) size() int { return 0 }
 
 // entry notes the name of a page; the first one stays.
 func (b *book) entry(href string) {
-	if part := b.part(href); b.names[part] == "" {
-		b.names[part] = OneLine(b.name)
+	if part := b.part(href); b.names[part] == "" && len(b.names) < maxStyles {
+		b.names[part] = OneLine(b.entryName)
 	}
 }
 
