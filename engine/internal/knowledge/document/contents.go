@@ -6,16 +6,11 @@ import (
 	"unicode"
 )
 
-// This file leaves tables of contents out of the text of a PDF. They name every subject and say nothing of it, so any
-// question would find them.
-//
-// An entry is a line of words that ends in the number of a page of the file. Three entries with leaders of dots are a table;
-// so are those of an index. Without leaders, the numbers of five entries or more must never fall and reach the second half of
-// the file, as those of other tables seldom do.
-const fewLeaders, fewEntries = 3, 5
+// This file leaves tables of contents out of the text of a PDF: any question would find them. An entry is a line of words that
+// ends in the number of a page of the file. Three entries with leaders of dots are a table, or an index. Without leaders, the
+// numbers of five entries or more must never fall and reach the second half of the file, as in few other tables.
 
-// entryGap is how many lines may stand between two entries: a title on two lines, the head of a page.
-const entryGap = 2
+const fewLeaders, fewEntries, mostBetween = 3, 5, 2 // between two entries: a title on two lines, the head of a page
 
 // withoutContents replaces each table of contents by the form feeds in it, and reports whether there was one.
 func withoutContents(text string) (rest string, found bool) {
@@ -40,7 +35,7 @@ func withoutContents(text string) (rest string, found bool) {
 				gap++
 			}
 			continue
-		case len(entries) > 0 && (number < last && !leader || gap > entryGap):
+		case len(entries) > 0 && (number < last && !leader || gap > mostBetween):
 			leave()
 		case len(entries) > 0:
 			between += gap

@@ -40,7 +40,7 @@ func EPUB(raw []byte, most int64, stop time.Time) (text, title string, err error
 	}
 	var out strings.Builder
 	for _, id := range b.spine {
-		if part := b.pages[id]; part != "" && part != b.contents && err == nil {
+		if part := b.pages[id]; part != "" && err == nil {
 			err = a.page(part, b.names[part], &out)
 		}
 	}
@@ -100,13 +100,13 @@ func (b *book) start(name string, e xml.StartElement) {
 		}
 	case "item":
 		part, kind := b.part(attr(e, "href")), attr(e, "media-type")
-		if strings.Contains(kind, "html") && len(b.pages) < maxStyles {
-			b.pages[attr(e, "id")] = part
-		} else if strings.Contains(kind, "ncx") {
-			b.ncx = part
-		}
-		if slices.Contains(strings.Fields(attr(e, "properties")), "nav") {
+		switch {
+		case slices.Contains(strings.Fields(attr(e, "properties")), "nav"):
 			b.contents = part
+		case strings.Contains(kind, "ncx"):
+			b.ncx = part
+		case strings.Contains(kind, "html") && len(b.pages) < maxStyles:
+			b.pages[attr(e, "id")] = part
 		}
 	case "itemref":
 		b.spine = append(b.spine, attr(e, "idref"))

@@ -43,12 +43,11 @@ type File struct {
 
 // Folder is an open Set. It reads nothing outside the folder.
 type Folder struct {
-	set   Set
-	path  string
-	root  *os.Root
-	match string // glob of the documents; empty: all
-	only  string // the one file of the set; empty: all files of the folder
-
+	set      Set
+	path     string
+	root     *os.Root
+	match    string          // glob of the documents; empty: all
+	only     string          // the one file of the set; empty: all files of the folder
 	Contents map[string]bool // ids of documents that Read has left tables of contents out of
 }
 
