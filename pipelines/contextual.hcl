@@ -48,8 +48,16 @@ knowledge "docs" {
     use = var.chunker
     config { size = 200 }
   }
-  enrich "path" { use = "path" } # the chunk's place: path, title, headings
-  enrich "contextualize" {       # its context by the model: the document first, for a prompt cache
+  enrich "path" { # searched by words alone, so that to rename a file embeds nothing; code is found better with both
+    use   = "path"
+    embed = var.chunker == "code"
+    config { parts = ["path", "title"] }
+  }
+  enrich "headings" {
+    use = "path"
+    config { parts = ["headings", "declaration"] }
+  }
+  enrich "contextualize" { # its context by the model: the document first, for a prompt cache
     use     = "context"
     enabled = var.contextualize && contains(["openai", "anthropic"], var.provider)
     model   = model.llm

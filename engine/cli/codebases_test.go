@@ -42,10 +42,21 @@ func (given) Chunk(_ context.Context, documents []sdk.Document) ([][]sdk.Chunk, 
 }
 
 const codebasesFile = `
+variable "path" { default = "embedded" }
 knowledge "passages" {
   source { path = "docs.jsonl" }
   chunk { use = "given/ends" }
-  enrich "place" { use = "path" }
+  enrich "path" {
+    use     = "path"
+    enabled = var.path != "none"
+    embed   = var.path == "embedded"
+    config { parts = ["path", "title"] }
+  }
+  enrich "headings" {
+    use     = "path"
+    enabled = var.path != "none"
+    config { parts = ["headings", "declaration"] }
+  }
   embed { use = "minilm" }
   store {
     use      = "local"
@@ -66,15 +77,15 @@ pipeline "passages" {
 }
 `
 
-// BenchmarkCodebases shows what a passage's place and the reranker are worth, by recall at 5, 10 and 20. The reranker's
-// weights were chosen on these questions among others.
+// BenchmarkCodebases shows what a passage's place is worth, its path embedded or searched by words alone, and the reranker, by
+// recall at 5, 10 and 20. The reranker's weights were chosen on these questions among others.
 func BenchmarkCodebases(b *testing.B) {
 	wantMiniLM(b)
 	dir := codebases(b)
 	linkPlugin(b, dir, "given")
 	for b.Loop() {
 		found := compared(b, dir, "--plugins", ".", "--k", "5,10,20",
-			"--sweep", "enrich.place.enabled=false,true", "--sweep", "near.mode=dense,lexical,hybrid", "--sweep", "rerank.best.enabled=false,true", "passages.hcl")
+			"--sweep", "var.path=none,words,embedded", "--sweep", "near.mode=dense,lexical,hybrid", "--sweep", "rerank.best.enabled=false,true", "passages.hcl")
 		for row, ranking := range found {
 			for _, r := range ranking.Recall {
 				b.ReportMetric(r.Share, fmt.Sprintf("recall@%d:%s", r.K, strings.ReplaceAll(row, " ", "/")))

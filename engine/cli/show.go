@@ -424,6 +424,9 @@ func describeKnowledge(r knowledge.BuildReport) string {
 			what += fmt.Sprintf(", %d removed", r.Removed)
 		}
 	}
+	if r.Contents > 0 {
+		what += fmt.Sprintf(", tables of contents of %s left out", terminal.Plural(r.Contents, "document"))
+	}
 	what = terminal.Plural(r.Entries, "entry") + ", " + what
 	if r.Documents > 0 {
 		what = terminal.Plural(r.Documents, "document") + ", " + what

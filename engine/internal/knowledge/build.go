@@ -207,7 +207,7 @@ func (b *builder) update(ctx context.Context, have sdk.Collection) (labels map[s
 	if err != nil {
 		return nil, err
 	}
-	b.Report.Documents = w.documentCount()
+	b.Report.Documents, b.Report.Contents = w.documentCount(), len(b.Source.Contents)
 	if b.Plan {
 		b.Report.Asks = b.Enrichers.Asks()
 		return diff.Labels, nil
@@ -390,6 +390,7 @@ func (m *measure) add(entries []sdk.Entry, ended ...string) terminal.ProgressSte
 type BuildReport struct {
 	Name                    string
 	Documents               int // that the entries come from; 0: the entries are rows
+	Contents                int // documents among those that this build read whose tables of contents it left out
 	Entries                 int
 	Added, Changed, Removed int
 	Reused                  int                     // entries among Added and Changed whose vectors an earlier build made of the same texts

@@ -88,7 +88,7 @@ type pathDocument struct {
 }
 
 // sectioned are the formats of documents whose text is Markdown.
-var sectioned = []string{"", "markdown", "html", "docx", "pptx", "xlsx", "notebook"}
+var sectioned = []string{"", "markdown", "html", "docx", "pptx", "xlsx", "notebook", "epub"}
 
 // structure reads the text of a document when it is first needed.
 func (d *pathDocument) structure() {

@@ -133,6 +133,7 @@ func unlabelled(known, tried *Rows, o Options) (*Plan, error) {
 		path, err := p.place(known, o)
 		t.err = cmp.Or(t.err, err)
 		t.give("docs", path, "path", "knowledge docs", "source")
+		t.remove("embed", "knowledge docs", "enrich path") // a row keeps its path and title
 		m := p.mapped(known)
 		m.Label = ""
 		t.columns(known, m, "knowledge docs", "source")
@@ -160,6 +161,7 @@ func documents(d Data, o Options) (*Plan, error) {
 		if d.Documents.Code > d.Documents.Read/2 {
 			t.give("chunker", "code", "use", "knowledge docs", "chunk")
 			t.give("analyzer", "code", "analyzer", "knowledge docs", "store")
+			t.remove("embed", "knowledge docs", "enrich path") // code is found better by both
 		} else if name := analyzer(d.Documents.Languages); name != "" {
 			t.give("analyzer", name, "analyzer", "knowledge docs", "store")
 		}

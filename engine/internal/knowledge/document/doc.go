@@ -5,9 +5,9 @@
 // of one document: Markdown and plain text stay as they are, other formats become Markdown. Texts
 // are valid UTF-8 and not longer than the limit in bytes.
 //
-// Each format has its file here: HTML, PDF, office (docx, pptx, xlsx), notebooks and mail. Hostile
-// PDF and office files can break their readers, which therefore run in a process of their own
-// (apart.go). The error of an unsupported format says what to save the file as.
+// Each format has its file here: HTML, PDF, office (docx, pptx, xlsx), e-books, notebooks and mail.
+// Hostile PDF, office files and e-books can break their readers, which therefore run in a process of
+// their own (apart.go). Tables of contents are left out (contents.go). The error of an unsupported format says what to save the file as.
 //
 // An unusable file (binary, too large, not permitted) fails alone. Hidden files and folders are
 // skipped, and so are symbolic links that lead outside the folder; links to folders are not

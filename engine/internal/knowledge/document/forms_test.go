@@ -56,6 +56,7 @@ func TestForms(t *testing.T) {
 		"a.ipynb": {content: `{"cells": [{"cell_type": "markdown", "source": ["# Cards"]}]}`, text: "# Cards\n", title: "Cards", format: "notebook"},
 		"a.eml":   {content: "Subject: Cards\nContent-Type: text/plain; charset=latin1\n\ncaf\xe9", text: "Subject: Cards\n\ncafé\n", title: "Cards", format: "mail"},
 		"a.html":  {content: page, text: "# Cards\n\nA lost card is blocked at once, and a new one comes by mail.\n", title: "Fees", format: "html"},
+		"a.epub":  {content: string(epub(t, "<manifest>"+bookPages+"</manifest><spine><itemref idref='one'/></spine>", "OEBPS/text/one.xhtml", pageOne)), text: "## Water\n\nIt is changed\non Mondays.\n\nA note.\n", title: "Water", format: "epub"},
 		"a.doc":   {content: "\xd0\xcf\x11\xe0", fault: "save it as .docx"},
 		"a.rtf":   {content: `{\rtf1 text}`, fault: "save it as .docx"},
 		"a.xls":   {content: "\xd0\xcf\x11\xe0", fault: "save it as .xlsx"},
@@ -64,6 +65,7 @@ func TestForms(t *testing.T) {
 		"b.docx":  {content: "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 encrypted", fault: "without a password"},
 		"b.pptx":  {content: docx, fault: "not a presentation"},
 		"b.xlsx":  {content: docx, fault: "save it anew"},
+		"b.epub":  {content: docx, fault: "not an e-book"},
 		"b.ipynb": {content: "{", fault: "save it anew"},
 		"b.eml":   {content: "no mail at all", fault: "save it anew"},
 		"b.pdf":   {content: "%PDF-1.7", fault: "leave it out"},
@@ -94,7 +96,7 @@ func TestForms(t *testing.T) {
 	if d, _, err := open(t, Set{Path: path, HTML: "all"}).Read(t.Context(), "a.html"); err != nil || !strings.Contains(d.Text, "Home") {
 		t.Errorf("all of a page: %q, %v", d.Text, err)
 	}
-	for name, want := range map[string]bool{"a.docx": true, "a.xlsx": false, "a.eml": true, "a.doc": false} {
+	for name, want := range map[string]bool{"a.docx": true, "a.xlsx": false, "a.eml": true, "a.epub": true, "a.doc": false} {
 		if got := Is(path + "/" + name); got != want {
 			t.Errorf("%s names documents beyond doubt: %v", name, got)
 		}

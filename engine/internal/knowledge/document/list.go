@@ -23,7 +23,7 @@ import (
 const MaxBytes = 20 << 20
 
 // Version changes when the same files yield other texts or titles.
-const Version = 3
+const Version = 4
 
 // Set selects the files that are documents.
 type Set struct {
@@ -43,11 +43,12 @@ type File struct {
 
 // Folder is an open Set. It reads nothing outside the folder.
 type Folder struct {
-	set   Set
-	path  string
-	root  *os.Root
-	match string // glob of the documents; empty: all
-	only  string // the one file of the set; empty: all files of the folder
+	set      Set
+	path     string
+	root     *os.Root
+	match    string          // glob of the documents; empty: all
+	only     string          // the one file of the set; empty: all files of the folder
+	Contents map[string]bool // ids of documents that Read has left tables of contents out of
 }
 
 // Is reports whether a path certainly names documents: a folder, a glob, or a file with the suffix of a
@@ -89,7 +90,7 @@ func Open(s Set) (*Folder, error) {
 	if s.Max == 0 {
 		s.Max = MaxBytes
 	}
-	f := &Folder{set: s}
+	f := &Folder{set: s, Contents: map[string]bool{}}
 	base := s.Path
 	if info, err := os.Stat(s.Path); err == nil && !info.IsDir() {
 		base, f.only = filepath.Split(s.Path)

@@ -25,7 +25,7 @@ import (
 // whose header is the first row with more than one cell; cells appear in their number format.
 // Hidden text, slides and sheets are left out, and so are pictures.
 //
-// docx and pptx are zip files of XML. Each part is read in one pass, with limits on unpacked bytes,
+// docx and pptx are zip files of XML, as epub is (epub.go). Each part is read in one pass, with limits on unpacked bytes,
 // elements and nesting; custom entities are an error. The excelize library reads xlsx. Call the
 // readers through apart.go.
 
@@ -38,9 +38,9 @@ const (
 
 const advice = "; save it anew in its program, or leave it out with exclude"
 
-// archive is an office file: a zip file of parts.
+// archive is an office file or an e-book: a zip file of parts.
 type archive struct {
-	kind     string // "DOCX", "PPTX"
+	kind     string // "DOCX", "PPTX", "EPUB"
 	parts    map[string]*zip.File
 	left     int64 // bytes that may still be unpacked
 	elements int
@@ -79,14 +79,19 @@ type handler interface {
 // read calls a handler with a part. A missing part is no error.
 func (a *archive) read(part string, h handler) error {
 	a.root = ""
-	f := a.parts[strings.ToLower(part)]
-	if f == nil {
+	return a.open(part, func(in io.Reader) error { return a.walk(in, h) })
+}
+
+// open calls f with the content of a part, if there is one, within the limits.
+func (a *archive) open(part string, f func(io.Reader) error) error {
+	file := a.parts[strings.ToLower(part)]
+	if file == nil {
 		return nil
 	}
-	in, err := f.Open()
+	in, err := file.Open()
 	if err == nil {
 		defer in.Close() //nolint:errcheck // it was only read
-		err = a.walk(&limited{in, &a.left}, h)
+		err = f(&limited{in, &a.left})
 	}
 	if err == nil || errors.Is(err, errTooLong) {
 		return err
@@ -94,7 +99,7 @@ func (a *archive) read(part string, h handler) error {
 	return fmt.Errorf("its %s cannot be read: %s: %w%s", a.kind, part, err, advice)
 }
 
-var errTooLong = TooLong("office file")
+var errTooLong = TooLong("text")
 
 func (a *archive) walk(in io.Reader, h handler) error {
 	d := xml.NewDecoder(in)

@@ -154,7 +154,7 @@ func FuzzXLSX(f *testing.F) {
 }
 
 func init() {
-	ServeApart(map[string]ApartReader{"DOCX": DOCX, "PPTX": PPTX, "XLSX": XLSX})
+	ServeApart(map[string]ApartReader{"DOCX": DOCX, "PPTX": PPTX, "XLSX": XLSX, "EPUB": EPUB})
 }
 
 // later is a time at which no test ends.

@@ -247,3 +247,52 @@ func TestPDFsThatAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// Tables of contents are left out of a PDF, with its pages counted as before; other tables stay.
+func TestTablesOfContents(t *testing.T) {
+	const leader = " . . . . . . . . "
+	page := func(lines ...string) string {
+		var at []any
+		for i, l := range lines {
+			at = append(at, 50, 700-12*i, l)
+		}
+		return drawn(at...)
+	}
+	for name, c := range map[string]struct {
+		pages []string
+		want  string // of the first page; empty: all lines stay
+	}{
+		"dots":               {[]string{page("Contents", "1 Cards"+leader+"1", "1.1 Fees........2", "2 Water"+leader+"4", "The end")}, "Contents\n\n\n\nThe end"},
+		"over two pages":     {[]string{page("1 Cards"+leader+"1", "1.1 Fees"+leader+"2"), page("Contents", "2 Water"+leader+"4")}, "\n"},
+		"a title of 2 lines": {[]string{page("1 Cards"+leader+"1", "2 Of the water and", "of the fish in it"+leader+"2", "3 Food"+leader+"4")}, "\n\n\n"},
+		"an index":           {[]string{page("fish"+leader+"4", "food"+leader+"2", "water"+leader+"1")}, "\n\n"},
+		"without dots":       {[]string{page("Contents", "Cards 1", "Fees 2", "Water 2", "Food 3", "Light 4")}, "Contents\n\n\n\n\n"},
+		"falling":            {[]string{page("Cards 1", "Fees 4", "Water 2", "Food 3", "Light 1")}, ""},
+		"beyond the pages":   {[]string{page("Cards"+leader+"10", "Fees"+leader+"20", "Water"+leader+"40", "Food"+leader+"50")}, ""},
+		"small figures":      {[]string{page("Cards 1", "Fees 1", "Water 1", "Food 2", "Light 2")}, ""},
+		"two with dots":      {[]string{page("Cards"+leader+"1", "Fees"+leader+"2")}, ""},
+		"among sentences":    {[]string{page("It has page 1", "and more", "of that on 2", "and more", "of that on 3", "and more", "of that on 3", "and more", "of that on 4")}, ""},
+		"numbers alone":      {[]string{page("1 1", "2 2", "3 3", "3 4", "4 4")}, ""},
+		"decimals":           {[]string{page("Cards 1.1", "Fees 1.2", "Water 1.3", "Food 1.4", "Light 2.4")}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pages := append(c.pages, page("one"), page("two"), page("three"))[:4]
+			raw := []byte(pdfOf(pages...))
+			whole, _, err := PDF(raw, 1<<20, soon())
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir := open(t, Set{Path: folder(t, map[string]string{"a.pdf": string(raw)})})
+			d, _, err := dir.Read(t.Context(), "a.pdf")
+			if err != nil || dir.Contents["a.pdf"] != (c.want != "") {
+				t.Fatalf("%v, %v", dir.Contents, err)
+			}
+			if c.want == "" {
+				c.want, _, _ = strings.Cut(whole, "\n\f")
+			}
+			if first, _, _ := strings.Cut(d.Text, "\n\f"); first != c.want || strings.Count(d.Text, "\f") != 3 {
+				t.Errorf("%q became %q", whole, d.Text)
+			}
+		})
+	}
+}

@@ -30,6 +30,7 @@ const (
 	formatXLSX     = "xlsx"
 	formatNotebook = "notebook"
 	formatMail     = "mail"
+	formatEPUB     = "epub"
 )
 
 var formats = map[string]string{
@@ -39,18 +40,18 @@ var formats = map[string]string{
 	".docx": formatDOCX, ".docm": formatDOCX, ".dotx": formatDOCX,
 	".pptx": formatPPTX, ".pptm": formatPPTX, ".ppsx": formatPPTX,
 	".xlsx": formatXLSX, ".xlsm": formatXLSX,
-	".ipynb": formatNotebook, ".eml": formatMail,
+	".ipynb": formatNotebook, ".eml": formatMail, ".epub": formatEPUB,
 }
 
 // headed lists the formats whose first heading is the title in absence of another one.
-var headed = map[string]bool{formatMarkdown: true, formatHTML: true, formatDOCX: true, formatNotebook: true}
+var headed = map[string]bool{formatMarkdown: true, formatHTML: true, formatDOCX: true, formatNotebook: true, formatEPUB: true}
 
 // refused says what to do with unsupported files, by their suffix.
 var refused = map[string]string{
 	".doc": older("docx"), ".dot": older("docx"), ".rtf": older("docx"), ".odt": older("docx"), ".pages": older("docx"),
 	".ppt": older("pptx"), ".odp": older("pptx"), ".key": older("pptx"),
 	".xls": older("xlsx"), ".ods": older("xlsx"), ".xlsb": older("xlsx"), ".numbers": older("xlsx"),
-	".msg": older("eml"), ".epub": older("html"),
+	".msg": older("eml"),
 }
 
 func older(format string) string {
@@ -73,10 +74,10 @@ func formatOf(name string) string {
 }
 
 // apartKinds maps formats to the readers that a hostile file can break.
-var apartKinds = map[string]string{formatPDF: "PDF", formatDOCX: "DOCX", formatPPTX: "PPTX", formatXLSX: "XLSX"}
+var apartKinds = map[string]string{formatPDF: "PDF", formatDOCX: "DOCX", formatPPTX: "PPTX", formatXLSX: "XLSX", formatEPUB: "EPUB"}
 
 func init() {
-	ServeApart(map[string]ApartReader{"PDF": PDF, "DOCX": DOCX, "PPTX": PPTX, "XLSX": XLSX})
+	ServeApart(map[string]ApartReader{"PDF": PDF, "DOCX": DOCX, "PPTX": PPTX, "XLSX": XLSX, "EPUB": EPUB})
 }
 
 // Read returns the document of a file, and the hash of the content that it was made from: the file
@@ -99,6 +100,11 @@ func (f *Folder) Read(ctx context.Context, id string) (d sdk.Document, hash []by
 	text, title, err := f.parse(ctx, id, format, raw)
 	if err != nil {
 		return d, nil, err
+	}
+	if format == formatPDF {
+		if rest, found := withoutContents(text); found {
+			text, f.Contents[id] = rest, true
+		}
 	}
 	if title == "" && headed[format] {
 		title = headingOf(text)

@@ -218,6 +218,7 @@ type Source struct {
 	Count   int          // number of all invalid rows
 	// Described is what a table says of labels, by label; nil: there is no table.
 	Described map[string]sdk.Described
+	Contents  map[string]bool // ids of documents that were read without their tables of contents
 
 	sizes  map[string]int64      // of documents, by id
 	places map[string]InvalidRow // places of units, by id; Err is nil

@@ -97,7 +97,7 @@ func numberingOf(format any) numbering {
 	switch format {
 	case "pdf":
 		return numbering{"\f", "first_page", "last_page"}
-	case "html", "docx", "pptx", "xlsx", "notebook", "mail":
+	case "html", "docx", "pptx", "xlsx", "notebook", "mail", "epub":
 		return numbering{}
 	}
 	return numbering{"\n", "first_line", "last_line"}
@@ -310,7 +310,8 @@ func listDocuments(ctx context.Context, block *pipeline.Knowledge, _ io.Reader) 
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", block.Main().Path, err)
 	}
-	s := &Source{places: make(map[string]InvalidRow, len(files)), sizes: make(map[string]int64, len(files)), load: loadDocuments(*block.Documents())}
+	s := &Source{places: make(map[string]InvalidRow, len(files)), sizes: make(map[string]int64, len(files)), Contents: map[string]bool{}}
+	s.load = s.loadDocuments(*block.Documents())
 	digest := sha256.New()
 	for _, f := range files {
 		at := InvalidRow{Path: filepath.Join(folder.Path(), filepath.FromSlash(f.ID)), Err: f.Err}
@@ -326,13 +327,14 @@ func listDocuments(ctx context.Context, block *pipeline.Knowledge, _ io.Reader) 
 	return s, nil
 }
 
-func loadDocuments(set document.Set) loader {
+func (s *Source) loadDocuments(set document.Set) loader {
 	return func(ctx context.Context, wanted []Unit, f func(Unit, error) error) error {
 		folder, err := document.Open(set)
 		if err != nil {
 			return err
 		}
 		defer folder.Close() //nolint:errcheck // it was only read
+		folder.Contents = s.Contents
 		for _, u := range wanted {
 			if err := ctx.Err(); err != nil {
 				return err

@@ -9,7 +9,15 @@ knowledge "docs" {
     use = "markdown"
     config { size = 200 }
   }
-  enrich "path" { use = "path" }
+  enrich "path" {
+    use   = "path"
+    embed = false # words only: to rename a file embeds nothing
+    config { parts = ["path", "title"] }
+  }
+  enrich "headings" {
+    use = "path"
+    config { parts = ["headings", "declaration"] }
+  }
   enrich "contextualize" {
     use   = "context"
     model = model.llm
