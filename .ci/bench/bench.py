@@ -55,14 +55,15 @@ def main():
     for name in args.measure or known:
         measure = known[name]
         threads = args.threads if measure.get("threads") != measures.ALL_CORES else os.cpu_count()
-        print(f"{measure['title']}: {args.rounds} rounds, threads: {threads}", flush=True)
-        run(name, measure, threads, args, folder, report)
+        rounds = min(args.rounds, measure.get("rounds", args.rounds))
+        print(f"{measure['title']}: {rounds} rounds, threads: {threads}", flush=True)
+        run(name, measure, threads, rounds, args, folder, report)
     table(report)
     args.output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     print(f"\nEvery round's figures are in {args.output}.")
 
 
-def run(name, measure, threads, args, folder, report):
+def run(name, measure, threads, rounds, args, folder, report):
     """Lets the contenders of one measure take turns."""
     more = measure.get("arguments", [])
     commands = {"racflow": [args.cache / "racflow", "embed" if more else name, folder, ROOT / "bin" / "racflow", *more]}
@@ -89,7 +90,7 @@ def run(name, measure, threads, args, folder, report):
             report["checks"].update(measure["check"]({who: a for who, a in answers.items() if a}, folder))
         tasks = list(dict.fromkeys(task for _, task, _, _ in measure["rows"]))
         replies = {who: {task: [] for task in tasks} for who in running}
-        for _ in range(args.rounds):
+        for _ in range(rounds):
             for task in tasks:
                 for who, contender in list(running.items()):
                     if reply := turn(who, lambda: contender.do(task)):
@@ -98,8 +99,8 @@ def run(name, measure, threads, args, folder, report):
         for contender in running.values():
             contender.stop()
     for title, task, figure, aims in measure["rows"]:
-        rounds = {who: [reply[figure] for reply in by_task[task]] for who, by_task in replies.items()}
-        report["rows"].append({"measure": name, "title": f"{measure['title']}: {title}", "threads": threads, "aims": aims, "rounds": rounds})
+        figures = {who: [reply[figure] for reply in by_task[task]] for who, by_task in replies.items()}
+        report["rows"].append({"measure": name, "title": f"{measure['title']}: {title}", "threads": threads, "aims": aims, "rounds": figures})
     for who, by_task in replies.items():
         for task, got in by_task.items():
             if "accuracy" in got[-1]:

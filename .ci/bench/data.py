@@ -5,6 +5,7 @@ words.txt, words3.txt,      the same texts as lower-case words, so that every
 words16.txt                 tokeniser agrees, and queries cut from held-out texts
 short.txt, long.txt         texts of 15 to 17 and of 195 to 205 tokens
 train.tsv, test.tsv         labelled texts
+many.tsv                    200,000, which are those of train.tsv with words lost, exchanged and misspelt
 NAME.f32                    their vectors by MiniLM, as float32
 
 They come from ../shared/data (CLINC150 and seven more sets) where that folder
@@ -21,7 +22,7 @@ import re
 import shutil
 import subprocess
 
-TEXTS, QUERIES, WORD_QUERIES = 100_000, 256, 250
+TEXTS, QUERIES, WORD_QUERIES, MANY = 100_000, 256, 250, 200_000
 SHORT, LONG = 512, 64
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared" / "data"
@@ -58,6 +59,7 @@ def write(folder, pool, held_out, long_pool, train, test):
     save(folder / "train.tsv", ["text\tlabel"] + ["\t".join(row) for row in train])
     rng.shuffle(test)
     save(folder / "test.tsv", ["text\tlabel"] + ["\t".join(row) for row in test])
+    save(folder / "many.tsv", ["text\tlabel"] + [f"{noisy(text, rng)}\t{label}" for text, label in itertools.islice(itertools.cycle(train), MANY)])
     tokens = counter()
     save(folder / "long.txt", passages(long_pool, tokens))
     save(folder / "short.txt", itertools.islice((t for t in texts if 15 <= tokens(t) <= 17), SHORT))
@@ -102,6 +104,22 @@ def sentences(text):
 
 def words(text):
     return re.findall("[a-z]+", text.lower())
+
+
+def noisy(text, rng):
+    """Loses, exchanges and misspells some words."""
+    found = text.split()
+    kept = []
+    for word in found:
+        p = rng.random()
+        at = rng.randrange(len(word))
+        if p < .06:
+            word = rng.choice(found)
+        elif p < .12:
+            word = word[:at] + word[at:at + 2][::-1] + word[at + 2:]
+        if p < .92:
+            kept.append(word)
+    return " ".join(kept) or text
 
 
 def cut(texts, n, rng):

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"time"
@@ -38,26 +39,48 @@ func (b *bench) knn() (c contender, err error) {
 // eval runs `racflow eval`. "ms" is what that reports per item; "whole" counts
 // the command from its start to its end: processes, opening the store, report.
 func (b *bench) eval() (reply, error) {
-	command := exec.CommandContext(b.ctx, b.binary, "eval", "--json", "--limit", fmt.Sprint(questions),
-		"--state", filepath.Join(b.scratch, "state"),
-		"-var", "train="+b.path("train.tsv"), "-var", "test="+b.path("test.tsv"), filepath.Join(filepath.Dir(b.binary), "..", ".ci", "bench", "knn.hcl"))
-	var out, log bytes.Buffer
-	command.Stdout, command.Stderr = &out, &log
 	start := time.Now()
-	if err := command.Run(); err != nil {
-		return nil, fmt.Errorf("racflow eval: %w: %s", err, log.Bytes())
-	}
-	whole := milliseconds(start)
-	var report struct {
-		Items    float64 `json:"items"`
-		Accuracy float64 `json:"accuracy"`
-		Rate     float64 `json:"items_per_second"`
-	}
-	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
+	report, _, err := b.evaluate("--limit", fmt.Sprint(questions),
+		"-var", "train="+b.path("train.tsv"), "-var", "test="+b.path("test.tsv"), filepath.Join(b.root(), ".ci", "bench", "knn.hcl"))
+	if err != nil {
 		return nil, err
 	}
+	whole := milliseconds(start)
 	return reply{"n": report.Items, "ms": 1000 / report.Rate, "whole": whole / report.Items, "accuracy": report.Accuracy}, nil
 }
+
+// evaluation is what `racflow eval` reports.
+type evaluation struct {
+	Items    float64 `json:"items"`
+	Accuracy float64 `json:"accuracy"`
+	Rate     float64 `json:"items_per_second"`
+}
+
+// evaluate runs `racflow eval`.
+func (b *bench) evaluate(arguments ...string) (report evaluation, used *os.ProcessState, err error) {
+	command := exec.CommandContext(b.ctx, b.binary, append([]string{"eval", "--json", "--state", filepath.Join(b.scratch, "state")}, arguments...)...)
+	var out, log bytes.Buffer
+	command.Stdout, command.Stderr = &out, &log
+	if err := command.Run(); err != nil {
+		return report, nil, fmt.Errorf("racflow eval: %w: %s", err, log.Bytes())
+	}
+	return report, command.ProcessState, json.Unmarshal(out.Bytes(), &report)
+}
+
+// size measures a run from the file of examples to the answers, with what the voters and the election learn.
+func (b *bench) size() (c contender, err error) {
+	c.tasks = map[string]func() (reply, error){"build": func() (reply, error) {
+		defer os.RemoveAll(filepath.Join(b.scratch, "state"))
+		report, used, err := b.evaluate("-var", "embedder=hashing", "-var", "train="+b.path("many.tsv"), "--input", b.path("test.tsv"), filepath.Join(b.root(), "pipelines", "intent.hcl"))
+		if err != nil {
+			return nil, err
+		}
+		return reply{"n": 1, "ms": float64(used.UserTime()+used.SystemTime()) / 1e6, "accuracy": report.Accuracy}, nil
+	}}
+	return c, nil
+}
+
+func (b *bench) root() string { return filepath.Join(filepath.Dir(b.binary), "..") }
 
 // given returns the task of answering from vectors: the store's and the
 // voter's process, as in a run, without the embedder's.
