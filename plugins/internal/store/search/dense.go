@@ -32,7 +32,9 @@ const (
 	workerBlocks = 24
 	// passRows is the number of vectors that one query passes over before the next
 	// does: the codes stay in the first-level cache, and a word of a row.Set covers them.
-	passRows = 64
+	passRows = simd.GroupRows
+	// groupedQueries is the number of queries from which on packing rows for them pays.
+	groupedQueries = 8
 	// fewRows is the number of selected vectors up to which a pass skips the codes.
 	fewRows = 6
 	// keptRows is after how many looks at vectors, of 64 KiB of a file, these leave memory.
@@ -140,15 +142,11 @@ func (s *DenseLeg) scan(ctx context.Context, probes []probe, cores int) error {
 	}
 	workers := make([][]probe, min(cores, 1+len(blocks)*len(probes)/workerBlocks))
 	var next atomic.Int64
+	groups := s.grouped(probes)
 	work := func(w int) {
-		var dots [passRows]int32
+		packed := make([]int8, min(len(groups), 1)*passRows*segment.CodeWidth(s.of.Dimension))
 		for b := int(next.Add(1)) - 1; b < len(blocks) && ctx.Err() == nil; b = int(next.Add(1)) - 1 {
-			to := min(blocks[b].from+blockRows, blocks[b].part.Segment.Rows)
-			for from := blocks[b].from; from < to; from += passRows {
-				for i := range workers[w] {
-					workers[w][i].pass(s, blocks[b], from, &dots)
-				}
-			}
+			s.compare(blocks[b], workers[w], groups, packed)
 		}
 		for i := range workers[w] {
 			workers[w][i].settle(s)
@@ -170,6 +168,46 @@ func (s *DenseLeg) scan(ctx context.Context, probes []probe, cores int) error {
 		}
 	}
 	return ctx.Err()
+}
+
+// compare takes the probes over a block, in groups where there are some: packed has room
+// for the rows then.
+func (s *DenseLeg) compare(b block, probes []probe, groups []*simd.Group, packed []int8) {
+	var dots [simd.GroupSize * passRows]int32
+	to := min(b.from+blockRows, b.part.Segment.Rows)
+	for from := b.from; from < to; from += passRows {
+		together := groups != nil && from+passRows <= to
+		if together {
+			groups[0].Pack(packed, b.part.Codes[from*len(packed)/passRows:][:len(packed)])
+		}
+		for i := range probes {
+			at := i % simd.GroupSize * passRows
+			if together && at == 0 {
+				groups[i/simd.GroupSize].Dot(&dots, packed)
+			}
+			probes[i].pass(s, b, from, dots[at:at+min(passRows, to-from)], together)
+		}
+	}
+}
+
+// grouped puts the probes into groups. There are none where the kernel has none, where the
+// queries are few, or where one searches only some of the rows: that takes fewer products.
+func (s *DenseLeg) grouped(probes []probe) (groups []*simd.Group) {
+	if len(probes) < groupedQueries || slices.ContainsFunc(probes, func(p probe) bool { return p.codes == nil || p.among != nil }) {
+		return nil
+	}
+	for some := range slices.Chunk(probes, simd.GroupSize) {
+		var queries [][]int8
+		for i := range some {
+			queries = append(queries, some[i].codes)
+		}
+		g := s.kernel.NewGroup(queries...)
+		if g == nil {
+			return nil
+		}
+		groups = append(groups, g)
+	}
+	return groups
 }
 
 // probe is the state of one query. It scores a row in full only if the int8 codes
@@ -223,10 +261,10 @@ func (p *probe) wanted(b block, from int) uint64 {
 	return ^b.part.Dead[from/64]
 }
 
-// pass compares the query with up to passRows vectors of a block.
-func (p *probe) pass(s *DenseLeg, b block, from int, dots *[passRows]int32) {
-	wanted := p.wanted(b, from)
-	n := min(passRows, b.part.Segment.Rows-from)
+// pass compares the query with some vectors of a block. The dot products of their codes are
+// known, or are put into dots.
+func (p *probe) pass(s *DenseLeg, b block, from int, dots []int32, known bool) {
+	wanted, n := p.wanted(b, from), len(dots)
 	if n < passRows {
 		wanted &= 1<<n - 1
 	}
@@ -242,11 +280,13 @@ func (p *probe) pass(s *DenseLeg, b block, from int, dots *[passRows]int32) {
 		}
 		return
 	}
-	size := len(p.codes)
-	s.kernel.DotInt8(dots[:n], p.codes, b.part.Codes[from*size:(from+n)*size])
+	if !known {
+		size := len(p.codes)
+		s.kernel.DotInt8(dots, p.codes, b.part.Codes[from*size:(from+n)*size])
+	}
 	rows := b.part.Quantisations[from : from+n]
 	p.bound.Least = p.floor()
-	for may := s.kernel.Reach(dots[:n], rows, &p.bound) & wanted; may != 0; may &= may - 1 {
+	for may := s.kernel.Reach(dots, rows, &p.bound) & wanted; may != 0; may &= may - 1 {
 		i := bits.TrailingZeros64(may)
 		estimate, off := p.bound.Of(dots[i], rows[i])
 		if estimate+off < p.floor() {
