@@ -80,8 +80,9 @@ func (k *Kernel) Reach(dots []int32, rows []Quantisation, b *Bound) (may uint64)
 }
 
 func reachPortable(dots []int32, rows []Quantisation, b *Bound) (may uint64) {
+	rows, bound := rows[:len(dots)], *b
 	for i, dot := range dots {
-		if product, most := b.Of(dot, rows[i]); !(product+most < b.Least) {
+		if product, most := bound.Of(dot, rows[i]); !(product+most < bound.Least) {
 			may |= 1 << i
 		}
 	}
