@@ -118,13 +118,13 @@ loop:
 	VMOVDQU64 C, AT+128(DX); \
 	VMOVDQU64 D, AT+192(DX)
 
-// func dotGroupVNNI(dst *[256]int32, start *[4]int32, codes, packed []int8)
-TEXT ·dotGroupVNNI(SB), NOSPLIT, $0-64
+// func dotGroupVNNI(dst *[256]int32, start []int32, codes, packed []int8)
+TEXT ·dotGroupVNNI(SB), NOSPLIT, $0-80
 	MOVQ dst+0(FP), DX
-	MOVQ start+8(FP), BX
-	MOVQ codes_base+16(FP), DI
-	MOVQ codes_len+24(FP), R8
-	MOVQ packed_base+40(FP), SI
+	MOVQ start_base+8(FP), BX
+	MOVQ codes_base+32(FP), DI
+	MOVQ codes_len+40(FP), R8
+	MOVQ packed_base+56(FP), SI
 	SHRQ $2, R8           // the length of a query
 	LEAQ (R8)(R8*2), R9
 	LEAQ (DI)(R8*1), CX

@@ -115,7 +115,7 @@ func transposeAVX2(dst []float32, ldd int, src []float32, lds, depth int)
 func dotInt8VNNI(dst []int32, query, rows []int8, stride int)
 
 //go:noescape
-func dotGroupVNNI(dst *[GroupSize * GroupRows]int32, start *[GroupSize]int32, codes, packed []int8)
+func dotGroupVNNI(dst *[GroupSize * GroupRows]int32, start []int32, codes, packed []int8)
 
 //go:noescape
 func dotInt8AVX2(dst []int32, query, rows []int8, stride int)

@@ -142,11 +142,11 @@ func (s *DenseLeg) scan(ctx context.Context, probes []probe, cores int) error {
 	}
 	workers := make([][]probe, min(cores, 1+len(blocks)*len(probes)/workerBlocks))
 	var next atomic.Int64
-	groups := s.grouped(probes)
+	group := s.grouped(probes)
 	work := func(w int) {
-		packed := make([]int8, min(len(groups), 1)*passRows*segment.CodeWidth(s.of.Dimension))
+		packed := make([]int8, min(len(probes)/groupedQueries, 1)*passRows*segment.CodeWidth(s.of.Dimension))
 		for b := int(next.Add(1)) - 1; b < len(blocks) && ctx.Err() == nil; b = int(next.Add(1)) - 1 {
-			s.compare(blocks[b], workers[w], groups, packed)
+			s.compare(blocks[b], workers[w], group, packed)
 		}
 		for i := range workers[w] {
 			workers[w][i].settle(s)
@@ -170,44 +170,36 @@ func (s *DenseLeg) scan(ctx context.Context, probes []probe, cores int) error {
 	return ctx.Err()
 }
 
-// compare takes the probes over a block, in groups where there are some: packed has room
-// for the rows then.
-func (s *DenseLeg) compare(b block, probes []probe, groups []*simd.Group, packed []int8) {
+// compare takes the probes over a block. Where they are a group, packed has room for its rows.
+func (s *DenseLeg) compare(b block, probes []probe, group *simd.Group, packed []int8) {
 	var dots [simd.GroupSize * passRows]int32
 	to := min(b.from+blockRows, b.part.Segment.Rows)
 	for from := b.from; from < to; from += passRows {
-		together := groups != nil && from+passRows <= to
+		together := group != nil && from+passRows <= to
 		if together {
-			groups[0].Pack(packed, b.part.Codes[from*len(packed)/passRows:][:len(packed)])
+			group.Pack(packed, b.part.Codes[from*len(packed)/passRows:][:len(packed)])
 		}
 		for i := range probes {
 			at := i % simd.GroupSize * passRows
 			if together && at == 0 {
-				groups[i/simd.GroupSize].Dot(&dots, packed)
+				group.Dot(&dots, i, packed)
 			}
 			probes[i].pass(s, b, from, dots[at:at+min(passRows, to-from)], together)
 		}
 	}
 }
 
-// grouped puts the probes into groups. There are none where the kernel has none, where the
-// queries are few, or where one searches only some of the rows: that takes fewer products.
-func (s *DenseLeg) grouped(probes []probe) (groups []*simd.Group) {
-	if len(probes) < groupedQueries || slices.ContainsFunc(probes, func(p probe) bool { return p.codes == nil || p.among != nil }) {
+// grouped returns the group of the probes, or nil where the kernel has none, where they are
+// few, or where one searches only some of the rows: that takes fewer products.
+func (s *DenseLeg) grouped(probes []probe) *simd.Group {
+	if len(probes) < groupedQueries || slices.ContainsFunc(probes, func(p probe) bool { return p.among != nil }) {
 		return nil
 	}
-	for some := range slices.Chunk(probes, simd.GroupSize) {
-		var queries [][]int8
-		for i := range some {
-			queries = append(queries, some[i].codes)
-		}
-		g := s.kernel.NewGroup(queries...)
-		if g == nil {
-			return nil
-		}
-		groups = append(groups, g)
+	queries := make([][]int8, len(probes))
+	for i := range probes {
+		queries[i] = probes[i].codes
 	}
-	return groups
+	return s.kernel.NewGroup(queries)
 }
 
 // probe is the state of one query. It scores a row in full only if the int8 codes
@@ -237,10 +229,8 @@ func (s *DenseLeg) newProbe(number int, query []float32, among *Selection, depth
 	p := probe{number: number, exact: query, among: among}
 	if s.kernel != simd.Portable() {
 		p.codes = make([]int8, segment.CodeWidth(s.of.Dimension))
-		var lost float32
-		p.bound.Scale, lost = s.kernel.Quantise(p.codes, query)
-		p.bound.Slope = 1 + lost
-		p.bound.Slack = lost + float32(RoundingError(s.of.Dimension))
+		scale, lost := s.kernel.Quantise(p.codes, query)
+		p.bound = simd.Bound{Scale: scale, Slope: 1 + lost, Slack: lost + float32(RoundingError(s.of.Dimension))}
 	}
 	p.best = Top{Of: s.of, Depth: min(depth, s.of.Rows)}
 	p.sure.Size = p.best.Depth
@@ -281,17 +271,13 @@ func (p *probe) pass(s *DenseLeg, b block, from int, dots []int32, known bool) {
 		return
 	}
 	if !known {
-		size := len(p.codes)
-		s.kernel.DotInt8(dots, p.codes, b.part.Codes[from*size:(from+n)*size])
+		s.kernel.DotInt8(dots, p.codes, b.part.Codes[from*len(p.codes):][:n*len(p.codes)])
 	}
 	rows := b.part.Quantisations[from : from+n]
 	p.bound.Least = p.floor()
 	for may := s.kernel.Reach(dots, rows, &p.bound) & wanted; may != 0; may &= may - 1 {
 		i := bits.TrailingZeros64(may)
 		estimate, off := p.bound.Of(dots[i], rows[i])
-		if estimate+off < p.floor() {
-			continue
-		}
 		p.sure.Offer(estimate - off)
 		p.pending = append(p.pending, Scored{Score: estimate + off, Row: first + int32(i)})
 		if len(p.pending) == pendingRows {
