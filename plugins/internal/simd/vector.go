@@ -210,11 +210,13 @@ func quantisePortable(dst []int8, x []float32, inverse float32) float32 {
 	return sum
 }
 
-// GroupSize queries of a [Group] are compared with GroupRows rows at a time.
-const GroupSize, GroupRows = 4, 64
+// What a [Group] compares at a time.
+const (
+	GroupSize = 4  // queries
+	GroupRows = 64 // rows
+)
 
-// Group is queries that are compared with packed rows: each with 16 rows at once, so that no
-// register has to be added up.
+// Group is queries that are compared with packed rows, each with 16 of them at once.
 type Group struct {
 	kernel *Kernel
 	length int
@@ -243,10 +245,9 @@ func (k *Kernel) NewGroup(queries [][]int8) *Group {
 // Pack sets dst to GroupRows rows, which stand one after another, as [Group.Dot] takes them:
 // four codes of each row, then the next four. Wrong shapes panic.
 func (g *Group) Pack(dst, rows []int8) {
-	floats := func(codes []int8, rows, cols int) View { // moved, and not computed with
-		return NewView(unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(codes))), len(codes)/4), rows, cols)
-	}
-	g.kernel.Transpose(floats(dst, g.length/4, GroupRows), floats(rows, GroupRows, g.length/4))
+	from := unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(rows))), len(rows)/4) // moved, and not computed with
+	to := unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(dst))), len(dst)/4)
+	g.kernel.Transpose(NewView(to, g.length/4, GroupRows), NewView(from, GroupRows, g.length/4))
 }
 
 // Dot sets dst to the dot products of a query with each of the packed rows, then to those of

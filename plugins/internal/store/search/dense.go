@@ -251,8 +251,7 @@ func (p *probe) wanted(b block, from int) uint64 {
 	return ^b.part.Dead[from/64]
 }
 
-// pass compares the query with some vectors of a block. The dot products of their codes are
-// known, or are put into dots.
+// pass compares the query with vectors of a block; dots is for the products of their codes, or has them.
 func (p *probe) pass(s *DenseLeg, b block, from int, dots []int32, known bool) {
 	wanted, n := p.wanted(b, from), len(dots)
 	if n < passRows {
