@@ -190,7 +190,7 @@ func (l *Generations) Table() error {
 	for _, r := range l.rows {
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
 			r.Knowledge, r.Collection, r.State, entries(r.Entries, r.Documents), moment(r.Built), moment(r.Changed), enrichers(r.Enrich),
-			recorded(strings.TrimSpace(r.Embedder+versionOf(r.EmbedderPlugin)+" "+settings(r.Config, r.Resolved))), r.recorded(r.Analyzer), r.recorded(r.Source))
+			recorded(strings.TrimSpace(r.Embedder+versionOf(r.EmbedderPlugin)+" "+settings(r.Resolved, r.Config))), r.recorded(r.Analyzer), r.recorded(r.Source))
 	}
 	return tw.Flush()
 }
@@ -239,15 +239,17 @@ func (r row) recorded(text string) string {
 	return recorded(text)
 }
 
-// settings formats a stage's config, and what it has resolved, in one line.
-func settings(objects ...json.RawMessage) string {
-	all := map[string]any{}
-	for _, object := range objects {
-		_ = json.Unmarshal(object, &all) // the object may be empty
-	}
+// settings formats what a stage has resolved, then the rest of its config, in one line.
+func settings(resolved, config json.RawMessage) string {
+	chosen, all := map[string]any{}, map[string]any{}
+	_ = json.Unmarshal(resolved, &chosen) // it may be empty
+	_ = json.Unmarshal(config, &all)
+	maps.DeleteFunc(all, func(name string, _ any) bool { _, ok := chosen[name]; return ok })
 	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		parts = append(parts, fmt.Sprintf("%s=%v", name, all[name]))
+	for _, some := range []map[string]any{chosen, all} {
+		for _, name := range slices.Sorted(maps.Keys(some)) {
+			parts = append(parts, fmt.Sprintf("%s=%v", name, some[name]))
+		}
 	}
 	return terminal.Shorten(strings.Join(parts, " "), configWidth)
 }

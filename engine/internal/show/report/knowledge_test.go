@@ -14,12 +14,12 @@ func TestGenerationsShowWhatWasResolved(t *testing.T) {
 	var out bytes.Buffer
 	list := report.NewGenerations(&out)
 	list.Add("k", "local", &generation.History{Generations: []generation.Generation{{Collection: "k-1", State: generation.Current,
-		Origin: generation.Origin{Embedder: "e", Config: []byte(`{"model":"m"}`), Resolved: []byte(`{"precision":"half"}`)}}}})
-	if err := list.Table(); err != nil || !strings.Contains(out.String(), " e model=m precision=half ") {
+		Origin: generation.Origin{Embedder: "e", Config: []byte(`{"model":"m","precision":"auto"}`), Resolved: []byte(`{"precision":"half"}`)}}}})
+	if err := list.Table(); err != nil || !strings.Contains(out.String(), " e precision=half model=m ") {
 		t.Errorf("%v: %s", err, &out)
 	}
 	out.Reset()
-	if err := list.JSON(); err != nil || !strings.Contains(out.String(), `"config":{"model":"m"},"resolved":{"precision":"half"}`) {
+	if err := list.JSON(); err != nil || !strings.Contains(out.String(), `"config":{"model":"m","precision":"auto"},"resolved":{"precision":"half"}`) {
 		t.Errorf("%v: %s", err, &out)
 	}
 }

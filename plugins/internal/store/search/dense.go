@@ -32,7 +32,9 @@ const (
 	workerBlocks = 24
 	// passRows is the number of vectors that one query passes over before the next
 	// does: the codes stay in the first-level cache, and a word of a row.Set covers them.
-	passRows = 64
+	passRows = simd.GroupRows
+	// groupedQueries is the number of queries from which on packing rows for them pays.
+	groupedQueries = 8
 	// fewRows is the number of selected vectors up to which a pass skips the codes.
 	fewRows = 6
 	// keptRows is after how many looks at vectors, of 64 KiB of a file, these leave memory.
@@ -140,16 +142,15 @@ func (s *DenseLeg) scan(ctx context.Context, probes []probe, cores int) error {
 	}
 	workers := make([][]probe, min(cores, 1+len(blocks)*len(probes)/workerBlocks))
 	var next atomic.Int64
+	group := s.grouped(probes)
 	work := func(w int) {
-		var dots [passRows]int32
+		packed := make([]int8, min(len(probes)/groupedQueries, 1)*passRows*segment.CodeWidth(s.of.Dimension))
 		sums := newSparseSums(s.of, workers[w])
 		for b := int(next.Add(1)) - 1; b < len(blocks) && ctx.Err() == nil; b = int(next.Add(1)) - 1 {
-			to := min(blocks[b].from+blockRows, blocks[b].part.Segment.Rows)
-			for from := blocks[b].from; from < to; from += passRows {
-				sums.of(s.kernel, blocks[b], from)
-				for i := range workers[w] {
-					workers[w][i].pass(s, blocks[b], from, &dots, sums.column(i))
-				}
+			if blocks[b].part.Sparse {
+				sums.compare(s, blocks[b], workers[w])
+			} else {
+				s.compare(blocks[b], workers[w], group, packed)
 			}
 		}
 		for i := range workers[w] {
@@ -172,6 +173,38 @@ func (s *DenseLeg) scan(ctx context.Context, probes []probe, cores int) error {
 		}
 	}
 	return ctx.Err()
+}
+
+// compare takes the probes over a block. Where they are a group, packed has room for its rows.
+func (s *DenseLeg) compare(b block, probes []probe, group *simd.Group, packed []int8) {
+	var dots [simd.GroupSize * passRows]int32
+	to := min(b.from+blockRows, b.part.Segment.Rows)
+	for from := b.from; from < to; from += passRows {
+		together := group != nil && from+passRows <= to
+		if together {
+			group.Pack(packed, b.part.Codes[from*len(packed)/passRows:][:len(packed)])
+		}
+		for i := range probes {
+			at := i % simd.GroupSize * passRows
+			if together && at == 0 {
+				group.Dot(&dots, i, packed)
+			}
+			probes[i].pass(s, b, from, dots[at:at+min(passRows, to-from)], together)
+		}
+	}
+}
+
+// grouped returns the group of the probes, or nil where the kernel has none, where they are
+// few, or where one searches only some of the rows: that takes fewer products.
+func (s *DenseLeg) grouped(probes []probe) *simd.Group {
+	if len(probes) < groupedQueries || slices.ContainsFunc(probes, func(p probe) bool { return p.among != nil }) {
+		return nil
+	}
+	queries := make([][]int8, len(probes))
+	for i := range probes {
+		queries[i] = probes[i].codes
+	}
+	return s.kernel.NewGroup(queries)
 }
 
 // probe is the state of one query. It scores a row in full only if the int8 codes
@@ -201,10 +234,8 @@ func (s *DenseLeg) newProbe(number int, query []float32, among *Selection, depth
 	p := probe{number: number, exact: query, among: among}
 	if s.kernel != simd.Portable() {
 		p.codes = make([]int8, segment.CodeWidth(s.of.Dimension))
-		var lost float32
-		p.bound.Scale, lost = s.kernel.Quantise(p.codes, query)
-		p.bound.Slope = 1 + lost
-		p.bound.Slack = lost + float32(RoundingError(s.of.Dimension))
+		scale, lost := s.kernel.Quantise(p.codes, query)
+		p.bound = simd.Bound{Scale: scale, Slope: 1 + lost, Slack: lost + float32(RoundingError(s.of.Dimension))}
 	}
 	p.best = Top{Of: s.of, Depth: min(depth, s.of.Rows)}
 	p.sure.Size = p.best.Depth
@@ -225,10 +256,9 @@ func (p *probe) wanted(b block, from int) uint64 {
 	return ^b.part.Dead[from/64]
 }
 
-// pass compares the query with up to passRows vectors of a block. If they are sparse, sums has their products.
-func (p *probe) pass(s *DenseLeg, b block, from int, dots *[passRows]int32, sums column) {
-	wanted := p.wanted(b, from)
-	n := min(passRows, b.part.Segment.Rows-from)
+// pass compares the query with vectors of a block; dots is for the products of their codes, or has them.
+func (p *probe) pass(s *DenseLeg, b block, from int, dots []int32, known bool) {
+	wanted, n := p.wanted(b, from), len(dots)
 	if n < passRows {
 		wanted &= 1<<n - 1
 	}
@@ -244,18 +274,12 @@ func (p *probe) pass(s *DenseLeg, b block, from int, dots *[passRows]int32, sums
 		}
 		return
 	}
-	if b.part.Sparse {
-		for ; wanted != 0; wanted &= wanted - 1 {
-			i := bits.TrailingZeros64(wanted)
-			p.offer(s, sums.at(i), float32(RoundingError(s.of.Dimension)), first+int32(i))
-		}
-		return
+	if !known {
+		s.kernel.DotInt8(dots, p.codes, b.part.Codes[from*len(p.codes):][:n*len(p.codes)])
 	}
-	size := len(p.codes)
-	s.kernel.DotInt8(dots[:n], p.codes, b.part.Codes[from*size:(from+n)*size])
 	rows := b.part.Quantisations[from : from+n]
 	p.bound.Least = p.floor()
-	for may := s.kernel.Reach(dots[:n], rows, &p.bound) & wanted; may != 0; may &= may - 1 {
+	for may := s.kernel.Reach(dots, rows, &p.bound) & wanted; may != 0; may &= may - 1 {
 		i := bits.TrailingZeros64(may)
 		estimate, off := p.bound.Of(dots[i], rows[i])
 		p.offer(s, estimate, off, first+int32(i))

@@ -229,7 +229,7 @@ func TestNearestIsExact(t *testing.T) {
 					}
 					tab = without(tab, holes...)
 					var queries [][]float32
-					for range 1 + r.IntN(4) {
+					for range 1 + r.IntN(12) {
 						query := fill(r, 1, dimension)[0]
 						if r.IntN(2) == 0 {
 							query = slices.Clone(vectorAt(tab.of, int32(r.IntN(tab.of.Rows))))

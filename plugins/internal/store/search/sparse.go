@@ -1,6 +1,7 @@
 package search
 
 import (
+	"math/bits"
 	"slices"
 
 	"github.com/racflow/racflow/plugins/internal/simd"
@@ -35,30 +36,26 @@ func newSparseSums(of *segment.Snapshot, probes []probe) *sparseSums {
 	return s
 }
 
-// of computes the products with the vectors of a pass.
-func (s *sparseSums) of(k *simd.Kernel, b block, from int) {
-	if !b.part.Sparse {
-		return
-	}
-	clear(s.sums)
-	width := s.queries.Cols
-	for i := range min(passRows, b.part.Segment.Rows-from) {
-		of, at := b.part.VectorsOf(int32(from + i))
-		k.AddRows(s.sums[i*width:][:width], s.queries, of.NumbersAt(at))
+// compare takes the probes over a block of sparse vectors.
+func (s *sparseSums) compare(leg *DenseLeg, b block, probes []probe) {
+	to, width := min(b.from+blockRows, b.part.Segment.Rows), s.queries.Cols
+	off := float32(RoundingError(leg.of.Dimension))
+	for from := b.from; from < to; from += passRows {
+		n := min(passRows, to-from)
+		clear(s.sums)
+		for i := range n {
+			of, at := b.part.VectorsOf(int32(from + i))
+			leg.kernel.AddRows(s.sums[i*width:][:width], s.queries, of.NumbersAt(at))
+		}
+		for q := range probes {
+			wanted := probes[q].wanted(b, from)
+			if n < passRows {
+				wanted &= 1<<n - 1
+			}
+			for ; wanted != 0; wanted &= wanted - 1 {
+				i := bits.TrailingZeros64(wanted)
+				probes[q].offer(leg, s.sums[i*width+q], off, b.part.Base+int32(from+i))
+			}
+		}
 	}
 }
-
-// column is the products of one probe.
-type column struct {
-	sums  []float32
-	width int
-}
-
-func (s *sparseSums) column(probe int) column {
-	if len(s.sums) == 0 {
-		return column{}
-	}
-	return column{s.sums[probe:], s.queries.Cols}
-}
-
-func (c column) at(i int) float32 { return c.sums[i*c.width] }
