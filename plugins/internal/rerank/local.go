@@ -5,6 +5,7 @@ import (
 	"math"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/support"
@@ -20,8 +21,7 @@ import (
 //     stems and by the parts of identifiers, and rare ones more: by BM25's idf among the
 //     candidates' fields;
 //   - identifiers: the same share, of those words alone that the item writes as code, in
-//     the text and the fields, and not by their stems. It is 0 where the texts are no code:
-//     names of genes look alike, and raise nothing.
+//     the text and the fields, and not by their stems.
 //
 // The sum is reduced where a text is nearly a copy of a better candidate: maximal marginal
 // relevance (Carbonell and Goldstein, SIGIR 1998). The similarity is the overlap of the
@@ -62,21 +62,18 @@ func (r *localReranker) read(item *sdk.Item) localList {
 	all, anywhere, heads := make([]features, n), make([][]bool, n), make([][]bool, n)
 	sets, seen := make([][]int, n), vocabulary{numbers: map[string]int{}}
 	var words []string
-	split, total := 0, 0
 	for i := range item.Candidates {
 		c := &item.Candidates[i]
 		words = r.code.Append(words[:0], c.Text)
 		sets[i] = seen.set(words)
 		text := len(words)
-		split, total = split+parted(words), total+text
 		words = r.appendFields(words, c)
 		anywhere[i], heads[i] = whole.match(words), stems.match(r.stemmed(words[text:]))
 	}
 	readScores(item.Candidates, all)
 	fields, identifiers := rarity(heads, len(stems)), rarity(anywhere, len(whole))
-	code := float64(split) >= coded*float64(total)
 	for n, is := range r.identifiers(whole, item.Text) {
-		if !code || !is {
+		if !is {
 			identifiers[n] = 0
 		}
 	}
@@ -106,33 +103,23 @@ func (r *localReranker) stemmed(words []string) []string {
 	return r.english.Append(nil, strings.Join(words, " "))
 }
 
-// coded is the share of identifiers among the words of an item's candidates from which on
-// they are code. Of 100 words the analyzer finds parts in 8 to 12 where they are, in 4
-// where they are papers on genes, and in 1 of other prose.
-const coded = .06
-
-// parted counts the words that the analyzer code has found parts in: the first part
-// follows the whole.
-func parted(words []string) (n int) {
-	for i := 1; i < len(words); i++ {
-		if len(words[i]) < len(words[i-1]) && strings.HasPrefix(words[i-1], words[i]) {
-			n++
-		}
-	}
-	return n
-}
-
 // word is one of an item's text, with the signs that mark it as code.
 var word = regexp.MustCompile("`?([\\pL\\pM\\pN_]+)(?:`|\\(\\))?")
 
-// identifiers marks the words of a query that its text writes as code: those that have
-// parts, as DiffExecutor and on_add, and those in backquotes or before a call's parentheses.
+// identifiers marks the words of a query that its text writes as code: DiffExecutor and
+// on_add, with two parts of two characters or more, and words in backquotes or before the
+// parentheses of a call. Short parts are no sign of code: genes and vitamins have them.
 func (r *localReranker) identifiers(q query, text string) []bool {
 	marked := make([]bool, len(q))
 	for _, found := range word.FindAllStringSubmatch(text, -1) {
 		words := r.code.Append(nil, found[1])
-		split := len(words) > 1 && len(words[0]) > len(words[1]) // else each character is a word
-		if split || len(words) == 1 && found[0] != found[1] {
+		long := 0
+		for _, part := range words[min(1, len(words)):] {
+			if utf8.RuneCountInString(part) > 1 {
+				long++
+			}
+		}
+		if long > 1 || len(words) > 0 && found[0] != found[1] {
 			if n, ok := q[words[0]]; ok {
 				marked[n] = true
 			}
@@ -172,7 +159,7 @@ func ratio(a, b float64) float64 {
 type localConfig struct {
 	Fields      float64  `config:"fields" default:"0.2" min:"0" max:"1000" doc:"Weight of the share of the item's words that the context, the terms added to it and the metadata in field_names have. The candidates' scores, from the lowest to the highest, have the weight 1."`
 	Names       []string `config:"field_names" default:"title,path,headings" pattern:"." doc:"Keys of the metadata that count as fields."`
-	Identifiers float64  `config:"identifiers" default:"0.2" min:"0" max:"1000" doc:"Weight of the share of the item's identifiers that the text or its fields have: words as DiffExecutor, on_add and p53, and those in backquotes or before ()."`
+	Identifiers float64  `config:"identifiers" default:"0.2" min:"0" max:"1000" doc:"Weight of the share of the item's identifiers that the text or its fields have: words as DiffExecutor and on_add, and those in backquotes or before ()."`
 	Diversity   float64  `config:"diversity" default:"0.25" min:"0" max:"1000" doc:"What is subtracted from the score of a text that has the same words as a better candidate; less from one that shares more than seven tenths of them; 0: off."`
 }
 

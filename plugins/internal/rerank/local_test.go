@@ -33,14 +33,6 @@ func filler(n int) (all []sdk.Candidate) {
 	return all
 }
 
-// code are candidates that are source code, and of something else.
-func code(n int) (all []sdk.Candidate) {
-	for i := range n {
-		all = append(all, candidate(fmt.Sprintf("func readPage() int { return %d }", i)))
-	}
-	return all
-}
-
 func TestWhatCounts(t *testing.T) {
 	scored := func(score float32) sdk.Candidate { return sdk.Candidate{Text: "nothing", Score: score} }
 	with := func(c sdk.Candidate, key, value string) sdk.Candidate {
@@ -63,10 +55,9 @@ func TestWhatCounts(t *testing.T) {
 		"a stem in the context":    {"{}", append(filler(5), in("creating")), 5},
 		"added terms":              {"{}", append(filler(5), in(sdk.JoinContext([]string{"about it"}, []string{"a DiffExecutor"}))), 5},
 		"not words in the text":    {"{}", append(filler(5), candidate("create a new one")), 0},
-		"an identifier in code":    {"{}", append(code(5), candidate("DiffExecutor{}")), 5},
-		"not in prose":             {"{}", append(filler(5), candidate("DiffExecutor")), 0},
-		"not its parts":            {"{}", append(code(5), candidate("diff := executor")), 0},
-		"one in the context":       {`{"fields": 0}`, append(code(5), in("type DiffExecutor")), 5},
+		"an identifier":            {"{}", append(filler(5), candidate("DiffExecutor{}")), 5},
+		"not its parts":            {"{}", append(filler(5), candidate("diff := executor")), 0},
+		"one in the context":       {`{"fields": 0}`, append(filler(5), in("type DiffExecutor")), 5},
 		"the title":                {"{}", append(filler(5), with(candidate("x"), "title", "DiffExecutor")), 5},
 		"the path":                 {"{}", append(filler(5), with(candidate("x"), "path", "/src/diff_executor.rs")), 5},
 		"not another field":        {"{}", append(filler(5), with(candidate("x"), "author", "DiffExecutor")), 0},
@@ -115,11 +106,11 @@ func TestFeatures(t *testing.T) {
 func TestIdentifiers(t *testing.T) {
 	r := opened(t, "{}")
 	for text, want := range map[string][]string{
-		"How do you create a new DiffExecutor?":      {"diffexecutor"},
-		"does on_add() of p53 add `Trees` (or not)?": {"on_add", "p53", "trees"},
-		"remove(x) and remove()":                     {"remove"},
-		"東京 〇 and 2020, U-boats and CPU":             nil,
-		"_ __ `_`":                                   nil,
+		"How do you create a new DiffExecutor?":               {"diffexecutor"},
+		"does on_add() of p53 and clpC add `Trees` (or not)?": {"on_add", "trees"},
+		"remove(x) and remove()":                              {"remove"},
+		"東京 〇 and 2020, U-boats and CPU":                      nil,
+		"_ __ `_`":                                            nil,
 	} {
 		q := newQuery(r.code.Append(nil, text))
 		var got []string
