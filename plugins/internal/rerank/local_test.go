@@ -86,7 +86,7 @@ func TestFeatures(t *testing.T) {
 	}}
 	// Of the six stems two are in two fields each, and four in none. Each of the two
 	// identifiers is in one text.
-	rare, two := math.Log(1+4.5/.5), math.Log(1+2.5/2.5)
+	rare, two := math.Log(1+4.5/.5), math.Log(2)
 	one := two / (4*rare + 2*two)
 	want := []features{{1, one, .5}, {0, one, .5}, {.5, 0, 0}, {0, 2 * one, 0}}
 	for i, got := range r.read(&it).features {
