@@ -160,7 +160,7 @@ type localConfig struct {
 	Fields      float64  `config:"fields" default:"0.2" min:"0" max:"1000" doc:"Weight of the share of the item's words that the context, the terms added to it and the metadata in field_names have. The candidates' scores, from the lowest to the highest, have the weight 1."`
 	Names       []string `config:"field_names" default:"title,path,headings" pattern:"." doc:"Keys of the metadata that count as fields."`
 	Identifiers float64  `config:"identifiers" default:"0.2" min:"0" max:"1000" doc:"Weight of the share of the item's identifiers that the text or its fields have: words as DiffExecutor and on_add, and those in backquotes or before ()."`
-	Diversity   float64  `config:"diversity" default:"0.25" min:"0" max:"1000" doc:"What is subtracted from the score of a text that has the same words as a better candidate; less from one that shares more than seven tenths of them; 0: off."`
+	Diversity   float64  `config:"diversity" default:"0.5" min:"0" max:"1000" doc:"What is subtracted from the score of a text that has the same words as a better candidate; less from one that shares more than eight tenths of them; 0: off."`
 }
 
 // Local describes the reranker.

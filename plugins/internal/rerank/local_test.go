@@ -130,11 +130,11 @@ func TestDiversity(t *testing.T) {
 		{Text: "a lost card is blocked by phone at once", Score: .90},
 		{Text: "a lost card is blocked by phone at once", Score: .89},
 		{Text: "a lost card can now be blocked by phone", Score: .88},
-		{Text: "a lost card is blocked by mail at once", Score: .87},
+		{Text: "a lost card is blocked by phone at once today", Score: .87},
 		{Text: "weather", Score: .1},
 	}}
 	// The third and the first share 6 of their 12 words: no copy yet. The fourth and the
-	// first share 8 of 10: a third of the weight is subtracted.
+	// first share 9 of 10: half of the weight is subtracted.
 	for config, want := range map[string][]int{
 		`{"diversity": 0}`:    {0, 1, 2, 3, 4},
 		`{"diversity": 0.03}`: {0, 2, 1, 3, 4},
