@@ -127,6 +127,43 @@ func scifact(t testing.TB) *set {
 	return s
 }
 
+// collection is any other, in the same form: prose that may have
+// titles or code that may have paths, and queries with the ids that answer them. Documents with the same text answer a query
+// together, as those of the codebases do.
+func collection(t testing.TB, name, analyzer string) *set {
+	type document struct{ ID, Title, Path, Text string }
+	type line struct {
+		ID, Query string
+		Gold      [][]string
+	}
+	s := &set{name: name, analyzer: analyzer}
+	texts, same := map[string]string{}, map[string][]string{}
+	var ids []string
+	var passages []sdk.Passage
+	for _, d := range readLines[document](t, shared+name+"/corpus.jsonl") {
+		texts[d.ID], same[d.Text] = d.Text, append(same[d.Text], d.ID)
+		if analyzer != "code" {
+			s.entries = append(s.entries, sdk.Entry{ID: d.ID, Text: d.Text, Context: d.Title})
+			continue
+		}
+		ids = append(ids, d.ID)
+		passages = append(passages, sdk.Passage{Document: &sdk.Document{ID: d.ID, Text: d.Text, Meta: sdk.Meta{"path": d.Path}}, Chunk: sdk.Chunk{End: len(d.Text)}})
+	}
+	s.add(t, ids, passages)
+	for _, q := range readLines[line](t, shared+name+"/queries.jsonl") {
+		var gold [][]string
+		seen := map[string]bool{}
+		for _, g := range q.Gold {
+			if text := texts[g[0]]; !seen[text] {
+				seen[text] = true
+				gold = append(gold, same[text])
+			}
+		}
+		s.questions = append(s.questions, question{sdk.Item{ID: q.ID, Text: q.Query}, gold, name})
+	}
+	return s
+}
+
 // quoted is one of a question's gold passages: a document and a quote from it.
 var quoted = regexp.MustCompile(`([^ "]+)"([^"]*)"`)
 

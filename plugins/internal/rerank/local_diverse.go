@@ -44,7 +44,7 @@ func overlap(marked []bool, size int, set []int) float64 {
 
 // copied is the overlap up to which two texts only speak of the same. Beyond it one is
 // more and more a copy of the other.
-const copied = .5
+const copied = .8
 
 // maxDiverse is how many candidates are chosen for their diversity. The others follow
 // in the order of their reduced relevance: few read that far down, and choosing them

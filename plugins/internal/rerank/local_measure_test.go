@@ -64,10 +64,10 @@ func (s *set) retrieve(t testing.TB, stage sdk.Stage, fusion sdk.Fusion) {
 	}
 }
 
-// measures are recall at 5, recall at 20 and nDCG at 10 of one list.
-type measures [3]float64
+// measures are recall at 5, 10 and 20, and nDCG at 10, of one list.
+type measures [4]float64
 
-var names = [3]string{"recall@5", "recall@20", "nDCG@10"}
+var names = [4]string{"recall@5", "recall@10", "recall@20", "nDCG@10"}
 
 // measure compares a list with the question's gold: an entry gains if it is the first of
 // a group (Järvelin and Kekäläinen 2002, with gains of 0 and 1).
@@ -84,15 +84,14 @@ func (q *question) measure(ranked []sdk.Ranked) (m measures) {
 				continue
 			}
 			found[g], gains = true, 1
-			if place < 5 {
-				m[0] += 1 / float64(len(q.gold))
-			}
-			if place < 20 {
-				m[1] += 1 / float64(len(q.gold))
+			for i, k := range [3]int{5, 10, 20} {
+				if place < k {
+					m[i] += 1 / float64(len(q.gold))
+				}
 			}
 		}
 		if place < 10 {
-			m[2] += gains / math.Log2(float64(place+2)) / ideal
+			m[3] += gains / math.Log2(float64(place+2)) / ideal
 		}
 	}
 	return m
@@ -122,7 +121,7 @@ func TestLocalMeasure(t *testing.T) {
 		q.item.Candidates = append(q.item.Candidates, sdk.Candidate{ID: id})
 		ranked = append(ranked, sdk.Ranked{Candidate: i})
 	}
-	want := measures{.5, 1, (1 + 1/math.Log2(8)) / (1 + 1/math.Log2(3))}
+	want := measures{.5, 1, 1, (1 + 1/math.Log2(8)) / (1 + 1/math.Log2(3))}
 	for i, got := range q.measure(ranked) {
 		if math.Abs(got-want[i]) > 1e-12 {
 			t.Errorf("%s is %v, want %v", names[i], got, want[i])

@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/plugins/internal/embed"
-
-	"github.com/racflow/racflow/sdk"
 )
 
 // everything names the variable that asks for the long comparison, too.
@@ -15,15 +13,14 @@ const everything = "RACFLOW_TEST_QUALITY"
 
 // setting is what the stage depends on: its weights, and the overlap from which on texts
 // count as copies.
-type setting struct{ phrases, fields, copied, diversity float64 }
+type setting struct{ fields, identifiers, copied, diversity float64 }
 
-// settings are those to choose from, the search's own order first.
+// settings are those to choose from.
 func settings() (all []setting) {
-	weights := []float64{0, .25, .5, .75, 1}
-	for _, copies := range [][2]float64{{0, 0}, {.5, .5}, {.5, 1}, {.3, .5}, {.3, 1}, {0, .5}} {
-		for _, phrases := range weights {
-			for _, fields := range weights {
-				all = append(all, setting{phrases, fields, copies[0], copies[1]})
+	for _, copies := range [][2]float64{{0, 0}, {.7, .25}, {.7, .5}, {.8, .5}, {.9, .5}, {.9, 1}} {
+		for _, fields := range []float64{0, .1, .2, .3, .4} {
+			for _, identifiers := range []float64{0, .1, .2, .3} {
+				all = append(all, setting{fields, identifiers, copies[0], copies[1]})
 			}
 		}
 	}
@@ -33,7 +30,7 @@ func settings() (all []setting) {
 // current is that of the stage.
 func current(t testing.TB) setting {
 	r := opened(t, "{}")
-	return setting{r.Phrases, r.Fields, copied, r.Diversity}
+	return setting{r.Fields, r.Identifiers, copied, r.Diversity}
 }
 
 // gains are what settings change: by set, question and setting.
@@ -46,11 +43,11 @@ func gain(t testing.TB, sets []*set, of []setting) gains {
 	for _, s := range sets {
 		for i := range s.questions {
 			q := &s.questions[i]
-			l := read(r.analyzer, &q.item, r.Names)
+			l := r.read(&q.item)
 			without := q.measure(l.order(0, 0, 0, 0))
 			by := map[setting]measures{}
 			for _, c := range of {
-				with := q.measure(l.order(c.phrases, c.fields, c.copied, c.diversity))
+				with := q.measure(l.order(c.fields, c.identifiers, c.copied, c.diversity))
 				for m := range with {
 					with[m] -= without[m]
 				}
@@ -62,22 +59,32 @@ func gain(t testing.TB, sets []*set, of []setting) gains {
 	return all
 }
 
+// harm is how much lower nDCG may be on a set: what chance does to an order that is as good.
+const harm = .002
+
 // choose returns the setting with the best mean of the measures over all questions but
-// those of a group. Each set counts the same.
+// those of a group, among those that harm no set. Each set counts the same.
 func (g gains) choose(sets []*set, except string) (best setting) {
 	most := math.Inf(-1)
 	for _, c := range settings() {
-		total := 0.0
+		total, worst := 0.0, 0.0
 		for _, s := range sets {
-			sum, n := 0.0, 0.0
+			var sum measures
+			n := 0.0
 			for i, by := range g[s] {
 				if s.questions[i].group != except {
-					sum, n = sum+by[c][0]+by[c][1]+by[c][2], n+1
+					n++
+					for m, v := range by[c] {
+						sum[m] += v
+					}
 				}
 			}
-			total += sum / max(1, n)
+			for _, v := range sum {
+				total += v / max(1, n)
+			}
+			worst = min(worst, sum[3]/max(1, n))
 		}
-		if total > most+1e-9 {
+		if worst >= -harm && total > most+1e-9 {
 			most, best = total, c
 		}
 	}
@@ -114,22 +121,17 @@ func TestQuality(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it searches among 737 chunks of code")
 	}
-	now := current(t)
 	for name, c := range map[string]struct {
 		set   func(testing.TB) *set
 		least measures
 	}{
-		"codebases": {codebases, measures{-.001, .008, -.004}},
-		"manual":    {manual, measures{-1, -1, -1}},
+		"codebases": {codebases, measures{.017, 0, -.016, .001}},
+		"manual":    {manual, measures{-1, -1, -1, -1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := c.set(t)
 			s.retrieve(t, embed.Hashing(), weighted)
-			var changes []measures
-			for _, by := range gain(t, []*set{s}, []setting{now})[s] {
-				changes = append(changes, by[now])
-			}
-			means, highs := report(t, name, changes)
+			means, highs := report(t, name, changes(t, s))
 			for m, name := range names {
 				if means[m] < c.least[m] || highs[m] < 0 {
 					t.Errorf("%s changes by %+.4f, at most %+.4f", name, means[m], highs[m])
@@ -144,33 +146,53 @@ func TestQuality(t *testing.T) {
 // give what the stage has.
 func TestCrossValidated(t *testing.T) {
 	if os.Getenv(everything) == "" {
-		t.Skip(everything + " is not set: it embeds 5,183 abstracts and 737 chunks of code")
+		t.Skip(everything + " is not set: it embeds 28,000 texts")
 	}
 	sets := []*set{codebases(t), manual(t), scifact(t)}
-	now := current(t)
-	for _, fusion := range []sdk.Fusion{weighted, rrf} {
-		t.Run(fusion.Method, func(t *testing.T) {
-			for _, s := range sets {
-				s.retrieve(t, embed.MiniLM(), fusion)
-			}
-			g := gain(t, sets, settings())
-			for _, s := range sets {
-				chosen := map[string]setting{}
-				var unseen, kept []measures
-				for i, by := range g[s] {
-					group := s.questions[i].group
-					if _, ok := chosen[group]; !ok {
-						chosen[group] = g.choose(sets, group)
-						t.Logf("without %s: %+v", group, chosen[group])
-					}
-					unseen, kept = append(unseen, by[chosen[group]]), append(kept, by[now])
-				}
-				report(t, s.name+", chosen without its group", unseen)
-				report(t, s.name+", as the stage is", kept)
-			}
-			if got := g.choose(sets, ""); fusion == weighted && got != now {
-				t.Errorf("all sets choose %+v, and the stage has %+v", got, now)
-			}
-		})
+	for _, name := range []string{"golib", "cosqa"} {
+		sets = append(sets, collection(t, name, "code"))
 	}
+	for _, name := range []string{"cranfield", "nfcorpus", "cacm", "cisi", "adi", "med"} {
+		sets = append(sets, collection(t, name, "english"))
+	}
+	for _, s := range sets {
+		s.retrieve(t, embed.MiniLM(), weighted)
+	}
+	crossValidate(t, sets)
+	for _, s := range sets {
+		s.retrieve(t, embed.MiniLM(), rrf)
+	}
+	for _, s := range sets {
+		report(t, s.name+", by ranks", changes(t, s))
+	}
+}
+
+func crossValidate(t *testing.T, sets []*set) {
+	g := gain(t, sets, settings())
+	for _, s := range sets {
+		chosen := map[string]setting{}
+		var unseen []measures
+		for i, by := range g[s] {
+			group := s.questions[i].group
+			if _, ok := chosen[group]; !ok {
+				chosen[group] = g.choose(sets, group)
+				t.Logf("without %s: %+v", group, chosen[group])
+			}
+			unseen = append(unseen, by[chosen[group]])
+		}
+		report(t, s.name+", chosen without its group", unseen)
+		report(t, s.name+", as the stage is", changes(t, s))
+	}
+	if got, now := g.choose(sets, ""), current(t); got != now {
+		t.Errorf("all sets choose %+v, and the stage has %+v", got, now)
+	}
+}
+
+// changes are what the stage changes on a set.
+func changes(t testing.TB, s *set) (all []measures) {
+	now := current(t)
+	for _, by := range gain(t, []*set{s}, []setting{now})[s] {
+		all = append(all, by[now])
+	}
+	return all
 }

@@ -51,17 +51,19 @@ func TestWhatCounts(t *testing.T) {
 	}{
 		"the score":                {`{"diversity": 0}`, []sdk.Candidate{scored(.3), scored(.9), scored(float32(math.NaN())), scored(float32(math.Inf(1)))}, 1},
 		"scores below 0":           {"{}", []sdk.Candidate{scored(-9), scored(float32(math.NaN())), scored(-3)}, 2},
-		"a phrase of rare words":   {"{}", append(filler(5), candidate("a new diff executor"), candidate("you do read it, how do you")), 5},
-		"an identifier's parts":    {"{}", append(filler(5), candidate("the executor of a diff"), candidate("the diff executor")), 6},
 		"words in the context":     {"{}", append(filler(5), in("about DiffExecutor")), 5},
+		"a stem in the context":    {"{}", append(filler(5), in("creating")), 5},
 		"added terms":              {"{}", append(filler(5), in(sdk.JoinContext([]string{"about it"}, []string{"a DiffExecutor"}))), 5},
-		"not words in the text":    {`{"phrases": 0}`, append(filler(5), candidate("DiffExecutor")), 0},
+		"not words in the text":    {"{}", append(filler(5), candidate("create a new one")), 0},
+		"an identifier":            {"{}", append(filler(5), candidate("DiffExecutor{}")), 5},
+		"not its parts":            {"{}", append(filler(5), candidate("diff := executor")), 0},
+		"one in the context":       {`{"fields": 0}`, append(filler(5), in("type DiffExecutor")), 5},
 		"the title":                {"{}", append(filler(5), with(candidate("x"), "title", "DiffExecutor")), 5},
 		"the path":                 {"{}", append(filler(5), with(candidate("x"), "path", "/src/diff_executor.rs")), 5},
 		"not another field":        {"{}", append(filler(5), with(candidate("x"), "author", "DiffExecutor")), 0},
 		"a field that is named":    {`{"field_names": ["author"]}`, append(filler(5), with(candidate("x"), "author", "DiffExecutor")), 5},
 		"the score above a field":  {"{}", []sdk.Candidate{scored(1), with(scored(0), "title", "new or else")}, 0},
-		"a field above the score":  {`{"fields": 10}`, []sdk.Candidate{scored(1), with(scored(0), "title", "new or else")}, 1},
+		"a field above the score":  {`{"fields": 100}`, []sdk.Candidate{scored(1), with(scored(0), "title", "new or else")}, 1},
 		"the order, if all is one": {"{}", []sdk.Candidate{candidate("a b"), candidate("c d"), candidate("e f")}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -76,31 +78,49 @@ func TestWhatCounts(t *testing.T) {
 // TestFeatures compares with values by hand.
 func TestFeatures(t *testing.T) {
 	r := opened(t, "{}")
-	it := sdk.Item{Text: "lost card lost card card now", Candidates: []sdk.Candidate{
-		{Text: "the lost card", Score: 3},
-		{Text: "a card, once", Context: "lost", Score: 1},
-		{Text: "lost weather card", Score: 2},
-		{Text: "card lost", Meta: sdk.Meta{"title": "card card"}, Score: 1},
+	it := sdk.Item{Text: "Where does readCard() find the `lost` cards?", Candidates: []sdk.Candidate{
+		{Text: "func readCard() {}", Context: "cards", Score: 3},
+		{Text: "readCards(lost)", Meta: sdk.Meta{"title": "reading"}, Score: 1},
+		{Text: "nothing", Score: 2},
+		{Text: "find(x)", Meta: sdk.Meta{"path": "read_card.go"}, Score: 1},
 	}}
-	// All four have each word, in the text or in a field, but the last one, which has no
-	// weight: two pairs of words are left, and a half of the third, which no text has.
-	idf := math.Log(1 + .5/4.5)
-	all := 2*idf + 2*idf + idf
-	want := []features{{1, 2 * idf / all, 0}, {0, 0, .5}, {.5, 0, 0}, {0, 2 * idf / all, .5}}
-	for i, got := range read(r.analyzer, &it, r.Names).features {
+	// Of the six stems two are in two fields each, and four in none. Each of the two
+	// identifiers is in one text.
+	rare, two := math.Log(1+4.5/.5), math.Log(2)
+	one := two / (4*rare + 2*two)
+	want := []features{{1, one, .5}, {0, one, .5}, {.5, 0, 0}, {0, 2 * one, 0}}
+	for i, got := range r.read(&it).features {
 		w := want[i]
-		if math.Abs(got.score-w.score) > 1e-12 || math.Abs(got.phrases-w.phrases) > 1e-12 || math.Abs(got.fields-w.fields) > 1e-12 {
+		if math.Abs(got.score-w.score) > 1e-12 || math.Abs(got.identifiers-w.identifiers) > 1e-12 || math.Abs(got.fields-w.fields) > 1e-12 {
 			t.Errorf("candidate %d: %+v, want %+v", i, got, w)
 		}
 	}
-	scores := map[int]float64{}
 	for _, got := range r.rank(&it) {
-		scores[got.Candidate] = float64(got.Score)
+		w := want[got.Candidate]
+		if math.Abs(float64(got.Score)-(w.score+.2*w.fields+.2*w.identifiers)) > 1e-6 {
+			t.Errorf("candidate %d has the score %v", got.Candidate, got.Score)
+		}
 	}
-	// The last one shares two of three words with the first: a third of what is beyond half.
-	for i, want := range []float64{1 + .75*.4, .5, .5, .75*.4 + .5 - 1./3} {
-		if math.Abs(scores[i]-want) > 1e-6 {
-			t.Errorf("candidate %d has the score %v, want %v", i, scores[i], want)
+}
+
+func TestIdentifiers(t *testing.T) {
+	r := opened(t, "{}")
+	for text, want := range map[string][]string{
+		"How do you create a new DiffExecutor?":               {"diffexecutor"},
+		"does on_add() of p53 and clpC add `Trees` (or not)?": {"on_add", "trees"},
+		"remove(x) and remove()":                              {"remove"},
+		"東京 〇 and 2020, U-boats and CPU":                      nil,
+		"_ __ `_`":                                            nil,
+	} {
+		q := newQuery(r.code.Append(nil, text))
+		var got []string
+		for w, n := range q {
+			if r.identifiers(q, text)[n] {
+				got = append(got, w)
+			}
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
 }
@@ -110,16 +130,16 @@ func TestDiversity(t *testing.T) {
 		{Text: "a lost card is blocked by phone at once", Score: .90},
 		{Text: "a lost card is blocked by phone at once", Score: .89},
 		{Text: "a lost card can now be blocked by phone", Score: .88},
-		{Text: "a lost card is blocked by mail at once", Score: .87},
+		{Text: "a lost card is blocked by phone at once today", Score: .87},
 		{Text: "weather", Score: .1},
 	}}
 	// The third and the first share 6 of their 12 words: no copy yet. The fourth and the
-	// first share 8 of 10: the weight is subtracted in part.
+	// first share 9 of 10: half of the weight is subtracted.
 	for config, want := range map[string][]int{
 		`{"diversity": 0}`:    {0, 1, 2, 3, 4},
-		`{"diversity": 0.05}`: {0, 2, 1, 3, 4},
-		`{"diversity": 0.1}`:  {0, 2, 3, 1, 4},
-		`{}`:                  {0, 2, 3, 4, 1},
+		`{"diversity": 0.03}`: {0, 2, 1, 3, 4},
+		`{}`:                  {0, 2, 3, 1, 4},
+		`{"diversity": 1}`:    {0, 2, 3, 4, 1},
 	} {
 		var order []int
 		last := float32(math.Inf(1))
@@ -212,7 +232,7 @@ func TestHostileInput(t *testing.T) {
 }
 
 func TestLocalConfig(t *testing.T) {
-	for _, config := range []string{`{"phrases": -1}`, `{"diversity": 1001}`, `{"fields": -0.5}`} {
+	for _, config := range []string{`{"identifiers": -1}`, `{"diversity": 1001}`, `{"fields": -0.5}`} {
 		_, err := Local().Open(t.Context(), sdk.Setup{}, []byte(config))
 		if err == nil || !strings.Contains(err.Error(), "it must be from 0 to 1000") {
 			t.Errorf("%s: %v", config, err)
@@ -236,4 +256,4 @@ func BenchmarkRerank(b *testing.B) {
 	}
 }
 
-func TestLocalGolden(t *testing.T) { apitest.CheckReply(t, Local(), `{}`, "2 07b58c9eb9ccc42e") }
+func TestLocalGolden(t *testing.T) { apitest.CheckReply(t, Local(), `{}`, "3 3064b335c20024ba") }
