@@ -224,6 +224,24 @@ func (v *linearVoter) learn(ctx context.Context, r *rows) (*model, error) {
 	return m, err
 }
 
+// learnIDF returns the inverse document frequencies of buckets, as scikit-learn smooths
+// them, of texts that have these features before they are weighed.
+func learnIDF(texts []example, features func(example) []feature, buckets int) []float32 {
+	df := make([]int, buckets)
+	for _, e := range texts {
+		for _, f := range features(e) {
+			df[f.Row]++
+		}
+	}
+	idf := make([]float32, buckets)
+	for i, n := range df {
+		if n >= minTexts {
+			idf[i] = float32(1 + math.Log(float64(len(texts)+1)/float64(n+1)))
+		}
+	}
+	return idf
+}
+
 // withoutDescriptions returns the examples that are no descriptions, and their labels: what a label means
 // is not asked, so that it does not count in cross-validation.
 func withoutDescriptions(labels []string, all []linearRow, examples []example) ([]example, []string) {
