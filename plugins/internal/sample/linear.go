@@ -71,9 +71,12 @@ import (
 // labels times features and dimensions, 4 bytes each. Of vectors that are mostly 0, as those of
 // the embedder hashing, only the other numbers are kept, at 8 bytes each.
 //
+// Of 200,000 noisy rows of 150 labels, 65,536 taught as much as all did, and 32,768 taught less
+// with vectors of the embedder hashing.
+//
 // Nothing depends on the clock, on the number of threads or on the order of rows: sums run
-// in a fixed order, and the same rows and arguments give the same bytes
-// on one kind of processor. Processors with other vector instructions round differently,
+// in a fixed order, and the same rows and arguments give the same bytes on one kind of
+// processor. Processors with other vector instructions round differently,
 // so that probabilities differ in their last digits.
 //
 // # State
@@ -300,7 +303,7 @@ func (r *rows) sorted() (labels []string, all []linearRow, err error) {
 
 type linearConfig struct {
 	Features int `config:"features" default:"16384" min:"0" max:"262144" doc:"Into how many features words and letters are hashed; 0: learn from the vectors alone."`
-	MaxRows  int `config:"max_rows" default:"100000" min:"100" max:"1000000" doc:"How many rows are learnt from at most; of more, a sample that treats labels alike."`
+	MaxRows  int `config:"max_rows" default:"65536" min:"100" max:"1000000" doc:"How many rows are learnt from at most; of more, a sample that treats labels alike."`
 }
 
 // Linear describes the voter.
