@@ -6,52 +6,70 @@ import (
 	"errors"
 	"iter"
 	"math"
-	"runtime"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"github.com/racflow/racflow/plugins/internal/embed"
 	"github.com/racflow/racflow/plugins/internal/simd"
 	"github.com/racflow/racflow/sdk"
 )
 
-// heldOut is what the models of cross-validation say of the examples that each of them
-// has not learnt from.
+// heldOut is what models say of the examples that they have not learnt from.
 type heldOut struct {
 	scores [][]float32
 	truth  []int
 	spread []float64 // of the models, on what they have learnt from
+	sets   float64   // the loss where labels are sets; nothing else is known then
 }
 
-// add notes the scores of a model, and returns how many examples it gets wrong.
-func (h *heldOut) add(m *model, learnt, held []example) (wrong float64) {
-	if m.many {
-		m.eachScore(held, func(e example, scores []float32) {
-			m.probabilities(scores, 1)
-			wrong += lossOfSet(scores, e.labels)
-		})
-		return wrong
-	}
+// add notes the scores of a model.
+func (h *heldOut) add(m *model, learnt, held []example) {
 	m.eachScore(held, func(e example, scores []float32) {
-		h.scores, h.truth = append(h.scores, slices.Clone(scores)), append(h.truth, e.labels[0])
-		if slices.Index(scores, slices.Max(scores)) != e.labels[0] {
-			wrong++
+		if m.many {
+			m.probabilities(scores, 1)
+			h.sets += lossOfSet(scores, e.labels)
+		} else {
+			h.scores, h.truth = append(h.scores, slices.Clone(scores)), append(h.truth, e.labels[0])
 		}
 	})
 	h.spread = append(h.spread, m.spread(learnt))
-	return wrong
+}
+
+// loss is the negative log-likelihood of the true labels, where scores are multiplied by what makes it
+// smallest, and its standard error, which is not known of sets.
+func (h *heldOut) loss() (sum, deviation float64) {
+	factor, squares, n := float32(h.likeliest()), 0.0, float64(len(h.scores))
+	var p []float32
+	for i, scores := range h.scores {
+		p = append(p[:0], scores...)
+		simd.Best().Softmax(p, factor)
+		one := loss(p[h.truth[i]])
+		sum += one
+		squares += one * one
+	}
+	return h.sets + sum, math.Sqrt(max(squares-sum*sum/max(n, 1), 0))
+}
+
+func loss(probability float32) float64 { return -math.Log(max(float64(probability), negligible)) }
+
+// lossOfSet is the sum of the losses of all labels, of which those of the set are right.
+func lossOfSet(probabilities []float32, set []int) float64 {
+	sum := 0.0
+	for _, p := range probabilities {
+		sum += loss(1 - p)
+	}
+	for _, label := range set {
+		sum += loss(probabilities[label]) - loss(1-probabilities[label])
+	}
+	return sum
 }
 
 // eachScore calls f with the scores of each example, which it may change.
 func (m *model) eachScore(examples []example, f func(example, []float32)) {
-	s := newScratch()
-	for part := range slices.Chunk(examples, rowBlock) {
-		scores := s.row(len(part) * m.width)
-		m.score(scores, part, s)
-		for i, e := range part {
-			f(e, scores[i*m.width:][:len(m.labels)])
-		}
+	scores, terms := make([]float32, m.width), []feature(nil)
+	for _, e := range examples {
+		terms = e.terms(terms[:0])
+		m.score(scores, terms)
+		f(e, scores[:len(m.labels)])
 	}
 }
 
@@ -122,17 +140,18 @@ func (h *heldOut) slope(factor float64) float64 {
 
 // What training costs at most, whatever the time it takes.
 const (
-	evaluations = 40 // of the objective, for the final model
-	folds       = 3
-	triedRows   = 2000 // of cross-validation
-	tried       = 10   // evaluations for each strength and fold; each begins where the one before it ended
+	folds     = 3
+	triedRows = 2000 // of cross-validation
+	heldRows  = 600  // that are enough to stop it
 )
+
+const negligible = 1e-7 // the probability that is taken for 0
 
 // strengths are those that cross-validation chooses from: the sum of losses counts so
 // much more than half the squared weights.
-var strengths = []float64{10, 30, 100}
+var strengths = []float64{10, 100}
 
-const linearUsual = 30 // where there are too few rows to choose
+const usualStrength = 30 // where there are too few rows to choose
 
 // Fit implements sdk.Fitter.
 func (v *linearVoter) Fit(ctx context.Context, batches iter.Seq2[[]sdk.TrainingRow, error]) error {
@@ -167,39 +186,60 @@ func (v *linearVoter) learn(ctx context.Context, r *rows) (*model, error) {
 	if err != nil || len(labels) == 0 {
 		return newModel(nil, 0, nil), err
 	}
-	x := &embed.HashedFeatures{Analyzer: v.analyzer}
-	examples := make([]example, len(all))
+	x, examples := &embed.HashedFeatures{Analyzer: v.analyzer}, make([]example, len(all))
+	hashed := func(e example) []feature { return hashText(x, e.text, v.Features) }
 	for i, row := range all {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		examples[i] = example{vector: row.vector, inputs: row.inputs, features: hashText(x, row.text, v.Features)}
+		examples[i] = example{text: row.text, vector: row.vector, inputs: row.inputs}
 		for _, label := range v.form.Split(row.label) {
 			at, _ := slices.BinarySearch(labels, label)
 			examples[i].labels = append(examples[i].labels, at)
 		}
 	}
-	fresh := func(labels []string) func([]example) *model {
-		return func(from []example) *model {
-			m := newModel(labels, r.dimension, learnIDF(from, v.Features))
-			m.many = v.form.Many
-			return m
-		}
+	fresh := func(labels []string, from []example, features func(example) []feature) *model {
+		m := newModel(labels, r.dimension, learnIDF(from, features, v.Features))
+		m.many = v.form.Many
+		return m
 	}
 	tried, some := withoutDescriptions(labels, all, examples)
-	c, held, err := choose(ctx, fresh(some), tried)
+	tried = slices.Clone(tried[:min(len(tried), triedRows)])
+	for i, e := range tried {
+		tried[i].features = hashed(e)
+	}
+	strength, held, err := choose(ctx, tried, func(from []example) *model {
+		return fresh(some, from, func(e example) []feature { return e.features })
+	})
 	if err != nil {
 		return nil, err
 	}
-	m := fresh(labels)(examples)
-	p := newProblem(m, m.weighAll(examples))
-	p.c = c
-	err = p.minimise(ctx, evaluations)
-	if m.many {
-		return m, err
+	// Texts are hashed twice, since the features of all would take several times the memory before they are weighed.
+	m := fresh(labels, examples, hashed)
+	for i, e := range examples {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		examples[i].features = m.weigh(hashed(e))
 	}
-	m.scale = float32(held.scale(m, p.examples[:min(len(examples), triedRows)]))
+	err = m.train(ctx, examples, strength)
+	m.scale = float32(held.scale(m, examples[:min(len(examples), triedRows)]))
 	return m, err
+}
+
+// learnIDF returns the inverse document frequencies of buckets, as scikit-learn smooths
+// them, of texts that have these features before they are weighed.
+func learnIDF(texts []example, features func(example) []feature, buckets int) []float32 {
+	df := make([]int, buckets)
+	for _, e := range texts {
+		for _, f := range features(e) {
+			df[f.Row]++
+		}
+	}
+	idf := make([]float32, buckets)
+	for i, n := range df {
+		if n >= minTexts {
+			idf[i] = float32(1 + math.Log(float64(len(texts)+1)/float64(n+1)))
+		}
+	}
+	return idf
 }
 
 // withoutDescriptions returns the examples that are no descriptions, and their labels: what a label means
@@ -231,22 +271,20 @@ func withoutDescriptions(labels []string, all []linearRow, examples []example) (
 
 func (m *model) weighAll(examples []example) []example {
 	all := slices.Clone(examples)
-	for i := range all {
-		all[i].features = append(slices.Clip(all[i].inputs), m.weigh(all[i].features)...)
+	for i, e := range all {
+		all[i].features = m.weigh(e.features)
 	}
 	return all
 }
 
-// choose returns the smallest strength, the strongest penalty, whose errors on rows that
-// were not learnt from are within one standard error of the fewest, and what its models
-// say of those rows. The examples are in random order.
-func choose(ctx context.Context, fresh func([]example) *model, examples []example) (float64, *heldOut, error) {
-	examples = examples[:min(len(examples), triedRows)]
+// choose returns the smallest strength, the strongest penalty, whose models make the labels of examples
+// that they have not learnt from nearly as likely as any, and what those models say of them. The examples are in random order.
+func choose(ctx context.Context, examples []example, fresh func([]example) *model) (float64, *heldOut, error) {
 	if len(examples) < 10*folds {
-		return linearUsual, new(heldOut), nil
+		return usualStrength, new(heldOut), nil
 	}
-	wrong, said, many := make([]float64, len(strengths)), make([]heldOut, len(strengths)), false
-	for fold := range folds {
+	said, losses := make([]heldOut, len(strengths)), make([]float64, len(strengths))
+	for fold := 0; fold < folds && fold*len(examples) < heldRows*folds; fold++ {
 		var learnt, held []example
 		for i, e := range examples {
 			if i%folds == fold {
@@ -256,127 +294,21 @@ func choose(ctx context.Context, fresh func([]example) *model, examples []exampl
 			}
 		}
 		m := fresh(learnt)
-		many = m.many
-		p, held := newProblem(m, m.weighAll(learnt)), m.weighAll(held)
-		for i, c := range strengths {
-			p.c = c
-			if err := p.minimise(ctx, tried); err != nil {
+		learnt, held = m.weighAll(learnt), m.weighAll(held)
+		for i, strength := range strengths {
+			if err := m.train(ctx, learnt, strength); err != nil {
 				return 0, nil, err
 			}
-			wrong[i] += said[i].add(m, p.examples, held)
+			said[i].add(m, learnt, held)
 		}
 	}
-	fewest := slices.Min(wrong)
-	if many { // these are losses, of which no standard error is known
-		return strengths[slices.Index(wrong, fewest)], &said[0], nil
+	within := math.Inf(1)
+	for i := range said {
+		loss, deviation := said[i].loss()
+		losses[i], within = loss, min(within, loss+deviation)
 	}
-	within := fewest + math.Sqrt(fewest*(1-fewest/float64(len(examples))))
-	chosen := slices.IndexFunc(wrong, func(errors float64) bool { return errors <= within })
+	chosen := slices.IndexFunc(losses, func(loss float64) bool { return loss <= within })
 	return strengths[chosen], &said[chosen], nil
-}
-
-const (
-	remembered = 5    // steps from which L-BFGS estimates the curvature
-	sufficient = 1e-4 // share of the expected decrease that a step has to bring (Armijo)
-	halvings   = 10   // of a step
-	flat       = 1e-5 // the gradient's length at which there is nothing left to gain
-)
-
-// step is one that was taken, with the change of the gradient.
-type step struct {
-	s, y []float32
-	rho  float64 // 1 / s·y
-}
-
-// minimise improves the model's weights by L-BFGS, with at most so many evaluations.
-func (p *problem) minimise(ctx context.Context, evaluations int) error {
-	w := p.weights
-	g, direction := make([]float32, len(w)), make([]float32, len(w))
-	next, nextG := make([]float32, len(w)), make([]float32, len(w))
-	var steps []step
-	value := p.evaluate(g)
-	for evaluations--; evaluations > 0; {
-		length := math.Sqrt(p.dot(g, g))
-		if length < flat {
-			break
-		}
-		copy(direction, g)
-		p.precondition(direction, steps)
-		slope, size := -p.dot(direction, g), 1.0
-		if slope >= 0 { // rounding has spoilt the estimate
-			steps = nil
-			copy(direction, g)
-			slope = -length * length
-		}
-		if len(steps) == 0 {
-			size = 1 / length
-		}
-		found, nextValue := false, 0.0
-		for range halvings {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			copy(next, w)
-			p.add(next, -size, direction)
-			p.weights = next
-			nextValue = p.evaluate(nextG)
-			evaluations--
-			if found = nextValue <= value+sufficient*size*slope; found || evaluations <= 0 {
-				break
-			}
-			size /= 2
-		}
-		p.weights = w
-		if !found {
-			break
-		}
-		steps = p.remember(steps, w, next, g, nextG)
-		copy(w, next)
-		copy(g, nextG)
-		value = nextValue
-	}
-	return nil
-}
-
-// remember adds the step from w to next, in the place of the oldest one where there are
-// enough.
-func (p *problem) remember(steps []step, w, next, g, nextG []float32) []step {
-	var last step
-	if len(steps) == remembered {
-		last = steps[0]
-		steps = append(steps[:0:0], steps[1:]...)
-	} else {
-		last = step{s: make([]float32, len(w)), y: make([]float32, len(w))}
-	}
-	copy(last.s, next)
-	p.add(last.s, -1, w)
-	copy(last.y, nextG)
-	p.add(last.y, -1, g)
-	product := p.dot(last.s, last.y)
-	if product <= 0 {
-		return steps
-	}
-	last.rho = 1 / product
-	return append(steps, last)
-}
-
-// precondition multiplies d by the estimate of the inverse Hessian: Nocedal's two loops.
-func (p *problem) precondition(d []float32, steps []step) {
-	if len(steps) == 0 {
-		return
-	}
-	alpha := make([]float64, len(steps))
-	for i := len(steps) - 1; i >= 0; i-- {
-		alpha[i] = steps[i].rho * p.dot(steps[i].s, d)
-		p.add(d, -alpha[i], steps[i].y)
-	}
-	last := steps[len(steps)-1]
-	scale := 1 / (last.rho * p.dot(last.y, last.y))
-	p.add(d, scale-1, d)
-	for i := range steps {
-		beta := steps[i].rho * p.dot(steps[i].y, d)
-		p.add(d, alpha[i]-beta, steps[i].s)
-	}
 }
 
 // model is a linear layer: scores = Σ x[i]·weights[i].
@@ -397,21 +329,35 @@ func width(labels int) int { return (labels + simd.PanelCols - 1) / simd.PanelCo
 
 func newModel(labels []string, dimension int, idf []float32) *model {
 	m := &model{labels: labels, dimension: dimension, width: width(len(labels)), scale: 1}
-	m.vocabulary = newVocabulary(idf, m.dense())
+	m.vocabulary = newVocabulary(idf, dimension+1)
 	m.weights = make([]float32, m.inputs()*m.width)
 	return m
 }
 
-// dense is the number of inputs that every row has: the vector's, and the constant 1.
-func (m *model) dense() int  { return m.dimension + 1 }
-func (m *model) inputs() int { return m.dense() + m.used }
+// inputs is how many there are: the vector's, the constant 1, and the features that are used.
+func (m *model) inputs() int { return m.dimension + 1 + m.used }
 
 // example is a row or item as the model sees it.
 type example struct {
+	text     string
 	vector   []float32 // nil: inputs stand for it
-	inputs   []feature // of the vector, before features are weighed; then they are among those
+	inputs   []feature // of the vector
 	features []feature
 	labels   []int // one, or those of a set; none: of an item
+}
+
+// terms adds what the model multiplies.
+func (e *example) terms(to []feature) []feature {
+	if e.vector != nil {
+		to = appendInputs(to, e.vector)
+	}
+	return append(append(to, e.inputs...), e.features...)
+}
+
+// score sets scores to those of an example with these terms.
+func (m *model) score(scores []float32, terms []feature) {
+	clear(scores)
+	simd.Best().AddRows(scores, simd.NewView(m.weights, m.inputs(), m.width), terms)
 }
 
 // probabilities makes probabilities of scores.
@@ -427,45 +373,6 @@ func (m *model) probabilities(scores []float32, scale float32) {
 
 func sigmoid(x float32) float64 { return 1 / (1 + math.Exp(-float64(x))) }
 
-// scratch is memory for products. One goroutine at a time may use it.
-type scratch struct {
-	matrix    *simd.Matrix
-	simd      simd.Scratch
-	inputs, r []float32
-}
-
-func newScratch() *scratch { return &scratch{matrix: simd.Best().NewMatrix()} }
-
-func floats(s *[]float32, n int) []float32 {
-	if cap(*s) < n {
-		*s = make([]float32, n)
-	}
-	return (*s)[:n]
-}
-
-// linearRow returns memory for a row.
-func (s *scratch) row(width int) []float32 { return floats(&s.r, width) }
-
-// score sets dst to the scores of examples, a row of m.width each.
-func (m *model) score(dst []float32, examples []example, s *scratch) {
-	if dense := m.dense(); examples[0].vector == nil {
-		clear(dst)
-	} else {
-		x := floats(&s.inputs, len(examples)*dense)
-		for i, e := range examples {
-			to := x[i*dense:][:dense]
-			copy(to, e.vector)
-			to[m.dimension] = 1
-		}
-		s.matrix.PackCols(simd.NewView(m.weights, dense, m.width)).
-			Mul(simd.NewView(dst, len(examples), m.width), simd.NewView(x, len(examples), dense), &s.simd)
-	}
-	weights := simd.NewView(m.weights, m.inputs(), m.width)
-	for i, e := range examples {
-		simd.Best().AddRows(dst[i*m.width:][:m.width], weights, e.features)
-	}
-}
-
 // best returns the indices of the n greatest values, greatest first.
 func best(values []float32, n int) []int {
 	order := make([]int, len(values))
@@ -474,170 +381,4 @@ func best(values []float32, n int) []int {
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(values[b], values[a]) })
 	return order[:min(n, len(order))]
-}
-
-const (
-	rowBlock   = 16      // rows that a goroutine takes at a time
-	inputBlock = 32      // inputs
-	floatBlock = 1 << 15 // floats of a vector of weights
-	negligible = 1e-7    // the probability that is taken for 0
-)
-
-// problem is what training minimises: the mean negative log-likelihood of the examples
-// and the squares of the weights, divided by 2·c·examples. Each number is computed by one
-// goroutine in a fixed order, so that how many there are makes no difference.
-type problem struct {
-	*model
-	examples []example
-	c        float64     // as in scikit-learn
-	residual []float32   // a row for each example: probabilities less the truth
-	losses   []float64   // of the examples
-	first    int         // input that not every example has
-	having   [][]feature // by input from first on: the examples that have it
-	memory   sync.Pool   // of *scratch
-}
-
-func newProblem(m *model, examples []example) *problem {
-	p := &problem{
-		model: m, examples: examples, residual: make([]float32, len(examples)*m.width),
-		losses: make([]float64, len(examples)), first: m.dense(),
-		memory: sync.Pool{New: func() any { return newScratch() }},
-	}
-	if len(examples) > 0 && examples[0].vector == nil {
-		p.first = 0
-	}
-	counts := make([]int, m.inputs()-p.first)
-	for _, e := range examples {
-		for _, f := range e.features {
-			counts[int(f.Row)-p.first]++
-		}
-	}
-	p.having = make([][]feature, len(counts))
-	for i, n := range counts {
-		p.having[i] = make([]feature, 0, n)
-	}
-	for i, e := range examples {
-		for _, f := range e.features {
-			at := int(f.Row) - p.first
-			p.having[at] = append(p.having[at], feature{Row: int32(i), Factor: f.Factor})
-		}
-	}
-	return p
-}
-
-// evaluate returns the value at the model's weights, and sets g to the gradient.
-func (p *problem) evaluate(g []float32) float64 {
-	p.blocks(len(p.examples), rowBlock, p.predict)
-	p.blocks(p.first, inputBlock, func(lo, hi int, s *scratch) { p.slopeDense(g, lo, hi, s) })
-	residual := simd.NewView(p.residual, len(p.examples), p.width)
-	p.blocks(len(p.having), inputBlock, func(lo, hi int, _ *scratch) {
-		for i := lo; i < hi; i++ {
-			to := g[(p.first+i)*p.width:][:p.width]
-			clear(to)
-			simd.Best().AddRows(to, residual, p.having[i])
-		}
-	})
-	n := float64(len(p.examples))
-	ridge := 1 / (p.c * n)
-	p.each(len(g), func(lo, hi int) {
-		for i, w := range p.weights[lo:hi] {
-			g[lo+i] = float32(g[lo+i]*float32(1/n)) + float32(w*float32(ridge)) // not fused
-		}
-	})
-	value := 0.0
-	for _, l := range p.losses {
-		value += l
-	}
-	return value/n + ridge/2*p.dot(p.weights, p.weights)
-}
-
-// predict computes the losses and residuals of examples.
-func (p *problem) predict(lo, hi int, s *scratch) {
-	p.score(p.residual[lo*p.width:hi*p.width], p.examples[lo:hi], s)
-	for i := lo; i < hi; i++ {
-		row, labels := p.residual[i*p.width:][:p.width], p.examples[i].labels
-		p.model.probabilities(row[:len(p.labels)], 1)
-		if p.many {
-			p.losses[i] = lossOfSet(row[:len(p.labels)], labels)
-		} else {
-			p.losses[i] = loss(row[labels[0]])
-		}
-		for j := range row {
-			if row[j] < negligible || j >= len(p.labels) {
-				row[j] = 0
-			}
-		}
-		for _, label := range labels {
-			row[label]--
-		}
-	}
-}
-
-// lossOfSet is the sum of the losses of all labels, of which those of the set are right.
-func lossOfSet(probabilities []float32, set []int) float64 {
-	sum := 0.0
-	for _, p := range probabilities {
-		sum += loss(1 - p)
-	}
-	for _, label := range set {
-		sum += loss(probabilities[label]) - loss(1-probabilities[label])
-	}
-	return sum
-}
-
-func loss(probability float32) float64 { return -math.Log(max(float64(probability), negligible)) }
-
-// slopeDense sets the gradient of inputs that every example has.
-func (p *problem) slopeDense(g []float32, lo, hi int, s *scratch) {
-	n := len(p.examples)
-	x := floats(&s.inputs, (hi-lo)*n)
-	for j, e := range p.examples {
-		for i := lo; i < hi; i++ {
-			if x[(i-lo)*n+j] = 1; i < p.dimension {
-				x[(i-lo)*n+j] = e.vector[i]
-			}
-		}
-	}
-	s.matrix.PackCols(simd.NewView(p.residual, n, p.width)).
-		Mul(simd.NewView(g[lo*p.width:], hi-lo, p.width), simd.NewView(x, hi-lo, n), &s.simd)
-}
-
-// dot is the product of two vectors as long as the weights.
-func (p *problem) dot(a, b []float32) float64 {
-	sums := make([]float64, (len(a)+floatBlock-1)/floatBlock)
-	p.each(len(a), func(lo, hi int) { sums[lo/floatBlock] = float64(simd.Dot(a[lo:hi], b[lo:hi])) })
-	sum := 0.0
-	for _, s := range sums {
-		sum += s
-	}
-	return sum
-}
-
-// add adds a multiple of x to y.
-func (p *problem) add(y []float32, by float64, x []float32) {
-	term := []feature{{Factor: float32(by)}}
-	p.each(len(y), func(lo, hi int) { simd.Best().AddRows(y[lo:hi], simd.NewView(x[lo:hi], 1, hi-lo), term) })
-}
-
-// each calls work for the blocks of a vector.
-func (p *problem) each(n int, work func(lo, hi int)) {
-	p.blocks(n, floatBlock, func(lo, hi int, _ *scratch) { work(lo, hi) })
-}
-
-// blocks calls work for each block of n things, on as many goroutines as processors may
-// run. Blocks do not depend on that number.
-func (p *problem) blocks(n, size int, work func(lo, hi int, s *scratch)) {
-	count := int64((n + size - 1) / size)
-	var next atomic.Int64
-	var workers sync.WaitGroup
-	for range min(int64(runtime.GOMAXPROCS(0)), count) {
-		workers.Go(func() {
-			s := p.memory.Get().(*scratch)
-			defer p.memory.Put(s)
-			for i := next.Add(1) - 1; i < count; i = next.Add(1) - 1 {
-				work(int(i)*size, min(int(i+1)*size, n), s)
-			}
-		})
-	}
-	workers.Wait()
 }

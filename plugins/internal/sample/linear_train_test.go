@@ -17,7 +17,7 @@ func TestCalibrated(t *testing.T) {
 		scaled, raw, share := 0.0, 0.0, right(t, v, all[1000:])
 		for _, item := range items(all[1000:]) {
 			e := example{vector: item.Vector}
-			answers, same := m.ballot(newScratch(), e).Answers, unscaled.ballot(newScratch(), e).Answers
+			answers, same := m.ballot(e).Answers, unscaled.ballot(e).Answers
 			if answers[0].Label != same[0].Label {
 				t.Fatalf("%s: answer %s, without the scale %s", item.ID, answers[0].Label, same[0].Label)
 			}
