@@ -189,7 +189,7 @@ func (g *Graph) Calibrate(ctx context.Context, start Launch, foresee func(*pipel
 // foresee gives each the calls about held-out rows, and returns a graph of the voters that call
 // services and of what they need, which makes them.
 func (s *stage) foresee(ctx context.Context, start Launch, each func(*pipeline.Stage, sdk.Item)) (held *Graph, done func(), err error) {
-	rows, err := s.graph.Choose(ctx, fitted.Voted)
+	rows, err := s.graph.Choose(ctx, s.voted())
 	if err != nil {
 		return nil, nil, err
 	}

@@ -189,13 +189,21 @@ func (s *stage) progress(step terminal.ProgressStep) {
 	s.graph.options.Fitting.Report(step)
 }
 
+// voted returns from the votes on how many rows of the knowledge an election learns: so few that one fold has them
+// all, and voters learn once more only, where enough are left.
+func (s *stage) voted() int {
+	const enough, share = 500, 5
+	_, _, rows := s.knowledge.Learnt()
+	return min(fitted.Voted, max(rows/share, enough, s.rowsAsked()))
+}
+
 // votes returns rows of the knowledge with the votes of the voters above an election. Each row was
 // held out, and no service is asked.
 func (s *stage) votes(ctx context.Context, start Launch) ([]sdk.TrainingRow, error) {
 	if !slices.ContainsFunc(s.in.voters, func(v int) bool { return free(s.graph.stages[v].Stage) != nil }) {
 		return nil, nil
 	}
-	rows, err := s.graph.Choose(ctx, fitted.Voted)
+	rows, err := s.graph.Choose(ctx, s.voted())
 	if err != nil {
 		return nil, err
 	}
