@@ -4,6 +4,7 @@ package safetensors
 
 import (
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,3 +20,11 @@ func mapFile(f *os.File, size int64) (data []byte, ok bool) {
 func unmapFile(data []byte) { _ = unix.Munmap(data) } // what cannot be unmapped stays
 
 func forgetPages(data []byte) { _ = unix.Madvise(data, unix.MADV_DONTNEED) } // no more than advice
+
+// identify tells which file this is, and when its content or owner last changed. Nobody can set
+// that time.
+func identify(f *os.File) (identity [3]uint64, changed time.Time, ok bool) {
+	var stat unix.Stat_t
+	err := unix.Fstat(int(f.Fd()), &stat)
+	return [3]uint64{uint64(stat.Dev), stat.Ino, uint64(stat.Size)}, time.Unix(stat.Ctim.Unix()), err == nil
+}
