@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/racflow/racflow/sdk/support"
 
 	"github.com/hashicorp/hcl/v2"
 
@@ -135,7 +136,7 @@ type FlagRule struct {
 	inclusive bool   // <=
 }
 
-var flagRule = regexp.MustCompile(`^\s*(confidence|agreement)\s*(<=?)\s*var\.(\w+)\s*$`)
+var flagRule = support.Pattern(`^\s*(confidence|agreement)\s*(<=?)\s*var\.(\w+)\s*$`)
 
 const advice = `write flag = "confidence < var.flag_below", alone, and a variable "flag_below" { default = 0.4 }.`
 
@@ -148,7 +149,7 @@ func FindFlagRule(p *pipeline.Pipeline) (FlagRule, hcl.Diagnostics) {
 		if stage.Flag == nil {
 			return FlagRule{}, flagDiagnostic(stage.Range, "elect.%s flags nothing, so no answers can be left out of a promise: %s", stage.Name, advice)
 		}
-		m := flagRule.FindStringSubmatch(stage.Flag.Text())
+		m := flagRule().FindStringSubmatch(stage.Flag.Text())
 		if m == nil {
 			return FlagRule{}, flagDiagnostic(stage.Range, "The rule %q of elect.%s does not compare with a variable alone: %s", stage.Flag.Text(), stage.Name, advice)
 		}

@@ -6,10 +6,11 @@ import (
 	"iter"
 	"maps"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/racflow/racflow/sdk/support"
 
 	"github.com/hashicorp/hcl/v2"
 
@@ -44,8 +45,8 @@ type doubt struct {
 }
 
 var (
-	doubtRule = regexp.MustCompile(`^\s*(margin|agreement)\s*(<=?)\s*var\.(\w+)\s*$`)
-	reference = regexp.MustCompile(`^\s*[\w-]+\s*=\s*var\.([\w-]+)\s*$`)
+	doubtRule = support.Pattern(`^\s*(margin|agreement)\s*(<=?)\s*var\.(\w+)\s*$`)
+	reference = support.Pattern(`^\s*[\w-]+\s*=\s*var\.([\w-]+)\s*$`)
 )
 
 // Find finds what can be tuned. If there are several thresholds, variable selects one.
@@ -108,7 +109,7 @@ func readDoubt(r *rule.Rule) (doubt, bool) {
 	if r == nil {
 		return doubt{}, false
 	}
-	m := doubtRule.FindStringSubmatch(r.Text())
+	m := doubtRule().FindStringSubmatch(r.Text())
 	if m == nil {
 		return doubt{}, false
 	}
@@ -138,7 +139,7 @@ func (s *Subject) findWeights(f *pipeline.File, p *pipeline.Pipeline) {
 			if src == nil || !at.CanSliceBytes(src.Bytes) {
 				continue
 			}
-			if m := reference.FindSubmatch(at.SliceBytes(src.Bytes)); m != nil {
+			if m := reference().FindSubmatch(at.SliceBytes(src.Bytes)); m != nil {
 				variables[name] = string(m[1])
 			}
 		}
