@@ -100,7 +100,7 @@ func Plugin(p sdk.Plugin) {
 		secured = func() (*tls.Config, error) { return showing(given, os.Getenv("PLUGIN_CLIENT_CERT")) }
 	}
 	go exitWithHost(stdin, os.Getenv(plugin.EnvUnixSocketDir))
-	if percent := os.Getenv("GOGC"); percent == "" || percent == wire.StartGarbage {
+	if os.Getenv("GOGC") == "" {
 		boundGarbage()
 	}
 	// go-plugin replaces os.Stderr by one that is read while the process lives. The

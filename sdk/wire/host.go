@@ -121,9 +121,6 @@ const (
 	// StageKey is the environment variable by which a program knows that it has
 	// been started to run one of its own stages. Its value is for people.
 	StageKey = "RACFLOW_STAGE"
-	// StartGarbage is the GOGC that such a program starts with, where racflow has none: enough that
-	// nothing is collected before main. The stage then bounds its garbage as without it.
-	StartGarbage = "400"
 	// TokenKey is the metadata that carries the token of the service Host.
 	TokenKey = "racflow-token"
 )

@@ -636,9 +636,6 @@ func (h *Host) spawn(ctx context.Context, l launch) (*process, error) {
 	marks, path, hash := []string{"PLUGIN_CLIENT_CERT=" + h.id.authority}, h.options.Self, ""
 	if l.program == nil {
 		marks = append(marks, wire.StageKey+"="+l.name)
-		if os.Getenv("GOGC") == "" {
-			marks = append(marks, "GOGC="+wire.StartGarbage)
-		}
 	} else {
 		checked, err := l.program.Check()
 		if err != nil {
