@@ -3,6 +3,7 @@
 package safetensors
 
 import (
+	"fmt"
 	"os"
 	"time"
 
@@ -23,8 +24,8 @@ func forgetPages(data []byte) { _ = unix.Madvise(data, unix.MADV_DONTNEED) } // 
 
 // identify tells which file this is, and when its content or owner last changed. Nobody can set
 // that time.
-func identify(f *os.File) (identity [3]uint64, changed time.Time, ok bool) {
+func identify(f *os.File) (identity string, changed time.Time, ok bool) {
 	var stat unix.Stat_t
 	err := unix.Fstat(int(f.Fd()), &stat)
-	return [3]uint64{uint64(stat.Dev), stat.Ino, uint64(stat.Size)}, time.Unix(stat.Ctim.Unix()), err == nil
+	return fmt.Sprint(stat.Dev, stat.Ino, stat.Size), time.Unix(stat.Ctim.Unix()), err == nil
 }

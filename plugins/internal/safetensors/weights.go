@@ -274,7 +274,7 @@ func (w *Weights) Version() string {
 		if !ok || time.Since(changed) < 2*time.Second {
 			return ""
 		}
-		versions = fmt.Appendf(versions, "%v %d;", identity, changed.UnixNano())
+		versions = fmt.Appendf(versions, "%s %d;", identity, changed.UnixNano())
 	}
 	return string(versions)
 }
