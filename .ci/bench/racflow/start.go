@@ -8,30 +8,25 @@ import (
 	"time"
 )
 
-// startup measures what is the same however few texts there are: a run of one, whose knowledge is
-// there, and the help. "used" is the processor time of all processes.
+// startup measures what costs the same however few texts there are: a run of one, whose knowledge
+// is there, and the help. "used" is the processor time of all processes.
 func (b *bench) startup() (c contender, err error) {
-	one := filepath.Join(b.scratch, "one.tsv")
-	if err := os.WriteFile(one, []byte("text\nmy card was stolen yesterday\n"), 0o600); err != nil {
-		return c, err
-	}
+	one, file := filepath.Join(b.scratch, "one.tsv"), filepath.Join(filepath.Dir(b.binary), "..", "pipelines", "intent.hcl")
+	err = os.WriteFile(one, []byte("text\nmy card was stolen yesterday\n"), 0o600)
 	c.tasks = map[string]func() (reply, error){"help": b.command("--help")}
 	for _, embedder := range []string{"minilm", "hashing"} {
-		task := b.command("run", "--state", filepath.Join(b.scratch, embedder), "-var", "embedder="+embedder, "--input", one,
-			filepath.Join(filepath.Dir(b.binary), "..", "pipelines", "intent.hcl"))
-		if _, err := task(); err != nil { // builds the knowledge
-			return c, err
+		state := filepath.Join(b.scratch, embedder)
+		c.tasks[embedder] = b.command("run", "--state", state, "-var", "embedder="+embedder, "--input", one, file)
+		if err == nil {
+			_, err = c.tasks[embedder]() // builds the knowledge
 		}
-		c.tasks[embedder] = task
 	}
-	return c, nil
+	return c, err
 }
 
-// command is the task of running racflow.
 func (b *bench) command(args ...string) func() (reply, error) {
 	return func() (reply, error) {
-		command := exec.CommandContext(b.ctx, b.binary, args...)
-		start := time.Now()
+		command, start := exec.CommandContext(b.ctx, b.binary, args...), time.Now()
 		if out, err := command.CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("racflow %s: %w: %s", args[0], err, out)
 		}

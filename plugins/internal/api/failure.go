@@ -16,9 +16,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/racflow/racflow/sdk/support"
-
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 const (

@@ -6,10 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/racflow/racflow/sdk/support"
-
 	"github.com/racflow/racflow/plugins/internal/api"
 	"github.com/racflow/racflow/plugins/internal/dialect"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // Refused returns what is known after a request was refused that was sent as it is, and

@@ -14,9 +14,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/racflow/racflow/sdk/support"
-
 	"github.com/racflow/racflow/engine/internal/process/program"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // The files of a model.

@@ -17,10 +17,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/racflow/racflow/sdk/support"
-
 	"github.com/racflow/racflow/engine/internal/process/program"
 	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // mostHops is how many requests one file may take.
