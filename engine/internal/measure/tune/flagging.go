@@ -9,13 +9,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/racflow/racflow/sdk/support"
-
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // This file finds the variable in an election's flag rule, such as x in flag = "confidence <

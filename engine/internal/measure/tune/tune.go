@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/racflow/racflow/sdk/support"
-
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
@@ -19,6 +17,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // Subject describes what can be tuned in a pipeline.
